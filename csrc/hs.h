@@ -1,0 +1,39 @@
+/* hs.h - the contract of the C floor: every function that the gate may call.
+ *
+ * Conventions. Arguments are scalars, pointers and lengths; outputs come last. A function returns a status:
+ * HS_OK or the largest (worst) of the codes below; on anything but HS_OK its outputs are unspecified unless
+ * said otherwise. Nothing here allocates, prints, reads errno or keeps state between calls: callers lend
+ * scratch. Angles and losses are natural (nats). u = 2^-53 is half a unit in the last place of 1.
+ *
+ * A step is (m, q, k): k runs of the Poisson-subsampled Gaussian with m = sensitivity/sigma > 0 and sampling
+ * rate 0 < q <= 1 (q = 1: plain Gaussian). `add` is 0 for REMOVE (num = with the record), 1 for ADD.
+ */
+#ifndef HS_H
+#define HS_H
+
+#include <stddef.h>
+
+/* Status codes: append only. The gate's table and the test of it follow this order. */
+enum {
+    HS_OK = 0,
+    HS_BAD_ARGUMENT = 1,     /* a length, pointer or value outside the documented domain */
+    HS_SCRATCH = 2,          /* the lent scratch is too small */
+    HS_NO_CONVERGENCE = 3,   /* an iteration left its bracket or ran out of steps */
+    HS_TOO_MANY_NODES = 4,   /* the outer or inner sum would exceed its node limit */
+    HS_TOO_WIDE = 5,         /* a bound was computed, but the lower end is not positive */
+    HS_OUT_OF_RANGE = 6      /* a double cannot carry an intermediate value */
+};
+
+/* A certified point of a privacy curve: delta in exp(log_scale) * [lower, upper]. The four budget terms are
+ * in the same unit (multiples of exp(log_scale)) and are already part of lower and upper. */
+#define HS_POINT_DEFINED
+typedef struct {
+    double log_scale, estimate, lower, upper;
+    double aliasing, truncation, inner, rounding;
+    long n_nodes;
+} hs_point;
+
+/* version.c */
+int hs_status_last(void); /* the largest status code, for the test that walks them all */
+
+#endif

@@ -1,0 +1,13 @@
+"""Certified two-sided privacy accounting.
+
+What ran (mechanisms and counts) goes in; the privacy curve delta(eps), its inverse and what is read off them
+come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
+"""
+
+from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
+from .mechanism import Run, compose, gaussian, poisson_subsampled
+
+__version__ = "0.1.0"
+
+__all__ = ["AccuracyError", "Bound", "Budget", "DomainError", "HockeystickError", "Run", "compose", "gaussian",
+           "poisson_subsampled"]

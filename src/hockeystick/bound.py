@@ -1,0 +1,92 @@
+"""What a query returns, and what it raises.
+
+A `Bound` carries a certified interval together with the terms that were added up to make it. It never turns
+into a float by itself: the caller says which end is meant.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class HockeystickError(Exception):
+    """Base of all errors raised on purpose by this package. `code` is the status of the C floor, or 0."""
+
+    code: int = 0
+
+    def __init__(self, message: str, code: int = 0):
+        super().__init__(message)
+        self.code = code
+
+
+class DomainError(HockeystickError, ValueError):
+    """An argument lies outside its domain. The message names the value, what is allowed and what to do."""
+
+
+class AccuracyError(HockeystickError, ArithmeticError):
+    """The accuracy asked for cannot be certified. The message says what was reached and what to do."""
+
+
+class Budget(NamedTuple):
+    """Error terms of a certified bound, in the unit of the quantity that the route computed.
+
+    Each entry is how far that source of error alone moves an end of the interval: a float, or an array of the
+    query's shape. `unit` says what they measure: "delta" (absolute) or "relative delta".
+    """
+
+    terms: dict[str, Any]
+    unit: str = "relative delta"
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{name}={_short(value)}" for name, value in self.terms.items())
+        return f"Budget({inner}; {self.unit})"
+
+
+class Bound:
+    """An interval for a privacy quantity.
+
+    Attributes
+    ----------
+    lower, upper : float or ndarray
+        Ends of the interval. With `certified`, lower <= truth <= upper, floating-point rounding included.
+    estimate : float or ndarray
+        The most likely value. Never a bound.
+    route : str
+        The route that produced the answer ("contour", "prv", ...). For arrays, the routes that were used,
+        joined by "+".
+    certified : bool
+        Whether the interval is proved.
+    budget : Budget
+        Named error terms behind the interval.
+    """
+
+    __slots__ = ("budget", "certified", "estimate", "lower", "route", "upper")
+
+    def __init__(self, lower, estimate, upper, route, certified, budget):
+        self.lower = lower
+        self.estimate = estimate
+        self.upper = upper
+        self.route = route
+        self.certified = certified
+        self.budget = budget
+
+    @property
+    def width(self):
+        """upper - lower: a float, or an array of the query's shape."""
+        return self.upper - self.lower
+
+    def __repr__(self) -> str:
+        kind = "certified" if self.certified else "not certified"
+        return (f"Bound(lower={_short(self.lower)}, estimate={_short(self.estimate)}, "
+                f"upper={_short(self.upper)}, route={self.route!r}, {kind})")
+
+    def __float__(self):
+        raise TypeError("a Bound is an interval: write .upper, .lower or .estimate")
+
+
+def _short(value) -> str:
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=6, threshold=6)
+    return repr(value) if isinstance(value, int) else format(value, ".17g")

@@ -1,0 +1,208 @@
+"""What ran: frozen values and their constructors. User numbers are checked here and nowhere else.
+
+A mechanism is one step; a `Run` is a multiset of steps. `step * k`, `run + run` and `compose` build runs;
+equal steps merge and nothing is computed yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bound import DomainError
+
+SIGMA_RANGE = (1e-3, 1e9)
+"""Allowed sigma/sensitivity: outside it a double cannot carry the loss or its square."""
+
+Q_MIN = 1e-12
+K_MAX = 10**12
+
+
+def real(name: str, value, allowed: str) -> float:
+    """`value` as a float, or a DomainError naming it. Booleans and strings are refused."""
+    if isinstance(value, bool | np.bool_ | str | bytes) or not isinstance(value, int | float | np.number):
+        raise DomainError(f"{name} must be a real number {allowed}, got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, OverflowError):
+        raise DomainError(f"{name} must be a real number {allowed}, got {value!r}") from None
+
+
+def count(name: str, value, minimum: int = 1, maximum: int = K_MAX) -> int:
+    """`value` as an int in [minimum, maximum], or a DomainError. Booleans and fractions are refused."""
+    allowed = f"an integer from {minimum} to {maximum:.0e}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise DomainError(f"{name} must be {allowed}, got {value!r}")
+    if not minimum <= value <= maximum:
+        raise DomainError(f"{name} must be {allowed}, got {value!r}")
+    return int(value)
+
+
+class _Composable:
+    """Arithmetic shared by steps and runs."""
+
+    __slots__ = ()
+
+    def __mul__(self, k):
+        return as_run(self)._repeat(count("number of compositions", k))
+
+    __rmul__ = __mul__
+
+    def __add__(self, other):
+        if not isinstance(other, _Composable):
+            return NotImplemented
+        return compose((self, 1), (other, 1))
+
+
+class Mechanism(_Composable):
+    """One differentially private step."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Mechanism):
+    """The Gaussian mechanism; see `gaussian`."""
+
+    sigma: float
+    sensitivity: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonSubsampled(Mechanism):
+    """A mechanism run on a Poisson sample; see `poisson_subsampled`."""
+
+    base: Mechanism
+    q: float
+
+
+class Run(_Composable):
+    """A composition: distinct steps with their counts, in order of first appearance. Immutable."""
+
+    __slots__ = ("_cache", "parts")
+
+    def __init__(self, parts: tuple[tuple[Mechanism, int], ...]):
+        self.parts = parts
+        self._cache = {}
+
+    def _repeat(self, k: int) -> Run:
+        return Run(tuple((step, count("number of compositions", n * k)) for step, n in self.parts))
+
+    @property
+    def steps(self) -> int:
+        """Total number of steps."""
+        return sum(n for _, n in self.parts)
+
+    def __eq__(self, other):
+        return isinstance(other, Run) and dict(self.parts) == dict(other.parts)
+
+    def __hash__(self):
+        return hash(frozenset(self.parts))
+
+    def __repr__(self):
+        shown = [f"{n} x {step!r}" for step, n in self.parts[:4]]
+        if len(self.parts) > 4:
+            shown.append(f"... {len(self.parts) - 4} more")
+        return f"Run({' + '.join(shown) or 'empty'})"
+
+
+def gaussian(sigma: float, *, sensitivity: float = 1.0) -> Gaussian:
+    """The Gaussian mechanism: a query of L2 sensitivity `sensitivity` plus N(0, sigma^2 I) noise.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise, in the unit of the query; sigma/sensitivity in [1e-3, 1e9].
+    sensitivity : float, default 1
+        Largest L2 change of the query when one record is added or removed; > 0.
+
+    Raises
+    ------
+    DomainError
+        If an argument is not a finite number in its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> hs.gaussian(2.0) * 10
+    Run(10 x Gaussian(sigma=2.0, sensitivity=1.0))
+    """
+    sigma = real("sigma", sigma, "> 0")
+    sensitivity = real("sensitivity", sensitivity, "> 0")
+    if not 0 < sensitivity < math.inf:
+        raise DomainError(f"sensitivity must be a finite number > 0, got {sensitivity!r}")
+    lo, hi = SIGMA_RANGE
+    if not lo <= sigma / sensitivity <= hi:
+        raise DomainError(f"sigma must be a number > 0 with sigma/sensitivity from {lo:g} to {hi:g}, "
+                          f"got sigma={sigma!r} (sensitivity={sensitivity!r})")
+    return Gaussian(sigma, sensitivity)
+
+
+def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
+    """`mechanism` run on a Poisson sample: every record is included independently with probability `q`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The step that runs on the sample.
+    q : float
+        Inclusion probability, 1e-12 <= q <= 1. q = 1 returns `mechanism` itself.
+
+    Raises
+    ------
+    DomainError
+        If `q` is outside its range or `mechanism` cannot be subsampled.
+    """
+    q = real("q", q, f"in ({Q_MIN:g}, 1]")
+    if not Q_MIN <= q <= 1:
+        raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
+    if not isinstance(mechanism, Gaussian):
+        raise DomainError(f"poisson_subsampled takes a Gaussian step, got {mechanism!r}; "
+                          "subsample each step before composing")
+    return mechanism if q == 1 else PoissonSubsampled(mechanism, q)
+
+
+def as_run(what) -> Run:
+    """A Run from a Run or a single Mechanism; DomainError otherwise."""
+    if isinstance(what, Run):
+        return what
+    if isinstance(what, Mechanism):
+        return Run(((what, 1),))
+    raise DomainError(f"expected a mechanism or a run of mechanisms, got {what!r}")
+
+
+def compose(*parts) -> Run:
+    """Compose steps and runs: each argument is a mechanism, a run, or a pair (mechanism or run, count).
+
+    Equal steps merge. `compose()` is the empty run, which is perfectly private.
+
+    Raises
+    ------
+    DomainError
+        If an argument is none of these, or a count is not an integer from 1 to 1e12.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> step = hs.gaussian(1.0)
+    >>> hs.compose((step, 2), step) == step * 3
+    True
+    """
+    merged: dict[Mechanism, int] = {}
+    for what, k in _pairs(parts):
+        for step, n in as_run(what).parts:
+            merged[step] = count("number of compositions", merged.get(step, 0) + n * k)
+    return Run(tuple(merged.items()))
+
+
+def _pairs(parts: Iterable):
+    for part in parts:
+        if isinstance(part, tuple):
+            if len(part) != 2:
+                raise DomainError(f"expected (mechanism, count), got a tuple of {len(part)}: {part!r}")
+            yield part[0], count("number of compositions", part[1])
+        else:
+            yield part, 1
