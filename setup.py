@@ -22,8 +22,16 @@ def switch(name):
 if sys.platform == "win32":
     cflags, lflags, openmp = ["/O2", "/fp:precise"], [], ["/openmp"]
 else:
-    cflags = ["-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
-              "-fvisibility=hidden", "-Wall", "-Wextra"]
+    cflags = [
+        "-std=c99",
+        "-O3",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-fvisibility=hidden",
+        "-Wall",
+        "-Wextra",
+    ]
     lflags, openmp = ["-lm"], ["-fopenmp"]
 if switch("HS_SANITIZE"):
     cflags += ["-g", "-fsanitize=address,undefined"]
@@ -39,7 +47,13 @@ if sys.platform != "darwin" and not switch("HS_NO_OPENMP"):
 
 sources = ["src/hockeystick/_core.pyx", *sorted(p.as_posix() for p in Path("csrc").glob("*.c"))]
 headers = sorted(p.as_posix() for p in Path("csrc").glob("*.h"))
-core = Extension("hockeystick._core", sources, include_dirs=["csrc", numpy.get_include()], depends=headers,
-                 extra_compile_args=cflags, extra_link_args=lflags,
-                 define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")])
+core = Extension(
+    "hockeystick._core",
+    sources,
+    include_dirs=["csrc", numpy.get_include()],
+    depends=headers,
+    extra_compile_args=cflags,
+    extra_link_args=lflags,
+    define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+)
 setup(ext_modules=cythonize([core], language_level=3))

@@ -16,12 +16,16 @@
 /* Status codes: append only. The gate's table and the test of it follow this order. */
 enum {
     HS_OK = 0,
-    HS_BAD_ARGUMENT = 1,     /* a length, pointer or value outside the documented domain */
-    HS_SCRATCH = 2,          /* the lent scratch is too small */
-    HS_NO_CONVERGENCE = 3,   /* an iteration left its bracket or ran out of steps */
-    HS_TOO_MANY_NODES = 4,   /* the outer or inner sum would exceed its node limit */
-    HS_TOO_WIDE = 5,         /* a bound was computed, but the lower end is not positive */
-    HS_OUT_OF_RANGE = 6      /* a double cannot carry an intermediate value */
+    HS_LOOSE = 1,            /* proved, but wider than asked: the outputs are valid */
+    HS_BAD_ARGUMENT = 2,     /* a length, pointer or value outside the documented domain */
+    HS_SCRATCH = 3,          /* the lent scratch is too small */
+    HS_NO_SADDLE = 4,        /* no saddle point or contour was found */
+    HS_NO_PATH = 5,          /* no usable path of inner integration */
+    HS_NO_DECAY = 6,         /* the integrand does not decay within the limits */
+    HS_TOO_MANY_NODES = 7,   /* the outer or inner sum would exceed its node limit */
+    HS_TOO_WIDE = 8,         /* the proved error is not below the value */
+    HS_NO_BRACKET = 9,       /* no certified bracket of eps was found */
+    HS_OUT_OF_RANGE = 10     /* a double cannot carry an intermediate value */
 };
 
 /* A certified point of a privacy curve: delta in exp(log_scale) * [lower, upper]. The four budget terms are
@@ -35,5 +39,13 @@ typedef struct {
 
 /* version.c */
 int hs_status_last(void); /* the largest status code, for the test that walks them all */
+
+/* hyperbola.c: certified delta(eps) and eps(delta) for at most 6 distinct steps with q < 1. log_tol is the log of
+ * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: 60,000 + 80,000 b doubles. */
+int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps,
+                       double log_tol, double *work, long n_work, hs_point *out);
+int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta,
+                     double log_tol, double *work, long n_work, double *eps_lower, double *eps_estimate,
+                     double *eps_upper, hs_point *out);
 
 #endif

@@ -9,5 +9,14 @@ from .mechanism import Run, compose, gaussian, poisson_subsampled
 
 __version__ = "0.1.0"
 
-__all__ = ["AccuracyError", "Bound", "Budget", "DomainError", "HockeystickError", "Run", "compose", "gaussian",
-           "poisson_subsampled"]
+__all__ = [
+    "AccuracyError",
+    "Bound",
+    "Budget",
+    "DomainError",
+    "HockeystickError",
+    "Run",
+    "compose",
+    "gaussian",
+    "poisson_subsampled",
+]

@@ -7,20 +7,47 @@ from .bound import AccuracyError, DomainError
 
 _STATUS = (
     (None, ""),
+    (None, "proved, but wider than asked"),
     (DomainError, "an argument lies outside the domain of the kernel"),
     (AccuracyError, "the lent scratch is too small"),
-    (AccuracyError, "an iteration did not converge"),
+    (AccuracyError, "no saddle point or contour was found"),
+    (AccuracyError, "no usable path of inner integration"),
+    (AccuracyError, "the integrand does not decay within the limits"),
     (AccuracyError, "the sum needs more nodes than its limit"),
-    (AccuracyError, "the certified interval is too wide"),
+    (AccuracyError, "the proved error is not below the value"),
+    (AccuracyError, "no certified bracket of eps was found"),
     (AccuracyError, "an intermediate value does not fit a double"),
 )
 
 
 def check(int status, where="core"):
-    """Raise the error that a status of the C floor stands for; HS_OK passes."""
-    if status == 0:
+    """Raise the error that a status of the C floor stands for; HS_OK and HS_LOOSE pass."""
+    if status in (0, 1):
         return
     if not 0 < status <= hs_status_last():
         raise AccuracyError(f"{where}: unknown status {status}", status)
     kind, message = _STATUS[status]
     raise kind(f"{where}: {message}", status)
+
+
+def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double log_tol):
+    """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
+    cdef int b = m.shape[0], status
+    cdef double[::1] work = np.empty(60_000 + 80_000 * b)
+    cdef hs_point p
+    with nogil:
+        status = hs_hyperbola_delta(b, &m[0], &q[0], &k[0], add, eps, log_tol, &work[0], work.shape[0], &p)
+    return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
+
+
+def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol):
+    """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
+    cdef int b = m.shape[0], status
+    cdef double[::1] work = np.empty(60_000 + 80_000 * b)
+    cdef double lower = 0, estimate = 0, upper = 0
+    cdef hs_point p
+    with nogil:
+        status = hs_hyperbola_eps(b, &m[0], &q[0], &k[0], add, log_delta, log_tol, &work[0], work.shape[0],
+                                  &lower, &estimate, &upper, &p)
+    terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
+    return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes

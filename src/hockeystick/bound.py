@@ -79,8 +79,10 @@ class Bound:
 
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "not certified"
-        return (f"Bound(lower={_short(self.lower)}, estimate={_short(self.estimate)}, "
-                f"upper={_short(self.upper)}, route={self.route!r}, {kind})")
+        return (
+            f"Bound(lower={_short(self.lower)}, estimate={_short(self.estimate)}, "
+            f"upper={_short(self.upper)}, route={self.route!r}, {kind})"
+        )
 
     def __float__(self):
         raise TypeError("a Bound is an interval: write .upper, .lower or .estimate")

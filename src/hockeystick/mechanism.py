@@ -136,8 +136,10 @@ def gaussian(sigma: float, *, sensitivity: float = 1.0) -> Gaussian:
         raise DomainError(f"sensitivity must be a finite number > 0, got {sensitivity!r}")
     lo, hi = SIGMA_RANGE
     if not lo <= sigma / sensitivity <= hi:
-        raise DomainError(f"sigma must be a number > 0 with sigma/sensitivity from {lo:g} to {hi:g}, "
-                          f"got sigma={sigma!r} (sensitivity={sensitivity!r})")
+        raise DomainError(
+            f"sigma must be a number > 0 with sigma/sensitivity from {lo:g} to {hi:g}, "
+            f"got sigma={sigma!r} (sensitivity={sensitivity!r})"
+        )
     return Gaussian(sigma, sensitivity)
 
 
@@ -160,8 +162,10 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     if not Q_MIN <= q <= 1:
         raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
     if not isinstance(mechanism, Gaussian):
-        raise DomainError(f"poisson_subsampled takes a Gaussian step, got {mechanism!r}; "
-                          "subsample each step before composing")
+        raise DomainError(
+            f"poisson_subsampled takes a Gaussian step, got {mechanism!r}; "
+            "subsample each step before composing"
+        )
     return mechanism if q == 1 else PoissonSubsampled(mechanism, q)
 
 

@@ -31,8 +31,8 @@ class GaussianSteps(NamedTuple):
 def subsampled_gaussian(step: Mechanism) -> tuple[float, float]:
     """(m, q) of a (Poisson-subsampled) Gaussian step: the pair is q N(m,1) + (1-q) N(0,1) against N(0,1).
 
-    REMOVE has the mixture as num, ADD as den. For add-or-remove-one adjacency under Poisson sampling this pair
-    dominates [GLW21, App. B; ZDW22, Thm 11]; q = 1 is the Gaussian mechanism.
+    REMOVE has the mixture as num, ADD as den. For add-or-remove-one adjacency under Poisson sampling this
+    pair dominates [GLW21, App. B; ZDW22, Thm 11]; q = 1 is the Gaussian mechanism.
     """
     q = 1.0
     if isinstance(step, PoissonSubsampled):
