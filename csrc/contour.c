@@ -393,12 +393,12 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
     for (it = 0; it < 12 && !(ok_lo && ok_up); it++, r *= 1.5) {
         if (!ok_lo) { /* delta(e - r) >= lower >= delta: the root lies above */
             evaluate(C, e - r, &w);
-            ok_lo = w.lower > 0 && w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale)) >= log_delta;
+            ok_lo = w.lower > 0 && w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) >= log_delta;
             *lower = e - r;
         }
         if (!ok_up) {
             evaluate(C, e + r, &w);
-            ok_up = w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale)) <= log_delta;
+            ok_up = w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) <= log_delta;
             *upper = e + r;
         }
     }

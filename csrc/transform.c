@@ -239,7 +239,7 @@ double hs_grid_dropped_upper(const hs_grid *G, double a)
  *   2 e^{d^2/2} kap J/(e^{2 pi d/h} - 1) + ends 2 d kap e^{d^2/2} p(G)/h e^{sig(G)} + what p has outside [G1, G2], twice;
  * J is an upper Riemann sum of p e^{y theta}, theta = arg(1+U(g+id)) <= min(b, rho sin b/(1 + rho cos b)) (b <= pi/2; tan) or
  * min(1, rho) b, each taken at the right end of its cell and p bounded over it with |(log p)'| <= |g| + |a| m.
- * G2 is the end of the grid, or just below y m rho = 2 pi/h where sig = 0. Needs the p of hs_grid_weights. Best of three d. */
+ * G1 and G2 lie where y m rho <= 2 pi/h, so that sig = 0: the end of the grid, or just below equality. Needs the p of hs_grid_weights. Best of three d. */
 HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y, double log_m)
 {
     static const double part[3] = {0.9, 0.45, 0.2}, d_max[3] = {6, 5, 4};
@@ -270,10 +270,9 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y, double
         for (j = 0; j < cut; j++) J += G->s[j];
         for (j = cut; j < n; j++) out += G->p[j] * (1 + exp((fabs(G->g[j]) + fa * m) * 0.5 * h + 0.125 * h * h));
         gain = 2 * HS_PI * d / h; den = expm1(gain);
-        x = fmax(0, d * (y * m - 2 * HS_PI / h)); /* sig at an end that is not cut: theta <= b t/d */
         ends = 2 * d * kap * exp(0.5 * d * d) / h
              * (G->p[0] * exp((fabs(G->lo) + fa * m) * 0.5 * h + 0.125 * h * h)
-              + (cut > 0 ? G->p[cut - 1] * exp((fabs(G->g[cut - 1]) + fa * m) * 0.5 * h + 0.125 * h * h) * (cut < n ? 1 : exp(x)) : 0));
+              + (cut > 0 ? G->p[cut - 1] * exp((fabs(G->g[cut - 1]) + fa * m) * 0.5 * h + 0.125 * h * h) : 0));
         x = 2 * exp(0.5 * d * d) * kap * J / den + ends + out;
         if (x < best) best = x;
     }

@@ -7,6 +7,8 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .mechanism import Run, compose, gaussian, poisson_subsampled
 
+from .query import delta, epsilon, log_delta
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -17,6 +19,9 @@ __all__ = [
     "HockeystickError",
     "Run",
     "compose",
+    "delta",
+    "epsilon",
     "gaussian",
+    "log_delta",
     "poisson_subsampled",
 ]
