@@ -87,27 +87,37 @@ static int find_saddle(hs_contour *C, int have_eps, double log_delta)
     return HS_OK;
 }
 
-/* Period P for aliases below e^-T0 delta_est: min over d of numerator/d on each side, by Newton steps on the tilt. */
+/* (K(s) - s eps + payoff + T0 - log delta_est)/d at s = c +- d: a period for which that side's aliases are small enough. */
+static double period(const hs_contour *C, int left, double d, double *newton)
+{
+    double s = left ? C->c - d : C->c + d, num;
+    cgf k = total_cgf(C, s);
+    num = k.K - s * C->eps + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - C->log_est + C->T0;
+    *newton = d - (d * (left ? C->eps - k.K1 : k.K1 - C->eps) - num) / (d * fmax(k.K2, 1e-300));
+    return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
+}
+
+/* P = the larger of the two sides' least periods. num is convex in d, so num/d is unimodal: Newton while it gains, and where it
+ * does not (K grows like e^{d^2} once rare jumps take over), steps by a factor. Any d gives a valid P. */
 static void place(hs_contour *C)
 {
-    double best, d, num, c = C->c, psi;
-    cgf k;
-    int side, it;
+    int left, it;
     C->P = 0;
-    for (side = 0; side < 2; side++) {
-        d = 7 / C->sd; best = HUGE_VAL;
-        for (it = 0; it < 4; it++) {
-            double s = side ? c - d : c + d, pay = s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0, at;
-            if (!side && d > 8 * c + 20 / C->sd) d = 8 * c + 20 / C->sd, s = c + d, pay = lf(s);
-            k = total_cgf(C, s);
-            num = k.K - s * C->eps + pay - C->log_est + C->T0;
-            at = num / d;
-            if (at > 0 && at < best) { best = at; *(side ? &C->s_left : &C->s_right) = s; }
-            if (!(at < HUGE_VAL)) { d *= 0.5; continue; }
-            psi = d * (side ? C->eps - k.K1 : k.K1 - C->eps) - num;
-            psi = -psi / (d * fmax(k.K2, 1e-300));
-            d = fmax(0.4 * d, fmin(2.2 * d, d + psi));
+    for (left = 0; left < 2; left++) {
+        double d = 7 / C->sd, next, best = period(C, left, d, &next), factor = 0.5;
+        for (it = 0; it < 14; it++) {
+            double at, trial, newton;
+            trial = it < 2 && best < HUGE_VAL ? fmax(0.4 * d, fmin(2.5 * d, next)) : d * factor;
+            if (fabs(trial - d) < 0.05 * d) break;
+            at = period(C, left, trial, &newton);
+            if (at < best || !(best < HUGE_VAL)) {
+                if (at > 0.97 * best && it > 1) it = 14;
+                best = at; d = trial; next = newton;
+            } else if (it >= 2) {
+                if (factor < 0.6) factor = 1.6; else if (factor > 1.5) factor = 0.8; else break;
+            }
         }
+        *(left ? &C->s_left : &C->s_right) = left ? C->c - d : C->c + d;
         C->P = fmax(C->P, best);
     }
     C->dy = 2 * HS_PI / C->P;

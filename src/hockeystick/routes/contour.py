@@ -42,8 +42,8 @@ def _give_back(work: np.ndarray) -> None:
 
 
 def _margin(rtol: float) -> float:
-    """Nats by which aliases and tail stay below delta: four below rtol; beyond 33 a double gains nothing."""
-    return min(33.0, max(8.0, 4.0 - math.log(rtol)))
+    """Nats by which aliases and tail stay below delta: twelve below rtol; beyond 33 a double gains nothing."""
+    return min(33.0, 12.0 - math.log(rtol))
 
 
 def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
