@@ -111,7 +111,7 @@ static void place(hs_contour *C)
             if (fabs(trial - d) < 0.05 * d) break;
             at = period(C, left, trial, &newton);
             if (at < best || !(best < HUGE_VAL)) {
-                if (at > 0.97 * best && it > 1) it = 14;
+                if (at > 0.97 * best && it > 0) it = 14;
                 best = at; d = trial; next = newton;
             } else if (it >= 2) {
                 if (factor < 0.6) factor = 1.6; else if (factor > 1.5) factor = 0.8; else break;
@@ -145,7 +145,7 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
 
 static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
 {
-    double m = C->m[j], q = C->q[j], k = C->k[j], tilt[3], est[3], o[3], h, lo, hi, R, ends, q0, c1, c2, zr[HS_BLOCK], zi[HS_BLOCK];
+    double m = C->m[j], q = C->q[j], k = C->k[j], tilt[3], est[3], o[3], h, lo, hi, R, ends, q0, c1, c2, level[4], zr[HS_BLOCK], zi[HS_BLOCK];
     hs_grid G;
     hs_moments mo[3];
     long n0, n;
@@ -163,17 +163,18 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
         double out;
         hs_grid_moments(&G, tilt[i], est[i], &mo[i]);
         hs_grid_weights(&G, tilt[i], mo[i].log_m, &c1, &c2);
-        out = hs_grid_quadrature_upper(&G, tilt[i], 0, mo[i].log_m) + hs_grid_ends_upper(&G, tilt[i], mo[i].log_m);
+        out = hs_grid_quadrature_upper(&G, tilt[i], 0) + hs_grid_ends_upper(&G, tilt[i], mo[i].log_m);
         if (est[i] <= 3) out += hs_grid_dropped_upper(&G, tilt[i]) / exp(fmax(mo[i].log_m, -1));
         if (!(out < 0.1)) return HS_TOO_WIDE;
         S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m); S->inner[i] += 1.1 * k * out;
     }
     hs_grid_weights(&G, tilt[0], mo[0].log_m, &c1, &c2);
     ends = hs_grid_ends_upper(&G, tilt[0], mo[0].log_m);
-    q0 = hs_grid_quadrature_upper(&G, tilt[0], 0, mo[0].log_m) + 2 * ends;
+    q0 = hs_grid_quadrature_upper(&G, tilt[0], 0) + 2 * ends;
+    for (i = 0; i < 4; i++) level[i] = q0 + hs_grid_quadrature_upper(&G, tilt[0], C->y_grid * (4 - i) / 4); /* all y up to that */
     for (n0 = 0; n0 <= C->N; n0 += HS_BLOCK) {
         int count = (int)(C->N - n0 < HS_BLOCK ? C->N - n0 + 1 : HS_BLOCK);
-        double quad = q0 + hs_grid_quadrature_upper(&G, tilt[0], (double)(n0 + count) * C->dy, mo[0].log_m);
+        double quad = level[(int)fmax(0, fmin(3, floor(4 - 4 * (double)(n0 + count) * C->dy / C->y_grid)))];
         hs_grid_nodes(&G, C->dy, n0, count, zr, zi);
         for (n = 0; n < count; n++) {
             double y = (double)(n0 + n) * C->dy, x = zr[n], w = zi[n], a2 = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w;
@@ -187,11 +188,12 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
         if (i == 0) hs_grid_phase(&G, y, &x, &w); else hs_grid_phase_double(&G, &x, &w);
-        err = y * (c1 + 64.0 * (1 << (i < 20 ? i : 20)) * c2) + q0 + hs_grid_quadrature_upper(&G, tilt[0], y, mo[0].log_m);
+        err = y * (c1 + 64.0 * (1 << (i < 20 ? i : 20)) * c2) + q0 + hs_grid_quadrature_upper(&G, tilt[0], y);
         a2 = -(2 * x + x * x + w * w); /* 1 - |phi|^2; a^2 = 2 (1 - |phi|) */
         a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
         S->metric[i] += k * fmax(a2, 0);
-        S->far[i] += k * log(fmin(1, hs_grid_far_upper(&G, tilt[0], y) + 2 * ends));
+        if (i == 0 || y * sqrt(mo[0].var) * 2 * HS_PI > 3 * h) /* before that Psi says nothing; 0 is always a bound */
+            S->far[i] += k * log(fmin(1, hs_grid_far_upper(&G, tilt[0], y) + 2 * ends));
     }
     S->var += k * (mo[0].var * (1 + 1e-9) + 10 * (G.l[0] * G.l[0] + 16 + G.m * G.m * G.hi * G.hi) * q0);
     S->k_smooth += k;
@@ -249,60 +251,91 @@ static double tail_log_upper(const hs_contour *C, const hs_sums *S)
     return -B - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
 }
 
-/* Number of nodes and frequency range: the decay of |phi| is sampled at geometric y on a middling grid, for at most 48 steps. */
+/* Number of nodes and frequency range: the decay of |phi| is sampled at geometric y on a middling grid, for at most 48 steps;
+ * and whether Psi alone will cover the tail, so that the doublings are not needed. */
 static int plan_nodes(hs_contour *C, double *work)
 {
-    double target = C->T0 + 4, y = sqrt(2 * target) / C->sd, a = C->add ? -C->c : 1 + C->c, prev_y = 0, prev = 0;
+    double target = C->T0 + 4, y0 = sqrt(2 * target) / C->sd, a = C->add ? -C->c : 1 + C->c, sum[HS_PROBES] = {0}, far = 0, total = 0;
+    double y = y0, prev_y = 0, prev = 0;
     long stride = C->b > 48 ? C->b / 48 : 1, j;
-    int it;
-    for (it = 0; it < 24; it++) {
-        double sum = 0, total = 0, zr, zi, c1, c2;
-        for (j = 0; j < C->b; j += stride) {
-            double m = C->m[j], q = C->q[j], o[3];
-            hs_grid G;
-            total += C->k[j];
-            if (q == 1) { sum -= 0.5 * C->k[j] * m * m * y * y; continue; }
+    int it, probes = HS_PROBES, near = 0;
+    for (j = 0; j < C->b; j += stride) {
+        double m = C->m[j], q = C->q[j], o[3], zr, zi, c1, c2;
+        hs_grid G;
+        total += C->k[j];
+        if (q < 1) {
             hs_cgf_estimate(m, q, a, o);
-            if (hs_grid_build(&G, m, q, fmax(0.125 / fmax(m, 1), 1.0 / 128), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
+            if (hs_grid_build(&G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
                 return HS_TOO_MANY_NODES;
             hs_grid_weights(&G, a, o[0], &c1, &c2);
-            hs_grid_phase(&G, y, &zr, &zi);
-            sum += 0.5 * C->k[j] * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
         }
-        sum *= C->ktot / total;
-        sum -= 2 * log(hypot(C->c, y) / C->c);
-        if (sum < -target) { /* interpolate in y^2-like decay */
-            if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - sum) + 0.05);
+        for (it = 0, y = y0; it < probes; it++, y *= 1.35) {
+            if (q < 1) hs_grid_phase(&G, y, &zr, &zi);
+            sum[it] += q == 1 ? -0.5 * C->k[j] * m * m * y * y : 0.5 * C->k[j] * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
+            if (C->b == 1 && sum[it] - 2 * log(hypot(C->c, y) / C->c) < -target) probes = it + 1;
+        }
+        if (q < 1 && C->b == 1) far = C->k[j] * log(hs_grid_far_upper(&G, a, y / 1.35));
+    }
+    for (it = 0, y = y0; it < probes; it++, y *= 1.35) {
+        double at = sum[it] * C->ktot / total - 2 * log(hypot(C->c, y) / C->c);
+        if (at < -target) {
+            if (it > 0) {
+                double power = fmax(0.5, log(at / prev) / log(1.35)), whole = y;
+                y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
+                if (far < -1) { y *= pow(fmax(1, fmin(2, sum[it] / far)), 1 / power); near = far * pow(y / whole, power) < -target; }
+            } else near = far < -target;
             break;
         }
-        prev_y = y; prev = sum;
-        y *= it == 0 ? fmax(1.1, fmin(1.6, sqrt(target / fmax(-sum, 1)))) : 1.35;
+        prev_y = y; prev = at;
     }
-    if (it == 24 || !(y / C->dy < HS_OUTER_MAX - 8)) return HS_TOO_MANY_NODES;
+    if (it == HS_PROBES || !(y / C->dy < HS_OUTER_MAX - 8)) return HS_TOO_MANY_NODES;
     C->N = (long)(1.02 * y / C->dy) + 3;
     C->y_grid = (double)(C->N + 2) * C->dy;
-    C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
+    C->doublings = near ? 1 : (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;
 }
 
-/* The sum at eps (all eps share the nodes): value, its log-scale, -d delta/d eps, and the error terms. */
-static void evaluate(const hs_contour *C, double eps, hs_value *v)
+/* The values at the nodes as coefficients: f_n and z_n f_n at C->eps, weighted 1, 2, 2, ...; and the error sums, with |eps| taken
+ * one unit of reach larger, so that every eps' with |eps' - eps| <= C->reach shares them. */
+static void freeze(hs_contour *C, hs_sums *S)
+{
+    double abs_sum = 0, inner = 0, round = 0, c = C->c, top = fabs(C->eps) + C->reach;
+    long n;
+    for (n = 0; n <= C->N; n++) {
+        double y = (double)n * C->dy, ph = S->im[n] - C->eps * y, mag = exp(S->re[n]) * (n ? 2 : 1), co = cos(ph), si = sin(ph);
+        double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, a = mag / sqrt(den), node = S->node[n];
+        double r = S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + top * y) + 12 * HS_U * C->reach * y;
+        double grow = r < 1e-3 ? r * (1 + r) : expm1(r);
+        abs_sum += a;
+        round += a * (grow * (node < 1e-3 ? 1 + 2e-3 : 1 + expm1(fmin(node, 1))) + 24 * HS_U);
+        inner += a * (node < 1e-3 ? node * (1 + node) : expm1(node));
+        S->re[n] = mag * (co * dr + si * di) / den;
+        S->im[n] = mag * (si * dr - co * di) / den;
+        den = (1 + c) * (1 + c) + y * y;
+        S->round[n] = mag * (co * (1 + c) + si * y) / den;
+        S->node[n] = mag * (si * (1 + c) - co * y) / den;
+    }
+    C->round = round + (double)C->N * HS_U * abs_sum; C->inner = inner;
+}
+
+/* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes. Value, its log-scale, -d delta/d eps, error terms. */
+HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
 {
     const hs_sums *S = (const hs_sums *)C->S;
-    double unit = C->dy / (2 * HS_PI), sum = 0, der = 0, abs_sum = 0, inner = 0, round = 0, c = C->c, P = C->P;
+    const double *restrict fr = S->re, *restrict fi = S->im, *restrict gr = S->round, *restrict gi = S->node;
+    double de = eps - C->eps, unit = C->dy / (2 * HS_PI), sum = 0, der = 0, c = C->c, P = C->P, part[64], slope[64];
     double s = C->s_left, d, A, S1 = 0, S2 = 0, scale, whole, w_in;
-    long n;
+    long n, n0;
     v->log_scale = S->K[0] - c * eps;
-    for (n = 0; n <= C->N; n++) {
-        double y = (double)n * C->dy, ph = S->im[n] - eps * y, mag = exp(S->re[n]) * (n ? 2 : 1);
-        double den_r = c * (1 + c) - y * y, den_i = y * (1 + 2 * c), den = den_r * den_r + den_i * den_i, co = cos(ph), si = sin(ph);
-        double fr = mag * (co * den_r + si * den_i) / den, a = mag / sqrt(den), r;
-        sum += fr;
-        der += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
-        abs_sum += a;
-        r = S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + fabs(eps) * y);
-        round += a * (expm1(r) * (1 + expm1(fmin(S->node[n], 1))) + 14 * HS_U);
-        inner += a * expm1(S->node[n]);
+    for (n0 = 0; n0 <= C->N; n0 += 64) {
+        long count = C->N - n0 < 63 ? C->N - n0 + 1 : 64;
+        for (n = 0; n < count; n++) { /* e^{-i de y} = 1 + re + i im */
+            double re, im;
+            hs_cis_m1(-de * ((double)(int)(n0 + n) * C->dy), &re, &im);
+            part[n] = fr[n0 + n] + (fr[n0 + n] * re - fi[n0 + n] * im);
+            slope[n] = gr[n0 + n] + (gr[n0 + n] * re - gi[n0 + n] * im);
+        }
+        for (n = 0; n < count; n++) { sum += part[n]; der += slope[n]; }
     }
     scale = -v->log_scale;
     if (s < 0) S1 = exp(scale) / expm1(c * P);
@@ -310,9 +343,9 @@ static void evaluate(const hs_contour *C, double eps, hs_value *v)
     v->value = unit * sum - (S1 - S2);
     v->slope = unit * der;
     whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0]; w_in = S->inner[0];
-    v->rounding = unit * (round + (double)C->N * HS_U * abs_sum) + expm1(whole) * fabs(unit * sum) * (1 + w_in)
+    v->rounding = unit * C->round + expm1(whole) * fabs(unit * sum) * (1 + w_in)
                 + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
-    v->inner = unit * inner + expm1(w_in) * fabs(unit * sum);
+    v->inner = unit * C->inner + expm1(w_in) * fabs(unit * sum);
     v->truncation = C->tail;
     d = C->s_right - c;
     A = (S->K[1] + S->err[1] + S->inner[1] - S->K[0]) - d * eps + lf(C->s_right) - d * P;
@@ -331,6 +364,18 @@ static void report(const hs_value *v, hs_point *p)
     p->aliasing = v->alias_right + v->alias_left; p->truncation = v->truncation; p->inner = v->inner; p->rounding = v->rounding;
 }
 
+/* A start for the saddle: the normal law of variance sum k q^2 (e^{m^2} - 1), kept where rare jumps do not take over. */
+static double guess_tilt(const hs_contour *C, double log_delta)
+{
+    double v = 0, m = 0;
+    int i;
+    for (i = 0; i < C->b; i++) {
+        v += C->k[i] * C->q[i] * (C->q[i] == 1 ? C->m[i] * C->m[i] : C->q[i] * expm1(fmin(C->m[i] * C->m[i], 50)));
+        m = fmax(m, C->m[i]);
+    }
+    return fmax(1e-3, fmin(sqrt(fmax(0.5, -1.6 * log_delta)) / sqrt(v), 2 + 4 / (m * m)));
+}
+
 /* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries once with more nodes. */
 static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, long n_work, hs_sums *S)
 {
@@ -339,10 +384,11 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     C->ktot = 0;
     C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
     for (i = 0; i < C->b; i++) C->ktot += C->k[i];
-    C->t = 1;
+    C->t = have_eps ? 1 : guess_tilt(C, log_delta);
     if ((st = find_saddle(C, have_eps, log_delta))) return st;
     C->c = fmax(C->t, 0.7 / C->sd);
     C->c = frexp(C->c, &i); C->c = ldexp(floor(C->c * 16777216) / 16777216, i);
+    C->reach = 0.1 + 1 / C->c;
     place(C);
     if (!(C->P > 0 && C->P < 1e12)) return HS_OUT_OF_RANGE;
     if ((st = plan_nodes(C, work))) return st;
@@ -355,9 +401,11 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
         C->tail = exp(e);
         e += C->T0 - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
         if (e < 0 || attempt == 2) break;
+        if (C->doublings == 1) { C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8)))); continue; }
         C->N = (long)(C->N * fmin(1.5, 1.06 + e / C->T0)) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }
+    freeze(C, S);
     return HS_OK;
 }
 
@@ -393,6 +441,7 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
         step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
         step = fmax(-4 / C->sd, fmin(4 / C->sd, step)); step = fmax(-1.0, fmin(1.0, step));
         e += step;
+        if (!(fabs(e - C->eps) < 0.8 * C->reach)) return HS_NO_BRACKET;
         if (fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
     }
     evaluate(C, e, &v);

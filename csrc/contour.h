@@ -6,6 +6,7 @@
 
 #define HS_BLOCK 32                  /* nodes between restarts of the phase recurrence */
 #define HS_DOUBLINGS 20              /* tail points Y, 2Y, 4Y, ... */
+#define HS_PROBES 16                 /* frequencies at which the decay is sampled, ratio 1.35 */
 #define HS_SUMS_WORK(N) (4 * ((long)(N) + 1))
 
 typedef struct {                     /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */

@@ -21,6 +21,14 @@
 #define HS_PI 3.14159265358979323846
 #define HS_MAGIC 6755399441055744.0    /* 1.5 * 2^52: adding it rounds to the nearest integer, left in the low bits */
 
+/* Eight lanes. Where the compiler has vector types they map to registers; elsewhere the same operations in the same order. */
+#if defined(__GNUC__)
+typedef double hs_v8 __attribute__((vector_size(64), aligned(8), may_alias));
+#define HS_HAVE_V8 1
+#else
+#define HS_HAVE_V8 0
+#endif
+
 static inline uint64_t hs_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }
 static inline double hs_from_bits(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
 

@@ -25,8 +25,8 @@
 /* log M, its first two a-derivatives, to a relative 1e-6 or better: for placing contours, never for bounds. */
 HS_CLONES void hs_cgf_estimate(double m, double q, double a, double *out)
 {
-    double h = 0.5 / (m > 1 ? m : 1), lo, hi, s0 = 0, s1 = 0, s2 = 0, top = 0;
-    double lw[64], l[64], E[64], lm[64];
+    double h = 0.5 / (m > 1 ? m : 1), lo, hi, s0 = 0, s1 = 0, s2 = 0, top = 0, lq = log(q);
+    double lw[64], l[64], E[64], lm[64], f0[64], f1[64], f2[64], plain;
     int j, n;
     if (q == 1) {
         out[0] = 0.5 * m * m * a * (a - 1); out[1] = m * m * (a - 0.5); out[2] = m * m;
@@ -38,26 +38,26 @@ HS_CLONES void hs_cgf_estimate(double m, double q, double a, double *out)
         double v = (a - 0.5) * m * m, lv = v > 30 ? v + log(q) : log1p(q * expm1(v));
         top = fmax(0, a * lv - 0.5 * a * a * m * m);
     } else if (a < 0) top = a * log1p(-q);
+    plain = top > 3 ? 1 : 0;
     for (; lo <= hi; lo += 64 * h) {
         n = (hi - lo) / h < 63 ? (int)((hi - lo) / h) + 1 : 64;
         for (j = 0; j < 64; j++) {
             double g = lo + j * h, v = m * g - 0.5 * m * m, U = q * (hs_exp(v > 700 ? 700 : v) - 1), x = 1 + U;
-            double small = U < 0.1 && U > -0.1 ? U : 0;
-            lm[j] = hs_log1pmx_small(small);
-            l[j] = v > 700 ? v + hs_log(q) : small != 0 ? U + lm[j] : hs_log(x);
-            lm[j] = small != 0 ? lm[j] : l[j] - U;
+            double small = U < 0.1 && U > -0.1 ? U : 0, t = hs_log1pmx_small(small), lg = hs_log(x);
+            lg = v > 700 ? v + lq : lg;
+            l[j] = small != 0 ? U + t : lg;
+            lm[j] = small != 0 ? t : lg - U;
             lw[j] = j < n ? -0.5 * g * g - top : -1e4;
             E[j] = a * l[j];
         }
         for (j = 0; j < 64; j++) {
-            double w = hs_exp(lw[j]), e = hs_exp(E[j] + lw[j]), es = E[j] < 0.1 && E[j] > -0.1 ? E[j] : 0;
-            if (top > 3) { s0 += e; s1 += e * l[j]; }
-            else {
-                s0 += es != 0 ? w * hs_expm1mx_small(es) + w * a * lm[j] : e - w - w * E[j] + w * a * lm[j];
-                s1 += es != 0 ? w * (hs_expm1mx_small(es) + es) * l[j] + w * lm[j] : (e - w) * l[j] + w * lm[j];
-            }
-            s2 += e * l[j] * l[j];
+            double w = hs_exp(lw[j]), e = hs_exp(E[j] + lw[j]), es = E[j] < 0.1 && E[j] > -0.1 ? E[j] : 0, x = hs_expm1mx_small(es);
+            double h2 = es != 0 ? w * x : e - w - w * E[j], e1 = es != 0 ? w * (x + es) : e - w;
+            f0[j] = plain != 0 ? e : h2 + w * a * lm[j];
+            f1[j] = plain != 0 ? e * l[j] : e1 * l[j] + w * lm[j];
+            f2[j] = e * l[j] * l[j];
         }
+        for (j = 0; j < 64; j++) { s0 += f0[j]; s1 += f1[j]; s2 += f2[j]; }
     }
     h /= 2.50662827463100050242;
     if (top > 3) {
@@ -70,26 +70,26 @@ HS_CLONES void hs_cgf_estimate(double m, double q, double a, double *out)
 }
 
 /* A mesh h, rounded down to 12 bits so that g_j and g_j^2/2 are exact, for which the quadrature error at frequency y should be
- * below e^-target: best of six strips d, J estimated on a coarse grid with the far side cut where p is below e^-(target+8). */
+ * below e^-target: best of four strips d, J estimated on a coarse grid with the far side cut where p is below e^-(target+8). */
 HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double log_m)
 {
-    static const double part[6] = {0.93, 0.62, 0.4, 0.25, 0.14, 0.07};
-    double best = 0, lp[160], rho[160], hc, lo, hi, h;
+    static const double part[4] = {0.9, 0.5, 0.28, 0.14};
+    double best = 0, lp[96], rho[96], hc, lo, hi, h;
     int i, j, n, e;
     lo = -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0);
     hi = fmax(a * m, m) + 9.5;
-    hc = fmax((hi - lo) / 159, 0.2 / (m > 1 ? m : 1));
+    hc = fmax((hi - lo) / 95, 0.2 / (m > 1 ? m : 1));
     n = (int)((hi - lo) / hc) + 1;
-    for (j = 0; j < 160; j++) {
+    for (j = 0; j < 96; j++) {
         double g = lo + j * hc, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x = 1 + q * (ev - 1);
         lp[j] = j < n ? a * (v > 600 ? v + hs_log(q) : hs_log(x)) - 0.5 * g * g - log_m : -1e4;
         rho[j] = q * ev / (1 - q);
         if (lp[j] < -target - 8) lp[j] = -1e4;
     }
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < 4; i++) {
         double b = part[i] * HS_PI, d = b / m, sb = sin(b), cb = cos(b), J = 0, cap = fmin(d * m, b);
         if (d > 6) { d = 6; b = d * m; sb = sin(b); cb = cos(b); cap = b; }
-        for (j = 0; j < 160; j++) {
+        for (j = 0; j < 96; j++) {
             double th = b <= HS_PI / 2 ? rho[j] * sb / (1 + rho[j] * cb) : rho[j] * b;
             double x = lp[j] + y * (th < cap ? th : cap);
             J += hs_exp(x < 700 ? x : 700);
@@ -110,22 +110,26 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     int j, n = (int)(j1 - j0) + 1, stride = HS_INNER_MAX + 8;
     double lh = log(h) - LOG_SQRT_2PI, lq = log(q);
     if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
-    G->m = m; G->q = q; G->h = h; G->lo = j0 * h; G->hi = j1 * h;
+    G->strip = -1; G->m = m; G->q = q; G->h = h; G->lo = j0 * h; G->hi = j1 * h;
     G->g = work; G->lw = work + stride; G->u = work + 2 * stride; G->l = work + 3 * stride; G->lm = work + 4 * stride;
     G->p = work + 5 * stride; G->s = work + 6 * stride; G->r = work + 7 * stride; G->er = work + 8 * stride;
     G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride;
     G->n = (n + 7) / 8 * 8;
-    for (j = 0; j < G->n; j++) {
+    {
+    double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm, *restrict glw = G->lw;
+    int nn = G->n;
+    for (j = 0; j < nn; j++) {
         double g = (double)(j0 + j) * h, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), U = q * (ev - 1);
-        double x = 1 + U, x2 = (1 - q) + q * ev, c = (U - (x - 1)) / x, t, l;
+        double x = 1 + U, x2 = (1 - q) + q * ev, c = (U - (x - 1)) / x, t, l, big = U > 0.5 || U < -0.5 ? 1 : 0;
         double small = U < 0.1 && U > -0.1 ? U : 0;
         t = hs_log1pmx_small(small);
-        l = U > 0.5 || U < -0.5 ? hs_log(x2) : hs_log(x) + c;
+        l = hs_log(big != 0 ? x2 : x) + (big != 0 ? 0 : c);
         l = v > 600 ? v + lq : l;
-        G->g[j] = g; G->u[j] = U;
-        G->l[j] = small != 0 ? U + t : l;
-        G->lm[j] = small != 0 ? t : l - U;
-        G->lw[j] = lh - 0.5 * g * g;
+        gg[j] = g; gu[j] = U;
+        gl[j] = small != 0 ? U + t : l;
+        glm[j] = small != 0 ? t : l - U;
+        glw[j] = lh - 0.5 * g * g;
+    }
     }
     for (j = n; j < G->n; j++) { G->lw[j] = -1e4; G->l[j] = 0; G->u[j] = 0; G->lm[j] = 0; G->g[j] = 0; }
     return HS_OK;
@@ -159,6 +163,7 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
 HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m_estimate, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g;
     int j, i, n = G->n;
     if (log_m_estimate > 3) {
         double top = -1e4;
@@ -168,10 +173,10 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m_estimate, hs_m
     }
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double l = G->l[j + i], lw = G->lw[j + i], E = a * l, w = hs_exp(lw), e = hs_exp(E + lw), lm = G->lm[j + i];
+            double l = gl[j + i], lw = glw[j + i], E = a * l, w = hs_exp(lw), e = hs_exp(E + lw), lm = glm[j + i];
             double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es);
             double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w, alm = w * a * lm;
-            double U = G->u[j + i], g = G->g[j + i], dv = 3 * m * fabs(g) + 2 * m * m, size = fabs(h2) + fabs(alm);
+            double U = gu[j + i], g = gg[j + i], dv = 3 * m * fabs(g) + 2 * m * m, size = fabs(h2) + fabs(alm);
             h2 = l == 0 ? 0 : h2; e1 = l == 0 ? 0 : e1;
             s0[i] += h2 + alm;
             s1[i] += e1 * l + w * lm;
@@ -190,20 +195,22 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m_estimate, hs_m
 HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2)
 {
     double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), m = G->m, q = G->q, inv;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u, *restrict gg = G->g;
+    double *restrict gp = G->p, *restrict gr = G->r;
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double p = hs_exp(a * G->l[j + i] + G->lw[j + i] - log_m);
-            G->p[j + i] = p; sum[i] += p;
+            double p = hs_exp(a * gl[j + i] + glw[j + i] - log_m);
+            gp[j + i] = p; sum[i] += p;
         }
     inv = 1 / lanes(sum);
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double r = G->p[j + i] * inv, g = G->g[j + i], l = fabs(G->l[j + i]), U = G->u[j + i];
+            double r = gp[j + i] * inv, g = gg[j + i], l = fabs(gl[j + i]), U = gu[j + i];
             double dl = (U + q) / (1 + U) * (3 * m * fabs(g) + 2 * m * m) + 14 * l, e;
             dl = U + q < 0 ? 14 * l : dl;
             e = fa * dl + 3 * fa * l + g * g + 2 * lh + 8 + fabs(log_m);
-            G->r[j + i] = r;
+            gr[j + i] = r;
             t1[i] += r * (dl + l * e); t2[i] += r * l; eb[i] += r * e;
         }
     *c2 = HS_U * lanes(t2) * (1 + 1e-9);
@@ -239,43 +246,46 @@ double hs_grid_dropped_upper(const hs_grid *G, double a)
  *   2 e^{d^2/2} kap J/(e^{2 pi d/h} - 1) + ends 2 d kap e^{d^2/2} p(G)/h e^{sig(G)} + what p has outside [G1, G2], twice;
  * J is an upper Riemann sum of p e^{y theta}, theta = arg(1+U(g+id)) <= min(b, rho sin b/(1 + rho cos b)) (b <= pi/2; tan) or
  * min(1, rho) b, each taken at the right end of its cell and p bounded over it with |(log p)'| <= |g| + |a| m.
- * G1 and G2 lie where y m rho <= 2 pi/h, so that sig = 0: the end of the grid, or just below equality. Needs the p of hs_grid_weights. Best of three d. */
-HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y, double log_m)
+ * G1 and G2 lie where y m rho <= 2 pi/h, so that sig = 0: the end of the grid, or just below equality. Needs the p of hs_grid_weights. Best of three d at the first
+ * call on a grid, which the later ones keep (any d is valid). */
+HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
 {
     static const double part[3] = {0.9, 0.45, 0.2}, d_max[3] = {6, 5, 4};
     double h = G->h, m = G->m, q = G->q, rim = exp(0.5 * m * h), best = HUGE_VAL, fa = fabs(a);
-    int n = (int)((G->hi - G->lo) / h + 0.5) + 1, j, t, cut = n;
-    (void)log_m;
+    int n = (int)((G->hi - G->lo) / h + 0.5) + 1, j, t, cut = n, which = 0;
+    double *restrict gs = G->s;
+    const double *restrict gu = G->u, *restrict gp = G->p, *restrict gg = G->g;
     if (y * m > 2 * HS_PI / h)
         for (cut = 0; cut < n && y * m * (G->u[cut] + q) * rim <= 2 * HS_PI / h * (1 - q); cut++) {}
-    for (t = 0; t < 3; t++) {
+    for (t = G->strip < 0 ? 0 : G->strip; t < (G->strip < 0 ? 3 : G->strip + 1); t++) {
         double d = part[t] * HS_PI / m, b, sb, cb, kap, J = 0, out = 0, ends, den, gain, x;
         if (d > d_max[t]) d = d_max[t];
         b = d * m; sb = sin(b); cb = cos(b);
         kap = a < 0 ? pow(cos(0.5 * b), a) : 1;
         if (b <= HS_PI / 2)
             for (j = 0; j < cut; j++) {
-                double rho = (G->u[j] + q) * rim / (1 - q), th = rho * sb / (1 + rho * cb);
-                G->s[j] = y * (th < b ? th : b);
+                double rho = (gu[j] + q) * rim / (1 - q), th = rho * sb / (1 + rho * cb);
+                gs[j] = y * (th < b ? th : b);
             }
         else
             for (j = 0; j < cut; j++) {
-                double rho = (G->u[j] + q) * rim / (1 - q);
-                G->s[j] = y * b * (rho < 1 ? rho : 1);
+                double rho = (gu[j] + q) * rim / (1 - q);
+                gs[j] = y * b * (rho < 1 ? rho : 1);
             }
         for (j = 0; j < cut; j++) {
-            x = G->s[j] + (fabs(G->g[j]) + fa * m) * 0.5 * h + 0.125 * h * h;
-            G->s[j] = G->p[j] * hs_exp(x < 700 ? x : 700);
+            double e = gs[j] + (fabs(gg[j]) + fa * m) * 0.5 * h + 0.125 * h * h;
+            gs[j] = gp[j] * hs_exp(e < 700 ? e : 700);
         }
-        for (j = 0; j < cut; j++) J += G->s[j];
+        for (j = 0; j < cut; j++) J += gs[j];
         for (j = cut; j < n; j++) out += G->p[j] * (1 + exp((fabs(G->g[j]) + fa * m) * 0.5 * h + 0.125 * h * h));
         gain = 2 * HS_PI * d / h; den = expm1(gain);
         ends = 2 * d * kap * exp(0.5 * d * d) / h
              * (G->p[0] * exp((fabs(G->lo) + fa * m) * 0.5 * h + 0.125 * h * h)
               + (cut > 0 ? G->p[cut - 1] * exp((fabs(G->g[cut - 1]) + fa * m) * 0.5 * h + 0.125 * h * h) : 0));
         x = 2 * exp(0.5 * d * d) * kap * J / den + ends + out;
-        if (x < best) best = x;
+        if (x < best) { best = x; which = t; }
     }
+    G->strip = which;
     return cut > 0 ? best * (1 + 1e-6) : HUGE_VAL;
 }
 
@@ -283,37 +293,55 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y, double
  * lose the phase at th ~ 1e-9. E_{n+1} = E_n + E_1 (1 + E_n). Seeded at n0; needs r of hs_grid_weights. */
 HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long n0, int count, double *zr, double *zi)
 {
-    int n = G->n, j, i, k;
+    int n = G->n, j, k;
     double y = (double)n0 * dy;
-    for (j = 0; j < n; j++) hs_cis_m1(dy * G->l[j], &G->er1[j], &G->ei1[j]);
-    for (j = 0; j < n; j++) hs_cis_m1(y * G->l[j], &G->er[j], &G->ei[j]);
+    const double *restrict r = G->r, *restrict l = G->l;
+    double *restrict er = G->er, *restrict ei = G->ei, *restrict c = G->er1, *restrict s = G->ei1;
+    for (j = 0; j < n; j++) hs_cis_m1(dy * l[j], &c[j], &s[j]);
+    for (j = 0; j < n; j++) hs_cis_m1(y * l[j], &er[j], &ei[j]);
     for (k = 0; k < count; k++) {
+#if HS_HAVE_V8
+        hs_v8 ar = {0}, ai = {0};
+        for (j = 0; j < n; j += 8) {
+            hs_v8 x = *(const hs_v8 *)(er + j), w = *(const hs_v8 *)(ei + j), C = *(const hs_v8 *)(c + j);
+            hs_v8 S = *(const hs_v8 *)(s + j), R = *(const hs_v8 *)(r + j);
+            ar += R * x; ai += R * w;
+            *(hs_v8 *)(er + j) = x + (C + (C * x - S * w));
+            *(hs_v8 *)(ei + j) = w + (S + (C * w + S * x));
+        }
+        zr[k] = lanes((const double *)&ar); zi[k] = lanes((const double *)&ai);
+#else
         double ar[8] = {0}, ai[8] = {0};
+        int i;
         for (j = 0; j < n; j += 8)
             for (i = 0; i < 8; i++) {
-                double r = G->r[j + i], x = G->er[j + i], w = G->ei[j + i], c = G->er1[j + i], s = G->ei1[j + i];
-                ar[i] += r * x; ai[i] += r * w;
-                G->er[j + i] = x + (c + (c * x - s * w));
-                G->ei[j + i] = w + (s + (c * w + s * x));
+                double x = er[j + i], w = ei[j + i];
+                ar[i] += r[j + i] * x; ai[i] += r[j + i] * w;
+                er[j + i] = x + (c[j + i] + (c[j + i] * x - s[j + i] * w));
+                ei[j + i] = w + (s[j + i] + (c[j + i] * w + s[j + i] * x));
             }
         zr[k] = lanes(ar); zi[k] = lanes(ai);
+#endif
     }
 }
 
 HS_CLONES static void phase_sum(const hs_grid *G, double *zr, double *zi)
 {
     double ar[8] = {0}, ai[8] = {0};
-    int j, i;
-    for (j = 0; j < G->n; j += 8)
-        for (i = 0; i < 8; i++) { ar[i] += G->r[j + i] * G->er[j + i]; ai[i] += G->r[j + i] * G->ei[j + i]; }
+    const double *restrict r = G->r, *restrict er = G->er, *restrict ei = G->ei;
+    int j, i, n = G->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) { ar[i] += r[j + i] * er[j + i]; ai[i] += r[j + i] * ei[j + i]; }
     *zr = lanes(ar); *zi = lanes(ai);
 }
 
 /* phi(y) - 1, leaving e^{iy l} - 1 in er, ei; and the same at twice the frequency: E <- E (2 + E). */
 HS_CLONES void hs_grid_phase(hs_grid *G, double y, double *zr, double *zi)
 {
-    int j;
-    for (j = 0; j < G->n; j++) hs_cis_m1(y * G->l[j], &G->er[j], &G->ei[j]);
+    const double *restrict l = G->l;
+    double *restrict er = G->er, *restrict ei = G->ei;
+    int j, n = G->n;
+    for (j = 0; j < n; j++) hs_cis_m1(y * l[j], &er[j], &ei[j]);
     phase_sum(G, zr, zi);
 }
 
@@ -335,18 +363,19 @@ HS_CLONES void hs_grid_phase_double(hs_grid *G, double *zr, double *zi)
  * there is controlled by the shifts 0 and 2d, both damping. Ends are added by the caller. Best of three d. */
 HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
 {
-    double best = 1, h = G->h, q = G->q, mean = 0, d0;
-    int t, j;
+    double best = 1, h = G->h, q = G->q, mean = 0, d0, *restrict gs = G->s;
+    const double *restrict gu = G->u, *restrict gr = G->r;
+    int t, j, n = G->n;
     for (j = 0; j < G->n; j++) mean += G->r[j] * (G->u[j] + q) / (1 + G->u[j]);
     d0 = y * G->m * mean; /* where e^{d^2/2 - y d m E s} is least; any d is valid */
     for (t = 0; t < 3; t++) {
         double d = fmin(fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), 6), 0.95 * HS_PI / 2 / G->m), b = d * G->m, sb, s2, f, sum = 0, kap;
         sb = sin(b); s2 = sin(0.5 * b) * sin(0.5 * b); f = a > 0 ? 2 * a * s2 : 2.7726 * a * s2;
         kap = a < 0 ? pow(cos(b), a) : 1;
-        for (j = 0; j < G->n; j++) {
-            double s = (G->u[j] + q) / (1 + G->u[j]);
+        for (j = 0; j < n; j++) {
+            double s = (gu[j] + q) / (1 + gu[j]);
             s = s > 0 ? s : 0;
-            G->s[j] = G->r[j] * hs_exp(-f * s * (1 - s) - y * s * sb);
+            gs[j] = gr[j] * hs_exp(-f * s * (1 - s) - y * s * sb);
         }
         for (j = 0; j < G->n; j++) sum += G->s[j];
         sum = exp(0.5 * d * d) * sum + 2 * exp(d * d) * kap / expm1(2 * HS_PI * d / h);

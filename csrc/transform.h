@@ -10,6 +10,7 @@
 #define HS_GRID_WORK (HS_GRID_ARRAYS * (HS_INNER_MAX + 8))
 
 typedef struct {
+    int strip;                       /* which strip of analyticity bounds the quadrature, -1 before the first bound */
     int n;                           /* nodes, padded to a multiple of 8 by nodes of weight zero */
     double m, q, h, lo, hi;          /* lo, hi: first and last node */
     double *g, *lw, *u, *l, *lm;     /* node; log(h w(g)); U; log(1+U); log(1+U)-U */
@@ -23,7 +24,7 @@ int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi
 double hs_grid_choose_h(double m, double q, double a, double y, double target, double log_m);
 void hs_grid_moments(hs_grid *G, double a, double log_m_estimate, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
-double hs_grid_quadrature_upper(hs_grid *G, double a, double y, double log_m);
+double hs_grid_quadrature_upper(hs_grid *G, double a, double y);
 double hs_grid_ends_upper(const hs_grid *G, double a, double log_m);
 double hs_grid_dropped_upper(const hs_grid *G, double a);
 void hs_grid_nodes(hs_grid *G, double dy, long n0, int count, double *zr, double *zi);
