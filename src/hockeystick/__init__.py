@@ -4,12 +4,14 @@ What ran (mechanisms and counts) goes in; the privacy curve delta(eps), its inve
 come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 """
 
+from .accountant import Accountant
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .mechanism import Run, compose, gaussian, poisson_subsampled
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accountant",
     "AccuracyError",
     "Bound",
     "Budget",
