@@ -17,7 +17,7 @@ class Accountant:
     """Record what ran, ask what it cost.
 
     Equal steps merge: memory is proportional to distinct steps, and recording a step costs one look-up,
-    however many ran before. Not locked: threads that record into one accountant must be kept apart by the caller.
+    however many ran before. Not locked: the caller keeps threads that record into one accountant apart.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The command `hockeystick`: certified privacy bounds of a run given by flags or by a training log.
 
-Exit status: 0 answered; 1 the accuracy asked for cannot be certified; 2 bad usage, a value outside its domain,
-or a log that cannot be read; 130 interrupted. Messages go to stderr, answers to stdout; nothing is printed to
-stdout unless every value was answered.
+Exit status: 0 answered; 1 the accuracy asked for cannot be certified; 2 bad usage, a value outside its
+domain, or a log that cannot be read; 130 interrupted. Messages go to stderr, answers to stdout; nothing is
+printed to stdout unless every value was answered.
 
 `--json` prints one object with the keys
 
