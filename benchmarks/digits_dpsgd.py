@@ -7,8 +7,9 @@ A one-hidden-layer network on scikit-learn's digits (1797 images of 8 x 8), in p
 3. Gaussian noise of standard deviation sigma * CLIP on the sum; then division by the expected batch.
 
 Noise and expected batch change during training; the last phase lowers sigma at every step, so that the log
-holds both lines per phase and lines per step. The log is what `hockeystick run` reads: sigma (noise multiplier), q,
-steps. The privacy statement is for adding or removing one training image; the test images are public.
+holds both lines per phase and lines per step. The log is what `hockeystick run` reads: sigma (noise
+multiplier), q, steps. The privacy statement is for adding or removing one training image; the test
+images are public.
 
     python benchmarks/digits_dpsgd.py [--log FILE] [--seed N]
 

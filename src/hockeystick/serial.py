@@ -171,6 +171,8 @@ def _line_text(raw: bytes) -> str:
 
 def _fields(text: str) -> list[str]:
     fields = [field.strip() for field in text.split(",")]
+    if '"' not in text:
+        return fields
     return [f[1:-1].strip() if len(f) > 1 and f[0] == f[-1] == '"' else f for f in fields]
 
 
