@@ -45,7 +45,7 @@ typedef struct { /* cells of one hyperbola, v in [i DV, (i+1) DV] */
     int rung[HS_HYP_CELLS][HS_HYP_MAX_STEPS];
     double end_phi, end_x, end_y, rate0, rate1; /* tail: sum k log B at the end, sum k Lambda per unit y */
     double kap0, kap1;
-} hs_contour;
+} hs_arc;
 
 typedef struct {
     int b, add, n;
@@ -55,7 +55,7 @@ typedef struct {
     hs_path path[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
     hs_arena mem;
     double *tmp, *nx, *ny, *kr, *ki, *ein, *ern; /* node position, K, relative inner and rounding error */
-    hs_contour lo, up, mid;
+    hs_arc lo, up, mid;
 } hs_job;
 
 void hs_hyp_real_cgf(const hs_job *J, double a, double *K);
@@ -64,9 +64,9 @@ int hs_hyp_saddle(hs_job *J, int have_s, double log_delta);
 int hs_hyp_place(hs_job *J);
 int hs_hyp_plan(hs_job *J);
 double hs_hyp_log_add(double a, double b);
-int hs_hyp_march(hs_job *J, hs_contour *C, double gamma, int want_e, double log_floor);
-double hs_hyp_log_tail_upper(const hs_job *J, const hs_contour *C, double s, double h);
-double hs_hyp_log_norm_upper(const hs_job *J, const hs_contour *C, double s);
+int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int want_e, double log_floor);
+double hs_hyp_log_tail_upper(const hs_job *J, const hs_arc *C, double s, double h);
+double hs_hyp_log_norm_upper(const hs_job *J, const hs_arc *C, double s);
 
 
 #endif

@@ -166,7 +166,7 @@ static double log_err_upper(hs_job *J, int i, int r, double x, double y)
 /* values on the three vertices of cell c for path r: B, and E when asked */
 typedef struct { int c[3]; double b[3], e[3]; } triple;
 
-static double cell_try(hs_job *J, const hs_contour *C, int cell, int i, int r, int want_e, triple *T)
+static double cell_try(hs_job *J, const hs_arc *C, int cell, int i, int r, int want_e, triple *T)
 {
     double worst = -HUGE_VAL;
     int j;
@@ -183,7 +183,7 @@ static double cell_try(hs_job *J, const hs_contour *C, int cell, int i, int r, i
     return worst;
 }
 
-static double log_kernel_upper(const hs_job *J, const hs_contour *C, int cell)
+static double log_kernel_upper(const hs_job *J, const hs_arc *C, int cell)
 {
     double v1 = cell * HS_HYP_DV, v2 = v1 + HS_HYP_DV, sg = J->A * sin(C->gamma), y1 = J->A * cos(C->gamma) * sinh(v1);
     double xa = J->a0 + sg * cosh(v1), xb = J->a0 + sg * cosh(v2), x1 = fmin(xa, xb), x2 = fmax(xa, xb);
@@ -191,14 +191,14 @@ static double log_kernel_upper(const hs_job *J, const hs_contour *C, int cell)
     return log(J->A * cosh(v2)) - 0.5 * log((p * p + y1 * y1) * (r * r + y1 * y1));
 }
 
-static void set_vertex(const hs_job *J, hs_contour *C, int j)
+static void set_vertex(const hs_job *J, hs_arc *C, int j)
 {
     double vm = j == 0 ? 0 : (j - 0.5) * HS_HYP_DV, f = j == 0 ? 1 : 1 / cosh(0.5 * HS_HYP_DV);
     C->x[j] = J->a0 + J->A * sin(C->gamma) * cosh(vm) * f;
     C->y[j] = J->A * cos(C->gamma) * sinh(vm) * f;
 }
 
-static int end_of(hs_job *J, hs_contour *C, int *cur)
+static int end_of(hs_job *J, hs_arc *C, int *cur)
 {
     double v = C->n * HS_HYP_DV, sg = sin(C->gamma), cg = cos(C->gamma), ka, kb;
     int i, r;
@@ -224,7 +224,7 @@ static int end_of(hs_job *J, hs_contour *C, int *cur)
 }
 
 /* cells outwards until the bound is below log_floor */
-int hs_hyp_march(hs_job *J, hs_contour *C, double gamma, int want_e, double log_floor)
+int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int want_e, double log_floor)
 {
     triple T[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
     double last[HS_HYP_MAX_STEPS];
@@ -267,7 +267,7 @@ int hs_hyp_march(hs_job *J, hs_contour *C, double gamma, int want_e, double log_
 }
 
 /* log of the bound on int_{v_end}^inf |G| |da|/dv dv, one side; with h > 0 on the sum over any nodes beyond v_end */
-double hs_hyp_log_tail_upper(const hs_job *J, const hs_contour *C, double s, double h)
+double hs_hyp_log_tail_upper(const hs_job *J, const hs_arc *C, double s, double h)
 {
     double r = fmin(s * C->kap0 - C->rate0, s * C->kap1 - C->rate1);
     if (!(r > 0)) return HUGE_VAL;
@@ -275,8 +275,8 @@ double hs_hyp_log_tail_upper(const hs_job *J, const hs_contour *C, double s, dou
     return C->end_phi - s * C->end_x + log(r / (C->end_y * C->end_y)) + 1e-6;
 }
 
-/* log of (1/2 pi) int |G da| over a whole shifted hs_contour */
-double hs_hyp_log_norm_upper(const hs_job *J, const hs_contour *C, double s)
+/* log of (1/2 pi) int |G da| over a whole shifted hs_arc */
+double hs_hyp_log_norm_upper(const hs_job *J, const hs_arc *C, double s)
 {
     double total = hs_hyp_log_tail_upper(J, C, s, 0);
     int c, j;

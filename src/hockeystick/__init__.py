@@ -8,6 +8,8 @@ from .accountant import Accountant
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .mechanism import Run, compose, gaussian, poisson_subsampled
 
+from .query import delta, epsilon, log_delta
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -19,6 +21,9 @@ __all__ = [
     "HockeystickError",
     "Run",
     "compose",
+    "delta",
+    "epsilon",
     "gaussian",
+    "log_delta",
     "poisson_subsampled",
 ]

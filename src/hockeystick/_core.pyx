@@ -51,3 +51,38 @@ def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double l
                                   &lower, &estimate, &upper, &p)
     terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
     return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
+
+
+def contour_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double rtol, double T0,
+                  int n_threads, double[::1] work):
+    """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
+    cdef hs_contour C
+    cdef hs_point p
+    cdef int status
+    C.b, C.add, C.n_threads, C.rtol, C.T0 = m.shape[0], add, n_threads, rtol, T0
+    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    with nogil:
+        status = hs_contour_delta(&C, eps, &work[0], work.shape[0], &p)
+    return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
+
+
+def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double rtol, double T0,
+                int n_threads, double[::1] work):
+    """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
+    cdef hs_contour C
+    cdef hs_point p
+    cdef int status
+    cdef double lower = 0, estimate = 0, upper = 0
+    C.b, C.add, C.n_threads, C.rtol, C.T0 = m.shape[0], add, n_threads, rtol, T0
+    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    with nogil:
+        status = hs_contour_eps(&C, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+    if status > 1:
+        return status, 0.0, 0.0, 0.0, (), 0
+    terms = (p.aliasing / p.estimate, p.truncation / p.estimate, p.inner / p.estimate, p.rounding / p.estimate)
+    return status, lower, estimate, upper, terms, p.n_nodes
+
+
+def contour_work(int b):
+    """Doubles of scratch that the line contour may need for b distinct steps."""
+    return hs_contour_work(b, HS_OUTER_MAX)

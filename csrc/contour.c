@@ -1,0 +1,407 @@
+/* contour.c - certified delta(eps) and eps(delta) of a composition, by the trapezoid rule on the vertical line Re z = c.
+ *
+ * Symbols. K(z) = sum_i k_i log M_i(z), c near the saddle of K(z) - eps z - log z - log(1+z), sd^2 = K''(c), dy the outer mesh,
+ *   P = 2 pi/dy, f_n = e^{K(c+iny dy)-K(c)-i eps n dy}/(z_n(1+z_n)), lf(t) = t log t - (1+t) log1p t.
+ *
+ * Formula. T = (dy/2pi) e^{K(c)-c eps} [f_0 + 2 sum_{n>=1} Re f_n] = S + delta(eps) + aliases, by Poisson summation of
+ *   e^{cx} delta(eps+x), exact for every law. The alias at eps - nP is split by put-call parity: with s the tilt used to bound it,
+ *   S = 0 (s > 0), 1/(e^{cP}-1) (-1 < s < 0), 1/(e^{cP}-1) - e^eps/(e^{(c+1)P}-1) (s < -1).
+ *
+ * Error terms, all relative to e^{K(c)-c eps}, each in one field of hs_point:
+ *   aliasing    right: e^{K(c+d)-K(c)-d eps+lf(c+d)-dP}/(1-e^{-dP}); left: the same at s = c - d' with lf(s), 0 or lf(-1-s).
+ *               [Chernoff with optimal constants: (1-e^-x)_+ <= e^{lf(t)+tx}, min(1,e^-x) <= e^{sx}, (e^-x-1)_+ <= e^{lf(-1-s)+sx}.]
+ *               The right one and, unless -1 < s < 0, the left one are positive: they only lower the lower end.
+ *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi| beyond Y: see tail_log_upper.
+ *   inner       quadrature of M (transform.c), through each node and through K(c).
+ *   rounding    of K(c), of every node, of the sum.
+ *   The line is symmetric: only n >= 0 is evaluated. Plain Gaussian steps (q = 1) have M in closed form.
+ *
+ * What it does not do: atoms; c <= 0; laws whose |phi| does not fall within HS_OUTER_MAX nodes (HS_TOO_MANY_NODES).
+ * Cost: O(b n_inner N). Steps are cut into chunks of fixed number, summed in order: results do not depend on the threads.
+ */
+#include "contour.h"
+
+typedef struct { double K, K1, K2; } cgf;
+
+static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
+
+/* K, K', K'' at tilt t (any accuracy). */
+static cgf total_cgf(const hs_contour *C, double t)
+{
+    double a = C->add ? -t : 1 + t, part[HS_CHUNKS][3];
+    cgf out = {0, 0, 0};
+    int chunk, i;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C->n_threads) schedule(static) if (C->n_threads > 1)
+#endif
+    for (chunk = 0; chunk < C->chunks; chunk++) {
+        long j, lo = (long)((double)C->b * chunk / C->chunks), hi = (long)((double)C->b * (chunk + 1) / C->chunks);
+        part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
+        for (j = lo; j < hi; j++) {
+            double o[3];
+            hs_cgf_estimate(C->m[j], C->q[j], a, o);
+            for (int r = 0; r < 3; r++) part[chunk][r] += C->k[j] * o[r];
+        }
+    }
+    for (i = 0; i < C->chunks; i++) { out.K += part[i][0]; out.K1 += part[i][1]; out.K2 += part[i][2]; }
+    if (C->add) out.K1 = -out.K1;
+    return out;
+}
+
+/* Saddle t: root of G(t) = K'(t) - eps - 1/t - 1/(1+t), or with eps eliminated (eps(t) = K' - 1/t - 1/(1+t)) of
+ * log delta_est(t) = log delta. Newton in log t inside a bracket; t only places the contour. */
+static int find_saddle(hs_contour *C, int have_eps, double log_delta)
+{
+    double lo = 0, hi = 0, t = C->t, G, F2, step;
+    cgf k;
+    int it;
+    for (it = 0; it < 80; it++) {
+        k = total_cgf(C, t);
+        F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+        if (!(F2 > 0 && F2 < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
+        C->log_est = k.K - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
+        if (have_eps) {
+            double want = C->eps + 1 / t + 1 / (1 + t);
+            C->log_est -= C->eps * t;
+            G = k.K1 - want;
+            step = -G / (t * F2);
+            if (k.K1 > 0 && want > 0) step = -log(k.K1 / want) / (t * (k.K2 / k.K1 + (F2 - k.K2) / want));
+            if (fabs(G) < 0.1 * sqrt(F2)) break;
+        } else {
+            C->eps = k.K1 - 1 / t - 1 / (1 + t);
+            C->log_est -= C->eps * t;
+            G = log_delta - C->log_est;              /* increases with t, as log_est decreases */
+            step = -G / (t * t * F2);
+            if (fabs(G) < 0.03) break;
+        }
+        if (G < 0) lo = t; else hi = t;
+        step = fmax(-1.2, fmin(1.2, step));
+        step = t * exp(step);
+        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
+            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
+        t = step;
+        if (!(t > 1e-12 && t < 1e12)) return HS_NO_SADDLE;
+    }
+    if (it == 80) return HS_NO_SADDLE;
+    C->t = t; C->sd = sqrt(k.K2);
+    return HS_OK;
+}
+
+/* Period P for aliases below e^-T0 delta_est: min over d of numerator/d on each side, by Newton steps on the tilt. */
+static void place(hs_contour *C)
+{
+    double best, d, num, c = C->c, psi;
+    cgf k;
+    int side, it;
+    C->P = 0;
+    for (side = 0; side < 2; side++) {
+        d = 7 / C->sd; best = HUGE_VAL;
+        for (it = 0; it < 4; it++) {
+            double s = side ? c - d : c + d, pay = s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0, at;
+            if (!side && d > 8 * c + 20 / C->sd) d = 8 * c + 20 / C->sd, s = c + d, pay = lf(s);
+            k = total_cgf(C, s);
+            num = k.K - s * C->eps + pay - C->log_est + C->T0;
+            at = num / d;
+            if (at > 0 && at < best) { best = at; *(side ? &C->s_left : &C->s_right) = s; }
+            if (!(at < HUGE_VAL)) { d *= 0.5; continue; }
+            psi = d * (side ? C->eps - k.K1 : k.K1 - C->eps) - num;
+            psi = -psi / (d * fmax(k.K2, 1e-300));
+            d = fmax(0.4 * d, fmin(2.2 * d, d + psi));
+        }
+        C->P = fmax(C->P, best);
+    }
+    C->dy = 2 * HS_PI / C->P;
+}
+
+/* One step on its inner grid: K at c and at both alias tilts, then every node and the tail points, added to the chunk's sums.
+ * A plain Gaussian step is exact: log phi(y) = -m^2 y^2/2 + i m^2 (c + 1/2) y (REMOVE and ADD alike). */
+static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
+{
+    double v = m * m * k, z[3] = {C->c, C->s_right, C->s_left};
+    long n;
+    int i;
+    for (i = 0; i < 3; i++) { S->K[i] += 0.5 * v * z[i] * (1 + z[i]); S->err[i] += 6 * HS_U * 0.5 * v * fabs(z[i] * (1 + z[i])); }
+    for (n = 0; n <= C->N; n++) {
+        double y = (double)n * C->dy;
+        S->re[n] -= 0.5 * v * y * y; S->im[n] += v * (C->c + 0.5) * y;
+        S->round[n] += 6 * HS_U * v * y * (0.5 * y + fabs(C->c + 0.5));
+    }
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i);
+        S->gauss[i] += 0.5 * v * y * y;
+    }
+    S->far_gauss += 0.5 * v;
+}
+
+static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
+{
+    double m = C->m[j], q = C->q[j], k = C->k[j], tilt[3], est[3], o[3], h, lo, hi, R, ends, q0, c1, c2, zr[HS_BLOCK], zi[HS_BLOCK];
+    hs_grid G;
+    hs_moments mo[3];
+    long n0, n;
+    int i, st;
+    if (q == 1) { visit_gaussian(C, m, k, S); return HS_OK; }
+    tilt[0] = C->c; tilt[1] = C->s_right; tilt[2] = C->s_left;
+    for (i = 0; i < 3; i++) { tilt[i] = C->add ? -tilt[i] : 1 + tilt[i]; hs_cgf_estimate(m, q, tilt[i], o); est[i] = o[0]; }
+    R = C->T0 + log(C->ktot) + 6;
+    h = hs_grid_choose_h(m, q, tilt[0], C->y_grid, R, est[0]);
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    R = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
+    lo = fmin(fmin(tilt[0], tilt[1]), tilt[2]); hi = fmax(fmax(tilt[0], tilt[1]), tilt[2]);
+    if ((st = hs_grid_build(&G, m, q, h, -R - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + R, work))) return st;
+    for (i = 0; i < 3; i++) {
+        double out;
+        hs_grid_moments(&G, tilt[i], est[i], &mo[i]);
+        hs_grid_weights(&G, tilt[i], mo[i].log_m, &c1, &c2);
+        out = hs_grid_quadrature_upper(&G, tilt[i], 0, mo[i].log_m) + hs_grid_ends_upper(&G, tilt[i], mo[i].log_m);
+        if (est[i] <= 3) out += hs_grid_dropped_upper(&G, tilt[i]) / exp(fmax(mo[i].log_m, -1));
+        if (!(out < 0.1)) return HS_TOO_WIDE;
+        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m); S->inner[i] += 1.1 * k * out;
+    }
+    hs_grid_weights(&G, tilt[0], mo[0].log_m, &c1, &c2);
+    ends = hs_grid_ends_upper(&G, tilt[0], mo[0].log_m);
+    q0 = hs_grid_quadrature_upper(&G, tilt[0], 0, mo[0].log_m) + 2 * ends;
+    for (n0 = 0; n0 <= C->N; n0 += HS_BLOCK) {
+        int count = (int)(C->N - n0 < HS_BLOCK ? C->N - n0 + 1 : HS_BLOCK);
+        double quad = q0 + hs_grid_quadrature_upper(&G, tilt[0], (double)(n0 + count) * C->dy, mo[0].log_m);
+        hs_grid_nodes(&G, C->dy, n0, count, zr, zi);
+        for (n = 0; n < count; n++) {
+            double y = (double)(n0 + n) * C->dy, x = zr[n], w = zi[n], a2 = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w;
+            double lr = a2 > -0.75 && a2 < 1 ? 0.5 * log1p(a2) : 0.5 * log(mod2), li = atan2(w, 1 + x), inv = 1 / sqrt(mod2);
+            double dz = y * (c1 + (double)n * c2) * inv, qz = quad * inv;
+            S->re[n0 + n] += k * lr; S->im[n0 + n] += C->add ? -k * li : k * li;
+            S->round[n0 + n] += !(dz < 0.5) ? HUGE_VAL : k * (dz / (1 - dz) + 8 * HS_U * fmin(sqrt(x * x + w * w), 3)) + 2 * HS_U * k * (fabs(lr) + fabs(li));
+            S->node[n0 + n] += !(qz < 0.5) ? HUGE_VAL : k * qz / (1 - qz);
+        }
+    }
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+        if (i == 0) hs_grid_phase(&G, y, &x, &w); else hs_grid_phase_double(&G, &x, &w);
+        err = y * (c1 + 64.0 * (1 << (i < 20 ? i : 20)) * c2) + q0 + hs_grid_quadrature_upper(&G, tilt[0], y, mo[0].log_m);
+        a2 = -(2 * x + x * x + w * w); /* 1 - |phi|^2; a^2 = 2 (1 - |phi|) */
+        a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+        S->metric[i] += k * fmax(a2, 0);
+        S->far[i] += k * log(fmin(1, hs_grid_far_upper(&G, tilt[0], y) + 2 * ends));
+    }
+    S->var += k * (mo[0].var * (1 + 1e-9) + 10 * (G.l[0] * G.l[0] + 16 + G.m * G.m * G.hi * G.hi) * q0);
+    S->k_smooth += k;
+    return HS_OK;
+}
+
+static int visit_all(hs_contour *C, double *work, hs_sums *S)
+{
+    int chunk, i, st[HS_CHUNKS];
+    long n, stride = HS_GRID_WORK + HS_SUMS_WORK(C->N);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
+#endif
+    for (chunk = 0; chunk < C->chunks; chunk++) {
+        long j, lo = (long)((double)C->b * chunk / C->chunks), hi = (long)((double)C->b * (chunk + 1) / C->chunks);
+        hs_sums *s = &S[chunk];
+        memset(s, 0, sizeof *s);
+        s->re = work + chunk * stride; s->im = s->re + C->N + 1; s->round = s->im + C->N + 1; s->node = s->round + C->N + 1;
+        memset(s->re, 0, sizeof(double) * 4 * (size_t)(C->N + 1));
+        st[chunk] = HS_OK;
+        for (j = lo; j < hi && st[chunk] == HS_OK; j++) st[chunk] = visit(C, j, s, work + chunk * stride + HS_SUMS_WORK(C->N));
+    }
+    for (chunk = 0; chunk < C->chunks; chunk++) {
+        const hs_sums *s = &S[chunk];
+        if (st[chunk]) return st[chunk];
+        if (chunk == 0) continue;
+        for (i = 0; i < 3; i++) { S->K[i] += s->K[i]; S->err[i] += s->err[i]; S->inner[i] += s->inner[i]; }
+        for (n = 0; n <= C->N; n++) {
+            S->re[n] += s->re[n]; S->im[n] += s->im[n]; S->round[n] += s->round[n]; S->node[n] += s->node[n];
+        }
+        for (i = 0; i < HS_DOUBLINGS; i++) { S->metric[i] += s->metric[i]; S->far[i] += s->far[i]; S->gauss[i] += s->gauss[i]; }
+        S->var += s->var; S->k_smooth += s->k_smooth; S->far_gauss += s->far_gauss;
+    }
+    return HS_OK;
+}
+
+/* Log of (1/pi) e^{-B}/Y (1 + dy/Y), Y = N dy the last node (which the sum keeps; counting it twice is on the safe side).
+ * A(y) = (sum k a_i^2)^{1/2}, a_i^2 = 2 (1-|phi_i|), is a metric: A(y+x) <= A(y) + A(x), A(x) <= |x| sd. So on [Y, 2Y]
+ * A >= (A(Y) + A(2Y) - Y sd)/2, and -sum k log|phi| >= -k log(1 - A^2/2k) by convexity (k the number of steps). The last point
+ * is covered to infinity by Psi (transform.c). Gaussian steps add their exact part at the left end. */
+static double tail_log_upper(const hs_contour *C, const hs_sums *S)
+{
+    double Y = C->N * C->dy, B = HUGE_VAL, sd = sqrt(S->var), best = -HUGE_VAL;
+    int i, stop;
+    for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
+        double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;
+        for (i = 0; i < stop; i++, y *= 2) {
+            double a = 0.5 * (sqrt(S->metric[i]) + sqrt(S->metric[i + 1]) - y * sd * (1 + 1e-12)), x = 0;
+            if (a > 0) x = a * a / (2 * S->k_smooth) < 1 ? -S->k_smooth * log1p(-a * a / (2 * S->k_smooth)) : 0;
+            least = fmin(least, x + S->gauss[i]);
+        }
+        best = fmax(best, least);
+    }
+    B = best;
+    return -B - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
+}
+
+/* Number of nodes and frequency range: the decay of |phi| is sampled at geometric y on a middling grid, for at most 48 steps. */
+static int plan_nodes(hs_contour *C, double *work)
+{
+    double target = C->T0 + 4, y = sqrt(2 * target) / C->sd, a = C->add ? -C->c : 1 + C->c, prev_y = 0, prev = 0;
+    long stride = C->b > 48 ? C->b / 48 : 1, j;
+    int it;
+    for (it = 0; it < 24; it++) {
+        double sum = 0, total = 0, zr, zi, c1, c2;
+        for (j = 0; j < C->b; j += stride) {
+            double m = C->m[j], q = C->q[j], o[3];
+            hs_grid G;
+            total += C->k[j];
+            if (q == 1) { sum -= 0.5 * C->k[j] * m * m * y * y; continue; }
+            hs_cgf_estimate(m, q, a, o);
+            if (hs_grid_build(&G, m, q, fmax(0.125 / fmax(m, 1), 1.0 / 128), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
+                return HS_TOO_MANY_NODES;
+            hs_grid_weights(&G, a, o[0], &c1, &c2);
+            hs_grid_phase(&G, y, &zr, &zi);
+            sum += 0.5 * C->k[j] * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
+        }
+        sum *= C->ktot / total;
+        sum -= 2 * log(hypot(C->c, y) / C->c);
+        if (sum < -target) { /* interpolate in y^2-like decay */
+            if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - sum) + 0.05);
+            break;
+        }
+        prev_y = y; prev = sum;
+        y *= it == 0 ? fmax(1.1, fmin(1.6, sqrt(target / fmax(-sum, 1)))) : 1.35;
+    }
+    if (it == 24 || !(y / C->dy < HS_OUTER_MAX - 8)) return HS_TOO_MANY_NODES;
+    C->N = (long)(1.02 * y / C->dy) + 3;
+    C->y_grid = (double)(C->N + 2) * C->dy;
+    C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
+    return HS_OK;
+}
+
+/* The sum at eps (all eps share the nodes): value, its log-scale, -d delta/d eps, and the error terms. */
+static void evaluate(const hs_contour *C, double eps, hs_value *v)
+{
+    const hs_sums *S = (const hs_sums *)C->S;
+    double unit = C->dy / (2 * HS_PI), sum = 0, der = 0, abs_sum = 0, inner = 0, round = 0, c = C->c, P = C->P;
+    double s = C->s_left, d, A, S1 = 0, S2 = 0, scale, whole, w_in;
+    long n;
+    v->log_scale = S->K[0] - c * eps;
+    for (n = 0; n <= C->N; n++) {
+        double y = (double)n * C->dy, ph = S->im[n] - eps * y, mag = exp(S->re[n]) * (n ? 2 : 1);
+        double den_r = c * (1 + c) - y * y, den_i = y * (1 + 2 * c), den = den_r * den_r + den_i * den_i, co = cos(ph), si = sin(ph);
+        double fr = mag * (co * den_r + si * den_i) / den, a = mag / sqrt(den), r;
+        sum += fr;
+        der += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
+        abs_sum += a;
+        r = S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + fabs(eps) * y);
+        round += a * (expm1(r) * (1 + expm1(fmin(S->node[n], 1))) + 14 * HS_U);
+        inner += a * expm1(S->node[n]);
+    }
+    scale = -v->log_scale;
+    if (s < 0) S1 = exp(scale) / expm1(c * P);
+    if (s < -1) S2 = exp(scale + eps) / expm1((c + 1) * P);
+    v->value = unit * sum - (S1 - S2);
+    v->slope = unit * der;
+    whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0]; w_in = S->inner[0];
+    v->rounding = unit * (round + (double)C->N * HS_U * abs_sum) + expm1(whole) * fabs(unit * sum) * (1 + w_in)
+                + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
+    v->inner = unit * inner + expm1(w_in) * fabs(unit * sum);
+    v->truncation = C->tail;
+    d = C->s_right - c;
+    A = (S->K[1] + S->err[1] + S->inner[1] - S->K[0]) - d * eps + lf(C->s_right) - d * P;
+    v->alias_right = exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    d = c - s;
+    A = (S->K[2] + S->err[2] + S->inner[2] - S->K[0]) + d * eps + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - d * P;
+    v->alias_left = exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    v->lower = v->value - v->alias_right - v->inner - v->rounding - v->truncation - (s > 0 || s < -1 ? v->alias_left : 0);
+    v->upper = v->value + v->inner + v->rounding + v->truncation + (s <= 0 && s >= -1 ? v->alias_left : 0);
+}
+
+static void report(const hs_value *v, hs_point *p)
+{
+    p->log_scale = v->log_scale; p->estimate = v->value;
+    p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0; p->upper = v->upper * (1 + 4 * HS_U);
+    p->aliasing = v->alias_right + v->alias_left; p->truncation = v->truncation; p->inner = v->inner; p->rounding = v->rounding;
+}
+
+/* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries once with more nodes. */
+static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, long n_work, hs_sums *S)
+{
+    int st, attempt, i;
+    double e;
+    C->ktot = 0;
+    C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
+    for (i = 0; i < C->b; i++) C->ktot += C->k[i];
+    C->t = 1;
+    if ((st = find_saddle(C, have_eps, log_delta))) return st;
+    C->c = fmax(C->t, 0.7 / C->sd);
+    C->c = frexp(C->c, &i); C->c = ldexp(floor(C->c * 16777216) / 16777216, i);
+    place(C);
+    if (!(C->P > 0 && C->P < 1e12)) return HS_OUT_OF_RANGE;
+    if ((st = plan_nodes(C, work))) return st;
+    for (attempt = 0; attempt < 3; attempt++) {
+        if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
+        if (n_work < (long)C->chunks * (HS_GRID_WORK + HS_SUMS_WORK(C->N))) return HS_SCRATCH;
+        if ((st = visit_all(C, work, S))) return st;
+        C->S = S;
+        e = tail_log_upper(C, S);
+        C->tail = exp(e);
+        e += C->T0 - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
+        if (e < 0 || attempt == 2) break;
+        C->N = (long)(C->N * fmin(1.5, 1.06 + e / C->T0)) + 2;
+        C->y_grid = (double)(C->N + 2) * C->dy;
+    }
+    return HS_OK;
+}
+
+long hs_contour_work(int b, long n_outer)
+{
+    return (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * (HS_GRID_WORK + HS_SUMS_WORK(n_outer));
+}
+
+int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
+{
+    hs_sums S[HS_CHUNKS];
+    hs_value v;
+    int st;
+    C->eps = eps;
+    if ((st = prepare(C, 1, 0, work, n_work, S))) return st;
+    evaluate(C, eps, &v);
+    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+    report(&v, out);
+    out->n_nodes = C->N + 1;
+    return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
+{
+    hs_sums S[HS_CHUNKS];
+    hs_value v, w;
+    double e, r, step;
+    int st, it, ok_lo = 0, ok_up = 0;
+    if ((st = prepare(C, 0, log_delta, work, n_work, S))) return st;
+    for (e = C->eps, it = 0; it < 12; it++) {
+        evaluate(C, e, &v);
+        if (!(v.value > 0 && v.slope > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+        step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
+        step = fmax(-4 / C->sd, fmin(4 / C->sd, step)); step = fmax(-1.0, fmin(1.0, step));
+        e += step;
+        if (fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
+    }
+    evaluate(C, e, &v);
+    report(&v, out);
+    out->n_nodes = C->N + 1;
+    r = (v.upper - v.lower) / v.slope * 0.75 + fabs(v.log_scale + log(v.value) - log_delta) * v.value / v.slope + 4 * HS_U * fabs(e);
+    *estimate = e;
+    for (it = 0; it < 12 && !(ok_lo && ok_up); it++, r *= 1.5) {
+        if (!ok_lo) { /* delta(e - r) >= lower >= delta: the root lies above */
+            evaluate(C, e - r, &w);
+            ok_lo = w.lower > 0 && w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) >= log_delta;
+            *lower = e - r;
+        }
+        if (!ok_up) {
+            evaluate(C, e + r, &w);
+            ok_up = w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) <= log_delta;
+            *upper = e + r;
+        }
+    }
+    if (!ok_lo || !ok_up) return HS_NO_BRACKET;
+    return v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+}

@@ -1,0 +1,98 @@
+/* special.h - elementary functions that a compiler can vectorise: no branches, no tables, no libm.
+ *
+ * Each is within 2 units u = 2^-53 relative error (1 ulp) on the stated range, except where said; tests/csrc/check_special.c
+ * measures them against long double. Plain C99: an AVX2 or AVX-512 clone computes bit for bit what the baseline does, for
+ * contraction to fused operations is off.
+ */
+#ifndef HS_SPECIAL_H
+#define HS_SPECIAL_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(HS_NO_CLONES)
+#define HS_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define HS_CLONES
+#endif
+
+#define HS_U 1.1102230246251565e-16    /* 2^-53 */
+#define HS_PI 3.14159265358979323846
+#define HS_MAGIC 6755399441055744.0    /* 1.5 * 2^52: adding it rounds to the nearest integer, left in the low bits */
+
+static inline uint64_t hs_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }
+static inline double hs_from_bits(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
+
+/* e^x for x <= 709; exactly 0 below -708. n ln 2 is subtracted in two pieces (n LN2_HI is exact for |n| < 2^11); the Taylor
+ * polynomial of degree 13 on |r| <= 0.347 is off by 4e-18. */
+static inline double hs_exp(double x)
+{
+    double y = x < -708.0 ? -708.0 : x, t = y * 1.44269504088896340736 + HS_MAGIC, n = t - HS_MAGIC, r, p;
+    r = (y - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    p = 1.6059043836821613e-10;
+    p = p * r + 2.08767569878681e-09; p = p * r + 2.505210838544172e-08; p = p * r + 2.755731922398589e-07;
+    p = p * r + 2.7557319223985893e-06; p = p * r + 2.48015873015873e-05; p = p * r + 1.984126984126984e-04;
+    p = p * r + 1.388888888888889e-03; p = p * r + 8.333333333333333e-03; p = p * r + 4.1666666666666664e-02;
+    p = p * r + 1.6666666666666666e-01; p = p * r + 0.5;
+    p = 1.0 + (r + r * r * p);
+    p *= hs_from_bits((hs_bits(t) + 1023) << 52);
+    return x < -708.0 ? 0.0 : p;
+}
+
+/* log x for normal x > 0 (fdlibm's reduction to [sqrt(1/2), sqrt 2] and its polynomial). */
+static inline double hs_log(double x)
+{
+    uint64_t b = hs_bits(x), e = b >> 52;
+    double f = hs_from_bits((b & 0x000fffffffffffffULL) | 0x3ff0000000000000ULL), k, s, z, w, R, hfsq;
+    k = hs_from_bits(e | 0x4330000000000000ULL) - (4503599627370496.0 + 1023.0);
+    k = f > 1.4142135623730951 ? k + 1.0 : k;
+    f = f > 1.4142135623730951 ? 0.5 * f : f;
+    f -= 1.0;
+    s = f / (2.0 + f); z = s * s; w = z * z;
+    R = z * (6.666666666666735130e-01 + w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01
+          + w * 1.479819860511658591e-01)))
+      + w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
+    hfsq = 0.5 * f * f;
+    return k * 6.93147180369123816490e-01 - ((hfsq - (s * (hfsq + R) + k * 1.90821492927058770002e-10)) - f);
+}
+
+/* log(1+x) - x for |x| <= 0.1 (series; the first dropped term is 3e-18 of the value). */
+static inline double hs_log1pmx_small(double x)
+{
+    double p = -1.0 / 18;
+    p = p * x + 1.0 / 17; p = p * x - 1.0 / 16; p = p * x + 1.0 / 15; p = p * x - 1.0 / 14; p = p * x + 1.0 / 13;
+    p = p * x - 1.0 / 12; p = p * x + 1.0 / 11; p = p * x - 1.0 / 10; p = p * x + 1.0 / 9; p = p * x - 1.0 / 8;
+    p = p * x + 1.0 / 7; p = p * x - 1.0 / 6; p = p * x + 1.0 / 5; p = p * x - 1.0 / 4; p = p * x + 1.0 / 3;
+    return x * x * (p * x - 0.5);
+}
+
+/* e^x - 1 - x for |x| <= 0.1. */
+static inline double hs_expm1mx_small(double x)
+{
+    double p = 2.08767569878681e-09;
+    p = p * x + 2.505210838544172e-08; p = p * x + 2.755731922398589e-07; p = p * x + 2.7557319223985893e-06;
+    p = p * x + 2.48015873015873e-05; p = p * x + 1.984126984126984e-04; p = p * x + 1.388888888888889e-03;
+    p = p * x + 8.333333333333333e-03; p = p * x + 4.1666666666666664e-02; p = p * x + 1.6666666666666666e-01;
+    return x * x * (p * x + 0.5);
+}
+
+/* e^{i x} - 1 = -2 sin^2(x/2) + 2 i sin(x/2) cos(x/2) for |x| < 2e6: absolute error <= 8 u min(|x|, 3) + 2 u |x|, because
+ * the half angle is reduced with a pi/2 of 33 + 33 + 53 bits. */
+static inline void hs_cis_m1(double x, double *re, double *im)
+{
+    double y = 0.5 * x, t = y * 0.63661977236758134308 + HS_MAGIC, n = t - HS_MAGIC, r, z, s, c, a, b;
+    uint64_t quad = hs_bits(t);
+    r = ((y - n * 1.57079632673412561417e+00) - n * 6.07710050630396597660e-11) - n * 2.02226624879595063154e-21;
+    z = r * r;
+    s = r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04
+          + z * (2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))));
+    c = 1.0 - (0.5 * z - z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03
+          + z * (2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09
+          - z * 1.13596475577881948265e-11))))));
+    a = (quad & 1) ? c : s; b = (quad & 1) ? s : c;   /* |sin|, |cos| up to sign: the product needs both signs */
+    *re = -2.0 * a * a;
+    *im = (quad & 1) ? -2.0 * a * b : 2.0 * a * b;
+}
+
+#endif

@@ -1,0 +1,271 @@
+"""Queries: the privacy curve, its logarithm and its inverse.
+
+A query takes a run, finds its worst-case pairs in the wanted directions, asks a route for certified points and returns one
+`Bound`. Query arguments are validated here, once. Points and roots are those of routes/contour.py.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+
+from .bound import AccuracyError, Bound, Budget, DomainError
+from .mechanism import as_run, count, real
+from .pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps
+from .routes import contour
+
+ROUTES = ("auto", "contour", "prv")
+RTOL_RANGE = (1e-14, 0.5)
+U = 2.0**-53
+_ZERO = (0.0,) * len(contour.TERMS)
+
+
+def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
+    """The privacy curve delta(eps) = sup_S num(S) - e^eps den(S) of the composed run, at every `eps`.
+
+    Parameters
+    ----------
+    run : Run or Mechanism
+        What ran.
+    eps : float or array_like
+        Finite real numbers, in nats; negative values are allowed.
+    adjacency : "add_remove"
+        Neighbouring relation.
+    direction : "both", "remove" or "add"
+        "both" is the larger of the two deltas.
+    route : "auto", "contour" or "prv"
+        "auto" takes the certified route that meets the tolerance soonest; the result names it.
+    rtol : float, optional
+        Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
+        it can; the width is in the answer.
+    n_threads : int, default 1
+        Threads; 0 = all allowed cores. Results do not depend on it.
+
+    Returns
+    -------
+    Bound
+        Certified lower <= delta <= upper, of the shape of `eps`. `estimate` is not a bound. `budget` lists the error terms
+        relative to delta.
+
+    Raises
+    ------
+    DomainError
+        For arguments outside their domain.
+    AccuracyError
+        If no route certifies an answer, or none within `rtol`.
+
+    References
+    ----------
+    csrc/contour.c, csrc/hyperbola.c (certificates); [GLW21, Thm 5.5] for the route "prv".
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 1.0)
+    >>> b.lower <= 2.612420578626924e-03 <= b.upper
+    True
+    """
+    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
+    points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    ends = [(_exp_lower(p[0]), math.exp(p[1]), _exp_upper(p[2])) for p in points]
+    return settings.bound(ends, points, eps)
+
+
+def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
+    """Natural logarithm of the privacy curve, for deltas that a double cannot hold; -inf where delta is 0.
+
+    Parameters, errors and guarantees are those of `delta`; `rtol` is about delta itself.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.log_delta(hs.gaussian(1.0), 60.0)
+    >>> b.lower <= b.estimate <= b.upper < -1770
+    True
+    """
+    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
+    points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    return settings.bound([p[:3] for p in points], points, eps)
+
+
+def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
+    """The inverse curve eps(delta) = max(0, inf{e : delta(e) <= delta}), at every `delta`.
+
+    Parameters
+    ----------
+    delta : float or array_like
+        In (0, 1).
+    rtol : float, optional
+        Wanted width (upper - lower)/estimate of eps, 1e-14 to 0.5: met, or AccuracyError.
+    run, adjacency, direction, route, n_threads
+        As in `delta`.
+
+    Returns
+    -------
+    Bound
+        Certified lower <= eps <= upper, of the shape of `delta`: certified deltas at both ends lie on the two sides of the
+        target, and the curve is monotone. `budget` is relative to delta at the estimate.
+
+    Raises
+    ------
+    DomainError, AccuracyError
+        As in `delta`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 1e-5)
+    >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
+    True
+    """
+    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
+    roots = [settings.root(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
+    return settings.bound([r[:3] for r in roots], roots, delta)
+
+
+class _Settings:
+    """The validated settings of one call, and what they decide: directions, exact cases, choice of route."""
+
+    __slots__ = ("directions", "n_threads", "route", "rtol", "steps", "total", "wall")
+
+    def __init__(self, run, adjacency, direction, route, rtol, n_threads):
+        _one_of("adjacency", adjacency, ADJACENCIES)
+        _one_of("direction", direction, DIRECTIONS)
+        _one_of("route", route, ROUTES)
+        if rtol is not None:
+            lo, hi = RTOL_RANGE
+            rtol = real("rtol", rtol, f"from {lo:g} to {hi:g}")
+            if not lo <= rtol <= hi:
+                raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
+        self.n_threads = count("n_threads", n_threads, 0, 4096) or _allowed_cores()
+        self.steps = gaussian_steps(as_run(run), adjacency)
+        self.route, self.rtol = route, rtol
+        plain = (self.steps.q == 1).any()
+        self.total = self.steps.k.sum()
+        self.wall = math.inf if plain else -float(np.dot(self.steps.k, np.log1p(-self.steps.q)))
+        if direction == "both":
+            self.directions = (0,) if (self.steps.q == 1).all() else (0, 1)
+        else:
+            self.directions = (1,) if direction == "add" else (0,)
+
+    def point(self, eps: float):
+        """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
+        return _larger([self._exact(add, eps) or self._point(add, eps) for add in self.directions])
+
+    def root(self, delta: float):
+        """(lower, estimate, upper, terms, route) of eps(delta), clipped at 0, the larger over the directions."""
+        if not self.total:
+            return 0.0, 0.0, 0.0, _ZERO, "exact"
+        low, mid, high, terms, route = _larger([self._root(add, delta) for add in self.directions])
+        return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
+
+    def _exact(self, add: int, eps: float):
+        """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.
+
+        ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes decide.
+        """
+        band = self.wall * (self.steps.k.size + 4) * U if self.total else 0.0
+        wall = self.wall if self.total else 0.0
+        if add and eps >= wall + band or not self.total and eps >= 0:
+            return -math.inf, -math.inf, -math.inf, _ZERO, "exact"
+        if not add and eps <= -wall - band and eps < 0:
+            value = math.log(-math.expm1(eps))
+            slack = 4 * U * (1 + abs(value))
+            return value - slack, value, min(value + slack, 0.0), _ZERO, "exact"
+        return None
+
+    def _point(self, add: int, eps: float):
+        steps, found = self.steps, None
+        if self.route != "prv":
+            if self.total == 1 and steps.q[0] < 1:
+                found = contour.single_point(float(steps.shift[0]), float(steps.q[0]), add, eps)
+            else:
+                found = contour.point(steps, add, eps, self._goal(), self.n_threads)
+            found = found and (*found, "contour")
+            if self._enough(found, found and -math.expm1(found[0] - found[2])):
+                return found[0], found[1], min(found[2], 0.0), *found[3:]
+        raise AccuracyError(self._refusal(f"delta at eps={eps!r}", found and -math.expm1(found[0] - found[2])))
+
+    def _root(self, add: int, delta: float):
+        steps, found, log_delta = self.steps, None, math.log(delta)
+        if self.route != "prv":
+            if self.total == 1 and steps.q[0] < 1:
+                found = contour.single_root(float(steps.shift[0]), float(steps.q[0]), add, log_delta)
+            else:
+                found = contour.root(steps, add, log_delta, self._goal(), self.n_threads)
+            found = found and (*found, "contour")
+            if self._enough(found, found and (found[2] - found[0]) / max(found[1], 1e-300)):
+                return found
+            at_zero = self._exact(add, 0.0) or contour.point(steps, add, 0.0, 1e-3, self.n_threads)
+            if at_zero and at_zero[2] <= log_delta:
+                return 0.0, 0.0, 0.0, _ZERO, "contour"
+        raise AccuracyError(self._refusal(f"eps at delta={delta!r}", found and (found[2] - found[0]) / max(found[1], 1e-300)))
+
+    def _goal(self) -> float:
+        return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
+
+    def _enough(self, found, width) -> bool:
+        return found is not None and (self.rtol is None or width <= self.rtol)
+
+    def _refusal(self, what: str, width) -> str:
+        reached = "no certified interval was found" if width is None else f"the certified interval has relative width {width:.2g}"
+        wanted = "" if self.rtol is None else f", rtol={self.rtol:g} was asked for"
+        return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}; ask for a larger rtol or another route"
+
+    def bound(self, ends, answers, like) -> Bound:
+        """A Bound of the shape of `like` from one (lower, estimate, upper) and one answer an entry."""
+        if np.ndim(like) == 0:
+            (low, mid, high), (*_, terms, route) = ends[0], answers[0]
+            return Bound(low, mid, high, route, True, Budget(dict(zip(contour.TERMS, terms, strict=True))))
+        shape = np.shape(like)
+        low, mid, high = (np.array([e[i] for e in ends], dtype=float).reshape(shape) for i in range(3))
+        table = np.array([a[3] for a in answers], dtype=float).reshape(-1, len(contour.TERMS))
+        terms = {name: table[:, i].reshape(shape) for i, name in enumerate(contour.TERMS)}
+        return Bound(low, mid, high, "+".join(sorted({a[4] for a in answers})), True, Budget(terms))
+
+
+def _larger(answers):
+    """Elementwise maximum of intervals; terms and route of the one with the larger upper end."""
+    if len(answers) == 1:
+        return answers[0]
+    a, b = answers
+    top = a if a[2] >= b[2] else b
+    return max(a[0], b[0]), max(a[1], b[1]), top[2], top[3], top[4]
+
+
+def _one_of(name: str, value, allowed) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise DomainError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def _allowed_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _numbers(name: str, value, allowed: str, lo: float, hi: float) -> list[float]:
+    """The entries of a scalar or array as floats strictly between lo and hi, or a DomainError that names the entry."""
+    if type(value) is float and lo < value < hi:
+        return [value]
+    if isinstance(value, np.ndarray | list | tuple):
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
+            raise DomainError(f"{name} must hold real numbers, got an array of {array.dtype}")
+        flat = [float(x) for x in array.ravel()]
+    else:
+        flat = [real(name, value, allowed)]
+    for i, x in enumerate(flat):
+        if not lo < x < hi:
+            where = f" at entry {i}" if len(flat) > 1 else ""
+            raise DomainError(f"{name} must be {allowed}, got {x!r}{where}")
+    return flat
+
+
+def _exp_lower(log_value: float) -> float:
+    return math.exp(log_value) * (1 - 4 * U)
+
+
+def _exp_upper(log_value: float) -> float:
+    value = math.exp(log_value) * (1 + 4 * U)
+    return min(1.0, value if value > 1e-300 or log_value == -math.inf else value + 5e-324)

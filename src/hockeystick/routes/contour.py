@@ -1,0 +1,147 @@
+"""Route `contour`: Fourier inversion with a certificate, at a cost that does not depend on k.
+
+Two contours share the name. The vertical line (csrc/contour.c) takes any number of distinct steps; where the transform decays
+too slowly along it (few steps, small sampling rates), a hyperbola (csrc/hyperbola.c) takes up to six distinct steps. One
+subsampled step is a Gaussian curve at a shifted eps, exactly.
+
+A point of the curve is (log_lower, log_estimate, log_upper, terms) of delta, a root is (lower, estimate, upper, terms) of
+eps; `terms` are relative to delta and follow TERMS. None means that the route declines.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _core
+from ..pair import GaussianSteps
+
+TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
+RTOL = 1e-9
+"""Relative half-width of delta that the line must reach before the hyperbola is tried as well."""
+
+HYPERBOLA_STEPS = 6
+U = 2.0**-53
+_NONE = np.zeros(0)
+
+_scratch: list[np.ndarray] = []  # lent to one call at a time: list.pop and list.append are atomic
+
+
+def _borrow(size: int) -> np.ndarray:
+    try:
+        work = _scratch.pop()
+    except IndexError:
+        work = _NONE
+    return work if work.size >= size else np.empty(size)
+
+
+def _give_back(work: np.ndarray) -> None:
+    if not _scratch and work.size < 1 << 20:
+        _scratch.append(work)
+
+
+def _margin(rtol: float) -> float:
+    """Nats by which aliases and tail stay below delta: four below rtol; beyond 33 a double gains nothing."""
+    return min(33.0, max(8.0, 4.0 - math.log(rtol)))
+
+
+def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
+    """A certified point of the curve, or None. Proof: headers of csrc/contour.c and csrc/hyperbola.c."""
+    m, q, k = steps
+    work = _borrow(_core.contour_work(m.size))
+    line = _core.contour_delta(m, q, k, add, eps, rtol, _margin(rtol), n_threads, work)
+    _give_back(work)
+    if line[0] == 0 or not _bends(steps):
+        return _logs(line) if line[0] <= 1 else None
+    answers = [a for a in (line, _core.hyperbola_delta(m, q, k, add, eps, math.log(rtol))) if a[0] <= 1]
+    return _logs(min(answers, key=lambda a: (a[4] - a[2]) / a[3])) if answers else None
+
+
+def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):
+    """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target."""
+    m, q, k = steps
+    work = _borrow(_core.contour_work(m.size))
+    line = _core.contour_eps(m, q, k, add, log_delta, rtol, _margin(rtol), n_threads, work)
+    _give_back(work)
+    if line[0] == 0 or not _bends(steps):
+        return line[1:5] if line[0] <= 1 else None
+    answers = [a for a in (line, _core.hyperbola_eps(m, q, k, add, log_delta, math.log(rtol))) if a[0] <= 1]
+    return min(answers, key=lambda a: a[3] - a[1])[1:5] if answers else None
+
+
+def _bends(steps: GaussianSteps) -> bool:
+    return steps.shift.size <= HYPERBOLA_STEPS and bool((steps.q < 1).all())
+
+
+def _logs(answer):
+    """Logs of a point in scaled form, rounded outward: the scale and the logs carry 4u(1 + |log|)."""
+    _, scale, lower, estimate, upper, terms, _ = answer
+    log_upper = scale + math.log(upper)
+    slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
+    log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
+    return log_lower, scale + math.log(estimate), log_upper + slack, tuple(t / estimate for t in terms)
+
+
+def single_point(m: float, q: float, add: int, eps: float):
+    """One subsampled Gaussian step through the plain Gaussian curve delta_G (amplification, exact).
+
+    REMOVE, eps > log(1-q):  delta = q delta_G(g),  g = log1p(expm1(eps)/q).
+    ADD, eps < -log(1-q):    delta = (1 - (1-q)e^eps) delta_G(x),  x = log q + eps - log(1 - (1-q)e^eps).
+    The shift of eps is known to `slack`; the curve is monotone, so its ends are taken at the two ends of the shift.
+    """
+    wall = math.log1p(-q)
+    if add:
+        weight = -math.expm1(eps + wall)
+        spoiled = 8 * U * (abs(eps) + abs(wall)) / weight * math.exp(eps + wall) + 8 * U
+        log_weight = math.log(weight)
+        at = math.log(q) + eps - log_weight
+    else:
+        ratio = math.expm1(eps) / q
+        log_weight, spoiled = math.log(q), 8 * U
+        at = math.log1p(ratio)
+        spoiled += 8 * U * abs(ratio) / (1 + ratio)
+    slack = spoiled + 8 * U * (1 + abs(at) + abs(log_weight))
+    one = GaussianSteps(np.array([m]), np.ones(1), np.ones(1))
+    left, mid, right = (point(one, 0, at + move) for move in (-slack, 0.0, slack))
+    if left is None or mid is None or right is None:
+        return None
+    return (right[0] + log_weight - slack, mid[1] + log_weight, left[2] + log_weight + slack, mid[3])
+
+
+def single_root(m: float, q: float, add: int, log_delta: float):
+    """eps of one subsampled step: closed form for REMOVE; for ADD a bracket of certified points around the root."""
+    if not add:
+        target = log_delta - math.log(q)
+        if target >= 0:
+            return 0.0, 0.0, 0.0, (0.0,) * 4
+        one = GaussianSteps(np.array([m]), np.ones(1), np.ones(1))
+        slack = 4 * U * (1 + abs(target))
+        low, high = root(one, 0, target + slack), root(one, 0, target - slack)
+        if low is None or high is None:
+            return None
+        ends = [math.log1p(q * math.expm1(g)) for g in (low[0], 0.5 * (low[1] + high[1]), high[2])]
+        widen = 16 * U * (1 + max(abs(low[0]), abs(high[2])) * q)
+        return ends[0] - widen * abs(ends[0]), ends[1], ends[2] + widen * abs(ends[2]), low[3]
+    return bracket(lambda e: single_point(m, q, 1, e), log_delta, 0.0, -math.log1p(-q))
+
+
+def bracket(curve, log_delta: float, lo: float, hi: float):
+    """Certified root in (lo, hi) from certified points of a decreasing curve: bisection on the estimate, then outward steps."""
+    for _ in range(200):
+        mid = 0.5 * (lo + hi)
+        if not lo < mid < hi:
+            break
+        at = curve(mid)
+        if at is None:
+            return None
+        lo, hi = (mid, hi) if at[1] > log_delta else (lo, mid)
+    step = 4 * U * hi
+    for _ in range(60):
+        low, high = curve(lo - step), curve(hi + step)
+        if low is None or high is None:
+            return None
+        if low[0] >= log_delta and high[2] <= log_delta:
+            return lo - step, 0.5 * (lo + hi), hi + step, low[3]
+        step *= 2
+    return None
