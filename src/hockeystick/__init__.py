@@ -4,14 +4,15 @@ What ran (mechanisms and counts) goes in; the privacy curve delta(eps), its inve
 come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 """
 
+from .accountant import Accountant
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .mechanism import Run, compose, gaussian, poisson_subsampled
-
 from .query import delta, epsilon, log_delta
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accountant",
     "AccuracyError",
     "Bound",
     "Budget",

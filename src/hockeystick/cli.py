@@ -1,0 +1,222 @@
+"""The command `hockeystick`: certified privacy bounds of a run given by flags or by a training log.
+
+Exit status: 0 answered; 1 the accuracy asked for cannot be certified; 2 bad usage, a value outside its
+domain, or a log that cannot be read; 130 interrupted. Messages go to stderr, answers to stdout; nothing is
+printed to stdout unless every value was answered.
+
+`--json` prints one object with the keys
+
+    format ("hockeystick.result"), version (1), package (the release), query ("epsilon" or "delta"),
+    adjacency, direction, steps, distinct_steps, rows
+
+and one row per value asked, with the keys
+
+    delta or eps (the value), lower, estimate, upper, route, certified, budget ({unit, terms})
+
+Floats are the shortest text that reads back to the same double; an infinite value is the string "inf" or
+"-inf".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+
+from . import __version__, query
+from .bound import AccuracyError, Bound, DomainError
+from .mechanism import Run, compose, gaussian, poisson_subsampled
+from .pair import ADJACENCIES, DIRECTIONS
+from .serial import read_log
+
+FORMAT = "hockeystick.result"
+VERSION = 1
+
+_STATUS = """exit status:
+  0  answered
+  1  the accuracy asked for cannot be certified
+  2  bad usage, a value outside its domain, or a log that cannot be read"""
+
+_LOG = """The log is CSV whose first line names the columns, or JSON lines with these keys:
+  sigma  noise multiplier (noise standard deviation / clipping norm)
+  q      Poisson sampling rate; 1 if the log has no such column or key
+  steps  how many such steps; 1 if the log has no such column or key
+One line per step or per phase, in any order and number; the format is read off the content.
+A malformed line is refused with its line number."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command on `argv` (default: the process arguments); returns the exit status."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        run = _run_of(args)
+        text = _answer(run, args)
+    except (DomainError, OSError) as error:
+        return _fail(error, 2)
+    except AccuracyError as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt:
+        return 130
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # The reader left. What is still buffered must not be flushed into the closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _fail(error: Exception, status: int) -> int:
+    if isinstance(error, OSError) and error.filename is not None:
+        error = f"{error.filename}: {error.strerror}"
+    print(f"hockeystick: error: {error}", file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hockeystick",
+        description="Certified two-sided bounds of the privacy of a DP-SGD run.",
+        epilog=_STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"hockeystick {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{epsilon,delta,run}")
+
+    def command(name: str, text: str, more: str = "") -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=text,
+            description=f"Certified {text}.\n\n{more}".rstrip(),
+            epilog=_STATUS,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    epsilon = command("epsilon", "eps(delta) of equal steps")
+    _add_steps(epsilon)
+    _add_delta(epsilon, required=True)
+    delta = command("delta", "delta(eps) of equal steps")
+    _add_steps(delta)
+    _add_eps(delta, required=True)
+    run = command("run", "eps(delta) or delta(eps) of a training log", _LOG)
+    run.add_argument("log", metavar="LOG", help='file, or "-" for standard input; comes before --delta')
+    asked = run.add_mutually_exclusive_group(required=True)
+    _add_delta(asked)
+    _add_eps(asked)
+    for each in (epsilon, delta, run):
+        _add_options(each)
+    return parser
+
+
+def _add_steps(parser) -> None:
+    parser.add_argument("--sigma", type=_number, required=True, help="noise multiplier")
+    parser.add_argument("--q", type=_number, default=1.0, help="Poisson sampling rate, default 1 (none)")
+    parser.add_argument("--steps", type=_whole, required=True, help="number of steps")
+
+
+def _add_delta(parser, **kw) -> None:
+    parser.add_argument("--delta", type=_number, nargs="+", help="one row each; 0 < delta < 1", **kw)
+
+
+def _add_eps(parser, **kw) -> None:
+    parser.add_argument("--eps", type=_number, nargs="+", help="one row each; write --eps=-1e-3 if < 0", **kw)
+
+
+def _add_options(parser) -> None:
+    parser.add_argument("--adjacency", default="add_remove", help=f"one of {', '.join(ADJACENCIES)}")
+    parser.add_argument("--direction", default="both", help=f"one of {', '.join(DIRECTIONS)}")
+    parser.add_argument("--route", default="auto", help="method; auto is the certified one that is soonest")
+    parser.add_argument("--rtol", type=_number, help="largest relative width; an error if it cannot be met")
+    parser.add_argument("--threads", type=_whole, default=1, help="default 1; 0 is all cores allowed")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+
+
+def _whole(text: str) -> int:
+    value = _number(text)
+    if not value.is_integer():
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    return int(value)
+
+
+def _run_of(args) -> Run:
+    if args.command != "run":
+        return compose((poisson_subsampled(gaussian(args.sigma), args.q), args.steps))
+    if args.log == "-":
+        return read_log(sys.stdin.buffer, "<stdin>")
+    with open(args.log, "rb") as stream:
+        return read_log(stream, args.log)
+
+
+def _answer(run: Run, args) -> str:
+    asks_epsilon = getattr(args, "delta", None) is not None
+    values, ask = (args.delta, query.epsilon) if asks_epsilon else (args.eps, query.delta)
+    options = {
+        "adjacency": args.adjacency,
+        "direction": args.direction,
+        "route": args.route,
+        "rtol": args.rtol,
+        "n_threads": args.threads,
+    }
+    given, asked = ("delta", "epsilon") if asks_epsilon else ("eps", "delta")
+    bounds = [ask(run, value, **options) for value in values]
+    head = {
+        "query": asked,
+        "adjacency": args.adjacency,
+        "direction": args.direction,
+        "steps": run.steps,
+        "distinct_steps": len(run.parts),
+    }
+    if args.json:
+        return _as_json(head, given, values, bounds)
+    return _as_text(head, given, values, bounds)
+
+
+def _as_json(head: dict, given: str, values: list[float], bounds: list[Bound]) -> str:
+    rows = [
+        {
+            given: _plain(value),
+            "lower": _plain(bound.lower),
+            "estimate": _plain(bound.estimate),
+            "upper": _plain(bound.upper),
+            "route": bound.route,
+            "certified": bool(bound.certified),
+            "budget": {
+                "unit": bound.budget.unit,
+                "terms": {name: _plain(term) for name, term in bound.budget.terms.items()},
+            },
+        }
+        for value, bound in zip(values, bounds, strict=True)
+    ]
+    result = {"format": FORMAT, "version": VERSION, "package": __version__, **head, "rows": rows}
+    return json.dumps(result, allow_nan=False)
+
+
+def _plain(value) -> float | str:
+    value = float(value)
+    return value if math.isfinite(value) else repr(value)
+
+
+def _as_text(head: dict, given: str, values: list[float], bounds: list[Bound]) -> str:
+    table = [[given, "lower", "estimate", "upper", "route", "certified", "budget"]]
+    for value, bound in zip(values, bounds, strict=True):
+        terms = " ".join(f"{name}={float(term):.2g}" for name, term in bound.budget.terms.items())
+        ends = [repr(float(x)) for x in (value, bound.lower, bound.estimate, bound.upper)]
+        certified = "yes" if bound.certified else "no"
+        table.append([*ends, bound.route, certified, f"{terms} ({bound.budget.unit})"])
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    title = (
+        f"{head['query']}: {head['steps']} steps, {head['distinct_steps']} distinct; "
+        f"{head['adjacency']}, direction {head['direction']}"
+    )
+    return "\n".join([title, *lines])
