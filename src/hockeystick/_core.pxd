@@ -11,3 +11,14 @@ cdef extern from "hs.h" nogil:
     int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta,
                          double log_tol, double *work, long n_work, double *eps_lower, double *eps_estimate,
                          double *eps_upper, hs_point *out)
+    # grid.c, convolve.c
+    int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
+                       double *abs_mean, double *edge_upper)
+    int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, double *log_mgf)
+    int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w,
+                            double *abs_exponent)
+    int hs_convolve_power(long n, const double *spec, double k, int first, int n_threads, double *product)
+    int hs_convolve_multiply(long n, double *a, const double *b)
+    int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
+    int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
+                            double *mass, double *delta, double *size)
