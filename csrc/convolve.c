@@ -92,11 +92,11 @@ int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
 }
 
 /* For i = 0..n_keep-1 (lattice points j_lo + i; index (j_lo + i) mod n of r): mass[i] = A_i, delta[i] = D at point i.
-   log_scale = L - t j_lo dx. size = sum over all i of |r_i| e^{log_scale - t i dx}: the accumulation error is relative to it. */
+   log_scale = L - t j_lo dx. */
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
-                     double *mass, double *delta, double *size)
+                     double *mass, double *delta)
 {
-    long double a = 0, d = 0, abs_sum = 0;
+    long double a = 0, d = 0;
     double keep = exp(-dx), gain = -expm1(-dx);
     long i, at;
     if (!(n > 0 && n_keep > 0 && n_keep <= n && dx > 0 && t >= 0)) return HS_BAD_ARGUMENT;
@@ -111,9 +111,7 @@ int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, do
         }
         v = e > -745 ? r[at] * exp(e) : 0;
         a += v;
-        abs_sum += fabsl((long double)v);
         if (--at < 0) at = n - 1;
     }
-    *size = (double)abs_sum;
-    return *size < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+    return fabsl(a) < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }

@@ -116,12 +116,11 @@ def convolve_norms(const double[::1] x):
 
 
 def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double log_scale, long n_keep):
-    """(mass, delta, size): tail sums at the first n_keep lattice points from j_lo."""
+    """(mass, delta): tail sums at the first n_keep lattice points from j_lo."""
     mass, delta = np.empty(n_keep), np.empty(n_keep)
     cdef double[::1] a = mass, d = delta
-    cdef double size
     cdef int status
     with nogil:
-        status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0], &size)
+        status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
     check(status, "convolve")
-    return mass, delta, size
+    return mass, delta

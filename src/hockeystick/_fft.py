@@ -1,12 +1,13 @@
 """Real FFTs. The only file that knows pyfftw; it runs on scipy.fft where pyfftw is absent or HS_NO_PYFFTW=1.
 
-Plans use FFTW_ESTIMATE, so that the last bits do not depend on timing, and are kept per thread for short lengths.
+Plans use FFTW_ESTIMATE, so that the last bits do not depend on timing, and are kept per thread for short
+lengths.
 
 Accuracy. Both libraries compute a length-n transform, n = 2^a 3^b 5^c, as about log2(n) stages of orthogonal
 butterflies with twiddles correct to about u = 2^-53. Such a product of stages satisfies
-||computed - exact||_2 <= eta ||exact||_2 with eta <= 7 u log2(n) for radix 2 [Hig02, Thm 24.2]; `error_upper` allows
-16 u log2(n) for the mixed radices and the real-to-complex packing. This constant is cited, not proved, for a library that
-picks its own factorisation; measured errors are below u log2(n) (benchmarks/bench_prv.py).
+||computed - exact||_2 <= eta ||exact||_2 with eta <= 7 u log2(n) for radix 2 [Hig02, Thm 24.2]; `error_upper`
+allows 16 u log2(n) for the mixed radices and the real-to-complex packing. This constant is cited, not proved,
+for a library that picks its own factorisation; measured errors are below u log2(n) (benchmarks/bench_prv.py).
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def forward(x: np.ndarray, n_threads: int = 1) -> np.ndarray:
 
 
 def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """The real array of even length 2 (len(spec) - 1) with this transform. `spec` comes from `forward`; it is destroyed."""
+    """The real array of even length 2 (len(spec) - 1) with this transform. `spec` comes from `forward`; it is
+    destroyed."""
     library = _pyfftw()
     n = 2 * (spec.shape[0] - 1)
     if library is None:

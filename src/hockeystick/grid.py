@@ -1,21 +1,24 @@
 """Discretisation of losses on a lattice: the mean-matched grid of the PRV accountant.
 
-The coupling [GLW21, Lemma C.5, Thm 5.5], with constants rederived so that every event is paid for once. Let Y_i be
-the loss of step i, W_i its window, J_i the lattice point of its cell, mu_i = E[Y_i - J_i | W_i], e_i = Y_i - J_i - mu_i. With
-all Y_i inside their windows the e_i are independent, have mean 0 and lie in an interval of width h, so with probability at
+The coupling [GLW21, Lemma C.5, Thm 5.5], with constants rederived so that every event is paid for once. Let
+Y_i be the loss of step i, W_i its window, J_i the lattice point of its cell, mu_i = E[Y_i - J_i | W_i], e_i =
+Y_i - J_i - mu_i. With all Y_i inside their windows the e_i are independent, have mean 0 and lie in an
+interval of width h, so with probability at
 least 1 - eta (one-sided) their sum is at most the `radius`, the least of
 
   (a) h sqrt(k/2 log(1/eta))                                          Hoeffding, as in [GLW21, Lemma C.6];
   (b) k h;
-  (c) inf_s (sum_i k_i R_i (sinh(sh/2)/(sh/2) - 1) + log(1/eta)) / s,   R_i = 1 + h TV(f_i), about h sqrt(k/6 log(1/eta)).
+  (c) inf_s (sum_i k_i R_i (sinh(sh/2)/(sh/2) - 1) + log(1/eta)) / s,   R_i = 1 + h TV(f_i), about h sqrt(k/6
+  log(1/eta)).
 
 Proof of (c): psi(u) = e^{su} - 1 - su >= 0 and the density f of Y is at most (mass + h osc f)/h on a cell, so
-E psi(Y - J) <= (1 + h TV f) E psi(U), U uniform on a cell; and E e^{s e} <= e^{-s mu} (1 + s mu + E psi(Y - J)) <=
-exp(R (sinh(sh/2)/(sh/2) - 1)). Chernoff.   TV f: f' has the sign of -x - m + 2 m pi(x) (REMOVE), -x + m pi(x) - m (ADD) in the
-noise x, pi the logistic weight q e^v/(1 - q + q e^v); as pi' = m pi (1 - pi) <= m/4 there is one zero for m^2 <= 2 (4), else at
+E psi(Y - J) <= (1 + h TV f) E psi(U), U uniform on a cell; and E e^{s e} <= e^{-s mu} (1 + s mu + E psi(Y -
+J)) <= exp(R (sinh(sh/2)/(sh/2) - 1)). Chernoff.   TV f: f' has the sign of -x - m + 2 m pi(x) (REMOVE), -x +
+m pi(x) - m (ADD) in the noise x, pi the logistic weight q e^v/(1 - q + q e^v); as pi' = m pi (1 - pi) <= m/4
+there is one zero for m^2 <= 2 (4), else at
 most three; all lie in [-m, m]. So TV f <= 2 max f, else 4 max f.
 
-Then for every eps, D being the tail functional of the exact k-fold convolution of the (sub-probability) masses,
+Then for every eps, D being the tail functional of the exact k-fold convolution of the (partial) masses,
   D(eps + radius) - eta <= delta(eps) <= D(eps - radius) + eta + sum_i k_i Pr[Y_i not in W_i].
 """
 
@@ -45,7 +48,8 @@ class Step(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Discretised steps on one lattice of step dx. A sum of lattice points j dx stands for the loss j dx + shift.
+    """Discretised steps on one lattice of step dx. A sum of lattice points j dx stands for the loss j dx +
+    shift.
 
     radius : bound on the summed discretisation error outside an event of probability eta (each side).
     lost : bound on the probability that some loss leaves its window.
@@ -60,7 +64,7 @@ class Grid(NamedTuple):
 
 
 class Cgf(NamedTuple):
-    """K(t) = log E e^{tY} of the whole run at t, its first two derivatives there. Estimates: for planning only."""
+    """K(t) = log E e^{tY} of the whole run at t, and two derivatives. Estimates: for planning only."""
 
     t: np.ndarray
     k0: np.ndarray
@@ -68,20 +72,27 @@ class Cgf(NamedTuple):
     k2: np.ndarray
 
 
-def log_normal_tail(x: float) -> float:
-    """log Pr[N(0,1) > x]."""
-    from scipy.special import log_ndtr
+def window_reach(total: float, delta_error: float) -> tuple[float, float]:
+    """(X, log p_out): windows are |x - centre| <= X in the noise, 2 total Pr[N > X] <= 2 total p_out =
+    delta_error/8."""
+    from scipy.special import ndtri_exp
 
-    return float(log_ndtr(-x))
+    log_out = math.log(delta_error / 16) - math.log(total)
+    return -float(ndtri_exp(log_out)) * (1 + 1e-9) + 1e-6, log_out
 
 
-def cgf_table(steps: GaussianSteps, add: bool, t: np.ndarray) -> Cgf:
-    """K, K', K'' at the points t by the trapezoid rule in the noise (step 0.16 min(1, 1/m), maths D.6)."""
+def cgf_table(steps: GaussianSteps, add: bool, t: np.ndarray, X: float) -> Cgf:
+    """K, K', K'' at the points t, of losses cut to their windows, by the trapezoid rule in the noise (maths
+    D.6).
+
+    The cut matters: for tiny q the uncut K is ruled by jumps of probability 1e-40 long before the tilt that
+    is needed.
+    """
     k0, k1, k2 = np.zeros((3, t.size))
     for m, q, k in zip(*steps, strict=True):
-        hx = 0.16 / max(1.0, m)
-        reach = m * (1 + np.abs(t).max())
-        x = np.arange(-reach - 9, reach + 9, hx)
+        x, hx = np.linspace(
+            -X, X if add else X + m, math.ceil((2 * X + m) * max(1.0, m) / 0.16), retstep=True
+        )
         v = m * x - 0.5 * m * m
         loss = np.where(v < 30, np.log1p(q * np.expm1(np.minimum(v, 30))), v + math.log(q)) if q < 1 else v
         weight = -0.5 * x * x + math.log(hx / math.sqrt(2 * math.pi)) + (0 if add else loss)
@@ -101,8 +112,9 @@ def cgf_table(steps: GaussianSteps, add: bool, t: np.ndarray) -> Cgf:
 def mean_loss(m: float, q: float, add: bool) -> tuple[float, float]:
     """(E Y, bound on its error). Trapezoid rule on |x| <= 40 + m.
 
-    The integrand is analytic for |Im x| < pi/m, where the argument of the logarithm vanishes. On |Im x| <= d <= 0.9 pi/m it is
-    at most e^{d^2/2} phi(x) (|l(x)| + 8) (1 + e^{v}), so the aliasing error is below 2 e^{d^2/2 - 2 pi d/hx} (|E Y| + 8 + m) ~ 1e-19 for
+    The integrand is analytic for |Im x| < pi/m, where the argument of the logarithm vanishes. On |Im x| <= d
+    <= 0.9 pi/m it is at most e^{d^2/2} phi(x) (|l(x)| + 8) (1 + e^{v}), so the aliasing error is below 2
+    e^{d^2/2 - 2 pi d/hx} (|E Y| + 8 + m) ~ 1e-19 for
     the hx chosen; the rest is rounding, 64 u relative to E|Y|, and 1e-300 of truncation.
     """
     if q == 1:
@@ -135,7 +147,8 @@ def density_variation_upper(m: float, q: float, add: bool) -> float:
 
 
 def radius_upper(dx: float, k: np.ndarray, variation: np.ndarray, log_eta: float) -> float:
-    """The least of (a), (b), (c) at the head of the file; 1.001 covers edges off by 1e-4 dx and windows of mass > 0.9995."""
+    """The least of (a), (b), (c) at the head of the file; 1.001 covers edges off by 1e-4 dx and windows of
+    mass > 0.9995."""
     total = float(k.sum())
     hoeffding = dx * math.sqrt(-0.5 * total * log_eta)
     weight = float((k * np.minimum(1 + dx * variation, 3.0)).sum()) * 1.001
@@ -159,26 +172,28 @@ def mesh(k: np.ndarray, variation: np.ndarray, eps_error: float, log_eta: float)
 def loss_at(x: float, m: float, q: float) -> float:
     """log(1 - q + q e^{m x - m^2/2})."""
     v = m * x - 0.5 * m * m
-    return v if q == 1 else math.log1p(q * math.expm1(v)) if v < 30 else v + math.log(q + (1 - q) * math.exp(-v))
+    return (
+        v if q == 1 else math.log1p(q * math.expm1(v)) if v < 30 else v + math.log(q + (1 - q) * math.exp(-v))
+    )
 
 
 def discretise(steps: GaussianSteps, add: bool, eps_error: float, delta_error: float) -> Grid:
     """Grid of a run: radius <= eps_error, eta = delta_error/4, lost <= delta_error/8.
 
-    A window is the image of |x - centre| <= X, at most 2 Pr[N > X] of the law outside (REMOVE: [-X, m + X] for both parts).
+    A window is the image of |x - centre| <= X, at most 2 Pr[N > X] of the law outside (REMOVE: [-X, m + X]
+    for both parts).
 
     Raises
     ------
     AccuracyError
         If the lattice would have more than MAX_CELLS cells, or rounding moves its edges too far.
     """
-    from scipy.special import ndtri_exp
-
     total = float(steps.k.sum())
-    log_out = math.log(delta_error / 16) - math.log(total)
-    X = -float(ndtri_exp(log_out)) * (1 + 1e-9) + 1e-6
+    X, log_out = window_reach(total, delta_error)
     log_eta = math.log(delta_error / 4)
-    variation = np.array([density_variation_upper(m, q, add) for m, q in zip(steps.shift, steps.q, strict=True)])
+    variation = np.array(
+        [density_variation_upper(m, q, add) for m, q in zip(steps.shift, steps.q, strict=True)]
+    )
     dx = mesh(steps.k, variation, 0.999 * eps_error, log_eta)
     spans = []
     for m, q in zip(steps.shift, steps.q, strict=True):
