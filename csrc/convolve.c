@@ -30,11 +30,13 @@ int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, doub
     return HS_OK;
 }
 
-/* product *= spec^k over n complex numbers (re, im interleaved); `first` sets instead of multiplying.
+/* product *= (point + spec)^k over n complex numbers (re, im interleaved); `first` sets instead of multiplying. `point` is a
+   mass at index 0, left out of the transform: its own transform is the constant, free of FFT error (tiny q: most of the mass).
    Error relative to |z|^k: log|z| is off by 6u (log1p of |z|^2 - 1, formed without cancellation for |z| near 1, else
    log) plus 2u |log|z||, the argument by 2 pi u, and k times them by u more: k (6 + 3 pi) u + 3 * 745 u, as only
-   |k log|z|| <= 745 survives; exp, cos, sin and products add 8u. In total <= u (20 k + 2500). */
-int hs_convolve_power(long n, const double *spec, double k, int first, int n_threads, double *product)
+   |k log|z|| <= 745 survives; exp, cos, sin and products add 8u. In total <= u (20 k + 2500),
+   adding the point included. */
+int hs_convolve_power(long n, const double *spec, double point, double k, int first, int n_threads, double *product)
 {
     long i;
     double floor2;
@@ -44,7 +46,7 @@ int hs_convolve_power(long n, const double *spec, double k, int first, int n_thr
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
 #endif
     for (i = 0; i < n; i++) {
-        double x = spec[2 * i], y = spec[2 * i + 1], z2 = x * x + y * y, re = 0, im = 0, lr, th, r;
+        double x = spec[2 * i] + point, y = spec[2 * i + 1], z2 = x * x + y * y, re = 0, im = 0, lr, th, r;
         if (z2 > floor2) {
             double d = (fabs(x) - 1) * (fabs(x) + 1) + y * y;
             lr = 0.5 * (z2 > 0.5 && z2 < 2 ? log1p(d) : log(z2));

@@ -57,7 +57,7 @@ int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, doubl
 /* convolve.c: around the FFT. Complex arrays are interleaved pairs; see the head of the file. */
 int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w,
                      double *abs_exponent);
-int hs_convolve_power(long n, const double *spec, double k, int first, int n_threads, double *product);
+int hs_convolve_power(long n, const double *spec, double point, double k, int first, int n_threads, double *product);
 int hs_convolve_multiply(long n, double *a, const double *b);
 int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,

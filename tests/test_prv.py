@@ -1,4 +1,5 @@
-"""The PRV route against exact answers, the truth table, itself (two convolutions, two FFTs) and bad settings."""
+"""The PRV route against exact answers, the truth table, itself (two convolutions, two FFTs) and bad
+settings."""
 
 import json
 import math
@@ -46,18 +47,18 @@ def truth_rows():
                 yield pytest.param(row, rows, directions == {"add"}, id=row["id"])
 
 
-@pytest.mark.parametrize(("row", "rows", "add"), truth_rows())
+@pytest.mark.parametrize(("row", "rows", "add"), list(truth_rows()))
 def test_truth(row, rows, add):
     at, value, eps_error = float(row["at"]), float(row["value"]), 0.05
     if row["query"] == "eps":
-        lower, estimate, upper, _ = prv_epsilon(steps(*rows), add, [at], eps_error=eps_error)
-        assert lower[0] <= value <= upper[0]
+        lower, estimate, upper, _ = prv_epsilon(steps(*rows), add, [at], eps_error=eps_error, delta_error=1e-5
+        * at) assert lower[0] <= value <= upper[0]
         assert lower[0] <= estimate[0] <= upper[0]
         assert upper[0] - lower[0] <= 2.1 * eps_error
     else:
         lower, _, upper, _ = prv_delta(steps(*rows), add, [at], eps_error=eps_error)
         assert lower[0] <= value <= upper[0]
-        back = prv_epsilon(steps(*rows), add, [value], eps_error=eps_error)
+        back = prv_epsilon(steps(*rows), add, [value], eps_error=eps_error, delta_error=1e-5 * value)
         assert back[0][0] <= max(at, 0) <= back[2][0]
         assert back[2][0] - back[0][0] <= 2.1 * eps_error
 

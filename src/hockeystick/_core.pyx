@@ -88,11 +88,11 @@ def convolve_tilt(long j0, double dx, const double[::1] p, double t, double log_
     return abs_exponent
 
 
-def convolve_power(const double complex[::1] spec, double k, int first, int n_threads, double complex[::1] product):
-    """product *= spec**k, or = with `first`."""
+def convolve_power(const double complex[::1] spec, double point, double k, int first, int n_threads, double complex[::1] product):
+    """product *= (point + spec)**k, or = with `first`."""
     cdef int status
     with nogil:
-        status = hs_convolve_power(spec.shape[0], <const double *>&spec[0], k, first, n_threads,
+        status = hs_convolve_power(spec.shape[0], <const double *>&spec[0], point, k, first, n_threads,
                                    <double *>&product[0])
     check(status, "convolve")
 

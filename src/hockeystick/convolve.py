@@ -16,8 +16,8 @@ E e^{.S}.
   fft      D^ is linear in r: by Cauchy-Schwarz at most ||c||_2 ||r^ - r||_2, where ||c||^2 <= e^{2(L - t
   x_eps)} (1 + min(W, 1/(t(2t+1)(2t+2)))/dx)
            (the integral of e^{-2ts}(1-e^{-s})^2 plus one maximum), and, as |phi| <= 1 up to rounding,
-             ||r^ - r||_2 <= sum_i k_i eta ||w_i||_2 e^{sum_i k_i sup|err phi_i|}  (|prod a^k - prod b^k| <=
-             sum k |a-b| max^{..}; Parseval)
+             ||r^ - r||_2 <= sum_i k_i eta ||w_i without cell 0||_2 e^{sum_i k_i sup|err phi_i|}  (|prod a^k -
+             prod b^k| <= sum k |a-b| max^{..}; Parseval)
                              + u (20 k + 2500 b) ||r||_2   (powers, convolve.c) + eta ||r||_2   (inverse).
            Without the tilt the same term is absolute, ~1e-16 k sqrt(n): that is why plain FFT accountants
            fail for k >= 1e4, delta <= 1e-12.
@@ -124,14 +124,15 @@ def _circles(grid: Grid, table: Cgf, eps: float, log_tol: float, t: float):
     """For one tilt: circles from eps, and from the point that the sum stays above, long enough for the
     tolerance."""
     pos, neg = table.t > 0, table.t < 0
-    tp, kp, tn, kn = table.t[pos], table.k0[pos], table.t[neg], table.k0[neg]
+    total = sum(s.k for s in grid.steps)
+    k0 = table.k0 + total * _log_sinhc(0.5 * grid.dx * table.t)  # the lattice spreads the law [maths C7]
+    tp, kp, tn, kn = table.t[pos], k0[pos], table.t[neg], k0[neg]
     low = float(np.max((kn - log_tol) / tn))  # Pr[S < low] <= tol
     cut = (kp - log_tol) / tp  # Pr[S >= cut] <= tol
     above = tp > t * 1.02
     if not above.any():
         return
     reach = (kp[above] - tp[above] * eps - log_tol) / (tp[above] - t)
-    total = sum(s.k for s in grid.steps)
     for y_lo in {eps, min(eps, low)} if t else {min(eps, low)}:
         log_left = kn - tn * y_lo
         width = max(float(reach.min()), float(cut.min()) - y_lo, 8 * grid.radius + 64 * grid.dx)
@@ -140,10 +141,16 @@ def _circles(grid: Grid, table: Cgf, eps: float, log_tol: float, t: float):
         if width > MAX_CELLS * grid.dx:
             continue
         n = _fft.fast_length(math.ceil(width / grid.dx) + 4)
-        log_fft = float(np.interp(t, table.t, table.k0)) - t * eps
+        log_fft = float(np.interp(t, table.t, k0)) - t * eps
         log_fft += math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, grid.dx)))
         rates = float(tp[above][reach.argmin()]), float(tn[log_left.argmin()]), float(tp[cut.argmin()])
         yield Plan(t, n, y_lo, *rates, log_fft)
+
+
+def _log_sinhc(a: np.ndarray) -> np.ndarray:
+    """log(sinh(a)/a), even in a."""
+    a = np.maximum(np.abs(a), 1e-4)
+    return a - np.log(2 * a) + np.log(-np.expm1(-2 * a))
 
 
 def _weight2(t: float, width: float, dx: float) -> float:
@@ -176,13 +183,14 @@ def _power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> t
     product, forward, sup, rel = None, 0.0, 0.0, 0.0
     for step, log_m in zip(grid.steps, logs, strict=True):
         w = _tilted(grid, step, t, log_m, n)
+        point, w[0] = float(w[0]), 0.0
         norm2, _ = _core.convolve_norms(w)
         spec = _fft.forward(w, n_threads)
         if product is None:
             product, first = spec, 1  # in place: every coefficient is read before it is written
         else:
             first = 0
-        _core.convolve_power(spec, step.k, first, n_threads, product)
+        _core.convolve_power(spec, point, step.k, first, n_threads, product)
         forward += step.k * eta * norm2 * 1.01
         sup += step.k * (eta * math.sqrt(n) * norm2 + 64 * ULP) * 1.01
         rel += ULP * (20 * step.k + 2500)

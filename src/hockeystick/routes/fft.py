@@ -1,9 +1,8 @@
-"""Route `prv`: the PRV accountant, a mean-matched grid convolved by FFT, with the sandwich of [GLW21, Thm
-5.5].
+"""Route `prv`: the PRV accountant, a mean-matched grid convolved by FFT, with the sandwich of [GLW21].
 
 grid.py proves D(x) - eta <= delta(x - radius) and delta(x + radius) <= D(x) + eta + lost for the exact tail
-functional D of the convolved grid; convolve.py computes D with bounds on every other error. So delta(eps) needs D at
-eps -+ radius, and eps(delta) only needs D where it equals delta: the radius is added to the root.
+functional D of the convolved grid; convolve.py computes D with bounds on every other error. So delta(eps)
+needs D at eps -+ radius, and eps(delta) only needs D where it equals delta: the radius is added to the root.
 """
 
 from __future__ import annotations
@@ -239,8 +238,9 @@ def prv_epsilon(
 ):
     """Certified eps(delta) >= 0, the inverse of `prv_delta`, with its parameters, terms and errors.
 
-    delta_error defaults to 1e-3 of the least delta asked. The width is 2 eps_error and what delta_error costs
-    in eps, about 2 delta_error/(t delta), t the saddle point. Where delta < mass_inf every bound is inf.
+    delta_error defaults to 1e-3 of the least delta asked. Returned are bounds of width <= 2.1 eps_error, or
+    wider ones whose terms of delta stay within 2 delta_error: their width is 2 eps_error + 2 delta_error/(t
+    delta), t the saddle point. Otherwise AccuracyError. Where delta < mass_inf every bound is inf.
     """
     delta = _check(steps, delta, "delta", eps_error, delta_error, how, n_threads, mass_inf)
     finite = (delta - mass_inf) / (1 - mass_inf)
@@ -267,7 +267,7 @@ def prv_epsilon(
 def _solve(query: _Query, table: Cgf, target: float, guess: float, slack: float, how: str, n_threads: int):
     """One target: transforms on widening windows around the guess."""
     margin, floor = 4 * query.grid.dx, -1.5 * query.grid.radius
-    reached, allowed = math.inf, 2 * query.delta_error + 1e-3 * target
+    reached = math.inf
     log_tol = math.log(query.delta_error / 16)
     for _ in range(12):
         lo = max(floor, guess - slack)
@@ -278,7 +278,7 @@ def _solve(query: _Query, table: Cgf, target: float, guess: float, slack: float,
         at = min(max(lo, guess), hi) if isinstance(found, str) else min(max(lo, found[1]), hi)
         reached = sum(tail.errors(at))
         if not isinstance(found, str):
-            if reached <= allowed:
+            if reached <= 2 * query.delta_error or found[2] - found[0] <= 2.1 * query.grid.radius:
                 return *found, *query.terms(tail, at)
             slack = 0.3 * slack  # a narrower window: less loss at its lower end
         else:
