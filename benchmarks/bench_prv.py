@@ -2,8 +2,8 @@
 
     python benchmarks/bench_prv.py [--peer]
 
-Every answer is checked (brackets of all answers to a problem intersect) before a time is printed. Peak memory is that
-of a fresh process for each run. `--peer` runs prv_accountant (0.2) on the same problems at the same eps_error.
+Every answer is checked (brackets of one problem intersect) before a time is printed. Peak memory is that of a
+fresh process for each run. `--peer` runs prv_accountant (0.2) on the same problems at the same eps_error.
 """
 
 from __future__ import annotations

@@ -51,8 +51,10 @@ def truth_rows():
 def test_truth(row, rows, add):
     at, value, eps_error = float(row["at"]), float(row["value"]), 0.05
     if row["query"] == "eps":
-        lower, estimate, upper, _ = prv_epsilon(steps(*rows), add, [at], eps_error=eps_error, delta_error=1e-5
-        * at) assert lower[0] <= value <= upper[0]
+        lower, estimate, upper, _ = prv_epsilon(
+            steps(*rows), add, [at], eps_error=eps_error, delta_error=1e-5 * at
+        )
+        assert lower[0] <= value <= upper[0]
         assert lower[0] <= estimate[0] <= upper[0]
         assert upper[0] - lower[0] <= 2.1 * eps_error
     else:

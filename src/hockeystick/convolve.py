@@ -4,7 +4,9 @@ D below is the tail functional of the exact convolution of the grids (grid.py: D
 delta(eps) <= D(eps - radius) + eta + lost). It is computed from the law tilted by e^{t x}, on a circle of n
 points, W = n dx, labelled y_lo .. y_lo + W - dx:
 
-  D^(eps) = sum_{y > eps} r_y e^{L - t x} (1 - e^{eps - y}),  r = inverse FFT of prod_i phi_i^{k_i},  eps >= y_lo.
+  D^(eps) = sum_{y > eps} r_y e^{L - t x} (1 - e^{eps - y}),
+
+  r = inverse FFT of prod_i phi_i^{k_i},   eps >= y_lo.
 
 Errors of D^, all proved here but for the FFT constant (_fft.py). S is the sum of the grid variables, K~ = log
 E e^{.S}.
