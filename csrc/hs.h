@@ -66,5 +66,19 @@ long hs_contour_work(int b, long n_outer);
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out);
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                    double *upper, hs_point *out);
+/* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of one step's loss, their sum, first and absolute moment, and how far an
+ * edge may be off; log sum p_j exp(t j dx). */
+int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
+                double *abs_mean, double *edge_upper);
+int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, double *log_mgf);
+
+/* convolve.c: around the FFT. Complex arrays are interleaved pairs; see the head of the file. */
+int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w,
+                     double *abs_exponent);
+int hs_convolve_power(long n, const double *spec, double point, double k, int first, int n_threads, double *product);
+int hs_convolve_multiply(long n, double *a, const double *b);
+int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
+int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
+                     double *mass, double *delta);
 
 #endif

@@ -86,3 +86,74 @@ def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log
 def contour_work(int b):
     """Doubles of scratch that the line contour may need for b distinct steps."""
     return hs_contour_work(b, HS_OUTER_MAX)
+# grid.c, convolve.c
+
+
+def grid_prv(double m, double q, int add, double dx, long j0, long n):
+    """(p, mass, mean, abs_mean, edge_upper) of one step's loss on cells j0..j0+n-1."""
+    p = np.empty(n)
+    cdef double[::1] out = p
+    cdef double mass, mean, abs_mean, edge_upper
+    cdef int status
+    with nogil:
+        status = hs_grid_prv(m, q, add, dx, j0, n, &out[0], &mass, &mean, &abs_mean, &edge_upper)
+    check(status, "grid")
+    return p, mass, mean, abs_mean, edge_upper
+
+
+def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
+    """log sum_j p_j exp(t j dx)."""
+    cdef double log_mgf
+    cdef int status
+    with nogil:
+        status = hs_grid_log_mgf(j0, p.shape[0], dx, &p[0], t, &log_mgf)
+    check(status, "grid")
+    return log_mgf
+
+
+def convolve_tilt(long j0, double dx, const double[::1] p, double t, double log_mgf, double[::1] w):
+    """Add the tilted masses to the zeroed circular array w; the largest exponent used."""
+    cdef double abs_exponent
+    cdef int status
+    with nogil:
+        status = hs_convolve_tilt(j0, p.shape[0], dx, &p[0], t, log_mgf, w.shape[0], &w[0], &abs_exponent)
+    check(status, "convolve")
+    return abs_exponent
+
+
+def convolve_power(const double complex[::1] spec, double point, double k, int first, int n_threads, double complex[::1] product):
+    """product *= (point + spec)**k, or = with `first`."""
+    cdef int status
+    with nogil:
+        status = hs_convolve_power(spec.shape[0], <const double *>&spec[0], point, k, first, n_threads,
+                                   <double *>&product[0])
+    check(status, "convolve")
+
+
+def convolve_multiply(double complex[::1] a, const double complex[::1] b):
+    """a *= b; a may be b."""
+    cdef int status
+    with nogil:
+        status = hs_convolve_multiply(a.shape[0], <double *>&a[0], <const double *>&b[0])
+    check(status, "convolve")
+
+
+def convolve_norms(const double[::1] x):
+    """(Euclidean norm, sum of absolute values)."""
+    cdef double norm2, norm1
+    cdef int status
+    with nogil:
+        status = hs_convolve_norms(x.shape[0], &x[0], &norm2, &norm1)
+    check(status, "convolve")
+    return norm2, norm1
+
+
+def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double log_scale, long n_keep):
+    """(mass, delta): tail sums at the first n_keep lattice points from j_lo."""
+    mass, delta = np.empty(n_keep), np.empty(n_keep)
+    cdef double[::1] a = mass, d = delta
+    cdef int status
+    with nogil:
+        status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
+    check(status, "convolve")
+    return mass, delta

@@ -1,0 +1,99 @@
+"""Real FFTs. The only file that knows pyfftw; it runs on scipy.fft where pyfftw is absent or HS_NO_PYFFTW=1.
+
+Plans use FFTW_ESTIMATE, so that the last bits do not depend on timing, and are kept per thread for short
+lengths.
+
+Accuracy. Both libraries compute a length-n transform, n = 2^a 3^b 5^c, as about log2(n) stages of orthogonal
+butterflies with twiddles correct to about u = 2^-53. Such a product of stages satisfies
+||computed - exact||_2 <= eta ||exact||_2 with eta <= 7 u log2(n) for radix 2 [Hig02, Thm 24.2]; `error_upper`
+allows 16 u log2(n) for the mixed radices and the real-to-complex packing. This constant is cited, not proved,
+for a library that picks its own factorisation; measured errors are below u log2(n) (benchmarks/bench_prv.py).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+PLAN_LENGTH = 1 << 17
+"""Longest transform whose plan (and the two arrays it holds, 2 MB) is kept."""
+
+PLANS = 8
+ODD_PARTS = (1, 3, 5, 9, 15, 25, 27, 45)
+_local = threading.local()
+
+
+def _pyfftw():
+    """The pyfftw module, or None. Imported at the first transform, not with the package."""
+    if os.environ.get("HS_NO_PYFFTW", "0") not in ("", "0"):
+        return None
+    try:
+        import pyfftw
+    except ImportError:
+        return None
+    return pyfftw
+
+
+def fast_length(n: int) -> int:
+    """Smallest even length >= n of the form odd * 2^a with odd in ODD_PARTS."""
+    return min(odd << max(1, math.ceil(math.log2(max(n, 2) / odd))) for odd in ODD_PARTS)
+
+
+def error_upper(n: int) -> float:
+    """Bound on the relative Euclidean error of one transform of length n; see the head of the file."""
+    return 16 * 2.0**-53 * math.log2(n)
+
+
+def zeros(n: int) -> np.ndarray:
+    """Zeroed float64 array, aligned for FFTW."""
+    library = _pyfftw()
+    return library.zeros_aligned(n, dtype=np.float64) if library else np.zeros(n)
+
+
+def _plan(library, source, target, direction, n_threads):
+    key = (direction, source.shape[0], target.shape[0], n_threads)
+    plans = getattr(_local, "plans", None)
+    if plans is None:
+        plans = _local.plans = OrderedDict()
+    plan = plans.get(key)
+    if plan is None:
+        plan = library.FFTW(source, target, direction=direction, flags=("FFTW_ESTIMATE",), threads=n_threads)
+        if max(key[1:3]) <= PLAN_LENGTH:
+            plans[key] = plan
+            if len(plans) > PLANS:
+                plans.popitem(last=False)
+    else:
+        plans.move_to_end(key)
+        plan.update_arrays(source, target)
+    return plan
+
+
+def forward(x: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """The n/2 + 1 leading coefficients of the transform of real x, from `zeros` or `inverse`; n is even."""
+    library = _pyfftw()
+    if library is None:
+        import scipy.fft
+
+        return scipy.fft.rfft(x, workers=n_threads)
+    out = library.empty_aligned(x.shape[0] // 2 + 1, dtype=np.complex128)
+    _plan(library, x, out, "FFTW_FORWARD", n_threads).execute()
+    return out
+
+
+def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """The real array of even length 2 (len(spec) - 1) with this transform. `spec` comes from `forward`; it is
+    destroyed."""
+    library = _pyfftw()
+    n = 2 * (spec.shape[0] - 1)
+    if library is None:
+        import scipy.fft
+
+        return scipy.fft.irfft(spec, n, workers=n_threads)
+    out = library.empty_aligned(n, dtype=np.float64)
+    _plan(library, spec, out, "FFTW_BACKWARD", n_threads).execute()
+    out *= 1.0 / n
+    return out

@@ -1,0 +1,283 @@
+"""k-fold convolution of discretised steps by FFT, and the tail functional with certified errors.
+
+D below is the tail functional of the exact convolution of the grids (grid.py: D(eps + radius) - eta <=
+delta(eps) <= D(eps - radius) + eta + lost). It is computed from the law tilted by e^{t x}, on a circle of n
+points, W = n dx, labelled y_lo .. y_lo + W - dx:
+
+  D^(eps) = sum_{y > eps} r_y e^{L - t x} (1 - e^{eps - y}),
+
+  r = inverse FFT of prod_i phi_i^{k_i},   eps >= y_lo.
+
+Errors of D^, all proved here but for the FFT constant (_fft.py). S is the sum of the grid variables, K~ = log
+E e^{.S}.
+  wrapped  a loss y outside the circle is met at y' = y - jW > eps with weight e^{t(y - y')}. From the right,
+  y > eps + W: at most
+           E[e^{t(S - eps)}; S > eps + W] <= exp(K~(t') - t'(eps + W) + tW), t' >= t. From the left: e^{-tW}
+           Pr[S < y_lo]. Both only raise D^.   truncated  Pr[S >= y_lo + W] <= exp(K~(t') - t'(y_lo + W)); it
+           only lowers D^.
+  fft      D^ is linear in r: by Cauchy-Schwarz at most ||c||_2 ||r^ - r||_2, where ||c||^2 <= e^{2(L - t
+  x_eps)} (1 + min(W, 1/(t(2t+1)(2t+2)))/dx)
+           (the integral of e^{-2ts}(1-e^{-s})^2 plus one maximum), and, as |phi| <= 1 up to rounding,
+             ||r^ - r||_2 <= sum_i k_i eta ||w_i without cell 0||_2 e^{sum_i k_i sup|err phi_i|}  (|prod a^k -
+             prod b^k| <= sum k |a-b| max^{..}; Parseval)
+                             + u (20 k + 2500 b) ||r||_2   (powers, convolve.c) + eta ||r||_2   (inverse).
+           Without the tilt the same term is absolute, ~1e-16 k sqrt(n): that is why plain FFT accountants
+           fail for k >= 1e4, delta <= 1e-12.
+           The sums of convolve_tail add 8 n eps_ld ||r||_1 e^{L - t x_eps}, eps_ld the unit of long double
+           (part of the fft term).
+  weights  rounding of positive weights: a factor (1 + theta)^k on D^, theta = u(16 + 6 max|t x|).
+  squaring the same, except that ||r^ - r||_2 is followed through every product: see `_multiply`.
+
+`how="power"` is the default: one forward transform per distinct step and one inverse. `how="squaring"` takes
+about 2 log2 k transforms; it is slower and its bound is wider, since every doubling pays the FFT error of its
+own transforms again (benchmarks/bench_prv.py). It serves as an independent check.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core, _fft
+from .bound import AccuracyError
+from .grid import MAX_CELLS, ULP, Cgf, Grid
+
+LDBL_ULP = float(np.finfo(np.longdouble).eps)
+TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
+"""Fractions of the saddle point tried as tilt: a smaller tilt may need a shorter circle [maths E.4]."""
+
+
+class Tail(NamedTuple):
+    """D^ at lattice points y_lo, y_lo + dx, ..., and what bounds its error."""
+
+    y_lo: float
+    dx: float
+    mass: np.ndarray
+    delta: np.ndarray
+    t: float
+    width: float
+    log_right: float  # log of the right-wrap bound at eps = 0 ..
+    t_right: float  # .. and its rate: it falls like e^{-t_right eps}
+    left: float
+    truncated: float
+    log_fft: float  # log of the FFT term at eps = y_lo: it falls like e^{-t (eps - y_lo)}
+    relative: float
+
+    def value(self, eps: float) -> float:
+        """D^(eps): linear in e^eps between lattice points."""
+        i = min(max(math.floor((eps - self.y_lo) / self.dx), 0), self.delta.size - 2)
+        s = eps - (self.y_lo + (i + 1) * self.dx)
+        return float(-math.expm1(s) * self.mass[i] + math.exp(s) * self.delta[i + 1])
+
+    def errors(self, eps: float) -> tuple[float, float, float]:
+        """(truncated, wrapped, rounding) at eps >= y_lo: bounds."""
+        wrapped = _exp(self.log_right - self.t_right * eps) + self.left
+        fft = _exp(self.log_fft - self.t * (eps - self.y_lo))
+        return self.truncated, wrapped, fft + self.relative * abs(self.value(eps))
+
+    @property
+    def y_hi(self) -> float:
+        return self.y_lo + (self.delta.size - 2) * self.dx
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) * (1 + 1e-12) if x < 700 else math.inf
+
+
+class Plan(NamedTuple):
+    """A tilt, a circle of n points from y_lo, and the rates of the Chernoff bounds that will certify it."""
+
+    t: float
+    n: int
+    y_lo: float
+    t_right: float
+    t_left: float
+    t_cut: float
+    log_fft: float
+
+
+def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float) -> Plan:
+    """The shortest circle among the tilts whose predicted FFT error is below the tolerance (else the most
+    accurate one).
+
+    eps is the least eps asked. Everything here is a prediction from the quadrature table; `convolve`
+    certifies.
+    """
+    pos = table.t > 0
+    tp, kp = table.t[pos], table.k0[pos]
+    saddle = float(tp[np.argmin(kp - tp * eps - np.log(tp) - np.log1p(tp))])
+    found = [
+        plan
+        for t in [f * saddle for f in TILTS] + [0.0]
+        for plan in _circles(grid, table, eps, log_tol, t)
+        if plan.n <= MAX_CELLS
+    ]
+    if not found:
+        raise AccuracyError(
+            f"the convolution would need more than {MAX_CELLS} points at a lattice step of {grid.dx:.2g}; "
+            "ask for a larger eps_error"
+        )
+    return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
+
+
+def _circles(grid: Grid, table: Cgf, eps: float, log_tol: float, t: float):
+    """For one tilt: circles from eps, and from the point that the sum stays above, long enough for the
+    tolerance."""
+    pos, neg = table.t > 0, table.t < 0
+    total = sum(s.k for s in grid.steps)
+    k0 = table.k0 + total * _log_sinhc(0.5 * grid.dx * table.t)  # the lattice spreads the law [maths C7]
+    tp, kp, tn, kn = table.t[pos], k0[pos], table.t[neg], k0[neg]
+    low = float(np.max((kn - log_tol) / tn))  # Pr[S < low] <= tol
+    cut = (kp - log_tol) / tp  # Pr[S >= cut] <= tol
+    above = tp > t * 1.02
+    if not above.any():
+        return
+    reach = (kp[above] - tp[above] * eps - log_tol) / (tp[above] - t)
+    for y_lo in {eps, min(eps, low)} if t else {min(eps, low)}:
+        log_left = kn - tn * y_lo
+        width = max(float(reach.min()), float(cut.min()) - y_lo, 8 * grid.radius + 64 * grid.dx)
+        if t:
+            width = max(width, (min(0.0, float(log_left.min())) - log_tol) / t)
+        if width > MAX_CELLS * grid.dx:
+            continue
+        n = _fft.fast_length(math.ceil(width / grid.dx) + 4)
+        log_fft = float(np.interp(t, table.t, k0)) - t * eps
+        log_fft += math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, grid.dx)))
+        rates = float(tp[above][reach.argmin()]), float(tn[log_left.argmin()]), float(tp[cut.argmin()])
+        yield Plan(t, n, y_lo, *rates, log_fft)
+
+
+def _log_sinhc(a: np.ndarray) -> np.ndarray:
+    """log(sinh(a)/a), even in a."""
+    a = np.maximum(np.abs(a), 1e-4)
+    return a - np.log(2 * a) + np.log(-np.expm1(-2 * a))
+
+
+def _weight2(t: float, width: float, dx: float) -> float:
+    """||c||^2 in units of e^{2(L - t x_eps)}; see the head of the file."""
+    area = width if t <= 0 else min(width, 1 / (t * (2 * t + 1) * (2 * t + 2)))
+    return 1 + area / dx
+
+
+def _log_mgf(grid: Grid, t: float) -> tuple[float, list[float]]:
+    """Upper bound on K~(t) = log E e^{tS}, shift included, and the value of each step's log sum."""
+    parts = [_core.grid_log_mgf(s.j0, grid.dx, s.p, t) for s in grid.steps]
+    total = t * grid.shift
+    slack = 4 * ULP * abs(total)
+    for s, log_m in zip(grid.steps, parts, strict=True):
+        total += s.k * log_m
+        far = max(abs(s.j0), abs(s.j0 + s.p.size)) * grid.dx
+        slack += s.k * (ULP * (32 + 6 * abs(t) * far + 4 * abs(log_m)) + s.p.size * LDBL_ULP)
+    return total + slack, parts
+
+
+def _tilted(grid: Grid, step, t: float, log_m: float, n: int) -> np.ndarray:
+    w = _fft.zeros(n)
+    _core.convolve_tilt(step.j0, grid.dx, step.p, t, log_m, w)
+    return w
+
+
+def _power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> tuple[np.ndarray, float]:
+    """(r^, bound on ||r^ - r||_2) by powers of the spectrum."""
+    eta = _fft.error_upper(n)
+    product, forward, sup, rel = None, 0.0, 0.0, 0.0
+    for step, log_m in zip(grid.steps, logs, strict=True):
+        w = _tilted(grid, step, t, log_m, n)
+        point, w[0] = float(w[0]), 0.0
+        norm2, _ = _core.convolve_norms(w)
+        spec = _fft.forward(w, n_threads)
+        if product is None:
+            product, first = spec, 1  # in place: every coefficient is read before it is written
+        else:
+            first = 0
+        _core.convolve_power(spec, point, step.k, first, n_threads, product)
+        forward += step.k * eta * norm2 * 1.01
+        sup += step.k * (eta * math.sqrt(n) * norm2 + 64 * ULP) * 1.01
+        rel += ULP * (20 * step.k + 2500)
+    r = _fft.inverse(product, n_threads)
+    norm2, _ = _core.convolve_norms(r)
+    if sup > 30 or rel > 0.1:
+        raise AccuracyError(
+            f"spectrum powers lose all digits (relative error {max(sup, rel):.2g}); ask for fewer steps"
+        )
+    return r, (forward * math.exp(sup) + (rel + eta) * norm2) * 1.02
+
+
+def _multiply(a, b, n_threads: int):
+    """Circular convolution of (x, bound on its error e_2, bound on the exact sum s) pairs; a may be b.
+
+    ||x^ y^ - x y||_2 <= s_y e_x + ||x^||_1 e_y: Young's inequality. The transforms add eta ||x^||_2 ||y^||_1
+    (sup of the other spectrum) + eta ||y^||_2 (||x^||_1 + eta sqrt n ||x^||_2) and (eta + 4u) times the
+    result.
+    """
+    (x, ex, sx), (y, ey, sy) = a, b
+    n = x.shape[0]
+    eta = _fft.error_upper(n)
+    (x2, x1), (y2, y1) = _core.convolve_norms(x), _core.convolve_norms(y)
+    fx = _fft.forward(x, n_threads)
+    fy = fx if y is x else _fft.forward(y, n_threads)
+    _core.convolve_multiply(fx, fy)
+    out = _fft.inverse(fx, n_threads)
+    e = sy * ex + x1 * ey + eta * x2 * y1 + eta * y2 * (x1 + eta * math.sqrt(n) * x2)
+    return out, (e + (eta + 4 * ULP) * _core.convolve_norms(out)[0]) * (1 + 1e-6), sx * sy
+
+
+def _square(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> tuple[np.ndarray, float]:
+    """(r^, bound on ||r^ - r||_2) by repeated squaring: binary powers of each step, multiplied as they
+    come."""
+    result = None
+    for step, log_m in zip(grid.steps, logs, strict=True):
+        k, base = int(step.k), (_tilted(grid, step, t, log_m, n), 0.0, 1 + 1e-12)
+        while k:
+            if k & 1:
+                result = base if result is None else _multiply(result, base, n_threads)
+            k >>= 1
+            if k:
+                base = _multiply(base, base, n_threads)
+    return result[0], result[1]
+
+
+def convolve(
+    grid: Grid, table: Cgf, eps: float, eps_max: float, log_tol: float, how: str, n_threads: int
+) -> Tail:
+    """D^ on [eps, eps_max] (less where the circle ends), with certified errors."""
+    plan = plan_circle(grid, table, eps, log_tol)
+    t, n, dx = plan.t, plan.n, grid.dx
+    j_lo = math.floor((plan.y_lo - grid.shift) / dx) - 1
+    y_lo, width = j_lo * dx + grid.shift, n * dx
+    right, left = _log_mgf(grid, plan.t_right)[0], _log_mgf(grid, plan.t_left)[0]
+    cut = _log_mgf(grid, plan.t_cut)[0]
+    _, logs = _log_mgf(grid, t)
+    r, error2 = (_power if how == "power" else _square)(grid, t, logs, n, n_threads)
+    log_l = math.fsum(s.k * log_m for s, log_m in zip(grid.steps, logs, strict=True))
+    _, norm1 = _core.convolve_norms(r)
+    keep = min(n, max(8, math.ceil((eps_max - y_lo) / dx) + 4))
+    scale = log_l - t * (j_lo * dx)
+    mass, delta = _core.convolve_tail(r, j_lo, dx, t, scale, keep)
+    theta = 0.0
+    for s, log_m in zip(grid.steps, logs, strict=True):
+        far = max(abs(s.j0), abs(s.j0 + s.p.size)) * dx
+        theta += s.k * ULP * (16 + 6 * t * far + 2 * abs(log_m))
+    theta += ULP * (16 + 4 * abs(log_l) + 6 * t * (abs(y_lo) + abs(grid.shift) + width))
+    if not theta < 0.1:
+        raise AccuracyError(
+            f"the weights of the convolution lose all digits ({theta:.2g}); ask for fewer steps"
+        )
+    return Tail(
+        y_lo=y_lo,
+        dx=dx,
+        mass=mass,
+        delta=delta,
+        t=t,
+        width=width,
+        log_right=right - plan.t_right * width + t * width,
+        t_right=plan.t_right,
+        left=_exp(-t * width + min(0.0, left - plan.t_left * y_lo)),
+        truncated=_exp(cut - plan.t_cut * (y_lo + width)),
+        log_fft=scale
+        + math.log(error2 * math.sqrt(_weight2(t, width, dx)) + 8 * n * LDBL_ULP * norm1)
+        + 2 * theta,
+        relative=2 * theta,
+    )

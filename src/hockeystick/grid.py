@@ -1,0 +1,226 @@
+"""Discretisation of losses on a lattice: the mean-matched grid of the PRV accountant.
+
+The coupling [GLW21, Lemma C.5, Thm 5.5], with constants rederived so that every event is paid for once. Let
+Y_i be the loss of step i, W_i its window, J_i the lattice point of its cell, mu_i = E[Y_i - J_i | W_i], e_i =
+Y_i - J_i - mu_i. With all Y_i inside their windows the e_i are independent, have mean 0 and lie in an
+interval of width h, so with probability at
+least 1 - eta (one-sided) their sum is at most the `radius`, the least of
+
+  (a) h sqrt(k/2 log(1/eta))                                          Hoeffding, as in [GLW21, Lemma C.6];
+  (b) k h;
+  (c) inf_s (sum_i k_i R_i (sinh(sh/2)/(sh/2) - 1) + log(1/eta)) / s,   R_i = 1 + h TV(f_i), about h sqrt(k/6
+  log(1/eta)).
+
+Proof of (c): psi(u) = e^{su} - 1 - su >= 0 and the density f of Y is at most (mass + h osc f)/h on a cell, so
+E psi(Y - J) <= (1 + h TV f) E psi(U), U uniform on a cell; and E e^{s e} <= e^{-s mu} (1 + s mu + E psi(Y -
+J)) <= exp(R (sinh(sh/2)/(sh/2) - 1)). Chernoff.   TV f: f' has the sign of -x - m + 2 m pi(x) (REMOVE), -x +
+m pi(x) - m (ADD) in the noise x, pi the logistic weight q e^v/(1 - q + q e^v); as pi' = m pi (1 - pi) <= m/4
+there is one zero for m^2 <= 2 (4), else at
+most three; all lie in [-m, m]. So TV f <= 2 max f, else 4 max f.
+
+Then for every eps, D being the tail functional of the exact k-fold convolution of the (partial) masses,
+  D(eps + radius) - eta <= delta(eps) <= D(eps - radius) + eta + sum_i k_i Pr[Y_i not in W_i].
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core
+from .bound import AccuracyError
+from .pair import GaussianSteps
+
+ULP = 2.0**-53
+MAX_CELLS = 1 << 24
+"""Most cells of one transform, and of all steps together: 128 MB an array."""
+
+
+class Step(NamedTuple):
+    """One discretised step: masses p of cells j0.., their count k."""
+
+    j0: int
+    p: np.ndarray
+    k: float
+    mass: float
+
+
+class Grid(NamedTuple):
+    """Discretised steps on one lattice of step dx. A sum of lattice points j dx stands for the loss j dx +
+    shift.
+
+    radius : bound on the summed discretisation error outside an event of probability eta (each side).
+    lost : bound on the probability that some loss leaves its window.
+    """
+
+    dx: float
+    steps: list[Step]
+    shift: float
+    radius: float
+    eta: float
+    lost: float
+
+
+class Cgf(NamedTuple):
+    """K(t) = log E e^{tY} of the whole run at t, and two derivatives. Estimates: for planning only."""
+
+    t: np.ndarray
+    k0: np.ndarray
+    k1: np.ndarray
+    k2: np.ndarray
+
+
+def window_reach(total: float, delta_error: float) -> tuple[float, float]:
+    """(X, log p_out): windows are |x - centre| <= X in the noise, 2 total Pr[N > X] <= 2 total p_out =
+    delta_error/8."""
+    from scipy.special import ndtri_exp
+
+    log_out = math.log(delta_error / 16) - math.log(total)
+    return -float(ndtri_exp(log_out)) * (1 + 1e-9) + 1e-6, log_out
+
+
+def cgf_table(steps: GaussianSteps, add: bool, t: np.ndarray, X: float) -> Cgf:
+    """K, K', K'' at the points t, of losses cut to their windows, by the trapezoid rule in the noise (maths
+    D.6).
+
+    The cut matters: for tiny q the uncut K is ruled by jumps of probability 1e-40 long before the tilt that
+    is needed.
+    """
+    k0, k1, k2 = np.zeros((3, t.size))
+    for m, q, k in zip(*steps, strict=True):
+        x, hx = np.linspace(
+            -X, X if add else X + m, math.ceil((2 * X + m) * max(1.0, m) / 0.16), retstep=True
+        )
+        v = m * x - 0.5 * m * m
+        loss = np.where(v < 30, np.log1p(q * np.expm1(np.minimum(v, 30))), v + math.log(q)) if q < 1 else v
+        weight = -0.5 * x * x + math.log(hx / math.sqrt(2 * math.pi)) + (0 if add else loss)
+        loss = -loss if add else loss
+        a = np.outer(t, loss) + weight
+        top = a.max(axis=1)
+        np.exp(a - top[:, None], out=a)
+        total = a.sum(axis=1)
+        mean = a @ loss / total
+        second = a @ (loss * loss) / total
+        k0 += k * (top + np.log(total))
+        k1 += k * mean
+        k2 += k * np.maximum(second - mean * mean, 0)
+    return Cgf(t, k0, k1, k2)
+
+
+def mean_loss(m: float, q: float, add: bool) -> tuple[float, float]:
+    """(E Y, bound on its error). Trapezoid rule on |x| <= 40 + m.
+
+    The integrand is analytic for |Im x| < pi/m, where the argument of the logarithm vanishes. On |Im x| <= d
+    <= 0.9 pi/m it is at most e^{d^2/2} phi(x) (|l(x)| + 8) (1 + e^{v}), so the aliasing error is below 2
+    e^{d^2/2 - 2 pi d/hx} (|E Y| + 8 + m) ~ 1e-19 for
+    the hx chosen; the rest is rounding, 64 u relative to E|Y|, and 1e-300 of truncation.
+    """
+    if q == 1:
+        return 0.5 * m * m, 4 * ULP * m * m
+    d = min(0.9 * math.pi / m, 6.0)
+    hx = min(0.1, 2 * math.pi * d / (46 + 0.5 * d * d))
+    x = np.arange(-40.0, 40.0 + m, hx)
+    v = m * x - 0.5 * m * m
+    loss = np.where(v < 30, np.log1p(q * np.expm1(np.minimum(v, 30))), v + math.log(q))
+    base = np.exp(-0.5 * x * x) * (hx / math.sqrt(2 * math.pi))
+    shifted = np.exp(-0.5 * (x - m) ** 2) * (hx / math.sqrt(2 * math.pi))
+    law = base if add else (1 - q) * base + q * shifted
+    mean = math.fsum(law * loss)
+    size = math.fsum(law * np.abs(loss))
+    return (-mean if add else mean), 64 * ULP * size + 1e-19 * (8 + m + size)
+
+
+def density_variation_upper(m: float, q: float, add: bool) -> float:
+    """Bound on the total variation of the density of one loss; see the head of the file.
+
+    max f over [-m, m] from n points: |d log f/dx| <= 2 m there (REMOVE: |x| + m; ADD: the same).
+    """
+    n = int(min(200 * m * m + 64, 4096))
+    x, step = np.linspace(-m, m, n, retstep=True)
+    v = m * x - 0.5 * m * m
+    log_w = np.logaddexp(math.log1p(-q), math.log(q) + v) if q < 1 else v
+    log_f = -0.5 * x * x + (1 if add else 2) * log_w - v
+    peak = math.exp(min(log_f.max() + m * step + 1e-9, 700)) / (math.sqrt(2 * math.pi) * m * q)
+    return (2 if q == 1 or m * m <= (4 if add else 2) else 4) * peak
+
+
+def radius_upper(dx: float, k: np.ndarray, variation: np.ndarray, log_eta: float) -> float:
+    """The least of (a), (b), (c) at the head of the file; 1.001 covers edges off by 1e-4 dx and windows of
+    mass > 0.9995."""
+    total = float(k.sum())
+    hoeffding = dx * math.sqrt(-0.5 * total * log_eta)
+    weight = float((k * np.minimum(1 + dx * variation, 3.0)).sum()) * 1.001
+    a = math.sqrt(-6 * log_eta / weight)
+    chernoff = dx * (weight * (math.sinh(a) / a - 1) - log_eta) / (2 * a) if a < 30 else math.inf
+    return min(hoeffding, total * dx, chernoff) * (1 + 1e-12)
+
+
+def mesh(k: np.ndarray, variation: np.ndarray, eps_error: float, log_eta: float) -> float:
+    """Largest lattice step with radius <= eps_error, to 1e-3 relative [GLW21, Thm 5.5]."""
+    lo, hi = 0.0, 2 * eps_error
+    while hi - lo > 1e-3 * hi:
+        mid = 0.5 * (lo + hi) if lo > 0 else 0.25 * hi
+        if radius_upper(mid, k, variation, log_eta) <= eps_error:
+            lo = mid
+        else:
+            hi = mid
+    return lo
+
+
+def loss_at(x: float, m: float, q: float) -> float:
+    """log(1 - q + q e^{m x - m^2/2})."""
+    v = m * x - 0.5 * m * m
+    return (
+        v if q == 1 else math.log1p(q * math.expm1(v)) if v < 30 else v + math.log(q + (1 - q) * math.exp(-v))
+    )
+
+
+def discretise(steps: GaussianSteps, add: bool, eps_error: float, delta_error: float) -> Grid:
+    """Grid of a run: radius <= eps_error, eta = delta_error/4, lost <= delta_error/8.
+
+    A window is the image of |x - centre| <= X, at most 2 Pr[N > X] of the law outside (REMOVE: [-X, m + X]
+    for both parts).
+
+    Raises
+    ------
+    AccuracyError
+        If the lattice would have more than MAX_CELLS cells, or rounding moves its edges too far.
+    """
+    total = float(steps.k.sum())
+    X, log_out = window_reach(total, delta_error)
+    log_eta = math.log(delta_error / 4)
+    variation = np.array(
+        [density_variation_upper(m, q, add) for m, q in zip(steps.shift, steps.q, strict=True)]
+    )
+    dx = mesh(steps.k, variation, 0.999 * eps_error, log_eta)
+    spans = []
+    for m, q in zip(steps.shift, steps.q, strict=True):
+        lo, hi = loss_at(-X, m, q), loss_at(X if add else X + m, m, q)
+        lo, hi = (-hi, -lo) if add else (lo, hi)
+        spans.append((math.floor(lo / dx) - 1, math.ceil(hi / dx) + 1) if hi - lo < MAX_CELLS * dx else None)
+    if None in spans or sum(b - a for a, b in spans) > MAX_CELLS:
+        raise AccuracyError(
+            f"eps_error={eps_error:g} needs a lattice step of {dx:.2g} and more than {MAX_CELLS} cells; "
+            "ask for a larger eps_error"
+        )
+    out, shift, radius = [], 0.0, radius_upper(dx, steps.k, variation, log_eta)
+    # |l(x)| <= m|x| + m^2/2 bounds the part of the mean outside the window, both tails of both laws
+    phi = math.exp(-0.5 * X * X) / math.sqrt(2 * math.pi)
+    for m, q, k, (first, last) in zip(*steps, spans, strict=True):
+        p, mass, mean, abs_mean, edge = _core.grid_prv(m, q, add, dx, first, last - first + 1)
+        exact, exact_error = mean_loss(m, q, add)
+        outside = 2 * (m * phi + (1.5 * m * m) * math.exp(log_out))
+        mu = (exact - mean) / mass
+        error = (exact_error + outside + 16 * ULP * abs_mean + 4 * ULP * abs(exact)) / mass + 2 * edge
+        if edge > 1e-4 * dx or mass < 0.9995 or abs(mu) > 0.5 * dx + error:
+            raise AccuracyError(
+                f"rounding moves the edges of a lattice of step {dx:.2g} by {edge:.2g} (mass {mass:.17g}); "
+                "ask for a larger eps_error"
+            )
+        shift += k * mu
+        radius += k * error
+        out.append(Step(first, p, k, mass))
+    lost = 2 * total * math.exp(log_out) * (1 + 1e-9)
+    return Grid(dx, out, shift, radius + 4 * ULP * abs(shift) * steps.k.size, math.exp(log_eta), lost)
