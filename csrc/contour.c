@@ -155,6 +155,7 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
     for (i = 0; i < 3; i++) { tilt[i] = C->add ? -tilt[i] : 1 + tilt[i]; hs_cgf_estimate(m, q, tilt[i], o); est[i] = o[0]; }
     R = C->T0 + log(C->ktot) + 6;
     h = hs_grid_choose_h(m, q, tilt[0], C->y_grid, R, est[0]);
+    for (i = 1; i < 3; i++) h = fmin(h, hs_grid_choose_h(m, q, tilt[i], 0, 5 + log(C->ktot), est[i])); /* K there to a nat */
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     R = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = fmin(fmin(tilt[0], tilt[1]), tilt[2]); hi = fmax(fmax(tilt[0], tilt[1]), tilt[2]);
@@ -165,8 +166,8 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
         hs_grid_weights(&G, tilt[i], mo[i].log_m, &c1, &c2);
         out = hs_grid_quadrature_upper(&G, tilt[i], 0) + hs_grid_ends_upper(&G, tilt[i], mo[i].log_m);
         if (est[i] <= 3) out += hs_grid_dropped_upper(&G, tilt[i]) / exp(fmax(mo[i].log_m, -1));
-        if (!(out < 0.1)) return HS_TOO_WIDE;
-        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m); S->inner[i] += 1.1 * k * out;
+        if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
+        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m); S->inner[i] += i ? k * log1p(out) : 1.1 * k * out; /* at the aliases only the upper end is used */
     }
     hs_grid_weights(&G, tilt[0], mo[0].log_m, &c1, &c2);
     ends = hs_grid_ends_upper(&G, tilt[0], mo[0].log_m);
