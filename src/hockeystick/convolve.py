@@ -83,7 +83,7 @@ class Tail(NamedTuple):
 
 
 def _exp(x: float) -> float:
-    return math.exp(x) * (1 + 1e-12) if x < 700 else math.inf
+    return math.exp(x) * (1 + 1e-9) if x < 700 else math.inf
 
 
 class Plan(NamedTuple):
