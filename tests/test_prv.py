@@ -238,6 +238,12 @@ def test_refuses_what_it_cannot_certify():
         prv_epsilon(steps((1, 0.01, 1000)), False, [1e-5], eps_error=1e-7)
 
 
+def test_refuses_a_billion_tiny_steps():
+    """k times the rounding of a spectrum power exceeds delta here: a named error, not a loose answer."""
+    with pytest.raises(AccuracyError, match="certified"):
+        prv_epsilon(steps((1, 1e-9, 10**9)), False, [1e-8])
+
+
 def test_threads_do_not_change_bits():
     run = steps((0.5, 0.001, 10**5))
     a = prv_epsilon(run, False, [1e-6])
@@ -247,7 +253,7 @@ def test_threads_do_not_change_bits():
 
 @pytest.mark.parametrize(
     ("row", "delta", "eps_error"),
-    [((1, 1e-9, 10**9), 1e-8, 0.01), ((1000, 0.01, 1000), 1e-5, 1e3), ((1, 0.01, 1000), 0.9999, 0.01)],
+    [((1, 1e-6, 10**6), 1e-9, 0.01), ((1000, 0.01, 1000), 1e-5, 1e3), ((1, 0.01, 1000), 0.9999, 0.01)],
 )
 def test_corners_answer(row, delta, eps_error):
     lower, _, upper, _ = prv_epsilon(steps(row), False, [delta], eps_error=eps_error)
