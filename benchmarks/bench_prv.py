@@ -104,9 +104,8 @@ def main():
         for name, (answer, cold, warm, memory) in results.items():
             shown = answer if isinstance(answer, str) else "[{:.6f}, {:.6f}, {:.6f}]".format(*answer)
             ratio = warm / results["power"][2]
-            print(
-                f"  {name:9} {shown:34} cold {cold:8.4f} s  warm {warm:8.4f} s ({ratio:7.1f}x)  {memory:5.0f} MB"
-            )
+            times = f"cold {cold:8.4f} s  warm {warm:8.4f} s ({ratio:7.1f}x)"
+            print(f"  {name:9} {shown:34} {times}  {memory:5.0f} MB", flush=True)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ def truth_rows():
 
 @pytest.mark.parametrize(("row", "rows", "add"), list(truth_rows()))
 def test_truth(row, rows, add):
+    run = steps(*rows)
     at, value, eps_error = float(row["at"]), float(row["value"]), 0.05
     if row["query"] == "eps":
         lower, estimate, upper, _ = prv_epsilon(
@@ -58,9 +59,9 @@ def test_truth(row, rows, add):
         assert lower[0] <= estimate[0] <= upper[0]
         assert upper[0] - lower[0] <= 2.1 * eps_error
     else:
-        lower, _, upper, _ = prv_delta(steps(*rows), add, [at], eps_error=eps_error)
+        lower, _, upper, _ = prv_delta(run, add, [at], eps_error=eps_error)
         assert lower[0] <= value <= upper[0]
-        back = prv_epsilon(steps(*rows), add, [value], eps_error=eps_error, delta_error=1e-5 * value)
+        back = prv_epsilon(run, add, [value], eps_error=eps_error, delta_error=1e-5 * value)
         assert back[0][0] <= max(at, 0) <= back[2][0]
         assert back[2][0] - back[0][0] <= 2.1 * eps_error
 
@@ -237,8 +238,33 @@ def test_refuses_what_it_cannot_certify():
         prv_epsilon(steps((1, 0.01, 1000)), False, [1e-5], eps_error=1e-7)
 
 
+def test_refuses_a_billion_tiny_steps():
+    """k times the rounding of a spectrum power exceeds delta here: a named error, not a loose answer."""
+    with pytest.raises(AccuracyError, match="certified"):
+        prv_epsilon(steps((1, 1e-9, 10**9)), False, [1e-8])
+
+
 def test_threads_do_not_change_bits():
     run = steps((0.5, 0.001, 10**5))
     a = prv_epsilon(run, False, [1e-6])
     b = prv_epsilon(run, False, [1e-6], n_threads=2)
     assert a[0][0] == b[0][0] and a[2][0] == b[2][0]
+
+
+@pytest.mark.parametrize(
+    ("row", "delta", "eps_error"),
+    [((1, 1e-6, 10**6), 1e-9, 0.01), ((1000, 0.01, 1000), 1e-5, 1e3), ((1, 0.01, 1000), 0.9999, 0.01)],
+)
+def test_corners_answer(row, delta, eps_error):
+    lower, _, upper, _ = prv_epsilon(steps(row), False, [delta], eps_error=eps_error)
+    assert 0 <= lower[0] <= upper[0] <= lower[0] + 2.2 * eps_error
+
+
+def test_beyond_the_support():
+    """ADD: delta is 0 above -k log(1 - q), and near 1 - e^eps far below every loss."""
+    run = steps((1, 0.01, 10))
+    lower, _, upper, _ = prv_delta(run, True, [0.2])
+    assert lower[0] == 0 and upper[0] < 1e-50
+    lower, _, upper, _ = prv_delta(run, False, [-5.0], eps_error=1e-3)
+    assert lower[0] <= 1 - math.exp(-5) <= upper[0]
+    assert upper[0] - lower[0] < 2e-3

@@ -1,32 +1,30 @@
 """k-fold convolution of discretised steps by FFT, and the tail functional with certified errors.
 
-D below is the tail functional of the exact convolution of the grids (grid.py: D(eps + radius) - eta <=
-delta(eps) <= D(eps - radius) + eta + lost). It is computed from the law tilted by e^{t x}, on a circle of n
-points, W = n dx, labelled y_lo .. y_lo + W - dx:
+D is the tail functional of the exact convolution of the grids (grid.py):
+D(eps + radius) - eta <= delta(eps) <= D(eps - radius) + eta + lost.
+It is computed from the law tilted by e^{t x}, on a circle of n points, W = n dx, labelled
+y_lo .. y_lo + W - dx; r is the inverse FFT of prod_i phi_i^{k_i}, and for eps >= y_lo
 
-  D^(eps) = sum_{y > eps} r_y e^{L - t x} (1 - e^{eps - y}),
+  D^(eps) = sum_{y > eps} r_y e^{L - t x} (1 - e^{eps - y}).
 
-  r = inverse FFT of prod_i phi_i^{k_i},   eps >= y_lo.
+Errors of D^, proved here but for the FFT constant eta_f (_fft.py). S is the sum of the grid variables,
+K~(t) = log E e^{tS}.
 
-Errors of D^, all proved here but for the FFT constant (_fft.py). S is the sum of the grid variables, K~ = log
-E e^{.S}.
-  wrapped  a loss y outside the circle is met at y' = y - jW > eps with weight e^{t(y - y')}. From the right,
-  y > eps + W: at most
-           E[e^{t(S - eps)}; S > eps + W] <= exp(K~(t') - t'(eps + W) + tW), t' >= t. From the left: e^{-tW}
-           Pr[S < y_lo]. Both only raise D^.   truncated  Pr[S >= y_lo + W] <= exp(K~(t') - t'(y_lo + W)); it
-           only lowers D^.
-  fft      D^ is linear in r: by Cauchy-Schwarz at most ||c||_2 ||r^ - r||_2, where ||c||^2 <= e^{2(L - t
-  x_eps)} (1 + min(W, 1/(t(2t+1)(2t+2)))/dx)
-           (the integral of e^{-2ts}(1-e^{-s})^2 plus one maximum), and, as |phi| <= 1 up to rounding,
-             ||r^ - r||_2 <= sum_i k_i eta ||w_i without cell 0||_2 e^{sum_i k_i sup|err phi_i|}  (|prod a^k -
-             prod b^k| <= sum k |a-b| max^{..}; Parseval)
-                             + u (20 k + 2500 b) ||r||_2   (powers, convolve.c) + eta ||r||_2   (inverse).
-           Without the tilt the same term is absolute, ~1e-16 k sqrt(n): that is why plain FFT accountants
-           fail for k >= 1e4, delta <= 1e-12.
-           The sums of convolve_tail add 8 n eps_ld ||r||_1 e^{L - t x_eps}, eps_ld the unit of long double
-           (part of the fft term).
-  weights  rounding of positive weights: a factor (1 + theta)^k on D^, theta = u(16 + 6 max|t x|).
-  squaring the same, except that ||r^ - r||_2 is followed through every product: see `_multiply`.
+wrapped    A sum y outside the circle is met at y' = y - jW > eps with weight e^{t(y - y')}. From the right,
+           y > eps + W: at most exp(K~(t') - t'(eps + W) + tW), any t' >= t. From the left:
+           e^{-tW} Pr[S < y_lo]. Both raise D^.
+truncated  Pr[S >= y_lo + W] <= exp(K~(t') - t'(y_lo + W)). It lowers D^.
+fft        D^ is linear in r: by Cauchy-Schwarz at most ||c||_2 ||r^ - r||_2, where
+             ||c||^2 <= e^{2(L - t x_eps)} (1 + min(W, 1/(t(2t+1)(2t+2)))/dx),
+           the integral of e^{-2ts}(1-e^{-s})^2 plus one maximum; and as |phi| <= 1 up to rounding,
+             ||r^ - r||_2 <= sum_i k_i eta_f ||w_i without cell 0||_2 e^{sum_i k_i sup|err phi_i|}
+                             + u (20 k + 2500 b) ||r||_2 + eta_f ||r||_2
+           by |prod a^k - prod b^k| <= sum k |a-b| max^{k-1} and Parseval; powers; inverse.
+           convolve_tail adds 8 n eps_ld ||r||_1 e^{L - t x_eps}, eps_ld the unit of long double.
+           Without the tilt this term is absolute, about 1e-16 k sqrt(n): plain FFT accountants
+           fail for that reason at k >= 1e4, delta <= 1e-12.
+weights    Rounding of positive weights: a factor (1 + theta)^k on D^, theta = u(16 + 6 max|t x|).
+squaring   The same, except that ||r^ - r||_2 is followed through every product: see `_multiply`.
 
 `how="power"` is the default: one forward transform per distinct step and one inverse. `how="squaring"` takes
 about 2 log2 k transforms; it is slower and its bound is wider, since every doubling pays the FFT error of its
@@ -83,7 +81,7 @@ class Tail(NamedTuple):
 
 
 def _exp(x: float) -> float:
-    return math.exp(x) * (1 + 1e-12) if x < 700 else math.inf
+    return math.exp(x) * (1 + 1e-9) if x < 700 else math.inf
 
 
 class Plan(NamedTuple):

@@ -75,9 +75,10 @@ class Cgf(NamedTuple):
 def window_reach(total: float, delta_error: float) -> tuple[float, float]:
     """(X, log p_out): windows are |x - centre| <= X in the noise, 2 total Pr[N > X] <= 2 total p_out =
     delta_error/8."""
+    # never wider than 1e-9 outside: the mean of what is outside is an error of the shift
     from scipy.special import ndtri_exp
 
-    log_out = math.log(delta_error / 16) - math.log(total)
+    log_out = math.log(min(delta_error, 1e-9) / 16) - math.log(total)
     return -float(ndtri_exp(log_out)) * (1 + 1e-9) + 1e-6, log_out
 
 
@@ -90,22 +91,23 @@ def cgf_table(steps: GaussianSteps, add: bool, t: np.ndarray, X: float) -> Cgf:
     """
     k0, k1, k2 = np.zeros((3, t.size))
     for m, q, k in zip(*steps, strict=True):
-        x, hx = np.linspace(
-            -X, X if add else X + m, math.ceil((2 * X + m) * max(1.0, m) / 0.16), retstep=True
-        )
+        n = math.ceil((2 * X + m) * min(max(1.0, m), 8.0) / 0.16)
+        x, hx = np.linspace(-X, X if add else X + m, n, retstep=True)
         v = m * x - 0.5 * m * m
         loss = np.where(v < 30, np.log1p(q * np.expm1(np.minimum(v, 30))), v + math.log(q)) if q < 1 else v
         weight = -0.5 * x * x + math.log(hx / math.sqrt(2 * math.pi)) + (0 if add else loss)
         loss = -loss if add else loss
-        a = np.outer(t, loss) + weight
-        top = a.max(axis=1)
-        np.exp(a - top[:, None], out=a)
-        total = a.sum(axis=1)
-        mean = a @ loss / total
-        second = a @ (loss * loss) / total
-        k0 += k * (top + np.log(total))
-        k1 += k * mean
-        k2 += k * np.maximum(second - mean * mean, 0)
+        chunk = max(1, 2**20 // n)
+        for i in range(0, t.size, chunk):
+            at = slice(i, i + chunk)
+            a = np.outer(t[at], loss) + weight
+            top = a.max(axis=1)
+            np.exp(a - top[:, None], out=a)
+            total = a.sum(axis=1)
+            mean = a @ loss / total
+            k0[at] += k * (top + np.log(total))
+            k1[at] += k * mean
+            k2[at] += k * np.maximum(a @ (loss * loss) / total - mean * mean, 0)
     return Cgf(t, k0, k1, k2)
 
 
@@ -188,6 +190,17 @@ def discretise(steps: GaussianSteps, add: bool, eps_error: float, delta_error: f
     AccuracyError
         If the lattice would have more than MAX_CELLS cells, or rounding moves its edges too far.
     """
+    for share in (0.999, 0.9, 0.5):
+        grid = _lattice(steps, add, share * eps_error, delta_error)
+        if grid.radius <= eps_error:
+            return grid
+    raise AccuracyError(
+        f"rounding moves the sum of losses by more than eps_error={eps_error:g}; ask for a larger eps_error"
+    )
+
+
+def _lattice(steps: GaussianSteps, add: bool, eps_error: float, delta_error: float) -> Grid:
+    """Grid whose discretisation error is at most eps_error; rounding comes on top of it in `radius`."""
     total = float(steps.k.sum())
     X, log_out = window_reach(total, delta_error)
     log_eta = math.log(delta_error / 4)
@@ -222,5 +235,6 @@ def discretise(steps: GaussianSteps, add: bool, eps_error: float, delta_error: f
         shift += k * mu
         radius += k * error
         out.append(Step(first, p, k, mass))
+    radius += 4 * ULP * abs(shift) * steps.k.size
     lost = 2 * total * math.exp(log_out) * (1 + 1e-9)
-    return Grid(dx, out, shift, radius + 4 * ULP * abs(shift) * steps.k.size, math.exp(log_eta), lost)
+    return Grid(dx, out, shift, radius, math.exp(log_eta), lost)
