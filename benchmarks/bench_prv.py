@@ -47,9 +47,7 @@ def run_peer(case, _):
 
 
 def measured(name, case, queue):
-    run, how = {"power": (run_ours, "power"), "squaring": (run_ours, "squaring"), "peer": (run_peer, "")}[
-        name
-    ]
+    run, how = {"power": (run_ours, "power"), "squaring": (run_ours, "squaring"), "peer": (run_peer, "")}[name]
     try:
         start = time.perf_counter()
         answer = run(case, how)

@@ -127,9 +127,7 @@ def main():
     accuracy = (forward(weights, x_test)[1].argmax(axis=1) == y_test).mean()
     row = certified_epsilon(args.log)
     assert row["certified"] and row["lower"] <= row["estimate"] <= row["upper"]
-    print(
-        f"{len(x)} training images, {sum(steps for *_, steps in log)} steps, {len(log)} log lines: {args.log}"
-    )
+    print(f"{len(x)} training images, {sum(steps for *_, steps in log)} steps, {len(log)} log lines: {args.log}")
     print(f"test accuracy {accuracy:.4f} at eps <= {row['upper']!r} (delta {DELTA:g}, route {row['route']})")
     print(f"certified: {row['lower']!r} <= eps <= {row['upper']!r}")
 

@@ -143,12 +143,32 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
     S->far_gauss += 0.5 * v;
 }
 
+/* k log phi of a block of nodes from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the modulus comes from
+ * log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 + (Im Z)^2. */
+HS_CLONES static void add_nodes(const hs_contour *C, double k, double c1, double c2, double quad, long n0, int count,
+                                const double *restrict zr, const double *restrict zi, hs_sums *S)
+{
+    double *restrict re = S->re + n0, *restrict im = S->im + n0, *restrict round = S->round + n0, *restrict node = S->node + n0;
+    double sign = C->add ? -k : k, dy = C->dy;
+    int n, first = (int)n0;
+    for (n = 0; n < count; n++) {
+        double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
+        double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)), li = hs_atan2(w, 1 + x);
+        double y = (double)(first + n) * dy, inv = 1 / sqrt(mod2), dz = y * (c1 + (double)n * c2) * inv, qz = quad * inv, size = sqrt(x * x + w * w);
+        re[n] += k * lr; im[n] += sign * li;
+        size = size < 3 ? size : 3;
+        li = li < 0 ? -li : li; lr = lr < 0 ? -lr : lr;
+        round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (lr + li) : HUGE_VAL;
+        node[n] += qz < 0.5 ? k * qz / (1 - qz) : HUGE_VAL;
+    }
+}
+
 static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
 {
     double m = C->m[j], q = C->q[j], k = C->k[j], tilt[3], est[3], o[3], h, lo, hi, R, ends, q0, c1, c2, level[4], zr[HS_BLOCK], zi[HS_BLOCK];
     hs_grid G;
     hs_moments mo[3];
-    long n0, n;
+    long n0;
     int i, st;
     if (q == 1) { visit_gaussian(C, m, k, S); return HS_OK; }
     tilt[0] = C->c; tilt[1] = C->s_right; tilt[2] = C->s_left;
@@ -177,14 +197,7 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
         int count = (int)(C->N - n0 < HS_BLOCK ? C->N - n0 + 1 : HS_BLOCK);
         double quad = level[(int)fmax(0, fmin(3, floor(4 - 4 * (double)(n0 + count) * C->dy / C->y_grid)))];
         hs_grid_nodes(&G, C->dy, n0, count, zr, zi);
-        for (n = 0; n < count; n++) {
-            double y = (double)(n0 + n) * C->dy, x = zr[n], w = zi[n], a2 = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w;
-            double lr = a2 > -0.75 && a2 < 1 ? 0.5 * log1p(a2) : 0.5 * log(mod2), li = atan2(w, 1 + x), inv = 1 / sqrt(mod2);
-            double dz = y * (c1 + (double)n * c2) * inv, qz = quad * inv;
-            S->re[n0 + n] += k * lr; S->im[n0 + n] += C->add ? -k * li : k * li;
-            S->round[n0 + n] += !(dz < 0.5) ? HUGE_VAL : k * (dz / (1 - dz) + 8 * HS_U * fmin(sqrt(x * x + w * w), 3)) + 2 * HS_U * k * (fabs(lr) + fabs(li));
-            S->node[n0 + n] += !(qz < 0.5) ? HUGE_VAL : k * qz / (1 - qz);
-        }
+        add_nodes(C, k, c1, c2, quad, n0, count, zr, zi, S);
     }
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
@@ -283,8 +296,8 @@ static int plan_nodes(hs_contour *C, double *work)
             if (it > 0) {
                 double power = fmax(0.5, log(at / prev) / log(1.35)), whole = y;
                 y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
-                if (far < -1) { y *= pow(fmax(1, fmin(2, sum[it] / far)), 1 / power); near = far * pow(y / whole, power) < -target; }
-            } else near = far < -target;
+                if (far < -1) { y *= pow(fmax(1, fmin(2, sum[it] / far)), 1 / power); near = far * pow(y / whole, power) < -(C->T0 - 2); }
+            } else near = far < -(C->T0 - 2);
             break;
         }
         prev_y = y; prev = at;
@@ -326,13 +339,15 @@ HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
     const double *restrict fr = S->re, *restrict fi = S->im, *restrict gr = S->round, *restrict gi = S->node;
     double de = eps - C->eps, unit = C->dy / (2 * HS_PI), sum = 0, der = 0, c = C->c, P = C->P, part[64], slope[64];
     double s = C->s_left, d, A, S1 = 0, S2 = 0, scale, whole, w_in;
-    long n, n0;
+    double dy = C->dy;
+    long n0;
     v->log_scale = S->K[0] - c * eps;
     for (n0 = 0; n0 <= C->N; n0 += 64) {
-        long count = C->N - n0 < 63 ? C->N - n0 + 1 : 64;
+        int n, count = C->N - n0 < 63 ? (int)(C->N - n0) + 1 : 64;
+        double base = (double)n0;
         for (n = 0; n < count; n++) { /* e^{-i de y} = 1 + re + i im */
             double re, im;
-            hs_cis_m1(-de * ((double)(int)(n0 + n) * C->dy), &re, &im);
+            hs_cis_m1(-de * ((base + (double)n) * dy), &re, &im);
             part[n] = fr[n0 + n] + (fr[n0 + n] * re - fi[n0 + n] * im);
             slope[n] = gr[n0 + n] + (gr[n0 + n] * re - gi[n0 + n] * im);
         }
@@ -408,6 +423,43 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     }
     freeze(C, S);
     return HS_OK;
+}
+
+/* K(t) + lf(t) with K rounded up and its quadrature error added: for every t > 0, delta(eps) <= e^{that - eps t} (Chernoff with
+ * the optimal constant), so also eps(delta) <= (that - log delta)/t. t is the saddle; the bound holds for any t. */
+int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
+{
+    double K = 0, slack = 0, t;
+    long j;
+    int st;
+    if (n_work < HS_GRID_WORK) return HS_SCRATCH;
+    C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
+    C->eps = value;
+    if (!(C->t > 0)) C->t = have_eps ? 1 : guess_tilt(C, value);
+    if ((st = find_saddle(C, have_eps, value))) return st;
+    for (t = C->t, j = 0; j < C->b; j++) {
+        double m = C->m[j], q = C->q[j], k = C->k[j], a = C->add ? -t : 1 + t, o[3], h, R = 12 + log(k), c1, c2, out, width;
+        hs_grid G;
+        hs_moments mo;
+        if (q == 1) { K += 0.5 * m * m * k * t * (1 + t); continue; }
+        hs_cgf_estimate(m, q, a, o);
+        R = fmax(R, 30 - fmin(0, log(fmax(o[0], 1e-300))) - 20); /* the error is to be small against log M itself */
+        h = hs_grid_choose_h(m, q, a, 0, R, o[0]); width = sqrt(2 * (R + 3)) + 1;
+        if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) {
+            if (!(t > 1e-6)) return st;
+            t *= 0.5; K = slack = 0; j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */
+            continue;
+        }
+        hs_grid_moments(&G, a, o[0], &mo);
+        hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
+        out = hs_grid_quadrature_upper(&G, a, 0) + hs_grid_ends_upper(&G, a, mo.log_m);
+        if (o[0] <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+        K += k * mo.log_m; slack += k * (mo.err + log1p(out)) + 2 * HS_U * fabs(k * mo.log_m);
+    }
+    K += slack + (double)C->b * HS_U * fabs(K) + lf(t);
+    K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
+    *upper = have_eps ? K - value * t : (K - value) / t * (1 + 4 * HS_U);
+    return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
 long hs_contour_work(int b, long n_outer)

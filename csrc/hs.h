@@ -63,6 +63,8 @@ typedef struct {
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, long n_outer);
+/* an upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried if > 0 */
+int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper);
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out);
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                    double *upper, hs_point *out);

@@ -108,7 +108,7 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
 {
     long j0 = (long)floor(lo / h), j1 = (long)ceil(hi / h);
     int j, n = (int)(j1 - j0) + 1, stride = HS_INNER_MAX + 8;
-    double lh = log(h) - LOG_SQRT_2PI, lq = log(q);
+    double lh = log(h) - LOG_SQRT_2PI, lq = log(q), base = (double)j0;
     if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
     G->strip = -1; G->m = m; G->q = q; G->h = h; G->lo = j0 * h; G->hi = j1 * h;
     G->g = work; G->lw = work + stride; G->u = work + 2 * stride; G->l = work + 3 * stride; G->lm = work + 4 * stride;
@@ -119,7 +119,7 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm, *restrict glw = G->lw;
     int nn = G->n;
     for (j = 0; j < nn; j++) {
-        double g = (double)(j0 + j) * h, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), U = q * (ev - 1);
+        double g = (base + (double)j) * h, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), U = q * (ev - 1);
         double x = 1 + U, x2 = (1 - q) + q * ev, c = (U - (x - 1)) / x, t, l, big = U > 0.5 || U < -0.5 ? 1 : 0;
         double small = U < 0.1 && U > -0.1 ? U : 0;
         t = hs_log1pmx_small(small);

@@ -52,9 +52,7 @@ def test_truth(row, rows, add):
     run = steps(*rows)
     at, value, eps_error = float(row["at"]), float(row["value"]), 0.05
     if row["query"] == "eps":
-        lower, estimate, upper, _ = prv_epsilon(
-            steps(*rows), add, [at], eps_error=eps_error, delta_error=1e-5 * at
-        )
+        lower, estimate, upper, _ = prv_epsilon(steps(*rows), add, [at], eps_error=eps_error, delta_error=1e-5 * at)
         assert lower[0] <= value <= upper[0]
         assert lower[0] <= estimate[0] <= upper[0]
         assert upper[0] - lower[0] <= 2.1 * eps_error
@@ -80,9 +78,7 @@ def test_exact_gaussian(sigma, k, delta):
     """k = 1e4 and 1e5 are where an untilted FFT accountant returns upper bounds below the truth."""
     mu = math.sqrt(k) / sigma
     for eps_error in (0.1, 0.01):
-        lower, estimate, upper, terms = prv_epsilon(
-            steps((1 / sigma, 1, k)), False, [delta], eps_error=eps_error
-        )
+        lower, estimate, upper, terms = prv_epsilon(steps((1 / sigma, 1, k)), False, [delta], eps_error=eps_error)
         assert gaussian_delta(mu, lower[0]) >= delta >= gaussian_delta(mu, upper[0])
         assert upper[0] - lower[0] <= 2.1 * eps_error
         assert abs(gaussian_delta(mu, estimate[0]) / delta - 1) < 0.05
@@ -126,9 +122,7 @@ def test_fft_error_is_inside_its_bound():
         x = _fft.zeros(n)
         x[:] = rng.random(n)
         exact = np.fft.rfft(x.astype(np.longdouble))
-        error = np.linalg.norm((_fft.forward(x) - exact).astype(complex)) / np.linalg.norm(
-            exact.astype(complex)
-        )
+        error = np.linalg.norm((_fft.forward(x) - exact).astype(complex)) / np.linalg.norm(exact.astype(complex))
         assert error < _fft.error_upper(n)
         assert np.allclose(_fft.inverse(_fft.forward(x)), x, rtol=0, atol=1e-14)
 
@@ -167,9 +161,7 @@ def test_large_delta_gives_zero_eps():
     assert np.all(lower == 0) and np.all(estimate == 0) and np.all(upper == 0)
 
 
-@pytest.mark.parametrize(
-    ("m", "q", "add"), [(1, 0.01, False), (1, 0.01, True), (3, 0.2, False), (0.1, 1, True)]
-)
+@pytest.mark.parametrize(("m", "q", "add"), [(1, 0.01, False), (1, 0.01, True), (3, 0.2, False), (0.1, 1, True)])
 def test_grid_is_mean_matched(m, q, add):
     run = steps((m, q, 50))
     grid = discretise(run, add, 0.05, 1e-8)
@@ -195,9 +187,7 @@ def test_radius_is_an_error_quantile():
     k, dx, m = 200, 0.05, 0.4
     y = rng.normal(m * m / 2, m, (20_000, k))
     e = np.sort((y - dx * np.rint(y / dx)).sum(axis=1))
-    radius = radius_upper(
-        dx, np.array([float(k)]), np.array([2 / (m * math.sqrt(2 * math.pi))]), math.log(1e-2)
-    )
+    radius = radius_upper(dx, np.array([float(k)]), np.array([2 / (m * math.sqrt(2 * math.pi))]), math.log(1e-2))
     quantile = e[int(0.99 * e.size)]
     assert quantile <= radius <= 1.6 * quantile
 

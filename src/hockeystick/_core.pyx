@@ -83,6 +83,18 @@ def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log
     return status, lower, estimate, upper, terms, p.n_nodes
 
 
+def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
+    """(status, bound): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    cdef hs_contour C
+    cdef double upper = 0
+    cdef int status
+    C.b, C.add, C.n_threads, C.t = m.shape[0], add, 1, 0
+    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    with nogil:
+        status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
+    return status, upper
+
+
 def contour_work(int b):
     """Doubles of scratch that the line contour may need for b distinct steps."""
     return hs_contour_work(b, HS_OUTER_MAX)

@@ -237,9 +237,7 @@ def _square(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> 
     return result[0], result[1]
 
 
-def convolve(
-    grid: Grid, table: Cgf, eps: float, eps_max: float, log_tol: float, how: str, n_threads: int
-) -> Tail:
+def convolve(grid: Grid, table: Cgf, eps: float, eps_max: float, log_tol: float, how: str, n_threads: int) -> Tail:
     """D^ on [eps, eps_max] (less where the circle ends), with certified errors."""
     plan = plan_circle(grid, table, eps, log_tol)
     t, n, dx = plan.t, plan.n, grid.dx
@@ -260,9 +258,7 @@ def convolve(
         theta += s.k * ULP * (16 + 6 * t * far + 2 * abs(log_m))
     theta += ULP * (16 + 4 * abs(log_l) + 6 * t * (abs(y_lo) + abs(grid.shift) + width))
     if not theta < 0.1:
-        raise AccuracyError(
-            f"the weights of the convolution lose all digits ({theta:.2g}); ask for fewer steps"
-        )
+        raise AccuracyError(f"the weights of the convolution lose all digits ({theta:.2g}); ask for fewer steps")
     return Tail(
         y_lo=y_lo,
         dx=dx,
@@ -274,8 +270,6 @@ def convolve(
         t_right=plan.t_right,
         left=_exp(-t * width + min(0.0, left - plan.t_left * y_lo)),
         truncated=_exp(cut - plan.t_cut * (y_lo + width)),
-        log_fft=scale
-        + math.log(error2 * math.sqrt(_weight2(t, width, dx)) + 8 * n * LDBL_ULP * norm1)
-        + 2 * theta,
+        log_fft=scale + math.log(error2 * math.sqrt(_weight2(t, width, dx)) + 8 * n * LDBL_ULP * norm1) + 2 * theta,
         relative=2 * theta,
     )

@@ -174,9 +174,7 @@ def mesh(k: np.ndarray, variation: np.ndarray, eps_error: float, log_eta: float)
 def loss_at(x: float, m: float, q: float) -> float:
     """log(1 - q + q e^{m x - m^2/2})."""
     v = m * x - 0.5 * m * m
-    return (
-        v if q == 1 else math.log1p(q * math.expm1(v)) if v < 30 else v + math.log(q + (1 - q) * math.exp(-v))
-    )
+    return v if q == 1 else math.log1p(q * math.expm1(v)) if v < 30 else v + math.log(q + (1 - q) * math.exp(-v))
 
 
 def discretise(steps: GaussianSteps, add: bool, eps_error: float, delta_error: float) -> Grid:
@@ -204,9 +202,7 @@ def _lattice(steps: GaussianSteps, add: bool, eps_error: float, delta_error: flo
     total = float(steps.k.sum())
     X, log_out = window_reach(total, delta_error)
     log_eta = math.log(delta_error / 4)
-    variation = np.array(
-        [density_variation_upper(m, q, add) for m, q in zip(steps.shift, steps.q, strict=True)]
-    )
+    variation = np.array([density_variation_upper(m, q, add) for m, q in zip(steps.shift, steps.q, strict=True)])
     dx = mesh(steps.k, variation, 0.999 * eps_error, log_eta)
     spans = []
     for m, q in zip(steps.shift, steps.q, strict=True):

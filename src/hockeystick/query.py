@@ -1,7 +1,8 @@
 """Queries: the privacy curve, its logarithm and its inverse.
 
 A query takes a run, finds its worst-case pairs in the wanted directions, asks a route for certified points and returns one
-`Bound`. Query arguments are validated here, once. Points and roots are those of routes/contour.py.
+`Bound`. Query arguments are validated here, once. Points and roots are those of
+routes/contour.py, with the route's name appended.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import numpy as np
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import as_run, count, real
 from .pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps
-from .routes import contour
+from .routes import contour, fallback
 
 ROUTES = ("auto", "contour", "prv")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
+GOOD_ENOUGH = 0.02
+"""Relative width above which `auto` looks for a narrower interval than the contour's."""
+
+TERMS = {"contour": contour.TERMS, "exact": contour.TERMS, "prv": fallback.PRV_TERMS, "moments": fallback.MOMENTS_TERMS}
 _ZERO = (0.0,) * len(contour.TERMS)
 
 
@@ -152,13 +157,23 @@ class _Settings:
 
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
-        return _larger([self._exact(add, eps) or self._point(add, eps) for add in self.directions])
+        first, *others = self.directions
+        best = self._exact(first, eps) or self._point(first, eps)
+        for add in others:
+            if not fallback.certainly_below(self.steps, add, eps, best[0]):
+                best = _larger(best, self._exact(add, eps) or self._point(add, eps))
+        return best
 
     def root(self, delta: float):
         """(lower, estimate, upper, terms, route) of eps(delta), clipped at 0, the larger over the directions."""
         if not self.total:
             return 0.0, 0.0, 0.0, _ZERO, "exact"
-        low, mid, high, terms, route = _larger([self._root(add, delta) for add in self.directions])
+        first, *others = self.directions
+        best = self._root(first, delta)
+        for add in others:
+            if not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
+                best = _larger(best, self._root(add, delta))
+        low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
 
     def _exact(self, add: int, eps: float):
@@ -177,62 +192,91 @@ class _Settings:
         return None
 
     def _point(self, add: int, eps: float):
-        steps, found = self.steps, None
+        found = None
         if self.route != "prv":
-            if self.total == 1 and steps.q[0] < 1:
-                found = contour.single_point(float(steps.shift[0]), float(steps.q[0]), add, eps)
-            else:
-                found = contour.point(steps, add, eps, self._goal(), self.n_threads)
-            found = found and (*found, "contour")
-            if self._enough(found, found and -math.expm1(found[0] - found[2])):
-                return found[0], found[1], min(found[2], 0.0), *found[3:]
-        raise AccuracyError(self._refusal(f"delta at eps={eps!r}", found and -math.expm1(found[0] - found[2])))
+            found = self._on_contour(contour.single_point, contour.point, add, eps)
+        width = -math.expm1(found[0] - found[2]) if found else math.inf
+        if self.route != "contour" and width > GOOD_ENOUGH:
+            found = _first(found, fallback.prv_point(self.steps, add, eps, self.n_threads))
+            if self.route == "auto":
+                found = _first(found, fallback.moments_point(self.steps, add, eps))
+            width = -math.expm1(found[0] - found[2]) if found else math.inf
+        self._require(f"delta at eps={eps!r}", found, width)
+        return found[0], found[1], min(found[2], 0.0), *found[3:]
 
     def _root(self, add: int, delta: float):
-        steps, found, log_delta = self.steps, None, math.log(delta)
+        found, log_delta = None, math.log(delta)
         if self.route != "prv":
-            if self.total == 1 and steps.q[0] < 1:
-                found = contour.single_root(float(steps.shift[0]), float(steps.q[0]), add, log_delta)
-            else:
-                found = contour.root(steps, add, log_delta, self._goal(), self.n_threads)
-            found = found and (*found, "contour")
-            if self._enough(found, found and (found[2] - found[0]) / max(found[1], 1e-300)):
-                return found
-            at_zero = self._exact(add, 0.0) or contour.point(steps, add, 0.0, 1e-3, self.n_threads)
-            if at_zero and at_zero[2] <= log_delta:
-                return 0.0, 0.0, 0.0, _ZERO, "contour"
-        raise AccuracyError(self._refusal(f"eps at delta={delta!r}", found and (found[2] - found[0]) / max(found[1], 1e-300)))
+            found = self._on_contour(contour.single_root, contour.root, add, log_delta)
+            if found is None:
+                at_zero = self._exact(add, 0.0) or contour.point(self.steps, add, 0.0, 1e-3, self.n_threads)
+                if at_zero and at_zero[2] <= log_delta:
+                    return 0.0, 0.0, 0.0, _ZERO, "contour"
+        width = _relative(found)
+        if self.route != "contour" and width > GOOD_ENOUGH:
+            found = _first(found, fallback.prv_root(self.steps, add, delta, self.n_threads))
+            if self.route == "auto":
+                found = _first(found, fallback.moments_root(self.steps, add, log_delta))
+            width = _relative(found)
+        self._require(f"eps at delta={delta!r}", found, width)
+        return found
+
+    def _on_contour(self, single, general, add: int, at: float):
+        steps = self.steps
+        if self.total == 1 and steps.q[0] < 1:
+            found = single(float(steps.shift[0]), float(steps.q[0]), add, at)
+        else:
+            found = general(steps, add, at, self._goal(), self.n_threads)
+        return found and (*found, "contour")
+
+    def _require(self, what: str, found, width: float) -> None:
+        if found is None or (self.rtol is not None and not width <= self.rtol):
+            raise AccuracyError(self._refusal(what, width if found else None))
 
     def _goal(self) -> float:
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
 
-    def _enough(self, found, width) -> bool:
-        return found is not None and (self.rtol is None or width <= self.rtol)
-
     def _refusal(self, what: str, width) -> str:
-        reached = "no certified interval was found" if width is None else f"the certified interval has relative width {width:.2g}"
+        reached = (
+            "no certified interval was found"
+            if width is None
+            else f"the certified interval has relative width {width:.2g}"
+        )
         wanted = "" if self.rtol is None else f", rtol={self.rtol:g} was asked for"
-        return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}; ask for a larger rtol or another route"
+        return (
+            f"cannot certify {what} by route {self.route!r}: {reached}{wanted}; ask for a larger rtol or another route"
+        )
 
     def bound(self, ends, answers, like) -> Bound:
         """A Bound of the shape of `like` from one (lower, estimate, upper) and one answer an entry."""
         if np.ndim(like) == 0:
             (low, mid, high), (*_, terms, route) = ends[0], answers[0]
-            return Bound(low, mid, high, route, True, Budget(dict(zip(contour.TERMS, terms, strict=True))))
+            return Bound(low, mid, high, route, True, Budget(dict(zip(TERMS[route], terms, strict=True))))
         shape = np.shape(like)
         low, mid, high = (np.array([e[i] for e in ends], dtype=float).reshape(shape) for i in range(3))
-        table = np.array([a[3] for a in answers], dtype=float).reshape(-1, len(contour.TERMS))
-        terms = {name: table[:, i].reshape(shape) for i, name in enumerate(contour.TERMS)}
-        return Bound(low, mid, high, "+".join(sorted({a[4] for a in answers})), True, Budget(terms))
+        routes = sorted({a[4] for a in answers})
+        terms = {name: np.zeros(len(answers)) for route in routes for name in TERMS[route]}
+        for i, answer in enumerate(answers):
+            for name, value in zip(TERMS[answer[4]], answer[3], strict=True):
+                terms[name][i] = value
+        return Bound(low, mid, high, "+".join(routes), True, Budget({n: v.reshape(shape) for n, v in terms.items()}))
 
 
-def _larger(answers):
-    """Elementwise maximum of intervals; terms and route of the one with the larger upper end."""
-    if len(answers) == 1:
-        return answers[0]
-    a, b = answers
+def _larger(a, b):
+    """Elementwise maximum of two intervals; terms and route of the one with the larger upper end."""
     top = a if a[2] >= b[2] else b
     return max(a[0], b[0]), max(a[1], b[1]), top[2], top[3], top[4]
+
+
+def _first(a, b):
+    """The narrower of two intervals for the same number, either of which may be None."""
+    if a is None or b is None:
+        return a or b
+    return a if a[2] - a[0] <= b[2] - b[0] else b
+
+
+def _relative(root) -> float:
+    return (root[2] - root[0]) / max(root[1], 1e-300) if root else math.inf
 
 
 def _one_of(name: str, value, allowed) -> None:

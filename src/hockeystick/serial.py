@@ -198,9 +198,7 @@ def _parse_csv(columns: list[str], text: str) -> tuple[tuple[float, float], int]
     row = {}
     for name, field in zip(columns, fields, strict=True):
         try:
-            if (
-                "_" in field or not field.isascii()
-            ):  # float() reads 1_000 and foreign digits; a log has neither
+            if "_" in field or not field.isascii():  # float() reads 1_000 and foreign digits; a log has neither
                 raise ValueError
             row[name] = float(field)
         except ValueError:

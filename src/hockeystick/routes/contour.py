@@ -28,7 +28,7 @@ _NONE = np.zeros(0)
 _scratch: list[np.ndarray] = []  # lent to one call at a time: list.pop and list.append are atomic
 
 
-def _borrow(size: int) -> np.ndarray:
+def borrow(size: int) -> np.ndarray:
     try:
         work = _scratch.pop()
     except IndexError:
@@ -36,22 +36,22 @@ def _borrow(size: int) -> np.ndarray:
     return work if work.size >= size else np.empty(size)
 
 
-def _give_back(work: np.ndarray) -> None:
+def give_back(work: np.ndarray) -> None:
     if not _scratch and work.size < 1 << 20:
         _scratch.append(work)
 
 
 def _margin(rtol: float) -> float:
-    """Nats by which aliases and tail stay below delta: twelve below rtol; beyond 33 a double gains nothing."""
-    return min(33.0, 12.0 - math.log(rtol))
+    """Nats by which aliases and tail stay below delta: twelve below rtol; beyond 31 a double gains nothing."""
+    return min(31.0, 12.0 - math.log(rtol))
 
 
 def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
     """A certified point of the curve, or None. Proof: headers of csrc/contour.c and csrc/hyperbola.c."""
     m, q, k = steps
-    work = _borrow(_core.contour_work(m.size))
+    work = borrow(_core.contour_work(m.size))
     line = _core.contour_delta(m, q, k, add, eps, rtol, _margin(rtol), n_threads, work)
-    _give_back(work)
+    give_back(work)
     if line[0] == 0 or not _bends(steps):
         return _logs(line) if line[0] <= 1 else None
     answers = [a for a in (line, _core.hyperbola_delta(m, q, k, add, eps, math.log(rtol))) if a[0] <= 1]
@@ -61,9 +61,9 @@ def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target."""
     m, q, k = steps
-    work = _borrow(_core.contour_work(m.size))
+    work = borrow(_core.contour_work(m.size))
     line = _core.contour_eps(m, q, k, add, log_delta, rtol, _margin(rtol), n_threads, work)
-    _give_back(work)
+    give_back(work)
     if line[0] == 0 or not _bends(steps):
         return line[1:5] if line[0] <= 1 else None
     answers = [a for a in (line, _core.hyperbola_eps(m, q, k, add, log_delta, math.log(rtol))) if a[0] <= 1]

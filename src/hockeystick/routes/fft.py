@@ -28,9 +28,7 @@ class _Query(NamedTuple):
     def radius(self, tail: Tail, x: float) -> float:
         """The discretisation radius, and the rounding of positions on the lattice."""
         grid = self.grid
-        return grid.radius + 32 * ULP * (
-            abs(x) + 2 * grid.radius + abs(tail.y_lo) + tail.width + abs(grid.shift)
-        )
+        return grid.radius + 32 * ULP * (abs(x) + 2 * grid.radius + abs(tail.y_lo) + tail.width + abs(grid.shift))
 
     def lower(self, tail: Tail, x: float) -> float:
         """Lower bound on delta(x - radius)."""
@@ -88,9 +86,7 @@ def _check(steps, values, name, eps_error, delta_error, how, n_threads, mass_inf
     if not steps.k.size or not np.all(steps.k >= 1):
         raise DomainError("the prv route needs at least one step with a count >= 1")
     if not np.all(np.isfinite(values)) or (name == "delta" and not np.all((values > 0) & (values < 1))):
-        raise DomainError(
-            f"{name} must be finite{' and in (0, 1)' if name == 'delta' else ''}, got {values!r}"
-        )
+        raise DomainError(f"{name} must be finite{' and in (0, 1)' if name == 'delta' else ''}, got {values!r}")
     if not 0 < eps_error < math.inf:
         raise DomainError(f"eps_error must be a finite number > 0, got {eps_error!r}")
     if delta_error is not None and not DELTA_MIN <= delta_error < 0.5:

@@ -1,0 +1,97 @@
+"""What `auto` falls back to where the contour declines: the PRV accountant, then the Chernoff bound of the moments accountant.
+
+Points and roots as in routes/contour.py, with the route's name appended; None where a route declines.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _core
+from ..bound import AccuracyError
+from ..pair import GaussianSteps
+from . import contour
+
+PRV_TERMS = ("mesh", "truncation", "fft_rounding")
+MOMENTS_TERMS = ("chernoff",)
+EPS_ERROR = 0.01
+U = 2.0**-53
+
+
+def prv_point(steps: GaussianSteps, add: int, eps: float, n_threads: int, eps_error: float = EPS_ERROR):
+    """delta(eps) by the PRV accountant [GLW21, Thm 5.5]; terms: mesh (of eps), truncation and FFT rounding (of delta)."""
+    from .fft import prv_delta
+
+    try:
+        lower, estimate, upper, terms = prv_delta(
+            steps, bool(add), np.array([eps]), eps_error=eps_error, n_threads=n_threads
+        )
+    except AccuracyError:
+        return None
+    return (*(_log(float(x[0])) for x in (lower, estimate, upper)), _prv_terms(terms), "prv")
+
+
+def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_error: float = EPS_ERROR):
+    """eps(delta) by the PRV accountant, as `prv_point`."""
+    from .fft import prv_epsilon
+
+    try:
+        lower, estimate, upper, terms = prv_epsilon(
+            steps, bool(add), np.array([delta]), eps_error=eps_error, n_threads=n_threads
+        )
+    except AccuracyError:
+        return None
+    return (*(float(x[0]) for x in (lower, estimate, upper)), _prv_terms(terms), "prv")
+
+
+def moments_point(steps: GaussianSteps, add: int, eps: float):
+    """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's bound
+    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12]. The estimate is the upper end."""
+    upper = _chernoff(steps, add, 1, eps)
+    if upper is None:
+        return None
+    lower = -math.inf
+    for one in _single_steps(steps):
+        if abs(eps) < -math.log1p(-one[1]) or (not add and eps > 0):
+            point = contour.single_point(*one, add, eps)
+            lower = max(lower, point[0]) if point else lower
+    return lower, upper, upper, (1.0,), "moments"
+
+
+def moments_root(steps: GaussianSteps, add: int, log_delta: float):
+    """eps(delta), as `moments_point`."""
+    upper = _chernoff(steps, add, 0, log_delta)
+    if upper is None:
+        return None
+    roots = [contour.single_root(*one, add, log_delta) for one in _single_steps(steps)]
+    lower = max([0.0, *(root[0] for root in roots if root)])
+    return min(lower, upper), max(upper, 0.0), max(upper, 0.0), (1.0,), "moments"
+
+
+def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float) -> bool:
+    """Whether Chernoff's bound proves delta(eps) <= e^log_delta in this direction: it cannot be the larger then."""
+    upper = _chernoff(steps, add, 1, eps) if log_delta > -math.inf else None
+    return upper is not None and upper <= log_delta
+
+
+def _chernoff(steps: GaussianSteps, add: int, have_eps: int, value: float):
+    work = contour.borrow(_core.contour_work(1))
+    status, upper = _core.chernoff_upper(*steps, add, have_eps, value, work)
+    contour.give_back(work)
+    return (min(upper, 0.0) if have_eps else upper) if status == 0 else None
+
+
+def _single_steps(steps: GaussianSteps):
+    """(m, q) of at most four subsampled steps, those of largest q."""
+    order = np.argsort(-steps.q, kind="stable")[:4]
+    return [(float(steps.shift[i]), float(steps.q[i])) for i in order if steps.q[i] < 1]
+
+
+def _prv_terms(terms) -> tuple[float, ...]:
+    return tuple(float(np.ravel(terms[name])[0]) for name in PRV_TERMS)
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
