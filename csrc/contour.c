@@ -182,6 +182,7 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
     if ((st = hs_grid_build(&G, m, q, h, -R - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + R, work))) return st;
     for (i = 0; i < 3; i++) {
         double out;
+        G.strip = -1; /* each tilt has its own best strip */
         hs_grid_moments(&G, tilt[i], est[i], &mo[i]);
         hs_grid_weights(&G, tilt[i], mo[i].log_m, &c1, &c2);
         out = hs_grid_quadrature_upper(&G, tilt[i], 0) + hs_grid_ends_upper(&G, tilt[i], mo[i].log_m);
@@ -192,6 +193,7 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
     hs_grid_weights(&G, tilt[0], mo[0].log_m, &c1, &c2);
     ends = hs_grid_ends_upper(&G, tilt[0], mo[0].log_m);
     q0 = hs_grid_quadrature_upper(&G, tilt[0], 0) + 2 * ends;
+    G.strip = -1;
     for (i = 0; i < 4; i++) level[i] = q0 + hs_grid_quadrature_upper(&G, tilt[0], C->y_grid * (4 - i) / 4); /* all y up to that */
     for (n0 = 0; n0 <= C->N; n0 += HS_BLOCK) {
         int count = (int)(C->N - n0 < HS_BLOCK ? C->N - n0 + 1 : HS_BLOCK);
@@ -404,7 +406,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     if ((st = find_saddle(C, have_eps, log_delta))) return st;
     C->c = fmax(C->t, 0.7 / C->sd);
     C->c = frexp(C->c, &i); C->c = ldexp(floor(C->c * 16777216) / 16777216, i);
-    C->reach = 0.1 + 1 / C->c;
+    C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
     place(C);
     if (!(C->P > 0 && C->P < 1e12)) return HS_OUT_OF_RANGE;
     if ((st = plan_nodes(C, work))) return st;
@@ -425,6 +427,27 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     return HS_OK;
 }
 
+/* log M(a) <= log_m + err, on a grid made for real tilts; k tells how small the error has to be. */
+static int log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
+{
+    double o[3], h, R, c1, c2, out, width;
+    hs_grid G;
+    hs_moments mo;
+    int st;
+    hs_cgf_estimate(m, q, a, o);
+    R = fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))); /* small against log M itself */
+    h = hs_grid_choose_h(m, q, a, 0, R, o[0]);
+    width = sqrt(2 * (R + 3)) + 1;
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) return st;
+    hs_grid_moments(&G, a, o[0], &mo);
+    hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
+    out = hs_grid_quadrature_upper(&G, a, 0) + hs_grid_ends_upper(&G, a, mo.log_m);
+    if (o[0] <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+    *log_m = mo.log_m; *err = mo.err + log1p(out);
+    return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
 /* K(t) + lf(t) with K rounded up and its quadrature error added: for every t > 0, delta(eps) <= e^{that - eps t} (Chernoff with
  * the optimal constant), so also eps(delta) <= (that - log delta)/t. t is the saddle; the bound holds for any t. */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
@@ -438,23 +461,14 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     if (!(C->t > 0)) C->t = have_eps ? 1 : guess_tilt(C, value);
     if ((st = find_saddle(C, have_eps, value))) return st;
     for (t = C->t, j = 0; j < C->b; j++) {
-        double m = C->m[j], q = C->q[j], k = C->k[j], a = C->add ? -t : 1 + t, o[3], h, R = 12 + log(k), c1, c2, out, width;
-        hs_grid G;
-        hs_moments mo;
-        if (q == 1) { K += 0.5 * m * m * k * t * (1 + t); continue; }
-        hs_cgf_estimate(m, q, a, o);
-        R = fmax(R, 30 - fmin(0, log(fmax(o[0], 1e-300))) - 20); /* the error is to be small against log M itself */
-        h = hs_grid_choose_h(m, q, a, 0, R, o[0]); width = sqrt(2 * (R + 3)) + 1;
-        if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) {
+        double m = C->m[j], q = C->q[j], k = C->k[j], term, err;
+        st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
+        if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5; K = slack = 0; j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */
             continue;
         }
-        hs_grid_moments(&G, a, o[0], &mo);
-        hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
-        out = hs_grid_quadrature_upper(&G, a, 0) + hs_grid_ends_upper(&G, a, mo.log_m);
-        if (o[0] <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
-        K += k * mo.log_m; slack += k * (mo.err + log1p(out)) + 2 * HS_U * fabs(k * mo.log_m);
+        K += k * term; slack += k * err + 2 * HS_U * fabs(k * term);
     }
     K += slack + (double)C->b * HS_U * fabs(K) + lf(t);
     K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
