@@ -197,9 +197,7 @@ def _power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> t
     r = _fft.inverse(product, n_threads)
     norm2, _ = _core.convolve_norms(r)
     if sup > 30 or rel > 0.1:
-        raise AccuracyError(
-            f"spectrum powers lose all digits (relative error {max(sup, rel):.2g}); ask for fewer steps"
-        )
+        raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g}); ask for fewer steps")
     return r, (forward * math.exp(sup) + (rel + eta) * norm2) * 1.02
 
 

@@ -192,9 +192,7 @@ def discretise(steps: GaussianSteps, add: bool, eps_error: float, delta_error: f
         grid = _lattice(steps, add, share * eps_error, delta_error)
         if grid.radius <= eps_error:
             return grid
-    raise AccuracyError(
-        f"rounding moves the sum of losses by more than eps_error={eps_error:g}; ask for a larger eps_error"
-    )
+    raise AccuracyError(f"rounding moves the sum of losses by more than eps_error={eps_error:g}; ask for a larger eps_error")
 
 
 def _lattice(steps: GaussianSteps, add: bool, eps_error: float, delta_error: float) -> Grid:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps
 from .routes import contour, fallback
 
 ROUTES = ("auto", "contour", "prv")
@@ -183,7 +183,7 @@ class _Settings:
         """
         band = self.wall * (self.steps.k.size + 4) * U if self.total else 0.0
         wall = self.wall if self.total else 0.0
-        if add and eps >= wall + band or not self.total and eps >= 0:
+        if (add and eps >= wall + band) or (not self.total and eps >= 0):
             return -math.inf, -math.inf, -math.inf, _ZERO, "exact"
         if not add and eps <= -wall - band and eps < 0:
             value = math.log(-math.expm1(eps))
@@ -238,14 +238,10 @@ class _Settings:
 
     def _refusal(self, what: str, width) -> str:
         reached = (
-            "no certified interval was found"
-            if width is None
-            else f"the certified interval has relative width {width:.2g}"
+            "no certified interval was found" if width is None else f"the certified interval has relative width {width:.2g}"
         )
         wanted = "" if self.rtol is None else f", rtol={self.rtol:g} was asked for"
-        return (
-            f"cannot certify {what} by route {self.route!r}: {reached}{wanted}; ask for a larger rtol or another route"
-        )
+        return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}; ask for a larger rtol or another route"
 
     def bound(self, ends, answers, like) -> Bound:
         """A Bound of the shape of `like` from one (lower, estimate, upper) and one answer an entry."""
