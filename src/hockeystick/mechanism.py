@@ -162,9 +162,7 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     if not Q_MIN <= q <= 1:
         raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
     if not isinstance(mechanism, Gaussian):
-        raise DomainError(
-            f"poisson_subsampled takes a Gaussian step, got {mechanism!r}; subsample each step before composing"
-        )
+        raise DomainError(f"poisson_subsampled takes a Gaussian step, got {mechanism!r}; subsample each step before composing")
     return mechanism if q == 1 else PoissonSubsampled(mechanism, q)
 
 

@@ -1,4 +1,4 @@
-"""What `auto` falls back to where the contour declines: the PRV accountant, then the Chernoff bound of the moments accountant.
+"""What `auto` falls back to where the contour declines: the PRV accountant, then the Chernoff bound (moments accountant).
 
 Points and roots as in routes/contour.py, with the route's name appended; None where a route declines.
 """
@@ -25,9 +25,7 @@ def prv_point(steps: GaussianSteps, add: int, eps: float, n_threads: int, eps_er
     from .fft import prv_delta
 
     try:
-        lower, estimate, upper, terms = prv_delta(
-            steps, bool(add), np.array([eps]), eps_error=eps_error, n_threads=n_threads
-        )
+        lower, estimate, upper, terms = prv_delta(steps, bool(add), np.array([eps]), eps_error=eps_error, n_threads=n_threads)
     except AccuracyError:
         return None
     return (*(_log(float(x[0])) for x in (lower, estimate, upper)), _prv_terms(terms), "prv")
