@@ -1,0 +1,36 @@
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Vector: TypeAlias = NDArray[np.float64]
+_Terms: TypeAlias = tuple[float, float, float, float]
+_Point: TypeAlias = tuple[int, float, float, float, float, _Terms, int]
+_Root: TypeAlias = tuple[int, float, float, float, _Terms | tuple[()], int]
+
+def check(status: int, where: str = "core") -> None: ...
+def hyperbola_delta(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, log_tol: float) -> _Point: ...
+def hyperbola_eps(m: _Vector, q: _Vector, k: _Vector, add: int, log_delta: float, log_tol: float) -> _Root: ...
+def contour_delta(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    eps: float,
+    rtol: float,
+    T0: float,
+    n_threads: int,
+    work: _Vector,
+) -> _Point: ...
+def contour_eps(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    log_delta: float,
+    rtol: float,
+    T0: float,
+    n_threads: int,
+    work: _Vector,
+) -> _Root: ...
+def contour_work(b: int) -> int: ...

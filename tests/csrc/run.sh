@@ -1,0 +1,14 @@
+#!/bin/bash
+# The C floor alone, without Python, under AddressSanitizer and UndefinedBehaviorSanitizer.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+csrc=$here/../../csrc
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+flags=(-std=c99 -g -O1 -Wall -Wextra -Werror -ffp-contract=off -fno-math-errno -fno-trapping-math -DHS_NO_CLONES)
+flags+=(-fsanitize=address,undefined -fno-sanitize-recover=all "-I$csrc")
+for check in check_special check_kernels; do
+    echo "== $check"
+    "${CC:-gcc}" "${flags[@]}" "$here/$check.c" "$csrc"/*.c -o "$build/$check" -lm
+    "$build/$check"
+done

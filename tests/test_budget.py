@@ -1,0 +1,82 @@
+"""The budget: terms are named, not negative, and account for the width of the interval."""
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+
+TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
+U = 2.0**-53
+
+
+def dp_sgd(sigma, q, k):
+    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+
+
+RUNS = {
+    "plain": hs.gaussian(5.0) * 100,
+    "line": dp_sgd(1.0, 0.01, 1000),
+    "sparse": dp_sgd(0.8, 0.001, 30),
+    "few": dp_sgd(1.0, 0.01, 3),
+    "mixed": dp_sgd(1.0, 0.01, 500) + dp_sgd(1.3, 0.02, 200) + hs.gaussian(20.0) * 5,
+}
+
+
+def terms_of(bound):
+    assert tuple(bound.budget.terms) == TERMS
+    assert bound.budget.unit == "relative delta"
+    return bound.budget.terms
+
+
+@pytest.mark.parametrize("direction", ["remove", "add", "both"])
+@pytest.mark.parametrize("name", RUNS)
+def test_delta_terms_account_for_the_width(name, direction):
+    try:
+        bound = hs.delta(RUNS[name], 0.02 if direction == "add" else 1.0, direction=direction)
+    except hs.AccuracyError:
+        pytest.skip("not certified: a finding of test_truth, if any")
+    terms = terms_of(bound)
+    assert all(value >= 0 for value in terms.values())
+    total = sum(terms.values())
+    if bound.upper == 0:
+        assert total == 0
+        return
+    relative = bound.width / bound.estimate
+    # a log of up to 50 nats is known to 4 u (2 + 50) a side, and exp adds 8 u: 424 u on both sides
+    assert relative <= 2 * total * (1 + 1e-6) + 500 * U
+    # each term moves at least one end of the interval
+    assert max(terms.values()) <= relative + 500 * U
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_eps_terms(name):
+    bound = hs.epsilon(RUNS[name], 1e-6)
+    terms = terms_of(bound)
+    assert all(value >= 0 for value in terms.values())
+    assert sum(terms.values()) < 0.5
+
+
+def test_array_terms_have_the_shape_of_the_query():
+    eps = np.linspace(0.5, 3.0, 6).reshape(2, 3)
+    bound = hs.delta(RUNS["line"], eps)
+    for value in terms_of(bound).values():
+        assert value.shape == eps.shape
+        assert (value >= 0).all()
+    for i in np.ndindex(eps.shape):
+        alone = hs.delta(RUNS["line"], float(eps[i]))
+        assert (alone.lower, alone.estimate, alone.upper) == (
+            bound.lower[i],
+            bound.estimate[i],
+            bound.upper[i],
+        )
+
+
+def test_exact_answers_have_an_empty_budget():
+    bound = hs.delta(hs.compose(), [0.5, -0.5])
+    assert all((value == 0).all() for value in terms_of(bound).values())
+    assert bound.route == "exact"
+
+
+def test_repr_names_the_terms():
+    text = repr(hs.delta(RUNS["line"], 1.0).budget)
+    assert all(name in text for name in TERMS)

@@ -1,0 +1,35 @@
+"""The examples in the docstrings and in the README run and print what they say."""
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import hockeystick
+
+README = Path(__file__).parents[1] / "README.md"
+MODULES = ["hockeystick"] + [
+    module.name
+    for module in pkgutil.walk_packages(hockeystick.__path__, "hockeystick.")
+    if not module.name.endswith("__main__")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert not failed
+
+
+def test_docstrings_have_examples():
+    finder = doctest.DocTestFinder()
+    assert sum(len(t.examples) for name in MODULES for t in finder.find(importlib.import_module(name))) > 5
+
+
+def test_readme():
+    if not README.exists() or ">>> " not in README.read_text(encoding="utf-8"):
+        pytest.skip("the README has no examples")
+    failed, _ = doctest.testfile(str(README), module_relative=False, encoding="utf-8")
+    assert not failed
