@@ -97,9 +97,9 @@ def single_point(m: float, q: float, add: int, eps: float):
         log_weight = math.log(weight)
         at = math.log(q) + eps - log_weight
     else:
-        ratio = math.expm1(eps) / q
+        ratio = math.expm1(min(eps, 600.0)) / q
         log_weight, spoiled = math.log(q), 8 * U
-        at = math.log1p(ratio)
+        at = math.log1p(ratio) if eps < 600 else eps - log_weight
         spoiled += 8 * U * abs(ratio) / (1 + ratio)
     slack = spoiled + 8 * U * (1 + abs(at) + abs(log_weight))
     one = GaussianSteps(np.array([m]), np.ones(1), np.ones(1))
@@ -120,7 +120,7 @@ def single_root(m: float, q: float, add: int, log_delta: float):
         low, high = root(one, 0, target + slack), root(one, 0, target - slack)
         if low is None or high is None:
             return None
-        ends = [math.log1p(q * math.expm1(g)) for g in (low[0], 0.5 * (low[1] + high[1]), high[2])]
+        ends = [math.log1p(q * math.expm1(g)) if g < 700 else g + math.log(q) for g in (low[0], 0.5 * (low[1] + high[1]), high[2])]
         widen = 16 * U * (1 + max(abs(low[0]), abs(high[2])) * q)
         return ends[0] - widen * abs(ends[0]), ends[1], ends[2] + widen * abs(ends[2]), low[3]
     return bracket(lambda e: single_point(m, q, 1, e), log_delta, 0.0, -math.log1p(-q))
