@@ -1,8 +1,7 @@
-"""The contour route's slow twin: the same inversion formula in mpmath, from nothing but the definition of M(z).
+"""The contour route's slow twin: the same inversion in mpmath, from nothing but the definition of M(z).
 
-delta(eps) = (1/2 pi) int e^{K(z) - eps z} / (z (1+z)) dy on z = c + iy, c > 0. M(z) = E_num (num/den)^z is the trapezoid rule over
-the real line, which converges geometrically for an entire Gaussian times an analytic factor: halving the step doubles
-the digits. Run with `pytest -m slow tests/slow.py`.
+delta(eps) = (1/2 pi) int e^{K(z) - eps z} / (z (1+z)) dy on z = c + iy, c > 0; K = k log M. M(z) = E_num (num/den)^z
+is a trapezoid sum over the real line: halving its step squares its error. Run: pytest -m slow tests/slow.py
 """
 
 import mpmath
@@ -15,7 +14,7 @@ DIGITS = 40
 
 
 def inner_grid(sigma, q, step):
-    """(weights, losses) at x = step * j under den = N(0, sigma^2): loss = log(1 + q expm1((x - 1/2)/sigma^2))."""
+    """(weights, losses) at x = step j, den = N(0, sigma^2): loss = log(1 + q expm1((x - 1/2)/sigma^2))."""
     s = mpmath.mpf(sigma)
     reach = s * mpmath.sqrt(2 * (DIGITS + 12) * mpmath.log(10)) + 30 / s
     xs = [step * j for j in range(-int(reach / step), int(reach / step) + 1)]
