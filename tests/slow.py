@@ -1,7 +1,8 @@
 """The contour route's slow twin: the same inversion in mpmath, from nothing but the definition of M(z).
 
 delta(eps) = (1/2 pi) int e^{K(z) - eps z} / (z (1+z)) dy on z = c + iy, c > 0; K = k log M.
-M(z) = E_num (num/den)^z is a trapezoid sum over the real line: halving its step squares its error. Run: pytest -m slow tests/slow.py
+M(z) = E_num (num/den)^z is a trapezoid sum over the real line: halving its step squares its error.
+Run: pytest -m slow tests/slow.py
 """
 
 import mpmath
