@@ -1,7 +1,7 @@
 /* check_special.c - measures the elementary functions of csrc/special.h against long double and fails beyond their claims.
  *
- * Claims, u = 2^-53 (copied from special.h; contour.c's rounding constants assume them): hs_exp, hs_log, hs_log1pmx_small and
- * hs_expm1mx_small within 2 u relative; hs_cis_m1 within 8 u min(|x|, 3) + 2 u |x| absolute, |x| < 2e6.
+ * Claims, u = 2^-53 (copied from special.h; contour.c's rounding constants assume them): hs_exp and hs_log within 2 u relative,
+ * hs_log1pmx_small and hs_expm1mx_small within 3 u; hs_cis_m1 within 8 u min(|x|, 3) + 2 u |x| absolute, |x| < 2e6.
  * The references carry 64 bits: their own error is 2^-11 of a claim. Where long double is double nothing is measured.
  * Grids: a dense one, a random one, and the neighbours of every point where a reduction changes its branch.
  */
@@ -110,8 +110,8 @@ static void decades(void (*one)(measured *, double), measured *m, double lowest,
 
 int main(void)
 {
-    measured e = {"hs_exp", 0, 0, 2}, l = {"hs_log", 0, 0, 2}, a = {"hs_log1pmx_small", 0, 0, 2},
-             b = {"hs_expm1mx_small", 0, 0, 2}, c = {"hs_cis_m1 (of claim)", 0, 0, 1};
+    measured e = {"hs_exp", 0, 0, 2}, l = {"hs_log", 0, 0, 2}, a = {"hs_log1pmx_small", 0, 0, 3},
+             b = {"hs_expm1mx_small", 0, 0, 3}, c = {"hs_cis_m1 (of claim)", 0, 0, 1};
     if (LDBL_MANT_DIG < 64) {
         puts("long double carries fewer than 64 bits here: nothing measured");
         return 0;
