@@ -2,8 +2,8 @@
 
 delta(eps) = (1/pi) int_0^inf Re[ M(t)^k e^{-eps t} / (t (1+t)) ] dy on t = c + iy, by the trapezoid rule of step
 2 pi/P; eps is the root of log delta. Equal steps: mpmath with 50 digits. Many distinct steps, and q k of order 1 (which
-needs thousands of nodes) or small sigma: long double. Both are repeated on a second line, at 0.8 c, whose disagreement in delta
-is printed (relative). "Both" is the larger of the two orders. Nothing of the package is used.
+needs thousands of nodes) or small sigma: long double. Both are repeated on a second line, at 0.8 c; their disagreement
+in delta is printed. "Both" is the larger of the two orders. Nothing of the package is used.
 
 Run: python benchmarks/make_truth.py [NAME ...]
 """
