@@ -1,0 +1,206 @@
+"""The contour route: every answer is certified and holds the truth before it is timed.
+
+    python benchmarks/bench_contour.py
+
+Cold numbers come from fresh processes. Warm calls all differ (delta varies, and the run is built anew unless said
+otherwise), so that nothing remembered is timed. Targets that are missed are listed at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import cases
+import hockeystick as hs
+import machine
+
+MISSED: list[str] = []
+SLACK = 1e-14
+"""Relative room for the rounding of a truth to double, and of the long-double truths of many distinct steps."""
+
+COLD = """
+import json, resource, sys, time
+
+def peak():  # ru_maxrss would count the parent's pages from before exec
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+t = [time.perf_counter()]
+import numpy
+t.append(time.perf_counter())
+import hockeystick as hs
+t.append(time.perf_counter()); at_import = peak()
+hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 1e-5)
+t.append(time.perf_counter())
+exec(sys.argv[1])
+print(json.dumps([t[1] - t[0], t[2] - t[1], t[3] - t[2], peak() - at_import]))
+"""
+MIXED = """
+steps = [hs.poisson_subsampled(hs.gaussian(1.4 - i / 2000), 0.01) for i in range(1000)]
+hs.epsilon(hs.compose(*steps), 1e-5)
+"""
+CURVE = "hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, numpy.linspace(0.5, 4, 1000))"
+
+
+def report(what, value, limit=None, show=machine.pretty, at_least=False):
+    missed = limit is not None and (value < limit if at_least else value > limit)
+    sign = (
+        ""
+        if limit is None
+        else f"  ({'at least' if at_least else 'at most'} {show(limit)}{': MISSED' if missed else ''})"
+    )
+    print(f"{what:58s} {show(value):>10s}{sign}", flush=True)
+    if missed:
+        MISSED.append(f"{what}: {show(value)}, {'at least' if at_least else 'at most'} {show(limit)} wanted")
+
+
+def checked(problem, **options):
+    """The answer to a problem, after its checks; (run, answer, truth)."""
+    run, true = cases.build(hs, problem), cases.truth(problem)
+    answer = hs.epsilon(run, problem.delta, **options)
+    assert answer.certified and answer.lower <= true * (1 + SLACK) and answer.upper >= true * (1 - SLACK), (
+        problem.name,
+        answer,
+    )
+    return run, answer, true
+
+
+def deltas(n, base=1e-5):
+    return [base * (1 + i / (8 * n)) for i in range(n)]
+
+
+def cold():
+    rounds = []
+    for _ in range(7):
+        done = subprocess.run([sys.executable, "-c", COLD, ""], capture_output=True, text=True, check=True)
+        rounds.append(json.loads(done.stdout))
+    numpy_s, own_s, first_s, _ = (statistics.median(column) for column in zip(*rounds, strict=True))
+    print(f"{'cold: import numpy':58s} {machine.pretty(numpy_s):>10s}")
+    report("cold: import hockeystick, over numpy's", own_s, 0.060)
+    report("cold: first call", first_s, 0.005)
+    for name, code in (("one call", ""), ("1,000 distinct steps", MIXED), ("1,000 eps values", CURVE)):
+        done = subprocess.run([sys.executable, "-c", COLD, code], capture_output=True, text=True, check=True)
+        report(f"peak memory over the import: {name}", json.loads(done.stdout)[3], 10.0, "{:.1f} MB".format)
+
+
+def growing_k():
+    for problem in cases.GROWING_K:
+        run, answer, true = checked(problem)
+        ((sigma, q, k),) = problem.steps
+        fresh = machine.seconds(
+            lambda d, s=sigma, q=q, k=k: hs.epsilon(hs.poisson_subsampled(hs.gaussian(s), q) * k, d), deltas(500)
+        )
+        same = machine.seconds(lambda d, run=run: hs.epsilon(run, d), deltas(500, 1.2e-5))
+        width = (answer.upper - answer.lower) / true
+        error = abs(answer.estimate - true) / true
+        what = f"k={k:.0e} (width {width:.1e}, error {error:.1e}; run kept {machine.pretty(same)})"
+        report(what, fresh, 40e-6)
+
+
+def small_k():
+    """The grid of the first hour: width and time of each; truth where tests/reference has it."""
+    for step, direction, eps, true in cases.small_k_rows():
+        b = hs.delta(cases.build(hs, cases.Problem("", (step,), 0.5)), eps, direction=direction)
+        assert b.certified and b.lower <= true * (1 + 1e-13) and b.upper >= true * (1 - 1e-13), (
+            step,
+            direction,
+            eps,
+            b,
+        )
+    worst: dict[int, list[tuple[float, float, tuple]]] = {}
+    wide, slow, refused = [], [], []
+    for sigma, q, k, delta in cases.SMALL_K:
+        spec = (sigma, q, k, delta)
+        make = lambda d, s=sigma, q=q, k=k: hs.epsilon(hs.poisson_subsampled(hs.gaussian(s), q) * k, d)  # noqa: E731
+        try:
+            answer = make(delta)
+        except hs.AccuracyError as error:
+            refused.append(f"{spec}: {error}")
+            continue
+        assert answer.certified and 0 <= answer.lower <= answer.upper
+        width = (answer.upper - answer.lower) / max(answer.upper, 1e-300)
+        took = machine.seconds(make, deltas(10, delta), 2)
+        worst.setdefault(k, []).append((width, took, spec, answer.route))
+        if width > 1e-6:
+            wide.append((width, spec, answer.route))
+        if took > 2e-3:
+            slow.append((took, spec, answer.route))
+    for k, rows in worst.items():
+        widths, times = [r[0] for r in rows], [r[1] for r in rows]
+        routes = "+".join(sorted({r[3] for r in rows}))
+        print(
+            f"small k={k:3d}: {len(rows)} problems ({routes}), "
+            f"width median {statistics.median(widths):.1e} worst {max(widths):.1e}, "
+            f"time median {machine.pretty(statistics.median(times))} worst {machine.pretty(max(times))}",
+            flush=True,
+        )
+    total = len(cases.SMALL_K)
+    for name, bad in (("refused", refused), ("wider than 1e-6", wide), ("over 2 ms", slow)):
+        if bad:
+            MISSED.append(f"small k: {len(bad)} of {total} {name}, e.g. {max(bad)}")
+
+
+def distinct(n, repeats, limit):
+    """Seconds by thread count; every timed answer is checked, and all thread counts agree to the bit."""
+    problem = cases.DISTINCT[n]
+    true = cases.truth(problem)  # nan: no truth that large, the certificate and the agreement are checked
+    parts = [(hs.poisson_subsampled(hs.gaussian(s.sigma), s.q), s.k) for s in problem.steps]
+    start = time.perf_counter()
+    hs.compose(*parts)
+    built, times = time.perf_counter() - start, {}
+    for i, delta in enumerate(deltas(repeats)):
+        ends = set()
+        for threads in (1, 2):
+            run = hs.compose(*parts)
+            start = time.perf_counter()
+            answer = hs.epsilon(run, delta, n_threads=threads)
+            took = time.perf_counter() - start
+            assert answer.certified and 0 < answer.lower <= answer.upper
+            assert i or not (answer.lower > true * (1 + SLACK) or answer.upper < true * (1 - SLACK)), answer
+            ends.add((answer.lower, answer.upper))
+            times[threads] = min(took, times.get(threads, took))
+        assert len(ends) == 1, "thread counts must agree to the bit"
+    width = (answer.upper - answer.lower) / answer.estimate
+    report(f"{n} distinct steps (width {width:.1e}; compose {machine.pretty(built)} apart), 1 thread", times[1], limit)
+    return times
+
+
+def curve():
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+    eps = np.linspace(0.5, 4.0, 1000)
+    answer = hs.delta(run, eps)
+    assert answer.certified and (np.diff(answer.upper) < 0).all()
+    assert answer.lower[0] <= 3.05680243e-2 * (1 + 1e-8) and answer.upper[0] >= 3.05680243e-2 * (1 - 1e-8)
+    width = float(np.max((answer.upper - answer.lower) / answer.estimate))
+
+    def call(i):
+        return hs.delta(hs.poisson_subsampled(hs.gaussian(1.0 + 1e-9 * i), 0.01) * 1000, eps + 1e-6 * i)
+
+    report(f"1,000 eps values on one run (worst width {width:.1e})", machine.seconds(call, range(15)), 2e-3)
+
+
+def main():
+    print(machine.describe())
+    cold()
+    growing_k()
+    small_k()
+    curve()
+    distinct(1000, 5, 25e-3)
+    times = distinct(100_000, 1, 2.5)
+    print(f"{'100,000 distinct steps, 2 threads':58s} {machine.pretty(times[2]):>10s}")
+    report("100,000 distinct steps: speed-up of 2 threads", times[1] / times[2], 1.8, "{:.2f}x".format, at_least=True)
+    print(f"peak of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    print("Missed targets:" if MISSED else "No target missed.")
+    for line in MISSED:
+        print(" -", line)
+
+
+if __name__ == "__main__":
+    main()

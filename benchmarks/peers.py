@@ -1,0 +1,179 @@
+"""hockeystick beside other accountants, all in this run: eps, true error, seconds.
+
+    python benchmarks/peers.py [--markdown] [--quick]
+
+Each call runs in a process of its own, stopped after 60 s. Peers that cannot be imported are left out. Times are warm:
+the process answers once (checked), then again for slightly different deltas (once only, if over 5 s); accountants are
+built anew each time. A ratio is the accountant's time over that of hockeystick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+
+import cases
+import machine
+
+TIMEOUT_S = 60
+NEEDS = {
+    "hockeystick": "hockeystick",
+    "dp_accounting PLD": "dp_accounting",
+    "dp_accounting RDP": "dp_accounting",
+    "prv_accountant": "prv_accountant",
+}
+
+
+def ours(problem):
+    import hockeystick as hs
+
+    def ask(delta):
+        answer = hs.epsilon(cases.build(hs, problem), delta)
+        assert answer.certified
+        return answer.lower, answer.estimate, answer.upper
+
+    return ask
+
+
+def google(problem, kind):
+    import dp_accounting as dpa
+
+    new = dpa.pld.PLDAccountant if kind == "PLD" else dpa.rdp.RdpAccountant
+
+    def ask(delta):
+        accountant = new()
+        for sigma, q, k in problem.steps:
+            event = dpa.GaussianDpEvent(sigma)
+            accountant.compose(event if q == 1 else dpa.PoissonSampledDpEvent(q, event), k)
+        return (accountant.get_epsilon(delta),) * 3
+
+    return ask
+
+
+def microsoft(problem):
+    import prv_accountant as prv
+
+    def ask(delta):
+        laws = [
+            prv.GaussianMechanism(s.sigma)
+            if s.q == 1
+            else prv.PoissonSubsampledGaussianMechanism(noise_multiplier=s.sigma, sampling_probability=s.q)
+            for s in problem.steps
+        ]
+        counts = [s.k for s in problem.steps]
+        accountant = prv.PRVAccountant(
+            prvs=laws, max_self_compositions=counts, eps_error=0.01, delta_error=delta / 1000
+        )
+        return accountant.compute_epsilon(delta, counts)
+
+    return ask
+
+
+ASK = {
+    "hockeystick": ours,
+    "dp_accounting PLD": lambda p: google(p, "PLD"),
+    "dp_accounting RDP": lambda p: google(p, "RDP"),
+    "prv_accountant": microsoft,
+}
+
+
+def child(peer: str, name: str) -> None:
+    """Answer one problem and print (lower, estimate, upper), seconds, warm."""
+    import time
+
+    problem = next(p for p in cases.PEER_PROBLEMS if p.name == name)
+    ask = ASK[peer](problem)
+    start = time.perf_counter()
+    answer = [float(x) for x in ask(problem.delta)]
+    took = time.perf_counter() - start
+    if took < 5:
+        repeats = 200 if took < 0.05 else 3
+        took = machine.seconds(ask, [problem.delta * (1 + i / 1000) for i in range(1, repeats + 1)], 3)
+    print(json.dumps([answer, took]))
+
+
+def measure(peer: str, problem) -> dict:
+    command = [sys.executable, __file__, "--child", peer, problem.name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return {"failure": f"over {TIMEOUT_S} s"}
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
+        return {"failure": lines[-1][:70]}
+    (lower, estimate, upper), took = json.loads(done.stdout.splitlines()[-1])
+    return {"lower": lower, "eps": estimate, "upper": upper, "seconds": took}
+
+
+def verdict(peer: str, found: dict, true: float) -> str:
+    if "failure" in found:
+        return found["failure"]
+    if not math.isfinite(found["eps"]):
+        return "no finite answer"
+    if found["upper"] < true * (1 - 1e-13):
+        return "upper bound BELOW the truth"
+    if found["lower"] > true * (1 + 1e-13) and found["lower"] != found["upper"]:
+        return "lower bound ABOVE the truth"
+    return "certified" if peer == "hockeystick" else ""
+
+
+def rows(problems):
+    """(problem, truth, peer, result, ratio of seconds to hockeystick's)."""
+    for problem in problems:
+        true, base = cases.truth(problem), None
+        for peer, needs in NEEDS.items():
+            if importlib.util.find_spec(needs) is None:
+                continue
+            found = measure(peer, problem)
+            if peer == "hockeystick":
+                base = found.get("seconds")
+                assert "failure" in found or verdict(peer, found, true) == "certified", (problem.name, found)
+            ratio = found["seconds"] / base if base and "seconds" in found else math.nan
+            yield problem, true, peer, found, ratio
+
+
+def described(problem) -> str:
+    if len(problem.steps) > 1:
+        return f"{len(problem.steps)} distinct steps, delta={problem.delta:g}"
+    ((sigma, q, k),) = problem.steps
+    return f"sigma={sigma:.6g}, q={q:g}, k={k:.6g}, delta={problem.delta:g}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="hockeystick beside other accountants")
+    parser.add_argument("--markdown", action="store_true", help="print the README's table")
+    parser.add_argument("--quick", action="store_true", help="the headline problem only")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        return child(*options.child)
+    problems = cases.PEER_PROBLEMS[:1] if options.quick else cases.PEER_PROBLEMS
+    left_out = sorted({n for n in NEEDS.values() if importlib.util.find_spec(n) is None})
+    print(machine.describe() + (f"; not installed: {', '.join(left_out)}" if left_out else "") + "\n")
+    if options.markdown:
+        print("| problem | truth | accountant | eps | true error | time | ratio | |\n|---|---|---|---|---|---|---|---|")
+    for problem, true, peer, found, ratio in rows(problems):
+        bad = "failure" in found
+        cells = [
+            described(problem) if peer == "hockeystick" else "",
+            f"{true:.10g}" if peer == "hockeystick" else "",
+            peer,
+            "" if bad else f"{found['eps']:.6g}",
+            "" if bad else f"{abs(found['eps'] - true):.1e}",
+            "" if bad else machine.pretty(found["seconds"]),
+            "" if math.isnan(ratio) else f"{ratio:,.0f}x",
+            verdict(peer, found, true),
+        ]
+        if options.markdown:
+            print("| " + " | ".join(cells) + " |", flush=True)
+        else:
+            print("{:48s} {:>14s}  {:18s} {:>9s} {:>9s} {:>9s} {:>9s}  {}".format(*cells), flush=True)
+    return None
+
+
+if __name__ == "__main__":
+    main()
