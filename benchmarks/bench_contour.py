@@ -51,11 +51,7 @@ CURVE = "hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, numpy.li
 
 def report(what, value, limit=None, show=machine.pretty, at_least=False):
     missed = limit is not None and (value < limit if at_least else value > limit)
-    sign = (
-        ""
-        if limit is None
-        else f"  ({'at least' if at_least else 'at most'} {show(limit)}{': MISSED' if missed else ''})"
-    )
+    sign = "" if limit is None else f"  ({'at least' if at_least else 'at most'} {show(limit)}{': MISSED' if missed else ''})"
     print(f"{what:58s} {show(value):>10s}{sign}", flush=True)
     if missed:
         MISSED.append(f"{what}: {show(value)}, {'at least' if at_least else 'at most'} {show(limit)} wanted")

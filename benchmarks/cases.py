@@ -133,7 +133,6 @@ def small_k_rows():
 def build(hs, problem: Problem):
     """The problem's run, by the package's own constructors."""
     parts = [
-        (hs.gaussian(s.sigma) if s.q == 1 else hs.poisson_subsampled(hs.gaussian(s.sigma), s.q), s.k)
-        for s in problem.steps
+        (hs.gaussian(s.sigma) if s.q == 1 else hs.poisson_subsampled(hs.gaussian(s.sigma), s.q), s.k) for s in problem.steps
     ]
     return hs.compose(*parts)

@@ -152,9 +152,7 @@ def main(names):
     for case in cases.PROBLEMS:
         if case.by_script and (not names or case.name in names):
             eps, other = eps_of(case)
-            print(
-                f'    "{case.name}": "{mp.nstr(mp.mpf(str(eps)), 22)}",  # two lines agree to {other:.0e}', flush=True
-            )
+            print(f'    "{case.name}": "{mp.nstr(mp.mpf(str(eps)), 22)}",  # two lines agree to {other:.0e}', flush=True)
 
 
 if __name__ == "__main__":

@@ -65,9 +65,7 @@ def microsoft(problem):
             for s in problem.steps
         ]
         counts = [s.k for s in problem.steps]
-        accountant = prv.PRVAccountant(
-            prvs=laws, max_self_compositions=counts, eps_error=0.01, delta_error=delta / 1000
-        )
+        accountant = prv.PRVAccountant(prvs=laws, max_self_compositions=counts, eps_error=0.01, delta_error=delta / 1000)
         return accountant.compute_epsilon(delta, counts)
 
     return ask

@@ -403,6 +403,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
     for (i = 0; i < C->b; i++) C->ktot += C->k[i];
     C->t = have_eps ? 1 : guess_tilt(C, log_delta);
+    if (n_work < (long)C->chunks * (HS_GRID_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
     if ((st = find_saddle(C, have_eps, log_delta))) return st;
     C->c = fmax(C->t, 0.7 / C->sd);
     C->c = frexp(C->c, &i); C->c = ldexp(floor(C->c * 16777216) / 16777216, i);

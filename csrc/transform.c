@@ -39,6 +39,7 @@ HS_CLONES void hs_cgf_estimate(double m, double q, double a, double *out)
         top = fmax(0, a * lv - 0.5 * a * a * m * m);
     } else if (a < 0) top = a * log1p(-q);
     plain = top > 3 ? 1 : 0;
+    if (!((hi - lo) / h < 16384)) { out[0] = out[1] = out[2] = HUGE_VAL; return; } /* a tilt beyond use */
     for (; lo <= hi; lo += 64 * h) {
         n = (hi - lo) / h < 63 ? (int)((hi - lo) / h) + 1 : 64;
         for (j = 0; j < 64; j++) {

@@ -31,9 +31,7 @@ def test_sigma(sigma):
 
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, NAN, INF, "1", None, True, 1e-300])
 def test_sensitivity(sensitivity):
-    refuses(
-        hs.DomainError, lambda: hs.gaussian(1.0, sensitivity=sensitivity), "sensitivity", repr(sensitivity)
-    )
+    refuses(hs.DomainError, lambda: hs.gaussian(1.0, sensitivity=sensitivity), "sensitivity", repr(sensitivity))
 
 
 @pytest.mark.parametrize("q", [0, 0.0, -0.1, 1.0000001, 2, NAN, INF, 1e-13, 5e-324, "0.1", None, True, [0.1]])

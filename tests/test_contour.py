@@ -14,10 +14,7 @@ from hypothesis import assume, given, settings
 
 import hockeystick as hs
 
-SMALL = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "reference" / "small_k.jsonl").read_text().splitlines()
-]
+SMALL = [json.loads(line) for line in (Path(__file__).parent / "reference" / "small_k.jsonl").read_text().splitlines()]
 U = 2.0**-53
 
 SIGMA = st.floats(0.4, 20.0)
@@ -202,9 +199,7 @@ def test_the_root_is_a_root(sigma, q, k, log10_delta, direction):
 
 
 @pytest.mark.parametrize("exponent", range(-12, 0))
-@pytest.mark.parametrize(
-    "sigma, q, k, eps", [(1.0, 0.01, 1000, 1.0), (0.6, 0.01, 3, 3.840038), (5.0, 1.0, 100, 2.0)]
-)
+@pytest.mark.parametrize("sigma, q, k, eps", [(1.0, 0.01, 1000, 1.0), (0.6, 0.01, 3, 3.840038), (5.0, 1.0, 100, 2.0)])
 def test_tolerance_is_met_or_refused(sigma, q, k, eps, exponent):
     rtol, run = 10.0**exponent, sgm(sigma, q, k)
     best = hs.delta(run, eps)

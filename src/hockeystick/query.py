@@ -196,13 +196,14 @@ class _Settings:
         if self.route != "prv":
             found = self._on_contour(contour.single_point, contour.point, add, eps)
         width = -math.expm1(found[0] - found[2]) if found else math.inf
-        if self.route != "contour" and width > GOOD_ENOUGH:
+        if self.route != "contour" and not width <= GOOD_ENOUGH:
             found = _first(found, fallback.prv_point(self.steps, add, eps, self.n_threads))
             if self.route == "auto":
                 found = _first(found, fallback.moments_point(self.steps, add, eps))
             width = -math.expm1(found[0] - found[2]) if found else math.inf
         self._require(f"delta at eps={eps!r}", found, width)
-        return found[0], found[1], min(found[2], 0.0), *found[3:]
+        top = min(found[2], 0.0)
+        return min(found[0], top), min(found[1], top), top, *found[3:]
 
     def _root(self, add: int, delta: float):
         found, log_delta = None, math.log(delta)

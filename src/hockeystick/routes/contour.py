@@ -71,7 +71,9 @@ def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n
 
 
 def _bends(steps: GaussianSteps) -> bool:
-    return steps.shift.size <= HYPERBOLA_STEPS and bool((steps.q < 1).all())
+    """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
+    m, q, k = steps
+    return m.size <= HYPERBOLA_STEPS and q.max() < 1 and q.min() >= 1e-7 and 0.05 <= m.min() <= m.max() <= 10 and k.sum() <= 2e4
 
 
 def _logs(answer):
@@ -120,7 +122,9 @@ def single_root(m: float, q: float, add: int, log_delta: float):
         low, high = root(one, 0, target + slack), root(one, 0, target - slack)
         if low is None or high is None:
             return None
-        ends = [math.log1p(q * math.expm1(g)) if g < 700 else g + math.log(q) for g in (low[0], 0.5 * (low[1] + high[1]), high[2])]
+        ends = [
+            math.log1p(q * math.expm1(g)) if g < 700 else g + math.log(q) for g in (low[0], 0.5 * (low[1] + high[1]), high[2])
+        ]
         widen = 16 * U * (1 + max(abs(low[0]), abs(high[2])) * q)
         return ends[0] - widen * abs(ends[0]), ends[1], ends[2] + widen * abs(ends[2]), low[3]
     return bracket(lambda e: single_point(m, q, 1, e), log_delta, 0.0, -math.log1p(-q))

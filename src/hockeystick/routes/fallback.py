@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .. import _core
-from ..bound import AccuracyError
+from ..bound import AccuracyError, DomainError
 from ..pair import GaussianSteps
 from . import contour
 
@@ -22,26 +22,36 @@ U = 2.0**-53
 
 def prv_point(steps: GaussianSteps, add: int, eps: float, n_threads: int, eps_error: float = EPS_ERROR):
     """delta(eps) by the PRV accountant [GLW21, Thm 5.5]; terms: mesh (of eps), truncation and FFT rounding (of delta)."""
+    if not _prv_fits(steps):
+        return None
     from .fft import prv_delta
 
     try:
         lower, estimate, upper, terms = prv_delta(steps, bool(add), np.array([eps]), eps_error=eps_error, n_threads=n_threads)
-    except AccuracyError:
+    except (AccuracyError, DomainError):
         return None
     return (*(_log(float(x[0])) for x in (lower, estimate, upper)), _prv_terms(terms), "prv")
 
 
 def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_error: float = EPS_ERROR):
     """eps(delta) by the PRV accountant, as `prv_point`."""
+    if not _prv_fits(steps):
+        return None
     from .fft import prv_epsilon
 
     try:
         lower, estimate, upper, terms = prv_epsilon(
             steps, bool(add), np.array([delta]), eps_error=eps_error, n_threads=n_threads
         )
-    except AccuracyError:
+    except (AccuracyError, DomainError):
         return None
     return (*(float(x[0]) for x in (lower, estimate, upper)), _prv_terms(terms), "prv")
+
+
+def _prv_fits(steps: GaussianSteps) -> bool:
+    """Where the PRV accountant answers within seconds; beyond, its mesh or its planning table grows without use."""
+    m, q, k = steps
+    return 1e-3 <= m.min() <= m.max() <= 10 and q.min() >= 1e-7 and k.sum() <= 1e8 and m.size <= 200
 
 
 def moments_point(steps: GaussianSteps, add: int, eps: float):
