@@ -507,7 +507,7 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
         evaluate(C, e, &v);
         if (!(v.value > 0 && v.slope > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
         step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
-        step = fmax(-4 / C->sd, fmin(4 / C->sd, step)); step = fmax(-1.0, fmin(1.0, step));
+        step = fmax(-0.4 * C->reach, fmin(0.4 * C->reach, step));
         e += step;
         if (!(fabs(e - C->eps) < 0.8 * C->reach)) return HS_NO_BRACKET;
         if (fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;

@@ -15,25 +15,6 @@
 #define HS_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define HS_CLONES
-/* atan2(y, x) for finite (x, y) != 0: absolute error <= 4 u + 4 u |value|. Octant reduction to t = min/max in [0, 1], then to
- * |t| <= tan(pi/8) by atan t = pi/4 + atan((t-1)/(t+1)), then fdlibm's odd polynomial. */
-static inline double hs_atan2(double y, double x)
-{
-    double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y, hi = ax > ay ? ax : ay, lo = ax > ay ? ay : ax, t, z, w, p, odd, a;
-    double far = lo > 0.41421356237309503 * hi ? 1 : 0;
-    t = far != 0 ? (lo - hi) / (lo + hi) : lo / hi;
-    z = t * t; w = z * z;
-    odd = z * (3.33333333333329318027e-01 + w * (1.42857142725034663711e-01 + w * (9.09088713343650656196e-02
-        + w * (6.66107313738753120669e-02 + w * (4.97687799461593236017e-02 + w * 1.62858201153657823623e-02)))));
-    p = w * (-1.99999999998764832476e-01 + w * (-1.11111104054623557880e-01 + w * (-7.69187620504482999495e-02
-        + w * (-5.83357013379057348645e-02 + w * -3.65315727442169155270e-02))));
-    a = t - t * (odd + p);
-    a = far != 0 ? 0.78539816339744830962 + a : a;
-    a = ax > ay ? a : 1.57079632679489661923 - a;
-    a = x < 0 ? 3.14159265358979323846 - a : a;
-    return y < 0 ? -a : a;
-}
-
 #endif
 
 #define HS_U 1.1102230246251565e-16    /* 2^-53 */
@@ -46,25 +27,6 @@ typedef double hs_v8 __attribute__((vector_size(64), aligned(8), may_alias));
 #define HS_HAVE_V8 1
 #else
 #define HS_HAVE_V8 0
-/* atan2(y, x) for finite (x, y) != 0: absolute error <= 4 u + 4 u |value|. Octant reduction to t = min/max in [0, 1], then to
- * |t| <= tan(pi/8) by atan t = pi/4 + atan((t-1)/(t+1)), then fdlibm's odd polynomial. */
-static inline double hs_atan2(double y, double x)
-{
-    double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y, hi = ax > ay ? ax : ay, lo = ax > ay ? ay : ax, t, z, w, p, odd, a;
-    double far = lo > 0.41421356237309503 * hi ? 1 : 0;
-    t = far != 0 ? (lo - hi) / (lo + hi) : lo / hi;
-    z = t * t; w = z * z;
-    odd = z * (3.33333333333329318027e-01 + w * (1.42857142725034663711e-01 + w * (9.09088713343650656196e-02
-        + w * (6.66107313738753120669e-02 + w * (4.97687799461593236017e-02 + w * 1.62858201153657823623e-02)))));
-    p = w * (-1.99999999998764832476e-01 + w * (-1.11111104054623557880e-01 + w * (-7.69187620504482999495e-02
-        + w * (-5.83357013379057348645e-02 + w * -3.65315727442169155270e-02))));
-    a = t - t * (odd + p);
-    a = far != 0 ? 0.78539816339744830962 + a : a;
-    a = ax > ay ? a : 1.57079632679489661923 - a;
-    a = x < 0 ? 3.14159265358979323846 - a : a;
-    return y < 0 ? -a : a;
-}
-
 #endif
 
 static inline uint64_t hs_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }

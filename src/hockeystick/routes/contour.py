@@ -95,6 +95,8 @@ def single_point(m: float, q: float, add: int, eps: float):
     wall = math.log1p(-q)
     if add:
         weight = -math.expm1(eps + wall)
+        if weight <= 0:
+            return (-math.inf, -math.inf, -math.inf, (0.0,) * 4) if eps >= -wall * (1 + 4 * U) else None
         spoiled = 8 * U * (abs(eps) + abs(wall)) / weight * math.exp(eps + wall) + 8 * U
         log_weight = math.log(weight)
         at = math.log(q) + eps - log_weight
@@ -140,7 +142,7 @@ def bracket(curve, log_delta: float, lo: float, hi: float):
         if at is None:
             return None
         lo, hi = (mid, hi) if at[1] > log_delta else (lo, mid)
-    step = 4 * U * hi
+    step = 16 * U * hi
     for _ in range(60):
         low, high = curve(lo - step), curve(hi + step)
         if low is None or high is None:
