@@ -103,7 +103,7 @@ static inline void hs_cis_m1(double x, double *re, double *im)
     *im = (quad & 1) ? -2.0 * a * b : 2.0 * a * b;
 }
 
-/* atan2(y, x) for finite (x, y) != 0: absolute error <= 4 u + 4 u |value|. Octant reduction to t = min/max in [0, 1], then to
+/* atan2(y, x) for finite (x, y) != 0: error <= 4 u |value| below 0.39, 4 u + 4 u |value| above. Octant reduction to t = min/max in [0, 1], then to
  * |t| <= tan(pi/8) by atan t = pi/4 + atan((t-1)/(t+1)), then fdlibm's odd polynomial. */
 static inline double hs_atan2(double y, double x)
 {

@@ -9,7 +9,7 @@ import pytest
 import hockeystick as hs
 
 TABLE = Path(__file__).parent / "reference" / "truth.jsonl"
-NOT_ANSWERED = ("tinyq",)
+NOT_ANSWERED = ()
 """First words of the ids whose rows may raise AccuracyError today: q k far below 1. Nothing else may."""
 
 U = 2.0**-53

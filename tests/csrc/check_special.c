@@ -78,6 +78,13 @@ static void one_cis(measured *m, double x) /* in units of the claim */
     take(m, x, hypotl(r, i), 0, unit);
 }
 
+static void one_atan2(measured *m, double x)
+{
+    double im = sin(x), re = cos(x);
+    long double want = atan2l(im, re), size = fabsl(want);
+    take(m, x, hs_atan2(im, re), want, HS_U * (size < 0.39 ? 4 * size : 4 + 4 * size));
+}
+
 static void around(void (*one)(measured *, double), measured *m, double x, double lo, double hi)
 {
     double up = x, down = x;
@@ -111,7 +118,7 @@ static void decades(void (*one)(measured *, double), measured *m, double lowest,
 int main(void)
 {
     measured e = {"hs_exp", 0, 0, 2}, l = {"hs_log", 0, 0, 2}, a = {"hs_log1pmx_small", 0, 0, 3},
-             b = {"hs_expm1mx_small", 0, 0, 3}, c = {"hs_cis_m1 (of claim)", 0, 0, 1};
+             b = {"hs_expm1mx_small", 0, 0, 3}, c = {"hs_cis_m1 (of claim)", 0, 0, 1}, d = {"hs_atan2 (of claim)", 0, 0, 1};
     if (LDBL_MANT_DIG < 64) {
         puts("long double carries fewer than 64 bits here: nothing measured");
         return 0;
@@ -134,6 +141,10 @@ int main(void)
     }
     around(one_log, &l, DBL_MAX, DBL_MIN, DBL_MAX);
     close_up(&l);
+
+    line(one_atan2, &d, -3.1415, 3.1415);
+    decades(one_atan2, &d, 250, 3, 1);
+    close_up(&d);
 
     line(one_log1pmx, &a, -0.1, 0.1);
     decades(one_log1pmx, &a, 150, 0.1, 1);
