@@ -304,7 +304,7 @@ static int plan_nodes(hs_contour *C, double *work)
         }
         prev_y = y; prev = at;
     }
-    if (it == HS_PROBES || !(y / C->dy < HS_OUTER_MAX - 8)) return HS_TOO_MANY_NODES;
+    if (it == HS_PROBES || !(y / C->dy < fmin(C->n_max, HS_OUTER_MAX - 8))) return HS_TOO_MANY_NODES;
     C->N = (long)(1.02 * y / C->dy) + 3;
     C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = near ? 1 : (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));

@@ -54,6 +54,7 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
 typedef struct {
     int b, add, n_threads;
+    long n_max;                      /* decline when more outer nodes are planned; at most HS_OUTER_MAX */
     const double *m, *q, *k;
     double rtol, T0;
     /* filled by contour.c */

@@ -15,6 +15,7 @@ cdef extern from "hs.h" nogil:
         HS_OUTER_MAX
     ctypedef struct hs_contour:
         int b, add, n_threads
+        long n_max
         const double *m
         const double *q
         const double *k

@@ -21,6 +21,7 @@ def contour_delta(
     T0: float,
     n_threads: int,
     work: _Vector,
+    n_max: int = ...,
 ) -> _Point: ...
 def contour_eps(
     m: _Vector,
@@ -32,6 +33,7 @@ def contour_eps(
     T0: float,
     n_threads: int,
     work: _Vector,
+    n_max: int = ...,
 ) -> _Root: ...
 def contour_work(b: int) -> int: ...
 def chernoff_upper(

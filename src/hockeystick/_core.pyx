@@ -54,12 +54,12 @@ def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double l
 
 
 def contour_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double rtol, double T0,
-                  int n_threads, double[::1] work):
+                  int n_threads, double[::1] work, long n_max=HS_OUTER_MAX):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
     cdef hs_contour C
     cdef hs_point p
     cdef int status
-    C.b, C.add, C.n_threads, C.rtol, C.T0 = m.shape[0], add, n_threads, rtol, T0
+    C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, n_max, rtol, T0
     C.m, C.q, C.k = &m[0], &q[0], &k[0]
     with nogil:
         status = hs_contour_delta(&C, eps, &work[0], work.shape[0], &p)
@@ -67,13 +67,13 @@ def contour_delta(double[::1] m, double[::1] q, double[::1] k, int add, double e
 
 
 def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double rtol, double T0,
-                int n_threads, double[::1] work):
+                int n_threads, double[::1] work, long n_max=HS_OUTER_MAX):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
     cdef hs_contour C
     cdef hs_point p
     cdef int status
     cdef double lower = 0, estimate = 0, upper = 0
-    C.b, C.add, C.n_threads, C.rtol, C.T0 = m.shape[0], add, n_threads, rtol, T0
+    C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, n_max, rtol, T0
     C.m, C.q, C.k = &m[0], &q[0], &k[0]
     with nogil:
         status = hs_contour_eps(&C, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)

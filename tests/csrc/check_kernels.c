@@ -50,7 +50,7 @@ static hs_contour contour_of(const double *m, const double *q, const double *k, 
     hs_contour C = {0};
     C.b = b; C.add = add; C.n_threads = threads;
     C.m = m; C.q = q; C.k = k;
-    C.rtol = 1e-9; C.T0 = 33;
+    C.n_max = HS_OUTER_MAX; C.rtol = 1e-9; C.T0 = 33;
     return C;
 }
 

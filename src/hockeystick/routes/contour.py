@@ -22,6 +22,9 @@ RTOL = 1e-9
 """Relative half-width of delta that the line must reach before the hyperbola is tried as well."""
 
 HYPERBOLA_STEPS = 6
+SHORT_LINE = 400
+"""Outer nodes up to which the line is faster than the hyperbola."""
+
 U = 2.0**-53
 _NONE = np.zeros(0)
 
@@ -48,26 +51,46 @@ def _margin(rtol: float) -> float:
 
 def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
     """A certified point of the curve, or None. Proof: headers of csrc/contour.c and csrc/hyperbola.c."""
-    m, q, k = steps
-    work = borrow(_core.contour_work(m.size))
-    line = _core.contour_delta(m, q, k, add, eps, rtol, _margin(rtol), n_threads, work)
-    give_back(work)
-    if line[0] == 0 or not _bends(steps):
-        return _logs(line) if line[0] <= 1 else None
-    answers = [a for a in (line, _core.hyperbola_delta(m, q, k, add, eps, math.log(rtol))) if a[0] <= 1]
-    return _logs(min(answers, key=lambda a: (a[4] - a[2]) / a[3])) if answers else None
+    answer = _answer(_core.contour_delta, _core.hyperbola_delta, _point_width, steps, add, eps, rtol, n_threads)
+    return answer and _logs(answer)
 
 
 def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target."""
+    answer = _answer(_core.contour_eps, _core.hyperbola_eps, _root_width, steps, add, log_delta, rtol, n_threads)
+    return answer and answer[1:5]
+
+
+def _point_width(answer) -> float:
+    return (answer[4] - answer[2]) / answer[3]
+
+
+def _root_width(answer) -> float:
+    return answer[3] - answer[1]
+
+
+def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
+    """The first contour that reaches rtol: a short line, the hyperbola, a long line; else the narrowest of them, or None."""
     m, q, k = steps
     work = borrow(_core.contour_work(m.size))
-    line = _core.contour_eps(m, q, k, add, log_delta, rtol, _margin(rtol), n_threads, work)
-    give_back(work)
-    if line[0] == 0 or not _bends(steps):
-        return line[1:5] if line[0] <= 1 else None
-    answers = [a for a in (line, _core.hyperbola_eps(m, q, k, add, log_delta, math.log(rtol))) if a[0] <= 1]
-    return min(answers, key=lambda a: a[3] - a[1])[1:5] if answers else None
+    try:
+        if not _bends(steps):
+            answer = line(m, q, k, add, at, rtol, _margin(rtol), n_threads, work)
+            return answer if answer[0] <= 1 else None
+        found = []
+        for attempt in (
+            lambda: line(m, q, k, add, at, rtol, _margin(rtol), n_threads, work, SHORT_LINE),
+            lambda: hyperbola(m, q, k, add, at, math.log(rtol)),
+            lambda: line(m, q, k, add, at, rtol, _margin(rtol), n_threads, work),
+        ):
+            answer = attempt()
+            if answer[0] == 0:
+                return answer
+            if answer[0] == 1:
+                found.append(answer)
+        return min(found, key=width) if found else None
+    finally:
+        give_back(work)
 
 
 def _bends(steps: GaussianSteps) -> bool:
