@@ -140,7 +140,6 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
         double y = C->N * C->dy * ldexp(1, i);
         S->gauss[i] += 0.5 * v * y * y;
     }
-    S->far_gauss += 0.5 * v;
 }
 
 /* k log phi of a block of nodes from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the modulus comes from
@@ -241,7 +240,7 @@ static int visit_all(hs_contour *C, double *work, hs_sums *S)
             S->re[n] += s->re[n]; S->im[n] += s->im[n]; S->round[n] += s->round[n]; S->node[n] += s->node[n];
         }
         for (i = 0; i < HS_DOUBLINGS; i++) { S->metric[i] += s->metric[i]; S->far[i] += s->far[i]; S->gauss[i] += s->gauss[i]; }
-        S->var += s->var; S->k_smooth += s->k_smooth; S->far_gauss += s->far_gauss;
+        S->var += s->var; S->k_smooth += s->k_smooth;
     }
     return HS_OK;
 }
@@ -252,7 +251,7 @@ static int visit_all(hs_contour *C, double *work, hs_sums *S)
  * is covered to infinity by Psi (transform.c). Gaussian steps add their exact part at the left end. */
 static double tail_log_upper(const hs_contour *C, const hs_sums *S)
 {
-    double Y = C->N * C->dy, B = HUGE_VAL, sd = sqrt(S->var), best = -HUGE_VAL;
+    double Y = C->N * C->dy, sd = sqrt(S->var), best = -HUGE_VAL; /* best: of the lower bounds B */
     int i, stop;
     for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
         double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;
@@ -263,8 +262,7 @@ static double tail_log_upper(const hs_contour *C, const hs_sums *S)
         }
         best = fmax(best, least);
     }
-    B = best;
-    return -B - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
+    return -best - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
 }
 
 /* Number of nodes and frequency range: the decay of |phi| is sampled at geometric y on a middling grid, for at most 48 steps;

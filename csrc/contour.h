@@ -12,7 +12,7 @@
 typedef struct {                     /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
     double K[3], err[3], inner[3];
     double *re, *im, *round, *node;  /* k log phi at the nodes; bounds of its rounding and quadrature error */
-    double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS], far_gauss, var, k_smooth;
+    double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS], var, k_smooth;
 } hs_sums;
 
 typedef struct {
