@@ -84,4 +84,7 @@ int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
 
+/* pld.c: tails of the normal law; see the head of the file for the others. */
+int hs_normal_tails(long n, const double *x, double *below, double *above);
+
 #endif
