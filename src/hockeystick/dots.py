@@ -3,9 +3,9 @@
 csrc/pld.c proves, for each step, D(eps) <= D_upper(eps - edge) and D >= D_lower, for all real eps, D the hockey-stick
 functional of a positive measure; both survive convolution. A step i also has outcomes of loss +inf, and for the upper law those
 above its window, together of probability at most p_i; with F the k-fold convolution of the finite lattice masses,
-  D_F_lower(eps) + 1 - prod (1 - d_i)^k_i <= delta(eps) <= D_F_upper(eps - radius) + 1 - prod (1 - p_i)^k_i,   radius = sum k_i edge_i,
-d_i = Pr[Y_i = +inf]: some loss is infinite, or all are in the lattice. Mass below the window is moved up to it (upper) or dropped
-(lower); finite mass above it is put on its last point (lower).
+  D_F_lower(eps) + 1 - prod (1 - d_i)^k_i <= delta(eps) <= D_F_upper(eps - radius) + 1 - prod (1 - p_i)^k_i,
+radius = sum k_i edge_i, d_i = Pr[Y_i = +inf]: some loss is infinite, or all are in the lattice. Mass below the window is moved
+up to it (upper) or dropped (lower); finite mass above it is put on its last point (lower).
 
 The lattices of all steps share dx; each has its own offset, so that one lies on the highest atom of its step. Atoms between
 lattice points cost the lower law O(dx), densities and atoms on points O(dx^2). Where one lattice carries all atoms of a run
@@ -25,8 +25,8 @@ from .grid import MAX_CELLS, ULP, Cgf, Grid, Step
 from .loss import Loss, window
 
 BELOW_ATOMS = 1e-6
-"""Lattice points lie this fraction of a fine cell below the atoms they are aligned to, so that rounding cannot put an atom below its
-point. It costs the lower law 1e-6 of what a misaligned atom costs."""
+"""Lattice points lie this fraction of a fine cell below the atoms they are aligned to, so that rounding cannot put an atom
+below its point. It costs the lower law 1e-6 of what a misaligned atom costs."""
 
 TABLE_NODES = 24
 """Tilts a decade in the planning table: neighbours differ by 10 %, and Chernoff exponents by under 1 % of their curvature."""

@@ -132,7 +132,8 @@ def subsample(loss, q: float):
 
 def _unsample(s: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
     """(g(s), slope ds/dg); s must be above log1p(-q)."""
-    z = np.expm1(np.minimum(s, 700.0)) / q
+    with np.errstate(over="ignore"):
+        z = np.expm1(np.minimum(s, 700.0)) / q
     return np.where(s < 700.0, np.log1p(np.maximum(z, -1 + U)), s - math.log(q)), 1 - (1 - q) * np.exp(-s)
 
 

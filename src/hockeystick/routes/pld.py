@@ -1,12 +1,12 @@
 """Route `pld`: connect-the-dots with a certificate, for any run of losses.
 
-The lattice laws of dots.py are convolved by convolve.py, which adds what the FFT, the circle and the tilt may have done. A point
-is (log_lower, log_estimate, log_upper, terms) of delta, a root (lower, estimate, upper, terms) of eps; terms follow TERMS and are
-absolute errors of delta: "mesh" is the distance of the two lattice laws, "truncation" what windows and circles leave out or wrap,
-"rounding" the FFT and the weights.
+The lattice laws of dots.py are convolved by convolve.py, which adds what the FFT, the circle and the tilt may have done. A
+point is (log_lower, log_estimate, log_upper, terms) of delta, a root (lower, estimate, upper, terms) of eps; terms follow TERMS
+and are absolute errors of delta: "mesh" is the distance of the two lattice laws, "truncation" what windows and circles leave
+out or wrap, "rounding" the FFT and the weights.
 
-The lattice step is predicted from the tolerance and k, then the width is measured; where it is too wide the step shrinks, at most
-ROUNDS times. The narrowest interval found is the answer, whatever the tolerance.
+The lattice step is predicted from the tolerance and k, then the width is measured; where it is too wide the step shrinks, at
+most ROUNDS times. The narrowest interval found is the answer, whatever the tolerance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from ..bound import AccuracyError
 from ..convolve import Tail, convolve
 from ..dots import Laws, Plan, discretise, mesh, plan
-from ..grid import MAX_CELLS, ULP
+from ..grid import ULP
 
 TERMS = ("mesh", "truncation", "rounding")
 RTOL = 1e-3
@@ -52,9 +52,9 @@ class _Curve(NamedTuple):
         return max(0.0, -math.expm1(eps), (finite + self.laws.inf_lower)) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
-        """The upper law is twice as far from the truth as the lower law [maths C12]."""
+        """The middle: the two laws are about as far from the truth [maths C12]."""
         low, high = self.below.value(eps) + self.laws.inf_lower, self.above.value(eps) + self.laws.inf_upper
-        return (2 * low + high) / 3
+        return 0.5 * (low + high)
 
     def terms(self, eps: float) -> tuple[float, float, float]:
         cut, _, above = self.above.errors(eps)
