@@ -221,7 +221,8 @@ class _Settings:
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
-            if not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
+            beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
+            if not beyond and not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
