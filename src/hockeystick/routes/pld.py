@@ -94,7 +94,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     """delta(eps) of a run of losses, or None where it cannot be certified."""
     goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS)
     made, log_delta, t = _prepare(parts, lambda made: _at_eps(made, eps), goal)
-    dx = mesh(made, t, goal)
+    dx = first = mesh(made, t, goal)
     for _ in range(ROUNDS):
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
@@ -105,7 +105,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
         if best is None or high - low < best[0]:
             best = high - low, _log(low), _log(mid), _log(high), curve.terms(eps)
         width = (high - low) / mid if mid > 0 else math.inf
-        if width <= goal:
+        if width <= goal or (width == math.inf and dx < first):
             break
         log_delta = min(log_delta, max(LOG_MIN, _log(mid)))
         dx *= _shrink(goal, width)
@@ -222,4 +222,4 @@ def _log(x: float) -> float:
 
 def _shrink(goal: float, width: float) -> float:
     """Width goes like dx^2 (dx where atoms lie between points)."""
-    return min(0.7, max(0.1, 0.9 * math.sqrt(goal / width))) if width < math.inf else 0.2
+    return min(0.7, max(0.1, 0.9 * math.sqrt(goal / width))) if width < math.inf else 0.1
