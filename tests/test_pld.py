@@ -200,8 +200,8 @@ def test_second_order():
     """A mesh half as wide is four times as good, on both sides."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
     parts, truth = losses(run, "add_remove", "remove"), 2.612420578626924e-03
-    made = pld._prepare(parts, lambda made: pld._at_eps(made, 1.0), 1e-3)[0]
-    _, t, log_delta = pld._at_eps(made, 1.0)
+    made = pld.prepare(parts, lambda made: pld.at_eps(made, 1.0), 1e-3)[0]
+    _, t, log_delta = pld.at_eps(made, 1.0)
     above, below = [], []
     for dx in (2e-3, 1e-3, 5e-4):
         curve = pld._curve(made, dx, t, (1.0, 1.0), log_delta, 1e-5, (1, 1 << 20))

@@ -142,17 +142,7 @@ def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float) -> 
     AccuracyError
         If the windows need more than MAX_CELLS/4 cells together: 2^22 cells take 0.3 GB on the way.
     """
-    spans, cells = [], 0
-    for loss, _ in plan.parts:
-        at = offset(loss, dx)
-        lo, hi = window(loss, p_low, p_high)
-        if not (hi - lo) / dx < MAX_CELLS:
-            raise _too_long(dx)
-        first, last = math.floor((lo - at) / dx), max(math.ceil((hi - at) / dx), math.floor((lo - at) / dx) + 1)
-        cells += last - first
-        spans.append((at, first, last))
-    if cells > MAX_CELLS // 4:
-        raise _too_long(dx)
+    spans = window_cells(plan, dx, p_low, p_high, lambda loss: offset(loss, dx))
     up, low, shift, radius, log_up, log_low = [], [], 0.0, 0.0, 0.0, 0.0
     for (loss, k), (at, first, last) in zip(plan.parts, spans, strict=True):
         p_up, p_lo, edge, p_inf = lattice_laws(loss, dx, at, first, last, t)
@@ -170,6 +160,23 @@ def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float) -> 
         -math.expm1(log_up * (1 + slack)),
         -math.expm1(log_low * (1 - slack)),
     )
+
+
+def window_cells(plan: Plan, dx: float, p_low: float, p_high: float, place) -> list[tuple[float, int, int]]:
+    """(offset, first, last) lattice point of every step's window; AccuracyError if there are too many."""
+    spans, cells = [], 0
+    for loss, _ in plan.parts:
+        at = place(loss)
+        lo, hi = window(loss, p_low, p_high)
+        if not (hi - lo) / dx < MAX_CELLS:
+            raise _too_long(dx)
+        first = math.floor((lo - at) / dx)
+        last = max(math.ceil((hi - at) / dx), first + 1)
+        cells += last - first
+        spans.append((at, first, last))
+    if cells > MAX_CELLS // 4:
+        raise _too_long(dx)
+    return spans
 
 
 def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: float):
