@@ -68,7 +68,7 @@ def test_infinite_losses_compose():
     below = hs.epsilon(run, 0.5 * lost)
     assert below.lower == below.upper == INF and below.width == 0
     above = hs.epsilon(run, 1.01 * lost)
-    assert 3 < above.lower <= above.upper <= 4
+    assert 2.9 < above.lower <= above.upper <= 4
     assert hs.delta(run, 4.1).estimate == pytest.approx(lost, rel=1e-12)
     # a loss of +inf under REMOVE is one of -inf under ADD
     one_sided = hs.from_pmf([0.5, 0.3, 0.2], [0.6, 0.4, 0.0]) * 3
