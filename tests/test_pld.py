@@ -10,7 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick import dots
+from hockeystick import dots, evolve
 from hockeystick.mechanism import as_run
 from hockeystick.pair import losses, step_loss
 from hockeystick.routes import pld
@@ -232,6 +232,48 @@ def test_tolerance_is_met(rtol):
     finest = hs.delta(run, 3.0, rtol=1e-6), hs.epsilon(run, 1e-6, rtol=1e-6)
     assert d.lower <= finest[0].upper and finest[0].lower <= d.upper
     assert e.lower <= finest[1].upper and finest[1].lower <= e.upper
+
+
+@pytest.mark.parametrize(
+    ("k", "truth"), [(10**7, 1014.067072835614869734), (10**8, 8939.180070648941655262), (10**9, 85578.29426008203755628)]
+)
+def test_evolving_mesh(k, truth):
+    """Counts whose plain circle would be long; truths as in benchmarks/cases.py."""
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * k
+    parts = losses(run, "add_remove", "remove")
+    lower, estimate, upper, terms = pld.root(parts, 1e-5, 1e-3)
+    assert lower <= truth <= upper
+    assert upper - lower <= 1e-3 * truth
+    assert abs(estimate / truth - 1) < 3e-4
+    assert terms[2] < 0.1 * 1e-5  # rounding over the stages
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("k", [4**5, 4**5 + 77])
+def test_stages_stay_on_their_side(upper, k):
+    """The k-fold law in stages, against one plain power of the same masses: above or below it, by little."""
+    dx, t = 0.01, 3.0
+    laws = lattice_laws(hs.gaussian(20.0), dx, t=t)
+    (step,) = (laws.upper if upper else laws.lower).steps
+    law = evolve.Law(step.j0, step.p, 0.0, 0.0)
+    plain = evolve.power(law, k, dx, t, upper, 1)
+    parts = evolve.evolve(law, k, dx, t, 4, upper, 1)
+    assert len(parts) == (1 if k == 4**5 else 3)
+    whole = np.ones(1)
+    first = 0.0
+    for one, count in parts:
+        for _ in range(count):
+            whole, first = np.convolve(whole, one.p), first + one.at + one.first * dx * 16
+        assert one.omega < 1e-8
+    y = first + np.arange(whole.size) * dx * 16
+    x = (plain.first + np.arange(plain.p.size)) * dx
+    for eps in (0.0, 1.0, 3.0, 6.0):
+        staged = float(np.sum(whole[y > eps] * -np.expm1(eps - y[y > eps])))
+        direct = float(np.sum(plain.p[x > eps] * -np.expm1(eps - x[x > eps])))
+        if upper:
+            assert direct * (1 - 1e-7) <= staged <= direct * 1.25
+        else:
+            assert direct * 0.75 <= staged <= direct * (1 + 1e-7)
 
 
 def test_refuses_what_does_not_fit():

@@ -182,7 +182,7 @@ def _tilted(grid: Grid, step, t: float, log_m: float, n: int) -> np.ndarray:
     return w
 
 
-def _power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> tuple[np.ndarray, float]:
+def tilted_power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> tuple[np.ndarray, float]:
     """(r^, bound on ||r^ - r||_2) by powers of the spectrum.
 
     Distinct steps are shared out in blocks of BLOCK; their products are multiplied in order, whatever the number of threads.
@@ -283,7 +283,7 @@ def convolve(
     right, left = _log_mgf(grid, plan.t_right)[0], _log_mgf(grid, plan.t_left)[0]
     cut = _log_mgf(grid, plan.t_cut)[0]
     _, logs = _log_mgf(grid, t)
-    r, error2 = (_power if how == "power" else _square)(grid, t, logs, n, n_threads)
+    r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
     log_l = math.fsum(s.k * log_m for s, log_m in zip(grid.steps, logs, strict=True))
     _, norm1 = _core.convolve_norms(r)
     keep = min(n, max(8, math.ceil((eps_max - y_lo) / dx) + 4))

@@ -19,6 +19,7 @@ import numpy as np
 from ..bound import AccuracyError
 from ..convolve import Tail, convolve
 from ..dots import Laws, Plan, discretise, mesh, plan
+from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
 
 TERMS = ("mesh", "truncation", "rounding")
@@ -46,12 +47,13 @@ class _Curve(NamedTuple):
     def upper(self, eps: float) -> float:
         at = eps - self.move(self.laws.upper, self.above, eps)
         truncated, _, rounding = self.above.errors(at)
-        return min(1.0, (self.above.value(at) + truncated + rounding + self.laws.inf_upper) * (1 + 8 * ULP))
+        extra = self.laws.stray(at) + self.laws.inf_upper
+        return min(1.0, (self.above.value(at) + truncated + rounding + extra) * (1 + 8 * ULP))
 
     def lower(self, eps: float) -> float:
         at = eps + self.move(self.laws.lower, self.below, eps)
         _, wrapped, rounding = self.below.errors(at)
-        finite = max(0.0, self.below.value(at) - wrapped - rounding)
+        finite = max(0.0, self.below.value(at) - wrapped - rounding - self.laws.stray(at))
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
@@ -63,7 +65,7 @@ class _Curve(NamedTuple):
         cut, _, above = self.above.errors(eps)
         _, wrapped, below = self.below.errors(eps)
         mesh = abs(self.above.value(eps) - self.below.value(eps))
-        return mesh, cut + wrapped + self.laws.inf_upper - self.laws.inf_lower, above + below
+        return mesh, cut + wrapped + self.laws.inf_upper - self.laws.inf_lower, above + below + 2 * self.laws.stray(eps)
 
     @staticmethod
     def move(grid, tail: Tail, eps: float) -> float:
@@ -79,8 +81,26 @@ class _Curve(NamedTuple):
 def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, limits) -> _Curve:
     """Both convolutions over a range of eps whose smallest delta is about e^log_delta."""
     share = SHARE * rtol / made.k
-    laws = discretise(made, dx, t, share, share * math.exp(log_delta))
-    return convolved(made, laws, eps, log_delta + math.log(SHARE * rtol), *limits)
+    n_threads, points, evolving = limits
+    count = _doublings(made, dx, t) if evolving else 0
+    dx /= math.sqrt(1 + 1.4 * stages(count))
+    laws = discretise(made, dx, t, share, share * math.exp(log_delta), count, n_threads)
+    return convolved(made, laws, eps, log_delta + math.log(SHARE * rtol), n_threads, points)
+
+
+def _doublings(made: Plan, dx: float, t: float) -> int:
+    """How often the mesh may double, by the widths of the tilted laws of the run and of its steps."""
+    deviation = math.sqrt(float(np.interp(t, made.table.t, made.table.k2)))
+    points = 16 * deviation / dx
+    if points < 1 << 19:
+        return 0
+    wide = 0.0
+    for loss, _ in made.parts:
+        values, log_den = loss.nodes(1e-30)
+        law = (1 + t) * values + log_den
+        seen = values[law > law.max() - 40.0]
+        wide = max(wide, float(seen.max() - seen.min()))
+    return doublings(points, wide / dx, min(k for _, k in made.parts))
 
 
 def convolved(
@@ -97,7 +117,7 @@ def convolved(
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     """delta(eps) of a run of losses, or None where it cannot be certified."""
-    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS)
+    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS, True)
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal)
     dx = first = mesh(made, t, goal)
     for _ in range(ROUNDS):
@@ -112,6 +132,9 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
         width = (high - low) / mid if mid > 0 else math.inf
         if width <= goal or (width == math.inf and dx < first):
             break
+        if limits[2] and best[4][2] > 0.2 * goal * mid:  # rounding over the stages is in the way
+            limits = (*limits[:2], False)
+            continue
         log_delta = min(log_delta, max(LOG_MIN, log(mid)))
         dx *= _shrink(goal, width)
     return best and best[1:]
@@ -122,7 +145,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
     log_delta = target(parts, delta)
     if isinstance(log_delta, tuple):
         return log_delta
-    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS)
+    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS, True)
     made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal)
     end = wall(parts, delta)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
@@ -149,6 +172,9 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
             best = low, mid, high, curve.terms(mid)
         if high - low <= goal * max(mid, 1e-300):
             break
+        if limits[2] and best[3][2] > 0.2 * tolerance * delta:
+            limits = (*limits[:2], False)
+            continue
         dx *= _shrink(goal * mid, high - low)
         tolerance = max(1e-12, min(tolerance, _of_delta(goal, mid, t)))
         guess, slack = mid, min(slack, 2 * (high - low) + 8 * dx)
