@@ -25,6 +25,9 @@ from .evolve import Law, evolve
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Step
 from .loss import Loss, window
 
+FINE = 3
+"""Fine cells between two lattice points; csrc/pld.c says why an odd number."""
+
 BELOW_ATOMS = 1e-8
 """Lattice points lie this fraction of a fine cell (and 1e-14) below the atoms they are aligned to, so that rounding cannot put
 an atom below its point. It costs 1e-8 of what a misaligned atom costs: masses move up by dx with that probability."""
@@ -207,11 +210,11 @@ def window_cells(plan: Plan, dx: float, p_low: float, p_high: float, place) -> l
 
 def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: float):
     """(upper masses, lower masses, edge, p_inf) of one step on the points at + j dx, j = first..last."""
-    w = 0.5 * dx
+    w = dx / FINE
     s0 = at + first * dx
-    s = s0 + w * np.arange(2 * (last - first) + 1)
+    s = s0 + w * np.arange(FINE * (last - first) + 1)
     tails = loss.tails(s)
-    edge = tails.edge + 4 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
+    edge = tails.edge + 16 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
     columns = [np.ascontiguousarray(column) for column in tails[:5]]
     y_up, u_up, y_lo, u_lo = _core.pld_cells(s0, w, *columns, edge, tails.absolute)
     rel = tails.rel
@@ -220,7 +223,7 @@ def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: flo
     top_upper = above * (1 + float(rel[-1])) + tails.absolute
     top_lower = max(0.0, above * (1 - float(rel[-1])) - tails.absolute)
     p_inf = (top_upper + loss.mass_inf * (1 + 128 * ULP)) * (1 + 4 * ULP)
-    return _core.pld_upper(w, y_up, u_up, bottom), _core.pld_lower(w, y_lo, u_lo, top_lower, t), edge, p_inf
+    return _core.pld_upper(FINE, w, y_up, u_up, bottom), _core.pld_lower(FINE, w, y_lo, u_lo, top_lower, t), edge, p_inf
 
 
 def _too_long(dx: float) -> AccuracyError:

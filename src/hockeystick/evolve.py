@@ -127,6 +127,6 @@ def coarsened(law: Law, dx: float, t: float, count: int, upper: bool) -> Law:
     for _ in range(count):
         p = np.r_[p, np.zeros(2 - p.size % 2)]
         none = np.zeros(p.size)
-        p = _core.pld_upper(w, p, none, 0.0) if upper else _core.pld_lower(w, p, none, 0.0, t)
+        p = _core.pld_upper(2, w, p, none, 0.0) if upper else _core.pld_lower(2, w, p, none, 0.0, t)
         w *= 2
     return Law(0, p, at, law.omega)
