@@ -132,7 +132,9 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
         width = (high - low) / mid if mid > 0 else math.inf
         if width <= goal or (width == math.inf and dx < first):
             break
-        if limits[2] and best[4][2] > 0.2 * goal * mid:  # rounding over the stages is in the way
+        if best[4][2] > 0.4 * (high - low):  # rounding is in the way: of the stages, or at its floor
+            if not limits[2]:
+                break
             limits = (*limits[:2], False)
             continue
         log_delta = min(log_delta, max(LOG_MIN, log(mid)))
@@ -172,7 +174,9 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
             best = low, mid, high, curve.terms(mid)
         if high - low <= goal * max(mid, 1e-300):
             break
-        if limits[2] and best[3][2] > 0.2 * tolerance * delta:
+        if best[3][2] > 0.4 * t * delta * (high - low):  # as in `point`
+            if not limits[2]:
+                break
             limits = (*limits[:2], False)
             continue
         dx *= _shrink(goal * mid, high - low)
