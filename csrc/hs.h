@@ -50,7 +50,7 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
- * work: chunks * (HS_GRID_WORK + 4 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
+ * work: chunks * (HS_GRID_WORK + 6 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
 typedef struct {
     int b, add, n_threads;
@@ -60,13 +60,14 @@ typedef struct {
     /* filled by contour.c */
     int chunks, doublings;
     long N;
-    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, long n_outer);
 /* an upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried if > 0 */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper);
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out);
+int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out); /* out: 9 n */
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                    double *upper, hs_point *out);
 /* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of one step's loss, their sum, first and absolute moment, and how far an
