@@ -84,4 +84,25 @@ int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
 
+/* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
+enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
+typedef struct {
+    double lower, estimate, upper;   /* certified ends and estimate: of log delta, or of eps */
+    double log_estimate, raw_estimate; /* estimate clipped into the ends (of log delta), and as it came; NaN: not positive */
+    double tilt, skew, K, d[6], r3;  /* saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there; K and its derivatives; sum k E|x|^3 */
+    double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
+    int kind;                        /* the estimate that was used */
+} hs_saddle;
+/* work: HS_SADDLE_WORK doubles */
+enum { HS_SADDLE_WORK = 12 * (4096 + 8) };
+int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
+                    long n_work, hs_saddle *out);
+int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
+                  long n_work, hs_saddle *out);
+/* out[13]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K', K'', Kolmogorov distance */
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
+                        double *out);
+int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
+                            double *work, long n_work, double *tilt, double *upper);
+
 #endif

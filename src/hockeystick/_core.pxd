@@ -36,3 +36,19 @@ cdef extern from "hs.h" nogil:
     int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
     int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                             double *mass, double *delta)
+    # saddlepoint.c
+    enum:
+        HS_SADDLE_WORK
+    ctypedef struct hs_saddle:
+        double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew, K, r3
+        double d[6]
+        double berry_esseen, quadrature, rounding
+        int kind
+    int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
+                        double *work, long n_work, hs_saddle *out)
+    int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
+                      double *work, long n_work, hs_saddle *out)
+    int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work,
+                            long n_work, double *out)
+    int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
+                                double value, double *work, long n_work, double *tilt, double *upper)

@@ -169,3 +169,51 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
         status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
     check(status, "convolve")
     return mass, delta
+
+
+# saddlepoint.c
+
+
+def saddle_work():
+    """Doubles of scratch that every saddle-point function needs."""
+    return HS_SADDLE_WORK
+
+
+def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of log delta; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_delta(m.shape[0], &m[0], &q[0], &k[0], add, eps, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.log_estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of eps; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_eps(m.shape[0], &m[0], &q[0], &k[0], add, log_delta, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
+    """(status, 13 numbers) of the composition at tilt t; see hs.h."""
+    out = np.empty(13)
+    cdef double[::1] to = out
+    cdef int status
+    with nogil:
+        status = hs_saddle_cumulants(m.shape[0], &m[0], &q[0], &k[0], add, t, &work[0], work.shape[0], &to[0])
+    return status, out
+
+
+def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
+    """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    cdef double tilt = 0, upper = 0
+    cdef int status
+    with nogil:
+        status = hs_saddle_moments_upper(m.shape[0], &m[0], &q[0], &k[0], add, have_eps, value, &work[0], work.shape[0],
+                                         &tilt, &upper)
+    return status, tilt, upper

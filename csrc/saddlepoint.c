@@ -1,0 +1,410 @@
+/* saddlepoint.c - the saddle-point accountant: delta(eps) and eps(delta) of a composition at a cost that does not depend on k.
+ *
+ * Symbols. K: cumulant function of the loss L = sum Y_i; t > 0 the tilt; x = L - eps; d = K'(t) - eps, s^2 = K''(t).
+ *   f(x) = (e^{-tx} - e^{-(1+t)x}) 1{x > 0}, f_max = t^t/(1+t)^{1+t}. E_t: expectation under the law tilted by t.
+ *   D: bound of the Kolmogorov distance of that law to N(K', s^2) (saddle_step.c). q: Mills' ratio.
+ *
+ * Formula. delta(eps) = e^{K(t) - eps t} E_t f, for every t in the domain [AGH+22, eqs 33-39]. From it:
+ *   estimates   at the saddle K'(t) = eps + 1/t + 1/(1+t): MSD0, MSD1 [AGH+22, eqs 60, 61]; the series cut after beta_2 and beta_3
+ *               (the published code's orders 2, 3); SP-CLT [AGH+22, eq. 66], f under N(K', s^2):
+ *               e^{-gam^2/2} (q(ts - gam) - q((1+t)s - gam))/sqrt(2 pi), gam = d/s; and SP-CLT with two Edgeworth terms.
+ *   CLT ends    |E_t f - E_N f| <= TV(f) D = 2 f_max D [AGH+22, Thm 5].
+ *   moments     E_t f <= 1, f_max [AGH+22, eqs 40, 43; CKS20, Prop. 12], and (sqrt(s^2 + d^2) + d)/2: f(x) <= max(x, 0) <=
+ *               (x + c)^2/(4c), c^2 = s^2 + d^2.
+ *   Chebyshev   E_t f >= y (1 - (s^2 + (d - z)^2)/w^2), y = min f over [z - w, z + w], at its ends as f is unimodal: a lower end
+ *               where the CLT has none.
+ * Both ends are valid for every t; t is chosen for each of them by scanning Taylor's series of K about the saddle.
+ *
+ * Error claim. Ends include the quadrature and rounding errors of K, K', K'', E|x|^3 (saddle_step.c), and their own rounding: the
+ *   relative error of E_N f is that of gam, of the two q (|q'/q| <= min(1 + |z|, 1/z)) and of e^{-gam^2/2}; see normal_part.
+ *   Everything is relative to e^{K - eps t}, so that it holds for deltas of any size.
+ *
+ * What it does not do: laws without a cumulant function; prove anything about an estimate.
+ */
+#include "hs.h"
+#include "saddle.h"
+
+#define LOG_SQRT_2PI 0.91893853320467274178
+
+static double f_max_log(double t) { return t * log(t) - (1 + t) * log1p(t); }
+
+/* E f(x) for x ~ N(d, s^2), d = K' - eps, and a bound of its relative error. False where it is of no use. */
+static int normal_part(double t, double d, double s, double *value, double *rel)
+{
+    double gam = d / s, alp = t * s - gam, bet = alp + s, ea, eb, shift, qa, qb, da, db;
+    *value = 0; *rel = 1;
+    if (!(alp > -30 && fabs(gam) < 37)) return 0;
+    qa = hs_mills(alp, &ea); qb = hs_mills(bet, &eb);
+    shift = HS_U * (4 * t * s + 4 * fabs(gam) + 2 * s);
+    da = alp > 1 ? 1 / alp : 1 + fabs(alp); db = bet > 1 ? 1 / bet : 1 + fabs(bet);
+    *value = exp(-0.5 * gam * gam) * (qa - qb) * 0.39894228040143267794;
+    *rel = 1.01 * ((ea + da * shift) * qa + (eb + db * shift) * qb) / (qa - qb) + HS_U * (4 * gam * gam + 8);
+    return qa > qb && *rel < 0.5;
+}
+
+static double log_f(double t, double x) { return log(-expm1(-x)) - t * x; }
+
+/* Log of Chebyshev's lower bound, d > 0: interval [x1, 2d - x1] about the mean d, where f is at least y. */
+static double log_chebyshev(double t, double d, double var)
+{
+    double x1 = fmax(fmin(exp(-2 * t * d), fmin(log1p(1 / t), 0.25 * d)), 1e-250), w = d - x1, room = 1 - var / (w * w);
+    return room > 1e-6 ? fmin(log_f(t, x1), log_f(t, 2 * d - x1)) + log(room) : -HUGE_VAL;
+}
+
+typedef struct { double log_lower, log_upper, clt, error; } hs_ends; /* clt, error: relative parts, for the budget */
+
+/* Both ends of log delta(eps) from the totals at one tilt. */
+static void ends_at(const hs_tilted *T, double eps, hs_ends *E)
+{
+    double t = T->t, d = T->d[1] - eps, var = T->d[2], s = sqrt(var), E0 = T->K - eps * t, lf = f_max_log(t);
+    double slack = T->K_err + HS_U * (4 * fabs(T->K) + 4 * fabs(eps * t) + 8 * fabs(lf) + 16), fmaxv = exp(lf), clt, rel, err, low;
+    double d_up = d + T->mean_err + HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top;
+    double d_lo = d - T->mean_err - HS_U * (fabs(d) + fabs(eps)), cheb;
+    top = fmin(fmaxv, 0.5 * (sqrt(v_up + d_up * d_up) + d_up));
+    if (d_up < 0) top = fmin(fmaxv, 0.5 * v_up / (sqrt(v_up + d_up * d_up) - d_up));
+    low = -HUGE_VAL; E->clt = E->error = 0;
+    if (normal_part(t, d, s, &clt, &rel)) {
+        err = 2 * fmaxv * (T->kolmogorov + HS_U * (fabs(eps) + fabs(d)) / s); /* d itself is rounded */
+        E->clt = clt; E->error = err;
+        top = fmin(top, clt * (1 + rel) + err + 1e-300);
+        if (clt * (1 - rel) > err) low = log((clt * (1 - rel) - err) * (1 - 4 * HS_U));
+    }
+    if (d_lo > 0) {
+        cheb = log_chebyshev(t, d_lo, (v_up + (d_up - d_lo) * (d_up - d_lo)) * (1 + 1e-12));
+        low = fmax(low, cheb - 1e-12 * (1 + fabs(cheb)));
+    }
+    E->log_lower = E0 - slack + low - 8 * HS_U * fabs(low);
+    E->log_upper = fmin(0, E0 + slack + log(top) + 8 * HS_U * (1 + fabs(log(top))));
+}
+
+/* J_j(a) = int_{x0}^inf e^{-a(x-x0)} He_j(x) phi(x) dx / phi(x0), j = 0, 3, 4, 6. Forward recursion; beyond 25, where it loses
+ * a^2 u every second step, the asymptotic series sum (-1)^i He_{j+i}(x0)/a^{i+1}, whose terms fall until i ~ a^2. */
+static void edgeworth_parts(double a, double x0, double *J)
+{
+    double he[28], rel;
+    int j, i;
+    he[0] = 1; he[1] = x0;
+    for (j = 1; j < 27; j++) he[j + 1] = x0 * he[j] - j * he[j - 1];
+    if (a <= 25) {
+        J[0] = hs_mills(a + x0, &rel);
+        for (j = 1; j < 7; j++) J[j] = he[j - 1] - a * J[j - 1];
+        return;
+    }
+    for (j = 0; j < 7; j++) {
+        double power = 1 / a;
+        J[j] = 0;
+        for (i = 0; i < 20; i++, power /= -a) J[j] += he[j + i] * power;
+    }
+}
+
+/* Log of an estimate of delta(eps) at a tilt near the saddle; NaN where the estimate is not positive. */
+static double log_estimate(const hs_tilted *T, double eps, int kind)
+{
+    double t = T->t, E0 = T->K - eps * t, s2 = T->d[2], s = sqrt(s2), d = T->d[1] - eps, value, rel;
+    if (kind == HS_CLT) return normal_part(t, d, s, &value, &rel) ? E0 + log(value) : NAN;
+    if (kind == HS_EDGEWORTH) {
+        double x0 = -d / s, l3 = T->d[3] / (s2 * s), l4 = T->d[4] / (s2 * s2), A[7], B[7], sum;
+        if (!(fabs(x0) < 12)) return NAN;
+        edgeworth_parts(t * s, x0, A); edgeworth_parts((1 + t) * s, x0, B);
+        sum = (A[0] - B[0]) + l3 / 6 * (A[3] - B[3]) + l4 / 24 * (A[4] - B[4]) + l3 * l3 / 72 * (A[6] - B[6]);
+        return sum > 0 ? E0 - 0.5 * x0 * x0 - LOG_SQRT_2PI + log(sum) : NAN;
+    } else {
+        double u = 1 / t, v = 1 / (1 + t), F[7], bracket = 1, f2, fact = -1;
+        int j;
+        for (j = 2; j < 7; j++) { /* (-1)^j (j-1)! (t^-j + (1+t)^-j) */
+            fact *= -(j > 2 ? j - 1 : 1);
+            F[j] = T->d[j] + fact * (pow(u, j) + pow(v, j));
+        }
+        f2 = F[2];
+        if (kind == HS_MSD1) bracket += F[4] / (8 * f2 * f2) - 5 * F[3] * F[3] / (24 * f2 * f2 * f2);
+        if (kind >= HS_MSD_K2) bracket += F[4] / (8 * f2 * f2);
+        if (kind == HS_MSD_K3) bracket -= (F[6] + 10 * F[3] * F[3]) / (48 * f2 * f2 * f2);
+        return f2 > 0 && bracket > 0 ? E0 - log(t) - log1p(t) - LOG_SQRT_2PI - 0.5 * log(f2) + log(bracket) : NAN;
+    }
+}
+
+/* The skewness gate: the closed-form Edgeworth correction where the tilted law is near normal, else the uncorrected SP-CLT. */
+static double skew(const hs_tilted *T) { return fmax(fabs(T->d[3]) / pow(T->d[2], 1.5), sqrt(fabs(T->d[4])) / T->d[2]); }
+
+static double pick_estimate(const hs_tilted *T, double eps, int *kind)
+{
+    double x;
+    if (*kind != HS_AUTO) return log_estimate(T, eps, *kind);
+    *kind = HS_EDGEWORTH;
+    if (skew(T) < 0.5 && (x = log_estimate(T, eps, HS_EDGEWORTH), x == x)) return x;
+    *kind = HS_CLT;
+    if (x = log_estimate(T, eps, HS_CLT), x == x) return x;
+    *kind = HS_MSD0;
+    return log_estimate(T, eps, HS_MSD0);
+}
+
+/* A start for the saddle [AGH+22, Prop. 8], from the variance of the loss to second order in q. */
+static double guess(const hs_steps *S, int have_eps, double value)
+{
+    double v = 0, m = 0, t, b;
+    int i;
+    for (i = 0; i < S->b; i++) {
+        v += S->k[i] * S->q[i] * (S->q[i] == 1 ? S->m[i] * S->m[i] : S->q[i] * expm1(fmin(S->m[i] * S->m[i], 50)));
+        m = fmax(m, S->m[i]);
+    }
+    v = sqrt(v);
+    b = have_eps ? (value - 0.5 * v * v) / v : sqrt(fmax(0.5, -1.6 * value)) - 0.5 * v;
+    t = (b > -1e6 ? 0.5 * (b + sqrt(b * b + 4)) : -1 / b) / v;
+    return fmax(1e-9, fmin(t, fmax(1, 1.5 / v) + 2 + 4 / (m * m) - (value < 0 ? value : 0) * 0.1));
+}
+
+/* Root of G(t) = K'(t) - eps - w(t), w = 1/t + 1/(1+t), or with eps eliminated of log MSD0(t) = log delta: Newton in log t inside
+ * a bracket, until d log delta is below `tol` nats or so. */
+static int newton(const hs_steps *S, int have_eps, double value, int stride, double tol, double *tilt, double *eps)
+{
+    double lo = 0, hi = 0, t = *tilt, G, F2, step, w, log_est;
+    hs_cgf3 k;
+    int it;
+    for (it = 0; it < 90; it++) {
+        k = hs_steps_cgf(S, t, stride);
+        w = 1 / t + 1 / (1 + t); F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+        if (!(F2 > 0 && F2 < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
+        *eps = have_eps ? value : k.K1 - w;
+        log_est = k.K - *eps * t - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
+        G = have_eps ? k.K1 - value - w : value - log_est;
+        if (have_eps ? G * G < 2 * tol * F2 : fabs(G) < tol) { *tilt = t; return HS_OK; }
+        if (have_eps) {
+            w += value;
+            step = k.K1 > 0 && w > 0 ? -log(k.K1 / w) / (t * (k.K2 / k.K1 + (F2 - k.K2) / w)) : -G / (t * F2);
+        } else step = -G / (t * t * F2);
+        if (G < 0) lo = t; else hi = t;
+        step = t * exp(fmax(-1.2, fmin(1.2, step)));
+        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
+            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
+        if (lo > 0 && hi > 0 && hi - lo < 1e-14 * hi) return HS_NO_SADDLE;
+        t = step;
+        if (!(t > 1e-12 && t < 1e12)) return HS_NO_SADDLE;
+    }
+    return HS_NO_SADDLE;
+}
+
+/* Newton for the saddle of eps on Taylor's series about T; the result is within reach of the series. */
+static double polish(const hs_tilted *T, double eps, double *moved)
+{
+    double t = T->t, reach = 0.5 / sqrt(T->d[2]);
+    hs_tilted at;
+    int it;
+    for (it = 0; it < 8; it++) {
+        double G, F2, step;
+        hs_tilted_move(T, t, &at);
+        G = at.d[1] - eps - 1 / t - 1 / (1 + t); F2 = at.d[2] + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+        step = F2 > 0 ? -G / F2 : 0;
+        step = fmax(-0.5 * t, fmin(0.5 * t, step));
+        t = fmax(T->t - reach, fmin(T->t + reach, t + step));
+        t = fmax(t, 0.3 * T->t);
+        if (fabs(step) < 1e-13 * t) break;
+    }
+    *moved = fabs(t - T->t) * sqrt(T->d[2] + 1 / (T->t * T->t));
+    return t;
+}
+
+/* eps at which the estimate, with the tilt held, is log_delta. */
+static double solve_estimate(const hs_tilted *T, double eps, double log_delta, int kind)
+{
+    double slope = -T->t, e0 = eps, g0, g1;
+    int it, use = kind;
+    g0 = pick_estimate(T, e0, &use) - log_delta;
+    for (it = 0; it < 12 && g0 == g0 && fabs(g0) > 1e-14 * (1 + fabs(log_delta)); it++) {
+        double e1 = e0 - fmax(-2, fmin(2, g0)) / slope, s;
+        g1 = pick_estimate(T, e1, &use) - log_delta;
+        if (!(g1 == g1) || e1 == e0) break;
+        s = (g1 - g0) / (e1 - e0);
+        if (s < 0.2 * -T->t && s > 5 * -T->t) slope = s;
+        if (fabs(g1) >= fabs(g0)) break;
+        e0 = e1; g0 = g1;
+    }
+    return g0 == g0 ? e0 : eps;
+}
+
+/* Totals at the saddle of eps, or of the estimate's root for log_delta. */
+static int settle(const hs_steps *S, int have_eps, double value, int kind, double *eps, hs_tilted *T)
+{
+    double t = guess(S, have_eps, value), moved;
+    int st, round;
+    if (S->stride > 1 && (st = newton(S, have_eps, value, S->stride, 0.1, &t, eps))) return st;
+    if (S->stride == 1 && (st = newton(S, have_eps, value, 1, 0.05, &t, eps))) return st;
+    for (round = 0; round < 4; round++) {
+        if ((st = hs_steps_tilted(S, t, T))) return st;
+        if (!have_eps) {
+            *eps = T->d[1] - 1 / t - 1 / (1 + t);
+            *eps = solve_estimate(T, *eps, value, kind);
+        }
+        t = polish(T, *eps, &moved);
+        if (moved < (S->b > 8 ? 1e-3 : 1e-7)) return HS_OK;
+        if (round == 1 && moved > 0.3 && (st = newton(S, have_eps, value, 1, 0.02, &t, eps))) return st;
+    }
+    return HS_OK;
+}
+
+/* Scan Taylor's series for the tilt whose lower (up = 0) or upper end is best at eps, in units of 1/s about the saddle. */
+static double scan(const hs_tilted *T, double eps, int up, double *value)
+{
+    double s = sqrt(T->d[2] + 1 / (T->t * T->t)), best = -HUGE_VAL, at = 0, y[3] = {-HUGE_VAL, 0, 0}, x, width = up ? 0.2 : 0.3;
+    double from = up ? -1.2 : -1.2, to = up ? 0.8 : 2.4;
+    hs_tilted M;
+    hs_ends E;
+    int pass;
+    for (pass = 0; pass < 2; pass++) {
+        if (pass == 1) { from = at - 0.67 * width; to = at + 0.68 * width; width /= 3; }
+        for (x = from; x <= to; x += width) {
+            double t = T->t + x / s;
+            if (!(t > 0.2 * T->t)) continue;
+            hs_tilted_move(T, t, &M);
+            M.K_err = M.mean_err = M.var_err = 0;
+            if (!(M.d[2] > 0)) continue;
+            ends_at(&M, eps, &E);
+            y[0] = up ? -E.log_upper : E.log_lower;
+            if (y[0] > best) { best = y[0]; at = x; }
+        }
+    }
+    *value = up ? -best : best;
+    return best > -HUGE_VAL ? T->t + at / s : T->t;
+}
+
+static void report(const hs_tilted *T, const hs_ends *E, double eps, int kind, hs_saddle *out)
+{
+    int j;
+    double unit = exp(T->K - eps * T->t - out->log_estimate);
+    out->kind = kind; out->tilt = T->t; out->skew = skew(T);
+    out->K = T->K; out->r3 = T->r3;
+    for (j = 1; j < 7; j++) out->d[j - 1] = T->d[j];
+    out->berry_esseen = E->error * unit; out->quadrature = T->quad; out->rounding = T->K_err - T->quad;
+}
+
+/* Certified ends of log delta(eps), and an estimate, clipped into them. */
+int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
+                    long n_work, hs_saddle *out)
+{
+    hs_steps S;
+    hs_tilted T, at;
+    hs_ends E, first;
+    double value;
+    int st, up;
+    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
+    if ((st = settle(&S, 1, eps, kind, &eps, &T))) return st;
+    out->raw_estimate = out->log_estimate = pick_estimate(&T, eps, &kind);
+    ends_at(&T, eps, &first);
+    out->lower = first.log_lower; out->upper = first.log_upper;
+    for (up = 0; up < 2; up++) {
+        double t = scan(&T, eps, up, &value);
+        if (t == T.t || hs_steps_tilted(&S, t, &at)) continue;
+        ends_at(&at, eps, &E);
+        out->lower = fmax(out->lower, E.log_lower); out->upper = fmin(out->upper, E.log_upper);
+    }
+    if (!(out->log_estimate > out->lower)) out->log_estimate = out->lower;
+    if (!(out->log_estimate < out->upper)) out->log_estimate = out->upper;
+    report(&T, &first, eps, kind, out);
+    return HS_OK;
+}
+
+/* eps at which one end, at one tilt, meets log_delta, on the safe side; HUGE_VAL (up) or -HUGE_VAL if it never does. */
+static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
+{
+    double e0 = eps, g0, e1, g1, slope = -T->t, tiny = 1e-14 * (1 + fabs(log_delta)), out;
+    hs_ends E;
+    int it;
+    ends_at(T, e0, &E);
+    g0 = (up ? E.log_upper : E.log_lower) - log_delta;
+    for (it = 0; it < 16 && fabs(g0) > tiny; it++) {
+        if (g0 == -HUGE_VAL) { e0 -= 1 / sqrt(T->d[2]) + 1 / T->t; }
+        else {
+            e1 = e0 - fmax(-4, fmin(4, g0)) / slope;
+            ends_at(T, e1, &E);
+            g1 = (up ? E.log_upper : E.log_lower) - log_delta;
+            if (e1 == e0) break;
+            if (g1 > -HUGE_VAL) { double s = (g1 - g0) / (e1 - e0); if (s < 0.1 * -T->t && s > 10 * -T->t) slope = s; }
+            e0 = e1; g0 = g1;
+            continue;
+        }
+        ends_at(T, e0, &E);
+        g0 = (up ? E.log_upper : E.log_lower) - log_delta;
+    }
+    for (it = 0, out = e0; it < 40; it++) {
+        ends_at(T, out, &E);
+        if (up ? E.log_upper <= log_delta : E.log_lower >= log_delta) return out;
+        out = e0 + (up ? 1 : -1) * ldexp(fmax(tiny / T->t, 4 * HS_U * fabs(e0)), it);
+    }
+    return up ? HUGE_VAL : -HUGE_VAL;
+}
+
+/* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. */
+int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
+                  long n_work, hs_saddle *out)
+{
+    hs_steps S;
+    hs_tilted T, at;
+    hs_ends E;
+    double eps, target, value;
+    int st, up, round;
+    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
+    if ((st = settle(&S, 0, log_delta, kind, &eps, &T))) return st;
+    out->log_estimate = log_delta;
+    pick_estimate(&T, eps, &kind);
+    ends_at(&T, eps, &E);
+    report(&T, &E, eps, kind, out);
+    out->lower = end_root(&T, eps, log_delta, 0);
+    out->upper = end_root(&T, eps, log_delta, 1);
+    for (up = 0; up < 2; up++) {
+        double t = T.t, e;
+        target = up ? fmin(out->upper, eps + 20 / T.t) : fmax(out->lower, eps - 20 / T.t);
+        for (round = 0; round < 2; round++) {
+            t = scan(&T, target, up, &value);
+            if (!(fabs(value) < HUGE_VAL) || fabs(value - log_delta) < 1e-3) break;
+            target += fmax(-2, fmin(2, value - log_delta)) / t;
+        }
+        if (t == T.t || hs_steps_tilted(&S, t, &at)) continue;
+        e = end_root(&at, target, log_delta, up);
+        if (up) out->upper = fmin(out->upper, e); else out->lower = fmax(out->lower, e);
+    }
+    out->estimate = fmax(out->lower, fmin(out->upper, eps)); out->raw_estimate = eps;
+    return out->upper < HUGE_VAL ? HS_OK : HS_NO_BRACKET;
+}
+
+/* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
+                        double *out)
+{
+    hs_steps S;
+    hs_tilted T;
+    int st, j;
+    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
+    if ((st = hs_steps_tilted(&S, t, &T))) return st;
+    out[0] = T.K; out[1] = T.K_err;
+    for (j = 1; j < 7; j++) out[1 + j] = T.d[j];
+    out[8] = T.r3; out[9] = T.r3_upper; out[10] = T.mean_err; out[11] = T.var_err; out[12] = T.kolmogorov;
+    return HS_OK;
+}
+
+/* The moments accountant: e^{K(t) - eps t} f_max(t) at its best tilt, as log delta at eps (have_eps) or as eps at log delta. */
+int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
+                            double *work, long n_work, double *tilt, double *upper)
+{
+    hs_steps S;
+    hs_tilted T, M;
+    double eps = value, x;
+    int st, it;
+    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
+    if ((st = settle(&S, have_eps, value, HS_MSD0, &eps, &T))) return st;
+    for (it = 0; it < 3; it++) { /* K'(t) = eps + log(1 + 1/t), by Newton on Taylor's series about the last tilt */
+        double t = T.t, reach = 0.7 / sqrt(T.d[2]), from = t;
+        int i;
+        for (i = 0; i < 8; i++) {
+            hs_tilted_move(&T, t, &M);
+            if (!have_eps) eps = (M.K + f_max_log(t) - value) / t;
+            x = (M.d[1] - eps - log1p(1 / t)) / (M.d[2] + 1 / (t * (1 + t)));
+            t = fmax(fmax(0.4 * t, from - reach), fmin(from + reach, t - x));
+        }
+        if (fabs(t - T.t) < 1e-6 * t) break;
+        M = T;
+        if (hs_steps_tilted(&S, t, &T)) { T = M; break; }
+    }
+    x = T.K + T.K_err + f_max_log(T.t);
+    x += HS_U * (8 * fabs(T.K) + 8 * fabs(f_max_log(T.t)) + 8 * fabs(value) * (1 + T.t) + 8);
+    *tilt = T.t; *upper = have_eps ? fmin(0, x - value * T.t) : (x - value) / T.t + 8 * HS_U * fabs((x - value) / T.t);
+    return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
