@@ -89,7 +89,7 @@ enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_M
 typedef struct {
     double lower, estimate, upper;   /* certified ends and estimate: of log delta, or of eps */
     double log_estimate, raw_estimate; /* estimate clipped into the ends (of log delta), and as it came; NaN: not positive */
-    double tilt, skew, K, d[6], r3;  /* saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there; K and its derivatives; sum k E|x|^3 */
+    double tilt, skew;               /* the saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there */
     double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
     int kind;                        /* the estimate that was used */
 } hs_saddle;

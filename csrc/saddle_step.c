@@ -14,8 +14,10 @@
  *               J_j = int p (|x| + beta r)^j, kap as in transform.c, d = b/m; J_j by upper sums over the cells.
  *   cells       |g - g_i| <= h/2: |psi| <= Psi = |psi_i| + (|a| m^2/4 + 1) h/2, p <= p_i e^{Psi h/2}, r <= r_i e^{m h/2},
  *               |x| <= |x_i| + m r_i e^{mh/2} h/2.
- *   |x|^3       has a continuous second derivative: |h sum f - int f| <= (h^2/16) int |f''| (Peano kernel y(h-y)/2, centred),
- *               |f''| <= p y [(Psi^2 + |a| m rr + 1) y^2 + 6 Psi y rr + 6 rr^2 + 3 m rr y], y = |x|, rr = m r, over the cells.
+ *   |x|^3       is not analytic. With y = sqrt(x^2 + tau^2), v = tau^2/y^2, it is y^3 (1-v)^1.5 <= F = y^3 (1 - 1.5 v + 0.375 v^2 +
+ *               0.125 v^3), for the series of (1-v)^1.5 has positive terms from v^2 on and is 0 at v = 1. F is analytic where
+ *               beta r <= 0.6 y: then |y(g+ib/m)| is within a factor 1 +- 0.6 of y(g), so |F| <= 9.4 y^3. tau is the computed
+ *               standard deviation: F is too large by 1% for a normal law, by less for heavier tails.
  *   ends        beyond the grid p falls like e^{-lam s} and every factor grows at most linearly in s; E s^n <= n!/lam^n and
  *               (n!)^(1/n) <= 2.61 for n <= 5, so a polynomial factor is at most itself at s = 2.61 (h + 1/lam).
  *   mean        |E l - c| = |A_1| <= |T_1| + Q_1;  variance: |A_2 - A_1^2 - T_2/T_0| <= Q_2 + T_2 |T_0 - 1| + A_1^2.
@@ -28,37 +30,42 @@
 #include "saddle.h"
 
 enum { LANES = 8 };
-typedef struct {                     /* sums over the grid, and the error sums in units of u */
-    double s[7], abs1, abs3, e0, e1, e2, e3, f2, j0, ja, jr, jaa, jar, jrr;
+typedef struct {                     /* sums over the grid, the error sums in units of u, the cell sums */
+    double s[7], abs1, abs3, cube, e0, e1, e2, e3, j0, ja, jr, jaa, jar, jrr, j3;
+    double room;                     /* lower bound of y/r */
 } sums;
 
 static double lanes_sum(const double *x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
 /* Moments of x = l - c, their rounding, and the cell sums. */
-HS_CLONES static void sum_grid(const hs_grid *G, double a, double log_m, double c, sums *out)
+HS_CLONES static void sum_grid(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
 {
     enum { N = 21 };
-    double acc[N][LANES], *to = (double *)out, m = G->m, q = G->q, h = G->h, fa = fabs(a), rim = exp(0.5 * m * h);
-    double base = 2 * fabs(log(h)) + 8 + fabs(log_m), drift = (0.25 * fa * m * m + 1) * 0.5 * h;
+    double acc[N][LANES], least[LANES], *to = (double *)out, m = G->m, q = G->q, h = G->h, fa = fabs(a), rim = exp(0.5 * m * h);
+    double base = 2 * fabs(log(h)) + 8 + fabs(log_m), drift = (0.25 * fa * m * m + 1) * 0.5 * h, tau2 = tau * tau;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u, *restrict gg = G->g;
     int i, j, n = G->n;
     memset(acc, 0, sizeof acc);
+    for (i = 0; i < LANES; i++) least[i] = HUGE_VAL;
     for (j = 0; j < n; j += LANES)
         for (i = 0; i < LANES; i++) {
             double l = gl[j + i], g = gg[j + i], U = gu[j + i], p = hs_exp(a * l + glw[j + i] - log_m), x = l - c;
-            double y = x < 0 ? -x : x, x2 = x * x, r0 = (U + q) / (1 + U), r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
-            double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + g * g + base, dx = dl + y;
-            double psi = a * m * r - g, Psi = (psi < 0 ? -psi : psi) + drift, pg = p * hs_exp(0.5 * h * Psi), rr = m * r * rim, Y = y + 0.5 * h * rr;
+            double ax = x < 0 ? -x : x, x2 = x * x, r0 = (U + q) / (1 + U), r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
+            double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + g * g + base, dx = dl + ax;
+            double psi = a * m * r - g, pg = p * hs_exp(0.5 * h * ((psi < 0 ? -psi : psi) + drift)), rr = r * rim, X = ax + 0.5 * h * m * rr;
+            double y2 = x2 + tau2, y = sqrt(y2), y3 = y2 * y, v = tau2 / y2, Y2 = X * X + tau2, free = y / rr;
             acc[0][i] += p; acc[1][i] += p * x; acc[2][i] += p * x2; acc[3][i] += p * x2 * x;
             acc[4][i] += p * x2 * x2; acc[5][i] += p * x2 * x2 * x; acc[6][i] += p * x2 * x2 * x2;
-            acc[7][i] += p * y; acc[8][i] += p * x2 * y;
-            acc[9][i] += p * e; acc[10][i] += p * (e * y + dx); acc[11][i] += p * (e * x2 + 2 * y * dx);
-            acc[12][i] += p * (e * x2 * y + 3 * x2 * dx);
-            acc[13][i] += pg * Y * ((Psi * Psi + fa * m * rr + 1) * Y * Y + 6 * Psi * Y * rr + 6 * rr * rr + 3 * m * rr * Y);
-            acc[14][i] += pg; acc[15][i] += pg * Y; acc[16][i] += pg * r * rim;
-            acc[17][i] += pg * Y * Y; acc[18][i] += pg * Y * r * rim; acc[19][i] += pg * r * r * rim * rim;
+            acc[7][i] += p * ax; acc[8][i] += p * x2 * ax; acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v)));
+            acc[10][i] += p * e; acc[11][i] += p * (e * ax + dx); acc[12][i] += p * (e * x2 + 2 * ax * dx);
+            acc[13][i] += p * ((e + 20) * y3 + 3 * y2 * dx);
+            acc[14][i] += pg; acc[15][i] += pg * X; acc[16][i] += pg * rr;
+            acc[17][i] += pg * X * X; acc[18][i] += pg * X * rr; acc[19][i] += pg * rr * rr; acc[20][i] += pg * Y2 * sqrt(Y2);
+            least[i] = rr > 0 && free < least[i] ? free : least[i];
         }
-    for (i = 0; i < N - 1; i++) to[i] = lanes_sum(acc[i]);
+    for (i = 0; i < N; i++) to[i] = lanes_sum(acc[i]);
+    for (i = 1; i < LANES; i++) least[0] = least[i] < least[0] ? least[i] : least[0];
+    out->room = least[0] - 0.5 * h * m;
 }
 
 /* Best of three strips: the common factor of J_j and its beta. */
@@ -76,11 +83,23 @@ static double strip_factor(double m, double h, double a, double *beta)
     return best / (1 + *beta * *beta);
 }
 
-/* One subsampled step at tilt a, everything but the sign of ADD. */
+/* The widest strip on which beta r <= 0.6 y, room a lower bound of y/r: the common factor of int |F| p. */
+static double cube_factor(double m, double h, double a, double room)
+{
+    double b = 0.9 * HS_PI, d;
+    int i;
+    for (i = 0; i < 40 && !(b <= 0.6 * room * cos(0.5 * b)); i++) b *= 0.85;
+    b = fmin(b, 6 * m); d = b / m;
+    return i < 40 ? 2 * exp(0.5 * d * d) * (a < 0 ? pow(cos(0.5 * b), a) : 1) / expm1(2 * HS_PI * d / h) : HUGE_VAL;
+}
+
+/* One subsampled step at tilt a, everything but the sign of ADD. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
+ * e^{d^2/2}, kap and J. The ends leave e^-45 of M, and what is small against the cube of the standard deviation ~ q m. */
 static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
 {
-    double h = fmin(0.55, 0.36 / m), lo = -9.5 - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + 9.5, top = 0;
-    double beta, f, ends, lam, reach, L, P, q0, q1, q2, r, A2, n, fa = fabs(a);
+    double h = fmin(0.25, 0.25 / m), R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), top = 0;
+    double lo = -R - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + R;
+    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube;
     hs_grid G;
     hs_moments mo;
     sums S;
@@ -94,14 +113,14 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
         top = a * (v > 30 ? v + log(q) : log1p(q * expm1(v))) - 0.5 * a * a * m * m;
     } else if (a < 0) top = a * log1p(-q);
     hs_grid_moments(&G, a, top, &mo);
-    sum_grid(&G, a, mo.log_m, mo.mean, &S);
+    tau = mo.var > 0 ? sqrt(mo.var) : 1;
+    sum_grid(&G, a, mo.log_m, mo.mean, tau, &S);
     f = strip_factor(m, h, a, &beta);
     ends = hs_grid_ends_upper(&G, a, mo.log_m);
     j1 = (int)((G.hi - G.lo) / h + 0.5);
     lam = fmin(G.hi - fmax(a, 0) * m, -G.lo - fmax(-a, 0) * m * (G.u[0] + q) / (1 + G.u[0]));
     reach = 2.61 * (h + 1 / lam);
     L = fmax(fabs(G.l[0] - mo.mean), fabs(G.l[j1] - mo.mean)) + beta + m * reach;
-    P = fmax(fabs(G.lo), fabs(G.hi)) + fa * m + (0.25 * fa * m * m + 1) * (reach + h);
     q0 = f * (S.j0 + ends) + ends;
     q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L;
     q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
@@ -112,12 +131,10 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     T->K = mo.log_m; T->K_err = mo.err + T->quad;
     T->mean_err = (fabs(S.s[1]) + q1 + HS_U * (S.e1 + n * S.abs1)) * (1 + 1e-8);
     T->var_err = (q2 + A2 * (q0 + HS_U * (S.e0 + n)) + HS_U * (S.e2 + (n + 4) * S.s[2]) + T->mean_err * T->mean_err) * (1 + 1e-8);
-    r = S.abs3 + HS_U * (S.e3 + (n + 4) * S.abs3);
-    f = S.f2 + ends * L * ((P * P + fa * m * m + 1) * L * L + 6 * P * L * m + 6 * m * m + 3 * m * m * L);
     T->r3 = S.abs3 / S.s[0];
-    /* E|l - E l|^3 <= E(|x| + |A_1|)^3 */
-    T->r3_upper = (r + h * h / 16 * f + ends * L * L * L) * (1 + 2 * HS_U * (S.e0 + n) + q0);
-    r = cbrt(T->r3_upper) + T->mean_err;
+    cube = (L + tau) * (L + tau) * (L + tau) * ends; /* y^3 beyond the grid, as a sum and as an integral */
+    f = 9.4 * cube_factor(m, h, a, fmin(S.room, hypot(G.l[j1] - mo.mean, tau)));
+    r = cbrt(S.cube + HS_U * (S.e3 + (n + 4) * S.j3) + f * (S.j3 + cube) + cube) + T->mean_err; /* |l - E l| <= |x| + |A_1| */
     T->r3_upper = r * r * r * (1 + 1e-8);
     T->d[1] = mo.mean; T->d[2] = A2; T->d[3] = S.s[3] / S.s[0];
     {

@@ -25,6 +25,7 @@
 #include "saddle.h"
 
 #define LOG_SQRT_2PI 0.91893853320467274178
+#define NEAR 0.01                    /* tilts closer than this share one evaluation: the ends differ by 1e-4 of themselves */
 
 static double f_max_log(double t) { return t * log(t) - (1 + t) * log1p(t); }
 
@@ -221,13 +222,13 @@ static double solve_estimate(const hs_tilted *T, double eps, double log_delta, i
     return g0 == g0 ? e0 : eps;
 }
 
-/* Totals at the saddle of eps, or of the estimate's root for log_delta. */
-static int settle(const hs_steps *S, int have_eps, double value, int kind, double *eps, hs_tilted *T)
+/* Totals at, or within 0.3 standard deviations of, the saddle of eps or of the estimate's root for log_delta; and the same carried
+ * to the saddle, for estimates. */
+static int settle(const hs_steps *S, int have_eps, double value, int kind, double *eps, hs_tilted *T, hs_tilted *saddle)
 {
     double t = guess(S, have_eps, value), moved;
     int st, round;
-    if (S->stride > 1 && (st = newton(S, have_eps, value, S->stride, 0.1, &t, eps))) return st;
-    if (S->stride == 1 && (st = newton(S, have_eps, value, 1, 0.05, &t, eps))) return st;
+    if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 1e-4, &t, eps))) return st;
     for (round = 0; round < 4; round++) {
         if ((st = hs_steps_tilted(S, t, T))) return st;
         if (!have_eps) {
@@ -235,45 +236,74 @@ static int settle(const hs_steps *S, int have_eps, double value, int kind, doubl
             *eps = solve_estimate(T, *eps, value, kind);
         }
         t = polish(T, *eps, &moved);
-        if (moved < (S->b > 8 ? 1e-3 : 1e-7)) return HS_OK;
+        if (moved < 0.02) break;
         if (round == 1 && moved > 0.3 && (st = newton(S, have_eps, value, 1, 0.02, &t, eps))) return st;
     }
+    hs_tilted_move(T, t, saddle);
+    if (!have_eps) *eps = solve_estimate(saddle, *eps, value, kind);
     return HS_OK;
 }
 
-/* Scan Taylor's series for the tilt whose lower (up = 0) or upper end is best at eps, in units of 1/s about the saddle. */
-static double scan(const hs_tilted *T, double eps, int up, double *value)
+/* The objective of `search`: the upper end at eps, or minus the lower end, by Taylor's series and without its error terms. */
+static double end_at(const hs_tilted *T, double t, double eps, int up)
 {
-    double s = sqrt(T->d[2] + 1 / (T->t * T->t)), best = -HUGE_VAL, at = 0, y[3] = {-HUGE_VAL, 0, 0}, x, width = up ? 0.2 : 0.3;
-    double from = up ? -1.2 : -1.2, to = up ? 0.8 : 2.4;
     hs_tilted M;
     hs_ends E;
-    int pass;
-    for (pass = 0; pass < 2; pass++) {
-        if (pass == 1) { from = at - 0.67 * width; to = at + 0.68 * width; width /= 3; }
-        for (x = from; x <= to; x += width) {
-            double t = T->t + x / s;
-            if (!(t > 0.2 * T->t)) continue;
-            hs_tilted_move(T, t, &M);
-            M.K_err = M.mean_err = M.var_err = 0;
-            if (!(M.d[2] > 0)) continue;
-            ends_at(&M, eps, &E);
-            y[0] = up ? -E.log_upper : E.log_lower;
-            if (y[0] > best) { best = y[0]; at = x; }
-        }
-    }
-    *value = up ? -best : best;
-    return best > -HUGE_VAL ? T->t + at / s : T->t;
+    if (!(t > 0.2 * T->t)) return HUGE_VAL;
+    hs_tilted_move(T, t, &M);
+    if (!(M.d[2] > 0)) return HUGE_VAL;
+    M.K_err = M.mean_err = M.var_err = 0;
+    ends_at(&M, eps, &E);
+    return up ? E.log_upper : -E.log_lower;
 }
 
-static void report(const hs_tilted *T, const hs_ends *E, double eps, int kind, hs_saddle *out)
+/* A tilt near which the upper (up = 1) or lower end at eps is best: downhill in steps of 0.4 standard deviations from the tilt whose
+ * mean is at the top of f, then the vertex of the last three points. Any tilt is valid. */
+static double search(const hs_tilted *T, double eps, int up, double *value)
 {
-    int j;
+    double s = sqrt(T->d[2] + 1 / (T->t * T->t)), x = 0, y, left, right, step = 0.4;
+    int it;
+    x = fmax(-1, (eps + log1p(1 / T->t) - T->d[1]) / (s * s) * s);
+    y = end_at(T, T->t + x / s, eps, up);
+    left = end_at(T, T->t + (x - step) / s, eps, up);
+    right = end_at(T, T->t + (x + step) / s, eps, up);
+    for (it = 0; it < 5 && fmin(left, right) < y; it++) {
+        if (right < left) { x += step; left = y; y = right; right = end_at(T, T->t + (x + step) / s, eps, up); }
+        else { x -= step; right = y; y = left; left = end_at(T, T->t + (x - step) / s, eps, up); }
+    }
+    if (y < left && y < right && left + right < HUGE_VAL) x += 0.5 * step * (left - right) / (left - 2 * y + right);
+    *value = up ? y : -y;
+    return T->t + x / s;
+}
+
+static void report(const hs_tilted *T, const hs_tilted *saddle, const hs_ends *E, double eps, int kind, hs_saddle *out)
+{
     double unit = exp(T->K - eps * T->t - out->log_estimate);
-    out->kind = kind; out->tilt = T->t; out->skew = skew(T);
-    out->K = T->K; out->r3 = T->r3;
-    for (j = 1; j < 7; j++) out->d[j - 1] = T->d[j];
+    out->kind = kind; out->tilt = saddle->t; out->skew = skew(saddle);
     out->berry_esseen = E->error * unit; out->quadrature = T->quad; out->rounding = T->K_err - T->quad;
+}
+
+/* A tilt for Chebyshev's end: K'(t) - kap s(t) = eps, or that end itself = log_delta; kap minimises 2 t s kap - log(1 - 1/kap^2).
+ * From the saddle upwards by secant steps; where it stops, the end is valid. */
+static double chebyshev_tilt(const hs_steps *S, int have_eps, double value, double t, double *eps)
+{
+    double x = log(t), g, gp = 0, xp = x, lo = -HUGE_VAL, hi = HUGE_VAL;
+    int it, i;
+    for (it = 0; it < 24; it++) {
+        hs_cgf3 k = hs_steps_cgf(S, t, S->stride);
+        double s = sqrt(fmax(k.K2, 1e-300)), kap = 1.3, next;
+        for (i = 0; i < 6; i++) kap -= (kap * kap * kap - kap - 1 / (t * s)) / (3 * kap * kap - 1);
+        *eps = have_eps ? value : k.K1 - kap * s;
+        g = have_eps ? (k.K1 - kap * s - value) * t : value - (k.K - *eps * t + log_chebyshev(t, kap * s, k.K2));
+        if (!(fabs(g) < HUGE_VAL)) { hi = x; x = lo > -HUGE_VAL ? 0.5 * (lo + hi) : x - 0.7; t = exp(x); continue; }
+        if (fabs(g) < 0.02) break;
+        if (g < 0) lo = x; else hi = x;
+        next = it ? x - g * (x - xp) / (g - gp) : x - g / (t * s * t * s + 1);
+        if (!(next > lo && next < hi)) next = lo > -HUGE_VAL && hi < HUGE_VAL ? 0.5 * (lo + hi) : g < 0 ? x + 0.5 : x - 0.5;
+        xp = x; gp = g;
+        x = fmax(x - 1, fmin(x + 1, next)); t = exp(x);
+    }
+    return t;
 }
 
 /* Certified ends of log delta(eps), and an estimate, clipped into them. */
@@ -281,53 +311,56 @@ int hs_saddle_delta(int b, const double *m, const double *q, const double *k, in
                     long n_work, hs_saddle *out)
 {
     hs_steps S;
-    hs_tilted T, at;
+    hs_tilted T, at, saddle;
     hs_ends E, first;
-    double value;
+    double value, t = 0;
     int st, up;
     if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
-    if ((st = settle(&S, 1, eps, kind, &eps, &T))) return st;
-    out->raw_estimate = out->log_estimate = pick_estimate(&T, eps, &kind);
+    if ((st = settle(&S, 1, eps, kind, &eps, &T, &saddle))) return st;
+    out->raw_estimate = out->log_estimate = pick_estimate(&saddle, eps, &kind);
     ends_at(&T, eps, &first);
     out->lower = first.log_lower; out->upper = first.log_upper;
-    for (up = 0; up < 2; up++) {
-        double t = scan(&T, eps, up, &value);
-        if (t == T.t || hs_steps_tilted(&S, t, &at)) continue;
+    for (up = 1; up >= 0; up--) {
+        double other = search(&T, eps, up, &value);
+        if (!(fabs(value) < HUGE_VAL) || fabs(other - t) < NEAR * T.t) continue;
+        t = other;
+        if (hs_steps_tilted(&S, t, &at)) continue;
         ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower); out->upper = fmin(out->upper, E.log_upper);
     }
+    if (out->lower < out->upper - 3 && !hs_steps_tilted(&S, chebyshev_tilt(&S, 1, eps, T.t, &value), &at)) {
+        ends_at(&at, eps, &E);
+        out->lower = fmax(out->lower, E.log_lower);
+    }
     if (!(out->log_estimate > out->lower)) out->log_estimate = out->lower;
     if (!(out->log_estimate < out->upper)) out->log_estimate = out->upper;
-    report(&T, &first, eps, kind, out);
+    report(&T, &saddle, &first, eps, kind, out);
     return HS_OK;
 }
 
 /* eps at which one end, at one tilt, meets log_delta, on the safe side; HUGE_VAL (up) or -HUGE_VAL if it never does. */
 static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
 {
-    double e0 = eps, g0, e1, g1, slope = -T->t, tiny = 1e-14 * (1 + fabs(log_delta)), out;
+    double e0 = eps, g0 = 0, slope = -T->t, tiny = 1e-14 * (1 + fabs(log_delta)), out, last = 0;
     hs_ends E;
     int it;
-    ends_at(T, e0, &E);
-    g0 = (up ? E.log_upper : E.log_lower) - log_delta;
-    for (it = 0; it < 16 && fabs(g0) > tiny; it++) {
-        if (g0 == -HUGE_VAL) { e0 -= 1 / sqrt(T->d[2]) + 1 / T->t; }
-        else {
-            e1 = e0 - fmax(-4, fmin(4, g0)) / slope;
-            ends_at(T, e1, &E);
-            g1 = (up ? E.log_upper : E.log_lower) - log_delta;
-            if (e1 == e0) break;
-            if (g1 > -HUGE_VAL) { double s = (g1 - g0) / (e1 - e0); if (s < 0.1 * -T->t && s > 10 * -T->t) slope = s; }
-            e0 = e1; g0 = g1;
-            continue;
-        }
+    for (it = 0; it < 16; it++) {
+        double g;
         ends_at(T, e0, &E);
-        g0 = (up ? E.log_upper : E.log_lower) - log_delta;
+        g = (up ? E.log_upper : E.log_lower) - log_delta;
+        if (g == -HUGE_VAL) { e0 -= 1 / sqrt(T->d[2]) + 1 / T->t; g0 = 0; continue; }
+        if (fabs(g) < tiny + (E.clt > 0 ? fmin(1e-2, 1e-2 * E.error / E.clt) : 1e-2)) break;
+        if (g0 != 0) { double s = (g - g0) / (e0 - last); if (s < 0.1 * -T->t && s > 10 * -T->t) slope = s; }
+        last = e0; g0 = g;
+        e0 -= fmax(-4, fmin(4, g)) / slope;
     }
-    for (it = 0, out = e0; it < 40; it++) {
+    out = e0;
+    if (it == 16) ends_at(T, out, &E); /* E belongs to `out` from here on */
+    for (it = 0; it < 50; it++) { /* the safe side: a distance of the order of what is left, then ever larger */
+        double g = (up ? E.log_upper : E.log_lower) - log_delta;
+        if (up ? g <= 0 : g >= 0) return out;
+        out = e0 + (up ? 1 : -1) * ldexp(fmax(1.05 * fmin(fabs(g), 1) / T->t, 4 * HS_U * fabs(e0)), it);
         ends_at(T, out, &E);
-        if (up ? E.log_upper <= log_delta : E.log_lower >= log_delta) return out;
-        out = e0 + (up ? 1 : -1) * ldexp(fmax(tiny / T->t, 4 * HS_U * fabs(e0)), it);
     }
     return up ? HUGE_VAL : -HUGE_VAL;
 }
@@ -337,31 +370,32 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
                   long n_work, hs_saddle *out)
 {
     hs_steps S;
-    hs_tilted T, at;
+    hs_tilted T, at, saddle;
     hs_ends E;
-    double eps, target, value;
+    double eps, target, value, t;
     int st, up, round;
     if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
-    if ((st = settle(&S, 0, log_delta, kind, &eps, &T))) return st;
+    if ((st = settle(&S, 0, log_delta, kind, &eps, &T, &saddle))) return st;
     out->log_estimate = log_delta;
-    pick_estimate(&T, eps, &kind);
+    pick_estimate(&saddle, eps, &kind);
     ends_at(&T, eps, &E);
-    report(&T, &E, eps, kind, out);
-    out->lower = end_root(&T, eps, log_delta, 0);
-    out->upper = end_root(&T, eps, log_delta, 1);
-    for (up = 0; up < 2; up++) {
-        double t = T.t, e;
-        target = up ? fmin(out->upper, eps + 20 / T.t) : fmax(out->lower, eps - 20 / T.t);
+    report(&T, &saddle, &E, eps, kind, out);
+    out->lower = -HUGE_VAL; out->upper = HUGE_VAL;
+    at = T;
+    for (up = 1; up >= 0; up--) {
+        target = eps + ((up ? E.log_upper : E.log_lower > -HUGE_VAL ? E.log_lower : log_delta) - log_delta) / T.t;
         for (round = 0; round < 2; round++) {
-            t = scan(&T, target, up, &value);
-            if (!(fabs(value) < HUGE_VAL) || fabs(value - log_delta) < 1e-3) break;
+            t = search(&T, target, up, &value);
+            if (!(fabs(value) < HUGE_VAL) || fabs(value - log_delta) < 0.2) break;
             target += fmax(-2, fmin(2, value - log_delta)) / t;
         }
-        if (t == T.t || hs_steps_tilted(&S, t, &at)) continue;
-        e = end_root(&at, target, log_delta, up);
-        if (up) out->upper = fmin(out->upper, e); else out->lower = fmax(out->lower, e);
+        if (!(fabs(value) < HUGE_VAL)) { if (up) out->upper = end_root(&T, eps, log_delta, 1); continue; }
+        if (!(fabs(t - at.t) < NEAR * T.t) && hs_steps_tilted(&S, t, &at)) at = T;
+        if (up) out->upper = end_root(&at, target, log_delta, 1); else out->lower = end_root(&at, target, log_delta, 0);
     }
-    out->estimate = fmax(out->lower, fmin(out->upper, eps)); out->raw_estimate = eps;
+    if (out->lower < eps - 1.5 / T.t && !hs_steps_tilted(&S, chebyshev_tilt(&S, 0, log_delta, T.t, &target), &at))
+        out->lower = fmax(out->lower, end_root(&at, target, log_delta, 0));
+    out->raw_estimate = eps; out->estimate = fmax(out->lower, fmin(out->upper, eps));
     return out->upper < HUGE_VAL ? HS_OK : HS_NO_BRACKET;
 }
 
@@ -385,11 +419,11 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
                             double *work, long n_work, double *tilt, double *upper)
 {
     hs_steps S;
-    hs_tilted T, M;
+    hs_tilted T, M, saddle;
     double eps = value, x;
     int st, it;
     if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
-    if ((st = settle(&S, have_eps, value, HS_MSD0, &eps, &T))) return st;
+    if ((st = settle(&S, have_eps, value, HS_MSD0, &eps, &T, &saddle))) return st;
     for (it = 0; it < 3; it++) { /* K'(t) = eps + log(1 + 1/t), by Newton on Taylor's series about the last tilt */
         double t = T.t, reach = 0.7 / sqrt(T.d[2]), from = t;
         int i;

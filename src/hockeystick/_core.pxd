@@ -40,8 +40,7 @@ cdef extern from "hs.h" nogil:
     enum:
         HS_SADDLE_WORK
     ctypedef struct hs_saddle:
-        double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew, K, r3
-        double d[6]
+        double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew
         double berry_esseen, quadrature, rounding
         int kind
     int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
