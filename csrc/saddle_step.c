@@ -86,10 +86,10 @@ static double strip_factor(double m, double h, double a, double *beta)
 /* The widest strip on which beta r <= 0.6 y, room a lower bound of y/r: the common factor of int |F| p. */
 static double cube_factor(double m, double h, double a, double room)
 {
-    double b = 0.9 * HS_PI, d;
+    double b = fmin(0.9 * HS_PI, 6 * m), d;
     int i;
     for (i = 0; i < 40 && !(b <= 0.6 * room * cos(0.5 * b)); i++) b *= 0.85;
-    b = fmin(b, 6 * m); d = b / m;
+    d = b / m;
     return i < 40 ? 2 * exp(0.5 * d * d) * (a < 0 ? pow(cos(0.5 * b), a) : 1) / expm1(2 * HS_PI * d / h) : HUGE_VAL;
 }
 
