@@ -99,7 +99,8 @@ int hs_saddle_delta(int b, const double *m, const double *q, const double *k, in
                     long n_work, hs_saddle *out);
 int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
                   long n_work, hs_saddle *out);
-/* out[13]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K', K'', Kolmogorov distance */
+/* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
+ * distance to normal, and of the quadrature's part in the error of K */
 int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
                         double *out);
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,

@@ -410,7 +410,7 @@ int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k
     if ((st = hs_steps_tilted(&S, t, &T))) return st;
     out[0] = T.K; out[1] = T.K_err;
     for (j = 1; j < 7; j++) out[1 + j] = T.d[j];
-    out[8] = T.r3; out[9] = T.r3_upper; out[10] = T.mean_err; out[11] = T.var_err; out[12] = T.kolmogorov;
+    out[8] = T.r3; out[9] = T.r3_upper; out[10] = T.mean_err; out[11] = T.var_err; out[12] = T.kolmogorov; out[13] = T.quad;
     return HS_OK;
 }
 

@@ -200,8 +200,8 @@ def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_
 
 
 def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
-    """(status, 13 numbers) of the composition at tilt t; see hs.h."""
-    out = np.empty(13)
+    """(status, 14 numbers) of the composition at tilt t; see hs.h."""
+    out = np.empty(14)
     cdef double[::1] to = out
     cdef int status
     with nogil:
