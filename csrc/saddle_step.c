@@ -94,17 +94,16 @@ static double cube_factor(double m, double h, double a, double room)
 }
 
 /* One subsampled step at tilt a, everything but the sign of ADD. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
- * e^{d^2/2}, kap and J. The ends leave e^-45 of M, and what is small against the cube of the standard deviation ~ q m. */
+ * e^{d^2/2}, kap and J; finer for a < 0, where kap = cos(b/2)^a forces a narrower strip. The ends leave e^-45 of M, and what is small against the cube of the standard deviation ~ q m. */
 static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
 {
-    double h = fmin(0.25, 0.25 / m), R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), top = 0;
+    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1))), R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), top = 0;
     double lo = -R - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + R;
     double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube;
     hs_grid G;
     hs_moments mo;
     sums S;
     int st, e, j1;
-    if (a < -8) h = fmin(h, hs_grid_choose_h(m, q, a, 0, 45, a * log1p(-q)));
     h = frexp(h, &e); h = ldexp(floor(h * 4096), e - 12);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;

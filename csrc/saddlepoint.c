@@ -25,7 +25,7 @@
 #include "saddle.h"
 
 #define LOG_SQRT_2PI 0.91893853320467274178
-#define NEAR 0.01                    /* tilts closer than this share one evaluation: the ends differ by 1e-4 of themselves */
+#define NEAR 0.2                     /* in standard deviations: an end is worse by e^{0.2^2/2}, 2%, at this distance from its best tilt */
 
 static double f_max_log(double t) { return t * log(t) - (1 + t) * log1p(t); }
 
@@ -236,7 +236,7 @@ static int settle(const hs_steps *S, int have_eps, double value, int kind, doubl
             *eps = solve_estimate(T, *eps, value, kind);
         }
         t = polish(T, *eps, &moved);
-        if (moved < 0.02) break;
+        if (moved < (kind >= HS_MSD_K2 ? 1e-6 : S->b > 8 ? 0.2 : 0.02)) break; /* K6 is not moved */
         if (round == 1 && moved > 0.3 && (st = newton(S, have_eps, value, 1, 0.02, &t, eps))) return st;
     }
     hs_tilted_move(T, t, saddle);
@@ -276,6 +276,17 @@ static double search(const hs_tilted *T, double eps, int up, double *value)
     return T->t + x / s;
 }
 
+/* Tilts that are close to each other, or to the one at hand, become one. */
+static void share(const hs_tilted *T, double *tilt, const double *value)
+{
+    double near = NEAR / sqrt(T->d[2] + 1 / (T->t * T->t));
+    int up;
+    if (fabs(value[0]) < HUGE_VAL && fabs(value[1]) < HUGE_VAL && fabs(tilt[0] - tilt[1]) < 2 * near)
+        tilt[0] = tilt[1] = 0.5 * (tilt[0] + tilt[1]);
+    for (up = 0; up < 2; up++)
+        if (fabs(tilt[up] - T->t) < 0.5 * near) tilt[up] = T->t;
+}
+
 static void report(const hs_tilted *T, const hs_tilted *saddle, const hs_ends *E, double eps, int kind, hs_saddle *out)
 {
     double unit = exp(T->K - eps * T->t - out->log_estimate);
@@ -313,22 +324,22 @@ int hs_saddle_delta(int b, const double *m, const double *q, const double *k, in
     hs_steps S;
     hs_tilted T, at, saddle;
     hs_ends E, first;
-    double value, t = 0;
+    double value[2], tilt[2], found;
     int st, up;
     if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
     if ((st = settle(&S, 1, eps, kind, &eps, &T, &saddle))) return st;
     out->raw_estimate = out->log_estimate = pick_estimate(&saddle, eps, &kind);
     ends_at(&T, eps, &first);
     out->lower = first.log_lower; out->upper = first.log_upper;
-    for (up = 1; up >= 0; up--) {
-        double other = search(&T, eps, up, &value);
-        if (!(fabs(value) < HUGE_VAL) || fabs(other - t) < NEAR * T.t) continue;
-        t = other;
-        if (hs_steps_tilted(&S, t, &at)) continue;
+    for (up = 0; up < 2; up++) tilt[up] = search(&T, eps, up, &value[up]);
+    share(&T, tilt, value);
+    for (up = 0; up < 2; up++) {
+        if (!(fabs(value[up]) < HUGE_VAL) || tilt[up] == T.t || (up && tilt[1] == tilt[0])) continue;
+        if (hs_steps_tilted(&S, tilt[up], &at)) continue;
         ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower); out->upper = fmin(out->upper, E.log_upper);
     }
-    if (out->lower < out->upper - 3 && !hs_steps_tilted(&S, chebyshev_tilt(&S, 1, eps, T.t, &value), &at)) {
+    if (out->lower < out->upper - 3 && !hs_steps_tilted(&S, chebyshev_tilt(&S, 1, eps, T.t, &found), &at)) {
         ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower);
     }
@@ -372,7 +383,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
     hs_steps S;
     hs_tilted T, at, saddle;
     hs_ends E;
-    double eps, target, value, t;
+    double eps, target[2], value[2], tilt[2], found;
     int st, up, round;
     if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
     if ((st = settle(&S, 0, log_delta, kind, &eps, &T, &saddle))) return st;
@@ -381,20 +392,23 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
     ends_at(&T, eps, &E);
     report(&T, &saddle, &E, eps, kind, out);
     out->lower = -HUGE_VAL; out->upper = HUGE_VAL;
-    at = T;
-    for (up = 1; up >= 0; up--) {
-        target = eps + ((up ? E.log_upper : E.log_lower > -HUGE_VAL ? E.log_lower : log_delta) - log_delta) / T.t;
+    for (up = 0; up < 2; up++) {
+        target[up] = eps + ((up ? E.log_upper : E.log_lower > -HUGE_VAL ? E.log_lower : log_delta) - log_delta) / T.t;
         for (round = 0; round < 2; round++) {
-            t = search(&T, target, up, &value);
-            if (!(fabs(value) < HUGE_VAL) || fabs(value - log_delta) < 0.2) break;
-            target += fmax(-2, fmin(2, value - log_delta)) / t;
+            tilt[up] = search(&T, target[up], up, &value[up]);
+            if (!(fabs(value[up]) < HUGE_VAL) || fabs(value[up] - log_delta) < 0.2) break;
+            target[up] += fmax(-2, fmin(2, value[up] - log_delta)) / tilt[up];
         }
-        if (!(fabs(value) < HUGE_VAL)) { if (up) out->upper = end_root(&T, eps, log_delta, 1); continue; }
-        if (!(fabs(t - at.t) < NEAR * T.t) && hs_steps_tilted(&S, t, &at)) at = T;
-        if (up) out->upper = end_root(&at, target, log_delta, 1); else out->lower = end_root(&at, target, log_delta, 0);
     }
-    if (out->lower < eps - 1.5 / T.t && !hs_steps_tilted(&S, chebyshev_tilt(&S, 0, log_delta, T.t, &target), &at))
-        out->lower = fmax(out->lower, end_root(&at, target, log_delta, 0));
+    share(&T, tilt, value);
+    at = T;
+    for (up = 0; up < 2; up++) {
+        if (!(fabs(value[up]) < HUGE_VAL)) { if (up) out->upper = end_root(&T, eps, log_delta, 1); continue; }
+        if (tilt[up] != at.t && hs_steps_tilted(&S, tilt[up], &at)) at = T;
+        if (up) out->upper = end_root(&at, target[1], log_delta, 1); else out->lower = end_root(&at, target[0], log_delta, 0);
+    }
+    if (out->lower < eps - 1.5 / T.t && !hs_steps_tilted(&S, chebyshev_tilt(&S, 0, log_delta, T.t, &found), &at))
+        out->lower = fmax(out->lower, end_root(&at, found, log_delta, 0));
     out->raw_estimate = eps; out->estimate = fmax(out->lower, fmin(out->upper, eps));
     return out->upper < HUGE_VAL ? HS_OK : HS_NO_BRACKET;
 }

@@ -15,15 +15,16 @@ import numpy as np
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import as_run, count, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps
-from .routes import contour, fallback
+from .routes import contour, fallback, saddlepoint
 
-ROUTES = ("auto", "contour", "prv")
+ROUTES = ("auto", "contour", "prv", "saddlepoint")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 GOOD_ENOUGH = 0.02
 """Relative width above which `auto` looks for a narrower interval than the contour's."""
 
 TERMS = {"contour": contour.TERMS, "exact": contour.TERMS, "prv": fallback.PRV_TERMS, "moments": fallback.MOMENTS_TERMS}
+TERMS["saddlepoint"] = saddlepoint.TERMS
 _ZERO = (0.0,) * len(contour.TERMS)
 
 
@@ -40,7 +41,7 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         Neighbouring relation.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour" or "prv"
+    route : "auto", "contour", "prv" or "saddlepoint"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
@@ -160,7 +161,7 @@ class _Settings:
         first, *others = self.directions
         best = self._exact(first, eps) or self._point(first, eps)
         for add in others:
-            if not fallback.certainly_below(self.steps, add, eps, best[0]):
+            if not self._below(add, eps, best[0]):
                 best = _larger(best, self._exact(add, eps) or self._point(add, eps))
         return best
 
@@ -171,10 +172,13 @@ class _Settings:
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
-            if not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
+            if not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
+
+    def _below(self, add: int, eps: float, log_delta: float) -> bool:
+        return self.route != "saddlepoint" and fallback.certainly_below(self.steps, add, eps, log_delta)
 
     def _exact(self, add: int, eps: float):
         """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.
@@ -193,10 +197,12 @@ class _Settings:
 
     def _point(self, add: int, eps: float):
         found = None
-        if self.route != "prv":
+        if self.route == "saddlepoint":
+            found = saddlepoint.point(self.steps, add, eps)
+        elif self.route != "prv":
             found = self._on_contour(contour.single_point, contour.point, add, eps)
         width = -math.expm1(found[0] - found[2]) if found else math.inf
-        if self.route != "contour" and not width <= GOOD_ENOUGH:
+        if self.route in ("auto", "prv") and not width <= GOOD_ENOUGH:
             found = _first(found, fallback.prv_point(self.steps, add, eps, self.n_threads))
             if self.route == "auto":
                 found = _first(found, fallback.moments_point(self.steps, add, eps))
@@ -207,14 +213,16 @@ class _Settings:
 
     def _root(self, add: int, delta: float):
         found, log_delta = None, math.log(delta)
-        if self.route != "prv":
+        if self.route == "saddlepoint":
+            found = saddlepoint.root(self.steps, add, log_delta)
+        elif self.route != "prv":
             found = self._on_contour(contour.single_root, contour.root, add, log_delta)
             if found is None:
                 at_zero = self._exact(add, 0.0) or contour.point(self.steps, add, 0.0, 1e-3, self.n_threads)
                 if at_zero and at_zero[2] <= log_delta:
                     return 0.0, 0.0, 0.0, _ZERO, "contour"
         width = _relative(found)
-        if self.route != "contour" and width > GOOD_ENOUGH:
+        if self.route in ("auto", "prv") and width > GOOD_ENOUGH:
             found = _first(found, fallback.prv_root(self.steps, add, delta, self.n_threads))
             if self.route == "auto":
                 found = _first(found, fallback.moments_root(self.steps, add, log_delta))

@@ -1,7 +1,7 @@
 """Moments accountant, Renyi curve and the Gaussian-limit approximation.
 
-All of it is read off K(t) = log E e^{tY}, the cumulant function of the loss, which csrc/saddle_step.c evaluates by quadrature with
-a proved error in both directions: nothing here sums alternating binomials. `gdp_*` is the one thing here that is no bound.
+All of it is read off K(t) = log E e^{tY}, the cumulant function of the loss, which csrc/saddle_step.c evaluates by quadrature
+with a proved error in both directions: nothing here sums alternating binomials. `gdp_*` is the one thing here that is no bound.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _divergence(steps: GaussianSteps, add: int, alpha: float):
     finally:
         contour.give_back(work)
     if status:
-        raise AccuracyError(f"the divergence of order alpha={alpha!r} is beyond the quadrature (status {status}); try a smaller order")
+        raise AccuracyError(f"the divergence of order alpha={alpha!r} is beyond the quadrature; try a smaller order", status)
     log_m, error, quadrature = float(sums[0]), float(sums[1]), float(sums[13])
     rounding = error - quadrature + 4 * U * abs(log_m)
     lower, upper = (log_m - quadrature - rounding) / t, (log_m + quadrature + rounding) / t
@@ -135,7 +135,9 @@ def moments_delta_upper(run, eps, *, adjacency="add_remove", direction="both"):
 
 
 def moments_epsilon_upper(run, delta, *, adjacency="add_remove", direction="both"):
-    """Upper bound of eps(delta) by the moments accountant at its best real order: min_t (K(t) + log(t^t/(1+t)^(1+t)) - log delta)/t.
+    """Upper bound of eps(delta) by the moments accountant at its best real order:
+
+    min_t (K(t) + log(t^t/(1+t)^(1+t)) - log delta)/t.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ def moments_epsilon_upper(run, delta, *, adjacency="add_remove", direction="both
     >>> import hockeystick as hs
     >>> run = hs.poisson_subsampled(hs.gaussian(0.8), 0.01) * 1000
     >>> print(f"{hs.moments_epsilon_upper(run, 2.5e-9):.3f}")
-    5.788
+    5.789
     """
     from ..query import _numbers
 
@@ -189,7 +191,7 @@ def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> 
         contour.give_back(work)
     if status:
         what = f"eps={value!r}" if have_eps else f"log delta={value!r}"
-        raise AccuracyError(f"no order was found for {what} (status {status}); ask another route")
+        raise AccuracyError(f"no order was found for {what}; ask another route", status)
     return upper
 
 
@@ -250,7 +252,7 @@ def gdp_delta(run, eps, *, adjacency="add_remove") -> Bound:
 
 
 def gdp_epsilon(run, delta, *, adjacency="add_remove") -> Bound:
-    """eps at which `gdp_delta` is `delta` (at least 0): the same approximation, not certified, with lower = 0 and upper = inf."""
+    """eps at which `gdp_delta` is `delta` (at least 0): the same approximation, not certified; lower = 0, upper = inf."""
     from ..query import _numbers
 
     values = [math.log(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
@@ -265,7 +267,7 @@ def _gdp(function, run, adjacency, at: float):
     finally:
         contour.give_back(work)
     if answer[0]:
-        raise AccuracyError(f"the Gaussian curve has no saddle at {at!r} (status {answer[0]})")
+        raise AccuracyError(f"the Gaussian curve has no saddle at {at!r}", answer[0])
     return answer
 
 

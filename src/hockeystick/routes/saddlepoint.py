@@ -40,12 +40,6 @@ def root(steps: GaussianSteps, add: int, log_delta: float, kind: int = _AUTO):
     return answer and (*answer[2:5], (*answer[6], answer[8]), "saddlepoint")
 
 
-def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float) -> bool:
-    """Whether the moments bound proves delta(eps) <= e^log_delta in this direction."""
-    status, _, upper = _lend(_core.saddle_moments_upper, steps, add, 1, eps)
-    return status == 0 and upper <= log_delta
-
-
 def _ask(function, steps: GaussianSteps, add: int, at: float, kind: int):
     answer = _lend(function, steps, add, at, kind)
     return answer if answer[0] == 0 else None
