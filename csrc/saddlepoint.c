@@ -276,6 +276,37 @@ static double search(const hs_tilted *T, double eps, int up, double *value)
     return T->t + x / s;
 }
 
+/* How far a tilt is from the one wanted for Chebyshev's end, increasing with t: K'(t) - kap s(t) = eps, or that end itself =
+ * log_delta; kap minimises 2 t s kap - log(1 - 1/kap^2). */
+static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, double *eps)
+{
+    double s = sqrt(T->d[2]), kap = 1.3, t = T->t;
+    int i;
+    if (!(T->d[2] > 0)) return HUGE_VAL;
+    for (i = 0; i < 6; i++) kap -= (kap * kap * kap - kap - 1 / (t * s)) / (3 * kap * kap - 1);
+    *eps = have_eps ? value : T->d[1] - kap * s;
+    return have_eps ? (T->d[1] - value) / s - kap : value - (T->K - *eps * t + log_chebyshev(t, kap * s, T->d[2]));
+}
+
+/* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; and the eps that it is good for. */
+static int chebyshev_totals(const hs_steps *S, int have_eps, double value, hs_tilted *at, double *eps)
+{
+    hs_tilted M;
+    int round, i, st;
+    for (round = 0; round < 10; round++) {
+        double reach = 1 / sqrt(at->d[2]), lo = fmax(0.3 * at->t, at->t - reach), hi = at->t + reach, g;
+        for (i = 0; i < 16; i++) {
+            double t = 0.5 * (lo + hi);
+            hs_tilted_move(at, t, &M);
+            if (chebyshev_gap(&M, have_eps, value, eps) < 0) lo = t; else hi = t;
+        }
+        if ((st = hs_steps_tilted(S, 0.5 * (lo + hi), at))) return st;
+        g = chebyshev_gap(at, have_eps, value, eps);
+        if (fabs(g) < (have_eps ? 0.03 : 0.1)) break;
+    }
+    return HS_OK;
+}
+
 /* Tilts that are close to each other, or to the one at hand, become one. */
 static void share(const hs_tilted *T, double *tilt, const double *value)
 {
@@ -292,29 +323,6 @@ static void report(const hs_tilted *T, const hs_tilted *saddle, const hs_ends *E
     double unit = exp(T->K - eps * T->t - out->log_estimate);
     out->kind = kind; out->tilt = saddle->t; out->skew = skew(saddle);
     out->berry_esseen = E->error * unit; out->quadrature = T->quad; out->rounding = T->K_err - T->quad;
-}
-
-/* A tilt for Chebyshev's end: K'(t) - kap s(t) = eps, or that end itself = log_delta; kap minimises 2 t s kap - log(1 - 1/kap^2).
- * From the saddle upwards by secant steps; where it stops, the end is valid. */
-static double chebyshev_tilt(const hs_steps *S, int have_eps, double value, double t, double *eps)
-{
-    double x = log(t), g, gp = 0, xp = x, lo = -HUGE_VAL, hi = HUGE_VAL;
-    int it, i;
-    for (it = 0; it < 24; it++) {
-        hs_cgf3 k = hs_steps_cgf(S, t, S->stride);
-        double s = sqrt(fmax(k.K2, 1e-300)), kap = 1.3, next;
-        for (i = 0; i < 6; i++) kap -= (kap * kap * kap - kap - 1 / (t * s)) / (3 * kap * kap - 1);
-        *eps = have_eps ? value : k.K1 - kap * s;
-        g = have_eps ? (k.K1 - kap * s - value) * t : value - (k.K - *eps * t + log_chebyshev(t, kap * s, k.K2));
-        if (!(fabs(g) < HUGE_VAL)) { hi = x; x = lo > -HUGE_VAL ? 0.5 * (lo + hi) : x - 0.7; t = exp(x); continue; }
-        if (fabs(g) < 0.02) break;
-        if (g < 0) lo = x; else hi = x;
-        next = it ? x - g * (x - xp) / (g - gp) : x - g / (t * s * t * s + 1);
-        if (!(next > lo && next < hi)) next = lo > -HUGE_VAL && hi < HUGE_VAL ? 0.5 * (lo + hi) : g < 0 ? x + 0.5 : x - 0.5;
-        xp = x; gp = g;
-        x = fmax(x - 1, fmin(x + 1, next)); t = exp(x);
-    }
-    return t;
 }
 
 /* Certified ends of log delta(eps), and an estimate, clipped into them. */
@@ -339,7 +347,7 @@ int hs_saddle_delta(int b, const double *m, const double *q, const double *k, in
         ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower); out->upper = fmin(out->upper, E.log_upper);
     }
-    if (out->lower < out->upper - 3 && !hs_steps_tilted(&S, chebyshev_tilt(&S, 1, eps, T.t, &found), &at)) {
+    if (out->lower < out->upper - 3 && (at = T, !chebyshev_totals(&S, 1, eps, &at, &found))) {
         ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower);
     }
@@ -376,6 +384,28 @@ static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
     return up ? HUGE_VAL : -HUGE_VAL;
 }
 
+/* The eps at which the best upper (up = 1) or lower end is about log_delta, by secant steps from eps, where that end at the saddle
+ * is `gap` above it; the tilt for it, and the end there. */
+static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, double gap, double *target, double *tilt, double *value)
+{
+    double slope = T->t, last = 0, g0 = 0, g;
+    int round;
+    *target = eps + (fabs(gap) < HUGE_VAL ? fmax(-2, fmin(2, gap)) / T->t : 0);
+    for (round = 0; round < 10; round++) {
+        *tilt = search(T, *target, up, value);
+        g = *value - log_delta;
+        if (fabs(g) < 0.2) break;
+        if (!(fabs(g) < HUGE_VAL)) { /* no end here */
+            if (up) break;
+            *target = round && g0 != 0 ? 0.5 * (*target + last) : *target - 1 / T->t;
+            continue;
+        }
+        if (g0 != 0) slope = fmax(0.3 * T->t, fmin(3 * T->t, (g0 - g) / (*target - last)));
+        last = *target; g0 = g;
+        *target += fmax(-2, fmin(2, g)) / slope;
+    }
+}
+
 /* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. */
 int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
                   long n_work, hs_saddle *out)
@@ -384,7 +414,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
     hs_tilted T, at, saddle;
     hs_ends E;
     double eps, target[2], value[2], tilt[2], found;
-    int st, up, round;
+    int st, up;
     if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
     if ((st = settle(&S, 0, log_delta, kind, &eps, &T, &saddle))) return st;
     out->log_estimate = log_delta;
@@ -392,14 +422,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
     ends_at(&T, eps, &E);
     report(&T, &saddle, &E, eps, kind, out);
     out->lower = -HUGE_VAL; out->upper = HUGE_VAL;
-    for (up = 0; up < 2; up++) {
-        target[up] = eps + ((up ? E.log_upper : E.log_lower > -HUGE_VAL ? E.log_lower : log_delta) - log_delta) / T.t;
-        for (round = 0; round < 2; round++) {
-            tilt[up] = search(&T, target[up], up, &value[up]);
-            if (!(fabs(value[up]) < HUGE_VAL) || fabs(value[up] - log_delta) < 0.2) break;
-            target[up] += fmax(-2, fmin(2, value[up] - log_delta)) / tilt[up];
-        }
-    }
+    for (up = 0; up < 2; up++) plan_root(&T, eps, log_delta, up, (up ? E.log_upper : E.log_lower) - log_delta, &target[up], &tilt[up], &value[up]);
     share(&T, tilt, value);
     at = T;
     for (up = 0; up < 2; up++) {
@@ -407,7 +430,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
         if (tilt[up] != at.t && hs_steps_tilted(&S, tilt[up], &at)) at = T;
         if (up) out->upper = end_root(&at, target[1], log_delta, 1); else out->lower = end_root(&at, target[0], log_delta, 0);
     }
-    if (out->lower < eps - 1.5 / T.t && !hs_steps_tilted(&S, chebyshev_tilt(&S, 0, log_delta, T.t, &found), &at))
+    if (out->lower < eps - 1.5 / T.t && (at = T, !chebyshev_totals(&S, 0, log_delta, &at, &found)))
         out->lower = fmax(out->lower, end_root(&at, found, log_delta, 0));
     out->raw_estimate = eps; out->estimate = fmax(out->lower, fmin(out->upper, eps));
     return out->upper < HUGE_VAL ? HS_OK : HS_NO_BRACKET;
