@@ -93,11 +93,20 @@ static double cube_factor(double m, double h, double a, double room)
     return i < 40 ? 2 * exp(0.5 * d * d) * (a < 0 ? pow(cos(0.5 * b), a) : 1) / expm1(2 * HS_PI * d / h) : HUGE_VAL;
 }
 
+/* log of the largest term of M(a), or 0 where M is below e^3: chooses the form of a sum. Either form is valid. */
+static double log_top(double m, double q, double a)
+{
+    double v = (a - 0.5) * m * m, top;
+    if (a <= 1) return a < 0 && a * log1p(-q) > 3 ? a * log1p(-q) : 0;
+    top = a * (v > 30 ? v + log(q) : log1p(q * expm1(v))) - 0.5 * a * a * m * m;
+    return top > 3 ? top : 0;
+}
+
 /* One subsampled step at tilt a, everything but the sign of ADD. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
  * e^{d^2/2}, kap and J; finer for a < 0, where kap = cos(b/2)^a forces a narrower strip. The ends leave e^-45 of M, and what is small against the cube of the standard deviation ~ q m. */
 static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
 {
-    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1))), R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), top = 0;
+    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1))), R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), top = log_top(m, q, a);
     double lo = -R - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + R;
     double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube;
     hs_grid G;
@@ -107,10 +116,6 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     h = frexp(h, &e); h = ldexp(floor(h * 4096), e - 12);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
-    if (a > 1) { /* log of the largest term, to choose the form of the sum; either form is valid */
-        double v = (a - 0.5) * m * m;
-        top = a * (v > 30 ? v + log(q) : log1p(q * expm1(v))) - 0.5 * a * a * m * m;
-    } else if (a < 0) top = a * log1p(-q);
     hs_grid_moments(&G, a, top, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
     sum_grid(&G, a, mo.log_m, mo.mean, tau, &S);
@@ -132,7 +137,9 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     T->var_err = (q2 + A2 * (q0 + HS_U * (S.e0 + n)) + HS_U * (S.e2 + (n + 4) * S.s[2]) + T->mean_err * T->mean_err) * (1 + 1e-8);
     T->r3 = S.abs3 / S.s[0];
     cube = (L + tau) * (L + tau) * (L + tau) * ends; /* y^3 beyond the grid, as a sum and as an integral */
-    f = 9.4 * cube_factor(m, h, a, fmin(S.room, hypot(G.l[j1] - mo.mean, tau)));
+    /* y/r beyond the last node: r <= 1 and y grows; and l >= U/(1+U) >= r - q, so x/r >= 1 - (q + c)/r, which grows */
+    r = 1 - (q + fmax(mo.mean, 0)) * (1 + G.u[j1]) / (G.u[j1] + q);
+    f = 9.4 * cube_factor(m, h, a, fmin(S.room, fmax(r, hypot(G.l[j1] - mo.mean, tau))));
     r = cbrt(S.cube + HS_U * (S.e3 + (n + 4) * S.j3) + f * (S.j3 + cube) + cube) + T->mean_err; /* |l - E l| <= |x| + |A_1| */
     T->r3_upper = r * r * r * (1 + 1e-8);
     T->d[1] = mo.mean; T->d[2] = A2; T->d[3] = S.s[3] / S.s[0];
@@ -160,14 +167,47 @@ int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const do
     return HS_OK;
 }
 
-/* K, K', K'' at tilt t to about 1e-6, over every stride-th step: for Newton steps only. */
+/* sum p, sum p l, sum p l^2 with p = h w (1+U)^a e^-top; for top = 0 without the terms that integrate to 1 and 0 (transform.c). */
+HS_CLONES static void sum_coarse(const hs_grid *G, double a, double top, double *out)
+{
+    double s0[LANES] = {0}, s1[LANES] = {0}, s2[LANES] = {0};
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm;
+    int i, j, n = G->n;
+    for (j = 0; j < n; j += LANES)
+        for (i = 0; i < LANES; i++) {
+            double l = gl[j + i], lw = glw[j + i], E = a * l, w = hs_exp(lw), ex = E + lw - top, e = hs_exp(ex < 700 ? ex : 700);
+            double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es), lm = glm[j + i];
+            double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
+            s0[i] += top != 0 ? e : l != 0 ? h2 + w * a * lm : 0;
+            s1[i] += top != 0 ? e * l : l != 0 ? e1 * l + w * lm : 0;
+            s2[i] += e * l * l;
+        }
+    out[0] = lanes_sum(s0); out[1] = lanes_sum(s1); out[2] = lanes_sum(s2);
+}
+
+/* K, K', K'' of one step to about 1e-6 (mesh 1/2 per unit of the strip), at exponent a. */
+static int step_cgf(double m, double q, double a, double *work, double *out)
+{
+    double h = 0.5 / fmax(m, 1), top = log_top(m, q, a), M;
+    hs_grid G;
+    if (q == 1) { out[0] = 0.5 * m * m * a * (a - 1); out[1] = m * m * (a - 0.5); out[2] = m * m; return HS_OK; }
+    if (!(fabs(a) * m < 1e6) || hs_grid_build(&G, m, q, h, -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, m) + 8.5, work))
+        return HS_TOO_MANY_NODES;
+    sum_coarse(&G, a, top, out);
+    M = top == 0 ? 1 + out[0] : out[0];
+    out[1] /= M; out[2] = out[2] / M - out[1] * out[1];
+    out[0] = top == 0 ? log1p(out[0]) : top + log(M);
+    return HS_OK;
+}
+
+/* K, K', K'' at tilt t to about 1e-6, over every stride-th step: for Newton steps only. Infinite where a sum cannot be formed. */
 hs_cgf3 hs_steps_cgf(const hs_steps *S, double t, int stride)
 {
-    hs_cgf3 out = {0, 0, 0};
+    hs_cgf3 out = {0, 0, 0}, none = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
     double a = S->add ? -t : 1 + t, o[3], f = stride > 1 ? S->scale : 1;
     int i;
     for (i = 0; i < S->b; i += stride) {
-        hs_cgf_estimate(S->m[i], S->q[i], a, o);
+        if (step_cgf(S->m[i], S->q[i], a, S->work, o)) return none;
         out.K += S->k[i] * o[0]; out.K1 += S->k[i] * o[1]; out.K2 += S->k[i] * o[2];
     }
     out.K *= f; out.K1 *= S->add ? -f : f; out.K2 *= f;

@@ -276,8 +276,8 @@ static double search(const hs_tilted *T, double eps, int up, double *value)
     return T->t + x / s;
 }
 
-/* How far a tilt is from the one wanted for Chebyshev's end, increasing with t: K'(t) - kap s(t) = eps, or that end itself =
- * log_delta; kap minimises 2 t s kap - log(1 - 1/kap^2). */
+/* How far a tilt is from the one wanted for Chebyshev's end, increasing with t: K'(t) - kap s(t) = eps (in units of kap - 1), or that
+ * end itself = log_delta; kap minimises 2 t s kap - log(1 - 1/kap^2). */
 static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, double *eps)
 {
     double s = sqrt(T->d[2]), kap = 1.3, t = T->t;
@@ -285,7 +285,7 @@ static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, doub
     if (!(T->d[2] > 0)) return HUGE_VAL;
     for (i = 0; i < 6; i++) kap -= (kap * kap * kap - kap - 1 / (t * s)) / (3 * kap * kap - 1);
     *eps = have_eps ? value : T->d[1] - kap * s;
-    return have_eps ? (T->d[1] - value) / s - kap : value - (T->K - *eps * t + log_chebyshev(t, kap * s, T->d[2]));
+    return have_eps ? ((T->d[1] - value) / s - kap) / (kap - 1) : value - (T->K - *eps * t + log_chebyshev(t, kap * s, T->d[2]));
 }
 
 /* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; and the eps that it is good for. */
@@ -302,7 +302,7 @@ static int chebyshev_totals(const hs_steps *S, int have_eps, double value, hs_ti
         }
         if ((st = hs_steps_tilted(S, 0.5 * (lo + hi), at))) return st;
         g = chebyshev_gap(at, have_eps, value, eps);
-        if (fabs(g) < (have_eps ? 0.03 : 0.1)) break;
+        if (fabs(g) < (have_eps ? 0.3 : 0.1)) break; /* d/s - 1 within 0.7 and 1.3 of kap - 1 */
     }
     return HS_OK;
 }
