@@ -293,7 +293,7 @@ static int chebyshev_totals(const hs_steps *S, int have_eps, double value, hs_ti
 {
     hs_tilted M;
     int round, i, st;
-    for (round = 0; round < 10; round++) {
+    for (round = 0; round < (S->b > 8 ? 3 : 10); round++) {
         double reach = 1 / sqrt(at->d[2]), lo = fmax(0.3 * at->t, at->t - reach), hi = at->t + reach, g;
         for (i = 0; i < 16; i++) {
             double t = 0.5 * (lo + hi);
