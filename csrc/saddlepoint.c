@@ -451,31 +451,45 @@ int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k
     return HS_OK;
 }
 
-/* The moments accountant: e^{K(t) - eps t} f_max(t) at its best tilt, as log delta at eps (have_eps) or as eps at log delta. */
+/* Log of e^{K(t) - eps t} f_max(t), rounded up (have_eps), or the eps where that is log_delta. */
+static double moments_at(const hs_tilted *T, int have_eps, double value)
+{
+    double lf = f_max_log(T->t), x = T->K + T->K_err + lf;
+    x += HS_U * (8 * fabs(T->K) + 8 * fabs(lf) + 8 * fabs(value) * (1 + T->t) + 8);
+    return have_eps ? fmin(0, x - value * T->t) : (x - value) / T->t + 8 * HS_U * fabs((x - value) / T->t);
+}
+
+/* The moments accountant: that bound at its best tilt, as log delta at eps (have_eps) or as eps at log delta. Where the saddle is out
+ * of reach (next to the largest loss), the best of a ladder of tilts; every tilt is valid. */
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
                             double *work, long n_work, double *tilt, double *upper)
 {
     hs_steps S;
     hs_tilted T, M, saddle;
-    double eps = value, x;
+    double eps = value, x, t;
     int st, it;
     if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
-    if ((st = settle(&S, have_eps, value, HS_MSD0, &eps, &T, &saddle))) return st;
+    *upper = HUGE_VAL;
+    if (settle(&S, have_eps, value, HS_MSD0, &eps, &T, &saddle)) {
+        for (t = 1e4; t > 1e-4; t *= 0.5)
+            if (!hs_steps_tilted(&S, t, &T) && moments_at(&T, have_eps, value) < *upper) {
+                *upper = moments_at(&T, have_eps, value); *tilt = t;
+            }
+        return *upper < HUGE_VAL ? HS_OK : HS_NO_SADDLE;
+    }
     for (it = 0; it < 3; it++) { /* K'(t) = eps + log(1 + 1/t), by Newton on Taylor's series about the last tilt */
-        double t = T.t, reach = 0.7 / sqrt(T.d[2]), from = t;
+        double reach = 0.7 / sqrt(T.d[2]);
         int i;
-        for (i = 0; i < 8; i++) {
+        for (i = 0, t = T.t; i < 8; i++) {
             hs_tilted_move(&T, t, &M);
             if (!have_eps) eps = (M.K + f_max_log(t) - value) / t;
             x = (M.d[1] - eps - log1p(1 / t)) / (M.d[2] + 1 / (t * (1 + t)));
-            t = fmax(fmax(0.4 * t, from - reach), fmin(from + reach, t - x));
+            t = fmax(fmax(0.4 * t, T.t - reach), fmin(T.t + reach, t - x));
         }
         if (fabs(t - T.t) < 1e-6 * t) break;
         M = T;
         if (hs_steps_tilted(&S, t, &T)) { T = M; break; }
     }
-    x = T.K + T.K_err + f_max_log(T.t);
-    x += HS_U * (8 * fabs(T.K) + 8 * fabs(f_max_log(T.t)) + 8 * fabs(value) * (1 + T.t) + 8);
-    *tilt = T.t; *upper = have_eps ? fmin(0, x - value * T.t) : (x - value) / T.t + 8 * HS_U * fabs((x - value) / T.t);
+    *tilt = T.t; *upper = moments_at(&T, have_eps, value);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
