@@ -2,6 +2,7 @@
 #ifndef HS_SADDLE_H
 #define HS_SADDLE_H
 
+#include "hs.h"
 #include "transform.h"
 
 /* Totals of a composition at tilt t. Errors bound the difference to the exact value; `plain_*` leaves out plain Gaussian steps. */
@@ -16,6 +17,7 @@ typedef struct {
 typedef struct {                     /* the steps, as in hs.h, and a sample of them for planning */
     int b, add, stride;
     const double *m, *q, *k;
+    const hs_atoms *atoms;           /* instead of m and q */
     double *work, scale;             /* scale: all counts / counts in the sample */
 } hs_steps;
 
@@ -24,6 +26,8 @@ typedef struct { double K, K1, K2; } hs_cgf3;
 int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work);
 hs_cgf3 hs_steps_cgf(const hs_steps *S, double t, int stride);
 int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T);
+int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T);
+void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out);
 void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to);
 double hs_mills(double z, double *rel_err);
 

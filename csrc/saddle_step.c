@@ -157,7 +157,7 @@ int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const do
     int i;
     if (b < 1 || !m || !q || !k || !work) return HS_BAD_ARGUMENT;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
-    S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work;
+    S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work; S->atoms = NULL;
     S->stride = b > 64 ? b / 32 : 1;
     for (i = 0; i < b; i++) {
         if (!(m[i] > 0 && q[i] > 0 && q[i] <= 1 && k[i] > 0)) return HS_BAD_ARGUMENT;
@@ -207,7 +207,8 @@ hs_cgf3 hs_steps_cgf(const hs_steps *S, double t, int stride)
     double a = S->add ? -t : 1 + t, o[3], f = stride > 1 ? S->scale : 1;
     int i;
     for (i = 0; i < S->b; i += stride) {
-        if (step_cgf(S->m[i], S->q[i], a, S->work, o)) return none;
+        if (S->atoms) hs_atoms_cgf(S->atoms, i, t, o);
+        else if (step_cgf(S->m[i], S->q[i], a, S->work, o)) return none;
         out.K += S->k[i] * o[0]; out.K1 += S->k[i] * o[1]; out.K2 += S->k[i] * o[2];
     }
     out.K *= f; out.K1 *= S->add ? -f : f; out.K2 *= f;
@@ -239,15 +240,16 @@ int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
     memset(T, 0, sizeof *T);
     T->t = t;
     for (i = 0; i < S->b; i++) {
-        double m = S->m[i], k = S->k[i];
+        double k = S->k[i];
         hs_tilted one;
-        if (S->q[i] == 1) {
-            double v = m * m * k;
+        if (!S->atoms && S->q[i] == 1) {
+            double m = S->m[i], v = m * m * k;
             T->K += 0.5 * v * t * (1 + t); T->d[1] += v * (t + 0.5); T->d[2] += v; size[0] += 0.5 * v * t * (1 + t); size[1] += v * (t + 0.5);
             plain = 1;
             continue;
         }
-        if ((st = step_tilted(m, S->q[i], a, S->work, &one))) return st;
+        st = S->atoms ? hs_atoms_tilted(S->atoms, i, t, &one) : step_tilted(S->m[i], S->q[i], a, S->work, &one);
+        if (st) return st;
         T->K += k * one.K; size[0] += k * fabs(one.K); size[1] += k * fabs(one.d[1]);
         T->K_err += k * one.K_err; T->quad += k * one.quad; T->mean_err += k * one.mean_err; T->var_err += k * one.var_err;
         T->r3 += k * one.r3; T->r3_upper += k * one.r3_upper;
@@ -274,6 +276,21 @@ void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to)
     v = to->d[2];
     r = fmax(T->r3 + (T->d[3] < 0 ? -1 : 1) * (to->d[3] - T->d[3]), 0.2 * T->r3);
     to->kolmogorov = v > 0 ? fmin(1, T->kolmogorov * pow(T->d[2] / v, 1.5) * (T->r3 > 0 ? r / T->r3 : 1)) : 1;
+}
+
+/* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
+                        double *out)
+{
+    hs_steps S;
+    hs_tilted T;
+    int st, j;
+    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
+    if ((st = hs_steps_tilted(&S, t, &T))) return st;
+    out[0] = T.K; out[1] = T.K_err;
+    for (j = 1; j < 7; j++) out[1 + j] = T.d[j];
+    out[8] = T.r3; out[9] = T.r3_upper; out[10] = T.mean_err; out[11] = T.var_err; out[12] = T.kolmogorov; out[13] = T.quad;
+    return HS_OK;
 }
 
 /* Mills' ratio q(z) = e^{z^2/2} int_z^inf e^{-y^2/2} dy for z > -38, and a bound of its relative error.

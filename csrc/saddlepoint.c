@@ -144,6 +144,11 @@ static double guess(const hs_steps *S, int have_eps, double value)
 {
     double v = 0, m = 0, t, b;
     int i;
+    if (S->atoms) {
+        hs_cgf3 c = hs_steps_cgf(S, 0, 1);
+        b = have_eps ? (value - c.K1) / sqrt(c.K2) : sqrt(fmax(0.5, -1.6 * value)) - c.K1 / sqrt(c.K2);
+        return fmax(1e-9, (b > -1e6 ? 0.5 * (b + sqrt(b * b + 4)) : -1 / b) / sqrt(c.K2));
+    }
     for (i = 0; i < S->b; i++) {
         v += S->k[i] * S->q[i] * (S->q[i] == 1 ? S->m[i] * S->m[i] : S->q[i] * expm1(fmin(S->m[i] * S->m[i], 50)));
         m = fmax(m, S->m[i]);
@@ -249,9 +254,8 @@ static double end_at(const hs_tilted *T, double t, double eps, int up)
 {
     hs_tilted M;
     hs_ends E;
-    if (!(t > 0.2 * T->t)) return HUGE_VAL;
     hs_tilted_move(T, t, &M);
-    if (!(M.d[2] > 0)) return HUGE_VAL;
+    if (!(t > 0.2 * T->t && M.d[2] > 0)) return HUGE_VAL;
     M.K_err = M.mean_err = M.var_err = 0;
     ends_at(&M, eps, &E);
     return up ? E.log_upper : -E.log_lower;
@@ -326,16 +330,13 @@ static void report(const hs_tilted *T, const hs_tilted *saddle, const hs_ends *E
 }
 
 /* Certified ends of log delta(eps), and an estimate, clipped into them. */
-int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
-                    long n_work, hs_saddle *out)
+static int answer_delta(const hs_steps *S, double eps, int kind, hs_saddle *out)
 {
-    hs_steps S;
     hs_tilted T, at, saddle;
     hs_ends E, first;
     double value[2], tilt[2], found;
     int st, up;
-    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
-    if ((st = settle(&S, 1, eps, kind, &eps, &T, &saddle))) return st;
+    if ((st = settle(S, 1, eps, kind, &eps, &T, &saddle))) return st;
     out->raw_estimate = out->log_estimate = pick_estimate(&saddle, eps, &kind);
     ends_at(&T, eps, &first);
     out->lower = first.log_lower; out->upper = first.log_upper;
@@ -343,11 +344,11 @@ int hs_saddle_delta(int b, const double *m, const double *q, const double *k, in
     share(&T, tilt, value);
     for (up = 0; up < 2; up++) {
         if (!(fabs(value[up]) < HUGE_VAL) || tilt[up] == T.t || (up && tilt[1] == tilt[0])) continue;
-        if (hs_steps_tilted(&S, tilt[up], &at)) continue;
+        if (hs_steps_tilted(S, tilt[up], &at)) continue;
         ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower); out->upper = fmin(out->upper, E.log_upper);
     }
-    if (out->lower < out->upper - 3 && (at = T, !chebyshev_totals(&S, 1, eps, &at, &found))) {
+    if (out->lower < out->upper - 3 && (at = T, !chebyshev_totals(S, 1, eps, &at, &found))) {
         ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower);
     }
@@ -407,16 +408,13 @@ static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, 
 }
 
 /* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. */
-int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
-                  long n_work, hs_saddle *out)
+static int answer_eps(const hs_steps *S, double log_delta, int kind, hs_saddle *out)
 {
-    hs_steps S;
     hs_tilted T, at, saddle;
     hs_ends E;
     double eps, target[2], value[2], tilt[2], found;
     int st, up;
-    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
-    if ((st = settle(&S, 0, log_delta, kind, &eps, &T, &saddle))) return st;
+    if ((st = settle(S, 0, log_delta, kind, &eps, &T, &saddle))) return st;
     out->log_estimate = log_delta;
     pick_estimate(&saddle, eps, &kind);
     ends_at(&T, eps, &E);
@@ -427,28 +425,35 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
     at = T;
     for (up = 0; up < 2; up++) {
         if (!(fabs(value[up]) < HUGE_VAL)) { if (up) out->upper = end_root(&T, eps, log_delta, 1); continue; }
-        if (tilt[up] != at.t && hs_steps_tilted(&S, tilt[up], &at)) at = T;
+        if (tilt[up] != at.t && hs_steps_tilted(S, tilt[up], &at)) at = T;
         if (up) out->upper = end_root(&at, target[1], log_delta, 1); else out->lower = end_root(&at, target[0], log_delta, 0);
     }
-    if (out->lower < eps - 1.5 / T.t && (at = T, !chebyshev_totals(&S, 0, log_delta, &at, &found)))
+    if (out->lower < eps - 1.5 / T.t && (at = T, !chebyshev_totals(S, 0, log_delta, &at, &found)))
         out->lower = fmax(out->lower, end_root(&at, found, log_delta, 0));
     out->raw_estimate = eps; out->estimate = fmax(out->lower, fmin(out->upper, eps));
     return out->upper < HUGE_VAL ? HS_OK : HS_NO_BRACKET;
 }
 
-/* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */
-int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
-                        double *out)
+int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
+                    long n_work, hs_saddle *out)
 {
     hs_steps S;
-    hs_tilted T;
-    int st, j;
-    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
-    if ((st = hs_steps_tilted(&S, t, &T))) return st;
-    out[0] = T.K; out[1] = T.K_err;
-    for (j = 1; j < 7; j++) out[1 + j] = T.d[j];
-    out[8] = T.r3; out[9] = T.r3_upper; out[10] = T.mean_err; out[11] = T.var_err; out[12] = T.kolmogorov; out[13] = T.quad;
-    return HS_OK;
+    int st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
+    return st ? st : answer_delta(&S, eps, kind, out);
+}
+
+int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
+                  long n_work, hs_saddle *out)
+{
+    hs_steps S;
+    int st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
+    return st ? st : answer_eps(&S, log_delta, kind, out);
+}
+
+int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
+{
+    hs_steps S = {b, 0, 1, NULL, NULL, k, atoms, NULL, 1};
+    return b < 1 ? HS_BAD_ARGUMENT : have_eps ? answer_delta(&S, value, kind, out) : answer_eps(&S, value, kind, out);
 }
 
 /* Log of e^{K(t) - eps t} f_max(t), rounded up (have_eps), or the eps where that is log_delta. */

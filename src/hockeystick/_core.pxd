@@ -51,3 +51,11 @@ cdef extern from "hs.h" nogil:
                             long n_work, double *out)
     int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
                                 double value, double *work, long n_work, double *tilt, double *upper)
+    ctypedef struct hs_atoms:
+        const long *first
+        const double *loss
+        const double *num
+        const double *rel
+        const double *edge
+        const double *inf
+    int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)

@@ -217,3 +217,17 @@ def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, i
         status = hs_saddle_moments_upper(m.shape[0], &m[0], &q[0], &k[0], add, have_eps, value, &work[0], work.shape[0],
                                          &tilt, &upper)
     return status, tilt, upper
+
+
+def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+                 const double[:, ::1] errors, int have_eps, double value, int kind):
+    """The same tuple for steps of finitely many losses; errors: rows rel, edge, inf."""
+    cdef hs_saddle s
+    cdef hs_atoms a
+    cdef int status, b = k.shape[0]
+    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    with nogil:
+        status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    mid = s.log_estimate if have_eps else s.estimate
+    return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew
