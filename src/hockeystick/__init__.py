@@ -6,7 +6,9 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 
 from .accountant import Accountant
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
-from .mechanism import Run, compose, gaussian, poisson_subsampled
+from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
+from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture
+from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
 from .routes.moments import gdp_delta, gdp_epsilon, gdp_mu, moments_delta_upper, moments_epsilon_upper, rdp
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
@@ -22,17 +24,29 @@ __all__ = [
     "HockeystickError",
     "Run",
     "SaddlepointEstimate",
+    "approx_dp",
     "compose",
     "delta",
+    "discrete_gaussian",
+    "discrete_laplace",
     "epsilon",
+    "from_curve",
+    "from_loss_cdf",
+    "from_pmf",
     "gaussian",
+    "gaussian_mixture",
     "gdp_delta",
     "gdp_epsilon",
     "gdp_mu",
+    "k_ary_randomized_response",
+    "laplace",
     "log_delta",
     "moments_delta_upper",
     "moments_epsilon_upper",
     "poisson_subsampled",
+    "public_mixture",
+    "pure_dp",
+    "randomized_response",
     "rdp",
     "saddlepoint_delta",
 ]

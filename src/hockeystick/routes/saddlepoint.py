@@ -150,5 +150,8 @@ def gaussian_family(run, adjacency) -> GaussianSteps:
     run = as_run(run)
     steps = gaussian_steps(run, adjacency)
     if steps is None or not steps.k.size:
-        raise DomainError(f"this function takes runs of one or more (subsampled) Gaussian steps, got {run!r}")
+        raise DomainError(
+            f"this function takes runs of one or more (subsampled) Gaussian steps under adjacency 'add_remove', "
+            f"got {run!r} under {adjacency!r}"
+        )
     return steps
