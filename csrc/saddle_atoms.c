@@ -56,7 +56,7 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     T->K = K; T->quad = 0;
     if (top < 30) T->K_err = (size * (rel + 4 * HS_U + nu) + A->inf[i] * rel) / M + shift + HS_U * 4 * fabs(K);
     else T->K_err = size * (rel + nu + HS_U * (10 + top)) + shift * 2 + HS_U * 4 * fabs(K);
-    T->K_err *= 1 + 1e-6;
+    T->K_err = T->K_err * (1 + 1e-6) + 2 * HS_U; /* the masses sum to 1 - d_inf to within 2u */
     if (!(T->K_err < 1e-3 && s[2] > 0)) return HS_OUT_OF_RANGE;
     M = 1 + 2 * T->K_err; /* the weights are off by that factor together */
     T->mean_err = (fabs(s[1]) + e1 + nu * abs1) * M * (1 + 1e-6);

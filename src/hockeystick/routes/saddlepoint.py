@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from ..bound import AccuracyError, DomainError
 from ..mechanism import as_run
-from ..pair import GaussianSteps, gaussian_steps
+from ..pair import ADJACENCIES, GaussianSteps, gaussian_steps, losses
 from . import contour
 
 TERMS = ("berry_esseen", "quadrature", "rounding", "skewness")
@@ -90,7 +90,7 @@ def saddlepoint_delta(run, eps, *, estimate="auto", adjacency="add_remove", dire
         "clt" : the tilted law replaced by a normal law.
         "edgeworth" : the same with the two leading Edgeworth corrections.
         "auto" : "edgeworth" where the skewness is below 0.5, else "clt".
-    adjacency : "add_remove"
+    adjacency : "add_remove", "replace_one" or "zero_out"
         Neighbouring relation.
     direction : "remove" or "add"
         Which of the two curves.
@@ -122,24 +122,36 @@ def saddlepoint_delta(run, eps, *, estimate="auto", adjacency="add_remove", dire
     """
     if not isinstance(estimate, str) or estimate not in ESTIMATES:
         raise DomainError(f"estimate must be one of {', '.join(map(repr, ESTIMATES))}, got {estimate!r}")
+    if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
+        raise DomainError(f"adjacency must be one of {', '.join(map(repr, ADJACENCIES))}, got {adjacency!r}")
     if not isinstance(direction, str) or direction not in ("remove", "add"):
         raise DomainError(f"direction must be 'remove' or 'add' for one curve's estimate, got {direction!r}")
     from ..query import _numbers
 
-    steps = gaussian_family(run, adjacency)
-    kind, add = ESTIMATES.index(estimate), int(direction == "add")
-    found = [_estimate(steps, add, e, kind) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    run, kind = as_run(run), ESTIMATES.index(estimate)
+    steps = gaussian_steps(run, adjacency)
+    if not run.parts:
+        raise DomainError("an empty run has no saddle point; compose one or more steps")
+
+    def at(e):
+        if steps is not None:
+            answer = _ask(_core.saddle_delta, steps, int(direction == "add"), e, kind)
+            return answer and (answer[5], answer[1], *answer[7:])
+        from . import saddle_laws
+
+        return saddle_laws.estimate(losses(run, adjacency, direction), e, kind)
+
+    found = [_checked(at(e), e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
     if np.ndim(eps) == 0:
         return SaddlepointEstimate(*found[0])
     columns = (np.array(column).reshape(np.shape(eps)) for column in zip(*found, strict=True))
     return SaddlepointEstimate(*columns)
 
 
-def _estimate(steps: GaussianSteps, add: int, eps: float, kind: int):
-    answer = _ask(_core.saddle_delta, steps, add, eps, kind)
-    if answer is None:
+def _checked(found, eps: float):
+    if found is None:
         raise AccuracyError(f"no saddle point for eps={eps!r}: delta may be 0 there; ask another route")
-    _, used, _, _, _, log_delta, _, tilt, skewness = answer
+    log_delta, used, tilt, skewness = found
     if math.isnan(log_delta):
         raise AccuracyError(f"{ESTIMATES[used]!r} gives no positive delta at eps={eps!r} (skewness {skewness:.2g}); try 'clt'")
     return log_delta, ESTIMATES[used], tilt, skewness, skewness < SKEWED
