@@ -1,16 +1,16 @@
 /* saddle_atoms.c - the sums of saddle_step.c for a step of finitely many losses: no quadrature, only rounding.
  *
- * Symbols. l_j, n_j: losses and their probabilities under the numerator, d_inf that of an infinite loss; M(t) = sum n_j e^{t l_j};
+ * Symbols. l_j, n_j: losses and their probabilities under the numerator, d_inf that of an infinite loss; M(t) = sum n e^{tl};
  *   p_j = n_j e^{t l_j}/M; c: the computed mean, x = l - c. rel, edge: errors of n_j and l_j as given. u = 2^-53.
  *
- * Formula. M = 1 - d_inf + sum n_j (e^{t l_j} - 1), for the n_j and d_inf sum to 1: where losses are small the ones cancel exactly, and
- *   so does their rounding. Beyond t l = 30 the sum is scaled by its largest term instead.
+ * Formula. M = 1 - d_inf + sum n_j (e^{t l_j} - 1), for the n_j and d_inf sum to 1: where losses are small the ones cancel
+ *   exactly, and so does their rounding. Beyond t l = 30 the sum is scaled by its largest term instead.
  *
  * Error claims, first order in u, n atoms.
- *   K     relative error of M: sum n |e^{tl} - 1| (rel + 4u + n u) + n e^{tl} t (edge + u|l|) + d_inf rel, over M; scaled: every term
- *         carries rel + t (edge + 2u|l|) + u (8 + |top|).
- *   K'    |E x| as computed, plus sum p (e |x| + edge + 2u (|l| + |c|)), e the relative error of a weight; K'' and E|x|^3 likewise, with
- *         x changed by the error of c.
+ *   K     relative error of M: sum n |e^{tl} - 1| (rel + 4u + n u) + n e^{tl} t (edge + u|l|) + d_inf rel, over M; scaled:
+ *         every term carries rel + t (edge + 2u|l|) + u (8 + |top|).
+ *   K'    |E x| as computed, plus sum p (e |x| + edge + 2u (|l| + |c|)), e the relative error of a weight; K'' and E|x|^3
+ *         likewise, with x changed by the error of c.
  */
 #include "saddle.h"
 
@@ -35,8 +35,8 @@ void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out)
 int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
 {
     const double *l = A->loss + A->first[i], *n = A->num + A->first[i];
-    double rel = A->rel[i], edge = A->edge[i], top = 0, M, K, s[7] = {0}, abs1 = 0, abs3 = 0, e0 = 0, e1 = 0, e2 = 0, e3 = 0, c, nu, r;
-    double size = 0, shift = 0;
+    double rel = A->rel[i], edge = A->edge[i], top = 0, M, K, s[7] = {0}, abs1 = 0, abs3 = 0, c, nu, r;
+    double e0 = 0, e1 = 0, e2 = 0, e3 = 0, size = 0, shift = 0;
     long j, count = A->first[i + 1] - A->first[i];
     hs_cgf3 g;
     if (count < 1 || !(rel < 1e-6)) return HS_BAD_ARGUMENT;
@@ -44,11 +44,13 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     c = g.K1; K = g.K; nu = (double)count * HS_U;
     for (j = 0; j < count; j++) top = fmax(top, t * l[j]);
     for (j = 0; j < count; j++) {
-        double p = n[j] * hs_exp(t * l[j] - K), x = l[j] - c, y = fabs(x), x2 = x * x, dx = edge + 2 * HS_U * (fabs(l[j]) + fabs(c));
-        double e = rel + t * (edge + 2 * HS_U * fabs(l[j])) + HS_U * (8 + fabs(K));
-        s[0] += p; s[1] += p * x; s[2] += p * x2; s[3] += p * x2 * x; s[4] += p * x2 * x2; s[5] += p * x2 * x2 * x; s[6] += p * x2 * x2 * x2;
+        double p = n[j] * hs_exp(t * l[j] - K), x = l[j] - c, y = fabs(x), x2 = x * x;
+        double dx = edge + 2 * HS_U * (fabs(l[j]) + fabs(c)), e = rel + t * (edge + 2 * HS_U * fabs(l[j])) + HS_U * (8 + fabs(K));
+        s[0] += p; s[1] += p * x; s[2] += p * x2; s[3] += p * x2 * x;
+        s[4] += p * x2 * x2; s[5] += p * x2 * x2 * x; s[6] += p * x2 * x2 * x2;
         abs1 += p * y; abs3 += p * x2 * y;
-        e0 += p * e; e1 += p * (e * y + dx); e2 += p * (e * x2 + 2 * y * dx + dx * dx); e3 += p * (e * x2 * y + 3 * x2 * dx + 3 * y * dx * dx + dx * dx * dx);
+        e0 += p * e; e1 += p * (e * y + dx); e2 += p * (e * x2 + 2 * y * dx + dx * dx);
+        e3 += p * (e * x2 * y + 3 * x2 * dx + 3 * y * dx * dx + dx * dx * dx);
         size += top < 30 ? n[j] * fabs(expm1(t * l[j])) : p;
         shift += p * t * (edge + HS_U * fabs(l[j]));
     }

@@ -14,10 +14,10 @@
  *               J_j = int p (|x| + beta r)^j, kap as in transform.c, d = b/m; J_j by upper sums over the cells.
  *   cells       |g - g_i| <= h/2: |psi| <= Psi = |psi_i| + (|a| m^2/4 + 1) h/2, p <= p_i e^{Psi h/2}, r <= r_i e^{m h/2},
  *               |x| <= |x_i| + m r_i e^{mh/2} h/2.
- *   |x|^3       is not analytic. With y = sqrt(x^2 + tau^2), v = tau^2/y^2, it is y^3 (1-v)^1.5 <= F = y^3 (1 - 1.5 v + 0.375 v^2 +
- *               0.125 v^3), for the series of (1-v)^1.5 has positive terms from v^2 on and is 0 at v = 1. F is analytic where
- *               beta r <= 0.6 y: then |y(g+ib/m)| is within a factor 1 +- 0.6 of y(g), so |F| <= 9.4 y^3. tau is the computed
- *               standard deviation: F is too large by 1% for a normal law, by less for heavier tails.
+ *   |x|^3       is not analytic. With y = sqrt(x^2 + tau^2), v = tau^2/y^2, it is y^3 (1-v)^1.5 <= F = y^3 (1 - 1.5 v +
+ *               0.375 v^2 + 0.125 v^3), for the series of (1-v)^1.5 has positive terms from v^2 on and is 0 at v = 1. F is
+ *               analytic where beta r <= 0.6 y: then |y(g+ib/m)| is within a factor 1 +- 0.6 of y(g), so |F| <= 9.4 y^3. tau is the
+ *               computed standard deviation: F is too large by 1% for a normal law, by less for heavier tails.
  *   ends        beyond the grid p falls like e^{-lam s} and every factor grows at most linearly in s; E s^n <= n!/lam^n and
  *               (n!)^(1/n) <= 2.61 for n <= 5, so a polynomial factor is at most itself at s = 2.61 (h + 1/lam).
  *   mean        |E l - c| = |A_1| <= |T_1| + Q_1;  variance: |A_2 - A_1^2 - T_2/T_0| <= Q_2 + T_2 |T_0 - 1| + A_1^2.
@@ -50,9 +50,11 @@ HS_CLONES static void sum_grid(const hs_grid *G, double a, double log_m, double 
     for (j = 0; j < n; j += LANES)
         for (i = 0; i < LANES; i++) {
             double l = gl[j + i], g = gg[j + i], U = gu[j + i], p = hs_exp(a * l + glw[j + i] - log_m), x = l - c;
-            double ax = x < 0 ? -x : x, x2 = x * x, r0 = (U + q) / (1 + U), r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
+            double ax = x < 0 ? -x : x, x2 = x * x, r0 = (U + q) / (1 + U), r = r0 > 0 ? r0 : 0;
+            double ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
             double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + g * g + base, dx = dl + ax;
-            double psi = a * m * r - g, pg = p * hs_exp(0.5 * h * ((psi < 0 ? -psi : psi) + drift)), rr = r * rim, X = ax + 0.5 * h * m * rr;
+            double psi = a * m * r - g, pg = p * hs_exp(0.5 * h * ((psi < 0 ? -psi : psi) + drift));
+            double rr = r * rim, X = ax + 0.5 * h * m * rr;
             double y2 = x2 + tau2, y = sqrt(y2), y3 = y2 * y, v = tau2 / y2, Y2 = X * X + tau2, free = y / rr;
             acc[0][i] += p; acc[1][i] += p * x; acc[2][i] += p * x2; acc[3][i] += p * x2 * x;
             acc[4][i] += p * x2 * x2; acc[5][i] += p * x2 * x2 * x; acc[6][i] += p * x2 * x2 * x2;
@@ -103,20 +105,28 @@ static double log_top(double m, double q, double a)
 }
 
 /* One subsampled step at tilt a, everything but the sign of ADD. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
- * e^{d^2/2}, kap and J; finer for a < 0, where kap = cos(b/2)^a forces a narrower strip. The ends leave e^-45 of M, and what is small against the cube of the standard deviation ~ q m. */
+ * e^{d^2/2}, kap and J; finer for a < 0, where kap = cos(b/2)^a forces a narrower strip. The ends leave e^-45 of M, and what is
+ * small against the cube of the standard deviation ~ q m. */
 static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
 {
-    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1))), R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), top = log_top(m, q, a);
+    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1))), top = log_top(m, q, a);
+    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1))));
     double lo = -R - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + R;
     double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube;
     hs_grid G;
     hs_moments mo;
     sums S;
     int st, e, j1;
-    h = frexp(h, &e); h = ldexp(floor(h * 4096), e - 12);
-    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    h = fmax(h, (hi - lo) / (HS_INNER_MAX - 24)); /* the bound tells what a coarser mesh costs */
+    h = frexp(h, &e); h = ldexp(ceil(h * 4096), e - 12);
+    if (!(h > 0 && h < 1)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
     hs_grid_moments(&G, a, top, &mo);
+    if (top == 0 && mo.err > 1e-12) { /* m large: the bound of the second-order form is hopeless where U is huge */
+        hs_moments plain;
+        hs_grid_moments(&G, a, 10, &plain);
+        if (plain.err < mo.err) { mo = plain; top = 10; }
+    }
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
     sum_grid(&G, a, mo.log_m, mo.mean, tau, &S);
     f = strip_factor(m, h, a, &beta);
@@ -158,6 +168,7 @@ int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const do
     if (b < 1 || !m || !q || !k || !work) return HS_BAD_ARGUMENT;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
     S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work; S->atoms = NULL;
+    S->coarse.a_lo = 1; S->coarse.a_hi = -1;
     S->stride = b > 64 ? b / 32 : 1;
     for (i = 0; i < b; i++) {
         if (!(m[i] > 0 && q[i] > 0 && q[i] <= 1 && k[i] > 0)) return HS_BAD_ARGUMENT;
@@ -167,48 +178,31 @@ int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const do
     return HS_OK;
 }
 
-/* sum p, sum p l, sum p l^2 with p = h w (1+U)^a e^-top; for top = 0 without the terms that integrate to 1 and 0 (transform.c). */
-HS_CLONES static void sum_coarse(const hs_grid *G, double a, double top, double *out)
+/* K, K', K'' of one step to about 1e-6, at exponent a. A run of one step keeps its coarse grid for the next tilts. */
+static int step_cgf(hs_steps *S, int i, double a, double *out)
 {
-    double s0[LANES] = {0}, s1[LANES] = {0}, s2[LANES] = {0};
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm;
-    int i, j, n = G->n;
-    for (j = 0; j < n; j += LANES)
-        for (i = 0; i < LANES; i++) {
-            double l = gl[j + i], lw = glw[j + i], E = a * l, w = hs_exp(lw), ex = E + lw - top, e = hs_exp(ex < 700 ? ex : 700);
-            double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es), lm = glm[j + i];
-            double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
-            s0[i] += top != 0 ? e : l != 0 ? h2 + w * a * lm : 0;
-            s1[i] += top != 0 ? e * l : l != 0 ? e1 * l + w * lm : 0;
-            s2[i] += e * l * l;
+    double m = S->m[i], q = S->q[i];
+    if (S->b == 1 && q < 1) {
+        hs_coarse *G = &S->coarse;
+        if (!(G->a_lo <= a && a <= G->a_hi)) {
+            double lo = a < 0 ? 1.6 * a : 0, hi = a > 0 ? 1.6 * a : 0;
+            if (hs_coarse_build(G, m, q, lo, hi, S->coarse_work) && hs_coarse_build(G, m, q, a, a, S->coarse_work)) G->a_hi = -1;
         }
-    out[0] = lanes_sum(s0); out[1] = lanes_sum(s1); out[2] = lanes_sum(s2);
-}
-
-/* K, K', K'' of one step to about 1e-6 (mesh 1/2 per unit of the strip), at exponent a. */
-static int step_cgf(double m, double q, double a, double *work, double *out)
-{
-    double h = 0.5 / fmax(m, 1), top = log_top(m, q, a), M;
-    hs_grid G;
-    if (q == 1) { out[0] = 0.5 * m * m * a * (a - 1); out[1] = m * m * (a - 0.5); out[2] = m * m; return HS_OK; }
-    if (!(fabs(a) * m < 1e6) || hs_grid_build(&G, m, q, h, -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, m) + 8.5, work))
-        return HS_TOO_MANY_NODES;
-    sum_coarse(&G, a, top, out);
-    M = top == 0 ? 1 + out[0] : out[0];
-    out[1] /= M; out[2] = out[2] / M - out[1] * out[1];
-    out[0] = top == 0 ? log1p(out[0]) : top + log(M);
-    return HS_OK;
+        if (G->a_lo <= a && a <= G->a_hi) { hs_coarse_cgf(G, a, out); return HS_OK; }
+    }
+    hs_cgf_estimate(m, q, a, out);
+    return out[0] < HUGE_VAL ? HS_OK : HS_TOO_MANY_NODES;
 }
 
 /* K, K', K'' at tilt t to about 1e-6, over every stride-th step: for Newton steps only. Infinite where a sum cannot be formed. */
-hs_cgf3 hs_steps_cgf(const hs_steps *S, double t, int stride)
+hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride)
 {
     hs_cgf3 out = {0, 0, 0}, none = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
     double a = S->add ? -t : 1 + t, o[3], f = stride > 1 ? S->scale : 1;
     int i;
     for (i = 0; i < S->b; i += stride) {
         if (S->atoms) hs_atoms_cgf(S->atoms, i, t, o);
-        else if (step_cgf(S->m[i], S->q[i], a, S->work, o)) return none;
+        else if (step_cgf(S, i, a, o)) return none;
         out.K += S->k[i] * o[0]; out.K1 += S->k[i] * o[1]; out.K2 += S->k[i] * o[2];
     }
     out.K *= f; out.K1 *= S->add ? -f : f; out.K2 *= f;
@@ -216,9 +210,10 @@ hs_cgf3 hs_steps_cgf(const hs_steps *S, double t, int stride)
 }
 
 /* The best proved Kolmogorov distance to the normal law of the computed mean and variance.
- * Identical steps: min(0.4690 B, 0.3322 (B + 0.429), 0.3031 (B + 0.646))/sqrt k, B = E|x|^3/Var^1.5; otherwise 0.5583 sum E|x|^3 /
- * Var^1.5 [She13]. A plain Gaussian step is a sum of n Gaussian steps for every n, whose absolute third moments vanish as n grows:
- * it adds variance only. A wrong mean and variance cost |dmu|/(s sqrt 2pi) + max|z phi(z)| |log(s/s')|, max|z phi| = 0.242. */
+ * Identical steps: min(0.4690 B, 0.3322 (B + 0.429), 0.3031 (B + 0.646))/sqrt k, B = E|x|^3/Var^1.5; otherwise 0.5583
+ * sum E|x|^3/Var^1.5 [She13]. A plain Gaussian step is a sum of n Gaussian steps for every n, whose absolute third moments vanish
+ * as n grows: it adds variance only. A wrong mean and variance cost |dmu|/(s sqrt 2pi) + max|z phi(z)| |log(s/s')|, 0.242 for the
+ * maximum. */
 static double kolmogorov_upper(const hs_tilted *T, double k, int identical)
 {
     double v = T->d[2] - T->var_err, s, x, B;
@@ -244,7 +239,8 @@ int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
         hs_tilted one;
         if (!S->atoms && S->q[i] == 1) {
             double m = S->m[i], v = m * m * k;
-            T->K += 0.5 * v * t * (1 + t); T->d[1] += v * (t + 0.5); T->d[2] += v; size[0] += 0.5 * v * t * (1 + t); size[1] += v * (t + 0.5);
+            T->K += 0.5 * v * t * (1 + t); T->d[1] += v * (t + 0.5); T->d[2] += v;
+            size[0] += 0.5 * v * t * (1 + t); size[1] += v * (t + 0.5);
             plain = 1;
             continue;
         }

@@ -5,8 +5,8 @@
  *   D: bound of the Kolmogorov distance of that law to N(K', s^2) (saddle_step.c). q: Mills' ratio.
  *
  * Formula. delta(eps) = e^{K(t) - eps t} E_t f, for every t in the domain [AGH+22, eqs 33-39]. From it:
- *   estimates   at the saddle K'(t) = eps + 1/t + 1/(1+t): MSD0, MSD1 [AGH+22, eqs 60, 61]; the series cut after beta_2 and beta_3
- *               (the published code's orders 2, 3); SP-CLT [AGH+22, eq. 66], f under N(K', s^2):
+ *   estimates   at the saddle K'(t) = eps + 1/t + 1/(1+t): MSD0, MSD1 [AGH+22, eqs 60, 61]; the series cut after beta_2 and
+ *               beta_3 (the published code's orders 2, 3); SP-CLT [AGH+22, eq. 66], f under N(K', s^2):
  *               e^{-gam^2/2} (q(ts - gam) - q((1+t)s - gam))/sqrt(2 pi), gam = d/s; and SP-CLT with two Edgeworth terms.
  *   CLT ends    |E_t f - E_N f| <= TV(f) D = 2 f_max D [AGH+22, Thm 5].
  *   moments     E_t f <= 1, f_max [AGH+22, eqs 40, 43; CKS20, Prop. 12], and (sqrt(s^2 + d^2) + d)/2: f(x) <= max(x, 0) <=
@@ -25,7 +25,7 @@
 #include "saddle.h"
 
 #define LOG_SQRT_2PI 0.91893853320467274178
-#define NEAR 0.2                     /* in standard deviations: an end is worse by e^{0.2^2/2}, 2%, at this distance from its best tilt */
+#define NEAR 0.2                     /* in standard deviations: an end is worse by e^{0.2^2/2}, 2%, so far from its best tilt */
 
 static double f_max_log(double t) { return t * log(t) - (1 + t) * log1p(t); }
 
@@ -58,7 +58,8 @@ typedef struct { double log_lower, log_upper, clt, error; } hs_ends; /* clt, err
 static void ends_at(const hs_tilted *T, double eps, hs_ends *E)
 {
     double t = T->t, d = T->d[1] - eps, var = T->d[2], s = sqrt(var), E0 = T->K - eps * t, lf = f_max_log(t);
-    double slack = T->K_err + HS_U * (4 * fabs(T->K) + 4 * fabs(eps * t) + 8 * fabs(lf) + 16), fmaxv = exp(lf), clt, rel, err, low;
+    double slack = T->K_err + HS_U * (4 * fabs(T->K) + 4 * fabs(eps * t) + 8 * fabs(lf) + 16), fmaxv = exp(lf);
+    double clt, rel, err, low;
     double d_up = d + T->mean_err + HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top;
     double d_lo = d - T->mean_err - HS_U * (fabs(d) + fabs(eps)), cheb;
     top = fmin(fmaxv, 0.5 * (sqrt(v_up + d_up * d_up) + d_up));
@@ -139,29 +140,28 @@ static double pick_estimate(const hs_tilted *T, double eps, int *kind)
     return log_estimate(T, eps, HS_MSD0);
 }
 
-/* A start for the saddle [AGH+22, Prop. 8], from the variance of the loss to second order in q. */
-static double guess(const hs_steps *S, int have_eps, double value)
+/* A start for the saddle [AGH+22, Prop. 8]: b = (eps - mean)/deviation of the loss, or what a normal law would need for
+ * log delta; kept where rare jumps do not take over. */
+static double guess(hs_steps *S, int have_eps, double value)
 {
-    double v = 0, m = 0, t, b;
+    double v = 0, m = 0, mean, b;
     int i;
-    if (S->atoms) {
-        hs_cgf3 c = hs_steps_cgf(S, 0, 1);
-        b = have_eps ? (value - c.K1) / sqrt(c.K2) : sqrt(fmax(0.5, -1.6 * value)) - c.K1 / sqrt(c.K2);
-        return fmax(1e-9, (b > -1e6 ? 0.5 * (b + sqrt(b * b + 4)) : -1 / b) / sqrt(c.K2));
+    if (S->atoms) { hs_cgf3 c = hs_steps_cgf(S, 0, 1); v = sqrt(c.K2); mean = c.K1; }
+    else {
+        for (i = 0; i < S->b; i++) {
+            v += S->k[i] * S->q[i] * (S->q[i] == 1 ? S->m[i] * S->m[i] : S->q[i] * expm1(fmin(S->m[i] * S->m[i], 50)));
+            m = fmax(m, S->m[i]);
+        }
+        mean = 0.5 * v; v = sqrt(v);
     }
-    for (i = 0; i < S->b; i++) {
-        v += S->k[i] * S->q[i] * (S->q[i] == 1 ? S->m[i] * S->m[i] : S->q[i] * expm1(fmin(S->m[i] * S->m[i], 50)));
-        m = fmax(m, S->m[i]);
-    }
-    v = sqrt(v);
-    b = have_eps ? (value - 0.5 * v * v) / v : sqrt(fmax(0.5, -1.6 * value)) - 0.5 * v;
-    t = (b > -1e6 ? 0.5 * (b + sqrt(b * b + 4)) : -1 / b) / v;
-    return fmax(1e-9, fmin(t, fmax(1, 1.5 / v) + 2 + 4 / (m * m) - (value < 0 ? value : 0) * 0.1));
+    b = have_eps ? (value - mean) / v : sqrt(fmax(0.5, -1.6 * value));
+    b = (b > -1e6 ? 0.5 * (b + sqrt(b * b + 4)) : -1 / b) / v;
+    return fmax(1e-9, S->atoms ? b : fmin(b, fmax(1, 1.5 / v) + 2 + 4 / (m * m) - (value < 0 ? value : 0) * 0.1));
 }
 
 /* Root of G(t) = K'(t) - eps - w(t), w = 1/t + 1/(1+t), or with eps eliminated of log MSD0(t) = log delta: Newton in log t inside
  * a bracket, until d log delta is below `tol` nats or so. */
-static int newton(const hs_steps *S, int have_eps, double value, int stride, double tol, double *tilt, double *eps)
+static int newton(hs_steps *S, int have_eps, double value, int stride, double tol, double *tilt, double *eps)
 {
     double lo = 0, hi = 0, t = *tilt, G, F2, step, w, log_est;
     hs_cgf3 k;
@@ -177,7 +177,7 @@ static int newton(const hs_steps *S, int have_eps, double value, int stride, dou
         if (have_eps) {
             w += value;
             step = k.K1 > 0 && w > 0 ? -log(k.K1 / w) / (t * (k.K2 / k.K1 + (F2 - k.K2) / w)) : -G / (t * F2);
-        } else step = -G / (t * t * F2);
+        } else step = -G / fmax(0.02, t * t * F2 - (1 / (t * t) + t / pow(1 + t, 3)) / F2); /* -d log MSD0/d log t, K3 left out */
         if (G < 0) lo = t; else hi = t;
         step = t * exp(fmax(-1.2, fmin(1.2, step)));
         if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
@@ -201,8 +201,7 @@ static double polish(const hs_tilted *T, double eps, double *moved)
         G = at.d[1] - eps - 1 / t - 1 / (1 + t); F2 = at.d[2] + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
         step = F2 > 0 ? -G / F2 : 0;
         step = fmax(-0.5 * t, fmin(0.5 * t, step));
-        t = fmax(T->t - reach, fmin(T->t + reach, t + step));
-        t = fmax(t, 0.3 * T->t);
+        t = fmax(fmax(T->t - reach, 0.3 * T->t), fmin(T->t + reach, t + step));
         if (fabs(step) < 1e-13 * t) break;
     }
     *moved = fabs(t - T->t) * sqrt(T->d[2] + 1 / (T->t * T->t));
@@ -227,9 +226,9 @@ static double solve_estimate(const hs_tilted *T, double eps, double log_delta, i
     return g0 == g0 ? e0 : eps;
 }
 
-/* Totals at, or within 0.3 standard deviations of, the saddle of eps or of the estimate's root for log_delta; and the same carried
- * to the saddle, for estimates. */
-static int settle(const hs_steps *S, int have_eps, double value, int kind, double *eps, hs_tilted *T, hs_tilted *saddle)
+/* Totals at, or within 0.2 standard deviations of, the saddle of eps or of the estimate's root for log_delta; and the same
+ * carried to the saddle, for estimates. */
+static int settle(hs_steps *S, int have_eps, double value, int kind, double *eps, hs_tilted *T, hs_tilted *saddle)
 {
     double t = guess(S, have_eps, value), moved;
     int st, round;
@@ -261,13 +260,12 @@ static double end_at(const hs_tilted *T, double t, double eps, int up)
     return up ? E.log_upper : -E.log_lower;
 }
 
-/* A tilt near which the upper (up = 1) or lower end at eps is best: downhill in steps of 0.4 standard deviations from the tilt whose
- * mean is at the top of f, then the vertex of the last three points. Any tilt is valid. */
+/* A tilt near which the upper (up = 1) or lower end at eps is best: downhill in steps of 0.4 standard deviations from the tilt
+ * whose mean is at the top of f, then the vertex of the last three points. Any tilt is valid. */
 static double search(const hs_tilted *T, double eps, int up, double *value)
 {
-    double s = sqrt(T->d[2] + 1 / (T->t * T->t)), x = 0, y, left, right, step = 0.4;
+    double s = sqrt(T->d[2] + 1 / (T->t * T->t)), x = fmax(-1, (eps + log1p(1 / T->t) - T->d[1]) / s), y, left, right, step = 0.4;
     int it;
-    x = fmax(-1, (eps + log1p(1 / T->t) - T->d[1]) / (s * s) * s);
     y = end_at(T, T->t + x / s, eps, up);
     left = end_at(T, T->t + (x - step) / s, eps, up);
     right = end_at(T, T->t + (x + step) / s, eps, up);
@@ -280,8 +278,8 @@ static double search(const hs_tilted *T, double eps, int up, double *value)
     return T->t + x / s;
 }
 
-/* How far a tilt is from the one wanted for Chebyshev's end, increasing with t: K'(t) - kap s(t) = eps (in units of kap - 1), or that
- * end itself = log_delta; kap minimises 2 t s kap - log(1 - 1/kap^2). */
+/* How far a tilt is from the one wanted for Chebyshev's end, increasing with t: K'(t) - kap s(t) = eps (in units of kap - 1), or
+ * that end itself = log_delta; kap minimises 2 t s kap - log(1 - 1/kap^2). */
 static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, double *eps)
 {
     double s = sqrt(T->d[2]), kap = 1.3, t = T->t;
@@ -292,7 +290,7 @@ static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, doub
     return have_eps ? ((T->d[1] - value) / s - kap) / (kap - 1) : value - (T->K - *eps * t + log_chebyshev(t, kap * s, T->d[2]));
 }
 
-/* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; and the eps that it is good for. */
+/* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; the eps that it is good for. */
 static int chebyshev_totals(const hs_steps *S, int have_eps, double value, hs_tilted *at, double *eps)
 {
     hs_tilted M;
@@ -330,7 +328,7 @@ static void report(const hs_tilted *T, const hs_tilted *saddle, const hs_ends *E
 }
 
 /* Certified ends of log delta(eps), and an estimate, clipped into them. */
-static int answer_delta(const hs_steps *S, double eps, int kind, hs_saddle *out)
+static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
 {
     hs_tilted T, at, saddle;
     hs_ends E, first;
@@ -385,9 +383,10 @@ static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
     return up ? HUGE_VAL : -HUGE_VAL;
 }
 
-/* The eps at which the best upper (up = 1) or lower end is about log_delta, by secant steps from eps, where that end at the saddle
- * is `gap` above it; the tilt for it, and the end there. */
-static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, double gap, double *target, double *tilt, double *value)
+/* The eps at which the best upper (up = 1) or lower end is about log_delta, by secant steps from eps, where that end is `gap`
+ * above it at the saddle; the tilt for it, and the end there. */
+static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, double gap, double *target, double *tilt,
+                      double *value)
 {
     double slope = T->t, last = 0, g0 = 0, g;
     int round;
@@ -408,7 +407,7 @@ static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, 
 }
 
 /* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. */
-static int answer_eps(const hs_steps *S, double log_delta, int kind, hs_saddle *out)
+static int answer_eps(hs_steps *S, double log_delta, int kind, hs_saddle *out)
 {
     hs_tilted T, at, saddle;
     hs_ends E;
@@ -420,7 +419,8 @@ static int answer_eps(const hs_steps *S, double log_delta, int kind, hs_saddle *
     ends_at(&T, eps, &E);
     report(&T, &saddle, &E, eps, kind, out);
     out->lower = -HUGE_VAL; out->upper = HUGE_VAL;
-    for (up = 0; up < 2; up++) plan_root(&T, eps, log_delta, up, (up ? E.log_upper : E.log_lower) - log_delta, &target[up], &tilt[up], &value[up]);
+    plan_root(&T, eps, log_delta, 0, E.log_lower - log_delta, &target[0], &tilt[0], &value[0]);
+    plan_root(&T, eps, log_delta, 1, E.log_upper - log_delta, &target[1], &tilt[1], &value[1]);
     share(&T, tilt, value);
     at = T;
     for (up = 0; up < 2; up++) {
@@ -452,7 +452,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
 
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
 {
-    hs_steps S = {b, 0, 1, NULL, NULL, k, atoms, NULL, 1};
+    hs_steps S = {b, 0, 1, NULL, NULL, k, atoms, NULL, 1, {0}, {0}};
     return b < 1 ? HS_BAD_ARGUMENT : have_eps ? answer_delta(&S, value, kind, out) : answer_eps(&S, value, kind, out);
 }
 
@@ -464,16 +464,16 @@ static double moments_at(const hs_tilted *T, int have_eps, double value)
     return have_eps ? fmin(0, x - value * T->t) : (x - value) / T->t + 8 * HS_U * fabs((x - value) / T->t);
 }
 
-/* The moments accountant: that bound at its best tilt, as log delta at eps (have_eps) or as eps at log delta. Where the saddle is out
- * of reach (next to the largest loss), the best of a ladder of tilts; every tilt is valid. */
+/* The moments accountant: that bound at its best tilt, as log delta at eps (have_eps) or as eps at log delta. Where the saddle is
+ * out of reach (next to the largest loss), the best of a ladder of tilts; every tilt is valid. */
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
                             double *work, long n_work, double *tilt, double *upper)
 {
     hs_steps S;
     hs_tilted T, M, saddle;
     double eps = value, x, t;
-    int st, it;
-    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
+    int it, st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
+    if (st) return st;
     *upper = HUGE_VAL;
     if (settle(&S, have_eps, value, HS_MSD0, &eps, &T, &saddle)) {
         for (t = 1e4; t > 1e-4; t *= 0.5)
@@ -492,8 +492,8 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
             t = fmax(fmax(0.4 * t, T.t - reach), fmin(T.t + reach, t - x));
         }
         if (fabs(t - T.t) < 1e-6 * t) break;
-        M = T;
-        if (hs_steps_tilted(&S, t, &T)) { T = M; break; }
+        if (hs_steps_tilted(&S, t, &saddle)) break;
+        T = saddle;
     }
     *tilt = T.t; *upper = moments_at(&T, have_eps, value);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;

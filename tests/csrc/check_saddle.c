@@ -27,7 +27,8 @@ static void gaussian(double *work)
                     for (n = 0; n < 5; n++) {
                         double m = M[i], q = Q[j], k = K[l];
                         st = hs_saddle_delta(1, &m, &q, &k, add, EPS[n], (int)(n % 7), work, HS_SADDLE_WORK, &s);
-                        check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper && s.upper <= 0), "delta", m, q, k, add, EPS[n]);
+                        check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper && s.upper <= 0), "delta", m, q, k,
+                              add, EPS[n]);
                         st = hs_saddle_eps(1, &m, &q, &k, add, LOG[n], HS_AUTO, work, HS_SADDLE_WORK, &s);
                         check(st || (s.lower <= s.estimate && s.estimate <= s.upper), "eps", m, q, k, add, LOG[n]);
                         st = hs_saddle_moments_upper(1, &m, &q, &k, add, 1, EPS[n], work, HS_SADDLE_WORK, &tilt, &upper);
