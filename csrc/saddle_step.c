@@ -16,8 +16,8 @@
  *               |x| <= |x_i| + m r_i e^{mh/2} h/2.
  *   |x|^3       is not analytic. With y = sqrt(x^2 + tau^2), v = tau^2/y^2, it is y^3 (1-v)^1.5 <= F = y^3 (1 - 1.5 v +
  *               0.375 v^2 + 0.125 v^3), for the series of (1-v)^1.5 has positive terms from v^2 on and is 0 at v = 1. F is
- *               analytic where beta r <= 0.6 y: then |y(g+ib/m)| is within a factor 1 +- 0.6 of y(g), so |F| <= 9.4 y^3. tau is the
- *               computed standard deviation: F is too large by 1% for a normal law, by less for heavier tails.
+ *               analytic where beta r <= 0.6 y: then |y(g+ib/m)| is within a factor 1 +- 0.6 of y(g), so |F| <= 9.4 y^3.
+ *               tau is the computed standard deviation: F is too large by 1% for a normal law, by less for heavier tails.
  *   ends        beyond the grid p falls like e^{-lam s} and every factor grows at most linearly in s; E s^n <= n!/lam^n and
  *               (n!)^(1/n) <= 2.61 for n <= 5, so a polynomial factor is at most itself at s = 2.61 (h + 1/lam).
  *   mean        |E l - c| = |A_1| <= |T_1| + Q_1;  variance: |A_2 - A_1^2 - T_2/T_0| <= Q_2 + T_2 |T_0 - 1| + A_1^2.
