@@ -18,7 +18,7 @@ from .pair import ADJACENCIES, DIRECTIONS, MIRRORED, gaussian_facts, gaussian_st
 from .routes import contour, fallback
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
-ROUTES = ("auto", "contour", "prv", "pld")
+ROUTES = ("auto", "contour", "prv", "pld", "saddlepoint")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 SHARED = 8
@@ -40,7 +40,7 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         Neighbouring relation.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour", "prv" or "pld"
+    route : "auto", "contour", "prv", "pld" or "saddlepoint"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
@@ -208,7 +208,7 @@ class _Settings:
         first, *others = self.directions
         best = self.exact(first, eps) or self._point(first, eps)
         for add in others:
-            if not fallback.certainly_below(self.steps, add, eps, best[0]):
+            if not self._below(add, eps, best[0]):
                 best = _larger(best, self.exact(add, eps) or self._point(add, eps))
         return best
 
@@ -222,10 +222,15 @@ class _Settings:
         best = self._root(first, delta)
         for add in others:
             beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
-            if not beyond and not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
+            if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
+
+    def _below(self, add: int, eps: float, log_delta: float) -> bool:
+        """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
+        asks = self.route == "auto" or TABLE[self.route].prune
+        return asks and fallback.certainly_below(self.steps, add, eps, log_delta)
 
     def _largest(self, ask):
         """The larger over the directions; asked once where both directions have the same losses."""
