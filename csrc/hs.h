@@ -84,4 +84,13 @@ int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
 
+/* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace; x, w[n_gl] a Gauss-Legendre rule on [-1, 1].
+ * Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y and X. Estimates of
+ * delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the published one; order 0 to 3. */
+int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
+int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add, const double *x,
+                        const double *w, int n_gl, double *Y, double *X);
+int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale, double *value);
+int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
+
 #endif

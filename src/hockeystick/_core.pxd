@@ -36,3 +36,10 @@ cdef extern from "hs.h" nogil:
     int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
     int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                             double *mass, double *delta)
+    # edgeworth.c
+    int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
+    int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,
+                            const double *x, const double *w, int n_gl, double *Y, double *X)
+    int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
+                           double *value)
+    int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)

@@ -169,3 +169,47 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
         status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
     check(status, "convolve")
     return mass, delta
+# edgeworth.c
+
+
+def edgeworth_moments(int family, double m, double q, const double[::1] x, const double[::1] w):
+    """(A, B): mean and cumulants 2 to 5 of one step's loss under both laws."""
+    A, B = np.empty(5), np.empty(5)
+    cdef double[::1] a = A, b = B
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_moments(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
+    check(status, "edgeworth")
+    return A, B
+
+
+def edgeworth_totals(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                     const double[::1] x, const double[::1] w):
+    """(Y, X): the run's mean and cumulants 2 to 5."""
+    Y, X = np.empty(5), np.empty(5)
+    cdef double[::1] y = Y, z = X
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_totals(m.shape[0], &family[0], &m[0], &q[0], &k[0], add, &x[0], &w[0], x.shape[0], &y[0], &z[0])
+    check(status, "edgeworth")
+    return Y, X
+
+
+def edgeworth_delta(const double[::1] Y, const double[::1] X, int form, int order, double eps):
+    """(log_scale, value) of the estimate exp(log_scale) value."""
+    cdef double log_scale, value
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_delta(&Y[0], &X[0], form, order, eps, &log_scale, &value)
+    check(status, "edgeworth")
+    return log_scale, value
+
+
+def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order, double log_delta):
+    """The largest eps at which the estimate is exp(log_delta)."""
+    cdef double eps
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_eps(&Y[0], &X[0], form, order, log_delta, &eps)
+    check(status, "edgeworth")
+    return eps
