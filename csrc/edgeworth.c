@@ -90,7 +90,7 @@ static void normal_moments(double m, double q, double *A, double *B)
 /* One Laplace point: loss coordinate v with weight wA. */
 static void laplace_point(double v, double q, double wA, int j, nodes *N)
 {
-    double U = q * expm1(v), small = fabs(U) < 0.1 ? U : 0, t = hs_log1pmx_small(small), l = small != 0 ? U + t : log1p(U);
+    double U = q * expm1(v), small = fabs(U) < 0.1 ? U : 0, t = hs_log1pmx_small(small), l = small != 0 ? U + t : log((1 - q) + q * exp(v));
     N->wA[j] = wA; N->wB[j] = wA * (1 + U); N->L[j] = l;
     N->first[j] = small != 0 ? wA * t : wA * (l - U);
     N->firstB[j] = small != 0 ? wA * (U * U + (1 + U) * t) : wA * ((1 + U) * l - U);

@@ -93,4 +93,26 @@ int hs_edgeworth_totals(int b, const int *family, const double *m, const double 
 int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale, double *value);
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
 
+/* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as in hs_contour,
+ * T the smoothing limit, 0 to have it chosen. HS_OK leaves valid outputs, however wide. work: hs_prawitz_work() doubles. The
+ * terms of hs_point are those of hs_contour; `smooth` is the further one, in the same unit. */
+enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
+typedef struct {
+    int b, add, n_gl;
+    const int *family;
+    const double *m, *q, *k, *x, *w;
+    double T0, T;
+    /* filled by prawitz.c */
+    int points;
+    long N;
+    double ktot, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
+    double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */
+    double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
+    double *re, *im, *round, *node;
+} hs_prawitz;
+long hs_prawitz_work(void);
+int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out);
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+                   hs_point *out);
+
 #endif

@@ -43,3 +43,17 @@ cdef extern from "hs.h" nogil:
     int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
                            double *value)
     int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)
+    # prawitz.c
+    ctypedef struct hs_prawitz:
+        int b, add, n_gl
+        const int *family
+        const double *m
+        const double *q
+        const double *k
+        const double *x
+        const double *w
+        double T0, T, limit, smooth
+    long hs_prawitz_work()
+    int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out)
+    int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate,
+                       double *upper, hs_point *out)

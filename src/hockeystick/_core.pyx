@@ -213,3 +213,37 @@ def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order,
         status = hs_edgeworth_eps(&Y[0], &X[0], form, order, log_delta, &eps)
     check(status, "edgeworth")
     return eps
+# prawitz.c
+
+
+def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                  const double[::1] x, const double[::1] w, double eps, double T0, double T, double[::1] work):
+    """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta; see hs.h."""
+    cdef hs_prawitz S
+    cdef hs_point p
+    cdef int status
+    S.b, S.add, S.n_gl, S.T0, S.T = m.shape[0], add, x.shape[0], T0, T
+    S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
+    with nogil:
+        status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
+    return (status, p.log_scale, p.lower, p.estimate, p.upper,
+            (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit)
+
+
+def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                const double[::1] x, const double[::1] w, double log_delta, double T0, double T, double[::1] work):
+    """(status, lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps; see hs.h."""
+    cdef hs_prawitz S
+    cdef hs_point p
+    cdef int status
+    cdef double lower = 0, estimate = 0, upper = 0
+    S.b, S.add, S.n_gl, S.T0, S.T = m.shape[0], add, x.shape[0], T0, T
+    S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
+    with nogil:
+        status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+    return status, lower, estimate, upper, p.estimate, (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit
+
+
+def prawitz_work():
+    """Doubles of scratch that one call takes."""
+    return hs_prawitz_work()
