@@ -28,8 +28,6 @@
  *   atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
  */
 #include "edgeworth.h"
-#include <stdio.h>
-#include <stdlib.h>
 
 #define BLOCK 32
 #define POINTS HS_PRAWITZ_POINTS
@@ -241,8 +239,11 @@ static void add_points(hs_prawitz *S, double k, opened *O)
     for (j = 0; j < S->points; j++) {
         double y = S->y[j], x, w, err, a2;
         S->far[j] -= k * log(far_upper(O, y));
-        if (S->points == 1) return; /* a first look: is the far bound enough? */
+        if (S->b == 1 && S->far[j] >= S->T0 + 2) S->points = j + 1; /* enough for all that follows */
+        if (S->points == 1) return;
+        O->G.strip = -1; /* each frequency has its own best strip */
         hs_grid_phase(&O->G, y, &x, &w);
+        O->G.strip = -1;
         err = y * (O->c1 + 64 * O->c2) + quadrature_upper(O, y);
         a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w))); /* 1 - |phi|^2 */
         S->metric[j] += k * fmax(0, 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err - 8 * HS_U);
@@ -317,7 +318,7 @@ static void choose_limit(hs_prawitz *S)
 /* The decay of |f| sampled at geometric y on middling grids of at most 48 steps: how many nodes are worth having. */
 static int plan_nodes(hs_prawitz *S, double *work)
 {
-    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0;
+    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far = -HUGE_VAL;
     int stride = S->b > 48 ? S->b / 48 : 1, j, it;
     for (j = 0; j < S->b; j += stride) {
         double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t, o[3], zr, zi, c1, c2;
@@ -336,11 +337,14 @@ static int plan_nodes(hs_prawitz *S, double *work)
             sum[it] += plain ? -0.5 * S->k[j] * m * m * y * y : 0.5 * S->k[j] * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
             if (S->b == 1 && sum[it] - 2 * log(hypot(S->t, y) / S->t) < -target) break;
         }
+        if (S->b == 1 && S->family[j] == 0 && !plain) far = S->k[j] * log(hs_grid_far_upper(&G, a, y)); /* it sees less than |f| */
     }
     for (it = 0, y = y0; it < 16; it++, prev_y = y, y *= 1.35) {
         double at = sum[it] * S->ktot / total - 2 * log(hypot(S->t, y) / S->t);
         if (at < -target) {
+            total = y;
             if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
+            if (far > -S->T0 - 3) y = fmin(2.5 * y, total * pow((S->T0 + 3) / fmax(-far, 1), 0.8));
             break;
         }
         prev = at;
@@ -417,12 +421,14 @@ static void place_points(hs_prawitz *S)
     int j;
     S->y[0] = (double)(S->N > 1 ? S->N : 1) * S->dy;
     for (j = 1; j < POINTS; j++) S->y[j] = S->y[j - 1] + fmin(S->y[j - 1], j < POINTS / 2 ? step : S->y[j - 1]);
+    S->points = POINTS;
+    if (S->T > 0 && S->T <= S->y[0] + S->dy) S->points = 0; /* the nodes are all there is */
+    else if (S->b > 1) for (S->points = 6; S->points < POINTS && S->y[S->points - 6] < 2 * step; S->points++) {}
 }
 
 /* Place the line for S->eps (or log_delta), visit the steps, bound the tail, choose the smoothing limit. */
 static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, long n_work)
 {
-    double Y;
     long last;
     int st, j;
     if (n_work < hs_prawitz_work() || S->b < 1) return HS_SCRATCH;
@@ -438,17 +444,14 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
     if ((st = plan_nodes(S, work + 4 * N_MAX))) return st;
     S->re = work; S->im = work + N_MAX; S->round = work + 2 * N_MAX; S->node = work + 3 * N_MAX;
     place_points(S);
-    Y = S->y[0];
-    S->points = 1;
     if ((st = visit_all(S, work + 4 * N_MAX))) return st;
-    for (last = 1; last < S->N && S->round[last + 1] + S->node[last + 1] < 1e-3; last++) {} /* no further than the grids carry */
-    if (last < S->N || (!(S->T > 0 && S->T <= Y) && S->far[0] + S->gauss[0] < S->T0 + 2)) {
-        if (last < S->N) { S->N = last; place_points(S); }
-        S->points = POINTS;
+    for (last = 1; last < S->N && S->round[last + 1] + S->node[last + 1] < 1e-3; last++) {}
+    if (last < S->N) { /* no further than the grids carry */
+        S->N = last;
+        place_points(S);
         if ((st = visit_all(S, work + 4 * N_MAX))) return st;
     }
     choose_limit(S);
-    if (getenv("HSDBG")) { printf("t %g sd %g eps %g log_est %g P %g dy %g N %ld sl %g sr %g K %g %g %g err %g %g %g far %g points %d tail %g smooth %g\n", S->t,S->sd,S->eps,S->log_est,S->P,S->dy,S->N,S->s_left,S->s_right,S->K[0],S->K[1],S->K[2],S->err[0],S->err[1],S->err[2],S->far[0],S->points,S->tail,S->smooth); for(long n=0;n<=S->N;n+= S->N/6+1) printf("  n %ld re %g im %g round %g node %g\n",n,S->re[n],S->im[n],S->round[n],S->node[n]); for(int j=0;j<S->points;j+=3) printf("  y %g far %g metric %g\n",S->y[j],S->far[j],S->metric[j]); }
     freeze(S);
     return HS_OK;
 }
