@@ -14,9 +14,9 @@
  *   rounding    hs_grid_moments and hs_grid_weights (transform.c) count v as known to 2 m^2 u, log weights to
  *               u |log h|, with the grid's fields m and h. Here v = 2x - m is off by at most 9 m u (x by 4 u relative, 2x - m by
  *               one more), the weight by (|lw| + 24 + 5 m) u: the grid says m -> sqrt(5 m), h -> exp(-(that)).
- *   far         |phi(y)| <= p_lo + p_hi + min(p_density, 2 (r(0) + r(m))/y), r = p's density / L': by parts once; log r has
- *               derivative -3 + 2 (a+1) s, s = q e^v/(1+U) increasing, so r has one turn at most and total variation
- *               <= r(0) + r(m) beside the two ends. Holds for all larger y.
+ *   far         |phi(y)| <= p_lo + p_hi + min(p_density, p(0, x1) + 2 (r(x1) + r(m))/y) for every x1, r = p's density / L': by
+ *               parts once on (x1, m); log r has derivative -3 + 2 (a+1) s, s = q e^v/(1+U) increasing, so r has one turn at most,
+ *               a minimum, or falls, and its total variation is <= r(x1) + r(m). Holds for all larger y.
  *
  * What it does not do: m > HS_LAPLACE_MAX.
  */
@@ -96,11 +96,17 @@ double hs_laplace_quadrature_upper(double m, double q, double a, double y, doubl
     return total * (1 + 1e-6);
 }
 
-/* Needs no grid. Never above 1 by more than rounding. */
+/* Needs no grid. The density left of x1 = i m/8 counts with its mass, the rest by parts: the best of eight. */
 double hs_laplace_far_upper(double m, double q, double a, double y, double log_m)
 {
-    double lo = log((1 - q) + q * exp(-m)), hi = log((1 - q) + q * exp(m));
-    double p_lo = 0.5 * exp(a * lo - log_m), p_hi = 0.5 * exp(a * hi - m - log_m), s_lo = q * exp(-m - lo), s_hi = q * exp(m - hi);
-    double parts = 2 * (p_lo / (2 * s_lo) + p_hi / (2 * s_hi)) / y;
-    return fmin(1, (p_lo + p_hi + fmin(fmax(1 - p_lo - p_hi, 0) + 1e-9, parts)) * (1 + 1e-9));
+    double lo = log((1 - q) + q * exp(-m)), hi = log((1 - q) + q * exp(m)), best = 1;
+    double p_lo = 0.5 * exp(a * lo - log_m), p_hi = 0.5 * exp(a * hi - m - log_m), r_hi = p_hi / (2 * q * exp(m - hi));
+    int i;
+    for (i = 0; i < 8; i++) {
+        double x = i * m / 8, l = log((1 - q) + q * exp(2 * x - m)), left, r;
+        r = 0.5 * exp(a * l - x - log_m) / (2 * q * exp(2 * x - m - l));
+        left = -0.5 * expm1(-x) * exp(a * (a > 0 ? l : lo) - log_m);
+        best = fmin(best, left + 2 * (r + r_hi) / y);
+    }
+    return fmin(1, (p_lo + p_hi + fmin(fmax(1 - p_lo - p_hi, 0) + 1e-9, best)) * (1 + 1e-9));
 }
