@@ -93,6 +93,12 @@ int hs_edgeworth_totals(int b, const int *family, const double *m, const double 
 int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale, double *value);
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
 
+/* edgeworth_bound.c: (E|d|, E|d|^3) about the mean under law A and B; the largest |characteristic function| of the loss on
+ * [y0, y1] under law A (which = 0) or B (1). work: hs_prawitz_work() doubles suffice. */
+int hs_edgeworth_absolute(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
+int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double y0,
+                               double y1, double *work, long n_work, double *modulus);
+
 /* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as in hs_contour,
  * T the smoothing limit, 0 to have it chosen. HS_OK leaves valid outputs, however wide. work: hs_prawitz_work() doubles. The
  * terms of hs_point are those of hs_contour; `smooth` is the further one, in the same unit. */

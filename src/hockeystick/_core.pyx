@@ -247,3 +247,27 @@ def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q,
 def prawitz_work():
     """Doubles of scratch that one call takes."""
     return hs_prawitz_work()
+# edgeworth_bound.c
+
+
+def edgeworth_absolute(int family, double m, double q, const double[::1] x, const double[::1] w):
+    """(A, B): first and third absolute central moment of one step's loss under both laws."""
+    A, B = np.empty(2), np.empty(2)
+    cdef double[::1] a = A, b = B
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_absolute(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
+    check(status, "edgeworth")
+    return A, B
+
+
+def edgeworth_modulus_upper(int family, double m, double q, int which, const double[::1] x, const double[::1] w, double y0,
+                            double y1, double[::1] work):
+    """The largest modulus of the step's characteristic function on [y0, y1], from above."""
+    cdef double modulus
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_modulus_upper(family, m, q, which, &x[0], &w[0], x.shape[0], y0, y1, &work[0],
+                                            work.shape[0], &modulus)
+    check(status, "edgeworth")
+    return modulus

@@ -1,0 +1,121 @@
+"""Steps of the route `edgeworth` as arrays, what is computed from them, and the checks that its functions share."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..bound import DomainError
+from ..mechanism import Gaussian, PoissonSubsampled, as_run, real
+from ..pair import DIRECTIONS
+
+ORDERS = (0, 1, 2, 3)
+FORMS = {"one_sequence": 1, "two_sequence": 2}
+GAUSSIAN, LAPLACE = 0, 1
+
+
+class LossSteps(NamedTuple):
+    """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k, and the
+    family (numpy.intc: GAUSSIAN or LAPLACE)."""
+
+    shift: np.ndarray
+    q: np.ndarray
+    k: np.ndarray
+    family: np.ndarray
+
+
+def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
+    """LossSteps from rows (m, q, k, family)."""
+    table = np.array(rows, dtype=float).reshape(-1, 4).T
+    return LossSteps(*(np.ascontiguousarray(column) for column in table[:3]), np.ascontiguousarray(table[3], dtype=np.intc))
+
+
+def steps_of(run) -> LossSteps:
+    """The steps of a run (or of GaussianSteps), cached on it. DomainError where a step is neither Gaussian nor Laplace."""
+    if isinstance(run, LossSteps):
+        return run
+    if isinstance(run, tuple):
+        return LossSteps(*run[:3], np.zeros(run[0].size, np.intc))
+    run = as_run(run)
+    cached = run._cache.get("edgeworth")
+    if cached is None:
+        cached = run._cache["edgeworth"] = loss_steps(*(_row(step, k) for step, k in run.parts))
+    return cached
+
+
+def _row(step, k: int) -> tuple[float, float, float, int]:
+    q = 1.0
+    if isinstance(step, PoissonSubsampled):
+        q, step = step.q, step.base
+    if isinstance(step, Gaussian):
+        return step.sensitivity / step.sigma, q, k, GAUSSIAN
+    if type(step).__name__ == "Laplace":
+        return step.sensitivity / step.scale, q, k, LAPLACE
+    raise DomainError(
+        f"the route 'edgeworth' takes Gaussian and Laplace steps, subsampled or not; got {step!r}: ask another route"
+    )
+
+
+@functools.cache
+def rule() -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre rule for the Laplace density: 32 nodes on panels of length at most 2 (csrc/laplace_step.c)."""
+    x, w = np.polynomial.legendre.leggauss(32)
+    return np.ascontiguousarray(x), np.ascontiguousarray(w)
+
+
+def totals(steps: LossSteps, add: int) -> tuple[np.ndarray, np.ndarray]:
+    """(Y, X): mean and cumulants 2 to 5 of the composed loss under num and under den."""
+    return _core.edgeworth_totals(steps.family, steps.shift, steps.q, steps.k, add, *rule())
+
+
+def support(steps: LossSteps, add: int) -> tuple[float, float]:
+    """Essential infimum and supremum of the composed loss, off by at most 16u (1 + |value|) b."""
+    m, q, k, family = steps
+    laplace = family == LAPLACE
+    with np.errstate(divide="ignore", over="ignore"):
+        low = np.where(laplace, np.log1p(q * np.expm1(-m)), np.log1p(-q))
+        high = np.where(laplace, np.log1p(q * np.expm1(np.where(laplace, m, 0))), math.inf)
+    low, high = float(np.dot(k, low)), float(np.dot(k, high))
+    return (-high, -low) if add else (low, high)
+
+
+def estimators(run, direction, order, form):
+    if isinstance(order, bool) or order not in ORDERS:
+        raise DomainError(f"order must be 0, 1, 2 or 3, got {order!r}")
+    if not isinstance(form, str) or form not in FORMS:
+        raise DomainError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}")
+    steps = steps_of(run)
+    if not steps.k.size:
+        raise DomainError("an empty run has no expansion: its delta is max(0, 1 - e^eps) exactly")
+    return [totals(steps, add) for add in directions_of(steps, direction)]
+
+
+def value_of(Y, X, order: int, form: str, eps: float) -> float:
+    log_scale, value = _core.edgeworth_delta(Y, X, FORMS[form], order, eps)
+    return math.exp(min(700.0, log_scale)) * value if value > 0 else 0.0
+
+
+def directions_of(steps: LossSteps, direction) -> tuple[int, ...]:
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
+        raise DomainError(f"direction must be one of {', '.join(map(repr, DIRECTIONS))}, got {direction!r}")
+    if direction == "both":
+        return (0,) if (steps.q == 1).all() else (0, 1)
+    return (1,) if direction == "add" else (0,)
+
+
+def each(name: str, value, lo: float, hi: float, answer):
+    """answer(x) for every entry of `value`, in its shape; entries are real and strictly between lo and hi."""
+    allowed = f"in ({lo:g}, {hi:g})"
+    if isinstance(value, np.ndarray | list | tuple):
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
+            raise DomainError(f"{name} must hold real numbers, got an array of {array.dtype}")
+        return np.array([each(name, float(x), lo, hi, answer) for x in array.ravel()]).reshape(array.shape)
+    x = real(name, value, allowed)
+    if not lo < x < hi:
+        raise DomainError(f"{name} must be {allowed}, got {x!r}")
+    return answer(x)
