@@ -251,7 +251,10 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
 {
     int st, j;
     if (n_work < hs_prawitz_work() || S->b < 1) return HS_SCRATCH;
-    for (S->ktot = 0, j = 0; j < S->b; j++) S->ktot += S->k[j];
+    for (S->ktot = 0, j = 0; j < S->b; j++) {
+        if (S->family[j] && !(S->m[j] <= HS_LAPLACE_MAX)) return HS_BAD_ARGUMENT;
+        S->ktot += S->k[j];
+    }
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
         double o[3];

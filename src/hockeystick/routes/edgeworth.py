@@ -17,6 +17,7 @@ import math
 from .. import _core
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
+from ..pair import GaussianSteps
 from . import fallback
 from .contour import RTOL, borrow, give_back
 from .eeai import eeai_delta, eeai_epsilon
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding")
+_VACUOUS = (math.inf,) * len(TERMS)
 U = 2.0**-53
 
 
@@ -112,7 +114,7 @@ def aea_epsilon(run, delta, *, direction="both", order=3, form="one_sequence"):
     >>> from hockeystick.routes import edgeworth
     >>> run = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 200
     >>> f"{edgeworth.aea_epsilon(run, 0.1):.4f}"
-    '0.9706'
+    '0.9710'
     """
     curves = estimators(run, direction, order, form)
     return each(
@@ -134,32 +136,48 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
     edge = _beyond_support(steps, add, eps)
     if edge:
         return edge
+    log_lower, log_upper, terms = -math.inf, 0.0, _VACUOUS
     answer = _call(_core.prawitz_delta, steps, add, eps, rtol, limit)
-    if answer is None:
-        return None
-    _, scale, lower, middle, upper, terms, _ = answer
-    log_upper = scale + math.log(upper)
-    slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
-    log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
-    log_upper = min(0.0, log_upper + slack)
+    if answer:
+        _, scale, lower, middle, upper, terms, _ = answer
+        log_upper = scale + math.log(upper)
+        slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
+        log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
+        log_upper = min(0.0, log_upper + slack)
+        terms = tuple(t / (middle if lower > 0 else upper) for t in terms)
+    if log_lower == -math.inf:
+        other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if _all_gaussian(steps) else None
+        if other is None and answer is None:
+            return None
+        if other:
+            log_lower, log_upper = other[0], min(log_upper, other[2])
     log_scale, value = _core.edgeworth_delta(*totals(steps, add), FORMS[form], order, eps)
     estimate = log_scale + math.log(value) if value > 0 else -math.inf
-    unit = middle if lower > 0 else upper
-    return log_lower, min(max(estimate, log_lower), log_upper), log_upper, tuple(t / unit for t in terms), "edgeworth"
+    return log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth"
 
 
 def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in `point`."""
     steps = steps_of(steps)
+    lower, upper, terms = -math.inf, math.inf, _VACUOUS
     answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
-    if answer is None:
-        return None
-    _, lower, _, upper, unit, terms, _ = answer
-    high = support(steps, add)[1]
-    room = 16 * U * steps.k.size
-    upper = min(upper, high + room * (1 + abs(high)))
+    if answer:
+        _, lower, _, upper, unit, terms, _ = answer
+        terms = tuple(t / unit if unit > 0 else math.inf for t in terms)
+    if lower == -math.inf:
+        high = support(steps, add)[1]
+        upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
+        other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if _all_gaussian(steps) else None
+        if other:
+            lower, upper = min(other[0], upper), min(upper, other[2])
+        if upper == math.inf:
+            return None
     estimate = _core.edgeworth_eps(*totals(steps, add), FORMS[form], order, log_delta)
-    return lower, min(max(estimate, lower), upper), upper, tuple(t / unit if unit > 0 else math.inf for t in terms), "edgeworth"
+    return lower, min(max(estimate, lower), upper), upper, terms, "edgeworth"
+
+
+def _all_gaussian(steps: LossSteps) -> bool:
+    return not steps.family.any()
 
 
 def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float):

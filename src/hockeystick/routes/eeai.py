@@ -1,11 +1,11 @@
 """EEAI: certified intervals from the Edgeworth expansion of order 1 and a finite-sample constant [WGZ22, Def. 4.2].
 
-With D >= sup |F - G_1| for the composed loss (finite_sample.py), the one-sequence interval is the estimate +- D: an error D of the
-distribution function is an error of at most D of delta = int e^(eps-x) P(Y > x) dx. The published one is the two-sequence estimate
-+- (D_Y + e^eps D_X). Both are intersected with Chernoff's bound and [0, 1].
+With D >= sup |F - G_1| for the composed loss (finite_sample.py), the one-sequence interval is the estimate +- D: an error D of
+the distribution function is an error of at most D of delta = int e^(eps-x) P(Y > x) dx. The published one is the two-sequence
+estimate +- (D_Y + e^eps D_X). Both are intersected with Chernoff's bound and [0, 1].
 
-Vacuous unless k is very large: delta = 1e-5 needs about 1e7 steps with the constants for regular characteristic functions and 4e10
-without; at k = 1e4 nothing below 1e-2. Prawitz' interval (prawitz.c) is sharp at every such k.
+Vacuous unless k is very large: delta = 1e-5 needs about 1e7 steps with the constants for regular characteristic functions and
+4e10 without; at k = 1e4 nothing below 1e-2. Prawitz' interval (prawitz.c) is sharp at every such k.
 
 The constants are proved; the moments and the estimate behind them are evaluated in double precision and trusted to SLACK, which
 the tests check and nothing proves.

@@ -10,12 +10,14 @@ import numpy as np
 
 from .. import _core
 from ..bound import DomainError
-from ..mechanism import Gaussian, PoissonSubsampled, as_run, real
+from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, PoissonSubsampled, as_run, real
 from ..pair import DIRECTIONS
 
 ORDERS = (0, 1, 2, 3)
 FORMS = {"one_sequence": 1, "two_sequence": 2}
 GAUSSIAN, LAPLACE = 0, 1
+M_GAUSSIAN, M_LAPLACE = 1 / SIGMA_RANGE[0], 40.0
+"""Largest sensitivity/noise; csrc/edgeworth.h has the second."""
 
 
 class LossSteps(NamedTuple):
@@ -29,8 +31,15 @@ class LossSteps(NamedTuple):
 
 
 def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
-    """LossSteps from rows (m, q, k, family)."""
+    """LossSteps from rows (m, q, k, family): m > 0, at most 40 for a Laplace step; 1e-12 <= q <= 1; k >= 1."""
     table = np.array(rows, dtype=float).reshape(-1, 4).T
+    for m, q, k, family in rows:
+        most = M_LAPLACE if family == LAPLACE else M_GAUSSIAN
+        if not (0 < m <= most and Q_MIN <= q <= 1 and k >= 1 and family in (GAUSSIAN, LAPLACE)):
+            raise DomainError(
+                f"a step needs sensitivity/noise in (0, {most:g}], sampling rate in [{Q_MIN:g}, 1] and a count >= 1; "
+                f"got {m!r}, {q!r}, {k!r}: ask another route"
+            )
     return LossSteps(*(np.ascontiguousarray(column) for column in table[:3]), np.ascontiguousarray(table[3], dtype=np.intc))
 
 
@@ -74,12 +83,12 @@ def totals(steps: LossSteps, add: int) -> tuple[np.ndarray, np.ndarray]:
 
 def support(steps: LossSteps, add: int) -> tuple[float, float]:
     """Essential infimum and supremum of the composed loss, off by at most 16u (1 + |value|) b."""
-    m, q, k, family = steps
-    laplace = family == LAPLACE
-    with np.errstate(divide="ignore", over="ignore"):
-        low = np.where(laplace, np.log1p(q * np.expm1(-m)), np.log1p(-q))
-        high = np.where(laplace, np.log1p(q * np.expm1(np.where(laplace, m, 0))), math.inf)
-    low, high = float(np.dot(k, low)), float(np.dot(k, high))
+    low = high = 0.0
+    for m, q, k, family in zip(*(column.tolist() for column in steps), strict=True):
+        if family == LAPLACE:
+            low, high = low + k * math.log(1 - q + q * math.exp(-m)), high + k * math.log1p(q * math.expm1(m))
+        else:
+            low, high = low + k * math.log1p(-q) if q < 1 else -math.inf, math.inf
     return (-high, -low) if add else (low, high)
 
 
