@@ -111,7 +111,7 @@ typedef struct {
     /* filled by prawitz.c */
     int points;
     long N;
-    double ktot, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
+    double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
     double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */
     double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
     double *re, *im, *round, *node;

@@ -18,7 +18,8 @@
  * Error terms, relative to e^{K(t) - t eps}:
  *   smoothing   the right side above; |f| beyond Y by the segments of tail_lower.
  *   aliasing    j != 0: right e^{K(s)-K(t)-d eps+lf(s)-dP}/(1-e^{-dP}), s = t+d; left the same with s = t-d, lf(s) for s >= 0;
- *               for -1 < s < 0, delta(eps-jP) = 1 - deficit, the ones sum to 1/(e^{tP}-1), deficits <= Chernoff without lf.
+ *               for -1 < s < 0, delta(eps-jP) = 1 - deficit, the ones sum to 1/(e^{tP}-1), deficits <= Chernoff without lf. Where
+ *               the loss is bounded: 0 right of its supremum, and left of its infimum delta(x) = 1 - e^x, summed exactly.
  *   truncation  (1/pi) sum over segments of sup|f| (1/y_i - 1/y_{i+1} + dy/y_i^2): |g| <= |f|/y^2, a decreasing sum.
  *   inner       quadrature of M (transform.c, laplace_step.c), through each node and through K(t): prawitz_steps.c.
  *   rounding    of K(t), of every node, of the sums. First order in u; constants rounded up by more than u^2 terms could add.
@@ -71,6 +72,7 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
     return HS_OK;
 }
 
+/* The period that keeps one side's aliases T0 nats below the value, by Chernoff's bound at distance d from t. */
 static double period(const hs_prawitz *S, int left, double d)
 {
     double s = left ? S->t - d : S->t + d, o[3], num;
@@ -80,13 +82,15 @@ static double period(const hs_prawitz *S, int left, double d)
     return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
 }
 
-/* P = the larger of the two sides' least periods (num/d is unimodal); any d > 0 gives a valid one. */
+/* P = the larger of the two sides' least periods (num/d is unimodal), or what reaches beyond the support with room for eps to
+ * move; any d > 0 gives a valid one. */
 static int place(hs_prawitz *S)
 {
     int left, it;
     S->P = 0;
     for (left = 0; left < 2; left++) {
-        double d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL), best = period(S, left, d), factor = 0.6;
+        double d0 = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL), d = d0, best = period(S, left, d), factor = 0.6;
+        double reach = (left ? S->eps - S->low : S->high - S->eps) + 2 / S->t;
         for (it = 0; it < 24; it++) {
             double next = d * factor, at = period(S, left, next);
             if (at < best || !(best < HUGE_VAL)) {
@@ -95,6 +99,7 @@ static int place(hs_prawitz *S)
             } else if (factor < 1 && it == 0) factor = 1.5;
             else break;
         }
+        if (reach < best) { best = fmax(reach, 2 / S->t); d = d0; }
         *(left ? &S->s_left : &S->s_right) = left ? S->t - d : S->t + d;
         S->P = fmax(S->P, best);
     }
@@ -173,7 +178,7 @@ static void freeze(hs_prawitz *S)
 /* At eps within `reach` of S->eps: all share the nodes. */
 static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
 {
-    double de = eps - S->eps, unit = S->dy / (2 * HS_PI), sum = 0, der = 0, t = S->t, P = S->P, s = S->s_left, d, S1 = 0, whole, A, left;
+    double de = eps - S->eps, unit = S->dy / (2 * HS_PI), sum = 0, der = 0, t = S->t, P = S->P, s = S->s_left, d, S1 = 0, S2 = 0, whole, A, left;
     long n;
     v->log_scale = S->K[2] - t * eps;
     for (n = 0; n <= S->N; n++) {
@@ -183,9 +188,10 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
         der += S->round[n] + (S->round[n] * re - S->node[n] * im);
     }
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
-    v->value = unit * sum - S1; v->slope = unit * der;
+    if (eps - P <= S->low) { S1 = exp(-v->log_scale) / expm1(t * P); S2 = exp(eps - v->log_scale) / expm1((t + 1) * P); }
+    v->value = unit * sum - (S1 - S2); v->slope = unit * der;
     whole = 2 * HS_U * (fabs(S->K[2]) + fabs(t * eps)) + S->err[2];
-    v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2]) + 16 * HS_U * (2 + t * P + fabs(v->log_scale)) * S1;
+    v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2]) + 16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
     v->inner = unit * S->inner_sum + expm1(S->inner[2]) * fabs(unit * sum);
     d = S->s_right - t;
     A = S->K[0] + S->err[0] + S->inner[0] - S->K[2] - d * eps + lf(S->s_right) - d * P;
@@ -193,6 +199,8 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     d = t - s;
     left = S->K[1] + S->err[1] + S->inner[1] - S->K[2] + d * eps + lf(s) - d * P;
     left = exp(left + 1e-12 * fabs(d * eps)) / -expm1(-d * P) * (1 + 1e-9);
+    if (eps + P >= S->high) A = 0;
+    if (eps - P <= S->low) left = 0;
     v->aliasing = A + left;
     v->lower = v->value - A - v->inner - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
     v->upper = v->value + v->inner + v->rounding + S->tail + S->smooth + (s < 0 ? left : 0);
@@ -251,10 +259,14 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
 {
     int st, j;
     if (n_work < hs_prawitz_work() || S->b < 1) return HS_SCRATCH;
-    for (S->ktot = 0, j = 0; j < S->b; j++) {
+    for (S->ktot = S->low = S->high = 0, j = 0; j < S->b; j++) {
+        double low, high;
         if (S->family[j] && !(S->m[j] <= HS_LAPLACE_MAX)) return HS_BAD_ARGUMENT;
         S->ktot += S->k[j];
+        hs_prawitz_support(S, j, &low, &high);
+        S->low += low; S->high += high;
     }
+    S->low -= 16 * HS_U * (S->b + 1) * (1 + fabs(S->low)); S->high += 16 * HS_U * (S->b + 1) * (1 + fabs(S->high));
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
         double o[3];

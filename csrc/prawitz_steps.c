@@ -34,6 +34,15 @@ void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
     if (S->add) out[1] = -out[1];
 }
 
+/* Essential range of k runs of step i, to 8u (1 + |value|). */
+void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high)
+{
+    double m = S->m[i], q = S->q[i], k = S->k[i], x;
+    *low = S->family[i] ? k * log((1 - q) + q * exp(-m)) : q < 1 ? k * log1p(-q) : -HUGE_VAL;
+    *high = S->family[i] ? k * log((1 - q) + q * exp(m)) : HUGE_VAL;
+    if (S->add) { x = *low; *low = -*high; *high = -x; }
+}
+
 /* One step on its grid: what is needed to bound phi at any frequency. */
 typedef struct { hs_grid G; int family, n_gl; double m, q, a, log_m, var, c1, c2, q0, ends; } opened;
 

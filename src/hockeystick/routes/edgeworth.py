@@ -169,7 +169,7 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
         upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
         other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if _all_gaussian(steps) else None
         if other:
-            lower, upper = min(other[0], upper), min(upper, other[2])
+            lower, upper = other[0] if other[0] > 0 else lower, min(upper, other[2])  # other is clipped at 0
         if upper == math.inf:
             return None
     estimate = _core.edgeworth_eps(*totals(steps, add), FORMS[form], order, log_delta)
