@@ -123,6 +123,9 @@ static void tail_lower(const hs_prawitz *S, double *seg)
     }
 }
 
+/* e^x - 1 from above, for x >= 0 (x^3 and rounding are below x^2/2 where the short form is used). */
+static double grown(double x) { return x < 1e-3 ? x * (1 + x) : expm1(fmin(700, x)) * (1 + 1e-12); }
+
 /* The smoothing and truncation terms for the T asked for, or the T for which their sum is least. */
 static void choose_limit(hs_prawitz *S)
 {
@@ -130,9 +133,9 @@ static void choose_limit(hs_prawitz *S)
     long n;
     int j;
     tail_lower(S, seg);
-    for (n = 1; n <= S->N; n++) near += 2 * exp(S->re[n]) * (S->T > 0 ? fmax(0, 1 - (double)n * S->dy / S->T) : 1);
-    near *= 1 + 1e-9; /* the rounding of the sum; next, the nodes' own errors */
-    for (n = 1; n <= S->N; n++) near += 2 * exp(S->re[n]) * expm1(fmin(700, S->round[n] + S->node[n]));
+    for (n = 1; n <= S->N; n++)
+        near += 2 * exp(S->re[n]) * ((S->T > 0 ? fmax(0, 1 - (double)n * S->dy / S->T) : 1) + grown(S->round[n] + S->node[n]));
+    near *= 1 + 1e-9; /* the rounding of the sum */
     if (S->T > 0 && S->T <= Y + S->dy) {
         S->limit = S->T; S->smooth = top * S->dy / S->T * near; S->tail = 0;
         return;
@@ -147,10 +150,12 @@ static void choose_limit(hs_prawitz *S)
     }
 }
 
-/* lam(s), to 16 u absolutely: reflected above 1/2, where the cotangent has its pole. */
+/* lam(s), to 16 u absolutely: reflected above 1/2, where the cotangent has its pole; 1 - lam <= 3.5 s^2. */
 static double weight(double s)
 {
-    double x = HS_PI * (s > 0.5 ? 1 - s : s), c = x > 1e-8 ? x / tan(x) : 1;
+    double x, c;
+    if (s < 1e-9) return 1;
+    x = HS_PI * (s > 0.5 ? 1 - s : s); c = x > 1e-8 ? x / tan(x) : 1;
     return s > 0.5 ? s * (1 - c) : (1 - s) * c + s;
 }
 
@@ -162,8 +167,8 @@ static void freeze(hs_prawitz *S)
     for (n = 0; n <= S->N; n++) {
         double y = (double)n * S->dy, ph = S->im[n] - S->eps * y, mag = exp(S->re[n]) * (n ? 2 : 1), co = cos(ph), si = sin(ph);
         double dr = t * (1 + t) - y * y, di = y * (1 + 2 * t), den = dr * dr + di * di, a = mag / sqrt(den);
-        double grow = expm1(fmin(700, S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + top * y) + 12 * HS_U * S->reach * y));
-        double quad = expm1(fmin(700, S->node[n])), lam = weight(y / S->limit);
+        double grow = grown(S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + top * y) + 12 * HS_U * S->reach * y);
+        double quad = grown(S->node[n]), lam = weight(y / S->limit);
         abs_sum += a; inner += a * quad; round += a * (grow * (1 + quad) + 40 * HS_U);
         mag *= lam;
         S->re[n] = mag * (co * dr + si * di) / den;
