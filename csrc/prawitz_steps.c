@@ -222,7 +222,7 @@ int hs_prawitz_plan(hs_prawitz *S, double *work)
         if (at < -target) {
             total = y;
             if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
-            if (far > -S->T0 - 3) y = fmin(2.5 * y, total * pow((S->T0 + 3) / fmax(-far, 1), 0.8));
+            if (far > -S->T0 - 4) y = fmin(2.5 * y, total * pow((S->T0 + 4) / fmax(-far, 1), 0.8));
             break;
         }
         prev = at;
