@@ -208,7 +208,7 @@ static void one_sequence(const double *T, const double *c, int top, double eps, 
     int i, j;
     hermite(z, HERMITE_MAX, He);
     mills(w, HERMITE_MAX, r);
-    mills(z, HERMITE_MAX, rz);
+    mills(z, B < 0.01 ? HERMITE_MAX : 1, rz);
     for (i = 2; i <= top; i++) {
         double choose = 1, part = 0;
         for (j = 0; j <= i; j++) { part += choose * He[i - j] * r[j]; choose = choose * (i - j) / (j + 1); }
@@ -244,25 +244,37 @@ int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, do
     return HS_OK;
 }
 
-/* The largest eps at which the estimate is delta: a search down from where it is surely below, then bisection. Beyond
- * z^2/2 = -log delta + 30 nothing is left of polynomials of degree 8 with coefficients below e^10. */
+/* log of the estimate over delta at z; -HUGE_VAL where it is not positive. */
+static double excess(const double *Y, const double *X, int form, int order, double z, double log_delta)
+{
+    double s, v;
+    hs_edgeworth_delta(Y, X, form, order, Y[0] + sqrt(Y[1]) * z, &s, &v);
+    return v > 0 ? s + log(v) - log_delta : -HUGE_VAL;
+}
+
+/* The largest eps at which the estimate is delta: a search down from where it is surely below, then false position (Illinois) with
+ * bisection while one end has no logarithm. Beyond z^2/2 = -log delta + 30 nothing is left of polynomials of degree 8 with
+ * coefficients below e^10. */
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)
 {
-    double B, z, step = 0.5, lo, hi, s, v;
-    int st, it;
-    if (!(Y[1] > 0 && log_delta < 0 && log_delta > -1e300)) return HS_BAD_ARGUMENT;
-    B = sqrt(Y[1]);
-    for (z = sqrt(2 * (30 - log_delta)) + 1; ; z -= step) {
-        if ((st = hs_edgeworth_delta(Y, X, form, order, Y[0] + B * z, &s, &v))) return st;
-        if (v > 0 && s + log(v) >= log_delta) break;
+    double z, step = 0.5, lo, hi, g, g_lo, g_hi = -HUGE_VAL;
+    int it, side = 0;
+    if (!(order >= 0 && order <= 3 && (form == 1 || form == 2) && Y[1] > 0 && X[1] > 0)) return HS_BAD_ARGUMENT;
+    if (!(log_delta < 0 && log_delta > -1e300)) return HS_BAD_ARGUMENT;
+    for (z = sqrt(2 * (30 - log_delta)) + 1; !((g_lo = excess(Y, X, form, order, z, log_delta)) >= 0); z -= step) {
         if (z < -40) return HS_NO_BRACKET;
+        g_hi = g_lo;
     }
     lo = z; hi = z + step;
-    for (it = 0; it < 60 && hi - lo > 2 * HS_U * fabs(Y[0] / B + z); it++) {
-        z = 0.5 * (lo + hi);
-        hs_edgeworth_delta(Y, X, form, order, Y[0] + B * z, &s, &v);
-        if (v > 0 && s + log(v) >= log_delta) lo = z; else hi = z;
+    for (it = 0; it < 80 && hi - lo > 8 * HS_U * (1 + fabs(lo)); it++) {
+        z = g_hi > -HUGE_VAL ? lo + (hi - lo) * g_lo / (g_lo - g_hi) : 0.5 * (lo + hi);
+        if (!(z > lo && z < hi)) z = 0.5 * (lo + hi);
+        g = excess(Y, X, form, order, z, log_delta);
+        if (g == 0) { lo = hi = z; break; }
+        if (g > 0) { lo = z; g_lo = g; if (side == 1 && g_hi > -HUGE_VAL) g_hi *= 0.5; side = 1; }
+        else { hi = z; g_hi = g; if (side == -1) g_lo *= 0.5; side = -1; }
+        if (fabs(g) < 4 * HS_U * (1 + fabs(log_delta))) { lo = hi = z; break; }
     }
-    *eps = Y[0] + B * hi;
+    *eps = Y[0] + sqrt(Y[1]) * hi;
     return HS_OK;
 }

@@ -76,6 +76,9 @@ def rule() -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(x), np.ascontiguousarray(w)
 
 
+_TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
+
+
 def totals(steps: LossSteps, add: int) -> tuple[np.ndarray, np.ndarray]:
     """(Y, X): mean and cumulants 2 to 5 of the composed loss under num and under den."""
     return _core.edgeworth_totals(steps.family, steps.shift, steps.q, steps.k, add, *rule())
@@ -93,14 +96,16 @@ def support(steps: LossSteps, add: int) -> tuple[float, float]:
 
 
 def estimators(run, direction, order, form):
-    if isinstance(order, bool) or order not in ORDERS:
+    if isinstance(order, bool) or not isinstance(order, int) or order not in ORDERS:
         raise DomainError(f"order must be 0, 1, 2 or 3, got {order!r}")
     if not isinstance(form, str) or form not in FORMS:
         raise DomainError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}")
     steps = steps_of(run)
     if not steps.k.size:
         raise DomainError("an empty run has no expansion: its delta is max(0, 1 - e^eps) exactly")
-    return [totals(steps, add) for add in directions_of(steps, direction)]
+    directions = directions_of(steps, direction)
+    Y, X = totals(steps, directions[0])
+    return [(Y, X)] if len(directions) == 1 else [(Y, X), (_TURN * X, _TURN * Y)]  # the other direction's loss is -X under den
 
 
 def value_of(Y, X, order: int, form: str, eps: float) -> float:
