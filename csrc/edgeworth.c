@@ -163,7 +163,7 @@ static void mills(double w, int n, double *r)
         for (j = 1; j < n; j++) r[j + 1] = j * r[j - 1] - w * r[j];
         return;
     }
-    N = n + 4 + (int)(200 / (w * w)); /* 2 w sqrt(2 N) >= 40 */
+    N = n + 20 + (int)(200 / (w * w)); /* 2 w sqrt(2 N) >= 40; 20 for large w, where the error is about N!/w^(2N) */
     for (ratio = 0, j = N; j > n; j--) ratio = j / (w + ratio);
     for (j = n; j > 0; j--) { ratio = j / (w + ratio); r[j] = ratio; }
     r[0] = 1 / (w + r[1]); /* int e^{-wt-t^2/2} (w + t) dt = 1 */

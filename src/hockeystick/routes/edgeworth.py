@@ -24,6 +24,7 @@ from .eeai import eeai_delta, eeai_epsilon
 from .loss_steps import FORMS, LossSteps, directions_of, each, estimators, loss_steps, rule, steps_of, support, totals, value_of
 
 __all__ = [
+    "FORMS",
     "aea_delta",
     "aea_epsilon",
     "eeai_delta",
@@ -33,6 +34,8 @@ __all__ = [
     "prawitz_delta",
     "prawitz_epsilon",
     "root",
+    "steps_of",
+    "totals",
 ]
 
 TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding")

@@ -2,10 +2,11 @@
 
 A constant D bounds sup_x |F(x) - G_1(x)|, F the distribution function of the composed loss and G_1 its expansion of order 1
 [WGZ22, Lemma 4.3; DGG24, Thms 2.1, A.2, A.3, A.5]. Three versions: "inid" for steps that differ, "iid" for equal steps,
-"regular" for equal steps whose standardised characteristic function is at most kappa < 1 beyond 2 pi T1/K3t. Every version
-holds for each value of a free parameter e in (0, 1/3), over which it is minimised. Symbols: n steps; averages over steps of moments
-about each step's own mean, over Bbar = (mean variance)^(1/2): K3 = E|d|^3, K4 = E d^4, l3 = E d^3, K3t = K3 + mean of
-E|d| Var d / Bbar^3.
+"regular" for equal steps whose standardised characteristic function is at most kappa < 1 beyond 2 pi T1/K3t. Each holds for
+every value of a free parameter e in (0, 1/3), over which it is minimised.
+
+Symbols: n steps; averages over steps of moments about each step's own mean, over Bbar = (mean variance)^(1/2): K3 = E|d|^3,
+K4 = E d^4, l3 = E d^3, K3t = K3 + mean of E|d| Var d / Bbar^3.
 
 The bounds are proved; they are evaluated in double precision and enlarged by 1e-9 of themselves, which covers relative errors
 of 1e-11 of the moments (the highest power is the sixteenth) and the rounding of sums of positive terms.
