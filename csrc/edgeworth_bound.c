@@ -82,7 +82,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
     if (family == 0) {
         double o[3];
         hs_cgf_estimate(m, q, a, o);
-        h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0);
+        h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0, 0.15 / fmax(m, 1), &j);
         if (!(h > 0)) return HS_TOO_MANY_NODES;
         st = hs_grid_build(&G, m, q, h, -10.5, m + 10.5, work);
     } else st = hs_laplace_grid(&G, m, q, x, w, n_gl, work);

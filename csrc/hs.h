@@ -50,7 +50,7 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
- * work: chunks * (HS_GRID_WORK + 4 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
+ * work: chunks * (HS_GRID_WORK + 6 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
 typedef struct {
     int b, add, n_threads;
@@ -60,7 +60,7 @@ typedef struct {
     /* filled by contour.c */
     int chunks, doublings;
     long N;
-    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, long n_outer);
@@ -83,6 +83,14 @@ int hs_convolve_multiply(long n, double *a, const double *b);
 int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
+
+/* pld.c: tails of the normal law; see the head of the file for the others. */
+int hs_normal_tails(long n, const double *x, double *below, double *above);
+int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                 const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
+                 double *u_upper, double *y_lower, double *u_lower);
+int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
+int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
 
 /* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace; x, w[n_gl] a Gauss-Legendre rule on [-1, 1].
  * Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y and X. Estimates of
@@ -109,12 +117,12 @@ typedef struct {
     const double *m, *q, *k, *x, *w;
     double T0, T;
     /* filled by prawitz.c */
-    int points;
+    int points, fine;
     long N;
     double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
     double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */
     double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
-    double *re, *im, *round, *node;
+    double *re, *im, *round, *node, *zr, *zi;
 } hs_prawitz;
 long hs_prawitz_work(void);
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out);

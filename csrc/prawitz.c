@@ -247,13 +247,14 @@ static int settle(hs_prawitz *S, double *work)
 {
     long n;
     int st, attempt;
-    if ((st = place(S)) || (st = hs_prawitz_plan(S, work + 4 * N_MAX))) return st;
+    if ((st = place(S)) || (st = hs_prawitz_plan(S, work + 6 * N_MAX))) return st;
     S->re = work; S->im = work + N_MAX; S->round = work + 2 * N_MAX; S->node = work + 3 * N_MAX;
+    S->zr = work + 4 * N_MAX; S->zi = work + 5 * N_MAX;
     place_points(S);
     for (attempt = 0; ; attempt++) {
-        if ((st = hs_prawitz_visit(S, work + 4 * N_MAX))) return st;
-        if (attempt == 3 || !(n = next_nodes(S))) return HS_OK;
-        if (n < S->N) attempt = 2; /* the grids carry no further: one more visit, the last */
+        if ((st = hs_prawitz_visit(S, work + 6 * N_MAX))) return st;
+        if (attempt == 5 || !(n = next_nodes(S))) return HS_OK;
+        if (n < S->N) attempt = 4; /* the grids carry no further: one more visit, the last */
         S->N = n;
         place_points(S);
     }
@@ -290,7 +291,7 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
     return HS_OK;
 }
 
-long hs_prawitz_work(void) { return 4 * N_MAX + HS_GRID_WORK; }
+long hs_prawitz_work(void) { return 6 * N_MAX + HS_GRID_WORK; }
 
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out)
 {

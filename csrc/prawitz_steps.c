@@ -12,7 +12,7 @@
  */
 #include "prawitz.h"
 
-#define BLOCK 32 /* nodes between restarts of the phase recurrence */
+#define LEVELS 8 /* parts of the frequency range with a quadrature error of their own */
 
 static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
 {
@@ -43,74 +43,77 @@ void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high)
     if (S->add) { x = *low; *low = -*high; *high = -x; }
 }
 
-/* One step on its grid: what is needed to bound phi at any frequency. */
-typedef struct { hs_grid G; int family, n_gl; double m, q, a, log_m, var, c1, c2, q0, ends; } opened;
+/* One step on its grid: what is needed to bound phi at any frequency. `level` is what the normaliser and the ends add. */
+typedef struct { hs_grid G; int family, n_gl; double m, q, a, log_m, c1, c2, level; } opened;
 
 static double quadrature_upper(opened *O, double y)
 {
     double x = O->family == 0 ? hs_grid_quadrature_upper(&O->G, O->a, y)
                               : hs_laplace_quadrature_upper(O->m, O->q, O->a, y, O->log_m, O->n_gl);
-    return x + O->q0; /* the sum r is normalised by has its own error */
+    return x + O->level;
 }
 
 static double far_upper(opened *O, double y)
 {
     if (O->family) return hs_laplace_far_upper(O->m, O->q, O->a, y, O->log_m);
-    return fmin(1, hs_grid_far_upper(&O->G, O->a, y) + 2 * O->ends);
+    return fmin(1, hs_grid_far_upper(&O->G, O->a, y) + O->level);
 }
 
-/* Error of M from the grid alone, relative to M, at real tilt a. */
-static double real_error_upper(opened *O, double a, double est, double log_m)
+/* Error of M at real tilt a, relative to M, without the terms of first order that log M drops; *dropped is what those add. */
+static double real_error_upper(opened *O, double a, double est, double log_m, double *dropped)
 {
-    double out, scale = exp(-fmax(log_m, -1)), fa = fabs(a);
+    double scale = exp(-fmax(log_m, -1)), fa = fabs(a), m = O->m, q = O->q;
+    *dropped = 0;
     if (O->family == 0) {
-        out = hs_grid_quadrature_upper(&O->G, a, 0) + hs_grid_ends_upper(&O->G, a, log_m);
-        return est <= 3 ? out + hs_grid_dropped_upper(&O->G, a) * scale : out;
+        if (est <= 3) *dropped = hs_grid_dropped_upper(&O->G, a) * scale;
+        return hs_grid_real_upper(m, a, O->G.h) + hs_grid_ends_upper(&O->G, a, log_m);
     }
-    out = hs_laplace_quadrature_upper(O->m, O->q, a, 0, log_m, O->n_gl);
-    if (est <= 3) out += ((1 + fa) * hs_laplace_quadrature_upper(O->m, O->q, 0, 0, 0, O->n_gl)
-                          + fa * hs_laplace_quadrature_upper(O->m, O->q, 1, 0, 0, O->n_gl)) * scale;
-    return out;
+    if (est <= 3) *dropped = ((1 + fa) * hs_laplace_quadrature_upper(m, q, 0, 0, 0, O->n_gl)
+                              + fa * hs_laplace_quadrature_upper(m, q, 1, 0, 0, O->n_gl)) * scale;
+    return hs_laplace_quadrature_upper(m, q, a, 0, log_m, O->n_gl);
+}
+
+/* The grid of step i for tilts a[0..2] (a[2] the line's) and frequencies up to y_grid. */
+static int build(const hs_prawitz *S, int i, const double *a, const double *est, double y_grid, double R, opened *O, double *work)
+{
+    double m = S->m[i], q = S->q[i], lo = fmin(fmin(a[0], a[1]), a[2]), hi = fmax(fmax(a[0], a[1]), a[2]), h, width;
+    int strip = 0, st;
+    O->family = S->family[i]; O->m = m; O->q = q; O->n_gl = S->n_gl;
+    if (O->family) return hs_laplace_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
+    h = fmin(hs_grid_real_h(m, a[0], 5 + log(S->ktot)), hs_grid_real_h(m, a[1], 5 + log(S->ktot))); /* K there to a nat */
+    if (S->fine) h = fmin(h, 0.15 / fmax(m, 1)); /* as hs_prawitz_plan saw the far bound */
+    h = hs_grid_choose_h(m, q, a[2], y_grid, R, est[2], h, &strip);
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
+    st = hs_grid_build(&O->G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work);
+    O->G.strip = strip;
+    return st;
 }
 
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
-static int open_step(hs_prawitz *S, int i, double y_grid, opened *O, double *work)
+static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, double *work)
 {
-    double tilt[3], est[3], o[3], h, R, lo = 0, hi = 0, m = S->m[i], q = S->q[i], k = S->k[i], reach;
+    double a[3], est[3], o[3], m = S->m[i], k = S->k[i], out = 0, dropped, reach;
     hs_moments mo;
     int j, st;
-    O->family = S->family[i]; O->m = m; O->q = q; O->n_gl = S->n_gl;
-    tilt[0] = S->s_right; tilt[1] = S->s_left; tilt[2] = S->t;
+    a[0] = S->s_right; a[1] = S->s_left; a[2] = S->t;
     for (j = 0; j < 3; j++) {
-        step_cgf(S, i, tilt[j], o); est[j] = o[0];
-        tilt[j] = S->add ? -tilt[j] : 1 + tilt[j];
-        lo = fmin(lo, tilt[j]); hi = fmax(hi, tilt[j]);
+        step_cgf(S, i, a[j], o); est[j] = o[0];
+        a[j] = S->add ? -a[j] : 1 + a[j];
     }
-    if (O->family == 0) {
-        R = S->T0 + log(S->ktot) + 6;
-        h = hs_grid_choose_h(m, q, tilt[2], y_grid, R, est[2]);
-        for (j = 0; j < 2; j++) h = fmin(h, hs_grid_choose_h(m, q, tilt[j], 0, 5 + log(S->ktot), est[j])); /* K there to a nat */
-        if (!(h > 0)) return HS_TOO_MANY_NODES;
-        R = sqrt(2 * (R + 3)) + 1;
-        st = hs_grid_build(&O->G, m, q, h, -R - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + R, work);
-    } else st = hs_laplace_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
-    if (st) return st;
-    for (j = 0; j < 3; j++) { /* the line's own tilt comes last: its weights stay in the grid */
-        O->G.strip = -1;
-        hs_grid_moments(&O->G, tilt[j], est[j], &mo);
-        hs_grid_weights(&O->G, tilt[j], mo.log_m, &O->c1, &O->c2);
-        o[0] = real_error_upper(O, tilt[j], est[j], mo.log_m);
-        if (j == 2 && !(o[0] < 0.1)) return HS_TOO_WIDE;
+    if ((st = build(S, i, a, est, y_grid, R, O, work))) return st;
+    for (j = 0; j < 3; j++) {
+        hs_grid_moments(&O->G, a[j], est[j], &mo);
+        out = real_error_upper(O, a[j], est[j], mo.log_m, &dropped);
+        if (j == 2 && !(out + dropped < 0.1)) return HS_TOO_WIDE;
         S->K[j] += k * mo.log_m; S->err[j] += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
-        S->inner[j] += j < 2 ? k * log1p(o[0]) : 1.1 * k * o[0];
+        S->inner[j] += j == 2 ? 1.1 * k * (out + dropped) : out + dropped < 1 ? -k * log1p(-out - dropped) : HUGE_VAL;
     }
-    O->a = tilt[2]; O->log_m = mo.log_m; O->ends = 0;
-    O->q0 = O->family == 0 ? hs_grid_quadrature_upper(&O->G, O->a, 0) : hs_laplace_quadrature_upper(m, q, O->a, 0, mo.log_m, S->n_gl);
-    if (O->family == 0) { O->ends = hs_grid_ends_upper(&O->G, O->a, mo.log_m); O->q0 += 2 * O->ends; }
+    O->a = a[2]; O->log_m = mo.log_m; O->level = 2 * out;
+    hs_grid_weights(&O->G, a[2], mo.log_m, &O->c1, &O->c2);
     reach = O->family == 0 ? O->G.l[0] * O->G.l[0] + 16 + m * m * O->G.hi * O->G.hi : (3 * m + 10) * (3 * m + 10);
-    S->var += k * (mo.var * (1 + 1e-9) + 10 * reach * O->q0);
+    S->var += k * (mo.var * (1 + 1e-9) + 10 * reach * O->level);
     S->k_smooth += k;
-    O->G.strip = -1;
     return HS_OK;
 }
 
@@ -133,16 +136,15 @@ static void visit_gaussian(hs_prawitz *S, double m, double k)
     for (j = 0; j < POINTS; j++) S->gauss[j] += 0.5 * v * S->y[j] * S->y[j] * (1 - 1e-12);
 }
 
-/* k log phi of a block of nodes from Z = phi - 1. log|phi| = log1p(X)/2, X = 2 Re Z + |Z|^2 known to 4u |Z| (2 + |Z|), or from
+/* k log phi at the nodes from Z = phi - 1. log|phi| = log1p(X)/2, X = 2 Re Z + |Z|^2 known to 4u |Z| (2 + |Z|), or from
  * (1 + Re Z)^2 + (Im Z)^2 where that is below 1/4. Errors dz of phi count as dz/(|phi| - dz). */
-static void add_nodes(hs_prawitz *S, double k, const opened *O, double quad, long n0, int count, const double *zr, const double *zi)
+static void add_nodes(hs_prawitz *S, double k, double c, const double *level)
 {
-    int i;
-    for (i = 0; i < count; i++) {
-        long n = n0 + i;
-        double x = zr[i], w = zi[i], X = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w, inv = 1 / sqrt(mod2);
-        double lr = 0.5 * (X > -0.75 ? log1p(X) : log(mod2)), li = atan2(w, 1 + x), dz, qz;
-        dz = (double)n * S->dy * (O->c1 + (double)i * O->c2) * inv; qz = quad * inv;
+    long n;
+    for (n = 0; n <= S->N; n++) {
+        double quad = level[(int)(LEVELS * (double)n / (double)(S->N + 1))];
+        double x = S->zr[n], w = S->zi[n], X = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w, inv = 1 / sqrt(mod2);
+        double lr = 0.5 * (X > -0.75 ? log1p(X) : log(mod2)), li = atan2(w, 1 + x), dz = (double)n * S->dy * c * inv, qz = quad * inv;
         S->re[n] += k * lr; S->im[n] += S->add ? -k * li : k * li;
         S->round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * sqrt(x * x + w * w) * inv * inv)
                                   + (4 + S->b) * HS_U * k * (fabs(lr) + fabs(li)) : HUGE_VAL;
@@ -170,24 +172,24 @@ static void add_points(hs_prawitz *S, double k, opened *O)
 
 int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
-    double zr[BLOCK], zi[BLOCK], level[4], y_grid = (double)(S->N + 2) * S->dy;
+    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + 6;
     int i, j, st;
-    long n0;
     opened O;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
     for (j = 0; j < 3; j++) S->K[j] = S->err[j] = S->inner[j] = 0;
     for (j = 0; j < POINTS; j++) S->metric[j] = S->far[j] = S->gauss[j] = 0;
     S->var = S->k_smooth = 0;
     for (i = 0; i < S->b; i++) {
+        double quad[LEVELS];
         if (S->family[i] == 0 && S->q[i] == 1) { visit_gaussian(S, S->m[i], S->k[i]); continue; }
-        if ((st = open_step(S, i, y_grid, &O, work))) return st;
-        for (j = 0; j < 4; j++) level[j] = quadrature_upper(&O, y_grid * (4 - j) / 4);
-        for (n0 = 0; n0 <= S->N; n0 += BLOCK) {
-            int count = (int)(S->N - n0 < BLOCK ? S->N - n0 + 1 : BLOCK);
-            double quad = level[(int)fmax(0, fmin(3, floor(4 - 4 * (double)(n0 + count) * S->dy / y_grid)))];
-            hs_grid_nodes(&O.G, S->dy, n0, count, zr, zi);
-            add_nodes(S, S->k[i], &O, quad, n0, count, zr, zi);
+        if ((st = open_step(S, i, y_grid, R, &O, work))) return st;
+        for (j = LEVELS - 1; j >= 0; j--) { /* for every frequency up to that part of y_grid; 4 e^..: what trimming moves, twice */
+            quad[j] = quadrature_upper(&O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
+            if (quad[j] < 20 * exp(-R)) while (j > 0) { quad[j - 1] = quad[j]; j--; } /* it can only fall */
         }
+        hs_grid_trim(&O.G, exp(-R - 2));
+        hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);
+        add_nodes(S, S->k[i], O.c1 + O.c2 * (200 + 2 * fmin(32, (double)S->N / 17)), quad);
         add_points(S, S->k[i], &O);
     }
     return HS_OK;
@@ -196,8 +198,9 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
 /* The decay of |f| sampled at geometric y on middling grids of at most 48 steps: how many nodes are worth having. */
 int hs_prawitz_plan(hs_prawitz *S, double *work)
 {
-    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far = -HUGE_VAL;
+    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far = 0;
     int stride = S->b > 48 ? S->b / 48 : 1, j, it;
+    S->fine = 0;
     for (j = 0; j < S->b; j += stride) {
         double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t, o[3], zr, zi, c1, c2;
         int plain = S->family[j] == 0 && q == 1;
@@ -215,14 +218,15 @@ int hs_prawitz_plan(hs_prawitz *S, double *work)
             sum[it] += plain ? -0.5 * S->k[j] * m * m * y * y : 0.5 * S->k[j] * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
             if (S->b == 1 && sum[it] - 2 * log(hypot(S->t, y) / S->t) < -target) break;
         }
-        if (S->b == 1 && S->family[j] == 0 && !plain) far = S->k[j] * log(hs_grid_far_upper(&G, a, y)); /* it sees less than |f| */
+        if (S->b == 1 && S->family[j] == 0 && !plain) far = -S->k[j] * log(hs_grid_far_upper(&G, a, y));
     }
     for (it = 0, y = y0; it < 16; it++, prev_y = y, y *= 1.35) {
         double at = sum[it] * S->ktot / total - 2 * log(hypot(S->t, y) / S->t);
         if (at < -target) {
             total = y;
             if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
-            if (far > -S->T0 - 4) y = fmin(2.5 * y, total * pow((S->T0 + 4) / fmax(-far, 1), 0.8));
+            S->fine = far > 0 ? 1 : 0; /* the far bound sees less than |f|, but all that follows */
+            if (S->fine) y = fmax(y, total * fmin(2.5, pow((S->T0 + 4) / far, 0.8)));
             break;
         }
         prev = at;
