@@ -48,7 +48,7 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
         if (!(F2 > 0 && F2 < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
         if (!have_eps) S->eps = o[1] - 1 / t - 1 / (1 + t);
         S->log_est = o[0] - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2) - S->eps * t;
-        S->sd = sqrt(o[2]);
+        S->sd = sqrt(fmax(o[2], 1e-3 / (t * t)));
         if (have_eps) {
             G = o[1] - want;
             step = o[1] > 0 && want > 0 ? -log(o[1] / want) / (t * (o[2] / o[1] + (F2 - o[2]) / want)) : -G / (t * F2);
@@ -62,8 +62,9 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
         step = t * exp(fmax(-1.2, fmin(1.2, step)));
         if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
             step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
+        if (step > 1e7) break; /* at the end of the support: any t serves, prepare will lower it */
         t = step;
-        if (!(t > 1e-12 && t < 1e12)) return HS_NO_SADDLE;
+        if (!(t > 1e-12)) return HS_NO_SADDLE;
     }
     if (it == 80 || !(S->sd > 0)) return HS_NO_SADDLE;
     S->t = fmax(t, 0.7 / S->sd);

@@ -18,7 +18,7 @@ from .pair import ADJACENCIES, DIRECTIONS, MIRRORED, gaussian_steps, losses
 from .routes import contour, fallback
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
-ROUTES = ("auto", "contour", "prv", "pld")
+ROUTES = ("auto", "contour", "prv", "pld", "edgeworth")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 GOOD_ENOUGH = 0.02
@@ -38,7 +38,7 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         Neighbouring relation.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour", "prv" or "pld"
+    route : "auto", "contour", "prv", "pld" or "edgeworth"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..bound import DomainError
-from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, PoissonSubsampled, as_run, real
+from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run, real
 from ..pair import DIRECTIONS
 
 ORDERS = (0, 1, 2, 3)
@@ -43,12 +43,12 @@ def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
     return LossSteps(*(np.ascontiguousarray(column) for column in table[:3]), np.ascontiguousarray(table[3], dtype=np.intc))
 
 
-def steps_of(run) -> LossSteps:
-    """The steps of a run (or of GaussianSteps), cached on it. DomainError where a step is neither Gaussian nor Laplace."""
+def steps_of(run, adjacency: str = "add_remove") -> LossSteps:
+    """The steps of a run, cached on it. DomainError where a step is neither Gaussian nor Laplace."""
     if isinstance(run, LossSteps):
         return run
-    if isinstance(run, tuple):
-        return LossSteps(*run[:3], np.zeros(run[0].size, np.intc))
+    if adjacency != "add_remove":
+        raise DomainError(f'the route "edgeworth" is for adjacency "add_remove", got {adjacency!r}: ask another route')
     run = as_run(run)
     cached = run._cache.get("edgeworth")
     if cached is None:
@@ -62,11 +62,9 @@ def _row(step, k: int) -> tuple[float, float, float, int]:
         q, step = step.q, step.base
     if isinstance(step, Gaussian):
         return step.sensitivity / step.sigma, q, k, GAUSSIAN
-    if type(step).__name__ == "Laplace":
+    if isinstance(step, Laplace):
         return step.sensitivity / step.scale, q, k, LAPLACE
-    raise DomainError(
-        f"the route 'edgeworth' takes Gaussian and Laplace steps, subsampled or not; got {step!r}: ask another route"
-    )
+    raise DomainError(f'the route "edgeworth" takes Gaussian and Laplace steps, subsampled or not; got {step!r}: ask another')
 
 
 @functools.cache
