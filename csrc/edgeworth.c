@@ -262,7 +262,7 @@ int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, doub
     if (!(order >= 0 && order <= 3 && (form == 1 || form == 2) && Y[1] > 0 && X[1] > 0)) return HS_BAD_ARGUMENT;
     if (!(log_delta < 0 && log_delta > -1e300)) return HS_BAD_ARGUMENT;
     for (z = sqrt(2 * (30 - log_delta)) + 1; !((g_lo = excess(Y, X, form, order, z, log_delta)) >= 0); z -= step) {
-        if (z < -40) return HS_NO_BRACKET;
+        if (z < -40) { *eps = log1p(-exp(log_delta)) + Y[0] - 0.5 * Y[1]; return HS_OK; } /* all mass above: 1 - e^eps E e^-Y */
         g_hi = g_lo;
     }
     lo = z; hi = z + step;
