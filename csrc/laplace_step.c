@@ -6,7 +6,7 @@
  *
  * Formulas and error claims.
  *   grid        Panels of length <= 2 on (0, m), n_gl Gauss-Legendre nodes each. The rule comes from the caller and is taken to
- *               be right to 16 u in nodes and weights (tests compare it with 40 digits).
+ *               be right to 2 u in nodes and 16 u in weights (tests compare it with 40 digits).
  *   quadrature  hs_laplace_quadrature_upper: error of a panel of half-length s at most (64/15) F rho^{-2(n-1)}/(1-rho^{-2}) s
  *               [Tre13, Thm 19.3], F a bound of the integrand on the ellipse of rho: with b = 2 s (rho-1/rho)/2 <= 1.4 the largest
  *               |Im v|, |1+U| <= 1 + U(max Re v), >= cos(b/2) (1 + U(min Re v)); arg(1+U) <= atan2(R sin b, 1 + R cos b),
