@@ -1,4 +1,4 @@
-"""Prawitz' interval: the truth table, closed forms, the published interval recomputed here, an independent contour for mixtures,
+"""Prawitz' interval: the truth table, closed forms, the published interval recomputed, an independent contour for mixtures,
 and the certified contour route; sound at every smoothing limit and as wide as theory says."""
 
 import itertools

@@ -21,7 +21,19 @@ from ..pair import GaussianSteps
 from . import fallback
 from .contour import RTOL, borrow, give_back
 from .eeai import eeai_delta, eeai_epsilon
-from .loss_steps import FORMS, LossSteps, directions_of, each, estimators, loss_steps, rule, steps_of, support, totals, value_of
+from .loss_steps import (
+    FORMS,
+    LossSteps,
+    directions_of,
+    each,
+    estimators,
+    loss_steps,
+    rule_for,
+    steps_of,
+    support,
+    totals,
+    value_of,
+)
 
 __all__ = [
     "FORMS",
@@ -187,7 +199,7 @@ def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: flo
     work = borrow(_core.prawitz_work())
     try:
         margin = min(31.0, 12.0 - math.log(rtol))
-        answer = kernel(steps.family, steps.shift, steps.q, steps.k, add, *rule(), at, margin, limit, work)
+        answer = kernel(steps.family, steps.shift, steps.q, steps.k, add, *rule_for(steps), at, margin, limit, work)
     finally:
         give_back(work)
     return answer if answer[0] <= 1 else None

@@ -22,7 +22,7 @@ from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from . import finite_sample
 from .contour import borrow, give_back
-from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, steps_of, totals
+from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, rule_for, steps_of, totals
 
 SLACK = 1e-11
 """Relative to the mean and to the value: ten times the largest error of moments that the tests see."""
@@ -76,7 +76,7 @@ def _kappa_upper(steps: LossSteps, add: int, moments, sd: float) -> float:
         return math.exp(-start * start / 2) * (1 + 1e-12)
     work = borrow(_core.prawitz_work())
     try:
-        return _core.edgeworth_modulus_upper(family, m, q, 0 if add else 1, *rule(), start / sd, math.inf, work)
+        return _core.edgeworth_modulus_upper(family, m, q, 0 if add else 1, *rule_for(steps), start / sd, math.inf, work)
     finally:
         give_back(work)
 
@@ -123,7 +123,7 @@ class _Side:
         work = borrow(_core.prawitz_work())
         try:
             s = self.steps
-            answer = kernel(s.family, s.shift, s.q, s.k, self.add, *rule(), at, 31.0, NO_SMOOTHING, work)
+            answer = kernel(s.family, s.shift, s.q, s.k, self.add, *rule_for(s), at, 31.0, NO_SMOOTHING, work)
         finally:
             give_back(work)
         return answer if answer[0] <= 1 else None
