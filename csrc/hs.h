@@ -117,7 +117,7 @@ typedef struct {
     const double *m, *q, *k, *x, *w;
     double T0, T;
     /* filled by prawitz.c */
-    int points, fine;
+    int points, fine, few;
     long N;
     double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
     double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */

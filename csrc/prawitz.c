@@ -224,6 +224,7 @@ static void place_points(hs_prawitz *S)
     for (j = 1; j < POINTS; j++) S->y[j] = S->y[j - 1] + fmin(S->y[j - 1], j < POINTS / 2 ? step : S->y[j - 1]);
     S->points = POINTS;
     if (S->T > 0 && S->T <= S->y[0] + S->dy) S->points = 0; /* the nodes are all there is */
+    else if (S->few) S->points = 1;
     else if (S->b > 1) for (S->points = 6; S->points < POINTS && S->y[S->points - 6] < 2 * step; S->points++) {}
 }
 
@@ -255,6 +256,7 @@ static int settle(hs_prawitz *S, double *work)
     for (attempt = 0; ; attempt++) {
         if ((st = hs_prawitz_visit(S, work + 6 * N_MAX))) return st;
         if (attempt == 5 || !(n = next_nodes(S))) return HS_OK;
+        if (S->few) { S->few = 0; place_points(S); continue; } /* the far bound alone does not do */
         if (n < S->N) attempt = 4; /* the grids carry no further: one more visit, the last */
         S->N = n;
         place_points(S);

@@ -195,38 +195,64 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
     return HS_OK;
 }
 
-/* The decay of |f| sampled at geometric y on middling grids of at most 48 steps: how many nodes are worth having. */
+/* A middling grid of step j at the line's tilt, for planning only. Plain Gaussian steps need none. */
+static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, double *work)
+{
+    double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t, o[3], c1, c2;
+    int st;
+    step_cgf(S, j, S->t, o);
+    *log_m = o[0];
+    if (S->family[j]) st = hs_laplace_grid(G, m, q, S->x, S->w, S->n_gl, work);
+    else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work);
+    if (st) return st;
+    hs_grid_weights(G, a, o[0], &c1, &c2);
+    return HS_OK;
+}
+
+/* -log|f| that the far bound will see at y, from the sampled steps. */
+static double far_estimate(const hs_prawitz *S, double y, int stride, double *work)
+{
+    double far = 0, total = 0, log_m;
+    hs_grid G;
+    int j;
+    for (j = 0; j < S->b; j += stride) {
+        double m = S->m[j], a = S->add ? -S->t : 1 + S->t;
+        total += S->k[j];
+        if (S->family[j] == 0 && S->q[j] == 1) { far += 0.5 * S->k[j] * m * m * y * y; continue; }
+        if (S->family[j] || open_coarse(S, j, &G, &log_m, work)) continue;
+        far -= S->k[j] * log(hs_grid_far_upper(&G, a, y));
+    }
+    return far * S->ktot / total;
+}
+
+/* The decay of |f| sampled at geometric y on middling grids of at most 48 steps: how many nodes are worth having. `few`: the far
+ * bound at the last of them should do. */
 int hs_prawitz_plan(hs_prawitz *S, double *work)
 {
-    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far = 0;
+    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far, log_m;
     int stride = S->b > 48 ? S->b / 48 : 1, j, it;
-    S->fine = 0;
+    hs_grid G;
     for (j = 0; j < S->b; j += stride) {
-        double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t, o[3], zr, zi, c1, c2;
-        int plain = S->family[j] == 0 && q == 1;
-        hs_grid G;
-        total += S->k[j];
-        if (!plain) {
-            step_cgf(S, j, S->t, o);
-            if (S->family[j] ? hs_laplace_grid(&G, m, q, S->x, S->w, S->n_gl, work)
-                             : hs_grid_build(&G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
-                return HS_TOO_MANY_NODES;
-            hs_grid_weights(&G, a, o[0], &c1, &c2);
-        }
+        double m = S->m[j], k = S->k[j], zr, zi;
+        int plain = S->family[j] == 0 && S->q[j] == 1;
+        total += k;
+        if (!plain && open_coarse(S, j, &G, &log_m, work)) return HS_TOO_MANY_NODES;
         for (it = 0, y = y0; it < 16; it++, y *= 1.35) {
             if (!plain) hs_grid_phase(&G, y, &zr, &zi);
-            sum[it] += plain ? -0.5 * S->k[j] * m * m * y * y : 0.5 * S->k[j] * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
+            sum[it] += plain ? -0.5 * k * m * m * y * y : 0.5 * k * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
             if (S->b == 1 && sum[it] - 2 * log(hypot(S->t, y) / S->t) < -target) break;
         }
-        if (S->b == 1 && S->family[j] == 0 && !plain) far = -S->k[j] * log(hs_grid_far_upper(&G, a, y));
     }
+    S->fine = S->few = 0;
     for (it = 0, y = y0; it < 16; it++, prev_y = y, y *= 1.35) {
         double at = sum[it] * S->ktot / total - 2 * log(hypot(S->t, y) / S->t);
         if (at < -target) {
-            total = y;
+            double end = y;
             if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
-            S->fine = far > 0 ? 1 : 0; /* the far bound sees less than |f|, but all that follows */
-            if (S->fine) y = fmax(y, total * fmin(2.5, pow((S->T0 + 4) / far, 0.8)));
+            far = far_estimate(S, end, stride, work); /* it sees less than |f|, but all that follows */
+            S->fine = far > 0 ? 1 : 0;
+            S->few = far > 0.4 * target && S->b > 1 ? 1 : 0;
+            if (S->fine) y = fmax(y, end * fmin(2.5, pow(target / far, 0.8)));
             break;
         }
         prev = at;
