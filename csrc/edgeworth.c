@@ -3,11 +3,12 @@
  * Symbols. A step is (family, m, q, k): k runs of a Poisson-subsampled Gaussian (family 0, m = sensitivity/sigma) or Laplace
  *   mechanism (family 1, m = sensitivity/scale). U = q (e^v - 1), L = log(1+U), with v = m g - m^2/2, g standard normal, or
  *   v = |x| - |x - m|, x Laplace. Law A has density w (no record), law B has w (1+U). REMOVE: X = L under A, Y = L under B;
- *   ADD: X = -L under B, Y = -L under A. Sums over the run: M mean, V variance, K3, K4, K5 cumulants; B = sqrt V, rho_r = K_r/B^r,
- *   z = (eps - M)/B. He_n Hermite polynomials, R(w) = sf(w)/phi(w) Mills' ratio.
+ *   ADD: X = -L under B, Y = -L under A. Sums over the run: M mean, V variance, K3, K4, K5 cumulants; B = sqrt V,
+ *   rho_r = K_r/B^r, z = (eps - M)/B. He_n Hermite polynomials, R(w) = sf(w)/phi(w) Mills' ratio.
  *
  * Formulas. Edgeworth [WGZ22, 4.1; classical beyond order 1]: P(Y <= x) ~ Phi(z) - phi(z) S(z), S = sum c_i He_i with
- *   order 1: c_2 = rho3/6;  order 2: c_3 = rho4/24, c_5 = rho3^2/72;  order 3: c_4 = rho5/120, c_6 = rho3 rho4/144, c_8 = rho3^3/1296.
+ *   order 1: c_2 = rho3/6;  order 2: c_3 = rho4/24, c_5 = rho3^2/72;
+ *   order 3: c_4 = rho5/120, c_6 = rho3 rho4/144, c_8 = rho3^3/1296.
  *   One sequence, from delta(eps) = int_eps^inf e^(eps-x) P(Y > x) dx: with r_j(w) = int_0^inf t^j e^{-wt - t^2/2} dt, w = z + B,
  *     delta ~ phi(z) { R(z) - r_0(w) + B sum_i c_i sum_j C(i,j) He_{i-j}(z) r_j(w) }.
  *     The usual recurrence J_n = He_{n-1} phi - B J_{n-1} loses B^n u; here only the signs of He can cancel.
@@ -90,7 +91,8 @@ static void normal_moments(double m, double q, double *A, double *B)
 /* One Laplace point: loss coordinate v with weight wA. */
 static void laplace_point(double v, double q, double wA, int j, nodes *N)
 {
-    double U = q * expm1(v), small = fabs(U) < 0.1 ? U : 0, t = hs_log1pmx_small(small), l = small != 0 ? U + t : log((1 - q) + q * exp(v));
+    double U = q * expm1(v), small = fabs(U) < 0.1 ? U : 0, t = hs_log1pmx_small(small);
+    double l = small != 0 ? U + t : log((1 - q) + q * exp(v));
     N->wA[j] = wA; N->wB[j] = wA * (1 + U); N->L[j] = l;
     N->first[j] = small != 0 ? wA * t : wA * (l - U);
     N->firstB[j] = small != 0 ? wA * (U * U + (1 + U) * t) : wA * ((1 + U) * l - U);
@@ -252,7 +254,7 @@ static double excess(const double *Y, const double *X, int form, int order, doub
     return v > 0 ? s + log(v) - log_delta : -HUGE_VAL;
 }
 
-/* The largest eps at which the estimate is delta: a search down from where it is surely below, then false position (Illinois) with
+/* The largest eps at which the estimate is delta: a search down from where it is surely below, then false position (Illinois),
  * bisection while one end has no logarithm. Beyond z^2/2 = -log delta + 30 nothing is left of polynomials of degree 8 with
  * coefficients below e^10. */
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)

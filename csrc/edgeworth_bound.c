@@ -8,8 +8,8 @@
  *   (y_{j+1} - y_j) sd)/2, as |phi'| <= E|d| <= sd for the centred loss; beyond the last point the far bounds of transform.c and
  *   laplace_step.c.
  *
- * Error claims. Moments: estimates, relative 1e-11 where 1e-9 <= q and m <= 40 (tests). hs_edgeworth_modulus_upper is a bound: the
- *   grid's quadrature and rounding errors (transform.c, laplace_step.c) are added at every point.
+ * Error claims. Moments: estimates, relative 1e-11 where 1e-9 <= q and m <= 40 (tests). hs_edgeworth_modulus_upper is a bound:
+ *   the grid's quadrature and rounding errors (transform.c, laplace_step.c) are added at every point.
  *
  * What it does not do: more than one step; q = 1 of the Gaussian family in the moments (closed forms, given by the caller).
  */
@@ -27,7 +27,8 @@ static void add_point(double v, double q, double meanA, double meanB, double wA,
 }
 
 /* E d_+ and E d_+^3 of one law (which = 0: A, 1: B), the panels starting at its own root. */
-static void positive_part(int family, double m, double q, double mean, int which, const double *x, const double *w, int n, double *out)
+static void positive_part(int family, double m, double q, double mean, int which, const double *x, const double *w, int n,
+                          double *out)
 {
     double part[4] = {0, 0, 0, 0}, root = log1p(fmax(expm1(mean) / q, -1 + 1e-300)), lo, hi, width;
     int i, j, panels;
@@ -91,14 +92,17 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     q0 = family == 0 ? hs_grid_quadrature_upper(&G, a, 0) : hs_laplace_quadrature_upper(m, q, a, 0, mo.log_m, n_gl);
     if (family == 0) { ends = hs_grid_ends_upper(&G, a, mo.log_m); q0 += 2 * ends; }
+    if (!(q0 < 1e-3)) return HS_TOO_WIDE; /* it is relative to the grid's own M: 1.01 below */
     sd = sqrt(mo.var);
     for (j = 0; j < 4000; j++) {
         double zr, zi, err, at, far;
         G.strip = -1;
         hs_grid_phase(&G, y, &zr, &zi);
-        err = (family == 0 ? hs_grid_quadrature_upper(&G, a, y) : hs_laplace_quadrature_upper(m, q, a, y, mo.log_m, n_gl)) + q0;
+        err = family == 0 ? hs_grid_quadrature_upper(&G, a, y) : hs_laplace_quadrature_upper(m, q, a, y, mo.log_m, n_gl);
+        err = 1.01 * (err + q0);
         at = hypot(1 + zr, zi) + err + y * (c1 + 64 * c2) + 8 * HS_U;
-        far = fmin(1, family == 0 ? hs_grid_far_upper(&G, a, y) + 2 * ends : hs_laplace_far_upper(m, q, a, y, mo.log_m));
+        far = family == 0 ? hs_grid_far_upper(&G, a, y) + q0 : hs_laplace_far_upper(m, q, a, y, mo.log_m) * (1 + q0);
+        far = fmin(1, far);
         if (prev >= 0) best = fmax(best, 0.5 * (fmin(at, 1) + prev + s * sd * (1 + 1e-6)));
         prev = fmin(at, 1);
         if (y >= y1 || far <= fmax(best, prev)) { best = fmax(best, y >= y1 ? prev : far); break; }

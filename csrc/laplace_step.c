@@ -8,14 +8,14 @@
  *   grid        Panels of length <= 2 on (0, m), n_gl Gauss-Legendre nodes each. The rule comes from the caller and is taken to
  *               be right to 2 u in nodes and 16 u in weights (tests compare it with 40 digits).
  *   quadrature  hs_laplace_quadrature_upper: error of a panel of half-length s at most (64/15) F rho^{-2(n-1)}/(1-rho^{-2}) s
- *               [Tre13, Thm 19.3], F a bound of the integrand on the ellipse of rho: with b = 2 s (rho-1/rho)/2 <= 1.4 the largest
+ *               [Tre13, Thm 19.3], F a bound of the integrand on the ellipse of rho: with b = s (rho-1/rho) <= 1.4 the largest
  *               |Im v|, |1+U| <= 1 + U(max Re v), >= cos(b/2) (1 + U(min Re v)); arg(1+U) <= atan2(R sin b, 1 + R cos b),
  *               R = q e^{max Re v}/(1-q), which grows with R, and with b up to pi/2. Holds for all |y'| <= y.
  *   rounding    hs_grid_moments and hs_grid_weights (transform.c) count v as known to 2 m^2 u, log weights to
  *               u |log h|, with the grid's fields m and h. Here v = 2x - m is off by at most 9 m u (x by 4 u relative, 2x - m by
  *               one more), the weight by (|lw| + 24 + 5 m) u: the grid says m -> sqrt(5 m), h -> exp(-(that)).
  *   far         |phi(y)| <= p_lo + p_hi + min(p_density, p(0, x1) + 2 (r(x1) + r(m))/y) for every x1, r = p's density / L': by
- *               parts once on (x1, m); log r has derivative -3 + 2 (a+1) s, s = q e^v/(1+U) increasing, so r has one turn at most,
+ *               parts once on (x1, m); log r has derivative -3 + 2(a+1)s, s = q e^v/(1+U) increasing, so r has at most one turn,
  *               a minimum, or falls, and its total variation is <= r(x1) + r(m). Holds for all larger y.
  *
  * What it does not do: m > HS_LAPLACE_MAX.
@@ -61,9 +61,11 @@ void hs_laplace_cgf_estimate(double m, double q, double a, const double *x, cons
     for (j = 0; j < n; j++) {
         int i = j - 2;
         double y = j < 2 ? 0 : (2 * (i / n_gl) + 1 + x[i % n_gl]) * half, v = j == 0 ? -m : j == 1 ? m : 2 * y - m;
-        double weight = j == 0 ? 0.5 : j == 1 ? 0.5 * hs_exp(-m) : 0.5 * half * w[i % n_gl] * hs_exp(-y), near = fabs(v) < 0.1 ? v : 0;
+        double weight = j == 0 ? 0.5 : j == 1 ? 0.5 * hs_exp(-m) : 0.5 * half * w[i % n_gl] * hs_exp(-y);
+        double near = fabs(v) < 0.1 ? v : 0;
         double U = q * (near != 0 ? near + hs_expm1mx_small(near) : hs_exp(v) - 1), small = fabs(U) < 0.1 ? U : 0;
-        double t = hs_log1pmx_small(small), l = small != 0 ? U + t : hs_log((1 - q) + q * hs_exp(v)), E = a * l, es = fabs(E) < 0.1 ? E : 0, e, h2;
+        double t = hs_log1pmx_small(small), l = small != 0 ? U + t : hs_log((1 - q) + q * hs_exp(v));
+        double E = a * l, es = fabs(E) < 0.1 ? E : 0, e, h2;
         if (plain != 0) { e = hs_exp(E - top); s0 += weight * e; s1 += weight * e * l; s2 += weight * e * l * l; continue; }
         e = hs_exp(E); h2 = es != 0 ? hs_expm1mx_small(es) : e - 1 - E; t = small != 0 ? t : l - U;
         s0 += weight * (h2 + a * t);

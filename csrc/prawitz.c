@@ -25,8 +25,8 @@
  *   rounding    of K(t), of every node, of the sums. First order in u; constants rounded up by more than u^2 terms could add.
  *   Upper ends are never above Chernoff's e^{K(t) - t eps + lf(t)}.
  *
- * What it does not do: other families; m > HS_LAPLACE_MAX. The interval is wide, never wrong, where |f| does not fall: few steps, or
- *   atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
+ * What it does not do: other families; m > HS_LAPLACE_MAX. The interval is wide, never wrong, where |f| does not fall: few steps,
+ *   or atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
  */
 #include "prawitz.h"
 
@@ -36,7 +36,7 @@ typedef struct { double value, slope, log_scale, lower, upper, aliasing, inner, 
 
 static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
 
-/* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. t only places the line. */
+/* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. It places the line. */
 static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
 {
     double lo = 0, hi = 0, t = S->t, o[3], F2, G, step;
@@ -145,9 +145,13 @@ static void choose_limit(hs_prawitz *S)
         double F = exp(-seg[j]), lo = S->y[j], hi = j + 1 < S->points ? S->y[j + 1] : FAR * lo, smooth;
         if (S->T > 0) hi = j + 1 < S->points ? fmin(hi, S->T) : S->T;
         if (!(hi > lo)) break;
-        mass += F * (hi - lo + S->dy); cut += F * (1 / lo - 1 / hi + S->dy / (lo * lo)) / HS_PI; /* one node more: lo is off the mesh */
+        mass += F * (hi - lo + S->dy); /* one node more: lo is off the mesh */
+        cut += F * (1 / lo - 1 / hi + S->dy / (lo * lo)) / HS_PI;
         smooth = top / hi * (S->dy * near + 2 * mass) * (1 + 1e-6);
-        if (S->T > 0 || smooth + cut < best) { best = smooth + cut; S->smooth = smooth; S->tail = cut * (1 + 1e-6); S->limit = hi; }
+        if (S->T > 0 || smooth + cut < best) {
+            best = smooth + cut;
+            S->smooth = smooth; S->tail = cut * (1 + 1e-6); S->limit = hi;
+        }
     }
 }
 
@@ -184,7 +188,8 @@ static void freeze(hs_prawitz *S)
 /* At eps within `reach` of S->eps: all share the nodes. */
 static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
 {
-    double de = eps - S->eps, unit = S->dy / (2 * HS_PI), sum = 0, der = 0, t = S->t, P = S->P, s = S->s_left, d, S1 = 0, S2 = 0, whole, A, left;
+    double de = eps - S->eps, unit = S->dy / (2 * HS_PI), sum = 0, der = 0, t = S->t, P = S->P, s = S->s_left;
+    double d, S1 = 0, S2 = 0, whole, A, left;
     long n;
     v->log_scale = S->K[2] - t * eps;
     for (n = 0; n <= S->N; n++) {
@@ -197,7 +202,8 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     if (eps - P <= S->low) { S1 = exp(-v->log_scale) / expm1(t * P); S2 = exp(eps - v->log_scale) / expm1((t + 1) * P); }
     v->value = unit * sum - (S1 - S2); v->slope = unit * der;
     whole = 2 * HS_U * (fabs(S->K[2]) + fabs(t * eps)) + S->err[2];
-    v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2]) + 16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
+    v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2])
+                + 16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
     v->inner = unit * S->inner_sum + expm1(S->inner[2]) * fabs(unit * sum);
     d = S->s_right - t;
     A = S->K[0] + S->err[0] + S->inner[0] - S->K[2] - d * eps + lf(S->s_right) - d * P;
@@ -215,7 +221,7 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     v->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
 }
 
-/* Tail points: from the last node in steps of 0.7 over the rms deviation of a step, in which the metric can see; then doubling. */
+/* Tail points: from the last node in steps of 0.7 over the rms deviation of a step, which the metric can see; then doubling. */
 static void place_points(hs_prawitz *S)
 {
     double step = 0.7 * sqrt(S->ktot) / S->sd;
@@ -284,7 +290,7 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
     }
     if ((st = find_saddle(S, have_eps, log_delta))) return st;
     for (j = 0; j < 30; j++, S->t *= 0.5) {
-        S->reach = 0.5 + 4 / S->t;
+        S->reach = fmin(0.5 + 4 / S->t, 30 / S->t); /* the leading-order log delta may be off by nats */
         st = settle(S, work);
         if (st != HS_TOO_WIDE && st != HS_TOO_MANY_NODES) break;
     }
@@ -296,6 +302,13 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
 
 long hs_prawitz_work(void) { return 6 * N_MAX + HS_GRID_WORK; }
 
+static void report(const hs_prawitz *S, const hs_value *v, hs_point *out)
+{
+    out->log_scale = v->log_scale; out->estimate = v->value; out->lower = v->lower; out->upper = v->upper;
+    out->aliasing = v->aliasing; out->truncation = S->tail; out->inner = v->inner; out->rounding = v->rounding;
+    out->n_nodes = S->N + 1;
+}
+
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out)
 {
     hs_value v;
@@ -303,16 +316,16 @@ int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_po
     S->eps = eps;
     if ((st = prepare(S, 1, 0, work, n_work))) return st;
     evaluate(S, eps, &v);
-    out->log_scale = v.log_scale; out->estimate = v.value; out->lower = v.lower; out->upper = v.upper;
-    out->aliasing = v.aliasing; out->truncation = S->tail; out->inner = v.inner; out->rounding = v.rounding; out->n_nodes = S->N + 1;
+    report(S, &v, out);
     return v.upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
 /* Ends at which certified deltas lie on both sides of the target; where there is none within reach, Chernoff's eps above and
  * -infinity below. */
-int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+                   hs_point *out)
 {
-    double e, r, step;
+    double e, r, step, room;
     int st, it, ok_lo = 0, ok_up = 0;
     hs_value v;
     if ((st = prepare(S, 0, log_delta, work, n_work))) return st;
@@ -328,9 +341,10 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
     *lower = -HUGE_VAL; *estimate = e;
     *upper = (S->K[2] + S->err[2] + S->inner[2] + lf(S->t) - log_delta) / S->t;
     *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
-    r = v.slope > 0 ? 0.75 * (v.upper - v.lower) / v.slope + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value / v.slope : 0;
-    r = fmax(fmin(r, 0.05 * S->reach), 4 * HS_U * fabs(e)) + 1e-300;
-    for (it = 0; it < 100 && !(ok_lo && ok_up) && r < 0.5 * S->reach; it++, r *= it < 8 ? 1.5 : 1.1) {
+    r = v.slope > 0 ? 0.75 * (v.upper - v.lower) + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value : 0;
+    r = fmax(fmin(v.slope > 0 ? r / v.slope : 0, 0.05 * S->reach), 4 * HS_U * fabs(e)) + 1e-300;
+    room = S->reach - fabs(e - S->eps);
+    for (it = 0; it < 100 && !(ok_lo && ok_up) && r < room; it++, r *= it < 8 ? 1.5 : 1.1) {
         double slack = 4 * HS_U * (2 + fabs(v.log_scale) + fabs(log_delta));
         if (!ok_lo) {
             evaluate(S, e - r, &v);
@@ -344,7 +358,6 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
         }
     }
     evaluate(S, e, &v);
-    out->log_scale = v.log_scale; out->estimate = v.value; out->lower = v.lower; out->upper = v.upper;
-    out->aliasing = v.aliasing; out->truncation = S->tail; out->inner = v.inner; out->rounding = v.rounding; out->n_nodes = S->N + 1;
+    report(S, &v, out);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }

@@ -3,10 +3,11 @@
  * Symbols: see prawitz.c. phi(y) = M(a +- iy)/M(a) of one step on its grid (transform.c: subsampled Gaussian; laplace_step.c:
  *   subsampled Laplace), a = 1+t (REMOVE) or -t (ADD); plain Gaussian steps are closed forms.
  *
- * Error claims. K[j] is within err[j] (rounding) + inner[j] (quadrature) of K at s_right, s_left and t; for the first two `inner` is
- *   the log of the factor by which M may be larger. log f at node n is within round[n] + node[n], to first order in u. Tail points:
- *   far[j] <= -log|f(y)| for every y >= y_j, without plain Gaussian steps; metric[j] <= sum k 2 (1 - |phi(y_j)|); gauss[j] the plain
- *   Gaussian steps' part of -log|f(y_j)|. var bounds the variance of the tilted loss of all other steps.
+ * Error claims. K[j] is within err[j] (rounding) + inner[j] (quadrature) of K at s_right, s_left and t; for the first two `inner`
+ *   is the log of the factor by which M may be larger. log f at node n is within round[n] + node[n], to first order in u. Tail
+ *   points: far[j] <= -log|f(y)| for all y >= y_j, without plain Gaussian steps; metric[j] <= sum k 2 (1 - |phi(y_j)|); gauss[j]
+ *   the plain Gaussian steps' part of -log|f(y_j)|. var bounds the variance of the tilted loss of all other steps. Phases beyond
+ *   2e6, where special.h ends its claim, lose 2u of themselves in its reduction: inside the 10u that hs_grid_weights counts.
  *
  * What it does not do: choose the line or the limit. hs_prawitz_plan and hs_prawitz_cgf_estimate only place things.
  */
@@ -50,13 +51,13 @@ static double quadrature_upper(opened *O, double y)
 {
     double x = O->family == 0 ? hs_grid_quadrature_upper(&O->G, O->a, y)
                               : hs_laplace_quadrature_upper(O->m, O->q, O->a, y, O->log_m, O->n_gl);
-    return x + O->level;
+    return 1.01 * (x + O->level); /* 1.01: errors are relative to the grid's own M, which open_step has within 1e-3 */
 }
 
 static double far_upper(opened *O, double y)
 {
-    if (O->family) return hs_laplace_far_upper(O->m, O->q, O->a, y, O->log_m);
-    return fmin(1, hs_grid_far_upper(&O->G, O->a, y) + O->level);
+    if (O->family) return fmin(1, hs_laplace_far_upper(O->m, O->q, O->a, y, O->log_m) * (1 + O->level));
+    return fmin(1, hs_grid_far_upper(&O->G, O->a, y) + 1.01 * O->level);
 }
 
 /* Error of M at real tilt a, relative to M, without the terms of first order that log M drops; *dropped is what those add. */
@@ -105,7 +106,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
     for (j = 0; j < 3; j++) {
         hs_grid_moments(&O->G, a[j], est[j], &mo);
         out = real_error_upper(O, a[j], est[j], mo.log_m, &dropped);
-        if (j == 2 && !(out + dropped < 0.1)) return HS_TOO_WIDE;
+        if (j == 2 && !(out + dropped < 1e-3)) return HS_TOO_WIDE;
         S->K[j] += k * mo.log_m; S->err[j] += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
         S->inner[j] += j == 2 ? 1.1 * k * (out + dropped) : out + dropped < 1 ? -k * log1p(-out - dropped) : HUGE_VAL;
     }
@@ -144,7 +145,8 @@ static void add_nodes(hs_prawitz *S, double k, double c, const double *level)
     for (n = 0; n <= S->N; n++) {
         double quad = level[(int)(LEVELS * (double)n / (double)(S->N + 1))];
         double x = S->zr[n], w = S->zi[n], X = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w, inv = 1 / sqrt(mod2);
-        double lr = 0.5 * (X > -0.75 ? log1p(X) : log(mod2)), li = atan2(w, 1 + x), dz = (double)n * S->dy * c * inv, qz = quad * inv;
+        double lr = 0.5 * (X > -0.75 ? log1p(X) : log(mod2)), li = atan2(w, 1 + x);
+        double dz = (double)n * S->dy * c * inv, qz = quad * inv;
         S->re[n] += k * lr; S->im[n] += S->add ? -k * li : k * li;
         S->round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * sqrt(x * x + w * w) * inv * inv)
                                   + (4 + S->b) * HS_U * k * (fabs(lr) + fabs(li)) : HUGE_VAL;
@@ -183,7 +185,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         double quad[LEVELS];
         if (S->family[i] == 0 && S->q[i] == 1) { visit_gaussian(S, S->m[i], S->k[i]); continue; }
         if ((st = open_step(S, i, y_grid, R, &O, work))) return st;
-        for (j = LEVELS - 1; j >= 0; j--) { /* for every frequency up to that part of y_grid; 4 e^..: what trimming moves, twice */
+        for (j = LEVELS - 1; j >= 0; j--) { /* for every frequency up to that part of y_grid; 4 e^..: the trimming, twice */
             quad[j] = quadrature_upper(&O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
             if (quad[j] < 20 * exp(-R)) while (j > 0) { quad[j - 1] = quad[j]; j--; } /* it can only fall */
         }
