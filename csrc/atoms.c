@@ -1,0 +1,416 @@
+/* atoms.c - certified delta(eps) and eps(delta) of a composition of laws with atoms, by a tilted Fourier sum.
+ *
+ * Symbols. K(z) = sum_i k_i log M_i(z); c > 0 a tilt near the saddle; f(y) = e^{K(c+iy)-K(c)}; P the period of the aliases, dy = 2 pi/P;
+ *   s the lattice step, V integers, F the constant part: losses are s(V + F); V0 the least V with s(V+F) >= eps, L0 = s(V0+F),
+ *   x = L0 - eps in [0, s); u = 2^-53.
+ *
+ * Formulas. Line (no common lattice):   T = (dy/2pi) e^{K(c)-c eps} sum_n f(n dy) e^{-i eps n dy}/(z_n(1+z_n)).
+ *   Lattice: by the geometric series sum_{j>=0} e^{-jw}(1-e^{-x-sj}) = kappa(w), w = cs + i theta,
+ *       kappa(w) = [ (1-e^{-x}) + e^{-w}(e^{-x}-e^{-s}) ] / ((1-e^{-w})(1-e^{-w-s})),
+ *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N,  P = sN:
+ *   one period of the integral, on which the N-point rule is exact up to aliases. In both cases [Poisson summation of e^{cx} delta(eps+x)]
+ *       T = S + delta(eps) + sum_{m>=1} e^{cmP} delta(eps+mP) + (left aliases), as in contour.c, whose bounds are used.
+ *   On the lattice the phases n V are reduced modulo N as integers. N is odd; only n <= (N-1)/2 is evaluated.
+ *
+ * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is one Laplace
+ *   step k times, outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few, positive terms); the integrand
+ *   becomes f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the atomic part, |rho| <= V/y, whose tail is
+ *   <= a^k C(k,2) (V/Y)^2 e^{kV/Y}/(3 pi Y). All of B1 holds for this sub-probability law, with its masses in place of 1 in S.
+ *
+ * Error terms (fields of hs_point, relative to e^{log_scale}): aliasing: as in contour.c. truncation: nodes not visited: lattice
+ *   <= e^{-B} |kappa|; line <= (1/pi Y) e^{-B}(1 + dy/Y); B a lower bound of -sum k log|phi| there, see decay_lower. inner: masses left
+ *   out and quadrature of a density. rounding: of K(c), of every node, of kappa, of eps against the lattice (a shift dx of eps moves
+ *   delta by at most dx Pr_P[L >= eps] up to the tilt, bounded by the same sum with kernel e^{-x}/(1-e^{-w-s})), of the sum.
+ *
+ * What it does not do: masses at infinity; c <= 0; laws whose transform neither decays nor has a common lattice.
+ */
+#include "law.h"
+
+typedef struct { double log_scale, value, slope, lower, upper, alias_left, alias_right, inner, rounding; } value;
+
+static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
+
+static hs_cgf total(const hs_atoms *A, double t)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    hs_cgf sum = {0, 0, 0, 0}, one;
+    int i;
+    for (i = 0; i < A->b; i++) {
+        double k = laws[i].k;
+        hs_law_cgf(&laws[i], t, &one);
+        sum.K += k * one.K; sum.err += k * one.err + 3 * HS_U * fabs(k * one.K); sum.mean += k * one.mean; sum.var += k * one.var;
+    }
+    return sum;
+}
+
+/* c near the minimum of K(t) - t eps - log t - log(1+t), with eps given or eliminated, as in contour.c; any c > 0 is valid.
+ * On a lattice e^{-cs} below e^-50 gains nothing. */
+static int find_saddle(hs_atoms *A, int have_eps, double log_delta)
+{
+    double lo = 0, hi = 0, t = A->t, G, F2, step, cap = A->step > 0 ? 50 / A->step : 1e12;
+    hs_cgf k;
+    int it;
+    for (it = 0; it < 100; it++) {
+        t = fmin(t, cap);
+        k = total(A, t);
+        F2 = k.var + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+        if (!(F2 > 0 && F2 < 1e300 && fabs(k.K) < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
+        if (!have_eps) A->eps = k.mean - 1 / t - 1 / (1 + t);
+        A->log_est = k.K - A->eps * t - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
+        G = have_eps ? k.mean - A->eps - 1 / t - 1 / (1 + t) : log_delta - A->log_est;
+        if (fabs(G) < (have_eps ? 0.1 * sqrt(F2) : 0.03)) break;
+        step = have_eps ? -G / (t * F2) : -G / (t * t * F2);
+        if (G < 0) { lo = t; if (t >= cap) break; } else hi = t;
+        step = t * exp(fmax(-1.2, fmin(1.2, step)));
+        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
+            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
+        t = step;
+        if (!(t > 1e-13)) return HS_NO_SADDLE;
+        if (hi > 0 && lo > 0 && hi / lo < 1 + 1e-9) break;
+        if (t > 1e12) { t = 1e12; break; }
+    }
+    if (it == 100) return HS_NO_SADDLE;
+    A->t = t; A->sd = sqrt(fmax(k.var, 1e-300));
+    return HS_OK;
+}
+
+static double period(const hs_atoms *A, int left, double d)
+{
+    double s = left ? A->c - d : A->c + d, num;
+    num = total(A, s).K - s * A->eps + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - A->log_est + A->T0;
+    return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
+}
+
+/* The larger of the two sides' least periods; any d gives a valid one. Both are unimodal in d: steps by a factor while they gain. */
+static void place(hs_atoms *A)
+{
+    int left, it;
+    A->P = 0;
+    for (left = 0; left < 2; left++) {
+        double d = fmin(7 / A->sd, A->step > 0 ? 60 / A->step : HUGE_VAL), best = period(A, left, d), factor = 0.5;
+        for (it = 0; it < 16; it++) {
+            double at = period(A, left, d * factor);
+            if (at < best || !(best < HUGE_VAL)) { best = at; d *= factor; }
+            else if (factor < 0.6 && it == 0) factor = 1.6;
+            else if (fabs(factor - 1) > 0.3) factor = factor > 1 ? 1.2 : 0.85;
+            else break;
+        }
+        *(left ? &A->s_left : &A->s_right) = left ? A->c - d : A->c + d;
+        A->P = fmax(A->P, best);
+    }
+}
+
+/* |numerator of kappa| and the moduli of its two factors, at w = a + i theta. */
+static void kernel(double a, double s, double theta, double x, double rest, double *kr, double *ki, double *dr, double *di, double *size,
+                   double *slope)
+{
+    double er, ei, ea = exp(-a), es = exp(-s), ar, ai, br, bi, p = -expm1(-x), q = exp(-x) * -expm1(-rest), nr, ni, xr, xi, den, dd;
+    hs_cis_m1(-theta, &er, &ei);
+    ar = -expm1(-a) - ea * er; ai = -ea * ei;                 /* 1 - e^{-w} */
+    br = -expm1(-a - s) - ea * es * er; bi = -ea * es * ei;   /* 1 - e^{-w-s} */
+    nr = p + q * ea * (1 + er); ni = q * ea * ei;
+    xr = ar * br - ai * bi; xi = ar * bi + ai * br;
+    den = xr * xr + xi * xi; dd = br * br + bi * bi;
+    *kr = (nr * xr + ni * xi) / den; *ki = (ni * xr - nr * xi) / den;
+    *dr = exp(-x) * br / dd; *di = -exp(-x) * bi / dd;
+    *size = (p + q * ea) / sqrt(den);
+    *slope = exp(-x) / sqrt(dd);
+}
+
+/* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice. A(y) = (sum k a_i^2)^(1/2) is a metric, so on [y, y+h]
+ * A >= (A(y) + A(y+h) - h sd)/2, and -sum k log|phi| >= -K log(1 - A^2/2K), K the number of steps [convexity]. h = A/(2 sd) keeps
+ * three quarters of A. On the line hs_law_far_upper ends the walk. Normal steps add their exact part. */
+static double decay_lower(const hs_atoms *A, double Y)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    double sd = sqrt(A->var), least = HUGE_VAL, best = 0, y = Y, at, normal = 0, k = 0, end = HS_PI;
+    int i, it;
+    for (i = 0; i < A->b; i++) if (laws[i].kind == HS_LAW_NORMAL) normal += 0.5 * laws[i].k * laws[i].m * laws[i].m; else k += laws[i].k;
+    for (at = 0, i = 0; i < A->b; i++) if (laws[i].kind != HS_LAW_NORMAL) at += laws[i].k * hs_law_gap_lower(&laws[i], y);
+    for (it = 0; it < 400; it++) {
+        double h, next, low, B = 0;
+        if (A->step == 0) {
+            for (i = 0; i < A->b; i++) B -= laws[i].k * log(hs_law_far_upper(&laws[i], y));
+            best = fmax(best, fmin(least, B * (1 - 1e-12)));
+            if (best >= least) break;
+        } else if (y >= end) { best = least; break; }
+        h = 0.5 * sqrt(at) / sd;
+        if (!(h > 1e-6 * y)) break;
+        if (A->step > 0 && y + h > end) h = end - y;
+        for (next = 0, i = 0; i < A->b; i++) if (laws[i].kind != HS_LAW_NORMAL) next += laws[i].k * hs_law_gap_lower(&laws[i], y + h);
+        low = fmax(0, 0.5 * (sqrt(at) + sqrt(next) - h * sd * (1 + 1e-12)));
+        low = low * low / (2 * k) * (1 - 1e-12);
+        least = fmin(least, (low < 1 ? -k * log1p(-low) : 1e3) + normal * y * y);
+        y += h; at = next;
+    }
+    return best;
+}
+
+/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (or as far as `few` needs), then the tail. */
+static int visit(hs_atoms *A)
+{
+    hs_law *laws = (hs_law *)A->laws;
+    double a = A->c * A->step, want = A->T0 + 4, rel = log(A->c * (1 + A->c) * A->sd * 2.6), start = 0, B;
+    long n0, whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes, half = whole < A->n_nodes ? whole : A->n_nodes - 1, stop = -1;
+    int i, n, tries;
+    if (A->few) {
+        stop = (long)(hs_laplace_reach(&laws[0], fmax(1e-2 * A->rtol, exp(-A->T0)) * exp(-rel)) / A->dy) + 2;
+        if (!(stop < half)) return HS_TOO_MANY_NODES;
+    }
+    for (tries = 0, n0 = 0; tries < 6; tries++) {
+        for (;; n0 += HS_LAW_BLOCK) {
+            int count = (int)(half - n0 < HS_LAW_BLOCK ? half - n0 + 1 : HS_LAW_BLOCK);
+            double top = -HUGE_VAL;
+            if (count <= 0) break;
+            for (n = 0; n < count; n++) A->re[n0 + n] = A->im[n0 + n] = A->round[n0 + n] = A->node[n0 + n] = 0;
+            for (i = 0; i < A->b; i++)
+                hs_law_nodes(&laws[i], A->dy, n0, count, A->re + n0, A->im + n0, A->round + n0, A->node + n0);
+            A->last = n0 + count - 1;
+            for (n = 0; n < count; n++) {
+                double y = (double)(n0 + n) * A->dy, weight;
+                if (A->step > 0) weight = -log(hypot(-expm1(-a), 2 * sin(y / 2) * exp(-a / 2))) - log(hypot(-expm1(-a - A->step), 2 * sin(y / 2) * exp(-(a + A->step) / 2)));
+                else weight = -log(hypot(A->c, y)) - log(hypot(1 + A->c, y));
+                if (n0 + n == 0) start = weight;
+                top = fmax(top, A->re[n0 + n] + weight - start);
+            }
+            if (A->few ? A->last >= stop : top < -want) { n0 += count; break; }
+        }
+        if (A->step > 0 && A->last == whole) { A->tail = 0; return HS_OK; }
+        if (A->few) { A->tail = hs_laplace_tail_upper(&laws[0], (double)A->last * A->dy); return HS_OK; }
+        B = decay_lower(A, (double)A->last * A->dy);
+        A->tail = exp(-B);
+        if (A->step == 0) A->tail *= (1 + A->dy / ((double)A->last * A->dy)) / (HS_PI * (double)A->last * A->dy);
+        if (-B + (A->step > 0 ? 0 : rel - log((double)A->last * A->dy)) < -(A->T0 - 3) || n0 > half) return HS_OK;
+        want = A->T0 + 4 + 4 * (tries + 1);
+        if (A->step == 0 && n0 > 4096 && tries > 2) return HS_OK;
+    }
+    return HS_OK;
+}
+
+/* The known part S of the aliases, as in contour.c, for a law of masses pm under num and qm under den. */
+static void known(const hs_atoms *A, double eps, double log_scale, double pm, double qm, double *S1, double *S2)
+{
+    *S1 = *S2 = 0;
+    if (A->s_left < 0) *S1 = pm * exp(-log_scale) / expm1(A->c * A->P);
+    if (A->s_left < -1) *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P);
+}
+
+/* Aliases, known part and both ends, once value, slope, rounding and inner hold the sum's. L: the point at which log_scale is taken. */
+static void finish(const hs_atoms *A, double eps, double pm, double qm, double whole, value *v)
+{
+    double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0];
+    known(A, eps, v->log_scale, pm, qm, &S1, &S2);
+    v->rounding += expm1(whole + inner) * fabs(v->value) + 24 * HS_U * (2 + A->c * A->P + A->P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
+    v->value -= S1 - S2;
+    a = A->K[1] + A->err[1] - eps * A->s_right + lf(A->s_right) - d * A->P - v->log_scale;
+    v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
+    d = A->c - s;
+    a = A->K[2] + A->err[2] - eps * s + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - d * A->P - v->log_scale;
+    v->alias_left = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
+    v->lower = v->value - v->alias_right - v->inner - v->rounding - (s > 0 || s < -1 ? v->alias_left : 0);
+    v->upper = v->value + v->inner + v->rounding + (s <= 0 && s >= -1 ? v->alias_left : 0);
+}
+
+static double grown(double r) { return r < 1e-3 ? r * (1 + r) : expm1(r); }
+
+static void evaluate_line(const hs_atoms *A, double eps, value *v)
+{
+    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1, few = 0, slope = 0, err = 0;
+    long n;
+    v->log_scale = A->K[0] - c * eps;
+    for (n = 0; n <= A->last; n++) {
+        double y = (double)n * A->dy, ph = A->im[n] - eps * y, mag = A->re[n] * (n ? 2 : 1), co = cos(ph), si = sin(ph);
+        double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, a = mag / sqrt(den);
+        double r = A->round[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y);
+        sum += mag * (co * dr + si * di) / den;
+        der += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
+        size += a; round += a * (grown(r) * (1 + grown(A->node[n])) + 24 * HS_U); inner += a * grown(A->node[n]);
+    }
+    v->value = unit * sum; v->slope = unit * der;
+    v->inner = unit * inner + A->tail;
+    v->rounding = unit * (round + (double)(A->last + 8) * HS_U * size);
+    if (A->few) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
+    finish(A, eps, pm, qm, 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps)), v);
+    v->value += few; v->slope += slope; v->rounding += err; v->lower += few - err; v->upper += few + err;
+}
+
+static void evaluate_period(const hs_atoms *A, double eps, value *v)
+{
+    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0, inner = 0, size = 0, moved = 0, edge;
+    double turns, kr, ki, dr, di, ks = 0, sl = 0, Nd = (double)A->N;
+    long n;
+    while ((x = fma(V0 + A->shift, s, -eps)) < 0) V0 += 1;
+    while (fma(V0 - 1 + A->shift, s, -eps) >= 0) { V0 -= 1; x = fma(V0 + A->shift, s, -eps); }
+    rest = -fma(V0 - 1 + A->shift, s, -eps);
+    L0 = s * (V0 + A->shift);
+    dx = 2 * HS_U * x + fabs(L0) * (A->d_step + (A->d_shift > 0 ? 2 * HS_U : 0)) + A->d_shift;
+    v->log_scale = A->K[0] - A->c * L0;
+    turns = fmod(V0 - A->places, Nd); /* |V0|, N < 2^53 and n turns < 2^53: products below are exact */
+    edge = (x <= 2 * dx ? 1 : 0) + (rest <= 2 * dx ? exp(a) : 0);
+    for (n = 0; n <= A->last; n++) {
+        double theta = (double)n * A->dy, mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), ph, co, si;
+        double r = A->round[n] + 4 * HS_U * (fabs(A->im[n]) + 4);
+        ph = A->im[n] - back * A->dy; co = cos(ph); si = sin(ph);
+        kernel(a, s, theta, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
+        sum += mag * (co * kr - si * ki); der += mag * (co * dr - si * di);
+        size += mag * ks; inner += mag * ks * grown(A->node[n]); moved += mag * (sl + edge);
+        round += mag * ks * (grown(r) * (1 + grown(A->node[n])) + 70 * HS_U + (2 + a) * (A->d_step + 2 * HS_U));
+    }
+    v->value = sum / Nd; v->slope = der / Nd;
+    kernel(a, s, (double)A->last * A->dy, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
+    v->inner = inner / Nd + A->tail * ks;
+    v->rounding = (round + (double)(A->last + 8) * HS_U * size + (dx + A->d_step) * moved) / Nd;
+    finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + A->c * (fabs(L0) * A->d_step + A->d_shift), v);
+}
+
+static void evaluate(const hs_atoms *A, double eps, value *v)
+{
+    if (A->step > 0) evaluate_period(A, eps, v); else evaluate_line(A, eps, v);
+}
+
+long hs_atoms_work(long n_points, long n_nodes) { return 2 * n_points + 4 * (n_nodes + HS_LAW_BLOCK); }
+
+static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
+{
+    long at = 0;
+    int i;
+    if (A->b < 1 || A->b > HS_LAWS_MAX) return HS_BAD_ARGUMENT;
+    memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
+    for (i = 0; i < A->b; i++) {
+        const double *row = A->table + 7 * i;
+        hs_law *w = &laws[i];
+        w->kind = (int)row[0]; w->k = row[1]; w->m = row[2]; w->q = row[3]; w->add = row[4] != 0; w->n = (long)row[5]; w->panels = row[6];
+        w->order = row[6] > 0 ? (row[5] - 2) / row[6] : 0;
+        w->tails = w->kind == HS_LAW_POINTS_LOGCONCAVE;
+        w->x = A->x + at; w->l = A->l + at; w->lp = A->lp + at; w->dl = A->dl + at; w->dp = A->dp + at;
+        w->unit = A->step > 0 ? 0 : 1;
+        at += w->n;
+    }
+    if (n_work < hs_atoms_work(at, A->n_nodes)) return HS_SCRATCH;
+    A->re = work + 2 * at; A->im = A->re + A->n_nodes + HS_LAW_BLOCK; A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
+    A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
+    A->laws = laws;
+    return HS_OK;
+}
+
+/* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. re becomes |f|, im its argument. */
+static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
+{
+    hs_law *laws = (hs_law *)A->laws;
+    double tilts[3];
+    long at = 0, n;
+    int st, i, j;
+    if ((st = find_saddle(A, have_eps, log_delta))) return st;
+    A->c = fmax(A->t, A->step > 0 ? fmin(0.7 / A->sd, 50 / A->step) : 0.7 / A->sd);
+    A->c = frexp(A->c, &i); A->c = ldexp(floor(A->c * 16777216) / 16777216, i);
+    if (!(A->c < 1e14)) return HS_NO_SADDLE;
+    A->sd = sqrt(total(A, A->c).var);
+    place(A);
+    if (!(A->P > 0 && A->P < 1e14)) return HS_OUT_OF_RANGE;
+    if (A->step > 0) {
+        double N = 2 * ceil(0.5 * A->P / A->step) + 1;
+        if (!(N < 9e7)) return HS_TOO_MANY_NODES;
+        A->N = (long)N; A->P = N * A->step; A->dy = 2 * HS_PI / N;
+    } else A->dy = 2 * HS_PI / A->P;
+    tilts[0] = A->c; tilts[1] = A->s_right; tilts[2] = A->s_left;
+    for (j = 0; j < 3; j++) { hs_cgf g = total(A, tilts[j]); A->K[j] = g.K; A->err[j] = g.err + A->b * HS_U * fabs(g.K); }
+    if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
+    A->places = A->var = 0;
+    for (i = 0; i < A->b; i++) {
+        if ((st = hs_law_tilt(&laws[i], A->c, work + at))) return st;
+        at += hs_law_scratch(&laws[i]);
+        A->places += laws[i].k * laws[i].ref;
+        if (laws[i].kind != HS_LAW_NORMAL) A->var += laws[i].k * laws[i].var_upper;
+    }
+    A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0);
+    if ((st = visit(A))) return st;
+    for (n = 0; n <= A->last; n++) {
+        if (A->few) hs_laplace_rest(&laws[0], (double)n * A->dy, &A->re[n], &A->im[n], &A->round[n]);
+        else A->re[n] = exp(A->re[n]);
+        A->round[n] += 3 * HS_U * (1 - log(fmax(A->re[n], 1e-300)));
+    }
+    return HS_OK;
+}
+
+static void report(const hs_atoms *A, const value *v, hs_point *p)
+{
+    p->log_scale = v->log_scale; p->estimate = v->value;
+    p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0; p->upper = v->upper * (1 + 4 * HS_U);
+    p->aliasing = v->alias_right + v->alias_left; p->truncation = A->tail; p->inner = v->inner; p->rounding = v->rounding;
+    p->n_nodes = A->last + 1;
+}
+
+int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point *out)
+{
+    hs_law laws[HS_LAWS_MAX];
+    value v;
+    int st;
+    A->eps = eps; A->t = 1;
+    if ((st = read_table(A, laws, work, n_work)) || (st = prepare(A, 1, 0, work))) return st;
+    evaluate(A, eps, &v);
+    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+    report(A, &v, out);
+    return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+/* Certified root on the prepared contour. The curve decreases, so certified deltas at e -+ r on the two sides of the target prove it. */
+static int root(const hs_atoms *A, double log_delta, double *lower, double *estimate, double *upper, hs_point *out)
+{
+    value v, w;
+    double e = A->eps, lo = -HUGE_VAL, hi = HUGE_VAL, gap, step, r;
+    int it, ok_lo = 0, ok_up = 0;
+    for (it = 0; it < 60; it++) {
+        evaluate(A, e, &v);
+        if (!(v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+        gap = v.value > 0 ? v.log_scale + log(v.value) - log_delta : -1;
+        if (gap > 0) lo = e; else hi = e;
+        step = v.value > 0 && v.slope > 0 ? gap * v.value / v.slope : 0;
+        step = fmax(-4 / A->c - 2 * A->step, fmin(4 / A->c + 2 * A->step, step));
+        if (e + step <= lo || e + step >= hi || step == 0) {
+            if (!(lo > -HUGE_VAL && hi < HUGE_VAL)) return HS_NO_BRACKET;
+            step = 0.5 * (lo + hi) - e;
+        }
+        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / fmax(v.slope, 1e-300)) break;
+        e += step;
+    }
+    evaluate(A, e, &v);
+    if (!(v.value > 0 && v.slope > 0)) return HS_NO_BRACKET;
+    report(A, &v, out);
+    r = (v.upper - v.lower) / v.slope * 0.75 + fabs(v.log_scale + log(v.value) - log_delta) * v.value / v.slope + 4 * HS_U * fabs(e);
+    *estimate = e;
+    for (it = 0; it < 40 && !(ok_lo && ok_up); it++, r *= 1.5) {
+        if (!ok_lo) {
+            evaluate(A, e - r, &w);
+            ok_lo = w.lower > 0 && w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) >= log_delta;
+            *lower = e - r;
+        }
+        if (!ok_up) {
+            evaluate(A, e + r, &w);
+            ok_up = w.upper <= 0 || w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) <= log_delta;
+            *upper = e + r;
+        }
+    }
+    if (!ok_lo || !ok_up) return HS_NO_BRACKET;
+    return v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+/* The leading-order estimate of eps places the first contour; where that is poor, the root found places a second one. */
+int hs_atoms_eps(hs_atoms *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
+{
+    hs_law laws[HS_LAWS_MAX];
+    double first[3];
+    hs_point keep;
+    int st, again;
+    A->t = 1;
+    if ((st = read_table(A, laws, work, n_work)) || (st = prepare(A, 0, log_delta, work))) return st;
+    st = root(A, log_delta, lower, estimate, upper, out);
+    if (st == HS_OK) return st;
+    again = st;
+    first[0] = *lower; first[1] = *estimate; first[2] = *upper; keep = *out;
+    if (again == HS_LOOSE) A->eps = *estimate;
+    if (!(fabs(A->eps) < 1e300) || prepare(A, 1, 0, work)) return again;
+    st = root(A, log_delta, lower, estimate, upper, out);
+    if (st == HS_OK || again != HS_LOOSE || (st == HS_LOOSE && *upper - *lower < first[2] - first[0])) return st;
+    *lower = first[0]; *estimate = first[1]; *upper = first[2]; *out = keep;
+    return again;
+}
