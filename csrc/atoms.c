@@ -26,7 +26,7 @@
  */
 #include "law.h"
 
-typedef struct { double log_scale, value, slope, lower, upper, alias_left, alias_right, inner, rounding; } value;
+typedef struct { double log_scale, value, slope, lower, upper, alias_left, alias_right, tail, inner, rounding; } value;
 
 static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
 
@@ -146,15 +146,15 @@ static double decay_lower(const hs_atoms *A, double Y)
     return best;
 }
 
-/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (or as far as `few` needs), then the tail. */
-static int visit(hs_atoms *A)
+/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `few`: until the tail is below `goal`), then the tail. */
+static int visit(hs_atoms *A, double goal)
 {
     hs_law *laws = (hs_law *)A->laws;
     double a = A->c * A->step, want = A->T0 + 4, rel = log(A->c * (1 + A->c) * A->sd * 2.6), start = 0, B;
     long n0, whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes, half = whole < A->n_nodes ? whole : A->n_nodes - 1, stop = -1;
     int i, n, tries;
     if (A->few) {
-        stop = (long)(hs_laplace_reach(&laws[0], fmax(1e-2 * A->rtol, exp(-A->T0)) * exp(-rel)) / A->dy) + 2;
+        stop = (long)(hs_laplace_reach(&laws[0], goal) / A->dy) + 2;
         if (!(stop < half)) return HS_TOO_MANY_NODES;
     }
     for (tries = 0, n0 = 0; tries < 6; tries++) {
@@ -200,7 +200,7 @@ static void finish(const hs_atoms *A, double eps, double pm, double qm, double w
 {
     double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0];
     known(A, eps, v->log_scale, pm, qm, &S1, &S2);
-    v->rounding += expm1(whole + inner) * fabs(v->value) + 24 * HS_U * (2 + A->c * A->P + A->P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
+    v->rounding += expm1(whole + inner) * fabs(v->value) + (24 * HS_U * (2 + A->c * A->P + A->P + fabs(eps) + fabs(v->log_scale)) + A->d_shift) * (S1 + S2);
     v->value -= S1 - S2;
     a = A->K[1] + A->err[1] - eps * A->s_right + lf(A->s_right) - d * A->P - v->log_scale;
     v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
@@ -227,7 +227,7 @@ static void evaluate_line(const hs_atoms *A, double eps, value *v)
         size += a; round += a * (grown(r) * (1 + grown(A->node[n])) + 24 * HS_U); inner += a * grown(A->node[n]);
     }
     v->value = unit * sum; v->slope = unit * der;
-    v->inner = unit * inner + A->tail;
+    v->tail = A->tail; v->inner = unit * inner + v->tail;
     v->rounding = unit * (round + (double)(A->last + 8) * HS_U * size);
     if (A->few) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
     finish(A, eps, pm, qm, 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps)), v);
@@ -258,7 +258,7 @@ static void evaluate_period(const hs_atoms *A, double eps, value *v)
     }
     v->value = sum / Nd; v->slope = der / Nd;
     kernel(a, s, (double)A->last * A->dy, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
-    v->inner = inner / Nd + A->tail * ks;
+    v->tail = A->tail * ks; v->inner = inner / Nd + v->tail;
     v->rounding = (round + (double)(A->last + 8) * HS_U * size + (dx + A->d_step) * moved) / Nd;
     finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + A->c * (fabs(L0) * A->d_step + A->d_shift), v);
 }
@@ -293,12 +293,25 @@ static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
     return HS_OK;
 }
 
-/* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. re becomes |f|, im its argument. */
+/* re becomes |f|, im its argument. */
+static void moduli(hs_atoms *A)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    long n;
+    for (n = 0; n <= A->last; n++) {
+        A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
+        if (A->few) hs_laplace_rest(&laws[0], (double)n * A->dy, &A->re[n], &A->im[n], &A->round[n]);
+        else A->re[n] = exp(A->re[n]);
+    }
+}
+
+/* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
 static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
 {
     hs_law *laws = (hs_law *)A->laws;
     double tilts[3];
-    long at = 0, n;
+    double goal;
+    long at = 0;
     int st, i, j;
     if ((st = find_saddle(A, have_eps, log_delta))) return st;
     A->c = fmax(A->t, A->step > 0 ? fmin(0.7 / A->sd, 50 / A->step) : 0.7 / A->sd);
@@ -323,11 +336,16 @@ static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
         if (laws[i].kind != HS_LAW_NORMAL) A->var += laws[i].k * laws[i].var_upper;
     }
     A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0);
-    if ((st = visit(A))) return st;
-    for (n = 0; n <= A->last; n++) {
-        if (A->few) hs_laplace_rest(&laws[0], (double)n * A->dy, &A->re[n], &A->im[n], &A->round[n]);
-        else A->re[n] = exp(A->re[n]);
-        A->round[n] += 3 * HS_U * (1 - log(fmax(A->re[n], 1e-300)));
+    goal = 1e-2 * A->rtol / (A->c * (1 + A->c) * A->sd * 2.6); /* of a value near 1/(c (1+c) sd sqrt(2 pi)) */
+    if ((st = visit(A, goal))) return st;
+    moduli(A);
+    if (A->few) {
+        value v;
+        evaluate(A, A->eps, &v);
+        if (A->tail > 0.1 * A->rtol * v.value && v.value > 0) {
+            if ((st = visit(A, 0.05 * A->rtol * v.value))) return st;
+            moduli(A);
+        }
     }
     return HS_OK;
 }
@@ -336,7 +354,7 @@ static void report(const hs_atoms *A, const value *v, hs_point *p)
 {
     p->log_scale = v->log_scale; p->estimate = v->value;
     p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0; p->upper = v->upper * (1 + 4 * HS_U);
-    p->aliasing = v->alias_right + v->alias_left; p->truncation = A->tail; p->inner = v->inner; p->rounding = v->rounding;
+    p->aliasing = v->alias_right + v->alias_left; p->truncation = v->tail; p->inner = v->inner - v->tail; p->rounding = v->rounding;
     p->n_nodes = A->last + 1;
 }
 
@@ -363,6 +381,7 @@ static int root(const hs_atoms *A, double log_delta, double *lower, double *esti
         evaluate(A, e, &v);
         if (!(v.upper < HUGE_VAL)) return HS_TOO_WIDE;
         gap = v.value > 0 ? v.log_scale + log(v.value) - log_delta : -1;
+        if (gap == 0) break;
         if (gap > 0) lo = e; else hi = e;
         step = v.value > 0 && v.slope > 0 ? gap * v.value / v.slope : 0;
         step = fmax(-4 / A->c - 2 * A->step, fmin(4 / A->c + 2 * A->step, step));

@@ -182,7 +182,7 @@ int hs_laplace_floor_matters(hs_law *w, double T0)
         atoms_of(w, &low, &high, &var);
         w->log_atoms = fmin(0, log(low + high)) + 2 * w->err + 1e-12; w->half = var / (low + high) * (1 + 1e-9);
     } else if (w->kind != HS_LAW_LAPLACE) return 0;
-    return w->k >= 2 && -w->k * w->log_atoms < T0 + 6;
+    return -w->k * w->log_atoms < T0 + 6;
 }
 
 double hs_laplace_tail_upper(const hs_law *w, double Y)

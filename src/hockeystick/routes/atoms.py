@@ -1,0 +1,104 @@
+"""Laplace and Poisson-subsampled Laplace steps, alone or with Gaussian and atomic ones: the vertical line with atoms.
+
+The integral, its error terms and their proofs are in csrc/atoms.c, csrc/law.c and csrc/laplace.c. Points and roots are those of
+routes/contour.py, or None where the route declines.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from . import contour
+
+NORMAL, LAPLACE, SUBSAMPLED = 0.0, 1.0, 4.0
+"""Kinds of law, csrc/hs.h."""
+
+NODES = 1 << 14
+MORE_NODES = 1 << 19
+ORDER = 24
+"""Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
+
+PANELS_MAX = 1 << 11
+_NO_POINTS = np.zeros((5, 1))
+_LINE = np.zeros(4)
+
+
+class LaplaceStep(NamedTuple):
+    """k steps of Laplace noise of scale `sensitivity/m`, Poisson-subsampled at rate q (1: not), in one direction."""
+
+    m: float
+    q: float
+    add: int
+    k: int
+
+
+class NormalStep(NamedTuple):
+    """k Gaussian steps with m = sensitivity/sigma."""
+
+    m: float
+    k: int
+
+
+def point(steps, eps: float, rtol: float = contour.RTOL):
+    """(log_lower, log_estimate, log_upper, terms) of a certified delta(eps), or None."""
+    answer = _answer(_core.atoms_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3])
+    return answer and contour._logs(answer)
+
+
+def root(steps, log_delta: float, rtol: float = contour.RTOL):
+    """(lower, estimate, upper, terms) of a certified eps(delta), or None."""
+    answer = _answer(_core.atoms_eps, steps, log_delta, rtol, lambda a: a[3] - a[1])
+    return answer and answer[1:5]
+
+
+def _answer(function, steps, at: float, rtol: float, width):
+    """The first attempt that reaches rtol, with ever more quadrature panels and nodes; else the narrowest, or None."""
+    found = []
+    panels, nodes = 1, NODES
+    for _ in range(10):
+        table, points = tables(steps, panels)
+        answer = _call(function, table, points, at, rtol, nodes)
+        if answer[0] == 0:
+            return answer
+        if answer[0] == 1:
+            found.append(answer)
+        quadrature = answer[-2][2] if answer[0] == 1 else math.inf
+        if table[:, 6].any() and panels < PANELS_MAX and quadrature > 0.1 * rtol:
+            panels *= 2
+        elif nodes < MORE_NODES:
+            nodes = MORE_NODES
+        else:
+            break
+    return min(found, key=width) if found else None
+
+
+def tables(steps, panels: int):
+    """Rows of laws and of their points for csrc/atoms.c. panels: per unit of a subsampled step's base loss range."""
+    rows, columns = [], []
+    for step in steps:
+        if isinstance(step, NormalStep):
+            rows.append([NORMAL, step.k, step.m, 1, 0, 0, 0])
+        elif step.q == 1:
+            rows.append([LAPLACE, step.k, step.m, 1, 0, 0, 0])
+        else:
+            n = panels * max(1, math.ceil(step.m))
+            columns.append(_core.sublaplace_points(step.m, step.q, step.add, n, *_gauss()))
+            rows.append([SUBSAMPLED, step.k, step.m, step.q, step.add, columns[-1].shape[1], n])
+    points = np.ascontiguousarray(np.concatenate(columns, axis=1)) if columns else _NO_POINTS
+    return np.array(rows, dtype=float), points
+
+
+def _gauss():
+    return np.polynomial.legendre.leggauss(ORDER)
+
+
+def _call(function, table, points, at: float, rtol: float, nodes: int):
+    work = contour.borrow(_core.atoms_work(points.shape[1], nodes))
+    try:
+        return function(table, points, _LINE, at, rtol, contour._margin(rtol), nodes, work)
+    finally:
+        contour.give_back(work)
