@@ -77,7 +77,8 @@ static int find_saddle(hs_atoms *A, int have_eps, double log_delta)
 static double period(const hs_atoms *A, int left, double d)
 {
     double s = left ? A->c - d : A->c + d, num;
-    num = total(A, s).K - s * A->eps + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - A->log_est + A->T0;
+    hs_cgf k = total(A, s);
+    num = !(k.err < 1) ? HUGE_VAL : k.K - s * A->eps + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - A->log_est + A->T0;
     return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
 }
 

@@ -66,9 +66,9 @@ def _answer(function, steps, at: float, rtol: float, width):
             return answer
         if answer[0] == 1:
             found.append(answer)
-        quadrature = answer[-2][2] if answer[0] == 1 else math.inf
-        if table[:, 6].any() and panels < PANELS_MAX and quadrature > 0.1 * rtol:
-            panels *= 2
+        short = max(answer[-2][1:3]) if answer[0] == 1 else math.inf
+        if table[:, 6].any() and panels < PANELS_MAX and short > 0.1 * rtol:
+            panels *= 4
         elif nodes < MORE_NODES:
             nodes = MORE_NODES
         else:
