@@ -30,10 +30,10 @@ typedef struct { double log_scale, value, slope, lower, upper, alias_left, alias
 
 static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
 
-static hs_cgf total(const hs_atoms *A, double t)
+static hs_law_value total(const hs_atoms *A, double t)
 {
     const hs_law *laws = (const hs_law *)A->laws;
-    hs_cgf sum = {0, 0, 0, 0}, one;
+    hs_law_value sum = {0, 0, 0, 0}, one;
     int i;
     for (i = 0; i < A->b; i++) {
         double k = laws[i].k;
@@ -48,7 +48,7 @@ static hs_cgf total(const hs_atoms *A, double t)
 static int find_saddle(hs_atoms *A, int have_eps, double log_delta)
 {
     double lo = 0, hi = 0, t = A->t, G, F2, step, cap = A->step > 0 ? 50 / A->step : 1e12;
-    hs_cgf k;
+    hs_law_value k;
     int it;
     for (it = 0; it < 100; it++) {
         t = fmin(t, cap);
@@ -77,7 +77,7 @@ static int find_saddle(hs_atoms *A, int have_eps, double log_delta)
 static double period(const hs_atoms *A, int left, double d)
 {
     double s = left ? A->c - d : A->c + d, num;
-    hs_cgf k = total(A, s);
+    hs_law_value k = total(A, s);
     num = !(k.err < 1) ? HUGE_VAL : k.K - s * A->eps + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - A->log_est + A->T0;
     return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
 }
@@ -269,11 +269,14 @@ static void evaluate(const hs_atoms *A, double eps, value *v)
     if (A->step > 0) evaluate_period(A, eps, v); else evaluate_line(A, eps, v);
 }
 
-long hs_atoms_work(long n_points, long n_nodes) { return 2 * n_points + 4 * (n_nodes + HS_LAW_BLOCK); }
+long hs_atoms_work(long n_points, long n_subnormal, long n_nodes)
+{
+    return 2 * n_points + n_subnormal * HS_GRID_WORK + 4 * (n_nodes + HS_LAW_BLOCK);
+}
 
 static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
 {
-    long at = 0;
+    long at = 0, grids = 0;
     int i;
     if (A->b < 1 || A->b > HS_LAWS_MAX) return HS_BAD_ARGUMENT;
     memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
@@ -285,10 +288,10 @@ static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
         w->tails = w->kind == HS_LAW_POINTS_LOGCONCAVE;
         w->x = A->x + at; w->l = A->l + at; w->lp = A->lp + at; w->dl = A->dl + at; w->dp = A->dp + at;
         w->unit = A->step > 0 ? 0 : 1;
-        at += w->n;
+        at += w->n; grids += w->kind == HS_LAW_SUBNORMAL;
     }
-    if (n_work < hs_atoms_work(at, A->n_nodes)) return HS_SCRATCH;
-    A->re = work + 2 * at; A->im = A->re + A->n_nodes + HS_LAW_BLOCK; A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
+    if (n_work < hs_atoms_work(at, grids, A->n_nodes)) return HS_SCRATCH;
+    A->re = work + 2 * at + grids * HS_GRID_WORK; A->im = A->re + A->n_nodes + HS_LAW_BLOCK; A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
     A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
     A->laws = laws;
     return HS_OK;
@@ -307,7 +310,7 @@ static void moduli(hs_atoms *A)
 }
 
 /* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
-static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
+static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *work)
 {
     hs_law *laws = (hs_law *)A->laws;
     double tilts[3];
@@ -327,15 +330,21 @@ static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
         A->N = (long)N; A->P = N * A->step; A->dy = 2 * HS_PI / N;
     } else A->dy = 2 * HS_PI / A->P;
     tilts[0] = A->c; tilts[1] = A->s_right; tilts[2] = A->s_left;
-    for (j = 0; j < 3; j++) { hs_cgf g = total(A, tilts[j]); A->K[j] = g.K; A->err[j] = g.err + A->b * HS_U * fabs(g.K); }
-    if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
     A->places = A->var = 0;
     for (i = 0; i < A->b; i++) {
-        if ((st = hs_law_tilt(&laws[i], A->c, work + at))) return st;
+        if ((st = hs_law_tilt(&laws[i], tilts, A->y_max, A->T0, work + at))) return st;
         at += hs_law_scratch(&laws[i]);
         A->places += laws[i].k * laws[i].ref;
         if (laws[i].kind != HS_LAW_NORMAL) A->var += laws[i].k * laws[i].var_upper;
     }
+    for (j = 2; j >= 0; j--)
+        for (A->K[j] = A->err[j] = 0, i = 0; i < A->b; i++) {
+            hs_law_value g;
+            double k = laws[i].k;
+            if (laws[i].kind == HS_LAW_SUBNORMAL) hs_subnormal_value(&laws[i], tilts[j], &g); else hs_law_cgf(&laws[i], tilts[j], &g);
+            A->K[j] += k * g.K; A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + A->b * fabs(A->K[j]));
+        }
+    if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
     A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0);
     goal = 1e-2 * A->rtol / (A->c * (1 + A->c) * A->sd * 2.6); /* of a value near 1/(c (1+c) sd sqrt(2 pi)) */
     if ((st = visit(A, goal))) return st;
@@ -349,6 +358,22 @@ static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
         }
     }
     return HS_OK;
+}
+
+/* Frequencies that quadrature grids are made for: doubled until the nodes visited lie below. */
+static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    int st, i, it, grids = 0;
+    for (i = 0; i < A->b; i++) grids += laws[i].kind == HS_LAW_SUBNORMAL;
+    A->y_max = 0;
+    for (it = 0; it < 12; it++) {
+        if ((st = prepare_once(A, have_eps, log_delta, work)) || !grids) return st;
+        if ((double)A->last * A->dy <= A->y_max) return HS_OK;
+        A->y_max = fmax(2 * A->y_max, 1.05 * (double)A->last * A->dy);
+        A->y_max = fmin(A->y_max, fmax(it ? 0 : 1.05 * 12 / A->sd, A->y_max));
+    }
+    return HS_NO_DECAY;
 }
 
 static void report(const hs_atoms *A, const value *v, hs_point *p)

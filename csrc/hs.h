@@ -75,8 +75,9 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
  * of the errors of l and lp. HS_LAW_POINTS_LOGCONCAVE: the table of points is cut out of a log-concave law.
  * step > 0: every loss is step (x + constant), x integers, the constants summing to `shift` over all copies; step and shift are known
  * to d_step (relative) and d_shift (absolute). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
- * work: hs_atoms_work() doubles for n_points points and n_nodes nodes. */
-enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4, HS_LAWS_MAX = 128 };
+ * work: hs_atoms_work() doubles for n_points points, n_subnormal laws of that kind and n_nodes nodes. */
+enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4, HS_LAW_SUBNORMAL = 5,
+       HS_LAWS_MAX = 128 };
 typedef struct {
     int b;
     double step, d_step, shift, d_shift;
@@ -86,11 +87,11 @@ typedef struct {
     /* filled by atoms.c */
     int few;                         /* whether outcomes with at most one loss off the atoms are summed apart */
     long N, last;                    /* nodes of a period; last node visited */
-    double eps, t, c, sd, log_est, P, dy, s_right, s_left, K[3], err[3], places, tail, var;
+    double eps, t, c, sd, log_est, P, dy, s_right, s_left, y_max, K[3], err[3], places, tail, var;
     double *re, *im, *round, *node;
     const void *laws;
 } hs_atoms;
-long hs_atoms_work(long n_points, long n_nodes);
+long hs_atoms_work(long n_points, long n_subnormal, long n_nodes);
 int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point *out);
 int hs_atoms_eps(hs_atoms *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out);
 /* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), from n Gauss-Legendre nodes and weights on `panels`

@@ -12,7 +12,7 @@
  *   (q/2)e^{e-m}(1 - e^{(w+m)/2})^2: positive, no cancellation. Atoms of k steps: binomial weights by Stirling's series and deviances.
  *
  * Error claims, first order in u.
- *   K: hs_cgf.err. phi: |y| c1, for every term of phi - 1 carries |y| m, |y| or |y|(e^{cm}-1) with a factor below 40u.
+ *   K: hs_law_value.err. phi: |y| c1, for every term of phi - 1 carries |y| m, |y| or |y|(e^{cm}-1) with a factor below 40u.
  *   Decay: |phi(y)| <= a + V/|y| for all larger y: the density of the tilted loss is quasi-convex or monotone, so that its two end
  *   values plus its variation are at most twice the sum of the end values.
  *   Quadrature: n-point Gauss on a panel integrates degree 2n-1 exactly, so its error is at most 4 hw times that of the best
@@ -26,7 +26,7 @@
 static double h2(double x) { return fabs(x) <= 0.1 ? hs_expm1mx_small(x) : expm1(x) - x; }
 
 /* Plain Laplace: K with its error, mean, variance, at any real t. */
-void hs_laplace_cgf(double m, double t, hs_cgf *out)
+void hs_laplace_cgf(double m, double t, hs_law_value *out)
 {
     double v = fabs(t + 0.5), x = v * m, e2 = exp(-2 * x), C = 0.5 * (1 + e2), sc, sc1, sc2, g, N, mean;
     double S = -0.5 * expm1(-2 * x); /* cosh, sinh, scaled by e^-x */

@@ -1,8 +1,8 @@
 /* law.c - the transform of one step with atoms: K at real tilts, log phi at nodes, decay; each with its error.
  *
  * Symbols. L: the loss under num; M(t) = E e^{tL}, K = log M; phi(y) = M(c+iy)/M(c); u = 2^-53; h2(x) = e^x - 1 - x.
- *   Kinds of law: HS_LAW_NORMAL (shift m), HS_LAW_LAPLACE (shift m, laplace.c), HS_LAW_POINTS (atoms l_j of mass e^{lp_j}) and
- *   HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c).
+ *   Kinds of law: HS_LAW_NORMAL (shift m), HS_LAW_LAPLACE (shift m, laplace.c), HS_LAW_POINTS (atoms l_j of mass e^{lp_j}),
+ *   HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c), HS_LAW_SUBNORMAL (subnormal.c).
  *
  * Formula. For points, since E 1 = 1 and E e^{-L} = 1,
  *     M(t) - 1 = sum_j e^{lp_j} [ h2(t l_j) + t h2(-l_j) ],
@@ -11,7 +11,7 @@
  *   masses r_j normalised by their own sum, x_j the loss, or the integer place on a lattice, less a reference.
  *
  * Error claims, first order in u, constants rounded up by more than the second order:
- *   K       hs_cgf.err: errors dl_j, dp_j of the data, 45u of h2 (3u, or 20.3 times 2u where 1 + x is subtracted at |x| = 0.1),
+ *   K       hs_law_value.err: errors dl_j, dp_j of the data, 45u of h2 (3u, or 20.3 times 2u where 1 + x is subtracted at |x| = 0.1),
  *           the exponential 2u and its argument, (64 + n/64)u of the blocked sum.
  *   phi     |y| c1 + quad. e^{ix}-1 is off by 8u min(|x|,3) + 2u|x| and its argument by 3u|x|; a tilted mass by e_j = dp_j +
  *           u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u, which moves phi by sum r_j (e_j + e_bar)|y x_j|; so every term has a factor |y x_j|.
@@ -42,7 +42,7 @@ static double ends_upper(const hs_law *w, double t, double top)
     return end_upper(w, t, 0, top) + end_upper(w, t, 1, top);
 }
 
-static void points_cgf(const hs_law *w, double t, hs_cgf *out)
+static void points_cgf(const hs_law *w, double t, hs_law_value *out)
 {
     double top = -HUGE_VAL, sum = 0, err = 0, size = 0, s1 = 0, s2 = 0, s0 = 0, mean, M;
     long j, i;
@@ -85,17 +85,18 @@ static void points_cgf(const hs_law *w, double t, hs_cgf *out)
 }
 
 /* K, its error, and estimates of the tilted mean and variance of the loss, for one copy at real tilt t. */
-void hs_law_cgf(const hs_law *w, double t, hs_cgf *out)
+void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
 {
     if (w->kind == HS_LAW_NORMAL) {
         out->K = 0.5 * w->m * w->m * t * (1 + t); out->err = 8 * HS_U * fabs(out->K);
         out->mean = w->m * w->m * (t + 0.5); out->var = w->m * w->m;
     } else if (w->kind == HS_LAW_LAPLACE) hs_laplace_cgf(w->m, t, out);
+    else if (w->kind == HS_LAW_SUBNORMAL) hs_subnormal_estimate(w, t, out);
     else points_cgf(w, t, out);
     if (w->kind == HS_LAW_SUBLAPLACE) out->err += hs_sublaplace_quadrature_upper(w, t, 0, out->K);
 }
 
-long hs_law_scratch(const hs_law *w) { return w->kind >= HS_LAW_POINTS ? 2 * w->n : 0; }
+long hs_law_scratch(const hs_law *w) { return w->kind == HS_LAW_SUBNORMAL ? HS_GRID_WORK : w->kind >= HS_LAW_POINTS ? 2 * w->n : 0; }
 
 /* Tilted masses of the points, their mean and variance in the coordinate x, the constants of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
@@ -128,24 +129,26 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;
 }
 
-/* Fix the tilt. scratch (hs_law_scratch doubles) stays lent as long as the law is used. */
-int hs_law_tilt(hs_law *w, double c, double *scratch)
+/* Fix the tilt c = tilts[0]; the two others are those at which K is wanted as well. y_max, T0: frequencies and accuracy in nats that
+ * a quadrature grid is made for. scratch (hs_law_scratch doubles) stays lent as long as the law is used. */
+int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch)
 {
-    hs_cgf g;
-    int st = HS_OK;
+    double c = tilts[0];
+    hs_law_value g;
+    if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_tilt(w, tilts, y_max, T0, scratch);
     hs_law_cgf(w, c, &g);
     w->c = c; w->log_m = g.K; w->err = g.err; w->mean = g.mean; w->var_upper = g.var * (1 + 1e-6);
     w->c1 = w->quad = w->ref = 0; w->nr = 0;
     if (!(g.err < 0.1)) return HS_TOO_WIDE;
     if (w->kind == HS_LAW_LAPLACE) hs_laplace_tilt(w, c);
-    if (w->kind >= HS_LAW_POINTS) st = points_tilt(w, c, scratch);
-    return st;
+    return w->kind >= HS_LAW_POINTS ? points_tilt(w, c, scratch) : HS_OK;
 }
 
 /* What masses left out and quadrature may do to phi up to frequency y; no bound where e^{iyx} - 1 is beyond hs_cis_m1. */
 static double missing(const hs_law *w, double y)
 {
     if (w->kind < HS_LAW_POINTS) return 0;
+    if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
     return w->kind == HS_LAW_SUBLAPLACE ? w->quad + 2 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m) : w->quad;
 }
@@ -169,6 +172,7 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, long n0, int count,
         }
         for (n = 0; n < HS_LAW_BLOCK; n++) { zr[n] += pr[n]; zi[n] += pi[n]; }
     }
+    if (w->kind == HS_LAW_SUBNORMAL && w->add) for (n = 0; n < HS_LAW_BLOCK; n++) zi[n] = -zi[n];
 }
 
 static void phi(const hs_law *w, double dy, long n0, int count, double *zr, double *zi)
@@ -217,6 +221,7 @@ double hs_law_far_upper(const hs_law *w, double y)
 {
     if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);
     if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_far_upper(w, y));
+    if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_far_upper(w, y);
     if (w->kind == HS_LAW_SUBLAPLACE) return fmin(1, hs_sublaplace_far_upper(w, y));
     return 1;
 }

@@ -6,8 +6,7 @@
 #ifndef HS_LAW_H
 #define HS_LAW_H
 
-#include "hs.h"
-#include "special.h"
+#include "transform.h"
 
 #define HS_LAW_BLOCK 32              /* nodes handled together */
 
@@ -23,20 +22,29 @@ typedef struct {
     long nr;
     double panels, order;            /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each */
     double a, b, w0, w1, flat;       /* Laplace: constants of phi */
+    double y_max, level;             /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
+    hs_grid grid;
     double half, log_atoms;          /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
 } hs_law;
 
-typedef struct { double K, err, mean, var; } hs_cgf; /* log M(t), bound of its error, tilted mean and variance of the loss */
+typedef struct { double K, err, mean, var; } hs_law_value; /* log M(t), bound of its error, tilted mean and variance of the loss */
 
-void hs_law_cgf(const hs_law *w, double t, hs_cgf *out);
-int hs_law_tilt(hs_law *w, double c, double *scratch);
+void hs_law_cgf(const hs_law *w, double t, hs_law_value *out);
+int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
 long hs_law_scratch(const hs_law *w);
 void hs_law_nodes(const hs_law *w, double dy, long n0, int count, double *re, double *im, double *round, double *node);
 double hs_law_gap_lower(const hs_law *w, double y);
 double hs_law_far_upper(const hs_law *w, double y);
 
+/* subnormal.c */
+void hs_subnormal_estimate(const hs_law *w, double t, hs_law_value *out);
+void hs_subnormal_value(hs_law *w, double t, hs_law_value *out);
+int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
+double hs_subnormal_missing(const hs_law *w, double y);
+double hs_subnormal_far_upper(const hs_law *w, double y);
+
 /* laplace.c */
-void hs_laplace_cgf(double m, double t, hs_cgf *out);
+void hs_laplace_cgf(double m, double t, hs_law_value *out);
 void hs_laplace_tilt(hs_law *w, double c);
 void hs_laplace_phi(const hs_law *w, double y, double *zr, double *zi);
 double hs_laplace_far_upper(const hs_law *w, double y);

@@ -37,8 +37,6 @@ cdef extern from "hs.h" nogil:
     int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                             double *mass, double *delta)
     # atoms.c, laplace.c
-    enum:
-        HS_LAW_POINTS
     ctypedef struct hs_atoms:
         int b
         double step, d_step, shift, d_shift
@@ -50,7 +48,7 @@ cdef extern from "hs.h" nogil:
         const double *dp
         double rtol, T0
         long n_nodes
-    long hs_atoms_work(long n_points, long n_nodes)
+    long hs_atoms_work(long n_points, long n_subnormal, long n_nodes)
     int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point *out)
     int hs_atoms_eps(hs_atoms *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
                      hs_point *out)

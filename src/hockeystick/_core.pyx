@@ -209,9 +209,9 @@ def atoms_eps(const double[:, ::1] table, const double[:, ::1] points, const dou
     return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
 
 
-def atoms_work(long n_points, long n_nodes):
-    """Doubles of scratch for laws of n_points points in all and at most n_nodes nodes."""
-    return hs_atoms_work(n_points, n_nodes)
+def atoms_work(long n_points, long n_subnormal, long n_nodes):
+    """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes nodes."""
+    return hs_atoms_work(n_points, n_subnormal, n_nodes)
 
 
 def sublaplace_points(double m, double q, int add, long panels, const double[::1] node, const double[::1] weight):

@@ -13,8 +13,9 @@ import numpy as np
 
 from .. import _core
 from . import contour
+from .lattice import LOG_CONCAVE, POINTS, LatticeLaw
 
-NORMAL, LAPLACE, SUBSAMPLED = 0.0, 1.0, 4.0
+NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL = 0.0, 1.0, 4.0, 5.0
 """Kinds of law, csrc/hs.h."""
 
 NODES = 1 << 14
@@ -25,6 +26,7 @@ ORDER = 24
 PANELS_MAX = 1 << 11
 _NO_POINTS = np.zeros((5, 1))
 _LINE = np.zeros(4)
+U = 2.0**-53
 
 
 class LaplaceStep(NamedTuple):
@@ -37,9 +39,18 @@ class LaplaceStep(NamedTuple):
 
 
 class NormalStep(NamedTuple):
-    """k Gaussian steps with m = sensitivity/sigma."""
+    """k Gaussian steps with m = sensitivity/sigma, Poisson-subsampled at rate q (1: not), in one direction."""
 
     m: float
+    q: float
+    add: int
+    k: int
+
+
+class AtomicStep(NamedTuple):
+    """k steps of a law of atoms."""
+
+    law: LatticeLaw
     k: int
 
 
@@ -81,14 +92,19 @@ def tables(steps, panels: int):
     rows, columns = [], []
     for step in steps:
         if isinstance(step, NormalStep):
-            rows.append([NORMAL, step.k, step.m, 1, 0, 0, 0])
+            rows.append([NORMAL if step.q == 1 else SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
+        elif isinstance(step, AtomicStep):
+            law = step.law
+            loss = law.unit * law.places
+            columns.append([loss, loss, law.log_mass, np.abs(loss) * (law.d_unit + 2 * U), law.d_log_mass])
+            rows.append([LOG_CONCAVE if law.log_concave else POINTS, step.k, 0, 0, 0, loss.size, 0])
         elif step.q == 1:
             rows.append([LAPLACE, step.k, step.m, 1, 0, 0, 0])
         else:
             n = panels * max(1, math.ceil(step.m))
             columns.append(_core.sublaplace_points(step.m, step.q, step.add, n, *_gauss()))
-            rows.append([SUBSAMPLED, step.k, step.m, step.q, step.add, columns[-1].shape[1], n])
-    points = np.ascontiguousarray(np.concatenate(columns, axis=1)) if columns else _NO_POINTS
+            rows.append([SUBLAPLACE, step.k, step.m, step.q, step.add, columns[-1].shape[1], n])
+    points = np.ascontiguousarray(np.concatenate([np.asarray(c) for c in columns], axis=1)) if columns else _NO_POINTS
     return np.array(rows, dtype=float), points
 
 
@@ -97,7 +113,8 @@ def _gauss():
 
 
 def _call(function, table, points, at: float, rtol: float, nodes: int):
-    work = contour.borrow(_core.atoms_work(points.shape[1], nodes))
+    grids = int((table[:, 0] == SUBNORMAL).sum())
+    work = contour.borrow(_core.atoms_work(points.shape[1], grids, nodes))
     try:
         return function(table, points, _LINE, at, rtol, contour._margin(rtol), nodes, work)
     finally:

@@ -140,7 +140,7 @@ def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL):
 
 
 def _call(function, run: Lattice, at: float, rtol: float):
-    work = contour.borrow(_core.atoms_work(run.points.shape[1], NODES))
+    work = contour.borrow(_core.atoms_work(run.points.shape[1], 0, NODES))
     try:
         answer = function(run.table, run.points, run.lattice, at, rtol, contour._margin(rtol), NODES, work)
     finally:
