@@ -384,13 +384,39 @@ static void report(const hs_atoms *A, const value *v, hs_point *p)
     p->n_nodes = A->last + 1;
 }
 
+/* log(1 - delta(eps)) <= min over -1 <= s <= 0 of K(s) - s eps, as 1 - delta = E min(1, e^{eps-L}); 0 where that is no use. */
+static double complement_log_upper(const hs_atoms *A, double eps)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    double lo = -1, hi = 0, s;
+    hs_law_value k = total(A, 0);
+    int i;
+    for (i = 0; i < A->b; i++) if (laws[i].kind == HS_LAW_SUBNORMAL) return 0; /* K there is an estimate */
+    if (!(k.mean - eps > 4 * sqrt(k.var))) return 0;
+    for (i = 0; i < 30; i++) {
+        s = 0.5 * (lo + hi);
+        if (total(A, s).mean > eps) hi = s; else lo = s;
+    }
+    if (lo == -1) hi = -1;
+    k = total(A, hi);
+    return k.K + k.err - hi * eps + 4 * HS_U * (fabs(k.K) + fabs(eps) + 1) + (A->d_shift + fabs(eps) * A->d_step) * 2;
+}
+
 int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
     value v;
+    double far;
     int st;
     A->eps = eps; A->t = 1;
-    if ((st = read_table(A, laws, work, n_work)) || (st = prepare(A, 1, 0, work))) return st;
+    if ((st = read_table(A, laws, work, n_work))) return st;
+    far = complement_log_upper(A, eps);
+    if (far < log(A->rtol)) {
+        memset(out, 0, sizeof *out);
+        out->lower = -expm1(far) * (1 - 4 * HS_U); out->upper = 1; out->estimate = 0.5 * (out->lower + 1); out->truncation = exp(far);
+        return HS_OK;
+    }
+    if ((st = prepare(A, 1, 0, work))) return st;
     evaluate(A, eps, &v);
     if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
     report(A, &v, out);

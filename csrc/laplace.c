@@ -230,7 +230,7 @@ static void ratio(const hs_law *w, double y, double *rr, double *ri, double *rel
  * Where chi is lost in its own error d, 2d stands for it: off by at most 5d, which e^1.3 - 1 covers. */
 void hs_laplace_rest(const hs_law *w, double y, double *re, double *im, double *round)
 {
-    double k = w->k, r, i, rel, gr, gi, e, xr, xi, d, size, one;
+    double k = w->k, r, i, rel, lost = *round >= 1 ? HUGE_VAL : 0, gr, gi, e, xr, xi, d, size, one;
     ratio(w, y, &r, &i, &rel);
     one = hypot(1 + r, i);
     gr = 0.5 * (log1p(k * (2 * r + k * (r * r + i * i)))) ;
@@ -246,6 +246,7 @@ void hs_laplace_rest(const hs_law *w, double y, double *re, double *im, double *
     *re = exp(*re);
     if (d < 0.25 * size) { *re *= size; *im += atan2(xi, xr); *round += d / size * 1.2 + 8 * HS_U; }
     else { *re *= 2 * fmax(d, 0.1 * size); *round += 1.3 + (d < 1e300 ? 0 : HUGE_VAL); }
+    *round += lost;
 }
 
 /* log n! - Stirling's leading terms. */

@@ -183,7 +183,8 @@ static void phi(const hs_law *w, double dy, long n0, int count, double *zr, doub
 }
 
 /* Add k log phi at count <= HS_LAW_BLOCK nodes from n0 to re, im, and bounds of its rounding and quadrature errors to round and
- * node. For |phi| near 1 the modulus comes from log1p(2 Re Z + |Z|^2), else from hypot: the former loses a factor 1/|phi|^2. */
+ * node. For |phi| near 1 the modulus comes from log1p(2 Re Z + |Z|^2), else from hypot: the former loses a factor 1/|phi|^2.
+ * Where phi is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <= (e^1.1 - 1) b^k. */
 void hs_law_nodes(const hs_law *w, double dy, long n0, int count, double *re, double *im, double *round, double *node)
 {
     double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k, quad = missing(w, (double)(n0 + count) * dy);
@@ -200,10 +201,14 @@ void hs_law_nodes(const hs_law *w, double dy, long n0, int count, double *re, do
     for (n = 0; n < count; n++) {
         double x = zr[n], v = zi[n], X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), y = (double)(n0 + n) * dy;
         double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
-        double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3);
+        double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3), b = mod + y * w->c1 + quad + 8 * HS_U;
+        if (!(dz + qz < 0.25)) {
+            re[n] += k * log(b < 1 ? b : 1); round[n] += b < 1e300 ? 1.1 : HUGE_VAL;
+            continue;
+        }
         re[n] += k * lr; im[n] += k * li;
-        round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (fabs(lr) + fabs(li)) : HUGE_VAL;
-        node[n] += qz < 0.5 ? k * qz / (1 - qz) : HUGE_VAL;
+        round[n] += k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (fabs(lr) + fabs(li));
+        node[n] += k * qz / (1 - qz);
     }
 }
 
