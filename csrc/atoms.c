@@ -235,16 +235,22 @@ static void evaluate_line(const hs_atoms *A, double eps, value *v)
     v->value += few; v->slope += slope; v->rounding += err; v->lower += few - err; v->upper += few + err;
 }
 
+/* s(V + F) - eps; V + F is exact up to d_shift. */
+static double from_lattice(const hs_atoms *A, double V, double eps)
+{
+    return fma(V + A->shift, A->step, -eps) + (V + A->shift) * A->step_low;
+}
+
 static void evaluate_period(const hs_atoms *A, double eps, value *v)
 {
-    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0, inner = 0, size = 0, moved = 0, edge;
+    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0, inner = 0, size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
     double turns, kr, ki, dr, di, ks = 0, sl = 0, Nd = (double)A->N;
     long n;
-    while ((x = fma(V0 + A->shift, s, -eps)) < 0) V0 += 1;
-    while (fma(V0 - 1 + A->shift, s, -eps) >= 0) { V0 -= 1; x = fma(V0 + A->shift, s, -eps); }
-    rest = -fma(V0 - 1 + A->shift, s, -eps);
+    while ((x = from_lattice(A, V0, eps)) < 0) V0 += 1;
+    while (from_lattice(A, V0 - 1, eps) >= 0) { V0 -= 1; x = from_lattice(A, V0, eps); }
+    rest = -from_lattice(A, V0 - 1, eps);
     L0 = s * (V0 + A->shift);
-    dx = 2 * HS_U * x + fabs(L0) * (A->d_step + (A->d_shift > 0 ? 2 * HS_U : 0)) + A->d_shift;
+    dx = 2 * HS_U * x + fabs(L0) * (A->d_step + 8 * HS_U * HS_U) + A->d_shift;
     v->log_scale = A->K[0] - A->c * L0;
     turns = fmod(V0 - A->places, Nd); /* |V0|, N < 2^53 and n turns < 2^53: products below are exact */
     edge = (x <= 2 * dx ? 1 : 0) + (rest <= 2 * dx ? exp(a) : 0);
@@ -254,14 +260,15 @@ static void evaluate_period(const hs_atoms *A, double eps, value *v)
         ph = A->im[n] - back * A->dy; co = cos(ph); si = sin(ph);
         kernel(a, s, theta, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
         sum += mag * (co * kr - si * ki); der += mag * (co * dr - si * di);
-        size += mag * ks; inner += mag * ks * grown(A->node[n]); moved += mag * (sl + edge);
-        round += mag * ks * (grown(r) * (1 + grown(A->node[n])) + 70 * HS_U + (2 + a) * (A->d_step + 2 * HS_U));
+        size += mag * ks; inner += mag * ks * grown(A->node[n]);
+        moved += mag * (dx * (sl + edge) + ds * s * sl * sl * exp(x - a - s));
+        round += mag * ks * (grown(r) * (1 + grown(A->node[n])) + 70 * HS_U + (2 + a) * (ds + 2 * HS_U));
     }
     v->value = sum / Nd; v->slope = der / Nd;
     kernel(a, s, (double)A->last * A->dy, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
     v->tail = A->tail * ks; v->inner = inner / Nd + v->tail;
-    v->rounding = (round + (double)(A->last + 8) * HS_U * size + (dx + A->d_step) * moved) / Nd;
-    finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + A->c * (fabs(L0) * A->d_step + A->d_shift), v);
+    v->rounding = (round + (double)(A->last + 8) * HS_U * size + moved) / Nd;
+    finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + A->c * (fabs(L0) * ds + A->d_shift), v);
 }
 
 static void evaluate(const hs_atoms *A, double eps, value *v)

@@ -73,14 +73,14 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
  * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate, direction, points of it
  * in the arrays that follow, which hold all laws' points one after the other: coordinate x, loss l, log mass lp, and bounds dl, dp
  * of the errors of l and lp. HS_LAW_POINTS_LOGCONCAVE: the table of points is cut out of a log-concave law.
- * step > 0: every loss is step (x + constant), x integers, the constants summing to `shift` over all copies; step and shift are known
- * to d_step (relative) and d_shift (absolute). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
+ * step > 0: every loss is (step + step_low)(x + constant), x integers, the constants summing to `shift` over all copies; step + step_low
+ * is known to d_step (relative), and all losses together to d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
  * work: hs_atoms_work() doubles for n_points points, n_subnormal laws of that kind and n_nodes nodes. */
 enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4, HS_LAW_SUBNORMAL = 5,
        HS_LAWS_MAX = 128 };
 typedef struct {
     int b;
-    double step, d_step, shift, d_shift;
+    double step, step_low, d_step, shift, d_shift;
     const double *table, *x, *l, *lp, *dl, *dp;
     double rtol, T0;
     long n_nodes;                    /* at most so many nodes */

@@ -39,7 +39,7 @@ cdef extern from "hs.h" nogil:
     # atoms.c, laplace.c
     ctypedef struct hs_atoms:
         int b
-        double step, d_step, shift, d_shift
+        double step, step_low, d_step, shift, d_shift
         const double *table
         const double *x
         const double *l

@@ -178,7 +178,7 @@ cdef void lend_laws(hs_atoms *A, const double[:, ::1] table, const double[:, ::1
     """Pointers and settings shared by the two calls below: points holds the rows x, l, lp, dl, dp."""
     A.b, A.table = table.shape[0], &table[0, 0]
     A.x, A.l, A.lp, A.dl, A.dp = &points[0, 0], &points[1, 0], &points[2, 0], &points[3, 0], &points[4, 0]
-    A.step, A.d_step, A.shift, A.d_shift = lattice[0], lattice[1], lattice[2], lattice[3]
+    A.step, A.step_low, A.d_step, A.shift, A.d_shift = lattice[0], lattice[1], lattice[2], lattice[3], lattice[4]
 
 
 def atoms_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,

@@ -25,7 +25,7 @@ ORDER = 24
 
 PANELS_MAX = 1 << 11
 _NO_POINTS = np.zeros((5, 1))
-_LINE = np.zeros(4)
+_LINE = np.zeros(5)
 U = 2.0**-53
 
 
@@ -95,7 +95,7 @@ def tables(steps, panels: int):
             rows.append([NORMAL if step.q == 1 else SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
         elif isinstance(step, AtomicStep):
             law = step.law
-            loss = law.unit * law.places
+            loss = float(law.unit) * law.places
             columns.append([loss, loss, law.log_mass, np.abs(loss) * (law.d_unit + 2 * U), law.d_log_mass])
             rows.append([LOG_CONCAVE if law.log_concave else POINTS, step.k, 0, 0, 0, loss.size, 0])
         elif step.q == 1:

@@ -25,12 +25,13 @@ MATCH = 16 * U
 
 
 class LatticeLaw(NamedTuple):
-    """One step's loss: unit * places, with log masses under num. E e^-loss = 1 must hold (no masses at infinity).
+    """One step's loss: unit * places (increasing), with log masses under num. E e^-loss = 1 must hold (no mass at infinity).
 
-    unit is known to d_unit relative, log_mass to d_log_mass absolute. log_concave: an infinite table was cut at negligible ends.
+    unit is known to d_unit relative, log_mass to d_log_mass absolute. log_concave: an infinite table, cut where the masses are
+    negligible for every tilt of use.
     """
 
-    unit: float
+    unit: Fraction
     d_unit: float
     places: np.ndarray
     log_mass: np.ndarray
@@ -40,16 +41,17 @@ class LatticeLaw(NamedTuple):
 
 def randomized_response(eps0: float) -> LatticeLaw:
     """Loss eps0 with probability e^eps0/(1 + e^eps0), else -eps0 [GLW21, Prop. B.3]."""
-    log_mass = np.array([-eps0 - math.log1p(math.exp(-eps0)), -math.log1p(math.exp(-eps0))])
-    return LatticeLaw(eps0, 0.0, np.array([-1, 1]), log_mass, _rounding(log_mass))
+    rest = math.log1p(math.exp(-eps0))
+    log_mass = np.array([-eps0 - rest, -rest])
+    return LatticeLaw(Fraction(eps0), 0.0, np.array([-1, 1]), log_mass, _rounding(log_mass))
 
 
 def k_ary_randomized_response(eps0: float, k: int) -> LatticeLaw:
-    """Loss eps0, 0, -eps0 with probabilities in proportion e^eps0 : k-2 : 1; two inputs that differ."""
+    """Loss eps0, 0, -eps0 with probabilities in proportion e^eps0 : k-2 : 1, for two inputs that differ."""
     top = -math.log1p((k - 1) * math.exp(-eps0))
-    log_mass = np.array([top - eps0, top - eps0 + math.log(k - 2) if k > 2 else -math.inf, top])
-    keep = log_mass > -math.inf
-    return LatticeLaw(eps0, 0.0, np.array([-1, 0, 1])[keep], log_mass[keep], _rounding(log_mass[keep], eps0))
+    log_mass = np.array([top - eps0, top - eps0 + math.log(k - 2), top]) if k > 2 else np.array([top - eps0, top])
+    places = np.array([-1, 0, 1]) if k > 2 else np.array([-1, 1])
+    return LatticeLaw(Fraction(eps0), 0.0, places, log_mass, _rounding(log_mass, eps0))
 
 
 def discrete_laplace(scale: float, sensitivity: int) -> LatticeLaw:
@@ -59,25 +61,27 @@ def discrete_laplace(scale: float, sensitivity: int) -> LatticeLaw:
     log_mass = math.log(math.tanh(0.5 * a)) - a * j
     log_mass[0] = -math.log1p(math.exp(-a)) - a * d
     log_mass[-1] = -math.log1p(math.exp(-a))
-    return LatticeLaw(a, U, d - 2 * j, log_mass, _rounding(log_mass, a * d))
+    return LatticeLaw(1 / Fraction(scale), 0.0, d - 2 * j, log_mass, _rounding(log_mass, a * d))
 
 
 def discrete_gaussian(sigma: float, sensitivity: int, reach: float = 60.0) -> LatticeLaw:
-    """Noise of mass proportional to e^{-x^2/2 sigma^2}, moved by D: losses D(D - 2x)/(2 sigma^2). The table ends `reach` sigma out."""
+    """Noise of mass in proportion e^{-x^2/2 sigma^2}, moved by D: losses D(D - 2x)/(2 sigma^2). The table ends `reach` sigma out."""
     d = int(sensitivity)
     last = math.ceil(reach * sigma) + d + 2
     x = np.arange(last, -last - 1, -1)
     square = -0.5 * (x / sigma) ** 2
     log_mass = square - math.log(math.fsum(np.exp(square)))
-    return LatticeLaw(0.5 * d / sigma / sigma, 3 * U, d - 2 * x, log_mass, _rounding(log_mass) + 4 * U * np.abs(square), True)
+    error = _rounding(log_mass) + 4 * U * np.abs(square)
+    return LatticeLaw(Fraction(d, 2) / Fraction(sigma) ** 2, 0.0, d - 2 * x, log_mass, error, True)
 
 
 def _rounding(log_mass: np.ndarray, size: float = 0.0) -> np.ndarray:
+    """Elementary functions within 2u, a few of them; exponents up to `size` and |log_mass| rounded relatively."""
     return U * (12 + 4 * np.abs(log_mass) + 4 * size)
 
 
 class Lattice(NamedTuple):
-    """A run on one lattice, as csrc/atoms.c takes it, and the ends of its support (exact up to d_end)."""
+    """A run on one lattice, as csrc/atoms.c takes it, and the ends of its losses, known to d_end."""
 
     table: np.ndarray
     points: np.ndarray
@@ -88,43 +92,43 @@ class Lattice(NamedTuple):
 
 
 def compose(steps) -> Lattice | None:
-    """The lattice of (law, count) pairs; None where their units are not commensurate."""
-    fractions = [_ratio(law.unit, steps[0][0].unit) for law, _ in steps]
-    if None in fractions:
+    """The lattice of (law, count) pairs; None where their units are not commensurate.
+
+    Units that miss a common one by rounding (0.3 and 3 * 0.1) are moved onto it: with probability one the total loss moves by no
+    more than the sum of count * mismatch * largest loss, so delta is that of the lattice at eps moved by as much.
+    """
+    first = steps[0][0]
+    ratios = [_ratio(law.unit, first.unit) for law, _ in steps]
+    if None in ratios:
         return None
-    base = math.lcm(*(f.denominator for f in fractions))
-    unit = Fraction(steps[0][0].unit) / base
-    scales = [int(f * base) for f in fractions]
-    grids = [law.places.astype(object) * scale for (law, _), scale in zip(steps, scales, strict=True)]
-    gap = math.gcd(*(int(v - g[0]) for g in grids for v in g)) or 1
-    step = float(unit * gap)
+    base = math.lcm(*(r.denominator for r in ratios))
+    unit = first.unit / base
+    grids = [law.places.astype(np.int64) * int(r * base) for (law, _), r in zip(steps, ratios, strict=True)]
+    gap = math.gcd(*(int(v) for g in grids for v in np.unique(np.diff(g)))) or 1
     origin = Fraction(sum(int(g[0]) * k for g, (_, k) in zip(grids, steps, strict=True)), gap)
-    shift = float(origin)
-    d_step = steps[0][0].d_unit + (0.0 if Fraction(step) == unit * gap else U)
-    d_shift = abs(float(origin - Fraction(shift))) * step
-    rows, columns = [], []
-    for (law, k), grid, scale in zip(steps, grids, scales, strict=True):
-        mismatch = abs(float(Fraction(law.unit) / (unit * scale) - 1)) + (law.d_unit + steps[0][0].d_unit if law is not steps[0][0] else 0.0)
-        if law.unit == steps[0][0].unit and law.d_unit == steps[0][0].d_unit:
-            mismatch = 0.0 if law.d_unit == 0 or law is steps[0][0] else 2 * law.d_unit
-        loss = float(unit) * grid.astype(float)
-        size = np.abs(loss)
-        d_shift += k * mismatch * float(size.max())
-        columns.append([((grid - grid[0]) // gap).astype(float), loss, law.log_mass, size * (d_step + mismatch + 4 * U), law.d_log_mass])
+    step, shift = float(unit * gap), float(origin)
+    d_step, d_shift = first.d_unit, abs(float(origin - Fraction(shift))) * step
+    rows, columns, bottom, top = [], [], 0, 0
+    for (law, k), grid, ratio in zip(steps, grids, ratios, strict=True):
+        loss = float(unit) * grid
+        mismatch = abs(float(law.unit / (ratio * first.unit) - 1)) + (law.d_unit + d_step if law is not first else 0.0)
+        d_shift += k * mismatch * float(np.abs(loss).max())
+        columns.append([(grid - grid[0]) // gap, loss, law.log_mass, np.abs(loss) * (d_step + mismatch + 4 * U), law.d_log_mass])
         rows.append([LOG_CONCAVE if law.log_concave else POINTS, k, 0, 0, 0, grid.size, 0])
-    bottom, top = (
-        float(unit * sum(int(f(g)) * k for g, (_, k) in zip(grids, steps, strict=True))) if not infinite else sign * math.inf
-        for f, sign, infinite in ((min, -1, any(law.log_concave for law, _ in steps)), (max, 1, any(law.log_concave for law, _ in steps)))
-    )
-    d_end = 0.0 if math.isinf(top) else (d_step + 4 * U) * max(abs(top), abs(bottom)) + d_shift
-    points = np.ascontiguousarray(np.concatenate([np.array(c) for c in columns], axis=1))
-    return Lattice(np.array(rows, dtype=float), points, np.array([step, d_step, shift, d_shift]), bottom, top, d_end)
+        bottom, top = bottom + k * int(grid[0]), top + k * int(grid[-1])
+        if law.log_concave:
+            bottom, top = -math.inf, math.inf
+    ends = [float(unit * e) if abs(e) < math.inf else e for e in (bottom, top)]
+    d_end = (d_step + 4 * U) * max(map(abs, ends)) + d_shift if math.isfinite(ends[1]) else 0.0
+    points = np.concatenate([np.array(c, dtype=float) for c in columns], axis=1)
+    lattice = np.array([step, float(unit * gap - Fraction(step)), d_step, shift, d_shift])
+    return Lattice(np.array(rows, dtype=float), points, lattice, *ends, d_end)
 
 
-def _ratio(unit: float, base: float) -> Fraction | None:
-    exact = Fraction(unit) / Fraction(base)
+def _ratio(unit: Fraction, base: Fraction) -> Fraction | None:
+    exact = unit / base
     near = exact.limit_denominator(10**4)
-    return near if near and abs(float(exact / near - 1)) <= MATCH else None
+    return near if near and abs(exact / near - 1) <= MATCH else None
 
 
 def point(run: Lattice, eps: float, rtol: float = contour.RTOL):
