@@ -278,7 +278,7 @@ static void evaluate(const hs_atoms *A, double eps, value *v)
 
 long hs_atoms_work(long n_points, long n_subnormal, long n_nodes)
 {
-    return 2 * n_points + n_subnormal * HS_GRID_WORK + 4 * (n_nodes + HS_LAW_BLOCK);
+    return 2 * n_points + HS_LAWS_MAX * HS_ENDS_WORK + n_subnormal * HS_GRID_WORK + 4 * (n_nodes + HS_LAW_BLOCK);
 }
 
 static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
@@ -298,7 +298,7 @@ static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
         at += w->n; grids += w->kind == HS_LAW_SUBNORMAL;
     }
     if (n_work < hs_atoms_work(at, grids, A->n_nodes)) return HS_SCRATCH;
-    A->re = work + 2 * at + grids * HS_GRID_WORK; A->im = A->re + A->n_nodes + HS_LAW_BLOCK; A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
+    A->re = work + 2 * at + HS_LAWS_MAX * HS_ENDS_WORK + grids * HS_GRID_WORK; A->im = A->re + A->n_nodes + HS_LAW_BLOCK; A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
     A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
     A->laws = laws;
     return HS_OK;

@@ -134,14 +134,15 @@ static double ellipse_log(double m, double q, double alpha, double y, double u0,
 
 static double family_upper(const hs_law *w, double t, double y, double log_m)
 {
-    static const double part[5] = {0.95, 0.7, 0.45, 0.25, 0.1};
+    static const double sizes[7] = {1.5, 2.2, 3.2, 5, 8, 15, 30}; /* any r is valid; about one of each size */
     double alpha = w->add ? -t : 1 + t, hw = w->m / w->panels, total = 0, n = w->order;
     long p;
     int i;
     for (p = 0; p < (long)w->panels; p++) {
         double u0 = w->m * ((2 * (double)p + 1) / w->panels - 1), best = HUGE_VAL;
-        for (i = 0; i < 5; i++) { /* strip |Im u| <= b, away from the branch points at Im u = pi */
-            double b = part[i] * HS_PI, r = fmin(b / hw + sqrt(1 + b / hw * (b / hw)), 40), at;
+        for (i = 0; i < 7; i++) {
+            double r = sizes[i], at;
+            if (0.5 * hw * (r - 1 / r) > 0.95 * HS_PI) break; /* branch points at Im u = pi */
             at = ellipse_log(w->m, w->q, alpha, y, u0, hw, r) - log_m - 2 * n * log(r) - log1p(-1 / r);
             best = fmin(best, at);
         }
@@ -198,10 +199,10 @@ double hs_laplace_reach(const hs_law *w, double target)
     return Y;
 }
 
-/* rho = S/A at z = c + iy, and a bound of its relative error. */
-static void ratio(const hs_law *w, double y, double *rr, double *ri, double *rel)
+/* rho = S/A at z = c + iy, and a bound of its relative error. log_mod + i arg: the log of phi there, known to d_log. */
+static void ratio(const hs_law *w, double y, double log_mod, double arg, double d_log, double *rr, double *ri, double *rel)
 {
-    double er, ei, pr, pi, sr, si, den;
+    double er, ei, pr, pi, sr, si, den, dphi;
     if (w->kind == HS_LAW_LAPLACE) { /* tanh(zeta) = (1-x)/(1+x), x = e^{-2 zeta}; divided by 1 + 2z */
         double g = exp(-(1 + 2 * w->c) * w->m), th = 2 * y * w->m, br, bi, dr = 1 + 2 * w->c, di = 2 * y;
         er = -2 * sin(0.5 * th) * sin(0.5 * th); ei = -sin(th);
@@ -213,17 +214,12 @@ static void ratio(const hs_law *w, double y, double *rr, double *ri, double *rel
         *rel = HS_U * (30 + 8 * (1 + th + (1 + 2 * w->c) * w->m) * (1 / fmax(hypot(sr, si), 1e-300) + 1));
         return;
     }
-    long j, n = w->nr;
-    double big = 0;
-    sr = si = pr = pi = 0;
-    for (j = 0; j < n; j++) {
-        double th = y * w->xr[j], co = cos(th), s = sin(th);
-        if (j == 0 || j == n - 1) { pr += w->r[j] * co; pi += w->r[j] * s; }
-        else { sr += w->r[j] * co; si += w->r[j] * s; big += w->r[j]; }
-    }
-    den = pr * pr + pi * pi;
-    *rr = (sr * pr + si * pi) / den; *ri = (si * pr - sr * pi) / den;
-    *rel = (w->c1 * y + w->quad + HS_U * (60 + (double)n / 8)) * (1 / sqrt(den) + 1 / fmax(hypot(sr, si), 1e-300)) + 10 * HS_U;
+    hs_ends_atoms(w, y, &sr, &si); /* rho = phi/alpha - 1, phi from its log */
+    den = sr * sr + si * si;
+    pr = exp(log_mod); er = pr * cos(arg); ei = pr * sin(arg);
+    *rr = (er * sr + ei * si) / den - 1; *ri = (ei * sr - er * si) / den;
+    dphi = pr * (d_log + 4 * HS_U * (2 + fabs(arg))) + (w->c1 * y + 8 * HS_U + 2 * w->err) * (1 + pr / sqrt(den));
+    *rel = dphi / sqrt(den) / fmax(hypot(*rr, *ri), 1e-300) + 8 * HS_U;
 }
 
 /* f = e^{re + i im} times chi = 1 - (1+k rho)(1+rho)^-k = -expm1(g), g = log(1+k rho) - k log(1+rho). On return re is the modulus.
@@ -231,7 +227,7 @@ static void ratio(const hs_law *w, double y, double *rr, double *ri, double *rel
 void hs_laplace_rest(const hs_law *w, double y, double *re, double *im, double *round)
 {
     double k = w->k, r, i, rel, lost = *round >= 1 ? HUGE_VAL : 0, gr, gi, e, xr, xi, d, size, one;
-    ratio(w, y, &r, &i, &rel);
+    ratio(w, y, *re / k, *im / k, *round / k, &r, &i, &rel);
     one = hypot(1 + r, i);
     gr = 0.5 * (log1p(k * (2 * r + k * (r * r + i * i)))) ;
     gi = atan2(k * i, 1 + k * r);
@@ -241,7 +237,8 @@ void hs_laplace_rest(const hs_law *w, double y, double *re, double *im, double *
     xr = -expm1(gr) + 2 * e * sin(0.5 * gi) * sin(0.5 * gi); xi = -e * sin(gi);
     size = hypot(xr, xi);
     d = k * hypot(r, i);
-    d = e * (d * (rel + 12 * HS_U) / one + d * rel / fmax(hypot(1 + k * r, k * i), 1e-300) + 8 * HS_U * (fabs(gr) + fabs(gi) + 1)) + 4 * HS_U * size;
+    d = e * (d * rel * fmin(1 / one + 1 / fmax(hypot(1 + k * r, k * i), 1e-300), (k + 1) * hypot(r, i) / fmax(one * hypot(1 + k * r, k * i), 1e-300))
+           + d * 12 * HS_U / one + 8 * HS_U * (fabs(gr) + fabs(gi) + 1)) + 4 * HS_U * size;
     d += e * 4 * HS_U * k * hypot(r, i) * (2 + k * hypot(r, i)) / fmax((1 + k * r) * (1 + k * r) + k * i * k * i, 1e-300);
     *re = exp(*re);
     if (d < 0.25 * size) { *re *= size; *im += atan2(xi, xr); *round += d / size * 1.2 + 8 * HS_U; }

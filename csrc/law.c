@@ -96,7 +96,7 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
     if (w->kind == HS_LAW_SUBLAPLACE) out->err += hs_sublaplace_quadrature_upper(w, t, 0, out->K);
 }
 
-long hs_law_scratch(const hs_law *w) { return w->kind == HS_LAW_SUBNORMAL ? HS_GRID_WORK : w->kind >= HS_LAW_POINTS ? 2 * w->n : 0; }
+long hs_law_scratch(const hs_law *w) { return w->kind == HS_LAW_SUBNORMAL ? HS_GRID_WORK : w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0; }
 
 /* Tilted masses of the points, their mean and variance in the coordinate x, the constants of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
@@ -141,14 +141,18 @@ int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double 
     w->c1 = w->quad = w->ref = 0; w->nr = 0;
     if (!(g.err < 0.1)) return HS_TOO_WIDE;
     if (w->kind == HS_LAW_LAPLACE) hs_laplace_tilt(w, c);
+    if (w->kind == HS_LAW_SUBLAPLACE) hs_ends_tilt(w, scratch + 2 * w->n);
     return w->kind >= HS_LAW_POINTS ? points_tilt(w, c, scratch) : HS_OK;
 }
 
-/* What masses left out and quadrature may do to phi up to frequency y; no bound where e^{iyx} - 1 is beyond hs_cis_m1. */
-static double missing(const hs_law *w, double y)
+static int by_ends(const hs_law *w, double y) { return w->kind == HS_LAW_SUBLAPLACE && y >= w->y_ends; }
+
+/* What masses left out and quadrature may do to phi at frequencies in [low, y]; no bound where e^{iyx} - 1 is beyond hs_cis_m1. */
+static double missing(const hs_law *w, double low, double y)
 {
     if (w->kind < HS_LAW_POINTS) return 0;
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
+    if (by_ends(w, low)) return hs_ends_missing(w, low);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
     return w->kind == HS_LAW_SUBLAPLACE ? w->quad + 2 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m) : w->quad;
 }
@@ -178,7 +182,8 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, long n0, int count,
 static void phi(const hs_law *w, double dy, long n0, int count, double *zr, double *zi)
 {
     int n;
-    if (w->kind >= HS_LAW_POINTS) points_phi(w, dy, n0, count, zr, zi);
+    if (by_ends(w, (double)n0 * dy)) for (n = 0; n < count; n++) hs_ends_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
+    else if (w->kind >= HS_LAW_POINTS) points_phi(w, dy, n0, count, zr, zi);
     else for (n = 0; n < count; n++) hs_laplace_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
 }
 
@@ -187,7 +192,7 @@ static void phi(const hs_law *w, double dy, long n0, int count, double *zr, doub
  * Where phi is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <= (e^1.1 - 1) b^k. */
 void hs_law_nodes(const hs_law *w, double dy, long n0, int count, double *re, double *im, double *round, double *node)
 {
-    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k, quad = missing(w, (double)(n0 + count) * dy);
+    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k, quad = missing(w, (double)n0 * dy, (double)(n0 + count) * dy);
     int n;
     if (w->kind == HS_LAW_NORMAL) {
         for (n = 0; n < count; n++) {
@@ -218,7 +223,7 @@ double hs_law_gap_lower(const hs_law *w, double y)
     double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], a2;
     phi(w, y, 1, 1, zr, zi);
     a2 = -(2 * zr[0] + zr[0] * zr[0] + zi[0] * zi[0]); /* 1 - |phi|^2 */
-    return fmax(0, 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing(w, y)) - 8 * HS_U * fabs(a2));
+    return fmax(0, 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing(w, y, y)) - 8 * HS_U * fabs(a2));
 }
 
 /* An upper bound of |phi| at every frequency >= y. */

@@ -9,6 +9,8 @@
 #include "transform.h"
 
 #define HS_LAW_BLOCK 32              /* nodes handled together */
+#define HS_ENDS_TERMS 32             /* terms of the expansion at each end of a subsampled Laplace loss */
+#define HS_ENDS_WORK (4 * (HS_ENDS_TERMS + 1))
 
 typedef struct {
     int kind, tails, add;
@@ -24,6 +26,7 @@ typedef struct {
     double a, b, w0, w1, flat;       /* Laplace: constants of phi */
     double y_max, level;             /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
     hs_grid grid;
+    double *ends, y_ends, lost[2], lambda[2], mass[2]; /* HS_LAW_SUBLAPLACE: expansion for y >= y_ends, see laplace_ends.c */
     double half, log_atoms;          /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
 } hs_law;
 
@@ -42,6 +45,12 @@ void hs_subnormal_value(hs_law *w, double t, hs_law_value *out);
 int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
 double hs_subnormal_missing(const hs_law *w, double y);
 double hs_subnormal_far_upper(const hs_law *w, double y);
+
+/* laplace_ends.c */
+void hs_ends_tilt(hs_law *w, double *scratch);
+void hs_ends_atoms(const hs_law *w, double y, double *ar, double *ai);
+void hs_ends_phi(const hs_law *w, double y, double *zr, double *zi);
+double hs_ends_missing(const hs_law *w, double y);
 
 /* laplace.c */
 void hs_laplace_cgf(double m, double t, hs_law_value *out);
