@@ -48,10 +48,21 @@ class NormalStep(NamedTuple):
 
 
 class AtomicStep(NamedTuple):
-    """k steps of a law of atoms."""
+    """k steps of a law of atoms: losses, log masses under num, bounds of the errors of both; log_concave as in LatticeLaw."""
 
-    law: LatticeLaw
+    loss: np.ndarray
+    log_mass: np.ndarray
+    d_loss: np.ndarray
+    d_log_mass: np.ndarray
+    log_concave: bool
     k: int
+
+
+def off_lattice(law: LatticeLaw, k: int) -> AtomicStep:
+    """A law of the lattice route where the line takes it."""
+    loss = float(law.unit) * law.places + float(law.offset)
+    error = law.d_loss + (np.abs(loss) + abs(float(law.offset))) * (law.d_unit + 3 * U)
+    return AtomicStep(loss, law.log_mass, error, law.d_log_mass, law.log_concave, k)
 
 
 def point(steps, eps: float, rtol: float = contour.RTOL):
@@ -94,10 +105,8 @@ def tables(steps, panels: int):
         if isinstance(step, NormalStep):
             rows.append([NORMAL if step.q == 1 else SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
         elif isinstance(step, AtomicStep):
-            law = step.law
-            loss = float(law.unit) * law.places
-            columns.append([loss, loss, law.log_mass, np.abs(loss) * (law.d_unit + 2 * U), law.d_log_mass])
-            rows.append([LOG_CONCAVE if law.log_concave else POINTS, step.k, 0, 0, 0, loss.size, 0])
+            columns.append([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass])
+            rows.append([LOG_CONCAVE if step.log_concave else POINTS, step.k, 0, 0, 0, step.loss.size, 0])
         elif step.q == 1:
             rows.append([LAPLACE, step.k, step.m, 1, 0, 0, 0])
         else:

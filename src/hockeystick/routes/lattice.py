@@ -25,10 +25,10 @@ MATCH = 16 * U
 
 
 class LatticeLaw(NamedTuple):
-    """One step's loss: unit * places (increasing), with log masses under num. E e^-loss = 1 must hold (no mass at infinity).
+    """One step's loss: unit * places + offset (increasing), with log masses under num. E e^-loss = 1 must hold (no mass at infinity).
 
-    unit is known to d_unit relative, log_mass to d_log_mass absolute. log_concave: an infinite table, cut where the masses are
-    negligible for every tilt of use.
+    unit is known to d_unit relative, every loss to d_loss absolute besides, log_mass to d_log_mass absolute. log_concave: an infinite
+    table, cut where the masses are negligible for every tilt of use.
     """
 
     unit: Fraction
@@ -37,6 +37,8 @@ class LatticeLaw(NamedTuple):
     log_mass: np.ndarray
     d_log_mass: np.ndarray
     log_concave: bool = False
+    offset: Fraction = Fraction(0)
+    d_loss: float = 0.0
 
 
 def randomized_response(eps0: float) -> LatticeLaw:
@@ -64,15 +66,26 @@ def discrete_laplace(scale: float, sensitivity: int) -> LatticeLaw:
     return LatticeLaw(1 / Fraction(scale), 0.0, d - 2 * j, log_mass, _rounding(log_mass, a * d))
 
 
-def discrete_gaussian(sigma: float, sensitivity: int, reach: float = 60.0) -> LatticeLaw:
-    """Noise of mass in proportion e^{-x^2/2 sigma^2}, moved by D: losses D(D - 2x)/(2 sigma^2). The table ends `reach` sigma out."""
+def discrete_gaussian(sigma: float, sensitivity: int, copies: int = 1) -> LatticeLaw:
+    """Noise of mass in proportion e^{-x^2/2 sigma^2}, moved by D: losses D(D - 2x)/(2 sigma^2).
+
+    The table ends 16 + 48/sqrt(copies) sigma out: at delta >= 1e-300 the tilt moves one step's mean by up to 38/sqrt(copies) sigma,
+    and the aliases ask for tilts 8/sqrt(copies) sigma further. What is cut is an error term.
+    """
     d = int(sensitivity)
-    last = math.ceil(reach * sigma) + d + 2
+    last = math.ceil((16 + 48 / math.sqrt(copies)) * sigma) + d + 2
     x = np.arange(last, -last - 1, -1)
     square = -0.5 * (x / sigma) ** 2
     log_mass = square - math.log(math.fsum(np.exp(square)))
     error = _rounding(log_mass) + 4 * U * np.abs(square)
     return LatticeLaw(Fraction(d, 2) / Fraction(sigma) ** 2, 0.0, d - 2 * x, log_mass, error, True)
+
+
+def of_masses(unit: float, offset: float, places: np.ndarray, num: np.ndarray, error: float) -> LatticeLaw:
+    """A law given by its masses, each within `error` relative; unit and offset within `error` relative."""
+    log_mass = np.log(num)
+    d_loss = error * (abs(offset) + unit * float(np.abs(places).max()))
+    return LatticeLaw(Fraction(unit), 0.0, places, log_mass, error + _rounding(log_mass), False, Fraction(offset), d_loss)
 
 
 def _rounding(log_mass: np.ndarray, size: float = 0.0) -> np.ndarray:
@@ -105,21 +118,21 @@ def compose(steps) -> Lattice | None:
     unit = first.unit / base
     grids = [law.places.astype(np.int64) * int(r * base) for (law, _), r in zip(steps, ratios, strict=True)]
     gap = math.gcd(*(int(v) for g in grids for v in np.unique(np.diff(g)))) or 1
-    origin = Fraction(sum(int(g[0]) * k for g, (_, k) in zip(grids, steps, strict=True)), gap)
+    origin = sum(k * (int(g[0]) + law.offset / unit) for g, (law, k) in zip(grids, steps, strict=True)) / gap
     step, shift = float(unit * gap), float(origin)
     d_step, d_shift = first.d_unit, abs(float(origin - Fraction(shift))) * step
-    rows, columns, bottom, top = [], [], 0, 0
+    rows, columns, bottom, top = [], [], Fraction(0), Fraction(0)
     for (law, k), grid, ratio in zip(steps, grids, ratios, strict=True):
-        loss = float(unit) * grid
+        loss = float(unit) * grid + float(law.offset)
         mismatch = abs(float(law.unit / (ratio * first.unit) - 1)) + (law.d_unit + d_step if law is not first else 0.0)
-        d_shift += k * mismatch * float(np.abs(loss).max())
-        columns.append([(grid - grid[0]) // gap, loss, law.log_mass, np.abs(loss) * (d_step + mismatch + 4 * U), law.d_log_mass])
+        d_shift += k * (mismatch * float(np.abs(loss).max()) + law.d_loss)
+        error = law.d_loss + (np.abs(loss) + abs(float(law.offset))) * (d_step + mismatch + 4 * U)
+        columns.append([(grid - grid[0]) // gap, loss, law.log_mass, error, law.d_log_mass])
         rows.append([LOG_CONCAVE if law.log_concave else POINTS, k, 0, 0, 0, grid.size, 0])
-        bottom, top = bottom + k * int(grid[0]), top + k * int(grid[-1])
-        if law.log_concave:
-            bottom, top = -math.inf, math.inf
-    ends = [float(unit * e) if abs(e) < math.inf else e for e in (bottom, top)]
-    d_end = (d_step + 4 * U) * max(map(abs, ends)) + d_shift if math.isfinite(ends[1]) else 0.0
+        bottom, top = (end + k * (unit * int(grid[i]) + law.offset) for end, i in ((bottom, 0), (top, -1)))
+    infinite = any(law.log_concave for law, _ in steps)
+    ends = (-math.inf, math.inf) if infinite else (float(bottom), float(top))
+    d_end = 0.0 if infinite else (d_step + 4 * U) * max(map(abs, ends)) + d_shift
     points = np.concatenate([np.array(c, dtype=float) for c in columns], axis=1)
     lattice = np.array([step, float(unit * gap - Fraction(step)), d_step, shift, d_shift])
     return Lattice(np.array(rows, dtype=float), points, lattice, *ends, d_end)
