@@ -321,11 +321,15 @@ static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *wor
 {
     hs_law *laws = (hs_law *)A->laws;
     double tilts[3];
+    hs_law_value bulk;
     double goal;
     long at = 0;
     int st, i, j;
     if ((st = find_saddle(A, have_eps, log_delta))) return st;
-    A->c = fmax(A->t, A->step > 0 ? fmin(0.7 / A->sd, 50 / A->step) : 0.7 / A->sd);
+    bulk = total(A, 0);
+    A->c = A->t;
+    if (A->eps < bulk.mean) /* far to the left t would fall like 1/(mean - eps): the sum then cancels against S */
+        A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sqrt(bulk.var), 50 / A->step) : 0.7 / sqrt(bulk.var));
     A->c = frexp(A->c, &i); A->c = ldexp(floor(A->c * 16777216) / 16777216, i);
     if (!(A->c < 1e14)) return HS_NO_SADDLE;
     A->sd = sqrt(total(A, A->c).var);

@@ -211,7 +211,7 @@ static void ratio(const hs_law *w, double y, double log_mod, double arg, double 
         br = sr * dr - si * di; bi = sr * di + si * dr;
         den = br * br + bi * bi;
         *rr = (pr * br + pi * bi) / den; *ri = (pi * br - pr * bi) / den;
-        *rel = HS_U * (30 + 8 * (1 + th + (1 + 2 * w->c) * w->m) * (1 / fmax(hypot(sr, si), 1e-300) + 1));
+        *rel = HS_U * (30 + 8 * g * (1 + th + (1 + 2 * w->c) * w->m) * (1 / fmax(hypot(sr, si), 1e-300) + 1 / fmax(hypot(pr, pi), 1e-300)));
         return;
     }
     hs_ends_atoms(w, y, &sr, &si); /* rho = phi/alpha - 1, phi from its log */
