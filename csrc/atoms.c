@@ -10,6 +10,7 @@
  *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N,  P = sN:
  *   one period of the integral, on which the N-point rule is exact up to aliases. In both cases [Poisson summation of e^{cx} delta(eps+x)]
  *       T = S + delta(eps) + sum_{m>=1} e^{cmP} delta(eps+mP) + (left aliases), as in contour.c, whose bounds are used.
+ *   With -1 < c < 0 the pole 0 is crossed: delta(eps) - 1 in place of delta, and S = -1/(e^{-cP}-1) - e^eps/(e^{(1+c)P}-1), both rests positive.
  *   On the lattice the phases n V are reduced modulo N as integers. N is odd; only n <= (N-1)/2 is evaluated.
  *
  * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is one Laplace
@@ -22,84 +23,11 @@
  *   out and quadrature of a density. rounding: of K(c), of every node, of kappa, of eps against the lattice (a shift dx of eps moves
  *   delta by at most dx Pr_P[L >= eps] up to the tilt, bounded by the same sum with kernel e^{-x}/(1-e^{-w-s})), of the sum.
  *
- * What it does not do: masses at infinity; c <= 0; laws whose transform neither decays nor has a common lattice.
+ * What it does not do: masses at infinity; c <= -1; laws whose transform neither decays nor has a common lattice.
  */
-#include "law.h"
+#include "atoms.h"
 
 typedef struct { double log_scale, value, slope, lower, upper, alias_left, alias_right, tail, inner, rounding; } value;
-
-static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
-
-static hs_law_value total(const hs_atoms *A, double t)
-{
-    const hs_law *laws = (const hs_law *)A->laws;
-    hs_law_value sum = {0, 0, 0, 0}, one;
-    int i;
-    for (i = 0; i < A->b; i++) {
-        double k = laws[i].k;
-        hs_law_cgf(&laws[i], t, &one);
-        sum.K += k * one.K; sum.err += k * one.err + 3 * HS_U * fabs(k * one.K); sum.mean += k * one.mean; sum.var += k * one.var;
-    }
-    return sum;
-}
-
-/* c near the minimum of K(t) - t eps - log t - log(1+t), with eps given or eliminated, as in contour.c; any c > 0 is valid.
- * On a lattice e^{-cs} below e^-50 gains nothing. */
-static int find_saddle(hs_atoms *A, int have_eps, double log_delta)
-{
-    double lo = 0, hi = 0, t = A->t, G, F2, step, cap = A->step > 0 ? 50 / A->step : 1e12;
-    hs_law_value k;
-    int it;
-    for (it = 0; it < 100; it++) {
-        t = fmin(t, cap);
-        k = total(A, t);
-        F2 = k.var + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
-        if (!(F2 > 0 && F2 < 1e300 && fabs(k.K) < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
-        if (!have_eps) A->eps = k.mean - 1 / t - 1 / (1 + t);
-        A->log_est = k.K - A->eps * t - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
-        G = have_eps ? k.mean - A->eps - 1 / t - 1 / (1 + t) : log_delta - A->log_est;
-        if (fabs(G) < (have_eps ? 0.1 * sqrt(F2) : 0.03)) break;
-        step = have_eps ? -G / (t * F2) : -G / (t * t * F2);
-        if (G < 0) { lo = t; if (t >= cap) break; } else hi = t;
-        step = t * exp(fmax(-1.2, fmin(1.2, step)));
-        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
-            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
-        t = step;
-        if (!(t > 1e-13)) return HS_NO_SADDLE;
-        if (hi > 0 && lo > 0 && hi / lo < 1 + 1e-9) break;
-        if (t > 1e12) { t = 1e12; break; }
-    }
-    if (it == 100) return HS_NO_SADDLE;
-    A->t = t; A->sd = sqrt(fmax(k.var, 1e-300));
-    return HS_OK;
-}
-
-static double period(const hs_atoms *A, int left, double d)
-{
-    double s = left ? A->c - d : A->c + d, num;
-    hs_law_value k = total(A, s);
-    num = !(k.err < 1) ? HUGE_VAL : k.K - s * A->eps + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - A->log_est + A->T0;
-    return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
-}
-
-/* The larger of the two sides' least periods; any d gives a valid one. Both are unimodal in d: steps by a factor while they gain. */
-static void place(hs_atoms *A)
-{
-    int left, it;
-    A->P = 0;
-    for (left = 0; left < 2; left++) {
-        double d = fmin(7 / A->sd, A->step > 0 ? 60 / A->step : HUGE_VAL), best = period(A, left, d), factor = 0.5;
-        for (it = 0; it < 16; it++) {
-            double at = period(A, left, d * factor);
-            if (at < best || !(best < HUGE_VAL)) { best = at; d *= factor; }
-            else if (factor < 0.6 && it == 0) factor = 1.6;
-            else if (fabs(factor - 1) > 0.3) factor = factor > 1 ? 1.2 : 0.85;
-            else break;
-        }
-        *(left ? &A->s_left : &A->s_right) = left ? A->c - d : A->c + d;
-        A->P = fmax(A->P, best);
-    }
-}
 
 /* |numerator of kappa| and the moduli of its two factors, at w = a + i theta. */
 static void kernel(double a, double s, double theta, double x, double rest, double *kr, double *ki, double *dr, double *di, double *size,
@@ -151,7 +79,7 @@ static double decay_lower(const hs_atoms *A, double Y)
 static int visit(hs_atoms *A, double goal)
 {
     hs_law *laws = (hs_law *)A->laws;
-    double a = A->c * A->step, want = A->T0 + 4, rel = log(A->c * (1 + A->c) * A->sd * 2.6), start = 0, B;
+    double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, start = 0, B;
     long n0, whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes, half = whole < A->n_nodes ? whole : A->n_nodes - 1, stop = -1;
     int i, n, tries;
     if (A->few) {
@@ -192,6 +120,7 @@ static int visit(hs_atoms *A, double goal)
 static void known(const hs_atoms *A, double eps, double log_scale, double pm, double qm, double *S1, double *S2)
 {
     *S1 = *S2 = 0;
+    if (A->c < 0) { *S1 = -pm * exp(-log_scale) / expm1(-A->c * A->P); *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P); return; }
     if (A->s_left < 0) *S1 = pm * exp(-log_scale) / expm1(A->c * A->P);
     if (A->s_left < -1) *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P);
 }
@@ -201,12 +130,13 @@ static void finish(const hs_atoms *A, double eps, double pm, double qm, double w
 {
     double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0];
     known(A, eps, v->log_scale, pm, qm, &S1, &S2);
-    v->rounding += expm1(whole + inner) * fabs(v->value) + (24 * HS_U * (2 + A->c * A->P + A->P + fabs(eps) + fabs(v->log_scale)) + A->d_shift) * (S1 + S2);
+    v->rounding += expm1(whole + inner) * fabs(v->value) + (24 * HS_U * (2 + fabs(A->c) * A->P + A->P + fabs(eps) + fabs(v->log_scale)) + A->d_shift) * (fabs(S1) + S2);
     v->value -= S1 - S2;
-    a = A->K[1] + A->err[1] - eps * A->s_right + lf(A->s_right) - d * A->P - v->log_scale;
+    if (A->c < 0) { v->value += pm * exp(-v->log_scale); v->rounding += 8 * HS_U * exp(-v->log_scale) * (1 + fabs(v->log_scale)); }
+    a = A->K[1] + A->err[1] - eps * A->s_right + hs_payoff(A->s_right) - d * A->P - v->log_scale;
     v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
     d = A->c - s;
-    a = A->K[2] + A->err[2] - eps * s + (s > 0 ? lf(s) : s < -1 ? lf(-1 - s) : 0) - d * A->P - v->log_scale;
+    a = A->K[2] + A->err[2] - eps * s + hs_payoff(s) - d * A->P - v->log_scale;
     v->alias_left = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
     v->lower = v->value - v->alias_right - v->inner - v->rounding - (s > 0 || s < -1 ? v->alias_left : 0);
     v->upper = v->value + v->inner + v->rounding + (s <= 0 && s >= -1 ? v->alias_left : 0);
@@ -262,13 +192,13 @@ static void evaluate_period(const hs_atoms *A, double eps, value *v)
         sum += mag * (co * kr - si * ki); der += mag * (co * dr - si * di);
         size += mag * ks; inner += mag * ks * grown(A->node[n]);
         moved += mag * (dx * (sl + edge) + ds * s * sl * sl * exp(x - a - s));
-        round += mag * ks * (grown(r) * (1 + grown(A->node[n])) + 70 * HS_U + (2 + a) * (ds + 2 * HS_U));
+        round += mag * ks * (grown(r) * (1 + grown(A->node[n])) + 70 * HS_U + (2 + fabs(a)) * (ds + 2 * HS_U));
     }
     v->value = sum / Nd; v->slope = der / Nd;
     kernel(a, s, (double)A->last * A->dy, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
     v->tail = A->tail * ks; v->inner = inner / Nd + v->tail;
     v->rounding = (round + (double)(A->last + 8) * HS_U * size + moved) / Nd;
-    finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + A->c * (fabs(L0) * ds + A->d_shift), v);
+    finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift), v);
 }
 
 static void evaluate(const hs_atoms *A, double eps, value *v)
@@ -325,15 +255,17 @@ static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *wor
     double goal;
     long at = 0;
     int st, i, j;
-    if ((st = find_saddle(A, have_eps, log_delta))) return st;
-    bulk = total(A, 0);
+    bulk = hs_atoms_total(A, 0);
+    if (have_eps && A->eps < bulk.mean - 2 * sqrt(bulk.var)) hs_atoms_saddle_below(A);
+    else if ((st = hs_atoms_saddle(A, have_eps, log_delta))) return st;
     A->c = A->t;
-    if (A->eps < bulk.mean) /* far to the left t would fall like 1/(mean - eps): the sum then cancels against S */
+    if (A->c > 0 && A->eps < bulk.mean) /* far to the left t would fall like 1/(mean - eps): the sum then cancels against S */
         A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sqrt(bulk.var), 50 / A->step) : 0.7 / sqrt(bulk.var));
-    A->c = frexp(A->c, &i); A->c = ldexp(floor(A->c * 16777216) / 16777216, i);
+    if (A->c > -0.5) { A->c = frexp(A->c, &i); A->c = ldexp(floor(A->c * 16777216) / 16777216, i); }
+    else A->c = floor(A->c * 16777216) / 16777216 + 1.0 / 16777216; /* 1 + c is exact */
     if (!(A->c < 1e14)) return HS_NO_SADDLE;
-    A->sd = sqrt(total(A, A->c).var);
-    place(A);
+    A->sd = sqrt(hs_atoms_total(A, A->c).var);
+    hs_atoms_place(A);
     if (!(A->P > 0 && A->P < 1e14)) return HS_OUT_OF_RANGE;
     if (A->step > 0) {
         double N = 2 * ceil(0.5 * A->P / A->step) + 1;
@@ -357,7 +289,7 @@ static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *wor
         }
     if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
     A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0);
-    goal = 1e-2 * A->rtol / (A->c * (1 + A->c) * A->sd * 2.6); /* of a value near 1/(c (1+c) sd sqrt(2 pi)) */
+    goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
     if ((st = visit(A, goal))) return st;
     moduli(A);
     if (A->few) {
@@ -395,24 +327,6 @@ static void report(const hs_atoms *A, const value *v, hs_point *p)
     p->n_nodes = A->last + 1;
 }
 
-/* log(1 - delta(eps)) <= min over -1 <= s <= 0 of K(s) - s eps, as 1 - delta = E min(1, e^{eps-L}); 0 where that is no use. */
-static double complement_log_upper(const hs_atoms *A, double eps)
-{
-    const hs_law *laws = (const hs_law *)A->laws;
-    double lo = -1, hi = 0, s;
-    hs_law_value k = total(A, 0);
-    int i;
-    for (i = 0; i < A->b; i++) if (laws[i].kind == HS_LAW_SUBNORMAL) return 0; /* K there is an estimate */
-    if (!(k.mean - eps > 4 * sqrt(k.var))) return 0;
-    for (i = 0; i < 30; i++) {
-        s = 0.5 * (lo + hi);
-        if (total(A, s).mean > eps) hi = s; else lo = s;
-    }
-    if (lo == -1) hi = -1;
-    k = total(A, hi);
-    return k.K + k.err - hi * eps + 4 * HS_U * (fabs(k.K) + fabs(eps) + 1) + (A->d_shift + fabs(eps) * A->d_step) * 2;
-}
-
 int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
@@ -421,7 +335,7 @@ int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point 
     int st;
     A->eps = eps; A->t = 1;
     if ((st = read_table(A, laws, work, n_work))) return st;
-    far = complement_log_upper(A, eps);
+    far = hs_atoms_complement_upper(A, eps);
     if (far < log(A->rtol)) {
         memset(out, 0, sizeof *out);
         out->lower = -expm1(far) * (1 - 4 * HS_U); out->upper = 1; out->estimate = 0.5 * (out->lower + 1); out->truncation = exp(far);
