@@ -83,8 +83,7 @@ static int visit(hs_atoms *A, double goal)
     long n0, whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes, half = whole < A->n_nodes ? whole : A->n_nodes - 1, stop = -1;
     int i, n, tries;
     if (A->few) {
-        stop = (long)(hs_laplace_reach(&laws[0], goal) / A->dy) + 2;
-        if (!(stop < half)) return HS_TOO_MANY_NODES;
+        stop = (long)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half);
     }
     for (tries = 0, n0 = 0; tries < 6; tries++) {
         for (;; n0 += HS_LAW_BLOCK) {
@@ -263,6 +262,7 @@ static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *wor
         A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sqrt(bulk.var), 50 / A->step) : 0.7 / sqrt(bulk.var));
     if (A->c > -0.5) { A->c = frexp(A->c, &i); A->c = ldexp(floor(A->c * 16777216) / 16777216, i); }
     else A->c = floor(A->c * 16777216) / 16777216 + 1.0 / 16777216; /* 1 + c is exact */
+    if (fabs(A->c + 0.5) < 0.0625) A->c = A->c < -0.5 ? -0.5625 : -0.4375; /* the closed form of laplace.c has 1/(1+2z) */
     if (!(A->c < 1e14)) return HS_NO_SADDLE;
     A->sd = sqrt(hs_atoms_total(A, A->c).var);
     hs_atoms_place(A);

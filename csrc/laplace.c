@@ -60,14 +60,15 @@ void hs_laplace_tilt(hs_law *w, double c)
     if ((1 + c) * m <= 1) {
         double e1 = expm1(c * m), e2 = -expm1(-(1 + c) * m), a = h2(c * m), b = h2(-(1 + c) * m), mu = expm1(w->log_m);
         w->a = e1 / M; w->b = -e2 / M; w->w0 = 1 / M; w->flat = (a + b - 2 * mu) / M;
-        w->c1 = 40 * HS_U / M * (m * (e1 + 2 + 0.5 * (e2 + 2)) + (a + b + 2 * mu) / (1 + 2 * c));
+        w->c1 = 40 * HS_U / M * (m * (fabs(e1) + 2 + 0.5 * (e2 + 2)) + (a + b + 2 * fabs(mu)) / (2 * fabs(v)));
     } else {
         w->w0 = 0;
         w->a = 1 / (1 + c / (1 + c) * x); w->b = c * x / ((1 + c) + c * x);
         w->w1 = x / ((1 + c) + c * x); /* b/c */
         w->flat = w->a / (1 + c) + w->w1 - 1 / v;
-        w->c1 = 40 * HS_U * (m + 2 * (w->a / (1 + c) + w->w1 + 1 / v));
+        w->c1 = 40 * HS_U * (m + 2 * (fabs(w->a) / (1 + c) + w->w1 + 1 / fabs(v)));
     }
+    if (c < 0) w->c1 *= 1 + 1 / fabs(v); /* |1+z| and |z| over |1+2z| */
     w->half = 0.5; /* rho <= 1/2y */
     w->log_atoms = -log1p(tanh(v * m) / (2 * v)); /* log a */
 }
@@ -93,13 +94,13 @@ void hs_laplace_phi(const hs_law *w, double y, double *zr, double *zi)
     *zr = (nr * dr + ni * di) / den; *zi = (ni * dr - nr * di) / den;
 }
 
-/* The smaller of a(1 + 1/|1+2z|) and A (1+c part) + lower atom, both decreasing in y. */
+/* The smaller of a(1 + 1/|1+2z|) and, for c > 0, A (1+c part) + lower atom, both decreasing in y. */
 double hs_laplace_far_upper(const hs_law *w, double y)
 {
     double c = w->c, x = exp(-(1 + 2 * c) * w->m), A = 1 / (1 + c / (1 + c) * x), low = (0.5 + c) * x / ((1 + c) + c * x);
     double p = y / (1 + c), r = y / (c + 0.5);
     double first = A * sqrt((1 + p * p) / (1 + r * r)) + low, second = exp(w->log_atoms) * (1 + 1 / hypot(1 + 2 * c, 2 * y));
-    return fmin(first, second) * (1 + 1e-12);
+    return (c > 0 ? fmin(first, second) : second) * (1 + 1e-12);
 }
 
 /* Points of a subsampled step: atom, panels of Gauss nodes on u in (-m, m), atom; node known to 4u, weight within 30u. */
@@ -204,14 +205,14 @@ static void ratio(const hs_law *w, double y, double log_mod, double arg, double 
 {
     double er, ei, pr, pi, sr, si, den, dphi;
     if (w->kind == HS_LAW_LAPLACE) { /* tanh(zeta) = (1-x)/(1+x), x = e^{-2 zeta}; divided by 1 + 2z */
-        double g = exp(-(1 + 2 * w->c) * w->m), th = 2 * y * w->m, br, bi, dr = 1 + 2 * w->c, di = 2 * y;
+        double dr = fabs(1 + 2 * w->c), di = w->c < -0.5 ? -2 * y : 2 * y, a = dr * w->m, g = exp(-a), th = di * w->m, br, bi; /* even in zeta */
         er = -2 * sin(0.5 * th) * sin(0.5 * th); ei = -sin(th);
-        pr = -expm1(-(1 + 2 * w->c) * w->m) - g * er; pi = -g * ei;
+        pr = -expm1(-a) - g * er; pi = -g * ei;
         sr = 1 + g * (1 + er); si = g * ei;
         br = sr * dr - si * di; bi = sr * di + si * dr;
         den = br * br + bi * bi;
         *rr = (pr * br + pi * bi) / den; *ri = (pi * br - pr * bi) / den;
-        *rel = HS_U * (30 + 8 * g * (1 + th + (1 + 2 * w->c) * w->m) * (1 / fmax(hypot(sr, si), 1e-300) + 1 / fmax(hypot(pr, pi), 1e-300)));
+        *rel = HS_U * (30 + 8 * g * (1 + fabs(th) + a) * (1 / fmax(hypot(sr, si), 1e-300) + 1 / fmax(hypot(pr, pi), 1e-300)));
         return;
     }
     hs_ends_atoms(w, y, &sr, &si); /* rho = phi/alpha - 1, phi from its log */

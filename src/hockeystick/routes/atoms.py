@@ -91,7 +91,7 @@ def _answer(function, steps, at: float, rtol: float, width):
         short = max(answer[-2][1:3]) if answer[0] == 1 else math.inf
         if table[:, 6].any() and panels < PANELS_MAX and short > 0.1 * rtol:
             panels *= 4
-        elif nodes < MORE_NODES:
+        elif nodes < MORE_NODES and short > 0.1 * rtol:
             nodes = MORE_NODES
         else:
             break
