@@ -8,8 +8,9 @@
  *       S(y) = e^{iy lambda_0} J_0 - e^{iy lambda_1} J_1,   J = i int_0^inf f(lambda_j + i tau) e^{-y tau} d tau = sum_n f^(n)(lambda_j) (i/y)^{n+1}.
  *   Taylor coefficients from f' = f (alpha + 1 - 3g/2), g = e^lambda/(e^lambda - 1 + q), g' = g(1-g).
  *
- * Error claim. After n terms the rest is at most n! d^{-n} F/y^{n+1}, F = sup |f| over real parts >= lambda_j - d, d = 0.8 of the distance
- *   to log(1-q) [Cauchy], kept in lost[]; used from y_ends on, where y d = 52 makes it 1e-18 F/y for n = 32. Rounding: the same recursion in
+ * Error claim. After n terms the rest is at most n! d^{-n} F/y^{n+1}, F = sup |f| over real parts >= lambda_j - d, d [Cauchy] the least of
+ *   0.8 of the distance to log(1-q) and 8/(1+|alpha|), so that F is at most e^8 11 f; kept in lost[]. Used from y_ends on, where y d = 67
+ *   makes it below 1e-18 f/y for n = 32. Rounding: the same recursion in
  *   absolute values bounds every coefficient, and its relative rounding after n steps is below 2n(n+8)u.
  *
  * What it does not do: low frequencies (quadrature, laplace.c).
@@ -48,8 +49,8 @@ void hs_ends_tilt(hs_law *w, double *scratch)
     w->lambda[0] = log1p(q * expm1(-m)); w->lambda[1] = log1p(q * expm1(m));
     w->mass[0] = 0.5 * exp(alpha * w->lambda[0] - w->log_m); w->mass[1] = 0.5 * exp(alpha * w->lambda[1] - m - w->log_m);
     /* lambda - log(1-q) = log(1 + q e^u/(1-q)) */
-    for (j = 0; j < 2; j++) d[j] = 0.8 * log1p(q / (1 - q) * exp(j ? m : -m));
-    w->y_ends = 52 / d[0];
+    for (j = 0; j < 2; j++) d[j] = fmin(0.8 * log1p(q / (1 - q) * exp(j ? m : -m)), 8 / (1 + fabs(alpha)));
+    w->y_ends = 67 / d[0];
     scale = exp(-0.5 * m - w->log_m) / (4 * q);
     for (j = 0; j < 2; j++) {
         double *out = scratch + 2 * j * (TERMS + 1), *bound = out + TERMS + 1, left = w->lambda[j] - d[j], top, x, rest = 0;

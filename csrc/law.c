@@ -192,7 +192,7 @@ static void phi(const hs_law *w, double dy, long n0, int count, double *zr, doub
  * Where phi is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <= (e^1.1 - 1) b^k. */
 void hs_law_nodes(const hs_law *w, double dy, long n0, int count, double *re, double *im, double *round, double *node)
 {
-    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k, quad = missing(w, (double)n0 * dy, (double)(n0 + count) * dy);
+    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k, quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     int n;
     if (w->kind == HS_LAW_NORMAL) {
         for (n = 0; n < count; n++) {
@@ -201,6 +201,15 @@ void hs_law_nodes(const hs_law *w, double dy, long n0, int count, double *re, do
             round[n] += 8 * HS_U * v * y * (0.5 * y + fabs(w->c + 0.5));
         }
         return;
+    }
+    if (w->kind == HS_LAW_SUBLAPLACE && !by_ends(w, (double)n0 * dy)) { /* its error grows with y, up to y_ends */
+        int piece = (int)fmax(1, fmin(count, fmin(0.1 * w->y_ends / dy, ceil(w->y_ends / dy - (double)n0))));
+        if (piece < count) {
+            hs_law_nodes(w, dy, n0, piece, re, im, round, node);
+            hs_law_nodes(w, dy, n0 + piece, count - piece, re + piece, im + piece, round + piece, node + piece);
+            return;
+        }
+        quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     }
     phi(w, dy, n0, count, zr, zi);
     for (n = 0; n < count; n++) {

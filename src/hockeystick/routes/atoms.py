@@ -23,7 +23,7 @@ MORE_NODES = 1 << 19
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
 
-PANELS_MAX = 1 << 11
+PANELS_MAX = 1 << 8
 _NO_POINTS = np.zeros((5, 1))
 _LINE = np.zeros(5)
 U = 2.0**-53
@@ -67,31 +67,32 @@ def off_lattice(law: LatticeLaw, k: int) -> AtomicStep:
 
 def point(steps, eps: float, rtol: float = contour.RTOL):
     """(log_lower, log_estimate, log_upper, terms) of a certified delta(eps), or None."""
-    answer = _answer(_core.atoms_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3])
+    answer = _answer(_core.atoms_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3], lambda a: max(a[5][1:3]) / a[3])
     return answer and contour._logs(answer)
 
 
 def root(steps, log_delta: float, rtol: float = contour.RTOL):
     """(lower, estimate, upper, terms) of a certified eps(delta), or None."""
-    answer = _answer(_core.atoms_eps, steps, log_delta, rtol, lambda a: a[3] - a[1])
+    answer = _answer(_core.atoms_eps, steps, log_delta, rtol, lambda a: a[3] - a[1], lambda a: max(a[4][1:3]))
     return answer and answer[1:5]
 
 
-def _answer(function, steps, at: float, rtol: float, width):
-    """The first attempt that reaches rtol, with ever more quadrature panels and nodes; else the narrowest, or None."""
-    found = []
-    panels, nodes = 1, NODES
-    for _ in range(10):
+def _answer(function, steps, at: float, rtol: float, width, short):
+    """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these are what falls short;
+    else the narrowest, or None."""
+    found, panels, nodes = [], 1, NODES
+    while True:
         table, points = tables(steps, panels)
         answer = _call(function, table, points, at, rtol, nodes)
         if answer[0] == 0:
             return answer
         if answer[0] == 1:
             found.append(answer)
-        short = max(answer[-2][1:3]) if answer[0] == 1 else math.inf
-        if table[:, 6].any() and panels < PANELS_MAX and short > 0.1 * rtol:
+        if answer[0] == 1 and short(answer) <= 0.1 * rtol:
+            break
+        if table[:, 6].any() and panels < PANELS_MAX:
             panels *= 4
-        elif nodes < MORE_NODES and short > 0.1 * rtol:
+        elif nodes < MORE_NODES:
             nodes = MORE_NODES
         else:
             break
