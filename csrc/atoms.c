@@ -390,7 +390,32 @@ static int root(const hs_atoms *A, double log_delta, double *lower, double *esti
     return v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
-/* The leading-order estimate of eps places the first contour; where that is poor, the root found places a second one. */
+/* Newton steps that place the contour anew each time, from the bulk outwards: log delta is nearly linear in the tail; where that
+ * overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour that is near enough. */
+static int chase(hs_atoms *A, double log_delta, double *work, double *lower, double *estimate, double *upper, hs_point *out)
+{
+    double e = hs_atoms_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL, gap, next;
+    value v;
+    int it, st;
+    for (it = 0; it < 60; it++) {
+        A->eps = e; A->t = 1;
+        st = prepare(A, 1, 0, work);
+        if (st == HS_OK) evaluate(A, e, &v);
+        if (st || !(v.value > 0 && v.slope > 0)) { hi = e; next = 0.5 * (lo + hi); }
+        else {
+            gap = v.log_scale + log(v.value) - log_delta;
+            if (fabs(gap) < 0.3) return root(A, log_delta, lower, estimate, upper, out);
+            if (gap > 0) lo = e; else hi = e;
+            next = e + gap * v.value / v.slope;
+            if (!(next < hi && next > lo)) next = gap > 0 ? e + log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi);
+        }
+        if (!(next > lo && next < hi && fabs(next) < 1e300)) return HS_NO_BRACKET;
+        e = next;
+    }
+    return HS_NO_BRACKET;
+}
+
+/* The leading-order estimate of eps places the first contour; where that is poor, the root found or a chase places another. */
 int hs_atoms_eps(hs_atoms *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
@@ -398,15 +423,16 @@ int hs_atoms_eps(hs_atoms *A, double log_delta, double *work, long n_work, doubl
     hs_point keep;
     int st, again;
     A->t = 1;
-    if ((st = read_table(A, laws, work, n_work)) || (st = prepare(A, 0, log_delta, work))) return st;
-    st = root(A, log_delta, lower, estimate, upper, out);
+    if ((st = read_table(A, laws, work, n_work))) return st;
+    st = prepare(A, 0, log_delta, work);
+    if (st == HS_OK) st = root(A, log_delta, lower, estimate, upper, out);
+    if (st > HS_LOOSE) return chase(A, log_delta, work, lower, estimate, upper, out);
     if (st == HS_OK) return st;
-    again = st;
     first[0] = *lower; first[1] = *estimate; first[2] = *upper; keep = *out;
-    if (again == HS_LOOSE) A->eps = *estimate;
-    if (!(fabs(A->eps) < 1e300) || prepare(A, 1, 0, work)) return again;
-    st = root(A, log_delta, lower, estimate, upper, out);
-    if (st == HS_OK || again != HS_LOOSE || (st == HS_LOOSE && *upper - *lower < first[2] - first[0])) return st;
+    A->eps = *estimate;
+    again = prepare(A, 1, 0, work);
+    if (again == HS_OK) again = root(A, log_delta, lower, estimate, upper, out);
+    if (again == HS_OK || (again == HS_LOOSE && *upper - *lower < first[2] - first[0])) return again;
     *lower = first[0]; *estimate = first[1]; *upper = first[2]; *out = keep;
-    return again;
+    return HS_LOOSE;
 }
