@@ -175,6 +175,11 @@ static void evaluate_period(const hs_atoms *A, double eps, value *v)
     double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0, inner = 0, size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
     double turns, kr, ki, dr, di, ks = 0, sl = 0, Nd = (double)A->N;
     long n;
+    if (!(fabs(V0) < 2e15 && fabs(A->shift) < 2e15)) { /* places would not be exact */
+        memset(v, 0, sizeof *v);
+        v->upper = HUGE_VAL;
+        return;
+    }
     while ((x = from_lattice(A, V0, eps)) < 0) V0 += 1;
     while (from_lattice(A, V0 - 1, eps) >= 0) { V0 -= 1; x = from_lattice(A, V0, eps); }
     rest = -from_lattice(A, V0 - 1, eps);
@@ -356,17 +361,19 @@ static int root(const hs_atoms *A, double log_delta, double *lower, double *esti
     int it, ok_lo = 0, ok_up = 0;
     for (it = 0; it < 60; it++) {
         evaluate(A, e, &v);
-        if (!(v.upper < HUGE_VAL)) return HS_TOO_WIDE;
-        gap = v.value > 0 ? v.log_scale + log(v.value) - log_delta : -1;
+        if (!(v.upper < HUGE_VAL && v.value > 0 && v.slope > 0)) { /* beyond the largest loss */
+            hi = e; step = 0.5 * (lo + hi) - e;
+            if (!(fabs(step) < HUGE_VAL)) return HS_NO_BRACKET;
+            e += step;
+            continue;
+        }
+        gap = v.log_scale + log(v.value) - log_delta;
         if (gap == 0) break;
         if (gap > 0) lo = e; else hi = e;
-        step = v.value > 0 && v.slope > 0 ? gap * v.value / v.slope : 0;
-        step = fmax(-4 / A->c - 2 * A->step, fmin(4 / A->c + 2 * A->step, step));
-        if (e + step <= lo || e + step >= hi || step == 0) {
-            if (!(lo > -HUGE_VAL && hi < HUGE_VAL)) return HS_NO_BRACKET;
-            step = 0.5 * (lo + hi) - e;
-        }
-        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / fmax(v.slope, 1e-300)) break;
+        step = fmax(-4 / fabs(A->c) - 2 * A->step, fmin(4 / fabs(A->c) + 2 * A->step, gap * v.value / v.slope));
+        if (!(e + step > lo && e + step < hi))
+            step = gap > 0 ? log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi) - e; /* delta is convex in e^eps */
+        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
         e += step;
     }
     evaluate(A, e, &v);
