@@ -23,6 +23,7 @@ cdef extern from "hs.h" nogil:
     long hs_contour_work(int b, long n_outer)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
     int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
+    int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out)
     int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                        double *upper, hs_point *out)
     # grid.c, convolve.c
@@ -43,8 +44,8 @@ cdef extern from "hs.h" nogil:
                          double *u_upper, double *y_lower, double *u_lower)
     int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
     int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
-    # atoms.c, laplace.c
-    ctypedef struct hs_atoms:
+    # mixed.c, laplace.c
+    ctypedef struct hs_mixed:
         int b
         double step, step_low, d_step, shift, d_shift
         const double *table
@@ -55,9 +56,34 @@ cdef extern from "hs.h" nogil:
         const double *dp
         double rtol, T0
         long n_nodes
-    long hs_atoms_work(long n_points, long n_subnormal, long n_nodes)
-    int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point *out)
-    int hs_atoms_eps(hs_atoms *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+    long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
+    int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
+    int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
                      hs_point *out)
     int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight,
                              double *l, double *lp, double *dl, double *dp)
+    int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+    int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+    # saddlepoint.c
+    enum:
+        HS_SADDLE_WORK
+    ctypedef struct hs_saddle:
+        double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew
+        double berry_esseen, quadrature, rounding
+        int kind
+    int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
+                        double *work, long n_work, hs_saddle *out)
+    int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
+                      double *work, long n_work, hs_saddle *out)
+    int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work,
+                            long n_work, double *out)
+    int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
+                                double value, double *work, long n_work, double *tilt, double *upper)
+    ctypedef struct hs_atoms:
+        const long *first
+        const double *loss
+        const double *num
+        const double *rel
+        const double *edge
+        const double *inf
+    int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)

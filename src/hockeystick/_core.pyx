@@ -66,6 +66,21 @@ def contour_delta(double[::1] m, double[::1] q, double[::1] k, int add, double e
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
 
 
+def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const double[::1] eps, double rtol, double T0,
+                  int n_threads, double[::1] work):
+    """Rows (status, log_scale, lower, estimate, upper, four terms) of deltas at ascending eps; see hs.h."""
+    cdef hs_contour C
+    cdef int status
+    out = np.empty((eps.shape[0], 9))
+    cdef double[:, ::1] rows = out
+    C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, HS_OUTER_MAX, rtol, T0
+    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    with nogil:
+        status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &rows[0, 0])
+    check(status, "contour")
+    return out
+
+
 def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double rtol, double T0,
                 int n_threads, double[::1] work, long n_max=HS_OUTER_MAX):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
@@ -84,7 +99,7 @@ def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log
 
 
 def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
-    """(status, bound): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef hs_contour C
     cdef double upper = 0
     cdef int status
@@ -92,7 +107,7 @@ def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int hav
     C.m, C.q, C.k = &m[0], &q[0], &k[0]
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
-    return status, upper
+    return status, upper, C.t
 
 
 def contour_work(int b):
@@ -170,6 +185,7 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
     check(status, "convolve")
     return mass, delta
 
+
 # pld.c
 
 
@@ -200,70 +216,70 @@ def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, c
     return out[0], out[1], out[2], out[3]
 
 
-def pld_upper(double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
+def pld_upper(int m, double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
     """Masses of the dominating law on the lattice."""
-    p = np.empty(y_upper.shape[0] // 2 + 1)
+    p = np.empty(y_upper.shape[0] // m + 1)
     cdef double[::1] out = p
     cdef int status
     with nogil:
-        status = hs_pld_upper(out.shape[0] - 1, w, &y_upper[0], &u_upper[0], bottom, &out[0])
+        status = hs_pld_upper(out.shape[0] - 1, m, w, &y_upper[0], &u_upper[0], bottom, &out[0])
     check(status, "pld")
     return p
 
 
-def pld_lower(double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
+def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
     """Masses of a dominated law on the lattice."""
-    p = np.empty(y_lower.shape[0] // 2 + 1)
+    p = np.empty(y_lower.shape[0] // m + 1)
     cdef double[::1] out = p
     cdef int status
     with nogil:
-        status = hs_pld_lower(out.shape[0] - 1, w, &y_lower[0], &u_lower[0], top, t, &out[0])
+        status = hs_pld_lower(out.shape[0] - 1, m, w, &y_lower[0], &u_lower[0], top, t, &out[0])
     check(status, "pld")
     return p
 
 
 
-# atoms.c, laplace.c
+# mixed.c, laplace.c
 
 
-cdef void lend_laws(hs_atoms *A, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice):
+cdef void lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice):
     """Pointers and settings shared by the two calls below: points holds the rows x, l, lp, dl, dp."""
     A.b, A.table = table.shape[0], &table[0, 0]
     A.x, A.l, A.lp, A.dl, A.dp = &points[0, 0], &points[1, 0], &points[2, 0], &points[3, 0], &points[4, 0]
     A.step, A.step_low, A.d_step, A.shift, A.d_shift = lattice[0], lattice[1], lattice[2], lattice[3], lattice[4]
 
 
-def atoms_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,
+def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,
                 double T0, long n_nodes, double[::1] work):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
-    cdef hs_atoms A
+    cdef hs_mixed A
     cdef hs_point p
     cdef int status
     lend_laws(&A, table, points, lattice)
     A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
     with nogil:
-        status = hs_atoms_delta(&A, eps, &work[0], work.shape[0], &p)
+        status = hs_mixed_delta(&A, eps, &work[0], work.shape[0], &p)
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
 
 
-def atoms_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta, double rtol,
+def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta, double rtol,
               double T0, long n_nodes, double[::1] work):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
-    cdef hs_atoms A
+    cdef hs_mixed A
     cdef hs_point p
     cdef double lower = 0, estimate = 0, upper = 0
     cdef int status
     lend_laws(&A, table, points, lattice)
     A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
     with nogil:
-        status = hs_atoms_eps(&A, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+        status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
     terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
     return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
 
 
-def atoms_work(long n_points, long n_subnormal, long n_nodes):
+def mixed_work(long n_points, long n_subnormal, long n_nodes):
     """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes nodes."""
-    return hs_atoms_work(n_points, n_subnormal, n_nodes)
+    return hs_mixed_work(n_points, n_subnormal, n_nodes)
 
 
 def sublaplace_points(double m, double q, int add, long panels, const double[::1] node, const double[::1] weight):
@@ -276,3 +292,63 @@ def sublaplace_points(double m, double q, int add, long panels, const double[::1
     check(status, "laplace")
     out[0] = out[1]
     return out
+# saddlepoint.c
+
+
+def saddle_work():
+    """Doubles of scratch that every saddle-point function needs."""
+    return HS_SADDLE_WORK
+
+
+def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of log delta; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_delta(m.shape[0], &m[0], &q[0], &k[0], add, eps, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.log_estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of eps; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_eps(m.shape[0], &m[0], &q[0], &k[0], add, log_delta, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
+    """(status, 14 numbers) of the composition at tilt t; see hs.h."""
+    out = np.empty(14)
+    cdef double[::1] to = out
+    cdef int status
+    with nogil:
+        status = hs_saddle_cumulants(m.shape[0], &m[0], &q[0], &k[0], add, t, &work[0], work.shape[0], &to[0])
+    return status, out
+
+
+def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
+    """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    cdef double tilt = 0, upper = 0
+    cdef int status
+    with nogil:
+        status = hs_saddle_moments_upper(m.shape[0], &m[0], &q[0], &k[0], add, have_eps, value, &work[0], work.shape[0],
+                                         &tilt, &upper)
+    return status, tilt, upper
+
+
+def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+                 const double[:, ::1] errors, int have_eps, double value, int kind):
+    """The same tuple for steps of finitely many losses; errors: rows rel, edge, inf."""
+    cdef hs_saddle s
+    cdef hs_atoms a
+    cdef int status, b = k.shape[0]
+    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    with nogil:
+        status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    mid = s.log_estimate if have_eps else s.estimate
+    return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew

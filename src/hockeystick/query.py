@@ -14,13 +14,15 @@ import numpy as np
 
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, MIRRORED, gaussian_steps, losses
+from .pair import ADJACENCIES, DIRECTIONS, MIRRORED, gaussian_facts, gaussian_steps, losses
 from .routes import contour, fallback
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
-ROUTES = ("auto", "contour", "prv", "pld")
+ROUTES = ("auto", "contour", "prv", "pld", "saddlepoint")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
+SHARED = 8
+"""Points of one call from which their contours are shared."""
 GOOD_ENOUGH = 0.02
 """Relative width above which `auto` looks for a narrower interval than the contour's."""
 
@@ -38,7 +40,7 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         Neighbouring relation.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour", "prv" or "pld"
+    route : "auto", "contour", "prv", "pld" or "saddlepoint"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
@@ -71,7 +73,10 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
     True
     """
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
-    points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
+    if len(flat) >= SHARED:
+        return settings.curve(np.array(flat), np.shape(eps), log=False)
+    points = [settings.point(e) for e in flat]
     ends = [(_exp_lower(p[0]), math.exp(p[1]), _exp_upper(p[2])) for p in points]
     return settings.bound(ends, points, eps)
 
@@ -89,7 +94,10 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     True
     """
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
-    points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
+    if len(flat) >= SHARED:
+        return settings.curve(np.array(flat), np.shape(eps), log=True)
+    points = [settings.point(e) for e in flat]
     return settings.bound([p[:3] for p in points], points, eps)
 
 
@@ -152,13 +160,42 @@ class _Settings:
             self.total, self.wall = 0, math.inf
             self.directions = (0, 1) if direction == "both" else (1,) if direction == "add" else (0,)
             return
-        plain = (self.steps.q == 1).any()
-        self.total = self.steps.k.sum()
-        self.wall = math.inf if plain else -float(np.dot(self.steps.k, np.log1p(-self.steps.q)))
+        self.total, self.wall, mirrored = gaussian_facts(self.run, self.steps)
         if direction == "both":
-            self.directions = (0,) if (self.steps.q == 1).all() else (0, 1)
+            self.directions = (0,) if mirrored else (0, 1)
         else:
             self.directions = (1,) if direction == "add" else (0,)
+
+    def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
+        """Deltas (or their logs) at many eps: contours are shared where that certifies, other points are asked one by one."""
+        order = np.argsort(eps, kind="stable")
+        rows = np.full((eps.size, 7), np.nan)
+        if self.steps is not None and self.total > 1 and self.route in ("auto", "contour"):
+            at = eps[order]
+            rows = contour.points(self.steps, self.directions[0], at, self.goal(), self.n_threads)
+            if len(self.directions) > 1:  # ADD matters only where it is not certainly the smaller
+                matters = ~(fallback.log_delta_upper(self.steps, 1, at) <= rows[:, 0])
+                if matters.any():
+                    found = contour.points(self.steps, 1, at[matters], self.goal(), self.n_threads)
+                    rows[matters] = _larger_rows(rows[matters], found)
+            rows[order] = rows.copy()
+            rows[:, :3] = np.minimum(rows[:, :3], np.minimum(rows[:, 2:3], 0.0))
+        alone = np.flatnonzero(np.isnan(rows[:, 0]))
+        routes = {"contour"} if alone.size < eps.size else set()
+        terms = {name: rows[:, 3 + i] for i, name in enumerate(contour.TERMS)} if routes else {}
+        for i in alone:
+            *rows[i, :3], found, route = self.point(float(eps[i]))
+            rows[i, 3:] = 0.0
+            routes.add(route)
+            for name, value in zip(TERMS[route], found, strict=True):
+                terms.setdefault(name, np.zeros(eps.size))[i] = value
+        low, mid, high = rows[:, :3].T
+        if not log:
+            raised = np.exp(high) * (1 + 4 * U)
+            raised += np.where((raised <= 1e-300) & (high > -math.inf), 5e-324, 0.0)
+            low, mid, high = np.exp(low) * (1 - 4 * U), np.exp(mid), np.minimum(raised, 1.0)
+        budget = Budget({name: value.reshape(shape) for name, value in terms.items()})
+        return Bound(low.reshape(shape), mid.reshape(shape), high.reshape(shape), "+".join(sorted(routes)), True, budget)
 
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""
@@ -171,7 +208,7 @@ class _Settings:
         first, *others = self.directions
         best = self.exact(first, eps) or self._point(first, eps)
         for add in others:
-            if not fallback.certainly_below(self.steps, add, eps, best[0]):
+            if not self._below(add, eps, best[0]):
                 best = _larger(best, self.exact(add, eps) or self._point(add, eps))
         return best
 
@@ -184,10 +221,16 @@ class _Settings:
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
-            if not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
+            beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
+            if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
+
+    def _below(self, add: int, eps: float, log_delta: float) -> bool:
+        """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
+        asks = self.route == "auto" or TABLE[self.route].prune
+        return asks and fallback.certainly_below(self.steps, add, eps, log_delta)
 
     def _largest(self, ask):
         """The larger over the directions; asked once where both directions have the same losses."""
@@ -219,21 +262,17 @@ class _Settings:
         Ends of one loss are known to 8 u relative, masses to 64 u.
         """
         parts = self.losses(add)
-        low, high = (math.fsum(k * end for (_, k), end in zip(parts, ends, strict=True)) for ends in self._ranges(parts))
-        slack = 16 * U * math.fsum(k * min(max(abs(loss.lo), abs(loss.hi)), 1e300) for loss, k in parts)
-        if eps >= high + slack:
+        high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
+        low = math.fsum(k * (loss.lo - 16 * U * abs(loss.lo)) for loss, k in parts)
+        if eps >= high:
             log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts)
-        elif eps <= low - slack and eps < 0:
+        elif eps <= low and eps < 0:
             log_none = eps + math.fsum(k * math.log1p(-loss.mass_minus_inf) for loss, k in parts)
         else:
             return None
         value = _log_one_minus_exp(log_none)
         spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300))
         return value - spread, value, min(value + spread, 0.0), ZERO, "exact"
-
-    @staticmethod
-    def _ranges(parts):
-        return [loss.lo for loss, _ in parts], [loss.hi for loss, _ in parts]
 
     def _point(self, add: int, eps: float):
         found = self._try("point", GAUSSIAN, add, eps)
@@ -285,6 +324,13 @@ def _larger(a, b):
     """Elementwise maximum of two intervals; terms and route of the one with the larger upper end."""
     top = a if a[2] >= b[2] else b
     return max(a[0], b[0]), max(a[1], b[1]), top[2], top[3], top[4]
+
+
+def _larger_rows(a, b):
+    """The same for rows of log_lower, log_estimate, log_upper, terms; NaN where either is."""
+    rows = np.where(a[:, 2:3] >= b[:, 2:3], a, b)
+    rows[:, :2] = np.maximum(a[:, :2], b[:, :2])
+    return rows
 
 
 def _narrower(a, b):

@@ -1,6 +1,6 @@
 """Route `contour` beyond the Gaussian family: one run, one direction, to the sum that takes it.
 
-Laws on a common lattice go to lattice.py, Laplace and mixed runs to atoms.py. Finite losses are composed; masses at infinity are
+Laws on a common lattice go to lattice.py, Laplace and mixed runs to mixed.py. Finite losses are composed; masses at infinity are
 divided out first [maths A11]: with D = 1 - prod (1 - d_i)^k_i, delta = D + (1 - D) delta_finite. Points and roots are those of
 routes/contour.py, with the route's name appended; None where nothing here takes the run.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
-from . import atoms, contour, lattice
+from . import contour, lattice, mixed
 
 LAWS_MAX = 128
 """Distinct steps; more cost more here than by convolution."""
@@ -33,7 +33,7 @@ class Finite(NamedTuple):
 
     @property
     def route(self):
-        return lattice if isinstance(self.run, lattice.Lattice) else atoms
+        return lattice if isinstance(self.run, lattice.Lattice) else mixed
 
 
 def describe(run, losses, add: int) -> Finite | None:
@@ -78,16 +78,16 @@ def _lattice_law(step, loss, k: int) -> lattice.LatticeLaw | None:
 def _line_step(step, loss, law, add: int, k: int):
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
     if isinstance(base, Gaussian):
-        return atoms.NormalStep(base.sensitivity / base.sigma, q, add, k)
+        return mixed.NormalStep(base.sensitivity / base.sigma, q, add, k)
     if isinstance(base, Laplace):
-        return atoms.LaplaceStep(base.sensitivity / base.scale, q, add, k)
+        return mixed.LaplaceStep(base.sensitivity / base.scale, q, add, k)
     if law is not None:
-        return atoms.off_lattice(law, k)
+        return mixed.off_lattice(law, k)
     found = None if loss.smooth or loss.mass_inf else loss.atoms()
     if found is None or not (found.num > 0).all():
         return None
     log_mass = np.log(found.num)
-    return atoms.AtomicStep(found.loss, log_mass, ERROR * (1 + np.abs(found.loss)), ERROR + U * np.abs(log_mass), False, k)
+    return mixed.AtomicStep(found.loss, log_mass, ERROR * (1 + np.abs(found.loss)), ERROR + U * np.abs(log_mass), False, k)
 
 
 def point(settings, add: int, eps: float):

@@ -1,7 +1,7 @@
 """Laws whose losses are integer multiples of one unit: composed exactly on their lattice by a Fourier sum over one period.
 
 A step is a `LatticeLaw`; steps with commensurate units share a lattice. The sum, its error terms and their proofs are in
-csrc/atoms.c. Points and roots are those of routes/contour.py, or None where the route declines.
+csrc/mixed.c. Points and roots are those of routes/contour.py, or None where the route declines.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _rounding(log_mass: np.ndarray, size: float = 0.0) -> np.ndarray:
 
 
 class Lattice(NamedTuple):
-    """A run on one lattice, as csrc/atoms.c takes it, and the ends of its losses, known to d_end."""
+    """A run on one lattice, as csrc/mixed.c takes it, and the ends of its losses, known to d_end."""
 
     table: np.ndarray
     points: np.ndarray
@@ -146,18 +146,18 @@ def _ratio(unit: Fraction, base: Fraction) -> Fraction | None:
 
 def point(run: Lattice, eps: float, rtol: float = contour.RTOL):
     """(log_lower, log_estimate, log_upper, terms) of a certified delta(eps), or None."""
-    answer = _call(_core.atoms_delta, run, eps, rtol)
+    answer = _call(_core.mixed_delta, run, eps, rtol)
     return answer and contour._logs(answer)
 
 
 def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL):
     """(lower, estimate, upper, terms) of a certified eps(delta), or None."""
-    answer = _call(_core.atoms_eps, run, log_delta, rtol)
+    answer = _call(_core.mixed_eps, run, log_delta, rtol)
     return answer and answer[1:5]
 
 
 def _call(function, run: Lattice, at: float, rtol: float):
-    work = contour.borrow(_core.atoms_work(run.points.shape[1], 0, NODES))
+    work = contour.borrow(_core.mixed_work(run.points.shape[1], 0, NODES))
     try:
         answer = function(run.table, run.points, run.lattice, at, rtol, contour._margin(rtol), NODES, work)
     finally:

@@ -1,6 +1,6 @@
 """Laplace and Poisson-subsampled Laplace steps, alone or with Gaussian and atomic ones: the vertical line with atoms.
 
-The integral, its error terms and their proofs are in csrc/atoms.c, csrc/law.c and csrc/laplace.c. Points and roots are those of
+The integral, its error terms and their proofs are in csrc/mixed.c, csrc/law.c and csrc/laplace.c. Points and roots are those of
 routes/contour.py, or None where the route declines.
 """
 
@@ -67,13 +67,13 @@ def off_lattice(law: LatticeLaw, k: int) -> AtomicStep:
 
 def point(steps, eps: float, rtol: float = contour.RTOL):
     """(log_lower, log_estimate, log_upper, terms) of a certified delta(eps), or None."""
-    answer = _answer(_core.atoms_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3], lambda a: max(a[5][1:3]) / a[3])
+    answer = _answer(_core.mixed_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3], lambda a: max(a[5][1:3]) / a[3])
     return answer and contour._logs(answer)
 
 
 def root(steps, log_delta: float, rtol: float = contour.RTOL):
     """(lower, estimate, upper, terms) of a certified eps(delta), or None."""
-    answer = _answer(_core.atoms_eps, steps, log_delta, rtol, lambda a: a[3] - a[1], lambda a: max(a[4][1:3]))
+    answer = _answer(_core.mixed_eps, steps, log_delta, rtol, lambda a: a[3] - a[1], lambda a: max(a[4][1:3]))
     return answer and answer[1:5]
 
 
@@ -100,7 +100,7 @@ def _answer(function, steps, at: float, rtol: float, width, short):
 
 
 def tables(steps, panels: int):
-    """Rows of laws and of their points for csrc/atoms.c. panels: per unit of a subsampled step's base loss range."""
+    """Rows of laws and of their points for csrc/mixed.c. panels: per unit of a subsampled step's base loss range."""
     rows, columns = [], []
     for step in steps:
         if isinstance(step, NormalStep):
@@ -124,7 +124,7 @@ def _gauss():
 
 def _call(function, table, points, at: float, rtol: float, nodes: int):
     grids = int((table[:, 0] == SUBNORMAL).sum())
-    work = contour.borrow(_core.atoms_work(points.shape[1], grids, nodes))
+    work = contour.borrow(_core.mixed_work(points.shape[1], grids, nodes))
     try:
         return function(table, points, _LINE, at, rtol, contour._margin(rtol), nodes, work)
     finally:

@@ -1,4 +1,4 @@
-/* atoms.c - certified delta(eps) and eps(delta) of a composition of laws with atoms, by a tilted Fourier sum.
+/* mixed.c - certified delta(eps) and eps(delta) of a composition of laws with atoms, by a tilted Fourier sum.
  *
  * Symbols. K(z) = sum_i k_i log M_i(z); c > 0 a tilt near the saddle; f(y) = e^{K(c+iy)-K(c)}; P the period of the aliases, dy = 2 pi/P;
  *   s the lattice step, V integers, F the constant part: losses are s(V + F); V0 the least V with s(V+F) >= eps, L0 = s(V0+F),
@@ -25,7 +25,7 @@
  *
  * What it does not do: masses at infinity; c <= -1; laws whose transform neither decays nor has a common lattice.
  */
-#include "atoms.h"
+#include "mixed.h"
 
 typedef struct { double log_scale, value, slope, lower, upper, alias_left, alias_right, tail, inner, rounding; } value;
 
@@ -49,7 +49,7 @@ static void kernel(double a, double s, double theta, double x, double rest, doub
 /* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice. A(y) = (sum k a_i^2)^(1/2) is a metric, so on [y, y+h]
  * A >= (A(y) + A(y+h) - h sd)/2, and -sum k log|phi| >= -K log(1 - A^2/2K), K the number of steps [convexity]. h = A/(2 sd) keeps
  * three quarters of A. On the line hs_law_far_upper ends the walk. Normal steps add their exact part. */
-static double decay_lower(const hs_atoms *A, double Y)
+static double decay_lower(const hs_mixed *A, double Y)
 {
     const hs_law *laws = (const hs_law *)A->laws;
     double sd = sqrt(A->var), least = HUGE_VAL, best = 0, y = Y, at, normal = 0, k = 0, end = HS_PI;
@@ -76,7 +76,7 @@ static double decay_lower(const hs_atoms *A, double Y)
 }
 
 /* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `few`: until the tail is below `goal`), then the tail. */
-static int visit(hs_atoms *A, double goal)
+static int visit(hs_mixed *A, double goal)
 {
     hs_law *laws = (hs_law *)A->laws;
     double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, start = 0, B;
@@ -116,7 +116,7 @@ static int visit(hs_atoms *A, double goal)
 }
 
 /* The known part S of the aliases, as in contour.c, for a law of masses pm under num and qm under den. */
-static void known(const hs_atoms *A, double eps, double log_scale, double pm, double qm, double *S1, double *S2)
+static void known(const hs_mixed *A, double eps, double log_scale, double pm, double qm, double *S1, double *S2)
 {
     *S1 = *S2 = 0;
     if (A->c < 0) { *S1 = -pm * exp(-log_scale) / expm1(-A->c * A->P); *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P); return; }
@@ -125,7 +125,7 @@ static void known(const hs_atoms *A, double eps, double log_scale, double pm, do
 }
 
 /* Aliases, known part and both ends, once value, slope, rounding and inner hold the sum's. L: the point at which log_scale is taken. */
-static void finish(const hs_atoms *A, double eps, double pm, double qm, double whole, value *v)
+static void finish(const hs_mixed *A, double eps, double pm, double qm, double whole, value *v)
 {
     double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0];
     known(A, eps, v->log_scale, pm, qm, &S1, &S2);
@@ -143,7 +143,7 @@ static void finish(const hs_atoms *A, double eps, double pm, double qm, double w
 
 static double grown(double r) { return r < 1e-3 ? r * (1 + r) : expm1(r); }
 
-static void evaluate_line(const hs_atoms *A, double eps, value *v)
+static void evaluate_line(const hs_mixed *A, double eps, value *v)
 {
     double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1, few = 0, slope = 0, err = 0;
     long n;
@@ -165,12 +165,12 @@ static void evaluate_line(const hs_atoms *A, double eps, value *v)
 }
 
 /* s(V + F) - eps; V + F is exact up to d_shift. */
-static double from_lattice(const hs_atoms *A, double V, double eps)
+static double from_lattice(const hs_mixed *A, double V, double eps)
 {
     return fma(V + A->shift, A->step, -eps) + (V + A->shift) * A->step_low;
 }
 
-static void evaluate_period(const hs_atoms *A, double eps, value *v)
+static void evaluate_period(const hs_mixed *A, double eps, value *v)
 {
     double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0, inner = 0, size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
     double turns, kr, ki, dr, di, ks = 0, sl = 0, Nd = (double)A->N;
@@ -205,17 +205,17 @@ static void evaluate_period(const hs_atoms *A, double eps, value *v)
     finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift), v);
 }
 
-static void evaluate(const hs_atoms *A, double eps, value *v)
+static void evaluate(const hs_mixed *A, double eps, value *v)
 {
     if (A->step > 0) evaluate_period(A, eps, v); else evaluate_line(A, eps, v);
 }
 
-long hs_atoms_work(long n_points, long n_subnormal, long n_nodes)
+long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
 {
     return 2 * n_points + HS_LAWS_MAX * HS_ENDS_WORK + n_subnormal * HS_GRID_WORK + 4 * (n_nodes + HS_LAW_BLOCK);
 }
 
-static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
+static int read_table(hs_mixed *A, hs_law *laws, double *work, long n_work)
 {
     long at = 0, grids = 0;
     int i;
@@ -231,7 +231,7 @@ static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
         w->unit = A->step > 0 ? 0 : 1;
         at += w->n; grids += w->kind == HS_LAW_SUBNORMAL;
     }
-    if (n_work < hs_atoms_work(at, grids, A->n_nodes)) return HS_SCRATCH;
+    if (n_work < hs_mixed_work(at, grids, A->n_nodes)) return HS_SCRATCH;
     A->re = work + 2 * at + HS_LAWS_MAX * HS_ENDS_WORK + grids * HS_GRID_WORK; A->im = A->re + A->n_nodes + HS_LAW_BLOCK; A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
     A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
     A->laws = laws;
@@ -239,7 +239,7 @@ static int read_table(hs_atoms *A, hs_law *laws, double *work, long n_work)
 }
 
 /* re becomes |f|, im its argument. */
-static void moduli(hs_atoms *A)
+static void moduli(hs_mixed *A)
 {
     const hs_law *laws = (const hs_law *)A->laws;
     long n;
@@ -251,7 +251,7 @@ static void moduli(hs_atoms *A)
 }
 
 /* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
-static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *work)
+static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     hs_law *laws = (hs_law *)A->laws;
     double tilts[3];
@@ -259,9 +259,9 @@ static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *wor
     double goal;
     long at = 0;
     int st, i, j;
-    bulk = hs_atoms_total(A, 0);
-    if (have_eps && A->eps < bulk.mean - 2 * sqrt(bulk.var)) hs_atoms_saddle_below(A);
-    else if ((st = hs_atoms_saddle(A, have_eps, log_delta))) return st;
+    bulk = hs_mixed_total(A, 0);
+    if (have_eps && A->eps < bulk.mean - 2 * sqrt(bulk.var)) hs_mixed_saddle_below(A);
+    else if ((st = hs_mixed_saddle(A, have_eps, log_delta))) return st;
     A->c = A->t;
     if (A->c > 0 && A->eps < bulk.mean) /* far to the left t would fall like 1/(mean - eps): the sum then cancels against S */
         A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sqrt(bulk.var), 50 / A->step) : 0.7 / sqrt(bulk.var));
@@ -269,8 +269,8 @@ static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *wor
     else A->c = floor(A->c * 16777216) / 16777216 + 1.0 / 16777216; /* 1 + c is exact */
     if (fabs(A->c + 0.5) < 0.0625) A->c = A->c < -0.5 ? -0.5625 : -0.4375; /* the closed form of laplace.c has 1/(1+2z) */
     if (!(A->c < 1e14)) return HS_NO_SADDLE;
-    A->sd = sqrt(hs_atoms_total(A, A->c).var);
-    hs_atoms_place(A);
+    A->sd = sqrt(hs_mixed_total(A, A->c).var);
+    hs_mixed_place(A);
     if (!(A->P > 0 && A->P < 1e14)) return HS_OUT_OF_RANGE;
     if (A->step > 0) {
         double N = 2 * ceil(0.5 * A->P / A->step) + 1;
@@ -309,7 +309,7 @@ static int prepare_once(hs_atoms *A, int have_eps, double log_delta, double *wor
 }
 
 /* Frequencies that quadrature grids are made for: doubled until the nodes visited lie below. */
-static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
+static int prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     const hs_law *laws = (const hs_law *)A->laws;
     int st, i, it, grids = 0;
@@ -324,7 +324,7 @@ static int prepare(hs_atoms *A, int have_eps, double log_delta, double *work)
     return HS_NO_DECAY;
 }
 
-static void report(const hs_atoms *A, const value *v, hs_point *p)
+static void report(const hs_mixed *A, const value *v, hs_point *p)
 {
     p->log_scale = v->log_scale; p->estimate = v->value;
     p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0; p->upper = v->upper * (1 + 4 * HS_U);
@@ -332,7 +332,7 @@ static void report(const hs_atoms *A, const value *v, hs_point *p)
     p->n_nodes = A->last + 1;
 }
 
-int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point *out)
+int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
     value v;
@@ -340,7 +340,7 @@ int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point 
     int st;
     A->eps = eps; A->t = 1;
     if ((st = read_table(A, laws, work, n_work))) return st;
-    far = hs_atoms_complement_upper(A, eps);
+    far = hs_mixed_complement_upper(A, eps);
     if (far < log(A->rtol)) {
         memset(out, 0, sizeof *out);
         out->lower = -expm1(far) * (1 - 4 * HS_U); out->upper = 1; out->estimate = 0.5 * (out->lower + 1); out->truncation = exp(far);
@@ -354,7 +354,7 @@ int hs_atoms_delta(hs_atoms *A, double eps, double *work, long n_work, hs_point 
 }
 
 /* Certified root on the prepared contour. The curve decreases, so certified deltas at e -+ r on the two sides of the target prove it. */
-static int root(const hs_atoms *A, double log_delta, double *lower, double *estimate, double *upper, hs_point *out)
+static int root(const hs_mixed *A, double log_delta, double *lower, double *estimate, double *upper, hs_point *out)
 {
     value v, w;
     double e = A->eps, lo = -HUGE_VAL, hi = HUGE_VAL, gap, step, r;
@@ -399,9 +399,9 @@ static int root(const hs_atoms *A, double log_delta, double *lower, double *esti
 
 /* Newton steps that place the contour anew each time, from the bulk outwards: log delta is nearly linear in the tail; where that
  * overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour that is near enough. */
-static int chase(hs_atoms *A, double log_delta, double *work, double *lower, double *estimate, double *upper, hs_point *out)
+static int chase(hs_mixed *A, double log_delta, double *work, double *lower, double *estimate, double *upper, hs_point *out)
 {
-    double e = hs_atoms_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL, gap, next;
+    double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL, gap, next;
     value v;
     int it, st;
     for (it = 0; it < 60; it++) {
@@ -423,7 +423,7 @@ static int chase(hs_atoms *A, double log_delta, double *work, double *lower, dou
 }
 
 /* The leading-order estimate of eps places the first contour; where that is poor, the root found or a chase places another. */
-int hs_atoms_eps(hs_atoms *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
     double first[3];
