@@ -42,26 +42,6 @@ cdef extern from "hs.h" nogil:
     int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                          const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                          double *u_upper, double *y_lower, double *u_lower)
-    int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
-    int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
-    # mixed.c, laplace.c
-    ctypedef struct hs_mixed:
-        int b
-        double step, step_low, d_step, shift, d_shift
-        const double *table
-        const double *x
-        const double *l
-        const double *lp
-        const double *dl
-        const double *dp
-        double rtol, T0
-        long n_nodes
-    long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
-    int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
-    int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
-                     hs_point *out)
-    int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight,
-                             double *l, double *lp, double *dl, double *dp)
     int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
     int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
     # saddlepoint.c
@@ -87,3 +67,21 @@ cdef extern from "hs.h" nogil:
         const double *edge
         const double *inf
     int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
+    # mixed.c, laplace.c
+    ctypedef struct hs_mixed:
+        int b
+        double step, step_low, d_step, shift, d_shift
+        const double *table
+        const double *x
+        const double *l
+        const double *lp
+        const double *dl
+        const double *dp
+        double rtol, T0
+        long n_nodes
+    long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
+    int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
+    int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+                     hs_point *out)
+    int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight,
+                             double *l, double *lp, double *dl, double *dp)
