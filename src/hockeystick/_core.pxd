@@ -36,3 +36,5 @@ cdef extern from "hs.h" nogil:
     int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
     int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                             double *mass, double *delta)
+    # sampling.c
+    int hs_sampling_truncation(double p, double n, double max_batch, double *out)

@@ -169,3 +169,16 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
         status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
     check(status, "convolve")
     return mass, delta
+
+
+# sampling.c
+
+
+def sampling_truncation(double p, double n, double max_batch):
+    """((q_lower, q_upper), (log_w_lower, log_w_upper), (log_rest_lower, log_rest_upper)); rest = 1 - w. See hs.h."""
+    cdef double out[6]
+    cdef int status
+    with nogil:
+        status = hs_sampling_truncation(p, n, max_batch, out)
+    check(status, "sampling")
+    return (out[0], out[1]), (out[2], out[3]), (out[4], out[5])
