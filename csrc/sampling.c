@@ -18,6 +18,13 @@
  *   T, D: term j carries 3e j, the sum of J terms J e, the rest of the series is below its last term times ratio/(1-ratio).
  *   The ends are widened by these and rounded outward to doubles: 2 to 3 units in the last place where long double has 64 bits.
  *
+ * One branch. num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0 not both 0: the loss
+ *   L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x, so a loss above s is an x above
+ *   the root of L = s: safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the same x:
+ *   a root that is off moves the edge of that set, never one law against the other. The edge is measured, not assumed:
+ *   |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a factor [share = q e^v/(1+U)],
+ *   q_err the relative error of q in units of u. Tails at x: u (24 + q_err/(1-q) + 8 (|x|+up+down+1)^2) relative, hazard <= |x|+1.
+ *
  * What it does not do: choose what an interval of w means for a pair (w has no safe direction); n above 2^53.
  */
 #include "hs.h"
@@ -25,6 +32,7 @@
 #include <math.h>
 
 #define E LDBL_EPSILON
+#define HALF_ULP 1.1102230246251565e-16 /* u = 2^-53 */
 #define LOG_SQRT_2PI 0.918938533204672741780329736405617640L
 #define TWO_PI 6.283185307179586476925286766559005768L
 
@@ -111,5 +119,83 @@ int hs_sampling_truncation(double p, double n, double max_batch, double *out)
     interval(q, q_err * 1.01L, out);
     out[2] = nextafter((double)(log_w - 1.01L * w_err), -HUGE_VAL); out[3] = fmin(0, nextafter((double)(log_w + 1.01L * w_err), HUGE_VAL));
     out[4] = nextafter((double)(log_rest - 1.01L * r_err), -HUGE_VAL); out[5] = fmin(0, nextafter((double)(log_rest + 1.01L * r_err), HUGE_VAL));
+    return HS_OK;
+}
+
+typedef struct { double l, share, err; } factor;
+
+/* log(1 - q + q e^v) at v = m x - m^2/2, the weight of the moved law, the error in units of u */
+static factor factor_at(double m, double q, double q_err, double x)
+{
+    factor f = {0, 0, 0};
+    double v = m * x - 0.5 * m * m, z, size;
+    if (m == 0) return f;
+    if (v <= 30) {
+        z = q * expm1(v);
+        f.l = log1p(z);
+        f.share = q * exp(v) / (1 + z);
+        size = fabs(z) / (1 + z);
+    } else {
+        double back = (1 - q) / q * exp(-v);
+        f.l = v + log(q) + log1p(back);
+        f.share = 1 / (1 + back);
+        size = 1 + 2 * (v - log(q));
+    }
+    f.err = f.share * (3 * m * fabs(x) + 2 * m * m) + 14 * fabs(f.l) + (4 + q_err) * size;
+    return f;
+}
+
+static double loss_at(double q, double q_err, double up, double down, double x, double *slope, double *err)
+{
+    factor a = factor_at(up, q, q_err, x), b = factor_at(down, q, q_err, -x);
+    *slope = up * a.share + down * b.share;
+    *err = HALF_ULP * (a.err + b.err + fabs(a.l - b.l));
+    return a.l - b.l;
+}
+
+/* x with L(x) = s to rounding, -+infinity beyond the range; edge: how far the loss at x may be from s */
+static double root(double q, double q_err, double up, double down, double s, double start, double *edge)
+{
+    double wall = log1p(-q), lo = -HUGE_VAL, hi = HUGE_VAL, x = start, slope, err, step, L;
+    int it;
+    *edge = HALF_ULP * (4 * fabs(wall) + (4 + q_err) * q / (1 - q));
+    if (down == 0 && s <= wall) return -HUGE_VAL;
+    if (up == 0 && s >= -wall) return HUGE_VAL;
+    for (it = 0; it < 200; it++) {
+        L = loss_at(q, q_err, up, down, x, &slope, &err);
+        *edge = (fabs(L - s) + err) * (1 + 1e-9);
+        if (fabs(L - s) <= 2 * err) break;
+        if (L < s) lo = x; else hi = x;
+        step = (s - L) / fmax(slope, 1e-300);
+        if (lo == -HUGE_VAL) x = fmax(x + step, x - 8 - fabs(x));
+        else if (hi == HUGE_VAL) x = fmin(x + step, x + 8 + fabs(x));
+        else x = x + step > lo && x + step < hi && it % 3 < 2 ? x + step : 0.5 * (lo + hi);
+        if (x == lo || x == hi) break; /* neighbours: L has no value nearer to s */
+    }
+    return x;
+}
+
+/* The tails of one branch at an increasing s[0..n-1]: see the head of the file. rel: relative error of the four tails at s_i. */
+int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below, double *y_above,
+                      double *x_below, double *x_above, double *rel, double *edge)
+{
+    const double r = 0.70710678118654752440;
+    double x = 0, one;
+    long i;
+    if (!(q > 0 && q < 1 && up >= 0 && down >= 0 && up + down > 0 && n >= 0)) return HS_BAD_ARGUMENT;
+    *edge = 0;
+    for (i = 0; i < n; i++) {
+        double z, reach;
+        x = root(q, q_err, up, down, s[i], fabs(x) < HUGE_VAL ? x : 0, &one);
+        if (one > *edge) *edge = one;
+        z = 0.5 * erfc(x * r);
+        y_above[i] = (1 - q) * z + q * 0.5 * erfc((x - up) * r);
+        x_above[i] = (1 - q) * z + q * 0.5 * erfc((x + down) * r);
+        z = 0.5 * erfc(-x * r);
+        y_below[i] = (1 - q) * z + q * 0.5 * erfc((up - x) * r);
+        x_below[i] = (1 - q) * z + q * 0.5 * erfc((-down - x) * r);
+        reach = fabs(x) < HUGE_VAL ? fabs(x) + up + down + 1 : 0;
+        rel[i] = HALF_ULP * (24 + q_err / (1 - q) + 8 * reach * reach);
+    }
     return HS_OK;
 }

@@ -38,3 +38,5 @@ cdef extern from "hs.h" nogil:
                             double *mass, double *delta)
     # sampling.c
     int hs_sampling_truncation(double p, double n, double max_batch, double *out)
+    int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,
+                          double *y_above, double *x_below, double *x_above, double *rel, double *edge)

@@ -182,3 +182,18 @@ def sampling_truncation(double p, double n, double max_batch):
         status = hs_sampling_truncation(p, n, max_batch, out)
     check(status, "sampling")
     return (out[0], out[1]), (out[2], out[3]), (out[4], out[5])
+
+
+def sampling_tails(double q, double q_err, double up, double down, const double[::1] s):
+    """(tails, edge): rows y_below, y_above, x_below, x_above and relative error of one branch; see hs.h."""
+    table = np.empty((5, s.shape[0]))
+    cdef double[:, ::1] t = table
+    cdef double edge
+    cdef int status
+    if s.shape[0] == 0:
+        return table, 0.0
+    with nogil:
+        status = hs_sampling_tails(q, q_err, up, down, s.shape[0], &s[0], &t[0, 0], &t[1, 0], &t[2, 0], &t[3, 0],
+                                   &t[4, 0], &edge)
+    check(status, "sampling")
+    return table, edge
