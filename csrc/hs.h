@@ -101,4 +101,8 @@ typedef struct {
     double w_err, q_err;
 } hs_pair;
 
+/* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
+long hs_two_work(void);
+int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out);
+
 #endif

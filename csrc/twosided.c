@@ -414,3 +414,42 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
     }
     return fmin(1, total * (1 + 1e-9));
 }
+
+long hs_two_work(void) { return HS_TWO_WORK; }
+
+/* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M, its error, mean, variance,
+ * Re phi, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at e^-target. work: HS_TWO_WORK doubles. */
+int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
+{
+    hs_two T;
+    hs_moments mo;
+    double est[3], h[HS_BRANCHES], c1, c2, edge, R = sqrt(2 * (target + 3)) + 1, re, im;
+    int r, st;
+    if (n_work < HS_TWO_WORK) return HS_SCRATCH;
+    if (!(pair->branches >= 1 && pair->branches <= HS_BRANCHES && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
+    for (r = 0; r < pair->branches; r++)
+        if (!(pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 1 && pair->up[r] >= 0 && pair->down[r] >= 0 && pair->up[r] + pair->down[r] > 0))
+            return HS_BAD_ARGUMENT;
+    hs_two_cgf_estimate(pair, z, est);
+    if (!(fabs(est[0]) < HUGE_VAL)) return HS_OUT_OF_RANGE;
+    for (r = 0; r < pair->branches; r++) {
+        h[r] = hs_two_choose_h(pair, r, z, y, target, est[0]);
+        if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
+    }
+    if ((st = hs_two_build(&T, pair, h, z, z, R, work))) return st;
+    hs_two_moments(&T, z, est[0], &mo);
+    hs_two_weights(&T, z, mo.log_m, &c1, &c2);
+    edge = hs_two_ends_upper(&T, z, mo.log_m);
+    out[0] = mo.log_m; out[2] = mo.mean; out[3] = mo.var;
+    out[1] = hs_two_quadrature_upper(&T, z, 0) + edge;
+    out[6] = out[1] + edge;
+    if (est[0] <= 3) out[1] += hs_two_dropped_upper(&T, z) / exp(fmax(mo.log_m, -1));
+    if (!(out[1] < 0.1)) return HS_TOO_WIDE;
+    out[1] = 1.1 * out[1] + mo.err;
+    hs_grid_phase(&T.G, y, &re, &im);
+    out[4] = 1 + re; out[5] = im;
+    for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
+    out[6] += hs_two_quadrature_upper(&T, z, y) + y * c1;
+    out[7] = fmin(1, hs_two_far_upper(&T, z, y) + 2 * edge);
+    return out[1] < HUGE_VAL && out[6] < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
+}

@@ -40,3 +40,15 @@ cdef extern from "hs.h" nogil:
     int hs_sampling_truncation(double p, double n, double max_batch, double *out)
     int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,
                           double *y_above, double *x_below, double *x_above, double *rel, double *edge)
+    # twosided.c
+    enum:
+        HS_BRANCHES
+    ctypedef struct hs_pair:
+        int branches
+        double w[3]
+        double q[3]
+        double up[3]
+        double down[3]
+        double w_err, q_err
+    long hs_two_work()
+    int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
