@@ -84,6 +84,9 @@ int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
 
+/* pld.c: tails of the normal law; see the head of the file for the others. */
+int hs_normal_tails(long n, const double *x, double *below, double *above);
+
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */
 int hs_sampling_truncation(double p, double n, double max_batch, double *out);

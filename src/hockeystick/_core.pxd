@@ -36,6 +36,8 @@ cdef extern from "hs.h" nogil:
     int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
     int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                             double *mass, double *delta)
+    # pld.c
+    int hs_normal_tails(long n, const double *x, double *below, double *above)
     # sampling.c
     int hs_sampling_truncation(double p, double n, double max_batch, double *out)
     int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,

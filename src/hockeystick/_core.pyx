@@ -170,6 +170,21 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
     check(status, "convolve")
     return mass, delta
 
+# pld.c
+
+
+def normal_tails(const double[::1] x):
+    """(Pr[N <= x], Pr[N > x]) of the standard normal law."""
+    below, above = np.empty(x.shape[0]), np.empty(x.shape[0])
+    cdef double[::1] a = below, b = above
+    cdef int status
+    if not x.shape[0]:
+        return below, above
+    with nogil:
+        status = hs_normal_tails(x.shape[0], &x[0], &a[0], &b[0])
+    check(status, "pld")
+    return below, above
+
 
 # sampling.c
 

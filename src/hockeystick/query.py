@@ -146,6 +146,8 @@ class _Settings:
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
         self.n_threads = count("n_threads", n_threads, 0, 4096) or _allowed_cores()
         self.steps = gaussian_steps(as_run(run), adjacency)
+        if self.steps is None:
+            raise DomainError("no route yet")
         self.route, self.rtol = route, rtol
         plain = (self.steps.q == 1).any()
         self.total = self.steps.k.sum()
