@@ -96,7 +96,11 @@ def truncated_poisson_subsampled(
     if not isinstance(assume_fixed_n, bool):
         raise DomainError(f"assume_fixed_n must be True or False, got {assume_fixed_n!r}")
     return TruncatedPoisson(
-        _gaussian("truncated_poisson_subsampled", mechanism), q, _sizes(dataset_size), count("max_batch", max_batch, 0), assume_fixed_n
+        _gaussian("truncated_poisson_subsampled", mechanism),
+        q,
+        _sizes(dataset_size),
+        count("max_batch", max_batch, 0),
+        assume_fixed_n,
     )
 
 
@@ -137,14 +141,23 @@ def without_replacement(mechanism: Gaussian, *, dataset_size, batch: int, assume
     >>> b.lower <= 0.0026124205786269 <= b.upper
     True
     """
-    step = truncated_poisson_subsampled(mechanism, 1.0, dataset_size=dataset_size, max_batch=batch, assume_fixed_n=assume_fixed_n)
+    step = truncated_poisson_subsampled(
+        mechanism, 1.0, dataset_size=dataset_size, max_batch=batch, assume_fixed_n=assume_fixed_n
+    )
     if step.max_batch > step.sizes[0]:
         raise DomainError(f"batch must not exceed dataset_size, got batch={batch!r} of {dataset_size!r}")
     return step
 
 
 def cyclic_poisson(
-    mechanism: Gaussian, q: float, *, iterations: int, bands: int, dataset_size: int, max_batch: int | None = None, column_norms=None
+    mechanism: Gaussian,
+    q: float,
+    *,
+    iterations: int,
+    bands: int,
+    dataset_size: int,
+    max_batch: int | None = None,
+    column_norms=None,
 ) -> CyclicPoisson:
     """A whole run of a b-banded matrix mechanism whose batches come from b groups of records in turn.
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import sampling
+from .batches import TruncatedPoisson
 from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
@@ -33,25 +35,16 @@ class GaussianSteps(NamedTuple):
     k: np.ndarray
 
 
-def subsampled_gaussian(step: Mechanism) -> tuple[float, float] | None:
-    """(m, q) of a (Poisson-subsampled) Gaussian step: the pair is q N(m,1) + (1-q) N(0,1) against N(0,1). None for others.
-
-    REMOVE has the mixture as num, ADD as den. For add-or-remove-one adjacency under Poisson sampling this
-    pair dominates [GLW21, App. B; ZDW22, Thm 11]; q = 1 is the Gaussian mechanism.
-    """
-    q = 1.0
-    if isinstance(step, PoissonSubsampled):
-        q, step = step.q, step.base
-    return (step.sensitivity / step.sigma, q) if isinstance(step, Gaussian) else None
-
-
 def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
-    """The run as arrays of (m, q, k), or None where some step is not of the Gaussian family under add-remove adjacency."""
-    if adjacency != "add_remove":
-        return None
+    """The run as arrays of (m, q, k), or None where some step's pair is not q N(m,1) + (1-q) N(0,1) against N(0,1).
+
+    REMOVE has the mixture as num, ADD as den. For Poisson sampling this pair dominates [GLW21, App. B; ZDW22, Thm 11] under
+    add_remove and zero_out; q = 1 is the Gaussian mechanism under any adjacency (sampling.py). Steps that use no record are left out.
+    """
     cached = run._cache.get(adjacency, ...)
     if cached is ...:
-        rows = [(subsampled_gaussian(step), k) for step, k in run.parts]
+        sampling.check_fixed_size(run, adjacency)
+        rows = [(sampling.as_gaussian(step, adjacency), k) for step, k in run.parts if sampling.reveals(step)]
         cached = None
         if all(row for row, _ in rows):
             table = np.array([(*row, k) for row, k in rows], dtype=float)
@@ -71,6 +64,7 @@ def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], 
     key = (adjacency, direction)
     cached = run._cache.get(key)
     if cached is None:
+        sampling.check_fixed_size(run, adjacency)
         cached = run._cache[key] = tuple((step_loss(step, adjacency, direction == "add"), k) for step, k in run.parts)
     return cached
 
@@ -90,20 +84,24 @@ def _only(step: Mechanism, adjacency: str, *allowed: str) -> None:
 
 
 def gaussian_pair(step: Gaussian, adjacency: str, add: bool) -> Loss:
-    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]."""
-    _only(step, adjacency, "add_remove")
-    return gaussian_loss(step.sensitivity / step.sigma)
+    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]; zero_out the same, replace_one N(m, 1) against N(-m, 1)."""
+    m, _ = sampling.as_gaussian(step, adjacency)
+    return gaussian_loss(m)
 
 
 def laplace_pair(step: Laplace, adjacency: str, add: bool) -> Loss:
-    """Laplace laws moved by the sensitivity, their own mirror image [GLW21, Prop. B.2]."""
-    _only(step, adjacency, "add_remove")
-    return laplace_loss(step.sensitivity / step.scale)
+    """Laplace laws moved by the sensitivity (replace_one: by twice that), their own mirror image [GLW21, Prop. B.2]."""
+    return laplace_loss((2 if adjacency == "replace_one" else 1) * step.sensitivity / step.scale)
 
 
 def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
     """q num + (1-q) den against den for REMOVE; for ADD the mirror image of the same made from the mirrored ADD pair
-    [ZDW22, Thm 11]. Other adjacencies need more than the pair of the base step."""
+    [ZDW22, Thm 11]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one needs more than
+    the pair of the base step: sampling.py."""
+    if adjacency != "add_remove" and isinstance(step.base, Gaussian | Laplace):
+        if adjacency == "replace_one":
+            return sampling.replace_one_loss(step)
+        adjacency = "add_remove"
     _only(step, adjacency, "add_remove")
     base = step_loss(step.base, adjacency, add)
     return reversed_loss(poisson(reversed_loss(base), step.q)) if add else poisson(base, step.q)
@@ -254,10 +252,22 @@ def cdf_pair(step: FromLossCdf, adjacency: str, add: bool) -> Loss:
     return reversed_loss(base) if add else base
 
 
+def truncated_pair(step: TruncatedPoisson, adjacency: str, add: bool) -> Loss:
+    """The public mixture of [Gan25, Thms 3.1, 3.3, 3.4]; sampling.py."""
+    if not sampling.reveals(step):
+        return atomic_loss([0.0], [1.0], [1.0], edge=0.0, rel=0.0)
+    plain = sampling.as_gaussian(step, adjacency)
+    if plain and plain[1] == 1:
+        return gaussian_loss(plain[0])
+    pair = sampling.pair(step, adjacency)
+    return sampling.pair_loss(pair.reversed() if add else pair)
+
+
 PAIRS = {
     Gaussian: gaussian_pair,
     Laplace: laplace_pair,
     PoissonSubsampled: poisson_pair,
+    TruncatedPoisson: truncated_pair,
     DiscreteGaussian: discrete_gaussian_pair,
     DiscreteLaplace: discrete_laplace_pair,
     ApproxDP: approx_dp_pair,

@@ -9,7 +9,8 @@ replace_one   b(p, 1)  | b(p, -1)         b(p, 1) | b(p, -1)        b(q, 2) | b(
 
 num | den for the direction "remove"; "add" swaps them, which mirrors x and swaps the two shifts. The right half is [Gan25, Thms 3.1,
 3.3, 3.4], w = Pr[Bin(n-1, p) >= B] and q = p E[B/(s+1) | s >= B] (csrc/sampling.c); the branch is public and drawn anew in every
-step. The left half: add_remove and zero_out are one pair, [ZDW22, Thm 11]; replace_one is proved at `replace_one_poisson`.
+step. The left half: add_remove and zero_out are one pair, [ZDW22, Thm 11]; replace_one is the right half's first branch.
+Laplace noise under replace_one: `laplace_replace_one`.
 
 What rounding does to a pair. Every pair here is monotone in its rate: b(q', u) is b(q, u) mixed with N(0) for q' < q, on both sides
 alike, so a rounded-up q is safe for upper bounds. A weight has no safe direction (at p = 1 the second branch can reveal less).
@@ -28,8 +29,8 @@ import numpy as np
 from . import _core
 from .batches import TruncatedPoisson
 from .bound import DomainError
-from .loss import Loss, mixture
-from .mechanism import Gaussian, Mechanism, PoissonSubsampled
+from .loss import Atoms, Loss, Tails, mixture
+from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 
 U = 2.0**-53
 LOG_LEAST = -690.0
@@ -98,7 +99,7 @@ def shift(step: Gaussian) -> float:
     return step.sensitivity / step.sigma
 
 
-def gaussian_pair(step: Mechanism, adjacency: str) -> tuple[float, float] | None:
+def as_gaussian(step: Mechanism, adjacency: str) -> tuple[float, float] | None:
     """(shift, rate) of a step whose pair is that of a Poisson-subsampled (rate 1: plain) Gaussian, known exactly; else None.
 
     Plain Gaussian: N(m) | N(0), replace_one N(m) | N(-m), a shift of 2m. Truncation that never happens changes nothing.
@@ -124,9 +125,36 @@ def gaussian_pair(step: Mechanism, adjacency: str) -> tuple[float, float] | None
     return moves * shift(base), rate
 
 
-def reveals(step: TruncatedPoisson) -> bool:
+def reveals(step: Mechanism) -> bool:
     """Whether any record can ever be used."""
-    return step.q > 0 and step.max_batch > 0 and step.sizes[1] > 0
+    return not isinstance(step, TruncatedPoisson) or (step.q > 0 and step.max_batch > 0 and step.sizes[1] > 0)
+
+
+def check_fixed_size(run: Run, adjacency: str) -> None:
+    """Refuse to compose an add/remove guarantee for one fixed n with anything else, unless told that n is fixed.
+
+    Raises
+    ------
+    DomainError
+        See `assume_fixed_n` in `batches.truncated_poisson_subsampled`.
+    """
+    cut = [step for step, _ in run.parts if isinstance(step, TruncatedPoisson) and reveals(step)]
+    if adjacency != "add_remove" or not cut or all(step.assume_fixed_n for step in cut):
+        return
+    sizes = {step.dataset_size for step in cut}
+    if len(sizes) > 1 or len(cut) < len(run.parts):
+        raise DomainError(
+            "a truncated step holds add/remove-one for its own fixed dataset_size only, so it cannot be composed with other "
+            f"mechanisms or sizes under adjacency 'add_remove' (sizes here: {sorted(map(str, sizes))}, other steps: "
+            f"{len(run.parts) - len(cut)}); use 'zero_out' or 'replace_one', or state assume_fixed_n=True"
+        )
+
+
+def replace_one_loss(step: PoissonSubsampled) -> Loss:
+    """Poisson-sampled Gaussian or Laplace noise under replace_one; its own mirror image."""
+    if isinstance(step.base, Laplace):
+        return laplace_replace_one(step.base.sensitivity / step.base.scale, step.q)
+    return pair_loss(pair(step, "replace_one"))
 
 
 def pair(step: Mechanism, adjacency: str) -> Pair:
@@ -149,20 +177,62 @@ def pair(step: Mechanism, adjacency: str) -> Pair:
     return Pair(tuple(b for b in branches if b.weight > 0), cut.q_err, cut.w_err, cut.dropped)
 
 
-def replace_one_poisson(base: Loss, q: float) -> Loss:
-    """Poisson sampling under replace_one: (1-q) f_0 + q f_1 against (1-q) f_0 + q f_-1, f_u the noise moved by u sensitivities.
+def laplace_replace_one(m: float, q: float) -> Loss:
+    """Poisson-sampled Laplace noise under replace_one: (1-q) f_0 + q f_m against (1-q) f_0 + q f_-m, f_u moved by u scales.
 
-    This pair dominates for scalar log-concave symmetric noise, Laplace among it. Given the other sampled records the centre is the
-    same in both data sets, so by joint convexity one record's contributions u, v in [-1, 1] remain: F = (1-q) f_0 + q f_u against
-    G = (1-q) f_0 + q f_v; tails f_u[x, inf) increase in u. Let H_a = sup_S F(S) - a G(S).
-      v <= 0 <= u: F/G increases in x, so S is a half-line and F(S) - a G(S) is largest at u = 1, v = -1.
-      u >= v >= 0, a >= 1: by advanced joint convexity H_a = q H_a'(f_u | (1-t) f_0 + t f_v), a ratio increasing in x: half-lines again.
-      v >= u >= 0, a >= 1: the same H_a' <= (1-t) H_a'(f_u | f_0) + t H_a'(f_u | f_v) <= H_a'(f_1 | f_0), as |u-v| <= 1, which is below the
-      value at (1, -1): f_-1 has lighter upper tails than f_0.
-      The other signs by mirroring, a < 1 by swapping F and G.
-    For Gaussian vectors: [Gan25, Thm 3.4] without truncation.
+    This pair dominates for scalar symmetric log-concave noise. Given the other sampled records the centre is the same in both data
+    sets, so by joint convexity one record's contributions u, v in [-m, m] remain: F = (1-q) f_0 + q f_u against G = (1-q) f_0 + q f_v.
+    Tails f_u[x, inf) increase in u; f_u/f_v increases in x for u > v. Let H_a = sup_S F(S) - a G(S).
+      v <= 0 <= u: F/G increases in x, so S is a half-line, and F(S) - a G(S) is largest at u = m, v = -m.
+      u >= v >= 0, a >= 1: by advanced joint convexity [BBG18, Thm 2] H_a = q H_b(f_u | (1-t) f_0 + t f_v), whose ratio increases in x:
+        half-lines again.
+      v >= u >= 0, a >= 1: H_b <= (1-t) H_b(f_u | f_0) + t H_b(f_u | f_v) <= H_b(f_m | f_0) as |u-v| <= m, and that is below the value at
+        (m, -m), since f_-m has lighter upper tails than f_0.
+      Other signs by mirroring, a < 1 by swapping F and G.
+
+    The loss is odd in x: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on [0, m], constant beyond, so atoms at both ends. L > s
+    is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in csrc/sampling.c all tails are those at one and the same x, and the edge is
+    measured: |L(x) - s| plus u (14 (|L|+|c|) + 4m + 8 max(1, |U|/(1+U))), the rounding of L.
     """
-    raise NotImplementedError
+    low = math.log1p(q * math.expm1(-m))
+    top = math.log1p(q * math.expm1(m)) - low
+    rounding = U * (4 * m + 8 * max(1.0, math.expm1(-low)) + 14 * (top + 2 * abs(low)))
+
+    def tails(s):
+        size = np.minimum(np.abs(s), top)
+        x = np.clip(0.5 * (m + np.log1p(np.expm1(size + low) / q)), 0.0, m)
+        edge = np.abs(np.log1p(q * np.expm1(2 * x - m)) - low - size).max(initial=0.0) + rounding
+        x = np.where(s < 0, -x, x)
+        none, everything = s >= top, s < -top
+
+        def above(u):
+            return np.where(x >= u, 0.5 * np.exp(-np.abs(x - u)), 1 - 0.5 * np.exp(-np.abs(x - u)))
+
+        laws = []
+        for sign in (1.0, -1.0):
+            over = (1 - q) * above(0.0) + q * above(sign * m)
+            x = -x
+            under = (1 - q) * above(0.0) + q * above(-sign * m)
+            x = -x
+            laws += [
+                np.where(none, 1.0, np.where(everything, 0.0, under)),
+                np.where(none, 0.0, np.where(everything, 1.0, over)),
+            ]
+        return Tails(*laws, np.full(s.shape, U * (24 + 4 * m)), float(edge))
+
+    def nodes(_):
+        at, w = np.polynomial.legendre.leggauss(60)
+        x, w = 0.5 * m * np.r_[at - 1, at + 1], 0.5 * m * np.r_[w, w]
+        loss = np.sign(x) * (np.log1p(q * np.expm1(2 * np.abs(x) - m)) - low)
+        den = 0.5 * ((1 - q) * np.exp(-np.abs(x)) + q * np.exp(-np.abs(x + m)))
+        return np.r_[-top, loss, top], np.log(np.r_[ends[0], w * den, ends[1]])
+
+    def atoms():
+        return Atoms(np.array([-top, top]), np.array(ends[::-1]), np.array(ends))
+
+    tail = (1 - q) * math.exp(-m)
+    ends = 0.5 * (tail + q), 0.5 * (tail + q * math.exp(-2 * m))
+    return Loss(tails, nodes, -top, top, atoms=atoms)
 
 
 # Losses
@@ -174,9 +244,9 @@ def branch_loss(branch: Branch, q_err: float) -> Loss:
     wall = -math.log1p(-q)
 
     def tails(s):
-        from .loss import Tails
-
-        (y_below, y_above, x_below, x_above, rel), edge = _core.sampling_tails(q, q_err, up, down, np.ascontiguousarray(s, dtype=float))
+        (y_below, y_above, x_below, x_above, rel), edge = _core.sampling_tails(
+            q, q_err, up, down, np.ascontiguousarray(s, dtype=float)
+        )
         return Tails(y_below, y_above, x_below, x_above, rel, edge, 1e-307)
 
     def nodes(p):
