@@ -85,8 +85,8 @@ def _only(step: Mechanism, adjacency: str, *allowed: str) -> None:
 
 
 def gaussian_pair(step: Gaussian, adjacency: str, add: bool) -> Loss:
-    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]; zero_out the same, replace_one N(m, 1) against N(-m,
-    1).""" m, _ = sampling.as_gaussian(step, adjacency)
+    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]; replace_one: N(m, 1) against N(-m, 1)."""
+    m, _ = sampling.as_gaussian(step, adjacency)
     return gaussian_loss(m)
 
 

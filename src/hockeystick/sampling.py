@@ -35,11 +35,8 @@ from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 
 U = 2.0**-53
 MAX_BRANCHES = 3
-PACKED = np.dtype(
-    [("branches", np.intc), ("w", float, MAX_BRANCHES), ("q", float, MAX_BRANCHES), ("up", float, MAX_BRANCHES)]
-    + [("down", float, MAX_BRANCHES), ("w_err", float), ("q_err", float)],
-    align=True,
-)
+_COLUMNS = [(name, float, MAX_BRANCHES) for name in ("w", "q", "up", "down")]
+PACKED = np.dtype([("branches", np.intc), *_COLUMNS, ("w_err", float), ("q_err", float)], align=True)
 """hs_pair of csrc/hs.h."""
 
 LOG_LEAST = -690.0
