@@ -281,3 +281,6 @@ PAIRS = {
     FromLossCdf: cdf_pair,
 }
 """The one table of mechanisms: class -> function(step, adjacency, add) -> Loss."""
+
+MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP)
+"""Kinds whose pair is its own mirror image under add-remove adjacency: both directions have one curve."""
