@@ -159,6 +159,7 @@ def transform_by_sums(branches, z, y):
         phase = y * (l1 - l2)
         total += terms.sum()
         at_y += (terms * np.cos(phase)).sum() + 1j * (terms * np.sin(phase)).sum()
+    total += 1 - sum(np.longdouble(w) for w, *_ in branches)  # the weights stand for numbers that sum to 1
     return np.log(total), at_y / total
 
 

@@ -283,4 +283,10 @@ PAIRS = {
 """The one table of mechanisms: class -> function(step, adjacency, add) -> Loss."""
 
 MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP)
-"""Kinds whose pair is its own mirror image under add-remove adjacency: both directions have one curve."""
+"""Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""
+
+
+def mirrored(step: Mechanism, adjacency: str) -> bool:
+    """Whether the step's pair is its own mirror image; under replace_one also that of every sampled step."""
+    sampled = adjacency == "replace_one" and isinstance(step, PoissonSubsampled | TruncatedPoisson | SizeRange)
+    return sampled or isinstance(step, MIRRORED)

@@ -12,9 +12,10 @@ import os
 
 import numpy as np
 
+from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, MIRRORED, gaussian_steps, losses
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored
 from .routes import contour, fallback
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
@@ -34,8 +35,8 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         What ran.
     eps : float or array_like
         Finite real numbers, in nats; negative values are allowed.
-    adjacency : "add_remove"
-        Neighbouring relation.
+    adjacency : "add_remove", "replace_one" or "zero_out"
+        Neighbouring relation: one record more or less, one record with another value, one record that contributes nothing.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
     route : "auto", "contour", "prv" or "pld"
@@ -70,6 +71,10 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
     >>> b.lower <= 2.612420578626924e-03 <= b.upper
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        return worst.maximum(
+            delta, run, eps, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
     ends = [(_exp_lower(p[0]), math.exp(p[1]), _exp_upper(p[2])) for p in points]
@@ -88,6 +93,9 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= b.estimate <= b.upper < -1770
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        settings = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        return worst.maximum(log_delta, run, eps, log=True, **settings)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
     return settings.bound([p[:3] for p in points], points, eps)
@@ -123,6 +131,10 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        return worst.maximum(
+            epsilon, run, delta, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound([r[:3] for r in roots], roots, delta)
@@ -194,7 +206,7 @@ class _Settings:
         first, *others = self.directions
         best = ask(first)
         for add in others:
-            if not _mirrored(self.run):
+            if not _mirrored(self.run, self.adjacency):
                 best = _larger(best, ask(add))
         return best
 
@@ -283,9 +295,9 @@ def _log_width(point) -> float:
     return -math.expm1(point[0] - point[2]) if point[0] < point[2] else 0.0
 
 
-def _mirrored(run: Run) -> bool:
+def _mirrored(run: Run, adjacency: str) -> bool:
     """Whether REMOVE and ADD have the same curve: every step's pair is its own mirror image."""
-    return all(isinstance(step, MIRRORED) for step, _ in run.parts)
+    return all(mirrored(step, adjacency) for step, _ in run.parts)
 
 
 def _one_of(name: str, value, allowed) -> None:

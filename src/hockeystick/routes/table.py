@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import contour, fallback
+from . import contour, fallback, single
 
 ZERO = (0.0,) * len(contour.TERMS)
 
@@ -53,6 +53,20 @@ def _on_contour(settings, single, general, add: int, at: float):
     return found and (*found, "contour")
 
 
+def _exact_point(settings, add: int, eps: float):
+    if settings.run.steps != 1:
+        return None
+    found = single.point(settings.losses(add)[0][0], eps)
+    return found and (*found, "exact")
+
+
+def _exact_root(settings, add: int, delta: float):
+    if settings.run.steps != 1:
+        return None
+    found = single.root(settings.losses(add)[0][0], math.log(delta))
+    return found and (*found, "exact")
+
+
 def _prv_point(settings, add: int, eps: float):
     return settings.steps and fallback.prv_point(settings.steps, add, eps, settings.n_threads)
 
@@ -91,14 +105,14 @@ TABLE = {
     "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root),
     "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
-    "exact": Route(contour.TERMS, _contour_point, _contour_root),
+    "exact": Route(contour.TERMS, _exact_point, _exact_root),
 }
 """The one table of routes. "exact" and "moments" are names of answers, not of choices."""
 
 GAUSSIAN = ("contour", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
-GENERAL = ("pld", "prv")
+GENERAL = ("exact", "pld", "prv")
 """The same for any other run."""
 
 TERMS = {name: route.terms for name, route in TABLE.items()}
