@@ -15,8 +15,9 @@ import numpy as np
 from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored, paired_steps
 from .routes import contour, fallback
+from .routes.chernoff import log_delta_upper
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
 ROUTES = ("auto", "contour", "prv", "pld")
@@ -176,10 +177,16 @@ class _Settings:
         """(loss, count) of the distinct steps in one direction."""
         return losses(self.run, self.adjacency, "add" if add else "remove")
 
+    def paired(self, add: int):
+        """The run as Gaussian steps and two-sided pairs, or None."""
+        return paired_steps(self.run, self.adjacency, bool(add))
+
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
         if self.steps is None:
-            return self._largest(lambda add: self._try("point", GENERAL, add, eps))
+            return self._largest(
+                lambda add: self._try("point", GENERAL, add, eps), lambda add, lower: self._below(add, eps, lower)
+            )
         first, *others = self.directions
         best = self.exact(first, eps) or self._point(first, eps)
         for add in others:
@@ -192,7 +199,10 @@ class _Settings:
         if not self.total:
             if self.steps is not None:
                 return 0.0, 0.0, 0.0, ZERO, "exact"
-            return self._largest(lambda add: self._try("root", GENERAL, add, delta))
+            return self._largest(
+                lambda add: self._try("root", GENERAL, add, delta),
+                lambda add, lower: lower > 0 and self._below(add, lower, math.log(delta)),
+            )
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
@@ -201,14 +211,19 @@ class _Settings:
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
 
-    def _largest(self, ask):
-        """The larger over the directions; asked once where both directions have the same losses."""
+    def _largest(self, ask, below):
+        """The larger over the directions. One is left out where both have the same losses, or where `below` proves it the smaller."""
         first, *others = self.directions
         best = ask(first)
         for add in others:
-            if not _mirrored(self.run, self.adjacency):
+            if not _mirrored(self.run, self.adjacency) and not below(add, best[0]):
                 best = _larger(best, ask(add))
         return best
+
+    def _below(self, add: int, eps: float, log_delta: float) -> bool:
+        """Whether Chernoff's bound proves delta(eps) <= e^log_delta in this direction."""
+        paired = self.paired(add)
+        return paired is not None and log_delta_upper(paired, bool(add), eps) <= log_delta
 
     def exact(self, add: int, eps: float):
         """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.
