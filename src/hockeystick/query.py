@@ -212,8 +212,8 @@ class _Settings:
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
 
     def _largest(self, ask, below):
-        """The larger over the directions. One is left out where both have the same losses, or where `below` proves it the smaller."""
-        first, *others = self.directions
+        """The larger over the directions. One is left out where both have the same losses, or where `below` proves it the
+        smaller.""" first, *others = self.directions
         best = ask(first)
         for add in others:
             if not _mirrored(self.run, self.adjacency) and not below(add, best[0]):
