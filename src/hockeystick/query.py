@@ -213,7 +213,7 @@ class _Settings:
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
 
     def _largest(self, ask, below):
-        """The larger over the directions. One is left out where both have the same losses, or where `below` proves it smaller."""
+        """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller."""
         first, *others = self.directions
         best = ask(first)
         for add in others:
