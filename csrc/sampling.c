@@ -22,8 +22,9 @@
  *   L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x, so a loss above s is an x
  *   above the root of L = s: safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the
  *   same x: a root that is off moves the edge of that set, never one law against the other. The edge is measured, not assumed:
- *   |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a factor, share = q e^v/(1+U),
- *   q_err the relative error of q in units of u. Tails at x: u (24 + q_err/(1-q) + 8 (|x|+up+down+1)^2) relative: hazards <= |x|+1.
+ *   |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a factor,
+ *   share = q e^v/(1+U), q_err the relative error of q in units of u. Tails at x: relative error at most
+ *   u (24 + q_err/(1-q) + 8 (|x|+up+down+1)^2), as hazards are at most |x|+1.
  *
  * What it does not do: choose what an interval of w means for a pair (w has no safe direction); n above 2^53.
  */
