@@ -90,8 +90,36 @@ int hs_normal_tails(long n, const double *x, double *below, double *above);
 int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                  const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                  double *u_upper, double *y_lower, double *u_lower);
-int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
-int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
+enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
+int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
+int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
+/* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
+enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
+typedef struct {
+    double lower, estimate, upper;   /* certified ends and estimate: of log delta, or of eps */
+    double log_estimate, raw_estimate; /* estimate clipped into the ends (of log delta), and as it came; NaN: not positive */
+    double tilt, skew;               /* the saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there */
+    double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
+    int kind;                        /* the estimate that was used */
+} hs_saddle;
+/* work: HS_SADDLE_WORK doubles */
+enum { HS_SADDLE_WORK = 13 * (4096 + 8) };
+int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
+                    long n_work, hs_saddle *out);
+int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
+                  long n_work, hs_saddle *out);
+/* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each within edge[i])
+ * of probability `num` under the numerator (each within rel[i], relative), and probability inf[i] (within rel[i]) of an infinite
+ * loss, which is left out: `out` is about sup over S of num(S) - e^eps den(S), S without infinite losses. value: eps (have_eps) or
+ * log delta. */
+typedef struct { const long *first; const double *loss, *num, *rel, *edge, *inf; } hs_atoms;
+int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out);
+/* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
+ * distance to normal, and of the quadrature's part in the error of K */
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
+                        double *out);
+int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
+                            double *work, long n_work, double *tilt, double *upper);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */

@@ -87,6 +87,17 @@ def test_nothing_used_costs_nothing(adjacency):
         assert hs.delta(both, 0.5, adjacency=adjacency).upper == alone.upper
 
 
+def test_extreme_corners():
+    """Ten Gaussian steps as never-truncated sampling at rate 1; a billion records whose rate is a millionth."""
+    full = cut(1.0, 100, 100) * 10
+    for adjacency, eps in (("replace_one", 46.2112), ("zero_out", 17.8566), ("add_remove", 17.8566)):
+        assert hs.epsilon(full, 1e-5, adjacency=adjacency).estimate == pytest.approx(eps, abs=1e-4)
+    sparse = cut(1e-6, 10**9, 1100) * 10
+    assert hs.epsilon(sparse, 1e-5).upper == 0
+    with pytest.raises(hs.DomainError, match="sigma"):
+        cut(0.1, 10, 3, 0.0)
+
+
 def test_one_record():
     overlap(hs.delta(cut(0.3, 1, 1), 0.1), hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.3), 0.1))
 

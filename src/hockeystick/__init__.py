@@ -11,6 +11,8 @@ from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_rand
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture
 from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
+from .routes.moments import gdp_delta, gdp_epsilon, gdp_mu, moments_delta_upper, moments_epsilon_upper, rdp
+from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
 
 __version__ = "0.1.0"
 
@@ -22,6 +24,7 @@ __all__ = [
     "DomainError",
     "HockeystickError",
     "Run",
+    "SaddlepointEstimate",
     "approx_dp",
     "compose",
     "cyclic_poisson",
@@ -34,13 +37,20 @@ __all__ = [
     "from_pmf",
     "gaussian",
     "gaussian_mixture",
+    "gdp_delta",
+    "gdp_epsilon",
+    "gdp_mu",
     "k_ary_randomized_response",
     "laplace",
     "log_delta",
+    "moments_delta_upper",
+    "moments_epsilon_upper",
     "poisson_subsampled",
     "public_mixture",
     "pure_dp",
     "randomized_response",
     "truncated_poisson_subsampled",
     "without_replacement",
+    "rdp",
+    "saddlepoint_delta",
 ]

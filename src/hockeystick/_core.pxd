@@ -55,3 +55,28 @@ cdef extern from "hs.h" nogil:
         pass
     long hs_two_work()
     int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
+    int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+    int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+    # saddlepoint.c
+    enum:
+        HS_SADDLE_WORK
+    ctypedef struct hs_saddle:
+        double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew
+        double berry_esseen, quadrature, rounding
+        int kind
+    int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
+                        double *work, long n_work, hs_saddle *out)
+    int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
+                      double *work, long n_work, hs_saddle *out)
+    int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work,
+                            long n_work, double *out)
+    int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
+                                double value, double *work, long n_work, double *tilt, double *upper)
+    ctypedef struct hs_atoms:
+        const long *first
+        const double *loss
+        const double *num
+        const double *rel
+        const double *edge
+        const double *inf
+    int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)

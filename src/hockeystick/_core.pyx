@@ -185,6 +185,7 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
     check(status, "convolve")
     return mass, delta
 
+
 # pld.c
 
 
@@ -215,24 +216,24 @@ def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, c
     return out[0], out[1], out[2], out[3]
 
 
-def pld_upper(double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
+def pld_upper(int m, double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
     """Masses of the dominating law on the lattice."""
-    p = np.empty(y_upper.shape[0] // 2 + 1)
+    p = np.empty(y_upper.shape[0] // m + 1)
     cdef double[::1] out = p
     cdef int status
     with nogil:
-        status = hs_pld_upper(out.shape[0] - 1, w, &y_upper[0], &u_upper[0], bottom, &out[0])
+        status = hs_pld_upper(out.shape[0] - 1, m, w, &y_upper[0], &u_upper[0], bottom, &out[0])
     check(status, "pld")
     return p
 
 
-def pld_lower(double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
+def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
     """Masses of a dominated law on the lattice."""
-    p = np.empty(y_lower.shape[0] // 2 + 1)
+    p = np.empty(y_lower.shape[0] // m + 1)
     cdef double[::1] out = p
     cdef int status
     with nogil:
-        status = hs_pld_lower(out.shape[0] - 1, w, &y_lower[0], &u_lower[0], top, t, &out[0])
+        status = hs_pld_lower(out.shape[0] - 1, m, w, &y_lower[0], &u_lower[0], top, t, &out[0])
     check(status, "pld")
     return p
 
@@ -279,3 +280,63 @@ def two_transform(const unsigned char[::1] pair, double z, double y, double targ
         status = hs_two_transform(<const hs_pair *>&pair[0], z, y, target, &work[0], work.shape[0], out)
     check(status, "two-sided transform")
     return tuple(out[i] for i in range(8))
+# saddlepoint.c
+
+
+def saddle_work():
+    """Doubles of scratch that every saddle-point function needs."""
+    return HS_SADDLE_WORK
+
+
+def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of log delta; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_delta(m.shape[0], &m[0], &q[0], &k[0], add, eps, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.log_estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of eps; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_eps(m.shape[0], &m[0], &q[0], &k[0], add, log_delta, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
+    """(status, 14 numbers) of the composition at tilt t; see hs.h."""
+    out = np.empty(14)
+    cdef double[::1] to = out
+    cdef int status
+    with nogil:
+        status = hs_saddle_cumulants(m.shape[0], &m[0], &q[0], &k[0], add, t, &work[0], work.shape[0], &to[0])
+    return status, out
+
+
+def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
+    """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    cdef double tilt = 0, upper = 0
+    cdef int status
+    with nogil:
+        status = hs_saddle_moments_upper(m.shape[0], &m[0], &q[0], &k[0], add, have_eps, value, &work[0], work.shape[0],
+                                         &tilt, &upper)
+    return status, tilt, upper
+
+
+def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+                 const double[:, ::1] errors, int have_eps, double value, int kind):
+    """The same tuple for steps of finitely many losses; errors: rows rel, edge, inf."""
+    cdef hs_saddle s
+    cdef hs_atoms a
+    cdef int status, b = k.shape[0]
+    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    with nogil:
+        status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    mid = s.log_estimate if have_eps else s.estimate
+    return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import contour, fallback, single
+from . import contour, fallback, saddlepoint, single
 
 ZERO = (0.0,) * len(contour.TERMS)
 
@@ -21,11 +21,13 @@ class Route(NamedTuple):
     terms : names of the error terms that its answers carry, in order.
     point, root : (settings, add, eps or delta) -> (log_lower, log_estimate, log_upper, terms, name) of delta, or
     (lower, estimate, upper, terms, name) of eps; None where the route declines. add is 0 for REMOVE, 1 for ADD.
+    prune : whether it pays to ask first, by Chernoff's bound, if the second direction can be the larger.
     """
 
     terms: tuple[str, ...]
     point: Callable
     root: Callable
+    prune: bool = True
 
 
 def _contour_point(settings, add: int, eps: float):
@@ -68,11 +70,17 @@ def _exact_root(settings, add: int, delta: float):
 
 
 def _prv_point(settings, add: int, eps: float):
-    return settings.steps and fallback.prv_point(settings.steps, add, eps, settings.n_threads)
+    if settings.steps is not None:
+        return fallback.prv_point(settings.steps, add, eps, settings.n_threads)
+    found = prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads)
+    return found and (*found, "prv")
 
 
 def _prv_root(settings, add: int, delta: float):
-    return settings.steps and fallback.prv_root(settings.steps, add, delta, settings.n_threads)
+    if settings.steps is not None:
+        return fallback.prv_root(settings.steps, add, delta, settings.n_threads)
+    found = prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads)
+    return found and (*found, "prv")
 
 
 def _moments_point(settings, add: int, eps: float):
@@ -93,6 +101,25 @@ def _pld_root(settings, add: int, delta: float):
     return found and (*found, "pld")
 
 
+def _saddle_point(settings, add: int, eps: float):
+    if settings.steps is None:
+        return laws().point(settings.losses(add), eps)
+    return saddlepoint.point(settings.steps, add, eps)
+
+
+def _saddle_root(settings, add: int, delta: float):
+    if settings.steps is None:
+        return laws().root(settings.losses(add), delta)
+    return saddlepoint.root(settings.steps, add, math.log(delta))
+
+
+def laws():
+    """routes/saddle_laws.py, imported at its first use."""
+    from . import saddle_laws
+
+    return saddle_laws
+
+
 def pld():
     """routes/pld.py, imported at its first use: most programs never need it."""
     from . import pld
@@ -100,11 +127,19 @@ def pld():
     return pld
 
 
+def prv():
+    """routes/prv.py, likewise."""
+    from . import prv
+
+    return prv
+
+
 TABLE = {
     "contour": Route(contour.TERMS, _contour_point, _contour_root),
     "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root),
     "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
+    "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False),
     "exact": Route(contour.TERMS, _exact_point, _exact_root),
 }
 """The one table of routes. "exact" and "moments" are names of answers, not of choices."""
