@@ -49,8 +49,8 @@ __all__ = [
     "public_mixture",
     "pure_dp",
     "randomized_response",
-    "truncated_poisson_subsampled",
-    "without_replacement",
     "rdp",
     "saddlepoint_delta",
+    "truncated_poisson_subsampled",
+    "without_replacement",
 ]
