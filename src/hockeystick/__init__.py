@@ -5,6 +5,7 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 """
 
 from .accountant import Accountant
+from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture
@@ -26,6 +27,7 @@ __all__ = [
     "SaddlepointEstimate",
     "approx_dp",
     "compose",
+    "cyclic_poisson",
     "delta",
     "discrete_gaussian",
     "discrete_laplace",
@@ -49,4 +51,6 @@ __all__ = [
     "randomized_response",
     "rdp",
     "saddlepoint_delta",
+    "truncated_poisson_subsampled",
+    "without_replacement",
 ]

@@ -44,6 +44,17 @@ cdef extern from "hs.h" nogil:
                          double *u_upper, double *y_lower, double *u_lower)
     int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
     int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+    # sampling.c
+    int hs_sampling_truncation(double p, double n, double max_batch, double *out)
+    int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,
+                          double *y_above, double *x_below, double *x_above, double *rel, double *edge)
+    # twosided.c
+    enum:
+        HS_BAD_ARGUMENT
+    ctypedef struct hs_pair:
+        pass
+    long hs_two_work()
+    int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
     # saddlepoint.c
     enum:
         HS_SADDLE_WORK
