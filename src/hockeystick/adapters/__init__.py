@@ -1,1 +1,1 @@
-"""Adapters: hockeystick behind the interfaces of other libraries. Each module imports its library; this package imports none."""
+"""Adapters: hockeystick behind the interfaces of other libraries. This package imports none of them; its modules do."""

@@ -20,7 +20,7 @@ from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run, compose, count, gaussian, real
 from ..pair import gaussian_steps
 from ..routes import fallback
-from .events import NonPrivate, Refused, Zcdp, down, translate, up
+from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
 
 ADJACENCY = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: "add_remove",
@@ -83,7 +83,7 @@ class HockeystickAccountant(PrivacyAccountant):
             worse = translate(event, self._adjacency, worse=True)
             total = self._steps + sum(k for _, k, _ in worse) * max(count, 1)
             if total > K_MAX:
-                raise Refused(event, f"more than {K_MAX:.0e} steps in all")
+                raise RefusedError(event, f"more than {K_MAX:.0e} steps in all")
             for step, _, _ in worse:
                 self._require_defined(event, step)
             self._require_zcdp(event, worse, max(count, 1))
@@ -92,7 +92,7 @@ class HockeystickAccountant(PrivacyAccountant):
                 for (step, k, pure), (mild, _, _) in zip(worse, better, strict=True):
                     self._record(step, mild, k * count, pure)
                 self._steps = total
-        except Refused as error:
+        except RefusedError as error:
             return self.CompositionErrorDetails(invalid_event=error.event, error_message=str(error))
         except DomainError as error:
             return self.CompositionErrorDetails(invalid_event=event, error_message=str(error))
@@ -107,7 +107,7 @@ class HockeystickAccountant(PrivacyAccountant):
         except AccuracyError:
             pass  # the pair is known, if hard to certify on its own
         except DomainError as error:
-            raise Refused(event, f"{step!r} under {self.neighboring_relation.name}: {error}") from None
+            raise RefusedError(event, f"{step!r} under {self.neighboring_relation.name}: {error}") from None
         self._defined.add(step)
 
     def _record(self, step, mild, k: int, pure: float) -> None:
@@ -192,7 +192,7 @@ class HockeystickAccountant(PrivacyAccountant):
             try:
                 gaussian_steps(compose(self._worse.run, *others, self._stand_in(rho)), self._adjacency)
             except DomainError as error:
-                raise Refused(event, f"zCDP composes with (sampled) Gaussian steps only: {error}") from None
+                raise RefusedError(event, f"zCDP composes with (sampled) Gaussian steps only: {error}") from None
 
 
 def _between(mild: Bound, worse: Bound, cap: float) -> Bound:

@@ -5,7 +5,7 @@ rows like any other. A row yields (what, count, pure): a Mechanism, or NonPrivat
 pure eps (inf if it has none). Numbers that have to be rounded are rounded towards less privacy when `worse` is set,
 towards more otherwise, and a step that only dominates the event is None then: two translations enclose the event,
 because leaving a step out is post-processing. What has no proof, or needs a constructor that this release does not
-have, is Refused.
+have, is refused (RefusedError).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..mechanism import Mechanism, count, real
 U = 2.0**-53
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """`event` cannot be translated; the message says why."""
 
     def __init__(self, event, message: str):
@@ -48,7 +48,7 @@ class Asked(NamedTuple):
 
 
 def translate(event, adjacency: str, *, worse: bool) -> list[tuple[Any, int, float]]:
-    """The event as [(what, count, pure eps upper bound)]; DomainError or Refused if it has no proof."""
+    """The event as [(what, count, pure eps upper bound)]; DomainError or RefusedError if it has no proof."""
     return list(_walk(event, 1, Asked(adjacency, worse)))
 
 
@@ -76,13 +76,13 @@ def _walk(event, k: int, asked: Asked):
         for what, n, pure in ROWS[name](event, asked):
             yield what, n * k, pure
     else:
-        raise Refused(event, f"{name} has no translation with a proof; supported: {', '.join(SUPPORTED)}")
+        raise RefusedError(event, f"{name} has no translation with a proof; supported: {', '.join(SUPPORTED)}")
 
 
 def _make(event, name: str, *args, **named) -> Mechanism:
     maker = getattr(hockeystick, name, None)
     if maker is None:
-        raise Refused(event, f"{type(event).__name__} needs hockeystick.{name}, which this release does not have")
+        raise RefusedError(event, f"{type(event).__name__} needs hockeystick.{name}, which this release does not have")
     return maker(*args, **named)
 
 
@@ -165,7 +165,7 @@ def _discrete_laplace(event, asked):
 def _discrete_gaussian(event, asked):
     """In one dimension. In more, the pair depends on the direction of the shift, which the event does not give."""
     if getattr(event, "dimension", None) not in (None, 1):
-        raise Refused(event, "DiscreteGaussianDpEvent of more than one dimension has no known dominating pair")
+        raise RefusedError(event, "DiscreteGaussianDpEvent of more than one dimension has no known dominating pair")
     sensitivity = event.sensitivity
     if isinstance(sensitivity, float) and sensitivity.is_integer():
         sensitivity = int(sensitivity)
@@ -183,7 +183,7 @@ def _randomized_response(event, asked):
     Defined for replacing a record: by another, or by the special record, whose output is uniform.
     """
     if asked.adjacency == "add_remove":
-        raise Refused(event, "RandomizedResponseDpEvent is defined for REPLACE_ONE and REPLACE_SPECIAL only")
+        raise RefusedError(event, "RandomizedResponseDpEvent is defined for REPLACE_ONE and REPLACE_SPECIAL only")
     p, buckets = _rate("noise_parameter", event.noise_parameter), count("num_buckets", event.num_buckets)
     if buckets == 1 or p == 1:
         return
@@ -230,7 +230,7 @@ def _dominated(step: Mechanism, asked: Asked) -> Mechanism | None:
 def _mixture(event, asked):
     """N(0, sigma^2) against sum_i p_i N(c_i, sigma^2), for at most one c_i != 0: a Poisson-sampled Gaussian step."""
     if asked.adjacency == "replace_one":
-        raise Refused(event, "MixtureOfGaussiansDpEvent is defined for ADD_OR_REMOVE_ONE and REPLACE_SPECIAL only")
+        raise RefusedError(event, "MixtureOfGaussiansDpEvent is defined for ADD_OR_REMOVE_ONE and REPLACE_SPECIAL only")
     sigma = _non_negative("standard_deviation", event.standard_deviation)
     shifts = [real("sensitivities", c, "") for c in event.sensitivities]
     weights = [_rate("sampling_probs", p) for p in event.sampling_probs]
@@ -240,7 +240,7 @@ def _mixture(event, asked):
     if not moved:
         return
     if len(moved) > 1:
-        raise Refused(event, "MixtureOfGaussiansDpEvent with more than one non-zero sensitivity has no pair here yet")
+        raise RefusedError(event, "MixtureOfGaussiansDpEvent with more than one non-zero sensitivity has no pair here yet")
     if not sigma:
         yield NonPrivate(), 1, math.inf
         return
@@ -263,7 +263,7 @@ def _tree_aggregation(event, asked):
     """A record meets one leaf of one tree, hence at most bit_length(n) nodes of a tree of n leaves: one Gaussian step of L2
     sensitivity sqrt(bit_length(n)), n the largest tree [KMS21, App. D]."""
     if asked.adjacency != "zero_out":
-        raise Refused(event, "SingleEpochTreeAggregationDpEvent is defined for REPLACE_SPECIAL only")
+        raise RefusedError(event, "SingleEpochTreeAggregationDpEvent is defined for REPLACE_SPECIAL only")
     sigma = _non_negative("noise_multiplier", event.noise_multiplier)
     counts = event.step_counts if isinstance(event.step_counts, list | tuple) else [event.step_counts]
     if not counts:
@@ -304,7 +304,7 @@ def _poisson(event, asked):
                 yield None, 1, pure
                 return
         else:
-            raise Refused(event, f"PoissonSampledDpEvent takes one step or composed Gaussian steps, got {inner!r}")
+            raise RefusedError(event, f"PoissonSampledDpEvent takes one step or composed Gaussian steps, got {inner!r}")
     if isinstance(step, NonPrivate):
         yield step, 1, math.inf
         return
@@ -325,7 +325,7 @@ def _without_replacement(event, asked):
         return
     sigma = _one_gaussian(event.event, asked)
     if sigma is None:
-        raise Refused(event, f"SampledWithoutReplacementDpEvent takes Gaussian steps, got {event.event!r}")
+        raise RefusedError(event, f"SampledWithoutReplacementDpEvent takes Gaussian steps, got {event.event!r}")
     if not sigma:
         yield NonPrivate(), 1, math.inf
     elif sigma < math.inf:
@@ -354,7 +354,7 @@ def _repeat_and_select(event, asked):
     parts = list(_walk(event.event, 1, asked))
     pure = math.fsum(n * each for _, n, each in parts)
     if not math.isfinite(pure) or not math.isfinite(shape):
-        raise Refused(event, "RepeatAndSelectDpEvent has a proof here for pure eps-DP steps and a finite shape")
+        raise RefusedError(event, "RepeatAndSelectDpEvent has a proof here for pure eps-DP steps and a finite shape")
     if parts:
         eps = up((2 + shape) * pure)
         yield _dominated(_make(event, "pure_dp", eps), asked), 1, eps
