@@ -1,0 +1,3 @@
+def advantage(*a): pass
+def tradeoff(*a): pass
+def mu_gdp(*a): pass
