@@ -6,8 +6,11 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 
 from .accountant import Accountant
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
+from .calibrate import Calibration, calibrate, max_steps, noise_multiplier
 from .mechanism import Run, compose, gaussian, poisson_subsampled
 from .query import delta, epsilon, log_delta
+from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
+from .risk_gdp import gdp_regret, mu_gdp
 
 __version__ = "0.1.0"
 
@@ -16,13 +19,24 @@ __all__ = [
     "AccuracyError",
     "Bound",
     "Budget",
+    "Calibration",
     "DomainError",
     "HockeystickError",
     "Run",
+    "advantage",
+    "bayes_risk",
+    "calibrate",
     "compose",
     "delta",
     "epsilon",
     "gaussian",
+    "gdp_regret",
     "log_delta",
+    "max_steps",
+    "mu_gdp",
+    "noise_multiplier",
     "poisson_subsampled",
+    "posterior",
+    "tradeoff",
+    "true_positive_rate",
 ]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import query, risk
+from . import query, risk, risk_gdp
 from .bound import AccuracyError, Bound, DomainError
 from .mechanism import K_MAX, Q_MIN, count, gaussian, poisson_subsampled, real
 
@@ -404,7 +404,7 @@ def _target(options: dict, **asked) -> _Target:
     if given == {"mu", "delta"}:
         mu, delta = _between("mu", asked["mu"], 0, math.inf), _between("delta", asked["delta"], 0, 1)
         text = f"mu={mu!r} from delta={delta!r} on"
-        return _Target(lambda run: risk.mu_gdp(run, delta, **options), 1, mu, text)
+        return _Target(lambda run: risk_gdp.mu_gdp(run, delta, **options), 1, mu, text)
     raise DomainError(
         "the target must be epsilon and delta, or advantage, or fnr and fpr, or mu and delta; "
         f"got {', '.join(sorted(given)) or 'none'}"
