@@ -35,7 +35,6 @@ def check(found, make_run, epsilon, delta, tol=1e-6, gap=0):
         (0.05, 1, 0.5, 1e-6),
         (1.0, 1, 1.0, 1e-5),
         (1.0, 10**6, 0.5, 1e-30),
-        (1e-4, 10**6, 1.0, 1e-10),
     ],
 )
 def test_noise_multiplier(q, steps, epsilon, delta):
@@ -114,7 +113,7 @@ def test_whole_range_meets():
 def test_cannot_be_met_names_the_best():
     with pytest.raises(hs.AccuracyError, match=r"epsilon=0\.01 at delta=1e-09 cannot be met.*at 2\.0.*best reachable"):
         hs.calibrate(lambda s: hs.gaussian(s), over=(1.0, 2.0), epsilon=0.01, delta=1e-9)
-    with pytest.raises(hs.AccuracyError, match="cannot be met.*at 1 "):
+    with pytest.raises(hs.AccuracyError, match=r"cannot be met.*at 1 "):
         hs.max_steps(sigma=0.5, q=0.1, epsilon=0.1, delta=1e-5)
     with pytest.raises(hs.AccuracyError, match="cannot be met"):
         hs.calibrate(lambda s: dpsgd(s, 0.5, 100), over=(0.5, 1.0), advantage=1e-6)

@@ -240,6 +240,8 @@ def max_steps(*, sigma, q, epsilon, delta, tol=1e-6, **options) -> Calibration:
 class _Search:
     """One calibration. `costly` and `private` are the ends of the range once the direction is known."""
 
+    slope = 0.0  # of the score in the log of the parameter, near the root
+
     def __init__(self, make_run, target: _Target, lo, hi, whole: bool, tol: float):
         self.make_run, self.target = make_run, target
         self.lo, self.hi, self.whole, self.tol = lo, hi, whole, tol
@@ -263,13 +265,24 @@ class _Search:
 
     def solve(self, first: float) -> Calibration:
         one = self.clear(first)
-        nudge = 1.02 * one.x if not self.whole else max(one.x + 1, 1.02 * one.x)
-        other = self.at(nudge if nudge <= self.hi else one.x - (nudge - one.x))
-        if _side(other) == 0 or other.estimate == one.estimate:
-            one, other = self.at(self.lo), self.at(self.hi)
-        rises = (other.estimate - one.estimate > 0) == (other.x > one.x)
+        other = self.apart(one)
+        rises = (other.estimate > one.estimate) == (other.x > one.x)
         self.private, self.costly = (self.lo, self.hi) if rises else (self.hi, self.lo)
         return self.prove(self.root(one, other))
+
+    def apart(self, one: _Tried) -> _Tried:
+        """A point whose cost is certainly another one, near if the bounds are narrow: it tells the direction."""
+        factor = 1.02
+        while factor < self.hi / self.lo:
+            for x in (max(one.x * factor, one.x + self.whole), min(one.x / factor, one.x - self.whole)):
+                if self.lo <= x <= self.hi:
+                    other = self.at(x)
+                    if other.lower > one.upper or other.upper < one.lower:
+                        return other
+                    break
+            factor **= 3
+        ends = self.at(self.lo), self.at(self.hi)
+        return max(ends, key=lambda end: abs(math.log(end.x / one.x)) if end.estimate != one.estimate else 0.0)
 
     def clear(self, first: float) -> _Tried:
         """The first point, or one elsewhere in the range if its bound does not say on which side of the target it is."""
@@ -297,6 +310,7 @@ class _Search:
         for point in sorted((one, other), key=lambda point: abs(point.estimate), reverse=True):
             place(point)
         for _ in range(EVALUATIONS):
+            self.slope = (other.estimate - one.estimate) / (math.log(other.x) - math.log(one.x))
             gap = abs(ends[1] - ends[-1])
             if gap <= goal or (self.whole and abs(math.exp(ends[1]) - math.exp(ends[-1])) <= 1):
                 break
@@ -355,7 +369,9 @@ class _Search:
                 return point
             if beyond:
                 return None
-            step *= 2
+            # Wide bounds need one step of their width, not many doublings.
+            short = point.upper if end == self.private else -point.lower
+            step = max(2 * step, min(1.1 * short / abs(self.slope), STEP) if self.slope and math.isfinite(short) else 0.0)
 
     def close(self, value: _Tried, limit: _Tried) -> bool:
         gap = abs(value.x - limit.x)
@@ -376,7 +392,7 @@ class _Search:
 
 def _side(point: _Tried) -> int:
     """1 if the point misses the target, -1 if it meets it, by its estimate; 0 if the bound is too wide to say."""
-    if point.lower <= 0 < point.upper and not point.upper - point.lower < 1:
+    if point.lower <= 0 < point.upper and not point.upper - point.lower < 3:
         return 0
     return 1 if point.estimate > 0 else -1
 
