@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hockeystick as hs
-from hockeystick import risk
+from hockeystick import chords
 
 mp.mp.dps = 100
 DPSGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
@@ -139,17 +139,17 @@ def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):
     delta = [
         phi(mp.mpf(mu) / 2 - e / mp.mpf(mu)) - v * phi(-mp.mpf(mu) / 2 - e / mp.mpf(mu)) for e, v in zip(eps, x, strict=True)
     ]
-    nodes = risk._Nodes(
+    nodes = chords.Nodes(
         tuple(eps),
-        tuple(math.exp(e) * (1 - 4 * risk.U) for e in eps),
-        tuple(math.exp(e) * (1 + 4 * risk.U) for e in eps),
+        tuple(math.exp(e) * (1 - 4 * chords.U) for e in eps),
+        tuple(math.exp(e) * (1 + 4 * chords.U) for e in eps),
         tuple(float(d * (1 - noise)) * (1 - 1e-15) for d in delta),
         tuple(float(d) for d in delta),
         tuple(float(d * (1 + noise)) * (1 + 1e-15) for d in delta),
     )
     true = gaussian_tpr(mu, fpr)
-    assert fpr <= risk._tpr_lower(nodes, fpr) <= true
-    assert risk._fpr_upper(nodes, float(true) * (1 + 1e-15), 0.0) >= fpr * (1 - 1e-14)
+    assert fpr <= chords.tpr_lower(nodes, fpr) <= true
+    assert chords.fpr_upper(nodes, float(true) * (1 + 1e-15), 0.0) >= fpr * (1 - 1e-14)
 
 
 def test_advantage():
