@@ -84,4 +84,11 @@ int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
 
+/* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at` holds deltas and
+ * the answers are eps; else `at` holds eps and the answers are logs of delta. Where done[i] is 0 the outputs are unspecified. */
+long hs_batch_work(int n_threads);
+int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, double rtol,
+             double T0, double widest, long n_short, int n_threads, double *work, long n_work, double *lower, double *estimate,
+             double *upper, unsigned char *done);
+
 #endif

@@ -5,6 +5,7 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 """
 
 from .accountant import Accountant
+from .batch import delta_batch, epsilon_batch
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .calibrate import Calibration, calibrate, max_steps, noise_multiplier
 from .mechanism import Run, compose, gaussian, poisson_subsampled
@@ -28,7 +29,9 @@ __all__ = [
     "calibrate",
     "compose",
     "delta",
+    "delta_batch",
     "epsilon",
+    "epsilon_batch",
     "gaussian",
     "gdp_regret",
     "log_delta",

@@ -39,3 +39,18 @@ def contour_work(b: int) -> int: ...
 def chernoff_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float]: ...
+def batch(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    at: _Vector,
+    want_eps: int,
+    directions: int,
+    rtol: float,
+    T0: float,
+    widest: float,
+    n_short: int,
+    n_threads: int,
+    ends: NDArray[np.float64],
+    done: NDArray[np.uint8],
+) -> None: ...

@@ -169,3 +169,18 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
         status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
     check(status, "convolve")
     return mass, delta
+# batch.c
+
+
+def batch(const double[::1] m, const double[::1] q, const double[::1] k, const double[::1] at, int want_eps, int directions,
+          double rtol, double T0, double widest, long n_short, int n_threads, double[:, ::1] ends, unsigned char[::1] done):
+    """Fill ends = (lower, estimate, upper) and done of every query; see hs.h."""
+    cdef long n = m.shape[0]
+    cdef int status
+    if not n or min(q.shape[0], k.shape[0], at.shape[0], ends.shape[1], done.shape[0]) < n or ends.shape[0] < 3:
+        return
+    cdef double[::1] work = np.empty(hs_batch_work(n_threads))
+    with nogil:
+        status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], want_eps, directions, rtol, T0, widest, n_short, n_threads,
+                          &work[0], work.shape[0], &ends[0, 0], &ends[1, 0], &ends[2, 0], &done[0])
+    check(status, "batch")
