@@ -183,6 +183,6 @@ def test_privacy_engine(opacus):
 @pytest.mark.filterwarnings("ignore")
 def test_make_private_with_epsilon(opacus):
     engine = opacus.PrivacyEngine(accountant="hockeystick")
-    steps, optimizer = train(opacus, engine, target=2.0)
+    _, optimizer = train(opacus, engine, target=2.0)
     assert engine.accountant.history[0][0] == optimizer.noise_multiplier
     assert 1.9 < engine.get_epsilon(1e-5) <= 2.0

@@ -12,6 +12,7 @@ from .mechanism import Run, compose, gaussian, poisson_subsampled
 from .query import delta, epsilon, log_delta
 from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
 from .risk_gdp import gdp_regret, mu_gdp
+from .serial import from_json, to_json
 
 __version__ = "0.1.0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "delta_batch",
     "epsilon",
     "epsilon_batch",
+    "from_json",
     "gaussian",
     "gdp_regret",
     "log_delta",
@@ -40,6 +42,7 @@ __all__ = [
     "noise_multiplier",
     "poisson_subsampled",
     "posterior",
+    "to_json",
     "tradeoff",
     "true_positive_rate",
 ]
