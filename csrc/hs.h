@@ -50,7 +50,7 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
- * work: chunks * (HS_GRID_WORK + 4 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
+ * work: chunks * (HS_GRID_WORK + 6 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
 typedef struct {
     int b, add, n_threads;
@@ -60,7 +60,7 @@ typedef struct {
     /* filled by contour.c */
     int chunks, doublings;
     long N;
-    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, long n_outer);
@@ -83,6 +83,14 @@ int hs_convolve_multiply(long n, double *a, const double *b);
 int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
+
+/* pld.c: tails of the normal law; see the head of the file for the others. */
+int hs_normal_tails(long n, const double *x, double *below, double *above);
+int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                 const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
+                 double *u_upper, double *y_lower, double *u_lower);
+int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
+int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
 
 /* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at` holds deltas and
  * the answers are eps; else `at` holds eps and the answers are logs of delta. Where done[i] is 0 the outputs are unspecified. */

@@ -8,11 +8,13 @@ from .accountant import Accountant
 from .batch import delta_batch, epsilon_batch
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .calibrate import Calibration, calibrate, max_steps, noise_multiplier
-from .mechanism import Run, compose, gaussian, poisson_subsampled
+from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
+from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture
+from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
 from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
 from .risk_gdp import gdp_regret, mu_gdp
-from .serial import from_json, to_json
+from .state import from_json, to_json
 
 __version__ = "0.1.0"
 
@@ -26,22 +28,34 @@ __all__ = [
     "HockeystickError",
     "Run",
     "advantage",
+    "approx_dp",
     "bayes_risk",
     "calibrate",
     "compose",
     "delta",
     "delta_batch",
+    "discrete_gaussian",
+    "discrete_laplace",
     "epsilon",
     "epsilon_batch",
+    "from_curve",
     "from_json",
+    "from_loss_cdf",
+    "from_pmf",
     "gaussian",
+    "gaussian_mixture",
     "gdp_regret",
+    "k_ary_randomized_response",
+    "laplace",
     "log_delta",
     "max_steps",
     "mu_gdp",
     "noise_multiplier",
     "poisson_subsampled",
     "posterior",
+    "public_mixture",
+    "pure_dp",
+    "randomized_response",
     "to_json",
     "tradeoff",
     "true_positive_rate",

@@ -39,6 +39,20 @@ def contour_work(b: int) -> int: ...
 def chernoff_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float]: ...
+def normal_tails(x: _Vector) -> tuple[_Vector, _Vector]: ...
+def pld_cells(
+    s0: float,
+    w: float,
+    yb: _Vector,
+    ya: _Vector,
+    xb: _Vector,
+    xa: _Vector,
+    rel: _Vector,
+    edge: float,
+    absolute: float,
+) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...
+def pld_upper(w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
+def pld_lower(w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
 def batch(
     m: _Vector,
     q: _Vector,

@@ -7,7 +7,7 @@ from typing import Any
 from . import query
 from .bound import Bound, DomainError
 from .mechanism import Mechanism, Run, as_run, count
-from .serial import exact_keys, read_step, to_json
+from .serial import exact_keys, from_json, to_json
 
 FORMAT = "hockeystick.accountant"
 VERSION = 1
@@ -133,7 +133,7 @@ class Accountant:
         for i, part in enumerate(state["parts"]):
             try:
                 exact_keys("part", part, ("step", "count"))
-                loaded.step(read_step(part["step"]), part["count"])
+                loaded.step(from_json(part["step"]), part["count"])
             except DomainError as error:
                 raise DomainError(f"state['parts'][{i}]: {error}") from None
         self._counts, self._run = loaded._counts, None

@@ -1,12 +1,6 @@
-"""What ran and what it cost, as text: JSON of steps, runs and bounds, and training logs.
+"""What ran, as text: the JSON form of a step, and training logs.
 
-    step    {"kind": ..., parameters}                       a step inside a step is a nested dict
-    run     {"format": "hockeystick.run", "version": 1, "parts": [{"step": ..., "count": ...}]}
-    bound   {"format": "hockeystick.bound", "version": 1, "lower", "estimate", "upper", "route", "certified",
-             "budget": {"unit", "terms"}}
-
-Floats are numbers whose shortest text reads back to the same double, infinite ones the strings "inf" and "-inf", arrays
-nested lists. `KINDS` is the one table of serialisable mechanisms. Reading goes through the public constructors of
+`KINDS` is the one table of serialisable mechanisms. Reading goes through the public constructors of
 `mechanism`, so that text meets the same checks as a caller's numbers.
 """
 
@@ -17,17 +11,37 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
-import numpy as np
-
-from .bound import Bound, Budget, DomainError
+from .bound import DomainError
+from .discrete import (
+    ApproxDP,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    KAryRandomizedResponse,
+    approx_dp,
+    discrete_gaussian,
+    discrete_laplace,
+    k_ary_randomized_response,
+)
+from .given import (
+    FromCurve,
+    FromPmf,
+    GaussianMixture,
+    PublicMixture,
+    from_curve,
+    from_pmf,
+    gaussian_mixture,
+    public_mixture,
+)
 from .mechanism import (
     K_MAX,
     Gaussian,
+    Laplace,
     Mechanism,
     PoissonSubsampled,
     Run,
     count,
     gaussian,
+    laplace,
     poisson_subsampled,
     real,
 )
@@ -43,167 +57,78 @@ class Kind(NamedTuple):
 
 KINDS = {
     "gaussian": Kind(Gaussian, ("sigma", "sensitivity"), lambda s, c: gaussian(s, sensitivity=c)),
+    "laplace": Kind(Laplace, ("scale", "sensitivity"), lambda s, c: laplace(s, sensitivity=c)),
+    "discrete_gaussian": Kind(DiscreteGaussian, ("sigma", "sensitivity"), lambda s, c: discrete_gaussian(s, sensitivity=c)),
+    "discrete_laplace": Kind(DiscreteLaplace, ("scale", "sensitivity"), lambda s, c: discrete_laplace(s, sensitivity=c)),
+    "approx_dp": Kind(ApproxDP, ("eps0", "delta0"), approx_dp),
+    "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
+    "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),
+    "public_mixture": Kind(PublicMixture, ("parts", "weights"), public_mixture),
+    "from_pmf": Kind(FromPmf, ("num", "den"), from_pmf),
+    "from_curve": Kind(
+        FromCurve, ("eps", "delta", "symmetric"), lambda eps, delta, both: from_curve(eps, delta, symmetric=both)
+    ),
     "poisson_subsampled": Kind(PoissonSubsampled, ("base", "q"), poisson_subsampled),
 }
 
 _NAMES = {kind.cls: name for name, kind in KINDS.items()}
 
 
-RUN, BOUND = "hockeystick.run", "hockeystick.bound"
-VERSION = 1
-"""Of both formats. A release reads every version up to its own."""
+def to_json(step: Mechanism) -> dict[str, Any]:
+    """A step as a JSON-able dict: "kind" and its parameters, a nested step as a nested dict.
 
-
-def to_json(what: Mechanism | Run | Bound) -> dict[str, Any]:
-    """A step, a run or a bound as a dict that `json` writes and `from_json` reads back exactly, floats included.
-
-    The layouts are at the head of serial.py; "format" and "version" name those of runs and bounds.
-
-    Parameters
-    ----------
-    what : Mechanism, Run or Bound
-        What ran, or what a query returned.
-
-    Returns
-    -------
-    dict
-        Of dicts, lists, strings, numbers and booleans.
+    Floats stay floats; `json` writes the shortest text that reads back to the same double.
 
     Raises
     ------
     DomainError
-        If a mechanism has no row in `KINDS`.
-
-    Examples
-    --------
-    >>> import json
-    >>> import hockeystick as hs
-    >>> run = hs.poisson_subsampled(hs.gaussian(1.1), 0.01) * 1000
-    >>> text = json.dumps(hs.to_json(run))
-    >>> hs.from_json(json.loads(text)) == run
-    True
+        If the mechanism has no row in `KINDS`.
     """
-    if isinstance(what, Bound):
-        ends = {name: _plain(getattr(what, name)) for name in ("lower", "estimate", "upper")}
-        budget = {"unit": what.budget.unit, "terms": {name: _plain(term) for name, term in what.budget.terms.items()}}
-        kept = {"route": what.route, "certified": bool(what.certified), "budget": budget}
-        return {"format": BOUND, "version": VERSION, **ends, **kept}
-    if isinstance(what, Run):
-        parts = [{"step": to_json(step), "count": n} for step, n in what.parts]
-        return {"format": RUN, "version": VERSION, "parts": parts}
-    name = _NAMES.get(type(what))
+    name = _NAMES.get(type(step))
     if name is None:
-        raise DomainError(f"cannot serialise {what!r}; serialisable kinds: {_listed(KINDS)}")
-    params = {p: getattr(what, p) for p in KINDS[name].params}
-    nested = {p: to_json(v) if isinstance(v, Mechanism) else v for p, v in params.items()}
-    return {"kind": name, **nested}
+        raise DomainError(f"cannot serialise {step!r}; serialisable kinds: {_listed(KINDS)}")
+    params = {p: getattr(step, p) for p in KINDS[name].params}
+    return {"kind": name, **{p: _out(v) for p, v in params.items()}}
 
 
-def from_json(state: Any) -> Mechanism | Run | Bound:
-    """What `to_json` described. Strict: unknown formats, versions, kinds and keys, and missing keys are refused.
+def _out(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_out(v) for v in value]
+    return to_json(value) if isinstance(value, Mechanism) else value
 
-    Parameters
-    ----------
-    state : dict
-        From `to_json`, possibly through JSON.
 
-    Returns
-    -------
-    Mechanism, Run or Bound
-        Equal to what was written. A bound is a record: to know that it still holds, ask the run again.
+def _in(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_in(v) for v in value]
+    return from_json(value) if isinstance(value, dict) else value
+
+
+def from_json(state: Any) -> Mechanism:
+    """The step that `to_json` described. Strict: unknown kinds, missing keys and unknown keys are refused.
 
     Raises
     ------
     DomainError
         Naming what was found and what is allowed.
     """
-    if isinstance(state, dict) and "format" in state:
-        if state["format"] not in (RUN, BOUND):
-            raise DomainError(f"unknown format {_brief(state['format'])}; allowed: {RUN}, {BOUND}")
-        version = state.get("version")
-        if type(version) is not int or not 1 <= version <= VERSION:
-            raise DomainError(f"{state['format']} has version {_brief(version)}; this release reads up to {VERSION}")
-        return _read_run(state) if state["format"] == RUN else _read_bound(state)
     if not isinstance(state, dict) or "kind" not in state:
-        raise DomainError(f'a step must be a dict with a "kind", got {_brief(state)}')
+        raise DomainError(f'a step must be a dict with a "kind", got {brief(state)}')
     name = state["kind"]
     if not isinstance(name, str) or name not in KINDS:
-        raise DomainError(f"unknown kind of step {_brief(name)}; allowed: {_listed(KINDS)}")
+        raise DomainError(f"unknown kind of step {brief(name)}; allowed: {_listed(KINDS)}")
     kind = KINDS[name]
     exact_keys(f"step of kind {name!r}", state, ("kind", *kind.params))
     values = (state[p] for p in kind.params)
-    return kind.build(*(read_step(v) if isinstance(v, dict) else v for v in values))
-
-
-def read_step(state: Any) -> Mechanism:
-    """The step that `to_json` described; DomainError as in `from_json`, also for a run or a bound."""
-    step = from_json(state)
-    if not isinstance(step, Mechanism):
-        raise DomainError(f"expected a step, got {_brief(state)}")
-    return step
-
-
-def _read_run(state: dict[str, Any]) -> Run:
-    exact_keys("run", state, ("format", "version", "parts"))
-    if not isinstance(state["parts"], list | tuple):
-        raise DomainError(f"parts of a run must be a list, got {_brief(state['parts'])}")
-    merged: dict[Mechanism, int] = {}
-    for i, part in enumerate(state["parts"]):
-        try:
-            exact_keys("part", part, ("step", "count"))
-            step, n = read_step(part["step"]), count("count", part["count"])
-            merged[step] = count("total count of a step", merged.get(step, 0) + n)
-        except DomainError as error:
-            raise DomainError(f"parts[{i}]: {error}") from None
-    return Run(tuple(merged.items()))
-
-
-def _read_bound(state: dict[str, Any]) -> Bound:
-    ends = ("lower", "estimate", "upper")
-    exact_keys("bound", state, ("format", "version", *ends, "route", "certified", "budget"))
-    exact_keys("budget", state["budget"], ("unit", "terms"))
-    terms = state["budget"]["terms"]
-    texts = (state["route"], state["budget"]["unit"])
-    if not isinstance(terms, dict) or type(state["certified"]) is not bool or not all(isinstance(t, str) for t in texts):
-        raise DomainError(
-            "a bound needs a string route, a boolean certified, and a budget of a string unit and a dict of terms"
-        )
-    low, mid, high = (_number(name, state[name]) for name in ends)
-    if np.shape(low) != np.shape(high) or np.shape(low) != np.shape(mid) or not np.all(np.asarray(low) <= np.asarray(high)):
-        raise DomainError(f"a bound needs lower <= upper of one shape, got {_brief(state['lower'])}, {_brief(state['upper'])}")
-    budget = Budget({name: _number(name, term) for name, term in terms.items()}, state["budget"]["unit"])
-    return Bound(low, mid, high, state["route"], state["certified"], budget)
-
-
-def _plain(value) -> Any:
-    """A float or array as JSON: numbers, "inf" or "-inf", lists of them."""
-    if isinstance(value, np.ndarray):
-        return [_plain(each) for each in value] if value.ndim else _plain(float(value))
-    value = float(value)
-    return value if np.isfinite(value) else repr(value)
-
-
-def _number(name: str, value: Any) -> float | np.ndarray:
-    """The number or array that `_plain` wrote; NaN is not among them."""
-    if isinstance(value, list | tuple):
-        each = [_number(name, v) for v in value]
-        try:
-            return np.array(each, dtype=float)
-        except ValueError:
-            raise DomainError(f"{name} must be a number or a regular array, got {_brief(value)}") from None
-    number = float(value) if value in ("inf", "-inf") else real(name, value, 'or "inf" or "-inf"')
-    if number != number:
-        raise DomainError(f'{name} must be a number, "inf" or "-inf", got {_brief(value)}')
-    return number
+    return kind.build(*(_in(v) for v in values))
 
 
 def exact_keys(what: str, state: Any, allowed: tuple[str, ...]) -> None:
     """DomainError unless `state` is a dict with exactly the keys `allowed`."""
     if not isinstance(state, dict):
-        raise DomainError(f"{what} must be a dict with keys {_listed(allowed)}, got {_brief(state)}")
+        raise DomainError(f"{what} must be a dict with keys {_listed(allowed)}, got {brief(state)}")
     for key in state:
         if key not in allowed:
-            raise DomainError(f"{what} has unknown key {_brief(key)}; allowed: {_listed(allowed)}")
+            raise DomainError(f"{what} has unknown key {brief(key)}; allowed: {_listed(allowed)}")
     for key in allowed:
         if key not in state:
             raise DomainError(f"{what} lacks key {key!r}; needed: {_listed(allowed)}")
@@ -300,7 +225,7 @@ def _csv_columns(text: str) -> list[str]:
     for name in columns:
         if name not in COLUMNS:
             raise DomainError(
-                f"unknown column {_brief(name)} in the CSV header; allowed: {_listed(COLUMNS)} "
+                f"unknown column {brief(name)} in the CSV header; allowed: {_listed(COLUMNS)} "
                 "(the first line must name the columns)"
             )
         if columns.count(name) > 1:
@@ -321,7 +246,7 @@ def _parse_csv(columns: list[str], text: str) -> tuple[tuple[float, float], int]
                 raise ValueError
             row[name] = float(field)
         except ValueError:
-            raise DomainError(f"{name} must be a number, got {_brief(field)}") from None
+            raise DomainError(f"{name} must be a number, got {brief(field)}") from None
     return (row["sigma"], row.get("q", 1.0)), _steps(row)
 
 
@@ -333,10 +258,10 @@ def _parse_json(text: str) -> tuple[tuple[float, float], int]:
             raise
         raise DomainError(f"not one JSON object per line: {error}") from None
     if not isinstance(row, dict):
-        raise DomainError(f"expected a JSON object with keys {_listed(COLUMNS)}, got {_brief(row)}")
+        raise DomainError(f"expected a JSON object with keys {_listed(COLUMNS)}, got {brief(row)}")
     for key in row:
         if key not in COLUMNS:
-            raise DomainError(f"unknown key {_brief(key)}; allowed: {_listed(COLUMNS)}")
+            raise DomainError(f"unknown key {brief(key)}; allowed: {_listed(COLUMNS)}")
     if "sigma" not in row:
         raise DomainError('no key "sigma"')
     key = real("sigma", row["sigma"], "> 0"), real("q", row.get("q", 1.0), "in (0, 1]")
@@ -361,7 +286,8 @@ def _steps(row: dict[str, Any]) -> int:
     return count("steps", steps)
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """`value` in at most 60 characters, for messages."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

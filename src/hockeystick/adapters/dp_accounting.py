@@ -189,10 +189,9 @@ class HockeystickAccountant(PrivacyAccountant):
         rho = up(self._rho + k * sum(n * step.rho for step, n, _ in worse if isinstance(step, Zcdp)))
         others = [step for step, _, _ in worse if not isinstance(step, NonPrivate | Zcdp)]
         if rho:
-            try:
-                gaussian_steps(compose(self._worse.run, *others, self._stand_in(rho)), self._adjacency)
-            except DomainError as error:
-                raise RefusedError(event, f"zCDP composes with (sampled) Gaussian steps only: {error}") from None
+            run = compose(self._worse.run, *others, self._stand_in(rho))
+            if gaussian_steps(run, self._adjacency) is None:
+                raise RefusedError(event, "zCDP composes with (sampled) Gaussian steps under ADD_OR_REMOVE_ONE only")
 
 
 def _between(mild: Bound, worse: Bound, cap: float) -> Bound:
