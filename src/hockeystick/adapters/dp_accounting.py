@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from dp_accounting import NeighboringRelation, PrivacyAccountant
+
+import hockeystick
 
 from .. import query
 from ..accountant import Accountant
@@ -86,7 +89,6 @@ class HockeystickAccountant(PrivacyAccountant):
                 raise RefusedError(event, f"more than {K_MAX:.0e} steps in all")
             for step, _, _ in worse:
                 self._require_defined(event, step)
-            self._require_zcdp(event, worse, max(count, 1))
             if do_compose:
                 better = translate(event, self._adjacency, worse=False)
                 for (step, k, pure), (mild, _, _) in zip(worse, better, strict=True):
@@ -165,12 +167,15 @@ class HockeystickAccountant(PrivacyAccountant):
         return mild if self._better.run == self._worse.run else ask(self._worse.run, value, **self._options)
 
     def _zcdp_bound(self, ask, value: float) -> Bound:
-        """zCDP composed with the run, through Renyi divergences.
+        """The upper end with zCDP composed in, through Renyi divergences where the transform of every other step is at hand.
 
         (alpha, xi + rho alpha)-RDP is what a Gaussian step of m^2 = 2 rho has, and xi shifts the loss: the Chernoff bound of
-        run + that step at eps - xi holds [BS16, Lemma 1.7; CKS20, Prop. 12].
+        run + that step at eps - xi holds [BS16, Lemma 1.7; CKS20, Prop. 12]. Elsewhere the worst pair under the curve that
+        RDP gives (zcdp_curve) stands for the zCDP steps.
         """
-        steps = gaussian_steps(compose(self._worse.run, self._stand_in(self._rho)), self._adjacency)
+        steps = gaussian_steps(compose(self._worse.run, self._stand_in()), self._adjacency)
+        if steps is None:
+            return ask(compose(self._worse.run, zcdp_curve(self._rho, self._xi)), value, **self._options)
         if ask is query.epsilon:
             found = [fallback.moments_root(steps, add, math.log(value)) for add in (0, 1)]
             ends = [up(root[2]) + self._xi if root else math.inf for root in found]
@@ -180,18 +185,37 @@ class HockeystickAccountant(PrivacyAccountant):
         upper = max(ends)
         return Bound(0.0, upper, up(upper), "moments", True, Budget({"chernoff": 1.0}))
 
-    def _stand_in(self, rho: float) -> Mechanism:
-        scale = 2 if self._adjacency == "replace_one" else 1
-        return gaussian(min(SIGMA_RANGE[1], down(scale / math.sqrt(2 * rho))))
+    def _stand_in(self) -> Mechanism:
+        return gaussian(min(SIGMA_RANGE[1], down(1 / math.sqrt(2 * self._rho))))
 
-    def _require_zcdp(self, event, worse, k: int) -> None:
-        """Refuse what `_zcdp_bound` could not compose: it needs the transform of every other step."""
-        rho = up(self._rho + k * sum(n * step.rho for step, n, _ in worse if isinstance(step, Zcdp)))
-        others = [step for step, _, _ in worse if not isinstance(step, NonPrivate | Zcdp)]
-        if rho:
-            run = compose(self._worse.run, *others, self._stand_in(rho))
-            if gaussian_steps(run, self._adjacency) is None:
-                raise RefusedError(event, "zCDP composes with (sampled) Gaussian steps under ADD_OR_REMOVE_ONE only")
+
+def zcdp_curve(rho: float, xi: float) -> Mechanism:
+    """A step that dominates every (xi, rho)-zCDP step: the worst pair under the curve of Renyi orders 1 + t.
+
+        delta(eps) <= min_t exp(t (xi + rho (1 + t) - eps) + t log t - (1 + t) log(1 + t))        [CKS20, Prop. 12]
+
+    The true curve is convex in x = e^eps and below these points, so it is below their greatest convex minorant.
+    """
+    top = xi + rho + 2 * math.sqrt(rho * 70.0)  # there delta is about e^-70
+    points = []
+    for eps in np.linspace(0.0, min(top, 300.0), 400).tolist():
+        t = max((eps - xi - rho) / (2 * rho), 1e-3)  # minimises the exponent but for the last two terms
+        best = min(_exponent(rho, xi, eps, t * factor) for factor in (1.0, 0.9, 1.1, 0.5, 2.0, 4.0))
+        points.append((math.exp(eps), min(1.0, up(math.exp(min(best, 0.0)), 1e-12))))
+    hull: list[tuple[float, float]] = []
+    for x, y in points:
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) >= (y - hull[-2][1]) * (
+            hull[-1][0] - hull[-2][0]
+        ):
+            hull.pop()
+        hull.append((x, y))
+    kept = {x for x, _ in hull}
+    eps = [e for e, (x, _) in zip(np.linspace(0.0, min(top, 300.0), 400).tolist(), points, strict=True) if x in kept]
+    return hockeystick.from_curve(eps, np.minimum.accumulate([y for _, y in hull]).tolist())
+
+
+def _exponent(rho: float, xi: float, eps: float, t: float) -> float:
+    return t * (xi + rho * (1 + t) - eps) + t * math.log(t) - (1 + t) * math.log1p(t)
 
 
 def _between(mild: Bound, worse: Bound, cap: float) -> Bound:

@@ -53,8 +53,8 @@ def translate(event, adjacency: str, *, worse: bool) -> list[tuple[Any, int, flo
 
 
 def up(x: float, slack: float = 4 * U) -> float:
-    """x >= 0 moved up by at least the relative error of a few operations."""
-    return math.nextafter(x * (1 + slack), math.inf)
+    """x >= 0 moved up by at least the relative error of a few operations; 0 and inf are exact."""
+    return math.nextafter(x * (1 + slack), math.inf) if x else 0.0
 
 
 def down(x: float, slack: float = 4 * U) -> float:
@@ -191,17 +191,9 @@ def _randomized_response(event, asked):
         yield NonPrivate(), 1, math.inf
         return
     eps0 = _side(math.log1p(buckets * (1 - p) / p), "up", asked)
-    if asked.adjacency == "replace_one":
-        yield _make(event, "k_ary_randomized_response", eps0, buckets), 1, up(eps0)
-    else:
-        yield from _against_uniform(event, p, buckets)
-
-
-def _against_uniform(event, p: float, buckets: int):
-    """The law of one bucket (1 - p + p/K, p/K, ...) against the uniform law, its equal outcomes merged."""
-    kept = 1 - p + p / buckets
-    pure = max(math.log(buckets * kept), -math.log(p))
-    yield _make(event, "from_pmf", [kept, 1 - kept], [1 / buckets, 1 - 1 / buckets]), 1, up(pure, 64 * U)
+    # Against the uniform law the losses are log(1 - p + p/K) + log K and log p, or minus these.
+    pure = eps0 if asked.adjacency == "replace_one" else max(math.log(buckets * (1 - p) + p), -math.log(p))
+    yield _make(event, "k_ary_randomized_response", eps0, buckets), 1, up(pure, 64 * U)
 
 
 def _approx_dp(event, asked):
@@ -228,7 +220,7 @@ def _dominated(step: Mechanism, asked: Asked) -> Mechanism | None:
 
 
 def _mixture(event, asked):
-    """N(0, sigma^2) against sum_i p_i N(c_i, sigma^2), for at most one c_i != 0: a Poisson-sampled Gaussian step."""
+    """N(0, sigma^2) against sum_i p_i N(c_i, sigma^2); with one c_i != 0 a Poisson-sampled Gaussian step."""
     if asked.adjacency == "replace_one":
         raise RefusedError(event, "MixtureOfGaussiansDpEvent is defined for ADD_OR_REMOVE_ONE and REPLACE_SPECIAL only")
     sigma = _non_negative("standard_deviation", event.standard_deviation)
@@ -236,19 +228,24 @@ def _mixture(event, asked):
     weights = [_rate("sampling_probs", p) for p in event.sampling_probs]
     if len(shifts) != len(weights) or not abs(math.fsum(weights) - 1) <= 1e-9:
         raise DomainError(f"sampling_probs must add up to 1, one per sensitivity, got {event.sampling_probs!r}")
-    moved = {c for c, p in zip(shifts, weights, strict=True) if c != 0 and p > 0}
+    parts: dict[float, list[float]] = {}
+    for c, p in zip(shifts, weights, strict=True):
+        if p > 0:
+            parts.setdefault(abs(c), []).append(p)
+    moved = sorted(set(parts) - {0.0})
     if not moved:
         return
-    if len(moved) > 1:
-        raise RefusedError(event, "MixtureOfGaussiansDpEvent with more than one non-zero sensitivity has no pair here yet")
+    if len({c > 0 for c, p in zip(shifts, weights, strict=True) if c and p > 0}) > 1:
+        raise RefusedError(event, "MixtureOfGaussiansDpEvent with sensitivities of both signs has no pair here")
     if not sigma:
         yield NonPrivate(), 1, math.inf
-        return
-    (shift,) = moved
-    held = math.fsum(p for c, p in zip(shifts, weights, strict=True) if c)
-    rest = 1 - math.fsum(p for c, p in zip(shifts, weights, strict=True) if not c)
-    q = held if held == rest else min(1.0, _side(max(held, rest) if asked.worse else min(held, rest), "up", asked))
-    yield hockeystick.poisson_subsampled(hockeystick.gaussian(sigma, sensitivity=abs(shift)), q), 1, math.inf
+    elif len(moved) == 1:
+        held, rest = math.fsum(parts[moved[0]]), 1 - math.fsum(parts.get(0.0, [0.0]))
+        q = held if held == rest else min(1.0, _side(max(held, rest) if asked.worse else min(held, rest), "up", asked))
+        yield hockeystick.poisson_subsampled(hockeystick.gaussian(sigma, sensitivity=moved[0]), q), 1, math.inf
+    else:
+        levels = sorted(parts)
+        yield _make(event, "gaussian_mixture", sigma, levels, [math.fsum(parts[c]) for c in levels]), 1, math.inf
 
 
 def _zcdp(event, asked):
