@@ -145,7 +145,7 @@ class HockeystickAccountant(PrivacyAccountant):
             return Bound(value, value, value, "exact", True, Budget({}))
         if delta == 0:
             return Bound(0.0, self._pure, self._pure, "pure", True, Budget({}))
-        mild = query.epsilon(self._better.run, delta, **self._options)
+        mild = self._ask(query.epsilon, self._better.run, delta)
         bound = self._zcdp_bound(query.epsilon, delta) if self._rho else self._worst(query.epsilon, delta, mild)
         return _between(mild, bound, self._pure)
 
@@ -158,13 +158,17 @@ class HockeystickAccountant(PrivacyAccountant):
             value = 1.0 if self._non_private else 0.0
             return Bound(value, value, value, "exact", True, Budget({}))
         near = min(eps, EPS_MAX)
-        mild = query.delta(self._better.run, near, **self._options)
+        mild = self._ask(query.delta, self._better.run, near)
         bound = self._zcdp_bound(query.delta, near) if self._rho else self._worst(query.delta, near, mild)
         bound = _between(mild, bound, 1.0)
         return bound if eps == near else Bound(0.0, bound.estimate, bound.upper, bound.route, True, bound.budget)
 
     def _worst(self, ask, value: float, mild: Bound) -> Bound:
-        return mild if self._better.run == self._worse.run else ask(self._worse.run, value, **self._options)
+        return mild if self._better.run == self._worse.run else self._ask(ask, self._worse.run, value)
+
+    def _ask(self, ask, run: Run, value: float) -> Bound:
+        """A query of a run; the empty run has the same curve under every relation."""
+        return ask(run, value, **self._options) if run.parts else ask(run, value)
 
     def _zcdp_bound(self, ask, value: float) -> Bound:
         """The upper end with zCDP composed in, through Renyi divergences where the transform of every other step is at hand.
@@ -201,17 +205,15 @@ def zcdp_curve(rho: float, xi: float) -> Mechanism:
     for eps in np.linspace(0.0, min(top, 300.0), 400).tolist():
         t = max((eps - xi - rho) / (2 * rho), 1e-3)  # minimises the exponent but for the last two terms
         best = min(_exponent(rho, xi, eps, t * factor) for factor in (1.0, 0.9, 1.1, 0.5, 2.0, 4.0))
-        points.append((math.exp(eps), min(1.0, up(math.exp(min(best, 0.0)), 1e-12))))
-    hull: list[tuple[float, float]] = []
-    for x, y in points:
+        points.append((math.exp(eps), min(1.0, up(math.exp(min(best, 0.0)), 1e-12)), eps))
+    hull = [(0.0, 1.0, -math.inf)]
+    for x, y, eps in points:
         while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) >= (y - hull[-2][1]) * (
             hull[-1][0] - hull[-2][0]
         ):
             hull.pop()
-        hull.append((x, y))
-    kept = {x for x, _ in hull}
-    eps = [e for e, (x, _) in zip(np.linspace(0.0, min(top, 300.0), 400).tolist(), points, strict=True) if x in kept]
-    return hockeystick.from_curve(eps, np.minimum.accumulate([y for _, y in hull]).tolist())
+        hull.append((x, y, eps))
+    return hockeystick.from_curve([eps for _, _, eps in hull[1:]], np.minimum.accumulate([y for _, y, _ in hull[1:]]).tolist())
 
 
 def _exponent(rho: float, xi: float, eps: float, t: float) -> float:
