@@ -60,6 +60,16 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     return cached
 
 
+def gaussian_facts(run: Run, steps: GaussianSteps) -> tuple[float, float, bool]:
+    """(number of steps; sum k |log(1-q)|, the largest loss in the ADD direction; whether both directions have one curve)."""
+    facts = run._cache.get("facts")
+    if facts is None:
+        plain = steps.q == 1
+        wall = math.inf if plain.any() else -float(np.dot(steps.k, np.log1p(-steps.q)))
+        facts = run._cache["facts"] = float(steps.k.sum()), wall, bool(plain.all())
+    return facts
+
+
 def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], ...]:
     """(loss, count) of every distinct step, in one direction: "remove" or "add".
 
