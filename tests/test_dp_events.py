@@ -227,18 +227,6 @@ def test_newer_events_without_guarantee():
     assert translate(event_of("EpsilonDeltaDpEvent", epsilon=0.0, delta=0.0), "add_remove", worse=True) == []
 
 
-def test_mixture_translates():
-    event = events.MixtureOfGaussiansDpEvent(1.0, [0.5, 2.0, 1.0, 1.0, 0.0], [0.7, 0.1, 0.1, 0.1, 0.0])
-    ((step, k, _),) = translate(event, "add_remove", worse=True)
-    assert step == hs.gaussian_mixture(1.0, [0.5, 1.0, 2.0], [0.7, 0.2, 0.1]) and k == 1
-    bound, theirs = ours(event).epsilon_bound(DELTA), dpa.pld.PLDAccountant().compose(event).get_epsilon(DELTA)
-    assert bound.lower <= theirs * (1 + 1e-9) and bound.upper <= theirs * 1.001
-    with pytest.raises(RefusedError, match="not answered yet"):
-        translate(events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.3, 0.2]), "add_remove", worse=True)
-    with pytest.raises(RefusedError, match="both signs"):
-        translate(events.MixtureOfGaussiansDpEvent(1.0, [1.0, -2.0], [0.5, 0.5]), "add_remove", worse=True)
-
-
 def test_rounded_numbers_enclose():
     """1/a and sigma/sqrt(k) are not doubles: the worse step has less noise, the milder one more."""
     event = events.DiscreteLaplaceDpEvent(0.3, 1)
