@@ -142,6 +142,7 @@ REFUSED = [
     (Poisson(0.1, dpa.ZCDpEvent(1.0)), "takes one step"),
     (Poisson(0.1, Self(DPSGD, 2)), "takes one step"),
     (dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25]), "more than one"),
+    (dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, -1.0], [0.5, 0.25, 0.25]), "more than one"),
     (dp_event.RepeatAndSelectDpEvent(Gaussian(1.0), 10.0, 1.0), "pure"),
     (dpa.SampledWithoutReplacementDpEvent(10, 5, dpa.ZCDpEvent(1.0)), "Gaussian"),
     (Gaussian(-1.0), "-1.0"),

@@ -231,7 +231,7 @@ def _mixture(event, asked):
     parts: dict[float, list[float]] = {}
     for c, p in zip(shifts, weights, strict=True):
         if p > 0:
-            parts.setdefault(abs(c), []).append(p)
+            parts.setdefault(c, []).append(p)
     moved = sorted(set(parts) - {0.0})
     if not moved:
         return
@@ -240,7 +240,7 @@ def _mixture(event, asked):
     elif len(moved) == 1:
         held, rest = math.fsum(parts[moved[0]]), 1 - math.fsum(parts.get(0.0, [0.0]))
         q = held if held == rest else min(1.0, _side(max(held, rest) if asked.worse else min(held, rest), "up", asked))
-        yield hockeystick.poisson_subsampled(hockeystick.gaussian(sigma, sensitivity=moved[0]), q), 1, math.inf
+        yield hockeystick.poisson_subsampled(hockeystick.gaussian(sigma, sensitivity=abs(moved[0])), q), 1, math.inf
     else:
         # hockeystick.gaussian_mixture has the pair, but its routes do not answer in reasonable time yet.
         raise RefusedError(event, "MixtureOfGaussiansDpEvent with more than one non-zero sensitivity is not answered yet")
