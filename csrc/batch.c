@@ -7,6 +7,8 @@
  *   directions   1 REMOVE, 2 ADD, 3 both                        done    1: answered here; 0: ask this one on its own
  *   lower, estimate, upper   the answer: eps, clipped at 0, or log delta
  *
+ * An answer is kept if its relative width is at most `widest`.
+ *
  *     both:  max over the directions; ADD is skipped where Chernoff's bound e^{K(t) - t eps} t^t/(1+t)^(1+t) [CKS20, Prop. 12] proves
  *            delta_ADD(eps_lower) <= delta, for then it cannot be the larger.
  *
@@ -29,22 +31,18 @@
 
 typedef struct {
     int want_eps, directions;
-    long n_short;            /* nodes allowed where the hyperbola may be the faster contour */
-    double rtol, T0, widest; /* widest: relative width above which another route might do better */
+    double rtol, T0, widest;
 } setting;
-
-/* Where the hyperbola is tried (routes/contour.py): there a line of more than n_short nodes is left to the caller. */
-static int bends(double m, double q, double k) { return q < 1 && q >= 1e-7 && m >= 0.05 && m <= 10 && k <= 2e4; }
 
 static void aim(hs_contour *C, const setting *s, const double *m, const double *q, const double *k, int add)
 {
     C->b = 1; C->add = add; C->n_threads = 1;
-    C->n_max = bends(*m, *q, *k) ? s->n_short : HS_OUTER_MAX;
+    C->n_max = HS_OUTER_MAX;
     C->m = m; C->q = q; C->k = k;
     C->rtol = s->rtol; C->T0 = s->T0; C->t = 0;
 }
 
-/* One direction: out[0..2] = lower, estimate, upper. 1 if answered as the single query would answer it. */
+/* One direction: out[0..2] = lower, estimate, upper. 1 if answered within the width. */
 static int one_direction(const setting *s, const double *m, const double *q, const double *k, int add, double at, double *work,
                          long n_work, double *out)
 {
@@ -55,11 +53,11 @@ static int one_direction(const setting *s, const double *m, const double *q, con
     aim(&C, s, m, q, k, add);
     if (s->want_eps) {
         st = hs_contour_eps(&C, at, work, n_work, &out[0], &out[1], &out[2], &p);
-        if (st > HS_LOOSE || (st == HS_LOOSE && bends(*m, *q, *k))) return 0;
+        if (st > HS_LOOSE) return 0;
         return out[1] > 0 && out[2] - out[0] <= s->widest * out[1];
     }
     st = hs_contour_delta(&C, at, work, n_work, &p);
-    if (st > HS_LOOSE || (st == HS_LOOSE && bends(*m, *q, *k)) || !(p.lower > 0)) return 0;
+    if (st > HS_LOOSE || !(p.lower > 0)) return 0;
     out[1] = p.log_scale + log(p.estimate);
     out[2] = p.log_scale + log(p.upper);
     slack = 4 * U * (2 + fabs(p.log_scale) + fabs(out[2] - p.log_scale));
@@ -102,14 +100,14 @@ static int answer(const setting *s, const double *m, const double *q, const doub
 long hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, HS_OUTER_MAX); }
 
 int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, double rtol,
-             double T0, double widest, long n_short, int n_threads, double *work, long n_work, double *lower, double *estimate,
+             double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
              double *upper, unsigned char *done)
 {
     setting s;
     long each = hs_batch_work(1), i;
     if (n < 0 || n_threads < 1 || directions < 1 || directions > 3) return HS_BAD_ARGUMENT;
     if (n_work < n_threads * each) return HS_SCRATCH;
-    s.want_eps = want_eps; s.directions = directions; s.n_short = n_short; s.rtol = rtol; s.T0 = T0; s.widest = widest;
+    s.want_eps = want_eps; s.directions = directions; s.rtol = rtol; s.T0 = T0; s.widest = widest;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic, 16) num_threads(n_threads)
 #endif

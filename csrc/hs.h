@@ -97,7 +97,7 @@ int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower,
  * the answers are eps; else `at` holds eps and the answers are logs of delta. Where done[i] is 0 the outputs are unspecified. */
 long hs_batch_work(int n_threads);
 int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, double rtol,
-             double T0, double widest, long n_short, int n_threads, double *work, long n_work, double *lower, double *estimate,
+             double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
              double *upper, unsigned char *done);
 
 #endif

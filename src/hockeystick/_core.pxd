@@ -47,5 +47,5 @@ cdef extern from "hs.h" nogil:
     # batch.c
     long hs_batch_work(int n_threads)
     int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions,
-                 double rtol, double T0, double widest, long n_short, int n_threads, double *work, long n_work, double *lower,
+                 double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower,
                  double *estimate, double *upper, unsigned char *done)

@@ -74,7 +74,6 @@ def batch(
     rtol: float,
     T0: float,
     widest: float,
-    n_short: int,
     n_threads: int,
     ends: NDArray[np.float64],
     done: NDArray[np.uint8],

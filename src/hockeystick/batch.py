@@ -1,7 +1,7 @@
 """Many queries in one call: arrays of Poisson-subsampled Gaussian runs, each with its own delta or eps.
 
-csrc/batch.c answers what one line contour answers; the rest (single steps, small counts, exact cases, fall-backs) is
-asked one by one through `query`. Either way an entry is what the single query gives, bit for bit.
+csrc/batch.c answers what one line contour answers within `rtol`; the rest (single steps, few jumps, exact cases,
+fall-backs) is asked one by one through `query`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _core, query
 from .bound import AccuracyError, Bound, Budget, DomainError
-from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, count, gaussian, poisson_subsampled
+from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, count, gaussian, poisson_subsampled, real
 from .routes import contour
 
 CHUNK = 1 << 14
@@ -21,7 +21,7 @@ CHUNK = 1 << 14
 
 
 def epsilon_batch(
-    sigma, q, k, delta, *, adjacency="add_remove", direction="both", n_threads=1, strict=True, progress=None
+    sigma, q, k, delta, *, adjacency="add_remove", direction="both", rtol=1e-6, n_threads=1, strict=True, progress=None
 ) -> Bound:
     """eps(delta) of k Poisson-subsampled Gaussian steps, for arrays of sigma, q, k and delta.
 
@@ -33,6 +33,9 @@ def epsilon_batch(
         Neighbouring relation.
     direction : "both", "remove" or "add"
         As in `epsilon`.
+    rtol : float, default 1e-6
+        Relative width (of eps; of delta for `delta_batch`) with which the fast loop's answer is taken, 1e-14 to 0.5. Entries
+        it does not answer so are asked alone, as `epsilon` without rtol: narrow where that is possible, and slower.
     n_threads : int, default 1
         Threads; 0 = all allowed cores. Results do not depend on it.
     strict : bool, default True
@@ -43,7 +46,7 @@ def epsilon_batch(
     Returns
     -------
     Bound
-        Certified bounds of eps, of the broadcast shape; entry by entry what `epsilon` returns.
+        Certified bounds of eps, of the broadcast shape.
 
     Raises
     ------
@@ -62,11 +65,11 @@ def epsilon_batch(
     True
     """
     at = _column("delta", delta, lambda x: (x > 0) & (x < 1), "in (0, 1)")
-    return _batch(sigma, q, k, at, True, adjacency, direction, n_threads, strict, progress)
+    return _batch(sigma, q, k, at, True, adjacency, direction, rtol, n_threads, strict, progress)
 
 
 def delta_batch(
-    sigma, q, k, eps, *, adjacency="add_remove", direction="both", n_threads=1, strict=True, progress=None
+    sigma, q, k, eps, *, adjacency="add_remove", direction="both", rtol=1e-6, n_threads=1, strict=True, progress=None
 ) -> Bound:
     """delta(eps) of k Poisson-subsampled Gaussian steps, for arrays of sigma, q, k and eps.
 
@@ -81,13 +84,17 @@ def delta_batch(
     True
     """
     at = _column("eps", eps, np.isfinite, "a finite number")
-    return _batch(sigma, q, k, at, False, adjacency, direction, n_threads, strict, progress)
+    return _batch(sigma, q, k, at, False, adjacency, direction, rtol, n_threads, strict, progress)
 
 
-def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, n_threads, strict, progress) -> Bound:
+def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_threads, strict, progress) -> Bound:
     query._one_of("adjacency", adjacency, ("add_remove",))
     query._one_of("direction", direction, query.DIRECTIONS)
     threads = count("n_threads", n_threads, 0, 4096) or query._allowed_cores()
+    lo, hi = query.RTOL_RANGE
+    widest = real("rtol", rtol, f"from {lo:g} to {hi:g}")
+    if not lo <= widest <= hi:
+        raise DomainError(f"rtol must be from {lo:g} to {hi:g}, got {rtol!r}")
     if progress is not None and not callable(progress):
         raise DomainError(f"progress must be a function of (done, total), got {progress!r}")
     lo, hi = SIGMA_RANGE
@@ -105,25 +112,17 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, n_threads, str
     shape = columns[0].shape
     sigma, q, k, at = (np.ascontiguousarray(column, dtype=float).ravel() for column in columns)
     ends, done = np.zeros((3, sigma.size)), np.zeros(sigma.size, dtype=np.uint8)
-    routes = _fill(sigma, q, k, at, want_eps, direction, threads, strict, progress, ends, done)
+    routes = _fill(sigma, q, k, at, want_eps, direction, widest, threads, strict, progress, ends, done)
     low, mid, high = (end.reshape(shape) if shape else float(end[0]) for end in ends)
     unit = "eps" if want_eps else "delta"
     return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"width": high - low}, unit))
 
 
-def _fill(sigma, q, k, at, want_eps, direction, threads, strict, progress, ends, done) -> set[str]:
+def _fill(sigma, q, k, at, want_eps, direction, widest, threads, strict, progress, ends, done) -> set[str]:
     """Answer every query into `ends`, chunk by chunk; the routes that were used."""
     m, n, routes = 1.0 / sigma, sigma.size, set()
     which = {"remove": 1, "add": 2, "both": 3}[direction]
-    settings = (
-        int(want_eps),
-        which,
-        contour.RTOL,
-        contour._margin(contour.RTOL),
-        query.GOOD_ENOUGH,
-        contour.SHORT_LINE,
-        threads,
-    )
+    settings = (int(want_eps), which, contour.RTOL, contour._margin(contour.RTOL), widest, threads)
 
     def alone(i: int):
         run = compose((poisson_subsampled(gaussian(sigma[i]), q[i]), int(k[i])))

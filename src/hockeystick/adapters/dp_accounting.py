@@ -24,6 +24,9 @@ from ..mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run, compose, count, gaus
 from ..pair import gaussian_steps
 from ..routes import fallback
 from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
+from .pld_bridge import from_dp_accounting_pld, to_dp_accounting_pld
+
+__all__ = ["HockeystickAccountant", "from_dp_accounting_pld", "to_dp_accounting_pld", "zcdp_curve"]
 
 ADJACENCY = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: "add_remove",
