@@ -4,7 +4,8 @@
  * hs_contour_delta give them in one direction, and the larger of both directions where both are asked for.
  *
  *   m, q, k      step and count of a query, as in hs.h          at      delta (eps wanted) or eps (delta wanted)
- *   directions   1 REMOVE, 2 ADD, 3 both                        done    1: answered here; 0: ask this one on its own
+ *   directions   1 REMOVE, 2 ADD, 3 both                        done    1: answered; 2: a Chernoff bound above and nothing below;
+ *                                                                       0: ask this one on its own
  *   lower, estimate, upper   the answer: eps, clipped at 0, or log delta
  *
  * An answer is kept if its relative width is at most `widest`.
@@ -18,7 +19,7 @@
  * Each query is computed by one thread from its own numbers and scratch, so answers do not depend on n_threads.
  *
  * Not done here: exact cases (one step, eps beyond the range of the loss, delta(0) <= delta), the hyperbola and the fall-backs:
- * such queries come back with done = 0.
+ * such queries come back with done = 2 where Chernoff's bound has a value, else with 0.
  */
 #include "hs.h"
 
@@ -78,6 +79,23 @@ static int certainly_below(const setting *s, const double *m, const double *q, c
     return hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper) == HS_OK && fmin(upper, 0.0) <= log_delta;
 }
 
+/* Chernoff's bound above, the larger over the directions, and nothing below. */
+static int coarse(const setting *s, const double *m, const double *q, const double *k, double at, double *work, long n_work, double *out)
+{
+    hs_contour C;
+    double upper;
+    int add;
+    out[0] = s->want_eps ? 0 : -HUGE_VAL;
+    out[1] = out[2] = out[0];
+    for (add = 0; add < 2; add++) {
+        if (!(s->directions & (1 << add))) continue;
+        aim(&C, s, m, q, k, add);
+        if (hs_contour_chernoff_upper(&C, !s->want_eps, s->want_eps ? log(at) : at, work, n_work, &upper) != HS_OK) return 0;
+        out[1] = out[2] = fmax(out[2], s->want_eps ? upper : fmin(upper, 0.0));
+    }
+    return 1;
+}
+
 static int answer(const setting *s, const double *m, const double *q, const double *k, double at, double *work, long n_work, double *out)
 {
     double wall = *q < 1 ? -*k * log1p(-*q) : HUGE_VAL, other[3];
@@ -119,6 +137,7 @@ int hs_batch(long n, const double *m, const double *q, const double *k, const do
         double *mine = work;
 #endif
         done[i] = (unsigned char)answer(&s, m + i, q + i, k + i, at[i], mine, each, out);
+        if (!done[i]) done[i] = coarse(&s, m + i, q + i, k + i, at[i], mine, each, out) ? 2 : 0;
         lower[i] = out[0]; estimate[i] = out[1]; upper[i] = out[2];
     }
     return HS_OK;

@@ -51,8 +51,8 @@ def test_most_are_answered_in_one_call():
     sigma, q, k, delta = np.full(200, 1.1), np.full(200, 0.01), np.arange(1000.0, 3000.0, 10), np.full(200, 1e-6)
     ends, done = np.zeros((3, 200)), np.zeros(200, dtype=np.uint8)
     _core.batch(1 / sigma, q, k, delta, 1, 3, 1e-9, 31.0, 1e-6, 1, ends, done)
-    assert done.mean() > 0.9 and (ends[0] <= ends[1]).all() and (ends[1] <= ends[2]).all()
-    assert (np.diff(ends[1][done > 0]) > 0).all()
+    assert (done == 1).mean() > 0.9 and (ends[0] <= ends[1]).all() and (ends[1] <= ends[2]).all()
+    assert (np.diff(ends[1][done == 1]) > 0).all()
 
 
 def test_threads_do_not_matter():
@@ -88,6 +88,18 @@ def test_rtol():
     args = problems(60, 5)
     narrow, wide = (hs.epsilon_batch(*args, rtol=rtol) for rtol in (1e-13, 0.1))
     assert (narrow.lower <= wide.upper).all() and (wide.lower <= narrow.upper).all()
+
+
+@pytest.mark.parametrize("direction", ["both", "remove", "add"])
+def test_not_alone(direction):
+    """What the loop leaves gets an upper end that holds, and 0 below."""
+    args = (np.array([1.0, 0.9, 1.0]), np.array([0.01, 0.004, 0.01]), np.array([1000, 12, 1]), np.array([1e-5, 1e-4, 1e-5]))
+    quick = hs.epsilon_batch(*args, alone=False, direction=direction)
+    slow = hs.epsilon_batch(*args, direction=direction)
+    assert quick.lower[0] == slow.lower[0] and quick.upper[0] == slow.upper[0]
+    assert (quick.lower[1:] <= slow.lower[1:]).all() and (quick.upper[1:] >= slow.upper[1:] * (1 - 1e-12)).all()
+    deltas = hs.delta_batch(*args[:3], 0.5, alone=False, direction=direction)
+    assert (deltas.upper >= hs.delta_batch(*args[:3], 0.5, direction=direction).lower).all() and (deltas.upper <= 1).all()
 
 
 def test_what_cannot_be_certified(monkeypatch):
