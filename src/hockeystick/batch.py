@@ -7,7 +7,6 @@ fall-backs) is asked one by one through `query`.
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -145,6 +144,8 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
 
 def _fill(sigma, q, k, at, want_eps, direction, widest, threads, alone, strict, progress, ends, done) -> set[str]:
     """Answer every query into `ends`, chunk by chunk; the routes that were used."""
+    from concurrent.futures import ThreadPoolExecutor  # brings in logging and queues: not at import
+
     m, n, routes = 1.0 / sigma, sigma.size, set()
     which = {"remove": 1, "add": 2, "both": 3}[direction]
     settings = (int(want_eps), which, contour.RTOL, contour._margin(contour.RTOL), widest, threads)

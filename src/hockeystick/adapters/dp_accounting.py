@@ -180,7 +180,10 @@ class HockeystickAccountant(PrivacyAccountant):
         run + that step at eps - xi holds [BS16, Lemma 1.7; CKS20, Prop. 12]. Elsewhere the worst pair under the curve that
         RDP gives (zcdp_curve) stands for the zCDP steps.
         """
-        steps = gaussian_steps(compose(self._worse.run, self._stand_in()), self._adjacency)
+        stand_in = down(1 / math.sqrt(2 * self._rho))
+        steps = None
+        if self._adjacency != "replace_one" and stand_in >= SIGMA_RANGE[0]:
+            steps = gaussian_steps(compose(self._worse.run, gaussian(min(SIGMA_RANGE[1], stand_in))), self._adjacency)
         if steps is None:
             return ask(compose(self._worse.run, zcdp_curve(self._rho, self._xi)), value, **self._options)
         if ask is query.epsilon:
@@ -191,9 +194,6 @@ class HockeystickAccountant(PrivacyAccountant):
             ends = [up(math.exp(point[2]), 1e-12) if point else 1.0 for point in found]
         upper = max(ends)
         return Bound(0.0, upper, up(upper), "moments", True, Budget({"chernoff": 1.0}))
-
-    def _stand_in(self) -> Mechanism:
-        return gaussian(min(SIGMA_RANGE[1], down(1 / math.sqrt(2 * self._rho))))
 
 
 def zcdp_curve(rho: float, xi: float) -> Mechanism:
