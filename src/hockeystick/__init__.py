@@ -15,6 +15,8 @@ from .query import delta, epsilon, log_delta
 from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
 from .risk_gdp import gdp_regret, mu_gdp
 from .state import from_json, to_json
+from .routes.moments import gdp_delta, gdp_epsilon, gdp_mu, moments_delta_upper, moments_epsilon_upper, rdp
+from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
 
 __version__ = "0.1.0"
 
@@ -28,6 +30,7 @@ __all__ = [
     "HockeystickError",
     "Run",
     "advantage",
+    "SaddlepointEstimate",
     "approx_dp",
     "bayes_risk",
     "calibrate",
@@ -51,6 +54,14 @@ __all__ = [
     "max_steps",
     "mu_gdp",
     "noise_multiplier",
+    "gdp_delta",
+    "gdp_epsilon",
+    "gdp_mu",
+    "k_ary_randomized_response",
+    "laplace",
+    "log_delta",
+    "moments_delta_upper",
+    "moments_epsilon_upper",
     "poisson_subsampled",
     "posterior",
     "public_mixture",
@@ -59,4 +70,6 @@ __all__ = [
     "to_json",
     "tradeoff",
     "true_positive_rate",
+    "rdp",
+    "saddlepoint_delta",
 ]

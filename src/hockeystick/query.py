@@ -16,9 +16,8 @@ from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
 from .pair import ADJACENCIES, DIRECTIONS, MIRRORED, gaussian_facts, gaussian_steps, losses
 from .routes import contour, fallback
-from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
+from .routes.table import GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
 
-ROUTES = ("auto", "contour", "prv", "pld")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 SHARED = 8
@@ -40,7 +39,7 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         Neighbouring relation.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour", "prv" or "pld"
+    route : "auto", "contour", "prv", "pld", "saddlepoint" or "edgeworth"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
@@ -208,7 +207,7 @@ class _Settings:
         first, *others = self.directions
         best = self.exact(first, eps) or self._point(first, eps)
         for add in others:
-            if not fallback.certainly_below(self.steps, add, eps, best[0]):
+            if not self._below(add, eps, best[0]):
                 best = _larger(best, self.exact(add, eps) or self._point(add, eps))
         return best
 
@@ -221,10 +220,16 @@ class _Settings:
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
-            if not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
+            beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
+            if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
+
+    def _below(self, add: int, eps: float, log_delta: float) -> bool:
+        """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
+        asks = self.route == "auto" or TABLE[self.route].prune
+        return asks and fallback.certainly_below(self.steps, add, eps, log_delta)
 
     def _largest(self, ask):
         """The larger over the directions; asked once where both directions have the same losses."""
@@ -256,21 +261,17 @@ class _Settings:
         Ends of one loss are known to 8 u relative, masses to 64 u.
         """
         parts = self.losses(add)
-        low, high = (math.fsum(k * end for (_, k), end in zip(parts, ends, strict=True)) for ends in self._ranges(parts))
-        slack = 16 * U * math.fsum(k * min(max(abs(loss.lo), abs(loss.hi)), 1e300) for loss, k in parts)
-        if eps >= high + slack:
+        high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
+        low = math.fsum(k * (loss.lo - 16 * U * abs(loss.lo)) for loss, k in parts)
+        if eps >= high:
             log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts)
-        elif eps <= low - slack and eps < 0:
+        elif eps <= low and eps < 0:
             log_none = eps + math.fsum(k * math.log1p(-loss.mass_minus_inf) for loss, k in parts)
         else:
             return None
         value = _log_one_minus_exp(log_none)
         spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300))
         return value - spread, value, min(value + spread, 0.0), ZERO, "exact"
-
-    @staticmethod
-    def _ranges(parts):
-        return [loss.lo for loss, _ in parts], [loss.hi for loss, _ in parts]
 
     def _point(self, add: int, eps: float):
         found = self._try("point", GAUSSIAN, add, eps)
