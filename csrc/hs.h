@@ -207,4 +207,12 @@ typedef struct {
 long hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out);
 
+/* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at` holds deltas and
+ * the answers are eps; else `at` holds eps and the answers are logs of delta. done[i]: 1 within
+ * `widest`, 2 an upper end only, 0 unspecified. */
+long hs_batch_work(int n_threads);
+int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, double rtol,
+             double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
+             double *upper, unsigned char *done);
+
 #endif

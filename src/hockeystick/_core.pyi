@@ -63,6 +63,22 @@ def pld_cells(
     edge: float,
     absolute: float,
 ) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...
+def pld_upper(w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
+def pld_lower(w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
+def batch(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    at: _Vector,
+    want_eps: int,
+    directions: int,
+    rtol: float,
+    T0: float,
+    widest: float,
+    n_threads: int,
+    ends: NDArray[np.float64],
+    done: NDArray[np.uint8],
+) -> None: ...
 def pld_upper(m: int, w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
 def pld_lower(m: int, w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
 def sampling_truncation(
