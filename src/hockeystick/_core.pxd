@@ -42,8 +42,6 @@ cdef extern from "hs.h" nogil:
     int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                          const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                          double *u_upper, double *y_lower, double *u_lower)
-    int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
-    int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
     # batch.c
     long hs_batch_work(int n_threads)
     int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions,
