@@ -12,6 +12,7 @@
 #define HS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Status codes: append only. The gate's table and the test of it follow this order. */
 enum {
@@ -83,5 +84,16 @@ int hs_convolve_multiply(long n, double *a, const double *b);
 int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
+
+/* individual.c: the individual GDP filter. norms: float (is_float) or double; scale: a norm's quotient by it, squared, is its
+ * cost in units; top: the largest norm allowed; a word is the units spent, with the bit HS_DROPPED once a sticky filter refused. */
+#define HS_DROPPED ((int64_t)1 << 62)
+int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
+                         const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum, int64_t *bad);
+int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
+                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active, uint64_t *change,
+                              int64_t *bad);
+int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent);
+int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum);
 
 #endif

@@ -39,3 +39,28 @@ def contour_work(b: int) -> int: ...
 def chernoff_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float]: ...
+def individual_charge(
+    norms: NDArray[np.float32] | _Vector,
+    scale: float,
+    top: float,
+    limit: int,
+    sticky: int,
+    spent: NDArray[np.int64],
+    after: NDArray[np.int64],
+    active: NDArray[np.uint8],
+    n_threads: int,
+    with_checksum: int,
+) -> tuple[int, int, int]: ...
+def individual_charge_some(
+    norms: NDArray[np.float32] | _Vector,
+    index: NDArray[np.int64],
+    scale: float,
+    top: float,
+    limit: int,
+    sticky: int,
+    spent: NDArray[np.int64],
+    after: NDArray[np.int64],
+    active: NDArray[np.uint8],
+) -> tuple[int, int, int]: ...
+def individual_scatter(index: NDArray[np.int64], words: NDArray[np.int64], spent: NDArray[np.int64]) -> None: ...
+def individual_checksum(spent: NDArray[np.int64], limit: int, n_threads: int) -> tuple[int, int]: ...

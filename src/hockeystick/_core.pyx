@@ -2,6 +2,7 @@
 """The gate: convert, allocate, release the GIL, one C call, check the status, return. Nothing else."""
 
 import numpy as np
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from .bound import AccuracyError, DomainError
 
@@ -169,3 +170,49 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
         status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
     check(status, "convolve")
     return mass, delta
+# individual.c
+
+ctypedef fused real_t:
+    float
+    double
+
+
+def individual_charge(const real_t[::1] norms, double scale, double top, int64_t limit, int sticky, const int64_t[::1] spent,
+                      int64_t[::1] after, uint8_t[::1] active, int n_threads, int with_checksum):
+    """(status, checksum, first bad record) of one step over all records; see hs.h. Empty arrays are not allowed."""
+    cdef uint64_t checksum = 0
+    cdef int64_t bad = 0
+    cdef int status
+    with nogil:
+        status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, &spent[0],
+                                      &after[0], &active[0], n_threads, &checksum if with_checksum else NULL, &bad)
+    return status, checksum, bad
+
+
+def individual_charge_some(const real_t[::1] norms, const int64_t[::1] index, double scale, double top, int64_t limit,
+                           int sticky, const int64_t[::1] spent, int64_t[::1] after, uint8_t[::1] active):
+    """(status, change of the checksum, first bad position) of one step over some records; see hs.h."""
+    cdef uint64_t change = 0
+    cdef int64_t bad = 0
+    cdef int status
+    with nogil:
+        status = hs_individual_charge_some(spent.shape[0], norms.shape[0], real_t is float, &norms[0], &index[0], scale, top,
+                                           limit, sticky, &spent[0], &after[0], &active[0], &change, &bad)
+    return status, change, bad
+
+
+def individual_scatter(const int64_t[::1] index, const int64_t[::1] words, int64_t[::1] spent):
+    """spent[index] = words."""
+    cdef int status
+    with nogil:
+        status = hs_individual_scatter(spent.shape[0], index.shape[0], &index[0], &words[0], &spent[0])
+    check(status, "individual")
+
+
+def individual_checksum(const int64_t[::1] spent, int64_t limit, int n_threads):
+    """(status, checksum) of all words."""
+    cdef uint64_t checksum = 0
+    cdef int status
+    with nogil:
+        status = hs_individual_checksum(spent.shape[0], &spent[0], limit, n_threads, &checksum)
+    return status, checksum

@@ -1,0 +1,1 @@
+"""Individual accounting: filters, odometers, per-record epsilons."""
