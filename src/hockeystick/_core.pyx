@@ -172,6 +172,7 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
     return mass, delta
 # individual.c
 
+
 ctypedef fused real_t:
     float
     double

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import threading
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -298,7 +299,7 @@ def _rho_units(rho: float, budget: float) -> int:
 
 def _orders(orders) -> tuple[float, ...]:
     out = tuple(units.positive("orders", a) for a in orders)
-    if not out or not all(1 < a <= ORDER_MAX for a in out) or any(b <= a for a, b in zip(out, out[1:], strict=False)):
+    if not out or not all(1 < a <= ORDER_MAX for a in out) or any(b <= a for a, b in pairwise(out)):
         raise DomainError(f"orders must be increasing numbers, 1 < alpha <= {ORDER_MAX}, got {orders!r}")
     return out
 
