@@ -162,7 +162,7 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, double c1, double
     }
 }
 
-static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
+int hs_contour_visit(const hs_contour *C, long j, hs_sums *S, double *work)
 {
     double m = C->m[j], q = C->q[j], k = C->k[j], tilt[3], est[3], o[3], h, lo, hi, R, ends, q0, c1, c2, level[4], zr[HS_BLOCK], zi[HS_BLOCK];
     hs_grid G;
@@ -229,7 +229,7 @@ static int visit_all(hs_contour *C, double *work, hs_sums *S)
         s->re = work + chunk * stride; s->im = s->re + C->N + 1; s->round = s->im + C->N + 1; s->node = s->round + C->N + 1;
         memset(s->re, 0, sizeof(double) * 4 * (size_t)(C->N + 1));
         st[chunk] = HS_OK;
-        for (j = lo; j < hi && st[chunk] == HS_OK; j++) st[chunk] = visit(C, j, s, work + chunk * stride + HS_SUMS_WORK(C->N));
+        for (j = lo; j < hi && st[chunk] == HS_OK; j++) st[chunk] = hs_contour_visit(C, j, s, work + chunk * stride + HS_SUMS_WORK(C->N));
     }
     for (chunk = 0; chunk < C->chunks; chunk++) {
         const hs_sums *s = &S[chunk];
@@ -307,6 +307,21 @@ static int plan_nodes(hs_contour *C, double *work)
     C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = near ? 1 : (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;
+}
+
+/* The contour for log_delta of steps with real counts, from a first tilt: for tables that many runs share (individual_levels.c). The
+ * caller may widen P and N before it visits the steps. */
+int hs_contour_plan(hs_contour *C, double tilt, double log_delta, double *work)
+{
+    int i, st;
+    C->chunks = 1; C->ktot = 0; C->t = tilt;
+    for (i = 0; i < C->b; i++) C->ktot += C->k[i];
+    if ((st = find_saddle(C, 0, log_delta))) return st;
+    C->c = fmax(C->t, 0.7 / C->sd);
+    C->c = frexp(C->c, &i); C->c = ldexp(floor(C->c * 16777216) / 16777216, i);
+    place(C);
+    if (!(C->P > 0 && C->P < 1e12)) return HS_OUT_OF_RANGE;
+    return plan_nodes(C, work);
 }
 
 /* The values at the nodes as coefficients: f_n and z_n f_n at C->eps, weighted 1, 2, 2, ...; and the error sums, with |eps| taken
@@ -427,7 +442,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
 }
 
 /* log M(a) <= log_m + err, on a grid made for real tilts; k tells how small the error has to be. */
-static int log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
 {
     double o[3], h, R, c1, c2, out, width;
     hs_grid G;
@@ -461,7 +476,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     if ((st = find_saddle(C, have_eps, value))) return st;
     for (t = C->t, j = 0; j < C->b; j++) {
         double m = C->m[j], q = C->q[j], k = C->k[j], term, err;
-        st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
+        st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : hs_log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
         if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5; K = slack = 0; j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */

@@ -19,4 +19,9 @@ typedef struct {
     double log_scale, value, slope, lower, upper, alias_left, alias_right, truncation, inner, rounding;
 } hs_value;
 
+/* Shared with individual_levels.c: one step's part of every sum; log M(a) with its error; a contour from a first tilt. */
+int hs_contour_visit(const hs_contour *C, long j, hs_sums *S, double *work);
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err);
+int hs_contour_plan(hs_contour *C, double tilt, double log_delta, double *work);
+
 #endif

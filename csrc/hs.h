@@ -96,4 +96,16 @@ int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *no
 int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent);
 int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum);
 
+/* individual_levels.c, individual_epsilon.c: upper bounds of eps of many records that share noise levels (m, q), from their counts
+ * [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a record, and the tilt it is at;
+ * group: for records with the same tilt, the bounds lowered to those of one contour, placed for counts k and widened by margin. */
+int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts, const double *t,
+                        int n_threads, double *work, long n_work, double *up);
+int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t, const double *up,
+                           double log_delta, int n_threads, double *best, int32_t *which);
+long hs_individual_work(int levels);
+int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double tilt, double margin,
+                        double T0, double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads,
+                        double *work, long n_work, double *eps_upper, double *gap);
+
 #endif

@@ -1,6 +1,6 @@
 # The C names that the gate may call; csrc/hs.h is the contract.
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 cdef extern from "hs.h" nogil:
     ctypedef struct hs_point:
@@ -22,6 +22,8 @@ cdef extern from "hs.h" nogil:
         const double *q
         const double *k
         double rtol, T0, t
+        long N
+        double ktot, c
     long hs_contour_work(int b, long n_outer)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
     int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
@@ -47,3 +49,11 @@ cdef extern from "hs.h" nogil:
                                   uint8_t *active, uint64_t *change, int64_t *bad)
     int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent)
     int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum)
+    int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts,
+                            const double *t, int n_threads, double *work, long n_work, double *up)
+    int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t,
+                               const double *up, double log_delta, int n_threads, double *best, int32_t *which)
+    long hs_individual_work(int levels)
+    int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double tilt, double margin,
+                            double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
+                            int n_threads, double *work, long n_work, double *eps_upper, double *gap)

@@ -2,7 +2,7 @@
 """The gate: convert, allocate, release the GIL, one C call, check the status, return. Nothing else."""
 
 import numpy as np
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from .bound import AccuracyError, DomainError
 
@@ -217,3 +217,42 @@ def individual_checksum(const int64_t[::1] spent, int64_t limit, int n_threads):
     with nogil:
         status = hs_individual_checksum(spent.shape[0], &spent[0], limit, n_threads, &checksum)
     return status, checksum
+
+
+def individual_tilts(const double[::1] m, const double[::1] q, int add, double k_total, const double[::1] t, int n_threads):
+    """Upper bounds of log M of every level at every tilt, [levels, tilts]."""
+    up = np.empty((m.shape[0], t.shape[0]))
+    cdef double[:, ::1] out = up
+    cdef double[::1] work = np.empty(hs_contour_work(1 << 20, 1))
+    cdef int status
+    with nogil:
+        status = hs_individual_tilts(m.shape[0], &m[0], &q[0], add, k_total, t.shape[0], &t[0], n_threads, &work[0],
+                                     work.shape[0], &out[0, 0])
+    check(status, "individual")
+    return up
+
+
+def individual_chernoff(const int32_t[:, ::1] counts, const double[::1] t, const double[:, ::1] up, double log_delta,
+                        int n_threads):
+    """(bound of eps, index of its tilt) of every record."""
+    best, which = np.empty(counts.shape[0]), np.empty(counts.shape[0], np.int32)
+    cdef double[::1] b = best
+    cdef int32_t[::1] w = which
+    cdef int status
+    with nogil:
+        status = hs_individual_chernoff(counts.shape[0], counts.shape[1], &counts[0, 0], t.shape[0], &t[0], &up[0, 0],
+                                        log_delta, n_threads, &b[0], &w[0])
+    check(status, "individual")
+    return best, which
+
+
+def individual_group(const double[::1] m, const double[::1] q, const double[::1] k, int add, double tilt, double margin,
+                     double T0, double k_total, const int32_t[:, ::1] counts, double log_delta, int n_threads,
+                     double[::1] eps_upper, double[::1] gap):
+    """The status: eps_upper is lowered to the bounds on one contour, gap filled; see hs.h."""
+    cdef double[::1] work = np.empty(hs_individual_work(m.shape[0]))
+    cdef int status
+    with nogil:
+        status = hs_individual_group(m.shape[0], &m[0], &q[0], &k[0], add, tilt, margin, T0, k_total, counts.shape[0],
+                                     &counts[0, 0], log_delta, n_threads, &work[0], work.shape[0], &eps_upper[0], &gap[0])
+    return status
