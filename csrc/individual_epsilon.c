@@ -41,13 +41,13 @@ int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, i
     for (i = 0; i < records; i++) {
         const int32_t *k = counts + i * levels;
         double K[TILTS_MAX] = {0}, least = HUGE_VAL, at;
-        int j, h, found = 0;
-        for (j = 0; j < levels; j++) if (k[j]) add_row(tilts, k[j], up + (long)j * tilts, K);
+        int j, h, found = 0, ran = 0;
+        for (j = 0; j < levels; j++) if (k[j]) { add_row(tilts, k[j], up + (long)j * tilts, K); ran = 1; }
         for (h = 0; h < tilts; h++) {
             at = (K[h] * (1 + (levels + 4) * HS_U) + base[h]) / t[h];
             if (at < least) { least = at; found = h; }
         }
-        best[i] = fmax(0, least * (1 + 4 * HS_U));
+        best[i] = ran ? fmax(0, least * (1 + 4 * HS_U)) : 0;
         which[i] = found;
     }
     return HS_OK;
@@ -151,11 +151,11 @@ static double solve(const record *R, double log_delta, double *gap)
         if (!(rate > 0 && fabs(est) < HUGE_VAL)) return HUGE_VAL;
         step = (est - log_delta) / rate;
         eps += fmax(-4 / R->C->c, fmin(4 / R->C->c, step));
-        if (fabs(step) * R->C->c < 1e-6) break; /* what is left is of the order of the square */
+        if (fabs(step) * R->C->c < 1e-4) break; /* what is left is of the order of the square: 1e-8 nats */
     }
     if (!(fabs(eps) < HUGE_VAL)) return HUGE_VAL;
     eps = fmax(eps, 0);
-    r = 1.1 * (up - est) / rate + 4 * HS_U * eps + 1e-11 / R->C->c;
+    r = 1.1 * (up - est) / rate + 4 * HS_U * eps + 1e-8 / R->C->c;
     for (it = 0; it < 20; it++, r *= 2) {
         up = log_delta_upper(R, eps + r, &est, &rate);
         if (up + slack <= log_delta) { *gap = r; return eps + r; }

@@ -1,12 +1,12 @@
 """eps(delta) of every record of a realised sequence of steps, as certified upper bounds.
 
-Ex post: the numbers are certified for the sequence of (noise level, sampling rate) that each record met, as if it had been fixed
-in advance. Where steps were chosen from past outputs they are not a privacy guarantee (no theorem extends PLD composition to
+Ex post: the numbers are certified for the sequence of (noise level, sampling rate) that each record met, as if it had been
+fixed in advance. Where steps were chosen from past outputs they are not a privacy guarantee (no theorem extends PLD composition to
 that); the guarantee then is the filter's. They are functions of the private data in any case.
 
 Route "contour". log M of a composition is linear in the counts, so the transforms of the noise levels at shared nodes serve all
-records (csrc/individual_levels.c, csrc/individual_epsilon.c). Records are grouped by the tilt at which Chernoff's bound of eps is
-least; each group shares one contour, on which each record has its own certificate. A record whose certificate does not come out
+records (csrc/individual_levels.c, csrc/individual_epsilon.c). Records are grouped by the tilt at which Chernoff's bound of eps
+is least; each group shares one contour, on which each record has its own certificate. A record whose certificate does not come out
 keeps Chernoff's bound, which is certified too and wider: by about a tenth, more where delta lies in a tail of rare jumps. A few
 such records are taken up one by one; the number of the others is in the answer.
 Route "fft": fft_records.py. Plain Gaussian levels only: one number a record, gaussian.py.
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core, query
-from ..bound import AccuracyError, DomainError
-from ..mechanism import Q_MIN, SIGMA_RANGE, compose, count, gaussian, poisson_subsampled, real
+from ..bound import DomainError
+from ..mechanism import Q_MIN, SIGMA_RANGE, count, real
 from .gaussian import gdp_epsilons_upper, in_unit
 
 COUNT_MAX = 2**31 - 1
@@ -35,14 +35,14 @@ RATIO = 1.12
 MARGIN = 1.12
 """How much longer than the planned one the shared period is, for the group's widest record."""
 
-NATS = 20.0
-"""How far aliases and tail lie below delta: their e^-20, 2e-9, moves eps by 2e-9/tilt; fewer nodes are the gain."""
+NATS = 18.0
+"""How far aliases and tail lie below delta: their e^-18, 2e-8, moves eps by 2e-8/tilt; fewer nodes are the gain."""
 
 LOOSE = 1e-3
 """Relative distance between a bound and its estimate from which a record is taken up singly .."""
 
-POLISHED = 16
-""".. if no more than so many are: up to half a second each."""
+SINGLY = 256
+""".. if no more than so many are: 5 to 20 ms each."""
 
 BLOCK = 1 << 16
 LABEL = "ex post: certified for the realised sequence as if fixed in advance; no guarantee under adaptivity"
@@ -222,21 +222,12 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
             done += block.size
             progress(done, n)
     rows = np.flatnonzero(loose)
-    if rows.size <= POLISHED:
+    if rows.size <= SINGLY:  # a contour placed for the record itself
         for i in rows:
-            loose[i] = not _polish(counts[i], m, q, add, delta, upper, i)
+            own, value, gap = _int32(counts[i : i + 1]), upper[i : i + 1], np.full(1, np.inf)
+            tilt = float(tilts[which[i]])
+            _core.individual_group(
+                m, q, own[0].astype(float), add, tilt, 1.0, 26.0, k_total, own, log_delta, n_threads, value, gap
+            )
+            loose[i] = gap[0] > LOOSE * value[0]
     return upper, int(loose.sum())
-
-
-def _polish(k, m, q, add: int, delta: float, upper: np.ndarray, i: int) -> bool:
-    """One record by the query of the library; whether that lowered its bound."""
-    steps = [(poisson_subsampled(gaussian(1 / m[j] * (1 - 2 * query.U)), q[j]), int(k[j])) for j in np.flatnonzero(k)]
-    try:
-        found = query.epsilon(compose(*steps), delta, direction="add" if add else "remove").upper
-    except AccuracyError:
-        return False
-    better, upper[i] = found < upper[i], min(found, upper[i])
-    return better
-
-
-__all__ = ["AccuracyError", "IndividualEpsilons", "individual_epsilons"]
