@@ -106,7 +106,7 @@ def individual_epsilons(counts, *, sigmas, delta, q=1.0, route="contour", n_thre
     >>> import hockeystick as hs
     >>> found = hs.individual_epsilons([[1000, 0], [200, 800]], sigmas=[1.0, 4.0], q=0.01, delta=1e-5)
     >>> found.upper.round(4).tolist()
-    [1.8282, 0.6996]
+    [1.8282, 0.9432]
     """
     counts, m, q, delta, n_threads = _checked(counts, sigmas, q, delta, route, n_threads)
     if not counts.shape[0]:
