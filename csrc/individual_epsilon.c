@@ -17,6 +17,7 @@
 #include "individual.h"
 
 #define TILTS_MAX 96
+#define LANES 64                        /* nodes at a time: a multiple of every vector length */
 
 static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
 
@@ -55,64 +56,80 @@ int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, i
 
 typedef struct {
     const hs_contour *C;
-    double head[HS_HEADS], fr[HS_STRIDE_MAX], fi[HS_STRIDE_MAX], eps0, abs_sum[8], tail;
+    double head[HS_HEADS], fr[HS_STRIDE_MAX], fi[HS_STRIDE_MAX], eps0, abs_sum[8], tail, phase; /* phase: the largest */
     int nodes;                       /* padded to a multiple of 8 with zeros */
 } record;
 
-/* The record's sums over levels, and f_n at eps0, weighted 1, 2, 2, ... */
+/* The record's sums over levels. */
 HS_CLONES static void gather(record *R, const hs_contour *C, int levels, const int32_t *k, long stride, const double *head,
-                             const double *re, const double *im, double log_delta)
+                             const double *re, const double *im)
 {
-    double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c, dy = C->dy, Y = (double)C->N * C->dy, eps0, a[8];
-    int n, i, j, part = 0, next = (int)(C->N + 8) / 8;
-    R->C = C; R->nodes = (int)((C->N + 8) / 8 * 8);
+    double *restrict fr = R->fr, *restrict fi = R->fi;
+    int n, i, j, nodes = (int)((C->N + 8) / 8 * 8);
+    R->C = C; R->nodes = nodes;
     memset(R->head, 0, sizeof R->head);
-    memset(R->abs_sum, 0, sizeof R->abs_sum);
-    memset(fr, 0, sizeof *fr * (size_t)R->nodes);
-    memset(fi, 0, sizeof *fi * (size_t)R->nodes);
+    memset(fr, 0, sizeof *fr * (size_t)nodes);
+    memset(fi, 0, sizeof *fi * (size_t)nodes);
     for (j = 0; j < levels; j++)
         if (k[j]) {
             const double *restrict rr = re + j * stride, *restrict ri = im + j * stride;
             double kj = k[j];
-            for (n = 0; n < R->nodes; n++) { fr[n] += kj * rr[n]; fi[n] += kj * ri[n]; }
+            for (n = 0; n < nodes; n++) { fr[n] += kj * rr[n]; fi[n] += kj * ri[n]; }
             for (i = 0; i < HS_HEADS; i++) R->head[i] += kj * head[j * HS_HEADS + i];
         }
-    eps0 = (R->head[HS_K0] - log_delta - log(c * (1 + c) * C->sd * 2.5)) / c; /* leading order of the saddle point: a start */
-    R->eps0 = eps0;
-    for (n = 0; n < R->nodes; n += 8) {
-        for (i = 0; i < 8; i++) {
-            double y = (double)(n + i) * dy, co, si, mag = n + i > C->N ? 0 : n + i ? 2 : 1;
-            double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, x = fr[n + i];
-            hs_cis_m1(fi[n + i] - eps0 * y, &co, &si);
+}
+
+/* f_n at eps0, weighted 1, 2, 2, ..., in place of log phi; sums of |f_n| by eighths; the largest phase. */
+HS_CLONES static void freeze(record *R, double log_delta)
+{
+    const hs_contour *C = R->C;
+    double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c, dy = C->dy, Y = (double)C->N * C->dy, eps0, size[LANES], top = 0;
+    double cc = c * (1 + c), c2 = 1 + 2 * c;
+    int n, n0, part = 0, next = (int)(C->N + 8) / 8, nodes = R->nodes;
+    eps0 = (R->head[HS_K0] - log_delta - log(cc * C->sd * 2.5)) / c; /* leading order of the saddle point: a start */
+    memset(R->abs_sum, 0, sizeof R->abs_sum);
+    for (n0 = 0; n0 < nodes; n0 += LANES) {
+        int count = nodes - n0 < LANES ? nodes - n0 : LANES;
+        double base = n0, *restrict xr = fr + n0, *restrict xi = fi + n0;
+        for (n = 0; n < count; n++) top = fabs(xi[n]) > top ? fabs(xi[n]) : top;
+        for (n = 0; n < count; n++) {
+            double y = (base + (double)n) * dy, dr = cc - y * y, di = y * c2, den = dr * dr + di * di, x = xr[n], co, si, mag;
+            hs_cis_m1(xi[n] - eps0 * y, &co, &si);
             co += 1;
-            mag *= hs_exp(x < 0.5 ? x : 0.5) / den; /* |phi| <= 1: more is rounding */
-            fr[n + i] = mag * (co * dr + si * di);
-            fi[n + i] = mag * (si * dr - co * di);
-            a[i] = mag * sqrt(den);
+            mag = 2 * hs_exp(x < 0.5 ? x : 0.5) / den; /* |phi| <= 1: more is rounding */
+            xr[n] = mag * (co * dr + si * di);
+            xi[n] = mag * (si * dr - co * di);
+            size[n] = mag * sqrt(den);
         }
-        for (i = 0; i < 8; i++) {
-            while (part < 7 && n + i >= next) next = (int)((++part + 1) * (C->N + 1) + 7) / 8;
-            R->abs_sum[part] += a[i];
+        if (n0 == 0) { fr[0] *= 0.5; fi[0] *= 0.5; size[0] *= 0.5; }
+        for (n = 0; n < count && n0 + n <= C->N; n++) {
+            while (part < 7 && n0 + n >= next) next = (int)((++part + 1) * (C->N + 1) + 7) / 8;
+            R->abs_sum[part] += size[n];
         }
     }
+    for (n = (int)C->N + 1; n < nodes; n++) fr[n] = fi[n] = 0;
+    R->eps0 = eps0;
+    R->phase = top + fabs(eps0) * Y;
     R->tail = exp(-R->head[HS_FAR]) / (HS_PI * Y) * (1 + dy / Y) * (1 + 1e-9);
 }
 
 /* sum_n Re f_n' and sum_n Re z_n f_n' at eps, f' = f e^{-i (eps - eps0) y}. */
 HS_CLONES static void sums(const record *R, double eps, double *value, double *slope)
 {
-    double v[8] = {0}, w[8] = {0}, de = eps - R->eps0, dy = R->C->dy, S, D;
-    const double *restrict fr = R->fr, *restrict fi = R->fi;
-    int n, i;
-    for (n = 0; n < R->nodes; n += 8)
-        for (i = 0; i < 8; i++) {
-            double y = (double)(n + i) * dy, co, si;
+    double v[LANES] = {0}, w[LANES] = {0}, de = eps - R->eps0, dy = R->C->dy, S = 0, D = 0;
+    int n, n0;
+    for (n0 = 0; n0 < R->nodes; n0 += LANES) {
+        const double *restrict fr = R->fr + n0, *restrict fi = R->fi + n0;
+        double base = n0;
+        int count = R->nodes - n0 < LANES ? R->nodes - n0 : LANES;
+        for (n = 0; n < count; n++) {
+            double y = (base + (double)n) * dy, co, si;
             hs_cis_m1(de * y, &co, &si);
-            v[i] += fr[n + i] + (fr[n + i] * co + fi[n + i] * si);
-            w[i] += y * (fi[n + i] + (fi[n + i] * co - fr[n + i] * si));
+            v[n] += fr[n] + (fr[n] * co + fi[n] * si);
+            w[n] += y * (fi[n] + (fi[n] * co - fr[n] * si));
         }
-    S = ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-    D = ((w[0] + w[4]) + (w[2] + w[6])) + ((w[1] + w[5]) + (w[3] + w[7]));
+    }
+    for (n = 0; n < LANES; n++) { S += v[n]; D += w[n]; }
     *value = S; *slope = R->C->c * S - D;
 }
 
@@ -123,6 +140,8 @@ static double log_delta_upper(const record *R, double eps, double *log_estimate,
     double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI), K = R->head[HS_K0], L = K - c * eps, S, slope, S1 = 0, S2 = 0, up, whole;
     double y_max = (double)C->N * C->dy, s = C->s_left, error = 0, value;
     int i;
+    *log_estimate = *rate = 0;
+    if (!(R->phase + y_max * fabs(eps) < 1e6)) return HUGE_VAL; /* hs_cis_m1 ends at 2e6 */
     sums(R, eps, &S, &slope);
     if (s < 0) S1 = exp(-L) / expm1(c * P);
     if (s < -1) S2 = exp(eps - L) / expm1((c + 1) * P);
@@ -174,7 +193,8 @@ static void solve_all(const hs_contour *C, int64_t records, const int32_t *count
     for (i = 0; i < records; i++) {
         record R;
         double eps;
-        gather(&R, C, C->b, counts + i * C->b, stride, head, re, im, log_delta);
+        gather(&R, C, C->b, counts + i * C->b, stride, head, re, im);
+        freeze(&R, log_delta);
         eps = solve(&R, log_delta, &gap[i]);
         if (!(eps < eps_upper[i])) gap[i] = HUGE_VAL; else eps_upper[i] = eps;
     }

@@ -52,7 +52,6 @@ static void fill_head(const hs_contour *C, const hs_sums *S, int levels, double 
     }
     head[HS_K0] = S->K[0];
     head[HS_K0_ERR] = capped(S->err[0] + S->inner[0] + (levels + 4) * HS_U * fabs(S->K[0]));
-    head[HS_K_RIGHT] = capped(S->K[1] + S->err[1] + S->inner[1] + (levels + 4) * HS_U * fabs(S->K[1]));
     head[HS_K_LEFT] = capped(S->K[2] + S->err[2] + S->inner[2] + (levels + 4) * HS_U * fabs(S->K[2]));
     head[HS_FAR] = fmax(0, S->gauss[0] - S->far[0]) * (1 - (levels + 4) * HS_U);
 }
