@@ -2,10 +2,11 @@
 
     python benchmarks/digits_individual.py [--out individual_runs]
 
-DP-GD: full clipped gradients plus noise. Worst-case accounting stops after `steps`; the individual filter, with the same budget for
-every record, runs on: records leave when their own budget is used up, and come back for steps at which their gradient is small.
-DP-SGD: Poisson samples of rate q; norms of all records at every step (charges do not depend on the draw), eps of every record from
-counts of noise levels. Histograms against the worst case, and eps by class beside the class's accuracy, go to pictures.
+DP-GD: full clipped gradients plus noise. Worst-case accounting stops after `steps`; the individual filter, with the same
+budget for every record, runs on: records leave when their own budget is used up, and come back for steps at which their
+gradient is small. DP-SGD: Poisson samples of rate q; norms of all records at every step (charges do not depend on the draw),
+eps of every record from counts of noise levels. Histograms against the worst case, and eps by class beside the class's
+accuracy, go to pictures.
 
 The features are scaled by constants, not by the data, and sums are divided by the number of records, which is taken as public.
 The pictures and the numbers by record show private quantities: they are for a study like this one, not for release.
@@ -23,6 +24,10 @@ import hockeystick as hs
 from hockeystick.individual import NoiseLevels, mu_from_norms
 
 DELTA = 1e-5
+SCALES = np.array(
+    [30, 40, 200, 2500, 0.2, 0.35, 0.45, 0.2, 0.3, 0.1, 3, 5, 22, 550, 0.03, 0.14, 0.4, 0.05, 0.08, 0.03]
+    + [36, 50, 250, 4300, 0.22, 1.06, 1.25, 0.29, 0.66, 0.21]
+)
 
 
 class Case(NamedTuple):
@@ -50,9 +55,7 @@ def load(name):
     if name == "digits":
         x = x / 16.0
     else:  # upper ends of the instrument's scales, the same for any data set of this kind
-        x = x / np.array([30, 40, 200, 2500, 0.2, 0.35, 0.45, 0.2, 0.3, 0.1] + [3, 5, 22, 550, 0.03, 0.14, 0.4, 0.05, 0.08, 0.03]
-                         + [36, 50, 250, 4300, 0.22, 1.06, 1.25, 0.29, 0.66, 0.21])  # fmt: skip
-        x = 2 * x - 0.5
+        x = 2 * x / SCALES - 0.5
     x = np.hstack([x, np.ones((len(x), 1))]) / np.sqrt(x.shape[1] + 1) * 3
     order = np.random.default_rng(0).permutation(len(x))
     cut = len(x) // 5
@@ -127,15 +130,15 @@ def study(case, out: Path):
     print(f"{case.name}: {len(x)} records, DP-GD, eps <= {worst:.4f} at delta {DELTA:g} for all")
     print(f"  worst-case stop, step {case.steps}: test accuracy {curve[-1]:.4f}; individual eps median {np.median(eps):.4f}, "
           f"5% {np.quantile(eps, 0.05):.4f}, max {eps.max():.4f}")  # fmt: skip
-    print(f"  individual filter, step {2 * case.steps}: test accuracy {longer[-1]:.4f} (best {max(longer):.4f}), same guarantee; "
-          f"active records {active[-1]}, least {min(active)}")  # fmt: skip
+    print(f"  individual filter, step {2 * case.steps}: test accuracy {longer[-1]:.4f} (best {max(longer):.4f}), "
+          f"same guarantee; active records {active[-1]}, least {min(active)}")  # fmt: skip
 
     sgd_weights, counts, levels = descend_sampled(case, data, rng)
     found = hs.individual_epsilons(counts, sigmas=levels.sigmas, q=case.q, delta=DELTA)
     sgd_worst = hs.epsilon(hs.poisson_subsampled(hs.gaussian(case.sgd_sigma), case.q) * case.sgd_steps, DELTA).upper
     assert found.upper.max() <= sgd_worst * (1 + 1e-4) and found.wider == 0
-    print(f"  DP-SGD, {case.sgd_steps} steps of rate {case.q}: test accuracy {accuracy(sgd_weights, x_test, y_test):.4f}, worst case "
-          f"{sgd_worst:.4f}; individual eps median {np.median(found.upper):.4f}, max {found.upper.max():.4f}")  # fmt: skip
+    print(f"  DP-SGD, {case.sgd_steps} steps of rate {case.q}: test accuracy {accuracy(sgd_weights, x_test, y_test):.4f}, "
+          f"worst case {sgd_worst:.4f}; individual eps median {np.median(found.upper):.4f}, max {found.upper.max():.4f}")  # fmt: skip
     by_class(eps, y, weights, x)
     picture(out / f"{case.name}.png", case, (eps, worst), (found.upper, sgd_worst), y, weights, x, curve, longer, active)
 

@@ -35,7 +35,8 @@ static ruler ruler_of(double scale)
     return R;
 }
 
-/* The cost of one norm. q is off by 2u, so q^2 (1 + 12u) is above; h = q to 26 bits is the exact quotient if h scale = x, products
+/* The cost of one norm. q is off by 2u, so q^2 (1 + 12u) is above; h = q to 26 bits is the exact quotient if h scale = x,
+ * products
  * of 26-bit numbers being exact and x - h hi too, for they are close. */
 static inline int64_t cost(double x, ruler R)
 {
@@ -231,8 +232,8 @@ int hs_individual_charge(int64_t n, int is_float, const void *norms, double scal
 /* One step over m of n records: index strictly increasing. after[j] is the new word of record index[j]; nothing is stored in
  * spent (hs_individual_scatter does). *change is what the checksum of all records gains. *bad: first bad position. */
 int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
-                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active, uint64_t *change,
-                              int64_t *bad)
+                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active,
+                              uint64_t *change, int64_t *bad)
 {
     int64_t mark = sticky ? HS_DROPPED : 0, old[BLOCK], j, i, last = -1;
     ruler R = ruler_of(scale);

@@ -4,7 +4,7 @@
 
 #include "contour.h"
 
-enum { HS_K0, HS_K0_ERR, HS_K_LEFT, HS_FAR, HS_NODES, HS_HEADS = HS_NODES + 8 }; /* columns of a level's head; 8 parts of the nodes */
+enum { HS_K0, HS_K0_ERR, HS_K_LEFT, HS_FAR, HS_NODES, HS_HEADS = HS_NODES + 8 }; /* a level's columns; 8 parts of nodes */
 #define HS_STRIDE_MAX 4096 /* nodes of a table */
 #define HS_CAP 1e200 /* stands for infinity: 0 times it is 0 */
 

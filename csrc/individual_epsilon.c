@@ -9,7 +9,8 @@
  *   Newton for the estimate, then outward steps until the bound is at or below the target.
  *
  * Error terms of one record, all linear in its counts before they are used: quadrature and rounding of log M at the nodes (the
- *   worst of an eighth of them counts for all of it), of K(c), the alias at a tilt s_left in [-1, 0], the tail beyond the last node, rounding of the sum.
+ *   worst of an eighth of them counts for all of it), of K(c), the alias at a tilt s_left in [-1, 0], the tail beyond the last
+ *   node, rounding of the sum.
  *   A bound that does not come out leaves Chernoff's in place.
  *
  * What it does not do: lower bounds; eps below 0 (0 is returned).
@@ -27,13 +28,15 @@ HS_CLONES static void add_row(int n, double k, const double *restrict row, doubl
     for (i = 0; i < n; i++) sum[i] += k * row[i];
 }
 
-/* best[i] = least Chernoff bound of eps of record i (at least 0), which[i] = its tilt. K_t > 0 grows by (levels + 4)u in summing. */
+/* best[i] = least Chernoff bound of eps of record i (at least 0), which[i] = its tilt. K_t > 0 grows by (levels + 4)u in
+ * summing. */
 int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t, const double *up,
                            double log_delta, int n_threads, double *best, int32_t *which)
 {
     double base[TILTS_MAX];
     int64_t i;
     int g;
+    (void)n_threads;
     if (!(tilts > 0 && tilts <= TILTS_MAX && levels > 0 && log_delta < 0)) return HS_BAD_ARGUMENT;
     for (g = 0; g < tilts; g++) base[g] = lf(t[g]) - log_delta + 8 * HS_U * (fabs(lf(t[g])) + fabs(log_delta) + 1);
 #ifdef _OPENMP
@@ -137,8 +140,8 @@ HS_CLONES static void sums(const record *R, double eps, double *value, double *s
 static double log_delta_upper(const record *R, double eps, double *log_estimate, double *rate)
 {
     const hs_contour *C = R->C;
-    double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI), K = R->head[HS_K0], L = K - c * eps, S, slope, S1 = 0, S2 = 0, up, whole;
-    double y_max = (double)C->N * C->dy, s = C->s_left, error = 0, value;
+    double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI), K = R->head[HS_K0], L = K - c * eps;
+    double S, slope, S1 = 0, S2 = 0, up, whole, y_max = (double)C->N * C->dy, s = C->s_left, error = 0, value;
     int i;
     *log_estimate = *rate = 0;
     if (!(R->phase + y_max * fabs(eps) < 1e6)) return HUGE_VAL; /* hs_cis_m1 ends at 2e6 */
@@ -205,13 +208,16 @@ long hs_individual_work(int levels)
     return HS_CHUNKS * (HS_GRID_WORK + HS_SUMS_WORK(HS_STRIDE_MAX)) + (long)levels * (HS_HEADS + 1 + 2 * HS_STRIDE_MAX);
 }
 
-/* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, from a first tilt, and
- * widened by `margin`; T0 nats is how far aliases and tail should lie below delta. gap[i]: bound less estimate, infinite where the bound stayed. */
+/* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, from a first tilt,
+ * and
+ * widened by `margin`; T0 nats is how far aliases and tail should lie below delta. gap[i]: bound less estimate, infinite where
+ * the bound stayed. */
 int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double tilt, double margin,
                         double T0, double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads,
                         double *work, long n_work, double *eps_upper, double *gap)
 {
-    double *head = work, *one = head + (long)levels * HS_HEADS, *re = one + levels, *im = re + (long)levels * HS_STRIDE_MAX, *rest, far;
+    double *head = work, *one = head + (long)levels * HS_HEADS, *re = one + levels;
+    double *im = re + (long)levels * HS_STRIDE_MAX, *rest, far;
     hs_contour C = {0};
     int st, j, attempt;
     long stride;

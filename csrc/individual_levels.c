@@ -22,6 +22,7 @@ int hs_individual_tilts(int levels, const double *m, const double *q, int add, d
                         int n_threads, double *work, long n_work, double *up)
 {
     int chunk;
+    (void)n_threads;
     if (!(levels > 0 && tilts > 0 && k_total >= 1)) return HS_BAD_ARGUMENT;
     if (n_work < (long)HS_CHUNKS * HS_GRID_WORK) return HS_SCRATCH;
 #ifdef _OPENMP
@@ -31,16 +32,17 @@ int hs_individual_tilts(int levels, const double *m, const double *q, int add, d
         int at;
         for (at = chunk; at < levels * tilts; at += HS_CHUNKS) {
             int j = at / tilts;
-            double s = t[at % tilts], log_m, err = 0, m2 = m[j] * m[j];
+            double s = t[at % tilts], log_m, err = 0, m2 = m[j] * m[j], *own = work + chunk * (long)HS_GRID_WORK;
             if (q[j] == 1) up[at] = 0.5 * m2 * s * (1 + s) * (1 + 8 * HS_U);
-            else if (hs_log_m_upper(m[j], q[j], add ? -s : 1 + s, k_total, work + chunk * (long)HS_GRID_WORK, &log_m, &err)) up[at] = HS_CAP;
+            else if (hs_log_m_upper(m[j], q[j], add ? -s : 1 + s, k_total, own, &log_m, &err)) up[at] = HS_CAP;
             else up[at] = capped(fmax(log_m + err + 4 * HS_U * fabs(log_m), 0));
         }
     }
     return HS_OK;
 }
 
-/* The worst, over each eighth of the nodes, of what one run of the step adds to the error of log phi; summing log phi included. */
+/* The worst, over each eighth of the nodes, of what one run of the step adds to the error of log phi; summing log phi included.
+ * */
 static void fill_head(const hs_contour *C, const hs_sums *S, int levels, double *head)
 {
     long n;

@@ -73,7 +73,12 @@ def test_a_bad_norm_in_any_block_charges_nobody(client):
         with pytest.raises(hs.DomainError, match="at record 6500; nobody was charged"):
             many.charge(da.from_array(norms, chunks=(CHUNKS,)), sigma=1.0)
     assert many.steps == 1 and np.array_equal(before, many.spent_mu_upper().compute())
-    for norms in (norms_of(1), da.from_array(norms_of(1), chunks=5000), da.zeros((N, 1)), da.zeros(N, dtype=int, chunks=(CHUNKS,))):
+    for norms in (
+        norms_of(1),
+        da.from_array(norms_of(1), chunks=5000),
+        da.zeros((N, 1)),
+        da.zeros(N, dtype=int, chunks=(CHUNKS,)),
+    ):
         with pytest.raises(hs.DomainError):
             many.charge(norms, sigma=1.0)
     with pytest.raises(hs.DomainError):

@@ -1,4 +1,4 @@
-"""From norms to charges: rounding, levels in the safe direction, the sampling trap, the heuristic fit and its failure, route fft."""
+"""From norms to charges: rounding, levels in the safe direction, the sampling trap, the heuristic fit; route fft."""
 
 import math
 
@@ -79,7 +79,7 @@ def test_levels_round_up(mu, n, spacing):
 
 @pytest.mark.parametrize("mu", [2.0000001, -0.1, math.nan, math.inf])
 def test_no_level_is_safe_beyond_the_last(mu):
-    with pytest.raises(hs.DomainError, match="mu must be from 0 to 2.0"):
+    with pytest.raises(hs.DomainError, match=r"mu must be from 0 to 2\.0"):
         NoiseLevels(2.0).index([mu])
 
 
@@ -113,7 +113,7 @@ def test_bad_levels():
 
 
 def test_the_fit_is_below_the_truth_where_it_is_known_to_fail():
-    """q = 0.01, sigma = 0.8, 1000 steps: fitted up to eps = 2 the mu is 0.6831 and eps(1e-5) reads 3.0676; the truth is 3.1410."""
+    """q = 0.01, sigma = 0.8, 1000 steps: fitted up to eps = 2, mu is 0.6831 and eps(1e-5) reads 3.0676; truth: 3.1410."""
     run = hs.poisson_subsampled(hs.gaussian(0.8), 0.01) * 1000
     fitted = fit_mu(run, eps_max=2.0, points=4)
     assert fitted.mu == pytest.approx(0.6831, abs=1e-4) and "heuristic" in fitted.label
@@ -143,7 +143,7 @@ def test_route_fft_is_above_the_contour_by_its_mesh(q, steps, delta):
 
 
 def test_route_fft_names_what_it_cannot_reach():
-    with pytest.raises(hs.AccuracyError, match="fft: .*use route='contour'"):
+    with pytest.raises(hs.AccuracyError, match=r"fft: .*use route='contour'"):
         hs.individual_epsilons([[1000] * 8], sigmas=SIGMAS, q=0.01, delta=1e-12, route="fft")
 
 

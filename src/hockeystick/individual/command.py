@@ -205,7 +205,8 @@ def _result(args, eps, steps: int, mu_max: float) -> dict:
         "delta": args.delta,
         "q": args.q,
         "quantiles": [
-            {"quantile": p, "upper": float(x)} for p, x in zip(QUANTILES, np.quantile(eps, QUANTILES, method="higher"), strict=True)
+            {"quantile": p, "upper": float(x)}
+            for p, x in zip(QUANTILES, np.quantile(eps, QUANTILES, method="higher"), strict=True)
         ],
         "mean": float(eps.mean()),
         "worst_case_upper": _worst(args, steps, mu_max),
@@ -241,5 +242,3 @@ def _plot(path: str, eps, delta: float) -> None:
         raise DomainError(f"{path}: {error}") from None
     finally:
         pyplot.close(figure)
-
-

@@ -1,8 +1,8 @@
 """The individual filter over more records than one machine holds: the same kernels on the blocks of a Dask array.
 
 State is a block of words for every block of norms, on the worker that has the norms. A step is a pure function of the blocks
-before it, so a block lost with its worker is computed again and comes out the same, bit for bit; a step with a bad norm anywhere
-is not taken. Needs the extra "dask".
+before it, so a block lost with its worker is computed again and comes out the same, bit for bit; a step with a bad norm
+anywhere is not taken. Needs the extra "dask".
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class ShardedGDPFilter:
         return da.concatenate([da.from_delayed(p, (n,), float) for p, n in zip(parts, self.chunks, strict=True)])
 
     def summary(self, delta: float, quantiles=(0.5, 0.95)) -> dict:
-        """Maximum, quantiles and histogram of eps(delta) over all records, reduced block by block: upper bounds, ex post, private.
+        """Maximum, quantiles and histogram of eps(delta) over all records, reduced block by block: upper bounds, ex post,
+        private.
 
         Returns
         -------

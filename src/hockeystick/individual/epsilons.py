@@ -1,14 +1,14 @@
 """eps(delta) of every record of a realised sequence of steps, as certified upper bounds.
 
 Ex post: the numbers are certified for the sequence of (noise level, sampling rate) that each record met, as if it had been
-fixed in advance. Where steps were chosen from past outputs they are not a privacy guarantee (no theorem extends PLD composition to
-that); the guarantee then is the filter's. They are functions of the private data in any case.
+fixed in advance. Where steps were chosen from past outputs they are not a privacy guarantee (no theorem extends PLD
+composition to that); the guarantee then is the filter's. They are functions of the private data in any case.
 
 Route "contour". log M of a composition is linear in the counts, so the transforms of the noise levels at shared nodes serve all
 records (csrc/individual_levels.c, csrc/individual_epsilon.c). Records are grouped by the tilt at which Chernoff's bound of eps
-is least; each group shares one contour, on which each record has its own certificate. A record whose certificate does not come out
-keeps Chernoff's bound, which is certified too and wider: by about a tenth, more where delta lies in a tail of rare jumps. A few
-such records are taken up one by one; the number of the others is in the answer.
+is least; each group shares one contour, on which each record has its own certificate. A record whose certificate does not
+come out keeps Chernoff's bound, which is certified too and wider: by about a tenth, more where delta lies in a tail of rare
+jumps. A few such records are taken up again; the number of the others is in the answer.
 Route "fft": fft_records.py. Plain Gaussian levels only: one number a record, gaussian.py.
 """
 
@@ -203,24 +203,20 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
         part = slice(at, at + BLOCK)
         upper[part], which[part] = _core.individual_chernoff(_int32(counts[part]), tilts, up, log_delta, n_threads)
     which[upper == 0] = -1  # Chernoff proves eps = 0
-    order = np.argsort(which, kind="stable")
-    bounds = np.searchsorted(which[order], np.arange(tilts.size + 1))
-    loose, done = np.zeros(n, bool), int(bounds[0])
-    for g in range(tilts.size):
-        rows = order[bounds[g] : bounds[g + 1]]
-        for at in range(0, rows.size, BLOCK):
-            block = rows[at : at + BLOCK]
-            own = _int32(counts[block])
-            values = upper[block]
-            k = own.mean(axis=0)
-            gap = np.full(block.size, np.inf)
+    loose = np.ones(n, bool)
+    loose[which < 0] = False
+    for margin, nats in ((MARGIN, NATS), (1.4, 26.0)):  # the few that did not fit their group get more room in another
+        rows = np.flatnonzero(loose)
+        rows = rows[np.argsort(which[rows], kind="stable")]
+        for start, stop in _groups(which[rows]):
+            block = rows[start:stop]
+            own, values, gap = _int32(counts[block]), upper[block], np.full(block.size, np.inf)
             _core.individual_group(
-                m, q, k, add, float(tilts[g]), MARGIN, NATS, k_total, own, log_delta, n_threads, values, gap
-            )  # a status other than 0 leaves the bounds and the gaps
-            upper[block] = values
-            loose[block] = gap > LOOSE * values
-            done += block.size
-            progress(done, n)
+                m, q, own.mean(axis=0), add, float(tilts[which[block[0]]]), margin, nats, k_total, own, log_delta, n_threads,
+                values, gap,
+            )  # fmt: skip
+            upper[block], loose[block] = values, _is_loose(gap, values)  # a status other than 0 leaves bounds and gaps
+            progress(n - rows.size + stop, n)
     rows = np.flatnonzero(loose)
     if rows.size <= SINGLY:  # a contour placed for the record itself
         for i in rows:
@@ -229,5 +225,20 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
             _core.individual_group(
                 m, q, own[0].astype(float), add, tilt, 1.0, 26.0, k_total, own, log_delta, n_threads, value, gap
             )
-            loose[i] = gap[0] > LOOSE * value[0]
+            loose[i] = _is_loose(gap, value)[0]
     return upper, int(loose.sum())
+
+
+def _groups(which: np.ndarray):
+    """(start, stop) of runs of equal entries of a sorted array, cut at BLOCK."""
+    ends = np.append(np.flatnonzero(np.diff(which)) + 1, which.size)
+    start = 0
+    for end in ends:
+        while start < end:
+            stop = min(start + BLOCK, int(end))
+            yield start, stop
+            start = stop
+
+
+def _is_loose(gap: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    return gap > LOOSE * np.maximum(upper, 1e-3)  # nobody minds 1e-6

@@ -2,7 +2,8 @@
 
 A record's charge at a step is set by mu = clipped norm/noise deviation. Levels are spaced uniformly in mu^2 = 1/sigma^2, in
 which the variance of the loss is about linear; a mu goes up to the next level (less noise than there was: more noise is a
-post-processing of less, so the result only gets larger). A mu above the last level has no safe level: it is refused, never clamped.
+post-processing of less, so the result only gets larger). A mu above the last level has no safe level: it is refused, never
+clamped.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class NoiseLevels:
     levels : int, default 32
         1 to 4096.
     spacing : "variance" or "linear"
-        Uniform in 1/sigma^2 (the default), or in sigma from 1/mu_max to 16/mu_max, the published choice, which is coarser where it
-        matters.
+        Uniform in 1/sigma^2 (the default), or in sigma from 1/mu_max to 16/mu_max, the published choice, which is coarser
+        where it matters.
 
     Raises
     ------
@@ -70,9 +71,7 @@ class NoiseLevels:
         mu = np.asarray(mu, dtype=float)
         bad = ~((mu >= 0) & (mu <= self.mu_max))
         if bad.any():
-            raise DomainError(
-                f"mu must be from 0 to {self.mu_max!r}, got {mu[bad].ravel()[0]!r}; no level is safe above: clip, or start with more"
-            )
+            raise DomainError(f"mu must be from 0 to {self.mu_max!r}, got {mu[bad].ravel()[0]!r}; no level is safe above: clip")
         return np.where(mu > 0, np.searchsorted(self.mu, mu, side="left"), -1)
 
     def add(self, counts: np.ndarray, mu, indices=None) -> None:
@@ -84,7 +83,7 @@ class NoiseLevels:
         rows = np.arange(len(counts)) if indices is None else np.asarray(indices)
         if counts.ndim != 2 or counts.shape[1] != self.mu.size or level.shape != rows.shape:
             raise DomainError(
-                f"counts must have shape (records, {self.mu.size}) and mu one entry for each record; got {counts.shape}, {level.shape}"
+                f"counts must have shape (records, {self.mu.size}), mu one entry a record; got {counts.shape}, {level.shape}"
             )
         some = level >= 0
         np.add.at(counts, (rows[some], level[some]), 1)
