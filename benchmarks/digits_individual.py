@@ -25,9 +25,10 @@ from hockeystick.individual import NoiseLevels, mu_from_norms
 
 DELTA = 1e-5
 SCALES = np.array(
-    [30, 40, 200, 2500, 0.2, 0.35, 0.45, 0.2, 0.3, 0.1, 3, 5, 22, 550, 0.03, 0.14, 0.4, 0.05, 0.08, 0.03]
-    + [36, 50, 250, 4300, 0.22, 1.06, 1.25, 0.29, 0.66, 0.21]
-)
+    [[30, 40, 200, 2500, 0.2, 0.35, 0.45, 0.2, 0.3, 0.1],
+     [3, 5, 22, 550, 0.03, 0.14, 0.4, 0.05, 0.08, 0.03],
+     [36, 50, 250, 4300, 0.22, 1.06, 1.25, 0.29, 0.66, 0.21]]
+).ravel()  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -138,7 +139,8 @@ def study(case, out: Path):
     sgd_worst = hs.epsilon(hs.poisson_subsampled(hs.gaussian(case.sgd_sigma), case.q) * case.sgd_steps, DELTA).upper
     assert found.upper.max() <= sgd_worst * (1 + 1e-4) and found.wider == 0
     print(f"  DP-SGD, {case.sgd_steps} steps of rate {case.q}: test accuracy {accuracy(sgd_weights, x_test, y_test):.4f}, "
-          f"worst case {sgd_worst:.4f}; individual eps median {np.median(found.upper):.4f}, max {found.upper.max():.4f}")  # fmt: skip
+          f"worst case {sgd_worst:.4f}; individual eps median {np.median(found.upper):.4f}, "
+          f"max {found.upper.max():.4f}")  # fmt: skip
     by_class(eps, y, weights, x)
     picture(out / f"{case.name}.png", case, (eps, worst), (found.upper, sgd_worst), y, weights, x, curve, longer, active)
 

@@ -98,7 +98,7 @@ int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int6
 int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum);
 
 /* individual_levels.c, individual_epsilon.c: upper bounds of eps of many records that share noise levels (m, q), from their
- * counts [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a record, and the tilt it is at;
+ * counts [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a record and its tilt;
  * group: for records with the same tilt, the bounds lowered to those of one contour, placed for counts k, widened by margin. */
 int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts, const double *t,
                         int n_threads, double *work, long n_work, double *up);
