@@ -51,7 +51,7 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
- * work: chunks * (HS_GRID_WORK + 4 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
+ * work: chunks * (HS_GRID_WORK + 6 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
 typedef struct {
     int b, add, n_threads;
@@ -61,13 +61,14 @@ typedef struct {
     /* filled by contour.c */
     int chunks, doublings;
     long N;
-    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, long n_outer);
 /* an upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried if > 0 */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper);
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out);
+int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out); /* out: 9 n */
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                    double *upper, hs_point *out);
 /* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of one step's loss, their sum, first and absolute moment, and how far an
@@ -99,14 +100,22 @@ int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n
 
 /* individual_levels.c, individual_epsilon.c: upper bounds of eps of many records that share noise levels (m, q), from their
  * counts [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a record and its tilt;
- * group: for records with the same tilt, the bounds lowered to those of one contour, placed for counts k, widened by margin. */
+ * group: for records of similar tilt, the bounds lowered to those of one contour, placed for counts k, widened by margin. */
 int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts, const double *t,
                         int n_threads, double *work, long n_work, double *up);
 int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t, const double *up,
                            double log_delta, int n_threads, double *best, int32_t *which);
 long hs_individual_work(int levels);
-int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double tilt, double margin,
+int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
                         double T0, double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads,
                         double *work, long n_work, double *eps_upper, double *gap);
+/* pld.c: tails of the normal law; see the head of the file for the others. */
+int hs_normal_tails(long n, const double *x, double *below, double *above);
+int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                 const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
+                 double *u_upper, double *y_lower, double *u_lower);
+enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
+int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
+int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
 
 #endif

@@ -20,8 +20,6 @@
 #define TILTS_MAX 96
 #define LANES 64                        /* nodes at a time: a multiple of every vector length */
 
-static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
-
 HS_CLONES static void add_row(int n, double k, const double *restrict row, double *restrict sum)
 {
     int i;
@@ -38,7 +36,7 @@ int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, i
     int g;
     (void)n_threads;
     if (!(tilts > 0 && tilts <= TILTS_MAX && levels > 0 && log_delta < 0)) return HS_BAD_ARGUMENT;
-    for (g = 0; g < tilts; g++) base[g] = lf(t[g]) - log_delta + 8 * HS_U * (fabs(lf(t[g])) + fabs(log_delta) + 1);
+    for (g = 0; g < tilts; g++) base[g] = hs_payoff(t[g]) - log_delta + 8 * HS_U * (fabs(hs_payoff(t[g])) + fabs(log_delta) + 1);
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads) schedule(static) if (n_threads > 1)
 #endif
@@ -88,7 +86,7 @@ HS_CLONES static void freeze(record *R, double log_delta)
     const hs_contour *C = R->C;
     double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c, dy = C->dy, Y = (double)C->N * C->dy, eps0, size[LANES], top = 0;
     double cc = c * (1 + c), c2 = 1 + 2 * c;
-    int n, n0, part = 0, next = (int)(C->N + 8) / 8, nodes = R->nodes;
+    int n, n0, part = 0, eighth = (int)(C->N + 1) / 8, nodes = R->nodes;
     eps0 = (R->head[HS_K0] - log_delta - log(cc * C->sd * 2.5)) / c; /* leading order of the saddle point: a start */
     memset(R->abs_sum, 0, sizeof R->abs_sum);
     for (n0 = 0; n0 < nodes; n0 += LANES) {
@@ -106,14 +104,15 @@ HS_CLONES static void freeze(record *R, double log_delta)
         }
         if (n0 == 0) { fr[0] *= 0.5; fi[0] *= 0.5; size[0] *= 0.5; }
         for (n = 0; n < count && n0 + n <= C->N; n++) {
-            while (part < 7 && n0 + n >= next) next = (int)((++part + 1) * (C->N + 1) + 7) / 8;
+            if (n0 + n >= (part + 1) * eighth) part++;
             R->abs_sum[part] += size[n];
         }
     }
     for (n = (int)C->N + 1; n < nodes; n++) fr[n] = fi[n] = 0;
     R->eps0 = eps0;
     R->phase = top + fabs(eps0) * Y;
-    R->tail = exp(-R->head[HS_FAR]) / (HS_PI * Y) * (1 + dy / Y) * (1 + 1e-9);
+    R->tail = exp(-fmin(R->head[HS_TAIL], fmin(R->head[HS_TAIL + 1], R->head[HS_TAIL + 2]))) / (HS_PI * Y);
+    R->tail *= (1 + dy / Y) * (1 + 1e-9);
 }
 
 /* sum_n Re f_n' and sum_n Re z_n f_n' at eps, f' = f e^{-i (eps - eps0) y}. */
@@ -205,36 +204,41 @@ static void solve_all(const hs_contour *C, int64_t records, const int32_t *count
 
 long hs_individual_work(int levels)
 {
-    return HS_CHUNKS * (HS_GRID_WORK + HS_SUMS_WORK(HS_STRIDE_MAX)) + (long)levels * (HS_HEADS + 1 + 2 * HS_STRIDE_MAX);
+    return HS_CHUNKS * (HS_GRID_WORK + HS_SUMS_WORK(HS_STRIDE_MAX)) + (long)levels * (HS_HEADS + 2 * HS_STRIDE_MAX);
 }
 
-/* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, from a first tilt,
- * and
- * widened by `margin`; T0 nats is how far aliases and tail should lie below delta. gap[i]: bound less estimate, infinite where
- * the bound stayed. */
-int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double tilt, double margin,
-                        double T0, double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads,
-                        double *work, long n_work, double *eps_upper, double *gap)
+/* The least of the three ends of the tail bound for counts k. */
+static double tail_of(int levels, const double *k, const double *head)
 {
-    double *head = work, *one = head + (long)levels * HS_HEADS, *re = one + levels;
-    double *im = re + (long)levels * HS_STRIDE_MAX, *rest, far;
+    double sum[3] = {0, 0, 0};
+    int i, j;
+    for (j = 0; j < levels; j++) for (i = 0; i < 3; i++) sum[i] += k[j] * head[j * HS_HEADS + HS_TAIL + i];
+    return fmin(sum[0], fmin(sum[1], sum[2]));
+}
+
+/* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, widened by `margin`.
+ * T0 nats is how far aliases and tail should lie below delta. gap[i]: bound less estimate, infinite where the bound stayed. */
+int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin, double T0,
+                        double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads, double *work,
+                        long n_work, double *eps_upper, double *gap)
+{
+    double *head = work, *re = head + (long)levels * HS_HEADS, *im = re + (long)levels * HS_STRIDE_MAX, *rest;
     hs_contour C = {0};
-    int st, j, attempt;
+    int st, attempt;
     long stride;
-    if (!(levels > 0 && tilt > 0 && margin >= 1 && k_total >= 1 && records >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
+    if (!(levels > 0 && margin >= 1 && k_total >= 1 && records >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
     if (n_work < hs_individual_work(levels)) return HS_SCRATCH;
     rest = im + (long)levels * HS_STRIDE_MAX; n_work -= rest - work;
     C.b = levels; C.m = m; C.q = q; C.k = k; C.add = add; C.n_threads = n_threads; C.T0 = T0; C.n_max = HS_STRIDE_MAX;
-    if ((st = hs_individual_plan(&C, tilt, log_delta, margin, rest, n_work))) return st;
-    C.ktot = k_total; C.k = one;
-    for (j = 0; j < levels; j++) one[j] = 1;
+    if ((st = hs_individual_plan(&C, log_delta, margin, rest, n_work))) return st;
+    C.ktot = k_total;
     for (attempt = 0; ; attempt++) {
         stride = (C.N + 8) / 8 * 8;
         if (stride > HS_STRIDE_MAX) return HS_TOO_MANY_NODES;
         if ((st = hs_individual_table(&C, stride, rest, n_work, head, re, im))) return st;
-        for (far = 0, j = 0; j < levels; j++) far += k[j] * head[j * HS_HEADS + HS_FAR];
-        if (far > T0 || attempt == 4) break;
-        C.N = (long)(1.3 * (double)C.N) + 1; C.y_grid = (double)(C.N + 2) * C.dy;
+        if (tail_of(levels, k, head) > T0 || attempt == 4) break;
+        if (attempt == 0) C.y_far = 0; /* moments did not do: Psi alone */
+        hs_individual_lengthen(&C, 1.3);
     }
     solve_all(&C, records, counts, stride, head, re, im, log_delta, n_threads, eps_upper, gap);
     return HS_OK;

@@ -41,63 +41,109 @@ int hs_individual_tilts(int levels, const double *m, const double *q, int add, d
     return HS_OK;
 }
 
-/* The worst, over each eighth of the nodes, of what one run of the step adds to the error of log phi; summing log phi included.
- * */
+/* Lower bounds, per run, of -log|phi| in the three places where the tail bound of contour_visit.c takes its least: y_far, by Psi,
+ * and the two ends of the range of the moments. With Psi alone all three are the same. */
+static void fill_tail(const hs_contour *C, const hs_sums *S, double *tail)
+{
+    double Y = (double)C->N * C->dy, lo = Y * Y, hi = C->y_far * C->y_far;
+    tail[0] = tail[1] = tail[2] = -S->far[0];
+    if (C->y_far > Y) {
+        tail[1] = 0.5 * lo * S->spread - lo * lo * S->fourth / 48 - S->slack;
+        tail[2] = 0.5 * hi * S->spread - hi * hi * S->fourth / 48 - S->slack;
+    }
+}
+
+/* Nodes 0..C->N of one visit, where they are better than what the table has: the worst, over each eighth of all nodes, of what
+ * one run adds to the error of log phi; summing log phi included. parts: how many eighths C->N covers. */
+static void fill_nodes(const hs_contour *C, const hs_sums *S, int levels, int parts, double *head, double *re, double *im)
+{
+    double worst[8] = {0};
+    long n, all = (C->N + 1) * 8 / parts;
+    int i;
+    for (n = 0; n <= C->N; n++) {
+        i = (int)(8 * n / all);
+        worst[i] = fmax(worst[i], capped(S->round[n] + S->node[n] + (levels + 4) * HS_U * (fabs(S->re[n]) + fabs(S->im[n]))));
+    }
+    for (n = 0; n <= C->N; n++) {
+        i = (int)(8 * n / all);
+        if (worst[i] < head[HS_NODES + i]) { re[n] = S->re[n]; im[n] = S->im[n]; }
+    }
+    for (i = 0; i < parts; i++) head[HS_NODES + i] = fmin(head[HS_NODES + i], worst[i]);
+}
+
 static void fill_head(const hs_contour *C, const hs_sums *S, int levels, double *head)
 {
-    long n;
     int i;
-    for (i = 0; i < 8; i++) head[HS_NODES + i] = 0;
-    for (n = 0; n <= C->N; n++) {
-        double *part = head + HS_NODES + hs_part(C, n);
-        *part = fmax(*part, capped(S->round[n] + S->node[n] + (levels + 4) * HS_U * (fabs(S->re[n]) + fabs(S->im[n]))));
-    }
+    for (i = 0; i < 8; i++) head[HS_NODES + i] = HUGE_VAL;
     head[HS_K0] = S->K[0];
     head[HS_K0_ERR] = capped(S->err[0] + S->inner[0] + (levels + 4) * HS_U * fabs(S->K[0]));
     head[HS_K_LEFT] = capped(S->K[2] + S->err[2] + S->inner[2] + (levels + 4) * HS_U * fabs(S->K[2]));
-    head[HS_FAR] = fmax(0, S->gauss[0] - S->far[0]) * (1 - (levels + 4) * HS_U);
+    fill_tail(C, S, head + HS_TAIL);
+    for (i = 0; i < 3; i++) { /* summed over levels with (levels + 4)u; NaN and -inf become a bound that bounds nothing */
+        double *tail = head + HS_TAIL + i;
+        *tail = *tail > -HS_CAP ? *tail - (levels + 4) * HS_U * fabs(*tail) : -HS_CAP;
+    }
 }
 
-/* Plan a contour for the counts k (planning only), widened by `margin`. Fills C. */
-int hs_individual_plan(hs_contour *C, double tilt, double log_delta, double margin, double *work, long n_work)
+/* More nodes, to a frequency `factor` times as high. */
+void hs_individual_lengthen(hs_contour *C, double factor)
+{
+    C->N = (long)(factor * (double)C->N / 8 + 2) * 8 - 1; /* eighths of whole nodes */
+    C->y_far = fmax(C->y_far, (double)C->N * C->dy); /* Psi alone where the metric was planned: it is not linear in the counts */
+    C->y_grid = fmax((double)(C->N + 2) * C->dy, C->y_far);
+}
+
+/* Plan a contour for the counts k (planning only), its period widened by `margin`. Fills C. work: that of one chunk. */
+int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *work, long n_work)
 {
     int st;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
-    if ((st = hs_contour_plan(C, tilt, log_delta, work))) return st;
+    if ((st = hs_contour_place(C, 0, log_delta, work)) || (st = hs_contour_plan(C, work))) return st;
     C->P *= margin; C->dy = 2 * HS_PI / C->P;
-    C->N = (long)((double)C->N * margin * margin) + 1; /* a longer period has more nodes to the same frequency */
-    C->y_grid = (double)(C->N + 2) * C->dy;
-    C->doublings = 1;
+    hs_individual_lengthen(C, margin * margin); /* a longer period has more nodes to the same frequency */
     return HS_OK;
 }
 
-/* Tables of all levels on the contour of C: head[levels][HS_HEADS], re and im [levels][stride], zero beyond N. C->k is 1 for
- * each level, C->ktot tells how small errors must be. work: HS_CHUNKS (HS_GRID_WORK + 4 (N+1)). */
+/* One level. Where the quadrature bound, taken at the highest frequency, is too large for the many runs of a record, the low
+ * nodes are visited again by themselves, where it is smaller. */
+static int fill_level(const hs_contour *C, int j, long stride, double *work, double *head, double *re, double *im)
+{
+    static const double one = 1;
+    hs_contour own = *C;
+    hs_sums S;
+    int st, parts;
+    own.b = own.chunks = own.n_threads = 1; own.m += j; own.q += j; own.k = &one;
+    if ((st = hs_contour_visit(&own, work, &S))) return st;
+    memset(re, 0, sizeof *re * (size_t)stride);
+    memset(im, 0, sizeof *im * (size_t)stride);
+    fill_head(C, &S, C->b, head);
+    fill_nodes(C, &S, C->b, 8, head, re, im);
+    for (parts = 4; parts >= 1 && C->ktot * head[HS_NODES] > 1e-9; parts /= 2) {
+        own.N = (C->N + 1) * parts / 8 - 1;
+        if (own.N < 8) break;
+        own.y_far = (double)own.N * own.dy;
+        own.y_grid = (double)(own.N + 2) * own.dy;
+        if (hs_contour_visit(&own, work, &S)) break;
+        fill_nodes(&own, &S, C->b, parts, head, re, im);
+    }
+    return HS_OK;
+}
+
+/* Tables of all levels on the contour of C: head[levels][HS_HEADS], re and im [levels][stride], zero beyond N. Every level is
+ * visited as one run; C->ktot tells how small errors must be. work: HS_CHUNKS (HS_GRID_WORK + HS_SUMS_WORK(N)). */
 int hs_individual_table(const hs_contour *C, long stride, double *work, long n_work, double *head, double *re, double *im)
 {
     long need = HS_GRID_WORK + HS_SUMS_WORK(C->N);
     int chunk, st[HS_CHUNKS], worst = HS_OK;
-    if (!(C->b > 0 && C->N >= 1 && stride > C->N)) return HS_BAD_ARGUMENT;
+    if (!(C->b > 0 && (C->N + 1) % 8 == 0 && stride > C->N)) return HS_BAD_ARGUMENT;
     if (n_work < HS_CHUNKS * need) return HS_SCRATCH;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < HS_CHUNKS; chunk++) {
-        double *own = work + chunk * need;
         int j;
-        st[chunk] = HS_OK;
-        for (j = chunk; j < C->b && !st[chunk]; j += HS_CHUNKS) {
-            hs_sums S;
-            memset(&S, 0, sizeof S);
-            memset(own, 0, sizeof *own * (size_t)HS_SUMS_WORK(C->N));
-            S.re = own; S.im = S.re + C->N + 1; S.round = S.im + C->N + 1; S.node = S.round + C->N + 1;
-            if ((st[chunk] = hs_contour_visit(C, j, &S, own + HS_SUMS_WORK(C->N)))) break;
-            fill_head(C, &S, C->b, head + j * HS_HEADS);
-            memset(re + j * stride, 0, sizeof *re * (size_t)stride);
-            memset(im + j * stride, 0, sizeof *im * (size_t)stride);
-            memcpy(re + j * stride, S.re, sizeof *re * (size_t)(C->N + 1));
-            memcpy(im + j * stride, S.im, sizeof *im * (size_t)(C->N + 1));
-        }
+        for (st[chunk] = HS_OK, j = chunk; j < C->b && !st[chunk]; j += HS_CHUNKS)
+            st[chunk] = fill_level(C, j, stride, work + chunk * need, head + j * HS_HEADS, re + j * stride, im + j * stride);
     }
     for (chunk = 0; chunk < HS_CHUNKS; chunk++) worst = st[chunk] > worst ? st[chunk] : worst;
     return worst;

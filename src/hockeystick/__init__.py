@@ -6,7 +6,9 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 
 from .accountant import Accountant
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
-from .mechanism import Run, compose, gaussian, poisson_subsampled
+from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
+from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture
+from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
 
 __version__ = "0.1.0"
@@ -48,11 +50,23 @@ __all__ = [
     "RDPFilter",
     "Run",
     "StoreError",
+    "approx_dp",
     "compose",
     "delta",
+    "discrete_gaussian",
+    "discrete_laplace",
     "epsilon",
+    "from_curve",
+    "from_loss_cdf",
+    "from_pmf",
     "gaussian",
+    "gaussian_mixture",
     "individual_epsilons",
+    "k_ary_randomized_response",
+    "laplace",
     "log_delta",
     "poisson_subsampled",
+    "public_mixture",
+    "pure_dp",
+    "randomized_response",
 ]

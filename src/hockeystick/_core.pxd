@@ -22,11 +22,10 @@ cdef extern from "hs.h" nogil:
         const double *q
         const double *k
         double rtol, T0, t
-        long N
-        double ktot, c
     long hs_contour_work(int b, long n_outer)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
     int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
+    int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out)
     int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                        double *upper, hs_point *out)
     # grid.c, convolve.c
@@ -54,6 +53,13 @@ cdef extern from "hs.h" nogil:
     int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t,
                                const double *up, double log_delta, int n_threads, double *best, int32_t *which)
     long hs_individual_work(int levels)
-    int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double tilt, double margin,
+    int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
                             double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
                             int n_threads, double *work, long n_work, double *eps_upper, double *gap)
+    # pld.c
+    int hs_normal_tails(long n, const double *x, double *below, double *above)
+    int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                         const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
+                         double *u_upper, double *y_lower, double *u_lower)
+    int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+    int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)

@@ -67,6 +67,21 @@ def contour_delta(double[::1] m, double[::1] q, double[::1] k, int add, double e
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
 
 
+def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const double[::1] eps, double rtol, double T0,
+                  int n_threads, double[::1] work):
+    """Rows (status, log_scale, lower, estimate, upper, four terms) of deltas at ascending eps; see hs.h."""
+    cdef hs_contour C
+    cdef int status
+    out = np.empty((eps.shape[0], 9))
+    cdef double[:, ::1] rows = out
+    C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, HS_OUTER_MAX, rtol, T0
+    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    with nogil:
+        status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &rows[0, 0])
+    check(status, "contour")
+    return out
+
+
 def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double rtol, double T0,
                 int n_threads, double[::1] work, long n_max=HS_OUTER_MAX):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
@@ -85,7 +100,7 @@ def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log
 
 
 def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
-    """(status, bound): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef hs_contour C
     cdef double upper = 0
     cdef int status
@@ -93,7 +108,7 @@ def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int hav
     C.m, C.q, C.k = &m[0], &q[0], &k[0]
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
-    return status, upper
+    return status, upper, C.t
 
 
 def contour_work(int b):
@@ -246,13 +261,63 @@ def individual_chernoff(const int32_t[:, ::1] counts, const double[::1] t, const
     return best, which
 
 
-def individual_group(const double[::1] m, const double[::1] q, const double[::1] k, int add, double tilt, double margin,
+def individual_group(const double[::1] m, const double[::1] q, const double[::1] k, int add, double margin,
                      double T0, double k_total, const int32_t[:, ::1] counts, double log_delta, int n_threads,
                      double[::1] eps_upper, double[::1] gap):
     """The status: eps_upper is lowered to the bounds on one contour, gap filled; see hs.h."""
     cdef double[::1] work = np.empty(hs_individual_work(m.shape[0]))
     cdef int status
     with nogil:
-        status = hs_individual_group(m.shape[0], &m[0], &q[0], &k[0], add, tilt, margin, T0, k_total, counts.shape[0],
+        status = hs_individual_group(m.shape[0], &m[0], &q[0], &k[0], add, margin, T0, k_total, counts.shape[0],
                                      &counts[0, 0], log_delta, n_threads, &work[0], work.shape[0], &eps_upper[0], &gap[0])
     return status
+# pld.c
+
+
+def normal_tails(const double[::1] x):
+    """(Pr[N <= x], Pr[N > x]) of the standard normal law."""
+    below, above = np.empty(x.shape[0]), np.empty(x.shape[0])
+    cdef double[::1] a = below, b = above
+    cdef int status
+    if not x.shape[0]:
+        return below, above
+    with nogil:
+        status = hs_normal_tails(x.shape[0], &x[0], &a[0], &b[0])
+    check(status, "pld")
+    return below, above
+
+
+def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, const double[::1] xb, const double[::1] xa,
+              const double[::1] rel, double edge, double absolute):
+    """(y_upper, u_upper, y_lower, u_lower) of the fine cells between the points of the tails."""
+    cdef long n = rel.shape[0] - 1
+    out = np.empty((4, n))
+    cdef double[:, ::1] o = out
+    cdef int status
+    with nogil:
+        status = hs_pld_cells(n, s0, w, &yb[0], &ya[0], &xb[0], &xa[0], &rel[0], edge, absolute,
+                              &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0])
+    check(status, "pld")
+    return out[0], out[1], out[2], out[3]
+
+
+def pld_upper(int m, double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
+    """Masses of the dominating law on the lattice."""
+    p = np.empty(y_upper.shape[0] // m + 1)
+    cdef double[::1] out = p
+    cdef int status
+    with nogil:
+        status = hs_pld_upper(out.shape[0] - 1, m, w, &y_upper[0], &u_upper[0], bottom, &out[0])
+    check(status, "pld")
+    return p
+
+
+def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
+    """Masses of a dominated law on the lattice."""
+    p = np.empty(y_lower.shape[0] // m + 1)
+    cdef double[::1] out = p
+    cdef int status
+    with nogil:
+        status = hs_pld_lower(out.shape[0] - 1, m, w, &y_lower[0], &u_lower[0], top, t, &out[0])
+    check(status, "pld")
+    return p

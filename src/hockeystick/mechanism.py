@@ -17,6 +17,9 @@ from .bound import DomainError
 SIGMA_RANGE = (1e-3, 1e9)
 """Allowed sigma/sensitivity: outside it a double cannot carry the loss or its square."""
 
+LAPLACE_RANGE = (1.0 / 300, 1e9)
+"""Allowed scale/sensitivity of Laplace noise: the loss reaches sensitivity/scale, and its exponential must fit a double."""
+
 Q_MIN = 1e-12
 K_MAX = 10**12
 
@@ -68,6 +71,14 @@ class Gaussian(Mechanism):
     """The Gaussian mechanism; see `gaussian`."""
 
     sigma: float
+    sensitivity: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Mechanism):
+    """The Laplace mechanism; see `laplace`."""
+
+    scale: float
     sensitivity: float = 1.0
 
 
@@ -161,9 +172,57 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     q = real("q", q, f"in ({Q_MIN:g}, 1]")
     if not Q_MIN <= q <= 1:
         raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
-    if not isinstance(mechanism, Gaussian):
-        raise DomainError(f"poisson_subsampled takes a Gaussian step, got {mechanism!r}; subsample each step before composing")
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, PoissonSubsampled):
+        raise DomainError(
+            "poisson_subsampled takes one step that is not subsampled yet (Gaussian, Laplace, from_pmf(...), ...), "
+            f"got {mechanism!r}; subsample each step before composing, and multiply the rates of nested samples"
+        )
     return mechanism if q == 1 else PoissonSubsampled(mechanism, q)
+
+
+def positive(name: str, value) -> float:
+    """`value` as a finite float > 0, or a DomainError."""
+    value = real(name, value, "> 0")
+    if not 0 < value < math.inf:
+        raise DomainError(f"{name} must be a finite number > 0, got {value!r}")
+    return value
+
+
+def noise(name: str, value, sensitivity, allowed: tuple[float, float]) -> float:
+    """A noise scale within its allowed multiples of the sensitivity, or a DomainError."""
+    value, (lo, hi) = real(name, value, "> 0"), allowed
+    if not lo <= value / sensitivity <= hi:
+        raise DomainError(
+            f"{name} must be a number > 0 with {name}/sensitivity from {lo:g} to {hi:g}, "
+            f"got {name}={value!r} (sensitivity={sensitivity!r})"
+        )
+    return value
+
+
+def laplace(scale: float, *, sensitivity: float = 1.0) -> Laplace:
+    """The Laplace mechanism: density exp(-|x|/scale)/(2 scale) added to a query of L1 sensitivity `sensitivity`.
+
+    Parameters
+    ----------
+    scale : float
+        In the unit of the query; scale/sensitivity in [1/300, 1e9].
+    sensitivity : float, default 1
+        Largest change of the query when one record is added or removed; > 0.
+
+    Raises
+    ------
+    DomainError
+        If an argument is not a finite number in its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.delta(hs.laplace(1.0), 0.5, route="pld")
+    >>> b.lower <= 0.2211992169285952 <= b.upper
+    True
+    """
+    sensitivity = positive("sensitivity", sensitivity)
+    return Laplace(noise("scale", scale, sensitivity, LAPLACE_RANGE), sensitivity)
 
 
 def as_run(what) -> Run:

@@ -212,20 +212,19 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
             block = rows[start:stop]
             own, values, gap = _int32(counts[block]), upper[block], np.full(block.size, np.inf)
             _core.individual_group(
-                m, q, own.mean(axis=0), add, float(tilts[which[block[0]]]), margin, nats, k_total, own, log_delta, n_threads,
+                m, q, own.mean(axis=0), add, margin, nats, k_total, own, log_delta, n_threads,
                 values, gap,
             )  # fmt: skip
             upper[block], loose[block] = values, _is_loose(gap, values)  # a status other than 0 leaves bounds and gaps
             progress(n - rows.size + stop, n)
     rows = np.flatnonzero(loose)
-    if rows.size <= SINGLY:  # a contour placed for the record itself
-        for i in rows:
+    if rows.size <= SINGLY:  # a contour placed for the record itself; with less room if there are too many nodes
+        for i, nats in ((i, nats) for nats in (26.0, 14.0) for i in rows):
             own, value, gap = _int32(counts[i : i + 1]), upper[i : i + 1], np.full(1, np.inf)
-            tilt = float(tilts[which[i]])
-            _core.individual_group(
-                m, q, own[0].astype(float), add, tilt, 1.0, 26.0, k_total, own, log_delta, n_threads, value, gap
-            )
-            loose[i] = _is_loose(gap, value)[0]
+            if loose[i]:
+                k = own[0].astype(float)
+                _core.individual_group(m, q, k, add, 1.0, nats, k_total, own, log_delta, n_threads, value, gap)
+                loose[i] = _is_loose(gap, value)[0]
     return upper, int(loose.sum())
 
 

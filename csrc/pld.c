@@ -1,0 +1,179 @@
+/* pld.c - laws of a loss on a lattice that dominate it, or are dominated by it, from its tails.
+
+   Symbols: Y loss under num, X under den; fine edges s_0 < ... < s_n, s_i = s_0 + i w; cell i = (s_i, s_{i+1}]; y_i, x_i masses
+     of cell i under Y and X; u_i = y_i - e^{s_i} x_i = E[1 - e^{s_i - Y}; cell i], how far the cell sits above its left edge.
+     Lattice points a_j = s_{mj}: m fine cells between neighbours, h = mw.
+   A positive measure nu on losses stands for D_nu(eps) = int (1 - e^{eps-y})_+ dnu. If D_nu >= D_mu for all real eps, then so do
+   their convolutions with any positive measure: so domination survives composition, and nothing here needs total mass 1.
+   The integrand rises in y and is convex in e^{-y}.
+
+   hs_pld_cells: y_i, u_i rounded up (for the upper law), y_i and u_i rounded down (for the lower law).
+     Tails are within (1 + rel) and absolute; all losses of a cell are within `edge` of it. The upper u uses e^{s_i - edge}, so
+     that E[(1 - e^{s_i - Y})_+; cell] <= u_upper; losses above s_{i+1} are too low by at most edge. Hence
+       D(eps) <= D_upper(eps - edge).  The lower pair (y_lower, x_upper) needs no edges: it is moments of one set of outcomes.
+   hs_pld_upper, connect the dots [DGK+22, Alg. 1; maths C10]: the mass y in [a, b] goes to b with probability
+     (1 - e^{a-y})/(1 - e^{-h}), else to a: the chord of a convex function lies above it.
+   hs_pld_lower, its mirror [maths C11 as a partition]: outcomes are gathered into groups whose mean of e^{-y} is e^{-a_j}
+     (or less: a group may be lowered to its point); a convex function of a mean lies below the mean of the function.
+     Groups are taken from the top down, a fine cell being split where a group is full; see there.
+   Error claim: every sum and product here is rounded once more in its own direction (factors 1 +- 8u).  Not done: tails. */
+#include "hs.h"
+#include <math.h>
+
+#define U 1.1102230246251565e-16 /* 2^-53 */
+
+/* Tails of N(0,1): relative error 16u + 2u |x| (|x| + 1) (erfc: glibc documents 5 ulp; its argument carries 2u). */
+int hs_normal_tails(long n, const double *x, double *below, double *above)
+{
+    long i;
+    if (!(n >= 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < n; i++) {
+        double a = 0.5 * erfc(fabs(x[i]) * 0.70710678118654752);
+        below[i] = x[i] > 0 ? 1 - a : a;
+        above[i] = x[i] > 0 ? a : 1 - a;
+    }
+    return HS_OK;
+}
+
+static double above_zero(double x)
+{
+    return x > 0 ? x : 0; /* NaN: 0 */
+}
+
+/* mass of a cell from the smaller pair of tails, and a bound on its error */
+static double cell(const double *below, const double *above, const double *rel, double absolute, long i, double *error)
+{
+    int top = above[i] < below[i + 1];
+    double left = top ? above[i] : below[i], right = top ? above[i + 1] : below[i + 1];
+    *error = (rel[i] * left + rel[i + 1] * right + 2 * absolute) * (1 + 8 * U);
+    return above_zero(top ? left - right : right - left);
+}
+
+/* Tails at s_i, i = 0..n; see the head of the file. Cells whose den mass is not resolved (u_lower below -w y) are left out of
+   the lower law. */
+int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                 const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
+                 double *u_upper, double *y_lower, double *u_lower)
+{
+    double full = -expm1(-w);
+    long i;
+    if (!(n > 0 && w > 0 && edge >= 0 && absolute >= 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < n; i++) {
+        double a = s0 + (double)i * w, ey, ex, scale, turn = U * (16 + 16 * (fabs(a) + fabs(s0)));
+        double y = cell(y_below, y_above, rel, absolute, i, &ey), x = cell(x_below, x_above, rel, absolute, i, &ex);
+        y_upper[i] = (y + ey) * (1 + 4 * U);
+        y_lower[i] = above_zero((y - ey) * (1 - 4 * U));
+        if (a > 700) { /* e^a does not fit: everything up; nothing for the lower law */
+            u_upper[i] = y_upper[i] * full * (1 + 8 * U);
+            y_lower[i] = u_lower[i] = 0;
+            continue;
+        }
+        scale = exp(a);
+        u_upper[i] = y_upper[i] - exp(a - edge) * (1 - turn) * above_zero(x - ex);
+        u_upper[i] = fmin(above_zero(u_upper[i] + 4 * U * y_upper[i]), y_upper[i] * full * (1 + 8 * U));
+        u_lower[i] = y_lower[i] - scale * (1 + turn) * (x + ex);
+        u_lower[i] -= 4 * U * y_lower[i];
+        if (!(u_lower[i] >= -w * y_lower[i])) y_lower[i] = u_lower[i] = 0;
+    }
+    return HS_OK;
+}
+
+/* p[0..n]: the dominating law on n + 1 lattice points from m n fine cells; `bottom` bounds the mass below the first edge. */
+int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+{
+    double keep[HS_PLD_FINE], full[HS_PLD_FINE], whole = -expm1(-m * w);
+    long j;
+    int i;
+    if (!(n > 0 && w > 0 && m > 0 && m <= HS_PLD_FINE)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < m; i++) {
+        keep[i] = exp(-i * w);
+        full[i] = -expm1(-i * w);
+    }
+    p[0] = bottom;
+    for (j = 0; j < n; j++) {
+        double y = 0, u = 0, up;
+        for (i = 0; i < m; i++) {
+            y += y_upper[m * j + i];
+            u += y_upper[m * j + i] * full[i] + keep[i] * u_upper[m * j + i];
+        }
+        y *= 1 + 8 * U;
+        up = fmin(u / whole * (1 + 24 * U), y);
+        p[j] += (y - up) + 2 * U * y;
+        p[j + 1] = up;
+    }
+    return HS_OK;
+}
+
+/* The group that is left over at point j, with mean above a_j: lower it to a_j, or raise it to a_{j+1} by giving it mass of the
+   points above, whichever costs less at tilt t (mean lost, against spread lost). Both are valid lower laws. */
+static void settle(long n, long j, double h, double surplus, double t, double *p)
+{
+    double need, cost = 0, left;
+    int pass;
+    long i;
+    if (j + 2 > n || !(p[j] > 0)) return;
+    need = (p[j] * expm1(h) - surplus * exp(h)) * (1 + 64 * U);
+    for (pass = 0; pass < 2; pass++) {
+        left = need;
+        for (i = j + 2; i <= n && left > 0; i++) {
+            double gain = -expm1(-(double)(i - j - 1) * h), part = fmin(1.0, left / (p[i] * gain + 1e-300));
+            left -= part * p[i] * gain;
+            if (!pass) cost += part * p[i] * 0.5 * (1 + t) * gain * gain;
+            else {
+                p[j + 1] += part * p[i];
+                p[i] -= part * p[i];
+            }
+        }
+        if (left > 0 || cost >= surplus) return;
+    }
+    p[j + 1] += p[j];
+    p[j] = 0;
+}
+
+/* p[0..n]: a dominated law on n + 1 lattice points from m n fine cells; `top` is mass known to lie above the last point.
+   Group j starts at the top of what is left and takes cells downwards while the mean of e^{-y} allows a_j:
+     S = sum of y - e^{a_j} x = sum of y (1 - e^{-dw}) + u e^{-dw} >= 0, d = i - mj for fine cell i,
+   a cell by the fraction that makes S = 0. S carries less than 32 u (terms) sum|terms|, which is withheld.
+   Where the groups' edges lie inside a fine cell, a deviation of one edge is passed on to the next with the other sign and
+   unchanged mass: it dies out where masses grow downwards, hence this order. The cell must be the middle one of m = 3 (or one atom
+   between two points, m = 2, u = 0): with its mean off the middle a deviation may grow from edge to edge. */
+int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+{
+    double gain[2 * HS_PLD_FINE + 1], back[2 * HS_PLD_FINE + 1];
+    double group = top, S = 0, size = 0, f = 1, terms = 0;
+    long i = m * n - 1, j = n, d;
+    if (!(n > 0 && w > 0 && m > 0 && m <= HS_PLD_FINE)) return HS_BAD_ARGUMENT;
+    for (d = -HS_PLD_FINE; d <= HS_PLD_FINE; d++) {
+        gain[d + HS_PLD_FINE] = -expm1(-(double)d * w);
+        back[d + HS_PLD_FINE] = exp(-(double)d * w);
+    }
+    for (j = n; j >= 0; j--) {
+        for (; i >= 0; i--, f = 1) {
+            double y = f * y_lower[i], s, spare;
+            if (y == 0) continue;
+            d = i - m * j;
+            if (d < -HS_PLD_FINE || d > HS_PLD_FINE)
+                s = -y * expm1(-(double)d * w) + f * u_lower[i] * exp(-(double)d * w);
+            else
+                s = y * gain[d + HS_PLD_FINE] + f * u_lower[i] * back[d + HS_PLD_FINE];
+            spare = S - 32 * U * (terms + 4) * (size + fabs(s) + w * y);
+            if (s < 0 && spare + s < 0) {
+                double part = spare > 0 ? spare / -s : 0;
+                group += part * y;
+                f *= 1 - part;
+                break;
+            }
+            group += y;
+            S += s;
+            size += fabs(s);
+            terms += 1;
+        }
+        p[j] = group;
+        if (i < 0) break;
+        group = S = size = terms = 0;
+    }
+    for (i = 0; i < j; i++) p[i] = 0;
+    if (j >= 0) settle(n, j, m * w, S, t, p);
+    for (i = 0; i <= n; i++) p[i] *= 1 - 32 * U;
+    return HS_OK;
+}

@@ -1,0 +1,142 @@
+"""Mechanisms with discrete output: integer noise, randomised response, the worst (eps0, delta0)-DP step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .bound import DomainError
+from .mechanism import LAPLACE_RANGE, Mechanism, count, noise, real
+
+DISCRETE_SIGMA_RANGE = (0.05, 1e5)
+"""Allowed sigma/sensitivity of the discrete Gaussian: below it losses overflow, above it its lattice has millions of points."""
+
+EPS0_MAX = 300.0
+"""Largest loss of one pure-DP step: its exponential must fit a double with room for products."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian(Mechanism):
+    """Discrete Gaussian noise; see `discrete_gaussian`."""
+
+    sigma: float
+    sensitivity: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace(Mechanism):
+    """Discrete Laplace (geometric) noise; see `discrete_laplace`."""
+
+    scale: float
+    sensitivity: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP(Mechanism):
+    """The worst (eps0, delta0)-DP step; see `approx_dp` and `randomized_response`."""
+
+    eps0: float
+    delta0: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class KAryRandomizedResponse(Mechanism):
+    """Randomised response on k answers; see `k_ary_randomized_response`."""
+
+    eps0: float
+    k: int
+
+
+def discrete_gaussian(sigma: float, *, sensitivity: int = 1) -> DiscreteGaussian:
+    """Integer noise with Pr[x] proportional to exp(-x^2/(2 sigma^2)), on an integer query of integer sensitivity.
+
+    `sigma`/sensitivity lies in [0.05, 1e5]; sensitivity from 1 to 1e6.
+
+    Raises
+    ------
+    DomainError
+        If an argument is not a number in its range.
+    """
+    sensitivity = count("sensitivity", sensitivity, 1, 10**6)
+    return DiscreteGaussian(noise("sigma", sigma, sensitivity, DISCRETE_SIGMA_RANGE), sensitivity)
+
+
+def discrete_laplace(scale: float, *, sensitivity: int = 1) -> DiscreteLaplace:
+    """Integer noise with Pr[x] proportional to exp(-|x|/scale), on an integer query of integer sensitivity.
+
+    `scale`/sensitivity lies in [1/300, 1e9]; sensitivity from 1 to 1e6.
+
+    Raises
+    ------
+    DomainError
+        If an argument is not a number in its range.
+    """
+    sensitivity = count("sensitivity", sensitivity, 1, 10**6)
+    return DiscreteLaplace(noise("scale", scale, sensitivity, LAPLACE_RANGE), sensitivity)
+
+
+def approx_dp(eps0: float, delta0: float) -> ApproxDP:
+    """The worst (eps0, delta0)-DP step: loss +inf with probability delta0, else +-eps0 as in randomised response.
+
+    Every (eps0, delta0)-DP mechanism is post-processing of it [KOV15, Thm 3.4; GLW21, Prop. B.3], so composing it bounds the
+    composition of any mechanisms known only by their (eps0, delta0), under the adjacency for which they hold.
+
+    Parameters
+    ----------
+    eps0 : float
+        In nats, 0 <= eps0 <= 300.
+    delta0 : float
+        0 <= delta0 < 1.
+
+    Raises
+    ------
+    DomainError
+        If an argument is not a number in its range.
+    """
+    eps0, delta0 = real("eps0", eps0, "in [0, 300]"), real("delta0", delta0, "in [0, 1)")
+    if not 0 <= eps0 <= EPS0_MAX:
+        raise DomainError(f"eps0 must be in [0, {EPS0_MAX:g}], got {eps0!r}")
+    if not 0 <= delta0 < 1:
+        raise DomainError(f"delta0 must be in [0, 1), got {delta0!r}")
+    return ApproxDP(eps0, delta0)
+
+
+def randomized_response(eps0: float) -> ApproxDP:
+    """Binary randomised response that tells the truth with odds e^eps0: the worst pure eps0-DP step.
+
+    `pure_dp` is another name for it. 0 <= eps0 <= 300, in nats.
+
+    Raises
+    ------
+    DomainError
+        If `eps0` is not a number in its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> hs.randomized_response(0.5) == hs.pure_dp(0.5) == hs.approx_dp(0.5, 0.0)
+    True
+    """
+    return approx_dp(eps0, 0.0)
+
+
+pure_dp = randomized_response
+
+
+def k_ary_randomized_response(eps0: float, k: int) -> KAryRandomizedResponse:
+    """One of k answers: the true one with e^eps0 times the probability of each other one.
+
+    Defined for adjacency "replace_one" (a record changes its answer) and "zero_out" (a record's answer against a uniform one).
+
+    Parameters
+    ----------
+    eps0 : float
+        In nats, 0 <= eps0 <= 300.
+    k : int
+        Number of answers, 2 to 1e9.
+
+    Raises
+    ------
+    DomainError
+        If an argument is not a number in its range.
+    """
+    return KAryRandomizedResponse(approx_dp(eps0, 0.0).eps0, count("k", k, 2, 10**9))

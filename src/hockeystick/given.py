@@ -1,0 +1,342 @@
+"""Mechanisms given by their worst-case pair or their privacy curve, and mixtures of mechanisms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bound import DomainError
+from .mechanism import SIGMA_RANGE, Mechanism, noise, real
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianMixture(Mechanism):
+    """Gaussian noise around a random shift; see `gaussian_mixture`."""
+
+    sigma: float
+    shifts: tuple[float, ...]
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicMixture(Mechanism):
+    """One of several mechanisms, the choice public; see `public_mixture`."""
+
+    parts: tuple[Mechanism, ...]
+    weights: tuple[float, ...]
+
+
+def _weights(name: str, values) -> tuple[float, ...]:
+    """Positive numbers that sum to 1 within 1e-9, then scaled to sum to 1 if they are further from it than rounding."""
+    out = tuple(real(f"{name}[{i}]", x, "in (0, 1]") for i, x in enumerate(values))
+    for i, x in enumerate(out):
+        if not 0 < x <= 1:
+            raise DomainError(f"{name} must lie in (0, 1], got {x!r} at entry {i}")
+    total = math.fsum(out)
+    if not abs(total - 1) <= 1e-9:
+        raise DomainError(f"{name} must sum to 1 (within 1e-9), got a sum of {total!r}")
+    return out if abs(total - 1) <= 4e-16 * len(out) else tuple(x / total for x in out)
+
+
+def gaussian_mixture(sigma: float, shifts, probabilities) -> GaussianMixture:
+    """Gaussian noise whose mean is moved by a random amount when the record is there:
+    sum_i p_i N(shift_i, sigma^2) against N(0, sigma^2).
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation, in the unit of the shifts.
+    shifts : sequence of float
+        Each >= 0, at most 64 of them, the largest with sigma/shift in [1e-3, 1e9].
+    probabilities : sequence of float
+        Each in (0, 1], summing to 1 within 1e-9.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+
+    References
+    ----------
+    [CGH+23]: a Poisson-sampled group or user with several records is such a mixture.
+    """
+    shifts = tuple(real(f"shifts[{i}]", x, ">= 0") for i, x in enumerate(shifts))
+    probabilities = _weights("probabilities", probabilities)
+    if len(shifts) != len(probabilities) or not 1 <= len(shifts) <= 64:
+        raise DomainError(
+            f"shifts and probabilities need equal lengths from 1 to 64, got {len(shifts)} and {len(probabilities)}"
+        )
+    for i, x in enumerate(shifts):
+        if not 0 <= x < math.inf:
+            raise DomainError(f"shifts must be finite and >= 0, got {x!r} at entry {i}")
+    largest = max(shifts)
+    if not largest > 0:
+        raise DomainError("shifts must hold a number > 0: a mixture that never moves is the empty run")
+    return GaussianMixture(noise("sigma", sigma, largest, SIGMA_RANGE), shifts, probabilities)
+
+
+def public_mixture(parts, weights) -> PublicMixture:
+    """One of several mechanisms, drawn anew in every step with public probabilities `weights` (positive, summing to 1).
+
+    Raises
+    ------
+    DomainError
+        If a part is not a mechanism, or the weights are not probabilities.
+    """
+    parts = tuple(parts)
+    for i, part in enumerate(parts):
+        if not isinstance(part, Mechanism):
+            raise DomainError(f"parts must be mechanisms (not runs), got {part!r} at entry {i}")
+    weights = _weights("weights", weights)
+    if len(parts) != len(weights) or not parts:
+        raise DomainError(f"parts and weights need equal lengths >= 1, got {len(parts)} and {len(weights)}")
+    return PublicMixture(parts, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class FromPmf(Mechanism):
+    """A discrete worst-case pair; see `from_pmf`."""
+
+    num: tuple[float, ...]
+    den: tuple[float, ...]
+
+    def __repr__(self):
+        return f"FromPmf({len(self.num)} outcomes)"
+
+
+@dataclass(frozen=True, slots=True)
+class FromCurve(Mechanism):
+    """The worst pair with a given privacy curve; see `from_curve`."""
+
+    eps: tuple[float, ...]
+    delta: tuple[float, ...]
+    symmetric: bool = True
+
+    def __repr__(self):
+        return f"FromCurve({len(self.eps)} points)"
+
+
+@dataclass(frozen=True, slots=True)
+class FromLossCdf(Mechanism):
+    """A pair given by the distribution functions of its loss; see `from_loss_cdf`. Equal only to itself."""
+
+    cdf_num: object
+    cdf_den: object
+    sf_num: object
+    sf_den: object
+    lo: float
+    hi: float
+    mass_inf: float
+    mass_minus_inf: float
+    error: float
+
+
+SUM_ERROR = 1e-9
+"""How far the sum of a user's probabilities may be from 1; they are then scaled to sum to 1."""
+
+PROBES = 257
+"""Points at which a user's distribution functions are checked."""
+
+
+def _vector(name: str, values) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise DomainError(f"{name} must be a sequence of real numbers, got {values!r}") from None
+    if array.dtype.kind not in "fiu" or array.ndim != 1:
+        raise DomainError(f"{name} must be a one-dimensional sequence of real numbers, got {values!r}")
+    if not array.size:
+        raise DomainError(f"{name} must not be empty")
+    return array.astype(float)
+
+
+def _refuse(name: str, array, bad, allowed: str) -> None:
+    """DomainError naming the first entry for which `bad` is true."""
+    found = np.flatnonzero(bad)
+    if found.size:
+        i = int(found[0])
+        raise DomainError(f"{name} must be {allowed}, got {float(array[i])!r} at entry {i}")
+
+
+def from_pmf(num, den) -> FromPmf:
+    """A mechanism whose worst-case pair is discrete: Pr[output i] = num[i] with the record, den[i] without it.
+
+    Parameters
+    ----------
+    num, den : sequences of float
+        Equal lengths, entries >= 0, each summing to 1 within 1e-9; both are then scaled to sum to 1 exactly. An entry
+        with den[i] = 0 < num[i] is a loss of +inf.
+
+    Returns
+    -------
+    FromPmf
+        Its pair is (num, den) for REMOVE and (den, num) for ADD, under the adjacency for which the caller knows it.
+
+    Raises
+    ------
+    DomainError
+        Naming the entry that is negative or not a number, the sum that is not 1, or the lengths that differ.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.delta(hs.from_pmf([0.6, 0.3, 0.1], [0.5, 0.2, 0.3]) * 10, 1.0)
+    >>> 0 < b.lower <= b.upper < 1
+    True
+    """
+    num, den = _vector("num", num), _vector("den", den)
+    if num.size != den.size:
+        raise DomainError(f"num and den must have equal lengths, got {num.size} and {den.size}")
+    for name, mass in (("num", num), ("den", den)):
+        _refuse(name, mass, ~((mass >= 0) & (mass <= 2)), "in [0, 1]")
+        total = math.fsum(mass)
+        if not abs(total - 1) <= SUM_ERROR:
+            raise DomainError(f"{name} must sum to 1 (within {SUM_ERROR:g}), got a sum of {total!r}")
+    used = (num > 0) | (den > 0)
+    return FromPmf(tuple(num[used].tolist()), tuple(den[used].tolist()))
+
+
+def from_curve(eps, delta, *, symmetric: bool = True) -> FromCurve:
+    """The worst pair among all mechanisms that are (eps[i], delta[i])-DP for every i, by connect-the-dots.
+
+    The curve is joined by straight lines in e^eps; the pair with that curve dominates every mechanism below the points
+    [DGK+22, Thm 3.1], and no smaller curve does.
+
+    Parameters
+    ----------
+    eps : sequence of float
+        Increasing, in nats, between -300 and 300; >= 0 when `symmetric`.
+    delta : sequence of float
+        In [0, 1], not increasing, convex in e^eps.
+    symmetric : bool, default True
+        The guarantee holds with num and den in either order. Then the mirrored points belong to the curve too, and the pair
+        serves both directions. Otherwise the curve is that of (num, den) = REMOVE only, and ADD is its mirror image.
+
+    Raises
+    ------
+    DomainError
+        Naming the entry that is out of range, increasing or not convex.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> step = hs.from_curve([0.1, 0.5, 1.0], [0.2, 0.05, 1e-6])
+    >>> b = hs.delta(step, 0.5)
+    >>> b.lower <= 0.05 <= b.upper
+    True
+    """
+    eps, delta = _vector("eps", eps), _vector("delta", delta)
+    if eps.size != delta.size:
+        raise DomainError(f"eps and delta must have equal lengths, got {eps.size} and {delta.size}")
+    if not isinstance(symmetric, bool):
+        raise DomainError(f"symmetric must be True or False, got {symmetric!r}")
+    low = 0.0 if symmetric else -300.0
+    _refuse("eps", eps, ~((eps >= low) & (eps <= 300)), f"in [{low:g}, 300]")
+    _refuse("eps", eps, ~(np.diff(eps, prepend=-math.inf) > 0), "increasing")
+    _refuse("delta", delta, ~((delta >= 0) & (delta <= 1)), "in [0, 1]")
+    _refuse("delta", delta, ~(np.diff(delta, prepend=1.0) <= 0), "non-increasing in eps (a privacy curve never rises)")
+    floor = -np.expm1(np.minimum(eps, 0.0))
+    _refuse("delta", delta, ~(delta >= floor * (1 - 1e-12)), "at least 1 - e^eps")
+    a = np.exp(eps.astype(np.longdouble))
+    chord = np.diff(delta.astype(np.longdouble)) / np.diff(a)
+    slopes = np.r_[(delta[0] - 1) / a[0], chord, 0.0]
+    slack = 1e-12 * np.maximum(np.abs(slopes[:-1]), np.abs(slopes[1:])) + 4e-16 * np.r_[0, delta[:-1]] / np.r_[1, np.diff(a)]
+    bad = ~(np.diff(slopes) >= -slack)
+    if eps.size > 1 or not symmetric:
+        _refuse("delta", delta, bad, "convex in e^eps (the chord slopes must not fall)")
+    return FromCurve(tuple(eps.tolist()), tuple(delta.tolist()), symmetric)
+
+
+def from_loss_cdf(
+    cdf_num, cdf_den, *, sf_num=None, sf_den=None, lo=-math.inf, hi=math.inf, mass_inf=0.0, mass_minus_inf=0.0, error=2.0**-50
+) -> FromLossCdf:
+    """A mechanism given by the distribution functions of its loss L = log(num/den).
+
+    Parameters
+    ----------
+    cdf_num, cdf_den : callable
+        s -> Pr[-inf < L <= s] under num (REMOVE: with the record) and under den, for float64 arrays of finite s.
+    sf_num, sf_den : callable, optional
+        s -> Pr[s < L < inf]. Without them 1 - cdf is used: then nothing below about k * `error` can be resolved.
+    lo, hi : float
+        Essential range of the finite losses, if it is known to be bounded.
+    mass_inf, mass_minus_inf : float
+        num-probability of L = +inf and den-probability of L = -inf, in [0, 1).
+    error : float, default 2^-50
+        The caller's bound on the absolute error of all four functions. Certified bounds rely on it.
+
+    Raises
+    ------
+    DomainError
+        If a function returns NaN, leaves [0, 1], decreases, has another shape than s, or if the two laws do not belong to one
+        loss (between two points a < b the num mass must lie between e^a and e^b times the den mass): the point is named.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> from scipy.special import ndtr
+    >>> step = hs.from_loss_cdf(lambda s: ndtr(s - 0.5), lambda s: ndtr(s + 0.5))
+    >>> b = hs.delta(step, 1.0, route="pld")
+    >>> b.lower <= 0.1269367370 <= b.upper
+    True
+    """
+    for name, f in (("cdf_num", cdf_num), ("cdf_den", cdf_den), ("sf_num", sf_num), ("sf_den", sf_den)):
+        if not (callable(f) or (f is None and name.startswith("sf"))):
+            raise DomainError(f"{name} must be a function of an array of losses, got {f!r}")
+    lo, hi = real("lo", lo, "< hi"), real("hi", hi, "> lo")
+    if not lo < hi:
+        raise DomainError(f"need lo < hi, got lo={lo!r}, hi={hi!r}")
+    masses = []
+    for name, mass in (("mass_inf", mass_inf), ("mass_minus_inf", mass_minus_inf)):
+        mass = real(name, mass, "in [0, 1)")
+        if not 0 <= mass < 1:
+            raise DomainError(f"{name} must be in [0, 1), got {mass!r}")
+        masses.append(mass)
+    error = real("error", error, "in [0, 0.01]")
+    if not 0 <= error <= 0.01:
+        raise DomainError(f"error must be in [0, 0.01], got {error!r}")
+    step = FromLossCdf(cdf_num, cdf_den, sf_num, sf_den, lo, hi, *masses, error)
+    _probe(step)
+    return step
+
+
+def _probe(step: FromLossCdf) -> None:
+    """The checks of `from_loss_cdf`, on points that spread over the range, dense near 0."""
+    grow = np.sinh(np.linspace(-8.0, 8.0, PROBES)) * (40 / math.sinh(8.0))
+    s = np.unique(np.clip(grow, step.lo, step.hi)) if step.lo > -math.inf or step.hi < math.inf else grow
+    slack = 2 * step.error + 2.0**-50
+    values = {}
+    for name, sign, mass in (
+        ("cdf_num", 1, step.mass_inf),
+        ("cdf_den", 1, step.mass_minus_inf),
+        ("sf_num", -1, step.mass_inf),
+        ("sf_den", -1, step.mass_minus_inf),
+    ):
+        f = getattr(step, name)
+        if f is None:
+            continue
+        try:
+            out = np.asarray(f(s.copy()), dtype=float)
+        except (TypeError, ValueError) as problem:
+            raise DomainError(f"{name} must map an array of losses to an array of probabilities: {problem}") from None
+        if out.shape != s.shape:
+            raise DomainError(f"{name} must return an array of the shape of its argument {s.shape}, got {out.shape}")
+        for i in np.flatnonzero(~((out >= -slack) & (out <= 1 - mass + slack)))[:1]:
+            raise DomainError(f"{name} must return probabilities in [0, {1 - mass:g}], got {out[i]!r} at s={s[i]!r}")
+        for i in np.flatnonzero(~(sign * np.diff(out) >= -slack))[:1]:
+            raise DomainError(
+                f"{name} must not {'fall' if sign > 0 else 'rise'}, got {out[i]!r} at s={s[i]!r}, "
+                f"{out[i + 1]!r} at s={s[i + 1]!r}"
+            )
+        values[name] = out
+    y, x = np.diff(values["cdf_num"]), np.diff(values["cdf_den"])
+    with np.errstate(over="ignore"):
+        low, high = np.exp(s[:-1]), np.exp(s[1:])
+    wrong = ~((y + slack >= low * (x - slack)) & (y - slack <= high * (x + slack)))
+    for i in np.flatnonzero(wrong)[:1]:
+        raise DomainError(
+            f"cdf_num and cdf_den are not those of one loss: between s={s[i]!r} and s={s[i + 1]!r} the num mass is {y[i]!r}, "
+            f"the den mass {x[i]!r}; their ratio must lie between e^s at the two ends"
+        )
