@@ -8,9 +8,10 @@
  *   grid        Panels of length <= 2 on (0, m), n_gl Gauss-Legendre nodes each. The rule comes from the caller and is taken to
  *               be right to 2 u in nodes and 16 u in weights (tests compare it with 40 digits).
  *   quadrature  hs_laplace_step_quadrature_upper: a panel of half-length s is off by at most
- *               (64/15) F rho^{-2(n-1)}/(1-rho^{-2}) s [Tre13, Thm 19.3], F a bound of the integrand on the ellipse of rho: with b = s (rho-1/rho) <= 1.4 the largest
- *               |Im v|, |1+U| <= 1 + U(max Re v), >= cos(b/2) (1 + U(min Re v)); arg(1+U) <= atan2(R sin b, 1 + R cos b),
- *               R = q e^{max Re v}/(1-q), which grows with R, and with b up to pi/2. Holds for all |y'| <= y.
+ *               (64/15) F rho^{-2(n-1)}/(1-rho^{-2}) s [Tre13, Thm 19.3], F a bound of the integrand on the ellipse of rho: with
+ *               b = s (rho-1/rho) <= 1.4 the largest |Im v|, |1+U| <= 1 + U(max Re v), >= cos(b/2) (1 + U(min Re v));
+ *               arg(1+U) <= atan2(R sin b, 1 + R cos b), R = q e^{max Re v}/(1-q), which grows with R, and with b up to pi/2.
+ *               Holds for all |y'| <= y.
  *   rounding    hs_grid_moments and hs_grid_weights (transform.c) count v as known to 2 m^2 u, log weights to
  *               u |log h|, with the grid's fields m and h. Here v = 2x - m is off by at most 9 m u (x by 4 u relative, 2x - m by
  *               one more), the weight by (|lw| + 24 + 5 m) u: the grid says m -> sqrt(5 m), h -> exp(-(that)).
