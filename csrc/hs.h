@@ -90,8 +90,9 @@ int hs_normal_tails(long n, const double *x, double *below, double *above);
 int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                  const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                  double *u_upper, double *y_lower, double *u_lower);
-int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
-int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
+enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
+int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
+int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
 /* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
 enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
 typedef struct {
@@ -101,8 +102,7 @@ typedef struct {
     double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
     int kind;                        /* the estimate that was used */
 } hs_saddle;
-/* work: HS_SADDLE_WORK doubles */
-enum { HS_SADDLE_WORK = 12 * (4096 + 8) };
+long hs_saddle_work(void);           /* doubles of scratch (work) that the functions below need */
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
                     long n_work, hs_saddle *out);
 int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,

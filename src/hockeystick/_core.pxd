@@ -42,11 +42,10 @@ cdef extern from "hs.h" nogil:
     int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                          const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                          double *u_upper, double *y_lower, double *u_lower)
-    int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
-    int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+    int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+    int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
     # saddlepoint.c
-    enum:
-        HS_SADDLE_WORK
+    long hs_saddle_work()
     ctypedef struct hs_saddle:
         double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew
         double berry_esseen, quadrature, rounding

@@ -216,24 +216,24 @@ def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, c
     return out[0], out[1], out[2], out[3]
 
 
-def pld_upper(double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
+def pld_upper(int m, double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
     """Masses of the dominating law on the lattice."""
-    p = np.empty(y_upper.shape[0] // 2 + 1)
+    p = np.empty(y_upper.shape[0] // m + 1)
     cdef double[::1] out = p
     cdef int status
     with nogil:
-        status = hs_pld_upper(out.shape[0] - 1, w, &y_upper[0], &u_upper[0], bottom, &out[0])
+        status = hs_pld_upper(out.shape[0] - 1, m, w, &y_upper[0], &u_upper[0], bottom, &out[0])
     check(status, "pld")
     return p
 
 
-def pld_lower(double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
+def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
     """Masses of a dominated law on the lattice."""
-    p = np.empty(y_lower.shape[0] // 2 + 1)
+    p = np.empty(y_lower.shape[0] // m + 1)
     cdef double[::1] out = p
     cdef int status
     with nogil:
-        status = hs_pld_lower(out.shape[0] - 1, w, &y_lower[0], &u_lower[0], top, t, &out[0])
+        status = hs_pld_lower(out.shape[0] - 1, m, w, &y_lower[0], &u_lower[0], top, t, &out[0])
     check(status, "pld")
     return p
 
@@ -243,7 +243,7 @@ def pld_lower(double w, const double[::1] y_lower, const double[::1] u_lower, do
 
 def saddle_work():
     """Doubles of scratch that every saddle-point function needs."""
-    return HS_SADDLE_WORK
+    return hs_saddle_work()
 
 
 def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):

@@ -221,7 +221,8 @@ class _Settings:
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
-            if not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
+            beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
+            if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
@@ -261,21 +262,17 @@ class _Settings:
         Ends of one loss are known to 8 u relative, masses to 64 u.
         """
         parts = self.losses(add)
-        low, high = (math.fsum(k * end for (_, k), end in zip(parts, ends, strict=True)) for ends in self._ranges(parts))
-        slack = 16 * U * math.fsum(k * min(max(abs(loss.lo), abs(loss.hi)), 1e300) for loss, k in parts)
-        if eps >= high + slack:
+        high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
+        low = math.fsum(k * (loss.lo - 16 * U * abs(loss.lo)) for loss, k in parts)
+        if eps >= high:
             log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts)
-        elif eps <= low - slack and eps < 0:
+        elif eps <= low and eps < 0:
             log_none = eps + math.fsum(k * math.log1p(-loss.mass_minus_inf) for loss, k in parts)
         else:
             return None
         value = _log_one_minus_exp(log_none)
         spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300))
         return value - spread, value, min(value + spread, 0.0), ZERO, "exact"
-
-    @staticmethod
-    def _ranges(parts):
-        return [loss.lo for loss, _ in parts], [loss.hi for loss, _ in parts]
 
     def _point(self, add: int, eps: float):
         found = self._try("point", GAUSSIAN, add, eps)

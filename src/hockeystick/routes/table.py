@@ -56,11 +56,17 @@ def _on_contour(settings, single, general, add: int, at: float):
 
 
 def _prv_point(settings, add: int, eps: float):
-    return settings.steps and fallback.prv_point(settings.steps, add, eps, settings.n_threads)
+    if settings.steps is not None:
+        return fallback.prv_point(settings.steps, add, eps, settings.n_threads)
+    found = prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads)
+    return found and (*found, "prv")
 
 
 def _prv_root(settings, add: int, delta: float):
-    return settings.steps and fallback.prv_root(settings.steps, add, delta, settings.n_threads)
+    if settings.steps is not None:
+        return fallback.prv_root(settings.steps, add, delta, settings.n_threads)
+    found = prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads)
+    return found and (*found, "prv")
 
 
 def _moments_point(settings, add: int, eps: float):
@@ -105,6 +111,13 @@ def pld():
     from . import pld
 
     return pld
+
+
+def prv():
+    """routes/prv.py, likewise."""
+    from . import prv
+
+    return prv
 
 
 TABLE = {
