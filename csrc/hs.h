@@ -113,6 +113,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
  * log delta. */
 typedef struct { const long *first; const double *loss, *num, *rel, *edge, *inf; } hs_atoms;
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out);
+int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
 /* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
  * distance to normal, and of the quadrature's part in the error of K */
 int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,

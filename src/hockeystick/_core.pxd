@@ -66,3 +66,4 @@ cdef extern from "hs.h" nogil:
         const double *edge
         const double *inf
     int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
+    int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err)
