@@ -101,7 +101,7 @@ static double cube_factor(double m, double h, double a, double room)
 static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
 {
     double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1)));
-    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1))));
+    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), peak = hs_cgf_peak(m, q, a);
     double lo = -R - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + R;
     double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
     hs_grid G;
@@ -112,7 +112,7 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     h = frexp(h, &e); h = ldexp(ceil(h * 4096), e - 12);
     if (!(h > 0 && h < 1)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
-    hs_grid_moments(&G, a, &mo);
+    hs_grid_moments(&G, a, peak, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
     sum_grid(&G, a, mo.log_m, mo.mean, tau, &S);
     f = strip_factor(m, h, a, &beta);
@@ -126,7 +126,7 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
     n = G.n; A2 = S.s[2] / S.s[0];
     T->quad = q0; shift = 0; plain = HS_U * (S.e0 + n + 4);
-    if (hs_grid_cancels(m, q, a)) {
+    if (!(peak > 3)) {
         if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
         else { shift = log(S.s[0]); mo.err = plain + 2 * HS_U; } /* m large: U is huge at some nodes, and log M = its plain sum */
     }
