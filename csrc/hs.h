@@ -155,6 +155,7 @@ typedef struct {
     double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
     int kind;                        /* the estimate that was used */
 } hs_saddle;
+long hs_saddle_work(void);           /* doubles of scratch (work) that the functions below need */
 /* work: HS_SADDLE_WORK doubles */
 enum { HS_SADDLE_WORK = 13 * (4096 + 8) };
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
@@ -167,6 +168,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
  * log delta. */
 typedef struct { const long *first; const double *loss, *num, *rel, *edge, *inf; } hs_atoms;
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out);
+int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
 /* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
  * distance to normal, and of the quadrature's part in the error of K */
 int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,

@@ -103,6 +103,9 @@ def saddle_atoms(
     value: float,
     kind: int,
 ) -> _Saddle: ...
+def saddle_atoms_cgf(
+    first: NDArray[np.int64], loss: _Vector, num: _Vector, k: _Vector, errors: _Vector, t: float
+) -> tuple[int, float, float]: ...
 
 # edgeworth.c, prawitz.c, edgeworth_bound.c
 _Families: TypeAlias = NDArray[np.intc]
