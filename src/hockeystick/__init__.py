@@ -59,7 +59,6 @@ __all__ = [
     "RDPFilter",
     "Run",
     "SaddlepointEstimate",
-    "advantage",
     "StoreError",
     "advantage",
     "approx_dp",
