@@ -21,6 +21,30 @@ from .state import from_json, to_json
 
 __version__ = "0.1.0"
 
+# Loaded at first use: sqlite3 and the rest of this room would double the time of the import.
+_LAZY = {
+    "GDPFilter": "individual.filters",
+    "GDPOdometer": "individual.odometer",
+    "IndividualGDPFilter": "individual.records",
+    "RDPFilter": "individual.filters",
+    "StoreError": "individual.store",
+    "individual_epsilons": "individual.epsilons",
+}
+
+
+def __getattr__(name: str):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})
+
+
 __all__ = [
     "Accountant",
     "AccuracyError",
@@ -28,10 +52,15 @@ __all__ = [
     "Budget",
     "Calibration",
     "DomainError",
+    "GDPFilter",
+    "GDPOdometer",
     "HockeystickError",
+    "IndividualGDPFilter",
+    "RDPFilter",
     "Run",
     "SaddlepointEstimate",
     "advantage",
+    "StoreError",
     "approx_dp",
     "bayes_risk",
     "calibrate",
@@ -53,6 +82,7 @@ __all__ = [
     "gdp_epsilon",
     "gdp_mu",
     "gdp_regret",
+    "individual_epsilons",
     "k_ary_randomized_response",
     "laplace",
     "log_delta",
