@@ -1,19 +1,25 @@
 /* laplace.c - the transform of a Laplace step and of a Poisson-subsampled one: two atoms and a density between them.
  *
- * Symbols. m: shift over scale of the noise; q sampling rate (1: plain Laplace); base loss u in [-m, m], under the base den Q0: atoms 1/2
- *   at -m and e^-m/2 at m, density e^{-(u+m)/2}/4 [GLW21, Prop. B.2]; U = q(e^u - 1). REMOVE: loss log(1+U), M(z) = E_Q0 (1+U)^{1+z};
+ * Symbols. m: shift over scale of the noise; q sampling rate (1: plain Laplace); base loss u in [-m, m], under the base den Q0:
+ *   atoms 1/2
+ *   at -m and e^-m/2 at m, density e^{-(u+m)/2}/4 [GLW21, Prop. B.2]; U = q(e^u - 1). REMOVE: loss log(1+U), M(z) = E_Q0
+ *   (1+U)^{1+z};
  *   ADD: loss -log(1+U), M(z) = E_Q0 (1+U)^{-z}. v = c + 1/2, z = c + iy, h2(x) = e^x - 1 - x. a: tilted mass of both atoms.
  *
- * Formulas. Plain: M(z) = [(1+z)e^{zm} + z e^{-(1+z)m}]/(1+2z), M(z) - 1 = [(1+z) h2(zm) + z h2(-(1+z)m)]/(1+2z), positive terms for
- *   z > 0; M(t) = e^{-m/2}[cosh vm + sinh(vm)/2v], v = t + 1/2. The atoms alone are A(z) = (e^{zm} + e^{-(1+z)m})/2 and the density
+ * Formulas. Plain: M(z) = [(1+z)e^{zm} + z e^{-(1+z)m}]/(1+2z), M(z) - 1 = [(1+z) h2(zm) + z h2(-(1+z)m)]/(1+2z), positive terms
+ *   for
+ *   z > 0; M(t) = e^{-m/2}[cosh vm + sinh(vm)/2v], v = t + 1/2. The atoms alone are A(z) = (e^{zm} + e^{-(1+z)m})/2 and the
+ *   density
  *   is S(z) = (e^{zm} - e^{-(1+z)m})/(2(1+2z)), so S/A = rho = tanh((z+1/2)m)/(1+2z), and |S| <= A(c)/|1+2z|.
  *   Subsampled: Gauss-Legendre points on panels of u (hs_sublaplace_points); law.c treats them as atoms.
  *   One step's smooth part, with w the base loss at which the loss is e: REMOVE (q/2)(1 - e^{(w-m)/2})^2, ADD
- *   (q/2)e^{e-m}(1 - e^{(w+m)/2})^2: positive, no cancellation. Atoms of k steps: binomial weights by Stirling's series and deviances.
+ *   (q/2)e^{e-m}(1 - e^{(w+m)/2})^2: positive, no cancellation. Atoms of k steps: binomial weights by Stirling's series and
+ *   deviances.
  *
  * Error claims, first order in u.
  *   K: hs_law_value.err. phi: |y| c1, for every term of phi - 1 carries |y| m, |y| or |y|(e^{cm}-1) with a factor below 40u.
- *   Decay: |phi(y)| <= a + V/|y| for all larger y: the density of the tilted loss is quasi-convex or monotone, so that its two end
+ *   Decay: |phi(y)| <= a + V/|y| for all larger y: the density of the tilted loss is quasi-convex or monotone, so that its two
+ *   end
  *   values plus its variation are at most twice the sum of the end values.
  *   Quadrature: n-point Gauss on a panel integrates degree 2n-1 exactly, so its error is at most 4 hw times that of the best
  *   polynomial, 8 hw B r^{-2n}/(1-1/r) in all, B bounding the integrand on the Bernstein ellipse of parameter r: there

@@ -6,16 +6,21 @@
  *
  * Formula. For points, since E 1 = 1 and E e^{-L} = 1,
  *     M(t) - 1 = sum_j e^{lp_j} [ h2(t l_j) + t h2(-l_j) ],
- *   whose terms are positive for t > 0 and of second order in l: log M keeps its relative accuracy however small it is, and k log M
- *   its absolute accuracy. With M > e^3 the plain sum of e^{lp + t l} is used. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted
+ *   whose terms are positive for t > 0 and of second order in l: log M keeps its relative accuracy however small it is, and k
+ *   log M
+ *   its absolute accuracy. With M > e^3 the plain sum of e^{lp + t l} is used. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with
+ *   tilted
  *   masses r_j normalised by their own sum, x_j the loss, or the integer place on a lattice, less a reference.
  *
  * Error claims, first order in u, constants rounded up by more than the second order:
- *   K       hs_law_value.err: errors dl_j, dp_j of the data, 45u of h2 (3u, or 20.3 times 2u where 1 + x is subtracted at |x| = 0.1),
+ *   K       hs_law_value.err: errors dl_j, dp_j of the data, 45u of h2 (3u, or 20.3 times 2u where 1 + x is subtracted at |x| =
+ *   0.1),
  *           the exponential 2u and its argument, (64 + n/64)u of the blocked sum.
  *   phi     |y| c1 + quad. e^{ix}-1 is off by 8u min(|x|,3) + 2u|x| and its argument by 3u|x|; a tilted mass by e_j = dp_j +
- *           u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u, which moves phi by sum r_j (e_j + e_bar)|y x_j|; so every term has a factor |y x_j|.
- *   quad    masses left out: atoms below e^-80/k of the tilted law, and beyond the ends of a log-concave table a geometric series.
+ *           u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u, which moves phi by sum r_j (e_j + e_bar)|y x_j|; so every term has a
+ *   factor |y x_j|.
+ *   quad    masses left out: atoms below e^-80/k of the tilted law, and beyond the ends of a log-concave table a geometric
+ *   series.
  *
  * What it does not do: choose tilts; laws with a mass at infinity (divide it out first).
  */

@@ -1,6 +1,7 @@
 /* mixed.c - certified delta(eps) and eps(delta) of a composition of laws with atoms, by a tilted Fourier sum.
  *
- * Symbols. K(z) = sum_i k_i log M_i(z); c > 0 a tilt near the saddle; f(y) = e^{K(c+iy)-K(c)}; P the period of the aliases, dy = 2 pi/P;
+ * Symbols. K(z) = sum_i k_i log M_i(z); c > 0 a tilt near the saddle; f(y) = e^{K(c+iy)-K(c)}; P the period of the aliases, dy =
+ *   2 pi/P;
  *   s the lattice step, V integers, F the constant part: losses are s(V + F); V0 the least V with s(V+F) >= eps, L0 = s(V0+F),
  *   x = L0 - eps in [0, s); u = 2^-53.
  *
@@ -8,19 +9,25 @@
  *   Lattice: by the geometric series sum_{j>=0} e^{-jw}(1-e^{-x-sj}) = kappa(w), w = cs + i theta,
  *       kappa(w) = [ (1-e^{-x}) + e^{-w}(e^{-x}-e^{-s}) ] / ((1-e^{-w})(1-e^{-w-s})),
  *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N,  P = sN:
- *   one period of the integral, on which the N-point rule is exact up to aliases. In both cases [Poisson summation of e^{cx} delta(eps+x)]
+ *   one period of the integral, on which the N-point rule is exact up to aliases. In both cases [Poisson summation of e^{cx}
+ *   delta(eps+x)]
  *       T = S + delta(eps) + sum_{m>=1} e^{cmP} delta(eps+mP) + (left aliases), as in contour.c, whose bounds are used.
- *   With -1 < c < 0 the pole 0 is crossed: delta(eps) - 1 in place of delta, and S = -1/(e^{-cP}-1) - e^eps/(e^{(1+c)P}-1), both rests positive.
+ *   With -1 < c < 0 the pole 0 is crossed: delta(eps) - 1 in place of delta, and S = -1/(e^{-cP}-1) - e^eps/(e^{(1+c)P}-1), both
+ *   rests positive.
  *   On the lattice the phases n V are reduced modulo N as integers. N is odd; only n <= (N-1)/2 is evaluated.
  *
- * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is one Laplace
- *   step k times, outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few, positive terms); the integrand
+ * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is one
+ *   Laplace
+ *   step k times, outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few, positive terms); the
+ *   integrand
  *   becomes f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the atomic part, |rho| <= V/y, whose tail is
  *   <= a^k C(k,2) (V/Y)^2 e^{kV/Y}/(3 pi Y). All of B1 holds for this sub-probability law, with its masses in place of 1 in S.
  *
  * Error terms (fields of hs_point, relative to e^{log_scale}): aliasing: as in contour.c. truncation: nodes not visited: lattice
- *   <= e^{-B} |kappa|; line <= (1/pi Y) e^{-B}(1 + dy/Y); B a lower bound of -sum k log|phi| there, see decay_lower. inner: masses left
- *   out and quadrature of a density. rounding: of K(c), of every node, of kappa, of eps against the lattice (a shift dx of eps moves
+ *   <= e^{-B} |kappa|; line <= (1/pi Y) e^{-B}(1 + dy/Y); B a lower bound of -sum k log|phi| there, see decay_lower. inner:
+ *   masses left
+ *   out and quadrature of a density. rounding: of K(c), of every node, of kappa, of eps against the lattice (a shift dx of eps
+ *   moves
  *   delta by at most dx Pr_P[L >= eps] up to the tilt, bounded by the same sum with kernel e^{-x}/(1-e^{-w-s})), of the sum.
  *
  * What it does not do: masses at infinity; c <= -1; laws whose transform neither decays nor has a common lattice.
@@ -371,9 +378,10 @@ static int root(const hs_mixed *A, double log_delta, double *lower, double *esti
         if (gap == 0) break;
         if (gap > 0) lo = e; else hi = e;
         step = fmax(-4 / fabs(A->c) - 2 * A->step, fmin(4 / fabs(A->c) + 2 * A->step, gap * v.value / v.slope));
+        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
         if (!(e + step > lo && e + step < hi))
             step = gap > 0 ? log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi) - e; /* delta is convex in e^eps */
-        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
+        if (!(fabs(step) < HUGE_VAL)) break;
         e += step;
     }
     evaluate(A, e, &v);
@@ -398,7 +406,8 @@ static int root(const hs_mixed *A, double log_delta, double *lower, double *esti
 }
 
 /* Newton steps that place the contour anew each time, from the bulk outwards: log delta is nearly linear in the tail; where that
- * overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour that is near enough. */
+ * overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour that is near enough.
+ *   */
 static int chase(hs_mixed *A, double log_delta, double *work, double *lower, double *estimate, double *upper, hs_point *out)
 {
     double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL, gap, next;
