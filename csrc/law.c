@@ -60,7 +60,11 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
         for (i = j; i < j + 64 && i < w->n; i++) {
             double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top), p, f, g, term;
             b0 += big; b1 += big * l; b2 += big * l * l;
-            if (direct) { a += big; e += big * (w->dp[i] + fabs(t) * w->dl[i] + HS_U * (2 * fabs(x) + 2 * fabs(lp) + fabs(top) + 6)); size += big; continue; }
+            if (direct) {
+                a += big; size += big;
+                e += big * (w->dp[i] + fabs(t) * w->dl[i] + HS_U * (2 * fabs(x) + 2 * fabs(lp) + fabs(top) + 6));
+                continue;
+            }
             p = exp(lp);
             f = fabs(x) <= 0.1 ? p * h2(x) : big - p * (1 + x);
             g = fabs(l) <= 0.1 ? p * h2(-l) : exp(lp - l) - p * (1 - l);
@@ -101,7 +105,11 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
     if (w->kind == HS_LAW_SUBLAPLACE) out->err += hs_sublaplace_quadrature_upper(w, t, 0, out->K);
 }
 
-long hs_law_scratch(const hs_law *w) { return w->kind == HS_LAW_SUBNORMAL ? HS_GRID_WORK : w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0; }
+long hs_law_scratch(const hs_law *w)
+{
+    if (w->kind == HS_LAW_SUBNORMAL) return HS_GRID_WORK;
+    return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
+}
 
 /* Tilted masses of the points, their mean and variance in the coordinate x, the constants of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
@@ -134,7 +142,8 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;
 }
 
-/* Fix the tilt c = tilts[0]; the two others are those at which K is wanted as well. y_max, T0: frequencies and accuracy in nats that
+/* Fix the tilt c = tilts[0]; the two others are those at which K is wanted as well. y_max, T0: frequencies and accuracy in
+ * nats that
  * a quadrature grid is made for. scratch (hs_law_scratch doubles) stays lent as long as the law is used. */
 int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch)
 {
@@ -152,14 +161,16 @@ int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double 
 
 static int by_ends(const hs_law *w, double y) { return w->kind == HS_LAW_SUBLAPLACE && y >= w->y_ends; }
 
-/* What masses left out and quadrature may do to phi at frequencies in [low, y]; no bound where e^{iyx} - 1 is beyond hs_cis_m1. */
+/* What masses left out and quadrature may do to phi at frequencies in [low, y]; no bound where e^{iyx} - 1 is beyond
+ * hs_cis_m1. */
 static double missing(const hs_law *w, double low, double y)
 {
     if (w->kind < HS_LAW_POINTS) return 0;
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
     if (by_ends(w, low)) return hs_ends_missing(w, low);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
-    return w->kind == HS_LAW_SUBLAPLACE ? w->quad + 2 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m) : w->quad;
+    if (w->kind != HS_LAW_SUBLAPLACE) return w->quad;
+    return w->quad + 2 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m);
 }
 
 /* phi(y_n) - 1 at a block of nodes, by 64 points at a time. */

@@ -1,4 +1,4 @@
-"""Laplace, subsampled Laplace and mixed runs on the line: against residues, quadrature, exact mixtures and the table of values."""
+"""Laplace, subsampled Laplace and mixed runs: against residues, quadrature, exact mixtures and the table of values."""
 
 import json
 import math

@@ -82,6 +82,7 @@ def saddle_atoms(
     value: float,
     kind: int,
 ) -> _Saddle: ...
+
 _Table: TypeAlias = NDArray[np.float64]
 
 def mixed_delta(
