@@ -16,9 +16,8 @@ from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
 from .pair import ADJACENCIES, DIRECTIONS, MIRRORED, gaussian_facts, gaussian_steps, losses
 from .routes import contour, fallback
-from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
+from .routes.table import GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
 
-ROUTES = ("auto", "contour", "prv", "pld", "saddlepoint")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 SHARED = 8
@@ -40,7 +39,7 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         Neighbouring relation.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour", "prv", "pld" or "saddlepoint"
+    route : "auto", "contour", "prv", "pld", "saddlepoint" or "edgeworth"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
