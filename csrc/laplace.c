@@ -101,7 +101,7 @@ void hs_laplace_phi(const hs_law *w, double y, double *zr, double *zi)
 }
 
 /* The smaller of a(1 + 1/|1+2z|) and, for c > 0, A (1+c part) + lower atom, both decreasing in y. */
-double hs_laplace_far_upper(const hs_law *w, double y)
+double hs_laplace_decay_upper(const hs_law *w, double y)
 {
     double c = w->c, x = exp(-(1 + 2 * c) * w->m), A = 1 / (1 + c / (1 + c) * x), low = (0.5 + c) * x / ((1 + c) + c * x);
     double p = y / (1 + c), r = y / (c + 0.5);
@@ -232,9 +232,9 @@ static void ratio(const hs_law *w, double y, double log_mod, double arg, double 
     *rel = dphi / sqrt(den) / fmax(hypot(*rr, *ri), 1e-300) + 8 * HS_U;
 }
 
-/* f = e^{re + i im} times chi = 1 - (1+k rho)(1+rho)^-k = -expm1(g), g = log(1+k rho) - k log(1+rho). On return re is the
- * modulus. round and node bound the errors of the log of f. Where chi is lost in its own error d > |chi|/4, 2d stands for it: off by at
- * most 7d, which (e^1.6 - 1) 2d covers. */
+/* f = e^{re + i im} times chi = 1 - (1+k rho)(1+rho)^-k = -expm1(g), g = log(1+k rho) - k log(1+rho). On return re is the modulus.
+ * round and node bound the errors of the log of f. Where chi is lost in its own error d > |chi|/4, 2d stands for it: off by at most
+ * 7d, which (e^1.6 - 1) 2d covers. */
 void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double *im, double *round)
 {
     double k = w->k, r, i, rel, lost = *round >= 1 ? HUGE_VAL : 0, gr, gi, e, xr, xi, d, size, one, two;

@@ -255,7 +255,7 @@ double hs_law_gap_lower(const hs_law *w, double y)
 double hs_law_far_upper(const hs_law *w, double y)
 {
     if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);
-    if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_far_upper(w, y));
+    if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_decay_upper(w, y));
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_far_upper(w, y);
     if (w->kind == HS_LAW_SUBLAPLACE) return fmin(1, hs_sublaplace_far_upper(w, y));
     return 1;

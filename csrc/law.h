@@ -57,7 +57,7 @@ double hs_ends_missing(const hs_law *w, double y);
 void hs_laplace_cgf(double m, double t, hs_law_value *out);
 void hs_laplace_tilt(hs_law *w, double c);
 void hs_laplace_phi(const hs_law *w, double y, double *zr, double *zi);
-double hs_laplace_far_upper(const hs_law *w, double y);
+double hs_laplace_decay_upper(const hs_law *w, double y);
 double hs_sublaplace_quadrature_upper(const hs_law *w, double t, double y, double log_m);
 double hs_sublaplace_far_upper(const hs_law *w, double y);
 int hs_laplace_floor_matters(hs_law *w, double T0);
