@@ -42,8 +42,26 @@ cdef extern from "hs.h" nogil:
     int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                          const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                          double *u_upper, double *y_lower, double *u_lower)
+    int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+    int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+    # batch.c
+    long hs_batch_work(int n_threads)
+    int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions,
+                 double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower,
+                 double *estimate, double *upper, unsigned char *done)
     int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
     int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+    # sampling.c
+    int hs_sampling_truncation(double p, double n, double max_batch, double *out)
+    int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,
+                          double *y_above, double *x_below, double *x_above, double *rel, double *edge)
+    # twosided.c
+    enum:
+        HS_BAD_ARGUMENT
+    ctypedef struct hs_pair:
+        pass
+    long hs_two_work()
+    int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
     # saddlepoint.c
     enum:
         HS_SADDLE_WORK

@@ -237,7 +237,64 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
     check(status, "pld")
     return p
 
+# batch.c
 
+
+def batch(const double[::1] m, const double[::1] q, const double[::1] k, const double[::1] at, int want_eps, int directions,
+          double rtol, double T0, double widest, int n_threads, double[:, ::1] ends, unsigned char[::1] done):
+    """Fill ends = (lower, estimate, upper) and done of every query; see hs.h."""
+    cdef long n = m.shape[0]
+    cdef int status
+    if not n or min(q.shape[0], k.shape[0], at.shape[0], ends.shape[1], done.shape[0]) < n or ends.shape[0] < 3:
+        return
+    cdef double[::1] work = np.empty(hs_batch_work(n_threads))
+    with nogil:
+        status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], want_eps, directions, rtol, T0, widest, n_threads,
+                          &work[0], work.shape[0], &ends[0, 0], &ends[1, 0], &ends[2, 0], &done[0])
+    check(status, "batch")
+
+# sampling.c
+
+
+def sampling_truncation(double p, double n, double max_batch):
+    """((q_lower, q_upper), (log_w_lower, log_w_upper), (log_rest_lower, log_rest_upper)); rest = 1 - w. See hs.h."""
+    cdef double out[6]
+    cdef int status
+    with nogil:
+        status = hs_sampling_truncation(p, n, max_batch, out)
+    check(status, "sampling")
+    return (out[0], out[1]), (out[2], out[3]), (out[4], out[5])
+
+
+def sampling_tails(double q, double q_err, double up, double down, const double[::1] s):
+    """(tails, edge): rows y_below, y_above, x_below, x_above and relative error of one branch; see hs.h."""
+    table = np.empty((5, s.shape[0]))
+    cdef double[:, ::1] t = table
+    cdef double edge
+    cdef int status
+    if s.shape[0] == 0:
+        return table, 0.0
+    with nogil:
+        status = hs_sampling_tails(q, q_err, up, down, s.shape[0], &s[0], &t[0, 0], &t[1, 0], &t[2, 0], &t[3, 0],
+                                   &t[4, 0], &edge)
+    check(status, "sampling")
+    return table, edge
+
+
+# twosided.c
+
+
+def two_transform(const unsigned char[::1] pair, double z, double y, double target=40.0):
+    """(log M(z), error, mean, variance, Re phi(y) - 1, Im phi(y), error of phi, bound of |phi| beyond y) of an hs_pair; see hs.h."""
+    cdef double out[8]
+    cdef double[::1] work = np.empty(hs_two_work())
+    cdef int status
+    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "two-sided transform")
+    with nogil:
+        status = hs_two_transform(<const hs_pair *>&pair[0], z, y, target, &work[0], work.shape[0], out)
+    check(status, "two-sided transform")
+    return tuple(out[i] for i in range(8))
 # saddlepoint.c
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import contour, fallback, saddlepoint
+from . import contour, fallback, saddlepoint, single
 
 ZERO = (0.0,) * len(contour.TERMS)
 
@@ -55,6 +55,20 @@ def _on_contour(settings, single, general, add: int, at: float):
     else:
         found = general(steps, add, at, settings.goal(), settings.n_threads)
     return found and (*found, "contour")
+
+
+def _exact_point(settings, add: int, eps: float):
+    if settings.run.steps != 1:
+        return None
+    found = single.point(settings.losses(add)[0][0], eps)
+    return found and (*found, "exact")
+
+
+def _exact_root(settings, add: int, delta: float):
+    if settings.run.steps != 1:
+        return None
+    found = single.root(settings.losses(add)[0][0], math.log(delta))
+    return found and (*found, "exact")
 
 
 def _prv_point(settings, add: int, eps: float):
@@ -156,14 +170,14 @@ TABLE = {
     ),
     "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
     "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False),
-    "exact": Route(contour.TERMS, _contour_point, _contour_root),
+    "exact": Route(contour.TERMS, _exact_point, _exact_root),
 }
 """The one table of routes. "exact" and "moments" are names of answers, not of choices."""
 
 GAUSSIAN = ("contour", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
-GENERAL = ("contour", "pld", "prv")
+GENERAL = ("exact", "contour", "pld", "prv")
 """The same for any other run."""
 
 ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments")))
