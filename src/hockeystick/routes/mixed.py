@@ -80,8 +80,8 @@ def root(steps, log_delta: float, rtol: float = contour.RTOL):
 
 
 def _answer(function, steps, at: float, rtol: float, width, short):
-    """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these may be what falls short;
-    else the narrowest, or None. short: the terms truncation, quadrature and rounding (which quadrature enters) of an attempt."""
+    """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these may be what falls
+    short; else the narrowest, or None. short: truncation, quadrature, and rounding (which quadrature enters), of an attempt."""
     found, panels, nodes = [], 1, NODES
     while True:
         table, points = tables(steps, panels)
