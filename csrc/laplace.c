@@ -340,7 +340,7 @@ static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l
             double rest = wt * ratio_up / (1 - ratio_up);
             if (rest < 1e-17 * *value) { *err += rest; return; }
         }
-        if (++steps > 4000000) { *err = HUGE_VAL; return; }
+        if (++steps > 200000) { *err = HUGE_VAL; return; }
     }
 }
 

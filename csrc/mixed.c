@@ -315,6 +315,7 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
         }
     if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
     A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0);
+    if (A->few && laws[0].k > 3e6) return HS_TOO_MANY_NODES; /* the sums over atoms grow like sqrt(k) */
     goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
     if ((st = visit(A, goal))) return st;
     moduli(A);
@@ -436,6 +437,7 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
         A->eps = e; A->t = 1;
         st = prepare(A, 1, 0, work);
         if (st == HS_OK) evaluate(A, e, &v);
+        if (st == HS_TOO_MANY_NODES) return st;
         if (st || !(v.value > 0 && v.slope > 0)) { hi = e; next = 0.5 * (lo + hi); }
         else {
             gap = v.log_scale + log(v.value) - log_delta;
