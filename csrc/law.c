@@ -178,21 +178,21 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, long n0, int count,
 {
     double y[HS_LAW_BLOCK];
     long j, i;
-    int n;
-    for (n = 0; n < HS_LAW_BLOCK; n++) { y[n] = (double)(n0 + (n < count ? n : 0)) * dy; zr[n] = zi[n] = 0; }
+    int n, lanes = count <= 4 ? count : HS_LAW_BLOCK; /* whole blocks vectorise */
+    for (n = 0; n < lanes; n++) { y[n] = (double)(n0 + (n < count ? n : 0)) * dy; zr[n] = zi[n] = 0; }
     for (j = 0; j < w->nr; j += 64) {
         double pr[HS_LAW_BLOCK] = {0}, pi[HS_LAW_BLOCK] = {0};
         for (i = j; i < j + 64 && i < w->nr; i++) {
             double r = w->r[i], x = w->xr[i];
-            for (n = 0; n < HS_LAW_BLOCK; n++) {
+            for (n = 0; n < lanes; n++) {
                 double a, b;
                 hs_cis_m1(y[n] * x, &a, &b);
                 pr[n] += r * a; pi[n] += r * b;
             }
         }
-        for (n = 0; n < HS_LAW_BLOCK; n++) { zr[n] += pr[n]; zi[n] += pi[n]; }
+        for (n = 0; n < lanes; n++) { zr[n] += pr[n]; zi[n] += pi[n]; }
     }
-    if (w->kind == HS_LAW_SUBNORMAL && w->add) for (n = 0; n < HS_LAW_BLOCK; n++) zi[n] = -zi[n];
+    if (w->kind == HS_LAW_SUBNORMAL && w->add) for (n = 0; n < lanes; n++) zi[n] = -zi[n];
 }
 
 static void phi(const hs_law *w, double dy, long n0, int count, double *zr, double *zi)
