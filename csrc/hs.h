@@ -141,5 +141,41 @@ typedef struct {
 /* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
 long hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out);
+/* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace; x, w[n_gl] a Gauss-Legendre rule on [-1, 1].
+ * Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y and X. Estimates of
+ * delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the published one; order 0 to 3. */
+int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
+int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add, const double *x,
+                        const double *w, int n_gl, double *Y, double *X);
+int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale, double *value);
+int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
+
+/* edgeworth_bound.c: (E|d|, E|d|^3) about the mean under law A and B; the largest |characteristic function| of the loss on
+ * [y0, y1] under law A (which = 0) or B (1). work: hs_prawitz_work() doubles suffice. */
+int hs_edgeworth_absolute(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
+int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double y0,
+                               double y1, double *work, long n_work, double *modulus);
+
+/* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as in hs_contour,
+ * T the smoothing limit, 0 to have it chosen. HS_OK leaves valid outputs, however wide. work: hs_prawitz_work() doubles. The
+ * terms of hs_point are those of hs_contour; `smooth` is the further one, in the same unit. */
+enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
+typedef struct {
+    int b, add, n_gl;
+    const int *family;
+    const double *m, *q, *k, *x, *w;
+    double T0, T;
+    /* filled by prawitz.c */
+    int points, fine, few;
+    long N;
+    double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
+    double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */
+    double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
+    double *re, *im, *round, *node, *zr, *zi;
+} hs_prawitz;
+long hs_prawitz_work(void);
+int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out);
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+                   hs_point *out);
 
 #endif

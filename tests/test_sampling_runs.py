@@ -120,7 +120,7 @@ def test_range_finds_the_peak():
     at = int(bound.note.split("largest at ")[1].split(",")[0])
     assert 13000 < at < 14000
     assert bound.lower <= hs.epsilon(cut(0.01, at, 120) * 500, 1e-5, direction="remove").upper
-    assert bound.upper >= hs.epsilon(cut(0.01, 13600, 120) * 500, 1e-5, direction="remove").lower > 9.08
+    assert bound.upper >= hs.epsilon(cut(0.01, 13600, 120) * 500, 1e-5, direction="remove").lower > 9.07
     assert bound.width <= 0.02 * bound.estimate
     assert "sizes evaluated" in bound.note and "8000..40000" in bound.note
 

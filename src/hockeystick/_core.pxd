@@ -78,3 +78,28 @@ cdef extern from "hs.h" nogil:
         const double *edge
         const double *inf
     int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
+    # edgeworth.c
+    int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
+    int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,
+                            const double *x, const double *w, int n_gl, double *Y, double *X)
+    int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
+                           double *value)
+    int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)
+    # prawitz.c
+    ctypedef struct hs_prawitz:
+        int b, add, n_gl
+        const int *family
+        const double *m
+        const double *q
+        const double *k
+        const double *x
+        const double *w
+        double T0, T, limit, smooth
+    long hs_prawitz_work()
+    int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out)
+    int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate,
+                       double *upper, hs_point *out)
+    # edgeworth_bound.c
+    int hs_edgeworth_absolute(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
+    int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
+                                   double y0, double y1, double *work, long n_work, double *modulus)

@@ -89,3 +89,45 @@ def saddle_atoms(
     value: float,
     kind: int,
 ) -> _Saddle: ...
+
+# edgeworth.c, prawitz.c, edgeworth_bound.c
+_Families: TypeAlias = NDArray[np.intc]
+_FiveTerms: TypeAlias = tuple[float, float, float, float, float]
+
+def edgeworth_moments(family: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
+def edgeworth_totals(
+    family: _Families, m: _Vector, q: _Vector, k: _Vector, add: int, x: _Vector, w: _Vector
+) -> tuple[_Vector, _Vector]: ...
+def edgeworth_delta(Y: _Vector, X: _Vector, form: int, order: int, eps: float) -> tuple[float, float]: ...
+def edgeworth_eps(Y: _Vector, X: _Vector, form: int, order: int, log_delta: float) -> float: ...
+def prawitz_delta(
+    family: _Families,
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    x: _Vector,
+    w: _Vector,
+    eps: float,
+    T0: float,
+    T: float,
+    work: _Vector,
+) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
+def prawitz_eps(
+    family: _Families,
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    x: _Vector,
+    w: _Vector,
+    log_delta: float,
+    T0: float,
+    T: float,
+    work: _Vector,
+) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
+def prawitz_work() -> int: ...
+def edgeworth_absolute(family: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
+def edgeworth_modulus_upper(
+    family: int, m: float, q: float, which: int, x: _Vector, w: _Vector, y0: float, y1: float, work: _Vector
+) -> float: ...

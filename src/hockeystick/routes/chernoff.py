@@ -1,6 +1,8 @@
-"""Chernoff's bound for runs of Gaussian steps and two-sided pairs: which direction cannot be the larger one.
+"""What is known of a run beyond the Gaussian family before a route is asked: which direction cannot be the larger one.
 
-For every t > 0, log delta(eps) <= K(t) - t eps + t log t - (1+t) log1p(t), K the sum of the steps' log M(t), each rounded up
+Total variation distances of steps add up: for eps >= 0, delta(eps) <= delta(0) <= sum k_i delta_i(0).
+
+Chernoff's bound, for runs of Gaussian steps and two-sided pairs: for every t > 0, log delta(eps) <= K(t) - t eps + t log t - (1+t) log1p(t), K the sum of the steps' log M(t), each rounded up
 [CKS20, Prop. 12]. A few t on a geometric grid are enough to see that one direction is far below the other.
 """
 
@@ -12,11 +14,27 @@ import numpy as np
 
 from .. import _core
 from ..bound import AccuracyError
-from ..pair import PairedSteps
+from ..pair import PairedSteps, paired_steps
 from ..sampling import PACKED, Branch, Pair, packed
+from .single import variation_upper
 
 TILTS = (4.0, 16.0, 1.0, 64.0, 256.0, 0.25, 1024.0, 4096.0)
 U = 2.0**-53
+
+
+def below(settings, add: int, eps: float, log_delta: float) -> bool:
+    """Whether it is proved that delta(eps) <= e^log_delta for the run of a query's settings."""
+    if log_delta == -math.inf:
+        return False
+    if eps >= 0 and variation_upper(settings.losses(add)) * (1 + 8 * U) <= math.exp(log_delta):
+        return True
+    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+    return paired is not None and certainly_below(paired, bool(add), eps, log_delta)
+
+
+def no_root(settings, add: int, delta: float):
+    """The root (0, 0, 0, terms, "exact") where the distances alone keep delta(0) below delta, or None."""
+    return (0.0, 0.0, 0.0, (0.0,) * 4, "exact") if variation_upper(settings.losses(add)) <= delta else None
 
 
 def certainly_below(paired: PairedSteps, add: bool, eps: float, log_delta: float) -> bool:

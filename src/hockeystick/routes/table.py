@@ -134,10 +134,31 @@ def prv():
     return prv
 
 
+def _edgeworth_point(settings, add: int, eps: float):
+    route = edgeworth()
+    return route.point(route.steps_of(settings.run, settings.adjacency), add, eps, settings.goal(), settings.n_threads)
+
+
+def _edgeworth_root(settings, add: int, delta: float):
+    route = edgeworth()
+    steps = route.steps_of(settings.run, settings.adjacency)
+    return route.root(steps, add, math.log(delta), settings.goal(), settings.n_threads)
+
+
+def edgeworth():
+    """routes/edgeworth.py, imported at its first use."""
+    from . import edgeworth
+
+    return edgeworth
+
+
 TABLE = {
     "contour": Route(contour.TERMS, _contour_point, _contour_root),
     "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root),
+    "edgeworth": Route(
+        ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding"), _edgeworth_point, _edgeworth_root
+    ),
     "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
     "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False),
     "exact": Route(contour.TERMS, _exact_point, _exact_root),
@@ -149,5 +170,8 @@ GAUSSIAN = ("contour", "prv", "pld", "moments")
 
 GENERAL = ("exact", "pld", "prv")
 """The same for any other run."""
+
+ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments")))
+"""What a caller may ask for."""
 
 TERMS = {name: route.terms for name, route in TABLE.items()}
