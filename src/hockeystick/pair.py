@@ -335,6 +335,6 @@ MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP)
 
 
 def mirrored(run: Run, adjacency: str) -> bool:
-    """Whether REMOVE and ADD have one curve: every step's pair is its own mirror image; under replace_one so is a sampled step's."""
+    """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are sampled steps'."""
     kinds = MIRRORED + ((PoissonSubsampled, TruncatedPoisson, SizeRange) if adjacency == "replace_one" else ())
     return all(isinstance(step, kinds) for step, _ in run.parts)

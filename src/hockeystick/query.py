@@ -14,7 +14,7 @@ import numpy as np
 
 from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
-from .mechanism import Run, as_run, count, real
+from .mechanism import as_run, count, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored
 from .routes import chernoff, contour, fallback
 from .routes.table import GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
@@ -214,7 +214,7 @@ class _Settings:
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
         if self.steps is None:
             return self._largest(
-                lambda add: self._beyond(add, eps) or self._try("point", GENERAL, add, eps),
+                lambda add: chernoff.beyond(self, add, eps) or self._try("point", GENERAL, add, eps),
                 lambda add, lower: self._below(add, eps, lower),
             )
         first, *others = self.directions
@@ -274,24 +274,6 @@ class _Settings:
             slack = 4 * U * (1 + abs(value))
             return value - slack, value, min(value + slack, 0.0), ZERO, "exact"
         return None
-
-    def _beyond(self, add: int, eps: float):
-        """The same for any losses: beyond the sum of their ranges delta is the mass at infinity, or 1 - e^eps (shared mass).
-
-        Ends of one loss are known to 8 u relative, masses to 64 u.
-        """
-        parts = self.losses(add)
-        high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
-        low = math.fsum(k * (loss.lo - 16 * U * abs(loss.lo)) for loss, k in parts)
-        if eps >= high:
-            log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts)
-        elif eps <= low and eps < 0:
-            log_none = eps + math.fsum(k * math.log1p(-loss.mass_minus_inf) for loss, k in parts)
-        else:
-            return None
-        value = _log_one_minus_exp(log_none)
-        spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300))
-        return value - spread, value, min(value + spread, 0.0), ZERO, "exact"
 
     def _point(self, add: int, eps: float):
         found = self._try("point", GAUSSIAN, add, eps)
@@ -363,11 +345,6 @@ def _relative(root) -> float:
     if root[2] == root[0]:
         return 0.0
     return (root[2] - root[0]) / max(root[1], 1e-300)
-
-
-def _log_one_minus_exp(x: float) -> float:
-    """log(1 - e^x) for x <= 0."""
-    return math.log(-math.expm1(x)) if x < 0 else -math.inf
 
 
 def _log_width(point) -> float:
