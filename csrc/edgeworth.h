@@ -10,6 +10,6 @@ int hs_laplace_panels(double m); /* Gauss-Legendre panels of length at most 2 on
 int hs_laplace_grid(hs_grid *G, double m, double q, const double *x, const double *w, int n_gl, double *work);
 void hs_laplace_cgf_estimate(double m, double q, double a, const double *x, const double *w, int n_gl, double *out);
 double hs_laplace_quadrature_upper(double m, double q, double a, double y, double log_m, int n_gl);
-double hs_laplace_far_upper(double m, double q, double a, double y, double log_m);
+double hs_laplace_step_far_upper(double m, double q, double a, double y, double log_m);
 
 #endif

@@ -101,7 +101,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
         err = family == 0 ? hs_grid_quadrature_upper(&G, a, y) : hs_laplace_quadrature_upper(m, q, a, y, mo.log_m, n_gl);
         err = 1.01 * (err + q0);
         at = hypot(1 + zr, zi) + err + y * (c1 + 64 * c2) + 8 * HS_U;
-        far = family == 0 ? hs_grid_far_upper(&G, a, y) + q0 : hs_laplace_far_upper(m, q, a, y, mo.log_m) * (1 + q0);
+        far = family == 0 ? hs_grid_far_upper(&G, a, y) + q0 : hs_laplace_step_far_upper(m, q, a, y, mo.log_m) * (1 + q0);
         far = fmin(1, far);
         if (prev >= 0) best = fmax(best, 0.5 * (fmin(at, 1) + prev + s * sd * (1 + 1e-6)));
         prev = fmin(at, 1);

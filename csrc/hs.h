@@ -70,6 +70,35 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_po
 int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out); /* out: 9 n */
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                    double *upper, hs_point *out);
+/* mixed.c: certified delta(eps) and eps(delta) of a composition of laws with atoms. The caller fills the first block.
+ * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate, direction, points of it
+ * in the arrays that follow, which hold all laws' points one after the other: coordinate x, loss l, log mass lp, and bounds dl, dp
+ * of the errors of l and lp. HS_LAW_POINTS_LOGCONCAVE: the table of points is cut out of a log-concave law.
+ * step > 0: every loss is (step + step_low)(x + constant), x integers, the constants summing to `shift` over all copies; step + step_low
+ * is known to d_step (relative), and all losses together to d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
+ * work: hs_mixed_work() doubles for n_points points, n_subnormal laws of that kind and n_nodes nodes. */
+enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4, HS_LAW_SUBNORMAL = 5,
+       HS_LAWS_MAX = 128 };
+typedef struct {
+    int b;
+    double step, step_low, d_step, shift, d_shift;
+    const double *table, *x, *l, *lp, *dl, *dp;
+    double rtol, T0;
+    long n_nodes;                    /* at most so many nodes */
+    /* filled by mixed.c */
+    int few;                         /* whether outcomes with at most one loss off the atoms are summed apart */
+    long N, last;                    /* nodes of a period; last node visited */
+    double eps, t, c, sd, log_est, P, dy, s_right, s_left, y_max, K[3], err[3], places, tail, var;
+    double *re, *im, *round, *node;
+    const void *laws;
+} hs_mixed;
+long hs_mixed_work(long n_points, long n_subnormal, long n_nodes);
+int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out);
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out);
+/* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), from n Gauss-Legendre nodes and weights on `panels`
+ * panels: 2 + n panels entries in each array. */
+int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight, double *l,
+                         double *lp, double *dl, double *dp);
 /* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of one step's loss, their sum, first and absolute moment, and how far an
  * edge may be off; log sum p_j exp(t j dx). */
 int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
@@ -177,5 +206,13 @@ long hs_prawitz_work(void);
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out);
 int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
                    hs_point *out);
+
+/* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at` holds deltas and
+ * the answers are eps; else `at` holds eps and the answers are logs of delta. done[i]: 1 within
+ * `widest`, 2 an upper end only, 0 unspecified. */
+long hs_batch_work(int n_threads);
+int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, double rtol,
+             double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
+             double *upper, unsigned char *done);
 
 #endif

@@ -99,7 +99,7 @@ double hs_laplace_quadrature_upper(double m, double q, double a, double y, doubl
 }
 
 /* Needs no grid. The density left of x1 = i m/8 counts with its mass, the rest by parts: the best of eight. */
-double hs_laplace_far_upper(double m, double q, double a, double y, double log_m)
+double hs_laplace_step_far_upper(double m, double q, double a, double y, double log_m)
 {
     double lo = log((1 - q) + q * exp(-m)), hi = log((1 - q) + q * exp(m)), best = 1;
     double p_lo = 0.5 * exp(a * lo - log_m), p_hi = 0.5 * exp(a * hi - m - log_m), r_hi = p_hi / (2 * q * exp(m - hi));

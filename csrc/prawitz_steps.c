@@ -56,7 +56,7 @@ static double quadrature_upper(opened *O, double y)
 
 static double far_upper(opened *O, double y)
 {
-    if (O->family) return fmin(1, hs_laplace_far_upper(O->m, O->q, O->a, y, O->log_m) * (1 + O->level));
+    if (O->family) return fmin(1, hs_laplace_step_far_upper(O->m, O->q, O->a, y, O->log_m) * (1 + O->level));
     return fmin(1, hs_grid_far_upper(&O->G, O->a, y) + 1.01 * O->level);
 }
 

@@ -42,6 +42,11 @@ cdef extern from "hs.h" nogil:
     int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                          const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                          double *u_upper, double *y_lower, double *u_lower)
+    # batch.c
+    long hs_batch_work(int n_threads)
+    int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions,
+                 double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower,
+                 double *estimate, double *upper, unsigned char *done)
     int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
     int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
     # sampling.c
@@ -103,3 +108,21 @@ cdef extern from "hs.h" nogil:
     int hs_edgeworth_absolute(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
     int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
                                    double y0, double y1, double *work, long n_work, double *modulus)
+    # mixed.c, laplace.c
+    ctypedef struct hs_mixed:
+        int b
+        double step, step_low, d_step, shift, d_shift
+        const double *table
+        const double *x
+        const double *l
+        const double *lp
+        const double *dl
+        const double *dp
+        double rtol, T0
+        long n_nodes
+    long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
+    int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
+    int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+                     hs_point *out)
+    int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight,
+                             double *l, double *lp, double *dl, double *dp)

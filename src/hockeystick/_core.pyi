@@ -63,6 +63,20 @@ def pld_cells(
     edge: float,
     absolute: float,
 ) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...
+def batch(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    at: _Vector,
+    want_eps: int,
+    directions: int,
+    rtol: float,
+    T0: float,
+    widest: float,
+    n_threads: int,
+    ends: NDArray[np.float64],
+    done: NDArray[np.uint8],
+) -> None: ...
 def pld_upper(m: int, w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
 def pld_lower(m: int, w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
 def sampling_truncation(
@@ -131,3 +145,14 @@ def edgeworth_absolute(family: int, m: float, q: float, x: _Vector, w: _Vector) 
 def edgeworth_modulus_upper(
     family: int, m: float, q: float, which: int, x: _Vector, w: _Vector, y0: float, y1: float, work: _Vector
 ) -> float: ...
+
+_Table: TypeAlias = NDArray[np.float64]
+
+def mixed_delta(
+    table: _Table, points: _Table, lattice: _Vector, eps: float, rtol: float, T0: float, n_nodes: int, work: _Vector
+) -> _Point: ...
+def mixed_eps(
+    table: _Table, points: _Table, lattice: _Vector, log_delta: float, rtol: float, T0: float, n_nodes: int, work: _Vector
+) -> _Root: ...
+def mixed_work(n_points: int, n_subnormal: int, n_nodes: int) -> int: ...
+def sublaplace_points(m: float, q: float, add: int, panels: int, node: _Vector, weight: _Vector) -> _Table: ...

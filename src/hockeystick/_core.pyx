@@ -237,6 +237,21 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
     check(status, "pld")
     return p
 
+# batch.c
+
+
+def batch(const double[::1] m, const double[::1] q, const double[::1] k, const double[::1] at, int want_eps, int directions,
+          double rtol, double T0, double widest, int n_threads, double[:, ::1] ends, unsigned char[::1] done):
+    """Fill ends = (lower, estimate, upper) and done of every query; see hs.h."""
+    cdef long n = m.shape[0]
+    cdef int status
+    if not n or min(q.shape[0], k.shape[0], at.shape[0], ends.shape[1], done.shape[0]) < n or ends.shape[0] < 3:
+        return
+    cdef double[::1] work = np.empty(hs_batch_work(n_threads))
+    with nogil:
+        status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], want_eps, directions, rtol, T0, widest, n_threads,
+                          &work[0], work.shape[0], &ends[0, 0], &ends[1, 0], &ends[2, 0], &done[0])
+    check(status, "batch")
 
 # sampling.c
 
@@ -442,3 +457,58 @@ def edgeworth_modulus_upper(int family, double m, double q, int which, const dou
                                             work.shape[0], &modulus)
     check(status, "edgeworth")
     return modulus
+
+
+# mixed.c, laplace.c
+
+
+cdef void lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice):
+    """Pointers and settings shared by the two calls below: points holds the rows x, l, lp, dl, dp."""
+    A.b, A.table = table.shape[0], &table[0, 0]
+    A.x, A.l, A.lp, A.dl, A.dp = &points[0, 0], &points[1, 0], &points[2, 0], &points[3, 0], &points[4, 0]
+    A.step, A.step_low, A.d_step, A.shift, A.d_shift = lattice[0], lattice[1], lattice[2], lattice[3], lattice[4]
+
+
+def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,
+                double T0, long n_nodes, double[::1] work):
+    """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
+    cdef hs_mixed A
+    cdef hs_point p
+    cdef int status
+    lend_laws(&A, table, points, lattice)
+    A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
+    with nogil:
+        status = hs_mixed_delta(&A, eps, &work[0], work.shape[0], &p)
+    return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
+
+
+def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta, double rtol,
+              double T0, long n_nodes, double[::1] work):
+    """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
+    cdef hs_mixed A
+    cdef hs_point p
+    cdef double lower = 0, estimate = 0, upper = 0
+    cdef int status
+    lend_laws(&A, table, points, lattice)
+    A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
+    with nogil:
+        status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+    terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
+    return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
+
+
+def mixed_work(long n_points, long n_subnormal, long n_nodes):
+    """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes nodes."""
+    return hs_mixed_work(n_points, n_subnormal, n_nodes)
+
+
+def sublaplace_points(double m, double q, int add, long panels, const double[::1] node, const double[::1] weight):
+    """Rows x, l, lp, dl, dp of the quadrature points of a subsampled Laplace step; see csrc/laplace.c."""
+    out = np.empty((5, 2 + panels * node.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status
+    with nogil:
+        status = hs_sublaplace_points(m, q, add, panels, node.shape[0], &node[0], &weight[0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+    check(status, "laplace")
+    out[0] = out[1]
+    return out

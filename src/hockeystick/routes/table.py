@@ -31,13 +31,17 @@ class Route(NamedTuple):
 
 
 def _contour_point(settings, add: int, eps: float):
+    if settings.steps is None:
+        return general().point(settings, add, eps)
     return _on_contour(settings, contour.single_point, contour.point, add, eps)
 
 
 def _contour_root(settings, add: int, delta: float):
+    if settings.steps is None:
+        return general().root(settings, add, delta)
     log_delta = math.log(delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
-    if found is None and settings.steps is not None:
+    if found is None:
         at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
         if at_zero and at_zero[2] <= log_delta:
             return 0.0, 0.0, 0.0, ZERO, "contour"
@@ -46,8 +50,6 @@ def _contour_root(settings, add: int, delta: float):
 
 def _on_contour(settings, single, general, add: int, at: float):
     steps = settings.steps
-    if steps is None:
-        return None
     if settings.total == 1 and steps.q[0] < 1:
         found = single(float(steps.shift[0]), float(steps.q[0]), add, at)
     else:
@@ -127,6 +129,13 @@ def pld():
     return pld
 
 
+def general():
+    """routes/general.py, likewise: the contour beyond the Gaussian family."""
+    from . import general
+
+    return general
+
+
 def prv():
     """routes/prv.py, likewise."""
     from . import prv
@@ -168,7 +177,7 @@ TABLE = {
 GAUSSIAN = ("contour", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
-GENERAL = ("exact", "pld", "prv")
+GENERAL = ("exact", "contour", "pld", "prv")
 """The same for any other run."""
 
 ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments")))
