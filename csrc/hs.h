@@ -177,6 +177,26 @@ int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
                             double *work, long n_work, double *tilt, double *upper);
 
+/* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
+ * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */
+int hs_sampling_truncation(double p, double n, double max_batch, double *out);
+
+/* tails of one branch at increasing losses; see the head of the file */
+int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below, double *y_above,
+                      double *x_below, double *x_above, double *rel, double *edge);
+
+/* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err: relative
+ * errors of q and w in units of u. */
+enum { HS_BRANCHES = 3 };
+typedef struct {
+    int branches;
+    double w[HS_BRANCHES], q[HS_BRANCHES], up[HS_BRANCHES], down[HS_BRANCHES];
+    double w_err, q_err;
+} hs_pair;
+
+/* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
+long hs_two_work(void);
+int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out);
 /* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace; x, w[n_gl] a Gauss-Legendre rule on [-1, 1].
  * Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y and X. Estimates of
  * delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the published one; order 0 to 3. */
@@ -213,26 +233,6 @@ long hs_prawitz_work(void);
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out);
 int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
                    hs_point *out);
-/* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
- * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */
-int hs_sampling_truncation(double p, double n, double max_batch, double *out);
-
-/* tails of one branch at increasing losses; see the head of the file */
-int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below, double *y_above,
-                      double *x_below, double *x_above, double *rel, double *edge);
-
-/* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err: relative
- * errors of q and w in units of u. */
-enum { HS_BRANCHES = 3 };
-typedef struct {
-    int branches;
-    double w[HS_BRANCHES], q[HS_BRANCHES], up[HS_BRANCHES], down[HS_BRANCHES];
-    double w_err, q_err;
-} hs_pair;
-
-/* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
-long hs_two_work(void);
-int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out);
 
 /* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at` holds deltas and
  * the answers are eps; else `at` holds eps and the answers are logs of delta. done[i]: 1 within

@@ -605,7 +605,8 @@ def sublaplace_points(double m, double q, int add, long panels, const double[::1
     cdef double[:, ::1] o = out
     cdef int status
     with nogil:
-        status = hs_sublaplace_points(m, q, add, panels, node.shape[0], &node[0], &weight[0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+        status = hs_sublaplace_points(m, q, add, panels, node.shape[0], &node[0], &weight[0], &o[1, 0], &o[2, 0], &o[3, 0],
+                                      &o[4, 0])
     check(status, "laplace")
     out[0] = out[1]
     return out

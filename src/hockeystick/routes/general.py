@@ -36,15 +36,15 @@ class Finite(NamedTuple):
         return lattice if isinstance(self.run, lattice.Lattice) else mixed
 
 
-def describe(run, losses, add: int) -> Finite | None:
-    """What the run is made of. losses: (Loss, count) of every step, by which an adjacency has been accepted."""
+def describe(run, losses, add: int, adjacency: str) -> Finite | None:
+    """What the run is made of. losses: (Loss, count) of every step, by which the adjacency has been accepted."""
     key = ("finite", add, id(losses))
     if key not in run._cache:
-        run._cache[key] = (_describe(run, losses, add), losses)  # the losses live as long as their id is used
+        run._cache[key] = (_describe(run, losses, add, adjacency), losses)  # the losses live as long as their id is used
     return run._cache[key][0]
 
 
-def _describe(run, losses, add: int) -> Finite | None:
+def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
     if len(run.parts) > LAWS_MAX or any(loss.mass_inf != loss.mass_minus_inf for loss, _ in losses):
         return None
     log_finite = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in losses)
@@ -53,7 +53,10 @@ def _describe(run, losses, add: int) -> Finite | None:
         common = lattice.compose([(law, k) for law, (_, k) in zip(laws, losses, strict=True)])
         if common is not None:
             return Finite(common, log_finite)
-    steps = [_line_step(step, loss, law, add, k) for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)]
+    moves = 2 if adjacency == "replace_one" else 1
+    steps = [
+        _line_step(step, loss, law, add, k, moves) for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
+    ]
     return None if None in steps else Finite(steps, log_finite)
 
 
@@ -75,12 +78,15 @@ def _lattice_law(step, loss, k: int) -> lattice.LatticeLaw | None:
     return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], ERROR)
 
 
-def _line_step(step, loss, law, add: int, k: int):
+def _line_step(step, loss, law, add: int, k: int, moves: int):
+    """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is two-sided."""
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
+    if moves == 2 and q < 1:
+        return None
     if isinstance(base, Gaussian):
-        return mixed.NormalStep(base.sensitivity / base.sigma, q, add, k)
+        return mixed.NormalStep(moves * base.sensitivity / base.sigma, q, add, k)
     if isinstance(base, Laplace):
-        return mixed.LaplaceStep(base.sensitivity / base.scale, q, add, k)
+        return mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, add, k)
     if law is not None:
         return mixed.off_lattice(law, k)
     found = None if loss.smooth or loss.mass_inf else loss.atoms()
@@ -92,7 +98,7 @@ def _line_step(step, loss, law, add: int, k: int):
 
 def point(settings, add: int, eps: float):
     """delta(eps)."""
-    found = describe(settings.run, settings.losses(add), add)
+    found = describe(settings.run, settings.losses(add), add, settings.adjacency)
     answer = found and found.route.point(found.run, eps, settings.goal())
     if not answer:
         return None
@@ -111,7 +117,7 @@ def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
 
 def root(settings, add: int, delta: float):
     """eps(delta), clipped at 0."""
-    found = describe(settings.run, settings.losses(add), add)
+    found = describe(settings.run, settings.losses(add), add, settings.adjacency)
     if not found:
         return None
     ends = [math.log(delta)] * 2
