@@ -8,6 +8,9 @@ _Terms: TypeAlias = tuple[float, float, float, float]
 _Point: TypeAlias = tuple[int, float, float, float, float, _Terms, int]
 _Root: TypeAlias = tuple[int, float, float, float, _Terms | tuple[()], int]
 _Saddle: TypeAlias = tuple[int, int, float, float, float, float, tuple[float, float, float], float, float]
+_Families: TypeAlias = NDArray[np.intc]
+_FiveTerms: TypeAlias = tuple[float, float, float, float, float]
+_Table: TypeAlias = NDArray[np.float64]
 
 def check(status: int, where: str = "core") -> None: ...
 def hyperbola_delta(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, log_tol: float) -> _Point: ...
@@ -24,6 +27,17 @@ def contour_delta(
     work: _Vector,
     n_max: int = ...,
 ) -> _Point: ...
+def contour_curve(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    eps: _Vector,
+    rtol: float,
+    T0: float,
+    n_threads: int,
+    work: _Vector,
+) -> NDArray[np.float64]: ...
 def contour_eps(
     m: _Vector,
     q: _Vector,
@@ -36,86 +50,10 @@ def contour_eps(
     work: _Vector,
     n_max: int = ...,
 ) -> _Root: ...
-def contour_work(b: int) -> int: ...
 def chernoff_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float, float]: ...
-def contour_curve(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    eps: _Vector,
-    rtol: float,
-    T0: float,
-    n_threads: int,
-    work: _Vector,
-) -> NDArray[np.float64]: ...
-def normal_tails(x: _Vector) -> tuple[_Vector, _Vector]: ...
-def pld_cells(
-    s0: float,
-    w: float,
-    yb: _Vector,
-    ya: _Vector,
-    xb: _Vector,
-    xa: _Vector,
-    rel: _Vector,
-    edge: float,
-    absolute: float,
-) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...
-def batch(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    at: _Vector,
-    want_eps: int,
-    directions: int,
-    rtol: float,
-    T0: float,
-    widest: float,
-    n_threads: int,
-    ends: NDArray[np.float64],
-    done: NDArray[np.uint8],
-) -> None: ...
-def pld_upper(m: int, w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
-def pld_lower(m: int, w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
-def sampling_truncation(
-    p: float, n: float, max_batch: float
-) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]: ...
-def sampling_tails(q: float, q_err: float, up: float, down: float, s: _Vector) -> tuple[_Vector, float]: ...
-def two_transform(
-    pair: NDArray[np.uint8], z: float, y: float, target: float = ...
-) -> tuple[float, float, float, float, float, float, float, float]: ...
-def saddle_work() -> int: ...
-def saddle_delta(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, kind: int, work: _Vector) -> _Saddle: ...
-def saddle_eps(m: _Vector, q: _Vector, k: _Vector, add: int, log_delta: float, kind: int, work: _Vector) -> _Saddle: ...
-def saddle_cumulants(m: _Vector, q: _Vector, k: _Vector, add: int, t: float, work: _Vector) -> tuple[int, _Vector]: ...
-def saddle_moments_upper(
-    m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
-) -> tuple[int, float, float]: ...
-def saddle_atoms(
-    first: NDArray[np.int64],
-    loss: _Vector,
-    num: _Vector,
-    k: _Vector,
-    errors: _Vector,
-    have_eps: int,
-    value: float,
-    kind: int,
-) -> _Saddle: ...
-
-# edgeworth.c, prawitz.c, edgeworth_bound.c
-_Families: TypeAlias = NDArray[np.intc]
-_FiveTerms: TypeAlias = tuple[float, float, float, float, float]
-
-def edgeworth_moments(family: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
-def edgeworth_totals(
-    family: _Families, m: _Vector, q: _Vector, k: _Vector, add: int, x: _Vector, w: _Vector
-) -> tuple[_Vector, _Vector]: ...
-def edgeworth_delta(Y: _Vector, X: _Vector, form: int, order: int, eps: float) -> tuple[float, float]: ...
-def edgeworth_eps(Y: _Vector, X: _Vector, form: int, order: int, log_delta: float) -> float: ...
-def prawitz_delta(
-    family: _Families,
+def contour_work(b: int) -> int: ...
 def individual_charge(
     norms: NDArray[np.float32] | _Vector,
     scale: float,
@@ -157,6 +95,77 @@ def individual_group(
     T: float,
     work: _Vector,
 ) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
+def normal_tails(x: _Vector) -> tuple[_Vector, _Vector]: ...
+def pld_cells(
+    s0: float,
+    w: float,
+    yb: _Vector,
+    ya: _Vector,
+    xb: _Vector,
+    xa: _Vector,
+    rel: _Vector,
+    edge: float,
+    absolute: float,
+) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...
+def pld_upper(m: int, w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
+def pld_lower(m: int, w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
+def batch(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    at: _Vector,
+    want_eps: int,
+    directions: int,
+    rtol: float,
+    T0: float,
+    widest: float,
+    n_threads: int,
+    ends: NDArray[np.float64],
+    done: NDArray[np.uint8],
+) -> None: ...
+def sampling_truncation(
+    p: float, n: float, max_batch: float
+) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]: ...
+def sampling_tails(q: float, q_err: float, up: float, down: float, s: _Vector) -> tuple[_Vector, float]: ...
+def saddle_work() -> int: ...
+def saddle_delta(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, kind: int, work: _Vector) -> _Saddle: ...
+def saddle_eps(m: _Vector, q: _Vector, k: _Vector, add: int, log_delta: float, kind: int, work: _Vector) -> _Saddle: ...
+def saddle_cumulants(m: _Vector, q: _Vector, k: _Vector, add: int, t: float, work: _Vector) -> tuple[int, _Vector]: ...
+def saddle_moments_upper(
+    m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
+) -> tuple[int, float, float]: ...
+def saddle_atoms(
+    first: NDArray[np.int64],
+    loss: _Vector,
+    num: _Vector,
+    k: _Vector,
+    errors: _Vector,
+    have_eps: int,
+    value: float,
+    kind: int,
+) -> _Saddle: ...
+def saddle_atoms_cgf(
+    first: NDArray[np.int64], loss: _Vector, num: _Vector, k: _Vector, errors: _Vector, t: float
+) -> tuple[int, float, float]: ...
+def edgeworth_moments(family: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
+def edgeworth_totals(
+    family: _Families, m: _Vector, q: _Vector, k: _Vector, add: int, x: _Vector, w: _Vector
+) -> tuple[_Vector, _Vector]: ...
+def edgeworth_delta(Y: _Vector, X: _Vector, form: int, order: int, eps: float) -> tuple[float, float]: ...
+def edgeworth_eps(Y: _Vector, X: _Vector, form: int, order: int, log_delta: float) -> float: ...
+def prawitz_delta(
+    family: _Families,
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    x: _Vector,
+    w: _Vector,
+    eps: float,
+    T0: float,
+    T: float,
+    work: _Vector,
+) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
 def prawitz_eps(
     family: _Families,
     m: _Vector,
@@ -175,9 +184,6 @@ def edgeworth_absolute(family: int, m: float, q: float, x: _Vector, w: _Vector) 
 def edgeworth_modulus_upper(
     family: int, m: float, q: float, which: int, x: _Vector, w: _Vector, y0: float, y1: float, work: _Vector
 ) -> float: ...
-
-_Table: TypeAlias = NDArray[np.float64]
-
 def mixed_delta(
     table: _Table, points: _Table, lattice: _Vector, eps: float, rtol: float, T0: float, n_nodes: int, work: _Vector
 ) -> _Point: ...
@@ -186,12 +192,13 @@ def mixed_eps(
 ) -> _Root: ...
 def mixed_work(n_points: int, n_subnormal: int, n_nodes: int) -> int: ...
 def sublaplace_points(m: float, q: float, add: int, panels: int, node: _Vector, weight: _Vector) -> _Table: ...
-    margin: float,
-    T0: float,
-    k_total: float,
-    counts: NDArray[np.int32],
-    log_delta: float,
-    n_threads: int,
-    eps_upper: _Vector,
-    gap: _Vector,
-) -> int: ...
+def grid_prv(m: float, q: float, add: int, dx: float, j0: int, n: int) -> tuple[_Vector, float, float, float, float]: ...
+def grid_log_mgf(j0: int, dx: float, p: _Vector, t: float) -> float: ...
+def convolve_tilt(j0: int, dx: float, p: _Vector, t: float, log_mgf: float, w: _Vector) -> float: ...
+def convolve_power(
+    spec: NDArray[np.complex128], point: float, k: float, first: int, n_threads: int, product: NDArray[np.complex128]
+) -> None: ...
+def convolve_multiply(a: NDArray[np.complex128], b: NDArray[np.complex128]) -> None: ...
+def convolve_norms(x: _Vector) -> tuple[float, float]: ...
+def convolve_tail(r: _Vector, j_lo: int, dx: float, t: float, log_scale: float, n_keep: int) -> tuple[_Vector, _Vector]: ...
+def two_transform(pair: NDArray[np.uint8], z: float, y: float, target: float = 40.0) -> tuple[float, ...]: ...
