@@ -103,8 +103,8 @@ int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double 
     return HS_OK;
 }
 
-/* log sum_j p_j exp(t j dx): positive terms only. Relative error of the sum: 4u + 2u max|t j dx| per term, and
-   the accumulation n 2^-53 at worst (long double = double). */
+/* log sum_j p_j exp(t j dx): positive terms only, scaled by the largest, known within a factor 2 from its exponent. Relative error
+   of the sum: 4u + 2u max|t j dx| per term, and the accumulation n 2^-53 at worst (long double = double). */
 int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, double *log_mgf)
 {
     double top = -HUGE_VAL;
@@ -112,15 +112,14 @@ int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, doubl
     long i;
     for (i = 0; i < n; i++)
         if (p[i] > 0) {
-            double e = t * ((double)(j0 + i) * dx);
-            double size = e + log(p[i]);
+            double size = t * ((double)(j0 + i) * dx) + 0.69314718055994531 * ilogb(p[i]);
             if (size > top) top = size;
         }
     if (!(top > -HUGE_VAL && top < HUGE_VAL)) return HS_OUT_OF_RANGE;
     for (i = 0; i < n; i++)
         if (p[i] > 0) {
             double e = t * ((double)(j0 + i) * dx) - top;
-            if (e < 700) sum += (long double)p[i] * expl((long double)e);
+            if (fabs(e) < 690) sum += p[i] * exp(e);
             else sum += expl(logl((long double)p[i]) + (long double)e);
         }
     *log_mgf = top + (double)logl(sum);

@@ -78,8 +78,9 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
  * step > 0: every loss is (step + step_low)(x + constant), x integers, the constants summing to `shift` over all copies; step + step_low
  * is known to d_step (relative), and all losses together to d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
  * work: hs_mixed_work() doubles for n_points points, n_subnormal laws of that kind and n_nodes nodes. */
-enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4, HS_LAW_SUBNORMAL = 5,
-       HS_LAWS_MAX = 128 };
+enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
+enum { HS_LAW_SUBNORMAL = 5 };
+enum { HS_LAWS_MAX = 128 };
 typedef struct {
     int b;
     double step, step_low, d_step, shift, d_shift;
@@ -155,6 +156,7 @@ typedef struct {
     double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
     int kind;                        /* the estimate that was used */
 } hs_saddle;
+long hs_saddle_work(void);           /* doubles of scratch (work) that the functions below need */
 /* work: HS_SADDLE_WORK doubles */
 enum { HS_SADDLE_WORK = 13 * (4096 + 8) };
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
@@ -167,6 +169,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
  * log delta. */
 typedef struct { const long *first; const double *loss, *num, *rel, *edge, *inf; } hs_atoms;
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out);
+int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
 /* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
  * distance to normal, and of the quadrature's part in the error of K */
 int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,

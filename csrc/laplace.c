@@ -1,19 +1,25 @@
 /* laplace.c - the transform of a Laplace step and of a Poisson-subsampled one: two atoms and a density between them.
  *
- * Symbols. m: shift over scale of the noise; q sampling rate (1: plain Laplace); base loss u in [-m, m], under the base den Q0: atoms 1/2
- *   at -m and e^-m/2 at m, density e^{-(u+m)/2}/4 [GLW21, Prop. B.2]; U = q(e^u - 1). REMOVE: loss log(1+U), M(z) = E_Q0 (1+U)^{1+z};
+ * Symbols. m: shift over scale of the noise; q sampling rate (1: plain Laplace); base loss u in [-m, m], under the base den Q0:
+ *   atoms 1/2
+ *   at -m and e^-m/2 at m, density e^{-(u+m)/2}/4 [GLW21, Prop. B.2]; U = q(e^u - 1). REMOVE: loss log(1+U), M(z) = E_Q0
+ *   (1+U)^{1+z};
  *   ADD: loss -log(1+U), M(z) = E_Q0 (1+U)^{-z}. v = c + 1/2, z = c + iy, h2(x) = e^x - 1 - x. a: tilted mass of both atoms.
  *
- * Formulas. Plain: M(z) = [(1+z)e^{zm} + z e^{-(1+z)m}]/(1+2z), M(z) - 1 = [(1+z) h2(zm) + z h2(-(1+z)m)]/(1+2z), positive terms for
- *   z > 0; M(t) = e^{-m/2}[cosh vm + sinh(vm)/2v], v = t + 1/2. The atoms alone are A(z) = (e^{zm} + e^{-(1+z)m})/2 and the density
+ * Formulas. Plain: M(z) = [(1+z)e^{zm} + z e^{-(1+z)m}]/(1+2z), M(z) - 1 = [(1+z) h2(zm) + z h2(-(1+z)m)]/(1+2z), positive terms
+ *   for
+ *   z > 0; M(t) = e^{-m/2}[cosh vm + sinh(vm)/2v], v = t + 1/2. The atoms alone are A(z) = (e^{zm} + e^{-(1+z)m})/2 and the
+ *   density
  *   is S(z) = (e^{zm} - e^{-(1+z)m})/(2(1+2z)), so S/A = rho = tanh((z+1/2)m)/(1+2z), and |S| <= A(c)/|1+2z|.
  *   Subsampled: Gauss-Legendre points on panels of u (hs_sublaplace_points); law.c treats them as atoms.
  *   One step's smooth part, with w the base loss at which the loss is e: REMOVE (q/2)(1 - e^{(w-m)/2})^2, ADD
- *   (q/2)e^{e-m}(1 - e^{(w+m)/2})^2: positive, no cancellation. Atoms of k steps: binomial weights by Stirling's series and deviances.
+ *   (q/2)e^{e-m}(1 - e^{(w+m)/2})^2: positive, no cancellation. Atoms of k steps: binomial weights by Stirling's series and
+ *   deviances.
  *
  * Error claims, first order in u.
  *   K: hs_law_value.err. phi: |y| c1, for every term of phi - 1 carries |y| m, |y| or |y|(e^{cm}-1) with a factor below 40u.
- *   Decay: |phi(y)| <= a + V/|y| for all larger y: the density of the tilted loss is quasi-convex or monotone, so that its two end
+ *   Decay: |phi(y)| <= a + V/|y| for all larger y: the density of the tilted loss is quasi-convex or monotone, so that its two
+ *   end
  *   values plus its variation are at most twice the sum of the end values.
  *   Quadrature: n-point Gauss on a panel integrates degree 2n-1 exactly, so its error is at most 4 hw times that of the best
  *   polynomial, 8 hw B r^{-2n}/(1-1/r) in all, B bounding the integrand on the Bernstein ellipse of parameter r: there
@@ -95,7 +101,7 @@ void hs_laplace_phi(const hs_law *w, double y, double *zr, double *zi)
 }
 
 /* The smaller of a(1 + 1/|1+2z|) and, for c > 0, A (1+c part) + lower atom, both decreasing in y. */
-double hs_laplace_far_upper(const hs_law *w, double y)
+double hs_laplace_decay_upper(const hs_law *w, double y)
 {
     double c = w->c, x = exp(-(1 + 2 * c) * w->m), A = 1 / (1 + c / (1 + c) * x), low = (0.5 + c) * x / ((1 + c) + c * x);
     double p = y / (1 + c), r = y / (c + 0.5);
@@ -112,7 +118,8 @@ int hs_sublaplace_points(double m, double q, int add, long panels, long n, const
     for (p = -1; p <= panels; p++) {
         int ends = p < 0 || p == panels;
         for (j = 0; j < (ends ? 1 : n); j++, at++) {
-            double u = ends ? (p < 0 ? -m : m) : m * ((2 * (double)p + 1) / (double)panels - 1) + hw * node[j], U = q * expm1(u), lg = log1p(U);
+            double u = ends ? (p < 0 ? -m : m) : m * ((2 * (double)p + 1) / (double)panels - 1) + hw * node[j],
+                U = q * expm1(u), lg = log1p(U);
             double mass = ends ? -log(2.0) - (p < 0 ? 0 : m) : log(0.25 * hw * weight[j]) - 0.5 * (u + m);
             double d = (4 * HS_U * fabs(U) + q * exp(u) * 8 * HS_U * m) / (1 + U) + 2 * HS_U * fabs(lg);
             l[at] = add ? -lg : lg;
@@ -124,7 +131,8 @@ int hs_sublaplace_points(double m, double q, int add, long panels, long n, const
     return HS_OK;
 }
 
-/* Log of a bound of |(1+U)^alpha| e^{y |arg|} and of the base density on the ellipse of a panel, over the tilted total e^log_m. */
+/* Log of a bound of |(1+U)^alpha| e^{y |arg|} and of the base density on the ellipse of a panel, over the tilted total
+ * e^log_m. */
 static double ellipse_log(double m, double q, double alpha, double y, double u0, double hw, double r)
 {
     double reach = 0.5 * hw * (r + 1 / r), b = 0.5 * hw * (r - 1 / r), hi = u0 + reach, lo = u0 - reach, th = b;
@@ -205,7 +213,8 @@ static void ratio(const hs_law *w, double y, double log_mod, double arg, double 
 {
     double er, ei, pr, pi, sr, si, den, dphi;
     if (w->kind == HS_LAW_LAPLACE) { /* tanh(zeta) = (1-x)/(1+x), x = e^{-2 zeta}; divided by 1 + 2z */
-        double dr = fabs(1 + 2 * w->c), di = w->c < -0.5 ? -2 * y : 2 * y, a = dr * w->m, g = exp(-a), th = di * w->m, br, bi; /* even in zeta */
+        double dr = fabs(1 + 2 * w->c), di = w->c < -0.5 ? -2 * y : 2 * y; /* even in zeta */
+        double a = dr * w->m, g = exp(-a), th = di * w->m, br, bi;
         er = -2 * sin(0.5 * th) * sin(0.5 * th); ei = -sin(th);
         pr = -expm1(-a) - g * er; pi = -g * ei;
         sr = 1 + g * (1 + er); si = g * ei;
@@ -224,13 +233,14 @@ static void ratio(const hs_law *w, double y, double log_mod, double arg, double 
 }
 
 /* f = e^{re + i im} times chi = 1 - (1+k rho)(1+rho)^-k = -expm1(g), g = log(1+k rho) - k log(1+rho). On return re is the modulus.
- * Where chi is lost in its own error d, 2d stands for it: off by at most 5d, which e^1.3 - 1 covers. */
-void hs_laplace_rest(const hs_law *w, double y, double *re, double *im, double *round)
+ * round and node bound the errors of the log of f. Where chi is lost in its own error d > |chi|/4, 2d stands for it: off by at most
+ * 7d, which (e^1.6 - 1) 2d covers. */
+void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double *im, double *round)
 {
-    double k = w->k, r, i, rel, lost = *round >= 1 ? HUGE_VAL : 0, gr, gi, e, xr, xi, d, size, one;
-    ratio(w, y, *re / k, *im / k, *round / k, &r, &i, &rel);
+    double k = w->k, r, i, rel, lost = *round >= 1 ? HUGE_VAL : 0, gr, gi, e, xr, xi, d, size, one, two;
+    ratio(w, y, *re / k, *im / k, (*round + (node < 1 ? node * (1 + node) : HUGE_VAL)) / k, &r, &i, &rel);
     one = hypot(1 + r, i);
-    gr = 0.5 * (log1p(k * (2 * r + k * (r * r + i * i)))) ;
+    gr = 0.5 * log1p(k * (2 * r + k * (r * r + i * i)));
     gi = atan2(k * i, 1 + k * r);
     if (hypot(r, i) < 0.5) gr -= 0.5 * k * log1p(2 * r + r * r + i * i); else gr -= k * log(one);
     gi -= k * atan2(i, 1 + r);
@@ -238,12 +248,13 @@ void hs_laplace_rest(const hs_law *w, double y, double *re, double *im, double *
     xr = -expm1(gr) + 2 * e * sin(0.5 * gi) * sin(0.5 * gi); xi = -e * sin(gi);
     size = hypot(xr, xi);
     d = k * hypot(r, i);
-    d = e * (d * rel * fmin(1 / one + 1 / fmax(hypot(1 + k * r, k * i), 1e-300), (k + 1) * hypot(r, i) / fmax(one * hypot(1 + k * r, k * i), 1e-300))
-           + d * 12 * HS_U / one + 8 * HS_U * (fabs(gr) + fabs(gi) + 1)) + 4 * HS_U * size;
+    two = fmax(hypot(1 + k * r, k * i), 1e-300); /* g' = k (1/(1+k rho) - 1/(1+rho)) */
+    d = e * (d * rel * fmin(1 / one + 1 / two, (k + 1) * hypot(r, i) / (one * two)) + d * 12 * HS_U / one
+             + 8 * HS_U * (fabs(gr) + fabs(gi) + 1)) + 4 * HS_U * size;
     d += e * 4 * HS_U * k * hypot(r, i) * (2 + k * hypot(r, i)) / fmax((1 + k * r) * (1 + k * r) + k * i * k * i, 1e-300);
     *re = exp(*re);
     if (d < 0.25 * size) { *re *= size; *im += atan2(xi, xr); *round += d / size * 1.2 + 8 * HS_U; }
-    else { *re *= 2 * fmax(d, 0.1 * size); *round += 1.3 + (d < 1e300 ? 0 : HUGE_VAL); }
+    else { *re *= 2 * fmax(d, 0.1 * size); *round += 1.6 + (d < 1e300 ? 0 : HUGE_VAL); }
     *round += lost;
 }
 
@@ -275,7 +286,12 @@ static double binomial_log(double n, double i, double p, double not_p, double *e
 {
     double out;
     if (n == 0) { *err = 0; return 0; }
-    if (i == 0 || i == n) { out = n * (i == 0 ? log1p(-p) : log1p(-not_p)); if (i == 0 ? p > 0.5 : not_p > 0.5) out = n * log(i == 0 ? not_p : p); *err = HS_U * (8 * fabs(out) + 8 * n * (i == 0 ? p : not_p)); return out; }
+    if (i == 0 || i == n) {
+        double here = i == 0 ? not_p : p, there = i == 0 ? p : not_p;
+        out = n * (there > 0.5 ? log(here) : log1p(-there));
+        *err = HS_U * (8 * fabs(out) + 8 * n * there);
+        return out;
+    }
     out = stirling_rest(n) - stirling_rest(i) - stirling_rest(n - i) - deviance(i, n * p) - deviance(n - i, n * not_p)
         + 0.5 * log(n / (2 * HS_PI * i * (n - i)));
     *err = HS_U * (250 + 60 * fabs(out) + 12 * fabs(i - n * p));
@@ -300,11 +316,14 @@ static void smooth_delta(const hs_law *w, double e, double *delta, double *slope
     }
 }
 
-/* sum over i of the binomial(n) weights of the atoms times `log_factor`'s exponential times the pay-off: pure atoms, or one smooth loss. */
-static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l1, double p, double not_p, double log_factor, double eps,
+/* sum over i of the binomial(n) weights of the atoms times `log_factor`'s exponential times the pay-off: pure atoms, or one
+ * smooth loss. */
+static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l1, double p, double not_p, double log_factor,
+    double eps,
                       double *value, double *slope, double *err)
 {
-    double first = fmax(0, floor((eps - (smooth ? (w->add ? -log1p(w->q * expm1(-w->m)) : log1p(w->q * expm1(w->m))) : 0) - n * l0) / (l1 - l0))), i;
+    double top = w->add ? -log1p(w->q * expm1(-w->m)) : log1p(w->q * expm1(w->m)); /* the largest smooth loss */
+    double first = fmax(0, floor((eps - (smooth ? top : 0) - n * l0) / (l1 - l0))), i;
     long steps = 0;
     for (i = first; i <= n; i++) {
         double x = i * l1 + (n - i) * l0, e = eps - x, lw, le, wt, d, s, ratio_up, shift;
@@ -321,14 +340,16 @@ static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l
             double rest = wt * ratio_up / (1 - ratio_up);
             if (rest < 1e-17 * *value) { *err += rest; return; }
         }
-        if (++steps > 4000000) { *err = HUGE_VAL; return; }
+        if (++steps > 200000) { *err = HUGE_VAL; return; }
     }
 }
 
 /* delta of the outcomes with no or one loss off the atoms, relative to e^log_scale; masses of the others under num and den. */
-void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope, double *err)
+void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope,
+    double *err)
 {
-    double m = w->m, q = w->q, k = w->k, all = -0.5 * expm1(-m), l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m)), low, high, la, p, not_p, lam;
+    double m = w->m, q = w->q, k = w->k, all = -0.5 * expm1(-m), l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m)), low,
+        high, la, p, not_p, lam;
     low = 0.5 * (w->add ? 1 : exp(l0)); high = 0.5 * exp(-m) * (w->add ? 1 : exp(l1)); /* num masses at base -m, m */
     if (w->add) { double s = l0; l0 = -l1; l1 = -s; s = low; low = high; high = s; }
     p = high / (low + high); not_p = low / (low + high);

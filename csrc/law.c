@@ -6,16 +6,21 @@
  *
  * Formula. For points, since E 1 = 1 and E e^{-L} = 1,
  *     M(t) - 1 = sum_j e^{lp_j} [ h2(t l_j) + t h2(-l_j) ],
- *   whose terms are positive for t > 0 and of second order in l: log M keeps its relative accuracy however small it is, and k log M
- *   its absolute accuracy. With M > e^3 the plain sum of e^{lp + t l} is used. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted
+ *   whose terms are positive for t > 0 and of second order in l: log M keeps its relative accuracy however small it is, and k
+ *   log M
+ *   its absolute accuracy. With M > e^3 the plain sum of e^{lp + t l} is used. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with
+ *   tilted
  *   masses r_j normalised by their own sum, x_j the loss, or the integer place on a lattice, less a reference.
  *
  * Error claims, first order in u, constants rounded up by more than the second order:
- *   K       hs_law_value.err: errors dl_j, dp_j of the data, 45u of h2 (3u, or 20.3 times 2u where 1 + x is subtracted at |x| = 0.1),
+ *   K       hs_law_value.err: errors dl_j, dp_j of the data, 45u of h2 (3u, or 20.3 times 2u where 1 + x is subtracted at |x| =
+ *   0.1),
  *           the exponential 2u and its argument, (64 + n/64)u of the blocked sum.
  *   phi     |y| c1 + quad. e^{ix}-1 is off by 8u min(|x|,3) + 2u|x| and its argument by 3u|x|; a tilted mass by e_j = dp_j +
- *           u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u, which moves phi by sum r_j (e_j + e_bar)|y x_j|; so every term has a factor |y x_j|.
- *   quad    masses left out: atoms below e^-80/k of the tilted law, and beyond the ends of a log-concave table a geometric series.
+ *           u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u, which moves phi by sum r_j (e_j + e_bar)|y x_j|; so every term has a
+ *   factor |y x_j|.
+ *   quad    masses left out: atoms below e^-80/k of the tilted law, and beyond the ends of a log-concave table a geometric
+ *   series.
  *
  * What it does not do: choose tilts; laws with a mass at infinity (divide it out first).
  */
@@ -55,7 +60,11 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
         for (i = j; i < j + 64 && i < w->n; i++) {
             double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top), p, f, g, term;
             b0 += big; b1 += big * l; b2 += big * l * l;
-            if (direct) { a += big; e += big * (w->dp[i] + fabs(t) * w->dl[i] + HS_U * (2 * fabs(x) + 2 * fabs(lp) + fabs(top) + 6)); size += big; continue; }
+            if (direct) {
+                a += big; size += big;
+                e += big * (w->dp[i] + fabs(t) * w->dl[i] + HS_U * (2 * fabs(x) + 2 * fabs(lp) + fabs(top) + 6));
+                continue;
+            }
             p = exp(lp);
             f = fabs(x) <= 0.1 ? p * h2(x) : big - p * (1 + x);
             g = fabs(l) <= 0.1 ? p * h2(-l) : exp(lp - l) - p * (1 - l);
@@ -96,7 +105,11 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
     if (w->kind == HS_LAW_SUBLAPLACE) out->err += hs_sublaplace_quadrature_upper(w, t, 0, out->K);
 }
 
-long hs_law_scratch(const hs_law *w) { return w->kind == HS_LAW_SUBNORMAL ? HS_GRID_WORK : w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0; }
+long hs_law_scratch(const hs_law *w)
+{
+    if (w->kind == HS_LAW_SUBNORMAL) return HS_GRID_WORK;
+    return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
+}
 
 /* Tilted masses of the points, their mean and variance in the coordinate x, the constants of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
@@ -129,7 +142,8 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;
 }
 
-/* Fix the tilt c = tilts[0]; the two others are those at which K is wanted as well. y_max, T0: frequencies and accuracy in nats that
+/* Fix the tilt c = tilts[0]; the two others are those at which K is wanted as well. y_max, T0: frequencies and accuracy in
+ * nats that
  * a quadrature grid is made for. scratch (hs_law_scratch doubles) stays lent as long as the law is used. */
 int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch)
 {
@@ -147,14 +161,16 @@ int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double 
 
 static int by_ends(const hs_law *w, double y) { return w->kind == HS_LAW_SUBLAPLACE && y >= w->y_ends; }
 
-/* What masses left out and quadrature may do to phi at frequencies in [low, y]; no bound where e^{iyx} - 1 is beyond hs_cis_m1. */
+/* What masses left out and quadrature may do to phi at frequencies in [low, y]; no bound where e^{iyx} - 1 is beyond
+ * hs_cis_m1. */
 static double missing(const hs_law *w, double low, double y)
 {
     if (w->kind < HS_LAW_POINTS) return 0;
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
     if (by_ends(w, low)) return hs_ends_missing(w, low);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
-    return w->kind == HS_LAW_SUBLAPLACE ? w->quad + 2 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m) : w->quad;
+    if (w->kind != HS_LAW_SUBLAPLACE) return w->quad;
+    return w->quad + 2 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m);
 }
 
 /* phi(y_n) - 1 at a block of nodes, by 64 points at a time. */
@@ -162,21 +178,21 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, long n0, int count,
 {
     double y[HS_LAW_BLOCK];
     long j, i;
-    int n;
-    for (n = 0; n < HS_LAW_BLOCK; n++) { y[n] = (double)(n0 + (n < count ? n : 0)) * dy; zr[n] = zi[n] = 0; }
+    int n, lanes = count <= 4 ? count : HS_LAW_BLOCK; /* whole blocks vectorise */
+    for (n = 0; n < lanes; n++) { y[n] = (double)(n0 + (n < count ? n : 0)) * dy; zr[n] = zi[n] = 0; }
     for (j = 0; j < w->nr; j += 64) {
         double pr[HS_LAW_BLOCK] = {0}, pi[HS_LAW_BLOCK] = {0};
         for (i = j; i < j + 64 && i < w->nr; i++) {
             double r = w->r[i], x = w->xr[i];
-            for (n = 0; n < HS_LAW_BLOCK; n++) {
+            for (n = 0; n < lanes; n++) {
                 double a, b;
                 hs_cis_m1(y[n] * x, &a, &b);
                 pr[n] += r * a; pi[n] += r * b;
             }
         }
-        for (n = 0; n < HS_LAW_BLOCK; n++) { zr[n] += pr[n]; zi[n] += pi[n]; }
+        for (n = 0; n < lanes; n++) { zr[n] += pr[n]; zi[n] += pi[n]; }
     }
-    if (w->kind == HS_LAW_SUBNORMAL && w->add) for (n = 0; n < HS_LAW_BLOCK; n++) zi[n] = -zi[n];
+    if (w->kind == HS_LAW_SUBNORMAL && w->add) for (n = 0; n < lanes; n++) zi[n] = -zi[n];
 }
 
 static void phi(const hs_law *w, double dy, long n0, int count, double *zr, double *zi)
@@ -239,7 +255,7 @@ double hs_law_gap_lower(const hs_law *w, double y)
 double hs_law_far_upper(const hs_law *w, double y)
 {
     if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);
-    if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_far_upper(w, y));
+    if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_decay_upper(w, y));
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_far_upper(w, y);
     if (w->kind == HS_LAW_SUBLAPLACE) return fmin(1, hs_sublaplace_far_upper(w, y));
     return 1;

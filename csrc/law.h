@@ -30,7 +30,8 @@ typedef struct {
     double half, log_atoms;          /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
 } hs_law;
 
-typedef struct { double K, err, mean, var; } hs_law_value; /* log M(t), bound of its error, tilted mean and variance of the loss */
+typedef struct { double K, err, mean, var; } hs_law_value; /* log M(t), bound of its error,
+    tilted mean and variance of the loss */
 
 void hs_law_cgf(const hs_law *w, double t, hs_law_value *out);
 int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
@@ -56,13 +57,14 @@ double hs_ends_missing(const hs_law *w, double y);
 void hs_laplace_cgf(double m, double t, hs_law_value *out);
 void hs_laplace_tilt(hs_law *w, double c);
 void hs_laplace_phi(const hs_law *w, double y, double *zr, double *zi);
-double hs_laplace_far_upper(const hs_law *w, double y);
+double hs_laplace_decay_upper(const hs_law *w, double y);
 double hs_sublaplace_quadrature_upper(const hs_law *w, double t, double y, double log_m);
 double hs_sublaplace_far_upper(const hs_law *w, double y);
 int hs_laplace_floor_matters(hs_law *w, double T0);
 double hs_laplace_tail_upper(const hs_law *w, double Y);
 double hs_laplace_reach(const hs_law *w, double target);
-void hs_laplace_rest(const hs_law *w, double y, double *re, double *im, double *round);
-void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope, double *err);
+void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double *im, double *round);
+void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope,
+    double *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* mixed.c - certified delta(eps) and eps(delta) of a composition of laws with atoms, by a tilted Fourier sum.
  *
- * Symbols. K(z) = sum_i k_i log M_i(z); c > 0 a tilt near the saddle; f(y) = e^{K(c+iy)-K(c)}; P the period of the aliases, dy = 2 pi/P;
+ * Symbols. K(z) = sum_i k_i log M_i(z); c > 0 a tilt near the saddle; f(y) = e^{K(c+iy)-K(c)}; P the period of the aliases, dy =
+ *   2 pi/P;
  *   s the lattice step, V integers, F the constant part: losses are s(V + F); V0 the least V with s(V+F) >= eps, L0 = s(V0+F),
  *   x = L0 - eps in [0, s); u = 2^-53.
  *
@@ -8,19 +9,25 @@
  *   Lattice: by the geometric series sum_{j>=0} e^{-jw}(1-e^{-x-sj}) = kappa(w), w = cs + i theta,
  *       kappa(w) = [ (1-e^{-x}) + e^{-w}(e^{-x}-e^{-s}) ] / ((1-e^{-w})(1-e^{-w-s})),
  *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N,  P = sN:
- *   one period of the integral, on which the N-point rule is exact up to aliases. In both cases [Poisson summation of e^{cx} delta(eps+x)]
+ *   one period of the integral, on which the N-point rule is exact up to aliases. In both cases [Poisson summation of e^{cx}
+ *   delta(eps+x)]
  *       T = S + delta(eps) + sum_{m>=1} e^{cmP} delta(eps+mP) + (left aliases), as in contour.c, whose bounds are used.
- *   With -1 < c < 0 the pole 0 is crossed: delta(eps) - 1 in place of delta, and S = -1/(e^{-cP}-1) - e^eps/(e^{(1+c)P}-1), both rests positive.
+ *   With -1 < c < 0 the pole 0 is crossed: delta(eps) - 1 in place of delta, and S = -1/(e^{-cP}-1) - e^eps/(e^{(1+c)P}-1), both
+ *   rests positive.
  *   On the lattice the phases n V are reduced modulo N as integers. N is odd; only n <= (N-1)/2 is evaluated.
  *
- * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is one Laplace
- *   step k times, outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few, positive terms); the integrand
+ * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is one
+ *   Laplace
+ *   step k times, outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few, positive terms); the
+ *   integrand
  *   becomes f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the atomic part, |rho| <= V/y, whose tail is
  *   <= a^k C(k,2) (V/Y)^2 e^{kV/Y}/(3 pi Y). All of B1 holds for this sub-probability law, with its masses in place of 1 in S.
  *
  * Error terms (fields of hs_point, relative to e^{log_scale}): aliasing: as in contour.c. truncation: nodes not visited: lattice
- *   <= e^{-B} |kappa|; line <= (1/pi Y) e^{-B}(1 + dy/Y); B a lower bound of -sum k log|phi| there, see decay_lower. inner: masses left
- *   out and quadrature of a density. rounding: of K(c), of every node, of kappa, of eps against the lattice (a shift dx of eps moves
+ *   <= e^{-B} |kappa|; line <= (1/pi Y) e^{-B}(1 + dy/Y); B a lower bound of -sum k log|phi| there, see decay_lower. inner:
+ *   masses left
+ *   out and quadrature of a density. rounding: of K(c), of every node, of kappa, of eps against the lattice (a shift dx of eps
+ *   moves
  *   delta by at most dx Pr_P[L >= eps] up to the tilt, bounded by the same sum with kernel e^{-x}/(1-e^{-w-s})), of the sum.
  *
  * What it does not do: masses at infinity; c <= -1; laws whose transform neither decays nor has a common lattice.
@@ -30,10 +37,12 @@
 typedef struct { double log_scale, value, slope, lower, upper, alias_left, alias_right, tail, inner, rounding; } value;
 
 /* |numerator of kappa| and the moduli of its two factors, at w = a + i theta. */
-static void kernel(double a, double s, double theta, double x, double rest, double *kr, double *ki, double *dr, double *di, double *size,
+static void kernel(double a, double s, double theta, double x, double rest, double *kr, double *ki, double *dr, double *di,
+    double *size,
                    double *slope)
 {
-    double er, ei, ea = exp(-a), es = exp(-s), ar, ai, br, bi, p = -expm1(-x), q = exp(-x) * -expm1(-rest), nr, ni, xr, xi, den, dd;
+    double er, ei, ea = exp(-a), es = exp(-s), ar, ai, br, bi, p = -expm1(-x), q = exp(-x) * -expm1(-rest), nr, ni, xr, xi,
+        den, dd;
     hs_cis_m1(-theta, &er, &ei);
     ar = -expm1(-a) - ea * er; ai = -ea * ei;                 /* 1 - e^{-w} */
     br = -expm1(-a - s) - ea * es * er; bi = -ea * es * ei;   /* 1 - e^{-w-s} */
@@ -54,7 +63,8 @@ static double decay_lower(const hs_mixed *A, double Y)
     const hs_law *laws = (const hs_law *)A->laws;
     double sd = sqrt(A->var), least = HUGE_VAL, best = 0, y = Y, at, normal = 0, k = 0, end = HS_PI;
     int i, it;
-    for (i = 0; i < A->b; i++) if (laws[i].kind == HS_LAW_NORMAL) normal += 0.5 * laws[i].k * laws[i].m * laws[i].m; else k += laws[i].k;
+    for (i = 0; i < A->b; i++) if (laws[i].kind == HS_LAW_NORMAL) normal += 0.5 * laws[i].k * laws[i].m * laws[i].m;
+    else k += laws[i].k;
     for (at = 0, i = 0; i < A->b; i++) if (laws[i].kind != HS_LAW_NORMAL) at += laws[i].k * hs_law_gap_lower(&laws[i], y);
     for (it = 0; it < 400; it++) {
         double h, next, low, B = 0;
@@ -66,7 +76,8 @@ static double decay_lower(const hs_mixed *A, double Y)
         h = 0.5 * sqrt(at) / sd;
         if (!(h > 1e-6 * y)) break;
         if (A->step > 0 && y + h > end) h = end - y;
-        for (next = 0, i = 0; i < A->b; i++) if (laws[i].kind != HS_LAW_NORMAL) next += laws[i].k * hs_law_gap_lower(&laws[i], y + h);
+        for (next = 0, i = 0; i < A->b; i++)
+            if (laws[i].kind != HS_LAW_NORMAL) next += laws[i].k * hs_law_gap_lower(&laws[i], y + h);
         low = fmax(0, 0.5 * (sqrt(at) + sqrt(next) - h * sd * (1 + 1e-12)));
         low = low * low / (2 * k) * (1 - 1e-12);
         least = fmin(least, (low < 1 ? -k * log1p(-low) : 1e3) + normal * y * y);
@@ -96,7 +107,8 @@ static int visit(hs_mixed *A, double goal)
             A->last = n0 + count - 1;
             for (n = 0; n < count; n++) {
                 double y = (double)(n0 + n) * A->dy, weight;
-                if (A->step > 0) weight = -log(hypot(-expm1(-a), 2 * sin(y / 2) * exp(-a / 2))) - log(hypot(-expm1(-a - A->step), 2 * sin(y / 2) * exp(-(a + A->step) / 2)));
+                if (A->step > 0) weight = -log(hypot(-expm1(-a),
+                    2 * sin(y / 2) * exp(-a / 2))) - log(hypot(-expm1(-a - A->step), 2 * sin(y / 2) * exp(-(a + A->step) / 2)));
                 else weight = -log(hypot(A->c, y)) - log(hypot(1 + A->c, y));
                 if (n0 + n == 0) start = weight;
                 top = fmax(top, A->re[n0 + n] + weight - start);
@@ -119,19 +131,23 @@ static int visit(hs_mixed *A, double goal)
 static void known(const hs_mixed *A, double eps, double log_scale, double pm, double qm, double *S1, double *S2)
 {
     *S1 = *S2 = 0;
-    if (A->c < 0) { *S1 = -pm * exp(-log_scale) / expm1(-A->c * A->P); *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P); return; }
+    if (A->c < 0) { *S1 = -pm * exp(-log_scale) / expm1(-A->c * A->P); *S2 = qm * exp(eps - log_scale) / expm1((A->c
+        + 1) * A->P); return; }
     if (A->s_left < 0) *S1 = pm * exp(-log_scale) / expm1(A->c * A->P);
     if (A->s_left < -1) *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P);
 }
 
-/* Aliases, known part and both ends, once value, slope, rounding and inner hold the sum's. L: the point at which log_scale is taken. */
+/* Aliases, known part and both ends, once value, slope, rounding and inner hold the sum's. L: the point at which log_scale is
+ * taken. */
 static void finish(const hs_mixed *A, double eps, double pm, double qm, double whole, value *v)
 {
     double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0];
     known(A, eps, v->log_scale, pm, qm, &S1, &S2);
-    v->rounding += expm1(whole + inner) * fabs(v->value) + (24 * HS_U * (2 + fabs(A->c) * A->P + A->P + fabs(eps) + fabs(v->log_scale)) + A->d_shift) * (fabs(S1) + S2);
+    v->rounding += expm1(whole + inner) * fabs(v->value) + (24 * HS_U * (2 + fabs(A->c) * A->P + A->P + fabs(eps)
+        + fabs(v->log_scale)) + A->d_shift) * (fabs(S1) + S2);
     v->value -= S1 - S2;
-    if (A->c < 0) { v->value += pm * exp(-v->log_scale); v->rounding += 8 * HS_U * exp(-v->log_scale) * (1 + fabs(v->log_scale)); }
+    if (A->c < 0) { v->value += pm * exp(-v->log_scale); v->rounding += 8 * HS_U * exp(-v->log_scale) * (1
+        + fabs(v->log_scale)); }
     a = A->K[1] + A->err[1] - eps * A->s_right + hs_payoff(A->s_right) - d * A->P - v->log_scale;
     v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
     d = A->c - s;
@@ -145,7 +161,8 @@ static double grown(double r) { return r < 1e-3 ? r * (1 + r) : expm1(r); }
 
 static void evaluate_line(const hs_mixed *A, double eps, value *v)
 {
-    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1, few = 0, slope = 0, err = 0;
+    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1, few = 0,
+        slope = 0, err = 0;
     long n;
     v->log_scale = A->K[0] - c * eps;
     for (n = 0; n <= A->last; n++) {
@@ -172,7 +189,8 @@ static double from_lattice(const hs_mixed *A, double V, double eps)
 
 static void evaluate_period(const hs_mixed *A, double eps, value *v)
 {
-    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0, inner = 0, size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
+    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0, inner = 0,
+        size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
     double turns, kr, ki, dr, di, ks = 0, sl = 0, Nd = (double)A->N;
     long n;
     if (!(fabs(V0) < 2e15 && fabs(A->shift) < 2e15)) { /* places would not be exact */
@@ -224,7 +242,8 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, long n_work)
     for (i = 0; i < A->b; i++) {
         const double *row = A->table + 7 * i;
         hs_law *w = &laws[i];
-        w->kind = (int)row[0]; w->k = row[1]; w->m = row[2]; w->q = row[3]; w->add = row[4] != 0; w->n = (long)row[5]; w->panels = row[6];
+        w->kind = (int)row[0]; w->k = row[1]; w->m = row[2]; w->q = row[3]; w->add = row[4] != 0; w->n = (long)row[5];
+        w->panels = row[6];
         w->order = row[6] > 0 ? (row[5] - 2) / row[6] : 0;
         w->tails = w->kind == HS_LAW_POINTS_LOGCONCAVE;
         w->x = A->x + at; w->l = A->l + at; w->lp = A->lp + at; w->dl = A->dl + at; w->dp = A->dp + at;
@@ -232,7 +251,8 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, long n_work)
         at += w->n; grids += w->kind == HS_LAW_SUBNORMAL;
     }
     if (n_work < hs_mixed_work(at, grids, A->n_nodes)) return HS_SCRATCH;
-    A->re = work + 2 * at + HS_LAWS_MAX * HS_ENDS_WORK + grids * HS_GRID_WORK; A->im = A->re + A->n_nodes + HS_LAW_BLOCK; A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
+    A->re = work + 2 * at + HS_LAWS_MAX * HS_ENDS_WORK + grids * HS_GRID_WORK; A->im = A->re + A->n_nodes + HS_LAW_BLOCK;
+    A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
     A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
     A->laws = laws;
     return HS_OK;
@@ -245,7 +265,7 @@ static void moduli(hs_mixed *A)
     long n;
     for (n = 0; n <= A->last; n++) {
         A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
-        if (A->few) hs_laplace_rest(&laws[0], (double)n * A->dy, &A->re[n], &A->im[n], &A->round[n]);
+        if (A->few) hs_laplace_rest(&laws[0], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
         else A->re[n] = exp(A->re[n]);
     }
 }
@@ -289,11 +309,13 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
         for (A->K[j] = A->err[j] = 0, i = 0; i < A->b; i++) {
             hs_law_value g;
             double k = laws[i].k;
-            if (laws[i].kind == HS_LAW_SUBNORMAL) hs_subnormal_value(&laws[i], tilts[j], &g); else hs_law_cgf(&laws[i], tilts[j], &g);
+            if (laws[i].kind == HS_LAW_SUBNORMAL) hs_subnormal_value(&laws[i], tilts[j], &g); else hs_law_cgf(&laws[i],
+                tilts[j], &g);
             A->K[j] += k * g.K; A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + A->b * fabs(A->K[j]));
         }
     if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
     A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0);
+    if (A->few && laws[0].k > 3e6) return HS_TOO_MANY_NODES; /* the sums over atoms grow like sqrt(k) */
     goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
     if ((st = visit(A, goal))) return st;
     moduli(A);
@@ -328,7 +350,8 @@ static void report(const hs_mixed *A, const value *v, hs_point *p)
 {
     p->log_scale = v->log_scale; p->estimate = v->value;
     p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0; p->upper = v->upper * (1 + 4 * HS_U);
-    p->aliasing = v->alias_right + v->alias_left; p->truncation = v->tail; p->inner = v->inner - v->tail; p->rounding = v->rounding;
+    p->aliasing = v->alias_right + v->alias_left; p->truncation = v->tail; p->inner = v->inner - v->tail;
+    p->rounding = v->rounding;
     p->n_nodes = A->last + 1;
 }
 
@@ -343,7 +366,8 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point 
     far = hs_mixed_complement_upper(A, eps);
     if (far < log(A->rtol)) {
         memset(out, 0, sizeof *out);
-        out->lower = -expm1(far) * (1 - 4 * HS_U); out->upper = 1; out->estimate = 0.5 * (out->lower + 1); out->truncation = exp(far);
+        out->lower = -expm1(far) * (1 - 4 * HS_U); out->upper = 1; out->estimate = 0.5 * (out->lower + 1);
+        out->truncation = exp(far);
         return HS_OK;
     }
     if ((st = prepare(A, 1, 0, work))) return st;
@@ -353,7 +377,8 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point 
     return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
-/* Certified root on the prepared contour. The curve decreases, so certified deltas at e -+ r on the two sides of the target prove it. */
+/* Certified root on the prepared contour. The curve decreases, so certified deltas at e -+ r on the two sides of the target
+ * prove it. */
 static int root(const hs_mixed *A, double log_delta, double *lower, double *estimate, double *upper, hs_point *out)
 {
     value v, w;
@@ -371,15 +396,17 @@ static int root(const hs_mixed *A, double log_delta, double *lower, double *esti
         if (gap == 0) break;
         if (gap > 0) lo = e; else hi = e;
         step = fmax(-4 / fabs(A->c) - 2 * A->step, fmin(4 / fabs(A->c) + 2 * A->step, gap * v.value / v.slope));
+        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
         if (!(e + step > lo && e + step < hi))
             step = gap > 0 ? log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi) - e; /* delta is convex in e^eps */
-        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
+        if (!(fabs(step) < HUGE_VAL)) break;
         e += step;
     }
     evaluate(A, e, &v);
     if (!(v.value > 0 && v.slope > 0)) return HS_NO_BRACKET;
     report(A, &v, out);
-    r = (v.upper - v.lower) / v.slope * 0.75 + fabs(v.log_scale + log(v.value) - log_delta) * v.value / v.slope + 4 * HS_U * fabs(e);
+    r = (v.upper - v.lower) / v.slope * 0.75 + fabs(v.log_scale + log(v.value) - log_delta) * v.value / v.slope
+        + 4 * HS_U * fabs(e);
     *estimate = e;
     for (it = 0; it < 40 && !(ok_lo && ok_up); it++, r *= 1.5) {
         if (!ok_lo) {
@@ -389,7 +416,8 @@ static int root(const hs_mixed *A, double log_delta, double *lower, double *esti
         }
         if (!ok_up) {
             evaluate(A, e + r, &w);
-            ok_up = w.upper <= 0 || w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) <= log_delta;
+            ok_up = w.upper <= 0 || w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale)
+                + fabs(log_delta)) <= log_delta;
             *upper = e + r;
         }
     }
@@ -398,7 +426,8 @@ static int root(const hs_mixed *A, double log_delta, double *lower, double *esti
 }
 
 /* Newton steps that place the contour anew each time, from the bulk outwards: log delta is nearly linear in the tail; where that
- * overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour that is near enough. */
+ * overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour that is near enough.
+ *   */
 static int chase(hs_mixed *A, double log_delta, double *work, double *lower, double *estimate, double *upper, hs_point *out)
 {
     double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL, gap, next;
@@ -408,6 +437,7 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
         A->eps = e; A->t = 1;
         st = prepare(A, 1, 0, work);
         if (st == HS_OK) evaluate(A, e, &v);
+        if (st == HS_TOO_MANY_NODES) return st;
         if (st || !(v.value > 0 && v.slope > 0)) { hi = e; next = 0.5 * (lo + hi); }
         else {
             gap = v.log_scale + log(v.value) - log_delta;
@@ -423,7 +453,8 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
 }
 
 /* The leading-order estimate of eps places the first contour; where that is poor, the root found or a chase places another. */
-int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+    hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
     double first[3];

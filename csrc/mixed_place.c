@@ -78,7 +78,8 @@ static double period(const hs_mixed *A, int left, double d)
     return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
 }
 
-/* The larger of the two sides' least periods; any d gives a valid one. Both are unimodal in d: steps by a factor while they gain. */
+/* The larger of the two sides' least periods; any d gives a valid one. Both are unimodal in d: steps by a factor while they
+ * gain. */
 void hs_mixed_place(hs_mixed *A)
 {
     int left, it;

@@ -1,8 +1,10 @@
 /* subnormal.c - a Poisson-subsampled Gaussian step as one law among others (law.h), on the inner grid of transform.c.
  *
- * Symbols as in transform.c: M(a) = E (1+U)^a, a = 1+z (REMOVE) or -z (ADD); the grid's points l_j, r_j stand for the tilted loss.
+ * Symbols as in transform.c: M(a) = E (1+U)^a, a = 1+z (REMOVE) or -z (ADD); the grid's points l_j, r_j stand for the tilted
+ *   loss.
  * Formula. phi(y) = sum r_j e^{+-iy l_j}.
- * Error claims. K: rounding (hs_moments.err), quadrature, ends and dropped terms (transform.c) in hs_law_value.err. phi: |y| c1 + quad with
+ * Error claims. K: rounding (hs_moments.err), quadrature, ends and dropped terms (transform.c) in hs_law_value.err. phi: |y| c1
+ *   + quad with
  *   quad the quadrature error at the largest frequency y_max that the grid was built for, plus both ends.
  * The mesh is halved until the quadrature error of k phi is below e^-T0 at y_max, or the grid is full.
  *
@@ -46,7 +48,8 @@ int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, d
     for (h = 0.3 / fmax(w->m, 1), tries = 0; tries < 24; tries++, h *= 0.75) {
         int ex;
         e = frexp(h, &ex); h = ldexp(floor(e * 4096) / 4096, ex); /* 12 bits: g and g^2/2 are exact */
-        st = hs_grid_build(&w->grid, w->m, w->q, h, -width - (lo < 0 ? log1p(-lo * w->m * w->q) / w->m : 0), fmax(w->m, hi * w->m) + width, scratch);
+        st = hs_grid_build(&w->grid, w->m, w->q, h, -width - (lo < 0 ? log1p(-lo * w->m * w->q) / w->m : 0), fmax(w->m,
+            hi * w->m) + width, scratch);
         if (st) return st;
         for (i = 2; i >= 0; i--) {
             hs_subnormal_value(w, tilts[i], &g);
@@ -63,7 +66,8 @@ int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, d
     }
     if (tries == 24) return HS_TOO_MANY_NODES;
     w->c = tilts[0]; w->log_m = g.K; w->err = g.err; w->mean = g.mean; w->y_max = y_max;
-    w->var_upper = g.var * (1 + 1e-6) + 10 * (w->grid.l[0] * w->grid.l[0] + 16 + w->m * w->m * w->grid.hi * w->grid.hi) * (at0 + 2 * ends);
+    w->var_upper = g.var * (1 + 1e-6) + 10 * (w->grid.l[0] * w->grid.l[0] + 16
+        + w->m * w->m * w->grid.hi * w->grid.hi) * (at0 + 2 * ends);
     w->c1 = (c1 + 64 * c2) * (1 + 1e-9); w->level = at0 + 2 * ends;
     w->r = w->grid.r; w->xr = w->grid.l; w->nr = w->grid.n; w->ref = 0;
     return HS_OK;

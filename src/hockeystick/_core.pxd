@@ -80,8 +80,7 @@ cdef extern from "hs.h" nogil:
     long hs_two_work()
     int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
     # saddlepoint.c
-    enum:
-        HS_SADDLE_WORK
+    long hs_saddle_work()
     ctypedef struct hs_saddle:
         double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew
         double berry_esseen, quadrature, rounding
@@ -102,6 +101,7 @@ cdef extern from "hs.h" nogil:
         const double *edge
         const double *inf
     int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
+    int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err)
     # edgeworth.c
     int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
     int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,

@@ -370,7 +370,7 @@ def sampling_tails(double q, double q_err, double up, double down, const double[
 
 
 def two_transform(const unsigned char[::1] pair, double z, double y, double target=40.0):
-    """(log M(z), error, mean, variance, Re phi(y) - 1, Im phi(y), error of phi, bound of |phi| beyond y) of an hs_pair; see hs.h."""
+    """(log M(z), error, mean, variance, Re phi - 1, Im phi at y, error of phi, bound of |phi| beyond) of an hs_pair."""
     cdef double out[8]
     cdef double[::1] work = np.empty(hs_two_work())
     cdef int status
@@ -385,7 +385,7 @@ def two_transform(const unsigned char[::1] pair, double z, double y, double targ
 
 def saddle_work():
     """Doubles of scratch that every saddle-point function needs."""
-    return HS_SADDLE_WORK
+    return hs_saddle_work()
 
 
 def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
@@ -440,6 +440,18 @@ def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1
     terms = (s.berry_esseen, s.quadrature, s.rounding)
     mid = s.log_estimate if have_eps else s.estimate
     return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_atoms_cgf(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+                     const double[:, ::1] errors, double t):
+    """(status, K, bound of its error) at tilt t of steps of finitely many losses; errors: rows rel, edge, inf."""
+    cdef hs_atoms a
+    cdef double value = 0, err = 0
+    cdef int status, b = k.shape[0]
+    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    with nogil:
+        status = hs_saddle_atoms_cgf(b, &a, &k[0], t, &value, &err)
+    return status, value, err
 # edgeworth.c
 
 

@@ -5,6 +5,7 @@ Each function proves the error that its `Tails` state, in its docstring. u = 2^-
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -37,6 +38,11 @@ def gaussian_loss(m: float) -> Loss:
     return Loss(tails, nodes)
 
 
+@functools.cache
+def _gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(60)
+
+
 def laplace_loss(m: float) -> Loss:
     """Laplace noise moved by m scales: atoms 1/2 at m and e^-m/2 at -m, density e^{(s-m)/2}/4 between; X = -Y in law
     [GLW21, Prop. B.2]. Relative error: u(|s| + m) of the exponents and 6 u; m itself is known to u.
@@ -49,7 +55,7 @@ def laplace_loss(m: float) -> Loss:
         return Tails(y_below, 1 - y_below, 1 - x_above, x_above, U * (8 + np.minimum(np.abs(s), m) + m), 2 * U * m)
 
     def nodes(_):
-        x, w = np.polynomial.legendre.leggauss(60)
+        x, w = _gauss_legendre()
         inside = np.log(0.25 * m * w) - 0.5 * m * (1 + x)
         return np.r_[-m, m * x, m], np.r_[math.log(0.5), inside, -m + math.log(0.5)]
 

@@ -161,6 +161,8 @@ def poisson(base: Loss, q: float) -> Loss:
         all_y = q * (1.0 - base.mass_inf) + (1 - q) * x_all
         move = np.abs(np.expm1(-at[first:])) * 4 * U + slope * (4 * U * np.abs(g) + t.edge)
         edge = 2 * float(move.max(initial=0.0)) + (16 * U * math.expm1(-wall) if first else 0.0)
+        if not first:
+            return Tails(y_below, y_above, t.x_below, t.x_above, t.rel + 4 * U, edge, t.absolute)
         return Tails(
             np.r_[pad, y_below],
             np.r_[pad + all_y, y_above],

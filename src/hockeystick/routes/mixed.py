@@ -67,19 +67,21 @@ def off_lattice(law: LatticeLaw, k: int) -> AtomicStep:
 
 def point(steps, eps: float, rtol: float = contour.RTOL):
     """(log_lower, log_estimate, log_upper, terms) of a certified delta(eps), or None."""
-    answer = _answer(_core.mixed_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3], lambda a: max(a[5][1:3]) / a[3])
+    answer = _answer(
+        _core.mixed_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3], lambda a: [t / a[3] for t in a[5][1:]]
+    )
     return answer and contour._logs(answer)
 
 
 def root(steps, log_delta: float, rtol: float = contour.RTOL):
     """(lower, estimate, upper, terms) of a certified eps(delta), or None."""
-    answer = _answer(_core.mixed_eps, steps, log_delta, rtol, lambda a: a[3] - a[1], lambda a: max(a[4][1:3]))
+    answer = _answer(_core.mixed_eps, steps, log_delta, rtol, lambda a: a[3] - a[1], lambda a: a[4][1:])
     return answer and answer[1:5]
 
 
 def _answer(function, steps, at: float, rtol: float, width, short):
-    """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these are what falls short;
-    else the narrowest, or None."""
+    """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these may be what falls
+    short; else the narrowest, or None. short: truncation, quadrature, and rounding (which quadrature enters), of an attempt."""
     found, panels, nodes = [], 1, NODES
     while True:
         table, points = tables(steps, panels)
@@ -88,11 +90,10 @@ def _answer(function, steps, at: float, rtol: float, width, short):
             return answer
         if answer[0] == 1:
             found.append(answer)
-        if answer[0] == 1 and short(answer) <= 0.1 * rtol:
-            break
-        if table[:, 6].any() and panels < PANELS_MAX:
+        terms = short(answer) if answer[0] == 1 else (math.inf,)
+        if table[:, 6].any() and panels < PANELS_MAX and max(terms) > 0.1 * rtol:
             panels *= 4
-        elif nodes < MORE_NODES:
+        elif nodes < MORE_NODES and max(terms[:2]) > 0.1 * rtol:
             nodes = MORE_NODES
         else:
             break
