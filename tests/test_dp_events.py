@@ -96,6 +96,7 @@ BESIDE_PLD = [
     (events.DiscreteLaplaceDpEvent(0.5, 2), 1e-4),
     (Self(events.DiscreteLaplaceDpEvent(0.5, 1), 10), 1e-4),
     (Composed([Gaussian(3.0), Laplace(2.0)]), 1e-3),
+    (events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.8, 0.15, 0.05]), 1e-3),
 ]
 
 
@@ -126,7 +127,7 @@ def test_other_relations(event, relation):
     peer = dpa.pld.PLDAccountant(relation)
     if peer.supports(event):
         theirs = peer.compose(event).get_epsilon(DELTA)
-        assert bound.lower <= theirs * (1 + 1e-9) and bound.upper <= theirs * 1.001
+        assert bound.lower <= theirs * (1 + 1e-9) and theirs * (1 - 2e-3) <= bound.upper <= theirs * 1.001
     assert bound.upper >= ours(event).epsilon_bound(DELTA).lower
 
 
@@ -139,10 +140,13 @@ def test_truncated(relation):
 
 
 def test_without_replacement():
+    """Replacing a record moves a sum of norms at most C by up to 2 C. dp_accounting's RDP accountant moves it by C: it is asked
+    with half the noise."""
     event = Self(dpa.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(2.0)), 10)
+    peer = Self(dpa.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(1.0)), 10)
     bound = ours(event, ONE).epsilon_bound(DELTA)
-    theirs = dpa.rdp.RdpAccountant(neighboring_relation=ONE).compose(event).get_epsilon(DELTA)
-    assert 0 < bound.lower <= bound.upper <= theirs
+    theirs = dpa.rdp.RdpAccountant(neighboring_relation=ONE).compose(peer).get_epsilon(DELTA)
+    assert 0.2 * theirs < bound.lower <= bound.upper <= theirs
 
 
 def test_all_records_are_the_sample():

@@ -241,9 +241,12 @@ def _mixture(event, asked):
         held, rest = math.fsum(parts[moved[0]]), 1 - math.fsum(parts.get(0.0, [0.0]))
         q = held if held == rest else min(1.0, _side(max(held, rest) if asked.worse else min(held, rest), "up", asked))
         yield hockeystick.poisson_subsampled(hockeystick.gaussian(sigma, sensitivity=abs(moved[0])), q), 1, math.inf
+    elif min(moved) < 0 < max(moved):
+        raise RefusedError(event, "MixtureOfGaussiansDpEvent with sensitivities of both signs has no pair here")
     else:
-        # hockeystick.gaussian_mixture has the pair, but its routes do not answer in reasonable time yet.
-        raise RefusedError(event, "MixtureOfGaussiansDpEvent with more than one non-zero sensitivity is not answered yet")
+        levels = sorted(parts, key=abs)
+        weights = [math.fsum(parts[c]) for c in levels]
+        yield _make(event, "gaussian_mixture", sigma, [abs(c) for c in levels], weights), 1, math.inf
 
 
 def _zcdp(event, asked):
