@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import sampling
+from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
@@ -33,25 +35,17 @@ class GaussianSteps(NamedTuple):
     k: np.ndarray
 
 
-def subsampled_gaussian(step: Mechanism) -> tuple[float, float] | None:
-    """(m, q) of a (Poisson-subsampled) Gaussian step: the pair is q N(m,1) + (1-q) N(0,1) against N(0,1). None for others.
-
-    REMOVE has the mixture as num, ADD as den. For add-or-remove-one adjacency under Poisson sampling this
-    pair dominates [GLW21, App. B; ZDW22, Thm 11]; q = 1 is the Gaussian mechanism.
-    """
-    q = 1.0
-    if isinstance(step, PoissonSubsampled):
-        q, step = step.q, step.base
-    return (step.sensitivity / step.sigma, q) if isinstance(step, Gaussian) else None
-
-
 def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
-    """The run as arrays of (m, q, k), or None where some step is not of the Gaussian family under add-remove adjacency."""
-    if adjacency != "add_remove":
-        return None
+    """The run as arrays of (m, q, k), or None where some step's pair is not q N(m,1) + (1-q) N(0,1) against N(0,1).
+
+    REMOVE has the mixture as num, ADD as den. For Poisson sampling this pair dominates [GLW21, App. B; ZDW22, Thm 11] under
+    add_remove and zero_out; q = 1 is the Gaussian mechanism under any adjacency (sampling.py). Steps that use no record are
+    left out.
+    """
     cached = run._cache.get(adjacency, ...)
     if cached is ...:
-        rows = [(subsampled_gaussian(step), k) for step, k in run.parts]
+        sampling.check_fixed_size(run, adjacency)
+        rows = [(sampling.as_gaussian(step, adjacency), k) for step, k in run.parts if sampling.reveals(step)]
         cached = None
         if all(row for row, _ in rows):
             table = np.array([(*row, k) for row, k in rows], dtype=float)
@@ -62,12 +56,50 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
 
 def gaussian_facts(run: Run, steps: GaussianSteps) -> tuple[float, float, bool]:
     """(number of steps; sum k |log(1-q)|, the largest loss in the ADD direction; whether both directions have one curve)."""
-    facts = run._cache.get("facts")
+    key = ("facts", id(steps))  # steps of one adjacency, kept by the run's cache
+    facts = run._cache.get(key)
     if facts is None:
         plain = steps.q == 1
         wall = math.inf if plain.any() else -float(np.dot(steps.k, np.log1p(-steps.q)))
-        facts = run._cache["facts"] = float(steps.k.sum()), wall, bool(plain.all())
+        facts = run._cache[key] = float(steps.k.sum()), wall, bool(plain.all())
     return facts
+
+
+class PairedSteps(NamedTuple):
+    """Gaussian steps and two-sided pairs together: rows of `steps` whose `pairs` has branches are placeholders.
+
+    pairs : hs_pair bytes of every row, turned to the direction asked.   dropped : bound on the probability left out.
+    """
+
+    steps: GaussianSteps
+    pairs: np.ndarray
+    dropped: float
+
+
+def paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
+    """The run for the contour, or None where some step is neither of the Gaussian family nor a sampled Gaussian one."""
+    key = (adjacency, add, "pairs")
+    if key not in run._cache:
+        run._cache[key] = _paired_steps(run, adjacency, add)
+    return run._cache[key]
+
+
+def _paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
+    sampling.check_fixed_size(run, adjacency)
+    table, pairs, dropped = [], [], 0.0
+    for step, k in run.parts:
+        if not sampling.reveals(step):
+            continue
+        row, of = sampling.as_gaussian(step, adjacency), None
+        if row is None:
+            if not sampling.is_sampled_gaussian(step):
+                return None
+            row, of = (1.0, 1.0), sampling.pair(step, adjacency)
+            dropped += k * of.dropped
+        table.append((*row, k))
+        pairs.append(of and (of.reversed() if add else of))
+    columns = np.array(table, dtype=float).reshape(-1, 3).T
+    return PairedSteps(GaussianSteps(*map(np.ascontiguousarray, columns)), sampling.packed(pairs), dropped)
 
 
 def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], ...]:
@@ -81,6 +113,7 @@ def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], 
     key = (adjacency, direction)
     cached = run._cache.get(key)
     if cached is None:
+        sampling.check_fixed_size(run, adjacency)
         cached = run._cache[key] = tuple((step_loss(step, adjacency, direction == "add"), k) for step, k in run.parts)
     return cached
 
@@ -100,20 +133,24 @@ def _only(step: Mechanism, adjacency: str, *allowed: str) -> None:
 
 
 def gaussian_pair(step: Gaussian, adjacency: str, add: bool) -> Loss:
-    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]."""
-    _only(step, adjacency, "add_remove")
-    return gaussian_loss(step.sensitivity / step.sigma)
+    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]; replace_one: N(m, 1) against N(-m, 1)."""
+    m, _ = sampling.as_gaussian(step, adjacency)
+    return gaussian_loss(m)
 
 
 def laplace_pair(step: Laplace, adjacency: str, add: bool) -> Loss:
-    """Laplace laws moved by the sensitivity, their own mirror image [GLW21, Prop. B.2]."""
-    _only(step, adjacency, "add_remove")
-    return laplace_loss(step.sensitivity / step.scale)
+    """Laplace laws moved by the sensitivity (replace_one: by twice that), their own mirror image [GLW21, Prop. B.2]."""
+    return laplace_loss((2 if adjacency == "replace_one" else 1) * step.sensitivity / step.scale)
 
 
 def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
     """q num + (1-q) den against den for REMOVE; for ADD the mirror image of the same made from the mirrored ADD pair
-    [ZDW22, Thm 11]. Other adjacencies need more than the pair of the base step."""
+    [ZDW22, Thm 11]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one needs more
+    than the pair of the base step: sampling.py."""
+    if adjacency != "add_remove" and isinstance(step.base, Gaussian | Laplace):
+        if adjacency == "replace_one":
+            return sampling.replace_one_loss(step)
+        adjacency = "add_remove"
     _only(step, adjacency, "add_remove")
     base = step_loss(step.base, adjacency, add)
     return reversed_loss(poisson(reversed_loss(base), step.q)) if add else poisson(base, step.q)
@@ -264,10 +301,23 @@ def cdf_pair(step: FromLossCdf, adjacency: str, add: bool) -> Loss:
     return reversed_loss(base) if add else base
 
 
+def truncated_pair(step: TruncatedPoisson | SizeRange, adjacency: str, add: bool) -> Loss:
+    """The public mixture of [Gan25, Thms 3.1, 3.3, 3.4]; sampling.py. A SizeRange: one that dominates many of them."""
+    if not sampling.reveals(step):
+        return atomic_loss([0.0], [1.0], [1.0], edge=0.0, rel=0.0)
+    plain = sampling.as_gaussian(step, adjacency)
+    if plain and plain[1] == 1:
+        return gaussian_loss(plain[0])
+    pair = sampling.pair(step, adjacency)
+    return sampling.pair_loss(pair.reversed() if add else pair)
+
+
 PAIRS = {
     Gaussian: gaussian_pair,
     Laplace: laplace_pair,
     PoissonSubsampled: poisson_pair,
+    TruncatedPoisson: truncated_pair,
+    SizeRange: truncated_pair,
     DiscreteGaussian: discrete_gaussian_pair,
     DiscreteLaplace: discrete_laplace_pair,
     ApproxDP: approx_dp_pair,
@@ -281,4 +331,10 @@ PAIRS = {
 """The one table of mechanisms: class -> function(step, adjacency, add) -> Loss."""
 
 MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP)
-"""Kinds whose pair is its own mirror image under add-remove adjacency: both directions have one curve."""
+"""Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""
+
+
+def mirrored(step: Mechanism, adjacency: str) -> bool:
+    """Whether the step's pair is its own mirror image; under replace_one also that of every sampled step."""
+    sampled = adjacency == "replace_one" and isinstance(step, PoissonSubsampled | TruncatedPoisson | SizeRange)
+    return sampled or isinstance(step, MIRRORED)

@@ -12,13 +12,15 @@ import os
 
 import numpy as np
 
+from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, MIRRORED, gaussian_facts, gaussian_steps, losses
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
 from .routes import contour, fallback
-from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
+from .routes.chernoff import certainly_below
+from .routes.single import variation_upper
+from .routes.table import GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
 
-ROUTES = ("auto", "contour", "prv", "pld")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 SHARED = 8
@@ -36,11 +38,11 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         What ran.
     eps : float or array_like
         Finite real numbers, in nats; negative values are allowed.
-    adjacency : "add_remove"
-        Neighbouring relation.
+    adjacency : "add_remove", "replace_one" or "zero_out"
+        Neighbouring relation: one record more or less, one record with another value, one record that contributes nothing.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour", "prv" or "pld"
+    route : "auto", "contour", "prv", "pld", "saddlepoint" or "edgeworth"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
@@ -72,6 +74,10 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
     >>> b.lower <= 2.612420578626924e-03 <= b.upper
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        return worst.maximum(
+            delta, run, eps, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
@@ -93,6 +99,9 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= b.estimate <= b.upper < -1770
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        settings = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        return worst.maximum(log_delta, run, eps, log=True, **settings)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
@@ -131,6 +140,10 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        return worst.maximum(
+            epsilon, run, delta, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound([r[:3] for r in roots], roots, delta)
@@ -201,14 +214,21 @@ class _Settings:
         """(loss, count) of the distinct steps in one direction."""
         return losses(self.run, self.adjacency, "add" if add else "remove")
 
+    def paired(self, add: int):
+        """The run as Gaussian steps and two-sided pairs, or None."""
+        return paired_steps(self.run, self.adjacency, bool(add))
+
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
         if self.steps is None:
-            return self._largest(lambda add: self._beyond(add, eps) or self._try("point", GENERAL, add, eps))
+            return self._largest(
+                lambda add: self._beyond(add, eps) or self._try("point", GENERAL, add, eps),
+                lambda add, lower: self._below(add, eps, lower),
+            )
         first, *others = self.directions
         best = self.exact(first, eps) or self._point(first, eps)
         for add in others:
-            if not fallback.certainly_below(self.steps, add, eps, best[0]):
+            if not self._below(add, eps, best[0]):
                 best = _larger(best, self.exact(add, eps) or self._point(add, eps))
         return best
 
@@ -217,24 +237,45 @@ class _Settings:
         if not self.total:
             if self.steps is not None:
                 return 0.0, 0.0, 0.0, ZERO, "exact"
-            return self._largest(lambda add: self._try("root", GENERAL, add, delta))
+            return self._largest(
+                lambda add: self._none(add, delta) or self._try("root", GENERAL, add, delta),
+                lambda add, lower: lower > 0 and self._below(add, lower, math.log(delta)),
+            )
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
             beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
-            if not beyond and not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
+            if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
 
-    def _largest(self, ask):
-        """The larger over the directions; asked once where both directions have the same losses."""
+    def _none(self, add: int, delta: float):
+        """The root 0 where the steps' distances alone keep delta(0) below delta."""
+        prune = self.route == "auto" or TABLE[self.route].prune
+        return (0.0, 0.0, 0.0, ZERO, "exact") if prune and variation_upper(self.losses(add)) <= delta else None
+
+    def _largest(self, ask, below):
+        """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller."""
         first, *others = self.directions
         best = ask(first)
         for add in others:
-            if not _mirrored(self.run):
+            if not _mirrored(self.run, self.adjacency) and not below(add, best[0]):
                 best = _larger(best, ask(add))
         return best
+
+    def _below(self, add: int, eps: float, log_delta: float) -> bool:
+        """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
+        if not (self.route == "auto" or TABLE[self.route].prune) or log_delta == -math.inf:
+            return False
+        if self.steps is not None:
+            return fallback.certainly_below(self.steps, add, eps, log_delta)
+        paired = self.paired(add)
+        if paired is None:
+            return False
+        return certainly_below(paired, bool(add), eps, log_delta) or (
+            eps >= 0 and variation_upper(self.losses(add)) * (1 + 8 * U) <= math.exp(log_delta)
+        )
 
     def exact(self, add: int, eps: float):
         """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.
@@ -351,9 +392,9 @@ def _log_width(point) -> float:
     return -math.expm1(point[0] - point[2]) if point[0] < point[2] else 0.0
 
 
-def _mirrored(run: Run) -> bool:
+def _mirrored(run: Run, adjacency: str) -> bool:
     """Whether REMOVE and ADD have the same curve: every step's pair is its own mirror image."""
-    return all(isinstance(step, MIRRORED) for step, _ in run.parts)
+    return all(mirrored(step, adjacency) for step, _ in run.parts)
 
 
 def _one_of(name: str, value, allowed) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import contour, fallback
+from . import contour, fallback, saddlepoint, single
 
 ZERO = (0.0,) * len(contour.TERMS)
 
@@ -21,21 +21,27 @@ class Route(NamedTuple):
     terms : names of the error terms that its answers carry, in order.
     point, root : (settings, add, eps or delta) -> (log_lower, log_estimate, log_upper, terms, name) of delta, or
     (lower, estimate, upper, terms, name) of eps; None where the route declines. add is 0 for REMOVE, 1 for ADD.
+    prune : whether it pays to ask first, by Chernoff's bound, if the second direction can be the larger.
     """
 
     terms: tuple[str, ...]
     point: Callable
     root: Callable
+    prune: bool = True
 
 
 def _contour_point(settings, add: int, eps: float):
+    if settings.steps is None:
+        return general().point(settings, add, eps)
     return _on_contour(settings, contour.single_point, contour.point, add, eps)
 
 
 def _contour_root(settings, add: int, delta: float):
+    if settings.steps is None:
+        return general().root(settings, add, delta)
     log_delta = math.log(delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
-    if found is None and settings.steps is not None:
+    if found is None:
         at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
         if at_zero and at_zero[2] <= log_delta:
             return 0.0, 0.0, 0.0, ZERO, "contour"
@@ -44,13 +50,25 @@ def _contour_root(settings, add: int, delta: float):
 
 def _on_contour(settings, single, general, add: int, at: float):
     steps = settings.steps
-    if steps is None:
-        return None
     if settings.total == 1 and steps.q[0] < 1:
         found = single(float(steps.shift[0]), float(steps.q[0]), add, at)
     else:
         found = general(steps, add, at, settings.goal(), settings.n_threads)
     return found and (*found, "contour")
+
+
+def _exact_point(settings, add: int, eps: float):
+    if settings.run.steps != 1:
+        return None
+    found = single.point(settings.losses(add)[0][0], eps)
+    return found and (*found, "exact")
+
+
+def _exact_root(settings, add: int, delta: float):
+    if settings.run.steps != 1:
+        return None
+    found = single.root(settings.losses(add)[0][0], math.log(delta))
+    return found and (*found, "exact")
 
 
 def _prv_point(settings, add: int, eps: float):
@@ -85,11 +103,37 @@ def _pld_root(settings, add: int, delta: float):
     return found and (*found, "pld")
 
 
+def _saddle_point(settings, add: int, eps: float):
+    if settings.steps is None:
+        return laws().point(settings.losses(add), eps)
+    return saddlepoint.point(settings.steps, add, eps)
+
+
+def _saddle_root(settings, add: int, delta: float):
+    if settings.steps is None:
+        return laws().root(settings.losses(add), delta)
+    return saddlepoint.root(settings.steps, add, math.log(delta))
+
+
+def laws():
+    """routes/saddle_laws.py, imported at its first use."""
+    from . import saddle_laws
+
+    return saddle_laws
+
+
 def pld():
     """routes/pld.py, imported at its first use: most programs never need it."""
     from . import pld
 
     return pld
+
+
+def general():
+    """routes/general.py, likewise: the contour beyond the Gaussian family."""
+    from . import general
+
+    return general
 
 
 def prv():
@@ -99,19 +143,44 @@ def prv():
     return prv
 
 
+def _edgeworth_point(settings, add: int, eps: float):
+    route = edgeworth()
+    return route.point(route.steps_of(settings.run, settings.adjacency), add, eps, settings.goal(), settings.n_threads)
+
+
+def _edgeworth_root(settings, add: int, delta: float):
+    route = edgeworth()
+    steps = route.steps_of(settings.run, settings.adjacency)
+    return route.root(steps, add, math.log(delta), settings.goal(), settings.n_threads)
+
+
+def edgeworth():
+    """routes/edgeworth.py, imported at its first use."""
+    from . import edgeworth
+
+    return edgeworth
+
+
 TABLE = {
     "contour": Route(contour.TERMS, _contour_point, _contour_root),
     "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root),
+    "edgeworth": Route(
+        ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding"), _edgeworth_point, _edgeworth_root
+    ),
     "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
-    "exact": Route(contour.TERMS, _contour_point, _contour_root),
+    "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False),
+    "exact": Route(contour.TERMS, _exact_point, _exact_root),
 }
 """The one table of routes. "exact" and "moments" are names of answers, not of choices."""
 
 GAUSSIAN = ("contour", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
-GENERAL = ("pld", "prv")
+GENERAL = ("exact", "contour", "pld", "prv")
 """The same for any other run."""
+
+ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments")))
+"""What a caller may ask for."""
 
 TERMS = {name: route.terms for name, route in TABLE.items()}

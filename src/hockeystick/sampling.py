@@ -1,0 +1,320 @@
+"""Dominating pairs of sampled Gaussian steps for the three adjacencies, and their losses.
+
+b(c, u) is the law (1-c) N(0, 1) + c N(u, 1), in units of the noise with u in units of m = sensitivity/sigma; D holds the
+record.
+
+              Poisson sampling, rate p    truncated: weight 1-w     weight w
+add_remove    b(p, 1)  | N(0)             b(p, 1) | N(0)            b(q, 2) | N(0)
+zero_out      b(p, 1)  | N(0)             b(p, 1) | N(0)            b(q, 2) | b(q, -1)
+replace_one   b(p, 1)  | b(p, -1)         b(p, 1) | b(p, -1)        b(q, 2) | b(q, -2)
+
+num | den for the direction "remove"; "add" swaps them, which mirrors x and swaps the two shifts. The right half is [Gan25, Thms
+3.1, 3.3, 3.4], w = Pr[Bin(n-1, p) >= B] and q = p E[B/(s+1) | s >= B] (csrc/sampling.c); the branch is public and drawn anew in
+every step. The left half: add_remove and zero_out are one pair, [ZDW22, Thm 11]; replace_one is the right half's first branch.
+Laplace noise under replace_one: `laplace_replace_one`.
+
+What rounding does to a pair. Every pair here is monotone in its rate: b(q', u) is b(q, u) mixed with N(0) for q' < q, on both
+sides alike, so a rounded-up q is safe for upper bounds. A weight has no safe direction (at p = 1 the second branch can reveal
+less). So q and w are carried as doubles with bounds `q_err`, `w_err` of their relative error in units of u = 2^-53, which every
+route adds to both ends. A branch whose weight is below 1e-300 is dropped and its weight stays as `dropped`, an absolute error
+of every probability: never silently lost.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core
+from .batches import SizeRange, TruncatedPoisson
+from .bound import DomainError
+from .loss import Atoms, Loss, Tails, mixture
+from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
+
+U = 2.0**-53
+MAX_BRANCHES = 3
+_COLUMNS = [(name, float, MAX_BRANCHES) for name in ("w", "q", "up", "down")]
+PACKED = np.dtype([("branches", np.intc), *_COLUMNS, ("w_err", float), ("q_err", float)], align=True)
+"""hs_pair of csrc/hs.h."""
+
+LOG_LEAST = -690.0
+"""Log of the least weight that is kept, about 1e-300."""
+
+
+class Branch(NamedTuple):
+    """num = b(q, up), den = b(q, -down), shifts in units of the noise, q < 1; up, down >= 0, not both 0."""
+
+    weight: float
+    q: float
+    up: float
+    down: float
+
+
+class Pair(NamedTuple):
+    """A public mixture of branches; errors as in the head of the file."""
+
+    branches: tuple[Branch, ...]
+    q_err: float = 0.0
+    w_err: float = 0.0
+    dropped: float = 0.0
+
+    def reversed(self) -> Pair:
+        """num and den swapped."""
+        return self._replace(branches=tuple(Branch(w, q, down, up) for w, q, up, down in self.branches))
+
+
+def packed(pairs) -> np.ndarray:
+    """The pairs (None: no branches) as the bytes of an array of hs_pair."""
+    out = np.zeros(len(pairs), PACKED)
+    for row, pair in zip(out, pairs, strict=True):
+        if pair is not None:
+            n = row["branches"] = len(pair.branches)
+            for name, column in zip(("w", "q", "up", "down"), zip(*pair.branches, strict=True), strict=True):
+                row[name][:n] = column
+            row["w_err"], row["q_err"] = pair.w_err, pair.q_err
+    return out.view(np.uint8)
+
+
+class Truncation(NamedTuple):
+    """Weight w of the truncating branch, its rate q, the weight of the other branch, and relative errors in units of u.
+
+    A weight below 1e-300 is 0 here and bounded by `dropped`.
+    """
+
+    weight: float
+    q: float
+    rest: float
+    w_err: float = 0.0
+    q_err: float = 0.0
+    dropped: float = 0.0
+
+
+def truncation(p: float, n: int, max_batch: int) -> Truncation:
+    """w and q of n >= 1 records sampled at rate p > 0 and cut to max_batch >= 1 of them; w = 0 exactly if max_batch >= n."""
+    if max_batch >= n:
+        return Truncation(0.0, p, 1.0)
+    if p == 1:
+        q = max_batch / n
+        return Truncation(1.0, q, 0.0, q_err=0.0 if q * n == max_batch and _dyadic(max_batch, n) else 1.0)
+    q, log_w, log_rest = _core.sampling_truncation(p, n, max_batch)
+    dropped = sum(max(math.exp(x[1]), 5e-324) for x in (log_w, log_rest) if x[1] < LOG_LEAST)
+    kept = [x for x in (log_w, log_rest) if not x[1] < LOG_LEAST]
+    spread = max((x[1] - x[0]) / (2 * U) for x in kept) + 8
+    weight, rest = (0.0 if x[1] < LOG_LEAST else math.exp(0.5 * (x[0] + x[1])) for x in (log_w, log_rest))
+    return Truncation(weight, q[1], rest, spread + 2 * max(abs(x[1]) for x in kept), (q[1] - q[0]) / (q[0] * U) + 1, dropped)
+
+
+def _dyadic(a: int, b: int) -> bool:
+    """Whether a/b is a binary fraction."""
+    b //= math.gcd(a, b)
+    return b & (b - 1) == 0
+
+
+def shift(step: Gaussian) -> float:
+    """m = sensitivity/sigma."""
+    return step.sensitivity / step.sigma
+
+
+def as_gaussian(step: Mechanism, adjacency: str) -> tuple[float, float] | None:
+    """(shift, rate) of a step whose pair is that of a Poisson-subsampled (rate 1: plain) Gaussian, known exactly; else None.
+
+    Plain Gaussian: N(m) | N(0), replace_one N(m) | N(-m), a shift of 2m. Truncation that never happens changes nothing.
+    """
+    base, rate, moves = step, 1.0, 1
+    if isinstance(step, PoissonSubsampled):
+        base, rate = step.base, step.q
+    elif isinstance(step, TruncatedPoisson) and reveals(step):
+        cut = truncation(step.q, step.dataset_size, step.max_batch)
+        base, rate = step.base, step.q
+        if cut.weight == 1 and adjacency == "add_remove" and not cut.q_err:
+            rate, moves = cut.q, 2
+        elif cut.weight:
+            return None
+        elif cut.dropped:
+            return None
+    if not isinstance(base, Gaussian):
+        return None
+    if adjacency == "replace_one":
+        if rate < 1:
+            return None
+        moves = 2
+    return moves * shift(base), rate
+
+
+def reveals(step: Mechanism) -> bool:
+    """Whether any record can ever be used."""
+    return not isinstance(step, TruncatedPoisson) or (step.q > 0 and step.max_batch > 0 and step.sizes[1] > 0)
+
+
+def is_sampled_gaussian(step: Mechanism) -> bool:
+    """Whether `pair` knows the step."""
+    return isinstance(step, TruncatedPoisson | SizeRange) or (
+        isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian)
+    )
+
+
+def check_fixed_size(run: Run, adjacency: str) -> None:
+    """Refuse to compose an add/remove guarantee for one fixed n with anything else, unless told that n is fixed.
+
+    Raises
+    ------
+    DomainError
+        See `assume_fixed_n` in `batches.truncated_poisson_subsampled`.
+    """
+    cut = [step for step, _ in run.parts if isinstance(step, TruncatedPoisson) and reveals(step)]
+    if adjacency != "add_remove" or not cut or all(step.assume_fixed_n for step in cut):
+        return
+    sizes = {step.dataset_size for step in cut}
+    if len(sizes) > 1 or len(cut) < len(run.parts):
+        raise DomainError(
+            "a truncated step holds add/remove-one for its own fixed dataset_size only, so it cannot be composed with other "
+            f"mechanisms or sizes under adjacency 'add_remove' (sizes here: {sorted(map(str, sizes))}, other steps: "
+            f"{len(run.parts) - len(cut)}); use 'zero_out' or 'replace_one', or state assume_fixed_n=True"
+        )
+
+
+def replace_one_loss(step: PoissonSubsampled) -> Loss:
+    """Poisson-sampled Gaussian or Laplace noise under replace_one; its own mirror image."""
+    if isinstance(step.base, Laplace):
+        return laplace_replace_one(step.base.sensitivity / step.base.scale, step.q)
+    return pair_loss(pair(step, "replace_one"))
+
+
+def pair(step: Mechanism, adjacency: str) -> Pair:
+    """The pair of a sampled Gaussian step in the direction "remove", rate below 1; see the head of the file.
+
+    Raises
+    ------
+    DomainError
+        For steps that are not sampled Gaussian ones.
+    """
+    down = {"add_remove": 0, "zero_out": 0, "replace_one": 1}[adjacency]
+    if isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian):
+        m = shift(step.base)
+        return Pair((Branch(1.0, step.q, m, down * m),))
+    down_cut = {"add_remove": 0, "zero_out": 1, "replace_one": 2}[adjacency]
+    if isinstance(step, SizeRange):
+        return _range_pair(step, down, down_cut)
+    if not isinstance(step, TruncatedPoisson) or not reveals(step):
+        raise DomainError(f"no two-sided pair for {step!r}")
+    cut, m = truncation(step.q, step.dataset_size, step.max_batch), shift(step.base)
+    branches = (Branch(cut.rest, step.q, m, down * m), Branch(cut.weight, cut.q, 2 * m, down_cut * m))
+    return Pair(tuple(b for b in branches if b.weight > 0), cut.q_err, cut.w_err, cut.dropped)
+
+
+def _range_pair(of: SizeRange, down: int, down_cut: int) -> Pair:
+    """A pair that dominates those of all sizes lo..hi: b(p, 1) | .. with weight 1-w_hi, the truncated branch at q_lo with
+    weight w_lo, the rest of the weight on the truncated branch at rate p (worst.py). Both weights may be rounded down, so they
+    are exact.
+    """
+    step, m = of.step, shift(of.step.base)
+    low, high = (truncation(step.q, n, step.max_batch) for n in (of.lo, of.hi))
+    rest, weight = (x * (1 - (cut.w_err + 2) * U) for x, cut in ((high.rest, high), (low.weight, low)))
+    branches = (
+        Branch(rest, step.q, m, down * m),
+        Branch(weight, low.q, 2 * m, down_cut * m),
+        Branch(math.fsum((1.0, -rest, -weight)), step.q, 2 * m, down_cut * m),
+    )
+    if step.q == 1:
+        branches = (branches[1]._replace(weight=1.0),)
+    return Pair(tuple(b for b in branches if b.weight > 0), max(low.q_err, high.q_err), 1.0)
+
+
+def laplace_replace_one(m: float, q: float) -> Loss:
+    """Poisson-sampled Laplace noise under replace_one: (1-q) f_0 + q f_m against (1-q) f_0 + q f_-m, f_u moved by u scales.
+
+    This pair dominates for scalar symmetric log-concave noise. Given the other sampled records the centre is the same in both
+    data sets, so by joint convexity one record's contributions u, v in [-m, m] remain: F = (1-q) f_0 + q f_u against G = (1-q)
+    f_0 + q f_v. Tails f_u[x, inf) increase in u; f_u/f_v increases in x for u > v. Let H_a = sup_S F(S) - a G(S).
+      v <= 0 <= u: F/G increases in x, so S is a half-line, and F(S) - a G(S) is largest at u = m, v = -m.
+      u >= v >= 0, a >= 1: by advanced joint convexity [BBG18, Thm 2] H_a = q H_b(f_u | (1-t) f_0 + t f_v), whose ratio
+      increases in x:
+        half-lines again.
+      v >= u >= 0, a >= 1: H_b <= (1-t) H_b(f_u | f_0) + t H_b(f_u | f_v) <= H_b(f_m | f_0) as |u-v| <= m, and that is below the
+      value at
+        (m, -m), since f_-m has lighter upper tails than f_0.
+      Other signs by mirroring, a < 1 by swapping F and G.
+
+    The loss is odd in x: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on [0, m], constant beyond, so atoms at both
+    ends. L > s is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in csrc/sampling.c all tails are those at one and the same x,
+    and the edge is measured: |L(x) - s| plus u (14 (|L|+|c|) + 4m + 8 max(1, |U|/(1+U))), the rounding of L.
+    """
+    low = math.log1p(q * math.expm1(-m))
+    top = math.log1p(q * math.expm1(m)) - low
+    rounding = U * (4 * m + 8 * max(1.0, math.expm1(-low)) + 14 * (top + 2 * abs(low)))
+
+    def tails(s):
+        size = np.minimum(np.abs(s), top)
+        x = np.clip(0.5 * (m + np.log1p(np.expm1(size + low) / q)), 0.0, m)
+        edge = np.abs(np.log1p(q * np.expm1(2 * x - m)) - low - size).max(initial=0.0) + rounding
+        x = np.where(s < 0, -x, x)
+        none, everything = s >= top, s < -top
+
+        def above(u):
+            return np.where(x >= u, 0.5 * np.exp(-np.abs(x - u)), 1 - 0.5 * np.exp(-np.abs(x - u)))
+
+        laws = []
+        for sign in (1.0, -1.0):
+            over = (1 - q) * above(0.0) + q * above(sign * m)
+            x = -x
+            under = (1 - q) * above(0.0) + q * above(-sign * m)
+            x = -x
+            laws += [
+                np.where(none, 1.0, np.where(everything, 0.0, under)),
+                np.where(none, 0.0, np.where(everything, 1.0, over)),
+            ]
+        return Tails(*laws, np.full(s.shape, U * (24 + 4 * m)), float(edge))
+
+    def nodes(_):
+        at, w = np.polynomial.legendre.leggauss(60)
+        x, w = 0.5 * m * np.r_[at - 1, at + 1], 0.5 * m * np.r_[w, w]
+        loss = np.sign(x) * (np.log1p(q * np.expm1(2 * np.abs(x) - m)) - low)
+        den = 0.5 * ((1 - q) * np.exp(-np.abs(x)) + q * np.exp(-np.abs(x + m)))
+        return np.r_[-top, loss, top], np.log(np.r_[ends[0], w * den, ends[1]])
+
+    def atoms():
+        return Atoms(np.array([-top, top]), np.array(ends[::-1]), np.array(ends))
+
+    tail = (1 - q) * math.exp(-m)
+    ends = 0.5 * (tail + q), 0.5 * (tail + q * math.exp(-2 * m))
+    return Loss(tails, nodes, -top, top, atoms=atoms)
+
+
+# Losses
+
+
+def branch_loss(branch: Branch, q_err: float) -> Loss:
+    """The loss of one branch; tails by csrc/sampling.c."""
+    _, q, up, down = branch
+    wall = -math.log1p(-q)
+
+    def tails(s):
+        (y_below, y_above, x_below, x_above, rel), edge = _core.sampling_tails(
+            q, q_err, up, down, np.ascontiguousarray(s, dtype=float)
+        )
+        return Tails(y_below, y_above, x_below, x_above, rel, edge, 1e-307)
+
+    def nodes(p):
+        reach = math.sqrt(2 * max(1.0, -math.log(p))) + 0.5
+        n = math.ceil((2 * reach + up + down) * min(max(1.0, up, down), 8.0) / 0.2)
+        x, dx = np.linspace(-reach - down, reach + up, n, retstep=True)
+        top, bottom = (np.logaddexp(math.log1p(-q), math.log(q) + m * x - 0.5 * m * m) for m in (up, -down))
+        return top - bottom, bottom - 0.5 * x * x + math.log(dx / math.sqrt(2 * math.pi))
+
+    return Loss(tails, nodes, -math.inf if down else -wall, math.inf if up else wall)
+
+
+def pair_loss(of: Pair) -> Loss:
+    """The loss of a public mixture of branches. What was dropped may lie anywhere."""
+    parts = tuple(branch_loss(b, of.q_err) for b in of.branches)
+    whole = parts[0] if len(parts) == 1 else mixture(parts, tuple(b.weight for b in of.branches))
+
+    def tails(s):
+        t = whole.tails(s)
+        return t._replace(rel=t.rel + of.w_err * U, absolute=t.absolute + of.dropped)
+
+    if of.dropped:
+        whole = whole._replace(lo=-math.inf, hi=math.inf)
+    return whole._replace(tails=tails)
