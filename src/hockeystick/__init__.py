@@ -59,6 +59,7 @@ __all__ = [
     "RDPFilter",
     "Run",
     "SaddlepointEstimate",
+    "advantage",
     "StoreError",
     "advantage",
     "approx_dp",

@@ -63,8 +63,6 @@ def pld_cells(
     edge: float,
     absolute: float,
 ) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...
-def pld_upper(w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
-def pld_lower(w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
 def batch(
     m: _Vector,
     q: _Vector,
@@ -105,6 +103,9 @@ def saddle_atoms(
     value: float,
     kind: int,
 ) -> _Saddle: ...
+def saddle_atoms_cgf(
+    first: NDArray[np.int64], loss: _Vector, num: _Vector, k: _Vector, errors: _Vector, t: float
+) -> tuple[int, float, float]: ...
 
 # edgeworth.c, prawitz.c, edgeworth_bound.c
 _Families: TypeAlias = NDArray[np.intc]
@@ -118,6 +119,36 @@ def edgeworth_delta(Y: _Vector, X: _Vector, form: int, order: int, eps: float) -
 def edgeworth_eps(Y: _Vector, X: _Vector, form: int, order: int, log_delta: float) -> float: ...
 def prawitz_delta(
     family: _Families,
+def individual_charge(
+    norms: NDArray[np.float32] | _Vector,
+    scale: float,
+    top: float,
+    limit: int,
+    sticky: int,
+    spent: NDArray[np.int64],
+    after: NDArray[np.int64],
+    active: NDArray[np.uint8],
+    n_threads: int,
+    with_checksum: int,
+) -> tuple[int, int, int]: ...
+def individual_charge_some(
+    norms: NDArray[np.float32] | _Vector,
+    index: NDArray[np.int64],
+    scale: float,
+    top: float,
+    limit: int,
+    sticky: int,
+    spent: NDArray[np.int64],
+    after: NDArray[np.int64],
+    active: NDArray[np.uint8],
+) -> tuple[int, int, int]: ...
+def individual_scatter(index: NDArray[np.int64], words: NDArray[np.int64], spent: NDArray[np.int64]) -> None: ...
+def individual_checksum(spent: NDArray[np.int64], limit: int, n_threads: int) -> tuple[int, int]: ...
+def individual_tilts(m: _Vector, q: _Vector, add: int, k_total: float, t: _Vector, n_threads: int) -> _Vector: ...
+def individual_chernoff(
+    counts: NDArray[np.int32], t: _Vector, up: _Vector, log_delta: float, n_threads: int
+) -> tuple[_Vector, NDArray[np.int32]]: ...
+def individual_group(
     m: _Vector,
     q: _Vector,
     k: _Vector,
@@ -158,40 +189,6 @@ def mixed_eps(
 ) -> _Root: ...
 def mixed_work(n_points: int, n_subnormal: int, n_nodes: int) -> int: ...
 def sublaplace_points(m: float, q: float, add: int, panels: int, node: _Vector, weight: _Vector) -> _Table: ...
-def individual_charge(
-    norms: NDArray[np.float32] | _Vector,
-    scale: float,
-    top: float,
-    limit: int,
-    sticky: int,
-    spent: NDArray[np.int64],
-    after: NDArray[np.int64],
-    active: NDArray[np.uint8],
-    n_threads: int,
-    with_checksum: int,
-) -> tuple[int, int, int]: ...
-def individual_charge_some(
-    norms: NDArray[np.float32] | _Vector,
-    index: NDArray[np.int64],
-    scale: float,
-    top: float,
-    limit: int,
-    sticky: int,
-    spent: NDArray[np.int64],
-    after: NDArray[np.int64],
-    active: NDArray[np.uint8],
-) -> tuple[int, int, int]: ...
-def individual_scatter(index: NDArray[np.int64], words: NDArray[np.int64], spent: NDArray[np.int64]) -> None: ...
-def individual_checksum(spent: NDArray[np.int64], limit: int, n_threads: int) -> tuple[int, int]: ...
-def individual_tilts(m: _Vector, q: _Vector, add: int, k_total: float, t: _Vector, n_threads: int) -> _Vector: ...
-def individual_chernoff(
-    counts: NDArray[np.int32], t: _Vector, up: _Vector, log_delta: float, n_threads: int
-) -> tuple[_Vector, NDArray[np.int32]]: ...
-def individual_group(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
     margin: float,
     T0: float,
     k_total: float,
