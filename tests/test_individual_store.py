@@ -1,6 +1,7 @@
 """Durable state: reopening, kills at random instants, full disks, foreign and damaged files, two writers."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -334,3 +335,32 @@ def test_unwritable_places(tmp_path):
     with pytest.raises(hs.StoreError, match="cannot create"):
         hs.IndividualGDPFilter(5, budget_mu=1.0, path=tmp_path / "no" / "such")
     assert isinstance(hs.StoreError("x"), OSError) and isinstance(hs.StoreError("x"), hs.HockeystickError)
+
+
+def test_a_disk_that_is_really_full(tmp_path):
+    """A file system of 300 kB, where this machine lets us mount one."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(tmp_path)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("no small file system to be had")
+    try:
+        with pytest.raises(hs.StoreError, match="No space left"):
+            hs.IndividualGDPFilter(50_000, budget_mu=3.0, path=tmp_path / "large")
+        assert not list(tmp_path.iterdir())
+        few, many = np.arange(100), np.arange(4000)
+        replay = hs.IndividualGDPFilter(5000, budget_mu=3.0)
+        with hs.IndividualGDPFilter(5000, budget_mu=3.0, path=tmp_path / "state") as filter:
+            for each in (filter, replay):
+                each.charge(np.ones(100), sigma=2.0, indices=few)
+            with pytest.raises(OSError), open(tmp_path / "fill", "ab", buffering=0) as fill:
+                while True:
+                    fill.write(b"0" * 512)
+            with pytest.raises(hs.StoreError, match="full; nothing was charged"):
+                filter.charge(np.ones(4000), sigma=2.0, indices=many)
+            assert state_of(filter) == state_of(replay)
+            (tmp_path / "fill").unlink()
+            for each in (filter, replay):
+                each.charge(np.ones(4000), sigma=2.0, indices=many)
+        with hs.IndividualGDPFilter.open(tmp_path / "state") as filter:
+            assert state_of(filter) == state_of(replay)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
