@@ -20,8 +20,12 @@
  * Cost: O(b n_inner N). Steps are cut into chunks of fixed number, summed in order: results do not depend on the threads.
  */
 #include "contour.h"
+#include "twosided.h"
 
 typedef struct { double K, K1, K2; } cgf;
+
+/* Whether step j is a two-sided pair (in the direction asked) instead of (m, q). */
+static int two(const hs_contour *C, long j) { return C->pair && C->pair[j].branches > 0; }
 
 static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
 
@@ -39,7 +43,8 @@ static cgf total_cgf(const hs_contour *C, double t)
         part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
         for (j = lo; j < hi; j++) {
             double o[3];
-            hs_cgf_estimate(C->m[j], C->q[j], a, o);
+            if (two(C, j)) { hs_two_cgf_estimate(&C->pair[j], t, o); if (C->add) o[1] = -o[1]; } /* pairs are turned already */
+            else hs_cgf_estimate(C->m[j], C->q[j], a, o);
             for (int r = 0; r < 3; r++) part[chunk][r] += C->k[j] * o[r];
         }
     }
@@ -144,11 +149,11 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
 
 /* k log phi of a block of nodes from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the modulus comes from
  * log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 + (Im Z)^2. */
-HS_CLONES static void add_nodes(const hs_contour *C, double k, double c1, double c2, double quad, long n0, int count,
+HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double c1, double c2, double quad, long n0, int count,
                                 const double *restrict zr, const double *restrict zi, hs_sums *S)
 {
     double *restrict re = S->re + n0, *restrict im = S->im + n0, *restrict round = S->round + n0, *restrict node = S->node + n0;
-    double sign = C->add ? -k : k, dy = C->dy;
+    double sign = mirrored ? -k : k, dy = C->dy;
     int n, first = (int)n0;
     for (n = 0; n < count; n++) {
         double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
@@ -162,6 +167,66 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, double c1, double
     }
 }
 
+/* The same for a two-sided pair (twosided.c). */
+static int visit_two(const hs_contour *C, long j, hs_sums *S, double *work)
+{
+    const hs_pair *pair = &C->pair[j];
+    double k = C->k[j], tilt[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R, ends, q0, c1, c2, level[4];
+    double zr[HS_BLOCK], zi[HS_BLOCK], *g, *L;
+    hs_two T;
+    hs_moments mo[3];
+    long n0;
+    int i, r, st, last;
+    R = C->T0 + log(C->ktot) + 6;
+    for (i = 0; i < 3; i++) { hs_two_cgf_estimate(pair, tilt[i], o); est[i] = o[0]; }
+    for (r = 0; r < pair->branches; r++) {
+        h[r] = hs_two_choose_h(pair, r, tilt[0], C->y_grid, R, est[0]);
+        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_choose_h(pair, r, tilt[i], 0, 5 + log(C->ktot), est[i]));
+        if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
+    }
+    R = sqrt(2 * (R + 3)) + 1;
+    if ((st = hs_two_build(&T, pair, h, fmin(fmin(tilt[0], tilt[1]), tilt[2]), fmax(fmax(tilt[0], tilt[1]), tilt[2]), R, work))) return st;
+    for (i = 0; i < 3; i++) {
+        double out;
+        for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
+        hs_two_moments(&T, tilt[i], est[i], &mo[i]);
+        hs_two_weights(&T, tilt[i], mo[i].log_m, &c1, &c2);
+        out = hs_two_quadrature_upper(&T, tilt[i], 0) + hs_two_ends_upper(&T, tilt[i], mo[i].log_m);
+        if (est[i] <= 3) out += hs_two_dropped_upper(&T, tilt[i]) / exp(fmax(mo[i].log_m, -1));
+        if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
+        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m); S->inner[i] += i ? k * log1p(out) : 1.1 * k * out;
+    }
+    hs_two_weights(&T, tilt[0], mo[0].log_m, &c1, &c2);
+    ends = hs_two_ends_upper(&T, tilt[0], mo[0].log_m);
+    q0 = hs_two_quadrature_upper(&T, tilt[0], 0) + 2 * ends;
+    for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
+    for (i = 0; i < 4; i++) level[i] = q0 + hs_two_quadrature_upper(&T, tilt[0], C->y_grid * (4 - i) / 4);
+    for (n0 = 0; n0 <= C->N; n0 += HS_BLOCK) {
+        int count = (int)(C->N - n0 < HS_BLOCK ? C->N - n0 + 1 : HS_BLOCK);
+        double quad = level[(int)fmax(0, fmin(3, floor(4 - 4 * (double)(n0 + count) * C->dy / C->y_grid)))];
+        hs_grid_nodes(&T.G, C->dy, n0, count, zr, zi);
+        add_nodes(C, k, 0, c1, c2, quad, n0, count, zr, zi, S);
+    }
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+        if (i == 0) hs_grid_phase(&T.G, y, &x, &w); else hs_grid_phase_double(&T.G, &x, &w);
+        err = y * (c1 + 64.0 * (1 << (i < 20 ? i : 20)) * c2) + q0 + hs_two_quadrature_upper(&T, tilt[0], y);
+        a2 = -(2 * x + x * x + w * w);
+        a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+        S->metric[i] += k * fmax(a2, 0);
+        S->far[i] += k * log(fmin(1, hs_two_far_upper(&T, tilt[0], y) + 2 * ends));
+    }
+    g = T.G.g; L = T.G.l;
+    for (r = 0, o[0] = 0; r < pair->branches; r++) {
+        last = T.first[r] + T.nodes[r] - 1;
+        o[1] = fmax(fabs(L[T.first[r]]), fabs(L[last])) + fmax(pair->up[r], pair->down[r]) * fmax(fabs(g[T.first[r]]), fabs(g[last]));
+        o[0] = fmax(o[0], o[1] * o[1]);
+    }
+    S->var += k * (mo[0].var * (1 + 1e-9) + 10 * (o[0] + 16) * q0);
+    S->k_smooth += k;
+    return HS_OK;
+}
+
 static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
 {
     double m = C->m[j], q = C->q[j], k = C->k[j], tilt[3], est[3], o[3], h, lo, hi, R, ends, q0, c1, c2, level[4], zr[HS_BLOCK], zi[HS_BLOCK];
@@ -169,6 +234,7 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
     hs_moments mo[3];
     long n0;
     int i, st;
+    if (two(C, j)) return visit_two(C, j, S, work);
     if (q == 1) { visit_gaussian(C, m, k, S); return HS_OK; }
     tilt[0] = C->c; tilt[1] = C->s_right; tilt[2] = C->s_left;
     for (i = 0; i < 3; i++) { tilt[i] = C->add ? -tilt[i] : 1 + tilt[i]; hs_cgf_estimate(m, q, tilt[i], o); est[i] = o[0]; }
@@ -198,7 +264,7 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
         int count = (int)(C->N - n0 < HS_BLOCK ? C->N - n0 + 1 : HS_BLOCK);
         double quad = level[(int)fmax(0, fmin(3, floor(4 - 4 * (double)(n0 + count) * C->dy / C->y_grid)))];
         hs_grid_nodes(&G, C->dy, n0, count, zr, zi);
-        add_nodes(C, k, c1, c2, quad, n0, count, zr, zi, S);
+        add_nodes(C, k, C->add, c1, c2, quad, n0, count, zr, zi, S);
     }
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
@@ -218,7 +284,7 @@ static int visit(const hs_contour *C, long j, hs_sums *S, double *work)
 static int visit_all(hs_contour *C, double *work, hs_sums *S)
 {
     int chunk, i, st[HS_CHUNKS];
-    long n, stride = HS_GRID_WORK + HS_SUMS_WORK(C->N);
+    long n, stride = HS_TWO_WORK + HS_SUMS_WORK(C->N);
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
@@ -276,8 +342,16 @@ static int plan_nodes(hs_contour *C, double *work)
     for (j = 0; j < C->b; j += stride) {
         double m = C->m[j], q = C->q[j], o[3], zr, zi, c1, c2;
         hs_grid G;
+        hs_two T;
         total += C->k[j];
-        if (q < 1) {
+        if (two(C, j)) {
+            double h[HS_BRANCHES];
+            for (it = 0; it < HS_BRANCHES; it++) h[it] = 0.15 / fmax(fmax(C->pair[j].up[it], C->pair[j].down[it]), 1);
+            hs_two_cgf_estimate(&C->pair[j], C->c, o);
+            if (hs_two_build(&T, &C->pair[j], h, C->c, C->c, 7, work)) return HS_TOO_MANY_NODES;
+            hs_two_weights(&T, C->c, o[0], &c1, &c2);
+            G = T.G; q = 0;
+        } else if (q < 1) {
             hs_cgf_estimate(m, q, a, o);
             if (hs_grid_build(&G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
                 return HS_TOO_MANY_NODES;
@@ -288,7 +362,7 @@ static int plan_nodes(hs_contour *C, double *work)
             sum[it] += q == 1 ? -0.5 * C->k[j] * m * m * y * y : 0.5 * C->k[j] * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
             if (C->b == 1 && sum[it] - 2 * log(hypot(C->c, y) / C->c) < -target) probes = it + 1;
         }
-        if (q < 1 && C->b == 1) far = C->k[j] * log(hs_grid_far_upper(&G, a, y / 1.35));
+        if (q < 1 && C->b == 1) far = C->k[j] * log(two(C, j) ? hs_two_far_upper(&T, C->c, y / 1.35) : hs_grid_far_upper(&G, a, y / 1.35));
     }
     for (it = 0, y = y0; it < probes; it++, y *= 1.35) {
         double at = sum[it] * C->ktot / total - 2 * log(hypot(C->c, y) / C->c);
@@ -386,6 +460,12 @@ static double guess_tilt(const hs_contour *C, double log_delta)
     double v = 0, m = 0;
     int i;
     for (i = 0; i < C->b; i++) {
+        if (two(C, i)) {
+            double o[3];
+            hs_two_cgf_estimate(&C->pair[i], 0, o);
+            v += C->k[i] * o[2]; m = fmax(m, C->pair[i].up[0] + C->pair[i].down[0]);
+            continue;
+        }
         v += C->k[i] * C->q[i] * (C->q[i] == 1 ? C->m[i] * C->m[i] : C->q[i] * expm1(fmin(C->m[i] * C->m[i], 50)));
         m = fmax(m, C->m[i]);
     }
@@ -401,7 +481,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
     for (i = 0; i < C->b; i++) C->ktot += C->k[i];
     C->t = have_eps ? 1 : guess_tilt(C, log_delta);
-    if (n_work < (long)C->chunks * (HS_GRID_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
+    if (n_work < (long)C->chunks * (HS_TWO_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
     if ((st = find_saddle(C, have_eps, log_delta))) return st;
     C->c = fmax(C->t, 0.7 / C->sd);
     C->c = frexp(C->c, &i); C->c = ldexp(floor(C->c * 16777216) / 16777216, i);
@@ -411,7 +491,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     if ((st = plan_nodes(C, work))) return st;
     for (attempt = 0; attempt < 3; attempt++) {
         if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
-        if (n_work < (long)C->chunks * (HS_GRID_WORK + HS_SUMS_WORK(C->N))) return HS_SCRATCH;
+        if (n_work < (long)C->chunks * (HS_TWO_WORK + HS_SUMS_WORK(C->N))) return HS_SCRATCH;
         if ((st = visit_all(C, work, S))) return st;
         C->S = S;
         e = tail_log_upper(C, S);
@@ -454,14 +534,18 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     double K = 0, slack = 0, t;
     long j;
     int st;
-    if (n_work < HS_GRID_WORK) return HS_SCRATCH;
+    if (n_work < HS_TWO_WORK) return HS_SCRATCH;
     C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
     C->eps = value;
     if (!(C->t > 0)) C->t = have_eps ? 1 : guess_tilt(C, value);
     if ((st = find_saddle(C, have_eps, value))) return st;
     for (t = C->t, j = 0; j < C->b; j++) {
         double m = C->m[j], q = C->q[j], k = C->k[j], term, err;
-        st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
+        if (two(C, j)) {
+            double o[8];
+            st = hs_two_transform(&C->pair[j], t, 0, 20 + log(k), work, n_work, o);
+            term = o[0]; err = o[1];
+        } else st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
         if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5; K = slack = 0; j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */
@@ -477,7 +561,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 
 long hs_contour_work(int b, long n_outer)
 {
-    return (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * (HS_GRID_WORK + HS_SUMS_WORK(n_outer));
+    return (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * (HS_TWO_WORK + HS_SUMS_WORK(n_outer));
 }
 
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
