@@ -44,13 +44,8 @@ cdef extern from "hs.h" nogil:
                           double *y_above, double *x_below, double *x_above, double *rel, double *edge)
     # twosided.c
     enum:
-        HS_BRANCHES
+        HS_BAD_ARGUMENT
     ctypedef struct hs_pair:
-        int branches
-        double w[3]
-        double q[3]
-        double up[3]
-        double down[3]
-        double w_err, q_err
+        pass
     long hs_two_work()
     int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)

@@ -217,23 +217,14 @@ def sampling_tails(double q, double q_err, double up, double down, const double[
 # twosided.c
 
 
-cdef hs_pair _as_pair(const double[:, ::1] branches, double q_err, double w_err):
-    """Rows (weight, q, up, down), at most HS_BRANCHES."""
-    cdef hs_pair pair
-    cdef int r
-    pair.branches, pair.q_err, pair.w_err = min(<int>branches.shape[0], HS_BRANCHES), q_err, w_err
-    for r in range(pair.branches):
-        pair.w[r], pair.q[r], pair.up[r], pair.down[r] = branches[r, 0], branches[r, 1], branches[r, 2], branches[r, 3]
-    return pair
-
-
-def two_transform(const double[:, ::1] branches, double q_err, double w_err, double z, double y, double target=40.0):
-    """(log M(z), error, mean, variance, Re phi(y), Im phi(y), error of phi, bound of |phi| beyond y); see hs.h."""
+def two_transform(const unsigned char[::1] pair, double z, double y, double target=40.0):
+    """(log M(z), error, mean, variance, Re phi(y), Im phi(y), error of phi, bound of |phi| beyond y) of an hs_pair; see hs.h."""
     cdef double out[8]
     cdef double[::1] work = np.empty(hs_two_work())
-    cdef hs_pair pair = _as_pair(branches, q_err, w_err)
     cdef int status
+    if pair.shape[0] != sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "two-sided transform")
     with nogil:
-        status = hs_two_transform(&pair, z, y, target, &work[0], work.shape[0], out)
+        status = hs_two_transform(<const hs_pair *>&pair[0], z, y, target, &work[0], work.shape[0], out)
     check(status, "two-sided transform")
     return tuple(out[i] for i in range(8))

@@ -33,6 +33,14 @@ from .loss import Atoms, Loss, Tails, mixture
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 
 U = 2.0**-53
+MAX_BRANCHES = 3
+PACKED = np.dtype(
+    [("branches", np.intc), ("w", float, MAX_BRANCHES), ("q", float, MAX_BRANCHES), ("up", float, MAX_BRANCHES)]
+    + [("down", float, MAX_BRANCHES), ("w_err", float), ("q_err", float)],
+    align=True,
+)
+"""hs_pair of csrc/hs.h."""
+
 LOG_LEAST = -690.0
 """Log of the least weight that is kept, about 1e-300."""
 
@@ -57,6 +65,18 @@ class Pair(NamedTuple):
     def reversed(self) -> Pair:
         """num and den swapped."""
         return self._replace(branches=tuple(Branch(w, q, down, up) for w, q, up, down in self.branches))
+
+
+def packed(pairs) -> np.ndarray:
+    """The pairs (None: no branches) as the bytes of an array of hs_pair."""
+    out = np.zeros(len(pairs), PACKED)
+    for row, pair in zip(out, pairs, strict=True):
+        if pair is not None:
+            n = row["branches"] = len(pair.branches)
+            for name, column in zip(("w", "q", "up", "down"), zip(*pair.branches, strict=True), strict=True):
+                row[name][:n] = column
+            row["w_err"], row["q_err"] = pair.w_err, pair.q_err
+    return out.view(np.uint8)
 
 
 class Truncation(NamedTuple):
