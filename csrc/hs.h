@@ -96,6 +96,11 @@ int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, do
 
 /* pld.c: tails of the normal law; see the head of the file for the others. */
 int hs_normal_tails(long n, const double *x, double *below, double *above);
+int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                 const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
+                 double *u_upper, double *y_lower, double *u_lower);
+int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
+int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */

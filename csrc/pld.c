@@ -34,3 +34,126 @@ int hs_normal_tails(long n, const double *x, double *below, double *above)
     }
     return HS_OK;
 }
+
+static double above_zero(double x)
+{
+    return x > 0 ? x : 0; /* NaN: 0 */
+}
+
+/* mass of a cell from the smaller pair of tails, and a bound on its error */
+static double cell(const double *below, const double *above, const double *rel, double absolute, long i, double *error)
+{
+    int top = above[i] < below[i + 1];
+    double left = top ? above[i] : below[i], right = top ? above[i + 1] : below[i + 1];
+    *error = (rel[i] * left + rel[i + 1] * right + 2 * absolute) * (1 + 8 * U);
+    return above_zero(top ? left - right : right - left);
+}
+
+/* Tails at s_i, i = 0..n; see the head of the file. Cells whose den mass is not resolved (u_lower below -w y) are left out of
+   the lower law. */
+int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                 const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
+                 double *u_upper, double *y_lower, double *u_lower)
+{
+    double full = -expm1(-w);
+    long i;
+    if (!(n > 0 && w > 0 && edge >= 0 && absolute >= 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < n; i++) {
+        double a = s0 + (double)i * w, ey, ex, scale, turn = U * (16 + 8 * fabs(a));
+        double y = cell(y_below, y_above, rel, absolute, i, &ey), x = cell(x_below, x_above, rel, absolute, i, &ex);
+        y_upper[i] = (y + ey) * (1 + 4 * U);
+        y_lower[i] = above_zero((y - ey) * (1 - 4 * U));
+        if (a > 700) { /* e^a does not fit: everything up; nothing for the lower law */
+            u_upper[i] = y_upper[i] * full * (1 + 8 * U);
+            y_lower[i] = u_lower[i] = 0;
+            continue;
+        }
+        scale = exp(a);
+        u_upper[i] = y_upper[i] - exp(a - edge) * (1 - turn) * above_zero(x - ex);
+        u_upper[i] = fmin(above_zero(u_upper[i] + 4 * U * y_upper[i]), y_upper[i] * full * (1 + 8 * U));
+        u_lower[i] = y_lower[i] - scale * (1 + turn) * (x + ex);
+        u_lower[i] -= 4 * U * y_lower[i];
+        if (!(u_lower[i] >= -w * y_lower[i])) y_lower[i] = u_lower[i] = 0;
+    }
+    return HS_OK;
+}
+
+/* p[0..n]: the dominating law on n + 1 lattice points from 2n fine cells; `bottom` bounds the mass below the first edge. */
+int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+{
+    double keep = exp(-w), full = -expm1(-w), whole = -expm1(-2 * w);
+    long j;
+    if (!(n > 0 && w > 0)) return HS_BAD_ARGUMENT;
+    p[0] = bottom;
+    for (j = 0; j < n; j++) {
+        double y0 = y_upper[2 * j], y1 = y_upper[2 * j + 1], y = (y0 + y1) * (1 + 4 * U);
+        double u = u_upper[2 * j] + y1 * full + keep * u_upper[2 * j + 1];
+        double up = fmin(u / whole * (1 + 16 * U), y);
+        p[j] += (y - up) + 2 * U * y;
+        p[j + 1] = up;
+    }
+    return HS_OK;
+}
+
+/* The group that is left over at point j, with mean above a_j: lower it to a_j, or raise it to a_{j+1} by giving it mass of the
+   points above, whichever costs less at tilt t (mean lost, against spread lost). Both are valid lower laws. */
+static void settle(long n, long j, double h, double surplus, double t, double *p)
+{
+    double need, cost = 0, left;
+    int pass;
+    long i;
+    if (j + 2 > n || !(p[j] > 0)) return;
+    need = (p[j] * expm1(h) - surplus * exp(h)) * (1 + 64 * U);
+    for (pass = 0; pass < 2; pass++) {
+        left = need;
+        for (i = j + 2; i <= n && left > 0; i++) {
+            double gain = -expm1(-(double)(i - j - 1) * h), part = fmin(1.0, left / (p[i] * gain + 1e-300));
+            left -= part * p[i] * gain;
+            if (!pass) cost += part * p[i] * 0.5 * (1 + t) * gain * gain;
+            else {
+                p[j + 1] += part * p[i];
+                p[i] -= part * p[i];
+            }
+        }
+        if (left > 0 || cost >= surplus) return;
+    }
+    p[j + 1] += p[j];
+    p[j] = 0;
+}
+
+/* p[0..n]: a dominated law on n + 1 lattice points from 2n fine cells; `top` is mass known to lie above the last point.
+   Group j starts at the top of what is left and takes cells downwards while the mean of e^{-y} allows a_j:
+     S = sum of y - e^{a_j} x = sum of y (1 - e^{-dw}) + u e^{-dw} >= 0, d = i - 2j for fine cell i,
+   a cell by the fraction that makes S = 0. S carries less than 32 u (terms) sum|terms|, which is withheld.
+   The groups' edges alternate where they are not in the middle, and settle where the masses grow downwards: hence this order. */
+int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+{
+    double group = top, S = 0, size = 0, f = 1, terms = 0;
+    long i = 2 * n - 1, j = n;
+    if (!(n > 0 && w > 0)) return HS_BAD_ARGUMENT;
+    for (j = n; j >= 0; j--) {
+        for (; i >= 0; i--, f = 1) {
+            double y = f * y_lower[i], back = exp(-(double)(i - 2 * j) * w), s, spare;
+            if (y == 0) continue;
+            s = -y * expm1(-(double)(i - 2 * j) * w) + f * u_lower[i] * back;
+            spare = S - 32 * U * (terms + 4) * (size + fabs(s) + w * y);
+            if (spare + s < 0) {
+                double part = spare > 0 ? spare / -s : 0;
+                group += part * y;
+                f *= 1 - part;
+                break;
+            }
+            group += y;
+            S += s;
+            size += fabs(s);
+            terms += 1;
+        }
+        p[j] = group;
+        if (i < 0) break;
+        group = S = size = terms = 0;
+    }
+    for (i = 0; i < j; i++) p[i] = 0;
+    if (j >= 0) settle(n, j, 2 * w, S, t, p);
+    for (i = 0; i <= n; i++) p[i] *= 1 - 32 * U;
+    return HS_OK;
+}

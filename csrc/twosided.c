@@ -235,14 +235,16 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_mom
                 double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es), U1 = u1[j + i], U2 = u2[j + i], g = fabs(g_[j + i]);
                 double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
                 double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
+                double d1 = fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* the form that does not cancel */
+                double d2 = fabs(U2 > 1 ? e / (1 + U2) - w : e1 - (e * U2) / (1 + U2));
                 h2 = E == 0 ? 0 : h2; e1 = E == 0 ? 0 : e1;
                 size = fabs(h2) + fabs(m1) + fabs(m2);
                 s0[i] += h2 + (m1 + m2);
                 s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
                 s2[i] += e * L * L;
                 e0[i] += size * (base + 0.5 * g * g) + fabs(e1) * 3 * (fabs(E1) + fabs(E2))
-                       + f1 * fabs(e1 - (e * U1) / (1 + U1)) * ((U1 + q) * (3 * up * g + 2 * up * up) + (3 + rq) * fabs(U1))
-                       + f2 * fabs(e1 - (e * U2) / (1 + U2)) * ((U2 + q) * (3 * down * g + 2 * down * down) + (3 + rq) * fabs(U2));
+                       + f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (3 + rq) * fabs(U1))
+                       + f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (3 + rq) * fabs(U2));
             }
     }
     M = 1 + lanes(s0); mean = lanes(s1) / M;

@@ -41,6 +41,11 @@ cdef extern from "hs.h" nogil:
                             double *mass, double *delta)
     # pld.c
     int hs_normal_tails(long n, const double *x, double *below, double *above)
+    int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                         const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
+                         double *u_upper, double *y_lower, double *u_lower)
+    int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+    int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
     # sampling.c
     int hs_sampling_truncation(double p, double n, double max_batch, double *out)
     int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,

@@ -40,6 +40,19 @@ def chernoff_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float]: ...
 def normal_tails(x: _Vector) -> tuple[_Vector, _Vector]: ...
+def pld_cells(
+    s0: float,
+    w: float,
+    yb: _Vector,
+    ya: _Vector,
+    xb: _Vector,
+    xa: _Vector,
+    rel: _Vector,
+    edge: float,
+    absolute: float,
+) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...
+def pld_upper(w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
+def pld_lower(w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
 def sampling_truncation(
     p: float, n: float, max_batch: float
 ) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]: ...

@@ -197,6 +197,42 @@ def normal_tails(const double[::1] x):
     return below, above
 
 
+def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, const double[::1] xb, const double[::1] xa,
+              const double[::1] rel, double edge, double absolute):
+    """(y_upper, u_upper, y_lower, u_lower) of the fine cells between the points of the tails."""
+    cdef long n = rel.shape[0] - 1
+    out = np.empty((4, n))
+    cdef double[:, ::1] o = out
+    cdef int status
+    with nogil:
+        status = hs_pld_cells(n, s0, w, &yb[0], &ya[0], &xb[0], &xa[0], &rel[0], edge, absolute,
+                              &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0])
+    check(status, "pld")
+    return out[0], out[1], out[2], out[3]
+
+
+def pld_upper(double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
+    """Masses of the dominating law on the lattice."""
+    p = np.empty(y_upper.shape[0] // 2 + 1)
+    cdef double[::1] out = p
+    cdef int status
+    with nogil:
+        status = hs_pld_upper(out.shape[0] - 1, w, &y_upper[0], &u_upper[0], bottom, &out[0])
+    check(status, "pld")
+    return p
+
+
+def pld_lower(double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
+    """Masses of a dominated law on the lattice."""
+    p = np.empty(y_lower.shape[0] // 2 + 1)
+    cdef double[::1] out = p
+    cdef int status
+    with nogil:
+        status = hs_pld_lower(out.shape[0] - 1, w, &y_lower[0], &u_lower[0], top, t, &out[0])
+    check(status, "pld")
+    return p
+
+
 # sampling.c
 
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from .bound import DomainError
-from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, real
+from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, gaussian, real
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,15 @@ class TruncatedPoisson(Mechanism):
 
 
 @dataclass(frozen=True, slots=True)
+class SizeRange(Mechanism):
+    """Stands for `step` at every size lo..hi at once: its pair dominates all of theirs (worst.py). Upper bounds only."""
+
+    step: TruncatedPoisson
+    lo: int
+    hi: int
+
+
+@dataclass(frozen=True, slots=True)
 class CyclicPoisson(Mechanism):
     """A whole run of a banded matrix mechanism with cyclic sampling; see `cyclic_poisson`."""
 
@@ -51,9 +60,9 @@ def truncated_poisson_subsampled(
 ) -> TruncatedPoisson:
     """A Gaussian step on a Poisson sample cut down to `max_batch` records, by a uniform choice among the sampled ones.
 
-    A step is a public mixture: with probability 1-w the sample without the record at hand leaves room for it and the pair is that
-    of Poisson sampling, with w = Pr[Bin(n-1, q) >= max_batch] the record may displace another one and the pair has shift 2 and a
-    smaller rate (sampling.py). Neither extreme is safe: privacy is not monotone in n.
+    A step is a public mixture: with probability 1-w the sample without the record at hand leaves room for it and the pair is
+    that of Poisson sampling, with w = Pr[Bin(n-1, q) >= max_batch] the record may displace another one and the pair has shift 2
+    and a smaller rate (sampling.py). Neither extreme is safe: privacy is not monotone in n.
 
     Parameters
     ----------
@@ -68,10 +77,11 @@ def truncated_poisson_subsampled(
     max_batch : int
         Largest batch, >= 0. From n on nothing is ever truncated; with 0 nothing is ever used.
     assume_fixed_n : bool, default False
-        Under "add_remove" the guarantee compares n with n-1 records for this one n, which every step then takes as known. Composed
-        with mechanisms whose guarantee covers every n, or holds for another n, the result is not an add-or-remove-one guarantee: the
-        neighbour of a neighbour may have n+1 records, for which nothing was shown. Such a run is refused unless this is True,
-        which states that n is fixed and public throughout. "replace_one" and "zero_out" keep n and need no such statement.
+        Under "add_remove" the guarantee compares n with n-1 records for this one n, which every step then takes as known.
+        Composed with mechanisms whose guarantee covers every n, or holds for another n, the result is not an add-or-remove-one
+        guarantee: the neighbour of a neighbour may have n+1 records, for which nothing was shown. Such a run is refused unless
+        this is True, which states that n is fixed and public throughout. "replace_one" and "zero_out" keep n and need no such
+        statement.
 
     Raises
     ------
@@ -110,8 +120,8 @@ def without_replacement(mechanism: Gaussian, *, dataset_size, batch: int, assume
     With n > batch the record displaces another one: num = b(batch/n, 2), den = N(0) (add/remove), b(batch/n, -1) (zero-out),
     b(batch/n, -2) (replace-one), b(c, u) the mixture (1-c) N(0) + c N(u) in units of the sensitivity.
 
-    Status: "add_remove" tight (one data set of n and one of n-1 records attain it); "zero_out" and "replace_one" valid but not tight:
-    the proof lets the displaced record differ between the two data sets.
+    Status: "add_remove" tight (one data set of n and one of n-1 records attain it); "zero_out" and "replace_one" valid but not
+    tight: the proof lets the displaced record differ between the two data sets.
 
     Parameters
     ----------
@@ -161,11 +171,11 @@ def cyclic_poisson(
 ) -> CyclicPoisson:
     """A whole run of a b-banded matrix mechanism whose batches come from b groups of records in turn.
 
-    Iteration i releases row i of C x + noise, C lower triangular with C_ij = 0 unless 0 <= i-j < b; its batch is drawn from group
-    i mod b only, every member with probability `q`, cut down to `max_batch`. A record takes part in iterations g, g+b, ... of its
-    group g, whose columns of C are orthogonal: at most ceil(iterations/b) (truncated) Poisson steps with noise
-    sigma/(sensitivity |C e_i|). The answer is the maximum over the groups and over both group sizes, floor and ceil of n/b: with
-    truncation the larger group may be the safer one.
+    Iteration i releases row i of C x + noise, C lower triangular with C_ij = 0 unless 0 <= i-j < b; its batch is drawn from
+    group i mod b only, every member with probability `q`, cut down to `max_batch`. A record takes part in iterations g, g+b,
+    ... of its group g, whose columns of C are orthogonal: at most ceil(iterations/b) (truncated) Poisson steps with noise
+    sigma/(sensitivity |C e_i|). The answer is the maximum over the groups and over both group sizes, floor and ceil of n/b:
+    with truncation the larger group may be the safer one.
 
     Parameters
     ----------
@@ -219,6 +229,8 @@ def cyclic_poisson(
         for i, x in enumerate(column_norms):
             if not 0 < x < math.inf:
                 raise DomainError(f"column_norms must be finite and > 0, got {x!r} at entry {i}")
+        for x in (min(column_norms), max(column_norms)):
+            gaussian(mechanism.sigma, sensitivity=mechanism.sensitivity * x)  # refuses what a double cannot carry
     return CyclicPoisson(mechanism, q, iterations, bands, size, max_batch, column_norms)
 
 

@@ -60,17 +60,20 @@ class Bound:
         Whether the interval is proved.
     budget : Budget
         Named error terms behind the interval.
+    note : str
+        How a maximum over something left open (a range of dataset sizes, groups of records) was found; else empty.
     """
 
-    __slots__ = ("budget", "certified", "estimate", "lower", "route", "upper")
+    __slots__ = ("budget", "certified", "estimate", "lower", "note", "route", "upper")
 
-    def __init__(self, lower, estimate, upper, route, certified, budget):
+    def __init__(self, lower, estimate, upper, route, certified, budget, note=""):
         self.lower = lower
         self.estimate = estimate
         self.upper = upper
         self.route = route
         self.certified = certified
         self.budget = budget
+        self.note = note
 
     @property
     def width(self):

@@ -327,7 +327,8 @@ def _probe(step: FromLossCdf) -> None:
             raise DomainError(f"{name} must return probabilities in [0, {1 - mass:g}], got {out[i]!r} at s={s[i]!r}")
         for i in np.flatnonzero(~(sign * np.diff(out) >= -slack))[:1]:
             raise DomainError(
-                f"{name} must not {'fall' if sign > 0 else 'rise'}, got {out[i]!r} at s={s[i]!r}, {out[i + 1]!r} at s={s[i + 1]!r}"
+                f"{name} must not {'fall' if sign > 0 else 'rise'}, got {out[i]!r} at s={s[i]!r}, "
+                f"{out[i + 1]!r} at s={s[i + 1]!r}"
             )
         values[name] = out
     y, x = np.diff(values["cdf_num"]), np.diff(values["cdf_den"])

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from . import _core
-from .loss import COARSE_NODES, Atoms, Lattice, Loss, Tails, U, nodes_of_tails
+from .loss import COARSE_NODES, Atoms, Loss, Tails, U, nodes_of_tails, two_points
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 
@@ -116,8 +116,8 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
 
 
 def atomic_loss(loss, num, den, *, edge: float, rel, lattice=None, mass_inf=0.0, mass_minus_inf=0.0, absolute=0.0) -> Loss:
-    """Atoms at increasing `loss` (each within `edge`) of masses num > 0, den > 0, each within `rel` (one number, or one an atom)
-    relative and `absolute`. Sums run from both ends in long double, so that either tail keeps its relative accuracy.
+    """Atoms at increasing `loss` (each within `edge`) of masses num > 0, den > 0, each within `rel` (one number, or one an
+    atom) relative and `absolute`. Sums run from both ends in long double, so that either tail keeps its relative accuracy.
     """
     loss, num, den = (np.ascontiguousarray(a, dtype=float) for a in (loss, num, den))
     sums, worst = [], np.full(loss.size + 1, np.max(rel, initial=0.0) if np.ndim(rel) == 0 else 0.0)
@@ -150,7 +150,7 @@ def atomic_loss(loss, num, den, *, edge: float, rel, lattice=None, mass_inf=0.0,
         mass_inf,
         mass_minus_inf,
         lambda: Atoms(loss, num, den),
-        lambda: lattice or _two_points(loss, num, den),
+        lambda: lattice or two_points(loss, num, den),
         smooth=False,
     )
 
@@ -160,13 +160,6 @@ def _sums(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     below = np.cumsum(mass, dtype=np.longdouble).astype(float)
     above = np.cumsum(mass[::-1], dtype=np.longdouble)[::-1].astype(float)
     return np.r_[0.0, below], np.r_[above, 0.0]
-
-
-def _two_points(loss, num, den):
-    """Two atoms (or one) always form a lattice."""
-    if not 1 <= loss.size <= 2:
-        return None
-    return Lattice(float(loss[-1] - loss[0]) or 1.0, float(loss[0]), 0, num, den, 0.0)
 
 
 def cdf_loss(

@@ -132,7 +132,8 @@ def subsample(loss, q: float):
 
 def _unsample(s: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
     """(g(s), slope ds/dg); s must be above log1p(-q)."""
-    z = np.expm1(np.minimum(s, 700.0)) / q
+    with np.errstate(over="ignore"):
+        z = np.expm1(np.minimum(s, 700.0)) / q
     return np.where(s < 700.0, np.log1p(np.maximum(z, -1 + U)), s - math.log(q)), 1 - (1 - q) * np.exp(-s)
 
 
@@ -214,7 +215,7 @@ def _with_wall(base: Loss, q: float, wall: float, hi: float, tails, nodes, atoms
 
 
 def _lattice_of(atoms, base: Loss):
-    return lambda: None if base.smooth else _two_points(*atoms())
+    return lambda: None if base.smooth else two_points(*atoms())
 
 
 def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
@@ -248,6 +249,13 @@ def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
         math.fsum(w * getattr(p, name) for w, p in zip(weights, parts, strict=True)) for name in ("mass_inf", "mass_minus_inf")
     ]
     return Loss(tails, nodes, min(ends[0]), max(ends[1]), *mass, atoms, smooth=any(p.smooth for p in parts))
+
+
+def two_points(loss, num, den):
+    """Two atoms (or one) always form a lattice."""
+    if not 1 <= loss.size <= 2:
+        return None
+    return Lattice(float(loss[-1] - loss[0]) or 1.0, float(loss[0]), 0, num, den, 0.0)
 
 
 # Nodes and windows from tails

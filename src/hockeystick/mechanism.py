@@ -174,7 +174,7 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
         raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, PoissonSubsampled):
         raise DomainError(
-            "poisson_subsampled takes one step that is not subsampled yet (gaussian(...), laplace(...), from_pmf(...), ...), "
+            "poisson_subsampled takes one step that is not subsampled yet (Gaussian, Laplace, from_pmf(...), ...), "
             f"got {mechanism!r}; subsample each step before composing, and multiply the rates of nested samples"
         )
     return mechanism if q == 1 else PoissonSubsampled(mechanism, q)

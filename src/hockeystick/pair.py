@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import sampling
-from .batches import TruncatedPoisson
+from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
@@ -39,7 +39,8 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     """The run as arrays of (m, q, k), or None where some step's pair is not q N(m,1) + (1-q) N(0,1) against N(0,1).
 
     REMOVE has the mixture as num, ADD as den. For Poisson sampling this pair dominates [GLW21, App. B; ZDW22, Thm 11] under
-    add_remove and zero_out; q = 1 is the Gaussian mechanism under any adjacency (sampling.py). Steps that use no record are left out.
+    add_remove and zero_out; q = 1 is the Gaussian mechanism under any adjacency (sampling.py). Steps that use no record are
+    left out.
     """
     cached = run._cache.get(adjacency, ...)
     if cached is ...:
@@ -84,7 +85,7 @@ def _only(step: Mechanism, adjacency: str, *allowed: str) -> None:
 
 
 def gaussian_pair(step: Gaussian, adjacency: str, add: bool) -> Loss:
-    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]; zero_out the same, replace_one N(m, 1) against N(-m, 1)."""
+    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]; replace_one: N(m, 1) against N(-m, 1)."""
     m, _ = sampling.as_gaussian(step, adjacency)
     return gaussian_loss(m)
 
@@ -96,8 +97,8 @@ def laplace_pair(step: Laplace, adjacency: str, add: bool) -> Loss:
 
 def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
     """q num + (1-q) den against den for REMOVE; for ADD the mirror image of the same made from the mirrored ADD pair
-    [ZDW22, Thm 11]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one needs more than
-    the pair of the base step: sampling.py."""
+    [ZDW22, Thm 11]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one needs more
+    than the pair of the base step: sampling.py."""
     if adjacency != "add_remove" and isinstance(step.base, Gaussian | Laplace):
         if adjacency == "replace_one":
             return sampling.replace_one_loss(step)
@@ -252,8 +253,8 @@ def cdf_pair(step: FromLossCdf, adjacency: str, add: bool) -> Loss:
     return reversed_loss(base) if add else base
 
 
-def truncated_pair(step: TruncatedPoisson, adjacency: str, add: bool) -> Loss:
-    """The public mixture of [Gan25, Thms 3.1, 3.3, 3.4]; sampling.py."""
+def truncated_pair(step: TruncatedPoisson | SizeRange, adjacency: str, add: bool) -> Loss:
+    """The public mixture of [Gan25, Thms 3.1, 3.3, 3.4]; sampling.py. A SizeRange: one that dominates many of them."""
     if not sampling.reveals(step):
         return atomic_loss([0.0], [1.0], [1.0], edge=0.0, rel=0.0)
     plain = sampling.as_gaussian(step, adjacency)
@@ -268,6 +269,7 @@ PAIRS = {
     Laplace: laplace_pair,
     PoissonSubsampled: poisson_pair,
     TruncatedPoisson: truncated_pair,
+    SizeRange: truncated_pair,
     DiscreteGaussian: discrete_gaussian_pair,
     DiscreteLaplace: discrete_laplace_pair,
     ApproxDP: approx_dp_pair,
@@ -279,3 +281,12 @@ PAIRS = {
     FromLossCdf: cdf_pair,
 }
 """The one table of mechanisms: class -> function(step, adjacency, add) -> Loss."""
+
+MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP)
+"""Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""
+
+
+def mirrored(step: Mechanism, adjacency: str) -> bool:
+    """Whether the step's pair is its own mirror image; under replace_one also that of every sampled step."""
+    sampled = adjacency == "replace_one" and isinstance(step, PoissonSubsampled | TruncatedPoisson | SizeRange)
+    return sampled or isinstance(step, MIRRORED)

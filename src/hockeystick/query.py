@@ -12,19 +12,18 @@ import os
 
 import numpy as np
 
+from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
-from .mechanism import as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps
+from .mechanism import Run, as_run, count, real
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored
 from .routes import contour, fallback
+from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
-ROUTES = ("auto", "contour", "prv")
+ROUTES = ("auto", "contour", "prv", "pld")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 GOOD_ENOUGH = 0.02
 """Relative width above which `auto` looks for a narrower interval than the contour's."""
-
-TERMS = {"contour": contour.TERMS, "exact": contour.TERMS, "prv": fallback.PRV_TERMS, "moments": fallback.MOMENTS_TERMS}
-_ZERO = (0.0,) * len(contour.TERMS)
 
 
 def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
@@ -36,11 +35,11 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         What ran.
     eps : float or array_like
         Finite real numbers, in nats; negative values are allowed.
-    adjacency : "add_remove"
-        Neighbouring relation.
+    adjacency : "add_remove", "replace_one" or "zero_out"
+        Neighbouring relation: one record more or less, one record with another value, one record that contributes nothing.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour" or "prv"
+    route : "auto", "contour", "prv" or "pld"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
@@ -72,6 +71,10 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
     >>> b.lower <= 2.612420578626924e-03 <= b.upper
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        return worst.maximum(
+            delta, run, eps, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
     ends = [(_exp_lower(p[0]), math.exp(p[1]), _exp_upper(p[2])) for p in points]
@@ -90,6 +93,9 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= b.estimate <= b.upper < -1770
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        settings = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        return worst.maximum(log_delta, run, eps, log=True, **settings)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
     return settings.bound([p[:3] for p in points], points, eps)
@@ -125,15 +131,22 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
+    if worst.unsettled(run := as_run(run)):
+        return worst.maximum(
+            epsilon, run, delta, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound([r[:3] for r in roots], roots, delta)
 
 
 class _Settings:
-    """The validated settings of one call, and what they decide: directions, exact cases, choice of route."""
+    """The validated settings of one call, and what they decide: directions, exact cases, choice of route.
 
-    __slots__ = ("directions", "n_threads", "route", "rtol", "steps", "total", "wall")
+    A run of the Gaussian family has `steps` (arrays); any other run has `steps` None and `total` 0, and goes through `losses`.
+    """
+
+    __slots__ = ("adjacency", "directions", "n_threads", "route", "rtol", "run", "steps", "total", "wall")
 
     def __init__(self, run, adjacency, direction, route, rtol, n_threads):
         _one_of("adjacency", adjacency, ADJACENCIES)
@@ -145,10 +158,12 @@ class _Settings:
             if not lo <= rtol <= hi:
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
         self.n_threads = count("n_threads", n_threads, 0, 4096) or _allowed_cores()
-        self.steps = gaussian_steps(as_run(run), adjacency)
+        self.run, self.adjacency, self.route, self.rtol = as_run(run), adjacency, route, rtol
+        self.steps = gaussian_steps(self.run, adjacency)
         if self.steps is None:
-            raise DomainError("no route yet")
-        self.route, self.rtol = route, rtol
+            self.total, self.wall = 0, math.inf
+            self.directions = (0, 1) if direction == "both" else (1,) if direction == "add" else (0,)
+            return
         plain = (self.steps.q == 1).any()
         self.total = self.steps.k.sum()
         self.wall = math.inf if plain else -float(np.dot(self.steps.k, np.log1p(-self.steps.q)))
@@ -157,19 +172,27 @@ class _Settings:
         else:
             self.directions = (1,) if direction == "add" else (0,)
 
+    def losses(self, add: int):
+        """(loss, count) of the distinct steps in one direction."""
+        return losses(self.run, self.adjacency, "add" if add else "remove")
+
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
+        if self.steps is None:
+            return self._largest(lambda add: self._try("point", GENERAL, add, eps))
         first, *others = self.directions
-        best = self._exact(first, eps) or self._point(first, eps)
+        best = self.exact(first, eps) or self._point(first, eps)
         for add in others:
             if not fallback.certainly_below(self.steps, add, eps, best[0]):
-                best = _larger(best, self._exact(add, eps) or self._point(add, eps))
+                best = _larger(best, self.exact(add, eps) or self._point(add, eps))
         return best
 
     def root(self, delta: float):
         """(lower, estimate, upper, terms, route) of eps(delta), clipped at 0, the larger over the directions."""
         if not self.total:
-            return 0.0, 0.0, 0.0, _ZERO, "exact"
+            if self.steps is not None:
+                return 0.0, 0.0, 0.0, ZERO, "exact"
+            return self._largest(lambda add: self._try("root", GENERAL, add, delta))
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
@@ -178,7 +201,16 @@ class _Settings:
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
 
-    def _exact(self, add: int, eps: float):
+    def _largest(self, ask):
+        """The larger over the directions; asked once where both directions have the same losses."""
+        first, *others = self.directions
+        best = ask(first)
+        for add in others:
+            if not _mirrored(self.run, self.adjacency):
+                best = _larger(best, ask(add))
+        return best
+
+    def exact(self, add: int, eps: float):
         """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.
 
         ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes decide.
@@ -186,57 +218,35 @@ class _Settings:
         band = self.wall * (self.steps.k.size + 4) * U if self.total else 0.0
         wall = self.wall if self.total else 0.0
         if (add and eps >= wall + band) or (not self.total and eps >= 0):
-            return -math.inf, -math.inf, -math.inf, _ZERO, "exact"
+            return -math.inf, -math.inf, -math.inf, ZERO, "exact"
         if not add and eps <= -wall - band and eps < 0:
             value = math.log(-math.expm1(eps))
             slack = 4 * U * (1 + abs(value))
-            return value - slack, value, min(value + slack, 0.0), _ZERO, "exact"
+            return value - slack, value, min(value + slack, 0.0), ZERO, "exact"
         return None
 
     def _point(self, add: int, eps: float):
-        found = None
-        if self.route != "prv":
-            found = self._on_contour(contour.single_point, contour.point, add, eps)
-        width = -math.expm1(found[0] - found[2]) if found else math.inf
-        if self.route != "contour" and not width <= GOOD_ENOUGH:
-            found = _first(found, fallback.prv_point(self.steps, add, eps, self.n_threads))
-            if self.route == "auto":
-                found = _first(found, fallback.moments_point(self.steps, add, eps))
-            width = -math.expm1(found[0] - found[2]) if found else math.inf
-        self._require(f"delta at eps={eps!r}", found, width)
+        found = self._try("point", GAUSSIAN, add, eps)
         top = min(found[2], 0.0)
         return min(found[0], top), min(found[1], top), top, *found[3:]
 
     def _root(self, add: int, delta: float):
-        found, log_delta = None, math.log(delta)
-        if self.route != "prv":
-            found = self._on_contour(contour.single_root, contour.root, add, log_delta)
-            if found is None:
-                at_zero = self._exact(add, 0.0) or contour.point(self.steps, add, 0.0, 1e-3, self.n_threads)
-                if at_zero and at_zero[2] <= log_delta:
-                    return 0.0, 0.0, 0.0, _ZERO, "contour"
-        width = _relative(found)
-        if self.route != "contour" and width > GOOD_ENOUGH:
-            found = _first(found, fallback.prv_root(self.steps, add, delta, self.n_threads))
-            if self.route == "auto":
-                found = _first(found, fallback.moments_root(self.steps, add, log_delta))
-            width = _relative(found)
-        self._require(f"eps at delta={delta!r}", found, width)
+        return self._try("root", GAUSSIAN, add, delta)
+
+    def _try(self, what: str, names: tuple[str, ...], add: int, at: float):
+        """The route asked for, or with `auto` the routes of `names` in turn until one is good enough; the narrowest answer."""
+        found, wanted = None, GOOD_ENOUGH if self.rtol is None else self.rtol
+        width = _log_width if what == "point" else _relative
+        for name in names if self.route == "auto" else (self.route,):
+            found = _narrower(found, getattr(TABLE[name], what)(self, add, at))
+            if found and width(found) <= wanted:
+                return found
+        if found is None or (self.rtol is not None and not width(found) <= self.rtol):
+            asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
+            raise AccuracyError(self._refusal(asked, width(found) if found else None))
         return found
 
-    def _on_contour(self, single, general, add: int, at: float):
-        steps = self.steps
-        if self.total == 1 and steps.q[0] < 1:
-            found = single(float(steps.shift[0]), float(steps.q[0]), add, at)
-        else:
-            found = general(steps, add, at, self._goal(), self.n_threads)
-        return found and (*found, "contour")
-
-    def _require(self, what: str, found, width: float) -> None:
-        if found is None or (self.rtol is not None and not width <= self.rtol):
-            raise AccuracyError(self._refusal(what, width if found else None))
-
-    def _goal(self) -> float:
+    def goal(self) -> float:
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
 
     def _refusal(self, what: str, width) -> str:
@@ -267,7 +277,7 @@ def _larger(a, b):
     return max(a[0], b[0]), max(a[1], b[1]), top[2], top[3], top[4]
 
 
-def _first(a, b):
+def _narrower(a, b):
     """The narrower of two intervals for the same number, either of which may be None."""
     if a is None or b is None:
         return a or b
@@ -275,7 +285,19 @@ def _first(a, b):
 
 
 def _relative(root) -> float:
-    return (root[2] - root[0]) / max(root[1], 1e-300) if root else math.inf
+    if root[2] == root[0]:
+        return 0.0
+    return (root[2] - root[0]) / max(root[1], 1e-300)
+
+
+def _log_width(point) -> float:
+    """Relative width of delta from logs; 0 for an interval of one point."""
+    return -math.expm1(point[0] - point[2]) if point[0] < point[2] else 0.0
+
+
+def _mirrored(run: Run, adjacency: str) -> bool:
+    """Whether REMOVE and ADD have the same curve: every step's pair is its own mirror image."""
+    return all(mirrored(step, adjacency) for step, _ in run.parts)
 
 
 def _one_of(name: str, value, allowed) -> None:

@@ -1,22 +1,23 @@
 """Dominating pairs of sampled Gaussian steps for the three adjacencies, and their losses.
 
-b(c, u) is the law (1-c) N(0, 1) + c N(u, 1), in units of the noise with u in units of m = sensitivity/sigma; D holds the record.
+b(c, u) is the law (1-c) N(0, 1) + c N(u, 1), in units of the noise with u in units of m = sensitivity/sigma; D holds the
+record.
 
               Poisson sampling, rate p    truncated: weight 1-w     weight w
 add_remove    b(p, 1)  | N(0)             b(p, 1) | N(0)            b(q, 2) | N(0)
 zero_out      b(p, 1)  | N(0)             b(p, 1) | N(0)            b(q, 2) | b(q, -1)
 replace_one   b(p, 1)  | b(p, -1)         b(p, 1) | b(p, -1)        b(q, 2) | b(q, -2)
 
-num | den for the direction "remove"; "add" swaps them, which mirrors x and swaps the two shifts. The right half is [Gan25, Thms 3.1,
-3.3, 3.4], w = Pr[Bin(n-1, p) >= B] and q = p E[B/(s+1) | s >= B] (csrc/sampling.c); the branch is public and drawn anew in every
-step. The left half: add_remove and zero_out are one pair, [ZDW22, Thm 11]; replace_one is the right half's first branch.
+num | den for the direction "remove"; "add" swaps them, which mirrors x and swaps the two shifts. The right half is [Gan25, Thms
+3.1, 3.3, 3.4], w = Pr[Bin(n-1, p) >= B] and q = p E[B/(s+1) | s >= B] (csrc/sampling.c); the branch is public and drawn anew in
+every step. The left half: add_remove and zero_out are one pair, [ZDW22, Thm 11]; replace_one is the right half's first branch.
 Laplace noise under replace_one: `laplace_replace_one`.
 
-What rounding does to a pair. Every pair here is monotone in its rate: b(q', u) is b(q, u) mixed with N(0) for q' < q, on both sides
-alike, so a rounded-up q is safe for upper bounds. A weight has no safe direction (at p = 1 the second branch can reveal less).
-So q and w are carried as doubles with bounds `q_err`, `w_err` of their relative error in units of u = 2^-53, which every route adds
-to both ends. A branch whose weight is below 1e-300 is dropped and its weight stays as `dropped`, an absolute error of every
-probability: never silently lost.
+What rounding does to a pair. Every pair here is monotone in its rate: b(q', u) is b(q, u) mixed with N(0) for q' < q, on both
+sides alike, so a rounded-up q is safe for upper bounds. A weight has no safe direction (at p = 1 the second branch can reveal
+less). So q and w are carried as doubles with bounds `q_err`, `w_err` of their relative error in units of u = 2^-53, which every
+route adds to both ends. A branch whose weight is below 1e-300 is dropped and its weight stays as `dropped`, an absolute error
+of every probability: never silently lost.
 """
 
 from __future__ import annotations
@@ -27,18 +28,15 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from .batches import TruncatedPoisson
+from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .loss import Atoms, Loss, Tails, mixture
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 
 U = 2.0**-53
 MAX_BRANCHES = 3
-PACKED = np.dtype(
-    [("branches", np.intc), ("w", float, MAX_BRANCHES), ("q", float, MAX_BRANCHES), ("up", float, MAX_BRANCHES)]
-    + [("down", float, MAX_BRANCHES), ("w_err", float), ("q_err", float)],
-    align=True,
-)
+_COLUMNS = [(name, float, MAX_BRANCHES) for name in ("w", "q", "up", "down")]
+PACKED = np.dtype([("branches", np.intc), *_COLUMNS, ("w_err", float), ("q_err", float)], align=True)
 """hs_pair of csrc/hs.h."""
 
 LOG_LEAST = -690.0
@@ -94,7 +92,7 @@ class Truncation(NamedTuple):
 
 
 def truncation(p: float, n: int, max_batch: int) -> Truncation:
-    """w and q of n >= 1 records sampled at rate p > 0 and cut to max_batch >= 1 of them; w = 0 exactly from max_batch = n on."""
+    """w and q of n >= 1 records sampled at rate p > 0 and cut to max_batch >= 1 of them; w = 0 exactly if max_batch >= n."""
     if max_batch >= n:
         return Truncation(0.0, p, 1.0)
     if p == 1:
@@ -189,30 +187,52 @@ def pair(step: Mechanism, adjacency: str) -> Pair:
     if isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian):
         m = shift(step.base)
         return Pair((Branch(1.0, step.q, m, down * m),))
+    down_cut = {"add_remove": 0, "zero_out": 1, "replace_one": 2}[adjacency]
+    if isinstance(step, SizeRange):
+        return _range_pair(step, down, down_cut)
     if not isinstance(step, TruncatedPoisson) or not reveals(step):
         raise DomainError(f"no two-sided pair for {step!r}")
     cut, m = truncation(step.q, step.dataset_size, step.max_batch), shift(step.base)
-    down_cut = {"add_remove": 0, "zero_out": 1, "replace_one": 2}[adjacency]
     branches = (Branch(cut.rest, step.q, m, down * m), Branch(cut.weight, cut.q, 2 * m, down_cut * m))
     return Pair(tuple(b for b in branches if b.weight > 0), cut.q_err, cut.w_err, cut.dropped)
+
+
+def _range_pair(of: SizeRange, down: int, down_cut: int) -> Pair:
+    """A pair that dominates those of all sizes lo..hi: b(p, 1) | .. with weight 1-w_hi, the truncated branch at q_lo with
+    weight w_lo, the rest of the weight on the truncated branch at rate p (worst.py). Both weights may be rounded down, so they
+    are exact.
+    """
+    step, m = of.step, shift(of.step.base)
+    low, high = (truncation(step.q, n, step.max_batch) for n in (of.lo, of.hi))
+    rest, weight = (x * (1 - (cut.w_err + 2) * U) for x, cut in ((high.rest, high), (low.weight, low)))
+    branches = (
+        Branch(rest, step.q, m, down * m),
+        Branch(weight, low.q, 2 * m, down_cut * m),
+        Branch(math.fsum((1.0, -rest, -weight)), step.q, 2 * m, down_cut * m),
+    )
+    if step.q == 1:
+        branches = (branches[1]._replace(weight=1.0),)
+    return Pair(tuple(b for b in branches if b.weight > 0), max(low.q_err, high.q_err), 1.0)
 
 
 def laplace_replace_one(m: float, q: float) -> Loss:
     """Poisson-sampled Laplace noise under replace_one: (1-q) f_0 + q f_m against (1-q) f_0 + q f_-m, f_u moved by u scales.
 
-    This pair dominates for scalar symmetric log-concave noise. Given the other sampled records the centre is the same in both data
-    sets, so by joint convexity one record's contributions u, v in [-m, m] remain: F = (1-q) f_0 + q f_u against G = (1-q) f_0 + q f_v.
-    Tails f_u[x, inf) increase in u; f_u/f_v increases in x for u > v. Let H_a = sup_S F(S) - a G(S).
+    This pair dominates for scalar symmetric log-concave noise. Given the other sampled records the centre is the same in both
+    data sets, so by joint convexity one record's contributions u, v in [-m, m] remain: F = (1-q) f_0 + q f_u against G = (1-q)
+    f_0 + q f_v. Tails f_u[x, inf) increase in u; f_u/f_v increases in x for u > v. Let H_a = sup_S F(S) - a G(S).
       v <= 0 <= u: F/G increases in x, so S is a half-line, and F(S) - a G(S) is largest at u = m, v = -m.
-      u >= v >= 0, a >= 1: by advanced joint convexity [BBG18, Thm 2] H_a = q H_b(f_u | (1-t) f_0 + t f_v), whose ratio increases in x:
+      u >= v >= 0, a >= 1: by advanced joint convexity [BBG18, Thm 2] H_a = q H_b(f_u | (1-t) f_0 + t f_v), whose ratio
+      increases in x:
         half-lines again.
-      v >= u >= 0, a >= 1: H_b <= (1-t) H_b(f_u | f_0) + t H_b(f_u | f_v) <= H_b(f_m | f_0) as |u-v| <= m, and that is below the value at
+      v >= u >= 0, a >= 1: H_b <= (1-t) H_b(f_u | f_0) + t H_b(f_u | f_v) <= H_b(f_m | f_0) as |u-v| <= m, and that is below the
+      value at
         (m, -m), since f_-m has lighter upper tails than f_0.
       Other signs by mirroring, a < 1 by swapping F and G.
 
-    The loss is odd in x: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on [0, m], constant beyond, so atoms at both ends. L > s
-    is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in csrc/sampling.c all tails are those at one and the same x, and the edge is
-    measured: |L(x) - s| plus u (14 (|L|+|c|) + 4m + 8 max(1, |U|/(1+U))), the rounding of L.
+    The loss is odd in x: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on [0, m], constant beyond, so atoms at both
+    ends. L > s is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in csrc/sampling.c all tails are those at one and the same x,
+    and the edge is measured: |L(x) - s| plus u (14 (|L|+|c|) + 4m + 8 max(1, |U|/(1+U))), the rounding of L.
     """
     low = math.log1p(q * math.expm1(-m))
     top = math.log1p(q * math.expm1(m)) - low

@@ -1,0 +1,191 @@
+"""Connect-the-dots: a run's losses as lattice laws above and below it, and what is needed to choose the lattice.
+
+csrc/pld.c proves, for each step, D(eps) <= D_upper(eps - edge) and D >= D_lower, for all real eps, D the hockey-stick
+functional of a positive measure; both survive convolution. A step i also has outcomes of loss +inf, and for the upper law those
+above its window, together of probability at most p_i; with F the k-fold convolution of the finite lattice masses,
+  D_F_lower(eps) + 1 - prod (1 - d_i)^k_i <= delta(eps) <= D_F_upper(eps - radius) + 1 - prod (1 - p_i)^k_i,
+radius = sum k_i edge_i, d_i = Pr[Y_i = +inf]: some loss is infinite, or all are in the lattice. Mass below the window is moved
+up to it (upper) or dropped (lower); finite mass above it is put on its last point (lower).
+
+The lattices of all steps share dx; each has its own offset, so that one lies on the highest atom of its step. Atoms between
+lattice points cost the lower law O(dx), densities and atoms on points O(dx^2). Where one lattice carries all atoms of a run
+(one discrete mechanism; both atoms of one Laplace mechanism), dx divides its step.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core
+from .bound import AccuracyError
+from .grid import MAX_CELLS, ULP, Cgf, Grid, Step
+from .loss import Loss, window
+
+BELOW_ATOMS = 1e-6
+"""Lattice points lie this fraction of a fine cell below the atoms they are aligned to, so that rounding cannot put an atom
+below its point. It costs the lower law 1e-6 of what a misaligned atom costs."""
+
+TABLE_NODES = 24
+"""Tilts a decade in the planning table: neighbours differ by 10 %, and Chernoff exponents by under 1 % of their curvature."""
+
+
+class Laws(NamedTuple):
+    """The two lattice runs, and the probability that some loss is infinite (upper: or above its window)."""
+
+    upper: Grid
+    lower: Grid
+    inf_upper: float
+    inf_lower: float
+
+
+class Plan(NamedTuple):
+    """What the choice of lattice needs. Estimates.
+
+    table : K, K', K'' of the whole run at tilts of both signs.   t, eps, log_delta : the saddle-point curve.
+    """
+
+    parts: tuple[tuple[Loss, int], ...]
+    k: float
+    table: Cgf
+    t: np.ndarray
+    eps: np.ndarray
+    log_delta: np.ndarray
+
+
+def plan(parts: tuple[tuple[Loss, int], ...], p: float) -> Plan:
+    """Planning table of a run, from nodes that are good until tails of mass p of one step."""
+    nodes = [loss.nodes(p) for loss, _ in parts]
+    counts = [float(k) for _, k in parts]
+    mean = var = 0.0
+    far = 1e-300
+    for (values, log_den), k in zip(nodes, counts, strict=True):
+        law = np.exp(values + log_den)
+        law /= law.sum()
+        first = float(law @ values)
+        mean += k * first
+        var += k * float(law @ (values - first) ** 2)
+        far = max(far, float(np.abs(values).max()))
+    wide = math.sqrt(var) + abs(mean) + far
+    low, high = math.log10(1e-4 / wide), math.log10(2e3 / min(far, wide))
+    grow = 10.0 ** np.linspace(low, high, math.ceil(TABLE_NODES * (high - low)))
+    t = np.concatenate((-grow[::-2], [0.0], grow))
+    k0, k1, k2 = np.zeros((3, t.size))
+    for (values, log_den), k in zip(nodes, counts, strict=True):
+        a = np.multiply.outer(1 + t, values) + log_den
+        top = a.max(axis=1)
+        np.exp(a - top[:, None], out=a)
+        total = a.sum(axis=1)
+        first = a @ values / total
+        k0 += k * (top + np.log(total))
+        k1 += k * first
+        k2 += k * np.maximum(a @ (values * values) / total - first * first, 0)
+    table = Cgf(t, k0, k1, k2)
+    return Plan(parts, math.fsum(counts), table, *saddle_curve(table))
+
+
+def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(t, eps, log delta) along positive saddle points: eps increases, log delta falls. Estimates [maths D.8]."""
+    ok = table.t > 0
+    t, k0, k1, k2 = (a[ok] for a in table)
+    eps = k1 - 1 / t - 1 / (1 + t)
+    f2 = k2 + 1 / t**2 + 1 / (1 + t) ** 2
+    return t, eps, k0 - t * eps - np.log(t * (1 + t)) - 0.5 * np.log(2 * math.pi * f2)
+
+
+def mesh(plan: Plan, t: float, rtol: float) -> float:
+    """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
+    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; aligned to the atoms where one lattice has all.
+    """
+    dx = math.sqrt(rtol * 8 / (plan.k * t * (1 + t)))
+    step = _common_step(plan.parts)
+    return step / math.ceil(step / dx) if step else dx
+
+
+def _common_step(parts) -> float:
+    """A lattice step that all atoms of the run share, or 0: only runs whose atoms come from one distinct law are looked at."""
+    if sum(loss.atoms is not _NO_ATOMS for loss, _ in parts) > 4:
+        return 0.0
+    steps = set()
+    for loss, _ in parts:
+        lattice, atoms = loss.lattice(), loss.atoms()
+        if lattice is not None:
+            steps.add(lattice.step)
+        elif atoms is not None:
+            gaps = np.diff(atoms.loss)
+            steps.add(float(gaps[0]) if gaps.size == 1 else 0.0)
+    return steps.pop() if len(steps) == 1 else 0.0
+
+
+_NO_ATOMS = Loss.__new__.__defaults__[5]
+
+
+def offset(loss: Loss, dx: float) -> float:
+    """Where the lattice of one step sits: just below its highest atom, modulo dx."""
+    atoms = None if loss.atoms is _NO_ATOMS else loss.atoms()
+    if atoms is None or not atoms.loss.size:
+        return 0.0
+    top = float(atoms.loss[np.argmax(atoms.num)]) if loss.smooth and atoms.loss.size > 2 else float(atoms.loss[-1])
+    return math.fmod(top - 0.5 * BELOW_ATOMS * dx, dx)
+
+
+def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float) -> Laws:
+    """Both laws of a run on a lattice of step dx; single-step masses p_low, p_high are left outside the windows.
+
+    Raises
+    ------
+    AccuracyError
+        If the windows need more than MAX_CELLS/4 cells together: 2^22 cells take 0.3 GB on the way.
+    """
+    spans, cells = [], 0
+    for loss, _ in plan.parts:
+        at = offset(loss, dx)
+        lo, hi = window(loss, p_low, p_high)
+        if not (hi - lo) / dx < MAX_CELLS:
+            raise _too_long(dx)
+        first, last = math.floor((lo - at) / dx), max(math.ceil((hi - at) / dx), math.floor((lo - at) / dx) + 1)
+        cells += last - first
+        spans.append((at, first, last))
+    if cells > MAX_CELLS // 4:
+        raise _too_long(dx)
+    up, low, shift, radius, log_up, log_low = [], [], 0.0, 0.0, 0.0, 0.0
+    for (loss, k), (at, first, last) in zip(plan.parts, spans, strict=True):
+        p_up, p_lo, edge, p_inf = lattice_laws(loss, dx, at, first, last, t)
+        up.append(Step(first, p_up, float(k), 1.0))
+        low.append(Step(first, p_lo, float(k), 1.0))
+        shift += k * at
+        radius += k * edge
+        log_up += k * math.log1p(-min(p_inf, 1 - ULP))
+        log_low += k * math.log1p(-loss.mass_inf * (1 - 128 * ULP))
+    radius = radius * (1 + 1e-9) + 4 * ULP * abs(shift) * len(up)
+    slack = 8 * ULP * (len(up) + 4)
+    return Laws(
+        Grid(dx, up, shift, radius, 0.0, 0.0),
+        Grid(dx, low, shift, 4 * ULP * abs(shift) * len(up), 0.0, 0.0),
+        -math.expm1(log_up * (1 + slack)),
+        -math.expm1(log_low * (1 - slack)),
+    )
+
+
+def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: float):
+    """(upper masses, lower masses, edge, p_inf) of one step on the points at + j dx, j = first..last."""
+    w = 0.5 * dx
+    s0 = at + first * dx
+    s = s0 + w * np.arange(2 * (last - first) + 1)
+    tails = loss.tails(s)
+    edge = tails.edge + 4 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
+    columns = [np.ascontiguousarray(column) for column in tails[:5]]
+    y_up, u_up, y_lo, u_lo = _core.pld_cells(s0, w, *columns, edge, tails.absolute)
+    rel = tails.rel
+    bottom = float(tails.y_below[0] * (1 + rel[0]) + tails.absolute)
+    above = float(tails.y_above[-1])
+    top_upper = above * (1 + float(rel[-1])) + tails.absolute
+    top_lower = max(0.0, above * (1 - float(rel[-1])) - tails.absolute)
+    p_inf = (top_upper + loss.mass_inf * (1 + 128 * ULP)) * (1 + 4 * ULP)
+    return _core.pld_upper(w, y_up, u_up, bottom), _core.pld_lower(w, y_lo, u_lo, top_lower, t), edge, p_inf
+
+
+def _too_long(dx: float) -> AccuracyError:
+    return AccuracyError(f"a lattice of step {dx:.2g} would need more than {MAX_CELLS // 4} cells; ask for a larger rtol")

@@ -1,0 +1,214 @@
+"""Route `pld`: connect-the-dots with a certificate, for any run of losses.
+
+The lattice laws of dots.py are convolved by convolve.py, which adds what the FFT, the circle and the tilt may have done. A
+point is (log_lower, log_estimate, log_upper, terms) of delta, a root (lower, estimate, upper, terms) of eps; terms follow TERMS
+and are absolute errors of delta: "mesh" is the distance of the two lattice laws, "truncation" what windows and circles leave
+out or wrap, "rounding" the FFT and the weights.
+
+The lattice step is predicted from the tolerance and k, then the width is measured; where it is too wide the step shrinks, at
+most ROUNDS times. The narrowest interval found is the answer, whatever the tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..bound import AccuracyError
+from ..convolve import Tail, convolve
+from ..dots import Laws, Plan, discretise, mesh, plan
+from ..grid import ULP
+
+TERMS = ("mesh", "truncation", "rounding")
+RTOL = 1e-3
+"""Relative width aimed at when none is asked for."""
+
+ROUNDS = 5
+LOG_MIN = math.log(1e-285)
+"""Below it masses of a double no longer carry a relative error."""
+
+SHARE = 0.02
+"""Part of the tolerance given to windows, and the same to circles: the lattice step gets the rest."""
+
+
+class _Curve(NamedTuple):
+    """Bounds of delta between two eps, from both convolutions."""
+
+    laws: Laws
+    above: Tail
+    below: Tail
+
+    def upper(self, eps: float) -> float:
+        at = eps - self.move(self.laws.upper, self.above, eps)
+        truncated, _, rounding = self.above.errors(at)
+        return min(1.0, (self.above.value(at) + truncated + rounding + self.laws.inf_upper) * (1 + 8 * ULP))
+
+    def lower(self, eps: float) -> float:
+        at = eps + self.move(self.laws.lower, self.below, eps)
+        _, wrapped, rounding = self.below.errors(at)
+        finite = max(0.0, self.below.value(at) - wrapped - rounding)
+        return max(0.0, -math.expm1(eps), (finite + self.laws.inf_lower)) * (1 - 8 * ULP)
+
+    def estimate(self, eps: float) -> float:
+        """The middle: the two laws are about as far from the truth [maths C12]."""
+        low, high = self.below.value(eps) + self.laws.inf_lower, self.above.value(eps) + self.laws.inf_upper
+        return 0.5 * (low + high)
+
+    def terms(self, eps: float) -> tuple[float, float, float]:
+        cut, _, above = self.above.errors(eps)
+        _, wrapped, below = self.below.errors(eps)
+        mesh = abs(self.above.value(eps) - self.below.value(eps))
+        return mesh, cut + wrapped + self.laws.inf_upper - self.laws.inf_lower, above + below
+
+    @staticmethod
+    def move(grid, tail: Tail, eps: float) -> float:
+        """How far rounding may have moved the sum of losses, or a lattice point."""
+        return grid.radius + 32 * ULP * (abs(eps) + abs(tail.y_lo) + tail.width + abs(grid.shift))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        above, below = self.above, self.below
+        return max(above.y_lo + above.dx, below.y_lo + below.dx), min(above.y_hi, below.y_hi)
+
+
+def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, n_threads: int) -> _Curve:
+    """Both convolutions over a range of eps whose smallest delta is about e^log_delta."""
+    share = SHARE * rtol / made.k
+    laws = discretise(made, dx, t, share, share * math.exp(log_delta))
+    margin = 4 * dx + 2 * laws.upper.radius
+    log_tol = log_delta + math.log(SHARE * rtol)
+    runs = (
+        convolve(grid, made.table, eps[0] - margin, eps[1] + margin, log_tol, "power", n_threads)
+        for grid in (laws.upper, laws.lower)
+    )
+    return _Curve(laws, *runs)
+
+
+def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
+    """delta(eps) of a run of losses, or None where it cannot be certified."""
+    goal, best = rtol or RTOL, None
+    made, log_delta, t = _prepare(parts, lambda made: _at_eps(made, eps), goal)
+    dx = mesh(made, t, goal)
+    for _ in range(ROUNDS):
+        try:
+            curve = _curve(made, dx, t, (eps, eps), log_delta, goal, n_threads)
+        except AccuracyError:
+            break
+        low, high = curve.lower(eps), curve.upper(eps)
+        mid = min(max(curve.estimate(eps), low), high)
+        if best is None or high - low < best[0]:
+            best = high - low, _log(low), _log(mid), _log(high), curve.terms(eps)
+        width = (high - low) / mid if mid > 0 else math.inf
+        if width <= goal:
+            break
+        log_delta = min(log_delta, max(LOG_MIN, _log(mid)))
+        dx *= _shrink(goal, width)
+    return best and best[1:]
+
+
+def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
+    """eps(delta) of a run of losses, clipped at 0, or None; infinite where delta is below the mass at infinity."""
+    infinite = -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts))
+    if delta <= infinite * (1 - 1e-12):
+        return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
+    log_delta = math.log(delta - infinite) if delta > infinite else LOG_MIN
+    if log_delta < LOG_MIN:
+        return None
+    goal, best = rtol or RTOL, None
+    made, guess, t = _prepare(parts, lambda made: _at_delta(made, log_delta), goal)
+    slack = min(1.5 / t, 1.0 + abs(guess))
+    tolerance = _of_delta(goal, guess, t)
+    dx = mesh(made, t, tolerance)
+    for _ in range(ROUNDS + 4):
+        lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
+        try:
+            curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, n_threads)
+        except AccuracyError:
+            break
+        found = _invert(curve, delta, lo, min(hi, curve.ends[1]))
+        if isinstance(found, str):
+            guess, slack = (lo if found == "below" else hi), 2 * slack
+            continue
+        low, mid, high = found
+        if best is None or high - low < best[2] - best[0]:
+            best = low, mid, high, curve.terms(mid)
+        if high - low <= goal * max(mid, 1e-300):
+            break
+        dx *= _shrink(goal * mid, high - low)
+        tolerance = max(1e-12, min(tolerance, _of_delta(goal, mid, t)))
+        guess, slack = mid, min(slack, 2 * (high - low) + 8 * dx)
+    return best
+
+
+def _prepare(parts, locate, goal: float):
+    """(plan, what `locate` finds, t): twice, as nodes must reach as far as the answer needs."""
+    made = plan(parts, 1e-20)
+    _, t, log_delta = locate(made)
+    made = plan(parts, max(1e-300, 1e-3 * goal * math.exp(max(-680.0, log_delta)) / made.k))
+    value, t, log_delta = locate(made)
+    return made, value, t
+
+
+def _of_delta(goal: float, eps: float, t: float) -> float:
+    """The relative tolerance of delta that makes one of eps."""
+    return min(0.3, max(1e-9, goal * max(eps, 1e-9) * t))
+
+
+def _at_eps(made: Plan, eps: float):
+    """(log delta, saddle point, log delta) at eps. Estimates."""
+    t = math.exp(float(np.interp(eps, made.eps, np.log(made.t))))
+    log_delta = min(math.log(0.5), max(LOG_MIN, float(np.interp(eps, made.eps, made.log_delta))))
+    return log_delta, t, log_delta
+
+
+def _at_delta(made: Plan, log_delta: float):
+    """(eps, saddle point, log delta) where delta is e^log_delta. Estimates."""
+    falls = -made.log_delta
+    eps = float(np.interp(-log_delta, falls, made.eps))
+    t = math.exp(float(np.interp(-log_delta, falls, np.log(made.t))))
+    return eps, t, log_delta
+
+
+def _invert(curve: _Curve, delta: float, lo: float, hi: float):
+    """(lower, estimate, upper) of the root in [lo, hi], or on which side of it an end lies. lo = 0 is the floor."""
+    if lo > 0 and not curve.lower(lo) >= delta:
+        return "below"
+    if not curve.upper(hi) <= delta:
+        return "above"
+    lower = _last(lambda x: curve.lower(x) >= delta, lo, hi)
+    upper = _first(lambda x: curve.upper(x) <= delta, lo, hi)
+    return lower, min(max(_first(lambda x: curve.estimate(x) <= delta, lo, hi), lower), upper), upper
+
+
+def _last(holds, lo: float, hi: float) -> float:
+    """The last point of [lo, hi] where `holds`, by bisection; lo if there is none."""
+    return _split(holds, lo, hi)[0]
+
+
+def _first(holds, lo: float, hi: float) -> float:
+    """The first point of [lo, hi] where `holds`, by bisection."""
+    return lo if holds(lo) else _split(lambda x: not holds(x), lo, hi)[1]
+
+
+def _split(holds, lo: float, hi: float) -> tuple[float, float]:
+    """Neighbours lo < hi such that `holds` turns false between them (true before lo, or lo is where it began)."""
+    for _ in range(60):
+        mid = 0.5 * (lo + hi)
+        if not lo < mid < hi or hi - lo <= 1e-13 * abs(hi):
+            break
+        if holds(mid):
+            lo = mid
+        else:
+            hi = mid
+    return lo, hi
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
+
+
+def _shrink(goal: float, width: float) -> float:
+    """Width goes like dx^2 (dx where atoms lie between points)."""
+    return min(0.7, max(0.1, 0.9 * math.sqrt(goal / width))) if width < math.inf else 0.2

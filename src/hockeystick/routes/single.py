@@ -1,0 +1,66 @@
+"""One step of any law, without composition: delta(eps) = num(S) - e^eps den(S) at the set S of losses above eps.
+
+`Tails` (loss.py) give both masses of one and the same set S, whose losses are >= eps - edge and which holds every loss above
+eps + edge. Any S bounds delta from below. Where S is not the best set it misses at most p |1 - e^{eps-L}| on losses within
+`edge` of eps, so
+  num(S) - e^eps den(S) <= delta <= num(S) - e^eps den(S) + expm1(edge) Pr_num[L >= eps - edge].
+Rounding: the masses carry `rel` and `absolute`, e^eps and the difference 4u.
+
+Points and roots as in routes/contour.py: (log_lower, log_estimate, log_upper, terms), (lower, estimate, upper, terms). None
+below 1e-290.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..loss import Loss
+from . import contour
+
+U = 2.0**-53
+LOG_LEAST = math.log(1e-290)
+
+
+def point(loss: Loss, eps: float):
+    """A certified point of the curve of one step, or None."""
+    if eps > 700:
+        return None
+    t = loss.tails(np.array([eps]))
+    over, under, rel = float(t.y_above[0]), math.exp(eps) * float(t.x_above[0]), float(t.rel[0]) + 4 * U
+    value = loss.mass_inf + (over - under)
+    rounding = rel * (over + under) + 64 * U * loss.mass_inf + (1 + math.exp(eps)) * t.absolute
+    wrong = 0.0
+    if t.edge > 0:
+        near = loss.tails(np.array([eps - 3 * t.edge]))
+        wrong = math.expm1(t.edge) * (float(near.y_above[0]) * (1 + float(near.rel[0])) + near.absolute)
+    lower, upper = value - rounding, value + rounding + wrong
+    floor = -math.expm1(eps)  # delta(eps) >= 1 - e^eps
+    lower, value, upper = max(lower, floor * (1 - 4 * U)), max(value, floor), min(1.0, max(upper, floor * (1 + 4 * U)))
+    if upper <= 0 or (eps > loss.hi * (1 + 8 * U) and not loss.mass_inf and loss.hi > 0):
+        return (-math.inf, -math.inf, -math.inf, (0.0,) * 4)
+    if not value > math.exp(LOG_LEAST):
+        return None
+    log_lower = math.log(lower) if lower > 0 else -math.inf
+    slack = 4 * U * (1 + abs(math.log(upper)))
+    terms = (0.0, 0.0, 0.0, (rounding + wrong) / value)
+    return log_lower - slack, math.log(value), min(0.0, math.log(upper) + slack), terms
+
+
+def root(loss: Loss, log_delta: float):
+    """A certified root of delta(eps) = e^log_delta, at least 0, or None."""
+    at_zero = point(loss, 0.0)
+    if at_zero is None or log_delta < LOG_LEAST:
+        return None
+    if at_zero[2] <= log_delta:
+        return 0.0, 0.0, 0.0, at_zero[3]
+    hi = 1.0
+    while True:
+        at = point(loss, hi)
+        if at is not None and at[1] <= log_delta:
+            break
+        if hi > 700 or at is None:
+            return None
+        hi = min(2 * hi, 701.0)
+    return contour.bracket(lambda e: point(loss, e), log_delta, 0.0, hi)

@@ -1,0 +1,118 @@
+"""The one table of routes, and the order in which `auto` tries them.
+
+A route is two functions of the validated settings of a query (query.py): what the run is (`steps`: arrays of a Gaussian run, or
+None; `losses(add)`: the losses of any run), the tolerance and the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from . import contour, fallback, single
+
+ZERO = (0.0,) * len(contour.TERMS)
+
+
+class Route(NamedTuple):
+    """One row of the table of routes.
+
+    terms : names of the error terms that its answers carry, in order.
+    point, root : (settings, add, eps or delta) -> (log_lower, log_estimate, log_upper, terms, name) of delta, or
+    (lower, estimate, upper, terms, name) of eps; None where the route declines. add is 0 for REMOVE, 1 for ADD.
+    """
+
+    terms: tuple[str, ...]
+    point: Callable
+    root: Callable
+
+
+def _contour_point(settings, add: int, eps: float):
+    return _on_contour(settings, contour.single_point, contour.point, add, eps)
+
+
+def _contour_root(settings, add: int, delta: float):
+    log_delta = math.log(delta)
+    found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
+    if found is None and settings.steps is not None:
+        at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
+        if at_zero and at_zero[2] <= log_delta:
+            return 0.0, 0.0, 0.0, ZERO, "contour"
+    return found
+
+
+def _on_contour(settings, single, general, add: int, at: float):
+    steps = settings.steps
+    if steps is None:
+        return None
+    if settings.total == 1 and steps.q[0] < 1:
+        found = single(float(steps.shift[0]), float(steps.q[0]), add, at)
+    else:
+        found = general(steps, add, at, settings.goal(), settings.n_threads)
+    return found and (*found, "contour")
+
+
+def _exact_point(settings, add: int, eps: float):
+    if settings.run.steps != 1:
+        return None
+    found = single.point(settings.losses(add)[0][0], eps)
+    return found and (*found, "exact")
+
+
+def _exact_root(settings, add: int, delta: float):
+    if settings.run.steps != 1:
+        return None
+    found = single.root(settings.losses(add)[0][0], math.log(delta))
+    return found and (*found, "exact")
+
+
+def _prv_point(settings, add: int, eps: float):
+    return settings.steps and fallback.prv_point(settings.steps, add, eps, settings.n_threads)
+
+
+def _prv_root(settings, add: int, delta: float):
+    return settings.steps and fallback.prv_root(settings.steps, add, delta, settings.n_threads)
+
+
+def _moments_point(settings, add: int, eps: float):
+    return settings.steps and fallback.moments_point(settings.steps, add, eps)
+
+
+def _moments_root(settings, add: int, delta: float):
+    return settings.steps and fallback.moments_root(settings.steps, add, math.log(delta))
+
+
+def _pld_point(settings, add: int, eps: float):
+    found = pld().point(settings.losses(add), eps, settings.rtol, settings.n_threads)
+    return found and (*found, "pld")
+
+
+def _pld_root(settings, add: int, delta: float):
+    found = pld().root(settings.losses(add), delta, settings.rtol, settings.n_threads)
+    return found and (*found, "pld")
+
+
+def pld():
+    """routes/pld.py, imported at its first use: most programs never need it."""
+    from . import pld
+
+    return pld
+
+
+TABLE = {
+    "contour": Route(contour.TERMS, _contour_point, _contour_root),
+    "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
+    "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root),
+    "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
+    "exact": Route(contour.TERMS, _exact_point, _exact_root),
+}
+"""The one table of routes. "exact" and "moments" are names of answers, not of choices."""
+
+GAUSSIAN = ("contour", "prv", "pld", "moments")
+"""What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
+
+GENERAL = ("exact", "pld", "prv")
+"""The same for any other run."""
+
+TERMS = {name: route.terms for name, route in TABLE.items()}

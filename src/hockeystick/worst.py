@@ -1,0 +1,178 @@
+"""The certified maximum over what is not known: the dataset size within a range, the group of a record under cyclic sampling.
+
+Sizes. eps is not monotone in n: with n the weight w_n of truncation rises and its rate q_n falls (Bin(N, p) increases in N in
+the likelihood ratio order, also given s >= B, and B/(s+1) falls in s). Up to n = B all sizes have one pair. For n1 <= n <= n2
+  (1-w_n) A + w_n B(q_n)  is dominated by  (1-w_n2) A + w_n1 B(q_n1) + (w_n2 - w_n1) C,   C = B(p),
+because C dominates A (half-lines: larger shifts, the same rate) and B(q) (monotone in q), so every part of the left side is
+moved to one that dominates it (sampling.py). Branch and bound: sizes are evaluated, a range between two of them is bounded by
+its dominating pair and halved, most promising first, until no range can exceed the largest lower bound by more than the
+tolerance.
+
+Groups. Of the R sensitivities of a group's rounds only the multiset counts; one that is below another entry by entry is
+dominated.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+
+import numpy as np
+
+from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
+from .bound import AccuracyError, Bound, DomainError
+from .mechanism import Gaussian, Run, compose, poisson_subsampled
+
+RTOL = 1e-3
+"""Relative width aimed at without `rtol`."""
+
+MAX_ASKED = 400
+"""Most sizes and ranges evaluated for one number."""
+
+MAX_KINDS = 256
+
+
+def unsettled(run: Run) -> bool:
+    """Whether the run leaves a size or a group open."""
+    return any(
+        isinstance(s, CyclicPoisson) or (isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1]) for s, _ in run.parts
+    )
+
+
+def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, **settings) -> Bound:
+    """The largest of query(run, at) over everything that `run` leaves open; array arguments entry by entry.
+
+    With `log` the query is of a logarithm, and rtol is about what it is the logarithm of.
+    """
+    if any(isinstance(s, CyclicPoisson) and s.bands > 1 for s, _ in run.parts) and adjacency == "add_remove":
+        raise DomainError(
+            "adjacency 'add_remove' is not defined for cyclic sampling: one record more or less moves others between groups; "
+            "use 'zero_out' or 'replace_one'"
+        )
+    kinds = _kinds(run)
+    entries = np.asarray(at, dtype=object).ravel().tolist()
+
+    def ask(which, x):
+        return query(which, x, adjacency=adjacency, rtol=rtol and 0.25 * rtol, **settings)
+
+    def enough(value: float) -> float:
+        return value + 0.25 * (rtol or RTOL) * (1.0 if log else value)
+
+    found = [_larger([_over_sizes(ask, kind, x, enough) for kind in kinds], len(kinds)) for x in entries]
+    for x, bound in zip(entries, found, strict=True):
+        if rtol is not None and not bound.upper - bound.lower <= rtol * (1.0 if log else bound.estimate):
+            raise AccuracyError(
+                f"the maximum at {x!r} is certified to [{bound.lower:.6g}, {bound.upper:.6g}] ({bound.note}), wider than "
+                f"rtol={rtol:g}; ask for a larger rtol or a narrower dataset_size"
+            )
+    if np.ndim(at) == 0:
+        return found[0]
+    low, mid, high = (
+        np.array([getattr(b, name) for b in found]).reshape(np.shape(at)) for name in ("lower", "estimate", "upper")
+    )
+    notes = "; ".join(dict.fromkeys(b.note for b in found))
+    routes = "+".join(sorted({r for b in found for r in b.route.split("+")}))
+    return Bound(low, mid, high, routes, True, found[0].budget, notes)
+
+
+def _larger(bounds: list[Bound], kinds: int) -> Bound:
+    top = max(bounds, key=lambda b: b.upper)
+    lower, estimate = max(b.lower for b in bounds), max(b.estimate for b in bounds)
+    note = top.note if kinds == 1 else f"maximum over {kinds} kinds of groups, all evaluated; {top.note}"
+    return Bound(lower, max(estimate, lower), top.upper, top.route, True, top.budget, note)
+
+
+# Sizes
+
+
+def _over_sizes(ask, run: Run, x, enough) -> Bound:
+    """Branch and bound over the sizes of one kind of run; see the head of the file."""
+    steps = [s for s, _ in run.parts if isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1]]
+    if not steps:
+        return ask(run, x)
+    sizes = {s.sizes for s in steps}
+    if len(sizes) > 1:
+        raise DomainError(f"steps of one run must leave the same range of dataset_size open, got {sorted(sizes)}")
+    lo, hi = sizes.pop()
+    least = min(s.max_batch for s in steps)
+    evaluated: dict[int, Bound] = {}
+
+    def at(n: int) -> Bound:
+        if n not in evaluated:
+            evaluated[n] = ask(_resized(run, lambda s: s.at(n)), x)
+        return evaluated[n]
+
+    lo = max(lo, min(hi, least))  # up to the least max_batch all sizes are alike
+    at(lo), at(hi)
+    cells, asked = [], 2
+    if hi - lo > 1:
+        cells = [(-math.inf, lo, hi)]
+    while cells and asked < MAX_ASKED:
+        goal = max(b.lower for b in evaluated.values())
+        if -cells[0][0] <= enough(goal):
+            break
+        _, n1, n2 = heapq.heappop(cells)
+        mid = math.isqrt(n1 * n2) if n2 > 2 * n1 else (n1 + n2) // 2
+        mid = min(max(mid, n1 + 1), n2 - 1)
+        at(mid)
+        asked += 1
+        for a, b in ((n1, mid), (mid, n2)):
+            if b - a > 1:
+                heapq.heappush(cells, (-ask(_resized(run, lambda s, a=a, b=b: SizeRange(s, a, b)), x).upper, a, b))
+                asked += 1
+    best, top = max(evaluated, key=lambda n: evaluated[n].estimate), max(b.upper for b in evaluated.values())
+    rest = max((-c[0] for c in cells), default=-math.inf)
+    how = f"the other {sum(b - a - 1 for _, a, b in cells)} bounded by dominating pairs" if cells else "no other"
+    note = f"maximum over dataset_size {steps[0].sizes[0]}..{hi}: {len(evaluated)} sizes evaluated, largest at {best}, {how}"
+    if lo > steps[0].sizes[0]:
+        note += f", all up to {lo} alike"
+    lower, one = max(b.lower for b in evaluated.values()), evaluated[best]
+    return Bound(lower, max(one.estimate, lower), max(top, rest), one.route, True, one.budget, note)
+
+
+def _resized(run: Run, change) -> Run:
+    """The run with its open steps changed."""
+    return compose(
+        *((change(s) if isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1] else s, k) for s, k in run.parts)
+    )
+
+
+# Groups
+
+
+def _kinds(run: Run) -> list[Run]:
+    """One run for every combination of groups that may be the worst, group sizes left open."""
+    choices = [
+        [compose((g, k)) for g in _groups(s)] if isinstance(s, CyclicPoisson) else [compose((s, k))] for s, k in run.parts
+    ]
+    total = math.prod(map(len, choices))
+    if total > MAX_KINDS:
+        raise DomainError(
+            f"the groups of cyclic steps combine in {total} ways, more than {MAX_KINDS}; compose fewer distinct runs"
+        )
+    return [compose(*parts) for parts in itertools.product(*choices)]
+
+
+def _groups(step: CyclicPoisson) -> list[Run]:
+    """The runs of the groups that no other group dominates: rounds of a record with their sensitivities."""
+    b, n = min(step.bands, step.iterations), step.dataset_size
+    norms = step.column_norms
+    if norms is None:
+        kinds = {(1.0,) * -(-step.iterations // step.bands)}
+    else:
+        kinds = {tuple(sorted(norms[g :: step.bands], reverse=True)) for g in range(b)}
+    worst = [
+        a
+        for a in kinds
+        if not any(a != c and len(a) <= len(c) and all(x <= y for x, y in zip(a, c, strict=False)) for c in kinds)
+    ]
+    sizes = (n // step.bands, -(-n // step.bands))
+
+    def one(norm: float):
+        base = Gaussian(step.base.sigma, step.base.sensitivity * norm)
+        if step.max_batch is None:
+            return poisson_subsampled(base, step.q)
+        return TruncatedPoisson(base, step.q, sizes if sizes[0] < sizes[1] else sizes[1], step.max_batch)
+
+    return [compose(*((one(norm), len(list(same))) for norm, same in itertools.groupby(rounds))) for rounds in sorted(worst)]
