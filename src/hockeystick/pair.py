@@ -54,6 +54,43 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     return cached
 
 
+class PairedSteps(NamedTuple):
+    """Gaussian steps and two-sided pairs together: rows of `steps` whose `pairs` has branches are placeholders.
+
+    pairs : hs_pair bytes of every row, turned to the direction asked.   dropped : bound on the probability left out.
+    """
+
+    steps: GaussianSteps
+    pairs: np.ndarray
+    dropped: float
+
+
+def paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
+    """The run for the contour, or None where some step is neither of the Gaussian family nor a sampled Gaussian one."""
+    key = (adjacency, add, "pairs")
+    if key not in run._cache:
+        run._cache[key] = _paired_steps(run, adjacency, add)
+    return run._cache[key]
+
+
+def _paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
+    sampling.check_fixed_size(run, adjacency)
+    table, pairs, dropped = [], [], 0.0
+    for step, k in run.parts:
+        if not sampling.reveals(step):
+            continue
+        row, of = sampling.as_gaussian(step, adjacency), None
+        if row is None:
+            if not sampling.is_sampled_gaussian(step):
+                return None
+            row, of = (1.0, 1.0), sampling.pair(step, adjacency)
+            dropped += k * of.dropped
+        table.append((*row, k))
+        pairs.append(of and (of.reversed() if add else of))
+    columns = np.array(table, dtype=float).reshape(-1, 3).T
+    return PairedSteps(GaussianSteps(*map(np.ascontiguousarray, columns)), sampling.packed(pairs), dropped)
+
+
 def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], ...]:
     """(loss, count) of every distinct step, in one direction: "remove" or "add".
 

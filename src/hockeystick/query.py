@@ -15,7 +15,7 @@ import numpy as np
 from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored, paired_steps
 from .routes import contour, fallback
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
@@ -175,6 +175,10 @@ class _Settings:
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""
         return losses(self.run, self.adjacency, "add" if add else "remove")
+
+    def paired(self, add: int):
+        """The run as Gaussian steps and two-sided pairs, or None."""
+        return paired_steps(self.run, self.adjacency, bool(add))
 
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""

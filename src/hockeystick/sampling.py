@@ -148,6 +148,13 @@ def reveals(step: Mechanism) -> bool:
     return not isinstance(step, TruncatedPoisson) or (step.q > 0 and step.max_batch > 0 and step.sizes[1] > 0)
 
 
+def is_sampled_gaussian(step: Mechanism) -> bool:
+    """Whether `pair` knows the step."""
+    return isinstance(step, TruncatedPoisson | SizeRange) or (
+        isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian)
+    )
+
+
 def check_fixed_size(run: Run, adjacency: str) -> None:
     """Refuse to compose an add/remove guarantee for one fixed n with anything else, unless told that n is fixed.
 

@@ -29,23 +29,38 @@ class Route(NamedTuple):
 
 
 def _contour_point(settings, add: int, eps: float):
+    if settings.steps is None:
+        paired = settings.paired(add)
+        found = paired and contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
+        return found and (*found, "contour")
     return _on_contour(settings, contour.single_point, contour.point, add, eps)
 
 
 def _contour_root(settings, add: int, delta: float):
     log_delta = math.log(delta)
+    if settings.steps is None:
+        return _pair_root(settings, add, log_delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
-    if found is None and settings.steps is not None:
+    if found is None:
         at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
         if at_zero and at_zero[2] <= log_delta:
             return 0.0, 0.0, 0.0, ZERO, "contour"
     return found
 
 
+def _pair_root(settings, add: int, log_delta: float):
+    paired = settings.paired(add)
+    if paired is None:
+        return None
+    found = contour.pair_root(paired, add, log_delta, settings.goal(), settings.n_threads)
+    if found is None:
+        at_zero = contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads)
+        return (0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero[2] <= log_delta else None
+    return (*(max(x, 0.0) for x in found[:3]), found[3], "contour")
+
+
 def _on_contour(settings, single, general, add: int, at: float):
     steps = settings.steps
-    if steps is None:
-        return None
     if settings.total == 1 and steps.q[0] < 1:
         found = single(float(steps.shift[0]), float(steps.q[0]), add, at)
     else:
@@ -112,7 +127,7 @@ TABLE = {
 GAUSSIAN = ("contour", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
-GENERAL = ("exact", "pld", "prv")
+GENERAL = ("exact", "contour", "pld", "prv")
 """The same for any other run."""
 
 TERMS = {name: route.terms for name, route in TABLE.items()}
