@@ -176,7 +176,7 @@ static int visit_two(const hs_contour *C, long j, hs_sums *S, double *work)
     hs_two T;
     hs_moments mo[3];
     long n0;
-    int i, r, st, last;
+    int i, r, st, last, count;
     R = C->T0 + log(C->ktot) + 6;
     for (i = 0; i < 3; i++) { hs_two_cgf_estimate(pair, tilt[i], o); est[i] = o[0]; }
     for (r = 0; r < pair->branches; r++) {
@@ -201,9 +201,9 @@ static int visit_two(const hs_contour *C, long j, hs_sums *S, double *work)
     q0 = hs_two_quadrature_upper(&T, tilt[0], 0) + 2 * ends;
     for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
     for (i = 0; i < 4; i++) level[i] = q0 + hs_two_quadrature_upper(&T, tilt[0], C->y_grid * (4 - i) / 4);
-    for (n0 = 0; n0 <= C->N; n0 += HS_BLOCK) {
-        int count = (int)(C->N - n0 < HS_BLOCK ? C->N - n0 + 1 : HS_BLOCK);
-        double quad = level[(int)fmax(0, fmin(3, floor(4 - 4 * (double)(n0 + count) * C->dy / C->y_grid)))];
+    for (n0 = 0; n0 <= C->N; n0 += count) { /* blocks that stay within one quarter of the range */
+        double quad = level[i = (int)fmax(0, fmin(3, floor(4 - 4 * (double)(n0 + 1) * C->dy / C->y_grid)))];
+        count = (int)fmax(1, fmin(fmin(HS_BLOCK, C->N - n0 + 1), floor(C->y_grid * (4 - i) / 4 / C->dy) - (double)n0));
         hs_grid_nodes(&T.G, C->dy, n0, count, zr, zi);
         add_nodes(C, k, 0, c1, c2, quad, n0, count, zr, zi, S);
     }
@@ -489,7 +489,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     place(C);
     if (!(C->P > 0 && C->P < 1e12)) return HS_OUT_OF_RANGE;
     if ((st = plan_nodes(C, work))) return st;
-    for (attempt = 0; attempt < 3; attempt++) {
+    for (attempt = 0; attempt < 6; attempt++) {
         if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
         if (n_work < (long)C->chunks * (HS_TWO_WORK + HS_SUMS_WORK(C->N))) return HS_SCRATCH;
         if ((st = visit_all(C, work, S))) return st;
@@ -497,7 +497,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
         e = tail_log_upper(C, S);
         C->tail = exp(e);
         e += C->T0 - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
-        if (e < 0 || attempt == 2) break;
+        if (e < 0 || attempt == 5) break;
         if (C->doublings == 1) { C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8)))); continue; }
         C->N = (long)(C->N * fmin(1.5, 1.06 + e / C->T0)) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
