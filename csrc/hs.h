@@ -59,7 +59,7 @@ typedef struct {
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
- * work: chunks * (HS_GRID_WORK + 4 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
+ * work: chunks * (HS_GRID_WORK + 6 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
 typedef struct {
     int b, add, n_threads;
@@ -70,7 +70,7 @@ typedef struct {
     /* filled by contour.c */
     int chunks, doublings;
     long N;
-    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, long n_outer);

@@ -184,7 +184,7 @@ HS_CLONES int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, doub
         }
         total += padded;
     }
-    T->first[r] = G->n = total;
+    T->first[r] = G->n = G->last = total; G->first = 0;
     return HS_OK;
 }
 
@@ -420,7 +420,7 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
 long hs_two_work(void) { return HS_TWO_WORK; }
 
 /* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M, its error, mean, variance,
- * Re phi, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at e^-target. work: HS_TWO_WORK doubles. */
+ * Re phi - 1, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at e^-target. work: HS_TWO_WORK doubles. */
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
 {
     hs_two T;
@@ -449,7 +449,7 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
     if (!(out[1] < 0.1)) return HS_TOO_WIDE;
     out[1] = 1.1 * out[1] + mo.err;
     hs_grid_phase(&T.G, y, &re, &im);
-    out[4] = 1 + re; out[5] = im;
+    out[4] = re; out[5] = im;
     for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
     out[6] += hs_two_quadrature_upper(&T, z, y) + y * c1;
     out[7] = fmin(1, hs_two_far_upper(&T, z, y) + 2 * edge);

@@ -265,7 +265,7 @@ def sampling_tails(double q, double q_err, double up, double down, const double[
 
 
 def two_transform(const unsigned char[::1] pair, double z, double y, double target=40.0):
-    """(log M(z), error, mean, variance, Re phi(y), Im phi(y), error of phi, bound of |phi| beyond y) of an hs_pair; see hs.h."""
+    """(log M(z), error, mean, variance, Re phi(y) - 1, Im phi(y), error of phi, bound of |phi| beyond y) of an hs_pair; see hs.h."""
     cdef double out[8]
     cdef double[::1] work = np.empty(hs_two_work())
     cdef int status

@@ -72,8 +72,8 @@ def truncated_poisson_subsampled(
         Inclusion probability before truncation: 0, or 1e-12 <= q <= 1. With 0 nothing is ever used.
     dataset_size : int or (int, int)
         Number n of records, public: of the larger of the two data sets under "add_remove", of both under "replace_one" and
-        "zero_out". A pair (lo, hi) asks for the certified maximum over lo <= n <= hi, the same n in every step; the answer's `note`
-        says how it was proved. At most 1e12.
+        "zero_out". A pair (lo, hi) asks for the certified maximum over lo <= n <= hi, the same n in every step; `note` of the
+        answer says how it was proved. At most 1e12.
     max_batch : int
         Largest batch, >= 0. From n on nothing is ever truncated; with 0 nothing is ever used.
     assume_fixed_n : bool, default False

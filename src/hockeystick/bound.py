@@ -77,8 +77,10 @@ class Bound:
 
     @property
     def width(self):
-        """upper - lower: a float, or an array of the query's shape."""
-        return self.upper - self.lower
+        """upper - lower: a float, or an array of the query's shape; 0 where both are infinite."""
+        with np.errstate(invalid="ignore"):
+            width = np.where(np.equal(self.upper, self.lower), 0.0, np.subtract(self.upper, self.lower))
+        return width if np.ndim(self.upper) else float(width)
 
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "not certified"

@@ -96,7 +96,7 @@ class Plan(NamedTuple):
     log_fft: float
 
 
-def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float) -> Plan:
+def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float, points: int = MAX_CELLS) -> Plan:
     """The shortest circle among the tilts whose predicted FFT error is below the tolerance (else the most
     accurate one).
 
@@ -107,14 +107,11 @@ def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float) -> Plan:
     tp, kp = table.t[pos], table.k0[pos]
     saddle = float(tp[np.argmin(kp - tp * eps - np.log(tp) - np.log1p(tp))])
     found = [
-        plan
-        for t in [f * saddle for f in TILTS] + [0.0]
-        for plan in _circles(grid, table, eps, log_tol, t)
-        if plan.n <= MAX_CELLS
+        plan for t in [f * saddle for f in TILTS] + [0.0] for plan in _circles(grid, table, eps, log_tol, t) if plan.n <= points
     ]
     if not found:
         raise AccuracyError(
-            f"the convolution would need more than {MAX_CELLS} points at a lattice step of {grid.dx:.2g}; "
+            f"the convolution would need more than {points} points at a lattice step of {grid.dx:.2g}; "
             "ask for a larger eps_error"
         )
     return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
@@ -235,9 +232,11 @@ def _square(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> 
     return result[0], result[1]
 
 
-def convolve(grid: Grid, table: Cgf, eps: float, eps_max: float, log_tol: float, how: str, n_threads: int) -> Tail:
+def convolve(
+    grid: Grid, table: Cgf, eps: float, eps_max: float, log_tol: float, how: str, n_threads: int, points: int = MAX_CELLS
+) -> Tail:
     """D^ on [eps, eps_max] (less where the circle ends), with certified errors."""
-    plan = plan_circle(grid, table, eps, log_tol)
+    plan = plan_circle(grid, table, eps, log_tol, points)
     t, n, dx = plan.t, plan.n, grid.dx
     j_lo = math.floor((plan.y_lo - grid.shift) / dx) - 1
     y_lo, width = j_lo * dx + grid.shift, n * dx

@@ -24,9 +24,9 @@ from .bound import AccuracyError
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Step
 from .loss import Loss, window
 
-BELOW_ATOMS = 1e-6
-"""Lattice points lie this fraction of a fine cell below the atoms they are aligned to, so that rounding cannot put an atom
-below its point. It costs the lower law 1e-6 of what a misaligned atom costs."""
+BELOW_ATOMS = 1e-8
+"""Lattice points lie this fraction of a fine cell (and 1e-14) below the atoms they are aligned to, so that rounding cannot put
+an atom below its point. It costs 1e-8 of what a misaligned atom costs: masses move up by dx with that probability."""
 
 TABLE_NODES = 24
 """Tilts a decade in the planning table: neighbours differ by 10 %, and Chernoff exponents by under 1 % of their curvature."""
@@ -98,9 +98,12 @@ def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def mesh(plan: Plan, t: float, rtol: float) -> float:
     """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
     1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; aligned to the atoms where one lattice has all.
+    Without any density only the 1e-8 of BELOW_ATOMS is left of that.
     """
     dx = math.sqrt(rtol * 8 / (plan.k * t * (1 + t)))
     step = _common_step(plan.parts)
+    if step and not any(loss.smooth for loss, _ in plan.parts):
+        dx *= 3e3
     return step / math.ceil(step / dx) if step else dx
 
 
@@ -128,7 +131,7 @@ def offset(loss: Loss, dx: float) -> float:
     if atoms is None or not atoms.loss.size:
         return 0.0
     top = float(atoms.loss[np.argmax(atoms.num)]) if loss.smooth and atoms.loss.size > 2 else float(atoms.loss[-1])
-    return math.fmod(top - 0.5 * BELOW_ATOMS * dx, dx)
+    return math.fmod(top - 0.5 * BELOW_ATOMS * dx - 1e-14, dx)
 
 
 def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float) -> Laws:

@@ -29,7 +29,7 @@ class PublicMixture(Mechanism):
 
 
 def _weights(name: str, values) -> tuple[float, ...]:
-    """Positive numbers that sum to 1 within 1e-9, then scaled to sum to 1."""
+    """Positive numbers that sum to 1 within 1e-9, then scaled to sum to 1 if they are further from it than rounding."""
     out = tuple(real(f"{name}[{i}]", x, "in (0, 1]") for i, x in enumerate(values))
     for i, x in enumerate(out):
         if not 0 < x <= 1:
@@ -37,7 +37,7 @@ def _weights(name: str, values) -> tuple[float, ...]:
     total = math.fsum(out)
     if not abs(total - 1) <= 1e-9:
         raise DomainError(f"{name} must sum to 1 (within 1e-9), got a sum of {total!r}")
-    return tuple(x / total for x in out)
+    return out if abs(total - 1) <= 4e-16 * len(out) else tuple(x / total for x in out)
 
 
 def gaussian_mixture(sigma: float, shifts, probabilities) -> GaussianMixture:

@@ -17,6 +17,7 @@ from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored, paired_steps
 from .routes import contour, fallback
+from .routes.chernoff import log_delta_upper
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
 ROUTES = ("auto", "contour", "prv", "pld")
@@ -183,7 +184,10 @@ class _Settings:
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
         if self.steps is None:
-            return self._largest(lambda add: self._try("point", GENERAL, add, eps))
+            return self._largest(
+                lambda add: self._beyond(add, eps) or self._try("point", GENERAL, add, eps),
+                lambda add, lower: self._below(add, eps, lower),
+            )
         first, *others = self.directions
         best = self.exact(first, eps) or self._point(first, eps)
         for add in others:
@@ -196,7 +200,10 @@ class _Settings:
         if not self.total:
             if self.steps is not None:
                 return 0.0, 0.0, 0.0, ZERO, "exact"
-            return self._largest(lambda add: self._try("root", GENERAL, add, delta))
+            return self._largest(
+                lambda add: self._try("root", GENERAL, add, delta),
+                lambda add, lower: lower > 0 and self._below(add, lower, math.log(delta)),
+            )
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
@@ -205,14 +212,19 @@ class _Settings:
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
 
-    def _largest(self, ask):
-        """The larger over the directions; asked once where both directions have the same losses."""
+    def _largest(self, ask, below):
+        """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller."""
         first, *others = self.directions
         best = ask(first)
         for add in others:
-            if not _mirrored(self.run, self.adjacency):
+            if not _mirrored(self.run, self.adjacency) and not below(add, best[0]):
                 best = _larger(best, ask(add))
         return best
+
+    def _below(self, add: int, eps: float, log_delta: float) -> bool:
+        """Whether Chernoff's bound proves delta(eps) <= e^log_delta in this direction."""
+        paired = self.paired(add)
+        return paired is not None and log_delta_upper(paired, bool(add), eps) <= log_delta
 
     def exact(self, add: int, eps: float):
         """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.
@@ -228,6 +240,27 @@ class _Settings:
             slack = 4 * U * (1 + abs(value))
             return value - slack, value, min(value + slack, 0.0), ZERO, "exact"
         return None
+
+    def _beyond(self, add: int, eps: float):
+        """The same for any losses: beyond the sum of their ranges delta is the mass at infinity, or 1 - e^eps (shared mass).
+
+        Ends of one loss are known to 8 u relative, masses to 64 u.
+        """
+        parts = self.losses(add)
+        low, high = (math.fsum(k * end for (_, k), end in zip(parts, ends, strict=True)) for ends in self._ranges(parts))
+        if eps >= high + 16 * U * math.fsum(k * min(abs(loss.hi), 1e300) for loss, k in parts):
+            log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts)
+        elif eps <= low - 16 * U * math.fsum(k * min(abs(loss.lo), 1e300) for loss, k in parts) and eps < 0:
+            log_none = eps + math.fsum(k * math.log1p(-loss.mass_minus_inf) for loss, k in parts)
+        else:
+            return None
+        value = _log_one_minus_exp(log_none)
+        spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300))
+        return value - spread, value, min(value + spread, 0.0), ZERO, "exact"
+
+    @staticmethod
+    def _ranges(parts):
+        return [loss.lo for loss, _ in parts], [loss.hi for loss, _ in parts]
 
     def _point(self, add: int, eps: float):
         found = self._try("point", GAUSSIAN, add, eps)
@@ -292,6 +325,11 @@ def _relative(root) -> float:
     if root[2] == root[0]:
         return 0.0
     return (root[2] - root[0]) / max(root[1], 1e-300)
+
+
+def _log_one_minus_exp(x: float) -> float:
+    """log(1 - e^x) for x <= 0."""
+    return math.log(-math.expm1(x)) if x < 0 else -math.inf
 
 
 def _log_width(point) -> float:

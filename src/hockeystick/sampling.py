@@ -307,7 +307,7 @@ def branch_loss(branch: Branch, q_err: float) -> Loss:
 
 
 def pair_loss(of: Pair) -> Loss:
-    """The loss of a public mixture of branches."""
+    """The loss of a public mixture of branches. What was dropped may lie anywhere."""
     parts = tuple(branch_loss(b, of.q_err) for b in of.branches)
     whole = parts[0] if len(parts) == 1 else mixture(parts, tuple(b.weight for b in of.branches))
 
@@ -315,4 +315,6 @@ def pair_loss(of: Pair) -> Loss:
         t = whole.tails(s)
         return t._replace(rel=t.rel + of.w_err * U, absolute=t.absolute + of.dropped)
 
+    if of.dropped:
+        whole = whole._replace(lo=-math.inf, hi=math.inf)
     return whole._replace(tails=tails)

@@ -12,14 +12,36 @@ from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 from .bound import DomainError
+from .discrete import (
+    ApproxDP,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    KAryRandomizedResponse,
+    approx_dp,
+    discrete_gaussian,
+    discrete_laplace,
+    k_ary_randomized_response,
+)
+from .given import (
+    FromCurve,
+    FromPmf,
+    GaussianMixture,
+    PublicMixture,
+    from_curve,
+    from_pmf,
+    gaussian_mixture,
+    public_mixture,
+)
 from .mechanism import (
     K_MAX,
     Gaussian,
+    Laplace,
     Mechanism,
     PoissonSubsampled,
     Run,
     count,
     gaussian,
+    laplace,
     poisson_subsampled,
     real,
 )
@@ -35,6 +57,17 @@ class Kind(NamedTuple):
 
 KINDS = {
     "gaussian": Kind(Gaussian, ("sigma", "sensitivity"), lambda s, c: gaussian(s, sensitivity=c)),
+    "laplace": Kind(Laplace, ("scale", "sensitivity"), lambda s, c: laplace(s, sensitivity=c)),
+    "discrete_gaussian": Kind(DiscreteGaussian, ("sigma", "sensitivity"), lambda s, c: discrete_gaussian(s, sensitivity=c)),
+    "discrete_laplace": Kind(DiscreteLaplace, ("scale", "sensitivity"), lambda s, c: discrete_laplace(s, sensitivity=c)),
+    "approx_dp": Kind(ApproxDP, ("eps0", "delta0"), approx_dp),
+    "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
+    "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),
+    "public_mixture": Kind(PublicMixture, ("parts", "weights"), public_mixture),
+    "from_pmf": Kind(FromPmf, ("num", "den"), from_pmf),
+    "from_curve": Kind(
+        FromCurve, ("eps", "delta", "symmetric"), lambda eps, delta, both: from_curve(eps, delta, symmetric=both)
+    ),
     "poisson_subsampled": Kind(PoissonSubsampled, ("base", "q"), poisson_subsampled),
 }
 
@@ -55,8 +88,19 @@ def to_json(step: Mechanism) -> dict[str, Any]:
     if name is None:
         raise DomainError(f"cannot serialise {step!r}; serialisable kinds: {_listed(KINDS)}")
     params = {p: getattr(step, p) for p in KINDS[name].params}
-    nested = {p: to_json(v) if isinstance(v, Mechanism) else v for p, v in params.items()}
-    return {"kind": name, **nested}
+    return {"kind": name, **{p: _out(v) for p, v in params.items()}}
+
+
+def _out(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_out(v) for v in value]
+    return to_json(value) if isinstance(value, Mechanism) else value
+
+
+def _in(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_in(v) for v in value]
+    return from_json(value) if isinstance(value, dict) else value
 
 
 def from_json(state: Any) -> Mechanism:
@@ -75,7 +119,7 @@ def from_json(state: Any) -> Mechanism:
     kind = KINDS[name]
     exact_keys(f"step of kind {name!r}", state, ("kind", *kind.params))
     values = (state[p] for p in kind.params)
-    return kind.build(*(from_json(v) if isinstance(v, dict) else v for v in values))
+    return kind.build(*(_in(v) for v in values))
 
 
 def exact_keys(what: str, state: Any, allowed: tuple[str, ...]) -> None:

@@ -22,7 +22,7 @@ RTOL = 1e-9
 """Relative half-width of delta that the line must reach before the hyperbola is tried as well."""
 
 HYPERBOLA_STEPS = 6
-SHORT_LINE = 400
+SHORT_LINE = 1500
 """Outer nodes up to which the line is faster than the hyperbola."""
 
 U = 2.0**-53

@@ -19,7 +19,7 @@ import numpy as np
 from ..bound import AccuracyError
 from ..convolve import Tail, convolve
 from ..dots import Laws, Plan, discretise, mesh, plan
-from ..grid import ULP
+from ..grid import MAX_CELLS, ULP
 
 TERMS = ("mesh", "truncation", "rounding")
 RTOL = 1e-3
@@ -28,6 +28,9 @@ RTOL = 1e-3
 ROUNDS = 5
 LOG_MIN = math.log(1e-285)
 """Below it masses of a double no longer carry a relative error."""
+
+POINTS = 1 << 21
+"""Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
 
 SHARE = 0.02
 """Part of the tolerance given to windows, and the same to circles: the lattice step gets the rest."""
@@ -49,7 +52,7 @@ class _Curve(NamedTuple):
         at = eps + self.move(self.laws.lower, self.below, eps)
         _, wrapped, rounding = self.below.errors(at)
         finite = max(0.0, self.below.value(at) - wrapped - rounding)
-        return max(0.0, -math.expm1(eps), (finite + self.laws.inf_lower)) * (1 - 8 * ULP)
+        return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
         """The middle: the two laws are about as far from the truth [maths C12]."""
@@ -73,14 +76,15 @@ class _Curve(NamedTuple):
         return max(above.y_lo + above.dx, below.y_lo + below.dx), min(above.y_hi, below.y_hi)
 
 
-def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, n_threads: int) -> _Curve:
+def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, limits) -> _Curve:
     """Both convolutions over a range of eps whose smallest delta is about e^log_delta."""
     share = SHARE * rtol / made.k
     laws = discretise(made, dx, t, share, share * math.exp(log_delta))
     margin = 4 * dx + 2 * laws.upper.radius
     log_tol = log_delta + math.log(SHARE * rtol)
+    n_threads, points = limits
     runs = (
-        convolve(grid, made.table, eps[0] - margin, eps[1] + margin, log_tol, "power", n_threads)
+        convolve(grid, made.table, eps[0] - margin, eps[1] + margin, log_tol, "power", n_threads, points)
         for grid in (laws.upper, laws.lower)
     )
     return _Curve(laws, *runs)
@@ -88,12 +92,12 @@ def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta:
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     """delta(eps) of a run of losses, or None where it cannot be certified."""
-    goal, best = rtol or RTOL, None
+    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS)
     made, log_delta, t = _prepare(parts, lambda made: _at_eps(made, eps), goal)
     dx = mesh(made, t, goal)
     for _ in range(ROUNDS):
         try:
-            curve = _curve(made, dx, t, (eps, eps), log_delta, goal, n_threads)
+            curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
         except AccuracyError:
             break
         low, high = curve.lower(eps), curve.upper(eps)
@@ -114,20 +118,26 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
     if delta <= infinite * (1 - 1e-12):
         return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
     log_delta = math.log(delta - infinite) if delta > infinite else LOG_MIN
+    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS)
+    made, guess, t = _prepare(parts, lambda made: _at_delta(made, log_delta), goal)
+    wall = math.fsum(k * loss.hi for loss, k in parts) if delta > infinite else math.inf
+    wall += 16 * ULP * abs(wall)
+    near = wall - 0.25 * goal * abs(wall)  # as good as the end of the range: no need to see smaller deltas
+    if guess > near or (wall < math.inf and log_delta < made.log_delta[-1]):
+        guess = min(near, float(made.eps[-1]))
+        log_delta, t, _ = _at_eps(made, guess)
     if log_delta < LOG_MIN:
         return None
-    goal, best = rtol or RTOL, None
-    made, guess, t = _prepare(parts, lambda made: _at_delta(made, log_delta), goal)
     slack = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
     dx = mesh(made, t, tolerance)
     for _ in range(ROUNDS + 4):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         try:
-            curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, n_threads)
+            curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
         except AccuracyError:
             break
-        found = _invert(curve, delta, lo, min(hi, curve.ends[1]))
+        found = _invert(curve, delta, lo, min(hi, curve.ends[1]), wall)
         if isinstance(found, str):
             guess, slack = (lo if found == "below" else hi), 2 * slack
             continue
@@ -171,14 +181,15 @@ def _at_delta(made: Plan, log_delta: float):
     return eps, t, log_delta
 
 
-def _invert(curve: _Curve, delta: float, lo: float, hi: float):
-    """(lower, estimate, upper) of the root in [lo, hi], or on which side of it an end lies. lo = 0 is the floor."""
+def _invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float):
+    """(lower, estimate, upper) of the root in [lo, hi], or on which side of it an end lies. lo = 0 is the floor, and no loss
+    exceeds `wall`, where the curve falls to its mass at infinity, which is below delta."""
     if lo > 0 and not curve.lower(lo) >= delta:
         return "below"
-    if not curve.upper(hi) <= delta:
+    if hi < wall and not curve.upper(hi) <= delta:
         return "above"
-    lower = _last(lambda x: curve.lower(x) >= delta, lo, hi)
-    upper = _first(lambda x: curve.upper(x) <= delta, lo, hi)
+    lower = min(_last(lambda x: curve.lower(x) >= delta, lo, hi), wall)
+    upper = max(0.0, min(_first(lambda x: curve.upper(x) <= delta, lo, hi), wall)) if curve.upper(hi) <= delta else wall
     return lower, min(max(_first(lambda x: curve.estimate(x) <= delta, lo, hi), lower), upper), upper
 
 

@@ -1,0 +1,318 @@
+/* contour_place.c - where the contour of contour.c goes: tilt c, period P, number of nodes N, how the tail is covered.
+ *
+ * Nothing here enters a bound: every choice is valid, a bad one only makes a bound wide. So at most HS_SAMPLE of the steps are
+ * looked at closely; K of the others enters through its value and slope at c and the ratio of curvatures.
+ *
+ * Symbols as in contour.c; far: log Psi, fall: log |phi|^k at a frequency, both negative; rho = far/fall.
+ */
+#include "contour.h"
+
+static double tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
+
+/* K, K', K'' of all steps at z. */
+static hs_cgf total_cgf(const hs_contour *C, double z)
+{
+    double a = tilt(C, z), part[HS_CHUNKS][3];
+    hs_cgf out = {0, 0, 0};
+    int chunk, i;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C->n_threads) schedule(static) if (C->n_threads > 1)
+#endif
+    for (chunk = 0; chunk < C->chunks; chunk++) {
+        long j, lo = (long)((double)C->b * chunk / C->chunks), hi = (long)((double)C->b * (chunk + 1) / C->chunks);
+        part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
+        for (j = lo; j < hi; j++) {
+            double o[3];
+            if (hs_is_pair(C, j)) { hs_two_cgf_estimate(&C->pair[j], z, o); if (C->add) o[1] = -o[1]; } /* turned already */
+            else hs_cgf_estimate(C->m[j], C->q[j], a, o);
+            for (int r = 0; r < 3; r++) part[chunk][r] += C->k[j] * o[r];
+        }
+    }
+    for (i = 0; i < C->chunks; i++) { out.K += part[i][0]; out.K1 += part[i][1]; out.K2 += part[i][2]; }
+    if (C->add) out.K1 = -out.K1;
+    return out;
+}
+
+static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
+{
+    double a = tilt(C, z), o[3];
+    hs_cgf out = {0, 0, 0};
+    int i;
+    for (i = 0; i < X->n; i++) {
+        double m = C->m[X->at[i]], q = C->q[X->at[i]], k = C->k[X->at[i]];
+        hs_coarse *G = &X->grid[i];
+        if (hs_is_pair(C, X->at[i])) {
+            hs_two_cgf_estimate(&C->pair[X->at[i]], z, o);
+            out.K += k * o[0]; out.K1 += k * o[1]; out.K2 += k * o[2];
+            continue;
+        }
+        if (q < 1 && !(G->a_lo <= a && a <= G->a_hi)) /* room for the alias tilts as well */
+            hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, X->work + i * 4L * HS_COARSE_MAX);
+        if (q < 1 && G->a_lo <= a && a <= G->a_hi) hs_coarse_cgf(G, a, o); else hs_cgf_estimate(m, q, a, o);
+        out.K += k * o[0]; out.K1 += k * (C->add ? -o[1] : o[1]); out.K2 += k * o[2];
+    }
+    return out;
+}
+
+static void take_sample(const hs_contour *C, hs_sample *X, double *work)
+{
+    int i;
+    X->n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
+    X->k = 0; X->work = work;
+    for (i = 0; i < X->n; i++) {
+        X->at[i] = (long)((double)C->b * i / X->n);
+        X->k += C->k[X->at[i]];
+        X->grid[i].a_lo = 1; X->grid[i].a_hi = 0; /* not built */
+    }
+}
+
+/* Saddle t: root of G(t) = K'(t) - eps - 1/t - 1/(1+t), or with eps eliminated (eps(t) = K' - 1/t - 1/(1+t)) of
+ * log delta_est(t) = log delta. Newton in log t inside a bracket. With a sample, on the sample scaled to the whole run. */
+static int find_saddle(hs_contour *C, hs_sample *X, int have_eps, double log_delta, hs_cgf *at)
+{
+    double lo = 0, hi = 0, t = C->t, G, F2, step, scale = X ? C->ktot / X->k : 1, done = X && X->n < C->b ? 0.3 : 0.03;
+    int it;
+    for (it = 0; it < 80; it++) {
+        hs_cgf k = X ? sample_cgf(C, X, t) : total_cgf(C, t);
+        k.K *= scale; k.K1 *= scale; k.K2 *= scale;
+        F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+        if (!(F2 > 0 && F2 < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
+        *at = k;
+        C->log_est = k.K - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
+        if (have_eps) {
+            double want = C->eps + 1 / t + 1 / (1 + t);
+            C->log_est -= C->eps * t;
+            G = k.K1 - want;
+            step = -G / (t * F2);
+            if (k.K1 > 0 && want > 0) step = -log(k.K1 / want) / (t * (k.K2 / k.K1 + (F2 - k.K2) / want));
+            if (fabs(G) < 0.1 * sqrt(F2)) break;
+        } else {
+            C->eps = k.K1 - 1 / t - 1 / (1 + t);
+            C->log_est -= C->eps * t;
+            G = log_delta - C->log_est;              /* increases with t, as log_est decreases */
+            step = -G / (t * t * F2);
+            if (fabs(G) < done) break;
+        }
+        if (G < 0) lo = t; else hi = t;
+        step = fmax(-1.2, fmin(1.2, step));
+        step = t * exp(step);
+        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
+            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
+        t = step;
+        if (!(t > 1e-12 && t < 1e12)) return HS_NO_SADDLE;
+    }
+    if (it == 80) return HS_NO_SADDLE;
+    C->t = t; C->sd = sqrt(at->K2);
+    return HS_OK;
+}
+
+/* A start: the normal law of variance sum k q^2 (e^{m^2} - 1), kept where rare jumps do not take over. */
+static double guess_tilt(const hs_contour *C, double log_delta)
+{
+    double v = 0, m = 0;
+    int i;
+    for (i = 0; i < C->b; i++) {
+        if (hs_is_pair(C, i)) {
+            double o[3];
+            hs_two_cgf_estimate(&C->pair[i], 0, o);
+            v += C->k[i] * o[2]; m = fmax(m, C->pair[i].up[0] + C->pair[i].down[0]);
+            continue;
+        }
+        v += C->k[i] * C->q[i] * (C->q[i] == 1 ? C->m[i] * C->m[i] : C->q[i] * expm1(fmin(C->m[i] * C->m[i], 50)));
+        m = fmax(m, C->m[i]);
+    }
+    return fmax(1e-3, fmin(sqrt(fmax(0.5, -1.6 * log_delta)) / sqrt(v), 2 + 4 / (m * m)));
+}
+
+static int saddle(hs_contour *C, hs_sample *X, int have_eps, double log_delta, hs_cgf *at)
+{
+    int st, i;
+    C->ktot = 0;
+    C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
+    for (i = 0; i < C->b; i++) C->ktot += C->k[i];
+    if (!(C->t > 0)) C->t = have_eps ? 1 : guess_tilt(C, log_delta);
+    st = find_saddle(C, X, have_eps, log_delta, at);
+    return st || X->n == C->b ? st : find_saddle(C, 0, have_eps, log_delta, at);
+}
+
+/* C->t, the tilt of the saddle. work: HS_SAMPLE_WORK doubles. */
+int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *work)
+{
+    hs_sample X;
+    hs_cgf at;
+    take_sample(C, &X, work);
+    return saddle(C, &X, have_eps, log_delta, &at);
+}
+
+typedef struct { hs_contour *C; hs_sample *X; hs_cgf all, part; } window;
+
+/* (K(s) - s eps + payoff + T0 - log delta_est)/d at s = c +- d: a period for which that side's aliases are small enough. */
+static double period(const window *W, int left, double d, double *newton)
+{
+    const hs_contour *C = W->C;
+    double s = left ? C->c - d : C->c + d, num, ratio = W->all.K2 / W->part.K2;
+    hs_cgf k = sample_cgf(C, W->X, s);
+    if (W->X->n < C->b) {
+        k.K = W->all.K + W->all.K1 * (s - C->c) + ratio * (k.K - W->part.K - W->part.K1 * (s - C->c));
+        k.K1 = W->all.K1 + ratio * (k.K1 - W->part.K1); k.K2 *= ratio;
+    }
+    num = k.K - s * C->eps + hs_payoff(s) - C->log_est + C->T0;
+    *newton = d - (d * (left ? C->eps - k.K1 : k.K1 - C->eps) - num) / (d * fmax(k.K2, 1e-300));
+    return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
+}
+
+/* P = the larger of the two sides' least periods. num is convex in d, so num/d is unimodal: Newton while it gains, and where it
+ * does not (K grows like e^{d^2} once rare jumps take over), steps by a factor. Any d gives a valid P. */
+static void place(window *W)
+{
+    hs_contour *C = W->C;
+    int left, it;
+    C->P = 0;
+    for (left = 0; left < 2; left++) {
+        double d = 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.5;
+        for (it = 0; it < 14; it++) {
+            double at, trial, newton;
+            trial = it < 2 && best < HUGE_VAL ? fmax(0.4 * d, fmin(2.5 * d, next)) : d * factor;
+            if (fabs(trial - d) < 0.1 * d) break;
+            at = period(W, left, trial, &newton);
+            if (at < best || !(best < HUGE_VAL)) {
+                if (at > 0.95 * best && it > 0) it = 14;
+                best = at; d = trial; next = newton;
+            } else if (it >= 2) {
+                if (factor < 0.6) factor = 1.6; else if (factor > 1.5) factor = 0.8; else break;
+            }
+        }
+        *(left ? &C->s_left : &C->s_right) = left ? C->c - d : C->c + d;
+        if (W->X->n < C->b) {
+            double s = left ? C->c - d : C->c + d;
+            best = fmax(0.8 * best, (total_cgf(C, s).K - s * C->eps + hs_payoff(s) - C->log_est + C->T0) / d);
+        }
+        C->P = fmax(C->P, best);
+    }
+    C->dy = 2 * HS_PI / C->P;
+}
+
+/* c near the saddle of C->eps (or of log_delta, then C->eps as well), P, the alias tilts. work: HS_SAMPLE_WORK doubles. */
+int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double *work)
+{
+    hs_sample X;
+    window W = {C, &X, {0, 0, 0}, {0, 0, 0}};
+    int st, e;
+    take_sample(C, &X, work);
+    C->t = 0;
+    if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
+    C->c = fmax(C->t, 0.7 / C->sd);
+    C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
+    C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
+    if (X.n < C->b) {
+        W.part = sample_cgf(C, &X, C->c);
+        if (C->c != C->t) W.all = total_cgf(C, C->c);
+    }
+    place(&W);
+    return C->P > 0 && C->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+typedef struct { double fall[HS_PROBES], spread, fourth; hs_grid G; hs_two T; long built; } decay; /* of a pair: G = T.G */
+
+/* The grid of step j at c, fine enough for the frequencies of the nodes. */
+static int build(const hs_contour *C, long j, decay *D, double *work)
+{
+    double m = C->m[j], q = C->q[j], a = tilt(C, C->c), o[3], c1, c2;
+    if (D->built == j) return HS_OK;
+    D->built = j;
+    if (hs_is_pair(C, j)) {
+        double h[HS_BRANCHES];
+        int r;
+        for (r = 0; r < HS_BRANCHES; r++) h[r] = 0.15 / fmax(fmax(C->pair[j].up[r], C->pair[j].down[r]), 1);
+        hs_two_cgf_estimate(&C->pair[j], C->c, o);
+        if (hs_two_build(&D->T, &C->pair[j], h, C->c, C->c, 7, work)) return HS_TOO_MANY_NODES;
+        hs_two_weights(&D->T, C->c, o[0], &c1, &c2);
+        D->G = D->T.G;
+        return HS_OK;
+    }
+    hs_cgf_estimate(m, q, a, o);
+    if (hs_grid_build(&D->G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
+        return HS_TOO_MANY_NODES;
+    hs_grid_weights(&D->G, a, o[0], &c1, &c2);
+    return HS_OK;
+}
+
+/* log |phi|^k at y0 2^i and the moments of hs_sums, scaled from a sample to the whole run. */
+static int sample_fall(const hs_contour *C, double y0, double target, decay *D, double *work)
+{
+    double total = 0, y, var, fourth, zr, zi;
+    int i, it, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
+    memset(D->fall, 0, sizeof D->fall);
+    D->spread = D->fourth = 0; D->built = -1;
+    for (i = 0; i < n; i++) {
+        long j = (long)((double)C->b * i / n);
+        double m = C->m[j], k = C->k[j];
+        total += k;
+        if (C->q[j] == 1 && !hs_is_pair(C, j)) {
+            for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2) D->fall[it] -= 0.5 * k * m * m * y * y;
+            D->spread += k * m * m;
+            continue;
+        }
+        if (build(C, j, D, work)) return HS_TOO_MANY_NODES;
+        hs_grid_spread(&D->G, 0, &var, &fourth);
+        D->spread += k * var; D->fourth += k * fourth;
+        for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2) {
+            if (it) hs_grid_phase_double(&D->G, &zr, &zi); else hs_grid_phase(&D->G, y, &zr, &zi);
+            D->fall[it] += 0.5 * k * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
+            if (C->b == 1 && D->fall[it] - 2 * log(hypot(C->c, y) / C->c) < -target) break;
+        }
+    }
+    total = C->ktot / total;
+    for (it = 0; it < HS_PROBES; it++) D->fall[it] *= total;
+    D->spread *= total; D->fourth *= total;
+    return HS_OK;
+}
+
+/* log Psi^k at y, scaled from at most 12 steps. */
+static double sample_far(const hs_contour *C, double y, decay *D, double *work)
+{
+    double total = 0, far = 0, a = tilt(C, C->c);
+    int i, n = C->b < 12 ? C->b : 12;
+    for (i = 0; i < n; i++) {
+        long j = (long)((double)C->b * i / n);
+        total += C->k[j];
+        if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : C->k[j] * log(hs_two_far_upper(&D->T, C->c, y));
+        else if (C->q[j] == 1) far -= 0.5 * C->k[j] * C->m[j] * C->m[j] * y * y;
+        else if (build(C, j, D, work) == HS_OK) far += C->k[j] * log(hs_grid_far_upper(&D->G, a, y));
+    }
+    return far * C->ktot / total;
+}
+
+/* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_tail): C->y_far > Y by moments up to y_far, == Y by Psi
+ * alone, 0 by the metric at C->doublings points. */
+int hs_contour_plan(hs_contour *C, double *work)
+{
+    double target = C->T0 + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, at = 0, prev = 0;
+    decay D;
+    int it;
+    if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
+    for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2, prev = at)
+        if ((at = D.fall[it] - 2 * log(hypot(C->c, y) / C->c)) < -target) break;
+    if (it == HS_PROBES) return HS_TOO_MANY_NODES;
+    if (it > 0) power = fmax(0.3, log(at / prev) / log(2));
+    y *= pow(target / -at, 1 / power) * (it > 0 ? 1.05 : 1);
+    need = fmax(1, C->T0 - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_tail */
+    C->y_far = 0;
+    /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
+    root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;
+    root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
+    lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
+    if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
+    cap = fmax(sqrt(root), y * (y / C->dy < 80 ? 4 : 2.5));
+    for (end = fmax(y, sqrt(root) / 8), prev = y, far = 0; end <= cap; prev = end, end *= 1.5)
+        if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
+    if (end <= cap && end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }
+    else if (end <= cap) C->y_far = y = fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
+    if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX - 8))) return HS_TOO_MANY_NODES;
+    C->N = (long)(1.02 * y / C->dy) + 3;
+    y = (double)C->N * C->dy;
+    if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
+    C->y_grid = fmax((double)(C->N + 2) * C->dy, C->y_far);
+    C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
+    return HS_OK;
+}

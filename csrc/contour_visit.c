@@ -1,0 +1,236 @@
+/* contour_visit.c - what every step adds to the sums of contour.c, and the bound of the tail that follows from them.
+ *
+ * Symbols as in contour.c; r_j, l_j, phi of one step as in transform.c; Y = N dy the last node.
+ *
+ * Tail. |int beyond Y| <= (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi(y)|, y >= Y, in one of three ways:
+ *   Psi alone (y_far = Y): Psi(Y) of transform.c falls with y.
+ *   moments (y_far > Y): -log|phi| >= (1 - |phi|^2)/2, and for the discrete law 1 - |phi_h|^2 = E (1 - cos y(l-l')) >=
+ *     y^2 Var l - y^4 E(l-l')^4/24. So -sum k log|phi| >= x V/2 - x^2 F/48 - slack, x = y^2: concave in x, least at the ends of
+ *     [Y^2, y_far^2]; Psi(y_far) from there on. slack = sum k sup | |phi| - |phi_h| |. Plain Gaussian steps: x k m^2/2 exactly.
+ *   metric (y_far = 0): A(y) = (sum k a_i^2)^{1/2}, a_i^2 = 2 (1-|phi_i|), is a metric: A(y+x) <= A(y) + A(x), A(x) <= |x| sd. So
+ *     on [y, 2y] A >= (A(y) + A(2y) - y sd)/2, and -sum k log|phi| >= -k log(1 - A^2/2k) by convexity (k the number of steps).
+ *     The last of the points Y, 2Y, 4Y ... is covered by Psi.
+ */
+#include "contour.h"
+
+/* A plain Gaussian step is exact: log phi(y) = -m^2 y^2/2 + i m^2 (c + 1/2) y (REMOVE and ADD alike). */
+static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
+{
+    double v = m * m * k, z[3] = {C->c, C->s_right, C->s_left};
+    long n;
+    int i;
+    for (i = 0; i < 3; i++) { S->K[i] += 0.5 * v * z[i] * (1 + z[i]); S->err[i] += 6 * HS_U * 0.5 * v * fabs(z[i] * (1 + z[i])); }
+    for (n = 0; n <= C->N; n++) {
+        double y = (double)n * C->dy;
+        S->re[n] -= 0.5 * v * y * y; S->im[n] += v * (C->c + 0.5) * y;
+        S->round[n] += 6 * HS_U * v * y * (0.5 * y + fabs(C->c + 0.5));
+    }
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i);
+        S->gauss[i] += 0.5 * v * y * y;
+    }
+    S->spread += v * (1 - 8 * HS_U);
+    S->far[0] -= C->y_far > 0 ? 0.5 * v * C->y_far * C->y_far : 0;
+}
+
+/* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the modulus comes from
+ * log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 + (Im Z)^2. */
+HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double slope, double quad, long from, long to, hs_sums *S)
+{
+    double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
+    const double *restrict zr = S->zr, *restrict zi = S->zi;
+    double sign = mirrored ? -k : k, dy = C->dy;
+    int n, count = (int)to;
+    for (n = (int)from; n < count; n++) {
+        double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
+        double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)), li = hs_atan2(w, 1 + x);
+        double y = (double)n * dy, inv = 1 / sqrt(mod2), dz = y * slope * inv, qz = quad * inv, size = sqrt(x * x + w * w);
+        re[n] += k * lr; im[n] += sign * li;
+        size = size < 3 ? size : 3;
+        li = li < 0 ? -li : li; lr = lr < 0 ? -lr : lr;
+        round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (lr + li) : HUGE_VAL;
+        node[n] += qz < 0.5 ? k * qz / (1 - qz) : HUGE_VAL;
+    }
+}
+
+/* The points Y 2^i of the metric. level: error of phi on the whole real line's neighbourhood (ends and y = 0). */
+static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double level, double sd, hs_sums *S)
+{
+    int i;
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+        if (i == 0) hs_grid_phase(G, y, &x, &w); else hs_grid_phase_double(G, &x, &w);
+        err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_grid_quadrature_upper(G, a, y);
+        a2 = -(2 * x + x * x + w * w); /* 1 - |phi|^2; a^2 = 2 (1 - |phi|) */
+        a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+        S->metric[i] += k * fmax(a2, 0);
+        if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* before that Psi says nothing; 0 is always a bound */
+            S->far[i] += k * log(fmin(1, hs_grid_far_upper(G, a, y) + level));
+    }
+}
+
+/* One subsampled step on its inner grid: K at c and at both alias tilts, every node, the tail. */
+static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
+{
+    double a[3], est[3], o[3], h, h_max, lo, hi, R = C->T0 + log(C->ktot) + 6, level = 0, quad, c1, c2, width;
+    hs_grid G;
+    hs_moments mo[3];
+    int i, st, strip = 0;
+    a[0] = C->c; a[1] = C->s_right; a[2] = C->s_left;
+    for (i = 0; i < 3; i++) a[i] = C->add ? -a[i] : 1 + a[i];
+    h_max = fmin(hs_grid_real_h(m, a[1], 5 + log(C->ktot)), hs_grid_real_h(m, a[2], 5 + log(C->ktot))); /* K there to a nat */
+    if (C->y_far > C->N * C->dy) h_max = fmin(h_max, 0.15 / fmax(m, 1)); /* Psi at small phases wants that, as in its prediction */
+    for (i = 0; i < 3; i++) { hs_cgf_estimate(m, q, a[i], o); est[i] = o[0]; }
+    h = hs_grid_choose_h(m, q, a[0], C->y_grid, R, est[0], h_max, &strip);
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
+    lo = fmin(fmin(a[0], a[1]), a[2]); hi = fmax(fmax(a[0], a[1]), a[2]);
+    if ((st = hs_grid_build(&G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work))) return st;
+    for (i = 2; i >= 0; i--) {
+        double out;
+        hs_grid_moments(&G, a[i], est[i], &mo[i]);
+        out = hs_grid_real_upper(m, a[i], h) + hs_grid_ends_upper(&G, a[i], mo[i].log_m);
+        level = 2 * out;
+        if (est[i] <= 3) out += hs_grid_dropped_upper(&G, a[i]) / exp(fmax(mo[i].log_m, -1));
+        if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
+        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
+        S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL; /* at the aliases only the upper end is used */
+    }
+    hs_grid_weights(&G, a[0], mo[0].log_m, &c1, &c2);
+    hs_grid_trim(&G, exp(-R - 2));
+    G.strip = strip;
+    quad = hs_grid_quadrature_upper(&G, a[0], C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
+    hs_grid_nodes(&G, C->dy, C->N, S->zr, S->zi);
+    add_nodes(C, k, C->add, c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), quad, 0, C->N + 1, S);
+    if (C->y_far > 0) {
+        double var, fourth;
+        hs_grid_spread(&G, mo[0].mean, &var, &fourth);
+        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad; /* 1e-9: far above their rounding */
+        S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a[0], C->y_far) + level));
+    } else {
+        visit_doublings(C, &G, a[0], k, c1, c2, level, sqrt(mo[0].var), S);
+        S->var += k * (mo[0].var * (1 + 1e-9) + 10 * (G.l[0] * G.l[0] + 16 + G.m * G.m * G.hi * G.hi) * level);
+    }
+    S->k_smooth += k;
+    return HS_OK;
+}
+
+/* One two-sided pair (twosided.c), by the same steps. The quadrature bound is taken for four ranges of frequencies. */
+static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
+{
+    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->T0 + log(C->ktot) + 6, level = 0, quad, c1, c2, reach = 0;
+    hs_two T;
+    hs_moments mo[3];
+    int i, r, st;
+    long from, to;
+    for (i = 0; i < 3; i++) { hs_two_cgf_estimate(pair, z[i], o); est[i] = o[0]; }
+    for (r = 0; r < pair->branches; r++) {
+        h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, est[0]);
+        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_choose_h(pair, r, z[i], 0, 5 + log(C->ktot), est[i])); /* K there to a nat */
+        if (C->y_far > C->N * C->dy) h[r] = fmin(h[r], ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1)); /* about 0.15 */
+        if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
+    }
+    if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]), sqrt(2 * (R + 3)) + 1, work))) return st;
+    for (i = 2; i >= 0; i--) {
+        double out;
+        hs_two_moments(&T, z[i], est[i], &mo[i]);
+        hs_two_weights(&T, z[i], mo[i].log_m, &c1, &c2);
+        out = hs_two_quadrature_upper(&T, z[i], 0) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
+        level = 2 * out;
+        if (est[i] <= 3) out += hs_two_dropped_upper(&T, z[i]) / exp(fmax(mo[i].log_m, -1));
+        if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
+        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
+        S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL;
+    }
+    hs_grid_trim(&T.G, exp(-R - 2));
+    hs_grid_nodes(&T.G, C->dy, C->N, S->zr, S->zi);
+    for (quad = 0, from = 0, i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
+        quad = hs_two_quadrature_upper(&T, z[0], C->y_grid * i / 4) + level + 4 * exp(-R - 2);
+        to = i < 4 ? (long)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
+        add_nodes(C, k, 0, c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
+    }
+    for (r = 0; r < pair->branches; r++) {
+        double m = fmax(pair->up[r], pair->down[r]), a = T.G.g[T.first[r]], b = T.G.g[T.first[r] + T.nodes[r] - 1];
+        reach = fmax(reach, 2 * m * (1 + fmax(fabs(a), fabs(b)))); /* |L| <= (up + down)|g| + .. on the grid */
+    }
+    if (C->y_far > 0) {
+        double var, fourth;
+        hs_grid_spread(&T.G, mo[0].mean, &var, &fourth);
+        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad;
+        S->far[0] += k * log(fmin(1, hs_two_far_upper(&T, z[0], C->y_far) + level));
+    } else {
+        for (i = 0; i < C->doublings; i++) {
+            double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+            if (i == 0) hs_grid_phase(&T.G, y, &x, &w); else hs_grid_phase_double(&T.G, &x, &w);
+            err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_two_quadrature_upper(&T, z[0], y);
+            a2 = -(2 * x + x * x + w * w);
+            a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+            S->metric[i] += k * fmax(a2, 0);
+            S->far[i] += k * log(fmin(1, hs_two_far_upper(&T, z[0], y) + level));
+        }
+        S->var += k * (mo[0].var * (1 + 1e-9) + 10 * (reach * reach + 16) * level);
+    }
+    S->k_smooth += k;
+    return HS_OK;
+}
+
+/* Visits every step; chunks of fixed number, summed in order. Memory: see hs_contour_work. */
+int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
+{
+    int chunk, i, st[HS_CHUNKS];
+    long n, stride = HS_STEP_WORK + HS_SUMS_WORK(C->N);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
+#endif
+    for (chunk = 0; chunk < C->chunks; chunk++) {
+        long j, lo = (long)((double)C->b * chunk / C->chunks), hi = (long)((double)C->b * (chunk + 1) / C->chunks), size = C->N + 1;
+        hs_sums *s = &S[chunk];
+        memset(s, 0, sizeof *s);
+        s->re = work + chunk * stride; s->im = s->re + size; s->round = s->im + size; s->node = s->round + size;
+        s->zr = s->node + size; s->zi = s->zr + size;
+        memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
+        for (st[chunk] = HS_OK, j = lo; j < hi && st[chunk] == HS_OK; j++) {
+            if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, work + chunk * stride + HS_SUMS_WORK(C->N));
+            else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
+            else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], s, work + chunk * stride + HS_SUMS_WORK(C->N));
+        }
+    }
+    for (chunk = 0; chunk < C->chunks; chunk++) {
+        const hs_sums *s = &S[chunk];
+        if (st[chunk]) return st[chunk];
+        if (chunk == 0) continue;
+        for (i = 0; i < 3; i++) { S->K[i] += s->K[i]; S->err[i] += s->err[i]; S->inner[i] += s->inner[i]; }
+        for (n = 0; n <= C->N; n++) {
+            S->re[n] += s->re[n]; S->im[n] += s->im[n]; S->round[n] += s->round[n]; S->node[n] += s->node[n];
+        }
+        for (i = 0; i < HS_DOUBLINGS; i++) { S->metric[i] += s->metric[i]; S->far[i] += s->far[i]; S->gauss[i] += s->gauss[i]; }
+        S->var += s->var; S->k_smooth += s->k_smooth;
+        S->spread += s->spread; S->fourth += s->fourth; S->slack += s->slack;
+    }
+    return HS_OK;
+}
+
+/* Log of the tail bound. Y = N dy is the last node, which the sum keeps: counting it twice is on the safe side. */
+double hs_contour_tail(const hs_contour *C, const hs_sums *S)
+{
+    double Y = C->N * C->dy, sd = sqrt(S->var), best = -HUGE_VAL; /* best: of the lower bounds B */
+    int i, stop;
+    if (C->y_far > 0) {
+        double lo = Y * Y, hi = C->y_far * C->y_far;
+        best = -S->far[0];
+        if (C->y_far > Y) {
+            best = fmin(best, 0.5 * lo * S->spread - lo * lo * S->fourth / 48 - S->slack);
+            best = fmin(best, 0.5 * hi * S->spread - hi * hi * S->fourth / 48 - S->slack);
+        }
+    } else
+        for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
+            double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;
+            for (i = 0; i < stop; i++, y *= 2) {
+                double a = 0.5 * (sqrt(S->metric[i]) + sqrt(S->metric[i + 1]) - y * sd * (1 + 1e-12)), x = 0;
+                if (a > 0) x = a * a / (2 * S->k_smooth) < 1 ? -S->k_smooth * log1p(-a * a / (2 * S->k_smooth)) : 0;
+                least = fmin(least, x + S->gauss[i]);
+            }
+            best = fmax(best, least);
+        }
+    return -best - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
+}
