@@ -109,7 +109,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
     if ((st = hs_contour_place(C, have_eps, log_delta, work))) return st;
     if ((st = hs_contour_plan(C, work))) return st;
-    for (attempt = 0; attempt < 7; attempt++) {
+    for (attempt = 0; attempt < 5; attempt++) {
         if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
         if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(C->N))) return HS_SCRATCH;
         if ((st = hs_contour_visit(C, work, S))) return st;
@@ -117,8 +117,9 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
         e = hs_contour_tail(C, S);
         C->tail = exp(e);
         e += C->T0 - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
-        if (e < 0 || attempt == 6) break;
+        if (e < 0 || attempt == 4) break;
         if (C->y_far > 0 && attempt == 0) { C->y_far = 0; continue; }
+        if (hs_contour_extend(C, work) == HS_OK) continue;
         C->N = (long)(C->N * fmin(1.5, 1.06 + e / C->T0)) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }

@@ -42,6 +42,7 @@ static inline double hs_payoff(double s) { return s > 0 ? s * log(s) - (1 + s) *
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double *work); /* contour_place.c */
 int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *work);
 int hs_contour_plan(hs_contour *C, double *work);
+int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S);                /* contour_visit.c */
 double hs_contour_tail(const hs_contour *C, const hs_sums *S);
 

@@ -316,3 +316,18 @@ int hs_contour_plan(hs_contour *C, double *work)
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;
 }
+
+/* More nodes where the tail was not small enough: the first point beyond N dy, on a geometric grid, from which Psi should cover it. */
+int hs_contour_extend(hs_contour *C, double *work)
+{
+    double y = C->N * C->dy, need = fmax(1, C->T0 - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
+    decay D;
+    D.built = -1;
+    for (y *= 1.15; y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8; y *= 1.15)
+        if (-sample_far(C, y, &D, work) > 1.02 * need + 0.3) break;
+    if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8)) return HS_TOO_MANY_NODES;
+    C->N = (long)(y / C->dy) + 1;
+    C->y_far = (double)C->N * C->dy;
+    C->y_grid = (double)(C->N + 2) * C->dy;
+    return HS_OK;
+}
