@@ -37,6 +37,18 @@ typedef struct { double a1, a2; } exponents;
 
 static exponents at_tilt(double z) { exponents a = {1 + z, -z}; return a; }
 
+static double lanes(const double *acc)
+{
+    return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
+}
+
+/* A bound of arg(1+U) at height d: min(b, rho sin b/(1 + rho cos b)) for b <= pi/2; else min(1, rho) b, by sb = b, cb = 0. */
+static inline double angle_upper(double rho, double b, double sb, double cb)
+{
+    double t = rho * sb / (1 + rho * cb);
+    return t < b ? t : b;
+}
+
 /* U, log(1+U), log(1+U) - U of one factor at v = m g - m^2/2. */
 static inline void factor(double m, double q, double lq, double g, double *U, double *l, double *lm)
 {
@@ -121,7 +133,7 @@ HS_CLONES double hs_two_choose_h(const hs_pair *pair, int r, double z, double y,
     exponents a = at_tilt(z);
     double q = pair->q[r], up = pair->up[r], down = pair->down[r], m = fmax(up, down), lq = log(q), scale = log(pair->w[r]) - log_m;
     double best = 0, lp[96], rho1[96], rho2[96], hc, lo, hi, h;
-    int i, j, n, e;
+    int i, j, t, n, e;
     range(pair, r, z, z, 9.5, &lo, &hi);
     hc = fmax((hi - lo) / 95, 0.2 / (m > 1 ? m : 1));
     n = (int)((hi - lo) / hc) + 1;
@@ -134,15 +146,14 @@ HS_CLONES double hs_two_choose_h(const hs_pair *pair, int r, double z, double y,
         if (lp[j] < -target - 8) lp[j] = -1e4;
     }
     for (i = 0; i < 4; i++) {
-        double d = fmin(part[i] * HS_PI / m, 6), b1 = d * up, b2 = d * down, J = 0;
-        for (j = 0; j < 96; j++) {
-            double t1 = b1 <= HS_PI / 2 ? rho1[j] * sin(b1) / (1 + rho1[j] * cos(b1)) : rho1[j] * b1;
-            double t2 = b2 <= HS_PI / 2 ? rho2[j] * sin(b2) / (1 + rho2[j] * cos(b2)) : rho2[j] * b2;
-            double x = lp[j] + y * ((t1 < b1 ? t1 : b1) + (t2 < b2 ? t2 : b2));
-            J += hs_exp(x < 700 ? x : 700);
-        }
-        J = log(fmax(J * hc, 1));
-        h = 2 * HS_PI * d / (target + 0.5 * d * d + J + fmin(a.a1, 0) * log(cos(0.5 * b1)) + fmin(a.a2, 0) * log(cos(0.5 * b2)) + 4);
+        double d = fmin(part[i] * HS_PI / m, 6), b1 = d * up, b2 = d * down, J[8] = {0};
+        double s1 = b1 <= HS_PI / 2 ? sin(b1) : b1, c1 = b1 <= HS_PI / 2 ? cos(b1) : 0, s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
+        for (j = 0; j < 96; j += 8)
+            for (t = 0; t < 8; t++) {
+                double x = lp[j + t] + y * (angle_upper(rho1[j + t], b1, s1, c1) + angle_upper(rho2[j + t], b2, s2, c2));
+                J[t] += hs_exp(x < 700 ? x : 700);
+            }
+        h = 2 * HS_PI * d / (target + 0.5 * d * d + log(fmax(lanes(J) * hc, 1)) + fmin(a.a1, 0) * log(cos(0.5 * b1)) + fmin(a.a2, 0) * log(cos(0.5 * b2)) + 4);
         if (h > best) best = h;
     }
     best = fmin(best, 2 * HS_PI / sqrt(2 * (target + 2)));
@@ -186,11 +197,6 @@ HS_CLONES int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, doub
     }
     T->first[r] = G->n = G->last = total; G->first = 0;
     return HS_OK;
-}
-
-static double lanes(const double *acc)
-{
-    return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
 }
 
 /* log M where e^E dominates: plain log-sum-exp, relative error of each term its exponent's. */
@@ -323,20 +329,39 @@ double hs_two_dropped_upper(const hs_two *T, double z)
     return sum * (1 + 1e-6);
 }
 
-/* min(b, rho sin b/(1 + rho cos b)) for b <= pi/2, else min(1, rho) b: a bound of arg(1+U) at height d */
-static inline double angle_upper(double rho, double b, double sb, double cb)
+/* Half widths of the strips tried, as in transform.c. */
+static double strip(double m, int t)
 {
-    double t = b <= HS_PI / 2 ? rho * sb / (1 + rho * cb) : rho * b;
-    return t < b ? t : b;
+    static const double part[HS_STRIPS] = {0.9, 0.45, 0.2}, d_max[HS_STRIPS] = {6, 5, 4};
+    return fmin(part[t] * HS_PI / m, d_max[t]);
+}
+
+static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
+
+/* |M_h(z) - M(z)|/M(z) for the sum over ALL nodes at real z: J of the head of the file is then at most M(z) itself. */
+double hs_two_real_upper(const hs_two *T, double z)
+{
+    exponents a = at_tilt(z);
+    double sum = 0;
+    int r, t;
+    for (r = 0; r < T->pair->branches; r++) {
+        double up = T->pair->up[r], down = T->pair->down[r], best = HUGE_VAL;
+        for (t = 0; t < HS_STRIPS; t++) {
+            double d = strip(fmax(up, down), t), gain = 2 * HS_PI * d / T->h[r];
+            best = fmin(best, 0.5 * d * d + log_kap(a.a1, d * up) + log_kap(a.a2, d * down) - gain - log1p(-exp(-gain)));
+        }
+        sum += 2 * exp(best);
+    }
+    return sum * (1 + 1e-9);
 }
 
 /* One branch of the quadrature bound at strip t; +infinity if no rectangle is allowed. */
 HS_CLONES static double strip_upper(const hs_two *T, int r, exponents a, double y, int t)
 {
-    static const double part[3] = {0.9, 0.45, 0.2}, d_max[3] = {6, 5, 4};
     const hs_pair *pair = T->pair;
     double h = T->h[r], q = pair->q[r], up = pair->up[r], down = pair->down[r], rim1 = exp(0.5 * up * h), rim2 = exp(0.5 * down * h);
-    double d = fmin(part[t] * HS_PI / fmax(up, down), d_max[t]), b1 = d * up, b2 = d * down, s1 = sin(b1), c1 = cos(b1), s2 = sin(b2), c2 = cos(b2);
+    double d = strip(fmax(up, down), t), b1 = d * up, b2 = d * down, s1 = b1 <= HS_PI / 2 ? sin(b1) : b1, c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
+    double s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
     double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)), grow = fabs(a.a1) * up + fabs(a.a2) * down, J = 0, out = 0, ends;
     const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r], *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
@@ -371,7 +396,7 @@ double hs_two_quadrature_upper(hs_two *T, double z, double y)
     int r, t;
     for (r = 0; r < T->pair->branches; r++) {
         double best = HUGE_VAL;
-        int which = T->strip[r], lo = which < 0 ? 0 : which, hi = which < 0 ? 3 : which + 1;
+        int which = T->strip[r], lo = which < 0 ? 0 : which, hi = which < 0 ? HS_STRIPS : which + 1;
         for (t = lo; t < hi; t++) {
             double x = strip_upper(T, r, a, y, t);
             if (x < best) { best = x; T->strip[r] = t; }
@@ -443,7 +468,7 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
     hs_two_weights(&T, z, mo.log_m, &c1, &c2);
     edge = hs_two_ends_upper(&T, z, mo.log_m);
     out[0] = mo.log_m; out[2] = mo.mean; out[3] = mo.var;
-    out[1] = hs_two_quadrature_upper(&T, z, 0) + edge;
+    out[1] = hs_two_real_upper(&T, z) + edge;
     out[6] = out[1] + edge;
     if (est[0] <= 3) out[1] += hs_two_dropped_upper(&T, z) / exp(fmax(mo.log_m, -1));
     if (!(out[1] < 0.1)) return HS_TOO_WIDE;

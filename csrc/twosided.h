@@ -21,6 +21,7 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
 void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_moments *out);
 void hs_two_weights(hs_two *T, double z, double log_m, double *c1, double *c2);
 double hs_two_quadrature_upper(hs_two *T, double z, double y);
+double hs_two_real_upper(const hs_two *T, double z);
 double hs_two_ends_upper(const hs_two *T, double z, double log_m);
 double hs_two_dropped_upper(const hs_two *T, double z);
 double hs_two_far_upper(hs_two *T, double z, double y);

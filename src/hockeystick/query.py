@@ -17,7 +17,7 @@ from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored, paired_steps
 from .routes import contour, fallback
-from .routes.chernoff import log_delta_upper
+from .routes.chernoff import certainly_below
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 
 ROUTES = ("auto", "contour", "prv", "pld")
@@ -224,7 +224,7 @@ class _Settings:
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether Chernoff's bound proves delta(eps) <= e^log_delta in this direction."""
         paired = self.paired(add)
-        return paired is not None and log_delta_upper(paired, bool(add), eps) <= log_delta
+        return paired is not None and log_delta > -math.inf and certainly_below(paired, bool(add), eps, log_delta)
 
     def exact(self, add: int, eps: float):
         """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.

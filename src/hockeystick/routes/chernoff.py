@@ -15,22 +15,23 @@ from ..bound import AccuracyError
 from ..pair import PairedSteps
 from ..sampling import PACKED, Branch, Pair, packed
 
-TILTS = tuple(4.0**j for j in range(-3, 8))
+TILTS = (4.0, 16.0, 1.0, 64.0, 256.0, 0.25, 1024.0, 4096.0)
 U = 2.0**-53
 
 
-def log_delta_upper(paired: PairedSteps, add: bool, eps: float) -> float:
-    """An upper bound of log delta(eps); 0 where no tilt gives one."""
-    best = 0.0
+def certainly_below(paired: PairedSteps, add: bool, eps: float, log_delta: float) -> bool:
+    """Whether some tilt proves delta(eps) <= e^log_delta."""
+    spare = log_delta - math.log(2.0) if paired.dropped else log_delta
+    if paired.dropped and not math.log(paired.dropped) <= spare:
+        return False
     for t in TILTS:
         k = _cgf_upper(paired, add, t)
         if k is None:
-            break
+            continue
         bound = k - t * eps + t * math.log(t) - (1 + t) * math.log1p(t)
-        best = min(best, bound + 8 * U * (abs(k) + t * abs(eps) + t * (1 + abs(math.log(t)))))
-    if paired.dropped:
-        best = min(0.0, max(best, math.log(paired.dropped)) + math.log(2.0))
-    return best
+        if bound + 8 * U * (abs(k) + t * abs(eps) + t * (1 + abs(math.log(t)))) <= spare:
+            return True
+    return False
 
 
 def _cgf_upper(paired: PairedSteps, add: bool, t: float) -> float | None:
