@@ -134,14 +134,14 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     for (i = 2; i >= 0; i--) {
         double out;
         hs_two_moments(&T, z[i], est[i], &mo[i]);
-        hs_two_weights(&T, z[i], mo[i].log_m, &c1, &c2);
-        out = hs_two_quadrature_upper(&T, z[i], 0) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
+        out = hs_two_real_upper(&T, z[i]) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
         level = 2 * out;
         if (est[i] <= 3) out += hs_two_dropped_upper(&T, z[i]) / exp(fmax(mo[i].log_m, -1));
         if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
         S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
         S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL;
     }
+    hs_two_weights(&T, z[0], mo[0].log_m, &c1, &c2);
     hs_grid_trim(&T.G, exp(-R - 2));
     hs_grid_nodes(&T.G, C->dy, C->N, S->zr, S->zi);
     for (quad = 0, from = 0, i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
