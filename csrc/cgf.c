@@ -41,6 +41,9 @@ static double peak(double m, double q, double a)
     return fmax(0, a * (v > 30 ? v + log(q) : log1p(q * expm1(v))) - 0.5 * a * a * m * m);
 }
 
+/* Whether log M is small enough for its first-order terms to cancel: then they are dropped from every sum. */
+int hs_grid_cancels(double m, double q, double a) { return peak(m, q, a) <= 3; }
+
 /* The three sums, added to s. */
 HS_CLONES static void sums(const hs_coarse *G, double a, double top, double *s)
 {

@@ -141,9 +141,9 @@ static int log_m_upper(double m, double q, double a, double k, double *work, dou
     h = frexp(h, &st); h = ldexp(floor(h * 4096), st - 12);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) return st;
-    hs_grid_moments(&G, a, o[0], &mo);
+    hs_grid_moments(&G, a, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
-    if (o[0] <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+    if (hs_grid_cancels(m, q, a)) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
     if (!(out < 1)) return HS_OUT_OF_RANGE;
     *log_m = mo.log_m; *err = mo.err - log1p(-out);
     return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
@@ -200,11 +200,51 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_po
     return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
+/* The point at eps on a prepared contour, as o[1..8]: log_scale, lower, estimate, upper and the four terms. */
+static int point_at(const hs_contour *C, double eps, double *o)
+{
+    hs_value v;
+    hs_point p;
+    evaluate(C, eps, &v);
+    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+    report(&v, &p);
+    o[1] = p.log_scale; o[2] = p.lower; o[3] = p.estimate; o[4] = p.upper;
+    o[5] = p.aliasing; o[6] = p.truncation; o[7] = p.inner; o[8] = p.rounding;
+    return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+/* Deltas at n ascending eps: neighbours within reach share a contour, placed so that the first of them lies at its left; where that
+ * gives less than HS_OK, an entry has its own. Entry i is out[9 i]: the status, then the numbers of point_at. */
+int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out)
+{
+    hs_sums S[HS_CHUNKS];
+    long i = 0, first;
+    int st;
+    C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
+    if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
+    while (i < n) {
+        first = i;
+        C->eps = eps[i];
+        if (i < n - 1 && hs_contour_place(C, 1, 0, work) == HS_OK) {
+            /* x away from its centre the aliases of a contour weigh e^{8x/sd} more, and the rounding is bounded up to its reach */
+            C->eps = fmin(eps[i] + 0.5 * fmin(C->reach, C->sd), 0.5 * (eps[i] + eps[n - 1]));
+            if (prepare(C, 1, 0, work, n_work, S) == HS_OK)
+                while (i < n && fabs(eps[i] - C->eps) <= C->reach && (st = point_at(C, eps[i], out + 9 * i)) == HS_OK) out[9 * i++] = st;
+        }
+        if (i > first) continue;
+        C->eps = eps[i];
+        st = prepare(C, 1, 0, work, n_work, S);
+        out[9 * i] = st ? st : point_at(C, eps[i], out + 9 * i);
+        i++;
+    }
+    return HS_OK;
+}
+
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
 {
     hs_sums S[HS_CHUNKS];
     hs_value v, w;
-    double e, r, step;
+    double e, r, step, left = 0;
     int st, it, ok_lo = 0, ok_up = 0;
     if ((st = prepare(C, 0, log_delta, work, n_work, S))) return st;
     for (e = C->eps, it = 0; it < 12; it++) {
@@ -214,12 +254,12 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
         step = fmax(-0.4 * C->reach, fmin(0.4 * C->reach, step));
         e += step;
         if (!(fabs(e - C->eps) < 0.8 * C->reach)) return HS_NO_BRACKET;
-        if (fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
+        left = step * step * (1 + C->c); /* about what a Newton step on log delta leaves */
+        if (left < 2e-16 * fabs(e) + 0.05 * (v.upper - v.lower) / v.slope) break;
     }
-    evaluate(C, e, &v);
     report(&v, out);
     out->n_nodes = C->N + 1;
-    r = (v.upper - v.lower) / v.slope * 0.75 + fabs(v.log_scale + log(v.value) - log_delta) * v.value / v.slope + 4 * HS_U * fabs(e);
+    r = (v.upper - v.lower) / v.slope * 0.75 + left + 4 * HS_U * fabs(e);
     *estimate = e;
     for (it = 0; it < 12 && !(ok_lo && ok_up); it++, r *= 1.5) {
         if (!ok_lo) { /* delta(e - r) >= lower >= delta: the root lies above */

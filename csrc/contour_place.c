@@ -161,25 +161,26 @@ static double period(const window *W, int left, double d, double *newton)
     return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
 }
 
-/* P = the larger of the two sides' least periods. num is convex in d, so num/d is unimodal: Newton while it gains, and where it
- * does not (K grows like e^{d^2} once rare jumps take over), steps by a factor. Any d gives a valid P. */
+/* P = the larger of the two sides' least periods; the second side is good enough once it is below the first. num is convex in d,
+ * so num/d is unimodal: Newton while it gains, and where it does not (K grows like e^{d^2} once rare jumps take over), steps by a
+ * factor. Any d gives a valid P. */
 static void place(window *W)
 {
     hs_contour *C = W->C;
     int left, it;
     C->P = 0;
     for (left = 0; left < 2; left++) {
-        double d = 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.5;
-        for (it = 0; it < 14; it++) {
+        double d = 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.65;
+        for (it = 0; it < 14 && !(best <= C->P); it++) {
             double at, trial, newton;
-            trial = it < 2 && best < HUGE_VAL ? fmax(0.4 * d, fmin(2.5 * d, next)) : d * factor;
+            trial = it < 2 && best < HUGE_VAL ? fmax(0.25 * d, fmin(2.5 * d, next)) : d * factor;
             if (fabs(trial - d) < 0.1 * d) break;
             at = period(W, left, trial, &newton);
             if (at < best || !(best < HUGE_VAL)) {
                 if (at > 0.95 * best && it > 0) it = 14;
                 best = at; d = trial; next = newton;
             } else if (it >= 2) {
-                if (factor < 0.6) factor = 1.6; else if (factor > 1.5) factor = 0.8; else break;
+                if (factor < 0.7) factor = 1.5; else if (factor > 1.4) factor = 0.85; else break;
             }
         }
         *(left ? &C->s_left : &C->s_right) = left ? C->c - d : C->c + d;

@@ -72,7 +72,7 @@ static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k,
 /* One subsampled step on its inner grid: K at c and at both alias tilts, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a[3], est[3], o[3], h, h_max, lo, hi, R = C->T0 + log(C->ktot) + 6, level = 0, quad, c1, c2, width;
+    double a[3], o[3], h, h_max, lo, hi, R = C->T0 + log(C->ktot) + 6, level = 0, quad, c1, c2, width;
     hs_grid G;
     hs_moments mo[3];
     int i, st, strip = 0;
@@ -80,18 +80,18 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     for (i = 0; i < 3; i++) a[i] = C->add ? -a[i] : 1 + a[i];
     h_max = fmin(hs_grid_real_h(m, a[1], 5 + log(C->ktot)), hs_grid_real_h(m, a[2], 5 + log(C->ktot))); /* K there to a nat */
     if (C->y_far > C->N * C->dy) h_max = fmin(h_max, 0.15 / fmax(m, 1)); /* Psi at small phases wants that, as in its prediction */
-    for (i = 0; i < 3; i++) { hs_cgf_estimate(m, q, a[i], o); est[i] = o[0]; }
-    h = hs_grid_choose_h(m, q, a[0], C->y_grid, R, est[0], h_max, &strip);
+    hs_cgf_estimate(m, q, a[0], o);
+    h = hs_grid_choose_h(m, q, a[0], C->y_grid, R, o[0], h_max, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = fmin(fmin(a[0], a[1]), a[2]); hi = fmax(fmax(a[0], a[1]), a[2]);
     if ((st = hs_grid_build(&G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work))) return st;
     for (i = 2; i >= 0; i--) {
         double out;
-        hs_grid_moments(&G, a[i], est[i], &mo[i]);
+        hs_grid_moments(&G, a[i], &mo[i]);
         out = hs_grid_real_upper(m, a[i], h) + hs_grid_ends_upper(&G, a[i], mo[i].log_m);
         level = 2 * out;
-        if (est[i] <= 3) out += hs_grid_dropped_upper(&G, a[i]) / exp(fmax(mo[i].log_m, -1));
+        if (hs_grid_cancels(m, q, a[i])) out += hs_grid_dropped_upper(&G, a[i]) / exp(fmax(mo[i].log_m, -1));
         if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
         S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
         S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL; /* at the aliases only the upper end is used */
@@ -104,7 +104,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     add_nodes(C, k, C->add, c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), quad, 0, C->N + 1, S);
     if (C->y_far > 0) {
         double var, fourth;
-        hs_grid_spread(&G, mo[0].mean, &var, &fourth);
+        if (C->y_far > C->N * C->dy) hs_grid_spread(&G, mo[0].mean, &var, &fourth); else var = fourth = 0; /* not read */
         S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad; /* 1e-9: far above their rounding */
         S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a[0], C->y_far) + level));
     } else {

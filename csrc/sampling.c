@@ -1,7 +1,7 @@
 /* sampling.c - truncated Poisson sampling: the weight of truncation, the effective sampling rate, and the loss of one branch.
  *
- * What. Each of n records is kept with probability p; of more than B survivors a uniform subset of B is used. Seen from one record,
- *   with s ~ Bin(N, p) other survivors, N = n - 1:   w = Pr[s >= B],   q = p E[ B/(s+1) | s >= B ]      [Gan25, Thm 3.1].
+ * What. Each of n records is kept with probability p; of more than B survivors a uniform subset of B is used. Seen from one
+ *   record, with s ~ Bin(N, p) other survivors, N = n - 1:   w = Pr[s >= B],   q = p E[ B/(s+1) | s >= B ]   [Gan25, Thm 3.1].
  *
  * Formulas. f = Pr[s = B], r = p/(1-p). As p Pr[s]/(s+1) = Pr[Bin(n,p) = s+1]/n and Pr[Bin(n,p) > B] = w - (1-p) f:
  *   B > Np:   w = f (1+T),   q = (B/n) (p+T)/(1+T),        T = sum_{j>=1} prod_{i<=j} r (N-B-i+1)/(B+i)
@@ -12,18 +12,19 @@
  *   Stirling's formula, dev(x, mu) = x log(x/mu) + mu - x; differences of lgamma lose 4e-6 at N = 1e9.
  *
  * Error claim (e = LDBL_EPSILON; the true value lies in every returned interval).
- *   log f: e (600 + 4|B-Np| + 176 (dev+dev') + 4|log(..)|). S: remainder of Stirling's series below its first dropped term, 2e-18 at 16;
- *     130e by logarithms of exact factorials below 16. dev: mu carries 2e relative, which moves it by 2e|x-mu|; the series
- *     (|x-mu| < (x+mu)/10) loses 8e, x log(x/mu)+mu-x at most 176e (worst at the switch), both relative.
+ *   log f: e (600 + 4|B-Np| + 176 (dev+dev') + 4|log(..)|). S: remainder of Stirling's series below its first dropped term,
+ *     2e-18 at 16; 130e by logarithms of exact factorials below 16. dev: mu carries 2e relative, which moves it by 2e|x-mu|;
+ *     the series (|x-mu| < (x+mu)/10) loses 8e, x log(x/mu)+mu-x at most 176e (worst at the switch), both relative.
  *   T, D: term j carries 3e j, the sum of J terms J e, the rest of the series is below its last term times ratio/(1-ratio).
  *   The ends are widened by these and rounded outward to doubles: 2 to 3 units in the last place where long double has 64 bits.
  *
  * One branch. num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0 not both 0: the loss
- *   L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x, so a loss above s is an x above
- *   the root of L = s: safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the same x:
- *   a root that is off moves the edge of that set, never one law against the other. The edge is measured, not assumed:
- *   |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a factor [share = q e^v/(1+U)],
- *   q_err the relative error of q in units of u. Tails at x: u (24 + q_err/(1-q) + 8 (|x|+up+down+1)^2) relative, hazard <= |x|+1.
+ *   L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x, so a loss above s is an x
+ *   above the root of L = s: safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the
+ *   same x: a root that is off moves the edge of that set, never one law against the other. The edge is measured, not assumed:
+ *   |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a factor,
+ *   share = q e^v/(1+U), q_err the relative error of q in units of u. Tails at x: relative error at most
+ *   u (24 + q_err/(1-q) + 8 (|x|+up+down+1)^2), as hazards are at most |x|+1.
  *
  * What it does not do: choose what an interval of w means for a pair (w has no safe direction); n above 2^53.
  */
@@ -40,7 +41,8 @@ static long double beyond_stirling(long double x)
 {
     long double z = 1 / (x * x), f = 1, i;
     if (x >= 16)
-        return (1 / 12.0L - z * (1 / 360.0L - z * (1 / 1260.0L - z * (1 / 1680.0L - z * (1 / 1188.0L - z * (691 / 360360.0L)))))) / x;
+        return (1 / 12.0L - z * (1 / 360.0L - z * (1 / 1260.0L - z * (1 / 1680.0L - z * (1 / 1188.0L - z
+            * (691 / 360360.0L)))))) / x;
     for (i = 2; i <= x; i++) f *= i; /* 15! is exact in a double */
     return logl(f) - (x + 0.5L) * logl(x) + x - LOG_SQRT_2PI;
 }
@@ -117,8 +119,10 @@ int hs_sampling_truncation(double p, double n, double max_batch, double *out)
         q_err = x / (1 - x) * (f_err + w_err + E * (8 + 2 * fabsl(f))) + 8 * E;
     }
     interval(q, q_err * 1.01L, out);
-    out[2] = nextafter((double)(log_w - 1.01L * w_err), -HUGE_VAL); out[3] = fmin(0, nextafter((double)(log_w + 1.01L * w_err), HUGE_VAL));
-    out[4] = nextafter((double)(log_rest - 1.01L * r_err), -HUGE_VAL); out[5] = fmin(0, nextafter((double)(log_rest + 1.01L * r_err), HUGE_VAL));
+    out[2] = nextafter((double)(log_w - 1.01L * w_err), -HUGE_VAL); out[3] = fmin(0, nextafter((double)(log_w + 1.01L * w_err),
+        HUGE_VAL));
+    out[4] = nextafter((double)(log_rest - 1.01L * r_err), -HUGE_VAL); out[5] = fmin(0,
+        nextafter((double)(log_rest + 1.01L * r_err), HUGE_VAL));
     return HS_OK;
 }
 
@@ -175,7 +179,8 @@ static double root(double q, double q_err, double up, double down, double s, dou
     return x;
 }
 
-/* The tails of one branch at an increasing s[0..n-1]: see the head of the file. rel: relative error of the four tails at s_i. */
+/* The tails of one branch at an increasing s[0..n-1]: see the head of the file. rel: relative error of the four tails at s_i.
+ * */
 int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below, double *y_above,
                       double *x_below, double *x_above, double *rel, double *edge)
 {

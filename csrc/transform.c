@@ -40,13 +40,13 @@ static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b))
  * most e^{d^2/2} kap times itself on the real line. Best of the strips. */
 double hs_grid_real_upper(double m, double a, double h)
 {
-    double best = HUGE_VAL;
+    double best = HUGE_VAL, at = 0;
     int t;
     for (t = 0; t < HS_STRIPS; t++) {
-        double d = strip(m, t), gain = 2 * HS_PI * d / h;
-        best = fmin(best, 0.5 * d * d + log_kap(a, d * m) - gain - log1p(-exp(-gain)));
+        double d = strip(m, t), gain = 2 * HS_PI * d / h, x = 0.5 * d * d + log_kap(a, d * m) - gain;
+        if (x < best) { best = x; at = gain; }
     }
-    return 2 * exp(best) * (1 + 1e-9);
+    return 2 * exp(best) / -expm1(-at) * (1 + 1e-9);
 }
 
 /* The largest h for which that is below e^-target, by its leading term. */
@@ -106,25 +106,25 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     G->strip = -1; G->m = m; G->q = q; G->h = h; G->lo = j0 * h; G->hi = j1 * h;
     G->g = work; G->lw = work + stride; G->u = work + 2 * stride; G->l = work + 3 * stride; G->lm = work + 4 * stride;
     G->p = work + 5 * stride; G->s = work + 6 * stride; G->r = work + 7 * stride; G->er = work + 8 * stride;
-    G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride;
+    G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride; G->inv = work + 12 * stride;
     G->n = G->last = (n + 7) / 8 * 8; G->first = 0;
     {
-    double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm, *restrict glw = G->lw;
+    double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm, *restrict glw = G->lw, *restrict gi = G->inv;
     int nn = G->n;
     for (j = 0; j < nn; j++) {
         double g = (base + (double)j) * h, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), U = q * (ev - 1);
-        double x = 1 + U, x2 = (1 - q) + q * ev, c = (U - (x - 1)) / x, t, l, big = U > 0.5 || U < -0.5 ? 1 : 0;
+        double x = 1 + U, x2 = (1 - q) + q * ev, inv = 1 / x, c = (U - (x - 1)) * inv, t, l, big = U > 0.5 || U < -0.5 ? 1 : 0;
         double small = U < 0.1 && U > -0.1 ? U : 0;
         t = hs_log1pmx_small(small);
         l = hs_log(big != 0 ? x2 : x) + (big != 0 ? 0 : c);
         l = v > 600 ? v + lq : l;
-        gg[j] = g; gu[j] = U;
+        gg[j] = g; gu[j] = U; gi[j] = inv;
         gl[j] = small != 0 ? U + t : l;
         glm[j] = small != 0 ? t : l - U;
         glw[j] = lh - 0.5 * g * g;
     }
     }
-    for (j = n; j < G->n; j++) { G->lw[j] = -1e4; G->l[j] = 0; G->u[j] = 0; G->lm[j] = 0; G->g[j] = 0; }
+    for (j = n; j < G->n; j++) { G->lw[j] = -1e4; G->l[j] = 0; G->u[j] = 0; G->lm[j] = 0; G->g[j] = 0; G->inv[j] = 1; }
     return HS_OK;
 }
 
@@ -148,12 +148,12 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
 /* log M(a), mean and variance of l under the tilted law. `err` bounds the rounding of log M:
  *   sum w [ 85u(|h2|+|a lm|) + |e^E-1| 3u|a l| + |a||e^E/(1+U)-1| ((U+q) dv + 3u|U|) + (6+|log h|+g^2/2+n+20)u (|h2|+|a lm|) ]/M:
  * every term is second order in U. 85: at the switch |E|, |U| = 0.1 the ratio of |expm1| to |h2| is 20.3. */
-HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m_estimate, hs_moments *out)
+HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g, *restrict gi = G->inv;
     int j, i, n = G->n;
-    if (log_m_estimate > 3) {
+    if (!hs_grid_cancels(m, q, a)) {
         double top = -1e4;
         for (j = 0; j < n; j++) { double x = a * G->l[j] + G->lw[j]; top = x > top ? x : top; }
         moments_plain(G, a, top, out);
@@ -170,7 +170,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m_estimate, hs_m
             s1[i] += e1 * l + w * lm;
             s2[i] += e * l * l;
             e0[i] += size * (111 + lh + 0.5 * g * g + n) + fabs(e1) * 3 * fabs(E)
-                   + fa * fabs(e1 - (e * U) / (1 + U)) * ((U + q) * dv + 3 * fabs(U)); /* e/(1+U) - w = e1 - e U/(1+U) */
+                   + fa * fabs(e1 - e * U * gi[j + i]) * ((U + q) * dv + 3 * fabs(U)); /* e/(1+U) - w = e1 - e U/(1+U) */
         }
     M = 1 + lanes(s0); mean = lanes(s1) / M;
     out->log_m = log1p(lanes(s0)); out->mean = mean; out->var = lanes(s2) / M - mean * mean;
@@ -183,7 +183,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m_estimate, hs_m
 HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2)
 {
     double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), m = G->m, q = G->q, inv;
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u, *restrict gg = G->g;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u, *restrict gg = G->g, *restrict gi = G->inv;
     double *restrict gp = G->p, *restrict gr = G->r;
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
@@ -195,7 +195,7 @@ HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, d
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double r = gp[j + i] * inv, g = gg[j + i], l = fabs(gl[j + i]), U = gu[j + i];
-            double dl = (U + q) / (1 + U) * (3 * m * fabs(g) + 2 * m * m) + 14 * l, e;
+            double dl = (U + q) * gi[j + i] * (3 * m * fabs(g) + 2 * m * m) + 14 * l, e;
             dl = U + q < 0 ? 14 * l : dl;
             e = fa * dl + 3 * fa * l + g * g + 2 * lh + 8 + fabs(log_m);
             gr[j + i] = r;
@@ -306,11 +306,11 @@ HS_CLONES void hs_grid_phase_double(hs_grid *G, double *zr, double *zi)
 HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
 {
     double best = 1, h = G->h, q = G->q, cap = fmin(6, 0.95 * HS_PI / 2 / G->m), d0, part[8] = {0}, *restrict gs = G->s, *restrict ge = G->er1; /* er, ei: the phases in use */
-    const double *restrict gu = G->u, *restrict gr = G->r;
+    const double *restrict gu = G->u, *restrict gr = G->r, *restrict gi = G->inv;
     int t, j, i, n = G->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double s = (gu[j + i] + q) / (1 + gu[j + i]);
+            double s = (gu[j + i] + q) * gi[j + i];
             gs[j + i] = s > 0 ? s : 0;
             part[i] += gr[j + i] * gs[j + i];
         }

@@ -6,7 +6,7 @@
 #include "special.h"
 
 #define HS_INNER_MAX 4096            /* inner nodes of one step, a multiple of 8 */
-#define HS_GRID_ARRAYS 12
+#define HS_GRID_ARRAYS 13
 #define HS_GRID_WORK (HS_GRID_ARRAYS * (HS_INNER_MAX + 8))
 #define HS_COARSE_MAX 128
 #define HS_STRIPS 3
@@ -22,20 +22,21 @@ typedef struct {
     int first, last;                 /* the nodes that carry phi, multiples of 8; see hs_grid_trim */
     int n;                           /* nodes, padded to a multiple of 8 by nodes of weight zero */
     double m, q, h, lo, hi;          /* lo, hi: first and last node */
-    double *g, *lw, *u, *l, *lm;     /* node; log(h w(g)); U; log(1+U); log(1+U)-U */
+    double *g, *lw, *u, *inv, *l, *lm; /* node; log(h w(g)); U; 1/(1+U); log(1+U); log(1+U)-U */
     double *p, *s, *r, *er, *ei, *er1, *ei1; /* scratch of the sums */
 } hs_grid;
 
 typedef struct { double log_m, err, mean, var; } hs_moments; /* log M(a); bound of its error; E l, Var l under the tilted law */
 
 void hs_cgf_estimate(double m, double q, double a, double *out);
+int hs_grid_cancels(double m, double q, double a);
 int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, double *work);
 void hs_coarse_cgf(const hs_coarse *G, double a, double *out);
 int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);
 double hs_grid_choose_h(double m, double q, double a, double y, double target, double log_m, double h_max, int *best_strip);
 double hs_grid_real_h(double m, double a, double target);
 double hs_grid_real_upper(double m, double a, double h);
-void hs_grid_moments(hs_grid *G, double a, double log_m_estimate, hs_moments *out);
+void hs_grid_moments(hs_grid *G, double a, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
 void hs_grid_trim(hs_grid *G, double tol);
 void hs_grid_spread(const hs_grid *G, double mean, double *var, double *fourth);

@@ -1,165 +1,36 @@
 /* twosided.c - the transform of one step whose pair is a public mixture of two-sided branches, on one inner grid a branch.
  *
- * Symbols. Branch r, of weight w_r: num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0, 0 < q < 1.
- *   g standard normal, w its density; v1 = up g - up^2/2, v2 = -down g - down^2/2, U_i = q (e^{v_i} - 1), l_i = log(1+U_i),
- *   rho_i = q e^{v_i}/(1-q), L = l1 - l2 the loss, increasing in g.
- *   M(z) = sum_r w_r E (1+U1)^{a1} (1+U2)^{a2}, a1 = 1+z, a2 = -z; E = a1 l1 + a2 l2 at real z; the reverse direction swaps up, down.
- *   Tilted weights p_j = w_r h w(g_j) e^{E_j}/M, phi(y) = M(z+iy)/M(z) = sum r_j e^{iy L_j}, r_j = p_j/sum p. u = 2^-53.
- *   kap = prod over i with a_i < 0 of cos(b_i/2)^{a_i}, b1 = d up, b2 = d down; S(g) = |g| + |a1| up + |a2| down >= |(log p)'|.
+ * Symbols. Branch r, of weight w_r: num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0, q < 1.
+ *   g: standard normal, w its density; v1 = up g - up^2/2, v2 = -down g - down^2/2, U_i = q (e^{v_i} - 1), l_i = log(1+U_i),
+ *   rho_i = q e^{v_i}/(1-q), s_i = rho_i/(1+rho_i); L = l1 - l2 the loss, increasing in g.
+ *   M(z) = sum_r w_r E (1+U1)^{a1} (1+U2)^{a2}, a1 = 1+z, a2 = -z; E = a1 l1 + a2 l2 at real z. The other direction swaps up
+ *   and down. Tilted weights p_j = w_r h w(g_j) e^{E_j}/M; phi(y) = M(z+iy)/M(z) = sum r_j e^{iy L_j}, r_j = p_j/sum p.
+ *   b1 = d up, b2 = d down; kap = prod of cos(b_i/2)^{a_i}, kap2 = prod of cos(b_i)^{a_i}, over a_i < 0. u = 2^-53.
  *
- * Formula. log M = log1p( sum w_r h w [ (e^E - 1 - E) + a1 (l1 - U1) + a2 (l2 - U2) ] ): 1, a1 U1 and a2 U2 integrate to 1, 0 and 0
- *   and are dropped, as in transform.c, of which this is the case down = 0 (REMOVE) or up = 0 (ADD) with one branch.
+ * Formula. log M = log1p( sum w_r h w [ (e^E - 1 - E) + a1 (l1 - U1) + a2 (l2 - U2) ] ): 1, a1 U1 and a2 U2 integrate to 1, 0
+ *   and 0 and are dropped, as in transform.c, of which this is the case down = 0 (REMOVE) or up = 0 (ADD) with one branch.
  *   The nodes of all branches stand in one row, so the node and phase sums of transform.c serve unchanged.
  *
- * Error claims, the proofs of transform.c with both factors; they add over branches, weighted by p.
- *   quadrature  On g +- id, d < pi/max(up, down): |w| grows by e^{d^2/2}, each factor keeps cos(b_i/2)(1+U_i) <= |1+U_i| <= 1+U_i,
- *               and arg(1+U1), -arg(1+U2) both lie on the side of d, so e^{|y|(th1+th2)} appears, th_i as in transform.c, th1 taken
- *               at the right and th2 at the left end of a cell. Rectangle [G1,G2] x [-d,d] between half nodes, on whose ends the
- *               exponent |y|(th1+th2) - 2 pi t/h is <= 0 because |y| (up min(1,rho1) + down min(1,rho2)) <= 2 pi/h there:
+ * Error claims: the proofs of transform.c with both factors; they add over branches, weighted by p.
+ *   quadrature  On g +- id, d < pi/max(up, down), |w| grows by e^{d^2/2}, cos(b_i/2)(1+U_i) <= |1+U_i| <= 1+U_i, and arg(1+U1),
+ *               -arg(1+U2) lie on the side of d, so e^{|y|(th1+th2)} appears; th_i is bounded as in transform.c, th1 at the right
+ *               and th2 at the left end of a cell. p over a cell: |(log p)'| <= |g| + |a1| up + |a2| down. Rectangle
+ *               [G1,G2] x [-d,d] between half nodes at which |y| (up min(1,rho1) + down min(1,rho2)) <= 2 pi/h, so that
+ *               |y|(th1+th2) <= 2 pi t/h on its ends for all heights t <= d:
  *                 2 e^{d^2/2} kap J/(e^{2 pi d/h}-1) + ends 2 d kap e^{d^2/2} p(G)/h + what p has outside [G1,G2], twice.
- *   ends        l1' in [0, up], -l2' in [0, down], |l2'| = down s2 falling to the right, l1' = up s1 falling to the left: beyond
- *               the last node log p falls at least at hi - max(a1,0) up - max(-a2,0) down s2(hi), before the first at
- *               -lo - max(a2,0) down - max(-a1,0) up s1(lo). Geometric series and exponential integral.
- *   dropped     masses of N(0,1), N(up,1), N(-down,1) outside the range, and between nodes 4.1 e^{-2 pi^2/h^2}(1+2q(|a1|+|a2|)).
- *   far         path shifted to the damping side, b_i < pi/2: |phi(y')| <= Psi(y) for all y' >= y,
- *                 Psi = sum_r e^{d^2/2} sum r_j e^{-f1 s1(1-s1) - f2 s2(1-s2) - y (s1 sin b1 + s2 sin b2)} + 2 R_r e^{d^2} kap2/(e^{2 pi d/h}-1),
- *               s_i = rho_i/(1+rho_i), f_i = 2 a_i sin^2(b_i/2) (a_i > 0) or 2.7726 a_i sin^2(b_i/2), R_r = sum r_j, kap2 = prod cos(b_i)^{a_i}
- *               over a_i < 0; proofs of th >= s sin b and of the trapezoid term in transform.c.
- *   rounding    as in transform.c, summed over the factors; pair->q_err and pair->w_err, relative errors of q and w in units of u,
- *               enter as errors of U (with derivative a_i (e^E/(1+U_i) - 1)), of L (|U_i|/(1+U_i)) and of the weights.
+ *   ends        l1' = up s1 rises to the right, -l2' = down s2 to the left: beyond the last node log p falls at least at
+ *               hi - max(a1,0) up - max(-a2,0) down s2(hi), before the first at -lo - max(a2,0) down - max(-a1,0) up s1(lo).
+ *   dropped     masses of N(0,1), N(up,1), N(-down,1) outside the range; between nodes 4.1 e^{-2 pi^2/h^2}(1+2q(|a1|+|a2|)).
+ *   far         path shifted to the damping side, b_i < pi/2: |phi(y')| <= Psi(y) for all y' >= y; Psi = sum over branches of
+ *                 e^{d^2/2} sum r_j e^{-f1 s1(1-s1) - f2 s2(1-s2) - y (s1 sin b1 + s2 sin b2)}
+ *                 + 2 (sum r_j) e^{d^2} kap2/(e^{2 pi d/h}-1),   f_i = 2 a_i sin^2(b_i/2) (a_i > 0), 2.7726 a_i sin^2(b_i/2).
+ *   rounding    as in transform.c, summed over the factors; pair->q_err, pair->w_err (relative errors of q and w, in units of u)
+ *               enter as errors of U, with derivative a_i (e^E/(1+U_i) - 1), of L, as |U_i|/(1+U_i), and of the weights.
  * First order in u, as there. What it does not do: q = 1, atoms, shifts of both laws to one side.
  */
 #include "twosided.h"
 
 #define LOG_SQRT_2PI 0.91893853320467274178
-
-typedef struct { double a1, a2; } exponents;
-
-static exponents at_tilt(double z) { exponents a = {1 + z, -z}; return a; }
-
-static double lanes(const double *acc)
-{
-    return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
-}
-
-/* A bound of arg(1+U) at height d: min(b, rho sin b/(1 + rho cos b)) for b <= pi/2; else min(1, rho) b, by sb = b, cb = 0. */
-static inline double angle_upper(double rho, double b, double sb, double cb)
-{
-    double t = rho * sb / (1 + rho * cb);
-    return t < b ? t : b;
-}
-
-/* U, log(1+U), log(1+U) - U of one factor at v = m g - m^2/2. */
-static inline void factor(double m, double q, double lq, double g, double *U, double *l, double *lm)
-{
-    double v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x, x2, c, t, lg, big, small;
-    *U = q * (ev - 1);
-    x = 1 + *U; x2 = (1 - q) + q * ev; c = (*U - (x - 1)) / x; big = *U > 0.5 || *U < -0.5 ? 1 : 0;
-    small = *U < 0.1 && *U > -0.1 ? *U : 0;
-    t = hs_log1pmx_small(small);
-    lg = hs_log(big != 0 ? x2 : x) + (big != 0 ? 0 : c);
-    lg = v > 600 ? v + lq : lg;
-    *l = small != 0 ? *U + t : lg;
-    *lm = small != 0 ? t : lg - *U;
-}
-
-/* The range of g in which a branch has weight at the tilts z_lo .. z_hi, R away from every peak. */
-static void range(const hs_pair *pair, int r, double z_lo, double z_hi, double R, double *lo, double *hi)
-{
-    double q = pair->q[r], up = pair->up[r], down = pair->down[r], neg1 = fmax(0, -1 - z_lo), neg2 = fmax(0, z_hi);
-    *hi = fmax(fmax(1, 1 + z_hi) * up, neg2 * down * q > 0 ? log1p(neg2 * down * q) / down : 0) + R;
-    *lo = -fmax(fmax(1, -z_lo) * down, neg1 * up * q > 0 ? log1p(neg1 * up * q) / up : 0) - R;
-}
-
-/* E - g^2/2 at g, in the branch r */
-static double exponent(const hs_pair *pair, int r, exponents a, double g)
-{
-    double U, l1, l2, lm, q = pair->q[r], lq = log(q);
-    factor(pair->up[r], q, lq, g, &U, &l1, &lm);
-    factor(pair->down[r], q, lq, -g, &U, &l2, &lm);
-    return a.a1 * l1 + a.a2 * l2 - 0.5 * g * g;
-}
-
-/* log M, its first two z-derivatives: for placing contours, never for bounds. */
-HS_CLONES void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out)
-{
-    exponents a = at_tilt(z);
-    double S0 = 0, S1 = 0, S2 = 0, top = 0;
-    double lw[64], L[64], E[64], lm[64], dm[64], f0[64], f1[64], f2[64], plain;
-    int r, j;
-    for (r = 0; r < pair->branches; r++) {
-        top = fmax(top, exponent(pair, r, a, 0));
-        top = fmax(top, exponent(pair, r, a, fmax(0, a.a1) * pair->up[r]));
-        top = fmax(top, exponent(pair, r, a, -fmax(0, a.a2) * pair->down[r]));
-    }
-    plain = top > 3 ? 1 : 0;
-    for (r = 0; r < pair->branches; r++) {
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r], lq = log(q), m = fmax(up, down), lo, hi, h = 0.5 / (m > 1 ? m : 1);
-        double shift = log(pair->w[r]) - (plain != 0 ? top : 0), s0 = 0, s1 = 0, s2 = 0;
-        range(pair, r, z, z, 8.5, &lo, &hi);
-        if (!((hi - lo) / h < 16384)) { out[0] = out[1] = out[2] = HUGE_VAL; return; }
-        for (; lo <= hi; lo += 64 * h) {
-            int n = (hi - lo) / h < 63 ? (int)((hi - lo) / h) + 1 : 64;
-            for (j = 0; j < 64; j++) {
-                double g = lo + j * h, U, l1, l2, lm1, lm2;
-                factor(up, q, lq, g, &U, &l1, &lm1);
-                factor(down, q, lq, -g, &U, &l2, &lm2);
-                lw[j] = j < n ? shift - 0.5 * g * g : -1e4;
-                L[j] = l1 - l2; E[j] = a.a1 * l1 + a.a2 * l2; lm[j] = a.a1 * lm1 + a.a2 * lm2; dm[j] = lm1 - lm2;
-            }
-            for (j = 0; j < 64; j++) {
-                double w = hs_exp(lw[j]), e = hs_exp(E[j] + lw[j]), es = E[j] < 0.1 && E[j] > -0.1 ? E[j] : 0, x = hs_expm1mx_small(es);
-                double h2 = es != 0 ? w * x : e - w - w * E[j], e1 = es != 0 ? w * (x + es) : e - w;
-                f0[j] = plain != 0 ? e : h2 + w * lm[j];
-                f1[j] = plain != 0 ? e * L[j] : e1 * L[j] + w * dm[j];
-                f2[j] = e * L[j] * L[j];
-            }
-            for (j = 0; j < 64; j++) { s0 += f0[j]; s1 += f1[j]; s2 += f2[j]; }
-        }
-        h /= 2.50662827463100050242;
-        S0 += s0 * h; S1 += s1 * h; S2 += s2 * h;
-    }
-    if (plain != 0) {
-        out[0] = top + log(S0); out[1] = S1 / S0; out[2] = S2 / S0 - out[1] * out[1];
-    } else {
-        out[0] = log1p(S0); out[1] = S1 / (1 + S0); out[2] = S2 / (1 + S0) - out[1] * out[1];
-    }
-}
-
-/* A mesh for branch r, 12 bits, for which the quadrature error at frequency y should be below e^-target: best of four strips. */
-HS_CLONES double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m)
-{
-    static const double part[4] = {0.9, 0.5, 0.28, 0.14};
-    exponents a = at_tilt(z);
-    double q = pair->q[r], up = pair->up[r], down = pair->down[r], m = fmax(up, down), lq = log(q), scale = log(pair->w[r]) - log_m;
-    double best = 0, lp[96], rho1[96], rho2[96], hc, lo, hi, h;
-    int i, j, t, n, e;
-    range(pair, r, z, z, 9.5, &lo, &hi);
-    hc = fmax((hi - lo) / 95, 0.2 / (m > 1 ? m : 1));
-    n = (int)((hi - lo) / hc) + 1;
-    for (j = 0; j < 96; j++) {
-        double g = lo + j * hc, U1, U2, l1, l2, lm;
-        factor(up, q, lq, g, &U1, &l1, &lm);
-        factor(down, q, lq, -g, &U2, &l2, &lm);
-        lp[j] = j < n ? a.a1 * l1 + a.a2 * l2 - 0.5 * g * g + scale : -1e4;
-        rho1[j] = (U1 + q) / (1 - q); rho2[j] = (U2 + q) / (1 - q);
-        if (lp[j] < -target - 8) lp[j] = -1e4;
-    }
-    for (i = 0; i < 4; i++) {
-        double d = fmin(part[i] * HS_PI / m, 6), b1 = d * up, b2 = d * down, J[8] = {0};
-        double s1 = b1 <= HS_PI / 2 ? sin(b1) : b1, c1 = b1 <= HS_PI / 2 ? cos(b1) : 0, s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
-        for (j = 0; j < 96; j += 8)
-            for (t = 0; t < 8; t++) {
-                double x = lp[j + t] + y * (angle_upper(rho1[j + t], b1, s1, c1) + angle_upper(rho2[j + t], b2, s2, c2));
-                J[t] += hs_exp(x < 700 ? x : 700);
-            }
-        h = 2 * HS_PI * d / (target + 0.5 * d * d + log(fmax(lanes(J) * hc, 1)) + fmin(a.a1, 0) * log(cos(0.5 * b1)) + fmin(a.a2, 0) * log(cos(0.5 * b2)) + 4);
-        if (h > best) best = h;
-    }
-    best = fmin(best, 2 * HS_PI / sqrt(2 * (target + 2)));
-    best = frexp(best, &e);
-    return ldexp(floor(best * 4096), e - 12);
-}
 
 /* Grids of all branches for tilts z_lo .. z_hi, R beyond every peak, mesh h[r]. work: HS_TWO_WORK doubles. */
 HS_CLONES int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, double z_hi, double R, double *work)
@@ -172,22 +43,25 @@ HS_CLONES int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, doub
     G->u = T->u1; G->lm = T->lm1; G->strip = -1;
     T->pair = pair;
     for (r = 0; r < pair->branches; r++) {
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r], lq = log(q), lw = log(pair->w[r]), lh = log(h[r]) - LOG_SQRT_2PI + lw, lo, hi;
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r], lq = log(q), lw = log(pair->w[r]),
+               lh = log(h[r]) - LOG_SQRT_2PI + lw, lo, hi;
         double first, last, hr = h[r];
         int n, padded;
-        range(pair, r, z_lo, z_hi, R, &lo, &hi);
+        hs_two_range(pair, r, z_lo, z_hi, R, &lo, &hi);
         first = floor(lo / hr); last = ceil(hi / hr);
         if (!(last - first < HS_INNER_MAX - 8 - total)) return HS_TOO_MANY_NODES;
         n = (int)(last - first) + 1; padded = (n + 7) / 8 * 8;
         T->first[r] = total; T->nodes[r] = n; T->strip[r] = -1; T->h[r] = hr; T->size[r] = fabs(log(hr)) + fabs(lw) + 1;
         {
-        double *restrict g_ = G->g + total, *restrict w_ = G->lw + total, *restrict L_ = G->l + total, *restrict a_ = T->u1 + total;
-        double *restrict b_ = T->u2 + total, *restrict c_ = T->l1 + total, *restrict d_ = T->l2 + total, *restrict e_ = T->lm1 + total;
+        double *restrict g_ = G->g + total, *restrict w_ = G->lw + total, *restrict L_ = G->l + total,
+               *restrict a_ = T->u1 + total;
+        double *restrict b_ = T->u2 + total, *restrict c_ = T->l1 + total, *restrict d_ = T->l2 + total,
+               *restrict e_ = T->lm1 + total;
         double *restrict f_ = T->lm2 + total;
         for (j = 0; j < padded; j++) {
             double g = (first + (double)j) * hr;
-            factor(up, q, lq, g, &a_[j], &c_[j], &e_[j]);
-            factor(down, q, lq, -g, &b_[j], &d_[j], &f_[j]);
+            hs_factor(up, q, lq, g, &a_[j], &c_[j], &e_[j]);
+            hs_factor(down, q, lq, -g, &b_[j], &d_[j], &f_[j]);
             g_[j] = g; L_[j] = c_[j] - d_[j];
             w_[j] = lh - 0.5 * g * g;
         }
@@ -200,7 +74,7 @@ HS_CLONES int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, doub
 }
 
 /* log M where e^E dominates: plain log-sum-exp, relative error of each term its exponent's. */
-HS_CLONES static void moments_plain(hs_two *T, exponents a, hs_moments *out)
+HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, hs_moments *out)
 {
     const hs_pair *pair = T->pair;
     double s0 = 0, s1 = 0, s2 = 0, e0 = 0, top = -1e4, f1 = fabs(a.a1), f2 = fabs(a.a2);
@@ -226,19 +100,23 @@ HS_CLONES static void moments_plain(hs_two *T, exponents a, hs_moments *out)
  * factors, every one of second order in U. */
 HS_CLONES void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_moments *out)
 {
-    exponents a = at_tilt(z);
+    hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, count = T->G.n;
     int j, i, r;
     if (log_m_estimate > 3) { moments_plain(T, a, out); return; }
     for (r = 0; r < pair->branches; r++) {
-        const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l, *restrict u1 = T->u1, *restrict u2 = T->u2;
+        const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l, *restrict u1 = T->u1,
+               *restrict u2 = T->u2;
         const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lm1 = T->lm1, *restrict lm2 = T->lm2;
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err, base = 111 + T->size[r] + count + pair->w_err;
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err,
+               base = 111 + T->size[r] + count + pair->w_err;
         for (j = T->first[r]; j < T->first[r + 1]; j += 8)
             for (i = 0; i < 8; i++) {
-                double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i], lw = lw_[j + i], w = hs_exp(lw), e = hs_exp(E + lw);
-                double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es), U1 = u1[j + i], U2 = u2[j + i], g = fabs(g_[j + i]);
+                double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i], lw = lw_[j + i],
+                       w = hs_exp(lw), e = hs_exp(E + lw);
+                double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es), U1 = u1[j + i], U2 = u2[j + i],
+                       g = fabs(g_[j + i]);
                 double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
                 double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
                 double d1 = fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* the form that does not cancel */
@@ -253,15 +131,16 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_mom
                        + f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (3 + rq) * fabs(U2));
             }
     }
-    M = 1 + lanes(s0); mean = lanes(s1) / M;
-    out->log_m = log1p(lanes(s0)); out->mean = mean; out->var = lanes(s2) / M - mean * mean;
-    out->err = HS_U * (lanes(e0) / M + 3 * fabs(out->log_m)) * (1 + 1e-9);
+    M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
+    out->log_m = log1p(hs_lanes(s0)); out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;
+    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * (1 + 1e-9);
 }
 
-/* Leaves p_j and r_j; |dphi(y)| <= |y| (c1 + n' c2) as for hs_grid_weights, with both factors in dL_j and in the weight's error e_j. */
+/* Leaves p_j and r_j; |dphi(y)| <= |y| (c1 + n' c2) as for hs_grid_weights, with both factors in dL_j and in the weight's error
+ * e_j. */
 HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, double *c2)
 {
-    exponents a = at_tilt(z);
+    hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), inv, spread;
     hs_grid *G = &T->G;
@@ -271,15 +150,17 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
             double p = hs_exp(a.a1 * T->l1[j + i] + a.a2 * T->l2[j + i] + G->lw[j + i] - log_m);
             G->p[j + i] = p; sum[i] += p;
         }
-    inv = 1 / lanes(sum);
+    inv = 1 / hs_lanes(sum);
     for (r = 0; r < pair->branches; r++) {
-        const double *restrict g_ = G->g, *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict gp = G->p;
+        const double *restrict g_ = G->g, *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict l1 = T->l1,
+               *restrict l2 = T->l2, *restrict gp = G->p;
         double *restrict gr = G->r;
         double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err;
         double base = 2 * T->size[r] + 8 + fabs(log_m) + pair->w_err;
         for (j = T->first[r]; j < T->first[r + 1]; j += 8)
             for (i = 0; i < 8; i++) {
-                double p = gp[j + i] * inv, g = fabs(g_[j + i]), U1 = u1[j + i], U2 = u2[j + i], k1 = fabs(l1[j + i]), k2 = fabs(l2[j + i]), e;
+                double p = gp[j + i] * inv, g = fabs(g_[j + i]), U1 = u1[j + i], U2 = u2[j + i], k1 = fabs(l1[j + i]),
+                       k2 = fabs(l2[j + i]), e;
                 double s1 = U1 + q > 0 ? U1 + q : 0, s2 = U2 + q > 0 ? U2 + q : 0;
                 double d1 = (s1 * (3 * up * g + 2 * up * up) + rq * fabs(U1)) / (1 + U1) + 14 * k1;
                 double d2 = (s2 * (3 * down * g + 2 * down * down) + rq * fabs(U2)) / (1 + U2) + 14 * k2;
@@ -288,20 +169,21 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
                 t1[i] += p * (d1 + d2 + (k1 + k2) * (e + 1)); t2[i] += p * (k1 + k2); eb[i] += p * e;
             }
     }
-    spread = lanes(eb);
-    *c2 = HS_U * lanes(t2) * (1 + 1e-9);
-    *c1 = HS_U * lanes(t1) * (1 + 1e-9) + *c2 * (52 + 0.25 * G->n + spread);
+    spread = hs_lanes(eb);
+    *c2 = HS_U * hs_lanes(t2) * (1 + 1e-9);
+    *c1 = HS_U * hs_lanes(t1) * (1 + 1e-9) + *c2 * (52 + 0.25 * G->n + spread);
 }
 
 double hs_two_ends_upper(const hs_two *T, double z, double log_m)
 {
-    exponents a = at_tilt(z);
+    hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double sum = 0;
     int r;
     for (r = 0; r < pair->branches; r++) {
         int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
-        double q = pair->q[r], h = T->h[r], s1 = fmax(0, T->u1[j0] + q) / (1 + T->u1[j0]), s2 = fmax(0, T->u2[j1] + q) / (1 + T->u2[j1]);
+        double q = pair->q[r], h = T->h[r], s1 = fmax(0, T->u1[j0] + q) / (1 + T->u1[j0]), s2 = fmax(0,
+               T->u2[j1] + q) / (1 + T->u2[j1]);
         double right = T->G.g[j1] - fmax(a.a1, 0) * pair->up[r] - fmax(-a.a2, 0) * pair->down[r] * s2;
         double left = -T->G.g[j0] - fmax(a.a2, 0) * pair->down[r] - fmax(-a.a1, 0) * pair->up[r] * s1;
         double pr = exp(a.a1 * T->l1[j1] + a.a2 * T->l2[j1] + T->G.lw[j1] - log_m);
@@ -314,7 +196,7 @@ double hs_two_ends_upper(const hs_two *T, double z, double log_m)
 
 double hs_two_dropped_upper(const hs_two *T, double z)
 {
-    exponents a = at_tilt(z);
+    hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double sum = 0, f1 = fabs(a.a1), f2 = fabs(a.a2);
     int r;
@@ -341,7 +223,7 @@ static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b))
 /* |M_h(z) - M(z)|/M(z) for the sum over ALL nodes at real z: J of the head of the file is then at most M(z) itself. */
 double hs_two_real_upper(const hs_two *T, double z)
 {
-    exponents a = at_tilt(z);
+    hs_exponents a = hs_at_tilt(z);
     double sum = 0;
     int r, t;
     for (r = 0; r < T->pair->branches; r++) {
@@ -356,20 +238,26 @@ double hs_two_real_upper(const hs_two *T, double z)
 }
 
 /* One branch of the quadrature bound at strip t; +infinity if no rectangle is allowed. */
-HS_CLONES static double strip_upper(const hs_two *T, int r, exponents a, double y, int t)
+HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, double y, int t)
 {
     const hs_pair *pair = T->pair;
-    double h = T->h[r], q = pair->q[r], up = pair->up[r], down = pair->down[r], rim1 = exp(0.5 * up * h), rim2 = exp(0.5 * down * h);
-    double d = strip(fmax(up, down), t), b1 = d * up, b2 = d * down, s1 = b1 <= HS_PI / 2 ? sin(b1) : b1, c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
+    double h = T->h[r], q = pair->q[r], up = pair->up[r], down = pair->down[r], rim1 = exp(0.5 * up * h),
+           rim2 = exp(0.5 * down * h);
+    double d = strip(fmax(up, down), t), b1 = d * up, b2 = d * down, s1 = b1 <= HS_PI / 2 ? sin(b1) : b1,
+           c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
     double s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
-    double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)), grow = fabs(a.a1) * up + fabs(a.a2) * down, J = 0, out = 0, ends;
-    const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r], *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
+    double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)),
+           grow = fabs(a.a1) * up + fabs(a.a2) * down, J = 0, out = 0, ends;
+    const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r], *restrict u1 = T->u1 + T->first[r],
+           *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
     int j, j0 = 0, n = T->nodes[r], j1 = n;
     if (y * (up + down) > 2 * HS_PI / h) {
         double most = 2 * HS_PI / (h * y);
-        for (; j0 < n && up * fmin(1, (u1[j0] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j0] + q) * rim2 / (1 - q)) > most; j0++) {}
-        for (; j1 > j0 && up * fmin(1, (u1[j1 - 1] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j1 - 1] + q) * rim2 / (1 - q)) > most; j1--) {}
+        for (; j0 < n && up * fmin(1, (u1[j0] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j0] + q) * rim2 / (1 - q)) > most;
+        j0++) {}
+        for (; j1 > j0 && up * fmin(1, (u1[j1 - 1] + q) * rim1 / (1 - q)) + down * fmin(1,
+            (u2[j1 - 1] + q) * rim2 / (1 - q)) > most; j1--) {}
         if (j1 == j0) return HUGE_VAL;
     }
     for (j = 0; j < n; j++) {
@@ -380,18 +268,19 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, exponents a, double 
     for (j = j1; j < n; j++) out += p[j] + x[j];
     ends = 2 * d * kap * exp(0.5 * d * d) / h * (x[j0] + x[j1 - 1]);
     for (j = j0; j < j1; j++) {
-        double e = y * (angle_upper((u1[j] + q) * rim1 / (1 - q), b1, s1, c1) + angle_upper((u2[j] + q) * rim2 / (1 - q), b2, s2, c2));
+        double e = y * (hs_angle_upper((u1[j] + q) * rim1 / (1 - q), b1, s1, c1) + hs_angle_upper((u2[j] + q) * rim2 / (1 - q),
+               b2, s2, c2));
         x[j] *= hs_exp(e < 700 ? e : 700);
     }
     for (j = j0; j < j1; j++) J += x[j];
     return 2 * exp(0.5 * d * d) * kap * J / expm1(2 * HS_PI * d / h) + ends + out;
 }
 
-/* |M_h(z + iy') - M(z + iy')|/M(z) for all |y'| <= y, without the ends. Needs the p of hs_two_weights. Best of three strips at the first
- * call on a grid, which the later ones keep (any strip is valid). */
+/* |M_h(z + iy') - M(z + iy')|/M(z) for all |y'| <= y, without the ends. Needs the p of hs_two_weights. Best of three strips at
+ * the first call on a grid, which the later ones keep (any strip is valid). */
 double hs_two_quadrature_upper(hs_two *T, double z, double y)
 {
-    exponents a = at_tilt(z);
+    hs_exponents a = hs_at_tilt(z);
     double sum = 0;
     int r, t;
     for (r = 0; r < T->pair->branches; r++) {
@@ -409,7 +298,7 @@ double hs_two_quadrature_upper(hs_two *T, double z, double y)
 /* Psi(y) of the head of the file, without the ends; 1 if nothing better is proved. Best of three d a branch. */
 HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
 {
-    exponents a = at_tilt(z);
+    hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double total = 0;
     int r, t, j;
@@ -423,7 +312,8 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
             slope += gr[j] * (up * (u1[j] + q) / (1 + u1[j]) + down * (u2[j] + q) / (1 + u2[j]));
         }
         for (t = 0; t < 3; t++) { /* near the least of e^{d^2/2 - y d slope}; any d is valid */
-            double d = fmin(fmin(y * slope / fmax(mass, 1e-300) * (t == 0 ? 1 : t == 1 ? 0.5 : 2), 6), 0.95 * HS_PI / 2 / fmax(up, down));
+            double d = fmin(fmin(y * slope / fmax(mass, 1e-300) * (t == 0 ? 1 : t == 1 ? 0.5 : 2), 6),
+                   0.95 * HS_PI / 2 / fmax(up, down));
             double b1 = d * up, b2 = d * down, y1 = y * sin(b1), y2 = y * sin(b2), sum = 0, kap, f1, f2;
             f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1);
             f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2);
@@ -444,8 +334,9 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
 
 long hs_two_work(void) { return HS_TWO_WORK; }
 
-/* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M, its error, mean, variance,
- * Re phi - 1, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at e^-target. work: HS_TWO_WORK doubles. */
+/* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M, its error,
+ * mean, variance, Re phi - 1, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at e^-target. work:
+ * HS_TWO_WORK doubles. */
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
 {
     hs_two T;
@@ -455,7 +346,8 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
     if (n_work < HS_TWO_WORK) return HS_SCRATCH;
     if (!(pair->branches >= 1 && pair->branches <= HS_BRANCHES && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
     for (r = 0; r < pair->branches; r++)
-        if (!(pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 1 && pair->up[r] >= 0 && pair->down[r] >= 0 && pair->up[r] + pair->down[r] > 0))
+        if (!(pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 1 && pair->up[r] >= 0 && pair->down[r] >= 0 &&
+            pair->up[r] + pair->down[r] > 0))
             return HS_BAD_ARGUMENT;
     hs_two_cgf_estimate(pair, z, est);
     if (!(fabs(est[0]) < HUGE_VAL)) return HS_OUT_OF_RANGE;

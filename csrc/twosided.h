@@ -15,8 +15,48 @@ typedef struct {
     double *u1, *u2, *l1, *l2, *lm1, *lm2;
 } hs_two;
 
+typedef struct { double a1, a2; } hs_exponents; /* of 1+U1 and 1+U2 at real z */
+
+static inline hs_exponents hs_at_tilt(double z) { hs_exponents a = {1 + z, -z}; return a; }
+
+static inline double hs_lanes(const double *acc)
+{
+    return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
+}
+
+/* A bound of arg(1+U) at height d: min(b, rho sin b/(1 + rho cos b)) for b <= pi/2; else min(1, rho) b, by sb = b, cb = 0. */
+static inline double hs_angle_upper(double rho, double b, double sb, double cb)
+{
+    double t = rho * sb / (1 + rho * cb);
+    return t < b ? t : b;
+}
+
+/* U, log(1+U), log(1+U) - U of one factor at v = m g - m^2/2. */
+static inline void hs_factor(double m, double q, double lq, double g, double *U, double *l, double *lm)
+{
+    double v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x, x2, c, t, lg, big, small;
+    *U = q * (ev - 1);
+    x = 1 + *U; x2 = (1 - q) + q * ev; c = (*U - (x - 1)) / x; big = *U > 0.5 || *U < -0.5 ? 1 : 0;
+    small = *U < 0.1 && *U > -0.1 ? *U : 0;
+    t = hs_log1pmx_small(small);
+    lg = hs_log(big != 0 ? x2 : x) + (big != 0 ? 0 : c);
+    lg = v > 600 ? v + lq : lg;
+    *l = small != 0 ? *U + t : lg;
+    *lm = small != 0 ? t : lg - *U;
+}
+
+/* The range of g in which a branch has weight at the tilts z_lo .. z_hi, R away from every peak. */
+static inline void hs_two_range(const hs_pair *pair, int r, double z_lo, double z_hi, double R, double *lo, double *hi)
+{
+    double q = pair->q[r], up = pair->up[r], down = pair->down[r], neg1 = fmax(0, -1 - z_lo), neg2 = fmax(0, z_hi);
+    *hi = fmax(fmax(1, 1 + z_hi) * up, neg2 * down * q > 0 ? log1p(neg2 * down * q) / down : 0) + R;
+    *lo = -fmax(fmax(1, -z_lo) * down, neg1 * up * q > 0 ? log1p(neg1 * up * q) / up : 0) - R;
+}
+
+/* twosided_plan.c */
 void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out);
 double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m);
+/* twosided.c */
 int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, double z_hi, double R, double *work);
 void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_moments *out);
 void hs_two_weights(hs_two *T, double z, double log_m, double *c1, double *c2);

@@ -26,6 +26,7 @@ cdef extern from "hs.h" nogil:
     long hs_contour_work(int b, long n_outer)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
     int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
+    int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out)
     int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                        double *upper, hs_point *out)
     # grid.c, convolve.c

@@ -38,7 +38,18 @@ def contour_eps(
 def contour_work(b: int) -> int: ...
 def chernoff_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
-) -> tuple[int, float]: ...
+) -> tuple[int, float, float]: ...
+def contour_curve(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    eps: _Vector,
+    rtol: float,
+    T0: float,
+    n_threads: int,
+    work: _Vector,
+) -> NDArray[np.float64]: ...
 def normal_tails(x: _Vector) -> tuple[_Vector, _Vector]: ...
 def pld_cells(
     s0: float,

@@ -75,6 +75,21 @@ def contour_delta(double[::1] m, double[::1] q, double[::1] k, int add, double e
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
 
 
+def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const double[::1] eps, double rtol, double T0,
+                  int n_threads, double[::1] work):
+    """Rows (status, log_scale, lower, estimate, upper, four terms) of deltas at ascending eps; see hs.h."""
+    cdef hs_contour C
+    cdef int status
+    out = np.empty((eps.shape[0], 9))
+    cdef double[:, ::1] rows = out
+    C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, HS_OUTER_MAX, rtol, T0
+    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], NULL
+    with nogil:
+        status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &rows[0, 0])
+    check(status, "contour")
+    return out
+
+
 def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double rtol, double T0,
                 int n_threads, double[::1] work, long n_max=HS_OUTER_MAX,
                 const unsigned char[::1] pairs=None):
@@ -95,7 +110,7 @@ def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log
 
 def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work,
                    const unsigned char[::1] pairs=None):
-    """(status, bound): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef hs_contour C
     cdef double upper = 0
     cdef int status
@@ -103,7 +118,7 @@ def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int hav
     C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
-    return status, upper
+    return status, upper, C.t
 
 
 def contour_work(int b):

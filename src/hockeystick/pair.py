@@ -54,6 +54,17 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     return cached
 
 
+def gaussian_facts(run: Run, steps: GaussianSteps) -> tuple[float, float, bool]:
+    """(number of steps; sum k |log(1-q)|, the largest loss in the ADD direction; whether both directions have one curve)."""
+    key = ("facts", id(steps))  # steps of one adjacency, kept by the run's cache
+    facts = run._cache.get(key)
+    if facts is None:
+        plain = steps.q == 1
+        wall = math.inf if plain.any() else -float(np.dot(steps.k, np.log1p(-steps.q)))
+        facts = run._cache[key] = float(steps.k.sum()), wall, bool(plain.all())
+    return facts
+
+
 class PairedSteps(NamedTuple):
     """Gaussian steps and two-sided pairs together: rows of `steps` whose `pairs` has branches are placeholders.
 

@@ -15,7 +15,7 @@ import numpy as np
 from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import Run, as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses, mirrored, paired_steps
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
 from .routes import contour, fallback
 from .routes.chernoff import certainly_below
 from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
@@ -23,6 +23,8 @@ from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
 ROUTES = ("auto", "contour", "prv", "pld")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
+SHARED = 8
+"""Points of one call from which their contours are shared."""
 GOOD_ENOUGH = 0.02
 """Relative width above which `auto` looks for a narrower interval than the contour's."""
 
@@ -77,7 +79,10 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
             delta, run, eps, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
-    points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
+    if len(flat) >= SHARED:
+        return settings.curve(np.array(flat), np.shape(eps), log=False)
+    points = [settings.point(e) for e in flat]
     ends = [(_exp_lower(p[0]), math.exp(p[1]), _exp_upper(p[2])) for p in points]
     return settings.bound(ends, points, eps)
 
@@ -98,7 +103,10 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
         settings = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(log_delta, run, eps, log=True, **settings)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
-    points = [settings.point(e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
+    if len(flat) >= SHARED:
+        return settings.curve(np.array(flat), np.shape(eps), log=True)
+    points = [settings.point(e) for e in flat]
     return settings.bound([p[:3] for p in points], points, eps)
 
 
@@ -165,13 +173,42 @@ class _Settings:
             self.total, self.wall = 0, math.inf
             self.directions = (0, 1) if direction == "both" else (1,) if direction == "add" else (0,)
             return
-        plain = (self.steps.q == 1).any()
-        self.total = self.steps.k.sum()
-        self.wall = math.inf if plain else -float(np.dot(self.steps.k, np.log1p(-self.steps.q)))
+        self.total, self.wall, mirrored = gaussian_facts(self.run, self.steps)
         if direction == "both":
-            self.directions = (0,) if (self.steps.q == 1).all() else (0, 1)
+            self.directions = (0,) if mirrored else (0, 1)
         else:
             self.directions = (1,) if direction == "add" else (0,)
+
+    def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
+        """Deltas (or their logs) at many eps: contours are shared where that certifies, other points are asked one by one."""
+        order = np.argsort(eps, kind="stable")
+        rows = np.full((eps.size, 7), np.nan)
+        if self.steps is not None and self.total > 1 and self.route in ("auto", "contour"):
+            at = eps[order]
+            rows = contour.points(self.steps, self.directions[0], at, self.goal(), self.n_threads)
+            if len(self.directions) > 1:  # ADD matters only where it is not certainly the smaller
+                matters = ~(fallback.log_delta_upper(self.steps, 1, at) <= rows[:, 0])
+                if matters.any():
+                    found = contour.points(self.steps, 1, at[matters], self.goal(), self.n_threads)
+                    rows[matters] = _larger_rows(rows[matters], found)
+            rows[order] = rows.copy()
+            rows[:, :3] = np.minimum(rows[:, :3], np.minimum(rows[:, 2:3], 0.0))
+        alone = np.flatnonzero(np.isnan(rows[:, 0]))
+        routes = {"contour"} if alone.size < eps.size else set()
+        terms = {name: rows[:, 3 + i] for i, name in enumerate(contour.TERMS)} if routes else {}
+        for i in alone:
+            *rows[i, :3], found, route = self.point(float(eps[i]))
+            rows[i, 3:] = 0.0
+            routes.add(route)
+            for name, value in zip(TERMS[route], found, strict=True):
+                terms.setdefault(name, np.zeros(eps.size))[i] = value
+        low, mid, high = rows[:, :3].T
+        if not log:
+            raised = np.exp(high) * (1 + 4 * U)
+            raised += np.where((raised <= 1e-300) & (high > -math.inf), 5e-324, 0.0)
+            low, mid, high = np.exp(low) * (1 - 4 * U), np.exp(mid), np.minimum(raised, 1.0)
+        budget = Budget({name: value.reshape(shape) for name, value in terms.items()})
+        return Bound(low.reshape(shape), mid.reshape(shape), high.reshape(shape), "+".join(sorted(routes)), True, budget)
 
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""
@@ -312,6 +349,13 @@ def _larger(a, b):
     """Elementwise maximum of two intervals; terms and route of the one with the larger upper end."""
     top = a if a[2] >= b[2] else b
     return max(a[0], b[0]), max(a[1], b[1]), top[2], top[3], top[4]
+
+
+def _larger_rows(a, b):
+    """The same for rows of log_lower, log_estimate, log_upper, terms; NaN where either is."""
+    rows = np.where(a[:, 2:3] >= b[:, 2:3], a, b)
+    rows[:, :2] = np.maximum(a[:, :2], b[:, :2])
+    return rows
 
 
 def _narrower(a, b):

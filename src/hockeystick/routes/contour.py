@@ -55,6 +55,23 @@ def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
     return answer and _logs(answer)
 
 
+def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
+    """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms), NaN where
+    the line gives less than rtol."""
+    work = borrow(_core.contour_work(steps.shift.size))
+    try:
+        rows = _core.contour_curve(*steps, add, eps, rtol, _margin(rtol), n_threads, work)
+    finally:
+        give_back(work)
+    status, scale, lower, estimate, upper, *terms = rows.T
+    good = status == 0
+    with np.errstate(all="ignore"):
+        log_upper = scale + np.log(upper)
+        slack = 4 * U * (2 + np.abs(scale) + np.abs(np.log(upper)))
+        ends = scale + np.log(lower) - slack, scale + np.log(estimate), log_upper + slack
+        return np.where(good, np.array([*ends, *(t / estimate for t in terms)]), np.nan).T
+
+
 def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target."""
     answer = _answer(_core.contour_eps, _core.hyperbola_eps, _root_width, steps, add, log_delta, rtol, n_threads)
@@ -112,19 +129,20 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
     m, q, k = steps
     work = borrow(_core.contour_work(m.size))
     try:
-        if not _bends(steps):
-            answer = line(m, q, k, add, at, rtol, _margin(rtol), n_threads, work)
-            return answer if answer[0] <= 1 else None
-        found = []
-        for attempt in (
-            lambda: line(m, q, k, add, at, rtol, _margin(rtol), n_threads, work, SHORT_LINE),
-            lambda: hyperbola(m, q, k, add, at, math.log(rtol)),
-            lambda: line(m, q, k, add, at, rtol, _margin(rtol), n_threads, work),
-        ):
-            answer = attempt()
+        margin = _margin(rtol)
+        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, SHORT_LINE)
+        if answer[0] == 0:
+            return answer
+        found = [answer] if answer[0] == 1 else []
+        if _bends(steps):
+            answer = hyperbola(m, q, k, add, at, math.log(rtol))
             if answer[0] == 0:
                 return answer
             if answer[0] == 1:
+                found.append(answer)
+        if not found:
+            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
+            if answer[0] <= 1:
                 found.append(answer)
         return min(found, key=width) if found else None
     finally:

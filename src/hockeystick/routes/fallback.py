@@ -84,9 +84,22 @@ def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float
     return upper is not None and upper <= log_delta
 
 
+def log_delta_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
+    """Upper bounds of log delta at ascending eps: the least of `lines` Chernoff lines K(t) - eps t, tilts spread over eps."""
+    best = np.zeros(eps.size)
+    work = contour.borrow(_core.contour_work(1))
+    for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)]:
+        status, upper, tilt = _core.chernoff_upper(*steps, add, 1, float(at), work)
+        if status == 0:
+            line = upper - (eps - at) * tilt
+            best = np.minimum(best, line + 8 * U * (abs(upper) + tilt * (np.abs(eps) + abs(at))))
+    contour.give_back(work)
+    return best
+
+
 def _chernoff(steps: GaussianSteps, add: int, have_eps: int, value: float):
     work = contour.borrow(_core.contour_work(1))
-    status, upper = _core.chernoff_upper(*steps, add, have_eps, value, work)
+    status, upper, _ = _core.chernoff_upper(*steps, add, have_eps, value, work)
     contour.give_back(work)
     return (min(upper, 0.0) if have_eps else upper) if status == 0 else None
 
