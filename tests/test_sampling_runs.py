@@ -1,6 +1,7 @@
 """Limits, ranges of dataset_size, cyclic sampling, what may be composed, and bad input."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -244,6 +245,23 @@ def test_fixed_size_guarantee_is_not_composed_by_accident():
 def test_cyclic_has_no_add_remove():
     with pytest.raises(hs.DomainError, match="moves others between groups"):
         hs.delta(cyclic(), 1.0)
+
+
+def test_accountants_remember_sampled_steps():
+    accountant = hs.Accountant()
+    steps = (
+        cut(0.1, 100, 12),
+        cut(0.1, (100, 120), 12, assume_fixed_n=True),
+        hs.without_replacement(hs.gaussian(2.0, sensitivity=0.5), dataset_size=64, batch=16),
+        cyclic(),
+        cyclic(iterations=3, max_batch=None, column_norms=[1.0, 0.5, 0.25]),
+    )
+    for i, step in enumerate(steps):
+        accountant.step(step, i + 1)
+    again = hs.Accountant()
+    again.load_state_dict(json.loads(json.dumps(accountant.state_dict())))
+    assert again.run == accountant.run
+    assert [step for step, _ in again.run.parts] == list(steps)
 
 
 # Bad input: q, dataset_size, max_batch, what the message must name

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
+from .batches import CyclicPoisson, TruncatedPoisson, cyclic_poisson, truncated_poisson_subsampled
 from .bound import DomainError
 from .discrete import (
     ApproxDP,
@@ -69,6 +70,20 @@ KINDS = {
         FromCurve, ("eps", "delta", "symmetric"), lambda eps, delta, both: from_curve(eps, delta, symmetric=both)
     ),
     "poisson_subsampled": Kind(PoissonSubsampled, ("base", "q"), poisson_subsampled),
+    "truncated_poisson_subsampled": Kind(
+        TruncatedPoisson,
+        ("base", "q", "dataset_size", "max_batch", "assume_fixed_n"),
+        lambda base, q, n, size, fixed: truncated_poisson_subsampled(
+            base, q, dataset_size=n, max_batch=size, assume_fixed_n=fixed
+        ),
+    ),
+    "cyclic_poisson": Kind(
+        CyclicPoisson,
+        ("base", "q", "iterations", "bands", "dataset_size", "max_batch", "column_norms"),
+        lambda base, q, t, b, n, size, norms: cyclic_poisson(
+            base, q, iterations=t, bands=b, dataset_size=n, max_batch=size, column_norms=norms
+        ),
+    ),
 }
 
 _NAMES = {kind.cls: name for name, kind in KINDS.items()}
