@@ -32,17 +32,15 @@ HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real
     for (j = 0; j < n; j++) w[j] = hs_exp(lw[j]);
 }
 
-/* An upper estimate of the log of the largest weight: e^E w peaks near g = 0 or near g = a m, where v = (a - 1/2) m^2. */
-static double peak(double m, double q, double a)
+/* The log of the largest weight: e^E w peaks near g = 0 or near g = a m, where v = (a - 1/2) m^2. Up to 3 the first-order terms
+ * of M matter and are dropped from every sum. */
+double hs_cgf_peak(double m, double q, double a)
 {
     double v = (a - 0.5) * m * m;
     if (a < 0) return a * log1p(-q);
     if (a <= 1) return 0;
     return fmax(0, a * (v > 30 ? v + log(q) : log1p(q * expm1(v))) - 0.5 * a * a * m * m);
 }
-
-/* Whether log M is small enough for its first-order terms to cancel: then they are dropped from every sum. */
-int hs_grid_cancels(double m, double q, double a) { return peak(m, q, a) <= 3; }
 
 /* The three sums, added to s. */
 HS_CLONES static void sums(const hs_coarse *G, double a, double top, double *s)
@@ -89,7 +87,7 @@ int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, 
 /* K, K', K'' (in a) at a tilt of the grid's range. */
 void hs_coarse_cgf(const hs_coarse *G, double a, double *out)
 {
-    double s[3] = {0}, top = peak(G->m, G->q, a);
+    double s[3] = {0}, top = hs_cgf_peak(G->m, G->q, a);
     sums(G, a, top, s);
     finish(s, mesh(G->m), top, out);
 }
@@ -100,7 +98,7 @@ void hs_cgf_estimate(double m, double q, double a, double *out)
     double work[4 * HS_COARSE_MAX], s[3] = {0}, h = mesh(m), lo, hi, top;
     hs_coarse G;
     if (q == 1) { out[0] = 0.5 * m * m * a * (a - 1); out[1] = m * m * (a - 0.5); out[2] = m * m; return; }
-    lo = left_end(m, q, a); hi = right_end(m, a); top = peak(m, q, a);
+    lo = left_end(m, q, a); hi = right_end(m, a); top = hs_cgf_peak(m, q, a);
     if (!((hi - lo) / h < 16384)) { out[0] = out[1] = out[2] = HUGE_VAL; return; } /* a tilt beyond use */
     for (; lo <= hi; lo += HS_COARSE_MAX * h) {
         fill(&G, m, q, lo, (hi - lo) / h < HS_COARSE_MAX - 1 ? (int)((hi - lo) / h) + 1 : HS_COARSE_MAX, work);

@@ -130,7 +130,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
 /* log M(a) <= log_m + err, on a grid made for real tilts; k tells how small the error has to be. */
 static int log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
 {
-    double o[3], h, R, out, width;
+    double o[3], h, R, out, width, peak;
     hs_grid G;
     hs_moments mo;
     int st;
@@ -141,9 +141,10 @@ static int log_m_upper(double m, double q, double a, double k, double *work, dou
     h = frexp(h, &st); h = ldexp(floor(h * 4096), st - 12);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) return st;
-    hs_grid_moments(&G, a, &mo);
+    peak = hs_cgf_peak(m, q, a);
+    hs_grid_moments(&G, a, peak, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
-    if (hs_grid_cancels(m, q, a)) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+    if (peak <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
     if (!(out < 1)) return HS_OUT_OF_RANGE;
     *log_m = mo.log_m; *err = mo.err - log1p(-out);
     return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;

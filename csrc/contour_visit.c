@@ -87,11 +87,11 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     lo = fmin(fmin(a[0], a[1]), a[2]); hi = fmax(fmax(a[0], a[1]), a[2]);
     if ((st = hs_grid_build(&G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work))) return st;
     for (i = 2; i >= 0; i--) {
-        double out;
-        hs_grid_moments(&G, a[i], &mo[i]);
+        double out, peak = hs_cgf_peak(m, q, a[i]);
+        hs_grid_moments(&G, a[i], peak, &mo[i]);
         out = hs_grid_real_upper(m, a[i], h) + hs_grid_ends_upper(&G, a[i], mo[i].log_m);
         level = 2 * out;
-        if (hs_grid_cancels(m, q, a[i])) out += hs_grid_dropped_upper(&G, a[i]) / exp(fmax(mo[i].log_m, -1));
+        if (peak <= 3) out += hs_grid_dropped_upper(&G, a[i]) / exp(fmax(mo[i].log_m, -1));
         if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
         S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
         S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL; /* at the aliases only the upper end is used */

@@ -80,6 +80,35 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_po
 int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out); /* out: 9 n */
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate,
                    double *upper, hs_point *out);
+/* mixed.c: certified delta(eps) and eps(delta) of a composition of laws with atoms. The caller fills the first block.
+ * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate, direction, points of it
+ * in the arrays that follow, which hold all laws' points one after the other: coordinate x, loss l, log mass lp, and bounds dl, dp
+ * of the errors of l and lp. HS_LAW_POINTS_LOGCONCAVE: the table of points is cut out of a log-concave law.
+ * step > 0: every loss is (step + step_low)(x + constant), x integers, the constants summing to `shift` over all copies; step + step_low
+ * is known to d_step (relative), and all losses together to d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
+ * work: hs_mixed_work() doubles for n_points points, n_subnormal laws of that kind and n_nodes nodes. */
+enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4, HS_LAW_SUBNORMAL = 5,
+       HS_LAWS_MAX = 128 };
+typedef struct {
+    int b;
+    double step, step_low, d_step, shift, d_shift;
+    const double *table, *x, *l, *lp, *dl, *dp;
+    double rtol, T0;
+    long n_nodes;                    /* at most so many nodes */
+    /* filled by mixed.c */
+    int few;                         /* whether outcomes with at most one loss off the atoms are summed apart */
+    long N, last;                    /* nodes of a period; last node visited */
+    double eps, t, c, sd, log_est, P, dy, s_right, s_left, y_max, K[3], err[3], places, tail, var;
+    double *re, *im, *round, *node;
+    const void *laws;
+} hs_mixed;
+long hs_mixed_work(long n_points, long n_subnormal, long n_nodes);
+int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out);
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out);
+/* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), from n Gauss-Legendre nodes and weights on `panels`
+ * panels: 2 + n panels entries in each array. */
+int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight, double *l,
+                         double *lp, double *dl, double *dp);
 /* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of one step's loss, their sum, first and absolute moment, and how far an
  * edge may be off; log sum p_j exp(t j dx). */
 int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
@@ -100,8 +129,36 @@ int hs_normal_tails(long n, const double *x, double *below, double *above);
 int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                  const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                  double *u_upper, double *y_lower, double *u_lower);
-int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
-int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
+enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
+int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
+int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
+/* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
+enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
+typedef struct {
+    double lower, estimate, upper;   /* certified ends and estimate: of log delta, or of eps */
+    double log_estimate, raw_estimate; /* estimate clipped into the ends (of log delta), and as it came; NaN: not positive */
+    double tilt, skew;               /* the saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there */
+    double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
+    int kind;                        /* the estimate that was used */
+} hs_saddle;
+/* work: HS_SADDLE_WORK doubles */
+enum { HS_SADDLE_WORK = 13 * (4096 + 8) };
+int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
+                    long n_work, hs_saddle *out);
+int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
+                  long n_work, hs_saddle *out);
+/* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each within edge[i])
+ * of probability `num` under the numerator (each within rel[i], relative), and probability inf[i] (within rel[i]) of an infinite
+ * loss, which is left out: `out` is about sup over S of num(S) - e^eps den(S), S without infinite losses. value: eps (have_eps) or
+ * log delta. */
+typedef struct { const long *first; const double *loss, *num, *rel, *edge, *inf; } hs_atoms;
+int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out);
+/* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
+ * distance to normal, and of the quadrature's part in the error of K */
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
+                        double *out);
+int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
+                            double *work, long n_work, double *tilt, double *upper);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */
@@ -115,5 +172,49 @@ int hs_sampling_tails(double q, double q_err, double up, double down, long n, co
 /* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
 long hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out);
+/* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace; x, w[n_gl] a Gauss-Legendre rule on [-1, 1].
+ * Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y and X. Estimates of
+ * delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the published one; order 0 to 3. */
+int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
+int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add, const double *x,
+                        const double *w, int n_gl, double *Y, double *X);
+int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale, double *value);
+int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
+
+/* edgeworth_bound.c: (E|d|, E|d|^3) about the mean under law A and B; the largest |characteristic function| of the loss on
+ * [y0, y1] under law A (which = 0) or B (1). work: hs_prawitz_work() doubles suffice. */
+int hs_edgeworth_absolute(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
+int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double y0,
+                               double y1, double *work, long n_work, double *modulus);
+
+/* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as in hs_contour,
+ * T the smoothing limit, 0 to have it chosen. HS_OK leaves valid outputs, however wide. work: hs_prawitz_work() doubles. The
+ * terms of hs_point are those of hs_contour; `smooth` is the further one, in the same unit. */
+enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
+typedef struct {
+    int b, add, n_gl;
+    const int *family;
+    const double *m, *q, *k, *x, *w;
+    double T0, T;
+    /* filled by prawitz.c */
+    int points, fine, few;
+    long N;
+    double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
+    double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */
+    double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
+    double *re, *im, *round, *node, *zr, *zi;
+} hs_prawitz;
+long hs_prawitz_work(void);
+int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out);
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+                   hs_point *out);
+
+/* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at` holds deltas and
+ * the answers are eps; else `at` holds eps and the answers are logs of delta. done[i]: 1 within
+ * `widest`, 2 an upper end only, 0 unspecified. */
+long hs_batch_work(int n_threads);
+int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, double rtol,
+             double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
+             double *upper, unsigned char *done);
 
 #endif

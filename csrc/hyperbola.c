@@ -10,7 +10,7 @@
      inner       sum_n |G_n a'_n| h_v/2 pi (prod_i (1 + e_i/|M_i|)^{k_i} - 1), e_i the inner quadrature error  hyperbola_bound.c (5);
                  |prod (M_i+d_i)^{k_i} - prod M_i^{k_i}| <= prod |M_i|^{k_i} (prod (1+|d_i/M_i|)^{k_i} - 1) needs whole k_i.
                  e_i relative to (1-q)^x is log-convex, so its maximum over the corners of a cell holds for the nodes in it.
-     rounding    node sums hyperbola_bound.c (6) in the same product; U(8 + 2|log M| + 2|arg M|) k for the logarithm; the position a_n is off by at
+     rounding    node sums hyperbola_bound.c (6) in the same product; U(4 + 2|log M| + 2|arg M|) k for the logarithm (2.5 the modulus); the position a_n is off by at
                  most 16U(|a0| + A cosh v + 1): kernel 20U(..)/|a|, /|a-1|, factor e^{-s a} 40U|s|(..); final sum n U.
    eps(delta): Newton on the stored nodes (a new eps only multiplies G_n by e^{-(s'-s) a_n}); then eps_lower, eps_upper are the points where the
    certified delta is proved >= and <= the target: delta is non-increasing. Every bound is re-evaluated at those eps with the stored cells.
@@ -48,7 +48,7 @@ static int node(hs_job *J, int n, int cell)
         kr += J->k[i] * lm; ki += J->k[i] * th; ab += J->k[i] * (fabs(lm) + fabs(th));
         /* |(M+d)^k - M^k| <= |M|^k ((1+|d/M|)^k - 1), k whole */
         ein += J->k[i] * (log1p(e + r) - log1p(r));
-        ern += J->k[i] * (log1p(r) + U * (8 + 2 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[4])));
+        ern += J->k[i] * (log1p(r) + U * (4 + 2 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[4])));
     }
     J->nx[n] = x; J->ny[n] = y; J->kr[n] = kr; J->ki[n] = ki; J->ein[n] = ein;
     J->ern[n] = ern + 2 * U * ab * (J->b + 1);
@@ -275,12 +275,12 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
         assemble(J, s, 1, &S);
         err = S.alias + S.trunc + S.inner + S.round;
         J->s = s;
-        if (err <= exp(log_tol) * S.value || fabs(s - old) * J->t < 0.3) break;
+        if (err - S.round <= exp(log_tol) * S.value || fabs(s - old) * J->t < 0.3) break; /* rounding stays as it is */
     }
     if (!(err < 0.5 * S.value)) return HS_TOO_WIDE;
     report(J, s, &S, out);
     *eps_estimate = add ? -s : s;
-    st = bracket(J, log_delta, *eps_estimate, 1.05 * err / S.slope, eps_lower, eps_upper);
+    st = bracket(J, log_delta, *eps_estimate, 1.002 * err / S.slope, eps_lower, eps_upper);
     if (st) return st;
     return err <= exp(log_tol) * S.value ? HS_OK : HS_LOOSE;
 }

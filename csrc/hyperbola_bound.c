@@ -29,8 +29,9 @@
    (5) Trapezoid. f is analytic in |Im xi| <= d: |M - h sum_j f(jh)| <= (B_{+d} + B_{-d})/(e^{2 pi d/h} - 1) + ends of line 0.
        For mu = 0 line -d is the mirror image of line +d.
    (6) Rounding of a node sum (first order in U = 2^-53; exp 3U, cos/sin 3U absolute, log1p/atan2/sqrt/log 2U): the term j has
-       relative error c0_j + |a| c1_j + U|log of its size|: c0 collects g^2/2, log h, g'; c1 the error of l (through g, v, m = fl(.),
-       log1p and the products x lr, y li), 48U(|lr|+|li|) also covers an error of 40U in a itself. Summation: eight chains.
+       relative error c0_j + |a| c1_j + U|log of its size|: c0 collects 14U (exp 3, cos and sin 3 sqrt 2, product 1, log|g'| and
+       arg g' 5: 13.3), 1.5 (|Re g| + |Im g|)^2 U for g^2/2 by its parts, log h, g'; c1 the error of l (through g, v, m = fl(.),
+       log1p and the products x lr, y li), 48U(|lr|+|li|) also covers an error of 40U in a itself. Summation: see hs_sum.
        Rounding inside a bound is covered by INFLATE + 1e-14 |a| l_max on its logarithm (all exponents are below 1e6 there).
 
    Claim: hs_line_*_upper are upper bounds; out[2] of hs_line_node bounds its rounding. Not done here: choice of a or of the contour,
@@ -251,7 +252,7 @@ static int line_build(hs_line *L, const hs_path *p, double t, double h, int node
             double dv = 8 * U * (p->m * (ga + fabs(p->xb)) + p->m * p->m + 2 * fabs(p->logq) + 1);
             L->cr[j] = -0.5 * (g[0] * g[0] - g[1] * g[1]) + logh + gm;
             L->ci[j] = -g[0] * g[1] + (mu > 0 ? atan2(gp[1], gp[0]) : 0);
-            L->c0[j] = ga * dg + U * (24 + 3 * ga * ga + 2 * fabs(L->cr[j]));
+            L->c0[j] = ga * dg + U * (14 + 1.5 * ga * ga + 2 * fabs(L->cr[j]));
             L->c1[j] = s * (p->m * dg + dv + 16 * U) + 16 * U * rho * (2 + rho) / (mod * mod)
                      + 48 * U * (fabs(L->lr[j]) + fabs(L->li[j]) + 2 * fabs(L->logq1));
         }
@@ -301,14 +302,21 @@ static double hs_max(const double *v, int n)
     return a > c ? a : c;
 }
 
-/* eight chains: |error| <= (n/8 + 11) U sum|v| (n/8 adds per chain, 7 left over, 3 to join, 1 of slack) */
+/* eight chains in blocks of 64: |error| <= (n/64 + 20) U sum|v| (7 adds in a block, n/64 of blocks, 8 left over, 3 to join) */
 static double hs_sum(const double *v, int n)
 {
     double s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    int i, j;
-    for (j = 0; j + 7 < n; j += 8)
+    int i, j, k;
+    for (j = 0; j + 63 < n; j += 64) {
+        double t[8];
+        for (i = 0; i < 8; i++) t[i] = v[j + i];
+        for (k = 8; k < 64; k += 8)
+            for (i = 0; i < 8; i++) t[i] += v[j + k + i];
+        for (i = 0; i < 8; i++) s[i] += t[i];
+    }
+    for (; j + 7 < n; j += 8)
         for (i = 0; i < 8; i++) s[i] += v[j + i];
-    for (; j < n; j++) s[0] += v[j];
+    for (i = 0; j < n; j++, i++) s[i] += v[j];
     return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
 
@@ -387,6 +395,6 @@ void hs_line_node(const hs_line *L, double x, double y, double *out, double *tmp
         }
     out[0] = hs_sum(re + lo, hi - lo); out[1] = hs_sum(im + lo, hi - lo); out[3] = hs_sum(f + lo, hi - lo);
     for (j = lo; j < hi; j++) f[j] *= L->c0[j] + a * L->c1[j] - U * dp[j];
-    out[2] = hs_sum(f + lo, hi - lo) + (0.125 * L->n + 11) * U * out[3] + L->n * 2.9e-20; /* e^-45 for each skipped term */
+    out[2] = hs_sum(f + lo, hi - lo) + ((hi - lo) / 64.0 + 20) * U * out[3] + L->n * 2.9e-20; /* e^-45 for each skipped term */
     out[4] = top;
 }

@@ -2,7 +2,7 @@
 
    Symbols: Y loss under num, X under den; fine edges s_0 < ... < s_n, s_i = s_0 + i w; cell i = (s_i, s_{i+1}]; y_i, x_i masses
      of cell i under Y and X; u_i = y_i - e^{s_i} x_i = E[1 - e^{s_i - Y}; cell i], how far the cell sits above its left edge.
-     Lattice points a_j = s_{2j}: two fine cells between neighbours, h = 2w.
+     Lattice points a_j = s_{mj}: m fine cells between neighbours, h = mw.
    A positive measure nu on losses stands for D_nu(eps) = int (1 - e^{eps-y})_+ dnu. If D_nu >= D_mu for all real eps, then so do
    their convolutions with any positive measure: so domination survives composition, and nothing here needs total mass 1.
    The integrand rises in y and is convex in e^{-y}.
@@ -59,7 +59,7 @@ int hs_pld_cells(long n, double s0, double w, const double *y_below, const doubl
     long i;
     if (!(n > 0 && w > 0 && edge >= 0 && absolute >= 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) {
-        double a = s0 + (double)i * w, ey, ex, scale, turn = U * (16 + 8 * fabs(a));
+        double a = s0 + (double)i * w, ey, ex, scale, turn = U * (16 + 16 * (fabs(a) + fabs(s0)));
         double y = cell(y_below, y_above, rel, absolute, i, &ey), x = cell(x_below, x_above, rel, absolute, i, &ex);
         y_upper[i] = (y + ey) * (1 + 4 * U);
         y_lower[i] = above_zero((y - ey) * (1 - 4 * U));
@@ -78,17 +78,26 @@ int hs_pld_cells(long n, double s0, double w, const double *y_below, const doubl
     return HS_OK;
 }
 
-/* p[0..n]: the dominating law on n + 1 lattice points from 2n fine cells; `bottom` bounds the mass below the first edge. */
-int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+/* p[0..n]: the dominating law on n + 1 lattice points from m n fine cells; `bottom` bounds the mass below the first edge. */
+int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
 {
-    double keep = exp(-w), full = -expm1(-w), whole = -expm1(-2 * w);
+    double keep[HS_PLD_FINE], full[HS_PLD_FINE], whole = -expm1(-m * w);
     long j;
-    if (!(n > 0 && w > 0)) return HS_BAD_ARGUMENT;
+    int i;
+    if (!(n > 0 && w > 0 && m > 0 && m <= HS_PLD_FINE)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < m; i++) {
+        keep[i] = exp(-i * w);
+        full[i] = -expm1(-i * w);
+    }
     p[0] = bottom;
     for (j = 0; j < n; j++) {
-        double y0 = y_upper[2 * j], y1 = y_upper[2 * j + 1], y = (y0 + y1) * (1 + 4 * U);
-        double u = u_upper[2 * j] + y1 * full + keep * u_upper[2 * j + 1];
-        double up = fmin(u / whole * (1 + 16 * U), y);
+        double y = 0, u = 0, up;
+        for (i = 0; i < m; i++) {
+            y += y_upper[m * j + i];
+            u += y_upper[m * j + i] * full[i] + keep[i] * u_upper[m * j + i];
+        }
+        y *= 1 + 8 * U;
+        up = fmin(u / whole * (1 + 24 * U), y);
         p[j] += (y - up) + 2 * U * y;
         p[j + 1] = up;
     }
@@ -121,23 +130,34 @@ static void settle(long n, long j, double h, double surplus, double t, double *p
     p[j] = 0;
 }
 
-/* p[0..n]: a dominated law on n + 1 lattice points from 2n fine cells; `top` is mass known to lie above the last point.
+/* p[0..n]: a dominated law on n + 1 lattice points from m n fine cells; `top` is mass known to lie above the last point.
    Group j starts at the top of what is left and takes cells downwards while the mean of e^{-y} allows a_j:
-     S = sum of y - e^{a_j} x = sum of y (1 - e^{-dw}) + u e^{-dw} >= 0, d = i - 2j for fine cell i,
+     S = sum of y - e^{a_j} x = sum of y (1 - e^{-dw}) + u e^{-dw} >= 0, d = i - mj for fine cell i,
    a cell by the fraction that makes S = 0. S carries less than 32 u (terms) sum|terms|, which is withheld.
-   The groups' edges alternate where they are not in the middle, and settle where the masses grow downwards: hence this order. */
-int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+   Where the groups' edges lie inside a fine cell, a deviation of one edge is passed on to the next with the other sign and
+   unchanged mass: it dies out where masses grow downwards, hence this order. The cell must be the middle one of m = 3 (or one atom
+   between two points, m = 2, u = 0): with its mean off the middle a deviation may grow from edge to edge. */
+int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
 {
+    double gain[2 * HS_PLD_FINE + 1], back[2 * HS_PLD_FINE + 1];
     double group = top, S = 0, size = 0, f = 1, terms = 0;
-    long i = 2 * n - 1, j = n;
-    if (!(n > 0 && w > 0)) return HS_BAD_ARGUMENT;
+    long i = m * n - 1, j = n, d;
+    if (!(n > 0 && w > 0 && m > 0 && m <= HS_PLD_FINE)) return HS_BAD_ARGUMENT;
+    for (d = -HS_PLD_FINE; d <= HS_PLD_FINE; d++) {
+        gain[d + HS_PLD_FINE] = -expm1(-(double)d * w);
+        back[d + HS_PLD_FINE] = exp(-(double)d * w);
+    }
     for (j = n; j >= 0; j--) {
         for (; i >= 0; i--, f = 1) {
-            double y = f * y_lower[i], back = exp(-(double)(i - 2 * j) * w), s, spare;
+            double y = f * y_lower[i], s, spare;
             if (y == 0) continue;
-            s = -y * expm1(-(double)(i - 2 * j) * w) + f * u_lower[i] * back;
+            d = i - m * j;
+            if (d < -HS_PLD_FINE || d > HS_PLD_FINE)
+                s = -y * expm1(-(double)d * w) + f * u_lower[i] * exp(-(double)d * w);
+            else
+                s = y * gain[d + HS_PLD_FINE] + f * u_lower[i] * back[d + HS_PLD_FINE];
             spare = S - 32 * U * (terms + 4) * (size + fabs(s) + w * y);
-            if (spare + s < 0) {
+            if (s < 0 && spare + s < 0) {
                 double part = spare > 0 ? spare / -s : 0;
                 group += part * y;
                 f *= 1 - part;
@@ -153,7 +173,7 @@ int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower,
         group = S = size = terms = 0;
     }
     for (i = 0; i < j; i++) p[i] = 0;
-    if (j >= 0) settle(n, j, 2 * w, S, t, p);
+    if (j >= 0) settle(n, j, m * w, S, t, p);
     for (i = 0; i <= n; i++) p[i] *= 1 - 32 * U;
     return HS_OK;
 }

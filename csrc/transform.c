@@ -145,15 +145,15 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
     out->err = HS_U * (e0 / M + 2 * fabs(log(G->h)) + 14 + G->n + 2 * fabs(out->log_m));
 }
 
-/* log M(a), mean and variance of l under the tilted law. `err` bounds the rounding of log M:
+/* log M(a), mean and variance of l under the tilted law; a guess log_m > 3 asks for the plain form. `err` bounds the rounding of log M:
  *   sum w [ 85u(|h2|+|a lm|) + |e^E-1| 3u|a l| + |a||e^E/(1+U)-1| ((U+q) dv + 3u|U|) + (6+|log h|+g^2/2+n+20)u (|h2|+|a lm|) ]/M:
  * every term is second order in U. 85: at the switch |E|, |U| = 0.1 the ratio of |expm1| to |h2| is 20.3. */
-HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
+HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g, *restrict gi = G->inv;
     int j, i, n = G->n;
-    if (!hs_grid_cancels(m, q, a)) {
+    if (log_m > 3) {
         double top = -1e4;
         for (j = 0; j < n; j++) { double x = a * G->l[j] + G->lw[j]; top = x > top ? x : top; }
         moments_plain(G, a, top, out);

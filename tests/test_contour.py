@@ -177,8 +177,10 @@ def test_monotone(sigma, q, k, eps, direction, what, factor):
 def test_both_is_the_larger(sigma, q, k, eps):
     run = sgm(sigma, q, k)
     remove, add, both = (answer(hs.delta, run, eps, direction=d) for d in ("remove", "add", "both"))
-    for end in ("lower", "estimate", "upper"):
-        assert getattr(both, end) == max(getattr(remove, end), getattr(add, end))
+    for end in ("lower", "estimate", "upper"):  # ADD is left out where it is proved to be the smaller
+        ends = [getattr(b, end) for b in (remove, add)]
+        assert ends[0] <= getattr(both, end) <= max(ends)
+    assert both.lower >= add.lower
 
 
 @settings(max_examples=40, deadline=None)

@@ -87,6 +87,17 @@ def test_nothing_used_costs_nothing(adjacency):
         assert hs.delta(both, 0.5, adjacency=adjacency).upper == alone.upper
 
 
+def test_extreme_corners():
+    """Ten Gaussian steps as never-truncated sampling at rate 1; a billion records whose rate is a millionth."""
+    full = cut(1.0, 100, 100) * 10
+    for adjacency, eps in (("replace_one", 46.2112), ("zero_out", 17.8566), ("add_remove", 17.8566)):
+        assert hs.epsilon(full, 1e-5, adjacency=adjacency).estimate == pytest.approx(eps, abs=1e-4)
+    sparse = cut(1e-6, 10**9, 1100) * 10
+    assert hs.epsilon(sparse, 1e-5).upper == 0
+    with pytest.raises(hs.DomainError, match="sigma"):
+        cut(0.1, 10, 3, 0.0)
+
+
 def test_one_record():
     overlap(hs.delta(cut(0.3, 1, 1), 0.1), hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.3), 0.1))
 
@@ -109,7 +120,7 @@ def test_range_finds_the_peak():
     at = int(bound.note.split("largest at ")[1].split(",")[0])
     assert 13000 < at < 14000
     assert bound.lower <= hs.epsilon(cut(0.01, at, 120) * 500, 1e-5, direction="remove").upper
-    assert bound.upper >= hs.epsilon(cut(0.01, 13600, 120) * 500, 1e-5, direction="remove").lower > 9.08
+    assert bound.upper >= hs.epsilon(cut(0.01, 13600, 120) * 500, 1e-5, direction="remove").lower > 9.07
     assert bound.width <= 0.02 * bound.estimate
     assert "sizes evaluated" in bound.note and "8000..40000" in bound.note
 
@@ -262,6 +273,28 @@ def test_accountants_remember_sampled_steps():
     again.load_state_dict(json.loads(json.dumps(accountant.state_dict())))
     assert again.run == accountant.run
     assert [step for step, _ in again.run.parts] == list(steps)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_what_is_open_is_refused_below_the_queries(adjacency):
+    for step in (cut(0.1, (100, 120), 12), cyclic()):
+        with pytest.raises(hs.DomainError, match="leaves a dataset size or a group open"):
+            pair.losses(hs.compose(step), adjacency, "remove")
+
+
+def test_every_route_heeds_the_adjacency():
+    """Twice the sensitivity and nothing less: routes that know only add/remove pairs must decline or be told."""
+    gauss, lap = hs.gaussian(3.0), hs.laplace(4.0)
+    for run, same in (
+        (hs.compose((lap, 3)), hs.laplace(2.0) * 3),
+        (hs.compose((lap, 3), gauss), hs.compose((hs.laplace(2.0), 3), hs.gaussian(1.5))),
+        (hs.compose((gauss, 4)), hs.gaussian(1.5) * 4),
+    ):
+        overlap(hs.delta(run, 0.5, adjacency="replace_one"), hs.delta(same, 0.5))
+    for base in (gauss, lap):
+        run = hs.poisson_subsampled(base, 0.2) * 12
+        overlap(hs.delta(run, 0.1, adjacency="replace_one"), hs.delta(run, 0.1, adjacency="replace_one", route="pld"))
+        assert hs.delta(run, 0.1, adjacency="replace_one").lower > 1.2 * hs.delta(run, 0.1).upper
 
 
 # Bad input: q, dataset_size, max_batch, what the message must name

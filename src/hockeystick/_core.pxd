@@ -45,8 +45,13 @@ cdef extern from "hs.h" nogil:
     int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                          const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                          double *u_upper, double *y_lower, double *u_lower)
-    int hs_pld_upper(long n, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
-    int hs_pld_lower(long n, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+    # batch.c
+    long hs_batch_work(int n_threads)
+    int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions,
+                 double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower,
+                 double *estimate, double *upper, unsigned char *done)
+    int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+    int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
     # sampling.c
     int hs_sampling_truncation(double p, double n, double max_batch, double *out)
     int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,
@@ -54,3 +59,69 @@ cdef extern from "hs.h" nogil:
     # twosided.c
     long hs_two_work()
     int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
+    # saddlepoint.c
+    enum:
+        HS_SADDLE_WORK
+    ctypedef struct hs_saddle:
+        double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew
+        double berry_esseen, quadrature, rounding
+        int kind
+    int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
+                        double *work, long n_work, hs_saddle *out)
+    int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
+                      double *work, long n_work, hs_saddle *out)
+    int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work,
+                            long n_work, double *out)
+    int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
+                                double value, double *work, long n_work, double *tilt, double *upper)
+    ctypedef struct hs_atoms:
+        const long *first
+        const double *loss
+        const double *num
+        const double *rel
+        const double *edge
+        const double *inf
+    int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
+    # edgeworth.c
+    int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
+    int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,
+                            const double *x, const double *w, int n_gl, double *Y, double *X)
+    int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
+                           double *value)
+    int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)
+    # prawitz.c
+    ctypedef struct hs_prawitz:
+        int b, add, n_gl
+        const int *family
+        const double *m
+        const double *q
+        const double *k
+        const double *x
+        const double *w
+        double T0, T, limit, smooth
+    long hs_prawitz_work()
+    int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out)
+    int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate,
+                       double *upper, hs_point *out)
+    # edgeworth_bound.c
+    int hs_edgeworth_absolute(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
+    int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
+                                   double y0, double y1, double *work, long n_work, double *modulus)
+    # mixed.c, laplace.c
+    ctypedef struct hs_mixed:
+        int b
+        double step, step_low, d_step, shift, d_shift
+        const double *table
+        const double *x
+        const double *l
+        const double *lp
+        const double *dl
+        const double *dp
+        double rtol, T0
+        long n_nodes
+    long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
+    int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
+    int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+                     hs_point *out)
+    int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight,
+                             double *l, double *lp, double *dl, double *dp)

@@ -7,6 +7,7 @@ _Vector: TypeAlias = NDArray[np.float64]
 _Terms: TypeAlias = tuple[float, float, float, float]
 _Point: TypeAlias = tuple[int, float, float, float, float, _Terms, int]
 _Root: TypeAlias = tuple[int, float, float, float, _Terms | tuple[()], int]
+_Saddle: TypeAlias = tuple[int, int, float, float, float, float, tuple[float, float, float], float, float]
 
 def check(status: int, where: str = "core") -> None: ...
 def hyperbola_delta(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, log_tol: float) -> _Point: ...
@@ -62,8 +63,22 @@ def pld_cells(
     edge: float,
     absolute: float,
 ) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...
-def pld_upper(w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
-def pld_lower(w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
+def batch(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    at: _Vector,
+    want_eps: int,
+    directions: int,
+    rtol: float,
+    T0: float,
+    widest: float,
+    n_threads: int,
+    ends: NDArray[np.float64],
+    done: NDArray[np.uint8],
+) -> None: ...
+def pld_upper(m: int, w: float, y_upper: _Vector, u_upper: _Vector, bottom: float) -> _Vector: ...
+def pld_lower(m: int, w: float, y_lower: _Vector, u_lower: _Vector, top: float, t: float) -> _Vector: ...
 def sampling_truncation(
     p: float, n: float, max_batch: float
 ) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]: ...
@@ -71,3 +86,73 @@ def sampling_tails(q: float, q_err: float, up: float, down: float, s: _Vector) -
 def two_transform(
     pair: NDArray[np.uint8], z: float, y: float, target: float = ...
 ) -> tuple[float, float, float, float, float, float, float, float]: ...
+def saddle_work() -> int: ...
+def saddle_delta(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, kind: int, work: _Vector) -> _Saddle: ...
+def saddle_eps(m: _Vector, q: _Vector, k: _Vector, add: int, log_delta: float, kind: int, work: _Vector) -> _Saddle: ...
+def saddle_cumulants(m: _Vector, q: _Vector, k: _Vector, add: int, t: float, work: _Vector) -> tuple[int, _Vector]: ...
+def saddle_moments_upper(
+    m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
+) -> tuple[int, float, float]: ...
+def saddle_atoms(
+    first: NDArray[np.int64],
+    loss: _Vector,
+    num: _Vector,
+    k: _Vector,
+    errors: _Vector,
+    have_eps: int,
+    value: float,
+    kind: int,
+) -> _Saddle: ...
+
+# edgeworth.c, prawitz.c, edgeworth_bound.c
+_Families: TypeAlias = NDArray[np.intc]
+_FiveTerms: TypeAlias = tuple[float, float, float, float, float]
+
+def edgeworth_moments(family: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
+def edgeworth_totals(
+    family: _Families, m: _Vector, q: _Vector, k: _Vector, add: int, x: _Vector, w: _Vector
+) -> tuple[_Vector, _Vector]: ...
+def edgeworth_delta(Y: _Vector, X: _Vector, form: int, order: int, eps: float) -> tuple[float, float]: ...
+def edgeworth_eps(Y: _Vector, X: _Vector, form: int, order: int, log_delta: float) -> float: ...
+def prawitz_delta(
+    family: _Families,
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    x: _Vector,
+    w: _Vector,
+    eps: float,
+    T0: float,
+    T: float,
+    work: _Vector,
+) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
+def prawitz_eps(
+    family: _Families,
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    x: _Vector,
+    w: _Vector,
+    log_delta: float,
+    T0: float,
+    T: float,
+    work: _Vector,
+) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
+def prawitz_work() -> int: ...
+def edgeworth_absolute(family: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
+def edgeworth_modulus_upper(
+    family: int, m: float, q: float, which: int, x: _Vector, w: _Vector, y0: float, y1: float, work: _Vector
+) -> float: ...
+
+_Table: TypeAlias = NDArray[np.float64]
+
+def mixed_delta(
+    table: _Table, points: _Table, lattice: _Vector, eps: float, rtol: float, T0: float, n_nodes: int, work: _Vector
+) -> _Point: ...
+def mixed_eps(
+    table: _Table, points: _Table, lattice: _Vector, log_delta: float, rtol: float, T0: float, n_nodes: int, work: _Vector
+) -> _Root: ...
+def mixed_work(n_points: int, n_subnormal: int, n_nodes: int) -> int: ...
+def sublaplace_points(m: float, q: float, add: int, panels: int, node: _Vector, weight: _Vector) -> _Table: ...

@@ -196,6 +196,7 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
     check(status, "convolve")
     return mass, delta
 
+
 # pld.c
 
 
@@ -226,27 +227,42 @@ def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, c
     return out[0], out[1], out[2], out[3]
 
 
-def pld_upper(double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
+def pld_upper(int m, double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
     """Masses of the dominating law on the lattice."""
-    p = np.empty(y_upper.shape[0] // 2 + 1)
+    p = np.empty(y_upper.shape[0] // m + 1)
     cdef double[::1] out = p
     cdef int status
     with nogil:
-        status = hs_pld_upper(out.shape[0] - 1, w, &y_upper[0], &u_upper[0], bottom, &out[0])
+        status = hs_pld_upper(out.shape[0] - 1, m, w, &y_upper[0], &u_upper[0], bottom, &out[0])
     check(status, "pld")
     return p
 
 
-def pld_lower(double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
+def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
     """Masses of a dominated law on the lattice."""
-    p = np.empty(y_lower.shape[0] // 2 + 1)
+    p = np.empty(y_lower.shape[0] // m + 1)
     cdef double[::1] out = p
     cdef int status
     with nogil:
-        status = hs_pld_lower(out.shape[0] - 1, w, &y_lower[0], &u_lower[0], top, t, &out[0])
+        status = hs_pld_lower(out.shape[0] - 1, m, w, &y_lower[0], &u_lower[0], top, t, &out[0])
     check(status, "pld")
     return p
 
+# batch.c
+
+
+def batch(const double[::1] m, const double[::1] q, const double[::1] k, const double[::1] at, int want_eps, int directions,
+          double rtol, double T0, double widest, int n_threads, double[:, ::1] ends, unsigned char[::1] done):
+    """Fill ends = (lower, estimate, upper) and done of every query; see hs.h."""
+    cdef long n = m.shape[0]
+    cdef int status
+    if not n or min(q.shape[0], k.shape[0], at.shape[0], ends.shape[1], done.shape[0]) < n or ends.shape[0] < 3:
+        return
+    cdef double[::1] work = np.empty(hs_batch_work(n_threads))
+    with nogil:
+        status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], want_eps, directions, rtol, T0, widest, n_threads,
+                          &work[0], work.shape[0], &ends[0, 0], &ends[1, 0], &ends[2, 0], &done[0])
+    check(status, "batch")
 
 # sampling.c
 
@@ -290,3 +306,220 @@ def two_transform(const unsigned char[::1] pair, double z, double y, double targ
         status = hs_two_transform(<const hs_pair *>&pair[0], z, y, target, &work[0], work.shape[0], out)
     check(status, "two-sided transform")
     return tuple(out[i] for i in range(8))
+# saddlepoint.c
+
+
+def saddle_work():
+    """Doubles of scratch that every saddle-point function needs."""
+    return HS_SADDLE_WORK
+
+
+def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of log delta; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_delta(m.shape[0], &m[0], &q[0], &k[0], add, eps, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.log_estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of eps; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_eps(m.shape[0], &m[0], &q[0], &k[0], add, log_delta, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
+    """(status, 14 numbers) of the composition at tilt t; see hs.h."""
+    out = np.empty(14)
+    cdef double[::1] to = out
+    cdef int status
+    with nogil:
+        status = hs_saddle_cumulants(m.shape[0], &m[0], &q[0], &k[0], add, t, &work[0], work.shape[0], &to[0])
+    return status, out
+
+
+def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
+    """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    cdef double tilt = 0, upper = 0
+    cdef int status
+    with nogil:
+        status = hs_saddle_moments_upper(m.shape[0], &m[0], &q[0], &k[0], add, have_eps, value, &work[0], work.shape[0],
+                                         &tilt, &upper)
+    return status, tilt, upper
+
+
+def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+                 const double[:, ::1] errors, int have_eps, double value, int kind):
+    """The same tuple for steps of finitely many losses; errors: rows rel, edge, inf."""
+    cdef hs_saddle s
+    cdef hs_atoms a
+    cdef int status, b = k.shape[0]
+    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    with nogil:
+        status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    mid = s.log_estimate if have_eps else s.estimate
+    return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+# edgeworth.c
+
+
+def edgeworth_moments(int family, double m, double q, const double[::1] x, const double[::1] w):
+    """(A, B): mean and cumulants 2 to 5 of one step's loss under both laws."""
+    A, B = np.empty(5), np.empty(5)
+    cdef double[::1] a = A, b = B
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_moments(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
+    check(status, "edgeworth")
+    return A, B
+
+
+def edgeworth_totals(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                     const double[::1] x, const double[::1] w):
+    """(Y, X): the run's mean and cumulants 2 to 5."""
+    Y, X = np.empty(5), np.empty(5)
+    cdef double[::1] y = Y, z = X
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_totals(m.shape[0], &family[0], &m[0], &q[0], &k[0], add, &x[0], &w[0], x.shape[0], &y[0], &z[0])
+    check(status, "edgeworth")
+    return Y, X
+
+
+def edgeworth_delta(const double[::1] Y, const double[::1] X, int form, int order, double eps):
+    """(log_scale, value) of the estimate exp(log_scale) value."""
+    cdef double log_scale, value
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_delta(&Y[0], &X[0], form, order, eps, &log_scale, &value)
+    check(status, "edgeworth")
+    return log_scale, value
+
+
+def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order, double log_delta):
+    """The largest eps at which the estimate is exp(log_delta)."""
+    cdef double eps
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_eps(&Y[0], &X[0], form, order, log_delta, &eps)
+    check(status, "edgeworth")
+    return eps
+# prawitz.c
+
+
+def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                  const double[::1] x, const double[::1] w, double eps, double T0, double T, double[::1] work):
+    """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta; see hs.h."""
+    cdef hs_prawitz S
+    cdef hs_point p
+    cdef int status
+    S.b, S.add, S.n_gl, S.T0, S.T = m.shape[0], add, x.shape[0], T0, T
+    S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
+    with nogil:
+        status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
+    return (status, p.log_scale, p.lower, p.estimate, p.upper,
+            (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit)
+
+
+def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                const double[::1] x, const double[::1] w, double log_delta, double T0, double T, double[::1] work):
+    """(status, lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps; see hs.h."""
+    cdef hs_prawitz S
+    cdef hs_point p
+    cdef int status
+    cdef double lower = 0, estimate = 0, upper = 0
+    S.b, S.add, S.n_gl, S.T0, S.T = m.shape[0], add, x.shape[0], T0, T
+    S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
+    with nogil:
+        status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+    return status, lower, estimate, upper, p.estimate, (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit
+
+
+def prawitz_work():
+    """Doubles of scratch that one call takes."""
+    return hs_prawitz_work()
+# edgeworth_bound.c
+
+
+def edgeworth_absolute(int family, double m, double q, const double[::1] x, const double[::1] w):
+    """(A, B): first and third absolute central moment of one step's loss under both laws."""
+    A, B = np.empty(2), np.empty(2)
+    cdef double[::1] a = A, b = B
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_absolute(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
+    check(status, "edgeworth")
+    return A, B
+
+
+def edgeworth_modulus_upper(int family, double m, double q, int which, const double[::1] x, const double[::1] w, double y0,
+                            double y1, double[::1] work):
+    """The largest modulus of the step's characteristic function on [y0, y1], from above."""
+    cdef double modulus
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_modulus_upper(family, m, q, which, &x[0], &w[0], x.shape[0], y0, y1, &work[0],
+                                            work.shape[0], &modulus)
+    check(status, "edgeworth")
+    return modulus
+
+
+# mixed.c, laplace.c
+
+
+cdef void lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice):
+    """Pointers and settings shared by the two calls below: points holds the rows x, l, lp, dl, dp."""
+    A.b, A.table = table.shape[0], &table[0, 0]
+    A.x, A.l, A.lp, A.dl, A.dp = &points[0, 0], &points[1, 0], &points[2, 0], &points[3, 0], &points[4, 0]
+    A.step, A.step_low, A.d_step, A.shift, A.d_shift = lattice[0], lattice[1], lattice[2], lattice[3], lattice[4]
+
+
+def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,
+                double T0, long n_nodes, double[::1] work):
+    """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
+    cdef hs_mixed A
+    cdef hs_point p
+    cdef int status
+    lend_laws(&A, table, points, lattice)
+    A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
+    with nogil:
+        status = hs_mixed_delta(&A, eps, &work[0], work.shape[0], &p)
+    return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
+
+
+def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta, double rtol,
+              double T0, long n_nodes, double[::1] work):
+    """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
+    cdef hs_mixed A
+    cdef hs_point p
+    cdef double lower = 0, estimate = 0, upper = 0
+    cdef int status
+    lend_laws(&A, table, points, lattice)
+    A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
+    with nogil:
+        status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+    terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
+    return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
+
+
+def mixed_work(long n_points, long n_subnormal, long n_nodes):
+    """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes nodes."""
+    return hs_mixed_work(n_points, n_subnormal, n_nodes)
+
+
+def sublaplace_points(double m, double q, int add, long panels, const double[::1] node, const double[::1] weight):
+    """Rows x, l, lp, dl, dp of the quadrature points of a subsampled Laplace step; see csrc/laplace.c."""
+    out = np.empty((5, 2 + panels * node.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status
+    with nogil:
+        status = hs_sublaplace_points(m, q, add, panels, node.shape[0], &node[0], &weight[0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+    check(status, "laplace")
+    out[0] = out[1]
+    return out

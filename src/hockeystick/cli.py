@@ -13,8 +13,8 @@ and one row per value asked, with the keys
 
     delta or eps (the value), lower, estimate, upper, route, certified, budget ({unit, terms})
 
-Floats are the shortest text that reads back to the same double; an infinite value is the string "inf" or
-"-inf".
+The commands that print tables are in cli_curve.py. Floats are the shortest text that reads back to the same double;
+an infinite value is the string "inf" or "-inf".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import math
 import os
 import sys
 
-from . import __version__, query
+from . import __version__, cli_curve, query
 from .bound import AccuracyError, Bound, DomainError
 from .mechanism import Run, compose, gaussian, poisson_subsampled
 from .pair import ADJACENCIES, DIRECTIONS
@@ -52,9 +52,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     try:
-        run = _run_of(args)
-        text = _answer(run, args)
-    except (DomainError, OSError) as error:
+        text = args.answer(args) if "answer" in args else _answer(_run_of(args), args)
+    except (DomainError, OSError, ImportError) as error:
         return _fail(error, 2)
     except AccuracyError as error:
         return _fail(error, 1)
@@ -83,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hockeystick {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{epsilon,delta,run}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{epsilon,delta,run,curve,tradeoff,steps,batch}")
 
     def command(name: str, text: str, more: str = "") -> argparse.ArgumentParser:
         return commands.add_parser(
@@ -108,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_eps(asked)
     for each in (epsilon, delta, run):
         _add_options(each)
+    cli_curve.add_commands(command)
     return parser
 
 

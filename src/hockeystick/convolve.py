@@ -17,9 +17,12 @@ truncated  Pr[S >= y_lo + W] <= exp(K~(t') - t'(y_lo + W)). It lowers D^.
 fft        D^ is linear in r: by Cauchy-Schwarz at most ||c||_2 ||r^ - r||_2, where
              ||c||^2 <= e^{2(L - t x_eps)} (1 + min(W, 1/(t(2t+1)(2t+2)))/dx),
            the integral of e^{-2ts}(1-e^{-s})^2 plus one maximum; and as |phi| <= 1 up to rounding,
-             ||r^ - r||_2 <= sum_i k_i eta_f ||w_i without cell 0||_2 e^{sum_i k_i sup|err phi_i|}
-                             + u (20 k + 2500 b) ||r||_2 + eta_f ||r||_2
-           by |prod a^k - prod b^k| <= sum k |a-b| max^{k-1} and Parseval; powers; inverse.
+             ||r^ - r||_2 <= sum_i k_i min(e2_i, e1_i (2.1 ||r||_2 + (1/2 + e1_i)^{k_i - 1})) e^{2 sum k_i e1_i}
+                             + u (20 k + 2600 b) ||r||_2 + eta_f ||r||_2,
+             e2_i = eta_f ||w_i||_2, e1_i = eta_f ||w_i||_1, w_i without cell 0,
+           by |prod a^k - prod b^k| <= sum k |a-b| max^{k-1} and Parseval; powers; inverse. The error of one
+           coefficient phi is at most e1 (each is a sum over all inputs through at most log2 n butterflies); where
+           |phi| >= 1/2, max^{k-1} <= 2 |phi|^k e^{2ke}, whose norm is that of r; elsewhere it is (1/2 + e1)^{k-1}.
            convolve_tail adds 8 n eps_ld ||r||_1 e^{L - t x_eps}, eps_ld the unit of long double.
            Without the tilt this term is absolute, about 1e-16 k sqrt(n): plain FFT accountants
            fail for that reason at k >= 1e4, delta <= 1e-12.
@@ -34,6 +37,8 @@ own transforms again (benchmarks/bench_prv.py). It serves as an independent chec
 from __future__ import annotations
 
 import math
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +46,9 @@ import numpy as np
 from . import _core, _fft
 from .bound import AccuracyError
 from .grid import MAX_CELLS, ULP, Cgf, Grid
+
+BLOCK = 8
+"""Distinct steps that one thread multiplies before their product joins the others."""
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
@@ -174,28 +182,60 @@ def _tilted(grid: Grid, step, t: float, log_m: float, n: int) -> np.ndarray:
     return w
 
 
-def _power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> tuple[np.ndarray, float]:
-    """(r^, bound on ||r^ - r||_2) by powers of the spectrum."""
+def tilted_power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> tuple[np.ndarray, float]:
+    """(r^, bound on ||r^ - r||_2) by powers of the spectrum.
+
+    Distinct steps are shared out in blocks of BLOCK; their products are multiplied in order, whatever the number of threads.
+    """
     eta = _fft.error_upper(n)
-    product, forward, sup, rel = None, 0.0, 0.0, 0.0
-    for step, log_m in zip(grid.steps, logs, strict=True):
-        w = _tilted(grid, step, t, log_m, n)
-        point, w[0] = float(w[0]), 0.0
-        norm2, _ = _core.convolve_norms(w)
-        spec = _fft.forward(w, n_threads)
+    blocks = [range(i, min(i + BLOCK, len(logs))) for i in range(0, len(logs), BLOCK)]
+    inner = n_threads if len(blocks) == 1 else 1
+
+    def block(steps):
+        product, terms = None, []
+        for i in steps:
+            step = grid.steps[i]
+            w = _tilted(grid, step, t, logs[i], n)
+            point, w[0] = float(w[0]), 0.0
+            norm2, norm1 = _core.convolve_norms(w)
+            spec = _fft.forward(w)
+            if product is None:
+                product, first = spec, 1  # in place: every coefficient is read before it is written
+            else:
+                first = 0
+            _core.convolve_power(spec, point, step.k, first, inner, product)
+            terms.append((step.k, eta * norm2 * 1.01, eta * norm1 * 1.01))
+        return product, terms
+
+    product, terms = None, []
+    for found, more in _in_order(block, blocks, n_threads):
+        terms += more
         if product is None:
-            product, first = spec, 1  # in place: every coefficient is read before it is written
+            product = found
         else:
-            first = 0
-        _core.convolve_power(spec, point, step.k, first, n_threads, product)
-        forward += step.k * eta * norm2 * 1.01
-        sup += step.k * (eta * math.sqrt(n) * norm2 + 64 * ULP) * 1.01
-        rel += ULP * (20 * step.k + 2500)
-    r = _fft.inverse(product, n_threads)
+            _core.convolve_multiply(product, found)
+    r = _fft.inverse(product)
     norm2, _ = _core.convolve_norms(r)
+    sup = math.fsum(k * (e1 + 64 * ULP) for k, _, e1 in terms)
+    rel = ULP * (20 * math.fsum(k for k, _, _ in terms) + 2600 * len(terms))
     if sup > 30 or rel > 0.1:
         raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g}); ask for fewer steps")
-    return r, (forward * math.exp(sup) + (rel + eta) * norm2) * 1.02
+    forward = math.fsum(k * min(e2, e1 * (2.1 * norm2 + (0.5 + e1) ** (k - 1))) for k, e2, e1 in terms)
+    return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02
+
+
+def _in_order(call, blocks, n_threads: int):
+    """call(block) for every block, in order; with threads, at most 2 n_threads results wait at a time."""
+    if n_threads == 1 or len(blocks) == 1:
+        yield from map(call, blocks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting = deque(pool.submit(call, block) for block in blocks[: 2 * n_threads])
+        for block in blocks[2 * n_threads :]:
+            yield waiting.popleft().result()
+            waiting.append(pool.submit(call, block))
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _multiply(a, b, n_threads: int):
@@ -243,7 +283,7 @@ def convolve(
     right, left = _log_mgf(grid, plan.t_right)[0], _log_mgf(grid, plan.t_left)[0]
     cut = _log_mgf(grid, plan.t_cut)[0]
     _, logs = _log_mgf(grid, t)
-    r, error2 = (_power if how == "power" else _square)(grid, t, logs, n, n_threads)
+    r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
     log_l = math.fsum(s.k * log_m for s, log_m in zip(grid.steps, logs, strict=True))
     _, norm1 = _core.convolve_norms(r)
     keep = min(n, max(8, math.ceil((eps_max - y_lo) / dx) + 4))

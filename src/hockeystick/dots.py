@@ -21,8 +21,12 @@ import numpy as np
 
 from . import _core
 from .bound import AccuracyError
+from .evolve import Law, evolve
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Step
 from .loss import Loss, window
+
+FINE = 3
+"""Fine cells between two lattice points; csrc/pld.c says why an odd number."""
 
 BELOW_ATOMS = 1e-8
 """Lattice points lie this fraction of a fine cell (and 1e-14) below the atoms they are aligned to, so that rounding cannot put
@@ -39,6 +43,13 @@ class Laws(NamedTuple):
     lower: Grid
     inf_upper: float
     inf_lower: float
+    log_stray: float = -math.inf  # log of the bound, at eps = 0, on what evolving meshes may have misplaced ..
+    t_stray: float = 0.0  # .. and its rate: it falls like e^{-t_stray eps}
+
+    def stray(self, eps: float) -> float:
+        """Bound on the error of D at eps of laws that were composed in stages (evolve.py)."""
+        x = self.log_stray - self.t_stray * eps
+        return math.exp(x) * (1 + 1e-9) if x < 700 else math.inf
 
 
 class Plan(NamedTuple):
@@ -97,10 +108,11 @@ def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def mesh(plan: Plan, t: float, rtol: float) -> float:
     """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
-    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; aligned to the atoms where one lattice has all.
+    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; 5/8 of that is aimed at. Aligned to the atoms
+    where one lattice has all.
     Without any density only the 1e-8 of BELOW_ATOMS is left of that.
     """
-    dx = math.sqrt(rtol * 8 / (plan.k * t * (1 + t)))
+    dx = math.sqrt(rtol * 5 / (plan.k * t * (1 + t)))
     step = _common_step(plan.parts)
     if step and not any(loss.smooth for loss, _ in plan.parts):
         dx *= 3e3
@@ -134,51 +146,75 @@ def offset(loss: Loss, dx: float) -> float:
     return math.fmod(top - 0.5 * BELOW_ATOMS * dx - 1e-14, dx)
 
 
-def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float) -> Laws:
+def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float, count: int = 0, n_threads: int = 1) -> Laws:
     """Both laws of a run on a lattice of step dx; single-step masses p_low, p_high are left outside the windows.
+
+    With count > 0 the mesh doubles so often while the compositions grow (evolve.py).
 
     Raises
     ------
     AccuracyError
         If the windows need more than MAX_CELLS/4 cells together: 2^22 cells take 0.3 GB on the way.
     """
-    spans, cells = [], 0
-    for loss, _ in plan.parts:
-        at = offset(loss, dx)
-        lo, hi = window(loss, p_low, p_high)
-        if not (hi - lo) / dx < MAX_CELLS:
-            raise _too_long(dx)
-        first, last = math.floor((lo - at) / dx), max(math.ceil((hi - at) / dx), math.floor((lo - at) / dx) + 1)
-        cells += last - first
-        spans.append((at, first, last))
-    if cells > MAX_CELLS // 4:
-        raise _too_long(dx)
+    spans = window_cells(plan, dx, p_low, p_high, lambda loss: offset(loss, dx))
     up, low, shift, radius, log_up, log_low = [], [], 0.0, 0.0, 0.0, 0.0
     for (loss, k), (at, first, last) in zip(plan.parts, spans, strict=True):
         p_up, p_lo, edge, p_inf = lattice_laws(loss, dx, at, first, last, t)
-        up.append(Step(first, p_up, float(k), 1.0))
-        low.append(Step(first, p_lo, float(k), 1.0))
+        up.append((Law(first, p_up, at, 0.0), k))
+        low.append((Law(first, p_lo, at, 0.0), k))
         shift += k * at
         radius += k * edge
         log_up += k * math.log1p(-min(p_inf, 1 - ULP))
         log_low += k * math.log1p(-loss.mass_inf * (1 - 128 * ULP))
-    radius = radius * (1 + 1e-9) + 4 * ULP * abs(shift) * len(up)
     slack = 8 * ULP * (len(up) + 4)
-    return Laws(
-        Grid(dx, up, shift, radius, 0.0, 0.0),
-        Grid(dx, low, shift, 4 * ULP * abs(shift) * len(up), 0.0, 0.0),
-        -math.expm1(log_up * (1 + slack)),
-        -math.expm1(log_low * (1 - slack)),
-    )
+    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_low * (1 - slack))
+    grids, strays = [], [-math.inf]
+    for parts, above in ((up, True), (low, False)):
+        if count:
+            parts = [found for law, k in parts for found in evolve(law, k, dx, t, count, above, n_threads)]
+        grid, log_stray = _grid(parts, dx * 2**count, t, radius if above else 0.0)
+        grids.append(grid)
+        strays.append(log_stray)
+    return Laws(*grids, *inf, max(strays), t)
+
+
+def _grid(parts: list[tuple[Law, int]], dx: float, t: float, radius: float) -> tuple[Grid, float]:
+    """A grid of laws and counts, and the log of the bound on its stray mass at eps = 0."""
+    steps = [Step(law.first, law.p, float(k), 1.0) for law, k in parts]
+    shift = math.fsum(k * law.at for law, k in parts)
+    moved = 16 * ULP * math.fsum(k * abs(law.at) for law, k in parts)
+    grid = Grid(dx, steps, shift, radius * (1 + 1e-9) + moved, 0.0, 0.0)
+    omega = math.expm1(math.fsum(k * math.log1p(law.omega) for law, k in parts))
+    if omega == 0:
+        return grid, -math.inf
+    log_mass = math.fsum(s.k * _core.grid_log_mgf(s.j0, dx, s.p, t) for s in steps) + t * shift
+    return grid, log_mass + math.log(omega) + t * math.log(t) - (1 + t) * math.log1p(t) + 1e-6 * (1 + abs(log_mass))
+
+
+def window_cells(plan: Plan, dx: float, p_low: float, p_high: float, place) -> list[tuple[float, int, int]]:
+    """(offset, first, last) lattice point of every step's window; AccuracyError if there are too many."""
+    spans, cells = [], 0
+    for loss, _ in plan.parts:
+        at = place(loss)
+        lo, hi = window(loss, p_low, p_high)
+        if not (hi - lo) / dx < MAX_CELLS:
+            raise _too_long(dx)
+        first = math.floor((lo - at) / dx)
+        last = max(math.ceil((hi - at) / dx), first + 1)
+        cells += last - first
+        spans.append((at, first, last))
+    if cells > MAX_CELLS // 4:
+        raise _too_long(dx)
+    return spans
 
 
 def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: float):
     """(upper masses, lower masses, edge, p_inf) of one step on the points at + j dx, j = first..last."""
-    w = 0.5 * dx
+    w = dx / FINE
     s0 = at + first * dx
-    s = s0 + w * np.arange(2 * (last - first) + 1)
+    s = s0 + w * np.arange(FINE * (last - first) + 1)
     tails = loss.tails(s)
-    edge = tails.edge + 4 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
+    edge = tails.edge + 16 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
     columns = [np.ascontiguousarray(column) for column in tails[:5]]
     y_up, u_up, y_lo, u_lo = _core.pld_cells(s0, w, *columns, edge, tails.absolute)
     rel = tails.rel
@@ -187,7 +223,7 @@ def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: flo
     top_upper = above * (1 + float(rel[-1])) + tails.absolute
     top_lower = max(0.0, above * (1 - float(rel[-1])) - tails.absolute)
     p_inf = (top_upper + loss.mass_inf * (1 + 128 * ULP)) * (1 + 4 * ULP)
-    return _core.pld_upper(w, y_up, u_up, bottom), _core.pld_lower(w, y_lo, u_lo, top_lower, t), edge, p_inf
+    return _core.pld_upper(FINE, w, y_up, u_up, bottom), _core.pld_lower(FINE, w, y_lo, u_lo, top_lower, t), edge, p_inf
 
 
 def _too_long(dx: float) -> AccuracyError:

@@ -334,7 +334,7 @@ MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP)
 """Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""
 
 
-def mirrored(step: Mechanism, adjacency: str) -> bool:
-    """Whether the step's pair is its own mirror image; under replace_one also that of every sampled step."""
-    sampled = adjacency == "replace_one" and isinstance(step, PoissonSubsampled | TruncatedPoisson | SizeRange)
-    return sampled or isinstance(step, MIRRORED)
+def mirrored(run: Run, adjacency: str) -> bool:
+    """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are sampled steps'."""
+    kinds = MIRRORED + ((PoissonSubsampled, TruncatedPoisson, SizeRange) if adjacency == "replace_one" else ())
+    return all(isinstance(step, kinds) for step, _ in run.parts)

@@ -14,13 +14,11 @@ import numpy as np
 
 from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
-from .mechanism import Run, as_run, count, real
-from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
-from .routes import contour, fallback
-from .routes.chernoff import certainly_below
-from .routes.table import GAUSSIAN, GENERAL, TABLE, TERMS, ZERO
+from .mechanism import as_run, count, real
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored
+from .routes import chernoff, contour, fallback
+from .routes.table import GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
 
-ROUTES = ("auto", "contour", "prv", "pld")
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 SHARED = 8
@@ -42,7 +40,7 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         Neighbouring relation: one record more or less, one record with another value, one record that contributes nothing.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
-    route : "auto", "contour", "prv" or "pld"
+    route : "auto", "contour", "prv", "pld", "saddlepoint" or "edgeworth"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
         Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
@@ -74,11 +72,10 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
     >>> b.lower <= 2.612420578626924e-03 <= b.upper
     True
     """
+    options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
     if worst.unsettled(run := as_run(run)):
-        return worst.maximum(
-            delta, run, eps, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
-        )
-    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
+        return worst.maximum(delta, run, eps, **options)
+    settings = _Settings(run, **options)
     flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=False)
@@ -99,10 +96,10 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= b.estimate <= b.upper < -1770
     True
     """
+    options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
     if worst.unsettled(run := as_run(run)):
-        settings = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
-        return worst.maximum(log_delta, run, eps, log=True, **settings)
-    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
+        return worst.maximum(log_delta, run, eps, log=True, **options)
+    settings = _Settings(run, **options)
     flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=True)
@@ -140,11 +137,10 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
+    options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
     if worst.unsettled(run := as_run(run)):
-        return worst.maximum(
-            epsilon, run, delta, adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
-        )
-    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
+        return worst.maximum(epsilon, run, delta, **options)
+    settings = _Settings(run, **options)
     roots = [settings.root(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound([r[:3] for r in roots], roots, delta)
 
@@ -214,21 +210,17 @@ class _Settings:
         """(loss, count) of the distinct steps in one direction."""
         return losses(self.run, self.adjacency, "add" if add else "remove")
 
-    def paired(self, add: int):
-        """The run as Gaussian steps and two-sided pairs, or None."""
-        return paired_steps(self.run, self.adjacency, bool(add))
-
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
         if self.steps is None:
             return self._largest(
-                lambda add: self._beyond(add, eps) or self._try("point", GENERAL, add, eps),
+                lambda add: chernoff.beyond(self, add, eps) or self._try("point", GENERAL, add, eps),
                 lambda add, lower: self._below(add, eps, lower),
             )
         first, *others = self.directions
         best = self.exact(first, eps) or self._point(first, eps)
         for add in others:
-            if not fallback.certainly_below(self.steps, add, eps, best[0]):
+            if not self._below(add, eps, best[0]):
                 best = _larger(best, self.exact(add, eps) or self._point(add, eps))
         return best
 
@@ -238,13 +230,14 @@ class _Settings:
             if self.steps is not None:
                 return 0.0, 0.0, 0.0, ZERO, "exact"
             return self._largest(
-                lambda add: self._try("root", GENERAL, add, delta),
+                lambda add: (self._prune() and chernoff.no_root(self, add, delta)) or self._try("root", GENERAL, add, delta),
                 lambda add, lower: lower > 0 and self._below(add, lower, math.log(delta)),
             )
         first, *others = self.directions
         best = self._root(first, delta)
         for add in others:
-            if not (best[0] > 0 and fallback.certainly_below(self.steps, add, best[0], math.log(delta))):
+            beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
+            if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
         low, mid, high, terms, route = best
         return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
@@ -254,14 +247,18 @@ class _Settings:
         first, *others = self.directions
         best = ask(first)
         for add in others:
-            if not _mirrored(self.run, self.adjacency) and not below(add, best[0]):
+            if not mirrored(self.run, self.adjacency) and not below(add, best[0]):
                 best = _larger(best, ask(add))
         return best
 
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
-        """Whether Chernoff's bound proves delta(eps) <= e^log_delta in this direction."""
-        paired = self.paired(add)
-        return paired is not None and log_delta > -math.inf and certainly_below(paired, bool(add), eps, log_delta)
+        """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
+        if self.steps is None:
+            return self._prune() and chernoff.below(self, add, eps, log_delta)
+        return self._prune() and fallback.certainly_below(self.steps, add, eps, log_delta)
+
+    def _prune(self) -> bool:
+        return self.route == "auto" or TABLE[self.route].prune
 
     def exact(self, add: int, eps: float):
         """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.
@@ -277,27 +274,6 @@ class _Settings:
             slack = 4 * U * (1 + abs(value))
             return value - slack, value, min(value + slack, 0.0), ZERO, "exact"
         return None
-
-    def _beyond(self, add: int, eps: float):
-        """The same for any losses: beyond the sum of their ranges delta is the mass at infinity, or 1 - e^eps (shared mass).
-
-        Ends of one loss are known to 8 u relative, masses to 64 u.
-        """
-        parts = self.losses(add)
-        low, high = (math.fsum(k * end for (_, k), end in zip(parts, ends, strict=True)) for ends in self._ranges(parts))
-        if eps >= high + 16 * U * math.fsum(k * min(abs(loss.hi), 1e300) for loss, k in parts):
-            log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts)
-        elif eps <= low - 16 * U * math.fsum(k * min(abs(loss.lo), 1e300) for loss, k in parts) and eps < 0:
-            log_none = eps + math.fsum(k * math.log1p(-loss.mass_minus_inf) for loss, k in parts)
-        else:
-            return None
-        value = _log_one_minus_exp(log_none)
-        spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300))
-        return value - spread, value, min(value + spread, 0.0), ZERO, "exact"
-
-    @staticmethod
-    def _ranges(parts):
-        return [loss.lo for loss, _ in parts], [loss.hi for loss, _ in parts]
 
     def _point(self, add: int, eps: float):
         found = self._try("point", GAUSSIAN, add, eps)
@@ -371,19 +347,9 @@ def _relative(root) -> float:
     return (root[2] - root[0]) / max(root[1], 1e-300)
 
 
-def _log_one_minus_exp(x: float) -> float:
-    """log(1 - e^x) for x <= 0."""
-    return math.log(-math.expm1(x)) if x < 0 else -math.inf
-
-
 def _log_width(point) -> float:
     """Relative width of delta from logs; 0 for an interval of one point."""
     return -math.expm1(point[0] - point[2]) if point[0] < point[2] else 0.0
-
-
-def _mirrored(run: Run, adjacency: str) -> bool:
-    """Whether REMOVE and ADD have the same curve: every step's pair is its own mirror image."""
-    return all(mirrored(step, adjacency) for step, _ in run.parts)
 
 
 def _one_of(name: str, value, allowed) -> None:

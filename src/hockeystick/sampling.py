@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from .batches import SizeRange, TruncatedPoisson
+from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .loss import Atoms, Loss, Tails, mixture
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
@@ -156,13 +156,19 @@ def is_sampled_gaussian(step: Mechanism) -> bool:
 
 
 def check_fixed_size(run: Run, adjacency: str) -> None:
-    """Refuse to compose an add/remove guarantee for one fixed n with anything else, unless told that n is fixed.
+    """Refuse a run that leaves n open, and to compose an add/remove guarantee for one fixed n with anything else unless told so.
 
     Raises
     ------
     DomainError
         See `assume_fixed_n` in `batches.truncated_poisson_subsampled`.
     """
+    for step, _ in run.parts:
+        if isinstance(step, CyclicPoisson) or (isinstance(step, TruncatedPoisson) and step.sizes[0] < step.sizes[1]):
+            raise DomainError(
+                f"{step!r} leaves a dataset size or a group open, which only delta, log_delta and epsilon take; "
+                "give one dataset_size, or the steps of one group"
+            )
     cut = [step for step, _ in run.parts if isinstance(step, TruncatedPoisson) and reveals(step)]
     if adjacency != "add_remove" or not cut or all(step.assume_fixed_n for step in cut):
         return

@@ -127,10 +127,10 @@ def from_json(state: Any) -> Mechanism:
         Naming what was found and what is allowed.
     """
     if not isinstance(state, dict) or "kind" not in state:
-        raise DomainError(f'a step must be a dict with a "kind", got {_brief(state)}')
+        raise DomainError(f'a step must be a dict with a "kind", got {brief(state)}')
     name = state["kind"]
     if not isinstance(name, str) or name not in KINDS:
-        raise DomainError(f"unknown kind of step {_brief(name)}; allowed: {_listed(KINDS)}")
+        raise DomainError(f"unknown kind of step {brief(name)}; allowed: {_listed(KINDS)}")
     kind = KINDS[name]
     exact_keys(f"step of kind {name!r}", state, ("kind", *kind.params))
     values = (state[p] for p in kind.params)
@@ -140,10 +140,10 @@ def from_json(state: Any) -> Mechanism:
 def exact_keys(what: str, state: Any, allowed: tuple[str, ...]) -> None:
     """DomainError unless `state` is a dict with exactly the keys `allowed`."""
     if not isinstance(state, dict):
-        raise DomainError(f"{what} must be a dict with keys {_listed(allowed)}, got {_brief(state)}")
+        raise DomainError(f"{what} must be a dict with keys {_listed(allowed)}, got {brief(state)}")
     for key in state:
         if key not in allowed:
-            raise DomainError(f"{what} has unknown key {_brief(key)}; allowed: {_listed(allowed)}")
+            raise DomainError(f"{what} has unknown key {brief(key)}; allowed: {_listed(allowed)}")
     for key in allowed:
         if key not in state:
             raise DomainError(f"{what} lacks key {key!r}; needed: {_listed(allowed)}")
@@ -240,7 +240,7 @@ def _csv_columns(text: str) -> list[str]:
     for name in columns:
         if name not in COLUMNS:
             raise DomainError(
-                f"unknown column {_brief(name)} in the CSV header; allowed: {_listed(COLUMNS)} "
+                f"unknown column {brief(name)} in the CSV header; allowed: {_listed(COLUMNS)} "
                 "(the first line must name the columns)"
             )
         if columns.count(name) > 1:
@@ -261,7 +261,7 @@ def _parse_csv(columns: list[str], text: str) -> tuple[tuple[float, float], int]
                 raise ValueError
             row[name] = float(field)
         except ValueError:
-            raise DomainError(f"{name} must be a number, got {_brief(field)}") from None
+            raise DomainError(f"{name} must be a number, got {brief(field)}") from None
     return (row["sigma"], row.get("q", 1.0)), _steps(row)
 
 
@@ -273,10 +273,10 @@ def _parse_json(text: str) -> tuple[tuple[float, float], int]:
             raise
         raise DomainError(f"not one JSON object per line: {error}") from None
     if not isinstance(row, dict):
-        raise DomainError(f"expected a JSON object with keys {_listed(COLUMNS)}, got {_brief(row)}")
+        raise DomainError(f"expected a JSON object with keys {_listed(COLUMNS)}, got {brief(row)}")
     for key in row:
         if key not in COLUMNS:
-            raise DomainError(f"unknown key {_brief(key)}; allowed: {_listed(COLUMNS)}")
+            raise DomainError(f"unknown key {brief(key)}; allowed: {_listed(COLUMNS)}")
     if "sigma" not in row:
         raise DomainError('no key "sigma"')
     key = real("sigma", row["sigma"], "> 0"), real("q", row.get("q", 1.0), "in (0, 1]")
@@ -301,7 +301,8 @@ def _steps(row: dict[str, Any]) -> int:
     return count("steps", steps)
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """`value` in at most 60 characters, for messages."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -19,6 +19,7 @@ import numpy as np
 from ..bound import AccuracyError
 from ..convolve import Tail, convolve
 from ..dots import Laws, Plan, discretise, mesh, plan
+from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
 
 TERMS = ("mesh", "truncation", "rounding")
@@ -46,12 +47,13 @@ class _Curve(NamedTuple):
     def upper(self, eps: float) -> float:
         at = eps - self.move(self.laws.upper, self.above, eps)
         truncated, _, rounding = self.above.errors(at)
-        return min(1.0, (self.above.value(at) + truncated + rounding + self.laws.inf_upper) * (1 + 8 * ULP))
+        extra = self.laws.stray(at) + self.laws.inf_upper
+        return min(1.0, (self.above.value(at) + truncated + rounding + extra) * (1 + 8 * ULP))
 
     def lower(self, eps: float) -> float:
         at = eps + self.move(self.laws.lower, self.below, eps)
         _, wrapped, rounding = self.below.errors(at)
-        finite = max(0.0, self.below.value(at) - wrapped - rounding)
+        finite = max(0.0, self.below.value(at) - wrapped - rounding - self.laws.stray(at))
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
@@ -63,7 +65,7 @@ class _Curve(NamedTuple):
         cut, _, above = self.above.errors(eps)
         _, wrapped, below = self.below.errors(eps)
         mesh = abs(self.above.value(eps) - self.below.value(eps))
-        return mesh, cut + wrapped + self.laws.inf_upper - self.laws.inf_lower, above + below
+        return mesh, cut + wrapped + self.laws.inf_upper - self.laws.inf_lower, above + below + 2 * self.laws.stray(eps)
 
     @staticmethod
     def move(grid, tail: Tail, eps: float) -> float:
@@ -79,10 +81,33 @@ class _Curve(NamedTuple):
 def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, limits) -> _Curve:
     """Both convolutions over a range of eps whose smallest delta is about e^log_delta."""
     share = SHARE * rtol / made.k
-    laws = discretise(made, dx, t, share, share * math.exp(log_delta))
-    margin = 4 * dx + 2 * laws.upper.radius
-    log_tol = log_delta + math.log(SHARE * rtol)
-    n_threads, points = limits
+    n_threads, points, evolving = limits
+    count = _doublings(made, dx, t) if evolving else 0
+    dx /= math.sqrt(1 + 1.4 * stages(count))
+    laws = discretise(made, dx, t, share, share * math.exp(log_delta), count, n_threads)
+    return convolved(made, laws, eps, log_delta + math.log(SHARE * rtol), n_threads, points)
+
+
+def _doublings(made: Plan, dx: float, t: float) -> int:
+    """How often the mesh may double, by the widths of the tilted laws of the run and of its steps."""
+    deviation = math.sqrt(float(np.interp(t, made.table.t, made.table.k2)))
+    points = 16 * deviation / dx
+    if points < 1 << 19:
+        return 0
+    wide = 0.0
+    for loss, _ in made.parts:
+        values, log_den = loss.nodes(1e-30)
+        law = (1 + t) * values + log_den
+        seen = values[law > law.max() - 40.0]
+        wide = max(wide, float(seen.max() - seen.min()))
+    return doublings(points, wide / dx, min(k for _, k in made.parts))
+
+
+def convolved(
+    made: Plan, laws: Laws, eps: tuple[float, float], log_tol: float, n_threads: int, points: int = MAX_CELLS
+) -> _Curve:
+    """Both convolutions over a range of eps, with circles long enough for an error of e^log_tol."""
+    margin = 4 * laws.upper.dx + 2 * laws.upper.radius
     runs = (
         convolve(grid, made.table, eps[0] - margin, eps[1] + margin, log_tol, "power", n_threads, points)
         for grid in (laws.upper, laws.lower)
@@ -92,9 +117,9 @@ def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta:
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     """delta(eps) of a run of losses, or None where it cannot be certified."""
-    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS)
-    made, log_delta, t = _prepare(parts, lambda made: _at_eps(made, eps), goal)
-    dx = mesh(made, t, goal)
+    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS, True)
+    made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal)
+    dx = first = mesh(made, t, goal)
     for _ in range(ROUNDS):
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
@@ -103,29 +128,32 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
         low, high = curve.lower(eps), curve.upper(eps)
         mid = min(max(curve.estimate(eps), low), high)
         if best is None or high - low < best[0]:
-            best = high - low, _log(low), _log(mid), _log(high), curve.terms(eps)
+            best = high - low, log(low), log(mid), log(high), curve.terms(eps)
         width = (high - low) / mid if mid > 0 else math.inf
-        if width <= goal:
+        if width <= goal or (width == math.inf and dx < first):
             break
-        log_delta = min(log_delta, max(LOG_MIN, _log(mid)))
+        if best[4][2] > 0.4 * (high - low):  # rounding is in the way: of the stages, or at its floor
+            if not limits[2]:
+                break
+            limits = (*limits[:2], False)
+            continue
+        log_delta = min(log_delta, max(LOG_MIN, log(mid)))
         dx *= _shrink(goal, width)
     return best and best[1:]
 
 
 def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
     """eps(delta) of a run of losses, clipped at 0, or None; infinite where delta is below the mass at infinity."""
-    infinite = -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts))
-    if delta <= infinite * (1 - 1e-12):
-        return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
-    log_delta = math.log(delta - infinite) if delta > infinite else LOG_MIN
-    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS)
-    made, guess, t = _prepare(parts, lambda made: _at_delta(made, log_delta), goal)
-    wall = math.fsum(k * loss.hi for loss, k in parts) if delta > infinite else math.inf
-    wall += 16 * ULP * abs(wall)
-    near = wall - 0.25 * goal * abs(wall)  # as good as the end of the range: no need to see smaller deltas
-    if guess > near or (wall < math.inf and log_delta < made.log_delta[-1]):
+    log_delta = target(parts, delta)
+    if isinstance(log_delta, tuple):
+        return log_delta
+    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS, True)
+    made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal)
+    end = wall(parts, delta)
+    near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
+    if guess > near or (end < math.inf and log_delta < made.log_delta[-1]):
         guess = min(near, float(made.eps[-1]))
-        log_delta, t, _ = _at_eps(made, guess)
+        log_delta, t, _ = at_eps(made, guess)
     if log_delta < LOG_MIN:
         return None
     slack = min(1.5 / t, 1.0 + abs(guess))
@@ -137,7 +165,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
         except AccuracyError:
             break
-        found = _invert(curve, delta, lo, min(hi, curve.ends[1]), wall)
+        found = invert(curve, delta, lo, min(hi, curve.ends[1]), end)
         if isinstance(found, str):
             guess, slack = (lo if found == "below" else hi), 2 * slack
             continue
@@ -146,13 +174,38 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
             best = low, mid, high, curve.terms(mid)
         if high - low <= goal * max(mid, 1e-300):
             break
+        if best[3][2] > 0.4 * t * delta * (high - low):  # as in `point`
+            if not limits[2]:
+                break
+            limits = (*limits[:2], False)
+            continue
         dx *= _shrink(goal * mid, high - low)
         tolerance = max(1e-12, min(tolerance, _of_delta(goal, mid, t)))
         guess, slack = mid, min(slack, 2 * (high - low) + 8 * dx)
     return best
 
 
-def _prepare(parts, locate, goal: float):
+def target(parts, delta: float):
+    """log of delta less the mass at infinity, an estimate; the answer itself where delta is below that mass."""
+    infinite = _infinite(parts)
+    if delta <= infinite * (1 - 1e-12):
+        return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
+    return math.log(delta - infinite) if delta > infinite else LOG_MIN
+
+
+def wall(parts, delta: float) -> float:
+    """Upper bound of all finite sums of losses, rounded up, where delta is above the mass at infinity; else infinite."""
+    if not delta > _infinite(parts) * (1 + 1e-12):
+        return math.inf
+    end = math.fsum(k * loss.hi for loss, k in parts)
+    return end + 16 * ULP * math.fsum(k * abs(loss.hi) for loss, k in parts) if end < math.inf else end
+
+
+def _infinite(parts) -> float:
+    return -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts))
+
+
+def prepare(parts, locate, goal: float):
     """(plan, what `locate` finds, t): twice, as nodes must reach as far as the answer needs."""
     made = plan(parts, 1e-20)
     _, t, log_delta = locate(made)
@@ -166,14 +219,14 @@ def _of_delta(goal: float, eps: float, t: float) -> float:
     return min(0.3, max(1e-9, goal * max(eps, 1e-9) * t))
 
 
-def _at_eps(made: Plan, eps: float):
+def at_eps(made: Plan, eps: float):
     """(log delta, saddle point, log delta) at eps. Estimates."""
     t = math.exp(float(np.interp(eps, made.eps, np.log(made.t))))
     log_delta = min(math.log(0.5), max(LOG_MIN, float(np.interp(eps, made.eps, made.log_delta))))
     return log_delta, t, log_delta
 
 
-def _at_delta(made: Plan, log_delta: float):
+def at_delta(made: Plan, log_delta: float):
     """(eps, saddle point, log delta) where delta is e^log_delta. Estimates."""
     falls = -made.log_delta
     eps = float(np.interp(-log_delta, falls, made.eps))
@@ -181,7 +234,7 @@ def _at_delta(made: Plan, log_delta: float):
     return eps, t, log_delta
 
 
-def _invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float):
+def invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float):
     """(lower, estimate, upper) of the root in [lo, hi], or on which side of it an end lies. lo = 0 is the floor, and no loss
     exceeds `wall`, where the curve falls to its mass at infinity, which is below delta."""
     if lo > 0 and not curve.lower(lo) >= delta:
@@ -216,10 +269,10 @@ def _split(holds, lo: float, hi: float) -> tuple[float, float]:
     return lo, hi
 
 
-def _log(x: float) -> float:
+def log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
 
 
 def _shrink(goal: float, width: float) -> float:
     """Width goes like dx^2 (dx where atoms lie between points)."""
-    return min(0.7, max(0.1, 0.9 * math.sqrt(goal / width))) if width < math.inf else 0.2
+    return min(0.7, max(0.1, 0.9 * math.sqrt(goal / width))) if width < math.inf else 0.1

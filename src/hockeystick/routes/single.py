@@ -64,3 +64,11 @@ def root(loss: Loss, log_delta: float):
             return None
         hi = min(2 * hi, 701.0)
     return contour.bracket(lambda e: point(loss, e), log_delta, 0.0, hi)
+
+
+def variation_upper(parts) -> float:
+    """Upper bound of delta(0) of a composition: total variation distances of the steps add up. 1 where a step declines."""
+    points = [(point(loss, 0.0), k) for loss, k in parts]
+    if any(at is None for at, _ in points):
+        return 1.0
+    return min(1.0, math.fsum(k * math.exp(at[2]) for at, k in points) * (1 + 16 * U))

@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import contour, fallback, single
+from ..pair import paired_steps
+from . import contour, fallback, saddlepoint, single
 
 ZERO = (0.0,) * len(contour.TERMS)
 
@@ -21,17 +22,21 @@ class Route(NamedTuple):
     terms : names of the error terms that its answers carry, in order.
     point, root : (settings, add, eps or delta) -> (log_lower, log_estimate, log_upper, terms, name) of delta, or
     (lower, estimate, upper, terms, name) of eps; None where the route declines. add is 0 for REMOVE, 1 for ADD.
+    prune : whether it pays to ask first, by Chernoff's bound, if the second direction can be the larger.
     """
 
     terms: tuple[str, ...]
     point: Callable
     root: Callable
+    prune: bool = True
 
 
 def _contour_point(settings, add: int, eps: float):
     if settings.steps is None:
-        paired = settings.paired(add)
-        found = paired and contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
+        paired = paired_steps(settings.run, settings.adjacency, bool(add))
+        if paired is None:
+            return general().point(settings, add, eps)
+        found = contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
         return found and (*found, "contour")
     return _on_contour(settings, contour.single_point, contour.point, add, eps)
 
@@ -39,7 +44,8 @@ def _contour_point(settings, add: int, eps: float):
 def _contour_root(settings, add: int, delta: float):
     log_delta = math.log(delta)
     if settings.steps is None:
-        return _pair_root(settings, add, log_delta)
+        paired = paired_steps(settings.run, settings.adjacency, bool(add))
+        return general().root(settings, add, delta) if paired is None else _pair_root(settings, paired, add, log_delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
     if found is None:
         at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
@@ -48,10 +54,7 @@ def _contour_root(settings, add: int, delta: float):
     return found
 
 
-def _pair_root(settings, add: int, log_delta: float):
-    paired = settings.paired(add)
-    if paired is None:
-        return None
+def _pair_root(settings, paired, add: int, log_delta: float):
     found = contour.pair_root(paired, add, log_delta, settings.goal(), settings.n_threads)
     if found is None:
         at_zero = contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads)
@@ -83,11 +86,17 @@ def _exact_root(settings, add: int, delta: float):
 
 
 def _prv_point(settings, add: int, eps: float):
-    return settings.steps and fallback.prv_point(settings.steps, add, eps, settings.n_threads)
+    if settings.steps is not None:
+        return fallback.prv_point(settings.steps, add, eps, settings.n_threads)
+    found = prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads)
+    return found and (*found, "prv")
 
 
 def _prv_root(settings, add: int, delta: float):
-    return settings.steps and fallback.prv_root(settings.steps, add, delta, settings.n_threads)
+    if settings.steps is not None:
+        return fallback.prv_root(settings.steps, add, delta, settings.n_threads)
+    found = prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads)
+    return found and (*found, "prv")
 
 
 def _moments_point(settings, add: int, eps: float):
@@ -108,6 +117,25 @@ def _pld_root(settings, add: int, delta: float):
     return found and (*found, "pld")
 
 
+def _saddle_point(settings, add: int, eps: float):
+    if settings.steps is None:
+        return laws().point(settings.losses(add), eps)
+    return saddlepoint.point(settings.steps, add, eps)
+
+
+def _saddle_root(settings, add: int, delta: float):
+    if settings.steps is None:
+        return laws().root(settings.losses(add), delta)
+    return saddlepoint.root(settings.steps, add, math.log(delta))
+
+
+def laws():
+    """routes/saddle_laws.py, imported at its first use."""
+    from . import saddle_laws
+
+    return saddle_laws
+
+
 def pld():
     """routes/pld.py, imported at its first use: most programs never need it."""
     from . import pld
@@ -115,11 +143,47 @@ def pld():
     return pld
 
 
+def general():
+    """routes/general.py, likewise: the contour beyond the Gaussian family."""
+    from . import general
+
+    return general
+
+
+def prv():
+    """routes/prv.py, likewise."""
+    from . import prv
+
+    return prv
+
+
+def _edgeworth_point(settings, add: int, eps: float):
+    route = edgeworth()
+    return route.point(route.steps_of(settings.run, settings.adjacency), add, eps, settings.goal(), settings.n_threads)
+
+
+def _edgeworth_root(settings, add: int, delta: float):
+    route = edgeworth()
+    steps = route.steps_of(settings.run, settings.adjacency)
+    return route.root(steps, add, math.log(delta), settings.goal(), settings.n_threads)
+
+
+def edgeworth():
+    """routes/edgeworth.py, imported at its first use."""
+    from . import edgeworth
+
+    return edgeworth
+
+
 TABLE = {
     "contour": Route(contour.TERMS, _contour_point, _contour_root),
     "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root),
+    "edgeworth": Route(
+        ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding"), _edgeworth_point, _edgeworth_root
+    ),
     "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
+    "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False),
     "exact": Route(contour.TERMS, _exact_point, _exact_root),
 }
 """The one table of routes. "exact" and "moments" are names of answers, not of choices."""
@@ -129,5 +193,8 @@ GAUSSIAN = ("contour", "prv", "pld", "moments")
 
 GENERAL = ("exact", "contour", "pld", "prv")
 """The same for any other run."""
+
+ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments")))
+"""What a caller may ask for."""
 
 TERMS = {name: route.terms for name, route in TABLE.items()}

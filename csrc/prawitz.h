@@ -1,0 +1,15 @@
+/* prawitz.h - what prawitz.c and prawitz_steps.c share; not for the gate. */
+#ifndef HS_PRAWITZ_H
+#define HS_PRAWITZ_H
+
+#include "edgeworth.h"
+
+#define POINTS HS_PRAWITZ_POINTS
+#define N_MAX HS_PRAWITZ_NODES
+
+void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out); /* K, K', K'' at t */
+void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high); /* of step i */
+int hs_prawitz_plan(hs_prawitz *S, double *work);                        /* sets N */
+int hs_prawitz_visit(hs_prawitz *S, double *work);                       /* fills the sums; may lower `points` */
+
+#endif

@@ -1,0 +1,36 @@
+/* saddle.h - the tilted law of a composition: sums over inner grids, and what saddlepoint.c makes of them; not for the gate. */
+#ifndef HS_SADDLE_H
+#define HS_SADDLE_H
+
+#include "hs.h"
+#include "transform.h"
+
+/* Totals of a composition at tilt t. Errors bound the difference to the exact value. */
+typedef struct {
+    double t, K, K_err, quad;        /* quad: the part of K_err that is quadrature */
+    double d[7];                     /* d[1..6]: derivatives of K */
+    double mean_err, var_err;        /* of d[1], d[2] */
+    double r3, r3_upper;             /* sum k E|Y - E Y|^3 over the steps that are not plain Gaussian */
+    double kolmogorov;               /* sup |F - Phi((x - d[1])/sqrt d[2])| is at most this */
+} hs_tilted;
+
+typedef struct {                     /* the steps, as in hs.h, and a sample of them for planning */
+    int b, add, stride;
+    const double *m, *q, *k;
+    const hs_atoms *atoms;           /* instead of m and q */
+    double *work, scale;             /* scale: all counts / counts in the sample */
+    hs_coarse coarse;                /* of the only step, where there is one */
+    double coarse_work[4 * HS_COARSE_MAX];
+} hs_steps;
+
+typedef struct { double K, K1, K2; } hs_cgf3;
+
+int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work);
+hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride);
+int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T);
+int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T);
+void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out);
+void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to);
+double hs_mills(double z, double *rel_err);
+
+#endif

@@ -1,0 +1,1 @@
+"""Adapters: hockeystick behind the interfaces of other libraries. This package imports none of them; its modules do."""

@@ -1,0 +1,230 @@
+"""A `dp_accounting.PrivacyAccountant` whose answers are certified.
+
+    accountant = HockeystickAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE)
+    accountant.compose(event, count).get_epsilon(delta)        # certified upper end
+    accountant.epsilon_bound(delta)                            # both ends and the estimate
+
+Events are translated by adapters/events.py; what it cannot translate with a proof is refused through `supports`. Needs
+the extra `dp-accounting`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from dp_accounting import NeighboringRelation, PrivacyAccountant
+
+import hockeystick
+
+from .. import query
+from ..accountant import Accountant
+from ..bound import AccuracyError, Bound, Budget, DomainError
+from ..mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run, compose, count, gaussian, real
+from ..pair import gaussian_steps
+from ..routes import fallback
+from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
+from .pld_bridge import from_dp_accounting_pld, to_dp_accounting_pld
+
+__all__ = ["HockeystickAccountant", "from_dp_accounting_pld", "to_dp_accounting_pld", "zcdp_curve"]
+
+ADJACENCY = {
+    NeighboringRelation.ADD_OR_REMOVE_ONE: "add_remove",
+    NeighboringRelation.REPLACE_ONE: "replace_one",
+    NeighboringRelation.REPLACE_SPECIAL: "zero_out",
+}
+
+EPS_MAX = 1e6
+"""Larger eps are answered by the bound here: delta does not increase."""
+
+
+class HockeystickAccountant(PrivacyAccountant):
+    """Privacy accountant with certified two-sided bounds.
+
+    Parameters
+    ----------
+    neighboring_relation : dp_accounting.NeighboringRelation, default ADD_OR_REMOVE_ONE
+        REPLACE_SPECIAL is zero-out.
+    n_threads : int, default 1
+        Threads of a query; 0 = all allowed cores. Answers do not depend on it.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> import dp_accounting
+    >>> from hockeystick.adapters.dp_accounting import HockeystickAccountant
+    >>> event = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(1.0))
+    >>> accountant = HockeystickAccountant().compose(event, 1000)
+    >>> 1.828236666516576 < accountant.get_epsilon(1e-5) < 1.82823667
+    True
+    >>> bound = accountant.epsilon_bound(1e-5)
+    >>> bound.lower <= bound.estimate <= bound.upper
+    True
+    """
+
+    def __init__(self, neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE, *, n_threads: int = 1):
+        if neighboring_relation not in ADJACENCY:
+            raise DomainError(f"neighboring_relation must be a NeighboringRelation, got {neighboring_relation!r}")
+        super().__init__(neighboring_relation)
+        self._adjacency = ADJACENCY[neighboring_relation]
+        self._options = {"adjacency": self._adjacency, "n_threads": count("n_threads", n_threads, 0, 4096)}
+        # Numbers that a translation has to round are rounded towards less privacy in one ledger, towards more in the other.
+        self._worse, self._better = Accountant(), Accountant()
+        self._steps, self._pure = 0, 0.0
+        self._rho, self._xi = 0.0, 0.0
+        self._non_private = False
+        self._defined: set[Mechanism] = set()
+
+    @property
+    def run(self) -> Run:
+        """What was composed; zCDP and non-private events are not in it."""
+        return self._worse.run
+
+    def _maybe_compose(self, event, count: int, do_compose: bool):
+        try:
+            worse = translate(event, self._adjacency, worse=True)
+            total = self._steps + sum(k for _, k, _ in worse) * max(count, 1)
+            if total > K_MAX:
+                raise RefusedError(event, f"more than {K_MAX:.0e} steps in all")
+            for step, _, _ in worse:
+                self._require_defined(event, step)
+            if do_compose:
+                better = translate(event, self._adjacency, worse=False)
+                for (step, k, pure), (mild, _, _) in zip(worse, better, strict=True):
+                    self._record(step, mild, k * count, pure)
+                self._steps = total
+        except RefusedError as error:
+            return self.CompositionErrorDetails(invalid_event=error.event, error_message=str(error))
+        except DomainError as error:
+            return self.CompositionErrorDetails(invalid_event=event, error_message=str(error))
+        return None
+
+    def _require_defined(self, event, step) -> None:
+        """Refuse a step whose pair is not known for this relation; asked once a step, for the query decides that."""
+        if isinstance(step, NonPrivate | Zcdp) or step in self._defined:
+            return
+        try:
+            query.delta(step, 1.0, **self._options)
+        except AccuracyError:
+            pass  # the pair is known, if hard to certify on its own
+        except DomainError as error:
+            raise RefusedError(event, f"{step!r} under {self.neighboring_relation.name}: {error}") from None
+        self._defined.add(step)
+
+    def _record(self, step, mild, k: int, pure: float) -> None:
+        if isinstance(step, NonPrivate):
+            self._non_private = True
+        elif isinstance(step, Zcdp):
+            self._rho, self._xi = up(self._rho + k * step.rho), up(self._xi + k * step.xi)
+        else:
+            self._worse.step(step, k)
+            if mild is not None:
+                self._better.step(mild, k)
+        self._pure = up(self._pure + k * pure)
+
+    def get_epsilon(self, target_delta: float) -> float:
+        """The certified upper end of eps(target_delta), 0 <= target_delta <= 1; inf where no finite eps is proved."""
+        return self.epsilon_bound(target_delta).upper
+
+    def get_delta(self, target_epsilon: float) -> float:
+        """The certified upper end of delta(target_epsilon); 1 after a non-private event."""
+        return self.delta_bound(target_epsilon).upper
+
+    def epsilon_bound(self, target_delta: float) -> Bound:
+        """eps(target_delta) as a certified Bound, 0 <= target_delta <= 1.
+
+        `upper` holds for everything that the events allow; `lower` leaves out those that are known by a guarantee only
+        (zCDP, exponential mechanism, repeat-and-select).
+        """
+        delta = real("target_delta", target_delta, "from 0 to 1")
+        if not 0 <= delta <= 1:
+            raise DomainError(f"target_delta must be from 0 to 1, got {target_delta!r}")
+        if self._non_private or delta == 1:
+            value = math.inf if self._non_private and delta < 1 else 0.0
+            return Bound(value, value, value, "exact", True, Budget({}))
+        if delta == 0:
+            return Bound(0.0, self._pure, self._pure, "pure", True, Budget({}))
+        mild = self._ask(query.epsilon, self._better.run, delta)
+        bound = self._zcdp_bound(query.epsilon, delta) if self._rho else self._worst(query.epsilon, delta, mild)
+        return _between(mild, bound, self._pure)
+
+    def delta_bound(self, target_epsilon: float) -> Bound:
+        """delta(target_epsilon) as a certified Bound, as `epsilon_bound`; target_epsilon is a number or inf."""
+        eps = real("target_epsilon", target_epsilon, "or inf")
+        if not eps > -math.inf:
+            raise DomainError(f"target_epsilon must be a number or inf, got {target_epsilon!r}")
+        if self._non_private or self._pure <= eps < math.inf:
+            value = 1.0 if self._non_private else 0.0
+            return Bound(value, value, value, "exact", True, Budget({}))
+        near = min(eps, EPS_MAX)
+        mild = self._ask(query.delta, self._better.run, near)
+        bound = self._zcdp_bound(query.delta, near) if self._rho else self._worst(query.delta, near, mild)
+        bound = _between(mild, bound, 1.0)
+        return bound if eps == near else Bound(0.0, bound.estimate, bound.upper, bound.route, True, bound.budget)
+
+    def _worst(self, ask, value: float, mild: Bound) -> Bound:
+        return mild if self._better.run == self._worse.run else self._ask(ask, self._worse.run, value)
+
+    def _ask(self, ask, run: Run, value: float) -> Bound:
+        """A query of a run; the empty run has the same curve under every relation."""
+        return ask(run, value, **self._options) if run.parts else ask(run, value)
+
+    def _zcdp_bound(self, ask, value: float) -> Bound:
+        """The upper end with zCDP composed in, through Renyi divergences where the transform of every other step is at hand.
+
+        (alpha, xi + rho alpha)-RDP is what a Gaussian step of m^2 = 2 rho has, and xi shifts the loss: the Chernoff bound of
+        run + that step at eps - xi holds [BS16, Lemma 1.7; CKS20, Prop. 12]. Elsewhere the worst pair under the curve that
+        RDP gives (zcdp_curve) stands for the zCDP steps.
+        """
+        stand_in = down(1 / math.sqrt(2 * self._rho))
+        steps = None
+        if self._adjacency != "replace_one" and stand_in >= SIGMA_RANGE[0]:
+            steps = gaussian_steps(compose(self._worse.run, gaussian(min(SIGMA_RANGE[1], stand_in))), self._adjacency)
+        if steps is None:
+            return ask(compose(self._worse.run, zcdp_curve(self._rho, self._xi)), value, **self._options)
+        if ask is query.epsilon:
+            found = [fallback.moments_root(steps, add, math.log(value)) for add in (0, 1)]
+            ends = [up(root[2]) + self._xi if root else math.inf for root in found]
+        else:
+            found = [fallback.moments_point(steps, add, value - up(self._xi)) for add in (0, 1)]
+            ends = [up(math.exp(point[2]), 1e-12) if point else 1.0 for point in found]
+        upper = max(ends)
+        return Bound(0.0, upper, up(upper), "moments", True, Budget({"chernoff": 1.0}))
+
+
+def zcdp_curve(rho: float, xi: float) -> Mechanism:
+    """A step that dominates every (xi, rho)-zCDP step: the worst pair under the curve of Renyi orders 1 + t.
+
+        delta(eps) <= min_t exp(t (xi + rho (1 + t) - eps) + t log t - (1 + t) log(1 + t))        [CKS20, Prop. 12]
+
+    The true curve is convex in x = e^eps and below these points, so it is below their greatest convex minorant.
+    """
+    top = xi + rho + 2 * math.sqrt(rho * 70.0)  # there delta is about e^-70
+    points = []
+    for eps in np.linspace(0.0, min(top, 300.0), 400).tolist():
+        t = max((eps - xi - rho) / (2 * rho), 1e-3)  # minimises the exponent but for the last two terms
+        best = min(_exponent(rho, xi, eps, t * factor) for factor in (1.0, 0.9, 1.1, 0.5, 2.0, 4.0))
+        points.append((math.exp(eps), min(1.0, up(math.exp(min(best, 0.0)), 1e-12)), eps))
+    hull = [(0.0, 1.0, -math.inf)]
+    for x, y, eps in points:
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) >= (y - hull[-2][1]) * (
+            hull[-1][0] - hull[-2][0]
+        ):
+            hull.pop()
+        hull.append((x, y, eps))
+    return hockeystick.from_curve([eps for _, _, eps in hull[1:]], np.minimum.accumulate([y for _, y, _ in hull[1:]]).tolist())
+
+
+def _exponent(rho: float, xi: float, eps: float, t: float) -> float:
+    return t * (xi + rho * (1 + t) - eps) + t * math.log(t) - (1 + t) * math.log1p(t)
+
+
+def _between(mild: Bound, worse: Bound, cap: float) -> Bound:
+    """From a bound of fewer, milder steps and one of more, worse ones; `cap` bounds the truth as well."""
+    upper = min(worse.upper, cap)
+    lower = min(mild.lower, upper)
+    return Bound(lower, min(max(worse.estimate, lower), upper), upper, worse.route, True, worse.budget)

@@ -1,0 +1,200 @@
+"""Many queries in one call: arrays of Poisson-subsampled Gaussian runs, each with its own delta or eps.
+
+csrc/batch.c answers what one line contour answers within `rtol`; the rest (single steps, few jumps, exact cases,
+fall-backs) is asked one by one through `query`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from . import _core, query
+from .bound import AccuracyError, Bound, Budget, DomainError
+from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, count, gaussian, poisson_subsampled, real
+from .routes import contour
+
+CHUNK = 1 << 14
+"""Queries between two calls of `progress`: about a second of one core."""
+
+
+def epsilon_batch(
+    sigma,
+    q,
+    k,
+    delta,
+    *,
+    adjacency="add_remove",
+    direction="both",
+    rtol=1e-6,
+    n_threads=1,
+    alone=True,
+    strict=True,
+    progress=None,
+) -> Bound:
+    """eps(delta) of k Poisson-subsampled Gaussian steps, for arrays of sigma, q, k and delta.
+
+    Parameters
+    ----------
+    sigma, q, k, delta : array_like
+        Noise multiplier, sampling rate (1: none), number of steps, and delta in (0, 1); broadcast against each other.
+    adjacency : "add_remove"
+        Neighbouring relation.
+    direction : "both", "remove" or "add"
+        As in `epsilon`.
+    rtol : float, default 1e-6
+        Relative width (of eps; of delta for `delta_batch`) with which the fast loop's answer is taken, 1e-14 to 0.5. Entries
+        it does not answer so are asked alone, as `epsilon` without rtol: narrow where that is possible, and slower.
+    n_threads : int, default 1
+        Threads; 0 = all allowed cores. Results do not depend on it.
+    alone : bool, default True
+        Whether entries that the fast loop does not answer within rtol are asked alone, which can take a second each. If not,
+        they get Chernoff's bound above, a few tens of percent too large as a rule, and 0 below.
+    strict : bool, default True
+        Whether an entry that no route certifies is an AccuracyError. If not, its bounds are 0 and inf.
+    progress : callable, optional
+        progress(done, total), called now and then from the calling thread.
+
+    Returns
+    -------
+    Bound
+        Certified bounds of eps, of the broadcast shape.
+
+    Raises
+    ------
+    DomainError
+        For an argument outside its domain; the message names the first entry.
+    AccuracyError
+        If `strict` and an entry cannot be certified; the message names it.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.epsilon_batch([0.8, 1.0, 2.0], 0.01, [[1000], [2000]], 1e-5)
+    >>> b.upper.shape
+    (2, 3)
+    >>> bool(b.upper[0, 1] == hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 1e-5).upper)
+    True
+    """
+    at = _column("delta", delta, lambda x: (x > 0) & (x < 1), "in (0, 1)")
+    return _batch(sigma, q, k, at, True, adjacency, direction, rtol, n_threads, alone, strict, progress)
+
+
+def delta_batch(
+    sigma,
+    q,
+    k,
+    eps,
+    *,
+    adjacency="add_remove",
+    direction="both",
+    rtol=1e-6,
+    n_threads=1,
+    alone=True,
+    strict=True,
+    progress=None,
+) -> Bound:
+    """delta(eps) of k Poisson-subsampled Gaussian steps, for arrays of sigma, q, k and eps.
+
+    `eps` is finite. Other parameters, errors and guarantees are those of `epsilon_batch`; without `strict` an entry that
+    no route certifies has the bounds 0 and 1.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.delta_batch(1.0, 0.01, 1000, [0.5, 1.0, 2.0])
+    >>> bool((b.lower <= b.upper).all())
+    True
+    """
+    at = _column("eps", eps, np.isfinite, "a finite number")
+    return _batch(sigma, q, k, at, False, adjacency, direction, rtol, n_threads, alone, strict, progress)
+
+
+def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_threads, alone, strict, progress) -> Bound:
+    query._one_of("adjacency", adjacency, ("add_remove",))
+    query._one_of("direction", direction, query.DIRECTIONS)
+    threads = count("n_threads", n_threads, 0, 4096) or query._allowed_cores()
+    lo, hi = query.RTOL_RANGE
+    widest = real("rtol", rtol, f"from {lo:g} to {hi:g}")
+    if not lo <= widest <= hi:
+        raise DomainError(f"rtol must be from {lo:g} to {hi:g}, got {rtol!r}")
+    if progress is not None and not callable(progress):
+        raise DomainError(f"progress must be a function of (done, total), got {progress!r}")
+    lo, hi = SIGMA_RANGE
+    sigma = _column("sigma", sigma, lambda x: (x >= lo) & (x <= hi), f"from {lo:g} to {hi:g}")
+    q = _column("q", q, lambda x: (x >= Q_MIN) & (x <= 1), f"in [{Q_MIN:g}, 1]")
+    whole = f"a whole number from 1 to {K_MAX:.0e}"
+    k = _column("k", k, lambda x: (x >= 1) & (x <= K_MAX) & (x == np.floor(x)), whole)
+    try:
+        columns = np.broadcast_arrays(sigma, q, k, at)
+    except ValueError:
+        shapes = ", ".join(str(np.shape(x)) for x in (sigma, q, k, at))
+        raise DomainError(
+            f"sigma, q, k and {'delta' if want_eps else 'eps'} must broadcast; their shapes are {shapes}"
+        ) from None
+    shape = columns[0].shape
+    sigma, q, k, at = (np.ascontiguousarray(column, dtype=float).ravel() for column in columns)
+    ends, done = np.zeros((3, sigma.size)), np.zeros(sigma.size, dtype=np.uint8)
+    routes = _fill(sigma, q, k, at, want_eps, direction, widest, threads, alone, strict, progress, ends, done)
+    low, mid, high = (end.reshape(shape) if shape else float(end[0]) for end in ends)
+    unit = "eps" if want_eps else "delta"
+    return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"width": high - low}, unit))
+
+
+def _fill(sigma, q, k, at, want_eps, direction, widest, threads, alone, strict, progress, ends, done) -> set[str]:
+    """Answer every query into `ends`, chunk by chunk; the routes that were used."""
+    from concurrent.futures import ThreadPoolExecutor  # brings in logging and queues: not at import
+
+    m, n, routes = 1.0 / sigma, sigma.size, set()
+    which = {"remove": 1, "add": 2, "both": 3}[direction]
+    settings = (int(want_eps), which, contour.RTOL, contour._margin(contour.RTOL), widest, threads)
+
+    def ask(i: int):
+        run = compose((poisson_subsampled(gaussian(sigma[i]), q[i]), int(k[i])))
+        try:
+            return (query.epsilon if want_eps else query.delta)(run, float(at[i]), direction=direction)
+        except AccuracyError as error:
+            if strict:
+                raise AccuracyError(f"entry {i} (sigma={sigma[i]:g}, q={q[i]:g}, k={k[i]:.0f}): {error}") from None
+            return Bound(0.0, 0.0, np.inf if want_eps else 1.0, "none", True, Budget({}))
+
+    with ThreadPoolExecutor(threads) as pool:  # starts no thread before it is asked
+        for start in range(0, n, CHUNK):
+            part = slice(start, min(start + CHUNK, n))
+            out = np.zeros((3, part.stop - part.start))
+            _core.batch(m[part], q[part], k[part], at[part], *settings, out, done[part])
+            if not want_eps:
+                out = _exponentials(out)
+            ends[:, part] = out
+            routes |= {
+                name
+                for code, name in ((1, "contour"), (2, "moments"))
+                if (done[part] == code).any() and (code == 1 or not alone)
+            }
+            left = start + np.flatnonzero(done[part] != 1 if alone else done[part] == 0)
+            for i, bound in zip(left, pool.map(ask, left.tolist()), strict=True):
+                ends[:, i] = bound.lower, bound.estimate, bound.upper
+                routes.add(bound.route)
+            if progress is not None:
+                progress(part.stop, n)
+    return routes
+
+
+def _exponentials(logs: np.ndarray) -> np.ndarray:
+    """Ends of delta from ends of its log, as the single query rounds them."""
+    ends = [map(query._exp_lower, logs[0]), map(math.exp, logs[1]), map(query._exp_upper, logs[2])]
+    return np.array([list(end) for end in ends])
+
+
+def _column(name: str, value, allowed, text: str) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise DomainError(f"{name} must be real numbers, {text}, got {value!r:.60}")
+    array = array.astype(float)
+    bad = ~allowed(array)
+    if bad.any():
+        where = np.argwhere(bad)[0].tolist()
+        at = f" at entry {where if len(where) > 1 else where[0]}" if where else ""
+        raise DomainError(f"{name} must be {text}, got {float(array[bad][0])!r}{at}")
+    return array

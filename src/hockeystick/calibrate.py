@@ -1,0 +1,259 @@
+"""Calibration: the parameter of a run that just meets a privacy target. How the search proves its answer: search.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from . import query, risk, risk_gdp
+from .bound import Bound, DomainError
+from .mechanism import K_MAX, Q_MIN, count, gaussian, poisson_subsampled, real
+from .search import Calibration, Search
+
+TOL_RANGE = (1e-12, 0.5)
+
+
+class _Target(NamedTuple):
+    """ask(run) gives the Bound that is compared with `level`: to be at most that if `sign` is 1, at least that if -1."""
+
+    ask: Callable
+    sign: int
+    level: float
+    text: str
+
+    def meets(self, bound: Bound) -> bool:
+        return bound.upper <= self.level if self.sign > 0 else bound.lower >= self.level
+
+    def fails(self, bound: Bound) -> bool:
+        return bound.lower > self.level if self.sign > 0 else bound.upper < self.level
+
+    def score(self, value: float) -> float:
+        """How far a value is on the wrong side: what the search works on, never the proof."""
+        return _log(value) - math.log(self.level) if self.sign > 0 else self.level - value
+
+
+def calibrate(
+    make_run,
+    *,
+    over,
+    epsilon=None,
+    delta=None,
+    advantage=None,
+    fnr=None,
+    fpr=None,
+    mu=None,
+    tol=1e-6,
+    start=None,
+    **options,
+) -> Calibration:
+    """The parameter x in `over` for which make_run(x) costs as much privacy as the target allows, and no more.
+
+    Parameters
+    ----------
+    make_run : callable
+        make_run(x) returns a Run or Mechanism. The cost must be monotone in x, in either direction.
+    over : (lo, hi)
+        Range of x, 0 < lo < hi. Two integers make x an integer.
+    epsilon, delta : float
+        Target eps(delta) <= epsilon, which is delta(epsilon) <= delta. epsilon >= 0, 0 < delta < 1.
+    advantage : float
+        Target: membership advantage at most this, in (0, 1).
+    fnr, fpr : float
+        Target: every attack of false positive rate at most `fpr` has a false negative rate of at least `fnr`.
+    mu, delta : float
+        Target: mu_gdp(run, delta) <= mu.
+    tol : float, default 1e-6
+        Relative distance of `value` and `limit`, 1e-12 to 0.5; for integers, or 1 if that is more.
+    start : float, optional
+        Where to begin; the middle of the range in the logarithm if not given.
+    adjacency, direction, route, n_threads
+        As in `delta`.
+
+    Returns
+    -------
+    Calibration
+        `value`, proved to meet the target; `limit`, proved not to.
+
+    Raises
+    ------
+    DomainError
+        For arguments outside their domain, and where make_run raises it.
+    AccuracyError
+        If the target cannot be met in `over` (the message names the best reachable), or the certified bounds are too wide
+        to tell parameters apart within `tol`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> step = hs.gaussian(2.0)
+    >>> found = hs.calibrate(lambda q: hs.poisson_subsampled(step, q) * 500, over=(1e-4, 1.0), epsilon=2.0, delta=1e-6)
+    >>> found.bound.upper <= 1e-6 and found.value < found.limit < found.value * (1 + 2e-6)
+    True
+    """
+    lo, hi, whole = _range(over)
+    tol = real("tol", tol, "from {:g} to {:g}".format(*TOL_RANGE))
+    if not TOL_RANGE[0] <= tol <= TOL_RANGE[1]:
+        raise DomainError(f"tol must be from {TOL_RANGE[0]:g} to {TOL_RANGE[1]:g}, got {tol!r}")
+    first = math.sqrt(lo) * math.sqrt(hi) if start is None else real("start", start, "in `over`")
+    if not lo <= first <= hi:
+        raise DomainError(f"start must lie in over=({lo!r}, {hi!r}), got {start!r}")
+    if not callable(make_run):
+        raise DomainError(f"make_run must be a function of the parameter, got {make_run!r}")
+    target = _target(options, epsilon=epsilon, delta=delta, advantage=advantage, fnr=fnr, fpr=fpr, mu=mu)
+    return Search(make_run, target, lo, hi, whole, tol).solve(first)
+
+
+def noise_multiplier(*, q, steps, epsilon, delta, tol=1e-6, **options) -> Calibration:
+    """The smallest sigma for which `steps` Poisson-subsampled Gaussian steps of rate `q` are (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    q : float
+        Sampling rate, 1e-12 to 1.
+    steps : int
+        Number of steps, from 1 to 1e12.
+    epsilon, delta, tol, options
+        As in `calibrate`.
+
+    Returns
+    -------
+    Calibration
+        `value` is sigma/sensitivity, proved to meet the target; `limit` is smaller and proved not to.
+
+    Raises
+    ------
+    DomainError, AccuracyError
+        As in `calibrate`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> found = hs.noise_multiplier(q=0.01, steps=1000, epsilon=1.0, delta=1e-5)
+    >>> 1.41461 < found.limit < found.value < 1.41463
+    True
+    """
+    q, k = _rate(q), count("steps", steps)
+    over = (1e-2, 1e8)
+    guess = 1.0
+    if _positive(epsilon) and _positive(delta):
+        ratio = _gaussian_mu(float(epsilon), float(delta)) / math.sqrt(k)
+        guess = 1 / ratio if q == 1 else 1 / math.sqrt(math.log1p((ratio / q) ** 2))
+    return calibrate(
+        lambda sigma: poisson_subsampled(gaussian(sigma), q) * k,
+        over=over,
+        start=min(max(guess, over[0]), over[1]),
+        epsilon=epsilon,
+        delta=delta,
+        tol=tol,
+        **options,
+    )
+
+
+def max_steps(*, sigma, q, epsilon, delta, tol=1e-6, **options) -> Calibration:
+    """How many Poisson-subsampled Gaussian steps may run under (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    sigma, q : float
+        Noise multiplier and sampling rate of a step.
+    epsilon, delta, tol, options
+        As in `calibrate`.
+
+    Returns
+    -------
+    Calibration
+        `value` is the number of steps, proved to meet the target; `limit` (value + 1 up to 1/tol steps) is proved not to.
+
+    Raises
+    ------
+    DomainError, AccuracyError
+        As in `calibrate`; an AccuracyError also if not even one step meets the target.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> found = hs.max_steps(sigma=1.0, q=0.01, epsilon=1.0, delta=1e-5)
+    >>> found.value, found.limit
+    (254, 255)
+    """
+    step = poisson_subsampled(gaussian(sigma), _rate(q))
+    guess = 1.0
+    if _positive(epsilon) and _positive(delta):
+        growth = math.expm1(min(sigma**-2, 700.0)) * q * q if q < 1 else sigma**-2
+        guess = _gaussian_mu(float(epsilon), float(delta)) ** 2 / growth
+    return calibrate(
+        lambda k: step * k,
+        over=(1, K_MAX),
+        start=min(max(guess, 1.0), float(K_MAX)),
+        epsilon=epsilon,
+        delta=delta,
+        tol=tol,
+        **options,
+    )
+
+
+def _target(options: dict, **asked) -> _Target:
+    given = {name for name, value in asked.items() if value is not None}
+    if given == {"epsilon", "delta"}:
+        eps, delta = _between("epsilon", asked["epsilon"], 0.0, math.inf, closed=True), _between("delta", asked["delta"], 0, 1)
+        text = f"epsilon={eps!r} at delta={delta!r}"
+        return _Target(lambda run: query.delta(run, eps, **options), 1, delta, text)
+    if given == {"advantage"}:
+        at = _between("advantage", asked["advantage"], 0, 1)
+        return _Target(lambda run: risk.advantage(run, **options), 1, at, f"advantage={at!r}")
+    if given == {"fnr", "fpr"}:
+        fnr, fpr = _between("fnr", asked["fnr"], 0, 1), _between("fpr", asked["fpr"], 0, 1)
+        text = f"fnr={fnr!r} at fpr={fpr!r}"
+        return _Target(lambda run: risk.tradeoff(run, fpr, **options), -1, fnr, text)
+    if given == {"mu", "delta"}:
+        mu, delta = _between("mu", asked["mu"], 0, math.inf), _between("delta", asked["delta"], 0, 1)
+        text = f"mu={mu!r} from delta={delta!r} on"
+        return _Target(lambda run: risk_gdp.mu_gdp(run, delta, **options), 1, mu, text)
+    raise DomainError(
+        "the target must be epsilon and delta, or advantage, or fnr and fpr, or mu and delta; "
+        f"got {', '.join(sorted(given)) or 'none'}"
+    )
+
+
+def _range(over) -> tuple:
+    if not isinstance(over, tuple | list) or len(over) != 2:
+        raise DomainError(f"over must be a pair (lo, hi), got {over!r}")
+    lo, hi = (real("an end of over", end, "> 0") for end in over)
+    if not 0 < lo < hi < math.inf:
+        raise DomainError(f"over must be (lo, hi) with 0 < lo < hi, got {over!r}")
+    whole = all(isinstance(end, int) or hasattr(end, "__index__") for end in over)
+    return (int(over[0]), int(over[1]), True) if whole else (lo, hi, False)
+
+
+def _rate(q) -> float:
+    number = real("q", q, "in (0, 1]")
+    if not Q_MIN <= number <= 1:
+        raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
+    return number
+
+
+def _between(name: str, value, lo: float, hi: float, closed: bool = False) -> float:
+    number = real(name, value, f"between {lo:g} and {hi:g}")
+    if not (lo < number < hi or (closed and number == lo)):
+        raise DomainError(f"{name} must be between {lo:g} and {hi:g}, got {value!r}")
+    return number
+
+
+def _positive(value) -> bool:
+    return isinstance(value, int | float) and 0 < value < math.inf
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
+
+
+def _gaussian_mu(eps: float, delta: float) -> float:
+    """About the mu of the Gaussian curve through (eps, delta): where a search starts, nothing more."""
+    lo, hi = math.log(1e-6), math.log(1e4)
+    for _ in range(14):
+        mu = math.exp(0.5 * (lo + hi))
+        high, low = ((eps / mu + side * mu / 2) / math.sqrt(2) for side in (1, -1))
+        value = 0.5 * math.erfc(low) - 0.5 * math.exp(min(eps, 700.0)) * math.erfc(high)
+        lo, hi = (0.5 * (lo + hi), hi) if value < delta else (lo, 0.5 * (lo + hi))
+    return math.exp(0.5 * (lo + hi))

@@ -1,0 +1,132 @@
+"""Many compositions of one step by repeated powers on a mesh that grows with them [GKKM22; maths C.7].
+
+A lattice law is raised to the power k1 = 4^c on a circle that just holds its tilted law, and put on a lattice 2^c times
+coarser, above or below it as before (csrc/pld.c): the law has become 2^c times wider, so it is resolved as well as it was. What
+is left of k is composed once more. Circles then keep their length while k grows, so time and memory grow like log k. Laws with
+rare large losses gain little: the first circle must hold one of them at the finest mesh; `doublings` looks at that.
+
+All accounts are kept in tilted mass: a positive measure mu on losses has D_mu(eps) <= e^{-t eps} f(t) int e^{ty} dmu, f(t) =
+t^t/(1+t)^{1+t} the maximum of e^{-ty}(1 - e^{-y}). If the laws used differ from exact ones by measures of tilted mass at most
+omega_i M_i, M_i their own tilted mass, then the k_i-fold products differ by at most
+  e^{-t eps} f(t) prod M_i^{k_i} (prod (1 + omega_i)^{k_i} - 1)
+in D. For one power, omega is at most: sqrt(n) times the Euclidean error of the convolution, what is dropped for being below
+four times that error, and the tilted mass outside the circle, by Chernoff's bound at other tilts; such mass is missed by the
+upper law and wrapped into the lower one. The omega of the factors is carried on as (1 + omega)^{k1} - 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core, _fft
+from .bound import AccuracyError
+from .convolve import LDBL_ULP, tilted_power
+from .grid import MAX_CELLS, ULP, Grid, Step
+
+TARGET = 1 << 16
+"""Circle length at which the mesh stops doubling."""
+
+WORTH = 8
+"""The mesh evolves where that shortens the longest circle so many times: each stage has two powers, and a finer first mesh."""
+
+STAGE = 3
+"""Most doublings of the mesh in one stage: k1 = 64."""
+
+LOG_OUTSIDE = math.log(1e-16)
+"""Tilted mass left outside a circle, on each side: below the error of the convolution, so that it costs nothing."""
+
+RATES = 10
+"""Second tilts tried for Chernoff's bound, from 8/(width of one law), best for rare large losses, to 12/deviation: a normal
+law at LOG_OUTSIDE wants 8.6/deviation."""
+
+
+class Law(NamedTuple):
+    """Masses p at at + (first + j) dx, and omega (relative to tilted mass) by which they may be wrong."""
+
+    first: int
+    p: np.ndarray
+    at: float
+    omega: float
+
+
+def doublings(points: float, narrow: float, k: float) -> int:
+    """How often the mesh should double, for a circle of so many points, when one step's law is `narrow` points wide."""
+    if points < WORTH * max(TARGET, narrow) or k < 4 * 4**STAGE:
+        return 0
+    return min(math.floor(math.log2(points / TARGET)), int(0.5 * math.log2(k)) - 1)
+
+
+def stages(count: int) -> int:
+    """Stages that this many doublings take: each adds about the discretisation error of the first lattice."""
+    return -(-count // STAGE)
+
+
+def evolve(law: Law, k: int, dx: float, t: float, count: int, upper: bool, n_threads: int) -> list[tuple[Law, int]]:
+    """The k-fold law as [(law, its count), ...] on the lattice of step dx 2^count."""
+    out = []
+    while count:
+        c = min(count, STAGE)
+        k, rest = divmod(k, 4**c)
+        out = [(coarsened(one, dx, t, c, upper), 1) for one, _ in out]
+        if rest:
+            out.append((coarsened(power(law, rest, dx, t, upper, n_threads), dx, t, c, upper), 1))
+        if not k:
+            return out
+        law = coarsened(power(law, 4**c, dx, t, upper, n_threads), dx, t, c, upper)
+        dx, count = dx * 2**c, count - c
+    return [*out, (law, k)]
+
+
+def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) -> Law:
+    """The k-fold convolution, within omega."""
+    x = (law.first + np.arange(law.p.size)) * dx
+    log_m = _core.grid_log_mgf(law.first, dx, law.p, t)
+    ok = law.p > 0
+    w = np.exp(np.log(law.p[ok]) + t * x[ok] - log_m)
+    mean = float(w @ x[ok])
+    deviation = math.sqrt(k * float(w @ (x[ok] - mean) ** 2)) + dx
+    rates = np.geomspace(min(8 / (law.p.size * dx), 4 / deviation), 12 / deviation, RATES)
+    lo, hi = _reach(law, k, dx, t, log_m, -rates), _reach(law, k, dx, t, log_m, rates)
+    if not hi - lo < MAX_CELLS * dx:
+        raise AccuracyError(f"a {k}-fold law needs more than {MAX_CELLS} points at a lattice step of {dx:.2g}")
+    first = math.floor(lo / dx) - 1
+    n = _fft.fast_length(math.ceil(hi / dx) + 2 - first)
+    r, error2 = tilted_power(Grid(dx, [Step(law.first, law.p, float(k), 1.0)], 0.0, 0.0, 0.0, 0.0), t, [log_m], n, n_threads)
+    r = np.roll(r, -(first % n))
+    kept = r > 4 * error2
+    omega = math.sqrt(n) * error2 + float(np.abs(r[~kept]).sum()) + 2.1 * math.exp(LOG_OUTSIDE)
+    y = (first + np.arange(n)) * dx
+    exponent = k * log_m - t * y
+    far = max(abs(law.first), abs(law.first + law.p.size)) * dx
+    theta = ULP * (k * (20 + 6 * abs(t) * far + 4 * abs(log_m)) + 16 + 4 * float(np.abs(exponent[kept]).max(initial=0.0)))
+    theta += k * law.p.size * LDBL_ULP
+    if not theta < 0.01 or not omega < 0.01:
+        raise AccuracyError(f"a {k}-fold law loses its digits (relative error {max(theta, omega):.2g})")
+    p = np.where(kept, r, 0.0) * np.exp(np.minimum(exponent, 700.0)) * (1 + (2 if upper else -2) * theta)
+    used = np.flatnonzero(kept)
+    grown = math.expm1(k * math.log1p(law.omega)) * (1 + omega)
+    return Law(first + int(used[0]), p[used[0] : used[-1] + 1], k * law.at, (grown + omega) * (1 + 8 * theta + 1e-9))
+
+
+def _reach(law: Law, k: int, dx: float, t: float, log_m: float, rates: np.ndarray) -> float:
+    """A point beyond which, on the side of the sign of the rates, the tilted k-fold law has mass at most e^LOG_OUTSIDE."""
+    ends = []
+    for s in rates.tolist():
+        log_ratio = k * (_core.grid_log_mgf(law.first, dx, law.p, t + s) - log_m)
+        ends.append((log_ratio - LOG_OUTSIDE + 1e-6 * abs(log_ratio) + 1e-6) / s)
+    return min(ends) if rates[0] > 0 else max(ends)
+
+
+def coarsened(law: Law, dx: float, t: float, count: int, upper: bool) -> Law:
+    """The law on a lattice of step dx 2^count, above or below it; its masses sit on the left edges of fine cells."""
+    p = law.p
+    at, w = law.at + law.first * dx, dx
+    for _ in range(count):
+        p = np.r_[p, np.zeros(2 - p.size % 2)]
+        none = np.zeros(p.size)
+        p = _core.pld_upper(2, w, p, none, 0.0) if upper else _core.pld_lower(2, w, p, none, 0.0, t)
+        w *= 2
+    return Law(0, p, at, law.omega)

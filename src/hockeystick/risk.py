@@ -1,0 +1,282 @@
+"""Attack risk read off the privacy curve: trade-off curve, advantage, Bayes risk, posterior belief.
+
+A test of false positive rate a has, with x = e^eps [DRS22, Prop. 2.13],
+
+    tpr(a) = min_x delta(x) + a x,        fnr(a) = 1 - tpr(a) = max_x 1 - delta(x) - a x,
+
+so that everything follows from certified deltas; chords.py has the proof of both ends.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from . import query
+from .bound import Bound, Budget, DomainError
+from .chords import EPS_MAX, Curve, U, chord_slope, fpr_upper, tpr_lower
+from .mechanism import real
+
+GOOD_ENOUGH = 1e-9
+"""Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
+
+REVERSE = {"remove": "add", "add": "remove"}
+
+
+def advantage(run, **options) -> Bound:
+    """Largest tpr - fpr of a membership attack, which is delta(0), the total variation distance.
+
+    Parameters
+    ----------
+    run : Run or Mechanism
+        What ran.
+    adjacency, direction, route, rtol, n_threads
+        As in `delta`.
+
+    Returns
+    -------
+    Bound
+        Certified.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.advantage(hs.gaussian(1.0))
+    >>> b.lower <= 0.3829249225480263 <= b.upper
+    True
+    """
+    return query.delta(run, 0.0, **options)
+
+
+def tradeoff(run, fpr, *, direction="both", **options) -> Bound:
+    """Smallest false negative rate of an attack whose false positive rate is at most `fpr`.
+
+    Parameters
+    ----------
+    run : Run or Mechanism
+        What ran.
+    fpr : float or array_like
+        In (0, 1).
+    direction : "both", "remove" or "add"
+        "remove": a false negative misses a record that is there. "both": the smaller of the two.
+    adjacency, route, n_threads
+        As in `delta`.
+
+    Returns
+    -------
+    Bound
+        Certified bounds of fnr, of the shape of `fpr`. Near 1 a double cannot show the distance to 1: there
+        `true_positive_rate` has the digits. `budget`: what the width of the deltas and the distance of the points leave.
+
+    Raises
+    ------
+    DomainError, AccuracyError
+        As in `delta`.
+
+    References
+    ----------
+    [DRS22] for the curve; chords.py for the proof.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.tradeoff(hs.gaussian(1.0), 0.05)     # exactly Phi(Phi^-1(0.95) - 1)
+    >>> b.lower <= 0.7404889771585559 <= b.upper and b.upper - b.lower < 1e-9
+    True
+    """
+    return _rates(run, fpr, direction, options, 1)
+
+
+def true_positive_rate(run, fpr, *, direction="both", **options) -> Bound:
+    """Largest true positive rate of an attack of false positive rate at most `fpr`: 1 - `tradeoff`, with relative accuracy.
+
+    Parameters, errors and guarantees are those of `tradeoff`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.true_positive_rate(hs.gaussian(1.0), 1e-8)
+    >>> b.lower <= 1.99405303596551322e-06 <= b.upper and b.upper < b.lower * (1 + 1e-7)
+    True
+    """
+    return _rates(run, fpr, direction, options, 0)
+
+
+def bayes_risk(run, prior, *, direction="both", **options) -> Bound:
+    """Error probability of the best guess whether the record is there, if it is with probability `prior`.
+
+    prior (1 - delta(log((1 - prior)/prior))), through the reverse curve where prior > 1/2. Never above
+    min(prior, 1 - prior), the risk of an attacker who sees nothing.
+
+    Parameters
+    ----------
+    prior : float
+        In (0, 1): probability of the law that is num in `direction`. "both": the smaller risk of the two.
+    run, adjacency, route, rtol, n_threads
+        As in `delta`.
+
+    Returns
+    -------
+    Bound
+        Certified.
+
+    Raises
+    ------
+    DomainError, AccuracyError
+        As in `delta`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.bayes_risk(hs.gaussian(1.0), 0.5)
+    >>> b.lower <= (1 - 0.3829249225480263) / 2 <= b.upper
+    True
+    """
+    pi = _open("prior", prior)
+    odds = min(pi, 1 - pi)  # 1 - pi is exact where it is the smaller
+    eps = math.log1p(-odds) - math.log(odds)
+    slack = 8 * U * (1 + abs(eps))
+    found = []
+    for side in _directions(direction):
+        asked = side if pi <= 0.5 else REVERSE[side]
+        low, high = (
+            query.delta(run, eps + slack, direction=asked, **options),
+            query.delta(run, eps - slack, direction=asked, **options),
+        )
+        ends = [odds * (1 - end) for end in (high.upper, 0.5 * (low.estimate + high.estimate), low.lower)]
+        found.append((ends[0] * (1 - 4 * U), ends[1], min(ends[2] * (1 + 4 * U), odds), low))
+    low, mid, high = (min(each[i] for each in found) for i in range(3))
+    return Bound(low, mid, high, found[0][3].route, True, found[0][3].budget)
+
+
+def posterior(run, prior, *, tail, direction="both", **options) -> Bound:
+    """The belief that an attacker's posterior exceeds with probability at most `tail`.
+
+    prior e^L / (1 - prior + prior e^L) at the loss L that num exceeds with probability `tail`: an attacker who holds the
+    record for present with probability `prior` believes it with more than this after seeing the output of a run with the
+    record, with probability at most `tail`.
+
+    Parameters
+    ----------
+    prior : float
+        In (0, 1).
+    tail : float
+        In (0, 1).
+    run, adjacency, direction, route, n_threads
+        As in `delta`; "both" is the larger belief.
+
+    Returns
+    -------
+    Bound
+        Certified.
+
+    Raises
+    ------
+    DomainError, AccuracyError
+        As in `delta`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> b = hs.posterior(hs.gaussian(1.0), 0.5, tail=0.5)     # the loss is N(1/2, 1): its median is 1/2
+    >>> b.lower <= 0.6224593312018546 <= b.upper and b.upper - b.lower < 1e-6
+    True
+    """
+    pi, tau = _open("prior", prior), _open("tail", tail)
+    logit = math.log(pi) - math.log1p(-pi)
+    ends: list[tuple[float, float, float]] = []
+    routes: set[str] = set()
+    for side in _directions(direction):
+        low, high = -math.inf, math.inf
+        for nodes in Curve(run, side, options, routes).rounds(tau, dual=True):
+            for i in range(3):
+                share = [chord_slope(nodes, i, worse) for worse in (False, True)]  # x p between the two points
+                if nodes.low[i] + share[0] * nodes.x_dn[i] > tau * (1 + 8 * U):
+                    low = max(low, nodes.eps[i])
+                if nodes.high[i + 1] + share[1] * nodes.x_up[i + 1] < tau * (1 - 8 * U):
+                    high = min(high, nodes.eps[i + 1])
+            if high - low <= 1e-8:
+                break
+        ends.append((low, 0.5 * (low + high) if math.isfinite(low + high) else max(low, 0.0), high))
+    low, mid, high = (max(end[i] for end in ends) for i in range(3))
+    slack = 8 * U * (1 + abs(logit))
+    return Bound(
+        _logistic(low + logit - slack) * (1 - 8 * U),
+        _logistic(mid + logit),
+        min(1.0, _logistic(high + logit + slack) * (1 + 8 * U)),
+        "+".join(sorted(routes)),
+        True,
+        Budget({"loss": high - low}, "eps"),
+    )
+
+
+def _rates(run, fpr, direction: str, options: dict, which: int) -> Bound:
+    """Bounds of (tpr, fnr)[which] at every fpr."""
+    if "rtol" in options:
+        raise DomainError("rtol is not an option here; the bounds are as narrow as the deltas allow")
+    rates = np.asarray(fpr)
+    if rates.dtype.kind not in "fiu":
+        raise DomainError(f"fpr must be in (0, 1), got {fpr!r}")
+    flat = [_open("fpr", a) for a in rates.ravel().tolist()]
+    routes: set[str] = set()
+    rows = []
+    for a in flat:
+        sides = [_point(run, side, options, a, routes) for side in _directions(direction)]  # (tpr low, high, fnr low, high)
+        tpr, fnr = (max(s[0] for s in sides), max(s[1] for s in sides)), (min(s[2] for s in sides), min(s[3] for s in sides))
+        low, high = (tpr, fnr)[which]
+        rows.append((low, 0.5 * (low + high), high))
+    ends = [np.array([row[i] for row in rows]).reshape(rates.shape) for i in range(3)]
+    gap = ends[2] - ends[0]
+    if rates.ndim == 0:
+        ends, gap = [float(end) for end in ends], float(gap)
+    return Bound(*ends, "+".join(sorted(routes)), True, Budget({"chords": gap}, "rate"))
+
+
+def _point(run, side: str, options: dict, a: float, routes: set[str]) -> tuple[float, float, float, float]:
+    """(tpr lower, tpr upper, fnr lower, fnr upper) at fpr a in one direction.
+
+    Where the threshold lies below 0 (a large), fnr is the small number. It is the fpr of the reverse test whose tpr is
+    1 - a, so that fnr = max_x (1 - a - delta_rev(x)) / x, and f bounds it from above if delta_rev(x) + f x >= 1 - a for
+    all x: both are read off the points of the reverse curve, and a delta near 1 is never subtracted from 1.
+    """
+    curve = Curve(run, side, options, routes)
+    if a <= 0.5 * math.erfc(curve.mu / math.sqrt(8)):
+        low, high = a, 1.0
+        for nodes in curve.rounds(a, dual=False):
+            low = max(low, tpr_lower(nodes, a))
+            high = min(high, *((d + a * x) * (1 + 4 * U) for d, x in zip(nodes.high, nodes.x_up, strict=True)))
+            if high - low <= GOOD_ENOUGH * min(high, 1 - high):
+                break
+        return low, high, _one_minus(high, -1), _one_minus(low, 1)
+    curve = Curve(run, REVERSE[side], options, routes)
+    tpr_low, tpr_high = _one_minus(a, -1), _one_minus(a, 1)
+    low, high = 0.0, tpr_high
+    for nodes in curve.rounds(1 - a, dual=True):
+        low = max(low, *((tpr_low - d) * (1 - 4 * U) / x for d, x in zip(nodes.high, nodes.x_up, strict=True)))
+        high = min(high, fpr_upper(nodes, tpr_high, low))
+        if high - low <= GOOD_ENOUGH * high:
+            break
+    return _one_minus(high, -1), _one_minus(low, 1), low, high
+
+
+def _one_minus(value: float, toward: int) -> float:
+    """1 - value, rounded up (toward = 1) or down."""
+    exact = 1.0 - value
+    return min(max(math.nextafter(exact, math.inf * toward), 0.0), 1.0)
+
+
+def _directions(direction: str) -> tuple[str, ...]:
+    query._one_of("direction", direction, query.DIRECTIONS)
+    return ("remove", "add") if direction == "both" else (direction,)
+
+
+def _open(name: str, value) -> float:
+    number = real(name, value, "in (0, 1)")
+    if not 0 < number < 1:
+        raise DomainError(f"{name} must be in (0, 1), got {value!r}")
+    return number
+
+
+def _logistic(t: float) -> float:
+    return 1 / (1 + math.exp(-t)) if t >= -EPS_MAX else 0.0

@@ -1,0 +1,323 @@
+"""Route `edgeworth`: the Edgeworth accountant's estimates, and certified intervals from Prawitz' inequality and finite-sample
+constants, at a cost that does not depend on k.
+
+Estimates (AEA, orders 0 to 3, csrc/edgeworth.c) are never bounds: they can lie on either side of the truth and are clamped to
+[0, 1]. Intervals: Prawitz' inequality with the characteristic function summed numerically (csrc/prawitz.c), never above
+Chernoff's bound; and EEAI (eeai.py), the estimate of order 1 with a proved uniform error, vacuous until k is very large.
+
+Steps are Gaussian or Laplace mechanisms, Poisson-subsampled or not, in any mixture. A point is (log_lower, log_estimate,
+log_upper, terms, "edgeworth") of delta, a root is (lower, estimate, upper, terms, "edgeworth") of eps; `terms` are relative to
+delta and follow TERMS. None means that the route declines.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import _core
+from ..bound import AccuracyError, Bound, Budget, DomainError
+from ..mechanism import real
+from ..pair import GaussianSteps
+from . import fallback
+from .contour import RTOL, borrow, give_back
+from .eeai import eeai_delta, eeai_epsilon
+from .loss_steps import (
+    FORMS,
+    LossSteps,
+    directions_of,
+    each,
+    estimators,
+    loss_steps,
+    rule_for,
+    steps_of,
+    support,
+    totals,
+    value_of,
+)
+
+__all__ = [
+    "FORMS",
+    "aea_delta",
+    "aea_epsilon",
+    "eeai_delta",
+    "eeai_epsilon",
+    "loss_steps",
+    "point",
+    "prawitz_delta",
+    "prawitz_epsilon",
+    "root",
+    "steps_of",
+    "totals",
+]
+
+TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding")
+_VACUOUS = (math.inf,) * len(TERMS)
+U = 2.0**-53
+
+
+# -- estimates ------------------------------------------------------------------------------------------------------------
+
+
+def aea_delta(run, eps, *, direction="both", order=3, form="one_sequence"):
+    """Edgeworth estimate of delta(eps), clamped to [0, 1]. Not a bound: it may lie below the truth.
+
+    Form "two_sequence" is the published 1 - F_Y(eps) - e^eps (1 - F_X(eps)), each distribution function by its own expansion;
+    "one_sequence" integrates the expansion of the loss alone, int e^(eps-x) P(Y > x) dx, without the factor e^eps on an error.
+
+    Parameters
+    ----------
+    run : Run, Mechanism or LossSteps
+        Gaussian and Laplace steps, subsampled or not.
+    eps : float or array_like
+        Finite, in nats.
+    direction : "both", "remove" or "add"
+        "both" is the larger of the two estimates.
+    order : 0, 1, 2 or 3
+        Terms of the expansion; its error is O(k^(-(order+1)/2)) near the mean of the loss. Far in the tail more terms need not
+        help.
+    form : "one_sequence" or "two_sequence"
+
+    Returns
+    -------
+    float or ndarray
+        Estimates, of the shape of `eps`.
+
+    Raises
+    ------
+    DomainError
+        For arguments outside their domain; for steps of other families.
+
+    References
+    ----------
+    [WGZ22, Def. 4.1]; csrc/edgeworth.c.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> from hockeystick.routes import edgeworth
+    >>> run = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 200
+    >>> f"{edgeworth.aea_delta(run, 1.0, direction='remove'):.6f}"
+    '0.095648'
+    """
+    curves = estimators(run, direction, order, form)
+    return each("eps", eps, -math.inf, math.inf, lambda e: max(min(1.0, value_of(Y, X, order, form, e)) for Y, X in curves))
+
+
+def aea_epsilon(run, delta, *, direction="both", order=3, form="one_sequence"):
+    """Edgeworth estimate of eps(delta): the largest eps at which `aea_delta` is `delta`, clipped at 0. Not a bound.
+
+    Parameters
+    ----------
+    delta : float or array_like
+        In (0, 1).
+    run, direction, order, form
+        As in `aea_delta`.
+
+    Returns
+    -------
+    float or ndarray
+        Estimates, of the shape of `delta`.
+
+    Raises
+    ------
+    DomainError
+        As in `aea_delta`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> from hockeystick.routes import edgeworth
+    >>> run = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 200
+    >>> f"{edgeworth.aea_epsilon(run, 0.1):.4f}"
+    '0.9710'
+    """
+    curves = estimators(run, direction, order, form)
+    return each(
+        "delta",
+        delta,
+        0.0,
+        1.0,
+        lambda d: max(max(0.0, _core.edgeworth_eps(Y, X, FORMS[form], order, math.log(d))) for Y, X in curves),
+    )
+
+
+# -- certified intervals --------------------------------------------------------------------------------------------------
+
+
+def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
+    """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval. `limit` is Prawitz'
+    T, 0 to have it chosen. One thread: `n_threads` is accepted for the other routes' sake. Proof: csrc/prawitz.c."""
+    steps = steps_of(steps)
+    edge = _beyond_support(steps, add, eps)
+    if edge:
+        return edge
+    log_lower, log_upper, terms = -math.inf, 0.0, _VACUOUS
+    answer = _call(_core.prawitz_delta, steps, add, eps, rtol, limit)
+    if answer:
+        _, scale, lower, middle, upper, terms, _ = answer
+        log_upper = scale + math.log(upper)
+        slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
+        log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
+        log_upper = min(0.0, log_upper + slack)
+        terms = tuple(t / (middle if lower > 0 else upper) for t in terms)
+    if log_lower == -math.inf:
+        other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if _all_gaussian(steps) else None
+        if other is None and answer is None:
+            return None
+        if other:
+            log_lower, log_upper = other[0], min(log_upper, other[2])
+    log_scale, value = _core.edgeworth_delta(*totals(steps, add), FORMS[form], order, eps)
+    estimate = log_scale + math.log(value) if value > 0 else -math.inf
+    return log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth"
+
+
+def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
+    """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in `point`."""
+    steps = steps_of(steps)
+    lower, upper, terms = -math.inf, math.inf, _VACUOUS
+    answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
+    if answer:
+        _, lower, _, upper, unit, terms, _ = answer
+        terms = tuple(t / unit if unit > 0 else math.inf for t in terms)
+    if lower == -math.inf:
+        high = support(steps, add)[1]
+        upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
+        other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if _all_gaussian(steps) else None
+        if other:
+            lower, upper = other[0] if other[0] > 0 else lower, min(upper, other[2])  # other is clipped at 0
+        if upper == math.inf:
+            return None
+    estimate = _core.edgeworth_eps(*totals(steps, add), FORMS[form], order, log_delta)
+    return lower, min(max(estimate, lower), upper), upper, terms, "edgeworth"
+
+
+def _all_gaussian(steps: LossSteps) -> bool:
+    return not steps.family.any()
+
+
+def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float):
+    work = borrow(_core.prawitz_work())
+    try:
+        margin = min(31.0, 12.0 - math.log(rtol))
+        answer = kernel(steps.family, steps.shift, steps.q, steps.k, add, *rule_for(steps), at, margin, limit, work)
+    finally:
+        give_back(work)
+    return answer if answer[0] <= 1 else None
+
+
+def _beyond_support(steps: LossSteps, add: int, eps: float):
+    """Exact points where the loss cannot exceed eps (0) or cannot fall below it (1 - e^eps); None elsewhere."""
+    low, high = support(steps, add)
+    room = 16 * U * (steps.k.size + 1)
+    if eps >= high + room * (1 + abs(high)):
+        return -math.inf, -math.inf, -math.inf, (0.0,) * len(TERMS), "edgeworth"
+    if eps <= low - room * (1 + abs(low)) and eps < 0:
+        value = math.log(-math.expm1(eps))
+        slack = 4 * U * (1 + abs(value))
+        return value - slack, value, min(value + slack, 0.0), (0.0,) * len(TERMS), "edgeworth"
+    return None
+
+
+def prawitz_delta(run, eps, *, direction="both", limit=None, order=3, form="one_sequence") -> Bound:
+    """Certified delta(eps) from Prawitz' smoothing inequality under a tilt, intersected with Chernoff's bound.
+
+    With T = `limit` the half-width is about 2 pi t (t/(1+t))^t delta/T, t the tilt; without one, T is chosen so that smoothing
+    and what is not known of the characteristic function beyond the last node are least together.
+
+    Parameters
+    ----------
+    eps : float
+        Finite, in nats.
+    limit : float, optional
+        Prawitz' T > 0.
+    run, direction, order, form
+        As in `aea_delta`; order and form concern the estimate only.
+
+    Returns
+    -------
+    Bound
+        Certified lower <= delta <= upper. `budget` lists the error terms relative to delta.
+
+    Raises
+    ------
+    DomainError
+        As in `aea_delta`.
+    AccuracyError
+        If no line of integration was found.
+
+    References
+    ----------
+    [Pra72]; csrc/prawitz.c (proof).
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> from hockeystick.routes import edgeworth
+    >>> run = hs.poisson_subsampled(hs.gaussian(0.8), 0.01) * 1000
+    >>> b = edgeworth.prawitz_delta(run, 2.0, direction="remove", limit=1e4)
+    >>> 8.68e-4 < b.lower <= 8.692002960669496e-4 <= b.upper < 8.71e-4
+    True
+    """
+    eps, limit = real("eps", eps, "in nats"), _limit(limit)
+    estimators(run, direction, order, form)
+    steps = steps_of(run)
+    if not math.isfinite(eps):
+        raise DomainError(f"eps must be a finite number, got {eps!r}")
+    found = [point(steps, add, eps, order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
+    if None in found:
+        raise AccuracyError(f"Prawitz' interval was not found at eps={eps!r}: ask another route")
+    ends = [max(math.exp(p[i]) * (1 + (i - 1) * 4 * U) for p in found) for i in range(3)]
+    return _bound(ends, max(found, key=lambda p: p[2])[3])
+
+
+def prawitz_epsilon(run, delta, *, direction="both", limit=None, order=3, form="one_sequence") -> Bound:
+    """Certified eps(delta) by the inequality of `prawitz_delta`: certified deltas lie on both sides of the target.
+
+    Parameters
+    ----------
+    delta : float
+        In (0, 1).
+    run, direction, limit, order, form
+        As in `prawitz_delta`.
+
+    Returns
+    -------
+    Bound
+        Certified lower <= eps <= upper; `budget` is relative to delta at the estimate.
+
+    Raises
+    ------
+    DomainError, AccuracyError
+        As in `prawitz_delta`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> from hockeystick.routes import edgeworth
+    >>> b = edgeworth.prawitz_epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 1e-5)
+    >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
+    True
+    """
+    delta, limit = real("delta", delta, "in (0, 1)"), _limit(limit)
+    estimators(run, direction, order, form)
+    steps = steps_of(run)
+    if not 0 < delta < 1:
+        raise DomainError(f"delta must be in (0, 1), got {delta!r}")
+    found = [root(steps, add, math.log(delta), order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
+    if None in found:
+        raise AccuracyError(f"Prawitz' interval was not found at delta={delta!r}: ask another route")
+    return _bound([max(0.0, max(r[i] for r in found)) for i in range(3)], max(found, key=lambda r: r[2])[3])
+
+
+def _limit(limit) -> float:
+    if limit is None:
+        return 0.0
+    limit = real("limit", limit, "> 0, or None")
+    if not 0 < limit < math.inf:
+        raise DomainError(f"limit must be a finite number > 0, or None, got {limit!r}")
+    return limit
+
+
+def _bound(ends, terms) -> Bound:
+    lower, estimate, upper = ends
+    return Bound(lower, estimate, upper, "edgeworth", True, Budget(dict(zip(TERMS, terms, strict=True))))

@@ -1,0 +1,135 @@
+"""Route `contour` beyond the Gaussian family: one run, one direction, to the sum that takes it.
+
+Laws on a common lattice go to lattice.py, Laplace and mixed runs to mixed.py. Finite losses are composed; masses at infinity are
+divided out first [maths A11]: with D = 1 - prod (1 - d_i)^k_i, delta = D + (1 - D) delta_finite. Points and roots are those of
+routes/contour.py, with the route's name appended; None where nothing here takes the run.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
+from ..mechanism import Gaussian, Laplace, PoissonSubsampled
+from . import contour, lattice, mixed
+
+LAWS_MAX = 128
+"""Distinct steps; more cost more here than by convolution."""
+
+ERROR = 64 * 2.0**-53
+"""Relative error of the masses and ends of a loss (loss.py)."""
+
+U = 2.0**-53
+
+
+class Finite(NamedTuple):
+    """The finite losses of a run as one of the two routes takes them, and log(1 - D)."""
+
+    run: lattice.Lattice | list
+    log_finite: float
+
+    @property
+    def route(self):
+        return lattice if isinstance(self.run, lattice.Lattice) else mixed
+
+
+def describe(run, losses, add: int, adjacency: str) -> Finite | None:
+    """What the run is made of. losses: (Loss, count) of every step, by which the adjacency has been accepted."""
+    key = ("finite", add, id(losses))
+    if key not in run._cache:
+        run._cache[key] = (_describe(run, losses, add, adjacency), losses)  # the losses live as long as their id is used
+    return run._cache[key][0]
+
+
+def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
+    if len(run.parts) > LAWS_MAX or any(loss.mass_inf != loss.mass_minus_inf for loss, _ in losses):
+        return None
+    log_finite = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in losses)
+    laws = [_lattice_law(step, loss, k) for (step, k), (loss, _) in zip(run.parts, losses, strict=True)]
+    if None not in laws:
+        common = lattice.compose([(law, k) for law, (_, k) in zip(laws, losses, strict=True)])
+        if common is not None:
+            return Finite(common, log_finite)
+    moves = 2 if adjacency == "replace_one" else 1
+    steps = [
+        _line_step(step, loss, law, add, k, moves) for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
+    ]
+    return None if None in steps else Finite(steps, log_finite)
+
+
+def _lattice_law(step, loss, k: int) -> lattice.LatticeLaw | None:
+    if isinstance(step, ApproxDP) and step.eps0 > 0:
+        return lattice.randomized_response(step.eps0)
+    if isinstance(step, DiscreteLaplace):
+        return lattice.discrete_laplace(step.scale, step.sensitivity)
+    if isinstance(step, DiscreteGaussian):
+        return lattice.discrete_gaussian(step.sigma, step.sensitivity, k)
+    if isinstance(step, KAryRandomizedResponse) and step.eps0 > 0 and loss.atoms().loss.size == min(step.k, 3):
+        return lattice.k_ary_randomized_response(step.eps0, step.k)
+    given = None if loss.smooth else loss.lattice()
+    if given is None or given.lost or loss.mass_inf:
+        return None
+    keep = np.flatnonzero((given.num > 0) & (given.den > 0))
+    if keep.size != np.count_nonzero(given.num + given.den):
+        return None
+    return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], ERROR)
+
+
+def _line_step(step, loss, law, add: int, k: int, moves: int):
+    """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is two-sided."""
+    base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
+    if moves == 2 and q < 1:
+        return None
+    if isinstance(base, Gaussian):
+        return mixed.NormalStep(moves * base.sensitivity / base.sigma, q, add, k)
+    if isinstance(base, Laplace):
+        return mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, add, k)
+    if law is not None:
+        return mixed.off_lattice(law, k)
+    found = None if loss.smooth or loss.mass_inf else loss.atoms()
+    if found is None or not (found.num > 0).all():
+        return None
+    log_mass = np.log(found.num)
+    return mixed.AtomicStep(found.loss, log_mass, ERROR * (1 + np.abs(found.loss)), ERROR + U * np.abs(log_mass), False, k)
+
+
+def point(settings, add: int, eps: float):
+    """delta(eps)."""
+    found = describe(settings.run, settings.losses(add), add, settings.adjacency)
+    answer = found and found.route.point(found.run, eps, settings.goal())
+    if not answer:
+        return None
+    low, mid, high, terms = (*(min(x, 0.0) for x in answer[:3]), answer[3])
+    if found.log_finite:
+        low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
+    return low, min(max(low, mid), high), high, terms, "contour"
+
+
+def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
+    """log(D + (1 - D) e^log_delta), rounded to the given side: log_finite is a sum of logs within 4u each."""
+    value = -math.expm1(log_finite) + math.exp(log_finite + log_delta)
+    error = 16 * U * (abs(log_finite) * math.exp(log_finite) + value)
+    return min(math.log(value + side * error), 0.0) if value + side * error > 0 else -math.inf
+
+
+def root(settings, add: int, delta: float):
+    """eps(delta), clipped at 0."""
+    found = describe(settings.run, settings.losses(add), add, settings.adjacency)
+    if not found:
+        return None
+    ends = [math.log(delta)] * 2
+    if found.log_finite:
+        lost = -math.expm1(found.log_finite)
+        error = 16 * U * (abs(found.log_finite) * math.exp(found.log_finite) + delta)
+        if not delta - lost > error:
+            return None
+        ends = [math.log(delta - lost + side * error) - found.log_finite + side * 16 * U for side in (1, -1)]
+    answers = [found.route.root(found.run, min(x, -1e-300), settings.goal()) for x in ends[: 2 if found.log_finite else 1]]
+    if None in answers:
+        at_zero = point(settings, add, 0.0)
+        return (0.0, 0.0, 0.0, (0.0,) * len(contour.TERMS), "contour") if at_zero and at_zero[2] <= math.log(delta) else None
+    low, mid, high = answers[0][0], 0.5 * (answers[0][1] + answers[-1][1]), answers[-1][2]
+    return max(low, 0.0), max(mid, 0.0), max(high, 0.0), answers[-1][3], "contour"

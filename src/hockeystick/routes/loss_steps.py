@@ -1,0 +1,158 @@
+"""Steps of the route `edgeworth` as arrays, what is computed from them, and the checks that its functions share."""
+
+from __future__ import annotations
+
+import decimal
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..bound import DomainError
+from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run, real
+from ..pair import DIRECTIONS
+
+ORDERS = (0, 1, 2, 3)
+FORMS = {"one_sequence": 1, "two_sequence": 2}
+GAUSSIAN, LAPLACE = 0, 1
+M_GAUSSIAN, M_LAPLACE = 1 / SIGMA_RANGE[0], 40.0
+"""Largest sensitivity/noise; csrc/edgeworth.h has the second."""
+
+
+class LossSteps(NamedTuple):
+    """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k, and the
+    family (numpy.intc: GAUSSIAN or LAPLACE)."""
+
+    shift: np.ndarray
+    q: np.ndarray
+    k: np.ndarray
+    family: np.ndarray
+
+
+def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
+    """LossSteps from rows (m, q, k, family): m > 0, at most 40 for a Laplace step; 1e-12 <= q <= 1; k >= 1."""
+    table = np.array(rows, dtype=float).reshape(-1, 4).T
+    for m, q, k, family in rows:
+        most = M_LAPLACE if family == LAPLACE else M_GAUSSIAN
+        if not (0 < m <= most and Q_MIN <= q <= 1 and k >= 1 and family in (GAUSSIAN, LAPLACE)):
+            raise DomainError(
+                f"a step needs sensitivity/noise in (0, {most:g}], sampling rate in [{Q_MIN:g}, 1] and a count >= 1; "
+                f"got {m!r}, {q!r}, {k!r}: ask another route"
+            )
+    return LossSteps(*(np.ascontiguousarray(column) for column in table[:3]), np.ascontiguousarray(table[3], dtype=np.intc))
+
+
+def steps_of(run, adjacency: str = "add_remove") -> LossSteps:
+    """The steps of a run, cached on it. DomainError where a step is neither Gaussian nor Laplace."""
+    if isinstance(run, LossSteps):
+        return run
+    if adjacency != "add_remove":
+        raise DomainError(f'the route "edgeworth" is for adjacency "add_remove", got {adjacency!r}: ask another route')
+    run = as_run(run)
+    cached = run._cache.get("edgeworth")
+    if cached is None:
+        cached = run._cache["edgeworth"] = loss_steps(*(_row(step, k) for step, k in run.parts))
+    return cached
+
+
+def _row(step, k: int) -> tuple[float, float, float, int]:
+    q = 1.0
+    if isinstance(step, PoissonSubsampled):
+        q, step = step.q, step.base
+    if isinstance(step, Gaussian):
+        return step.sensitivity / step.sigma, q, k, GAUSSIAN
+    if isinstance(step, Laplace):
+        return step.sensitivity / step.scale, q, k, LAPLACE
+    raise DomainError(f'the route "edgeworth" takes Gaussian and Laplace steps, subsampled or not; got {step!r}: ask another')
+
+
+@functools.cache
+def rule() -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre rule for the Laplace density: 32 nodes on panels of length at most 2 (csrc/laplace_step.c).
+
+    One Newton step at 30 digits from numpy's nodes, then the weights: numpy's end weights are off by 500 units 2^-53.
+    """
+    with decimal.localcontext() as context:
+        context.prec = 30
+        half = [_polished(decimal.Decimal(float(x))) for x in np.polynomial.legendre.leggauss(32)[0][16:]]
+    x, w = (np.array([float(pair[i]) for pair in half]) for i in range(2))
+    return np.concatenate((-x[::-1], x)), np.concatenate((w[::-1], w))
+
+
+_NO_RULE = (np.zeros(1), np.zeros(1))
+
+
+def rule_for(steps: LossSteps) -> tuple[np.ndarray, np.ndarray]:
+    """The rule where a step needs it: making it takes milliseconds."""
+    return rule() if steps.family.any() else _NO_RULE
+
+
+def _polished(x):
+    for _ in range(2):
+        before, value = 1, x
+        for j in range(2, 33):
+            before, value = value, ((2 * j - 1) * x * value - (j - 1) * before) / j
+        slope = 32 * (x * value - before) / (x * x - 1)
+        node, x = x, x - value / slope
+    return node, 2 / ((1 - node * node) * slope * slope)
+
+
+_TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
+
+
+def totals(steps: LossSteps, add: int) -> tuple[np.ndarray, np.ndarray]:
+    """(Y, X): mean and cumulants 2 to 5 of the composed loss under num and under den."""
+    return _core.edgeworth_totals(steps.family, steps.shift, steps.q, steps.k, add, *rule_for(steps))
+
+
+def support(steps: LossSteps, add: int) -> tuple[float, float]:
+    """Essential infimum and supremum of the composed loss, off by at most 16u (1 + |value|) b."""
+    low = high = 0.0
+    for m, q, k, family in zip(*(column.tolist() for column in steps), strict=True):
+        if family == LAPLACE:
+            low, high = low + k * math.log(1 - q + q * math.exp(-m)), high + k * math.log1p(q * math.expm1(m))
+        else:
+            low, high = low + k * math.log1p(-q) if q < 1 else -math.inf, math.inf
+    return (-high, -low) if add else (low, high)
+
+
+def estimators(run, direction, order, form):
+    if isinstance(order, bool) or not isinstance(order, int) or order not in ORDERS:
+        raise DomainError(f"order must be 0, 1, 2 or 3, got {order!r}")
+    if not isinstance(form, str) or form not in FORMS:
+        raise DomainError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}")
+    steps = steps_of(run)
+    if not steps.k.size:
+        raise DomainError("an empty run has no expansion: its delta is max(0, 1 - e^eps) exactly")
+    directions = directions_of(steps, direction)
+    Y, X = totals(steps, directions[0])
+    return [(Y, X)] if len(directions) == 1 else [(Y, X), (_TURN * X, _TURN * Y)]  # the other direction's loss is -X under den
+
+
+def value_of(Y, X, order: int, form: str, eps: float) -> float:
+    log_scale, value = _core.edgeworth_delta(Y, X, FORMS[form], order, eps)
+    return math.exp(min(700.0, log_scale)) * value if value > 0 else 0.0
+
+
+def directions_of(steps: LossSteps, direction) -> tuple[int, ...]:
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
+        raise DomainError(f"direction must be one of {', '.join(map(repr, DIRECTIONS))}, got {direction!r}")
+    if direction == "both":
+        return (0,) if (steps.q == 1).all() else (0, 1)
+    return (1,) if direction == "add" else (0,)
+
+
+def each(name: str, value, lo: float, hi: float, answer):
+    """answer(x) for every entry of `value`, in its shape; entries are real and strictly between lo and hi."""
+    allowed = f"in ({lo:g}, {hi:g})"
+    if isinstance(value, np.ndarray | list | tuple):
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
+            raise DomainError(f"{name} must hold real numbers, got an array of {array.dtype}")
+        return np.array([each(name, float(x), lo, hi, answer) for x in array.ravel()]).reshape(array.shape)
+    x = real(name, value, allowed)
+    if not lo < x < hi:
+        raise DomainError(f"{name} must be {allowed}, got {x!r}")
+    return answer(x)

@@ -1,0 +1,131 @@
+"""Laplace and Poisson-subsampled Laplace steps, alone or with Gaussian and atomic ones: the vertical line with atoms.
+
+The integral, its error terms and their proofs are in csrc/mixed.c, csrc/law.c and csrc/laplace.c. Points and roots are those of
+routes/contour.py, or None where the route declines.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from . import contour
+from .lattice import LOG_CONCAVE, POINTS, LatticeLaw
+
+NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL = 0.0, 1.0, 4.0, 5.0
+"""Kinds of law, csrc/hs.h."""
+
+NODES = 1 << 14
+MORE_NODES = 1 << 19
+ORDER = 24
+"""Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
+
+PANELS_MAX = 1 << 8
+_NO_POINTS = np.zeros((5, 1))
+_LINE = np.zeros(5)
+U = 2.0**-53
+
+
+class LaplaceStep(NamedTuple):
+    """k steps of Laplace noise of scale `sensitivity/m`, Poisson-subsampled at rate q (1: not), in one direction."""
+
+    m: float
+    q: float
+    add: int
+    k: int
+
+
+class NormalStep(NamedTuple):
+    """k Gaussian steps with m = sensitivity/sigma, Poisson-subsampled at rate q (1: not), in one direction."""
+
+    m: float
+    q: float
+    add: int
+    k: int
+
+
+class AtomicStep(NamedTuple):
+    """k steps of a law of atoms: losses, log masses under num, bounds of the errors of both; log_concave as in LatticeLaw."""
+
+    loss: np.ndarray
+    log_mass: np.ndarray
+    d_loss: np.ndarray
+    d_log_mass: np.ndarray
+    log_concave: bool
+    k: int
+
+
+def off_lattice(law: LatticeLaw, k: int) -> AtomicStep:
+    """A law of the lattice route where the line takes it."""
+    loss = float(law.unit) * law.places + float(law.offset)
+    error = law.d_loss + (np.abs(loss) + abs(float(law.offset))) * (law.d_unit + 3 * U)
+    return AtomicStep(loss, law.log_mass, error, law.d_log_mass, law.log_concave, k)
+
+
+def point(steps, eps: float, rtol: float = contour.RTOL):
+    """(log_lower, log_estimate, log_upper, terms) of a certified delta(eps), or None."""
+    answer = _answer(_core.mixed_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3], lambda a: max(a[5][1:3]) / a[3])
+    return answer and contour._logs(answer)
+
+
+def root(steps, log_delta: float, rtol: float = contour.RTOL):
+    """(lower, estimate, upper, terms) of a certified eps(delta), or None."""
+    answer = _answer(_core.mixed_eps, steps, log_delta, rtol, lambda a: a[3] - a[1], lambda a: max(a[4][1:3]))
+    return answer and answer[1:5]
+
+
+def _answer(function, steps, at: float, rtol: float, width, short):
+    """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these are what falls short;
+    else the narrowest, or None."""
+    found, panels, nodes = [], 1, NODES
+    while True:
+        table, points = tables(steps, panels)
+        answer = _call(function, table, points, at, rtol, nodes)
+        if answer[0] == 0:
+            return answer
+        if answer[0] == 1:
+            found.append(answer)
+        if answer[0] == 1 and short(answer) <= 0.1 * rtol:
+            break
+        if table[:, 6].any() and panels < PANELS_MAX:
+            panels *= 4
+        elif nodes < MORE_NODES:
+            nodes = MORE_NODES
+        else:
+            break
+    return min(found, key=width) if found else None
+
+
+def tables(steps, panels: int):
+    """Rows of laws and of their points for csrc/mixed.c. panels: per unit of a subsampled step's base loss range."""
+    rows, columns = [], []
+    for step in steps:
+        if isinstance(step, NormalStep):
+            rows.append([NORMAL if step.q == 1 else SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
+        elif isinstance(step, AtomicStep):
+            columns.append([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass])
+            rows.append([LOG_CONCAVE if step.log_concave else POINTS, step.k, 0, 0, 0, step.loss.size, 0])
+        elif step.q == 1:
+            rows.append([LAPLACE, step.k, step.m, 1, 0, 0, 0])
+        else:
+            n = panels * max(1, math.ceil(step.m))
+            columns.append(_core.sublaplace_points(step.m, step.q, step.add, n, *_gauss()))
+            rows.append([SUBLAPLACE, step.k, step.m, step.q, step.add, columns[-1].shape[1], n])
+    points = np.ascontiguousarray(np.concatenate([np.asarray(c) for c in columns], axis=1)) if columns else _NO_POINTS
+    return np.array(rows, dtype=float), points
+
+
+def _gauss():
+    return np.polynomial.legendre.leggauss(ORDER)
+
+
+def _call(function, table, points, at: float, rtol: float, nodes: int):
+    grids = int((table[:, 0] == SUBNORMAL).sum())
+    work = contour.borrow(_core.mixed_work(points.shape[1], grids, nodes))
+    try:
+        return function(table, points, _LINE, at, rtol, contour._margin(rtol), nodes, work)
+    finally:
+        contour.give_back(work)

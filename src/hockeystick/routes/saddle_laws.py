@@ -1,0 +1,204 @@
+"""Route `saddlepoint` for any run of losses (loss.py): the same interval and estimates on laws of finitely many losses.
+
+Steps whose losses are atoms go to csrc/saddle_atoms.c as they are. Where some step has a density, the interval comes from
+the two lattice laws of dots.py, one above and one below the run, and the estimate from quadrature nodes:
+  D_lower(eps) + inf_lower <= delta(eps) <= D_upper(eps - radius) + inf_upper,
+D the finite part of the curve of either law. An infinite loss is left out of D; its probability is added back.
+
+Points and roots are those of routes/saddlepoint.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..bound import AccuracyError
+from ..dots import discretise, mesh, plan
+from ..grid import Grid
+from ..loss import Loss
+
+U = 2.0**-53
+MASS_ERROR = 64 * U
+"""Relative error of atoms and of masses at infinity, as loss.py promises."""
+
+RTOL = 1e-3
+"""What the lattice may add to the width of delta: small against a Berry-Esseen interval."""
+
+LATTICE_TILT = 0.1
+"""Largest (lattice step) x tilt at which an estimate that takes the law for smooth is trusted: its error is the square / 24."""
+
+UNTRUSTED = 1.0
+NODE_TAIL = 1e-60
+
+Parts = tuple[tuple[Loss, int], ...]
+
+
+class _Run(NamedTuple):
+    """Steps of finitely many losses, as csrc/saddle_atoms.c takes them; exact: the steps themselves, not nodes of them."""
+
+    first: np.ndarray
+    loss: np.ndarray
+    num: np.ndarray
+    k: np.ndarray
+    errors: np.ndarray
+    exact: bool
+
+    def ask(self, have_eps: int, value: float, kind: int = 0):
+        """(lower, estimate, upper, raw estimate, terms, tilt, skewness) of log D or of eps; None where none is found."""
+        if not abs(value) < math.inf:
+            return None
+        answer = _core.saddle_atoms(*self[:5], have_eps, value, kind)
+        return answer[2:] if answer[0] == 0 else None
+
+
+def _run(steps, counts, exact: bool) -> _Run:
+    """steps: (losses, masses, relative error of masses, error of losses, mass of an infinite loss)."""
+    losses, masses, *errors = zip(*steps, strict=True)
+    first = np.cumsum([0, *(x.size for x in losses)], dtype="l")
+    return _Run(first, np.concatenate(losses), np.concatenate(masses), np.array(counts, dtype=float), np.array(errors), exact)
+
+
+def _middle(parts: Parts) -> _Run:
+    """The run's own atoms where it has nothing else, else quadrature nodes."""
+    exact = all(not loss.smooth and loss.atoms() is not None for loss, _ in parts)
+    steps = []
+    for loss, _ in parts:
+        if exact:
+            at, num, _ = loss.atoms()
+            steps.append((at, num, MASS_ERROR, loss.tails(np.zeros(1)).edge, loss.mass_inf))
+        else:
+            at, log_den = loss.nodes(NODE_TAIL)
+            num = np.exp(at + log_den)
+            steps.append((at, num, U, 0.0, 1 - float(num.sum())))
+    return _run(steps, [k for _, k in parts], exact)
+
+
+def _of_grid(grid: Grid) -> _Run:
+    """The finite masses of a lattice run, as they are; losses without the run's shift."""
+    steps = []
+    for step in grid.steps:
+        held = np.flatnonzero(step.p > 0)
+        steps.append(((step.j0 + held) * grid.dx, step.p[held], 4 * U, 0.0, 1 - math.fsum(step.p)))
+    return _run(steps, [step.k for step in grid.steps], True)
+
+
+def _infinite(parts: Parts) -> tuple[float, float]:
+    """Bounds of the probability that some loss is infinite; the upper one counts outcomes that a lattice left out."""
+    ends = []
+    for sign in (-1, 1):
+        log_none = 0.0
+        for loss, k in parts:
+            lattice = loss.lattice() if sign > 0 and not loss.smooth else None
+            mass = loss.mass_inf * (1 + sign * 2 * MASS_ERROR) + (lattice.lost if lattice else 0.0)
+            log_none += k * math.log1p(-min(mass, 1 - U))
+        ends.append(-math.expm1(log_none) * (1 + sign * 8 * U * (len(parts) + 4)))
+    return max(0.0, ends[0]), min(1.0, ends[1])
+
+
+def _lattices(parts: Parts, tilt: float, log_delta: float):
+    """The lattice laws above and below, or None where they would be too long."""
+    share = 0.1 * RTOL / sum(k for _, k in parts)
+    mass = share * math.exp(max(log_delta, -650.0))
+    try:
+        made = plan(parts, mass)
+        return discretise(made, mesh(made, tilt, RTOL), tilt, share, mass)
+    except AccuracyError:
+        return None
+
+
+def _trust(parts: Parts, tilt: float, skewness: float) -> float:
+    """The skewness, or what stands for it on a lattice that the formulas would have to see."""
+    steps = [loss.lattice() for loss, _ in parts if not loss.smooth]
+    seen = [found.step * tilt for found in steps if found is not None]
+    return max(skewness, UNTRUSTED) if len(seen) == len(parts) and max(seen) > LATTICE_TILT else skewness
+
+
+def point(parts: Parts, eps: float, kind: int = 0):
+    """A certified point of the curve, or None."""
+    middle = _middle(parts)
+    found = middle.ask(1, eps, kind)
+    if found is None:
+        return None
+    low, mid, high, raw, terms, tilt, skewness = found
+    inf_lower, inf_upper = _infinite(parts)
+    if not middle.exact:
+        laws = _lattices(parts, tilt, mid)
+        if laws is None:
+            return None
+        above = _of_grid(laws.upper).ask(1, eps - _reach(laws.upper, eps))
+        below = _of_grid(laws.lower).ask(1, eps - laws.lower.shift + _slack(laws.lower, eps))
+        if above is None:
+            return None
+        low, high = below[0] if below else -math.inf, above[2]
+        inf_lower, inf_upper = laws.inf_lower, laws.inf_upper
+    high = min(0.0, _log_sum(inf_upper, high, 1))
+    low = min(high, _log_sum(inf_lower, low, -1))
+    mid = _log_sum(0.5 * (inf_lower + inf_upper), mid if math.isnan(raw) else raw, 0)
+    return low, min(max(mid, low), high), high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
+
+
+def estimate(parts: Parts, eps: float, kind: int):
+    """(log delta or nan, number of the formula used, tilt, skewness), or None."""
+    middle = _middle(parts)
+    answer = _core.saddle_atoms(*middle[:5], 1, eps, kind)
+    if answer[0]:
+        return None
+    _, used, _, _, _, raw, _, tilt, skewness = answer
+    return _log_sum(0.5 * sum(_infinite(parts)), raw, 0), used, tilt, _trust(parts, tilt, skewness)
+
+
+def root(parts: Parts, delta: float, kind: int = 0):
+    """A certified root, or None; infinite where delta is below the probability of an infinite loss."""
+    inf_lower, inf_upper = _infinite(parts)
+    if delta < inf_lower:
+        return math.inf, math.inf, math.inf, (0.0,) * 4, "saddlepoint"
+    middle = _middle(parts)
+    found = middle.ask(0, _log_rest(delta, 0.5 * (inf_lower + inf_upper), 0), kind)
+    if found is None:
+        return None
+    _, _, _, mid, terms, tilt, skewness = found
+    if middle.exact:
+        below, above = (middle.ask(0, _log_rest(delta, inf, sign)) for inf, sign in ((inf_lower, 1), (inf_upper, -1)))
+        low, high = below[0] if below else -math.inf, above[2] if above else math.inf
+    else:
+        laws = _lattices(parts, tilt, math.log(delta))
+        if laws is None:
+            return None
+        below = _of_grid(laws.lower).ask(0, _log_rest(delta, laws.inf_lower, 1))
+        above = _of_grid(laws.upper).ask(0, _log_rest(delta, laws.inf_upper, -1))
+        low = below[0] + laws.lower.shift - _slack(laws.lower, below[0]) if below else -math.inf
+        high = above[2] + _reach(laws.upper, above[2]) if above else math.inf
+    if not high < math.inf:
+        return None
+    low, high = max(0.0, low), max(0.0, high)
+    return low, min(max(mid, low), high), high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
+
+
+def _slack(grid: Grid, eps: float) -> float:
+    """What moving eps by the shift may lose to rounding."""
+    return 8 * U * (abs(eps) + abs(grid.shift) + grid.radius)
+
+
+def _reach(grid: Grid, eps: float) -> float:
+    return grid.shift + grid.radius + _slack(grid, eps)
+
+
+def _log_rest(delta: float, inf: float, sign: int) -> float:
+    """log(delta - inf), rounded towards `sign`; -inf where nothing is left."""
+    if not delta > inf:
+        return -math.inf
+    value = math.log(delta - inf)
+    return value + sign * 4 * U * (1 + abs(value) + inf / (delta - inf))
+
+
+def _log_sum(inf: float, log_finite: float, sign: int) -> float:
+    """log(inf + e^log_finite), rounded towards `sign`."""
+    if inf == 0:
+        return log_finite
+    value = max(log_finite, math.log(inf))
+    value += math.log(math.exp(log_finite - value) + inf * math.exp(-value)) if log_finite > -math.inf else 0.0
+    return value + sign * 16 * U * (1 + abs(value))

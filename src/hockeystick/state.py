@@ -1,0 +1,147 @@
+"""What ran and what it cost, as JSON, so that a ledger can keep what ran and recompute.
+
+    run     {"format": "hockeystick.run", "version": 1, "parts": [{"step": ..., "count": ...}]}
+    bound   {"format": "hockeystick.bound", "version": 1, "lower", "estimate", "upper", "route", "certified",
+             "budget": {"unit", "terms"}}
+
+A step is {"kind": ..., parameters} as in serial.py. Floats are numbers whose shortest text reads back to the same double,
+infinite ones the strings "inf" and "-inf", arrays nested lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import serial
+from .bound import Bound, Budget, DomainError
+from .mechanism import Mechanism, Run, count, real
+
+RUN, BOUND = "hockeystick.run", "hockeystick.bound"
+VERSION = 1
+"""Of both formats. A release reads every version up to its own."""
+
+
+def to_json(what: Mechanism | Run | Bound) -> dict[str, Any]:
+    """A step, a run or a bound as a dict that `json` writes and `from_json` reads back exactly, floats included.
+
+    The layouts are at the head of state.py; "format" and "version" name those of runs and bounds.
+
+    Parameters
+    ----------
+    what : Mechanism, Run or Bound
+        What ran, or what a query returned.
+
+    Returns
+    -------
+    dict
+        Of dicts, lists, strings, numbers and booleans.
+
+    Raises
+    ------
+    DomainError
+        If a mechanism has no JSON form.
+
+    Examples
+    --------
+    >>> import json
+    >>> import hockeystick as hs
+    >>> run = hs.poisson_subsampled(hs.gaussian(1.1), 0.01) * 1000
+    >>> text = json.dumps(hs.to_json(run))
+    >>> hs.from_json(json.loads(text)) == run
+    True
+    """
+    if isinstance(what, Bound):
+        ends = {name: _plain(getattr(what, name)) for name in ("lower", "estimate", "upper")}
+        budget = {"unit": what.budget.unit, "terms": {name: _plain(term) for name, term in what.budget.terms.items()}}
+        kept = {"route": what.route, "certified": bool(what.certified), "budget": budget}
+        return {"format": BOUND, "version": VERSION, **ends, **kept}
+    if isinstance(what, Run):
+        parts = [{"step": serial.to_json(step), "count": n} for step, n in what.parts]
+        return {"format": RUN, "version": VERSION, "parts": parts}
+    return serial.to_json(what)
+
+
+def from_json(state: Any) -> Mechanism | Run | Bound:
+    """What `to_json` described. Strict: unknown formats, versions, kinds and keys, and missing keys are refused.
+
+    Parameters
+    ----------
+    state : dict
+        From `to_json`, possibly through JSON.
+
+    Returns
+    -------
+    Mechanism, Run or Bound
+        Equal to what was written. A bound is a record: to know that it still holds, ask the run again.
+
+    Raises
+    ------
+    DomainError
+        Naming what was found and what is allowed.
+    """
+    if isinstance(state, dict) and "format" in state:
+        if state["format"] not in (RUN, BOUND):
+            raise DomainError(f"unknown format {serial.brief(state['format'])}; allowed: {RUN}, {BOUND}")
+        version = state.get("version")
+        if type(version) is not int or not 1 <= version <= VERSION:
+            raise DomainError(f"{state['format']} has version {serial.brief(version)}; this release reads up to {VERSION}")
+        return _read_run(state) if state["format"] == RUN else _read_bound(state)
+    return serial.from_json(state)
+
+
+def _read_run(state: dict[str, Any]) -> Run:
+    serial.exact_keys("run", state, ("format", "version", "parts"))
+    if not isinstance(state["parts"], list | tuple):
+        raise DomainError(f"parts of a run must be a list, got {serial.brief(state['parts'])}")
+    merged: dict[Mechanism, int] = {}
+    for i, part in enumerate(state["parts"]):
+        try:
+            serial.exact_keys("part", part, ("step", "count"))
+            step, n = serial.from_json(part["step"]), count("count", part["count"])
+            merged[step] = count("total count of a step", merged.get(step, 0) + n)
+        except DomainError as error:
+            raise DomainError(f"parts[{i}]: {error}") from None
+    return Run(tuple(merged.items()))
+
+
+def _read_bound(state: dict[str, Any]) -> Bound:
+    ends = ("lower", "estimate", "upper")
+    serial.exact_keys("bound", state, ("format", "version", *ends, "route", "certified", "budget"))
+    serial.exact_keys("budget", state["budget"], ("unit", "terms"))
+    terms = state["budget"]["terms"]
+    texts = (state["route"], state["budget"]["unit"])
+    if not isinstance(terms, dict) or type(state["certified"]) is not bool or not all(isinstance(t, str) for t in texts):
+        raise DomainError(
+            "a bound needs a string route, a boolean certified, and a budget of a string unit and a dict of terms"
+        )
+    low, mid, high = (_number(name, state[name]) for name in ends)
+    if np.shape(low) != np.shape(high) or np.shape(low) != np.shape(mid) or not np.all(np.asarray(low) <= np.asarray(high)):
+        raise DomainError(
+            f"a bound needs lower <= upper of one shape, got {serial.brief(state['lower'])}, {serial.brief(state['upper'])}"
+        )
+    budget = Budget({name: _number(name, term) for name, term in terms.items()}, state["budget"]["unit"])
+    return Bound(low, mid, high, state["route"], state["certified"], budget)
+
+
+def _plain(value) -> Any:
+    """A float or array as JSON: numbers, "inf" or "-inf", lists of them."""
+    if isinstance(value, np.ndarray):
+        return [_plain(each) for each in value] if value.ndim else _plain(float(value))
+    value = float(value)
+    return value if np.isfinite(value) else repr(value)
+
+
+def _number(name: str, value: Any) -> float | np.ndarray:
+    """The number or array that `_plain` wrote; NaN is not among them."""
+    if isinstance(value, list | tuple):
+        each = [_number(name, v) for v in value]
+        try:
+            return np.array(each, dtype=float)
+        except ValueError:
+            raise DomainError(f"{name} must be a number or a regular array, got {serial.brief(value)}") from None
+    number = float(value) if value in ("inf", "-inf") else real(name, value, 'or "inf" or "-inf"')
+    if number != number:
+        raise DomainError(f'{name} must be a number, "inf" or "-inf", got {serial.brief(value)}')
+    return number

@@ -1,0 +1,194 @@
+"""Calibration: the value meets the target by its certified bound, the limit provably does not, and they are close."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hockeystick as hs
+
+
+def dpsgd(sigma, q, k):
+    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+
+
+def check(found, make_run, epsilon, delta, tol=1e-6, gap=0):
+    """Both ends asked again from outside, by the other query."""
+    assert found.bound.certified and found.bound.upper <= delta
+    assert hs.delta(make_run(found.value), epsilon).upper <= delta
+    assert hs.delta(make_run(found.limit), epsilon).lower > delta
+    assert abs(found.value - found.limit) <= max(tol * found.value, gap)
+    assert hs.epsilon(make_run(found.value), delta).lower <= epsilon
+    assert hs.epsilon(make_run(found.limit), delta).upper >= epsilon
+    assert found.evaluations <= 60
+
+
+@pytest.mark.parametrize(
+    "q, steps, epsilon, delta",
+    [
+        (0.01, 1000, 1.0, 1e-5),
+        (0.01, 1000, 8.0, 1e-5),
+        (0.01, 1000, 0.0, 1e-2),
+        (0.1, 10**6, 8.0, 1e-12),
+        (0.001, 10, 0.1, 1e-7),
+        (0.05, 1, 0.5, 1e-6),
+        (1.0, 1, 1.0, 1e-5),
+        (1.0, 10**6, 0.5, 1e-30),
+    ],
+)
+def test_noise_multiplier(q, steps, epsilon, delta):
+    found = hs.noise_multiplier(q=q, steps=steps, epsilon=epsilon, delta=delta)
+    check(found, lambda s: dpsgd(s, q, steps), epsilon, delta)
+    assert found.limit < found.value
+
+
+@pytest.mark.parametrize("tol", [1e-9, 1e-3, 0.3])
+def test_tolerance(tol):
+    found = hs.noise_multiplier(q=0.01, steps=1000, epsilon=1.0, delta=1e-5, tol=tol)
+    check(found, lambda s: dpsgd(s, 0.01, 1000), 1.0, 1e-5, tol)
+    if tol < 1e-6:
+        assert found.limit <= 1.4146194065 + 1e-6 and found.value >= 1.4146194065 - 1e-6
+
+
+def test_peers_answer_lies_inside():
+    """Two other tools calibrate this problem to 1.41463 and 1.41965."""
+    found = hs.noise_multiplier(q=0.01, steps=1000, epsilon=1.0, delta=1e-5)
+    assert found.value <= 1.41463 and found.evaluations <= 15
+
+
+@pytest.mark.parametrize("sigma, q, epsilon, delta, steps", [(1.0, 0.01, 1.0, 1e-5, 254), (1.0, 1.0, 5.0, 1e-5, None)])
+def test_max_steps(sigma, q, epsilon, delta, steps):
+    found = hs.max_steps(sigma=sigma, q=q, epsilon=epsilon, delta=delta)
+    check(found, lambda k: dpsgd(sigma, q, k), epsilon, delta, gap=1)
+    assert type(found.value) is int and found.limit == found.value + 1
+    assert steps is None or found.value == steps
+
+
+def test_max_steps_is_exact_where_one_step_is_cheap():
+    found = hs.max_steps(sigma=20.0, q=1e-3, epsilon=1.0, delta=1e-9)
+    assert 0 < found.limit - found.value <= max(1, 1e-6 * found.value)
+    check(found, lambda k: dpsgd(20.0, 1e-3, k), 1.0, 1e-9, gap=1)
+
+
+@pytest.mark.parametrize(
+    "make_run, over, rises",
+    [
+        (lambda q: dpsgd(1.0, q, 100), (1e-5, 1.0), True),
+        (lambda c: hs.gaussian(3.0, sensitivity=c) * 10, (1e-2, 1e2), True),
+        (lambda s: hs.gaussian(s) + dpsgd(1.0, 0.01, 10), (0.1, 1e3), False),
+        (lambda k: dpsgd(1.0, 0.02, k) + hs.gaussian(10.0), (1, 10**6), True),
+    ],
+)
+def test_any_parameter(make_run, over, rises):
+    found = hs.calibrate(make_run, over=over, epsilon=2.0, delta=1e-6)
+    check(found, make_run, 2.0, 1e-6, gap=1 if isinstance(over[0], int) else 0)
+    assert (found.limit > found.value) is rises
+
+
+@pytest.mark.parametrize("start", [1e-3, 0.05, 0.9])
+def test_start_does_not_matter(start):
+    found = hs.calibrate(lambda q: dpsgd(1.5, q, 200), over=(1e-4, 1.0), epsilon=1.0, delta=1e-6, start=start)
+    check(found, lambda q: dpsgd(1.5, q, 200), 1.0, 1e-6)
+
+
+def test_targets_other_than_epsilon():
+    def make(s):
+        return dpsgd(s, 0.02, 100)
+
+    found = hs.calibrate(make, over=(0.1, 100.0), advantage=0.05)
+    assert hs.advantage(make(found.value)).upper <= 0.05 < hs.advantage(make(found.limit)).lower
+    found = hs.calibrate(make, over=(0.1, 100.0), fnr=0.9, fpr=0.05, tol=1e-5)
+    assert hs.tradeoff(make(found.value), 0.05).lower >= 0.9 > hs.tradeoff(make(found.limit), 0.05).upper
+    found = hs.calibrate(make, over=(0.3, 100.0), mu=0.2, delta=1e-6, tol=1e-3)
+    assert hs.mu_gdp(make(found.value), 1e-6).upper <= 0.2 < hs.mu_gdp(make(found.limit), 1e-6).lower
+    assert found.limit < found.value <= found.limit * (1 + 1.001e-3)
+
+
+def test_whole_range_meets():
+    found = hs.calibrate(lambda c: hs.gaussian(2.0, sensitivity=c), over=(0.01, 0.1), epsilon=1.0, delta=1e-2)
+    assert found.value == 0.1 and found.limit is None and found.bound.upper <= 1e-2
+
+
+def test_cannot_be_met_names_the_best():
+    with pytest.raises(hs.AccuracyError, match=r"epsilon=0\.01 at delta=1e-09 cannot be met.*at 2\.0.*best reachable"):
+        hs.calibrate(lambda s: hs.gaussian(s), over=(1.0, 2.0), epsilon=0.01, delta=1e-9)
+    with pytest.raises(hs.AccuracyError, match=r"cannot be met.*at 1 "):
+        hs.max_steps(sigma=0.5, q=0.1, epsilon=0.1, delta=1e-5)
+    with pytest.raises(hs.AccuracyError, match="cannot be met"):
+        hs.calibrate(lambda s: dpsgd(s, 0.5, 100), over=(0.5, 1.0), advantage=1e-6)
+
+
+def test_cost_that_does_not_depend_on_the_parameter():
+    with pytest.raises(hs.AccuracyError, match="cannot be met"):
+        hs.calibrate(lambda x: hs.gaussian(1.0), over=(1.0, 2.0), epsilon=0.1, delta=1e-5)
+    assert hs.calibrate(lambda x: hs.gaussian(9.0), over=(1.0, 2.0), epsilon=1.0, delta=1e-3).limit is None
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.floats(1e-3, 0.5), st.integers(50, 10**6), st.floats(0.1, 10), st.floats(-12, -3), st.sampled_from([1e-2, 1e-5, 1e-7])
+)
+def test_any_problem(q, steps, epsilon, log_delta, tol):
+    delta = 10.0**log_delta
+    try:
+        found = hs.noise_multiplier(q=q, steps=steps, epsilon=epsilon, delta=delta, tol=tol)
+    except hs.AccuracyError as error:
+        assert "met at" in str(error)
+        return
+    check(found, lambda s: dpsgd(s, q, steps), epsilon, delta, tol)
+
+
+BAD = [
+    ({"over": (1.0, 2.0)}, "target"),
+    ({"over": (1.0, 2.0), "epsilon": 1.0}, "target"),
+    ({"over": (1.0, 2.0), "delta": 0.1}, "target"),
+    ({"over": (1.0, 2.0), "epsilon": 1.0, "delta": 0.1, "mu": 1.0}, "target"),
+    ({"over": (1.0, 2.0), "epsilon": -1.0, "delta": 0.1}, "epsilon"),
+    ({"over": (1.0, 2.0), "epsilon": math.nan, "delta": 0.1}, "epsilon"),
+    ({"over": (1.0, 2.0), "epsilon": math.inf, "delta": 0.1}, "epsilon"),
+    ({"over": (1.0, 2.0), "epsilon": 1.0, "delta": 0.0}, "delta"),
+    ({"over": (1.0, 2.0), "epsilon": 1.0, "delta": 1.0}, "delta"),
+    ({"over": (1.0, 2.0), "epsilon": 1.0, "delta": "x"}, "delta"),
+    ({"over": (1.0, 2.0), "advantage": 0.0}, "advantage"),
+    ({"over": (1.0, 2.0), "fnr": 1.0, "fpr": 0.1}, "fnr"),
+    ({"over": (1.0, 2.0), "fnr": 0.5, "fpr": math.nan}, "fpr"),
+    ({"over": (1.0, 2.0), "mu": -1.0, "delta": 0.1}, "mu"),
+    ({"over": (2.0, 1.0), "advantage": 0.1}, "over"),
+    ({"over": (0.0, 1.0), "advantage": 0.1}, "over"),
+    ({"over": (-1, 1), "advantage": 0.1}, "over"),
+    ({"over": (1.0, math.inf), "advantage": 0.1}, "over"),
+    ({"over": (math.nan, 1.0), "advantage": 0.1}, "over"),
+    ({"over": 1.0, "advantage": 0.1}, "over"),
+    ({"over": (1.0, "2"), "advantage": 0.1}, "over"),
+    ({"over": (1.0, 2.0), "advantage": 0.1, "tol": 0.0}, "tol"),
+    ({"over": (1.0, 2.0), "advantage": 0.1, "tol": math.nan}, "tol"),
+    ({"over": (1.0, 2.0), "advantage": 0.1, "start": 3.0}, "start"),
+    ({"over": (1.0, 2.0), "advantage": 0.1, "adjacency": "none"}, "adjacency"),
+]
+
+
+@pytest.mark.parametrize("options, word", BAD)
+def test_bad_input(options, word):
+    with pytest.raises(hs.DomainError, match=word):
+        hs.calibrate(hs.gaussian, **options)
+
+
+def test_bad_input_of_the_short_forms():
+    for q, steps in ((0.0, 10), (1.5, 10), (math.nan, 10), (0.1, 0), (0.1, 2.5), (0.1, True)):
+        with pytest.raises(hs.DomainError, match=r"q|steps"):
+            hs.noise_multiplier(q=q, steps=steps, epsilon=1.0, delta=1e-5)
+    for sigma, q in ((0.0, 0.1), (math.nan, 0.1), (1.0, 2.0)):
+        with pytest.raises(hs.DomainError, match=r"sigma|q"):
+            hs.max_steps(sigma=sigma, q=q, epsilon=1.0, delta=1e-5)
+    for ask in (
+        lambda **target: hs.noise_multiplier(q=0.1, steps=10, **target),
+        lambda **target: hs.max_steps(sigma=1.0, q=0.1, **target),
+    ):
+        for target in ({"epsilon": "1", "delta": 0.1}, {"epsilon": 1.0, "delta": None}, {"epsilon": math.nan, "delta": 0.1}):
+            with pytest.raises(hs.DomainError, match=r"epsilon|delta|target"):
+                ask(**target)
+    with pytest.raises(hs.DomainError, match="make_run"):
+        hs.calibrate(hs.gaussian(1.0), over=(1.0, 2.0), advantage=0.1)
+    with pytest.raises(hs.DomainError, match="mechanism"):
+        hs.calibrate(lambda s: s, over=(1.0, 2.0), advantage=0.1)

@@ -1,0 +1,371 @@
+"""The Edgeworth accountant: moments against high precision, the published and derived tables, its limits; EEAI's constants and
+intervals against their anchors, measured errors and the certified curve."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import hockeystick as hs
+from hockeystick import _core
+from hockeystick.routes import edgeworth, eeai, finite_sample
+from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
+
+GRID = [(m, q) for m in (1e-3, 1.0, 3.0, 12.0) for q in (1e-9, 1e-3, 0.3)]
+
+
+def nodes(family, m, q):
+    """(L, U, weight) of law A at 34 digits: trapezoid rule (e^-160) or the tanh-sinh rule and two atoms."""
+    if family == GAUSSIAN:
+        h = mpf(0.12) / max(1, m)
+        top = max(m, min(6 * m, mp.log(1 / q) / m + 1.5 * m)) + 14
+        points = [(m * g - m * m / 2, h * mp.npdf(g)) for g in (h * j for j in range(int(-14 / h), int(top / h)))]
+    else:
+        points = [(-m, mpf(1) / 2), (m, mp.exp(-m) / 2)]
+        for s in (mpf(j) / 32 for j in range(-120, 121)):
+            x = m / (1 + mp.exp(-mp.pi * mp.sinh(s)))
+            dx = mp.pi * mp.cosh(s) * x * (1 - x / m) / 32
+            points.append((2 * x - m, mp.exp(-x) / 2 * dx))
+    return [(mp.log1p(q * mp.expm1(v)), q * mp.expm1(v), w) for v, w in points]
+
+
+@functools.cache
+def exact(family, m, q):
+    """(mean, k2..k5) of law A and of law B."""
+    with mp.workdps(34):
+        points = nodes(family, mpf(m), mpf(q))
+        out = []
+        for law in ([w for _, _, w in points], [w * (1 + U) for _, U, w in points]):
+            mean = mp.fdot(law, [L for L, _, _ in points])
+            c = [mp.fdot(law, [(L - mean) ** r for L, _, _ in points]) for r in range(2, 6)]
+            out.append((mean, c[0], c[1], c[2] - 3 * c[0] ** 2, c[3] - 10 * c[0] * c[1]))
+        return out
+
+
+@pytest.mark.parametrize(("m", "q"), GRID)
+@pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
+def test_moments_of_a_step(family, m, q):
+    """Mean and variance to 2e-12 of themselves, k_r to 2e-12 of its own size plus sd^r."""
+    for ours, true in zip(_core.edgeworth_moments(family, m, q, *rule()), exact(family, m, q), strict=True):
+        for r, (a, b) in enumerate(zip(ours, true, strict=True), 1):
+            scale = abs(b) + (true[1] ** (mpf(r) / 2) if r > 2 else 0)
+            assert abs(mpf(float(a)) - b) <= 2e-12 * scale, (r, a, b)
+
+
+@pytest.mark.parametrize(("m", "q"), [(0.1, 1e-9), (1.25, 0.01), (1.0, 0.05), (5.0, 1e-4)])
+@pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
+def test_absolute_moments(family, m, q):
+    """Against a fine Riemann sum, to its own accuracy; and between their bounds by Jensen and Cauchy-Schwarz."""
+    laws = _core.edgeworth_moments(family, m, q, *rule())
+    for which, (first, third) in enumerate(_core.edgeworth_absolute(family, m, q, *rule())):
+        mean, k2, k3, k4, _ = laws[which]
+        if family == GAUSSIAN:
+            x = np.linspace(-12, 12 + 5 * m, 2_000_001)
+            v, w = m * x - m * m / 2, np.exp(-x * x / 2) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+        else:
+            x = (np.arange(1_000_000) + 0.5) * m / 1e6
+            v = np.append(2 * x - m, [-m, m])
+            w = np.append(0.5 * np.exp(-x) * m / 1e6, [0.5, 0.5 * math.exp(-m)])
+        U = q * np.expm1(v)
+        w = w * (1 + U) if which else w
+        d = np.abs(np.log1p(U) - mean)
+        assert first == pytest.approx(float(d @ w), rel=1e-6) and third == pytest.approx(float(d**3 @ w), rel=1e-6)
+        assert abs(k3) <= third * (1 + 1e-11) and third**2 <= k2 * (k4 + 3 * k2**2) * (1 + 1e-11) and first**2 <= k2
+
+
+def test_two_values_of_the_law():
+    """E e^X = 1 and E e^-Y = 1 tie both laws together: to second order, k2 - 2|mean| vanishes like k3."""
+    for m, q in ((1e-3, 1e-9), (1e-2, 1e-6), (1e-2, 0.5)):
+        for A, B in [_core.edgeworth_moments(f, m, q, *rule()) for f in (GAUSSIAN, LAPLACE)]:
+            assert A[0] == pytest.approx(-A[1] / 2 - A[2] / 6 - A[3] / 24, rel=1e-9)
+            assert B[0] == pytest.approx(B[1] / 2 - B[2] / 6 + B[3] / 24, rel=1e-9)
+
+
+TABLE_A4 = [
+    (
+        0.01,
+        0.8,
+        1000,
+        "remove",
+        0.5,
+        (1.0393e-1, 8.5438e-2, 8.6683e-2, 8.7457e-2),
+        (8.6841e-2, 8.8407e-2, 8.7328e-2, 8.7215e-2),
+    ),
+    (
+        0.01,
+        0.8,
+        1000,
+        "remove",
+        1.0,
+        (3.7259e-2, 2.5576e-2, 2.3313e-2, 2.3854e-2),
+        (2.0127e-2, 2.4611e-2, 2.4410e-2, 2.4141e-2),
+    ),
+    (
+        0.01,
+        0.8,
+        1000,
+        "remove",
+        2.0,
+        (1.0004e-3, 1.7953e-3, 1.5437e-3, 1.0163e-3),
+        (2.1509e-4, 5.7538e-4, 8.2355e-4, 9.0105e-4),
+    ),
+    (
+        0.01,
+        0.8,
+        1000,
+        "remove",
+        3.0,
+        (1.7790e-6, 1.0084e-5, 2.6760e-5, 4.4182e-5),
+        (2.1500e-7, 1.4134e-6, 4.5086e-6, 9.4013e-6),
+    ),
+    (0.01, 0.8, 1000, "add", 1.0, (-4.418e-3, 1.2007e-2, 1.1885e-2, 1.0370e-2), (1.4135e-2, 1.0672e-2, 1.0649e-2, 1.0782e-2)),
+    (0.01, 0.8, 1000, "add", 2.0, (-8.139e-4, 1.4584e-3, -9.563e-4, 2.0513e-4), (7.4411e-5, -6.251e-5, 4.1911e-5, 2.5871e-6)),
+    (0.05, 1.0, 200, "remove", 0.5, (2.1178e-1, 1.9020e-1, 1.9235e-1, 1.9238e-1), (1.9770e-1, 1.9302e-1, 1.9227e-1, 1.9234e-1)),
+    (0.05, 1.0, 200, "remove", 2.0, (2.6227e-2, 2.0273e-2, 1.4890e-2, 1.5191e-2), (1.1065e-2, 1.5505e-2, 1.5570e-2, 1.5432e-2)),
+    (0.05, 1.0, 200, "remove", 3.0, (1.9097e-3, 3.2722e-3, 2.5187e-3, 1.5728e-3), (4.9057e-4, 1.1913e-3, 1.5170e-3, 1.5380e-3)),
+    (0.05, 1.0, 200, "add", 1.0, (3.6301e-2, 6.3614e-2, 6.7022e-2, 6.6821e-2), (7.0658e-2, 6.7362e-2, 6.6685e-2, 6.6703e-2)),
+    (0.05, 1.0, 200, "add", 2.0, (-1.3202e-2, 8.7414e-3, 3.7064e-3, 2.3624e-3), (5.1055e-3, 2.3694e-3, 2.6104e-3, 2.6896e-3)),
+    (0.02, 0.8, 400, "remove", 1.0, (8.4392e-2, 5.5238e-2, 5.4627e-2, 5.6322e-2), (5.1697e-2, 5.7769e-2, 5.6344e-2, 5.6077e-2)),
+]
+"""q, sigma, k, direction, eps, then delta by both forms, orders 0 to 3: computed apart from this package, five digits."""
+
+
+@pytest.mark.parametrize("row", TABLE_A4, ids=lambda r: f"q{r[0]}-k{r[2]}-{r[3]}-{r[4]}")
+def test_table_of_estimates(row):
+    q, sigma, k, direction, eps, two, one = row
+    run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+    for form, values in (("two_sequence", two), ("one_sequence", one)):
+        for order, value in enumerate(values):
+            got = edgeworth.aea_delta(run, eps, direction=direction, order=order, form=form)
+            assert got == pytest.approx(max(value, 0.0), rel=8e-5 if abs(value) > 1e-3 else 2e-4)
+
+
+INDEX = (2, 3, 5, 4, 6, 8)
+
+
+def closed_form(rho, order, B, z):
+    """int_0^inf e^-t (1 - E_k(z + t/B)) dt in 40 digits."""
+    r3, r4, r5 = map(mpf, rho)
+    c = (r3 / 6, r4 / 24, r3**2 / 72, r5 / 120, r3 * r4 / 144, r3**3 / 1296)[: (0, 1, 3, 6)[order]]
+    terms = list(zip(INDEX, c, strict=False))
+    scale = min(B, 1)
+
+    def tail(u):
+        return mp.ncdf(-u) + mp.npdf(u) * sum(a * 2 ** (-mpf(i) / 2) * mp.hermite(i, u / mp.sqrt(2)) for i, a in terms)
+
+    return mp.quad(
+        lambda s: scale * mp.exp(-scale * s) * tail(z + scale * s / B), [0, 0.1, 0.2, 0.4, 0.7, 1, 2, 4, 8, 16, 32, 64 / scale]
+    )
+
+
+@pytest.mark.parametrize(
+    ("B", "z"), [(1e-4, 0.5), (1e-4, 20.0), (0.3, -3.0), (0.3, 6.0), (3.0, 0.5), (60.0, 0.5), (60.0, 20.0)]
+)
+def test_one_sequence_closed_form(B, z):
+    """For small and large deviations of the loss alike: no power of B is lost."""
+    M, rho = B * B / 2, (0.3, 0.2, 0.1)
+    Y = np.array([M, B * B, *(r * B**j for j, r in enumerate(rho, 3))])
+    for order in (0, 3):
+        with mp.workdps(40):
+            want = closed_form(rho, order, mpf(B), (mpf(M + B * z) - mpf(M)) / mpf(B))
+            log_scale, value = _core.edgeworth_delta(Y, Y, 1, order, M + B * z)
+            assert abs(mp.exp(mpf(log_scale)) * mpf(value) - want) <= 1e-11 * (abs(want) + mp.npdf(z)), order
+
+
+@pytest.mark.parametrize("form", ["one_sequence", "two_sequence"])
+def test_orders_converge(form):
+    """From k to 16 k, the loss's deviation kept, the error of order n falls at about 4^(n+1)."""
+    errors = np.empty((2, 4))
+    for i, k in enumerate((1000, 16000)):
+        run = hs.poisson_subsampled(hs.gaussian(2.0), 1.0 / math.sqrt(k)) * k
+        Y, _ = edgeworth.totals(edgeworth.steps_of(run), 0)
+        eps = Y[0] + math.sqrt(Y[1]) * np.linspace(-1, 3, 17)
+        true = hs.delta(run, eps, direction="remove", route="contour").estimate
+        for n in range(4):
+            errors[i, n] = np.abs(edgeworth.aea_delta(run, eps, direction="remove", order=n, form=form) - true).max()
+    assert (np.diff(errors[1]) < 0).all()
+    ratio = errors[0] / errors[1]
+    assert (ratio > 0.5 * 4.0 ** np.arange(1, 5)).all(), ratio
+
+
+def test_gaussian_is_order_zero():
+    """A Gaussian PRV has no further cumulants: every order and both forms give the exact curve."""
+    run = hs.gaussian(20.0) * 300
+    for eps, (order, form) in itertools.product((0.1, 1.0, 3.0), itertools.product(range(4), edgeworth.FORMS)):
+        assert edgeworth.aea_delta(run, eps, order=order, form=form) == pytest.approx(hs.delta(run, eps).estimate, rel=1e-10)
+
+
+def test_estimates_invert_and_keep_shape():
+    run = hs.poisson_subsampled(hs.gaussian(0.8), 0.01) * 1000 + hs.gaussian(30.0) * 20
+    for order, form in itertools.product(range(4), edgeworth.FORMS):
+        eps = edgeworth.aea_epsilon(run, [[0.1, 1e-2], [1e-3, 0.9]], order=order, form=form)
+        assert eps.shape == (2, 2) and eps[1, 1] == 0
+        back = edgeworth.aea_delta(run, eps, order=order, form=form)
+        assert back.ravel()[:3] == pytest.approx([0.1, 1e-2, 1e-3], rel=1e-9)
+    deltas = edgeworth.aea_delta(run, np.linspace(-30, 30, 241))
+    assert deltas.min() >= 0 and deltas.max() <= 1 and np.isfinite(deltas).all()
+    both = [edgeworth.aea_delta(run, 1.0, direction=d) for d in ("both", "remove", "add")]
+    assert both[0] == max(both[1:])
+
+
+def test_heterogeneous_totals_add():
+    one = hs.poisson_subsampled(hs.gaussian(0.8), 0.01)
+    two = hs.poisson_subsampled(hs.gaussian(1.3), 0.02)
+    a, b, c = (
+        edgeworth.totals(edgeworth.steps_of(r), 1)[0] for r in (one * 300, two * 200, hs.compose((one, 300), (two, 200)))
+    )
+    assert c == pytest.approx(a + b, rel=1e-14)
+    mixed = edgeworth.loss_steps((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, GAUSSIAN))
+    apart = [edgeworth.totals(edgeworth.loss_steps(row), 0)[0] for row in ((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, GAUSSIAN))]
+    assert edgeworth.totals(mixed, 0)[0] == pytest.approx(apart[0] + apart[1], rel=1e-14)
+
+
+# -- EEAI -----------------------------------------------------------------------------------------------------------------
+
+
+def test_published_anchors():
+    K3 = 9**0.75
+    moments = finite_sample.Moments(1000.0, K3, 9.0, 0.621 * K3, K3 + 1)
+    bound = functools.partial(finite_sample.uniform_error_upper, moments, e=0.1)
+    assert bound("iid", published=True) == pytest.approx(0.1626857058, rel=2e-9)
+    assert bound("regular", kappa=0.99, published=True) == pytest.approx(0.1214038476, rel=2e-9)
+    assert bound("iid") == pytest.approx(0.12975, abs=5e-6)
+    assert finite_sample.uniform_error_upper(moments, "iid") <= bound("iid")
+
+
+TABLE_A5 = {
+    1e3: (1.0, 3.09e-1, 2.40e-1),
+    1e4: (6.8e-2, 8.2e-2, 6.0e-2),
+    1e5: (1.12e-2, 1.70e-2, 1.05e-2),
+    1e6: (2.21e-3, 2.55e-3, 5.0e-4),
+    1e8: (2.04e-4, 2.04e-4, 4.2e-7),
+    1e10: (2.04e-5, 2.04e-5, 3.0e-9),
+}
+"""D for q = 0.01, sigma = 0.8, REMOVE: versions inid, iid, regular; the first entry of the first row is the trivial bound."""
+
+
+@pytest.mark.parametrize("k", TABLE_A5)
+def test_table_of_constants(k):
+    steps = edgeworth.loss_steps((1.25, 0.01, k, GAUSSIAN))
+    for version, value in zip(finite_sample.VERSIONS, TABLE_A5[k], strict=True):
+        assert eeai.constant_upper(steps, 0, version) == pytest.approx(value, rel=0.02)
+    assert eeai.constant_upper(steps, 0) == min(eeai.constant_upper(steps, 0, v) for v in finite_sample.VERSIONS)
+    assert eeai.constant_upper(steps, 0, published=True) >= eeai.constant_upper(steps, 0)
+
+
+@pytest.mark.parametrize(
+    ("m", "q", "family"), [(1.25, 0.01, GAUSSIAN), (1.0, 0.05, GAUSSIAN), (1.0, 0.1, LAPLACE), (3.0, 1e-3, LAPLACE)]
+)
+@pytest.mark.parametrize("which", [0, 1])
+def test_modulus_from_both_sides(m, q, family, which):
+    """Above the modulus on a grid of its own, and not by more than the spacing of its points explains."""
+    A, B = _core.edgeworth_moments(family, m, q, *rule())
+    sd = math.sqrt((A, B)[which][1])
+    y0, y1 = 0.5 / sd, 12 / sd
+    upper = _core.edgeworth_modulus_upper(family, m, q, which, *rule(), y0, y1, np.empty(_core.prawitz_work()))
+    if family == GAUSSIAN:
+        x = np.linspace(-9, 9 + m, 20_001)
+        v, w = m * x - m * m / 2, np.exp(-x * x / 2) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+    else:
+        x = (np.arange(20_000) + 0.5) * m / 20_000
+        v, w = np.append(2 * x - m, [-m, m]), np.append(0.5 * np.exp(-x) * m / 20_000, [0.5, 0.5 * math.exp(-m)])
+    U = q * np.expm1(v)
+    w, L = w * (1 + U) if which else w, np.log1p(U)
+    seen = max(abs(np.exp(1j * y * L) @ w) for y in np.linspace(y0, y1, 150))
+    assert seen - 1e-7 <= upper <= seen + 0.03
+
+
+def test_interval_contains_the_curve():
+    """Where the constants say something: both forms against Prawitz' interval, their widths in the order that theory gives."""
+    run = hs.poisson_subsampled(hs.gaussian(0.8), 1e-5) * 10**9
+    widths = {}
+    for form in edgeworth.FORMS:
+        for eps in (0.2, 0.5, 1.0):
+            b, sharp = edgeworth.eeai_delta(run, eps, form=form), edgeworth.prawitz_delta(run, eps)
+            assert b.lower <= sharp.upper and sharp.lower <= b.upper and b.certified
+            widths[form, eps] = b.width
+        b, sharp = edgeworth.eeai_epsilon(run, 0.1, form=form), edgeworth.prawitz_epsilon(run, 0.1)
+        assert 0 < b.lower <= sharp.upper and sharp.lower <= b.upper and b.width < 1e-3 * b.upper
+    assert all(widths["two_sequence", e] > widths["one_sequence", e] for e in (0.2, 0.5, 1.0))
+
+
+def test_interval_is_chernoff_where_constants_say_nothing():
+    """No root of the published interval exists here; the certified eps does."""
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 200 + hs.poisson_subsampled(hs.gaussian(2.0), 0.02) * 50
+    true = hs.epsilon(run, 1e-3)
+    for form in edgeworth.FORMS:
+        b = edgeworth.eeai_epsilon(run, 1e-3, form=form)
+        assert b.lower == 0 and true.lower <= b.upper <= 1.3 * true.upper
+        d = edgeworth.eeai_delta(run, 2.0, form=form)
+        assert d.lower <= hs.delta(run, 2.0).estimate <= d.upper <= 4 * hs.delta(run, 2.0).estimate
+
+
+def test_constant_is_above_the_error():
+    """The error of the expansion of order 1, seen through delta at 40 points, is below D (one-sequence form: |error| <= D)."""
+    for k, add in itertools.product((1000, 100_000), (0, 1)):
+        steps = edgeworth.loss_steps((1.25, 0.01, k, GAUSSIAN))
+        Y, X = edgeworth.totals(steps, add)
+        D = eeai.constant_upper(steps, add)
+        worst = 0.0
+        for z in np.linspace(-3, 4, 41):
+            eps = float(Y[0] + z * math.sqrt(Y[1]))
+            log_scale, value = _core.edgeworth_delta(Y, X, 1, 1, eps)
+            worst = max(worst, abs(math.exp(log_scale) * value - math.exp(edgeworth.point(steps, add, eps)[0])))
+        assert 0 < worst <= D
+
+
+def test_published_tail_bounds():
+    tail = [finite_sample.noisy_sgd_tail_upper(1.25, 0.01, 1000, eps) for eps in (0.5, 4, 100)]
+    assert tail == pytest.approx([1.9999, 1.997, 0.896], abs=5e-4)
+    mean = _core.edgeworth_moments(LAPLACE, 1.0, 0.1, *rule())[0][0]
+    tail = [finite_sample.laplace_tail_upper(1.0, 0.1, 100, mean, eps) for eps in (1, 3, 5)]
+    assert tail == pytest.approx([0.4557, 9.83e-3, 8.71e-6], rel=1e-3)
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------------
+
+RUN = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 100
+
+
+@pytest.mark.parametrize("order", [-1, 4, 1.0, True, "1", None, [1], math.nan])
+def test_bad_order(order):
+    with pytest.raises(hs.DomainError, match="order must be 0, 1, 2 or 3"):
+        edgeworth.aea_delta(RUN, 1.0, order=order)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: edgeworth.aea_delta(RUN, 1.0, form="three"), "form must be"),
+        (lambda: edgeworth.aea_delta(RUN, 1.0, direction="up"), "direction must be"),
+        (lambda: edgeworth.aea_delta(RUN, math.nan), "eps must be"),
+        (lambda: edgeworth.aea_delta(RUN, math.inf), "eps must be"),
+        (lambda: edgeworth.aea_delta(RUN, "1"), "eps must be"),
+        (lambda: edgeworth.aea_epsilon(RUN, [0.5, 0.0]), "delta must be"),
+        (lambda: edgeworth.aea_epsilon(RUN, 1.0), "delta must be"),
+        (lambda: edgeworth.aea_epsilon(RUN, math.nan), "delta must be"),
+        (lambda: edgeworth.aea_delta(hs.compose(), 1.0), "empty run"),
+        (lambda: edgeworth.aea_delta(3, 1.0), "expected a mechanism"),
+        (lambda: edgeworth.eeai_delta(RUN, math.nan), "eps must be"),
+        (lambda: edgeworth.eeai_epsilon(RUN, 0.0), "delta must be"),
+        (lambda: edgeworth.eeai_delta(RUN, 1.0, form=2), "form must be"),
+        (lambda: eeai.constant_upper(edgeworth.loss_steps((1, 0.1, 5, 0), (2, 0.1, 5, 0)), 0, "iid"), "version must be"),
+        (lambda: edgeworth.eeai_delta(hs.poisson_subsampled(hs.gaussian(0.01), 0.1) * 10, 1.0), "at most 40"),
+        (lambda: edgeworth.loss_steps((41.0, 0.1, 5, LAPLACE)), "sensitivity/noise"),
+        (lambda: edgeworth.loss_steps((math.nan, 0.1, 5, GAUSSIAN)), "sensitivity/noise"),
+        (lambda: edgeworth.loss_steps((1.0, 1.1, 5, GAUSSIAN)), "sampling rate"),
+        (lambda: edgeworth.loss_steps((1.0, 0.1, 5, 2)), "got 1.0"),
+    ],
+)
+def test_bad_input(call, says):
+    with pytest.raises(hs.DomainError, match=says):
+        call()
+
+
+@pytest.mark.parametrize("args", [(0, 0.0, 0.1), (0, 1.0, math.nan), (1, 41.0, 0.1), (2, 1.0, 0.1), (0, 1.0, 1.5)])
+def test_kernel_refuses(args):
+    with pytest.raises(hs.DomainError):
+        _core.edgeworth_moments(*args, *rule())

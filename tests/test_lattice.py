@@ -1,0 +1,257 @@
+"""Lattice laws: certified sums over one period against exact rational arithmetic, 60-digit convolutions and the table of values."""
+
+import json
+import math
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import _core
+from hockeystick.routes import contour, lattice
+from test_truth import TABLE
+
+KINDS = ("randomized_response", "discrete_laplace", "discrete_gaussian")
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(60):
+        yield
+
+
+def step_of(part):
+    p = part["params"]
+    if part["type"] == "randomized_response":
+        return hs.randomized_response(p["eps"])
+    if part["type"] == "discrete_laplace":
+        return hs.discrete_laplace(p["b"], sensitivity=p["sensitivity"])
+    return hs.discrete_gaussian(p["sigma"], sensitivity=p["sensitivity"])
+
+
+def rows():
+    table = [json.loads(line) for line in TABLE.read_text().splitlines()]
+    return [row for row in table if all(part["type"] in KINDS for part in row["mechanisms"])]
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row["id"])
+def test_row_is_contained_and_narrow(row):
+    run = hs.compose(*((step_of(part), part["count"]) for part in row["mechanisms"]))
+    bound = (hs.delta if row["query"] == "delta" else hs.epsilon)(run, row["at"])
+    truth = mp.mpf(row["value"])
+    assert bound.certified and bound.route == "contour"
+    assert bound.lower <= truth * (1 + mp.mpf(2) ** -60) and truth * (1 - mp.mpf(2) ** -60) <= bound.upper
+    assert bound.width <= 1e-9 * float(truth)
+
+
+# Exact laws: place -> mass, in units that need not be representable.
+
+
+def rr(eps0):
+    up = mp.exp(eps0) / (1 + mp.exp(eps0))
+    return {mp.mpf(eps0): up, -mp.mpf(eps0): 1 - up}
+
+
+def kary(eps0, k):
+    z = mp.exp(eps0) + k - 1
+    law = {mp.mpf(eps0): mp.exp(eps0) / z, -mp.mpf(eps0): 1 / z}
+    return law | {mp.mpf(0): (k - 2) / z} if k > 2 else law
+
+
+def dlap(scale, d):
+    a = 1 / mp.mpf(scale)
+    law = {a * (d - 2 * j): mp.tanh(a / 2) * mp.exp(-a * j) for j in range(1, d)}
+    return law | {a * d: 1 / (1 + mp.exp(-a)), -a * d: mp.exp(-a * d) / (1 + mp.exp(-a))}
+
+
+def dgauss(sigma, d):
+    s2 = mp.mpf(sigma) ** 2
+    weight = {x: mp.exp(-x * x / (2 * s2)) for x in range(-int(45 * sigma) - 3, int(45 * sigma) + 4)}
+    total = mp.fsum(weight.values())
+    return {d * (d - 2 * x) / (2 * s2): w / total for x, w in weight.items()}
+
+
+def convolve(*laws):
+    out = {mp.mpf(0): mp.mpf(1)}
+    for law in laws:
+        new = {}
+        for x, p in out.items():
+            for y, q in law.items():
+                key = mp.nstr(x + y, 45)
+                old = new.get(key, (x + y, mp.mpf(0)))
+                new[key] = old[0], old[1] + p * q
+        out = dict(new.values())
+    return out
+
+
+def exact_delta(law, eps):
+    eps = mp.mpf(eps)
+    return mp.fsum(p * -mp.expm1(eps - x) for x, p in law.items() if x > eps)
+
+
+CASES = [
+    (lambda: [(lattice.randomized_response(0.7), 6)], lambda: [rr(0.7)] * 6),
+    (lambda: [(lattice.randomized_response(12.0), 5)], lambda: [rr(12.0)] * 5),
+    (lambda: [(lattice.randomized_response(2e-4), 9)], lambda: [rr(2e-4)] * 9),
+    (lambda: [(lattice.k_ary_randomized_response(1.3, 5), 7)], lambda: [kary(1.3, 5)] * 7),
+    (lambda: [(lattice.k_ary_randomized_response(3.0, 2), 3)], lambda: [kary(3.0, 2)] * 3),
+    (lambda: [(lattice.discrete_laplace(1.7, 4), 5)], lambda: [dlap(1.7, 4)] * 5),
+    (lambda: [(lattice.discrete_laplace(0.4, 1), 4)], lambda: [dlap(0.4, 1)] * 4),
+    (lambda: [(lattice.discrete_laplace(90.0, 3), 4)], lambda: [dlap(90.0, 3)] * 4),
+    (lambda: [(lattice.discrete_gaussian(1.1, 1, 2), 2)], lambda: [dgauss(1.1, 1)] * 2),
+    (lambda: [(lattice.discrete_gaussian(0.45, 2), 1)], lambda: [dgauss(0.45, 2)]),
+    (  # one lattice for several laws, and units that miss it by rounding: 0.3 is not three times 0.1
+        lambda: [
+            (lattice.randomized_response(0.1), 2),
+            (lattice.randomized_response(0.3), 2),
+            (lattice.discrete_laplace(5.0, 2), 1),
+        ],
+        lambda: [rr(0.1)] * 2 + [rr(0.3)] * 2 + [dlap(5.0, 2)],
+    ),
+]
+
+
+@pytest.mark.parametrize("make, exact", CASES)
+def test_against_convolution(make, exact):
+    """Bulk, tail, close to the largest loss, at a lattice point, below the bulk, negative eps: contained, and narrow."""
+    run, law = lattice.compose(make()), convolve(*exact())
+    top = float(max(law))
+    places = sorted(law)
+    for eps in (0.1 * top, 0.6 * top, 0.93 * top, top * (1 - 1e-7), float(places[len(places) // 2]), 0.0, -0.4 * top):
+        truth = exact_delta(law, eps)
+        if truth < mp.mpf(10) ** -150:
+            continue
+        low, mid, high, terms = lattice.point(run, eps)
+        assert low <= mp.log(truth) <= high
+        assert high - low < 1e-8 and abs(mid - mp.log(truth)) <= (high - low)
+        assert len(terms) == len(contour.TERMS) and min(terms) >= 0
+        log_delta = float(mp.log(truth))
+        if truth < 0.9 and eps <= 0.95 * top:
+            low, _, high, _ = lattice.root(run, log_delta)
+            at = [exact_delta(law, e) for e in (low, high)]
+            assert at[0] >= mp.exp(log_delta) >= at[1]
+
+
+@pytest.mark.parametrize("k", [1, 2, 100, 500, 2000])
+def test_randomized_response_in_rational_arithmetic(k):
+    """e^eps0 to 24 digits as a fraction, then integers only: sum over i of C(k,i) (e^i - e^eps e^{k-i}) / (1+e)^k."""
+    unit, j = 10**24, min(k - 1, 9)
+    e, ratio = (int(mp.floor(mp.exp(mp.mpf(n) / 8) * unit)) for n in (1, j))
+    powers, units = [1], [1]
+    for _ in range(k):
+        powers.append(powers[-1] * e)
+        units.append(units[-1] * unit)
+    total = 0
+    for i in range((k + j) // 2 + 1, k + 1):
+        total += math.comb(k, i) * (powers[i] * units[k - i] * unit - ratio * powers[k - i] * units[i])
+    whole = unit * (unit + e) ** k
+    bound = hs.delta(hs.randomized_response(0.125) * k, j * 0.125)
+    low, high = (Fraction(x) for x in (bound.lower, bound.upper))
+    assert low.numerator * whole <= total * low.denominator and total * high.denominator <= high.numerator * whole
+    assert bound.width <= 1e-10 * bound.lower
+
+
+def test_growth_with_count():
+    """1, 10 and 100 steps at one eps: a count must not be ignored."""
+    deltas = [hs.delta(hs.randomized_response(0.5) * k, 0.25) for k in (1, 10, 100)]
+    assert deltas[0].upper < deltas[1].lower < deltas[1].upper < deltas[2].lower
+    epsilons = [hs.epsilon(hs.randomized_response(0.5) * k, 1e-6) for k in (1, 10, 100)]
+    assert epsilons[0].upper < epsilons[1].lower < epsilons[1].upper < epsilons[2].lower
+
+
+@pytest.mark.parametrize("k, eps0, sds", [(10**9, 1e-6, 12.0), (10**6, 1e-3, 20.0), (10**7, 0.3, 36.0)])
+def test_huge_counts(k, eps0, sds):
+    """Binomial tail in 60 digits, ratio by ratio; delta down to 1e-280."""
+    up = mp.exp(eps0) / (1 + mp.exp(eps0))
+    sd = 2 * mp.mpf(eps0) * mp.sqrt(k * up * (1 - up))
+    eps = float(k * mp.mpf(eps0) * (2 * up - 1) + sds * sd)
+    i = int(mp.floor((mp.mpf(eps) / eps0 + k) / 2)) + 1
+    term = mp.exp(mp.loggamma(k + 1) - mp.loggamma(i + 1) - mp.loggamma(k - i + 1) + i * mp.log(up) + (k - i) * mp.log1p(-up))
+    with mp.workdps(30):
+        ratio, truth, first = up / (1 - up), mp.mpf(0), +term
+        while first > 0 and term > first * mp.mpf(10) ** -18:
+            truth += term * -mp.expm1(eps - eps0 * (2 * mp.mpf(i) - k))
+            term *= ratio * (k - i) / (i + 1)
+            i += 1
+    bound = hs.log_delta(hs.randomized_response(eps0) * k, eps)
+    assert bound.lower - 1e-15 <= mp.log(truth) <= bound.upper + 1e-15
+    assert bound.width < 1e-6
+    back = hs.epsilon(hs.randomized_response(eps0) * k, float(truth))
+    assert back.lower <= eps * (1 + 1e-15) and eps * (1 - 1e-15) <= back.upper and back.width < 1e-8 * eps
+
+
+def test_beyond_the_ends():
+    run = hs.randomized_response(1.0) * 4
+    assert hs.delta(run, 4.0 + 1e-9).upper == 0
+    assert hs.delta(run, 4.0).lower == 0 and hs.delta(run, 4.0).upper < 1e-14
+    low = hs.delta(run, -5.0)
+    assert low.lower <= -math.expm1(-5.0) <= low.upper and low.width < 1e-12
+    assert hs.epsilon(run, 0.99).upper == 0
+
+
+def test_delta_near_one():
+    """1 - delta = e^eps R: relative to delta the interval stays narrow whatever the route to it."""
+    law = convolve(*[rr(6.0)] * 6)
+    run = lattice.compose([(lattice.randomized_response(6.0), 6)])
+    for eps in (1.0, 13.0, 25.0):
+        low, _, high, _ = lattice.point(run, eps)
+        assert low <= mp.log(exact_delta(law, eps)) <= min(high, 0.0) and high - low < 1e-9
+
+
+def test_masses_at_infinity():
+    """(eps0, delta0): D + (1 - D) delta of randomised response."""
+    run, d0, k = hs.approx_dp(0.4, 1e-7) * 20, 1e-7, 20
+    lost = -mp.expm1(k * mp.log1p(-mp.mpf(d0)))
+    truth = lost + (1 - lost) * exact_delta(convolve(*[rr(0.4)] * k), 3.0)
+    bound = hs.delta(run, 3.0)
+    assert bound.route == "contour" and bound.lower <= truth <= bound.upper and bound.width < 1e-11 * truth
+    root = hs.epsilon(run, bound.estimate)
+    assert root.lower <= 3.0 <= root.upper and root.width < 1e-9
+
+
+def test_subsampled_steps_share_a_lattice():
+    """Two atoms always do: subsampled randomised response, both directions, against the binomial sum."""
+    q, eps0, k, eps = 0.2, 0.8, 30, 0.7
+    base, den = rr(eps0), {}
+    for x, p in base.items():
+        den[x] = p * mp.exp(-x)
+    for direction in ("remove", "add"):
+        law = {}
+        for x, p in base.items():
+            mixed = q * p + (1 - q) * den[x]
+            num, other = (mixed, den[x]) if direction == "remove" else (den[x], mixed)
+            law[mp.log(num / other)] = num
+        truth = exact_delta(convolve(*[law] * k), eps)
+        bound = hs.delta(hs.poisson_subsampled(hs.randomized_response(eps0), q) * k, eps, direction=direction, route="contour")
+        assert bound.lower <= truth <= bound.upper and bound.width < 1e-10 * truth
+
+
+def test_commensurate_or_not():
+    one, tenth = lattice.randomized_response(1.0), lattice.discrete_laplace(10.0, 3)
+    assert lattice.compose([(one, 3), (tenth, 2)]).lattice[0] == pytest.approx(0.2)
+    assert lattice.compose([(one, 3), (lattice.randomized_response(math.pi), 2)]) is None
+    bound = hs.delta(hs.randomized_response(1.0) * 3 + hs.randomized_response(math.pi) * 2, 4.0)
+    truth = exact_delta(convolve(*[rr(1.0)] * 3, *[rr(math.pi)] * 2), 4.0)
+    assert bound.certified and bound.lower <= truth <= bound.upper
+
+
+@pytest.mark.parametrize("rtol", [1e-2, 1e-6, 1e-10])
+def test_tolerance_is_met(rtol):
+    run = hs.discrete_laplace(3.0, sensitivity=2) * 40
+    bound = hs.delta(run, 9.0, rtol=rtol)
+    assert bound.width <= rtol * bound.estimate
+
+
+def test_tolerance_out_of_reach_is_an_error():
+    with pytest.raises(hs.AccuracyError, match="rtol"):
+        hs.delta(hs.randomized_response(0.01) * 10**8, 1.2e4, rtol=1e-14, route="contour")
+
+
+def test_scratch_too_small_and_empty_table():
+    run = lattice.compose([(lattice.randomized_response(1.0), 3)])
+    answer = _core.mixed_delta(run.table, run.points, run.lattice, 1.0, 1e-9, 30.0, 64, np.empty(10))
+    assert answer[0] == 3
+    many = np.repeat(run.table, 200, axis=0)
+    assert _core.mixed_delta(many, run.points, run.lattice, 1.0, 1e-9, 30.0, 64, np.empty(10**5))[0] == 2

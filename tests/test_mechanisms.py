@@ -1,0 +1,246 @@
+"""Mechanisms through the public queries: exact single steps, infinite losses, ranges, state, and what is refused."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+
+NAN, INF = math.nan, math.inf
+
+
+def refuses(call, *words):
+    with pytest.raises(hs.DomainError) as caught:
+        call()
+    for word in words:
+        assert word in str(caught.value), (word, str(caught.value))
+
+
+def contains(bound, value, rtol=1e-3):
+    assert bound.certified
+    assert bound.lower <= value * (1 + 1e-14) and bound.upper >= value * (1 - 1e-14)
+    assert bound.width <= rtol * max(value, 1e-300)
+
+
+def test_single_steps_in_closed_form():
+    contains(hs.delta(hs.laplace(1.0), 0.5), 1 - math.exp(-0.25))
+    contains(hs.delta(hs.randomized_response(1.0), 0.4), (math.e - math.exp(0.4)) / (1 + math.e))
+    contains(hs.delta(hs.approx_dp(1.0, 1e-3), 0.4), 1e-3 + (1 - 1e-3) * (math.e - math.exp(0.4)) / (1 + math.e))
+    a = math.tanh(0.35)
+    pmf = {j: a * math.exp(-0.7 * abs(j)) for j in range(-60, 64)}
+    exact = math.fsum(max(0.0, pmf.get(j, 0.0) - math.exp(0.5) * pmf.get(j - 3, 0.0)) for j in range(-60, 64))
+    contains(hs.delta(hs.discrete_laplace(1 / 0.7, sensitivity=3), 0.5), exact)
+    z = math.fsum(math.exp(-j * j / (2 * 1.69)) for j in range(-60, 61))
+    pmf = {j: math.exp(-j * j / (2 * 1.69)) / z for j in range(-60, 61)}
+    exact = math.fsum(max(0.0, pmf[j] - math.exp(0.5) * pmf.get(j - 1, 0.0)) for j in range(-20, 21))
+    contains(hs.delta(hs.discrete_gaussian(1.3), 0.5), exact)
+    truth, lie = (math.exp(1.2) / (math.exp(1.2) + 4), 1 / (math.exp(1.2) + 4))
+    contains(hs.delta(hs.k_ary_randomized_response(1.2, 5), 0.3, adjacency="replace_one"), truth - math.exp(0.3) * lie)
+    contains(hs.delta(hs.k_ary_randomized_response(1.2, 5), 0.3, adjacency="zero_out"), truth - math.exp(0.3) / 5)
+
+
+def test_amplification_identity():
+    """One subsampled step, REMOVE: delta(eps) = q delta_base(log(1 + (e^eps - 1)/q))."""
+    for base in (hs.laplace(0.8), hs.randomized_response(0.9), hs.discrete_laplace(2.0, sensitivity=2)):
+        for q in (0.3, 0.01):
+            eps = math.log1p(q * math.expm1(0.4))
+            a = hs.delta(hs.poisson_subsampled(base, q), eps, direction="remove")
+            b = hs.delta(base, 0.4)
+            assert a.lower <= q * b.upper * (1 + 1e-12) and q * b.lower <= a.upper * (1 + 1e-12)
+
+
+def test_add_can_exceed_remove():
+    """Subsampled Laplace [maths TRAP A-2]: the larger of both directions is reported."""
+    run = hs.poisson_subsampled(hs.laplace(2.0), 0.5) * 4
+    remove, add, both = (hs.delta(run, 0.113, direction=d, rtol=1e-5) for d in ("remove", "add", "both"))
+    contains(remove, 0.138434024, 3e-5)
+    contains(add, 0.145568889, 3e-5)
+    assert (both.lower, both.upper) == (add.lower, add.upper)
+
+
+def test_infinite_losses_compose():
+    """20 steps of (0.2, 1e-3): the exact sum of 1 - (1-d)^k and the finite part."""
+    contains(hs.delta(hs.approx_dp(0.2, 1e-3) * 20, 1.0, rtol=1e-6), 0.11125901568148633, 1e-6)
+    run = hs.approx_dp(0.2, 1e-3) * 20
+    lost = -math.expm1(20 * math.log1p(-1e-3))
+    below = hs.epsilon(run, 0.5 * lost)
+    assert below.lower == below.upper == INF and below.width == 0
+    above = hs.epsilon(run, 1.01 * lost)
+    assert 2.9 < above.lower <= above.upper <= 4
+    assert hs.delta(run, 4.1).estimate == pytest.approx(lost, rel=1e-12)
+    # a loss of +inf under REMOVE is one of -inf under ADD
+    one_sided = hs.from_pmf([0.5, 0.3, 0.2], [0.6, 0.4, 0.0]) * 3
+    assert hs.delta(one_sided, 5.0, direction="remove").estimate == pytest.approx(1 - 0.8**3, rel=1e-12)
+    assert hs.delta(one_sided, 5.0, direction="add").upper == 0
+    contains(hs.delta(one_sided, -5.0, direction="add"), 1 - math.exp(-5) * 0.8**3, 1e-9)
+    sampled = hs.poisson_subsampled(hs.from_pmf([0.5, 0.3, 0.2], [0.6, 0.4, 0.0]), 0.1)
+    assert hs.delta(sampled * 2, 5.0, direction="remove").estimate == pytest.approx(1 - 0.98**2, rel=1e-12)
+
+
+def test_beyond_the_range():
+    run = hs.compose((hs.laplace(1.0), 5), (hs.randomized_response(0.5), 4))
+    assert hs.delta(run, 7.001).upper == 0
+    contains(hs.delta(run, -7.001), 1 - math.exp(-7.001), 1e-10)
+    assert 6.9 < hs.epsilon(run, 1e-200).lower <= hs.epsilon(run, 1e-200).upper <= 7.000001
+    assert hs.epsilon(run, 0.9999).upper < 4
+
+
+def test_mixture_of_one_is_that_one():
+    a, b = hs.epsilon(hs.public_mixture([hs.laplace(2.0)], [1.0]) * 9, 1e-4), hs.epsilon(hs.laplace(2.0) * 9, 1e-4)
+    assert a.lower <= b.upper and b.lower <= a.upper
+
+
+def test_public_mixture_is_a_weighted_sum():
+    parts = [hs.gaussian(1.0), hs.laplace(0.7)]
+    mixed = hs.delta(hs.public_mixture(parts, [0.25, 0.75]), 0.6)
+    single = [hs.delta(part, 0.6) for part in parts]
+    assert mixed.lower <= 0.25 * single[0].upper + 0.75 * single[1].upper
+    assert mixed.upper >= 0.25 * single[0].lower + 0.75 * single[1].lower
+
+
+def test_curve_is_met_at_its_points():
+    eps, delta = [0.0, 0.2, 0.7, 1.5], [0.3, 0.2, 0.05, 1e-4]
+    for e, d in zip(eps, delta, strict=True):
+        contains(hs.delta(hs.from_curve(eps, delta, symmetric=False), e, direction="remove", rtol=0.01), d, 0.01)
+    symmetric = hs.from_curve(eps, delta)
+    for direction in ("remove", "add"):
+        bound = hs.delta(symmetric, 0.7, direction=direction, rtol=0.01)
+        assert bound.lower <= 0.05
+
+
+@pytest.mark.parametrize("route", ["pld", "prv"])
+def test_routes_of_mixed_runs(route):
+    run = hs.compose(
+        (hs.poisson_subsampled(hs.gaussian(1.0), 0.01), 100), (hs.laplace(5.0), 10), (hs.randomized_response(0.1), 3)
+    )
+    a, b = hs.delta(run, 1.5, route=route, rtol=0.02), hs.delta(run, 1.5, rtol=1e-4)
+    assert a.route == route and a.certified
+    assert a.lower <= b.upper and b.lower <= a.upper
+    e, f = hs.epsilon(run, 1e-5, route=route, rtol=0.02), hs.epsilon(run, 1e-5, rtol=1e-4)
+    assert e.lower <= f.upper and f.lower <= e.upper
+    with pytest.raises(hs.AccuracyError, match="contour"):
+        hs.delta(run, 1.5, route="contour")
+
+
+def test_state_round_trip():
+    steps = [
+        hs.laplace(2.0, sensitivity=0.5),
+        hs.discrete_gaussian(2.0, sensitivity=3),
+        hs.discrete_laplace(5.0),
+        hs.approx_dp(0.5, 1e-3),
+        hs.k_ary_randomized_response(0.3, 7),
+        hs.gaussian_mixture(1.0, [0, 1, 2], [0.5, 0.3, 0.2]),
+        hs.from_pmf([0.6, 0.3, 0.1], [0.5, 0.2, 0.3]),
+        hs.from_curve([0.1, 0.5], [0.2, 0.05], symmetric=False),
+        hs.public_mixture([hs.gaussian(1.0), hs.poisson_subsampled(hs.laplace(1.0), 0.2)], [0.3, 0.7]),
+    ]
+    steps += [hs.poisson_subsampled(step, 0.1) for step in steps]
+    accountant, other = hs.Accountant(), hs.Accountant()
+    for i, step in enumerate(steps):
+        accountant.step(step, i + 1)
+    other.load_state_dict(json.loads(json.dumps(accountant.state_dict())))
+    assert other.run == accountant.run
+    user = hs.from_loss_cdf(lambda s: 1.0 * (s >= 0), lambda s: 1.0 * (s >= 0))
+    accountant.step(user)
+    with pytest.raises(hs.DomainError, match="serialise"):
+        accountant.state_dict()
+
+
+BAD_NUMBERS = [0.0, -1.0, NAN, INF, "1", None, True, [1.0]]
+
+
+@pytest.mark.parametrize("bad", BAD_NUMBERS)
+def test_bad_scales(bad):
+    refuses(lambda: hs.laplace(bad), "scale")
+    refuses(lambda: hs.laplace(1.0, sensitivity=bad), "sensitivity")
+    refuses(lambda: hs.discrete_laplace(bad), "scale")
+    refuses(lambda: hs.discrete_gaussian(bad), "sigma")
+    refuses(lambda: hs.gaussian_mixture(bad, [1.0], [1.0]), "sigma")
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, NAN, "1", None, True])
+def test_bad_integers(bad):
+    refuses(lambda: hs.discrete_gaussian(1.0, sensitivity=bad), "sensitivity")
+    refuses(lambda: hs.discrete_laplace(1.0, sensitivity=bad), "sensitivity")
+    refuses(lambda: hs.k_ary_randomized_response(1.0, bad), "k")
+
+
+@pytest.mark.parametrize("bad", [-0.1, 301.0, NAN, INF, "1", None, True])
+def test_bad_eps0(bad):
+    refuses(lambda: hs.randomized_response(bad), "eps0")
+    refuses(lambda: hs.pure_dp(bad), "eps0")
+    refuses(lambda: hs.approx_dp(bad, 0.1), "eps0")
+    refuses(lambda: hs.k_ary_randomized_response(bad, 3), "eps0")
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.0, NAN, INF, "1", None])
+def test_bad_delta0(bad):
+    refuses(lambda: hs.approx_dp(1.0, bad), "delta0")
+
+
+def test_bad_pmfs():
+    refuses(lambda: hs.from_pmf([0.5, 0.6], [0.5, 0.5]), "num", "sum to 1", "1.1")
+    refuses(lambda: hs.from_pmf([0.5, 0.5], [0.5, 0.4]), "den", "sum to 1")
+    refuses(lambda: hs.from_pmf([1.5, -0.5], [0.5, 0.5]), "num", "-0.5", "entry 1")
+    refuses(lambda: hs.from_pmf([0.5, NAN], [0.5, 0.5]), "num", "nan", "entry 1")
+    refuses(lambda: hs.from_pmf([0.5, 0.5], [1.0]), "lengths", "2 and 1")
+    refuses(lambda: hs.from_pmf([], []), "empty")
+    refuses(lambda: hs.from_pmf([[0.5, 0.5]], [[0.5, 0.5]]), "one-dimensional")
+    refuses(lambda: hs.from_pmf("ab", [0.5, 0.5]), "num")
+    refuses(lambda: hs.from_pmf([True, False], [0.5, 0.5]), "num")
+
+
+def test_bad_curves():
+    refuses(lambda: hs.from_curve([0.1, 0.1], [0.2, 0.1]), "eps", "increasing", "entry 1")
+    refuses(lambda: hs.from_curve([0.1, 0.2], [0.1, 0.2]), "delta", "non-increasing", "entry 1")
+    refuses(lambda: hs.from_curve([0.1, 0.2], [1.5, 0.2]), "delta", "[0, 1]", "entry 0")
+    refuses(lambda: hs.from_curve([0.1, 0.2, 0.3], [0.5, 0.49, 0.1]), "delta", "convex", "entry 1")
+    refuses(lambda: hs.from_curve([0.1, NAN], [0.5, 0.4]), "eps", "entry 1")
+    refuses(lambda: hs.from_curve([0.1, 0.2], [0.5, NAN]), "delta", "entry 1")
+    refuses(lambda: hs.from_curve([-0.5, 0.2], [0.5, 0.1]), "eps", "entry 0")
+    refuses(lambda: hs.from_curve([-0.5, 0.2], [0.1, 0.1], symmetric=False), "1 - e^eps", "entry 0")
+    refuses(lambda: hs.from_curve([0.1], [0.5, 0.1]), "lengths")
+    refuses(lambda: hs.from_curve([], []), "empty")
+    refuses(lambda: hs.from_curve([0.1], [0.5], symmetric=1), "symmetric")
+
+
+def step_function(values):
+    return lambda s: np.interp(s, np.linspace(-50, 50, len(values)), values)
+
+
+def test_bad_cdfs():
+    good = step_function([0.0, 0.5, 1.0])
+    refuses(lambda: hs.from_loss_cdf(3, good), "cdf_num", "function")
+    refuses(lambda: hs.from_loss_cdf(lambda s: s * NAN, good), "cdf_num", "nan", "s=")
+    refuses(lambda: hs.from_loss_cdf(good, step_function([0.0, 0.9, 0.3, 1.0])), "cdf_den", "fall", "s=")
+    refuses(lambda: hs.from_loss_cdf(good, step_function([0.0, 1.2])), "cdf_den", "probabilities", "s=")
+    refuses(lambda: hs.from_loss_cdf(lambda s: 0.5, good), "shape")
+    refuses(lambda: hs.from_loss_cdf(good, good), "one loss", "s=")
+    refuses(lambda: hs.from_loss_cdf(good, good, lo=1.0, hi=0.0), "lo")
+    refuses(lambda: hs.from_loss_cdf(good, good, mass_inf=1.0), "mass_inf")
+    refuses(lambda: hs.from_loss_cdf(good, good, error=NAN), "error")
+
+
+def test_bad_mixtures():
+    refuses(lambda: hs.gaussian_mixture(1.0, [1.0, 2.0], [0.5, 0.4]), "probabilities", "sum to 1")
+    refuses(lambda: hs.gaussian_mixture(1.0, [1.0], [0.5, 0.5]), "lengths")
+    refuses(lambda: hs.gaussian_mixture(1.0, [1.0, -1.0], [0.5, 0.5]), "shifts", "-1.0", "entry 1")
+    refuses(lambda: hs.gaussian_mixture(1.0, [0.0], [1.0]), "shifts")
+    refuses(lambda: hs.gaussian_mixture(1.0, [NAN], [1.0]), "shifts")
+    refuses(lambda: hs.public_mixture([hs.gaussian(1.0)], [0.5]), "weights", "sum to 1")
+    refuses(lambda: hs.public_mixture([hs.gaussian(1.0) * 2], [1.0]), "parts", "entry 0")
+    refuses(lambda: hs.public_mixture([], []), "sum to 1")
+    refuses(lambda: hs.public_mixture([hs.gaussian(1.0)], [NAN]), "weights")
+
+
+def test_undefined_adjacencies():
+    refuses(lambda: hs.delta(hs.k_ary_randomized_response(1.0, 3), 0.1), "add_remove", "replace_one", "zero_out")
+    sampled = hs.poisson_subsampled(hs.randomized_response(1.0), 0.1)
+    refuses(lambda: hs.delta(sampled, 0.1, adjacency="replace_one"), "add_remove")
+    # a pure-DP step and a user's pair hold for whatever adjacency they were stated for
+    for step in (hs.pure_dp(1.0), hs.from_pmf([0.6, 0.4], [0.4, 0.6])):
+        for adjacency in ("replace_one", "zero_out"):
+            a, b = hs.delta(step * 3, 0.5, adjacency=adjacency), hs.delta(step * 3, 0.5)
+            assert (a.lower, a.upper) == (b.lower, b.upper)

@@ -1,0 +1,320 @@
+"""Prawitz' interval: the truth table, closed forms, the published interval recomputed, an independent contour for mixtures,
+and the certified contour route; sound at every smoothing limit and as wide as theory says."""
+
+import itertools
+import json
+import math
+import statistics
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import hockeystick as hs
+from hockeystick.pair import GaussianSteps
+from hockeystick.routes import contour, edgeworth
+from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
+
+TRUTH = Path(__file__).parent / "reference" / "truth.jsonl"
+U = 2.0**-53
+
+
+def truth_rows():
+    for line in TRUTH.read_text().splitlines():
+        row = json.loads(line)
+        parts, directions = [], set()
+        for part in row["mechanisms"]:
+            p, kind = part["params"], part["type"].removeprefix("subsampled_")
+            if kind not in ("gaussian", "laplace"):
+                break
+            noise, family = (p["sigma"], GAUSSIAN) if kind == "gaussian" else (p["b"], LAPLACE)
+            parts.append((p.get("sensitivity", 1.0) / noise, p.get("q", 1.0), part["count"], family))
+            if p.get("q", 1.0) < 1:
+                directions.add(part["direction"])
+        else:
+            if len(directions) <= 1:
+                yield pytest.param(row, parts, int("add" in directions), id=row["id"])
+
+
+ROWS = list(truth_rows())
+
+
+def answer(row, parts, add):
+    """(lower, estimate, upper, truth) of delta or of eps clipped at 0."""
+    steps, at, truth = edgeworth.loss_steps(*parts), float(row["at"]), float(row["value"])
+    if row["query"] == "delta":
+        found = edgeworth.point(steps, add, at)
+        return (*(math.exp(x) for x in found[:3]), truth)
+    return (*(max(0.0, x) for x in edgeworth.root(steps, add, math.log(at))[:3]), truth)
+
+
+def test_table_is_read():
+    assert len(ROWS) >= 125
+
+
+@pytest.mark.parametrize(("row", "parts", "add"), ROWS)
+def test_truth(row, parts, add):
+    lower, estimate, upper, truth = answer(row, parts, add)
+    slack = (float(row["err_bound"]) if row["query"] == "delta" else 0.0) + 4 * U * truth
+    assert lower <= truth + slack and upper >= truth - slack
+    assert lower <= estimate <= upper
+
+
+def test_median_width():
+    widths = [(up - lo) / truth for lo, _, up, truth in (answer(*row.values) for row in ROWS) if truth > 0]
+    assert statistics.median(widths) <= 1e-10
+    assert sum(w < 1e-6 for w in widths) >= 0.7 * len(widths)
+
+
+# -- the published interval -----------------------------------------------------------------------------------------------
+
+PRINTED = [
+    (0.01, 0.8, 1000, 0, 2.0, 1e3, 8.58926e-4, 8.79550e-4, 8.692002960669496e-4),
+    (0.01, 0.8, 1000, 0, 2.0, 1e4, 8.68189e-4, 8.70212e-4, 8.692002960669496e-4),
+    (0.01, 0.8, 1000, 1, 2.0, 1e4, 8.42559e-6, 8.48297e-6, 8.45425000093553e-6),
+    (0.05, 1.0, 200, 0, 2.0, 1e4, 1.54301e-2, 1.54504e-2, 1.5440247011441e-2),
+]
+"""q, sigma, k, add, eps, T and the untilted interval as computed elsewhere, with the exact value."""
+
+
+def loss_and_law(q, sigma, add):
+    """Losses and their masses on a fine grid."""
+    m = 1 / sigma
+    x = np.linspace(-11, 11 + 2 * m, 3001)
+    L = np.log1p(q * np.expm1(m * x - m * m / 2))
+    w = np.exp(-x * x / 2) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+    return (-L, w) if add else (L, w * np.exp(L))
+
+
+def smoothing(q, sigma, k, add, eps, T):
+    """2 max h (1/T) int_0^inf |f| over delta, for f the normal one of its variance at the saddle t: 2 pi t (t/(1+t))^t/T."""
+    L, w = loss_and_law(q, sigma, add)
+    tilts = np.geomspace(0.2, 20, 4000)
+    K = k * np.log(np.exp(np.outer(tilts, L)) @ w)
+    t = tilts[np.argmin(K - tilts * eps - np.log(tilts) - np.log1p(tilts))]
+    return 2 * math.pi * t * (t / (1 + t)) ** t / T
+
+
+def untilted(q, sigma, k, add, eps, T):
+    """[A - W, A + W], A = 1/2 + (1/T) int_0^T c Im g, W = (1/T) int_0^T (1 - t/T) Re g, g = e^{-i eps t} f(t)^k/(1 + it)."""
+    L, w = loss_and_law(q, sigma, add)
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    sd = math.sqrt(k * (w @ L**2 - (w @ L) ** 2))
+    A, W = 0.5, 0.0
+    for panel in range(4):
+        t = (panel + 0.5 + 0.5 * nodes) * 3.5 / sd
+        f = np.array([np.exp(1j * s * L) @ w for s in t]) ** k
+        g = np.exp(-1j * eps * t) * f / (1 + 1j * t)
+        c = (1 - t / T) / np.tan(math.pi * t / T) + 1 / math.pi
+        h = weights * 1.75 / sd / T
+        A, W = A + (c * g.imag) @ h, W + ((1 - t / T) * g.real) @ h
+    return A - W, A + W
+
+
+@pytest.mark.parametrize(("q", "sigma", "k", "add", "eps", "T", "low", "high", "truth"), PRINTED)
+def test_published_interval(q, sigma, k, add, eps, T, low, high, truth):
+    """The untilted formula gives the printed ends; the tilted interval at the same T lies inside them, around the truth."""
+    assert untilted(q, sigma, k, add, eps, T) == pytest.approx((low, high), rel=2e-5)
+    run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+    b = edgeworth.prawitz_delta(run, eps, direction="add" if add else "remove", limit=T)
+    assert low < b.lower <= truth <= b.upper < high
+    assert b.width / 2 / truth == pytest.approx(smoothing(q, sigma, k, add, eps, T), rel=0.25)
+
+
+@pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
+@pytest.mark.parametrize("add", [0, 1])
+def test_every_limit_is_sound(family, add):
+    """T from far too small to far beyond need: always around the sharp interval, the half-width falling as 1/T."""
+    steps = edgeworth.loss_steps((1.0, 0.02, 2000, family))
+    sharp = edgeworth.point(steps, add, 2.0)
+    assert sharp[2] - sharp[0] < 1e-9
+    widths = {}
+    for T in 10.0 ** np.arange(-3, 9, 0.5):
+        low, mid, high, *_ = edgeworth.point(steps, add, 2.0, limit=float(T))
+        assert low <= sharp[2] and sharp[0] <= high <= 0 and low <= mid <= high
+        widths[T] = math.exp(high) - math.exp(low)
+    wide = [widths[T] for T in 10.0 ** np.arange(3, 7.0)]
+    assert all(8 < a / b < 12 for a, b in itertools.pairwise(wide))
+
+
+# -- other laws -----------------------------------------------------------------------------------------------------------
+
+
+def test_gauss_legendre_rule():
+    """Nodes within 2 u and weights within 16 u of themselves, as csrc/laplace_step.c takes for granted."""
+    with mp.workdps(40):
+        for x, w in zip(*rule(), strict=True):
+            root = mp.findroot(lambda t: mp.legendre(32, t), mpf(float(x)))
+            slope = 32 * (root * mp.legendre(32, root) - mp.legendre(31, root)) / (root**2 - 1)
+            weight = 2 / ((1 - root**2) * slope**2)
+            assert abs(mpf(float(x)) - root) <= 2 * U and abs(mpf(float(w)) / weight - 1) <= 16 * U
+
+
+@pytest.mark.parametrize("m", [0.01, 0.3, 1.0, 5.0, 30.0])
+def test_one_laplace_step(m):
+    """delta = 1 - e^((eps - m)/2) for 0 <= eps <= m, 0 above: atoms of nearly all the mass, so wide, but around it."""
+    steps = edgeworth.loss_steps((m, 1.0, 1, LAPLACE))
+    for part in (0.0, 0.3, 0.9, 0.999):
+        low, _, high, *_ = edgeworth.point(steps, 0, part * m)
+        assert low <= math.log(-math.expm1((part - 1) * m / 2)) <= high
+    assert edgeworth.point(steps, 0, m * 1.001)[2] == -math.inf
+    low, _, high, *_ = edgeworth.point(steps, 0, -m * 1.001)
+    assert low <= math.log(-math.expm1(-m * 1.001)) <= high <= low + 1e-13
+
+
+def independent(parts, add, eps):
+    """delta by the Bromwich integral with transforms summed on plain grids: shares nothing with the package. About 1e-10."""
+
+    def log_transform(z):
+        total = 0
+        for m, q, k, family in parts:
+            if family == LAPLACE:
+                x, w = np.polynomial.legendre.leggauss(120)
+                x = 0.5 * m * (x + 1)
+                v = np.append(2 * x - m, [-m, m])
+                p = np.append(0.25 * m * w * np.exp(-x), [0.5, 0.5 * math.exp(-m)])
+            else:
+                x = np.linspace(-14, 14 + 6 * m, 1501)
+                v, p = m * x - m * m / 2, np.exp(-x * x / 2) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+            L = np.log1p(q * np.expm1(v))
+            total = total + k * np.log(np.exp(np.outer(-z if add else 1 + z, L)) @ p)
+        return total
+
+    tilts = np.linspace(0.1, 30, 100)
+    a = tilts[np.argmin(log_transform(tilts).real - tilts * eps - np.log(tilts) - np.log1p(tilts))]
+    z = a + 1j * np.arange(0, 1000) * a / 12
+    g = np.exp(log_transform(z) - z * eps) / (z * (1 + z))
+    return float((g[0].real / 2 + g[1:].real.sum()) * a / 12 / math.pi)
+
+
+@pytest.mark.parametrize("add", [0, 1])
+def test_mixture_of_families(add):
+    parts = [(1.0, 0.05, 60, LAPLACE), (0.7, 0.02, 300, GAUSSIAN), (0.2, 1.0, 10, LAPLACE), (0.1, 1.0, 20, GAUSSIAN)]
+    steps = edgeworth.loss_steps(*parts)
+    for eps in (0.5, 1.5, 3.0):
+        true = independent(parts, add, eps)
+        low, _, high, *_ = edgeworth.point(steps, add, eps)
+        assert math.exp(low) <= true * (1 + 1e-8) and true * (1 - 1e-8) <= math.exp(high) and high - low < 1e-9
+        low, mid, high, *_ = edgeworth.root(steps, add, math.log(true))
+        assert abs(mid - eps) < 1e-7 and high - low < 1e-9
+
+
+def test_splitting_changes_nothing():
+    whole, split = ((0.8, 0.01, 1000, LAPLACE),), tuple((0.8, 0.01, k, LAPLACE) for k in (1, 9, 90, 900))
+    a, b = (edgeworth.root(edgeworth.loss_steps(*rows), 1, math.log(1e-7)) for rows in (whole, split))
+    assert a[0] <= b[2] and b[0] <= a[2] and abs(a[2] - b[2]) < 1e-9
+
+
+def test_intersects_the_contour():
+    """Random runs of one to four distinct Gaussian steps, roots and points, against the other certified route."""
+    rng, sharp = np.random.default_rng(11), 0
+    for _ in range(120):
+        rows = []
+        for _ in range(rng.choice([1, 1, 2, 4])):
+            q = 10 ** rng.uniform(-4, -0.3) if rng.random() < 0.9 else 1.0
+            rows.append((10 ** rng.uniform(-1, 0.5), q, int(10 ** rng.uniform(1, 6)), GAUSSIAN))
+        steps, add, log_delta = edgeworth.loss_steps(*rows), int(rng.integers(2)), -rng.uniform(0.5, 46)
+        other = contour.root(GaussianSteps(*steps[:3]), add, log_delta)
+        ours = edgeworth.root(steps, add, log_delta)
+        if other is None or ours is None:
+            continue
+        assert max(ours[0], 0) <= max(other[2], 0) and max(other[0], 0) <= max(ours[2], 0), (rows, add, log_delta)
+        sharp += ours[2] - ours[0] < 1e-6 * abs(ours[1])
+        at = other[1] * rng.uniform(0.3, 1.2)
+        p, c = edgeworth.point(steps, add, at), contour.point(GaussianSteps(*steps[:3]), add, at)
+        assert c is None or (p[0] <= c[2] and c[0] <= p[2]), (rows, add, at)
+    assert sharp >= 80
+
+
+@pytest.mark.parametrize("k", [10**e for e in (3, 5, 7, 9)])
+def test_width_does_not_grow_with_k(k):
+    for family in (GAUSSIAN, LAPLACE):
+        low, mid, high, *_ = edgeworth.root(edgeworth.loss_steps((1.0, 0.01, k, family)), 0, math.log(1e-5))
+        assert 0 < low <= mid <= high and high - low < 1e-9 * mid
+
+
+@pytest.mark.parametrize("row", [(1.0, 1e-9, 10**9), (20.0, 1e-3, 100), (1e-4, 0.5, 10**9), (1e-4, 1e-9, 1), (1000.0, 0.01, 5)])
+@pytest.mark.parametrize("add", [0, 1])
+@pytest.mark.parametrize("log_delta", [-0.1, -12.0, -690.0])
+def test_corners(row, add, log_delta):
+    """An interval around the contour's or a named refusal; never NaN."""
+    steps = edgeworth.loss_steps((*row, GAUSSIAN))
+    try:
+        found = edgeworth.root(steps, add, log_delta)
+    except hs.HockeystickError:
+        return
+    if found is None:
+        return
+    low, mid, high, *_ = found
+    assert low <= mid <= high
+    other = contour.root(GaussianSteps(*steps[:3]), add, log_delta)
+    assert other is None or (max(low, 0) <= max(other[2], 0) and max(other[0], 0) <= max(high, 0))
+
+
+def test_deep_tails():
+    """Certified far below the smallest double: the tilt carries the scale."""
+    run = hs.poisson_subsampled(hs.gaussian(0.5), 0.1) * 50
+    ours, other = (hs.log_delta(run, 500.0, route=r, direction="remove") for r in ("edgeworth", "contour"))
+    assert ours.upper < -745 and ours.lower <= other.upper and other.lower <= ours.upper and ours.width < 1e-6
+
+
+# -- the query ------------------------------------------------------------------------------------------------------------
+
+
+def test_route_of_the_query():
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+    b = hs.epsilon(run, [1e-3, 1e-5], route="edgeworth")
+    assert b.route == "edgeworth" and b.certified and b.lower.shape == (2,)
+    assert set(b.budget.terms) == set(edgeworth.TERMS)
+    assert b.lower[1] <= 1.828236666516577 <= b.upper[1]
+    laplace = hs.poisson_subsampled(hs.laplace(1.0), 0.01) * 1000
+    b = hs.delta(laplace, 0.5, route="edgeworth", direction="remove")
+    assert b.lower <= 6.93983694809427e-3 <= b.upper and b.width < 1e-13
+    mixed = hs.epsilon(run + laplace, 1e-5, route="edgeworth")
+    other = hs.epsilon(run + laplace, 1e-5, route="pld")
+    assert mixed.lower <= other.upper and other.lower <= mixed.upper and mixed.width < 1e-9
+
+
+def test_tolerance_is_met_or_refused():
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+    for rtol in (1e-2, 1e-6, 1e-10):
+        b = hs.delta(run, 1.0, route="edgeworth", rtol=rtol)
+        assert b.width <= rtol * b.estimate
+    with pytest.raises(hs.AccuracyError, match="relative width"):
+        hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.001) * 10, 1e-5, route="edgeworth", rtol=1e-3)
+
+
+def test_refused_steps():
+    with pytest.raises(hs.DomainError, match="Gaussian and Laplace steps"):
+        hs.delta(hs.randomized_response(1.0) * 3, 1.0, route="edgeworth")
+    for adjacency in ("replace_one", "zero_out"):
+        with pytest.raises(hs.DomainError):
+            hs.delta(hs.gaussian(1.0) * 3, 1.0, route="edgeworth", adjacency=adjacency)
+
+
+@pytest.mark.parametrize("bad", [{"limit": 0.0}, {"limit": -1.0}, {"limit": math.nan}, {"limit": math.inf}, {"limit": "1"}])
+def test_bad_limit(bad):
+    run = hs.gaussian(1.0) * 3
+    for call in (lambda: edgeworth.prawitz_delta(run, 1.0, **bad), lambda: edgeworth.prawitz_epsilon(run, 0.1, **bad)):
+        with pytest.raises(hs.DomainError, match="limit must be"):
+            call()
+
+
+def test_bad_queries():
+    run = hs.gaussian(1.0) * 3
+    for eps in (math.nan, math.inf, "1", None):
+        with pytest.raises(hs.DomainError):
+            edgeworth.prawitz_delta(run, eps)
+    for delta in (0.0, 1.0, math.nan, -1.0):
+        with pytest.raises(hs.DomainError):
+            edgeworth.prawitz_epsilon(run, delta)
+
+
+def test_threads_share_nothing():
+    def one(i):
+        return edgeworth.root(edgeworth.loss_steps((1.0, 0.01 + 1e-5 * i, 1000, i % 2)), i % 3 % 2, math.log(1e-5))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(one, range(64))) == [one(i) for i in range(64)]

@@ -1,0 +1,217 @@
+"""Attack risk: certified from both sides against closed forms in 40 digits, and where other tools fail."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hockeystick as hs
+from hockeystick import chords
+
+mp.mp.dps = 100
+DPSGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+
+
+def phi(x):
+    return mp.ncdf(x)
+
+
+def quantile(p):
+    return mp.sqrt(2) * mp.erfinv(2 * mp.mpf(p) - 1)
+
+
+def gaussian_tpr(mu, fpr):
+    return phi(quantile(fpr) + mp.mpf(mu))
+
+
+def subsampled_tpr(m, q, fpr, direction):
+    """One subsampled step: the mixture q N(m,1) + (1-q) N(0,1) and N(0,1), thresholds on the line."""
+    m, q, fpr = mp.mpf(m), mp.mpf(q), mp.mpf(fpr)
+    if direction == "remove":
+        return q * gaussian_tpr(m, fpr) + (1 - q) * fpr
+
+    def alarm(t):  # the mixture below t
+        return q * phi(t - m) + (1 - q) * phi(t)
+
+    lo, hi = mp.mpf(-60), mp.mpf(60)
+    for _ in range(200):
+        mid = (lo + hi) / 2
+        lo, hi = (mid, hi) if alarm(mid) < fpr else (lo, mid)
+    return phi(lo)
+
+
+RATES = [1e-30, 1e-12, 1e-8, 1e-6, 1e-3, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-6, 1 - 1e-12]
+
+
+@pytest.mark.parametrize("sigma", [0.2, 1.0, 5.0, 300.0])
+@pytest.mark.parametrize("fpr", RATES)
+def test_gaussian(sigma, fpr):
+    run = hs.gaussian(sigma)
+    true = gaussian_tpr(1 / mp.mpf(sigma), fpr)
+    tpr, fnr = hs.true_positive_rate(run, fpr), hs.tradeoff(run, fpr)
+    assert tpr.certified and fnr.certified
+    assert tpr.lower <= true <= tpr.upper and fnr.lower <= 1 - true <= fnr.upper
+    assert tpr.width <= 2e-9 * true and fnr.width <= max(2e-9 * (1 - true), mp.mpf(3e-16))
+
+
+@pytest.mark.parametrize("sigma, q", [(1.0, 0.01), (0.6, 0.2), (3.0, 0.9)])
+@pytest.mark.parametrize("fpr", RATES[1:-1])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_one_subsampled_step(sigma, q, fpr, direction):
+    run = hs.poisson_subsampled(hs.gaussian(sigma), q)
+    true = subsampled_tpr(1 / mp.mpf(sigma), q, fpr, direction)
+    tpr, fnr = (f(run, fpr, direction=direction) for f in (hs.true_positive_rate, hs.tradeoff))
+    assert tpr.lower <= true <= tpr.upper and fnr.lower <= 1 - true <= fnr.upper
+    assert tpr.width <= 1e-7 * true and fnr.width <= max(1e-7 * (1 - true), mp.mpf(3e-16))
+
+
+@pytest.mark.parametrize("fpr, least", [(1e-8, 1.9e-6), (1e-6, 8e-5)])
+def test_small_rates_that_others_lose(fpr, least):
+    """Gaussian, sigma = 1: other tools report tpr = 1.2e-11 at fpr = 1e-8, and fnr = 1."""
+    bound = hs.true_positive_rate(hs.gaussian(1.0), fpr)
+    assert least < bound.lower <= gaussian_tpr(1, fpr) <= bound.upper
+    assert hs.tradeoff(hs.gaussian(1.0), fpr).upper < 1 - least
+
+
+@pytest.mark.parametrize("fpr", [1e-12, 1e-8, 1e-6])
+def test_never_better_than_nothing(fpr):
+    """fnr <= 1 - fpr always; a DP-SGD run at fpr 1e-6 breaks this elsewhere."""
+    fnr, tpr = hs.tradeoff(DPSGD, fpr), hs.true_positive_rate(DPSGD, fpr)
+    assert fnr.upper <= 1 - fpr and fpr < tpr.lower <= tpr.upper
+    assert tpr.width < 1e-6 * tpr.estimate
+
+
+def test_below_every_line_of_the_curve():
+    """fnr >= 1 - delta - e^eps fpr for every eps, and both ends near the best of many lines."""
+    eps = np.linspace(0, 6, 400)
+    delta = hs.delta(DPSGD, eps, direction="remove")
+    for fpr in (1e-7, 1e-3, 0.1):
+        lines = delta.estimate + np.exp(eps) * fpr
+        tpr = hs.true_positive_rate(DPSGD, fpr, direction="remove")
+        assert tpr.lower <= lines.min() * (1 + 1e-10) and tpr.upper >= lines.min() * (1 - 1e-3)
+
+
+def test_both_is_the_worse_direction():
+    run = hs.poisson_subsampled(hs.gaussian(0.7), 0.1) * 5
+    for fpr in (1e-5, 0.2, 0.9):
+        one, two, both = (hs.tradeoff(run, fpr, direction=d) for d in ("remove", "add", "both"))
+        assert both.lower == min(one.lower, two.lower) and both.upper == min(one.upper, two.upper)
+
+
+def test_arrays_keep_their_shape():
+    rates = np.array([[1e-6, 0.1], [0.5, 0.9]])
+    bound = hs.tradeoff(hs.gaussian(2.0), rates)
+    assert bound.lower.shape == bound.upper.shape == bound.estimate.shape == rates.shape
+    assert bound.upper[1, 0] == hs.tradeoff(hs.gaussian(2.0), 0.5).upper
+    assert hs.tradeoff(hs.gaussian(2.0), []).lower.shape == (0,)
+    assert isinstance(hs.tradeoff(hs.gaussian(2.0), 0.5).lower, float)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.3, 20), st.floats(1e-10, 1 - 1e-10), st.floats(1e-10, 1 - 1e-10))
+def test_laws(sigma, a, b):
+    """fnr does not increase, is its own inverse for the symmetric Gaussian, and more noise never helps an attacker."""
+    a, b = sorted((a, b))
+    run = hs.gaussian(sigma)
+    one, two = hs.tradeoff(run, a), hs.tradeoff(run, b)
+    assert one.upper >= two.lower
+    assert hs.tradeoff(hs.gaussian(1.3 * sigma), a).upper >= one.lower
+    if 1e-12 < one.upper < 1 - 1e-12:
+        assert hs.tradeoff(run, one.upper).lower <= a * (1 + 1e-6) + 1e-15
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.floats(-3, 3), min_size=4, max_size=4, unique=True),
+    st.floats(0.05, 4),
+    st.floats(1e-9, 0.999),
+    st.floats(0, 1e-3),
+)
+def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):
+    """Wherever the four points lie and however wide their deltas are."""
+    eps = sorted(eps)
+    if np.diff(eps).min() < 1e-6:
+        return
+    x = [mp.e ** mp.mpf(e) for e in eps]
+    delta = [
+        phi(mp.mpf(mu) / 2 - e / mp.mpf(mu)) - v * phi(-mp.mpf(mu) / 2 - e / mp.mpf(mu)) for e, v in zip(eps, x, strict=True)
+    ]
+    nodes = chords.Nodes(
+        tuple(eps),
+        tuple(math.exp(e) * (1 - 4 * chords.U) for e in eps),
+        tuple(math.exp(e) * (1 + 4 * chords.U) for e in eps),
+        tuple(float(d * (1 - noise)) * (1 - 1e-15) for d in delta),
+        tuple(float(d) for d in delta),
+        tuple(float(d * (1 + noise)) * (1 + 1e-15) for d in delta),
+    )
+    true = gaussian_tpr(mu, fpr)
+    assert fpr <= chords.tpr_lower(nodes, fpr) <= true
+    assert chords.fpr_upper(nodes, float(true) * (1 + 1e-15), 0.0) >= fpr * (1 - 1e-14)
+
+
+def test_advantage():
+    bound = hs.advantage(DPSGD)
+    assert bound.lower == hs.delta(DPSGD, 0.0).lower
+    exact = 2 * phi(mp.mpf(1) / 6) - 1
+    assert hs.advantage(hs.gaussian(3.0)).lower <= exact <= hs.advantage(hs.gaussian(3.0)).upper
+
+
+@pytest.mark.parametrize("prior", [1e-12, 0.01, 0.5, 0.9, 1 - 1e-9])
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 30.0])
+def test_bayes_risk(prior, sigma):
+    pi, mu = mp.mpf(prior), 1 / mp.mpf(sigma)
+    threshold = mp.log((1 - pi) / pi) / mu + mu / 2  # num is N(mu, 1), den is N(0, 1)
+    true = pi * phi(threshold - mu) + (1 - pi) * phi(-threshold)
+    bound = hs.bayes_risk(hs.gaussian(sigma), prior)
+    assert bound.lower <= true <= bound.upper <= min(prior, 1 - prior) * (1 + 1e-15)
+    assert bound.width <= 1e-10 * true + 1e-15 * min(pi, 1 - pi)
+
+
+def test_bayes_risk_by_direction():
+    run = hs.poisson_subsampled(hs.gaussian(0.5), 0.3)
+    one, two = (hs.bayes_risk(run, 0.2, direction=d) for d in ("remove", "add"))
+    both = hs.bayes_risk(run, 0.2)
+    assert both.lower == min(one.lower, two.lower)
+    mirrored = hs.bayes_risk(run, 0.8, direction="add")
+    assert mirrored.lower <= one.upper and one.lower <= mirrored.upper
+
+
+@pytest.mark.parametrize("prior", [0.001, 0.5, 0.999])
+@pytest.mark.parametrize("tail", [1e-9, 0.01, 0.5, 0.9])
+def test_posterior(prior, tail):
+    """Gaussian: the loss is N(m^2/2, m^2) under num."""
+    m = mp.mpf(1) / 2
+    loss = m * m / 2 + m * quantile(1 - mp.mpf(tail))
+    true = 1 / (1 + (1 - mp.mpf(prior)) / mp.mpf(prior) * mp.e ** (-loss))
+    bound = hs.posterior(hs.gaussian(2.0), prior, tail=tail)
+    assert bound.lower <= true <= bound.upper
+    assert bound.width <= 1e-4 * true
+
+
+@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.5, math.nan, "0.1", None, True, [0.1, 2.0], ["a"]])
+def test_bad_rates(bad):
+    for ask in (hs.tradeoff, hs.true_positive_rate):
+        with pytest.raises(hs.DomainError, match=r"fpr"):
+            ask(hs.gaussian(1.0), bad)
+    if not isinstance(bad, list):
+        for call in (
+            hs.bayes_risk,
+            lambda run, x: hs.posterior(run, x, tail=0.1),
+            lambda run, x: hs.posterior(run, 0.1, tail=x),
+        ):
+            with pytest.raises(hs.DomainError, match=r"prior|tail"):
+                call(hs.gaussian(1.0), bad)
+
+
+def test_bad_options():
+    with pytest.raises(hs.DomainError, match="direction"):
+        hs.tradeoff(DPSGD, 0.1, direction="up")
+    with pytest.raises(hs.DomainError, match="rtol"):
+        hs.tradeoff(DPSGD, 0.1, rtol=1e-3)
+    with pytest.raises(hs.DomainError, match="mechanism"):
+        hs.tradeoff("run", 0.1)
+    with pytest.raises(TypeError):
+        hs.tradeoff(DPSGD, 0.1, tolerance=1)

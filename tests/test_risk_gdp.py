@@ -1,0 +1,118 @@
+"""One number for a run: mu covers every eps, nothing smaller does, and the regret is what it says."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hockeystick as hs
+from hockeystick import risk_gdp
+
+
+def dpsgd(sigma, q, k):
+    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+
+
+def gaussian_curve(mu, eps):
+    return hs.delta(hs.gaussian(1.0 / mu), eps)
+
+
+RUNS = [
+    (dpsgd(1.0, 0.01, 1000), 1e-5),
+    (dpsgd(1.0, 0.01, 1000), 1e-9),
+    (dpsgd(5.0, 0.05, 10**4), 1e-9),
+    (dpsgd(1.0, 0.05, 10), 1e-5),
+]
+
+
+@pytest.mark.parametrize("run, delta", RUNS)
+def test_covers_and_is_the_smallest(run, delta):
+    """The other query on a fine grid, which the proof does not use."""
+    mu = hs.mu_gdp(run, delta)
+    assert mu.certified and mu.lower <= mu.estimate <= mu.upper <= mu.lower * (1 + 1e-5)
+    end = hs.epsilon(run, delta)
+    eps = np.linspace(0.0, end.lower, 300)
+    ours, cover, less = hs.delta(run, eps), gaussian_curve(mu.upper, eps), gaussian_curve(mu.lower * (1 - 1e-9), eps)
+    assert (cover.upper >= ours.lower).all()
+    near = hs.delta(run, np.append(eps, end.upper))
+    below = gaussian_curve(mu.lower * (1 - 3e-4), np.append(eps, end.upper))
+    assert (below.upper < near.lower).any() or (less.upper < ours.lower).any()
+    assert hs.epsilon(hs.gaussian(1 / mu.upper), delta).upper >= end.lower
+
+
+def test_gaussian_is_its_own_mu():
+    for mu in (0.05, 1.0, 7.0):
+        bound = hs.mu_gdp(hs.gaussian(2.0 / mu) * 4, 1e-6, tol=1e-4)
+        assert bound.lower <= mu * (1 + 1e-15) and mu * (1 - 1e-15) <= bound.upper
+
+
+def test_grows_with_the_tail():
+    run = dpsgd(1.0, 0.01, 1000)
+    bounds = [hs.mu_gdp(run, delta) for delta in (1e-3, 1e-6, 1e-9, 1e-12)]
+    assert all(a.lower <= b.upper for a, b in itertools.pairwise(bounds))
+    assert bounds[0].upper < bounds[-1].lower
+
+
+def test_below_the_advantage_only_zero_matters():
+    run = dpsgd(2.0, 0.001, 10)
+    assert hs.mu_gdp(run, 0.5).certified
+    assert hs.mu_gdp(run, 0.5).upper >= hs.mu_gdp(run, 0.5).lower > 0
+
+
+@pytest.mark.parametrize("run, delta", RUNS)
+def test_regret(run, delta):
+    mu = hs.mu_gdp(run, delta).upper
+    regret = hs.gdp_regret(run, mu)
+    assert regret.certified and 0 <= regret.upper - regret.lower <= 1e-6
+    eps = np.linspace(0, 8, 2000)
+    gap = (gaussian_curve(mu, eps).estimate - hs.delta(run, eps).estimate) / (1 + np.exp(eps))
+    assert regret.lower - 1e-9 <= gap.max() * (1 + 1e-3) and gap.max() <= regret.upper + 1e-12
+
+
+def test_regret_is_the_largest_difference_of_bayes_risks():
+    run, mu = dpsgd(1.0, 0.05, 10), 1.0
+    regret = hs.gdp_regret(run, mu)
+    reported = hs.gaussian(1 / mu)
+    gaps = [hs.bayes_risk(run, p).estimate - hs.bayes_risk(reported, p).estimate for p in np.linspace(0.02, 0.5, 200)]
+    assert max(gaps) <= regret.upper + 1e-12 and max(gaps) >= regret.lower - 1e-4
+
+
+def test_regret_of_the_truth_is_nothing():
+    bound = hs.gdp_regret(hs.gaussian(1.0), 1.0)
+    assert bound.lower == 0 and bound.upper <= 1e-6
+    assert hs.gdp_regret(hs.gaussian(1.0), 0.5).lower == 0  # sticks out everywhere
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0.01, 20), st.floats(-3, 10), st.floats(-3, 10))
+def test_tangents(mu, t, eps):
+    """Never above the curve they touch, which another route knows."""
+    low, high = risk_gdp._tangent(mu, t, eps)
+    curve = hs.log_delta(hs.gaussian(1 / mu), eps)
+    assert low <= high and low <= math.exp(curve.upper) * (1 + 1e-12)
+    touch = risk_gdp._tangent(mu, eps, eps)
+    assert touch[0] <= math.exp(curve.upper) * (1 + 1e-12) and touch[1] >= math.exp(curve.lower) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -1.0, math.nan, "0.1", None])
+def test_bad_input(bad):
+    with pytest.raises(hs.DomainError, match="delta"):
+        hs.mu_gdp(hs.gaussian(1.0), bad)
+    if bad != 1:
+        with pytest.raises(hs.DomainError, match="mu"):
+            hs.gdp_regret(hs.gaussian(1.0), bad)
+    with pytest.raises(hs.DomainError, match="tol"):
+        hs.mu_gdp(hs.gaussian(1.0), 1e-5, tol=bad if bad != 1 else 2)
+    with pytest.raises(hs.DomainError, match="rtol"):
+        hs.mu_gdp(hs.gaussian(1.0), 1e-5, rtol=1e-3)
+
+
+def test_a_tolerance_out_of_reach_is_an_error(monkeypatch):
+    monkeypatch.setattr(risk_gdp, "POINTS", 40)
+    with pytest.raises(hs.AccuracyError, match="mu_gdp reached"):
+        hs.mu_gdp(dpsgd(5.0, 0.05, 10**4), 1e-9, tol=1e-9)
+    with pytest.raises(hs.AccuracyError, match="gdp_regret reached"):
+        hs.gdp_regret(dpsgd(5.0, 0.05, 10**4), 1.0, tol=1e-10)

@@ -1,0 +1,334 @@
+"""The saddle-point route: cumulants against multiprecision, published settings, intervals from both sides, corners."""
+
+import json
+import math
+from pathlib import Path
+
+import hypothesis.strategies as st
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+import hockeystick as hs
+import test_truth
+from hockeystick import _core
+from hockeystick.routes import saddlepoint
+
+U = 2.0**-53
+D9 = json.loads((Path(__file__).parent / "reference" / "saddlepoint.json").read_text())
+ESTIMATES = ("msd0", "msd1", "msd_order2", "msd_order3", "clt", "edgeworth")
+
+SIGMA = st.floats(0.3, 20.0)
+Q = st.floats(1e-4, 0.9)
+K = st.integers(1, 10**9)
+DIRECTION = st.sampled_from(["remove", "add"])
+
+
+def sgm(sigma, q, k=1):
+    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+
+
+def cumulants(sigma, q, t, add=0, k=1.0):
+    status, out = _core.saddle_cumulants(
+        np.array([1 / sigma]), np.array([q]), np.array([k]), add, t, np.empty(_core.saddle_work())
+    )
+    assert status == 0
+    return out
+
+
+# cumulants
+
+
+def exact(m, q, t, add):
+    """K, K', K'', E|l - K'|^3 under the tilted law by multiprecision quadrature split at the kink."""
+    with mpmath.workdps(40):
+        m, q, t = mpmath.mpf(m), mpmath.mpf(q), mpmath.mpf(t)
+        a = -t if add else 1 + t
+
+        def loss(g):
+            return mpmath.log1p(q * mpmath.expm1(m * g - m * m / 2))
+
+        def law(g):
+            return mpmath.npdf(g) * mpmath.exp(a * loss(g))
+
+        ends = [-16, -8, -4, -2, 0, 2, 4, 8, 16, 24]
+        total = mpmath.quad(law, ends)
+        mean = mpmath.quad(lambda g: law(g) * loss(g), ends) / total
+        var = mpmath.quad(lambda g: law(g) * (loss(g) - mean) ** 2, ends) / total
+        kink = (mpmath.log((mpmath.expm1(mean) + q) / q) + m * m / 2) / m
+        cut = sorted([*ends, kink])
+        cube = mpmath.quad(lambda g: law(g) * abs(loss(g) - mean) ** 3, cut) / total
+        return mpmath.log(total), (-mean if add else mean), var, cube
+
+
+@pytest.mark.parametrize("add", [0, 1])
+@pytest.mark.parametrize(
+    "m, q, t", [(1.25, 0.01, 2.0), (0.5, 1e-6, 3.0), (1.0, 1e-9, 2.5), (1.0, 0.5, 0.7), (0.25, 0.2, 9.0), (2.0, 0.05, 1.5)]
+)
+def test_cumulants_are_within_their_errors(m, q, t, add):
+    got = cumulants(1 / m, q, t, add)
+    assert 1 / (1 / m) == m
+    log_m, mean, var, cube = exact(m, q, t, add)
+    assert abs(mpmath.mpf(got[0]) - log_m) <= got[1]
+    assert abs(mpmath.mpf(got[2]) - mean) <= got[10]
+    assert abs(mpmath.mpf(got[3]) - var) <= got[11]
+    assert cube <= got[9] <= cube * mpmath.mpf("1.06")
+    assert abs(got[8] / cube - 1) < 1e-3
+    # and the errors are small: relative for K even at q = 1e-9, where the plain sum has no digit
+    assert got[1] <= 1e-9 * abs(got[0])
+    assert got[10] <= 1e-11 * math.sqrt(got[3])
+    assert got[11] <= 1e-11 * got[3]
+
+
+@pytest.mark.parametrize("row", D9["cumulants"], ids=str)
+def test_published_cumulants(row):
+    got = cumulants(row["sigma"], row["q"], row["t"], row["add"])
+    for i, (mine, theirs) in enumerate(zip([got[0], *got[2:8]], row["K"], strict=True)):
+        assert mine == pytest.approx(theirs, rel=1e-13 if i < 4 else 3e-12)
+    assert got[8] == pytest.approx(row["cube"], rel=1e-3)  # its trapezoid sum is not exact: the bound is
+    assert row["cube"] <= got[9] * (1 + 1e-12)
+
+
+def test_steps_add():
+    one, two = cumulants(0.8, 0.01, 2.0, k=500.0), cumulants(1.2, 0.02, 2.0, k=700.0)
+    status, both = _core.saddle_cumulants(
+        np.array([1 / 0.8, 1 / 1.2]), np.array([0.01, 0.02]), np.array([500.0, 700.0]), 0, 2.0, np.empty(_core.saddle_work())
+    )
+    assert status == 0
+    for i in (0, 2, 3, 4, 5, 6, 7, 8):
+        assert both[i] == pytest.approx(one[i] + two[i], rel=1e-12)
+    plain = _core.saddle_cumulants(np.array([0.1]), np.ones(1), np.array([1e6]), 1, 3.0, np.empty(_core.saddle_work()))[1]
+    assert plain[0] == pytest.approx(0.5 * 1e4 * 3 * 4, rel=1e-15)
+    assert plain[12] < 1e-12  # a plain Gaussian step is normal: rounding of the mean, 3.5e4, over its deviation, 100
+
+
+# published settings
+
+
+@pytest.mark.parametrize("row", D9["estimates"], ids=lambda r: "s{sigma}-q{q}-k{k}-{eps}".format(**r))
+def test_published_estimates(row):
+    run = sgm(row["sigma"], row["q"], row["k"])
+    for name, text in row["errors"].items():
+        want = float(text)
+        if want <= -1:  # the bracket of the series is negative
+            with pytest.raises(hs.AccuracyError, match="no positive delta"):
+                hs.saddlepoint_delta(run, row["eps"], estimate=name)
+            continue
+        got = hs.saddlepoint_delta(run, row["eps"], estimate=name)
+        assert got.estimate == name
+        assert got.tilt == pytest.approx(row["tilt"], rel=1e-5)
+        last_digit = 10.0 ** (math.floor(math.log10(abs(want))) - 1)
+        assert abs(got.delta / row["delta"] - 1 - want) <= 0.6 * last_digit
+    auto = hs.saddlepoint_delta(run, row["eps"])
+    assert auto.trusted == (auto.skewness < 0.5)
+    if auto.trusted:
+        assert abs(auto.delta / row["delta"] - 1) < 2e-2
+        assert auto.estimate == "edgeworth"
+    if auto.skewness < 0.1:
+        assert abs(auto.delta / row["delta"] - 1) < 1e-4
+
+
+def test_the_gate_says_no_where_estimates_fail():
+    worst = [abs(float(row["errors"]["edgeworth"])) for row in D9["estimates"]]
+    trusted = [hs.saddlepoint_delta(sgm(r["sigma"], r["q"], r["k"]), r["eps"]).trusted for r in D9["estimates"]]
+    assert any(trusted) and not all(trusted)
+    assert all(error < 2e-2 for error, yes in zip(worst, trusted, strict=True) if yes)
+
+
+@pytest.mark.parametrize("row", D9["estimates"], ids=lambda r: "s{sigma}-q{q}-k{k}-{eps}".format(**r))
+def test_published_settings_are_contained(row):
+    run, truth = sgm(row["sigma"], row["q"], row["k"]), row["delta"]
+    bound = hs.delta(run, row["eps"], route="saddlepoint", direction="remove")
+    assert bound.certified and bound.route == "saddlepoint"
+    assert bound.lower <= truth * (1 + 1e-12) and truth * (1 - 1e-12) <= bound.upper
+    # at least as narrow as the published Berry-Esseen interval and the moments bound (its tilt is found to 1% of delta)
+    published = 1 + row["berry_esseen"]
+    moments = hs.moments_delta_upper(run, row["eps"], direction="remove") / truth
+    assert bound.upper / truth <= min(published, moments * 1.01)
+    assert bound.lower / truth >= 1 - row["berry_esseen"]
+    assert bound.lower > 0
+    root = hs.epsilon(run, truth, route="saddlepoint", direction="remove")
+    assert root.lower <= row["eps"] * (1 + 1e-12) and row["eps"] * (1 - 1e-12) <= root.upper
+
+
+@pytest.mark.parametrize("row", D9["eps"], ids=str)
+def test_published_eps(row):
+    bound = hs.epsilon(sgm(row["sigma"], row["q"], row["k"]), row["delta"], route="saddlepoint", direction="remove")
+    slack = 10.0 ** -row["digits"]
+    assert bound.lower <= row["eps"] + slack and row["eps"] - slack <= bound.upper
+    skewness = bound.budget.terms["skewness"]
+    assert abs(bound.estimate / row["eps"] - 1) <= (1e-6 if skewness < 0.1 else 1e-3 if skewness < 0.5 else 0.03)
+
+
+def test_published_add_curve():
+    for row in D9["add"]:
+        bound = hs.delta(sgm(row["sigma"], row["q"], row["k"]), row["eps"], route="saddlepoint", direction="add")
+        assert bound.lower <= row["delta"] * (1 + 1e-11) and row["delta"] * (1 - 1e-11) <= bound.upper
+
+
+def test_heterogeneous():
+    run = sgm(0.8, 0.01, 500) + sgm(1.2, 0.02, 700)
+    guess = hs.saddlepoint_delta(run, 2.0)
+    assert guess.tilt == pytest.approx(3.3635669998, rel=1e-7)
+    bound = hs.delta(run, 2.0, route="saddlepoint", direction="remove")
+    assert bound.lower <= 1.5651918178860838e-03 <= bound.upper
+
+
+# intervals from both sides
+
+
+def overlap(a, b):
+    return a.lower <= b.upper and b.lower <= a.upper
+
+
+@settings(max_examples=80, deadline=None)
+@given(SIGMA, Q, K, st.floats(-2.0, 60.0), DIRECTION)
+def test_contour_and_saddlepoint_intersect(sigma, q, k, eps, direction):
+    run = sgm(sigma, q, k)
+    try:
+        narrow = hs.log_delta(run, eps, direction=direction, route="contour")
+        wide = hs.log_delta(run, eps, direction=direction, route="saddlepoint")
+    except hs.AccuracyError:
+        assume(False)
+    assert overlap(narrow, wide)
+    assert wide.lower <= wide.estimate <= wide.upper
+
+
+@settings(max_examples=80, deadline=None)
+@given(SIGMA, Q, K, st.floats(-60.0, -0.2), DIRECTION)
+def test_roots_intersect(sigma, q, k, log10_delta, direction):
+    run, delta = sgm(sigma, q, k), 10.0**log10_delta
+    try:
+        narrow = hs.epsilon(run, delta, direction=direction, route="contour")
+        wide = hs.epsilon(run, delta, direction=direction, route="saddlepoint")
+    except hs.AccuracyError:
+        assume(False)
+    assert overlap(narrow, wide)
+    assert wide.lower <= wide.estimate <= wide.upper
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(SIGMA, Q, st.integers(1, 10**6)), min_size=2, max_size=5), st.floats(0.1, 20.0), DIRECTION, st.booleans()
+)
+def test_mixtures_intersect(parts, eps, direction, with_plain):
+    run = hs.compose(*(sgm(*part) for part in parts), *([hs.gaussian(30.0) * 5] if with_plain else []))
+    try:
+        narrow = hs.log_delta(run, eps, direction=direction, route="contour")
+        wide = hs.log_delta(run, eps, direction=direction, route="saddlepoint")
+    except hs.AccuracyError:
+        assume(False)
+    assert overlap(narrow, wide)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(-2.0, 1.3), st.integers(1, 10**6), st.floats(0.5, 35.0))
+def test_plain_gaussian_is_exact(log_mu, k, depth):
+    """Normal losses have no Berry-Esseen error: what is left is rounding."""
+    mu = 10.0**log_mu
+    eps, run = 0.5 * mu * mu + depth * mu, hs.gaussian(math.sqrt(k) / mu) * k
+    with mpmath.workdps(60):
+        z, e = mpmath.sqrt(k) / mpmath.mpf(math.sqrt(k) / mu), mpmath.mpf(eps)
+        truth = mpmath.log(mpmath.ncdf(z / 2 - e / z) - mpmath.exp(e) * mpmath.ncdf(-z / 2 - e / z))
+    bound = hs.log_delta(run, eps, route="saddlepoint")
+    assert mpmath.mpf(bound.lower) <= truth <= mpmath.mpf(bound.upper)
+    assert bound.width <= 1e-9 * max(1.0, abs(bound.estimate))
+
+
+def test_width_falls_like_one_over_sqrt_k():
+    widths = []
+    for k in (10**6, 10**8, 10**9):
+        run = sgm(1.0, 0.01, k)
+        bound = hs.delta(run, hs.epsilon(run, 1e-3).estimate, route="saddlepoint", direction="remove")
+        widths.append(bound.width / bound.estimate)
+    assert widths[0] < 0.05
+    assert widths[0] > 5 * widths[1]
+    assert widths[1] / widths[2] == pytest.approx(math.sqrt(10), rel=0.1)
+
+
+@pytest.mark.parametrize("eps", [8.0, 20.0, 32.0])
+def test_far_below_the_smallest_double(eps):
+    run = sgm(2.0, 0.01, 3000)
+    narrow, wide = (hs.log_delta(run, eps, route=route, direction="remove") for route in ("auto", "saddlepoint"))
+    assert overlap(narrow, wide)
+    assert wide.upper < -200
+
+
+def test_sharing_is_the_larger_direction():
+    run = sgm(2.0, 0.01, 3000)
+    one, two, both = (hs.epsilon(run, 1e-5, route="saddlepoint", direction=d) for d in ("remove", "add", "both"))
+    for end in ("lower", "estimate", "upper"):
+        assert getattr(both, end) == max(getattr(one, end), getattr(two, end))
+
+
+# the table of 40-digit values: what may be declined is named here
+
+DECLINED = {"gopi-d-k1-add", "gopi-d-k300-add", "tinyq-s100.0-k10000000"}
+
+
+@pytest.mark.parametrize("name", test_truth.ROWS)
+def test_row_is_contained(name):
+    row, run, direction = test_truth.ROWS[name]
+    truth, at = float(row["value"]), row["at"]
+    query = hs.delta if row["query"] == "delta" else hs.epsilon
+    slack = (float(row["err_bound"]) if row["query"] == "delta" else 0.0) + 2 * U * abs(truth)
+    try:
+        bound = query(run, at, direction=direction, route="saddlepoint")
+    except hs.AccuracyError:
+        assert name in DECLINED
+        return
+    assert bound.lower <= truth + slack and truth - slack <= bound.upper
+    assert bound.lower <= bound.estimate <= bound.upper
+    if bound.budget.terms.get("skewness", 1.0) < 0.1:
+        assert abs(bound.estimate / truth - 1) < 1e-3
+
+
+# corners
+
+
+def test_beyond_the_largest_loss():
+    run = sgm(1.0, 0.01, 10)
+    assert hs.delta(run, 1.0, route="saddlepoint", direction="add").upper == 0
+    with pytest.raises(hs.AccuracyError, match="no saddle point"):
+        hs.saddlepoint_delta(run, 1.0, direction="add")
+
+
+@pytest.mark.parametrize(
+    "options, match",
+    [
+        ({"estimate": "best"}, "estimate must be one of"),
+        ({"estimate": 3}, "estimate must be one of"),
+        ({"direction": "both"}, "direction must be"),
+        ({"adjacency": "substitute"}, "adjacency"),
+    ],
+)
+def test_bad_options(options, match):
+    with pytest.raises(hs.DomainError, match=match):
+        hs.saddlepoint_delta(sgm(1.0, 0.01, 10), 1.0, **options)
+
+
+@pytest.mark.parametrize("eps", [math.nan, math.inf, -math.inf, "1", None, True, [1.0, math.nan]])
+def test_bad_eps(eps):
+    with pytest.raises(hs.DomainError):
+        hs.saddlepoint_delta(sgm(1.0, 0.01, 10), eps)
+
+
+def test_empty_run():
+    with pytest.raises(hs.DomainError, match="one or more"):
+        hs.saddlepoint_delta(hs.compose(), 1.0)
+
+
+def test_shapes():
+    run, grid = sgm(2.0, 0.01, 3000), np.linspace(0.5, 2.0, 6).reshape(2, 3)
+    many = hs.saddlepoint_delta(run, grid)
+    assert many.delta.shape == many.tilt.shape == many.trusted.shape == (2, 3)
+    assert many.delta[1, 2] == hs.saddlepoint_delta(run, 2.0).delta
+
+
+def test_the_gate_refuses_what_the_kernel_does_not_take():
+    one, work = np.ones(1), np.empty(_core.saddle_work())
+    for m, q, k in ((-1.0, 0.5, 1.0), (1.0, 1.5, 1.0), (1.0, 0.5, 0.0), (math.nan, 0.5, 1.0)):
+        assert _core.saddle_cumulants(m * one, q * one, k * one, 0, 1.0, work)[0] == 2
+    assert _core.saddle_cumulants(one, 0.5 * one, one, 0, 1.0, np.empty(10))[0] == 3
+    assert saddlepoint.point(hs.pair.GaussianSteps(1000 * one, 0.5 * one, one), 0, 1.0) is None

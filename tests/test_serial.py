@@ -1,0 +1,113 @@
+"""Runs and bounds as JSON: exact round trips, a fixed layout, and refusal of everything else."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+
+STEP = hs.poisson_subsampled(hs.gaussian(1.1, sensitivity=0.3), 0.01)
+RUN = STEP * 1000 + hs.gaussian(1 / 3) * 7
+
+
+def through_text(what):
+    return hs.from_json(json.loads(json.dumps(hs.to_json(what), allow_nan=False)))
+
+
+@pytest.mark.parametrize("what", [STEP, hs.gaussian(0.1), RUN, hs.compose(), STEP * 10**12])
+def test_runs_come_back(what):
+    back = through_text(what)
+    assert back == what and type(back) is type(what)
+
+
+def test_layout_of_version_1():
+    """Text that an earlier release wrote stays readable: this one is frozen."""
+    text = (
+        '{"format": "hockeystick.run", "version": 1, "parts": [{"step": {"kind": "poisson_subsampled", '
+        '"base": {"kind": "gaussian", "sigma": 1.1, "sensitivity": 0.3}, "q": 0.01}, "count": 1000}, '
+        '{"step": {"kind": "gaussian", "sigma": 0.3333333333333333, "sensitivity": 1.0}, "count": 7}]}'
+    )
+    assert hs.from_json(json.loads(text)) == RUN
+    assert json.dumps(hs.to_json(RUN)) == text
+    text = (
+        '{"format": "hockeystick.bound", "version": 1, "lower": 0.5, "estimate": 0.75, "upper": "inf", "route": "prv", '
+        '"certified": true, "budget": {"unit": "eps", "terms": {"mesh": 1e-09}}}'
+    )
+    bound = hs.from_json(json.loads(text))
+    assert (bound.lower, bound.estimate, bound.upper, bound.route) == (0.5, 0.75, math.inf, "prv")
+    assert bound.certified is True and bound.budget == hs.Budget({"mesh": 1e-9}, "eps")
+    assert json.dumps(hs.to_json(bound)) == text
+
+
+def test_recomputed_from_the_ledger():
+    assert hs.epsilon(through_text(RUN), 1e-5).upper == hs.epsilon(RUN, 1e-5).upper
+
+
+@pytest.mark.parametrize("eps", [1.0, [0.5, 1.0], np.ones((2, 3)), []])
+def test_bounds_come_back(eps):
+    bound = hs.log_delta(RUN, eps)
+    back = through_text(bound)
+    for end in ("lower", "estimate", "upper"):
+        assert np.array_equal(getattr(back, end), getattr(bound, end))
+        assert np.shape(getattr(back, end)) == np.shape(getattr(bound, end))
+    assert (back.route, back.certified, back.budget.unit) == (bound.route, bound.certified, bound.budget.unit)
+    assert back.budget.terms.keys() == bound.budget.terms.keys()
+    certain = hs.log_delta(hs.compose(), 1.0)
+    assert certain.lower == -math.inf and through_text(certain).lower == -math.inf
+
+
+def test_equal_parts_merge():
+    state = hs.to_json(STEP * 3)
+    state["parts"] *= 2
+    assert hs.from_json(state) == STEP * 6
+
+
+BOUND = hs.to_json(hs.Bound(0.1, 0.2, 0.3, "x", True, hs.Budget({"a": 0.0})))
+BAD = [
+    (None, "kind"),
+    ([], "kind"),
+    ({"format": "other"}, "unknown format"),
+    ({"format": ["hockeystick.run"]}, "unknown format"),
+    ({"format": "hockeystick.run", "parts": []}, "version"),
+    ({"format": "hockeystick.run", "version": 2, "parts": []}, "version 2"),
+    ({"format": "hockeystick.run", "version": True, "parts": []}, "version"),
+    ({"format": "hockeystick.run", "version": 1}, "lacks key 'parts'"),
+    ({"format": "hockeystick.run", "version": 1, "parts": [], "more": 1}, "unknown key"),
+    ({"format": "hockeystick.run", "version": 1, "parts": {}}, "list"),
+    (
+        {"format": "hockeystick.run", "version": 1, "parts": [{"step": {"kind": "none"}, "count": 1}]},
+        r"parts\[0\].*unknown kind",
+    ),
+    (
+        {"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_json(RUN), "count": 1}]},
+        "must be a dict with a .kind.",
+    ),
+    ({"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_json(STEP), "count": 0}]}, "count"),
+    ({"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_json(STEP), "count": "3"}]}, "count"),
+    ({"kind": "poisson_subsampled", "base": hs.to_json(RUN), "q": 0.1}, "must be a dict with a .kind."),
+    ({"kind": "gaussian", "sigma": math.nan, "sensitivity": 1.0}, "sigma"),
+    ({**BOUND, "lower": 1.0}, "lower <= upper"),
+    ({**BOUND, "lower": [0.1]}, "one shape"),
+    ({**BOUND, "upper": math.nan}, "upper"),
+    ({**BOUND, "upper": "nan"}, "upper"),
+    ({**BOUND, "upper": [[0.3], 0.4]}, "upper"),
+    ({**BOUND, "certified": 1}, "certified"),
+    ({**BOUND, "route": None}, "route"),
+    ({**BOUND, "budget": {"unit": "delta"}}, "lacks key 'terms'"),
+    ({**BOUND, "budget": {"unit": "delta", "terms": {"a": None}}}, "a must"),
+    ({k: v for k, v in BOUND.items() if k != "route"}, "lacks key 'route'"),
+]
+
+
+@pytest.mark.parametrize("state, word", BAD)
+def test_bad_state(state, word):
+    with pytest.raises(hs.DomainError, match=word):
+        hs.from_json(state)
+
+
+@pytest.mark.parametrize("what", [None, 1, {"kind": "gaussian"}, hs.Accountant()])
+def test_what_has_no_form(what):
+    with pytest.raises(hs.DomainError, match="cannot serialise"):
+        hs.to_json(what)
