@@ -200,7 +200,7 @@ def pictures(where, data):
         title="q=0.01, sigma=0.8, delta=0.015",
     )
     draw(right, data["gopi1"][1], "steps", lines, xscale="log", yscale="log", xlabel="steps", ylabel="delta")
-    right.set_title("q=0.004, sigma=0.8, eps=1.5")
+    right.set(title="q=0.004, sigma=0.8, eps=1.5", ylim=(1e-12, 1))
     write(figure, "gopi1")
     figure, axis = plt.subplots(figsize=(7, 4.6))
     lines = {

@@ -128,7 +128,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
 }
 
 /* log M(a) <= log_m + err, on a grid made for real tilts; k tells how small the error has to be. */
-static int log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
 {
     double o[3], h, R, out, width, peak;
     hs_grid G;
@@ -167,7 +167,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
             double o[8];
             st = hs_two_transform(&C->pair[j], t, 0, 20 + log(k), work, n_work, o);
             term = o[0]; err = o[1];
-        } else st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
+        } else st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : hs_log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
         if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5; K = slack = 0; j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */

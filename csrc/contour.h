@@ -45,5 +45,6 @@ int hs_contour_plan(hs_contour *C, double *work);
 int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S);                /* contour_visit.c */
 double hs_contour_tail(const hs_contour *C, const hs_sums *S);
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err); /* contour.c */
 
 #endif

@@ -101,7 +101,7 @@ static void laplace_point(double v, double q, double wA, int j, nodes *N)
 /* Atoms at v = -m (mass 1/2) and v = m (mass e^-m/2), density e^{-x}/2 at v = 2x - m, 0 < x < m: Gauss-Legendre panels. */
 static void laplace_moments(double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
 {
-    int panels = hs_laplace_panels(m), total = 2 + panels * n_gl, i, j, pass, at;
+    int panels = hs_laplace_step_panels(m), total = 2 + panels * n_gl, i, j, pass, at;
     double half = 0.5 * m / panels, mean[2] = {0, 0}, c[8] = {0};
     nodes N;
     for (pass = 0; pass < 2; pass++)
@@ -122,7 +122,7 @@ static void laplace_moments(double m, double q, const double *x, const double *w
     to_cumulants(c, mean[0], A); to_cumulants(c + 4, mean[1], B);
 }
 
-int hs_laplace_panels(double m) { return m > 2 ? (int)ceil(0.5 * m) : 1; }
+int hs_laplace_step_panels(double m) { return m > 2 ? (int)ceil(0.5 * m) : 1; }
 
 int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
 {
@@ -131,7 +131,7 @@ int hs_edgeworth_moments(int family, double m, double q, const double *x, const 
         memset(A, 0, 5 * sizeof *A); memset(B, 0, 5 * sizeof *B);
         B[0] = 0.5 * m * m; A[0] = -B[0]; A[1] = B[1] = m * m;
     } else if (family == 0) normal_moments(m, q, A, B);
-    else if (family == 1 && m <= HS_LAPLACE_MAX && n_gl > 0) laplace_moments(m, q, x, w, n_gl, A, B);
+    else if (family == 1 && m <= HS_LAPLACE_STEP_MAX && n_gl > 0) laplace_moments(m, q, x, w, n_gl, A, B);
     else return HS_BAD_ARGUMENT;
     return HS_OK;
 }

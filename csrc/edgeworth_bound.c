@@ -86,11 +86,11 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
         h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0, 0.15 / fmax(m, 1), &j);
         if (!(h > 0)) return HS_TOO_MANY_NODES;
         st = hs_grid_build(&G, m, q, h, -10.5, m + 10.5, work);
-    } else st = hs_laplace_grid(&G, m, q, x, w, n_gl, work);
+    } else st = hs_laplace_step_grid(&G, m, q, x, w, n_gl, work);
     if (st) return st;
     hs_grid_moments(&G, a, 0, &mo);
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
-    q0 = family == 0 ? hs_grid_quadrature_upper(&G, a, 0) : hs_laplace_quadrature_upper(m, q, a, 0, mo.log_m, n_gl);
+    q0 = family == 0 ? hs_grid_quadrature_upper(&G, a, 0) : hs_laplace_step_quadrature_upper(m, q, a, 0, mo.log_m, n_gl);
     if (family == 0) { ends = hs_grid_ends_upper(&G, a, mo.log_m); q0 += 2 * ends; }
     if (!(q0 < 1e-3)) return HS_TOO_WIDE; /* it is relative to the grid's own M: 1.01 below */
     sd = sqrt(mo.var);
@@ -98,7 +98,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
         double zr, zi, err, at, far;
         G.strip = -1;
         hs_grid_phase(&G, y, &zr, &zi);
-        err = family == 0 ? hs_grid_quadrature_upper(&G, a, y) : hs_laplace_quadrature_upper(m, q, a, y, mo.log_m, n_gl);
+        err = family == 0 ? hs_grid_quadrature_upper(&G, a, y) : hs_laplace_step_quadrature_upper(m, q, a, y, mo.log_m, n_gl);
         err = 1.01 * (err + q0);
         at = hypot(1 + zr, zi) + err + y * (c1 + 64 * c2) + 8 * HS_U;
         far = family == 0 ? hs_grid_far_upper(&G, a, y) + q0 : hs_laplace_step_far_upper(m, q, a, y, mo.log_m) * (1 + q0);

@@ -12,6 +12,7 @@
 #define HS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Status codes: append only. The gate's table and the test of it follow this order. */
 enum {
@@ -124,6 +125,29 @@ int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
 
+/* individual.c: the individual GDP filter. norms: float (is_float) or double; scale: a norm's quotient by it, squared, is its
+ * cost in units; top: the largest norm allowed; a word is the units spent, with the bit HS_DROPPED once a sticky filter has
+ * refused. */
+#define HS_DROPPED ((int64_t)1 << 62)
+int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
+                         const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum, int64_t *bad);
+int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
+                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active,
+                              uint64_t *change, int64_t *bad);
+int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent);
+int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum);
+
+/* individual_levels.c, individual_epsilon.c: upper bounds of eps of many records that share noise levels (m, q), from their
+ * counts [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a record and its tilt;
+ * group: for records of similar tilt, the bounds lowered to those of one contour, placed for counts k, widened by margin. */
+int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts, const double *t,
+                        int n_threads, double *work, long n_work, double *up);
+int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t, const double *up,
+                           double log_delta, int n_threads, double *best, int32_t *which);
+long hs_individual_work(int levels);
+int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
+                        double T0, double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads,
+                        double *work, long n_work, double *eps_upper, double *gap);
 /* pld.c: tails of the normal law; see the head of the file for the others. */
 int hs_normal_tails(long n, const double *x, double *below, double *above);
 int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
@@ -141,6 +165,7 @@ typedef struct {
     double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
     int kind;                        /* the estimate that was used */
 } hs_saddle;
+long hs_saddle_work(void);           /* doubles of scratch (work) that the functions below need */
 /* work: HS_SADDLE_WORK doubles */
 enum { HS_SADDLE_WORK = 13 * (4096 + 8) };
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
@@ -153,6 +178,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
  * log delta. */
 typedef struct { const long *first; const double *loss, *num, *rel, *edge, *inf; } hs_atoms;
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out);
+int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
 /* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
  * distance to normal, and of the quadrature's part in the error of K */
 int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,

@@ -7,10 +7,11 @@
  * Formulas and error claims.
  *   grid        Panels of length <= 2 on (0, m), n_gl Gauss-Legendre nodes each. The rule comes from the caller and is taken to
  *               be right to 2 u in nodes and 16 u in weights (tests compare it with 40 digits).
- *   quadrature  hs_laplace_quadrature_upper: error of a panel of half-length s at most (64/15) F rho^{-2(n-1)}/(1-rho^{-2}) s
- *               [Tre13, Thm 19.3], F a bound of the integrand on the ellipse of rho: with b = s (rho-1/rho) <= 1.4 the largest
- *               |Im v|, |1+U| <= 1 + U(max Re v), >= cos(b/2) (1 + U(min Re v)); arg(1+U) <= atan2(R sin b, 1 + R cos b),
- *               R = q e^{max Re v}/(1-q), which grows with R, and with b up to pi/2. Holds for all |y'| <= y.
+ *   quadrature  hs_laplace_step_quadrature_upper: a panel of half-length s is off by at most
+ *               (64/15) F rho^{-2(n-1)}/(1-rho^{-2}) s [Tre13, Thm 19.3], F a bound of the integrand on the ellipse of rho: with
+ *               b = s (rho-1/rho) <= 1.4 the largest |Im v|, |1+U| <= 1 + U(max Re v), >= cos(b/2) (1 + U(min Re v));
+ *               arg(1+U) <= atan2(R sin b, 1 + R cos b), R = q e^{max Re v}/(1-q), which grows with R, and with b up to pi/2.
+ *               Holds for all |y'| <= y.
  *   rounding    hs_grid_moments and hs_grid_weights (transform.c) count v as known to 2 m^2 u, log weights to
  *               u |log h|, with the grid's fields m and h. Here v = 2x - m is off by at most 9 m u (x by 4 u relative, 2x - m by
  *               one more), the weight by (|lw| + 24 + 5 m) u: the grid says m -> sqrt(5 m), h -> exp(-(that)).
@@ -18,20 +19,20 @@
  *               parts once on (x1, m); log r has derivative -3 + 2(a+1)s, s = q e^v/(1+U) increasing, so r has at most one turn,
  *               a minimum, or falls, and its total variation is <= r(x1) + r(m). Holds for all larger y.
  *
- * What it does not do: m > HS_LAPLACE_MAX.
+ * What it does not do: m > HS_LAPLACE_STEP_MAX.
  */
 #include "edgeworth.h"
 
-/* Fills everything that the sums over a grid read. HS_TOO_MANY_NODES cannot happen for m <= HS_LAPLACE_MAX, n_gl <= 64. */
-int hs_laplace_grid(hs_grid *G, double m, double q, const double *x, const double *w, int n_gl, double *work)
+/* Fills everything that the sums over a grid read. HS_TOO_MANY_NODES cannot happen for m <= HS_LAPLACE_STEP_MAX, n_gl <= 64. */
+int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const double *w, int n_gl, double *work)
 {
-    int panels = hs_laplace_panels(m), n = 2 + panels * n_gl, stride = HS_INNER_MAX + 8, j;
+    int panels = hs_laplace_step_panels(m), n = 2 + panels * n_gl, stride = HS_INNER_MAX + 8, j;
     double half = 0.5 * m / panels, lw_max = 0;
     if (!(n < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
     G->strip = -1; G->q = q; G->lo = -m; G->hi = m; G->n = G->last = (n + 7) / 8 * 8; G->first = 0;
     G->g = work; G->lw = work + stride; G->u = work + 2 * stride; G->l = work + 3 * stride; G->lm = work + 4 * stride;
     G->p = work + 5 * stride; G->s = work + 6 * stride; G->r = work + 7 * stride; G->er = work + 8 * stride;
-    G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride;
+    G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride; G->inv = work + 12 * stride;
     for (j = 0; j < G->n; j++) {
         double v, lw, U, small, t;
         int i = j - 2;
@@ -43,7 +44,7 @@ int hs_laplace_grid(hs_grid *G, double m, double q, const double *x, const doubl
         } else { v = 0; lw = -1e4; }
         if (j < n) lw_max = fmax(lw_max, fabs(lw));
         U = q * expm1(v); small = fabs(U) < 0.1 ? U : 0; t = hs_log1pmx_small(small);
-        G->g[j] = 0; G->lw[j] = lw; G->u[j] = U;
+        G->g[j] = 0; G->lw[j] = lw; G->u[j] = U; G->inv[j] = 1 / ((1 - q) + q * exp(v));
         G->l[j] = small != 0 ? U + t : fabs(U) < 0.5 ? log1p(U) : log((1 - q) + q * exp(v));
         G->lm[j] = small != 0 ? t : G->l[j] - U;
     }
@@ -52,9 +53,9 @@ int hs_laplace_grid(hs_grid *G, double m, double q, const double *x, const doubl
 }
 
 /* log M(a), mean and variance of L under the tilted law: for placing contours, never for bounds. */
-void hs_laplace_cgf_estimate(double m, double q, double a, const double *x, const double *w, int n_gl, double *out)
+void hs_laplace_step_cgf_estimate(double m, double q, double a, const double *x, const double *w, int n_gl, double *out)
 {
-    int panels = hs_laplace_panels(m), n = 2 + panels * n_gl, j;
+    int panels = hs_laplace_step_panels(m), n = 2 + panels * n_gl, j;
     double half = 0.5 * m / panels, s0 = 0, s1 = 0, s2 = 0, ends[2], top, plain, M;
     ends[0] = a * log((1 - q) + q * exp(-m)); ends[1] = a * log((1 - q) + q * exp(m));
     top = fmax(ends[0], ends[1]); plain = top > 3 ? 1 : 0; top = plain != 0 ? top : 0;
@@ -76,10 +77,10 @@ void hs_laplace_cgf_estimate(double m, double q, double a, const double *x, cons
     out[0] = plain != 0 ? top + log(s0) : log1p(s0); out[1] = s1 / M; out[2] = s2 / M - out[1] * out[1];
 }
 
-double hs_laplace_quadrature_upper(double m, double q, double a, double y, double log_m, int n_gl)
+double hs_laplace_step_quadrature_upper(double m, double q, double a, double y, double log_m, int n_gl)
 {
     static const double strip[4] = {1.4, 0.9, 0.45, 0.2};
-    int panels = hs_laplace_panels(m), i, t;
+    int panels = hs_laplace_step_panels(m), i, t;
     double s = 0.5 * m / panels, total = 0;
     for (i = 0; i < panels; i++) {
         double best = HUGE_VAL, x0 = (2 * i + 1) * s;

@@ -25,8 +25,8 @@
  *   rounding    of K(t), of every node, of the sums. First order in u; constants rounded up by more than u^2 terms could add.
  *   Upper ends are never above Chernoff's e^{K(t) - t eps + lf(t)}.
  *
- * What it does not do: other families; m > HS_LAPLACE_MAX. The interval is wide, never wrong, where |f| does not fall: few steps,
- *   or atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
+ * What it does not do: other families; m > HS_LAPLACE_STEP_MAX. The interval is wide, never wrong, where |f| does not fall: few
+ *   steps, or atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
  */
 #include "prawitz.h"
 
@@ -276,7 +276,7 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
     if (n_work < hs_prawitz_work() || S->b < 1) return HS_SCRATCH;
     for (S->ktot = S->low = S->high = 0, j = 0; j < S->b; j++) {
         double low, high;
-        if (S->family[j] && !(S->m[j] <= HS_LAPLACE_MAX)) return HS_BAD_ARGUMENT;
+        if (S->family[j] && !(S->m[j] <= HS_LAPLACE_STEP_MAX)) return HS_BAD_ARGUMENT;
         S->ktot += S->k[j];
         hs_prawitz_support(S, j, &low, &high);
         S->low += low; S->high += high;

@@ -19,7 +19,7 @@ static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
 {
     double a = S->add ? -t : 1 + t;
     if (S->family[i] == 0) hs_cgf_estimate(S->m[i], S->q[i], a, o);
-    else hs_laplace_cgf_estimate(S->m[i], S->q[i], a, S->x, S->w, S->n_gl, o);
+    else hs_laplace_step_cgf_estimate(S->m[i], S->q[i], a, S->x, S->w, S->n_gl, o);
 }
 
 /* K, K', K'' at t, as estimates. */
@@ -50,7 +50,7 @@ typedef struct { hs_grid G; int family, n_gl; double m, q, a, log_m, c1, c2, lev
 static double quadrature_upper(opened *O, double y)
 {
     double x = O->family == 0 ? hs_grid_quadrature_upper(&O->G, O->a, y)
-                              : hs_laplace_quadrature_upper(O->m, O->q, O->a, y, O->log_m, O->n_gl);
+                              : hs_laplace_step_quadrature_upper(O->m, O->q, O->a, y, O->log_m, O->n_gl);
     return 1.01 * (x + O->level); /* 1.01: errors are relative to the grid's own M, which open_step has within 1e-3 */
 }
 
@@ -69,9 +69,9 @@ static double real_error_upper(opened *O, double a, double est, double log_m, do
         if (est <= 3) *dropped = hs_grid_dropped_upper(&O->G, a) * scale;
         return hs_grid_real_upper(m, a, O->G.h) + hs_grid_ends_upper(&O->G, a, log_m);
     }
-    if (est <= 3) *dropped = ((1 + fa) * hs_laplace_quadrature_upper(m, q, 0, 0, 0, O->n_gl)
-                              + fa * hs_laplace_quadrature_upper(m, q, 1, 0, 0, O->n_gl)) * scale;
-    return hs_laplace_quadrature_upper(m, q, a, 0, log_m, O->n_gl);
+    if (est <= 3) *dropped = ((1 + fa) * hs_laplace_step_quadrature_upper(m, q, 0, 0, 0, O->n_gl)
+                              + fa * hs_laplace_step_quadrature_upper(m, q, 1, 0, 0, O->n_gl)) * scale;
+    return hs_laplace_step_quadrature_upper(m, q, a, 0, log_m, O->n_gl);
 }
 
 /* The grid of step i for tilts a[0..2] (a[2] the line's) and frequencies up to y_grid. */
@@ -80,7 +80,7 @@ static int build(const hs_prawitz *S, int i, const double *a, const double *est,
     double m = S->m[i], q = S->q[i], lo = fmin(fmin(a[0], a[1]), a[2]), hi = fmax(fmax(a[0], a[1]), a[2]), h, width;
     int strip = 0, st;
     O->family = S->family[i]; O->m = m; O->q = q; O->n_gl = S->n_gl;
-    if (O->family) return hs_laplace_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
+    if (O->family) return hs_laplace_step_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
     h = fmin(hs_grid_real_h(m, a[0], 5 + log(S->ktot)), hs_grid_real_h(m, a[1], 5 + log(S->ktot))); /* K there to a nat */
     if (S->fine) h = fmin(h, 0.15 / fmax(m, 1)); /* as hs_prawitz_plan saw the far bound */
     h = hs_grid_choose_h(m, q, a[2], y_grid, R, est[2], h, &strip);
@@ -204,7 +204,7 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
     int st;
     step_cgf(S, j, S->t, o);
     *log_m = o[0];
-    if (S->family[j]) st = hs_laplace_grid(G, m, q, S->x, S->w, S->n_gl, work);
+    if (S->family[j]) st = hs_laplace_step_grid(G, m, q, S->x, S->w, S->n_gl, work);
     else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work);
     if (st) return st;
     hs_grid_weights(G, a, o[0], &c1, &c2);

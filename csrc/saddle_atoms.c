@@ -59,7 +59,7 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     if (top < 30) T->K_err = (size * (rel + 4 * HS_U + nu) + A->inf[i] * rel) / M + shift + HS_U * 4 * fabs(K);
     else T->K_err = size * (rel + nu + HS_U * (10 + top)) + shift * 2 + HS_U * 4 * fabs(K);
     T->K_err = T->K_err * (1 + 1e-6) + 2 * HS_U; /* the masses sum to 1 - d_inf to within 2u */
-    if (!(T->K_err < 1e-3 && s[2] > 0)) return HS_OUT_OF_RANGE;
+    if (!(T->K_err < 1e-3)) return HS_OUT_OF_RANGE;
     M = 1 + 2 * T->K_err; /* the weights are off by that factor together */
     T->mean_err = (fabs(s[1]) + e1 + nu * abs1) * M * (1 + 1e-6);
     T->var_err = (e2 + (nu + 4 * HS_U) * s[2] + s[2] * (e0 + nu) + T->mean_err * T->mean_err) * M * (1 + 1e-6);
@@ -69,5 +69,21 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     T->d[4] = s[4] / s[0] - 3 * T->d[2] * T->d[2];
     T->d[5] = s[5] / s[0] - 10 * T->d[3] * T->d[2];
     T->d[6] = s[6] / s[0] - 15 * s[4] / s[0] * T->d[2] - 10 * T->d[3] * T->d[3] + 30 * T->d[2] * T->d[2] * T->d[2];
+    return HS_OK;
+}
+
+/* K of a run of such steps at tilt t > 0 and a bound of its error; steps with an infinite loss are refused: K is infinite there. */
+int hs_saddle_atoms_cgf(int b, const hs_atoms *A, const double *k, double t, double *K, double *err)
+{
+    hs_tilted one;
+    double sum = 0, e = 0;
+    int i, st;
+    if (b < 1 || !(t > 0)) return HS_BAD_ARGUMENT;
+    for (*K = 0, i = 0; i < b; i++) {
+        if (A->inf[i] != 0) return HS_BAD_ARGUMENT;
+        if ((st = hs_atoms_tilted(A, i, t, &one))) return st;
+        *K += k[i] * one.K; sum += k[i] * fabs(one.K); e += k[i] * one.K_err;
+    }
+    *err = e * (1 + 1e-9) + (b + 4) * HS_U * sum;
     return HS_OK;
 }

@@ -95,24 +95,15 @@ static double cube_factor(double m, double h, double a, double room)
     return i < 40 ? 2 * exp(0.5 * d * d) * (a < 0 ? pow(cos(0.5 * b), a) : 1) / expm1(2 * HS_PI * d / h) : HUGE_VAL;
 }
 
-/* log of the largest term of M(a), or 0 where M is below e^3: chooses the form of a sum. Either form is valid. */
-static double log_top(double m, double q, double a)
-{
-    double v = (a - 0.5) * m * m, top;
-    if (a <= 1) return a < 0 && a * log1p(-q) > 3 ? a * log1p(-q) : 0;
-    top = a * (v > 30 ? v + log(q) : log1p(q * expm1(v))) - 0.5 * a * a * m * m;
-    return top > 3 ? top : 0;
-}
-
 /* One subsampled step at tilt a, everything but the sign of ADD. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
  * e^{d^2/2}, kap and J; finer for a < 0, where kap = cos(b/2)^a forces a narrower strip. The ends leave e^-45 of M, and what is
  * small against the cube of the standard deviation ~ q m. */
 static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
 {
-    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1))), top = log_top(m, q, a);
-    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1))));
+    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1)));
+    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), peak = hs_cgf_peak(m, q, a);
     double lo = -R - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + R;
-    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube;
+    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
     hs_grid G;
     hs_moments mo;
     sums S;
@@ -121,12 +112,7 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     h = frexp(h, &e); h = ldexp(ceil(h * 4096), e - 12);
     if (!(h > 0 && h < 1)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
-    hs_grid_moments(&G, a, top, &mo);
-    if (top == 0 && mo.err > 1e-12) { /* m large: the bound of the second-order form is hopeless where U is huge */
-        hs_moments plain;
-        hs_grid_moments(&G, a, 10, &plain);
-        if (plain.err < mo.err) { mo = plain; top = 10; }
-    }
+    hs_grid_moments(&G, a, peak, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
     sum_grid(&G, a, mo.log_m, mo.mean, tau, &S);
     f = strip_factor(m, h, a, &beta);
@@ -138,11 +124,15 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     q0 = f * (S.j0 + ends) + ends;
     q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L;
     q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
-    T->quad = q0 + (top <= 3 ? hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1)) : 0);
+    n = G.n; A2 = S.s[2] / S.s[0];
+    T->quad = q0; shift = 0; plain = HS_U * (S.e0 + n + 4);
+    if (!(peak > 3)) {
+        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+        else { shift = log(S.s[0]); mo.err = plain + 2 * HS_U; } /* m large: U is huge at some nodes, and log M = its plain sum */
+    }
     if (!(T->quad < 1e-9 && mo.err < 1e-9)) return HS_TOO_WIDE;
     T->quad *= 1 + 1e-8;
-    n = G.n; A2 = S.s[2] / S.s[0];
-    T->K = mo.log_m; T->K_err = mo.err + T->quad;
+    T->K = mo.log_m + shift; T->K_err = mo.err + T->quad;
     T->mean_err = (fabs(S.s[1]) + q1 + HS_U * (S.e1 + n * S.abs1)) * (1 + 1e-8);
     T->var_err = (q2 + A2 * (q0 + HS_U * (S.e0 + n)) + HS_U * (S.e2 + (n + 4) * S.s[2]) + T->mean_err * T->mean_err) * (1 + 1e-8);
     T->r3 = S.abs3 / S.s[0];
@@ -160,6 +150,8 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     }
     return A2 > 0 && T->r3_upper < HUGE_VAL && fabs(T->K) < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
+
+long hs_saddle_work(void) { return HS_GRID_WORK; }
 
 int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work)
 {

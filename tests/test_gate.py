@@ -52,5 +52,5 @@ def test_unknown_status(code):
 
 @pytest.mark.skipif(not HEADER.exists(), reason="the C sources are not here")
 def test_header_agrees():
-    found = re.findall(r"^\s*(HS_[A-Z_]+) = (\d+)(?:,|$|\s)", HEADER.read_text(), re.M)
+    found = re.findall(r"^\s*(HS_[A-Z_]+) = (\d+)(?:,|$|\s)", HEADER.read_text().split("};")[0], re.M)
     assert [(name, int(code)) for name, code in found] == [(name, i) for i, name in enumerate(NAMES)]

@@ -1,4 +1,4 @@
-"""Laplace, subsampled Laplace and mixed runs on the line: against residues, quadrature, exact mixtures and the table of values."""
+"""Laplace, subsampled Laplace and mixed runs on the line: against residues, quadrature, exact mixtures, the table."""
 
 import json
 import math

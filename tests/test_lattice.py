@@ -1,4 +1,4 @@
-"""Lattice laws: certified sums over one period against exact rational arithmetic, 60-digit convolutions and the table of values."""
+"""Lattice laws: certified sums over one period against exact rational arithmetic, 60-digit convolutions, the table."""
 
 import json
 import math

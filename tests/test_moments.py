@@ -80,6 +80,32 @@ def test_rdp_grows_with_the_order_and_both_is_the_larger():
     assert np.all(add.upper < remove.lower)
 
 
+@settings(max_examples=80, deadline=None)
+@given(st.floats(-6.0, 1.0), st.floats(1.001, 200.0), st.integers(1, 10**6))
+def test_rdp_of_randomized_response(log_eps0, alpha, k):
+    eps0 = 10.0**log_eps0
+    with mpmath.workdps(60):
+        e, a = mpmath.mpf(eps0), mpmath.mpf(alpha)
+        truth = k * mpmath.log((mpmath.exp(a * e) + mpmath.exp((1 - a) * e)) / (1 + mpmath.exp(e))) / (a - 1)
+    bound = hs.rdp(hs.randomized_response(eps0) * k, alpha)
+    assert bound.certified
+    assert bound.lower <= truth * (1 + 4 * U) and truth * (1 - 4 * U) <= bound.upper
+    assert bound.width <= 1e-11 * k * max(eps0, 1e-3 / (alpha - 1))
+
+
+def test_rdp_of_other_losses():
+    step = hs.poisson_subsampled(hs.discrete_laplace(2.0), 0.1)
+    remove, add = (hs.rdp(step * 100, 3.0, direction=d) for d in ("remove", "add"))
+    assert add.upper < remove.lower
+    for run in (hs.laplace(2.0) * 3, hs.approx_dp(0.1, 1e-6)):
+        with pytest.raises(hs.AccuracyError, match="alpha=3"):
+            hs.rdp(run, 3.0)
+    zero = hs.rdp(hs.k_ary_randomized_response(0.5, 4), 2.0, adjacency="zero_out")
+    assert zero.lower > 0
+    with pytest.raises(hs.DomainError, match="adjacency"):
+        hs.rdp(hs.k_ary_randomized_response(0.5, 4), 2.0)
+
+
 @pytest.mark.parametrize("alpha", [1.0, 0.5, -2.0, math.nan, math.inf, 1e9, "2", None, True])
 def test_bad_orders(alpha):
     with pytest.raises(hs.DomainError, match="alpha"):
@@ -179,7 +205,7 @@ def test_auto_never_asks_for_it():
 
 
 def test_empty_run():
-    for query in (hs.rdp, hs.moments_delta_upper, hs.gdp_delta):
+    for query in (hs.rdp, hs.moments_delta_upper, hs.gdp_delta, hs.saddlepoint_delta):
         with pytest.raises(hs.DomainError, match="one or more"):
             query(hs.compose(), 2.0)
     with pytest.raises(hs.DomainError, match="direction"):

@@ -5,8 +5,8 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 """
 
 from .accountant import Accountant
-from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from .batch import delta_batch, epsilon_batch
+from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .calibrate import Calibration, calibrate, max_steps, noise_multiplier
 from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
@@ -15,11 +15,35 @@ from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
 from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
 from .risk_gdp import gdp_regret, mu_gdp
-from .state import from_json, to_json
 from .routes.moments import gdp_delta, gdp_epsilon, gdp_mu, moments_delta_upper, moments_epsilon_upper, rdp
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
+from .state import from_json, to_json
 
 __version__ = "0.1.0"
+
+# Loaded at first use: sqlite3 and the rest of this room would double the time of the import.
+_LAZY = {
+    "GDPFilter": "individual.filters",
+    "GDPOdometer": "individual.odometer",
+    "IndividualGDPFilter": "individual.records",
+    "RDPFilter": "individual.filters",
+    "StoreError": "individual.store",
+    "individual_epsilons": "individual.epsilons",
+}
+
+
+def __getattr__(name: str):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})
+
 
 __all__ = [
     "Accountant",
@@ -28,10 +52,15 @@ __all__ = [
     "Budget",
     "Calibration",
     "DomainError",
+    "GDPFilter",
+    "GDPOdometer",
     "HockeystickError",
+    "IndividualGDPFilter",
+    "RDPFilter",
     "Run",
-    "advantage",
     "SaddlepointEstimate",
+    "StoreError",
+    "advantage",
     "approx_dp",
     "bayes_risk",
     "calibrate",
@@ -49,31 +78,29 @@ __all__ = [
     "from_pmf",
     "gaussian",
     "gaussian_mixture",
+    "gdp_delta",
+    "gdp_epsilon",
+    "gdp_mu",
     "gdp_regret",
+    "individual_epsilons",
     "k_ary_randomized_response",
     "laplace",
     "log_delta",
     "max_steps",
-    "mu_gdp",
-    "noise_multiplier",
-    "gdp_delta",
-    "gdp_epsilon",
-    "gdp_mu",
-    "k_ary_randomized_response",
-    "laplace",
-    "log_delta",
     "moments_delta_upper",
     "moments_epsilon_upper",
+    "mu_gdp",
+    "noise_multiplier",
     "poisson_subsampled",
     "posterior",
     "public_mixture",
     "pure_dp",
     "randomized_response",
+    "rdp",
+    "saddlepoint_delta",
     "to_json",
     "tradeoff",
     "true_positive_rate",
-    "rdp",
-    "saddlepoint_delta",
     "truncated_poisson_subsampled",
     "without_replacement",
 ]

@@ -1,5 +1,7 @@
 # The C names that the gate may call; csrc/hs.h is the contract.
 
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
 cdef extern from "hs.h" nogil:
     ctypedef struct hs_point:
         double log_scale, estimate, lower, upper
@@ -40,6 +42,23 @@ cdef extern from "hs.h" nogil:
     int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
     int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                             double *mass, double *delta)
+    # individual.c
+    int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
+                             const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum,
+                             int64_t *bad)
+    int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
+                                  double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after,
+                                  uint8_t *active, uint64_t *change, int64_t *bad)
+    int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent)
+    int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum)
+    int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts,
+                            const double *t, int n_threads, double *work, long n_work, double *up)
+    int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t,
+                               const double *up, double log_delta, int n_threads, double *best, int32_t *which)
+    long hs_individual_work(int levels)
+    int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
+                            double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
+                            int n_threads, double *work, long n_work, double *eps_upper, double *gap)
     # pld.c
     int hs_normal_tails(long n, const double *x, double *below, double *above)
     int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
@@ -60,8 +79,7 @@ cdef extern from "hs.h" nogil:
     long hs_two_work()
     int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
     # saddlepoint.c
-    enum:
-        HS_SADDLE_WORK
+    long hs_saddle_work()
     ctypedef struct hs_saddle:
         double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew
         double berry_esseen, quadrature, rounding
@@ -82,6 +100,7 @@ cdef extern from "hs.h" nogil:
         const double *edge
         const double *inf
     int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
+    int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err)
     # edgeworth.c
     int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
     int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,

@@ -2,6 +2,7 @@
 """The gate: convert, allocate, release the GIL, one C call, check the status, return. Nothing else."""
 
 import numpy as np
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from .bound import AccuracyError, DomainError
 
@@ -195,8 +196,92 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
         status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
     check(status, "convolve")
     return mass, delta
+# individual.c
 
 
+ctypedef fused real_t:
+    float
+    double
+
+
+def individual_charge(const real_t[::1] norms, double scale, double top, int64_t limit, int sticky, const int64_t[::1] spent,
+                      int64_t[::1] after, uint8_t[::1] active, int n_threads, int with_checksum):
+    """(status, checksum, first bad record) of one step over all records; see hs.h. Empty arrays are not allowed."""
+    cdef uint64_t checksum = 0
+    cdef int64_t bad = 0
+    cdef int status
+    with nogil:
+        status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, &spent[0],
+                                      &after[0], &active[0], n_threads, &checksum if with_checksum else NULL, &bad)
+    return status, checksum, bad
+
+
+def individual_charge_some(const real_t[::1] norms, const int64_t[::1] index, double scale, double top, int64_t limit,
+                           int sticky, const int64_t[::1] spent, int64_t[::1] after, uint8_t[::1] active):
+    """(status, change of the checksum, first bad position) of one step over some records; see hs.h."""
+    cdef uint64_t change = 0
+    cdef int64_t bad = 0
+    cdef int status
+    with nogil:
+        status = hs_individual_charge_some(spent.shape[0], norms.shape[0], real_t is float, &norms[0], &index[0], scale, top,
+                                           limit, sticky, &spent[0], &after[0], &active[0], &change, &bad)
+    return status, change, bad
+
+
+def individual_scatter(const int64_t[::1] index, const int64_t[::1] words, int64_t[::1] spent):
+    """spent[index] = words."""
+    cdef int status
+    with nogil:
+        status = hs_individual_scatter(spent.shape[0], index.shape[0], &index[0], &words[0], &spent[0])
+    check(status, "individual")
+
+
+def individual_checksum(const int64_t[::1] spent, int64_t limit, int n_threads):
+    """(status, checksum) of all words."""
+    cdef uint64_t checksum = 0
+    cdef int status
+    with nogil:
+        status = hs_individual_checksum(spent.shape[0], &spent[0], limit, n_threads, &checksum)
+    return status, checksum
+
+
+def individual_tilts(const double[::1] m, const double[::1] q, int add, double k_total, const double[::1] t, int n_threads):
+    """Upper bounds of log M of every level at every tilt, [levels, tilts]."""
+    up = np.empty((m.shape[0], t.shape[0]))
+    cdef double[:, ::1] out = up
+    cdef double[::1] work = np.empty(hs_contour_work(1 << 20, 1))
+    cdef int status
+    with nogil:
+        status = hs_individual_tilts(m.shape[0], &m[0], &q[0], add, k_total, t.shape[0], &t[0], n_threads, &work[0],
+                                     work.shape[0], &out[0, 0])
+    check(status, "individual")
+    return up
+
+
+def individual_chernoff(const int32_t[:, ::1] counts, const double[::1] t, const double[:, ::1] up, double log_delta,
+                        int n_threads):
+    """(bound of eps, index of its tilt) of every record."""
+    best, which = np.empty(counts.shape[0]), np.empty(counts.shape[0], np.int32)
+    cdef double[::1] b = best
+    cdef int32_t[::1] w = which
+    cdef int status
+    with nogil:
+        status = hs_individual_chernoff(counts.shape[0], counts.shape[1], &counts[0, 0], t.shape[0], &t[0], &up[0, 0],
+                                        log_delta, n_threads, &b[0], &w[0])
+    check(status, "individual")
+    return best, which
+
+
+def individual_group(const double[::1] m, const double[::1] q, const double[::1] k, int add, double margin,
+                     double T0, double k_total, const int32_t[:, ::1] counts, double log_delta, int n_threads,
+                     double[::1] eps_upper, double[::1] gap):
+    """The status: eps_upper is lowered to the bounds on one contour, gap filled; see hs.h."""
+    cdef double[::1] work = np.empty(hs_individual_work(m.shape[0]))
+    cdef int status
+    with nogil:
+        status = hs_individual_group(m.shape[0], &m[0], &q[0], &k[0], add, margin, T0, k_total, counts.shape[0],
+                                     &counts[0, 0], log_delta, n_threads, &work[0], work.shape[0], &eps_upper[0], &gap[0])
+    return status
 # pld.c
 
 
@@ -296,7 +381,7 @@ def sampling_tails(double q, double q_err, double up, double down, const double[
 
 
 def two_transform(const unsigned char[::1] pair, double z, double y, double target=40.0):
-    """(log M(z), error, mean, variance, Re phi(y) - 1, Im phi(y), error of phi, bound of |phi| beyond y) of an hs_pair; see hs.h."""
+    """(log M(z), error, mean, variance, Re phi - 1, Im phi at y, error of phi, bound of |phi| beyond) of an hs_pair."""
     cdef double out[8]
     cdef double[::1] work = np.empty(hs_two_work())
     cdef int status
@@ -311,7 +396,7 @@ def two_transform(const unsigned char[::1] pair, double z, double y, double targ
 
 def saddle_work():
     """Doubles of scratch that every saddle-point function needs."""
-    return HS_SADDLE_WORK
+    return hs_saddle_work()
 
 
 def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
@@ -366,6 +451,18 @@ def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1
     terms = (s.berry_esseen, s.quadrature, s.rounding)
     mid = s.log_estimate if have_eps else s.estimate
     return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_atoms_cgf(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+                     const double[:, ::1] errors, double t):
+    """(status, K, bound of its error) at tilt t of steps of finitely many losses; errors: rows rel, edge, inf."""
+    cdef hs_atoms a
+    cdef double value = 0, err = 0
+    cdef int status, b = k.shape[0]
+    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    with nogil:
+        status = hs_saddle_atoms_cgf(b, &a, &k[0], t, &value, &err)
+    return status, value, err
 # edgeworth.c
 
 

@@ -49,10 +49,9 @@ A malformed line is refused with its line number."""
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command on `argv` (default: the process arguments); returns the exit status."""
-    parser = _parser()
-    args = parser.parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        text = args.answer(args) if "answer" in args else _answer(_run_of(args), args)
+        text = _text_of(argv)
     except (DomainError, OSError, ImportError) as error:
         return _fail(error, 2)
     except AccuracyError as error:
@@ -65,6 +64,15 @@ def main(argv: list[str] | None = None) -> int:
         # The reader left. What is still buffered must not be flushed into the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _text_of(argv: list[str]) -> str:
+    if argv[:1] == ["individual"]:
+        from .individual import command
+
+        return command.run(argv[1:])
+    args = _parser().parse_args(argv)
+    return args.answer(args) if "answer" in args else _answer(_run_of(args), args)
 
 
 def _fail(error: Exception, status: int) -> int:
@@ -82,7 +90,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hockeystick {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{epsilon,delta,run,curve,tradeoff,steps,batch}")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="{epsilon,delta,run,curve,tradeoff,steps,batch,individual}"
+    )
 
     def command(name: str, text: str, more: str = "") -> argparse.ArgumentParser:
         return commands.add_parser(
@@ -108,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     for each in (epsilon, delta, run):
         _add_options(each)
     cli_curve.add_commands(command)
+    commands.add_parser("individual", help="eps(delta) of every record from a file of norms", add_help=False)
     return parser
 
 

@@ -156,7 +156,7 @@ def is_sampled_gaussian(step: Mechanism) -> bool:
 
 
 def check_fixed_size(run: Run, adjacency: str) -> None:
-    """Refuse a run that leaves n open, and to compose an add/remove guarantee for one fixed n with anything else unless told so.
+    """Refuse a run that leaves n open, and to compose add/remove for one fixed n with anything else unless told so.
 
     Raises
     ------

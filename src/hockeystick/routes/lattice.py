@@ -25,10 +25,12 @@ MATCH = 16 * U
 
 
 class LatticeLaw(NamedTuple):
-    """One step's loss: unit * places + offset (increasing), with log masses under num. E e^-loss = 1 must hold (no mass at infinity).
+    """One step's loss: unit * places + offset (increasing), with log masses under num. E e^-loss = 1 must hold.
 
-    unit is known to d_unit relative, every loss to d_loss absolute besides, log_mass to d_log_mass absolute. log_concave: an infinite
-    table, cut where the masses are negligible for every tilt of use.
+    No mass at infinity.
+
+    unit is known to d_unit relative, every loss to d_loss absolute besides, log_mass to d_log_mass absolute. log_concave: an
+    infinite table, cut where the masses are negligible for every tilt of use.
     """
 
     unit: Fraction
@@ -69,8 +71,8 @@ def discrete_laplace(scale: float, sensitivity: int) -> LatticeLaw:
 def discrete_gaussian(sigma: float, sensitivity: int, copies: int = 1) -> LatticeLaw:
     """Noise of mass in proportion e^{-x^2/2 sigma^2}, moved by D: losses D(D - 2x)/(2 sigma^2).
 
-    The table ends 16 + 48/sqrt(copies) sigma out: at delta >= 1e-300 the tilt moves one step's mean by up to 38/sqrt(copies) sigma,
-    and the aliases ask for tilts 8/sqrt(copies) sigma further. What is cut is an error term.
+    The table ends 16 + 48/sqrt(copies) sigma out: at delta >= 1e-300 the tilt moves one step's mean by up to
+    38/sqrt(copies) sigma, and the aliases ask for tilts 8/sqrt(copies) sigma further. What is cut is an error term.
     """
     d = int(sensitivity)
     last = math.ceil((16 + 48 / math.sqrt(copies)) * sigma) + d + 2
@@ -107,8 +109,8 @@ class Lattice(NamedTuple):
 def compose(steps) -> Lattice | None:
     """The lattice of (law, count) pairs; None where their units are not commensurate.
 
-    Units that miss a common one by rounding (0.3 and 3 * 0.1) are moved onto it: with probability one the total loss moves by no
-    more than the sum of count * mismatch * largest loss, so delta is that of the lattice at eps moved by as much.
+    Units that miss a common one by rounding (0.3 and 3 * 0.1) are moved onto it: with probability one the total loss moves by
+    no more than the sum of count * mismatch * largest loss, so delta is that of the lattice at eps moved by as much.
     """
     first = steps[0][0]
     ratios = [_ratio(law.unit, first.unit) for law, _ in steps]

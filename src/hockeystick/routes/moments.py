@@ -12,7 +12,8 @@ import numpy as np
 
 from .. import _core
 from ..bound import AccuracyError, Bound, Budget, DomainError
-from ..pair import DIRECTIONS, GaussianSteps
+from ..mechanism import as_run
+from ..pair import DIRECTIONS, GaussianSteps, gaussian_steps, losses
 from . import contour
 from .saddlepoint import gaussian_family
 
@@ -28,10 +29,10 @@ def rdp(run, alpha, *, adjacency="add_remove", direction="both") -> Bound:
     Parameters
     ----------
     run : Run or Mechanism
-        What ran.
+        What ran: (subsampled) Gaussian steps, or any steps whose losses are finitely many.
     alpha : float or array_like
         Orders, real, from 1.000001 to 1e6.
-    adjacency : "add_remove"
+    adjacency : "add_remove", "replace_one" or "zero_out"
         Neighbouring relation.
     direction : "both", "remove" or "add"
         "both" is the larger of the two divergences.
@@ -47,7 +48,7 @@ def rdp(run, alpha, *, adjacency="add_remove", direction="both") -> Bound:
     DomainError
         For arguments outside their domain.
     AccuracyError
-        Where the quadrature would need more nodes than it may use.
+        Where the quadrature would need more nodes than it may use, and for other losses with a density.
 
     References
     ----------
@@ -63,11 +64,13 @@ def rdp(run, alpha, *, adjacency="add_remove", direction="both") -> Bound:
     from ..query import _numbers, _one_of
 
     _one_of("direction", direction, DIRECTIONS)
-    steps = gaussian_family(run, adjacency)
+    run = as_run(run)
+    if not run.parts:
+        raise DomainError("an empty run has no Renyi curve; compose one or more steps")
     lo, hi = ALPHA_RANGE
     orders = _numbers("alpha", alpha, f"a number from {lo!r} to {hi:g}", math.nextafter(lo, 0), math.nextafter(hi, math.inf))
     adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
-    found = [_larger([_divergence(steps, add, a) for add in adds]) for a in orders]
+    found = [_larger([_divergence(run, adjacency, add, a) for add in adds]) for a in orders]
     if np.ndim(alpha) == 0:
         low, mid, high, *terms = found[0]
     else:
@@ -81,16 +84,30 @@ def _larger(found):
     return max(f[0] for f in found), *top[1:]
 
 
-def _divergence(steps: GaussianSteps, add: int, alpha: float):
-    t = alpha - 1
-    work = contour.borrow(_core.saddle_work())
-    try:
-        status, sums = _core.saddle_cumulants(*steps, add, t, work)
-    finally:
-        contour.give_back(work)
-    if status:
-        raise AccuracyError(f"the divergence of order alpha={alpha!r} is beyond the quadrature; try a smaller order", status)
-    log_m, error, quadrature = float(sums[0]), float(sums[1]), float(sums[13])
+def _divergence(run, adjacency: str, add: int, alpha: float):
+    t, quadrature = alpha - 1, 0.0
+    steps = gaussian_steps(run, adjacency)
+    if steps is None:
+        from .saddle_laws import cgf
+
+        found = cgf(losses(run, adjacency, "add" if add else "remove"), t)
+        if found is None:
+            raise AccuracyError(
+                f"no certified divergence of order alpha={alpha!r}: a step has a density other than Gaussian, "
+                f"infinite losses, or a sum out of range"
+            )
+        log_m, error = found
+    else:
+        work = contour.borrow(_core.saddle_work())
+        try:
+            status, sums = _core.saddle_cumulants(*steps, add, t, work)
+        finally:
+            contour.give_back(work)
+        if status:
+            raise AccuracyError(
+                f"the divergence of order alpha={alpha!r} is beyond the quadrature; try a smaller order", status
+            )
+        log_m, error, quadrature = float(sums[0]), float(sums[1]), float(sums[13])
     rounding = error - quadrature + 4 * U * abs(log_m)
     lower, upper = (log_m - quadrature - rounding) / t, (log_m + quadrature + rounding) / t
     return max(0.0, lower) * (1 - 2 * U), log_m / t, upper * (1 + 2 * U), quadrature / t, rounding / t

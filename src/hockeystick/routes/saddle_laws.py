@@ -141,6 +141,15 @@ def point(parts: Parts, eps: float, kind: int = 0):
     return low, min(max(mid, low), high), high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
 
 
+def cgf(parts: Parts, t: float):
+    """(K(t), bound of its error) of a run of atoms, or None: some step has a density, or an infinite loss."""
+    run = _middle(parts)
+    if not run.exact or any(loss.mass_inf for loss, _ in parts):
+        return None
+    status, value, error = _core.saddle_atoms_cgf(*run[:5], t)
+    return None if status else (value, error)
+
+
 def estimate(parts: Parts, eps: float, kind: int):
     """(log delta or nan, number of the formula used, tilt, skewness), or None."""
     middle = _middle(parts)

@@ -1,0 +1,288 @@
+/* individual.c - the individual GDP filter: one accumulator a record, charged a step at a time [KTH23, Alg. 1].
+ *
+ * Symbols. x_i >= 0 the record's norm at this step; scale = sigma D 2^-h rounded down (Python: individual/units.py), so that
+ *   (x/scale)^2 units >= mu_i^2 in units of (D/2^h)^2; S_i units spent; limit <= 2^50 the budget; DROPPED = 2^62.
+ *
+ * Formula. c_i = ceil((x_i/scale)^2);  active_i = S_i + c_i <= limit;  S_i += c_i where active. With `sticky` a refused record is
+ *   marked DROPPED, which no later sum can hide: S + c > limit from then on.
+ *
+ * Error claim. c_i >= (x_i/scale)^2 always, and c_i <= ceil((x_i/scale)^2 (1 + 19u)). Where the quotient is a number of at most
+ *   26 bits (found out by an exact product), c_i = ceil of the exact square: steps that fill a budget exactly are allowed.
+ *   Sums are whole numbers: exact, and the same for every number of threads.
+ *
+ * One pass over memory: a block of norms is checked while it sits in the first-level cache, then charged; the next ones are asked
+ * for early, so that memory and arithmetic overlap (a quarter of the time). If a bad norm turns up,
+ * what was charged in place is taken back (costs depend on the norm alone) and the step has charged nobody.
+ *
+ * What it does not do: choose units, sort indices, keep files.
+ */
+#include "hs.h"
+#include "special.h"
+
+#define BLOCK 128                       /* records; with AHEAD the best of 128..4096 (benchmarks/bench_individual.py) */
+#define AHEAD 512
+#define CHUNKS 64
+#define TWO52 4503599627370496.0
+#define TOP 2251799813685248.0          /* 2^51: costs are cut there; more than any limit */
+
+/* What a norm is multiplied by (1/scale), and the scale in two halves of 26 bits. */
+typedef struct { double inv, hi, lo; } ruler;
+
+static ruler ruler_of(double scale)
+{
+    double t = scale * 134217729.0; /* 2^27 + 1 */
+    ruler R = {1 / scale, t - (t - scale), scale - (t - (t - scale))};
+    return R;
+}
+
+/* The cost of one norm. q is off by 2u, so q^2 (1 + 12u) is above; h = q to 26 bits is the exact quotient if h scale = x,
+ * products
+ * of 26-bit numbers being exact and x - h hi too, for they are close. */
+static inline int64_t cost(double x, ruler R)
+{
+    double q = x * R.inv, w = q * 134217729.0, h = w - (w - q), s = x - h * R.hi == h * R.lo ? h * h : q * q * (1 + 12 * HS_U), r;
+    s = s < TOP ? s : TOP;
+    s = s < 1 ? (x > 0 ? 1 : 0) : s;
+    r = (s + TWO52) - TWO52;
+    r = r < s ? r + 1 : r;
+    return (int64_t)(hs_bits(r + TWO52) & 0xfffffffffffffULL);
+}
+
+static inline void costs(int count, int is_float, const void *norms, ruler R, int64_t *restrict c)
+{
+    const float *restrict f = (const float *)norms;
+    const double *restrict d = (const double *)norms;
+    int j;
+    if (is_float) for (j = 0; j < count; j++) c[j] = cost(f[j], R);
+    else for (j = 0; j < count; j++) c[j] = cost(d[j], R);
+}
+
+static inline int valid(int count, int is_float, const void *norms, double top)
+{
+    const float *restrict f = (const float *)norms;
+    const double *restrict d = (const double *)norms;
+    int j, bad = 0;
+    if (is_float) for (j = 0; j < count; j++) bad |= !((f[j] >= 0) & (f[j] <= top));
+    else for (j = 0; j < count; j++) bad |= !((d[j] >= 0) & (d[j] <= top));
+    return !bad;
+}
+
+static const void *at(const void *norms, int is_float, int64_t i)
+{
+    return is_float ? (const void *)((const float *)norms + i) : (const void *)((const double *)norms + i);
+}
+
+/* A word bound to its place: a sum of these modulo 2^64 does not depend on the order, and changes with any word or swap. */
+static inline uint64_t hash(uint64_t word, uint64_t place)
+{
+    uint64_t x = (word ^ (place * 0x9E3779B97F4A7C15ULL)) * 0xBF58476D1CE4E5B9ULL; /* golden ratio; mixer of splitmix64 */
+    x = (x ^ (x >> 31)) * 0x94D049BB133111EBULL;
+    return x ^ (x >> 29);
+}
+
+/* Ask early for what is computed later: one block's worth, AHEAD records on, while a block is computed. */
+static inline void fetch(const void *norms, int is_float, const int64_t *spent, int64_t left)
+{
+#if defined(__GNUC__)
+    int i;
+    if (left < AHEAD + BLOCK) return;
+    for (i = AHEAD; i < AHEAD + BLOCK; i += 8) __builtin_prefetch(spent + i, 1, 3);
+    for (i = AHEAD; i < AHEAD + BLOCK; i += is_float ? 16 : 8) __builtin_prefetch(at(norms, is_float, i), 0, 3);
+#else
+    (void)norms; (void)is_float; (void)spent; (void)left;
+#endif
+}
+
+static inline uint64_t hash_block(int count, const int64_t *restrict words, int64_t place)
+{
+    uint64_t sum = 0;
+    int j;
+    for (j = 0; j < count; j++) sum += hash((uint64_t)words[j], (uint64_t)(place + j));
+    return sum;
+}
+
+/* A block of records: old words in, new words and mask out. In place, old must be a copy: the loop could not be vectorised. */
+static inline void apply(int count, int is_float, const void *norms, ruler R, int64_t limit, int64_t mark,
+                            const int64_t *restrict old, int64_t *restrict after, uint8_t *restrict active)
+{
+    const float *restrict f = (const float *)norms;
+    const double *restrict d = (const double *)norms;
+    int64_t in[BLOCK];
+    int j;
+    if (is_float)
+        for (j = 0; j < count; j++) {
+            int64_t sum = old[j] + cost(f[j], R);
+            in[j] = sum <= limit;
+            after[j] = in[j] ? sum : old[j] | mark;
+        }
+    else
+        for (j = 0; j < count; j++) {
+            int64_t sum = old[j] + cost(d[j], R);
+            in[j] = sum <= limit;
+            after[j] = in[j] ? sum : old[j] | mark;
+        }
+    for (j = 0; j < count; j++) active[j] = (uint8_t)in[j];
+}
+
+static inline void take_back(int count, const int64_t *restrict c, const uint8_t *restrict active, int64_t *restrict spent)
+{
+    int j;
+    for (j = 0; j < count; j++) spent[j] -= active[j] ? c[j] : 0;
+}
+
+static int64_t first_bad(int64_t lo, int64_t hi, int is_float, const void *norms, double top)
+{
+    while (lo < hi && valid(1, is_float, at(norms, is_float, lo), top)) lo++;
+    return lo;
+}
+
+/* The records cut into chunks of whole blocks, one a thread. */
+typedef struct {
+    int64_t n, per, done[CHUNKS];
+    int chunks;
+} cut;
+
+static int64_t end_of(const cut *C, int i) { return i * C->per + C->per < C->n ? i * C->per + C->per : C->n; }
+
+static void cut_into(cut *C, int64_t n, int n_threads)
+{
+    C->n = n; C->chunks = n_threads < CHUNKS ? n_threads : CHUNKS;
+    C->per = ((n + C->chunks - 1) / C->chunks + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+static int64_t bad_of_all(cut *C, int is_float, const void *norms, double top)
+{
+    int i;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C->chunks) schedule(static) if (C->chunks > 1)
+#endif
+    for (i = 0; i < C->chunks; i++) {
+        int64_t j = i * C->per, hi = end_of(C, i);
+        for (; j < hi; j += BLOCK)
+            if (!valid((int)(hi - j < BLOCK ? hi - j : BLOCK), is_float, at(norms, is_float, j), top)) break;
+        C->done[i] = j;
+    }
+    for (i = 0; i < C->chunks; i++)
+        if (C->done[i] < end_of(C, i)) return first_bad(C->done[i], C->n, is_float, norms, top);
+    return C->n;
+}
+
+static void undo(const cut *C, int is_float, const void *norms, double scale, const uint8_t *active, int64_t *spent)
+{
+    int i;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C->chunks) schedule(static) if (C->chunks > 1)
+#endif
+    for (i = 0; i < C->chunks; i++) {
+        int64_t c[BLOCK], j = i * C->per, hi = C->done[i] < end_of(C, i) ? C->done[i] : end_of(C, i);
+        for (; j < hi; j += BLOCK) {
+            int count = (int)(hi - j < BLOCK ? hi - j : BLOCK);
+            costs(count, is_float, at(norms, is_float, j), ruler_of(scale), c);
+            take_back(count, c, active + j, spent + j);
+        }
+    }
+}
+
+/* Charge records lo..hi-1; returns hi, or the first record of the first block with a bad norm. */
+HS_CLONES static int64_t sweep(int64_t lo, int64_t hi, int is_float, const void *norms, ruler R, double top, int64_t limit,
+                               int64_t mark, const int64_t *spent, int64_t *after, uint8_t *active, uint64_t *sum)
+{
+    int64_t old[BLOCK], j;
+    uint64_t total = 0;
+    for (j = lo; j < hi; j += BLOCK) {
+        int count = (int)(hi - j < BLOCK ? hi - j : BLOCK);
+        fetch(at(norms, is_float, j), is_float, spent + j, hi - j);
+        if (!valid(count, is_float, at(norms, is_float, j), top)) return j;
+        memcpy(old, spent + j, sizeof *old * (size_t)count);
+        apply(count, is_float, at(norms, is_float, j), R, limit, mark, old, after + j, active + j);
+        if (sum) total += hash_block(count, after + j, j);
+    }
+    if (sum) *sum = total;
+    return hi > lo ? hi : lo;
+}
+
+/* One step over all n records. spent may be after (not with sticky unless every norm was looked at, which is done here). On
+ * HS_BAD_ARGUMENT *bad is the first bad record, and in place nothing is charged. checksum may be NULL. */
+int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
+                         const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum, int64_t *bad)
+{
+    int64_t mark = sticky ? HS_DROPPED : 0;
+    uint64_t sum[CHUNKS];
+    ruler R = ruler_of(scale);
+    cut C;
+    int i;
+    if (!(n >= 0 && scale > 0 && top >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
+    cut_into(&C, n, n_threads);
+    *bad = sticky && spent == after ? bad_of_all(&C, is_float, norms, top) : n; /* a mark cannot be taken back */
+    if (*bad < n) return HS_BAD_ARGUMENT;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C.chunks) schedule(static) if (C.chunks > 1)
+#endif
+    for (i = 0; i < C.chunks; i++)
+        C.done[i] = sweep(i * C.per, end_of(&C, i), is_float, norms, R, top, limit, mark, spent, after, active,
+                          checksum ? &sum[i] : NULL);
+    if (checksum) for (*checksum = 0, i = 0; i < C.chunks; i++) *checksum += sum[i];
+    for (i = C.chunks - 1; i >= 0; i--)
+        if (C.done[i] < end_of(&C, i)) *bad = first_bad(C.done[i], n, is_float, norms, top);
+    if (*bad == n) return HS_OK;
+    if (spent == after) undo(&C, is_float, norms, scale, active, after);
+    return HS_BAD_ARGUMENT;
+}
+
+/* One step over m of n records: index strictly increasing. after[j] is the new word of record index[j]; nothing is stored in
+ * spent (hs_individual_scatter does). *change is what the checksum of all records gains. *bad: first bad position. */
+int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
+                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active,
+                              uint64_t *change, int64_t *bad)
+{
+    int64_t mark = sticky ? HS_DROPPED : 0, old[BLOCK], j, i, last = -1;
+    ruler R = ruler_of(scale);
+    if (!(m >= 0 && m <= n && scale > 0 && top >= 0)) return HS_BAD_ARGUMENT;
+    *bad = m; *change = 0;
+    for (j = 0; j < m; j += BLOCK) {
+        int count = (int)(m - j < BLOCK ? m - j : BLOCK);
+        const void *x = at(norms, is_float, j);
+        for (i = 0; i < count && index[j + i] > last && index[j + i] < n; i++) last = index[j + i];
+        if (i < count || !valid(count, is_float, x, top)) {
+            *bad = j + (i < count ? i : first_bad(0, count, is_float, x, top));
+            return HS_BAD_ARGUMENT;
+        }
+        for (i = 0; i < count; i++) old[i] = spent[index[j + i]];
+        apply(count, is_float, x, R, limit, mark, old, after + j, active + j);
+        for (i = 0; i < count; i++)
+            *change += hash((uint64_t)after[j + i], (uint64_t)index[j + i]) - hash((uint64_t)old[i], (uint64_t)index[j + i]);
+    }
+    return HS_OK;
+}
+
+/* spent[index[j]] = words[j]. HS_BAD_ARGUMENT (and nothing stored) if an index is out of range. */
+int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent)
+{
+    int64_t j;
+    for (j = 0; j < m; j++) if (index[j] < 0 || index[j] >= n) return HS_BAD_ARGUMENT;
+    for (j = 0; j < m; j++) spent[index[j]] = words[j];
+    return HS_OK;
+}
+
+/* The checksum of all words; HS_OUT_OF_RANGE if one of them is no state of a record. */
+int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum)
+{
+    uint64_t sum[CHUNKS];
+    int wrong[CHUNKS], i, any = 0;
+    cut C;
+    if (!(n >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
+    cut_into(&C, n, n_threads);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C.chunks) schedule(static) if (C.chunks > 1)
+#endif
+    for (i = 0; i < C.chunks; i++) {
+        int64_t j = i * C.per, hi = end_of(&C, i), k;
+        for (sum[i] = 0, wrong[i] = 0; j < hi; j += BLOCK) {
+            int count = (int)(hi - j < BLOCK ? hi - j : BLOCK);
+            sum[i] += hash_block(count, spent + j, j);
+            for (k = j; k < j + count; k++) wrong[i] |= (uint64_t)(spent[k] & ~HS_DROPPED) > (uint64_t)limit;
+        }
+    }
+    for (*checksum = 0, i = 0; i < C.chunks; i++) { *checksum += sum[i]; any |= wrong[i]; }
+    return any ? HS_OUT_OF_RANGE : HS_OK;
+}

@@ -1,0 +1,16 @@
+/* individual.h - the tables that many records share; not for the gate. */
+#ifndef HS_INDIVIDUAL_H
+#define HS_INDIVIDUAL_H
+
+#include "contour.h"
+
+/* a level's columns: 3 ends of the tail, 8 parts of the nodes */
+enum { HS_K0, HS_K0_ERR, HS_K_LEFT, HS_TAIL, HS_NODES = HS_TAIL + 3, HS_HEADS = HS_NODES + 8 };
+#define HS_STRIDE_MAX 4096 /* nodes of a table */
+#define HS_CAP 1e200 /* stands for infinity: 0 times it is 0 */
+
+int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *work, long n_work);
+void hs_individual_lengthen(hs_contour *C, double factor);
+int hs_individual_table(const hs_contour *C, long stride, double *work, long n_work, double *head, double *re, double *im);
+
+#endif

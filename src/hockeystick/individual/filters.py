@@ -1,0 +1,376 @@
+"""Privacy filters for whole data sets: a step whose privacy parameter was chosen from past outputs is asked
+for before it runs, and runs only if the budget holds it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from ..bound import DomainError
+from ..mechanism import Gaussian, Mechanism, PoissonSubsampled, count
+from . import units
+from .store import Ledger
+
+INTEGER_ORDERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256)
+ORDER_MAX = 1024
+U = 2.0**-53
+
+
+class GDPFilter:
+    """Fully adaptive composition of mu-GDP steps within a fixed budget.
+
+    A step of parameter mu_j, chosen from past outputs, is allowed if and only if the squares of what was charged
+    and of mu_j together do not exceed budget_mu^2; spending exactly the budget is allowed. Whatever was allowed
+    is then budget_mu-GDP as a whole: no loss against parameters fixed in advance [KTH23, Thm 2; ST22].
+
+    Parameters
+    ----------
+    budget_mu : float, optional
+        Budget, from 1e-6 to 1e3.
+    epsilon, delta : float, optional
+        Instead of budget_mu: the largest budget certified to be (epsilon, delta)-DP.
+    sticky : bool, default False
+        Whether the first refusal ends the filter. Without it a later, smaller step may fit: that is as safe,
+        since what is charged never exceeds the budget.
+    path : path-like, optional
+        Keep the state in a new file; see `open`.
+    sync : bool, default True
+        With `path`: whether a charge also survives a loss of power (it always survives the death of the process).
+
+    Raises
+    ------
+    DomainError
+        If the budget is not given exactly once and inside its domain.
+    StoreError
+        If `path` exists or cannot be written.
+
+    References
+    ----------
+    [KTH23] Algorithm 2 and Theorem 2; [ST22].
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> filter = hs.GDPFilter(budget_mu=1.0)
+    >>> [filter.charge(mu) for mu in (0.6, 0.7, 0.5, 0.9, 0.3)]
+    [True, True, False, False, True]
+    >>> round(filter.spent_mu_upper**2, 12)
+    0.94
+    """
+
+    KIND = "gdp_filter"
+
+    def __init__(self, *, budget_mu=None, epsilon=None, delta=None, sticky=False, path=None, sync=True):
+        self.budget_mu = units.budget(budget_mu, epsilon, delta)
+        self.sticky = flag("sticky", sticky)
+        self._set(0, 0, False)
+        parameters = {"budget_mu": self.budget_mu, "sticky": self.sticky}
+        self._ledger = None if path is None else Ledger.create(path, self.KIND, parameters, self._state(), sync)
+
+    @classmethod
+    def open(cls, path, *, sync=True) -> GDPFilter:
+        """The filter kept in `path`, with every charge that it acknowledged. Raises StoreError; see `Ledger`."""
+        ledger = Ledger.open(path, cls.KIND, sync)
+        with ledger.closing_on_error():
+            self = cls(**ledger.parameters)
+            self._set(*(ledger.state[name] for name in ("spent", "steps", "closed")))
+        self._ledger = ledger
+        return self
+
+    def _set(self, spent: int, steps: int, closed: bool) -> None:
+        self._units = units.units_of(self.budget_mu)
+        self._spent, self._steps, self._closed = spent, steps, closed
+        self._lock = threading.Lock()
+
+    def _state(self) -> dict:
+        return {"spent": self._spent, "steps": self._steps, "closed": self._closed}
+
+    def charge(self, mu=None, *, sigma=None, sensitivity=1.0) -> bool:
+        """Ask for a step before it runs; charge it if the budget holds it.
+
+        Parameters
+        ----------
+        mu : float
+            GDP parameter of the step, finite and >= 0.
+        sigma, sensitivity : float
+            Instead of mu: noise standard deviation and sensitivity; mu = sensitivity/sigma, formed exactly.
+
+        Returns
+        -------
+        bool
+            True: charged, run the step. False: not charged, do not run it.
+
+        Raises
+        ------
+        DomainError
+            For arguments outside their domain; nothing is charged.
+        StoreError
+            If the file cannot take the charge; nothing is charged.
+        """
+        cost = self._units.cost(exact_mu(mu, sigma, sensitivity))
+        with self._lock:
+            ok = not self._closed and self._spent + cost <= self._units.limit
+            state = {
+                "spent": self._spent + (cost if ok else 0),
+                "steps": self._steps + 1,
+                "closed": self._closed or (self.sticky and not ok),
+            }
+            if self._ledger:
+                self._ledger.commit(state, {"step": state["steps"], "cost": cost, "charged": int(ok)})
+            self._spent, self._steps, self._closed = state["spent"], state["steps"], state["closed"]
+        return ok
+
+    @property
+    def steps(self) -> int:
+        """Steps asked for, refused ones included."""
+        return self._steps
+
+    @property
+    def spent_mu_upper(self) -> float:
+        """sqrt of the sum of squares charged, rounded up. It is no guarantee by itself unless the stopping rule
+        was the filter: what is guaranteed is `budget_mu`."""
+        return self._units.mu_upper(self._spent)
+
+    def epsilon_upper(self, delta: float) -> float:
+        """Certified upper bound of eps(delta) of everything that the filter will ever allow: of `budget_mu`."""
+        return units.epsilon_upper(self.budget_mu, delta)
+
+    def close(self) -> None:
+        """Release the file; the filter takes no more charges."""
+        if self._ledger:
+            self._ledger.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(budget_mu={self.budget_mu!r}, spent_mu_upper={self.spent_mu_upper:.17g})"
+
+
+def exact_mu(mu, sigma, sensitivity) -> Fraction:
+    """mu, or sensitivity/sigma, as an exact fraction."""
+    if (mu is None) == (sigma is None):
+        raise DomainError(f"give either mu or sigma, got mu={mu!r}, sigma={sigma!r}")
+    if mu is not None:
+        return Fraction(units.parameter("mu", mu))
+    return Fraction(units.parameter("sensitivity", sensitivity)) / Fraction(units.positive("sigma", sigma))
+
+
+def flag(name: str, value) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise DomainError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+class RDPFilter:
+    """Fully adaptive composition of Renyi-DP steps: of any mechanism whose Renyi curve is known.
+
+    Two uses. With `budgets` (one rho a listed order), a step is allowed if every order stays within its own
+    budget; the transcript is then (alpha, rho)-RDP at every listed order [FZ21, Thm 4.3]. With `epsilon` and
+    `delta`, a step is allowed as long as some order stays within
+
+        rho_alpha = epsilon - log(1 - 1/alpha) + log(alpha delta/n)/(alpha - 1),   n the number of orders,
+
+    and the transcript is (epsilon, delta)-DP: on the event that order alpha is within its budget the supermartingale
+    exp((alpha-1)(loss - sum rho)) bounds its part of delta by delta/n [CKS20, Prop. 12 for the conversion].
+
+    Parameters
+    ----------
+    orders : sequence of float, optional
+        Renyi orders, 1 < alpha <= 1024, increasing. Default: 24 whole orders from 2 to 256.
+    budgets : sequence of float
+        rho > 0 for every order.
+    epsilon, delta : float
+        Instead of budgets.
+    sticky : bool, default False
+        Whether the first refusal ends the filter.
+    path, sync
+        As in `GDPFilter`.
+
+    Raises
+    ------
+    DomainError
+        For arguments outside their domain, or (epsilon, delta) that leave no order a positive budget.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> filter = hs.RDPFilter(epsilon=0.8156235, delta=1e-5, orders=[21.08])
+    >>> sum(filter.charge(hs.gaussian(100.0)) for _ in range(500))
+    420
+    >>> filter = hs.GDPFilter(epsilon=0.8156235, delta=1e-5)
+    >>> sum(filter.charge(sigma=100.0) for _ in range(500))
+    495
+    """
+
+    KIND = "rdp_filter"
+
+    def __init__(self, *, orders=INTEGER_ORDERS, budgets=None, epsilon=None, delta=None, sticky=False, path=None, sync=True):
+        self.orders = _orders(orders)
+        self.sticky = flag("sticky", sticky)
+        self.every = budgets is not None
+        self.budgets = _given_budgets(budgets, epsilon, delta, len(self.orders))
+        if not self.every:
+            self.budgets = _budgets_lower(self.orders, epsilon, delta)
+        self.epsilon, self.delta = epsilon, delta
+        self._set([0] * len(self.orders), 0, False)
+        parameters = {"orders": self.orders, "sticky": self.sticky}
+        parameters |= {"budgets": self.budgets} if self.every else {"epsilon": float(epsilon), "delta": float(delta)}
+        self._ledger = None if path is None else Ledger.create(path, self.KIND, parameters, self._state(), sync)
+
+    open = classmethod(GDPFilter.open.__func__)
+    _state, steps, close, __enter__, __exit__ = (
+        GDPFilter._state,
+        GDPFilter.steps,
+        GDPFilter.close,
+        GDPFilter.__enter__,
+        GDPFilter.__exit__,
+    )
+
+    def _set(self, spent: list[int], steps: int, closed: bool) -> None:
+        self._spent, self._steps, self._closed = list(spent), steps, closed
+        self._lock = threading.Lock()
+
+    def charge(self, step) -> bool:
+        """Ask for a step before it runs; charge every order if the budget holds it.
+
+        Parameters
+        ----------
+        step : Mechanism or array_like
+            A (Poisson-subsampled) Gaussian step; or its rho at every order, upper bounds, finite and >= 0.
+
+        Returns
+        -------
+        bool
+            True: charged, run the step. False: not charged, do not run it.
+
+        Raises
+        ------
+        DomainError
+            For steps without a Renyi curve at these orders (a subsampled step needs whole orders) and bad arrays.
+        """
+        rho = step_rho_upper(step, self.orders) if isinstance(step, Mechanism) else _given_rho(step, len(self.orders))
+        costs = [_rho_units(r, b) for r, b in zip(rho, self.budgets, strict=True)]
+        with self._lock:
+            after = [s + c for s, c in zip(self._spent, costs, strict=True)]
+            fits = [a <= 1 << RHO_BITS for a in after]
+            ok = not self._closed and (all(fits) if self.every else any(fits))
+            state = {
+                "spent": after if ok else self._spent,
+                "steps": self._steps + 1,
+                "closed": self._closed or (self.sticky and not ok),
+            }
+            if self._ledger:
+                self._ledger.commit(state, {"step": state["steps"], "cost": 0, "charged": int(ok)})
+            self._spent, self._steps, self._closed = state["spent"], state["steps"], state["closed"]
+        return ok
+
+    @property
+    def spent_rho_upper(self) -> tuple[float, ...]:
+        """What was charged at every order, rounded up."""
+        parts = zip(self._spent, self.budgets, strict=True)
+        return tuple(math.ldexp(float(s), -RHO_BITS) * b * (1 + 4 * U) if 0 < b and s < NEVER else math.inf for s, b in parts)
+
+    def __repr__(self) -> str:
+        return f"RDPFilter(orders={self.orders!r}, budgets={self.budgets!r}, steps={self._steps})"
+
+
+RHO_BITS = 50
+"""A budget of rho is 2^50 units; costs are rounded up to whole units."""
+
+NEVER = 1 << 100
+"""A cost that no budget holds: of an order without a budget, or beyond all use."""
+
+
+def _rho_units(rho: float, budget: float) -> int:
+    if budget <= 0 or rho == math.inf:
+        return NEVER
+    ratio = Fraction(rho) / Fraction(budget) * (1 << RHO_BITS)
+    return min(NEVER, -(-ratio.numerator // ratio.denominator))
+
+
+def _orders(orders) -> tuple[float, ...]:
+    out = tuple(units.positive("orders", a) for a in orders)
+    if not out or not all(1 < a <= ORDER_MAX for a in out) or any(b <= a for a, b in pairwise(out)):
+        raise DomainError(f"orders must be increasing numbers, 1 < alpha <= {ORDER_MAX}, got {orders!r}")
+    return out
+
+
+def _given_budgets(budgets, epsilon, delta, n: int) -> tuple[float, ...]:
+    if (budgets is None) == (epsilon is None) or (epsilon is None) != (delta is None):
+        raise DomainError(
+            f"give either budgets=... or epsilon=..., delta=...; got budgets={budgets!r}, epsilon={epsilon!r}, delta={delta!r}"
+        )
+    out = () if budgets is None else tuple(units.positive("budgets", b) for b in budgets)
+    if budgets is not None and len(out) != n:
+        raise DomainError(f"budgets must hold one rho for each of {n} orders, got {len(out)}")
+    return out
+
+
+def _budgets_lower(orders, epsilon, delta) -> tuple[float, ...]:
+    """rho_alpha of the class, rounded down. The roundings of four terms are below 16u of their absolute sum."""
+    epsilon, delta = units.positive("epsilon", epsilon), units.positive("delta", delta)
+    if not delta < 1:
+        raise DomainError(f"delta must be a number in (0, 1), got {delta!r}")
+    out = []
+    for a in orders:
+        terms = (epsilon, -math.log1p(-1 / a), math.log(a) / (a - 1), math.log(delta / len(orders)) / (a - 1))
+        out.append(math.fsum(terms) - 16 * U * math.fsum(map(abs, terms)))
+    if not max(out) > 0:
+        raise DomainError(f"epsilon={epsilon!r} at delta={delta!r} leaves none of the orders {orders!r} a budget")
+    return tuple(out)
+
+
+def _given_rho(step, n: int) -> tuple[float, ...]:
+    if isinstance(step, str | bytes) or not np.iterable(step):
+        raise DomainError(f"charge takes a Gaussian step or one rho for each of {n} orders, got {step!r}")
+    rho = tuple(units.parameter("rho", r) for r in step)
+    if len(rho) != n:
+        raise DomainError(f"charge takes one rho for each of {n} orders, got {len(rho)}")
+    return rho
+
+
+def step_rho_upper(step: Mechanism, orders) -> tuple[float, ...]:
+    """Renyi divergences of a (Poisson-subsampled) Gaussian step, both directions, rounded up.
+
+    Gaussian: alpha mu^2/2. Subsampled, whole alpha: REMOVE has [MTZ19, Sec. 3.3]
+
+        rho = log( sum_{i=0}^{alpha} C(alpha, i) (1-q)^(alpha-i) q^i e^{(i^2 - i) mu^2/2} ) / (alpha - 1),
+
+    which also bounds ADD [MTZ19, Thm 5]. All terms are positive, so rounding is relative: each log-term carries
+    at most 4u (|its parts| summed), taken on top.
+    """
+    base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
+    if not isinstance(base, Gaussian):
+        raise DomainError(f"no Renyi curve for {step!r}; give its rho at every order instead")
+    v = (base.sensitivity / base.sigma) ** 2 * (1 + 8 * U)
+    return tuple(0.5 * a * v * (1 + 4 * U) if q == 1 else _subsampled_rho_upper(v, q, a) for a in orders)
+
+
+def _subsampled_rho_upper(v: float, q: float, alpha: float) -> float:
+    if alpha != int(alpha):
+        raise DomainError(f"a subsampled step needs whole orders, got {alpha!r}")
+    a = count("order", int(alpha), 2, ORDER_MAX)
+    i = np.arange(2, a + 1)
+    choose = np.array([math.lgamma(a + 1) - math.lgamma(j + 1) - math.lgamma(a - j + 1) for j in i])
+    parts = (choose, (a - i) * math.log1p(-q), i * math.log(q))
+    # (1-q)^a + a q (1-q)^(a-1) + sum_{i>=2} (..) = 1, so the sum is 1 + sum_{i>=2} C .. (e^{(i^2-i)v/2} - 1)
+    x = 0.5 * (i * i - i) * v
+    grow = x + np.log(-np.expm1(-x))
+    logs = sum(parts) + grow
+    # lgamma is correct to a few units of its own size: 16u (|terms| + 3 lgamma(a+1)) covers the sum of all parts
+    slack = (
+        16 * U * (np.abs(parts[1]) + np.abs(parts[2]) + np.abs(x) + np.abs(np.log(-np.expm1(-x))) + 3 * math.lgamma(a + 1) + 1)
+    )
+    top = float((logs + slack).max())
+    total = math.fsum(np.exp(logs + slack - top)) * (1 + (a + 8) * U)
+    log_sum = math.log1p(total * math.exp(top)) if top < 30 else top + math.log(total + math.exp(-top))
+    return log_sum * (1 + 16 * U) / (a - 1)

@@ -1,0 +1,81 @@
+"""The published fit of one mu to a privacy curve [KTH23, Sec. 5]. A heuristic, kept apart from everything certified.
+
+Claim fitted: delta(eps) <= H(eps; mu) for all eps, H the curve of N(mu,1) against N(0,1); the transcript would then obey the
+Renyi curve alpha mu^2/2. The fit looks at finitely many eps. For subsampled Gaussian steps the claim for all eps forces
+mu = sqrt(sum 1/sigma^2), no amplification at all; a fit over small eps is below that, and the eps read off it can lie below
+the truth: q = 0.01, sigma = 0.8, 1000 steps, delta = 1e-5 gives 3.068, the truth is 3.141 (tests/test_individual_dpsgd.py).
+Use a filter for a guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import query
+from ..bound import DomainError
+from ..mechanism import as_run, gaussian
+from .gaussian import in_unit
+
+LABEL = "heuristic: a fit at finitely many eps, not a bound"
+
+
+class FittedMu(NamedTuple):
+    """A fitted mu. No bound of anything; see the head of the file."""
+
+    mu: float
+    eps: tuple[float, ...]
+    label: str = LABEL
+
+    def epsilon(self, delta: float) -> float:
+        """eps(delta) read off the Renyi curve alpha mu^2/2, least over orders: an estimate, possibly below the truth."""
+        delta = in_unit("delta", delta)
+        rho = 0.5 * self.mu**2
+        alpha = 1 + np.geomspace(1e-3, 1e4, 4000)
+        eps = alpha * rho + np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)
+        return max(0.0, float(eps.min()))
+
+
+def fit_mu(run, *, eps_max=None, points=30) -> FittedMu:
+    """The largest mu that any of `points` eps needs, both directions: delta(eps) = H(eps; mu) solved at each.
+
+    Parameters
+    ----------
+    run : Run or Mechanism
+        What ran.
+    eps_max : float, optional
+        Largest eps looked at. Default: where delta is about 1e-12.
+    points : int, default 30
+        eps = eps_max/points, ..., eps_max.
+
+    Returns
+    -------
+    FittedMu
+        Labelled a heuristic.
+
+    Raises
+    ------
+    DomainError
+        If eps_max is not a number > 0.
+    """
+    run = as_run(run)
+    if eps_max is None:
+        eps_max = query.epsilon(run, 1e-12).estimate
+    if not 0 < eps_max < math.inf:
+        raise DomainError(f"eps_max must be a finite number > 0, got {eps_max!r}")
+    eps = tuple(float(e) for e in np.linspace(eps_max / points, eps_max, points))
+    return FittedMu(max(_needed(e, query.log_delta(run, e).upper) for e in eps), eps)
+
+
+def _needed(eps: float, log_delta: float) -> float:
+    """The mu with log H(eps; mu) = log_delta, from above: H grows with mu."""
+    if log_delta == -math.inf:
+        return 0.0
+    lo, hi = 1e-3, 100.0
+    while hi / lo - 1 > 1e-9:
+        mid = math.sqrt(lo * hi)
+        above = query.epsilon(gaussian(1 / mid), math.exp(log_delta)).estimate >= eps if log_delta < -1e-300 else False
+        lo, hi = (lo, mid) if above else (mid, hi)
+    return hi

@@ -1,0 +1,89 @@
+"""Noise levels: which of a few noise multipliers stands for a record at a step, rounded in the safe direction.
+
+A record's charge at a step is set by mu = clipped norm/noise deviation. Levels are spaced uniformly in mu^2 = 1/sigma^2, in
+which the variance of the loss is about linear; a mu goes up to the next level (less noise than there was: more noise is a
+post-processing of less, so the result only gets larger). A mu above the last level has no safe level: it is refused, never
+clamped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bound import DomainError
+from ..mechanism import count
+from . import units
+
+SPACINGS = ("variance", "linear")
+
+
+class NoiseLevels:
+    """`levels` noise multipliers for every mu from 0 to `mu_max`.
+
+    Parameters
+    ----------
+    mu_max : float
+        Largest mu of a step: clip/noise deviation, 1/noise multiplier.
+    levels : int, default 32
+        1 to 4096.
+    spacing : "variance" or "linear"
+        Uniform in 1/sigma^2 (the default), or in sigma from 1/mu_max to 16/mu_max, the published choice, which is coarser
+        where it matters.
+
+    Raises
+    ------
+    DomainError
+        For arguments outside their domain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hockeystick.individual import NoiseLevels
+    >>> levels = NoiseLevels(1.0, levels=4)
+    >>> levels.index(np.array([0.0, 0.3, 0.5, 0.51, 1.0])).tolist()
+    [-1, 0, 0, 1, 3]
+    """
+
+    def __init__(self, mu_max, *, levels=32, spacing="variance"):
+        self.mu_max = units.positive("mu_max", mu_max)
+        n = count("levels", levels, 1, 4096)
+        if spacing not in SPACINGS:
+            raise DomainError(f"spacing must be one of {SPACINGS}, got {spacing!r}")
+        if spacing == "variance":
+            self.mu = self.mu_max * np.sqrt(np.arange(1, n + 1) / n)
+        else:
+            self.mu = self.mu_max / np.linspace(16.0, 1.0, n)
+        self.mu[-1] = self.mu_max
+
+    @property
+    def sigmas(self) -> np.ndarray:
+        """Noise multiplier of each level, 1/mu rounded down: no more noise than the level stands for."""
+        return 1 / self.mu * (1 - 2.0**-52)
+
+    def index(self, mu) -> np.ndarray:
+        """Level of each mu: the least that is not below it; -1 for mu = 0, which costs nothing.
+
+        Raises
+        ------
+        DomainError
+            For a mu that is negative, not a number, or above `mu_max`.
+        """
+        mu = np.asarray(mu, dtype=float)
+        bad = ~((mu >= 0) & (mu <= self.mu_max))
+        if bad.any():
+            raise DomainError(f"mu must be from 0 to {self.mu_max!r}, got {mu[bad].ravel()[0]!r}; no level is safe above: clip")
+        return np.where(mu > 0, np.searchsorted(self.mu, mu, side="left"), -1)
+
+    def add(self, counts: np.ndarray, mu, indices=None) -> None:
+        """Count one step in place: counts[i, level of mu_i] += 1 for all records or those of `indices`.
+
+        Every record must be counted at every step of a subsampled run, sampled or not; see dpsgd.py.
+        """
+        level = self.index(mu)
+        rows = np.arange(len(counts)) if indices is None else np.asarray(indices)
+        if counts.ndim != 2 or counts.shape[1] != self.mu.size or level.shape != rows.shape:
+            raise DomainError(
+                f"counts must have shape (records, {self.mu.size}), mu one entry a record; got {counts.shape}, {level.shape}"
+            )
+        some = level >= 0
+        np.add.at(counts, (rows[some], level[some]), 1)

@@ -1,0 +1,379 @@
+"""The individual GDP filter: a budget for every record, charged with the norms that the record really had."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from .. import _core, query
+from ..bound import DomainError
+from ..mechanism import count
+from . import data, units
+from .filters import flag
+from .store import Ledger, StoreError
+
+RECORDS_MAX = 10**10
+DROPPED = 1 << 62
+SCALE_RANGE = (2.0**-400, 2.0**400)
+"""What a norm may be divided by: squares of what is of any use stay within a double."""
+
+JOURNALED = 1 << 22
+"""Records up to which a step over some goes through the ledger: 64 MB of places and words."""
+
+
+class IndividualGDPFilter:
+    """A GDP filter for every record of a data set at once.
+
+    At step j record i has mu = norm_i/sigma, norm_i the (clipped) norm of its contribution. It is active if the squares
+    charged to it so far and this one do not exceed budget_mu^2; active records are charged, the others must be left out
+    of the step and are charged nothing. The whole transcript is then budget_mu-GDP for every record, for add-or-remove-one
+    neighbours [KTH23, Alg. 1 and Thm 4.1]. Call `charge` before the step runs, then run it on the active records only.
+
+    What a norm may depend on: the record itself and past outputs. Batch normalisation, losses across records, clipping at
+    a quantile of the data, or dividing by the number of active records void the guarantee: divide by a constant. The mask,
+    the number of active records and the per-record epsilons are functions of the private data and must not be released.
+
+    Parameters
+    ----------
+    n_records : int
+        From 1 to 1e10. Memory: 8 bytes a record (on disk with `path`: 16).
+    budget_mu : float, optional
+        Budget of every record, from 1e-6 to 1e3.
+    epsilon, delta : float, optional
+        Instead of budget_mu: the largest budget certified to be (epsilon, delta)-DP.
+    sticky : bool, default False
+        Whether a record that is refused once stays out. Without it a record is tested again at every step and may
+        re-enter with a smaller norm; that is as safe.
+    clip : float, optional
+        A promise that no norm exceeds it: a larger one is refused.
+    n_threads : int, default 1
+        0 = all allowed cores. Results do not depend on it.
+    path : path-like, optional
+        Keep the state in new files `path` and `path`.words; see `open`.
+    sync : bool, default True
+        With `path`: whether an acknowledged charge also survives a loss of power (it always survives the death of the process).
+
+    Raises
+    ------
+    DomainError
+        For arguments outside their domain.
+    StoreError
+        If the files exist or cannot be created.
+
+    References
+    ----------
+    [KTH23].
+
+    Examples
+    --------
+    >>> import numpy as np, hockeystick as hs
+    >>> filter = hs.IndividualGDPFilter(2, budget_mu=1.0)
+    >>> for norm in (0.6, 0.7, 0.5, 0.9, 0.3):
+    ...     print(filter.charge(np.array([norm, 0.5]), sigma=1.0))
+    [ True  True]
+    [ True  True]
+    [False  True]
+    [False  True]
+    [ True False]
+    """
+
+    KIND = "individual_gdp_filter"
+
+    def __init__(
+        self,
+        n_records,
+        *,
+        budget_mu=None,
+        epsilon=None,
+        delta=None,
+        sticky=False,
+        clip=None,
+        n_threads=1,
+        path=None,
+        sync=True,
+    ):
+        self.n_records = count("n_records", n_records, 1, RECORDS_MAX)
+        self.budget_mu = units.budget(budget_mu, epsilon, delta)
+        self.clip = None if clip is None else units.positive("clip", clip)
+        self._setup(flag("sticky", sticky), n_threads)
+        self._steps, self._words, self._ledger, self._checksum = 0, None, None, 0
+        if path is None:
+            self._spent = np.zeros(self.n_records, np.int64)
+        else:
+            self._create(Path(path), flag("sync", sync))
+
+    def _setup(self, sticky: bool, n_threads) -> None:
+        self.sticky = sticky
+        self.n_threads = count("n_threads", n_threads, 0, 4096) or query._allowed_cores()
+        self._units = units.units_of(self.budget_mu)
+        self._lock, self._some = threading.Lock(), np.empty(0, np.int64)
+
+    def _create(self, path: Path, sync: bool) -> None:
+        self._words = data.Words.create(_words_path(path), self.n_records, sync)
+        try:
+            self._checksum = data.checksum(self._words.good, self._units.limit, self.n_threads)
+            parameters = {
+                "n_records": self.n_records,
+                "budget_mu": self.budget_mu,
+                "sticky": self.sticky,
+                "clip": self.clip,
+                "identity": self._words.identity.hex(),
+            }
+            self._ledger = Ledger.create(path, self.KIND, parameters, self._state(0, 0, self._checksum), sync)
+        except BaseException:
+            self._words.close()
+            _words_path(path).unlink(missing_ok=True)
+            raise
+
+    @staticmethod
+    def _state(steps: int, which: int, checksum: int) -> dict:
+        return {"steps": steps, "which": which, "checksum": checksum}
+
+    @classmethod
+    def open(cls, path, *, n_records=None, n_threads=1, sync=True) -> IndividualGDPFilter:
+        """The filter kept in `path`, with every charge that it acknowledged.
+
+        Parameters
+        ----------
+        n_records : int, optional
+            What the caller expects; a file with another number is refused.
+        n_threads, sync
+            As in the class.
+
+        Raises
+        ------
+        StoreError
+            If a file is missing, open elsewhere, foreign, of another version, truncated, corrupted, or of another number
+            of records. The files are left as they are.
+        """
+        path = Path(path)
+        ledger = Ledger.open(path, cls.KIND, flag("sync", sync))
+        with ledger.closing_on_error():
+            self = cls.__new__(cls)
+            given, state = ledger.parameters, ledger.state
+            self.n_records, self.budget_mu, self.clip = given["n_records"], given["budget_mu"], given["clip"]
+            if n_records is not None and n_records != self.n_records:
+                raise StoreError(f"{path} holds {self.n_records} records, expected {n_records}")
+            self._setup(given["sticky"], n_threads)
+            identity = bytes.fromhex(given["identity"])
+            self._words = data.Words.open(_words_path(path), self.n_records, identity, state["which"], sync)
+            self._ledger, self._steps, self._checksum = ledger, state["steps"], state["checksum"]
+            try:
+                self._finish(ledger.pending())
+            except BaseException:
+                self._words.close()
+                raise
+        return self
+
+    def _finish(self, pending) -> None:
+        """Put the last places and words in, and hold the result against the checksum."""
+        words = self._words.good
+        before = None
+        if pending is not None:
+            index, new = (np.frombuffer(part, np.int64) for part in pending)
+            if index.size and not 0 <= index.min() <= index.max() < self.n_records:
+                raise StoreError(f"{self._ledger.path} is corrupted (places of the last step); it is left as it is")
+            before = words[index]
+            words[index] = new
+        if data.checksum(words, self._units.limit, self.n_threads) != self._checksum:
+            if before is not None:
+                words[index] = before
+            raise StoreError(f"{self._words.path} is corrupted (checksum of the words); it is left as it is")
+
+    def charge(self, norms, *, sigma, indices=None, out=None) -> np.ndarray:
+        """Ask for one step before it runs: which records may take part. They are charged, the others are not.
+
+        Parameters
+        ----------
+        norms : array of float32 or float64
+            Norms >= 0, at most `clip` if that is promised: one a record, or one an entry of `indices`.
+        sigma : float
+            Standard deviation of the step's noise, in the unit of the norms (noise multiplier times clipping norm).
+        indices : array of int, optional
+            Distinct record numbers, in any order: only they have a nonzero norm at this step. With Poisson sampling this
+            is sound only if the charge is the unamplified one and the sample may be known; see dpsgd.py.
+        out : array of bool, optional
+            Where the mask goes; of the length of `norms`. With it, a step over all records allocates nothing.
+
+        Returns
+        -------
+        ndarray of bool
+            One entry a norm: True for active records.
+
+        Raises
+        ------
+        DomainError
+            For bad norms, lengths, indices or sigma. Nobody is charged.
+        StoreError
+            If the files cannot take the step. Nobody is charged.
+        """
+        sigma = units.positive("sigma", sigma)
+        scale = self._units.scale_lower(sigma)
+        if not SCALE_RANGE[0] <= scale <= SCALE_RANGE[1]:
+            raise DomainError(f"sigma={sigma!r} is too far from the budget {self.budget_mu!r} for double precision")
+        norms = _norms(norms)
+        wanted = self.n_records if indices is None else np.size(indices)
+        if norms.size != wanted:
+            raise DomainError(f"norms must have one entry for each of {wanted} records, got {norms.size}")
+        active = _mask(out, norms.size)
+        with self._lock:
+            if self._ledger is not None:
+                self._ledger._require_owner()
+            if indices is None:
+                self._charge_all(norms, sigma, scale, active)
+            else:
+                self._charge_some(norms, sigma, scale, indices, active)
+            self._steps += 1
+        return active
+
+    def _charge_all(self, norms, sigma, scale, active) -> None:
+        spent = self._spent if self._words is None else self._words.good
+        after = spent if self._words is None else self._words.other
+        top = self.clip if self.clip is not None else np.finfo(np.float64).max
+        status, checksum, bad = _core.individual_charge(
+            norms, scale, top, self._units.limit, self.sticky, spent, after, active.view(np.uint8), self.n_threads,
+            self._words is not None,
+        )  # fmt: skip
+        if status:
+            raise self._bad_norm(norms[bad], f"record {bad}")
+        if self._words is not None:
+            which = 1 - self._words.which
+            self._words.flush(which)
+            self._ledger.commit(self._state(self._steps + 1, which, checksum), self._entry(sigma, norms.size))
+            self._words.which, self._checksum = which, checksum
+
+    def _charge_some(self, norms, sigma, scale, indices, active) -> None:
+        index, order = _sorted(indices, self.n_records)
+        sorted_norms = norms if order is None else norms[order]
+        if self._some.size < norms.size:
+            self._some = np.empty(norms.size, np.int64)
+        after, mask = self._some[: norms.size], active if order is None else np.empty(norms.size, np.bool_)
+        spent = self._spent if self._words is None else self._words.good
+        top = self.clip if self.clip is not None else np.finfo(np.float64).max
+        status, change, bad = 0, 0, 0
+        if index.size:
+            status, change, bad = _core.individual_charge_some(
+                sorted_norms, index, scale, top, self._units.limit, self.sticky, spent, after, mask.view(np.uint8)
+            )
+        if status:
+            raise self._bad_norm(sorted_norms[bad], f"record {index[bad]}")
+        if order is not None:
+            active[order] = mask
+        if self._words is not None:
+            checksum = (self._checksum + change) % 2**64
+            self._commit_some(index, after, checksum, sigma)
+            self._checksum = checksum
+        elif index.size:
+            _core.individual_scatter(index, after, self._spent)
+
+    def _commit_some(self, index, after, checksum: int, sigma: float) -> None:
+        words, entry = self._words, self._entry(sigma, index.size)
+        if index.size <= JOURNALED:
+            words.flush(words.which)  # the words of the step before, which this commit forgets
+            redo = index.tobytes(), after.tobytes()
+            self._ledger.commit(self._state(self._steps + 1, words.which, checksum), entry, redo)
+            if index.size:
+                _core.individual_scatter(index, after, words.good)
+            return
+        words.other[:] = words.good
+        _core.individual_scatter(index, after, words.other)
+        words.flush(1 - words.which)
+        self._ledger.commit(self._state(self._steps + 1, 1 - words.which, checksum), entry)
+        words.which = 1 - words.which
+
+    def _entry(self, sigma: float, size: int) -> dict:
+        return {"step": self._steps + 1, "sigma": sigma, "records": size}
+
+    def _bad_norm(self, value, where: str) -> DomainError:
+        limit = "a finite number" if self.clip is None else f"at most the promised clip {self.clip!r}"
+        return DomainError(f"norms must be >= 0 and {limit}, got {float(value)!r} at {where}; nobody was charged")
+
+    @property
+    def steps(self) -> int:
+        """Steps charged."""
+        return self._steps
+
+    def _look(self, indices) -> np.ndarray:
+        words = self._spent if self._words is None else self._words.good
+        return words if indices is None else words[np.asarray(indices)]
+
+    def spent_mu_upper(self, indices=None) -> np.ndarray:
+        """sqrt of the squares charged to each record (or to those of `indices`), rounded up. Private."""
+        units_spent = (self._look(indices) & ~np.int64(DROPPED)).astype(float)
+        return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * (1 + 8 * query.U))
+
+    def dropped(self, indices=None) -> np.ndarray:
+        """Which records a sticky filter has dropped for good. Private."""
+        return (self._look(indices) & np.int64(DROPPED)) != 0
+
+    def epsilons_upper(self, delta: float, indices=None) -> np.ndarray:
+        """Upper bounds of eps(delta) of what was charged to each record: ex post, private, never above
+        `epsilon_upper`. It is no guarantee under adaptive stopping other than by the filter."""
+        from .gaussian import gdp_epsilons_upper
+
+        return gdp_epsilons_upper(self.spent_mu_upper(indices), delta)
+
+    def epsilon_upper(self, delta: float) -> float:
+        """Certified upper bound of eps(delta) of everything the filter will ever allow: of `budget_mu`."""
+        return units.epsilon_upper(self.budget_mu, delta)
+
+    def close(self) -> None:
+        """Release the files; the filter takes no more charges."""
+        if self._ledger is not None:
+            self._ledger.close()
+            self._words.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"IndividualGDPFilter({self.n_records}, budget_mu={self.budget_mu!r}, steps={self._steps})"
+
+
+def _words_path(path: Path) -> Path:
+    return path.with_name(path.name + ".words")
+
+
+def _norms(norms) -> np.ndarray:
+    array = np.asarray(norms)
+    if array.dtype not in (np.float32, np.float64):
+        if array.dtype.kind not in "fiu":
+            raise DomainError(f"norms must be an array of float32 or float64, got {array.dtype}")
+        array = array.astype(np.float64)
+    if array.ndim != 1:
+        raise DomainError(f"norms must have one dimension, got shape {array.shape}")
+    return np.ascontiguousarray(array)
+
+
+def _mask(out, size: int) -> np.ndarray:
+    if out is None:
+        return np.empty(size, np.bool_)
+    if not (isinstance(out, np.ndarray) and out.dtype == np.bool_ and out.shape == (size,) and out.flags.carray):
+        raise DomainError(f"out must be a writable contiguous bool array of length {size}")
+    return out
+
+
+def _sorted(indices, n: int):
+    """(indices in increasing order, the order that sorts them or None if they are sorted); distinct and in range."""
+    index = np.asarray(indices)
+    if index.size == 0:
+        return np.empty(0, np.int64), None
+    if index.dtype.kind not in "iu" or index.ndim != 1:
+        raise DomainError(f"indices must be a one-dimensional array of integers, got {index.dtype} of shape {index.shape}")
+    index = np.ascontiguousarray(index, dtype=np.int64)
+    order = None
+    if index.size > 1 and not (index[1:] > index[:-1]).all():
+        order = np.argsort(index, kind="stable")
+        index = index[order]
+        twice = np.flatnonzero(index[1:] == index[:-1])
+        if twice.size:
+            raise DomainError(f"indices must be distinct, got {index[twice[0]]} twice; nobody was charged")
+    if index[0] < 0 or index[-1] >= n:
+        bad = index[0] if index[0] < 0 else index[-1]
+        raise DomainError(f"indices must be from 0 to {n - 1}, got {bad}; nobody was charged")
+    return index, order

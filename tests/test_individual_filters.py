@@ -1,0 +1,279 @@
+"""Filters and odometers for whole data sets: exact semantics, anchors, bad input."""
+
+import math
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import hockeystick as hs
+from hockeystick.individual import filters, units
+
+TRACE = (0.6, 0.7, 0.5, 0.9, 0.3)
+MUS = st.floats(0.0, 2.0)
+
+
+def exact_filter(budget, mus):
+    """The rule over the rationals: charge if and only if the sum of squares stays within the budget's square."""
+    spent, out = Fraction(0), []
+    for mu in mus:
+        ok = spent + Fraction(mu) ** 2 <= Fraction(budget) ** 2
+        spent += Fraction(mu) ** 2 if ok else 0
+        out.append(ok)
+    return spent, out
+
+
+def test_trace():
+    filter = hs.GDPFilter(budget_mu=1.0)
+    assert [filter.charge(mu) for mu in TRACE] == [True, True, False, False, True]
+    assert 0.94 <= filter.spent_mu_upper**2 <= 0.94 * (1 + 1e-13) + 2.0**-46
+    assert filter.steps == 5
+
+
+def test_sticky_ends_at_the_first_refusal():
+    filter = hs.GDPFilter(budget_mu=1.0, sticky=True)
+    assert [filter.charge(mu) for mu in TRACE] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("budget", "mus"),
+    [
+        (1.0, [0.5] * 4),
+        (5.0, [3.0, 4.0]),
+        (0.3, [0.3]),
+        (0.3, [0.15] * 4),
+        (1.5, [0.75] * 4),
+        (2.5, [1.5, 2.0]),
+        (0.1, [0.05, 0.05, 0.05, 0.05]),
+        (1e3, [500.0] * 4),
+        (1e-6, [5e-7] * 4),
+    ],
+)
+def test_spending_exactly_the_budget_is_allowed(budget, mus):
+    assert exact_filter(budget, mus) == (Fraction(budget) ** 2, [True] * len(mus))
+    filter = hs.GDPFilter(budget_mu=budget)
+    assert all(filter.charge(mu) for mu in mus)
+    assert not filter.charge(1e-300) and filter.charge(0.0)
+
+
+def test_sigma_and_sensitivity_are_formed_exactly():
+    filter = hs.GDPFilter(budget_mu=0.5)
+    assert filter.charge(sigma=0.6, sensitivity=0.3) and not filter.charge(sigma=1e9)
+
+
+@given(st.floats(1e-3, 10.0), st.lists(MUS, max_size=30))
+def test_never_under_charged_and_tight(budget, mus):
+    """Against the rule over the rationals with the budget as it is, and with one smaller by the units of rounding."""
+    filter = hs.GDPFilter(budget_mu=budget)
+    charged = [mu for mu in mus if filter.charge(mu)]
+    exact = sum((Fraction(mu) ** 2 for mu in charged), Fraction(0))
+    assert exact <= Fraction(budget) ** 2
+    assert Fraction(filter.spent_mu_upper) ** 2 >= exact
+    unit = Fraction(budget) ** 2 / 2**48
+    spent = filter._spent * Fraction(filter._units.divisor) ** 2 / Fraction(4) ** filter._units.half
+    assert exact <= spent <= exact + len(charged) * unit
+
+
+@given(st.floats(1e-3, 10.0), st.lists(MUS, max_size=12), st.randoms())
+def test_sums_do_not_depend_on_the_order(budget, mus, random):
+    layout = units.units_of(budget)
+    costs = [layout.cost(Fraction(mu)) for mu in mus]
+    shuffled = list(mus)
+    random.shuffle(shuffled)
+    assert sum(costs) == sum(layout.cost(Fraction(mu)) for mu in shuffled)
+    assert 2**48 <= layout.limit <= 2**50
+
+
+def test_anchor_420_and_495():
+    """sigma = 100, delta = 1e-5: GDP allows 495 steps within the eps that RDP needs for 420 [maths B.3]."""
+    rdp = hs.RDPFilter(epsilon=0.8156235, delta=1e-5, orders=[21.08])
+    assert sum(rdp.charge(hs.gaussian(100.0)) for _ in range(430)) == 420
+    gdp = hs.GDPFilter(epsilon=0.8156234, delta=1e-5)
+    assert sum(gdp.charge(sigma=100.0) for _ in range(510)) == 495
+    assert hs.GDPFilter(budget_mu=math.sqrt(420) / 100).epsilon_upper(1e-5) == pytest.approx(0.7451382, abs=1e-7)
+    assert hs.GDPFilter(budget_mu=math.sqrt(495) / 100).epsilon_upper(1e-5) == pytest.approx(0.8152303, abs=1e-7)
+    assert hs.GDPFilter(budget_mu=math.sqrt(496) / 100).epsilon_upper(1e-5) == pytest.approx(0.8161315, abs=1e-7)
+    at_eight_tenths = hs.GDPFilter(epsilon=0.8, delta=1e-5)
+    assert sum(at_eight_tenths.charge(sigma=100.0) for _ in range(500)) == 478
+    rdp = hs.RDPFilter(epsilon=0.8, delta=1e-5, orders=[21.5])
+    assert sum(rdp.charge(hs.gaussian(100.0)) for _ in range(430)) == 405
+
+
+TABLE = {
+    0.1: (0.3406693647, 0.3968573776, 0.4928503654, 0.5746403075),
+    0.25: (0.9263415040, 1.0607018623, 1.2926800538, 1.4920268570),
+    0.5: (1.9930914044, 2.2540846502, 2.7076063342, 3.0994303302),
+    1.0: (4.3771780957, 4.8865541175, 5.7760983829, 6.5479240669),
+    2.0: (9.9972561464, 10.9971512142, 12.7492463996, 14.2740896451),
+    4.0: (24.3816108831, 26.3569639253, 29.8248580352, 32.8482741416 + 1e-9),
+}
+
+
+@pytest.mark.parametrize("budget", TABLE)
+def test_epsilon_of_a_budget_and_back(budget):
+    filter = hs.GDPFilter(budget_mu=budget)
+    for delta, eps in zip((1e-5, 1e-6, 1e-8, 1e-10), TABLE[budget], strict=True):
+        assert eps - 1e-9 <= filter.epsilon_upper(delta) <= eps + 2e-9
+        back = hs.GDPFilter(epsilon=eps, delta=delta)
+        assert back.budget_mu == pytest.approx(budget, abs=2e-9)
+        assert hs.delta(hs.gaussian(1 / back.budget_mu), eps).upper <= delta * (1 + 1e-12)
+
+
+def test_odometer_moves_at_refills_only():
+    odometer = hs.GDPOdometer(increment_mu=1.0)
+    assert odometer.mu_upper == 0
+    shown = []
+    for mu in (0.6, 0.6, 0.6, 0.8, 1.0, 0.1, 0.0):
+        shown.append((odometer.charge(mu), odometer.mu_upper))
+    assert [n for n, _ in shown] == [1, 1, 2, 3, 4, 5, 5]  # 0.6 and 0.8 as doubles have squares that add up to more than 1
+    for n, mu in shown:
+        assert math.sqrt(n) <= mu <= math.sqrt(n) * (1 + 1e-15)
+    assert odometer.epsilon_upper(1e-5) >= hs.epsilon(hs.gaussian(0.5), 1e-5).lower
+
+
+def test_odometer_refuses_what_no_filter_holds():
+    odometer = hs.GDPOdometer(increment_mu=0.5)
+    odometer.charge(0.5)
+    with pytest.raises(hs.DomainError, match="fits no increment"):
+        odometer.charge(0.5000001)
+    assert (odometer.filters, odometer.steps) == (1, 1)
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=40))
+def test_odometer_never_says_less_than_what_ran(mus):
+    odometer = hs.GDPOdometer(increment_mu=1.0)
+    for mu in mus:
+        odometer.charge(mu)
+    assert Fraction(odometer.mu_upper) ** 2 >= sum((Fraction(mu) ** 2 for mu in mus), Fraction(0))
+
+
+def test_rdp_every_order_within_its_budget():
+    filter = hs.RDPFilter(orders=[2, 8], budgets=[1.0, 2.0])
+    assert [filter.charge([0.5, 0.5]) for _ in range(3)] == [True, True, False]
+    assert filter.charge([0.0, 1.0]) and not filter.charge([0.0, 1e-12])
+    assert filter.spent_rho_upper == pytest.approx((1.0, 2.0))
+
+
+def test_rdp_some_order_within_its_budget():
+    one = hs.RDPFilter(epsilon=2.0, delta=1e-5, orders=[16])
+    both = hs.RDPFilter(epsilon=2.0, delta=1e-5, orders=[2, 16])  # order 2 alone has no budget
+    with pytest.raises(hs.DomainError, match="leaves none"):
+        hs.RDPFilter(epsilon=2.0, delta=1e-5, orders=[2])
+    step = hs.gaussian(20.0)
+    n_one, n_both = (sum(f.charge(step) for _ in range(1000)) for f in (one, both))
+    assert n_both < n_one <= n_both * 1.1  # the union bound over two orders costs log(2)/15 of rho
+    for n, orders in ((n_one, 1), (n_both, 2)):
+        rho = 16 * n / 800
+        delta = math.exp(15 * (rho - 2.0)) * orders / 16 * (15 / 16) ** 15
+        assert delta <= 1e-5 < delta * math.exp(15 * 16 / 800)
+
+
+def test_rdp_is_above_the_gaussian_truth():
+    """What the filter lets through has certified delta within the promise, Gaussian and subsampled."""
+    for step, eps in ((hs.gaussian(5.0), 1.5), (hs.poisson_subsampled(hs.gaussian(1.0), 0.02), 3.0)):
+        filter = hs.RDPFilter(epsilon=eps, delta=1e-5)
+        n = sum(filter.charge(step) for _ in range(3000))
+        assert 0 < n < 3000
+        assert hs.delta(step * n, eps).upper <= 1e-5
+        assert hs.delta(step * (4 * n), eps).lower > 1e-5  # and it is not vacuous
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "alpha"), [(1.0, 0.01, 2), (0.7, 0.1, 5), (2.0, 0.5, 32), (4.0, 1e-4, 256), (0.5, 0.9, 64)]
+)
+def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):
+    import mpmath as mp
+
+    with mp.workdps(60):
+        p, v = mp.mpf(q), 1 / mp.mpf(sigma) ** 2
+        total = sum(
+            mp.binomial(alpha, i) * (1 - p) ** (alpha - i) * p**i * mp.exp((i * i - i) * v / 2) for i in range(alpha + 1)
+        )
+        truth = mp.log(total) / (alpha - 1)
+        (upper,) = filters.step_rho_upper(hs.poisson_subsampled(hs.gaussian(sigma), q), [alpha])
+        assert truth <= upper <= truth * (1 + mp.mpf(1e-10))
+
+
+BUDGETS = [
+    {},
+    {"budget_mu": 0.0},
+    {"budget_mu": -1.0},
+    {"budget_mu": math.nan},
+    {"budget_mu": math.inf},
+    {"budget_mu": "1"},
+    {"budget_mu": True},
+    {"budget_mu": 1.0, "epsilon": 1.0, "delta": 1e-5},
+    {"epsilon": 1.0},
+    {"delta": 1e-5},
+    {"epsilon": -1.0, "delta": 1e-5},
+    {"epsilon": math.nan, "delta": 1e-5},
+    {"epsilon": 1.0, "delta": 0.0},
+    {"epsilon": 1.0, "delta": 1.0},
+    {"epsilon": 0.0, "delta": 1e-12},
+]
+
+
+@pytest.mark.parametrize("given_budget", BUDGETS)
+def test_bad_budgets(given_budget):
+    with pytest.raises(hs.DomainError):
+        hs.GDPFilter(**given_budget)
+    with pytest.raises(hs.DomainError):
+        hs.IndividualGDPFilter(3, **given_budget)
+
+
+BAD_STEPS = [
+    {"mu": -0.1},
+    {"mu": math.nan},
+    {"mu": math.inf},
+    {"mu": "1"},
+    {"mu": [0.1]},
+    {"mu": 1, "sigma": 1},
+    {"sigma": 0},
+    {"sigma": -1},
+    {"sigma": math.nan},
+    {"sigma": 1, "sensitivity": -1},
+    {},
+]
+
+
+@pytest.mark.parametrize("step", BAD_STEPS)
+def test_a_bad_step_charges_nothing(step):
+    filter, odometer = hs.GDPFilter(budget_mu=1.0), hs.GDPOdometer(increment_mu=1.0)
+    for each in (filter, odometer):
+        with pytest.raises(hs.DomainError):
+            each.charge(**step)
+    assert (filter.steps, filter.spent_mu_upper, odometer.filters) == (0, 0.0, 0)
+
+
+@pytest.mark.parametrize("step", [[0.1], [0.1, -1], [0.1, math.nan], "ab", 3.0, [0.1, 0.1, 0.1]])
+def test_a_bad_rdp_step_charges_nothing(step):
+    filter = hs.RDPFilter(orders=[2.0, 2.5], budgets=[1.0, 1.0])
+    with pytest.raises(hs.DomainError):
+        filter.charge(step)
+    with pytest.raises(hs.DomainError, match="whole orders"):
+        filter.charge(hs.poisson_subsampled(hs.gaussian(1.0), 0.1))
+    assert filter.steps == 0 and filter.spent_rho_upper == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("orders", [[], [1.0], [2, 2], [3, 2], [math.nan], [1e4], ["2"]])
+def test_bad_orders(orders):
+    with pytest.raises(hs.DomainError):
+        hs.RDPFilter(orders=orders, budgets=[1.0] * len(orders))
+
+
+def test_the_library_loads_this_room_late():
+    import subprocess
+    import sys
+
+    code = "import sys, hockeystick; assert 'sqlite3' not in sys.modules and 'hockeystick.individual' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert "GDPFilter" in dir(hs)
+    with pytest.raises(AttributeError, match="no attribute"):
+        _ = hs.GDPFilters
+
+
+def test_arrays_are_not_numbers():
+    with pytest.raises(hs.DomainError):
+        hs.GDPFilter(budget_mu=np.array([1.0]))

@@ -1,0 +1,336 @@
+"""Durable state: reopening, kills at random instants, full disks, foreign and damaged files, two writers."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick.individual import data
+
+N = 20_000
+
+WRITER = """
+import sys
+import numpy as np
+import hockeystick as hs
+sys.path.insert(0, {here!r})
+from test_individual_store import run_step, start
+kind, path = sys.argv[1:3]
+filter = start(kind, path)
+print("ready", filter.steps, flush=True)
+while True:
+    run_step(kind, filter, filter.steps + 1)
+    sys.stdout.write("%d\\n" % filter.steps)
+    sys.stdout.flush()
+"""
+
+
+def start(kind, path=None):
+    if kind == "records":
+        if path and Path(path).exists():
+            return hs.IndividualGDPFilter.open(path, sync=False)
+        return hs.IndividualGDPFilter(N, budget_mu=3.0, path=path, sync=False)
+    cls, options = {"gdp": (hs.GDPFilter, {"budget_mu": 100.0}), "odometer": (hs.GDPOdometer, {"increment_mu": 1.0})}[kind]
+    return cls.open(path, sync=False) if path and Path(path).exists() else cls(**options, path=path, sync=False)
+
+
+def run_step(kind, filter, step):
+    """Step number `step` of a fixed sequence: over all records, or over some in no order."""
+    rng = np.random.default_rng(step)
+    if kind != "records":
+        filter.charge(float(rng.random()))
+    elif step % 3 == 1:
+        filter.charge(rng.random(N, dtype=np.float32), sigma=2.0)
+    else:
+        some = rng.permutation(N)[: 1 + N // 7]
+        filter.charge(rng.random(some.size), sigma=2.0, indices=some)
+
+
+def state_of(filter):
+    if isinstance(filter, hs.IndividualGDPFilter):
+        return filter.steps, filter._look(None).tobytes()
+    return filter._state()
+
+
+def kill_at_random_instants(kind, path, kills, seed):
+    """Kill writers at random instants; after each, reopen and hold the state against a replay in memory."""
+    rng = np.random.default_rng(seed)
+    replay, acknowledged = start(kind), 0
+    code = WRITER.format(here=str(Path(__file__).parent))
+    mid_step = 0
+    for _ in range(kills):
+        child = subprocess.Popen([sys.executable, "-c", code, kind, str(path)], stdout=subprocess.PIPE)
+        assert child.stdout.readline().startswith(b"ready"), "the writer could not open the file"
+        time.sleep(rng.exponential(0.02))
+        child.send_signal(signal.SIGKILL)
+        lines = child.stdout.read().split(b"\n")
+        child.wait()
+        acknowledged = max([acknowledged, *(int(line) for line in lines[:-1])])
+        with start(kind, path) as filter:
+            assert acknowledged <= filter.steps <= acknowledged + 1  # one may be on file and not yet announced
+            mid_step += filter.steps > acknowledged
+            acknowledged = filter.steps
+            while replay.steps < filter.steps:
+                run_step(kind, replay, replay.steps + 1)
+            assert state_of(filter) == state_of(replay)
+    return acknowledged, mid_step
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+@pytest.mark.parametrize("kind", ["records", "gdp", "odometer"])
+def test_killed_writers_lose_and_repeat_nothing(tmp_path, kind):
+    steps, _ = kill_at_random_instants(kind, tmp_path / "state", 6, 1)
+    assert steps > 6
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+def test_hundreds_of_kills(tmp_path):
+    steps, mid_step = kill_at_random_instants("records", tmp_path / "state", 300, 2)
+    assert steps > 300 and mid_step > 0
+
+
+def written(tmp_path, steps=4):
+    path = tmp_path / "state"
+    with start("records", path) as filter:
+        for step in range(1, steps + 1):
+            run_step("records", filter, step)
+    return path
+
+
+def snapshot(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+
+
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 5])
+def test_reopened_where_it_was_left(tmp_path, steps, sync):
+    path, replay = tmp_path / "state", hs.IndividualGDPFilter(N, budget_mu=3.0)
+    with hs.IndividualGDPFilter(N, budget_mu=3.0, path=path, sync=sync) as filter:
+        for step in range(1, steps + 1):
+            run_step("records", filter, step)
+    with hs.IndividualGDPFilter.open(path, sync=sync) as filter:
+        for step in range(1, 2 * steps + 1):
+            run_step("records", replay, step)
+            if step > steps:
+                run_step("records", filter, step)
+        assert state_of(filter) == state_of(replay)
+        assert [entry["step"] for entry in filter._ledger.journal()] == list(range(1, 2 * steps + 1))
+
+
+def test_a_long_step_over_some_goes_around_the_ledger(tmp_path, monkeypatch):
+    monkeypatch.setattr("hockeystick.individual.records.JOURNALED", 10)
+    path = written(tmp_path)
+    with hs.IndividualGDPFilter.open(path) as filter:
+        replay = hs.IndividualGDPFilter(N, budget_mu=3.0)
+        for step in range(1, 5):
+            run_step("records", replay, step)
+        assert state_of(filter) == state_of(replay) and filter._ledger.pending() is None
+
+
+def test_scalar_state_survives(tmp_path):
+    with hs.GDPFilter(budget_mu=1.0, sticky=True, path=tmp_path / "a") as filter:
+        assert filter.charge(0.5) and not filter.charge(0.9)
+    with hs.GDPFilter.open(tmp_path / "a") as filter:
+        assert filter.sticky and not filter.charge(0.1) and filter.steps == 3
+    with hs.RDPFilter(epsilon=2.0, delta=1e-5, path=tmp_path / "b") as filter:
+        filter.charge(hs.gaussian(10.0))
+        spent = filter.spent_rho_upper
+    with hs.RDPFilter.open(tmp_path / "b") as filter:
+        assert filter.spent_rho_upper == spent and (filter.epsilon, filter.delta) == (2.0, 1e-5)
+    with hs.GDPOdometer(increment_mu=0.7, path=tmp_path / "c") as odometer:
+        for _ in range(5):
+            odometer.charge(0.5)
+    with hs.GDPOdometer.open(tmp_path / "c") as odometer:
+        assert odometer.filters == 5 and odometer.charge(0.4) == 5
+
+
+def test_two_writers_are_refused(tmp_path):
+    path = written(tmp_path)
+    with hs.IndividualGDPFilter.open(path) as filter:
+        with pytest.raises(hs.StoreError, match="open for writing elsewhere"):
+            hs.IndividualGDPFilter.open(path)
+        code = f"import hockeystick as hs; hs.IndividualGDPFilter.open({str(path)!r})"
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert other.returncode and "StoreError" in other.stderr and "open for writing elsewhere" in other.stderr
+        run_step("records", filter, 5)
+        with pytest.raises(hs.StoreError, match="exists"):
+            hs.IndividualGDPFilter(N, budget_mu=3.0, path=path)
+    hs.IndividualGDPFilter.open(path).close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_may_not_charge(tmp_path):
+    with start("records", tmp_path / "state") as filter:
+        child = os.fork()
+        if not child:
+            try:
+                run_step("records", filter, 1)
+            except hs.StoreError as error:
+                os._exit(7 if "forked" in str(error) else 1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        run_step("records", filter, 1)
+    with hs.IndividualGDPFilter.open(tmp_path / "state") as filter:
+        assert filter.steps == 1
+
+
+def test_closed_filters_take_nothing(tmp_path):
+    filter = start("records", tmp_path / "state")
+    filter.close()
+    with pytest.raises(hs.StoreError, match="closed"):
+        filter.charge(np.ones(N), sigma=1.0)
+
+
+def damage(path, what):
+    """Damage a copy of the state; returns what the message must say."""
+    ledger, words = path, data.Path(str(path) + ".words")
+    size = words.stat().st_size
+    if what == "words truncated":
+        os.truncate(words, size - 4096)
+        return "truncated"
+    if what == "words header":
+        with open(words, "r+b") as file:
+            file.seek(20)
+            file.write(b"\x07")
+        return "header"
+    if what == "words foreign":
+        words.write_bytes(b"x" * size)
+        return "not a file of words"
+    if what == "words missing":
+        words.unlink()
+        return "cannot open"
+    if what == "words flipped":
+        with open(words, "r+b") as file:
+            for copy in range(2):
+                for record in range(1234, 1264):  # not all of them are in the last step
+                    file.seek(data.HEADER + copy * data._copy_bytes(N) + 8 * record)
+                    byte = file.read(1)
+                    file.seek(-1, 1)
+                    file.write(bytes([byte[0] ^ 64]))
+        return "checksum"
+    if what == "ledger truncated":
+        os.truncate(ledger, ledger.stat().st_size // 2)
+        return "corrupted"
+    if what == "ledger foreign":
+        ledger.write_bytes(b"not a database at all, but long enough to be one" * 100)
+        return "not a state file"
+    if what == "ledger empty":
+        ledger.write_bytes(b"")
+        return "not a state file"
+    if what == "another database":
+        ledger.unlink()
+        with sqlite3.connect(ledger) as other:
+            other.execute("CREATE TABLE t (x)")
+        other.close()
+        return "application id"
+    statement, says = {
+        "state": ("UPDATE manifest SET state = replace(state, ': 5', ': 4')", "checksum"),
+        "journal": ("UPDATE journal SET entry = replace(entry, '2.0', '2.1') WHERE step = 2", "checksum"),
+        "journal row lost": ("DELETE FROM journal WHERE step = 3", "checksum"),
+        "manifest lost": ("DELETE FROM manifest", "no manifest"),
+        "kind": ("UPDATE manifest SET kind = 'gdp_filter'", "GDPFilter, not of IndividualGDPFilter"),
+        "version": ("PRAGMA user_version = 99", "version 99"),
+        "words of the last step": ("UPDATE redo SET words = zeroblob(length(words))", "checksum"),
+    }[what]
+    with sqlite3.connect(ledger) as other:
+        other.execute(statement)
+    other.close()
+    return says
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "words truncated", "words header", "words foreign", "words missing", "words flipped", "ledger truncated",
+        "ledger foreign", "ledger empty", "another database", "state", "journal", "journal row lost", "manifest lost",
+        "kind", "version", "words of the last step",
+    ],
+)  # fmt: skip
+def test_damaged_files_are_named_and_left_untouched(tmp_path, what):
+    path = written(tmp_path, steps=5)  # the last step was one over some records
+    says = damage(path, what)
+    before = snapshot(tmp_path)
+    with pytest.raises(hs.StoreError, match=says):
+        hs.IndividualGDPFilter.open(path)
+    assert snapshot(tmp_path) == before
+
+
+def test_any_flipped_byte_is_refused_or_changes_nothing(tmp_path):
+    path, replay = written(tmp_path, steps=5), hs.IndividualGDPFilter(N, budget_mu=3.0)
+    for step in range(1, 6):
+        run_step("records", replay, step)
+    pristine, rng, refused = path.read_bytes(), np.random.default_rng(3), 0
+    for _ in range(60):
+        spoiled = bytearray(pristine)
+        spoiled[rng.integers(len(spoiled))] ^= 1 << rng.integers(8)
+        path.write_bytes(spoiled)
+        try:
+            with hs.IndividualGDPFilter.open(path) as filter:
+                assert state_of(filter) == state_of(replay)
+        except hs.StoreError:
+            refused += 1
+    assert refused > 5
+
+
+def test_other_numbers_of_records_are_refused(tmp_path):
+    path = written(tmp_path)
+    with pytest.raises(hs.StoreError, match=f"holds {N} records, expected 7"):
+        hs.IndividualGDPFilter.open(path, n_records=7)
+    with pytest.raises(hs.StoreError, match="IndividualGDPFilter, not of GDPFilter"):
+        hs.GDPFilter.open(path)
+    with pytest.raises(hs.StoreError, match="nothing to open"):
+        hs.GDPFilter.open(tmp_path / "nowhere")
+    other = tmp_path / "other"
+    hs.IndividualGDPFilter(N, budget_mu=3.0, path=other).close()
+    data.Path(str(path) + ".words").write_bytes(data.Path(str(other) + ".words").read_bytes())
+    with pytest.raises(hs.StoreError, match="another filter"):
+        hs.IndividualGDPFilter.open(path)
+
+
+@pytest.mark.parametrize("kind", ["records", "gdp"])
+def test_a_full_ledger_keeps_the_last_good_state(tmp_path, kind):
+    """sqlite is told that the disk ends here: the error is the one of a full disk."""
+    path, replay = tmp_path / "state", start(kind)
+    with start(kind, path) as filter:
+        pages = filter._ledger._connection.execute("PRAGMA page_count").fetchone()[0]
+        filter._ledger._connection.execute(f"PRAGMA max_page_count = {pages + 60}")
+        with pytest.raises(hs.StoreError, match="full; nothing was charged"):
+            for step in range(1, 5000):
+                run_step(kind, filter, step)
+        assert filter.steps > 0
+        good = state_of(filter)
+        with pytest.raises(hs.StoreError, match="full"):
+            for step in range(filter.steps + 1, filter.steps + 4):
+                run_step(kind, filter, step)
+    with start(kind, path) as filter:
+        assert filter.steps >= (good[0] if kind == "records" else good["steps"])
+        while replay.steps < filter.steps:
+            run_step(kind, replay, replay.steps + 1)
+        assert state_of(filter) == state_of(replay)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="files are written out here")
+def test_a_full_disk_at_creation_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(hs.StoreError, match=r"bytes\): No space left on device"):
+        hs.IndividualGDPFilter(N, budget_mu=1.0, path=tmp_path / "state")
+    assert not list(tmp_path.iterdir())
+
+
+def test_unwritable_places(tmp_path):
+    with pytest.raises(hs.StoreError, match="cannot create"):
+        hs.GDPFilter(budget_mu=1.0, path=tmp_path / "no" / "such")
+    with pytest.raises(hs.StoreError, match="cannot create"):
+        hs.IndividualGDPFilter(5, budget_mu=1.0, path=tmp_path / "no" / "such")
+    assert isinstance(hs.StoreError("x"), OSError) and isinstance(hs.StoreError("x"), hs.HockeystickError)
