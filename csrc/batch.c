@@ -47,7 +47,7 @@ static void aim(hs_contour *C, const setting *s, const double *m, const double *
 static int one_direction(const setting *s, const double *m, const double *q, const double *k, int add, double at, double *work,
                          long n_work, double *out)
 {
-    hs_contour C;
+    hs_contour C = {0};
     hs_point p;
     double slack;
     int st;
@@ -73,7 +73,7 @@ static int one_direction(const setting *s, const double *m, const double *q, con
 static int certainly_below(const setting *s, const double *m, const double *q, const double *k, int add, double eps, double log_delta,
                            double *work, long n_work)
 {
-    hs_contour C;
+    hs_contour C = {0};
     double upper;
     aim(&C, s, m, q, k, add);
     return hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper) == HS_OK && fmin(upper, 0.0) <= log_delta;
@@ -82,7 +82,7 @@ static int certainly_below(const setting *s, const double *m, const double *q, c
 /* Chernoff's bound above, the larger over the directions, and nothing below. */
 static int coarse(const setting *s, const double *m, const double *q, const double *k, double at, double *work, long n_work, double *out)
 {
-    hs_contour C;
+    hs_contour C = {0};
     double upper;
     int add;
     out[0] = s->want_eps ? 0 : -HUGE_VAL;

@@ -106,19 +106,20 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
     int st, attempt;
     double e;
     C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
-    if (n_work < (long)C->chunks * (HS_GRID_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
+    if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
     if ((st = hs_contour_place(C, have_eps, log_delta, work))) return st;
     if ((st = hs_contour_plan(C, work))) return st;
-    for (attempt = 0; attempt < 3; attempt++) {
+    for (attempt = 0; attempt < 5; attempt++) {
         if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
-        if (n_work < (long)C->chunks * (HS_GRID_WORK + HS_SUMS_WORK(C->N))) return HS_SCRATCH;
+        if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(C->N))) return HS_SCRATCH;
         if ((st = hs_contour_visit(C, work, S))) return st;
         C->S = S;
         e = hs_contour_tail(C, S);
         C->tail = exp(e);
         e += C->T0 - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
-        if (e < 0 || attempt == 2) break;
+        if (e < 0 || attempt == 4) break;
         if (C->y_far > 0 && attempt == 0) { C->y_far = 0; continue; }
+        if (hs_contour_extend(C, work) == HS_OK) continue;
         C->N = (long)(C->N * fmin(1.5, 1.06 + e / C->T0)) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }
@@ -157,12 +158,16 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     double K = 0, slack = 0, t;
     long j;
     int st;
-    if (n_work < HS_GRID_WORK) return HS_SCRATCH;
+    if (n_work < HS_STEP_WORK) return HS_SCRATCH;
     C->eps = value;
     if (!(C->t > 0) && (st = hs_contour_saddle(C, have_eps, value, work))) return st;
     for (t = C->t, j = 0; j < C->b; j++) {
-        double m = C->m[j], q = C->q[j], k = C->k[j], term, err;
-        st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : hs_log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
+        double m = C->m[j], q = C->q[j], k = C->k[j], term = 0, err = 0;
+        if (hs_is_pair(C, j)) {
+            double o[8];
+            st = hs_two_transform(&C->pair[j], t, 0, 20 + log(k), work, n_work, o);
+            term = o[0]; err = o[1];
+        } else st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : hs_log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
         if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5; K = slack = 0; j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */
@@ -179,7 +184,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 
 long hs_contour_work(int b, long n_outer)
 {
-    return (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * (HS_GRID_WORK + HS_SUMS_WORK(n_outer));
+    return (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * (HS_STEP_WORK + HS_SUMS_WORK(n_outer));
 }
 
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
@@ -217,7 +222,7 @@ int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, lon
     long i = 0, first;
     int st;
     C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
-    if (n_work < (long)C->chunks * (HS_GRID_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
+    if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
     while (i < n) {
         first = i;
         C->eps = eps[i];

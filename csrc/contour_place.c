@@ -23,7 +23,8 @@ static hs_cgf total_cgf(const hs_contour *C, double z)
         part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
         for (j = lo; j < hi; j++) {
             double o[3];
-            hs_cgf_estimate(C->m[j], C->q[j], a, o);
+            if (hs_is_pair(C, j)) { hs_two_cgf_estimate(&C->pair[j], z, o); if (C->add) o[1] = -o[1]; } /* turned already */
+            else hs_cgf_estimate(C->m[j], C->q[j], a, o);
             for (int r = 0; r < 3; r++) part[chunk][r] += C->k[j] * o[r];
         }
     }
@@ -40,6 +41,11 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
     for (i = 0; i < X->n; i++) {
         double m = C->m[X->at[i]], q = C->q[X->at[i]], k = C->k[X->at[i]];
         hs_coarse *G = &X->grid[i];
+        if (hs_is_pair(C, X->at[i])) {
+            hs_two_cgf_estimate(&C->pair[X->at[i]], z, o);
+            out.K += k * o[0]; out.K1 += k * o[1]; out.K2 += k * o[2];
+            continue;
+        }
         if (q < 1 && !(G->a_lo <= a && a <= G->a_hi)) /* room for the alias tilts as well */
             hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, X->work + i * 4L * HS_COARSE_MAX);
         if (q < 1 && G->a_lo <= a && a <= G->a_hi) hs_coarse_cgf(G, a, o); else hs_cgf_estimate(m, q, a, o);
@@ -106,6 +112,12 @@ static double guess_tilt(const hs_contour *C, double log_delta)
     double v = 0, m = 0;
     int i;
     for (i = 0; i < C->b; i++) {
+        if (hs_is_pair(C, i)) {
+            double o[3];
+            hs_two_cgf_estimate(&C->pair[i], 0, o);
+            v += C->k[i] * o[2]; m = fmax(m, C->pair[i].up[0] + C->pair[i].down[0]);
+            continue;
+        }
         v += C->k[i] * C->q[i] * (C->q[i] == 1 ? C->m[i] * C->m[i] : C->q[i] * expm1(fmin(C->m[i] * C->m[i], 50)));
         m = fmax(m, C->m[i]);
     }
@@ -201,7 +213,7 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double *work
     return C->P > 0 && C->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-typedef struct { double fall[HS_PROBES], spread, fourth; hs_grid G; long built; } decay;
+typedef struct { double fall[HS_PROBES], spread, fourth; hs_grid G; hs_two T; long built; } decay; /* of a pair: G = T.G */
 
 /* The grid of step j at c, fine enough for the frequencies of the nodes. */
 static int build(const hs_contour *C, long j, decay *D, double *work)
@@ -209,6 +221,16 @@ static int build(const hs_contour *C, long j, decay *D, double *work)
     double m = C->m[j], q = C->q[j], a = tilt(C, C->c), o[3], c1, c2;
     if (D->built == j) return HS_OK;
     D->built = j;
+    if (hs_is_pair(C, j)) {
+        double h[HS_BRANCHES];
+        int r;
+        for (r = 0; r < HS_BRANCHES; r++) h[r] = 0.15 / fmax(fmax(C->pair[j].up[r], C->pair[j].down[r]), 1);
+        hs_two_cgf_estimate(&C->pair[j], C->c, o);
+        if (hs_two_build(&D->T, &C->pair[j], h, C->c, C->c, 7, work)) return HS_TOO_MANY_NODES;
+        hs_two_weights(&D->T, C->c, o[0], &c1, &c2);
+        D->G = D->T.G;
+        return HS_OK;
+    }
     hs_cgf_estimate(m, q, a, o);
     if (hs_grid_build(&D->G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
         return HS_TOO_MANY_NODES;
@@ -227,7 +249,7 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
         long j = (long)((double)C->b * i / n);
         double m = C->m[j], k = C->k[j];
         total += k;
-        if (C->q[j] == 1) {
+        if (C->q[j] == 1 && !hs_is_pair(C, j)) {
             for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2) D->fall[it] -= 0.5 * k * m * m * y * y;
             D->spread += k * m * m;
             continue;
@@ -255,7 +277,8 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
     for (i = 0; i < n; i++) {
         long j = (long)((double)C->b * i / n);
         total += C->k[j];
-        if (C->q[j] == 1) far -= 0.5 * C->k[j] * C->m[j] * C->m[j] * y * y;
+        if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : C->k[j] * log(hs_two_far_upper(&D->T, C->c, y));
+        else if (C->q[j] == 1) far -= 0.5 * C->k[j] * C->m[j] * C->m[j] * y * y;
         else if (build(C, j, D, work) == HS_OK) far += C->k[j] * log(hs_grid_far_upper(&D->G, a, y));
     }
     return far * C->ktot / total;
@@ -292,5 +315,20 @@ int hs_contour_plan(hs_contour *C, double *work)
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
     C->y_grid = fmax((double)(C->N + 2) * C->dy, C->y_far);
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
+    return HS_OK;
+}
+
+/* More nodes where the tail was not small enough: the first point beyond N dy, on a geometric grid, from which Psi should cover it. */
+int hs_contour_extend(hs_contour *C, double *work)
+{
+    double y = C->N * C->dy, need = fmax(1, C->T0 - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
+    decay D;
+    D.built = -1;
+    for (y *= 1.15; y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8; y *= 1.15)
+        if (-sample_far(C, y, &D, work) > 1.02 * need + 0.3) break;
+    if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8)) return HS_TOO_MANY_NODES;
+    C->N = (long)(y / C->dy) + 1;
+    C->y_far = (double)C->N * C->dy;
+    C->y_grid = (double)(C->N + 2) * C->dy;
     return HS_OK;
 }

@@ -33,15 +33,15 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
     S->far[0] -= C->y_far > 0 ? 0.5 * v * C->y_far * C->y_far : 0;
 }
 
-/* k log phi of the nodes from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the modulus comes from
+/* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the modulus comes from
  * log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 + (Im Z)^2. */
-HS_CLONES static void add_nodes(const hs_contour *C, double k, double slope, double quad, hs_sums *S)
+HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double slope, double quad, long from, long to, hs_sums *S)
 {
     double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
     const double *restrict zr = S->zr, *restrict zi = S->zi;
-    double sign = C->add ? -k : k, dy = C->dy;
-    int n, count = (int)C->N + 1;
-    for (n = 0; n < count; n++) {
+    double sign = mirrored ? -k : k, dy = C->dy;
+    int n, count = (int)to;
+    for (n = (int)from; n < count; n++) {
         double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
         double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)), li = hs_atan2(w, 1 + x);
         double y = (double)n * dy, inv = 1 / sqrt(mod2), dz = y * slope * inv, qz = quad * inv, size = sqrt(x * x + w * w);
@@ -101,7 +101,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     G.strip = strip;
     quad = hs_grid_quadrature_upper(&G, a[0], C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
     hs_grid_nodes(&G, C->dy, C->N, S->zr, S->zi);
-    add_nodes(C, k, c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), quad, S);
+    add_nodes(C, k, C->add, c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), quad, 0, C->N + 1, S);
     if (C->y_far > 0) {
         double var, fourth;
         if (C->y_far > C->N * C->dy) hs_grid_spread(&G, mo[0].mean, &var, &fourth); else var = fourth = 0; /* not read */
@@ -115,11 +115,70 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     return HS_OK;
 }
 
+/* One two-sided pair (twosided.c), by the same steps. The quadrature bound is taken for four ranges of frequencies. */
+static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
+{
+    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->T0 + log(C->ktot) + 6, level = 0, quad, c1, c2, reach = 0;
+    hs_two T;
+    hs_moments mo[3];
+    int i, r, st;
+    long from, to;
+    for (i = 0; i < 3; i++) { hs_two_cgf_estimate(pair, z[i], o); est[i] = o[0]; }
+    for (r = 0; r < pair->branches; r++) {
+        h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, est[0]);
+        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_choose_h(pair, r, z[i], 0, 5 + log(C->ktot), est[i])); /* K there to a nat */
+        if (C->y_far > C->N * C->dy) h[r] = fmin(h[r], ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1)); /* about 0.15 */
+        if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
+    }
+    if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]), sqrt(2 * (R + 3)) + 1, work))) return st;
+    for (i = 2; i >= 0; i--) {
+        double out;
+        hs_two_moments(&T, z[i], est[i], &mo[i]);
+        out = hs_two_real_upper(&T, z[i]) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
+        level = 2 * out;
+        if (est[i] <= 3) out += hs_two_dropped_upper(&T, z[i]) / exp(fmax(mo[i].log_m, -1));
+        if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
+        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
+        S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL;
+    }
+    hs_two_weights(&T, z[0], mo[0].log_m, &c1, &c2);
+    hs_grid_trim(&T.G, exp(-R - 2));
+    hs_grid_nodes(&T.G, C->dy, C->N, S->zr, S->zi);
+    for (quad = 0, from = 0, i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
+        quad = hs_two_quadrature_upper(&T, z[0], C->y_grid * i / 4) + level + 4 * exp(-R - 2);
+        to = i < 4 ? (long)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
+        add_nodes(C, k, 0, c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
+    }
+    for (r = 0; r < pair->branches; r++) {
+        double m = fmax(pair->up[r], pair->down[r]), a = T.G.g[T.first[r]], b = T.G.g[T.first[r] + T.nodes[r] - 1];
+        reach = fmax(reach, 2 * m * (1 + fmax(fabs(a), fabs(b)))); /* |L| <= (up + down)|g| + .. on the grid */
+    }
+    if (C->y_far > 0) {
+        double var, fourth;
+        hs_grid_spread(&T.G, mo[0].mean, &var, &fourth);
+        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad;
+        S->far[0] += k * log(fmin(1, hs_two_far_upper(&T, z[0], C->y_far) + level));
+    } else {
+        for (i = 0; i < C->doublings; i++) {
+            double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+            if (i == 0) hs_grid_phase(&T.G, y, &x, &w); else hs_grid_phase_double(&T.G, &x, &w);
+            err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_two_quadrature_upper(&T, z[0], y);
+            a2 = -(2 * x + x * x + w * w);
+            a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+            S->metric[i] += k * fmax(a2, 0);
+            S->far[i] += k * log(fmin(1, hs_two_far_upper(&T, z[0], y) + level));
+        }
+        S->var += k * (mo[0].var * (1 + 1e-9) + 10 * (reach * reach + 16) * level);
+    }
+    S->k_smooth += k;
+    return HS_OK;
+}
+
 /* Visits every step; chunks of fixed number, summed in order. Memory: see hs_contour_work. */
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 {
     int chunk, i, st[HS_CHUNKS];
-    long n, stride = HS_GRID_WORK + HS_SUMS_WORK(C->N);
+    long n, stride = HS_STEP_WORK + HS_SUMS_WORK(C->N);
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
@@ -131,7 +190,8 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
         s->zr = s->node + size; s->zi = s->zr + size;
         memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
         for (st[chunk] = HS_OK, j = lo; j < hi && st[chunk] == HS_OK; j++) {
-            if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
+            if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, work + chunk * stride + HS_SUMS_WORK(C->N));
+            else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
             else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], s, work + chunk * stride + HS_SUMS_WORK(C->N));
         }
     }

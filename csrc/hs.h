@@ -49,6 +49,15 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
                      double log_tol, double *work, long n_work, double *eps_lower, double *eps_estimate,
                      double *eps_upper, hs_point *out);
 
+/* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err: relative
+ * errors of q and w in units of u. */
+enum { HS_BRANCHES = 3 };
+typedef struct {
+    int branches;
+    double w[HS_BRANCHES], q[HS_BRANCHES], up[HS_BRANCHES], down[HS_BRANCHES];
+    double w_err, q_err;
+} hs_pair;
+
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
  * work: chunks * (HS_GRID_WORK + 6 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
@@ -57,6 +66,7 @@ typedef struct {
     int b, add, n_threads;
     long n_max;                      /* decline when more outer nodes are planned; at most HS_OUTER_MAX */
     const double *m, *q, *k;
+    const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
     /* filled by contour.c */
     int chunks, doublings;
@@ -185,15 +195,7 @@ int hs_sampling_truncation(double p, double n, double max_batch, double *out);
 int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below, double *y_above,
                       double *x_below, double *x_above, double *rel, double *edge);
 
-/* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err: relative
- * errors of q and w in units of u. */
-enum { HS_BRANCHES = 3 };
-typedef struct {
-    int branches;
-    double w[HS_BRANCHES], q[HS_BRANCHES], up[HS_BRANCHES], down[HS_BRANCHES];
-    double w_err, q_err;
-} hs_pair;
-
+/* twosided.c */
 /* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
 long hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out);

@@ -14,13 +14,16 @@ cdef extern from "hs.h" nogil:
                          double log_tol, double *work, long n_work, double *eps_lower, double *eps_estimate,
                          double *eps_upper, hs_point *out)
     enum:
-        HS_OUTER_MAX
+        HS_BAD_ARGUMENT, HS_OUTER_MAX
+    ctypedef struct hs_pair:
+        pass
     ctypedef struct hs_contour:
         int b, add, n_threads
         long n_max
         const double *m
         const double *q
         const double *k
+        const hs_pair *pair
         double rtol, T0, t
     long hs_contour_work(int b, long n_outer)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
@@ -73,10 +76,6 @@ cdef extern from "hs.h" nogil:
     int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,
                           double *y_above, double *x_below, double *x_above, double *rel, double *edge)
     # twosided.c
-    enum:
-        HS_BAD_ARGUMENT
-    ctypedef struct hs_pair:
-        pass
     long hs_two_work()
     int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
     # saddlepoint.c

@@ -54,14 +54,23 @@ def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double l
     return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
 
 
+cdef const hs_pair *_pairs(const unsigned char[::1] pairs, int b) except? NULL:
+    if pairs is None:
+        return NULL
+    if pairs.shape[0] != b * <Py_ssize_t>sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "contour")
+    return <const hs_pair *>&pairs[0]
+
+
 def contour_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double rtol, double T0,
-                  int n_threads, double[::1] work, long n_max=HS_OUTER_MAX):
+                  int n_threads, double[::1] work, long n_max=HS_OUTER_MAX,
+                  const unsigned char[::1] pairs=None):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
     cdef hs_contour C
     cdef hs_point p
     cdef int status
     C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, n_max, rtol, T0
-    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
     with nogil:
         status = hs_contour_delta(&C, eps, &work[0], work.shape[0], &p)
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
@@ -75,7 +84,7 @@ def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const do
     out = np.empty((eps.shape[0], 9))
     cdef double[:, ::1] rows = out
     C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, HS_OUTER_MAX, rtol, T0
-    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], NULL
     with nogil:
         status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &rows[0, 0])
     check(status, "contour")
@@ -83,14 +92,15 @@ def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const do
 
 
 def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double rtol, double T0,
-                int n_threads, double[::1] work, long n_max=HS_OUTER_MAX):
+                int n_threads, double[::1] work, long n_max=HS_OUTER_MAX,
+                const unsigned char[::1] pairs=None):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
     cdef hs_contour C
     cdef hs_point p
     cdef int status
     cdef double lower = 0, estimate = 0, upper = 0
     C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, n_max, rtol, T0
-    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
     with nogil:
         status = hs_contour_eps(&C, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
     if status > 1:
@@ -99,13 +109,14 @@ def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log
     return status, lower, estimate, upper, terms, p.n_nodes
 
 
-def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
+def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work,
+                   const unsigned char[::1] pairs=None):
     """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef hs_contour C
     cdef double upper = 0
     cdef int status
     C.b, C.add, C.n_threads, C.t = m.shape[0], add, 1, 0
-    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
     return status, upper, C.t

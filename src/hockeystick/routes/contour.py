@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from .. import _core
-from ..pair import GaussianSteps
+from ..pair import GaussianSteps, PairedSteps
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
 RTOL = 1e-9
@@ -76,6 +76,44 @@ def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target."""
     answer = _answer(_core.contour_eps, _core.hyperbola_eps, _root_width, steps, add, log_delta, rtol, n_threads)
     return answer and answer[1:5]
+
+
+def pair_point(paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
+    """A certified point of a run with two-sided pairs, or None. What was dropped is at +inf: it can only raise delta."""
+    answer = _pair_answer(_core.contour_delta, paired, add, eps, rtol, n_threads)
+    if answer is None:
+        return None
+    low, mid, high, terms = _logs(answer)
+    if paired.dropped:
+        high = max(high, math.log(paired.dropped)) + math.log1p(math.exp(-abs(high - math.log(paired.dropped)))) + 4 * U
+    return low, mid, high, terms
+
+
+def pair_root(paired: PairedSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):
+    """A certified root of a run with two-sided pairs, or None; the upper end is that of delta less what was dropped."""
+    spare = math.log1p(-paired.dropped * math.exp(-log_delta)) if paired.dropped < 0.5 * math.exp(log_delta) else -math.inf
+    if spare == -math.inf:
+        return None
+    answer = _pair_answer(_core.contour_eps, paired, add, log_delta, rtol, n_threads)
+    if answer is None:
+        return None
+    low, mid, high, terms = answer[1:5]
+    if paired.dropped:
+        less = _pair_answer(_core.contour_eps, paired, add, log_delta + spare - 4 * U, rtol, n_threads)
+        if less is None:
+            return None
+        high = max(high, less[3])
+    return low, mid, high, terms
+
+
+def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_threads: int):
+    m, q, k = paired.steps
+    work = borrow(_core.contour_work(m.size))
+    try:
+        answer = line(m, q, k, add, at, rtol, _margin(rtol), n_threads, work, pairs=paired.pairs)
+    finally:
+        give_back(work)
+    return answer if answer[0] <= 1 else None
 
 
 def _point_width(answer) -> float:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..pair import paired_steps
 from . import contour, fallback, saddlepoint, single
 
 ZERO = (0.0,) * len(contour.TERMS)
@@ -32,20 +33,33 @@ class Route(NamedTuple):
 
 def _contour_point(settings, add: int, eps: float):
     if settings.steps is None:
-        return general().point(settings, add, eps)
+        paired = paired_steps(settings.run, settings.adjacency, bool(add))
+        if paired is None:
+            return general().point(settings, add, eps)
+        found = contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
+        return found and (*found, "contour")
     return _on_contour(settings, contour.single_point, contour.point, add, eps)
 
 
 def _contour_root(settings, add: int, delta: float):
-    if settings.steps is None:
-        return general().root(settings, add, delta)
     log_delta = math.log(delta)
+    if settings.steps is None:
+        paired = paired_steps(settings.run, settings.adjacency, bool(add))
+        return general().root(settings, add, delta) if paired is None else _pair_root(settings, paired, add, log_delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
     if found is None:
         at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
         if at_zero and at_zero[2] <= log_delta:
             return 0.0, 0.0, 0.0, ZERO, "contour"
     return found
+
+
+def _pair_root(settings, paired, add: int, log_delta: float):
+    found = contour.pair_root(paired, add, log_delta, settings.goal(), settings.n_threads)
+    if found is None:
+        at_zero = contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads)
+        return (0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero[2] <= log_delta else None
+    return (*(max(x, 0.0) for x in found[:3]), found[3], "contour")
 
 
 def _on_contour(settings, single, general, add: int, at: float):

@@ -1,0 +1,119 @@
+"""Two-sided pairs on the contour: against an independent integral, against the Gaussian route, threads, mixed runs."""
+
+import math
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import _core, pair, sampling
+
+ADJACENCIES = ("add_remove", "zero_out", "replace_one")
+LONG = np.longdouble
+TWO_PI = 2 * LONG("3.14159265358979323846264338327950288")
+
+
+def cut(q, n, size, sigma=1.0):
+    return hs.truncated_poisson_subsampled(hs.gaussian(sigma), q, dataset_size=n, max_batch=size)
+
+
+def log_delta_by_integral(branches, k, eps, c, sd):
+    """log delta(eps) by the trapezoid rule on Re z = c in long double; every alias is positive and below 1e-16 of it here."""
+    g = np.arange(-2000, 2001) * LONG(0.015)
+    parts = []
+    for w, q, up, down in branches:
+        l1, l2 = (np.log1p(LONG(q) * np.expm1(m * x - LONG(m) ** 2 / 2)) for m, x in ((up, g), (down, -g)))
+        parts.append((LONG(w) * LONG(0.015) / np.sqrt(TWO_PI) * np.exp(l1 - g * g / 2), l1 - l2))
+    dy = TWO_PI / LONG(max(26 * sd, 90 / c))
+    total, first, n = LONG(0), None, 0
+    while n < 4000:
+        z = LONG(c) + 1j * np.arange(n, n + 64) * dy
+        m = sum((np.exp(np.multiply.outer(z, loss)) * weight).sum(axis=1) for weight, loss in parts)
+        f = k * np.log(m) - z * LONG(eps) - np.log(z) - np.log(1 + z)
+        first = f[0].real if first is None else first
+        f = np.exp(f - first)
+        total += f.real.sum() - (f[0].real / 2 if n == 0 else 0)
+        if abs(f[-4:]).max() < 1e-18:
+            break
+        n += 64
+    return float(np.log(total * dy * 2 / TWO_PI) + first)
+
+
+CASES = [
+    (cut(0.1, 300, 36, 1.3), 200, 1e-6),
+    (cut(0.02, 2000, 40, 1.0), 1500, 1e-9),
+    (cut(0.6, 40, 25, 4.0), 60, 1e-4),
+    (cut(0.01, 9000, 110, 0.9), 800, 1e-12),
+]
+
+
+@pytest.mark.skipif(np.finfo(LONG).eps > 1e-18, reason="long double is double: no reference")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_against_an_independent_integral(case, adjacency, direction):
+    step, k, delta = CASES[case]
+    root = hs.epsilon(step * k, delta, adjacency=adjacency, direction=direction, route="contour")
+    eps = root.estimate
+    bound = hs.log_delta(step * k, eps, adjacency=adjacency, direction=direction, route="contour")
+    of = sampling.pair(step, adjacency)
+    of = of.reversed() if direction == "add" else of
+    lo, hi = 1e-3, 300.0
+    for _ in range(40):
+        t = math.sqrt(lo * hi)
+        _, _, mean, var, *_ = _core.two_transform(sampling.packed([of]), t, 0.0)
+        lo, hi = (lo, t) if k * mean - eps - 1 / t - 1 / (1 + t) > 0 else (t, hi)
+    truth = log_delta_by_integral(of.branches, k, eps, max(0.6 * t, 0.5 / math.sqrt(k * var)), math.sqrt(k * var))
+    assert bound.lower - 1e-13 <= truth <= bound.upper + 1e-13
+    assert bound.width < 1e-9 and root.width < 1e-9 * max(eps, 1e-2)
+    assert truth == pytest.approx(math.log(delta), abs=1e-8)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("m, q, k", [(1.0, 0.01, 1000), (0.5, 0.3, 200), (1.4, 0.001, 10**5)])
+def test_one_sided_pairs_are_gaussian_steps(m, q, k, direction):
+    add = direction == "add"
+    of = sampling.Pair((sampling.Branch(1.0, q, 0.0 if add else m, m if add else 0.0),))
+    one, counts = np.ones(1), np.array([float(k)])
+    work = np.empty(_core.contour_work(1))
+    for log_delta in (-8.0, -20.0, -60.0):
+        pairs = _core.contour_eps(one, one, counts, int(add), log_delta, 1e-9, 31.0, 1, work, pairs=sampling.packed([of]))
+        steps = _core.contour_eps(np.array([m]), np.array([q]), counts, int(add), log_delta, 1e-9, 31.0, 1, work)
+        assert pairs[0] <= 1 and steps[0] <= 1
+        assert pairs[1] <= steps[3] and steps[1] <= pairs[3]
+        assert pairs[3] - pairs[1] <= 3 * (steps[3] - steps[1]) + 1e-12
+
+
+def test_results_do_not_depend_on_threads():
+    run = hs.compose(*((cut(0.01 + i / 5000, 2000, 30 + i, 1.0 + i / 40), 5 + i) for i in range(40)))
+    found = [hs.delta(run, 1.5, adjacency="zero_out", n_threads=n) for n in (1, 2, 0)]
+    assert len({(b.lower, b.estimate, b.upper) for b in found}) == 1
+    assert found[0].route == "contour" and found[0].width < 1e-9 * found[0].estimate
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_mixed_with_gaussian_steps(direction):
+    """Pairs, sampled steps and plain steps in one run; the grid route agrees."""
+    run = hs.compose((cut(0.05, 400, 26), 30), (hs.poisson_subsampled(hs.gaussian(1.5), 0.05), 40), (hs.gaussian(8.0), 3))
+    contour = hs.epsilon(run, 1e-5, adjacency="zero_out", direction=direction, route="contour")
+    grid = hs.epsilon(run, 1e-5, adjacency="zero_out", direction=direction, route="pld")
+    assert contour.width < 1e-9 * contour.estimate
+    assert grid.lower <= contour.upper and contour.lower <= grid.upper
+
+
+def test_empty_slots_and_wrong_sizes_are_refused():
+    one, work = np.ones(1), np.empty(_core.contour_work(1))
+    of = sampling.packed([sampling.Pair((sampling.Branch(1.0, 0.1, 1.0, 1.0),))])
+    with pytest.raises(hs.DomainError):
+        _core.contour_delta(one, one, one, 0, 1.0, 1e-9, 31.0, 1, work, pairs=of[:-8])
+    plain = _core.contour_delta(one, one, np.array([4.0]), 0, 1.0, 1e-9, 31.0, 1, work, pairs=sampling.packed([None]))
+    assert plain == _core.contour_delta(one, one, np.array([4.0]), 0, 1.0, 1e-9, 31.0, 1, work)
+
+
+def test_what_was_dropped_raises_the_upper_end_only():
+    step = cut(0.05, 2000, 1000)
+    of = pair.paired_steps(step * 50, "zero_out", False)
+    assert 0 < of.dropped < 1e-298
+    bound = hs.log_delta(step * 50, 0.5, adjacency="zero_out", direction="remove")
+    plain = hs.log_delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 50, 0.5, direction="remove")
+    assert bound.lower <= plain.upper and plain.lower <= bound.upper
