@@ -66,7 +66,7 @@ double hs_grid_real_h(double m, double a, double target)
  * side cut where p is below e^-(target+8). */
 HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double log_m, double h_max, int *best_strip)
 {
-    double best = 0, lp[96], rho[96], hc, lo, hi, h;
+    double best = 0, lp[96], rho[96], x[96], hc, lo, hi, h;
     int i, j, t, n, e;
     lo = -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0);
     hi = fmax(a * m, m) + 9.5;
@@ -80,14 +80,16 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
         if (lp[j] < -target - 8) lp[j] = -1e4;
     }
     for (i = 0; i < HS_STRIPS; i++) {
-        double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, J;
+        double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
         if (b > HS_PI / 2) sb = b;
+        for (j = 0; j < n; j++) {
+            double th = rho[j] * sb / (1 + rho[j] * cb);
+            x[j] = lp[j] + y * (th < b ? th : b);
+            top = x[j] > top ? x[j] : top;
+        }
         for (j = 0; j < n; j += 8)
-            for (t = 0; t < 8; t++) {
-                double th = rho[j + t] * sb / (1 + rho[j + t] * cb), x = lp[j + t] + y * (th < b ? th : b);
-                part[t] += hs_exp(x < 700 ? x : 700);
-            }
-        J = log(fmax(lanes(part) * hc, 1));
+            for (t = 0; t < 8; t++) part[t] += hs_exp(x[j + t] - top);
+        J = fmax(0, top + log(lanes(part) * hc));
         h = 2 * HS_PI * d / (target + 0.5 * d * d + J + log_kap(a, b) + 4);
         if (h > best) { best = h; *best_strip = i; }
     }
@@ -251,8 +253,8 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
         double lead = exp(0.5 * d * d + log_kap(a, b));
         for (j = 0; j < padded; j++) { /* b > pi/2: min(1, rho) b */
             double rho = (gu[j] + q) * odds, th = rho * sb / (1 + rho * cb), e;
-            e = y * (th < cap ? th : cap) + (fabs(gg[j]) + fa * m) * 0.5 * h + 0.125 * h * h;
-            gs[j] = gp[j] * hs_exp(e < 700 ? e : 700);
+            e = y * (th < cap ? th : cap) - gain + (fabs(gg[j]) + fa * m) * 0.5 * h + 0.125 * h * h;
+            gs[j] = gp[j] * hs_exp(e < 700 ? e : 700); /* y th <= gain where j < cut: never cut */
         }
         for (j = cut; j < padded; j++) gs[j] = 0;
         for (j = 0; j < padded; j += 8)
@@ -261,7 +263,7 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
         ends = 2 * d * lead / h
              * (G->p[0] * exp((fabs(G->lo) + fa * m) * 0.5 * h + 0.125 * h * h)
               + (cut > 0 ? G->p[cut - 1] * exp((fabs(G->g[cut - 1]) + fa * m) * 0.5 * h + 0.125 * h * h) : 0));
-        x = 2 * lead * lanes(J) / expm1(gain) + ends + out;
+        x = 2 * lead * (lanes(J) + 1e-290) / -expm1(-gain) + ends + out;
         if (x < best) best = x;
     }
     return cut > 0 ? best * (1 + 1e-6) : HUGE_VAL;

@@ -285,8 +285,8 @@ def test_split_counts_compose_the_same():
     step = hs.poisson_subsampled(hs.laplace(1.0), 0.02)
     a = hs.epsilon(step * 300, 1e-6)
     b = hs.epsilon(hs.compose((step, 100), (hs.poisson_subsampled(hs.laplace(1.0), 0.02 * (1 + 1e-12)), 200)), 1e-6)
-    assert a.lower <= b.upper and b.lower <= a.upper
-    assert abs(a.estimate / b.estimate - 1) < 1e-3
+    assert a.lower <= b.upper  # more sampling never costs less
+    assert abs(a.estimate / b.estimate - 1) < 1e-11
 
 
 def test_threads_do_not_change_bits():
