@@ -242,3 +242,14 @@ def test_undefined_adjacencies():
         for adjacency in ("replace_one", "zero_out"):
             a, b = hs.delta(step * 3, 0.5, adjacency=adjacency), hs.delta(step * 3, 0.5)
             assert (a.lower, a.upper) == (b.lower, b.upper)
+
+
+@pytest.mark.parametrize("eps0", [1.0986122886681098, 1.0986122886681102])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_k_ary_zero_out_is_its_own_pair(eps0, k):
+    """The true answer against a uniform one: not the pair of two inputs, whatever k is."""
+    run = hs.k_ary_randomized_response(eps0, k) * 10
+    found = hs.epsilon(run, 1e-5, adjacency="zero_out")
+    other = hs.epsilon(run, 1e-5, adjacency="zero_out", route="pld")
+    assert found.lower <= other.upper and other.lower <= found.upper
+    assert found.upper < hs.epsilon(run, 1e-5, adjacency="replace_one").lower

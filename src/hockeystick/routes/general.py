@@ -48,7 +48,7 @@ def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
     if len(run.parts) > LAWS_MAX or any(loss.mass_inf != loss.mass_minus_inf for loss, _ in losses):
         return None
     log_finite = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in losses)
-    laws = [_lattice_law(step, loss, k) for (step, k), (loss, _) in zip(run.parts, losses, strict=True)]
+    laws = [_lattice_law(step, loss, adjacency, k) for (step, k), (loss, _) in zip(run.parts, losses, strict=True)]
     if None not in laws:
         common = lattice.compose([(law, k) for law, (_, k) in zip(laws, losses, strict=True)])
         if common is not None:
@@ -60,14 +60,14 @@ def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
     return None if None in steps else Finite(steps, log_finite)
 
 
-def _lattice_law(step, loss, k: int) -> lattice.LatticeLaw | None:
+def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | None:
     if isinstance(step, ApproxDP) and step.eps0 > 0:
         return lattice.randomized_response(step.eps0)
     if isinstance(step, DiscreteLaplace):
         return lattice.discrete_laplace(step.scale, step.sensitivity)
     if isinstance(step, DiscreteGaussian):
         return lattice.discrete_gaussian(step.sigma, step.sensitivity, k)
-    if isinstance(step, KAryRandomizedResponse) and step.eps0 > 0 and loss.atoms().loss.size == min(step.k, 3):
+    if isinstance(step, KAryRandomizedResponse) and step.eps0 > 0 and adjacency == "replace_one":
         return lattice.k_ary_randomized_response(step.eps0, step.k)
     given = None if loss.smooth else loss.lattice()
     if given is None or given.lost or loss.mass_inf:
