@@ -173,7 +173,12 @@ static void place(window *W)
         double d = 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.65;
         for (it = 0; it < 14 && !(best <= C->P); it++) {
             double at, trial, newton;
-            trial = it < 2 && best < HUGE_VAL ? fmax(0.25 * d, fmin(2.5 * d, next)) : d * factor;
+            trial = fmax(0.25 * d, fmin(2.5 * d, next));
+            if (it < 2 && fabs(trial - d) < 0.1 * d) {
+                if (best < 9.5 * C->sd) break; /* a normal law has P = sqrt(2 T0) sd */
+                it = 2; /* Newton creeps where K explodes */
+            }
+            if (it >= 2 || !(best < HUGE_VAL)) trial = d * factor;
             if (fabs(trial - d) < 0.1 * d) break;
             at = period(W, left, trial, &newton);
             if (at < best || !(best < HUGE_VAL)) {

@@ -21,6 +21,9 @@ from .routes.table import GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
 
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
+EPS_BOTTOM = -45.0
+"""Below it 1 - e^eps <= delta(eps) <= 1 is narrower than a double's last digit."""
+
 SHARED = 8
 """Points of one call from which their contours are shared."""
 GOOD_ENOUGH = 0.02
@@ -212,6 +215,9 @@ class _Settings:
 
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
+        if eps < EPS_BOTTOM:
+            least = math.log1p(-math.exp(eps)) * (1 + 4 * U)
+            return least, 0.5 * least, 0.0, ZERO, "exact"
         if self.steps is None:
             return self._largest(
                 lambda add: chernoff.beyond(self, add, eps) or self._try("point", GENERAL, add, eps),

@@ -85,7 +85,13 @@ def _exact_root(settings, add: int, delta: float):
     return found and (*found, "exact")
 
 
+EPS_GRID = 1e5
+"""Largest |eps| for which a route on a grid is asked: beyond, its positions lose their digits."""
+
+
 def _prv_point(settings, add: int, eps: float):
+    if abs(eps) > EPS_GRID:
+        return None
     if settings.steps is not None:
         return fallback.prv_point(settings.steps, add, eps, settings.n_threads)
     found = prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads)
@@ -108,6 +114,8 @@ def _moments_root(settings, add: int, delta: float):
 
 
 def _pld_point(settings, add: int, eps: float):
+    if abs(eps) > EPS_GRID:
+        return None
     found = pld().point(settings.losses(add), eps, settings.rtol, settings.n_threads)
     return found and (*found, "pld")
 
