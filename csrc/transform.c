@@ -64,7 +64,8 @@ double hs_grid_real_h(double m, double a, double target)
 /* A mesh h, rounded down to 12 bits so that g_j and g_j^2/2 are exact, no larger than h_max, for which the quadrature error at
  * frequency y should be below e^-target: best of the strips (which one: *best_strip), J estimated on a coarse grid with the far
  * side cut where p is below e^-(target+8). */
-HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double log_m, double h_max, int *best_strip)
+HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double log_m, double h_max,
+                                  int *best_strip)
 {
     double best = 0, lp[96], rho[96], x[96], hc, lo, hi, h;
     int i, j, t, n, e;
@@ -84,7 +85,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
         if (b > HS_PI / 2) sb = b;
         for (j = 0; j < n; j++) {
             double th = rho[j] * sb / (1 + rho[j] * cb);
-            x[j] = lp[j] + y * (th < b ? th : b);
+            x[j] = lp[j] > -9e3 ? lp[j] + y * (th < b ? th : b) : -1e4; /* cut: G2 of hs_grid_quadrature_upper lies before it */
             top = x[j] > top ? x[j] : top;
         }
         for (j = 0; j < n; j += 8)
