@@ -285,7 +285,7 @@ def test_interval_contains_the_curve():
     for form in edgeworth.FORMS:
         for eps in (0.2, 0.5, 1.0):
             b, sharp = edgeworth.eeai_delta(run, eps, form=form), edgeworth.prawitz_delta(run, eps)
-            assert b.lower <= sharp.upper and sharp.lower <= b.upper and b.certified
+            assert b.lower <= sharp.upper and sharp.lower <= b.upper and not b.certified
             widths[form, eps] = b.width
         b, sharp = edgeworth.eeai_epsilon(run, 0.1, form=form), edgeworth.prawitz_epsilon(run, 0.1)
         assert 0 < b.lower <= sharp.upper and sharp.lower <= b.upper and b.width < 1e-3 * b.upper
