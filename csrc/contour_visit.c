@@ -101,7 +101,12 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     G.strip = strip;
     quad = hs_grid_quadrature_upper(&G, a[0], C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
     hs_grid_nodes(&G, C->dy, C->N, S->zr, S->zi);
-    add_nodes(C, k, C->add, c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), quad, 0, C->N + 1, S);
+    {   /* the nodes up to half of y_grid carry most of the sum, and a smaller error */
+        double slope = c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid;
+        long mid = (long)fmin((double)C->N + 1, floor(half / C->dy));
+        add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(&G, a[0], half) + level + 4 * exp(-R - 2), 0, mid, S);
+        add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
+    }
     if (C->y_far > 0) {
         double var, fourth;
         if (C->y_far > C->N * C->dy) hs_grid_spread(&G, mo[0].mean, &var, &fourth); else var = fourth = 0; /* not read */
