@@ -45,8 +45,8 @@ def give_back(work: np.ndarray) -> None:
 
 
 def _margin(rtol: float) -> float:
-    """Nats by which aliases and tail stay below delta: eight below rtol; beyond 31 a double gains nothing."""
-    return min(31.0, 8.0 - math.log(rtol))
+    """Nats by which aliases and tail stay below delta: twelve below rtol; beyond 31 a double gains nothing."""
+    return min(31.0, 12.0 - math.log(rtol))
 
 
 def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
