@@ -11,7 +11,7 @@
  *   aliasing    right: e^{K(c+d)-K(c)-d eps+lf(c+d)-dP}/(1-e^{-dP}); left: the same at s = c - d' with lf(s), 0 or lf(-1-s).
  *               [Chernoff with optimal constants: (1-e^-x)_+ <= e^{lf(t)+tx}, min(1,e^-x) <= e^{sx}, (e^-x-1)_+ <= e^{lf(-1-s)+sx}.]
  *               The right one and, unless -1 < s < 0, the left one are positive: they only lower the lower end.
- *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi| beyond Y: see tail_log_upper.
+ *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi| beyond Y: see contour_visit.c.
  *   inner       quadrature of M (transform.c), through each node and through K(c).
  *   rounding    of K(c), of every node, of the sum.
  *   The line is symmetric: only n >= 0 is evaluated. Plain Gaussian steps (q = 1) have M in closed form.
@@ -100,21 +100,31 @@ static void report(const hs_value *v, hs_point *p)
     p->aliasing = v->alias_right + v->alias_left; p->truncation = v->truncation; p->inner = v->inner; p->rounding = v->rounding;
 }
 
+/* The point at eps on a prepared contour. */
+static int point_at(const hs_contour *C, double eps, hs_point *out)
+{
+    hs_value v;
+    evaluate(C, eps, &v);
+    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+    report(&v, out);
+    out->n_nodes = C->N + 1;
+    return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
 /* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries where the tail is not small enough. */
 static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, long n_work, hs_sums *S)
 {
     int st, attempt;
     double e;
-    C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
-    if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
+    if (n_work < hs_contour_work(C->b, 0)) return HS_SCRATCH;
     if ((st = hs_contour_place(C, have_eps, log_delta, work))) return st;
     if ((st = hs_contour_plan(C, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
         if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
-        if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(C->N))) return HS_SCRATCH;
+        if (n_work < hs_contour_work(C->b, C->N)) return HS_SCRATCH;
         if ((st = hs_contour_visit(C, work, S))) return st;
         C->S = S;
-        e = hs_contour_tail(C, S);
+        e = hs_contour_log_tail_upper(C, S);
         C->tail = exp(e);
         e += C->T0 - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
         if (e < 0 || attempt == 4) break;
@@ -190,39 +200,32 @@ long hs_contour_work(int b, long n_outer)
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
 {
     hs_sums S[HS_CHUNKS];
-    hs_value v;
     int st;
     C->eps = eps;
-    if ((st = prepare(C, 1, 0, work, n_work, S))) return st;
-    evaluate(C, eps, &v);
-    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
-    report(&v, out);
-    out->n_nodes = C->N + 1;
-    return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+    st = prepare(C, 1, 0, work, n_work, S);
+    return st ? st : point_at(C, eps, out);
 }
 
-/* The point at eps on a prepared contour, as o[1..8]: log_scale, lower, estimate, upper and the four terms. */
-static int point_at(const hs_contour *C, double eps, double *o)
+/* The point at eps on a prepared contour as a row of hs_contour_curve: status, log_scale, lower, estimate, upper, the four terms. */
+static int row_at(const hs_contour *C, double eps, double *o)
 {
-    hs_value v;
     hs_point p;
-    evaluate(C, eps, &v);
-    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
-    report(&v, &p);
+    int st = point_at(C, eps, &p);
+    o[0] = st;
+    if (st > HS_LOOSE) return st;
     o[1] = p.log_scale; o[2] = p.lower; o[3] = p.estimate; o[4] = p.upper;
     o[5] = p.aliasing; o[6] = p.truncation; o[7] = p.inner; o[8] = p.rounding;
-    return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+    return st;
 }
 
 /* Deltas at n ascending eps: neighbours within reach share a contour, placed so that the first of them lies at its left; where that
- * gives less than HS_OK, an entry has its own. Entry i is out[9 i]: the status, then the numbers of point_at. */
+ * gives less than HS_OK, an entry has its own. Entry i is the row at out[9 i]. */
 int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out)
 {
     hs_sums S[HS_CHUNKS];
     long i = 0, first;
     int st;
-    C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
-    if (n_work < (long)C->chunks * (HS_STEP_WORK + HS_SUMS_WORK(0))) return HS_SCRATCH;
+    if (n_work < hs_contour_work(C->b, 0)) return HS_SCRATCH;
     while (i < n) {
         first = i;
         C->eps = eps[i];
@@ -230,12 +233,12 @@ int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, lon
             /* x away from its centre the aliases of a contour weigh e^{8x/sd} more, and the rounding is bounded up to its reach */
             C->eps = fmin(eps[i] + 0.5 * fmin(C->reach, C->sd), 0.5 * (eps[i] + eps[n - 1]));
             if (prepare(C, 1, 0, work, n_work, S) == HS_OK)
-                while (i < n && fabs(eps[i] - C->eps) <= C->reach && (st = point_at(C, eps[i], out + 9 * i)) == HS_OK) out[9 * i++] = st;
+                while (i < n && fabs(eps[i] - C->eps) <= C->reach && row_at(C, eps[i], out + 9 * i) == HS_OK) i++;
         }
         if (i > first) continue;
         C->eps = eps[i];
         st = prepare(C, 1, 0, work, n_work, S);
-        out[9 * i] = st ? st : point_at(C, eps[i], out + 9 * i);
+        if (st) out[9 * i] = st; else row_at(C, eps[i], out + 9 * i);
         i++;
     }
     return HS_OK;

@@ -44,7 +44,7 @@ int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *wor
 int hs_contour_plan(hs_contour *C, double *work);
 int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S);                /* contour_visit.c */
-double hs_contour_tail(const hs_contour *C, const hs_sums *S);
+double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S);
 int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err); /* contour.c */
 
 #endif

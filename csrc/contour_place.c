@@ -289,7 +289,7 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
     return far * C->ktot / total;
 }
 
-/* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_tail): C->y_far > Y by moments up to y_far, == Y by Psi
+/* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_log_tail_upper): C->y_far > Y by moments up to y_far, == Y by Psi
  * alone, 0 by the metric at C->doublings points. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
@@ -302,7 +302,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     if (it == HS_PROBES) return HS_TOO_MANY_NODES;
     if (it > 0) power = fmax(0.3, log(at / prev) / log(2));
     y *= pow(target / -at, 1 / power) * (it > 0 ? 1.05 : 1);
-    need = fmax(1, C->T0 - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_tail */
+    need = fmax(1, C->T0 - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
     C->y_far = 0;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
     root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;

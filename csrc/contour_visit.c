@@ -216,7 +216,7 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 }
 
 /* Log of the tail bound. Y = N dy is the last node, which the sum keeps: counting it twice is on the safe side. */
-double hs_contour_tail(const hs_contour *C, const hs_sums *S)
+double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
 {
     double Y = C->N * C->dy, sd = sqrt(S->var), best = -HUGE_VAL; /* best: of the lower bounds B */
     int i, stop;

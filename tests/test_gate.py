@@ -1,5 +1,7 @@
 """The gate: every status of the C floor maps to an error or passes; both sides agree on their number."""
 
+import ast
+import inspect
 import re
 from pathlib import Path
 
@@ -54,3 +56,13 @@ def test_unknown_status(code):
 def test_header_agrees():
     found = re.findall(r"^\s*(HS_[A-Z_]+) = (\d+)(?:,|$|\s)", HEADER.read_text().split("};")[0], re.M)
     assert [(name, int(code)) for name, code in found] == [(name, i) for i, name in enumerate(NAMES)]
+
+
+def test_stubs_name_the_arguments_of_the_gate():
+    stub = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text())
+    stubs = {f.name: [a.arg for a in f.args.args] for f in stub.body if isinstance(f, ast.FunctionDef)}
+    gate = {name: f for name, f in vars(_core).items() if callable(f) and not name.startswith("_") and inspect.isroutine(f)}
+    gate = {name: f for name, f in gate.items() if getattr(f, "__module__", "") == _core.__name__}
+    assert stubs.keys() == gate.keys()
+    for name, f in gate.items():
+        assert list(inspect.signature(f).parameters) == stubs[name], name

@@ -134,7 +134,7 @@ def test_moments_bound_is_above_the_truth(sigma, q, k, eps, direction):
     try:
         truth = hs.log_delta(run, eps, direction=direction, route="contour")
         upper = hs.moments_delta_upper(run, eps, direction=direction)
-        normal = truth.upper > -600 and hs.saddlepoint_delta(run, eps, direction=direction).trusted
+        normal = truth.lower > -600 and hs.saddlepoint_delta(run, eps, direction=direction).trusted
     except hs.AccuracyError:
         assume(False)
     assert upper >= math.exp(truth.lower)
@@ -210,3 +210,12 @@ def test_empty_run():
             query(hs.compose(), 2.0)
     with pytest.raises(hs.DomainError, match="direction"):
         hs.rdp(sgm(1.0, 0.01), 2.0, direction="up")
+
+
+def test_beyond_doubles_the_bound_is_not_zero():
+    """delta is about e^-945: no route can hold it as a double, none may call it 0."""
+    run = sgm(15.0, 1e-4, 36627)
+    estimate = hs.saddlepoint_delta(run, 0.0546875, direction="add").log_delta
+    for route in ("auto", "pld", "contour"):
+        assert hs.log_delta(run, 0.0546875, direction="add", route=route).upper >= estimate
+    assert hs.log_delta(run, 0.0546875, direction="add").upper <= estimate + 10

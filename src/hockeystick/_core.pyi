@@ -26,6 +26,7 @@ def contour_delta(
     n_threads: int,
     work: _Vector,
     n_max: int = ...,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> _Point: ...
 def contour_curve(
     m: _Vector,
@@ -49,9 +50,17 @@ def contour_eps(
     n_threads: int,
     work: _Vector,
     n_max: int = ...,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> _Root: ...
 def chernoff_upper(
-    m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    have_eps: int,
+    value: float,
+    work: _Vector,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> tuple[int, float, float]: ...
 def contour_work(b: int) -> int: ...
 def individual_charge(
@@ -88,13 +97,15 @@ def individual_group(
     q: _Vector,
     k: _Vector,
     add: int,
-    x: _Vector,
-    w: _Vector,
-    eps: float,
+    margin: float,
     T0: float,
-    T: float,
-    work: _Vector,
-) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
+    k_total: float,
+    counts: NDArray[np.int32],
+    log_delta: float,
+    n_threads: int,
+    eps_upper: _Vector,
+    gap: _Vector,
+) -> int: ...
 def normal_tails(x: _Vector) -> tuple[_Vector, _Vector]: ...
 def pld_cells(
     s0: float,

@@ -290,11 +290,11 @@ class _Settings:
         return self._try("root", GAUSSIAN, add, delta)
 
     def _try(self, what: str, names: tuple[str, ...], add: int, at: float):
-        """The route asked for, or with `auto` the routes of `names` in turn until one is good enough; the narrowest answer."""
+        """The route asked for, or with `auto` the routes of `names` in turn until the answer is good enough: what all leave."""
         found, wanted = None, GOOD_ENOUGH if self.rtol is None else self.rtol
         width = _log_width if what == "point" else _relative
         for name in names if self.route == "auto" else (self.route,):
-            found = _narrower(found, getattr(TABLE[name], what)(self, add, at))
+            found = _meet(found, getattr(TABLE[name], what)(self, add, at))
             if found and width(found) <= wanted:
                 return found
         if found is None or (self.rtol is not None and not width(found) <= self.rtol):
@@ -340,11 +340,13 @@ def _larger_rows(a, b):
     return rows
 
 
-def _narrower(a, b):
-    """The narrower of two intervals for the same number, either of which may be None."""
+def _meet(a, b):
+    """What two intervals for the same number leave of it, either may be None; terms and route are those of the narrower."""
     if a is None or b is None:
         return a or b
-    return a if a[2] - a[0] <= b[2] - b[0] else b
+    own = a if not b[2] - b[0] < a[2] - a[0] else b
+    low, high = max(a[0], b[0]), min(a[2], b[2])
+    return low, min(max(own[1], low), high), high, own[3], own[4]
 
 
 def _relative(root) -> float:

@@ -48,7 +48,10 @@ class _Curve(NamedTuple):
         at = eps - self.move(self.laws.upper, self.above, eps)
         truncated, _, rounding = self.above.errors(at)
         extra = self.laws.stray(at) + self.laws.inf_upper
-        return min(1.0, (self.above.value(at) + truncated + rounding + extra) * (1 + 8 * ULP))
+        delta = (self.above.value(at) + truncated + rounding + extra) * (1 + 8 * ULP)
+        if delta < 1e-300:  # two products a point may have underflowed
+            delta += 2 * (self.above.delta.size + 4) * 5e-324
+        return min(1.0, delta)
 
     def lower(self, eps: float) -> float:
         at = eps + self.move(self.laws.lower, self.below, eps)
