@@ -99,7 +99,8 @@ typedef struct {
     long n_nodes;                    /* at most so many nodes */
     /* filled by mixed.c */
     int few;                         /* whether outcomes with at most one loss off the atoms are summed apart */
-    long N, last;                    /* nodes of a period; last node visited */
+    int64_t N;                       /* nodes of a period */
+    long last;                       /* last node visited */
     double eps, t, c, sd, log_est, P, dy, s_right, s_left, y_max, K[3], err[3], places, tail, var;
     double *re, *im, *round, *node;
     const void *laws;

@@ -335,8 +335,8 @@ static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l
         *value += wt * d; *slope += wt * s;
         if (!smooth && e > 0 && e < shift) s = 1;
         *err += wt * (d * (le + HS_U * (40 + 2 * fabs(lw))) + (s + (smooth ? d : 0)) * shift);
-        ratio_up = (n - i) / (i + 1) * p / not_p;
-        if (ratio_up < 0.9) {
+        ratio_up = (n - i) / (i + 1) * p / not_p; /* falls with i: the rest is below a geometric series */
+        if (ratio_up < 1) {
             double rest = wt * ratio_up / (1 - ratio_up);
             if (rest < 1e-17 * *value) { *err += rest; return; }
         }

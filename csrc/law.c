@@ -114,7 +114,7 @@ long hs_law_scratch(const hs_law *w)
 /* Tilted masses of the points, their mean and variance in the coordinate x, the constants of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
 {
-    double total = 0, ebar = 0, sum_x = 0, c1 = 0, mean = 0, var = 0, out = 0, floor_log, xs = 0, xe = 0, xd = 0;
+    double total = 0, ebar = 0, sum_x = 0, c1 = 0, mean = 0, var = 0, out = 0, floor_log, xs = 0, xe = 0, xd = 0, top = 0;
     long j, first = -1, last = -1;
     floor_log = w->kind == HS_LAW_SUBLAPLACE ? -HUGE_VAL : w->log_m - LEFT_OUT - log(w->k);
     for (j = 0; j < w->n; j++) {
@@ -132,11 +132,15 @@ static int points_tilt(hs_law *w, double c, double *scratch)
         long i = first + j;
         double x = w->xr[j] = w->x[i] - w->ref, at = fabs(w->lp[i] + c * w->l[i]);
         double e = w->dp[i] + HS_U * (at + fabs(w->log_m)) + fabs(c) * (w->dl[i] + 2 * HS_U * fabs(w->l[i])) + 6 * HS_U;
+        top = fmax(top, w->r[j] * (1 + e));
         ebar += w->r[j] * e; xe += w->r[j] * e * fabs(x); xs += w->r[j] * fabs(x);
         if (w->unit == 1) xd += w->r[j] * w->dl[i]; /* on a lattice the places are exact */
         sum_x += w->r[j] * x; var += w->r[j] * (w->x[i] - mean) * (w->x[i] - mean);
     }
     c1 = xe + xd + xs * (ebar + HS_U * (15 + 2 * (66 + (double)w->nr / 64)));
+    w->peak = HUGE_VAL;
+    if (w->tails && w->unit != 1 && w->x[last] - w->x[first] == (double)(last - first))
+        w->peak = top * (1 + 2 * ebar + HS_U * (80 + (double)w->nr)); /* the sum of positive r is off by (n + ..)u at most */
     w->mean = sum_x + w->ref; w->c1 = c1 * (1 + 1e-6); w->quad = 2.1 * out;
     w->var_upper = var * (1 + 1e-6) + 1e-14 * mean * mean + 16 * out * pow(w->x[w->n - 1] - w->x[0] + fabs(mean), 2);
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;
@@ -251,12 +255,14 @@ double hs_law_gap_lower(const hs_law *w, double y)
     return fmax(0, 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing(w, y, y)) - 8 * HS_U * fabs(a2));
 }
 
-/* An upper bound of |phi| at every frequency >= y. */
+/* An upper bound of |phi| at every frequency >= y, up to pi on a lattice. For masses r_j on consecutive integers that rise to one
+ * peak, |1 - e^{iy}| |phi| <= sum |r_j - r_{j-1}| = 2 max r: summation by parts. */
 double hs_law_far_upper(const hs_law *w, double y)
 {
     if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);
     if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_decay_upper(w, y));
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_far_upper(w, y);
     if (w->kind == HS_LAW_SUBLAPLACE) return fmin(1, hs_sublaplace_far_upper(w, y));
+    if (w->kind == HS_LAW_POINTS_LOGCONCAVE) return fmin(1, w->peak / sin(0.5 * fmin(y, HS_PI)) * (1 + 1e-12));
     return 1;
 }

@@ -22,6 +22,7 @@ typedef struct {
     double c, log_m, err, mean, var_upper; /* K with its error; mean and an upper bound of the variance of x */
     double *r, *xr, ref, c1, quad;   /* tilted masses, x - ref; |dphi(y)| <= |y| c1 + quad */
     long nr;
+    double peak;                     /* log-concave on consecutive integers: bound of its largest tilted mass, else HUGE_VAL */
     double panels, order;            /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each */
     double a, b, w0, w1, flat;       /* Laplace: constants of phi */
     double y_max, level;             /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */

@@ -57,7 +57,7 @@ static void kernel(double a, double s, double theta, double x, double rest, doub
 
 /* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice. A(y) = (sum k a_i^2)^(1/2) is a metric, so on [y, y+h]
  * A >= (A(y) + A(y+h) - h sd)/2, and -sum k log|phi| >= -K log(1 - A^2/2K), K the number of steps [convexity]. h = A/(2 sd) keeps
- * three quarters of A. On the line hs_law_far_upper ends the walk. Normal steps add their exact part. */
+ * three quarters of A. hs_law_far_upper, or the end of the period, ends the walk. Normal steps add their exact part. */
 static double decay_lower(const hs_mixed *A, double Y)
 {
     const hs_law *laws = (const hs_law *)A->laws;
@@ -68,11 +68,10 @@ static double decay_lower(const hs_mixed *A, double Y)
     for (at = 0, i = 0; i < A->b; i++) if (laws[i].kind != HS_LAW_NORMAL) at += laws[i].k * hs_law_gap_lower(&laws[i], y);
     for (it = 0; it < 400; it++) {
         double h, next, low, B = 0;
-        if (A->step == 0) {
-            for (i = 0; i < A->b; i++) B -= laws[i].k * log(hs_law_far_upper(&laws[i], y));
-            best = fmax(best, fmin(least, B * (1 - 1e-12)));
-            if (best >= least) break;
-        } else if (y >= end) { best = least; break; }
+        for (i = 0; i < A->b; i++) B -= laws[i].k * log(hs_law_far_upper(&laws[i], y));
+        best = fmax(best, fmin(least, B * (1 - 1e-12)));
+        if (best >= least) break;
+        if (A->step > 0 && y >= end) { best = least; break; }
         h = 0.5 * sqrt(at) / sd;
         if (!(h > 1e-6 * y)) break;
         if (A->step > 0 && y + h > end) h = end - y;
@@ -91,7 +90,8 @@ static int visit(hs_mixed *A, double goal)
 {
     hs_law *laws = (hs_law *)A->laws;
     double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, start = 0, B;
-    long n0, whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes, half = whole < A->n_nodes ? whole : A->n_nodes - 1, stop = -1;
+    int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
+    long n0, half = whole < A->n_nodes ? (long)whole : A->n_nodes - 1, stop = -1;
     int i, n, tries;
     if (A->few) {
         stop = (long)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half);
@@ -294,8 +294,8 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     if (!(A->P > 0 && A->P < 1e14)) return HS_OUT_OF_RANGE;
     if (A->step > 0) {
         double N = 2 * ceil(0.5 * A->P / A->step) + 1;
-        if (!(N < 9e7)) return HS_TOO_MANY_NODES;
-        A->N = (long)N; A->P = N * A->step; A->dy = 2 * HS_PI / N;
+        if (!(N < 1e11)) return HS_TOO_MANY_NODES; /* times 2^16 nodes it must stay below 2^53 */
+        A->N = (int64_t)N; A->P = N * A->step; A->dy = 2 * HS_PI / N;
     } else A->dy = 2 * HS_PI / A->P;
     tilts[0] = A->c; tilts[1] = A->s_right; tilts[2] = A->s_left;
     A->places = A->var = 0;
@@ -315,7 +315,6 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
         }
     if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
     A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0);
-    if (A->few && laws[0].k > 3e6) return HS_TOO_MANY_NODES; /* the sums over atoms grow like sqrt(k) */
     goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
     if ((st = visit(A, goal))) return st;
     moduli(A);

@@ -10,7 +10,7 @@
    hs_pld_cells: y_i, u_i rounded up (for the upper law), y_i and u_i rounded down (for the lower law).
      Tails are within (1 + rel) and absolute; all losses of a cell are within `edge` of it. The upper u uses e^{s_i - edge}, so
      that E[(1 - e^{s_i - Y})_+; cell] <= u_upper; losses above s_{i+1} are too low by at most edge. Hence
-       D(eps) <= D_upper(eps - edge).  The lower pair (y_lower, x_upper) needs no edges: it is moments of one set of outcomes.
+       D(eps) <= D_upper(eps - edge).  The lower pair: a part y_lower/y of the cell's outcomes has den mass <= x_upper, u >= u_lower.
    hs_pld_upper, connect the dots [DGK+22, Alg. 1; maths C10]: the mass y in [a, b] goes to b with probability
      (1 - e^{a-y})/(1 - e^{-h}), else to a: the chord of a convex function lies above it.
    hs_pld_lower, its mirror [maths C11 as a partition]: outcomes are gathered into groups whose mean of e^{-y} is e^{-a_j}
@@ -49,13 +49,13 @@ static double cell(const double *below, const double *above, const double *rel, 
     return above_zero(top ? left - right : right - left);
 }
 
-/* Tails at s_i, i = 0..n; see the head of the file. Cells whose den mass is not resolved (u_lower below -w y) are left out of
-   the lower law. */
+/* Tails at s_i, i = 0..n; see the head of the file. Where the den mass is not resolved, u <= y (1 - e^{-w}) (its losses may reach
+   the right edge) and u >= -y (e^edge - 1) (all of them are above the left one). */
 int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                  const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                  double *u_upper, double *y_lower, double *u_lower)
 {
-    double full = -expm1(-w);
+    double full = -expm1(-w), least = -expm1(edge) * (1 + 4 * U);
     long i;
     if (!(n > 0 && w > 0 && edge >= 0 && absolute >= 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) {
@@ -63,17 +63,16 @@ int hs_pld_cells(long n, double s0, double w, const double *y_below, const doubl
         double y = cell(y_below, y_above, rel, absolute, i, &ey), x = cell(x_below, x_above, rel, absolute, i, &ex);
         y_upper[i] = (y + ey) * (1 + 4 * U);
         y_lower[i] = above_zero((y - ey) * (1 - 4 * U));
-        if (a > 700) { /* e^a does not fit: everything up; nothing for the lower law */
+        if (a > 700) { /* e^a does not fit: everything up, or down */
             u_upper[i] = y_upper[i] * full * (1 + 8 * U);
-            y_lower[i] = u_lower[i] = 0;
+            u_lower[i] = y_lower[i] * least;
             continue;
         }
         scale = exp(a);
         u_upper[i] = y_upper[i] - exp(a - edge) * (1 - turn) * above_zero(x - ex);
         u_upper[i] = fmin(above_zero(u_upper[i] + 4 * U * y_upper[i]), y_upper[i] * full * (1 + 8 * U));
         u_lower[i] = y_lower[i] - scale * (1 + turn) * (x + ex);
-        u_lower[i] -= 4 * U * y_lower[i];
-        if (!(u_lower[i] >= -w * y_lower[i])) y_lower[i] = u_lower[i] = 0;
+        u_lower[i] = fmax(u_lower[i] - 4 * U * y_lower[i], y_lower[i] * least);
     }
     return HS_OK;
 }

@@ -7,7 +7,8 @@ import mpmath as mp
 import pytest
 
 import hockeystick as hs
-from hockeystick.routes import lattice, mixed
+from hockeystick.pair import step_loss
+from hockeystick.routes import lattice, mixed, pld
 from test_truth import TABLE
 
 KINDS = ("laplace", "subsampled_laplace")
@@ -198,6 +199,14 @@ def test_extremes_return_and_agree(k, scale):
         assert 0 <= eps.lower <= eps.estimate <= eps.upper and eps.width <= 1e-7 * eps.estimate + 1e-12
         back = hs.delta(run, eps.upper)
         assert back.lower <= delta * (1 + 1e-9)
+
+
+def test_millions_of_atoms_agree_with_the_grid():
+    """Little noise is two atoms and rarely anything else: binomial sums over 1e4 outcomes, beside connect-the-dots."""
+    k, m, eps = 4 * 10**6, 1e-6, 1e-3
+    low, _, high, _ = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps)
+    below, _, above, _ = pld.point(((step_loss(hs.laplace(1 / m), "add_remove", False), k),), eps, 0.05)
+    assert below <= low and high <= above and high - low < 1e-8
 
 
 def test_beyond_the_largest_loss():

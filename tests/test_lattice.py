@@ -237,6 +237,18 @@ def test_commensurate_or_not():
     assert bound.certified and bound.lower <= truth <= bound.upper
 
 
+@pytest.mark.parametrize("sigma, k", [(100.0, 10**4), (1000.0, 10**6), (1000.0, 10**9)])
+def test_wide_discrete_gaussian(sigma, k):
+    """Sums are normal on a lattice of step h = 1/sigma^2, up to e^(-2 pi^2 sigma^2); the kink at eps costs h^2 of a density."""
+    mu, h = math.sqrt(k) / sigma, sigma**-2
+    eps = mu * mu / 2 + 3 * mu
+    truth = hs.delta(hs.gaussian(1 / mu), eps).estimate
+    bound = hs.delta(hs.discrete_gaussian(sigma) * k, eps)
+    slack = 1e-13 + (h / mu) ** 2 * 100
+    assert bound.route == "contour" and bound.width < 1e-8 * truth
+    assert bound.lower <= truth * (1 + slack) and truth * (1 - slack) <= bound.upper
+
+
 @pytest.mark.parametrize("rtol", [1e-2, 1e-6, 1e-10])
 def test_tolerance_is_met(rtol):
     run = hs.discrete_laplace(3.0, sensitivity=2) * 40
