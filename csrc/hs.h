@@ -150,14 +150,27 @@ long hs_individual_work(int levels);
 int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
                         double T0, double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads,
                         double *work, long n_work, double *eps_upper, double *gap);
-/* pld.c: tails of the normal law; see the head of the file for the others. */
+/* tails.c: Pr[Y <= s], Pr[Y > s], the same of X, relative errors; base losses, and their Poisson samples. See each head. */
 int hs_normal_tails(long n, const double *x, double *below, double *above);
+int hs_gaussian_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
+                      double *rel);
+int hs_laplace_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
+                     double *rel);
+int hs_poisson_place(double q, long n, const double *s, double *g, long *first, double *edge, double *slope);
+int hs_poisson_tails(double q, double all_y, double all_x, long first, long n, double *y_below, double *y_above, double *x_below,
+                     double *x_above, double *rel);
+/* pld.c: laws on a lattice above and below a loss; see the head of the file. */
 int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                  const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                  double *u_upper, double *y_lower, double *u_lower);
 enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
 int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
 int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
+int hs_pld_laws(long n, int m, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                const double *x_above, const double *rel, double edge, double absolute, double t, double *work,
+                double *p_upper, double *p_lower, double *p_inf);
+int hs_pld_table(long tilts, const double *t, long n, const double *loss, const double *log_den, double k, double *k0, double *k1,
+                 double *k2);
 /* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
 enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
 typedef struct {

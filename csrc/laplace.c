@@ -244,15 +244,19 @@ void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double 
     gi = atan2(k * i, 1 + k * r);
     if (hypot(r, i) < 0.5) gr -= 0.5 * k * log1p(2 * r + r * r + i * i); else gr -= k * log(one);
     gi -= k * atan2(i, 1 + r);
-    e = exp(gr);
-    xr = -expm1(gr) + 2 * e * sin(0.5 * gi) * sin(0.5 * gi); xi = -e * sin(gi);
-    size = hypot(xr, xi);
-    d = k * hypot(r, i);
     two = fmax(hypot(1 + k * r, k * i), 1e-300); /* g' = k (1/(1+k rho) - 1/(1+rho)) */
-    d = e * (d * rel * fmin(1 / one + 1 / two, (k + 1) * hypot(r, i) / (one * two)) + d * 12 * HS_U / one
-             + 8 * HS_U * (fabs(gr) + fabs(gi) + 1)) + 4 * HS_U * size;
-    d += e * 4 * HS_U * k * hypot(r, i) * (2 + k * hypot(r, i)) / fmax((1 + k * r) * (1 + k * r) + k * i * k * i, 1e-300);
-    *re = exp(*re);
+    size = k * hypot(r, i);
+    d = size * rel * fmin(1 / one + 1 / two, (k + 1) * hypot(r, i) / (one * two)) + size * 12 * HS_U / one
+        + 8 * HS_U * (fabs(gr) + fabs(gi) + 1) + 4 * HS_U * size * (2 + size) / (two * two);
+    if (gr > 40) { /* chi = -e^g up to e^-40 relative, and f e^g may be in range where neither is */
+        d += exp(-gr) + HS_U * (fabs(*re) + gr);
+        xr = -1; xi = 0; *re = exp(*re + gr); *im += gi;
+    } else {
+        e = exp(gr);
+        xr = -expm1(gr) + 2 * e * sin(0.5 * gi) * sin(0.5 * gi); xi = -e * sin(gi);
+        d = e * d + 4 * HS_U * hypot(xr, xi); *re = exp(*re);
+    }
+    size = hypot(xr, xi);
     if (d < 0.25 * size) { *re *= size; *im += atan2(xi, xr); *round += d / size * 1.2 + 8 * HS_U; }
     else { *re *= 2 * fmax(d, 0.1 * size); *round += 1.6 + (d < 1e300 ? 0 : HUGE_VAL); }
     *round += lost;

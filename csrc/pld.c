@@ -22,19 +22,6 @@
 
 #define U 1.1102230246251565e-16 /* 2^-53 */
 
-/* Tails of N(0,1): relative error 16u + 2u |x| (|x| + 1) (erfc: glibc documents 5 ulp; its argument carries 2u). */
-int hs_normal_tails(long n, const double *x, double *below, double *above)
-{
-    long i;
-    if (!(n >= 0)) return HS_BAD_ARGUMENT;
-    for (i = 0; i < n; i++) {
-        double a = 0.5 * erfc(fabs(x[i]) * 0.70710678118654752);
-        below[i] = x[i] > 0 ? 1 - a : a;
-        above[i] = x[i] > 0 ? a : 1 - a;
-    }
-    return HS_OK;
-}
-
 static double above_zero(double x)
 {
     return x > 0 ? x : 0; /* NaN: 0 */
@@ -174,5 +161,40 @@ int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u
     for (i = 0; i < j; i++) p[i] = 0;
     if (j >= 0) settle(n, j, m * w, S, t, p);
     for (i = 0; i <= n; i++) p[i] *= 1 - 32 * U;
+    return HS_OK;
+}
+
+/* Both laws on n + 1 lattice points from tails at the m n + 1 edges of their fine cells: p_upper, p_lower; p_inf bounds the mass
+   above the last edge. work: 4 m n doubles. */
+int hs_pld_laws(long n, int m, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                const double *x_above, const double *rel, double edge, double absolute, double t, double *work,
+                double *p_upper, double *p_lower, double *p_inf)
+{
+    long c = m * n;
+    double *y_upper = work, *u_upper = work + c, *y_lower = work + 2 * c, *u_lower = work + 3 * c, top;
+    int st = hs_pld_cells(c, s0, w, y_below, y_above, x_below, x_above, rel, edge, absolute, y_upper, u_upper, y_lower, u_lower);
+    if (st) return st;
+    *p_inf = y_above[c] * (1 + rel[c]) + absolute;
+    top = above_zero(y_above[c] * (1 - rel[c]) - absolute);
+    if ((st = hs_pld_upper(n, m, w, y_upper, u_upper, y_below[0] * (1 + rel[0]) + absolute, p_upper))) return st;
+    return hs_pld_lower(n, m, w, y_lower, u_lower, top, t, p_lower);
+}
+
+/* Adds k copies of one step to K, K', K'' at tilts t_i, by its nodes: losses and log den masses. Estimates. */
+int hs_pld_table(long tilts, const double *t, long n, const double *loss, const double *log_den, double k, double *k0, double *k1,
+                 double *k2)
+{
+    long i, j;
+    if (!(tilts >= 0 && n > 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < tilts; i++) {
+        double top = -HUGE_VAL, s0 = 0, s1 = 0, s2 = 0;
+        for (j = 0; j < n; j++) top = fmax(top, (1 + t[i]) * loss[j] + log_den[j]);
+        for (j = 0; j < n; j++) {
+            double e = (1 + t[i]) * loss[j] + log_den[j] - top, p = e > -60 ? exp(e) : 0;
+            s0 += p; s1 += p * loss[j]; s2 += p * loss[j] * loss[j];
+        }
+        s1 /= s0;
+        k0[i] += k * (top + log(s0)); k1[i] += k * s1; k2[i] += k * above_zero(s2 / s0 - s1 * s1);
+    }
     return HS_OK;
 }

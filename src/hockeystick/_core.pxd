@@ -59,8 +59,16 @@ cdef extern from "hs.h" nogil:
     int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
                             double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
                             int n_threads, double *work, long n_work, double *eps_upper, double *gap)
-    # pld.c
+    # tails.c
     int hs_normal_tails(long n, const double *x, double *below, double *above)
+    int hs_gaussian_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below,
+                          double *x_above, double *rel)
+    int hs_laplace_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below,
+                         double *x_above, double *rel)
+    int hs_poisson_place(double q, long n, const double *s, double *g, long *first, double *edge, double *slope)
+    int hs_poisson_tails(double q, double all_y, double all_x, long first, long n, double *y_below, double *y_above,
+                         double *x_below, double *x_above, double *rel)
+    # pld.c
     int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                          const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                          double *u_upper, double *y_lower, double *u_lower)
@@ -71,6 +79,11 @@ cdef extern from "hs.h" nogil:
                  double *estimate, double *upper, unsigned char *done)
     int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
     int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+    int hs_pld_laws(long n, int m, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+                    const double *x_above, const double *rel, double edge, double absolute, double t, double *work,
+                    double *p_upper, double *p_lower, double *p_inf)
+    int hs_pld_table(long tilts, const double *t, long n, const double *loss, const double *log_den, double k, double *k0,
+                     double *k1, double *k2)
     # sampling.c
     int hs_sampling_truncation(double p, double n, double max_batch, double *out)
     int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,

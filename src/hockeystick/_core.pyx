@@ -282,7 +282,7 @@ def individual_group(const double[::1] m, const double[::1] q, const double[::1]
         status = hs_individual_group(m.shape[0], &m[0], &q[0], &k[0], add, margin, T0, k_total, counts.shape[0],
                                      &counts[0, 0], log_delta, n_threads, &work[0], work.shape[0], &eps_upper[0], &gap[0])
     return status
-# pld.c
+# tails.c
 
 
 def normal_tails(const double[::1] x):
@@ -294,8 +294,58 @@ def normal_tails(const double[::1] x):
         return below, above
     with nogil:
         status = hs_normal_tails(x.shape[0], &x[0], &a[0], &b[0])
-    check(status, "pld")
+    check(status, "tails")
     return below, above
+
+
+def gaussian_tails(double m, const double[::1] s):
+    """Rows y_below, y_above, x_below, x_above, rel at s; see csrc/tails.c."""
+    out = np.empty((5, s.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status = 0
+    if s.shape[0]:
+        with nogil:
+            status = hs_gaussian_tails(m, s.shape[0], &s[0], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+    check(status, "tails")
+    return out
+
+
+def laplace_tails(double m, const double[::1] s):
+    """Rows y_below, y_above, x_below, x_above, rel at s; see csrc/tails.c."""
+    out = np.empty((5, s.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status = 0
+    if s.shape[0]:
+        with nogil:
+            status = hs_laplace_tails(m, s.shape[0], &s[0], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+    check(status, "tails")
+    return out
+
+
+def poisson_place(double q, const double[::1] s):
+    """(base losses g of sampled losses s, first above the wall, edge, slope); see csrc/tails.c."""
+    out = np.empty(s.shape[0])
+    cdef double[::1] g = out
+    cdef double edge = 0, slope = 0
+    cdef long first = 0
+    cdef int status = 0
+    if s.shape[0]:
+        with nogil:
+            status = hs_poisson_place(q, s.shape[0], &s[0], &g[0], &first, &edge, &slope)
+    check(status, "tails")
+    return out, first, edge, slope
+
+
+def poisson_tails(double q, double all_y, double all_x, long first, double[:, ::1] o):
+    """Rows of the base's tails to those of its Poisson sample, in place; see csrc/tails.c."""
+    cdef int status = 0
+    if o.shape[1]:
+        with nogil:
+            status = hs_poisson_tails(q, all_y, all_x, first, o.shape[1], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+    check(status, "tails")
+
+
+# pld.c
 
 
 def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, const double[::1] xb, const double[::1] xa,
@@ -332,6 +382,31 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
         status = hs_pld_lower(out.shape[0] - 1, m, w, &y_lower[0], &u_lower[0], top, t, &out[0])
     check(status, "pld")
     return p
+
+
+def pld_laws(int m, double s0, double w, const double[:, ::1] tails, double edge, double absolute, double t):
+    """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails as in csrc/tails.c."""
+    cdef long n = (tails.shape[1] - 1) // m
+    upper, lower, work = np.empty(n + 1), np.empty(n + 1), np.empty(4 * m * n)
+    cdef double[::1] p = upper, r = lower, v = work
+    cdef double p_inf = 0
+    cdef int status
+    with nogil:
+        status = hs_pld_laws(n, m, s0, w, &tails[0, 0], &tails[1, 0], &tails[2, 0], &tails[3, 0], &tails[4, 0], edge, absolute, t,
+                             &v[0], &p[0], &r[0], &p_inf)
+    check(status, "pld")
+    return upper, lower, p_inf
+
+
+def pld_table(const double[::1] t, const double[::1] loss, const double[::1] log_den, double k):
+    """Rows K, K', K'' of k copies of a step at tilts t, by its nodes. Estimates."""
+    out = np.zeros((3, t.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status
+    with nogil:
+        status = hs_pld_table(t.shape[0], &t[0], loss.shape[0], &loss[0], &log_den[0], k, &o[0, 0], &o[1, 0], &o[2, 0])
+    check(status, "pld")
+    return out
 
 # batch.c
 

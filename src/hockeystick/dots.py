@@ -83,16 +83,10 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float) -> Plan:
     low, high = math.log10(1e-4 / wide), math.log10(2e3 / min(far, wide))
     grow = 10.0 ** np.linspace(low, high, math.ceil(TABLE_NODES * (high - low)))
     t = np.concatenate((-grow[::-2], [0.0], grow))
-    k0, k1, k2 = np.zeros((3, t.size))
+    rows = np.zeros((3, t.size))
     for (values, log_den), k in zip(nodes, counts, strict=True):
-        a = np.multiply.outer(1 + t, values) + log_den
-        top = a.max(axis=1)
-        np.exp(a - top[:, None], out=a)
-        total = a.sum(axis=1)
-        first = a @ values / total
-        k0 += k * (top + np.log(total))
-        k1 += k * first
-        k2 += k * np.maximum(a @ (values * values) / total - first * first, 0)
+        rows += _core.pld_table(t, values, log_den, k)
+    k0, k1, k2 = rows
     table = Cgf(t, k0, k1, k2)
     return Plan(parts, math.fsum(counts), table, *saddle_curve(table))
 
@@ -215,15 +209,8 @@ def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: flo
     s = s0 + w * np.arange(FINE * (last - first) + 1)
     tails = loss.tails(s)
     edge = tails.edge + 16 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
-    columns = [np.ascontiguousarray(column) for column in tails[:5]]
-    y_up, u_up, y_lo, u_lo = _core.pld_cells(s0, w, *columns, edge, tails.absolute)
-    rel = tails.rel
-    bottom = float(tails.y_below[0] * (1 + rel[0]) + tails.absolute)
-    above = float(tails.y_above[-1])
-    top_upper = above * (1 + float(rel[-1])) + tails.absolute
-    top_lower = max(0.0, above * (1 - float(rel[-1])) - tails.absolute)
-    p_inf = (top_upper + loss.mass_inf * (1 + 128 * ULP)) * (1 + 4 * ULP)
-    return _core.pld_upper(FINE, w, y_up, u_up, bottom), _core.pld_lower(FINE, w, y_lo, u_lo, top_lower, t), edge, p_inf
+    upper, lower, above = _core.pld_laws(FINE, s0, w, np.array(tails[:5]), edge, tails.absolute, t)
+    return upper, lower, edge, (above + loss.mass_inf * (1 + 128 * ULP)) * (1 + 4 * ULP)
 
 
 def _too_long(dx: float) -> AccuracyError:

@@ -17,18 +17,10 @@ LDBL_ULP = float(np.finfo(np.longdouble).eps)
 
 
 def gaussian_loss(m: float) -> Loss:
-    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1].
-
-    x = s/m +- m/2 is off by at most 4u(|s|/m + m), m by u; a tail moves by that times its hazard <= |x| + 1; the tails
-    themselves carry 16 u (csrc/pld.c). All of it is relative error: no edge moves.
-    """
+    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1]; errors in csrc/tails.c."""
 
     def tails(s):
-        at, half = s / m, 0.5 * m
-        y_below, y_above = _core.normal_tails(at - half)
-        x_below, x_above = _core.normal_tails(at + half)
-        size = np.abs(at) + half
-        return Tails(y_below, y_above, x_below, x_above, U * (20 + 8 * (size + 1) * (size + m)), 0.0)
+        return Tails(*_core.gaussian_tails(m, np.ascontiguousarray(s)), 0.0)
 
     def nodes(p):
         reach = math.sqrt(2 * max(1.0, -math.log(p))) + 0.5
@@ -45,14 +37,11 @@ def _gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
 
 def laplace_loss(m: float) -> Loss:
     """Laplace noise moved by m scales: atoms 1/2 at m and e^-m/2 at -m, density e^{(s-m)/2}/4 between; X = -Y in law
-    [GLW21, Prop. B.2]. Relative error: u(|s| + m) of the exponents and 6 u; m itself is known to u.
+    [GLW21, Prop. B.2]; errors in csrc/tails.c.
     """
 
     def tails(s):
-        low, high = s < -m, s >= m
-        y_below = np.where(low, 0.0, np.where(high, 1.0, 0.5 * np.exp(0.5 * np.minimum(s - m, 0.0))))
-        x_above = np.where(low, 1.0, np.where(high, 0.0, 0.5 * np.exp(-0.5 * np.maximum(s + m, 0.0))))
-        return Tails(y_below, 1 - y_below, 1 - x_above, x_above, U * (8 + np.minimum(np.abs(s), m) + m), 2 * U * m)
+        return Tails(*_core.laplace_tails(m, np.ascontiguousarray(s)), 2 * U * m)
 
     def nodes(_):
         x, w = _gauss_legendre()

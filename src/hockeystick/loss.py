@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import _core
+
 U = 2.0**-53
 COARSE_NODES = 512
 """Nodes are for planning: a law is cut into this many cells, and more atoms than this are merged."""
@@ -130,18 +132,9 @@ def subsample(loss, q: float):
     return np.where(loss < 700.0, near, loss + math.log(q))
 
 
-def _unsample(s: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """(g(s), slope ds/dg); s must be above log1p(-q)."""
-    with np.errstate(over="ignore"):
-        z = np.expm1(np.minimum(s, 700.0)) / q
-    return np.where(s < 700.0, np.log1p(np.maximum(z, -1 + U)), s - math.log(q)), 1 - (1 - q) * np.exp(-s)
-
-
 def poisson(base: Loss, q: float) -> Loss:
-    """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11; maths B8].
-
-    An edge moves by at most 4u|1 - e^-s| (expm1, quotient) + slope (4u|g| + 2 u (base edge)/u): slope = dl/dg <= 1.
-    Near the wall log(1-q) the base loss runs to -inf; s within 16u/slope of it is taken to be below all losses.
+    """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11; maths B8]. Errors in
+    csrc/tails.c; losses within rounding of the wall log(1-q), where the base loss runs to -inf, are taken to lie above it.
     """
     if q == 1:
         return base
@@ -149,29 +142,11 @@ def poisson(base: Loss, q: float) -> Loss:
     wall = math.log1p(-q)
 
     def tails(s):
-        inside = s > wall * (1 - 4 * U) + 8 * U * abs(math.expm1(-wall))
-        at = np.where(inside, s, 0.0)  # keeps g finite; overwritten below
-        first = int(np.searchsorted(inside, True))
-        g, slope = _unsample(at[first:], q)
-        t = base.tails(np.maximum.accumulate(g)) if g.size else base.tails(np.zeros(0))
-        pad = np.zeros(first)
-        x_all = 1.0 - base.mass_minus_inf
-        y_below = q * t.y_below + (1 - q) * t.x_below
-        y_above = q * t.y_above + (1 - q) * t.x_above
-        all_y = q * (1.0 - base.mass_inf) + (1 - q) * x_all
-        move = np.abs(np.expm1(-at[first:])) * 4 * U + slope * (4 * U * np.abs(g) + t.edge)
-        edge = 2 * float(move.max(initial=0.0)) + (16 * U * math.expm1(-wall) if first else 0.0)
-        if not first:
-            return Tails(y_below, y_above, t.x_below, t.x_above, t.rel + 4 * U, edge, t.absolute)
-        return Tails(
-            np.r_[pad, y_below],
-            np.r_[pad + all_y, y_above],
-            np.r_[pad, t.x_below],
-            np.r_[pad + x_all, t.x_above],
-            np.r_[pad + 8 * U, t.rel + 4 * U],
-            edge,
-            t.absolute,
-        )
+        g, first, edge, slope = _core.poisson_place(q, np.ascontiguousarray(s))
+        t = base.tails(g)
+        rows = np.array(t[:5])
+        _core.poisson_tails(q, 1.0 - base.mass_inf, 1.0 - base.mass_minus_inf, first, rows)
+        return Tails(*rows, edge + slope * t.edge, t.absolute)
 
     def nodes(p):
         values, log_den = base.nodes(p)

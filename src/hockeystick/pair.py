@@ -153,7 +153,9 @@ def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
         adjacency = "add_remove"
     _only(step, adjacency, "add_remove")
     base = step_loss(step.base, adjacency, add)
-    return reversed_loss(poisson(reversed_loss(base), step.q)) if add else poisson(base, step.q)
+    if not add:
+        return poisson(base, step.q)
+    return reversed_loss(poisson(base if isinstance(step.base, MIRRORED) else reversed_loss(base), step.q))
 
 
 def discrete_gaussian_pair(step: DiscreteGaussian, adjacency: str, add: bool) -> Loss:

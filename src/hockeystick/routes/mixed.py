@@ -20,6 +20,9 @@ NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL = 0.0, 1.0, 4.0, 5.0
 
 NODES = 1 << 14
 MORE_NODES = 1 << 19
+NO_BRACKET = 9
+"""Status, csrc/hs.h: near the largest loss no contour leads to the root, however many nodes it has."""
+
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
 
@@ -93,7 +96,7 @@ def _answer(function, steps, at: float, rtol: float, width, short):
         terms = short(answer) if answer[0] == 1 else (math.inf,)
         if table[:, 6].any() and panels < PANELS_MAX and max(terms) > 0.1 * rtol:
             panels *= 4
-        elif nodes < MORE_NODES and max(terms[:2]) > 0.1 * rtol:
+        elif nodes < MORE_NODES and answer[0] != NO_BRACKET and max(terms[:2]) > 0.1 * rtol:
             nodes = MORE_NODES
         else:
             break

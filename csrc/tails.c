@@ -1,0 +1,107 @@
+/* tails.c - tail probabilities of one step's loss: normal and Laplace pairs, and what Poisson sampling makes of a pair.
+
+   Symbols: Y loss under num, X under den; s_i increasing; y_below = Pr[Y <= s], y_above = Pr[Y > s], x_below, x_above likewise;
+     rel bounds the relative error of all four at s_i; u = 2^-53. What a common move of all four edges may hide is `edge`.
+   Formulas: normal pair, shift m [GLW21, Prop. B.1]: Pr[Y <= s] = Phi(s/m - m/2), Pr[X <= s] = Phi(s/m + m/2).
+     Laplace pair, shift m [GLW21, Prop. B.2]: Pr[Y <= s] = e^{(s-m)/2}/2 and Pr[X > s] = e^{-(s+m)/2}/2 for -m <= s < m.
+     Poisson sampling at rate q [ZDW22, Thm 11]: with g(s) = log1p(expm1(s)/q) the base loss of s > log(1-q),
+     Pr[X <= s] = Pr[X0 <= g],  Pr[Y <= s] = q Pr[Y0 <= g] + (1-q) Pr[X0 <= g].
+   Error claims, in each function's head.  Not done: masses at infinity (loss.py adds them), other laws. */
+#include "hs.h"
+#include <math.h>
+
+#define U 1.1102230246251565e-16 /* 2^-53 */
+
+static void normal(double x, double *below, double *above)
+{
+    double a = 0.5 * erfc(fabs(x) * 0.70710678118654752);
+    *below = x > 0 ? 1 - a : a;
+    *above = x > 0 ? a : 1 - a;
+}
+
+/* Tails of N(0,1): relative error 16u + 2u |x| (|x| + 1) (erfc: glibc documents 5 ulp; its argument carries 2u). */
+int hs_normal_tails(long n, const double *x, double *below, double *above)
+{
+    long i;
+    if (!(n >= 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < n; i++) normal(x[i], below + i, above + i);
+    return HS_OK;
+}
+
+/* x = s/m +- m/2 is off by at most 4u(|s|/m + m), m by u; a tail moves by that times its hazard <= |x| + 1; the tails themselves
+   carry 16u and 2u |x| (|x| + 1). All of it is relative error: no edge moves. */
+int hs_gaussian_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
+                      double *rel)
+{
+    long i;
+    if (!(n >= 0 && m > 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < n; i++) {
+        double at = s[i] / m, half = 0.5 * m, size = fabs(at) + half;
+        normal(at - half, y_below + i, y_above + i);
+        normal(at + half, x_below + i, x_above + i);
+        rel[i] = U * (20 + 8 * (size + 1) * (size + m));
+    }
+    return HS_OK;
+}
+
+/* Relative error: u(|s| + m) of the exponents and 6u; m itself is known to u, so the ends may move by 2um, the caller's edge. */
+int hs_laplace_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
+                     double *rel)
+{
+    long i;
+    if (!(n >= 0 && m > 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < n; i++) {
+        int low = s[i] < -m, high = s[i] >= m;
+        y_below[i] = low ? 0 : high ? 1 : 0.5 * exp(0.5 * (s[i] - m));
+        x_above[i] = low ? 1 : high ? 0 : 0.5 * exp(-0.5 * (s[i] + m));
+        y_above[i] = 1 - y_below[i];
+        x_below[i] = 1 - x_above[i];
+        rel[i] = U * (8 + fmin(fabs(s[i]), m) + m);
+    }
+    return HS_OK;
+}
+
+/* g[i] = the base loss at which the sampled one is s_i, non-decreasing, for i >= *first; those before lie at or below the wall
+   log(1-q), within 16u expm1(-wall) of it, where no finite base loss leads. An edge is off by at most *edge + *slope times how far
+   the base's edges are off: *edge is twice the largest 4u|1 - e^-s| (expm1, quotient) + 4u|g| ds/dg, and the wall's own
+   16u expm1(-wall) where it is met; *slope twice the largest ds/dg = 1 - (1-q) e^-s <= 1. */
+int hs_poisson_place(double q, long n, const double *s, double *g, long *first, double *edge, double *slope)
+{
+    double wall = log1p(-q), least = wall * (1 - 4 * U) + 8 * U * fabs(expm1(-wall)), move = 0, last = -HUGE_VAL;
+    long i = 0;
+    if (!(n >= 0 && q > 0 && q < 1)) return HS_BAD_ARGUMENT;
+    *slope = 0;
+    while (i < n && !(s[i] > least)) i++;
+    *first = i;
+    for (; i < n; i++) {
+        double z = expm1(s[i]) / q, turn = 1 - (1 - q) * exp(-s[i]), at;
+        at = s[i] < 700 ? log1p(z > -1 + U ? z : -1 + U) : s[i] - log(q);
+        last = g[i] = at > last ? at : last;
+        move = fmax(move, 4 * U * fabs(expm1(-s[i])) + 4 * U * turn * fabs(at));
+        *slope = fmax(*slope, 2 * turn);
+    }
+    for (i = 0; i < *first; i++) g[i] = *first < n ? g[*first] : 0;
+    *edge = 2 * move + (*first ? 16 * U * expm1(-wall) : 0);
+    return HS_OK;
+}
+
+/* From the base's tails at g[first..] to the sampled law's, in place; before `first` all mass is above: all_x of X, and of Y
+   q all_y + (1-q) all_x, all_y and all_x the base's masses of finite losses. Two products and a sum: 4u more. */
+int hs_poisson_tails(double q, double all_y, double all_x, long first, long n, double *y_below, double *y_above, double *x_below,
+                     double *x_above, double *rel)
+{
+    long i;
+    if (!(n >= first && first >= 0 && q > 0 && q < 1)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < first; i++) {
+        y_below[i] = x_below[i] = 0;
+        x_above[i] = all_x;
+        y_above[i] = q * all_y + (1 - q) * all_x;
+        rel[i] = 8 * U;
+    }
+    for (; i < n; i++) {
+        y_below[i] = q * y_below[i] + (1 - q) * x_below[i];
+        y_above[i] = q * y_above[i] + (1 - q) * x_above[i];
+        rel[i] += 4 * U;
+    }
+    return HS_OK;
+}
