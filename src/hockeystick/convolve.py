@@ -164,9 +164,10 @@ def _weight2(t: float, width: float, dx: float) -> float:
     return 1 + area / dx
 
 
-def _log_mgf(grid: Grid, t: float) -> tuple[float, list[float]]:
+def _log_mgf(grid: Grid, t: float, n_threads: int) -> tuple[float, list[float]]:
     """Upper bound on K~(t) = log E e^{tS}, shift included, and the value of each step's log sum."""
-    parts = [_core.grid_log_mgf(s.j0, grid.dx, s.p, t) for s in grid.steps]
+    steps = grid.steps
+    parts = list(in_blocks(lambda i: _core.grid_log_mgf(steps[i].j0, grid.dx, steps[i].p, t), len(steps), n_threads))
     total = t * grid.shift
     slack = 4 * ULP * abs(total)
     for s, log_m in zip(grid.steps, parts, strict=True):
@@ -208,7 +209,7 @@ def tilted_power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int
         return product, terms
 
     product, terms = None, []
-    for found, more in _in_order(block, blocks, n_threads):
+    for found, more in in_order(block, blocks, n_threads):
         terms += more
         if product is None:
             product = found
@@ -224,7 +225,7 @@ def tilted_power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int
     return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02
 
 
-def _in_order(call, blocks, n_threads: int):
+def in_order(call, blocks, n_threads: int):
     """call(block) for every block, in order; with threads, at most 2 n_threads results wait at a time."""
     if n_threads == 1 or len(blocks) == 1:
         yield from map(call, blocks)
@@ -236,6 +237,13 @@ def _in_order(call, blocks, n_threads: int):
             waiting.append(pool.submit(call, block))
         while waiting:
             yield waiting.popleft().result()
+
+
+def in_blocks(call, n: int, n_threads: int):
+    """call(0), ..., call(n - 1), in order, by blocks of BLOCK."""
+    blocks = [range(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)]
+    for found in in_order(lambda block: [call(i) for i in block], blocks, n_threads):
+        yield from found
 
 
 def _multiply(a, b, n_threads: int):
@@ -280,9 +288,9 @@ def convolve(
     t, n, dx = plan.t, plan.n, grid.dx
     j_lo = math.floor((plan.y_lo - grid.shift) / dx) - 1
     y_lo, width = j_lo * dx + grid.shift, n * dx
-    right, left = _log_mgf(grid, plan.t_right)[0], _log_mgf(grid, plan.t_left)[0]
-    cut = _log_mgf(grid, plan.t_cut)[0]
-    _, logs = _log_mgf(grid, t)
+    right, left = _log_mgf(grid, plan.t_right, n_threads)[0], _log_mgf(grid, plan.t_left, n_threads)[0]
+    cut = _log_mgf(grid, plan.t_cut, n_threads)[0]
+    _, logs = _log_mgf(grid, t, n_threads)
     r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
     log_l = math.fsum(s.k * log_m for s, log_m in zip(grid.steps, logs, strict=True))
     _, norm1 = _core.convolve_norms(r)

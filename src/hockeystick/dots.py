@@ -21,9 +21,10 @@ import numpy as np
 
 from . import _core
 from .bound import AccuracyError
+from .convolve import in_blocks
 from .evolve import Law, evolve
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Step
-from .loss import Loss, window
+from .loss import Loss, no_atoms, window
 
 FINE = 3
 """Fine cells between two lattice points; csrc/pld.c says why an odd number."""
@@ -66,7 +67,7 @@ class Plan(NamedTuple):
     log_delta: np.ndarray
 
 
-def plan(parts: tuple[tuple[Loss, int], ...], p: float) -> Plan:
+def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1) -> Plan:
     """Planning table of a run, from nodes that are good until tails of mass p of one step."""
     nodes = [loss.nodes(p) for loss, _ in parts]
     counts = [float(k) for _, k in parts]
@@ -84,8 +85,8 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float) -> Plan:
     grow = 10.0 ** np.linspace(low, high, math.ceil(TABLE_NODES * (high - low)))
     t = np.concatenate((-grow[::-2], [0.0], grow))
     rows = np.zeros((3, t.size))
-    for (values, log_den), k in zip(nodes, counts, strict=True):
-        rows += _core.pld_table(t, values, log_den, k)
+    for row in in_blocks(lambda i: _core.pld_table(t, *nodes[i], counts[i]), len(nodes), n_threads):
+        rows += row
     k0, k1, k2 = rows
     table = Cgf(t, k0, k1, k2)
     return Plan(parts, math.fsum(counts), table, *saddle_curve(table))
@@ -115,7 +116,7 @@ def mesh(plan: Plan, t: float, rtol: float) -> float:
 
 def _common_step(parts) -> float:
     """A lattice step that all atoms of the run share, or 0: only runs whose atoms come from one distinct law are looked at."""
-    if sum(loss.atoms is not _NO_ATOMS for loss, _ in parts) > 4:
+    if sum(loss.atoms is not no_atoms for loss, _ in parts) > 4:
         return 0.0
     steps = set()
     for loss, _ in parts:
@@ -128,12 +129,14 @@ def _common_step(parts) -> float:
     return steps.pop() if len(steps) == 1 else 0.0
 
 
-_NO_ATOMS = Loss.__new__.__defaults__[5]
+def aligns(parts) -> bool:
+    """Whether all atoms of the run, if there are any, lie on lattice points."""
+    return all(loss.atoms is no_atoms for loss, _ in parts) or _common_step(parts) > 0
 
 
 def offset(loss: Loss, dx: float) -> float:
     """Where the lattice of one step sits: just below its highest atom, modulo dx."""
-    atoms = None if loss.atoms is _NO_ATOMS else loss.atoms()
+    atoms = None if loss.atoms is no_atoms else loss.atoms()
     if atoms is None or not atoms.loss.size:
         return 0.0
     top = float(atoms.loss[np.argmax(atoms.num)]) if loss.smooth and atoms.loss.size > 2 else float(atoms.loss[-1])
@@ -151,9 +154,9 @@ def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float, cou
         If the windows need more than MAX_CELLS/4 cells together: 2^22 cells take 0.3 GB on the way.
     """
     spans = window_cells(plan, dx, p_low, p_high, lambda loss: offset(loss, dx))
+    made = in_blocks(lambda i: lattice_laws(plan.parts[i][0], dx, *spans[i], t), len(spans), n_threads)
     up, low, shift, radius, log_up, log_low = [], [], 0.0, 0.0, 0.0, 0.0
-    for (loss, k), (at, first, last) in zip(plan.parts, spans, strict=True):
-        p_up, p_lo, edge, p_inf = lattice_laws(loss, dx, at, first, last, t)
+    for (loss, k), (at, first, _), (p_up, p_lo, edge, p_inf) in zip(plan.parts, spans, made, strict=True):
         up.append((Law(first, p_up, at, 0.0), k))
         low.append((Law(first, p_lo, at, 0.0), k))
         shift += k * at

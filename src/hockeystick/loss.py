@@ -66,6 +66,10 @@ class Lattice(NamedTuple):
     lost: float
 
 
+def no_atoms() -> None:
+    """The `atoms` of a loss without any: known without a call."""
+
+
 class Loss(NamedTuple):
     """One step's loss; see the head of the file.
 
@@ -83,7 +87,7 @@ class Loss(NamedTuple):
     hi: float = math.inf
     mass_inf: float = 0.0
     mass_minus_inf: float = 0.0
-    atoms: Callable[[], Atoms | None] = lambda: None
+    atoms: Callable[[], Atoms | None] = no_atoms
     lattice: Callable[[], Lattice | None] = lambda: None
     smooth: bool = True
 
@@ -121,6 +125,8 @@ def reversed_loss(base: Loss) -> Loss:
         last = found.first + found.num.size - 1
         return Lattice(found.step, -found.offset, -last, found.den[::-1], found.num[::-1], found.lost)
 
+    if base.atoms is no_atoms:
+        atoms = no_atoms
     return Loss(tails, nodes, -base.hi, -base.lo, base.mass_minus_inf, base.mass_inf, atoms, lattice, smooth=base.smooth)
 
 
@@ -165,6 +171,8 @@ def poisson(base: Loss, q: float) -> Loss:
 
     if base.mass_minus_inf:
         return _with_wall(base, q, wall, hi, tails, nodes, atoms)
+    if base.atoms is no_atoms:
+        return Loss(tails, nodes, lo, hi, q * base.mass_inf)
     return Loss(tails, nodes, lo, hi, q * base.mass_inf, 0.0, atoms, _lattice_of(atoms, base), base.smooth)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..bound import AccuracyError
 from ..convolve import Tail, convolve
-from ..dots import Laws, Plan, discretise, mesh, plan
+from ..dots import Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
 
@@ -121,8 +121,9 @@ def convolved(
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     """delta(eps) of a run of losses, or None where it cannot be certified."""
     goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS, True)
-    made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal)
+    made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
     dx = first = mesh(made, t, goal)
+    aligned = aligns(parts)
     for _ in range(ROUNDS):
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
@@ -141,7 +142,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
             limits = (*limits[:2], False)
             continue
         log_delta = min(log_delta, max(LOG_MIN, log(mid)))
-        dx *= _shrink(goal, width)
+        dx *= _shrink(goal, width, aligned)
     return best and best[1:]
 
 
@@ -151,7 +152,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
     if isinstance(log_delta, tuple):
         return log_delta
     goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS, True)
-    made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal)
+    made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal, n_threads)
     end = wall(parts, delta)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
     if guess > near or (end < math.inf and log_delta < made.log_delta[-1]):
@@ -161,7 +162,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
         return None
     slack = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
-    dx = mesh(made, t, tolerance)
+    dx, aligned = mesh(made, t, tolerance), aligns(parts)
     for _ in range(ROUNDS + 4):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         try:
@@ -182,7 +183,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
                 break
             limits = (*limits[:2], False)
             continue
-        dx *= _shrink(goal * mid, high - low)
+        dx *= _shrink(goal * mid, high - low, aligned)
         tolerance = max(1e-12, min(tolerance, _of_delta(goal, mid, t)))
         guess, slack = mid, min(slack, 2 * (high - low) + 8 * dx)
     return best
@@ -208,12 +209,16 @@ def _infinite(parts) -> float:
     return -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts))
 
 
-def prepare(parts, locate, goal: float):
-    """(plan, what `locate` finds, t): twice, as nodes must reach as far as the answer needs."""
-    made = plan(parts, 1e-20)
-    _, t, log_delta = locate(made)
-    made = plan(parts, max(1e-300, 1e-3 * goal * math.exp(max(-680.0, log_delta)) / made.k))
+def prepare(parts, locate, goal: float, n_threads: int = 1):
+    """(plan, what `locate` finds, t): twice, as nodes must reach as far as the answer needs and no further; bounded losses
+    have nodes all over."""
+    first = 1e-20
+    made = plan(parts, first, n_threads)
     value, t, log_delta = locate(made)
+    reach = max(1e-300, 1e-3 * goal * math.exp(max(-680.0, log_delta)) / made.k)
+    if reach < first or not all(-math.inf < loss.lo and loss.hi < math.inf for loss, _ in parts):
+        made = plan(parts, reach, n_threads)
+        value, t, log_delta = locate(made)
     return made, value, t
 
 
@@ -276,6 +281,7 @@ def log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
 
 
-def _shrink(goal: float, width: float) -> float:
-    """Width goes like dx^2 (dx where atoms lie between points)."""
-    return min(0.7, max(0.1, 0.9 * math.sqrt(goal / width))) if width < math.inf else 0.1
+def _shrink(goal: float, width: float, aligned: bool) -> float:
+    """Width goes like dx^2; where atoms lie between points, by a power between 1 and 2 (1.3 in benchmarks/bench_pld.py)."""
+    power = 2.0 if aligned else 1.25
+    return min(0.7, max(0.1, (0.8 * goal / width) ** (1 / power))) if width < math.inf else 0.1
