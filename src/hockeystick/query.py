@@ -17,13 +17,10 @@ from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import as_run, count, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored
 from .routes import chernoff, contour, fallback
-from .routes.table import GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
+from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
 
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
-EPS_BOTTOM = -45.0
-"""Below it 1 - e^eps <= delta(eps) <= 1 is narrower than a double's last digit."""
-
 SHARED = 8
 """Points of one call from which their contours are shared."""
 GOOD_ENOUGH = 0.02
@@ -181,26 +178,25 @@ class _Settings:
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
         """Deltas (or their logs) at many eps: contours are shared where that certifies, other points are asked one by one."""
         order = np.argsort(eps, kind="stable")
-        rows = np.full((eps.size, 7), np.nan)
-        if self.steps is not None and self.total > 1 and self.route in ("auto", "contour"):
-            at = eps[order]
-            rows = contour.points(self.steps, self.directions[0], at, self.goal(), self.n_threads)
-            if len(self.directions) > 1:  # ADD matters only where it is not certainly the smaller
-                matters = ~(fallback.log_delta_upper(self.steps, 1, at) <= rows[:, 0])
+        name = self._shared(float(eps[order[0]]))
+        rows = np.full((eps.size, 3), np.nan)
+        if name:
+            at, share = eps[order], TABLE[name].points
+            rows = share(self, self.directions[0], at)
+            for add in self.directions[1:]:  # only where it is not certainly the smaller
+                matters = self._matters(add, at, rows[:, 0])
                 if matters.any():
-                    found = contour.points(self.steps, 1, at[matters], self.goal(), self.n_threads)
-                    rows[matters] = _larger_rows(rows[matters], found)
+                    rows[matters] = _larger_rows(rows[matters], share(self, add, at[matters]))
             rows[order] = rows.copy()
             rows[:, :3] = np.minimum(rows[:, :3], np.minimum(rows[:, 2:3], 0.0))
-        alone = np.flatnonzero(np.isnan(rows[:, 0]))
-        routes = {"contour"} if alone.size < eps.size else set()
-        terms = {name: rows[:, 3 + i] for i, name in enumerate(contour.TERMS)} if routes else {}
-        for i in alone:
+        shared = ~np.isnan(rows[:, 0])
+        routes = {name} if shared.any() else set()
+        terms = {term: np.where(shared, rows[:, 3 + i], 0.0) for found in routes for i, term in enumerate(TERMS[found])}
+        for i in np.flatnonzero(~shared):
             *rows[i, :3], found, route = self.point(float(eps[i]))
-            rows[i, 3:] = 0.0
             routes.add(route)
-            for name, value in zip(TERMS[route], found, strict=True):
-                terms.setdefault(name, np.zeros(eps.size))[i] = value
+            for term, value in zip(TERMS[route], found, strict=True):
+                terms.setdefault(term, np.zeros(eps.size))[i] = value
         low, mid, high = rows[:, :3].T
         if not log:
             raised = np.exp(high) * (1 + 4 * U)
@@ -209,13 +205,27 @@ class _Settings:
         budget = Budget({name: value.reshape(shape) for name, value in terms.items()})
         return Bound(low.reshape(shape), mid.reshape(shape), high.reshape(shape), "+".join(sorted(routes)), True, budget)
 
+    def _shared(self, eps: float) -> str | None:
+        """The route whose points are shared: the one asked for, or what `auto` takes at one of the points."""
+        if self.steps is not None and self.total > 1 and self.route in ("auto", "contour"):
+            return "contour"
+        if self.route != "auto":
+            return self.route if self.route == "pld" else None
+        return "pld" if self.steps is None and self.point(eps)[4] == "pld" else None
+
+    def _matters(self, add: int, eps: np.ndarray, log_lower: np.ndarray) -> np.ndarray:
+        """Where this direction is not certainly the smaller."""
+        if self.steps is not None:
+            return ~(fallback.log_delta_upper(self.steps, add, eps) <= log_lower)
+        return np.full(eps.size, not mirrored(self.run, self.adjacency))
+
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""
         return losses(self.run, self.adjacency, "add" if add else "remove")
 
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
-        if eps < EPS_BOTTOM:
+        if eps < -EPS_BOTTOM:
             least = math.log1p(-math.exp(eps)) * (1 + 4 * U)
             return least, 0.5 * least, 0.0, ZERO, "exact"
         if self.steps is None:

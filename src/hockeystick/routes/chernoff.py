@@ -27,8 +27,7 @@ def beyond(settings, add: int, eps: float):
     Ends of one loss are known to 8 u relative, masses to 64 u.
     """
     parts = settings.losses(add)
-    high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
-    low = math.fsum(k * (loss.lo - 16 * U * abs(loss.lo)) for loss, k in parts)
+    low, high = ends(parts)
     if eps >= high:
         log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts)
     elif eps <= low and eps < 0:
@@ -38,6 +37,12 @@ def beyond(settings, add: int, eps: float):
     value = _log_one_minus_exp(log_none)
     spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300))
     return value - spread, value, min(value + spread, 0.0), (0.0,) * 4, "exact"
+
+
+def ends(parts) -> tuple[float, float]:
+    """No finite sum of losses lies outside, rounding included."""
+    high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
+    return math.fsum(k * (loss.lo - 16 * U * abs(loss.lo)) for loss, k in parts), high
 
 
 def _log_one_minus_exp(x: float) -> float:

@@ -33,6 +33,9 @@ LOG_MIN = math.log(1e-285)
 POINTS = 1 << 21
 """Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
 
+REACH = 6.0
+"""Nats of delta that one convolution serves: its tilt is that of the largest eps, where the circle is longest for the least."""
+
 SHARE = 0.02
 """Part of the tolerance given to windows, and the same to circles: the lattice step gets the rest."""
 
@@ -144,6 +147,39 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
         log_delta = min(log_delta, max(LOG_MIN, log(mid)))
         dx *= _shrink(goal, width, aligned)
     return best and best[1:]
+
+
+def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np.ndarray:
+    """Rows (log_lower, log_estimate, log_upper, *terms) at increasing eps, as `point` gives them; NaN where no shared convolution
+    is good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH nats of delta."""
+    goal, limits = rtol or RTOL, (n_threads, MAX_CELLS if rtol else POINTS, True)
+    made = prepare(parts, lambda made: at_eps(made, float(eps[-1])), goal, n_threads)[0]
+    rows, todo = np.full((eps.size, 3 + len(TERMS)), np.nan), list(range(eps.size))
+    tighter = 0.7
+    while todo:
+        first = float(eps[todo[0]])
+        start = at_eps(made, first)[0]
+        group = [i for i in todo if at_eps(made, float(eps[i]))[0] > start - REACH]
+        last = float(eps[group[-1]])
+        log_delta, t, _ = at_eps(made, last)
+        try:
+            curve = _curve(made, tighter * mesh(made, t, goal), t, (first, last), log_delta, goal, limits)
+        except AccuracyError:
+            todo = todo[1:]
+            continue
+        found = []
+        for i in group:
+            low, high = curve.lower(float(eps[i])), curve.upper(float(eps[i]))
+            mid = min(max(curve.estimate(float(eps[i])), low), high)
+            if low > 0 and high - low <= goal * mid:
+                rows[i] = math.log(low), math.log(mid), math.log(high), *curve.terms(float(eps[i]))
+                found.append(i)
+        if todo[0] not in found and tighter > 0.1:
+            tighter *= 0.5
+        else:
+            found.append(todo[0])
+        todo = [i for i in todo if i not in set(found)]
+    return rows
 
 
 def root(parts, delta: float, rtol: float | None, n_threads: int = 1):

@@ -10,8 +10,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from ..pair import paired_steps
-from . import contour, fallback, saddlepoint, single
+from . import chernoff, contour, fallback, saddlepoint, single
 
 ZERO = (0.0,) * len(contour.TERMS)
 
@@ -22,6 +24,8 @@ class Route(NamedTuple):
     terms : names of the error terms that its answers carry, in order.
     point, root : (settings, add, eps or delta) -> (log_lower, log_estimate, log_upper, terms, name) of delta, or
     (lower, estimate, upper, terms, name) of eps; None where the route declines. add is 0 for REMOVE, 1 for ADD.
+    points : (settings, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one call share
+    what they can; NaN where they do not.
     prune : whether it pays to ask first, by Chernoff's bound, if the second direction can be the larger.
     """
 
@@ -29,6 +33,7 @@ class Route(NamedTuple):
     point: Callable
     root: Callable
     prune: bool = True
+    points: Callable | None = None
 
 
 def _contour_point(settings, add: int, eps: float):
@@ -71,6 +76,10 @@ def _on_contour(settings, single, general, add: int, at: float):
     return found and (*found, "contour")
 
 
+def _contour_points(settings, add: int, eps):
+    return contour.points(settings.steps, add, eps, settings.goal(), settings.n_threads)
+
+
 def _exact_point(settings, add: int, eps: float):
     if settings.run.steps != 1:
         return None
@@ -87,6 +96,10 @@ def _exact_root(settings, add: int, delta: float):
 
 EPS_GRID = 1e5
 """Largest |eps| for which a route on a grid is asked: beyond, its positions lose their digits."""
+
+
+EPS_BOTTOM = 45.0
+"""Below -EPS_BOTTOM, 1 - e^eps <= delta(eps) <= 1 is narrower than a double's last digit."""
 
 
 def _prv_point(settings, add: int, eps: float):
@@ -123,6 +136,16 @@ def _pld_point(settings, add: int, eps: float):
 def _pld_root(settings, add: int, delta: float):
     found = pld().root(settings.losses(add), delta, settings.rtol, settings.n_threads)
     return found and (*found, "pld")
+
+
+def _pld_points(settings, add: int, eps):
+    parts = settings.losses(add)
+    low, high = chernoff.ends(parts)
+    rows = np.full((eps.size, 6), np.nan)
+    inside = (eps > max(low, -EPS_BOTTOM)) & (eps < min(high, EPS_GRID))
+    if inside.any():
+        rows[inside] = pld().points(parts, eps[inside], settings.rtol, settings.n_threads)
+    return rows
 
 
 def _saddle_point(settings, add: int, eps: float):
@@ -184,9 +207,9 @@ def edgeworth():
 
 
 TABLE = {
-    "contour": Route(contour.TERMS, _contour_point, _contour_root),
+    "contour": Route(contour.TERMS, _contour_point, _contour_root, points=_contour_points),
     "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
-    "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root),
+    "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root, points=_pld_points),
     "edgeworth": Route(
         ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding"), _edgeworth_point, _edgeworth_root
     ),
