@@ -1,8 +1,7 @@
 """Queries: the privacy curve, its logarithm and its inverse.
 
-A query takes a run, finds its worst-case pairs in the wanted directions, asks a route for certified points and returns one
-`Bound`. Query arguments are validated here, once. Points and roots are those of
-routes/contour.py, with the route's name appended.
+A query takes a run, finds its worst-case pairs, asks a route for certified points and returns one `Bound`. Query arguments are
+validated here, once. Points and roots are those of routes/contour.py, with the route's name appended.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, Z
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 SHARED = 8
-"""Points of one call from which their contours are shared."""
+"""Points of one call from which they share contours or convolutions."""
+
 GOOD_ENOUGH = 0.02
 """Relative width above which `auto` looks for a narrower interval than the contour's."""
 
@@ -148,7 +148,7 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
 class _Settings:
     """The validated settings of one call, and what they decide: directions, exact cases, choice of route.
 
-    A run of the Gaussian family has `steps` (arrays); any other run has `steps` None and `total` 0, and goes through `losses`.
+    A run of the Gaussian family has `steps` (arrays); any other has `steps` None and `total` 0, and goes through `losses`.
     """
 
     __slots__ = ("adjacency", "directions", "n_threads", "route", "rtol", "run", "steps", "total", "wall")
@@ -167,16 +167,13 @@ class _Settings:
         self.steps = gaussian_steps(self.run, adjacency)
         if self.steps is None:
             self.total, self.wall = 0, math.inf
-            self.directions = (0, 1) if direction == "both" else (1,) if direction == "add" else (0,)
+            self.directions = {"both": (0, 1), "add": (1,), "remove": (0,)}[direction]
             return
         self.total, self.wall, mirrored = gaussian_facts(self.run, self.steps)
-        if direction == "both":
-            self.directions = (0,) if mirrored else (0, 1)
-        else:
-            self.directions = (1,) if direction == "add" else (0,)
+        self.directions = {"both": (0,) if mirrored else (0, 1), "add": (1,), "remove": (0,)}[direction]
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
-        """Deltas (or their logs) at many eps: contours are shared where that certifies, other points are asked one by one."""
+        """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by one."""
         order = np.argsort(eps, kind="stable")
         name = self._shared(float(eps[order[0]]))
         rows = np.full((eps.size, 3), np.nan)
@@ -209,15 +206,14 @@ class _Settings:
         """The route whose points are shared: the one asked for, or what `auto` takes at one of the points."""
         if self.steps is not None and self.total > 1 and self.route in ("auto", "contour"):
             return "contour"
-        if self.route != "auto":
-            return self.route if self.route == "pld" else None
-        return "pld" if self.steps is None and self.point(eps)[4] == "pld" else None
+        asked = self.route == "pld" or (self.route == "auto" and self.steps is None and self.point(eps)[4] == "pld")
+        return "pld" if asked else None
 
     def _matters(self, add: int, eps: np.ndarray, log_lower: np.ndarray) -> np.ndarray:
         """Where this direction is not certainly the smaller."""
-        if self.steps is not None:
-            return ~(fallback.log_delta_upper(self.steps, add, eps) <= log_lower)
-        return np.full(eps.size, not mirrored(self.run, self.adjacency))
+        if self.steps is None:
+            return np.full(eps.size, not mirrored(self.run, self.adjacency))
+        return ~(fallback.log_delta_upper(self.steps, add, eps) <= log_lower)
 
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""
@@ -255,8 +251,7 @@ class _Settings:
             beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
             if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
-        low, mid, high, terms, route = best
-        return max(low, 0.0), max(mid, 0.0), max(high, 0.0), terms, route
+        return *(max(x, 0.0) for x in best[:3]), *best[3:]
 
     def _largest(self, ask, below):
         """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller."""
@@ -331,8 +326,8 @@ class _Settings:
         low, mid, high = (np.array([e[i] for e in ends], dtype=float).reshape(shape) for i in range(3))
         routes = sorted({a[4] for a in answers})
         terms = {name: np.zeros(len(answers)) for route in routes for name in TERMS[route]}
-        for i, answer in enumerate(answers):
-            for name, value in zip(TERMS[answer[4]], answer[3], strict=True):
+        for i, (*_, found, route) in enumerate(answers):
+            for name, value in zip(TERMS[route], found, strict=True):
                 terms[name][i] = value
         return Bound(low, mid, high, "+".join(routes), True, Budget({n: v.reshape(shape) for n, v in terms.items()}))
 

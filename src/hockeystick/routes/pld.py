@@ -150,8 +150,8 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
 
 
 def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np.ndarray:
-    """Rows (log_lower, log_estimate, log_upper, *terms) at increasing eps, as `point` gives them; NaN where no shared convolution
-    is good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH nats of delta."""
+    """Rows (log_lower, log_estimate, log_upper, *terms) at increasing eps, as `point` gives them; NaN where no convolution is
+    good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH nats of delta."""
     goal, limits = rtol or RTOL, (n_threads, MAX_CELLS if rtol else POINTS, True)
     made = prepare(parts, lambda made: at_eps(made, float(eps[-1])), goal, n_threads)[0]
     rows, todo = np.full((eps.size, 3 + len(TERMS)), np.nan), list(range(eps.size))
