@@ -68,8 +68,8 @@ def _middle(parts: Parts) -> _Run:
     steps = []
     for loss, _ in parts:
         if exact:
-            at, num, _ = loss.atoms()
-            steps.append((at, num, MASS_ERROR, loss.tails(np.zeros(1)).edge, loss.mass_inf))
+            at, num, _, rel = loss.atoms()
+            steps.append((at, num, rel, loss.tails(np.zeros(1)).edge, loss.mass_inf))
         else:
             at, log_den = loss.nodes(NODE_TAIL)
             num = np.exp(at + log_den)
