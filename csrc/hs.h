@@ -232,6 +232,7 @@ typedef struct {
     double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */
     double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
     double *re, *im, *round, *node, *zr, *zi;
+    void *kept;                      /* while the line is placed */
 } hs_prawitz;
 long hs_prawitz_work(void);
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out);
