@@ -360,6 +360,10 @@ def test_bad_order(order):
         (lambda: edgeworth.eeai_epsilon(RUN, 0.0), "delta must be"),
         (lambda: edgeworth.eeai_delta(RUN, 1.0, form=2), "form must be"),
         (lambda: eeai.constant_upper(edgeworth.loss_steps((1, 0.1, 5, 0), (2, 0.1, 5, 0)), 0, "iid"), "version must be"),
+        (
+            lambda: eeai.constant_upper(edgeworth.loss_steps((1, 0.1, 5, 0)), 0, "inid_regular", published=True),
+            "version must be",
+        ),
         (lambda: edgeworth.eeai_delta(hs.poisson_subsampled(hs.gaussian(0.01), 0.1) * 10, 1.0), "at most 40"),
         (lambda: edgeworth.loss_steps((41.0, 0.1, 5, LAPLACE)), "sensitivity/noise"),
         (lambda: edgeworth.loss_steps((math.nan, 0.1, 5, GAUSSIAN)), "sensitivity/noise"),

@@ -64,7 +64,9 @@ def constant_upper(steps: LossSteps, add: int, version: str = "best", *, e=None,
     """D >= sup |F_Y - G_1|: the least of the versions that hold for these steps, or the one named."""
     moments, sd, _ = moments_of(steps, add)
     equal = steps.k.size == 1
-    known = finite_sample.VERSIONS if equal else ("inid", "inid_regular")
+    known = [
+        v for v in (finite_sample.VERSIONS if equal else ("inid", "inid_regular")) if not (published and v == "inid_regular")
+    ]
     if version != "best" and version not in known:
         raise DomainError(
             f'version must be "best", "inid" or "inid_regular", for equal steps also "iid" or "regular"; got {version!r}'
@@ -178,7 +180,8 @@ def eeai_delta(run, eps, *, direction="both", form="one_sequence", published=Fal
     form : "one_sequence" or "two_sequence"
         The second is the published interval, of half-width D_Y + e^eps D_X.
     published : bool
-        With the constants exactly as published; else with one remainder term as small as its derivation allows.
+        With the constants exactly as published; else with one remainder term as small as its derivation allows, and with the
+        version of finite_sample.py that is not published.
 
     Returns
     -------
