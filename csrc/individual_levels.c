@@ -98,7 +98,7 @@ int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *w
 {
     int st;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
-    if ((st = hs_contour_place(C, 0, log_delta, work)) || (st = hs_contour_plan(C, work))) return st;
+    if ((st = hs_contour_place(C, 0, log_delta, 1, work)) || (st = hs_contour_plan(C, work))) return st;
     C->P *= margin; C->dy = 2 * HS_PI / C->P;
     hs_individual_lengthen(C, margin * margin); /* a longer period has more nodes to the same frequency */
     return HS_OK;
@@ -113,6 +113,7 @@ static int fill_level(const hs_contour *C, int j, long stride, double *work, dou
     hs_sums S;
     int st, parts;
     own.b = own.chunks = own.n_threads = 1; own.m += j; own.q += j; own.k = &one;
+    own.loss = 4; /* records unlike the planned one: a finer quadrature for the same nodes */
     if ((st = hs_contour_visit(&own, work, &S))) return st;
     memset(re, 0, sizeof *re * (size_t)stride);
     memset(im, 0, sizeof *im * (size_t)stride);
