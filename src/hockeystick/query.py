@@ -22,7 +22,6 @@ RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
 SHARED = 8
 """Points of one call from which they share contours or convolutions."""
-
 GOOD_ENOUGH = 0.02
 """Relative width above which `auto` looks for a narrower interval than the contour's."""
 
