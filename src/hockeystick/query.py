@@ -1,7 +1,6 @@
 """Queries: the privacy curve, its logarithm and its inverse.
 
-A query takes a run, finds its worst-case pairs, asks a route for certified points and returns one `Bound`. Query arguments are
-validated here, once. Points and roots are those of routes/contour.py, with the route's name appended.
+A query finds the worst-case pairs of a run, asks a route for certified points (see routes/contour.py), returns one `Bound`.
 """
 
 from __future__ import annotations
