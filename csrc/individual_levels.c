@@ -88,7 +88,7 @@ static void fill_head(const hs_contour *C, const hs_sums *S, int levels, double 
 /* More nodes, to a frequency `factor` times as high. */
 void hs_individual_lengthen(hs_contour *C, double factor)
 {
-    C->N = (long)(factor * (double)C->N / 8 + 2) * 8 - 1; /* eighths of whole nodes */
+    C->N = (long)ceil((factor * (double)C->N + 1) / 8) * 8 - 1; /* eighths of whole nodes */
     C->y_far = fmax(C->y_far, (double)C->N * C->dy); /* Psi alone where the metric was planned: it is not linear in the counts */
     C->y_grid = fmax((double)(C->N + 2) * C->dy, C->y_far);
 }
