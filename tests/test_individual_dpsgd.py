@@ -108,7 +108,7 @@ def test_bad_levels():
     for bad in (dict(mu_max=0), dict(mu_max=math.nan), dict(mu_max=1, levels=0), dict(mu_max=1, spacing="best")):
         with pytest.raises(hs.DomainError):
             NoiseLevels(bad.pop("mu_max"), **bad)
-    with pytest.raises(hs.DomainError, match="counts must have shape"):
+    with pytest.raises(hs.DomainError, match="counts must be integers of shape"):
         NoiseLevels(1.0, levels=3).add(np.zeros((2, 4), int), np.ones(2))
 
 
