@@ -63,7 +63,7 @@ def test_records_far_apart_in_one_call():
 
 
 def test_small_norms_with_rare_large_ones():
-    """Most steps at the lowest levels, a few far up, 100 steps of rate 0.1: far nodes have no relative accuracy and need none."""
+    """Most of 100 steps at the lowest levels, a few far up: far nodes have no relative accuracy, and need none."""
     rng, sigmas = np.random.default_rng(1), 2.5 / np.sqrt(np.arange(1, 33) / 32)
     counts = np.zeros((60, 32), int)
     for row in counts:

@@ -133,6 +133,9 @@ BAD_CALLS = [
     (dict(norms=np.ones(2), sigma=1.0, indices=[0.0, 1.0]), "array of integers"),
     (dict(norms=np.ones(2), sigma=1.0, indices=[0]), "each of 1"),
     (dict(norms=np.ones(2), sigma=1.0, indices=[True, False]), "array of integers"),
+    (dict(norms=np.full(3, 2**60 + 1), sigma=1e20), "holds exactly"),
+    (dict(norms=np.ones(3), sigma=2**60 + 1), "holds exactly"),
+    (dict(norms=np.ones(1), sigma=1.0, indices=np.array([2**63 + 1], np.uint64)), "from 0 to 2"),
     (dict(norms=np.ones(3), sigma=1.0, out=np.empty(3)), "out must be"),
     (dict(norms=np.ones(3), sigma=1.0, out=np.empty(2, bool)), "out must be"),
     (dict(norms=np.ones(3), sigma=1.0, out=np.empty(6, bool)[::2]), "out must be"),
@@ -172,6 +175,33 @@ def test_inputs_of_other_layouts():
     out = np.empty(4, bool)
     assert filter.charge(np.ones(4), sigma=1.0, out=out) is out and not out.any()
     assert filter.spent_mu_upper([1, 3]).shape == (2,)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="long double is double here")
+def test_nothing_is_rounded_down_on_its_way_in():
+    """Long doubles a little above 1 would be charged as 1."""
+    filter, above = hs.IndividualGDPFilter(1, budget_mu=1.0), np.longdouble(1) + np.finfo(np.longdouble).eps
+    with pytest.raises(hs.DomainError, match="holds exactly"):
+        filter.charge(np.array([above]), sigma=1.0)
+    with pytest.raises(hs.DomainError, match="holds exactly"):
+        hs.GDPFilter(budget_mu=1.0).charge(above)
+    assert filter.charge(np.ones(1, np.longdouble), sigma=1.0).all() and hs.GDPFilter(budget_mu=1.0).charge(np.longdouble(1))
+
+
+def test_state_in_an_array_on_disk(tmp_path):
+    words = np.memmap(tmp_path / "words", np.int64, "w+", shape=1000)
+    there, here = hs.IndividualGDPFilter(1000, budget_mu=1.0, words=words), hs.IndividualGDPFilter(1000, budget_mu=1.0)
+    for step in range(5):
+        norms = np.random.default_rng(step).random(1000)
+        assert np.array_equal(there.charge(norms, sigma=1.0), here.charge(norms, sigma=1.0))
+    words.flush()
+    assert (tmp_path / "words").stat().st_size == 8000
+    assert np.array_equal(np.fromfile(tmp_path / "words", np.int64), here._look(None))
+    for bad in (words, np.zeros(999, np.int64), np.zeros(1000), np.zeros(2000, np.int64)[::2], [0] * 1000):
+        with pytest.raises(hs.DomainError, match="words must be"):
+            hs.IndividualGDPFilter(1000, budget_mu=1.0, words=bad)
+    with pytest.raises(hs.DomainError, match="not both"):
+        hs.IndividualGDPFilter(1000, budget_mu=1.0, words=np.zeros(1000, np.int64), path=tmp_path / "state")
 
 
 def test_every_guarantee_is_the_budget():
