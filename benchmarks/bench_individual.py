@@ -192,8 +192,8 @@ def growth(path, threads):
     left.loglog(sizes[: len(eps)], eps, "s-", label="individual_epsilons, 32 levels")
     left.set(xlabel="records", ylabel="seconds")
     left.legend()
-    right.loglog(steps, by_steps, "s-")
-    right.set(xlabel="steps a record", ylabel="seconds for 1e4 records")
+    right.semilogx(steps, by_steps, "s-", color="C1")
+    right.set(xlabel="steps a record", ylabel="seconds for 1e4 records", ylim=(0, None))
     figure.savefig(path, dpi=110)
     print(f"growth: charge {charge}, epsilons {eps}, by steps {by_steps}; picture {path}")
 

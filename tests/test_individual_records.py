@@ -74,7 +74,7 @@ def test_against_the_rule_over_the_rationals(budget, steps, dtype, sticky):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_same_bits_for_every_thread_count_and_for_subsets(dtype):
     rng = np.random.default_rng(5)
-    n = 10_001
+    n = 200_003  # four threads' worth
     filters = [hs.IndividualGDPFilter(n, budget_mu=2.0, n_threads=t) for t in (1, 2, 3, 64)]
     by_parts = hs.IndividualGDPFilter(n, budget_mu=2.0)
     for step in range(6):
@@ -103,17 +103,17 @@ def test_edges_of_norms():
 
 @pytest.mark.parametrize("sticky", [False, True])
 @pytest.mark.parametrize("bad", [-1e-300, math.nan, math.inf, -math.inf, 1.5])
-@pytest.mark.parametrize("where", [0, 127, 128, 5000, 9999])
+@pytest.mark.parametrize("where", [0, 127, 128, 70_000, 139_999])
 def test_a_refused_step_charges_nobody(sticky, bad, where):
-    filter = hs.IndividualGDPFilter(10_000, budget_mu=1.0, clip=1.0, sticky=sticky, n_threads=2)
-    norms = np.random.default_rng(1).random(10_000)
+    filter = hs.IndividualGDPFilter(140_000, budget_mu=1.0, clip=1.0, sticky=sticky, n_threads=2)
+    norms = np.random.default_rng(1).random(140_000)
     filter.charge(norms, sigma=1.2)
     before = filter._look(None).copy()
     norms[where] = bad
     with pytest.raises(hs.DomainError, match=f"at record {where}; nobody was charged"):
         filter.charge(norms, sigma=1.2)
     with pytest.raises(hs.DomainError, match=f"at record {where}; nobody was charged"):
-        filter.charge(norms[::-1].copy(), sigma=1.2, indices=np.arange(10_000)[::-1])
+        filter.charge(norms[::-1].copy(), sigma=1.2, indices=np.arange(140_000)[::-1])
     assert np.array_equal(before, filter._look(None)) and filter.steps == 1
 
 
