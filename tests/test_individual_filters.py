@@ -58,6 +58,19 @@ def test_spending_exactly_the_budget_is_allowed(budget, mus):
     assert not filter.charge(1e-300) and filter.charge(0.0)
 
 
+@given(st.floats(1e-3, 10.0), st.lists(MUS, max_size=8))
+def test_a_last_step_spends_what_is_left(budget, mus):
+    filter = hs.GDPFilter(budget_mu=budget)
+    for mu in mus:
+        filter.charge(mu)
+    left = filter.left_mu_lower
+    unit = budget * 2.0**-24  # the square root of a unit
+    assert not filter.charge(left * (1 + 1e-12) + unit) and filter.charge(left)
+    assert filter.left_mu_lower <= left * 1e-7 + unit
+    sticky = hs.GDPFilter(budget_mu=budget, sticky=True)
+    assert sticky.left_mu_lower == budget and not sticky.charge(2 * budget) and sticky.left_mu_lower == 0
+
+
 def test_sigma_and_sensitivity_are_formed_exactly():
     filter = hs.GDPFilter(budget_mu=0.5)
     assert filter.charge(sigma=0.6, sensitivity=0.3) and not filter.charge(sigma=1e9)

@@ -177,6 +177,18 @@ def test_inputs_of_other_layouts():
     assert filter.spent_mu_upper([1, 3]).shape == (2,)
 
 
+@pytest.mark.parametrize(("budget", "sigma"), [(1.0, 1.0), (0.3, 7.3), (2.7, 1e-3)])
+def test_a_last_step_spends_what_is_left(budget, sigma):
+    filter = hs.IndividualGDPFilter(1000, budget_mu=budget, sticky=True)
+    norms = np.random.default_rng(2).exponential(budget * sigma, 1000)
+    active = filter.charge(norms, sigma=sigma)
+    left = filter.left_mu_lower()
+    assert (left[~active] == 0).all() and (left[active] <= budget).all() and 0 < active.sum() < 1000
+    assert filter.charge(left * sigma, sigma=sigma)[active].all()
+    assert (filter.spent_mu_upper()[active] >= budget * (1 - 1e-13)).all()
+    assert not filter.charge(np.full(1000, 1e-6 * sigma * budget), sigma=sigma).any()
+
+
 @pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="long double is double here")
 def test_nothing_is_rounded_down_on_its_way_in():
     """Long doubles a little above 1 would be charged as 1."""

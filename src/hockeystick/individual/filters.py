@@ -136,6 +136,11 @@ class GDPFilter:
         was the filter: what is guaranteed is `budget_mu`."""
         return self._units.mu_upper(self._spent)
 
+    @property
+    def left_mu_lower(self) -> float:
+        """The largest mu that a step may have now, rounded down: a last step scaled to it spends the budget."""
+        return 0.0 if self._closed else self._units.left_mu_lower(self._spent)
+
     def epsilon_upper(self, delta: float) -> float:
         """Certified upper bound of eps(delta) of everything that the filter will ever allow: of `budget_mu`."""
         return units.epsilon_upper(self.budget_mu, delta)

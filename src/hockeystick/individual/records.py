@@ -310,6 +310,13 @@ class IndividualGDPFilter:
         units_spent = (self._look(indices) & ~np.int64(DROPPED)).astype(float)
         return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * (1 + 8 * query.U))
 
+    def left_mu_lower(self, indices=None) -> np.ndarray:
+        """The largest mu that each record may have now, rounded down: a norm clipped to left_mu_lower * sigma takes part
+        in a last step that spends its budget. Private; it depends on past outputs and on the record alone."""
+        left = np.maximum(self._units.limit - self._look(indices), 0).astype(float)
+        # the cost of a norm is off by 19u, its product with sigma by 1: (1 - 32u)^2 covers both
+        return self._units.divisor * np.sqrt(left) * (2.0**-self._units.half * (1 - 32 * query.U))
+
     def dropped(self, indices=None) -> np.ndarray:
         """Which records a sticky filter has dropped for good. Private."""
         return (self._look(indices) & np.int64(DROPPED)) != 0

@@ -49,6 +49,12 @@ class Units(NamedTuple):
         mu = self.divisor * math.sqrt(units) / 2.0**self.half
         return mu * (1 + 4 * query.U) if units else 0.0
 
+    def left_mu_lower(self, spent: int) -> float:
+        """The mu that still fits when `spent` units are gone: its cost is within what is left."""
+        left = max(0, self.limit - spent)
+        mu = self.divisor * math.sqrt(left) / 2.0**self.half
+        return mu if self.cost(Fraction(mu)) <= left else mu * (1 - 4 * query.U)
+
 
 def units_of(mu: float) -> Units:
     """The units in which a budget of `mu` is kept."""
