@@ -1,6 +1,9 @@
 """The filter of every record: against the rule over the rationals, threads, atomic steps, bad input."""
 
 import math
+import os
+import signal
+import tracemalloc
 from fractions import Fraction
 
 import hypothesis.strategies as st
@@ -89,6 +92,35 @@ def test_same_bits_for_every_thread_count_and_for_subsets(dtype):
         assert 0 < masks[0].sum() < n or step == 0
     for other in (*filters[1:], by_parts):
         assert np.array_equal(filters[0]._look(None), other._look(None))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_threads_that_it_has_not():
+    filter, norms, counts = hs.IndividualGDPFilter(200_000, budget_mu=2.0, n_threads=2), np.ones(200_000), np.full((50, 2), 9)
+    filter.charge(norms, sigma=1.0)
+    before = hs.individual_epsilons(counts, sigmas=[1.0, 2.0], q=0.1, delta=1e-5, n_threads=2).upper
+    pid = os.fork()
+    if not pid:
+        code = 1
+        signal.alarm(60)
+        try:
+            after = hs.individual_epsilons(counts, sigmas=[1.0, 2.0], q=0.1, delta=1e-5, n_threads=2).upper
+            code = 0 if filter.charge(norms, sigma=1.0).all() and np.array_equal(before, after) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert filter.charge(norms, sigma=1.0).all()
+
+
+def test_a_step_over_all_records_allocates_nothing():
+    filter, norms, out = hs.IndividualGDPFilter(10**6, budget_mu=2.0), np.ones(10**6, np.float32), np.empty(10**6, bool)
+    tracemalloc.start()
+    try:
+        filter.charge(norms, sigma=1.0, out=out)
+        assert tracemalloc.get_traced_memory()[1] < 20_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_edges_of_norms():

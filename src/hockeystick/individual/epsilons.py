@@ -21,7 +21,8 @@ import numpy as np
 
 from .. import _core, query
 from ..bound import AccuracyError, DomainError
-from ..mechanism import Q_MIN, SIGMA_RANGE, compose, count, gaussian, poisson_subsampled, real
+from ..mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
+from ..threads import threads
 from .gaussian import gdp_epsilons_upper, in_unit
 
 COUNT_MAX = 2**31 - 1
@@ -143,7 +144,7 @@ def _checked(counts, sigmas, q, delta, route, n_threads):
         raise DomainError(f"q must be a sampling rate in [{Q_MIN:g}, 1], or one for each of {levels} levels, got {q!r}")
     if route not in ("contour", "fft"):
         raise DomainError(f"route must be 'contour' or 'fft', got {route!r}")
-    n_threads = count("n_threads", n_threads, 0, 4096) or query._allowed_cores()
+    n_threads = threads(n_threads)
     m = 1 / sigmas.astype(float) * (1 + 2 * query.U)  # rounded up: no more noise than there was
     return counts, m, np.ascontiguousarray(rates, dtype=float), in_unit("delta", delta), n_threads
 

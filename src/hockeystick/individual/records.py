@@ -10,6 +10,7 @@ import numpy as np
 from .. import _core, query
 from ..bound import DomainError
 from ..mechanism import count
+from ..threads import threads
 from . import arrays, data, units
 from .filters import flag
 from .store import Ledger, StoreError
@@ -112,14 +113,14 @@ class IndividualGDPFilter:
 
     def _setup(self, sticky: bool, n_threads) -> None:
         self.sticky = sticky
-        self.n_threads = count("n_threads", n_threads, 0, 4096) or query._allowed_cores()
+        self.n_threads = threads(n_threads)
         self._units = units.units_of(self.budget_mu)
         self._lock, self._some = threading.Lock(), np.empty(0, np.int64)
 
     def _create(self, path: Path, sync: bool) -> None:
         self._words = data.Words.create(_words_path(path), self.n_records, sync)
         try:
-            self._checksum = data.checksum(self._words.good, self._units.limit, self.n_threads)
+            self._checksum = data.checksum(self._words.good, self._units.limit, threads(self.n_threads))
             parameters = {
                 "n_records": self.n_records,
                 "budget_mu": self.budget_mu,
@@ -183,7 +184,7 @@ class IndividualGDPFilter:
                 raise StoreError(f"{self._ledger.path} is corrupted (places of the last step); it is left as it is")
             before = words[index]
             words[index] = new
-        if data.checksum(words, self._units.limit, self.n_threads) != self._checksum:
+        if data.checksum(words, self._units.limit, threads(self.n_threads)) != self._checksum:
             if before is not None:
                 words[index] = before
             raise StoreError(f"{self._words.path} is corrupted (checksum of the words); it is left as it is")
@@ -239,7 +240,7 @@ class IndividualGDPFilter:
         after = spent if self._words is None else self._words.other
         top = self.clip if self.clip is not None else np.finfo(np.float64).max
         status, checksum, bad = _core.individual_charge(
-            norms, scale, top, self._units.limit, self.sticky, spent, after, active.view(np.uint8), self.n_threads,
+            norms, scale, top, self._units.limit, self.sticky, spent, after, active.view(np.uint8), threads(self.n_threads),
             self._words is not None,
         )  # fmt: skip
         if status:
