@@ -67,6 +67,7 @@ def bench_charge(n, threads):
             f"charge {n:.0e} {norms.dtype}: {seconds * 1e3:.1f} ms, {moved / seconds / 1e9:.2f} GB/s = "
             f"{moved / seconds / rate:.2f} of the copy; filter and mask {own / 1e9:.3f} GB"
         )
+        del filter, mask, norms
     print(
         f"peak resident memory, norms of the caller included: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB"
     )
