@@ -50,7 +50,7 @@ HS_SEPARATE
         size = size < 3 ? size : 3;
         li = li < 0 ? -li : li; lr = lr < 0 ? -lr : lr;
         round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (lr + li) : HUGE_VAL;
-        node[n] += qz < 0.5 ? k * qz / (1 - qz) : HUGE_VAL;
+        node[n] += qz < 1e200 ? k * (qz / sqrt(1 + qz)) : HUGE_VAL; /* >= k log1p(qz): |prod (1+d) - 1| <= prod (1+|d|) - 1 */
     }
 }
 

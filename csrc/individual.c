@@ -22,6 +22,7 @@
 #define BLOCK 128                       /* records; with AHEAD the best of 128..4096 (benchmarks/bench_individual.py) */
 #define AHEAD 512
 #define CHUNKS 64
+#define LEAST 65536                     /* records a thread: 1 MB of words and norms, 0.1 ms, ten times what starting it takes */
 #define TWO52 4503599627370496.0
 #define TOP 2251799813685248.0          /* 2^51: costs are cut there; more than any limit */
 
@@ -146,7 +147,9 @@ static int64_t end_of(const cut *C, int i) { return i * C->per + C->per < C->n ?
 
 static void cut_into(cut *C, int64_t n, int n_threads)
 {
+    int64_t worth = n / LEAST + 1;
     C->n = n; C->chunks = n_threads < CHUNKS ? n_threads : CHUNKS;
+    if (worth < C->chunks) C->chunks = (int)worth;
     C->per = ((n + C->chunks - 1) / C->chunks + BLOCK - 1) / BLOCK * BLOCK;
 }
 

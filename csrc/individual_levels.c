@@ -88,7 +88,7 @@ static void fill_head(const hs_contour *C, const hs_sums *S, int levels, double 
 /* More nodes, to a frequency `factor` times as high. */
 void hs_individual_lengthen(hs_contour *C, double factor)
 {
-    C->N = (long)(factor * (double)C->N / 8 + 2) * 8 - 1; /* eighths of whole nodes */
+    C->N = (long)ceil((factor * (double)C->N + 1) / 8) * 8 - 1; /* eighths of whole nodes */
     C->y_far = fmax(C->y_far, (double)C->N * C->dy); /* Psi alone where the metric was planned: it is not linear in the counts */
     C->y_grid = fmax((double)(C->N + 2) * C->dy, C->y_far);
 }
@@ -113,7 +113,7 @@ static int fill_level(const hs_contour *C, int j, long stride, double *work, dou
     hs_sums S;
     int st, parts;
     own.b = own.chunks = own.n_threads = 1; own.m += j; own.q += j; own.k = &one;
-    own.loss = 4; /* records unlike the planned one: a finer quadrature for the same nodes */
+    own.loss = 6; /* records unlike the planned one: a finer quadrature for the same nodes */
     if ((st = hs_contour_visit(&own, work, &S))) return st;
     memset(re, 0, sizeof *re * (size_t)stride);
     memset(im, 0, sizeof *im * (size_t)stride);

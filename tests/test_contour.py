@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import math
 import os
+import signal
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -244,13 +245,15 @@ def test_callers_threads_give_the_same_bits():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_fork_after_use():
-    before = bits(hs.delta(HETEROGENEOUS, 1.0))
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_fork_after_use(n_threads):
+    before = bits(hs.delta(HETEROGENEOUS, 1.0, n_threads=n_threads))
     pid = os.fork()
     if pid == 0:
         code = 1
+        signal.alarm(60)  # a pool of threads that did not survive the fork would be waited for
         try:
-            code = 0 if bits(hs.delta(HETEROGENEOUS, 1.0)) == before else 2
+            code = 0 if bits(hs.delta(HETEROGENEOUS, 1.0, n_threads=n_threads)) == before else 2
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

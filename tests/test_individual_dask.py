@@ -97,9 +97,18 @@ def test_parquet_and_counts(client, tmp_path):
         parquet.write_table(pyarrow.table({"norm": part}), tmp_path / f"{i}.parquet", row_group_size=2000)
     norms = norms_from_parquet(str(tmp_path))
     assert norms.chunks[0] == (2000, 2000, 1000, 2000, 2000, 1007)
-    filter = ShardedGDPFilter(norms.chunks[0], budget_mu=0.5)
-    mask = filter.charge(norms, sigma=1.0).compute()
-    assert np.array_equal(mask, hs.IndividualGDPFilter(N, budget_mu=0.5).charge(norms_of(0), sigma=1.0))
+    many, one = ShardedGDPFilter(norms.chunks[0], budget_mu=1.2), hs.IndividualGDPFilter(N, budget_mu=1.2)
+    for step in range(4):
+        mask = many.charge(norms_from_parquet(str(tmp_path)), sigma=1.0)
+        assert np.array_equal(mask.compute(), one.charge(norms_of(0), sigma=1.0))
+        if step == 1:  # a worker that has read row groups dies
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    assert np.array_equal(many.spent_mu_upper().compute(), one.spent_mu_upper()) and not mask.compute().all()
+    missing = pyarrow.table({"norm": pyarrow.array([0.5, None], pyarrow.float32())})
+    parquet.write_table(missing, tmp_path / "null")
+    with pytest.raises(hs.DomainError, match="got nan at record 1; nobody was charged"):
+        ShardedGDPFilter((2,), budget_mu=1.2).charge(norms_from_parquet(str(tmp_path / "null")), sigma=1.0)
+    (tmp_path / "null").unlink()
     with pytest.raises(hs.DomainError, match="no column"):
         norms_from_parquet(str(tmp_path), "size")
     counts = np.random.default_rng(0).multinomial(200, np.ones(4) / 4, 300)

@@ -104,11 +104,36 @@ def test_bucket_directions_and_spacing():
     assert bounds[32, "variance"] < bounds[32, "linear"] and bounds[32, "variance"] < 1.1 * true.upper
 
 
+def test_a_positive_norm_is_never_free():
+    """However small: its square stays positive, its level is one."""
+    norms = np.array([0.0, 5e-324, 1e-300, 1e-160])
+    for mu in (mu_from_norms(norms, sigma=1e300), mu_from_norms(norms, noise_multiplier=1e200, clip=1e100)):
+        assert mu[0] == 0 and (mu[1:] >= norms[1:] / 1e300).all() and (mu[1:] ** 2 > 0).all()
+        assert NoiseLevels(1.0).index(mu).tolist() == [-1, 0, 0, 0]
+    assert mu_from_norms([1e-200, 0.0], noise_multiplier=1e-200, clip=1e-200).tolist() == [math.inf, 0.0]
+
+
+def test_counting_a_step_never_wraps():
+    levels, counts = NoiseLevels(1.0, levels=2), np.zeros((3, 2), np.uint8)
+    for _ in range(255):
+        levels.add(counts, np.array([0.5, 1.0]), [2, 0])
+    assert counts.tolist() == [[0, 255], [0, 0], [255, 0]]
+    for bad, message in (([0.5, 1.0], "full"), ([0.1, 2.0], "mu must be"), ([0.1], "shape")):
+        with pytest.raises(hs.DomainError, match=message):
+            levels.add(counts, np.array(bad), [2, 0])
+    for rows, message in (([1, 1], "distinct"), ([1, -1], "from 0 to 2"), ([1, 3], "from 0 to 2"), ([0.0, 1.0], "integers")):
+        with pytest.raises(hs.DomainError, match=message):
+            levels.add(counts, np.array([0.5, 1.0]), rows)
+    with pytest.raises(hs.DomainError, match="integers of shape"):
+        levels.add(np.zeros((2, 2)), np.ones(2))
+    assert counts.tolist() == [[0, 255], [0, 0], [255, 0]]
+
+
 def test_bad_levels():
     for bad in (dict(mu_max=0), dict(mu_max=math.nan), dict(mu_max=1, levels=0), dict(mu_max=1, spacing="best")):
         with pytest.raises(hs.DomainError):
             NoiseLevels(bad.pop("mu_max"), **bad)
-    with pytest.raises(hs.DomainError, match="counts must have shape"):
+    with pytest.raises(hs.DomainError, match="counts must be integers of shape"):
         NoiseLevels(1.0, levels=3).add(np.zeros((2, 4), int), np.ones(2))
 
 

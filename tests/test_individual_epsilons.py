@@ -62,6 +62,20 @@ def test_records_far_apart_in_one_call():
         assert found.upper[i] <= bound.upper * (1 + 1e-3) + 1e-6 or found.wider
 
 
+def test_small_norms_with_rare_large_ones():
+    """Most of 100 steps at the lowest levels, a few far up: far nodes have no relative accuracy, and need none."""
+    rng, sigmas = np.random.default_rng(1), 2.5 / np.sqrt(np.arange(1, 33) / 32)
+    counts = np.zeros((60, 32), int)
+    for row in counts:
+        row[:8] = rng.multinomial(97, rng.dirichlet(np.geomspace(8, 0.5, 8)))
+        row[rng.integers(8, 24, 3)] += 1
+    found = hs.individual_epsilons(counts, sigmas=sigmas, q=0.1, delta=1e-5)
+    assert found.wider == 0
+    for row, upper in zip(counts[::6], found.upper[::6], strict=True):
+        bound = truth(row, sigmas, 0.1, 1e-5)
+        assert bound.lower <= upper <= bound.upper * (1 + 1e-6)
+
+
 def test_rates_of_their_own_and_plain_levels():
     q = np.where(np.arange(LEVELS) % 2, 1.0, 0.05)
     counts = random_counts(12, 60, seed=3)

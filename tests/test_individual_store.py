@@ -87,8 +87,9 @@ def kill_at_random_instants(kind, path, kills, seed):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
 @pytest.mark.parametrize("kind", ["records", "gdp", "odometer"])
 def test_killed_writers_lose_and_repeat_nothing(tmp_path, kind):
-    steps, _ = kill_at_random_instants(kind, tmp_path / "state", 6, 1)
-    assert steps > 6
+    kills = 5 if kind == "records" else 2  # the others differ in what a row says only
+    steps, _ = kill_at_random_instants(kind, tmp_path / "state", kills, 1)
+    assert steps > kills
 
 
 @pytest.mark.slow
@@ -264,6 +265,24 @@ def test_damaged_files_are_named_and_left_untouched(tmp_path, what):
     assert snapshot(tmp_path) == before
 
 
+def test_a_database_of_another_program_is_not_even_recovered(tmp_path):
+    """One that was left with a write-ahead log: opening it the usual way would write it back."""
+    code = f"""
+import os, sqlite3
+other = sqlite3.connect({str(tmp_path / "other")!r})
+other.execute("PRAGMA journal_mode = WAL")
+other.execute("CREATE TABLE t (x)")
+other.commit()
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    before = snapshot(tmp_path)
+    assert "other-wal" in before
+    with pytest.raises(hs.StoreError, match="not a state file"):
+        hs.GDPFilter.open(tmp_path / "other")
+    assert snapshot(tmp_path) == before
+
+
 def test_any_flipped_byte_is_refused_or_changes_nothing(tmp_path):
     path, replay = written(tmp_path, steps=5), hs.IndividualGDPFilter(N, budget_mu=3.0)
     for step in range(1, 6):
@@ -302,7 +321,7 @@ def test_a_full_ledger_keeps_the_last_good_state(tmp_path, kind):
     path, replay = tmp_path / "state", start(kind)
     with start(kind, path) as filter:
         pages = filter._ledger._connection.execute("PRAGMA page_count").fetchone()[0]
-        filter._ledger._connection.execute(f"PRAGMA max_page_count = {pages + 60}")
+        filter._ledger._connection.execute(f"PRAGMA max_page_count = {pages + 20}")
         with pytest.raises(hs.StoreError, match="full; nothing was charged"):
             for step in range(1, 5000):
                 run_step(kind, filter, step)

@@ -12,8 +12,9 @@ import numpy as np
 
 from . import _core, query
 from .bound import AccuracyError, Bound, Budget, DomainError
-from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, count, gaussian, poisson_subsampled, real
+from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from .routes import contour
+from .threads import threads
 
 CHUNK = 1 << 14
 """Queries between two calls of `progress`: about a second of one core."""
@@ -114,7 +115,7 @@ def delta_batch(
 def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_threads, alone, strict, progress) -> Bound:
     query._one_of("adjacency", adjacency, ("add_remove",))
     query._one_of("direction", direction, query.DIRECTIONS)
-    threads = count("n_threads", n_threads, 0, 4096) or query._allowed_cores()
+    n_threads = threads(n_threads)
     lo, hi = query.RTOL_RANGE
     widest = real("rtol", rtol, f"from {lo:g} to {hi:g}")
     if not lo <= widest <= hi:
@@ -136,19 +137,19 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
     shape = columns[0].shape
     sigma, q, k, at = (np.ascontiguousarray(column, dtype=float).ravel() for column in columns)
     ends, done = np.zeros((3, sigma.size)), np.zeros(sigma.size, dtype=np.uint8)
-    routes = _fill(sigma, q, k, at, want_eps, direction, widest, threads, alone, strict, progress, ends, done)
+    routes = _fill(sigma, q, k, at, want_eps, direction, widest, n_threads, alone, strict, progress, ends, done)
     low, mid, high = (end.reshape(shape) if shape else float(end[0]) for end in ends)
     unit = "eps" if want_eps else "delta"
     return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"width": high - low}, unit))
 
 
-def _fill(sigma, q, k, at, want_eps, direction, widest, threads, alone, strict, progress, ends, done) -> set[str]:
+def _fill(sigma, q, k, at, want_eps, direction, widest, n_threads, alone, strict, progress, ends, done) -> set[str]:
     """Answer every query into `ends`, chunk by chunk; the routes that were used."""
     from concurrent.futures import ThreadPoolExecutor  # brings in logging and queues: not at import
 
     m, n, routes = 1.0 / sigma, sigma.size, set()
     which = {"remove": 1, "add": 2, "both": 3}[direction]
-    settings = (int(want_eps), which, contour.RTOL, contour._margin(contour.RTOL), widest, threads)
+    settings = (int(want_eps), which, contour.RTOL, contour._margin(contour.RTOL), widest, n_threads)
 
     def ask(i: int):
         run = compose((poisson_subsampled(gaussian(sigma[i]), q[i]), int(k[i])))
@@ -159,7 +160,7 @@ def _fill(sigma, q, k, at, want_eps, direction, widest, threads, alone, strict, 
                 raise AccuracyError(f"entry {i} (sigma={sigma[i]:g}, q={q[i]:g}, k={k[i]:.0f}): {error}") from None
             return Bound(0.0, 0.0, np.inf if want_eps else 1.0, "none", True, Budget({}))
 
-    with ThreadPoolExecutor(threads) as pool:  # starts no thread before it is asked
+    with ThreadPoolExecutor(n_threads) as pool:  # starts no thread before it is asked
         for start in range(0, n, CHUNK):
             part = slice(start, min(start + CHUNK, n))
             out = np.zeros((3, part.stop - part.start))

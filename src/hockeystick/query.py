@@ -6,16 +6,16 @@ A query finds the worst-case pairs of a run, asks a route for certified points (
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 
 from . import worst
 from .bound import AccuracyError, Bound, Budget, DomainError
-from .mechanism import as_run, count, real
+from .mechanism import as_run, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored
 from .routes import chernoff, contour, fallback
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
+from .threads import threads
 
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
@@ -160,7 +160,7 @@ class _Settings:
             rtol = real("rtol", rtol, f"from {lo:g} to {hi:g}")
             if not lo <= rtol <= hi:
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
-        self.n_threads = count("n_threads", n_threads, 0, 4096) or _allowed_cores()
+        self.n_threads = threads(n_threads)
         self.run, self.adjacency, self.route, self.rtol = as_run(run), adjacency, route, rtol
         self.steps = gaussian_steps(self.run, adjacency)
         if self.steps is None:
@@ -367,10 +367,6 @@ def _log_width(point) -> float:
 def _one_of(name: str, value, allowed) -> None:
     if not (isinstance(value, str) and value in allowed):
         raise DomainError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-
-
-def _allowed_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _numbers(name: str, value, allowed: str, lo: float, hi: float) -> list[float]:

@@ -72,7 +72,7 @@ static void check_epsilons(int add)
 
 int main(void)
 {
-    static const int64_t sizes[] = {1, 7, 127, 128, 129, 1000, 5000};
+    static const int64_t sizes[] = {1, 7, 127, 128, 129, 5000, 140000};
     unsigned i;
     int bits;
     for (i = 0; i < sizeof sizes / sizeof *sizes; i++)

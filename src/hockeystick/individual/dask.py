@@ -3,6 +3,9 @@
 State is a block of words for every block of norms, on the worker that has the norms. A step is a pure function of the blocks
 before it, so a block lost with its worker is computed again and comes out the same, bit for bit; a step with a bad norm
 anywhere is not taken. Needs the extra "dask".
+
+To do that the scheduler remembers every step since the start, and the norms too where they are handed over as arrays: in a long
+run let the workers read them from files. Nothing outlives the cluster; records.py does, on one machine.
 """
 
 from __future__ import annotations

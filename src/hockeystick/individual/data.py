@@ -7,6 +7,11 @@ A step over all records is computed from the good copy into the other one, force
 ledger's transaction. A step over some records goes to the ledger first, as the new words and their places, and then
 into the good copy; opening the file puts them there again, which changes nothing if they were there. So whatever
 instant a process dies at, the good copy with the ledger's last places is the last acknowledged state.
+
+Two copies, not one: until a step over all records is acknowledged the old words must be on disk, afterwards the new ones, and
+what leads from one to the other is the step's norms. So a step that is all or nothing needs them on disk as well, 4 bytes a
+record at least (float32, written and forced before the words may change: half as many writes again) and 8 in general: 12 to 16
+bytes a record, against 16 here. Both copies are reserved when the file is made, so that a full disk is met then.
 """
 
 from __future__ import annotations

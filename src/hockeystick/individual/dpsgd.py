@@ -22,6 +22,8 @@ from ..mechanism import count
 from . import units
 
 U = 2.0**-53
+MU_MIN = 2.0**-500
+"""What a smaller positive mu counts as: rounding stays relative, and a square stays positive."""
 
 
 def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.ndarray:
@@ -41,7 +43,7 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
     Returns
     -------
     ndarray
-        Upper bounds of mu (within 4 units in the last place).
+        Upper bounds of mu (within 4 units in the last place; a positive one is at least 2^-500).
 
     Raises
     ------
@@ -62,7 +64,8 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
     clip = np.inf if clip is None else units.positive("clip", clip)
     sigma = units.positive("sigma", sigma) if sigma is not None else units.positive("noise_multiplier", noise_multiplier) * clip
     clipped = np.minimum(_checked(norms, allow_infinite=clip < np.inf), clip)
-    return clipped / sigma * (1 + 4 * U)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return np.where(clipped > 0, np.maximum(clipped / sigma * (1 + 4 * U), MU_MIN), 0.0)
 
 
 def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:

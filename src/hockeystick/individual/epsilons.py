@@ -20,8 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core, query
-from ..bound import DomainError
-from ..mechanism import Q_MIN, SIGMA_RANGE, count, real
+from ..bound import AccuracyError, DomainError
+from ..mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
+from ..threads import threads
 from .gaussian import gdp_epsilons_upper, in_unit
 
 COUNT_MAX = 2**31 - 1
@@ -42,7 +43,9 @@ LOOSE = 1e-3
 """Relative distance between a bound and its estimate from which a record is taken up singly .."""
 
 SINGLY = 256
-""".. if no more than so many are: 5 to 20 ms each."""
+""".. if no more than so many are: a query of the library each, milliseconds."""
+
+DIRECTIONS = ("remove", "add")
 
 BLOCK = 1 << 16
 LABEL = "ex post: certified for the realised sequence as if fixed in advance; no guarantee under adaptivity"
@@ -141,7 +144,7 @@ def _checked(counts, sigmas, q, delta, route, n_threads):
         raise DomainError(f"q must be a sampling rate in [{Q_MIN:g}, 1], or one for each of {levels} levels, got {q!r}")
     if route not in ("contour", "fft"):
         raise DomainError(f"route must be 'contour' or 'fft', got {route!r}")
-    n_threads = count("n_threads", n_threads, 0, 4096) or query._allowed_cores()
+    n_threads = threads(n_threads)
     m = 1 / sigmas.astype(float) * (1 + 2 * query.U)  # rounded up: no more noise than there was
     return counts, m, np.ascontiguousarray(rates, dtype=float), in_unit("delta", delta), n_threads
 
@@ -218,14 +221,23 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
             upper[block], loose[block] = values, _is_loose(gap, values)  # a status other than 0 leaves bounds and gaps
             progress(n - rows.size + stop, n)
     rows = np.flatnonzero(loose)
-    if rows.size <= SINGLY:  # a contour placed for the record itself; with less room if there are too many nodes
-        for i, nats in ((i, nats) for nats in (26.0, 14.0) for i in rows):
-            own, value, gap = _int32(counts[i : i + 1]), upper[i : i + 1], np.full(1, np.inf)
-            if loose[i]:
-                k = own[0].astype(float)
-                _core.individual_group(m, q, k, add, 1.0, nats, k_total, own, log_delta, n_threads, value, gap)
-                loose[i] = _is_loose(gap, value)[0]
+    if rows.size <= SINGLY:
+        for i in rows:
+            bound = _query(counts[i], m, q, add, delta, n_threads)
+            if bound is not None:
+                upper[i] = min(upper[i], bound.upper)
+                loose[i] = _is_loose(bound.upper - bound.estimate, bound.upper)
     return upper, int(loose.sum())
+
+
+def _query(row, m, q, add: int, delta: float, n_threads: int):
+    """The bound that the library has for one record, or None if its contour declines."""
+    sigmas = np.maximum(1 / m * (1 - 2 * query.U), SIGMA_RANGE[0])
+    steps = (poisson_subsampled(gaussian(sigmas[j]), q[j]) * int(row[j]) for j in np.flatnonzero(row))
+    try:
+        return query.epsilon(compose(*steps), delta, direction=DIRECTIONS[add], route="contour", n_threads=n_threads)
+    except AccuracyError:
+        return None
 
 
 def _groups(which: np.ndarray):

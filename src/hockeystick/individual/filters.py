@@ -136,6 +136,11 @@ class GDPFilter:
         was the filter: what is guaranteed is `budget_mu`."""
         return self._units.mu_upper(self._spent)
 
+    @property
+    def left_mu_lower(self) -> float:
+        """The largest mu that a step may have now, rounded down: a last step scaled to it spends the budget."""
+        return 0.0 if self._closed else self._units.left_mu_lower(self._spent)
+
     def epsilon_upper(self, delta: float) -> float:
         """Certified upper bound of eps(delta) of everything that the filter will ever allow: of `budget_mu`."""
         return units.epsilon_upper(self.budget_mu, delta)
@@ -237,7 +242,7 @@ class RDPFilter:
 
     def _set(self, spent: list[int], steps: int, closed: bool) -> None:
         self._spent, self._steps, self._closed = list(spent), steps, closed
-        self._lock = threading.Lock()
+        self._lock, self._last = threading.Lock(), (None, [])  # the last step and its costs: most runs repeat one
 
     def charge(self, step) -> bool:
         """Ask for a step before it runs; charge every order if the budget holds it.
@@ -257,8 +262,11 @@ class RDPFilter:
         DomainError
             For steps without a Renyi curve at these orders (a subsampled step needs whole orders) and bad arrays.
         """
-        rho = step_rho_upper(step, self.orders) if isinstance(step, Mechanism) else _given_rho(step, len(self.orders))
-        costs = [_rho_units(r, b) for r, b in zip(rho, self.budgets, strict=True)]
+        last, costs = self._last
+        if not isinstance(step, Mechanism) or step != last:
+            rho = step_rho_upper(step, self.orders) if isinstance(step, Mechanism) else _given_rho(step, len(self.orders))
+            costs = [_rho_units(r, b) for r, b in zip(rho, self.budgets, strict=True)]
+            self._last = step if isinstance(step, Mechanism) else None, costs
         with self._lock:
             after = [s + c for s, c in zip(self._spent, costs, strict=True)]
             fits = [a <= 1 << RHO_BITS for a in after]

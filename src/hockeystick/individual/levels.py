@@ -78,12 +78,25 @@ class NoiseLevels:
         """Count one step in place: counts[i, level of mu_i] += 1 for all records or those of `indices`.
 
         Every record must be counted at every step of a subsampled run, sampled or not; see dpsgd.py.
+
+        Raises
+        ------
+        DomainError
+            For other shapes, indices that repeat or lie outside, a mu without a level, a count that would overflow.
         """
         level = self.index(mu)
         rows = np.arange(len(counts)) if indices is None else np.asarray(indices)
-        if counts.ndim != 2 or counts.shape[1] != self.mu.size or level.shape != rows.shape:
+        if counts.dtype.kind not in "iu" or counts.ndim != 2 or counts.shape[1] != self.mu.size or level.shape != rows.shape:
             raise DomainError(
-                f"counts must have shape (records, {self.mu.size}), mu one entry a record; got {counts.shape}, {level.shape}"
+                f"counts must be integers of shape (records, {self.mu.size}), mu one entry a record; "
+                f"got {counts.dtype} {counts.shape}, {level.shape}"
             )
-        some = level >= 0
-        np.add.at(counts, (rows[some], level[some]), 1)
+        if indices is not None and rows.size:
+            if rows.dtype.kind not in "iu" or not 0 <= rows.min() <= rows.max() < len(counts):
+                raise DomainError(f"indices must be integers from 0 to {len(counts) - 1}, got {indices!r}")
+            if np.unique(rows).size != rows.size:
+                raise DomainError("indices must be distinct")
+        at = rows[level >= 0], level[level >= 0]
+        if (counts[at] == np.iinfo(counts.dtype).max).any():
+            raise DomainError(f"counts of {counts.dtype} are full; use a wider type. Nothing was counted")
+        counts[at] += 1

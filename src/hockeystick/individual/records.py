@@ -10,7 +10,8 @@ import numpy as np
 from .. import _core, query
 from ..bound import DomainError
 from ..mechanism import count
-from . import data, units
+from ..threads import threads
+from . import arrays, data, units
 from .filters import flag
 from .store import Ledger, StoreError
 
@@ -38,7 +39,7 @@ class IndividualGDPFilter:
     Parameters
     ----------
     n_records : int
-        From 1 to 1e10. Memory: 8 bytes a record (on disk with `path`: 16).
+        From 1 to 1e10. Memory: 8 bytes a record; on disk 8 with `words`, 16 with `path` (data.py says why).
     budget_mu : float, optional
         Budget of every record, from 1e-6 to 1e3.
     epsilon, delta : float, optional
@@ -54,6 +55,9 @@ class IndividualGDPFilter:
         Keep the state in new files `path` and `path`.words; see `open`.
     sync : bool, default True
         With `path`: whether an acknowledged charge also survives a loss of power (it always survives the death of the process).
+    words : array of int64 zeros, optional
+        Where to keep the state instead, such as numpy.memmap(file, numpy.int64, "w+", shape=n_records): more records than
+        memory holds at 8 bytes each. Not durable: a killed step may be half applied.
 
     Raises
     ------
@@ -93,27 +97,30 @@ class IndividualGDPFilter:
         n_threads=1,
         path=None,
         sync=True,
+        words=None,
     ):
         self.n_records = count("n_records", n_records, 1, RECORDS_MAX)
         self.budget_mu = units.budget(budget_mu, epsilon, delta)
         self.clip = None if clip is None else units.positive("clip", clip)
         self._setup(flag("sticky", sticky), n_threads)
         self._steps, self._words, self._ledger, self._checksum = 0, None, None, 0
+        if path is not None and words is not None:
+            raise DomainError("give path (durable) or words (not durable), not both")
         if path is None:
-            self._spent = np.zeros(self.n_records, np.int64)
+            self._spent = np.zeros(self.n_records, np.int64) if words is None else arrays.words_of(words, self.n_records)
         else:
             self._create(Path(path), flag("sync", sync))
 
     def _setup(self, sticky: bool, n_threads) -> None:
         self.sticky = sticky
-        self.n_threads = count("n_threads", n_threads, 0, 4096) or query._allowed_cores()
+        self.n_threads = threads(n_threads)
         self._units = units.units_of(self.budget_mu)
         self._lock, self._some = threading.Lock(), np.empty(0, np.int64)
 
     def _create(self, path: Path, sync: bool) -> None:
         self._words = data.Words.create(_words_path(path), self.n_records, sync)
         try:
-            self._checksum = data.checksum(self._words.good, self._units.limit, self.n_threads)
+            self._checksum = data.checksum(self._words.good, self._units.limit, threads(self.n_threads))
             parameters = {
                 "n_records": self.n_records,
                 "budget_mu": self.budget_mu,
@@ -177,7 +184,7 @@ class IndividualGDPFilter:
                 raise StoreError(f"{self._ledger.path} is corrupted (places of the last step); it is left as it is")
             before = words[index]
             words[index] = new
-        if data.checksum(words, self._units.limit, self.n_threads) != self._checksum:
+        if data.checksum(words, self._units.limit, threads(self.n_threads)) != self._checksum:
             if before is not None:
                 words[index] = before
             raise StoreError(f"{self._words.path} is corrupted (checksum of the words); it is left as it is")
@@ -213,11 +220,11 @@ class IndividualGDPFilter:
         scale = self._units.scale_lower(sigma)
         if not SCALE_RANGE[0] <= scale <= SCALE_RANGE[1]:
             raise DomainError(f"sigma={sigma!r} is too far from the budget {self.budget_mu!r} for double precision")
-        norms = _norms(norms)
+        norms = arrays.norms_of(norms)
         wanted = self.n_records if indices is None else np.size(indices)
         if norms.size != wanted:
             raise DomainError(f"norms must have one entry for each of {wanted} records, got {norms.size}")
-        active = _mask(out, norms.size)
+        active = arrays.mask_of(out, norms.size)
         with self._lock:
             if self._ledger is not None:
                 self._ledger._require_owner()
@@ -233,7 +240,7 @@ class IndividualGDPFilter:
         after = spent if self._words is None else self._words.other
         top = self.clip if self.clip is not None else np.finfo(np.float64).max
         status, checksum, bad = _core.individual_charge(
-            norms, scale, top, self._units.limit, self.sticky, spent, after, active.view(np.uint8), self.n_threads,
+            norms, scale, top, self._units.limit, self.sticky, spent, after, active.view(np.uint8), threads(self.n_threads),
             self._words is not None,
         )  # fmt: skip
         if status:
@@ -245,7 +252,7 @@ class IndividualGDPFilter:
             self._words.which, self._checksum = which, checksum
 
     def _charge_some(self, norms, sigma, scale, indices, active) -> None:
-        index, order = _sorted(indices, self.n_records)
+        index, order = arrays.sorted_indices(indices, self.n_records)
         sorted_norms = norms if order is None else norms[order]
         if self._some.size < norms.size:
             self._some = np.empty(norms.size, np.int64)
@@ -304,6 +311,13 @@ class IndividualGDPFilter:
         units_spent = (self._look(indices) & ~np.int64(DROPPED)).astype(float)
         return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * (1 + 8 * query.U))
 
+    def left_mu_lower(self, indices=None) -> np.ndarray:
+        """The largest mu that each record may have now, rounded down: a norm clipped to left_mu_lower * sigma takes part
+        in a last step that spends its budget. Private; it depends on past outputs and on the record alone."""
+        left = np.maximum(self._units.limit - self._look(indices), 0).astype(float)
+        # the cost of a norm is off by 19u, its product with sigma by 1: (1 - 32u)^2 covers both
+        return self._units.divisor * np.sqrt(left) * (2.0**-self._units.half * (1 - 32 * query.U))
+
     def dropped(self, indices=None) -> np.ndarray:
         """Which records a sticky filter has dropped for good. Private."""
         return (self._look(indices) & np.int64(DROPPED)) != 0
@@ -337,43 +351,3 @@ class IndividualGDPFilter:
 
 def _words_path(path: Path) -> Path:
     return path.with_name(path.name + ".words")
-
-
-def _norms(norms) -> np.ndarray:
-    array = np.asarray(norms)
-    if array.dtype not in (np.float32, np.float64):
-        if array.dtype.kind not in "fiu":
-            raise DomainError(f"norms must be an array of float32 or float64, got {array.dtype}")
-        array = array.astype(np.float64)
-    if array.ndim != 1:
-        raise DomainError(f"norms must have one dimension, got shape {array.shape}")
-    return np.ascontiguousarray(array)
-
-
-def _mask(out, size: int) -> np.ndarray:
-    if out is None:
-        return np.empty(size, np.bool_)
-    if not (isinstance(out, np.ndarray) and out.dtype == np.bool_ and out.shape == (size,) and out.flags.carray):
-        raise DomainError(f"out must be a writable contiguous bool array of length {size}")
-    return out
-
-
-def _sorted(indices, n: int):
-    """(indices in increasing order, the order that sorts them or None if they are sorted); distinct and in range."""
-    index = np.asarray(indices)
-    if index.size == 0:
-        return np.empty(0, np.int64), None
-    if index.dtype.kind not in "iu" or index.ndim != 1:
-        raise DomainError(f"indices must be a one-dimensional array of integers, got {index.dtype} of shape {index.shape}")
-    index = np.ascontiguousarray(index, dtype=np.int64)
-    order = None
-    if index.size > 1 and not (index[1:] > index[:-1]).all():
-        order = np.argsort(index, kind="stable")
-        index = index[order]
-        twice = np.flatnonzero(index[1:] == index[:-1])
-        if twice.size:
-            raise DomainError(f"indices must be distinct, got {index[twice[0]]} twice; nobody was charged")
-    if index[0] < 0 or index[-1] >= n:
-        bad = index[0] if index[0] < 0 else index[-1]
-        raise DomainError(f"indices must be from 0 to {n - 1}, got {bad}; nobody was charged")
-    return index, order

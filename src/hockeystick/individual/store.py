@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 import zlib
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ..bound import HockeystickError
@@ -86,6 +86,7 @@ class Ledger:
             raise StoreError(f"{path} is not a file; nothing to open")
         connection = None
         try:
+            _require_ours(path)
             connection = _connect(path, sync)
             return cls._read(path, connection, kind)
         except (sqlite3.Error, StoreError, ValueError) as error:
@@ -97,8 +98,6 @@ class Ledger:
 
     @classmethod
     def _read(cls, path, connection, kind: str) -> Ledger:
-        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise StoreError(f"{path} is not a state file of hockeystick (application id); it is left as it is")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
             raise StoreError(f"{path} has format version {version}; this release reads {VERSION}")
@@ -188,6 +187,14 @@ class Ledger:
         if self._connection is not None and os.getpid() == self._pid:
             self._connection.close()
         self._connection = None
+
+
+def _require_ours(path: Path) -> None:
+    """Look at the header through a connection that neither locks nor recovers: another program's database stays as it is.
+    (Not by reading the file: closing it would drop the locks that this process holds on it.)"""
+    with closing(sqlite3.connect(path.absolute().as_uri() + "?mode=ro&immutable=1", uri=True)) as connection:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise StoreError(f"{path} is not a state file of hockeystick (application id); it is left as it is")
 
 
 def _connect(path: Path, sync: bool) -> sqlite3.Connection:

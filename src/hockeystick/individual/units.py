@@ -49,6 +49,12 @@ class Units(NamedTuple):
         mu = self.divisor * math.sqrt(units) / 2.0**self.half
         return mu * (1 + 4 * query.U) if units else 0.0
 
+    def left_mu_lower(self, spent: int) -> float:
+        """The mu that still fits when `spent` units are gone: its cost is within what is left."""
+        left = max(0, self.limit - spent)
+        mu = self.divisor * math.sqrt(left) / 2.0**self.half
+        return mu if self.cost(Fraction(mu)) <= left else mu * (1 - 4 * query.U)
+
 
 def units_of(mu: float) -> Units:
     """The units in which a budget of `mu` is kept."""
@@ -66,7 +72,7 @@ def parameter(name: str, value) -> float:
     number = real(name, value, ">= 0")
     if not 0 <= number < math.inf:
         raise DomainError(f"{name} must be a finite number >= 0, got {value!r}")
-    return number
+    return _exact(name, number, value)
 
 
 def positive(name: str, value) -> float:
@@ -74,6 +80,13 @@ def positive(name: str, value) -> float:
     number = real(name, value, "> 0")
     if not 0 < number < math.inf:
         raise DomainError(f"{name} must be a finite number > 0, got {value!r}")
+    return _exact(name, number, value)
+
+
+def _exact(name: str, number: float, value) -> float:
+    """Long doubles and large integers would be rounded to nearest: which side is safe, only the caller knows."""
+    if number != value:
+        raise DomainError(f"{name} must be a number that float64 holds exactly, got {value!r}; round it to the safe side")
     return number
 
 
@@ -92,7 +105,7 @@ def budget(budget_mu, epsilon, delta) -> float:
         )
     lo, hi = MU_RANGE
     if budget_mu is not None:
-        mu = real("budget_mu", budget_mu, f"from {lo:g} to {hi:g}")
+        mu = positive("budget_mu", budget_mu)
         if not lo <= mu <= hi:
             raise DomainError(f"budget_mu must be a number from {lo:g} to {hi:g}, got {budget_mu!r}")
         return mu
