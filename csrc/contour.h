@@ -18,6 +18,8 @@ typedef struct {                     /* at most HS_SAMPLE of the steps, evenly s
     int n;
     long at[HS_SAMPLE];
     hs_coarse grid[HS_SAMPLE];
+    hs_two_coarse two[HS_SAMPLE];    /* of the steps that are pairs */
+    long stride;                     /* doubles of work a step */
     double k, *work;                 /* total count of the sample */
 } hs_sample;
 

@@ -15,6 +15,11 @@ typedef struct {
     double *u1, *u2, *l1, *l2, *lm1, *lm2;
 } hs_two;
 
+typedef struct {                      /* twosided_plan.c: all branches in rows l1, L, lm1, lm1 - lm2, log weight, weight */
+    int n;
+    double z_lo, z_hi, *x;
+} hs_two_coarse;
+
 typedef struct { double a1, a2; } hs_exponents; /* of 1+U1 and 1+U2 at real z */
 
 static inline hs_exponents hs_at_tilt(double z) { hs_exponents a = {1 + z, -z}; return a; }
@@ -54,6 +59,8 @@ static inline void hs_two_range(const hs_pair *pair, int r, double z_lo, double 
 }
 
 /* twosided_plan.c */
+int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, long size);
+void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out);
 void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out);
 double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m);
 /* twosided.c */
