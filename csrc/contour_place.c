@@ -7,6 +7,14 @@
  */
 #include "contour.h"
 
+static int has_pairs(const hs_contour *C)
+{
+    long j;
+    for (j = 0; C->pair && j < C->b; j++)
+        if (hs_is_pair(C, j)) return 1;
+    return 0;
+}
+
 static double tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
 
 /* K, K', K'' of all steps at z. */
@@ -211,7 +219,7 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double *work
     C->t = 0;
     if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
     /* Left of the saddle K grows later and P is smaller, at e^{x^2/2} times the rounding, x/sd to the left of it. */
-    C->c = fmax(C->pair ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
+    C->c = fmax(has_pairs(C) ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
     C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
     C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
     if (X.n < C->b) {
@@ -299,7 +307,7 @@ int hs_contour_plan(hs_contour *C, double *work)
 {
     double target = C->T0 + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, at = 0, prev = 0;
     decay D;
-    int it;
+    int it, pairs = has_pairs(C);
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
     for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2, prev = at)
         if ((at = D.fall[it] - 2 * log(hypot(C->c, y) / C->c)) < -target) break;
@@ -313,16 +321,16 @@ int hs_contour_plan(hs_contour *C, double *work)
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    cap = fmax(sqrt(root), y * (C->pair ? 6 : y / C->dy < 80 ? 4 : 2.5));
+    cap = fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5));
     for (end = fmax(y, sqrt(root) / 8), prev = y, far = 0; end <= cap; prev = end, end *= 1.5)
         if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
-    if (end <= cap && C->pair) /* a second visit costs more than a closer look */
+    if (end <= cap && pairs) /* a second visit costs more than a closer look */
         for (it = 0; it < 4; it++) {
             double mid = sqrt(prev * end);
             if (-sample_far(C, mid, &D, work) > 1.02 * need + 0.3) end = mid; else prev = mid;
         }
     if (end <= cap && end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }
-    else if (end <= cap) C->y_far = y = C->pair ? end : fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
+    else if (end <= cap) C->y_far = y = pairs ? end : fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
     if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX - 8))) return HS_TOO_MANY_NODES;
     C->N = (long)(1.02 * y / C->dy) + 3;
     y = (double)C->N * C->dy;

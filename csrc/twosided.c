@@ -246,6 +246,19 @@ double hs_two_real_upper(const hs_two *T, double z)
     return sum * (1 + 1e-9);
 }
 
+/* The largest mesh of branch r for which its part of that is below e^-target, by the leading term. */
+double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
+{
+    hs_exponents a = hs_at_tilt(z);
+    double up = pair->up[r], down = pair->down[r], best = 0;
+    int t;
+    for (t = 0; t < HS_STRIPS; t++) {
+        double d = strip(fmax(up, down), t);
+        best = fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + log_kap(a.a1, d * up) + log_kap(a.a2, d * down)));
+    }
+    return best;
+}
+
 /* One branch of the quadrature bound at strip t; +infinity if no rectangle is allowed. */
 HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, double y, int t)
 {

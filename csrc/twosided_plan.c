@@ -146,12 +146,11 @@ HS_CLONES double hs_two_choose_h(const hs_pair *pair, int r, double z, double y,
     hs_exponents a = hs_at_tilt(z);
     double q = pair->q[r], up = pair->up[r], down = pair->down[r], m = fmax(up, down), lq = log(q),
            scale = log(pair->w[r]) - log_m;
-    double best = 0, lp[96], rho1[96], rho2[96], hc, lo, hi, h;
-    long j, t, n;
-    int i, e;
+    double best = 0, lp[96], rho1[96], rho2[96], x[96], hc, lo, hi, h;
+    int i, j, t, n, e;
     hs_two_range(pair, r, z, z, 9.5, &lo, &hi);
     hc = fmax((hi - lo) / 95, 0.2 / (m > 1 ? m : 1));
-    n = (long)((hi - lo) / hc) + 1;
+    n = (int)((hi - lo) / hc) + 1;
     for (j = 0; j < 96; j++) {
         double g = lo + j * hc, U1, U2, l1, l2, lm;
         hs_factor(up, q, lq, g, &U1, &l1, &lm);
@@ -164,11 +163,12 @@ HS_CLONES double hs_two_choose_h(const hs_pair *pair, int r, double z, double y,
         double d = fmin(part[i] * HS_PI / m, 6), b1 = d * up, b2 = d * down, J[8] = {0};
         double s1 = b1 <= HS_PI / 2 ? sin(b1) : b1, c1 = b1 <= HS_PI / 2 ? cos(b1) : 0, s2 = b2 <= HS_PI / 2 ? sin(b2) : b2,
                c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
+        for (j = 0; j < 96; j++) {
+            double e = lp[j] + y * (hs_angle_upper(rho1[j], b1, s1, c1) + hs_angle_upper(rho2[j], b2, s2, c2));
+            x[j] = hs_exp(e < 700 ? e : 700);
+        }
         for (j = 0; j < 96; j += 8)
-            for (t = 0; t < 8; t++) {
-                double x = lp[j + t] + y * (hs_angle_upper(rho1[j + t], b1, s1, c1) + hs_angle_upper(rho2[j + t], b2, s2, c2));
-                J[t] += hs_exp(x < 700 ? x : 700);
-            }
+            for (t = 0; t < 8; t++) J[t] += x[j + t];
         h = 2 * HS_PI * d / (target + 0.5 * d * d + log(fmax(hs_lanes(J) * hc, 1)) + fmin(a.a1,
             0) * log(cos(0.5 * b1)) + fmin(a.a2, 0) * log(cos(0.5 * b2)) + 4);
         if (h > best) best = h;
