@@ -36,6 +36,8 @@ def _contour_point(settings, add: int, eps: float):
         paired = paired_steps(settings.run, settings.adjacency, bool(add))
         if paired is None:
             return general().point(settings, add, eps)
+        if settings.run.steps == 1:  # as for the Gaussian family, in closed form
+            return _exact_point(settings, add, eps)
         found = contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
         return found and (*found, "contour")
     return _on_contour(settings, contour.single_point, contour.point, add, eps)
@@ -45,7 +47,11 @@ def _contour_root(settings, add: int, delta: float):
     log_delta = math.log(delta)
     if settings.steps is None:
         paired = paired_steps(settings.run, settings.adjacency, bool(add))
-        return general().root(settings, add, delta) if paired is None else _pair_root(settings, paired, add, log_delta)
+        if paired is None:
+            return general().root(settings, add, delta)
+        if settings.run.steps == 1:
+            return _exact_root(settings, add, delta)
+        return _pair_root(settings, paired, add, log_delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
     if found is None:
         at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
