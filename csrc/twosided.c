@@ -32,7 +32,7 @@
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 
-enum { STRIDE = HS_INNER_MAX + 8, NODE_ROWS = 9 };
+enum { STRIDE = HS_TWO_MAX + 8, NODE_ROWS = 9 };
 
 /* The n nodes (first + j) h of one branch. */
 HS_CLONES static void fill(double q, double up, double down, double lh, double first, double h, int n, double *restrict g,
@@ -66,7 +66,7 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
         int n, padded;
         hs_two_range(pair, r, z_lo, z_hi, R, &lo, &hi);
         first = floor(lo / h[r]); last = ceil(hi / h[r]);
-        if (!(last - first < HS_INNER_MAX - 8 - total)) return HS_TOO_MANY_NODES;
+        if (!(last - first < HS_TWO_MAX - 8 - total)) return HS_TOO_MANY_NODES;
         n = (int)(last - first) + 1; padded = (n + 7) / 8 * 8;
         T->first[r] = total; T->nodes[r] = n; T->strip[r] = -1; T->h[r] = h[r]; T->size[r] = fabs(lh) + fabs(lw) + 1;
         fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total,

@@ -5,7 +5,8 @@
 #include "transform.h"
 
 #define HS_TWO_ARRAYS 16
-#define HS_TWO_WORK (HS_TWO_ARRAYS * (HS_INNER_MAX + 8))
+#define HS_TWO_MAX 8192               /* inner nodes of one step, all branches */
+#define HS_TWO_WORK (HS_TWO_ARRAYS * (HS_TWO_MAX + 8))
 
 typedef struct {
     hs_grid G;                        /* all branches in one row of nodes: G.l is the loss L, G.lw includes log w */
