@@ -8,8 +8,10 @@ moved to one that dominates it (sampling.py). Branch and bound: sizes are evalua
 its dominating pair and halved, most promising first, until no range can exceed the largest lower bound by more than the
 tolerance. What Chernoff's bound shows to lie below that lower bound is not evaluated.
 
-Groups. Of the R sensitivities of a group's rounds only the multiset counts; one that is below another entry by entry is
-dominated.
+Groups. Given the rounds of the other groups, which do not hold the record and are the same for both data sets, its own R rounds
+are a composition of steps on a group of m records: m = floor or ceil n/b, or any of 1..n where every record is assigned on its
+own. That holds for add/remove wherever the neighbour leaves the other records in their groups. Of the R sensitivities of a
+group's rounds only the multiset counts; one that is below another entry by entry is dominated.
 """
 
 from __future__ import annotations
@@ -50,10 +52,11 @@ def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roo
 
     With `log` the query is of a logarithm, and rtol is about what it is the logarithm of; with `roots` it is of eps(delta).
     """
-    if any(isinstance(s, CyclicPoisson) and s.bands > 1 for s, _ in run.parts) and adjacency == "add_remove":
+    moves = any(isinstance(s, CyclicPoisson) and s.bands > 1 and not s.per_record for s, _ in run.parts)
+    if moves and adjacency == "add_remove":
         raise DomainError(
             "adjacency 'add_remove' is not defined for cyclic sampling: one record more or less moves others between groups; "
-            "use 'zero_out' or 'replace_one'"
+            "use 'zero_out' or 'replace_one', or per_record=True if the group of a record depends on that record alone"
         )
     kinds = _kinds(run)
     entries = np.asarray(at, dtype=object).ravel().tolist()
@@ -187,7 +190,7 @@ def _groups(step: CyclicPoisson) -> list[Run]:
         for a in kinds
         if not any(a != c and len(a) <= len(c) and all(x <= y for x, y in zip(a, c, strict=False)) for c in kinds)
     ]
-    sizes = (n // step.bands, -(-n // step.bands))
+    sizes = (1, n) if step.per_record and step.bands > 1 else (n // step.bands, -(-n // step.bands))
 
     def one(norm: float):
         base = Gaussian(step.base.sigma, step.base.sensitivity * norm)
