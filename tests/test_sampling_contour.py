@@ -7,6 +7,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core, pair, sampling
+from hockeystick.routes import chernoff
 
 ADJACENCIES = ("add_remove", "zero_out", "replace_one")
 LONG = np.longdouble
@@ -109,6 +110,22 @@ def test_empty_slots_and_wrong_sizes_are_refused():
         _core.contour_delta(one, one, one, 0, 1.0, 1e-9, 31.0, 1, work, pairs=of[:-8])
     plain = _core.contour_delta(one, one, np.array([4.0]), 0, 1.0, 1e-9, 31.0, 1, work, pairs=sampling.packed([None]))
     assert plain == _core.contour_delta(one, one, np.array([4.0]), 0, 1.0, 1e-9, 31.0, 1, work)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_distances_of_many_sparse_steps(adjacency):
+    """Both bounds of delta(0) hold at the closed form of one step; for many steps the one by squares is the smaller."""
+    step = cut(0.01, 1000, 14, 1.5)
+    one = hs.delta(step, 0.0, adjacency=adjacency).lower
+    for add in (False, True):
+        paired = pair.paired_steps(hs.compose(step), adjacency, add)
+        assert one <= paired.variation_upper <= one * (1 + 1e-9) / (1 - 1e-6)
+        assert one <= chernoff.square_variation_upper(paired) <= 3 * one
+    many = pair.paired_steps(cut(1e-5, 10**5, 8, 3.0) * 10**5, adjacency, False)
+    square = chernoff.square_variation_upper(many)
+    assert square < 0.1 * many.variation_upper
+    bound = hs.epsilon(cut(1e-5, 10**5, 8, 3.0) * 10**5, 1.01 * square, adjacency=adjacency)
+    assert bound.upper == 0
 
 
 def test_what_was_dropped_raises_the_upper_end_only():

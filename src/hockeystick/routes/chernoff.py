@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 
 from .. import _core
+from ..bound import AccuracyError
 from ..pair import PairedSteps, paired_steps
+from ..sampling import PACKED
 from . import contour
 from .single import variation_upper
 
@@ -60,6 +62,23 @@ def _variation_upper(settings, add: int) -> float:
     """Upper bound of delta(0)."""
     paired = paired_steps(settings.run, settings.adjacency, bool(add))
     return variation_upper(settings.losses(add)) if paired is None else paired.variation_upper
+
+
+def square_variation_upper(paired: PairedSteps) -> float:
+    """Upper bound of delta(0): (1/2) sqrt(E_den (num/den)^2 - 1), by Cauchy and Schwarz, with log E_den (num/den)^2 = K(1); 1
+    where a transform declines. Distances that add up grow like k, this like sqrt(k)."""
+    total = paired.dropped and -2 * math.log1p(-min(paired.dropped, 0.5))
+    for i, (m, q, k) in enumerate(zip(*paired.steps, strict=True)):
+        pair = paired.pairs[i * PACKED.size : (i + 1) * PACKED.size]
+        if pair[:4].any():
+            try:
+                log_m, error, *_ = _core.two_transform(pair, 1.0, 0.0, 40.0 + math.log(k))
+            except AccuracyError:
+                return 1.0
+            total += k * (log_m + error)
+        else:
+            total += k * math.log1p(q * q * math.expm1(min(m * m, 700.0))) if m * m < 700 else math.inf
+    return min(1.0, 0.5 * math.sqrt(math.expm1(min(total * (1 + 64 * U), 700.0))) * (1 + 16 * U) + paired.dropped)
 
 
 def certainly_below(paired: PairedSteps, add: int, eps: float, log_delta: float) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..pair import paired_steps
-from . import contour, fallback, saddlepoint, single
+from . import chernoff, contour, fallback, saddlepoint, single
+from .chernoff import U
 
 ZERO = (0.0,) * len(contour.TERMS)
 
@@ -63,6 +64,8 @@ def _contour_root(settings, add: int, delta: float):
 def _pair_root(settings, paired, add: int, log_delta: float):
     found = contour.pair_root(paired, add, log_delta, settings.goal(), settings.n_threads)
     if found is None:
+        if chernoff.square_variation_upper(paired) <= math.exp(log_delta) * (1 - 8 * U):
+            return 0.0, 0.0, 0.0, ZERO, "contour"
         at_zero = contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads)
         return (0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero[2] <= log_delta else None
     return (*(max(x, 0.0) for x in found[:3]), found[3], "contour")
