@@ -44,7 +44,8 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
         if (hs_is_pair(C, X->at[i])) {
             hs_two_coarse *T = &X->two[i];
             if (!(T->z_lo <= z && z <= T->z_hi))
-                hs_two_coarse_build(T, &C->pair[X->at[i]], z - fabs(z) - 3, z + 1.2 * fabs(z) + 3, X->work + i * X->stride, X->stride);
+                hs_two_coarse_build(T, &C->pair[X->at[i]], z - fabs(z) - 3, z + 1.2 * fabs(z) + 3, X->work + i * X->stride,
+                                    X->stride);
             if (T->z_lo <= z && z <= T->z_hi) hs_two_coarse_cgf(T, z, o); else hs_two_cgf_estimate(&C->pair[X->at[i]], z, o);
             out.K += k * o[0]; out.K1 += k * o[1]; out.K2 += k * o[2];
             continue;

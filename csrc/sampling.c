@@ -158,8 +158,8 @@ static double loss_at(double q, double q_err, double up, double down, double x, 
     return a.l - b.l;
 }
 
-/* Where the loss is s: in closed form for one-sided branches, by a quadratic for up = down (odd, so s >= 0 is enough); else `last`,
- * the place of the loss before. To a few digits near the walls: `root` starts here. */
+/* Where the loss is s: in closed form for one-sided branches, by a quadratic for up = down (odd, so s >= 0 is enough); else
+ * `last`, foretold from the losses before. To a few digits near the walls: `root` starts here. */
 static double start(double q, double up, double down, double s, double last)
 {
     double m = fmax(up, down), r = fabs(s), t, a;

@@ -69,8 +69,8 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
         if (!(last - first < HS_TWO_MAX - 8 - total)) return HS_TOO_MANY_NODES;
         n = (int)(last - first) + 1; padded = (n + 7) / 8 * 8;
         T->first[r] = total; T->nodes[r] = n; T->strip[r] = -1; T->h[r] = h[r]; T->size[r] = fabs(lh) + fabs(lw) + 1;
-        fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total,
-             G->lw + total, T->u1 + total, G->l + total, T->lm1 + total, T->u2 + total, T->l1 + total, T->l2 + total, T->lm2 + total);
+        fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total, G->lw + total,
+             T->u1 + total, G->l + total, T->lm1 + total, T->u2 + total, T->l1 + total, T->l2 + total, T->lm2 + total);
         for (i = 0; i < NODE_ROWS; i++)
             for (j = n; j < padded; j++) work[(size_t)i * STRIDE + total + j] = i == 1 ? -1e4 : 0;
         total += padded;

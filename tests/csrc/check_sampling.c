@@ -84,7 +84,7 @@ static void transforms(void)
 static void contours(void)
 {
     static const double q[] = {1e-6, 0.01, 0.3, 0.97}, m[] = {0.05, 0.9, 3}, k[] = {1, 40, 3000};
-    double one[3] = {1, 0.5, 0.05}, rate[3] = {1, 0.02, 1}, count[3], lower, estimate, upper;
+    double one[3] = {1, 0.5, 0.05}, rate[3] = {1, 0.02, 1}, count[3], lower, estimate, upper, found;
     long n = hs_contour_work(3, HS_OUTER_MAX);
     for (int i = 0; i < 4 * 3 * 3 * 4; i++) {
         hs_pair pair[3] = {{0}};
@@ -105,9 +105,11 @@ static void contours(void)
         if (st <= HS_LOOSE) {
             expect(lower <= estimate && estimate <= upper && upper < HUGE_VAL, "root", lower, estimate, upper);
             st = hs_contour_delta(&C, lower, work, n, &p);
-            expect(st > HS_LOOSE || p.log_scale + log(p.upper) >= target - 1e-9, "point at the lower end", target, p.log_scale + log(p.upper), i);
+            found = st > HS_LOOSE ? target : p.log_scale + log(p.upper);
+            expect(found >= target - 1e-9, "point at the lower end", target, found, i);
             st = hs_contour_delta(&C, upper, work, n, &p);
-            expect(st > HS_LOOSE || p.log_scale + log(p.lower) <= target + 1e-9, "point at the upper end", target, p.log_scale + log(p.lower), i);
+            found = st > HS_LOOSE ? target : p.log_scale + log(p.lower);
+            expect(found <= target + 1e-9, "point at the upper end", target, found, i);
         }
         C.t = 0;
         st = hs_contour_chernoff_upper(&C, 0, target, work, n, &upper);
