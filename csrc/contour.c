@@ -122,7 +122,7 @@ static int place(hs_contour *C, int have_eps, double log_delta, double depth, do
 {
     int st = hs_contour_place(C, have_eps, log_delta, depth, work);
     if (!st) st = hs_contour_plan(C, work);
-    if (!st && depth == 1 && C->N > 256) {
+    if (!st && depth == 1 && C->N > (hs_has_pairs(C) ? 1024 : 256)) { /* planning pairs costs as much as hundreds of nodes */
         hs_contour best = *C;
         double lost = 4 + 1.5 * log2((double)C->N / 256), low;
         for (low = 0.8; low > 0.3 && best.N > 160; low -= 0.15) {

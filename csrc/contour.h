@@ -20,6 +20,8 @@ typedef struct {                     /* at most HS_SAMPLE of the steps, evenly s
     int n;
     long at[HS_SAMPLE];
     hs_coarse grid[HS_SAMPLE];
+    hs_two_coarse two[HS_SAMPLE];    /* of the steps that are pairs */
+    long stride;                     /* doubles of work a step */
     double k, *work;                 /* total count of the sample */
 } hs_sample;
 
@@ -37,6 +39,14 @@ typedef struct {
 
 /* Whether step j is a two-sided pair, already turned to the direction asked, instead of (m, q). */
 static inline int hs_is_pair(const hs_contour *C, long j) { return C->pair && C->pair[j].branches > 0; }
+
+static inline int hs_has_pairs(const hs_contour *C)
+{
+    long j;
+    for (j = 0; C->pair && j < C->b; j++)
+        if (hs_is_pair(C, j)) return 1;
+    return 0;
+}
 
 /* the exponent of Chernoff's bound with the optimal constant */
 static inline double hs_payoff(double s) { return s > 0 ? s * log(s) - (1 + s) * log1p(s) : s < -1 ? hs_payoff(-1 - s) : 0; }

@@ -42,12 +42,16 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
         double m = C->m[X->at[i]], q = C->q[X->at[i]], k = C->k[X->at[i]];
         hs_coarse *G = &X->grid[i];
         if (hs_is_pair(C, X->at[i])) {
-            hs_two_cgf_estimate(&C->pair[X->at[i]], z, o);
+            hs_two_coarse *T = &X->two[i];
+            if (!(T->z_lo <= z && z <= T->z_hi))
+                hs_two_coarse_build(T, &C->pair[X->at[i]], z - fabs(z) - 3, z + 1.2 * fabs(z) + 3, X->work + i * X->stride,
+                                    X->stride);
+            if (T->z_lo <= z && z <= T->z_hi) hs_two_coarse_cgf(T, z, o); else hs_two_cgf_estimate(&C->pair[X->at[i]], z, o);
             out.K += k * o[0]; out.K1 += k * o[1]; out.K2 += k * o[2];
             continue;
         }
         if (q < 1 && !(G->a_lo <= a && a <= G->a_hi)) /* room for the alias tilts as well */
-            hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, X->work + i * 4L * HS_COARSE_MAX);
+            hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, X->work + i * X->stride);
         if (q < 1 && G->a_lo <= a && a <= G->a_hi) hs_coarse_cgf(G, a, o); else hs_cgf_estimate(m, q, a, o);
         out.K += k * o[0]; out.K1 += k * (C->add ? -o[1] : o[1]); out.K2 += k * o[2];
     }
@@ -58,11 +62,11 @@ static void take_sample(const hs_contour *C, hs_sample *X, double *work)
 {
     int i;
     X->n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
-    X->k = 0; X->work = work;
+    X->k = 0; X->work = work; X->stride = HS_SAMPLE_WORK / X->n;
     for (i = 0; i < X->n; i++) {
         X->at[i] = (long)((double)C->b * i / X->n);
         X->k += C->k[X->at[i]];
-        X->grid[i].a_lo = 1; X->grid[i].a_hi = 0; /* not built */
+        X->grid[i].a_lo = X->two[i].z_lo = 1; X->grid[i].a_hi = X->two[i].z_hi = 0; /* not built */
     }
 }
 
@@ -235,7 +239,8 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth
     if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
     if (depth < 1) {
         if ((st = shallow(C, &X, have_eps, log_delta, depth, &W.all))) return st;
-    } else C->c = fmax(C->t, 0.7 / C->sd);
+    } else /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
+        C->c = fmax(hs_has_pairs(C) ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
     C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
     C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
     if (X.n < C->b) {
@@ -323,7 +328,7 @@ int hs_contour_plan(hs_contour *C, double *work)
 {
     double target = C->T0 + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, at = 0, prev = 0;
     decay D;
-    int it;
+    int it, pairs = hs_has_pairs(C);
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
     for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2, prev = at)
         if ((at = D.fall[it] - 2 * log(hypot(C->c, y) / C->c)) < -target) break;
@@ -338,11 +343,16 @@ int hs_contour_plan(hs_contour *C, double *work)
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    cap = fmin(fmax(sqrt(root), y * (y / C->dy < 80 ? 4 : 2.5)), 64 * y);
+    cap = fmin(fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5)), 64 * y);
     for (end = fmax(y, sqrt(root) / 8), prev = y, far = 0; end <= cap; prev = end, end *= 1.5)
         if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
+    if (end <= cap && pairs) /* a second visit costs more than a closer look */
+        for (it = 0; it < 4; it++) {
+            double mid = sqrt(prev * end);
+            if (-sample_far(C, mid, &D, work) > 1.02 * need + 0.3) end = mid; else prev = mid;
+        }
     if (end <= cap && end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }
-    else if (end <= cap) C->y_far = y = fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
+    else if (end <= cap) C->y_far = y = pairs ? end : fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
     if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX - 8))) return HS_TOO_MANY_NODES;
     C->N = (long)(1.02 * y / C->dy) + 3;
     y = (double)C->N * C->dy;

@@ -124,7 +124,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
 /* One two-sided pair (twosided.c), by the same steps. The quadrature bound is taken for four ranges of frequencies. */
 static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
 {
-    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->T0 + C->loss + log(C->ktot) + 6, level = 0, quad, c1, c2, reach = 0;
+    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->T0 + C->loss + log(C->ktot) + 2, level = 0, quad, c1, c2, reach = 0;
     hs_two T;
     hs_moments mo[3];
     int i, r, st;
@@ -132,8 +132,9 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     for (i = 0; i < 3; i++) { hs_two_cgf_estimate(pair, z[i], o); est[i] = o[0]; }
     for (r = 0; r < pair->branches; r++) {
         h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, est[0]);
-        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_choose_h(pair, r, z[i], 0, 5 + log(C->ktot), est[i])); /* K there to a nat */
+        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_real_h(pair, r, z[i], 5 + log(C->ktot))); /* K there to a nat */
         if (C->y_far > C->N * C->dy) h[r] = fmin(h[r], ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1)); /* about 0.15 */
+        h[r] = frexp(h[r], &st); h[r] = ldexp(floor(h[r] * 4096), st - 12); /* so that nodes and their squares are exact */
         if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
     }
     if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]), sqrt(2 * (R + 3)) + 1, work))) return st;

@@ -20,7 +20,8 @@
  *
  * One branch. num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0 not both 0: the loss
  *   L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x, so a loss above s is an x
- *   above the root of L = s: safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the
+ *   above the root of L = s: closed form (down = 0 or up = 0), quadratic in e^{up x} (up = down) or the place before, then
+ *   safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the
  *   same x: a root that is off moves the edge of that set, never one law against the other. The edge is measured, not assumed:
  *   |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a factor,
  *   share = q e^v/(1+U), q_err the relative error of q in units of u. Tails at x: relative error at most
@@ -157,14 +158,29 @@ static double loss_at(double q, double q_err, double up, double down, double x, 
     return a.l - b.l;
 }
 
-/* x with L(x) = s to rounding, -+infinity beyond the range; edge: how far the loss at x may be from s */
-static double root(double q, double q_err, double up, double down, double s, double start, double *edge)
+/* Where the loss is s: in closed form for one-sided branches, by a quadratic for up = down (odd, so s >= 0 is enough); else
+ * `last`, foretold from the losses before. To a few digits near the walls: `root` starts here. */
+static double start(double q, double up, double down, double s, double last)
 {
-    double wall = log1p(-q), lo = -HUGE_VAL, hi = HUGE_VAL, x = start, slope, err, step, L;
+    double m = fmax(up, down), r = fabs(s), t, a;
+    if (down == 0) return 0.5 * up + (s < 700 ? log1p(expm1(s) / q) : s - log(q)) / up;
+    if (up == 0) return -(0.5 * down + (s > -700 ? log1p(expm1(-s) / q) : -s - log(q)) / down);
+    if (up != down) return last;
+    t = exp(-0.5 * m * m); a = (1 - q) * -expm1(-r); /* the root over e^r: nothing overflows */
+    r = (r + log((a + sqrt(a * a + 4 * q * q * t * t * exp(-r))) / (2 * q)) + 0.5 * m * m) / m;
+    return s < 0 ? -r : r;
+}
+
+/* x with L(x) = s to rounding, -+infinity beyond the range; edge: how far the loss at x may be from s */
+static double root(double q, double q_err, double up, double down, double s, double last, double *edge)
+{
+    double wall = log1p(-q), lo = -HUGE_VAL, hi = HUGE_VAL, x, slope, err, step, L;
     int it;
     *edge = HALF_ULP * (4 * fabs(wall) + (4 + q_err) * q / (1 - q));
     if (down == 0 && s <= wall) return -HUGE_VAL;
     if (up == 0 && s >= -wall) return HUGE_VAL;
+    x = start(q, up, down, s, last);
+    if (!(fabs(x) < HUGE_VAL)) x = last;
     for (it = 0; it < 200; it++) {
         L = loss_at(q, q_err, up, down, x, &slope, &err);
         *edge = (fabs(L - s) + err) * (1 + 1e-9);
@@ -185,13 +201,15 @@ int hs_sampling_tails(double q, double q_err, double up, double down, long n, co
                       double *x_below, double *x_above, double *rel, double *edge)
 {
     const double r = 0.70710678118654752440;
-    double x = 0, one;
+    double x = 0, before = 0, one;
     long i;
     if (!(q > 0 && q < 1 && up >= 0 && down >= 0 && up + down > 0 && n >= 0)) return HS_BAD_ARGUMENT;
     *edge = 0;
     for (i = 0; i < n; i++) {
-        double z, reach;
-        x = root(q, q_err, up, down, s[i], fabs(x) < HUGE_VAL ? x : 0, &one);
+        double z, reach, last = x;
+        if (i > 1) last += (x - before) * ((s[i] - s[i - 1]) / (s[i - 1] - s[i - 2])); /* on the line through the last two */
+        before = x;
+        x = root(q, q_err, up, down, s[i], fabs(last) < HUGE_VAL ? last : 0, &one);
         if (one > *edge) *edge = one;
         z = 0.5 * erfc(x * r);
         y_above[i] = (1 - q) * z + q * 0.5 * erfc((x - up) * r);

@@ -32,41 +32,47 @@
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 
+enum { STRIDE = HS_TWO_MAX + 8, NODE_ROWS = 9 };
+
+/* The n nodes (first + j) h of one branch. */
+HS_CLONES static void fill(double q, double up, double down, double lh, double first, double h, int n, double *restrict g,
+                           double *restrict lw, double *restrict u1, double *restrict L, double *restrict lm1,
+                           double *restrict u2, double *restrict l1, double *restrict l2, double *restrict lm2)
+{
+    double lq = log(q);
+    int j;
+    for (j = 0; j < n; j++) {
+        double x = (first + (double)j) * h, U1, U2, a, b, am, bm;
+        hs_factor(up, q, lq, x, &U1, &a, &am);
+        hs_factor(down, q, lq, -x, &U2, &b, &bm);
+        g[j] = x; lw[j] = lh - 0.5 * x * x; L[j] = a - b;
+        u1[j] = U1; l1[j] = a; lm1[j] = am;
+        u2[j] = U2; l2[j] = b; lm2[j] = bm;
+    }
+}
+
 /* Grids of all branches for tilts z_lo .. z_hi, R beyond every peak, mesh h[r]. work: HS_TWO_WORK doubles. */
-HS_CLONES int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, double z_hi, double R, double *work)
+int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, double z_hi, double R, double *work)
 {
     hs_grid *G = &T->G;
-    double **row[HS_TWO_ARRAYS] = {&G->g, &G->lw, &T->u1, &G->l, &T->lm1, &G->p, &G->s, &G->r, &G->er, &G->ei, &G->er1, &G->ei1,
-                                   &T->u2, &T->l1, &T->l2, &T->lm2};
+    double **row[HS_TWO_ARRAYS] = {&G->g, &G->lw, &T->u1, &G->l, &T->lm1, &T->u2, &T->l1, &T->l2, &T->lm2, &G->p, &G->s, &G->r,
+                                   &G->er, &G->ei, &G->er1, &G->ei1}; /* the last four: one scratch array of hs_grid_nodes */
     int r, j, i, total = 0;
-    for (i = 0; i < HS_TWO_ARRAYS; i++) *row[i] = work + (size_t)i * (HS_INNER_MAX + 8);
+    for (i = 0; i < HS_TWO_ARRAYS; i++) *row[i] = work + (size_t)i * STRIDE;
     G->u = T->u1; G->lm = T->lm1; G->strip = -1;
     T->pair = pair;
     for (r = 0; r < pair->branches; r++) {
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r], lq = log(q), lw = log(pair->w[r]),
-               lh = log(h[r]) - LOG_SQRT_2PI + lw, lo, hi;
-        double first, last, hr = h[r];
+        double lw = log(pair->w[r]), lh = log(h[r]), lo, hi, first, last;
         int n, padded;
         hs_two_range(pair, r, z_lo, z_hi, R, &lo, &hi);
-        first = floor(lo / hr); last = ceil(hi / hr);
-        if (!(last - first < HS_INNER_MAX - 8 - total)) return HS_TOO_MANY_NODES;
+        first = floor(lo / h[r]); last = ceil(hi / h[r]);
+        if (!(last - first < HS_TWO_MAX - 8 - total)) return HS_TOO_MANY_NODES;
         n = (int)(last - first) + 1; padded = (n + 7) / 8 * 8;
-        T->first[r] = total; T->nodes[r] = n; T->strip[r] = -1; T->h[r] = hr; T->size[r] = fabs(log(hr)) + fabs(lw) + 1;
-        {
-        double *restrict g_ = G->g + total, *restrict w_ = G->lw + total, *restrict L_ = G->l + total,
-               *restrict a_ = T->u1 + total;
-        double *restrict b_ = T->u2 + total, *restrict c_ = T->l1 + total, *restrict d_ = T->l2 + total,
-               *restrict e_ = T->lm1 + total;
-        double *restrict f_ = T->lm2 + total;
-        for (j = 0; j < padded; j++) {
-            double g = (first + (double)j) * hr;
-            hs_factor(up, q, lq, g, &a_[j], &c_[j], &e_[j]);
-            hs_factor(down, q, lq, -g, &b_[j], &d_[j], &f_[j]);
-            g_[j] = g; L_[j] = c_[j] - d_[j];
-            w_[j] = lh - 0.5 * g * g;
-        }
-        for (j = n; j < padded; j++) w_[j] = -1e4, g_[j] = a_[j] = b_[j] = c_[j] = d_[j] = e_[j] = f_[j] = L_[j] = 0;
-        }
+        T->first[r] = total; T->nodes[r] = n; T->strip[r] = -1; T->h[r] = h[r]; T->size[r] = fabs(lh) + fabs(lw) + 1;
+        fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total, G->lw + total,
+             T->u1 + total, G->l + total, T->lm1 + total, T->u2 + total, T->l1 + total, T->l2 + total, T->lm2 + total);
+        for (i = 0; i < NODE_ROWS; i++)
+            for (j = n; j < padded; j++) work[(size_t)i * STRIDE + total + j] = i == 1 ? -1e4 : 0;
         total += padded;
     }
     T->first[r] = G->n = G->last = total; G->first = 0;
@@ -79,7 +85,8 @@ HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, hs_moments *out)
     const hs_pair *pair = T->pair;
     double s0 = 0, s1 = 0, s2 = 0, e0 = 0, top = -1e4, f1 = fabs(a.a1), f2 = fabs(a.a2);
     hs_grid *G = &T->G;
-    int j, r;
+    long j;
+    int r;
     for (j = 0; j < G->n; j++) { double x = a.a1 * T->l1[j] + a.a2 * T->l2[j] + G->lw[j]; top = x > top ? x : top; }
     for (j = 0; j < G->n; j++) G->p[j] = hs_exp(a.a1 * T->l1[j] + a.a2 * T->l2[j] + G->lw[j] - top);
     for (r = 0; r < pair->branches; r++)
@@ -103,7 +110,8 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_mom
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, count = T->G.n;
-    int j, i, r;
+    long j, i;
+    int r;
     if (log_m_estimate > 3) { moments_plain(T, a, out); return; }
     for (r = 0; r < pair->branches; r++) {
         const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l, *restrict u1 = T->u1,
@@ -144,7 +152,8 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
     const hs_pair *pair = T->pair;
     double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), inv, spread;
     hs_grid *G = &T->G;
-    int j, i, r;
+    long j, i;
+    int r;
     for (j = 0; j < G->n; j += 8)
         for (i = 0; i < 8; i++) {
             double p = hs_exp(a.a1 * T->l1[j + i] + a.a2 * T->l2[j + i] + G->lw[j + i] - log_m);
@@ -237,6 +246,19 @@ double hs_two_real_upper(const hs_two *T, double z)
     return sum * (1 + 1e-9);
 }
 
+/* The largest mesh of branch r for which its part of that is below e^-target, by the leading term. */
+double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
+{
+    hs_exponents a = hs_at_tilt(z);
+    double up = pair->up[r], down = pair->down[r], best = 0;
+    int t;
+    for (t = 0; t < HS_STRIPS; t++) {
+        double d = strip(fmax(up, down), t);
+        best = fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + log_kap(a.a1, d * up) + log_kap(a.a2, d * down)));
+    }
+    return best;
+}
+
 /* One branch of the quadrature bound at strip t; +infinity if no rectangle is allowed. */
 HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, double y, int t)
 {
@@ -247,11 +269,11 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
            c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
     double s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
     double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)),
-           grow = fabs(a.a1) * up + fabs(a.a2) * down, J = 0, out = 0, ends;
+           grow = fabs(a.a1) * up + fabs(a.a2) * down, J8[8] = {0}, J, out = 0, ends;
     const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r], *restrict u1 = T->u1 + T->first[r],
            *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
-    int j, j0 = 0, n = T->nodes[r], j1 = n;
+    long j, i, j0 = 0, n = T->nodes[r], j1 = n;
     if (y * (up + down) > 2 * HS_PI / h) {
         double most = 2 * HS_PI / (h * y);
         for (; j0 < n && up * fmin(1, (u1[j0] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j0] + q) * rim2 / (1 - q)) > most;
@@ -267,12 +289,16 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     for (j = 0; j < j0; j++) out += p[j] + x[j];
     for (j = j1; j < n; j++) out += p[j] + x[j];
     ends = 2 * d * kap * exp(0.5 * d * d) / h * (x[j0] + x[j1 - 1]);
-    for (j = j0; j < j1; j++) {
+    for (j = 0; j < n; j++) {
         double e = y * (hs_angle_upper((u1[j] + q) * rim1 / (1 - q), b1, s1, c1) + hs_angle_upper((u2[j] + q) * rim2 / (1 - q),
                b2, s2, c2));
         x[j] *= hs_exp(e < 700 ? e : 700);
     }
-    for (j = j0; j < j1; j++) J += x[j];
+    for (j = 0; j < j0; j++) x[j] = 0;
+    for (j = j1; j < (n + 7) / 8 * 8; j++) x[j] = 0;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) J8[i] += x[j + i];
+    J = hs_lanes(J8);
     return 2 * exp(0.5 * d * d) * kap * J / expm1(2 * HS_PI * d / h) + ends + out;
 }
 
@@ -301,20 +327,23 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double total = 0;
-    int r, t, j;
+    long j, i;
+    int r, t;
     for (r = 0; r < pair->branches; r++) {
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r], mass = 0, slope = 0, best = HUGE_VAL;
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r], s0[8] = {0}, s1[8] = {0}, mass, slope, best = HUGE_VAL;
         int lo = T->first[r], n = T->first[r + 1];
         const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
         double *restrict x = T->G.s;
-        for (j = lo; j < n; j++) {
-            mass += gr[j];
-            slope += gr[j] * (up * (u1[j] + q) / (1 + u1[j]) + down * (u2[j] + q) / (1 + u2[j]));
-        }
+        for (j = lo; j < n; j += 8)
+            for (t = 0; t < 8; t++) {
+                s0[t] += gr[j + t];
+                s1[t] += gr[j + t] * (up * (u1[j + t] + q) / (1 + u1[j + t]) + down * (u2[j + t] + q) / (1 + u2[j + t]));
+            }
+        mass = hs_lanes(s0); slope = hs_lanes(s1);
         for (t = 0; t < 3; t++) { /* near the least of e^{d^2/2 - y d slope}; any d is valid */
             double d = fmin(fmin(y * slope / fmax(mass, 1e-300) * (t == 0 ? 1 : t == 1 ? 0.5 : 2), 6),
                    0.95 * HS_PI / 2 / fmax(up, down));
-            double b1 = d * up, b2 = d * down, y1 = y * sin(b1), y2 = y * sin(b2), sum = 0, kap, f1, f2;
+            double b1 = d * up, b2 = d * down, y1 = y * sin(b1), y2 = y * sin(b2), total8[8] = {0}, sum, kap, f1, f2;
             f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1);
             f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2);
             kap = pow(cos(b1), fmin(a.a1, 0)) * pow(cos(b2), fmin(a.a2, 0));
@@ -323,8 +352,9 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
                 s1 = s1 > 0 ? s1 : 0; s2 = s2 > 0 ? s2 : 0;
                 x[j] = gr[j] * hs_exp(-f1 * s1 * (1 - s1) - f2 * s2 * (1 - s2) - y1 * s1 - y2 * s2);
             }
-            for (j = lo; j < n; j++) sum += x[j];
-            sum = exp(0.5 * d * d) * sum + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
+            for (j = lo; j < n; j += 8)
+                for (i = 0; i < 8; i++) total8[i] += x[j + i];
+            sum = exp(0.5 * d * d) * hs_lanes(total8) + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
             if (sum < best) best = sum;
         }
         total += fmin(best, mass * (1 + 1e-9));

@@ -5,7 +5,8 @@
 #include "transform.h"
 
 #define HS_TWO_ARRAYS 16
-#define HS_TWO_WORK (HS_TWO_ARRAYS * (HS_INNER_MAX + 8))
+#define HS_TWO_MAX 8192               /* inner nodes of one step, all branches */
+#define HS_TWO_WORK (HS_TWO_ARRAYS * (HS_TWO_MAX + 8))
 
 typedef struct {
     hs_grid G;                        /* all branches in one row of nodes: G.l is the loss L, G.lw includes log w */
@@ -14,6 +15,11 @@ typedef struct {
     double h[HS_BRANCHES], size[HS_BRANCHES];                           /* mesh; |log h| + |log w| */
     double *u1, *u2, *l1, *l2, *lm1, *lm2;
 } hs_two;
+
+typedef struct {                      /* twosided_plan.c: all branches in rows l1, L, lm1, lm1 - lm2, log weight, weight */
+    int n;
+    double z_lo, z_hi, *x;
+} hs_two_coarse;
 
 typedef struct { double a1, a2; } hs_exponents; /* of 1+U1 and 1+U2 at real z */
 
@@ -54,12 +60,15 @@ static inline void hs_two_range(const hs_pair *pair, int r, double z_lo, double 
 }
 
 /* twosided_plan.c */
+int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, long size);
+void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out);
 void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out);
 double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m);
 /* twosided.c */
 int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, double z_hi, double R, double *work);
 void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_moments *out);
 void hs_two_weights(hs_two *T, double z, double log_m, double *c1, double *c2);
+double hs_two_real_h(const hs_pair *pair, int r, double z, double target);
 double hs_two_quadrature_upper(hs_two *T, double z, double y);
 double hs_two_real_upper(const hs_two *T, double z);
 double hs_two_ends_upper(const hs_two *T, double z, double log_m);

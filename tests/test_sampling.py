@@ -98,6 +98,26 @@ def test_branch_distribution_functions(up, down, cdf):
     assert found.edge < 3e-14
 
 
+ROOTS = (-2.0, -0.1, 0.0, 0.5, 3.0, 30.0)
+"""Losses at q = .3, sigma = .9, and below where the two branches that need a root reach them, 12 decimals."""
+
+
+@pytest.mark.parametrize(
+    "down, places",
+    [
+        (1, (-2.688570857412, 0.225126014122, 0.5, 1.217629426529, 2.541723771082, 13.493155638912)),
+        (2, (-2.094359654231, -0.476085752267, 0.0, 1.169963708923, 2.537502009585, 13.493155633457)),
+    ],
+)
+def test_roots_of_two_sided_losses(down, places):
+    s, q = 0.9, 0.3
+    found = sampling.branch_loss(sampling.Branch(1.0, q, 2 / s, down / s), 0.0).tails(np.array(ROOTS))
+    for i, x in enumerate(places):
+        above = (1 - q) * 0.5 * math.erfc(x / s / math.sqrt(2)) + q * 0.5 * math.erfc((x - 2) / s / math.sqrt(2))
+        slack = 1e-12 * (x * x + 10) * above + 1e-300  # 12 decimals of x move the tail by up to |x|/s^2 of them
+        assert found.y_above[i] == pytest.approx(above, abs=2 * slack)
+
+
 def test_one_step_zero_out_value():
     lower, _, upper, _ = single.point(sampling.branch_loss(sampling.Branch(1.0, 0.3, 2 / 0.9, 1 / 0.9), 0.0), 0.5)
     assert math.exp(lower) - 1e-14 <= 0.19892043489935 <= math.exp(upper) + 1e-14

@@ -258,6 +258,19 @@ def test_cyclic_has_no_add_remove():
         hs.delta(cyclic(), 1.0)
 
 
+def test_groups_of_each_record_on_its_own_have_add_remove():
+    """21 rounds of 80 + 1 iterations; with truncation the worst of all group sizes up to n."""
+    free = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=81, bands=4, dataset_size=50, per_record=True)
+    plain = hs.poisson_subsampled(hs.gaussian(4.0), 0.5) * 21
+    overlap(hs.epsilon(free, 1e-5), hs.epsilon(plain, 1e-5))
+    held = cyclic(iterations=6, bands=2, dataset_size=30, max_batch=8, per_record=True)
+    for adjacency in ADJACENCIES:
+        bound = hs.delta(held, 0.3, adjacency=adjacency, rtol=0.01)
+        sizes = [hs.delta(cut(0.5, n, 8, 4.0) * 3, 0.3, adjacency=adjacency) for n in range(1, 31)]
+        assert max(b.lower for b in sizes) <= bound.upper <= 1.01 * max(b.upper for b in sizes)
+        assert "1..30" in bound.note
+
+
 def test_accountants_remember_sampled_steps():
     accountant = hs.Accountant()
     steps = (
@@ -265,6 +278,7 @@ def test_accountants_remember_sampled_steps():
         cut(0.1, (100, 120), 12, assume_fixed_n=True),
         hs.without_replacement(hs.gaussian(2.0, sensitivity=0.5), dataset_size=64, batch=16),
         cyclic(),
+        cyclic(per_record=True),
         cyclic(iterations=3, max_batch=None, column_norms=[1.0, 0.5, 0.25]),
     )
     for i, step in enumerate(steps):
@@ -340,6 +354,8 @@ def test_other_bad_input():
         hs.cyclic_poisson(base, 0.1, iterations=5, bands=2, dataset_size=10, column_norms=[1.0, 2.0])
     with pytest.raises(hs.DomainError, match="finite and > 0"):
         hs.cyclic_poisson(base, 0.1, iterations=2, bands=2, dataset_size=10, column_norms=[1.0, 0.0])
+    with pytest.raises(hs.DomainError, match="per_record"):
+        hs.cyclic_poisson(base, 0.1, iterations=5, bands=2, dataset_size=10, per_record=1)
     with pytest.raises(hs.DomainError, match="iterations"):
         hs.cyclic_poisson(base, 0.1, iterations=0, bands=2, dataset_size=10)
     with pytest.raises(hs.DomainError, match="same range"):

@@ -16,7 +16,7 @@ import hockeystick as hs
 U = 2.0**-53
 TABLE = Path(__file__).parent / "reference" / "truth.jsonl"
 WIDE = 2e-3
-"""Relative width allowed to the grid route; the contour is held to 1e-8 below."""
+"""Relative width allowed to the grid route; the contour is held to 1e-8."""
 
 
 def build(row):
@@ -57,17 +57,36 @@ def test_row_is_contained(name):
     assert bound.certified
     assert bound.lower <= truth * (1 + 2 * U) and truth * (1 - 2 * U) <= bound.upper
     assert bound.lower <= bound.estimate <= bound.upper
-    assert bound.width <= WIDE * truth
+    assert bound.width <= 1e-8 * truth
+
+
+# Routes that hold truth and are wide: what their relative width may be. The saddle-point route's interval is Berry-Esseen's.
+OTHERS = {"pld": WIDE, "prv": 0.5, "saddlepoint": 100.0}
+
+
+def cases():
+    for name, (row, _) in ROWS.items():
+        many = sum(int(part["count"]) for part in row["mechanisms"]) > 1000
+        for route in OTHERS:
+            slow = [pytest.mark.slow] if many and route != "saddlepoint" else []
+            yield pytest.param(name, route, marks=slow, id=f"{name}-{route}")
+
+
+@pytest.mark.parametrize("name, route", list(cases()))
+def test_row_is_contained_by_the_other_routes(name, route):
+    row, (run, adjacency, direction) = ROWS[name]
+    query, truth = hs.delta if row["query"] == "delta" else hs.epsilon, float(row["value"])
+    bound = query(run, row["at"], adjacency=adjacency, direction=direction, route=route)
+    assert bound.certified and bound.route in (route, "exact")
+    assert bound.lower <= truth * (1 + 2 * U) and truth * (1 - 2 * U) <= bound.upper
+    assert bound.width <= OTHERS[route] * truth
 
 
 def test_median_width():
+    """By the contour, one step by the closed form."""
     bounds = [ask(name) for name in ROWS]
-    limit = (
-        1e-8
-        if any(b.route == "contour" and ROWS[n][1][1] != "add_remove" for n, (b, _) in zip(ROWS, bounds, strict=True))
-        else WIDE
-    )
-    assert statistics.median(b.width / truth for b, truth in bounds) <= limit
+    assert {b.route for b, _ in bounds} <= {"contour", "exact"}
+    assert statistics.median(b.width / truth for b, truth in bounds) <= 1e-8
 
 
 # n, p, B, sigma, k, delta; eps of (P,Q) and (Q,P): add_remove, zero_out; replace_one
@@ -96,11 +115,9 @@ def test_eps_table(row):
             holds(hs.epsilon(run, delta, adjacency=adjacency, direction=direction), value, 6e-9)
 
 
-def holds(bound, value, half_a_digit):
+def holds(bound, value, half_a_digit, tight=1e-8):
     assert bound.lower <= value + half_a_digit and value - half_a_digit <= bound.upper
-    assert bound.width <= max(WIDE * value, half_a_digit)
-    if bound.route == "contour":
-        assert bound.width <= 1e-8 * max(value, 1e-3)
+    assert bound.width <= tight * max(value, 1e-3)
 
 
 # (n, p, B, sigma, k); adjacency: delta at 1 forward, backward, at 4 forward (None: below what the reference resolves)
@@ -132,7 +149,8 @@ NOT_MONOTONE |= {40000: 4.89444, 100000: 3.15506}
 
 @pytest.mark.parametrize("n", NOT_MONOTONE)
 def test_eps_rises_and_falls_with_n(n):
-    holds(hs.epsilon(step_of(n, 0.01, 120, 1.0) * 500, 1e-5), NOT_MONOTONE[n], 6e-6)
+    tight = 1e-8 if n < 100_000 else 1e-4  # sparse: the line for 1e-9 has too many nodes, a looser one answers
+    holds(hs.epsilon(step_of(n, 0.01, 120, 1.0) * 500, 1e-5), NOT_MONOTONE[n], 6e-6, tight)
 
 
 def test_against_the_coupling_bound():

@@ -53,6 +53,7 @@ class CyclicPoisson(Mechanism):
     dataset_size: int
     max_batch: int | None
     column_norms: tuple[float, ...] | None
+    per_record: bool = False
 
 
 def truncated_poisson_subsampled(
@@ -168,6 +169,7 @@ def cyclic_poisson(
     dataset_size: int,
     max_batch: int | None = None,
     column_norms=None,
+    per_record: bool = False,
 ) -> CyclicPoisson:
     """A whole run of a b-banded matrix mechanism whose batches come from b groups of records in turn.
 
@@ -191,11 +193,16 @@ def cyclic_poisson(
         Largest batch; no truncation without it.
     column_norms : sequence of float, optional
         L2 norms of the T columns of C, each > 0. Default: all 1.
+    per_record : bool, default False
+        True: a record's group depends on that record alone (a hash of its key, a coin of its own), so one more record moves no
+        other. Then "add_remove" is defined for any number of bands; but a group may be of any size up to n, so with `max_batch`
+        the answer is the maximum over group sizes 1..n (which makes it one for every data set of at most n records).
 
     Notes
     -----
-    For adjacency "zero_out" and "replace_one". Adding or removing a record changes the groups of the others, so "add_remove" is
-    refused unless there is one group.
+    For adjacency "zero_out" and "replace_one". Without `per_record`, one record more or less changes the groups of the others:
+    up to b - 1 records elsewhere may move to another group, for which nothing is shown. So "add_remove" is refused then, unless
+    there is one group.
 
     Raises
     ------
@@ -222,6 +229,8 @@ def cyclic_poisson(
     size = count("dataset_size", dataset_size, 1)
     if max_batch is not None:
         max_batch = count("max_batch", max_batch, 0)
+    if not isinstance(per_record, bool):
+        raise DomainError(f"per_record must be True or False, got {per_record!r}")
     if column_norms is not None:
         column_norms = tuple(real(f"column_norms[{i}]", x, "> 0") for i, x in enumerate(column_norms))
         if len(column_norms) != iterations:
@@ -231,7 +240,7 @@ def cyclic_poisson(
                 raise DomainError(f"column_norms must be finite and > 0, got {x!r} at entry {i}")
         for x in (min(column_norms), max(column_norms)):
             gaussian(mechanism.sigma, sensitivity=mechanism.sensitivity * x)  # refuses what a double cannot carry
-    return CyclicPoisson(mechanism, q, iterations, bands, size, max_batch, column_norms)
+    return CyclicPoisson(mechanism, q, iterations, bands, size, max_batch, column_norms, per_record)
 
 
 def _gaussian(who: str, mechanism) -> Gaussian:

@@ -45,9 +45,9 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     cached = run._cache.get(adjacency, ...)
     if cached is ...:
         sampling.check_fixed_size(run, adjacency)
-        rows = [(sampling.as_gaussian(step, adjacency), k) for step, k in run.parts if sampling.reveals(step)]
+        rows = _rows(run, adjacency)
         cached = None
-        if all(row for row, _ in rows):
+        if all(isinstance(row, tuple) and not isinstance(row, sampling.Pair) for row, _ in rows):
             table = np.array([(*row, k) for row, k in rows], dtype=float)
             cached = GaussianSteps(*(np.ascontiguousarray(column) for column in table.reshape(-1, 3).T))
         run._cache[adjacency] = cached
@@ -69,37 +69,51 @@ class PairedSteps(NamedTuple):
     """Gaussian steps and two-sided pairs together: rows of `steps` whose `pairs` has branches are placeholders.
 
     pairs : hs_pair bytes of every row, turned to the direction asked.   dropped : bound on the probability left out.
+    variation_upper : bound of delta(0).   loss_upper : no loss exceeds it, except on what was dropped.
     """
 
     steps: GaussianSteps
     pairs: np.ndarray
     dropped: float
+    variation_upper: float
+    loss_upper: float
 
 
 def paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
     """The run for the contour, or None where some step is neither of the Gaussian family nor a sampled Gaussian one."""
     key = (adjacency, add, "pairs")
     if key not in run._cache:
-        run._cache[key] = _paired_steps(run, adjacency, add)
+        sampling.check_fixed_size(run, adjacency)
+        rows = _rows(run, adjacency)
+        run._cache[key] = None if any(row is None for row, _ in rows) else _paired_steps(rows, add)
     return run._cache[key]
 
 
-def _paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
-    sampling.check_fixed_size(run, adjacency)
-    table, pairs, dropped = [], [], 0.0
-    for step, k in run.parts:
-        if not sampling.reveals(step):
-            continue
-        row, of = sampling.as_gaussian(step, adjacency), None
-        if row is None:
-            if not sampling.is_sampled_gaussian(step):
-                return None
-            row, of = (1.0, 1.0), sampling.pair(step, adjacency)
-            dropped += k * of.dropped
-        table.append((*row, k))
-        pairs.append(of and (of.reversed() if add else of))
+def _rows(run: Run, adjacency: str):
+    """(sampling.family, count) of the steps that reveal anything."""
+    key = (adjacency, "rows")
+    if key not in run._cache:
+        run._cache[key] = [(sampling.family(step, adjacency), k) for step, k in run.parts if sampling.reveals(step)]
+    return run._cache[key]
+
+
+def _paired_steps(rows, add: bool) -> PairedSteps:
+    """Rounding of the two bounds: q_err and w_err units of q and w, 16 more of the few operations on them."""
+    table, pairs, dropped, variation, top = [], [], 0.0, 0.0, 0.0
+    for row, k in rows:
+        two = isinstance(row, sampling.Pair)
+        turned = row if two else sampling.Pair((sampling.Branch(1.0, row[1], row[0], 0.0),))
+        turned = turned.reversed() if add else turned
+        err = 1 + (turned.q_err + turned.w_err + 16) * U
+        dropped += k * turned.dropped
+        variation += k * (sampling.variation(turned.branches) * err + turned.dropped)
+        top += k * max(math.inf if b.up or b.q * err >= 1 else -math.log1p(-b.q * err) * err for b in turned.branches)
+        pairs.append(turned if two else None)
+        table.append((*((1.0, 1.0) if two else row), k))
     columns = np.array(table, dtype=float).reshape(-1, 3).T
-    return PairedSteps(GaussianSteps(*map(np.ascontiguousarray, columns)), sampling.packed(pairs), dropped)
+    more = 1 + (len(rows) + 4) * U
+    steps = GaussianSteps(*map(np.ascontiguousarray, columns))
+    return PairedSteps(steps, sampling.packed(pairs), dropped, min(variation * more, 1.0), top * more)
 
 
 def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], ...]:

@@ -137,7 +137,7 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
     """
     if worst.unsettled(run := as_run(run)):
         options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
-        return worst.maximum(epsilon, run, delta, **options)
+        return worst.maximum(epsilon, run, delta, roots=True, **options)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound([r[:3] for r in roots], roots, delta)

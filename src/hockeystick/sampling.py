@@ -22,7 +22,9 @@ of every probability: never silently lost.
 
 from __future__ import annotations
 
+import itertools
 import math
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -35,9 +37,8 @@ from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 
 U = 2.0**-53
 MAX_BRANCHES = 3
-_COLUMNS = [(name, float, MAX_BRANCHES) for name in ("w", "q", "up", "down")]
-PACKED = np.dtype([("branches", np.intc), *_COLUMNS, ("w_err", float), ("q_err", float)], align=True)
-"""hs_pair of csrc/hs.h."""
+PACKED = struct.Struct(f"@i{4 * MAX_BRANCHES + 2}d")
+"""hs_pair of csrc/hs.h: number of branches, w, q, up, down of each, w_err, q_err."""
 
 LOG_LEAST = -690.0
 """Log of the least weight that is kept, about 1e-300."""
@@ -67,14 +68,18 @@ class Pair(NamedTuple):
 
 def packed(pairs) -> np.ndarray:
     """The pairs (None: no branches) as the bytes of an array of hs_pair."""
-    out = np.zeros(len(pairs), PACKED)
-    for row, pair in zip(out, pairs, strict=True):
-        if pair is not None:
-            n = row["branches"] = len(pair.branches)
-            for name, column in zip(("w", "q", "up", "down"), zip(*pair.branches, strict=True), strict=True):
-                row[name][:n] = column
-            row["w_err"], row["q_err"] = pair.w_err, pair.q_err
-    return out.view(np.uint8)
+    none = Pair(())
+    out = []
+    for branches, q_err, w_err, _ in (pair or none for pair in pairs):
+        rows = zip(*branches, *((0.0,) * 4,) * (MAX_BRANCHES - len(branches)), strict=True)
+        out.append(PACKED.pack(len(branches), *itertools.chain(*rows), w_err, q_err))
+    return np.frombuffer(b"".join(out), np.uint8)
+
+
+def variation(branches) -> float:
+    """Total variation distance of a pair: b(q, up) - b(q, -down) is q times N(up) - N(-down), of distance
+    erf((up + down)/sqrt 8)."""
+    return math.fsum(w * q * math.erf((up + down) * math.sqrt(0.125)) for w, q, up, down in branches)
 
 
 class Truncation(NamedTuple):
@@ -117,7 +122,14 @@ def shift(step: Gaussian) -> float:
     return step.sensitivity / step.sigma
 
 
-def as_gaussian(step: Mechanism, adjacency: str) -> tuple[float, float] | None:
+def family(step: Mechanism, adjacency: str) -> tuple[float, float] | Pair | None:
+    """What a Gaussian step's pair is: (shift, rate) as in `as_gaussian`, else that of `pair`; None for other steps."""
+    cut = truncation(step.q, step.dataset_size, step.max_batch) if isinstance(step, TruncatedPoisson) else None
+    row = as_gaussian(step, adjacency, cut)
+    return row or (pair(step, adjacency, cut) if is_sampled_gaussian(step) else None)
+
+
+def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> tuple[float, float] | None:
     """(shift, rate) of a step whose pair is that of a Poisson-subsampled (rate 1: plain) Gaussian, known exactly; else None.
 
     Plain Gaussian: N(m) | N(0), replace_one N(m) | N(-m), a shift of 2m. Truncation that never happens changes nothing.
@@ -126,7 +138,7 @@ def as_gaussian(step: Mechanism, adjacency: str) -> tuple[float, float] | None:
     if isinstance(step, PoissonSubsampled):
         base, rate = step.base, step.q
     elif isinstance(step, TruncatedPoisson) and reveals(step):
-        cut = truncation(step.q, step.dataset_size, step.max_batch)
+        cut = cut or truncation(step.q, step.dataset_size, step.max_batch)
         base, rate = step.base, step.q
         if cut.weight == 1 and adjacency == "add_remove" and not cut.q_err:
             rate, moves = cut.q, 2
@@ -188,7 +200,7 @@ def replace_one_loss(step: PoissonSubsampled) -> Loss:
     return pair_loss(pair(step, "replace_one"))
 
 
-def pair(step: Mechanism, adjacency: str) -> Pair:
+def pair(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> Pair:
     """The pair of a sampled Gaussian step in the direction "remove", rate below 1; see the head of the file.
 
     Raises
@@ -205,7 +217,7 @@ def pair(step: Mechanism, adjacency: str) -> Pair:
         return _range_pair(step, down, down_cut)
     if not isinstance(step, TruncatedPoisson) or not reveals(step):
         raise DomainError(f"no two-sided pair for {step!r}")
-    cut, m = truncation(step.q, step.dataset_size, step.max_batch), shift(step.base)
+    cut, m = cut or truncation(step.q, step.dataset_size, step.max_batch), shift(step.base)
     branches = (Branch(cut.rest, step.q, m, down * m), Branch(cut.weight, cut.q, 2 * m, down_cut * m))
     return Pair(tuple(b for b in branches if b.weight > 0), cut.q_err, cut.w_err, cut.dropped)
 

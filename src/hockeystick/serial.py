@@ -79,9 +79,9 @@ KINDS = {
     ),
     "cyclic_poisson": Kind(
         CyclicPoisson,
-        ("base", "q", "iterations", "bands", "dataset_size", "max_batch", "column_norms"),
-        lambda base, q, t, b, n, size, norms: cyclic_poisson(
-            base, q, iterations=t, bands=b, dataset_size=n, max_batch=size, column_norms=norms
+        ("base", "q", "iterations", "bands", "dataset_size", "max_batch", "column_norms", "per_record"),
+        lambda base, q, t, b, n, size, norms, own: cyclic_poisson(
+            base, q, iterations=t, bands=b, dataset_size=n, max_batch=size, column_norms=norms, per_record=own
         ),
     ),
 }

@@ -6,10 +6,12 @@ the likelihood ratio order, also given s >= B, and B/(s+1) falls in s). Up to n 
 because C dominates A (half-lines: larger shifts, the same rate) and B(q) (monotone in q), so every part of the left side is
 moved to one that dominates it (sampling.py). Branch and bound: sizes are evaluated, a range between two of them is bounded by
 its dominating pair and halved, most promising first, until no range can exceed the largest lower bound by more than the
-tolerance.
+tolerance. What Chernoff's bound shows to lie below that lower bound is not evaluated.
 
-Groups. Of the R sensitivities of a group's rounds only the multiset counts; one that is below another entry by entry is
-dominated.
+Groups. Given the rounds of the other groups, which do not hold the record and are the same for both data sets, its own R rounds
+are a composition of steps on a group of m records: m = floor or ceil n/b, or any of 1..n where every record is assigned on its
+own. That holds for add/remove wherever the neighbour leaves the other records in their groups. Of the R sensitivities of a
+group's rounds only the multiset counts; one that is below another entry by entry is dominated.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ import numpy as np
 from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
 from .bound import AccuracyError, Bound, DomainError
 from .mechanism import Gaussian, Run, compose, poisson_subsampled
+from .pair import paired_steps
+from .routes.chernoff import certainly_below
 
 RTOL = 1e-3
 """Relative width aimed at without `rtol`."""
@@ -43,15 +47,16 @@ def unsettled(run: Run) -> bool:
     return found
 
 
-def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, **settings) -> Bound:
+def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roots: bool = False, **settings) -> Bound:
     """The largest of query(run, at) over everything that `run` leaves open; array arguments entry by entry.
 
-    With `log` the query is of a logarithm, and rtol is about what it is the logarithm of.
+    With `log` the query is of a logarithm, and rtol is about what it is the logarithm of; with `roots` it is of eps(delta).
     """
-    if any(isinstance(s, CyclicPoisson) and s.bands > 1 for s, _ in run.parts) and adjacency == "add_remove":
+    moves = any(isinstance(s, CyclicPoisson) and s.bands > 1 and not s.per_record for s, _ in run.parts)
+    if moves and adjacency == "add_remove":
         raise DomainError(
             "adjacency 'add_remove' is not defined for cyclic sampling: one record more or less moves others between groups; "
-            "use 'zero_out' or 'replace_one'"
+            "use 'zero_out' or 'replace_one', or per_record=True if the group of a record depends on that record alone"
         )
     kinds = _kinds(run)
     entries = np.asarray(at, dtype=object).ravel().tolist()
@@ -62,7 +67,17 @@ def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, **s
     def enough(value: float) -> float:
         return value + 0.25 * (rtol or RTOL) * (1.0 if log else value)
 
-    found = [_larger([_over_sizes(ask, kind, x, enough) for kind in kinds], len(kinds)) for x in entries]
+    directions = {"remove": (0,), "add": (1,), "both": (0, 1)}.get(settings.get("direction"), (0, 1))
+
+    def below(which: Run, x, value: float) -> bool:
+        """Whether Chernoff's bound proves, at a fraction of the cost, that the query of `which` is at most `value`."""
+        eps, log_delta = (value, math.log(x)) if roots else (x, value if log else math.log(value) if value > 0 else -math.inf)
+        if not (eps >= 0 and -math.inf < log_delta < 0):
+            return False
+        paired = [paired_steps(which, adjacency, bool(add)) for add in directions]
+        return all(p and certainly_below(p, add, eps, log_delta) for p, add in zip(paired, directions, strict=True))
+
+    found = [_larger([_over_sizes(ask, below, kind, x, enough) for kind in kinds], len(kinds)) for x in entries]
     for x, bound in zip(entries, found, strict=True):
         if rtol is not None and not bound.upper - bound.lower <= rtol * (1.0 if log else bound.estimate):
             raise AccuracyError(
@@ -89,7 +104,7 @@ def _larger(bounds: list[Bound], kinds: int) -> Bound:
 # Sizes
 
 
-def _over_sizes(ask, run: Run, x, enough) -> Bound:
+def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
     """Branch and bound over the sizes of one kind of run; see the head of the file."""
     steps = [s for s, _ in run.parts if isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1]]
     if not steps:
@@ -101,19 +116,22 @@ def _over_sizes(ask, run: Run, x, enough) -> Bound:
     least = min(s.max_batch for s in steps)
     evaluated: dict[int, Bound] = {}
 
-    def at(n: int) -> Bound:
-        if n not in evaluated:
-            evaluated[n] = ask(_resized(run, lambda s: s.at(n)), x)
-        return evaluated[n]
+    def at(n: int) -> None:
+        alone = _resized(run, lambda s: s.at(n))
+        if n not in evaluated and not (evaluated and below(alone, x, goal())):
+            evaluated[n] = ask(alone, x)
+
+    def goal() -> float:
+        return max(b.lower for b in evaluated.values())
 
     lo = max(lo, min(hi, least))  # up to the least max_batch all sizes are alike
-    at(lo), at(hi)
+    for n in (lo, math.isqrt(lo * hi), hi):  # far ends may cost most and matter least: from the middle out
+        at(min(max(n, lo), hi))
     cells, asked = [], 2
     if hi - lo > 1:
         cells = [(-math.inf, lo, hi)]
     while cells and asked < MAX_ASKED:
-        goal = max(b.lower for b in evaluated.values())
-        if -cells[0][0] <= enough(goal):
+        if -cells[0][0] <= enough(goal()):
             break
         _, n1, n2 = heapq.heappop(cells)
         mid = math.isqrt(n1 * n2) if n2 > 2 * n1 else (n1 + n2) // 2
@@ -121,16 +139,18 @@ def _over_sizes(ask, run: Run, x, enough) -> Bound:
         at(mid)
         asked += 1
         for a, b in ((n1, mid), (mid, n2)):
-            if b - a > 1:
-                heapq.heappush(cells, (-ask(_resized(run, lambda s, a=a, b=b: SizeRange(s, a, b)), x).upper, a, b))
+            above = _resized(run, lambda s, a=a, b=b: SizeRange(s, a, b))
+            if b - a > 1 and not below(above, x, goal()):
+                heapq.heappush(cells, (-ask(above, x).upper, a, b))
                 asked += 1
     best, top = max(evaluated, key=lambda n: evaluated[n].estimate), max(b.upper for b in evaluated.values())
     rest = max((-c[0] for c in cells), default=-math.inf)
-    how = f"the other {sum(b - a - 1 for _, a, b in cells)} bounded by dominating pairs" if cells else "no other"
+    others = hi - lo + 1 - len(evaluated)
+    how = f"the other {others} bounded by pairs that dominate them" if others else "no other"
     note = f"maximum over dataset_size {steps[0].sizes[0]}..{hi}: {len(evaluated)} sizes evaluated, largest at {best}, {how}"
     if lo > steps[0].sizes[0]:
         note += f", all up to {lo} alike"
-    lower, one = max(b.lower for b in evaluated.values()), evaluated[best]
+    lower, one = goal(), evaluated[best]
     return Bound(lower, max(one.estimate, lower), max(top, rest), one.route, True, one.budget, note)
 
 
@@ -170,7 +190,7 @@ def _groups(step: CyclicPoisson) -> list[Run]:
         for a in kinds
         if not any(a != c and len(a) <= len(c) and all(x <= y for x, y in zip(a, c, strict=False)) for c in kinds)
     ]
-    sizes = (n // step.bands, -(-n // step.bands))
+    sizes = (1, n) if step.per_record and step.bands > 1 else (n // step.bands, -(-n // step.bands))
 
     def one(norm: float):
         base = Gaussian(step.base.sigma, step.base.sensitivity * norm)

@@ -80,8 +80,47 @@ static void transforms(void)
                     }
 }
 
+/* Roots and points of a run of pairs, plain and sampled steps: points at the ends of a root are on either side of the target. */
+static void contours(void)
+{
+    static const double q[] = {1e-6, 0.01, 0.3, 0.97}, m[] = {0.05, 0.9, 3}, k[] = {1, 40, 3000};
+    double one[3] = {1, 0.5, 0.05}, rate[3] = {1, 0.02, 1}, count[3], lower, estimate, upper, found;
+    long n = hs_contour_work(3, HS_OUTER_MAX);
+    for (int i = 0; i < 4 * 3 * 3 * 4; i++) {
+        hs_pair pair[3] = {{0}};
+        hs_contour C = {0};
+        hs_point p;
+        double *work = malloc(sizeof(double) * (size_t)n), target = -8 - i % 5 * 9;
+        int b = 1 + i % 3, st;
+        pair[0].branches = 2; pair[0].q_err = 1; pair[0].w_err = 8;
+        for (int r = 0; r < 2; r++) {
+            pair[0].w[r] = r ? 1e-3 : 1 - 1e-3; pair[0].q[r] = q[i % 4];
+            pair[0].up[r] = (1 + r) * m[i / 4 % 3]; pair[0].down[r] = i / 36 * 0.5 * pair[0].up[r];
+        }
+        count[0] = k[i / 12 % 3]; count[1] = 5; count[2] = 2;
+        C.b = b; C.n_threads = 1; C.n_max = HS_OUTER_MAX; C.rtol = 1e-9; C.T0 = 31;
+        C.m = one; C.q = rate; C.k = count; C.pair = pair;
+        st = hs_contour_eps(&C, target, work, n, &lower, &estimate, &upper, &p);
+        expect(st >= 0 && st <= hs_status_last(), "status", st, i, 0);
+        if (st <= HS_LOOSE) {
+            expect(lower <= estimate && estimate <= upper && upper < HUGE_VAL, "root", lower, estimate, upper);
+            st = hs_contour_delta(&C, lower, work, n, &p);
+            found = st > HS_LOOSE ? target : p.log_scale + log(p.upper);
+            expect(found >= target - 1e-9, "point at the lower end", target, found, i);
+            st = hs_contour_delta(&C, upper, work, n, &p);
+            found = st > HS_LOOSE ? target : p.log_scale + log(p.lower);
+            expect(found <= target + 1e-9, "point at the upper end", target, found, i);
+        }
+        C.t = 0;
+        st = hs_contour_chernoff_upper(&C, 0, target, work, n, &upper);
+        expect(st || upper >= 0 || upper < 0, "chernoff", upper, i, 0);
+        free(work);
+    }
+}
+
 int main(void)
 {
+    contours();
     truncations();
     tails();
     transforms();

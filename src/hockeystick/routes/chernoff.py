@@ -2,22 +2,20 @@
 
 Total variation distances of steps add up: for eps >= 0, delta(eps) <= delta(0) <= sum k_i delta_i(0). Chernoff's bound, for
 runs of Gaussian steps and two-sided pairs: log delta(eps) <= K(t) - t eps + t log t - (1+t) log1p(t) for every t > 0, K the sum
-of the steps' log M(t), rounded up [CKS20, Prop. 12]; a few t are enough to see that one direction is far below the other.
+of the steps' log M(t), rounded up [CKS20, Prop. 12].
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from .. import _core
 from ..bound import AccuracyError
 from ..pair import PairedSteps, paired_steps
-from ..sampling import PACKED, Branch, Pair, packed
+from ..sampling import PACKED
+from . import contour
 from .single import variation_upper
 
-TILTS = (4.0, 16.0, 1.0, 64.0, 256.0, 0.25, 1024.0, 4096.0)
 U = 2.0**-53
 
 
@@ -54,46 +52,52 @@ def below(settings, add: int, eps: float, log_delta: float) -> bool:
     """Whether it is proved that delta(eps) <= e^log_delta for the run of a query's settings."""
     if log_delta == -math.inf:
         return False
-    if eps >= 0 and variation_upper(settings.losses(add)) * (1 + 8 * U) <= math.exp(log_delta):
+    if eps >= 0 and _variation_upper(settings, add) * (1 + 8 * U) <= math.exp(log_delta):
         return True
     paired = paired_steps(settings.run, settings.adjacency, bool(add))
-    return paired is not None and certainly_below(paired, bool(add), eps, log_delta)
+    return paired is not None and certainly_below(paired, add, eps, log_delta)
 
 
 def no_root(settings, add: int, delta: float):
     """The root (0, 0, 0, terms, "exact") where the distances alone keep delta(0) below delta, or None."""
-    return (0.0, 0.0, 0.0, (0.0,) * 4, "exact") if variation_upper(settings.losses(add)) <= delta else None
+    return (0.0, 0.0, 0.0, (0.0,) * 4, "exact") if _variation_upper(settings, add) <= delta else None
 
 
-def certainly_below(paired: PairedSteps, add: bool, eps: float, log_delta: float) -> bool:
-    """Whether some tilt proves delta(eps) <= e^log_delta."""
-    spare = log_delta - math.log(2.0) if paired.dropped else log_delta
-    if paired.dropped and not math.log(paired.dropped) <= spare:
-        return False
-    for t in TILTS:
-        k = _cgf_upper(paired, add, t)
-        if k is None:
-            continue
-        bound = k - t * eps + t * math.log(t) - (1 + t) * math.log1p(t)
-        if bound + 8 * U * (abs(k) + t * abs(eps) + t * (1 + abs(math.log(t)))) <= spare:
-            return True
-    return False
+def _variation_upper(settings, add: int) -> float:
+    """Upper bound of delta(0)."""
+    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+    return variation_upper(settings.losses(add)) if paired is None else paired.variation_upper
 
 
-def _cgf_upper(paired: PairedSteps, add: bool, t: float) -> float | None:
-    """K(t), rounded up, or None where a transform declines."""
-    total = 0.0
-    one = PACKED.itemsize
+def square_variation_upper(paired: PairedSteps) -> float:
+    """Upper bound of delta(0): (1/2) sqrt(E_den (num/den)^2 - 1), by Cauchy and Schwarz, with log E_den (num/den)^2 = K(1); 1
+    where a transform declines. Distances that add up grow like k, this like sqrt(k)."""
+    total = paired.dropped and -2 * math.log1p(-min(paired.dropped, 0.5))
     for i, (m, q, k) in enumerate(zip(*paired.steps, strict=True)):
-        pair = paired.pairs[i * one : (i + 1) * one]
-        if not pair.view(np.intc)[0]:
-            if q == 1:
-                total += k * 0.5 * m * m * t * (1 + t) * (1 + 8 * U)
-                continue
-            pair = packed([Pair((Branch(1.0, q, 0.0, m) if add else Branch(1.0, q, m, 0.0),))])
-        try:
-            log_m, error, *_ = _core.two_transform(pair, t, 0.0, 20.0 + math.log(k))
-        except AccuracyError:
-            return None
-        total += k * (log_m + error) + 4 * U * k * abs(log_m)
-    return total * (1 + 4 * U * paired.steps.k.size) if total > 0 else total
+        pair = paired.pairs[i * PACKED.size : (i + 1) * PACKED.size]
+        if pair[:4].any():
+            try:
+                log_m, error, *_ = _core.two_transform(pair, 1.0, 0.0, 40.0 + math.log(k))
+            except AccuracyError:
+                return 1.0
+            total += k * (log_m + error)
+        else:
+            total += k * math.log1p(q * q * math.expm1(min(m * m, 700.0))) if m * m < 700 else math.inf
+    return min(1.0, 0.5 * math.sqrt(math.expm1(min(total * (1 + 64 * U), 700.0))) * (1 + 16 * U) + paired.dropped)
+
+
+def certainly_below(paired: PairedSteps, add: int, eps: float, log_delta: float) -> bool:
+    """Whether eps is beyond every loss, or beyond Chernoff's bound of eps(e^log_delta)."""
+    spare = log_delta
+    if paired.dropped:
+        if not math.log(paired.dropped) <= log_delta - 1:
+            return False
+        spare += math.log1p(-paired.dropped * math.exp(-log_delta)) - 4 * U
+    if eps >= paired.loss_upper:
+        return True
+    work = contour.borrow(_core.contour_work(1))
+    try:
+        status, upper, _ = _core.chernoff_upper(*paired.steps, add, 0, spare, work, pairs=paired.pairs)
+    finally:
+        contour.give_back(work)
+    return status == 0 and upper <= eps

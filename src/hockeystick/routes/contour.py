@@ -106,14 +106,21 @@ def pair_root(paired: PairedSteps, add: int, log_delta: float, rtol: float = RTO
     return low, mid, high, terms
 
 
+LOOSER = (1e-6, 1e-4)
+"""Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
+
+
 def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_threads: int):
     m, q, k = paired.steps
     work = borrow(_core.contour_work(m.size))
     try:
-        answer = line(m, q, k, add, at, rtol, _margin(rtol), n_threads, work, pairs=paired.pairs)
+        for goal in (rtol, *(x for x in LOOSER if x > rtol)):
+            answer = line(m, q, k, add, at, goal, _margin(goal), n_threads, work, pairs=paired.pairs)
+            if answer[0] <= 1:
+                return answer
+        return None
     finally:
         give_back(work)
-    return answer if answer[0] <= 1 else None
 
 
 def _point_width(answer) -> float:

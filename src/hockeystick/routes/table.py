@@ -14,6 +14,7 @@ import numpy as np
 
 from ..pair import paired_steps
 from . import chernoff, contour, fallback, saddlepoint, single
+from .chernoff import U
 
 ZERO = (0.0,) * len(contour.TERMS)
 
@@ -41,6 +42,8 @@ def _contour_point(settings, add: int, eps: float):
         paired = paired_steps(settings.run, settings.adjacency, bool(add))
         if paired is None:
             return general().point(settings, add, eps)
+        if settings.run.steps == 1:  # as for the Gaussian family, in closed form
+            return _exact_point(settings, add, eps)
         found = contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
         return found and (*found, "contour")
     return _on_contour(settings, contour.single_point, contour.point, add, eps)
@@ -50,7 +53,11 @@ def _contour_root(settings, add: int, delta: float):
     log_delta = math.log(delta)
     if settings.steps is None:
         paired = paired_steps(settings.run, settings.adjacency, bool(add))
-        return general().root(settings, add, delta) if paired is None else _pair_root(settings, paired, add, log_delta)
+        if paired is None:
+            return general().root(settings, add, delta)
+        if settings.run.steps == 1:
+            return _exact_root(settings, add, delta)
+        return _pair_root(settings, paired, add, log_delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
     if found is None:
         at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
@@ -62,6 +69,8 @@ def _contour_root(settings, add: int, delta: float):
 def _pair_root(settings, paired, add: int, log_delta: float):
     found = contour.pair_root(paired, add, log_delta, settings.goal(), settings.n_threads)
     if found is None:
+        if chernoff.square_variation_upper(paired) <= math.exp(log_delta) * (1 - 8 * U):
+            return 0.0, 0.0, 0.0, ZERO, "contour"
         at_zero = contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads)
         return (0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero[2] <= log_delta else None
     return (*(max(x, 0.0) for x in found[:3]), found[3], "contour")
