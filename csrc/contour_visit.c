@@ -79,7 +79,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     a[0] = C->c; a[1] = C->s_right; a[2] = C->s_left;
     for (i = 0; i < 3; i++) a[i] = C->add ? -a[i] : 1 + a[i];
     h_max = fmin(hs_grid_real_h(m, a[1], 5 + log(C->ktot)), hs_grid_real_h(m, a[2], 5 + log(C->ktot))); /* K there to a nat */
-    if (C->y_far > C->N * C->dy) h_max = fmin(h_max, 0.15 / fmax(m, 1)); /* Psi at small phases wants that, as in its prediction */
+    if (C->fine || C->y_far > C->N * C->dy) h_max = fmin(h_max, 0.15 / fmax(m, 1)); /* Psi at small phases wants that, as in its prediction */
     hs_cgf_estimate(m, q, a[0], o);
     h = hs_grid_choose_h(m, q, a[0], C->y_grid, R, o[0], h_max, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
@@ -132,7 +132,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     for (r = 0; r < pair->branches; r++) {
         h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, est[0]);
         for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_choose_h(pair, r, z[i], 0, 5 + log(C->ktot), est[i])); /* K there to a nat */
-        if (C->y_far > C->N * C->dy) h[r] = fmin(h[r], ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1)); /* about 0.15 */
+        if (C->fine || C->y_far > C->N * C->dy) h[r] = fmin(h[r], ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1)); /* about 0.15 */
         if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
     }
     if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]), sqrt(2 * (R + 3)) + 1, work))) return st;
