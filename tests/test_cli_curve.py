@@ -38,6 +38,18 @@ def test_curve_chooses_a_range(capsys):
     assert table[0]["eps"] == 0 and table[-1]["upper"] == pytest.approx(1e-12, rel=1e-3)
 
 
+@pytest.mark.parametrize("adjacency", ["replace_one", "zero_out"])
+def test_adjacency(capsys, monkeypatch, adjacency):
+    options = ("--adjacency", adjacency, "--json")
+    eps = rows(capsys, "steps", "1:0.01:100", "--delta", "1e-5", "--points", "2", *options)[-1]
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 100
+    assert eps["upper"] == hs.epsilon(run, 1e-5, adjacency=adjacency).upper
+    delta = rows(capsys, "curve", "1:0.01:100", "--eps", "0", "1", "--points", "2", *options)[-1]
+    assert delta["upper"] == hs.delta(run, 1.0, adjacency=adjacency).upper
+    fnr = rows(capsys, "tradeoff", "1:0.01:100", "--fpr", "0.1", "0.5", "--points", "2", *options)[-1]
+    assert fnr["fnr_upper"] == hs.tradeoff(run, fnr["fpr"], adjacency=adjacency).upper
+
+
 def test_curve_of_a_log(capsys, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("sigma,q,steps\n1,0.01,400\n1,0.01,600\n")
