@@ -61,9 +61,8 @@ def main():
     assert (bound.lower <= bound.upper).all() and np.isfinite(bound.upper).all()
     width = (bound.upper - bound.lower) / np.maximum(bound.estimate, 1e-300)
     each = machine.pretty(took / args.n)
-    print(
-        f"{args.n} queries, {args.threads} threads: {machine.pretty(took)} ({machine.pretty(cpu)} of processors), {each} each ({bound.route})"
-    )
+    used = f"{machine.pretty(took)} ({machine.pretty(cpu)} of processors)"
+    print(f"{args.n} queries, {args.threads} threads: {used}, {each} each ({bound.route})")
     median, most, worst = np.quantile(width, (0.5, 0.99, 1.0))
     print(f"relative width of eps: median {median:.1e}, 99% below {most:.1e}, worst {worst:.1e}")
     scaled = took * 1e6 / args.n
