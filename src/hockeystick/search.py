@@ -73,12 +73,23 @@ class Search:
                 raise AccuracyError(f"no parameter with {self.target.text} was certified within {EVALUATIONS} evaluations")
             run = self.make_run(x)
             try:
-                bound = self.target.ask(run)
+                bound = self.ask(run)
                 low, mid, high = sorted(self.target.score(end) for end in (bound.lower, bound.estimate, bound.upper))
                 self.tried[x] = _Tried(x, low, mid, high, self.target.meets(bound), self.target.fails(bound), bound)
             except AccuracyError:
                 self.tried[x] = _Tried(x, -math.inf, math.inf, math.inf, False, False, None)
         return self.tried[x]
+
+    def ask(self, run) -> Bound:
+        """The soonest answer; a narrower one where that is too wide to say on which side of the target it lies."""
+        target = self.target
+        bound = target.ask(run, None)
+        if target.meets(bound) or target.fails(bound) or bound.upper - bound.lower <= 0.1 * self.tol * target.level:
+            return bound
+        try:
+            return target.ask(run, 0.1 * self.tol)
+        except AccuracyError:
+            return bound
 
     def solve(self, first: float) -> Calibration:
         one = self.clear(first)
