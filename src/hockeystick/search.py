@@ -16,8 +16,8 @@ from .bound import AccuracyError, Bound
 EVALUATIONS = 200
 """Limit of evaluations: bisection alone narrows twelve decades to 1e-12 in under 70."""
 
-NARROW = 1e-6
-"""Relative width asked for at an integer whose first bound does not decide: the grids reach it in a tenth of a second."""
+NARROW = 1e-4
+"""Relative width asked for at an integer whose first bound does not decide: the grids reach it at once."""
 
 STEP = 2.0
 """Largest step in the log of the parameter while no bracket is known; it doubles as long as the side does not change."""
