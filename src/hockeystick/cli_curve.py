@@ -109,13 +109,13 @@ def _curve(args) -> str:
         if not lo < hi:
             raise DomainError(f"--eps needs LO < HI, got {lo:g} {hi:g}")
         eps = np.linspace(lo, hi, args.points)
-    curves = plot.privacy_curves(runs, eps, **_options(args))
+    curves = plot.privacy_curves(runs, eps, args.points, **_options(args))
     rows = [
         {"run": name, "eps": x, "lower": low, "estimate": mid, "upper": high, "route": bound.route}
         for name, xs, bound in curves
         for x, low, mid, high in zip(xs, bound.lower, bound.estimate, bound.upper, strict=True)
     ]
-    _draw(args, plot.draw_privacy, curves)
+    _draw(args, lambda curves: plot.draw_privacy(curves, 0.0 if args.eps else plot.TAIL), curves)
     return _table(args, "curve", rows)
 
 
@@ -145,7 +145,7 @@ def _steps(args) -> str:
             raise DomainError(f"`steps` takes SIGMA:Q:STEPS, got {text!r}")
     curves = []
     for sigma, q, last in triples:
-        k = np.unique(np.linspace(1, last, min(args.points, last)).round())
+        k = np.unique((1 + (last - 1) * np.linspace(0, 1, min(args.points, last)) ** 2).round())  # eps grows like a root
         curves += plot.step_curves({f"sigma={sigma:g} q={q:g}": (sigma, q)}, k, args.delta, **_options(args))
     rows = [
         {"run": name, "steps": int(k), "lower": low, "estimate": mid, "upper": high}
@@ -215,7 +215,14 @@ class _Bar:
 
 def _draw(args, draw, curves) -> None:
     if args.plot:
-        draw(curves).savefig(args.plot)
+        draw([curve._replace(name=_in_print(curve.name)) for curve in curves]).savefig(args.plot)
+
+
+def _in_print(name: str) -> str:
+    """A label of `_label` as a formula; the name of a log as it is."""
+    for text, symbol in (("sigma=", r"$\sigma =$ "), (" q=", r", $q =$ "), (" steps=", r", $k =$ ")):
+        name = name.replace(text, symbol) if name.startswith(("sigma=", "$")) else name
+    return name
 
 
 def _table(args, query: str, rows: list[dict]) -> str:
