@@ -220,7 +220,7 @@ def _draw(args, draw, curves) -> None:
 
 def _in_print(name: str) -> str:
     """A label of `_label` as a formula; the name of a log as it is."""
-    for text, symbol in (("sigma=", r"$\sigma =$ "), (" q=", r", $q =$ "), (" steps=", r", $k =$ ")):
+    for text, symbol in (("sigma=", r"$\sigma$ = "), (" q=", ", $q$ = "), (" steps=", ", $k$ = ")):
         name = name.replace(text, symbol) if name.startswith(("sigma=", "$")) else name
     return name
 

@@ -160,7 +160,7 @@ def _lines(axes, curves: list[Series], floor: float, what: str) -> None:
     widest = 0.0
     for i, curve in enumerate(curves):
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
-        low, high = np.maximum(curve.bound.lower, floor), np.maximum(curve.bound.upper, floor)
+        low, high = (np.maximum(end, 1e-3 * floor) for end in (curve.bound.lower, curve.bound.upper))  # below the picture
         axes.fill_between(curve.x, low, high, color=colour, alpha=0.25, linewidth=0)
         estimate = np.clip(curve.bound.estimate, low, high)
         sure = curve.bound.upper - curve.bound.lower <= SURE * curve.bound.estimate
