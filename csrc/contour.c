@@ -25,17 +25,19 @@
  * one unit of reach larger, so that every eps' with |eps' - eps| <= C->reach shares them. */
 HS_CLONES static void freeze(hs_contour *C, hs_sums *S)
 {
-    double inner = 0, round = 0, far = 0, c = C->c, top = fabs(C->eps) + C->reach, dy = C->dy, eps = C->eps, reach = C->reach;
+    double inner = 0, round = 0, c = C->c, top = fabs(C->eps) + C->reach, dy = C->dy, eps = C->eps, reach = C->reach;
     double *restrict re = S->re, *restrict im = S->im, *restrict hr = S->round, *restrict hn = S->node, *restrict a = S->zr, *restrict b = S->zi;
-    int n, count = (int)C->N + 1;
+    int n, count = (int)C->N + 1, wild = 0;
+HS_SEPARATE
     for (n = 0; n < count; n++) {
-        double ph = im[n] - eps * (n * dy);
-        hs_cis_m1(ph, &a[n], &b[n]);
-        ph = fabs(ph);
-        far = ph > far ? ph : far;
+        double ph = im[n] - eps * (n * dy), x, w;
+        hs_cis_m1(ph, &x, &w);
+        a[n] = x; b[n] = w;
     }
-    if (far > 1e6) /* beyond the range of hs_cis_m1 */
+    for (n = 0; n < count; n++) wild |= fabs(im[n] - eps * (n * dy)) > 1e6;
+    if (wild) /* beyond the range of hs_cis_m1 */
         for (n = 0; n < count; n++) { double ph = im[n] - eps * (n * dy); a[n] = cos(ph) - 1; b[n] = sin(ph); }
+HS_SEPARATE
     for (n = 0; n < count; n++) {
         double y = n * dy, mag = hs_exp(re[n] < 700 ? re[n] : 700) * (n ? 2 : 1), co = 1 + a[n], si = b[n], node = hn[n];
         double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, cy = (1 + c) * (1 + c) + y * y, size = mag / sqrt(den);

@@ -236,10 +236,9 @@ static int build(const hs_contour *C, long j, decay *D, double *work)
         D->G = D->T.G;
         return HS_OK;
     }
-    hs_cgf_estimate(m, q, a, o);
     if (hs_grid_build(&D->G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
         return HS_TOO_MANY_NODES;
-    hs_grid_weights(&D->G, a, o[0], &c1, &c2);
+    hs_grid_weights(&D->G, a, hs_cgf_peak(m, q, a), &c1, &c2);
     return HS_OK;
 }
 
@@ -302,6 +301,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     if (it == HS_PROBES) return HS_TOO_MANY_NODES;
     if (it > 0) power = fmax(0.3, log(at / prev) / log(2));
     y *= pow(target / -at, 1 / power) * (it > 0 ? 1.05 : 1);
+    if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
     need = fmax(1, C->T0 - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
     C->y_far = 0; C->fine = 0;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
@@ -309,7 +309,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    cap = fmax(sqrt(root), y * (y / C->dy < 80 ? 4 : 2.5));
+    cap = fmin(fmax(sqrt(root), y * (y / C->dy < 80 ? 4 : 2.5)), 64 * y);
     for (end = fmax(y, sqrt(root) / 8), prev = y, far = 0; end <= cap; prev = end, end *= 1.5)
         if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
     if (end <= cap && end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }

@@ -41,6 +41,7 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, dou
     const double *restrict zr = S->zr, *restrict zi = S->zi;
     double sign = mirrored ? -k : k, dy = C->dy;
     int n, count = (int)to;
+HS_SEPARATE
     for (n = (int)from; n < count; n++) {
         double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
         double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)), li = hs_atan2(w, 1 + x);
@@ -72,26 +73,30 @@ static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k,
 /* One subsampled step on its inner grid: K at c and at both alias tilts, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a[3], o[3], h, h_max, lo, hi, R = C->T0 + log(C->ktot) + 6, level = 0, quad, c1, c2, width;
-    hs_grid G;
+    double a[3], h, h_far, h_max, lo, hi, R = C->T0 + log(C->ktot) + 2, level = 0, quad, c1, c2, width;
+    hs_grid G, coarse;
     hs_moments mo[3];
-    int i, st, strip = 0;
+    int i, st, strip = 0, stride;
     a[0] = C->c; a[1] = C->s_right; a[2] = C->s_left;
     for (i = 0; i < 3; i++) a[i] = C->add ? -a[i] : 1 + a[i];
-    h_max = fmin(hs_grid_real_h(m, a[1], 5 + log(C->ktot)), hs_grid_real_h(m, a[2], 5 + log(C->ktot))); /* K there to a nat */
+    h_far = fmin(fmin(hs_grid_real_h(m, a[1], 5 + log(C->ktot)), hs_grid_real_h(m, a[2], 5 + log(C->ktot))), /* K there to a nat */
+                 2 * HS_PI / sqrt(2 * (7 + log(C->ktot))));
+    h_max = h_far;
     if (C->fine || C->y_far > C->N * C->dy) h_max = fmin(h_max, 0.15 / fmax(m, 1)); /* Psi at small phases wants that, as in its prediction */
-    hs_cgf_estimate(m, q, a[0], o);
-    h = hs_grid_choose_h(m, q, a[0], C->y_grid, R, o[0], h_max, &strip);
+    h = hs_grid_choose_h(m, q, a[0], C->y_grid, R, h_max, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = fmin(fmin(a[0], a[1]), a[2]); hi = fmax(fmax(a[0], a[1]), a[2]);
     if ((st = hs_grid_build(&G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work))) return st;
+    for (stride = 1; 2 * stride * h <= h_far && stride < 8; stride *= 2) {}
+    if (stride == 1 || hs_grid_every(&G, stride, &coarse)) coarse = G;
     for (i = 2; i >= 0; i--) {
         double out, peak = hs_cgf_peak(m, q, a[i]);
-        hs_grid_moments(&G, a[i], peak, &mo[i]);
-        out = hs_grid_real_upper(m, a[i], h) + hs_grid_ends_upper(&G, a[i], mo[i].log_m);
+        hs_grid *at = i ? &coarse : &G;
+        hs_grid_moments(at, a[i], peak, &mo[i]);
+        out = hs_grid_real_upper(m, a[i], at->h) + hs_grid_ends_upper(at, a[i], mo[i].log_m);
         level = 2 * out;
-        if (peak <= 3) out += hs_grid_dropped_upper(&G, a[i]) / exp(fmax(mo[i].log_m, -1));
+        if (peak <= 3) out += hs_grid_dropped_upper(at, a[i]) / exp(fmax(mo[i].log_m, -1));
         if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
         S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
         S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL; /* at the aliases only the upper end is used */
@@ -102,7 +107,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     quad = hs_grid_quadrature_upper(&G, a[0], C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
     hs_grid_nodes(&G, C->dy, C->N, S->zr, S->zi);
     {   /* the nodes up to half of y_grid carry most of the sum, and a smaller error */
-        double slope = c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid;
+        double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid;
         long mid = (long)fmin((double)C->N + 1, floor(half / C->dy));
         add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(&G, a[0], half) + level + 4 * exp(-R - 2), 0, mid, S);
         add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
@@ -152,7 +157,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     for (quad = 0, from = 0, i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
         quad = hs_two_quadrature_upper(&T, z[0], C->y_grid * i / 4) + level + 4 * exp(-R - 2);
         to = i < 4 ? (long)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
-        add_nodes(C, k, 0, c1 + c2 * (200 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
+        add_nodes(C, k, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
     }
     for (r = 0; r < pair->branches; r++) {
         double m = fmax(pair->up[r], pair->down[r]), a = T.G.g[T.first[r]], b = T.G.g[T.first[r] + T.nodes[r] - 1];

@@ -83,7 +83,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
     if (family == 0) {
         double o[3];
         hs_cgf_estimate(m, q, a, o);
-        h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0, 0.15 / fmax(m, 1), &j);
+        h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0.15 / fmax(m, 1), &j);
         /* no finer than fits: the bounds below tell what a coarse mesh costs. A power of two keeps the nodes exact. */
         h = fmax(h, ldexp(1, (int)ceil(log2((m + 22) / (HS_INNER_MAX - 24)))));
         st = hs_grid_build(&G, m, q, h, -10.5, m + 10.5, work);

@@ -75,7 +75,7 @@ static double real_error_upper(opened *O, double a, double est, double log_m, do
 }
 
 /* The grid of step i for tilts a[0..2] (a[2] the line's) and frequencies up to y_grid. */
-static int build(const hs_prawitz *S, int i, const double *a, const double *est, double y_grid, double R, opened *O, double *work)
+static int build(const hs_prawitz *S, int i, const double *a, double y_grid, double R, opened *O, double *work)
 {
     double m = S->m[i], q = S->q[i], lo = fmin(fmin(a[0], a[1]), a[2]), hi = fmax(fmax(a[0], a[1]), a[2]), h, width;
     int strip = 0, st;
@@ -83,7 +83,7 @@ static int build(const hs_prawitz *S, int i, const double *a, const double *est,
     if (O->family) return hs_laplace_step_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
     h = fmin(hs_grid_real_h(m, a[0], 5 + log(S->ktot)), hs_grid_real_h(m, a[1], 5 + log(S->ktot))); /* K there to a nat */
     if (S->fine) h = fmin(h, 0.15 / fmax(m, 1)); /* as hs_prawitz_plan saw the far bound */
-    h = hs_grid_choose_h(m, q, a[2], y_grid, R, est[2], h, &strip);
+    h = hs_grid_choose_h(m, q, a[2], y_grid, R, h, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     st = hs_grid_build(&O->G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work);
@@ -102,7 +102,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
         step_cgf(S, i, a[j], o); est[j] = o[0];
         a[j] = S->add ? -a[j] : 1 + a[j];
     }
-    if ((st = build(S, i, a, est, y_grid, R, O, work))) return st;
+    if ((st = build(S, i, a, y_grid, R, O, work))) return st;
     for (j = 0; j < 3; j++) {
         hs_grid_moments(&O->G, a[j], est[j], &mo);
         out = real_error_upper(O, a[j], est[j], mo.log_m, &dropped);
@@ -191,7 +191,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         }
         hs_grid_trim(&O.G, exp(-R - 2));
         hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);
-        add_nodes(S, S->k[i], O.c1 + O.c2 * (200 + 2 * fmin(32, (double)S->N / 17)), quad);
+        add_nodes(S, S->k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
         add_points(S, S->k[i], &O);
     }
     return HS_OK;

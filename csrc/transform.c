@@ -13,7 +13,7 @@
  *   ends        hs_grid_ends_upper: log-concave decay beyond the first and the last node.
  *   dropped     hs_grid_dropped_upper: what the two dropped terms miss outside the range and between the nodes.
  *   rounding    hs_moments.err for log M; c1, c2 of hs_grid_weights for phi: |dphi(y)| <= |y| (c1 + x c2), x = 0 for
- *               hs_grid_phase, 200 + 2 min(32, N/17) for hs_grid_nodes, 64 2^i after i doublings.
+ *               hs_grid_phase, 224 + 2 min(32, N/17) for hs_grid_nodes, 64 2^i after i doublings.
  * First order in u: terms of size u^2 are not carried; the constants are rounded up by more than they could add.
  *
  * What it does not do: other base laws, atoms, complex a beyond a +- iy.
@@ -64,10 +64,9 @@ double hs_grid_real_h(double m, double a, double target)
 /* A mesh h, rounded down to 12 bits so that g_j and g_j^2/2 are exact, no larger than h_max, for which the quadrature error at
  * frequency y should be below e^-target: best of the strips (which one: *best_strip), J estimated on a coarse grid with the far
  * side cut where p is below e^-(target+8). */
-HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double log_m, double h_max,
-                                  int *best_strip)
+HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
 {
-    double best = 0, lp[96], rho[96], x[96], hc, lo, hi, h;
+    double best = 0, lp[96], rho[96], x[96], all[8] = {0}, peak = hs_cgf_peak(m, q, a), norm, hc, lo, hi, h;
     int i, j, t, n, e;
     lo = -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0);
     hi = fmax(a * m, m) + 9.5;
@@ -76,10 +75,13 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     n = (n + 7) / 8 * 8;
     for (j = 0; j < n; j++) {
         double g = lo + j * hc, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x = 1 + q * (ev - 1);
-        lp[j] = a * (v > 600 ? v + hs_log(q) : hs_log(x)) - 0.5 * g * g - log_m;
+        lp[j] = a * (v > 600 ? v + hs_log(q) : hs_log(x)) - 0.5 * g * g - peak;
         rho[j] = q * ev / (1 - q);
-        if (lp[j] < -target - 8) lp[j] = -1e4;
     }
+    for (j = 0; j < n; j += 8)
+        for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] < 300 ? lp[j + t] : 300);
+    norm = log(lanes(all) * hc) - LOG_SQRT_2PI;
+    for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
     for (i = 0; i < HS_STRIPS; i++) {
         double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
         if (b > HS_PI / 2) sb = b;
@@ -106,7 +108,7 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     int j, n = (int)(j1 - j0) + 1, stride = HS_INNER_MAX + 8;
     double lh = log(h) - LOG_SQRT_2PI, lq = log(q), base = (double)j0;
     if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
-    G->strip = -1; G->m = m; G->q = q; G->h = h; G->lo = j0 * h; G->hi = j1 * h;
+    G->strip = G->damp = -1; G->m = m; G->q = q; G->h = h; G->lo = j0 * h; G->hi = j1 * h;
     G->g = work; G->lw = work + stride; G->u = work + 2 * stride; G->l = work + 3 * stride; G->lm = work + 4 * stride;
     G->p = work + 5 * stride; G->s = work + 6 * stride; G->r = work + 7 * stride; G->er = work + 8 * stride;
     G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride; G->inv = work + 12 * stride;
@@ -128,6 +130,25 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     }
     }
     for (j = n; j < G->n; j++) { G->lw[j] = -1e4; G->l[j] = 0; G->u[j] = 0; G->lm[j] = 0; G->g[j] = 0; G->inv[j] = 1; }
+    return HS_OK;
+}
+
+/* Every stride-th node of G as a grid of its own mesh, in arrays of G that hold nothing before hs_grid_weights and are free after
+ * it: for tilts at which a coarse mesh is enough. */
+int hs_grid_every(const hs_grid *G, int stride, hs_grid *out)
+{
+    int real = (int)((G->hi - G->lo) / G->h + 0.5) / stride + 1, n = (real + 7) / 8 * 8, j;
+    double *to = G->er, shift = log((double)stride);
+    if (6L * n > HS_INNER_MAX + 8) return HS_TOO_MANY_NODES;
+    *out = *G;
+    out->h = stride * G->h; out->hi = G->lo + (real - 1) * out->h; out->n = n;
+    out->g = to; out->lw = to + n; out->u = to + 2 * n; out->inv = to + 3 * n; out->l = to + 4 * n; out->lm = to + 5 * n;
+    for (j = 0; j < real; j++) {
+        int i = stride * j;
+        out->g[j] = G->g[i]; out->lw[j] = G->lw[i] + shift; out->u[j] = G->u[i];
+        out->inv[j] = G->inv[i]; out->l[j] = G->l[i]; out->lm[j] = G->lm[i];
+    }
+    for (; j < n; j++) { out->lw[j] = -1e4; out->l[j] = 0; out->u[j] = 0; out->lm[j] = 0; out->g[j] = 0; out->inv[j] = 1; }
     return HS_OK;
 }
 
@@ -286,17 +307,20 @@ HS_CLONES void hs_grid_phase(hs_grid *G, double y, double *zr, double *zi)
     const double *restrict l = G->l;
     double *restrict er = G->er, *restrict ei = G->ei;
     int j, n = G->n;
+HS_SEPARATE
     for (j = 0; j < n; j++) hs_cis_m1(y * l[j], &er[j], &ei[j]);
     phase_sum(G, zr, zi);
 }
 
 HS_CLONES void hs_grid_phase_double(hs_grid *G, double *zr, double *zi)
 {
-    int j;
-    for (j = 0; j < G->n; j++) {
-        double x = G->er[j], w = G->ei[j];
-        G->er[j] = 2 * x + (x * x - w * w);
-        G->ei[j] = 2 * w + 2 * x * w;
+    double *restrict er = G->er, *restrict ei = G->ei;
+    int j, n = G->n;
+HS_SEPARATE
+    for (j = 0; j < n; j++) {
+        double x = er[j], w = ei[j];
+        er[j] = 2 * x + (x * x - w * w);
+        ei[j] = 2 * w + 2 * x * w;
     }
     phase_sum(G, zr, zi);
 }
@@ -305,12 +329,13 @@ HS_CLONES void hs_grid_phase_double(hs_grid *G, double *zr, double *zi)
  *   Psi = e^{d^2/2} sum r_j rho_j e^{-y th_j} + 2 e^{d^2} kap/(e^{2 pi d/h} - 1),
  * th >= s sin b, log rho_j = a log(|1+rho e^{ib}|/(1+rho)) <= -2a s(1-s) sin^2(b/2) (a > 0; for a < 0 the factor is 1.3863 * 2),
  * kap = cos(b)^min(a,0). The last term bounds the trapezoid error: f is zero free in the strip and, by Cauchy-Schwarz, its modulus
- * there is controlled by the shifts 0 and 2d, both damping. Ends are added by the caller. Best of three d. */
+ * there is controlled by the shifts 0 and 2d, both damping. Ends are added by the caller. Best of three d at the first call on a
+ * grid, which the later ones keep (any d is valid). */
 HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
 {
     double best = 1, h = G->h, q = G->q, cap = fmin(6, 0.95 * HS_PI / 2 / G->m), d0, part[8] = {0}, *restrict gs = G->s, *restrict ge = G->er1; /* er, ei: the phases in use */
     const double *restrict gu = G->u, *restrict gr = G->r, *restrict gi = G->inv;
-    int t, j, i, n = G->n;
+    int t, j, i, n = G->n, found = G->damp;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double s = (gu[j + i] + q) * gi[j + i];
@@ -318,16 +343,17 @@ HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
             part[i] += gr[j + i] * gs[j + i];
         }
     d0 = y * G->m * lanes(part); /* where e^{d^2/2 - y d m E s} is least; any d is valid */
-    for (t = 0; t < 3; t++) {
+    for (t = G->damp < 0 ? 0 : G->damp; t < (G->damp < 0 ? 3 : G->damp + 1); t++) {
         double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), b = d * G->m, sb, s2, f, total[8] = {0}, x;
         sb = sin(b); s2 = sin(0.5 * b) * sin(0.5 * b); f = a > 0 ? 2 * a * s2 : 2.7726 * a * s2;
         for (j = 0; j < n; j++) ge[j] = gr[j] * hs_exp(-f * gs[j] * (1 - gs[j]) - y * gs[j] * sb);
         for (j = 0; j < n; j += 8)
             for (i = 0; i < 8; i++) total[i] += ge[j + i];
         x = exp(0.5 * d * d) * lanes(total) + 2 * exp(d * d) * (a < 0 ? pow(cos(b), a) : 1) / expm1(2 * HS_PI * d / h);
-        if (x < best) best = x;
+        if (x < best) { best = x; found = t; }
         if (0.5 * d0 >= cap) break; /* the three are the same */
     }
+    G->damp = found;
     return fmin(1, best * (1 + 1e-9));
 }
 
@@ -383,10 +409,12 @@ static inline void hs_products(int n, const double *c, const double *s, const do
 /* Z_n = phi(n dy) - 1 = sum r_j E_n, E_n = e^{i n dy l_j} - 1 (which keeps the phase at 1e-9), for n = 0..N. Every n is
  * 17 g + k, |k| <= 8, and E_{a+b} = E_a + E_b + E_a E_b, so
  *   Z_n = Z_{17g} + Z_k + sum r E_{17g} E_k;   the real sums of products of parts serve k and -k alike: two products a node.
- * E_k by its own series, E_{17g} by the recurrence E <- E + E_17 (1 + E), restarted every 32 g. Inner nodes come in tiles of 32,
- * summed in order. Uses er..ei1 as one scratch array: 34 (N/17 + 1) doubles.
- * Error |dZ_n| <= n dy u sum r|l| (250 + 0.2 n_inner + 2 min(32, N/17)): phases 12 |k| and (37 + g)|17 g| with |17 g| <= 1.9 n,
- * |k| <= 0.9 n (|1 + E| = 1, so errors of factors add); sums of at most 32 + n_inner/32 terms of size 2|k|; the rest of sums. */
+ * E_1 by its own series, E_2 .. E_8 by products, E_{17g} by the recurrence E <- E + E_17 (1 + E), restarted every 32 g. Inner nodes
+ * come in tiles of 32, summed in order. Uses er..ei1 as one scratch array: 34 (N/17 + 1) doubles.
+ * Error |dZ_n| <= n dy u sum r|l| (274 + 0.2 n_inner + 2 min(32, N/17)): phases 35 |k| and (37 + g)|17 g| with |17 g| <= 1.9 n,
+ * |k| <= 0.9 n (|1 + E| = 1, so errors of factors add; E_1 is known to 11 u|x|, x = dy l, and a product of two, which rounds by
+ * 4 u (|E_a| + |E_b| + |E_a E_b|) <= 8 u (a+b)|x|, is at most three products deep); sums of at most 32 + n_inner/32 terms of size
+ * 2|k|; the rest of sums. */
 HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *zi)
 {
     enum { TILE = 32 };
@@ -397,8 +425,16 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
     memset(at, 0, sizeof(double) * 34 * (size_t)giants);
     for (j0 = G->first; j0 < G->last; j0 += TILE) {
         int n = G->last - j0 < TILE ? G->last - j0 : TILE;
-        for (j = 0; j < n; j++)
-            for (i = 0; i < 8; i++) hs_cis_m1((i + 1) * (dy * l[j0 + j]), &bc[8 * j + i], &bs[8 * j + i]);
+        for (j = 0; j < n; j++) hs_cis_m1(dy * l[j0 + j], &er[j], &ei[j]);
+        for (j = 0; j < n; j++) {
+            double x1 = er[j], y1 = ei[j], x2 = 2 * x1 + (x1 * x1 - y1 * y1), y2 = 2 * (y1 + x1 * y1), x4 = 2 * x2 + (x2 * x2 - y2 * y2),
+                   y4 = 2 * (y2 + x2 * y2), x3 = x1 + x2 + (x1 * x2 - y1 * y2), y3 = y1 + y2 + (x1 * y2 + y1 * x2), *c = bc + 8 * j, *s = bs + 8 * j;
+            c[0] = x1; c[1] = x2; c[2] = x3; c[3] = x4; s[0] = y1; s[1] = y2; s[2] = y3; s[3] = y4;
+            for (i = 0; i < 4; i++) {
+                c[4 + i] = x4 + c[i] + (x4 * c[i] - y4 * s[i]);
+                s[4 + i] = y4 + s[i] + (x4 * s[i] + y4 * c[i]);
+            }
+        }
         for (j = 0; j < n; j++)
             for (i = 0; i < 8; i++) { zc[i] += r[j0 + j] * bc[8 * j + i]; zs[i] += r[j0 + j] * bs[8 * j + i]; }
         if (!giants) continue;

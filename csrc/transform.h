@@ -19,6 +19,7 @@ typedef struct {                     /* cgf.c: a coarse grid for the tilts a_lo.
 
 typedef struct {
     int strip;                       /* which strip of analyticity bounds the quadrature, -1: the best */
+    int damp;                        /* which inner shift bounds the far range, -1: the best, which later calls keep */
     int first, last;                 /* the nodes that carry phi, multiples of 8; see hs_grid_trim */
     int n;                           /* nodes, padded to a multiple of 8 by nodes of weight zero */
     double m, q, h, lo, hi;          /* lo, hi: first and last node */
@@ -33,11 +34,12 @@ double hs_cgf_peak(double m, double q, double a);
 int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, double *work);
 void hs_coarse_cgf(const hs_coarse *G, double a, double *out);
 int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);
-double hs_grid_choose_h(double m, double q, double a, double y, double target, double log_m, double h_max, int *best_strip);
+double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip);
 double hs_grid_real_h(double m, double a, double target);
 double hs_grid_real_upper(double m, double a, double h);
 void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
+int hs_grid_every(const hs_grid *G, int stride, hs_grid *out);
 void hs_grid_trim(hs_grid *G, double tol);
 void hs_grid_spread(const hs_grid *G, double mean, double *var, double *fourth);
 double hs_grid_quadrature_upper(hs_grid *G, double a, double y);

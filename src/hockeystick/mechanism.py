@@ -36,11 +36,9 @@ def real(name: str, value, allowed: str) -> float:
 
 def count(name: str, value, minimum: int = 1, maximum: int = K_MAX) -> int:
     """`value` as an int in [minimum, maximum], or a DomainError. Booleans and fractions are refused."""
-    allowed = f"an integer from {minimum} to {maximum:.0e}"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise DomainError(f"{name} must be {allowed}, got {value!r}")
-    if not minimum <= value <= maximum:
-        raise DomainError(f"{name} must be {allowed}, got {value!r}")
+    whole = type(value) is int or (isinstance(value, int | np.integer) and not isinstance(value, bool))
+    if not (whole and minimum <= value <= maximum):
+        raise DomainError(f"{name} must be an integer from {minimum} to {maximum:.0e}, got {value!r}")
     return int(value)
 
 

@@ -75,10 +75,10 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
     >>> b.lower <= 2.612420578626924e-03 <= b.upper
     True
     """
-    options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
     if worst.unsettled(run := as_run(run)):
+        options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(delta, run, eps, **options)
-    settings = _Settings(run, **options)
+    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=False)
@@ -99,10 +99,10 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= b.estimate <= b.upper < -1770
     True
     """
-    options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
     if worst.unsettled(run := as_run(run)):
+        options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(log_delta, run, eps, log=True, **options)
-    settings = _Settings(run, **options)
+    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=True)
@@ -140,10 +140,10 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
-    options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
     if worst.unsettled(run := as_run(run)):
+        options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(epsilon, run, delta, **options)
-    settings = _Settings(run, **options)
+    settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound([r[:3] for r in roots], roots, delta)
 
@@ -294,7 +294,8 @@ class _Settings:
         found, wanted = None, GOOD_ENOUGH if self.rtol is None else self.rtol
         width = _log_width if what == "point" else _relative
         for name in names if self.route == "auto" else (self.route,):
-            found = _meet(found, getattr(TABLE[name], what)(self, add, at))
+            ask = TABLE[name].point if what == "point" else TABLE[name].root
+            found = ask(self, add, at) if found is None else _meet(found, ask(self, add, at))
             if found and width(found) <= wanted:
                 return found
         if found is None or (self.rtol is not None and not width(found) <= self.rtol):
@@ -361,7 +362,7 @@ def _log_width(point) -> float:
 
 
 def _one_of(name: str, value, allowed) -> None:
-    if not isinstance(value, str) or value not in allowed:
+    if not (isinstance(value, str) and value in allowed):
         raise DomainError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 

@@ -35,9 +35,12 @@ MAX_KINDS = 256
 
 def unsettled(run: Run) -> bool:
     """Whether the run leaves a size or a group open."""
-    return any(
-        isinstance(s, CyclicPoisson) or (isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1]) for s, _ in run.parts
-    )
+    found = run._cache.get("unsettled")
+    if found is None:
+        found = run._cache["unsettled"] = any(
+            isinstance(s, CyclicPoisson) or (isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1]) for s, _ in run.parts
+        )
+    return found
 
 
 def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, **settings) -> Bound:
