@@ -48,13 +48,13 @@ def test_delta_is_the_single_query(direction):
 
 @pytest.mark.parametrize("adjacency", ["replace_one", "zero_out"])
 def test_other_adjacencies(adjacency):
-    sigma, q, k, delta = problems(24, 4)
-    q[::7], k[3] = 1.0, 1
-    for ask, at in ((hs.epsilon, delta), (hs.delta, np.linspace(-1, 5, 24))):
+    sigma, q, k, delta = problems(8, 4)
+    q, k = np.where(np.arange(8) % 4, 0.02, 1.0), 500 + k
+    for ask, at in ((hs.epsilon, delta), (hs.delta, np.linspace(0, 3, 8))):
         batched = hs.epsilon_batch if ask is hs.epsilon else hs.delta_batch
         for direction in ("both", "add"):
             bound = batched(sigma, q, k, at, adjacency=adjacency, direction=direction)
-            for i in range(24):
+            for i in range(8):
                 one = single(sigma[i], q[i], k[i], at[i], ask, adjacency=adjacency, direction=direction)
                 assert same(bound, i, one), (i, direction)
 
