@@ -75,7 +75,7 @@ class HockeystickAccountant(PrivacyAccountant):
         self._worse, self._better = Accountant(), Accountant()
         self._steps, self._pure = 0, 0.0
         self._rho, self._xi = 0.0, 0.0
-        self._non_private = False
+        self._non_private = self._exposed = False  # exposed: certainly without a finite eps
         self._defined: set[Mechanism] = set()
 
     @property
@@ -116,7 +116,7 @@ class HockeystickAccountant(PrivacyAccountant):
 
     def _record(self, step, mild, k: int, pure: float) -> None:
         if isinstance(step, NonPrivate):
-            self._non_private = True
+            self._non_private, self._exposed = True, self._exposed or step.sure
         elif isinstance(step, Zcdp):
             self._rho, self._xi = up(self._rho + k * step.rho), up(self._xi + k * step.xi)
         else:
@@ -144,7 +144,7 @@ class HockeystickAccountant(PrivacyAccountant):
             raise DomainError(f"target_delta must be from 0 to 1, got {target_delta!r}")
         if self._non_private or delta == 1:
             value = math.inf if self._non_private and delta < 1 else 0.0
-            return Bound(value, value, value, "exact", True, Budget({}))
+            return Bound(value if self._exposed else 0.0, value, value, "exact", True, Budget({}))
         if delta == 0:
             return Bound(0.0, self._pure, self._pure, "pure", True, Budget({}))
         mild = self._ask(query.epsilon, self._better.run, delta)
@@ -158,7 +158,7 @@ class HockeystickAccountant(PrivacyAccountant):
             raise DomainError(f"target_epsilon must be a number or inf, got {target_epsilon!r}")
         if self._non_private or self._pure <= eps < math.inf:
             value = 1.0 if self._non_private else 0.0
-            return Bound(value, value, value, "exact", True, Budget({}))
+            return Bound(value if self._exposed else 0.0, value, value, "exact", True, Budget({}))
         near = min(eps, EPS_MAX)
         mild = self._ask(query.delta, self._better.run, near)
         bound = self._zcdp_bound(query.delta, near) if self._rho else self._worst(query.delta, near, mild)
