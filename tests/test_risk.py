@@ -228,6 +228,18 @@ def test_bad_rates(bad):
                 call(hs.gaussian(1.0), bad)
 
 
+def test_what_nothing_ran_costs():
+    """The empty run: the outputs say nothing, in either direction, at eps of either sign."""
+    run = hs.compose()
+    for direction in ("remove", "add", "both"):
+        bound = hs.delta(run, [-1.0, 0.0, 1.0], direction=direction)
+        assert bound.upper.tolist()[1:] == [0, 0] and bound.lower[0] <= -math.expm1(-1.0) <= bound.upper[0]
+        assert hs.tradeoff(run, 0.1, direction=direction).upper >= 0.9 >= hs.tradeoff(run, 0.1, direction=direction).lower
+    belief = hs.posterior(run, 0.3, tail=0.1)
+    assert belief.lower <= 0.3 <= belief.upper <= 0.3 + 1e-6
+    assert hs.mu_gdp(run, 1e-5).upper == 0 and hs.bayes_risk(run, 0.3).upper == 0.3
+
+
 def test_bad_options():
     with pytest.raises(hs.DomainError, match="direction"):
         hs.tradeoff(DPSGD, 0.1, direction="up")

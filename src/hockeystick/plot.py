@@ -41,6 +41,7 @@ def privacy_curves(runs: Mapping[str, Any], eps=None, points=200, **options) -> 
     """delta(eps) of each run; without `eps`, at `points` from 0 to where the last curve reaches `TAIL`."""
     runs = _named(runs)
     if eps is None:
+        points = count("points", points, 2, 10**6)
         eps = np.linspace(0.0, max(query.epsilon(run, TAIL, **options).estimate for run in runs.values()), points)
     eps = np.asarray(eps)
     return [Series(name, eps, query.delta(run, eps, **options)) for name, run in runs.items()]

@@ -80,6 +80,8 @@ def mu_gdp(run, delta, *, tol=1e-5, **options) -> Bound:
     routes: set[str] = set()
     grid = np.unique(np.linspace(0.0, end.lower, 17))
     points = _ask(run, grid, options, routes)
+    if not max(point.high for point in points):
+        return Bound(0.0, 0.0, 0.0, "+".join(sorted(routes)), True, Budget({"cover": 0.0}, "mu"))
     best = max(_mu_lower(point) for point in points)
     if end.upper > grid[-1]:
         points += _ask(run, np.array([end.upper]), options, routes)
