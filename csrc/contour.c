@@ -76,10 +76,11 @@ HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
         for (n = 0; n < count; n++) { sum += part[n]; der += slope[n]; }
     }
     scale = -v->log_scale;
-    if (s < 0) S1 = exp(scale) / expm1(c * P);
-    if (s < -1) S2 = exp(scale + eps) / expm1((c + 1) * P);
+    if (s < 0) { S1 = exp(scale) / expm1(c * P); S2 = exp(scale + eps) / expm1((c + 1) * P); }
+    /* an estimate: the first alias has slope -e^(eps - P) left of all losses, and about 0 where it is still right of their bulk under den */
+    v->slope = unit * der - (s < -1 || C->P > 2 * fabs(eps) ? S2 : 0);
+    if (!(s < -1)) S2 = 0;
     v->value = unit * sum - (S1 - S2);
-    v->slope = unit * der;
     whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0]; w_in = S->inner[0];
     v->rounding = unit * C->round + expm1(whole) * fabs(unit * sum) * (1 + w_in)
                 + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
@@ -113,14 +114,30 @@ static int point_at(const hs_contour *C, double eps, hs_point *out)
     return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
+/* Line and nodes. Where the line at the saddle takes many nodes, a lower one that loses little and takes far fewer is as good. */
+static int place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
+{
+    int st = hs_contour_place(C, have_eps, log_delta, depth, work);
+    if (!st) st = hs_contour_plan(C, work);
+    if (!st && depth == 1 && C->N > 256) {
+        hs_contour best = *C;
+        double lost = 4 + 1.5 * log2((double)C->N / 256), low;
+        for (low = 0.8; low > 0.3 && best.N > 160; low -= 0.15) {
+            if (hs_contour_place(C, have_eps, log_delta, low, work) || C->loss > lost) break;
+            if (hs_contour_plan(C, work) == HS_OK && C->N < best.N) best = *C;
+        }
+        *C = best;
+    }
+    return st;
+}
+
 /* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries where the tail is not small enough. */
-static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, long n_work, hs_sums *S)
+static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, double *work, long n_work, hs_sums *S)
 {
     int st, attempt;
     double e;
     if (n_work < hs_contour_work(C->b, 0)) return HS_SCRATCH;
-    if ((st = hs_contour_place(C, have_eps, log_delta, work))) return st;
-    if ((st = hs_contour_plan(C, work))) return st;
+    if ((st = place(C, have_eps, log_delta, depth, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
         if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
         if (n_work < hs_contour_work(C->b, C->N)) return HS_SCRATCH;
@@ -128,29 +145,24 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double *work, 
         C->S = S;
         e = hs_contour_log_tail_upper(C, S);
         C->tail = exp(e);
-        e += C->T0 - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
+        e += C->T0 + C->loss - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
         if (e < 0 || attempt == 4) break;
         if (C->y_far > 0 && attempt == 0) { C->y_far = 0; continue; }
         if (hs_contour_extend(C, work) == HS_OK) continue;
-        C->N = (long)(C->N * fmin(1.5, 1.06 + e / C->T0)) + 2;
+        C->N = (long)(C->N * fmin(1.5, 1.06 + e / (C->T0 + C->loss))) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }
     freeze(C, S);
     return HS_OK;
 }
 
-/* log M(a) <= log_m + err, on a grid made for real tilts; k tells how small the error has to be. */
-int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
+/* log M(a) <= log_m + err on a grid of its own, whose quadrature error is about e^-nats. */
+int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err)
 {
-    double o[3], h, R, out, width, peak;
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2)))), width = sqrt(2 * (nats + 3)) + 1, out, peak;
     hs_grid G;
     hs_moments mo;
     int st;
-    hs_cgf_estimate(m, q, a, o);
-    R = fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))); /* small against log M itself */
-    h = fmin(hs_grid_real_h(m, a, R), 2 * HS_PI / sqrt(2 * (R + 2)));
-    width = sqrt(2 * (R + 3)) + 1;
-    h = frexp(h, &st); h = ldexp(floor(h * 4096), st - 12);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) return st;
     peak = hs_cgf_peak(m, q, a);
@@ -160,6 +172,14 @@ int hs_log_m_upper(double m, double q, double a, double k, double *work, double 
     if (!(out < 1)) return HS_OUT_OF_RANGE;
     *log_m = mo.log_m; *err = mo.err - log1p(-out);
     return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+/* The same with an error that is small over k steps, and against log M itself. */
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
+{
+    double o[3];
+    hs_cgf_estimate(m, q, a, o);
+    return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))), work, log_m, err);
 }
 
 /* K(t) + payoff(t) with K rounded up and its quadrature error added: for every t > 0, delta(eps) <= e^{that - eps t} (Chernoff
@@ -179,7 +199,9 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
             double o[8];
             st = hs_two_transform(&C->pair[j], t, 0, 20 + log(k), work, n_work, o);
             term = o[0]; err = o[1];
-        } else st = q == 1 ? (term = 0.5 * m * m * t * (1 + t), err = 0, HS_OK) : hs_log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
+        } else if (q == 1) {
+            term = 0.5 * m * m * t * (1 + t); st = HS_OK;
+        } else st = hs_log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
         if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5; K = slack = 0; j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */
@@ -199,13 +221,25 @@ long hs_contour_work(int b, long n_outer)
     return (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * (HS_STEP_WORK + HS_SUMS_WORK(n_outer));
 }
 
+static const double DEPTHS[] = {1, 0.6, 0.35, 0.2, 0.1};
+enum { N_DEPTHS = sizeof DEPTHS / sizeof *DEPTHS };
+
+/* The line at the saddle, and where that gives less than HS_OK lines below it: the first good answer, or the narrowest. */
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
 {
     hs_sums S[HS_CHUNKS];
-    int st;
-    C->eps = eps;
-    st = prepare(C, 1, 0, work, n_work, S);
-    return st ? st : point_at(C, eps, out);
+    hs_point p;
+    int st, i, found = HS_NO_SADDLE;
+    for (i = 0; i < N_DEPTHS && found != HS_OK; i++) {
+        C->eps = eps;
+        st = prepare(C, 1, 0, DEPTHS[i], work, n_work, S);
+        if (!st) st = point_at(C, eps, &p);
+        if (st == HS_NO_SADDLE && i) break;
+        if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || p.upper - p.lower < (out->upper - out->lower) * (p.estimate / out->estimate)))) {
+            *out = p; found = st;
+        } else if (found != HS_LOOSE) found = st;
+    }
+    return found;
 }
 
 /* The point at eps on a prepared contour as a row of hs_contour_curve: status, log_scale, lower, estimate, upper, the four terms. */
@@ -231,28 +265,30 @@ int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, lon
     while (i < n) {
         first = i;
         C->eps = eps[i];
-        if (i < n - 1 && hs_contour_place(C, 1, 0, work) == HS_OK) {
+        if (i < n - 1 && hs_contour_place(C, 1, 0, 1, work) == HS_OK) {
             /* x away from its centre the aliases of a contour weigh e^{8x/sd} more, and the rounding is bounded up to its reach */
             C->eps = fmin(eps[i] + 0.5 * fmin(C->reach, C->sd), 0.5 * (eps[i] + eps[n - 1]));
-            if (prepare(C, 1, 0, work, n_work, S) == HS_OK)
+            if (prepare(C, 1, 0, 1, work, n_work, S) == HS_OK)
                 while (i < n && fabs(eps[i] - C->eps) <= C->reach && row_at(C, eps[i], out + 9 * i) == HS_OK) i++;
         }
         if (i > first) continue;
         C->eps = eps[i];
-        st = prepare(C, 1, 0, work, n_work, S);
+        st = prepare(C, 1, 0, 1, work, n_work, S);
         if (st) out[9 * i] = st; else row_at(C, eps[i], out + 9 * i);
         i++;
     }
     return HS_OK;
 }
 
-int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
+/* The root on the line at one depth. */
+static int root_at(hs_contour *C, double log_delta, double depth, double *work, long n_work, double *lower, double *estimate, double *upper,
+                   hs_point *out)
 {
     hs_sums S[HS_CHUNKS];
     hs_value v, w;
     double e, r, step, left = 0;
     int st, it, ok_lo = 0, ok_up = 0;
-    if ((st = prepare(C, 0, log_delta, work, n_work, S))) return st;
+    if ((st = prepare(C, 0, log_delta, depth, work, n_work, S))) return st;
     for (e = C->eps, it = 0; it < 12; it++) {
         evaluate(C, e, &v);
         if (!(v.value > 0 && v.slope > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
@@ -281,4 +317,20 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
     }
     if (!ok_lo || !ok_up) return HS_NO_BRACKET;
     return v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+/* As hs_contour_delta. */
+int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
+{
+    int i, found = HS_NO_SADDLE;
+    for (i = 0; i < N_DEPTHS && found != HS_OK; i++) {
+        hs_point p;
+        double low, mid, high;
+        int st = root_at(C, log_delta, DEPTHS[i], work, n_work, &low, &mid, &high, &p);
+        if (st == HS_NO_SADDLE && i) break;
+        if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || high - low < *upper - *lower))) {
+            *lower = low; *estimate = mid; *upper = high; *out = p; found = st;
+        } else if (found != HS_LOOSE) found = st;
+    }
+    return found;
 }

@@ -6,6 +6,8 @@
 
 #define HS_DOUBLINGS 20              /* tail points Y, 2Y, 4Y, ... */
 #define HS_PROBES 12                 /* frequencies at which the decay is sampled, ratio 2 */
+#define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */
+#define HS_LOSS_MAX 20               /* nats that cancellation may take from the 36 of a double */
 #define HS_SAMPLE 48                 /* steps on which a contour is placed */
 #define HS_SAMPLE_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
 #define HS_SUMS_WORK(N) (6 * ((long)(N) + 1))
@@ -39,12 +41,13 @@ static inline int hs_is_pair(const hs_contour *C, long j) { return C->pair && C-
 /* the exponent of Chernoff's bound with the optimal constant */
 static inline double hs_payoff(double s) { return s > 0 ? s * log(s) - (1 + s) * log1p(s) : s < -1 ? hs_payoff(-1 - s) : 0; }
 
-int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double *work); /* contour_place.c */
+int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work); /* contour_place.c */
 int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *work);
 int hs_contour_plan(hs_contour *C, double *work);
 int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S);                /* contour_visit.c */
 double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S);
 int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err); /* contour.c */
+int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err);
 
 #endif

@@ -170,7 +170,7 @@ static void place(window *W)
     int left, it;
     C->P = 0;
     for (left = 0; left < 2; left++) {
-        double d = 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.65;
+        double d = C->c < 0.95 * C->t && !left ? C->t - C->c : 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.65;
         for (it = 0; it < 14 && !(best <= C->P); it++) {
             double at, trial, newton;
             trial = fmax(0.25 * d, fmin(2.5 * d, next));
@@ -198,21 +198,49 @@ static void place(window *W)
     C->dy = 2 * HS_PI / C->P;
 }
 
-/* c near the saddle of C->eps (or of log_delta, then C->eps as well), P, the alias tilts. work: HS_SAMPLE_WORK doubles. */
-int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double *work)
+/* A line at depth * t, for losses whose rare jumps explode K near its saddle t, so that aliases there need a long period. The jumps
+ * do not matter at the line: eps, or delta, comes from the parabola of K there, and C->loss is how many nats of delta the sum loses
+ * to cancellation. */
+static int shallow(hs_contour *C, hs_sample *X, int have_eps, double log_delta, double depth, hs_cgf *at)
+{
+    double c = C->c = depth * C->t, lo = -0.9 * c, hi, x, t, sd;
+    hs_cgf k = *at = X->n < C->b ? total_cgf(C, c) : sample_cgf(C, X, c);
+    int it;
+    if (!(k.K2 > 0 && k.K2 < 1e300)) return HS_NO_SADDLE;
+    sd = C->sd = sqrt(k.K2);
+    for (hi = 40 / sd, x = it = 0; it < 60; it++, x = 0.5 * (lo + hi)) {
+        double eps, est;
+        t = c + x;
+        eps = k.K1 + k.K2 * x - 1 / t - 1 / (1 + t);
+        est = k.K + k.K1 * x + 0.5 * k.K2 * x * x - t * (have_eps ? C->eps : eps) - log(t * (1 + t))
+            - 0.5 * log(2 * HS_PI * (k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t))));
+        if (have_eps ? eps < C->eps : est > log_delta) lo = x; else hi = x;
+        C->log_est = est;
+        if (!have_eps) C->eps = eps;
+    }
+    C->loss = fmax(0, k.K - c * C->eps - log(c * (1 + c) * sd) - 0.9 - C->log_est);
+    return C->loss < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
+}
+
+/* c near the saddle of C->eps (or of log_delta, then C->eps as well), or at depth < 1 times it; P, the alias tilts. HS_NO_SADDLE: no
+ * smaller depth will do. work: HS_SAMPLE_WORK doubles. */
+int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     hs_sample X;
     window W = {C, &X, {0, 0, 0}, {0, 0, 0}};
     int st, e;
     take_sample(C, &X, work);
     C->t = 0;
+    C->loss = 0;
     if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
-    C->c = fmax(C->t, 0.7 / C->sd);
+    if (depth < 1) {
+        if ((st = shallow(C, &X, have_eps, log_delta, depth, &W.all))) return st;
+    } else C->c = fmax(C->t, 0.7 / C->sd);
     C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
     C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
     if (X.n < C->b) {
         W.part = sample_cgf(C, &X, C->c);
-        if (C->c != C->t) W.all = total_cgf(C, C->c);
+        if (C->c != C->t && depth == 1) W.all = total_cgf(C, C->c);
     }
     place(&W);
     return C->P > 0 && C->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
@@ -223,20 +251,21 @@ typedef struct { double fall[HS_PROBES], spread, fourth; hs_grid G; hs_two T; lo
 /* The grid of step j at c, fine enough for the frequencies of the nodes. */
 static int build(const hs_contour *C, long j, decay *D, double *work)
 {
-    double m = C->m[j], q = C->q[j], a = tilt(C, C->c), o[3], c1, c2;
+    double m = C->m[j], q = C->q[j], a = tilt(C, C->c), o[3], c1, c2, lo, hi;
     if (D->built == j) return HS_OK;
     D->built = j;
     if (hs_is_pair(C, j)) {
         double h[HS_BRANCHES];
         int r;
-        for (r = 0; r < HS_BRANCHES; r++) h[r] = 0.15 / fmax(fmax(C->pair[j].up[r], C->pair[j].down[r]), 1);
+        for (r = 0; r < HS_BRANCHES; r++) h[r] = HS_FAR_MESH / fmax(fmax(C->pair[j].up[r], C->pair[j].down[r]), 1);
         hs_two_cgf_estimate(&C->pair[j], C->c, o);
         if (hs_two_build(&D->T, &C->pair[j], h, C->c, C->c, 7, work)) return HS_TOO_MANY_NODES;
         hs_two_weights(&D->T, C->c, o[0], &c1, &c2);
         D->G = D->T.G;
         return HS_OK;
     }
-    if (hs_grid_build(&D->G, m, q, 0.15 / fmax(m, 1), -7 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, 0) + 7, work))
+    lo = -7 - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(a * m, 0) + 7;
+    if (hs_grid_build(&D->G, m, q, fmax(HS_FAR_MESH / fmax(m, 1), (hi - lo) / (HS_INNER_MAX - 16)), lo, hi, work))
         return HS_TOO_MANY_NODES;
     hs_grid_weights(&D->G, a, hs_cgf_peak(m, q, a), &c1, &c2);
     return HS_OK;
@@ -292,7 +321,7 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
  * alone, 0 by the metric at C->doublings points. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->T0 + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, at = 0, prev = 0;
+    double target = C->T0 + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, at = 0, prev = 0;
     decay D;
     int it;
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
@@ -302,7 +331,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     if (it > 0) power = fmax(0.3, log(at / prev) / log(2));
     y *= pow(target / -at, 1 / power) * (it > 0 ? 1.05 : 1);
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
-    need = fmax(1, C->T0 - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
+    need = fmax(1, C->T0 + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
     C->y_far = 0; C->fine = 0;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
     root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;
@@ -318,7 +347,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     C->N = (long)(1.02 * y / C->dy) + 3;
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
-    C->y_grid = fmax((double)(C->N + 2) * C->dy, C->y_far);
+    C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;
 }
@@ -326,7 +355,7 @@ int hs_contour_plan(hs_contour *C, double *work)
 /* More nodes where the tail was not small enough: the first point beyond N dy, on a geometric grid, from which Psi should cover it. */
 int hs_contour_extend(hs_contour *C, double *work)
 {
-    double y = C->N * C->dy, need = fmax(1, C->T0 - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
+    double y = C->N * C->dy, need = fmax(1, C->T0 + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
     decay D;
     D.built = -1;
     for (y *= 1.15; y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8; y *= 1.15)

@@ -70,56 +70,52 @@ static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k,
     }
 }
 
-/* One subsampled step on its inner grid: K at c and at both alias tilts, every node, the tail. */
+/* One subsampled step on its inner grid: K at c, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a[3], h, h_far, h_max, lo, hi, R = C->T0 + log(C->ktot) + 2, level = 0, quad, c1, c2, width;
-    hs_grid G, coarse;
-    hs_moments mo[3];
-    int i, st, strip = 0, stride;
-    a[0] = C->c; a[1] = C->s_right; a[2] = C->s_left;
-    for (i = 0; i < 3; i++) a[i] = C->add ? -a[i] : 1 + a[i];
-    h_far = fmin(fmin(hs_grid_real_h(m, a[1], 5 + log(C->ktot)), hs_grid_real_h(m, a[2], 5 + log(C->ktot))), /* K there to a nat */
-                 2 * HS_PI / sqrt(2 * (7 + log(C->ktot))));
-    h_max = h_far;
-    if (C->fine || C->y_far > C->N * C->dy) h_max = fmin(h_max, 0.15 / fmax(m, 1)); /* Psi at small phases wants that, as in its prediction */
-    h = hs_grid_choose_h(m, q, a[0], C->y_grid, R, h_max, &strip);
+    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->T0 + C->loss + log(C->ktot) + 2, out, level, quad, c1, c2, width, peak;
+    hs_grid G;
+    hs_moments mo;
+    int st, i, strip = 0;
+    for (i = 1; i < 3; i++) { /* the aliases, to a nat over all steps */
+        double s = i == 1 ? C->s_right : C->s_left, log_m, err;
+        if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
+        S->K[i] += k * log_m; S->err[i] += k * err + HS_U * 2 * fabs(k * log_m);
+    }
+    h_max = C->fine || C->y_far > C->N * C->dy ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
+    h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
-    lo = fmin(fmin(a[0], a[1]), a[2]); hi = fmax(fmax(a[0], a[1]), a[2]);
-    if ((st = hs_grid_build(&G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work))) return st;
-    for (stride = 1; 2 * stride * h <= h_far && stride < 8; stride *= 2) {}
-    if (stride == 1 || hs_grid_every(&G, stride, &coarse)) coarse = G;
-    for (i = 2; i >= 0; i--) {
-        double out, peak = hs_cgf_peak(m, q, a[i]);
-        hs_grid *at = i ? &coarse : &G;
-        hs_grid_moments(at, a[i], peak, &mo[i]);
-        out = hs_grid_real_upper(m, a[i], at->h) + hs_grid_ends_upper(at, a[i], mo[i].log_m);
-        level = 2 * out;
-        if (peak <= 3) out += hs_grid_dropped_upper(at, a[i]) / exp(fmax(mo[i].log_m, -1));
-        if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
-        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
-        S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL; /* at the aliases only the upper end is used */
-    }
-    hs_grid_weights(&G, a[0], mo[0].log_m, &c1, &c2);
+    if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) return st;
+    peak = hs_cgf_peak(m, q, a);
+    hs_grid_moments(&G, a, peak, &mo);
+    out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
+    level = 2 * out;
+    if (peak <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+    if (!(out < 0.1)) return HS_TOO_WIDE;
+    S->K[0] += k * mo.log_m; S->err[0] += k * mo.err + HS_U * 2 * fabs(k * mo.log_m);
+    S->inner[0] += 1.1 * k * out;
+    hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     hs_grid_trim(&G, exp(-R - 2));
     G.strip = strip;
-    quad = hs_grid_quadrature_upper(&G, a[0], C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
+    quad = hs_grid_quadrature_upper(&G, a, C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
     hs_grid_nodes(&G, C->dy, C->N, S->zr, S->zi);
     {   /* the nodes up to half of y_grid carry most of the sum, and a smaller error */
         double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid;
         long mid = (long)fmin((double)C->N + 1, floor(half / C->dy));
-        add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(&G, a[0], half) + level + 4 * exp(-R - 2), 0, mid, S);
+        add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(&G, a, half) + level + 4 * exp(-R - 2), 0, mid, S);
         add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
     }
     if (C->y_far > 0) {
         double var, fourth;
-        if (C->y_far > C->N * C->dy) hs_grid_spread(&G, mo[0].mean, &var, &fourth); else var = fourth = 0; /* not read */
+        if (C->y_far > 2 * C->y_grid) G.strip = -1;
+        if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
+        if (C->y_far > C->N * C->dy) hs_grid_spread(&G, mo.mean, &var, &fourth); else var = fourth = 0; /* not read */
         S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad; /* 1e-9: far above their rounding */
-        S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a[0], C->y_far) + level));
+        S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level));
     } else {
-        visit_doublings(C, &G, a[0], k, c1, c2, level, sqrt(mo[0].var), S);
-        S->var += k * (mo[0].var * (1 + 1e-9) + 10 * (G.l[0] * G.l[0] + 16 + G.m * G.m * G.hi * G.hi) * level);
+        visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
+        S->var += k * (mo.var * (1 + 1e-9) + 10 * (G.l[0] * G.l[0] + 16 + G.m * G.m * G.hi * G.hi) * level);
     }
     S->k_smooth += k;
     return HS_OK;
@@ -128,7 +124,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
 /* One two-sided pair (twosided.c), by the same steps. The quadrature bound is taken for four ranges of frequencies. */
 static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
 {
-    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->T0 + log(C->ktot) + 6, level = 0, quad, c1, c2, reach = 0;
+    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->T0 + C->loss + log(C->ktot) + 6, level = 0, quad, c1, c2, reach = 0;
     hs_two T;
     hs_moments mo[3];
     int i, r, st;
@@ -165,6 +161,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     }
     if (C->y_far > 0) {
         double var, fourth;
+        if (C->y_far > C->y_grid) quad = hs_two_quadrature_upper(&T, z[0], C->y_far) + level + 4 * exp(-R - 2);
         hs_grid_spread(&T.G, mo[0].mean, &var, &fourth);
         S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad;
         S->far[0] += k * log(fmin(1, hs_two_far_upper(&T, z[0], C->y_far) + level));

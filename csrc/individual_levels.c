@@ -98,7 +98,7 @@ int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *w
 {
     int st;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
-    if ((st = hs_contour_place(C, 0, log_delta, work)) || (st = hs_contour_plan(C, work))) return st;
+    if ((st = hs_contour_place(C, 0, log_delta, 1, work)) || (st = hs_contour_plan(C, work))) return st;
     C->P *= margin; C->dy = 2 * HS_PI / C->P;
     hs_individual_lengthen(C, margin * margin); /* a longer period has more nodes to the same frequency */
     return HS_OK;

@@ -27,10 +27,12 @@ static double lanes(const double *acc)
     return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
 }
 
-/* Half widths d of the strips tried: a fraction of the distance pi/m to the branch points, capped. */
+/* Half widths d of the strips tried: a fraction of the distance pi/m to the branch points, capped. The first HS_STRIPS are tried
+ * where nothing is known; the narrow ones after them where the frequency is high for what the far nodes still weigh. */
+enum { ALL_STRIPS = 7 };
 static double strip(double m, int t)
 {
-    static const double part[HS_STRIPS] = {0.9, 0.45, 0.2}, d_max[HS_STRIPS] = {6, 5, 4};
+    static const double part[ALL_STRIPS] = {0.9, 0.45, 0.2, 0.09, 0.04, 0.018, 0.008}, d_max[ALL_STRIPS] = {6, 5, 4, 4, 4, 4, 4};
     return fmin(part[t] * HS_PI / m, d_max[t]);
 }
 
@@ -42,7 +44,7 @@ double hs_grid_real_upper(double m, double a, double h)
 {
     double best = HUGE_VAL, at = 0;
     int t;
-    for (t = 0; t < HS_STRIPS; t++) {
+    for (t = 0; t < (a < -30 ? ALL_STRIPS : HS_STRIPS); t++) {
         double d = strip(m, t), gain = 2 * HS_PI * d / h, x = 0.5 * d * d + log_kap(a, d * m) - gain;
         if (x < best) { best = x; at = gain; }
     }
@@ -54,20 +56,28 @@ double hs_grid_real_h(double m, double a, double target)
 {
     double best = 0;
     int t;
-    for (t = 0; t < HS_STRIPS; t++) {
+    for (t = 0; t < (a < -30 ? ALL_STRIPS : HS_STRIPS); t++) {
         double d = strip(m, t);
         best = fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + log_kap(a, d * m)));
     }
     return best;
 }
 
-/* A mesh h, rounded down to 12 bits so that g_j and g_j^2/2 are exact, no larger than h_max, for which the quadrature error at
+/* h rounded down to 12 bits, so that g_j and g_j^2/2 are exact. */
+double hs_grid_mesh(double h)
+{
+    int e;
+    h = frexp(h, &e);
+    return ldexp(floor(h * 4096), e - 12);
+}
+
+/* A mesh h (hs_grid_mesh), no larger than h_max, for which the quadrature error at
  * frequency y should be below e^-target: best of the strips (which one: *best_strip), J estimated on a coarse grid with the far
  * side cut where p is below e^-(target+8). */
 HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
 {
     double best = 0, lp[96], rho[96], x[96], all[8] = {0}, peak = hs_cgf_peak(m, q, a), norm, hc, lo, hi, h;
-    int i, j, t, n, e;
+    int i, j, t, n;
     lo = -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0);
     hi = fmax(a * m, m) + 9.5;
     hc = fmax((hi - lo) / 95, 0.2 / (m > 1 ? m : 1));
@@ -82,7 +92,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
         for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] < 300 ? lp[j + t] : 300);
     norm = log(lanes(all) * hc) - LOG_SQRT_2PI;
     for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
-    for (i = 0; i < HS_STRIPS; i++) {
+    for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && *best_strip == i - 1); i++) {
         double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
         if (b > HS_PI / 2) sb = b;
         for (j = 0; j < n; j++) {
@@ -96,9 +106,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
         h = 2 * HS_PI * d / (target + 0.5 * d * d + J + log_kap(a, b) + 4);
         if (h > best) { best = h; *best_strip = i; }
     }
-    best = fmin(fmin(best, h_max), 2 * HS_PI / sqrt(2 * (target + 2)));
-    best = frexp(best, &e);
-    return ldexp(floor(best * 4096), e - 12);
+    return hs_grid_mesh(fmin(fmin(best, h_max), 2 * HS_PI / sqrt(2 * (target + 2))));
 }
 
 /* Nodes from lo to hi (widened to multiples of h). HS_TOO_MANY_NODES if they do not fit HS_INNER_MAX. */
@@ -130,25 +138,6 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     }
     }
     for (j = n; j < G->n; j++) { G->lw[j] = -1e4; G->l[j] = 0; G->u[j] = 0; G->lm[j] = 0; G->g[j] = 0; G->inv[j] = 1; }
-    return HS_OK;
-}
-
-/* Every stride-th node of G as a grid of its own mesh, in arrays of G that hold nothing before hs_grid_weights and are free after
- * it: for tilts at which a coarse mesh is enough. */
-int hs_grid_every(const hs_grid *G, int stride, hs_grid *out)
-{
-    int real = (int)((G->hi - G->lo) / G->h + 0.5) / stride + 1, n = (real + 7) / 8 * 8, j;
-    double *to = G->er, shift = log((double)stride);
-    if (6L * n > HS_INNER_MAX + 8) return HS_TOO_MANY_NODES;
-    *out = *G;
-    out->h = stride * G->h; out->hi = G->lo + (real - 1) * out->h; out->n = n;
-    out->g = to; out->lw = to + n; out->u = to + 2 * n; out->inv = to + 3 * n; out->l = to + 4 * n; out->lm = to + 5 * n;
-    for (j = 0; j < real; j++) {
-        int i = stride * j;
-        out->g[j] = G->g[i]; out->lw[j] = G->lw[i] + shift; out->u[j] = G->u[i];
-        out->inv[j] = G->inv[i]; out->l[j] = G->l[i]; out->lm[j] = G->lm[i];
-    }
-    for (; j < n; j++) { out->lw[j] = -1e4; out->l[j] = 0; out->u[j] = 0; out->lm[j] = 0; out->g[j] = 0; out->inv[j] = 1; }
     return HS_OK;
 }
 

@@ -35,11 +35,11 @@ int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, 
 void hs_coarse_cgf(const hs_coarse *G, double a, double *out);
 int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);
 double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip);
+double hs_grid_mesh(double h);
 double hs_grid_real_h(double m, double a, double target);
 double hs_grid_real_upper(double m, double a, double h);
 void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
-int hs_grid_every(const hs_grid *G, int stride, hs_grid *out);
 void hs_grid_trim(hs_grid *G, double tol);
 void hs_grid_spread(const hs_grid *G, double mean, double *var, double *fourth);
 double hs_grid_quadrature_upper(hs_grid *G, double a, double y);
