@@ -9,6 +9,7 @@ gopi1      [GLW21, Fig. 1]: eps over steps at rate 0.01, noise 0.8, delta 0.015;
            noise 0.8, eps 1.5: this package, Renyi orders, the Gaussian limit.
 spa_delta  [AGH+22]: delta(eps) after 3,000 steps of noise 2, rate 0.01; every estimate and the certified interval.
 spa_eps    [AGH+22]: eps over epochs (100 steps each) at delta 1e-15, same mechanism.
+edgeworth  [WGZ22]: the three settings, delta 0.1, noise 0.8; drawn by figures_edgeworth.py.
 spa_error  [AGH+22]: relative error of every estimate over eps, same mechanism, and over steps at eps = mean + 2 deviations.
 """
 
@@ -22,9 +23,22 @@ import time
 
 import numpy as np
 
+import figures_edgeworth
 import hockeystick as hs
 
 ESTIMATES = ("msd0", "msd1", "clt", "edgeworth")
+LABELS = {
+    "rdp_upper": "Renyi orders (moments accountant)",
+    "moments": "moments accountant",
+    "moments_upper": "moments accountant",
+    "gdp_estimate": "Gaussian limit (GDP)",
+    "lower": "certified, lower end",
+    "upper": "certified, upper end",
+    "clt": "SP-CLT",
+    "msd0": "SP-MSD0",
+    "msd1": "SP-MSD1",
+    "edgeworth": "SP-CLT, Edgeworth-corrected",
+}
 
 
 def sgm(sigma, q, k):
@@ -177,7 +191,8 @@ def pictures(where, data):
 
     def draw(axis, table, x, lines, **labels):
         for column, style in lines.items():
-            axis.plot(table[x], table[column], style, label=column, markersize=3)
+            label = LABELS.get(column.removeprefix("log10_"), column.removeprefix("log10_"))
+            axis.plot(table[x], table[column], style, label=label, markersize=3)
         axis.set(**labels)
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
@@ -250,7 +265,8 @@ FIGURES = {"gopi1": gopi1, "spa_delta": spa_delta, "spa_eps": spa_eps, "spa_erro
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("directory", nargs="?", default="figures", type=pathlib.Path)
+    here = pathlib.Path(__file__).parent / "figures"
+    parser.add_argument("directory", nargs="?", default=here, type=pathlib.Path)
     parser.add_argument("--no-pictures", action="store_true")
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
@@ -262,6 +278,8 @@ def main():
         print(f"  {time.perf_counter() - start:.1f} s")
     if not options.no_pictures:
         pictures(options.directory, data)
+    print("edgeworth")
+    figures_edgeworth.make(options.directory, not options.no_pictures)
 
 
 if __name__ == "__main__":

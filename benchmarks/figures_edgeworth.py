@@ -31,32 +31,6 @@ COLUMNS = (
 ).split(",")
 
 
-def gdp(p: float, m: int) -> float:
-    """eps of the central limit theorem: mu = p sqrt(m (e^(1/sigma^2) - 1)). It can lie below the truth."""
-    mu = p * math.sqrt(m * math.expm1(SIGMA**-2))
-    cdf = lambda x: 0.5 * math.erfc(-x / math.sqrt(2))  # noqa: E731
-    curve = lambda e: cdf(mu / 2 - e / mu) - math.exp(e) * cdf(-mu / 2 - e / mu)  # noqa: E731
-    lo, hi = 0.0, 1.0
-    while curve(hi) > DELTA:
-        hi *= 2
-    for _ in range(60):
-        mid = 0.5 * (lo + hi)
-        lo, hi = (mid, hi) if curve(mid) > DELTA else (lo, mid)
-    return hi
-
-
-def rdp(p: float, m: int) -> float:
-    """eps of the moments accountant: the least over t of (K(t) + t log t - (1+t) log(1+t) - log delta)/t, both directions."""
-    x = np.linspace(-12, 24, 4001)
-    v, log_w = (x - 0.5 / SIGMA) / SIGMA, -x * x / 2 + math.log((x[1] - x[0]) / math.sqrt(2 * math.pi))
-    loss, t = np.log1p(p * np.expm1(v)), np.geomspace(0.05, 15, 400)
-    best = []
-    for a in (1 + t, -t):
-        K = m * np.log(np.exp(np.outer(a, loss) + log_w).sum(axis=1))
-        best.append(((K + t * np.log(t) - (1 + t) * np.log1p(t) - math.log(DELTA)) / t).min())
-    return max(0.0, *best)
-
-
 def row(setting: str, m: int) -> list:
     p = SETTINGS[setting](m)
     run = hs.poisson_subsampled(hs.gaussian(SIGMA), p) * m
@@ -69,7 +43,8 @@ def row(setting: str, m: int) -> list:
     estimates = [edgeworth.aea_epsilon(run, DELTA, order=n, form=f) for n, f in ((1, "two_sequence"), (1, "one_sequence"))]
     return [
         setting, m, p, true.lower, true.upper, sharp.lower, sharp.upper, *estimates, edgeworth.aea_epsilon(run, DELTA),
-        published.lower, published.upper, ours.lower, ours.upper, rdp(p, m), gdp(p, m),
+        published.lower, published.upper, ours.lower, ours.upper,
+        hs.moments_epsilon_upper(run, DELTA), hs.gdp_epsilon(run, DELTA).estimate,
     ]  # fmt: skip
 
 
@@ -139,15 +114,15 @@ def claims(rows: list[list]) -> None:
         )
 
 
-def main() -> None:
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "figures"
-    folder.mkdir(exist_ok=True)
+def make(folder: pathlib.Path, pictures: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     rows = [row(setting, m) for setting in SETTINGS for m in STEPS]
     with open(folder / "edgeworth.csv", "w", newline="", encoding="utf-8") as out:
         csv.writer(out).writerows([COLUMNS, *([x if isinstance(x, str | int) else f"{x:.10g}" for x in r] for r in rows)])
     claims(rows)
-    draw(rows, folder / "edgeworth.png")
+    if pictures:
+        draw(rows, folder / "edgeworth.png")
 
 
 if __name__ == "__main__":
-    main()
+    make(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "figures", True)

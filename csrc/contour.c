@@ -16,6 +16,10 @@
  *   rounding    of K(c), of every node, of the sum.
  *   The line is symmetric: only n >= 0 is evaluated. Plain Gaussian steps (q = 1) have M in closed form.
  *
+ * Where c lies. At the saddle the sum loses nothing to cancellation. Sparse sampling has a K that explodes near there (rare jumps
+ *   take the tilted law over), so that aliases are small for long periods only: lines below the saddle, which lose C->loss nats to
+ *   cancellation, need a fraction of the nodes. Every bound holds on every line.
+ *
  * What it does not do: atoms; c <= 0; laws whose |phi| does not fall within HS_OUTER_MAX nodes (HS_TOO_MANY_NODES).
  * Cost: O(b n_inner N). Steps are cut into chunks of fixed number, summed in order: results do not depend on the threads.
  */

@@ -107,6 +107,8 @@ typedef struct {
 long hs_mixed_work(long n_points, long n_subnormal, long n_nodes);
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out);
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out);
+/* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
+int hs_mixed_cgf(hs_mixed *A, double t, double *work, long n_work, double *K, double *err);
 /* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), from n Gauss-Legendre nodes and weights on `panels`
  * panels: 2 + n panels entries in each array. */
 int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight, double *l,
@@ -230,6 +232,7 @@ typedef struct {
     double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */
     double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
     double *re, *im, *round, *node, *zr, *zi;
+    void *kept;                      /* while the line is placed */
 } hs_prawitz;
 long hs_prawitz_work(void);
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out);

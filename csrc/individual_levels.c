@@ -113,6 +113,7 @@ static int fill_level(const hs_contour *C, int j, long stride, double *work, dou
     hs_sums S;
     int st, parts;
     own.b = own.chunks = own.n_threads = 1; own.m += j; own.q += j; own.k = &one;
+    own.loss = 4; /* records unlike the planned one: a finer quadrature for the same nodes */
     if ((st = hs_contour_visit(&own, work, &S))) return st;
     memset(re, 0, sizeof *re * (size_t)stride);
     memset(im, 0, sizeof *im * (size_t)stride);

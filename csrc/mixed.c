@@ -474,3 +474,17 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, doubl
     *lower = first[0]; *estimate = first[1]; *upper = first[2]; *out = keep;
     return HS_LOOSE;
 }
+
+/* K(t) of a run of Laplace kinds and points at t > 0, and a bound of its error; no contour, no nodes. */
+int hs_mixed_cgf(hs_mixed *A, double t, double *work, long n_work, double *K, double *err)
+{
+    hs_law laws[HS_LAWS_MAX];
+    hs_law_value total;
+    int i, st;
+    if ((st = read_table(A, laws, work, n_work))) return st;
+    for (i = 0; i < A->b; i++) if (laws[i].kind == HS_LAW_SUBNORMAL) return HS_BAD_ARGUMENT; /* hs_saddle_cumulants has those */
+    if (!(t > 0)) return HS_BAD_ARGUMENT;
+    total = hs_mixed_total(A, t);
+    *K = total.K; *err = total.err + (A->b + 4) * HS_U * fabs(total.K);
+    return fabs(total.K) < HUGE_VAL && total.err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}

@@ -270,7 +270,7 @@ static int settle(hs_prawitz *S, double *work)
 }
 
 /* The line for S->eps (or log_delta). Where the tilt reaches too far for the grids, a smaller one is as valid. */
-static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, long n_work)
+static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *work, long n_work)
 {
     int st, j;
     if (n_work < hs_prawitz_work() || S->b < 1) return HS_SCRATCH;
@@ -298,6 +298,17 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
     choose_limit(S);
     freeze(S);
     return HS_OK;
+}
+
+static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, long n_work)
+{
+    hs_prawitz_kept kept;
+    int st;
+    kept.G.a_lo = 1; kept.G.a_hi = -1;
+    S->kept = &kept;
+    st = prepare_line(S, have_eps, log_delta, work, n_work);
+    S->kept = NULL;
+    return st;
 }
 
 long hs_prawitz_work(void) { return 6 * N_MAX + HS_GRID_WORK; }

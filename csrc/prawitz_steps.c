@@ -17,8 +17,16 @@
 
 static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
 {
-    double a = S->add ? -t : 1 + t;
-    if (S->family[i] == 0) hs_cgf_estimate(S->m[i], S->q[i], a, o);
+    double a = S->add ? -t : 1 + t, m = S->m[i], q = S->q[i];
+    hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
+    if (S->b == 1 && S->family[i] == 0 && q < 1) { /* all the tilts of one step share a grid, or a few */
+        if (!(kept->G.a_lo <= a && a <= kept->G.a_hi)) {
+            double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(2 * a, 1) : 0;
+            if (hs_coarse_build(&kept->G, m, q, lo, hi, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
+        }
+        if (kept->G.a_lo <= a && a <= kept->G.a_hi) { hs_coarse_cgf(&kept->G, a, o); return; }
+    }
+    if (S->family[i] == 0) hs_cgf_estimate(m, q, a, o);
     else hs_laplace_step_cgf_estimate(S->m[i], S->q[i], a, S->x, S->w, S->n_gl, o);
 }
 
@@ -211,18 +219,17 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
     return HS_OK;
 }
 
-/* -log|f| that the far bound will see at y, from the sampled steps. */
-static double far_estimate(const hs_prawitz *S, double y, int stride, double *work)
+/* -log|f| that the far bound will see at y, from the sampled steps; G: the grid of the last of them, open. */
+static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G, double *work)
 {
     double far = 0, total = 0, log_m;
-    hs_grid G;
     int j;
     for (j = 0; j < S->b; j += stride) {
         double m = S->m[j], a = S->add ? -S->t : 1 + S->t;
         total += S->k[j];
         if (S->family[j] == 0 && S->q[j] == 1) { far += 0.5 * S->k[j] * m * m * y * y; continue; }
-        if (S->family[j] || open_coarse(S, j, &G, &log_m, work)) continue;
-        far -= S->k[j] * log(hs_grid_far_upper(&G, a, y));
+        if (S->family[j] || (S->b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
+        far -= S->k[j] * log(hs_grid_far_upper(G, a, y));
     }
     return far * S->ktot / total;
 }
@@ -251,7 +258,7 @@ int hs_prawitz_plan(hs_prawitz *S, double *work)
         if (at < -target) {
             double end = y;
             if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
-            far = far_estimate(S, end, stride, work); /* it sees less than |f|, but all that follows */
+            far = far_estimate(S, end, stride, &G, work); /* it sees less than |f|, but all that follows */
             S->fine = far > 0 ? 1 : 0;
             S->few = far > 0.4 * target && S->b > 1 ? 1 : 0;
             if (S->fine) y = fmax(y, end * fmin(2.5, pow(target / far, 0.8)));

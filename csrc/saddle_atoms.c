@@ -72,7 +72,7 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     return HS_OK;
 }
 
-/* K of a run of such steps at tilt t > 0 and a bound of its error; steps with an infinite loss are refused: K is infinite there. */
+/* K = log E[e^{tY}; Y finite] of a run of such steps at tilt t > 0 and a bound of its error. */
 int hs_saddle_atoms_cgf(int b, const hs_atoms *A, const double *k, double t, double *K, double *err)
 {
     hs_tilted one;
@@ -80,7 +80,6 @@ int hs_saddle_atoms_cgf(int b, const hs_atoms *A, const double *k, double t, dou
     int i, st;
     if (b < 1 || !(t > 0)) return HS_BAD_ARGUMENT;
     for (*K = 0, i = 0; i < b; i++) {
-        if (A->inf[i] != 0) return HS_BAD_ARGUMENT;
         if ((st = hs_atoms_tilted(A, i, t, &one))) return st;
         *K += k[i] * one.K; sum += k[i] * fabs(one.K); e += k[i] * one.K_err;
     }

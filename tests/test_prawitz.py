@@ -286,12 +286,21 @@ def test_tolerance_is_met_or_refused():
         hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.001) * 10, 1e-5, route="edgeworth", rtol=1e-3)
 
 
+def test_other_adjacencies():
+    run = hs.gaussian(4.0) * 10 + hs.laplace(8.0) * 20
+    twice = hs.gaussian(2.0) * 10 + hs.laplace(4.0) * 20
+    for one, other in ((("zero_out", run), run), (("replace_one", run), twice)):
+        adjacency, of = one
+        a = hs.delta(of, 1.0, route="edgeworth", adjacency=adjacency)
+        b = hs.delta(other, 1.0, route="edgeworth")
+        assert (a.lower, a.estimate, a.upper) == (b.lower, b.estimate, b.upper)
+
+
 def test_refused_steps():
     with pytest.raises(hs.DomainError, match="Gaussian and Laplace steps"):
         hs.delta(hs.randomized_response(1.0) * 3, 1.0, route="edgeworth")
-    for adjacency in ("replace_one", "zero_out"):
-        with pytest.raises(hs.DomainError):
-            hs.delta(hs.gaussian(1.0) * 3, 1.0, route="edgeworth", adjacency=adjacency)
+    with pytest.raises(hs.DomainError, match="replace_one"):
+        hs.delta(hs.poisson_subsampled(hs.laplace(1.0), 0.1) * 3, 0.1, route="edgeworth", adjacency="replace_one")
 
 
 @pytest.mark.parametrize("bad", [{"limit": 0.0}, {"limit": -1.0}, {"limit": math.nan}, {"limit": math.inf}, {"limit": "1"}])

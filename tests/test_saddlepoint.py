@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 
 import hockeystick as hs
-import test_truth
 from hockeystick import _core
 from hockeystick.routes import saddlepoint
 
@@ -64,7 +63,12 @@ def exact(m, q, t, add):
 
 @pytest.mark.parametrize("add", [0, 1])
 @pytest.mark.parametrize(
-    "m, q, t", [(1.25, 0.01, 2.0), (0.5, 1e-6, 3.0), (1.0, 1e-9, 2.5), (1.0, 0.5, 0.7), (0.25, 0.2, 9.0), (2.0, 0.05, 1.5)]
+    "m, q, t",
+    [(1.25, 0.01, 2.0), (1.0, 1e-9, 2.5)]
+    + [
+        pytest.param(*x, marks=pytest.mark.slow)
+        for x in ((0.5, 1e-6, 3.0), (1.0, 0.5, 0.7), (0.25, 0.2, 9.0), (2.0, 0.05, 1.5))
+    ],
 )
 def test_cumulants_are_within_their_errors(m, q, t, add):
     got = cumulants(1 / m, q, t, add)
@@ -260,28 +264,6 @@ def test_sharing_is_the_larger_direction():
     one, two, both = (hs.epsilon(run, 1e-5, route="saddlepoint", direction=d) for d in ("remove", "add", "both"))
     for end in ("lower", "estimate", "upper"):
         assert getattr(both, end) == max(getattr(one, end), getattr(two, end))
-
-
-# the table of 40-digit values: what may be declined is named here
-
-DECLINED = {"gopi-d-k1-add", "gopi-d-k300-add", "tinyq-s100.0-k10000000"}
-
-
-@pytest.mark.parametrize("name", test_truth.ROWS)
-def test_row_is_contained(name):
-    row, run, direction = test_truth.ROWS[name]
-    truth, at = float(row["value"]), row["at"]
-    query = hs.delta if row["query"] == "delta" else hs.epsilon
-    slack = (float(row["err_bound"]) if row["query"] == "delta" else 0.0) + 2 * U * abs(truth)
-    try:
-        bound = query(run, at, direction=direction, route="saddlepoint")
-    except hs.AccuracyError:
-        assert name in DECLINED
-        return
-    assert bound.lower <= truth + slack and truth - slack <= bound.upper
-    assert bound.lower <= bound.estimate <= bound.upper
-    if bound.budget.terms.get("skewness", 1.0) < 0.1:
-        assert abs(bound.estimate / truth - 1) < 1e-3
 
 
 # corners

@@ -142,5 +142,6 @@ cdef extern from "hs.h" nogil:
     int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
     int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
                      hs_point *out)
+    int hs_mixed_cgf(hs_mixed *A, double t, double *work, long n_work, double *K, double *err)
     int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight,
                              double *l, double *lp, double *dl, double *dp)

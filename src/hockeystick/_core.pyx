@@ -605,6 +605,18 @@ def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const dou
     return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
 
 
+def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double t, double[::1] work):
+    """(status, K, bound of its error) at tilt t; see hs.h."""
+    cdef hs_mixed A
+    cdef double value = 0, err = 0
+    cdef int status
+    lend_laws(&A, table, points, lattice)
+    A.n_nodes = 0
+    with nogil:
+        status = hs_mixed_cgf(&A, t, &work[0], work.shape[0], &value, &err)
+    return status, value, err
+
+
 def mixed_work(long n_points, long n_subnormal, long n_nodes):
     """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes nodes."""
     return hs_mixed_work(n_points, n_subnormal, n_nodes)

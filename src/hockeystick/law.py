@@ -134,6 +134,7 @@ def atomic_loss(loss, num, den, *, edge: float, rel, lattice=None, mass_inf=0.0,
             for whole, part in zip((below, above), _sums(mass * rel), strict=True):
                 worst = np.maximum(worst, np.divide(part, whole, out=np.zeros(whole.size), where=whole > 0))
     y_below, y_above, x_below, x_above = sums
+    masses = max(64 * U, float(np.max(rel, initial=0.0)))
     worst += 4 * U + loss.size * LDBL_ULP
 
     def tails(s):
@@ -155,8 +156,8 @@ def atomic_loss(loss, num, den, *, edge: float, rel, lattice=None, mass_inf=0.0,
         float(loss[-1]) if loss.size else -math.inf,
         mass_inf,
         mass_minus_inf,
-        lambda: Atoms(loss, num, den),
-        lambda: lattice or two_points(loss, num, den),
+        lambda: Atoms(loss, num, den, masses),
+        lambda: lattice or (two_points(loss, num, den) if masses == 64 * U else None),
         smooth=False,
     )
 

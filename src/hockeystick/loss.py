@@ -43,11 +43,12 @@ class Tails(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Points of positive probability, increasing (each within `edge` of its tails), and masses within 64 u relative."""
+    """Points of positive probability, increasing (each within `edge` of its tails), and masses within `rel` relative."""
 
     loss: np.ndarray
     num: np.ndarray
     den: np.ndarray
+    rel: float = 64 * U
 
 
 class Lattice(NamedTuple):
@@ -110,7 +111,7 @@ def reversed_loss(base: Loss) -> Loss:
 
     def atoms():
         found = base.atoms()
-        return found and Atoms(-found.loss[::-1], found.den[::-1], found.num[::-1])
+        return found and Atoms(-found.loss[::-1], found.den[::-1], found.num[::-1], found.rel)
 
     def lattice():
         found = base.lattice()
@@ -181,12 +182,12 @@ def poisson(base: Loss, q: float) -> Loss:
         found = base.atoms()
         if found is None and not base.mass_minus_inf:
             return None
-        loss, num, den = found if found else (np.zeros(0),) * 3
+        loss, num, den, rel = found if found else Atoms(*(np.zeros(0),) * 3)
         loss, num = subsample(loss, q), q * num + (1 - q) * den
         if base.mass_minus_inf:  # den-only outcomes: loss log(1-q)
             extra = base.mass_minus_inf
             loss, num, den = np.r_[wall, loss], np.r_[(1 - q) * extra, num], np.r_[extra, den]
-        return Atoms(loss, num, den)
+        return Atoms(loss, num, den, max(rel + 4 * U, 64 * U))
 
     if base.mass_minus_inf:
         return _with_wall(base, q, wall, hi, tails, nodes, atoms)
@@ -217,7 +218,7 @@ def _with_wall(base: Loss, q: float, wall: float, hi: float, tails, nodes, atoms
 
 
 def _lattice_of(atoms, base: Loss):
-    return lambda: None if base.smooth else two_points(*atoms())
+    return lambda: None if base.smooth else two_points(*atoms()[:3])
 
 
 def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
@@ -244,7 +245,7 @@ def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
         loss = np.concatenate([a.loss for _, a in found])
         order = np.argsort(loss, kind="stable")
         num, den = (np.concatenate([w * a[i] for w, a in found])[order] for i in (1, 2))
-        return Atoms(loss[order], num, den)
+        return Atoms(loss[order], num, den, max(a.rel for _, a in found) + 4 * U)
 
     ends = [part.lo for part in parts], [part.hi for part in parts]
     mass = [

@@ -31,6 +31,9 @@ NO_SMOOTHING = 1e-300
 """A limit so small that Prawitz' inequality says nothing and Chernoff's bound alone remains."""
 
 M_MAX = 40.0
+PRODUCT = 32
+"""Steps whose characteristic functions are looked at; a modulus is at most 1."""
+
 TERMS = ("edgeworth", "slack")
 
 
@@ -61,24 +64,41 @@ def constant_upper(steps: LossSteps, add: int, version: str = "best", *, e=None,
     """D >= sup |F_Y - G_1|: the least of the versions that hold for these steps, or the one named."""
     moments, sd, _ = moments_of(steps, add)
     equal = steps.k.size == 1
-    if version != "best" and (version not in finite_sample.VERSIONS or (version != "inid" and not equal)):
-        raise DomainError(f'version must be "best", "inid" or, for equal steps, "iid" or "regular"; got {version!r}')
-    names = (version,) if version != "best" else finite_sample.VERSIONS if equal else ("inid",)
-    kappa = _kappa_upper(steps, add, moments, sd) if "regular" in names else None
-    return min(finite_sample.uniform_error_upper(moments, v, kappa=kappa, e=e, published=published) for v in names)
+    known = [
+        v for v in (finite_sample.VERSIONS if equal else ("inid", "inid_regular")) if not (published and v == "inid_regular")
+    ]
+    if version != "best" and version not in known:
+        raise DomainError(
+            f'version must be "best", "inid" or "inid_regular", for equal steps also "iid" or "regular"; got {version!r}'
+        )
+    best = 1.0
+    for name in known if version == "best" else (version,):
+        kappa = None
+        if name == "regular":
+            kappa = _modulus_upper(steps, 0, add, 2 * math.pi * finite_sample.T1 / moments.K3t / sd)
+        elif name == "inid_regular":
+            kappa = _product_upper(steps, add, finite_sample.frequency(moments) / (sd * math.sqrt(moments.n)))
+        best = min(best, finite_sample.uniform_error_upper(moments, name, kappa=kappa, e=e, published=published))
+    return best
 
 
-def _kappa_upper(steps: LossSteps, add: int, moments, sd: float) -> float:
-    """The largest modulus of the step's standardised characteristic function at and beyond 2 pi T1/K3t."""
-    m, q, family = float(steps.shift[0]), float(steps.q[0]), int(steps.family[0])
-    start = 2 * math.pi * finite_sample.T1 / moments.K3t
+def _modulus_upper(steps: LossSteps, i: int, add: int, y: float) -> float:
+    """The largest modulus of one step's characteristic function at and beyond y."""
+    m, q, family = float(steps.shift[i]), float(steps.q[i]), int(steps.family[i])
     if family == GAUSSIAN and q == 1:
-        return math.exp(-start * start / 2) * (1 + 1e-12)
+        return math.exp(-0.5 * (m * y) ** 2) * (1 + 1e-12)
     work = borrow(_core.prawitz_work())
     try:
-        return _core.edgeworth_modulus_upper(family, m, q, 0 if add else 1, *rule_for(steps), start / sd, math.inf, work)
+        return _core.edgeworth_modulus_upper(family, m, q, 0 if add else 1, *rule_for(steps), y, math.inf, work)
     finally:
         give_back(work)
+
+
+def _product_upper(steps: LossSteps, add: int, y: float) -> float:
+    """The same of the sum: a product over the steps, of which the PRODUCT with most copies are enough."""
+    kept = np.argsort(-steps.k, kind="stable")[:PRODUCT]
+    log = sum(float(steps.k[i]) * math.log(max(_modulus_upper(steps, int(i), add, y), 1e-300)) for i in kept)
+    return math.exp(log) * (1 + 1e-9)
 
 
 class _Side:
@@ -160,7 +180,8 @@ def eeai_delta(run, eps, *, direction="both", form="one_sequence", published=Fal
     form : "one_sequence" or "two_sequence"
         The second is the published interval, of half-width D_Y + e^eps D_X.
     published : bool
-        With the constants exactly as published; else with one remainder term as small as its derivation allows.
+        With the constants exactly as published; else with one remainder term as small as its derivation allows, and with the
+        version of finite_sample.py that is not published.
 
     Returns
     -------

@@ -1,9 +1,14 @@
 """Finite-sample constants of the Edgeworth expansion of order 1, as functions of a run's standardised moments.
 
 A constant D bounds sup_x |F(x) - G_1(x)|, F the distribution function of the composed loss and G_1 its expansion of order 1
-[WGZ22, Lemma 4.3; DGG24, Thms 2.1, A.2, A.3, A.5]. Three versions: "inid" for steps that differ, "iid" for equal steps,
-"regular" for equal steps whose standardised characteristic function is at most kappa < 1 beyond 2 pi T1/K3t. Each holds for
-every value of a free parameter e in (0, 1/3), over which it is minimised.
+[WGZ22, Lemma 4.3; DGG24, Thms 2.1, A.2, A.3, A.5]. Four versions: "inid" for steps that differ, "iid" for equal steps, and
+for both the same with regular characteristic functions: "regular" for equal steps whose standardised characteristic function
+is at most kappa < 1 beyond 2 pi T1/K3t, "inid_regular" for any steps. Each holds for every value of a free parameter e in
+(0, 1/3), over which it is minimised.
+
+"inid_regular" is made like [DGG24, Thm A.4]: smoothing at T = 16 pi^4 n^2/K3t^4; below b = 2 sqrt n/K3t the difference to the
+expansion by the terms of "inid"; from b to T both parts on their own: |f| <= kappa, the product over the steps of what the
+modulus of each reaches beyond b (a step left out of the product counts as 1), (C/pi) kappa log(T/b); and the Gaussian part.
 
 Symbols: n steps; averages over steps of moments about each step's own mean, over Bbar = (mean variance)^(1/2): K3 = E|d|^3,
 K4 = E d^4, l3 = E d^3, K3t = K3 + mean of E|d| Var d / Bbar^3.
@@ -21,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-VERSIONS = ("inid", "iid", "regular")
+VERSIONS = ("inid", "iid", "regular", "inid_regular")
 C = 1.0253
 """Above sup 2 pi t |Psi(t)| = 1.02528964 of Prawitz' kernel Psi."""
 
@@ -49,9 +54,10 @@ def uniform_error_upper(moments: Moments, version: str, *, kappa=None, e=None, p
     Parameters
     ----------
     moments : Moments
-    version : "inid", "iid" or "regular"
+    version : "inid", "iid", "regular" or "inid_regular"
     kappa : float
-        Only for "regular": a bound of the standardised characteristic function's modulus at and beyond 2 pi T1/K3t.
+        For "regular": a bound of the standardised characteristic function's modulus at and beyond 2 pi T1/K3t. For
+        "inid_regular": a bound of that of the standardised sum at and beyond `frequency`.
     e : float, optional
         The free parameter; without it the bound is minimised.
     published : bool
@@ -59,7 +65,8 @@ def uniform_error_upper(moments: Moments, version: str, *, kappa=None, e=None, p
     """
     grid = _GRID if e is None else np.array([e], dtype=float)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        values = {"inid": _inid, "iid": _iid, "regular": _regular}[version](moments, grid, published, kappa)
+        make = {"inid": _inid, "iid": _iid, "regular": _regular, "inid_regular": _inid_regular}[version]
+        values = make(moments, grid, published, kappa)
     values = values[np.isfinite(values)]
     return min(1.0, float(values.min()) * ENLARGE) if values.size else 1.0
 
@@ -102,18 +109,17 @@ def _skewness_remainder(mo: Moments, lo, hi, published: bool):
     return factor * scale * (_upper_gamma(1.5, lo**2 / 2) - _upper_gamma(1.5, hi**2 / 2))
 
 
-def _inid(mo: Moments, e, published, _):
-    n, K3, K4, l3, K3t = mo[0], mo[1], mo[2], abs(mo[3]), mo[4]
-    main, q, P1, e1, r = _shared(mo, e)
-    skew = (0.054 * l3 * K3t + 0.037 * e1 * l3**2) / n
-    b = 2 * math.sqrt(n) / K3t
+def _inid_rest(mo: Moments, e, published):
+    """(skewness term, remainders without the smoothing's)."""
+    n, K3, K4, l3 = mo[0], mo[1], mo[2], abs(mo[3])
+    _, q, P1, e1, r = _shared(mo, e)
+    b = frequency(mo)
     a = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, b)
     slope = (1 - 4 * CHI - math.sqrt(r)) / 2
     if slope == 0:
         T3 = (b**3 - a**3) / 3
     else:
         T3 = 0.5 * abs(slope) ** -1.5 * np.abs(_signed_root_exp(slope * b * b) - _signed_root_exp(slope * a * a))
-    head = 81.2376 * K3t**4 / (16 * math.pi**4 * n**2) + 4.3394 * l3 * K3t**3 / (8 * math.pi**3 * n**2)
     s, beta, g = C / math.pi, 1 / 24 + P1 / (2 * q), math.gamma
     rest = (
         s * r**1.5 * 8 * g(4) / (48 * q)
@@ -125,7 +131,34 @@ def _inid(mo: Moments, e, published, _):
         + s * (e1 / 6) * l3 * K4 * n**-1.5 * beta * 16 * g(5)
     )
     T3 = C * K3 / (6 * math.pi * math.sqrt(n)) * T3
-    return main + skew + head + _skewness_remainder(mo, a, b, published) + T3 + rest
+    return 0.037 * e1 * l3**2 / n, _skewness_remainder(mo, a, b, published) + T3 + rest
+
+
+def frequency(mo: Moments) -> float:
+    """b = 2 sqrt n/K3t, in units of the standardised sum."""
+    return 2 * math.sqrt(mo.n) / mo.K3t
+
+
+def _inid(mo: Moments, e, published, _):
+    n, l3, K3t = mo.n, abs(mo.l3), mo.K3t
+    skew, rest = _inid_rest(mo, e, published)
+    head = 81.2376 * K3t**4 / (16 * math.pi**4 * n**2) + 4.3394 * l3 * K3t**3 / (8 * math.pi**3 * n**2)
+    return _shared(mo, e)[0] + 0.054 * l3 * K3t / n + skew + head + rest
+
+
+def _inid_regular(mo: Moments, e, published, kappa):
+    n, K4, l3 = mo.n, mo.K4, abs(mo.l3)
+    b, T = frequency(mo), 16 * math.pi**4 * n**2 / mo.K3t**4
+    if not b < T / math.pi:
+        return np.full(e.shape, math.inf)
+    skew, rest = _inid_rest(mo, e, published)
+    main = 0.327 * K4 * (1 / 12 + 1 / (4 * (1 - 3 * e) ** 2)) / n
+    normal = C / math.pi * (0.5 * _e1(b * b / 2) + math.sqrt(2 / n) * l3 / 6 * _upper_gamma(1.5, b * b / 2))
+    return main + skew + _smoothing(T, n, l3) + rest + normal + C / math.pi * kappa * math.log(T / b)
+
+
+def _smoothing(T: float, n: float, l3: float) -> float:
+    return 1.2533 / T + 0.3334 * l3 / (T * math.sqrt(n)) + 14.1961 / T**4 + 4.3394 * l3 / (T**3 * math.sqrt(n))
 
 
 def _iid_parts(mo: Moments, e):
@@ -171,12 +204,7 @@ def _regular(mo: Moments, e, published, kappa):
     pi, Tn = math.pi, 16 * math.pi**4 * n**2 / K3t**4
     a2 = min(2 * T1 * pi * math.sqrt(n) / K3t, 16 * pi**3 * n**2 / K3t**4)
     main = 0.327 * K4 * (1 / 12 + 1 / (4 * q)) / n + 0.037 * e3 * l3**2 / n + 1.306 * np.abs(e2 - e3) * l3**2 / (36 * n)
-    head = (
-        1.2533 * K3t**4 / (16 * pi**4 * n**2)
-        + 0.3334 * K3t**4 * l3 / (16 * pi**4 * n**2.5)
-        + 14.1961 * K3t**16 / ((2 * pi) ** 16 * n**8)
-        + 4.3394 * K3t**12 * l3 / ((2 * pi) ** 12 * n**6.5)
-    )
+    head = _smoothing(Tn, n, l3)
     u1, u2 = 16 * pi**3 * n**2 / K3t**4, 2**5 * pi**6 * n**4 / K3t**8
     l1 = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, u1)
     l2 = np.minimum(e * math.sqrt(n / (16 * K4)), u2)

@@ -93,7 +93,7 @@ def _line_step(step, loss, law, add: int, k: int, moves: int):
     if found is None or not (found.num > 0).all():
         return None
     log_mass = np.log(found.num)
-    return mixed.AtomicStep(found.loss, log_mass, ERROR * (1 + np.abs(found.loss)), ERROR + U * np.abs(log_mass), False, k)
+    return mixed.AtomicStep(found.loss, log_mass, ERROR * (1 + np.abs(found.loss)), found.rel + U * np.abs(log_mass), False, k)
 
 
 def point(settings, add: int, eps: float):

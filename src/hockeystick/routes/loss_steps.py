@@ -45,27 +45,32 @@ def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
 
 
 def steps_of(run, adjacency: str = "add_remove") -> LossSteps:
-    """The steps of a run, cached on it. DomainError where a step is neither Gaussian nor Laplace."""
+    """The steps of a run, cached on it. DomainError where a step is neither Gaussian nor Laplace.
+
+    A zeroed record adds nothing, like an absent one; a replaced one moves an unsampled step twice as far (sampling.py).
+    """
     if isinstance(run, LossSteps):
         return run
-    if adjacency != "add_remove":
-        raise DomainError(f'the route "edgeworth" is for adjacency "add_remove", got {adjacency!r}: ask another route')
     run = as_run(run)
-    cached = run._cache.get("edgeworth")
+    key = ("edgeworth", adjacency)
+    cached = run._cache.get(key)
     if cached is None:
-        cached = run._cache["edgeworth"] = loss_steps(*(_row(step, k) for step, k in run.parts))
+        cached = run._cache[key] = loss_steps(*(_row(step, k, adjacency) for step, k in run.parts))
     return cached
 
 
-def _row(step, k: int) -> tuple[float, float, float, int]:
-    q = 1.0
-    if isinstance(step, PoissonSubsampled):
-        q, step = step.q, step.base
-    if isinstance(step, Gaussian):
-        return step.sensitivity / step.sigma, q, k, GAUSSIAN
-    if isinstance(step, Laplace):
-        return step.sensitivity / step.scale, q, k, LAPLACE
-    raise DomainError(f'the route "edgeworth" takes Gaussian and Laplace steps, subsampled or not; got {step!r}: ask another')
+def _row(step, k: int, adjacency: str) -> tuple[float, float, float, int]:
+    q, base = (step.q, step.base) if isinstance(step, PoissonSubsampled) else (1.0, step)
+    moves = 2 if adjacency == "replace_one" else 1
+    if moves == 1 or q == 1:
+        if isinstance(base, Gaussian):
+            return moves * base.sensitivity / base.sigma, q, k, GAUSSIAN
+        if isinstance(base, Laplace):
+            return moves * base.sensitivity / base.scale, q, k, LAPLACE
+    raise DomainError(
+        'the route "edgeworth" takes Gaussian and Laplace steps, subsampled (not under "replace_one") or not; '
+        f"got {step!r} under {adjacency!r}: ask another route"
+    )
 
 
 @functools.cache

@@ -68,8 +68,8 @@ def _middle(parts: Parts) -> _Run:
     steps = []
     for loss, _ in parts:
         if exact:
-            at, num, _ = loss.atoms()
-            steps.append((at, num, MASS_ERROR, loss.tails(np.zeros(1)).edge, loss.mass_inf))
+            at, num, _, rel = loss.atoms()
+            steps.append((at, num, rel, loss.tails(np.zeros(1)).edge, loss.mass_inf))
         else:
             at, log_den = loss.nodes(NODE_TAIL)
             num = np.exp(at + log_den)
@@ -142,11 +142,8 @@ def point(parts: Parts, eps: float, kind: int = 0):
 
 
 def cgf(parts: Parts, t: float):
-    """(K(t), bound of its error) of a run of atoms, or None: some step has a density, or an infinite loss."""
-    run = _middle(parts)
-    if not run.exact or any(loss.mass_inf for loss, _ in parts):
-        return None
-    status, value, error = _core.saddle_atoms_cgf(*run[:5], t)
+    """(K(t), bound of its error) of a run of finitely many losses, the infinite one left out; None where out of range."""
+    status, value, error = _core.saddle_atoms_cgf(*_middle(parts)[:5], t)
     return None if status else (value, error)
 
 
