@@ -3,7 +3,7 @@
     python benchmarks/events_table.py [--markdown]
 
 eps at delta = 1e-5. A peer's "-" is an event that it does not support. Each answer runs in a process of its own, stopped
-after 60 s. Notes under the table explain every disagreement: a peer below our lower end, or more than 1% above our upper.
+after 60 s. Under the table stands why a peer is below our lower end, or more than 1% above our upper.
 """
 
 from __future__ import annotations
@@ -93,13 +93,29 @@ def rows() -> list[Row]:
     ]
 
 
-HALVED = "dp_accounting's RDP accountant moves a sum of norms at most C by C when a record is replaced; it can move by 2 C"
+RENYI = "a Renyi divergence bounds the curve, it does not give it"
+HALVED = "a replaced record moves a sum of norms at most C by up to 2C; this accountant moves it by C"
 NOTES = {
-    ("PLD", "TruncatedSubsampledGaussian"): "dp_accounting bounds the truncation by a pair that is not the worst case itself",
+    ("PLD", "TruncatedSubsampledGaussian"): "the truncation is bounded by a pair that is not the worst case itself",
     ("RDP", "SelfComposed(Gaussian(2.0), 4)"): HALVED,
     ("RDP", "SampledWithoutReplacement"): HALVED,
-    ("PLD", "RandomizedResponse"): "dp_accounting 0.6's PLD accountant drops the count of randomised responses",
+    ("PLD", "RandomizedResponse"): "the count of randomised responses is dropped",
 }
+WORDS = {ADD: "add or remove", ONE: "replace", ZERO: "zero out"}
+
+
+def reason(who: str, event: str, theirs: float, ours: tuple[float, float]) -> str | None:
+    """Why a peer is below our lower end, or more than 1% above our upper; None where it is neither."""
+    below = theirs < ours[0] * (1 - 1e-9)
+    if not below and theirs <= ours[1] * 1.01:
+        return None
+    known = next((text for (peer, part), text in NOTES.items() if peer == who and part in event), "to be explained")
+    return f"{known}: too small" if below else f"{RENYI if who == 'RDP' else known}: larger"
+
+
+def interval(ours: tuple[float, float]) -> str:
+    low, high = (f"{end:.7g}" for end in ours)
+    return low if low == high else f"{low} to {high}"
 
 
 def child(who: str, event: str, relation: str) -> None:
@@ -145,34 +161,29 @@ def main():
     if args.child:
         child(*args.child)
         return
-    table, remarks = [["event", "relation", "hockeystick", "PLD", "RDP", "truth"]], []
+    table, reasons = [["event", "relation", "hockeystick", "PLD", "RDP", "truth"]], []
     for row in rows():
         ours = ask("hockeystick", row)
-        cells = ["refused" if ours == "-" else ours if isinstance(ours, str) else f"[{ours[0]:.7g}, {ours[1]:.7g}]"]
+        cells = ["refused" if ours == "-" else ours if isinstance(ours, str) else interval(ours)]
         if not isinstance(ours, str) and row.truth is not None:
             assert ours[0] <= row.truth * (1 + 1e-14) and ours[1] >= row.truth * (1 - 1e-14), (row, ours)
         for who in ("PLD", "RDP"):
             theirs = ask(who, row)
             cells.append(theirs if isinstance(theirs, str) else f"{theirs[0]:.7g}")
-            if isinstance(theirs, str) or isinstance(ours, str):
-                continue
-            if theirs[0] < ours[0] * (1 - 1e-9) or theirs[0] > ours[1] * 1.01:
-                side = "below our lower end" if theirs[0] < ours[0] else "above our upper end"
-                usual = "a Renyi divergence bounds the curve, it does not give it" if who == "RDP" else "to be explained"
-                known = (text for (peer, part), text in NOTES.items() if peer == who and part in row.event)
-                why = next(known, usual) if theirs[0] < ours[0] or who == "PLD" else usual
-                remarks.append(f"`{row.event}`, {row.relation}: {who} is {side}: {why}.")
+            why = None if isinstance(theirs, str) or isinstance(ours, str) else reason(who, row.event, theirs[0], ours)
+            if why:
+                reasons += [why] if why not in reasons else []
+                cells[-1] += f" ({reasons.index(why) + 1})"
         cells.append("" if row.truth is None else f"{row.truth:.7g}")
-        table.append([f"`{row.event}`", row.relation, *cells])
+        table.append([f"`{row.event}`", WORDS[row.relation], *cells])
         if not args.markdown:
-            print("  ".join(f"{cell:34s}" if i < 1 else f"{cell:24s}" for i, cell in enumerate(table[-1])).rstrip(), flush=True)
+            print("  ".join(f"{cell:34s}" if i < 1 else f"{cell:20s}" for i, cell in enumerate(table[-1])).rstrip(), flush=True)
     if args.markdown:
         for i, line in enumerate(table):
             print("| " + " | ".join(line) + " |")
             if not i:
                 print("|" + "---|" * len(line))
-    for remark in remarks:
-        print("-", remark)
+    print("\n" + "; ".join(f"({i + 1}) {why}" for i, why in enumerate(reasons)) + ".")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
  *
  *   m, q, k      step and count of a query, as in hs.h          at      delta (eps wanted) or eps (delta wanted)
  *   directions   1 REMOVE, 2 ADD, 3 both                        done    1: answered; 2: a Chernoff bound above and nothing below;
- *                                                                       0: ask this one on its own
+ *   replaced     the pair is (1-q) N(0,1) + q N(m,1) against                0: ask this one on its own
+ *                (1-q) N(0,1) + q N(-m,1), the same in both directions (sampling.py); with q = 1 the caller doubles m instead
  *   lower, estimate, upper   the answer: eps, clipped at 0, or log delta
  *
  * An answer is kept if its relative width is at most `widest`.
@@ -31,27 +32,36 @@
 #define U 1.1102230246251565e-16 /* 2^-53 */
 
 typedef struct {
-    int want_eps, directions;
+    int want_eps, directions, replaced;
     double rtol, T0, widest;
 } setting;
 
-static void aim(hs_contour *C, const setting *s, const double *m, const double *q, const double *k, int add)
+/* The contour of one query; `pair` is lent to it. */
+static hs_contour aim(const setting *s, const double *m, const double *q, const double *k, int add, hs_pair *pair)
 {
-    C->b = 1; C->add = add; C->n_threads = 1;
-    C->n_max = HS_OUTER_MAX;
-    C->m = m; C->q = q; C->k = k;
-    C->rtol = s->rtol; C->T0 = s->T0; C->t = 0;
+    hs_contour C = {0};
+    hs_pair none = {0};
+    C.b = 1; C.add = add; C.n_threads = 1;
+    C.n_max = HS_OUTER_MAX;
+    C.m = m; C.q = q; C.k = k;
+    C.rtol = s->rtol; C.T0 = s->T0;
+    if (s->replaced && *q < 1) {
+        *pair = none;
+        pair->branches = 1; pair->w[0] = 1; pair->q[0] = *q; pair->up[0] = pair->down[0] = *m;
+        C.pair = pair;
+    }
+    return C;
 }
 
 /* One direction: out[0..2] = lower, estimate, upper. 1 if answered within the width. */
 static int one_direction(const setting *s, const double *m, const double *q, const double *k, int add, double at, double *work,
                          long n_work, double *out)
 {
-    hs_contour C = {0};
+    hs_pair pair;
+    hs_contour C = aim(s, m, q, k, add, &pair);
     hs_point p;
     double slack;
     int st;
-    aim(&C, s, m, q, k, add);
     if (s->want_eps) {
         st = hs_contour_eps(&C, at, work, n_work, &out[0], &out[1], &out[2], &p);
         if (st > HS_LOOSE) return 0;
@@ -73,23 +83,23 @@ static int one_direction(const setting *s, const double *m, const double *q, con
 static int certainly_below(const setting *s, const double *m, const double *q, const double *k, int add, double eps, double log_delta,
                            double *work, long n_work)
 {
-    hs_contour C = {0};
+    hs_pair pair;
+    hs_contour C = aim(s, m, q, k, add, &pair);
     double upper;
-    aim(&C, s, m, q, k, add);
     return hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper) == HS_OK && fmin(upper, 0.0) <= log_delta;
 }
 
 /* Chernoff's bound above, the larger over the directions, and nothing below. */
 static int coarse(const setting *s, const double *m, const double *q, const double *k, double at, double *work, long n_work, double *out)
 {
-    hs_contour C = {0};
     double upper;
     int add;
     out[0] = s->want_eps ? 0 : -HUGE_VAL;
     out[1] = out[2] = out[0];
     for (add = 0; add < 2; add++) {
+        hs_pair pair;
+        hs_contour C = aim(s, m, q, k, add, &pair);
         if (!(s->directions & (1 << add))) continue;
-        aim(&C, s, m, q, k, add);
         if (hs_contour_chernoff_upper(&C, !s->want_eps, s->want_eps ? log(at) : at, work, n_work, &upper) != HS_OK) return 0;
         out[1] = out[2] = fmax(out[2], s->want_eps ? upper : fmin(upper, 0.0));
     }
@@ -98,7 +108,7 @@ static int coarse(const setting *s, const double *m, const double *q, const doub
 
 static int answer(const setting *s, const double *m, const double *q, const double *k, double at, double *work, long n_work, double *out)
 {
-    double wall = *q < 1 ? -*k * log1p(-*q) : HUGE_VAL, other[3];
+    double wall = *q < 1 && !s->replaced ? -*k * log1p(-*q) : HUGE_VAL, other[3];
     int first = s->directions == 2, i;
     if (*k == 1 && *q < 1) return 0;
     if (!s->want_eps && fabs(at) >= wall * (1 - 8 * U)) return 0;
@@ -117,15 +127,15 @@ static int answer(const setting *s, const double *m, const double *q, const doub
 
 long hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, HS_OUTER_MAX); }
 
-int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, double rtol,
-             double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
+int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
+             double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
              double *upper, unsigned char *done)
 {
     setting s;
     long each = hs_batch_work(1), i;
     if (n < 0 || n_threads < 1 || directions < 1 || directions > 3) return HS_BAD_ARGUMENT;
     if (n_work < n_threads * each) return HS_SCRATCH;
-    s.want_eps = want_eps; s.directions = directions; s.rtol = rtol; s.T0 = T0; s.widest = widest;
+    s.want_eps = want_eps; s.directions = directions; s.replaced = replaced; s.rtol = rtol; s.T0 = T0; s.widest = widest;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic, 16) num_threads(n_threads)
 #endif

@@ -81,7 +81,8 @@ HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
     }
     scale = -v->log_scale;
     if (s < 0) { S1 = exp(scale) / expm1(c * P); S2 = exp(scale + eps) / expm1((c + 1) * P); }
-    v->slope = unit * der - S2; /* d delta/d eps = -e^eps far to the left */
+    /* an estimate: the first alias has slope -e^(eps - P) left of all losses, and about 0 among them */
+    v->slope = unit * der - (s < -1 || C->P > 2 * fabs(eps) ? S2 : 0);
     if (!(s < -1)) S2 = 0;
     v->value = unit * sum - (S1 - S2);
     whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0]; w_in = S->inner[0];

@@ -337,7 +337,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     y *= pow(target / -at, 1 / power) * (it > 0 ? 1.05 : 1);
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
     need = fmax(1, C->T0 + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
-    C->y_far = 0;
+    C->y_far = 0; C->fine = 0;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
     root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
@@ -372,7 +372,7 @@ int hs_contour_extend(hs_contour *C, double *work)
         if (-sample_far(C, y, &D, work) > 1.02 * need + 0.3) break;
     if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8)) return HS_TOO_MANY_NODES;
     C->N = (long)(y / C->dy) + 1;
-    C->y_far = (double)C->N * C->dy;
+    C->y_far = (double)C->N * C->dy; C->fine = 1;
     C->y_grid = (double)(C->N + 2) * C->dy;
     return HS_OK;
 }

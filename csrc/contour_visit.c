@@ -82,7 +82,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
         S->K[i] += k * log_m; S->err[i] += k * err + HS_U * 2 * fabs(k * log_m);
     }
-    h_max = C->y_far > C->N * C->dy ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
+    h_max = C->fine || C->y_far > C->N * C->dy ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
@@ -133,7 +133,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     for (r = 0; r < pair->branches; r++) {
         h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, est[0]);
         for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_real_h(pair, r, z[i], 5 + log(C->ktot))); /* K there to a nat */
-        if (C->y_far > C->N * C->dy) h[r] = fmin(h[r], ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1)); /* about 0.15 */
+        if (C->fine || C->y_far > C->N * C->dy) h[r] = fmin(h[r], ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1)); /* about 0.15 */
         h[r] = frexp(h[r], &st); h[r] = ldexp(floor(h[r] * 4096), st - 12); /* so that nodes and their squares are exact */
         if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
     }

@@ -69,7 +69,7 @@ typedef struct {
     const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
     /* filled by contour.c */
-    int chunks, doublings;
+    int chunks, doublings, fine;     /* fine: Psi gets the inner mesh of its prediction */
     long N;
     double ktot, eps, t, c, sd, log_est, loss, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
@@ -257,8 +257,8 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
  * the answers are eps; else `at` holds eps and the answers are logs of delta. done[i]: 1 within
  * `widest`, 2 an upper end only, 0 unspecified. */
 long hs_batch_work(int n_threads);
-int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, double rtol,
-             double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
+int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
+             double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
              double *upper, unsigned char *done);
 
 #endif

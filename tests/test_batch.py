@@ -46,11 +46,24 @@ def test_delta_is_the_single_query(direction):
         assert same(bound, i, single(sigma[i], q[i], k[i], eps[i], hs.delta, direction=direction)), i
 
 
+@pytest.mark.parametrize("adjacency", ["replace_one", "zero_out"])
+def test_other_adjacencies(adjacency):
+    sigma, q, k, delta = problems(8, 4)
+    q, k = np.where(np.arange(8) % 4, 0.02, 1.0), 500 + k
+    for ask, at in ((hs.epsilon, delta), (hs.delta, np.linspace(0, 3, 8))):
+        batched = hs.epsilon_batch if ask is hs.epsilon else hs.delta_batch
+        for direction in ("both", "add"):
+            bound = batched(sigma, q, k, at, adjacency=adjacency, direction=direction)
+            for i in range(8):
+                one = single(sigma[i], q[i], k[i], at[i], ask, adjacency=adjacency, direction=direction)
+                assert same(bound, i, one), (i, direction)
+
+
 def test_most_are_answered_in_one_call():
     """The C loop answers ordinary training runs itself; the others are the exception."""
     sigma, q, k, delta = np.full(200, 1.1), np.full(200, 0.01), np.arange(1000.0, 3000.0, 10), np.full(200, 1e-6)
     ends, done = np.zeros((3, 200)), np.zeros(200, dtype=np.uint8)
-    _core.batch(1 / sigma, q, k, delta, 1, 3, 1e-9, 31.0, 1e-6, 1, ends, done)
+    _core.batch(1 / sigma, q, k, delta, 1, 3, 0, 1e-9, 31.0, 1e-6, 1, ends, done)
     assert (done == 1).mean() > 0.9 and (ends[0] <= ends[1]).all() and (ends[1] <= ends[2]).all()
     assert (np.diff(ends[1][done == 1]) > 0).all()
 
@@ -133,7 +146,7 @@ BAD = [
     (dict(delta=math.nan), "delta"),
     (dict(delta=[[0.1, 2.0]]), r"delta.*entry \[0, 1\]"),
     (dict(sigma=[1.0, 2.0], q=[0.1, 0.2, 0.3]), "broadcast"),
-    (dict(adjacency="replace_one"), "adjacency"),
+    (dict(adjacency="replace"), "adjacency"),
     (dict(direction="up"), "direction"),
     (dict(n_threads=-1), "n_threads"),
     (dict(rtol=0.0), "rtol"),

@@ -105,6 +105,62 @@ def test_targets_other_than_epsilon():
     assert found.limit < found.value <= found.limit * (1 + 1.001e-3)
 
 
+PARAMETERS = {
+    "sigma": (lambda s: dpsgd(s, 0.02, 100), (0.3, 100.0), {}),
+    "q": (lambda q: dpsgd(1.2, q, 100), (1e-4, 1.0), {}),
+    "steps": (lambda k: dpsgd(2.0, 0.02, k), (1, 10**6), {}),
+    "sensitivity": (lambda c: hs.gaussian(3.0, sensitivity=c) * 5, (1e-2, 10.0), {}),
+    "scale": (lambda b: hs.laplace(b) * 5, (1.0, 100.0), {}),
+    "discrete scale": (lambda b: hs.discrete_laplace(b) * 3, (0.5, 200.0), {}),
+    "whole sensitivity": (lambda c: hs.discrete_laplace(30.0, sensitivity=c) * 3, (1, 100), {}),
+    "eps0": (lambda e: hs.randomized_response(e) * 5, (1e-3, 3.0), {}),
+    "batch": (
+        lambda b: hs.without_replacement(hs.gaussian(2.0), dataset_size=500, batch=b) * 4,
+        (1, 500),
+        {"adjacency": "replace_one"},
+    ),
+    "max_batch": (
+        lambda b: hs.truncated_poisson_subsampled(hs.gaussian(2.0), 0.1, dataset_size=500, max_batch=b) * 4,
+        (50, 80),
+        {},
+    ),
+}
+TARGETS = {
+    "epsilon": (dict(epsilon=1.0, delta=1e-5), lambda run, **o: hs.epsilon(run, 1e-5, **o), 1.0, 1),
+    "delta": (dict(epsilon=0.5, delta=1e-4), lambda run, **o: hs.delta(run, 0.5, **o), 1e-4, 1),
+    "advantage": (dict(advantage=0.1), hs.advantage, 0.1, 1),
+    "fnr": (dict(fnr=0.8, fpr=0.05), lambda run, **o: hs.tradeoff(run, 0.05, **o), 0.8, -1),
+    "mu": (dict(mu=0.4, delta=1e-5), lambda run, **o: hs.mu_gdp(run, 1e-5, tol=1e-2, **o), 0.4, 1),
+}
+SLOW = {
+    ("scale", "fnr"),
+    ("batch", "mu"),
+    ("batch", "fnr"),
+    ("max_batch", "mu"),
+    ("max_batch", "fnr"),
+    ("max_batch", "epsilon"),
+}
+
+
+@pytest.mark.parametrize(
+    "parameter, target", [pytest.param(p, t, marks=[pytest.mark.slow] * ((p, t) in SLOW)) for p in PARAMETERS for t in TARGETS]
+)
+def test_every_parameter_to_every_target(parameter, target):
+    """Asked again from outside: the value meets the target, the limit does not, and no other lies between."""
+    make_run, over, options = PARAMETERS[parameter]
+    asked, query, level, sign = TARGETS[target]
+    found = hs.calibrate(make_run, over=over, tol=1e-3, **asked, **options)
+    whole = isinstance(over[0], int)
+    at = query(make_run(found.value), **options)
+    assert sign * (at.lower if sign > 0 else at.upper) <= sign * level and type(found.value) is (int if whole else float)
+    if found.limit is None:
+        assert found.value in over
+        return
+    beyond = query(make_run(found.limit), **options)
+    assert sign * (beyond.upper if sign > 0 else beyond.lower) >= sign * level and type(found.limit) is type(found.value)
+    assert abs(found.value - found.limit) <= (1 if whole and found.value < 1000 else 1e-3 * found.value)
+
+
 def test_whole_range_meets():
     found = hs.calibrate(lambda c: hs.gaussian(2.0, sensitivity=c), over=(0.01, 0.1), epsilon=1.0, delta=1e-2)
     assert found.value == 0.1 and found.limit is None and found.bound.upper <= 1e-2

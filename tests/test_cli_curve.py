@@ -35,7 +35,19 @@ def test_curve(capsys):
 
 def test_curve_chooses_a_range(capsys):
     table = rows(capsys, "curve", "1:0.01:1000", "--points", "5", "--json", "--direction", "remove")
-    assert table[0]["eps"] == 0 and table[-1]["upper"] == pytest.approx(1e-12, rel=1e-3)
+    assert len(table) == 5 and table[0]["eps"] == 0 and table[-1]["upper"] == pytest.approx(1e-12, rel=1e-3)
+
+
+@pytest.mark.parametrize("adjacency", ["replace_one", "zero_out"])
+def test_adjacency(capsys, monkeypatch, adjacency):
+    options = ("--adjacency", adjacency, "--json")
+    eps = rows(capsys, "steps", "1:0.01:100", "--delta", "1e-5", "--points", "2", *options)[-1]
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 100
+    assert eps["upper"] == hs.epsilon(run, 1e-5, adjacency=adjacency).upper
+    delta = rows(capsys, "curve", "1:0.01:100", "--eps", "0", "1", "--points", "2", *options)[-1]
+    assert delta["upper"] == hs.delta(run, 1.0, adjacency=adjacency).upper
+    fnr = rows(capsys, "tradeoff", "1:0.01:100", "--fpr", "0.1", "0.5", "--points", "2", *options)[-1]
+    assert fnr["fnr_upper"] == hs.tradeoff(run, fnr["fpr"], adjacency=adjacency).upper
 
 
 def test_curve_of_a_log(capsys, tmp_path):
@@ -63,7 +75,7 @@ def test_tradeoff(capsys):
 
 def test_steps(capsys):
     table = rows(capsys, "steps", "1:0.01:300", "2:0.01:5", "--delta", "1e-5", "--points", "4")
-    assert [int(r["steps"]) for r in table] == [1, 101, 200, 300, 1, 2, 4, 5]
+    assert [int(r["steps"]) for r in table] == [1, 34, 134, 300, 1, 3, 5]
     assert float(table[3]["upper"]) == hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 300, 1e-5).upper
 
 
@@ -186,7 +198,7 @@ def test_a_wide_band_is_said():
     x = np.array([0.0, 1.0])
     wide = hs.Bound(np.array([0.1, 0.0]), np.array([0.2, 0.0]), np.array([0.3, 0.0]), "prv", True, hs.Budget({}))
     legend = plot.draw_privacy([plot.Series("wide", x, wide)]).axes[0].get_legend()
-    assert legend.get_title().get_text() == "certified, delta within 100%"
+    assert legend.get_title().get_text() == r"certified, $\delta$ within 67%"
 
 
 def test_without_matplotlib(capsys, monkeypatch):

@@ -133,6 +133,23 @@ def test_non_private(event):
     assert accountant.get_epsilon(1) == 0
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        Poisson(0.1, Gaussian(0.0)),
+        Poisson(0.1, dpa.NonPrivateDpEvent()),
+        dp_event.MixtureOfGaussiansDpEvent(0.0, [0.0, 1.0], [0.9, 0.1]),
+        dpa.TruncatedSubsampledGaussianDpEvent(10, 0.1, 5, 0.0),
+    ],
+)
+def test_a_sample_without_noise_may_still_be_private(event):
+    """The record is seen with probability 0.1 at most: delta is, so eps(0.5) = 0, and the lower ends know it."""
+    accountant = account(event)
+    assert accountant.epsilon_bound(0.5).lower == 0 and accountant.delta_bound(3.0).lower <= 0.1
+    bare = account(Composed([event, Gaussian(0.0)]))
+    assert bare.epsilon_bound(0.5).lower == math.inf and bare.delta_bound(3.0).lower == 1
+
+
 REFUSED = [
     (dpa.UnsupportedDpEvent(), "no translation"),
     (dpa.SampledWithReplacementDpEvent(100, 10, Gaussian(1.0)), "no translation"),

@@ -69,6 +69,13 @@ def test_no_noise_is_no_privacy(history):
     assert of(history).get_epsilon(1e-5) == math.inf
 
 
+def test_no_noise_on_a_sample_may_still_be_private():
+    """One step of rate 0.01 without noise shows a record with probability 0.01: eps(0.5) is 0, and 0 is not excluded."""
+    assert of([(0.0, 0.01, 1)]).epsilon_bound(0.5).lower == 0
+    assert of([(1e-9, 1.0, 1)]).epsilon_bound(0.5).lower == 0
+    assert of([(0.0, 1.0, 1)]).epsilon_bound(0.5).lower == math.inf
+
+
 def test_what_costs_nothing():
     assert of([(0.0, 0.0, 10), (1.0, 0.0, 10), (1.0, 0.5, 0)]).get_epsilon(1e-5) == 0
 

@@ -135,6 +135,7 @@ def batch(
     at: _Vector,
     want_eps: int,
     directions: int,
+    replaced: int,
     rtol: float,
     T0: float,
     widest: float,

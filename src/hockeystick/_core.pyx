@@ -412,7 +412,7 @@ def pld_table(const double[::1] t, const double[::1] loss, const double[::1] log
 
 
 def batch(const double[::1] m, const double[::1] q, const double[::1] k, const double[::1] at, int want_eps, int directions,
-          double rtol, double T0, double widest, int n_threads, double[:, ::1] ends, unsigned char[::1] done):
+          int replaced, double rtol, double T0, double widest, int n_threads, double[:, ::1] ends, unsigned char[::1] done):
     """Fill ends = (lower, estimate, upper) and done of every query; see hs.h."""
     cdef long n = m.shape[0]
     cdef int status
@@ -420,7 +420,7 @@ def batch(const double[::1] m, const double[::1] q, const double[::1] k, const d
         return
     cdef double[::1] work = np.empty(hs_batch_work(n_threads))
     with nogil:
-        status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], want_eps, directions, rtol, T0, widest, n_threads,
+        status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], want_eps, directions, replaced, rtol, T0, widest, n_threads,
                           &work[0], work.shape[0], &ends[0, 0], &ends[1, 0], &ends[2, 0], &done[0])
     check(status, "batch")
 

@@ -13,6 +13,7 @@ import numpy as np
 from . import _core, query
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
+from .pair import ADJACENCIES
 from .routes import contour
 from .threads import threads
 
@@ -40,8 +41,8 @@ def epsilon_batch(
     ----------
     sigma, q, k, delta : array_like
         Noise multiplier, sampling rate (1: none), number of steps, and delta in (0, 1); broadcast against each other.
-    adjacency : "add_remove"
-        Neighbouring relation.
+    adjacency : "add_remove", "replace_one" or "zero_out"
+        Neighbouring relation, as in `epsilon`.
     direction : "both", "remove" or "add"
         As in `epsilon`.
     rtol : float, default 1e-6
@@ -113,7 +114,7 @@ def delta_batch(
 
 
 def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_threads, alone, strict, progress) -> Bound:
-    query._one_of("adjacency", adjacency, ("add_remove",))
+    query._one_of("adjacency", adjacency, ADJACENCIES)
     query._one_of("direction", direction, query.DIRECTIONS)
     n_threads = threads(n_threads)
     lo, hi = query.RTOL_RANGE
@@ -137,24 +138,30 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
     shape = columns[0].shape
     sigma, q, k, at = (np.ascontiguousarray(column, dtype=float).ravel() for column in columns)
     ends, done = np.zeros((3, sigma.size)), np.zeros(sigma.size, dtype=np.uint8)
-    routes = _fill(sigma, q, k, at, want_eps, direction, widest, n_threads, alone, strict, progress, ends, done)
+    columns, sides = (sigma, q, k, at), {"adjacency": adjacency, "direction": direction}
+    routes = _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done)
     low, mid, high = (end.reshape(shape) if shape else float(end[0]) for end in ends)
     unit = "eps" if want_eps else "delta"
     return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"width": high - low}, unit))
 
 
-def _fill(sigma, q, k, at, want_eps, direction, widest, n_threads, alone, strict, progress, ends, done) -> set[str]:
+def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done) -> set[str]:
     """Answer every query into `ends`, chunk by chunk; the routes that were used."""
     from concurrent.futures import ThreadPoolExecutor  # brings in logging and queues: not at import
 
+    sigma, q, k, at = columns
     m, n, routes = 1.0 / sigma, sigma.size, set()
-    which = {"remove": 1, "add": 2, "both": 3}[direction]
-    settings = (int(want_eps), which, contour.RTOL, contour._margin(contour.RTOL), widest, n_threads)
+    replaced = sides["adjacency"] == "replace_one"
+    if replaced:  # one curve for both directions; without sampling N(m, 1) against N(-m, 1)
+        m, which = np.where(q == 1, 2 * m, m), 1
+    else:
+        which = {"remove": 1, "add": 2, "both": 3}[sides["direction"]]
+    settings = (int(want_eps), which, int(replaced), contour.RTOL, contour._margin(contour.RTOL), widest, n_threads)
 
     def ask(i: int):
         run = compose((poisson_subsampled(gaussian(sigma[i]), q[i]), int(k[i])))
         try:
-            return (query.epsilon if want_eps else query.delta)(run, float(at[i]), direction=direction)
+            return (query.epsilon if want_eps else query.delta)(run, float(at[i]), **sides)
         except AccuracyError as error:
             if strict:
                 raise AccuracyError(f"entry {i} (sigma={sigma[i]:g}, q={q[i]:g}, k={k[i]:.0f}): {error}") from None

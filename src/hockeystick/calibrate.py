@@ -7,15 +7,23 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from . import query, risk, risk_gdp
-from .bound import Bound, DomainError
+from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import K_MAX, Q_MIN, count, gaussian, poisson_subsampled, real
+from .routes import moments
 from .search import Calibration, Search
 
 TOL_RANGE = (1e-12, 0.5)
+FAR = 1e-3
+"""A delta below this part of the target decides a side of the search and nothing more."""
+
+MU_WIDTHS = (1e-5, 1e-2, 0.3)
 
 
 class _Target(NamedTuple):
-    """ask(run) gives the Bound that is compared with `level`: to be at most that if `sign` is 1, at least that if -1."""
+    """ask(run, width) gives the Bound that is compared with `level`: to be at most that if `sign` is 1, at least that if -1.
+
+    `width` is a wanted relative width, or None for what comes soonest.
+    """
 
     ask: Callable
     sign: int
@@ -194,26 +202,58 @@ def max_steps(*, sigma, q, epsilon, delta, tol=1e-6, **options) -> Calibration:
 
 
 def _target(options: dict, **asked) -> _Target:
+    if "rtol" in options:
+        raise DomainError("rtol is not an option here; ask for a distance of the parameter with tol")
     given = {name for name, value in asked.items() if value is not None}
     if given == {"epsilon", "delta"}:
         eps, delta = _between("epsilon", asked["epsilon"], 0.0, math.inf, closed=True), _between("delta", asked["delta"], 0, 1)
         text = f"epsilon={eps!r} at delta={delta!r}"
-        return _Target(lambda run: query.delta(run, eps, **options), 1, delta, text)
+        return _Target(lambda run, width: _delta(run, eps, delta, width, options), 1, delta, text)
     if given == {"advantage"}:
         at = _between("advantage", asked["advantage"], 0, 1)
-        return _Target(lambda run: risk.advantage(run, **options), 1, at, f"advantage={at!r}")
+        return _Target(lambda run, width: risk.advantage(run, rtol=width, **options), 1, at, f"advantage={at!r}")
     if given == {"fnr", "fpr"}:
         fnr, fpr = _between("fnr", asked["fnr"], 0, 1), _between("fpr", asked["fpr"], 0, 1)
         text = f"fnr={fnr!r} at fpr={fpr!r}"
-        return _Target(lambda run: risk.tradeoff(run, fpr, **options), -1, fnr, text)
+        return _Target(lambda run, width: risk.tradeoff(run, fpr, **options), -1, fnr, text)
     if given == {"mu", "delta"}:
         mu, delta = _between("mu", asked["mu"], 0, math.inf), _between("delta", asked["delta"], 0, 1)
         text = f"mu={mu!r} from delta={delta!r} on"
-        return _Target(lambda run: risk_gdp.mu_gdp(run, delta, **options), 1, mu, text)
+        return _Target(lambda run, width: _mu(run, delta, width, options), 1, mu, text)
     raise DomainError(
         "the target must be epsilon and delta, or advantage, or fnr and fpr, or mu and delta; "
         f"got {', '.join(sorted(given)) or 'none'}"
     )
+
+
+def _delta(run, eps: float, level: float, width, options: dict) -> Bound:
+    """delta(eps); far below `level`, where only slow routes would give both ends, an upper end that says so will do."""
+    if width is None and options.get("route", "auto") == "auto":
+        try:
+            bound = query.delta(run, eps, **{**options, "route": "contour"})
+            if bound.upper - bound.lower <= query.GOOD_ENOUGH * bound.estimate:
+                return bound
+        except AccuracyError:
+            pass
+        try:
+            sides = {name: options[name] for name in ("adjacency", "direction") if name in options}
+            upper = moments.moments_delta_upper(run, eps, **sides)
+            if upper <= FAR * level:
+                return Bound(0.0, upper, upper, "moments", True, Budget({"chernoff": 1.0}))
+        except (AccuracyError, DomainError):
+            pass  # not of the Gaussian family
+    return query.delta(run, eps, rtol=width, **options)
+
+
+def _mu(run, delta: float, width, options: dict) -> Bound:
+    """mu_gdp as narrow as MU_WIDTHS, or `width`, and its deltas allow."""
+    *first, last = MU_WIDTHS if width is None else (max(width, 2e-9), *MU_WIDTHS)
+    for tol in first:
+        try:
+            return risk_gdp.mu_gdp(run, delta, tol=tol, **options)
+        except AccuracyError:
+            pass
+    return risk_gdp.mu_gdp(run, delta, tol=last, **options)
 
 
 def _range(over) -> tuple:

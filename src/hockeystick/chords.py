@@ -34,6 +34,10 @@ class Nodes(NamedTuple):
     mid: tuple[float, ...]
     high: tuple[float, ...]
 
+    def width(self) -> float:
+        """Of the deltas: nearer points do not help much beyond it."""
+        return max(high - low for low, high in zip(self.low, self.high, strict=True))
+
 
 class Curve:
     """The privacy curve of a run in one direction, asked at four points at a time."""

@@ -24,7 +24,7 @@ import numpy as np
 from . import __version__, batch, plot, risk
 from .bound import DomainError
 from .mechanism import Run, compose, count, gaussian, poisson_subsampled
-from .pair import DIRECTIONS
+from .pair import ADJACENCIES, DIRECTIONS
 from .serial import read_log
 
 FORMAT = "hockeystick.table"
@@ -53,6 +53,7 @@ def add_commands(command) -> None:
     many.add_argument("--quiet", action="store_true", help="no progress bar")
     many.set_defaults(answer=_batch)
     for each in (curve, tradeoff, steps, many):
+        each.add_argument("--adjacency", default="add_remove", choices=ADJACENCIES)
         each.add_argument("--direction", default="both", choices=DIRECTIONS)
         each.add_argument("--threads", type=int, default=1, help="default 1; 0 is all cores allowed")
         each.add_argument("--json", action="store_true", help="print one JSON object instead of CSV")
@@ -108,13 +109,13 @@ def _curve(args) -> str:
         if not lo < hi:
             raise DomainError(f"--eps needs LO < HI, got {lo:g} {hi:g}")
         eps = np.linspace(lo, hi, args.points)
-    curves = plot.privacy_curves(runs, eps, direction=args.direction, n_threads=args.threads)
+    curves = plot.privacy_curves(runs, eps, args.points, **_options(args))
     rows = [
         {"run": name, "eps": x, "lower": low, "estimate": mid, "upper": high, "route": bound.route}
         for name, xs, bound in curves
         for x, low, mid, high in zip(xs, bound.lower, bound.estimate, bound.upper, strict=True)
     ]
-    _draw(args, plot.draw_privacy, curves)
+    _draw(args, lambda curves: plot.draw_privacy(curves, 0.0 if args.eps else plot.TAIL), curves)
     return _table(args, "curve", rows)
 
 
@@ -125,12 +126,11 @@ def _tradeoff(args) -> str:
     # Even in log(fpr/(1 - fpr)): as fine near 1 as near 0.
     ends = [np.log(x) - np.log1p(-x) for x in (lo, hi)]
     fpr = 1 / (1 + np.exp(-np.linspace(*ends, args.points)))
-    options = {"direction": args.direction, "n_threads": args.threads}
     runs = _runs(args.runs)
-    curves = plot.tradeoff_curves(runs, fpr, **options)
+    curves = plot.tradeoff_curves(runs, fpr, **_options(args))
     rows = []
     for name, xs, tpr in curves:
-        fnr = risk.tradeoff(runs[name], xs, **options)
+        fnr = risk.tradeoff(runs[name], xs, **_options(args))
         for i, x in enumerate(xs):
             ends = {"fnr_lower": fnr.lower[i], "fnr_upper": fnr.upper[i], "tpr_lower": tpr.lower[i], "tpr_upper": tpr.upper[i]}
             rows.append({"run": name, "fpr": x, **ends})
@@ -145,8 +145,8 @@ def _steps(args) -> str:
             raise DomainError(f"`steps` takes SIGMA:Q:STEPS, got {text!r}")
     curves = []
     for sigma, q, last in triples:
-        k = np.unique(np.linspace(1, last, min(args.points, last)).round())
-        curves += plot.step_curves({f"sigma={sigma:g} q={q:g}": (sigma, q)}, k, args.delta, **_batch_options(args))
+        k = np.unique((1 + (last - 1) * np.linspace(0, 1, min(args.points, last)) ** 2).round())  # eps grows like a root
+        curves += plot.step_curves({f"sigma={sigma:g} q={q:g}": (sigma, q)}, k, args.delta, **_options(args))
     rows = [
         {"run": name, "steps": int(k), "lower": low, "estimate": mid, "upper": high}
         for name, ks, bound in curves
@@ -165,7 +165,7 @@ def _batch(args) -> str:
     ask, at = (batch.epsilon_batch, "delta") if "delta" in columns else (batch.delta_batch, "eps")
     bar = None if args.quiet else _Bar()
     inputs = (columns["sigma"], columns.get("q", 1.0), columns.get("steps", 1.0), columns[at])
-    bound = ask(*map(np.asarray, inputs), progress=bar, **_batch_options(args))
+    bound = ask(*map(np.asarray, inputs), progress=bar, **_options(args))
     ends = zip(bound.lower, bound.estimate, bound.upper, strict=True)
     rows = [
         {**{name: column[i] for name, column in columns.items()}, "lower": low, "estimate": mid, "upper": high}
@@ -174,8 +174,8 @@ def _batch(args) -> str:
     return _table(args, "batch", rows)
 
 
-def _batch_options(args) -> dict:
-    return {"direction": args.direction, "n_threads": args.threads}
+def _options(args) -> dict:
+    return {"adjacency": args.adjacency, "direction": args.direction, "n_threads": args.threads}
 
 
 def _read_columns(stream, name: str) -> dict[str, list[float]]:
@@ -215,14 +215,21 @@ class _Bar:
 
 def _draw(args, draw, curves) -> None:
     if args.plot:
-        draw(curves).savefig(args.plot)
+        draw([curve._replace(name=_in_print(curve.name)) for curve in curves]).savefig(args.plot)
+
+
+def _in_print(name: str) -> str:
+    """A label of `_label` as a formula; the name of a log as it is."""
+    for text, symbol in (("sigma=", r"$\sigma$ = "), (" q=", ", $q$ = "), (" steps=", ", $k$ = ")):
+        name = name.replace(text, symbol) if name.startswith(("sigma=", "$")) else name
+    return name
 
 
 def _table(args, query: str, rows: list[dict]) -> str:
     plain = [{name: _cell(value, args.json) for name, value in row.items()} for row in rows]
     if args.json:
         head = {"format": FORMAT, "version": VERSION, "package": __version__, "query": query}
-        more = {"adjacency": "add_remove", "direction": args.direction, "rows": plain}
+        more = {"adjacency": args.adjacency, "direction": args.direction, "rows": plain}
         return json.dumps({**head, **more}, allow_nan=False)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

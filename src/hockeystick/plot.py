@@ -22,6 +22,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 
 
+TAIL = 1e-12
+"""Where a picture of delta ends if nothing else is asked."""
+
+SURE = 0.1
+"""Relative width above which an estimate says too little to be drawn: the band alone is."""
+
+
 class Series(NamedTuple):
     """One curve: its name, where it was asked, and the bounds there."""
 
@@ -30,11 +37,12 @@ class Series(NamedTuple):
     bound: Bound
 
 
-def privacy_curves(runs: Mapping[str, Any], eps=None, **options) -> list[Series]:
-    """delta(eps) of each run; without `eps`, at 200 points from 0 to where the first curve to end reaches 1e-12."""
+def privacy_curves(runs: Mapping[str, Any], eps=None, points=200, **options) -> list[Series]:
+    """delta(eps) of each run; without `eps`, at `points` from 0 to where the last curve reaches `TAIL`."""
     runs = _named(runs)
     if eps is None:
-        eps = np.linspace(0.0, max(query.epsilon(run, 1e-12, **options).estimate for run in runs.values()), 200)
+        points = count("points", points, 2, 10**6)
+        eps = np.linspace(0.0, max(query.epsilon(run, TAIL, **options).estimate for run in runs.values()), points)
     eps = np.asarray(eps)
     return [Series(name, eps, query.delta(run, eps, **options)) for name, run in runs.items()]
 
@@ -67,7 +75,7 @@ def privacy_curve(runs: Mapping[str, Any], eps=None, **options):
     -------
     matplotlib.figure.Figure
     """
-    return draw_privacy(privacy_curves(runs, eps, **options))
+    return draw_privacy(privacy_curves(runs, eps, **options), 0.0 if eps is not None else TAIL)
 
 
 def tradeoff_curve(runs: Mapping[str, Any], fpr=None, **options):
@@ -99,13 +107,14 @@ def epsilon_over_steps(steps: Mapping[str, tuple[float, float]], k, delta, **opt
     return draw_steps(step_curves(steps, k, delta, **options), delta)
 
 
-def draw_privacy(curves: list[Series]):
-    """Figure of curves that are at hand, as `privacy_curve`."""
+def draw_privacy(curves: list[Series], bottom: float = 0.0):
+    """Figure of curves that are at hand, as `privacy_curve`, down to `bottom`."""
     figure, axes = _figure(r"$\varepsilon$", r"$\delta(\varepsilon)$")
     axes.set_yscale("log")
-    floor = min(float(c.bound.upper[c.bound.upper > 0].min(initial=1.0)) for c in curves)
-    _lines(axes, curves, max(floor, 1e-300), "delta")
-    axes.set_ylim(bottom=max(floor, 1e-300) * 0.5, top=1)
+    floor = max(min(float(c.bound.upper[c.bound.upper > 0].min(initial=1.0)) for c in curves), 0.5 * bottom, 1e-300)
+    curves = [c._replace(bound=_falling(c.x, c.bound)) for c in curves]
+    _lines(axes, curves, floor, r"$\delta$")
+    axes.set_ylim(bottom=floor * 0.5, top=1)
     return figure
 
 
@@ -116,7 +125,7 @@ def draw_tradeoff(curves: list[Series]):
     axes.set_yscale("log")
     x = curves[0].x
     axes.plot(x, x, color="0.55", linewidth=0.9, linestyle=":", label="no information", zorder=1)
-    _lines(axes, curves, 1e-300, "tpr")
+    _lines(axes, curves, 1e-300, "rate")
     axes.set_ylim(top=1.3)
     return figure
 
@@ -152,16 +161,29 @@ def _lines(axes, curves: list[Series], floor: float, what: str) -> None:
     widest = 0.0
     for i, curve in enumerate(curves):
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
-        low, high = np.maximum(curve.bound.lower, floor), np.maximum(curve.bound.upper, floor)
+        low, high = (np.maximum(end, 1e-3 * floor) for end in (curve.bound.lower, curve.bound.upper))  # below the picture
         axes.fill_between(curve.x, low, high, color=colour, alpha=0.25, linewidth=0)
-        axes.plot(
-            curve.x, np.clip(curve.bound.estimate, low, high), color=colour, linestyle=dash, linewidth=1.4, label=curve.name
-        )
+        estimate = np.clip(curve.bound.estimate, low, high)
+        sure = curve.bound.upper - curve.bound.lower <= SURE * curve.bound.estimate
+        axes.plot(curve.x, np.where(sure, estimate, np.nan), color=colour, linestyle=dash, linewidth=1.4, label=curve.name)
+        if not sure.all():
+            for end in (low, high):
+                axes.plot(curve.x, np.where(sure, np.nan, end), color=colour, linewidth=0.6)
         shown = (curve.bound.upper >= floor) & (curve.bound.estimate > 0)
-        width = (curve.bound.upper - curve.bound.lower)[shown] / curve.bound.estimate[shown]
+        width = (curve.bound.upper - curve.bound.lower)[shown] / curve.bound.upper[shown]
         widest = max(widest, float(width.max(initial=0.0)))
-    title = f"certified, {what} within {widest:.0e}" if widest < 0.01 else f"certified, {what} within {widest:.0%}"
+    share = f"${_power(float(f'{widest:.0e}'))}$" if widest < 0.01 else f"{widest:.0%}"
+    title = f"certified, {what} within {share}" if widest else "certified"
     axes.legend(frameon=False, fontsize="small", title=title, title_fontsize="small", alignment="left")
+
+
+def _falling(x: np.ndarray, bound: Bound) -> Bound:
+    """What the ends at other points add where some are wide: delta does not increase."""
+    order = np.argsort(x)
+    low, mid, high = (np.array(end)[order] for end in (bound.lower, bound.estimate, bound.upper))
+    low, high = np.maximum.accumulate(low[::-1])[::-1], np.minimum.accumulate(high)
+    back = np.argsort(order)
+    return Bound(low[back], np.clip(mid, low, high)[back], high[back], bound.route, bound.certified, bound.budget)
 
 
 def _power(x: float) -> str:

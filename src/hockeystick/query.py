@@ -278,7 +278,7 @@ class _Settings:
         wall = self.wall if self.total else 0.0
         if (add and eps >= wall + band) or (not self.total and eps >= 0):
             return -math.inf, -math.inf, -math.inf, ZERO, "exact"
-        if not add and eps <= -wall - band and eps < 0:
+        if (not add or not self.total) and eps <= -wall - band and eps < 0:
             value = math.log(-math.expm1(eps))
             slack = 4 * U * (1 + abs(value))
             return value - slack, value, min(value + slack, 0.0), ZERO, "exact"

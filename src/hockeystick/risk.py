@@ -21,6 +21,9 @@ from .mechanism import real
 GOOD_ENOUGH = 1e-9
 """Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
 
+STALLED = 30
+"""The rounds stop when one gains less than a tenth and the gap is below this many widths of the deltas: then those make it."""
+
 REVERSE = {"remove": "add", "add": "remove"}
 
 
@@ -242,20 +245,22 @@ def _point(run, side: str, options: dict, a: float, routes: set[str]) -> tuple[f
     """
     curve = Curve(run, side, options, routes)
     if a <= 0.5 * math.erfc(curve.mu / math.sqrt(8)):
-        low, high = a, 1.0
+        low, high, gap = a, 1.0, 1.0
         for nodes in curve.rounds(a, dual=False):
             low = max(low, tpr_lower(nodes, a))
             high = min(high, *((d + a * x) * (1 + 4 * U) for d, x in zip(nodes.high, nodes.x_up, strict=True)))
-            if high - low <= GOOD_ENOUGH * min(high, 1 - high):
+            last, gap = gap, high - low
+            if gap <= GOOD_ENOUGH * min(high, 1 - high) or 0.9 * last < gap < STALLED * nodes.width():
                 break
         return low, high, _one_minus(high, -1), _one_minus(low, 1)
     curve = Curve(run, REVERSE[side], options, routes)
     tpr_low, tpr_high = _one_minus(a, -1), _one_minus(a, 1)
-    low, high = 0.0, tpr_high
+    low, high, gap = 0.0, tpr_high, 1.0
     for nodes in curve.rounds(1 - a, dual=True):
         low = max(low, *((tpr_low - d) * (1 - 4 * U) / x for d, x in zip(nodes.high, nodes.x_up, strict=True)))
         high = min(high, fpr_upper(nodes, tpr_high, low))
-        if high - low <= GOOD_ENOUGH * high:
+        last, gap = gap, high - low
+        if gap <= GOOD_ENOUGH * high or 0.9 * last < gap < STALLED * nodes.width() / nodes.x_up[-1]:
             break
     return _one_minus(high, -1), _one_minus(low, 1), low, high
 

@@ -80,15 +80,25 @@ def mu_gdp(run, delta, *, tol=1e-5, **options) -> Bound:
     routes: set[str] = set()
     grid = np.unique(np.linspace(0.0, end.lower, 17))
     points = _ask(run, grid, options, routes)
+    if not max(point.high for point in points):
+        return Bound(0.0, 0.0, 0.0, "+".join(sorted(routes)), True, Budget({"cover": 0.0}, "mu"))
     best = max(_mu_lower(point) for point in points)
     if end.upper > grid[-1]:
         points += _ask(run, np.array([end.upper]), options, routes)
     todo = [(points[i], points[i + 1]) for i in range(len(points) - 1)] or [(points[0], points[0])]
     todo.sort(key=lambda pair: _mu_lower(pair[0]))  # the largest last: it is taken first and settles mu
     upper, count = best * (1 + 0.5 * tol), len(points)
-    while todo:
+    stuck: list[tuple[_Point, _Point]] = []  # an end is above the curve of `upper`: no halving helps, a larger mu may
+    while todo or stuck:
+        if not todo:
+            todo, stuck = stuck, []
+            if not all(_covered(upper, point, point) for pair in todo for point in pair):
+                raise AccuracyError(_vague(run, best, upper, tol))
         left, right = todo.pop()
         if _covered(upper, left, right):
+            continue
+        if not (_covered(upper, left, left) and _covered(upper, right, right)):
+            stuck.append((left, right))
             continue
         count += 1
         middle = 0.5 * (left.eps + right.eps)

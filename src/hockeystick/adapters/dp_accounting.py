@@ -21,8 +21,7 @@ from .. import query
 from ..accountant import Accountant
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run, compose, count, gaussian, real
-from ..pair import gaussian_steps
-from ..routes import fallback
+from ..routes.moments import moments_delta_upper, moments_epsilon_upper
 from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
 from .pld_bridge import from_dp_accounting_pld, to_dp_accounting_pld
 
@@ -76,7 +75,7 @@ class HockeystickAccountant(PrivacyAccountant):
         self._worse, self._better = Accountant(), Accountant()
         self._steps, self._pure = 0, 0.0
         self._rho, self._xi = 0.0, 0.0
-        self._non_private = False
+        self._non_private = self._exposed = False  # exposed: certainly without a finite eps
         self._defined: set[Mechanism] = set()
 
     @property
@@ -117,7 +116,7 @@ class HockeystickAccountant(PrivacyAccountant):
 
     def _record(self, step, mild, k: int, pure: float) -> None:
         if isinstance(step, NonPrivate):
-            self._non_private = True
+            self._non_private, self._exposed = True, self._exposed or step.sure
         elif isinstance(step, Zcdp):
             self._rho, self._xi = up(self._rho + k * step.rho), up(self._xi + k * step.xi)
         else:
@@ -145,7 +144,7 @@ class HockeystickAccountant(PrivacyAccountant):
             raise DomainError(f"target_delta must be from 0 to 1, got {target_delta!r}")
         if self._non_private or delta == 1:
             value = math.inf if self._non_private and delta < 1 else 0.0
-            return Bound(value, value, value, "exact", True, Budget({}))
+            return Bound(value if self._exposed else 0.0, value, value, "exact", True, Budget({}))
         if delta == 0:
             return Bound(0.0, self._pure, self._pure, "pure", True, Budget({}))
         mild = self._ask(query.epsilon, self._better.run, delta)
@@ -159,7 +158,7 @@ class HockeystickAccountant(PrivacyAccountant):
             raise DomainError(f"target_epsilon must be a number or inf, got {target_epsilon!r}")
         if self._non_private or self._pure <= eps < math.inf:
             value = 1.0 if self._non_private else 0.0
-            return Bound(value, value, value, "exact", True, Budget({}))
+            return Bound(value if self._exposed else 0.0, value, value, "exact", True, Budget({}))
         near = min(eps, EPS_MAX)
         mild = self._ask(query.delta, self._better.run, near)
         bound = self._zcdp_bound(query.delta, near) if self._rho else self._worst(query.delta, near, mild)
@@ -176,24 +175,24 @@ class HockeystickAccountant(PrivacyAccountant):
     def _zcdp_bound(self, ask, value: float) -> Bound:
         """The upper end with zCDP composed in, through Renyi divergences where the transform of every other step is at hand.
 
-        (alpha, xi + rho alpha)-RDP is what a Gaussian step of m^2 = 2 rho has, and xi shifts the loss: the Chernoff bound of
+        (alpha, xi + rho alpha)-RDP is what a Gaussian step of m^2 = 2 rho has, and xi shifts the loss: the moments bound of
         run + that step at eps - xi holds [BS16, Lemma 1.7; CKS20, Prop. 12]. Elsewhere the worst pair under the curve that
         RDP gives (zcdp_curve) stands for the zCDP steps.
         """
-        stand_in = down(1 / math.sqrt(2 * self._rho))
-        steps = None
-        if self._adjacency != "replace_one" and stand_in >= SIGMA_RANGE[0]:
-            steps = gaussian_steps(compose(self._worse.run, gaussian(min(SIGMA_RANGE[1], stand_in))), self._adjacency)
-        if steps is None:
-            return ask(compose(self._worse.run, zcdp_curve(self._rho, self._xi)), value, **self._options)
-        if ask is query.epsilon:
-            found = [fallback.moments_root(steps, add, math.log(value)) for add in (0, 1)]
-            ends = [up(root[2]) + self._xi if root else math.inf for root in found]
-        else:
-            found = [fallback.moments_point(steps, add, value - up(self._xi)) for add in (0, 1)]
-            ends = [up(math.exp(point[2]), 1e-12) if point else 1.0 for point in found]
-        upper = max(ends)
-        return Bound(0.0, upper, up(upper), "moments", True, Budget({"chernoff": 1.0}))
+        run, sides = self._worse.run, {"adjacency": self._adjacency}
+        moved = 2 if self._adjacency == "replace_one" else 1  # by how many sensitivities the pair of a Gaussian step is apart
+        stand_in = down(moved / math.sqrt(2 * self._rho))
+        if stand_in >= SIGMA_RANGE[0]:
+            both = compose(run, gaussian(min(SIGMA_RANGE[1], stand_in)))
+            try:
+                if ask is query.epsilon:
+                    upper = up(moments_epsilon_upper(both, value, **sides)) + self._xi
+                else:
+                    upper = moments_delta_upper(both, value - up(self._xi), **sides)
+                return Bound(0.0, upper, up(upper), "moments", True, Budget({"chernoff": 1.0}))
+            except DomainError:
+                pass  # a step beyond the Gaussian family
+        return ask(compose(run, zcdp_curve(self._rho, self._xi)), value, **self._options)
 
 
 def zcdp_curve(rho: float, xi: float) -> Mechanism:

@@ -30,7 +30,9 @@ class RefusedError(Exception):
 
 
 class NonPrivate(NamedTuple):
-    """A step without any guarantee."""
+    """A step without any guarantee; `sure` if eps is infinite at every delta below 1, not only unbounded here."""
+
+    sure: bool = True
 
 
 class Zcdp(NamedTuple):
@@ -156,7 +158,7 @@ def _discrete_laplace(event, asked):
     sensitivity = count("sensitivity", event.sensitivity)
     if not a:
         # exp(-0 |x|) has no law; dp_accounting reads it as no privacy, which bounds everything.
-        yield NonPrivate(), 1, math.inf
+        yield NonPrivate(sure=False), 1, math.inf
     else:
         pure = up(a * sensitivity) * (2 if asked.adjacency == "replace_one" else 1)
         yield _make(event, "discrete_laplace", _side(1 / a, "down", asked), sensitivity=sensitivity), 1, pure
@@ -236,7 +238,7 @@ def _mixture(event, asked):
     if not moved:
         return
     if not sigma:
-        yield NonPrivate(), 1, math.inf
+        yield NonPrivate(sure=False), 1, math.inf
     elif len(moved) == 1:
         held, rest = math.fsum(parts[moved[0]]), 1 - math.fsum(parts.get(0.0, [0.0]))
         q = held if held == rest else min(1.0, _side(max(held, rest) if asked.worse else min(held, rest), "up", asked))
@@ -294,8 +296,9 @@ def _poisson(event, asked):
         parts = list(_walk(inner, 1, asked))
         if not parts:
             return
-        if any(isinstance(what, NonPrivate) for what, _, _ in parts):
-            step, pure = NonPrivate(), math.inf
+        bare = [what for what, _, _ in parts if isinstance(what, NonPrivate)]
+        if bare:
+            step, pure = NonPrivate(any(what.sure for what in bare)), math.inf
         elif len(parts) == 1 and parts[0][1] == 1 and not isinstance(parts[0][0], Zcdp):
             step, _, pure = parts[0]
             if step is None:
@@ -304,7 +307,7 @@ def _poisson(event, asked):
         else:
             raise RefusedError(event, f"PoissonSampledDpEvent takes one step or composed Gaussian steps, got {inner!r}")
     if isinstance(step, NonPrivate):
-        yield step, 1, math.inf
+        yield NonPrivate(step.sure and q == 1), 1, math.inf
         return
     if pure < math.inf and asked.adjacency != "replace_one" and q < 1:
         pure = up(math.log1p(q * math.expm1(min(pure, 700.0))), 16 * U) if pure < 700 else pure
@@ -325,7 +328,7 @@ def _without_replacement(event, asked):
     if sigma is None:
         raise RefusedError(event, f"SampledWithoutReplacementDpEvent takes Gaussian steps, got {event.event!r}")
     if not sigma:
-        yield NonPrivate(), 1, math.inf
+        yield NonPrivate(sure=False), 1, math.inf
     elif sigma < math.inf:
         step = hockeystick.gaussian(sigma)
         yield _make(event, "without_replacement", step, dataset_size=size, batch=batch), 1, math.inf
@@ -339,7 +342,7 @@ def _truncated(event, asked):
     if not (size and batch and q):
         return
     if not sigma:
-        yield NonPrivate(), 1, math.inf
+        yield NonPrivate(sure=False), 1, math.inf
     else:
         step = hockeystick.gaussian(sigma)
         yield _make(event, "truncated_poisson_subsampled", step, q, dataset_size=size, max_batch=batch), 1, math.inf
