@@ -28,6 +28,7 @@ else:
         "-ffp-contract=off",
         "-fno-math-errno",
         "-fno-trapping-math",
+        "-fno-wrapv",  # signed indices do not overflow; the flag Python adds keeps loops from vectorising
         "-fvisibility=hidden",
         "-Wall",
         "-Wextra",
