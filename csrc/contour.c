@@ -126,7 +126,7 @@ static int place(hs_contour *C, int have_eps, double log_delta, double depth, do
     if (!st && depth == 1 && C->N > (hs_has_pairs(C) ? 1024 : 256)) { /* planning pairs costs as much as hundreds of nodes */
         hs_contour best = *C;
         double lost = 4 + 1.5 * log2((double)C->N / 256), low;
-        for (low = 0.8; low > 0.3 && best.N > 160; low -= 0.15) {
+        for (low = 0.7; low > 0.3 && best.N > 200; low *= 0.7) {
             if (hs_contour_place(C, have_eps, log_delta, low, work) || C->loss > lost) break;
             if (hs_contour_plan(C, work) == HS_OK && C->N < best.N) best = *C;
         }
@@ -238,10 +238,11 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_po
         C->eps = eps;
         st = prepare(C, 1, 0, DEPTHS[i], work, n_work, S);
         if (!st) st = point_at(C, eps, &p);
-        if (st == HS_NO_SADDLE && i) break;
+        if (st == HS_NO_SADDLE) break;
         if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || p.upper - p.lower < (out->upper - out->lower) * (p.estimate / out->estimate)))) {
             *out = p; found = st;
         } else if (found != HS_LOOSE) found = st;
+        if (st == HS_LOOSE && 4 * p.rounding > p.upper - p.lower) break; /* which only grows below */
     }
     return found;
 }
@@ -331,10 +332,11 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, d
         hs_point p;
         double low, mid, high;
         int st = root_at(C, log_delta, DEPTHS[i], work, n_work, &low, &mid, &high, &p);
-        if (st == HS_NO_SADDLE && i) break;
+        if (st == HS_NO_SADDLE) break;
         if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || high - low < *upper - *lower))) {
             *lower = low; *estimate = mid; *upper = high; *out = p; found = st;
         } else if (found != HS_LOOSE) found = st;
+        if (st == HS_LOOSE && 4 * p.rounding > p.upper - p.lower) break; /* which only grows below */
     }
     return found;
 }

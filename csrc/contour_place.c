@@ -226,21 +226,21 @@ static int shallow(hs_contour *C, hs_sample *X, int have_eps, double log_delta, 
     return C->loss < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
 }
 
-/* c near the saddle of C->eps (or of log_delta, then C->eps as well), or at depth < 1 times it; P, the alias tilts. HS_NO_SADDLE: no
- * smaller depth will do. work: HS_SAMPLE_WORK doubles. */
+/* c near the saddle of C->eps (or of log_delta, then C->eps as well), or at depth < 1 times the saddle of a call before; P, the alias
+ * tilts. HS_NO_SADDLE: no smaller depth will do. work: HS_SAMPLE_WORK doubles. */
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     hs_sample X;
     window W = {C, &X, {0, 0, 0}, {0, 0, 0}};
     int st, e;
     take_sample(C, &X, work);
-    C->t = 0;
     C->loss = 0;
-    if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
-    if (depth < 1) {
-        if ((st = shallow(C, &X, have_eps, log_delta, depth, &W.all))) return st;
-    } else /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
+    if (depth == 1) {
+        C->t = 0;
+        if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
+        /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
         C->c = fmax(hs_has_pairs(C) ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
+    } else if ((st = shallow(C, &X, have_eps, log_delta, depth, &W.all))) return st;
     C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
     C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
     if (X.n < C->b) {
