@@ -344,7 +344,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
     cap = fmin(fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5)), 64 * y);
-    for (end = fmax(y, sqrt(root) / 8), prev = y, far = 0; end <= cap; prev = end, end *= 1.5)
+    for (end = fmax(y, fmin(sqrt(root) / 8, 2.7 * y)), prev = y, far = 0; end <= cap; prev = end, end *= 1.5)
         if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
     if (end <= cap && pairs) /* a second visit costs more than a closer look */
         for (it = 0; it < 4; it++) {

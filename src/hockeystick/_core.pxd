@@ -74,7 +74,8 @@ cdef extern from "hs.h" nogil:
                          double *u_upper, double *y_lower, double *u_lower)
     # batch.c
     long hs_batch_work(int n_threads)
-    int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
+    int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions,
+                 int replaced,
                  double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower,
                  double *estimate, double *upper, unsigned char *done)
     int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
