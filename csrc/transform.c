@@ -36,6 +36,9 @@ static double strip(double m, int t)
     return fmin(part[t] * HS_PI / m, d_max[t]);
 }
 
+/* kap grows with -a: narrow strips are then worth a look. */
+static int n_strips(double a) { return a < -30 ? ALL_STRIPS : HS_STRIPS; }
+
 static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
 
 /* |M_h(a) - M(a)| / M(a) for the sum over ALL nodes: 2 e^{d^2/2} kap/(e^{2 pi d/h} - 1), for on Im g = +-d the integrand is at
@@ -44,7 +47,7 @@ double hs_grid_real_upper(double m, double a, double h)
 {
     double best = HUGE_VAL, at = 0;
     int t;
-    for (t = 0; t < (a < -30 ? ALL_STRIPS : HS_STRIPS); t++) {
+    for (t = 0; t < n_strips(a); t++) {
         double d = strip(m, t), gain = 2 * HS_PI * d / h, x = 0.5 * d * d + log_kap(a, d * m) - gain;
         if (x < best) { best = x; at = gain; }
     }
@@ -56,7 +59,7 @@ double hs_grid_real_h(double m, double a, double target)
 {
     double best = 0;
     int t;
-    for (t = 0; t < (a < -30 ? ALL_STRIPS : HS_STRIPS); t++) {
+    for (t = 0; t < n_strips(a); t++) {
         double d = strip(m, t);
         best = fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + log_kap(a, d * m)));
     }
@@ -242,11 +245,18 @@ double hs_grid_dropped_upper(const hs_grid *G, double a)
           + 4.1 * exp(-2 * HS_PI * HS_PI / (G->h * G->h)) * (1 + 2 * fa * G->q)) * (1 + 1e-6);
 }
 
+/* What p grows by at most over the cell of node j: |(log p)'| = |a m rho/(1+rho) - g|, rho taken at the right end. */
+static double over_cell(const hs_grid *G, double a, int j)
+{
+    double h = G->h, rho = (G->u[j] + G->q) * exp(0.5 * G->m * h) / (1 - G->q);
+    return exp((fabs(G->g[j]) + fabs(a) * G->m * fmin(1, rho)) * 0.5 * h + 0.125 * h * h);
+}
+
 /* |M_h(a + iy') - M(a + iy')| / M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper. Residues on [G1, G2] x [-d, d]
  * with G1, G2 at half nodes, where |e^{2 pi i z/h} - 1| = 1 + e^{2 pi t/h}:
  *   2 e^{d^2/2} kap J/(e^{2 pi d/h} - 1) + ends 2 d kap e^{d^2/2} p(G)/h e^{sig(G)} + what p has outside [G1, G2], twice;
  * J is an upper Riemann sum of p e^{y theta}, theta = arg(1+U(g+id)) <= min(b, rho sin b/(1 + rho cos b)) (b <= pi/2; tan) or
- * min(1, rho) b, each taken at the right end of its cell and p bounded over it with |(log p)'| <= |g| + |a| m.
+ * min(1, rho) b, each taken at the right end of its cell and p bounded over it with |(log p)'| <= |g| + |a| m min(1, rho).
  * G1 and G2 lie where y m rho <= 2 pi/h, so that sig = 0: the end of the grid, or just below equality. Needs the p of
  * hs_grid_weights. On the strip G->strip, or the best one where that is negative. */
 HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
@@ -258,22 +268,20 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
     if (y * m > 2 * HS_PI / h)
         for (cut = 0; cut < n && y * m * (G->u[cut] + q) * rim <= 2 * HS_PI / h * (1 - q); cut++) {}
     padded = (cut + 7) / 8 * 8;
-    for (t = G->strip < 0 ? 0 : G->strip; t < (G->strip < 0 ? HS_STRIPS : G->strip + 1); t++) {
+    for (t = G->strip < 0 ? 0 : G->strip; t < (G->strip < 0 ? n_strips(a) : G->strip + 1); t++) {
         double d = strip(m, t), b = d * m, J[8] = {0}, out = 0, ends, x, gain = 2 * HS_PI * d / h;
         double sb = b <= HS_PI / 2 ? sin(b) : b, cb = b <= HS_PI / 2 ? cos(b) : 0, cap = b, odds = rim / (1 - q);
         double lead = exp(0.5 * d * d + log_kap(a, b));
         for (j = 0; j < padded; j++) { /* b > pi/2: min(1, rho) b */
             double rho = (gu[j] + q) * odds, th = rho * sb / (1 + rho * cb), e;
-            e = y * (th < cap ? th : cap) - gain + (fabs(gg[j]) + fa * m) * 0.5 * h + 0.125 * h * h;
+            e = y * (th < cap ? th : cap) - gain + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h + 0.125 * h * h;
             gs[j] = gp[j] * hs_exp(e < 700 ? e : 700); /* y th <= gain where j < cut: never cut */
         }
         for (j = cut; j < padded; j++) gs[j] = 0;
         for (j = 0; j < padded; j += 8)
             for (i = 0; i < 8; i++) J[i] += gs[j + i];
-        for (j = cut; j < n; j++) out += G->p[j] * (1 + exp((fabs(G->g[j]) + fa * m) * 0.5 * h + 0.125 * h * h));
-        ends = 2 * d * lead / h
-             * (G->p[0] * exp((fabs(G->lo) + fa * m) * 0.5 * h + 0.125 * h * h)
-              + (cut > 0 ? G->p[cut - 1] * exp((fabs(G->g[cut - 1]) + fa * m) * 0.5 * h + 0.125 * h * h) : 0));
+        for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
+        ends = 2 * d * lead / h * (G->p[0] * over_cell(G, a, 0) + (cut > 0 ? G->p[cut - 1] * over_cell(G, a, cut - 1) : 0));
         x = 2 * lead * (lanes(J) + 1e-290) / -expm1(-gain) + ends + out;
         if (x < best) best = x;
     }

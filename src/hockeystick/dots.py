@@ -26,6 +26,9 @@ from .evolve import Law, evolve
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Step
 from .loss import Loss, no_atoms, window
 
+CELLS = MAX_CELLS // 4
+"""Most cells of all windows together."""
+
 FINE = 3
 """Fine cells between two lattice points; csrc/pld.c says why an odd number."""
 
@@ -143,7 +146,16 @@ def offset(loss: Loss, dx: float) -> float:
     return math.fmod(top - 0.5 * BELOW_ATOMS * dx - 1e-14, dx)
 
 
-def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float, count: int = 0, n_threads: int = 1) -> Laws:
+def discretise(
+    plan: Plan,
+    dx: float,
+    t: float,
+    p_low: float,
+    p_high: float,
+    count: int = 0,
+    n_threads: int = 1,
+    cells: int = MAX_CELLS // 4,
+) -> Laws:
     """Both laws of a run on a lattice of step dx; single-step masses p_low, p_high are left outside the windows.
 
     With count > 0 the mesh doubles so often while the compositions grow (evolve.py).
@@ -151,9 +163,9 @@ def discretise(plan: Plan, dx: float, t: float, p_low: float, p_high: float, cou
     Raises
     ------
     AccuracyError
-        If the windows need more than MAX_CELLS/4 cells together: 2^22 cells take 0.3 GB on the way.
+        If the windows need more than `cells` cells together: 2^22 cells take 0.3 GB on the way.
     """
-    spans = window_cells(plan, dx, p_low, p_high, lambda loss: offset(loss, dx))
+    spans = window_cells(plan, dx, p_low, p_high, lambda loss: offset(loss, dx), cells)
     made = in_blocks(lambda i: lattice_laws(plan.parts[i][0], dx, *spans[i], t), len(spans), n_threads)
     up, low, shift, radius, log_up, log_low = [], [], 0.0, 0.0, 0.0, 0.0
     for (loss, k), (at, first, _), (p_up, p_lo, edge, p_inf) in zip(plan.parts, spans, made, strict=True):
@@ -188,20 +200,20 @@ def _grid(parts: list[tuple[Law, int]], dx: float, t: float, radius: float) -> t
     return grid, log_mass + math.log(omega) + t * math.log(t) - (1 + t) * math.log1p(t) + 1e-6 * (1 + abs(log_mass))
 
 
-def window_cells(plan: Plan, dx: float, p_low: float, p_high: float, place) -> list[tuple[float, int, int]]:
-    """(offset, first, last) lattice point of every step's window; AccuracyError if there are too many."""
+def window_cells(plan: Plan, dx: float, p_low: float, p_high: float, place, most: int = CELLS):
+    """[(offset, first, last) lattice point of every step's window]; AccuracyError if there are more than `most`."""
     spans, cells = [], 0
     for loss, _ in plan.parts:
         at = place(loss)
         lo, hi = window(loss, p_low, p_high)
         if not (hi - lo) / dx < MAX_CELLS:
-            raise _too_long(dx)
+            raise _too_long(dx, most)
         first = math.floor((lo - at) / dx)
         last = max(math.ceil((hi - at) / dx), first + 1)
         cells += last - first
         spans.append((at, first, last))
-    if cells > MAX_CELLS // 4:
-        raise _too_long(dx)
+    if cells > most:
+        raise _too_long(dx, most)
     return spans
 
 
@@ -216,5 +228,5 @@ def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: flo
     return upper, lower, edge, (above + loss.mass_inf * (1 + 128 * ULP)) * (1 + 4 * ULP)
 
 
-def _too_long(dx: float) -> AccuracyError:
-    return AccuracyError(f"a lattice of step {dx:.2g} would need more than {MAX_CELLS // 4} cells; ask for a larger rtol")
+def _too_long(dx: float, most: int) -> AccuracyError:
+    return AccuracyError(f"a lattice of step {dx:.2g} would need more than {most} cells; ask for a larger rtol")

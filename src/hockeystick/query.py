@@ -163,12 +163,14 @@ class _Settings:
         self.n_threads = threads(n_threads)
         self.run, self.adjacency, self.route, self.rtol = as_run(run), adjacency, route, rtol
         self.steps = gaussian_steps(self.run, adjacency)
-        if self.steps is None:
-            self.total, self.wall = 0, math.inf
-            self.directions = {"both": (0, 1), "add": (1,), "remove": (0,)}[direction]
-            return
-        self.total, self.wall, mirrored = gaussian_facts(self.run, self.steps)
+        facts = (0, math.inf, False) if self.steps is None else gaussian_facts(self.run, self.steps)
+        self.total, self.wall, mirrored = facts
         self.directions = {"both": (0,) if mirrored else (0, 1), "add": (1,), "remove": (0,)}[direction]
+
+    @property
+    def hurried(self) -> bool:
+        """Whether a Gaussian run off the contour gets what a grid gives at once; rtol, or a named route, may take longer."""
+        return self.route == "auto" and self.rtol is None and self.steps is not None
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
         """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by one."""

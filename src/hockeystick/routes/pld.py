@@ -18,7 +18,7 @@ import numpy as np
 
 from ..bound import AccuracyError
 from ..convolve import Tail, convolve
-from ..dots import Laws, Plan, aligns, discretise, mesh, plan
+from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
 
@@ -32,6 +32,9 @@ LOG_MIN = math.log(1e-285)
 
 POINTS = 1 << 21
 """Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
+
+QUICK = 1 << 16
+"""The same where `auto` only wants what a few hundredths of a second give."""
 
 REACH = 6.0
 """Nats of delta that one convolution serves: its tilt is that of the largest eps, where the circle is longest for the least."""
@@ -90,7 +93,7 @@ def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta:
     n_threads, points, evolving = limits
     count = _doublings(made, dx, t) if evolving else 0
     dx /= math.sqrt(1 + 1.4 * stages(count))
-    laws = discretise(made, dx, t, share, share * math.exp(log_delta), count, n_threads)
+    laws = discretise(made, dx, t, share, share * math.exp(log_delta), count, n_threads, min(2 * points, CELLS))
     return convolved(made, laws, eps, log_delta + math.log(SHARE * rtol), n_threads, points)
 
 
@@ -121,13 +124,13 @@ def convolved(
     return _Curve(laws, *runs)
 
 
-def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
+def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
     """delta(eps) of a run of losses, or None where it cannot be certified."""
-    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS, True)
+    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else QUICK if quick else POINTS, not quick)
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
     dx = first = mesh(made, t, goal)
     aligned = aligns(parts)
-    for _ in range(ROUNDS):
+    for _ in range(2 if quick else ROUNDS):
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
         except AccuracyError:
@@ -182,12 +185,12 @@ def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np
     return rows
 
 
-def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
+def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
     """eps(delta) of a run of losses, clipped at 0, or None; infinite where delta is below the mass at infinity."""
     log_delta = target(parts, delta)
     if isinstance(log_delta, tuple):
         return log_delta
-    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else POINTS, True)
+    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else QUICK if quick else POINTS, not quick)
     made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal, n_threads)
     end = wall(parts, delta)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
@@ -199,7 +202,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
     slack = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
     dx, aligned = mesh(made, t, tolerance), aligns(parts)
-    for _ in range(ROUNDS + 4):
+    for _ in range(3 if quick else ROUNDS + 4):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         try:
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)

@@ -60,6 +60,8 @@ def _contour_root(settings, add: int, delta: float):
         return _pair_root(settings, paired, add, log_delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
     if found is None:
+        if fallback.variation_upper(settings.steps) <= delta:
+            return 0.0, 0.0, 0.0, ZERO, "contour"
         at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
         if at_zero and at_zero[2] <= log_delta:
             return 0.0, 0.0, 0.0, ZERO, "contour"
@@ -112,7 +114,7 @@ EPS_BOTTOM = 45.0
 
 
 def _prv_point(settings, add: int, eps: float):
-    if abs(eps) > EPS_GRID:
+    if abs(eps) > EPS_GRID or settings.hurried:
         return None
     if settings.steps is not None:
         return fallback.prv_point(settings.steps, add, eps, settings.n_threads)
@@ -121,6 +123,8 @@ def _prv_point(settings, add: int, eps: float):
 
 
 def _prv_root(settings, add: int, delta: float):
+    if settings.hurried:
+        return None
     if settings.steps is not None:
         return fallback.prv_root(settings.steps, add, delta, settings.n_threads)
     found = prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads)
@@ -138,12 +142,12 @@ def _moments_root(settings, add: int, delta: float):
 def _pld_point(settings, add: int, eps: float):
     if abs(eps) > EPS_GRID:
         return None
-    found = pld().point(settings.losses(add), eps, settings.rtol, settings.n_threads)
+    found = pld().point(settings.losses(add), eps, settings.rtol, settings.n_threads, settings.hurried)
     return found and (*found, "pld")
 
 
 def _pld_root(settings, add: int, delta: float):
-    found = pld().root(settings.losses(add), delta, settings.rtol, settings.n_threads)
+    found = pld().root(settings.losses(add), delta, settings.rtol, settings.n_threads, settings.hurried)
     return found and (*found, "pld")
 
 
