@@ -1,0 +1,176 @@
+# The gate to the constant-time routes: saddlepoint.c, edgeworth*.c, prawitz.c. Part of _core.pyx.
+
+# saddlepoint.c
+
+
+def saddle_work():
+    """Doubles of scratch that every saddle-point function needs."""
+    return hs_saddle_work()
+
+
+def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of log delta; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_delta(m.shape[0], &m[0], &q[0], &k[0], add, eps, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.log_estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work):
+    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of eps; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_eps(m.shape[0], &m[0], &q[0], &k[0], add, log_delta, kind, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
+    """(status, 14 numbers) of the composition at tilt t; see hs.h."""
+    out = np.empty(14)
+    cdef double[::1] to = out
+    cdef int status
+    with nogil:
+        status = hs_saddle_cumulants(m.shape[0], &m[0], &q[0], &k[0], add, t, &work[0], work.shape[0], &to[0])
+    return status, out
+
+
+def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
+    """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+    cdef double tilt = 0, upper = 0
+    cdef int status
+    with nogil:
+        status = hs_saddle_moments_upper(m.shape[0], &m[0], &q[0], &k[0], add, have_eps, value, &work[0], work.shape[0],
+                                         &tilt, &upper)
+    return status, tilt, upper
+
+
+def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+                 const double[:, ::1] errors, int have_eps, double value, int kind):
+    """The same tuple for steps of finitely many losses; errors: rows rel, edge, inf."""
+    cdef hs_saddle s
+    cdef hs_atoms a
+    cdef int status, b = k.shape[0]
+    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    with nogil:
+        status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    mid = s.log_estimate if have_eps else s.estimate
+    return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
+def saddle_atoms_cgf(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+                     const double[:, ::1] errors, double t):
+    """(status, K, bound of its error) at tilt t of steps of finitely many losses; errors: rows rel, edge, inf."""
+    cdef hs_atoms a
+    cdef double value = 0, err = 0
+    cdef int status, b = k.shape[0]
+    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    with nogil:
+        status = hs_saddle_atoms_cgf(b, &a, &k[0], t, &value, &err)
+    return status, value, err
+# edgeworth.c
+
+
+def edgeworth_moments(int family, double m, double q, const double[::1] x, const double[::1] w):
+    """(A, B): mean and cumulants 2 to 5 of one step's loss under both laws."""
+    A, B = np.empty(5), np.empty(5)
+    cdef double[::1] a = A, b = B
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_moments(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
+    check(status, "edgeworth")
+    return A, B
+
+
+def edgeworth_totals(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                     const double[::1] x, const double[::1] w):
+    """(Y, X): the run's mean and cumulants 2 to 5."""
+    Y, X = np.empty(5), np.empty(5)
+    cdef double[::1] y = Y, z = X
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_totals(m.shape[0], &family[0], &m[0], &q[0], &k[0], add, &x[0], &w[0], x.shape[0], &y[0], &z[0])
+    check(status, "edgeworth")
+    return Y, X
+
+
+def edgeworth_delta(const double[::1] Y, const double[::1] X, int form, int order, double eps):
+    """(log_scale, value) of the estimate exp(log_scale) value."""
+    cdef double log_scale, value
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_delta(&Y[0], &X[0], form, order, eps, &log_scale, &value)
+    check(status, "edgeworth")
+    return log_scale, value
+
+
+def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order, double log_delta):
+    """The largest eps at which the estimate is exp(log_delta)."""
+    cdef double eps
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_eps(&Y[0], &X[0], form, order, log_delta, &eps)
+    check(status, "edgeworth")
+    return eps
+# prawitz.c
+
+
+def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                  const double[::1] x, const double[::1] w, double eps, double T0, double T, double[::1] work):
+    """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta; see hs.h."""
+    cdef hs_prawitz S
+    cdef hs_point p
+    cdef int status
+    S.b, S.add, S.n_gl, S.T0, S.T = m.shape[0], add, x.shape[0], T0, T
+    S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
+    with nogil:
+        status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
+    return (status, p.log_scale, p.lower, p.estimate, p.upper,
+            (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit)
+
+
+def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                const double[::1] x, const double[::1] w, double log_delta, double T0, double T, double[::1] work):
+    """(status, lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps; see hs.h."""
+    cdef hs_prawitz S
+    cdef hs_point p
+    cdef int status
+    cdef double lower = 0, estimate = 0, upper = 0
+    S.b, S.add, S.n_gl, S.T0, S.T = m.shape[0], add, x.shape[0], T0, T
+    S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
+    with nogil:
+        status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+    return status, lower, estimate, upper, p.estimate, (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit
+
+
+def prawitz_work():
+    """Doubles of scratch that one call takes."""
+    return hs_prawitz_work()
+# edgeworth_bound.c
+
+
+def edgeworth_absolute(int family, double m, double q, const double[::1] x, const double[::1] w):
+    """(A, B): first and third absolute central moment of one step's loss under both laws."""
+    A, B = np.empty(2), np.empty(2)
+    cdef double[::1] a = A, b = B
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_absolute(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
+    check(status, "edgeworth")
+    return A, B
+
+
+def edgeworth_modulus_upper(int family, double m, double q, int which, const double[::1] x, const double[::1] w, double y0,
+                            double y1, double[::1] work):
+    """The largest modulus of the step's characteristic function on [y0, y1], from above."""
+    cdef double modulus
+    cdef int status
+    with nogil:
+        status = hs_edgeworth_modulus_upper(family, m, q, which, &x[0], &w[0], x.shape[0], y0, y1, &work[0],
+                                            work.shape[0], &modulus)
+    check(status, "edgeworth")
+    return modulus

@@ -1,0 +1,198 @@
+# The gate to the grids: grid.c, convolve.c, tails.c, pld.c. Part of _core.pyx.
+
+# grid.c, convolve.c
+
+
+def grid_prv(double m, double q, int add, double dx, long j0, long n):
+    """(p, mass, mean, abs_mean, edge_upper) of one step's loss on cells j0..j0+n-1."""
+    p = np.empty(n)
+    cdef double[::1] out = p
+    cdef double mass, mean, abs_mean, edge_upper
+    cdef int status
+    with nogil:
+        status = hs_grid_prv(m, q, add, dx, j0, n, &out[0], &mass, &mean, &abs_mean, &edge_upper)
+    check(status, "grid")
+    return p, mass, mean, abs_mean, edge_upper
+
+
+def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
+    """log sum_j p_j exp(t j dx)."""
+    cdef double log_mgf
+    cdef int status
+    with nogil:
+        status = hs_grid_log_mgf(j0, p.shape[0], dx, &p[0], t, &log_mgf)
+    check(status, "grid")
+    return log_mgf
+
+
+def convolve_tilt(long j0, double dx, const double[::1] p, double t, double log_mgf, double[::1] w):
+    """Add the tilted masses to the zeroed circular array w; the largest exponent used."""
+    cdef double abs_exponent
+    cdef int status
+    with nogil:
+        status = hs_convolve_tilt(j0, p.shape[0], dx, &p[0], t, log_mgf, w.shape[0], &w[0], &abs_exponent)
+    check(status, "convolve")
+    return abs_exponent
+
+
+def convolve_power(const double complex[::1] spec, double point, double k, int first, int n_threads, double complex[::1] product):
+    """product *= (point + spec)**k, or = with `first`."""
+    cdef int status
+    with nogil:
+        status = hs_convolve_power(spec.shape[0], <const double *>&spec[0], point, k, first, n_threads,
+                                   <double *>&product[0])
+    check(status, "convolve")
+
+
+def convolve_multiply(double complex[::1] a, const double complex[::1] b):
+    """a *= b; a may be b."""
+    cdef int status
+    with nogil:
+        status = hs_convolve_multiply(a.shape[0], <double *>&a[0], <const double *>&b[0])
+    check(status, "convolve")
+
+
+def convolve_norms(const double[::1] x):
+    """(Euclidean norm, sum of absolute values)."""
+    cdef double norm2, norm1
+    cdef int status
+    with nogil:
+        status = hs_convolve_norms(x.shape[0], &x[0], &norm2, &norm1)
+    check(status, "convolve")
+    return norm2, norm1
+
+
+def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double log_scale, long n_keep):
+    """(mass, delta): tail sums at the first n_keep lattice points from j_lo."""
+    mass, delta = np.empty(n_keep), np.empty(n_keep)
+    cdef double[::1] a = mass, d = delta
+    cdef int status
+    with nogil:
+        status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
+    check(status, "convolve")
+    return mass, delta
+# tails.c
+
+
+def normal_tails(const double[::1] x):
+    """(Pr[N <= x], Pr[N > x]) of the standard normal law."""
+    below, above = np.empty(x.shape[0]), np.empty(x.shape[0])
+    cdef double[::1] a = below, b = above
+    cdef int status
+    if not x.shape[0]:
+        return below, above
+    with nogil:
+        status = hs_normal_tails(x.shape[0], &x[0], &a[0], &b[0])
+    check(status, "tails")
+    return below, above
+
+
+def gaussian_tails(double m, const double[::1] s):
+    """Rows y_below, y_above, x_below, x_above, rel at s; see csrc/tails.c."""
+    out = np.empty((5, s.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status = 0
+    if s.shape[0]:
+        with nogil:
+            status = hs_gaussian_tails(m, s.shape[0], &s[0], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+    check(status, "tails")
+    return out
+
+
+def laplace_tails(double m, const double[::1] s):
+    """Rows y_below, y_above, x_below, x_above, rel at s; see csrc/tails.c."""
+    out = np.empty((5, s.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status = 0
+    if s.shape[0]:
+        with nogil:
+            status = hs_laplace_tails(m, s.shape[0], &s[0], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+    check(status, "tails")
+    return out
+
+
+def poisson_place(double q, const double[::1] s):
+    """(base losses g of sampled losses s, first above the wall, edge, slope); see csrc/tails.c."""
+    out = np.empty(s.shape[0])
+    cdef double[::1] g = out
+    cdef double edge = 0, slope = 0
+    cdef long first = 0
+    cdef int status = 0
+    if s.shape[0]:
+        with nogil:
+            status = hs_poisson_place(q, s.shape[0], &s[0], &g[0], &first, &edge, &slope)
+    check(status, "tails")
+    return out, first, edge, slope
+
+
+def poisson_tails(double q, double all_y, double all_x, long first, double[:, ::1] o):
+    """Rows of the base's tails to those of its Poisson sample, in place; see csrc/tails.c."""
+    cdef int status = 0
+    if o.shape[1]:
+        with nogil:
+            status = hs_poisson_tails(q, all_y, all_x, first, o.shape[1], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+    check(status, "tails")
+
+
+# pld.c
+
+
+def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, const double[::1] xb, const double[::1] xa,
+              const double[::1] rel, double edge, double absolute):
+    """(y_upper, u_upper, y_lower, u_lower) of the fine cells between the points of the tails."""
+    cdef long n = rel.shape[0] - 1
+    out = np.empty((4, n))
+    cdef double[:, ::1] o = out
+    cdef int status
+    with nogil:
+        status = hs_pld_cells(n, s0, w, &yb[0], &ya[0], &xb[0], &xa[0], &rel[0], edge, absolute,
+                              &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0])
+    check(status, "pld")
+    return out[0], out[1], out[2], out[3]
+
+
+def pld_upper(int m, double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
+    """Masses of the dominating law on the lattice."""
+    p = np.empty(y_upper.shape[0] // m + 1)
+    cdef double[::1] out = p
+    cdef int status
+    with nogil:
+        status = hs_pld_upper(out.shape[0] - 1, m, w, &y_upper[0], &u_upper[0], bottom, &out[0])
+    check(status, "pld")
+    return p
+
+
+def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lower, double top, double t):
+    """Masses of a dominated law on the lattice."""
+    p = np.empty(y_lower.shape[0] // m + 1)
+    cdef double[::1] out = p
+    cdef int status
+    with nogil:
+        status = hs_pld_lower(out.shape[0] - 1, m, w, &y_lower[0], &u_lower[0], top, t, &out[0])
+    check(status, "pld")
+    return p
+
+
+def pld_laws(int m, double s0, double w, const double[:, ::1] tails, double edge, double absolute, double t):
+    """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails as in csrc/tails.c."""
+    cdef long n = (tails.shape[1] - 1) // m
+    upper, lower, work = np.empty(n + 1), np.empty(n + 1), np.empty(4 * m * n)
+    cdef double[::1] p = upper, r = lower, v = work
+    cdef double p_inf = 0
+    cdef int status
+    with nogil:
+        status = hs_pld_laws(n, m, s0, w, &tails[0, 0], &tails[1, 0], &tails[2, 0], &tails[3, 0], &tails[4, 0], edge, absolute, t,
+                             &v[0], &p[0], &r[0], &p_inf)
+    check(status, "pld")
+    return upper, lower, p_inf
+
+
+def pld_table(const double[::1] t, const double[::1] loss, const double[::1] log_den, double k):
+    """Rows K, K', K'' of k copies of a step at tilts t, by its nodes. Estimates."""
+    out = np.zeros((3, t.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status
+    with nogil:
+        status = hs_pld_table(t.shape[0], &t[0], loss.shape[0], &loss[0], &log_den[0], k, &o[0, 0], &o[1, 0], &o[2, 0])
+    check(status, "pld")
+    return out
