@@ -122,6 +122,8 @@ static int point_at(const hs_contour *C, double eps, hs_point *out)
 static int place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     int st = hs_contour_place(C, have_eps, log_delta, depth, work);
+    long most = C->n_max;
+    C->n_max = HS_OUTER_MAX;
     if (!st) st = hs_contour_plan(C, work);
     if (!st && depth == 1 && C->N > (hs_has_pairs(C) ? 1024 : 256)) { /* planning pairs costs as much as hundreds of nodes */
         hs_contour best = *C;
@@ -132,7 +134,8 @@ static int place(hs_contour *C, int have_eps, double log_delta, double depth, do
         }
         *C = best;
     }
-    return st;
+    C->n_max = most;
+    return st || C->N < most ? st : HS_TOO_MANY_NODES;
 }
 
 /* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries where the tail is not small enough. */
@@ -226,7 +229,9 @@ long hs_contour_work(int b, long n_outer)
 }
 
 static const double DEPTHS[] = {1, 0.6, 0.35, 0.2, 0.1};
-enum { N_DEPTHS = sizeof DEPTHS / sizeof *DEPTHS };
+
+/* A caller that has something else for long lines wants the first only. */
+static int depths(const hs_contour *C) { return C->n_max < HS_OUTER_MAX ? 1 : (int)(sizeof DEPTHS / sizeof *DEPTHS); }
 
 /* The line at the saddle, and where that gives less than HS_OK lines below it: the first good answer, or the narrowest. */
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
@@ -234,7 +239,7 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_po
     hs_sums S[HS_CHUNKS];
     hs_point p;
     int st, i, found = HS_NO_SADDLE;
-    for (i = 0; i < N_DEPTHS && found != HS_OK; i++) {
+    for (i = 0; i < depths(C) && found != HS_OK; i++) {
         C->eps = eps;
         st = prepare(C, 1, 0, DEPTHS[i], work, n_work, S);
         if (!st) st = point_at(C, eps, &p);
@@ -304,6 +309,7 @@ static int root_at(hs_contour *C, double log_delta, double depth, double *work, 
         left = step * step * (1 + C->c); /* about what a Newton step on log delta leaves */
         if (left < 2e-16 * fabs(e) + 0.05 * (v.upper - v.lower) / v.slope) break;
     }
+    if (it == 12) return HS_NO_BRACKET;
     report(&v, out);
     out->n_nodes = C->N + 1;
     r = (v.upper - v.lower) / v.slope * 0.75 + left + 4 * HS_U * fabs(e);
@@ -328,7 +334,7 @@ static int root_at(hs_contour *C, double log_delta, double depth, double *work, 
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
 {
     int i, found = HS_NO_SADDLE;
-    for (i = 0; i < N_DEPTHS && found != HS_OK; i++) {
+    for (i = 0; i < depths(C) && found != HS_OK; i++) {
         hs_point p;
         double low, mid, high;
         int st = root_at(C, log_delta, DEPTHS[i], work, n_work, &low, &mid, &high, &p);

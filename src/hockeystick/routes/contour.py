@@ -21,8 +21,11 @@ TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
 RTOL = 1e-9
 """Relative half-width of delta that the line must reach before the hyperbola is tried as well."""
 
+ROUGH = 1e-6
+"""Relative width from which a long line is worth its milliseconds."""
+
 HYPERBOLA_STEPS = 6
-SHORT_LINE = 1500
+SHORT_LINE = 1000
 """Outer nodes up to which the line is faster than the hyperbola."""
 
 U = 2.0**-53
@@ -128,7 +131,7 @@ def _point_width(answer) -> float:
 
 
 def _root_width(answer) -> float:
-    return answer[3] - answer[1]
+    return (answer[3] - answer[1]) / max(abs(answer[2]), 1e-300)
 
 
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
@@ -137,17 +140,19 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
     work = borrow(_core.contour_work(m.size))
     try:
         margin = _margin(rtol)
+        if not _bends(steps):
+            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
+            return answer if answer[0] <= 1 else None
         answer = line(m, q, k, add, at, rtol, margin, n_threads, work, SHORT_LINE)
         if answer[0] == 0:
             return answer
         found = [answer] if answer[0] == 1 else []
-        if _bends(steps):
-            answer = hyperbola(m, q, k, add, at, math.log(rtol))
-            if answer[0] == 0:
-                return answer
-            if answer[0] == 1:
-                found.append(answer)
-        if not found:
+        answer = hyperbola(m, q, k, add, at, math.log(rtol))
+        if answer[0] == 0:
+            return answer
+        if answer[0] == 1:
+            found.append(answer)
+        if not found or min(map(width, found)) > ROUGH:
             answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
             if answer[0] <= 1:
                 found.append(answer)
