@@ -122,13 +122,14 @@ static int point_at(const hs_contour *C, double eps, hs_point *out)
 static int place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     int st = hs_contour_place(C, have_eps, log_delta, depth, work);
-    long most = C->n_max;
+    /* planning pairs costs as much as hundreds of nodes; planning many steps costs less than a few, as it is done on a sample */
+    long most = C->n_max, many = hs_has_pairs(C) ? 1024 : C->b > HS_SAMPLE ? 48 : 256;
     C->n_max = HS_OUTER_MAX;
     if (!st) st = hs_contour_plan(C, work);
-    if (!st && depth == 1 && C->N > (hs_has_pairs(C) ? 1024 : 256)) { /* planning pairs costs as much as hundreds of nodes */
+    if (!st && depth == 1 && C->N > many) {
         hs_contour best = *C;
-        double lost = 4 + 1.5 * log2((double)C->N / 256), low;
-        for (low = 0.7; low > 0.3 && best.N > 200; low *= 0.7) {
+        double lost = 4 + 1.5 * fmax(0, log2((double)C->N / 256)), low;
+        for (low = 0.7; low > 0.3 && best.N > 0.8 * fmin((double)many, 256); low *= 0.7) {
             if (hs_contour_place(C, have_eps, log_delta, low, work) || C->loss > lost) break;
             if (hs_contour_plan(C, work) == HS_OK && C->N < best.N) best = *C;
         }
