@@ -7,7 +7,7 @@
 #define HS_DOUBLINGS 20              /* tail points Y, 2Y, 4Y, ... */
 #define HS_PROBES 12                 /* frequencies at which the decay is sampled, ratio 2 */
 #define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */
-#define HS_LOSS_MAX 20               /* nats that cancellation may take from the 36 of a double */
+#define HS_LOSS_MAX 26               /* nats that cancellation may take from the 36 of a double */
 #define HS_SAMPLE 48                 /* steps on which a contour is placed */
 #define HS_SAMPLE_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
 #define HS_SUMS_WORK(N) (6 * ((long)(N) + 1))
