@@ -78,17 +78,6 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float):
     return min(lower, upper), max(upper, 0.0), max(upper, 0.0), (1.0,), "moments"
 
 
-def variation_upper(steps: GaussianSteps) -> float:
-    """Upper bound of delta(0), the total variation distance: the sum of the steps' distances q erf(m/sqrt 8), or by Cauchy and
-    Schwarz (1/2) sqrt(E_den (num/den)^2 - 1) with E_den (num/den)^2 = prod (1 + q^2 (e^{m^2} - 1))^k, for both directions."""
-    m, q, k = steps
-    added = math.fsum(k * q * np.minimum(m / math.sqrt(2 * math.pi), 1.0))  # erf(x) <= 2 x/sqrt(pi)
-    with np.errstate(over="ignore"):
-        log_square = math.fsum(k * np.log1p(q * q * np.expm1(m * m)))
-    square = 0.5 * math.sqrt(math.expm1(log_square)) if log_square < 1 else 1.0
-    return min(added, square, 1.0) * (1 + 1e-12)
-
-
 def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float) -> bool:
     """Whether Chernoff's bound proves delta(eps) <= e^log_delta in this direction: it cannot be the larger then."""
     upper = _chernoff(steps, add, 1, eps) if log_delta > -math.inf else None

@@ -124,9 +124,14 @@ def convolved(
     return _Curve(laws, *runs)
 
 
+def _limits(rtol: float | None, n_threads: int, quick: bool) -> tuple[int, int, bool]:
+    """(threads, longest circle, whether the mesh may evolve)."""
+    return n_threads, MAX_CELLS if rtol else QUICK if quick else POINTS, not quick
+
+
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
     """delta(eps) of a run of losses, or None where it cannot be certified."""
-    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else QUICK if quick else POINTS, not quick)
+    goal, best, limits = rtol or RTOL, None, _limits(rtol, n_threads, quick)
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
     dx = first = mesh(made, t, goal)
     aligned = aligns(parts)
@@ -155,7 +160,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
 def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np.ndarray:
     """Rows (log_lower, log_estimate, log_upper, *terms) at increasing eps, as `point` gives them; NaN where no convolution is
     good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH nats of delta."""
-    goal, limits = rtol or RTOL, (n_threads, MAX_CELLS if rtol else POINTS, True)
+    goal, limits = rtol or RTOL, _limits(rtol, n_threads, False)
     made = prepare(parts, lambda made: at_eps(made, float(eps[-1])), goal, n_threads)[0]
     rows, todo = np.full((eps.size, 3 + len(TERMS)), np.nan), list(range(eps.size))
     tighter = 0.7
@@ -190,7 +195,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
     log_delta = target(parts, delta)
     if isinstance(log_delta, tuple):
         return log_delta
-    goal, best, limits = rtol or RTOL, None, (n_threads, MAX_CELLS if rtol else QUICK if quick else POINTS, not quick)
+    goal, best, limits = rtol or RTOL, None, _limits(rtol, n_threads, quick)
     made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal, n_threads)
     end = wall(parts, delta)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas

@@ -60,22 +60,28 @@ def _contour_root(settings, add: int, delta: float):
         return _pair_root(settings, paired, add, log_delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
     if found is None:
-        if fallback.variation_upper(settings.steps) <= delta:
-            return 0.0, 0.0, 0.0, ZERO, "contour"
-        at_zero = settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads)
-        if at_zero and at_zero[2] <= log_delta:
-            return 0.0, 0.0, 0.0, ZERO, "contour"
+        paired = paired_steps(settings.run, settings.adjacency, bool(add))
+        return _zero_root(
+            paired,
+            log_delta,
+            lambda: settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads),
+        )
     return found
 
 
 def _pair_root(settings, paired, add: int, log_delta: float):
     found = contour.pair_root(paired, add, log_delta, settings.goal(), settings.n_threads)
     if found is None:
-        if chernoff.square_variation_upper(paired) <= math.exp(log_delta) * (1 - 8 * U):
-            return 0.0, 0.0, 0.0, ZERO, "contour"
-        at_zero = contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads)
-        return (0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero[2] <= log_delta else None
+        return _zero_root(paired, log_delta, lambda: contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads))
     return (*(max(x, 0.0) for x in found[:3]), found[3], "contour")
+
+
+def _zero_root(paired, log_delta: float, at_zero: Callable):
+    """The root 0 where the distances of the steps, or the contour, prove that delta(0) <= e^log_delta; else None."""
+    if min(paired.variation_upper, chernoff.square_variation_upper(paired)) <= math.exp(log_delta) * (1 - 8 * U):
+        return 0.0, 0.0, 0.0, ZERO, "contour"
+    point = at_zero()
+    return (0.0, 0.0, 0.0, ZERO, "contour") if point and point[2] <= log_delta else None
 
 
 def _on_contour(settings, single, general, add: int, at: float):
