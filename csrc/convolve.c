@@ -10,66 +10,110 @@
 #include "hs.h"
 #include <math.h>
 
-/* w (zeroed by the caller) += tilted masses at index j mod n_fft; abs_exponent = max |t j dx - log_mgf| */
-int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w,
-                     double *abs_exponent)
+/* w (zeroed by the caller) += tilted masses at index j mod n_fft */
+int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w)
 {
     long i, at;
     if (!(n_fft > 0 && n > 0)) return HS_BAD_ARGUMENT;
-    *abs_exponent = 0;
     at = j0 % n_fft;
     if (at < 0) at += n_fft;
     for (i = 0; i < n; i++) {
         double e = t * ((double)(j0 + i) * dx) - log_mgf;
-        if (p[i] > 0) {
-            w[at] += e < 700 ? p[i] * exp(e) : exp(e + log(p[i]));
-            if (fabs(e) > *abs_exponent) *abs_exponent = fabs(e);
-        }
+        if (p[i] > 0) w[at] += e < 700 ? p[i] * exp(e) : exp(e + log(p[i]));
         if (++at == n_fft) at = 0;
     }
     return HS_OK;
 }
 
-/* product *= (point + spec)^k over n complex numbers (re, im interleaved); `first` sets instead of multiplying. `point` is a
-   mass at index 0, left out of the transform: its own transform is the constant, free of FFT error (tiny q: most of the mass).
-   Error relative to |z|^k: log|z| is off by 6u (log1p of |z|^2 - 1, formed without cancellation for |z| near 1, else
-   log) plus 2u |log|z||, the argument by 2 pi u, and k times them by u more: k (6 + 3 pi) u + 3 * 745 u, as only
-   |k log|z|| <= 745 survives; exp, cos, sin and products add 8u. In total <= u (20 k + 2500),
-   adding the point included. Whole k <= 64 by squaring: the error of a product is the sum of its factors' and 3u, so 4 k u. */
-int hs_convolve_power(long n, const double *spec, double point, double k, int first, int n_threads, double *product)
+static void add_norms(long n, const double *x, long double *square, long double *sum)
 {
     long i;
-    int whole = k <= 64 && k == floor(k) ? (int)k : 0;
-    double floor2;
-    if (!(n > 0 && k >= 1 && n_threads > 0)) return HS_BAD_ARGUMENT;
-    floor2 = exp(-1500.0 / k); /* below it |z|^k underflows (< 1e-325) */
+    for (i = 0; i < n; i++) {
+        *square += (long double)x[i] * x[i];
+        *sum += fabsl((long double)x[i]);
+    }
+}
+
+/* Rows w of n_fft numbers, tilted masses of one step each (step i: masses p[start[i]..start[i+1]-1] from j0[i] on), without the
+   mass at index 0: that is point[i]. norm2, norm1 of each row. */
+int hs_convolve_tilts(long steps, const long *j0, const long *start, double dx, const double *p, double t, const double *log_mgf,
+                      long n_fft, double *w, double *point, double *norm2, double *norm1)
+{
+    long i, j;
+    for (i = 0; i < steps; i++) {
+        long n = start[i + 1] - start[i], at = n_fft > 0 ? j0[i] % n_fft : 0, past;
+        double *row = w + i * n_fft;
+        long double square = 0, sum = 0;
+        int st;
+        for (j = 0; j < n_fft; j++) row[j] = 0;
+        if ((st = hs_convolve_tilt(j0[i], n, dx, p + start[i], t, log_mgf[i], n_fft, row))) return st;
+        point[i] = row[0];
+        row[0] = 0;
+        if (at < 0) at += n_fft;
+        if (n > n_fft) { n = n_fft; at = 0; }
+        past = at + n > n_fft ? at + n - n_fft : 0; /* all that is not 0: [at, at + n), around the end */
+        add_norms(n - past, row + at, &square, &sum);
+        add_norms(past, row, &square, &sum);
+        norm2[i] = (double)sqrtl(square);
+        norm1[i] = (double)sum;
+    }
+    return HS_OK;
+}
+
+/* (x + iy)^k; floor2: where |.|^2 is below it, the power underflows */
+static void power(double x, double y, double k, int whole, double floor2, double *re, double *im)
+{
+    double z2 = x * x + y * y, r;
+    *re = *im = 0;
+    if (whole) {
+        for (*re = 1, *im = 0;;) {
+            if (whole & 1) { r = *re * x - *im * y; *im = *re * y + *im * x; *re = r; }
+            if (!(whole >>= 1)) return;
+            r = x * x - y * y; y = 2 * x * y; x = r;
+        }
+    } else if (z2 > floor2) {
+        double d = (fabs(x) - 1) * (fabs(x) + 1) + y * y, th = k * atan2(y, x);
+        r = exp(k * (0.5 * (z2 > 0.5 && z2 < 2 ? log1p(d) : log(z2))));
+        *re = r * cos(th);
+        *im = r * sin(th);
+    }
+}
+
+/* product = prod over rows of (point + spec)^k, over n complex numbers (re, im interleaved) a row; it may be the first row. `point`
+   is a mass at index 0, left out of the transform: its own transform is the constant, free of FFT error (tiny q: most of the mass).
+   Error relative to |z|^k: log|z| is off by 6u (log1p of |z|^2 - 1, formed without cancellation for |z| near 1, else
+   log) plus 2u |log|z||, the argument by 2 pi u, and k times them by u more: k (6 + 3 pi) u + 3 * 745 u, as only
+   |k log|z|| <= 745 survives; exp, cos, sin and products add 8u. In total <= u (20 k + 2500) a row,
+   adding the point included. Whole k <= 64 by squaring: the error of a product is the sum of its factors' and 3u, so 4 k u. */
+int hs_convolve_powers(long n, long rows, const double *spec, const double *point, const double *k, int n_threads, double *product)
+{
+    enum { PIECE = 512 }; /* complex numbers: a piece of the product, 8 kB, stays in the first cache */
+    long piece, pieces = (n + PIECE - 1) / PIECE, i;
+    if (!(n > 0 && rows > 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < rows; i++)
+        if (!(k[i] >= 1)) return HS_BAD_ARGUMENT;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
 #endif
-    for (i = 0; i < n; i++) {
-        double x = spec[2 * i] + point, y = spec[2 * i + 1], z2 = x * x + y * y, re = 0, im = 0, lr, th, r;
-        if (whole) {
-            int left = whole;
-            for (re = 1, im = 0;;) {
-                if (left & 1) { r = re * x - im * y; im = re * y + im * x; re = r; }
-                if (!(left >>= 1)) break;
-                r = x * x - y * y; y = 2 * x * y; x = r;
+    for (piece = 0; piece < pieces; piece++) {
+        long from = piece * PIECE, to = from + PIECE < n ? from + PIECE : n, row, j;
+        for (row = 0; row < rows; row++) {
+            const double *z = spec + 2 * n * row;
+            double at = point[row], kr = k[row], floor2 = exp(-1500.0 / kr); /* |z|^k < 1e-325 */
+            int whole = kr <= 64 && kr == floor(kr) ? (int)kr : 0;
+            for (j = from; j < to; j++) {
+                double re = z[2 * j] + at, im = z[2 * j + 1], a, b;
+                if (whole != 1) power(re, im, kr, whole, floor2, &re, &im);
+                if (row) {
+                    a = product[2 * j];
+                    b = product[2 * j + 1];
+                    product[2 * j] = a * re - b * im;
+                    product[2 * j + 1] = a * im + b * re;
+                } else {
+                    product[2 * j] = re;
+                    product[2 * j + 1] = im;
+                }
             }
-        } else if (z2 > floor2) {
-            double d = (fabs(x) - 1) * (fabs(x) + 1) + y * y;
-            lr = 0.5 * (z2 > 0.5 && z2 < 2 ? log1p(d) : log(z2));
-            th = k * atan2(y, x);
-            r = exp(k * lr);
-            re = r * cos(th);
-            im = r * sin(th);
-        }
-        if (first) {
-            product[2 * i] = re;
-            product[2 * i + 1] = im;
-        } else {
-            double a = product[2 * i], b = product[2 * i + 1];
-            product[2 * i] = a * re - b * im;
-            product[2 * i + 1] = a * im + b * re;
         }
     }
     return HS_OK;
@@ -90,14 +134,10 @@ int hs_convolve_multiply(long n, double *a, const double *b)
 /* Euclidean and absolute norms; relative error n 2^-53 at worst */
 int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
 {
-    long double s = 0, a = 0;
-    long i;
-    for (i = 0; i < n; i++) {
-        s += (long double)x[i] * x[i];
-        a += fabsl((long double)x[i]);
-    }
-    *norm2 = (double)sqrtl(s);
-    *norm1 = (double)a;
+    long double square = 0, sum = 0;
+    add_norms(n, x, &square, &sum);
+    *norm2 = (double)sqrtl(square);
+    *norm1 = (double)sum;
     return HS_OK;
 }
 

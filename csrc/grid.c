@@ -125,3 +125,11 @@ int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, doubl
     *log_mgf = top + (double)logl(sum);
     return HS_OK;
 }
+
+int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, double t, double *log_mgf)
+{
+    long i;
+    int st = HS_OK;
+    for (i = 0; i < steps && !st; i++) st = hs_grid_log_mgf(j0[i], start[i + 1] - start[i], dx, p + start[i], t, log_mgf + i);
+    return st;
+}

@@ -119,11 +119,15 @@ int hs_sublaplace_points(double m, double q, int add, long panels, long n, const
 int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
                 double *abs_mean, double *edge_upper);
 int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, double *log_mgf);
+/* the same of many steps, step i on p[start[i]..start[i+1]-1] from j0[i] on */
+int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, double t,
+                     double *log_mgf);
 
 /* convolve.c: around the FFT. Complex arrays are interleaved pairs; see the head of the file. */
-int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w,
-                     double *abs_exponent);
-int hs_convolve_power(long n, const double *spec, double point, double k, int first, int n_threads, double *product);
+int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w);
+int hs_convolve_tilts(long steps, const long *j0, const long *start, double dx, const double *p, double t, const double *log_mgf,
+                      long n_fft, double *w, double *point, double *norm2, double *norm1);
+int hs_convolve_powers(long n, long rows, const double *spec, const double *point, const double *k, int n_threads, double *product);
 int hs_convolve_multiply(long n, double *a, const double *b);
 int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
@@ -168,11 +172,24 @@ int hs_pld_cells(long n, double s0, double w, const double *y_below, const doubl
 enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
 int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
 int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
-int hs_pld_laws(long n, int m, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
-                const double *x_above, const double *rel, double edge, double absolute, double t, double *work,
-                double *p_upper, double *p_lower, double *p_inf);
-int hs_pld_table(long tilts, const double *t, long n, const double *loss, const double *log_den, double k, double *k0, double *k1,
+int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, double *p_upper,
+                double *p_lower, double *p_inf);
+
+/* pld_steps.c: many steps at once, rows of HS_STEP_COLUMNS numbers (kind 0 Gaussian or 1 Laplace, m, q, back); see its head. */
+enum { HS_STEP_COLUMNS = 4, HS_PLD_OCTAVE = 8, HS_PLD_CLASSES = HS_PLD_OCTAVE + HS_PLD_OCTAVE / 2 + 1 };
+int hs_step_tails(const double *step, long n, const double *s, double *o, double *edge);
+long hs_step_nodes(long steps, const double *table, double p, long gl);
+int hs_pld_step_nodes(const double *step, double p, long gl, const double *x, const double *w, long room, long *n, double *loss,
+                      double *log_den);
+int hs_pld_windows(long steps, const double *table, double p_low, double p_high, double *lo, double *hi);
+int hs_pld_steps(long steps, const double *table, int m, double dx, double t, const double *at, const long *first, const long *start,
+                 const long *size, double *work, double *p_upper, double *p_lower, double *edge,
+                 double *p_inf);
+int hs_pld_table(long up, long down, double t0, long n, double *loss, double *log_den, double k, double *e, double *k0, double *k1,
                  double *k2);
+int hs_pld_tables(long steps, const double *table, const double *k, double p, long gl, const double *x, const double *w, long up,
+                  long down, double t0, long room, double *work, double *k0, double *k1, double *k2,
+                  double *far);
 /* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
 enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
 typedef struct {

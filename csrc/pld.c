@@ -36,7 +36,7 @@ static double cell(const double *below, const double *above, const double *rel, 
     return above_zero(top ? left - right : right - left);
 }
 
-/* Tails at s_i, i = 0..n; see the head of the file. Where the den mass is not resolved, u <= y (1 - e^{-w}) (its losses may reach
+/* Tails at s_i, i = 0..n; see the head of the file. The outputs may be the first four arrays: cell i is read before it is written. Where the den mass is not resolved, u <= y (1 - e^{-w}) (its losses may reach
    the right edge) and u >= -y (e^edge - 1) (all of them are above the left one). */
 int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                  const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
@@ -164,37 +164,17 @@ int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u
     return HS_OK;
 }
 
-/* Both laws on n + 1 lattice points from tails at the m n + 1 edges of their fine cells: p_upper, p_lower; p_inf bounds the mass
-   above the last edge. work: 4 m n doubles. */
-int hs_pld_laws(long n, int m, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
-                const double *x_above, const double *rel, double edge, double absolute, double t, double *work,
-                double *p_upper, double *p_lower, double *p_inf)
+/* Both laws on n + 1 lattice points from tails at the m n + 1 edges of their fine cells, rows y_below, y_above, x_below, x_above,
+   rel, which are overwritten: p_upper, p_lower; p_inf bounds the mass above the last edge. */
+int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, double *p_upper,
+                double *p_lower, double *p_inf)
 {
-    long c = m * n;
-    double *y_upper = work, *u_upper = work + c, *y_lower = work + 2 * c, *u_lower = work + 3 * c, top;
-    int st = hs_pld_cells(c, s0, w, y_below, y_above, x_below, x_above, rel, edge, absolute, y_upper, u_upper, y_lower, u_lower);
-    if (st) return st;
+    long c = m * n, rows = c + 1;
+    double *y_below = tails, *y_above = tails + rows, *x_below = tails + 2 * rows, *x_above = tails + 3 * rows, *rel = tails + 4 * rows;
+    double bottom = y_below[0] * (1 + rel[0]) + absolute, top = above_zero(y_above[c] * (1 - rel[c]) - absolute);
+    int st;
     *p_inf = y_above[c] * (1 + rel[c]) + absolute;
-    top = above_zero(y_above[c] * (1 - rel[c]) - absolute);
-    if ((st = hs_pld_upper(n, m, w, y_upper, u_upper, y_below[0] * (1 + rel[0]) + absolute, p_upper))) return st;
-    return hs_pld_lower(n, m, w, y_lower, u_lower, top, t, p_lower);
-}
-
-/* Adds k copies of one step to K, K', K'' at tilts t_i, by its nodes: losses and log den masses. Estimates. */
-int hs_pld_table(long tilts, const double *t, long n, const double *loss, const double *log_den, double k, double *k0, double *k1,
-                 double *k2)
-{
-    long i, j;
-    if (!(tilts >= 0 && n > 0)) return HS_BAD_ARGUMENT;
-    for (i = 0; i < tilts; i++) {
-        double top = -HUGE_VAL, s0 = 0, s1 = 0, s2 = 0;
-        for (j = 0; j < n; j++) top = fmax(top, (1 + t[i]) * loss[j] + log_den[j]);
-        for (j = 0; j < n; j++) {
-            double e = (1 + t[i]) * loss[j] + log_den[j] - top, p = e > -60 ? exp(e) : 0;
-            s0 += p; s1 += p * loss[j]; s2 += p * loss[j] * loss[j];
-        }
-        s1 /= s0;
-        k0[i] += k * (top + log(s0)); k1[i] += k * s1; k2[i] += k * above_zero(s2 / s0 - s1 * s1);
-    }
-    return HS_OK;
+    st = hs_pld_cells(c, s0, w, y_below, y_above, x_below, x_above, rel, edge, absolute, y_below, y_above, x_below, x_above);
+    if (!st) st = hs_pld_upper(n, m, w, y_below, y_above, bottom, p_upper);
+    return st ? st : hs_pld_lower(n, m, w, x_below, x_above, top, t, p_lower);
 }

@@ -1,4 +1,4 @@
-# The gate to the grids: grid.c, convolve.c, tails.c, pld.c. Part of _core.pyx.
+# The gate to the grids: grid.c, convolve.c, tails.c, pld.c, pld_steps.c. Part of _core.pyx.
 
 # grid.c, convolve.c
 
@@ -25,22 +25,45 @@ def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
     return log_mgf
 
 
+def grid_log_mgfs(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, double t):
+    """log sum_j p_j exp(t j dx) of every step; step i has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
+    log_mgf = np.empty(j0.shape[0])
+    cdef double[::1] out = log_mgf
+    cdef int status
+    with nogil:
+        status = hs_grid_log_mgfs(j0.shape[0], &j0[0], &start[0], dx, &p[0], t, &out[0])
+    check(status, "grid")
+    return log_mgf
+
+
 def convolve_tilt(long j0, double dx, const double[::1] p, double t, double log_mgf, double[::1] w):
-    """Add the tilted masses to the zeroed circular array w; the largest exponent used."""
-    cdef double abs_exponent
+    """Add the tilted masses to the zeroed circular array w."""
     cdef int status
     with nogil:
-        status = hs_convolve_tilt(j0, p.shape[0], dx, &p[0], t, log_mgf, w.shape[0], &w[0], &abs_exponent)
+        status = hs_convolve_tilt(j0, p.shape[0], dx, &p[0], t, log_mgf, w.shape[0], &w[0])
     check(status, "convolve")
-    return abs_exponent
 
 
-def convolve_power(const double complex[::1] spec, double point, double k, int first, int n_threads, double complex[::1] product):
-    """product *= (point + spec)**k, or = with `first`."""
+def convolve_tilts(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, double t,
+                   const double[::1] log_mgf, double[:, ::1] w):
+    """Tilted masses of every step in the rows of w, but for those at index 0; (these, Euclidean norms, sums) of the rows."""
+    out = np.empty((3, w.shape[0]))
+    cdef double[:, ::1] o = out
     cdef int status
     with nogil:
-        status = hs_convolve_power(spec.shape[0], <const double *>&spec[0], point, k, first, n_threads,
-                                   <double *>&product[0])
+        status = hs_convolve_tilts(w.shape[0], &j0[0], &start[0], dx, &p[0], t, &log_mgf[0], w.shape[1], &w[0, 0], &o[0, 0],
+                                   &o[1, 0], &o[2, 0])
+    check(status, "convolve")
+    return out
+
+
+def convolve_powers(const double complex[:, ::1] spec, const double[::1] point, const double[::1] k, int n_threads,
+                    double complex[::1] product):
+    """product = the product over rows of (point + spec)**k; it may be the first row."""
+    cdef int status
+    with nogil:
+        status = hs_convolve_powers(spec.shape[1], spec.shape[0], <const double *>&spec[0, 0], &point[0], &k[0], n_threads,
+                                    <double *>&product[0])
     check(status, "convolve")
 
 
@@ -85,30 +108,6 @@ def normal_tails(const double[::1] x):
         status = hs_normal_tails(x.shape[0], &x[0], &a[0], &b[0])
     check(status, "tails")
     return below, above
-
-
-def gaussian_tails(double m, const double[::1] s):
-    """Rows y_below, y_above, x_below, x_above, rel at s; see csrc/tails.c."""
-    out = np.empty((5, s.shape[0]))
-    cdef double[:, ::1] o = out
-    cdef int status = 0
-    if s.shape[0]:
-        with nogil:
-            status = hs_gaussian_tails(m, s.shape[0], &s[0], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
-    check(status, "tails")
-    return out
-
-
-def laplace_tails(double m, const double[::1] s):
-    """Rows y_below, y_above, x_below, x_above, rel at s; see csrc/tails.c."""
-    out = np.empty((5, s.shape[0]))
-    cdef double[:, ::1] o = out
-    cdef int status = 0
-    if s.shape[0]:
-        with nogil:
-            status = hs_laplace_tails(m, s.shape[0], &s[0], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
-    check(status, "tails")
-    return out
 
 
 def poisson_place(double q, const double[::1] s):
@@ -173,26 +172,95 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
     return p
 
 
-def pld_laws(int m, double s0, double w, const double[:, ::1] tails, double edge, double absolute, double t):
-    """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails as in csrc/tails.c."""
+def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, double absolute, double t):
+    """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails, which are overwritten."""
     cdef long n = (tails.shape[1] - 1) // m
-    upper, lower, work = np.empty(n + 1), np.empty(n + 1), np.empty(4 * m * n)
-    cdef double[::1] p = upper, r = lower, v = work
+    upper, lower = np.empty(n + 1), np.empty(n + 1)
+    cdef double[::1] p = upper, r = lower
     cdef double p_inf = 0
     cdef int status
     with nogil:
-        status = hs_pld_laws(n, m, s0, w, &tails[0, 0], &tails[1, 0], &tails[2, 0], &tails[3, 0], &tails[4, 0], edge, absolute, t,
-                             &v[0], &p[0], &r[0], &p_inf)
+        status = hs_pld_laws(n, m, s0, w, &tails[0, 0], edge, absolute, t, &p[0], &r[0], &p_inf)
     check(status, "pld")
     return upper, lower, p_inf
 
 
-def pld_table(const double[::1] t, const double[::1] loss, const double[::1] log_den, double k):
-    """Rows K, K', K'' of k copies of a step at tilts t, by its nodes. Estimates."""
-    out = np.zeros((3, t.shape[0]))
+# pld_steps.c
+
+
+def step_tails(const double[::1] step, const double[::1] s):
+    """(rows y_below, y_above, x_below, x_above, rel at s, edge) of one step; see csrc/pld_steps.c."""
+    out = np.empty((5, s.shape[0]))
     cdef double[:, ::1] o = out
+    cdef double edge = 0
+    cdef int status = 0
+    if s.shape[0]:
+        with nogil:
+            status = hs_step_tails(&step[0], s.shape[0], &s[0], &o[0, 0], &edge)
+    check(status, "pld")
+    return out, edge
+
+
+def step_nodes(const double[::1] step, double p, const double[::1] x, const double[::1] w):
+    """(losses, log den masses): a quadrature rule of one step until tails of mass p. Estimates."""
+    cdef long n, room = hs_step_nodes(1, &step[0], p, x.shape[0])
+    loss, log_den = np.empty(room), np.empty(room)
+    cdef double[::1] a = loss, b = log_den
     cdef int status
     with nogil:
-        status = hs_pld_table(t.shape[0], &t[0], loss.shape[0], &loss[0], &log_den[0], k, &o[0, 0], &o[1, 0], &o[2, 0])
+        status = hs_pld_step_nodes(&step[0], p, x.shape[0], &x[0], &w[0], room, &n, &a[0], &b[0])
+    check(status, "pld")
+    return loss[:n], log_den[:n]
+
+
+def pld_windows(const double[:, ::1] table, double p_low, double p_high):
+    """(lo, hi): windows of all steps."""
+    lo, hi = np.empty(table.shape[0]), np.empty(table.shape[0])
+    cdef double[::1] a = lo, b = hi
+    cdef int status
+    with nogil:
+        status = hs_pld_windows(table.shape[0], &table[0, 0], p_low, p_high, &a[0], &b[0])
+    check(status, "pld")
+    return lo, hi
+
+
+def pld_steps(const double[:, ::1] table, int m, double dx, double t, const double[::1] at, const long[::1] first,
+              const long[::1] start, const long[::1] size, double[::1] p_upper, double[::1] p_lower):
+    """Masses of all steps into p_upper and p_lower; (edge, bound of the mass above) of each."""
+    out, lent = np.empty((2, table.shape[0])), np.empty(5 * (m * np.max(size) + 1))
+    cdef double[:, ::1] o = out
+    cdef double[::1] work = lent
+    cdef int status
+    with nogil:
+        status = hs_pld_steps(table.shape[0], &table[0, 0], m, dx, t, &at[0], &first[0], &start[0], &size[0], &work[0],
+                              &p_upper[0], &p_lower[0], &o[0, 0], &o[1, 0])
+    check(status, "pld")
+    return out[0], out[1]
+
+
+def pld_table(long up, long down, double t0, double[::1] loss, double[::1] log_den, double k):
+    """Rows K, K', K'' of k copies of a step at t0 2^(i/8), -t0 2^(i/4), 0, by its nodes, which are overwritten. Estimates."""
+    out, lent = np.zeros((3, up + down + 1)), np.empty(loss.shape[0])
+    cdef double[:, ::1] o = out
+    cdef double[::1] e = lent
+    cdef int status
+    with nogil:
+        status = hs_pld_table(up, down, t0, loss.shape[0], &loss[0], &log_den[0], k, &e[0], &o[0, 0], &o[1, 0], &o[2, 0])
     check(status, "pld")
     return out
+
+
+def pld_tables(const double[:, ::1] table, const double[::1] k, double p, const double[::1] x, const double[::1] w, long up,
+               long down, double t0):
+    """The same of all steps together, and the largest loss of a node."""
+    cdef long room = hs_step_nodes(table.shape[0], &table[0, 0], p, x.shape[0])
+    out, lent = np.zeros((3, up + down + 1)), np.empty(3 * room)
+    cdef double[:, ::1] o = out
+    cdef double[::1] work = lent
+    cdef double far = 0
+    cdef int status
+    with nogil:
+        status = hs_pld_tables(table.shape[0], &table[0, 0], &k[0], p, x.shape[0], &x[0], &w[0], up, down, t0, room,
+                               &work[0], &o[0, 0], &o[1, 0], &o[2, 0], &far)
+    check(status, "pld")
+    return out, far

@@ -1,7 +1,7 @@
 """Real FFTs. The only file that knows pyfftw; it runs on scipy.fft where pyfftw is absent or HS_NO_PYFFTW=1.
 
-Plans use FFTW_ESTIMATE, so that the last bits do not depend on timing, and are kept per thread for short
-lengths.
+Plans use FFTW_ESTIMATE, so that the last bits do not depend on timing, and are kept for short lengths; a plan serves
+one thread at a time.
 
 Accuracy. Both libraries compute a length-n transform, n = 2^a 3^b 5^c, as about log2(n) stages of orthogonal
 butterflies with twiddles correct to about u = 2^-53. Such a product of stages satisfies
@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import math
 import os
-import threading
-from collections import OrderedDict
+from collections import deque
 
 import numpy as np
 
 PLAN_LENGTH = 1 << 17
-"""Longest transform whose plan (and the two arrays it holds, 2 MB) is kept."""
+"""Longest transform, all rows together, whose plan (and the two arrays it holds, 2 MB) is kept."""
 
-PLANS = 8
 ODD_PARTS = (1, 3, 5, 9, 15, 25, 27, 45)
-_local = threading.local()
+_plans: deque = deque(maxlen=16)  # lent to one call at a time, the least used drops out: popleft and append are atomic
 
 
 def _pyfftw():
@@ -54,33 +52,48 @@ def zeros(n: int) -> np.ndarray:
     return library.zeros_aligned(n, dtype=np.float64) if library else np.zeros(n)
 
 
-def _plan(library, source, target, direction, n_threads):
-    key = (direction, source.shape[0], target.shape[0], n_threads)
-    plans = getattr(_local, "plans", None)
-    if plans is None:
-        plans = _local.plans = OrderedDict()
-    plan = plans.get(key)
+def rows(count: int, n: int) -> np.ndarray:
+    """Uninitialised float64 array of `count` rows of length n, aligned for FFTW."""
+    library = _pyfftw()
+    return library.empty_aligned((count, n), dtype=np.float64) if library else np.empty((count, n))
+
+
+def _lent(key):
+    """A kept plan for this key, or None; it is nobody else's until `_execute` gives it back."""
+    for _ in range(len(_plans)):
+        try:
+            found = _plans.popleft()
+        except IndexError:
+            return None
+        if found[0] == key:
+            return found[1]
+        _plans.append(found)
+    return None
+
+
+def _execute(library, source, target, direction, n_threads):
+    """One transform, or one of every row."""
+    key = direction, source.shape, target.shape, n_threads
+    plan = _lent(key)
     if plan is None:
         plan = library.FFTW(source, target, direction=direction, flags=("FFTW_ESTIMATE",), threads=n_threads)
-        if max(key[1:3]) <= PLAN_LENGTH:
-            plans[key] = plan
-            if len(plans) > PLANS:
-                plans.popitem(last=False)
     else:
-        plans.move_to_end(key)
         plan.update_arrays(source, target)
-    return plan
+    plan.execute()
+    if max(source.size, target.size) <= PLAN_LENGTH:
+        _plans.append((key, plan))
 
 
 def forward(x: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """The n/2 + 1 leading coefficients of the transform of real x, from `zeros` or `inverse`; n is even."""
+    """The n/2 + 1 leading coefficients of the transform of real x, or of its rows, from `zeros`, `rows` or `inverse`; n is
+    even."""
     library = _pyfftw()
     if library is None:
         import scipy.fft
 
         return scipy.fft.rfft(x, workers=n_threads)
-    out = library.empty_aligned(x.shape[0] // 2 + 1, dtype=np.complex128)
-    _plan(library, x, out, "FFTW_FORWARD", n_threads).execute()
+    out = library.empty_aligned((*x.shape[:-1], x.shape[-1] // 2 + 1), dtype=np.complex128)
+    _execute(library, x, out, "FFTW_FORWARD", n_threads)
     return out
 
 
@@ -94,6 +107,6 @@ def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
 
         return scipy.fft.irfft(spec, n, workers=n_threads)
     out = library.empty_aligned(n, dtype=np.float64)
-    _plan(library, spec, out, "FFTW_BACKWARD", n_threads).execute()
+    _execute(library, spec, out, "FFTW_BACKWARD", n_threads)
     out *= 1.0 / n
     return out

@@ -37,8 +37,6 @@ own transforms again (benchmarks/bench_prv.py). It serves as an independent chec
 from __future__ import annotations
 
 import math
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -46,9 +44,13 @@ import numpy as np
 from . import _core, _fft
 from .bound import AccuracyError
 from .grid import MAX_CELLS, ULP, Cgf, Grid
+from .threads import blocks, in_order
 
-BLOCK = 8
-"""Distinct steps that one thread multiplies before their product joins the others."""
+BLOCK = 16
+"""Most distinct steps whose spectra one thread multiplies before their product joins the others."""
+
+MANY = 128
+"""Most distinct steps of one call that sums up their masses: some ten microseconds."""
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
@@ -129,7 +131,7 @@ def _circles(grid: Grid, table: Cgf, eps: float, log_tol: float, t: float):
     """For one tilt: circles from eps, and from the point that the sum stays above, long enough for the
     tolerance."""
     pos, neg = table.t > 0, table.t < 0
-    total = sum(s.k for s in grid.steps)
+    total = float(grid.steps.k.sum())
     k0 = table.k0 + total * _log_sinhc(0.5 * grid.dx * table.t)  # the lattice spreads the law [maths C7]
     tp, kp, tn, kn = table.t[pos], k0[pos], table.t[neg], k0[neg]
     low = float(np.max((kn - log_tol) / tn))  # Pr[S < low] <= tol
@@ -164,86 +166,59 @@ def _weight2(t: float, width: float, dx: float) -> float:
     return 1 + area / dx
 
 
-def _log_mgf(grid: Grid, t: float, n_threads: int) -> tuple[float, list[float]]:
+def _log_mgf(grid: Grid, t: float, n_threads: int) -> tuple[float, np.ndarray]:
     """Upper bound on K~(t) = log E e^{tS}, shift included, and the value of each step's log sum."""
-    steps = grid.steps
-    parts = list(in_blocks(lambda i: _core.grid_log_mgf(steps[i].j0, grid.dx, steps[i].p, t), len(steps), n_threads))
-    total = t * grid.shift
-    slack = 4 * ULP * abs(total)
-    for s, log_m in zip(grid.steps, parts, strict=True):
-        total += s.k * log_m
-        far = max(abs(s.j0), abs(s.j0 + s.p.size)) * grid.dx
-        slack += s.k * (ULP * (32 + 6 * abs(t) * far + 4 * abs(log_m)) + s.p.size * LDBL_ULP)
-    return total + slack, parts
+    steps, shift = grid.steps, t * grid.shift
+    logs = log_mgfs(grid, t, n_threads)
+    slack = ULP * (32 + 6 * abs(t) * grid.dx * steps.far + 4 * np.abs(logs)) + np.diff(steps.start) * LDBL_ULP
+    return math.fsum((shift, 4 * ULP * abs(shift), *(steps.k * logs), *(steps.k * slack))), logs
 
 
-def _tilted(grid: Grid, step, t: float, log_m: float, n: int) -> np.ndarray:
+def log_mgfs(grid: Grid, t: float, n_threads: int) -> np.ndarray:
+    """log sum_j p_j e^{t j dx} of every step."""
+    j0, start, p, _ = grid.steps
+    parts = blocks(j0.size, MANY)
+    return np.concatenate(
+        list(in_order(lambda at: _core.grid_log_mgfs(j0[at], start[at.start :], grid.dx, p, t), parts, n_threads))
+    )
+
+
+def _tilted(grid: Grid, i: int, t: float, log_m: float, n: int) -> np.ndarray:
     w = _fft.zeros(n)
-    _core.convolve_tilt(step.j0, grid.dx, step.p, t, log_m, w)
+    _core.convolve_tilt(int(grid.steps.j0[i]), grid.dx, grid.steps.masses(i), t, log_m, w)
     return w
 
 
-def tilted_power(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> tuple[np.ndarray, float]:
+def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
     """(r^, bound on ||r^ - r||_2) by powers of the spectrum.
 
-    Distinct steps are shared out in blocks of BLOCK; their products are multiplied in order, whatever the number of threads.
+    Distinct steps are shared out in blocks; their products are multiplied in order, whatever the number of threads.
     """
-    eta = _fft.error_upper(n)
-    blocks = [range(i, min(i + BLOCK, len(logs))) for i in range(0, len(logs), BLOCK)]
-    inner = n_threads if len(blocks) == 1 else 1
+    steps, eta = grid.steps, _fft.error_upper(n)
+    parts = blocks(logs.size, max(1, min(BLOCK, _fft.PLAN_LENGTH // n)))
+    inner = n_threads if len(parts) == 1 else 1
+    norms = np.empty((2, logs.size))
 
-    def block(steps):
-        product, terms = None, []
-        for i in steps:
-            step = grid.steps[i]
-            w = _tilted(grid, step, t, logs[i], n)
-            point, w[0] = float(w[0]), 0.0
-            norm2, norm1 = _core.convolve_norms(w)
-            spec = _fft.forward(w)
-            if product is None:
-                product, first = spec, 1  # in place: every coefficient is read before it is written
-            else:
-                first = 0
-            _core.convolve_power(spec, point, step.k, first, inner, product)
-            terms.append((step.k, eta * norm2 * 1.01, eta * norm1 * 1.01))
-        return product, terms
+    def block(at):
+        w = _fft.rows(at.stop - at.start, n)
+        point, *norms[:, at] = _core.convolve_tilts(steps.j0[at], steps.start[at.start :], grid.dx, steps.p, t, logs[at], w)
+        spec = _fft.forward(w)
+        _core.convolve_powers(spec, point, steps.k[at], inner, spec[0])
+        return spec[0]
 
-    product, terms = None, []
-    for found, more in in_order(block, blocks, n_threads):
-        terms += more
-        if product is None:
-            product = found
-        else:
-            _core.convolve_multiply(product, found)
+    found = in_order(block, parts, n_threads)
+    product = next(found)
+    for more in found:
+        _core.convolve_multiply(product, more)
     r = _fft.inverse(product)
     norm2, _ = _core.convolve_norms(r)
-    sup = math.fsum(k * (e1 + 64 * ULP) for k, _, e1 in terms)
-    rel = ULP * (20 * math.fsum(k for k, _, _ in terms) + 2600 * len(terms))
+    k, (e2, e1) = steps.k, norms * (eta * 1.01)
+    sup = math.fsum(k * (e1 + 64 * ULP))
+    rel = ULP * (20 * math.fsum(k) + 2600 * logs.size)
     if sup > 30 or rel > 0.1:
         raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g}); ask for fewer steps")
-    forward = math.fsum(k * min(e2, e1 * (2.1 * norm2 + (0.5 + e1) ** (k - 1))) for k, e2, e1 in terms)
+    forward = math.fsum(k * np.minimum(e2, e1 * (2.1 * norm2 + (0.5 + e1) ** (k - 1))))
     return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02
-
-
-def in_order(call, blocks, n_threads: int):
-    """call(block) for every block, in order; with threads, at most 2 n_threads results wait at a time."""
-    if n_threads == 1 or len(blocks) == 1:
-        yield from map(call, blocks)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        waiting = deque(pool.submit(call, block) for block in blocks[: 2 * n_threads])
-        for block in blocks[2 * n_threads :]:
-            yield waiting.popleft().result()
-            waiting.append(pool.submit(call, block))
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def in_blocks(call, n: int, n_threads: int):
-    """call(0), ..., call(n - 1), in order, by blocks of BLOCK."""
-    blocks = [range(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)]
-    for found in in_order(lambda block: [call(i) for i in block], blocks, n_threads):
-        yield from found
 
 
 def _multiply(a, b, n_threads: int):
@@ -265,12 +240,12 @@ def _multiply(a, b, n_threads: int):
     return out, (e + (eta + 4 * ULP) * _core.convolve_norms(out)[0]) * (1 + 1e-6), sx * sy
 
 
-def _square(grid: Grid, t: float, logs: list[float], n: int, n_threads: int) -> tuple[np.ndarray, float]:
+def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
     """(r^, bound on ||r^ - r||_2) by repeated squaring: binary powers of each step, multiplied as they
     come."""
     result = None
-    for step, log_m in zip(grid.steps, logs, strict=True):
-        k, base = int(step.k), (_tilted(grid, step, t, log_m, n), 0.0, 1 + 1e-12)
+    for i, log_m in enumerate(logs.tolist()):
+        k, base = int(grid.steps.k[i]), (_tilted(grid, i, t, log_m, n), 0.0, 1 + 1e-12)
         while k:
             if k & 1:
                 result = base if result is None else _multiply(result, base, n_threads)
@@ -292,15 +267,13 @@ def convolve(
     cut = _log_mgf(grid, plan.t_cut, n_threads)[0]
     _, logs = _log_mgf(grid, t, n_threads)
     r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
-    log_l = math.fsum(s.k * log_m for s, log_m in zip(grid.steps, logs, strict=True))
+    k = grid.steps.k
+    log_l = math.fsum(k * logs)
     _, norm1 = _core.convolve_norms(r)
     keep = min(n, max(8, math.ceil((eps_max - y_lo) / dx) + 4))
     scale = log_l - t * (j_lo * dx)
     mass, delta = _core.convolve_tail(r, j_lo, dx, t, scale, keep)
-    theta = 0.0
-    for s, log_m in zip(grid.steps, logs, strict=True):
-        far = max(abs(s.j0), abs(s.j0 + s.p.size)) * dx
-        theta += s.k * ULP * (16 + 6 * t * far + 2 * abs(log_m))
+    theta = math.fsum(k * ULP * (16 + 6 * t * dx * grid.steps.far + 2 * np.abs(logs)))
     theta += ULP * (16 + 4 * abs(log_l) + 6 * t * (abs(y_lo) + abs(grid.shift) + width))
     if not theta < 0.1:
         raise AccuracyError(f"the weights of the convolution lose all digits ({theta:.2g}); ask for fewer steps")

@@ -15,16 +15,21 @@ lattice points cost the lower law O(dx), densities and atoms on points O(dx^2). 
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
 
 from . import _core
 from .bound import AccuracyError
-from .convolve import in_blocks
+from .convolve import log_mgfs
 from .evolve import Law, evolve
-from .grid import MAX_CELLS, ULP, Cgf, Grid, Step
-from .loss import Loss, no_atoms, window
+from .grid import MAX_CELLS, ULP, Cgf, Grid, Steps
+from .loss import Loss, gauss_legendre, no_atoms, window
+from .threads import blocks, in_order
+
+BLOCK = 32
+"""Most distinct steps that one thread takes at a time."""
 
 CELLS = MAX_CELLS // 4
 """Most cells of all windows together."""
@@ -35,9 +40,6 @@ FINE = 3
 BELOW_ATOMS = 1e-8
 """Lattice points lie this fraction of a fine cell (and 1e-14) below the atoms they are aligned to, so that rounding cannot put
 an atom below its point. It costs 1e-8 of what a misaligned atom costs: masses move up by dx with that probability."""
-
-TABLE_NODES = 24
-"""Tilts a decade in the planning table: neighbours differ by 10 %, and Chernoff exponents by under 1 % of their curvature."""
 
 
 class Laws(NamedTuple):
@@ -56,6 +58,14 @@ class Laws(NamedTuple):
         return math.exp(x) * (1 + 1e-9) if x < 700 else math.inf
 
 
+class Batch(NamedTuple):
+    """The steps of additive noise, which C takes all at once: their places in the run, their rows; and the places of others."""
+
+    at: np.ndarray
+    rows: np.ndarray
+    others: np.ndarray
+
+
 class Plan(NamedTuple):
     """What the choice of lattice needs. Estimates.
 
@@ -63,6 +73,8 @@ class Plan(NamedTuple):
     """
 
     parts: tuple[tuple[Loss, int], ...]
+    counts: np.ndarray
+    batch: Batch
     k: float
     table: Cgf
     t: np.ndarray
@@ -70,29 +82,42 @@ class Plan(NamedTuple):
     log_delta: np.ndarray
 
 
+def batch_of(parts) -> Batch:
+    rows = [loss.additive for loss, _ in parts]
+    at = np.array([i for i, row in enumerate(rows) if row], dtype="l")
+    table = np.array([row for row in rows if row], dtype=float).reshape(-1, 4)
+    return Batch(at, table, np.array([i for i, row in enumerate(rows) if not row], dtype="l"))
+
+
 def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1) -> Plan:
-    """Planning table of a run, from nodes that are good until tails of mass p of one step."""
-    nodes = [loss.nodes(p) for loss, _ in parts]
-    counts = [float(k) for _, k in parts]
-    mean = var = 0.0
-    far = 1e-300
-    for (values, log_den), k in zip(nodes, counts, strict=True):
-        law = np.exp(values + log_den)
-        law /= law.sum()
-        first = float(law @ values)
-        mean += k * first
-        var += k * float(law @ (values - first) ** 2)
-        far = max(far, float(np.abs(values).max()))
-    wide = math.sqrt(var) + abs(mean) + far
-    low, high = math.log10(1e-4 / wide), math.log10(2e3 / min(far, wide))
-    grow = 10.0 ** np.linspace(low, high, math.ceil(TABLE_NODES * (high - low)))
-    t = np.concatenate((-grow[::-2], [0.0], grow))
-    rows = np.zeros((3, t.size))
-    for row in in_blocks(lambda i: _core.pld_table(t, *nodes[i], counts[i]), len(nodes), n_threads):
-        rows += row
-    k0, k1, k2 = rows
-    table = Cgf(t, k0, k1, k2)
-    return Plan(parts, math.fsum(counts), table, *saddle_curve(table))
+    """Planning table of a run, from nodes that are good until tails of mass p of one step. Its tilts go by eighths of an octave
+    (negative ones: quarters): neighbours differ by 9 %, and Chernoff exponents by under 1 % of their curvature."""
+    counts, batch = np.array([k for _, k in parts], dtype=float), batch_of(parts)
+    own, parts_of = counts[batch.at], blocks(batch.at.size, BLOCK)
+    nodes = [parts[i][0].nodes(p) for i in batch.others.tolist()]
+
+    def table(up, down, t0):
+        rows, far = np.zeros((3, up + down + 1)), 1e-300
+        for more, reach in in_order(
+            lambda at: _core.pld_tables(batch.rows[at], own[at], p, *gauss_legendre(), up, down, t0), parts_of, n_threads
+        ):
+            rows += more
+            far = max(far, reach)
+        for (values, log_den), k in zip(nodes, counts[batch.others], strict=True):
+            rows += _core.pld_table(up, down, t0, values.copy(), log_den.copy(), k)
+            far = max(far, float(np.abs(values).max()))
+        return rows, far
+
+    (_, mean, var), far = table(1, 1, 1.0)
+    wide = math.sqrt(var[-1]) + abs(mean[-1]) + far
+    t0 = 1e-4 / wide
+    octaves = math.log2(2e3 / min(far, wide) / t0)
+    up, down = math.ceil(8 * octaves) + 1, math.ceil(4 * octaves) + 1
+    t = t0 * np.concatenate((-(2.0 ** (np.arange(down)[::-1] / 4)), [0.0], 2.0 ** (np.arange(up) / 8)))
+    rows = table(up, down, t0)[0]
+    k0, k1, k2 = np.concatenate((rows[:, up : up + down][:, ::-1], rows[:, -1:], rows[:, :up]), axis=1)
+    found = Cgf(t, k0, k1, k2)
+    return Plan(parts, counts, batch, math.fsum(counts), found, *saddle_curve(found))
 
 
 def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -137,13 +162,19 @@ def aligns(parts) -> bool:
     return all(loss.atoms is no_atoms for loss, _ in parts) or _common_step(parts) > 0
 
 
-def offset(loss: Loss, dx: float) -> float:
-    """Where the lattice of one step sits: just below its highest atom, modulo dx."""
-    atoms = None if loss.atoms is no_atoms else loss.atoms()
-    if atoms is None or not atoms.loss.size:
-        return 0.0
-    top = float(atoms.loss[np.argmax(atoms.num)]) if loss.smooth and atoms.loss.size > 2 else float(atoms.loss[-1])
-    return math.fmod(top - 0.5 * BELOW_ATOMS * dx - 1e-14, dx)
+def offsets(plan: Plan, dx: float) -> np.ndarray:
+    """Where the lattice of each step sits: just below its highest atom, modulo dx."""
+    tops = np.zeros(len(plan.parts))
+    for i, (loss, _) in enumerate(plan.parts):
+        if loss.atoms is no_atoms:
+            continue
+        if loss.additive:
+            tops[i] = loss.hi
+            continue
+        atoms = loss.atoms()
+        if atoms is not None and atoms.loss.size:
+            tops[i] = atoms.loss[np.argmax(atoms.num)] if loss.smooth and atoms.loss.size > 2 else atoms.loss[-1]
+    return np.where(tops, np.fmod(tops - 0.5 * BELOW_ATOMS * dx - 1e-14, dx), 0.0)
 
 
 def discretise(
@@ -165,63 +196,87 @@ def discretise(
     AccuracyError
         If the windows need more than `cells` cells together: 2^22 cells take 0.3 GB on the way.
     """
-    spans = window_cells(plan, dx, p_low, p_high, lambda loss: offset(loss, dx), cells)
-    made = in_blocks(lambda i: lattice_laws(plan.parts[i][0], dx, *spans[i], t), len(spans), n_threads)
-    up, low, shift, radius, log_up, log_low = [], [], 0.0, 0.0, 0.0, 0.0
-    for (loss, k), (at, first, _), (p_up, p_lo, edge, p_inf) in zip(plan.parts, spans, made, strict=True):
-        up.append((Law(first, p_up, at, 0.0), k))
-        low.append((Law(first, p_lo, at, 0.0), k))
-        shift += k * at
-        radius += k * edge
-        log_up += k * math.log1p(-min(p_inf, 1 - ULP))
-        log_low += k * math.log1p(-loss.mass_inf * (1 - 128 * ULP))
-    slack = 8 * ULP * (len(up) + 4)
+    at = offsets(plan, dx)
+    first, size = windows(plan, dx, p_low, p_high, at, cells, n_threads)
+    upper, lower, edge, p_inf = lattice_laws(plan, dx, at, first, size, t, n_threads)
+    k = plan.counts
+    radius = math.fsum(k * edge)
+    log_up = math.fsum(k * np.log1p(-np.minimum(p_inf, 1 - ULP)))
+    log_low = math.fsum(k * math.log1p(-loss.mass_inf * (1 - 128 * ULP)) for loss, k in plan.parts)
+    slack = 8 * ULP * (k.size + 4)
     inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_low * (1 - slack))
-    grids, strays = [], [-math.inf]
-    for parts, above in ((up, True), (low, False)):
+    grids, strays = [], []
+    for steps, above in ((upper, True), (lower, False)):
+        stray = 0.0
         if count:
-            parts = [found for law, k in parts for found in evolve(law, k, dx, t, count, above, n_threads)]
-        grid, log_stray = _grid(parts, dx * 2**count, t, radius if above else 0.0)
+            laws = ((Law(int(j), steps.masses(i), float(at[i]), 0.0), plan.parts[i][1]) for i, j in enumerate(first))
+            parts = [found for law, k in laws for found in evolve(law, k, dx, t, count, above, n_threads)]
+            steps = Steps.of([(law.first, law.p, k) for law, k in parts])
+            at = np.array([law.at for law, _ in parts])
+            stray = math.expm1(math.fsum(k * math.log1p(law.omega) for law, k in parts))
+        grid = _grid(steps, at, dx * 2**count, radius if above else 0.0)
         grids.append(grid)
-        strays.append(log_stray)
+        strays.append(_log_stray(grid, t, stray, n_threads))
     return Laws(*grids, *inf, max(strays), t)
 
 
-def _grid(parts: list[tuple[Law, int]], dx: float, t: float, radius: float) -> tuple[Grid, float]:
-    """A grid of laws and counts, and the log of the bound on its stray mass at eps = 0."""
-    steps = [Step(law.first, law.p, float(k), 1.0) for law, k in parts]
-    shift = math.fsum(k * law.at for law, k in parts)
-    moved = 16 * ULP * math.fsum(k * abs(law.at) for law, k in parts)
-    grid = Grid(dx, steps, shift, radius * (1 + 1e-9) + moved, 0.0, 0.0)
-    omega = math.expm1(math.fsum(k * math.log1p(law.omega) for law, k in parts))
+def _grid(steps: Steps, at: np.ndarray, dx: float, radius: float) -> Grid:
+    """A grid of steps whose lattices have the offsets `at`."""
+    moved = 16 * ULP * math.fsum(steps.k * np.abs(at))
+    return Grid(dx, steps, math.fsum(steps.k * at), radius * (1 + 1e-9) + moved, 0.0, 0.0)
+
+
+def _log_stray(grid: Grid, t: float, omega: float, n_threads: int) -> float:
+    """The log of the bound on the stray mass of a run at eps = 0, omega being its part of all tilted mass."""
     if omega == 0:
-        return grid, -math.inf
-    log_mass = math.fsum(s.k * _core.grid_log_mgf(s.j0, dx, s.p, t) for s in steps) + t * shift
-    return grid, log_mass + math.log(omega) + t * math.log(t) - (1 + t) * math.log1p(t) + 1e-6 * (1 + abs(log_mass))
+        return -math.inf
+    log_mass = math.fsum(grid.steps.k * log_mgfs(grid, t, n_threads)) + t * grid.shift
+    return log_mass + math.log(omega) + t * math.log(t) - (1 + t) * math.log1p(t) + 1e-6 * (1 + abs(log_mass))
 
 
-def window_cells(plan: Plan, dx: float, p_low: float, p_high: float, place, most: int = CELLS):
-    """[(offset, first, last) lattice point of every step's window]; AccuracyError if there are more than `most`."""
-    spans, cells = [], 0
-    for loss, _ in plan.parts:
-        at = place(loss)
-        lo, hi = window(loss, p_low, p_high)
-        if not (hi - lo) / dx < MAX_CELLS:
-            raise _too_long(dx, most)
-        first = math.floor((lo - at) / dx)
-        last = max(math.ceil((hi - at) / dx), first + 1)
-        cells += last - first
-        spans.append((at, first, last))
-    if cells > most:
+def windows(plan: Plan, dx: float, p_low: float, p_high: float, at: np.ndarray, most: int = CELLS, n_threads: int = 1):
+    """(first lattice point, their number) of every step's window; AccuracyError if there are more than `most` cells."""
+    lo, hi = np.empty((2, len(plan.parts)))
+    own, rows, _ = plan.batch
+    parts = blocks(own.size, BLOCK)
+    for here, found in zip(
+        parts, in_order(lambda at: _core.pld_windows(rows[at], p_low, p_high), parts, n_threads), strict=True
+    ):
+        lo[own[here]], hi[own[here]] = found
+    for i in plan.batch.others:
+        lo[i], hi[i] = window(plan.parts[i][0], p_low, p_high)
+    if not np.all((hi - lo) / dx < MAX_CELLS):
         raise _too_long(dx, most)
-    return spans
+    first = np.floor((lo - at) / dx)
+    last = np.maximum(np.ceil((hi - at) / dx), first + 1)
+    if (last - first).sum() > most:
+        raise _too_long(dx, most)
+    return first.astype("l"), (last - first + 1).astype("l")
 
 
-def lattice_laws(loss: Loss, dx: float, at: float, first: int, last: int, t: float):
-    """(upper masses, lower masses, edge, p_inf) of one step on the points at + j dx, j = first..last."""
+def lattice_laws(plan: Plan, dx: float, at: np.ndarray, first: np.ndarray, size: np.ndarray, t: float, n_threads: int):
+    """(upper steps, lower steps, edges, masses above the windows) on the lattice points at + (first + j) dx, j < size."""
+    start = np.cumsum([0, *size], dtype="l")
+    upper, lower, (edge, p_inf) = np.empty(start[-1]), np.empty(start[-1]), np.empty((2, size.size))
+
+    def many(here):
+        i = plan.batch.at[here]
+        places = at[i], first[i], start[i], size[i]
+        edge[i], p_inf[i] = _core.pld_steps(plan.batch.rows[here], FINE, dx, t, *places, upper, lower)
+
+    def one(i):
+        here = slice(start[i], start[i + 1])
+        upper[here], lower[here], edge[i], p_inf[i] = _lattice_law(plan.parts[i][0], dx, at[i], first[i], size[i], t)
+
+    deque(in_order(many, blocks(plan.batch.at.size, BLOCK), n_threads), maxlen=0)
+    deque(in_order(one, plan.batch.others.tolist(), n_threads), maxlen=0)
+    return *(Steps(first, start, p, plan.counts) for p in (upper, lower)), edge, p_inf
+
+
+def _lattice_law(loss: Loss, dx: float, at: float, first: int, size: int, t: float):
     w = dx / FINE
     s0 = at + first * dx
-    s = s0 + w * np.arange(FINE * (last - first) + 1)
+    s = s0 + w * np.arange(FINE * (size - 1) + 1)
     tails = loss.tails(s)
     edge = tails.edge + 16 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
     upper, lower, above = _core.pld_laws(FINE, s0, w, np.array(tails[:5]), edge, tails.absolute, t)

@@ -24,7 +24,7 @@ import numpy as np
 from . import _core, _fft
 from .bound import AccuracyError
 from .convolve import LDBL_ULP, tilted_power
-from .grid import MAX_CELLS, ULP, Grid, Step
+from .grid import MAX_CELLS, ULP, Grid, Steps
 
 TARGET = 1 << 16
 """Circle length at which the mesh stops doubling."""
@@ -94,7 +94,8 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
         raise AccuracyError(f"a {k}-fold law needs more than {MAX_CELLS} points at a lattice step of {dx:.2g}")
     first = math.floor(lo / dx) - 1
     n = _fft.fast_length(math.ceil(hi / dx) + 2 - first)
-    r, error2 = tilted_power(Grid(dx, [Step(law.first, law.p, float(k), 1.0)], 0.0, 0.0, 0.0, 0.0), t, [log_m], n, n_threads)
+    alone = Grid(dx, Steps.of([(law.first, law.p, k)]), 0.0, 0.0, 0.0, 0.0)
+    r, error2 = tilted_power(alone, t, np.array([log_m]), n, n_threads)
     r = np.roll(r, -(first % n))
     kept = r > 4 * error2
     omega = math.sqrt(n) * error2 + float(np.abs(r[~kept]).sum()) + 2.1 * math.exp(LOG_OUTSIDE)

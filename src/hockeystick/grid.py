@@ -38,13 +38,29 @@ MAX_CELLS = 1 << 24
 """Most cells of one transform, and of all steps together: 128 MB an array."""
 
 
-class Step(NamedTuple):
-    """One discretised step: masses p of cells j0.., their count k."""
+class Steps(NamedTuple):
+    """Discretised steps: step i, k[i] times, has the masses p[start[i]..start[i+1]-1] at cells j0[i], j0[i] + 1, ..."""
 
-    j0: int
+    j0: np.ndarray
+    start: np.ndarray
     p: np.ndarray
-    k: float
-    mass: float
+    k: np.ndarray
+
+    @classmethod
+    def of(cls, laws) -> Steps:
+        """From (j0, masses, k) of every step."""
+        first, masses, k = zip(*laws, strict=True)
+        start = np.cumsum([0, *(p.size for p in masses)], dtype="l")
+        p = np.ascontiguousarray(masses[0]) if len(masses) == 1 else np.concatenate(masses)
+        return cls(np.array(first, dtype="l"), start, p, np.array(k, dtype=float))
+
+    def masses(self, i: int) -> np.ndarray:
+        return self.p[self.start[i] : self.start[i + 1]]
+
+    @property
+    def far(self) -> np.ndarray:
+        """The largest |cell| of every step, and one more."""
+        return np.maximum(np.abs(self.j0), np.abs(self.j0 + np.diff(self.start)))
 
 
 class Grid(NamedTuple):
@@ -56,7 +72,7 @@ class Grid(NamedTuple):
     """
 
     dx: float
-    steps: list[Step]
+    steps: Steps
     shift: float
     radius: float
     eta: float
@@ -228,7 +244,7 @@ def _lattice(steps: GaussianSteps, add: bool, eps_error: float, delta_error: flo
             )
         shift += k * mu
         radius += k * error
-        out.append(Step(first, p, k, mass))
+        out.append((first, p, k))
     radius += 4 * ULP * abs(shift) * steps.k.size
     lost = 2 * total * math.exp(log_out) * (1 + 1e-9)
-    return Grid(dx, out, shift, radius, math.exp(log_eta), lost)
+    return Grid(dx, Steps.of(out), shift, radius, math.exp(log_eta), lost)

@@ -5,54 +5,24 @@ Each function proves the error that its `Tails` state, in its docstring. u = 2^-
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
 
 from . import _core
-from .loss import COARSE_NODES, Atoms, Loss, Tails, U, nodes_of_tails, two_points
+from .loss import COARSE_NODES, GAUSSIAN, LAPLACE, Additive, Atoms, Loss, Tails, U, additive_loss, nodes_of_tails, two_points
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 
 
 def gaussian_loss(m: float) -> Loss:
-    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1]; errors in csrc/tails.c."""
-
-    def tails(s):
-        return Tails(*_core.gaussian_tails(m, np.ascontiguousarray(s)), 0.0)
-
-    def nodes(p):
-        reach = math.sqrt(2 * max(1.0, -math.log(p))) + 0.5
-        x, dx = np.linspace(-reach, m + reach, math.ceil((2 * reach + m) * min(max(1.0, m), 8.0) / 0.2), retstep=True)
-        return m * x - 0.5 * m * m, -0.5 * x * x + math.log(dx / math.sqrt(2 * math.pi))
-
-    return Loss(tails, nodes)
-
-
-@functools.cache
-def _gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(60)
+    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1]."""
+    return additive_loss(Additive(GAUSSIAN, m, 1.0, 0.0))
 
 
 def laplace_loss(m: float) -> Loss:
-    """Laplace noise moved by m scales: atoms 1/2 at m and e^-m/2 at -m, density e^{(s-m)/2}/4 between; X = -Y in law
-    [GLW21, Prop. B.2]; errors in csrc/tails.c.
-    """
-
-    def tails(s):
-        return Tails(*_core.laplace_tails(m, np.ascontiguousarray(s)), 2 * U * m)
-
-    def nodes(_):
-        x, w = _gauss_legendre()
-        inside = np.log(0.25 * m * w) - 0.5 * m * (1 + x)
-        return np.r_[-m, m * x, m], np.r_[math.log(0.5), inside, -m + math.log(0.5)]
-
-    def atoms():
-        small = 0.5 * math.exp(-m)
-        return Atoms(np.array([-m, m]), np.array([small, 0.5]), np.array([0.5, small]))
-
-    return Loss(tails, nodes, -m, m, atoms=atoms)
+    """Laplace noise moved by m scales; X = -Y in law [GLW21, Prop. B.2]."""
+    return additive_loss(Additive(LAPLACE, m, 1.0, 0.0))
 
 
 def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:

@@ -11,6 +11,7 @@ with g(s) = log1p(expm1(s)/q) the base loss whose subsampled loss is s:
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -71,6 +72,19 @@ def no_atoms() -> None:
     """The `atoms` of a loss without any: known without a call."""
 
 
+GAUSSIAN, LAPLACE = 0.0, 1.0
+
+
+class Additive(NamedTuple):
+    """Additive noise, Poisson-sampled at rate q (1: not): its kind, sensitivity over scale, q, and 1 where num and den are
+    swapped."""
+
+    kind: float
+    m: float
+    q: float
+    back: float
+
+
 class Loss(NamedTuple):
     """One step's loss; see the head of the file.
 
@@ -80,6 +94,7 @@ class Loss(NamedTuple):
     mass_inf : Pr[Y = +inf], within 64 u relative.   mass_minus_inf : Pr[X = -inf], likewise.
     atoms : () -> Atoms or None.   lattice : () -> Lattice or None.
     smooth : whether there is a part with a density.
+    additive : the row of csrc/pld_steps.c that says all of this, for additive noise; else None.
     """
 
     tails: Callable[[np.ndarray], Tails]
@@ -91,6 +106,7 @@ class Loss(NamedTuple):
     atoms: Callable[[], Atoms | None] = no_atoms
     lattice: Callable[[], Lattice | None] = lambda: None
     smooth: bool = True
+    additive: Additive | None = None
 
     def cgf(self, t, p: float = 1e-30) -> np.ndarray:
         """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes. An estimate, for planning only."""
@@ -100,11 +116,52 @@ class Loss(NamedTuple):
         return top + np.log(np.exp(terms - top[..., None]).sum(axis=-1))
 
 
+@functools.cache
+def gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
+    """The rule for what lies between the atoms of a Laplace loss."""
+    return np.polynomial.legendre.leggauss(60)
+
+
+def additive_loss(row: Additive) -> Loss:
+    """Gaussian noise [GLW21, Prop. B.1] or Laplace noise, whose atoms are 1/2 at m and e^-m/2 at -m, with density
+    e^{(s-m)/2}/4 between [GLW21, Prop. B.2]; errors in csrc/tails.c and csrc/pld_steps.c.
+    """
+    kind, m, q, back = row
+
+    def tails(s):
+        rows, edge = _core.step_tails(np.array(row), np.ascontiguousarray(s))
+        return Tails(*rows, edge)
+
+    def nodes(p):
+        return _core.step_nodes(np.array(row), p, *gauss_legendre())
+
+    def atoms():
+        small = 0.5 * math.exp(-m)
+        loss, num, den = np.array([-m, m]), np.array([small, 0.5]), np.array([0.5, small])
+        if q < 1:
+            loss, num = subsample(loss, q), q * num + (1 - q) * den
+        return Atoms(-loss[::-1], den[::-1], num[::-1]) if back else Atoms(loss, num, den)
+
+    top = m if kind == LAPLACE else math.inf
+    ends = _sampled(-top, q), _sampled(top, q)
+    lo, hi = (-ends[1], -ends[0]) if back else ends
+    return Loss(tails, nodes, lo, hi, atoms=atoms if kind == LAPLACE else no_atoms, additive=row)
+
+
+def _sampled(loss: float, q: float) -> float:
+    """`subsample` of one number."""
+    if q == 1:
+        return loss
+    return math.log1p(q * math.expm1(loss)) if loss < 700.0 else loss + math.log(q)
+
+
 # Combinators
 
 
 def reversed_loss(base: Loss) -> Loss:
     """num and den swapped: Y' = -X, X' = -Y [GLW21, Prop. C.9]. Atoms on an edge fall on its other side, as `Tails` allows."""
+    if base.additive:
+        return additive_loss(base.additive._replace(back=1.0 - base.additive.back))
 
     def tails(s):
         t = base.tails(np.ascontiguousarray(-s[::-1]))
@@ -145,6 +202,8 @@ def poisson(base: Loss, q: float) -> Loss:
     """
     if q == 1:
         return base
+    if base.additive and base.additive.q == 1:  # its own mirror image
+        return additive_loss(base.additive._replace(q=q, back=0.0))
     lo, hi = float(subsample(base.lo, q)), float(subsample(base.hi, q))
     wall = math.log1p(-q)
 

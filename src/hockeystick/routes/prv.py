@@ -20,8 +20,8 @@ import numpy as np
 
 from .. import _core
 from ..bound import AccuracyError
-from ..dots import Laws, Plan, window_cells
-from ..grid import ULP, Grid, Step
+from ..dots import Laws, Plan, windows
+from ..grid import ULP, Grid, Steps
 from . import pld
 
 EPS_ERROR = 0.01
@@ -37,13 +37,14 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     eta, p_out = math.exp(log_share), math.exp(log_share) / (4 * made.k)
     spread = math.sqrt(-0.5 * made.k * log_share)
     h = 0.9 * eps_error / min(spread, made.k)
-    spans = window_cells(made, h, p_out, p_out, lambda loss: 0.0)
+    first, size = windows(made, h, p_out, p_out, np.zeros(len(made.parts)))
     up, low, shift, radius, lost, log_up, log_low = [], [], 0.0, 0.0, 0.0, 0.0, 0.0
     widest = 0.0
-    for (loss, k), (_, first, last) in zip(made.parts, spans, strict=True):
-        p_up, p_lo, mu, error, edge, outside = _cells(loss, h, first, last)
-        up.append(Step(first, p_up, float(k), 1.0))
-        low.append(Step(first, p_lo, float(k), 1.0))
+    for i, (loss, k) in enumerate(made.parts):
+        j0 = int(first[i])
+        p_up, p_lo, mu, error, edge, outside = _cells(loss, h, j0, j0 + int(size[i]) - 1)
+        up.append((j0, p_up, k))
+        low.append((j0, p_lo, k))
         shift += k * mu
         radius += k * error
         widest = max(widest, edge)
@@ -52,8 +53,8 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
         log_low += k * math.log1p(-loss.mass_inf * (1 - 128 * ULP))
     radius += (h + 2 * widest) * min(spread, made.k) + 8 * ULP * abs(shift) * len(up)
     return Laws(
-        Grid(h, up, shift, radius * (1 + 1e-9), eta, lost),
-        Grid(h, low, shift, radius * (1 + 1e-9), eta, lost),
+        Grid(h, Steps.of(up), shift, radius * (1 + 1e-9), eta, lost),
+        Grid(h, Steps.of(low), shift, radius * (1 + 1e-9), eta, lost),
         -math.expm1(log_up * (1 + 8 * ULP * (len(up) + 4))) + (eta + lost) * (1 + 1e-9),
         -math.expm1(log_low * (1 - 8 * ULP * (len(up) + 4))) - eta * (1 + 1e-9),
     )

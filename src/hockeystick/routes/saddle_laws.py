@@ -80,10 +80,11 @@ def _middle(parts: Parts) -> _Run:
 def _of_grid(grid: Grid) -> _Run:
     """The finite masses of a lattice run, as they are; losses without the run's shift."""
     steps = []
-    for step in grid.steps:
-        held = np.flatnonzero(step.p > 0)
-        steps.append(((step.j0 + held) * grid.dx, step.p[held], 4 * U, 0.0, 1 - math.fsum(step.p)))
-    return _run(steps, [step.k for step in grid.steps], True)
+    for i, j0 in enumerate(grid.steps.j0):
+        p = grid.steps.masses(i)
+        held = np.flatnonzero(p > 0)
+        steps.append(((j0 + held) * grid.dx, p[held], 4 * U, 0.0, 1 - math.fsum(p)))
+    return _run(steps, grid.steps.k, True)
 
 
 def _infinite(parts: Parts) -> tuple[float, float]:

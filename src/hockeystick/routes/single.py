@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from ..loss import Loss
+from ..loss import LAPLACE, Loss
 from . import contour
 
 U = 2.0**-53
@@ -68,7 +68,16 @@ def root(loss: Loss, log_delta: float):
 
 def variation_upper(parts) -> float:
     """Upper bound of delta(0) of a composition: total variation distances of the steps add up. 1 where a step declines."""
-    points = [(point(loss, 0.0), k) for loss, k in parts]
-    if any(at is None for at, _ in points):
+    found = [(_distance_upper(loss), k) for loss, k in parts]
+    if any(distance is None for distance, _ in found):
         return 1.0
-    return min(1.0, math.fsum(k * math.exp(at[2]) for at, k in points) * (1 + 16 * U))
+    return min(1.0, math.fsum(k * distance for distance, k in found) * (1 + 16 * U))
+
+
+def _distance_upper(loss: Loss) -> float | None:
+    """Upper bound of delta(0) of one step; additive noise: q (1 - e^{-m/2}) or q (2 Phi(m/2) - 1)."""
+    if loss.additive:
+        kind, m, q, _ = loss.additive
+        return q * (-math.expm1(-0.5 * m) if kind == LAPLACE else math.erf(m * 0.35355339059327379)) * (1 + 16 * U)
+    at = point(loss, 0.0)
+    return at and math.exp(at[2])

@@ -1,0 +1,235 @@
+/* pld_steps.c - what route pld asks of many distinct steps at once: tails, windows, lattice laws, and the planning table.
+
+   A step is a row (kind, m, q, back): the Gaussian (kind 0) or Laplace (kind 1) pair of shift m, Poisson-sampled at rate q (1: not),
+     with num and den swapped where back is not 0. Tails, cells and laws are those of tails.c and pld.c, with their claims.
+   Swapping [GLW21, Prop. C.9]: Y' = -X, X' = -Y, so Pr[Y' <= s] = Pr[X >= -s]; atoms on an edge fall on its other side, as the
+     claims of tails.c allow.
+   Nodes: a quadrature rule for E_X, losses l_j and log den masses. Gaussian: trapezoid rule in the noise, as far as the tails of
+     mass p; Laplace: a Gauss-Legendre rule of the caller's between the two atoms. Estimates, for planning.
+   Table: K(t) = log sum_j w_j e^{t l_j}, w_j the num masses, and two derivatives at t = +-t0 2^{i/c}: e^{t l} is squared from one
+     octave to the next, i to i + c, l counted from its largest value (t > 0; else the smallest), so that nothing overflows. An
+     octave doubles the relative error: 2^30 u at the end of a table of thirty octaves. Estimates.
+   Not done: other laws, masses at infinity. */
+#include "hs.h"
+#include <math.h>
+
+#define U 1.1102230246251565e-16 /* 2^-53 */
+
+enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS };
+
+/* Rows y_below, y_above, x_below, x_above, rel of the tails at s_0 < .. < s_{n-1}, a row being n long, and `edge`; see tails.c.
+   s may be the last row. */
+int hs_step_tails(const double *step, long n, const double *s, double *o, double *edge)
+{
+    double m = step[SHIFT], q = step[RATE], move = 0, slope = 1, *at = o, *g = o + 4 * n;
+    int laplace = step[KIND] != 0, back = step[BACK] != 0, st;
+    long i, first = 0;
+    for (i = 0; i < n; i++) at[i] = back ? -s[n - 1 - i] : s[i];
+    if (q < 1) {
+        if ((st = hs_poisson_place(q, n, at, g, &first, &move, &slope))) return st;
+    } else
+        for (i = 0; i < n; i++) g[i] = at[i];
+    st = (laplace ? hs_laplace_tails : hs_gaussian_tails)(m, n, g, o, o + n, o + 2 * n, o + 3 * n, g);
+    if (!st && q < 1) st = hs_poisson_tails(q, 1, 1, first, n, o, o + n, o + 2 * n, o + 3 * n, g);
+    *edge = move + slope * (laplace ? 2 * U * m : 0);
+    for (i = 0; back && i < (n + 1) / 2; i++) {
+        long e = n - 1 - i;
+        double low[5], high[5];
+        int r;
+        for (r = 0; r < 5; r++) { low[r] = o[r * n + i]; high[r] = o[r * n + e]; }
+        for (r = 0; r < 5; r++) { o[r * n + i] = high[r < 4 ? 3 - r : 4]; o[r * n + e] = low[r < 4 ? 3 - r : 4]; }
+    }
+    return st;
+}
+
+static double sampled(double loss, double q)
+{
+    return q == 1 ? loss : loss < 700 ? log1p(q * expm1(loss)) : loss + log(q);
+}
+
+/* a computed tail at one point: Pr[Y <= s], or with `above` Pr[Y > s] */
+static double one_tail(const double *step, double s, int above)
+{
+    double o[5], edge;
+    return hs_step_tails(step, 1, &s, o, &edge) ? 1 : o[above];
+}
+
+/* windows: the tail below lo[i] is at most p_low, that above hi[i] at most p_high, as computed; ends of the support elsewhere */
+int hs_pld_windows(long steps, const double *table, double p_low, double p_high, double *lo, double *hi)
+{
+    long i;
+    if (!(steps >= 0 && p_low > 0 && p_high > 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < steps; i++) {
+        const double *step = table + COLUMNS * i;
+        double top = step[KIND] != 0 ? step[SHIFT] : HUGE_VAL, end[2];
+        int side, pass, back = step[BACK] != 0;
+        end[back] = sampled(-top, step[RATE]) * (back ? -1 : 1);
+        end[!back] = sampled(top, step[RATE]) * (back ? -1 : 1);
+        for (side = 0; side < 2; side++) /* from 2^-20 outwards, to 2^20 at most */
+            for (pass = -20; pass <= 20 && fabs(end[side]) == HUGE_VAL; pass++) {
+                double s = ldexp(side ? 1 : -1, pass);
+                if (pass == 20 || one_tail(step, s, side) <= (side ? p_high : p_low)) end[side] = s;
+            }
+        lo[i] = end[0];
+        hi[i] = end[1];
+        for (side = 0; side < 2; side++) { /* 2^-22 of the range is left */
+            double good = end[side], bad = end[!side], p = side ? p_high : p_low;
+            for (pass = 0; pass < 22 && one_tail(step, good, side) <= p; pass++) {
+                double mid = 0.5 * (good + bad);
+                if (one_tail(step, mid, side) <= p) good = mid;
+                else bad = mid;
+            }
+            if (side) hi[i] = good;
+            else lo[i] = good;
+        }
+    }
+    return HS_OK;
+}
+
+/* Laws of step i on size[i] > 1 lattice points at[i] + j dx, j = first[i], .., its masses from p_upper[start[i]] and
+   p_lower[start[i]] on; edge[i], p_inf[i] as in hs_pld_laws. work: 5 (m (size - 1) + 1) doubles for the largest size. */
+int hs_pld_steps(long steps, const double *table, int m, double dx, double t, const double *at, const long *first, const long *start,
+                 const long *size, double *work, double *p_upper, double *p_lower, double *edge, double *p_inf)
+{
+    long i, j;
+    if (!(steps >= 0 && dx > 0 && m > 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < steps; i++) {
+        long n = size[i] - 1, rows = m * n + 1;
+        double w = dx / m, s0 = at[i] + (double)first[i] * dx, *s = work + 4 * rows;
+        int st;
+        if (n <= 0) return HS_BAD_ARGUMENT;
+        for (j = 0; j < rows; j++) s[j] = s0 + w * (double)j;
+        if ((st = hs_step_tails(table + COLUMNS * i, rows, s, work, edge + i))) return st;
+        edge[i] += 16 * U * (fmax(fabs(s0), fabs(s0 + w * (double)(rows - 1))) + fabs(at[i]));
+        if ((st = hs_pld_laws(n, m, s0, w, work, edge[i], 0, t, p_upper + start[i], p_lower + start[i], p_inf + i))) return st;
+        p_inf[i] *= 1 + 4 * U;
+    }
+    return HS_OK;
+}
+
+/* The most nodes of a step: of a Gaussian one, fifths of a deviation, or of 1/m where the loss is steep, up to 8 of them. */
+long hs_step_nodes(long steps, const double *table, double p, long gl)
+{
+    double reach = sqrt(2 * fmax(1.0, -log(p))) + 0.5, most = (double)gl + 2;
+    long i;
+    for (i = 0; i < steps; i++) {
+        double m = table[COLUMNS * i + SHIFT];
+        if (table[COLUMNS * i + KIND] == 0) most = fmax(most, ceil((2 * reach + m) * fmin(fmax(1.0, m), 8.0) / 0.2) + 1);
+    }
+    return (long)most;
+}
+
+/* Nodes of one step, at most `room` of them: their number, 0 where there is no room. p: mass of the tails that they leave out. */
+static long nodes(const double *step, double p, long gl, const double *x, const double *w, long room, double *loss, double *log_den)
+{
+    double m = step[SHIFT], reach = sqrt(2 * fmax(1.0, -log(p))) + 0.5;
+    int laplace = step[KIND] != 0;
+    long i, n = laplace ? gl + 2 : hs_step_nodes(1, step, p, 0);
+    double dx = (2 * reach + m) / (double)(n - 1);
+    if (n > room) return 0;
+    for (i = 0; i < n; i++) {
+        double v, d;
+        if (!laplace) {
+            double at = -reach + dx * (double)i;
+            v = m * at - 0.5 * m * m;
+            d = -0.5 * at * at + log(dx) - 0.91893853320467274; /* log(2 pi)/2 */
+        } else if (i < gl) {
+            v = m * x[i];
+            d = log(0.25 * m * w[i]) - 0.5 * m * (1 + x[i]);
+        } else {
+            v = i == gl ? -m : m;
+            d = (i == gl ? 0 : -m) - 0.69314718055994531; /* log 2 */
+        }
+        v = sampled(v, step[RATE]);
+        loss[i] = step[BACK] != 0 ? -v : v;
+        log_den[i] = step[BACK] != 0 ? d + v : d;
+    }
+    return n;
+}
+
+int hs_pld_step_nodes(const double *step, double p, long gl, const double *x, const double *w, long room, long *n, double *loss,
+                      double *log_den)
+{
+    *n = nodes(step, p, gl, x, w, room, loss, log_den);
+    return *n > 0 ? HS_OK : HS_SCRATCH;
+}
+
+/* num masses w_j scaled by e^300 and what a ladder counts from: the largest and smallest loss of any mass. */
+#define LIFT 300.0 /* log: sums over nodes down to e^-690 stay normal numbers */
+
+static void weigh(long n, double *loss, double *log_den, double *end)
+{
+    long j;
+    end[0] = HUGE_VAL;
+    end[1] = -HUGE_VAL;
+    for (j = 0; j < n; j++) {
+        double num = exp(fmin(log_den[j] + loss[j] + LIFT, 700.0));
+        if (num > 0) {
+            end[0] = fmin(end[0], loss[j]);
+            end[1] = fmax(end[1], loss[j]);
+        }
+        log_den[j] = num; /* from here on: w_j */
+    }
+}
+
+/* Adds k copies of a step to K, K', K'' at t, t 2, t 4, .., `octaves` of them, `stride` apart in k0, k1, k2; e: n doubles. */
+static void ladder(long n, const double *loss, const double *w, double end, double k, double t, long octaves, long stride, double *e,
+                   double *k0, double *k1, double *k2)
+{
+    long j, o;
+    for (j = 0; j < n; j++) e[j] = w[j] > 0 ? exp(t * (loss[j] - end)) : 0;
+    for (o = 0; o < octaves; o++, t *= 2, k0 += stride, k1 += stride, k2 += stride) {
+        double s0 = 0, s1 = 0, s2 = 0;
+        for (j = 0; j < n; j++) {
+            double p = w[j] * e[j], d = loss[j] - end;
+            s0 += p; s1 += p * d; s2 += p * d * d;
+            e[j] = e[j] > 1e-150 ? e[j] * e[j] : 0;
+        }
+        s1 /= s0;
+        *k0 += k * (log(s0) - LIFT + t * end);
+        *k1 += k * (end + s1);
+        *k2 += k * fmax(0.0, s2 / s0 - s1 * s1);
+    }
+}
+
+/* One remainder of the table: c in 0..2 HS_PLD_OCTAVE. First the positive tilts t0 2^{i/8}, i < up, then the negative ones
+   -t0 2^{i/4}, i < down, then 0. Outputs: those of 0..up-1, of up..up+down-1, and the one of t = 0. */
+static void remainder_of(int c, long n, const double *loss, const double *w, const double *end, double k, double t0, long up, long down,
+                         double *e, double *k0, double *k1, double *k2)
+{
+    int side = c < HS_PLD_OCTAVE, per = side ? HS_PLD_OCTAVE : HS_PLD_OCTAVE / 2, i = side ? c : c - HS_PLD_OCTAVE;
+    long from = side ? i : up + i, count = side ? up : down;
+    if (c == HS_PLD_CLASSES - 1) ladder(n, loss, w, end[1], k, 0, 1, 1, e, k0 + up + down, k1 + up + down, k2 + up + down);
+    else if (i < count)
+        ladder(n, loss, w, end[side], k, (side ? t0 : -t0) * exp2((double)i / per), (count - i + per - 1) / per, per, e, k0 + from,
+               k1 + from, k2 + from);
+}
+
+/* Adds k copies of a step of n nodes to the table; loss and log_den are overwritten. e: n doubles. */
+int hs_pld_table(long up, long down, double t0, long n, double *loss, double *log_den, double k, double *e, double *k0, double *k1,
+                 double *k2)
+{
+    double end[2];
+    int c;
+    if (!(up > 0 && down > 0 && t0 > 0 && n > 0)) return HS_BAD_ARGUMENT;
+    weigh(n, loss, log_den, end);
+    for (c = 0; c < HS_PLD_CLASSES; c++) remainder_of(c, n, loss, log_den, end, k, t0, up, down, e, k0, k1, k2);
+    return HS_OK;
+}
+
+/* The same for many steps by their own nodes, at most `room` of them. work: 3 room doubles. far: the largest |loss| of all. */
+int hs_pld_tables(long steps, const double *table, const double *k, double p, long gl, const double *x, const double *w, long up,
+                  long down, double t0, long room, double *work, double *k0, double *k1, double *k2, double *far)
+{
+    double *loss = work, *log_den = work + room, *e = work + 2 * room;
+    long i, j;
+    *far = 0;
+    for (i = 0; i < steps; i++) {
+        long n = nodes(table + COLUMNS * i, p, gl, x, w, room, loss, log_den);
+        int st;
+        if (!n) return HS_SCRATCH;
+        for (j = 0; j < n; j++) *far = fmax(*far, fabs(loss[j]));
+        if ((st = hs_pld_table(up, down, t0, n, loss, log_den, k[i], e, k0, k1, k2))) return st;
+    }
+    return HS_OK;
+}
