@@ -8,14 +8,14 @@
      mass p; Laplace: a Gauss-Legendre rule of the caller's between the two atoms. Estimates, for planning.
    Table: K(t) = log sum_j w_j e^{t l_j}, w_j the num masses, and two derivatives at t = +-t0 2^{i/c}: e^{t l} is squared from one
      octave to the next, i to i + c, l counted from its largest value (t > 0; else the smallest), so that nothing overflows. An
-     octave doubles the relative error: 2^30 u at the end of a table of thirty octaves. Estimates.
+     octave doubles the relative error; after FRESH of them the exponentials are formed anew. Estimates.
    Not done: other laws, masses at infinity. */
 #include "hs.h"
 #include <math.h>
 
 #define U 1.1102230246251565e-16 /* 2^-53 */
 
-enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS };
+enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 4 };
 
 /* Rows y_below, y_above, x_below, x_above, rel of the tails at s_0 < .. < s_{n-1}, a row being n long, and `edge`; see tails.c.
    s may be the last row. */
@@ -154,39 +154,41 @@ int hs_pld_step_nodes(const double *step, double p, long gl, const double *x, co
     return *n > 0 ? HS_OK : HS_SCRATCH;
 }
 
-/* num masses w_j scaled by e^300 and what a ladder counts from: the largest and smallest loss of any mass. */
-#define LIFT 300.0 /* log: sums over nodes down to e^-690 stay normal numbers */
-
-static void weigh(long n, double *loss, double *log_den, double *end)
+/* num masses w_j, in place of the log den masses, scaled by e^lift so that those of far tails stay normal numbers; end: the smallest
+   and largest loss of any mass. */
+static double weigh(long n, const double *loss, double *log_den, double *end)
 {
+    double least = 0, lift;
     long j;
+    for (j = 0; j < n; j++) least = fmin(least, log_den[j] + loss[j]);
+    lift = least < -600 ? 300 : 0; /* of both signs: no mass exceeds e^300 */
     end[0] = HUGE_VAL;
     end[1] = -HUGE_VAL;
     for (j = 0; j < n; j++) {
-        double num = exp(fmin(log_den[j] + loss[j] + LIFT, 700.0));
-        if (num > 0) {
-            end[0] = fmin(end[0], loss[j]);
-            end[1] = fmax(end[1], loss[j]);
-        }
-        log_den[j] = num; /* from here on: w_j */
+        log_den[j] = exp(log_den[j] + loss[j] + lift);
+        if (!(log_den[j] > 0)) continue;
+        end[0] = fmin(end[0], loss[j]);
+        end[1] = fmax(end[1], loss[j]);
     }
+    return lift;
 }
 
 /* Adds k copies of a step to K, K', K'' at t, t 2, t 4, .., `octaves` of them, `stride` apart in k0, k1, k2; e: n doubles. */
-static void ladder(long n, const double *loss, const double *w, double end, double k, double t, long octaves, long stride, double *e,
-                   double *k0, double *k1, double *k2)
+static void ladder(long n, const double *loss, const double *w, double lift, double end, double k, double t, long octaves, long stride,
+                   double *e, double *k0, double *k1, double *k2)
 {
     long j, o;
-    for (j = 0; j < n; j++) e[j] = w[j] > 0 ? exp(t * (loss[j] - end)) : 0;
     for (o = 0; o < octaves; o++, t *= 2, k0 += stride, k1 += stride, k2 += stride) {
         double s0 = 0, s1 = 0, s2 = 0;
+        if (o % FRESH == 0)
+            for (j = 0; j < n; j++) e[j] = exp(t * (loss[j] - end));
         for (j = 0; j < n; j++) {
             double p = w[j] * e[j], d = loss[j] - end;
             s0 += p; s1 += p * d; s2 += p * d * d;
             e[j] = e[j] > 1e-150 ? e[j] * e[j] : 0;
         }
         s1 /= s0;
-        *k0 += k * (log(s0) - LIFT + t * end);
+        *k0 += k * (log(s0) - lift + t * end);
         *k1 += k * (end + s1);
         *k2 += k * fmax(0.0, s2 / s0 - s1 * s1);
     }
@@ -194,14 +196,14 @@ static void ladder(long n, const double *loss, const double *w, double end, doub
 
 /* One remainder of the table: c in 0..2 HS_PLD_OCTAVE. First the positive tilts t0 2^{i/8}, i < up, then the negative ones
    -t0 2^{i/4}, i < down, then 0. Outputs: those of 0..up-1, of up..up+down-1, and the one of t = 0. */
-static void remainder_of(int c, long n, const double *loss, const double *w, const double *end, double k, double t0, long up, long down,
-                         double *e, double *k0, double *k1, double *k2)
+static void remainder_of(int c, long n, const double *loss, const double *w, double lift, const double *end, double k, double t0, long up,
+                         long down, double *e, double *k0, double *k1, double *k2)
 {
     int side = c < HS_PLD_OCTAVE, per = side ? HS_PLD_OCTAVE : HS_PLD_OCTAVE / 2, i = side ? c : c - HS_PLD_OCTAVE;
     long from = side ? i : up + i, count = side ? up : down;
-    if (c == HS_PLD_CLASSES - 1) ladder(n, loss, w, end[1], k, 0, 1, 1, e, k0 + up + down, k1 + up + down, k2 + up + down);
+    if (c == HS_PLD_CLASSES - 1) ladder(n, loss, w, lift, end[1], k, 0, 1, 1, e, k0 + up + down, k1 + up + down, k2 + up + down);
     else if (i < count)
-        ladder(n, loss, w, end[side], k, (side ? t0 : -t0) * exp2((double)i / per), (count - i + per - 1) / per, per, e, k0 + from,
+        ladder(n, loss, w, lift, end[side], k, (side ? t0 : -t0) * exp2((double)i / per), (count - i + per - 1) / per, per, e, k0 + from,
                k1 + from, k2 + from);
 }
 
@@ -209,11 +211,11 @@ static void remainder_of(int c, long n, const double *loss, const double *w, con
 int hs_pld_table(long up, long down, double t0, long n, double *loss, double *log_den, double k, double *e, double *k0, double *k1,
                  double *k2)
 {
-    double end[2];
+    double end[2], lift;
     int c;
     if (!(up > 0 && down > 0 && t0 > 0 && n > 0)) return HS_BAD_ARGUMENT;
-    weigh(n, loss, log_den, end);
-    for (c = 0; c < HS_PLD_CLASSES; c++) remainder_of(c, n, loss, log_den, end, k, t0, up, down, e, k0, k1, k2);
+    lift = weigh(n, loss, log_den, end);
+    for (c = 0; c < HS_PLD_CLASSES; c++) remainder_of(c, n, loss, log_den, lift, end, k, t0, up, down, e, k0, k1, k2);
     return HS_OK;
 }
 
