@@ -15,7 +15,7 @@
 
 #define U 1.1102230246251565e-16 /* 2^-53 */
 
-enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 4 };
+enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 8 };
 
 /* Rows y_below, y_above, x_below, x_above, rel of the tails at s_0 < .. < s_{n-1}, a row being n long, and `edge`; see tails.c.
    s may be the last row. */

@@ -108,50 +108,44 @@ class Plan(NamedTuple):
 
 def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float, points: int = MAX_CELLS) -> Plan:
     """The shortest circle among the tilts whose predicted FFT error is below the tolerance (else the most
-    accurate one).
+    accurate one), from eps or from the point that the sum stays above.
 
     eps is the least eps asked. Everything here is a prediction from the quadrature table; `convolve`
     certifies.
     """
-    pos = table.t > 0
-    tp, kp = table.t[pos], table.k0[pos]
-    saddle = float(tp[np.argmin(kp - tp * eps - np.log(tp) - np.log1p(tp))])
-    found = [
-        plan for t in [f * saddle for f in TILTS] + [0.0] for plan in _circles(grid, table, eps, log_tol, t) if plan.n <= points
-    ]
-    if not found:
-        raise AccuracyError(
-            f"the convolution would need more than {points} points at a lattice step of {grid.dx:.2g}; "
-            "ask for a larger eps_error"
-        )
-    return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
-
-
-def _circles(grid: Grid, table: Cgf, eps: float, log_tol: float, t: float):
-    """For one tilt: circles from eps, and from the point that the sum stays above, long enough for the
-    tolerance."""
     pos, neg = table.t > 0, table.t < 0
     total = float(grid.steps.k.sum())
     k0 = table.k0 + total * _log_sinhc(0.5 * grid.dx * table.t)  # the lattice spreads the law [maths C7]
     tp, kp, tn, kn = table.t[pos], k0[pos], table.t[neg], k0[neg]
     low = float(np.max((kn - log_tol) / tn))  # Pr[S < low] <= tol
     cut = (kp - log_tol) / tp  # Pr[S >= cut] <= tol
-    above = tp > t * 1.02
-    if not above.any():
-        return
-    reach = (kp[above] - tp[above] * eps - log_tol) / (tp[above] - t)
-    for y_lo in {eps, min(eps, low)} if t else {min(eps, low)}:
-        log_left = kn - tn * y_lo
-        width = max(float(reach.min()), float(cut.min()) - y_lo, 8 * grid.radius + 64 * grid.dx)
-        if t:
-            width = max(width, (min(0.0, float(log_left.min())) - log_tol) / t)
-        if width > MAX_CELLS * grid.dx:
+    beyond = kp - tp * eps - log_tol
+    saddle = float(tp[np.argmin(beyond - np.log(tp) - np.log1p(tp))])
+    tilts = np.array([*(f * saddle for f in TILTS), 0.0])
+    least, t_cut = 8 * grid.radius + 64 * grid.dx, float(tp[cut.argmin()])
+    found = []
+    for t, log_m in zip(tilts.tolist(), np.interp(tilts, table.t, k0).tolist(), strict=True):
+        above = int(np.searchsorted(tp, 1.02 * t, "right"))
+        if above == tp.size:
             continue
-        n = _fft.fast_length(math.ceil(width / grid.dx) + 4)
-        log_fft = float(np.interp(t, table.t, k0)) - t * eps
-        log_fft += math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, grid.dx)))
-        rates = float(tp[above][reach.argmin()]), float(tn[log_left.argmin()]), float(tp[cut.argmin()])
-        yield Plan(t, n, y_lo, *rates, log_fft)
+        reach = beyond[above:] / (tp[above:] - t)
+        right = int(reach.argmin())
+        for y_lo in {eps, min(eps, low)} if t else {min(eps, low)}:
+            log_left = kn - tn * y_lo
+            left = int(log_left.argmin())
+            width = max(float(reach[right]), float(cut.min()) - y_lo, least)
+            if t:
+                width = max(width, (min(0.0, float(log_left[left])) - log_tol) / t)
+            n = _fft.fast_length(math.ceil(width / grid.dx) + 4) if width <= points * grid.dx else points + 1
+            if n <= points:
+                log_fft = log_m - t * eps + math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, grid.dx)))
+                found.append(Plan(t, n, y_lo, float(tp[above + right]), float(tn[left]), t_cut, log_fft))
+    if not found:
+        raise AccuracyError(
+            f"the convolution would need more than {points} points at a lattice step of {grid.dx:.2g}; "
+            "ask for a larger eps_error"
+        )
+    return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
 
 
 def _log_sinhc(a: np.ndarray) -> np.ndarray:
@@ -255,11 +249,8 @@ def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> t
     return result[0], result[1]
 
 
-def convolve(
-    grid: Grid, table: Cgf, eps: float, eps_max: float, log_tol: float, how: str, n_threads: int, points: int = MAX_CELLS
-) -> Tail:
-    """D^ on [eps, eps_max] (less where the circle ends), with certified errors."""
-    plan = plan_circle(grid, table, eps, log_tol, points)
+def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -> Tail:
+    """D^ from the eps of the plan to eps_max (less where the circle ends), with certified errors."""
     t, n, dx = plan.t, plan.n, grid.dx
     j_lo = math.floor((plan.y_lo - grid.shift) / dx) - 1
     y_lo, width = j_lo * dx + grid.shift, n * dx

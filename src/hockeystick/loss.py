@@ -202,8 +202,6 @@ def poisson(base: Loss, q: float) -> Loss:
     """
     if q == 1:
         return base
-    if base.additive and base.additive.q == 1:  # its own mirror image
-        return additive_loss(base.additive._replace(q=q, back=0.0))
     lo, hi = float(subsample(base.lo, q)), float(subsample(base.hi, q))
     wall = math.log1p(-q)
 

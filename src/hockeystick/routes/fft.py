@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bound import AccuracyError, DomainError
-from ..convolve import Tail, convolve
+from ..convolve import Tail, convolve, plan_circle
 from ..grid import ULP, Cgf, Grid, cgf_table, discretise, window_reach
 from ..pair import GaussianSteps
 
@@ -164,7 +164,8 @@ def prv_delta(
     log_tol = math.log(delta_error / 16)
     while todo:
         first, last = float(eps[todo[0]]), float(eps[todo[-1]])
-        tail = convolve(query.grid, table, first - margin, last + margin, log_tol, how, n_threads)
+        circle = plan_circle(query.grid, table, first - margin, log_tol)
+        tail = convolve(query.grid, circle, last + margin, how, n_threads)
         left = []
         for i in todo:
             at, own = float(eps[i]), i == todo[0]
@@ -268,7 +269,8 @@ def _solve(query: _Query, table: Cgf, target: float, guess: float, slack: float,
     for _ in range(12):
         lo = max(floor, guess - slack)
         hi = max(lo, guess) + slack
-        tail = convolve(query.grid, table, lo - margin, hi + margin, log_tol, how, n_threads)
+        circle = plan_circle(query.grid, table, lo - margin, log_tol)
+        tail = convolve(query.grid, circle, hi + margin, how, n_threads)
         hi = min(hi, tail.y_hi - tail.dx)
         found = _invert(query, tail, target, lo, hi, floor) if hi > lo else "above"
         at = min(max(lo, guess), hi) if isinstance(found, str) else min(max(lo, found[1]), hi)

@@ -12,12 +12,13 @@ most ROUNDS times. The narrowest interval found is the answer, whatever the tole
 from __future__ import annotations
 
 import math
+import operator
 from typing import NamedTuple
 
 import numpy as np
 
 from ..bound import AccuracyError
-from ..convolve import Tail, convolve
+from ..convolve import Tail, convolve, plan_circle
 from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
@@ -117,10 +118,8 @@ def convolved(
 ) -> _Curve:
     """Both convolutions over a range of eps, with circles long enough for an error of e^log_tol."""
     margin = 4 * laws.upper.dx + 2 * laws.upper.radius
-    runs = (
-        convolve(grid, made.table, eps[0] - margin, eps[1] + margin, log_tol, "power", n_threads, points)
-        for grid in (laws.upper, laws.lower)
-    )
+    circle = plan_circle(laws.upper, made.table, eps[0] - margin, log_tol, points)
+    runs = (convolve(grid, circle, eps[1] + margin, "power", n_threads) for grid in (laws.upper, laws.lower))
     return _Curve(laws, *runs)
 
 
@@ -293,31 +292,35 @@ def invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float):
         return "below"
     if hi < wall and not curve.upper(hi) <= delta:
         return "above"
-    lower = min(_last(lambda x: curve.lower(x) >= delta, lo, hi), wall)
-    upper = max(0.0, min(_first(lambda x: curve.upper(x) <= delta, lo, hi), wall)) if curve.upper(hi) <= delta else wall
-    return lower, min(max(_first(lambda x: curve.estimate(x) <= delta, lo, hi), lower), upper), upper
+    lower = min(_split(curve.lower, operator.ge, delta, lo, hi)[0], wall)
+    upper = wall
+    if curve.upper(hi) <= delta:
+        upper = max(0.0, min(_split(curve.upper, operator.gt, delta, lo, hi)[1], wall))
+    return lower, min(max(_split(curve.estimate, operator.gt, delta, lo, hi)[1], lower), upper), upper
 
 
-def _last(holds, lo: float, hi: float) -> float:
-    """The last point of [lo, hi] where `holds`, by bisection; lo if there is none."""
-    return _split(holds, lo, hi)[0]
-
-
-def _first(holds, lo: float, hi: float) -> float:
-    """The first point of [lo, hi] where `holds`, by bisection."""
-    return lo if holds(lo) else _split(lambda x: not holds(x), lo, hi)[1]
-
-
-def _split(holds, lo: float, hi: float) -> tuple[float, float]:
-    """Neighbours lo < hi such that `holds` turns false between them (true before lo, or lo is where it began)."""
-    for _ in range(60):
-        mid = 0.5 * (lo + hi)
-        if not lo < mid < hi or hi - lo <= 1e-13 * abs(hi):
+def _split(value, above, delta: float, lo: float, hi: float) -> tuple[float, float]:
+    """Neighbours between which a falling curve stops being `above` delta, false position on its logarithm (Illinois); lo twice where it is not above at lo, hi as the second where it still is."""
+    left, right, level = value(lo), value(hi), log(delta)
+    if not above(left, delta):
+        return lo, lo
+    left, right, same = log(left) - level, log(right) - level, 0
+    for i in range(100):
+        least = 1e-13 * max(abs(lo), abs(hi))
+        if hi - lo <= least:
             break
-        if holds(mid):
-            lo = mid
+        smooth = 0 <= left < math.inf and -math.inf < right < 0 and (i < 20 or i % 2)
+        part = left / (left - right) if smooth else 0.5
+        mid = min(max(lo + part * (hi - lo), lo + 0.25 * least), hi - 0.25 * least)
+        if not lo < mid < hi:
+            break
+        at = value(mid)
+        if above(at, delta):
+            lo, left, right = mid, log(at) - level, 0.5 * right if same > 0 else right
+            same = 1
         else:
-            hi = mid
+            hi, right, left = mid, log(at) - level, 0.5 * left if same < 0 else left
+            same = -1
     return lo, hi
 
 
