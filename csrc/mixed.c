@@ -24,7 +24,7 @@
  *   <= a^k C(k,2) (V/Y)^2 e^{kV/Y}/(3 pi Y). All of B1 holds for this sub-probability law, with its masses in place of 1 in S.
  *
  * Error terms (fields of hs_point, relative to e^{log_scale}): aliasing: as in contour.c. truncation: nodes not visited: lattice
- *   <= e^{-B} |kappa|; line <= (1/pi Y) e^{-B}(1 + dy/Y); B a lower bound of -sum k log|phi| there, see decay_lower. inner:
+ *   <= e^{-B} |kappa|; line: the area under the bound of the integrand; B a lower bound of -sum k log|phi| there, see decay_lower. inner:
  *   masses left
  *   out and quadrature of a density. rounding: of K(c), of every node, of kappa, of eps against the lattice (a shift dx of eps
  *   moves
@@ -57,19 +57,21 @@ static void kernel(double a, double s, double theta, double x, double rest, doub
 
 /* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice. A(y) = (sum k a_i^2)^(1/2) is a metric, so on [y, y+h]
  * A >= (A(y) + A(y+h) - h sd)/2, and -sum k log|phi| >= -K log(1 - A^2/2K), K the number of steps [convexity]. h = A/(2 sd) keeps
- * three quarters of A. hs_law_far_upper, or the end of the period, ends the walk. Normal steps add their exact part. */
-static double decay_lower(const hs_mixed *A, double Y)
+ * three quarters of A. hs_law_far_upper, or the end of the period, ends the walk. Normal steps add their exact part.
+ * area, on a line: a bound of (dy/pi) sum |f|/y^2 over the nodes y >= Y: piece by piece, [y, y+h] has at most 1 + h/dy of them. */
+static double decay_lower(const hs_mixed *A, double Y, double *area)
 {
     const hs_law *laws = (const hs_law *)A->laws;
-    double sd = sqrt(A->var), least = HUGE_VAL, best = 0, y = Y, at, normal = 0, k = 0, end = HS_PI;
+    double sd = sqrt(A->var), least = HUGE_VAL, best = 0, y = Y, at, normal = 0, k = 0, end = HS_PI, far;
     int i, it;
     for (i = 0; i < A->b; i++) if (laws[i].kind == HS_LAW_NORMAL) normal += 0.5 * laws[i].k * laws[i].m * laws[i].m;
     else k += laws[i].k;
     for (at = 0, i = 0; i < A->b; i++) if (laws[i].kind != HS_LAW_NORMAL) at += laws[i].k * hs_law_gap_lower(&laws[i], y);
-    for (it = 0; it < 400; it++) {
+    for (*area = 0, far = 0, it = 0; it < 400; it++) {
         double h, next, low, B = 0;
         for (i = 0; i < A->b; i++) B -= laws[i].k * log(hs_law_far_upper(&laws[i], y));
-        best = fmax(best, fmin(least, B * (1 - 1e-12)));
+        far = fmax(far, B * (1 - 1e-12));
+        best = fmax(best, fmin(least, far));
         if (best >= least) break;
         if (A->step > 0 && y >= end) { best = least; break; }
         h = 0.5 * sqrt(at) / sd;
@@ -79,9 +81,12 @@ static double decay_lower(const hs_mixed *A, double Y)
             if (laws[i].kind != HS_LAW_NORMAL) next += laws[i].k * hs_law_gap_lower(&laws[i], y + h);
         low = fmax(0, 0.5 * (sqrt(at) + sqrt(next) - h * sd * (1 + 1e-12)));
         low = low * low / (2 * k) * (1 - 1e-12);
-        least = fmin(least, (low < 1 ? -k * log1p(-low) : 1e3) + normal * y * y);
+        low = (low < 1 ? -k * log1p(-low) : 1e3) + normal * y * y;
+        least = fmin(least, low);
+        *area += exp(-fmax(low, far)) * (h / (y * (y + h)) + A->dy / (y * y));
         y += h; at = next;
     }
+    *area = (*area + exp(-far) * (1 + A->dy / y) / y) / HS_PI * (1 + 1e-9);
     return best;
 }
 
@@ -89,7 +94,7 @@ static double decay_lower(const hs_mixed *A, double Y)
 static int visit(hs_mixed *A, double goal)
 {
     hs_law *laws = (hs_law *)A->laws;
-    double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, start = 0, B;
+    double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, start = 0, B, area;
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
     long n0, half = whole < A->n_nodes ? (long)whole : A->n_nodes - 1, stop = -1;
     int i, n, tries;
@@ -117,10 +122,9 @@ static int visit(hs_mixed *A, double goal)
         }
         if (A->step > 0 && A->last == whole) { A->tail = 0; return HS_OK; }
         if (A->few) { A->tail = hs_laplace_tail_upper(&laws[0], (double)A->last * A->dy); return HS_OK; }
-        B = decay_lower(A, (double)A->last * A->dy);
-        A->tail = exp(-B);
-        if (A->step == 0) A->tail *= (1 + A->dy / ((double)A->last * A->dy)) / (HS_PI * (double)A->last * A->dy);
-        if (-B + (A->step > 0 ? 0 : rel - log((double)A->last * A->dy)) < -(A->T0 - 3) || n0 > half) return HS_OK;
+        B = decay_lower(A, (double)A->last * A->dy, &area);
+        A->tail = A->step > 0 ? exp(-B) : area;
+        if ((A->step > 0 ? -B : log(area) + rel) < -(A->T0 - 3) || n0 > half) return HS_OK;
         want = A->T0 + 4 + 4 * (tries + 1);
         if (A->step == 0 && n0 > 4096 && tries > 2) return HS_OK;
     }
@@ -314,8 +318,9 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
             A->K[j] += k * g.K; A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + A->b * fabs(A->K[j]));
         }
     if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
-    A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0);
     goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
+    A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0)
+        && hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) < 0.1 * goal / A->rtol; /* 1e-3 of delta: of use */
     if ((st = visit(A, goal))) return st;
     moduli(A);
     if (A->few) {

@@ -27,6 +27,9 @@ ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
 
 PANELS_MAX = 1 << 8
+COST = 1 << 27
+"""Most values of points at nodes in one attempt: about a second."""
+
 _NO_POINTS = np.zeros((5, 1))
 _LINE = np.zeros(5)
 U = 2.0**-53
@@ -93,10 +96,16 @@ def _answer(function, steps, at: float, rtol: float, width, short):
             return answer
         if answer[0] == 1:
             found.append(answer)
-        terms = short(answer) if answer[0] == 1 else (math.inf,)
-        if table[:, 6].any() and panels < PANELS_MAX and max(terms) > 0.1 * rtol:
+        terms, sums = short(answer) if answer[0] == 1 else (math.inf,), table[:, 6].any()
+        used = min(nodes, answer[-1] + 1) if answer[0] == 1 else nodes
+        if sums and panels < PANELS_MAX and max(terms) > 0.1 * rtol and 4 * points.shape[1] * used < COST:
             panels *= 4
-        elif nodes < MORE_NODES and answer[0] != NO_BRACKET and max(terms[:2]) > 0.1 * rtol:
+        elif (
+            nodes < MORE_NODES
+            and answer[0] != NO_BRACKET
+            and max(terms[:2]) > 0.1 * rtol
+            and (not sums or points.shape[1] * MORE_NODES < COST)
+        ):
             nodes = MORE_NODES
         else:
             break

@@ -132,6 +132,8 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
     """delta(eps) of a run of losses, or None where it cannot be certified."""
     goal, best, limits = rtol or RTOL, None, _limits(rtol, n_threads, quick)
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
+    if out_of_reach(made, eps):
+        return None
     dx = first = mesh(made, t, goal)
     aligned = aligns(parts)
     for _ in range(2 if quick else ROUNDS):
@@ -275,6 +277,11 @@ def at_eps(made: Plan, eps: float):
     t = math.exp(float(np.interp(eps, made.eps, np.log(made.t))))
     log_delta = min(math.log(0.5), max(LOG_MIN, float(np.interp(eps, made.eps, made.log_delta))))
     return log_delta, t, log_delta
+
+
+def out_of_reach(made: Plan, eps: float) -> bool:
+    """Whether delta(eps) is far too small for masses of doubles."""
+    return float(np.interp(eps, made.eps, made.log_delta)) < 1.1 * LOG_MIN
 
 
 def at_delta(made: Plan, log_delta: float):

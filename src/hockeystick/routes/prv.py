@@ -87,6 +87,8 @@ def _terms(curve, eps: float) -> tuple[float, float, float]:
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     """delta(eps) of a run of losses, or None where it cannot be certified."""
     made, log_delta, t = pld.prepare(parts, lambda made: pld.at_eps(made, eps), DELTA_SHARE)
+    if pld.out_of_reach(made, eps):
+        return None
     eps_error = EPS_ERROR if rtol is None else min(EPS_ERROR, rtol / (2.4 * t))
     try:
         laws = _matched(made, eps_error, log_delta)
