@@ -27,7 +27,7 @@ ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
 
 PANELS_MAX = 1 << 8
-COST = 1 << 27
+COST = 1 << 26
 """Most values of points at nodes in one attempt: about a second."""
 
 _NO_POINTS = np.zeros((5, 1))
@@ -88,24 +88,23 @@ def root(steps, log_delta: float, rtol: float = contour.RTOL):
 def _answer(function, steps, at: float, rtol: float, width, short):
     """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these may be what falls
     short; else the narrowest, or None. short: truncation, quadrature, and rounding (which quadrature enters), of an attempt."""
-    found, panels, nodes = [], 1, NODES
+    found, panels, nodes, before = [], 1, NODES, math.inf
     while True:
         table, points = tables(steps, panels)
         answer = _call(function, table, points, at, rtol, nodes)
         if answer[0] == 0:
             return answer
+        terms, used = (math.inf,), nodes // 4
         if answer[0] == 1:
             found.append(answer)
-        terms, sums = short(answer) if answer[0] == 1 else (math.inf,), table[:, 6].any()
-        used = min(nodes, answer[-1] + 1) if answer[0] == 1 else nodes
-        if sums and panels < PANELS_MAX and max(terms) > 0.1 * rtol and 4 * points.shape[1] * used < COST:
+            terms, used = short(answer), answer[-1] + 1
+        sums, falls = table[:, 6].any(), max(terms[-2:]) > 0.1 * rtol or terms[0] < 0.5 * before
+        before = terms[0]
+        if sums and falls and panels < PANELS_MAX and max(terms) > 0.1 * rtol and 4 * points.shape[1] * used < COST:
             panels *= 4
-        elif (
-            nodes < MORE_NODES
-            and answer[0] != NO_BRACKET
-            and max(terms[:2]) > 0.1 * rtol
-            and (not sums or points.shape[1] * MORE_NODES < COST)
-        ):
+        elif nodes == MORE_NODES or answer[0] == NO_BRACKET or (sums and points.shape[1] * MORE_NODES > COST):
+            break
+        elif max(terms[:2]) > 0.1 * rtol:
             nodes = MORE_NODES
         else:
             break
