@@ -296,6 +296,33 @@ def test_threads_do_not_change_bits():
     assert (a.lower, a.estimate, a.upper) == (b.lower, b.estimate, b.upper)
 
 
+@pytest.mark.parametrize("add", [False, True])
+def test_blocks_are_the_steps_one_by_one(add):
+    """Additive noise goes to C by blocks: table and laws as from each step's own nodes and tails, whatever the threads."""
+    steps = [hs.laplace(1.0 + i / 9) for i in range(20)] + [hs.gaussian(2.0 + i / 9) for i in range(20)]
+    steps = [hs.poisson_subsampled(step, 0.1 + i / 100) if i % 3 else step for i, step in enumerate(steps)]
+    run = hs.compose(*((step, 1 + i) for i, step in enumerate(steps)), (hs.discrete_laplace(2.0), 3))
+    parts = losses(run, "add_remove", "add" if add else "remove")
+    alone = tuple((loss._replace(additive=None), k) for loss, k in parts)
+    one, other, threaded = dots.plan(parts, 1e-15), dots.plan(alone, 1e-15), dots.plan(parts, 1e-15, n_threads=3)
+    assert one.batch.at.size == 40 and other.batch.at.size == 0
+    for a, b, c in zip(one.table, other.table, threaded.table, strict=True):
+        assert np.allclose(a, b, rtol=1e-9) and np.array_equal(a, c)
+    at = np.where(np.abs(one.table.t) < 100)[0][::40]
+    for t, k0 in zip(one.table.t[at], one.table.k0[at], strict=True):
+        direct = sum(k * float(loss.cgf(t, 1e-15)[0]) for loss, k in parts)
+        assert k0 == pytest.approx(direct, rel=1e-9, abs=1e-9)
+    dx, t = 0.01, 4.0
+    place = dots.offsets(one, dx)
+    first, size = dots.windows(one, dx, 1e-9, 1e-12, place)
+    found = [dots.lattice_laws(plan, dx, place, first, size, t, n) for plan, n in ((one, 1), (other, 1), (one, 3))]
+    for upper, lower, edge, above in found[1:]:
+        assert np.array_equal(upper.p, found[0][0].p) and np.array_equal(lower.p, found[0][1].p)
+        assert np.array_equal(edge, found[0][2]) and np.array_equal(above, found[0][3])
+    wide = dots.windows(other, dx, 1e-9, 1e-12, place)
+    assert np.all(wide[0] <= first) and np.all(first + size <= wide[0] + wide[1]) and np.all(size > 0.85 * wide[1])
+
+
 def test_scipy_fallback(monkeypatch):
     run = hs.laplace(2.0) * 30
     first = hs.epsilon(run, 1e-12)
