@@ -221,6 +221,22 @@ def test_bad_cdfs():
     refuses(lambda: hs.from_loss_cdf(good, good, error=NAN), "error")
 
 
+@pytest.mark.parametrize("value", [NAN, 1.5, 0.1])
+def test_cdfs_that_are_bad_where_a_query_looks(value):
+    """A hole too narrow for the checks of the constructor: refused by the query that meets it, by name and place."""
+
+    def normal(mean, hole=None):
+        def cdf(s):
+            out = np.array([0.5 * math.erfc((mean - x) / math.sqrt(2)) for x in s])
+            return out if hole is None else np.where(np.abs(s - 1.003) < 1e-3, hole, out)
+
+        return cdf
+
+    step = hs.from_loss_cdf(normal(0.5, value), normal(-0.5), error=1e-15)
+    for run in (step, step * 5):
+        refuses(lambda run=run: hs.delta(run, 1.003, route="pld", rtol=1e-6), "cdf_num", str(value), "s=1.00")
+
+
 def test_bad_mixtures():
     refuses(lambda: hs.gaussian_mixture(1.0, [1.0, 2.0], [0.5, 0.4]), "probabilities", "sum to 1")
     refuses(lambda: hs.gaussian_mixture(1.0, [1.0], [0.5, 0.5]), "lengths")

@@ -1,4 +1,4 @@
-"""Laplace and discrete rows of the table of truths through the public queries: every certified route, at the width asked for."""
+"""Laplace and discrete rows of the table of truths through the public queries, by every route, at the width asked for."""
 
 import statistics
 

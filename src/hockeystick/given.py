@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bound import DomainError
+from .law import user_probabilities
 from .mechanism import SIGMA_RANGE, Mechanism, noise, real
 
 
@@ -308,35 +309,17 @@ def _probe(step: FromLossCdf) -> None:
     s = np.unique(np.clip(grow, step.lo, step.hi)) if step.lo > -math.inf or step.hi < math.inf else grow
     slack = 2 * step.error + 2.0**-50
     values = {}
-    for name, sign, mass in (
-        ("cdf_num", 1, step.mass_inf),
-        ("cdf_den", 1, step.mass_minus_inf),
-        ("sf_num", -1, step.mass_inf),
-        ("sf_den", -1, step.mass_minus_inf),
-    ):
-        f = getattr(step, name)
+    for name in ("cdf_num", "cdf_den", "sf_num", "sf_den"):
+        f, mass = getattr(step, name), step.mass_inf if name.endswith("num") else step.mass_minus_inf
         if f is None:
             continue
-        try:
-            out = np.asarray(f(s.copy()), dtype=float)
-        except (TypeError, ValueError) as problem:
-            raise DomainError(f"{name} must map an array of losses to an array of probabilities: {problem}") from None
-        if out.shape != s.shape:
-            raise DomainError(f"{name} must return an array of the shape of its argument {s.shape}, got {out.shape}")
-        for i in np.flatnonzero(~((out >= -slack) & (out <= 1 - mass + slack)))[:1]:
-            raise DomainError(f"{name} must return probabilities in [0, {1 - mass:g}], got {out[i]!r} at s={s[i]!r}")
-        for i in np.flatnonzero(~(sign * np.diff(out) >= -slack))[:1]:
-            raise DomainError(
-                f"{name} must not {'fall' if sign > 0 else 'rise'}, got {out[i]!r} at s={s[i]!r}, "
-                f"{out[i + 1]!r} at s={s[i + 1]!r}"
-            )
-        values[name] = out
+        values[name] = user_probabilities(name, f, s, mass, step.error)
     y, x = np.diff(values["cdf_num"]), np.diff(values["cdf_den"])
     with np.errstate(over="ignore"):
         low, high = np.exp(s[:-1]), np.exp(s[1:])
     wrong = ~((y + slack >= low * (x - slack)) & (y - slack <= high * (x + slack)))
     for i in np.flatnonzero(wrong)[:1]:
         raise DomainError(
-            f"cdf_num and cdf_den are not those of one loss: between s={s[i]!r} and s={s[i + 1]!r} the num mass is {y[i]!r}, "
-            f"the den mass {x[i]!r}; their ratio must lie between e^s at the two ends"
+            f"cdf_num and cdf_den are not those of one loss: between s={float(s[i])!r} and s={float(s[i + 1])!r} "
+            f"the num mass is {float(y[i])!r}, the den mass {float(x[i])!r}; their ratio must lie between e^s at the two ends"
         )

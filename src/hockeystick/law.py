@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from . import _core
+from .bound import DomainError
 from .loss import COARSE_NODES, GAUSSIAN, LAPLACE, Additive, Atoms, Loss, Tails, U, additive_loss, nodes_of_tails, two_points
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
@@ -128,6 +129,31 @@ def _sums(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.r_[0.0, below], np.r_[above, 0.0]
 
 
+def user_probabilities(name: str, f, s: np.ndarray, mass: float, error: float) -> np.ndarray:
+    """f(s) of a user's distribution function ("sf_..": falling) at increasing s, `mass` of the law being infinite.
+
+    Raises
+    ------
+    DomainError
+        That names a loss where f is no probability, or the neighbours between which it falls (rises).
+    """
+    try:
+        out = np.asarray(f(s.copy()), dtype=float)
+    except (TypeError, ValueError) as problem:
+        raise DomainError(f"{name} must map an array of losses to an array of probabilities: {problem}") from None
+    if out.shape != s.shape:
+        raise DomainError(f"{name} must return an array of the shape of its argument {s.shape}, got {out.shape}")
+    slack, rises = 2 * error + 2.0**-50, not name.startswith("sf")
+    for i in np.flatnonzero(~((out >= -slack) & (out <= 1 - mass + slack)))[:1]:
+        raise DomainError(f"{name} must return probabilities in [0, {1 - mass:g}], got {float(out[i])!r} at s={float(s[i])!r}")
+    for i in np.flatnonzero(~((1 if rises else -1) * np.diff(out) >= -slack))[:1]:
+        raise DomainError(
+            f"{name} must not {'fall' if rises else 'rise'}, got {float(out[i])!r} at s={float(s[i])!r}, "
+            f"{float(out[i + 1])!r} at s={float(s[i + 1])!r}"
+        )
+    return out
+
+
 def cdf_loss(
     cdf_num, cdf_den, sf_num, sf_den, lo: float, hi: float, mass_inf: float, mass_minus_inf: float, error: float
 ) -> Loss:
@@ -136,15 +162,20 @@ def cdf_loss(
     `sf_*` may be None; then 1 - mass - cdf stands in, which is as good in absolute terms.
     """
 
-    def law(cdf, sf, mass, s):
+    def law(which, cdf, sf, mass, s):
         inside = np.clip(s, lo, hi)
-        below = np.where(s < lo, 0.0, np.where(s >= hi, 1 - mass, np.asarray(cdf(inside), dtype=float)))
-        above = 1 - mass - below if sf is None else np.where(s < lo, 1 - mass, np.where(s >= hi, 0.0, sf(inside)))
+        below = user_probabilities("cdf_" + which, cdf, inside, mass, error)
+        below = np.where(s < lo, 0.0, np.where(s >= hi, 1 - mass, below))
+        if sf is None:
+            above = 1 - mass - below
+        else:
+            above = user_probabilities("sf_" + which, sf, inside, mass, error)
+            above = np.where(s < lo, 1 - mass, np.where(s >= hi, 0.0, above))
         return np.maximum(below, 0.0), np.maximum(above, 0.0)
 
     def tails(s):
-        y_below, y_above = law(cdf_num, sf_num, mass_inf, s)
-        x_below, x_above = law(cdf_den, sf_den, mass_minus_inf, s)
+        y_below, y_above = law("num", cdf_num, sf_num, mass_inf, s)
+        x_below, x_above = law("den", cdf_den, sf_den, mass_minus_inf, s)
         return Tails(y_below, y_above, x_below, x_above, np.full(s.shape, 8 * U), 0.0, error + 2 * U)
 
     return Loss(tails, lambda p: nodes_of_tails(tails, lo, hi, max(p, 8 * error)), lo, hi, mass_inf, mass_minus_inf)

@@ -307,7 +307,10 @@ def invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float):
 
 
 def _split(value, above, delta: float, lo: float, hi: float) -> tuple[float, float]:
-    """Neighbours between which a falling curve stops being `above` delta, false position on its logarithm (Illinois); lo twice where it is not above at lo, hi as the second where it still is."""
+    """Neighbours between which a falling curve stops being `above` delta: false position on its logarithm (Illinois).
+
+    lo twice where the curve is not above at lo; near hi where it still is above there.
+    """
     left, right, level = value(lo), value(hi), log(delta)
     if not above(left, delta):
         return lo, lo
