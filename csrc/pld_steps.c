@@ -24,6 +24,7 @@ int hs_step_tails(const double *step, long n, const double *s, double *o, double
     double m = step[SHIFT], q = step[RATE], move = 0, slope = 1, *at = o, *g = o + 4 * n;
     int laplace = step[KIND] != 0, back = step[BACK] != 0, st;
     long i, first = 0;
+    if (!(n >= 0 && m > 0 && q > 0 && q <= 1)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) at[i] = back ? -s[n - 1 - i] : s[i];
     if (q < 1) {
         if ((st = hs_poisson_place(q, n, at, g, &first, &move, &slope))) return st;

@@ -52,6 +52,9 @@ BLOCK = 16
 MANY = 128
 """Most distinct steps of one call that sums up their masses: some ten microseconds."""
 
+THREADED = 1 << 15
+"""Least length of a circle whose one spectrum is raised by several threads: a millisecond."""
+
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
 """Fractions of the saddle point tried as tilt: a smaller tilt may need a shorter circle [maths E.4]."""
@@ -190,7 +193,7 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
     """
     steps, eta = grid.steps, _fft.error_upper(n)
     parts = blocks(logs.size, max(1, min(BLOCK, _fft.PLAN_LENGTH // n)))
-    inner = n_threads if len(parts) == 1 else 1
+    inner = n_threads if len(parts) == 1 and n >= THREADED else 1
     norms = np.empty((2, logs.size))
 
     def block(at):
