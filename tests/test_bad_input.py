@@ -155,7 +155,7 @@ def test_not_a_run(query, at, what):
 
 @pytest.mark.parametrize("adjacency", ["replace_one", "zero_out"])
 def test_adjacency_without_a_theorem(adjacency):
-    run = hs.discrete_gaussian(2.0) * 3
+    run = hs.gaussian_mixture(2.0, [0.0, 1.0], [0.9, 0.1]) * 3
     refuses(hs.DomainError, lambda: hs.delta(run, 1.0, adjacency=adjacency), adjacency, "add_remove")
 
 

@@ -260,6 +260,29 @@ def test_undefined_adjacencies():
             assert (a.lower, a.upper) == (b.lower, b.upper)
 
 
+@pytest.mark.parametrize("make, scale", [(hs.discrete_gaussian, 7.0), (hs.discrete_laplace, 3.0)])
+def test_integer_noise_under_other_adjacencies(make, scale):
+    """zero_out is add_remove, also when sampled; replace_one doubles the shift, as the pmfs say; sampled: no theorem here."""
+    step, wide = make(scale, sensitivity=2), make(scale, sensitivity=4)
+    power = 2 if make is hs.discrete_gaussian else 1
+    pmf = {x: math.exp(-(abs(x) ** power) / (2 * scale**2 if power == 2 else scale)) for x in range(-300, 301)}
+    total = math.fsum(pmf.values())
+    truth = math.fsum(max(0.0, p - math.exp(0.3) * pmf.get(x - 4, 0.0)) for x, p in pmf.items()) / total
+    contains(hs.delta(step, 0.3, adjacency="replace_one"), truth, 1e-9)
+    for route in ("auto", "pld", "saddlepoint"):
+        for run, same in (
+            ((step * 9, "replace_one"), wide * 9),
+            ((step * 9, "zero_out"), step * 9),
+            ((hs.poisson_subsampled(step, 0.2) * 9, "zero_out"), hs.poisson_subsampled(step, 0.2) * 9),
+        ):
+            a, b = hs.epsilon(run[0], 1e-4, adjacency=run[1], route=route), hs.epsilon(same, 1e-4, route=route)
+            assert (a.lower, a.estimate, a.upper) == (b.lower, b.estimate, b.upper)
+    sampled = hs.poisson_subsampled(step, 0.2)
+    refuses(lambda: hs.delta(sampled, 0.1, adjacency="replace_one"), "replace_one", "zero_out")
+    narrow = hs.discrete_gaussian(0.05)
+    refuses(lambda: hs.delta(narrow, 0.1, adjacency="replace_one"), "sigma", "sensitivity")
+
+
 @pytest.mark.parametrize("eps0", [1.0986122886681098, 1.0986122886681102])
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_k_ary_zero_out_is_its_own_pair(eps0, k):

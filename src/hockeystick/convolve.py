@@ -47,10 +47,13 @@ from .grid import MAX_CELLS, ULP, Cgf, Grid
 from .threads import blocks, in_order
 
 BLOCK = 16
+"""Most distinct steps that one call transforms."""
+
+SHARE = 64
 """Most distinct steps whose spectra one thread multiplies before their product joins the others."""
 
-MANY = 128
-"""Most distinct steps of one call that sums up their masses: some ten microseconds."""
+MANY = 256
+"""Most distinct steps of one call that sums up their masses: some hundred microseconds."""
 
 THREADED = 1 << 15
 """Least length of a circle whose one spectrum is raised by several threads: a millisecond."""
@@ -192,21 +195,28 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
     Distinct steps are shared out in blocks; their products are multiplied in order, whatever the number of threads.
     """
     steps, eta = grid.steps, _fft.error_upper(n)
-    parts = blocks(logs.size, max(1, min(BLOCK, _fft.PLAN_LENGTH // n)))
-    inner = n_threads if len(parts) == 1 and n >= THREADED else 1
+    rows = max(1, min(BLOCK, _fft.PLAN_LENGTH // n))
+    inner = n_threads if logs.size == 1 and n >= THREADED else 1
     norms = np.empty((2, logs.size))
 
-    def block(at):
+    def transform(at):
         w = _fft.rows(at.stop - at.start, n)
         point, *norms[:, at] = _core.convolve_tilts(steps.j0[at], steps.start[at.start :], grid.dx, steps.p, t, logs[at], w)
         spec = _fft.forward(w)
         _core.convolve_powers(spec, point, steps.k[at], inner, spec[0])
         return spec[0]
 
-    found = in_order(block, parts, n_threads)
-    product = next(found)
-    for more in found:
-        _core.convolve_multiply(product, more)
+    def multiplied(found):
+        product = next(found)
+        for more in found:
+            _core.convolve_multiply(product, more)
+        return product
+
+    def share(at):
+        parts = blocks(at.stop - at.start, rows)
+        return multiplied(transform(slice(at.start + part.start, at.start + part.stop)) for part in parts)
+
+    product = multiplied(in_order(share, blocks(logs.size, SHARE), n_threads))
     r = _fft.inverse(product)
     norm2, _ = _core.convolve_norms(r)
     k, (e2, e1) = steps.k, norms * (eta * 1.01)

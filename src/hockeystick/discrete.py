@@ -49,7 +49,8 @@ class KAryRandomizedResponse(Mechanism):
 def discrete_gaussian(sigma: float, *, sensitivity: int = 1) -> DiscreteGaussian:
     """Integer noise with Pr[x] proportional to exp(-x^2/(2 sigma^2)), on an integer query of integer sensitivity.
 
-    `sigma`/sensitivity lies in [0.05, 1e5]; sensitivity from 1 to 1e6.
+    `sigma`/sensitivity lies in [0.05, 1e5]; sensitivity from 1 to 1e6;
+    under adjacency "replace_one" both hold for twice the sensitivity.
 
     Raises
     ------
@@ -63,7 +64,8 @@ def discrete_gaussian(sigma: float, *, sensitivity: int = 1) -> DiscreteGaussian
 def discrete_laplace(scale: float, *, sensitivity: int = 1) -> DiscreteLaplace:
     """Integer noise with Pr[x] proportional to exp(-|x|/scale), on an integer query of integer sensitivity.
 
-    `scale`/sensitivity lies in [1/300, 1e9]; sensitivity from 1 to 1e6.
+    `scale`/sensitivity lies in [1/300, 1e9]; sensitivity from 1 to 1e6;
+    under adjacency "replace_one" both hold for twice the sensitivity.
 
     Raises
     ------
@@ -72,6 +74,16 @@ def discrete_laplace(scale: float, *, sensitivity: int = 1) -> DiscreteLaplace:
     """
     sensitivity = count("sensitivity", sensitivity, 1, 10**6)
     return DiscreteLaplace(noise("scale", scale, sensitivity, LAPLACE_RANGE), sensitivity)
+
+
+def shifted(step: DiscreteGaussian | DiscreteLaplace, adjacency: str) -> DiscreteGaussian | DiscreteLaplace:
+    """The step whose pair under add_remove is that of `step` under the adjacency: a zeroed record adds nothing, like an absent
+    one; a replaced record moves the query by up to twice the sensitivity, as for continuous noise."""
+    if adjacency != "replace_one":
+        return step
+    if isinstance(step, DiscreteGaussian):
+        return discrete_gaussian(step.sigma, sensitivity=2 * step.sensitivity)
+    return discrete_laplace(step.scale, sensitivity=2 * step.sensitivity)
 
 
 def approx_dp(eps0: float, delta0: float) -> ApproxDP:

@@ -14,7 +14,7 @@ import numpy as np
 from . import sampling
 from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
-from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
+from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
 from .law import LDBL_ULP, atomic_loss, cdf_loss, gaussian_loss, gaussian_mixture_loss, laplace_loss
 from .loss import Lattice, Loss, U, additive_loss, mixture, poisson, reversed_loss
@@ -161,9 +161,10 @@ def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
     """q num + (1-q) den against den for REMOVE; for ADD the mirror image of the same made from the mirrored ADD pair
     [ZDW22, Thm 11]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one needs more
     than the pair of the base step: sampling.py."""
-    if adjacency != "add_remove" and isinstance(step.base, Gaussian | Laplace):
-        if adjacency == "replace_one":
-            return sampling.replace_one_loss(step)
+    if isinstance(step.base, Gaussian | Laplace) and adjacency == "replace_one":
+        return sampling.replace_one_loss(step)
+    if isinstance(step.base, Gaussian | Laplace | DiscreteGaussian | DiscreteLaplace):
+        _only(step, adjacency, "add_remove", "zero_out")
         adjacency = "add_remove"
     _only(step, adjacency, "add_remove")
     base = step_loss(step.base, adjacency, add)
@@ -179,7 +180,7 @@ def discrete_gaussian_pair(step: DiscreteGaussian, adjacency: str, add: bool) ->
 
     Outcomes of probability below e^-690 are left out; exponents are formed in long double.
     """
-    _only(step, adjacency, "add_remove")
+    step = shifted(step, adjacency)
     s2, d = np.longdouble(step.sigma) ** 2, step.sensitivity
     reach = int(step.sigma * math.sqrt(2 * 690.0)) + 1
     x = np.arange(d + reach, -reach - 1, -1)
@@ -197,7 +198,7 @@ def discrete_gaussian_pair(step: DiscreteGaussian, adjacency: str, add: bool) ->
 
 def discrete_laplace_pair(step: DiscreteLaplace, adjacency: str, add: bool) -> Loss:
     """Integer noise x against D + x: losses a(D - 2j) with a = 1/scale, j = 0..D; its own mirror image [maths B.5]."""
-    _only(step, adjacency, "add_remove")
+    step = shifted(step, adjacency)
     a, d = 1 / np.longdouble(step.scale), step.sensitivity
     j = np.arange(d, -1, -1).astype(np.longdouble)
     end = np.exp(-a * j) / (1 + np.exp(-a))

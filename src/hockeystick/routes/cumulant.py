@@ -27,7 +27,7 @@ import numpy as np
 
 from .. import _core, sampling
 from ..bound import AccuracyError
-from ..discrete import DiscreteGaussian
+from ..discrete import DiscreteGaussian, shifted
 from ..given import GaussianMixture, PublicMixture
 from ..loss import Loss, U, reversed_loss
 from ..mechanism import Laplace, PoissonSubsampled
@@ -87,7 +87,7 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
         moves = 2 if adjacency == "replace_one" else 1
         return _laplace(mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, int(add), 1), t)
     if isinstance(base, DiscreteGaussian):
-        return _theta(base, t) if q == 1 else _table(base, q, -t if add else 1 + t, t)
+        return _theta(shifted(base, adjacency), t) if q == 1 else _table(base, q, -t if add else 1 + t, t)
     if not loss.smooth and loss.atoms() is not None:
         return _atoms(loss, t)
     if isinstance(base, GaussianMixture):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
+from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
 from . import contour, lattice, mixed
 
@@ -64,9 +64,9 @@ def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | Non
     if isinstance(step, ApproxDP) and step.eps0 > 0:
         return lattice.randomized_response(step.eps0)
     if isinstance(step, DiscreteLaplace):
-        return lattice.discrete_laplace(step.scale, step.sensitivity)
+        return lattice.discrete_laplace(step.scale, shifted(step, adjacency).sensitivity)
     if isinstance(step, DiscreteGaussian):
-        return lattice.discrete_gaussian(step.sigma, step.sensitivity, k)
+        return lattice.discrete_gaussian(step.sigma, shifted(step, adjacency).sensitivity, k)
     if isinstance(step, KAryRandomizedResponse) and step.eps0 > 0 and adjacency == "replace_one":
         return lattice.k_ary_randomized_response(step.eps0, step.k)
     given = None if loss.smooth else loss.lattice()
