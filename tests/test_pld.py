@@ -277,7 +277,7 @@ def test_stages_stay_on_their_side(upper, k):
 
 
 def test_refuses_what_does_not_fit():
-    with pytest.raises(hs.AccuracyError, match="rtol"):
+    with pytest.raises(hs.AccuracyError, match="4194304 cells"):
         hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 1e-6) * 10**9, 0.5, route="pld", rtol=1e-12)
 
 

@@ -149,7 +149,7 @@ class _Settings:
     A run of the Gaussian family has `steps` (arrays); any other has `steps` None and `total` 0, and goes through `losses`.
     """
 
-    __slots__ = ("adjacency", "directions", "n_threads", "route", "rtol", "run", "steps", "total", "wall")
+    __slots__ = ("adjacency", "directions", "n_threads", "route", "rtol", "run", "steps", "total", "wall", "why")
 
     def __init__(self, run, adjacency, direction, route, rtol, n_threads):
         _one_of("adjacency", adjacency, ADJACENCIES)
@@ -161,6 +161,7 @@ class _Settings:
             if not lo <= rtol <= hi:
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
         self.n_threads = threads(n_threads)
+        self.why = ""  # what a route said when it declined
         self.run, self.adjacency, self.route, self.rtol = as_run(run), adjacency, route, rtol
         self.steps = gaussian_steps(self.run, adjacency)
         facts = (0, math.inf, False) if self.steps is None else gaussian_facts(self.run, self.steps)
@@ -312,9 +313,10 @@ class _Settings:
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
 
     def _refusal(self, what: str, width) -> str:
-        reached = (
-            "no certified interval was found" if width is None else f"the certified interval has relative width {width:.2g}"
-        )
+        why = self.why and f" ({self.why})"
+        reached = f"no certified interval was found{why}"
+        if width is not None:
+            reached = f"the certified interval has relative width {width:.2g}"
         wanted = "" if self.rtol is None else f", rtol={self.rtol:g} was asked for"
         return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}; ask for a larger rtol or another route"
 

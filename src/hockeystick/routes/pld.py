@@ -129,7 +129,7 @@ def _limits(rtol: float | None, n_threads: int, quick: bool) -> tuple[int, int, 
 
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
-    """delta(eps) of a run of losses, or None where it cannot be certified."""
+    """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough."""
     goal, best, limits = rtol or RTOL, None, _limits(rtol, n_threads, quick)
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
     if out_of_reach(made, eps):
@@ -140,6 +140,8 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
         except AccuracyError:
+            if best is None:
+                raise
             break
         low, high = curve.lower(eps), curve.upper(eps)
         mid = min(max(curve.estimate(eps), low), high)
@@ -213,6 +215,8 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         try:
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
         except AccuracyError:
+            if best is None:
+                raise
             break
         found = invert(curve, delta, lo, min(hi, curve.ends[1]), end)
         if isinstance(found, str):

@@ -85,16 +85,13 @@ def _terms(curve, eps: float) -> tuple[float, float, float]:
 
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
-    """delta(eps) of a run of losses, or None where it cannot be certified."""
+    """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough."""
     made, log_delta, t = pld.prepare(parts, lambda made: pld.at_eps(made, eps), DELTA_SHARE)
     if pld.out_of_reach(made, eps):
         return None
     eps_error = EPS_ERROR if rtol is None else min(EPS_ERROR, rtol / (2.4 * t))
-    try:
-        laws = _matched(made, eps_error, log_delta)
-        curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads)
-    except AccuracyError:
-        return None
+    laws = _matched(made, eps_error, log_delta)
+    curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads)
     low, high = curve.lower(eps), curve.upper(eps)
     mid = min(max(curve.estimate(eps), low), high)
     return pld.log(low), pld.log(mid), pld.log(high), _terms(curve, eps)
@@ -112,11 +109,8 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
     slack = min(1.5 / t, 1.0 + abs(guess)) + 2 * eps_error
     for _ in range(8):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
-        try:
-            laws = _matched(made, eps_error, target)
-            curve = pld.convolved(made, laws, (lo, hi), target - t * slack + math.log(DELTA_SHARE), n_threads)
-        except AccuracyError:
-            return None
+        laws = _matched(made, eps_error, target)
+        curve = pld.convolved(made, laws, (lo, hi), target - t * slack + math.log(DELTA_SHARE), n_threads)
         found = pld.invert(curve, delta, lo, min(hi, curve.ends[1]), pld.wall(parts, delta))
         if not isinstance(found, str):
             return *found, _terms(curve, found[1])

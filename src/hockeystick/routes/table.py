@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..bound import AccuracyError
 from ..pair import paired_steps
 from . import chernoff, contour, fallback, saddlepoint, single
 from .chernoff import U
@@ -119,13 +120,22 @@ EPS_BOTTOM = 45.0
 """Below -EPS_BOTTOM, 1 - e^eps <= delta(eps) <= 1 is narrower than a double's last digit."""
 
 
+def _of_grid(settings, name: str, ask: Callable):
+    """What a grid says, with its name; None where it declines, and why is kept for the message to the caller."""
+    try:
+        found = ask()
+    except AccuracyError as refused:
+        settings.why = str(refused)
+        return None
+    return found and (*found, name)
+
+
 def _prv_point(settings, add: int, eps: float):
     if abs(eps) > EPS_GRID or settings.hurried:
         return None
     if settings.steps is not None:
         return fallback.prv_point(settings.steps, add, eps, settings.n_threads)
-    found = prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads)
-    return found and (*found, "prv")
+    return _of_grid(settings, "prv", lambda: prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads))
 
 
 def _prv_root(settings, add: int, delta: float):
@@ -133,8 +143,7 @@ def _prv_root(settings, add: int, delta: float):
         return None
     if settings.steps is not None:
         return fallback.prv_root(settings.steps, add, delta, settings.n_threads)
-    found = prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads)
-    return found and (*found, "prv")
+    return _of_grid(settings, "prv", lambda: prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads))
 
 
 def _moments_point(settings, add: int, eps: float):
@@ -148,13 +157,13 @@ def _moments_root(settings, add: int, delta: float):
 def _pld_point(settings, add: int, eps: float):
     if abs(eps) > EPS_GRID:
         return None
-    found = pld().point(settings.losses(add), eps, settings.rtol, settings.n_threads, settings.hurried)
-    return found and (*found, "pld")
+    ask = settings.losses(add), eps, settings.rtol, settings.n_threads, settings.hurried
+    return _of_grid(settings, "pld", lambda: pld().point(*ask))
 
 
 def _pld_root(settings, add: int, delta: float):
-    found = pld().root(settings.losses(add), delta, settings.rtol, settings.n_threads, settings.hurried)
-    return found and (*found, "pld")
+    ask = settings.losses(add), delta, settings.rtol, settings.n_threads, settings.hurried
+    return _of_grid(settings, "pld", lambda: pld().root(*ask))
 
 
 def _pld_points(settings, add: int, eps):
