@@ -176,7 +176,7 @@ int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, 
                 double *p_lower, double *p_inf);
 
 /* pld_steps.c: many steps at once, rows of HS_STEP_COLUMNS numbers (kind 0 Gaussian or 1 Laplace, m, q, back); see its head. */
-enum { HS_STEP_COLUMNS = 4, HS_PLD_OCTAVE = 8, HS_PLD_CLASSES = HS_PLD_OCTAVE + HS_PLD_OCTAVE / 2 + 1 };
+enum { HS_STEP_COLUMNS = 4, HS_PLD_OCTAVE = 8, HS_PLD_LANES = 8 };
 int hs_step_tails(const double *step, long n, const double *s, double *o, double *edge);
 long hs_step_nodes(long steps, const double *table, double p, long gl);
 int hs_pld_step_nodes(const double *step, double p, long gl, const double *x, const double *w, long room, long *n, double *loss,
@@ -185,11 +185,10 @@ int hs_pld_windows(long steps, const double *table, double p_low, double p_high,
 int hs_pld_steps(long steps, const double *table, int m, double dx, double t, const double *at, const long *first, const long *start,
                  const long *size, double *work, double *p_upper, double *p_lower, double *edge,
                  double *p_inf);
-int hs_pld_table(long up, long down, double t0, long n, double *loss, double *log_den, double k, double *e, double *k0, double *k1,
-                 double *k2);
+int hs_pld_table(long up, long down, double t0, long n, const double *loss, const double *log_den, double k, double *work,
+                 double *k0, double *k1, double *k2);
 int hs_pld_tables(long steps, const double *table, const double *k, double p, long gl, const double *x, const double *w, long up,
-                  long down, double t0, long room, double *work, double *k0, double *k1, double *k2,
-                  double *far);
+                  long down, double t0, long room, double *work, double *k0, double *k1, double *k2, double *far);
 /* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
 enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
 typedef struct {

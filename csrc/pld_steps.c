@@ -11,11 +11,12 @@
      octave doubles the relative error; after FRESH of them the exponentials are formed anew. Estimates.
    Not done: other laws, masses at infinity. */
 #include "hs.h"
+#include "special.h"
 #include <math.h>
 
 #define U 1.1102230246251565e-16 /* 2^-53 */
 
-enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 8 };
+enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 8, LANES = HS_PLD_LANES }; /* LANES is 8, as in hs_v8 */
 
 /* Rows y_below, y_above, x_below, x_above, rel of the tails at s_0 < .. < s_{n-1}, a row being n long, and `edge`; see tails.c.
    s may be the last row. */
@@ -155,76 +156,107 @@ int hs_pld_step_nodes(const double *step, double p, long gl, const double *x, co
     return *n > 0 ? HS_OK : HS_SCRATCH;
 }
 
-/* num masses w_j, in place of the log den masses, scaled by e^lift so that those of far tails stay normal numbers; end: the smallest
-   and largest loss of any mass. */
-static double weigh(long n, const double *loss, double *log_den, double *end)
+typedef struct {
+    long n;                  /* nodes, padded to a multiple of LANES by nodes of mass 0 */
+    double lift, least, most; /* w holds masses times e^lift; the smallest and largest loss of any mass */
+    double *w, *d, *e;       /* masses; losses less the end that t counts from; e^{t d} */
+} ladder;
+
+/* num masses w_j, scaled so that those of far tails stay normal numbers */
+static void weigh(ladder *L, long n, const double *loss, const double *log_den)
 {
-    double least = 0, lift;
+    double least = 0;
     long j;
     for (j = 0; j < n; j++) least = fmin(least, log_den[j] + loss[j]);
-    lift = least < -600 ? 300 : 0; /* of both signs: no mass exceeds e^300 */
-    end[0] = HUGE_VAL;
-    end[1] = -HUGE_VAL;
+    L->lift = least < -600 ? 300 : 0; /* of both signs: no mass exceeds e^300 */
+    L->least = HUGE_VAL;
+    L->most = -HUGE_VAL;
+    for (j = 0; j < L->n; j++) L->w[j] = j < n ? exp(log_den[j] + loss[j] + L->lift) : 0;
     for (j = 0; j < n; j++) {
-        log_den[j] = exp(log_den[j] + loss[j] + lift);
-        if (!(log_den[j] > 0)) continue;
-        end[0] = fmin(end[0], loss[j]);
-        end[1] = fmax(end[1], loss[j]);
+        if (!(L->w[j] > 0)) continue;
+        L->least = fmin(L->least, loss[j]);
+        L->most = fmax(L->most, loss[j]);
     }
-    return lift;
 }
 
-/* Adds k copies of a step to K, K', K'' at t, t 2, t 4, .., `octaves` of them, `stride` apart in k0, k1, k2; e: n doubles. */
-static void ladder(long n, const double *loss, const double *w, double lift, double end, double k, double t, long octaves, long stride,
-                   double *e, double *k0, double *k1, double *k2)
+/* s = sum w e d^i, i = 0, 1, 2, in eight sums that join in order: the same bits for every width of a vector; then e is squared. */
+HS_CLONES static void climb(long n, const double *restrict w, const double *restrict d, double *restrict e, double *s)
 {
-    long j, o;
-    for (o = 0; o < octaves; o++, t *= 2, k0 += stride, k1 += stride, k2 += stride) {
-        double s0 = 0, s1 = 0, s2 = 0;
-        if (o % FRESH == 0)
-            for (j = 0; j < n; j++) e[j] = exp(t * (loss[j] - end));
-        for (j = 0; j < n; j++) {
-            double p = w[j] * e[j], d = loss[j] - end;
-            s0 += p; s1 += p * d; s2 += p * d * d;
-            e[j] = e[j] > 1e-150 ? e[j] * e[j] : 0;
+    double a[3][LANES] = {{0}};
+    long j;
+    int l;
+#if HS_HAVE_V8
+    hs_v8 s0 = {0}, s1 = {0}, s2 = {0};
+    for (j = 0; j < n; j += LANES) {
+        hs_v8 f = *(const hs_v8 *)(e + j), x = *(const hs_v8 *)(d + j), p = *(const hs_v8 *)(w + j) * f, px = p * x;
+        s0 += p; s1 += px; s2 += px * x;
+        *(hs_v8 *)(e + j) = f * f;
+    }
+    *(hs_v8 *)a[0] = s0; *(hs_v8 *)a[1] = s1; *(hs_v8 *)a[2] = s2;
+#else
+    for (j = 0; j < n; j += LANES)
+        for (l = 0; l < LANES; l++) {
+            double f = e[j + l], p = w[j + l] * f, px = p * d[j + l];
+            a[0][l] += p; a[1][l] += px; a[2][l] += px * d[j + l];
+            e[j + l] = f * f;
         }
-        s1 /= s0;
-        *k0 += k * (log(s0) - lift + t * end);
-        *k1 += k * (end + s1);
-        *k2 += k * fmax(0.0, s2 / s0 - s1 * s1);
+#endif
+    s[0] = s[1] = s[2] = 0;
+    for (l = 0; l < LANES; l++) { s[0] += a[0][l]; s[1] += a[1][l]; s[2] += a[2][l]; }
+}
+
+HS_CLONES static void form(long n, double t, const double *restrict d, double *restrict e)
+{
+    long j;
+    for (j = 0; j < n; j++) e[j] = hs_exp(t * d[j]);
+}
+
+/* Adds k copies of a step to K, K', K'' at t, t 2, t 4, .., `octaves` of them, `stride` apart in k0, k1, k2. */
+static void ascend(const ladder *L, double end, double k, double t, long octaves, long stride, double *k0, double *k1, double *k2)
+{
+    double s[3];
+    long o;
+    for (o = 0; o < octaves; o++, t *= 2, k0 += stride, k1 += stride, k2 += stride) {
+        if (o % FRESH == 0) form(L->n, t, L->d, L->e);
+        climb(L->n, L->w, L->d, L->e, s);
+        s[1] /= s[0];
+        *k0 += k * (log(s[0]) - L->lift + t * end);
+        *k1 += k * (end + s[1]);
+        *k2 += k * fmax(0.0, s[2] / s[0] - s[1] * s[1]);
     }
 }
 
-/* One remainder of the table: c in 0..2 HS_PLD_OCTAVE. First the positive tilts t0 2^{i/8}, i < up, then the negative ones
-   -t0 2^{i/4}, i < down, then 0. Outputs: those of 0..up-1, of up..up+down-1, and the one of t = 0. */
-static void remainder_of(int c, long n, const double *loss, const double *w, double lift, const double *end, double k, double t0, long up,
-                         long down, double *e, double *k0, double *k1, double *k2)
+/* Adds k copies of a step of n nodes to the table: t0 2^{i/8}, i < up, then -t0 2^{i/4}, i < down, then 0. work: 3 (n + LANES)
+   doubles. */
+int hs_pld_table(long up, long down, double t0, long n, const double *loss, const double *log_den, double k, double *work, double *k0,
+                 double *k1, double *k2)
 {
-    int side = c < HS_PLD_OCTAVE, per = side ? HS_PLD_OCTAVE : HS_PLD_OCTAVE / 2, i = side ? c : c - HS_PLD_OCTAVE;
-    long from = side ? i : up + i, count = side ? up : down;
-    if (c == HS_PLD_CLASSES - 1) ladder(n, loss, w, lift, end[1], k, 0, 1, 1, e, k0 + up + down, k1 + up + down, k2 + up + down);
-    else if (i < count)
-        ladder(n, loss, w, lift, end[side], k, (side ? t0 : -t0) * exp2((double)i / per), (count - i + per - 1) / per, per, e, k0 + from,
-               k1 + from, k2 + from);
-}
-
-/* Adds k copies of a step of n nodes to the table; loss and log_den are overwritten. e: n doubles. */
-int hs_pld_table(long up, long down, double t0, long n, double *loss, double *log_den, double k, double *e, double *k0, double *k1,
-                 double *k2)
-{
-    double end[2], lift;
-    int c;
+    ladder L;
+    long i, j;
+    int side;
     if (!(up > 0 && down > 0 && t0 > 0 && n > 0)) return HS_BAD_ARGUMENT;
-    lift = weigh(n, loss, log_den, end);
-    for (c = 0; c < HS_PLD_CLASSES; c++) remainder_of(c, n, loss, log_den, lift, end, k, t0, up, down, e, k0, k1, k2);
+    L.n = (n + LANES - 1) / LANES * LANES;
+    L.w = work;
+    L.d = work + L.n;
+    L.e = work + 2 * L.n;
+    weigh(&L, n, loss, log_den);
+    for (side = 0; side < 2; side++) {
+        double end = side ? L.least : L.most;
+        long from = side ? up : 0, count = side ? down : up, per = side ? HS_PLD_OCTAVE / 2 : HS_PLD_OCTAVE;
+        for (j = 0; j < L.n; j++) L.d[j] = j < n ? loss[j] - end : 0;
+        for (i = 0; i < per && i < count; i++)
+            ascend(&L, end, k, (side ? -t0 : t0) * exp2((double)i / (double)per), (count - i + per - 1) / per, per, k0 + from + i,
+                   k1 + from + i, k2 + from + i);
+    }
+    ascend(&L, L.least, k, 0, 1, 1, k0 + up + down, k1 + up + down, k2 + up + down);
     return HS_OK;
 }
 
-/* The same for many steps by their own nodes, at most `room` of them. work: 3 room doubles. far: the largest |loss| of all. */
+/* The same for many steps by their own nodes, at most `room` of them. work: 5 room + 3 LANES doubles. far: the largest |loss|. */
 int hs_pld_tables(long steps, const double *table, const double *k, double p, long gl, const double *x, const double *w, long up,
                   long down, double t0, long room, double *work, double *k0, double *k1, double *k2, double *far)
 {
-    double *loss = work, *log_den = work + room, *e = work + 2 * room;
+    double *loss = work, *log_den = work + room;
     long i, j;
     *far = 0;
     for (i = 0; i < steps; i++) {
@@ -232,7 +264,7 @@ int hs_pld_tables(long steps, const double *table, const double *k, double p, lo
         int st;
         if (!n) return HS_SCRATCH;
         for (j = 0; j < n; j++) *far = fmax(*far, fabs(loss[j]));
-        if ((st = hs_pld_table(up, down, t0, n, loss, log_den, k[i], e, k0, k1, k2))) return st;
+        if ((st = hs_pld_table(up, down, t0, n, loss, log_den, k[i], work + 2 * room, k0, k1, k2))) return st;
     }
     return HS_OK;
 }

@@ -83,6 +83,7 @@ cdef extern from "hs.h" nogil:
     int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, double *p_upper,
                     double *p_lower, double *p_inf)
     # pld_steps.c
+    enum: HS_PLD_LANES
     int hs_step_tails(const double *step, long n, const double *s, double *o, double *edge)
     long hs_step_nodes(long steps, const double *table, double p, long gl)
     int hs_pld_step_nodes(const double *step, double p, long gl, const double *x, const double *w, long room, long *n,
@@ -91,11 +92,10 @@ cdef extern from "hs.h" nogil:
     int hs_pld_steps(long steps, const double *table, int m, double dx, double t, const double *at, const long *first,
                      const long *start, const long *size, double *work, double *p_upper,
                      double *p_lower, double *edge, double *p_inf)
-    int hs_pld_table(long up, long down, double t0, long n, double *loss, double *log_den, double k, double *e, double *k0,
-                     double *k1, double *k2)
+    int hs_pld_table(long up, long down, double t0, long n, const double *loss, const double *log_den, double k,
+                     double *work, double *k0, double *k1, double *k2)
     int hs_pld_tables(long steps, const double *table, const double *k, double p, long gl, const double *x, const double *w,
-                      long up, long down, double t0, long room, double *work, double *k0, double *k1,
-                      double *k2, double *far)
+                      long up, long down, double t0, long room, double *work, double *k0, double *k1, double *k2, double *far)
     # sampling.c
     int hs_sampling_truncation(double p, double n, double max_batch, double *out)
     int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below,

@@ -238,14 +238,14 @@ def pld_steps(const double[:, ::1] table, int m, double dx, double t, const doub
     return out[0], out[1]
 
 
-def pld_table(long up, long down, double t0, double[::1] loss, double[::1] log_den, double k):
-    """Rows K, K', K'' of k copies of a step at t0 2^(i/8), -t0 2^(i/4), 0, by its nodes, which are overwritten. Estimates."""
-    out, lent = np.zeros((3, up + down + 1)), np.empty(loss.shape[0])
+def pld_table(long up, long down, double t0, const double[::1] loss, const double[::1] log_den, double k):
+    """Rows K, K', K'' of k copies of a step at t0 2^(i/8), -t0 2^(i/4), 0, by its nodes. Estimates."""
+    out, lent = np.zeros((3, up + down + 1)), np.empty(3 * (loss.shape[0] + HS_PLD_LANES))
     cdef double[:, ::1] o = out
-    cdef double[::1] e = lent
+    cdef double[::1] work = lent
     cdef int status
     with nogil:
-        status = hs_pld_table(up, down, t0, loss.shape[0], &loss[0], &log_den[0], k, &e[0], &o[0, 0], &o[1, 0], &o[2, 0])
+        status = hs_pld_table(up, down, t0, loss.shape[0], &loss[0], &log_den[0], k, &work[0], &o[0, 0], &o[1, 0], &o[2, 0])
     check(status, "pld")
     return out
 
@@ -254,7 +254,7 @@ def pld_tables(const double[:, ::1] table, const double[::1] k, double p, const 
                long down, double t0):
     """The same of all steps together, and the largest loss of a node."""
     cdef long room = hs_step_nodes(table.shape[0], &table[0, 0], p, x.shape[0])
-    out, lent = np.zeros((3, up + down + 1)), np.empty(3 * room)
+    out, lent = np.zeros((3, up + down + 1)), np.empty(5 * room + 3 * HS_PLD_LANES)
     cdef double[:, ::1] o = out
     cdef double[::1] work = lent
     cdef double far = 0

@@ -104,7 +104,7 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1) -> P
             rows += more
             far = max(far, reach)
         for (values, log_den), k in zip(nodes, counts[batch.others], strict=True):
-            rows += _core.pld_table(up, down, t0, values.copy(), log_den.copy(), k)
+            rows += _core.pld_table(up, down, t0, np.ascontiguousarray(values), np.ascontiguousarray(log_den), k)
             far = max(far, float(np.abs(values).max()))
         return rows, far
 

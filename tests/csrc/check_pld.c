@@ -40,7 +40,7 @@ static void one(const double *step, double dx, double p)
     if (!good) return;
     for (i = 0; i < 36; i++) expect(o[i] >= 0 && o[i] <= 1 + 1e-15, "tail", step[0], step[1], o[i]);
     for (i = 0; i < NODES; i++) { x[i] = -1 + (2.0 * (double)i + 1) / NODES; w[i] = 2.0 / NODES; }
-    work = lend((size_t)(3 * room), sizeof *work);
+    work = lend((size_t)(5 * room + 3 * HS_PLD_LANES), sizeof *work);
     st = hs_pld_tables(1, step, &k, p, NODES, x, w, UP, DOWN, 1e-3, room, work, k0, k1, k2, &far);
     expect(st == HS_OK && far > 0, "table", step[0], step[1], step[2]);
     for (i = 0; i <= UP + DOWN; i++) expect(isfinite(k0[i]) && isfinite(k1[i]) && k2[i] >= 0, "cumulant", (double)i, k0[i], k2[i]);
