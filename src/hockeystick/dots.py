@@ -131,11 +131,10 @@ def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def mesh(plan: Plan, t: float, rtol: float) -> float:
     """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
-    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; 5/8 of that is aimed at. Aligned to the atoms
-    where one lattice has all.
-    Without any density only the 1e-8 of BELOW_ATOMS is left of that.
+    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; 0.55 rtol is aimed at. Aligned to the
+    atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that.
     """
-    dx = math.sqrt(rtol * 5 / (plan.k * t * (1 + t)))
+    dx = math.sqrt(rtol * 4.4 / (plan.k * t * (1 + t)))
     step = _common_step(plan.parts)
     if step and not any(loss.smooth for loss, _ in plan.parts):
         dx *= 3e3

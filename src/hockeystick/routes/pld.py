@@ -144,13 +144,13 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
                 raise
             break
         low, high = curve.lower(eps), curve.upper(eps)
-        mid = min(max(curve.estimate(eps), low), high)
+        mid, terms = min(max(curve.estimate(eps), low), high), curve.terms(eps)
         if best is None or high - low < best[0]:
-            best = high - low, log(low), log(mid), log(high), curve.terms(eps)
+            best = high - low, log(low), log(mid), log(high), terms
         width = (high - low) / mid if mid > 0 else math.inf
         if width <= goal or (width == math.inf and dx < first):
             break
-        if best[4][2] > 0.4 * (high - low):  # rounding is in the way: of the stages, or at its floor
+        if terms[2] > 0.4 * (high - low):  # rounding is in the way: of the stages, or at its floor
             if not limits[2]:
                 break
             limits = (*limits[:2], False)
@@ -223,11 +223,12 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
             guess, slack = (lo if found == "below" else hi), 2 * slack
             continue
         low, mid, high = found
+        terms = curve.terms(mid)
         if best is None or high - low < best[2] - best[0]:
-            best = low, mid, high, curve.terms(mid)
+            best = low, mid, high, terms
         if high - low <= goal * max(mid, 1e-300):
             break
-        if best[3][2] > 0.4 * t * delta * (high - low):  # as in `point`
+        if terms[2] > 0.4 * t * delta * (high - low):  # as in `point`
             if not limits[2]:
                 break
             limits = (*limits[:2], False)
