@@ -166,7 +166,7 @@ def _charge_block(words, norms, scale: float, top: float, limit: int, sticky: bo
     norms = np.ascontiguousarray(norms)
     after, active = np.empty_like(words), np.empty(words.size, bool)
     status, _, bad = _core.individual_charge(
-        norms, scale, top, limit, sticky, np.ascontiguousarray(words), after, active.view(np.uint8), 1, 0
+        norms, scale, top, limit, sticky, 0, np.ascontiguousarray(words), after, active.view(np.uint8), 1, 0
     )
     return (words, None, (int(bad), float(norms[bad]))) if status else (after, active, None)
 
@@ -184,7 +184,7 @@ def _bad(part):
 
 
 def _spent(words, layout):
-    return layout.divisor * np.sqrt((words & ~np.int64(DROPPED)).astype(float)) * (2.0**-layout.half * (1 + 2.0**-50))
+    return layout.divisor * np.sqrt((words & ~DROPPED).astype(float)) * (2.0**-layout.half * (1 + 2.0**-50))
 
 
 def _histogram(words, layout, edges):
