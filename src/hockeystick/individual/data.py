@@ -1,17 +1,19 @@
 """The words of an individual filter: in memory, or in a memory-mapped file beside its ledger.
 
 File `<path>.words`: a header of 4096 bytes (magic, version, number of records, identity, CRC-32), then the words, 8 bytes a
-record. File `<path>.step`: empty between steps; while one runs, what it takes to do it again: a header (magic, identity, number
-of the step, what follows, CRC-32), then the norms of a step over all records, or the places and new words of one over some.
+record. File `<path>.step`: a header of 4096 bytes (magic, identity, number of a step, what follows, CRC-32) and, while that
+step runs, what it takes to do it again: the norms of a step over all records, or the places and new words of one over some.
 
 A step is kept in `.step` first and becomes acknowledged by the ledger's transaction; only then the words change, in place, and
-once they are on disk it is let go. Opening does a kept step again if it is the ledger's last. That changes nothing where it was
-done: words are put in twice, and a step over all turns a bit of every word that it has been done to (individual.c). So whatever
-instant a process dies at, words and kept step are the last acknowledged state; the ledger has the checksum of what must come out.
+once they are on disk it is let go. Opening does a kept step again if it is the ledger's last. That changes nothing where it
+was done: words are put in twice, and a step over all turns a bit of every word that it has been done to (individual.c). So
+whatever instant a process dies at, words and kept step are the last acknowledged state; the ledger has the checksum of what
+must come out.
 
-Disk: 8 bytes a record, and during a step 4 or 8 more, its norms as they were given (16 a record of a step over some). That is the
-least for a step that is all or nothing: until it is acknowledged the old words must be on disk, afterwards the new ones, and what
-leads from one to the other is the norms. A disk too full for them refuses the step; the words were reserved with the file.
+Disk: 8 bytes a record, and during a step 4 or 8 more, its norms as they were given (16 a record of a step over some). That is
+the least for a step that is all or nothing: until it is acknowledged the old words must be on disk, afterwards the new ones,
+and what leads from one to the other is the norms. A disk too full for them refuses the step; the words were reserved at first.
+Two copies of the words would take 16 always, and half of the time (benchmarks/bench_individual.py --disk).
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ class Words:
                 _reserve(stream.fileno(), HEADER + 8 * n)
                 stream.flush()
                 os.fsync(stream.fileno())
-                open(_step_path(path), "xb").close()
+                with open(_step_path(path), "xb") as step:
+                    step.write(bytes(HEADER))
                 return cls(path, n, identity, stream, sync)
         except FileExistsError as error:
             if error.filename != str(path):
@@ -110,14 +113,14 @@ class Words:
         except HockeystickError:
             self._undone = False
             with suppress(OSError):  # what stays there is of no step that was acknowledged
-                os.truncate(_step_path(self.path), 0)
+                os.truncate(_step_path(self.path), HEADER)
             raise
 
     def _keep(self, step: int, parts) -> None:
         kind = _PLACES if len(parts) == 2 else parts[0].itemsize
         head = _STEP.pack(MAGIC_STEP, self.identity, step, parts[0].size, kind)
         try:
-            with open(_step_path(self.path), "wb", buffering=0) as stream:
+            with open(_step_path(self.path), "rb+", buffering=0) as stream:
                 for part in (head + struct.pack("<I", zlib.crc32(head)).ljust(HEADER - len(head), b"\0"), *parts):
                     view = memoryview(part if isinstance(part, bytes) else part.view(np.uint8))
                     while view:
@@ -141,8 +144,6 @@ class Words:
                 if (identity, number) != (self.identity, step) or size != HEADER + kind * count:
                     return None
                 content = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
-        except FileNotFoundError:
-            return None
         except OSError as error:
             if isinstance(error, StoreError):
                 raise
@@ -164,8 +165,8 @@ class Words:
         try:
             if self.sync:
                 self._map.flush()
-            with open(_step_path(self.path), "wb"):
-                self._unsettled = False
+            os.truncate(_step_path(self.path), HEADER)  # not to 0: ext4 would then write the next step out when it is closed
+            self._unsettled = False
         except OSError as error:
             raise self._failure(error) from None
 

@@ -134,7 +134,7 @@ class IndividualGDPFilter:
 
     @staticmethod
     def _state(steps: int, turn: int, scale: float, checksum: int) -> dict:
-        """`turn`: 1 if words have the bit TURN, 2 if they have it no more; `scale`: of the last step, if that was one over all."""
+        """`turn`: 1 if words have the bit TURN, 2 if they have it no more; `scale`: of the last step, if one over all."""
         return {"steps": steps, "turn": turn, "scale": scale, "checksum": checksum}
 
     @classmethod
@@ -165,7 +165,8 @@ class IndividualGDPFilter:
             self._setup(given["sticky"], n_threads)
             identity = bytes.fromhex(given["identity"])
             self._words = data.Words.open(_words_path(path), self.n_records, identity, sync)
-            self._ledger, self._steps, self._checksum, self._spent = ledger, state["steps"], state["checksum"], self._words.array
+            self._ledger, self._spent = ledger, self._words.array
+            self._steps, self._checksum = state["steps"], state["checksum"]
             try:
                 self._finish(self._words.kept(self._steps))
             except BaseException:
@@ -247,9 +248,11 @@ class IndividualGDPFilter:
             return
         step, turn = self._steps + 1, 2 if self._ledger.state["turn"] == 1 else 1
         with self._words.keeping(step, norms):
-            checksum = self._sweep(self._words.kept(step), scale, turn, active, look=True)
+            norms = self._words.kept(step)  # from here on these: the caller's may change
+            checksum = self._sweep(norms, scale, turn, active, look=True)
             self._ledger.commit(self._state(step, turn, scale, checksum), self._entry(sigma, norms.size))
-        self._sweep(self._words.kept(step), scale, turn, None)
+        self._sweep(norms, scale, turn, None)
+        del norms
         self._words.settle()
         self._checksum = checksum
 
