@@ -43,7 +43,7 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
     Returns
     -------
     ndarray
-        Upper bounds of mu (within 4 units in the last place; a positive one is at least 2^-500).
+        Upper bounds of mu, within 4 units in the last place; a positive one, and a positive norm/clip, is at least 2^-500.
 
     Raises
     ------
@@ -62,10 +62,13 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
             f"got sigma={sigma!r}, noise_multiplier={noise_multiplier!r}, clip={clip!r}"
         )
     clip = np.inf if clip is None else units.positive("clip", clip)
-    sigma = units.positive("sigma", sigma) if sigma is not None else units.positive("noise_multiplier", noise_multiplier) * clip
     clipped = np.minimum(_checked(norms, allow_infinite=clip < np.inf), clip)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return np.where(clipped > 0, np.maximum(clipped / sigma * (1 + 4 * U), MU_MIN), 0.0)
+    if sigma is not None:
+        ratio, noise = clipped, units.positive("sigma", sigma)
+    else:  # not divided by z clip: that may overflow, or underflow and lose its accuracy
+        ratio, noise = np.maximum(clipped / clip, MU_MIN), units.positive("noise_multiplier", noise_multiplier)
+    with np.errstate(over="ignore"):
+        return np.where(clipped > 0, np.maximum(ratio / noise * (1 + 4 * U), MU_MIN), 0.0)
 
 
 def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:

@@ -277,7 +277,7 @@ class RDPFilter:
                 "closed": self._closed or (self.sticky and not ok),
             }
             if self._ledger:
-                self._ledger.commit(state, {"step": state["steps"], "cost": 0, "charged": int(ok)})
+                self._ledger.commit(state, {"step": state["steps"], "cost": costs, "charged": int(ok)})
             self._spent, self._steps, self._closed = state["spent"], state["steps"], state["closed"]
         return ok
 
