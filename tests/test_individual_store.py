@@ -134,8 +134,9 @@ def test_a_forked_child_may_not_charge(tmp_path):
 def test_closed_filters_take_nothing(tmp_path):
     filter = start("records", tmp_path / "state")
     filter.close()
-    with pytest.raises(hs.StoreError, match="closed"):
-        filter.charge(np.ones(N), sigma=1.0)
+    for use in (lambda: filter.charge(np.ones(N), sigma=1.0), filter.spent_mu_upper, lambda: filter.epsilons_upper(1e-5)):
+        with pytest.raises(hs.StoreError, match="closed"):
+            use()
 
 
 def words_of(path):
@@ -285,6 +286,25 @@ def test_a_full_ledger_keeps_the_last_good_state(tmp_path, kind):
         assert filter.steps >= (good[0] if kind == "records" else good["steps"])
         while replay.steps < filter.steps:
             run_step(kind, replay, replay.steps + 1)
+        assert state_of(filter) == state_of(replay)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_disk_too_full_for_a_step_charges_nobody(tmp_path):
+    """The step goes to a device that is always full."""
+    path, replay = tmp_path / "state", start("records")
+    with start("records", path) as filter:
+        run_step("records", filter, 1)
+        (tmp_path / "state.step").rename(tmp_path / "aside")
+        (tmp_path / "state.step").symlink_to("/dev/full")
+        for step in (2, 4):
+            with pytest.raises(hs.StoreError, match="No space left on device; nothing was charged"):
+                run_step("records", filter, step)
+        (tmp_path / "aside").rename(tmp_path / "state.step")
+        run_step("records", filter, 2)
+    for step in (1, 2):
+        run_step("records", replay, step)
+    with start("records", path) as filter:
         assert state_of(filter) == state_of(replay)
 
 

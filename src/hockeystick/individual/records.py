@@ -49,7 +49,7 @@ class IndividualGDPFilter:
     n_threads : int, default 1
         0 = all allowed cores. Results do not depend on it.
     path : path-like, optional
-        Keep the state in new files `path` and `path`.words; see `open`.
+        Keep the state in new files `path`, `path`.words and `path`.step; see `open`.
     sync : bool, default True
         With `path`: whether an acknowledged charge also survives a loss of power (it always survives the death of the process).
     words : array of int64 zeros, optional
@@ -311,6 +311,8 @@ class IndividualGDPFilter:
         return self._steps
 
     def _look(self, indices) -> np.ndarray:
+        if self._spent is None:
+            raise StoreError(f"{self._ledger.path} is closed")
         words = self._spent if indices is None else self._spent[np.asarray(indices)]
         return words if self._words is None else words & ~TURN
 
@@ -345,7 +347,7 @@ class IndividualGDPFilter:
         """Release the files; the filter takes no more charges."""
         if self._ledger is not None:
             self._ledger.close()
-            self._spent = np.empty(0, np.int64)
+            self._spent = None
             self._words.close()
 
     def __enter__(self):
