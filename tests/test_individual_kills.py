@@ -106,7 +106,8 @@ def test_a_step_that_was_done_in_part_is_finished(tmp_path, monkeypatch, first, 
         (tmp_path / "state.step").write_bytes(kept)
         words[512:] = np.where(rng.random(N) < share, new, old)
         if share < 1:  # what is kept is not what was acknowledged
-            for spoiled in (kept[:-1] + bytes([kept[-1] ^ 64]), kept[:-8], kept[:4096], kept[:30] + b"!" + kept[31:]):
+            one_bit, sign = (kept[:-1] + bytes([kept[-1] ^ bit]) for bit in (64, 128))
+            for spoiled in (one_bit, sign, kept[:-8], kept[:4096], kept[:30] + b"!" + kept[31:]):
                 (tmp_path / "state.step").write_bytes(spoiled)
                 before = snapshot(tmp_path)
                 with pytest.raises(hs.StoreError, match="corrupted"):

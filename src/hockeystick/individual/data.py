@@ -125,6 +125,7 @@ class Words:
                     view = memoryview(part if isinstance(part, bytes) else part.view(np.uint8))
                     while view:
                         view = view[stream.write(view[:CHUNK]) :]
+                stream.truncate()
                 if self.sync:
                     os.fsync(stream.fileno())
         except OSError as error:

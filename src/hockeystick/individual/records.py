@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -176,11 +177,12 @@ class IndividualGDPFilter:
 
     def _finish(self, kept) -> None:
         """Do the last step again if it is kept, once it is sure that the right words come out."""
-        before, state = None, self._ledger.state
+        before, found, state = None, None, self._ledger.state
         if kept is None:
             found = data.checksum(self._spent, self._units.limit, threads(self.n_threads))
         elif kept.ndim == 1:
-            found = self._sweep(kept, state["scale"], state["turn"], None, look=True)
+            with suppress(DomainError):
+                found = self._sweep(kept, state["scale"], state["turn"], None, look=True)
         else:
             index, new = kept
             if index.size and not 0 <= index.min() <= index.max() < self.n_records:
