@@ -169,6 +169,8 @@ def test_the_fit_of_a_gaussian_is_its_mu():
     assert fit_mu(hs.gaussian(2.0) * 4, points=5).mu == pytest.approx(1.0, rel=1e-6)
     with pytest.raises(hs.DomainError):
         fit_mu(hs.gaussian(2.0), eps_max=math.nan)
+    with pytest.raises(hs.DomainError, match="points"):
+        fit_mu(hs.gaussian(2.0), points=0)
 
 
 @pytest.mark.parametrize(("q", "steps", "delta"), [(0.01, 1000, 1e-5), (0.1, 100, 1e-6), (0.5, 20, 1e-4)])

@@ -50,6 +50,10 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
     DomainError
         For arguments outside their domain. Without `clip`, norms must be finite.
 
+    References
+    ----------
+    [KTH23], App. C.2.
+
     Examples
     --------
     >>> from hockeystick.individual import mu_from_norms
@@ -73,6 +77,22 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
 
 def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:
     """Norms of all records where only those of `indices` were computed: the others stand at the clip, the most they can have.
+
+    Parameters
+    ----------
+    n_records : int
+        From 1.
+    norms : array_like
+        L2 norms >= 0 of the records of `indices`; larger ones are cut to `clip`.
+    indices : array of int
+        Distinct record numbers, one a norm.
+    clip : float
+        Clipping norm, > 0.
+
+    Returns
+    -------
+    ndarray, shape (n_records,)
+        Clipped norms, or the most they can be.
 
     Raises
     ------

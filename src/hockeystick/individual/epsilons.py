@@ -55,8 +55,18 @@ LABEL = "ex post: certified for the realised sequence as if fixed in advance; no
 class IndividualEpsilons:
     """Certified upper bounds of eps(delta), one a record.
 
-    upper : ndarray, one bound a record.   delta : the target.   route : how they were computed.
-    wider : records whose bound is more than 1e-3 above the estimate.   label : what the numbers are, and are not.
+    Attributes
+    ----------
+    upper : ndarray, shape (records,)
+        The bounds.
+    delta : float
+        The target.
+    route : str
+        "contour", "fft" or "gaussian" (levels without sampling: one number a record).
+    wider : int
+        Records whose bound is more than 1e-3 above the estimate.
+    label : str
+        What the numbers are, and are not.
     """
 
     upper: np.ndarray

@@ -205,6 +205,10 @@ class RDPFilter:
     DomainError
         For arguments outside their domain, or (epsilon, delta) that leave no order a positive budget.
 
+    References
+    ----------
+    [FZ21] Theorem 4.3; [CKS20] Proposition 12; [MTZ19] for sampled steps.
+
     Examples
     --------
     >>> import hockeystick as hs
