@@ -164,6 +164,7 @@ def test_a_record_that_its_group_does_not_suit_keeps_a_certified_bound(monkeypat
     """With one tilt for all and nobody taken up singly, bounds get wide, are counted, and stay above the truth."""
     monkeypatch.setattr(epsilons, "_tilts", lambda *_: np.array([4.0]))
     monkeypatch.setattr(epsilons, "SINGLY", 0)
+    monkeypatch.setattr(epsilons, "GRIDS", 0)
     counts = np.zeros((4, LEVELS), int)
     counts[:, 3] = (1, 100, 10_000, 1_000_000)
     found = hs.individual_epsilons(counts, sigmas=SIGMAS, q=0.02, delta=1e-6)

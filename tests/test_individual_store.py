@@ -273,7 +273,7 @@ def test_a_full_ledger_keeps_the_last_good_state(tmp_path, kind):
     path, replay = tmp_path / "state", start(kind)
     with start(kind, path) as filter:
         pages = filter._ledger._connection.execute("PRAGMA page_count").fetchone()[0]
-        filter._ledger._connection.execute(f"PRAGMA max_page_count = {pages + 20}")
+        filter._ledger._connection.execute(f"PRAGMA max_page_count = {pages + 4}")
         with pytest.raises(hs.StoreError, match="full; nothing was charged"):
             for step in range(1, 5000):
                 run_step(kind, filter, step)
