@@ -1,4 +1,4 @@
-"""What `auto` falls back to where the contour declines: the PRV accountant, then the Chernoff bound (moments accountant).
+"""What `auto` falls back to where the contour declines: the PRV accountant, and last the moments accountant (Chernoff bound).
 
 Points and roots as in routes/contour.py, with the route's name appended; None where a route declines.
 """
