@@ -240,7 +240,7 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
             bound = _query(counts[i], m, q, add, delta, route, n_threads)
             if bound is not None:
                 upper[i] = min(upper[i], bound.upper)
-                loose[i] = _is_loose(bound.upper - bound.estimate, bound.upper)
+                loose[i] = _is_loose(bound.upper - bound.lower, bound.upper)
     return upper, int(loose.sum())
 
 
