@@ -73,7 +73,7 @@ static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k,
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->T0 + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak;
+    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak;
     hs_grid G;
     hs_moments mo;
     int st, i, strip = 0;
@@ -124,7 +124,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
 /* One two-sided pair (twosided.c), by the same steps. The quadrature bound is taken for four ranges of frequencies. */
 static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
 {
-    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->T0 + C->loss + log(C->ktot) + 2, level = 0, quad, c1, c2, reach = 0;
+    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->nats + C->loss + log(C->ktot) + 2, level = 0, quad, c1, c2, reach = 0;
     hs_two T;
     hs_moments mo[3];
     int i, r, st;
