@@ -68,7 +68,7 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
         first = floor(lo / h[r]); last = ceil(hi / h[r]);
         if (!(last - first < HS_TWO_MAX - 8 - total)) return HS_TOO_MANY_NODES;
         n = (int)(last - first) + 1; padded = (n + 7) / 8 * 8;
-        T->first[r] = total; T->nodes[r] = n; T->strip[r] = T->damp[r] = -1; T->h[r] = h[r]; T->size[r] = fabs(lh) + fabs(lw) + 1;
+        T->first[r] = total; T->nodes[r] = n; T->strip[r] = -1; T->h[r] = h[r]; T->size[r] = fabs(lh) + fabs(lw) + 1;
         fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total, G->lw + total,
              T->u1 + total, G->l + total, T->lm1 + total, T->u2 + total, T->l1 + total, T->l2 + total, T->lm2 + total);
         for (i = 0; i < NODE_ROWS; i++)
@@ -321,8 +321,7 @@ double hs_two_quadrature_upper(hs_two *T, double z, double y)
     return sum * (1 + 1e-6);
 }
 
-/* Psi(y) of the head of the file, without the ends; 1 if nothing better is proved. Best of three d a branch at the first
- * call on a grid, which the later ones keep (any d is valid). */
+/* Psi(y) of the head of the file, without the ends; 1 if nothing better is proved. Best of three d a branch. */
 HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
 {
     hs_exponents a = hs_at_tilt(z);
@@ -333,7 +332,7 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
     for (r = 0; r < pair->branches; r++) {
         double q = pair->q[r], up = pair->up[r], down = pair->down[r], s0[8] = {0}, s1[8] = {0}, mass, slope, best = HUGE_VAL;
         double cap = fmin(6, 0.95 * HS_PI / 2 / fmax(up, down)), d0;
-        int lo = T->first[r], n = T->first[r + 1], found = T->damp[r];
+        int lo = T->first[r], n = T->first[r + 1];
         const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
         double *restrict x = T->G.s;
         for (j = lo; j < n; j += 8)
@@ -342,8 +341,8 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
                 s1[t] += gr[j + t] * (up * (u1[j + t] + q) / (1 + u1[j + t]) + down * (u2[j + t] + q) / (1 + u2[j + t]));
             }
         mass = hs_lanes(s0); slope = hs_lanes(s1);
-        d0 = y * slope / fmax(mass, 1e-300); /* the least of e^{d^2/2 - y d slope} */
-        for (t = found < 0 ? 0 : found; t < (found < 0 ? 3 : found + 1); t++) {
+        d0 = y * slope / fmax(mass, 1e-300); /* near the least of e^{d^2/2 - y d slope}; any d is valid */
+        for (t = 0; t < 3; t++) {
             double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap);
             double b1 = d * up, b2 = d * down, y1 = y * sin(b1), y2 = y * sin(b2), total8[8] = {0}, sum, kap, f1, f2;
             f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1);
@@ -357,7 +356,7 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
             for (j = lo; j < n; j += 8)
                 for (i = 0; i < 8; i++) total8[i] += x[j + i];
             sum = exp(0.5 * d * d) * hs_lanes(total8) + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
-            if (sum < best) { best = sum; T->damp[r] = t; }
+            if (sum < best) best = sum;
             if (0.5 * d0 >= cap) break; /* the three are the same */
         }
         total += fmin(best, mass * (1 + 1e-9));

@@ -11,8 +11,7 @@
 typedef struct {
     hs_grid G;                        /* all branches in one row of nodes: G.l is the loss L, G.lw includes log w */
     const hs_pair *pair;
-    int first[HS_BRANCHES + 1], nodes[HS_BRANCHES];          /* where a branch starts (multiples of 8), its nodes */
-    int strip[HS_BRANCHES], damp[HS_BRANCHES]; /* of transform.h, a branch each */
+    int first[HS_BRANCHES + 1], nodes[HS_BRANCHES], strip[HS_BRANCHES]; /* where a branch starts (multiples of 8), its nodes */
     double h[HS_BRANCHES], size[HS_BRANCHES];                           /* mesh; |log h| + |log w| */
     double *u1, *u2, *l1, *l2, *lm1, *lm2;
 } hs_two;
