@@ -74,7 +74,7 @@ static void take_sample(const hs_contour *C, hs_sample *X, double *work)
  * log delta_est(t) = log delta. Newton in log t inside a bracket. With a sample, on the sample scaled to the whole run. */
 static int find_saddle(hs_contour *C, hs_sample *X, int have_eps, double log_delta, hs_cgf *at)
 {
-    double lo = 0, hi = 0, t = C->t, G, F2, step, scale = X ? C->ktot / X->k : 1, done = X && X->n < C->b ? 0.3 : 0.03;
+    double lo = 0, hi = 0, t = C->t, G, F2, step, scale = X ? C->ktot / X->k : 1, done = X && X->n < C->b ? 0.3 : 0.1;
     int it;
     for (it = 0; it < 80; it++) {
         hs_cgf k = X ? sample_cgf(C, X, t) : total_cgf(C, t);
@@ -94,7 +94,8 @@ static int find_saddle(hs_contour *C, hs_sample *X, int have_eps, double log_del
             C->eps = k.K1 - 1 / t - 1 / (1 + t);
             C->log_est -= C->eps * t;
             G = log_delta - C->log_est;              /* increases with t, as log_est decreases */
-            step = -G / (t * t * F2);
+            step = -G / (t * t * F2);                /* or for the log of log delta, for K may grow like e^{t^2} */
+            if (C->log_est < 0) step = log(C->log_est / log_delta) * C->log_est / (t * t * F2);
             if (fabs(G) < done) break;
         }
         if (G < 0) lo = t; else hi = t;
@@ -327,7 +328,7 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
  * alone, 0 by the metric at C->doublings points. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, at = 0, prev = 0;
+    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, next = 0, at = 0, prev = 0;
     decay D;
     int it, pairs = hs_has_pairs(C);
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
@@ -345,8 +346,12 @@ int hs_contour_plan(hs_contour *C, double *work)
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
     cap = fmin(fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5)), 64 * y);
-    for (end = fmax(y, fmin(sqrt(root) / 8, 2.7 * y)), prev = y, far = 0; end <= cap; prev = end, end *= 1.5)
+    /* 1 - Psi is about d^2/2 less its trapezoid error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there */
+    end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need))));
+    for (prev = y, far = 0; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
         if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
+        prev = end; next = end * (far > 0 ? fmax(1.1, fmin(2, 1.1 * sqrt((1.02 * need + 0.3) / far))) : 1.5);
+    }
     if (end <= cap && pairs) /* a second visit costs more than a closer look */
         for (it = 0; it < 4; it++) {
             double mid = sqrt(prev * end);
@@ -358,6 +363,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     C->N = (long)(1.02 * y / C->dy) + 3;
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
+    C->damp = C->b == 1 && !pairs ? D.G.damp : -1;
     C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;

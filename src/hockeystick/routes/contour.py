@@ -25,8 +25,8 @@ ROUGH = 1e-6
 """Relative width from which a long line is worth its milliseconds."""
 
 HYPERBOLA_STEPS = 6
-SHORT_LINE = 1000
-"""Outer nodes up to which the line is faster than the hyperbola."""
+SHORT_LINE, LONG_LINE = 1000, 4096
+"""Outer nodes up to which the line is faster than the hyperbola; the most that it can have (HS_OUTER_MAX)."""
 
 U = 2.0**-53
 _NONE = np.zeros(0)
@@ -140,12 +140,14 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
     work = borrow(_core.contour_work(m.size))
     try:
         margin = _margin(rtol)
-        if not _bends(steps):
-            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
-            return answer if answer[0] <= 1 else None
-        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, SHORT_LINE)
+        short = SHORT_LINE if m.size <= HYPERBOLA_STEPS else LONG_LINE
+        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, short)
         if answer[0] == 0:
             return answer
+        if not _bends(steps):
+            if short < LONG_LINE:
+                answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
+            return answer if answer[0] <= 1 else None
         found = [answer] if answer[0] == 1 else []
         answer = hyperbola(m, q, k, add, at, math.log(rtol))
         if answer[0] == 0:
