@@ -135,3 +135,33 @@ def test_what_was_dropped_raises_the_upper_end_only():
     bound = hs.log_delta(step * 50, 0.5, adjacency="zero_out", direction="remove")
     plain = hs.log_delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 50, 0.5, direction="remove")
     assert bound.lower <= plain.upper and plain.lower <= bound.upper
+
+
+SPARSE = [(10**6, 1e-4, 120, 10, 1e-8), (10**9, 1e-6, 1100, 10, 1e-9), (10**7, 1e-5, 120, 1000, 1e-9)]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(("n", "q", "size", "k", "delta"), [*SPARSE[:2], pytest.param(*SPARSE[2], marks=pytest.mark.slow)])
+def test_few_jumps_are_answered_by_a_coarse_grid(n, q, size, k, delta, adjacency):
+    """The line has too many nodes: without rtol the lattice is as coarse as it must be; the route by name takes longer."""
+    run = cut(q, n, size) * k
+    quick = hs.epsilon(run, delta, adjacency=adjacency)
+    careful = hs.epsilon(run, delta, adjacency=adjacency, route="pld")
+    assert quick.certified and 0 < quick.upper <= 1.2 * careful.upper + 2e-3
+    assert max(quick.lower, careful.lower) <= min(quick.upper, careful.upper)
+    assert hs.log_delta(run, careful.upper, adjacency=adjacency).lower <= math.log(delta)
+    assert hs.log_delta(run, careful.lower, adjacency=adjacency).upper >= math.log(delta)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("add", [False, True])
+def test_chernoff_of_pairs_lies_above(adjacency, add):
+    """Both ways round, and inverse to each other up to the optimum's flatness."""
+    run, direction = cut(0.02, 2000, 44) * 300, "add" if add else "remove"
+    of = pair.paired_steps(run, adjacency, add)
+    for delta in (1e-3, 1e-8):
+        eps = chernoff.root_upper(of, add, math.log(delta))
+        truth = hs.epsilon(run, delta, adjacency=adjacency, direction=direction)
+        assert truth.lower <= eps <= 1.5 * truth.upper
+        assert hs.log_delta(run, eps, adjacency=adjacency, direction=direction).lower <= chernoff.log_delta_upper(of, add, eps)
+        assert chernoff.log_delta_upper(of, add, eps) == pytest.approx(math.log(delta), abs=0.05)

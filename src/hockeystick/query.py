@@ -169,8 +169,7 @@ class _Settings:
 
     @property
     def hurried(self) -> bool:
-        """Whether a run that the contour takes, but not here, gets what a grid gives at once; rtol, or a named route, may take
-        longer."""
+        """Whether a run of the contour's gets what a grid gives at once where that declines; rtol, a named route: longer."""
         if self.route != "auto" or self.rtol is not None:
             return False
         return self.steps is not None or paired_steps(self.run, self.adjacency, False) is not None

@@ -212,7 +212,10 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         try:
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
         except AccuracyError:
-            break
+            if best or rtol:
+                break
+            dx *= 8
+            continue
         found = invert(curve, delta, lo, min(hi, curve.ends[1]), end)
         if isinstance(found, str):
             guess, slack = (lo if found == "below" else hi), 2 * slack
