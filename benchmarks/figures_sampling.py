@@ -74,7 +74,7 @@ def make(where: pathlib.Path, with_picture: bool = True) -> None:
         least = min(size for size, eps in zip(SIZES, pad, strict=True) if eps < math.inf)
         at = SIZES.index(least)
         print(
-            f"  {adjacency}: truncation at B = {int(N * P)} {cut[SIZES.index(N * P)]:.4g}, fixed batches of that size {fixed:.4g}; "
+            f"  {adjacency}: truncation at B = {int(N * P)} {cut[SIZES.index(N * P)]:.4g}, fixed batches of it {fixed:.4g}; "
             f"padding needs B >= {least} ({pad[at]:.4g}, truncation {cut[at]:.4g}, no limit {floor:.4g})"
         )
     with open(where / "eps_against_memory.csv", "w", newline="") as file:
