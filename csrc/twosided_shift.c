@@ -43,7 +43,7 @@ static double choose(const hs_pair *pair, int r, double z, double target, double
     double m = fmax(pair->up[r], pair->down[r]), best = 0;
     int t, e;
     for (t = 0; t < 6; t++) {
-        double d = fmin(part[t] * HS_PI / (2 * m), 4.5 * part[t]), h; /* e^{2 d^2} against e^{2 pi d/h}: d = sqrt(target/2) */
+        double d = fmin(part[t] * HS_PI / (2 * m), 1.5), h; /* weights, and their rounding, grow by e^{d^2/2} */
         h = 2 * HS_PI * d / (target + log_strip(hs_at_tilt(z), d, pair->up[r], pair->down[r]));
         if (h > best) { best = h; *shift = d; }
     }
