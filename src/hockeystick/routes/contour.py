@@ -25,8 +25,8 @@ ROUGH = 1e-6
 """Relative width from which a long line is worth its milliseconds."""
 
 HYPERBOLA_STEPS = 6
-SHORT_LINE, LONG_LINE = 1000, 4096
-"""Outer nodes up to which the line is faster than the hyperbola; the most that it can have (HS_OUTER_MAX)."""
+SHORT_LINE = 1000
+"""Outer nodes up to which the line is faster than the hyperbola."""
 
 U = 2.0**-53
 _NONE = np.zeros(0)
@@ -61,7 +61,7 @@ def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
     """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms), NaN where
     the line gives less than rtol."""
-    work = borrow(_core.contour_work(steps.shift.size))
+    work = borrow(_core.contour_work(steps.shift.size, n_threads))
     try:
         rows = _core.contour_curve(*steps, add, eps, rtol, _margin(rtol), n_threads, work)
     finally:
@@ -115,7 +115,7 @@ LOOSER = (1e-6, 1e-4)
 
 def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_threads: int):
     m, q, k = paired.steps
-    work = borrow(_core.contour_work(m.size))
+    work = borrow(_core.contour_work(m.size, n_threads))
     try:
         for goal in (rtol, *(x for x in LOOSER if x > rtol)):
             answer = line(m, q, k, add, at, goal, _margin(goal), n_threads, work, pairs=paired.pairs)
@@ -137,17 +137,15 @@ def _root_width(answer) -> float:
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
     """The first contour that reaches rtol: a short line, the hyperbola, a long line; else the narrowest of them, or None."""
     m, q, k = steps
-    work = borrow(_core.contour_work(m.size))
+    work = borrow(_core.contour_work(m.size, n_threads))
     try:
         margin = _margin(rtol)
-        short = SHORT_LINE if m.size <= HYPERBOLA_STEPS else LONG_LINE
-        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, short)
+        if not _bends(steps):
+            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
+            return answer if answer[0] <= 1 else None
+        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, SHORT_LINE)
         if answer[0] == 0:
             return answer
-        if not _bends(steps):
-            if short < LONG_LINE:
-                answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
-            return answer if answer[0] <= 1 else None
         found = [answer] if answer[0] == 1 else []
         answer = hyperbola(m, q, k, add, at, math.log(rtol))
         if answer[0] == 0:
@@ -165,8 +163,10 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
 
 def _bends(steps: GaussianSteps) -> bool:
     """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
-    m, q, k = steps
-    return m.size <= HYPERBOLA_STEPS and q.max() < 1 and q.min() >= 1e-7 and 0.05 <= m.min() <= m.max() <= 10 and k.sum() <= 2e4
+    if steps.shift.size > HYPERBOLA_STEPS:
+        return False
+    m, q, k = (x.tolist() for x in steps)
+    return max(q) < 1 and min(q) >= 1e-7 and 0.05 <= min(m) and max(m) <= 10 and sum(k) <= 2e4
 
 
 def _logs(answer):
