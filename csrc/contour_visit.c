@@ -133,7 +133,7 @@ static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z
         far_mesh[r] = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
         count += (hi - lo) / h[r];
     }
-    *shifted = C->y_far > 0 && !(C->y_far > C->N * C->dy) && 2.2 * hs_two_shift_count(pair, z[0], width, R) < count;
+    *shifted = C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > C->N * C->dy) && 2.2 * hs_two_shift_count(pair, z[0], width, R) < count;
     for (r = 0; r < pair->branches; r++) {
         if (*shifted) h[r] = hs_two_real_h(pair, r, z[0], R + 2);
         for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_real_h(pair, r, z[i], 5 + log(C->ktot))); /* K there to a nat */

@@ -15,10 +15,8 @@
  *   ends        |r_j| <= e^{d^2/2} kap r_j(d = 0), kap = prod of cos(b_i/2)^{a_i} over a_i < 0; |e^{iyL} - 1| <= 2.
  *   M           is known to a relative error, and |sum r_j (e^{iyL_j} - 1)| <= 2 sum |r_j|.
  *   trimmed     nodes left out hold less than `tol` of sum |r_j|: 2 tol.
- *   rounding    |d phi| <= y slope, slope = sum |r_j| (dL_j + e_j |L_j|) + x u sum |r_j L_j|, for |e^{iw} - 1| <= |w|. Errors of a
- *               factor: that of X = q e^{v +- ib} is dv + 9u of it, dv = 3 m|g| + 2 m^2 (u), and log(1+U) is evaluated as in
- *               contour_visit.c: dl = |X|(dv + 9)/|1+U| + (2 + q_err)|U|/|1+U| + 12 min(|U|, 3) + 8 |l| (u); e_j twice that
- *               of the exponent, for modulus and phase. x: see hs_two_shift_nodes.
+ *   rounding    |d phi| <= y slope, slope = sum |r_j| (dL_j + e_j |L_j|) + x u sum |r_j L_j|, for |e^{iw} - 1| <= |w|; dL_j and
+ *               e_j (relative, of r_j) from `factor` and `fill`, x from hs_two_shift_nodes.
  * First order in u, as there. What it does not do: y < 0; bounds beyond the nodes (twosided.c).
  */
 #include "twosided.h"
@@ -63,7 +61,10 @@ double hs_two_shift_count(const hs_pair *pair, double z, double R, double target
     return n;
 }
 
-/* log(1+U) of one factor with phase +-b (sn its sine, signed): real and imaginary part, and the bound of its error in u. */
+/* log(1+U) of one factor with phase +-b (sn its sine, signed): real and imaginary part, and the bound of its error in u, of both
+ * parts together. X = q e^{v +- ib} carries dv + 7, dv = 3 m|g| + 2 m^2: exponential, cosine, b <= 1.53, two products; U two and
+ * q_err more of itself. log|1+U| = log1p(2x + x^2 + w^2)/2, whose argument rounds by 4|x| + 3x^2 + 2w^2 and weighs half over
+ * |1+U|^2, or from (1+x)^2 + w^2, known to 4; the angle has 5 of itself, and 4 where hs_atan2 says so. */
 static inline void factor(double m, double q, double cs, double sn, double q_err, double g, double *re, double *im, double *err)
 {
     double v = m * g - 0.5 * m * m, ev = hs_exp(v > 300 ? 300 : v), x = q * (ev * cs - 1), w = q * ev * sn;
@@ -71,16 +72,19 @@ static inline void factor(double m, double q, double cs, double sn, double q_err
     double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)), li = hs_atan2(w, 1 + x);
     double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2), g0 = g < 0 ? -g : g, l0 = lr < 0 ? -lr : lr, l1 = li < 0 ? -li : li;
     *re = lr; *im = li;
-    *err = (q * ev * (3 * m * g0 + 2 * m * m + 9) + (2 + q_err) * size) * inv + 12 * (size < 3 ? size : 3) + 8 * (l0 + l1);
+    *err = (q * ev * (3 * m * g0 + 2 * m * m + 7) + (2 + q_err) * size) * inv
+         + (near != 0 ? (2 + 1.5 * size) * size * inv * inv : 2) + 3 * l0 + 5 * l1 + (l1 > 0.39 ? 4 : 0);
 }
 
-/* The n nodes (first + j) h of one branch: L, r, and the two parts of the slope: |r| (dL + e |L|) and |r L|, in u. */
+/* The n nodes (first + j) h of one branch: L, r, and the two parts of the slope: |r| (dL + e |L|) and |r L|, in u. e: the errors of
+ * both logs and what products and sums with them round; g^2/2 is exact and joins other terms; the turn by e^{i turn}, 24 + 2 |turn|;
+ * and what all nodes share. */
 HS_CLONES static void fill(const hs_pair *pair, int b, hs_exponents a, double d, double h, double first, int n, double log_m,
                            double m_err, hs_two_shift *P, int at, double *restrict slope, double *restrict reach)
 {
     double q = pair->q[b], up = pair->up[b], down = pair->down[b], lh = log(h), lw = log(pair->w[b]), f1 = fabs(a.a1), f2 = fabs(a.a2);
     double c1 = cos(d * up), s1 = sin(d * up), c2 = cos(d * down), s2 = -sin(d * down), shift = lh - LOG_SQRT_2PI + lw + 0.5 * d * d - log_m;
-    double base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 40 + 2 * fabs(log_m) + pair->w_err + m_err, qe = pair->q_err;
+    double base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(log_m) + pair->w_err + m_err, qe = pair->q_err;
     double *restrict Lr = P->Lr + at, *restrict Li = P->Li + at, *restrict rr = P->rr + at, *restrict ri = P->ri + at;
     int j;
 HS_SEPARATE
@@ -93,7 +97,7 @@ HS_SEPARATE
         hs_cis_m1(turn, &cr, &ci);
         rr[j] = p + p * cr; ri[j] = p * ci; Lr[j] = x1 - x2; Li[j] = y1 - y2;
         k1 = sqrt(x1 * x1 + y1 * y1); k2 = sqrt(x2 * x2 + y2 * y2); size = k1 + k2;
-        e = 2 * (f1 * (e1 + 3 * k1) + f2 * (e2 + 3 * k2)) + 1.5 * g * g + 4 * d * (g < 0 ? -g : g) + 2 * (turn < 0 ? -turn : turn) + base;
+        e = f1 * (e1 + 5 * k1) + f2 * (e2 + 5 * k2) + g * g + 2 * d * (g < 0 ? -g : g) + 2 * (turn < 0 ? -turn : turn) + base;
         slope[j] = p * (e1 + e2 + size * (e + 1)); reach[j] = p * size;
     }
 }
