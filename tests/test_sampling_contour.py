@@ -45,13 +45,14 @@ CASES = [
     (cut(0.02, 2000, 40, 1.0), 1500, 1e-9),
     (cut(0.6, 40, 25, 4.0), 60, 1e-4),
     (cut(0.01, 9000, 110, 0.9), 800, 1e-12),
+    (cut(0.001, 10**6, 1050, 0.7), 2000, 1e-7),  # a thousand nodes, on shifted inner paths
 ]
 
 
 @pytest.mark.skipif(np.finfo(LONG).eps > 1e-18, reason="long double is double: no reference")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("direction", ["remove", "add"])
-@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("case", [0, 1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_against_an_independent_integral(case, adjacency, direction):
     step, k, delta = CASES[case]
     root = hs.epsilon(step * k, delta, adjacency=adjacency, direction=direction, route="contour")
@@ -66,7 +67,8 @@ def test_against_an_independent_integral(case, adjacency, direction):
         lo, hi = (lo, t) if k * mean - eps - 1 / t - 1 / (1 + t) > 0 else (t, hi)
     truth = log_delta_by_integral(of.branches, k, eps, max(0.6 * t, 0.5 / math.sqrt(k * var)), math.sqrt(k * var))
     assert bound.lower - 1e-13 <= truth <= bound.upper + 1e-13
-    assert bound.width < 1e-9 and root.width < 1e-9 * max(eps, 1e-2)
+    width = 1e-9 if case < 4 else 3e-8  # rounding on a line below the saddle
+    assert bound.width < width and root.width < width * max(eps, 1e-2)
     assert truth == pytest.approx(math.log(delta), abs=1e-8)
 
 
