@@ -4,9 +4,10 @@
 
 Every answer of ours is certified and checked before it is timed; the peer's must not lie below our lower end by more than its
 grid. Add/remove differs most: the peer takes the replace-one pair in the truncating branch for every adjacency, which no finer
-grid repairs. Times: processor time, as the machine may be shared, of one thread; the run, or the peer's event, is built beforehand; the median
-of calls whose deltas vary so that nothing remembered is timed; the peer answers once or more within two seconds. With --fine the rows of replace_one, where both compute
-the same number, also on a peer's grid ten times finer, whose error is still above ours.
+grid repairs. Times: processor time of one thread, as the machine may be shared; the run, or the peer's event, is built
+beforehand; the median of calls whose deltas vary so that nothing remembered is timed; the peer answers once or more within two
+seconds. With --fine the rows of replace_one, where both compute the same number, also on a peer's grid ten times finer, whose
+error is still above ours.
 """
 
 from __future__ import annotations
@@ -88,10 +89,11 @@ def line(row, adjacency, with_peer, fine):
 
 def finer(row, adjacency, bound, took):
     """Error of the peer on its own grid and on one ten times finer, and how much longer that takes than our answer."""
-    errors = [peer(row, adjacency, grid)(row[-1]) - bound.estimate for grid in (GRID, 0.1 * GRID)]
+    coarse = peer(row, adjacency)(row[-1])
     start = time.process_time()
-    peer(row, adjacency, 0.1 * GRID)(row[-1])
-    return [*(f"{x:.1e}" for x in errors), f"{(time.process_time() - start) / took:,.0f}"]
+    found = peer(row, adjacency, 0.1 * GRID)(row[-1])
+    times = (time.process_time() - start) / took
+    return [*(f"{x - bound.estimate:.1e}" for x in (coarse, found)), f"{times:,.0f}"]
 
 
 def main():
