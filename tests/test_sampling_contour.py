@@ -84,8 +84,8 @@ def test_one_sided_pairs_are_gaussian_steps(m, q, k, direction):
         steps = _core.contour_eps(np.array([m]), np.array([q]), counts, int(add), log_delta, 1e-9, 31.0, 1, work)
         assert pairs[0] <= 1 and steps[0] <= 1
         assert pairs[1] <= steps[3] and steps[1] <= pairs[3]
-        # the contour of pairs stands two standard units left of the saddle, where rounding weighs e^2 more; on shifted paths, for
-        # long lines, weights and losses are larger
+        # the contour of pairs stands two standard units left of the saddle, where rounding weighs e^2 more; on shifted paths,
+        # for long lines, weights and losses are larger
         more = 9 if pairs[-1] > 128 else 3
         assert pairs[3] - pairs[1] <= more * math.e**2 * (steps[3] - steps[1]) + 1e-12
 
