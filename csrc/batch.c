@@ -86,7 +86,9 @@ static int certainly_below(const setting *s, const double *m, const double *q, c
     hs_pair pair;
     hs_contour C = aim(s, m, q, k, add, &pair);
     double upper;
-    return hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper) == HS_OK && fmin(upper, 0.0) <= log_delta;
+    int st = C.pair ? hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper)
+                    : hs_saddle_delta_upper(1, m, q, k, add, eps, work, n_work, &upper);
+    return st == HS_OK && fmin(upper, 0.0) <= log_delta;
 }
 
 /* Chernoff's bound above, the larger over the directions, and nothing below. */
@@ -125,7 +127,7 @@ static int answer(const setting *s, const double *m, const double *q, const doub
     return 1;
 }
 
-long hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, HS_OUTER_MAX); }
+long hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, 1, HS_OUTER_MAX); }
 
 int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
              double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,

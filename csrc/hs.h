@@ -60,7 +60,7 @@ typedef struct {
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
- * work: chunks * (HS_GRID_WORK + 6 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
+ * work: scratch of a step for each thread and sums for each chunk; hs_contour_work() tells how many doubles for n_outer = N. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
 typedef struct {
     int b, add, n_threads;
@@ -69,12 +69,12 @@ typedef struct {
     const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
     /* filled by contour.c */
-    int chunks, doublings, fine;     /* fine: Psi gets the inner mesh of its prediction */
+    int chunks, doublings, fine, damp; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     long N;
-    double ktot, eps, t, c, sd, log_est, loss, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, loss, nats, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
-long hs_contour_work(int b, long n_outer);
+long hs_contour_work(int b, int n_threads, long n_outer);
 /* an upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried if > 0 */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper);
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out);
@@ -135,10 +135,12 @@ int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, do
 
 /* individual.c: the individual GDP filter. norms: float (is_float) or double; scale: a norm's quotient by it, squared, is its
  * cost in units; top: the largest norm allowed; a word is the units spent, with the bit HS_DROPPED once a sticky filter has
- * refused. */
+ * refused, and HS_TURN as the last kept step left it. turn: 0 words without it; 1 this step sets it; 2 this step clears it. */
 #define HS_DROPPED ((int64_t)1 << 62)
+#define HS_TURN ((int64_t)1 << 61)
 int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
-                         const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum, int64_t *bad);
+                         int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum,
+                         int64_t *bad);
 int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
                               double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active,
                               uint64_t *change, int64_t *bad);
@@ -218,6 +220,8 @@ int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k
                         double *out);
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
                             double *work, long n_work, double *tilt, double *upper);
+int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double *work, long n_work,
+                          double *upper);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */

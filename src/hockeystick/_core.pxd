@@ -14,7 +14,7 @@ cdef extern from "hs.h" nogil:
                          double log_tol, double *work, long n_work, double *eps_lower, double *eps_estimate,
                          double *eps_upper, hs_point *out)
     enum:
-        HS_BAD_ARGUMENT, HS_OUTER_MAX
+        HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS
     ctypedef struct hs_pair:
         pass
     ctypedef struct hs_contour:
@@ -25,7 +25,7 @@ cdef extern from "hs.h" nogil:
         const double *k
         const hs_pair *pair
         double rtol, T0, t
-    long hs_contour_work(int b, long n_outer)
+    long hs_contour_work(int b, int n_threads, long n_outer)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
     int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
     int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out)
@@ -48,8 +48,8 @@ cdef extern from "hs.h" nogil:
                             double *mass, double *delta)
     # individual.c
     int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
-                             const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum,
-                             int64_t *bad)
+                             int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads,
+                             uint64_t *checksum, int64_t *bad)
     int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
                                   double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after,
                                   uint8_t *active, uint64_t *change, int64_t *bad)
@@ -117,6 +117,8 @@ cdef extern from "hs.h" nogil:
                             long n_work, double *out)
     int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
                                 double value, double *work, long n_work, double *tilt, double *upper)
+    int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double *work,
+                              long n_work, double *upper)
     ctypedef struct hs_atoms:
         const long *first
         const double *loss

@@ -63,16 +63,17 @@ def chernoff_upper(
     work: _Vector,
     pairs: NDArray[np.uint8] | None = ...,
 ) -> tuple[int, float, float]: ...
-def contour_work(b: int) -> int: ...
+def contour_work(b: int, n_threads: int = 1) -> int: ...
 def individual_charge(
     norms: NDArray[np.float32] | _Vector,
     scale: float,
     top: float,
     limit: int,
     sticky: int,
+    turn: int,
     spent: NDArray[np.int64],
-    after: NDArray[np.int64],
-    active: NDArray[np.uint8],
+    after: NDArray[np.int64] | None,
+    active: NDArray[np.uint8] | None,
     n_threads: int,
     with_checksum: int,
 ) -> tuple[int, int, int]: ...
@@ -171,6 +172,7 @@ def saddle_cumulants(m: _Vector, q: _Vector, k: _Vector, add: int, t: float, wor
 def saddle_moments_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float, float]: ...
+def saddle_delta_upper(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, work: _Vector) -> tuple[int, float]: ...
 def saddle_atoms(
     first: NDArray[np.int64],
     loss: _Vector,

@@ -122,9 +122,9 @@ def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int hav
     return status, upper, C.t
 
 
-def contour_work(int b):
+def contour_work(int b, int n_threads=1):
     """Doubles of scratch that the line contour may need for b distinct steps."""
-    return hs_contour_work(b, HS_OUTER_MAX)
+    return hs_contour_work(b, n_threads, HS_OUTER_MAX)
 
 
 include "_core_grids.pxi"
@@ -137,15 +137,16 @@ ctypedef fused real_t:
     double
 
 
-def individual_charge(const real_t[::1] norms, double scale, double top, int64_t limit, int sticky, const int64_t[::1] spent,
-                      int64_t[::1] after, uint8_t[::1] active, int n_threads, int with_checksum):
-    """(status, checksum, first bad record) of one step over all records; see hs.h. Empty arrays are not allowed."""
+def individual_charge(const real_t[::1] norms, double scale, double top, int64_t limit, int sticky, int turn,
+                      const int64_t[::1] spent, int64_t[::1] after, uint8_t[::1] active, int n_threads, int with_checksum):
+    """(status, checksum, first bad record) of one step over all records; see hs.h. after, active may be None, none empty."""
     cdef uint64_t checksum = 0
     cdef int64_t bad = 0
     cdef int status
     with nogil:
-        status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, &spent[0],
-                                      &after[0], &active[0], n_threads, &checksum if with_checksum else NULL, &bad)
+        status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, turn,
+                                      &spent[0], NULL if after is None else &after[0], NULL if active is None else &active[0],
+                                      n_threads, &checksum if with_checksum else NULL, &bad)
     return status, checksum, bad
 
 
@@ -182,7 +183,7 @@ def individual_tilts(const double[::1] m, const double[::1] q, int add, double k
     """Upper bounds of log M of every level at every tilt, [levels, tilts]."""
     up = np.empty((m.shape[0], t.shape[0]))
     cdef double[:, ::1] out = up
-    cdef double[::1] work = np.empty(hs_contour_work(1 << 20, 1))
+    cdef double[::1] work = np.empty(hs_contour_work(1, HS_CHUNKS, 1))
     cdef int status
     with nogil:
         status = hs_individual_tilts(m.shape[0], &m[0], &q[0], add, k_total, t.shape[0], &t[0], n_threads, &work[0],

@@ -1,4 +1,4 @@
-"""What `auto` falls back to where the contour declines: the PRV accountant, then the Chernoff bound (moments accountant).
+"""What `auto` falls back to where the contour declines: the PRV accountant, and last the moments accountant (Chernoff bound).
 
 Points and roots as in routes/contour.py, with the route's name appended; None where a route declines.
 """
@@ -79,9 +79,13 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float):
 
 
 def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float) -> bool:
-    """Whether Chernoff's bound proves delta(eps) <= e^log_delta in this direction: it cannot be the larger then."""
-    upper = _chernoff(steps, add, 1, eps) if log_delta > -math.inf else None
-    return upper is not None and upper <= log_delta
+    """Whether the saddle-point accountant proves delta(eps) <= e^log_delta in this direction: it cannot be the larger then."""
+    if log_delta == -math.inf:
+        return False
+    work = contour.borrow(_core.contour_work(1))
+    status, upper = _core.saddle_delta_upper(*steps, add, eps, work)
+    contour.give_back(work)
+    return status == 0 and upper <= log_delta
 
 
 def log_delta_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
@@ -98,10 +102,10 @@ def log_delta_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int 
 
 
 def _chernoff(steps: GaussianSteps, add: int, have_eps: int, value: float):
-    work = contour.borrow(_core.contour_work(1))
-    status, upper, _ = _core.chernoff_upper(*steps, add, have_eps, value, work)
+    work = contour.borrow(_core.saddle_work())
+    status, _, upper = _core.saddle_moments_upper(*steps, add, have_eps, value, work)
     contour.give_back(work)
-    return (min(upper, 0.0) if have_eps else upper) if status == 0 else None
+    return upper if status == 0 else None
 
 
 def _single_steps(steps: GaussianSteps):
