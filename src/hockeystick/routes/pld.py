@@ -130,10 +130,11 @@ def _limits(rtol: float | None, n_threads: int, quick: bool) -> tuple[int, int, 
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough."""
-    goal, best, limits = rtol or RTOL, None, _limits(rtol, n_threads, quick)
+    goal, best = rtol or RTOL, None
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
-    if out_of_reach(made, eps):
-        return None
+    if out_of_reach(made, eps):  # an upper end is all there is: at once
+        rtol, quick = None, True
+    limits = _limits(rtol, n_threads, quick)
     dx = first = mesh(made, t, goal)
     aligned = aligns(parts)
     for _ in range(2 if quick else ROUNDS):
