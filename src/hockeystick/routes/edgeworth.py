@@ -3,7 +3,8 @@ constants, at a cost that does not depend on k.
 
 Estimates (AEA, orders 0 to 3, csrc/edgeworth.c) are never bounds: they can lie on either side of the truth and are clamped to
 [0, 1]. Intervals: Prawitz' inequality with the characteristic function summed numerically (csrc/prawitz.c), never above
-Chernoff's bound; and EEAI (eeai.py), the estimate of order 1 with a proved uniform error, vacuous until k is very large.
+Chernoff's bound; where that is wider than any finite-sample constant could be, intersected with EEAI (eeai.py), the estimate of
+order 1 with a proved uniform error.
 
 Steps are Gaussian or Laplace mechanisms, Poisson-subsampled or not, in any mixture. A point is (log_lower, log_estimate,
 log_upper, terms, "edgeworth") of delta, a root is (lower, estimate, upper, terms, "edgeworth") of eps; `terms` are relative to
@@ -18,7 +19,7 @@ from .. import _core
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from ..pair import GaussianSteps
-from . import fallback
+from . import eeai, fallback
 from .contour import RTOL, borrow, give_back
 from .eeai import eeai_delta, eeai_epsilon
 from .loss_steps import (
@@ -50,9 +51,12 @@ __all__ = [
     "totals",
 ]
 
-TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding")
+TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample")
 _VACUOUS = (math.inf,) * len(TERMS)
 U = 2.0**-53
+CONSTANT, WIDE = 0.1, 1e-6
+"""Finite-sample constants, which take milliseconds, are asked where Prawitz' interval is wider than WIDE relative to delta, and
+half of it wider than CONSTANT/k: no constant is smaller (0.327 (1/12 + 1/4) K4/k is part of each, and K4 >= 1)."""
 
 
 # -- estimates ------------------------------------------------------------------------------------------------------------
@@ -159,7 +163,12 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
         log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
         log_upper = min(0.0, log_upper + slack)
-        terms = tuple(t / (middle if lower > 0 else upper) for t in terms)
+        terms = (*(t / (middle if lower > 0 else upper) for t in terms), 0.0)
+    if not limit and _wide(steps, math.exp(log_upper), math.exp(log_upper) - math.exp(log_lower)):
+        low, high, constant = eeai.point(steps, add, eps)
+        log_lower = max(log_lower, math.log(low) - 4 * U if low > 0 else -math.inf)
+        log_upper = min(log_upper, math.log(high) + 4 * U if high > 0 else -math.inf)
+        terms = (*terms[:-1], constant / math.exp(log_upper))
     if log_lower == -math.inf:
         other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if _all_gaussian(steps) else None
         if other is None and answer is None:
@@ -178,7 +187,12 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
     answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
     if answer:
         _, lower, _, upper, unit, terms, _ = answer
-        terms = tuple(t / unit if unit > 0 else math.inf for t in terms)
+        terms = (*(t / unit if unit > 0 else math.inf for t in terms), 0.0)
+    delta = math.exp(log_delta)
+    if not limit and upper < math.inf and _wide(steps, delta, 2 * sum(terms) * delta):
+        low, high, constant = eeai.root(steps, add, delta * (1 + 4 * U), delta * (1 - 4 * U), max(upper, 0.0))
+        lower, upper = max(lower, low), min(upper, high) if high > 0 else upper
+        terms = (*terms[:-1], constant / delta)
     if lower == -math.inf:
         high = support(steps, add)[1]
         upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
@@ -189,6 +203,10 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
             return None
     estimate = _core.edgeworth_eps(*totals(steps, add), FORMS[form], order, log_delta)
     return lower, min(max(estimate, lower), upper), upper, terms, "edgeworth"
+
+
+def _wide(steps: LossSteps, delta: float, width: float) -> bool:
+    return width > WIDE * delta and width > 2 * CONSTANT / float(steps.k.sum())
 
 
 def _all_gaussian(steps: LossSteps) -> bool:
