@@ -182,22 +182,35 @@ static void freeze(hs_prawitz *S)
         S->round[n] = mag * (co * (1 + t) + si * y) / den;
         S->node[n] = mag * (si * (1 + t) - co * y) / den;
     }
+    for (; n % 8; n++) S->re[n] = S->im[n] = S->round[n] = S->node[n] = 0; /* N <= N_MAX - 4, N_MAX a multiple of 8 */
     S->round_sum = round + (double)S->N * HS_U * abs_sum; S->inner_sum = inner;
+}
+
+/* The sums of value and slope, `de` away from S->eps; the nodes past the last are zero. */
+HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, double *slope)
+{
+    const double *restrict re = S->re, *restrict im = S->im, *restrict dre = S->round, *restrict dim = S->node;
+    double v[8] = {0}, d[8] = {0}, dy = S->dy;
+    long n, last = S->N;
+    int i;
+    for (n = 0; n <= last; n += 8)
+        for (i = 0; i < 8; i++) {
+            double c, s;
+            hs_cis_m1(-de * ((double)(n + i) * dy), &c, &s);
+            v[i] += re[n + i] + (re[n + i] * c - im[n + i] * s);
+            d[i] += dre[n + i] + (dre[n + i] * c - dim[n + i] * s);
+        }
+    *value = ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    *slope = ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
 }
 
 /* At eps within `reach` of S->eps: all share the nodes. */
 static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
 {
-    double de = eps - S->eps, unit = S->dy / (2 * HS_PI), sum = 0, der = 0, t = S->t, P = S->P, s = S->s_left;
+    double unit = S->dy / (2 * HS_PI), sum, der, t = S->t, P = S->P, s = S->s_left;
     double d, S1 = 0, S2 = 0, whole, A, left;
-    long n;
     v->log_scale = S->K[2] - t * eps;
-    for (n = 0; n <= S->N; n++) {
-        double re, im;
-        hs_cis_m1(-de * ((double)n * S->dy), &re, &im);
-        sum += S->re[n] + (S->re[n] * re - S->im[n] * im);
-        der += S->round[n] + (S->round[n] * re - S->node[n] * im);
-    }
+    node_sums(S, eps - S->eps, &sum, &der);
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
     if (eps - P <= S->low) { S1 = exp(-v->log_scale) / expm1(t * P); S2 = exp(eps - v->log_scale) / expm1((t + 1) * P); }
     v->value = unit * sum - (S1 - S2); v->slope = unit * der;
@@ -338,7 +351,7 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
 {
     double e, r, step, room;
     int st, it, ok_lo = 0, ok_up = 0;
-    hs_value v;
+    hs_value v, at;
     if ((st = prepare(S, 0, log_delta, work, n_work))) return st;
     for (e = S->eps, it = 0; it < 12; it++) {
         evaluate(S, e, &v);
@@ -349,6 +362,7 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
         if (fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
     }
     evaluate(S, e, &v);
+    at = v;
     *lower = -HUGE_VAL; *estimate = e;
     *upper = (S->K[2] + S->err[2] + S->inner[2] + lf(S->t) - log_delta) / S->t;
     *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
@@ -368,7 +382,6 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
             if (ok_up) *upper = fmin(*upper, e + r);
         }
     }
-    evaluate(S, e, &v);
-    report(S, &v, out);
+    report(S, &at, out);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }

@@ -126,7 +126,7 @@ static double log_estimate(const hs_tilted *T, double eps, int kind)
 }
 
 /* The skewness gate: the closed-form Edgeworth correction where the tilted law is near normal, else the uncorrected SP-CLT. */
-static double skew(const hs_tilted *T) { return fmax(fabs(T->d[3]) / pow(T->d[2], 1.5), sqrt(fabs(T->d[4])) / T->d[2]); }
+static double skew(const hs_tilted *T) { return fmax(fabs(T->d[3]) / (T->d[2] * sqrt(T->d[2])), sqrt(fabs(T->d[4])) / T->d[2]); }
 
 static double pick_estimate(const hs_tilted *T, double eps, int *kind)
 {
@@ -297,7 +297,7 @@ static int chebyshev_totals(const hs_steps *S, int have_eps, double value, hs_ti
     int round, i, st;
     for (round = 0; round < (S->b > 8 ? 3 : 10); round++) {
         double reach = 1 / sqrt(at->d[2]), lo = fmax(0.3 * at->t, at->t - reach), hi = at->t + reach, g;
-        for (i = 0; i < 16; i++) {
+        for (i = 0; i < 9; i++) {
             double t = 0.5 * (lo + hi);
             hs_tilted_move(at, t, &M);
             if (chebyshev_gap(&M, have_eps, value, eps) < 0) lo = t; else hi = t;
