@@ -89,7 +89,7 @@ def orders() -> None:
     print("largest |estimate - delta| over -1 to 3 deviations; q=0.01, sigma=0.8, REMOVE")
     for k in (10**3, 10**4, 10**5):
         run = hs.poisson_subsampled(hs.gaussian(0.8), 0.01) * k
-        Y, _ = edgeworth.totals(edgeworth.steps_of(run), 0)
+        Y, _ = edgeworth.steps_of(run).totals[0]
         eps = Y[0] + math.sqrt(Y[1]) * np.linspace(-1, 3, 25)
         true = hs.delta(run, eps, direction="remove", route="contour")
         assert true.certified

@@ -161,7 +161,7 @@ def test_orders_converge(form):
     errors = np.empty((2, 4))
     for i, k in enumerate((1000, 16000)):
         run = hs.poisson_subsampled(hs.gaussian(2.0), 1.0 / math.sqrt(k)) * k
-        Y, _ = edgeworth.totals(edgeworth.steps_of(run), 0)
+        Y, _ = edgeworth.steps_of(run).totals[0]
         eps = Y[0] + math.sqrt(Y[1]) * np.linspace(-1, 3, 17)
         true = hs.delta(run, eps, direction="remove", route="contour").estimate
         for n in range(4):
@@ -194,13 +194,11 @@ def test_estimates_invert_and_keep_shape():
 def test_heterogeneous_totals_add():
     one = hs.poisson_subsampled(hs.gaussian(0.8), 0.01)
     two = hs.poisson_subsampled(hs.gaussian(1.3), 0.02)
-    a, b, c = (
-        edgeworth.totals(edgeworth.steps_of(r), 1)[0] for r in (one * 300, two * 200, hs.compose((one, 300), (two, 200)))
-    )
+    a, b, c = (edgeworth.steps_of(r).totals[1][0] for r in (one * 300, two * 200, hs.compose((one, 300), (two, 200))))
     assert c == pytest.approx(a + b, rel=1e-14)
     mixed = edgeworth.loss_steps((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, GAUSSIAN))
-    apart = [edgeworth.totals(edgeworth.loss_steps(row), 0)[0] for row in ((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, GAUSSIAN))]
-    assert edgeworth.totals(mixed, 0)[0] == pytest.approx(apart[0] + apart[1], rel=1e-14)
+    apart = [edgeworth.loss_steps(row).totals[0][0] for row in ((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, GAUSSIAN))]
+    assert mixed.totals[0][0] == pytest.approx(apart[0] + apart[1], rel=1e-14)
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------------

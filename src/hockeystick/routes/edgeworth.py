@@ -29,10 +29,8 @@ from .loss_steps import (
     each,
     estimators,
     loss_steps,
-    rule_for,
     steps_of,
     support,
-    totals,
     value_of,
 )
 
@@ -48,7 +46,6 @@ __all__ = [
     "prawitz_epsilon",
     "root",
     "steps_of",
-    "totals",
 ]
 
 TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample")
@@ -149,17 +146,18 @@ def aea_epsilon(run, delta, *, direction="both", order=3, form="one_sequence"):
 
 
 def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
-    """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval. `limit` is Prawitz'
-    T, 0 to have it chosen. One thread: `n_threads` is accepted for the other routes' sake. Proof: csrc/prawitz.c."""
+    """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval; where that is narrow
+    (WIDE), the inversion's own. `limit` is Prawitz' T, 0 to have it chosen. One thread: `n_threads` is accepted for the other
+    routes' sake. Proof: csrc/prawitz.c."""
     steps = steps_of(steps)
     edge = _beyond_support(steps, add, eps)
     if edge:
         return edge
-    log_lower, log_upper, terms = -math.inf, 0.0, _VACUOUS
+    log_lower, estimate, log_upper, terms = -math.inf, -math.inf, 0.0, _VACUOUS
     answer = _call(_core.prawitz_delta, steps, add, eps, rtol, limit)
     if answer:
         _, scale, lower, middle, upper, terms, _ = answer
-        log_upper = scale + math.log(upper)
+        log_upper, estimate = scale + math.log(upper), scale + math.log(max(middle, 1e-300))
         slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
         log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
         log_upper = min(0.0, log_upper + slack)
@@ -170,23 +168,24 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         log_upper = min(log_upper, math.log(high) + 4 * U if high > 0 else -math.inf)
         terms = (*terms[:-1], constant / math.exp(log_upper))
     if log_lower == -math.inf:
-        other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if _all_gaussian(steps) else None
+        other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if steps.all_gaussian else None
         if other is None and answer is None:
             return None
         if other:
             log_lower, log_upper = other[0], min(log_upper, other[2])
-    log_scale, value = _core.edgeworth_delta(*totals(steps, add), FORMS[form], order, eps)
-    estimate = log_scale + math.log(value) if value > 0 else -math.inf
+    if log_upper - log_lower > WIDE:
+        log_scale, value = _core.edgeworth_delta(*steps.totals[add], FORMS[form], order, eps)
+        estimate = log_scale + math.log(value) if value > 0 else -math.inf
     return log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth"
 
 
 def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in `point`."""
     steps = steps_of(steps)
-    lower, upper, terms = -math.inf, math.inf, _VACUOUS
+    lower, estimate, upper, terms = -math.inf, -math.inf, math.inf, _VACUOUS
     answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
     if answer:
-        _, lower, _, upper, unit, terms, _ = answer
+        _, lower, estimate, upper, unit, terms, _ = answer
         terms = (*(t / unit if unit > 0 else math.inf for t in terms), 0.0)
     delta = math.exp(log_delta)
     if not limit and upper < math.inf and _wide(steps, delta, 2 * sum(terms) * delta):
@@ -196,28 +195,25 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
     if lower == -math.inf:
         high = support(steps, add)[1]
         upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
-        other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if _all_gaussian(steps) else None
+        other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if steps.all_gaussian else None
         if other:
             lower, upper = other[0] if other[0] > 0 else lower, min(upper, other[2])  # other is clipped at 0
         if upper == math.inf:
             return None
-    estimate = _core.edgeworth_eps(*totals(steps, add), FORMS[form], order, log_delta)
+    if upper - lower > WIDE * upper:
+        estimate = _core.edgeworth_eps(*steps.totals[add], FORMS[form], order, log_delta)
     return lower, min(max(estimate, lower), upper), upper, terms, "edgeworth"
 
 
 def _wide(steps: LossSteps, delta: float, width: float) -> bool:
-    return width > WIDE * delta and width > 2 * CONSTANT / float(steps.k.sum())
-
-
-def _all_gaussian(steps: LossSteps) -> bool:
-    return not steps.family.any()
+    return width > WIDE * delta and width > 2 * CONSTANT / steps.count
 
 
 def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float):
     work = borrow(_core.prawitz_work())
     try:
         margin = min(31.0, 12.0 - math.log(rtol))
-        answer = kernel(steps.family, steps.shift, steps.q, steps.k, add, *rule_for(steps), at, margin, limit, work)
+        answer = kernel(steps.family, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin, limit, work)
     finally:
         give_back(work)
     return answer if answer[0] <= 1 else None
@@ -249,7 +245,7 @@ def prawitz_delta(run, eps, *, direction="both", limit=None, order=3, form="one_
     limit : float, optional
         Prawitz' T > 0.
     run, direction, order, form
-        As in `aea_delta`; order and form concern the estimate only.
+        As in `aea_delta`; order and form concern the estimate, and only where the interval is wide.
 
     Returns
     -------

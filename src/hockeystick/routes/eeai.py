@@ -27,7 +27,7 @@ from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from . import finite_sample
 from .contour import borrow, give_back
-from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, rule_for, steps_of, support, totals
+from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, steps_of, support
 
 U = 2.0**-53
 NO_SMOOTHING = 1e-300
@@ -63,7 +63,7 @@ def law_of(steps: LossSteps, add: int) -> Law:
     v = np.column_stack((v, mixed))
     e = np.column_stack((e, v[:, 4] * e[:, 1] + (v[:, 1] + e[:, 1]) * e[:, 4] + 4 * U * mixed))
     sums, errors = k @ v, (k @ e + (k.size + 4) * U * (k @ np.abs(v))) * (1 + 1e-9)
-    n, (mean, variance, third) = float(k.sum()), sums[:3].tolist()
+    n, (mean, variance, third) = steps.count, sums[:3].tolist()
     least, loose = variance - errors[1], float(np.max(errors[[1, 3, 5, 6]] / sums[[1, 3, 5, 6]]))
     if not (least > 0 and loose < 1e-3):
         return Law(finite_sample.Moments(n, *(math.inf,) * 4), math.inf, (mean, variance, third), (math.inf,) * 3)
@@ -131,7 +131,7 @@ def _modulus_upper(steps: LossSteps, i: int, add: int, y: float) -> float:
         return math.exp(-0.5 * (m * y) ** 2) * (1 + 1e-12)
     work = borrow(_core.prawitz_work())
     try:
-        return _core.edgeworth_modulus_upper(family, m, q, 0 if add else 1, *rule_for(steps), y, math.inf, work)
+        return _core.edgeworth_modulus_upper(family, m, q, 0 if add else 1, *steps.rule, y, math.inf, work)
     finally:
         give_back(work)
 
@@ -188,7 +188,7 @@ class Side:
         work = borrow(_core.prawitz_work())
         try:
             s = self.steps
-            answer = kernel(s.family, s.shift, s.q, s.k, self.add, *rule_for(s), at, 31.0, NO_SMOOTHING, work)
+            answer = kernel(s.family, s.shift, s.q, s.k, self.add, *s.rule, at, 31.0, NO_SMOOTHING, work)
         finally:
             give_back(work)
         return answer if answer[0] <= 1 else None
@@ -367,7 +367,7 @@ def eeai_epsilon(run, delta, *, direction="both", form="one_sequence", published
     top = max(side.chernoff_eps_upper(delta) for side in sides)
     upper = _bisect(lambda x: max(s.interval(x)[2] for s in sides) <= delta, top, 0.0)
     lower = _bisect(lambda x: max(s.interval(x)[0] for s in sides) >= delta, 0.0, top)
-    middle = max(_core.edgeworth_eps(*totals(s.steps, s.add), FORMS[form], 1, math.log(delta)) for s in sides)
+    middle = max(_core.edgeworth_eps(*s.steps.totals[s.add], FORMS[form], 1, math.log(delta)) for s in sides)
     slack = max(s.interval(upper)[3] for s in sides)
     return _bound([lower, min(max(middle, lower), upper), upper], max(s.error for s in sides), slack)
 

@@ -21,14 +21,36 @@ M_GAUSSIAN, M_LAPLACE = 1 / SIGMA_RANGE[0], 40.0
 """Largest sensitivity/noise; csrc/edgeworth.h has the second."""
 
 
-class LossSteps(NamedTuple):
-    """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k, and the
-    family (numpy.intc: GAUSSIAN or LAPLACE)."""
-
+class _Columns(NamedTuple):
     shift: np.ndarray
     q: np.ndarray
     k: np.ndarray
     family: np.ndarray
+
+
+class LossSteps(_Columns):
+    """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k, and the
+    family (numpy.intc: GAUSSIAN or LAPLACE); with what every query asks of them."""
+
+    @functools.cached_property
+    def rule(self) -> tuple[np.ndarray, np.ndarray]:
+        """The Gauss-Legendre rule where a step needs it: making it takes milliseconds."""
+        return _NO_RULE if self.all_gaussian else rule()
+
+    @functools.cached_property
+    def all_gaussian(self) -> bool:
+        return not self.family.any()
+
+    @functools.cached_property
+    def count(self) -> float:
+        return float(self.k.sum())
+
+    @functools.cached_property
+    def totals(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """For REMOVE and for ADD, whose loss is -X under den: (Y, X), mean and cumulants 2 to 5 of the composed loss under num
+        and under den."""
+        Y, X = _core.edgeworth_totals(self.family, self.shift, self.q, self.k, 0, *self.rule)
+        return (Y, X), (_TURN * X, _TURN * Y)
 
 
 def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
@@ -89,11 +111,6 @@ def rule() -> tuple[np.ndarray, np.ndarray]:
 _NO_RULE = (np.zeros(1), np.zeros(1))
 
 
-def rule_for(steps: LossSteps) -> tuple[np.ndarray, np.ndarray]:
-    """The rule where a step needs it: making it takes milliseconds."""
-    return rule() if steps.family.any() else _NO_RULE
-
-
 def _polished(x):
     for _ in range(2):
         before, value = 1, x
@@ -105,11 +122,6 @@ def _polished(x):
 
 
 _TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
-
-
-def totals(steps: LossSteps, add: int) -> tuple[np.ndarray, np.ndarray]:
-    """(Y, X): mean and cumulants 2 to 5 of the composed loss under num and under den."""
-    return _core.edgeworth_totals(steps.family, steps.shift, steps.q, steps.k, add, *rule_for(steps))
 
 
 def support(steps: LossSteps, add: int) -> tuple[float, float]:
@@ -131,9 +143,7 @@ def estimators(run, direction, order, form):
     steps = steps_of(run)
     if not steps.k.size:
         raise DomainError("an empty run has no expansion: its delta is max(0, 1 - e^eps) exactly")
-    directions = directions_of(steps, direction)
-    Y, X = totals(steps, directions[0])
-    return [(Y, X)] if len(directions) == 1 else [(Y, X), (_TURN * X, _TURN * Y)]  # the other direction's loss is -X under den
+    return [steps.totals[add] for add in directions_of(steps, direction)]
 
 
 def value_of(Y, X, order: int, form: str, eps: float) -> float:
