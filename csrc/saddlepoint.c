@@ -111,11 +111,11 @@ static double log_estimate(const hs_tilted *T, double eps, int kind)
         sum = (A[0] - B[0]) + l3 / 6 * (A[3] - B[3]) + l4 / 24 * (A[4] - B[4]) + l3 * l3 / 72 * (A[6] - B[6]);
         return sum > 0 ? E0 - 0.5 * x0 * x0 - LOG_SQRT_2PI + log(sum) : NAN;
     } else {
-        double u = 1 / t, v = 1 / (1 + t), F[7], bracket = 1, f2, fact = -1;
+        double u = 1 / t, v = 1 / (1 + t), un = u, vn = v, F[7], bracket = 1, f2, fact = -1;
         int j;
         for (j = 2; j < 7; j++) { /* (-1)^j (j-1)! (t^-j + (1+t)^-j) */
-            fact *= -(j > 2 ? j - 1 : 1);
-            F[j] = T->d[j] + fact * (pow(u, j) + pow(v, j));
+            fact *= -(j > 2 ? j - 1 : 1); un *= u; vn *= v;
+            F[j] = T->d[j] + fact * (un + vn);
         }
         f2 = F[2];
         if (kind == HS_MSD1) bracket += F[4] / (8 * f2 * f2) - 5 * F[3] * F[3] / (24 * f2 * f2 * f2);
@@ -177,7 +177,7 @@ static int newton(hs_steps *S, int have_eps, double value, int stride, double to
         if (have_eps) {
             w += value;
             step = k.K1 > 0 && w > 0 ? -log(k.K1 / w) / (t * (k.K2 / k.K1 + (F2 - k.K2) / w)) : -G / (t * F2);
-        } else step = -G / fmax(0.02, t * t * F2 - (1 / (t * t) + t / pow(1 + t, 3)) / F2); /* -d log MSD0/d log t, K3 left out */
+        } else step = -G / fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2); /* -d log MSD0/d log t, K3 left out */
         if (G < 0) lo = t; else hi = t;
         step = t * exp(fmax(-1.2, fmin(1.2, step)));
         if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
