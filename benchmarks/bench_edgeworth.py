@@ -37,7 +37,7 @@ def run_of(k: int):
 
 
 def growing_k() -> None:
-    """All deltas different, REMOVE and ADD both: order 3 of the estimate on runs built anew; the certified query on a run kept."""
+    """All deltas different, REMOVE and ADD both: order 3 of the estimate, runs built anew; the certified query, a run kept."""
     for e in range(3, 10):
         k, n = 10**e, 300
         true = hs.epsilon(run_of(k), 1e-5, route="contour")

@@ -77,7 +77,11 @@ def one_step():
             )
             error = abs(answer.estimate / truth.estimate - 1)
             width = answer.width / answer.estimate
-            report(f"epsilon, sigma={sigma:g}, k={k:.0e}, {direction} (width {width:.1e}, error of the estimate {error:.0e})", took, 40e-6)
+            report(
+                f"epsilon, sigma={sigma:g}, k={k:.0e}, {direction} (width {width:.1e}, error of the estimate {error:.0e})",
+                took,
+                40e-6,
+            )
 
 
 def many_steps():

@@ -43,8 +43,9 @@ def rdp(run, alpha, *, adjacency="add_remove", direction="both") -> Bound:
     -------
     Bound
         Certified lower <= rho(alpha) <= upper, in nats, of the shape of `alpha`: quadrature and rounding included.
-        `budget` lists both in the unit of rho. Infinite where a loss can be infinite. Relative width about 1e-13; 1e-6 for
-        Gaussian mixtures, losses given by their distribution functions, and sampled Laplace noise under replace_one.
+        `budget` lists both in the unit of rho. Infinite where a loss can be infinite. Relative width about 1e-13, to 1e-10
+        for Gaussian noise around random shifts; 1e-6 for losses given by their distribution functions, and sampled Laplace
+        noise under replace_one.
 
     Raises
     ------
