@@ -86,7 +86,9 @@ static int certainly_below(const setting *s, const double *m, const double *q, c
     hs_pair pair;
     hs_contour C = aim(s, m, q, k, add, &pair);
     double upper;
-    return hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper) == HS_OK && fmin(upper, 0.0) <= log_delta;
+    int st = C.pair ? hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper)
+                    : hs_saddle_delta_upper(1, m, q, k, add, eps, work, n_work, &upper);
+    return st == HS_OK && fmin(upper, 0.0) <= log_delta;
 }
 
 /* Chernoff's bound above, the larger over the directions, and nothing below. */

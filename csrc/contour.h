@@ -8,8 +8,11 @@
 #define HS_PROBES 12                 /* frequencies at which the decay is sampled, ratio 2 */
 #define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */
 #define HS_LOSS_MAX 26               /* nats that cancellation may take from the 36 of a double */
+#define HS_FEW_NODES 64              /* outer nodes that cost less than placing the line */
 #define HS_SAMPLE 48                 /* steps on which a contour is placed */
-#define HS_SAMPLE_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
+#define HS_CROWD 2048                /* how many stand for all where K is summed to place one */
+#define HS_STEPS_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
+#define HS_SAMPLE_WORK (HS_STEPS_WORK + 2 * (HS_CROWD + 1))
 #define HS_SUMS_WORK(N) (6 * ((long)(N) + 1))
 
 #define HS_STEP_WORK HS_TWO_WORK     /* scratch of one step: the larger of HS_GRID_WORK and HS_TWO_WORK */
@@ -23,6 +26,8 @@ typedef struct {                     /* at most HS_SAMPLE of the steps, evenly s
     hs_two_coarse two[HS_SAMPLE];    /* of the steps that are pairs */
     long stride;                     /* doubles of work a step */
     double k, *work;                 /* total count of the sample */
+    long crowd;                      /* so many steps, who[i] with weight[i]; all of them where who is NULL */
+    double *who, *weight;
 } hs_sample;
 
 typedef struct {                     /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */

@@ -9,8 +9,10 @@
 
 static double tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
 
-/* K, K', K'' of all steps at z. */
-static hs_cgf total_cgf(const hs_contour *C, double z)
+static long chunk_at(long n, int chunk, int chunks) { return (long)((double)n * chunk / chunks); }
+
+/* K, K', K'' at z of all steps, or of so many that the rest does not matter (take_crowd). */
+static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
 {
     double a = tilt(C, z), part[HS_CHUNKS][3];
     hs_cgf out = {0, 0, 0};
@@ -19,13 +21,14 @@ static hs_cgf total_cgf(const hs_contour *C, double z)
 #pragma omp parallel for num_threads(C->n_threads) schedule(static) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < C->chunks; chunk++) {
-        long j, lo = (long)((double)C->b * chunk / C->chunks), hi = (long)((double)C->b * (chunk + 1) / C->chunks);
+        long i, lo = chunk_at(X->crowd, chunk, C->chunks), hi = chunk_at(X->crowd, chunk + 1, C->chunks);
         part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
-        for (j = lo; j < hi; j++) {
-            double o[3];
+        for (i = lo; i < hi; i++) {
+            long j = X->who ? (long)X->who[i] : i;
+            double o[3], k = X->who ? X->weight[i] : C->k[j];
             if (hs_is_pair(C, j)) { hs_two_cgf_estimate(&C->pair[j], z, o); if (C->add) o[1] = -o[1]; } /* turned already */
             else hs_cgf_estimate(C->m[j], C->q[j], a, o);
-            for (int r = 0; r < 3; r++) part[chunk][r] += C->k[j] * o[r];
+            for (int r = 0; r < 3; r++) part[chunk][r] += k * o[r];
         }
     }
     for (i = 0; i < C->chunks; i++) { out.K += part[i][0]; out.K1 += part[i][1]; out.K2 += part[i][2]; }
@@ -58,26 +61,55 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
     return out;
 }
 
-static void take_sample(const hs_contour *C, hs_sample *X, double *work)
+/* About the variance of the loss of step j; *m: how far its two normal laws are apart. */
+static double rough_variance(const hs_contour *C, long j, double *m)
 {
-    int i;
+    double q = C->q[j];
+    *m = C->m[j];
+    if (hs_is_pair(C, j)) { *m = C->pair[j].up[0] + C->pair[j].down[0]; q = C->pair[j].q[0]; }
+    return q * (q == 1 ? *m * *m : q * expm1(fmin(*m * *m, 50)));
+}
+
+/* At most HS_CROWD steps that stand for all: step j with chance p_j, half by its count and half by its share of the variance, by
+ * systematic sampling, with weight k_j/(n p_j). */
+static void take_crowd(const hs_contour *C, hs_sample *X, double *work)
+{
+    double all = 0, sum = 0, picks = 0, m;
+    long j;
+    X->crowd = C->b; X->who = X->weight = NULL;
+    if (C->b <= 2 * HS_CROWD) return;
+    X->who = work; X->weight = work + HS_CROWD + 1;
+    for (j = 0; j < C->b; j++) all += C->k[j] * rough_variance(C, j, &m);
+    for (X->crowd = j = 0; j < C->b && X->crowd <= HS_CROWD; j++) {
+        double p = HS_CROWD * C->k[j] * (0.5 / C->ktot + 0.5 * rough_variance(C, j, &m) / all), now;
+        sum += p; now = floor(sum);
+        if (now > picks) { X->who[X->crowd] = (double)j; X->weight[X->crowd++] = C->k[j] * (now - picks) / p; }
+        picks = now;
+    }
+}
+
+static void take_sample(hs_contour *C, hs_sample *X, double *work)
+{
+    long i;
+    for (C->ktot = 0, i = 0; i < C->b; i++) C->ktot += C->k[i];
     X->n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
-    X->k = 0; X->work = work; X->stride = HS_SAMPLE_WORK / X->n;
+    X->k = 0; X->work = work; X->stride = HS_STEPS_WORK / X->n;
     for (i = 0; i < X->n; i++) {
         X->at[i] = (long)((double)C->b * i / X->n);
         X->k += C->k[X->at[i]];
         X->grid[i].a_lo = X->two[i].z_lo = 1; X->grid[i].a_hi = X->two[i].z_hi = 0; /* not built */
     }
+    take_crowd(C, X, work + HS_STEPS_WORK);
 }
 
 /* Saddle t: root of G(t) = K'(t) - eps - 1/t - 1/(1+t), or with eps eliminated (eps(t) = K' - 1/t - 1/(1+t)) of
- * log delta_est(t) = log delta. Newton in log t inside a bracket. With a sample, on the sample scaled to the whole run. */
-static int find_saddle(hs_contour *C, hs_sample *X, int have_eps, double log_delta, hs_cgf *at)
+ * log delta_est(t) = log delta. Newton in log t inside a bracket. On the whole run, or on the sample scaled to it. */
+static int find_saddle(hs_contour *C, hs_sample *X, int whole, int have_eps, double log_delta, hs_cgf *at)
 {
-    double lo = 0, hi = 0, t = C->t, G, F2, step, scale = X ? C->ktot / X->k : 1, done = X && X->n < C->b ? 0.3 : 0.03;
+    double lo = 0, hi = 0, t = C->t, G, F2, step, scale = whole ? 1 : C->ktot / X->k, done = !whole && X->n < C->b ? 0.3 : 0.1;
     int it;
     for (it = 0; it < 80; it++) {
-        hs_cgf k = X ? sample_cgf(C, X, t) : total_cgf(C, t);
+        hs_cgf k = whole ? total_cgf(C, X, t) : sample_cgf(C, X, t);
         k.K *= scale; k.K1 *= scale; k.K2 *= scale;
         F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
         if (!(F2 > 0 && F2 < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
@@ -94,7 +126,8 @@ static int find_saddle(hs_contour *C, hs_sample *X, int have_eps, double log_del
             C->eps = k.K1 - 1 / t - 1 / (1 + t);
             C->log_est -= C->eps * t;
             G = log_delta - C->log_est;              /* increases with t, as log_est decreases */
-            step = -G / (t * t * F2);
+            step = -G / (t * t * F2);                /* or for the log of log delta, for K may grow like e^{t^2} */
+            if (C->log_est < 0) step = log(C->log_est / log_delta) * C->log_est / (t * t * F2);
             if (fabs(G) < done) break;
         }
         if (G < 0) lo = t; else hi = t;
@@ -113,30 +146,22 @@ static int find_saddle(hs_contour *C, hs_sample *X, int have_eps, double log_del
 /* A start: the normal law of variance sum k q^2 (e^{m^2} - 1), kept where rare jumps do not take over. */
 static double guess_tilt(const hs_contour *C, double log_delta)
 {
-    double v = 0, m = 0;
-    int i;
-    for (i = 0; i < C->b; i++) {
-        if (hs_is_pair(C, i)) {
-            double o[3];
-            hs_two_cgf_estimate(&C->pair[i], 0, o);
-            v += C->k[i] * o[2]; m = fmax(m, C->pair[i].up[0] + C->pair[i].down[0]);
-            continue;
-        }
-        v += C->k[i] * C->q[i] * (C->q[i] == 1 ? C->m[i] * C->m[i] : C->q[i] * expm1(fmin(C->m[i] * C->m[i], 50)));
-        m = fmax(m, C->m[i]);
+    double v = 0, m = 0, one;
+    long j;
+    for (j = 0; j < C->b; j++) {
+        v += C->k[j] * rough_variance(C, j, &one);
+        m = fmax(m, one);
     }
     return fmax(1e-3, fmin(sqrt(fmax(0.5, -1.6 * log_delta)) / sqrt(v), 2 + 4 / (m * m)));
 }
 
 static int saddle(hs_contour *C, hs_sample *X, int have_eps, double log_delta, hs_cgf *at)
 {
-    int st, i;
-    C->ktot = 0;
+    int st;
     C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
-    for (i = 0; i < C->b; i++) C->ktot += C->k[i];
     if (!(C->t > 0)) C->t = have_eps ? 1 : guess_tilt(C, log_delta);
-    st = find_saddle(C, X, have_eps, log_delta, at);
-    return st || X->n == C->b ? st : find_saddle(C, 0, have_eps, log_delta, at);
+    st = find_saddle(C, X, 0, have_eps, log_delta, at);
+    return st || X->n == C->b ? st : find_saddle(C, X, 1, have_eps, log_delta, at);
 }
 
 /* C->t, the tilt of the saddle. work: HS_SAMPLE_WORK doubles. */
@@ -195,7 +220,7 @@ static void place(window *W)
         *(left ? &C->s_left : &C->s_right) = left ? C->c - d : C->c + d;
         if (W->X->n < C->b) {
             double s = left ? C->c - d : C->c + d;
-            best = fmax(0.8 * best, (total_cgf(C, s).K - s * C->eps + hs_payoff(s) - C->log_est + C->T0) / d);
+            best = fmax(0.8 * best, (total_cgf(C, W->X, s).K - s * C->eps + hs_payoff(s) - C->log_est + C->T0) / d);
         }
         C->P = fmax(C->P, best);
     }
@@ -208,7 +233,7 @@ static void place(window *W)
 static int shallow(hs_contour *C, hs_sample *X, int have_eps, double log_delta, double depth, hs_cgf *at)
 {
     double c = C->c = depth * C->t, lo = -0.9 * c, hi, x, t, sd;
-    hs_cgf k = *at = X->n < C->b ? total_cgf(C, c) : sample_cgf(C, X, c);
+    hs_cgf k = *at = X->n < C->b ? total_cgf(C, X, c) : sample_cgf(C, X, c);
     int it;
     if (!(k.K2 > 0 && k.K2 < 1e300)) return HS_NO_SADDLE;
     sd = C->sd = sqrt(k.K2);
@@ -245,7 +270,7 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth
     C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
     if (X.n < C->b) {
         W.part = sample_cgf(C, &X, C->c);
-        if (C->c != C->t && depth == 1) W.all = total_cgf(C, C->c);
+        if (C->c != C->t && depth == 1) W.all = total_cgf(C, &X, C->c);
     }
     place(&W);
     return C->P > 0 && C->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
@@ -307,11 +332,11 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
     return HS_OK;
 }
 
-/* log Psi^k at y, scaled from at most 12 steps. */
+/* log Psi^k at y, scaled from the sample. */
 static double sample_far(const hs_contour *C, double y, decay *D, double *work)
 {
     double total = 0, far = 0, a = tilt(C, C->c);
-    int i, n = C->b < 12 ? C->b : 12;
+    int i, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
     for (i = 0; i < n; i++) {
         long j = (long)((double)C->b * i / n);
         total += C->k[j];
@@ -323,10 +348,10 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
 }
 
 /* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_log_tail_upper): C->y_far > Y by moments up to y_far, == Y by Psi
- * alone, 0 by the metric at C->doublings points. */
+ * alone, 0 by the metric at C->doublings points. A long line has a tail eight nats below rtol, not twelve. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->T0 + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, at = 0, prev = 0;
+    double target = C->T0 + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, next = 0, at = 0, prev = 0, spare = C->T0 + log(C->rtol) - 8;
     decay D;
     int it, pairs = hs_has_pairs(C);
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
@@ -336,7 +361,12 @@ int hs_contour_plan(hs_contour *C, double *work)
     if (it > 0) power = fmax(0.3, log(at / prev) / log(2));
     y *= pow(target / -at, 1 / power) * (it > 0 ? 1.05 : 1);
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
+    if (spare > 0 && y > HS_FEW_NODES * C->dy) { /* nodes cost more than these nats bring */
+        y *= pow(1 - spare / target, 1 / power);
+        C->T0 -= spare;
+    }
     need = fmax(1, C->T0 + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
+    if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit costs more */
     C->y_far = 0; C->fine = 0;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
     root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;
@@ -344,9 +374,13 @@ int hs_contour_plan(hs_contour *C, double *work)
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
     cap = fmin(fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5)), 64 * y);
-    for (end = fmax(y, fmin(sqrt(root) / 8, 2.7 * y)), prev = y, far = 0; end <= cap; prev = end, end *= 1.5)
+    /* 1 - Psi is about d^2/2 less its trapezoid error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there */
+    end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need))));
+    for (prev = y, far = 0; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
         if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
-    if (end <= cap && pairs) /* a second visit costs more than a closer look */
+        prev = end; next = end * (far > 0 ? fmax(1.1, fmin(2, 1.1 * sqrt((1.02 * need + 0.3) / far))) : 1.5);
+    }
+    if (end <= cap && (pairs || C->b > HS_SAMPLE)) /* a second visit costs more than a closer look */
         for (it = 0; it < 4; it++) {
             double mid = sqrt(prev * end);
             if (-sample_far(C, mid, &D, work) > 1.02 * need + 0.3) end = mid; else prev = mid;
@@ -357,6 +391,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     C->N = (long)(1.02 * y / C->dy) + 3;
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
+    C->damp = C->b == 1 && !pairs ? D.G.damp : -1;
     C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;

@@ -97,7 +97,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     S->inner[0] += 1.1 * k * out;
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     hs_grid_trim(&G, exp(-R - 2));
-    G.strip = strip;
+    G.strip = strip; G.damp = C->damp;
     quad = hs_grid_quadrature_upper(&G, a, C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
     hs_grid_nodes(&G, C->dy, C->N, S->zr, S->zi);
     {   /* the nodes up to half of y_grid carry most of the sum, and a smaller error */

@@ -69,7 +69,7 @@ typedef struct {
     const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
     /* filled by contour.c */
-    int chunks, doublings, fine;     /* fine: Psi gets the inner mesh of its prediction */
+    int chunks, doublings, fine, damp; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     long N;
     double ktot, eps, t, c, sd, log_est, loss, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
@@ -202,6 +202,8 @@ int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k
                         double *out);
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
                             double *work, long n_work, double *tilt, double *upper);
+int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double *work, long n_work,
+                          double *upper);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */

@@ -498,3 +498,20 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
     *tilt = T.t; *upper = moments_at(&T, have_eps, value);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
+
+/* One upper end of log delta(eps), at the saddle: Chernoff's, and where the law is near normal the CLT's, which is close to delta. */
+int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double *work, long n_work,
+                          double *upper)
+{
+    hs_steps S;
+    hs_tilted T;
+    hs_ends E;
+    double t;
+    int st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
+    if (st) return st;
+    t = guess(&S, 1, eps);
+    if ((st = newton(&S, 1, eps, S.stride, 0.02, &t, &eps)) || (st = hs_steps_tilted(&S, t, &T))) return st;
+    ends_at(&T, eps, &E);
+    *upper = E.log_upper;
+    return HS_OK;
+}

@@ -83,7 +83,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     int i, j, t, n;
     lo = -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0);
     hi = fmax(a * m, m) + 9.5;
-    hc = fmax((hi - lo) / 95, 0.2 / (m > 1 ? m : 1));
+    hc = fmax((hi - lo) / 95, 0.4 / (m > 1 ? m : 1));
     n = (int)((hi - lo) / hc) + 1;
     n = (n + 7) / 8 * 8;
     for (j = 0; j < n; j++) {
@@ -407,7 +407,7 @@ static inline void hs_products(int n, const double *c, const double *s, const do
  * 17 g + k, |k| <= 8, and E_{a+b} = E_a + E_b + E_a E_b, so
  *   Z_n = Z_{17g} + Z_k + sum r E_{17g} E_k;   the real sums of products of parts serve k and -k alike: two products a node.
  * E_1 by its own series, E_2 .. E_8 by products, E_{17g} by the recurrence E <- E + E_17 (1 + E), restarted every 32 g. Inner nodes
- * come in tiles of 32, summed in order. Uses er..ei1 as one scratch array: 34 (N/17 + 1) doubles.
+ * come in tiles of 32, summed in order. Uses er..ei1 as one scratch array: 48 (N/17 + 1) doubles.
  * Error |dZ_n| <= n dy u sum r|l| (274 + 0.2 n_inner + 2 min(32, N/17)): phases 35 |k| and (37 + g)|17 g| with |17 g| <= 1.9 n,
  * |k| <= 0.9 n (|1 + E| = 1, so errors of factors add; E_1 is known to 11 u|x|, x = dy l, and a product of two, which rounds by
  * 4 u (|E_a| + |E_b| + |E_a E_b|) <= 8 u (a+b)|x|, is at most three products deep); sums of at most 32 + n_inner/32 terms of size
@@ -418,8 +418,8 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
     double bc[TILE * 8], bs[TILE * 8], A[2][TILE], B[2][TILE], er[TILE], ei[TILE], sr[TILE], si[TILE], zc[8] = {0}, zs[8] = {0};
     const double *restrict l = G->l, *restrict r = G->r;
     int j, j0, i, giants = (int)((N + 8) / 17), g;
-    double *at = G->er, *single = at + 32L * giants;
-    memset(at, 0, sizeof(double) * 34 * (size_t)giants);
+    double *at = G->er, *single = at + 32L * giants; /* single: the sums of r E_17g, eight lanes each of its parts */
+    memset(at, 0, sizeof(double) * 48 * (size_t)giants);
     for (j0 = G->first; j0 < G->last; j0 += TILE) {
         int n = G->last - j0 < TILE ? G->last - j0 : TILE;
         for (j = 0; j < n; j++) hs_cis_m1(dy * l[j0 + j], &er[j], &ei[j]);
@@ -442,7 +442,7 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
         for (g = 0; g < giants; g += 2) {
             int pair = g + 1 < giants ? 2 : 1, t;
             for (t = 0; t < pair; t++) {
-                double s0 = 0, s1 = 0;
+                double *lane = single + 16 * (g + t);
                 if ((g + t) % 32 == 31) /* node 17 (g + t + 1) */
                     for (j = 0; j < n; j++) hs_cis_m1(17 * ((g + t + 1) * (dy * l[j0 + j])), &er[j], &ei[j]);
                 for (j = 0; j < n; j++) {
@@ -451,8 +451,8 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
                     er[j] = x + (sr[j] + (sr[j] * x - si[j] * w));
                     ei[j] = w + (si[j] + (sr[j] * w + si[j] * x));
                 }
-                for (j = 0; j < n; j++) { s0 += A[t][j]; s1 += B[t][j]; }
-                single[2 * (g + t)] += s0; single[2 * (g + t) + 1] += s1;
+                for (j = 0; j < n; j += 8)
+                    for (i = 0; i < 8; i++) { lane[i] += A[t][j + i]; lane[8 + i] += B[t][j + i]; }
             }
             hs_products(n, bc, bs, A[0], B[0], at + 32 * g);
             if (pair == 2) hs_products(n, bc, bs, A[1], B[1], at + 32 * (g + 1));
@@ -463,9 +463,10 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
     for (g = 0; g < giants; g++) {
         const double *p = at + 32 * g;
         long n0 = 17L * (g + 1);
-        if (n0 <= N) { zr[n0] = single[2 * g]; zi[n0] = single[2 * g + 1]; }
+        double x = lanes(single + 16 * g), w = lanes(single + 16 * g + 8);
+        if (n0 <= N) { zr[n0] = x; zi[n0] = w; }
         for (i = 0; i < 8; i++) {
-            double a = single[2 * g] + zc[i], b = single[2 * g + 1];
+            double a = x + zc[i], b = w;
             if (n0 + i + 1 <= N) { zr[n0 + i + 1] = a + (p[i] - p[8 + i]); zi[n0 + i + 1] = b + zs[i] + (p[16 + i] + p[24 + i]); }
             if (n0 - i - 1 <= N) { zr[n0 - i - 1] = a + (p[i] + p[8 + i]); zi[n0 - i - 1] = b - zs[i] + (p[24 + i] - p[16 + i]); }
         }

@@ -48,6 +48,15 @@ def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, i
     return status, tilt, upper
 
 
+def saddle_delta_upper(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double[::1] work):
+    """(status, upper): an upper bound of log delta at eps; see hs.h."""
+    cdef double upper = 0
+    cdef int status
+    with nogil:
+        status = hs_saddle_delta_upper(m.shape[0], &m[0], &q[0], &k[0], add, eps, &work[0], work.shape[0], &upper)
+    return status, upper
+
+
 def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
                  const double[:, ::1] errors, int have_eps, double value, int kind):
     """The same tuple for steps of finitely many losses; errors: rows rel, edge, inf."""

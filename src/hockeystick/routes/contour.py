@@ -163,8 +163,10 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
 
 def _bends(steps: GaussianSteps) -> bool:
     """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
-    m, q, k = steps
-    return m.size <= HYPERBOLA_STEPS and q.max() < 1 and q.min() >= 1e-7 and 0.05 <= m.min() <= m.max() <= 10 and k.sum() <= 2e4
+    if steps.shift.size > HYPERBOLA_STEPS:
+        return False
+    m, q, k = (x.tolist() for x in steps)
+    return max(q) < 1 and min(q) >= 1e-7 and 0.05 <= min(m) and max(m) <= 10 and sum(k) <= 2e4
 
 
 def _logs(answer):

@@ -79,9 +79,13 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float):
 
 
 def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float) -> bool:
-    """Whether Chernoff's bound proves delta(eps) <= e^log_delta in this direction: it cannot be the larger then."""
-    upper = _chernoff(steps, add, 1, eps) if log_delta > -math.inf else None
-    return upper is not None and upper <= log_delta
+    """Whether the saddle-point accountant proves delta(eps) <= e^log_delta in this direction: it cannot be the larger then."""
+    if log_delta == -math.inf:
+        return False
+    work = contour.borrow(_core.contour_work(1))
+    status, upper = _core.saddle_delta_upper(*steps, add, eps, work)
+    contour.give_back(work)
+    return status == 0 and upper <= log_delta
 
 
 def log_delta_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
