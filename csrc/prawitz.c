@@ -366,7 +366,7 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
     *lower = -HUGE_VAL; *estimate = e;
     *upper = (S->K[2] + S->err[2] + S->inner[2] + lf(S->t) - log_delta) / S->t;
     *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
-    r = v.slope > 0 ? 0.75 * (v.upper - v.lower) + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value : 0;
+    r = v.slope > 0 ? 0.51 * (v.upper - v.lower) + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value : 0;
     r = fmax(fmin(v.slope > 0 ? r / v.slope : 0, 0.05 * S->reach), 4 * HS_U * fabs(e)) + 1e-300;
     room = S->reach - fabs(e - S->eps);
     for (it = 0; it < 100 && !(ok_lo && ok_up) && r < room; it++, r *= it < 8 ? 1.5 : 1.1) {
