@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from ..arguments import numbers
 from ..bound import DomainError
-from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run, real
+from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run
 from ..pair import DIRECTIONS
 
 ORDERS = (0, 1, 2, 3)
@@ -161,13 +162,5 @@ def directions_of(steps: LossSteps, direction) -> tuple[int, ...]:
 
 def each(name: str, value, lo: float, hi: float, answer):
     """answer(x) for every entry of `value`, in its shape; entries are real and strictly between lo and hi."""
-    allowed = f"in ({lo:g}, {hi:g})"
-    if isinstance(value, np.ndarray | list | tuple):
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiu":
-            raise DomainError(f"{name} must hold real numbers, got an array of {array.dtype}")
-        return np.array([each(name, float(x), lo, hi, answer) for x in array.ravel()]).reshape(array.shape)
-    x = real(name, value, allowed)
-    if not lo < x < hi:
-        raise DomainError(f"{name} must be {allowed}, got {x!r}")
-    return answer(x)
+    found = [answer(x) for x in numbers(name, value, f"in ({lo:g}, {hi:g})", lo, hi)]
+    return found[0] if np.ndim(value) == 0 else np.array(found).reshape(np.shape(value))
