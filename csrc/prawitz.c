@@ -234,13 +234,17 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     v->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
 }
 
-/* Tail points: from the last node in steps of 0.7 over the rms deviation of a step, which the metric can see; then doubling. */
+/* Tail points: from the last node in steps of 0.7 over the rms deviation of a step, which the metric can see; then doubling. Far
+ * below such a step the metric is linear, and a point at four times the last loses nothing to one at twice it. */
 static void place_points(hs_prawitz *S)
 {
     double step = 0.7 * sqrt(S->ktot) / S->sd;
     int j;
     S->y[0] = (double)(S->N > 1 ? S->N : 1) * S->dy;
-    for (j = 1; j < POINTS; j++) S->y[j] = S->y[j - 1] + fmin(S->y[j - 1], j < POINTS / 2 ? step : S->y[j - 1]);
+    for (j = 1; j < POINTS; j++) {
+        double y = S->y[j - 1];
+        S->y[j] = y + (40 * y < step ? 3 * y : fmin(y, j < POINTS / 2 ? step : y));
+    }
     S->points = POINTS;
     if (S->T > 0 && S->T <= S->y[0] + S->dy) S->points = 0; /* the nodes are all there is */
     else if (S->few) S->points = 1;
@@ -350,18 +354,18 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
                    hs_point *out)
 {
     double e, r, step, room;
-    int st, it, ok_lo = 0, ok_up = 0;
+    int st, it, ok_lo = 0, ok_up = 0, near = 0;
     hs_value v, at;
     if ((st = prepare(S, 0, log_delta, work, n_work))) return st;
-    for (e = S->eps, it = 0; it < 12; it++) {
+    for (e = S->eps, it = 0; it < 12 && !near; it++) {
         evaluate(S, e, &v);
         if (!(v.value > 0 && v.slope > 0)) break;
         step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
         e += fmax(-0.4 * S->reach, fmin(0.4 * S->reach, step));
         if (!(fabs(e - S->eps) < 0.8 * S->reach)) { e = S->eps; break; }
-        if (fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
+        near = fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope;
     }
-    evaluate(S, e, &v);
+    if (!near) evaluate(S, e, &v); /* else v, of the last point, is as good */
     at = v;
     *lower = -HUGE_VAL; *estimate = e;
     *upper = (S->K[2] + S->err[2] + S->inner[2] + lf(S->t) - log_delta) / S->t;
