@@ -75,11 +75,10 @@ def distinct(n: int, limit: float) -> None:
     parts = [(hs.poisson_subsampled(hs.gaussian(s.sigma), s.q), s.k) for s in problem.steps]
     low, _, high, *_ = edgeworth.root(hs.compose(*parts), 0, math.log(1e-5))
     assert low <= true * (1 + 1e-14) and true * (1 - 1e-14) <= high
-    run = hs.compose(*parts)
-    edgeworth.steps_of(run)
+    run, rows = hs.compose(*parts), [(1 / s.sigma, s.q, s.k, 0) for s in problem.steps]
     estimate = edgeworth.aea_epsilon(run, 1e-5)
-    assert abs(estimate / true - 1) < 0.1
-    took = machine.seconds(lambda d: edgeworth.aea_epsilon(run, d), deltas(10))
+    assert abs(estimate / true - 1) < 0.1 and edgeworth.aea_epsilon(edgeworth.loss_steps(*rows), 1e-5) == estimate
+    took = machine.seconds(lambda d: edgeworth.aea_epsilon(edgeworth.loss_steps(*rows), d), deltas(10))
     report(f"{n} distinct steps: estimate, order 3 (relative error {abs(estimate / true - 1):.1e})", took, limit)
     took = machine.seconds(lambda d: edgeworth.root(run, 0, math.log(d)), deltas(5))
     report(f"{n} distinct steps: certified eps, REMOVE (relative width {(high - low) / true:.1e})", took)
