@@ -127,7 +127,7 @@ static int answer(const setting *s, const double *m, const double *q, const doub
     return 1;
 }
 
-long hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, HS_OUTER_MAX); }
+long hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, 1, HS_OUTER_MAX); }
 
 int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
              double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,

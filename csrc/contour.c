@@ -144,11 +144,11 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
 {
     int st, attempt;
     double e;
-    if (n_work < hs_contour_work(C->b, 0)) return HS_SCRATCH;
+    if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
     if ((st = place(C, have_eps, log_delta, depth, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
         if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
-        if (n_work < hs_contour_work(C->b, C->N)) return HS_SCRATCH;
+        if (n_work < hs_contour_work(C->b, C->n_threads, C->N)) return HS_SCRATCH;
         if ((st = hs_contour_visit(C, work, S))) return st;
         C->S = S;
         e = hs_contour_log_tail_upper(C, S);
@@ -224,9 +224,9 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-long hs_contour_work(int b, long n_outer)
+long hs_contour_work(int b, int n_threads, long n_outer)
 {
-    return (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * (HS_STEP_WORK + HS_SUMS_WORK(n_outer));
+    return (long)n_threads * HS_STEP_WORK + (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * HS_SUMS_WORK(n_outer);
 }
 
 static const double DEPTHS[] = {1, 0.6, 0.35, 0.2, 0.1};
@@ -272,7 +272,7 @@ int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, lon
     hs_sums S[HS_CHUNKS];
     long i = 0, first;
     int st;
-    if (n_work < hs_contour_work(C->b, 0)) return HS_SCRATCH;
+    if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
     while (i < n) {
         first = i;
         C->eps = eps[i];

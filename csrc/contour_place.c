@@ -378,7 +378,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need))));
     for (prev = y, far = 0; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
         if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
-        prev = end; next = end * (far > 0 ? fmax(1.1, fmin(2, 1.1 * sqrt((1.02 * need + 0.3) / far))) : 1.5);
+        prev = end; next = end * (far > 0 ? fmax(1.25, fmin(2, 1.1 * sqrt((1.02 * need + 0.3) / far))) : 1.5);
     }
     if (end <= cap && (pairs || C->b > HS_SAMPLE)) /* a second visit costs more than a closer look */
         for (it = 0; it < 4; it++) {

@@ -186,21 +186,23 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 {
     int chunk, i, st[HS_CHUNKS];
-    long n, stride = HS_STEP_WORK + HS_SUMS_WORK(C->N);
+    long n;
+    double *sums = work + (long)C->n_threads * HS_STEP_WORK;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < C->chunks; chunk++) {
         long j, lo = (long)((double)C->b * chunk / C->chunks), hi = (long)((double)C->b * (chunk + 1) / C->chunks), size = C->N + 1;
         hs_sums *s = &S[chunk];
+        double *own = work + hs_thread() * HS_STEP_WORK;
         memset(s, 0, sizeof *s);
-        s->re = work + chunk * stride; s->im = s->re + size; s->round = s->im + size; s->node = s->round + size;
+        s->re = sums + chunk * HS_SUMS_WORK(C->N); s->im = s->re + size; s->round = s->im + size; s->node = s->round + size;
         s->zr = s->node + size; s->zi = s->zr + size;
         memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
         for (st[chunk] = HS_OK, j = lo; j < hi && st[chunk] == HS_OK; j++) {
-            if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, work + chunk * stride + HS_SUMS_WORK(C->N));
+            if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, own);
             else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
-            else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], s, work + chunk * stride + HS_SUMS_WORK(C->N));
+            else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], s, own);
         }
     }
     for (chunk = 0; chunk < C->chunks; chunk++) {

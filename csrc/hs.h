@@ -60,7 +60,7 @@ typedef struct {
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
- * work: chunks * (HS_GRID_WORK + 6 (N+1)) doubles; hs_contour_work() tells how many for N = HS_OUTER_MAX. */
+ * work: scratch of a step for each thread and sums for each chunk; hs_contour_work() tells how many doubles for n_outer = N. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
 typedef struct {
     int b, add, n_threads;
@@ -74,7 +74,7 @@ typedef struct {
     double ktot, eps, t, c, sd, log_est, loss, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
-long hs_contour_work(int b, long n_outer);
+long hs_contour_work(int b, int n_threads, long n_outer);
 /* an upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried if > 0 */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper);
 int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out);

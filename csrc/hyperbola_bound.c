@@ -302,21 +302,20 @@ static double hs_max(const double *v, int n)
     return a > c ? a : c;
 }
 
-/* eight chains in blocks of 64: |error| <= (n/64 + 20) U sum|v| (7 adds in a block, n/64 of blocks, 8 left over, 3 to join) */
+/* Eight chains in blocks of 64: |error| <= (n/64 + 11) U sum|v|: 7 adds in a block, n/64 of blocks, 3 to join, one for all that is of
+   second order. */
 static double hs_sum(const double *v, int n)
 {
     double s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     int i, j, k;
-    for (j = 0; j + 63 < n; j += 64) {
-        double t[8];
-        for (i = 0; i < 8; i++) t[i] = v[j + i];
-        for (k = 8; k < 64; k += 8)
+    for (j = 0; j < n; j += 64) {
+        double t[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        int count = n - j < 64 ? n - j : 64, rows = count / 8 * 8;
+        for (k = 0; k < rows; k += 8)
             for (i = 0; i < 8; i++) t[i] += v[j + k + i];
+        for (k = rows; k < count; k++) t[k - rows] += v[j + k];
         for (i = 0; i < 8; i++) s[i] += t[i];
     }
-    for (; j + 7 < n; j += 8)
-        for (i = 0; i < 8; i++) s[i] += v[j + i];
-    for (i = 0; j < n; j++, i++) s[i] += v[j];
     return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
 
@@ -395,6 +394,6 @@ void hs_line_node(const hs_line *L, double x, double y, double *out, double *tmp
         }
     out[0] = hs_sum(re + lo, hi - lo); out[1] = hs_sum(im + lo, hi - lo); out[3] = hs_sum(f + lo, hi - lo);
     for (j = lo; j < hi; j++) f[j] *= L->c0[j] + a * L->c1[j] - U * dp[j];
-    out[2] = hs_sum(f + lo, hi - lo) + ((hi - lo) / 64.0 + 20) * U * out[3] + L->n * 2.9e-20; /* e^-45 for each skipped term */
+    out[2] = hs_sum(f + lo, hi - lo) + ((hi - lo) / 64.0 + 11) * U * out[3] + L->n * 2.9e-20; /* e^-45 for each skipped term */
     out[4] = top;
 }

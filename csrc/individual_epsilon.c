@@ -204,7 +204,7 @@ static void solve_all(const hs_contour *C, int64_t records, const int32_t *count
 
 long hs_individual_work(int levels)
 {
-    return HS_CHUNKS * (HS_GRID_WORK + HS_SUMS_WORK(HS_STRIDE_MAX)) + (long)levels * (HS_HEADS + 2 * HS_STRIDE_MAX);
+    return HS_CHUNKS * hs_contour_work(1, 1, HS_STRIDE_MAX) + (long)levels * (HS_HEADS + 2 * HS_STRIDE_MAX);
 }
 
 /* The least of the three ends of the tail bound for counts k. */

@@ -131,10 +131,10 @@ static int fill_level(const hs_contour *C, int j, long stride, double *work, dou
 }
 
 /* Tables of all levels on the contour of C: head[levels][HS_HEADS], re and im [levels][stride], zero beyond N. Every level is
- * visited as one run; C->ktot tells how small errors must be. work: HS_CHUNKS (HS_GRID_WORK + HS_SUMS_WORK(N)). */
+ * visited as one run; C->ktot tells how small errors must be. work: HS_CHUNKS hs_contour_work(1, 1, N). */
 int hs_individual_table(const hs_contour *C, long stride, double *work, long n_work, double *head, double *re, double *im)
 {
-    long need = HS_GRID_WORK + HS_SUMS_WORK(C->N);
+    long need = hs_contour_work(1, 1, C->N);
     int chunk, st[HS_CHUNKS], worst = HS_OK;
     if (!(C->b > 0 && (C->N + 1) % 8 == 0 && stride > C->N)) return HS_BAD_ARGUMENT;
     if (n_work < HS_CHUNKS * need) return HS_SCRATCH;

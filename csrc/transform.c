@@ -410,8 +410,9 @@ static inline void hs_products(int n, const double *c, const double *s, const do
  * come in tiles of 32, summed in order. Uses er..ei1 as one scratch array: 48 (N/17 + 1) doubles.
  * Error |dZ_n| <= n dy u sum r|l| (274 + 0.2 n_inner + 2 min(32, N/17)): phases 35 |k| and (37 + g)|17 g| with |17 g| <= 1.9 n,
  * |k| <= 0.9 n (|1 + E| = 1, so errors of factors add; E_1 is known to 11 u|x|, x = dy l, and a product of two, which rounds by
- * 4 u (|E_a| + |E_b| + |E_a E_b|) <= 8 u (a+b)|x|, is at most three products deep); sums of at most 32 + n_inner/32 terms of size
- * 2|k|; the rest of sums. */
+ * 4 u (|E_a| + |E_b| + |E_a E_b|) <= 8 u (a+b)|x|, is at most three products deep): 102 + 2 g; sums within a tile, then over the
+ * n_inner/32 tiles: (6 + n_inner/32)|17 g| of r E_17g, (32 + n_inner/32)(1 + 2)|k| of r E_k and of the products: 98 + 0.15 n_inner;
+ * the rest for what is added at the end. */
 HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *zi)
 {
     enum { TILE = 32 };
@@ -432,8 +433,12 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
                 s[4 + i] = y4 + s[i] + (x4 * s[i] + y4 * c[i]);
             }
         }
-        for (j = 0; j < n; j++)
-            for (i = 0; i < 8; i++) { zc[i] += r[j0 + j] * bc[8 * j + i]; zs[i] += r[j0 + j] * bs[8 * j + i]; }
+        {
+            double tc[8] = {0}, ts[8] = {0};
+            for (j = 0; j < n; j++)
+                for (i = 0; i < 8; i++) { tc[i] += r[j0 + j] * bc[8 * j + i]; ts[i] += r[j0 + j] * bs[8 * j + i]; }
+            for (i = 0; i < 8; i++) { zc[i] += tc[i]; zs[i] += ts[i]; }
+        }
         if (!giants) continue;
         for (j = 0; j < n; j++) {
             hs_cis_m1(17 * (dy * l[j0 + j]), &sr[j], &si[j]);
@@ -442,7 +447,7 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
         for (g = 0; g < giants; g += 2) {
             int pair = g + 1 < giants ? 2 : 1, t;
             for (t = 0; t < pair; t++) {
-                double *lane = single + 16 * (g + t);
+                double *lane = single + 16 * (g + t), ta[8], tb[8];
                 if ((g + t) % 32 == 31) /* node 17 (g + t + 1) */
                     for (j = 0; j < n; j++) hs_cis_m1(17 * ((g + t + 1) * (dy * l[j0 + j])), &er[j], &ei[j]);
                 for (j = 0; j < n; j++) {
@@ -451,8 +456,10 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
                     er[j] = x + (sr[j] + (sr[j] * x - si[j] * w));
                     ei[j] = w + (si[j] + (sr[j] * w + si[j] * x));
                 }
+                for (i = 0; i < 8; i++) ta[i] = tb[i] = 0;
                 for (j = 0; j < n; j += 8)
-                    for (i = 0; i < 8; i++) { lane[i] += A[t][j + i]; lane[8 + i] += B[t][j + i]; }
+                    for (i = 0; i < 8; i++) { ta[i] += A[t][j + i]; tb[i] += B[t][j + i]; }
+                for (i = 0; i < 8; i++) { lane[i] += ta[i]; lane[8 + i] += tb[i]; }
             }
             hs_products(n, bc, bs, A[0], B[0], at + 32 * g);
             if (pair == 2) hs_products(n, bc, bs, A[1], B[1], at + 32 * (g + 1));

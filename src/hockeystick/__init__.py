@@ -8,33 +8,31 @@ from .accountant import Accountant
 from .batch import delta_batch, epsilon_batch
 from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
-from .calibrate import Calibration, calibrate, max_steps, noise_multiplier
 from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture
 from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
-from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
-from .risk_gdp import gdp_regret, mu_gdp
-from .routes.moments import gdp_delta, gdp_epsilon, gdp_mu, moments_delta_upper, moments_epsilon_upper, rdp
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
-from .state import from_json, to_json
 
 __version__ = "0.1.0"
 
-# Loaded at first use: sqlite3 and the rest of this room would double the time of the import.
+# Loaded at first use: rooms that most programs do not enter; sqlite3 alone would double the time of the import.
 _LAZY = {
-    "GDPFilter": "individual.filters",
-    "GDPOdometer": "individual.odometer",
-    "IndividualGDPFilter": "individual.records",
-    "RDPFilter": "individual.filters",
-    "StoreError": "individual.store",
-    "aea_delta": "routes.edgeworth",
-    "aea_epsilon": "routes.edgeworth",
-    "eeai_delta": "routes.edgeworth",
-    "eeai_epsilon": "routes.edgeworth",
-    "individual_epsilons": "individual.epsilons",
-    "prawitz_delta": "routes.edgeworth",
-    "prawitz_epsilon": "routes.edgeworth",
+    name: module
+    for module, names in {
+        "calibration": "Calibration calibrate max_steps noise_multiplier",
+        "individual.epsilons": "individual_epsilons",
+        "individual.filters": "GDPFilter RDPFilter",
+        "individual.odometer": "GDPOdometer",
+        "individual.records": "IndividualGDPFilter",
+        "individual.store": "StoreError",
+        "risk": "advantage bayes_risk posterior tradeoff true_positive_rate",
+        "risk_gdp": "gdp_regret mu_gdp",
+        "routes.edgeworth": "aea_delta aea_epsilon eeai_delta eeai_epsilon prawitz_delta prawitz_epsilon",
+        "routes.moments": "gdp_delta gdp_epsilon gdp_mu moments_delta_upper moments_epsilon_upper rdp",
+        "state": "from_json to_json",
+    }.items()
+    for name in names.split()
 }
 
 

@@ -14,7 +14,7 @@ cdef extern from "hs.h" nogil:
                          double log_tol, double *work, long n_work, double *eps_lower, double *eps_estimate,
                          double *eps_upper, hs_point *out)
     enum:
-        HS_BAD_ARGUMENT, HS_OUTER_MAX
+        HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS
     ctypedef struct hs_pair:
         pass
     ctypedef struct hs_contour:
@@ -25,7 +25,7 @@ cdef extern from "hs.h" nogil:
         const double *k
         const hs_pair *pair
         double rtol, T0, t
-    long hs_contour_work(int b, long n_outer)
+    long hs_contour_work(int b, int n_threads, long n_outer)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
     int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
     int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out)

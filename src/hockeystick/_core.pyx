@@ -122,9 +122,9 @@ def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int hav
     return status, upper, C.t
 
 
-def contour_work(int b):
+def contour_work(int b, int n_threads=1):
     """Doubles of scratch that the line contour may need for b distinct steps."""
-    return hs_contour_work(b, HS_OUTER_MAX)
+    return hs_contour_work(b, n_threads, HS_OUTER_MAX)
 
 
 include "_core_grids.pxi"
@@ -182,7 +182,7 @@ def individual_tilts(const double[::1] m, const double[::1] q, int add, double k
     """Upper bounds of log M of every level at every tilt, [levels, tilts]."""
     up = np.empty((m.shape[0], t.shape[0]))
     cdef double[:, ::1] out = up
-    cdef double[::1] work = np.empty(hs_contour_work(1 << 20, 1))
+    cdef double[::1] work = np.empty(hs_contour_work(1, HS_CHUNKS, 1))
     cdef int status
     with nogil:
         status = hs_individual_tilts(m.shape[0], &m[0], &q[0], add, k_total, t.shape[0], &t[0], n_threads, &work[0],

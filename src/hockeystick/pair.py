@@ -48,8 +48,8 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
         rows = _rows(run, adjacency)
         cached = None
         if all(isinstance(row, tuple) and not isinstance(row, sampling.Pair) for row, _ in rows):
-            table = np.array([(*row, k) for row, k in rows], dtype=float)
-            cached = GaussianSteps(*(np.ascontiguousarray(column) for column in table.reshape(-1, 3).T))
+            table = np.array([(*row, k) for row, k in rows], dtype=float).reshape(-1, 3)
+            cached = GaussianSteps(*table.T.copy())
         run._cache[adjacency] = cached
     return cached
 
@@ -59,9 +59,9 @@ def gaussian_facts(run: Run, steps: GaussianSteps) -> tuple[float, float, bool]:
     key = ("facts", id(steps))  # steps of one adjacency, kept by the run's cache
     facts = run._cache.get(key)
     if facts is None:
-        plain = steps.q == 1
-        wall = math.inf if plain.any() else -float(np.dot(steps.k, np.log1p(-steps.q)))
-        facts = run._cache[key] = float(steps.k.sum()), wall, bool(plain.all())
+        q, k = steps.q.tolist(), steps.k.tolist()  # most runs have one row: faster than four calls of numpy
+        wall = sum(-n * math.log1p(-x) if x < 1 else math.inf for n, x in zip(k, q, strict=True))
+        facts = run._cache[key] = sum(k), wall, min(q, default=1.0) == 1
     return facts
 
 

@@ -94,7 +94,7 @@ static void many_steps(void)
 {
     enum { B = 37 };
     double m[B], q[B], k[B], lo, est, up;
-    long need = hs_contour_work(B, HS_OUTER_MAX);
+    long need = hs_contour_work(B, 1, HS_OUTER_MAX);
     double *lent = malloc((size_t)need * sizeof *lent);
     for (int i = 0; i < B; i++) { m[i] = 1 / (0.7 + 0.03 * i); q[i] = i % 9 == 8 ? 1 : 0.001 * (i + 1); k[i] = 1 + i * i; }
     for (int add = 0; add < 2; add++)
@@ -118,7 +118,7 @@ int main(void)
 {
     static const double sigmas[] = {0.5, 1, 7}, qs[] = {1e-3, 0.3, 1},
                         ks[] = {2, 100, 1e9}, at[][2] = {{1, -11}, {0, -0.5}, {-3, -1e-9}, {1e-9, -690}, {800, -5e4}};
-    long need = hs_contour_work(6, HS_OUTER_MAX);
+    long need = hs_contour_work(6, 1, HS_OUTER_MAX);
     n_work = 60000 + 80000 * 7;
     if (need > n_work) n_work = need;
     work = malloc((size_t)n_work * sizeof *work);

@@ -85,7 +85,7 @@ static void contours(void)
 {
     static const double q[] = {1e-6, 0.01, 0.3, 0.97}, m[] = {0.05, 0.9, 3}, k[] = {1, 40, 3000};
     double one[3] = {1, 0.5, 0.05}, rate[3] = {1, 0.02, 1}, count[3], lower, estimate, upper, found;
-    long n = hs_contour_work(3, HS_OUTER_MAX);
+    long n = hs_contour_work(3, 1, HS_OUTER_MAX);
     for (int i = 0; i < 4 * 3 * 3 * 4; i++) {
         hs_pair pair[3] = {{0}};
         hs_contour C = {0};

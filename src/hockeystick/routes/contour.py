@@ -61,7 +61,7 @@ def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
     """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms), NaN where
     the line gives less than rtol."""
-    work = borrow(_core.contour_work(steps.shift.size))
+    work = borrow(_core.contour_work(steps.shift.size, n_threads))
     try:
         rows = _core.contour_curve(*steps, add, eps, rtol, _margin(rtol), n_threads, work)
     finally:
@@ -115,7 +115,7 @@ LOOSER = (1e-6, 1e-4)
 
 def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_threads: int):
     m, q, k = paired.steps
-    work = borrow(_core.contour_work(m.size))
+    work = borrow(_core.contour_work(m.size, n_threads))
     try:
         for goal in (rtol, *(x for x in LOOSER if x > rtol)):
             answer = line(m, q, k, add, at, goal, _margin(goal), n_threads, work, pairs=paired.pairs)
@@ -137,7 +137,7 @@ def _root_width(answer) -> float:
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
     """The first contour that reaches rtol: a short line, the hyperbola, a long line; else the narrowest of them, or None."""
     m, q, k = steps
-    work = borrow(_core.contour_work(m.size))
+    work = borrow(_core.contour_work(m.size, n_threads))
     try:
         margin = _margin(rtol)
         if not _bends(steps):

@@ -1,4 +1,4 @@
-"""What `auto` falls back to where the contour declines: the PRV accountant, then the Chernoff bound (moments accountant).
+"""What `auto` falls back to where the contour declines: the PRV accountant, and last the moments accountant (Chernoff bound).
 
 Points and roots as in routes/contour.py, with the route's name appended; None where a route declines.
 """
@@ -109,10 +109,10 @@ def log_delta_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int 
 
 
 def _chernoff(steps: GaussianSteps, add: int, have_eps: int, value: float):
-    work = contour.borrow(_core.contour_work(1))
-    status, upper, _ = _core.chernoff_upper(*steps, add, have_eps, value, work)
+    work = contour.borrow(_core.saddle_work())
+    status, _, upper = _core.saddle_moments_upper(*steps, add, have_eps, value, work)
     contour.give_back(work)
-    return (min(upper, 0.0) if have_eps else upper) if status == 0 else None
+    return upper if status == 0 else None
 
 
 def _single_steps(steps: GaussianSteps):

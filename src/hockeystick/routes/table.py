@@ -240,7 +240,7 @@ TABLE = {
 }
 """The one table of routes. "exact" and "moments" are names of answers, not of choices."""
 
-GAUSSIAN = ("contour", "prv", "pld", "moments")
+GAUSSIAN = ("contour", "saddlepoint", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
 GENERAL = ("exact", "contour", "pld", "prv")
