@@ -106,7 +106,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
-    shifted = shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R));
+    shifted = C->N > 2 * HS_SHIFT_NODES && shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R)); /* cheaper nodes than a pair's */
     if (shifted) h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), HS_FAR_MESH / fmax(m, 1)));
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
