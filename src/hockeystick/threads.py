@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 from .mechanism import count
@@ -56,7 +55,9 @@ def in_order(call, items, n_threads: int):
     _pools.append((n_threads, pool))
 
 
-def _borrow(n_threads: int) -> ThreadPoolExecutor:
+def _borrow(n_threads: int):
+    from concurrent.futures import ThreadPoolExecutor  # not at every import of the package
+
     try:
         size, pool = _pools.pop()
     except IndexError:
