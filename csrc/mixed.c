@@ -319,7 +319,7 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
         }
     if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
     goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
-    A->few = A->step == 0 && A->b == 1 && hs_laplace_floor_matters(&laws[0], A->T0)
+    A->few = A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ && hs_laplace_floor_matters(&laws[0], A->T0)
         && hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) < 0.1 * goal / A->rtol; /* 1e-3 of delta: of use */
     if ((st = visit(A, goal))) return st;
     moduli(A);
