@@ -2,8 +2,8 @@
 
     python benchmarks/bench_contour.py
 
-Cold numbers come from fresh processes. Warm calls all differ (delta varies; where k grows, the time of `epsilon` on a run that is
-kept, and with building the run anew), so that nothing remembered is timed. Targets that are missed are listed at the end.
+Cold numbers come from fresh processes. Warm calls all differ (delta varies; where k grows, `epsilon` on a run that is kept,
+and with building the run anew), so that nothing remembered is timed. Targets that are missed are listed at the end.
 """
 
 from __future__ import annotations
