@@ -119,13 +119,13 @@ static void contours(void)
     }
 }
 
-/* phi(y) - 1 at tilt c, on the real line; the mesh is far below what y needs here. */
+/* phi(y) - 1 at tilt c, on the real line: a mesh for y max(up, down) <= 250. */
 static void phi_on_the_line(const hs_pair *pair, double c, double y, long double *re, long double *im)
 {
     long double sum = 0, a = 0, b = 0;
     for (int r = 0; r < pair->branches; r++)
-        for (int j = -6000; j <= 6000; j++) {
-            long double g = j * 0.008L, q = pair->q[r], up = pair->up[r], down = pair->down[r];
+        for (int j = -2600; j <= 2600; j++) {
+            long double g = j * 0.015L, q = pair->q[r], up = pair->up[r], down = pair->down[r];
             long double l1 = log1pl(q * expm1l(up * g - up * up / 2)), l2 = log1pl(q * expm1l(-down * g - down * down / 2));
             long double p = pair->w[r] * expl((1 + c) * l1 - c * l2 - g * g / 2), x = y * (l1 - l2), half = sinl(x / 2);
             sum += p; a -= 2 * p * half * half; b += p * sinl(x);
@@ -135,7 +135,7 @@ static void phi_on_the_line(const hs_pair *pair, double c, double y, long double
 
 static void shifted_paths(void)
 {
-    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5}, tilt[] = {0.1, 1, 6}, dy[] = {1e-3, 0.11};
+    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5}, tilt[] = {0.1, 1, 4}, dy[] = {1e-3, 0.05};
     enum { N = 1000 };
     double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)), *work = malloc(sizeof(double) * (size_t)hs_two_work());
     for (int i = 0; i < 4 * 3 * 3 * 2; i++) {
@@ -154,7 +154,7 @@ static void shifted_paths(void)
         expect(zr[0] == 0 && zi[0] == 0, "node 0", zr[0], zi[0], i);
         expect(slope <= 20 * (c1 + c2 * (224 + 64)), "slope against that of the real line", slope, c1 + c2 * (224 + 64), i);
         expect(P.quad <= 40 * exp(-40), "what does not round", P.quad, exp(-40), i);
-        for (int n = 1; n <= N; n = 2 * n + n % 7) {
+        for (int n = 1; n <= N; n = 3 * n + n % 7) {
             long double a, b;
             double off, bound = n * step * slope + P.quad;
             phi_on_the_line(&pair, c, n * step, &a, &b);
