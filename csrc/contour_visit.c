@@ -125,19 +125,26 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
  * about twice: then the grids on the real line serve y = 0 and Psi only. 0 if there is no mesh. */
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h, int *shifted)
 {
-    double count = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, far_mesh[HS_BRANCHES];
+    double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, calm[HS_BRANCHES];
     int i, r, e, fine = C->fine || C->y_far > C->N * C->dy;
     for (r = 0; r < pair->branches; r++) {
-        h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m);
-        hs_two_range(pair, r, z[0], z[0], width, &lo, &hi);
-        far_mesh[r] = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
-        count += (hi - lo) / h[r];
+        double far_mesh = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
+        h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), fine ? far_mesh : HUGE_VAL);
+        calm[r] = fmin(hs_two_real_h(pair, r, z[0], R + 2), far_mesh);
+        for (i = 1; i < 3; i++) { /* K there to a nat */
+            double m = hs_two_real_h(pair, r, z[i], 5 + log(C->ktot));
+            h[r] = fmin(h[r], m); calm[r] = fmin(calm[r], m);
+        }
+        hs_two_range(pair, r, fmin(z[0], z[2]), fmax(z[0], z[1]), width, &lo, &hi);
+        count += (hi - lo) / h[r]; rows += (hi - lo) / calm[r] + 16;
     }
-    *shifted = C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > C->N * C->dy) && 2.2 * hs_two_shift_count(pair, z[0], width, R) < count;
+    *shifted = C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > C->N * C->dy) && rows < HS_TWO_MAX / 2;
+    if (*shifted) {
+        double paths = hs_two_shift_count(pair, z[0], fmin(z[0], z[2]), fmax(z[0], z[1]), width, R);
+        *shifted = paths < HS_TWO_MAX / 2 && 2.2 * paths < count;
+    }
     for (r = 0; r < pair->branches; r++) {
-        if (*shifted) h[r] = hs_two_real_h(pair, r, z[0], R + 2);
-        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_real_h(pair, r, z[i], 5 + log(C->ktot))); /* K there to a nat */
-        if (fine || *shifted) h[r] = fmin(h[r], far_mesh[r]);
+        if (*shifted) h[r] = calm[r];
         h[r] = frexp(h[r], &e); h[r] = ldexp(floor(h[r] * 4096), e - 12); /* so that nodes and their squares are exact */
         if (!(h[r] > 0)) return 0;
     }
