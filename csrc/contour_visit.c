@@ -70,13 +70,33 @@ static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k,
     }
 }
 
+/* The nodes of one subsampled step on its grid of the real line: an error bound for those up to half of y_grid, which carry most of
+ * the sum, and one for the others. Returns the larger. */
+static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double rest, hs_sums *S)
+{
+    double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid, quad = hs_grid_quadrature_upper(G, a, C->y_grid) + rest;
+    long mid = (long)fmin((double)C->N + 1, floor(half / C->dy));
+    hs_grid_nodes(G, C->dy, C->N, S->zr, S->zi);
+    add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
+    add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
+    return quad;
+}
+
+/* Whether shifted paths (twosided_shift.c), each of whose nodes costs about twice, pay for a step that would have `n` nodes on the
+ * real line: then the real line serves y = 0 and Psi only, with `rows` nodes. There is `room` for either. */
+static int shifts(const hs_contour *C, double n, double n_shifted, double rows, double room)
+{
+    return C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > (double)C->N * C->dy) && fmax(rows, n_shifted) < room && 2.2 * n_shifted < n;
+}
+
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak;
+    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak, lo, hi, calm;
     hs_grid G;
     hs_moments mo;
-    int st, i, strip = 0;
+    hs_two_shift P;
+    int st, i, strip = 0, shifted;
     for (i = 1; i < 3; i++) { /* the aliases, to a nat over all steps */
         double s = i == 1 ? C->s_right : C->s_left, log_m, err;
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
@@ -84,9 +104,13 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     }
     h_max = C->fine || C->y_far > C->N * C->dy ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
-    if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
-    if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) return st;
+    lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
+    calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), HS_FAR_MESH / fmax(m, 1)));
+    shifted = shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16, HS_INNER_MAX / 2);
+    if (shifted) h = calm;
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
     peak = hs_cgf_peak(m, q, a);
     hs_grid_moments(&G, a, peak, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
@@ -98,14 +122,12 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     hs_grid_trim(&G, exp(-R - 2));
     G.strip = strip; G.damp = C->damp;
-    quad = hs_grid_quadrature_upper(&G, a, C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
-    hs_grid_nodes(&G, C->dy, C->N, S->zr, S->zi);
-    {   /* the nodes up to half of y_grid carry most of the sum, and a smaller error */
-        double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid;
-        long mid = (long)fmin((double)C->N + 1, floor(half / C->dy));
-        add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(&G, a, half) + level + 4 * exp(-R - 2), 0, mid, S);
-        add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
-    }
+    if (shifted) {
+        double slope;
+        if ((st = hs_grid_shift_build(&G, a, mo.log_m, mo.err, 1.1 * out, R, &P))) return st;
+        slope = hs_two_shift_nodes(&P, C->dy, C->N, G.er, S->zr, S->zi);
+        add_nodes(C, k, C->add, slope, quad = P.quad, 0, C->N + 1, S);
+    } else quad = plain_nodes(C, &G, a, k, c1, c2, level + 4 * exp(-R - 2), S);
     if (C->y_far > 0) {
         double var, fourth;
         if (C->y_far > 2 * C->y_grid) G.strip = -1;
@@ -121,8 +143,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     return HS_OK;
 }
 
-/* Meshes of a pair at the tilts z and whether its nodes are worth the shifted paths (twosided_shift.c), each of whose nodes costs
- * about twice: then the grids on the real line serve y = 0 and Psi only. 0 if there is no mesh. */
+/* Meshes of a pair at the tilts z and whether its nodes are worth the shifted paths. 0 if there is no mesh. */
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h, int *shifted)
 {
     double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, calm[HS_BRANCHES];
@@ -138,11 +159,7 @@ static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z
         hs_two_range(pair, r, fmin(z[0], z[2]), fmax(z[0], z[1]), width, &lo, &hi);
         count += (hi - lo) / h[r]; rows += (hi - lo) / calm[r] + 16;
     }
-    *shifted = C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > C->N * C->dy) && rows < HS_TWO_MAX / 2;
-    if (*shifted) {
-        double paths = hs_two_shift_count(pair, z[0], fmin(z[0], z[2]), fmax(z[0], z[1]), width, R);
-        *shifted = paths < HS_TWO_MAX / 2 && 2.2 * paths < count;
-    }
+    *shifted = shifts(C, count, hs_two_shift_count(pair, z[0], fmin(z[0], z[2]), fmax(z[0], z[1]), width, R), rows, HS_TWO_MAX / 2);
     for (r = 0; r < pair->branches; r++) {
         if (*shifted) h[r] = calm[r];
         h[r] = frexp(h[r], &e); h[r] = ldexp(floor(h[r] * 4096), e - 12); /* so that nodes and their squares are exact */

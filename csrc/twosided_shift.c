@@ -1,4 +1,5 @@
-/* twosided_shift.c - phi at all nodes of the line for one two-sided pair, on inner paths that are shifted to the damping side.
+/* twosided_shift.c - phi at all nodes of the line for one two-sided pair, or one plain step, on inner paths that are shifted to the
+ * damping side.
  *
  * Symbols as in twosided.c, c the tilt; branch r, path Im g = d, b_i = d up, d down. On it 1 + U_i are complex,
  *   1 + U1 = 1 - q + q e^{v1} e^{i b1},  1 + U2 = 1 - q + q e^{v2} e^{-i b2},  l_i = log(1+U_i),  L = l1 - l2,  Im L >= 0;
@@ -17,13 +18,14 @@
  *   trimmed     nodes left out hold less than `tol` of sum |r_j|: 2 tol.
  *   rounding    |d phi| <= y slope, slope = sum |r_j| (dL_j + e_j |L_j|) + x u sum |r_j L_j|, for |e^{iw} - 1| <= |w|; dL_j and
  *               e_j (relative, of r_j) from `factor` and `fill`, x from hs_two_shift_nodes.
- * First order in u, as there. What it does not do: y < 0; bounds beyond the nodes (twosided.c).
+ * First order in u, as there. A plain step is one branch with up = m, down = 0, at the exponents (a, 0).
+ * What it does not do: y < 0; bounds beyond the nodes (twosided.c, transform.c).
  */
 #include "twosided.h"
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 
-enum { HALF = HS_TWO_MAX / 2, TILE = 32 };
+enum { HALF = HS_TWO_MAX / 2, PLAIN_HALF = HS_INNER_MAX / 2, TILE = 32 };
 
 /* log of what the strip costs: 1 + e^{2 d^2} kap2. */
 static double log_strip(hs_exponents a, double d, double up, double down)
@@ -35,14 +37,14 @@ static double log_strip(hs_exponents a, double d, double up, double down)
 }
 
 /* Shift and mesh (12 bits) of branch r for which the quadrature error should be below e^-target: the widest mesh of a few. */
-static double choose(const hs_pair *pair, int r, double z, double target, double *shift)
+static double choose(const hs_pair *pair, int r, hs_exponents a, double target, double *shift)
 {
     static const double part[6] = {0.97, 0.9, 0.75, 0.5, 0.3, 0.15};
     double m = fmax(pair->up[r], pair->down[r]), best = 0;
     int t, e;
     for (t = 0; t < 6; t++) {
         double d = fmin(part[t] * HS_PI / (2 * m), 1.5), h; /* weights, and their rounding, grow by e^{d^2/2} */
-        h = 2 * HS_PI * d / (target + log_strip(hs_at_tilt(z), d, pair->up[r], pair->down[r]));
+        h = 2 * HS_PI * d / (target + log_strip(a, d, pair->up[r], pair->down[r]));
         if (h > best) { best = h; *shift = d; }
     }
     best = frexp(best, &e);
@@ -56,12 +58,28 @@ double hs_two_shift_count(const hs_pair *pair, double z, double z_lo, double z_h
     int r;
     for (r = 0; r < pair->branches; r++) {
         hs_two_range(pair, r, z_lo, z_hi, R, &lo, &hi);
-        n += (hi - lo) / choose(pair, r, z, target, &d) + 16;
+        n += (hi - lo) / choose(pair, r, hs_at_tilt(z), target, &d) + 16;
     }
     return n;
 }
 
-/* log(1+U) of one factor with phase b, of either sign, and its cosine and sine; beyond e^300 it is log X: real and imaginary part, and the bound of its error in u, of both
+static hs_pair plain(double m, double q)
+{
+    hs_pair one = {0};
+    one.branches = 1; one.w[0] = 1; one.q[0] = q; one.up[0] = m;
+    return one;
+}
+
+/* The same for a plain step at exponent a, whose grid on the real line has the width `range`. */
+double hs_grid_shift_count(double m, double q, double a, double range, double target)
+{
+    hs_pair one = plain(m, q);
+    hs_exponents e = {a, 0};
+    double d;
+    return range / choose(&one, 0, e, target, &d) + TILE + 16;
+}
+
+/* log(1+U) of one factor with phase b of either sign, its cosine and sine; beyond e^300 log X: and the bound of its error in u, of both
  * parts together. X = q e^{v +- ib} carries dv + 7, dv = 3 m|g| + 2 m^2: exponential, cosine, b <= 1.53, two products; U two and
  * q_err more of itself. log|1+U| = log1p(2x + x^2 + w^2)/2, whose argument rounds by 4|x| + 3x^2 + 2w^2 and weighs half over
  * |1+U|^2, or from (1+x)^2 + w^2, known to 4; the angle has 5 of itself, and 4 where hs_atan2 says so. */
@@ -95,6 +113,7 @@ HS_SEPARATE
         double g = (first + (double)j) * h, x1, y1, e1, x2, y2, e2, p, turn, cr, ci, k1, k2, e, size;
         factor(up, q, lq, d * up, c1, s1, qe, g, &x1, &y1, &e1);
         factor(down, q, lq, -d * down, c2, s2, qe, -g, &x2, &y2, &e2);
+        e2 = down > 0 ? e2 : 0;
         p = hs_exp(shift - 0.5 * g * g + a.a1 * x1 + a.a2 * x2);
         turn = a.a1 * y1 + a.a2 * y2 - g * d;
         hs_cis_m1(turn, &cr, &ci);
@@ -105,41 +124,75 @@ HS_SEPARATE
     }
 }
 
+typedef struct {                      /* what branches are laid with, and the sums over them */
+    const hs_pair *pair;
+    hs_exponents a;
+    int room, total;
+    double log_m, rounding, out, target, edge, *slope, *reach, c1, c2, quad, mass, dropped;
+} layer;
+
+/* The path of branch r over lo .. hi of the real line, mu its part of M(c). */
+static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P)
+{
+    double d = 0, h = choose(B->pair, r, B->a, B->target, &d), up = B->pair->up[r], down = B->pair->down[r], damp, kap, first, last;
+    double tol = exp(-B->target - 2) / HALF;
+    int j, n, kept = B->total;
+    first = floor(lo / h); last = ceil(hi / h); /* the ends lie within */
+    if (!(last - first < B->room - TILE - B->total)) return HS_TOO_MANY_NODES;
+    n = (int)(last - first) + 1;
+    mu = fmin(1, 1.01 * mu + B->out);
+    kap = exp((B->a.a1 < 0 ? B->a.a1 * log(cos(0.5 * d * up)) : 0) + (B->a.a2 < 0 ? B->a.a2 * log(cos(0.5 * d * down)) : 0));
+    damp = exp(0.5 * d * d) * kap;
+    B->quad += 2 * exp(log_strip(B->a, d, up, down)) * mu / expm1(2 * HS_PI * d / h) + 2 * damp * B->edge;
+    B->mass += damp * (mu + B->edge);
+    fill(B->pair, r, B->a, d, h, first, n, B->log_m, B->rounding / HS_U, P, B->total, B->slope + B->total, B->reach + B->total);
+    for (j = B->total; j < B->total + n; j++) {
+        double size = fabs(P->rr[j]) + fabs(P->ri[j]);
+        B->c1 += B->slope[j]; B->c2 += B->reach[j];
+        if (size < tol) { B->dropped += size; continue; }
+        P->Lr[kept] = P->Lr[j]; P->Li[kept] = P->Li[j]; P->rr[kept] = P->rr[j]; P->ri[kept] = P->ri[j];
+        kept++;
+    }
+    B->total = kept;
+    return HS_OK;
+}
+
+static int laid(layer *B, hs_two_shift *P)
+{
+    int n = B->total;
+    for (; n % TILE; n++) P->Lr[n] = P->Li[n] = P->rr[n] = P->ri[n] = 0;
+    P->n = n; P->c1 = HS_U * B->c1 * (1 + 1e-9); P->c2 = HS_U * B->c2 * (1 + 1e-9);
+    P->quad = (B->quad + 2 * B->dropped + 2 * B->out * (B->mass + B->quad)) * (1 + 1e-6);
+    return P->quad < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
+}
+
 /* Paths of all branches at tilt z, log M known as log_m to `rounding` and, besides, to the relative error `out`; T: the grids on the
  * real line, of which mu and the ends are read, and in whose rows' second halves the nodes are put. They hold phi to e^-target. */
 int hs_two_shift_build(hs_two *T, double z, double log_m, double rounding, double out, double target, hs_two_shift *P)
 {
-    const hs_pair *pair = T->pair;
-    hs_exponents a = hs_at_tilt(z);
-    double edge = hs_two_ends_upper(T, z, log_m), tol = exp(-target - 2), c1 = 0, c2 = 0, quad = 0, mass = 0, dropped = 0;
-    double *slope = T->lm1 + HALF, *reach = T->lm2 + HALF;
-    int r, j, kept, total = 0, i;
+    layer B = {T->pair, hs_at_tilt(z), HALF, 0, log_m, rounding, out, target, hs_two_ends_upper(T, z, log_m), T->lm1 + HALF, T->lm2 + HALF, 0, 0, 0, 0, 0};
+    int r, i, st;
     if (T->G.n > HALF) return HS_TOO_MANY_NODES;
     P->Lr = T->u1 + HALF; P->Li = T->u2 + HALF; P->rr = T->l1 + HALF; P->ri = T->l2 + HALF;
-    for (r = 0; r < pair->branches; r++) {
-        double d = 0, h = choose(pair, r, z, target, &d), up = pair->up[r], down = pair->down[r], mu = 0, damp, kap, first, last;
-        first = floor(T->G.g[T->first[r]] / h); last = ceil(T->G.g[T->first[r] + T->nodes[r] - 1] / h); /* T's ends lie within */
-        if (!(last - first < HALF - TILE - total)) return HS_TOO_MANY_NODES;
+    for (r = 0; r < T->pair->branches; r++) {
+        double mu = 0;
         for (i = T->first[r]; i < T->first[r + 1]; i++) mu += T->G.p[i];
-        mu = fmin(1, 1.01 * mu + out);
-        kap = exp((a.a1 < 0 ? a.a1 * log(cos(0.5 * d * up)) : 0) + (a.a2 < 0 ? a.a2 * log(cos(0.5 * d * down)) : 0));
-        damp = exp(0.5 * d * d) * kap;
-        quad += 2 * exp(log_strip(a, d, up, down)) * mu / expm1(2 * HS_PI * d / h) + 2 * damp * edge;
-        mass += damp * (mu + edge);
-        fill(pair, r, a, d, h, first, (int)(last - first) + 1, log_m, rounding / HS_U, P, total, slope + total, reach + total);
-        for (kept = total, j = total, total += (int)(last - first) + 1; j < total; j++) {
-            double size = fabs(P->rr[j]) + fabs(P->ri[j]);
-            c1 += slope[j]; c2 += reach[j];
-            if (size < tol / HALF) { dropped += size; continue; }
-            P->Lr[kept] = P->Lr[j]; P->Li[kept] = P->Li[j]; P->rr[kept] = P->rr[j]; P->ri[kept] = P->ri[j];
-            kept++;
-        }
-        total = kept;
+        if ((st = lay(&B, r, T->G.g[T->first[r]], T->G.g[T->first[r] + T->nodes[r] - 1], mu, P))) return st;
     }
-    for (; total % TILE; total++) P->Lr[total] = P->Li[total] = P->rr[total] = P->ri[total] = 0;
-    P->n = total; P->c1 = HS_U * c1 * (1 + 1e-9); P->c2 = HS_U * c2 * (1 + 1e-9);
-    P->quad = (quad + 2 * dropped + 2 * out * (mass + quad)) * (1 + 1e-6);
-    return P->quad < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
+    return laid(&B, P);
+}
+
+/* The same for a plain step at exponent a, with its grid on the real line. */
+int hs_grid_shift_build(hs_grid *G, double a, double log_m, double rounding, double out, double target, hs_two_shift *P)
+{
+    hs_pair one = plain(G->m, G->q);
+    layer B = {&one, {a, 0}, PLAIN_HALF, 0, log_m, rounding, out, target, hs_grid_ends_upper(G, a, log_m), G->lw + PLAIN_HALF, G->lm + PLAIN_HALF,
+               0, 0, 0, 0, 0};
+    int st;
+    if (G->n > PLAIN_HALF) return HS_TOO_MANY_NODES;
+    P->Lr = G->u + PLAIN_HALF; P->Li = G->l + PLAIN_HALF; P->rr = G->inv + PLAIN_HALF; P->ri = G->g + PLAIN_HALF;
+    st = lay(&B, 0, G->lo, G->hi, 1, P);
+    return st ? st : laid(&B, P);
 }
 
 /* e^{iyL} - 1 = (e^{-t} - 1) + e^{-t} (e^{ix} - 1), x = y Re L, t = y Im L, within 48 u y |L|: the products u each, e^{-t} - 1 to
