@@ -65,8 +65,8 @@ def published():
 
 def one_step():
     """epsilon of one distinct step by k, run kept; delta differs in every call."""
-    for k in (10**3, 10**5, 10**7, 10**9):
-        run = sgm(10.0, 0.01, k)
+    for sigma, k in ((s, 10**e) for e in (3, 5, 7, 9) for s in (1.0, 10.0)):
+        run = sgm(sigma, 0.01, k)
         truth = hs.epsilon(run, 1e-5)
         for direction in ("remove", "both"):
             answer = hs.epsilon(run, 1e-5, route="saddlepoint", direction=direction)
@@ -77,7 +77,11 @@ def one_step():
             )
             error = abs(answer.estimate / truth.estimate - 1)
             width = answer.width / answer.estimate
-            report(f"epsilon, k={k:.0e}, {direction} (width {width:.1e}, error of the estimate {error:.0e})", took, 40e-6)
+            report(
+                f"epsilon, sigma={sigma:g}, k={k:.0e}, {direction} (width {width:.1e}, error of the estimate {error:.0e})",
+                took,
+                40e-6,
+            )
 
 
 def many_steps():

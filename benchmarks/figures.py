@@ -34,8 +34,7 @@ LABELS = {
     "moments": "moments accountant",
     "moments_upper": "moments accountant",
     "gdp_estimate": "Gaussian limit (GDP)",
-    "lower": "certified, lower end",
-    "upper": "certified, upper end",
+    "upper": "certified (both ends: one line)",
     "clt": "SP-CLT",
     "msd0": "SP-MSD0",
     "msd1": "SP-MSD1",
@@ -204,7 +203,7 @@ def pictures(where, data):
         figure.savefig(where / f"{name}.png", dpi=130)
         plt.close(figure)
 
-    lines = {"rdp_upper": "--", "lower": "k-", "upper": "k:", "gdp_estimate": "-."}
+    lines = {"rdp_upper": "C0--", "upper": "k-", "gdp_estimate": "C1-."}
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2))
     draw(
         left,
@@ -219,22 +218,30 @@ def pictures(where, data):
     draw(right, data["gopi1"][1], "steps", lines, xscale="log", yscale="log", xlabel="steps", ylabel="delta")
     right.set(title="q=0.004, sigma=0.8, eps=1.5", ylim=(1e-12, 1))
     write(figure, "gopi1")
-    figure, axis = plt.subplots(figsize=(7, 4.6))
-    lines = {
-        "log10_truth": "k-",
-        "log10_clt": "o",
-        "log10_msd0": "x",
-        "log10_lower": "C0:",
-        "log10_upper": "C0:",
-        "log10_moments": "C3--",
-    }
-    draw(axis, data["spa_delta"], "eps", lines, xlabel="eps", ylabel="log10 delta", title="3,000 steps, sigma=2, q=0.01")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6))
+    table = data["spa_delta"]
+    lines = {"log10_moments": "C3--", "log10_truth": "k-"}
+    draw(left, table, "eps", lines, xlabel="eps", ylabel="log10 delta", title="3,000 steps, sigma=2, q=0.01")
+    for column, mark in (("log10_clt", "C0o"), ("log10_msd0", "C1x")):
+        left.plot(table["eps"], table[column], mark, mfc="none", ms=6, markevery=5, label=LABELS[column.removeprefix("log10_")])
+    left.legend(fontsize=8)
+    low, high, clt, msd0 = (
+        10 ** (np.array(table[f"log10_{name}"]) - table["log10_truth"]) for name in ("lower", "upper", "clt", "msd0")
+    )
+    right.fill_between(table["eps"], low, high, color="C0", alpha=0.25, label="certified interval")
+    right.plot(table["eps"], clt, "C0-", label=LABELS["clt"])
+    right.plot(table["eps"], msd0, "C1-.", label=LABELS["msd0"])
+    right.axhline(1, color="k", lw=0.8, ls=":")
+    right.set(xlabel="eps", ylabel="delta over the true delta", title="the same, seen from nearer")
+    right.grid(alpha=0.3)
+    right.legend(fontsize=8, loc="upper left")
     write(figure, "spa_delta")
     figure, axis = plt.subplots(figsize=(7, 4.6))
-    lines = {"moments_upper": "C3--", "upper": "C0:", "truth": "k-", "estimate": "C1o", "lower": "C0:", "gdp_estimate": "C2-."}
-    draw(
-        axis, data["spa_eps"], "epochs", lines, xlabel="epochs of 100 steps", ylabel="eps", title="delta=1e-15, sigma=2, q=0.01"
-    )
+    table = data["spa_eps"]
+    axis.fill_between(table["epochs"], table["lower"], table["upper"], color="C0", alpha=0.25, label="certified interval")
+    lines = {"moments_upper": "C3--", "truth": "k-", "gdp_estimate": "C2-."}
+    axis.plot(table["epochs"], table["estimate"], "C1o", mfc="none", ms=5, markevery=2, label="estimate")
+    draw(axis, table, "epochs", lines, xlabel="epochs of 100 steps", ylabel="eps", title="delta=1e-15, sigma=2, q=0.01")
     write(figure, "spa_eps")
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4))
     lines = {name: "-" for name in ESTIMATES}

@@ -107,7 +107,8 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
     calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), HS_FAR_MESH / fmax(m, 1)));
-    shifted = shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16, HS_INNER_MAX / 2);
+    shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
+           && shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16, HS_INNER_MAX / 2);
     if (shifted) h = calm;
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;

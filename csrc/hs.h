@@ -228,9 +228,11 @@ int hs_edgeworth_totals(int b, const int *family, const double *m, const double 
 int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale, double *value);
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
 
-/* edgeworth_bound.c: (E|d|, E|d|^3) about the mean under law A and B; the largest |characteristic function| of the loss on
- * [y0, y1] under law A (which = 0) or B (1). work: hs_prawitz_work() doubles suffice. */
-int hs_edgeworth_absolute(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
+/* edgeworth_bound.c, law A (which = 0) or B (1): the mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 about it, then bounds of their
+ * errors; the largest |characteristic function| of the loss on [y0, y1]. work: hs_prawitz_work() doubles suffice. */
+#define HS_EDGEWORTH_BOUNDED 6
+#define HS_EDGEWORTH_M_MAX 20.0      /* of a sampled Gaussian step */
+int hs_edgeworth_bounded(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double *out);
 int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double y0,
                                double y1, double *work, long n_work, double *modulus);
 

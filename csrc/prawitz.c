@@ -182,22 +182,35 @@ static void freeze(hs_prawitz *S)
         S->round[n] = mag * (co * (1 + t) + si * y) / den;
         S->node[n] = mag * (si * (1 + t) - co * y) / den;
     }
+    for (; n % 8; n++) S->re[n] = S->im[n] = S->round[n] = S->node[n] = 0; /* N <= N_MAX - 4, N_MAX a multiple of 8 */
     S->round_sum = round + (double)S->N * HS_U * abs_sum; S->inner_sum = inner;
+}
+
+/* The sums of value and slope, `de` away from S->eps; the nodes past the last are zero. */
+HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, double *slope)
+{
+    const double *restrict re = S->re, *restrict im = S->im, *restrict dre = S->round, *restrict dim = S->node;
+    double v[8] = {0}, d[8] = {0}, dy = S->dy;
+    long n, last = S->N;
+    int i;
+    for (n = 0; n <= last; n += 8)
+        for (i = 0; i < 8; i++) {
+            double c, s;
+            hs_cis_m1(-de * ((double)(n + i) * dy), &c, &s);
+            v[i] += re[n + i] + (re[n + i] * c - im[n + i] * s);
+            d[i] += dre[n + i] + (dre[n + i] * c - dim[n + i] * s);
+        }
+    *value = ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    *slope = ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
 }
 
 /* At eps within `reach` of S->eps: all share the nodes. */
 static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
 {
-    double de = eps - S->eps, unit = S->dy / (2 * HS_PI), sum = 0, der = 0, t = S->t, P = S->P, s = S->s_left;
+    double unit = S->dy / (2 * HS_PI), sum, der, t = S->t, P = S->P, s = S->s_left;
     double d, S1 = 0, S2 = 0, whole, A, left;
-    long n;
     v->log_scale = S->K[2] - t * eps;
-    for (n = 0; n <= S->N; n++) {
-        double re, im;
-        hs_cis_m1(-de * ((double)n * S->dy), &re, &im);
-        sum += S->re[n] + (S->re[n] * re - S->im[n] * im);
-        der += S->round[n] + (S->round[n] * re - S->node[n] * im);
-    }
+    node_sums(S, eps - S->eps, &sum, &der);
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
     if (eps - P <= S->low) { S1 = exp(-v->log_scale) / expm1(t * P); S2 = exp(eps - v->log_scale) / expm1((t + 1) * P); }
     v->value = unit * sum - (S1 - S2); v->slope = unit * der;
@@ -221,13 +234,17 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     v->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
 }
 
-/* Tail points: from the last node in steps of 0.7 over the rms deviation of a step, which the metric can see; then doubling. */
+/* Tail points: from the last node in steps of 0.7 over the rms deviation of a step, which the metric can see; then doubling. Far
+ * below such a step the metric is linear, and a point at four times the last loses nothing to one at twice it. */
 static void place_points(hs_prawitz *S)
 {
     double step = 0.7 * sqrt(S->ktot) / S->sd;
     int j;
     S->y[0] = (double)(S->N > 1 ? S->N : 1) * S->dy;
-    for (j = 1; j < POINTS; j++) S->y[j] = S->y[j - 1] + fmin(S->y[j - 1], j < POINTS / 2 ? step : S->y[j - 1]);
+    for (j = 1; j < POINTS; j++) {
+        double y = S->y[j - 1];
+        S->y[j] = y + (40 * y < step ? 3 * y : fmin(y, j < POINTS / 2 ? step : y));
+    }
     S->points = POINTS;
     if (S->T > 0 && S->T <= S->y[0] + S->dy) S->points = 0; /* the nodes are all there is */
     else if (S->few) S->points = 1;
@@ -337,22 +354,23 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
                    hs_point *out)
 {
     double e, r, step, room;
-    int st, it, ok_lo = 0, ok_up = 0;
-    hs_value v;
+    int st, it, ok_lo = 0, ok_up = 0, near = 0;
+    hs_value v, at;
     if ((st = prepare(S, 0, log_delta, work, n_work))) return st;
-    for (e = S->eps, it = 0; it < 12; it++) {
+    for (e = S->eps, it = 0; it < 12 && !near; it++) {
         evaluate(S, e, &v);
         if (!(v.value > 0 && v.slope > 0)) break;
         step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
         e += fmax(-0.4 * S->reach, fmin(0.4 * S->reach, step));
         if (!(fabs(e - S->eps) < 0.8 * S->reach)) { e = S->eps; break; }
-        if (fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
+        near = fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope;
     }
-    evaluate(S, e, &v);
+    if (!near) evaluate(S, e, &v); /* else v, of the last point, is as good */
+    at = v;
     *lower = -HUGE_VAL; *estimate = e;
     *upper = (S->K[2] + S->err[2] + S->inner[2] + lf(S->t) - log_delta) / S->t;
     *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
-    r = v.slope > 0 ? 0.75 * (v.upper - v.lower) + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value : 0;
+    r = v.slope > 0 ? 0.51 * (v.upper - v.lower) + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value : 0;
     r = fmax(fmin(v.slope > 0 ? r / v.slope : 0, 0.05 * S->reach), 4 * HS_U * fabs(e)) + 1e-300;
     room = S->reach - fabs(e - S->eps);
     for (it = 0; it < 100 && !(ok_lo && ok_up) && r < room; it++, r *= it < 8 ? 1.5 : 1.1) {
@@ -368,7 +386,6 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
             if (ok_up) *upper = fmin(*upper, e + r);
         }
     }
-    evaluate(S, e, &v);
-    report(S, &v, out);
+    report(S, &at, out);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }

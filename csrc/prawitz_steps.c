@@ -165,16 +165,17 @@ static void add_nodes(hs_prawitz *S, double k, double c, const double *level)
 /* -log|phi| at the tail points: as a squared distance a^2 = 2 (1 - |phi|) there, and as a bound for all larger |y|. */
 static void add_points(hs_prawitz *S, double k, opened *O)
 {
-    int j;
+    int j, strip = O->G.strip;
     for (j = 0; j < S->points; j++) {
         double y = S->y[j], x, w, err, a2;
         S->far[j] -= k * log(far_upper(O, y));
         if (S->b == 1 && S->far[j] >= S->T0 + 2) S->points = j + 1; /* enough for all that follows */
         if (S->points == 1) return;
-        O->G.strip = -1; /* each frequency has its own best strip */
         hs_grid_phase(&O->G, y, &x, &w);
-        O->G.strip = -1;
-        err = y * (O->c1 + 64 * O->c2) + quadrature_upper(O, y);
+        O->G.strip = strip;
+        err = quadrature_upper(O, y);
+        if (err > 1e-9) { O->G.strip = -1; err = quadrature_upper(O, y); } /* each frequency has its own best strip */
+        err += y * (O->c1 + 64 * O->c2);
         a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w))); /* 1 - |phi|^2 */
         S->metric[j] += k * fmax(0, 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err - 8 * HS_U);
     }

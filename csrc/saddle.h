@@ -1,4 +1,4 @@
-/* saddle.h - the tilted law of a composition: sums over inner grids, and what saddlepoint.c makes of them; not for the gate. */
+/* saddle.h - the tilted law of a composition: sums over inner grids, and what saddle_ends.c and saddlepoint.c make of them; not for the gate. */
 #ifndef HS_SADDLE_H
 #define HS_SADDLE_H
 
@@ -25,6 +25,8 @@ typedef struct {                     /* the steps, as in hs.h, and a sample of t
 
 typedef struct { double K, K1, K2; } hs_cgf3;
 
+typedef struct { double log_lower, log_upper, clt, error; } hs_ends; /* clt, error: relative parts, for the budget */
+
 int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work);
 hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride);
 int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T);
@@ -32,5 +34,10 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T);
 void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out);
 void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to);
 double hs_mills(double z, double *rel_err);
+double hs_f_max_log(double t);
+double hs_log_chebyshev(double t, double d, double var);
+void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E); /* of log delta, from the totals at one tilt */
+double hs_skew(const hs_tilted *T);
+double hs_pick_estimate(const hs_tilted *T, double eps, int *kind); /* log of the estimate, NaN where it is not positive */
 
 #endif

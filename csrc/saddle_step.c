@@ -252,18 +252,20 @@ int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
 /* The totals carried to another tilt by Taylor's series, and E|x|^3 as if it moved like K3: for planning, no bounds. */
 void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to)
 {
-    double x = t - T->t, v, r;
+    static const double over[7] = {0, 1, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5, 1.0 / 6};
+    double x = t - T->t, v, r, thin;
     int i, j;
     *to = *T;
     to->t = t;
     for (i = 0; i < 7; i++) { /* sum_{j >= i} d[j] x^(j-i)/(j-i)! */
         double sum = 0;
-        for (j = 6; j > i; j--) sum = (sum + T->d[j]) * x / (j - i);
+        for (j = 6; j > i; j--) sum = (sum + T->d[j]) * x * over[j - i];
         if (i) to->d[i] = T->d[i] + sum; else to->K = T->K + sum;
     }
     v = to->d[2];
     r = fmax(T->r3 + (T->d[3] < 0 ? -1 : 1) * (to->d[3] - T->d[3]), 0.2 * T->r3);
-    to->kolmogorov = v > 0 ? fmin(1, T->kolmogorov * pow(T->d[2] / v, 1.5) * (T->r3 > 0 ? r / T->r3 : 1)) : 1;
+    thin = T->d[2] / v;
+    to->kolmogorov = v > 0 ? fmin(1, T->kolmogorov * thin * sqrt(thin) * (T->r3 > 0 ? r / T->r3 : 1)) : 1;
 }
 
 /* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */

@@ -4,141 +4,19 @@
  *   f(x) = (e^{-tx} - e^{-(1+t)x}) 1{x > 0}, f_max = t^t/(1+t)^{1+t}. E_t: expectation under the law tilted by t.
  *   D: bound of the Kolmogorov distance of that law to N(K', s^2) (saddle_step.c). q: Mills' ratio.
  *
- * Formula. delta(eps) = e^{K(t) - eps t} E_t f, for every t in the domain [AGH+22, eqs 33-39]. From it:
- *   estimates   at the saddle K'(t) = eps + 1/t + 1/(1+t): MSD0, MSD1 [AGH+22, eqs 60, 61]; the series cut after beta_2 and
- *               beta_3 (the published code's orders 2, 3); SP-CLT [AGH+22, eq. 66], f under N(K', s^2):
- *               e^{-gam^2/2} (q(ts - gam) - q((1+t)s - gam))/sqrt(2 pi), gam = d/s; and SP-CLT with two Edgeworth terms.
- *   CLT ends    |E_t f - E_N f| <= TV(f) D = 2 f_max D [AGH+22, Thm 5].
- *   moments     E_t f <= 1, f_max [AGH+22, eqs 40, 43; CKS20, Prop. 12], and (sqrt(s^2 + d^2) + d)/2: f(x) <= max(x, 0) <=
- *               (x + c)^2/(4c), c^2 = s^2 + d^2.
- *   Chebyshev   E_t f >= y (1 - (s^2 + (d - z)^2)/w^2), y = min f over [z - w, z + w], at its ends as f is unimodal: a lower end
- *               where the CLT has none.
- * Both ends are valid for every t; t is chosen for each of them by scanning Taylor's series of K about the saddle.
+ * Formula. delta(eps) = e^{K(t) - eps t} E_t f, for every t in the domain [AGH+22, eqs 33-39]. Estimates are taken at the saddle
+ *   K'(t) = eps + 1/t + 1/(1+t), certified ends (saddle_ends.c) at the tilt that is best for each of them, found by scanning
+ *   Taylor's series of K about the saddle.
  *
- * Error claim. Ends include the quadrature and rounding errors of K, K', K'', E|x|^3 (saddle_step.c), and their own rounding: the
- *   relative error of E_N f is that of gam, of the two q (|q'/q| <= min(1 + |z|, 1/z)) and of e^{-gam^2/2}; see normal_part.
- *   Everything is relative to e^{K - eps t}, so that it holds for deltas of any size.
+ * Error claim. Ends of delta are those of saddle_ends.c at some tilt, ends of eps points at which such an end lies on the right side
+ *   of the target: where the tilt is, how well the saddle was found, enters no bound.
  *
  * What it does not do: laws without a cumulant function; prove anything about an estimate.
  */
 #include "hs.h"
 #include "saddle.h"
 
-#define LOG_SQRT_2PI 0.91893853320467274178
 #define NEAR 0.2                     /* in standard deviations: an end is worse by e^{0.2^2/2}, 2%, so far from its best tilt */
-
-static double f_max_log(double t) { return t * log(t) - (1 + t) * log1p(t); }
-
-/* E f(x) for x ~ N(d, s^2), d = K' - eps, and a bound of its relative error. False where it is of no use. */
-static int normal_part(double t, double d, double s, double *value, double *rel)
-{
-    double gam = d / s, alp = t * s - gam, bet = alp + s, ea, eb, shift, qa, qb, da, db;
-    *value = 0; *rel = 1;
-    if (!(alp > -30 && fabs(gam) < 37)) return 0;
-    qa = hs_mills(alp, &ea); qb = hs_mills(bet, &eb);
-    shift = HS_U * (4 * t * s + 4 * fabs(gam) + 2 * s);
-    da = alp > 1 ? 1 / alp : 1 + fabs(alp); db = bet > 1 ? 1 / bet : 1 + fabs(bet);
-    *value = exp(-0.5 * gam * gam) * (qa - qb) * 0.39894228040143267794;
-    *rel = 1.01 * ((ea + da * shift) * qa + (eb + db * shift) * qb) / (qa - qb) + HS_U * (4 * gam * gam + 8);
-    return qa > qb && *rel < 0.5;
-}
-
-static double log_f(double t, double x) { return log(-expm1(-x)) - t * x; }
-
-/* Log of Chebyshev's lower bound, d > 0: interval [x1, 2d - x1] about the mean d, where f is at least y. */
-static double log_chebyshev(double t, double d, double var)
-{
-    double x1 = fmax(fmin(exp(-2 * t * d), fmin(log1p(1 / t), 0.25 * d)), 1e-250), w = d - x1, room = 1 - var / (w * w);
-    return room > 1e-6 ? fmin(log_f(t, x1), log_f(t, 2 * d - x1)) + log(room) : -HUGE_VAL;
-}
-
-typedef struct { double log_lower, log_upper, clt, error; } hs_ends; /* clt, error: relative parts, for the budget */
-
-/* Both ends of log delta(eps) from the totals at one tilt. */
-static void ends_at(const hs_tilted *T, double eps, hs_ends *E)
-{
-    double t = T->t, d = T->d[1] - eps, var = T->d[2], s = sqrt(var), E0 = T->K - eps * t, lf = f_max_log(t);
-    double slack = T->K_err + HS_U * (4 * fabs(T->K) + 4 * fabs(eps * t) + 8 * fabs(lf) + 16), fmaxv = exp(lf);
-    double clt, rel, err, low;
-    double d_up = d + T->mean_err + HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top;
-    double d_lo = d - T->mean_err - HS_U * (fabs(d) + fabs(eps)), cheb;
-    top = fmin(fmaxv, 0.5 * (sqrt(v_up + d_up * d_up) + d_up));
-    if (d_up < 0) top = fmin(fmaxv, 0.5 * v_up / (sqrt(v_up + d_up * d_up) - d_up));
-    low = -HUGE_VAL; E->clt = E->error = 0;
-    if (normal_part(t, d, s, &clt, &rel)) {
-        err = 2 * fmaxv * (T->kolmogorov + HS_U * (fabs(eps) + fabs(d)) / s); /* d itself is rounded */
-        E->clt = clt; E->error = err;
-        top = fmin(top, clt * (1 + rel) + err + 1e-300);
-        if (clt * (1 - rel) > err) low = log((clt * (1 - rel) - err) * (1 - 4 * HS_U));
-    }
-    if (d_lo > 0) {
-        cheb = log_chebyshev(t, d_lo, (v_up + (d_up - d_lo) * (d_up - d_lo)) * (1 + 1e-12));
-        low = fmax(low, cheb - 1e-12 * (1 + fabs(cheb)));
-    }
-    E->log_lower = E0 - slack + low - 8 * HS_U * fabs(low);
-    E->log_upper = fmin(0, E0 + slack + log(top) + 8 * HS_U * (1 + fabs(log(top))));
-}
-
-/* J_j(a) = int_{x0}^inf e^{-a(x-x0)} He_j(x) phi(x) dx / phi(x0), j = 0, 3, 4, 6. Forward recursion; beyond 25, where it loses
- * a^2 u every second step, the asymptotic series sum (-1)^i He_{j+i}(x0)/a^{i+1}, whose terms fall until i ~ a^2. */
-static void edgeworth_parts(double a, double x0, double *J)
-{
-    double he[28], rel;
-    int j, i;
-    he[0] = 1; he[1] = x0;
-    for (j = 1; j < 27; j++) he[j + 1] = x0 * he[j] - j * he[j - 1];
-    if (a <= 25) {
-        J[0] = hs_mills(a + x0, &rel);
-        for (j = 1; j < 7; j++) J[j] = he[j - 1] - a * J[j - 1];
-        return;
-    }
-    for (j = 0; j < 7; j++) {
-        double power = 1 / a;
-        J[j] = 0;
-        for (i = 0; i < 20; i++, power /= -a) J[j] += he[j + i] * power;
-    }
-}
-
-/* Log of an estimate of delta(eps) at a tilt near the saddle; NaN where the estimate is not positive. */
-static double log_estimate(const hs_tilted *T, double eps, int kind)
-{
-    double t = T->t, E0 = T->K - eps * t, s2 = T->d[2], s = sqrt(s2), d = T->d[1] - eps, value, rel;
-    if (kind == HS_CLT) return normal_part(t, d, s, &value, &rel) ? E0 + log(value) : NAN;
-    if (kind == HS_EDGEWORTH) {
-        double x0 = -d / s, l3 = T->d[3] / (s2 * s), l4 = T->d[4] / (s2 * s2), A[7], B[7], sum;
-        if (!(fabs(x0) < 12)) return NAN;
-        edgeworth_parts(t * s, x0, A); edgeworth_parts((1 + t) * s, x0, B);
-        sum = (A[0] - B[0]) + l3 / 6 * (A[3] - B[3]) + l4 / 24 * (A[4] - B[4]) + l3 * l3 / 72 * (A[6] - B[6]);
-        return sum > 0 ? E0 - 0.5 * x0 * x0 - LOG_SQRT_2PI + log(sum) : NAN;
-    } else {
-        double u = 1 / t, v = 1 / (1 + t), F[7], bracket = 1, f2, fact = -1;
-        int j;
-        for (j = 2; j < 7; j++) { /* (-1)^j (j-1)! (t^-j + (1+t)^-j) */
-            fact *= -(j > 2 ? j - 1 : 1);
-            F[j] = T->d[j] + fact * (pow(u, j) + pow(v, j));
-        }
-        f2 = F[2];
-        if (kind == HS_MSD1) bracket += F[4] / (8 * f2 * f2) - 5 * F[3] * F[3] / (24 * f2 * f2 * f2);
-        if (kind >= HS_MSD_K2) bracket += F[4] / (8 * f2 * f2);
-        if (kind == HS_MSD_K3) bracket -= (F[6] + 10 * F[3] * F[3]) / (48 * f2 * f2 * f2);
-        return f2 > 0 && bracket > 0 ? E0 - log(t) - log1p(t) - LOG_SQRT_2PI - 0.5 * log(f2) + log(bracket) : NAN;
-    }
-}
-
-/* The skewness gate: the closed-form Edgeworth correction where the tilted law is near normal, else the uncorrected SP-CLT. */
-static double skew(const hs_tilted *T) { return fmax(fabs(T->d[3]) / pow(T->d[2], 1.5), sqrt(fabs(T->d[4])) / T->d[2]); }
-
-static double pick_estimate(const hs_tilted *T, double eps, int *kind)
-{
-    double x;
-    if (*kind != HS_AUTO) return log_estimate(T, eps, *kind);
-    *kind = HS_EDGEWORTH;
-    if (skew(T) < 0.5 && (x = log_estimate(T, eps, HS_EDGEWORTH), x == x)) return x;
-    *kind = HS_CLT;
-    if (x = log_estimate(T, eps, HS_CLT), x == x) return x;
-    *kind = HS_MSD0;
-    return log_estimate(T, eps, HS_MSD0);
-}
 
 /* A start for the saddle [AGH+22, Prop. 8]: b = (eps - mean)/deviation of the loss, or what a normal law would need for
  * log delta; kept where rare jumps do not take over. */
@@ -177,7 +55,7 @@ static int newton(hs_steps *S, int have_eps, double value, int stride, double to
         if (have_eps) {
             w += value;
             step = k.K1 > 0 && w > 0 ? -log(k.K1 / w) / (t * (k.K2 / k.K1 + (F2 - k.K2) / w)) : -G / (t * F2);
-        } else step = -G / fmax(0.02, t * t * F2 - (1 / (t * t) + t / pow(1 + t, 3)) / F2); /* -d log MSD0/d log t, K3 left out */
+        } else step = -G / fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2); /* -d log MSD0/d log t, K3 left out */
         if (G < 0) lo = t; else hi = t;
         step = t * exp(fmax(-1.2, fmin(1.2, step)));
         if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
@@ -213,10 +91,10 @@ static double solve_estimate(const hs_tilted *T, double eps, double log_delta, i
 {
     double slope = -T->t, e0 = eps, g0, g1;
     int it, use = kind;
-    g0 = pick_estimate(T, e0, &use) - log_delta;
+    g0 = hs_pick_estimate(T, e0, &use) - log_delta;
     for (it = 0; it < 12 && g0 == g0 && fabs(g0) > 1e-14 * (1 + fabs(log_delta)); it++) {
         double e1 = e0 - fmax(-2, fmin(2, g0)) / slope, s;
-        g1 = pick_estimate(T, e1, &use) - log_delta;
+        g1 = hs_pick_estimate(T, e1, &use) - log_delta;
         if (!(g1 == g1) || e1 == e0) break;
         s = (g1 - g0) / (e1 - e0);
         if (s < 0.2 * -T->t && s > 5 * -T->t) slope = s;
@@ -256,7 +134,7 @@ static double end_at(const hs_tilted *T, double t, double eps, int up)
     hs_tilted_move(T, t, &M);
     if (!(t > 0.2 * T->t && M.d[2] > 0)) return HUGE_VAL;
     M.K_err = M.mean_err = M.var_err = 0;
-    ends_at(&M, eps, &E);
+    hs_ends_at(&M, eps, &E);
     return up ? E.log_upper : -E.log_lower;
 }
 
@@ -287,7 +165,7 @@ static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, doub
     if (!(T->d[2] > 0)) return HUGE_VAL;
     for (i = 0; i < 6; i++) kap -= (kap * kap * kap - kap - 1 / (t * s)) / (3 * kap * kap - 1);
     *eps = have_eps ? value : T->d[1] - kap * s;
-    return have_eps ? ((T->d[1] - value) / s - kap) / (kap - 1) : value - (T->K - *eps * t + log_chebyshev(t, kap * s, T->d[2]));
+    return have_eps ? ((T->d[1] - value) / s - kap) / (kap - 1) : value - (T->K - *eps * t + hs_log_chebyshev(t, kap * s, T->d[2]));
 }
 
 /* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; the eps that it is good for. */
@@ -297,7 +175,7 @@ static int chebyshev_totals(const hs_steps *S, int have_eps, double value, hs_ti
     int round, i, st;
     for (round = 0; round < (S->b > 8 ? 3 : 10); round++) {
         double reach = 1 / sqrt(at->d[2]), lo = fmax(0.3 * at->t, at->t - reach), hi = at->t + reach, g;
-        for (i = 0; i < 16; i++) {
+        for (i = 0; i < 9; i++) {
             double t = 0.5 * (lo + hi);
             hs_tilted_move(at, t, &M);
             if (chebyshev_gap(&M, have_eps, value, eps) < 0) lo = t; else hi = t;
@@ -323,7 +201,7 @@ static void share(const hs_tilted *T, double *tilt, const double *value)
 static void report(const hs_tilted *T, const hs_tilted *saddle, const hs_ends *E, double eps, int kind, hs_saddle *out)
 {
     double unit = exp(T->K - eps * T->t - out->log_estimate);
-    out->kind = kind; out->tilt = saddle->t; out->skew = skew(saddle);
+    out->kind = kind; out->tilt = saddle->t; out->skew = hs_skew(saddle);
     out->berry_esseen = E->error * unit; out->quadrature = T->quad; out->rounding = T->K_err - T->quad;
 }
 
@@ -335,19 +213,19 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
     double value[2], tilt[2], found;
     int st, up;
     if ((st = settle(S, 1, eps, kind, &eps, &T, &saddle))) return st;
-    out->raw_estimate = out->log_estimate = pick_estimate(&saddle, eps, &kind);
-    ends_at(&T, eps, &first);
+    out->raw_estimate = out->log_estimate = hs_pick_estimate(&saddle, eps, &kind);
+    hs_ends_at(&T, eps, &first);
     out->lower = first.log_lower; out->upper = first.log_upper;
     for (up = 0; up < 2; up++) tilt[up] = search(&T, eps, up, &value[up]);
     share(&T, tilt, value);
     for (up = 0; up < 2; up++) {
         if (!(fabs(value[up]) < HUGE_VAL) || tilt[up] == T.t || (up && tilt[1] == tilt[0])) continue;
         if (hs_steps_tilted(S, tilt[up], &at)) continue;
-        ends_at(&at, eps, &E);
+        hs_ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower); out->upper = fmin(out->upper, E.log_upper);
     }
     if (out->lower < out->upper - 3 && (at = T, !chebyshev_totals(S, 1, eps, &at, &found))) {
-        ends_at(&at, eps, &E);
+        hs_ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower);
     }
     if (!(out->log_estimate > out->lower)) out->log_estimate = out->lower;
@@ -364,7 +242,7 @@ static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
     int it;
     for (it = 0; it < 16; it++) {
         double g;
-        ends_at(T, e0, &E);
+        hs_ends_at(T, e0, &E);
         g = (up ? E.log_upper : E.log_lower) - log_delta;
         if (g == -HUGE_VAL) { e0 -= 1 / sqrt(T->d[2]) + 1 / T->t; g0 = 0; continue; }
         if (fabs(g) < tiny + (E.clt > 0 ? fmin(1e-2, 1e-2 * E.error / E.clt) : 1e-2)) break;
@@ -373,12 +251,12 @@ static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
         e0 -= fmax(-4, fmin(4, g)) / slope;
     }
     out = e0;
-    if (it == 16) ends_at(T, out, &E); /* E belongs to `out` from here on */
+    if (it == 16) hs_ends_at(T, out, &E); /* E belongs to `out` from here on */
     for (it = 0; it < 50; it++) { /* the safe side: a distance of the order of what is left, then ever larger */
         double g = (up ? E.log_upper : E.log_lower) - log_delta;
         if (up ? g <= 0 : g >= 0) return out;
         out = e0 + (up ? 1 : -1) * ldexp(fmax(1.05 * fmin(fabs(g), 1) / T->t, 4 * HS_U * fabs(e0)), it);
-        ends_at(T, out, &E);
+        hs_ends_at(T, out, &E);
     }
     return up ? HUGE_VAL : -HUGE_VAL;
 }
@@ -415,8 +293,8 @@ static int answer_eps(hs_steps *S, double log_delta, int kind, hs_saddle *out)
     int st, up;
     if ((st = settle(S, 0, log_delta, kind, &eps, &T, &saddle))) return st;
     out->log_estimate = log_delta;
-    pick_estimate(&saddle, eps, &kind);
-    ends_at(&T, eps, &E);
+    hs_pick_estimate(&saddle, eps, &kind);
+    hs_ends_at(&T, eps, &E);
     report(&T, &saddle, &E, eps, kind, out);
     out->lower = -HUGE_VAL; out->upper = HUGE_VAL;
     plan_root(&T, eps, log_delta, 0, E.log_lower - log_delta, &target[0], &tilt[0], &value[0]);
@@ -459,7 +337,7 @@ int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps,
 /* Log of e^{K(t) - eps t} f_max(t), rounded up (have_eps), or the eps where that is log_delta. */
 static double moments_at(const hs_tilted *T, int have_eps, double value)
 {
-    double lf = f_max_log(T->t), x = T->K + T->K_err + lf;
+    double lf = hs_f_max_log(T->t), x = T->K + T->K_err + lf;
     x += HS_U * (8 * fabs(T->K) + 8 * fabs(lf) + 8 * fabs(value) * (1 + T->t) + 8);
     return have_eps ? fmin(0, x - value * T->t) : (x - value) / T->t + 8 * HS_U * fabs((x - value) / T->t);
 }
@@ -487,7 +365,7 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
         int i;
         for (i = 0, t = T.t; i < 8; i++) {
             hs_tilted_move(&T, t, &M);
-            if (!have_eps) eps = (M.K + f_max_log(t) - value) / t;
+            if (!have_eps) eps = (M.K + hs_f_max_log(t) - value) / t;
             x = (M.d[1] - eps - log1p(1 / t)) / (M.d[2] + 1 / (t * (1 + t)));
             t = fmax(fmax(0.4 * t, T.t - reach), fmin(T.t + reach, t - x));
         }
@@ -511,7 +389,7 @@ int hs_saddle_delta_upper(int b, const double *m, const double *q, const double 
     if (st) return st;
     t = guess(&S, 1, eps);
     if ((st = newton(&S, 1, eps, S.stride, 0.02, &t, &eps)) || (st = hs_steps_tilted(&S, t, &T))) return st;
-    ends_at(&T, eps, &E);
+    hs_ends_at(&T, eps, &E);
     *upper = E.log_upper;
     return HS_OK;
 }

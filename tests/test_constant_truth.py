@@ -5,6 +5,7 @@ import json
 import pytest
 
 import hockeystick as hs
+from hockeystick.routes import edgeworth, eeai
 from test_truth import TABLE
 
 U = 2.0**-53
@@ -75,3 +76,20 @@ def test_row_is_contained(row, run, options, kinds):
         if bound.budget.terms.get("skewness", 1.0) < 0.1:
             assert moved > 1 - 1e-3
     assert not found or max(b.lower for b in found) <= min(b.upper for b in found)
+
+
+@pytest.mark.parametrize(("row", "run", "options"), [c.values[:3] for c in ROWS if c.values[3] <= EDGEWORTH])
+def test_row_is_in_the_finite_sample_interval(row, run, options):
+    """Both forms of EEAI, where the run's steps have moments with a proved error; vacuous or not, never beside the truth."""
+    if options["adjacency"] != "add_remove" or not eeai.takes(edgeworth.steps_of(run)):
+        return
+    query = edgeworth.eeai_delta if row["query"] == "delta" else edgeworth.eeai_epsilon
+    truth = float(row["value"])
+    slack = (float(row["err_bound"]) if row["query"] == "delta" else 0.0) + 4 * U * abs(truth)
+    for form in edgeworth.FORMS:
+        try:
+            bound = query(run, row["at"], form=form, direction=options["direction"])
+        except hs.AccuracyError:
+            assert row["id"] in SADDLE_DECLINES
+            continue
+        assert bound.certified and bound.lower <= truth + slack and truth - slack <= bound.upper

@@ -142,14 +142,14 @@ DENSITIES = {
         "add_remove",
         lambda x: ((3 * normal(x, 0.5, 1) + normal(x, 2, 1)) / 4, normal(x, 0, 1)),
         WIDE,
-        1e-4,
+        1e-11,
     ),
     "sampled mixture": (
         hs.poisson_subsampled(hs.gaussian_mixture(1.0, [0.0, 2.0], [0.75, 0.25]), 2.0**-10),
         "add_remove",
         lambda x: (normal(x, 0, 1) + (normal(x, 2, 1) - normal(x, 0, 1)) / 4096, normal(x, 0, 1)),
         WIDE,
-        1e-3,
+        1e-9,
     ),
 }
 

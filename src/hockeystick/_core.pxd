@@ -139,7 +139,7 @@ cdef extern from "hs.h" nogil:
     int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate,
                        double *upper, hs_point *out)
     # edgeworth_bound.c
-    int hs_edgeworth_absolute(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
+    int hs_edgeworth_bounded(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double *out)
     int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
                                    double y0, double y1, double *work, long n_work, double *modulus)
     # mixed.c, laplace.c

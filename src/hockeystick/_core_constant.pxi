@@ -162,15 +162,15 @@ def prawitz_work():
 # edgeworth_bound.c
 
 
-def edgeworth_absolute(int family, double m, double q, const double[::1] x, const double[::1] w):
-    """(A, B): first and third absolute central moment of one step's loss under both laws."""
-    A, B = np.empty(2), np.empty(2)
-    cdef double[::1] a = A, b = B
+def edgeworth_bounded(int family, double m, double q, int which, const double[::1] x, const double[::1] w):
+    """(values, bounds of their errors): mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 of one step's loss under one law."""
+    out = np.empty((2, 6))
+    cdef double[:, ::1] to = out
     cdef int status
     with nogil:
-        status = hs_edgeworth_absolute(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
+        status = hs_edgeworth_bounded(family, m, q, which, &x[0], &w[0], x.shape[0], &to[0, 0])
     check(status, "edgeworth")
-    return A, B
+    return out[0], out[1]
 
 
 def edgeworth_modulus_upper(int family, double m, double q, int which, const double[::1] x, const double[::1] w, double y0,

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from . import _core, query
+from . import _core, arguments, query
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from .pair import ADJACENCIES
@@ -114,8 +114,8 @@ def delta_batch(
 
 
 def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_threads, alone, strict, progress) -> Bound:
-    query._one_of("adjacency", adjacency, ADJACENCIES)
-    query._one_of("direction", direction, query.DIRECTIONS)
+    arguments.one_of("adjacency", adjacency, ADJACENCIES)
+    arguments.one_of("direction", direction, query.DIRECTIONS)
     n_threads = threads(n_threads)
     lo, hi = query.RTOL_RANGE
     widest = real("rtol", rtol, f"from {lo:g} to {hi:g}")
@@ -191,7 +191,7 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
 
 def _exponentials(logs: np.ndarray) -> np.ndarray:
     """Ends of delta from ends of its log, as the single query rounds them."""
-    ends = [map(query._exp_lower, logs[0]), map(math.exp, logs[1]), map(query._exp_upper, logs[2])]
+    ends = [map(arguments.exp_lower, logs[0]), map(math.exp, logs[1]), map(arguments.exp_upper, logs[2])]
     return np.array([list(end) for end in ends])
 
 

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from . import worst
+from .arguments import exp_lower, exp_upper, numbers, one_of
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import as_run, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
@@ -74,11 +75,11 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(delta, run, eps, **options)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
-    flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
+    flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=False)
     points = [settings.point(e) for e in flat]
-    ends = [(_exp_lower(p[0]), math.exp(p[1]), _exp_upper(p[2])) for p in points]
+    ends = [(exp_lower(p[0]), math.exp(p[1]), exp_upper(p[2])) for p in points]
     return settings.bound(ends, points, eps)
 
 
@@ -98,7 +99,7 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
         options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(log_delta, run, eps, log=True, **options)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
-    flat = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
+    flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=True)
     points = [settings.point(e) for e in flat]
@@ -139,7 +140,7 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
         options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(epsilon, run, delta, roots=True, **options)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
-    roots = [settings.root(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
+    roots = [settings.root(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound([r[:3] for r in roots], roots, delta)
 
 
@@ -152,9 +153,9 @@ class _Settings:
     __slots__ = ("adjacency", "directions", "n_threads", "route", "rtol", "run", "steps", "total", "wall")
 
     def __init__(self, run, adjacency, direction, route, rtol, n_threads):
-        _one_of("adjacency", adjacency, ADJACENCIES)
-        _one_of("direction", direction, DIRECTIONS)
-        _one_of("route", route, ROUTES)
+        one_of("adjacency", adjacency, ADJACENCIES)
+        one_of("direction", direction, DIRECTIONS)
+        one_of("route", route, ROUTES)
         if rtol is not None:
             lo, hi = RTOL_RANGE
             rtol = real("rtol", rtol, f"from {lo:g} to {hi:g}")
@@ -366,35 +367,3 @@ def _relative(root) -> float:
 def _log_width(point) -> float:
     """Relative width of delta from logs; 0 for an interval of one point."""
     return -math.expm1(point[0] - point[2]) if point[0] < point[2] else 0.0
-
-
-def _one_of(name: str, value, allowed) -> None:
-    if not (isinstance(value, str) and value in allowed):
-        raise DomainError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-
-
-def _numbers(name: str, value, allowed: str, lo: float, hi: float) -> list[float]:
-    """The entries of a scalar or array as floats strictly between lo and hi, or a DomainError that names the entry."""
-    if type(value) is float and lo < value < hi:
-        return [value]
-    if isinstance(value, np.ndarray | list | tuple):
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiu":
-            raise DomainError(f"{name} must hold real numbers, got an array of {array.dtype}")
-        flat = [float(x) for x in array.ravel()]
-    else:
-        flat = [real(name, value, allowed)]
-    for i, x in enumerate(flat):
-        if not lo < x < hi:
-            where = f" at entry {i}" if len(flat) > 1 else ""
-            raise DomainError(f"{name} must be {allowed}, got {x!r}{where}")
-    return flat
-
-
-def _exp_lower(log_value: float) -> float:
-    return math.exp(log_value) * (1 - 4 * U)
-
-
-def _exp_upper(log_value: float) -> float:
-    value = math.exp(log_value) * (1 + 4 * U)
-    return min(1.0, value if value > 1e-300 or log_value == -math.inf else value + 5e-324)

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from . import query
+from . import arguments, query
 from .bound import Bound, Budget, DomainError
 from .chords import EPS_MAX, Curve, U, chord_slope, fpr_upper, tpr_lower
 from .mechanism import real
@@ -272,7 +272,7 @@ def _one_minus(value: float, toward: int) -> float:
 
 
 def _directions(direction: str) -> tuple[str, ...]:
-    query._one_of("direction", direction, query.DIRECTIONS)
+    arguments.one_of("direction", direction, query.DIRECTIONS)
     return ("remove", "add") if direction == "both" else (direction,)
 
 

@@ -165,9 +165,46 @@ static void shifted_paths(void)
     free(zr); free(zi); free(work);
 }
 
+/* A plain step in both directions: ADD has the pair turned, and the conjugate of its phi. */
+static void shifted_paths_of_a_plain_step(void)
+{
+    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5}, tilt[] = {0.1, 1, 6}, dy[] = {1e-3, 0.11};
+    enum { N = 1000 };
+    double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)), *work = malloc(sizeof(double) * (size_t)hs_two_work());
+    for (int i = 0; i < 4 * 3 * 3 * 2 * 2; i++) {
+        int add = i / 72;
+        double mm = m[i / 4 % 3], qq = q[i % 4], c = tilt[i / 12 % 3], step = dy[i / 36 % 2], a = add ? -c : 1 + c, c1, c2, slope, out;
+        hs_pair pair = {1, {1}, {qq}, {add ? 0 : mm}, {add ? mm : 0}, 0, 0};
+        hs_two_shift P;
+        hs_moments mo;
+        hs_grid G;
+        double left = a < 0 ? log1p(-a * mm * qq) / mm : 0;
+        if (hs_grid_build(&G, mm, qq, 0.1 / fmax(1, mm), -10 - left, fmax(mm, a * mm) + 10, work)) continue;
+        hs_grid_moments(&G, a, hs_cgf_peak(mm, qq, a), &mo);
+        out = hs_grid_real_upper(mm, a, G.h) + hs_grid_ends_upper(&G, a, mo.log_m);
+        if (hs_cgf_peak(mm, qq, a) <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+        hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
+        if (hs_grid_shift_build(&G, a, mo.log_m, mo.err, out, 40, &P)) continue;
+        slope = hs_two_shift_nodes(&P, step, N, G.er, zr, zi);
+        expect(zr[0] == 0 && zi[0] == 0, "node 0 of a plain step", zr[0], zi[0], i);
+        /* a < 0: |r| grows by up to cos(b/2)^a on the path */
+        expect(slope <= 20 * fmax(1, pow(cos(0.76), a)) * (c1 + c2 * (224 + 64)), "slope of a plain step against that of the real line", slope, c1 + c2 * (224 + 64), i);
+        expect(P.quad <= 40 * exp(-40), "what does not round in a plain step", P.quad, exp(-40), i);
+        for (int n = 1; n <= N; n = 2 * n + n % 7) {
+            long double re, im;
+            double off, bound = n * step * slope + P.quad;
+            phi_on_the_line(&pair, c, n * step, &re, &im);
+            off = (double)hypotl(zr[n] - re, (add ? -zi[n] : zi[n]) - im);
+            expect(off <= bound, "shifted node of a plain step", off, bound, n * 1000 + i);
+        }
+    }
+    free(zr); free(zi); free(work);
+}
+
 int main(void)
 {
     shifted_paths();
+    shifted_paths_of_a_plain_step();
     contours();
     truncations();
     tails();

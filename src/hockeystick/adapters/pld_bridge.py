@@ -15,7 +15,7 @@ from dp_accounting.pld import privacy_loss_distribution as dpa_pld
 
 import hockeystick
 
-from .. import query
+from .. import arguments, query
 from ..bound import DomainError
 from ..mechanism import Mechanism, as_run, real
 
@@ -127,7 +127,7 @@ def from_dp_accounting_pld(pld, *, direction: str = "remove") -> Mechanism:
     """
     if not isinstance(pld, dpa_pld.PrivacyLossDistribution):
         raise DomainError(f"expected a PrivacyLossDistribution of dp_accounting, got {pld!r:.80}")
-    query._one_of("direction", direction, ("remove", "add"))
+    arguments.one_of("direction", direction, ("remove", "add"))
     pmf = (pld._pmf_remove if direction == "remove" else pld._pmf_add).to_dense_pmf()
     losses = pmf._discretization * (pmf._lower_loss + np.arange(pmf.size))
     num = np.maximum(pmf._probs, 0.0)  # convolutions by FFT leave tiny negative masses

@@ -5,6 +5,7 @@ Every step goes to the evaluation that knows it best:
   (subsampled) Laplace        csrc/law.c, laplace.c        finitely many losses         csrc/saddle_atoms.c
   discrete Gaussian           theta functions, or its table with bounds of what lies beyond
   public mixtures             M = sum_r w_r M_r, also under Poisson sampling (the choice is public)
+  noise around random shifts  shifts.py
   all others                  cells of the loss, below
 
 Cells. With r = num/den of the base step, u = q(r - 1), a = 1 + t (REMOVE) or -t (ADD, r that of REMOVE), E_den u = -q d, d the
@@ -32,7 +33,7 @@ from ..given import GaussianMixture, PublicMixture
 from ..loss import Loss, U, reversed_loss
 from ..mechanism import Laplace, PoissonSubsampled
 from ..pair import step_loss
-from . import contour, mixed, saddle_laws
+from . import contour, mixed, saddle_laws, shifts
 
 CELLS = 6144
 """Cells within nine deviations of the laws that matter: 18/6144 deviations wide, 1e-6 of K."""
@@ -91,11 +92,11 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
     if not loss.smooth and loss.atoms() is not None:
         return _atoms(loss, t)
     if isinstance(base, GaussianMixture):
-        return _cells(step_loss(base, "add_remove", False), q, -t if add else 1 + t, t, base)
+        return _shifts(base, q, -t if add else 1 + t, t)
     if q < 1 and adjacency == "add_remove":
         of = step_loss(base, adjacency, add)
-        return _cells(reversed_loss(of) if add else of, q, -t if add else 1 + t, t, None)
-    return _cells(loss, 1.0, 1 + t, t, None)
+        return _cells(reversed_loss(of) if add else of, q, -t if add else 1 + t, t)
+    return _cells(loss, 1.0, 1 + t, t)
 
 
 def _sampled(part, q: float):
@@ -169,6 +170,13 @@ def _mixture(parts: list[Cumulant], weights) -> Cumulant:
         )
     slack = 16 * U * len(parts) * max(abs(x) for x in out)
     return Cumulant(out[0] - slack, out[1], out[2] + slack, max(part.quadrature for part in parts))
+
+
+def _shifts(step: GaussianMixture, q: float, a: float, t: float) -> Cumulant:
+    found = shifts.cumulant(np.array(step.shifts) / step.sigma, step.probabilities, q, a, _convex)
+    if found is None:
+        raise _refusal(t, "its integral would take too many nodes, try a smaller one")
+    return _log_of(*found)
 
 
 # The discrete Gaussian
@@ -269,9 +277,9 @@ def _convex(u, L, a: float):
     return _past_exp(-t * L) + t * rest
 
 
-def _cells(base: Loss, q: float, a: float, t: float, mixture: GaussianMixture | None) -> Cumulant:
-    """K from cells of the base loss. mixture: the base step, where it is one: only then may the loss be unbounded above."""
-    s = _ends(base, q, a, mixture)
+def _cells(base: Loss, q: float, a: float, t: float) -> Cumulant:
+    """K from cells of the base loss, whose functions must resolve its largest value."""
+    s = _ends(base, q, a)
     if not s[-1] < 600:
         raise _refusal(t, "losses are beyond 600, try a smaller one")
     x, y, dx, dy, edge = _masses(base, s)
@@ -292,17 +300,13 @@ def _cells(base: Loss, q: float, a: float, t: float, mixture: GaussianMixture | 
         at_lo, at_hi, at_r = (np.exp(a * L - top) if scaled else _convex(u, L, a) for u, L in zip(all_u, all_L, strict=True))
         slope = a * q * (np.exp((a - 1) * all_L[2] - top) if scaled else np.expm1((a - 1) * all_L[2]))
         if lo[0] == 0 and q == 1:  # the end u = -1 of the first cell
-            at_lo[0] = math.inf if a < 0 else 0.0 if scaled else t
+            at_lo[0] = 0.0 if scaled else t
         chord = (at_hi - at_lo) / wide
         low = x * at_r + slope * (y - r * x) - np.abs(at_r - slope * r) * dx - np.abs(slope) * dy
         high = x * at_lo + chord * (y - lo * x) + np.abs(at_lo - chord * lo) * dx + np.abs(chord) * dy
-    if at_lo[0] == math.inf:
-        high[0] = _falling(mixture, t, float(s[0]) + edge, top if scaled else 0.0) + (
-            0.0 if scaled else t * float(y[0] + dy[0])
-        )
     low, high = float(np.maximum(low, 0).sum()), float(np.maximum(high, 0).sum())
     with np.errstate(over="ignore"):
-        high += _beyond(base, q, a, t, s[-1], mixture, top if scaled else None)
+        high += _beyond(base, q, a, t, s[-1], top if scaled else None)
     slack = 1e-12 + 16 * U * abs(a) * (1 + max(float(np.abs(L).max()) for L in all_L[1:]))
     low, high = low * (1 - slack), high * (1 + slack)
     if not (math.isfinite(low) and math.isfinite(high) and high > 0):
@@ -335,7 +339,7 @@ def _masses(base: Loss, s: np.ndarray):
     return x, y, dx, dy, t.edge
 
 
-def _ends(base: Loss, q: float, a: float, mixture: GaussianMixture | None) -> np.ndarray:
+def _ends(base: Loss, q: float, a: float) -> np.ndarray:
     """Ends of the cells: fine within nine deviations of den's law and of the tilted one, coarse to the ends of the range, and
     close to every atom."""
     values, log_den = base.nodes(1e-60)
@@ -348,9 +352,6 @@ def _ends(base: Loss, q: float, a: float, mixture: GaussianMixture | None) -> np
         inner.append((mean, 9 * math.sqrt(float(w @ (values - mean) ** 2) / float(w.sum())) + 1e-300))
     lo, hi = base.lo, base.hi
     wide = min(m - d for m, d in inner), max(m + d for m, d in inner)
-    if mixture is not None:
-        m = np.array(mixture.shifts) / mixture.sigma  # the loss at 37: beyond, den's masses are no doubles
-        hi = math.log(float(np.dot(mixture.probabilities, np.exp(37 * (m - m.max()) - 0.5 * m * m)))) + 37 * float(m.max())
     if not lo > -math.inf:
         lo = min(wide[0], float(values.min()))
     if not hi < math.inf:
@@ -365,32 +366,12 @@ def _ends(base: Loss, q: float, a: float, mixture: GaussianMixture | None) -> np
     return np.unique(np.concatenate(s))
 
 
-def _beyond(base: Loss, q: float, a: float, t: float, end: float, mixture: GaussianMixture | None, top: float | None) -> float:
+def _beyond(base: Loss, q: float, a: float, t: float, end: float, top: float | None) -> float:
     """A bound of E_den[f; loss > end], or of the scaled (1+u)^a."""
     if base.hi <= end:
         return 0.0
+    if a > 0:
+        raise _refusal(t, "nothing is known of its losses beyond the last one that its functions resolve")
     tails = base.tails(np.array([end]))
     y, x = float(tails.y_above[0]) * (1 + 1e-9) + tails.absolute, float(tails.x_above[0]) * (1 + 1e-9) + tails.absolute
-    if a < 0:  # (1+u)^a <= 1
-        return t * q * y if top is None else x * math.exp(-top)
-    if mixture is None:
-        raise _refusal(t, "nothing is known of its losses beyond the last one that its functions resolve")
-    from scipy.special import log_ndtr
-
-    m = np.array(mixture.shifts) / mixture.sigma
-    largest = float(m.max())
-    log_c = math.log(float(np.dot(mixture.probabilities, np.exp(-0.5 * m * m))))  # r <= C e^{largest x} for x >= 0
-    start = (end - log_c) / largest
-    log_tail = a * log_c + 0.5 * (a * largest) ** 2 + float(log_ndtr(a * largest - start))
-    return float(np.exp(log_tail - (top or 0.0))) * (1 + 1e-6)
-
-
-def _falling(mixture: GaussianMixture, t: float, end: float, top: float) -> float:
-    """A bound of E_den[r^-t; loss <= end], scaled: r >= e^{m x - v}, m and 2v the means of the shifts and of their squares."""
-    from scipy.special import log_ndtr
-
-    shifts = np.array(mixture.shifts) / mixture.sigma
-    mean, half = (float(np.dot(mixture.probabilities, z)) for z in (shifts, 0.5 * shifts**2))
-    log_tail = t * half + 0.5 * (t * mean) ** 2 + float(log_ndtr((end + half) / mean + t * mean))
-    with np.errstate(over="ignore"):
-        return float(np.exp(log_tail - top)) * (1 + 1e-6)
+    return t * q * y if top is None else x * math.exp(-top)  # (1+u)^a <= 1

@@ -3,7 +3,8 @@ constants, at a cost that does not depend on k.
 
 Estimates (AEA, orders 0 to 3, csrc/edgeworth.c) are never bounds: they can lie on either side of the truth and are clamped to
 [0, 1]. Intervals: Prawitz' inequality with the characteristic function summed numerically (csrc/prawitz.c), never above
-Chernoff's bound; and EEAI (eeai.py), the estimate of order 1 with a proved uniform error, vacuous until k is very large.
+Chernoff's bound; where that is wider than any finite-sample constant could be, intersected with EEAI (eeai.py), the estimate of
+order 1 with a proved uniform error.
 
 Steps are Gaussian or Laplace mechanisms, Poisson-subsampled or not, in any mixture. A point is (log_lower, log_estimate,
 log_upper, terms, "edgeworth") of delta, a root is (lower, estimate, upper, terms, "edgeworth") of eps; `terms` are relative to
@@ -18,7 +19,7 @@ from .. import _core
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from ..pair import GaussianSteps
-from . import fallback
+from . import eeai, fallback
 from .contour import RTOL, borrow, give_back
 from .eeai import eeai_delta, eeai_epsilon
 from .loss_steps import (
@@ -28,10 +29,8 @@ from .loss_steps import (
     each,
     estimators,
     loss_steps,
-    rule_for,
     steps_of,
     support,
-    totals,
     value_of,
 )
 
@@ -47,12 +46,14 @@ __all__ = [
     "prawitz_epsilon",
     "root",
     "steps_of",
-    "totals",
 ]
 
-TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding")
+TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample")
 _VACUOUS = (math.inf,) * len(TERMS)
 U = 2.0**-53
+CONSTANT, WIDE = 0.1, 1e-6
+"""Finite-sample constants, which take milliseconds, are asked where Prawitz' interval is wider than WIDE relative to delta, and
+half of it wider than CONSTANT/k: no constant is smaller (0.327 (1/12 + 1/4) K4/k is part of each, and K4 >= 1)."""
 
 
 # -- estimates ------------------------------------------------------------------------------------------------------------
@@ -145,61 +146,74 @@ def aea_epsilon(run, delta, *, direction="both", order=3, form="one_sequence"):
 
 
 def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
-    """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval. `limit` is Prawitz'
-    T, 0 to have it chosen. One thread: `n_threads` is accepted for the other routes' sake. Proof: csrc/prawitz.c."""
+    """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval; where that is narrow
+    (WIDE), the inversion's own. `limit` is Prawitz' T, 0 to have it chosen. One thread: `n_threads` is accepted for the other
+    routes' sake. Proof: csrc/prawitz.c."""
     steps = steps_of(steps)
     edge = _beyond_support(steps, add, eps)
     if edge:
         return edge
-    log_lower, log_upper, terms = -math.inf, 0.0, _VACUOUS
+    log_lower, estimate, log_upper, terms = -math.inf, -math.inf, 0.0, _VACUOUS
     answer = _call(_core.prawitz_delta, steps, add, eps, rtol, limit)
     if answer:
         _, scale, lower, middle, upper, terms, _ = answer
-        log_upper = scale + math.log(upper)
+        log_upper, estimate = scale + math.log(upper), scale + math.log(max(middle, 1e-300))
         slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
         log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
         log_upper = min(0.0, log_upper + slack)
-        terms = tuple(t / (middle if lower > 0 else upper) for t in terms)
+        terms = (*(t / (middle if lower > 0 else upper) for t in terms), 0.0)
+    if not limit and _wide(steps, math.exp(log_upper), math.exp(log_upper) - math.exp(log_lower)):
+        low, high, constant = eeai.point(steps, add, eps)
+        log_lower = max(log_lower, math.log(low) - 4 * U if low > 0 else -math.inf)
+        log_upper = min(log_upper, math.log(high) + 4 * U if high > 0 else -math.inf)
+        terms = (*terms[:-1], constant / math.exp(log_upper))
     if log_lower == -math.inf:
-        other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if _all_gaussian(steps) else None
+        other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if steps.all_gaussian else None
         if other is None and answer is None:
             return None
         if other:
             log_lower, log_upper = other[0], min(log_upper, other[2])
-    log_scale, value = _core.edgeworth_delta(*totals(steps, add), FORMS[form], order, eps)
-    estimate = log_scale + math.log(value) if value > 0 else -math.inf
+    if log_upper - log_lower > WIDE:
+        log_scale, value = _core.edgeworth_delta(*steps.totals[add], FORMS[form], order, eps)
+        estimate = log_scale + math.log(value) if value > 0 else -math.inf
     return log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth"
 
 
 def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in `point`."""
     steps = steps_of(steps)
-    lower, upper, terms = -math.inf, math.inf, _VACUOUS
+    lower, estimate, upper, terms = -math.inf, -math.inf, math.inf, _VACUOUS
     answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
     if answer:
-        _, lower, _, upper, unit, terms, _ = answer
-        terms = tuple(t / unit if unit > 0 else math.inf for t in terms)
+        _, lower, estimate, upper, unit, terms, _ = answer
+        terms = (*(t / unit if unit > 0 else math.inf for t in terms), 0.0)
+    delta = math.exp(log_delta)
+    if not limit and upper < math.inf and _wide(steps, delta, 2 * sum(terms) * delta):
+        low, high, constant = eeai.root(steps, add, delta * (1 + 4 * U), delta * (1 - 4 * U), max(upper, 0.0))
+        lower, upper = max(lower, low), min(upper, high) if high > 0 else upper
+        terms = (*terms[:-1], constant / delta)
     if lower == -math.inf:
         high = support(steps, add)[1]
         upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
-        other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if _all_gaussian(steps) else None
+        other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if steps.all_gaussian else None
         if other:
             lower, upper = other[0] if other[0] > 0 else lower, min(upper, other[2])  # other is clipped at 0
         if upper == math.inf:
             return None
-    estimate = _core.edgeworth_eps(*totals(steps, add), FORMS[form], order, log_delta)
+    if upper - lower > WIDE * upper:
+        estimate = _core.edgeworth_eps(*steps.totals[add], FORMS[form], order, log_delta)
     return lower, min(max(estimate, lower), upper), upper, terms, "edgeworth"
 
 
-def _all_gaussian(steps: LossSteps) -> bool:
-    return not steps.family.any()
+def _wide(steps: LossSteps, delta: float, width: float) -> bool:
+    return width > WIDE * delta and width > 2 * CONSTANT / steps.count
 
 
 def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float):
     work = borrow(_core.prawitz_work())
     try:
         margin = min(31.0, 12.0 - math.log(rtol))
-        answer = kernel(steps.family, steps.shift, steps.q, steps.k, add, *rule_for(steps), at, margin, limit, work)
+        answer = kernel(steps.family, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin, limit, work)
     finally:
         give_back(work)
     return answer if answer[0] <= 1 else None
@@ -231,7 +245,7 @@ def prawitz_delta(run, eps, *, direction="both", limit=None, order=3, form="one_
     limit : float, optional
         Prawitz' T > 0.
     run, direction, order, form
-        As in `aea_delta`; order and form concern the estimate only.
+        As in `aea_delta`; order and form concern the estimate, and only where the interval is wide.
 
     Returns
     -------

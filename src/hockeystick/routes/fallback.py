@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from ..bound import AccuracyError, DomainError
 from ..pair import GaussianSteps
-from . import contour
+from . import contour, saddlepoint
 
 PRV_TERMS = ("mesh", "truncation", "fft_rounding")
 MOMENTS_TERMS = ("chernoff",)
@@ -56,7 +56,8 @@ def _prv_fits(steps: GaussianSteps) -> bool:
 
 def moments_point(steps: GaussianSteps, add: int, eps: float):
     """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's bound
-    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12]. The estimate is the upper end."""
+    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12], inside the interval of the route saddlepoint.
+    The estimate is the upper end."""
     upper = _chernoff(steps, add, 1, eps)
     if upper is None:
         return None
@@ -65,6 +66,9 @@ def moments_point(steps: GaussianSteps, add: int, eps: float):
         if abs(eps) < -math.log1p(-one[1]) or (not add and eps > 0):
             point = contour.single_point(*one, add, eps)
             lower = max(lower, point[0]) if point else lower
+    other = saddlepoint.point(steps, add, eps)
+    if other:
+        lower, upper = max(lower, other[0]), min(upper, other[2])
     return lower, upper, upper, (1.0,), "moments"
 
 
@@ -75,6 +79,9 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float):
         return None
     roots = [contour.single_root(*one, add, log_delta) for one in _single_steps(steps)]
     lower = max([0.0, *(root[0] for root in roots if root)])
+    other = saddlepoint.root(steps, add, log_delta)
+    if other:
+        lower, upper = max(lower, other[0]), min(upper, other[2])
     return min(lower, upper), max(upper, 0.0), max(upper, 0.0), (1.0,), "moments"
 
 

@@ -13,8 +13,10 @@ modulus of each reaches beyond b (a step left out of the product counts as 1), (
 Symbols: n steps; averages over steps of moments about each step's own mean, over Bbar = (mean variance)^(1/2): K3 = E|d|^3,
 K4 = E d^4, l3 = E d^3, K3t = K3 + mean of E|d| Var d / Bbar^3.
 
-The bounds are proved; they are evaluated in double precision and enlarged by 1e-9 of themselves, which covers relative errors
-of 1e-11 of the moments (the highest power is the sixteenth) and the rounding of sums of positive terms.
+The bounds are proved, rounding included. Every term but the differences grows with every moment, so moments come rounded up;
+`loose` is how far, relatively, K3t and K4 may then lie above the truth, and where a term falls with one of them, or at the far
+limit of an integral, the lower value is taken. Differences of incomplete gamma and exponential integrals are rounded up on
+their own; what is left, sums and products of positive terms, is enlarged by 1e-9 of itself.
 
 Also the published tail bounds, kept for comparison: they are far weaker than Chernoff's.
 """
@@ -34,18 +36,23 @@ CHI = 0.0991619136
 """sup |cos x - 1 + x^2/2| / |x|^3 = 0.09916191350..., rounded up; attained at 2 pi T1."""
 
 T1 = 0.6359658
+U = 2.0**-53
 ENLARGE = 1 + 1e-9
 _GRID = np.concatenate((np.geomspace(1e-6, 1e-2, 61), np.linspace(0.012, 0.33, 54)))
 
 
 class Moments(NamedTuple):
-    """Standardised moments of a run of n steps; see the head of the file. l3 keeps its sign."""
+    """Standardised moments of a run of n steps, rounded up; see the head of the file. l3 keeps its sign."""
 
     n: float
     K3: float
     K4: float
     l3: float
     K3t: float
+    loose: float = 0.0
+
+    def lower(self) -> Moments:
+        return self._replace(K4=self.K4 * (1 - self.loose), K3t=self.K3t * (1 - self.loose))
 
 
 def uniform_error_upper(moments: Moments, version: str, *, kappa=None, e=None, published: bool = False) -> float:
@@ -71,29 +78,39 @@ def uniform_error_upper(moments: Moments, version: str, *, kappa=None, e=None, p
     return min(1.0, float(values.min()) * ENLARGE) if values.size else 1.0
 
 
-def _upper_gamma(s, x):
-    from scipy.special import gamma, gammaincc
-
-    return gamma(s) * gammaincc(s, x)
-
-
-def _e1(x):
-    from scipy.special import exp1
-
-    return exp1(x)
+def _gamma_between_upper(lo, hi):
+    """Gamma(3/2, lo) - Gamma(3/2, hi) from above; Gamma(3/2, x) = (sqrt(pi)/2) erfc(sqrt x) + sqrt(x) e^-x is known to
+    (4 x + 32) units of itself, with erfc and exp within 16 of them."""
+    near, far = (np.array([_gamma(float(x)) for x in np.atleast_1d(end)]) for end in (lo, hi))
+    return np.maximum(0.0, near - far + (8 * np.atleast_1d(lo) + 64) * U * near)
 
 
-def _signed_root_exp(x):
-    """int_0^x |v|^(1/2) e^-v dv for real x."""
-    from scipy.special import dawsn, gammainc
+def _gamma(x: float) -> float:
+    return 0.5 * math.sqrt(math.pi) * math.erfc(math.sqrt(x)) + math.sqrt(x) * math.exp(-x) if x < 745 else 0.0
 
-    y = np.abs(x)
-    return np.where(x >= 0, 0.5 * math.sqrt(math.pi) * gammainc(1.5, y), -np.exp(y) * (np.sqrt(y) - dawsn(np.sqrt(y))))
+
+def _e1(x: float) -> tuple[float, float]:
+    """Ends of E1(x) = int_x^inf e^-u/u du: Stieltjes' fraction e^-x/(x + 1/(1 + 1/(x + 2/(1 + 2/(x + ...))))), whose
+    convergents of even and odd depth enclose it, cut after a whole and after half a pair."""
+    ends = []
+    for tail in (x, math.inf):
+        for n in range(80, 0, -1):
+            tail = x + n / (1 + n / tail)
+        ends.append(math.exp(-min(x, 745.0)) / tail)
+    return min(ends) * (1 - 1e-12 - 2 * U * x), max(ends) * (1 + 1e-12 + 2 * U * x) + 1e-320
+
+
+def _square_exp_upper(slope: float, lo, hi: float):
+    """int_lo^hi u^2 e^(-slope u^2) du from above."""
+    plain = (hi**3 - lo**3) / 3
+    if slope <= 0:
+        return plain * math.exp(min(700.0, -slope * hi * hi))
+    return np.minimum(plain, 0.5 * slope**-1.5 * _gamma_between_upper(slope * lo**2, slope * hi * hi))
 
 
 def _shared(mo: Moments, e):
     """(leading terms of both moment-only versions, q = (1-3e)^2, P1, e1, K4/n)."""
-    n, _, K4, _, K3t = mo
+    n, K4, K3t = mo.n, mo.K4, mo.K3t
     q = (1 - 3 * e) ** 2
     P1 = (144 + 48 * e + 4 * e**2 + 96 * np.sqrt(2 * e) + 32 * e + 16 * math.sqrt(2) * e**1.5) / 576
     main = 0.1995 * K3t / math.sqrt(n) + (0.031 * K3t**2 + 0.327 * K4 * (1 / 12 + 1 / (4 * q))) / n
@@ -104,22 +121,16 @@ def _skewness_remainder(mo: Moments, lo, hi, published: bool):
     """|l3|/sqrt n times the integral of u^2 e^(-u^2/2) between the limits: the published bound of it, or itself."""
     scale = abs(mo.l3) / math.sqrt(mo.n)
     if published:
-        return scale * (_upper_gamma(1.5, lo) - _upper_gamma(1.5, hi))
-    factor = C * math.sqrt(2) / (6 * math.pi)
-    return factor * scale * (_upper_gamma(1.5, lo**2 / 2) - _upper_gamma(1.5, hi**2 / 2))
+        return scale * _gamma_between_upper(lo, hi)
+    return C * math.sqrt(2) / (6 * math.pi) * scale * _gamma_between_upper(lo**2 / 2, hi**2 / 2)
 
 
 def _inid_rest(mo: Moments, e, published):
     """(skewness term, remainders without the smoothing's)."""
     n, K3, K4, l3 = mo[0], mo[1], mo[2], abs(mo[3])
     _, q, P1, e1, r = _shared(mo, e)
-    b = frequency(mo)
-    a = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, b)
+    a, b = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, frequency(mo)), frequency(mo.lower())
     slope = (1 - 4 * CHI - math.sqrt(r)) / 2
-    if slope == 0:
-        T3 = (b**3 - a**3) / 3
-    else:
-        T3 = 0.5 * abs(slope) ** -1.5 * np.abs(_signed_root_exp(slope * b * b) - _signed_root_exp(slope * a * a))
     s, beta, g = C / math.pi, 1 / 24 + P1 / (2 * q), math.gamma
     rest = (
         s * r**1.5 * 8 * g(4) / (48 * q)
@@ -130,7 +141,7 @@ def _inid_rest(mo: Moments, e, published):
         + s * (e1 / 2) * r**2 * beta**2 * 16 * g(5)
         + s * (e1 / 6) * l3 * K4 * n**-1.5 * beta * 16 * g(5)
     )
-    T3 = C * K3 / (6 * math.pi * math.sqrt(n)) * T3
+    T3 = C * K3 / (6 * math.pi * math.sqrt(n)) * _square_exp_upper(slope - 8 * U, a, b)
     return 0.037 * e1 * l3**2 / n, _skewness_remainder(mo, a, b, published) + T3 + rest
 
 
@@ -153,8 +164,9 @@ def _inid_regular(mo: Moments, e, published, kappa):
         return np.full(e.shape, math.inf)
     skew, rest = _inid_rest(mo, e, published)
     main = 0.327 * K4 * (1 / 12 + 1 / (4 * (1 - 3 * e) ** 2)) / n
-    normal = C / math.pi * (0.5 * _e1(b * b / 2) + math.sqrt(2 / n) * l3 / 6 * _upper_gamma(1.5, b * b / 2))
-    return main + skew + _smoothing(T, n, l3) + rest + normal + C / math.pi * kappa * math.log(T / b)
+    normal = C / math.pi * (0.5 * _e1(b * b / 2)[1] + math.sqrt(2 / n) * l3 / 6 * _gamma(b * b / 2))
+    far = C / math.pi * kappa * math.log(8 * math.pi**4 * n**1.5 / mo.lower().K3t ** 3)
+    return main + skew + _smoothing(T, n, l3) + rest + normal + far
 
 
 def _smoothing(T: float, n: float, l3: float) -> float:
@@ -163,13 +175,14 @@ def _smoothing(T: float, n: float, l3: float) -> float:
 
 def _iid_parts(mo: Moments, e):
     """(q, e2, e3, remainder common to both i.i.d. versions)."""
-    n, _, K4, l3, _ = mo[0], mo[1], mo[2], abs(mo[3]), mo[4]
+    n, K4, l3 = mo.n, mo.K4, abs(mo.l3)
+    least = mo.lower().K4
     q = (1 - 3 * e) ** 2
     P2 = (
         48 * e * math.sqrt(K4 / n)
         + 4 * e**2 * K4 / n
-        + 96 * np.sqrt(2 * e) * l3 / (K4 * n) ** 0.25
-        + 32 * e * l3**2 / math.sqrt(K4 * n)
+        + 96 * np.sqrt(2 * e) * l3 / (least * n) ** 0.25
+        + 32 * e * l3**2 / math.sqrt(least * n)
         + 16 * math.sqrt(2) * K4**0.25 * l3 * e**1.5 / n**0.75
     )
     e2 = np.exp(e**2 * (1 / 6 + 1 / (2 * q) + 2 * P2 / (576 * q)))
@@ -187,33 +200,47 @@ def _iid_parts(mo: Moments, e):
 
 
 def _iid(mo: Moments, e, published, _):
-    n, K3, K4, l3, K3t = mo[0], mo[1], mo[2], abs(mo[3]), mo[4]
+    n, K3, K4, l3, K3t = mo.n, mo.K3, mo.K4, abs(mo.l3), mo.K3t
     main = _shared(mo, e)[0]
     _, e2, e3, rest = _iid_parts(mo, e)
-    skew = (0.054 * l3 * K3t + 0.037 * e3 * l3**2) / n + 1.306 * np.abs(e2 - e3) * l3**2 / (36 * n)
-    b = 2 * math.sqrt(n) / K3t
-    a = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, b)
+    skew = (0.054 * l3 * K3t + 0.037 * e3 * l3**2) / n + 1.306 * (e2 - e3) * l3**2 / (36 * n)  # e2 > e3, term by term
+    a, b = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, frequency(mo)), frequency(mo.lower())
     head = 81.2376 * K3t**4 / (16 * math.pi**4 * n**2) + 4.3394 * l3 * K3t**3 / (8 * math.pi**3 * n**2)
-    T3 = C * 2**2.5 * K3 / (3 * math.pi * math.sqrt(n)) * (_upper_gamma(1.5, a * a / 8) - _upper_gamma(1.5, b * b / 8))
+    T3 = C * 2**2.5 * K3 / (3 * math.pi * math.sqrt(n)) * _gamma_between_upper(a * a / 8, b * b / 8)
     return main + skew + head + _skewness_remainder(mo, a, b, published) + T3 + rest
 
 
 def _regular(mo: Moments, e, published, kappa):
-    n, K3, K4, l3, K3t = mo[0], mo[1], mo[2], abs(mo[3]), mo[4]
+    n, K3, K4, l3 = mo.n, mo.K3, mo.K4, abs(mo.l3)
     q, e2, e3, rest = _iid_parts(mo, e)
-    pi, Tn = math.pi, 16 * math.pi**4 * n**2 / K3t**4
-    a2 = min(2 * T1 * pi * math.sqrt(n) / K3t, 16 * pi**3 * n**2 / K3t**4)
-    main = 0.327 * K4 * (1 / 12 + 1 / (4 * q)) / n + 0.037 * e3 * l3**2 / n + 1.306 * np.abs(e2 - e3) * l3**2 / (36 * n)
-    head = _smoothing(Tn, n, l3)
-    u1, u2 = 16 * pi**3 * n**2 / K3t**4, 2**5 * pi**6 * n**4 / K3t**8
+    main = 0.327 * K4 * (1 / 12 + 1 / (4 * q)) / n + 0.037 * e3 * l3**2 / n + 1.306 * (e2 - e3) * l3**2 / (36 * n)
+    (T, u1, u2, a2), (T_up, u1_up, u2_up, _) = (_limits(n, K3t) for K3t in (mo.K3t, mo.lower().K3t))
     l1 = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, u1)
     l2 = np.minimum(e * math.sqrt(n / (16 * K4)), u2)
-    T3 = C * 2**2.5 * K3 / (3 * pi * math.sqrt(n)) * (_upper_gamma(1.5, l2) - _upper_gamma(1.5, u2))
-    w, top = 1 - 4 * pi * CHI * T1, min(math.sqrt(Tn), Tn**2)
-    J = abs(_e1(top * w / (2 * pi**2)) - _e1(min(T1**2 * math.sqrt(Tn), Tn**2 / pi**2) * w / 2))
-    J = C / pi * (J + abs(_e1(top / (2 * pi**2)) - _e1(Tn**2 / (2 * pi**2))))
-    far = C / pi * kappa**n * math.log(Tn / a2)
-    return main + head + _skewness_remainder(mo, l1, u1, published) + T3 + rest + J + far
+    T3 = C * 2**2.5 * K3 / (3 * math.pi * math.sqrt(n)) * _gamma_between_upper(l2, u2_up)
+    rest = _smoothing(T, n, l3) + _skewness_remainder(mo, l1, u1_up, published) + T3 + rest
+    return main + rest + C / math.pi * (_normal_gap_upper(T, T_up) + kappa**n * math.log(T_up / a2))
+
+
+def _limits(n: float, K3t: float) -> tuple[float, float, float, float]:
+    """(T, u1, u2, a2) of the regular version, all falling with K3t."""
+    far = 16 * math.pi**3 * n**2 / K3t**4
+    return math.pi * far, far, 2**5 * math.pi**6 * n**4 / K3t**8, min(2 * T1 * math.pi * math.sqrt(n) / K3t, far)
+
+
+def _normal_gap_upper(T: float, T_up: float) -> float:
+    """What lies between two pairs of limits of E1, T somewhere in [T, T_up]."""
+    w, gap = 1 - 4 * math.pi * CHI * T1, 0.0
+    for one, two in (
+        (
+            lambda x: min(math.sqrt(x), x * x) * w / (2 * math.pi**2),
+            lambda x: min(T1**2 * math.sqrt(x), x * x / math.pi**2) * w / 2,
+        ),
+        (lambda x: min(math.sqrt(x), x * x) / (2 * math.pi**2), lambda x: x * x / (2 * math.pi**2)),
+    ):
+        ends = [(_e1(f(T_up) * (1 + 8 * U))[0], _e1(f(T) * (1 - 8 * U))[1]) for f in (one, two)]
+        gap += max(ends[0][1] - ends[1][0], ends[1][1] - ends[0][0])
+    return gap
 
 
 # -- published tail bounds ------------------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from ..arguments import numbers
 from ..bound import DomainError
-from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run, real
+from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run
 from ..pair import DIRECTIONS
 
 ORDERS = (0, 1, 2, 3)
@@ -21,14 +22,36 @@ M_GAUSSIAN, M_LAPLACE = 1 / SIGMA_RANGE[0], 40.0
 """Largest sensitivity/noise; csrc/edgeworth.h has the second."""
 
 
-class LossSteps(NamedTuple):
-    """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k, and the
-    family (numpy.intc: GAUSSIAN or LAPLACE)."""
-
+class _Columns(NamedTuple):
     shift: np.ndarray
     q: np.ndarray
     k: np.ndarray
     family: np.ndarray
+
+
+class LossSteps(_Columns):
+    """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k, and the
+    family (numpy.intc: GAUSSIAN or LAPLACE); with what every query asks of them."""
+
+    @functools.cached_property
+    def rule(self) -> tuple[np.ndarray, np.ndarray]:
+        """The Gauss-Legendre rule where a step needs it: making it takes milliseconds."""
+        return _NO_RULE if self.all_gaussian else rule()
+
+    @functools.cached_property
+    def all_gaussian(self) -> bool:
+        return not self.family.any()
+
+    @functools.cached_property
+    def count(self) -> float:
+        return float(self.k.sum())
+
+    @functools.cached_property
+    def totals(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """For REMOVE and for ADD, whose loss is -X under den: (Y, X), mean and cumulants 2 to 5 of the composed loss under num
+        and under den."""
+        Y, X = _core.edgeworth_totals(self.family, self.shift, self.q, self.k, 0, *self.rule)
+        return (Y, X), (_TURN * X, _TURN * Y)
 
 
 def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
@@ -89,11 +112,6 @@ def rule() -> tuple[np.ndarray, np.ndarray]:
 _NO_RULE = (np.zeros(1), np.zeros(1))
 
 
-def rule_for(steps: LossSteps) -> tuple[np.ndarray, np.ndarray]:
-    """The rule where a step needs it: making it takes milliseconds."""
-    return rule() if steps.family.any() else _NO_RULE
-
-
 def _polished(x):
     for _ in range(2):
         before, value = 1, x
@@ -105,11 +123,6 @@ def _polished(x):
 
 
 _TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
-
-
-def totals(steps: LossSteps, add: int) -> tuple[np.ndarray, np.ndarray]:
-    """(Y, X): mean and cumulants 2 to 5 of the composed loss under num and under den."""
-    return _core.edgeworth_totals(steps.family, steps.shift, steps.q, steps.k, add, *rule_for(steps))
 
 
 def support(steps: LossSteps, add: int) -> tuple[float, float]:
@@ -131,9 +144,7 @@ def estimators(run, direction, order, form):
     steps = steps_of(run)
     if not steps.k.size:
         raise DomainError("an empty run has no expansion: its delta is max(0, 1 - e^eps) exactly")
-    directions = directions_of(steps, direction)
-    Y, X = totals(steps, directions[0])
-    return [(Y, X)] if len(directions) == 1 else [(Y, X), (_TURN * X, _TURN * Y)]  # the other direction's loss is -X under den
+    return [steps.totals[add] for add in directions_of(steps, direction)]
 
 
 def value_of(Y, X, order: int, form: str, eps: float) -> float:
@@ -151,13 +162,5 @@ def directions_of(steps: LossSteps, direction) -> tuple[int, ...]:
 
 def each(name: str, value, lo: float, hi: float, answer):
     """answer(x) for every entry of `value`, in its shape; entries are real and strictly between lo and hi."""
-    allowed = f"in ({lo:g}, {hi:g})"
-    if isinstance(value, np.ndarray | list | tuple):
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiu":
-            raise DomainError(f"{name} must hold real numbers, got an array of {array.dtype}")
-        return np.array([each(name, float(x), lo, hi, answer) for x in array.ravel()]).reshape(array.shape)
-    x = real(name, value, allowed)
-    if not lo < x < hi:
-        raise DomainError(f"{name} must be {allowed}, got {x!r}")
-    return answer(x)
+    found = [answer(x) for x in numbers(name, value, f"in ({lo:g}, {hi:g})", lo, hi)]
+    return found[0] if np.ndim(value) == 0 else np.array(found).reshape(np.shape(value))

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from .. import _core
+from ..arguments import exp_upper, numbers, one_of
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import as_run
 from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
@@ -43,8 +44,9 @@ def rdp(run, alpha, *, adjacency="add_remove", direction="both") -> Bound:
     -------
     Bound
         Certified lower <= rho(alpha) <= upper, in nats, of the shape of `alpha`: quadrature and rounding included.
-        `budget` lists both in the unit of rho. Infinite where a loss can be infinite. Relative width about 1e-13; 1e-6 for
-        Gaussian mixtures, losses given by their distribution functions, and sampled Laplace noise under replace_one.
+        `budget` lists both in the unit of rho. Infinite where a loss can be infinite. Relative width about 1e-13, to 1e-10
+        for Gaussian noise around random shifts; 1e-6 for losses given by their distribution functions, and sampled Laplace
+        noise under replace_one.
 
     Raises
     ------
@@ -64,14 +66,12 @@ def rdp(run, alpha, *, adjacency="add_remove", direction="both") -> Bound:
     >>> b.lower <= 3.2636299842282e-04 / 1.5 <= b.upper
     True
     """
-    from ..query import _numbers, _one_of
-
-    _one_of("direction", direction, DIRECTIONS)
+    one_of("direction", direction, DIRECTIONS)
     run = as_run(run)
     if not run.parts:
         raise DomainError("an empty run has no Renyi curve; compose one or more steps")
     lo, hi = ALPHA_RANGE
-    orders = _numbers("alpha", alpha, f"a number from {lo!r} to {hi:g}", math.nextafter(lo, 0), math.nextafter(hi, math.inf))
+    orders = numbers("alpha", alpha, f"a number from {lo!r} to {hi:g}", math.nextafter(lo, 0), math.nextafter(hi, math.inf))
     adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
     found = [_larger([_divergence(run, adjacency, add, a) for add in adds]) for a in orders]
     if np.ndim(alpha) == 0:
@@ -160,9 +160,7 @@ def moments_delta_upper(run, eps, *, adjacency="add_remove", direction="both"):
     >>> print(f"{hs.moments_delta_upper(run, 1.0):.6e}")
     8.346452e-03
     """
-    from ..query import _exp_upper, _numbers
-
-    return _upper(run, eps, _numbers("eps", eps, "a finite number", -math.inf, math.inf), 1, adjacency, direction, _exp_upper)
+    return _upper(run, eps, numbers("eps", eps, "a finite number", -math.inf, math.inf), 1, adjacency, direction, exp_upper)
 
 
 def moments_epsilon_upper(run, delta, *, adjacency="add_remove", direction="both"):
@@ -194,17 +192,13 @@ def moments_epsilon_upper(run, delta, *, adjacency="add_remove", direction="both
     >>> print(f"{hs.moments_epsilon_upper(run, 2.5e-9):.3f}")
     5.789
     """
-    from ..query import _numbers
-
-    logs = [math.log(d) * (1 + 2 * U) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
+    logs = [math.log(d) * (1 + 2 * U) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return _upper(run, delta, logs, 0, adjacency, direction, lambda e: max(0.0, e))
 
 
 def _upper(run, like, values, have_eps: int, adjacency, direction, finish):
-    from ..query import _one_of
-
-    _one_of("direction", direction, DIRECTIONS)
-    _one_of("adjacency", adjacency, ADJACENCIES)
+    one_of("direction", direction, DIRECTIONS)
+    one_of("adjacency", adjacency, ADJACENCIES)
     run = as_run(run)
     if not run.parts:
         raise DomainError("an empty run has no moments bound; compose one or more steps")
@@ -332,17 +326,13 @@ def gdp_delta(run, eps, *, adjacency="add_remove") -> Bound:
     >>> print(b.certified, f"{b.estimate:.4e}")
     False 1.7594e-03
     """
-    from ..query import _numbers
-
-    values = _numbers("eps", eps, "a finite number", -math.inf, math.inf)
+    values = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     return _approximation([math.exp(_gdp(_core.saddle_delta, run, adjacency, e)[5]) for e in values], eps, 1.0)
 
 
 def gdp_epsilon(run, delta, *, adjacency="add_remove") -> Bound:
     """eps at which `gdp_delta` is `delta` (at least 0): the same approximation, not certified; lower = 0, upper = inf."""
-    from ..query import _numbers
-
-    values = [math.log(d) for d in _numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
+    values = [math.log(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return _approximation([max(0.0, _gdp(_core.saddle_eps, run, adjacency, v)[3]) for v in values], delta, math.inf)
 
 

@@ -1,8 +1,9 @@
 """Route `saddlepoint`: the saddle-point accountant, a certified interval and an estimate at a cost that does not depend on k.
 
-Formulas and proofs are in csrc/saddlepoint.c and csrc/saddle_step.c. Points and roots are those of routes/contour.py with the
-route's name appended; None means that the route declines. The interval comes from a Berry-Esseen bound and from moments: it is
-narrow, at best, like 1/sqrt(k), and far wider than the contour's. What it gives is an independent proof in microseconds.
+Formulas and proofs are in csrc/saddlepoint.c, saddle_ends.c and saddle_step.c. Points and roots are those of routes/contour.py
+with the route's name appended; None means that the route declines. The interval comes from a Berry-Esseen bound and from
+moments: it is narrow, at best, like 1/sqrt(k), and far wider than the contour's. What it gives is an independent proof in
+microseconds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from ..arguments import numbers, one_of
 from ..bound import AccuracyError, DomainError
 from ..mechanism import as_run
 from ..pair import ADJACENCIES, GaussianSteps, gaussian_steps, losses
@@ -110,7 +112,7 @@ def saddlepoint_delta(run, eps, *, estimate="auto", adjacency="add_remove", dire
 
     References
     ----------
-    [AGH+22, eqs 60, 61, 64, 66]; csrc/saddlepoint.c.
+    [AGH+22, eqs 60, 61, 64, 66]; csrc/saddle_ends.c.
 
     Examples
     --------
@@ -120,14 +122,10 @@ def saddlepoint_delta(run, eps, *, estimate="auto", adjacency="add_remove", dire
     >>> guess.estimate, guess.trusted, abs(guess.delta / 4.648530662351807e-05 - 1) < 1e-6
     ('edgeworth', True, True)
     """
-    if not isinstance(estimate, str) or estimate not in ESTIMATES:
-        raise DomainError(f"estimate must be one of {', '.join(map(repr, ESTIMATES))}, got {estimate!r}")
-    if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
-        raise DomainError(f"adjacency must be one of {', '.join(map(repr, ADJACENCIES))}, got {adjacency!r}")
+    one_of("estimate", estimate, ESTIMATES)
+    one_of("adjacency", adjacency, ADJACENCIES)
     if not isinstance(direction, str) or direction not in ("remove", "add"):
         raise DomainError(f"direction must be 'remove' or 'add' for one curve's estimate, got {direction!r}")
-    from ..query import _numbers
-
     run, kind = as_run(run), ESTIMATES.index(estimate)
     steps = gaussian_steps(run, adjacency)
     if not run.parts:
@@ -141,7 +139,7 @@ def saddlepoint_delta(run, eps, *, estimate="auto", adjacency="add_remove", dire
 
         return saddle_laws.estimate(losses(run, adjacency, direction), e, kind)
 
-    found = [_checked(at(e), e) for e in _numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    found = [_checked(at(e), e) for e in numbers("eps", eps, "a finite number", -math.inf, math.inf)]
     if np.ndim(eps) == 0:
         return SaddlepointEstimate(*found[0])
     columns = (np.array(column).reshape(np.shape(eps)) for column in zip(*found, strict=True))

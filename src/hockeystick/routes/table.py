@@ -241,7 +241,9 @@ TABLE = {
     "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root, points=_pld_points),
     "edgeworth": Route(
-        ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding"), _edgeworth_point, _edgeworth_root
+        ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample"),
+        _edgeworth_point,
+        _edgeworth_root,
     ),
     "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
     "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False),
