@@ -190,10 +190,10 @@ static void shifted_paths_of_a_plain_step(void)
         /* a < 0: |r| grows by up to cos(b/2)^a on the path */
         expect(slope <= 20 * fmax(1, pow(cos(0.76), a)) * (c1 + c2 * (224 + 64)), "slope of a plain step against that of the real line", slope, c1 + c2 * (224 + 64), i);
         expect(P.quad <= 40 * exp(-40), "what does not round in a plain step", P.quad, exp(-40), i);
-        for (int n = 1; n <= N; n = 2 * n + n % 7) {
+        for (int n = 1; n <= N; n = 3 * n + n % 7) {
             long double re, im;
             double off, bound = n * step * slope + P.quad;
-            phi_on_the_line(&pair, c, n * step, &re, &im);
+            phi_on_the_line(&pair, c, n * step, 0.015, &re, &im);
             off = (double)hypotl(zr[n] - re, (add ? -zi[n] : zi[n]) - im);
             expect(off <= bound, "shifted node of a plain step", off, bound, n * 1000 + i);
         }
