@@ -4,13 +4,6 @@
 
 #include "twosided.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-static inline long hs_thread(void) { return omp_get_thread_num(); }
-#else
-static inline long hs_thread(void) { return 0; }
-#endif
-
 #define HS_DOUBLINGS 20              /* tail points Y, 2Y, 4Y, ... */
 #define HS_PROBES 12                 /* frequencies at which the decay is sampled, ratio 2 */
 #define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */

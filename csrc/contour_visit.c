@@ -83,16 +83,16 @@ static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, d
 }
 
 /* Whether shifted paths (twosided_shift.c), each of whose nodes costs about twice, pay for a step that would have `n` nodes on the
- * real line: then the real line serves y = 0 and Psi only. */
-static int shifts(const hs_contour *C, double n, double n_shifted)
+ * real line: then the real line serves y = 0 and Psi only, with `rows` nodes. There is `room` for either. */
+static int shifts(const hs_contour *C, double n, double n_shifted, double rows, double room)
 {
-    return C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > (double)C->N * C->dy) && 2.2 * n_shifted < n;
+    return C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > (double)C->N * C->dy) && fmax(rows, n_shifted) < room && 2.2 * n_shifted < n;
 }
 
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak, lo, hi;
+    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak, lo, hi, calm;
     hs_grid G;
     hs_moments mo;
     hs_two_shift P;
@@ -106,8 +106,10 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
-    shifted = C->N > 2 * HS_SHIFT_NODES && shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R)); /* cheaper nodes than a pair's */
-    if (shifted) h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), HS_FAR_MESH / fmax(m, 1)));
+    calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), HS_FAR_MESH / fmax(m, 1)));
+    shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
+           && shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16, HS_INNER_MAX / 2);
+    if (shifted) h = calm;
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
     peak = hs_cgf_peak(m, q, a);
@@ -145,19 +147,22 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
 /* Meshes of a pair at the tilts z and whether its nodes are worth the shifted paths. 0 if there is no mesh. */
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h, int *shifted)
 {
-    double count = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, far_mesh[HS_BRANCHES];
+    double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, calm[HS_BRANCHES];
     int i, r, e, fine = C->fine || C->y_far > C->N * C->dy;
     for (r = 0; r < pair->branches; r++) {
-        h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m);
-        hs_two_range(pair, r, z[0], z[0], width, &lo, &hi);
-        far_mesh[r] = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
-        count += (hi - lo) / h[r];
+        double far_mesh = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
+        h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), fine ? far_mesh : HUGE_VAL);
+        calm[r] = fmin(hs_two_real_h(pair, r, z[0], R + 2), far_mesh);
+        for (i = 1; i < 3; i++) { /* K there to a nat */
+            double m = hs_two_real_h(pair, r, z[i], 5 + log(C->ktot));
+            h[r] = fmin(h[r], m); calm[r] = fmin(calm[r], m);
+        }
+        hs_two_range(pair, r, fmin(z[0], z[2]), fmax(z[0], z[1]), width, &lo, &hi);
+        count += (hi - lo) / h[r]; rows += (hi - lo) / calm[r] + 16;
     }
-    *shifted = shifts(C, count, hs_two_shift_count(pair, z[0], width, R));
+    *shifted = shifts(C, count, hs_two_shift_count(pair, z[0], fmin(z[0], z[2]), fmax(z[0], z[1]), width, R), rows, HS_TWO_MAX / 2);
     for (r = 0; r < pair->branches; r++) {
-        if (*shifted) h[r] = hs_two_real_h(pair, r, z[0], R + 2);
-        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_real_h(pair, r, z[i], 5 + log(C->ktot))); /* K there to a nat */
-        if (fine || *shifted) h[r] = fmin(h[r], far_mesh[r]);
+        if (*shifted) h[r] = calm[r];
         h[r] = frexp(h[r], &e); h[r] = ldexp(floor(h[r] * 4096), e - 12); /* so that nodes and their squares are exact */
         if (!(h[r] > 0)) return 0;
     }

@@ -220,8 +220,8 @@ int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k
                         double *out);
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
                             double *work, long n_work, double *tilt, double *upper);
-int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double *work, long n_work,
-                          double *upper);
+int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, int n_threads, double *work,
+                          long n_work, double *upper); /* work: n_threads hs_saddle_work() */
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */

@@ -15,7 +15,7 @@ typedef struct {
 } hs_tilted;
 
 typedef struct {                     /* the steps, as in hs.h, and a sample of them for planning */
-    int b, add, stride;
+    int b, add, stride, n_threads;   /* work: HS_GRID_WORK doubles for each thread */
     const double *m, *q, *k;
     const hs_atoms *atoms;           /* instead of m and q */
     double *work, scale;             /* scale: all counts / counts in the sample */

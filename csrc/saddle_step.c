@@ -159,7 +159,7 @@ int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const do
     int i;
     if (b < 1 || !m || !q || !k || !work) return HS_BAD_ARGUMENT;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
-    S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work; S->atoms = NULL;
+    S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work; S->atoms = NULL; S->n_threads = 1;
     S->coarse.a_lo = 1; S->coarse.a_hi = -1;
     S->stride = b > 64 ? b / 32 : 1;
     for (i = 0; i < b; i++) {
@@ -219,33 +219,61 @@ static double kolmogorov_upper(const hs_tilted *T, double k, int identical)
     return fmin(1, x * (1 + 1e-8));
 }
 
-/* Totals at tilt t, with bounds. */
+typedef struct { hs_tilted T; double size[2]; int plain, st; } subtotal; /* size: of K and K' without signs; plain: Gaussian steps among them */
+
+static void add_step(const hs_steps *S, int i, double *work, subtotal *sum)
+{
+    hs_tilted one, *T = &sum->T;
+    double k = S->k[i], t = T->t, *size = sum->size, sign = S->add ? -1 : 1;
+    int j;
+    if (!S->atoms && S->q[i] == 1) {
+        double m = S->m[i], v = m * m * k;
+        T->K += 0.5 * v * t * (1 + t); T->d[1] += v * (t + 0.5); T->d[2] += v;
+        size[0] += 0.5 * v * t * (1 + t); size[1] += v * (t + 0.5);
+        sum->plain = 1;
+        return;
+    }
+    sum->st = S->atoms ? hs_atoms_tilted(S->atoms, i, t, &one) : step_tilted(S->m[i], S->q[i], S->add ? -t : 1 + t, work, &one);
+    if (sum->st) return;
+    T->K += k * one.K; size[0] += k * fabs(one.K); size[1] += k * fabs(one.d[1]);
+    T->K_err += k * one.K_err; T->quad += k * one.quad; T->mean_err += k * one.mean_err; T->var_err += k * one.var_err;
+    T->r3 += k * one.r3; T->r3_upper += k * one.r3_upper;
+    for (j = 1; j < 7; j++) T->d[j] += (j & 1 ? sign : 1) * k * one.d[j];
+}
+
+static void join(subtotal *sum, const subtotal *part)
+{
+    hs_tilted *T = &sum->T;
+    const hs_tilted *P = &part->T;
+    int j;
+    T->K += P->K; T->K_err += P->K_err; T->quad += P->quad; T->mean_err += P->mean_err; T->var_err += P->var_err;
+    T->r3 += P->r3; T->r3_upper += P->r3_upper;
+    for (j = 1; j < 7; j++) T->d[j] += P->d[j];
+    sum->size[0] += part->size[0]; sum->size[1] += part->size[1];
+    sum->plain |= part->plain;
+    if (!sum->st) sum->st = part->st;
+}
+
+/* Totals at tilt t, with bounds; chunks of fixed number, summed in order, so that results do not depend on the threads. */
 int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
 {
-    double a = S->add ? -t : 1 + t, sign = S->add ? -1 : 1, size[3] = {0}, n = 3 * (S->b + 4) * HS_U;
-    int i, j, st, plain = 0;
-    memset(T, 0, sizeof *T);
-    T->t = t;
-    for (i = 0; i < S->b; i++) {
-        double k = S->k[i];
-        hs_tilted one;
-        if (!S->atoms && S->q[i] == 1) {
-            double m = S->m[i], v = m * m * k;
-            T->K += 0.5 * v * t * (1 + t); T->d[1] += v * (t + 0.5); T->d[2] += v;
-            size[0] += 0.5 * v * t * (1 + t); size[1] += v * (t + 0.5);
-            plain = 1;
-            continue;
-        }
-        st = S->atoms ? hs_atoms_tilted(S->atoms, i, t, &one) : step_tilted(S->m[i], S->q[i], a, S->work, &one);
-        if (st) return st;
-        T->K += k * one.K; size[0] += k * fabs(one.K); size[1] += k * fabs(one.d[1]);
-        T->K_err += k * one.K_err; T->quad += k * one.quad; T->mean_err += k * one.mean_err; T->var_err += k * one.var_err;
-        T->r3 += k * one.r3; T->r3_upper += k * one.r3_upper;
-        for (j = 1; j < 7; j++) T->d[j] += (j & 1 ? sign : 1) * k * one.d[j];
+    double n = 3 * (S->b + 4) * HS_U;
+    int chunks = S->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS, chunk;
+    subtotal part[HS_CHUNKS];
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(S->n_threads) schedule(dynamic, 1) if (S->n_threads > 1)
+#endif
+    for (chunk = 0; chunk < chunks; chunk++) {
+        int i = (int)((double)S->b * chunk / chunks), end = (int)((double)S->b * (chunk + 1) / chunks);
+        memset(&part[chunk], 0, sizeof part[chunk]);
+        for (part[chunk].T.t = t; i < end && !part[chunk].st; i++) add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, &part[chunk]);
     }
-    T->K_err = T->K_err * (1 + 1e-8) + n * size[0]; T->mean_err = T->mean_err * (1 + 1e-8) + n * size[1];
+    for (chunk = 1; chunk < chunks; chunk++) join(&part[0], &part[chunk]);
+    *T = part[0].T;
+    if (part[0].st) return part[0].st;
+    T->K_err = T->K_err * (1 + 1e-8) + n * part[0].size[0]; T->mean_err = T->mean_err * (1 + 1e-8) + n * part[0].size[1];
     T->var_err = T->var_err * (1 + 1e-8) + n * T->d[2]; T->r3_upper *= 1 + 1e-9;
-    T->kolmogorov = kolmogorov_upper(T, S->k[0], S->b == 1 && !plain);
+    T->kolmogorov = kolmogorov_upper(T, S->k[0], S->b == 1 && !part[0].plain);
     return T->d[2] > 0 && T->K_err < 1 ? HS_OK : HS_TOO_WIDE;
 }
 

@@ -330,7 +330,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
 
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
 {
-    hs_steps S = {b, 0, 1, NULL, NULL, k, atoms, NULL, 1, {0}, {0}};
+    hs_steps S = {b, 0, 1, 1, NULL, NULL, k, atoms, NULL, 1, {0}, {0}};
     return b < 1 ? HS_BAD_ARGUMENT : have_eps ? answer_delta(&S, value, kind, out) : answer_eps(&S, value, kind, out);
 }
 
@@ -378,8 +378,8 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
 }
 
 /* One upper end of log delta(eps), at the saddle: Chernoff's, and where the law is near normal the CLT's, which is close to delta. */
-int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double *work, long n_work,
-                          double *upper)
+int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, int n_threads, double *work,
+                          long n_work, double *upper)
 {
     hs_steps S;
     hs_tilted T;
@@ -387,6 +387,8 @@ int hs_saddle_delta_upper(int b, const double *m, const double *q, const double 
     double t;
     int st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
     if (st) return st;
+    if (n_threads < 1 || n_work < n_threads * HS_GRID_WORK) return HS_SCRATCH;
+    S.n_threads = n_threads;
     t = guess(&S, 1, eps);
     if ((st = newton(&S, 1, eps, S.stride, 0.02, &t, &eps)) || (st = hs_steps_tilted(&S, t, &T))) return st;
     hs_ends_at(&T, eps, &E);

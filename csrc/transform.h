@@ -5,6 +5,13 @@
 #include "hs.h"
 #include "special.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+static inline long hs_thread(void) { return omp_get_thread_num(); }
+#else
+static inline long hs_thread(void) { return 0; }
+#endif
+
 #define HS_INNER_MAX 4096            /* inner nodes of one step, a multiple of 8 */
 #define HS_GRID_ARRAYS 13
 #define HS_GRID_WORK (HS_GRID_ARRAYS * (HS_INNER_MAX + 8))

@@ -80,7 +80,7 @@ double hs_two_ends_upper(const hs_two *T, double z, double log_m);
 double hs_two_dropped_upper(const hs_two *T, double z);
 double hs_two_far_upper(hs_two *T, double z, double y);
 /* twosided_shift.c */
-double hs_two_shift_count(const hs_pair *pair, double z, double R, double target);
+double hs_two_shift_count(const hs_pair *pair, double z, double z_lo, double z_hi, double R, double target);
 double hs_grid_shift_count(double m, double q, double a, double range, double target);
 int hs_two_shift_build(hs_two *T, double z, double log_m, double rounding, double out, double target, hs_two_shift *P);
 int hs_grid_shift_build(hs_grid *G, double a, double log_m, double rounding, double out, double target, hs_two_shift *P);

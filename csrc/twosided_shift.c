@@ -51,14 +51,14 @@ static double choose(const hs_pair *pair, int r, hs_exponents a, double target, 
     return ldexp(floor(best * 4096), e - 12);
 }
 
-/* How many nodes the paths would have at tilt z. */
-double hs_two_shift_count(const hs_pair *pair, double z, double R, double target)
+/* How many nodes the paths would have at tilt z on grids for the tilts z_lo .. z_hi, with room for what pads them. */
+double hs_two_shift_count(const hs_pair *pair, double z, double z_lo, double z_hi, double R, double target)
 {
-    double n = 0, lo, hi, d;
+    double n = TILE, lo, hi, d;
     int r;
     for (r = 0; r < pair->branches; r++) {
-        hs_two_range(pair, r, z, z, R, &lo, &hi);
-        n += (hi - lo) / choose(pair, r, hs_at_tilt(z), target, &d);
+        hs_two_range(pair, r, z_lo, z_hi, R, &lo, &hi);
+        n += (hi - lo) / choose(pair, r, hs_at_tilt(z), target, &d) + 16;
     }
     return n;
 }
@@ -76,19 +76,22 @@ double hs_grid_shift_count(double m, double q, double a, double range, double ta
     hs_pair one = plain(m, q);
     hs_exponents e = {a, 0};
     double d;
-    return range / choose(&one, 0, e, target, &d);
+    return range / choose(&one, 0, e, target, &d) + TILE + 16;
 }
 
-/* log(1+U) of one factor with phase +-b (sn its sine, signed): real and imaginary part, and the bound of its error in u, of both
+/* log(1+U) of one factor with phase b of either sign, its cosine and sine; beyond e^300 log X: and the bound of its error in u, of both
  * parts together. X = q e^{v +- ib} carries dv + 7, dv = 3 m|g| + 2 m^2: exponential, cosine, b <= 1.53, two products; U two and
  * q_err more of itself. log|1+U| = log1p(2x + x^2 + w^2)/2, whose argument rounds by 4|x| + 3x^2 + 2w^2 and weighs half over
  * |1+U|^2, or from (1+x)^2 + w^2, known to 4; the angle has 5 of itself, and 4 where hs_atan2 says so. */
-static inline void factor(double m, double q, double cs, double sn, double q_err, double g, double *re, double *im, double *err)
+static inline void factor(double m, double q, double lq, double b, double cs, double sn, double q_err, double g, double *re, double *im,
+                          double *err)
 {
     double v = m * g - 0.5 * m * m, ev = hs_exp(v > 300 ? 300 : v), x = q * (ev * cs - 1), w = q * ev * sn;
     double X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
     double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)), li = hs_atan2(w, 1 + x);
-    double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2), g0 = g < 0 ? -g : g, l0 = lr < 0 ? -lr : lr, l1 = li < 0 ? -li : li;
+    double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2), g0 = g < 0 ? -g : g, l0, l1;
+    lr = v > 300 ? v + lq : lr; li = v > 300 ? b : li; /* less than (1-q)/X off, e^-270 for q > 1e-13 */
+    l0 = lr < 0 ? -lr : lr; l1 = li < 0 ? -li : li;
     *re = lr; *im = li;
     *err = (q * ev * (3 * m * g0 + 2 * m * m + 7) + (2 + q_err) * size) * inv
          + (near != 0 ? (2 + 1.5 * size) * size * inv * inv : 2) + 3 * l0 + 5 * l1 + (l1 > 0.39 ? 4 : 0);
@@ -102,14 +105,14 @@ HS_CLONES static void fill(const hs_pair *pair, int b, hs_exponents a, double d,
 {
     double q = pair->q[b], up = pair->up[b], down = pair->down[b], lh = log(h), lw = log(pair->w[b]), f1 = fabs(a.a1), f2 = fabs(a.a2);
     double c1 = cos(d * up), s1 = sin(d * up), c2 = cos(d * down), s2 = -sin(d * down), shift = lh - LOG_SQRT_2PI + lw + 0.5 * d * d - log_m;
-    double base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(log_m) + pair->w_err + m_err, qe = pair->q_err;
+    double lq = log(q), base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(log_m) + pair->w_err + m_err, qe = pair->q_err;
     double *restrict Lr = P->Lr + at, *restrict Li = P->Li + at, *restrict rr = P->rr + at, *restrict ri = P->ri + at;
     int j;
 HS_SEPARATE
     for (j = 0; j < n; j++) {
         double g = (first + (double)j) * h, x1, y1, e1, x2, y2, e2, p, turn, cr, ci, k1, k2, e, size;
-        factor(up, q, c1, s1, qe, g, &x1, &y1, &e1);
-        factor(down, q, c2, s2, qe, -g, &x2, &y2, &e2);
+        factor(up, q, lq, d * up, c1, s1, qe, g, &x1, &y1, &e1);
+        factor(down, q, lq, -d * down, c2, s2, qe, -g, &x2, &y2, &e2);
         e2 = down > 0 ? e2 : 0;
         p = hs_exp(shift - 0.5 * g * g + a.a1 * x1 + a.a2 * x2);
         turn = a.a1 * y1 + a.a2 * y2 - g * d;

@@ -172,7 +172,9 @@ def saddle_cumulants(m: _Vector, q: _Vector, k: _Vector, add: int, t: float, wor
 def saddle_moments_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float, float]: ...
-def saddle_delta_upper(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, work: _Vector) -> tuple[int, float]: ...
+def saddle_delta_upper(
+    m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, n_threads: int, work: _Vector
+) -> tuple[int, float]: ...
 def saddle_atoms(
     first: NDArray[np.int64],
     loss: _Vector,

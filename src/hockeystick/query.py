@@ -270,7 +270,7 @@ class _Settings:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
         if self.steps is None:
             return self._prune() and chernoff.below(self, add, eps, log_delta)
-        return self._prune() and fallback.certainly_below(self.steps, add, eps, log_delta)
+        return self._prune() and fallback.certainly_below(self.steps, add, eps, log_delta, self.n_threads)
 
     def _prune(self) -> bool:
         return self.route == "auto" or TABLE[self.route].prune

@@ -119,13 +119,13 @@ static void contours(void)
     }
 }
 
-/* phi(y) - 1 at tilt c, on the real line; the mesh is far below what y needs here. */
-static void phi_on_the_line(const hs_pair *pair, double c, double y, long double *re, long double *im)
+/* phi(y) - 1 at tilt c, on the real line: a mesh h for y max(up, down) h <= 4. */
+static void phi_on_the_line(const hs_pair *pair, double c, double y, double h, long double *re, long double *im)
 {
     long double sum = 0, a = 0, b = 0;
     for (int r = 0; r < pair->branches; r++)
-        for (int j = -6000; j <= 6000; j++) {
-            long double g = j * 0.008L, q = pair->q[r], up = pair->up[r], down = pair->down[r];
+        for (int j = -2600; j <= 2600; j++) {
+            long double g = j * (long double)h, q = pair->q[r], up = pair->up[r], down = pair->down[r];
             long double l1 = log1pl(q * expm1l(up * g - up * up / 2)), l2 = log1pl(q * expm1l(-down * g - down * down / 2));
             long double p = pair->w[r] * expl((1 + c) * l1 - c * l2 - g * g / 2), x = y * (l1 - l2), half = sinl(x / 2);
             sum += p; a -= 2 * p * half * half; b += p * sinl(x);
@@ -135,17 +135,17 @@ static void phi_on_the_line(const hs_pair *pair, double c, double y, long double
 
 static void shifted_paths(void)
 {
-    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5}, tilt[] = {0.1, 1, 6}, dy[] = {1e-3, 0.11};
+    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5, 4}, tilt[] = {0.1, 1, 4}, dy[] = {1e-3, 0.05};
     enum { N = 1000 };
     double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)), *work = malloc(sizeof(double) * (size_t)hs_two_work());
-    for (int i = 0; i < 4 * 3 * 3 * 2; i++) {
-        double mm = m[i / 4 % 3], c = tilt[i / 12 % 3], step = dy[i / 36], est[3], h[2], c1, c2, slope;
+    for (int i = 0; i < 4 * 4 * 3 * 2; i++) { /* the largest shift: losses beyond e^300 */
+        double mm = m[i / 4 % 4], c = tilt[i / 16 % 3], step = mm > 3 ? 1e-3 : dy[i / 48], est[3], h[2], c1, c2, slope;
         hs_pair pair = {2, {0.9, 0.1}, {q[i % 4], 0.7 * q[i % 4]}, {mm, 2 * mm}, {i % 2 * mm, i % 3 * mm}, 0, 0};
         hs_two_shift P;
         hs_moments mo;
         hs_two T;
         hs_two_cgf_estimate(&pair, c, est);
-        for (int r = 0; r < 2; r++) h[r] = 0.1 / fmax(1, fmax(pair.up[r], pair.down[r]));
+        for (int r = 0; r < 2; r++) h[r] = ldexp(floor(4096 * hs_two_real_h(&pair, r, c, 44)), -12);
         if (hs_two_build(&T, &pair, h, c, c, 10, work)) continue;
         hs_two_moments(&T, c, est[0], &mo);
         hs_two_weights(&T, c, mo.log_m, &c1, &c2);
@@ -154,10 +154,10 @@ static void shifted_paths(void)
         expect(zr[0] == 0 && zi[0] == 0, "node 0", zr[0], zi[0], i);
         expect(slope <= 20 * (c1 + c2 * (224 + 64)), "slope against that of the real line", slope, c1 + c2 * (224 + 64), i);
         expect(P.quad <= 40 * exp(-40), "what does not round", P.quad, exp(-40), i);
-        for (int n = 1; n <= N; n = 2 * n + n % 7) {
+        for (int n = 1; n <= N; n = 3 * n + n % 7) {
             long double a, b;
             double off, bound = n * step * slope + P.quad;
-            phi_on_the_line(&pair, c, n * step, &a, &b);
+            phi_on_the_line(&pair, c, n * step, mm > 3 ? 0.04 : 0.015, &a, &b);
             off = (double)hypotl(zr[n] - a, zi[n] - b);
             expect(off <= bound, "shifted node", off, bound, n * 1000 + i);
         }
@@ -190,10 +190,10 @@ static void shifted_paths_of_a_plain_step(void)
         /* a < 0: |r| grows by up to cos(b/2)^a on the path */
         expect(slope <= 20 * fmax(1, pow(cos(0.76), a)) * (c1 + c2 * (224 + 64)), "slope of a plain step against that of the real line", slope, c1 + c2 * (224 + 64), i);
         expect(P.quad <= 40 * exp(-40), "what does not round in a plain step", P.quad, exp(-40), i);
-        for (int n = 1; n <= N; n = 2 * n + n % 7) {
+        for (int n = 1; n <= N; n = 3 * n + n % 7) {
             long double re, im;
             double off, bound = n * step * slope + P.quad;
-            phi_on_the_line(&pair, c, n * step, &re, &im);
+            phi_on_the_line(&pair, c, n * step, 0.015, &re, &im);
             off = (double)hypotl(zr[n] - re, (add ? -zi[n] : zi[n]) - im);
             expect(off <= bound, "shifted node of a plain step", off, bound, n * 1000 + i);
         }

@@ -85,12 +85,12 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float):
     return min(lower, upper), max(upper, 0.0), max(upper, 0.0), (1.0,), "moments"
 
 
-def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float) -> bool:
+def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float, n_threads: int = 1) -> bool:
     """Whether the saddle-point accountant proves delta(eps) <= e^log_delta in this direction: it cannot be the larger then."""
     if log_delta == -math.inf:
         return False
-    work = contour.borrow(_core.contour_work(1))
-    status, upper = _core.saddle_delta_upper(*steps, add, eps, work)
+    work = contour.borrow(n_threads * _core.saddle_work())
+    status, upper = _core.saddle_delta_upper(*steps, add, eps, n_threads, work)
     contour.give_back(work)
     return status == 0 and upper <= log_delta
 

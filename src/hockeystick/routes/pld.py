@@ -6,7 +6,8 @@ and are absolute errors of delta: "mesh" is the distance of the two lattice laws
 out or wrap, "rounding" the FFT and the weights.
 
 The lattice step is predicted from the tolerance and k, then the width is measured; where it is too wide the step shrinks, at
-most ROUNDS times. The narrowest interval found is the answer, whatever the tolerance.
+most ROUNDS times. The narrowest interval found is the answer, whatever the tolerance. Where only short circles are allowed, a
+step that needs a longer one is tried again halfway to the last that fitted.
 """
 
 from __future__ import annotations
@@ -135,15 +136,19 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
     if out_of_reach(made, eps):  # an upper end is all there is: at once
         rtol, quick = None, True
     limits = _limits(rtol, n_threads, quick)
-    dx = first = mesh(made, t, goal)
+    dx = first = last = mesh(made, t, goal)
     aligned = aligns(parts)
-    for _ in range(2 if quick else ROUNDS):
+    for _ in range(4 if quick else ROUNDS):
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
         except AccuracyError:
             if best is None:
                 raise
-            break
+            if not quick:
+                break
+            dx = math.sqrt(dx * last)
+            continue
+        last = dx
         low, high = curve.lower(eps), curve.upper(eps)
         mid, terms = min(max(curve.estimate(eps), low), high), curve.terms(eps)
         if best is None or high - low < best[0]:
@@ -210,17 +215,18 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         return None
     slack = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
-    dx, aligned, found_in = mesh(made, t, tolerance), aligns(parts), 0
-    for _ in range(ROUNDS + 4):
+    dx = last = mesh(made, t, tolerance)
+    aligned, found_in = aligns(parts), 0
+    for _ in range(7 if quick else ROUNDS + 4):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         try:
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
         except AccuracyError:
-            if best:
+            if best and (rtol or not quick):
                 break
             if rtol:
                 raise
-            dx *= 8
+            dx = math.sqrt(dx * last) if best else 8 * dx
             continue
         found = invert(curve, delta, lo, min(hi, curve.ends[1]), end)
         if isinstance(found, str):
@@ -230,7 +236,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         terms = curve.terms(mid)
         if best is None or high - low < best[2] - best[0]:
             best = low, mid, high, terms
-        found_in += 1
+        last, found_in = dx, found_in + 1
         if high - low <= goal * max(mid, 1e-300) or (quick and found_in == 3):
             break
         if terms[2] > 0.4 * t * delta * (high - low):  # as in `point`
