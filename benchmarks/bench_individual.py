@@ -1,7 +1,7 @@
 """Individual accounting: `charge` against a measured copy, per-record epsilons, growth with records and steps.
 
     python benchmarks/bench_individual.py [--records 1e8] [--eps-records 1e6] [--threads 2] [--growth FILE.png]
-    python benchmarks/bench_individual.py --disk FOLDER [--records 1e9]     state on disk: 24 bytes a record of free space
+    python benchmarks/bench_individual.py --disk FOLDER [--records 1e9]     state on disk: 20 bytes a record of free space
 
 Every part checks its answers before it reports a time.
 """
@@ -98,7 +98,7 @@ def bench_disk(n, folder, threads):
             assert np.array_equal(mask[sample], norms[sample] != 3.0)
             size = sum(file.stat().st_size for file in path.glob("lent" if "lent" in label else "state*"))
             print(
-                f"{label}: {n:.0e} records, {size / n:.2f} bytes a record on disk, steps of {times[0]:.1f} and {times[1]:.1f} s"
+                f"{label}: {n:.0e} records, {size / n:.2f} bytes a record on disk, steps of {times[0]:.2f} and {times[1]:.2f} s"
             )
         spent = kept["words lent, memory-mapped"].spent_mu_upper(np.arange(0, n, max(1, n // 10_000)))
         kept["durable, sync"].close()

@@ -10,6 +10,7 @@ gopi1      [GLW21, Fig. 1]: eps over steps at rate 0.01, noise 0.8, delta 0.015;
 spa_delta  [AGH+22]: delta(eps) after 3,000 steps of noise 2, rate 0.01; every estimate and the certified interval.
 spa_eps    [AGH+22]: eps over epochs (100 steps each) at delta 1e-15, same mechanism.
 edgeworth  [WGZ22]: the three settings, delta 0.1, noise 0.8; drawn by figures_edgeworth.py.
+sampling   eps against the largest batch that fits in memory: truncation, padding, plain Poisson; drawn by figures_sampling.py.
 spa_error  [AGH+22]: relative error of every estimate over eps, same mechanism, and over steps at eps = mean + 2 deviations.
 """
 
@@ -24,6 +25,7 @@ import time
 import numpy as np
 
 import figures_edgeworth
+import figures_sampling
 import hockeystick as hs
 
 ESTIMATES = ("msd0", "msd1", "clt", "edgeworth")
@@ -287,6 +289,8 @@ def main():
         pictures(options.directory, data)
     print("edgeworth")
     figures_edgeworth.make(options.directory, not options.no_pictures)
+    print("sampling")
+    figures_sampling.make(options.directory, not options.no_pictures)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A picture: eps against the memory of a step. Truncated Poisson sampling, padding to a size that never overflows, Poisson.
 
-    python benchmarks/figures_sampling.py [FILE.png]
+    python benchmarks/figures_sampling.py [folder]     (default: benchmarks/figures)
 
 A step must fit B records. Truncation cuts larger samples down and pays in eps; padding runs plain Poisson sampling in buffers
 of size B and pays the probability eta that some of the k samples is larger, as delta + (1 + e^eps) eta (coupling both data sets
@@ -9,8 +9,10 @@ with untruncated runs); plain Poisson has no limit. Batches of fixed size are th
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
+import pathlib
 import sys
 
 import hockeystick as hs
@@ -62,7 +64,30 @@ def curves(adjacency: str):
     return cut, pad, floor
 
 
-def main():
+def make(where: pathlib.Path, with_picture: bool = True) -> None:
+    """Writes eps_against_memory.csv, and .png where a picture is wanted."""
+    found = {}
+    for adjacency in ADJACENCIES:
+        batch = hs.without_replacement(hs.gaussian(SIGMA), dataset_size=N, batch=int(N * P)) * K
+        found[adjacency] = *curves(adjacency), hs.epsilon(batch, DELTA, adjacency=adjacency).upper
+        cut, pad, floor, fixed = found[adjacency]
+        least = min(size for size, eps in zip(SIZES, pad, strict=True) if eps < math.inf)
+        at = SIZES.index(least)
+        print(
+            f"  {adjacency}: truncation at B = {int(N * P)} {cut[SIZES.index(N * P)]:.4g}, fixed batches of it {fixed:.4g}; "
+            f"padding needs B >= {least} ({pad[at]:.4g}, truncation {cut[at]:.4g}, no limit {floor:.4g})"
+        )
+    with open(where / "eps_against_memory.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("adjacency", "B", "truncated", "padded", "poisson", "fixed"))
+        for adjacency, (cut, pad, floor, fixed) in found.items():
+            for size, a, b in zip(SIZES, cut, pad, strict=True):
+                rows.writerow((adjacency, size, *(f"{x:.15g}" for x in (a, b, floor, fixed))))
+    if with_picture:
+        picture(where / "eps_against_memory.png", found)
+
+
+def picture(target: pathlib.Path, found) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -70,9 +95,7 @@ def main():
 
     figure, panels = plt.subplots(1, 3, figsize=(12, 4), sharey=True)
     for panel, (adjacency, name) in zip(panels, ADJACENCIES.items(), strict=True):
-        cut, pad, floor = curves(adjacency)
-        batch = hs.without_replacement(hs.gaussian(SIGMA), dataset_size=N, batch=int(N * P)) * K
-        fixed = hs.epsilon(batch, DELTA, adjacency=adjacency).upper
+        cut, pad, floor, fixed = found[adjacency]
         panel.plot(SIZES, cut, "o-", ms=3, label="truncated")
         shown = [(s, e) for s, e in zip(SIZES, pad, strict=True) if e < math.inf]
         panel.plot(*zip(*shown, strict=True), "s--", ms=4, label="padded, overflow paid in delta")
@@ -81,9 +104,6 @@ def main():
         panel.axvspan(SIZES[0], shown[0][0], color="C1", alpha=0.08)
         panel.set_title(name)
         panel.set_xlabel("B: records that fit in memory")
-        for size, a, b in zip(SIZES, cut, pad, strict=True):
-            print(f"{adjacency:12s} B={size:4d}  truncated {a:9.5f}  padded {b:9.5f}  Poisson {floor:9.5f}", flush=True)
-        print(f"{adjacency:12s} fixed batches of {int(N * P)}: {fixed:.5f}", flush=True)
     panels[0].set_ylabel(f"eps at delta = {DELTA:g}")
     panels[0].set_yscale("log")
     panels[0].set_yticks([1, 1.5, 2, 3, 5, 8, 12], [str(x) for x in (1, 1.5, 2, 3, 5, 8, 12)])
@@ -91,10 +111,9 @@ def main():
     panels[0].legend(fontsize=8)
     figure.suptitle(f"n = {N:,}, expected batch {int(N * P)}, sigma = {SIGMA:g}, {K} steps; padding fails in the shaded range")
     figure.tight_layout()
-    target = sys.argv[1] if len(sys.argv) > 1 else "eps_against_memory.png"
     figure.savefig(target, dpi=150)
-    print(f"written: {target}")
+    plt.close(figure)
 
 
 if __name__ == "__main__":
-    main()
+    make(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "figures")

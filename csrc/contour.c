@@ -153,11 +153,11 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
         C->S = S;
         e = hs_contour_log_tail_upper(C, S);
         C->tail = exp(e);
-        e += C->T0 + C->loss - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
+        e += C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
         if (e < 0 || attempt == 4) break;
         if (C->y_far > 0 && attempt == 0) { C->y_far = 0; continue; }
         if (hs_contour_extend(C, work) == HS_OK) continue;
-        C->N = (long)(C->N * fmin(1.5, 1.06 + e / (C->T0 + C->loss))) + 2;
+        C->N = (long)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }
     freeze(C, S);

@@ -16,6 +16,7 @@ static inline long hs_thread(void) { return 0; }
 #define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */
 #define HS_LOSS_MAX 26               /* nats that cancellation may take from the 36 of a double */
 #define HS_FEW_NODES 64              /* outer nodes that cost less than placing the line */
+#define HS_SHIFT_NODES 128           /* outer nodes that shifted paths, which round about three times more, do not pay for */
 #define HS_SAMPLE 48                 /* steps on which a contour is placed */
 #define HS_CROWD 2048                /* how many stand for all where K is summed to place one */
 #define HS_STEPS_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)

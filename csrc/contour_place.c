@@ -175,7 +175,7 @@ int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *wor
 
 typedef struct { hs_contour *C; hs_sample *X; hs_cgf all, part; } window;
 
-/* (K(s) - s eps + payoff + T0 - log delta_est)/d at s = c +- d: a period for which that side's aliases are small enough. */
+/* (K(s) - s eps + payoff + nats - log delta_est)/d at s = c +- d: a period for which that side's aliases are small enough. */
 static double period(const window *W, int left, double d, double *newton)
 {
     const hs_contour *C = W->C;
@@ -185,7 +185,7 @@ static double period(const window *W, int left, double d, double *newton)
         k.K = W->all.K + W->all.K1 * (s - C->c) + ratio * (k.K - W->part.K - W->part.K1 * (s - C->c));
         k.K1 = W->all.K1 + ratio * (k.K1 - W->part.K1); k.K2 *= ratio;
     }
-    num = k.K - s * C->eps + hs_payoff(s) - C->log_est + C->T0;
+    num = k.K - s * C->eps + hs_payoff(s) - C->log_est + C->nats;
     *newton = d - (d * (left ? C->eps - k.K1 : k.K1 - C->eps) - num) / (d * fmax(k.K2, 1e-300));
     return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
 }
@@ -220,7 +220,7 @@ static void place(window *W)
         *(left ? &C->s_left : &C->s_right) = left ? C->c - d : C->c + d;
         if (W->X->n < C->b) {
             double s = left ? C->c - d : C->c + d;
-            best = fmax(0.8 * best, (total_cgf(C, W->X, s).K - s * C->eps + hs_payoff(s) - C->log_est + C->T0) / d);
+            best = fmax(0.8 * best, (total_cgf(C, W->X, s).K - s * C->eps + hs_payoff(s) - C->log_est + C->nats) / d);
         }
         C->P = fmax(C->P, best);
     }
@@ -248,6 +248,7 @@ static int shallow(hs_contour *C, hs_sample *X, int have_eps, double log_delta, 
         if (!have_eps) C->eps = eps;
     }
     C->loss = fmax(0, k.K - c * C->eps - log(c * (1 + c) * sd) - 0.9 - C->log_est);
+    C->nats = fmin(C->T0, fmax(-log(C->rtol), C->T0 - C->loss - 3)); /* the sum rounds to about e^{loss - 29}: no need for less */
     return C->loss < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
 }
 
@@ -259,7 +260,7 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth
     window W = {C, &X, {0, 0, 0}, {0, 0, 0}};
     int st, e;
     take_sample(C, &X, work);
-    C->loss = 0;
+    C->loss = 0; C->nats = C->T0;
     if (depth == 1) {
         C->t = 0;
         if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
@@ -351,7 +352,7 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
  * alone, 0 by the metric at C->doublings points. A long line has a tail eight nats below rtol, not twelve. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->T0 + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, next = 0, at = 0, prev = 0, spare = C->T0 + log(C->rtol) - 8;
+    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, next = 0, at = 0, prev = 0, spare = C->nats + log(C->rtol) - 8;
     decay D;
     int it, pairs = hs_has_pairs(C);
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
@@ -363,9 +364,9 @@ int hs_contour_plan(hs_contour *C, double *work)
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
     if (spare > 0 && y > HS_FEW_NODES * C->dy) { /* nodes cost more than these nats bring */
         y *= pow(1 - spare / target, 1 / power);
-        C->T0 -= spare;
+        C->nats -= spare;
     }
-    need = fmax(1, C->T0 + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
+    need = fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
     if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit costs more */
     C->y_far = 0; C->fine = 0;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
@@ -400,7 +401,7 @@ int hs_contour_plan(hs_contour *C, double *work)
 /* More nodes where the tail was not small enough: the first point beyond N dy, on a geometric grid, from which Psi should cover it. */
 int hs_contour_extend(hs_contour *C, double *work)
 {
-    double y = C->N * C->dy, need = fmax(1, C->T0 + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
+    double y = C->N * C->dy, need = fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
     decay D;
     D.built = -1;
     for (y *= 1.15; y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8; y *= 1.15)

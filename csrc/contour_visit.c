@@ -70,13 +70,33 @@ static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k,
     }
 }
 
+/* The nodes of one subsampled step on its grid of the real line: an error bound for those up to half of y_grid, which carry most of
+ * the sum, and one for the others. Returns the larger. */
+static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double rest, hs_sums *S)
+{
+    double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid, quad = hs_grid_quadrature_upper(G, a, C->y_grid) + rest;
+    long mid = (long)fmin((double)C->N + 1, floor(half / C->dy));
+    hs_grid_nodes(G, C->dy, C->N, S->zr, S->zi);
+    add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
+    add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
+    return quad;
+}
+
+/* Whether shifted paths (twosided_shift.c), each of whose nodes costs about twice, pay for a step that would have `n` nodes on the
+ * real line: then the real line serves y = 0 and Psi only. */
+static int shifts(const hs_contour *C, double n, double n_shifted)
+{
+    return C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > (double)C->N * C->dy) && 2.2 * n_shifted < n;
+}
+
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->T0 + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak;
+    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak, lo, hi;
     hs_grid G;
     hs_moments mo;
-    int st, i, strip = 0;
+    hs_two_shift P;
+    int st, i, strip = 0, shifted;
     for (i = 1; i < 3; i++) { /* the aliases, to a nat over all steps */
         double s = i == 1 ? C->s_right : C->s_left, log_m, err;
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
@@ -84,9 +104,12 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     }
     h_max = C->fine || C->y_far > C->N * C->dy ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
-    if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
-    if ((st = hs_grid_build(&G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work))) return st;
+    lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
+    shifted = C->N > 2 * HS_SHIFT_NODES && shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R)); /* cheaper nodes than a pair's */
+    if (shifted) h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), HS_FAR_MESH / fmax(m, 1)));
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
     peak = hs_cgf_peak(m, q, a);
     hs_grid_moments(&G, a, peak, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
@@ -98,14 +121,12 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     hs_grid_trim(&G, exp(-R - 2));
     G.strip = strip; G.damp = C->damp;
-    quad = hs_grid_quadrature_upper(&G, a, C->y_grid) + level + 4 * exp(-R - 2); /* for every frequency up to y_grid */
-    hs_grid_nodes(&G, C->dy, C->N, S->zr, S->zi);
-    {   /* the nodes up to half of y_grid carry most of the sum, and a smaller error */
-        double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid;
-        long mid = (long)fmin((double)C->N + 1, floor(half / C->dy));
-        add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(&G, a, half) + level + 4 * exp(-R - 2), 0, mid, S);
-        add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
-    }
+    if (shifted) {
+        double slope;
+        if ((st = hs_grid_shift_build(&G, a, mo.log_m, mo.err, 1.1 * out, R, &P))) return st;
+        slope = hs_two_shift_nodes(&P, C->dy, C->N, G.er, S->zr, S->zi);
+        add_nodes(C, k, C->add, slope, quad = P.quad, 0, C->N + 1, S);
+    } else quad = plain_nodes(C, &G, a, k, c1, c2, level + 4 * exp(-R - 2), S);
     if (C->y_far > 0) {
         double var, fourth;
         if (C->y_far > 2 * C->y_grid) G.strip = -1;
@@ -121,25 +142,84 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     return HS_OK;
 }
 
-/* One two-sided pair (twosided.c), by the same steps. The quadrature bound is taken for four ranges of frequencies. */
+/* Meshes of a pair at the tilts z and whether its nodes are worth the shifted paths. 0 if there is no mesh. */
+static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h, int *shifted)
+{
+    double count = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, far_mesh[HS_BRANCHES];
+    int i, r, e, fine = C->fine || C->y_far > C->N * C->dy;
+    for (r = 0; r < pair->branches; r++) {
+        h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m);
+        hs_two_range(pair, r, z[0], z[0], width, &lo, &hi);
+        far_mesh[r] = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
+        count += (hi - lo) / h[r];
+    }
+    *shifted = shifts(C, count, hs_two_shift_count(pair, z[0], width, R));
+    for (r = 0; r < pair->branches; r++) {
+        if (*shifted) h[r] = hs_two_real_h(pair, r, z[0], R + 2);
+        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_real_h(pair, r, z[i], 5 + log(C->ktot))); /* K there to a nat */
+        if (fine || *shifted) h[r] = fmin(h[r], far_mesh[r]);
+        h[r] = frexp(h[r], &e); h[r] = ldexp(floor(h[r] * 4096), e - 12); /* so that nodes and their squares are exact */
+        if (!(h[r] > 0)) return 0;
+    }
+    return 1;
+}
+
+/* The nodes of a pair on the grids of the real line; the quadrature bound is taken for four ranges of frequencies. */
+static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, double c2, double rest, hs_sums *S)
+{
+    long from = 0, to;
+    int i;
+    hs_grid_nodes(&T->G, C->dy, C->N, S->zr, S->zi);
+    for (i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
+        double quad = hs_two_quadrature_upper(T, C->c, C->y_grid * i / 4) + rest;
+        to = i < 4 ? (long)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
+        add_nodes(C, k, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
+    }
+}
+
+/* What a pair adds to the bound of the tail, on the grids of the real line. */
+static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, double c2, double level, double rest, const hs_moments *mo, hs_sums *S)
+{
+    double reach = 0;
+    int i, r;
+    if (C->y_far > 0) {
+        double var = 0, fourth = 0; /* read beyond the nodes only */
+        if (C->y_far > C->N * C->dy) {
+            S->slack += k * (hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest);
+            hs_grid_spread(&T->G, mo->mean, &var, &fourth);
+        }
+        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9);
+        S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
+        return;
+    }
+    for (r = 0; r < T->pair->branches; r++) {
+        double m = fmax(T->pair->up[r], T->pair->down[r]), a = T->G.g[T->first[r]], b = T->G.g[T->first[r] + T->nodes[r] - 1];
+        reach = fmax(reach, 2 * m * (1 + fmax(fabs(a), fabs(b)))); /* |L| <= (up + down)|g| + .. on the grid */
+    }
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+        if (i == 0) hs_grid_phase(&T->G, y, &x, &w); else hs_grid_phase_double(&T->G, &x, &w);
+        err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_two_quadrature_upper(T, C->c, y);
+        a2 = -(2 * x + x * x + w * w);
+        a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+        S->metric[i] += k * fmax(a2, 0);
+        S->far[i] += k * log(fmin(1, hs_two_far_upper(T, C->c, y) + level));
+    }
+    S->var += k * (mo->var * (1 + 1e-9) + 10 * (reach * reach + 16) * level);
+}
+
+/* One two-sided pair (twosided.c), by the same steps. */
 static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
 {
-    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->T0 + C->loss + log(C->ktot) + 2, level = 0, quad, c1, c2, reach = 0;
+    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->nats + C->loss + log(C->ktot) + 2, level = 0, out = 0, c1, c2;
     hs_two T;
+    hs_two_shift P;
     hs_moments mo[3];
-    int i, r, st;
-    long from, to;
+    int i, st, shifted;
     for (i = 0; i < 3; i++) { hs_two_cgf_estimate(pair, z[i], o); est[i] = o[0]; }
-    for (r = 0; r < pair->branches; r++) {
-        h[r] = hs_two_choose_h(pair, r, z[0], C->y_grid, R, est[0]);
-        for (i = 1; i < 3; i++) h[r] = fmin(h[r], hs_two_real_h(pair, r, z[i], 5 + log(C->ktot))); /* K there to a nat */
-        if (C->fine || C->y_far > C->N * C->dy) h[r] = fmin(h[r], ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1)); /* about 0.15 */
-        h[r] = frexp(h[r], &st); h[r] = ldexp(floor(h[r] * 4096), st - 12); /* so that nodes and their squares are exact */
-        if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
-    }
+    if (!pair_meshes(C, pair, z, est[0], R, h, &shifted)) return HS_TOO_MANY_NODES;
     if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]), sqrt(2 * (R + 3)) + 1, work))) return st;
     for (i = 2; i >= 0; i--) {
-        double out;
         hs_two_moments(&T, z[i], est[i], &mo[i]);
         out = hs_two_real_upper(&T, z[i]) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
         level = 2 * out;
@@ -150,34 +230,12 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     }
     hs_two_weights(&T, z[0], mo[0].log_m, &c1, &c2);
     hs_grid_trim(&T.G, exp(-R - 2));
-    hs_grid_nodes(&T.G, C->dy, C->N, S->zr, S->zi);
-    for (quad = 0, from = 0, i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
-        quad = hs_two_quadrature_upper(&T, z[0], C->y_grid * i / 4) + level + 4 * exp(-R - 2);
-        to = i < 4 ? (long)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
-        add_nodes(C, k, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
-    }
-    for (r = 0; r < pair->branches; r++) {
-        double m = fmax(pair->up[r], pair->down[r]), a = T.G.g[T.first[r]], b = T.G.g[T.first[r] + T.nodes[r] - 1];
-        reach = fmax(reach, 2 * m * (1 + fmax(fabs(a), fabs(b)))); /* |L| <= (up + down)|g| + .. on the grid */
-    }
-    if (C->y_far > 0) {
-        double var, fourth;
-        if (C->y_far > C->y_grid) quad = hs_two_quadrature_upper(&T, z[0], C->y_far) + level + 4 * exp(-R - 2);
-        hs_grid_spread(&T.G, mo[0].mean, &var, &fourth);
-        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad;
-        S->far[0] += k * log(fmin(1, hs_two_far_upper(&T, z[0], C->y_far) + level));
-    } else {
-        for (i = 0; i < C->doublings; i++) {
-            double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
-            if (i == 0) hs_grid_phase(&T.G, y, &x, &w); else hs_grid_phase_double(&T.G, &x, &w);
-            err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_two_quadrature_upper(&T, z[0], y);
-            a2 = -(2 * x + x * x + w * w);
-            a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
-            S->metric[i] += k * fmax(a2, 0);
-            S->far[i] += k * log(fmin(1, hs_two_far_upper(&T, z[0], y) + level));
-        }
-        S->var += k * (mo[0].var * (1 + 1e-9) + 10 * (reach * reach + 16) * level);
-    }
+    if (shifted) {
+        if ((st = hs_two_shift_build(&T, z[0], mo[0].log_m, mo[0].err, 1.1 * out, R, &P))) return st;
+        c1 = hs_two_shift_nodes(&P, C->dy, C->N, T.G.er, S->zr, S->zi);
+        add_nodes(C, k, 0, c1, P.quad, 0, C->N + 1, S);
+    } else pair_nodes(C, &T, k, c1, c2, level + 4 * exp(-R - 2), S);
+    pair_tail(C, &T, k, c1, c2, level, level + 4 * exp(-R - 2), mo, S);
     S->k_smooth += k;
     return HS_OK;
 }

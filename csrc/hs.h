@@ -71,7 +71,7 @@ typedef struct {
     /* filled by contour.c */
     int chunks, doublings, fine, damp; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     long N;
-    double ktot, eps, t, c, sd, log_est, loss, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, loss, nats, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, int n_threads, long n_outer);
@@ -131,10 +131,12 @@ int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, do
 
 /* individual.c: the individual GDP filter. norms: float (is_float) or double; scale: a norm's quotient by it, squared, is its
  * cost in units; top: the largest norm allowed; a word is the units spent, with the bit HS_DROPPED once a sticky filter has
- * refused. */
+ * refused, and HS_TURN as the last kept step left it. turn: 0 words without it; 1 this step sets it; 2 this step clears it. */
 #define HS_DROPPED ((int64_t)1 << 62)
+#define HS_TURN ((int64_t)1 << 61)
 int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
-                         const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum, int64_t *bad);
+                         int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum,
+                         int64_t *bad);
 int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
                               double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active,
                               uint64_t *change, int64_t *bad);

@@ -1,10 +1,13 @@
 /* individual.c - the individual GDP filter: one accumulator a record, charged a step at a time [KTH23, Alg. 1].
  *
  * Symbols. x_i >= 0 the record's norm at this step; scale = sigma D 2^-h rounded down (Python: individual/units.py), so that
- *   (x/scale)^2 units >= mu_i^2 in units of (D/2^h)^2; S_i units spent; limit <= 2^50 the budget; DROPPED = 2^62.
+ *   (x/scale)^2 units >= mu_i^2 in units of (D/2^h)^2; S_i units spent; limit <= 2^50 the budget; DROPPED = 2^62, TURN = 2^61.
  *
  * Formula. c_i = ceil((x_i/scale)^2);  active_i = S_i + c_i <= limit;  S_i += c_i where active. With `sticky` a refused record is
  *   marked DROPPED, which no later sum can hide: S + c > limit from then on.
+ * Turns. A step over all records that is kept on file turns the bit TURN of every word. A word is stored whole, so whatever
+ *   instant the process dies at, the words that have turned are those that the step has been done to: done again, the step leaves
+ *   them alone and does the others.
  *
  * Error claim. c_i >= (x_i/scale)^2 always, and c_i <= ceil((x_i/scale)^2 (1 + 19u)). Where the quotient is a number of at most
  *   26 bits (found out by an exact product), c_i = ceil of the exact square: steps that fill a budget exactly are allowed.
@@ -25,6 +28,15 @@
 #define LEAST 65536                     /* records a thread: 1 MB of words and norms, 0.1 ms, ten times what starting it takes */
 #define TWO52 4503599627370496.0
 #define TOP 2251799813685248.0          /* 2^51: costs are cut there; more than any limit */
+
+/* What becomes of a word: `mark` is set where a record is refused, `flip` always; words whose turn is `done` stay. */
+typedef struct { int64_t limit, mark, flip, done; } rule;
+
+static rule rule_of(int64_t limit, int sticky, int turn)
+{
+    rule L = {limit, sticky ? HS_DROPPED : 0, turn ? HS_TURN : 0, turn == 1 ? HS_TURN : turn ? 0 : -1};
+    return L;
+}
 
 /* What a norm is multiplied by (1/scale), and the scale in two halves of 26 bits. */
 typedef struct { double inv, hi, lo; } ruler;
@@ -102,26 +114,24 @@ static inline uint64_t hash_block(int count, const int64_t *restrict words, int6
     return sum;
 }
 
+/* A word after a step of cost c, and whether its record takes part. */
+static inline int64_t word(int64_t old, int64_t c, rule L, int64_t *in)
+{
+    int64_t turn = old & HS_TURN, spent = old ^ turn, sum = spent + c;
+    *in = sum <= L.limit;
+    return turn == L.done ? old : (*in ? sum : spent | L.mark) | (turn ^ L.flip);
+}
+
 /* A block of records: old words in, new words and mask out. In place, old must be a copy: the loop could not be vectorised. */
-static inline void apply(int count, int is_float, const void *norms, ruler R, int64_t limit, int64_t mark,
-                            const int64_t *restrict old, int64_t *restrict after, uint8_t *restrict active)
+static inline void apply(int count, int is_float, const void *norms, ruler R, rule L, const int64_t *restrict old,
+                         int64_t *restrict after, uint8_t *restrict active)
 {
     const float *restrict f = (const float *)norms;
     const double *restrict d = (const double *)norms;
     int64_t in[BLOCK];
     int j;
-    if (is_float)
-        for (j = 0; j < count; j++) {
-            int64_t sum = old[j] + cost(f[j], R);
-            in[j] = sum <= limit;
-            after[j] = in[j] ? sum : old[j] | mark;
-        }
-    else
-        for (j = 0; j < count; j++) {
-            int64_t sum = old[j] + cost(d[j], R);
-            in[j] = sum <= limit;
-            after[j] = in[j] ? sum : old[j] | mark;
-        }
+    if (is_float) for (j = 0; j < count; j++) after[j] = word(old[j], cost(f[j], R), L, &in[j]);
+    else for (j = 0; j < count; j++) after[j] = word(old[j], cost(d[j], R), L, &in[j]);
     for (j = 0; j < count; j++) active[j] = (uint8_t)in[j];
 }
 
@@ -187,43 +197,46 @@ static void undo(const cut *C, int is_float, const void *norms, double scale, co
 }
 
 /* Charge records lo..hi-1; returns hi, or the first record of the first block with a bad norm. */
-HS_CLONES static int64_t sweep(int64_t lo, int64_t hi, int is_float, const void *norms, ruler R, double top, int64_t limit,
-                               int64_t mark, const int64_t *spent, int64_t *after, uint8_t *active, uint64_t *sum)
+HS_CLONES static int64_t sweep(int64_t lo, int64_t hi, int is_float, const void *norms, ruler R, double top, rule L,
+                               const int64_t *spent, int64_t *after, uint8_t *active, uint64_t *sum)
 {
-    int64_t old[BLOCK], j;
+    int64_t old[BLOCK], fresh[BLOCK], j;
+    uint8_t in[BLOCK];
     uint64_t total = 0;
     for (j = lo; j < hi; j += BLOCK) {
         int count = (int)(hi - j < BLOCK ? hi - j : BLOCK);
+        int64_t *out = after ? after + j : fresh;
         fetch(at(norms, is_float, j), is_float, spent + j, hi - j);
         if (!valid(count, is_float, at(norms, is_float, j), top)) return j;
         memcpy(old, spent + j, sizeof *old * (size_t)count);
-        apply(count, is_float, at(norms, is_float, j), R, limit, mark, old, after + j, active + j);
-        if (sum) total += hash_block(count, after + j, j);
+        apply(count, is_float, at(norms, is_float, j), R, L, old, out, active ? active + j : in);
+        if (sum) total += hash_block(count, out, j);
     }
     if (sum) *sum = total;
     return hi > lo ? hi : lo;
 }
 
-/* One step over all n records. spent may be after (not with sticky unless every norm was looked at, which is done here). On
- * HS_BAD_ARGUMENT *bad is the first bad record, and in place nothing is charged. checksum may be NULL. */
+/* One step over all n records. spent may be after: then nothing is charged unless every norm is good (a mark or a turn cannot be
+ * taken back, so all norms are looked at first). after, active and checksum may be NULL: a look without a change. On
+ * HS_BAD_ARGUMENT *bad is the first bad record. */
 int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
-                         const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum, int64_t *bad)
+                         int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum,
+                         int64_t *bad)
 {
-    int64_t mark = sticky ? HS_DROPPED : 0;
+    rule L = rule_of(limit, sticky, turn);
     uint64_t sum[CHUNKS];
     ruler R = ruler_of(scale);
     cut C;
     int i;
-    if (!(n >= 0 && scale > 0 && top >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
+    if (!(n >= 0 && scale > 0 && top >= 0 && n_threads > 0 && (active || turn || spent != after))) return HS_BAD_ARGUMENT;
     cut_into(&C, n, n_threads);
-    *bad = sticky && spent == after ? bad_of_all(&C, is_float, norms, top) : n; /* a mark cannot be taken back */
+    *bad = (sticky || turn) && spent == after ? bad_of_all(&C, is_float, norms, top) : n;
     if (*bad < n) return HS_BAD_ARGUMENT;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C.chunks) schedule(static) if (C.chunks > 1)
 #endif
     for (i = 0; i < C.chunks; i++)
-        C.done[i] = sweep(i * C.per, end_of(&C, i), is_float, norms, R, top, limit, mark, spent, after, active,
-                          checksum ? &sum[i] : NULL);
+        C.done[i] = sweep(i * C.per, end_of(&C, i), is_float, norms, R, top, L, spent, after, active, checksum ? &sum[i] : NULL);
     if (checksum) for (*checksum = 0, i = 0; i < C.chunks; i++) *checksum += sum[i];
     for (i = C.chunks - 1; i >= 0; i--)
         if (C.done[i] < end_of(&C, i)) *bad = first_bad(C.done[i], n, is_float, norms, top);
@@ -238,7 +251,8 @@ int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *no
                               double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active,
                               uint64_t *change, int64_t *bad)
 {
-    int64_t mark = sticky ? HS_DROPPED : 0, old[BLOCK], j, i, last = -1;
+    int64_t old[BLOCK], j, i, last = -1;
+    rule L = rule_of(limit, sticky, 0);
     ruler R = ruler_of(scale);
     if (!(m >= 0 && m <= n && scale > 0 && top >= 0)) return HS_BAD_ARGUMENT;
     *bad = m; *change = 0;
@@ -251,7 +265,7 @@ int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *no
             return HS_BAD_ARGUMENT;
         }
         for (i = 0; i < count; i++) old[i] = spent[index[j + i]];
-        apply(count, is_float, x, R, limit, mark, old, after + j, active + j);
+        apply(count, is_float, x, R, L, old, after + j, active + j);
         for (i = 0; i < count; i++)
             *change += hash((uint64_t)after[j + i], (uint64_t)index[j + i]) - hash((uint64_t)old[i], (uint64_t)index[j + i]);
     }
@@ -283,7 +297,7 @@ int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n
         for (sum[i] = 0, wrong[i] = 0; j < hi; j += BLOCK) {
             int count = (int)(hi - j < BLOCK ? hi - j : BLOCK);
             sum[i] += hash_block(count, spent + j, j);
-            for (k = j; k < j + count; k++) wrong[i] |= (uint64_t)(spent[k] & ~HS_DROPPED) > (uint64_t)limit;
+            for (k = j; k < j + count; k++) wrong[i] |= (uint64_t)(spent[k] & ~(HS_DROPPED | HS_TURN)) > (uint64_t)limit;
         }
     }
     for (*checksum = 0, i = 0; i < C.chunks; i++) { *checksum += sum[i]; any |= wrong[i]; }

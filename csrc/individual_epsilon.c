@@ -161,25 +161,27 @@ static double log_delta_upper(const record *R, double eps, double *log_estimate,
     return L + log(up) + 8 * HS_U * (2 + fabs(L));
 }
 
-/* A certified upper bound of eps, or HUGE_VAL; *gap is how far it lies above the estimate. */
+/* A certified upper bound of eps, or HUGE_VAL; *gap is how far it lies above the estimate, HUGE_VAL if that did not settle: where
+ * rare jumps bend the curve, Newton's steps overshoot, and a bracket holds them. */
 static double solve(const record *R, double log_delta, double *gap)
 {
-    double eps = R->eps0, est, rate, up, r, slack = 4 * HS_U * (2 + fabs(log_delta));
+    double eps = R->eps0, est, rate, up, r, slack = 4 * HS_U * (2 + fabs(log_delta)), lo = -HUGE_VAL, hi = HUGE_VAL, step = 1;
     int it;
-    for (it = 0; it < 12; it++) {
-        double step;
+    for (it = 0; it < 40; it++) {
         up = log_delta_upper(R, eps, &est, &rate);
         if (!(rate > 0 && fabs(est) < HUGE_VAL)) return HUGE_VAL;
+        if (est > log_delta) lo = eps; else hi = eps;
         step = (est - log_delta) / rate;
         eps += fmax(-4 / R->C->c, fmin(4 / R->C->c, step));
         if (fabs(step) * R->C->c < 1e-4) break; /* what is left is of the order of the square: 1e-8 nats */
+        if (!(eps > lo && eps < hi)) eps = 0.5 * (lo + hi);
     }
     if (!(fabs(eps) < HUGE_VAL)) return HUGE_VAL;
     eps = fmax(eps, 0);
     r = 1.1 * (up - est) / rate + 4 * HS_U * eps + 1e-8 / R->C->c;
     for (it = 0; it < 20; it++, r *= 2) {
         up = log_delta_upper(R, eps + r, &est, &rate);
-        if (up + slack <= log_delta) { *gap = r; return eps + r; }
+        if (up + slack <= log_delta) { *gap = fabs(step) * R->C->c < 1e-4 ? r : HUGE_VAL; return eps + r; }
     }
     return HUGE_VAL;
 }

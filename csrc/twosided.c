@@ -331,6 +331,7 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
     int r, t;
     for (r = 0; r < pair->branches; r++) {
         double q = pair->q[r], up = pair->up[r], down = pair->down[r], s0[8] = {0}, s1[8] = {0}, mass, slope, best = HUGE_VAL;
+        double cap = fmin(6, 0.95 * HS_PI / 2 / fmax(up, down)), d0;
         int lo = T->first[r], n = T->first[r + 1];
         const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
         double *restrict x = T->G.s;
@@ -340,9 +341,9 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
                 s1[t] += gr[j + t] * (up * (u1[j + t] + q) / (1 + u1[j + t]) + down * (u2[j + t] + q) / (1 + u2[j + t]));
             }
         mass = hs_lanes(s0); slope = hs_lanes(s1);
-        for (t = 0; t < 3; t++) { /* near the least of e^{d^2/2 - y d slope}; any d is valid */
-            double d = fmin(fmin(y * slope / fmax(mass, 1e-300) * (t == 0 ? 1 : t == 1 ? 0.5 : 2), 6),
-                   0.95 * HS_PI / 2 / fmax(up, down));
+        d0 = y * slope / fmax(mass, 1e-300); /* near the least of e^{d^2/2 - y d slope}; any d is valid */
+        for (t = 0; t < 3; t++) {
+            double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap);
             double b1 = d * up, b2 = d * down, y1 = y * sin(b1), y2 = y * sin(b2), total8[8] = {0}, sum, kap, f1, f2;
             f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1);
             f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2);
@@ -356,6 +357,7 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
                 for (i = 0; i < 8; i++) total8[i] += x[j + i];
             sum = exp(0.5 * d * d) * hs_lanes(total8) + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
             if (sum < best) best = sum;
+            if (0.5 * d0 >= cap) break; /* the three are the same */
         }
         total += fmin(best, mass * (1 + 1e-9));
     }

@@ -21,6 +21,11 @@ typedef struct {                      /* twosided_plan.c: all branches in rows l
     double z_lo, z_hi, *x;
 } hs_two_coarse;
 
+typedef struct {                      /* twosided_shift.c: nodes of the shifted paths; rounding of phi at y is at most y (c1 + x c2) */
+    int n;
+    double *Lr, *Li, *rr, *ri, c1, c2, quad; /* quad: every other error of phi, the same at all y >= 0 */
+} hs_two_shift;
+
 typedef struct { double a1, a2; } hs_exponents; /* of 1+U1 and 1+U2 at real z */
 
 static inline hs_exponents hs_at_tilt(double z) { hs_exponents a = {1 + z, -z}; return a; }
@@ -74,5 +79,11 @@ double hs_two_real_upper(const hs_two *T, double z);
 double hs_two_ends_upper(const hs_two *T, double z, double log_m);
 double hs_two_dropped_upper(const hs_two *T, double z);
 double hs_two_far_upper(hs_two *T, double z, double y);
+/* twosided_shift.c */
+double hs_two_shift_count(const hs_pair *pair, double z, double R, double target);
+double hs_grid_shift_count(double m, double q, double a, double range, double target);
+int hs_two_shift_build(hs_two *T, double z, double log_m, double rounding, double out, double target, hs_two_shift *P);
+int hs_grid_shift_build(hs_grid *G, double a, double log_m, double rounding, double out, double target, hs_two_shift *P);
+double hs_two_shift_nodes(const hs_two_shift *P, double dy, long N, double *scratch, double *zr, double *zi);
 
 #endif

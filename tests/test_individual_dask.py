@@ -60,6 +60,9 @@ def test_reductions(client):
     for p, value in found["quantiles"].items():
         exact = np.quantile(eps, p, method="higher")
         assert exact * (1 - 1e-5) <= value <= exact * (1 + 1e-3)
+    for bad in (1.5, math.nan):
+        with pytest.raises(hs.DomainError, match="quantiles"):
+            many.summary(1e-5, quantiles=(bad,))
     assert found["histogram"].sum() == N and (np.diff(found["edges"]) >= 0).all()
 
 

@@ -1,6 +1,7 @@
 """From norms to charges: rounding, levels in the safe direction, the sampling trap, the heuristic fit; route fft."""
 
 import math
+from fractions import Fraction
 
 import hypothesis.strategies as st
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 import hockeystick as hs
 from hockeystick.individual import NoiseLevels, fft_records, fit_mu, mu_from_norms, norms_of_all
 
+POSITIVE = st.floats(5e-324, 1.7e308)
 SIGMAS = 1 / np.sqrt(np.arange(1, 9) / 8)
 
 
@@ -110,7 +112,20 @@ def test_a_positive_norm_is_never_free():
     for mu in (mu_from_norms(norms, sigma=1e300), mu_from_norms(norms, noise_multiplier=1e200, clip=1e100)):
         assert mu[0] == 0 and (mu[1:] >= norms[1:] / 1e300).all() and (mu[1:] ** 2 > 0).all()
         assert NoiseLevels(1.0).index(mu).tolist() == [-1, 0, 0, 0]
-    assert mu_from_norms([1e-200, 0.0], noise_multiplier=1e-200, clip=1e-200).tolist() == [math.inf, 0.0]
+    assert mu_from_norms([1e-200, 0.0], noise_multiplier=1e-200, clip=1e-200) == pytest.approx([1e200, 0.0])
+
+
+@given(POSITIVE, POSITIVE, POSITIVE)
+def test_mu_is_rounded_up_wherever_its_parts_lie(norm, clip, noise):
+    """Also where noise multiplier times clip is no double, or one of few bits."""
+    for options, exact in (
+        (dict(noise_multiplier=noise, clip=clip), Fraction(min(norm, clip)) / Fraction(clip) / Fraction(noise)),
+        (dict(sigma=noise, clip=clip), Fraction(min(norm, clip)) / Fraction(noise)),
+        (dict(sigma=noise), Fraction(norm) / Fraction(noise)),
+    ):
+        (mu,) = mu_from_norms([norm], **options)
+        assert mu == math.inf or exact <= Fraction(mu)
+        assert mu == math.inf or min(exact, norm / clip) < 1e-150 or Fraction(mu) <= exact * (1 + Fraction(8, 2**53))
 
 
 def test_counting_a_step_never_wraps():
@@ -154,6 +169,8 @@ def test_the_fit_of_a_gaussian_is_its_mu():
     assert fit_mu(hs.gaussian(2.0) * 4, points=5).mu == pytest.approx(1.0, rel=1e-6)
     with pytest.raises(hs.DomainError):
         fit_mu(hs.gaussian(2.0), eps_max=math.nan)
+    with pytest.raises(hs.DomainError, match="points"):
+        fit_mu(hs.gaussian(2.0), points=0)
 
 
 @pytest.mark.parametrize(("q", "steps", "delta"), [(0.01, 1000, 1e-5), (0.1, 100, 1e-6), (0.5, 20, 1e-4)])

@@ -45,13 +45,14 @@ CASES = [
     (cut(0.02, 2000, 40, 1.0), 1500, 1e-9),
     (cut(0.6, 40, 25, 4.0), 60, 1e-4),
     (cut(0.01, 9000, 110, 0.9), 800, 1e-12),
+    (cut(0.001, 10**6, 1050, 0.7), 2000, 1e-7),  # a thousand nodes, on shifted inner paths
 ]
 
 
 @pytest.mark.skipif(np.finfo(LONG).eps > 1e-18, reason="long double is double: no reference")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("direction", ["remove", "add"])
-@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("case", [0, 1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_against_an_independent_integral(case, adjacency, direction):
     step, k, delta = CASES[case]
     root = hs.epsilon(step * k, delta, adjacency=adjacency, direction=direction, route="contour")
@@ -66,7 +67,8 @@ def test_against_an_independent_integral(case, adjacency, direction):
         lo, hi = (lo, t) if k * mean - eps - 1 / t - 1 / (1 + t) > 0 else (t, hi)
     truth = log_delta_by_integral(of.branches, k, eps, max(0.6 * t, 0.5 / math.sqrt(k * var)), math.sqrt(k * var))
     assert bound.lower - 1e-13 <= truth <= bound.upper + 1e-13
-    assert bound.width < 1e-9 and root.width < 1e-9 * max(eps, 1e-2)
+    width = 1e-9 if case < 4 else 3e-8  # rounding on a line below the saddle
+    assert bound.width < width and root.width < width * max(eps, 1e-2)
     assert truth == pytest.approx(math.log(delta), abs=1e-8)
 
 
@@ -82,8 +84,10 @@ def test_one_sided_pairs_are_gaussian_steps(m, q, k, direction):
         steps = _core.contour_eps(np.array([m]), np.array([q]), counts, int(add), log_delta, 1e-9, 31.0, 1, work)
         assert pairs[0] <= 1 and steps[0] <= 1
         assert pairs[1] <= steps[3] and steps[1] <= pairs[3]
-        # the contour of pairs stands two standard units left of the saddle, where rounding weighs e^2 more
-        assert pairs[3] - pairs[1] <= 3 * math.e**2 * (steps[3] - steps[1]) + 1e-12
+        # the contour of pairs stands two standard units left of the saddle, where rounding weighs e^2 more; on shifted paths,
+        # for long lines, weights and losses are larger
+        more = 9 if pairs[-1] > 128 else 3
+        assert pairs[3] - pairs[1] <= more * math.e**2 * (steps[3] - steps[1]) + 1e-12
 
 
 def test_results_do_not_depend_on_threads():
@@ -135,3 +139,33 @@ def test_what_was_dropped_raises_the_upper_end_only():
     bound = hs.log_delta(step * 50, 0.5, adjacency="zero_out", direction="remove")
     plain = hs.log_delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 50, 0.5, direction="remove")
     assert bound.lower <= plain.upper and plain.lower <= bound.upper
+
+
+SPARSE = [(10**6, 1e-4, 120, 10, 1e-8), (10**9, 1e-6, 1100, 10, 1e-9), (10**7, 1e-5, 120, 1000, 1e-9)]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(("n", "q", "size", "k", "delta"), [*SPARSE[:2], pytest.param(*SPARSE[2], marks=pytest.mark.slow)])
+def test_few_jumps_are_answered_by_a_coarse_grid(n, q, size, k, delta, adjacency):
+    """The line has too many nodes: without rtol the lattice is as coarse as it must be; the route by name takes longer."""
+    run = cut(q, n, size) * k
+    quick = hs.epsilon(run, delta, adjacency=adjacency)
+    careful = hs.epsilon(run, delta, adjacency=adjacency, route="pld")
+    assert quick.certified and 0 < quick.upper <= 1.2 * careful.upper + 2e-3
+    assert max(quick.lower, careful.lower) <= min(quick.upper, careful.upper)
+    assert hs.log_delta(run, careful.upper, adjacency=adjacency).lower <= math.log(delta)
+    assert hs.log_delta(run, careful.lower, adjacency=adjacency).upper >= math.log(delta)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("add", [False, True])
+def test_chernoff_of_pairs_lies_above(adjacency, add):
+    """Both ways round, and inverse to each other up to the optimum's flatness."""
+    run, direction = cut(0.02, 2000, 44) * 300, "add" if add else "remove"
+    of = pair.paired_steps(run, adjacency, add)
+    for delta in (1e-3, 1e-8):
+        eps = chernoff.root_upper(of, add, math.log(delta))
+        truth = hs.epsilon(run, delta, adjacency=adjacency, direction=direction)
+        assert truth.lower <= eps <= 1.5 * truth.upper
+        assert hs.log_delta(run, eps, adjacency=adjacency, direction=direction).lower <= chernoff.log_delta_upper(of, add, eps)
+        assert chernoff.log_delta_upper(of, add, eps) == pytest.approx(math.log(delta), abs=0.05)

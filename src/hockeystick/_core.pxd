@@ -44,8 +44,8 @@ cdef extern from "hs.h" nogil:
                             double *mass, double *delta)
     # individual.c
     int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
-                             const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum,
-                             int64_t *bad)
+                             int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads,
+                             uint64_t *checksum, int64_t *bad)
     int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
                                   double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after,
                                   uint8_t *active, uint64_t *change, int64_t *bad)

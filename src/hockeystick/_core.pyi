@@ -69,9 +69,10 @@ def individual_charge(
     top: float,
     limit: int,
     sticky: int,
+    turn: int,
     spent: NDArray[np.int64],
-    after: NDArray[np.int64],
-    active: NDArray[np.uint8],
+    after: NDArray[np.int64] | None,
+    active: NDArray[np.uint8] | None,
     n_threads: int,
     with_checksum: int,
 ) -> tuple[int, int, int]: ...

@@ -137,15 +137,16 @@ ctypedef fused real_t:
     double
 
 
-def individual_charge(const real_t[::1] norms, double scale, double top, int64_t limit, int sticky, const int64_t[::1] spent,
-                      int64_t[::1] after, uint8_t[::1] active, int n_threads, int with_checksum):
-    """(status, checksum, first bad record) of one step over all records; see hs.h. Empty arrays are not allowed."""
+def individual_charge(const real_t[::1] norms, double scale, double top, int64_t limit, int sticky, int turn,
+                      const int64_t[::1] spent, int64_t[::1] after, uint8_t[::1] active, int n_threads, int with_checksum):
+    """(status, checksum, first bad record) of one step over all records; see hs.h. after, active may be None, none empty."""
     cdef uint64_t checksum = 0
     cdef int64_t bad = 0
     cdef int status
     with nogil:
-        status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, &spent[0],
-                                      &after[0], &active[0], n_threads, &checksum if with_checksum else NULL, &bad)
+        status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, turn,
+                                      &spent[0], NULL if after is None else &after[0], NULL if active is None else &active[0],
+                                      n_threads, &checksum if with_checksum else NULL, &bad)
     return status, checksum, bad
 
 

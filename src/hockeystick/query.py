@@ -13,7 +13,7 @@ from . import worst
 from .arguments import exp_lower, exp_upper, numbers, one_of
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import as_run, real
-from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored
+from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
 from .routes import chernoff, contour, fallback
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
 from .threads import threads
@@ -170,8 +170,10 @@ class _Settings:
 
     @property
     def hurried(self) -> bool:
-        """Whether a Gaussian run off the contour gets what a grid gives at once; rtol, or a named route, may take longer."""
-        return self.route == "auto" and self.rtol is None and self.steps is not None
+        """Whether a run of the contour's gets what a grid gives at once where that declines; rtol, a named route: longer."""
+        if self.route != "auto" or self.rtol is not None:
+            return False
+        return self.steps is not None or paired_steps(self.run, self.adjacency, False) is not None
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
         """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by one."""

@@ -131,7 +131,8 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
     if hi - lo > 1:
         cells = [(-math.inf, lo, hi)]
     while cells and asked < MAX_ASKED:
-        if -cells[0][0] <= enough(goal()):
+        top = max(b.upper for b in evaluated.values())
+        if -cells[0][0] <= max(enough(goal()), top + 0.5 * (top - goal())):  # wide answers do not get better by being many
             break
         _, n1, n2 = heapq.heappop(cells)
         mid = math.isqrt(n1 * n2) if n2 > 2 * n1 else (n1 + n2) // 2

@@ -18,14 +18,26 @@ static void check_charge(int64_t n, int is_float, int threads, int sticky)
     double scale = ldexp(1, -25);
     for (i = 0; i < n; i++)
         if (is_float) ((float *)norms)[i] = (float)(i % 7) / 8; else ((double *)norms)[i] = (double)(i % 7) / 8;
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, spent, other, again, threads, &sum, &bad) == HS_OK);
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, other, again, threads, &sum, &bad) == HS_OK);
     CHECK(bad == n);
     CHECK(hs_individual_checksum(n, other, limit, threads, &direct) == HS_OK && direct == sum);
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, spent, spent, active, threads, NULL, &bad) == HS_OK);
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, spent, active, threads, NULL, &bad) == HS_OK);
     CHECK(!memcmp(spent, other, (size_t)n * 8) && !memcmp(active, again, (size_t)n));
     for (i = 0; i < n; i++) CHECK(spent[i] == (i % 7) * (i % 7) * (limit / 64)); /* exact: 26 bits are enough */
+    for (i = 0; i < n; i++) if (i % 3) spent[i] = 0; /* a step that turns, done to a third before the process died */
+        else spent[i] |= HS_TURN;
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 1, spent, NULL, NULL, threads, &sum, &bad) == HS_OK);
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 1, spent, spent, NULL, threads, NULL, &bad) == HS_OK);
+    CHECK(hs_individual_checksum(n, spent, limit, threads, &direct) == HS_OK && direct == sum);
+    for (i = 0; i < n; i++) CHECK(spent[i] == (other[i] | HS_TURN));
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 2, spent, spent, active, threads, NULL, &bad) == HS_OK);
+    for (i = 0; i < n; i++) {
+        int64_t twice = 2 * other[i] <= limit ? 2 * other[i] : other[i] | (sticky ? HS_DROPPED : 0);
+        CHECK(spent[i] == twice);
+        spent[i] = other[i];
+    }
     if (is_float) ((float *)norms)[n - 1] = NAN; else ((double *)norms)[n - 1] = -1;
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, spent, spent, active, threads, NULL, &bad)
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, spent, active, threads, NULL, &bad)
           == HS_BAD_ARGUMENT);
     CHECK(bad == n - 1 && !memcmp(spent, other, (size_t)n * 8));
     other[n / 2] = limit + 1;

@@ -1,12 +1,13 @@
 /* check_sampling.c - calls the sampling and two-sided entries of csrc/hs.h on plain and nasty input, for the sanitizers.
  *
  * Checked everywhere: the status is a known code; after HS_OK every output is a number, intervals are ordered, tails lie in [0, 1]
- * and fall or rise with s; bad arguments are refused; nothing behind the lent end of the scratch is touched.
+ * and fall or rise with s; bad arguments are refused; nothing behind the lent end of the scratch is touched. The nodes of shifted
+ * paths lie within their bound of a sum on the real line in long double, and the bound is not loose.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "hs.h"
+#include "twosided.h"
 
 static int failures;
 static long calls;
@@ -118,8 +119,92 @@ static void contours(void)
     }
 }
 
+/* phi(y) - 1 at tilt c, on the real line; the mesh is far below what y needs here. */
+static void phi_on_the_line(const hs_pair *pair, double c, double y, long double *re, long double *im)
+{
+    long double sum = 0, a = 0, b = 0;
+    for (int r = 0; r < pair->branches; r++)
+        for (int j = -6000; j <= 6000; j++) {
+            long double g = j * 0.008L, q = pair->q[r], up = pair->up[r], down = pair->down[r];
+            long double l1 = log1pl(q * expm1l(up * g - up * up / 2)), l2 = log1pl(q * expm1l(-down * g - down * down / 2));
+            long double p = pair->w[r] * expl((1 + c) * l1 - c * l2 - g * g / 2), x = y * (l1 - l2), half = sinl(x / 2);
+            sum += p; a -= 2 * p * half * half; b += p * sinl(x);
+        }
+    *re = a / sum; *im = b / sum;
+}
+
+static void shifted_paths(void)
+{
+    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5}, tilt[] = {0.1, 1, 6}, dy[] = {1e-3, 0.11};
+    enum { N = 1000 };
+    double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)), *work = malloc(sizeof(double) * (size_t)hs_two_work());
+    for (int i = 0; i < 4 * 3 * 3 * 2; i++) {
+        double mm = m[i / 4 % 3], c = tilt[i / 12 % 3], step = dy[i / 36], est[3], h[2], c1, c2, slope;
+        hs_pair pair = {2, {0.9, 0.1}, {q[i % 4], 0.7 * q[i % 4]}, {mm, 2 * mm}, {i % 2 * mm, i % 3 * mm}, 0, 0};
+        hs_two_shift P;
+        hs_moments mo;
+        hs_two T;
+        hs_two_cgf_estimate(&pair, c, est);
+        for (int r = 0; r < 2; r++) h[r] = 0.1 / fmax(1, fmax(pair.up[r], pair.down[r]));
+        if (hs_two_build(&T, &pair, h, c, c, 10, work)) continue;
+        hs_two_moments(&T, c, est[0], &mo);
+        hs_two_weights(&T, c, mo.log_m, &c1, &c2);
+        if (hs_two_shift_build(&T, c, mo.log_m, mo.err, hs_two_real_upper(&T, c) + hs_two_ends_upper(&T, c, mo.log_m), 40, &P)) continue;
+        slope = hs_two_shift_nodes(&P, step, N, T.G.er, zr, zi);
+        expect(zr[0] == 0 && zi[0] == 0, "node 0", zr[0], zi[0], i);
+        expect(slope <= 20 * (c1 + c2 * (224 + 64)), "slope against that of the real line", slope, c1 + c2 * (224 + 64), i);
+        expect(P.quad <= 40 * exp(-40), "what does not round", P.quad, exp(-40), i);
+        for (int n = 1; n <= N; n = 2 * n + n % 7) {
+            long double a, b;
+            double off, bound = n * step * slope + P.quad;
+            phi_on_the_line(&pair, c, n * step, &a, &b);
+            off = (double)hypotl(zr[n] - a, zi[n] - b);
+            expect(off <= bound, "shifted node", off, bound, n * 1000 + i);
+        }
+    }
+    free(zr); free(zi); free(work);
+}
+
+/* A plain step in both directions: ADD has the pair turned, and the conjugate of its phi. */
+static void shifted_paths_of_a_plain_step(void)
+{
+    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5}, tilt[] = {0.1, 1, 6}, dy[] = {1e-3, 0.11};
+    enum { N = 1000 };
+    double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)), *work = malloc(sizeof(double) * (size_t)hs_two_work());
+    for (int i = 0; i < 4 * 3 * 3 * 2 * 2; i++) {
+        int add = i / 72;
+        double mm = m[i / 4 % 3], qq = q[i % 4], c = tilt[i / 12 % 3], step = dy[i / 36 % 2], a = add ? -c : 1 + c, c1, c2, slope, out;
+        hs_pair pair = {1, {1}, {qq}, {add ? 0 : mm}, {add ? mm : 0}, 0, 0};
+        hs_two_shift P;
+        hs_moments mo;
+        hs_grid G;
+        double left = a < 0 ? log1p(-a * mm * qq) / mm : 0;
+        if (hs_grid_build(&G, mm, qq, 0.1 / fmax(1, mm), -10 - left, fmax(mm, a * mm) + 10, work)) continue;
+        hs_grid_moments(&G, a, hs_cgf_peak(mm, qq, a), &mo);
+        out = hs_grid_real_upper(mm, a, G.h) + hs_grid_ends_upper(&G, a, mo.log_m);
+        if (hs_cgf_peak(mm, qq, a) <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+        hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
+        if (hs_grid_shift_build(&G, a, mo.log_m, mo.err, out, 40, &P)) continue;
+        slope = hs_two_shift_nodes(&P, step, N, G.er, zr, zi);
+        expect(zr[0] == 0 && zi[0] == 0, "node 0 of a plain step", zr[0], zi[0], i);
+        /* a < 0: |r| grows by up to cos(b/2)^a on the path */
+        expect(slope <= 20 * fmax(1, pow(cos(0.76), a)) * (c1 + c2 * (224 + 64)), "slope of a plain step against that of the real line", slope, c1 + c2 * (224 + 64), i);
+        expect(P.quad <= 40 * exp(-40), "what does not round in a plain step", P.quad, exp(-40), i);
+        for (int n = 1; n <= N; n = 2 * n + n % 7) {
+            long double re, im;
+            double off, bound = n * step * slope + P.quad;
+            phi_on_the_line(&pair, c, n * step, &re, &im);
+            off = (double)hypotl(zr[n] - re, (add ? -zi[n] : zi[n]) - im);
+            expect(off <= bound, "shifted node of a plain step", off, bound, n * 1000 + i);
+        }
+    }
+    free(zr); free(zi); free(work);
+}
+
 int main(void)
 {
+    shifted_paths();
+    shifted_paths_of_a_plain_step();
     contours();
     truncations();
     tails();

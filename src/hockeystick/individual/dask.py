@@ -55,10 +55,23 @@ class ShardedGDPFilter:
 
     @property
     def n_records(self) -> int:
+        """Records of all blocks."""
         return sum(self.chunks)
 
     def charge(self, norms, *, sigma):
-        """One step over all records: the active mask, as a Dask array of the blocks of `norms`. Computes and keeps the state.
+        """One step over all records, asked for before it runs. Computes and keeps the state.
+
+        Parameters
+        ----------
+        norms : dask.array of float32 or float64, shape (records,)
+            Norms >= 0 in the filter's blocks.
+        sigma : float
+            Standard deviation of the noise, in the unit of the norms.
+
+        Returns
+        -------
+        dask.array of bool
+            The active mask, in the blocks of `norms`.
 
         Raises
         ------
@@ -104,14 +117,28 @@ class ShardedGDPFilter:
         """Maximum, quantiles and histogram of eps(delta) over all records, reduced block by block: upper bounds, ex post,
         private.
 
+        Parameters
+        ----------
+        delta : float
+            In (0, 1).
+        quantiles : sequence of float
+            From 0 to 1.
+
         Returns
         -------
         dict
             "max", "quantiles" ({p: eps}, each at most one bin high), "edges" (eps at the bins' upper edges), "histogram".
+
+        Raises
+        ------
+        DomainError
+            For arguments outside their domain.
         """
         import dask
 
         in_unit("delta", delta)
+        if not all(0 <= p <= 1 for p in quantiles):
+            raise DomainError(f"quantiles must be from 0 to 1, got {quantiles!r}")
         edges = self.budget_mu * np.arange(1, BINS + 1) / BINS * (1 + 2.0**-40)
         parts = dask.compute(*(dask.delayed(_histogram)(words, self._units, edges) for words in self._blocks))
         histogram = sum(part[0] for part in parts)
@@ -123,7 +150,24 @@ class ShardedGDPFilter:
 
 
 def epsilons_upper(counts, *, sigmas, delta, q=1.0, route="contour"):
-    """`individual_epsilons(...).upper` of a (records, levels) Dask array of counts, block by block: a Dask array of bounds."""
+    """`individual_epsilons(...).upper` of a Dask array of counts, block by block.
+
+    Parameters
+    ----------
+    counts : dask.array of int, shape (records, levels)
+    sigmas, delta, q, route
+        As in `individual_epsilons`.
+
+    Returns
+    -------
+    dask.array of float, shape (records,)
+        Certified upper bounds, ex post.
+
+    Raises
+    ------
+    DomainError
+        For other arrays; for arguments outside their domain when a block is computed.
+    """
     import dask.array as da
 
     if not isinstance(counts, da.Array) or counts.ndim != 2 or counts.dtype.kind not in "iu":
@@ -133,7 +177,13 @@ def epsilons_upper(counts, *, sigmas, delta, q=1.0, route="contour"):
 
 
 def norms_from_parquet(path, column: str = "norm"):
-    """A column of a Parquet dataset (file or folder) as a Dask array with one block a row group."""
+    """A column of a Parquet dataset (file or folder) as a Dask array with one block a row group.
+
+    Raises
+    ------
+    DomainError
+        If a file lacks the column, or there are no rows.
+    """
     import dask
     import dask.array as da
     from pyarrow import dataset, parquet
@@ -166,7 +216,7 @@ def _charge_block(words, norms, scale: float, top: float, limit: int, sticky: bo
     norms = np.ascontiguousarray(norms)
     after, active = np.empty_like(words), np.empty(words.size, bool)
     status, _, bad = _core.individual_charge(
-        norms, scale, top, limit, sticky, np.ascontiguousarray(words), after, active.view(np.uint8), 1, 0
+        norms, scale, top, limit, sticky, 0, np.ascontiguousarray(words), after, active.view(np.uint8), 1, 0
     )
     return (words, None, (int(bad), float(norms[bad]))) if status else (after, active, None)
 
@@ -184,7 +234,7 @@ def _bad(part):
 
 
 def _spent(words, layout):
-    return layout.divisor * np.sqrt((words & ~np.int64(DROPPED)).astype(float)) * (2.0**-layout.half * (1 + 2.0**-50))
+    return layout.divisor * np.sqrt((words & ~DROPPED).astype(float)) * (2.0**-layout.half * (1 + 2.0**-50))
 
 
 def _histogram(words, layout, edges):

@@ -1,17 +1,19 @@
 """The words of an individual filter: in memory, or in a memory-mapped file beside its ledger.
 
-File `<path>.words`: a header of 4096 bytes (magic, version, number of records, identity, CRC-32), then two copies of
-the words, 8 bytes a record each. The ledger says which copy is good, and its checksum.
+File `<path>.words`: a header of 4096 bytes (magic, version, number of records, identity, CRC-32), then the words, 8 bytes a
+record. File `<path>.step`: a header of 4096 bytes (magic, identity, number of a step, what follows, CRC-32) and, while that
+step runs, what it takes to do it again: the norms of a step over all records, or the places and new words of one over some.
 
-A step over all records is computed from the good copy into the other one, forced to disk, and becomes good by the
-ledger's transaction. A step over some records goes to the ledger first, as the new words and their places, and then
-into the good copy; opening the file puts them there again, which changes nothing if they were there. So whatever
-instant a process dies at, the good copy with the ledger's last places is the last acknowledged state.
+A step is kept in `.step` first and becomes acknowledged by the ledger's transaction; only then the words change, in place, and
+once they are on disk it is let go. Opening does a kept step again if it is the ledger's last. That changes nothing where it
+was done: words are put in twice, and a step over all turns a bit of every word that it has been done to (individual.c). So
+whatever instant a process dies at, words and kept step are the last acknowledged state; the ledger has the checksum of what
+must come out.
 
-Two copies, not one: until a step over all records is acknowledged the old words must be on disk, afterwards the new ones, and
-what leads from one to the other is the step's norms. So a step that is all or nothing needs them on disk as well, 4 bytes a
-record at least (float32, written and forced before the words may change: half as many writes again) and 8 in general: 12 to 16
-bytes a record, against 16 here. Both copies are reserved when the file is made, so that a full disk is met then.
+Disk: 8 bytes a record, and during a step 4 or 8 more, its norms as they were given (16 a record of a step over some). That is
+the least for a step that is all or nothing: until it is acknowledged the old words must be on disk, afterwards the new ones,
+and what leads from one to the other is the norms. A disk too full for them refuses the step; the words were reserved at first.
+Two copies of the words would take 16 always, and half of the time (benchmarks/bench_individual.py --disk).
 """
 
 from __future__ import annotations
@@ -21,26 +23,34 @@ import mmap
 import os
 import struct
 import zlib
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
 from .. import _core
+from ..bound import HockeystickError
 from .store import StoreError
 
 MAGIC = b"hockeystick\0wrd\0"
+MAGIC_STEP = b"hockeystick\0stp\0"
 VERSION = 1
 HEADER = 4096
+CHUNK = 1 << 26
 _LAYOUT = struct.Struct("<16sIQ16s")
+_STEP = struct.Struct("<16s16sQQI")
+_NORMS = {4: np.float32, 8: np.float64}
+_PLACES = 16
 
 
 class Words:
-    """Two copies of n words in a file. `good` is the copy that counts, `other` the one to be written."""
+    """n words in a file, and the step that is being done to them."""
 
-    def __init__(self, path: Path, n: int, identity: bytes, stream, which: int, sync: bool):
-        self.path, self.identity, self.sync, self.which, self._n = path, identity, sync, which, n
-        self._map = mmap.mmap(stream.fileno(), HEADER + 2 * _copy_bytes(n))
-        self._copies = [np.frombuffer(self._map, np.int64, n, HEADER + i * _copy_bytes(n)) for i in range(2)]
+    def __init__(self, path: Path, n: int, identity: bytes, stream, sync: bool):
+        self.path, self.identity, self.sync, self._n = path, identity, sync, n
+        self._map = mmap.mmap(stream.fileno(), HEADER + 8 * n)
+        self.array = np.frombuffer(self._map, np.int64, n, HEADER)
+        self._undone = self._unsettled = False
 
     @classmethod
     def create(cls, path: Path, n: int, sync: bool) -> Words:
@@ -50,61 +60,130 @@ class Words:
         try:
             with open(path, "xb+") as stream:
                 stream.write(head + struct.pack("<I", zlib.crc32(head)))
-                _reserve(stream.fileno(), HEADER + 2 * _copy_bytes(n))
+                _reserve(stream.fileno(), HEADER + 8 * n)
                 stream.flush()
                 os.fsync(stream.fileno())
-                return cls(path, n, identity, stream, 0, sync)
-        except FileExistsError:
-            raise StoreError(f"{path} exists; remove it, or open the filter that it belongs to") from None
+                with open(_step_path(path), "xb") as step:
+                    step.write(bytes(HEADER))
+                return cls(path, n, identity, stream, sync)
+        except FileExistsError as error:
+            if error.filename != str(path):
+                path.unlink()
+            raise StoreError(f"{error.filename} exists; remove it, or open the filter that it belongs to") from None
         except OSError as error:
             path.unlink(missing_ok=True)
-            raise StoreError(f"cannot create {path} ({2 * _copy_bytes(n):.3g} bytes): {error.strerror}") from None
+            raise StoreError(f"cannot create {path} ({8 * n:.3g} bytes): {error.strerror}") from None
+
+    @staticmethod
+    def remove(path: Path) -> None:
+        """Both files."""
+        path.unlink(missing_ok=True)
+        _step_path(path).unlink(missing_ok=True)
 
     @classmethod
-    def open(cls, path: Path, n: int, identity: bytes, which: int, sync: bool) -> Words:
+    def open(cls, path: Path, n: int, identity: bytes, sync: bool) -> Words:
         """The file at `path`. StoreError if it is missing, foreign, truncated, or of another filter; it is left as it is."""
         try:
             with open(path, "rb+") as stream:
                 head = stream.read(_LAYOUT.size + 4)
                 _check_head(path, head, n, identity)
                 size = os.fstat(stream.fileno()).st_size
-                if size != HEADER + 2 * _copy_bytes(n):
-                    raise StoreError(
-                        f"{path} is truncated: {size} bytes, expected {HEADER + 2 * _copy_bytes(n)}; it is left as it is"
-                    )
-                return cls(path, n, identity, stream, which, sync)
+                if size != HEADER + 8 * n:
+                    raise StoreError(f"{path} is truncated: {size} bytes, expected {HEADER + 8 * n}; it is left as it is")
+                return cls(path, n, identity, stream, sync)
         except OSError as error:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"cannot open {path}: {error.strerror}") from None
 
-    @property
-    def good(self) -> np.ndarray:
-        return self._copies[self.which]
+    @contextmanager
+    def keeping(self, step: int, *parts: np.ndarray):
+        """Keep a step, its norms or its places and words, for the body to acknowledge it; let it go if the body refuses.
 
-    @property
-    def other(self) -> np.ndarray:
-        return self._copies[1 - self.which]
-
-    def flush(self, which: int) -> None:
-        """Force a copy to disk, if asked to be safe against a loss of power. Raises StoreError."""
-        if not self.sync:
-            return
+        Afterwards the words must be changed and `settle` called; until then no other step is taken. Raises StoreError.
+        """
+        if self._undone:
+            raise StoreError(f"{self.path}: a step was interrupted; close the filter and open it again. Nothing was charged")
+        if self._unsettled:
+            self._let_go()
+        self._undone = True
         try:
-            self._map.flush(HEADER + which * _copy_bytes(self._n), _copy_bytes(self._n))
+            self._keep(step, parts)
+            yield
+        except HockeystickError:
+            self._undone = False
+            with suppress(OSError):  # what stays there is of no step that was acknowledged
+                os.truncate(_step_path(self.path), HEADER)
+            raise
+
+    def _keep(self, step: int, parts) -> None:
+        kind = _PLACES if len(parts) == 2 else parts[0].itemsize
+        head = _STEP.pack(MAGIC_STEP, self.identity, step, parts[0].size, kind)
+        try:
+            with open(_step_path(self.path), "rb+", buffering=0) as stream:
+                for part in (head + struct.pack("<I", zlib.crc32(head)).ljust(HEADER - len(head), b"\0"), *parts):
+                    view = memoryview(part if isinstance(part, bytes) else part.view(np.uint8))
+                    while view:
+                        view = view[stream.write(view[:CHUNK]) :]
+                stream.truncate()
+                if self.sync:
+                    os.fsync(stream.fileno())
         except OSError as error:
-            raise StoreError(f"{self.path}: {error.strerror}; nothing was charged, the last good state is on file") from None
+            raise self._failure(error) from None
+
+    def kept(self, step: int):
+        """The norms of step number `step`, or its (places, words), or None if another step or none is kept. StoreError if the
+        file is foreign."""
+        try:
+            with open(_step_path(self.path), "rb") as stream:
+                head, size = stream.read(_STEP.size + 4), os.fstat(stream.fileno()).st_size
+                if head.strip(b"\0") and not head.startswith(MAGIC_STEP):
+                    raise StoreError(f"{_step_path(self.path)} is not a step of hockeystick; it is left as it is")
+                if len(head) < _STEP.size + 4 or struct.unpack("<I", head[_STEP.size :])[0] != zlib.crc32(head[: _STEP.size]):
+                    return None
+                _, identity, number, count, kind = _STEP.unpack(head[: _STEP.size])
+                if (identity, number) != (self.identity, step) or size != HEADER + kind * count:
+                    return None
+                content = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
+        except OSError as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(f"cannot open {_step_path(self.path)}: {error.strerror}") from None
+        if kind in _NORMS:
+            return np.frombuffer(content, _NORMS[kind], count, HEADER)
+        return np.frombuffer(content, np.int64, 2 * count, HEADER).reshape(2, count)
+
+    def settle(self) -> None:
+        """The kept step has been done to the words: force them to disk and let it go. If that fails, the next step tries again:
+        this one is acknowledged and stays kept."""
+        self._undone, self._unsettled = False, True
+        try:
+            self._let_go()
+        except StoreError:
+            pass
+
+    def _let_go(self) -> None:
+        try:
+            if self.sync:
+                self._map.flush()
+            os.truncate(_step_path(self.path), HEADER)  # not to 0: ext4 would then write the next step out when it is closed
+            self._unsettled = False
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> StoreError:
+        return StoreError(f"{self.path}: {error.strerror}; nothing was charged, the last good state is on file")
 
     def close(self) -> None:
-        self._copies = []
+        self.array = None
         try:
             self._map.close()
         except BufferError:  # an array of the caller still looks into it; it goes with that
             pass
 
 
-def _copy_bytes(n: int) -> int:
-    return (8 * n + HEADER - 1) // HEADER * HEADER
+def _step_path(path: Path) -> Path:
+    return path.with_suffix(".step")
 
 
 def _reserve(descriptor: int, size: int) -> None:

@@ -43,12 +43,16 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
     Returns
     -------
     ndarray
-        Upper bounds of mu (within 4 units in the last place; a positive one is at least 2^-500).
+        Upper bounds of mu, within 4 units in the last place; a positive one, and a positive norm/clip, is at least 2^-500.
 
     Raises
     ------
     DomainError
         For arguments outside their domain. Without `clip`, norms must be finite.
+
+    References
+    ----------
+    [KTH23], App. C.2.
 
     Examples
     --------
@@ -62,14 +66,33 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
             f"got sigma={sigma!r}, noise_multiplier={noise_multiplier!r}, clip={clip!r}"
         )
     clip = np.inf if clip is None else units.positive("clip", clip)
-    sigma = units.positive("sigma", sigma) if sigma is not None else units.positive("noise_multiplier", noise_multiplier) * clip
     clipped = np.minimum(_checked(norms, allow_infinite=clip < np.inf), clip)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return np.where(clipped > 0, np.maximum(clipped / sigma * (1 + 4 * U), MU_MIN), 0.0)
+    if sigma is not None:
+        ratio, noise = clipped, units.positive("sigma", sigma)
+    else:  # not divided by z clip: that may overflow, or underflow and lose its accuracy
+        ratio, noise = np.maximum(clipped / clip, MU_MIN), units.positive("noise_multiplier", noise_multiplier)
+    with np.errstate(over="ignore"):
+        return np.where(clipped > 0, np.maximum(ratio / noise * (1 + 4 * U), MU_MIN), 0.0)
 
 
 def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:
     """Norms of all records where only those of `indices` were computed: the others stand at the clip, the most they can have.
+
+    Parameters
+    ----------
+    n_records : int
+        From 1.
+    norms : array_like
+        L2 norms >= 0 of the records of `indices`; larger ones are cut to `clip`.
+    indices : array of int
+        Distinct record numbers, one a norm.
+    clip : float
+        Clipping norm, > 0.
+
+    Returns
+    -------
+    ndarray, shape (n_records,)
+        Clipped norms, or the most they can be.
 
     Raises
     ------

@@ -8,7 +8,7 @@ Route "contour". log M of a composition is linear in the counts, so the transfor
 records (csrc/individual_levels.c, csrc/individual_epsilon.c). Records are grouped by the tilt at which Chernoff's bound of eps
 is least; each group shares one contour, on which each record has its own certificate. A record whose certificate does not
 come out keeps Chernoff's bound, which is certified too and wider: by about a tenth, more where delta lies in a tail of rare
-jumps. A few such records are taken up again; the number of the others is in the answer.
+jumps. A few such records are taken up again, the last of them by every route; the number of the others is in the answer.
 Route "fft": fft_records.py. Plain Gaussian levels only: one number a record, gaussian.py.
 """
 
@@ -45,7 +45,11 @@ LOOSE = 1e-3
 SINGLY = 256
 """.. if no more than so many are: a query of the library each, milliseconds."""
 
-DIRECTIONS = ("remove", "add")
+GRIDS = 16
+"""Where that declines too, all routes are asked, grids among them, if no more than so many are left: about 0.1 s each."""
+
+DIRECTIONS = ("remove", "both")
+"""What such a query asks for, by `add`: the larger of both is what the answer needs, and easier to certify than ADD alone."""
 
 BLOCK = 1 << 16
 LABEL = "ex post: certified for the realised sequence as if fixed in advance; no guarantee under adaptivity"
@@ -55,8 +59,18 @@ LABEL = "ex post: certified for the realised sequence as if fixed in advance; no
 class IndividualEpsilons:
     """Certified upper bounds of eps(delta), one a record.
 
-    upper : ndarray, one bound a record.   delta : the target.   route : how they were computed.
-    wider : records whose bound is more than 1e-3 above the estimate.   label : what the numbers are, and are not.
+    Attributes
+    ----------
+    upper : ndarray, shape (records,)
+        The bounds.
+    delta : float
+        The target.
+    route : str
+        "contour", "fft" or "gaussian" (levels without sampling: one number a record).
+    wider : int
+        Records whose bound is more than 1e-3 above the estimate.
+    label : str
+        What the numbers are, and are not.
     """
 
     upper: np.ndarray
@@ -220,22 +234,22 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
             )  # fmt: skip
             upper[block], loose[block] = values, _is_loose(gap, values)  # a status other than 0 leaves bounds and gaps
             progress(n - rows.size + stop, n)
-    rows = np.flatnonzero(loose)
-    if rows.size <= SINGLY:
-        for i in rows:
-            bound = _query(counts[i], m, q, add, delta, n_threads)
+    for route, most in (("contour", SINGLY), ("auto", GRIDS)):
+        rows = np.flatnonzero(loose)
+        for i in rows if rows.size <= most else ():
+            bound = _query(counts[i], m, q, add, delta, route, n_threads)
             if bound is not None:
                 upper[i] = min(upper[i], bound.upper)
-                loose[i] = _is_loose(bound.upper - bound.estimate, bound.upper)
+                loose[i] = _is_loose(bound.upper - bound.lower, bound.upper)
     return upper, int(loose.sum())
 
 
-def _query(row, m, q, add: int, delta: float, n_threads: int):
-    """The bound that the library has for one record, or None if its contour declines."""
+def _query(row, m, q, add: int, delta: float, route: str, n_threads: int):
+    """The bound that the library has for one record, or None if the route declines."""
     sigmas = np.maximum(1 / m * (1 - 2 * query.U), SIGMA_RANGE[0])
     steps = (poisson_subsampled(gaussian(sigmas[j]), q[j]) * int(row[j]) for j in np.flatnonzero(row))
     try:
-        return query.epsilon(compose(*steps), delta, direction=DIRECTIONS[add], route="contour", n_threads=n_threads)
+        return query.epsilon(compose(*steps), delta, direction=DIRECTIONS[add], route=route, n_threads=n_threads)
     except AccuracyError:
         return None
 

@@ -205,6 +205,10 @@ class RDPFilter:
     DomainError
         For arguments outside their domain, or (epsilon, delta) that leave no order a positive budget.
 
+    References
+    ----------
+    [FZ21] Theorem 4.3; [CKS20] Proposition 12; [MTZ19] for sampled steps.
+
     Examples
     --------
     >>> import hockeystick as hs
@@ -277,7 +281,7 @@ class RDPFilter:
                 "closed": self._closed or (self.sticky and not ok),
             }
             if self._ledger:
-                self._ledger.commit(state, {"step": state["steps"], "cost": 0, "charged": int(ok)})
+                self._ledger.commit(state, {"step": state["steps"], "cost": costs, "charged": int(ok)})
             self._spent, self._steps, self._closed = state["spent"], state["steps"], state["closed"]
         return ok
 

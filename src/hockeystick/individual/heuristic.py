@@ -16,14 +16,24 @@ import numpy as np
 
 from .. import query
 from ..bound import DomainError
-from ..mechanism import as_run, gaussian
+from ..mechanism import as_run, count, gaussian
 from .gaussian import in_unit
 
 LABEL = "heuristic: a fit at finitely many eps, not a bound"
 
 
 class FittedMu(NamedTuple):
-    """A fitted mu. No bound of anything; see the head of the file."""
+    """A fitted mu. No bound of anything; see the head of the file.
+
+    Attributes
+    ----------
+    mu : float
+        The fit: an estimate.
+    eps : tuple of float
+        Where the curve was looked at.
+    label : str
+        That it is a heuristic.
+    """
 
     mu: float
     eps: tuple[float, ...]
@@ -58,9 +68,20 @@ def fit_mu(run, *, eps_max=None, points=30) -> FittedMu:
     Raises
     ------
     DomainError
-        If eps_max is not a number > 0.
+        If eps_max is not a number > 0, or points no whole number from 1.
+
+    References
+    ----------
+    [KTH23], Sec. 5.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> from hockeystick.individual import fit_mu
+    >>> round(fit_mu(hs.gaussian(2.0) * 4, points=5).mu, 5)
+    1.0
     """
-    run = as_run(run)
+    run, points = as_run(run), count("points", points)
     if eps_max is None:
         eps_max = query.epsilon(run, 1e-12).estimate
     if not 0 < eps_max < math.inf:

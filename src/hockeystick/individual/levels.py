@@ -35,6 +35,10 @@ class NoiseLevels:
     DomainError
         For arguments outside their domain.
 
+    References
+    ----------
+    [KTH23], App. D, with the spacing changed and the norms above the last level refused.
+
     Examples
     --------
     >>> import numpy as np
@@ -63,6 +67,15 @@ class NoiseLevels:
     def index(self, mu) -> np.ndarray:
         """Level of each mu: the least that is not below it; -1 for mu = 0, which costs nothing.
 
+        Parameters
+        ----------
+        mu : array_like
+            From 0 to `mu_max`.
+
+        Returns
+        -------
+        ndarray of int, of the shape of mu
+
         Raises
         ------
         DomainError
@@ -78,6 +91,15 @@ class NoiseLevels:
         """Count one step in place: counts[i, level of mu_i] += 1 for all records or those of `indices`.
 
         Every record must be counted at every step of a subsampled run, sampled or not; see dpsgd.py.
+
+        Parameters
+        ----------
+        counts : array of int, shape (records, levels)
+            What `individual_epsilons` takes.
+        mu : array_like
+            One entry a record, or one an entry of `indices`: norm over noise deviation, as `mu_from_norms` gives it.
+        indices : array of int, optional
+            Distinct record numbers.
 
         Raises
         ------

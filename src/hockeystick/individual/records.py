@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,9 @@ from .filters import flag
 from .store import Ledger, StoreError
 
 RECORDS_MAX = 10**10
-DROPPED = 1 << 62
+DROPPED, TURN = np.int64(1) << 62, np.int64(1) << 61
 SCALE_RANGE = (2.0**-400, 2.0**400)
 """What a norm may be divided by: squares of what is of any use stay within a double."""
-
-JOURNALED = 1 << 22
-"""Records up to which a step over some goes through the ledger: 64 MB of places and words."""
 
 
 class IndividualGDPFilter:
@@ -39,7 +37,7 @@ class IndividualGDPFilter:
     Parameters
     ----------
     n_records : int
-        From 1 to 1e10. Memory: 8 bytes a record; on disk 8 with `words`, 16 with `path` (data.py says why).
+        From 1 to 1e10. 8 bytes a record, in memory, in `words` or at `path`; there a step needs room for its norms as well.
     budget_mu : float, optional
         Budget of every record, from 1e-6 to 1e3.
     epsilon, delta : float, optional
@@ -52,7 +50,7 @@ class IndividualGDPFilter:
     n_threads : int, default 1
         0 = all allowed cores. Results do not depend on it.
     path : path-like, optional
-        Keep the state in new files `path` and `path`.words; see `open`.
+        Keep the state in new files `path`, `path`.words and `path`.step; see `open`.
     sync : bool, default True
         With `path`: whether an acknowledged charge also survives a loss of power (it always survives the death of the process).
     words : array of int64 zeros, optional
@@ -120,7 +118,8 @@ class IndividualGDPFilter:
     def _create(self, path: Path, sync: bool) -> None:
         self._words = data.Words.create(_words_path(path), self.n_records, sync)
         try:
-            self._checksum = data.checksum(self._words.good, self._units.limit, threads(self.n_threads))
+            self._spent = self._words.array
+            self._checksum = data.checksum(self._spent, self._units.limit, threads(self.n_threads))
             parameters = {
                 "n_records": self.n_records,
                 "budget_mu": self.budget_mu,
@@ -128,15 +127,16 @@ class IndividualGDPFilter:
                 "clip": self.clip,
                 "identity": self._words.identity.hex(),
             }
-            self._ledger = Ledger.create(path, self.KIND, parameters, self._state(0, 0, self._checksum), sync)
+            self._ledger = Ledger.create(path, self.KIND, parameters, self._state(0, 0, 0.0, self._checksum), sync)
         except BaseException:
             self._words.close()
-            _words_path(path).unlink(missing_ok=True)
+            data.Words.remove(_words_path(path))
             raise
 
     @staticmethod
-    def _state(steps: int, which: int, checksum: int) -> dict:
-        return {"steps": steps, "which": which, "checksum": checksum}
+    def _state(steps: int, turn: int, scale: float, checksum: int) -> dict:
+        """`turn`: 1 if words have the bit TURN, 2 if they have it no more; `scale`: of the last step, if one over all."""
+        return {"steps": steps, "turn": turn, "scale": scale, "checksum": checksum}
 
     @classmethod
     def open(cls, path, *, n_records=None, n_threads=1, sync=True) -> IndividualGDPFilter:
@@ -165,29 +165,38 @@ class IndividualGDPFilter:
                 raise StoreError(f"{path} holds {self.n_records} records, expected {n_records}")
             self._setup(given["sticky"], n_threads)
             identity = bytes.fromhex(given["identity"])
-            self._words = data.Words.open(_words_path(path), self.n_records, identity, state["which"], sync)
-            self._ledger, self._steps, self._checksum = ledger, state["steps"], state["checksum"]
+            self._words = data.Words.open(_words_path(path), self.n_records, identity, sync)
+            self._ledger, self._spent = ledger, self._words.array
+            self._steps, self._checksum = state["steps"], state["checksum"]
             try:
-                self._finish(ledger.pending())
+                self._finish(self._words.kept(self._steps))
             except BaseException:
                 self._words.close()
                 raise
         return self
 
-    def _finish(self, pending) -> None:
-        """Put the last places and words in, and hold the result against the checksum."""
-        words = self._words.good
-        before = None
-        if pending is not None:
-            index, new = (np.frombuffer(part, np.int64) for part in pending)
+    def _finish(self, kept) -> None:
+        """Do the last step again if it is kept, once it is sure that the right words come out."""
+        before, found, state = None, None, self._ledger.state
+        if kept is None:
+            found = data.checksum(self._spent, self._units.limit, threads(self.n_threads))
+        elif kept.ndim == 1:
+            with suppress(DomainError):
+                found = self._sweep(kept, state["scale"], state["turn"], None, look=True)
+        else:
+            index, new = kept
             if index.size and not 0 <= index.min() <= index.max() < self.n_records:
-                raise StoreError(f"{self._ledger.path} is corrupted (places of the last step); it is left as it is")
-            before = words[index]
-            words[index] = new
-        if data.checksum(words, self._units.limit, threads(self.n_threads)) != self._checksum:
+                raise StoreError(f"{self._words.path} is corrupted (places of the last step); it is left as it is")
+            before = self._spent[index]
+            self._spent[index] = new
+            found = data.checksum(self._spent, self._units.limit, threads(self.n_threads))
+        if found != self._checksum:
             if before is not None:
-                words[index] = before
+                self._spent[index] = before
             raise StoreError(f"{self._words.path} is corrupted (checksum of the words); it is left as it is")
+        if kept is not None and kept.ndim == 1:
+            self._sweep(kept, state["scale"], state["turn"], None)
+        self._words.settle()
 
     def charge(self, norms, *, sigma, indices=None, out=None) -> np.ndarray:
         """Ask for one step before it runs: which records may take part. They are charged, the others are not.
@@ -236,20 +245,29 @@ class IndividualGDPFilter:
         return active
 
     def _charge_all(self, norms, sigma, scale, active) -> None:
-        spent = self._spent if self._words is None else self._words.good
-        after = spent if self._words is None else self._words.other
+        if self._words is None:
+            self._sweep(norms, scale, 0, active)
+            return
+        step, turn = self._steps + 1, 2 if self._ledger.state["turn"] == 1 else 1
+        with self._words.keeping(step, norms):
+            norms = self._words.kept(step)  # from here on these: the caller's may change
+            checksum = self._sweep(norms, scale, turn, active, look=True)
+            self._ledger.commit(self._state(step, turn, scale, checksum), self._entry(sigma, norms.size))
+        self._sweep(norms, scale, turn, None)
+        del norms
+        self._words.settle()
+        self._checksum = checksum
+
+    def _sweep(self, norms, scale: float, turn: int, active, *, look=False) -> int:
+        """Do a step over all records, or only look what would come of it: the checksum of the words, where they are kept."""
         top = self.clip if self.clip is not None else np.finfo(np.float64).max
         status, checksum, bad = _core.individual_charge(
-            norms, scale, top, self._units.limit, self.sticky, spent, after, active.view(np.uint8), threads(self.n_threads),
-            self._words is not None,
+            norms, scale, top, self._units.limit, self.sticky, turn, self._spent, None if look else self._spent,
+            None if active is None else active.view(np.uint8), threads(self.n_threads), look,
         )  # fmt: skip
         if status:
             raise self._bad_norm(norms[bad], f"record {bad}")
-        if self._words is not None:
-            which = 1 - self._words.which
-            self._words.flush(which)
-            self._ledger.commit(self._state(self._steps + 1, which, checksum), self._entry(sigma, norms.size))
-            self._words.which, self._checksum = which, checksum
+        return checksum
 
     def _charge_some(self, norms, sigma, scale, indices, active) -> None:
         index, order = arrays.sorted_indices(indices, self.n_records)
@@ -257,38 +275,30 @@ class IndividualGDPFilter:
         if self._some.size < norms.size:
             self._some = np.empty(norms.size, np.int64)
         after, mask = self._some[: norms.size], active if order is None else np.empty(norms.size, np.bool_)
-        spent = self._spent if self._words is None else self._words.good
         top = self.clip if self.clip is not None else np.finfo(np.float64).max
         status, change, bad = 0, 0, 0
         if index.size:
             status, change, bad = _core.individual_charge_some(
-                sorted_norms, index, scale, top, self._units.limit, self.sticky, spent, after, mask.view(np.uint8)
+                sorted_norms, index, scale, top, self._units.limit, self.sticky, self._spent, after, mask.view(np.uint8)
             )
         if status:
             raise self._bad_norm(sorted_norms[bad], f"record {index[bad]}")
         if order is not None:
             active[order] = mask
-        if self._words is not None:
-            checksum = (self._checksum + change) % 2**64
-            self._commit_some(index, after, checksum, sigma)
-            self._checksum = checksum
-        elif index.size:
-            _core.individual_scatter(index, after, self._spent)
-
-    def _commit_some(self, index, after, checksum: int, sigma: float) -> None:
-        words, entry = self._words, self._entry(sigma, index.size)
-        if index.size <= JOURNALED:
-            words.flush(words.which)  # the words of the step before, which this commit forgets
-            redo = index.tobytes(), after.tobytes()
-            self._ledger.commit(self._state(self._steps + 1, words.which, checksum), entry, redo)
-            if index.size:
-                _core.individual_scatter(index, after, words.good)
+        if self._words is None:
+            self._put(index, after)
             return
-        words.other[:] = words.good
-        _core.individual_scatter(index, after, words.other)
-        words.flush(1 - words.which)
-        self._ledger.commit(self._state(self._steps + 1, 1 - words.which, checksum), entry)
-        words.which = 1 - words.which
+        checksum, step = (self._checksum + change) % 2**64, self._steps + 1
+        with self._words.keeping(step, index, after):
+            state = self._state(step, self._ledger.state["turn"], 0.0, checksum)
+            self._ledger.commit(state, self._entry(sigma, index.size))
+        self._put(index, after)
+        self._words.settle()
+        self._checksum = checksum
+
+    def _put(self, index, after) -> None:
+        if index.size:
+            _core.individual_scatter(index, after, self._spent)
 
     def _entry(self, sigma: float, size: int) -> dict:
         return {"step": self._steps + 1, "sigma": sigma, "records": size}
@@ -303,12 +313,14 @@ class IndividualGDPFilter:
         return self._steps
 
     def _look(self, indices) -> np.ndarray:
-        words = self._spent if self._words is None else self._words.good
-        return words if indices is None else words[np.asarray(indices)]
+        if self._spent is None:
+            raise StoreError(f"{self._ledger.path} is closed")
+        words = self._spent if indices is None else self._spent[np.asarray(indices)]
+        return words if self._words is None else words & ~TURN
 
     def spent_mu_upper(self, indices=None) -> np.ndarray:
         """sqrt of the squares charged to each record (or to those of `indices`), rounded up. Private."""
-        units_spent = (self._look(indices) & ~np.int64(DROPPED)).astype(float)
+        units_spent = (self._look(indices) & ~DROPPED).astype(float)
         return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * (1 + 8 * query.U))
 
     def left_mu_lower(self, indices=None) -> np.ndarray:
@@ -320,7 +332,7 @@ class IndividualGDPFilter:
 
     def dropped(self, indices=None) -> np.ndarray:
         """Which records a sticky filter has dropped for good. Private."""
-        return (self._look(indices) & np.int64(DROPPED)) != 0
+        return (self._look(indices) & DROPPED) != 0
 
     def epsilons_upper(self, delta: float, indices=None) -> np.ndarray:
         """Upper bounds of eps(delta) of what was charged to each record: ex post, private, never above
@@ -337,6 +349,7 @@ class IndividualGDPFilter:
         """Release the files; the filter takes no more charges."""
         if self._ledger is not None:
             self._ledger.close()
+            self._spent = None
             self._words.close()
 
     def __enter__(self):

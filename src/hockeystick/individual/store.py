@@ -24,7 +24,6 @@ _TABLES = """
 CREATE TABLE manifest (id INTEGER PRIMARY KEY CHECK (id = 1), kind TEXT NOT NULL, parameters TEXT NOT NULL,
                        state TEXT NOT NULL, chain INTEGER NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE journal (step INTEGER PRIMARY KEY, entry TEXT NOT NULL);
-CREATE TABLE redo (id INTEGER PRIMARY KEY CHECK (id = 1), places BLOB NOT NULL, words BLOB NOT NULL, checksum INTEGER NOT NULL);
 """
 
 
@@ -123,10 +122,9 @@ class Ledger:
     def _checksum(self, state: dict, chain: int) -> int:
         return zlib.crc32("\0".join((self.kind, *self._texts(state), str(chain))).encode())
 
-    def commit(self, state: dict, entry: dict, redo=None) -> None:
+    def commit(self, state: dict, entry: dict) -> None:
         """Make `state` and the journal `entry` (its "step" is the key) the last good state, or change nothing.
 
-        `redo`: (places, words) bytes to be kept for data.py until the next commit, or None.
         Raises StoreError if the file cannot take it.
         """
         self._require_owner()
@@ -135,21 +133,11 @@ class Ledger:
         with self._transaction():
             execute = self._connection.execute
             execute("INSERT INTO journal VALUES (?, ?)", (entry["step"], text))
-            execute("DELETE FROM redo")
-            if redo is not None:
-                execute("INSERT INTO redo VALUES (1, ?, ?, ?)", (*redo, zlib.crc32(redo[1], zlib.crc32(redo[0]))))
             execute(
                 "UPDATE manifest SET state = ?, chain = ?, checksum = ?",
                 (json.dumps(state), chain, self._checksum(state, chain)),
             )
         self._chain, self.state = chain, state
-
-    def pending(self):
-        """The (places, words) of the last commit, or None. StoreError if they are damaged."""
-        row = self._connection.execute("SELECT places, words, checksum FROM redo").fetchone()
-        if row is not None and zlib.crc32(row[1], zlib.crc32(row[0])) != row[2]:
-            raise StoreError(f"{self.path} is corrupted (checksum of the last step); it is left as it is")
-        return None if row is None else row[:2]
 
     def journal(self) -> list[dict]:
         """Every step ever committed, in order."""

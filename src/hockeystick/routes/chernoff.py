@@ -88,16 +88,37 @@ def square_variation_upper(paired: PairedSteps) -> float:
 
 def certainly_below(paired: PairedSteps, add: int, eps: float, log_delta: float) -> bool:
     """Whether eps is beyond every loss, or beyond Chernoff's bound of eps(e^log_delta)."""
-    spare = log_delta
+    return (eps >= paired.loss_upper and _spare(paired, log_delta) > -math.inf) or root_upper(paired, add, log_delta) <= eps
+
+
+def root_upper(paired: PairedSteps, add: int, log_delta: float) -> float:
+    """Chernoff's bound of eps(e^log_delta), infinite where it says nothing."""
+    spare = _spare(paired, log_delta)
+    return min(_chernoff(paired, add, 0, spare), paired.loss_upper) if spare > -math.inf else math.inf
+
+
+def log_delta_upper(paired: PairedSteps, add: int, eps: float) -> float:
+    """Chernoff's bound of log delta(eps), at most 0."""
+    upper = min(0.0, _chernoff(paired, add, 1, eps))
     if paired.dropped:
-        if not math.log(paired.dropped) <= log_delta - 1:
-            return False
-        spare += math.log1p(-paired.dropped * math.exp(-log_delta)) - 4 * U
-    if eps >= paired.loss_upper:
-        return True
+        dropped = math.log(paired.dropped)
+        upper = max(upper, dropped) + math.log1p(math.exp(-abs(upper - dropped))) + 4 * U
+    return min(0.0, upper)
+
+
+def _spare(paired: PairedSteps, log_delta: float) -> float:
+    """log of delta less what was dropped; -inf where that is not the smaller by a factor e."""
+    if not paired.dropped:
+        return log_delta
+    if not math.log(paired.dropped) <= log_delta - 1:
+        return -math.inf
+    return log_delta + math.log1p(-paired.dropped * math.exp(-log_delta)) - 4 * U
+
+
+def _chernoff(paired: PairedSteps, add: int, have_eps: int, at: float) -> float:
     work = contour.borrow(_core.contour_work(1))
     try:
-        status, upper, _ = _core.chernoff_upper(*paired.steps, add, 0, spare, work, pairs=paired.pairs)
+        status, upper, _ = _core.chernoff_upper(*paired.steps, add, have_eps, at, work, pairs=paired.pairs)
     finally:
         contour.give_back(work)
-    return status == 0 and upper <= eps
+    return upper if status == 0 else math.inf

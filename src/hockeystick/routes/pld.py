@@ -206,13 +206,16 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         return None
     slack = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
-    dx, aligned = mesh(made, t, tolerance), aligns(parts)
-    for _ in range(3 if quick else ROUNDS + 4):
+    dx, aligned, found_in = mesh(made, t, tolerance), aligns(parts), 0
+    for _ in range(ROUNDS + 4):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         try:
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
         except AccuracyError:
-            break
+            if best or rtol:
+                break
+            dx *= 8
+            continue
         found = invert(curve, delta, lo, min(hi, curve.ends[1]), end)
         if isinstance(found, str):
             guess, slack = (lo if found == "below" else hi), 2 * slack
@@ -220,7 +223,8 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         low, mid, high = found
         if best is None or high - low < best[2] - best[0]:
             best = low, mid, high, curve.terms(mid)
-        if high - low <= goal * max(mid, 1e-300):
+        found_in += 1
+        if high - low <= goal * max(mid, 1e-300) or (quick and found_in == 3):
             break
         if best[3][2] > 0.4 * t * delta * (high - low):  # as in `point`
             if not limits[2]:

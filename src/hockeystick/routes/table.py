@@ -138,11 +138,22 @@ def _prv_root(settings, add: int, delta: float):
 
 
 def _moments_point(settings, add: int, eps: float):
-    return settings.steps and fallback.moments_point(settings.steps, add, eps)
+    if settings.steps is not None:
+        return fallback.moments_point(settings.steps, add, eps)
+    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+    if paired is None:
+        return None
+    floor = math.log(-math.expm1(eps)) * (1 + 8 * U) - 8 * U if eps < 0 else -math.inf
+    upper = chernoff.log_delta_upper(paired, add, eps)
+    return min(floor, upper), upper, upper, (1.0,), "moments"
 
 
 def _moments_root(settings, add: int, delta: float):
-    return settings.steps and fallback.moments_root(settings.steps, add, math.log(delta))
+    if settings.steps is not None:
+        return fallback.moments_root(settings.steps, add, math.log(delta))
+    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+    upper = chernoff.root_upper(paired, add, math.log(delta)) if paired else math.inf
+    return (0.0, max(upper, 0.0), max(upper, 0.0), (1.0,), "moments") if upper < math.inf else None
 
 
 def _pld_point(settings, add: int, eps: float):
@@ -244,7 +255,7 @@ TABLE = {
 GAUSSIAN = ("contour", "saddlepoint", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
-GENERAL = ("exact", "contour", "pld", "prv")
+GENERAL = ("exact", "contour", "pld", "prv", "moments")
 """The same for any other run."""
 
 ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments")))
