@@ -133,3 +133,11 @@ def test_tails_of_laplace_steps():
     for eps, want in ((1.0, 0.319), (3.0, 1.32e-3), (5.0, 1.02e-7)):
         logs = [k * (t - 1) * hs.rdp(step, t, direction="remove").estimate - t * eps for t in np.geomspace(1.01, 120, 400)]
         assert 0.94 * want < math.exp(min(logs)) < want  # P(X >= eps) <= E e^{tX} e^{-t eps}, there at a coarse choice of t
+
+
+def test_roots_below_zero_are_zero():
+    """A delta above delta(0), also for steps outside the Gaussian family."""
+    run = hs.poisson_subsampled(hs.laplace(2.0), 0.0075) * 305
+    for direction in ("remove", "add", "both"):
+        bound = hs.epsilon(run, 0.26, route="edgeworth", direction=direction)
+        assert bound.lower == bound.estimate == bound.upper == 0

@@ -4,8 +4,10 @@ import functools
 import itertools
 import math
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from mpmath import mp, mpf
 
 import hockeystick as hs
@@ -188,6 +190,48 @@ def test_route_takes_the_constants_where_prawitz_is_wide(monkeypatch):
     assert e.certified and e.lower <= root.lower and root.upper <= e.upper and e.width < 1e-3
 
 
+@pytest.mark.parametrize("form", edgeworth.FORMS)
+@pytest.mark.parametrize(
+    ("run", "delta"),
+    [
+        (hs.poisson_subsampled(hs.gaussian(0.49), 0.0012) * 9, 2e-8),
+        (hs.poisson_subsampled(hs.gaussian(0.36), 1.7e-6) * 24638, 7e-6),
+        (hs.poisson_subsampled(hs.gaussian(0.45), 1.6e-6) * 3, 9e-10),
+    ],
+)
+def test_an_expansion_outside_of_0_and_1_says_nothing(form, run, delta):
+    """Few rare jumps: the expansion is far below 0 or above 1, farther than the trivial constant 1."""
+    side = eeai.Side(edgeworth.steps_of(run), 0)
+    assert side.error == 1 and side.interval(0.01)[0] == 0 and side.interval(0.01)[2] == 1
+    b, true = edgeworth.eeai_epsilon(run, delta, form=form), hs.epsilon(run, delta)
+    assert b.lower <= true.upper and true.lower <= b.upper
+    d, true = edgeworth.eeai_delta(run, 0.01, form=form), hs.delta(run, 0.01)
+    assert d.lower <= true.upper and true.lower <= d.upper
+
+
+SIGMA, RATE, COUNT = st.floats(0.3, 20.0), st.floats(-6.0, -0.2), st.floats(0.5, 9.0)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.booleans(), SIGMA, RATE, COUNT), min_size=1, max_size=3), st.floats(-12.0, -0.5), st.booleans())
+def test_certified_intervals_meet(rows, log_delta, two):
+    """EEAI and the route edgeworth, on random runs of both families."""
+    steps = [(hs.poisson_subsampled((hs.laplace if lap else hs.gaussian)(s), 10**q), int(10**k)) for lap, s, q, k in rows]
+    run, delta = hs.compose(*steps), 10**log_delta
+    form = "two_sequence" if two else "one_sequence"
+    found = []
+    for ask in (
+        lambda: hs.epsilon(run, delta, route="edgeworth"),
+        lambda: hs.eeai_epsilon(run, delta, form=form),
+    ):
+        try:
+            found.append(ask())
+        except hs.AccuracyError:
+            continue
+    assert not found or max(b.lower for b in found) <= min(b.upper for b in found)
+    assert all(0 <= b.lower <= b.estimate <= b.upper for b in found)
+
+
 def test_interval_is_chernoff_where_constants_say_nothing():
     """No root of the published interval exists here; the certified eps does."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 200 + hs.poisson_subsampled(hs.gaussian(2.0), 0.02) * 50
@@ -218,8 +262,8 @@ def test_constant_is_above_the_error():
 
 
 def test_published_tail_bounds():
-    tail = [finite_sample.noisy_sgd_tail_upper(1.25, 0.01, 1000, eps) for eps in (0.5, 4, 100)]
+    tail = [finite_sample.noisy_sgd_tail(1.25, 0.01, 1000, eps) for eps in (0.5, 4, 100)]
     assert tail == pytest.approx([1.9999, 1.997, 0.896], abs=5e-4)
     mean = _core.edgeworth_moments(LAPLACE, 1.0, 0.1, *rule())[0][0]
-    tail = [finite_sample.laplace_tail_upper(1.0, 0.1, 100, mean, eps) for eps in (1, 3, 5)]
+    tail = [finite_sample.laplace_tail(1.0, 0.1, 100, mean, eps) for eps in (1, 3, 5)]
     assert tail == pytest.approx([0.4557, 9.83e-3, 8.71e-6], rel=1e-3)

@@ -155,7 +155,7 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         return edge
     log_lower, estimate, log_upper, terms = -math.inf, -math.inf, 0.0, _VACUOUS
     answer = _call(_core.prawitz_delta, steps, add, eps, rtol, limit)
-    if answer:
+    if answer and answer[4] > 0:
         _, scale, lower, middle, upper, terms, _ = answer
         log_upper, estimate = scale + math.log(upper), scale + math.log(max(middle, 1e-300))
         slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
@@ -166,7 +166,7 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         low, high, constant = eeai.point(steps, add, eps)
         log_lower = max(log_lower, math.log(low) - 4 * U if low > 0 else -math.inf)
         log_upper = min(log_upper, math.log(high) + 4 * U if high > 0 else -math.inf)
-        terms = (*terms[:-1], constant / math.exp(log_upper))
+        terms = (*terms[:-1], constant / max(math.exp(log_upper), 1e-300))
     if log_lower == -math.inf:
         other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if steps.all_gaussian else None
         if other is None and answer is None:

@@ -99,7 +99,7 @@ def _moments(m: float, q: float, k: float, family: int, add: int):
 
 
 def constant_upper(steps: LossSteps, add: int, version: str = "best", *, e=None, published: bool = False) -> float:
-    """D >= sup |F_Y - G_1|: the least of the versions that hold for these steps, or the one named."""
+    """D >= sup |F_Y - G_1|: the least of the versions that hold for these steps, or the one named; 1 where nothing is known."""
     return _constant_upper(law_of(steps, add), steps, add, version, e, published)
 
 
@@ -161,11 +161,14 @@ class Side:
         if self.form == "one_sequence":
             middle, slack = _tail_integral(self.law, eps)
             low, high = middle - self.error - slack, middle + self.error + slack
+            if not self.error < 1:  # nothing is known: the expansion itself may lie outside [0, 1]
+                low, high = 0.0, 1.0
         else:
             grow = math.exp(min(eps, 700.0)) * (1 + 4 * U)
             (num, slack), (den, slack_den) = _survival(self.law, eps), _survival(self.law_den, eps)
             ends = [
-                (max(0.0, f - d), min(1.0, f + d)) for f, d in ((num, self.error + slack), (den, self.error_den + slack_den))
+                (max(0.0, f - d - s), min(1.0, f + d + s)) if d < 1 else (0.0, 1.0)
+                for f, d, s in ((num, self.error, slack), (den, self.error_den, slack_den))
             ]
             middle, slack = num - grow * den, slack + grow * (slack_den + 8 * U)
             low, high = ends[0][0] - grow * ends[1][1] - 4 * U, ends[0][1] - grow * ends[1][0] * (1 - 16 * U) + 4 * U
@@ -278,7 +281,7 @@ def root(steps: LossSteps, add: int, more: float, less: float, top: float) -> tu
     if not takes(steps):
         return -math.inf, top, 1.0
     side = Side(steps, add)
-    if side.error > 0.99:
+    if not side.error < 1:
         return -math.inf, top, 1.0
     low = _bisect(lambda x: side.interval(x)[0] >= more, 0.0, top)
     high = _bisect(lambda x: side.interval(x)[2] <= less, top, 0.0)

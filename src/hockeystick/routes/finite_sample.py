@@ -18,7 +18,7 @@ The bounds are proved, rounding included. Every term but the differences grows w
 limit of an integral, the lower value is taken. Differences of incomplete gamma and exponential integrals are rounded up on
 their own; what is left, sums and products of positive terms, is enlarged by 1e-9 of itself.
 
-Also the published tail bounds, kept for comparison: they are far weaker than Chernoff's.
+Also the published tail bounds, as numbers for comparison, not rounded outward: they are far weaker than Chernoff's.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Moments(NamedTuple):
 
 
 def uniform_error_upper(moments: Moments, version: str, *, kappa=None, e=None, published: bool = False) -> float:
-    """D >= sup |F - G_1|, at most 1.
+    """D >= sup |F - G_1|, where that is below 1; 1 says nothing, as G_1 may lie outside [0, 1].
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _normal_gap_upper(T: float, T_up: float) -> float:
 # -- published tail bounds ------------------------------------------------------------------------------------------------
 
 
-def noisy_sgd_tail_upper(m: float, q: float, k: float, eps: float) -> float:
+def noisy_sgd_tail(m: float, q: float, k: float, eps: float) -> float:
     """2 exp(-(eps + k eta)^2/(8 k tau^2)) >= P(sum X > eps), X the subsampled Gaussian loss without the record [WGZ22, Thm 1],
     the smallest over the split point a (0.05 to 8). Kept for comparison: practically empty; use Chernoff's bound."""
     from scipy.special import log_ndtr, ndtr
@@ -270,7 +270,7 @@ def noisy_sgd_tail_upper(m: float, q: float, k: float, eps: float) -> float:
     return best
 
 
-def laplace_tail_upper(m: float, q: float, k: float, mean: float, eps: float) -> float:
+def laplace_tail(m: float, q: float, k: float, mean: float, eps: float) -> float:
     """exp(-2 (eps - k mean)^2/(k r^2)) >= P(sum X > eps), X the subsampled Laplace loss, r its range [WGZ22, Prop. 4.5]."""
     span = math.log1p(q * math.expm1(m)) - math.log1p(q * math.expm1(-m))
     gap = eps - k * mean

@@ -235,7 +235,8 @@ def _edgeworth_point(settings, add: int, eps: float):
 def _edgeworth_root(settings, add: int, delta: float):
     route = edgeworth()
     steps = route.steps_of(settings.run, settings.adjacency)
-    return route.root(steps, add, math.log(delta), settings.goal(), settings.n_threads)
+    found = route.root(steps, add, math.log(delta), settings.goal(), settings.n_threads)
+    return found and (*(max(x, 0.0) for x in found[:3]), *found[3:])
 
 
 def edgeworth():
