@@ -11,8 +11,8 @@
  *
  * An answer is kept if its relative width is at most `widest`.
  *
- *     both:  max over the directions; ADD is skipped where Chernoff's bound e^{K(t) - t eps} t^t/(1+t)^(1+t) [CKS20, Prop. 12] proves
- *            delta_ADD(eps_lower) <= delta, for then it cannot be the larger.
+ *     both:  max over the directions; ADD is skipped where an upper end of saddlepoint.c (for `replaced` pairs Chernoff's bound
+ *            e^{K(t) - t eps} t^t/(1+t)^(1+t) [CKS20, Prop. 12]) proves delta_ADD(eps_lower) <= delta: it cannot be the larger then.
  *
  * Error claim: that of contour.c; nothing is added but the slack of the logs, 4u (2 + |scale| + |log|) at either end, as each of
  * scale + log(value) is two operations on numbers known to 2u of their size.

@@ -12,7 +12,7 @@
  *               [Chernoff with optimal constants: (1-e^-x)_+ <= e^{lf(t)+tx}, min(1,e^-x) <= e^{sx}, (e^-x-1)_+ <= e^{lf(-1-s)+sx}.]
  *               The right one and, unless -1 < s < 0, the left one are positive: they only lower the lower end.
  *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi| beyond Y: see contour_visit.c.
- *   inner       quadrature of M (transform.c), through each node and through K(c).
+ *   inner       quadrature of M (transform.c; on long lines twosided_shift.c), through each node and through K(c).
  *   rounding    of K(c), of every node, of the sum.
  *   The line is symmetric: only n >= 0 is evaluated. Plain Gaussian steps (q = 1) have M in closed form.
  *

@@ -28,7 +28,7 @@ class Route(NamedTuple):
     (lower, estimate, upper, terms, name) of eps; None where the route declines. add is 0 for REMOVE, 1 for ADD.
     points : (settings, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one call share
     what they can; NaN where they do not.
-    prune : whether it pays to ask first, by Chernoff's bound, if the second direction can be the larger.
+    prune : whether it pays to ask first, by a cheap upper end, if the second direction can be the larger.
     """
 
     terms: tuple[str, ...]
