@@ -255,7 +255,8 @@ class _Settings:
             beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
             if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
-        return *(max(x, 0.0) for x in best[:3]), *best[3:]
+        low, mid, high, *rest = best
+        return max(low, 0.0), max(mid, 0.0), max(high, 0.0), *rest
 
     def _largest(self, ask, below):
         """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller."""
@@ -325,7 +326,7 @@ class _Settings:
 
     def bound(self, ends, answers, like) -> Bound:
         """A Bound of the shape of `like` from one (lower, estimate, upper) and one answer an entry."""
-        if np.ndim(like) == 0:
+        if isinstance(like, float) or np.ndim(like) == 0:
             (low, mid, high), (*_, terms, route) = ends[0], answers[0]
             return Bound(low, mid, high, route, True, Budget(dict(zip(TERMS[route], terms, strict=True))))
         shape = np.shape(like)
