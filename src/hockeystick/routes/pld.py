@@ -133,7 +133,8 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough."""
     goal, best = rtol or RTOL, None
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
-    if out_of_reach(made, eps):  # an upper end is all there is: at once
+    far = out_of_reach(made, eps)
+    if far:  # an upper end is all there is: at once
         rtol, quick = None, True
     limits = _limits(rtol, n_threads, quick)
     dx = first = last = mesh(made, t, goal)
@@ -142,11 +143,11 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
         except AccuracyError:
-            if best is None:
+            if best is None and not far:
                 raise
             if not quick:
                 break
-            dx = math.sqrt(dx * last)
+            dx = 4 * dx if best is None else math.sqrt(dx * last)
             continue
         last = dx
         low, high = curve.lower(eps), curve.upper(eps)
