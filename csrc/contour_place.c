@@ -9,8 +9,6 @@
 
 static double tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
 
-static long chunk_at(long n, int chunk, int chunks) { return (long)((double)n * chunk / chunks); }
-
 /* K, K', K'' at z of all steps, or of so many that the rest does not matter (take_crowd). */
 static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
 {
@@ -21,7 +19,7 @@ static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
 #pragma omp parallel for num_threads(C->n_threads) schedule(static) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < C->chunks; chunk++) {
-        long i, lo = chunk_at(X->crowd, chunk, C->chunks), hi = chunk_at(X->crowd, chunk + 1, C->chunks);
+        long i, lo = hs_chunk_at(X->crowd, chunk, C->chunks), hi = hs_chunk_at(X->crowd, chunk + 1, C->chunks);
         part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
         for (i = lo; i < hi; i++) {
             long j = X->who ? (long)X->who[i] : i;
@@ -67,7 +65,7 @@ static double rough_variance(const hs_contour *C, long j, double *m)
     double q = C->q[j];
     *m = C->m[j];
     if (hs_is_pair(C, j)) { *m = C->pair[j].up[0] + C->pair[j].down[0]; q = C->pair[j].q[0]; }
-    return q * (q == 1 ? *m * *m : q * expm1(fmin(*m * *m, 50)));
+    return hs_rough_variance(*m, q);
 }
 
 /* At most HS_CROWD steps that stand for all: step j with chance p_j, half by its count and half by its share of the variance, by
@@ -348,6 +346,12 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
     return far * C->ktot / total;
 }
 
+/* What B of hs_contour_log_tail_upper should be at y. */
+static double needed(const hs_contour *C, double y)
+{
+    return fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
+}
+
 /* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_log_tail_upper): C->y_far > Y by moments up to y_far, == Y by Psi
  * alone, 0 by the metric at C->doublings points. A long line has a tail eight nats below rtol, not twelve. */
 int hs_contour_plan(hs_contour *C, double *work)
@@ -366,7 +370,7 @@ int hs_contour_plan(hs_contour *C, double *work)
         y *= pow(1 - spare / target, 1 / power);
         C->nats -= spare;
     }
-    need = fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); /* of B: see hs_contour_log_tail_upper */
+    need = needed(C, y);
     if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit costs more */
     C->y_far = 0; C->fine = 0;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
@@ -401,7 +405,7 @@ int hs_contour_plan(hs_contour *C, double *work)
 /* More nodes where the tail was not small enough: the first point beyond N dy, on a geometric grid, from which Psi should cover it. */
 int hs_contour_extend(hs_contour *C, double *work)
 {
-    double y = C->N * C->dy, need = fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
+    double y = C->N * C->dy, need = needed(C, y);
     decay D;
     D.built = -1;
     for (y *= 1.15; y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8; y *= 1.15)

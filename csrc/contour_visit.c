@@ -255,7 +255,7 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < C->chunks; chunk++) {
-        long j, lo = (long)((double)C->b * chunk / C->chunks), hi = (long)((double)C->b * (chunk + 1) / C->chunks), size = C->N + 1;
+        long j, lo = hs_chunk_at(C->b, chunk, C->chunks), hi = hs_chunk_at(C->b, chunk + 1, C->chunks), size = C->N + 1;
         hs_sums *s = &S[chunk];
         double *own = work + hs_thread() * HS_STEP_WORK;
         memset(s, 0, sizeof *s);

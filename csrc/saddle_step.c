@@ -264,7 +264,7 @@ int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
 #pragma omp parallel for num_threads(S->n_threads) schedule(dynamic, 1) if (S->n_threads > 1)
 #endif
     for (chunk = 0; chunk < chunks; chunk++) {
-        int i = (int)((double)S->b * chunk / chunks), end = (int)((double)S->b * (chunk + 1) / chunks);
+        int i = (int)hs_chunk_at(S->b, chunk, chunks), end = (int)hs_chunk_at(S->b, chunk + 1, chunks);
         memset(&part[chunk], 0, sizeof part[chunk]);
         for (part[chunk].T.t = t; i < end && !part[chunk].st; i++) add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, &part[chunk]);
     }

@@ -27,7 +27,7 @@ static double guess(hs_steps *S, int have_eps, double value)
     if (S->atoms) { hs_cgf3 c = hs_steps_cgf(S, 0, 1); v = sqrt(c.K2); mean = c.K1; }
     else {
         for (i = 0; i < S->b; i++) {
-            v += S->k[i] * S->q[i] * (S->q[i] == 1 ? S->m[i] * S->m[i] : S->q[i] * expm1(fmin(S->m[i] * S->m[i], 50)));
+            v += S->k[i] * hs_rough_variance(S->m[i], S->q[i]);
             m = fmax(m, S->m[i]);
         }
         mean = 0.5 * v; v = sqrt(v);

@@ -12,6 +12,12 @@ static inline long hs_thread(void) { return omp_get_thread_num(); }
 static inline long hs_thread(void) { return 0; }
 #endif
 
+/* Where chunk `chunk` of n steps begins. */
+static inline long hs_chunk_at(long n, int chunk, int chunks) { return (long)((double)n * chunk / chunks); }
+
+/* About the variance of the loss of a subsampled step. */
+static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
+
 #define HS_INNER_MAX 4096            /* inner nodes of one step, a multiple of 8 */
 #define HS_GRID_ARRAYS 13
 #define HS_GRID_WORK (HS_GRID_ARRAYS * (HS_INNER_MAX + 8))

@@ -94,6 +94,8 @@ def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double lo
         status = hs_convolve_tail(r.shape[0], &r[0], j_lo, dx, t, log_scale, n_keep, &a[0], &d[0])
     check(status, "convolve")
     return mass, delta
+
+
 # tails.c
 
 

@@ -6,19 +6,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "expect.h"
 #include "hs.h"
 
 enum { FINE = 3, NODES = 20, UP = 60, DOWN = 30 };
-static int failures;
-static long calls;
-
-static void expect(int good, const char *what, double a, double b, double c)
-{
-    calls++;
-    if (good) return;
-    printf("FAIL %s: %g %g %g\n", what, a, b, c);
-    failures++;
-}
 
 static void *lend(size_t count, size_t size)
 {

@@ -7,18 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "expect.h"
 #include "twosided.h"
-
-static int failures;
-static long calls;
-
-static void expect(int good, const char *what, double a, double b, double c)
-{
-    calls++;
-    if (good) return;
-    printf("FAIL %s: %g %g %g\n", what, a, b, c);
-    failures++;
-}
 
 static void truncations(void)
 {
