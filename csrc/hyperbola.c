@@ -24,35 +24,46 @@
    5 no inner path; 6 bound does not decay / tail too long; 7 more than HS_HYP_MAX_NODES nodes; 8 error not below the value; 9 no bracket.
    work: at least 4 HS_HYP_TMP + 6 HS_HYP_MAX_NODES doubles, plus the tables: 60,000 + 80,000 b was enough in all tests; too little gives 3 or 5. */
 #include "hyperbola.h"
-#include <math.h>
-#include <stddef.h>
+#include "special.h"
 
-#define PI 3.141592653589793
-#define U 1.1102230246251565e-16 /* 2^-53 */
+#define PI HS_PI
+#define U HS_U
 
 static const double MARGIN = 7.0; /* planned log of (strip integral / |M|); only the speed depends on it */
 
 typedef struct { double log_scale, value, slope, alias, trunc, inner, round; } sums;
 
+/* K and its errors at node n, on the inner paths of its cell */
 static int node(hs_job *J, int n, int cell)
 {
     double v = n * J->h_v, x = J->a0 + J->A * sin(HS_HYP_GAMMA) * cosh(v), y = J->A * cos(HS_HYP_GAMMA) * sinh(v);
-    double kr = 0, ki = 0, ab = 0, ein = 0, ern = 0, o[5];
+    double kr = 0, ki = 0, ab = 0, ein = 0, ern = 0, o[4];
     int i;
     for (i = 0; i < J->b; i++) {
         double mod, lm, th, e, r;
         hs_line_node(&J->path[i][J->mid.rung[cell][i]].mid, x, y, o, J->tmp);
-        mod = sqrt(o[0] * o[0] + o[1] * o[1]); lm = log(mod) + o[4]; th = atan2(o[1], o[0]);
+        mod = sqrt(o[0] * o[0] + o[1] * o[1]); lm = log(mod) + o[3]; th = atan2(o[1], o[0]);
         e = exp(fmin(J->mid.log_e[cell][i] + x * J->path[i][0].logq1 - lm, 700)) * (1 + 1e-9); r = o[2] / mod;
         if (!(mod > 0 && e < 1e15 && r < 1e15)) return HS_TOO_WIDE;
         kr += J->k[i] * lm; ki += J->k[i] * th; ab += J->k[i] * (fabs(lm) + fabs(th));
         /* |(M+d)^k - M^k| <= |M|^k ((1+|d/M|)^k - 1), k whole */
         ein += J->k[i] * (log1p(e + r) - log1p(r));
-        ern += J->k[i] * (log1p(r) + U * (4 + 2 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[4])));
+        ern += J->k[i] * (log1p(r) + U * (7 + 3 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[3])));
     }
     J->nx[n] = x; J->ny[n] = y; J->kr[n] = kr; J->ki[n] = ki; J->ein[n] = ein;
     J->ern[n] = ern + 2 * U * ab * (J->b + 1);
+    J->ki_max = fmax(n ? J->ki_max : 0, fabs(ki));
     return HS_OK;
+}
+
+/* What multiplies e^{K - s a} at node n, and what its rounding adds. */
+static void weigh(hs_job *J, int n)
+{
+    double v = n * J->h_v, ch = cosh(v), sh = sinh(v), x = J->nx[n], y = J->ny[n], p = x * (x - 1) - y * y, r = (2 * x - 1) * y; /* a (a-1) */
+    double dr = cos(HS_HYP_GAMMA) * ch, di = -sin(HS_HYP_GAMMA) * sh, f = (n ? 2 : 1) * J->A * J->h_v / (2 * PI * (p * p + r * r));
+    J->wr[n] = f * (dr * p + di * r); J->wi[n] = f * (di * p - dr * r);
+    J->pos[n] = fabs(J->a0) + J->A * ch + 1;
+    J->ern[n] += U * (30 + 20 * J->pos[n] * (1 / sqrt((x - 1) * (x - 1) + y * y) + 1 / sqrt(x * x + y * y)));
 }
 
 static int nodes(hs_job *J)
@@ -65,44 +76,59 @@ static int nodes(hs_job *J)
         if (cell >= J->mid.n) cell = J->mid.n - 1;
         st = node(J, n, cell);
         if (st) return st;
+        weigh(J, n);
     }
-    J->n = n;
+    for (J->n = n; n % 8; n++) { /* without weight */
+        J->nx[n] = J->nx[n - 1]; J->ny[n] = J->ny[n - 1]; J->kr[n] = J->kr[n - 1]; J->ki[n] = J->ki[n - 1];
+        J->ein[n] = J->ern[n] = J->pos[n] = J->wr[n] = J->wi[n] = 0;
+    }
     return HS_OK;
 }
 
-/* delta and its error terms at s from the stored nodes; full = 0: value and slope only */
-static void assemble(const hs_job *J, double s, int full, sums *S)
+/* at least e^z - 1 for z >= 0: z + z^2 up to 1 */
+static inline double grown_upper(double z)
 {
-    double top = -HUGE_VAL, val = 0, slo = 0, in = 0, ro = 0, ab = 0, sg = sin(HS_HYP_GAMMA), cg = cos(HS_HYP_GAMMA);
+    double e = hs_exp(z < 700 ? z : 700);
+    return z < 1 ? z + z * z : z < 700 ? e * (1 + 1e-15) : HUGE_VAL;
+}
+
+/* in units of e^top: value, slope, inner, rounding, sum |terms| */
+HS_CLONES static void sum_nodes(const hs_job *J, double s, double top, double *out)
+{
+    const double *restrict nx = J->nx, *restrict ny = J->ny, *restrict kr = J->kr, *restrict ki = J->ki, *restrict ein = J->ein;
+    const double *restrict ern = J->ern, *restrict wr = J->wr, *restrict wi = J->wi, *restrict pos = J->pos;
+    double sum[5][8] = {{0}}, far = 40 * U * fabs(s), flat = 4 * U * fabs(top), sign = J->add ? -1 : 1, shift = J->add ? 0 : 1;
+    int i, j, n = J->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = nx[j + i], y = ny[j + i], a = wr[j + i], b = wi[j + i], d = kr[j + i] - s * x - top, f = hs_exp(d), c, t, re, im, size;
+            hs_cis(ki[j + i] - s * y, &c, &t);
+            re = f * (c * a - t * b); im = f * (c * b + t * a);
+            size = f * sqrt(a * a + b * b);
+            sum[0][i] += re;
+            sum[1][i] += sign * (re * (x - shift) - im * y); /* z = a - 1 or -a */
+            sum[2][i] += size * grown_upper(ein[j + i]) * (1 + grown_upper(ern[j + i]));
+            sum[3][i] += size * grown_upper(ern[j + i] + far * pos[j + i] + flat + 2 * U * fabs(d));
+            sum[4][i] += size;
+        }
+    for (i = 0; i < 5; i++) for (out[i] = 0, j = 0; j < 8; j++) out[i] += sum[i][j];
+}
+
+/* delta and its error terms at s from the stored nodes; full = 0: value and slope only */
+static int assemble(const hs_job *J, double s, int full, sums *S)
+{
+    double top = -HUGE_VAL, out[5];
     int n;
     for (n = 0; n < J->n; n++) top = fmax(top, J->kr[n] - s * J->nx[n]);
-    for (n = 0; n < J->n; n++) {
-        double x = J->nx[n], y = J->ny[n], e = J->kr[n] - s * x, th = J->ki[n] - s * y, f, cr, ci, p, r, dr, di, d2, zx;
-        double v = n * J->h_v, ch = cosh(v), sh = sinh(v), wr, wi, re, im, cond, size;
-        if (e < top - 60 && !full) continue;
-        f = exp(e - top) * (n ? 2 : 1) * J->A * J->h_v / (2 * PI);
-        cr = f * cos(th); ci = f * sin(th);
-        p = x * (x - 1) - y * y; r = (2 * x - 1) * y; /* a (a-1) */
-        d2 = p * p + r * r;
-        dr = cg * ch; di = -sg * sh;
-        wr = (dr * p + di * r) / d2; wi = (di * p - dr * r) / d2;
-        re = cr * wr - ci * wi; im = cr * wi + ci * wr;
-        val += re;
-        zx = J->add ? -x : x - 1;
-        slo += re * zx - im * (J->add ? -y : y);
-        if (!full) continue;
-        f *= sqrt(wr * wr + wi * wi);
-        size = fabs(J->a0) + J->A * ch + 1; /* |error of a| <= 16 U size */
-        cond = size / sqrt((x - 1) * (x - 1) + y * y) + size / sqrt(x * x + y * y);
-        ro += f * expm1(J->ern[n] + U * (30 + 20 * cond + 40 * fabs(s) * size + 4 * fabs(top)));
-        in += f * expm1(J->ein[n]) * exp(J->ern[n]); ab += f;
-    }
-    S->value = val; S->slope = slo; S->log_scale = top;
-    if (!full) return;
-    S->inner = in * (1 + 1e-6); S->round = ro * (1 + 1e-6) + (J->n + 8) * U * ab + 4 * U * (fabs(top) + fabs(s) + 1) * fabs(val);
+    if (!(J->ki_max + fabs(s) * J->ny[J->n - 1] < 7e5)) return HS_NO_DECAY; /* hs_cis */
+    sum_nodes(J, s, top, out);
+    S->value = out[0]; S->slope = out[1]; S->log_scale = top;
+    if (!full) return HS_OK;
+    S->inner = out[2] * (1 + 1e-6); S->round = out[3] * (1 + 1e-6) + (J->n + 8) * U * out[4] + 4 * U * (fabs(top) + fabs(s) + 1) * fabs(out[0]);
     S->trunc = exp(hs_hyp_log_tail_upper(J, &J->mid, s, J->h_v) - top) / PI * (1 + 1e-6);
     S->alias = (exp(hs_hyp_log_norm_upper(J, &J->lo, s) - top) + exp(hs_hyp_log_norm_upper(J, &J->up, s) - top))
              / expm1(2 * PI * HS_HYP_BETA / J->h_v) * (1 + 1e-6);
+    return HS_OK;
 }
 
 static double log_factor(const hs_job *J, double s) { return J->add ? 0 : s; }
@@ -120,6 +146,7 @@ static void report(const hs_job *J, double s, const sums *S, hs_point *out)
 
 static int job_init(hs_job *J, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work)
 {
+    double **arrays[HS_HYP_ARRAYS];
     int i;
     if (!(b >= 1 && b <= HS_HYP_MAX_STEPS)) return HS_BAD_ARGUMENT;
     J->b = b; J->m = m; J->q = q; J->k = k; J->add = add != 0; J->ktot = J->wall = 0; J->t = 0; J->n = 0;
@@ -127,11 +154,12 @@ static int job_init(hs_job *J, int b, const double *m, const double *q, const do
         if (!(m[i] > 1e-6 && m[i] < 100 && q[i] > 1e-300 && q[i] < 1 && k[i] >= 1 && k[i] < 1e15 && k[i] == floor(k[i]))) return HS_BAD_ARGUMENT;
         J->ktot += k[i]; J->wall += k[i] * log1p(-q[i]);
     }
-    if (n_work < 4 * HS_HYP_TMP + 6 * HS_HYP_MAX_NODES) return HS_SCRATCH;
+    if (n_work < 4 * HS_HYP_TMP + HS_HYP_ARRAYS * HS_HYP_MAX_NODES) return HS_SCRATCH;
     J->tmp = work; work += 4 * HS_HYP_TMP;
-    J->nx = work; J->ny = work + HS_HYP_MAX_NODES; J->kr = work + 2 * HS_HYP_MAX_NODES;
-    J->ki = work + 3 * HS_HYP_MAX_NODES; J->ein = work + 4 * HS_HYP_MAX_NODES; J->ern = work + 5 * HS_HYP_MAX_NODES;
-    J->mem.p = work + 6 * HS_HYP_MAX_NODES; J->mem.left = n_work - 4 * HS_HYP_TMP - 6 * HS_HYP_MAX_NODES;
+    arrays[0] = &J->nx; arrays[1] = &J->ny; arrays[2] = &J->pos; arrays[3] = &J->kr; arrays[4] = &J->ki; arrays[5] = &J->ein;
+    arrays[6] = &J->ern; arrays[7] = &J->wr; arrays[8] = &J->wi;
+    for (i = 0; i < HS_HYP_ARRAYS; i++) *arrays[i] = work + i * HS_HYP_MAX_NODES;
+    J->mem.p = work + HS_HYP_ARRAYS * HS_HYP_MAX_NODES; J->mem.left = n_work - 4 * HS_HYP_TMP - HS_HYP_ARRAYS * HS_HYP_MAX_NODES;
     return HS_OK;
 }
 
@@ -174,7 +202,7 @@ int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k,
     for (round = 0; round < 2; round++) {
         J->mem = mem;
         if ((st = certify(J, log_est, log_tol))) return st;
-        assemble(J, J->s, 1, &S);
+        if ((st = assemble(J, J->s, 1, &S))) return st;
         report(J, J->s, &S, out);
         if (S.alias + S.trunc + S.inner + S.round <= exp(log_tol) * S.value || !(S.value > 0)) break;
         log_est = log(S.value) + out->log_scale;
@@ -189,7 +217,7 @@ static int newton(const hs_job *J, double log_delta, double *s_out, sums *S)
     double s = *s_out, step;
     int it;
     for (it = 0; it < 30; it++) {
-        assemble(J, s, 0, S);
+        if (assemble(J, s, 0, S)) return HS_NO_DECAY;
         if (!(S->value > 0 && S->slope > 0)) return HS_TOO_WIDE;
         step = (log(S->value) + S->log_scale + log_factor(J, s) - log_delta) * S->value / S->slope;
         if (!(fabs(step) < 1e6)) return HS_TOO_WIDE;
@@ -207,7 +235,7 @@ static int side(const hs_job *J, double eps, double log_delta, hs_point *out)
     double s = J->add ? -eps : eps, slack;
     sums S;
     if (!(s > J->wall)) return J->add && s < J->wall * (1 + 1e-12) ? -1 : 0; /* ADD: delta = 0 beyond the wall */
-    assemble(J, s, 1, &S);
+    if (assemble(J, s, 1, &S)) return 0;
     report(J, s, &S, out);
     slack = 8 * U * (fabs(out->log_scale) + fabs(log_delta) + fabs(eps) + 4);
     if (out->lower > 0 && log(out->lower) + out->log_scale - slack >= log_delta) return 1;
@@ -272,7 +300,7 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
         if ((st = certify(J, log_delta, log_tol))) return st;
         s = old = J->s;
         if ((st = newton(J, log_delta, &s, &S))) return st;
-        assemble(J, s, 1, &S);
+        if ((st = assemble(J, s, 1, &S))) return st;
         err = S.alias + S.trunc + S.inner + S.round;
         J->s = s;
         if (err - S.round <= exp(log_tol) * S.value || fabs(s - old) * J->t < 0.3) break; /* rounding stays as it is */

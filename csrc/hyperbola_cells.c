@@ -27,6 +27,7 @@
    Not done here: M itself (hyperbola_bound.c), the sum and the assembly (hyperbola.c). real_cgf, tilt, saddle are estimates: any contour
    gives a proof, a bad one only a wide interval. */
 #include "hyperbola.h"
+#include "transform.h"
 #include <math.h>
 
 #define PI 3.141592653589793
@@ -36,20 +37,12 @@ static const double GROWTH = 4.0; /* rise of log |integrand| allowed at the two 
 /* K, K', K'' on the real axis; any accuracy will do */
 void hs_hyp_real_cgf(const hs_job *J, double a, double *K)
 {
-    int i;
+    int i, d;
     K[0] = K[1] = K[2] = 0;
     for (i = 0; i < J->b; i++) {
-        double m = J->m[i], q = J->q[i], h = fmin(0.5, 1.5 / m), hi = fmax(8, a * m + 7), g, s0 = 0, s1 = 0, s2 = 0, top = 0;
-        int pass;
-        if (a < 0) top = a * log1p(-q);
-        if (a > 0) top = fmax(0, a * log1p(q * expm1(fmin(600, (a - 0.5) * m * m))) - 0.5 * a * a * m * m);
-        for (g = J->add ? -8 - log1p(q * m * fabs(a)) / m : -8, pass = 0; g <= hi; g += h, pass++) {
-            double v = m * g - 0.5 * m * m, l = v < 600 ? log1p(q * expm1(v)) : v + log(q);
-            double f = exp(a * l - 0.5 * g * g - top);
-            s0 += f; s1 += f * l; s2 += f * l * l;
-        }
-        s1 /= s0; s2 = s2 / s0 - s1 * s1;
-        K[0] += J->k[i] * (top + log(s0 * h * 0.3989422804014327)); K[1] += J->k[i] * s1; K[2] += J->k[i] * s2;
+        double one[3];
+        hs_cgf_estimate(J->m[i], J->q[i], a, one);
+        for (d = 0; d < 3; d++) K[d] += J->k[i] * one[d];
     }
 }
 
@@ -141,8 +134,8 @@ int hs_hyp_plan(hs_job *J)
 static int usable(hs_job *J, int i, int r, int strip)
 {
     hs_path *p = &J->path[i][r];
-    if (p->state == 0) hs_path_build(p, &J->mem);
-    if (strip && p->state == 1) hs_path_build_strip(p, &J->mem);
+    if (p->state == 0) hs_path_build(p, &J->mem, J->tmp);
+    if (strip && p->state == 1) hs_path_build_strip(p, &J->mem, J->tmp);
     return strip ? p->state == 2 : p->state > 0 || p->state == -2;
 }
 
@@ -261,7 +254,8 @@ int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int want_e, double log_floo
         }
         C->n = c + 1;
         for (j = 0; j < 3; j++) top = fmax(top, C->phi[c][j] - J->s * C->x[c + j]);
-        if (top + log_kernel_upper(J, C, c) < log_floor && c >= 3) return end_of(J, C, cur);
+        C->kernel[c] = log_kernel_upper(J, C, c);
+        if (top + C->kernel[c] < log_floor && c >= 3) return end_of(J, C, cur);
     }
     return HS_NO_DECAY;
 }
@@ -278,12 +272,14 @@ double hs_hyp_log_tail_upper(const hs_job *J, const hs_arc *C, double s, double 
 /* log of (1/2 pi) int |G da| over a whole shifted hs_arc */
 double hs_hyp_log_norm_upper(const hs_job *J, const hs_arc *C, double s)
 {
-    double total = hs_hyp_log_tail_upper(J, C, s, 0);
-    int c, j;
+    double term[HS_HYP_CELLS], tail = hs_hyp_log_tail_upper(J, C, s, 0), top = tail, sum;
+    int c;
+    if (!(tail < HUGE_VAL)) return HUGE_VAL;
     for (c = 0; c < C->n; c++) {
-        double top = -HUGE_VAL;
-        for (j = 0; j < 3; j++) top = fmax(top, C->phi[c][j] - s * C->x[c + j]);
-        total = hs_hyp_log_add(total, top + log_kernel_upper(J, C, c) + log(HS_HYP_DV));
+        const double *phi = C->phi[c], *x = C->x + c;
+        term[c] = fmax(fmax(phi[0] - s * x[0], phi[1] - s * x[1]), phi[2] - s * x[2]) + C->kernel[c] + log(HS_HYP_DV);
+        top = fmax(top, term[c]);
     }
-    return total - log(PI) + 1e-5;
+    for (sum = exp(tail - top), c = 0; c < C->n; c++) sum += exp(term[c] - top);
+    return top + log(sum / PI) + 1e-5;
 }
