@@ -92,17 +92,17 @@ static inline double grown_upper(double z)
     return z < 1 ? z + z * z : z < 700 ? e * (1 + 1e-15) : HUGE_VAL;
 }
 
-/* in units of e^top: value, slope, inner, rounding, sum |terms| */
+/* in units of e^top, from the phases in tmp: value, slope, inner, rounding, sum |terms| */
 HS_CLONES static void sum_nodes(const hs_job *J, double s, double top, double *out)
 {
-    const double *restrict nx = J->nx, *restrict ny = J->ny, *restrict kr = J->kr, *restrict ki = J->ki, *restrict ein = J->ein;
+    const double *restrict nx = J->nx, *restrict ny = J->ny, *restrict kr = J->kr, *restrict phase = J->tmp, *restrict ein = J->ein;
     const double *restrict ern = J->ern, *restrict wr = J->wr, *restrict wi = J->wi, *restrict pos = J->pos;
     double sum[5][8] = {{0}}, far = 40 * U * fabs(s), flat = 4 * U * fabs(top), sign = J->add ? -1 : 1, shift = J->add ? 0 : 1;
     int i, j, n = J->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double x = nx[j + i], y = ny[j + i], a = wr[j + i], b = wi[j + i], d = kr[j + i] - s * x - top, f = hs_exp(d), c, t, re, im, size;
-            hs_cis(ki[j + i] - s * y, &c, &t);
+            hs_cis(phase[j + i], &c, &t);
             re = f * (c * a - t * b); im = f * (c * b + t * a);
             size = f * sqrt(a * a + b * b);
             sum[0][i] += re;
@@ -115,20 +115,21 @@ HS_CLONES static void sum_nodes(const hs_job *J, double s, double top, double *o
 }
 
 /* delta and its error terms at s from the stored nodes; full = 0: value and slope only */
-static int assemble(const hs_job *J, double s, int full, sums *S)
+static void assemble(const hs_job *J, double s, int full, sums *S)
 {
     double top = -HUGE_VAL, out[5];
     int n;
     for (n = 0; n < J->n; n++) top = fmax(top, J->kr[n] - s * J->nx[n]);
-    if (!(J->ki_max + fabs(s) * J->ny[J->n - 1] < 7e5)) return HS_NO_DECAY; /* hs_cis */
+    for (n = 0; n < J->n || n % 8; n++) J->tmp[n] = J->ki[n] - s * J->ny[n];
+    if (J->ki_max + fabs(s) * J->ny[J->n - 1] > 7e5) /* beyond hs_cis; the rounding of 2 pi adds U/2 of the phase */
+        for (n = 0; n < J->n; n++) J->tmp[n] = remainder(J->tmp[n], 2 * PI);
     sum_nodes(J, s, top, out);
     S->value = out[0]; S->slope = out[1]; S->log_scale = top;
-    if (!full) return HS_OK;
+    if (!full) return;
     S->inner = out[2] * (1 + 1e-6); S->round = out[3] * (1 + 1e-6) + (J->n + 8) * U * out[4] + 4 * U * (fabs(top) + fabs(s) + 1) * fabs(out[0]);
     S->trunc = exp(hs_hyp_log_tail_upper(J, &J->mid, s, J->h_v) - top) / PI * (1 + 1e-6);
     S->alias = (exp(hs_hyp_log_norm_upper(J, &J->lo, s) - top) + exp(hs_hyp_log_norm_upper(J, &J->up, s) - top))
              / expm1(2 * PI * HS_HYP_BETA / J->h_v) * (1 + 1e-6);
-    return HS_OK;
 }
 
 static double log_factor(const hs_job *J, double s) { return J->add ? 0 : s; }
@@ -202,7 +203,7 @@ int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k,
     for (round = 0; round < 2; round++) {
         J->mem = mem;
         if ((st = certify(J, log_est, log_tol))) return st;
-        if ((st = assemble(J, J->s, 1, &S))) return st;
+        assemble(J, J->s, 1, &S);
         report(J, J->s, &S, out);
         if (S.alias + S.trunc + S.inner + S.round <= exp(log_tol) * S.value || !(S.value > 0)) break;
         log_est = log(S.value) + out->log_scale;
@@ -217,7 +218,7 @@ static int newton(const hs_job *J, double log_delta, double *s_out, sums *S)
     double s = *s_out, step;
     int it;
     for (it = 0; it < 30; it++) {
-        if (assemble(J, s, 0, S)) return HS_NO_DECAY;
+        assemble(J, s, 0, S);
         if (!(S->value > 0 && S->slope > 0)) return HS_TOO_WIDE;
         step = (log(S->value) + S->log_scale + log_factor(J, s) - log_delta) * S->value / S->slope;
         if (!(fabs(step) < 1e6)) return HS_TOO_WIDE;
@@ -235,7 +236,7 @@ static int side(const hs_job *J, double eps, double log_delta, hs_point *out)
     double s = J->add ? -eps : eps, slack;
     sums S;
     if (!(s > J->wall)) return J->add && s < J->wall * (1 + 1e-12) ? -1 : 0; /* ADD: delta = 0 beyond the wall */
-    if (assemble(J, s, 1, &S)) return 0;
+    assemble(J, s, 1, &S);
     report(J, s, &S, out);
     slack = 8 * U * (fabs(out->log_scale) + fabs(log_delta) + fabs(eps) + 4);
     if (out->lower > 0 && log(out->lower) + out->log_scale - slack >= log_delta) return 1;
@@ -300,7 +301,7 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
         if ((st = certify(J, log_delta, log_tol))) return st;
         s = old = J->s;
         if ((st = newton(J, log_delta, &s, &S))) return st;
-        if ((st = assemble(J, s, 1, &S))) return st;
+        assemble(J, s, 1, &S);
         err = S.alias + S.trunc + S.inner + S.round;
         J->s = s;
         if (err - S.round <= exp(log_tol) * S.value || fabs(s - old) * J->t < 0.3) break; /* rounding stays as it is */
