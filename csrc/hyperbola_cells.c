@@ -29,10 +29,13 @@
 #include "hyperbola.h"
 #include "transform.h"
 #include <math.h>
+#include <string.h>
 
 #define PI 3.141592653589793
 
 static const double GROWTH = 4.0; /* rise of log |integrand| allowed at the two shifted vertices */
+static const double STRETCH = 0.065; /* the polygon of (3) reaches that part of the vertices' distance beyond the right one */
+static const double QUIET = 6.0;  /* a cell that far below the largest adds little to a norm */
 
 /* K, K', K'' on the real axis; any accuracy will do */
 void hs_hyp_real_cgf(const hs_job *J, double a, double *K)
@@ -109,7 +112,7 @@ static double reach(const hs_job *J, double dir, double limit)
 
 int hs_hyp_place(hs_job *J)
 {
-    double less = reach(J, -1, 0.8 * J->t), more = reach(J, 1, 4 * J->t);
+    double less = reach(J, -1, 0.8 * J->t), far = reach(J, 1, 4 * J->t), more = J->add ? far : fmax((far - STRETCH * less) / (1 + STRETCH), 0.3 * far);
     double left = J->add ? -J->t - more : 1 + J->t - less, right = J->add ? -J->t + less : 1 + J->t + more;
     J->A = (right - left) / (sin(HS_HYP_GAMMA + HS_HYP_BETA) - sin(HS_HYP_GAMMA - HS_HYP_BETA));
     J->a0 = left - J->A * sin(HS_HYP_GAMMA - HS_HYP_BETA);
@@ -156,24 +159,28 @@ static double log_err_upper(hs_job *J, int i, int r, double x, double y)
     return hs_hyp_log_add(e, hs_line_log_ends_upper(&p->mid, x, y));
 }
 
-/* values on the three vertices of cell c for path r: B, and E when asked */
-typedef struct { int c[3]; double b[3], e[3]; } triple;
+enum { BOUND, ERROR }; /* log B of path r, log of its inner quadrature error */
 
-static double cell_try(hs_job *J, const hs_arc *C, int cell, int i, int r, int want_e, triple *T)
+/* of one path: what is known at vertices, vertex v in slot v % 3 */
+typedef struct { int at[2][3]; double known[2][3]; } cache;
+
+static double at_vertex(hs_job *J, const hs_arc *C, int v, int i, int r, int kind, cache *T)
 {
-    double worst = -HUGE_VAL;
-    int j;
-    for (j = 0; j < 3; j++) {
-        int v = cell + j, old = j + 1;
-        if (old < 3 && T->c[old] == v) { T->b[j] = T->b[old]; T->e[j] = T->e[old]; }
-        else {
-            T->b[j] = hs_line_log_upper(&J->path[i][r].mid, C->x[v], C->y[v], J->tmp);
-            T->e[j] = want_e ? log_err_upper(J, i, r, C->x[v], C->y[v]) : 0;
-        }
-        T->c[j] = v;
-        worst = fmax(worst, want_e ? T->e[j] : T->b[j] + 1e-3 * r);
+    int slot = v % 3;
+    if (T->at[kind][slot] != v) {
+        T->at[kind][slot] = v;
+        T->known[kind][slot] = kind == ERROR ? log_err_upper(J, i, r, C->x[v], C->y[v])
+                                             : hs_line_log_upper(&J->path[i][r].mid, C->x[v], C->y[v], J->tmp);
     }
-    return worst;
+    return T->known[kind][slot];
+}
+
+static double worst(hs_job *J, const hs_arc *C, int cell, int i, int r, int kind, cache *T)
+{
+    double w = -HUGE_VAL;
+    int j;
+    for (j = 0; j < 3; j++) w = fmax(w, at_vertex(J, C, cell + j, i, r, kind, T));
+    return w;
 }
 
 static double log_kernel_upper(const hs_job *J, const hs_arc *C, int cell)
@@ -216,46 +223,87 @@ static int end_of(hs_job *J, hs_arc *C, int *cur)
     return HS_OK;
 }
 
-/* cells outwards until the bound is below log_floor */
-int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int want_e, double log_floor)
+/* The path of step i on cell c, from `first` on: the first one below `bar`, else the best of those that follow; HS_HYP_PATHS if none. */
+static int choose(hs_job *J, const hs_arc *C, int c, int i, int first, int kind, double bar, double *w, cache *T)
 {
-    triple T[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
-    double last[HS_HYP_MAX_STEPS];
-    int cur[HS_HYP_MAX_STEPS], i, c, j, r;
-    C->gamma = gamma; C->n = 0;
-    for (i = 0; i < J->b; i++) {
-        cur[i] = 0;
-        for (r = 0; r < HS_HYP_PATHS; r++) T[i][r].c[0] = T[i][r].c[1] = T[i][r].c[2] = -1;
+    int r, best = HS_HYP_PATHS;
+    double last = *w, next;
+    *w = HUGE_VAL;
+    for (r = first; r < HS_HYP_PATHS; r++) {
+        if (best < r && r > best + (c > 0 ? 2 : 4) && (c == 0 || J->k[i] * (*w - last) < 1)) break;
+        if (!usable(J, i, r, kind == ERROR)) continue;
+        next = worst(J, C, c, i, r, kind, &T[r]);
+        if (next < *w) { *w = next; best = r; }
+        if (next < bar) break;
     }
-    set_vertex(J, C, 0); set_vertex(J, C, 1);
-    for (c = 0; c < HS_HYP_CELLS; c++) {
-        double top = -HUGE_VAL;
-        set_vertex(J, C, c + 2);
-        for (j = 0; j < 3; j++) C->phi[c][j] = 0;
-        for (i = 0; i < J->b; i++) {
-            double w0, w1;
-            const triple *best;
-            while (cur[i] < HS_HYP_PATHS && !usable(J, i, cur[i], want_e)) cur[i]++;
-            if (cur[i] == HS_HYP_PATHS) return HS_NO_PATH;
-            w0 = cell_try(J, C, c, i, cur[i], want_e, &T[i][cur[i]]);
-            for (r = cur[i] + 1; r < HS_HYP_PATHS; r++) {
-                if (r > cur[i] + (c > 0 ? 2 : 4) && (c == 0 || J->k[i] * (w0 - last[i]) < 1)) break;
-                if (!usable(J, i, r, want_e)) continue;
-                w1 = cell_try(J, C, c, i, r, want_e, &T[i][r]);
-                if (w1 < w0) { w0 = w1; cur[i] = r; }
-            }
-            last[i] = w0;
-            if (!(w0 < HUGE_VAL)) return HS_NO_PATH;
-            C->rung[c][i] = cur[i];
-            best = &T[i][cur[i]];
-            C->log_e[c][i] = -HUGE_VAL; /* relative to (1-q)^x: affine, so still convex */
-            for (j = 0; j < 3; j++) C->log_e[c][i] = fmax(C->log_e[c][i], best->e[j] - C->x[c + j] * J->path[i][0].logq1);
-            for (j = 0; j < 3; j++) C->phi[c][j] += J->k[i] * best->b[j];
+    return best;
+}
+
+/* What the nodes need to know of cell c and of the path taken there; its part of the bound. */
+static double enter(hs_job *J, hs_arc *C, int c, const int *cur, int kind, cache T[][HS_HYP_PATHS])
+{
+    double top = -HUGE_VAL;
+    int i, j;
+    C->kernel[c] = log_kernel_upper(J, C, c);
+    for (j = 0; j < 3; j++) {
+        C->phi[c][j] = 0;
+        for (i = 0; i < J->b; i++) C->phi[c][j] += J->k[i] * at_vertex(J, C, c + j, i, cur[i], BOUND, &T[i][cur[i]]);
+        top = fmax(top, C->phi[c][j] - J->s * C->x[c + j]);
+    }
+    for (i = 0; i < J->b; i++) {
+        C->rung[c][i] = cur[i];
+        C->log_e[c][i] = -HUGE_VAL; /* relative to (1-q)^x: affine, so still convex */
+        for (j = 0; j < 3 && kind == ERROR; j++)
+            C->log_e[c][i] = fmax(C->log_e[c][i], at_vertex(J, C, c + j, i, cur[i], ERROR, &T[i][cur[i]]) - C->x[c + j] * J->path[i][0].logq1);
+    }
+    C->n = c + 1;
+    return top + C->kernel[c];
+}
+
+/* Log of the inner error of step i that no longer matters on cell c, judged on the paths `cur`: it adds less than e^(log_floor - 1), and
+   k times its ratio to M is small. */
+static double fine_error(hs_job *J, const hs_arc *C, int c, const int *cur, int i, double log_floor, cache T[][HS_HYP_PATHS])
+{
+    double level = -HUGE_VAL, low = HUGE_VAL;
+    int j, l;
+    for (j = 0; j < 3; j++) {
+        double sum = -J->s * C->x[c + j];
+        for (l = 0; l < J->b; l++) {
+            double w = usable(J, l, cur[l], 0) ? at_vertex(J, C, c + j, l, cur[l], BOUND, &T[l][cur[l]]) : HUGE_VAL;
+            sum += J->k[l] * w;
+            if (l == i) low = fmin(low, w);
         }
-        C->n = c + 1;
-        for (j = 0; j < 3; j++) top = fmax(top, C->phi[c][j] - J->s * C->x[c + j]);
-        C->kernel[c] = log_kernel_upper(J, C, c);
-        if (top + C->kernel[c] < log_floor && c >= 3) return end_of(J, C, cur);
+        level = fmax(level, sum);
+    }
+    level += log_kernel_upper(J, C, c);
+    return level < HUGE_VAL ? low - log(J->k[i]) + fmin(log_floor - 1 - level, -3) : -HUGE_VAL;
+}
+
+/* Cells outwards: for nodes (kind ERROR) until the bound is below log_floor; for the norm (kind BOUND) as soon as the rest adds little. A
+   path is looked for where it matters: where the inner error would be felt, where the cell adds to the norm, where decay stops. */
+int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor)
+{
+    cache T[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
+    double w[HS_HYP_MAX_STEPS] = {0}, level = HUGE_VAL, high = -HUGE_VAL;
+    int cur[HS_HYP_MAX_STEPS] = {0}, i, c, st;
+    memset(T, -1, sizeof T);
+    C->gamma = gamma; C->n = 0;
+    set_vertex(J, C, 0); set_vertex(J, C, 1);
+    for (i = 0; i < J->b && kind == ERROR; i++) cur[i] = J->up.rung[0][i];
+    for (c = 0; c < HS_HYP_CELLS; c++) {
+        set_vertex(J, C, c + 2);
+        for (i = 0; i < J->b; i++) {
+            double bar = kind == ERROR ? fine_error(J, C, c, cur, i, log_floor, T) : c > 0 && level < high - QUIET ? w[i] - 1 / J->k[i] : -HUGE_VAL;
+            cur[i] = choose(J, C, c, i, cur[i], kind, bar, &w[i], T[i]);
+            if (c == 0 && !(w[i] < bar) && kind == ERROR) cur[i] = choose(J, C, c, i, 0, kind, bar, &w[i], T[i]);
+            if (cur[i] == HS_HYP_PATHS) return HS_NO_PATH;
+        }
+        level = enter(J, C, c, cur, kind, T);
+        if (!(level < HUGE_VAL)) return HS_NO_PATH;
+        high = fmax(high, level);
+        if (c < 3 || level > (kind == ERROR ? log_floor : high - QUIET)) continue;
+        st = end_of(J, C, cur);
+        if (level < log_floor || (st == HS_OK && hs_hyp_log_tail_upper(J, C, J->s, 0) < high - 2)) return st;
     }
     return HS_NO_DECAY;
 }
