@@ -36,6 +36,7 @@
 static const double GROWTH = 4.0; /* rise of log |integrand| allowed at the two shifted vertices */
 static const double STRETCH = 0.065; /* the polygon of (3) reaches that part of the vertices' distance beyond the right one */
 static const double QUIET = 6.0;  /* a cell that far below the largest adds little to a norm */
+static const double DEEP = 20.0;  /* nats below the floor at which a slow tail is taken as it is */
 
 /* K, K', K'' on the real axis; any accuracy will do */
 void hs_hyp_real_cgf(const hs_job *J, double a, double *K)
@@ -284,7 +285,7 @@ static double fine_error(hs_job *J, const hs_arc *C, int c, const int *cur, int 
 int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor)
 {
     cache T[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
-    double w[HS_HYP_MAX_STEPS] = {0}, level = HUGE_VAL, high = -HUGE_VAL;
+    double w[HS_HYP_MAX_STEPS] = {0}, level = HUGE_VAL, high = -HUGE_VAL, tail;
     int cur[HS_HYP_MAX_STEPS] = {0}, i, c, st;
     memset(T, -1, sizeof T);
     C->gamma = gamma; C->n = 0;
@@ -303,7 +304,8 @@ int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor)
         high = fmax(high, level);
         if (c < 3 || level > (kind == ERROR ? log_floor : high - QUIET)) continue;
         st = end_of(J, C, cur);
-        if (level < log_floor || (st == HS_OK && hs_hyp_log_tail_upper(J, C, J->s, 0) < high - 2)) return st;
+        tail = st == HS_OK ? hs_hyp_log_tail_upper(J, C, J->s, 0) : HUGE_VAL;
+        if (tail < (kind == ERROR ? log_floor + 2 : level < log_floor ? HUGE_VAL : high - 2) || level < log_floor - DEEP) return st;
     }
     return HS_NO_DECAY;
 }
