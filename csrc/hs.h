@@ -42,7 +42,8 @@ typedef struct {
 int hs_status_last(void); /* the largest status code, for the test that walks them all */
 
 /* hyperbola.c: certified delta(eps) and eps(delta) for at most 6 distinct steps with q < 1. log_tol is the log of
- * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: 60,000 + 80,000 b doubles. */
+ * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: hs_hyperbola_work(b) doubles. */
+long hs_hyperbola_work(int b);
 int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps,
                        double log_tol, double *work, long n_work, hs_point *out);
 int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta,

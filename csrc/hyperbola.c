@@ -22,7 +22,8 @@
 
    Status: 0 proved, width within log_tol; 1 proved, wider (out is valid); 2 bad argument; 3 work too small; 4 no saddle or contour;
    5 no inner path; 6 bound does not decay / tail too long; 7 more than HS_HYP_MAX_NODES nodes; 8 error not below the value; 9 no bracket.
-   work: at least 4 HS_HYP_TMP + 6 HS_HYP_MAX_NODES doubles, plus the tables: 60,000 + 80,000 b was enough in all tests; too little gives 3 or 5. */
+   work: at least 4 HS_HYP_TMP + HS_HYP_ARRAYS HS_HYP_MAX_NODES doubles, plus the tables: 35,000 + 80,000 b was enough in all tests; too little
+   gives 3 or 5. */
 #include "hyperbola.h"
 #include "special.h"
 
@@ -144,6 +145,8 @@ static void report(const hs_job *J, double s, const sums *S, hs_point *out)
     out->aliasing = S->alias; out->truncation = S->trunc; out->inner = S->inner; out->rounding = S->round;
     out->n_nodes = J->n;
 }
+
+long hs_hyperbola_work(int b) { return 60000L + 80000L * b; }
 
 static int job_init(hs_job *J, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work)
 {

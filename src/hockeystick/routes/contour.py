@@ -137,17 +137,18 @@ def _root_width(answer) -> float:
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
     """The first contour that reaches rtol: a short line, the hyperbola, a long line; else the narrowest of them, or None."""
     m, q, k = steps
-    work = borrow(_core.contour_work(m.size, n_threads))
+    bends = _bends(steps)
+    work = borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if bends else 0))
     try:
         margin = _margin(rtol)
-        if not _bends(steps):
+        if not bends:
             answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
             return answer if answer[0] <= 1 else None
         answer = line(m, q, k, add, at, rtol, margin, n_threads, work, SHORT_LINE)
         if answer[0] == 0:
             return answer
         found = [answer] if answer[0] == 1 else []
-        answer = hyperbola(m, q, k, add, at, math.log(rtol))
+        answer = hyperbola(m, q, k, add, at, math.log(rtol), work)
         if answer[0] == 0:
             return answer
         if answer[0] == 1:
