@@ -1,5 +1,5 @@
-/* Certified delta(eps) and eps(delta) of a few Poisson-subsampled Gaussian steps (total count about 1..1000), where the vertical line of
-   the contour route needs too many nodes: trapezoid rule on a hyperbola.
+/* Certified delta(eps) and eps(delta) of a few Poisson-subsampled Gaussian steps (total count about 1..1000), where the vertical
+   line of the contour route needs too many nodes: trapezoid rule on a hyperbola.
 
    Symbols and contour: head of hyperbola_cells.c.  Inner integrals, their bounds and rounding: head of hyperbola_bound.c.
    Formula   delta = [e^eps] (h_v/2 pi) Re sum'_n 2 G(a_n) A cos(gamma + i n h_v),  n >= 0, first term halved.
@@ -7,23 +7,28 @@
    Error terms, all in units of exp(log_scale):
      aliasing    (N_lo + N_up)/(e^{2 pi beta/h_v} - 1)                                       hyperbola_cells.c (1)-(3)
      truncation  nodes with v >= v_end                                                       hyperbola_cells.c (4)
-     inner       sum_n |G_n a'_n| h_v/2 pi (prod_i (1 + e_i/|M_i|)^{k_i} - 1), e_i the inner quadrature error  hyperbola_bound.c (5);
+     inner       sum_n |G_n a'_n| h_v/2 pi (prod_i (1 + e_i/|M_i|)^{k_i} - 1), e_i the inner quadrature error of hyperbola_bound.c (5);
                  |prod (M_i+d_i)^{k_i} - prod M_i^{k_i}| <= prod |M_i|^{k_i} (prod (1+|d_i/M_i|)^{k_i} - 1) needs whole k_i.
                  e_i relative to (1-q)^x is log-convex, so its maximum over the corners of a cell holds for the nodes in it.
-     rounding    node sums hyperbola_bound.c (6) in the same product; U(4 + 2|log M| + 2|arg M|) k for the logarithm (2.5 the modulus); the position a_n is off by at
-                 most 16U(|a0| + A cosh v + 1): kernel 20U(..)/|a|, /|a-1|, factor e^{-s a} 40U|s|(..); final sum n U.
-   eps(delta): Newton on the stored nodes (a new eps only multiplies G_n by e^{-(s'-s) a_n}); then eps_lower, eps_upper are the points where the
-   certified delta is proved >= and <= the target: delta is non-increasing. Every bound is re-evaluated at those eps with the stored cells.
+     rounding    node sums of hyperbola_bound.c (6) in the same product; U(7 + 3|log M| + 2|arg M| + 2|shift|) k for the logarithm (modulus 2,
+                 scaling 3, log 2, sum 1); the position a_n is off by at most 22U(|a0| + A cosh v + 1), for v <= 16 carries U v: kernel
+                 24U(..)/|a|, /|a-1|, factor e^{-s a} 40U|s|(..), which also pays for the reduction of a long phase (U/2 of it);
+                 30U for e^x, cos and sin (6.3), the weight a'/(a(a-1)) (19) and the product (2.9); final sum n U.
+   eps(delta): Newton on the stored nodes (a new eps only multiplies G_n by e^{-(s'-s) a_n}); then eps_lower, eps_upper are the points
+   where the certified delta is proved >= and <= the target: delta is non-increasing. Every bound is re-evaluated at those eps with
+   the stored cells.
 
-   Claim: status 0 or 1: lower <= delta <= upper (eps_lower <= eps(delta) <= eps_upper) for the exact real q, k, eps and sigma, m = fl(1/sigma)
-   allowed to be off by 2^-53 relative. Measured: 324 cases k=2..100, q=.001..05, sigma=.6..2, delta=1e-5..1e-9: all answered, relative width of
-   delta median 1.4e-10, worst 2.0e-5 (rounding against cancellation: q=.001, delta=1e-9); see the report for the random tests.
-   Not done: q = 1, other laws, eps at or below the wall (exact answers exist there), width below the rounding term: that is status 1 or a decline.
+   Claim: status 0 or 1: lower <= delta <= upper (eps_lower <= eps(delta) <= eps_upper) for the exact real q, k, eps and sigma,
+   m = fl(1/sigma) allowed to be off by 2^-53 relative. Measured: 1080 cases k = 2..100, q = .001...05, sigma = .6..2,
+   delta = 1e-5..1e-9, both directions: all answered, 86% within 1e-9 of delta; relative width of eps at most 2.7e-7 (rounding against
+   cancellation: q = .001, delta = 1e-9).
+   Not done: q = 1, other laws, eps at or below the wall (exact answers exist there), width below the rounding term: that is status 1
+   or a decline.
 
    Status: 0 proved, width within log_tol; 1 proved, wider (out is valid); 2 bad argument; 3 work too small; 4 no saddle or contour;
    5 no inner path; 6 bound does not decay / tail too long; 7 more than HS_HYP_MAX_NODES nodes; 8 error not below the value; 9 no bracket.
-   work: at least 4 HS_HYP_TMP + HS_HYP_ARRAYS HS_HYP_MAX_NODES doubles, plus the tables: 35,000 + 80,000 b was enough in all tests; too little
-   gives 3 or 5. */
+   work: at least 4 HS_HYP_TMP + HS_HYP_ARRAYS HS_HYP_MAX_NODES doubles, plus the tables: 35,000 + 80,000 b was enough in all tests;
+   too little gives 3 or 5. */
 #include "hyperbola.h"
 #include "special.h"
 
@@ -64,7 +69,7 @@ static void weigh(hs_job *J, int n)
     double dr = cos(HS_HYP_GAMMA) * ch, di = -sin(HS_HYP_GAMMA) * sh, f = (n ? 2 : 1) * J->A * J->h_v / (2 * PI * (p * p + r * r));
     J->wr[n] = f * (dr * p + di * r); J->wi[n] = f * (di * p - dr * r);
     J->pos[n] = fabs(J->a0) + J->A * ch + 1;
-    J->ern[n] += U * (30 + 20 * J->pos[n] * (1 / sqrt((x - 1) * (x - 1) + y * y) + 1 / sqrt(x * x + y * y)));
+    J->ern[n] += U * (30 + 24 * J->pos[n] * (1 / sqrt((x - 1) * (x - 1) + y * y) + 1 / sqrt(x * x + y * y)));
 }
 
 static int nodes(hs_job *J)

@@ -1,4 +1,4 @@
-/* hyperbola.h - what the three hyperbola files share; not for the gate. */
+/* hyperbola.h - what the four hyperbola files share; not for the gate. */
 #ifndef HS_HYPERBOLA_H
 #define HS_HYPERBOLA_H
 
@@ -54,7 +54,7 @@ typedef struct {
     double s, t, a_s, k2, a0, A, h_v, t_inner, ki_max;
     hs_path path[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
     hs_arena mem;
-    /* node position, its |error| over 16U; K, relative inner and rounding error; A h_v a'/(2 pi i a (a-1)), twice but for the first */
+    /* node position, its |error| over 22U; K, relative inner and rounding error; A h_v a'/(2 pi i a (a-1)), doubled after the first */
     double *tmp, *nx, *ny, *pos, *kr, *ki, *ein, *ern, *wr, *wi;
     hs_arc lo, up, mid;
 } hs_job;

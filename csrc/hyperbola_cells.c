@@ -19,7 +19,8 @@
    (3) N by cells. The arc v_i..v_{i+1} lies in the triangle of its ends and the meeting point of its tangents; each end lies between two such
        meeting points, a((v_i+v_{i+1})/2)/cosh(DV/2) for the part without a0. log B of hyperbola_bound.c is jointly convex, hence
        sum_i k_i log B_i - s x on the arc is below its maximum over three meeting points (for cell 0 the vertex replaces the first one).
-       Each step and each cell may use its own inner path. The kernel is bounded by distances to 0 and 1, |a'| by A cosh v.
+       Each step and each cell may use its own inner path. The kernel is bounded by distances to 0 and 1, |a'| by A cosh v. The corners of the
+       rightmost cell lie beyond its arc, where K may rise like e^{m^2 x^2/2}: the vertex is placed that much before GROWTH is reached.
    (4) Beyond v_end: (x - x_end)/(y - y_end) lies in [kap0, kap1] = tan gamma [tanh v_end, 1]; the exponent grows by at most rate(kappa) - s kappa
        per unit y, a convex function of kappa, so the larger end counts: -r. int |G a'| dv <= e^{phi_end} /(cos gamma r y_end^2); a sum over nodes
        h_v * sum adds at most h_v times the first value, as the bound decreases.
