@@ -129,7 +129,7 @@ static int place(hs_contour *C, int have_eps, double log_delta, double depth, do
     if (!st && depth == 1 && C->N > many) {
         hs_contour best = *C;
         double lost = 4 + 1.5 * fmax(0, log2((double)C->N / 256)), low;
-        for (low = 0.7; low > 0.3 && best.N > 0.8 * fmin((double)many, 256); low *= 0.7) {
+        for (low = 0.7 * C->depth; low > 0.3 && best.N > 0.8 * fmin((double)many, 256); low *= 0.7) {
             if (hs_contour_place(C, have_eps, log_delta, low, work) || C->loss > lost) break;
             if (hs_contour_plan(C, work) == HS_OK && C->N < best.N) best = *C;
         }

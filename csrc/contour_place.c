@@ -230,48 +230,83 @@ static void place(window *W)
  * to cancellation. */
 static int shallow(hs_contour *C, hs_sample *X, int have_eps, double log_delta, double depth, hs_cgf *at)
 {
-    double c = C->c = depth * C->t, lo = -0.9 * c, hi, x, t, sd;
+    double c = C->c = depth * C->t, lo = -0.9 * c, hi, x = 0, sd;
     hs_cgf k = *at = X->n < C->b ? total_cgf(C, X, c) : sample_cgf(C, X, c);
     int it;
     if (!(k.K2 > 0 && k.K2 < 1e300)) return HS_NO_SADDLE;
     sd = C->sd = sqrt(k.K2);
-    for (hi = 40 / sd, x = it = 0; it < 60; it++, x = 0.5 * (lo + hi)) {
-        double eps, est;
-        t = c + x;
-        eps = k.K1 + k.K2 * x - 1 / t - 1 / (1 + t);
-        est = k.K + k.K1 * x + 0.5 * k.K2 * x * x - t * (have_eps ? C->eps : eps) - log(t * (1 + t))
-            - 0.5 * log(2 * HS_PI * (k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t))));
-        if (have_eps ? eps < C->eps : est > log_delta) lo = x; else hi = x;
-        C->log_est = est;
-        if (!have_eps) C->eps = eps;
+    for (hi = 40 / sd, it = 0; it < 60; it++) { /* Newton inside a bracket, as in find_saddle */
+        double t = c + x, w = 1 / t + 1 / (1 + t), F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t)), G;
+        if (!have_eps) C->eps = k.K1 + k.K2 * x - w;
+        C->log_est = k.K + k.K1 * x + 0.5 * k.K2 * x * x - t * C->eps - log(t * (1 + t)) - 0.5 * log(2 * HS_PI * F2);
+        G = have_eps ? k.K1 + k.K2 * x - w - C->eps : log_delta - C->log_est;
+        if (fabs(G) < (have_eps ? 0.02 * sqrt(F2) : 0.02)) break;
+        if (G < 0) lo = x; else hi = x;
+        x -= G / (have_eps ? F2 : t * F2);
+        if (!(lo < x && x < hi)) x = 0.5 * (lo + hi);
     }
     C->loss = fmax(0, k.K - c * C->eps - log(c * (1 + c) * sd) - 0.9 - C->log_est);
     C->nats = fmin(C->T0, fmax(-log(C->rtol), C->T0 - C->loss - 3)); /* the sum rounds to about e^{loss - 29}: no need for less */
     return C->loss < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
 }
 
-/* c near the saddle of C->eps (or of log_delta, then C->eps as well), or at depth < 1 times the saddle of a call before; P, the alias
- * tilts. HS_NO_SADDLE: no smaller depth will do. work: HS_SAMPLE_WORK doubles. */
+/* c to 24 bits, so that c + i n dy is exact, and K there where the sample is not all. */
+static void settle(window *W, int again)
+{
+    hs_contour *C = W->C;
+    int e;
+    C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
+    C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
+    if (W->X->n == C->b) return;
+    W->part = sample_cgf(C, W->X, C->c);
+    if (again) W->all = total_cgf(C, W->X, C->c);
+}
+
+/* Moves the line to depth `low`, unless that loses more than it is worth: the more, the larger the share of rare jumps, which the
+ * nodes would have to follow, in the variance at the saddle, sd^2; *ratio: sd over what is left of it. */
+static int moved(window *W, int have_eps, double log_delta, double low, double sd, double *ratio)
+{
+    hs_contour above = *W->C;
+    window before = *W;
+    int st = shallow(W->C, W->X, have_eps, log_delta, low, &W->all);
+    *ratio = sd / W->C->sd;
+    if (st || W->C->loss > fmin(7, 2 + 1.5 * log2(*ratio))) {
+        *W->C = above; *W = before;
+        return 0;
+    }
+    W->C->depth = low;
+    settle(W, 0);
+    return 1;
+}
+
+/* Of a line at the saddle whose aliases ask for a much longer period than a normal law's 8 sd, one below it; and one further down
+ * where the period is still long. */
+static void place_low(window *W, int have_eps, double log_delta)
+{
+    double sd = W->C->sd, newton, ratio;
+    if (period(W, 0, 7 / sd, &newton) > 24 * sd && !moved(W, have_eps, log_delta, 0.6, sd, &ratio) && ratio < 6)
+        moved(W, have_eps, log_delta, 0.75, sd, &ratio);
+    place(W);
+    if (W->C->depth == 0.6 && W->C->P > 28 * W->C->sd && moved(W, have_eps, log_delta, 0.42, sd, &ratio)) place(W);
+}
+
+/* c near the saddle of C->eps (or of log_delta, then C->eps as well) or below it, at C->depth <= depth times the saddle; P, the
+ * alias tilts. At depth < 1 the saddle is that of a call before. HS_NO_SADDLE: no smaller depth will do. work: HS_SAMPLE_WORK doubles. */
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     hs_sample X;
     window W = {C, &X, {0, 0, 0}, {0, 0, 0}};
-    int st, e;
+    int st, pairs = hs_has_pairs(C);
     take_sample(C, &X, work);
-    C->loss = 0; C->nats = C->T0;
+    C->loss = 0; C->nats = C->T0; C->depth = depth;
     if (depth == 1) {
         C->t = 0;
         if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
         /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
-        C->c = fmax(hs_has_pairs(C) ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
+        C->c = fmax(pairs ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
     } else if ((st = shallow(C, &X, have_eps, log_delta, depth, &W.all))) return st;
-    C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
-    C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
-    if (X.n < C->b) {
-        W.part = sample_cgf(C, &X, C->c);
-        if (C->c != C->t && depth == 1) W.all = total_cgf(C, &X, C->c);
-    }
-    place(&W);
+    settle(&W, C->c != C->t && depth == 1);
+    if (depth == 1 && !pairs) place_low(&W, have_eps, log_delta); else place(&W);
     return C->P > 0 && C->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
 }
 
@@ -378,7 +413,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    cap = fmin(fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5)), 64 * y);
+    cap = fmin(fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5)), pairs ? 64 * y : 1e6 * y);
     /* 1 - Psi is about d^2/2 less its trapezoid error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there */
     end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need))));
     for (prev = y, far = 0; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
@@ -397,6 +432,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
     C->damp = C->b == 1 && !pairs ? D.G.damp : -1;
+    C->fine = C->y_far > y || (C->y_far > 0 && C->N <= HS_FEW_NODES / 2);
     C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;

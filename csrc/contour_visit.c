@@ -102,7 +102,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
         S->K[i] += k * log_m; S->err[i] += k * err + HS_U * 2 * fabs(k * log_m);
     }
-    h_max = C->fine || C->y_far > C->N * C->dy ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
+    h_max = C->fine ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
@@ -148,10 +148,10 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h, int *shifted)
 {
     double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, calm[HS_BRANCHES];
-    int i, r, e, fine = C->fine || C->y_far > C->N * C->dy;
+    int i, r, e;
     for (r = 0; r < pair->branches; r++) {
         double far_mesh = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
-        h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), fine ? far_mesh : HUGE_VAL);
+        h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), C->fine ? far_mesh : HUGE_VAL);
         calm[r] = fmin(hs_two_real_h(pair, r, z[0], R + 2), far_mesh);
         for (i = 1; i < 3; i++) { /* K there to a nat */
             double m = hs_two_real_h(pair, r, z[i], 5 + log(C->ktot));
