@@ -7,6 +7,8 @@
 #define HS_DOUBLINGS 20              /* tail points Y, 2Y, 4Y, ... */
 #define HS_PROBES 12                 /* frequencies at which the decay is sampled, ratio 2 */
 #define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */
+#define HS_BANDS 8                   /* of frequencies beyond the nodes, each with its own moments */
+#define HS_BAND_CUT 2.5              /* a band counts losses below this over its last frequency */
 #define HS_LOSS_MAX 26               /* nats that cancellation may take from the 36 of a double */
 #define HS_FEW_NODES 64              /* outer nodes that cost less than placing the line */
 #define HS_SHIFT_NODES 128           /* outer nodes that shifted paths, which round about three times more, do not pay for */
@@ -36,7 +38,7 @@ typedef struct {                     /* sums over steps; index 0, 1, 2: tilts c,
     double *re, *im, *round, *node;  /* k log phi at the nodes; bounds of its rounding and quadrature error */
     double *zr, *zi;                 /* scratch: phi - 1 of one step */
     double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS], var, k_smooth;
-    double spread, fourth, slack;    /* sums of k Var l, k E(l-l')^4, k times the error of |phi| up to y_far */
+    double spread[HS_BANDS], fourth[HS_BANDS], slack; /* sums of k Var l, k E(l-l')^4 for each band, k times the error of |phi| up to y_far */
 } hs_sums;
 
 typedef struct {
@@ -52,6 +54,23 @@ static inline int hs_has_pairs(const hs_contour *C)
     for (j = 0; C->pair && j < C->b; j++)
         if (hs_is_pair(C, j)) return 1;
     return 0;
+}
+
+/* Band i of the frequencies beyond the nodes, up to C->y_far: from hs_band(C, i) to hs_band(C, i + 1); its moments are those of the
+ * losses |l| <= hs_band_cut(C, i). */
+static inline double hs_band(const hs_contour *C, int i)
+{
+    double Y = (double)C->N * C->dy;
+    return i == 0 ? Y : i == C->bands ? C->y_far : Y * pow(C->y_far / Y, (double)i / C->bands);
+}
+
+static inline double hs_band_cut(const hs_contour *C, int i) { return C->bands == 1 ? HUGE_VAL : HS_BAND_CUT / hs_band(C, i + 1); }
+
+/* The bound of contour_visit.c on -log|phi| at the lower (i even) and upper end of band i/2: the least of it lies at one of them. */
+static inline double hs_band_lower(const hs_contour *C, const hs_sums *S, int i)
+{
+    double y = hs_band(C, (i + 1) / 2), x = y * y;
+    return 0.5 * x * S->spread[i / 2] - x * x * S->fourth[i / 2] / 48 - S->slack;
 }
 
 /* the exponent of Chernoff's bound with the optimal constant */

@@ -352,7 +352,7 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
             continue;
         }
         if (build(C, j, D, work)) return HS_TOO_MANY_NODES;
-        hs_grid_spread(&D->G, 0, &var, &fourth);
+        hs_grid_spread(&D->G, 0, HUGE_VAL, &var, &fourth);
         D->spread += k * var; D->fourth += k * fourth;
         for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2) {
             if (it) hs_grid_phase_double(&D->G, &zr, &zi); else hs_grid_phase(&D->G, y, &zr, &zi);
@@ -381,11 +381,37 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
     return far * C->ktot / total;
 }
 
+/* The least over the bands of what B of hs_contour_log_tail_upper is in them, from the sample. */
+static double sample_bands(const hs_contour *C, decay *D, double *work)
+{
+    double V[HS_BANDS] = {0}, F[HS_BANDS] = {0}, total = 0, least = HUGE_VAL, var, fourth;
+    int i, r, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
+    for (i = 0; i < n; i++) {
+        long j = (long)((double)C->b * i / n);
+        double k = C->k[j], m = C->m[j];
+        int plain = C->q[j] == 1 && !hs_is_pair(C, j);
+        total += k;
+        if (!plain && build(C, j, D, work)) return 0;
+        for (r = 0; r < C->bands; r++) {
+            if (plain) { V[r] += k * m * m; continue; }
+            hs_grid_spread(&D->G, 0, hs_band_cut(C, r), &var, &fourth);
+            V[r] += k * var; F[r] += k * fourth;
+        }
+    }
+    for (r = 0; r < 2 * C->bands; r++) {
+        double y = hs_band(C, (r + 1) / 2), x = y * y;
+        least = fmin(least, (0.5 * x * V[r / 2] - x * x * F[r / 2] / 48) * C->ktot / total);
+    }
+    return least;
+}
+
 /* What B of hs_contour_log_tail_upper should be at y. */
 static double needed(const hs_contour *C, double y)
 {
     return fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
 }
+
+static long nodes_up_to(const hs_contour *C, double y) { return (long)(1.02 * y / C->dy) + 3; }
 
 /* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_log_tail_upper): C->y_far > Y by moments up to y_far, == Y by Psi
  * alone, 0 by the metric at C->doublings points. A long line has a tail eight nats below rtol, not twelve. */
@@ -407,13 +433,13 @@ int hs_contour_plan(hs_contour *C, double *work)
     }
     need = needed(C, y);
     if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit costs more */
-    C->y_far = 0; C->fine = 0;
+    C->y_far = 0; C->fine = 0; C->bands = 1;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
     root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    cap = fmin(fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5)), pairs ? 64 * y : 1e6 * y);
+    cap = pairs ? fmin(fmax(sqrt(root), 6 * y), 64 * y) : fmax(fmin(sqrt(root), 1e6 * y), 200 * y);
     /* 1 - Psi is about d^2/2 less its trapezoid error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there */
     end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need))));
     for (prev = y, far = 0; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
@@ -426,9 +452,17 @@ int hs_contour_plan(hs_contour *C, double *work)
             if (-sample_far(C, mid, &D, work) > 1.02 * need + 0.3) end = mid; else prev = mid;
         }
     if (end <= cap && end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }
-    else if (end <= cap) C->y_far = y = pairs ? end : fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
+    else if (end <= cap) {
+        C->y_far = pairs ? end : fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
+        for (far = y / C->dy < 128 ? 0.6 : 0.8; y < far * C->y_far && y / C->dy < HS_OUTER_MAX; y *= 1.2) {
+            C->N = nodes_up_to(C, y);
+            C->bands = (int)fmin(HS_BANDS, 2 + log2(C->y_far / y));
+            if (sample_bands(C, &D, work) > 1.02 * need + 0.5) break;
+        }
+        if (!(y < far * C->y_far)) { y = C->y_far; C->bands = 1; }
+    }
     if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX - 8))) return HS_TOO_MANY_NODES;
-    C->N = (long)(1.02 * y / C->dy) + 3;
+    C->N = nodes_up_to(C, y);
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
     C->damp = C->b == 1 && !pairs ? D.G.damp : -1;

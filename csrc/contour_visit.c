@@ -5,8 +5,10 @@
  * Tail. |int beyond Y| <= (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi(y)|, y >= Y, in one of three ways:
  *   Psi alone (y_far = Y): Psi(Y) of transform.c falls with y.
  *   moments (y_far > Y): -log|phi| >= (1 - |phi|^2)/2, and for the discrete law 1 - |phi_h|^2 = E (1 - cos y(l-l')) >=
- *     y^2 Var l - y^4 E(l-l')^4/24. So -sum k log|phi| >= x V/2 - x^2 F/48 - slack, x = y^2: concave in x, least at the ends of
- *     [Y^2, y_far^2]; Psi(y_far) from there on. slack = sum k sup | |phi| - |phi_h| |. Plain Gaussian steps: x k m^2/2 exactly.
+ *     y^2 E(l-l')^2/2 - y^4 E(l-l')^4/24, where E may leave out any pairs, as none is negative: each of C->bands intervals from Y to
+ *     y_far counts those with |l|, |l'| <= cut, of the order of 1/y, so that rare large losses do not spoil it. So
+ *     -sum k log|phi| >= x V/2 - x^2 F/48 - slack, x = y^2: concave in x, least at the ends of an interval; Psi(y_far) beyond.
+ *     slack = sum k sup | |phi| - |phi_h| |. Plain Gaussian steps: x k m^2/2 exactly.
  *   metric (y_far = 0): A(y) = (sum k a_i^2)^{1/2}, a_i^2 = 2 (1-|phi_i|), is a metric: A(y+x) <= A(y) + A(x), A(x) <= |x| sd. So
  *     on [y, 2y] A >= (A(y) + A(2y) - y sd)/2, and -sum k log|phi| >= -k log(1 - A^2/2k) by convexity (k the number of steps).
  *     The last of the points Y, 2Y, 4Y ... is covered by Psi.
@@ -29,7 +31,7 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
         double y = C->N * C->dy * ldexp(1, i);
         S->gauss[i] += 0.5 * v * y * y;
     }
-    S->spread += v * (1 - 8 * HS_U);
+    for (i = 0; i < C->bands; i++) S->spread[i] += v * (1 - 8 * HS_U);
     S->far[0] -= C->y_far > 0 ? 0.5 * v * C->y_far * C->y_far : 0;
 }
 
@@ -51,6 +53,19 @@ HS_SEPARATE
         li = li < 0 ? -li : li; lr = lr < 0 ? -lr : lr;
         round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (lr + li) : HUGE_VAL;
         node[n] += qz < 1e200 ? k * (qz / sqrt(1 + qz)) : HUGE_VAL; /* >= k log1p(qz): |prod (1+d) - 1| <= prod (1+|d|) - 1 */
+    }
+}
+
+/* What k copies of a step add to the moments of every band; 1e-9: far above their rounding, the mean of all being near that of the
+ * losses counted, or 0 as near. */
+static void band_moments(const hs_contour *C, const hs_grid *G, double mean, double k, hs_sums *S)
+{
+    double var, fourth;
+    int i;
+    if (!(C->y_far > C->N * C->dy)) return; /* not read */
+    for (i = 0; i < C->bands; i++) {
+        hs_grid_spread(G, C->bands == 1 ? mean : 0, hs_band_cut(C, i), &var, &fourth);
+        S->spread[i] += k * var * (1 - 1e-9); S->fourth[i] += k * fourth * (1 + 1e-9);
     }
 }
 
@@ -104,6 +119,10 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     }
     h_max = C->fine ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
+    if (C->bands > 1 && C->y_far > C->y_grid) { /* the moments need |phi| there to e^-4 over all steps */
+        int other = 0;
+        h = fmin(h, hs_grid_choose_h(m, q, a, C->y_far, log(C->ktot) + 4, h, &other));
+    }
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
     calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), HS_FAR_MESH / fmax(m, 1)));
@@ -130,11 +149,10 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         add_nodes(C, k, C->add, slope, quad = P.quad, 0, C->N + 1, S);
     } else quad = plain_nodes(C, &G, a, k, c1, c2, level + 4 * exp(-R - 2), S);
     if (C->y_far > 0) {
-        double var, fourth;
         if (C->y_far > 2 * C->y_grid) G.strip = -1;
         if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
-        if (C->y_far > C->N * C->dy) hs_grid_spread(&G, mo.mean, &var, &fourth); else var = fourth = 0; /* not read */
-        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad; /* 1e-9: far above their rounding */
+        S->slack += k * quad;
+        band_moments(C, &G, mo.mean, k, S);
         S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level));
     } else {
         visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
@@ -188,12 +206,8 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
     double reach = 0;
     int i, r;
     if (C->y_far > 0) {
-        double var = 0, fourth = 0; /* read beyond the nodes only */
-        if (C->y_far > C->N * C->dy) {
-            S->slack += k * (hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest);
-            hs_grid_spread(&T->G, mo->mean, &var, &fourth);
-        }
-        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9);
+        if (C->y_far > C->N * C->dy) S->slack += k * (hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest);
+        band_moments(C, &T->G, mo->mean, k, S);
         S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
         return;
     }
@@ -278,7 +292,8 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
         }
         for (i = 0; i < HS_DOUBLINGS; i++) { S->metric[i] += s->metric[i]; S->far[i] += s->far[i]; S->gauss[i] += s->gauss[i]; }
         S->var += s->var; S->k_smooth += s->k_smooth;
-        S->spread += s->spread; S->fourth += s->fourth; S->slack += s->slack;
+        for (i = 0; i < C->bands; i++) { S->spread[i] += s->spread[i]; S->fourth[i] += s->fourth[i]; }
+        S->slack += s->slack;
     }
     return HS_OK;
 }
@@ -289,12 +304,9 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
     double Y = C->N * C->dy, sd = sqrt(S->var), best = -HUGE_VAL; /* best: of the lower bounds B */
     int i, stop;
     if (C->y_far > 0) {
-        double lo = Y * Y, hi = C->y_far * C->y_far;
         best = -S->far[0];
-        if (C->y_far > Y) {
-            best = fmin(best, 0.5 * lo * S->spread - lo * lo * S->fourth / 48 - S->slack);
-            best = fmin(best, 0.5 * hi * S->spread - hi * hi * S->fourth / 48 - S->slack);
-        }
+        for (i = 0; C->y_far > Y && i < 2 * C->bands; i++)
+            best = fmin(best, hs_band_lower(C, S, i));
     } else
         for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
             double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;

@@ -69,7 +69,7 @@ typedef struct {
     const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
     /* filled by contour.c */
-    int chunks, doublings, fine, damp; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
+    int chunks, doublings, fine, damp, bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     long N;
     double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;

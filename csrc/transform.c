@@ -364,20 +364,21 @@ void hs_grid_trim(hs_grid *G, double tol)
     G->first = j / 8 * 8; G->last = (i + 7) / 8 * 8;
 }
 
-/* Var l and E (l - l')^4 = 2 E x^4 - 8 E x^3 E x + 6 (E x^2)^2 under r, x = l - mean for any `mean`. */
-HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double *var, double *fourth)
+/* E (l - l')^2/2 and E (l - l')^4 over two copies under r that both lie in |l| <= cut: with m_i = E x^i 1{|l| <= cut}, x = l - mean for
+ * any `mean`, they are m_0 m_2 - m_1^2 and 2 m_0 m_4 - 8 m_3 m_1 + 6 m_2^2. */
+HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth)
 {
-    double s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, a, b;
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, all, a, b;
     const double *restrict r = G->r, *restrict l = G->l;
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double x = l[j + i] - mean, x2 = x * x, rx = r[j + i] * x;
-            s1[i] += rx; s2[i] += rx * x; s3[i] += rx * x2; s4[i] += rx * x2 * x;
+            double x = l[j + i] - mean, x2 = x * x, kept = fabs(l[j + i]) <= cut ? r[j + i] : 0, rx = kept * x;
+            s0[i] += kept; s1[i] += rx; s2[i] += rx * x; s3[i] += rx * x2; s4[i] += rx * x2 * x;
         }
-    a = lanes(s1); b = lanes(s2);
-    *var = b - a * a;
-    *fourth = 2 * lanes(s4) - 8 * lanes(s3) * a + 6 * b * b;
+    all = lanes(s0); a = lanes(s1); b = lanes(s2);
+    *var = all * b - a * a;
+    *fourth = 2 * all * lanes(s4) - 8 * lanes(s3) * a + 6 * b * b;
 }
 
 /* Adds to out[0..31] the four sums A c, B s, A s, B c over j, for each of the eight k. */

@@ -140,12 +140,14 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
     work = borrow(_core.contour_work(m.size, n_threads))
     try:
         margin = _margin(rtol)
-        if not _bends(steps):
-            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
-            return answer if answer[0] <= 1 else None
-        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, SHORT_LINE)
+        short = (SHORT_LINE,) if m.size <= HYPERBOLA_STEPS else ()
+        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *short)
         if answer[0] == 0:
             return answer
+        if not _bends(steps):
+            if short:
+                answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
+            return answer if answer[0] <= 1 else None
         found = [answer] if answer[0] == 1 else []
         answer = hyperbola(m, q, k, add, at, math.log(rtol))
         if answer[0] == 0:
