@@ -8,8 +8,9 @@
 #define HS_PROBES 12                 /* frequencies at which the decay is sampled, ratio 2 */
 #define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */
 #define HS_BANDS 8                   /* of frequencies beyond the nodes, each with its own moments */
-#define HS_BAND_CUT 2.5              /* a band counts losses below this over its last frequency */
-#define HS_LOSS_MAX 26               /* nats that cancellation may take from the 36 of a double */
+#define HS_BAND_MESH 0.05            /* mesh times shift where moments are bounded cell by cell */
+#define HS_BAND_CUT 1.7              /* a band counts losses below this over its last frequency */
+#define HS_LOSS_MAX 28               /* nats that cancellation may take from the 36 of a double */
 #define HS_FEW_NODES 64              /* outer nodes that cost less than placing the line */
 #define HS_SHIFT_NODES 128           /* outer nodes that shifted paths, which round about three times more, do not pay for */
 #define HS_SAMPLE 48                 /* steps on which a contour is placed */
@@ -45,6 +46,9 @@ typedef struct {
     double log_scale, value, slope, lower, upper, alias_left, alias_right, truncation, inner, rounding;
 } hs_value;
 
+/* Sums are kept for chunks of many steps; few steps have one, with room for as many nodes as all have together. */
+static inline int hs_chunks(int b) { return b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS; }
+
 /* Whether step j is a two-sided pair, already turned to the direction asked, instead of (m, q). */
 static inline int hs_is_pair(const hs_contour *C, long j) { return C->pair && C->pair[j].branches > 0; }
 
@@ -56,12 +60,12 @@ static inline int hs_has_pairs(const hs_contour *C)
     return 0;
 }
 
-/* Band i of the frequencies beyond the nodes, up to C->y_far: from hs_band(C, i) to hs_band(C, i + 1); its moments are those of the
- * losses |l| <= hs_band_cut(C, i). */
+/* Band i of the frequencies beyond the nodes, up to C->y_far: from hs_band(C, i) to hs_band(C, i + 1), the first the narrowest; its
+ * moments are those of the losses |l| <= hs_band_cut(C, i). */
 static inline double hs_band(const hs_contour *C, int i)
 {
     double Y = (double)C->N * C->dy;
-    return i == 0 ? Y : i == C->bands ? C->y_far : Y * pow(C->y_far / Y, (double)i / C->bands);
+    return i == 0 ? Y : i == C->bands ? C->y_far : Y * pow(C->y_far / Y, pow((double)i / C->bands, 1.5));
 }
 
 static inline double hs_band_cut(const hs_contour *C, int i) { return C->bands == 1 ? HUGE_VAL : HS_BAND_CUT / hs_band(C, i + 1); }

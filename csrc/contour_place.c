@@ -156,7 +156,7 @@ static double guess_tilt(const hs_contour *C, double log_delta)
 static int saddle(hs_contour *C, hs_sample *X, int have_eps, double log_delta, hs_cgf *at)
 {
     int st;
-    C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
+    C->chunks = hs_chunks(C->b);
     if (!(C->t > 0)) C->t = have_eps ? 1 : guess_tilt(C, log_delta);
     st = find_saddle(C, X, 0, have_eps, log_delta, at);
     return st || X->n == C->b ? st : find_saddle(C, X, 1, have_eps, log_delta, at);
@@ -197,7 +197,7 @@ static void place(window *W)
     int left, it;
     C->P = 0;
     for (left = 0; left < 2; left++) {
-        double d = C->c < 0.95 * C->t && !left ? C->t - C->c : 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.65;
+        double d = left ? fmin(7 / C->sd, 2 * (C->s_right - C->c)) : C->c < 0.95 * C->t ? C->t - C->c : 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.65;
         for (it = 0; it < 14 && !(best <= C->P); it++) {
             double at, trial, newton;
             trial = fmax(0.25 * d, fmin(2.5 * d, next));
@@ -411,13 +411,52 @@ static double needed(const hs_contour *C, double y)
     return fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
 }
 
+static double longest(const hs_contour *C) { return 0.97 * fmin(C->n_max, HS_OUTER_MAX / C->chunks) - 8; }
+
 static long nodes_up_to(const hs_contour *C, double y) { return (long)(1.02 * y / C->dy) + 3; }
+
+/* The first frequency found, up to cap, from which Psi is enough; HUGE_VAL if there is none. 1 - Psi is about d^2/2 less its trapezoid
+ * error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there. */
+static double find_far(const hs_contour *C, double y, double need, double cap, decay *D, double *work)
+{
+    double want = 1.02 * need + 0.3, prev = y, before = 0, far = 0, end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need)))), next;
+    int it, closely = hs_has_pairs(C) || C->b > HS_SAMPLE; /* a second visit costs more than a closer look */
+    for (; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
+        far = -sample_far(C, end, D, work);
+        if (!(far > want) && C->b == 1) { D->G.damp = -1; far = -sample_far(C, end, D, work); }
+        if (far > want) break;
+        prev = end; before = far;
+        next = end * (far > 0 ? fmax(1.25, fmin(2, 1.1 * sqrt(want / far))) : 1.5);
+    }
+    if (!(end <= cap)) return HUGE_VAL;
+    if (!closely) return before > 0 ? prev * pow(end / prev, fmin(1, log(1.1 * want / before) / log(far / before))) : end;
+    for (it = 0; it < 4; it++) {
+        double mid = sqrt(prev * end);
+        if (-sample_far(C, mid, D, work) > want) end = mid; else prev = mid;
+    }
+    return end;
+}
+
+/* The first frequency from y up from which bands lead to y_far, where Psi takes over; C->bands. Y = y_far with one band if there is none
+ * that saves enough nodes. */
+static double lead(hs_contour *C, double y, double y_far, double need, decay *D, double *work)
+{
+    double worth = y / C->dy < 128 ? 0.6 : 0.8;
+    C->y_far = y_far;
+    for (; y < worth * y_far && y / C->dy < longest(C); y *= 1.2) {
+        C->N = nodes_up_to(C, y);
+        C->bands = (int)fmin(HS_BANDS, 2 + log2(y_far / y));
+        if (sample_bands(C, D, work) > 1.3 * need + 0.5) return y; /* cell by cell moments are less */
+    }
+    C->bands = 1;
+    return y_far;
+}
 
 /* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_log_tail_upper): C->y_far > Y by moments up to y_far, == Y by Psi
  * alone, 0 by the metric at C->doublings points. A long line has a tail eight nats below rtol, not twelve. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, next = 0, at = 0, prev = 0, spare = C->nats + log(C->rtol) - 8;
+    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, root, lo, end, at = 0, prev = 0, spare = C->nats + log(C->rtol) - 8;
     decay D;
     int it, pairs = hs_has_pairs(C);
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
@@ -439,29 +478,10 @@ int hs_contour_plan(hs_contour *C, double *work)
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    cap = pairs ? fmin(fmax(sqrt(root), 6 * y), 64 * y) : fmax(fmin(sqrt(root), 1e6 * y), 200 * y);
-    /* 1 - Psi is about d^2/2 less its trapezoid error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there */
-    end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need))));
-    for (prev = y, far = 0; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
-        if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
-        prev = end; next = end * (far > 0 ? fmax(1.25, fmin(2, 1.1 * sqrt((1.02 * need + 0.3) / far))) : 1.5);
-    }
-    if (end <= cap && (pairs || C->b > HS_SAMPLE)) /* a second visit costs more than a closer look */
-        for (it = 0; it < 4; it++) {
-            double mid = sqrt(prev * end);
-            if (-sample_far(C, mid, &D, work) > 1.02 * need + 0.3) end = mid; else prev = mid;
-        }
-    if (end <= cap && end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }
-    else if (end <= cap) {
-        C->y_far = pairs ? end : fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
-        for (far = y / C->dy < 128 ? 0.6 : 0.8; y < far * C->y_far && y / C->dy < HS_OUTER_MAX; y *= 1.2) {
-            C->N = nodes_up_to(C, y);
-            C->bands = (int)fmin(HS_BANDS, 2 + log2(C->y_far / y));
-            if (sample_bands(C, &D, work) > 1.02 * need + 0.5) break;
-        }
-        if (!(y < far * C->y_far)) { y = C->y_far; C->bands = 1; }
-    }
-    if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX - 8))) return HS_TOO_MANY_NODES;
+    end = find_far(C, y, need, pairs ? fmin(fmax(sqrt(root), 6 * y), 64 * y) : 1e6 * y, &D, work);
+    if (end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }
+    else if (end < HUGE_VAL) y = lead(C, y, end, need, &D, work);
+    if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
     C->N = nodes_up_to(C, y);
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
@@ -478,9 +498,9 @@ int hs_contour_extend(hs_contour *C, double *work)
     double y = C->N * C->dy, need = needed(C, y);
     decay D;
     D.built = -1;
-    for (y *= 1.15; y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8; y *= 1.15)
+    for (y *= 1.15; y / C->dy < longest(C); y *= 1.15)
         if (-sample_far(C, y, &D, work) > 1.02 * need + 0.3) break;
-    if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8)) return HS_TOO_MANY_NODES;
+    if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
     C->N = (long)(y / C->dy) + 1;
     C->y_far = (double)C->N * C->dy; C->fine = 1;
     C->y_grid = (double)(C->N + 2) * C->dy;

@@ -61,10 +61,10 @@ typedef struct {
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
  * work: scratch of a step for each thread and sums for each chunk; hs_contour_work() tells how many doubles for n_outer = N. */
-enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
+enum { HS_CHUNKS = 16, HS_OUTER_MAX = 65536 };
 typedef struct {
     int b, add, n_threads;
-    long n_max;                      /* decline when more outer nodes are planned; at most HS_OUTER_MAX */
+    long n_max;                      /* decline when more outer nodes are planned; at most HS_OUTER_MAX, a 16th of it for 32 steps or more */
     const double *m, *q, *k;
     const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
