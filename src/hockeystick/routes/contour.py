@@ -145,7 +145,10 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
     try:
         margin = _margin(rtol)
         if not bends:
-            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
+            short = (SHORT_LINE,) if m.size <= HYPERBOLA_STEPS else ()
+            answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *short)
+            if answer[0] != 0 and short:
+                answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
             return answer if answer[0] <= 1 else None
         found = []
         for straight in (True, False) if float(k @ q) >= MANY else (False, True):
