@@ -117,10 +117,10 @@ def small_k():
             eps,
             b,
         )
-    worst: dict[int, list[tuple[float, float, tuple]]] = {}
-    wide, slow, refused = [], [], []
-    for sigma, q, k, delta in cases.SMALL_K:
-        spec = (sigma, q, k, delta)
+    found: dict[int, list[tuple[float, float, tuple, str]]] = {}
+    refused = []
+    for spec in cases.SMALL_K:
+        sigma, q, k, delta = spec
         make = lambda d, s=sigma, q=q, k=k: hs.epsilon(hs.poisson_subsampled(hs.gaussian(s), q) * k, d)  # noqa: E731
         try:
             answer = make(delta)
@@ -129,25 +129,28 @@ def small_k():
             continue
         assert answer.certified and 0 <= answer.lower <= answer.upper
         width = (answer.upper - answer.lower) / max(answer.upper, 1e-300)
-        took = machine.seconds(make, deltas(10, delta), 2)
-        worst.setdefault(k, []).append((width, took, spec, answer.route))
-        if width > 1e-6:
-            wide.append((width, spec, answer.route))
-        if took > 2e-3:
-            slow.append((took, spec, answer.route))
-    for k, rows in worst.items():
-        widths, times = [r[0] for r in rows], [r[1] for r in rows]
-        routes = "+".join(sorted({r[3] for r in rows}))
-        print(
-            f"small k={k:3d}: {len(rows)} problems ({routes}), "
-            f"width median {statistics.median(widths):.1e} worst {max(widths):.1e}, "
-            f"time median {machine.pretty(statistics.median(times))} worst {machine.pretty(max(times))}",
-            flush=True,
-        )
-    total = len(cases.SMALL_K)
-    for name, bad in (("refused", refused), ("wider than 1e-6", wide), ("over 2 ms", slow)):
-        if bad:
-            MISSED.append(f"small k: {len(bad)} of {total} {name}, e.g. {max(bad)}")
+        found.setdefault(k, []).append((width, machine.seconds(make, deltas(10, delta), 2), spec, answer.route))
+    for k, rows in found.items():
+        small_k_line(f"small k={k:3d}", rows)
+    rows = [row for part in found.values() for row in part]
+    small_k_line("small k, all", rows)
+    width, _, spec, _ = max(rows)
+    report(f"small k: widest {spec}", width, 1e-6, "{:.1e}".format)
+    _, took, spec, _ = max(rows, key=lambda row: row[1])
+    report(f"small k: slowest {spec}", took, 2e-3)
+    if refused:
+        MISSED.append(f"small k: {len(refused)} of {len(cases.SMALL_K)} refused, e.g. {refused[0]}")
+
+
+def small_k_line(name, rows):
+    widths, times = (sorted(row[i] for row in rows) for i in (0, 1))
+    routes = "+".join(sorted({row[3] for row in rows}))
+    late, half = (machine.pretty(times[int(part * (len(times) - 1))]) for part in (0.9, 0.5))
+    print(
+        f"{name}: {len(rows)} problems ({routes}), width median {statistics.median(widths):.1e} worst {widths[-1]:.1e}, "
+        f"time median {half} 90% {late} worst {machine.pretty(times[-1])}",
+        flush=True,
+    )
 
 
 def distinct(n, repeats, limit):

@@ -71,7 +71,7 @@ SMALL_K = tuple(
     (sigma, q, k, delta)
     for k in (1, 2, 3, 5, 10, 30, 100)
     for q in (0.001, 0.005, 0.01, 0.05)
-    for sigma in (0.6, 0.8, 1.0, 2.0)
+    for sigma in (0.6, 0.8, 1.0, 1.5, 2.0)
     for delta in (1e-5, 1e-7, 1e-9)
 )
 """sigma, q, k, delta over the first hour of a training run; tests/reference/small_k.jsonl has truths of such points."""
