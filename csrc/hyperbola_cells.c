@@ -22,8 +22,8 @@
        Each step and each cell may use its own inner path. The kernel is bounded by distances to 0 and 1, |a'| by A cosh v. The corners of the
        rightmost cell lie beyond its arc, where K may rise like e^{m^2 x^2/2}: the vertex is placed that much before GROWTH is reached.
    (4) Beyond v_end: (x - x_end)/(y - y_end) lies in [kap0, kap1] = tan gamma [tanh v_end, 1]; the exponent grows by at most rate(kappa) - s kappa
-       per unit y, a convex function of kappa, so the larger end counts: -r. int |G a'| dv <= e^{phi_end} /(cos gamma r y_end^2); a sum over nodes
-       h_v * sum adds at most h_v times the first value, as the bound decreases.
+       per unit y, a convex function of kappa, so the larger end counts: -r, r > 0. int |G a'| dv <= e^{phi_end}/cos gamma int e^{-r(y-y_end)} dy/y^2,
+       at most 1/(r y_end^2) and 1/y_end; a sum over nodes h_v * sum adds at most h_v times the first value, as the bound decreases.
 
    Not done here: M itself (hyperbola_bound.c), the sum and the assembly (hyperbola.c). real_cgf, tilt, saddle are estimates: any contour
    gives a proof, a bad one only a wide interval. */
@@ -36,7 +36,7 @@
 
 static const double GROWTH = 4.0; /* rise of log |integrand| allowed at the two shifted vertices */
 static const double STRETCH = 0.065; /* the polygon of (3) reaches that part of the vertices' distance beyond the right one */
-static const double QUIET = 6.0;  /* a cell that far below the largest adds little to a norm */
+static const double QUIET = 2.0;  /* a cell that far below the largest adds little to a norm */
 static const double DEEP = 20.0;  /* nats below the floor at which a slow tail is taken as it is */
 
 /* K, K', K'' on the real axis; any accuracy will do */
@@ -306,7 +306,7 @@ int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor)
         if (c < 3 || level > (kind == ERROR ? log_floor : high - QUIET)) continue;
         st = end_of(J, C, cur);
         tail = st == HS_OK ? hs_hyp_log_tail_upper(J, C, J->s, 0) : HUGE_VAL;
-        if (tail < (kind == ERROR ? log_floor + 2 : level < log_floor ? HUGE_VAL : high - 2) || level < log_floor - DEEP) return st;
+        if (tail < (kind == ERROR ? log_floor + 2 : level < log_floor ? HUGE_VAL : high) || level < log_floor - DEEP) return st;
     }
     return HS_NO_DECAY;
 }
@@ -316,7 +316,7 @@ double hs_hyp_log_tail_upper(const hs_job *J, const hs_arc *C, double s, double 
 {
     double r = fmin(s * C->kap0 - C->rate0, s * C->kap1 - C->rate1);
     if (!(r > 0)) return HUGE_VAL;
-    r = 1 / (cos(C->gamma) * r) + h * J->A * cosh(C->v_end); /* integral, and h times its first value */
+    r = fmin(1 / r, C->end_y) / cos(C->gamma) + h * J->A * cosh(C->v_end); /* integral, and h times its first value */
     return C->end_phi - s * C->end_x + log(r / (C->end_y * C->end_y)) + 1e-6;
 }
 
