@@ -256,7 +256,7 @@ static void settle(window *W, int again)
     hs_contour *C = W->C;
     int e;
     C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
-    C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
+    C->reach = 0.5 + (C->loss > 0 ? 12 : 4) / C->c; /* the leading-order log delta may be off by nats, more so that of the bulk */
     if (W->X->n == C->b) return;
     W->part = sample_cgf(C, W->X, C->c);
     if (again) W->all = total_cgf(C, W->X, C->c);
@@ -423,13 +423,24 @@ static double find_far(const hs_contour *C, double y, double need, double cap, d
     int it, closely = hs_has_pairs(C) || C->b > HS_SAMPLE; /* a second visit costs more than a closer look */
     for (; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
         far = -sample_far(C, end, D, work);
-        if (!(far > want) && C->b == 1) { D->G.damp = -1; far = -sample_far(C, end, D, work); }
+        if (!(far > want || far > 1.2 * before) && C->b == 1 && before > 0) { /* another shift, surely */
+            D->G.damp = -1;
+            far = -sample_far(C, end, D, work);
+        }
         if (far > want) break;
         prev = end; before = far;
         next = end * (far > 0 ? fmax(1.25, fmin(2, 1.1 * sqrt(want / far))) : 1.5);
     }
     if (!(end <= cap)) return HUGE_VAL;
-    if (!closely) return before > 0 ? prev * pow(end / prev, fmin(1, log(1.1 * want / before) / log(far / before))) : end;
+    if (!closely && before > 0) {
+        next = prev * pow(end / prev, fmin(1, log(1.1 * want / before) / log(far / before)));
+        for (it = 0; it < 2; it++, next = end) {
+            D->G.damp = -1;
+            if (-sample_far(C, next, D, work) > want) break;
+        }
+        return next;
+    }
+    if (!closely) return end;
     for (it = 0; it < 4; it++) {
         double mid = sqrt(prev * end);
         if (-sample_far(C, mid, D, work) > want) end = mid; else prev = mid;

@@ -381,23 +381,25 @@ HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double 
     *fourth = 2 * all * lanes(s4) - 8 * lanes(s3) * a + 6 * b * b;
 }
 
-/* The same for the law itself instead of its grid, as bounds: under the tilted law the cell of node j has mass e^{+-t_j} p_j, t_j =
- * |a m s_j - g_j| h/2 + (1 + |a| m^2/4) h^2/8 [(log p)' = a m s - g, s = rho/(1+rho), 0 <= s' <= m/4], and l between those of the nodes next to it, as l increases. Cells
- * that reach beyond |l| <= cut are left out of both. Needs the p of hs_grid_weights; rounding is far below the factor at the end. */
+/* Bounds of the same for the law itself instead of its grid: under the tilted law the cell of node j has mass e^{+-t_j} p_j, t_j =
+ * |a m s_j - g_j| h/2 + (1 + |a| m^2/4) h^2/8 [(log p)' = a m s - g, s = rho/(1+rho), 0 <= s' <= m/4], and l between those of the
+ * nodes next to it, as l increases. Cells that reach beyond |l| <= cut are left out of both. With D = max |l - l'| of the others,
+ * E (l-l')^4 <= 2 D^2 (m_0 m_2 - m_1^2). Needs the p of hs_grid_weights; rounding is far below the factor at the end. */
 HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper)
 {
-    double lo[3] = {0}, hi[5] = {0}, mean_lo = 0, mean_hi = 0, mean, h = G->h, m = G->m, bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h;
+    double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0, mean_lo = 0, mean_hi = 0, mean, h = G->h, m = G->m, from = HUGE_VAL, to = -HUGE_VAL;
+    double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h;
     int j, n = (int)((G->hi - G->lo) / h + 0.5);
     for (j = 1; j < n; j++) {
-        double t = exp(fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend), few = G->p[j] / t, many = G->p[j] * t;
+        double t = hs_exp(fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend), few = G->p[j] / t, many = G->p[j] * t;
         double left = G->l[j - 1], right = G->l[j + 1], top = fmax(fabs(left), fabs(right)), low = left > 0 ? left : right < 0 ? -right : 0;
         if (top > cut) continue;
-        lo[0] += few; lo[2] += few * low * low;
-        hi[0] += many; hi[2] += many * top * top; hi[3] += many * top * top * top; hi[4] += many * top * top * top * top;
+        from = fmin(from, left); to = fmax(to, right);
+        lo0 += few; lo2 += few * low * low; hi0 += many; hi2 += many * top * top;
         mean_hi += right > 0 ? many * right : few * right;
         mean_lo += left > 0 ? few * left : many * left;
     }
     mean = fmax(fabs(mean_lo), fabs(mean_hi));
-    *var_lower = fmax(0, lo[0] * lo[2] - mean * mean) * (1 - 1e-9);
-    *fourth_upper = (2 * hi[0] * hi[4] + 8 * hi[3] * mean + 6 * hi[2] * hi[2]) * (1 + 1e-9);
+    *var_lower = fmax(0, lo0 * lo2 - mean * mean) * (1 - 1e-9);
+    *fourth_upper = to > from ? 2 * (to - from) * (to - from) * hi0 * hi2 * (1 + 1e-9) : 0;
 }

@@ -19,7 +19,7 @@ from ..pair import GaussianSteps, PairedSteps
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
 RTOL = 1e-9
-"""Relative half-width of delta that the line must reach before the hyperbola is tried as well."""
+"""Relative half-width of delta that a contour must reach, or the next one is tried as well."""
 
 ROUGH = 1e-6
 """Relative width from which a long line is worth its milliseconds."""
@@ -33,6 +33,9 @@ MANY = 1.0
 
 U = 2.0**-53
 _NONE = np.zeros(0)
+
+LOOSER = (1e-6, 1e-4)
+"""Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
 
 _scratch: list[np.ndarray] = []  # lent to one call at a time: list.pop and list.append are atomic
 
@@ -112,10 +115,6 @@ def pair_root(paired: PairedSteps, add: int, log_delta: float, rtol: float = RTO
     return low, mid, high, terms
 
 
-LOOSER = (1e-6, 1e-4)
-"""Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
-
-
 def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_threads: int):
     m, q, k = paired.steps
     work = borrow(_core.contour_work(m.size, n_threads))
@@ -138,30 +137,26 @@ def _root_width(answer) -> float:
 
 
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
-    """The first contour to reach rtol: hyperbola and short line in the likely order, long line; else the narrowest, or None."""
+    """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest, or None."""
     m, q, k = steps
-    bends = _bends(steps)
+    few, bends = m.size <= HYPERBOLA_STEPS, _bends(steps)
     work = borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if bends else 0))
     try:
         margin = _margin(rtol)
-        if not bends:
-            short = (SHORT_LINE,) if m.size <= HYPERBOLA_STEPS else ()
-            answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *short)
-            if answer[0] != 0 and short:
-                answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
-            return answer if answer[0] <= 1 else None
         found = []
-        for straight in (True, False) if float(k @ q) >= MANY else (False, True):
+        for straight in (True,) if not bends else (True, False) if float(k @ q) >= MANY else (False, True):
             if straight:
-                answer = line(m, q, k, add, at, rtol, margin, n_threads, work, SHORT_LINE)
+                answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *((SHORT_LINE,) if few else ()))
             else:
                 answer = hyperbola(m, q, k, add, at, math.log(rtol), work)
             if answer[0] == 0:
                 return answer
             if answer[0] == 1:
                 found.append(answer)
-        if not found or min(map(width, found)) > ROUGH:
-            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
+        for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)):
+            if found and min(map(width, found)) <= max(goal, ROUGH):
+                break
+            answer = line(m, q, k, add, at, goal, _margin(goal), n_threads, work)
             if answer[0] <= 1:
                 found.append(answer)
         return min(found, key=width) if found else None
