@@ -137,7 +137,7 @@ def _root_width(answer) -> float:
 
 
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
-    """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest, or None."""
+    """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or None."""
     m, q, k = steps
     few, bends = m.size <= HYPERBOLA_STEPS, _bends(steps)
     work = borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if bends else 0))
