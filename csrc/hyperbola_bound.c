@@ -128,15 +128,19 @@ double hs_line_log_ends_upper(const hs_line *L, double x, double y)
 }
 
 /* growth of the bound per unit y along the direction (kappa, 1), for all later points; needs lam not to shrink */
-double hs_line_rate_upper(const hs_line *L, double kappa)
+HS_CLONES double hs_line_rate_upper(const hs_line *L, double kappa)
 {
-    double s = sqrt(1 + kappa * kappa), r = kappa * L->logq1 + s * L->left_rho;
-    int j;
+    double s = sqrt(1 + kappa * kappa), r = kappa * L->logq1 + s * L->left_rho, top[8];
+    const double *restrict lr = L->lr, *restrict li = L->li, *restrict dd = L->dd;
+    int i, j, n = L->n;
     if (!(L->mslope >= kappa + s * L->merr)) return HUGE_VAL;
-    for (j = 0; j < L->n; j++) {
-        double x = kappa * L->lr[j] - L->li[j] + s * L->dd[j];
-        r = x > r ? x : r;
-    }
+    for (i = 0; i < 8; i++) top[i] = r;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = kappa * lr[j + i] - li[j + i] + s * dd[j + i];
+            top[i] = x > top[i] ? x : top[i];
+        }
+    r = hs_max(top, 8);
     return fabs(r) < 1e300 ? r + 1e-14 * s * L->l_max : HUGE_VAL;
 }
 

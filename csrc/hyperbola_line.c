@@ -1,11 +1,11 @@
 /* The tables of an inner path: what of (1+U)^a w(g) g' does not depend on a, at the samples of one line.
 
    Symbols, paths, lines and the formulas (1)-(3), (6): head of hyperbola_bound.c.
-   Formula   bend_r = s_r + sqrt(s_r^2 + w^2) (as w^2/(sqrt - s_r) where Re s_r < 0: no cancellation);
+   Formula   bend_r = s_r + sqrt(s_r^2 + w^2), on node lines as w^2/(sqrt - s_r) where s_r < 0: no cancellation;
              g = xi' + i sum mu_r/2 bend_r, g' = 1 + i sum mu_r/2 bend_r/sqrt, with xi' = xi + i t and s_r = xi' - x_r.
-   Error claim: on a node line (t = 0) Re g is exact, |dg| <= 12U Im g and |dg'| <= 20U Im g': s U, s^2 + w^2 4U, sqrt 4.3U, bend 9.3U,
-   sqrt/|s^2+w^2| known to 8.3U (numerator and denominator carry the same sqrt), all summands of the two sums positive. The slacks of (2) are
-   inflated by the evaluation. Points are taken in chunks that a compiler vectorises; a point where (2) fails gets an infinite slack.
+   Error claim: on a node line (t = 0) Re g and Re g' are exact, |dg| <= 12U Im g, |dg'| <= 20U Im g': s U, s^2 + w^2 4U, sqrt 3U, bend 6U,
+   bend/sqrt 10U, all summands of the two sums positive. The slacks of (2) are inflated by the evaluation. Points are taken in chunks
+   that a compiler vectorises; a point where (2) fails gets an infinite slack.
    Not done here: sums over a line (hyperbola_bound.c), the choice of paths for a cell (hyperbola_cells.c). */
 #include "hyperbola.h"
 #include "special.h"
@@ -20,8 +20,6 @@ enum { CHUNK = 64 };
 typedef struct { /* g, g', bounds of |g''| and |g'''| over a half cell; rho^(+-1) <= 1 and |1 + rho^(+-1) e^{+-ib}|^2 */
     double g0[CHUNK], g1[CHUNK], p0[CHUNK], p1[CHUNK], d0[CHUNK], d1[CHUNK], rho[CHUNK], mod2[CHUNK];
 } chunk;
-
-typedef struct { double xi, t, h; } spot;
 
 static double *take(hs_arena *mem, long n)
 {
@@ -61,38 +59,42 @@ int hs_path_plan(hs_path *p, double m, double q, int rung, int add, double kappa
     return p->h > 0 && (p->hi - p->lo) / p->h < 4000 ? HS_OK : HS_NO_PATH;
 }
 
-/* adds half the slope times one bend to g, g', and what it gives to the bounds of |g''|, |g'''| within xi +- h/2 */
-static inline void bend(double a, double w, double x, spot at, double *g, double *gp, double *d)
+/* Adds a = mu/2 times the bend at x to g, g', and what it gives to the bounds of |g''|, |g'''| within xi +- h/2; t = 0 apart. */
+HS_CLONES static void add_bend(double a, double w, double x, double t, double h, double j0, int n, chunk *restrict c)
 {
-    double s = at.xi - x, t = at.t, w2 = w * w, re = s * s - t * t + w2, im = 2 * s * t; /* re > 0 */
-    double mod = sqrt(re * re + im * im), rr = sqrt(0.5 * (mod + re)), ri = 0.5 * im / rr, size = sqrt(mod);
-    double dr = s < 0 ? rr - s : 1, di = s < 0 ? ri - t : 0, scale = w2 / (dr * dr + di * di);
-    double br = s < 0 ? scale * dr : s + rr, bi = s < 0 ? -scale * di : t + ri, near = 1 / (size - 0.5 * at.h), curl = a * w2 * near * near * near;
-    int far = size - 0.5 * at.h > 0.05 * w; /* else too coarse: the caller refuses */
-    g[0] -= a * bi; g[1] += a * br;
-    mod = 1 / (rr * rr + ri * ri);
-    gp[0] -= a * ((bi * rr - br * ri) * mod); gp[1] += a * ((br * rr + bi * ri) * mod);
-    d[0] += far ? curl : HUGE_VAL; d[1] += far ? 3 * curl * near : HUGE_VAL;
+    double w2 = w * w, half = 0.5 * h, least = 0.05 * w;
+    int j;
+    if (t == 0)
+        for (j = 0; j < n; j++) {
+            double s = (j0 + j) * h - x, r = sqrt(s * s + w2), up = (s < 0 ? w2 : s + r) / (s < 0 ? r - s : 1);
+            double near = 1 / (r - half), curl;
+            near = r - half > least ? near : HUGE_VAL; /* else too coarse: refused */
+            curl = a * w2 * near * near * near;
+            c->g1[j] += a * up; c->p1[j] += a * (up / r);
+            c->d0[j] += curl; c->d1[j] += 3 * curl * near;
+        }
+    else
+        for (j = 0; j < n; j++) {
+            double s = (j0 + j) * h - x, re = s * s - t * t + w2, im = 2 * s * t; /* re > 0 */
+            double mod = sqrt(re * re + im * im), rr = sqrt(0.5 * (mod + re)), ri = 0.5 * im / rr, size = sqrt(mod) - half;
+            double near = 1 / size, inv = 1 / mod, curl;
+            near = size > least ? near : HUGE_VAL;
+            curl = a * w2 * near * near * near;
+            c->g0[j] -= a * (t + ri); c->g1[j] += a * (s + rr);
+            c->p0[j] -= a * ((t * rr - s * ri) * inv); c->p1[j] += a * (1 + (s * rr + t * ri) * inv);
+            c->d0[j] += curl; c->d1[j] += 3 * curl * near;
+        }
 }
 
-static inline void curve(const hs_path *p, spot at, double *g, double *gp, double *d)
-{
-    g[0] = at.xi; g[1] = at.t; gp[0] = 1; gp[1] = 0; d[0] = d[1] = 0;
-    bend(0.5 * p->mu1, p->w, p->x1, at, g, gp, d);
-    bend(0.5 * p->mu2, p->w, p->x2, at, g, gp, d);
-}
-
-HS_CLONES static void fill_curve(const hs_path *p, double t, double h, double j0, int n, chunk *restrict c)
+static void fill_curve(const hs_path *p, double t, double h, double j0, int n, chunk *c)
 {
     int j;
-    hs_path q = *p;
     for (j = 0; j < n; j++) {
-        double g[2], gp[2], d[2];
-        spot at;
-        at.xi = (j0 + j) * h; at.t = t; at.h = h;
-        curve(&q, at, g, gp, d);
-        c->g0[j] = g[0]; c->g1[j] = g[1]; c->p0[j] = gp[0]; c->p1[j] = gp[1]; c->d0[j] = d[0]; c->d1[j] = d[1];
+        c->g0[j] = (j0 + j) * h; c->g1[j] = t; c->p0[j] = 1;
+        c->p1[j] = c->d0[j] = c->d1[j] = 0;
     }
+    if (p->mu1 > 0) add_bend(0.5 * p->mu1, p->w, p->x1, t, h, j0, n, c);
+    if (p->mu2 > 0) add_bend(0.5 * p->mu2, p->w, p->x2, t, h, j0, n, c);
 }
 
 /* log(1+U) along the continuous branch; |b| < 8e5 */
@@ -155,22 +157,19 @@ HS_SEPARATE
     }
 }
 
-/* Both open ends of the line, (3); lo, hi its first and last sample. */
-static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double hi)
+/* Both open ends of the line, (3): lo, hi its first and last xi, left, right its first and last g. */
+static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double hi, const double *left, const double *right)
 {
-    double mu = p->mu1 + p->mu2, gpmax = 1 + mu, w2 = p->w * p->w, size = fabs(t);
-    double e0 = 0, e1 = 0, g[2], gp[2], d[2], lam, rho, lead = 0;
-    spot at = {lo, t, L->h};
+    double mu = p->mu1 + p->mu2, gpmax = 1 + mu, w2 = p->w * p->w, size = fabs(t), e0 = 0, e1 = 0, lam, rho, lead = 0;
     if (mu > 0) {
         double a = p->x1 - lo, c = p->x2 - lo;
         if (!(a >= p->w)) return HS_NO_PATH;
         e0 = w2 * (p->mu1 / (2 * a) + p->mu2 / (2 * c)); e1 = w2 * (p->mu1 / (2 * a * a) + p->mu2 / (2 * c * c));
     }
-    curve(p, at, g, gp, d);
     lam = (-lo - e0) * (1 - e1) - (size + e0) * e1;
-    rho = exp(p->m * (g[0] - p->xb));
+    rho = exp(p->m * (left[0] - p->xb));
     if (!(lam > 0.5 && rho < 0.5 && e1 < 0.5)) return HS_NO_PATH;
-    L->left_lw = -0.5 * (g[0] * g[0] - g[1] * g[1]) - LOG_SQRT_2PI + log((1 / lam + L->h) * gpmax);
+    L->left_lw = -0.5 * (left[0] * left[0] - left[1] * left[1]) - LOG_SQRT_2PI + log((1 / lam + L->h) * gpmax);
     L->left_rho = rho / (1 - rho);
     e0 = e1 = 0;
     if (mu > 0) {
@@ -179,14 +178,12 @@ static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double h
         e0 = w2 * (p->mu1 / (2 * a) + p->mu2 / (2 * c)); e1 = w2 * (p->mu1 / (2 * a * a) + p->mu2 / (2 * c * c));
         lead = p->mu1 * a + p->mu2 * c;
     }
-    at.xi = hi;
-    curve(p, at, g, gp, d);
-    rho = exp(p->m * (g[0] - p->xb));
+    rho = exp(p->m * (right[0] - p->xb));
     if (!(rho > 4 && 1 - e1 - mu * (mu + e1) > 0.05)) return HS_NO_PATH;
     L->lam0 = (hi - mu * size - e0) * (1 - e1) - (size + lead + e0) * (mu + e1);
     L->mslope = mu;
     L->merr = e1 + (1 + mu + e1) / (rho - 1);
-    L->right_lw = -0.5 * (g[0] * g[0] - g[1] * g[1]) - LOG_SQRT_2PI + log(gpmax);
+    L->right_lw = -0.5 * (right[0] * right[0] - right[1] * right[1]) - LOG_SQRT_2PI + log(gpmax);
     return HS_OK;
 }
 
@@ -210,7 +207,7 @@ HS_CLONES static int over_cells(hs_line *L, double *restrict slack, double *rest
 /* tmp: 2 HS_HYP_TMP doubles. */
 static int line_build(hs_line *L, const hs_path *p, double t, double h, int node, hs_arena *mem, double *tmp)
 {
-    double *slack = tmp + 8, *raw = tmp + HS_HYP_TMP + 8, *at, lo, hi;
+    double *slack = tmp + 8, *raw = tmp + HS_HYP_TMP + 8, *at, lo, hi, left[2] = {0}, right[2] = {0};
     long j0 = (long)floor(p->lo / h), n = ((long)ceil(p->hi / h) - j0 + 8) / 8 * 8, j;
     int crossed = 0, i;
     chunk c;
@@ -222,12 +219,14 @@ static int line_build(hs_line *L, const hs_path *p, double t, double h, int node
     for (j = 0; j < n; j += CHUNK) {
         int size = n - j < CHUNK ? (int)(n - j) : CHUNK;
         fill_curve(p, t, h, (double)(j0 + j), size, &c);
+        if (j == 0) { left[0] = c.g0[0]; left[1] = c.g1[0]; }
+        right[0] = c.g0[size - 1]; right[1] = c.g1[size - 1];
         for (i = 0; !crossed && i < size; i++) /* sheet: |b| < pi where the curve passes the branch abscissa */
             if (c.g0[i] >= p->xb) {
                 crossed = 1;
                 if (!(p->m * c.g1[i] < 0.999 * HS_PI)) return HS_NO_PATH;
             }
-        if (!(p->m * fabs(c.g1[size - 1]) < 8e5)) return HS_NO_PATH;
+        if (!(p->m * fabs(right[1]) < 8e5)) return HS_NO_PATH;
         fill_log(p, size, &c, L->lr + j, L->li + j);
         fill_slack(p, h, size, &c, L->lw + j, slack + j, raw + j);
         if (node) fill_node(p, size, &c, L, j);
@@ -236,7 +235,7 @@ static int line_build(hs_line *L, const hs_path *p, double t, double h, int node
     if (!crossed || !over_cells(L, slack, raw)) return HS_NO_PATH;
     L->right_lr = L->lr[n - 1]; L->right_li = L->li[n - 1];
     L->l_max = 1 + 2 * fabs(L->logq1) + fabs(L->right_lr) + fabs(L->right_li) + p->m * (fabs(p->xb) + hi - lo);
-    return line_ends(L, p, t, lo, hi);
+    return line_ends(L, p, t, lo, hi, left, right);
 }
 
 int hs_path_build(hs_path *p, hs_arena *mem, double *tmp)
