@@ -72,7 +72,7 @@ typedef struct {
     /* filled by contour.c */
     int chunks, doublings, fine, damp, bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     long N;
-    double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, far_mesh, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, int n_threads, long n_outer);
