@@ -170,10 +170,10 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
 
 def _bends(steps: GaussianSteps) -> bool:
     """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
-    if steps.shift.size > HYPERBOLA_STEPS:
+    m, q, k = steps
+    if m.size > HYPERBOLA_STEPS or sum(k.tolist()) > 2e4:
         return False
-    m, q, k = (x.tolist() for x in steps)
-    return max(q) < 1 and min(q) >= 1e-7 and 0.05 <= min(m) and max(m) <= 10 and sum(k) <= 2e4
+    return all(0.05 <= x <= 10 for x in m.tolist()) and all(1e-7 <= x < 1 for x in q.tolist())
 
 
 def _logs(answer):
