@@ -117,9 +117,35 @@ def small_k():
             eps,
             b,
         )
-    found: dict[int, list[tuple[float, float, tuple, str]]] = {}
-    refused = []
-    for spec in cases.SMALL_K:
+    rows = timed("small k", cases.SMALL_K)
+    for k in dict.fromkeys(spec[2] for spec in cases.SMALL_K):
+        line(f"small k={k:3d}", [row for row in rows if row[2][2] == k])
+    line("small k, all", rows)
+    widest_and_slowest("small k", rows, 1e-6, 2e-3)
+
+
+def sparse():
+    """Large training runs, most of which no grid of the peers answers in less than seconds."""
+    rows = timed("sparse", cases.SPARSE)
+    for delta in sorted({spec[3] for spec in cases.SPARSE}, reverse=True):
+        line(f"sparse, delta={delta:g}", [row for row in rows if row[2][3] == delta])
+    widest_and_slowest("sparse", rows, None, 50e-3)
+
+
+def corners():
+    """The ends of what is allowed: an answer in 50 ms, wide where nothing better is known."""
+    rows = timed("corners", cases.CORNERS)
+    for route in sorted({row[3] for row in rows}):
+        line("corners", [row for row in rows if row[3] == route])
+    late = [row for row in rows if row[1] > 50e-3]
+    print(f"corners: {len(late)} of {len(rows)} over 50 ms")
+    widest_and_slowest("corners", rows, None, 50e-3)
+
+
+def timed(name, specs):
+    """(width, seconds, spec, route) of every answer; what is refused is a missed target."""
+    rows, refused = [], []
+    for spec in specs:
         sigma, q, k, delta = spec
         make = lambda d, s=sigma, q=q, k=k: hs.epsilon(hs.poisson_subsampled(hs.gaussian(s), q) * k, d)  # noqa: E731
         try:
@@ -129,20 +155,20 @@ def small_k():
             continue
         assert answer.certified and 0 <= answer.lower <= answer.upper
         width = (answer.upper - answer.lower) / max(answer.upper, 1e-300)
-        found.setdefault(k, []).append((width, machine.seconds(make, deltas(10, delta), 2), spec, answer.route))
-    for k, rows in found.items():
-        small_k_line(f"small k={k:3d}", rows)
-    rows = [row for part in found.values() for row in part]
-    small_k_line("small k, all", rows)
-    width, _, spec, _ = max(rows)
-    report(f"small k: widest {spec}", width, 1e-6, "{:.1e}".format)
-    _, took, spec, _ = max(rows, key=lambda row: row[1])
-    report(f"small k: slowest {spec}", took, 2e-3)
+        rows.append((width, machine.seconds(make, deltas(10, delta), 2), spec, answer.route))
     if refused:
-        MISSED.append(f"small k: {len(refused)} of {len(cases.SMALL_K)} refused, e.g. {refused[0]}")
+        MISSED.append(f"{name}: {len(refused)} of {len(specs)} refused, e.g. {refused[0]}")
+    return rows
 
 
-def small_k_line(name, rows):
+def widest_and_slowest(name, rows, width_limit, time_limit):
+    width, _, spec, _ = max(rows)
+    report(f"{name}: widest {spec}", width, width_limit, "{:.1e}".format)
+    _, took, spec, _ = max(rows, key=lambda row: row[1])
+    report(f"{name}: slowest {spec}", took, time_limit)
+
+
+def line(name, rows):
     widths, times = (sorted(row[i] for row in rows) for i in (0, 1))
     routes = "+".join(sorted({row[3] for row in rows}))
     late, half = (machine.pretty(times[int(part * (len(times) - 1))]) for part in (0.9, 0.5))
@@ -197,6 +223,8 @@ def main():
     cold()
     growing_k()
     small_k()
+    sparse()
+    corners()
     curve()
     distinct(1000, 5, 25e-3)
     times = distinct(100_000, 1, 2.5)
