@@ -37,8 +37,8 @@ _NONE = np.zeros(0)
 LOOSER = (1e-6, 1e-4)
 """Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
 
-LOOSER_SHIFT = 5.0
-"""The largest sensitivity/sigma for which they are tried: beyond, inner grids are too long at any."""
+LONG_SHIFT = 5.0
+"""The largest sensitivity/sigma for which long lines of few steps are tried: beyond, their inner grids hardly ever fit."""
 
 _scratch: list[np.ndarray] = []  # lent to one call at a time: list.pop and list.append are atomic
 
@@ -156,8 +156,7 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
                 return answer
             if answer[0] == 1:
                 found.append(answer)
-        looser = [x for x in LOOSER if x > rtol and m.max() <= LOOSER_SHIFT]
-        for goal in ([rtol] if few else []) + looser:
+        for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)) if m.max() <= LONG_SHIFT else ():
             if found and min(map(width, found)) <= max(goal, ROUGH):
                 break
             answer = line(m, q, k, add, at, goal, _margin(goal), n_threads, work)
