@@ -37,37 +37,63 @@ typedef struct {                     /* sums over the grid, the error sums in un
 
 static double lanes_sum(const double *x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
-/* Moments of x = l - c, their rounding, and the cell sums. */
-HS_CLONES static void sum_grid(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
+/* The nodes' weights, from what hs_grid_moments left, and upper bounds of them over their cells. */
+HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
 {
-    enum { N = 21 };
-    double acc[N][LANES], least[LANES], *to = (double *)out, m = G->m, q = G->q, h = G->h, fa = fabs(a), rim = exp(0.5 * m * h);
-    double base = 2 * fabs(log(h)) + 8 + fabs(log_m), drift = (0.25 * fa * m * m + 1) * 0.5 * h, tau2 = tau * tau;
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u, *restrict gg = G->g;
+    double m = G->m, q = G->q, h = G->h, fa = fabs(a), drift = (0.25 * fa * m * m + 1) * 0.5 * h;
+    const double *restrict gu = G->u, *restrict gi = G->inv, *restrict gg = G->g;
+    double *restrict gp = G->p, *restrict gs = G->s;
+    int j, n = G->n;
+    for (j = 0; j < n; j++) {
+        double r0 = (gu[j] + q) * gi[j], psi = a * m * (r0 > 0 ? r0 : 0) - gg[j], p = gp[j] * unit;
+        gp[j] = p; gs[j] = p * hs_exp(0.5 * h * ((psi < 0 ? -psi : psi) + drift));
+    }
+}
+
+/* Moments of x = l - c, and their rounding. */
+HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
+{
+    enum { N = 14 };
+    double acc[N][LANES], *to = (double *)out, m = G->m, q = G->q, fa = fabs(a);
+    double base = 2 * fabs(log(G->h)) + 8 + fabs(log_m), tau2 = tau * tau;
+    const double *restrict gl = G->l, *restrict gp = G->p, *restrict gu = G->u, *restrict gi = G->inv, *restrict gg = G->g;
     int i, j, n = G->n;
     memset(acc, 0, sizeof acc);
-    for (i = 0; i < LANES; i++) least[i] = HUGE_VAL;
     for (j = 0; j < n; j += LANES)
         for (i = 0; i < LANES; i++) {
-            double l = gl[j + i], g = gg[j + i], U = gu[j + i], p = hs_exp(a * l + glw[j + i] - log_m), x = l - c;
-            double ax = x < 0 ? -x : x, x2 = x * x, r0 = (U + q) / (1 + U), r = r0 > 0 ? r0 : 0;
-            double ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
+            double l = gl[j + i], g = gg[j + i], p = gp[j + i], x = l - c, ax = x < 0 ? -x : x, x2 = x * x, px2 = p * x2;
+            double r0 = (gu[j + i] + q) * gi[j + i], r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
             double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + g * g + base, dx = dl + ax;
-            double psi = a * m * r - g, pg = p * hs_exp(0.5 * h * ((psi < 0 ? -psi : psi) + drift));
-            double rr = r * rim, X = ax + 0.5 * h * m * rr;
-            double y2 = x2 + tau2, y = sqrt(y2), y3 = y2 * y, v = tau2 / y2, Y2 = X * X + tau2, free = y / rr;
-            acc[0][i] += p; acc[1][i] += p * x; acc[2][i] += p * x2; acc[3][i] += p * x2 * x;
-            acc[4][i] += p * x2 * x2; acc[5][i] += p * x2 * x2 * x; acc[6][i] += p * x2 * x2 * x2;
-            acc[7][i] += p * ax; acc[8][i] += p * x2 * ax; acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v)));
+            double y2 = x2 + tau2, y3 = y2 * sqrt(y2), v = tau2 / y2;
+            acc[0][i] += p; acc[1][i] += p * x; acc[2][i] += px2; acc[3][i] += px2 * x;
+            acc[4][i] += px2 * x2; acc[5][i] += px2 * x2 * x; acc[6][i] += px2 * x2 * x2;
+            acc[7][i] += p * ax; acc[8][i] += px2 * ax; acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v)));
             acc[10][i] += p * e; acc[11][i] += p * (e * ax + dx); acc[12][i] += p * (e * x2 + 2 * ax * dx);
             acc[13][i] += p * ((e + 20) * y3 + 3 * y2 * dx);
-            acc[14][i] += pg; acc[15][i] += pg * X; acc[16][i] += pg * rr;
-            acc[17][i] += pg * X * X; acc[18][i] += pg * X * rr; acc[19][i] += pg * rr * rr; acc[20][i] += pg * Y2 * sqrt(Y2);
-            least[i] = rr > 0 && free < least[i] ? free : least[i];
         }
     for (i = 0; i < N; i++) to[i] = lanes_sum(acc[i]);
-    for (i = 1; i < LANES; i++) least[0] = least[i] < least[0] ? least[i] : least[0];
-    out->room = least[0] - 0.5 * h * m;
+}
+
+/* The cell sums. */
+HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *out)
+{
+    enum { N = 7 };
+    double acc[N][LANES], most[LANES] = {0}, *to = &out->j0, m = G->m, q = G->q, h = G->h, rim = exp(0.5 * m * h), tau2 = tau * tau;
+    const double *restrict gl = G->l, *restrict gs = G->s, *restrict gu = G->u, *restrict gi = G->inv;
+    int i, j, n = G->n;
+    memset(acc, 0, sizeof acc);
+    for (j = 0; j < n; j += LANES)
+        for (i = 0; i < LANES; i++) {
+            double x = gl[j + i] - c, r0 = (gu[j + i] + q) * gi[j + i], rr = (r0 > 0 ? r0 : 0) * rim, pg = gs[j + i], ratio;
+            double X = (x < 0 ? -x : x) + 0.5 * h * m * rr, Y2 = X * X + tau2, pX = pg * X, pr = pg * rr;
+            acc[0][i] += pg; acc[1][i] += pX; acc[2][i] += pr;
+            acc[3][i] += pX * X; acc[4][i] += pX * rr; acc[5][i] += pr * rr; acc[6][i] += pg * Y2 * sqrt(Y2);
+            ratio = rr * rr / (x * x + tau2);
+            most[i] = ratio > most[i] ? ratio : most[i];
+        }
+    for (i = 0; i < N; i++) to[i] = lanes_sum(acc[i]);
+    for (i = 1; i < LANES; i++) most[0] = most[i] > most[0] ? most[i] : most[0];
+    out->room = (1 - 8 * HS_U) / sqrt(most[0]) - 0.5 * h * m;
 }
 
 /* Best of three strips: the common factor of J_j and its beta. */
@@ -114,7 +140,9 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
     hs_grid_moments(&G, a, peak, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
-    sum_grid(&G, a, mo.log_m, mo.mean, tau, &S);
+    weigh(&G, a, mo.unit);
+    sum_nodes(&G, a, mo.log_m, mo.mean, tau, &S);
+    sum_cells(&G, mo.mean, tau, &S);
     f = strip_factor(m, h, a, &beta);
     ends = hs_grid_ends_upper(&G, a, mo.log_m);
     j1 = (int)((G.hi - G.lo) / h + 0.5);
@@ -254,6 +282,13 @@ static void join(subtotal *sum, const subtotal *part)
     if (!sum->st) sum->st = part->st;
 }
 
+static void add_chunk(const hs_steps *S, double t, int chunk, int chunks, subtotal *sum)
+{
+    int i = (int)hs_chunk_at(S->b, chunk, chunks), end = (int)hs_chunk_at(S->b, chunk + 1, chunks);
+    memset(sum, 0, sizeof *sum);
+    for (sum->T.t = t; i < end && !sum->st; i++) add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, sum);
+}
+
 /* Totals at tilt t, with bounds; chunks of fixed number, summed in order, so that results do not depend on the threads. */
 int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
 {
@@ -261,13 +296,12 @@ int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
     int chunks = S->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS, chunk;
     subtotal part[HS_CHUNKS];
 #ifdef _OPENMP
-#pragma omp parallel for num_threads(S->n_threads) schedule(dynamic, 1) if (S->n_threads > 1)
+    if (S->n_threads > 1) { /* one thread alone opens no region: that would take a microsecond */
+#pragma omp parallel for num_threads(S->n_threads) schedule(dynamic, 1)
+        for (chunk = 0; chunk < chunks; chunk++) add_chunk(S, t, chunk, chunks, &part[chunk]);
+    } else
 #endif
-    for (chunk = 0; chunk < chunks; chunk++) {
-        int i = (int)hs_chunk_at(S->b, chunk, chunks), end = (int)hs_chunk_at(S->b, chunk + 1, chunks);
-        memset(&part[chunk], 0, sizeof part[chunk]);
-        for (part[chunk].T.t = t; i < end && !part[chunk].st; i++) add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, &part[chunk]);
-    }
+    for (chunk = 0; chunk < chunks; chunk++) add_chunk(S, t, chunk, chunks, &part[chunk]);
     for (chunk = 1; chunk < chunks; chunk++) join(&part[0], &part[chunk]);
     *T = part[0].T;
     if (part[0].st) return part[0].st;

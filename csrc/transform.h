@@ -19,7 +19,7 @@ static inline long hs_chunk_at(long n, int chunk, int chunks) { return (long)((d
 static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
 
 #define HS_INNER_MAX 4096            /* inner nodes of one step, a multiple of 8 */
-#define HS_GRID_ARRAYS 13
+#define HS_GRID_ARRAYS 14
 #define HS_GRID_WORK (HS_GRID_ARRAYS * (HS_INNER_MAX + 8))
 #define HS_COARSE_MAX 128
 #define HS_STRIPS 3
@@ -36,11 +36,12 @@ typedef struct {
     int first, last;                 /* the nodes that carry phi, multiples of 8; see hs_grid_trim */
     int n;                           /* nodes, padded to a multiple of 8 by nodes of weight zero */
     double m, q, h, lo, hi;          /* lo, hi: first and last node */
-    double *g, *lw, *u, *inv, *l, *lm; /* node; log(h w(g)); U; 1/(1+U); log(1+U); log(1+U)-U */
+    double *g, *lw, *w, *u, *inv, *l, *lm; /* node; log(h w(g)); h w(g); U; 1/(1+U); log(1+U); log(1+U)-U */
     double *p, *s, *r, *er, *ei, *er1, *ei1; /* scratch of the sums */
 } hs_grid;
 
-typedef struct { double log_m, err, mean, var; } hs_moments; /* log M(a); bound of its error; E l, Var l under the tilted law */
+typedef struct { double log_m, err, mean, var, unit; } hs_moments; /* log M(a); bound of its error; E l, Var l under the tilted law;
+                                                                   what makes the p that are left weights of total 1 */
 
 void hs_cgf_estimate(double m, double q, double a, double *out);
 double hs_cgf_peak(double m, double q, double a);
