@@ -201,12 +201,12 @@ typedef struct {
     int kind;                        /* the estimate that was used */
 } hs_saddle;
 long hs_saddle_work(void);           /* doubles of scratch (work) that the functions below need */
-/* work: HS_SADDLE_WORK doubles */
-enum { HS_SADDLE_WORK = 13 * (4096 + 8) };
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
                     long n_work, hs_saddle *out);
 int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
                   long n_work, hs_saddle *out);
+int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
+                       double *work, long n_work, hs_saddle *out); /* the larger over the directions; ADD has no loss above wall */
 /* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each within edge[i])
  * of probability `num` under the numerator (each within rel[i], relative), and probability inf[i] (within rel[i]) of an infinite
  * loss, which is left out: `out` is about sup over S of num(S) - e^eps den(S), S without infinite losses. value: eps (have_eps) or

@@ -121,41 +121,46 @@ static double cube_factor(double m, double h, double a, double room)
     return i < 40 ? 2 * exp(0.5 * d * d) * (a < 0 ? pow(cos(0.5 * b), a) : 1) / expm1(2 * HS_PI * d / h) : HUGE_VAL;
 }
 
-/* One subsampled step at tilt a, everything but the sign of ADD. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
+/* The grid of one subsampled step for tilts a_lo <= a <= a_hi. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
  * e^{d^2/2}, kap and J; finer for a < 0, where kap = cos(b/2)^a forces a narrower strip. The ends leave e^-45 of M, and what is
  * small against the cube of the standard deviation ~ q m. */
-static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
+static int open_grid(double m, double q, double a_lo, double a_hi, double *work, hs_grid *G)
 {
-    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1)));
-    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), peak = hs_cgf_peak(m, q, a);
-    double lo = -R - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + R;
-    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
-    hs_grid G;
-    hs_moments mo;
-    sums S;
-    int st, e, j1;
+    double h = fmin(0.25, 0.25 / (m * (a_lo < 0 ? 1 - 0.01 * a_lo : 1)));
+    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1))));
+    double lo = -R - (a_lo < 0 ? log1p(-a_lo * m * q) / m : 0), hi = fmax(a_hi * m, m) + R;
+    int e;
     h = fmax(h, (hi - lo) / (HS_INNER_MAX - 24)); /* the bound tells what a coarser mesh costs */
     h = frexp(h, &e); h = ldexp(ceil(h * 4096), e - 12);
-    if (!(h > 0 && h < 1)) return HS_TOO_MANY_NODES;
-    if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
-    hs_grid_moments(&G, a, peak, &mo);
+    return h > 0 && h < 1 ? hs_grid_build(G, m, q, h, lo, hi, work) : HS_TOO_MANY_NODES;
+}
+
+/* The step of an open grid at tilt a, everything but the sign of ADD. */
+static int step_tilted(hs_grid *G, double a, hs_tilted *T)
+{
+    double m = G->m, q = G->q, h = G->h, peak = hs_cgf_peak(m, q, a);
+    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
+    hs_moments mo;
+    sums S;
+    int j1;
+    hs_grid_moments(G, a, peak, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
-    weigh(&G, a, mo.unit);
-    sum_nodes(&G, a, mo.log_m, mo.mean, tau, &S);
-    sum_cells(&G, mo.mean, tau, &S);
+    weigh(G, a, mo.unit);
+    sum_nodes(G, a, mo.log_m, mo.mean, tau, &S);
+    sum_cells(G, mo.mean, tau, &S);
     f = strip_factor(m, h, a, &beta);
-    ends = hs_grid_ends_upper(&G, a, mo.log_m);
-    j1 = (int)((G.hi - G.lo) / h + 0.5);
-    lam = fmin(G.hi - fmax(a, 0) * m, -G.lo - fmax(-a, 0) * m * (G.u[0] + q) / (1 + G.u[0]));
+    ends = hs_grid_ends_upper(G, a, mo.log_m);
+    j1 = (int)((G->hi - G->lo) / h + 0.5);
+    lam = fmin(G->hi - fmax(a, 0) * m, -G->lo - fmax(-a, 0) * m * (G->u[0] + q) / (1 + G->u[0]));
     reach = 2.61 * (h + 1 / lam);
-    L = fmax(fabs(G.l[0] - mo.mean), fabs(G.l[j1] - mo.mean)) + beta + m * reach;
+    L = fmax(fabs(G->l[0] - mo.mean), fabs(G->l[j1] - mo.mean)) + beta + m * reach;
     q0 = f * (S.j0 + ends) + ends;
     q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L;
     q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
-    n = G.n; A2 = S.s[2] / S.s[0];
+    n = G->n; A2 = S.s[2] / S.s[0];
     T->quad = q0; shift = 0; plain = HS_U * (S.e0 + n + 4);
     if (!(peak > 3)) {
-        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(G, a) / exp(fmax(mo.log_m, -1));
         else { shift = log(S.s[0]); mo.err = plain + 2 * HS_U; } /* m large: U is huge at some nodes, and log M = its plain sum */
     }
     if (!(T->quad < 1e-9 && mo.err < 1e-9)) return HS_TOO_WIDE;
@@ -166,8 +171,8 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     T->r3 = S.abs3 / S.s[0];
     cube = (L + tau) * (L + tau) * (L + tau) * ends; /* y^3 beyond the grid, as a sum and as an integral */
     /* y/r beyond the last node: r <= 1 and y grows; and l >= U/(1+U) >= r - q, so x/r >= 1 - (q + c)/r, which grows */
-    r = 1 - (q + fmax(mo.mean, 0)) * (1 + G.u[j1]) / (G.u[j1] + q);
-    f = 9.4 * cube_factor(m, h, a, fmin(S.room, fmax(r, hypot(G.l[j1] - mo.mean, tau))));
+    r = 1 - (q + fmax(mo.mean, 0)) * (1 + G->u[j1]) / (G->u[j1] + q);
+    f = 9.4 * cube_factor(m, h, a, fmin(S.room, fmax(r, hypot(G->l[j1] - mo.mean, tau))));
     r = cbrt(S.cube + HS_U * (S.e3 + (n + 4) * S.j3) + f * (S.j3 + cube) + cube) + T->mean_err; /* |l - E l| <= |x| + |A_1| */
     T->r3_upper = r * r * r * (1 + 1e-8);
     T->d[1] = mo.mean; T->d[2] = A2; T->d[3] = S.s[3] / S.s[0];
@@ -188,7 +193,7 @@ int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const do
     if (b < 1 || !m || !q || !k || !work) return HS_BAD_ARGUMENT;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
     S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work; S->atoms = NULL; S->n_threads = 1;
-    S->coarse.a_lo = 1; S->coarse.a_hi = -1;
+    S->coarse.a_lo = S->grid_lo = 1; S->coarse.a_hi = S->grid_hi = -1;
     S->stride = b > 64 ? b / 32 : 1;
     for (i = 0; i < b; i++) {
         if (!(m[i] > 0 && q[i] > 0 && q[i] <= 1 && k[i] > 0)) return HS_BAD_ARGUMENT;
@@ -249,7 +254,24 @@ static double kolmogorov_upper(const hs_tilted *T, double k, int identical)
 
 typedef struct { hs_tilted T; double size[2]; int plain, st; } subtotal; /* size: of K and K' without signs; plain: Gaussian steps among them */
 
-static void add_step(const hs_steps *S, int i, double *work, subtotal *sum)
+/* Step i at tilt a. The only step of a run keeps its grid for the next tilts. */
+static int grid_tilted(hs_steps *S, int i, double a, double *work, hs_tilted *T)
+{
+    double m = S->m[i], q = S->q[i];
+    hs_grid G;
+    int st;
+    if (S->b > 1) return (st = open_grid(m, q, a, a, work, &G)) ? st : step_tilted(&G, a, T);
+    if (!(S->grid_lo <= a && a <= S->grid_hi)) {
+        S->grid_lo = a < 0 ? 1.3 * a : 0; S->grid_hi = a > 0 ? 1.3 * a : 0;
+        if (open_grid(m, q, S->grid_lo, S->grid_hi, work, &S->grid)) {
+            S->grid_lo = S->grid_hi = a;
+            if ((st = open_grid(m, q, a, a, work, &S->grid))) { S->grid_lo = 1; S->grid_hi = -1; return st; }
+        }
+    }
+    return step_tilted(&S->grid, a, T);
+}
+
+static void add_step(hs_steps *S, int i, double *work, subtotal *sum)
 {
     hs_tilted one, *T = &sum->T;
     double k = S->k[i], t = T->t, *size = sum->size, sign = S->add ? -1 : 1;
@@ -261,7 +283,7 @@ static void add_step(const hs_steps *S, int i, double *work, subtotal *sum)
         sum->plain = 1;
         return;
     }
-    sum->st = S->atoms ? hs_atoms_tilted(S->atoms, i, t, &one) : step_tilted(S->m[i], S->q[i], S->add ? -t : 1 + t, work, &one);
+    sum->st = S->atoms ? hs_atoms_tilted(S->atoms, i, t, &one) : grid_tilted(S, i, S->add ? -t : 1 + t, work, &one);
     if (sum->st) return;
     T->K += k * one.K; size[0] += k * fabs(one.K); size[1] += k * fabs(one.d[1]);
     T->K_err += k * one.K_err; T->quad += k * one.quad; T->mean_err += k * one.mean_err; T->var_err += k * one.var_err;
@@ -282,7 +304,7 @@ static void join(subtotal *sum, const subtotal *part)
     if (!sum->st) sum->st = part->st;
 }
 
-static void add_chunk(const hs_steps *S, double t, int chunk, int chunks, subtotal *sum)
+static void add_chunk(hs_steps *S, double t, int chunk, int chunks, subtotal *sum)
 {
     int i = (int)hs_chunk_at(S->b, chunk, chunks), end = (int)hs_chunk_at(S->b, chunk + 1, chunks);
     memset(sum, 0, sizeof *sum);
@@ -290,7 +312,7 @@ static void add_chunk(const hs_steps *S, double t, int chunk, int chunks, subtot
 }
 
 /* Totals at tilt t, with bounds; chunks of fixed number, summed in order, so that results do not depend on the threads. */
-int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
+int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T)
 {
     double n = 3 * (S->b + 4) * HS_U;
     int chunks = S->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS, chunk;

@@ -11,11 +11,14 @@
  * Error claim. Ends of delta are those of saddle_ends.c at some tilt, ends of eps points at which such an end lies on the right side
  *   of the target: where the tilt is, how well the saddle was found, enters no bound.
  *
+ * Both directions: eps_ADD <= e follows from delta_ADD(e) <= delta, e the lower end of REMOVE, and is asked at ADD's first tilt.
+ *
  * What it does not do: laws without a cumulant function; prove anything about an estimate.
  */
 #include "hs.h"
 #include "saddle.h"
 
+#define BELOW (-1)                   /* status: this direction has been proved the smaller */
 #define NEAR 0.2                     /* in standard deviations: an end is worse by e^{0.2^2/2}, 2%, so far from its best tilt */
 
 /* A start for the saddle [AGH+22, Prop. 8]: b = (eps - mean)/deviation of the loss, or what a normal law would need for
@@ -105,14 +108,19 @@ static double solve_estimate(const hs_tilted *T, double eps, double log_delta, i
 }
 
 /* Totals at, or within 0.2 standard deviations of, the saddle of eps or of the estimate's root for log_delta; and the same
- * carried to the saddle, for estimates. */
-static int settle(hs_steps *S, int have_eps, double value, int kind, double *eps, hs_tilted *T, hs_tilted *saddle)
+ * carried to the saddle, for estimates. BELOW where delta at `floor` (if not infinite) is at most the target. */
+static int settle(hs_steps *S, int have_eps, double value, int kind, double floor, double *eps, hs_tilted *T, hs_tilted *saddle)
 {
     double t = guess(S, have_eps, value), moved;
+    hs_ends E;
     int st, round;
     if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 1e-4, &t, eps))) return st;
     for (round = 0; round < 4; round++) {
         if ((st = hs_steps_tilted(S, t, T))) return st;
+        if (round == 0 && floor > -HUGE_VAL) {
+            hs_ends_at(T, floor, &E);
+            if (E.log_upper <= value) return BELOW;
+        }
         if (!have_eps) {
             *eps = T->d[1] - 1 / t - 1 / (1 + t);
             *eps = solve_estimate(T, *eps, value, kind);
@@ -169,7 +177,7 @@ static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, doub
 }
 
 /* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; the eps that it is good for. */
-static int chebyshev_totals(const hs_steps *S, int have_eps, double value, hs_tilted *at, double *eps)
+static int chebyshev_totals(hs_steps *S, int have_eps, double value, hs_tilted *at, double *eps)
 {
     hs_tilted M;
     int round, i, st;
@@ -212,7 +220,7 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
     hs_ends E, first;
     double value[2], tilt[2], found;
     int st, up;
-    if ((st = settle(S, 1, eps, kind, &eps, &T, &saddle))) return st;
+    if ((st = settle(S, 1, eps, kind, -HUGE_VAL, &eps, &T, &saddle))) return st;
     out->raw_estimate = out->log_estimate = hs_pick_estimate(&saddle, eps, &kind);
     hs_ends_at(&T, eps, &first);
     out->lower = first.log_lower; out->upper = first.log_upper;
@@ -284,20 +292,22 @@ static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, 
     }
 }
 
-/* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. */
-static int answer_eps(hs_steps *S, double log_delta, int kind, hs_saddle *out)
+/* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. BELOW where
+ * they are not wanted because eps(delta) <= floor. */
+static int answer_eps(hs_steps *S, double log_delta, int kind, double floor, hs_saddle *out)
 {
     hs_tilted T, at, saddle;
     hs_ends E;
     double eps, target[2], value[2], tilt[2], found;
     int st, up;
-    if ((st = settle(S, 0, log_delta, kind, &eps, &T, &saddle))) return st;
+    if ((st = settle(S, 0, log_delta, kind, floor, &eps, &T, &saddle))) return st;
     out->log_estimate = log_delta;
     hs_pick_estimate(&saddle, eps, &kind);
     hs_ends_at(&T, eps, &E);
     report(&T, &saddle, &E, eps, kind, out);
     out->lower = -HUGE_VAL; out->upper = HUGE_VAL;
-    plan_root(&T, eps, log_delta, 0, E.log_lower - log_delta, &target[0], &tilt[0], &value[0]);
+    value[0] = -HUGE_VAL; tilt[0] = T.t; /* far from normal Chebyshev's end is all there is below */
+    if (E.error < 2 * E.clt) plan_root(&T, eps, log_delta, 0, E.log_lower - log_delta, &target[0], &tilt[0], &value[0]);
     plan_root(&T, eps, log_delta, 1, E.log_upper - log_delta, &target[1], &tilt[1], &value[1]);
     share(&T, tilt, value);
     at = T;
@@ -325,13 +335,31 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
 {
     hs_steps S;
     int st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
-    return st ? st : answer_eps(&S, log_delta, kind, out);
+    return st ? st : answer_eps(&S, log_delta, kind, -HUGE_VAL, out);
+}
+
+/* The larger over the directions. No loss of ADD exceeds `wall`; ADD is left out where it ends at the lower end of REMOVE. */
+int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
+                       double *work, long n_work, hs_saddle *out)
+{
+    hs_steps S;
+    hs_saddle add;
+    double lower, estimate;
+    int st = hs_saddle_eps(b, m, q, k, 0, log_delta, kind, work, n_work, out);
+    if (st || out->lower >= wall) return st;
+    hs_steps_open(&S, b, m, q, k, 1, work, n_work);
+    st = answer_eps(&S, log_delta, kind, out->lower, &add);
+    if (st) return st == BELOW ? HS_OK : st;
+    lower = fmax(out->lower, add.lower); estimate = fmax(out->estimate, add.estimate);
+    if (add.upper > out->upper) *out = add;
+    out->lower = lower; out->estimate = estimate;
+    return HS_OK;
 }
 
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
 {
-    hs_steps S = {b, 0, 1, 1, NULL, NULL, k, atoms, NULL, 1, {0}, {0}};
-    return b < 1 ? HS_BAD_ARGUMENT : have_eps ? answer_delta(&S, value, kind, out) : answer_eps(&S, value, kind, out);
+    hs_steps S = {.b = b, .stride = 1, .n_threads = 1, .k = k, .atoms = atoms, .scale = 1};
+    return b < 1 ? HS_BAD_ARGUMENT : have_eps ? answer_delta(&S, value, kind, out) : answer_eps(&S, value, kind, -HUGE_VAL, out);
 }
 
 /* Log of e^{K(t) - eps t} f_max(t), rounded up (have_eps), or the eps where that is log_delta. */
@@ -353,7 +381,7 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
     int it, st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
     if (st) return st;
     *upper = HUGE_VAL;
-    if (settle(&S, have_eps, value, HS_MSD0, &eps, &T, &saddle)) {
+    if (settle(&S, have_eps, value, HS_MSD0, -HUGE_VAL, &eps, &T, &saddle)) {
         for (t = 1e4; t > 1e-4; t *= 0.5)
             if (!hs_steps_tilted(&S, t, &T) && moments_at(&T, have_eps, value) < *upper) {
                 *upper = moments_at(&T, have_eps, value); *tilt = t;
