@@ -22,7 +22,7 @@ static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
     if (S->b == 1 && S->family[i] == 0 && q < 1) { /* all the tilts of one step share a grid, or a few */
         if (!(kept->G.a_lo <= a && a <= kept->G.a_hi)) {
             double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(2 * a, 1) : 0;
-            if (hs_coarse_build(&kept->G, m, q, lo, hi, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
+            if (hs_coarse_build(&kept->G, m, q, lo, hi, HS_COARSE_MAX, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
         }
         if (kept->G.a_lo <= a && a <= kept->G.a_hi) { hs_coarse_cgf(&kept->G, a, o); return; }
     }

@@ -5,6 +5,8 @@
 #include "hs.h"
 #include "transform.h"
 
+#define HS_COARSE_ONE 512            /* nodes of its coarse grid: large tilts of small shifts fit */
+
 /* Totals of a composition at tilt t. Errors bound the difference to the exact value. */
 typedef struct {
     double t, K, K_err, quad;        /* quad: the part of K_err that is quadrature */
@@ -22,7 +24,7 @@ typedef struct {                     /* the steps, as in hs.h, and a sample of t
     hs_grid grid;                    /* of the only step, where there is one, for exponents grid_lo..grid_hi */
     double grid_lo, grid_hi;
     hs_coarse coarse;                /* likewise */
-    double coarse_work[4 * HS_COARSE_MAX];
+    double coarse_work[4 * HS_COARSE_ONE];
 } hs_steps;
 
 typedef struct { double K, K1, K2; } hs_cgf3;

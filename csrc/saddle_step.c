@@ -210,8 +210,8 @@ static int step_cgf(hs_steps *S, int i, double a, double *out)
     if (S->b == 1 && q < 1) {
         hs_coarse *G = &S->coarse;
         if (!(G->a_lo <= a && a <= G->a_hi)) {
-            double lo = a < 0 ? 1.6 * a : 0, hi = a > 0 ? 1.6 * a : 0;
-            if (hs_coarse_build(G, m, q, lo, hi, S->coarse_work) && hs_coarse_build(G, m, q, a, a, S->coarse_work)) G->a_hi = -1;
+            double lo = a < 0 ? 1.6 * a : 0, hi = a > 0 ? 1.2 * a + 1 : 0; /* REMOVE starts high */
+            if (hs_coarse_build(G, m, q, lo, hi, HS_COARSE_ONE, S->coarse_work) && hs_coarse_build(G, m, q, fmin(a, 0), fmax(a, 0), HS_COARSE_ONE, S->coarse_work)) G->a_hi = -1;
         }
         if (G->a_lo <= a && a <= G->a_hi) { hs_coarse_cgf(G, a, out); return HS_OK; }
     }
@@ -262,7 +262,7 @@ static int grid_tilted(hs_steps *S, int i, double a, double *work, hs_tilted *T)
     int st;
     if (S->b > 1) return (st = open_grid(m, q, a, a, work, &G)) ? st : step_tilted(&G, a, T);
     if (!(S->grid_lo <= a && a <= S->grid_hi)) {
-        S->grid_lo = a < 0 ? 1.3 * a : 0; S->grid_hi = a > 0 ? 1.3 * a : 0;
+        S->grid_lo = a < 0 ? 1.3 * a : 0; S->grid_hi = a > 0 ? 1.1 * a + 0.5 : 0;
         if (open_grid(m, q, S->grid_lo, S->grid_hi, work, &S->grid)) {
             S->grid_lo = S->grid_hi = a;
             if ((st = open_grid(m, q, a, a, work, &S->grid))) { S->grid_lo = 1; S->grid_hi = -1; return st; }

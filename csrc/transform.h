@@ -45,7 +45,7 @@ typedef struct { double log_m, err, mean, var, unit; } hs_moments; /* log M(a); 
 
 void hs_cgf_estimate(double m, double q, double a, double *out);
 double hs_cgf_peak(double m, double q, double a);
-int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, double *work);
+int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, int room, double *work);
 void hs_coarse_cgf(const hs_coarse *G, double a, double *out);
 int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);
 double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip);
