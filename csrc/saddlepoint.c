@@ -190,16 +190,18 @@ static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, doub
 }
 
 /* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; the eps that it is good for. That
- * eps and the gap grow with the tilt: where it is not above `floor` and the tilt is too large, no such end lies above `floor`. */
-static int chebyshev_totals(hs_steps *S, int have_eps, double value, double floor, hs_tilted *at, double *eps)
+ * eps and the gap grow with the tilt but for jumps: after `patience` rounds, where it is not above `floor` and the tilt is too
+ * large, no such end is expected above `floor`. */
+static int chebyshev_totals(hs_steps *S, int have_eps, double value, double floor, int patience, hs_tilted *at, double *eps)
 {
     hs_tilted M;
     int round, i, st;
+    *eps = have_eps ? value : HUGE_VAL;
     for (round = 0; round < (S->b > 8 ? 3 : 10); round++) {
         double reach = 1 / sqrt(at->d[2]), lo = fmax(0.3 * at->t, at->t - reach), hi = at->t + reach, g;
         g = chebyshev_gap(at, have_eps, value, eps);
         if (round && fabs(g) < (have_eps ? 0.3 : 0.1)) break; /* d/s - 1 within 0.7 and 1.3 of kap - 1 */
-        if (!have_eps && round > 1 && g > 0 && *eps <= floor) return HS_NO_BRACKET;
+        if (!have_eps && round >= patience && g > 0 && *eps <= floor) return HS_NO_BRACKET;
         for (i = 0; i < 9; i++) {
             double t = 0.5 * (lo + hi);
             hs_tilted_move(at, t, &M);
@@ -234,7 +236,7 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
 {
     hs_tilted T, at, saddle;
     hs_ends E, first;
-    double value[2], tilt[2], found = eps;
+    double value[2], tilt[2], found;
     int st, up;
     if ((st = settle(S, 1, eps, kind, -HUGE_VAL, &eps, &T, &saddle))) return st;
     out->raw_estimate = out->log_estimate = hs_pick_estimate(&saddle, eps, &kind);
@@ -248,7 +250,7 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
         hs_ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower); out->upper = fmin(out->upper, E.log_upper);
     }
-    if (out->lower < out->upper - 3 && (at = T, !chebyshev_totals(S, 1, eps, 0, &at, &found))) {
+    if (out->lower < out->upper - 3 && (at = T, !chebyshev_totals(S, 1, eps, 0, 0, &at, &found))) {
         hs_ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower);
     }
@@ -309,36 +311,56 @@ static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, 
 }
 
 /* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. BELOW where
- * they are not wanted because eps(delta) <= floor. */
-static int answer_eps(hs_steps *S, double log_delta, int kind, double floor, hs_saddle *out)
+ * they are not wanted because eps(delta) <= floor. T: the totals at the saddle. */
+static int clt_ends(hs_steps *S, double log_delta, int kind, double floor, hs_tilted *T, hs_saddle *out)
 {
-    hs_tilted T, at, saddle;
+    hs_tilted at, saddle;
     hs_ends E;
-    double eps, target[2], value[2], tilt[2], found;
+    double eps, target[2], value[2], tilt[2];
     int st, up;
-    if ((st = settle(S, 0, log_delta, kind, floor, &eps, &T, &saddle))) return st;
+    if ((st = settle(S, 0, log_delta, kind, floor, &eps, T, &saddle))) return st;
     out->log_estimate = log_delta;
     hs_pick_estimate(&saddle, eps, &kind);
-    hs_ends_at(&T, eps, &E);
-    report(&T, &saddle, &E, eps, kind, out);
-    out->lower = -HUGE_VAL; out->upper = HUGE_VAL;
-    value[0] = -HUGE_VAL; tilt[0] = T.t; /* far from normal Chebyshev's end is all there is below */
-    if (E.error < 4 * E.clt) plan_root(&T, eps, log_delta, 0, E.log_lower - log_delta, &target[0], &tilt[0], &value[0]);
-    plan_root(&T, eps, log_delta, 1, E.log_upper - log_delta, &target[1], &tilt[1], &value[1]);
-    share(&T, tilt, value);
-    at = T;
+    hs_ends_at(T, eps, &E);
+    report(T, &saddle, &E, eps, kind, out);
+    out->lower = value[0] = -HUGE_VAL; out->upper = HUGE_VAL;
+    tilt[0] = T->t; /* far from normal Chebyshev's end is all there is below */
+    if (E.error < 4 * E.clt) plan_root(T, eps, log_delta, 0, E.log_lower - log_delta, &target[0], &tilt[0], &value[0]);
+    plan_root(T, eps, log_delta, 1, E.log_upper - log_delta, &target[1], &tilt[1], &value[1]);
+    share(T, tilt, value);
+    at = *T;
     for (up = 0; up < 2; up++) {
-        if (!(fabs(value[up]) < HUGE_VAL)) { if (up) out->upper = end_root(&T, eps, log_delta, 1); continue; }
-        if (tilt[up] != at.t && hs_steps_tilted(S, tilt[up], &at)) at = T;
+        if (!(fabs(value[up]) < HUGE_VAL)) { if (up) out->upper = end_root(T, eps, log_delta, 1); continue; }
+        if (tilt[up] != at.t && hs_steps_tilted(S, tilt[up], &at)) at = *T;
         if (up) out->upper = end_root(&at, target[1], log_delta, 1); else out->lower = end_root(&at, target[0], log_delta, 0);
     }
-    if (out->lower < eps - 1.5 / T.t && (at = T, !chebyshev_totals(S, 0, log_delta, fmax(fmax(floor, 0), out->lower), &at, &found))) {
-        out->lower = fmax(out->lower, end_root(&at, found, log_delta, 0));
-        hs_ends_at(&at, out->upper, &E); /* a tilt left of the jumps: the law may be near normal there */
-        if (E.log_upper < log_delta) out->upper = fmin(out->upper, end_root(&at, out->upper, log_delta, 1));
-    }
-    out->raw_estimate = eps; out->estimate = fmax(out->lower, fmin(out->upper, eps));
+    out->raw_estimate = eps;
     return out->upper < HUGE_VAL ? HS_OK : HS_NO_BRACKET;
+}
+
+/* A better lower end by Chebyshev's inequality, if there is one above `floor`; and at its tilt, left of the jumps, where the law may
+ * be near normal, a better upper one. */
+static void chebyshev_ends(hs_steps *S, double log_delta, double floor, int patience, const hs_tilted *T,
+                           hs_saddle *out)
+{
+    hs_tilted at = *T;
+    hs_ends E;
+    double found;
+    if (!(out->lower < out->raw_estimate - 1.5 / T->t)) return;
+    if (chebyshev_totals(S, 0, log_delta, fmax(floor, out->lower), patience, &at, &found)) return;
+    out->lower = fmax(out->lower, end_root(&at, found, log_delta, 0));
+    hs_ends_at(&at, out->upper, &E);
+    if (E.log_upper < log_delta) out->upper = fmin(out->upper, end_root(&at, out->upper, log_delta, 1));
+}
+
+static int answer_eps(hs_steps *S, double log_delta, int kind, double floor, hs_saddle *out)
+{
+    hs_tilted T;
+    int st = clt_ends(S, log_delta, kind, floor, &T, out);
+    if (st) return st;
+    chebyshev_ends(S, log_delta, fmax(floor, 0), 2, &T, out);
+    out->estimate = fmax(out->lower, fmin(out->upper, out->raw_estimate));
+    return HS_OK;
 }
 
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
@@ -357,21 +379,29 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
     return st ? st : answer_eps(&S, log_delta, kind, -HUGE_VAL, out);
 }
 
-/* The larger over the directions. No loss of ADD exceeds `wall`; ADD is left out where it ends at the lower end of REMOVE. */
+/* The larger over the directions. No loss of ADD exceeds `wall`; ADD is left out where it ends at the lower end of REMOVE, and
+ * Chebyshev's end of REMOVE where it is not expected above that of ADD. */
 int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
                        double *work, long n_work, hs_saddle *out)
 {
     hs_steps S;
     hs_saddle add;
-    double lower, estimate;
-    int st = hs_saddle_eps(b, m, q, k, 0, log_delta, kind, work, n_work, out);
-    if (st || out->lower >= wall) return st;
-    hs_steps_open(&S, b, m, q, k, 1, work, n_work);
-    st = answer_eps(&S, log_delta, kind, out->lower, &add);
-    if (st) return st == BELOW ? HS_OK : st;
-    lower = fmax(out->lower, add.lower); estimate = fmax(out->estimate, add.estimate);
+    hs_tilted T;
+    double lower, mid;
+    int st = hs_steps_open(&S, b, m, q, k, 0, work, n_work);
+    if (st || (st = clt_ends(&S, log_delta, kind, -HUGE_VAL, &T, out))) return st;
+    add.lower = add.estimate = add.upper = -HUGE_VAL;
+    if (out->lower < wall) {
+        hs_steps_open(&S, b, m, q, k, 1, work, n_work);
+        st = answer_eps(&S, log_delta, kind, out->lower, &add);
+        if (st && st != BELOW) return st;
+        hs_steps_open(&S, b, m, q, k, 0, work, n_work);
+    }
+    chebyshev_ends(&S, log_delta, fmax(0, add.lower), add.lower > 0 ? 0 : 2, &T, out);
+    lower = fmax(out->lower, add.lower);
+    mid = fmax(fmin(out->upper, out->raw_estimate), add.estimate);
     if (add.upper > out->upper) *out = add;
-    out->lower = lower; out->estimate = estimate;
+    out->lower = lower; out->estimate = fmax(mid, lower);
     return HS_OK;
 }
 
