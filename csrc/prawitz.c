@@ -39,8 +39,9 @@ static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0;
 /* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. It places the line. */
 static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
 {
-    double lo = 0, hi = 0, t = S->t, o[3], F2, G, step;
+    double lo = 0, hi = 0, t = S->t, o[3], F2, G, step, some = 0;
     int it;
+    S->stride = hs_prawitz_sparse(S); S->fair = S->stride == 1;
     for (it = 0; it < 80; it++) {
         double want = S->eps + 1 / t + 1 / (1 + t);
         hs_prawitz_cgf_estimate(S, t, o);
@@ -52,12 +53,14 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
         if (have_eps) {
             G = o[1] - want;
             step = o[1] > 0 && want > 0 ? -log(o[1] / want) / (t * (o[2] / o[1] + (F2 - o[2]) / want)) : -G / (t * F2);
-            if (fabs(G) < 0.1 * sqrt(F2)) break;
+            step = fabs(G) < 0.1 * sqrt(F2) ? 0 : step;
         } else {
             G = log_delta - S->log_est;
-            step = -G / (t * t * F2);
-            if (fabs(G) < 0.03) break;
+            step = fabs(G) < (some == 0 ? 0.03 : 0.3) ? 0 : -G / (t * t * F2);
         }
+        if (some != 0 && !S->fair) S->fair = fabs(o[0] - some) < 0.02 * fabs(some);
+        if (step == 0 && S->stride == 1) break;
+        if (step == 0) { some = o[0]; S->stride = 1; lo = hi = 0; continue; } /* from some of the steps to all */
         if (G < 0) lo = t; else hi = t;
         step = t * exp(fmax(-1.2, fmin(1.2, step)));
         if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
@@ -83,24 +86,39 @@ static double period(const hs_prawitz *S, int left, double d)
     return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
 }
 
-/* P = the larger of the two sides' least periods (num/d is unimodal), or what reaches beyond the support with room for eps to
- * move; any d > 0 gives a valid one. */
+/* The least period of one side over d (num/d is unimodal), and its d; infinite where there is none. */
+static double least_period(const hs_prawitz *S, int left, double *at_d)
+{
+    double d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL), best = period(S, left, d), factor = 0.6;
+    int it;
+    for (it = 0; it < 24; it++) {
+        double next = d * factor, at = period(S, left, next);
+        if (at < best || !(best < HUGE_VAL)) {
+            if (at > 0.97 * best && at < HUGE_VAL) it = 24;
+            best = at; d = next;
+        } else if (factor < 1 && it == 0) factor = 1.5;
+        else break;
+    }
+    *at_d = d;
+    return best;
+}
+
+/* P = the larger of the two sides' least periods, or what reaches beyond the support with room for eps to move; any d > 0 gives a
+ * valid one. Of many steps some tell which d. */
 static int place(hs_prawitz *S)
 {
-    int left, it;
+    int left;
     S->P = 0;
     for (left = 0; left < 2; left++) {
-        double d0 = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL), d = d0, best = period(S, left, d), factor = 0.6;
-        double reach = (left ? S->eps - S->low : S->high - S->eps) + 2 / S->t;
-        for (it = 0; it < 24; it++) {
-            double next = d * factor, at = period(S, left, next);
-            if (at < best || !(best < HUGE_VAL)) {
-                if (at > 0.97 * best && at < HUGE_VAL) it = 24;
-                best = at; d = next;
-            } else if (factor < 1 && it == 0) factor = 1.5;
-            else break;
+        double d, best, reach = (left ? S->eps - S->low : S->high - S->eps) + 2 / S->t;
+        S->stride = hs_prawitz_sparse(S);
+        best = least_period(S, left, &d);
+        if (!S->fair) {
+            S->stride = 1;
+            best = period(S, left, d);
+            if (!(best < HUGE_VAL)) best = least_period(S, left, &d);
         }
-        if (reach < best) { best = fmax(reach, 2 / S->t); d = d0; }
+        if (reach < best) { best = fmax(reach, 2 / S->t); d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL); }
         *(left ? &S->s_left : &S->s_right) = left ? S->t - d : S->t + d;
         S->P = fmax(S->P, best);
     }
@@ -302,6 +320,7 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
         double o[3];
+        S->stride = hs_prawitz_sparse(S);
         hs_prawitz_cgf_estimate(S, 0, o);
         S->t = fmax(1e-3, fmin(1e3, sqrt(fmax(0.5, -1.6 * log_delta) / o[2])));
     }

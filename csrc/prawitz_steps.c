@@ -3,8 +3,8 @@
  * Symbols: see prawitz.c. phi(y) = M(a +- iy)/M(a) of one step on its grid (transform.c: subsampled Gaussian; laplace_step.c:
  *   subsampled Laplace), a = 1+t (REMOVE) or -t (ADD); plain Gaussian steps are closed forms.
  *
- * Error claims. K[j] is within err[j] (rounding) + inner[j] (quadrature) of K at s_right, s_left and t; for the first two `inner`
- *   is the log of the factor by which M may be larger. log f at node n is within round[n] + node[n], to first order in u. Tail
+ * Error claims. K[j] is within err[j] (rounding) + inner[j] (quadrature) of K at s_right, s_left and t; the first two are upper
+ *   bounds, with their roundings, and their `inner` is the log of the factor by which M may be larger. log f at node n is within round[n] + node[n], to first order in u. Tail
  *   points: far[j] <= -log|f(y)| for all y >= y_j, without plain Gaussian steps; metric[j] <= sum k 2 (1 - |phi(y_j)|); gauss[j]
  *   the plain Gaussian steps' part of -log|f(y_j)|. var bounds the variance of the tilted loss of all other steps. Phases beyond
  *   2e6, where special.h ends its claim, lose 2u of themselves in its reduction: inside the 10u that hs_grid_weights counts.
@@ -30,16 +30,20 @@ static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
     else hs_laplace_step_cgf_estimate(S->m[i], S->q[i], a, S->x, S->w, S->n_gl, o);
 }
 
+int hs_prawitz_sparse(const hs_prawitz *S) { return S->b > 48 ? S->b / 48 : 1; }
+
 /* K, K', K'' at t, as estimates. */
 void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
 {
-    double o[3];
+    double o[3], total = 0;
     int i, r;
     out[0] = out[1] = out[2] = 0;
-    for (i = 0; i < S->b; i++) {
+    for (i = 0; i < S->b; i += S->stride) {
         step_cgf(S, i, t, o);
+        total += S->k[i];
         for (r = 0; r < 3; r++) out[r] += S->k[i] * o[r];
     }
+    for (r = 0; r < 3; r++) out[r] *= S->stride > 1 ? S->ktot / total : 1;
     if (S->add) out[1] = -out[1];
 }
 
@@ -99,25 +103,36 @@ static int build(const hs_prawitz *S, int i, const double *a, double y_grid, dou
     return st;
 }
 
+/* Whether log M is large, for hs_grid_moments: any answer is valid. */
+static double log_m_guess(const hs_prawitz *S, int i, double t)
+{
+    double o[3];
+    if (S->family[i] == 0) return hs_cgf_peak(S->m[i], S->q[i], S->add ? -t : 1 + t);
+    step_cgf(S, i, t, o);
+    return o[0];
+}
+
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
 static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, double *work)
 {
-    double a[3], est[3], o[3], m = S->m[i], k = S->k[i], out = 0, dropped, reach;
+    double a[3], m = S->m[i], k = S->k[i], est, out, dropped, reach;
     hs_moments mo;
     int j, st;
     a[0] = S->s_right; a[1] = S->s_left; a[2] = S->t;
-    for (j = 0; j < 3; j++) {
-        step_cgf(S, i, a[j], o); est[j] = o[0];
-        a[j] = S->add ? -a[j] : 1 + a[j];
-    }
+    est = log_m_guess(S, i, S->t);
+    for (j = 0; j < 3; j++) a[j] = S->add ? -a[j] : 1 + a[j];
     if ((st = build(S, i, a, y_grid, R, O, work))) return st;
-    for (j = 0; j < 3; j++) {
-        hs_grid_moments(&O->G, a[j], est[j], &mo);
-        out = real_error_upper(O, a[j], est[j], mo.log_m, &dropped);
-        if (j == 2 && !(out + dropped < 1e-3)) return HS_TOO_WIDE;
-        S->K[j] += k * mo.log_m; S->err[j] += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
-        S->inner[j] += j == 2 ? 1.1 * k * (out + dropped) : out + dropped < 1 ? -k * log1p(-out - dropped) : HUGE_VAL;
+    for (j = 0; j < 2; j++) {
+        double log_m = hs_grid_log_m_upper(&O->G, a[j]);
+        out = real_error_upper(O, a[j], HUGE_VAL, log_m, &dropped);
+        S->K[j] += k * log_m; S->err[j] += HS_U * (2 + S->b) * fabs(k * log_m);
+        S->inner[j] += out < 1 ? -k * log1p(-out) : HUGE_VAL;
     }
+    hs_grid_moments(&O->G, a[2], est, &mo);
+    out = real_error_upper(O, a[2], est, mo.log_m, &dropped);
+    if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
+    S->K[2] += k * mo.log_m; S->err[2] += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
+    S->inner[2] += 1.1 * k * (out + dropped);
     O->a = a[2]; O->log_m = mo.log_m; O->level = 2 * out;
     hs_grid_weights(&O->G, a[2], mo.log_m, &O->c1, &O->c2);
     reach = O->family == 0 ? O->G.l[0] * O->G.l[0] + 16 + m * m * O->G.hi * O->G.hi : (3 * m + 10) * (3 * m + 10);
@@ -145,20 +160,36 @@ static void visit_gaussian(hs_prawitz *S, double m, double k)
     for (j = 0; j < POINTS; j++) S->gauss[j] += 0.5 * v * S->y[j] * S->y[j] * (1 - 1e-12);
 }
 
-/* k log phi at the nodes from Z = phi - 1. log|phi| = log1p(X)/2, X = 2 Re Z + |Z|^2 known to 4u |Z| (2 + |Z|), or from
- * (1 + Re Z)^2 + (Im Z)^2 where that is below 1/4. Errors dz of phi count as dz/(|phi| - dz). */
+/* k log phi at the nodes n0 .. n1-1 from Z = phi - 1. log|phi| = log1p(X)/2, X = 2 Re Z + |Z|^2 known to 4u |Z| (2 + |Z|), or from
+ * (1 + Re Z)^2 + (Im Z)^2 where that is below 1/4; the functions of special.h give it to 4u, the argument to 11u of themselves.
+ * Errors dz of phi count as dz/(|phi| - dz). */
+HS_CLONES static void add_range(const hs_prawitz *S, double k, double c, double quad, int n0, int n1)
+{
+    double sign = S->add ? -k : k, slack = (16 + S->b) * HS_U * k, step = S->dy * c;
+    const double *restrict zr = S->zr, *restrict zi = S->zi;
+    double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
+    int n;
+HS_SEPARATE
+    for (n = n0; n < n1; n++) {
+        double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, y = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, size = sqrt(x * x + w * w);
+        double inv2 = 1 / mod2, inv = sqrt(inv2), small = X < 0.1 && X > -0.1 ? X : 0, far = X > -0.75 ? 0 : 1;
+        double l = hs_log(far != 0 ? mod2 : y) + (far != 0 ? 0 : (X - (y - 1)) / y), lr, li = hs_atan2(w, 1 + x);
+        double dz = (double)n * step * inv, qz = quad * inv;
+        lr = 0.5 * (small != 0 ? X + hs_log1pmx_small(small) : l);
+        re[n] += k * lr; im[n] += sign * li;
+        dz = dz < 0.5 ? dz / (1 - dz) : HUGE_VAL; qz = qz < 0.5 ? qz / (1 - qz) : HUGE_VAL;
+        round[n] += k * (dz + 12 * HS_U * size * inv2) + slack * ((lr < 0 ? -lr : lr) + (li < 0 ? -li : li));
+        node[n] += k * qz;
+    }
+}
+
+/* All nodes; level: the quadrature errors of the parts of their range. */
 static void add_nodes(hs_prawitz *S, double k, double c, const double *level)
 {
-    long n;
-    for (n = 0; n <= S->N; n++) {
-        double quad = level[(int)(LEVELS * (double)n / (double)(S->N + 1))];
-        double x = S->zr[n], w = S->zi[n], X = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w, inv = 1 / sqrt(mod2);
-        double lr = 0.5 * (X > -0.75 ? log1p(X) : log(mod2)), li = atan2(w, 1 + x);
-        double dz = (double)n * S->dy * c * inv, qz = quad * inv;
-        S->re[n] += k * lr; S->im[n] += S->add ? -k * li : k * li;
-        S->round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * sqrt(x * x + w * w) * inv * inv)
-                                  + (4 + S->b) * HS_U * k * (fabs(lr) + fabs(li)) : HUGE_VAL;
-        S->node[n] += qz < 0.5 ? k * qz / (1 - qz) : HUGE_VAL;
+    int j, n0 = 0, n1;
+    for (j = 0; j < LEVELS; j++, n0 = n1) {
+        n1 = (int)ceil((j + 1) * (double)(S->N + 1) / LEVELS);
+        add_range(S, k, c, level[j], n0, n1);
     }
 }
 
@@ -183,7 +214,7 @@ static void add_points(hs_prawitz *S, double k, opened *O)
 
 int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
-    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + 6;
+    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->b > 8 ? 2 : 6); /* many steps round more than that leaves */
     int i, j, st;
     opened O;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
@@ -240,7 +271,7 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
 int hs_prawitz_plan(hs_prawitz *S, double *work)
 {
     double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far, log_m;
-    int stride = S->b > 48 ? S->b / 48 : 1, j, it;
+    int stride = hs_prawitz_sparse(S), j, it;
     hs_grid G;
     for (j = 0; j < S->b; j += stride) {
         double m = S->m[j], k = S->k[j], zr, zi;

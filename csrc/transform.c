@@ -168,6 +168,23 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
     out->err = HS_U * (e0 / M + 2 * fabs(log(G->h)) + 14 + G->n + 2 * fabs(out->log_m));
 }
 
+/* Log of the grid's plain sum of h w (1+U)^a, rounded up: an exponent a l + log(h w) - top is off by the errors of moments_plain. */
+HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
+{
+    double s[8] = {0}, e[8] = {0}, fa = fabs(a), m = G->m, lh = fabs(log(G->h)), top = -1e4, M;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gg = G->g;
+    int j, i, n = G->n;
+    for (j = 0; j < n; j++) { double x = a * gl[j] + glw[j]; top = x > top ? x : top; }
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double l = gl[j + i], g = gg[j + i], al = l < 0 ? -l : l, p = hs_exp(a * l + glw[j + i] - top);
+            s[i] += p;
+            e[i] += p * (fa * (3 * m * (g < 0 ? -g : g) + 2 * m * m + 17 * al) + 1.5 * g * g);
+        }
+    M = lanes(s);
+    return top + log(M) + HS_U * (lanes(e) / M + 2 * lh + 14 + n + 4 * (fabs(top) + fabs(log(M)))) * (1 + 1e-9);
+}
+
 /* log M(a), mean and variance of l under the tilted law; a guess log_m > 3 asks for the plain form. `err` bounds the rounding of log M:
  *   sum w [ 85u(|h2|+|a lm|) + |e^E-1| 3u|a l| + |a||e^E/(1+U)-1| ((U+q) dv + 3u|U|) + (6+|log h|+g^2/2+n+20)u (|h2|+|a lm|) ]/M:
  * every term is second order in U. 85: at the switch |E|, |U| = 0.1 the ratio of |expm1| to |h2| is 20.3. */
@@ -425,7 +442,8 @@ static inline void hs_products(int n, const double *c, const double *s, const do
 HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *zi)
 {
     enum { TILE = 32 };
-    double bc[TILE * 8], bs[TILE * 8], A[2][TILE], B[2][TILE], er[TILE], ei[TILE], sr[TILE], si[TILE], zc[8] = {0}, zs[8] = {0};
+    HS_ALIGNED double bc[TILE * 8], bs[TILE * 8], A[2][TILE], B[2][TILE], er[TILE], ei[TILE], sr[TILE], si[TILE];
+    double zc[8] = {0}, zs[8] = {0};
     const double *restrict l = G->l, *restrict r = G->r;
     int j, j0, i, giants = (int)((N + 8) / 17), g;
     double *at = G->er, *single = at + 32L * giants; /* single: the sums of r E_17g, eight lanes each of its parts */

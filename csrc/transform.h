@@ -52,6 +52,7 @@ double hs_grid_choose_h(double m, double q, double a, double y, double target, d
 double hs_grid_mesh(double h);
 double hs_grid_real_h(double m, double a, double target);
 double hs_grid_real_upper(double m, double a, double h);
+double hs_grid_log_m_upper(const hs_grid *G, double a);
 void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
 void hs_grid_trim(hs_grid *G, double tol);
