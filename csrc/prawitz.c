@@ -317,6 +317,7 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
         S->low += low; S->high += high;
     }
     S->low -= 16 * HS_U * (S->b + 1) * (1 + fabs(S->low)); S->high += 16 * HS_U * (S->b + 1) * (1 + fabs(S->high));
+    if (S->b > 64) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
         double o[3];

@@ -171,14 +171,14 @@ HS_CLONES static void add_range(const hs_prawitz *S, double k, double c, double 
     int n;
 HS_SEPARATE
     for (n = n0; n < n1; n++) {
-        double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, y = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, size = sqrt(x * x + w * w);
-        double inv2 = 1 / mod2, inv = sqrt(inv2), small = X < 0.1 && X > -0.1 ? X : 0, far = X > -0.75 ? 0 : 1;
-        double l = hs_log(far != 0 ? mod2 : y) + (far != 0 ? 0 : (X - (y - 1)) / y), lr, li = hs_atan2(w, 1 + x);
-        double dz = (double)n * step * inv, qz = quad * inv;
+        double x = zr[n], w = zi[n], ax = x < 0 ? -x : x, aw = w < 0 ? -w : w, X = 2 * x + x * x + w * w, y = 1 + X;
+        double mod2 = (1 + x) * (1 + x) + w * w, inv2 = 1 / mod2, inv = sqrt(inv2), lr, li = hs_atan2(w, 1 + x);
+        double small = X < 0.1 && X > -0.1 ? X : 0, far = X > -0.75 ? 0 : 1, dz = (double)n * step * inv, qz = quad * inv;
+        double l = hs_log(far != 0 ? mod2 : y) + (far != 0 ? 0 : (X - (y - 1)) * inv2);
         lr = 0.5 * (small != 0 ? X + hs_log1pmx_small(small) : l);
         re[n] += k * lr; im[n] += sign * li;
-        dz = dz < 0.5 ? dz / (1 - dz) : HUGE_VAL; qz = qz < 0.5 ? qz / (1 - qz) : HUGE_VAL;
-        round[n] += k * (dz + 12 * HS_U * size * inv2) + slack * ((lr < 0 ? -lr : lr) + (li < 0 ? -li : li));
+        dz = dz < 0.5 ? dz + 2 * dz * dz : HUGE_VAL; qz = qz < 0.5 ? qz + 2 * qz * qz : HUGE_VAL; /* >= d/(1-d) */
+        round[n] += k * (dz + 12 * HS_U * (ax + aw) * inv2) + slack * ((lr < 0 ? -lr : lr) + (li < 0 ? -li : li));
         node[n] += k * qz;
     }
 }
@@ -214,7 +214,7 @@ static void add_points(hs_prawitz *S, double k, opened *O)
 
 int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
-    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->b > 8 ? 2 : 6); /* many steps round more than that leaves */
+    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->b > 64 ? 0 : 6);
     int i, j, st;
     opened O;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));

@@ -120,7 +120,7 @@ static inline double hs_atan2(double y, double x)
 {
     double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y, hi = ax > ay ? ax : ay, lo = ax > ay ? ay : ax, t, z, w, p, odd, a;
     double far = lo > 0.41421356237309503 * hi ? 1 : 0;
-    t = far != 0 ? (lo - hi) / (lo + hi) : lo / hi;
+    t = (far != 0 ? lo - hi : lo) / (far != 0 ? lo + hi : hi);
     z = t * t; w = z * z;
     odd = z * (3.33333333333329318027e-01 + w * (1.42857142725034663711e-01 + w * (9.09088713343650656196e-02
         + w * (6.66107313738753120669e-02 + w * (4.97687799461593236017e-02 + w * 1.62858201153657823623e-02)))));
