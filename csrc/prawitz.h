@@ -7,7 +7,7 @@
 #define POINTS HS_PRAWITZ_POINTS
 #define N_MAX HS_PRAWITZ_NODES
 
-typedef struct { hs_coarse G; double work[4 * HS_COARSE_MAX]; } hs_prawitz_kept; /* the coarse grid of a run of one step */
+typedef struct { hs_coarse G; double work[4 * HS_COARSE_ONE]; } hs_prawitz_kept; /* the coarse grid of a run of one step */
 
 void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out); /* K, K', K'' at t, from every stride-th step */
 int hs_prawitz_sparse(const hs_prawitz *S); /* the stride that leaves 48 steps or a few more */

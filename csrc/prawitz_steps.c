@@ -21,8 +21,8 @@ static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
     hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
     if (S->b == 1 && S->family[i] == 0 && q < 1) { /* all the tilts of one step share a grid, or a few */
         if (!(kept->G.a_lo <= a && a <= kept->G.a_hi)) {
-            double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(2 * a, 1) : 0;
-            if (hs_coarse_build(&kept->G, m, q, lo, hi, HS_COARSE_MAX, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
+            double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(1.5 * a, 1) : 0;
+            if (hs_coarse_build(&kept->G, m, q, lo, hi, HS_COARSE_ONE, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
         }
         if (kept->G.a_lo <= a && a <= kept->G.a_hi) { hs_coarse_cgf(&kept->G, a, o); return; }
     }
@@ -228,6 +228,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         for (j = LEVELS - 1; j >= 0; j--) { /* for every frequency up to that part of y_grid; 4 e^..: the trimming, twice */
             quad[j] = quadrature_upper(&O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
             if (quad[j] < 20 * exp(-R)) while (j > 0) { quad[j - 1] = quad[j]; j--; } /* it can only fall */
+            else if (S->N < 64 && j > 0) { quad[j - 1] = quad[j]; j--; }
         }
         hs_grid_trim(&O.G, exp(-R - 2));
         hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);

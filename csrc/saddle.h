@@ -5,8 +5,6 @@
 #include "hs.h"
 #include "transform.h"
 
-#define HS_COARSE_ONE 512            /* nodes of its coarse grid: large tilts of small shifts fit */
-
 /* Totals of a composition at tilt t. Errors bound the difference to the exact value. */
 typedef struct {
     double t, K, K_err, quad;        /* quad: the part of K_err that is quadrature */

@@ -21,7 +21,8 @@ static inline double hs_rough_variance(double m, double q) { return q * (q == 1 
 #define HS_INNER_MAX 4096            /* inner nodes of one step, a multiple of 8 */
 #define HS_GRID_ARRAYS 14
 #define HS_GRID_WORK (HS_GRID_ARRAYS * (HS_INNER_MAX + 8))
-#define HS_COARSE_MAX 128
+#define HS_COARSE_MAX 128            /* nodes of a coarse grid */
+#define HS_COARSE_ONE 512            /* of the grid of a run of one step: large tilts of small shifts fit */
 #define HS_STRIPS 3
 
 typedef struct {                     /* cgf.c: a coarse grid for the tilts a_lo..a_hi */
