@@ -39,9 +39,9 @@ static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0;
 /* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. It places the line. */
 static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
 {
-    double lo = 0, hi = 0, t = S->t, o[3], F2, G, step, some = 0;
+    double lo = 0, hi = 0, t = S->t, o[3], F2, G, step, some[3] = {0};
     int it;
-    S->stride = hs_prawitz_sparse(S); S->fair = S->stride == 1;
+    S->stride = hs_prawitz_sparse(S); S->fair = S->stride == 1 ? 2 : -1;
     for (it = 0; it < 80; it++) {
         double want = S->eps + 1 / t + 1 / (1 + t);
         hs_prawitz_cgf_estimate(S, t, o);
@@ -56,16 +56,20 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
             step = fabs(G) < 0.1 * sqrt(F2) ? 0 : step;
         } else {
             G = log_delta - S->log_est;
-            step = fabs(G) < (some == 0 ? 0.03 : 0.3) ? 0 : -G / (t * t * F2);
+            step = fabs(G) < (S->fair < 0 || S->b <= 48 ? 0.03 : 0.3) ? 0 : -G / (t * t * F2);
         }
-        if (some != 0 && !S->fair) S->fair = fabs(o[0] - some) < 0.02 * fabs(some);
+        if (S->fair < 0 && S->stride == 1) {
+            double off = fmax(fabs(o[0] - some[0]) / fabs(some[0]), fabs(o[2] - some[2]) / some[2]);
+            S->fair = off < 0.02 ? 2 : off < 0.3 ? 1 : 0;
+        }
         if (step == 0 && S->stride == 1) break;
-        if (step == 0) { some = o[0]; S->stride = 1; lo = hi = 0; continue; } /* from some of the steps to all */
+        if (step == 0) { some[0] = o[0]; some[2] = o[2]; S->stride = 1; lo = hi = 0; continue; } /* from some of the steps to all */
         if (G < 0) lo = t; else hi = t;
         step = t * exp(fmax(-1.2, fmin(1.2, step)));
         if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
             step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
-        if (step > 1e7) break; /* at the end of the support: any t serves, prepare will lower it */
+        if (step > 1e7 && S->stride == 1) break; /* at the end of the support: any t serves, prepare will lower it */
+        if (step > 1e7) { S->stride = 1; S->fair = 0; lo = hi = 0; step = S->t; }
         t = step;
         if (!(t > 1e-12)) return HS_NO_SADDLE;
     }
@@ -111,13 +115,9 @@ static int place(hs_prawitz *S)
     S->P = 0;
     for (left = 0; left < 2; left++) {
         double d, best, reach = (left ? S->eps - S->low : S->high - S->eps) + 2 / S->t;
-        S->stride = hs_prawitz_sparse(S);
+        S->stride = S->fair > 0 ? hs_prawitz_sparse(S) : 1;
         best = least_period(S, left, &d);
-        if (!S->fair) {
-            S->stride = 1;
-            best = period(S, left, d);
-            if (!(best < HUGE_VAL)) best = least_period(S, left, &d);
-        }
+        if (S->fair == 1) { S->stride = 1; best = period(S, left, d); }
         if (reach < best) { best = fmax(reach, 2 / S->t); d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL); }
         *(left ? &S->s_left : &S->s_right) = left ? S->t - d : S->t + d;
         S->P = fmax(S->P, best);
@@ -317,7 +317,7 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
         S->low += low; S->high += high;
     }
     S->low -= 16 * HS_U * (S->b + 1) * (1 + fabs(S->low)); S->high += 16 * HS_U * (S->b + 1) * (1 + fabs(S->high));
-    if (S->b > 64) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
+    if (S->b > 64 && !S->add) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
         double o[3];

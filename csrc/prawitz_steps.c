@@ -32,6 +32,14 @@ static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
 
 int hs_prawitz_sparse(const hs_prawitz *S) { return S->b > 48 ? S->b / 48 : 1; }
 
+/* One of the steps i .. i + stride - 1: scattered, for runs may be periodic. */
+static int pick(const hs_prawitz *S, int i, int stride)
+{
+    double x = 0.61803398874989485 * (i / stride);
+    i += (int)(stride * (x - floor(x)));
+    return i < S->b ? i : S->b - 1;
+}
+
 /* K, K', K'' at t, as estimates. */
 void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
 {
@@ -39,9 +47,10 @@ void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
     int i, r;
     out[0] = out[1] = out[2] = 0;
     for (i = 0; i < S->b; i += S->stride) {
-        step_cgf(S, i, t, o);
-        total += S->k[i];
-        for (r = 0; r < 3; r++) out[r] += S->k[i] * o[r];
+        int at = pick(S, i, S->stride);
+        step_cgf(S, at, t, o);
+        total += S->k[at];
+        for (r = 0; r < 3; r++) out[r] += S->k[at] * o[r];
     }
     for (r = 0; r < 3; r++) out[r] *= S->stride > 1 ? S->ktot / total : 1;
     if (S->add) out[1] = -out[1];
@@ -214,7 +223,7 @@ static void add_points(hs_prawitz *S, double k, opened *O)
 
 int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
-    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->b > 64 ? 0 : 6);
+    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->b > 64 && !S->add ? 0 : 6);
     int i, j, st;
     opened O;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
@@ -256,9 +265,10 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
 static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G, double *work)
 {
     double far = 0, total = 0, log_m;
-    int j;
-    for (j = 0; j < S->b; j += stride) {
-        double m = S->m[j], a = S->add ? -S->t : 1 + S->t;
+    int i, j;
+    for (i = 0; i < S->b; i += stride) {
+        double m, a = S->add ? -S->t : 1 + S->t;
+        j = pick(S, i, stride); m = S->m[j];
         total += S->k[j];
         if (S->family[j] == 0 && S->q[j] == 1) { far += 0.5 * S->k[j] * m * m * y * y; continue; }
         if (S->family[j] || (S->b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
@@ -272,11 +282,12 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
 int hs_prawitz_plan(hs_prawitz *S, double *work)
 {
     double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far, log_m;
-    int stride = hs_prawitz_sparse(S), j, it;
+    int stride = hs_prawitz_sparse(S), i, j, it;
     hs_grid G;
-    for (j = 0; j < S->b; j += stride) {
-        double m = S->m[j], k = S->k[j], zr, zi;
-        int plain = S->family[j] == 0 && S->q[j] == 1;
+    for (i = 0; i < S->b; i += stride) {
+        double m, k, zr, zi;
+        int plain;
+        j = pick(S, i, stride); m = S->m[j]; k = S->k[j]; plain = S->family[j] == 0 && S->q[j] == 1;
         total += k;
         if (!plain && open_coarse(S, j, &G, &log_m, work)) return HS_TOO_MANY_NODES;
         for (it = 0, y = y0; it < 16; it++, y *= 1.35) {

@@ -127,7 +127,7 @@ static int settle(hs_steps *S, int have_eps, double value, int kind, double floo
     double t = guess(S, have_eps, value), moved;
     hs_ends E;
     int st, round;
-    if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 1e-4, &t, eps))) return st;
+    if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 2e-3, &t, eps))) return st;
     for (round = 0; round < 4; round++) {
         if ((st = hs_steps_tilted(S, t, T))) return st;
         if (round == 0 && floor > -HUGE_VAL) {
