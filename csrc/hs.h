@@ -262,7 +262,7 @@ typedef struct {
     const double *m, *q, *k, *x, *w;
     double T0, T;
     /* filled by prawitz.c */
-    int points, fine, few;
+    int points, fine, few, lean;     /* lean: grids without room to spare, where many steps round more than that leaves */
     int stride, fair;                /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
     long N;
     double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;

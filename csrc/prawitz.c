@@ -294,7 +294,8 @@ static int settle(hs_prawitz *S, double *work)
     S->re = work; S->im = work + N_MAX; S->round = work + 2 * N_MAX; S->node = work + 3 * N_MAX;
     S->zr = work + 4 * N_MAX; S->zi = work + 5 * N_MAX;
     place_points(S);
-    for (attempt = 0; ; attempt++) {
+    S->lean = S->b > 64 && !S->add && S->N < 384;
+    for (attempt = 0; ; attempt++, S->lean = 0) {
         if ((st = hs_prawitz_visit(S, work + 6 * N_MAX))) return st;
         if (attempt == 5 || !(n = next_nodes(S))) return HS_OK;
         if (S->few) { S->few = 0; place_points(S); continue; } /* the far bound alone does not do */

@@ -223,7 +223,7 @@ static void add_points(hs_prawitz *S, double k, opened *O)
 
 int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
-    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->b > 64 && !S->add ? 0 : 6);
+    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->lean ? 0 : 6);
     int i, j, st;
     opened O;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
