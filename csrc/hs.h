@@ -264,6 +264,7 @@ typedef struct {
     /* filled by prawitz.c */
     int points, fine, few, lean;     /* lean: grids without room to spare, where many steps round more than that leaves */
     int stride, fair;                /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
+    double ratio;                    /* of their sums */
     long N;
     double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
     double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */

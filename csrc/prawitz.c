@@ -41,7 +41,7 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
 {
     double lo = 0, hi = 0, t = S->t, o[3], F2, G, step, some[3] = {0};
     int it;
-    S->stride = hs_prawitz_sparse(S); S->fair = S->stride == 1 ? 2 : -1;
+    S->stride = hs_prawitz_sparse(S); S->fair = S->stride == 1 ? 2 : -1; S->ratio = 1;
     for (it = 0; it < 80; it++) {
         double want = S->eps + 1 / t + 1 / (1 + t);
         hs_prawitz_cgf_estimate(S, t, o);
@@ -60,7 +60,8 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
         }
         if (S->fair < 0 && S->stride == 1) {
             double off = fmax(fabs(o[0] - some[0]) / fabs(some[0]), fabs(o[2] - some[2]) / some[2]);
-            S->fair = off < 0.02 ? 2 : off < 0.3 ? 1 : 0;
+            S->fair = off < 0.08 ? 2 : off < 0.3 ? 1 : 0;
+            if (S->fair) S->ratio = o[0] / some[0];
         }
         if (step == 0 && S->stride == 1) break;
         if (step == 0) { some[0] = o[0]; some[2] = o[2]; S->stride = 1; lo = hi = 0; continue; } /* from some of the steps to all */
@@ -322,7 +323,7 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
         double o[3];
-        S->stride = hs_prawitz_sparse(S);
+        S->stride = hs_prawitz_sparse(S); S->ratio = 1;
         hs_prawitz_cgf_estimate(S, 0, o);
         S->t = fmax(1e-3, fmin(1e3, sqrt(fmax(0.5, -1.6 * log_delta) / o[2])));
     }

@@ -52,7 +52,7 @@ void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
         total += S->k[at];
         for (r = 0; r < 3; r++) out[r] += S->k[at] * o[r];
     }
-    for (r = 0; r < 3; r++) out[r] *= S->stride > 1 ? S->ktot / total : 1;
+    for (r = 0; r < 3; r++) out[r] *= S->stride > 1 ? S->ratio * S->ktot / total : 1;
     if (S->add) out[1] = -out[1];
 }
 
