@@ -95,21 +95,30 @@ static double real_error_upper(opened *O, double a, double est, double log_m, do
     return hs_laplace_step_quadrature_upper(m, q, a, 0, log_m, O->n_gl);
 }
 
-/* The grid of step i for tilts a[0..2] (a[2] the line's) and frequencies up to y_grid. */
-static int build(const hs_prawitz *S, int i, const double *a, double y_grid, double R, opened *O, double *work)
+/* The grid of step i for the line's tilt tilt[2] and frequencies up to y_grid. For ADD it would do for the alias tilts as well, which
+ * costs little there and leaves room where |f| falls slowly. */
+static int build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, opened *O, double *work)
 {
-    double m = S->m[i], q = S->q[i], lo = fmin(fmin(a[0], a[1]), a[2]), hi = fmax(fmax(a[0], a[1]), a[2]), h, width;
+    double m = S->m[i], q = S->q[i], a = tilt[2], h, width, nats = 5 + log(S->ktot);
+    double lo = S->add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
     int strip = 0, st;
-    O->family = S->family[i]; O->m = m; O->q = q; O->n_gl = S->n_gl;
     if (O->family) return hs_laplace_step_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
-    h = fmin(hs_grid_real_h(m, a[0], 5 + log(S->ktot)), hs_grid_real_h(m, a[1], 5 + log(S->ktot))); /* K there to a nat */
-    if (S->fine) h = fmin(h, 0.15 / fmax(m, 1)); /* as hs_prawitz_plan saw the far bound */
-    h = hs_grid_choose_h(m, q, a[2], y_grid, R, h, &strip);
+    h = S->fine ? 0.15 / fmax(m, 1) : 1; /* as hs_prawitz_plan saw the far bound */
+    if (S->add) h = fmin(h, fmin(hs_grid_real_h(m, tilt[0], nats), hs_grid_real_h(m, tilt[1], nats)));
+    h = hs_grid_choose_h(m, q, a, y_grid, R, h, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     st = hs_grid_build(&O->G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work);
     O->G.strip = strip;
     return st;
+}
+
+/* A coarse grid for an alias tilt: K there, of all the steps, to a nat. */
+static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
+{
+    double m = O->m, q = O->q, nats = 5 + log(S->ktot), width = sqrt(2 * (nats + 3)) + 1;
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2))));
+    return hs_grid_build(&O->G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work);
 }
 
 /* Whether log M is large, for hs_grid_moments: any answer is valid. */
@@ -130,13 +139,17 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
     a[0] = S->s_right; a[1] = S->s_left; a[2] = S->t;
     est = log_m_guess(S, i, S->t);
     for (j = 0; j < 3; j++) a[j] = S->add ? -a[j] : 1 + a[j];
-    if ((st = build(S, i, a, y_grid, R, O, work))) return st;
+    O->family = S->family[i]; O->m = m; O->q = S->q[i]; O->n_gl = S->n_gl;
+    if (O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
     for (j = 0; j < 2; j++) {
-        double log_m = hs_grid_log_m_upper(&O->G, a[j]);
+        double log_m;
+        if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
+        log_m = hs_grid_log_m_upper(&O->G, a[j]);
         out = real_error_upper(O, a[j], HUGE_VAL, log_m, &dropped);
         S->K[j] += k * log_m; S->err[j] += HS_U * (2 + S->b) * fabs(k * log_m);
         S->inner[j] += out < 1 ? -k * log1p(-out) : HUGE_VAL;
     }
+    if (!O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
     hs_grid_moments(&O->G, a[2], est, &mo);
     out = real_error_upper(O, a[2], est, mo.log_m, &dropped);
     if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
