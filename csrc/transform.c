@@ -13,7 +13,7 @@
  *   ends        hs_grid_ends_upper: log-concave decay beyond the first and the last node.
  *   dropped     hs_grid_dropped_upper: what the two dropped terms miss outside the range and between the nodes.
  *   rounding    hs_moments.err for log M; c1, c2 of hs_grid_weights for phi: |dphi(y)| <= |y| (c1 + x c2), x = 0 for
- *               hs_grid_phase, 224 + 2 min(32, N/17) for hs_grid_nodes (nodes.c), 64 2^i after i doublings.
+ *               hs_grid_phase, 224 + 2 min(32, N/17) for hs_grid_nodes, 64 2^i after i doublings.
  * First order in u: terms of size u^2 are not carried; the constants are rounded up by more than they could add.
  *
  * What it does not do: other base laws, atoms, complex a beyond a +- iy.
@@ -390,18 +390,42 @@ void hs_grid_trim(hs_grid *G, double tol)
     G->first = j / 8 * 8; G->last = (i + 7) / 8 * 8;
 }
 
-/* Var l and E (l - l')^4 = 2 E x^4 - 8 E x^3 E x + 6 (E x^2)^2 under r, x = l - mean for any `mean`. */
-HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double *var, double *fourth)
+/* E (l - l')^2/2 and E (l - l')^4 over two copies under r that both lie in |l| <= cut: with m_i = E x^i 1{|l| <= cut}, x = l - mean for
+ * any `mean`, they are m_0 m_2 - m_1^2 and 2 m_0 m_4 - 8 m_3 m_1 + 6 m_2^2. */
+HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth)
 {
-    double s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, a, b;
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, all, a, b;
     const double *restrict r = G->r, *restrict l = G->l;
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double x = l[j + i] - mean, x2 = x * x, rx = r[j + i] * x;
-            s1[i] += rx; s2[i] += rx * x; s3[i] += rx * x2; s4[i] += rx * x2 * x;
+            double x = l[j + i] - mean, x2 = x * x, kept = fabs(l[j + i]) <= cut ? r[j + i] : 0, rx = kept * x;
+            s0[i] += kept; s1[i] += rx; s2[i] += rx * x; s3[i] += rx * x2; s4[i] += rx * x2 * x;
         }
-    a = lanes(s1); b = lanes(s2);
-    *var = b - a * a;
-    *fourth = 2 * lanes(s4) - 8 * lanes(s3) * a + 6 * b * b;
+    all = lanes(s0); a = lanes(s1); b = lanes(s2);
+    *var = all * b - a * a;
+    *fourth = 2 * all * lanes(s4) - 8 * lanes(s3) * a + 6 * b * b;
+}
+
+/* Bounds of the same for the law itself instead of its grid: under the tilted law the cell of node j has mass e^{+-t_j} p_j, t_j =
+ * |a m s_j - g_j| h/2 + (1 + |a| m^2/4) h^2/8 [(log p)' = a m s - g, s = rho/(1+rho), 0 <= s' <= m/4], and l between those of the
+ * nodes next to it, as l increases. Cells that reach beyond |l| <= cut are left out of both. With D = max |l - l'| of the others,
+ * E (l-l')^4 <= 2 D^2 (m_0 m_2 - m_1^2). Needs the p of hs_grid_weights; rounding is far below the factor at the end. */
+HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper)
+{
+    double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0, mean_lo = 0, mean_hi = 0, mean, h = G->h, m = G->m, from = HUGE_VAL, to = -HUGE_VAL;
+    double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h;
+    int j, n = (int)((G->hi - G->lo) / h + 0.5);
+    for (j = 1; j < n; j++) {
+        double t = hs_exp(fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend), few = G->p[j] / t, many = G->p[j] * t;
+        double left = G->l[j - 1], right = G->l[j + 1], top = fmax(fabs(left), fabs(right)), low = left > 0 ? left : right < 0 ? -right : 0;
+        if (top > cut) continue;
+        from = fmin(from, left); to = fmax(to, right);
+        lo0 += few; lo2 += few * low * low; hi0 += many; hi2 += many * top * top;
+        mean_hi += right > 0 ? many * right : few * right;
+        mean_lo += left > 0 ? few * left : many * left;
+    }
+    mean = fmax(fabs(mean_lo), fabs(mean_hi));
+    *var_lower = fmax(0, lo0 * lo2 - mean * mean) * (1 - 1e-9);
+    *fourth_upper = to > from ? 2 * (to - from) * (to - from) * hi0 * hi2 * (1 + 1e-9) : 0;
 }
