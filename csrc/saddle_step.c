@@ -21,7 +21,8 @@
  *   ends        beyond the grid p falls like e^{-lam s} and every factor grows at most linearly in s; E s^n <= n!/lam^n and
  *               (n!)^(1/n) <= 2.61 for n <= 5, so a polynomial factor is at most itself at s = 2.61 (h + 1/lam).
  *   mean        |E l - c| = |A_1| <= |T_1| + Q_1;  variance: |A_2 - A_1^2 - T_2/T_0| <= Q_2 + T_2 |T_0 - 1| + A_1^2.
- *   rounding    of p: e = u(|a|(dl + 3|l|) + g^2 + 2|log h| + 8 + |log M|), of l: dl = u(r (3m|g| + 2m^2) + 14|l|), n u a sum.
+ *   rounding    of p = e^{a l + log h w}/M: e = u(|a|(dl + 3|l|) + g^2 + 2|log h| + 8 + |log M|), of l: dl = u(r (3m|g| + 2m^2)
+ *               + 14|l|), n u a sum.
  * First order in u, as in transform.c; sums of bounds are rounded up by 1e-8 of themselves, which covers
  * their own rounding and that p is normalised by the computed M (refused when that is off by 2e-9).
  *
@@ -78,7 +79,8 @@ HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double
 HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *out)
 {
     enum { N = 7 };
-    double acc[N][LANES], most[LANES] = {0}, *to = &out->j0, m = G->m, q = G->q, h = G->h, rim = exp(0.5 * m * h), tau2 = tau * tau;
+    double acc[N][LANES], most[LANES] = {0}, *to = &out->j0, m = G->m, q = G->q, h = G->h, rim = exp(0.5 * m * h);
+    double tau2 = tau * tau;
     const double *restrict gl = G->l, *restrict gs = G->s, *restrict gu = G->u, *restrict gi = G->inv;
     int i, j, n = G->n;
     memset(acc, 0, sizeof acc);
@@ -210,8 +212,9 @@ static int step_cgf(hs_steps *S, int i, double a, double *out)
     if (S->b == 1 && q < 1) {
         hs_coarse *G = &S->coarse;
         if (!(G->a_lo <= a && a <= G->a_hi)) {
-            double lo = a < 0 ? 1.6 * a : 0, hi = a > 0 ? 1.2 * a + 1 : 0; /* REMOVE starts high */
-            if (hs_coarse_build(G, m, q, lo, hi, HS_COARSE_ONE, S->coarse_work) && hs_coarse_build(G, m, q, fmin(a, 0), fmax(a, 0), HS_COARSE_ONE, S->coarse_work)) G->a_hi = -1;
+            double lo = a < 0 ? 1.6 * a : 0, hi = a > 0 ? 1.2 * a + 1 : 0, *work = S->coarse_work; /* REMOVE starts high */
+            if (hs_coarse_build(G, m, q, lo, hi, HS_COARSE_ONE, work)
+                && hs_coarse_build(G, m, q, fmin(a, 0), fmax(a, 0), HS_COARSE_ONE, work)) G->a_hi = -1;
         }
         if (G->a_lo <= a && a <= G->a_hi) { hs_coarse_cgf(G, a, out); return HS_OK; }
     }

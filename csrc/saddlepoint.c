@@ -46,7 +46,7 @@ static double guess(hs_steps *S, int have_eps, double value)
 }
 
 /* Root of G(t) = K'(t) - eps - w(t), w = 1/t + 1/(1+t), or with eps eliminated of log MSD0(t) = log delta: Newton in x = log t
- * inside a bracket, until d log delta is below `tol` nats or so, or Chernoff's bound is below `enough`. Where rare jumps take over
+ * inside a bracket, until d log delta is below `tol` nats or so, or Chernoff's bound is below `enough`. Where rare jumps take over,
  * both sides grow like exponentials of t: steps are those of their logarithms, H = log K'/(eps + w) or
  * log (1 - log MSD0)/(1 - log delta); between two signs and alike in size, secants. */
 static int newton(hs_steps *S, int have_eps, double value, int stride, double tol, double enough, double *tilt, double *eps)
@@ -68,7 +68,8 @@ static int newton(hs_steps *S, int have_eps, double value, int stride, double to
             w += value; H = G; slope = t * F2;
             if (k.K1 > 0 && w > 0) { H = log(k.K1 / w); slope = t * (k.K2 / k.K1 + (F2 - k.K2) / w); }
         } else {
-            H = G; slope = fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2); /* -d log MSD0/dx, K3 left out */
+            H = G; /* slope: -d log MSD0/dx, K3 left out */
+            slope = fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2);
             if (log_est < 0) { H = log((1 - log_est) / (1 - value)); slope /= 1 - log_est; }
         }
         step = H * last_H < 0 && fabs(log(-H / last_H)) < 1.5 ? -H * (x - last_x) / (H - last_H) : -H / slope;

@@ -126,7 +126,8 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     G->w = work + 13 * stride;
     G->n = G->last = (n + 7) / 8 * 8; G->first = 0;
     {
-    double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm, *restrict glw = G->lw, *restrict gi = G->inv, *restrict gx = G->p, *restrict gw = G->w;
+    double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm, *restrict glw = G->lw;
+    double *restrict gi = G->inv, *restrict gx = G->p, *restrict gw = G->w;
     int nn = G->n;
     for (j = 0; j < nn; j++) { /* short loops: the processor overlaps their passes */
         double g = (base + (double)j) * h, v = m * g - 0.5 * m * m;
@@ -191,7 +192,8 @@ HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
 HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g, *restrict gi = G->inv, *restrict gw = G->w;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g;
+    const double *restrict gi = G->inv, *restrict gw = G->w;
     double *restrict gp = G->p;
     int j, i, n = G->n;
     if (log_m > 3) {
