@@ -128,7 +128,7 @@ static double cube_factor(double m, double h, double a, double room)
  * small against the cube of the standard deviation ~ q m. */
 static int open_grid(double m, double q, double a_lo, double a_hi, double *work, hs_grid *G)
 {
-    double h = fmin(0.25, 0.25 / (m * (a_lo < 0 ? 1 - 0.01 * a_lo : 1)));
+    double h = fmin(0.25, 0.25 / (m * (a_lo < 0 ? 1 - 0.008 * a_lo : 1)));
     double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1))));
     double lo = -R - (a_lo < 0 ? log1p(-a_lo * m * q) / m : 0), hi = fmax(a_hi * m, m) + R;
     int e;
@@ -265,7 +265,7 @@ static int grid_tilted(hs_steps *S, int i, double a, double *work, hs_tilted *T)
     int st;
     if (S->b > 1) return (st = open_grid(m, q, a, a, work, &G)) ? st : step_tilted(&G, a, T);
     if (!(S->grid_lo <= a && a <= S->grid_hi)) {
-        S->grid_lo = a < 0 ? 1.3 * a : 0; S->grid_hi = a > 0 ? 1.1 * a + 0.5 : 0;
+        S->grid_lo = a < 0 ? 1.1 * a - 0.5 : 0; S->grid_hi = a > 0 ? 1.1 * a + 0.5 : 0;
         if (open_grid(m, q, S->grid_lo, S->grid_hi, work, &S->grid)) {
             S->grid_lo = S->grid_hi = a;
             if ((st = open_grid(m, q, a, a, work, &S->grid))) { S->grid_lo = 1; S->grid_hi = -1; return st; }

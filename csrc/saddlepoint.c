@@ -348,7 +348,7 @@ static void chebyshev_ends(hs_steps *S, double log_delta, double floor, int pati
     hs_tilted at = *T;
     hs_ends E;
     double found;
-    if (!(out->lower < out->raw_estimate - 1.5 / T->t)) return;
+    if (!(out->lower < out->raw_estimate - (out->lower > 0 ? 4 : 1.5) / T->t)) return;
     if (chebyshev_totals(S, 0, log_delta, fmax(floor, out->lower), patience, &at, &found)) return;
     out->lower = fmax(out->lower, end_root(&at, found, log_delta, 0));
     hs_ends_at(&at, out->upper, &E);
@@ -360,7 +360,7 @@ static int answer_eps(hs_steps *S, double log_delta, int kind, double floor, hs_
     hs_tilted T;
     int st = clt_ends(S, log_delta, kind, floor, &T, out);
     if (st) return st;
-    chebyshev_ends(S, log_delta, fmax(floor, 0), 2, &T, out);
+    chebyshev_ends(S, log_delta, fmax(floor, 0), out->lower > 0 ? 0 : 2, &T, out);
     out->estimate = fmax(out->lower, fmin(out->upper, out->raw_estimate));
     return HS_OK;
 }
