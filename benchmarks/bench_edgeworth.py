@@ -54,6 +54,22 @@ def growing_k() -> None:
         report(f"k=1e{e}: certified eps by the contour, for comparison", took)
 
 
+def rates() -> None:
+    """The certified query over sigma, q and k, both directions, runs kept: microseconds, relative width."""
+    ks = [10**e for e in (2, 3, 4, 5, 7, 9)]
+    print("certified eps, microseconds (width), both directions; sigma q | k=" + " ".join(f"{k:.0e}" for k in ks))
+    for sigma in (0.5, 1.0, 2.0, 5.0, 10.0):
+        for q in (1e-3, 1e-2, 1e-1):
+            row = []
+            for k in ks:
+                run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+                true, bound = hs.epsilon(run, 1e-5), hs.epsilon(run, 1e-5, route="edgeworth")
+                assert bound.lower <= true.upper and true.lower <= bound.upper
+                took = machine.seconds(lambda d, run=run: hs.epsilon(run, d, route="edgeworth"), deltas(100))
+                row.append(f"{took * 1e6:.0f} ({bound.width / max(bound.upper, 1e-300):.0e})")
+            print(f"  {sigma:g} {q:g} |", " ".join(row), flush=True)
+
+
 def laplace() -> None:
     """Subsampled Laplace against the truth table's rows."""
     for name, (m, q, k, add), eps, true in (
@@ -80,8 +96,11 @@ def distinct(n: int, limit: float) -> None:
     assert abs(estimate / true - 1) < 0.1 and edgeworth.aea_epsilon(edgeworth.loss_steps(*rows), 1e-5) == estimate
     took = machine.seconds(lambda d: edgeworth.aea_epsilon(edgeworth.loss_steps(*rows), d), deltas(10))
     report(f"{n} distinct steps: estimate, order 3 (relative error {abs(estimate / true - 1):.1e})", took, limit)
-    took = machine.seconds(lambda d: edgeworth.root(run, 0, math.log(d)), deltas(5))
-    report(f"{n} distinct steps: certified eps, REMOVE (relative width {(high - low) / true:.1e})", took)
+    for direction in ("remove", "both"):
+        bound = hs.epsilon(run, 1e-5, route="edgeworth", direction=direction)
+        assert bound.certified and bound.lower <= true * (1 + 1e-14) and true * (1 - 1e-14) <= bound.upper
+        took = machine.seconds(lambda d, side=direction: hs.epsilon(run, d, route="edgeworth", direction=side), deltas(25))
+        report(f"{n} distinct steps: certified eps, {direction} (relative width {bound.width / true:.1e})", took, limit)
 
 
 def orders() -> None:
@@ -119,6 +138,7 @@ def main() -> None:
     orders()
     constants()
     growing_k()
+    rates()
     laplace()
     print("Missed targets:" if MISSED else "No target missed.")
     for line in MISSED:

@@ -64,24 +64,45 @@ def published():
 
 
 def one_step():
-    """epsilon of one distinct step by k, run kept; delta differs in every call."""
-    for sigma, k in ((s, 10**e) for e in (3, 5, 7, 9) for s in (1.0, 10.0)):
-        run = sgm(sigma, 0.01, k)
-        truth = hs.epsilon(run, 1e-5)
-        for direction in ("remove", "both"):
-            answer = hs.epsilon(run, 1e-5, route="saddlepoint", direction=direction)
-            assert answer.lower <= truth.upper and truth.lower <= answer.upper and answer.certified
-            took = machine.seconds(
-                lambda d, run=run, direction=direction: hs.epsilon(run, d, route="saddlepoint", direction=direction),
-                [1e-5 * (1 + i / 1000) for i in range(1000)],
-            )
-            error = abs(answer.estimate / truth.estimate - 1)
-            width = answer.width / answer.estimate
-            report(
-                f"epsilon, sigma={sigma:g}, k={k:.0e}, {direction} (width {width:.1e}, error of the estimate {error:.0e})",
-                took,
-                40e-6,
-            )
+    """epsilon of one distinct step, k from 100 to 1e9, run kept; delta differs in every call. Every answer is checked first."""
+    for sigma in (0.5, 1.0, 2.0, 5.0, 10.0):
+        for k in (10**e for e in range(2, 10)):
+            run = sgm(sigma, 0.01, k)
+            for direction in ("both", "remove") if sigma in (1.0, 10.0) else ("both",):
+                truth = hs.epsilon(run, 1e-5, direction=direction)
+                answer, took = asked(run, direction)
+                assert answer.lower <= truth.upper and truth.lower <= answer.upper and answer.certified
+                error = abs(answer.estimate / truth.estimate - 1)
+                width = answer.width / answer.estimate
+                report(
+                    f"epsilon, sigma={sigma:g}, k={k:.0e}, {direction} (width {width:.1e}, error of the estimate {error:.0e})",
+                    took,
+                    40e-6,
+                )
+
+
+def asked(run, direction="both"):
+    """The answer at delta 1e-5, and seconds an answer over a thousand deltas next to it."""
+    answer = hs.epsilon(run, 1e-5, route="saddlepoint", direction=direction)
+    took = machine.seconds(
+        lambda d: hs.epsilon(run, d, route="saddlepoint", direction=direction), [1e-5 * (1 + i / 1000) for i in range(1000)], 10
+    )
+    return answer, took
+
+
+def rates():
+    """Microseconds over sigma, q and k, both directions, and the relative width."""
+    ks = [10**e for e in range(2, 10)]
+    print("microseconds (width), both directions; sigma q | k=" + " ".join(f"{k:.0e}" for k in ks))
+    for sigma in (0.5, 0.7, 1.0, 2.0, 5.0, 10.0):
+        for q in (1e-3, 1e-1):
+            row = []
+            for k in ks:
+                run = sgm(sigma, q, k)
+                truth, (answer, took) = hs.epsilon(run, 1e-5), asked(run)
+                assert answer.lower <= truth.upper and truth.lower <= answer.upper
+                row.append(f"{took * 1e6:.0f} ({answer.width / max(answer.upper, 1e-300):.0e})")
+            print(f"  {sigma:g} {q:g} |", " ".join(row), flush=True)
 
 
 def many_steps():
@@ -138,6 +159,7 @@ if __name__ == "__main__":
     print(machine.describe())
     published()
     one_step()
+    rates()
     many_steps()
     others()
     peer()

@@ -14,10 +14,10 @@ static double mesh(double m) { return 0.5 / (m > 1 ? m : 1); }
 static double left_end(double m, double q, double a) { return -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0); }
 static double right_end(double m, double a) { return fmax(a * m, m) + 8.5; }
 
-HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real, double *work)
+HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real, int room, double *work)
 {
-    double lq = log(q), h = mesh(m), *restrict l = work, *restrict lm = work + HS_COARSE_MAX;
-    double *restrict lw = work + 2 * HS_COARSE_MAX, *restrict w = work + 3 * HS_COARSE_MAX;
+    double lq = log(q), h = mesh(m), *restrict l = work, *restrict lm = work + room;
+    double *restrict lw = work + 2 * room, *restrict w = work + 3 * room;
     int j, n = (real + 7) / 8 * 8;
     G->n = n; G->m = m; G->q = q; G->l = l; G->lm = lm; G->lw = lw; G->w = w;
     for (j = 0; j < n; j++) {
@@ -73,13 +73,14 @@ static void finish(const double *s, double h, double top, double *out)
     out[1] = s[1] * h / M; out[2] = s[2] * h / M - out[1] * out[1];
 }
 
-/* The grid for all tilts from a_lo to a_hi; HS_TOO_MANY_NODES if it does not fit. work: 4 HS_COARSE_MAX doubles. */
-int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, double *work)
+/* The grid for all tilts from a_lo to a_hi; HS_TOO_MANY_NODES if it has not room for
+ * that many nodes, a multiple of 8. work: 4 room doubles. */
+int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, int room, double *work)
 {
     double lo = left_end(m, q, a_lo), real = (right_end(m, a_hi) - lo) / mesh(m);
     G->a_lo = G->a_hi = 0;
-    if (!(real < HS_COARSE_MAX - 1)) return HS_TOO_MANY_NODES;
-    fill(G, m, q, lo, (int)real + 1, work);
+    if (!(real < room - 1)) return HS_TOO_MANY_NODES;
+    fill(G, m, q, lo, (int)real + 1, room, work);
     G->a_lo = a_lo; G->a_hi = a_hi;
     return HS_OK;
 }
@@ -101,7 +102,7 @@ void hs_cgf_estimate(double m, double q, double a, double *out)
     lo = left_end(m, q, a); hi = right_end(m, a); top = hs_cgf_peak(m, q, a);
     if (!((hi - lo) / h < 16384)) { out[0] = out[1] = out[2] = HUGE_VAL; return; } /* a tilt beyond use */
     for (; lo <= hi; lo += HS_COARSE_MAX * h) {
-        fill(&G, m, q, lo, (hi - lo) / h < HS_COARSE_MAX - 1 ? (int)((hi - lo) / h) + 1 : HS_COARSE_MAX, work);
+        fill(&G, m, q, lo, (hi - lo) / h < HS_COARSE_MAX - 1 ? (int)((hi - lo) / h) + 1 : HS_COARSE_MAX, HS_COARSE_MAX, work);
         sums(&G, a, top, s);
     }
     finish(s, h, top, out);

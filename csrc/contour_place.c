@@ -52,7 +52,7 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
             continue;
         }
         if (q < 1 && !(G->a_lo <= a && a <= G->a_hi)) /* room for the alias tilts as well */
-            hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, X->work + i * X->stride);
+            hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, HS_COARSE_MAX, X->work + i * X->stride);
         if (q < 1 && G->a_lo <= a && a <= G->a_hi) hs_coarse_cgf(G, a, o); else hs_cgf_estimate(m, q, a, o);
         out.K += k * o[0]; out.K1 += k * (C->add ? -o[1] : o[1]); out.K2 += k * o[2];
     }

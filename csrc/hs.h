@@ -202,12 +202,12 @@ typedef struct {
     int kind;                        /* the estimate that was used */
 } hs_saddle;
 long hs_saddle_work(void);           /* doubles of scratch (work) that the functions below need */
-/* work: HS_SADDLE_WORK doubles */
-enum { HS_SADDLE_WORK = 13 * (4096 + 8) };
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
                     long n_work, hs_saddle *out);
 int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
                   long n_work, hs_saddle *out);
+int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
+                       double *work, long n_work, hs_saddle *out); /* the larger over the directions; ADD has no loss above wall */
 /* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each within edge[i])
  * of probability `num` under the numerator (each within rel[i], relative), and probability inf[i] (within rel[i]) of an infinite
  * loss, which is left out: `out` is about sup over S of num(S) - e^eps den(S), S without infinite losses. value: eps (have_eps) or
@@ -264,7 +264,9 @@ typedef struct {
     const double *m, *q, *k, *x, *w;
     double T0, T;
     /* filled by prawitz.c */
-    int points, fine, few;
+    int points, fine, few, lean;     /* lean: grids without room to spare, where many steps round more than that leaves */
+    int stride, fair;                /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
+    double ratio;                    /* of their sums */
     long N;
     double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
     double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */

@@ -32,7 +32,7 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const 
     G->strip = -1; G->q = q; G->lo = -m; G->hi = m; G->n = G->last = (n + 7) / 8 * 8; G->first = 0;
     G->g = work; G->lw = work + stride; G->u = work + 2 * stride; G->l = work + 3 * stride; G->lm = work + 4 * stride;
     G->p = work + 5 * stride; G->s = work + 6 * stride; G->r = work + 7 * stride; G->er = work + 8 * stride;
-    G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride; G->inv = work + 12 * stride;
+    G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride; G->inv = work + 12 * stride; G->w = work + 13 * stride;
     for (j = 0; j < G->n; j++) {
         double v, lw, U, small, t;
         int i = j - 2;
@@ -44,7 +44,7 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const 
         } else { v = 0; lw = -1e4; }
         if (j < n) lw_max = fmax(lw_max, fabs(lw));
         U = q * expm1(v); small = fabs(U) < 0.1 ? U : 0; t = hs_log1pmx_small(small);
-        G->g[j] = 0; G->lw[j] = lw; G->u[j] = U; G->inv[j] = 1 / ((1 - q) + q * exp(v));
+        G->g[j] = 0; G->lw[j] = lw; G->w[j] = hs_exp(lw); G->u[j] = U; G->inv[j] = 1 / ((1 - q) + q * exp(v));
         G->l[j] = small != 0 ? U + t : fabs(U) < 0.5 ? log1p(U) : log((1 - q) + q * exp(v));
         G->lm[j] = small != 0 ? t : G->l[j] - U;
     }

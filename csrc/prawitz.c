@@ -39,8 +39,9 @@ static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0;
 /* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. It places the line. */
 static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
 {
-    double lo = 0, hi = 0, t = S->t, o[3], F2, G, step;
+    double lo = 0, hi = 0, t = S->t, o[3], F2, G, step, some[3] = {0};
     int it;
+    S->stride = hs_prawitz_sparse(S); S->fair = S->stride == 1 ? 2 : -1; S->ratio = 1;
     for (it = 0; it < 80; it++) {
         double want = S->eps + 1 / t + 1 / (1 + t);
         hs_prawitz_cgf_estimate(S, t, o);
@@ -52,17 +53,24 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
         if (have_eps) {
             G = o[1] - want;
             step = o[1] > 0 && want > 0 ? -log(o[1] / want) / (t * (o[2] / o[1] + (F2 - o[2]) / want)) : -G / (t * F2);
-            if (fabs(G) < 0.1 * sqrt(F2)) break;
+            step = fabs(G) < 0.1 * sqrt(F2) ? 0 : step;
         } else {
             G = log_delta - S->log_est;
-            step = -G / (t * t * F2);
-            if (fabs(G) < 0.03) break;
+            step = fabs(G) < (S->fair < 0 || S->b <= 48 ? 0.03 : 0.3) ? 0 : -G / (t * t * F2);
         }
+        if (S->fair < 0 && S->stride == 1) {
+            double off = fmax(fabs(o[0] - some[0]) / fabs(some[0]), fabs(o[2] - some[2]) / some[2]);
+            S->fair = off < 0.08 ? 2 : off < 0.3 ? 1 : 0;
+            if (S->fair) S->ratio = o[0] / some[0];
+        }
+        if (step == 0 && S->stride == 1) break;
+        if (step == 0) { some[0] = o[0]; some[2] = o[2]; S->stride = 1; lo = hi = 0; continue; } /* from some of the steps to all */
         if (G < 0) lo = t; else hi = t;
         step = t * exp(fmax(-1.2, fmin(1.2, step)));
         if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
             step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
-        if (step > 1e7) break; /* at the end of the support: any t serves, prepare will lower it */
+        if (step > 1e7 && S->stride == 1) break; /* at the end of the support: any t serves, prepare will lower it */
+        if (step > 1e7) { S->stride = 1; S->fair = 0; lo = hi = 0; step = S->t; }
         t = step;
         if (!(t > 1e-12)) return HS_NO_SADDLE;
     }
@@ -83,24 +91,35 @@ static double period(const hs_prawitz *S, int left, double d)
     return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
 }
 
-/* P = the larger of the two sides' least periods (num/d is unimodal), or what reaches beyond the support with room for eps to
- * move; any d > 0 gives a valid one. */
+/* The least period of one side over d (num/d is unimodal), and its d; infinite where there is none. */
+static double least_period(const hs_prawitz *S, int left, double *at_d)
+{
+    double d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL), best = period(S, left, d), factor = 0.6;
+    int it;
+    for (it = 0; it < 24; it++) {
+        double next = d * factor, at = period(S, left, next);
+        if (at < best || !(best < HUGE_VAL)) {
+            if (at > 0.97 * best && at < HUGE_VAL) it = 24;
+            best = at; d = next;
+        } else if (factor < 1 && it == 0) factor = 1.5;
+        else break;
+    }
+    *at_d = d;
+    return best;
+}
+
+/* P = the larger of the two sides' least periods, or what reaches beyond the support with room for eps to move; any d > 0 gives a
+ * valid one. Of many steps some tell which d. */
 static int place(hs_prawitz *S)
 {
-    int left, it;
+    int left;
     S->P = 0;
     for (left = 0; left < 2; left++) {
-        double d0 = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL), d = d0, best = period(S, left, d), factor = 0.6;
-        double reach = (left ? S->eps - S->low : S->high - S->eps) + 2 / S->t;
-        for (it = 0; it < 24; it++) {
-            double next = d * factor, at = period(S, left, next);
-            if (at < best || !(best < HUGE_VAL)) {
-                if (at > 0.97 * best && at < HUGE_VAL) it = 24;
-                best = at; d = next;
-            } else if (factor < 1 && it == 0) factor = 1.5;
-            else break;
-        }
-        if (reach < best) { best = fmax(reach, 2 / S->t); d = d0; }
+        double d, best, reach = (left ? S->eps - S->low : S->high - S->eps) + 2 / S->t;
+        S->stride = S->fair > 0 ? hs_prawitz_sparse(S) : 1;
+        best = least_period(S, left, &d);
+        if (S->fair == 1) { S->stride = 1; best = period(S, left, d); }
+        if (reach < best) { best = fmax(reach, 2 / S->t); d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL); }
         *(left ? &S->s_left : &S->s_right) = left ? S->t - d : S->t + d;
         S->P = fmax(S->P, best);
     }
@@ -276,7 +295,8 @@ static int settle(hs_prawitz *S, double *work)
     S->re = work; S->im = work + N_MAX; S->round = work + 2 * N_MAX; S->node = work + 3 * N_MAX;
     S->zr = work + 4 * N_MAX; S->zi = work + 5 * N_MAX;
     place_points(S);
-    for (attempt = 0; ; attempt++) {
+    S->lean = S->b > 64 && !S->add && S->N < 384;
+    for (attempt = 0; ; attempt++, S->lean = 0) {
         if ((st = hs_prawitz_visit(S, work + 6 * N_MAX))) return st;
         if (attempt == 5 || !(n = next_nodes(S))) return HS_OK;
         if (S->few) { S->few = 0; place_points(S); continue; } /* the far bound alone does not do */
@@ -299,9 +319,11 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
         S->low += low; S->high += high;
     }
     S->low -= 16 * HS_U * (S->b + 1) * (1 + fabs(S->low)); S->high += 16 * HS_U * (S->b + 1) * (1 + fabs(S->high));
+    if (S->b > 64 && !S->add) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
         double o[3];
+        S->stride = hs_prawitz_sparse(S); S->ratio = 1;
         hs_prawitz_cgf_estimate(S, 0, o);
         S->t = fmax(1e-3, fmin(1e3, sqrt(fmax(0.5, -1.6 * log_delta) / o[2])));
     }

@@ -3,8 +3,8 @@
  * Symbols: see prawitz.c. phi(y) = M(a +- iy)/M(a) of one step on its grid (transform.c: subsampled Gaussian; laplace_step.c:
  *   subsampled Laplace), a = 1+t (REMOVE) or -t (ADD); plain Gaussian steps are closed forms.
  *
- * Error claims. K[j] is within err[j] (rounding) + inner[j] (quadrature) of K at s_right, s_left and t; for the first two `inner`
- *   is the log of the factor by which M may be larger. log f at node n is within round[n] + node[n], to first order in u. Tail
+ * Error claims. K[j] is within err[j] (rounding) + inner[j] (quadrature) of K at s_right, s_left and t; the first two are upper
+ *   bounds, with their roundings, and their `inner` is the log of the factor by which M may be larger. log f at node n is within round[n] + node[n], to first order in u. Tail
  *   points: far[j] <= -log|f(y)| for all y >= y_j, without plain Gaussian steps; metric[j] <= sum k 2 (1 - |phi(y_j)|); gauss[j]
  *   the plain Gaussian steps' part of -log|f(y_j)|. var bounds the variance of the tilted loss of all other steps. Phases beyond
  *   2e6, where special.h ends its claim, lose 2u of themselves in its reduction: inside the 10u that hs_grid_weights counts.
@@ -21,8 +21,8 @@ static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
     hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
     if (S->b == 1 && S->family[i] == 0 && q < 1) { /* all the tilts of one step share a grid, or a few */
         if (!(kept->G.a_lo <= a && a <= kept->G.a_hi)) {
-            double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(2 * a, 1) : 0;
-            if (hs_coarse_build(&kept->G, m, q, lo, hi, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
+            double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(1.5 * a, 1) : 0;
+            if (hs_coarse_build(&kept->G, m, q, lo, hi, HS_COARSE_ONE, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
         }
         if (kept->G.a_lo <= a && a <= kept->G.a_hi) { hs_coarse_cgf(&kept->G, a, o); return; }
     }
@@ -30,16 +30,29 @@ static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
     else hs_laplace_step_cgf_estimate(S->m[i], S->q[i], a, S->x, S->w, S->n_gl, o);
 }
 
+int hs_prawitz_sparse(const hs_prawitz *S) { return S->b > 48 ? S->b / 48 : 1; }
+
+/* One of the steps i .. i + stride - 1: scattered, for runs may be periodic. */
+static int pick(const hs_prawitz *S, int i, int stride)
+{
+    double x = 0.61803398874989485 * (i / stride);
+    i += (int)(stride * (x - floor(x)));
+    return i < S->b ? i : S->b - 1;
+}
+
 /* K, K', K'' at t, as estimates. */
 void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
 {
-    double o[3];
+    double o[3], total = 0;
     int i, r;
     out[0] = out[1] = out[2] = 0;
-    for (i = 0; i < S->b; i++) {
-        step_cgf(S, i, t, o);
-        for (r = 0; r < 3; r++) out[r] += S->k[i] * o[r];
+    for (i = 0; i < S->b; i += S->stride) {
+        int at = pick(S, i, S->stride);
+        step_cgf(S, at, t, o);
+        total += S->k[at];
+        for (r = 0; r < 3; r++) out[r] += S->k[at] * o[r];
     }
+    for (r = 0; r < 3; r++) out[r] *= S->stride > 1 ? S->ratio * S->ktot / total : 1;
     if (S->add) out[1] = -out[1];
 }
 
@@ -82,16 +95,17 @@ static double real_error_upper(opened *O, double a, double est, double log_m, do
     return hs_laplace_step_quadrature_upper(m, q, a, 0, log_m, O->n_gl);
 }
 
-/* The grid of step i for tilts a[0..2] (a[2] the line's) and frequencies up to y_grid. */
-static int build(const hs_prawitz *S, int i, const double *a, double y_grid, double R, opened *O, double *work)
+/* The grid of step i for the line's tilt tilt[2] and frequencies up to y_grid. For ADD it would do for the alias tilts as well, which
+ * costs little there and leaves room where |f| falls slowly. */
+static int build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, opened *O, double *work)
 {
-    double m = S->m[i], q = S->q[i], lo = fmin(fmin(a[0], a[1]), a[2]), hi = fmax(fmax(a[0], a[1]), a[2]), h, width;
+    double m = S->m[i], q = S->q[i], a = tilt[2], h, width, nats = 5 + log(S->ktot);
+    double lo = S->add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
     int strip = 0, st;
-    O->family = S->family[i]; O->m = m; O->q = q; O->n_gl = S->n_gl;
     if (O->family) return hs_laplace_step_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
-    h = fmin(hs_grid_real_h(m, a[0], 5 + log(S->ktot)), hs_grid_real_h(m, a[1], 5 + log(S->ktot))); /* K there to a nat */
-    if (S->fine) h = fmin(h, 0.15 / fmax(m, 1)); /* as hs_prawitz_plan saw the far bound */
-    h = hs_grid_choose_h(m, q, a[2], y_grid, R, h, &strip);
+    h = S->fine ? 0.15 / fmax(m, 1) : 1; /* as hs_prawitz_plan saw the far bound */
+    if (S->add) h = fmin(h, fmin(hs_grid_real_h(m, tilt[0], nats), hs_grid_real_h(m, tilt[1], nats)));
+    h = hs_grid_choose_h(m, q, a, y_grid, R, h, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     st = hs_grid_build(&O->G, m, q, h, -width - (lo < 0 ? log1p(-lo * m * q) / m : 0), fmax(m, hi * m) + width, work);
@@ -99,25 +113,48 @@ static int build(const hs_prawitz *S, int i, const double *a, double y_grid, dou
     return st;
 }
 
+/* A coarse grid for an alias tilt: K there, of all the steps, to a nat. */
+static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
+{
+    double m = O->m, q = O->q, nats = 5 + log(S->ktot), width = sqrt(2 * (nats + 3)) + 1;
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2))));
+    return hs_grid_build(&O->G, m, q, h, -width - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(m, a * m) + width, work);
+}
+
+/* Whether log M is large, for hs_grid_moments: any answer is valid. */
+static double log_m_guess(const hs_prawitz *S, int i, double t)
+{
+    double o[3];
+    if (S->family[i] == 0) return hs_cgf_peak(S->m[i], S->q[i], S->add ? -t : 1 + t);
+    step_cgf(S, i, t, o);
+    return o[0];
+}
+
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
 static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, double *work)
 {
-    double a[3], est[3], o[3], m = S->m[i], k = S->k[i], out = 0, dropped, reach;
+    double a[3], m = S->m[i], k = S->k[i], est, out, dropped, reach;
     hs_moments mo;
     int j, st;
     a[0] = S->s_right; a[1] = S->s_left; a[2] = S->t;
-    for (j = 0; j < 3; j++) {
-        step_cgf(S, i, a[j], o); est[j] = o[0];
-        a[j] = S->add ? -a[j] : 1 + a[j];
+    est = log_m_guess(S, i, S->t);
+    for (j = 0; j < 3; j++) a[j] = S->add ? -a[j] : 1 + a[j];
+    O->family = S->family[i]; O->m = m; O->q = S->q[i]; O->n_gl = S->n_gl;
+    if (O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
+    for (j = 0; j < 2; j++) {
+        double log_m;
+        if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
+        log_m = hs_grid_log_m_upper(&O->G, a[j]);
+        out = real_error_upper(O, a[j], HUGE_VAL, log_m, &dropped);
+        S->K[j] += k * log_m; S->err[j] += HS_U * (2 + S->b) * fabs(k * log_m);
+        S->inner[j] += out < 1 ? -k * log1p(-out) : HUGE_VAL;
     }
-    if ((st = build(S, i, a, y_grid, R, O, work))) return st;
-    for (j = 0; j < 3; j++) {
-        hs_grid_moments(&O->G, a[j], est[j], &mo);
-        out = real_error_upper(O, a[j], est[j], mo.log_m, &dropped);
-        if (j == 2 && !(out + dropped < 1e-3)) return HS_TOO_WIDE;
-        S->K[j] += k * mo.log_m; S->err[j] += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
-        S->inner[j] += j == 2 ? 1.1 * k * (out + dropped) : out + dropped < 1 ? -k * log1p(-out - dropped) : HUGE_VAL;
-    }
+    if (!O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
+    hs_grid_moments(&O->G, a[2], est, &mo);
+    out = real_error_upper(O, a[2], est, mo.log_m, &dropped);
+    if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
+    S->K[2] += k * mo.log_m; S->err[2] += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
+    S->inner[2] += 1.1 * k * (out + dropped);
     O->a = a[2]; O->log_m = mo.log_m; O->level = 2 * out;
     hs_grid_weights(&O->G, a[2], mo.log_m, &O->c1, &O->c2);
     reach = O->family == 0 ? O->G.l[0] * O->G.l[0] + 16 + m * m * O->G.hi * O->G.hi : (3 * m + 10) * (3 * m + 10);
@@ -145,20 +182,36 @@ static void visit_gaussian(hs_prawitz *S, double m, double k)
     for (j = 0; j < POINTS; j++) S->gauss[j] += 0.5 * v * S->y[j] * S->y[j] * (1 - 1e-12);
 }
 
-/* k log phi at the nodes from Z = phi - 1. log|phi| = log1p(X)/2, X = 2 Re Z + |Z|^2 known to 4u |Z| (2 + |Z|), or from
- * (1 + Re Z)^2 + (Im Z)^2 where that is below 1/4. Errors dz of phi count as dz/(|phi| - dz). */
+/* k log phi at the nodes n0 .. n1-1 from Z = phi - 1. log|phi| = log1p(X)/2, X = 2 Re Z + |Z|^2 known to 4u |Z| (2 + |Z|), or from
+ * (1 + Re Z)^2 + (Im Z)^2 where that is below 1/4; the functions of special.h give it to 4u, the argument to 11u of themselves.
+ * Errors dz of phi count as dz/(|phi| - dz). */
+HS_CLONES static void add_range(const hs_prawitz *S, double k, double c, double quad, int n0, int n1)
+{
+    double sign = S->add ? -k : k, slack = (16 + S->b) * HS_U * k, step = S->dy * c;
+    const double *restrict zr = S->zr, *restrict zi = S->zi;
+    double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
+    int n;
+HS_SEPARATE
+    for (n = n0; n < n1; n++) {
+        double x = zr[n], w = zi[n], ax = x < 0 ? -x : x, aw = w < 0 ? -w : w, X = 2 * x + x * x + w * w, y = 1 + X;
+        double mod2 = (1 + x) * (1 + x) + w * w, inv2 = 1 / mod2, inv = sqrt(inv2), lr, li = hs_atan2(w, 1 + x);
+        double small = X < 0.1 && X > -0.1 ? X : 0, far = X > -0.75 ? 0 : 1, dz = (double)n * step * inv, qz = quad * inv;
+        double l = hs_log(far != 0 ? mod2 : y) + (far != 0 ? 0 : (X - (y - 1)) * inv2);
+        lr = 0.5 * (small != 0 ? X + hs_log1pmx_small(small) : l);
+        re[n] += k * lr; im[n] += sign * li;
+        dz = dz < 0.5 ? dz + 2 * dz * dz : HUGE_VAL; qz = qz < 0.5 ? qz + 2 * qz * qz : HUGE_VAL; /* >= d/(1-d) */
+        round[n] += k * (dz + 12 * HS_U * (ax + aw) * inv2) + slack * ((lr < 0 ? -lr : lr) + (li < 0 ? -li : li));
+        node[n] += k * qz;
+    }
+}
+
+/* All nodes; level: the quadrature errors of the parts of their range. */
 static void add_nodes(hs_prawitz *S, double k, double c, const double *level)
 {
-    long n;
-    for (n = 0; n <= S->N; n++) {
-        double quad = level[(int)(LEVELS * (double)n / (double)(S->N + 1))];
-        double x = S->zr[n], w = S->zi[n], X = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w, inv = 1 / sqrt(mod2);
-        double lr = 0.5 * (X > -0.75 ? log1p(X) : log(mod2)), li = atan2(w, 1 + x);
-        double dz = (double)n * S->dy * c * inv, qz = quad * inv;
-        S->re[n] += k * lr; S->im[n] += S->add ? -k * li : k * li;
-        S->round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * sqrt(x * x + w * w) * inv * inv)
-                                  + (4 + S->b) * HS_U * k * (fabs(lr) + fabs(li)) : HUGE_VAL;
-        S->node[n] += qz < 0.5 ? k * qz / (1 - qz) : HUGE_VAL;
+    int j, n0 = 0, n1;
+    for (j = 0; j < LEVELS; j++, n0 = n1) {
+        n1 = (int)ceil((j + 1) * (double)(S->N + 1) / LEVELS);
+        add_range(S, k, c, level[j], n0, n1);
     }
 }
 
@@ -183,7 +236,7 @@ static void add_points(hs_prawitz *S, double k, opened *O)
 
 int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
-    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + 6;
+    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->lean ? 0 : 6);
     int i, j, st;
     opened O;
     if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
@@ -198,6 +251,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         for (j = LEVELS - 1; j >= 0; j--) { /* for every frequency up to that part of y_grid; 4 e^..: the trimming, twice */
             quad[j] = quadrature_upper(&O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
             if (quad[j] < 20 * exp(-R)) while (j > 0) { quad[j - 1] = quad[j]; j--; } /* it can only fall */
+            else if (S->N < 64 && j > 0) { quad[j - 1] = quad[j]; j--; }
         }
         hs_grid_trim(&O.G, exp(-R - 2));
         hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);
@@ -225,9 +279,10 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
 static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G, double *work)
 {
     double far = 0, total = 0, log_m;
-    int j;
-    for (j = 0; j < S->b; j += stride) {
-        double m = S->m[j], a = S->add ? -S->t : 1 + S->t;
+    int i, j;
+    for (i = 0; i < S->b; i += stride) {
+        double m, a = S->add ? -S->t : 1 + S->t;
+        j = pick(S, i, stride); m = S->m[j];
         total += S->k[j];
         if (S->family[j] == 0 && S->q[j] == 1) { far += 0.5 * S->k[j] * m * m * y * y; continue; }
         if (S->family[j] || (S->b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
@@ -241,11 +296,12 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
 int hs_prawitz_plan(hs_prawitz *S, double *work)
 {
     double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far, log_m;
-    int stride = S->b > 48 ? S->b / 48 : 1, j, it;
+    int stride = hs_prawitz_sparse(S), i, j, it;
     hs_grid G;
-    for (j = 0; j < S->b; j += stride) {
-        double m = S->m[j], k = S->k[j], zr, zi;
-        int plain = S->family[j] == 0 && S->q[j] == 1;
+    for (i = 0; i < S->b; i += stride) {
+        double m, k, zr, zi;
+        int plain;
+        j = pick(S, i, stride); m = S->m[j]; k = S->k[j]; plain = S->family[j] == 0 && S->q[j] == 1;
         total += k;
         if (!plain && open_coarse(S, j, &G, &log_m, work)) return HS_TOO_MANY_NODES;
         for (it = 0, y = y0; it < 16; it++, y *= 1.35) {

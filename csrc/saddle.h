@@ -19,8 +19,10 @@ typedef struct {                     /* the steps, as in hs.h, and a sample of t
     const double *m, *q, *k;
     const hs_atoms *atoms;           /* instead of m and q */
     double *work, scale;             /* scale: all counts / counts in the sample */
-    hs_coarse coarse;                /* of the only step, where there is one */
-    double coarse_work[4 * HS_COARSE_MAX];
+    hs_grid grid;                    /* of the only step, where there is one, for exponents grid_lo..grid_hi */
+    double grid_lo, grid_hi;
+    hs_coarse coarse;                /* likewise */
+    double coarse_work[4 * HS_COARSE_ONE];
 } hs_steps;
 
 typedef struct { double K, K1, K2; } hs_cgf3;
@@ -29,7 +31,7 @@ typedef struct { double log_lower, log_upper, clt, error; } hs_ends; /* clt, err
 
 int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work);
 hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride);
-int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T);
+int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T);
 int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T);
 void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out);
 void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to);

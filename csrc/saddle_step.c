@@ -21,7 +21,8 @@
  *   ends        beyond the grid p falls like e^{-lam s} and every factor grows at most linearly in s; E s^n <= n!/lam^n and
  *               (n!)^(1/n) <= 2.61 for n <= 5, so a polynomial factor is at most itself at s = 2.61 (h + 1/lam).
  *   mean        |E l - c| = |A_1| <= |T_1| + Q_1;  variance: |A_2 - A_1^2 - T_2/T_0| <= Q_2 + T_2 |T_0 - 1| + A_1^2.
- *   rounding    of p: e = u(|a|(dl + 3|l|) + g^2 + 2|log h| + 8 + |log M|), of l: dl = u(r (3m|g| + 2m^2) + 14|l|), n u a sum.
+ *   rounding    of p = e^{a l + log h w}/M: e = u(|a|(dl + 3|l|) + g^2 + 2|log h| + 8 + |log M|), of l: dl = u(r (3m|g| + 2m^2)
+ *               + 14|l|), n u a sum.
  * First order in u, as in transform.c; sums of bounds are rounded up by 1e-8 of themselves, which covers
  * their own rounding and that p is normalised by the computed M (refused when that is off by 2e-9).
  *
@@ -37,37 +38,64 @@ typedef struct {                     /* sums over the grid, the error sums in un
 
 static double lanes_sum(const double *x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
-/* Moments of x = l - c, their rounding, and the cell sums. */
-HS_CLONES static void sum_grid(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
+/* The nodes' weights, from what hs_grid_moments left, and upper bounds of them over their cells. */
+HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
 {
-    enum { N = 21 };
-    double acc[N][LANES], least[LANES], *to = (double *)out, m = G->m, q = G->q, h = G->h, fa = fabs(a), rim = exp(0.5 * m * h);
-    double base = 2 * fabs(log(h)) + 8 + fabs(log_m), drift = (0.25 * fa * m * m + 1) * 0.5 * h, tau2 = tau * tau;
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u, *restrict gg = G->g;
+    double m = G->m, q = G->q, h = G->h, fa = fabs(a), drift = (0.25 * fa * m * m + 1) * 0.5 * h;
+    const double *restrict gu = G->u, *restrict gi = G->inv, *restrict gg = G->g;
+    double *restrict gp = G->p, *restrict gs = G->s;
+    int j, n = G->n;
+    for (j = 0; j < n; j++) {
+        double r0 = (gu[j] + q) * gi[j], psi = a * m * (r0 > 0 ? r0 : 0) - gg[j], p = gp[j] * unit;
+        gp[j] = p; gs[j] = p * hs_exp(0.5 * h * ((psi < 0 ? -psi : psi) + drift));
+    }
+}
+
+/* Moments of x = l - c, and their rounding. */
+HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
+{
+    enum { N = 14 };
+    double acc[N][LANES], *to = (double *)out, m = G->m, q = G->q, fa = fabs(a);
+    double base = 2 * fabs(log(G->h)) + 8 + fabs(log_m), tau2 = tau * tau;
+    const double *restrict gl = G->l, *restrict gp = G->p, *restrict gu = G->u, *restrict gi = G->inv, *restrict gg = G->g;
     int i, j, n = G->n;
     memset(acc, 0, sizeof acc);
-    for (i = 0; i < LANES; i++) least[i] = HUGE_VAL;
     for (j = 0; j < n; j += LANES)
         for (i = 0; i < LANES; i++) {
-            double l = gl[j + i], g = gg[j + i], U = gu[j + i], p = hs_exp(a * l + glw[j + i] - log_m), x = l - c;
-            double ax = x < 0 ? -x : x, x2 = x * x, r0 = (U + q) / (1 + U), r = r0 > 0 ? r0 : 0;
-            double ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
+            double l = gl[j + i], g = gg[j + i], p = gp[j + i], x = l - c, ax = x < 0 ? -x : x, x2 = x * x, px2 = p * x2;
+            double r0 = (gu[j + i] + q) * gi[j + i], r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
             double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + g * g + base, dx = dl + ax;
-            double psi = a * m * r - g, pg = p * hs_exp(0.5 * h * ((psi < 0 ? -psi : psi) + drift));
-            double rr = r * rim, X = ax + 0.5 * h * m * rr;
-            double y2 = x2 + tau2, y = sqrt(y2), y3 = y2 * y, v = tau2 / y2, Y2 = X * X + tau2, free = y / rr;
-            acc[0][i] += p; acc[1][i] += p * x; acc[2][i] += p * x2; acc[3][i] += p * x2 * x;
-            acc[4][i] += p * x2 * x2; acc[5][i] += p * x2 * x2 * x; acc[6][i] += p * x2 * x2 * x2;
-            acc[7][i] += p * ax; acc[8][i] += p * x2 * ax; acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v)));
+            double y2 = x2 + tau2, y3 = y2 * sqrt(y2), v = tau2 / y2;
+            acc[0][i] += p; acc[1][i] += p * x; acc[2][i] += px2; acc[3][i] += px2 * x;
+            acc[4][i] += px2 * x2; acc[5][i] += px2 * x2 * x; acc[6][i] += px2 * x2 * x2;
+            acc[7][i] += p * ax; acc[8][i] += px2 * ax; acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v)));
             acc[10][i] += p * e; acc[11][i] += p * (e * ax + dx); acc[12][i] += p * (e * x2 + 2 * ax * dx);
             acc[13][i] += p * ((e + 20) * y3 + 3 * y2 * dx);
-            acc[14][i] += pg; acc[15][i] += pg * X; acc[16][i] += pg * rr;
-            acc[17][i] += pg * X * X; acc[18][i] += pg * X * rr; acc[19][i] += pg * rr * rr; acc[20][i] += pg * Y2 * sqrt(Y2);
-            least[i] = rr > 0 && free < least[i] ? free : least[i];
         }
     for (i = 0; i < N; i++) to[i] = lanes_sum(acc[i]);
-    for (i = 1; i < LANES; i++) least[0] = least[i] < least[0] ? least[i] : least[0];
-    out->room = least[0] - 0.5 * h * m;
+}
+
+/* The cell sums. */
+HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *out)
+{
+    enum { N = 7 };
+    double acc[N][LANES], most[LANES] = {0}, *to = &out->j0, m = G->m, q = G->q, h = G->h, rim = exp(0.5 * m * h);
+    double tau2 = tau * tau;
+    const double *restrict gl = G->l, *restrict gs = G->s, *restrict gu = G->u, *restrict gi = G->inv;
+    int i, j, n = G->n;
+    memset(acc, 0, sizeof acc);
+    for (j = 0; j < n; j += LANES)
+        for (i = 0; i < LANES; i++) {
+            double x = gl[j + i] - c, r0 = (gu[j + i] + q) * gi[j + i], rr = (r0 > 0 ? r0 : 0) * rim, pg = gs[j + i], ratio;
+            double X = (x < 0 ? -x : x) + 0.5 * h * m * rr, Y2 = X * X + tau2, pX = pg * X, pr = pg * rr;
+            acc[0][i] += pg; acc[1][i] += pX; acc[2][i] += pr;
+            acc[3][i] += pX * X; acc[4][i] += pX * rr; acc[5][i] += pr * rr; acc[6][i] += pg * Y2 * sqrt(Y2);
+            ratio = rr * rr / (x * x + tau2);
+            most[i] = ratio > most[i] ? ratio : most[i];
+        }
+    for (i = 0; i < N; i++) to[i] = lanes_sum(acc[i]);
+    for (i = 1; i < LANES; i++) most[0] = most[i] > most[0] ? most[i] : most[0];
+    out->room = (1 - 8 * HS_U) / sqrt(most[0]) - 0.5 * h * m;
 }
 
 /* Best of three strips: the common factor of J_j and its beta. */
@@ -95,39 +123,46 @@ static double cube_factor(double m, double h, double a, double room)
     return i < 40 ? 2 * exp(0.5 * d * d) * (a < 0 ? pow(cos(0.5 * b), a) : 1) / expm1(2 * HS_PI * d / h) : HUGE_VAL;
 }
 
-/* One subsampled step at tilt a, everything but the sign of ADD. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
+/* The grid of one subsampled step for tilts a_lo <= a <= a_hi. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71 nats less
  * e^{d^2/2}, kap and J; finer for a < 0, where kap = cos(b/2)^a forces a narrower strip. The ends leave e^-45 of M, and what is
  * small against the cube of the standard deviation ~ q m. */
-static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
+static int open_grid(double m, double q, double a_lo, double a_hi, double *work, hs_grid *G)
 {
-    double h = fmin(0.25, 0.25 / (m * (a < 0 ? 1 - 0.01 * a : 1)));
-    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1)))), peak = hs_cgf_peak(m, q, a);
-    double lo = -R - (a < 0 ? log1p(-a * m * q) / m : 0), hi = fmax(a * m, m) + R;
-    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
-    hs_grid G;
-    hs_moments mo;
-    sums S;
-    int st, e, j1;
+    double h = fmin(0.25, 0.25 / (m * (a_lo < 0 ? 1 - 0.008 * a_lo : 1)));
+    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1))));
+    double lo = -R - (a_lo < 0 ? log1p(-a_lo * m * q) / m : 0), hi = fmax(a_hi * m, m) + R;
+    int e;
     h = fmax(h, (hi - lo) / (HS_INNER_MAX - 24)); /* the bound tells what a coarser mesh costs */
     h = frexp(h, &e); h = ldexp(ceil(h * 4096), e - 12);
-    if (!(h > 0 && h < 1)) return HS_TOO_MANY_NODES;
-    if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
-    hs_grid_moments(&G, a, peak, &mo);
+    return h > 0 && h < 1 ? hs_grid_build(G, m, q, h, lo, hi, work) : HS_TOO_MANY_NODES;
+}
+
+/* The step of an open grid at tilt a, everything but the sign of ADD. */
+static int step_tilted(hs_grid *G, double a, hs_tilted *T)
+{
+    double m = G->m, q = G->q, h = G->h, peak = hs_cgf_peak(m, q, a);
+    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
+    hs_moments mo;
+    sums S;
+    int j1;
+    hs_grid_moments(G, a, peak, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
-    sum_grid(&G, a, mo.log_m, mo.mean, tau, &S);
+    weigh(G, a, mo.unit);
+    sum_nodes(G, a, mo.log_m, mo.mean, tau, &S);
+    sum_cells(G, mo.mean, tau, &S);
     f = strip_factor(m, h, a, &beta);
-    ends = hs_grid_ends_upper(&G, a, mo.log_m);
-    j1 = (int)((G.hi - G.lo) / h + 0.5);
-    lam = fmin(G.hi - fmax(a, 0) * m, -G.lo - fmax(-a, 0) * m * (G.u[0] + q) / (1 + G.u[0]));
+    ends = hs_grid_ends_upper(G, a, mo.log_m);
+    j1 = (int)((G->hi - G->lo) / h + 0.5);
+    lam = fmin(G->hi - fmax(a, 0) * m, -G->lo - fmax(-a, 0) * m * (G->u[0] + q) / (1 + G->u[0]));
     reach = 2.61 * (h + 1 / lam);
-    L = fmax(fabs(G.l[0] - mo.mean), fabs(G.l[j1] - mo.mean)) + beta + m * reach;
+    L = fmax(fabs(G->l[0] - mo.mean), fabs(G->l[j1] - mo.mean)) + beta + m * reach;
     q0 = f * (S.j0 + ends) + ends;
     q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L;
     q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
-    n = G.n; A2 = S.s[2] / S.s[0];
+    n = G->n; A2 = S.s[2] / S.s[0];
     T->quad = q0; shift = 0; plain = HS_U * (S.e0 + n + 4);
     if (!(peak > 3)) {
-        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(G, a) / exp(fmax(mo.log_m, -1));
         else { shift = log(S.s[0]); mo.err = plain + 2 * HS_U; } /* m large: U is huge at some nodes, and log M = its plain sum */
     }
     if (!(T->quad < 1e-9 && mo.err < 1e-9)) return HS_TOO_WIDE;
@@ -138,8 +173,8 @@ static int step_tilted(double m, double q, double a, double *work, hs_tilted *T)
     T->r3 = S.abs3 / S.s[0];
     cube = (L + tau) * (L + tau) * (L + tau) * ends; /* y^3 beyond the grid, as a sum and as an integral */
     /* y/r beyond the last node: r <= 1 and y grows; and l >= U/(1+U) >= r - q, so x/r >= 1 - (q + c)/r, which grows */
-    r = 1 - (q + fmax(mo.mean, 0)) * (1 + G.u[j1]) / (G.u[j1] + q);
-    f = 9.4 * cube_factor(m, h, a, fmin(S.room, fmax(r, hypot(G.l[j1] - mo.mean, tau))));
+    r = 1 - (q + fmax(mo.mean, 0)) * (1 + G->u[j1]) / (G->u[j1] + q);
+    f = 9.4 * cube_factor(m, h, a, fmin(S.room, fmax(r, hypot(G->l[j1] - mo.mean, tau))));
     r = cbrt(S.cube + HS_U * (S.e3 + (n + 4) * S.j3) + f * (S.j3 + cube) + cube) + T->mean_err; /* |l - E l| <= |x| + |A_1| */
     T->r3_upper = r * r * r * (1 + 1e-8);
     T->d[1] = mo.mean; T->d[2] = A2; T->d[3] = S.s[3] / S.s[0];
@@ -160,7 +195,7 @@ int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const do
     if (b < 1 || !m || !q || !k || !work) return HS_BAD_ARGUMENT;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
     S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work; S->atoms = NULL; S->n_threads = 1;
-    S->coarse.a_lo = 1; S->coarse.a_hi = -1;
+    S->coarse.a_lo = S->grid_lo = 1; S->coarse.a_hi = S->grid_hi = -1;
     S->stride = b > 64 ? b / 32 : 1;
     for (i = 0; i < b; i++) {
         if (!(m[i] > 0 && q[i] > 0 && q[i] <= 1 && k[i] > 0)) return HS_BAD_ARGUMENT;
@@ -177,8 +212,9 @@ static int step_cgf(hs_steps *S, int i, double a, double *out)
     if (S->b == 1 && q < 1) {
         hs_coarse *G = &S->coarse;
         if (!(G->a_lo <= a && a <= G->a_hi)) {
-            double lo = a < 0 ? 1.6 * a : 0, hi = a > 0 ? 1.6 * a : 0;
-            if (hs_coarse_build(G, m, q, lo, hi, S->coarse_work) && hs_coarse_build(G, m, q, a, a, S->coarse_work)) G->a_hi = -1;
+            double lo = a < 0 ? 1.6 * a : 0, hi = a > 0 ? 1.2 * a + 1 : 0, *work = S->coarse_work; /* REMOVE starts high */
+            if (hs_coarse_build(G, m, q, lo, hi, HS_COARSE_ONE, work)
+                && hs_coarse_build(G, m, q, fmin(a, 0), fmax(a, 0), HS_COARSE_ONE, work)) G->a_hi = -1;
         }
         if (G->a_lo <= a && a <= G->a_hi) { hs_coarse_cgf(G, a, out); return HS_OK; }
     }
@@ -221,7 +257,24 @@ static double kolmogorov_upper(const hs_tilted *T, double k, int identical)
 
 typedef struct { hs_tilted T; double size[2]; int plain, st; } subtotal; /* size: of K and K' without signs; plain: Gaussian steps among them */
 
-static void add_step(const hs_steps *S, int i, double *work, subtotal *sum)
+/* Step i at tilt a. The only step of a run keeps its grid for the next tilts. */
+static int grid_tilted(hs_steps *S, int i, double a, double *work, hs_tilted *T)
+{
+    double m = S->m[i], q = S->q[i];
+    hs_grid G;
+    int st;
+    if (S->b > 1) return (st = open_grid(m, q, a, a, work, &G)) ? st : step_tilted(&G, a, T);
+    if (!(S->grid_lo <= a && a <= S->grid_hi)) {
+        S->grid_lo = a < 0 ? 1.1 * a - 0.5 : 0; S->grid_hi = a > 0 ? 1.1 * a + 0.5 : 0;
+        if (open_grid(m, q, S->grid_lo, S->grid_hi, work, &S->grid)) {
+            S->grid_lo = S->grid_hi = a;
+            if ((st = open_grid(m, q, a, a, work, &S->grid))) { S->grid_lo = 1; S->grid_hi = -1; return st; }
+        }
+    }
+    return step_tilted(&S->grid, a, T);
+}
+
+static void add_step(hs_steps *S, int i, double *work, subtotal *sum)
 {
     hs_tilted one, *T = &sum->T;
     double k = S->k[i], t = T->t, *size = sum->size, sign = S->add ? -1 : 1;
@@ -233,7 +286,7 @@ static void add_step(const hs_steps *S, int i, double *work, subtotal *sum)
         sum->plain = 1;
         return;
     }
-    sum->st = S->atoms ? hs_atoms_tilted(S->atoms, i, t, &one) : step_tilted(S->m[i], S->q[i], S->add ? -t : 1 + t, work, &one);
+    sum->st = S->atoms ? hs_atoms_tilted(S->atoms, i, t, &one) : grid_tilted(S, i, S->add ? -t : 1 + t, work, &one);
     if (sum->st) return;
     T->K += k * one.K; size[0] += k * fabs(one.K); size[1] += k * fabs(one.d[1]);
     T->K_err += k * one.K_err; T->quad += k * one.quad; T->mean_err += k * one.mean_err; T->var_err += k * one.var_err;
@@ -254,20 +307,26 @@ static void join(subtotal *sum, const subtotal *part)
     if (!sum->st) sum->st = part->st;
 }
 
+static void add_chunk(hs_steps *S, double t, int chunk, int chunks, subtotal *sum)
+{
+    int i = (int)hs_chunk_at(S->b, chunk, chunks), end = (int)hs_chunk_at(S->b, chunk + 1, chunks);
+    memset(sum, 0, sizeof *sum);
+    for (sum->T.t = t; i < end && !sum->st; i++) add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, sum);
+}
+
 /* Totals at tilt t, with bounds; chunks of fixed number, summed in order, so that results do not depend on the threads. */
-int hs_steps_tilted(const hs_steps *S, double t, hs_tilted *T)
+int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T)
 {
     double n = 3 * (S->b + 4) * HS_U;
     int chunks = S->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS, chunk;
     subtotal part[HS_CHUNKS];
 #ifdef _OPENMP
-#pragma omp parallel for num_threads(S->n_threads) schedule(dynamic, 1) if (S->n_threads > 1)
+    if (S->n_threads > 1) { /* one thread alone opens no region: that would take a microsecond */
+#pragma omp parallel for num_threads(S->n_threads) schedule(dynamic, 1)
+        for (chunk = 0; chunk < chunks; chunk++) add_chunk(S, t, chunk, chunks, &part[chunk]);
+    } else
 #endif
-    for (chunk = 0; chunk < chunks; chunk++) {
-        int i = (int)hs_chunk_at(S->b, chunk, chunks), end = (int)hs_chunk_at(S->b, chunk + 1, chunks);
-        memset(&part[chunk], 0, sizeof part[chunk]);
-        for (part[chunk].T.t = t; i < end && !part[chunk].st; i++) add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, &part[chunk]);
-    }
+    for (chunk = 0; chunk < chunks; chunk++) add_chunk(S, t, chunk, chunks, &part[chunk]);
     for (chunk = 1; chunk < chunks; chunk++) join(&part[0], &part[chunk]);
     *T = part[0].T;
     if (part[0].st) return part[0].st;

@@ -11,18 +11,21 @@
  * Error claim. Ends of delta are those of saddle_ends.c at some tilt, ends of eps points at which such an end lies on the right side
  *   of the target: where the tilt is, how well the saddle was found, enters no bound.
  *
+ * Both directions: eps_ADD <= e follows from delta_ADD(e) <= delta, e the lower end of REMOVE, and is asked at ADD's first tilt.
+ *
  * What it does not do: laws without a cumulant function; prove anything about an estimate.
  */
 #include "hs.h"
 #include "saddle.h"
 
+#define BELOW (-1)                   /* status: this direction has been proved the smaller */
 #define NEAR 0.2                     /* in standard deviations: an end is worse by e^{0.2^2/2}, 2%, so far from its best tilt */
 
 /* A start for the saddle [AGH+22, Prop. 8]: b = (eps - mean)/deviation of the loss, or what a normal law would need for
- * log delta; kept where rare jumps do not take over. */
+ * log delta; below the tilt where rare jumps take over: k q^a e^{a(a-1)m^2/2} = |log delta| for one step, a = 1+t. */
 static double guess(hs_steps *S, int have_eps, double value)
 {
-    double v = 0, m = 0, mean, b;
+    double v = 0, m = 0, mean, b, top = HUGE_VAL;
     int i;
     if (S->atoms) { hs_cgf3 c = hs_steps_cgf(S, 0, 1); v = sqrt(c.K2); mean = c.K1; }
     else {
@@ -31,32 +34,46 @@ static double guess(hs_steps *S, int have_eps, double value)
             m = fmax(m, S->m[i]);
         }
         mean = 0.5 * v; v = sqrt(v);
+        top = fmax(1, 1.5 / v) + 2 + 4 / (m * m) - (value < 0 ? value : 0) * 0.1;
+        if (S->b == 1 && !S->add && S->q[0] < 1) {
+            double c = 0.5 * m * m - log(S->q[0]), room = c * c - 2 * m * m * log(S->k[0] / fmax(1, fabs(value)));
+            top = room > 0 ? fmax(0.5, (c + sqrt(room)) / (m * m) - 1) : HUGE_VAL;
+        }
     }
     b = have_eps ? (value - mean) / v : sqrt(fmax(0.5, -1.6 * value));
     b = (b > -1e6 ? 0.5 * (b + sqrt(b * b + 4)) : -1 / b) / v;
-    return fmax(1e-9, S->atoms ? b : fmin(b, fmax(1, 1.5 / v) + 2 + 4 / (m * m) - (value < 0 ? value : 0) * 0.1));
+    return fmax(1e-9, fmin(b, top));
 }
 
-/* Root of G(t) = K'(t) - eps - w(t), w = 1/t + 1/(1+t), or with eps eliminated of log MSD0(t) = log delta: Newton in log t inside
- * a bracket, until d log delta is below `tol` nats or so, or Chernoff's bound is below `enough`. */
+/* Root of G(t) = K'(t) - eps - w(t), w = 1/t + 1/(1+t), or with eps eliminated of log MSD0(t) = log delta: Newton in x = log t
+ * inside a bracket, until d log delta is below `tol` nats or so, or Chernoff's bound is below `enough`. Where rare jumps take over,
+ * both sides grow like exponentials of t: steps are those of their logarithms, H = log K'/(eps + w) or
+ * log (1 - log MSD0)/(1 - log delta); between two signs and alike in size, secants. */
 static int newton(hs_steps *S, int have_eps, double value, int stride, double tol, double enough, double *tilt, double *eps)
 {
-    double lo = 0, hi = 0, t = *tilt, G, F2, step, w, log_est;
+    double lo = 0, hi = 0, t = *tilt, G, F2, step, w, log_est, H, slope, last_H = 0, last_x = 0, x;
     hs_cgf3 k;
     int it;
     for (it = 0; it < 90; it++) {
         k = hs_steps_cgf(S, t, stride);
         w = 1 / t + 1 / (1 + t); F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
-        if (!(F2 > 0 && F2 < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
+        if (!(F2 > 0 && F2 < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; last_H = 0; continue; }
         *eps = have_eps ? value : k.K1 - w;
-        log_est = k.K - *eps * t - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
+        x = log(t);
+        log_est = k.K - *eps * t - x - log1p(t) - 0.5 * log(2 * HS_PI * F2);
         if (enough > -HUGE_VAL && k.K - *eps * t + hs_f_max_log(t) < enough) { *tilt = t; return HS_OK; }
         G = have_eps ? k.K1 - value - w : value - log_est;
         if (have_eps ? G * G < 2 * tol * F2 : fabs(G) < tol) { *tilt = t; return HS_OK; }
         if (have_eps) {
-            w += value;
-            step = k.K1 > 0 && w > 0 ? -log(k.K1 / w) / (t * (k.K2 / k.K1 + (F2 - k.K2) / w)) : -G / (t * F2);
-        } else step = -G / fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2); /* -d log MSD0/d log t, K3 left out */
+            w += value; H = G; slope = t * F2;
+            if (k.K1 > 0 && w > 0) { H = log(k.K1 / w); slope = t * (k.K2 / k.K1 + (F2 - k.K2) / w); }
+        } else {
+            H = G; /* slope: -d log MSD0/dx, K3 left out */
+            slope = fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2);
+            if (log_est < 0) { H = log((1 - log_est) / (1 - value)); slope /= 1 - log_est; }
+        }
+        step = H * last_H < 0 && fabs(log(-H / last_H)) < 1.5 ? -H * (x - last_x) / (H - last_H) : -H / slope;
+        last_H = H; last_x = x;
         if (G < 0) lo = t; else hi = t;
         step = t * exp(fmax(-1.2, fmin(1.2, step)));
         if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
@@ -106,14 +123,19 @@ static double solve_estimate(const hs_tilted *T, double eps, double log_delta, i
 }
 
 /* Totals at, or within 0.2 standard deviations of, the saddle of eps or of the estimate's root for log_delta; and the same
- * carried to the saddle, for estimates. */
-static int settle(hs_steps *S, int have_eps, double value, int kind, double *eps, hs_tilted *T, hs_tilted *saddle)
+ * carried to the saddle, for estimates. BELOW where delta at `floor` (if not infinite) is at most the target. */
+static int settle(hs_steps *S, int have_eps, double value, int kind, double floor, double *eps, hs_tilted *T, hs_tilted *saddle)
 {
     double t = guess(S, have_eps, value), moved;
+    hs_ends E;
     int st, round;
-    if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 1e-4, -HUGE_VAL, &t, eps))) return st;
+    if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 2e-3, -HUGE_VAL, &t, eps))) return st;
     for (round = 0; round < 4; round++) {
         if ((st = hs_steps_tilted(S, t, T))) return st;
+        if (round == 0 && floor > -HUGE_VAL) {
+            hs_ends_at(T, floor, &E);
+            if (E.log_upper <= value) return BELOW;
+        }
         if (!have_eps) {
             *eps = T->d[1] - 1 / t - 1 / (1 + t);
             *eps = solve_estimate(T, *eps, value, kind);
@@ -169,22 +191,27 @@ static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, doub
     return have_eps ? ((T->d[1] - value) / s - kap) / (kap - 1) : value - (T->K - *eps * t + hs_log_chebyshev(t, kap * s, T->d[2]));
 }
 
-/* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; the eps that it is good for. */
-static int chebyshev_totals(const hs_steps *S, int have_eps, double value, hs_tilted *at, double *eps)
+/* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; the eps that it is good for. That
+ * eps and the gap grow with the tilt but for jumps: after `patience` rounds, where it is not above `floor` and the tilt is too
+ * large, no such end is expected above `floor`. */
+static int chebyshev_totals(hs_steps *S, int have_eps, double value, double floor, int patience, hs_tilted *at, double *eps)
 {
     hs_tilted M;
     int round, i, st;
+    *eps = have_eps ? value : HUGE_VAL;
     for (round = 0; round < (S->b > 8 ? 3 : 10); round++) {
         double reach = 1 / sqrt(at->d[2]), lo = fmax(0.3 * at->t, at->t - reach), hi = at->t + reach, g;
+        g = chebyshev_gap(at, have_eps, value, eps);
+        if (round && fabs(g) < (have_eps ? 0.3 : 0.1)) break; /* d/s - 1 within 0.7 and 1.3 of kap - 1 */
+        if (!have_eps && round >= patience && g > 0 && *eps <= floor) return HS_NO_BRACKET;
         for (i = 0; i < 9; i++) {
             double t = 0.5 * (lo + hi);
             hs_tilted_move(at, t, &M);
             if (chebyshev_gap(&M, have_eps, value, eps) < 0) lo = t; else hi = t;
         }
         if ((st = hs_steps_tilted(S, 0.5 * (lo + hi), at))) return st;
-        g = chebyshev_gap(at, have_eps, value, eps);
-        if (fabs(g) < (have_eps ? 0.3 : 0.1)) break; /* d/s - 1 within 0.7 and 1.3 of kap - 1 */
     }
+    chebyshev_gap(at, have_eps, value, eps);
     return HS_OK;
 }
 
@@ -213,7 +240,7 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
     hs_ends E, first;
     double value[2], tilt[2], found;
     int st, up;
-    if ((st = settle(S, 1, eps, kind, &eps, &T, &saddle))) return st;
+    if ((st = settle(S, 1, eps, kind, -HUGE_VAL, &eps, &T, &saddle))) return st;
     out->raw_estimate = out->log_estimate = hs_pick_estimate(&saddle, eps, &kind);
     hs_ends_at(&T, eps, &first);
     out->lower = first.log_lower; out->upper = first.log_upper;
@@ -225,7 +252,7 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
         hs_ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower); out->upper = fmin(out->upper, E.log_upper);
     }
-    if (out->lower < out->upper - 3 && (at = T, !chebyshev_totals(S, 1, eps, &at, &found))) {
+    if (out->lower < out->upper - 3 && (at = T, !chebyshev_totals(S, 1, eps, 0, 0, &at, &found))) {
         hs_ends_at(&at, eps, &E);
         out->lower = fmax(out->lower, E.log_lower);
     }
@@ -275,7 +302,7 @@ static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, 
         g = *value - log_delta;
         if (fabs(g) < 0.2) break;
         if (!(fabs(g) < HUGE_VAL)) { /* no end here */
-            if (up) break;
+            if (up || round > 5) break;
             *target = round && g0 != 0 ? 0.5 * (*target + last) : *target - 1 / T->t;
             continue;
         }
@@ -285,32 +312,57 @@ static void plan_root(const hs_tilted *T, double eps, double log_delta, int up, 
     }
 }
 
-/* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. */
-static int answer_eps(hs_steps *S, double log_delta, int kind, hs_saddle *out)
+/* Certified ends of eps(delta): each is a point where a certified end of delta lies on the right side of the target. BELOW where
+ * they are not wanted because eps(delta) <= floor. T: the totals at the saddle. */
+static int clt_ends(hs_steps *S, double log_delta, int kind, double floor, hs_tilted *T, hs_saddle *out)
 {
-    hs_tilted T, at, saddle;
+    hs_tilted at, saddle;
     hs_ends E;
-    double eps, target[2], value[2], tilt[2], found;
+    double eps, target[2], value[2], tilt[2];
     int st, up;
-    if ((st = settle(S, 0, log_delta, kind, &eps, &T, &saddle))) return st;
+    if ((st = settle(S, 0, log_delta, kind, floor, &eps, T, &saddle))) return st;
     out->log_estimate = log_delta;
     hs_pick_estimate(&saddle, eps, &kind);
-    hs_ends_at(&T, eps, &E);
-    report(&T, &saddle, &E, eps, kind, out);
-    out->lower = -HUGE_VAL; out->upper = HUGE_VAL;
-    plan_root(&T, eps, log_delta, 0, E.log_lower - log_delta, &target[0], &tilt[0], &value[0]);
-    plan_root(&T, eps, log_delta, 1, E.log_upper - log_delta, &target[1], &tilt[1], &value[1]);
-    share(&T, tilt, value);
-    at = T;
+    hs_ends_at(T, eps, &E);
+    report(T, &saddle, &E, eps, kind, out);
+    out->lower = value[0] = -HUGE_VAL; out->upper = HUGE_VAL;
+    tilt[0] = T->t; /* far from normal Chebyshev's end is all there is below */
+    if (E.error < 4 * E.clt) plan_root(T, eps, log_delta, 0, E.log_lower - log_delta, &target[0], &tilt[0], &value[0]);
+    plan_root(T, eps, log_delta, 1, E.log_upper - log_delta, &target[1], &tilt[1], &value[1]);
+    share(T, tilt, value);
+    at = *T;
     for (up = 0; up < 2; up++) {
-        if (!(fabs(value[up]) < HUGE_VAL)) { if (up) out->upper = end_root(&T, eps, log_delta, 1); continue; }
-        if (tilt[up] != at.t && hs_steps_tilted(S, tilt[up], &at)) at = T;
+        if (!(fabs(value[up]) < HUGE_VAL)) { if (up) out->upper = end_root(T, eps, log_delta, 1); continue; }
+        if (tilt[up] != at.t && hs_steps_tilted(S, tilt[up], &at)) at = *T;
         if (up) out->upper = end_root(&at, target[1], log_delta, 1); else out->lower = end_root(&at, target[0], log_delta, 0);
     }
-    if (out->lower < eps - 1.5 / T.t && (at = T, !chebyshev_totals(S, 0, log_delta, &at, &found)))
-        out->lower = fmax(out->lower, end_root(&at, found, log_delta, 0));
-    out->raw_estimate = eps; out->estimate = fmax(out->lower, fmin(out->upper, eps));
+    out->raw_estimate = eps;
     return out->upper < HUGE_VAL ? HS_OK : HS_NO_BRACKET;
+}
+
+/* A better lower end by Chebyshev's inequality, if there is one above `floor`; and at its tilt, left of the jumps, where the law may
+ * be near normal, a better upper one. */
+static void chebyshev_ends(hs_steps *S, double log_delta, double floor, int patience, const hs_tilted *T,
+                           hs_saddle *out)
+{
+    hs_tilted at = *T;
+    hs_ends E;
+    double found;
+    if (!(out->lower < out->raw_estimate - (out->lower > 0 ? 4 : 1.5) / T->t)) return;
+    if (chebyshev_totals(S, 0, log_delta, fmax(floor, out->lower), patience, &at, &found)) return;
+    out->lower = fmax(out->lower, end_root(&at, found, log_delta, 0));
+    hs_ends_at(&at, out->upper, &E);
+    if (E.log_upper < log_delta) out->upper = fmin(out->upper, end_root(&at, out->upper, log_delta, 1));
+}
+
+static int answer_eps(hs_steps *S, double log_delta, int kind, double floor, hs_saddle *out)
+{
+    hs_tilted T;
+    int st = clt_ends(S, log_delta, kind, floor, &T, out);
+    if (st) return st;
+    chebyshev_ends(S, log_delta, fmax(floor, 0), out->lower > 0 ? 0 : 2, &T, out);
+    out->estimate = fmax(out->lower, fmin(out->upper, out->raw_estimate));
+    return HS_OK;
 }
 
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
@@ -326,13 +378,39 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
 {
     hs_steps S;
     int st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
-    return st ? st : answer_eps(&S, log_delta, kind, out);
+    return st ? st : answer_eps(&S, log_delta, kind, -HUGE_VAL, out);
+}
+
+/* The larger over the directions. No loss of ADD exceeds `wall`; ADD is left out where it ends at the lower end of REMOVE, and
+ * Chebyshev's end of REMOVE where it is not expected above that of ADD. */
+int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
+                       double *work, long n_work, hs_saddle *out)
+{
+    hs_steps S;
+    hs_saddle add;
+    hs_tilted T;
+    double lower, mid;
+    int st = hs_steps_open(&S, b, m, q, k, 0, work, n_work);
+    if (st || (st = clt_ends(&S, log_delta, kind, -HUGE_VAL, &T, out))) return st;
+    add.lower = add.estimate = add.upper = -HUGE_VAL;
+    if (out->lower < wall) {
+        hs_steps_open(&S, b, m, q, k, 1, work, n_work);
+        st = answer_eps(&S, log_delta, kind, out->lower, &add);
+        if (st && st != BELOW) return st;
+        hs_steps_open(&S, b, m, q, k, 0, work, n_work);
+    }
+    chebyshev_ends(&S, log_delta, fmax(0, add.lower), add.lower > 0 ? 0 : 2, &T, out);
+    lower = fmax(out->lower, add.lower);
+    mid = fmax(fmin(out->upper, out->raw_estimate), add.estimate);
+    if (add.upper > out->upper) *out = add;
+    out->lower = lower; out->estimate = fmax(mid, lower);
+    return HS_OK;
 }
 
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out)
 {
-    hs_steps S = {b, 0, 1, 1, NULL, NULL, k, atoms, NULL, 1, {0}, {0}};
-    return b < 1 ? HS_BAD_ARGUMENT : have_eps ? answer_delta(&S, value, kind, out) : answer_eps(&S, value, kind, out);
+    hs_steps S = {.b = b, .stride = 1, .n_threads = 1, .k = k, .atoms = atoms, .scale = 1};
+    return b < 1 ? HS_BAD_ARGUMENT : have_eps ? answer_delta(&S, value, kind, out) : answer_eps(&S, value, kind, -HUGE_VAL, out);
 }
 
 /* Log of e^{K(t) - eps t} f_max(t), rounded up (have_eps), or the eps where that is log_delta. */
@@ -354,7 +432,7 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
     int it, st = hs_steps_open(&S, b, m, q, k, add, work, n_work);
     if (st) return st;
     *upper = HUGE_VAL;
-    if (settle(&S, have_eps, value, HS_MSD0, &eps, &T, &saddle)) {
+    if (settle(&S, have_eps, value, HS_MSD0, -HUGE_VAL, &eps, &T, &saddle)) {
         for (t = 1e4; t > 1e-4; t *= 0.5)
             if (!hs_steps_tilted(&S, t, &T) && moments_at(&T, have_eps, value) < *upper) {
                 *upper = moments_at(&T, have_eps, value); *tilt = t;

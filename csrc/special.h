@@ -34,8 +34,10 @@
 #if defined(__GNUC__)
 typedef double hs_v8 __attribute__((vector_size(64), aligned(8), may_alias));
 #define HS_HAVE_V8 1
+#define HS_ALIGNED __attribute__((aligned(64)))
 #else
 #define HS_HAVE_V8 0
+#define HS_ALIGNED
 #endif
 
 static inline uint64_t hs_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }

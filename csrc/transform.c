@@ -123,24 +123,32 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     G->g = work; G->lw = work + stride; G->u = work + 2 * stride; G->l = work + 3 * stride; G->lm = work + 4 * stride;
     G->p = work + 5 * stride; G->s = work + 6 * stride; G->r = work + 7 * stride; G->er = work + 8 * stride;
     G->ei = work + 9 * stride; G->er1 = work + 10 * stride; G->ei1 = work + 11 * stride; G->inv = work + 12 * stride;
+    G->w = work + 13 * stride;
     G->n = G->last = (n + 7) / 8 * 8; G->first = 0;
     {
-    double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm, *restrict glw = G->lw, *restrict gi = G->inv;
+    double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm, *restrict glw = G->lw;
+    double *restrict gi = G->inv, *restrict gx = G->p, *restrict gw = G->w;
     int nn = G->n;
+    for (j = 0; j < nn; j++) { /* short loops: the processor overlaps their passes */
+        double g = (base + (double)j) * h, v = m * g - 0.5 * m * m;
+        gg[j] = g; glw[j] = lh - 0.5 * g * g;
+        gl[j] = v; gi[j] = hs_exp(v > 600 ? 600 : v);
+    }
+    for (j = 0; j < nn; j++) gw[j] = hs_exp(glw[j]);
     for (j = 0; j < nn; j++) {
-        double g = (base + (double)j) * h, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), U = q * (ev - 1);
-        double x = 1 + U, x2 = (1 - q) + q * ev, inv = 1 / x, c = (U - (x - 1)) * inv, t, l, big = U > 0.5 || U < -0.5 ? 1 : 0;
-        double small = U < 0.1 && U > -0.1 ? U : 0;
-        t = hs_log1pmx_small(small);
-        l = hs_log(big != 0 ? x2 : x) + (big != 0 ? 0 : c);
+        double ev = gi[j], U = q * (ev - 1), x = 1 + U, big = U > 0.5 || U < -0.5 ? 1 : 0, inv = 1 / x;
+        gu[j] = U; gi[j] = inv;
+        glm[j] = big != 0 ? 0 : (U - (x - 1)) * inv;
+        gx[j] = big != 0 ? (1 - q) + q * ev : x;
+    }
+    for (j = 0; j < nn; j++) {
+        double U = gu[j], v = gl[j], small = U < 0.1 && U > -0.1 ? U : 0, t = hs_log1pmx_small(small), l = hs_log(gx[j]) + glm[j];
         l = v > 600 ? v + lq : l;
-        gg[j] = g; gu[j] = U; gi[j] = inv;
         gl[j] = small != 0 ? U + t : l;
         glm[j] = small != 0 ? t : l - U;
-        glw[j] = lh - 0.5 * g * g;
     }
     }
-    for (j = n; j < G->n; j++) { G->lw[j] = -1e4; G->l[j] = 0; G->u[j] = 0; G->lm[j] = 0; G->g[j] = 0; G->inv[j] = 1; }
+    for (j = n; j < G->n; j++) { G->lw[j] = -1e4; G->w[j] = 0; G->l[j] = 0; G->u[j] = 0; G->lm[j] = 0; G->g[j] = 0; G->inv[j] = 1; }
     return HS_OK;
 }
 
@@ -157,8 +165,25 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
     }
     M = s0; s1 /= M;
     for (j = 0; j < G->n; j++) s2 += G->p[j] * (G->l[j] - s1) * (G->l[j] - s1);
-    out->log_m = top + log(M); out->mean = s1; out->var = s2 / M;
+    out->log_m = top + log(M); out->mean = s1; out->var = s2 / M; out->unit = 1 / M;
     out->err = HS_U * (e0 / M + 2 * fabs(log(G->h)) + 14 + G->n + 2 * fabs(out->log_m));
+}
+
+/* Log of the grid's plain sum of h w (1+U)^a, rounded up: an exponent a l + log(h w) - top is off by the errors of moments_plain. */
+HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
+{
+    double s[8] = {0}, e[8] = {0}, fa = fabs(a), m = G->m, lh = fabs(log(G->h)), top = -1e4, M;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gg = G->g;
+    int j, i, n = G->n;
+    for (j = 0; j < n; j++) { double x = a * gl[j] + glw[j]; top = x > top ? x : top; }
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double l = gl[j + i], g = gg[j + i], al = l < 0 ? -l : l, p = hs_exp(a * l + glw[j + i] - top);
+            s[i] += p;
+            e[i] += p * (fa * (3 * m * (g < 0 ? -g : g) + 2 * m * m + 17 * al) + 1.5 * g * g);
+        }
+    M = lanes(s);
+    return top + log(M) + HS_U * (lanes(e) / M + 2 * lh + 14 + n + 4 * (fabs(top) + fabs(log(M)))) * (1 + 1e-9);
 }
 
 /* log M(a), mean and variance of l under the tilted law; a guess log_m > 3 asks for the plain form. `err` bounds the rounding of log M:
@@ -167,7 +192,9 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
 HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g, *restrict gi = G->inv;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g;
+    const double *restrict gi = G->inv, *restrict gw = G->w;
+    double *restrict gp = G->p;
     int j, i, n = G->n;
     if (log_m > 3) {
         double top = -1e4;
@@ -175,9 +202,10 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *o
         moments_plain(G, a, top, out);
         return;
     }
+    for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double l = gl[j + i], lw = glw[j + i], E = a * l, w = hs_exp(lw), e = hs_exp(E + lw), lm = glm[j + i];
+            double l = gl[j + i], E = a * l, w = gw[j + i], e = gp[j + i], lm = glm[j + i];
             double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es);
             double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w, alm = w * a * lm;
             double U = gu[j + i], g = gg[j + i], dv = 3 * m * fabs(g) + 2 * m * m, size = fabs(h2) + fabs(alm);
@@ -189,7 +217,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *o
                    + fa * fabs(e1 - e * U * gi[j + i]) * ((U + q) * dv + 3 * fabs(U)); /* e/(1+U) - w = e1 - e U/(1+U) */
         }
     M = 1 + lanes(s0); mean = lanes(s1) / M;
-    out->log_m = log1p(lanes(s0)); out->mean = mean; out->var = lanes(s2) / M - mean * mean;
+    out->log_m = log1p(lanes(s0)); out->unit = 1 / M; out->mean = mean; out->var = lanes(s2) / M - mean * mean;
     out->err = HS_U * (lanes(e0) / M + 3 * fabs(out->log_m)) * (1 + 1e-9);
 }
 

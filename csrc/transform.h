@@ -19,9 +19,10 @@ static inline long hs_chunk_at(long n, int chunk, int chunks) { return (long)((d
 static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
 
 #define HS_INNER_MAX 4096            /* inner nodes of one step, a multiple of 8 */
-#define HS_GRID_ARRAYS 13
+#define HS_GRID_ARRAYS 14
 #define HS_GRID_WORK (HS_GRID_ARRAYS * (HS_INNER_MAX + 8))
-#define HS_COARSE_MAX 128
+#define HS_COARSE_MAX 128            /* nodes of a coarse grid */
+#define HS_COARSE_ONE 512            /* of the grid of a run of one step: large tilts of small shifts fit */
 #define HS_STRIPS 3
 
 typedef struct {                     /* cgf.c: a coarse grid for the tilts a_lo..a_hi */
@@ -37,21 +38,23 @@ typedef struct {
     int n;                           /* nodes, padded to a multiple of 8 by nodes of weight zero */
     double m, q, h, lo, hi;          /* lo, hi: first and last node */
     double shift;                    /* the inner shift that hs_grid_far_upper took last */
-    double *g, *lw, *u, *inv, *l, *lm; /* node; log(h w(g)); U; 1/(1+U); log(1+U); log(1+U)-U */
+    double *g, *lw, *w, *u, *inv, *l, *lm; /* node; log(h w(g)); h w(g); U; 1/(1+U); log(1+U); log(1+U)-U */
     double *p, *s, *r, *er, *ei, *er1, *ei1; /* scratch of the sums */
 } hs_grid;
 
-typedef struct { double log_m, err, mean, var; } hs_moments; /* log M(a); bound of its error; E l, Var l under the tilted law */
+typedef struct { double log_m, err, mean, var, unit; } hs_moments; /* log M(a); bound of its error; E l, Var l under the tilted law;
+                                                                   what makes the p that are left weights of total 1 */
 
 void hs_cgf_estimate(double m, double q, double a, double *out);
 double hs_cgf_peak(double m, double q, double a);
-int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, double *work);
+int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, int room, double *work);
 void hs_coarse_cgf(const hs_coarse *G, double a, double *out);
 int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);
 double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip);
 double hs_grid_mesh(double h);
 double hs_grid_real_h(double m, double a, double target);
 double hs_grid_real_upper(double m, double a, double h);
+double hs_grid_log_m_upper(const hs_grid *G, double a);
 void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
 void hs_grid_trim(hs_grid *G, double tol);

@@ -68,7 +68,7 @@ HS_CLONES static void babies(int n, double dy, const double *l, double *bc, doub
 HS_CLONES static void giant_steps(int n, double dy, const double *l, const double *r, const double *bc, const double *bs, int before, int giants,
                                double *at, double *single)
 {
-    double A[2][TILE], B[2][TILE], er[TILE], ei[TILE], sr[TILE], si[TILE];
+    HS_ALIGNED double A[2][TILE], B[2][TILE], er[TILE], ei[TILE], sr[TILE], si[TILE];
     int j, i, g, t;
     for (j = 0; j < n; j++) {
         hs_cis_m1(17 * (dy * l[j]), &sr[j], &si[j]);
@@ -116,7 +116,8 @@ static void put(const double *at, const double *single, int before, int giants, 
 /* Uses er..ei1 of G as one scratch array: 48 doubles a giant step of a segment. */
 HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *zi)
 {
-    double bc[TILE * 8], bs[TILE * 8], zc[8] = {0}, zs[8] = {0}, *at = G->er;
+    HS_ALIGNED double bc[TILE * 8], bs[TILE * 8];
+    double zc[8] = {0}, zs[8] = {0}, *at = G->er;
     int j, j0, i, all = (int)((N + 8) / 17), before = 0;
     do {
         int giants = all - before < SEGMENT ? all - before : SEGMENT;

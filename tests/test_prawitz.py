@@ -228,6 +228,21 @@ def test_intersects_the_contour():
     assert sharp >= 80
 
 
+@pytest.mark.parametrize("add", [0, 1])
+@pytest.mark.parametrize("row", [(0.2, 0.001), (1 / 0.7, 0.02), (1 / 3, 0.3)])
+def test_periodic_runs(row, add):
+    """Long runs are planned from some of their steps: one step in ten is unlike the others."""
+    rows = [
+        (1 - 1e-4 * i / 480, 0.01, 1, GAUSSIAN) if i % 10 == 0 else (row[0] - 1e-4 * i / 480, row[1], 1, GAUSSIAN)
+        for i in range(480)
+    ]
+    steps = edgeworth.loss_steps(*rows)
+    ours, other = (
+        root(at, add, math.log(1e-5)) for root, at in ((edgeworth.root, steps), (contour.root, GaussianSteps(*steps[:3])))
+    )
+    assert ours[0] <= other[2] and other[0] <= ours[2] and ours[2] - ours[0] < 1e-6 * ours[2]
+
+
 @pytest.mark.parametrize(("sigma", "q", "k", "eps"), [(0.44359157, 9.69844268e-06, 5308, 3.0), (0.3, 1.8e-6, 8886, 2.6)])
 def test_as_many_nodes_as_fit(sigma, q, k, eps):
     """Where the decay asks for about as many nodes as there is room for."""

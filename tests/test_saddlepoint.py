@@ -259,6 +259,19 @@ def test_far_below_the_smallest_double(eps):
     assert wide.upper < -200
 
 
+@given(SIGMA, Q, K, st.floats(-60, -0.5))
+@settings(max_examples=60)
+def test_both_directions_are_the_larger(sigma, q, k, log10_delta):
+    """In one call: the interval of the larger eps, though one direction may be left out."""
+    run, delta = sgm(sigma, q, k), 10**log10_delta
+    try:
+        one, two, both = (hs.epsilon(run, delta, route="saddlepoint", direction=d) for d in ("remove", "add", "both"))
+    except hs.AccuracyError:
+        assume(False)
+    assert both.upper >= max(one.lower, two.lower) and max(one.upper, two.upper) >= both.lower
+    assert both.lower <= both.estimate <= both.upper
+
+
 def test_sharing_is_the_larger_direction():
     run = sgm(2.0, 0.01, 3000)
     one, two, both = (hs.epsilon(run, 1e-5, route="saddlepoint", direction=d) for d in ("remove", "add", "both"))

@@ -114,6 +114,8 @@ cdef extern from "hs.h" nogil:
                         double *work, long n_work, hs_saddle *out)
     int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
                       double *work, long n_work, hs_saddle *out)
+    int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
+                           double *work, long n_work, hs_saddle *out)
     int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work,
                             long n_work, double *out)
     int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,

@@ -28,6 +28,16 @@ def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_
     return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
 
 
+def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delta, int kind, double wall, double[::1] work):
+    """The same of the larger eps over both directions; see hs.h."""
+    cdef hs_saddle s
+    cdef int status
+    with nogil:
+        status = hs_saddle_eps_both(m.shape[0], &m[0], &q[0], &k[0], log_delta, kind, wall, &work[0], work.shape[0], &s)
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+
+
 def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
     """(status, 14 numbers) of the composition at tilt t; see hs.h."""
     out = np.empty(14)

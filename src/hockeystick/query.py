@@ -249,14 +249,21 @@ class _Settings:
                 lambda add: (self._prune() and chernoff.no_root(self, add, delta)) or self._try("root", GENERAL, add, delta),
                 lambda add, lower: lower > 0 and self._below(add, lower, math.log(delta)),
             )
+        low, mid, high, *rest = self._larger_root(delta)
+        return max(low, 0.0), max(mid, 0.0), max(high, 0.0), *rest
+
+    def _larger_root(self, delta: float):
         first, *others = self.directions
+        ask = TABLE[self.route].larger_root if others and self.route != "auto" and self.rtol is None else None
+        best = ask and ask(self, delta)
+        if best:
+            return best
         best = self._root(first, delta)
         for add in others:
             beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
             if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
                 best = _larger(best, self._root(add, delta))
-        low, mid, high, *rest = best
-        return max(low, 0.0), max(mid, 0.0), max(high, 0.0), *rest
+        return best
 
     def _largest(self, ask, below):
         """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller."""

@@ -42,6 +42,12 @@ def root(steps: GaussianSteps, add: int, log_delta: float, kind: int = _AUTO):
     return answer and (*answer[2:5], (*answer[6], answer[8]), "saddlepoint")
 
 
+def larger_root(steps: GaussianSteps, log_delta: float, wall: float):
+    """A certified root over both directions: the larger, in one pass. No loss of ADD exceeds `wall`."""
+    answer = _lend(_core.saddle_eps_both, steps, log_delta, _AUTO, wall)
+    return (*answer[2:5], (*answer[6], answer[8]), "saddlepoint") if answer[0] == 0 else None
+
+
 def _ask(function, steps: GaussianSteps, add: int, at: float, kind: int):
     answer = _lend(function, steps, add, at, kind)
     return answer if answer[0] == 0 else None

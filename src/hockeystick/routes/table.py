@@ -28,6 +28,7 @@ class Route(NamedTuple):
     (lower, estimate, upper, terms, name) of eps; None where the route declines. add is 0 for REMOVE, 1 for ADD.
     points : (settings, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one call share
     what they can; NaN where they do not.
+    larger_root : (settings, delta) -> the larger root over REMOVE and ADD, where that is cheaper than both.
     prune : whether it pays to ask first, by a cheap upper end, if the second direction can be the larger.
     """
 
@@ -36,6 +37,7 @@ class Route(NamedTuple):
     root: Callable
     prune: bool = True
     points: Callable | None = None
+    larger_root: Callable | None = None
 
 
 def _contour_point(settings, add: int, eps: float):
@@ -206,6 +208,10 @@ def _saddle_root(settings, add: int, delta: float):
     return saddlepoint.root(settings.steps, add, math.log(delta))
 
 
+def _larger_saddle_root(settings, delta: float):
+    return saddlepoint.larger_root(settings.steps, math.log(delta), settings.wall * (1 + (settings.steps.k.size + 5) * U))
+
+
 def laws():
     """routes/saddle_laws.py, imported at its first use."""
     from . import saddle_laws
@@ -263,7 +269,7 @@ TABLE = {
         _edgeworth_root,
     ),
     "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
-    "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False),
+    "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False, larger_root=_larger_saddle_root),
     "exact": Route(contour.TERMS, _exact_point, _exact_root),
 }
 """The one table of routes. "exact" and "moments" are names of answers, not of choices."""
