@@ -53,6 +53,9 @@ static inline int hs_chunks(int b) { return b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS; }
 /* Whether step j is a two-sided pair, already turned to the direction asked, instead of (m, q). */
 static inline int hs_is_pair(const hs_contour *C, long j) { return C->pair && C->pair[j].branches > 0; }
 
+/* The exponent of a step's M at z. */
+static inline double hs_contour_tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
+
 static inline int hs_has_pairs(const hs_contour *C)
 {
     long j;
@@ -83,7 +86,7 @@ static inline double hs_payoff(double s) { return s > 0 ? s * log(s) - (1 + s) *
 
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work); /* contour_place.c */
 int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *work);
-int hs_contour_plan(hs_contour *C, double *work);
+int hs_contour_plan(hs_contour *C, double *work);                                   /* contour_plan.c */
 int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S);                /* contour_visit.c */
 double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S);
