@@ -9,7 +9,7 @@ from itertools import pairwise
 from .mechanism import count
 
 _IMPORTED_BY = os.getpid()
-_pools: list = []  # (threads, idle pool), lent to one call at a time: list.pop and list.append are atomic
+_pools: list = []  # (threads beside the caller's, idle pool), lent to one call at a time: list.pop and list.append are atomic
 
 
 def threads(n_threads) -> int:
@@ -37,22 +37,54 @@ def blocks(n: int, most: int) -> list[slice]:
 
 
 def in_order(call, items, n_threads: int):
-    """call(item) for every item, in order; with threads, at most 2 n_threads results wait at a time."""
+    """call(item) for every item, in order. With threads, the caller's is one of them, and at most 2 n_threads results wait at a
+    time."""
     if n_threads == 1 or len(items) <= 1:
         yield from map(call, items)
         return
-    pool = _borrow(n_threads)
-    waiting = deque(pool.submit(call, item) for item in items[: 2 * n_threads])
+    pool, waiting = _borrow(n_threads - 1), deque()
     try:
-        for item in items[2 * n_threads :]:
-            yield waiting.popleft().result()
-            waiting.append(pool.submit(call, item))
+        for item in items:
+            waiting.append(_Task(call, item))
+            pool.submit(waiting[-1].begin)
+            if len(waiting) == 2 * n_threads:
+                yield _first(waiting)
         while waiting:
-            yield waiting.popleft().result()
+            yield _first(waiting)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
-    _pools.append((n_threads, pool))
+    _pools.append((n_threads - 1, pool))
+
+
+class _Task:
+    """call(item), done by the thread that begins it first: list.pop is atomic."""
+
+    __slots__ = ("future", "parts")
+
+    def __init__(self, call, item):
+        from concurrent.futures import Future
+
+        self.parts, self.future = [(call, item)], Future()
+
+    def begin(self):
+        try:
+            call, item = self.parts.pop()
+        except IndexError:
+            return
+        try:
+            self.future.set_result(call(item))
+        except BaseException as wrong:
+            self.future.set_exception(wrong)
+
+
+def _first(waiting: deque):
+    """The result of the first task. While another thread is at it, this one begins those behind it."""
+    for task in waiting:
+        if waiting[0].future.done():
+            break
+        task.begin()
+    return waiting.popleft().future.result()
 
 
 def _borrow(n_threads: int):
