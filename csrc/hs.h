@@ -119,8 +119,8 @@ int hs_sublaplace_points(double m, double q, int add, long panels, long n, const
 int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
                 double *abs_mean, double *edge_upper);
 int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, double *log_mgf);
-/* the same of many steps, step i on p[start[i]..start[i+1]-1] from j0[i] on */
-int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, double t,
+/* the same of many steps, step i on p[start[i]..start[i+1]-1] from j0[i] on: a row for each tilt t */
+int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, long tilts, const double *t,
                      double *log_mgf);
 
 /* convolve.c: around the FFT. Complex arrays are interleaved pairs; see the head of the file. */

@@ -35,8 +35,8 @@ cdef extern from "hs.h" nogil:
     int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
                        double *abs_mean, double *edge_upper)
     int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, double *log_mgf)
-    int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, double t,
-                         double *log_mgf)
+    int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, long tilts,
+                         const double *t, double *log_mgf)
     int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w)
     int hs_convolve_tilts(long steps, const long *j0, const long *start, double dx, const double *p, double t,
                           const double *log_mgf, long n_fft, double *w, double *point, double *norm2, double *norm1)

@@ -25,13 +25,13 @@ def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
     return log_mgf
 
 
-def grid_log_mgfs(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, double t):
-    """log sum_j p_j exp(t j dx) of every step; step i has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
-    log_mgf = np.empty(j0.shape[0])
-    cdef double[::1] out = log_mgf
+def grid_log_mgfs(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, const double[::1] t):
+    """log sum_j p_j exp(t j dx), a row for every t; step i has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
+    log_mgf = np.empty((t.shape[0], j0.shape[0]))
+    cdef double[:, ::1] out = log_mgf
     cdef int status
     with nogil:
-        status = hs_grid_log_mgfs(j0.shape[0], &j0[0], &start[0], dx, &p[0], t, &out[0])
+        status = hs_grid_log_mgfs(j0.shape[0], &j0[0], &start[0], dx, &p[0], t.shape[0], &t[0], &out[0, 0])
     check(status, "grid")
     return log_mgf
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from .mechanism import count
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
 _IMPORTED_BY = os.getpid()
-_pools: list = []  # (threads beside the caller's, idle pool), lent to one call at a time: list.pop and list.append are atomic
+_idle: list = []  # crews, lent to one call at a time: list.pop and list.append are atomic
+_here = threading.local()  # .crew: the crew that this thread works in
+
+
+class _Crew(NamedTuple):
+    size: int
+    pool: Executor
 
 
 def threads(n_threads) -> int:
@@ -37,64 +48,79 @@ def blocks(n: int, most: int) -> list[slice]:
 
 
 def in_order(call, items, n_threads: int):
-    """call(item) for every item, in order. With threads, the caller's is one of them, and at most 2 n_threads results wait at a
-    time."""
-    if n_threads == 1 or len(items) <= 1:
+    """call(item) for every item, in order, by n_threads threads; at most 2 n_threads results wait at a time.
+
+    `call` may itself share out work: all of it goes to the same threads.
+    """
+    crew = getattr(_here, "crew", None)
+    if len(items) <= 1 or (n_threads == 1 and crew is None):
         yield from map(call, items)
         return
-    pool, waiting = _borrow(n_threads - 1), deque()
+    inside, crew = crew is not None, crew or _borrow(n_threads)
+    waiting = deque()
     try:
         for item in items:
             waiting.append(_Task(call, item))
-            pool.submit(waiting[-1].begin)
-            if len(waiting) == 2 * n_threads:
-                yield _first(waiting)
+            crew.pool.submit(waiting[-1].begin)
+            if len(waiting) == 2 * crew.size:
+                yield _first(waiting, inside)
         while waiting:
-            yield _first(waiting)
+            yield _first(waiting, inside)
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
+        for task in waiting:
+            task.todo.clear()
+        if not inside:
+            crew.pool.shutdown(wait=False, cancel_futures=True)
         raise
-    _pools.append((n_threads - 1, pool))
+    if not inside:
+        _idle.append(crew)
 
 
 class _Task:
     """call(item), done by the thread that begins it first: list.pop is atomic."""
 
-    __slots__ = ("future", "parts")
+    __slots__ = ("done", "result", "todo", "wrong")
 
     def __init__(self, call, item):
-        from concurrent.futures import Future
-
-        self.parts, self.future = [(call, item)], Future()
+        self.todo, self.done, self.result, self.wrong = [(call, item)], threading.Lock(), None, None
+        self.done.acquire()
 
     def begin(self):
         try:
-            call, item = self.parts.pop()
+            call, item = self.todo.pop()
         except IndexError:
             return
         try:
-            self.future.set_result(call(item))
+            self.result = call(item)
         except BaseException as wrong:
-            self.future.set_exception(wrong)
+            self.wrong = wrong
+        self.done.release()
 
 
-def _first(waiting: deque):
-    """The result of the first task. While another thread is at it, this one begins those behind it."""
-    for task in waiting:
-        if waiting[0].future.done():
+def _first(waiting: deque, inside: bool):
+    """The result of the first task. While another thread of the crew is at it, this one, if of the crew, begins others."""
+    for task in waiting if inside else ():
+        if not waiting[0].done.locked():
             break
         task.begin()
-    return waiting.popleft().future.result()
+    task = waiting.popleft()
+    task.done.acquire()
+    if task.wrong:
+        raise task.wrong
+    result, task.result = task.result, None  # the pool may hold the task longer
+    return result
 
 
-def _borrow(n_threads: int):
+def _borrow(size: int) -> _Crew:
     from concurrent.futures import ThreadPoolExecutor  # not at every import of the package
 
     try:
-        size, pool = _pools.pop()
+        crew = _idle.pop()
     except IndexError:
-        return ThreadPoolExecutor(n_threads)
-    if size == n_threads:
-        return pool
-    pool.shutdown(wait=False)
-    return ThreadPoolExecutor(n_threads)
+        crew = None
+    if crew and crew.size == size:
+        return crew
+    if crew:
+        crew.pool.shutdown(wait=False)
+    crew = _Crew(size, ThreadPoolExecutor(size, initializer=lambda: setattr(_here, "crew", crew)))
+    return crew

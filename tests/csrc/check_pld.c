@@ -21,7 +21,7 @@ static void *lend(size_t count, size_t size)
 /* one step with every entry; arrays end where the contract says */
 static void one(const double *step, double dx, double p)
 {
-    double lo, hi, s[9], o[45], edge, p_inf, x[NODES], w[NODES], at = 0.3 * dx, far, k = 7, k0[UP + DOWN + 1] = {0};
+    double lo, hi, s[9], o[45], edge, p_inf, x[NODES], w[NODES], at = 0.3 * dx, t = 2, far, k = 7, k0[UP + DOWN + 1] = {0};
     double k1[UP + DOWN + 1] = {0}, k2[UP + DOWN + 1] = {0}, *work, *upper, *lower, sum[2] = {0, 0}, norm[3], *circle, log_mgf;
     long first, size, start[2] = {0, 0}, room = hs_step_nodes(1, step, p, NODES), i, n_fft = 64;
     int st, good = step[1] > 0 && step[2] > 0 && step[2] <= 1;
@@ -52,7 +52,7 @@ static void one(const double *step, double dx, double p)
     }
     expect(sum[0] + p_inf > 1 - 1e-9 && sum[0] < 1 + 1e-9 && sum[1] < 1 + 1e-9, "sum", sum[0], sum[1], p_inf);
     start[1] = size;
-    st = hs_grid_log_mgfs(1, &first, start, dx, upper, 2.0, &log_mgf);
+    st = hs_grid_log_mgfs(1, &first, start, dx, upper, 1, &t, &log_mgf);
     expect(st == HS_OK && isfinite(log_mgf), "moment", log_mgf, 0, 0);
     circle = lend((size_t)n_fft, sizeof *circle);
     st = hs_convolve_tilts(1, &first, start, dx, upper, 2.0, &log_mgf, n_fft, circle, norm, norm + 1, norm + 2);

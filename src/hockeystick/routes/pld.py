@@ -23,6 +23,7 @@ from ..convolve import Tail, convolve, plan_circle
 from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
+from ..threads import in_order
 
 TERMS = ("mesh", "truncation", "rounding")
 RTOL = 1e-3
@@ -120,7 +121,8 @@ def convolved(
     """Both convolutions over a range of eps, with circles long enough for an error of e^log_tol."""
     margin = 4 * laws.upper.dx + 2 * laws.upper.radius
     circle = plan_circle(laws.upper, made.table, eps[0] - margin, log_tol, points)
-    runs = (convolve(grid, circle, eps[1] + margin, "power", n_threads) for grid in (laws.upper, laws.lower))
+    half = (n_threads + 1) // 2
+    runs = in_order(lambda grid: convolve(grid, circle, eps[1] + margin, "power", half), (laws.upper, laws.lower), n_threads)
     return _Curve(laws, *runs)
 
 
@@ -268,7 +270,7 @@ def wall(parts, delta: float) -> float:
 
 
 def _infinite(parts) -> float:
-    return -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts))
+    return -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts if loss.mass_inf))
 
 
 def prepare(parts, locate, goal: float, n_threads: int = 1):
@@ -279,7 +281,7 @@ def prepare(parts, locate, goal: float, n_threads: int = 1):
     value, t, log_delta = locate(made)
     reach = max(1e-300, 1e-3 * goal * math.exp(max(-680.0, log_delta)) / made.k)
     if reach < first or not all(-math.inf < loss.lo and loss.hi < math.inf for loss, _ in parts):
-        made = plan(parts, reach, n_threads)
+        made = plan(parts, reach, n_threads, made.batch)
         value, t, log_delta = locate(made)
     return made, value, t
 
