@@ -58,12 +58,12 @@ def convolve_tilts(const long[::1] j0, const long[::1] start, double dx, const d
 
 
 def convolve_powers(const double complex[:, ::1] spec, const double[::1] point, const double[::1] k, int n_threads,
-                    double complex[::1] product):
-    """product = the product over rows of (point + spec)**k; it may be the first row."""
+                    bint first, double complex[::1] product):
+    """product (unless `first`, times what it holds) = the product over rows of (point + spec)**k; it may be the first row."""
     cdef int status
     with nogil:
         status = hs_convolve_powers(spec.shape[1], spec.shape[0], <const double *>&spec[0, 0], &point[0], &k[0], n_threads,
-                                    <double *>&product[0])
+                                    first, <double *>&product[0])
     check(status, "convolve")
 
 

@@ -46,8 +46,8 @@ from .bound import AccuracyError
 from .grid import MAX_CELLS, ULP, Cgf, Grid
 from .threads import blocks, in_order
 
-BLOCK = 1 << 16
-"""Points of all circles that one call transforms, where more than one: half a megabyte."""
+BLOCK = 1 << 17
+"""Most points that one call transforms, of the circles of many steps: a megabyte."""
 
 SHARE = 64
 """Most distinct steps whose spectra one thread multiplies before their product joins the others."""
@@ -189,31 +189,33 @@ def _tilted(grid: Grid, i: int, t: float, log_m: float, n: int) -> np.ndarray:
 def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
     """(r^, bound on ||r^ - r||_2) by powers of the spectrum.
 
-    Distinct steps are shared out in blocks; their products are multiplied in order, whatever the number of threads.
+    Distinct steps are shared out; the products of shares are multiplied in order, whatever the number of threads.
     """
     steps, eta = grid.steps, _fft.error_upper(n)
-    rows = max(1, BLOCK // n)
+    rows = max(1, min(SHARE, BLOCK // n))
+    parts, each = blocks(logs.size, rows), SHARE // rows if n <= _fft.PLAN_LENGTH else 1
     inner = n_threads if logs.size == 1 and n >= THREADED else 1
     norms = np.empty((2, logs.size))
 
-    def transform(at):
-        with _fft.lent_rows(at.stop - at.start, n) as (w, spectra, kept):
-            point, *norms[:, at] = _core.convolve_tilts(steps.j0[at], steps.start[at.start :], grid.dx, steps.p, t, logs[at], w)
-            spec = spectra()
-            _core.convolve_powers(spec, point, steps.k[at], inner, spec[0])
-            return kept(spec[0])
-
-    def multiplied(found):
-        product = next(found)
-        for more in found:
-            _core.convolve_multiply(product, more)
+    def share(parts):
+        product = None
+        with _fft.lent_rows(most, n) as (w, spectra, kept):
+            for at in parts:
+                own = w[: at.stop - at.start]
+                point, *norms[:, at] = _core.convolve_tilts(
+                    steps.j0[at], steps.start[at.start :], grid.dx, steps.p, t, logs[at], own
+                )
+                spec = spectra()[: own.shape[0]]
+                first = product is None
+                product = kept(spec[0]) if first else product
+                _core.convolve_powers(spec, point, steps.k[at], inner, first, product)
         return product
 
-    def share(at):
-        parts = blocks(at.stop - at.start, rows)
-        return multiplied(transform(slice(at.start + part.start, at.start + part.stop)) for part in parts)
-
-    product = multiplied(in_order(share, blocks(logs.size, SHARE), n_threads))
+    most = max(at.stop - at.start for at in parts)
+    found = in_order(share, [parts[i : i + each] for i in range(0, len(parts), each)], n_threads)
+    product = next(found)
+    for more in found:
+        _core.convolve_multiply(product, more)
     r = _fft.inverse(product)
     norm2, _ = _core.convolve_norms(r)
     k, (e2, e1) = steps.k, norms * (eta * 1.01)

@@ -62,12 +62,15 @@ static void one(const double *step, double dx, double p)
 
 static void powers(void)
 {
-    double spec[2 * 3 * 5], product[2 * 5], point[3] = {0.5, 0.25, 0}, k[3] = {1, 7, 1e9}, bad[3] = {1, 0.5, NAN};
+    double spec[2 * 3 * 5], product[2 * 5], apart[2 * 5], point[3] = {0.5, 0.25, 0}, k[3] = {1, 7, 1e9}, bad[3] = {1, 0.5, NAN};
     int i;
     for (i = 0; i < 30; i++) spec[i] = 0.4 * cos(i * i);
-    expect(hs_convolve_powers(5, 3, spec, point, k, 2, product) == HS_OK, "powers", 0, 0, 0);
+    expect(hs_convolve_powers(5, 3, spec, point, k, 2, 1, product) == HS_OK, "powers", 0, 0, 0);
     for (i = 0; i < 10; i++) expect(fabs(product[i]) <= 1, "power", i, product[i], 0);
-    expect(hs_convolve_powers(5, 3, spec, point, bad, 1, product) == HS_BAD_ARGUMENT, "counts", 0, 0, 0);
+    expect(hs_convolve_powers(5, 1, spec, point, k, 1, 1, apart) == HS_OK, "the first", 0, 0, 0);
+    expect(hs_convolve_powers(5, 2, spec + 10, point + 1, k + 1, 1, 0, apart) == HS_OK, "the others", 0, 0, 0);
+    for (i = 0; i < 10; i++) expect(apart[i] == product[i], "in parts", i, product[i], apart[i]);
+    expect(hs_convolve_powers(5, 3, spec, point, bad, 1, 1, product) == HS_BAD_ARGUMENT, "counts", 0, 0, 0);
 }
 
 int main(void)
