@@ -71,8 +71,8 @@ def _lent(key):
 def lent_rows(count: int, n: int):
     """(array of `count` rows of even length n, function () that transforms them all, function that keeps a transformed row).
 
-    Transforms are the n/2 + 1 leading coefficients. The arrays are the caller's until the end of the `with`; short ones are used
-    again, as touching fresh memory takes as long as a transform: what is to outlive the `with` is kept.
+    Transforms are the n/2 + 1 leading coefficients. The arrays are the caller's until the end of the `with`; short ones are
+    then used again (touching fresh memory may take as long as a transform), so what is to outlive it is kept.
     """
     library = _pyfftw()
     if library is None:

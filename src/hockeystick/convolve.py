@@ -83,13 +83,17 @@ class Tail(NamedTuple):
         """D^(eps): linear in e^eps between lattice points."""
         i = min(max(math.floor((eps - self.y_lo) / self.dx), 0), self.delta.size - 2)
         s = eps - (self.y_lo + (i + 1) * self.dx)
-        return float(-math.expm1(s) * self.mass[i] + math.exp(s) * self.delta[i + 1])
+        return -math.expm1(s) * self.mass.item(i) + math.exp(s) * self.delta.item(i + 1)
 
-    def errors(self, eps: float) -> tuple[float, float, float]:
-        """(truncated, wrapped, rounding) at eps >= y_lo: bounds."""
+    def at(self, eps: float) -> tuple[float, float, float, float]:
+        """(D^, truncated, wrapped, rounding) at eps >= y_lo: the last three bound its errors."""
+        value = self.value(eps)
         wrapped = _exp(self.log_right - self.t_right * eps) + self.left
         fft = _exp(self.log_fft - self.t * (eps - self.y_lo))
-        return self.truncated, wrapped, fft + self.relative * abs(self.value(eps))
+        return value, self.truncated, wrapped, fft + self.relative * abs(value)
+
+    def errors(self, eps: float) -> tuple[float, float, float]:
+        return self.at(eps)[1:]
 
     @property
     def y_hi(self) -> float:
@@ -166,11 +170,13 @@ def _weight2(t: float, width: float, dx: float) -> float:
     return 1 + area / dx
 
 
-def _log_mgf_upper(grid: Grid, t: float, logs: np.ndarray) -> float:
-    """Upper bound on K~(t) = log E e^{tS}, shift included, from the log sum of each step."""
-    steps, shift = grid.steps, t * grid.shift
-    slack = ULP * (32 + 6 * abs(t) * grid.dx * steps.far + 4 * np.abs(logs)) + np.diff(steps.start) * LDBL_ULP
-    return math.fsum((shift, 4 * ULP * abs(shift), *(steps.k * logs).tolist(), *(steps.k * slack).tolist()))
+def _log_mgf_uppers(grid: Grid, tilts: tuple[float, ...], logs: np.ndarray) -> list[float]:
+    """Upper bounds on K~(t) = log E e^{tS}, shift included, from the rows of `log_mgfs`."""
+    steps, t = grid.steps, np.array(tilts)[:, None]
+    slack = ULP * (32 + 6 * grid.dx * np.abs(t) * steps.far + 4 * np.abs(logs)) + np.diff(steps.start) * LDBL_ULP
+    shift = t * grid.shift
+    terms = np.concatenate((shift, 4 * ULP * np.abs(shift), steps.k * logs, steps.k * slack), axis=1)
+    return [math.fsum(row) for row in terms.tolist()]
 
 
 def log_mgfs(grid: Grid, tilts: tuple[float, ...], n_threads: int) -> np.ndarray:
@@ -267,8 +273,8 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
     j_lo = math.floor((plan.y_lo - grid.shift) / dx) - 1
     y_lo, width = j_lo * dx + grid.shift, n * dx
     tilts = plan.t_right, plan.t_left, plan.t_cut
-    *others, logs = log_mgfs(grid, (*tilts, t), n_threads)
-    right, left, cut = (_log_mgf_upper(grid, *both) for both in zip(tilts, others, strict=True))
+    found = log_mgfs(grid, (*tilts, t), n_threads)
+    (right, left, cut), logs = _log_mgf_uppers(grid, tilts, found[:3]), found[3]
     r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
     k = grid.steps.k
     log_l = math.fsum((k * logs).tolist())

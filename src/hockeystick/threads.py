@@ -19,8 +19,20 @@ _here = threading.local()  # .crew: the crew that this thread works in
 
 
 class _Crew(NamedTuple):
+    """Threads of one call: how many, their pool, and an entry for each that is at work."""
+
     size: int
     pool: Executor
+    busy: list
+
+    def offer(self, task) -> None:
+        self.pool.submit(self._work, task)
+
+    def _work(self, task) -> None:
+        _here.crew = self
+        self.busy.append(None)
+        task.begin()
+        self.busy.pop()
 
 
 def threads(n_threads) -> int:
@@ -61,8 +73,11 @@ def in_order(call, items, n_threads: int):
     try:
         for item in items:
             waiting.append(_Task(call, item))
-            crew.pool.submit(waiting[-1].begin)
-            if len(waiting) == 2 * crew.size:
+            if inside and len(crew.busy) >= crew.size:
+                waiting[-1].begin()
+            else:
+                crew.offer(waiting[-1])
+            while waiting and (len(waiting) == 2 * crew.size or not waiting[0].done.locked()):
                 yield _first(waiting, inside)
         while waiting:
             yield _first(waiting, inside)
@@ -122,5 +137,4 @@ def _borrow(size: int) -> _Crew:
         return crew
     if crew:
         crew.pool.shutdown(wait=False)
-    crew = _Crew(size, ThreadPoolExecutor(size, initializer=lambda: setattr(_here, "crew", crew)))
-    return crew
+    return _Crew(size, ThreadPoolExecutor(size), [])

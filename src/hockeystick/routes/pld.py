@@ -55,17 +55,17 @@ class _Curve(NamedTuple):
 
     def upper(self, eps: float) -> float:
         at = eps - self.move(self.laws.upper, self.above, eps)
-        truncated, _, rounding = self.above.errors(at)
+        value, truncated, _, rounding = self.above.at(at)
         extra = self.laws.stray(at) + self.laws.inf_upper
-        delta = (self.above.value(at) + truncated + rounding + extra) * (1 + 8 * ULP)
+        delta = (value + truncated + rounding + extra) * (1 + 8 * ULP)
         if delta < 1e-300:  # two products a point may have underflowed
             delta += 2 * (self.above.delta.size + 4) * 5e-324
         return min(1.0, delta)
 
     def lower(self, eps: float) -> float:
         at = eps + self.move(self.laws.lower, self.below, eps)
-        _, wrapped, rounding = self.below.errors(at)
-        finite = max(0.0, self.below.value(at) - wrapped - rounding - self.laws.stray(at))
+        value, _, wrapped, rounding = self.below.at(at)
+        finite = max(0.0, value - wrapped - rounding - self.laws.stray(at))
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
@@ -74,10 +74,10 @@ class _Curve(NamedTuple):
         return 0.5 * (low + high)
 
     def terms(self, eps: float) -> tuple[float, float, float]:
-        cut, _, above = self.above.errors(eps)
-        _, wrapped, below = self.below.errors(eps)
-        mesh = abs(self.above.value(eps) - self.below.value(eps))
-        return mesh, cut + wrapped + self.laws.inf_upper - self.laws.inf_lower, above + below + 2 * self.laws.stray(eps)
+        high, cut, _, above = self.above.at(eps)
+        low, _, wrapped, below = self.below.at(eps)
+        outside = cut + wrapped + self.laws.inf_upper - self.laws.inf_lower
+        return abs(high - low), outside, above + below + 2 * self.laws.stray(eps)
 
     @staticmethod
     def move(grid, tail: Tail, eps: float) -> float:
