@@ -133,10 +133,12 @@ int hs_convolve_multiply(long n, double *a, const double *b)
     return HS_OK;
 }
 
-/* Euclidean and absolute norms; relative error n 2^-53 at worst */
-int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
+/* x *= scale; then its Euclidean and absolute norms: relative error n 2^-53 at worst */
+int hs_convolve_norms(long n, double *x, double scale, double *norm2, double *norm1)
 {
     long double square = 0, sum = 0;
+    long i;
+    for (i = 0; i < n; i++) x[i] *= scale;
     add_norms(n, x, &square, &sum);
     *norm2 = (double)sqrtl(square);
     *norm1 = (double)sum;

@@ -130,7 +130,7 @@ int hs_convolve_tilts(long steps, const long *j0, const long *start, double dx, 
 int hs_convolve_powers(long n, long rows, const double *spec, const double *point, const double *k, int n_threads, int first,
                        double *product);
 int hs_convolve_multiply(long n, double *a, const double *b);
-int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
+int hs_convolve_norms(long n, double *x, double scale, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
 

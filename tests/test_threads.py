@@ -1,6 +1,7 @@
 """Sharing out work among threads: order, nesting, errors, calls from several threads; and answers that do not depend on it."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -36,12 +37,18 @@ def test_all_threads_of_a_call_work_at_once(n_threads):
 
 
 def test_one_branch_gets_the_threads_of_a_shorter_one():
-    together = threading.Barrier(2, timeout=20)
+    seen = set()
 
-    def branch(long):
-        return list(in_order(lambda x: together.wait() >= 0, range(6), 1)) if long else [True] * 6
+    def leaf(x):
+        time.sleep(0.005)
+        seen.add(threading.get_ident())
+        return x
 
-    assert list(in_order(branch, (True, False), 2)) == [[True] * 6] * 2
+    def branch(size):
+        return sum(in_order(leaf, range(size), 1))
+
+    assert list(in_order(branch, (40, 1), 2)) == [780, 0]
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize("n_threads", SIZES)

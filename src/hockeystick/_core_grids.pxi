@@ -75,12 +75,12 @@ def convolve_multiply(double complex[::1] a, const double complex[::1] b):
     check(status, "convolve")
 
 
-def convolve_norms(const double[::1] x):
-    """(Euclidean norm, sum of absolute values)."""
+def convolve_norms(double[::1] x, double scale):
+    """(Euclidean norm, sum of absolute values) of x, which is multiplied by `scale` first."""
     cdef double norm2, norm1
     cdef int status
     with nogil:
-        status = hs_convolve_norms(x.shape[0], &x[0], &norm2, &norm1)
+        status = hs_convolve_norms(x.shape[0], &x[0], scale, &norm2, &norm1)
     check(status, "convolve")
     return norm2, norm1
 

@@ -69,17 +69,18 @@ def _lent(key):
 
 @contextmanager
 def lent_rows(count: int, n: int):
-    """(array of `count` rows of even length n, function () that transforms them all, function that keeps a transformed row).
+    """(array of `count` rows of even length n, function () that transforms them all, function () for a product of transforms).
 
-    Transforms are the n/2 + 1 leading coefficients. The arrays are the caller's until the end of the `with`; short ones are
-    then used again (touching fresh memory may take as long as a transform), so what is to outlive it is kept.
+    Transforms are the n/2 + 1 leading coefficients. Both arrays are the caller's until the end of the `with`; short ones are then
+    used again, as touching fresh memory may take as long as a transform. The product outlives it: an array of its own, or the
+    first row of the transforms where they are long.
     """
     library = _pyfftw()
     if library is None:
         import scipy.fft
 
         values = np.empty((count, n))
-        yield values, lambda: scipy.fft.rfft(values), lambda row: row
+        yield values, lambda: scipy.fft.rfft(values), lambda: np.empty(n // 2 + 1, dtype=np.complex128)
         return
     plan = _lent((count, n))
     if plan is None:
@@ -91,14 +92,10 @@ def lent_rows(count: int, n: int):
         plan.execute()
         return plan.output_array
 
-    def kept(row):
-        if not again:
-            return row
-        out = library.empty_aligned(row.shape, dtype=row.dtype)
-        out[:] = row
-        return out
+    def product():
+        return library.empty_aligned(n // 2 + 1, dtype=np.complex128) if again else plan.output_array[0]
 
-    yield plan.input_array, transform, kept
+    yield plan.input_array, transform, product
     if again:
         _plans.append(((count, n), plan))
 
@@ -128,16 +125,22 @@ def forward(x: np.ndarray, n_threads: int = 1) -> np.ndarray:
     return out
 
 
-def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """The real array of even length 2 (len(spec) - 1) with this transform. `spec` comes from `forward` or `lent_rows`; it is
-    destroyed."""
+def backward(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """n times the real array of even length n = 2 (len(spec) - 1) with this transform. `spec` comes from `forward` or
+    `lent_rows`; it is destroyed."""
     library = _pyfftw()
     n = 2 * (spec.shape[0] - 1)
     if library is None:
         import scipy.fft
 
-        return scipy.fft.irfft(spec, n, workers=n_threads)
+        return scipy.fft.irfft(spec, n, norm="forward", workers=n_threads)
     out = library.empty_aligned(n, dtype=np.float64)
     _execute(library, spec, out, "FFTW_BACKWARD", n_threads)
-    out *= 1.0 / n
+    return out
+
+
+def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """The real array with this transform; see `backward`."""
+    out = backward(spec, n_threads)
+    out *= 1.0 / out.size
     return out

@@ -49,7 +49,7 @@ from .threads import blocks, in_order
 BLOCK = 1 << 17
 """Most points that one call transforms, of the circles of many steps: a megabyte."""
 
-SHARE = 64
+SHARE = 128
 """Most distinct steps whose spectra one thread multiplies before their product joins the others."""
 
 MANY = 128
@@ -192,8 +192,8 @@ def _tilted(grid: Grid, i: int, t: float, log_m: float, n: int) -> np.ndarray:
     return w
 
 
-def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
-    """(r^, bound on ||r^ - r||_2) by powers of the spectrum.
+def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float, float]:
+    """(r^, bound on ||r^ - r||_2, ||r^||_1) by powers of the spectrum.
 
     Distinct steps are shared out; the products of shares are multiplied in order, whatever the number of threads.
     """
@@ -205,7 +205,7 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
 
     def share(parts):
         product = None
-        with _fft.lent_rows(most, n) as (w, spectra, kept):
+        with _fft.lent_rows(most, n) as (w, spectra, room):
             for at in parts:
                 own = w[: at.stop - at.start]
                 point, *norms[:, at] = _core.convolve_tilts(
@@ -213,7 +213,7 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
                 )
                 spec = spectra()[: own.shape[0]]
                 first = product is None
-                product = kept(spec[0]) if first else product
+                product = room() if first else product
                 _core.convolve_powers(spec, point, steps.k[at], inner, first, product)
         return product
 
@@ -222,15 +222,15 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
     product = next(found)
     for more in found:
         _core.convolve_multiply(product, more)
-    r = _fft.inverse(product)
-    norm2, _ = _core.convolve_norms(r)
+    r = _fft.backward(product)
+    norm2, norm1 = _core.convolve_norms(r, 1.0 / n)
     k, (e2, e1) = steps.k, norms * (eta * 1.01)
     sup = math.fsum((k * (e1 + 64 * ULP)).tolist())
     rel = ULP * (20 * math.fsum(k.tolist()) + 2600 * logs.size)
     if sup > 30 or rel > 0.1:
         raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g}); ask for fewer steps")
     forward = math.fsum((k * np.minimum(e2, e1 * (2.1 * norm2 + (0.5 + e1) ** (k - 1)))).tolist())
-    return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02
+    return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02, norm1
 
 
 def _multiply(a, b, n_threads: int):
@@ -243,17 +243,17 @@ def _multiply(a, b, n_threads: int):
     (x, ex, sx), (y, ey, sy) = a, b
     n = x.shape[0]
     eta = _fft.error_upper(n)
-    (x2, x1), (y2, y1) = _core.convolve_norms(x), _core.convolve_norms(y)
+    (x2, x1), (y2, y1) = _core.convolve_norms(x, 1.0), _core.convolve_norms(y, 1.0)
     fx = _fft.forward(x, n_threads)
     fy = fx if y is x else _fft.forward(y, n_threads)
     _core.convolve_multiply(fx, fy)
-    out = _fft.inverse(fx, n_threads)
+    out = _fft.backward(fx, n_threads)
     e = sy * ex + x1 * ey + eta * x2 * y1 + eta * y2 * (x1 + eta * math.sqrt(n) * x2)
-    return out, (e + (eta + 4 * ULP) * _core.convolve_norms(out)[0]) * (1 + 1e-6), sx * sy
+    return out, (e + (eta + 4 * ULP) * _core.convolve_norms(out, 1.0 / n)[0]) * (1 + 1e-6), sx * sy
 
 
-def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
-    """(r^, bound on ||r^ - r||_2) by repeated squaring: binary powers of each step, multiplied as they
+def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float, float]:
+    """(r^, bound on ||r^ - r||_2, ||r^||_1) by repeated squaring: binary powers of each step, multiplied as they
     come."""
     result = None
     for i, log_m in enumerate(logs.tolist()):
@@ -264,7 +264,7 @@ def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> t
             k >>= 1
             if k:
                 base = _multiply(base, base, n_threads)
-    return result[0], result[1]
+    return *result[:2], _core.convolve_norms(result[0], 1.0)[1]
 
 
 def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -> Tail:
@@ -275,10 +275,9 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
     tilts = plan.t_right, plan.t_left, plan.t_cut
     found = log_mgfs(grid, (*tilts, t), n_threads)
     (right, left, cut), logs = _log_mgf_uppers(grid, tilts, found[:3]), found[3]
-    r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
+    r, error2, norm1 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
     k = grid.steps.k
     log_l = math.fsum((k * logs).tolist())
-    _, norm1 = _core.convolve_norms(r)
     keep = min(n, max(8, math.ceil((eps_max - y_lo) / dx) + 4))
     scale = log_l - t * (j_lo * dx)
     mass, delta = _core.convolve_tail(r, j_lo, dx, t, scale, keep)

@@ -28,7 +28,7 @@ from .grid import MAX_CELLS, ULP, Cgf, Grid, Steps
 from .loss import Loss, gauss_legendre, no_atoms, window
 from .threads import blocks, in_order
 
-BLOCK = 64
+BLOCK = 128
 """Most distinct steps that one thread takes at a time."""
 
 CELLS = MAX_CELLS // 4
