@@ -87,7 +87,7 @@ static int certainly_below(const setting *s, const double *m, const double *q, c
     hs_contour C = aim(s, m, q, k, add, &pair);
     double upper;
     int st = C.pair ? hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper)
-                    : hs_saddle_delta_upper(1, m, q, k, add, eps, 1, work, n_work, &upper);
+                    : hs_saddle_delta_upper(1, m, q, k, add, eps, log_delta, 1, work, n_work, &upper);
     return st == HS_OK && fmin(upper, 0.0) <= log_delta;
 }
 

@@ -31,6 +31,7 @@ HS_CLONES static void freeze(hs_contour *C, hs_sums *S)
 {
     double inner = 0, round = 0, c = C->c, top = fabs(C->eps) + C->reach, dy = C->dy, eps = C->eps, reach = C->reach;
     double *restrict re = S->re, *restrict im = S->im, *restrict hr = S->round, *restrict hn = S->node, *restrict a = S->zr, *restrict b = S->zi;
+    double adds = 90 + (double)C->N / 64; /* a block of 64 terms, and the blocks: see evaluate */
     int n, count = (int)C->N + 1, wild = 0;
 HS_SEPARATE
     for (n = 0; n < count; n++) {
@@ -52,7 +53,7 @@ HS_SEPARATE
         hr[n] = mag * (co * (1 + c) + si * y) / cy;
         hn[n] = mag * (si * (1 + c) - co * y) / cy;
         a[n] = size * en;
-        b[n] = size * (er * (1 + en) + (24 + count) * HS_U);
+        b[n] = size * (er * (1 + en) + adds * HS_U);
     }
     for (n = 0; n < count; n++) { inner += a[n]; round += b[n]; }
     C->round = round; C->inner = inner;
@@ -70,14 +71,15 @@ HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
     v->log_scale = S->K[0] - c * eps;
     for (n0 = 0; n0 <= C->N; n0 += 64) {
         int n, count = C->N - n0 < 63 ? (int)(C->N - n0) + 1 : 64;
-        double base = (double)n0;
+        double base = (double)n0, block = 0, slopes = 0;
         for (n = 0; n < count; n++) { /* e^{-i de y} = 1 + re + i im */
             double re, im;
             hs_cis_m1(-de * ((base + (double)n) * dy), &re, &im);
             part[n] = fr[n0 + n] + (fr[n0 + n] * re - fi[n0 + n] * im);
             slope[n] = gr[n0 + n] + (gr[n0 + n] * re - gi[n0 + n] * im);
         }
-        for (n = 0; n < count; n++) { sum += part[n]; der += slope[n]; }
+        for (n = 0; n < count; n++) { block += part[n]; slopes += slope[n]; }
+        sum += block; der += slopes;
     }
     scale = -v->log_scale;
     if (s < 0) { S1 = exp(scale) / expm1(c * P); S2 = exp(scale + eps) / expm1((c + 1) * P); }
@@ -129,7 +131,7 @@ static int place(hs_contour *C, int have_eps, double log_delta, double depth, do
     if (!st && depth == 1 && C->N > many) {
         hs_contour best = *C;
         double lost = 4 + 1.5 * fmax(0, log2((double)C->N / 256)), low;
-        for (low = 0.7; low > 0.3 && best.N > 0.8 * fmin((double)many, 256); low *= 0.7) {
+        for (low = 0.7 * C->depth; low > 0.3 && best.N > 0.8 * fmin((double)many, 256); low *= 0.7) {
             if (hs_contour_place(C, have_eps, log_delta, low, work) || C->loss > lost) break;
             if (hs_contour_plan(C, work) == HS_OK && C->N < best.N) best = *C;
         }
@@ -147,7 +149,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
     if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
     if ((st = place(C, have_eps, log_delta, depth, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
-        if (C->N > HS_OUTER_MAX) return HS_TOO_MANY_NODES;
+        if (C->N > HS_OUTER_MAX / C->chunks) return HS_TOO_MANY_NODES;
         if (n_work < hs_contour_work(C->b, C->n_threads, C->N)) return HS_SCRATCH;
         if ((st = hs_contour_visit(C, work, S))) return st;
         C->S = S;
@@ -155,6 +157,10 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
         C->tail = exp(e);
         e += C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
         if (e < 0 || attempt == 4) break;
+        if (C->bands > 1 && C->y_far > 1.5 * (double)C->N * C->dy) {
+            C->N = (long)(1.2 * (double)C->N); C->y_grid = (double)(C->N + 2) * C->dy;
+            continue;
+        }
         if (C->y_far > 0 && attempt == 0) { C->y_far = 0; continue; }
         if (hs_contour_extend(C, work) == HS_OK) continue;
         C->N = (long)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
@@ -226,7 +232,8 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 
 long hs_contour_work(int b, int n_threads, long n_outer)
 {
-    return (long)n_threads * HS_STEP_WORK + (b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS) * HS_SUMS_WORK(n_outer);
+    int chunks = hs_chunks(b);
+    return (long)n_threads * HS_STEP_WORK + chunks * HS_SUMS_WORK(n_outer < HS_OUTER_MAX / chunks ? n_outer : HS_OUTER_MAX / chunks);
 }
 
 static const double DEPTHS[] = {1, 0.6, 0.35, 0.2, 0.1};

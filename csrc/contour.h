@@ -7,7 +7,10 @@
 #define HS_DOUBLINGS 20              /* tail points Y, 2Y, 4Y, ... */
 #define HS_PROBES 12                 /* frequencies at which the decay is sampled, ratio 2 */
 #define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */
-#define HS_LOSS_MAX 26               /* nats that cancellation may take from the 36 of a double */
+#define HS_BANDS 8                   /* of frequencies beyond the nodes, each with its own moments */
+#define HS_BAND_MESH 0.05            /* mesh times shift where moments are bounded cell by cell */
+#define HS_BAND_CUT 1.7              /* a band counts losses below this over its last frequency */
+#define HS_LOSS_MAX 28               /* nats that cancellation may take from the 36 of a double */
 #define HS_FEW_NODES 64              /* outer nodes that cost less than placing the line */
 #define HS_SHIFT_NODES 128           /* outer nodes that shifted paths, which round about three times more, do not pay for */
 #define HS_SAMPLE 48                 /* steps on which a contour is placed */
@@ -36,12 +39,15 @@ typedef struct {                     /* sums over steps; index 0, 1, 2: tilts c,
     double *re, *im, *round, *node;  /* k log phi at the nodes; bounds of its rounding and quadrature error */
     double *zr, *zi;                 /* scratch: phi - 1 of one step */
     double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS], var, k_smooth;
-    double spread, fourth, slack;    /* sums of k Var l, k E(l-l')^4, k times the error of |phi| up to y_far */
+    double spread[HS_BANDS], fourth[HS_BANDS], slack; /* sums of k Var l, k E(l-l')^4 for each band, k times the error of |phi| up to y_far */
 } hs_sums;
 
 typedef struct {
     double log_scale, value, slope, lower, upper, alias_left, alias_right, truncation, inner, rounding;
 } hs_value;
+
+/* Sums are kept for chunks of many steps; few steps have one, with room for as many nodes as all have together. */
+static inline int hs_chunks(int b) { return b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS; }
 
 /* Whether step j is a two-sided pair, already turned to the direction asked, instead of (m, q). */
 static inline int hs_is_pair(const hs_contour *C, long j) { return C->pair && C->pair[j].branches > 0; }
@@ -52,6 +58,23 @@ static inline int hs_has_pairs(const hs_contour *C)
     for (j = 0; C->pair && j < C->b; j++)
         if (hs_is_pair(C, j)) return 1;
     return 0;
+}
+
+/* Band i of the frequencies beyond the nodes, up to C->y_far: from hs_band(C, i) to hs_band(C, i + 1), the first the narrowest; its
+ * moments are those of the losses |l| <= hs_band_cut(C, i). */
+static inline double hs_band(const hs_contour *C, int i)
+{
+    double Y = (double)C->N * C->dy;
+    return i == 0 ? Y : i == C->bands ? C->y_far : Y * pow(C->y_far / Y, pow((double)i / C->bands, 1.5));
+}
+
+static inline double hs_band_cut(const hs_contour *C, int i) { return C->bands == 1 ? HUGE_VAL : HS_BAND_CUT / hs_band(C, i + 1); }
+
+/* The bound of contour_visit.c on -log|phi| at the lower (i even) and upper end of band i/2: the least of it lies at one of them. */
+static inline double hs_band_lower(const hs_contour *C, const hs_sums *S, int i)
+{
+    double y = hs_band(C, (i + 1) / 2), x = y * y;
+    return 0.5 * x * S->spread[i / 2] - x * x * S->fourth[i / 2] / 48 - S->slack;
 }
 
 /* the exponent of Chernoff's bound with the optimal constant */

@@ -156,7 +156,7 @@ static double guess_tilt(const hs_contour *C, double log_delta)
 static int saddle(hs_contour *C, hs_sample *X, int have_eps, double log_delta, hs_cgf *at)
 {
     int st;
-    C->chunks = C->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS;
+    C->chunks = hs_chunks(C->b);
     if (!(C->t > 0)) C->t = have_eps ? 1 : guess_tilt(C, log_delta);
     st = find_saddle(C, X, 0, have_eps, log_delta, at);
     return st || X->n == C->b ? st : find_saddle(C, X, 1, have_eps, log_delta, at);
@@ -197,7 +197,7 @@ static void place(window *W)
     int left, it;
     C->P = 0;
     for (left = 0; left < 2; left++) {
-        double d = C->c < 0.95 * C->t && !left ? C->t - C->c : 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.65;
+        double d = left ? fmin(7 / C->sd, 2 * (C->s_right - C->c)) : C->c < 0.95 * C->t ? C->t - C->c : 7 / C->sd, next, best = period(W, left, d, &next), factor = 0.65;
         for (it = 0; it < 14 && !(best <= C->P); it++) {
             double at, trial, newton;
             trial = fmax(0.25 * d, fmin(2.5 * d, next));
@@ -230,48 +230,83 @@ static void place(window *W)
  * to cancellation. */
 static int shallow(hs_contour *C, hs_sample *X, int have_eps, double log_delta, double depth, hs_cgf *at)
 {
-    double c = C->c = depth * C->t, lo = -0.9 * c, hi, x, t, sd;
+    double c = C->c = depth * C->t, lo = -0.9 * c, hi, x = 0, sd;
     hs_cgf k = *at = X->n < C->b ? total_cgf(C, X, c) : sample_cgf(C, X, c);
     int it;
     if (!(k.K2 > 0 && k.K2 < 1e300)) return HS_NO_SADDLE;
     sd = C->sd = sqrt(k.K2);
-    for (hi = 40 / sd, x = it = 0; it < 60; it++, x = 0.5 * (lo + hi)) {
-        double eps, est;
-        t = c + x;
-        eps = k.K1 + k.K2 * x - 1 / t - 1 / (1 + t);
-        est = k.K + k.K1 * x + 0.5 * k.K2 * x * x - t * (have_eps ? C->eps : eps) - log(t * (1 + t))
-            - 0.5 * log(2 * HS_PI * (k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t))));
-        if (have_eps ? eps < C->eps : est > log_delta) lo = x; else hi = x;
-        C->log_est = est;
-        if (!have_eps) C->eps = eps;
+    for (hi = 40 / sd, it = 0; it < 60; it++) { /* Newton inside a bracket, as in find_saddle */
+        double t = c + x, w = 1 / t + 1 / (1 + t), F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t)), G;
+        if (!have_eps) C->eps = k.K1 + k.K2 * x - w;
+        C->log_est = k.K + k.K1 * x + 0.5 * k.K2 * x * x - t * C->eps - log(t * (1 + t)) - 0.5 * log(2 * HS_PI * F2);
+        G = have_eps ? k.K1 + k.K2 * x - w - C->eps : log_delta - C->log_est;
+        if (fabs(G) < (have_eps ? 0.02 * sqrt(F2) : 0.02)) break;
+        if (G < 0) lo = x; else hi = x;
+        x -= G / (have_eps ? F2 : t * F2);
+        if (!(lo < x && x < hi)) x = 0.5 * (lo + hi);
     }
     C->loss = fmax(0, k.K - c * C->eps - log(c * (1 + c) * sd) - 0.9 - C->log_est);
     C->nats = fmin(C->T0, fmax(-log(C->rtol), C->T0 - C->loss - 3)); /* the sum rounds to about e^{loss - 29}: no need for less */
     return C->loss < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
 }
 
-/* c near the saddle of C->eps (or of log_delta, then C->eps as well), or at depth < 1 times the saddle of a call before; P, the alias
- * tilts. HS_NO_SADDLE: no smaller depth will do. work: HS_SAMPLE_WORK doubles. */
+/* c to 24 bits, so that c + i n dy is exact, and K there where the sample is not all. */
+static void settle(window *W, int again)
+{
+    hs_contour *C = W->C;
+    int e;
+    C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
+    C->reach = 0.5 + (C->loss > 0 ? 12 : 4) / C->c; /* the leading-order log delta may be off by nats, more so that of the bulk */
+    if (W->X->n == C->b) return;
+    W->part = sample_cgf(C, W->X, C->c);
+    if (again) W->all = total_cgf(C, W->X, C->c);
+}
+
+/* Moves the line to depth `low`, unless that loses more than it is worth: the more, the larger the share of rare jumps, which the
+ * nodes would have to follow, in the variance at the saddle, sd^2; *ratio: sd over what is left of it. */
+static int moved(window *W, int have_eps, double log_delta, double low, double sd, double *ratio)
+{
+    hs_contour above = *W->C;
+    window before = *W;
+    int st = shallow(W->C, W->X, have_eps, log_delta, low, &W->all);
+    *ratio = sd / W->C->sd;
+    if (st || W->C->loss > fmin(7, 2 + 1.5 * log2(*ratio))) {
+        *W->C = above; *W = before;
+        return 0;
+    }
+    W->C->depth = low;
+    settle(W, 0);
+    return 1;
+}
+
+/* Of a line at the saddle whose aliases ask for a much longer period than a normal law's 8 sd, one below it; and one further down
+ * where the period is still long. */
+static void place_low(window *W, int have_eps, double log_delta)
+{
+    double sd = W->C->sd, newton, ratio;
+    if (period(W, 0, 7 / sd, &newton) > 24 * sd && !moved(W, have_eps, log_delta, 0.6, sd, &ratio) && ratio < 6)
+        moved(W, have_eps, log_delta, 0.75, sd, &ratio);
+    place(W);
+    if (W->C->depth == 0.6 && W->C->P > 28 * W->C->sd && moved(W, have_eps, log_delta, 0.42, sd, &ratio)) place(W);
+}
+
+/* c near the saddle of C->eps (or of log_delta, then C->eps as well) or below it, at C->depth <= depth times the saddle; P, the
+ * alias tilts. At depth < 1 the saddle is that of a call before. HS_NO_SADDLE: no smaller depth will do. work: HS_SAMPLE_WORK doubles. */
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     hs_sample X;
     window W = {C, &X, {0, 0, 0}, {0, 0, 0}};
-    int st, e;
+    int st, pairs = hs_has_pairs(C);
     take_sample(C, &X, work);
-    C->loss = 0; C->nats = C->T0;
+    C->loss = 0; C->nats = C->T0; C->depth = depth;
     if (depth == 1) {
         C->t = 0;
         if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
         /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
-        C->c = fmax(hs_has_pairs(C) ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
+        C->c = fmax(pairs ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
     } else if ((st = shallow(C, &X, have_eps, log_delta, depth, &W.all))) return st;
-    C->c = frexp(C->c, &e); C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
-    C->reach = 0.5 + 4 / C->c; /* the leading-order log delta may be off by nats */
-    if (X.n < C->b) {
-        W.part = sample_cgf(C, &X, C->c);
-        if (C->c != C->t && depth == 1) W.all = total_cgf(C, &X, C->c);
-    }
-    place(&W);
+    settle(&W, C->c != C->t && depth == 1);
+    if (depth == 1 && !pairs) place_low(&W, have_eps, log_delta); else place(&W);
     return C->P > 0 && C->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
 }
 
@@ -317,7 +352,7 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
             continue;
         }
         if (build(C, j, D, work)) return HS_TOO_MANY_NODES;
-        hs_grid_spread(&D->G, 0, &var, &fourth);
+        hs_grid_spread(&D->G, 0, HUGE_VAL, &var, &fourth);
         D->spread += k * var; D->fourth += k * fourth;
         for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2) {
             if (it) hs_grid_phase_double(&D->G, &zr, &zi); else hs_grid_phase(&D->G, y, &zr, &zi);
@@ -346,17 +381,93 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
     return far * C->ktot / total;
 }
 
+/* The least over the bands of what B of hs_contour_log_tail_upper is in them, from the sample. */
+static double sample_bands(const hs_contour *C, decay *D, double *work)
+{
+    double V[HS_BANDS] = {0}, F[HS_BANDS] = {0}, total = 0, least = HUGE_VAL, var, fourth;
+    int i, r, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
+    for (i = 0; i < n; i++) {
+        long j = (long)((double)C->b * i / n);
+        double k = C->k[j], m = C->m[j];
+        int plain = C->q[j] == 1 && !hs_is_pair(C, j);
+        total += k;
+        if (!plain && build(C, j, D, work)) return 0;
+        for (r = 0; r < C->bands; r++) {
+            if (plain) { V[r] += k * m * m; continue; }
+            hs_grid_spread(&D->G, 0, hs_band_cut(C, r), &var, &fourth);
+            V[r] += k * var; F[r] += k * fourth;
+        }
+    }
+    for (r = 0; r < 2 * C->bands; r++) {
+        double y = hs_band(C, (r + 1) / 2), x = y * y;
+        least = fmin(least, (0.5 * x * V[r / 2] - x * x * F[r / 2] / 48) * C->ktot / total);
+    }
+    return least;
+}
+
 /* What B of hs_contour_log_tail_upper should be at y. */
 static double needed(const hs_contour *C, double y)
 {
     return fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y)));
 }
 
+static double longest(const hs_contour *C) { return 0.97 * fmin(C->n_max, HS_OUTER_MAX / C->chunks) - 8; }
+
+static long nodes_up_to(const hs_contour *C, double y) { return (long)(1.02 * y / C->dy) + 3; }
+
+/* The first frequency found, up to cap, from which Psi is enough; HUGE_VAL if there is none. 1 - Psi is about d^2/2 less its trapezoid
+ * error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there. */
+static double find_far(const hs_contour *C, double y, double need, double cap, decay *D, double *work)
+{
+    double want = 1.02 * need + 0.3, prev = y, before = 0, far = 0, end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need)))), next;
+    int it, closely = hs_has_pairs(C) || C->b > HS_SAMPLE; /* a second visit costs more than a closer look */
+    for (; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
+        far = -sample_far(C, end, D, work);
+        if (!(far > want || far > 1.2 * before) && C->b == 1 && before > 0) { /* another shift, surely */
+            D->G.damp = -1;
+            far = -sample_far(C, end, D, work);
+        }
+        if (far > want) break;
+        prev = end; before = far;
+        next = end * (far > 0 ? fmax(1.25, fmin(2, 1.1 * sqrt(want / far))) : 1.5);
+    }
+    if (!(end <= cap)) return HUGE_VAL;
+    if (!closely && before > 0) {
+        next = prev * pow(end / prev, fmin(1, log(1.1 * want / before) / log(far / before)));
+        for (it = 0; it < 2; it++, next = end) {
+            D->G.damp = -1;
+            if (-sample_far(C, next, D, work) > want) break;
+        }
+        return next;
+    }
+    if (!closely) return end;
+    for (it = 0; it < 4; it++) {
+        double mid = sqrt(prev * end);
+        if (-sample_far(C, mid, D, work) > want) end = mid; else prev = mid;
+    }
+    return end;
+}
+
+/* The first frequency from y up from which bands lead to y_far, where Psi takes over; C->bands. Y = y_far with one band if there is none
+ * that saves enough nodes. */
+static double lead(hs_contour *C, double y, double y_far, double need, decay *D, double *work)
+{
+    double worth = y / C->dy < 128 ? 0.6 : 0.8;
+    C->y_far = y_far;
+    for (; y < worth * y_far && y / C->dy < longest(C); y *= 1.2) {
+        C->N = nodes_up_to(C, y);
+        C->bands = (int)fmin(HS_BANDS, 2 + log2(y_far / y));
+        if (sample_bands(C, D, work) > 1.3 * need + 0.5) return y; /* cell by cell moments are less */
+    }
+    C->bands = 1;
+    return y_far;
+}
+
 /* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_log_tail_upper): C->y_far > Y by moments up to y_far, == Y by Psi
  * alone, 0 by the metric at C->doublings points. A long line has a tail eight nats below rtol, not twelve. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, far, cap, root, lo, end, next = 0, at = 0, prev = 0, spare = C->nats + log(C->rtol) - 8;
+    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, root, lo, end, at = 0, prev = 0, spare = C->nats + log(C->rtol) - 8;
     decay D;
     int it, pairs = hs_has_pairs(C);
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
@@ -372,31 +483,21 @@ int hs_contour_plan(hs_contour *C, double *work)
     }
     need = needed(C, y);
     if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit costs more */
-    C->y_far = 0; C->fine = 0;
+    C->y_far = 0; C->fine = 0; C->bands = 1;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
     root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
     lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    cap = fmin(fmax(sqrt(root), y * (pairs ? 6 : y / C->dy < 80 ? 4 : 2.5)), 64 * y);
-    /* 1 - Psi is about d^2/2 less its trapezoid error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there */
-    end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need))));
-    for (prev = y, far = 0; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
-        if ((far = -sample_far(C, end, &D, work)) > 1.02 * need + 0.3) break;
-        prev = end; next = end * (far > 0 ? fmax(1.25, fmin(2, 1.1 * sqrt((1.02 * need + 0.3) / far))) : 1.5);
-    }
-    if (end <= cap && (pairs || C->b > HS_SAMPLE)) /* a second visit costs more than a closer look */
-        for (it = 0; it < 4; it++) {
-            double mid = sqrt(prev * end);
-            if (-sample_far(C, mid, &D, work) > 1.02 * need + 0.3) end = mid; else prev = mid;
-        }
-    if (end <= cap && end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }
-    else if (end <= cap) C->y_far = y = pairs ? end : fmin(end, fmax(prev, end * pow(1.1 * need / far, 1 / power)));
-    if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX - 8))) return HS_TOO_MANY_NODES;
-    C->N = (long)(1.02 * y / C->dy) + 3;
+    end = find_far(C, y, need, pairs ? fmin(fmax(sqrt(root), 6 * y), 64 * y) : 1e6 * y, &D, work);
+    if (end * end <= root) { y = fmax(y, sqrt(lo)); C->y_far = fmax(end, 1.05 * y); }
+    else if (end < HUGE_VAL) y = lead(C, y, end, need, &D, work);
+    if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
+    C->N = nodes_up_to(C, y);
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
     C->damp = C->b == 1 && !pairs ? D.G.damp : -1;
+    C->fine = C->y_far > y || (C->y_far > 0 && C->N <= HS_FEW_NODES / 2);
     C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;
@@ -408,9 +509,9 @@ int hs_contour_extend(hs_contour *C, double *work)
     double y = C->N * C->dy, need = needed(C, y);
     decay D;
     D.built = -1;
-    for (y *= 1.15; y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8; y *= 1.15)
+    for (y *= 1.15; y / C->dy < longest(C); y *= 1.15)
         if (-sample_far(C, y, &D, work) > 1.02 * need + 0.3) break;
-    if (!(y / C->dy < fmin(C->n_max, HS_OUTER_MAX) - 8)) return HS_TOO_MANY_NODES;
+    if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
     C->N = (long)(y / C->dy) + 1;
     C->y_far = (double)C->N * C->dy; C->fine = 1;
     C->y_grid = (double)(C->N + 2) * C->dy;

@@ -5,8 +5,10 @@
  * Tail. |int beyond Y| <= (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi(y)|, y >= Y, in one of three ways:
  *   Psi alone (y_far = Y): Psi(Y) of transform.c falls with y.
  *   moments (y_far > Y): -log|phi| >= (1 - |phi|^2)/2, and for the discrete law 1 - |phi_h|^2 = E (1 - cos y(l-l')) >=
- *     y^2 Var l - y^4 E(l-l')^4/24. So -sum k log|phi| >= x V/2 - x^2 F/48 - slack, x = y^2: concave in x, least at the ends of
- *     [Y^2, y_far^2]; Psi(y_far) from there on. slack = sum k sup | |phi| - |phi_h| |. Plain Gaussian steps: x k m^2/2 exactly.
+ *     y^2 E(l-l')^2/2 - y^4 E(l-l')^4/24, where E may leave out any pairs, as none is negative: each of C->bands intervals from Y to
+ *     y_far counts those with |l|, |l'| <= cut, of the order of 1/y, so that rare large losses do not spoil it. So
+ *     -sum k log|phi| >= x V/2 - x^2 F/48 - slack, x = y^2: concave in x, least at the ends of an interval; Psi(y_far) beyond.
+ *     slack = sum k sup | |phi| - |phi_h| |; none where the moments are bounds for the law itself. Plain Gaussian steps: x k m^2/2 exactly.
  *   metric (y_far = 0): A(y) = (sum k a_i^2)^{1/2}, a_i^2 = 2 (1-|phi_i|), is a metric: A(y+x) <= A(y) + A(x), A(x) <= |x| sd. So
  *     on [y, 2y] A >= (A(y) + A(2y) - y sd)/2, and -sum k log|phi| >= -k log(1 - A^2/2k) by convexity (k the number of steps).
  *     The last of the points Y, 2Y, 4Y ... is covered by Psi.
@@ -29,7 +31,7 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
         double y = C->N * C->dy * ldexp(1, i);
         S->gauss[i] += 0.5 * v * y * y;
     }
-    S->spread += v * (1 - 8 * HS_U);
+    for (i = 0; i < C->bands; i++) S->spread[i] += v * (1 - 8 * HS_U);
     S->far[0] -= C->y_far > 0 ? 0.5 * v * C->y_far * C->y_far : 0;
 }
 
@@ -54,6 +56,30 @@ HS_SEPARATE
     }
 }
 
+/* What k copies of a step add to the moments of every band, for the law on the grid; 1e-9: far above their rounding, the mean of all
+ * being near that of the losses counted, or 0 as near. `quad`: how far |phi| is from that law's, up to y_far. */
+static void band_moments(const hs_contour *C, const hs_grid *G, double mean, double quad, double k, hs_sums *S)
+{
+    double var, fourth;
+    int i;
+    for (i = 0; i < C->bands; i++) {
+        hs_grid_spread(G, C->bands == 1 ? mean : 0, hs_band_cut(C, i), &var, &fourth);
+        S->spread[i] += k * var * (1 - 1e-9); S->fourth[i] += k * fourth * (1 + 1e-9);
+    }
+    S->slack += k * quad;
+}
+
+/* The same for the law itself, whose density is known to the relative error `off`: no slack, so no mesh fine enough for y_far. */
+static void exact_moments(const hs_contour *C, const hs_grid *G, double a, double off, double k, hs_sums *S)
+{
+    double var, fourth;
+    int i;
+    for (i = 0; i < C->bands; i++) {
+        hs_grid_band(G, a, hs_band_cut(C, i), &var, &fourth);
+        S->spread[i] += k * var * (1 - off) * (1 - off); S->fourth[i] += k * fourth * (1 + off) * (1 + off);
+    }
+}
+
 /* The points Y 2^i of the metric. level: error of phi on the whole real line's neighbourhood (ends and y = 0). */
 static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double level, double sd, hs_sums *S)
 {
@@ -70,6 +96,12 @@ static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k,
     }
 }
 
+/* Whether the phases of nodes from .. to lie where hs_cis_m1 is proved, with room for those of shifted paths; l is monotone there. */
+static int turns_fit(const hs_contour *C, const hs_grid *G, int from, int to)
+{
+    return C->y_grid * fmax(fabs(G->l[from]), fabs(G->l[to])) < 1e6;
+}
+
 /* The nodes of one subsampled step on its grid of the real line: an error bound for those up to half of y_grid, which carry most of
  * the sum, and one for the others. Returns the larger. */
 static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double rest, hs_sums *S)
@@ -83,10 +115,10 @@ static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, d
 }
 
 /* Whether shifted paths (twosided_shift.c), each of whose nodes costs about twice, pay for a step that would have `n` nodes on the
- * real line: then the real line serves y = 0 and Psi only, with `rows` nodes. There is `room` for either. */
-static int shifts(const hs_contour *C, double n, double n_shifted, double rows, double room)
+ * real line: then the real line serves y = 0, Psi and exact moments only, with `rows` nodes. There is `room` for either. */
+static int shifts(const hs_contour *C, int exact, double n, double n_shifted, double rows, double room)
 {
-    return C->N > HS_SHIFT_NODES && C->y_far > 0 && !(C->y_far > (double)C->N * C->dy) && fmax(rows, n_shifted) < room && 2.2 * n_shifted < n;
+    return C->N > HS_SHIFT_NODES && C->y_far > 0 && (exact || !(C->y_far > (double)C->N * C->dy)) && fmax(rows, n_shifted) < room && 2.2 * n_shifted < n;
 }
 
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
@@ -96,20 +128,26 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     hs_grid G;
     hs_moments mo;
     hs_two_shift P;
-    int st, i, strip = 0, shifted;
+    int st, i, strip = 0, shifted, exact = 0;
     for (i = 1; i < 3; i++) { /* the aliases, to a nat over all steps */
         double s = i == 1 ? C->s_right : C->s_left, log_m, err;
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
         S->K[i] += k * log_m; S->err[i] += k * err + HS_U * 2 * fabs(k * log_m);
     }
-    h_max = C->fine || C->y_far > C->N * C->dy ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
+    h_max = C->fine ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
+    if (C->bands > 1) { /* moments of the grid's law need |phi| up to y_far, to e^-4 over all steps: unless that takes too many nodes */
+        int other = 0;
+        double fine = hs_grid_choose_h(m, q, a, C->y_far, log(C->ktot) + 4, h, &other);
+        exact = fine < 0.5 * h;
+        h = exact ? hs_grid_mesh(fmin(h, HS_BAND_MESH / fmax(m, 1))) : fine;
+    }
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
-    calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), HS_FAR_MESH / fmax(m, 1)));
+    calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1)));
     shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
-           && shifts(C, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16, HS_INNER_MAX / 2);
-    if (shifted) h = calm;
+           && shifts(C, C->bands > 1, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16, HS_INNER_MAX / 2);
+    if (shifted) { h = calm; exact = C->bands > 1; }
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
     peak = hs_cgf_peak(m, q, a);
@@ -122,6 +160,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     S->inner[0] += 1.1 * k * out;
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     hs_grid_trim(&G, exp(-R - 2));
+    if (!turns_fit(C, &G, 0, (int)((G.hi - G.lo) / G.h + 0.5))) return HS_OUT_OF_RANGE;
     G.strip = strip; G.damp = C->damp;
     if (shifted) {
         double slope;
@@ -130,11 +169,12 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         add_nodes(C, k, C->add, slope, quad = P.quad, 0, C->N + 1, S);
     } else quad = plain_nodes(C, &G, a, k, c1, c2, level + 4 * exp(-R - 2), S);
     if (C->y_far > 0) {
-        double var, fourth;
-        if (C->y_far > 2 * C->y_grid) G.strip = -1;
-        if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
-        if (C->y_far > C->N * C->dy) hs_grid_spread(&G, mo.mean, &var, &fourth); else var = fourth = 0; /* not read */
-        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9); S->slack += k * quad; /* 1e-9: far above their rounding */
+        if (exact) exact_moments(C, &G, a, 1.1 * out + mo.err, k, S);
+        else if (C->y_far > C->N * C->dy) {
+            if (C->y_far > 2 * C->y_grid) G.strip = -1;
+            if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
+            band_moments(C, &G, mo.mean, quad, k, S);
+        }
         S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level));
     } else {
         visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
@@ -148,10 +188,10 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h, int *shifted)
 {
     double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, calm[HS_BRANCHES];
-    int i, r, e, fine = C->fine || C->y_far > C->N * C->dy;
+    int i, r, e;
     for (r = 0; r < pair->branches; r++) {
         double far_mesh = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
-        h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), fine ? far_mesh : HUGE_VAL);
+        h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), C->fine ? far_mesh : HUGE_VAL);
         calm[r] = fmin(hs_two_real_h(pair, r, z[0], R + 2), far_mesh);
         for (i = 1; i < 3; i++) { /* K there to a nat */
             double m = hs_two_real_h(pair, r, z[i], 5 + log(C->ktot));
@@ -160,7 +200,7 @@ static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z
         hs_two_range(pair, r, fmin(z[0], z[2]), fmax(z[0], z[1]), width, &lo, &hi);
         count += (hi - lo) / h[r]; rows += (hi - lo) / calm[r] + 16;
     }
-    *shifted = shifts(C, count, hs_two_shift_count(pair, z[0], fmin(z[0], z[2]), fmax(z[0], z[1]), width, R), rows, HS_TWO_MAX / 2);
+    *shifted = shifts(C, 0, count, hs_two_shift_count(pair, z[0], fmin(z[0], z[2]), fmax(z[0], z[1]), width, R), rows, HS_TWO_MAX / 2);
     for (r = 0; r < pair->branches; r++) {
         if (*shifted) h[r] = calm[r];
         h[r] = frexp(h[r], &e); h[r] = ldexp(floor(h[r] * 4096), e - 12); /* so that nodes and their squares are exact */
@@ -188,12 +228,8 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
     double reach = 0;
     int i, r;
     if (C->y_far > 0) {
-        double var = 0, fourth = 0; /* read beyond the nodes only */
-        if (C->y_far > C->N * C->dy) {
-            S->slack += k * (hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest);
-            hs_grid_spread(&T->G, mo->mean, &var, &fourth);
-        }
-        S->spread += k * var * (1 - 1e-9); S->fourth += k * fourth * (1 + 1e-9);
+        if (C->y_far > C->N * C->dy)
+            band_moments(C, &T->G, mo->mean, hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest, k, S);
         S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
         return;
     }
@@ -235,6 +271,8 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     }
     hs_two_weights(&T, z[0], mo[0].log_m, &c1, &c2);
     hs_grid_trim(&T.G, exp(-R - 2));
+    for (i = 0; i < pair->branches; i++)
+        if (!turns_fit(C, &T.G, T.first[i], T.first[i] + T.nodes[i] - 1)) return HS_OUT_OF_RANGE;
     if (shifted) {
         if ((st = hs_two_shift_build(&T, z[0], mo[0].log_m, mo[0].err, 1.1 * out, R, &P))) return st;
         c1 = hs_two_shift_nodes(&P, C->dy, C->N, T.G.er, S->zr, S->zi);
@@ -278,7 +316,8 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
         }
         for (i = 0; i < HS_DOUBLINGS; i++) { S->metric[i] += s->metric[i]; S->far[i] += s->far[i]; S->gauss[i] += s->gauss[i]; }
         S->var += s->var; S->k_smooth += s->k_smooth;
-        S->spread += s->spread; S->fourth += s->fourth; S->slack += s->slack;
+        for (i = 0; i < C->bands; i++) { S->spread[i] += s->spread[i]; S->fourth[i] += s->fourth[i]; }
+        S->slack += s->slack;
     }
     return HS_OK;
 }
@@ -289,12 +328,9 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
     double Y = C->N * C->dy, sd = sqrt(S->var), best = -HUGE_VAL; /* best: of the lower bounds B */
     int i, stop;
     if (C->y_far > 0) {
-        double lo = Y * Y, hi = C->y_far * C->y_far;
         best = -S->far[0];
-        if (C->y_far > Y) {
-            best = fmin(best, 0.5 * lo * S->spread - lo * lo * S->fourth / 48 - S->slack);
-            best = fmin(best, 0.5 * hi * S->spread - hi * hi * S->fourth / 48 - S->slack);
-        }
+        for (i = 0; C->y_far > Y && i < 2 * C->bands; i++)
+            best = fmin(best, hs_band_lower(C, S, i));
     } else
         for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
             double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;

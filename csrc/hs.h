@@ -61,17 +61,17 @@ typedef struct {
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
  * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
  * work: scratch of a step for each thread and sums for each chunk; hs_contour_work() tells how many doubles for n_outer = N. */
-enum { HS_CHUNKS = 16, HS_OUTER_MAX = 4096 };
+enum { HS_CHUNKS = 16, HS_OUTER_MAX = 65536 };
 typedef struct {
     int b, add, n_threads;
-    long n_max;                      /* decline when more outer nodes are planned; at most HS_OUTER_MAX */
+    long n_max;                      /* decline when more outer nodes are planned; at most HS_OUTER_MAX, a 16th of it for 32 steps or more */
     const double *m, *q, *k;
     const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
     /* filled by contour.c */
-    int chunks, doublings, fine, damp; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
+    int chunks, doublings, fine, damp, bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     long N;
-    double ktot, eps, t, c, sd, log_est, loss, nats, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, int n_threads, long n_outer);
@@ -221,8 +221,9 @@ int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k
                         double *out);
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
                             double *work, long n_work, double *tilt, double *upper);
-int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, int n_threads, double *work,
-                          long n_work, double *upper); /* work: n_threads hs_saddle_work() */
+/* one upper end of log delta(eps), any that is at most `enough` being as good as the least; work: n_threads hs_saddle_work() */
+int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double enough,
+                          int n_threads, double *work, long n_work, double *upper);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */

@@ -111,7 +111,7 @@ HS_CLONES static void freeze(record *R, double log_delta)
     for (n = (int)C->N + 1; n < nodes; n++) fr[n] = fi[n] = 0;
     R->eps0 = eps0;
     R->phase = top + fabs(eps0) * Y;
-    R->tail = exp(-fmin(R->head[HS_TAIL], fmin(R->head[HS_TAIL + 1], R->head[HS_TAIL + 2]))) / (HS_PI * Y);
+    R->tail = exp(-hs_least_tail(R->head + HS_TAIL)) / (HS_PI * Y);
     R->tail *= (1 + dy / Y) * (1 + 1e-9);
 }
 
@@ -209,13 +209,13 @@ long hs_individual_work(int levels)
     return HS_CHUNKS * hs_contour_work(1, 1, HS_STRIDE_MAX) + (long)levels * (HS_HEADS + 2 * HS_STRIDE_MAX);
 }
 
-/* The least of the three ends of the tail bound for counts k. */
+/* The least of the ends of the tail bound for counts k. */
 static double tail_of(int levels, const double *k, const double *head)
 {
-    double sum[3] = {0, 0, 0};
+    double sum[HS_TAILS] = {0};
     int i, j;
-    for (j = 0; j < levels; j++) for (i = 0; i < 3; i++) sum[i] += k[j] * head[j * HS_HEADS + HS_TAIL + i];
-    return fmin(sum[0], fmin(sum[1], sum[2]));
+    for (j = 0; j < levels; j++) for (i = 0; i < HS_TAILS; i++) sum[i] += k[j] * head[j * HS_HEADS + HS_TAIL + i];
+    return hs_least_tail(sum);
 }
 
 /* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, widened by `margin`.

@@ -41,16 +41,14 @@ int hs_individual_tilts(int levels, const double *m, const double *q, int add, d
     return HS_OK;
 }
 
-/* Lower bounds, per run, of -log|phi| in the three places where the tail bound of contour_visit.c takes its least: y_far, by Psi,
- * and the two ends of the range of the moments. With Psi alone all three are the same. */
+/* Lower bounds, per run, of -log|phi| in the places where the tail bound of contour_visit.c takes its least: y_far, by Psi, and the
+ * two ends of every band of the moments. Places that are not needed repeat the first. */
 static void fill_tail(const hs_contour *C, const hs_sums *S, double *tail)
 {
-    double Y = (double)C->N * C->dy, lo = Y * Y, hi = C->y_far * C->y_far;
-    tail[0] = tail[1] = tail[2] = -S->far[0];
-    if (C->y_far > Y) {
-        tail[1] = 0.5 * lo * S->spread - lo * lo * S->fourth / 48 - S->slack;
-        tail[2] = 0.5 * hi * S->spread - hi * hi * S->fourth / 48 - S->slack;
-    }
+    int i;
+    for (i = 0; i < HS_TAILS; i++) tail[i] = -S->far[0];
+    if (C->y_far > (double)C->N * C->dy)
+        for (i = 0; i < 2 * C->bands; i++) tail[1 + i] = hs_band_lower(C, S, i);
 }
 
 /* Nodes 0..C->N of one visit, where they are better than what the table has: the worst, over each eighth of all nodes, of what
@@ -79,7 +77,7 @@ static void fill_head(const hs_contour *C, const hs_sums *S, int levels, double 
     head[HS_K0_ERR] = capped(S->err[0] + S->inner[0] + (levels + 4) * HS_U * fabs(S->K[0]));
     head[HS_K_LEFT] = capped(S->K[2] + S->err[2] + S->inner[2] + (levels + 4) * HS_U * fabs(S->K[2]));
     fill_tail(C, S, head + HS_TAIL);
-    for (i = 0; i < 3; i++) { /* summed over levels with (levels + 4)u; NaN and -inf become a bound that bounds nothing */
+    for (i = 0; i < HS_TAILS; i++) { /* summed over levels with (levels + 4)u; NaN and -inf become a bound that bounds nothing */
         double *tail = head + HS_TAIL + i;
         *tail = *tail > -HS_CAP ? *tail - (levels + 4) * HS_U * fabs(*tail) : -HS_CAP;
     }

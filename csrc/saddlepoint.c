@@ -38,8 +38,8 @@ static double guess(hs_steps *S, int have_eps, double value)
 }
 
 /* Root of G(t) = K'(t) - eps - w(t), w = 1/t + 1/(1+t), or with eps eliminated of log MSD0(t) = log delta: Newton in log t inside
- * a bracket, until d log delta is below `tol` nats or so. */
-static int newton(hs_steps *S, int have_eps, double value, int stride, double tol, double *tilt, double *eps)
+ * a bracket, until d log delta is below `tol` nats or so, or Chernoff's bound is below `enough`. */
+static int newton(hs_steps *S, int have_eps, double value, int stride, double tol, double enough, double *tilt, double *eps)
 {
     double lo = 0, hi = 0, t = *tilt, G, F2, step, w, log_est;
     hs_cgf3 k;
@@ -50,6 +50,7 @@ static int newton(hs_steps *S, int have_eps, double value, int stride, double to
         if (!(F2 > 0 && F2 < 1e300)) { hi = t; t = lo > 0 ? sqrt(lo * hi) : 0.1 * t; continue; }
         *eps = have_eps ? value : k.K1 - w;
         log_est = k.K - *eps * t - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
+        if (enough > -HUGE_VAL && k.K - *eps * t + hs_f_max_log(t) < enough) { *tilt = t; return HS_OK; }
         G = have_eps ? k.K1 - value - w : value - log_est;
         if (have_eps ? G * G < 2 * tol * F2 : fabs(G) < tol) { *tilt = t; return HS_OK; }
         if (have_eps) {
@@ -110,7 +111,7 @@ static int settle(hs_steps *S, int have_eps, double value, int kind, double *eps
 {
     double t = guess(S, have_eps, value), moved;
     int st, round;
-    if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 1e-4, &t, eps))) return st;
+    if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 1e-4, -HUGE_VAL, &t, eps))) return st;
     for (round = 0; round < 4; round++) {
         if ((st = hs_steps_tilted(S, t, T))) return st;
         if (!have_eps) {
@@ -119,7 +120,7 @@ static int settle(hs_steps *S, int have_eps, double value, int kind, double *eps
         }
         t = polish(T, *eps, &moved);
         if (moved < (kind >= HS_MSD_K2 ? 1e-6 : S->b > 8 ? 0.2 : 0.02)) break; /* K6 is not moved */
-        if (round == 1 && moved > 0.3 && (st = newton(S, have_eps, value, 1, 0.02, &t, eps))) return st;
+        if (round == 1 && moved > 0.3 && (st = newton(S, have_eps, value, 1, 0.02, -HUGE_VAL, &t, eps))) return st;
     }
     hs_tilted_move(T, t, saddle);
     if (!have_eps) *eps = solve_estimate(saddle, *eps, value, kind);
@@ -377,9 +378,10 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-/* One upper end of log delta(eps), at the saddle: Chernoff's, and where the law is near normal the CLT's, which is close to delta. */
-int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, int n_threads, double *work,
-                          long n_work, double *upper)
+/* One upper end of log delta(eps), at the saddle: Chernoff's, and where the law is near normal the CLT's, which is close to delta.
+ * Or at the first tilt tried at which Chernoff's is about 0.1 below `enough`. */
+int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double enough, int n_threads,
+                          double *work, long n_work, double *upper)
 {
     hs_steps S;
     hs_tilted T;
@@ -390,7 +392,7 @@ int hs_saddle_delta_upper(int b, const double *m, const double *q, const double 
     if (n_threads < 1 || n_work < n_threads * HS_GRID_WORK) return HS_SCRATCH;
     S.n_threads = n_threads;
     t = guess(&S, 1, eps);
-    if ((st = newton(&S, 1, eps, S.stride, 0.02, &t, &eps)) || (st = hs_steps_tilted(&S, t, &T))) return st;
+    if ((st = newton(&S, 1, eps, S.stride, 0.02, enough - 0.1, &t, &eps)) || (st = hs_steps_tilted(&S, t, &T))) return st;
     hs_ends_at(&T, eps, &E);
     *upper = E.log_upper;
     return HS_OK;

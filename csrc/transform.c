@@ -364,118 +364,42 @@ void hs_grid_trim(hs_grid *G, double tol)
     G->first = j / 8 * 8; G->last = (i + 7) / 8 * 8;
 }
 
-/* Var l and E (l - l')^4 = 2 E x^4 - 8 E x^3 E x + 6 (E x^2)^2 under r, x = l - mean for any `mean`. */
-HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double *var, double *fourth)
+/* E (l - l')^2/2 and E (l - l')^4 over two copies under r that both lie in |l| <= cut: with m_i = E x^i 1{|l| <= cut}, x = l - mean for
+ * any `mean`, they are m_0 m_2 - m_1^2 and 2 m_0 m_4 - 8 m_3 m_1 + 6 m_2^2. */
+HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth)
 {
-    double s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, a, b;
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, all, a, b;
     const double *restrict r = G->r, *restrict l = G->l;
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double x = l[j + i] - mean, x2 = x * x, rx = r[j + i] * x;
-            s1[i] += rx; s2[i] += rx * x; s3[i] += rx * x2; s4[i] += rx * x2 * x;
+            double x = l[j + i] - mean, x2 = x * x, kept = fabs(l[j + i]) <= cut ? r[j + i] : 0, rx = kept * x;
+            s0[i] += kept; s1[i] += rx; s2[i] += rx * x; s3[i] += rx * x2; s4[i] += rx * x2 * x;
         }
-    a = lanes(s1); b = lanes(s2);
-    *var = b - a * a;
-    *fourth = 2 * lanes(s4) - 8 * lanes(s3) * a + 6 * b * b;
+    all = lanes(s0); a = lanes(s1); b = lanes(s2);
+    *var = all * b - a * a;
+    *fourth = 2 * all * lanes(s4) - 8 * lanes(s3) * a + 6 * b * b;
 }
 
-/* Adds to out[0..31] the four sums A c, B s, A s, B c over j, for each of the eight k. */
-static inline void hs_products(int n, const double *c, const double *s, const double *A, const double *B, double *out)
+/* Bounds of the same for the law itself instead of its grid: under the tilted law the cell of node j has mass e^{+-t_j} p_j, t_j =
+ * |a m s_j - g_j| h/2 + (1 + |a| m^2/4) h^2/8 [(log p)' = a m s - g, s = rho/(1+rho), 0 <= s' <= m/4], and l between those of the
+ * nodes next to it, as l increases. Cells that reach beyond |l| <= cut are left out of both. With D = max |l - l'| of the others,
+ * E (l-l')^4 <= 2 D^2 (m_0 m_2 - m_1^2). Needs the p of hs_grid_weights; rounding is far below the factor at the end. */
+HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper)
 {
-    int j;
-#if HS_HAVE_V8
-    hs_v8 p = {0}, q = {0}, t = {0}, w = {0}, *to = (hs_v8 *)out;
-    for (j = 0; j < n; j++) {
-        hs_v8 x = *(const hs_v8 *)(c + 8 * j), y = *(const hs_v8 *)(s + 8 * j);
-        p += x * A[j]; q += y * B[j]; t += y * A[j]; w += x * B[j];
+    double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0, mean_lo = 0, mean_hi = 0, mean, h = G->h, m = G->m, from = HUGE_VAL, to = -HUGE_VAL;
+    double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h;
+    int j, n = (int)((G->hi - G->lo) / h + 0.5);
+    for (j = 1; j < n; j++) {
+        double t = hs_exp(fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend), few = G->p[j] / t, many = G->p[j] * t;
+        double left = G->l[j - 1], right = G->l[j + 1], top = fmax(fabs(left), fabs(right)), low = left > 0 ? left : right < 0 ? -right : 0;
+        if (top > cut) continue;
+        from = fmin(from, left); to = fmax(to, right);
+        lo0 += few; lo2 += few * low * low; hi0 += many; hi2 += many * top * top;
+        mean_hi += right > 0 ? many * right : few * right;
+        mean_lo += left > 0 ? few * left : many * left;
     }
-    to[0] += p; to[1] += q; to[2] += t; to[3] += w;
-#else
-    double p[32] = {0};
-    int i;
-    for (j = 0; j < n; j++)
-        for (i = 0; i < 8; i++) {
-            double x = c[8 * j + i], y = s[8 * j + i];
-            p[i] += x * A[j]; p[8 + i] += y * B[j]; p[16 + i] += y * A[j]; p[24 + i] += x * B[j];
-        }
-    for (i = 0; i < 32; i++) out[i] += p[i];
-#endif
-}
-
-/* Z_n = phi(n dy) - 1 = sum r_j E_n, E_n = e^{i n dy l_j} - 1 (which keeps the phase at 1e-9), for n = 0..N. Every n is
- * 17 g + k, |k| <= 8, and E_{a+b} = E_a + E_b + E_a E_b, so
- *   Z_n = Z_{17g} + Z_k + sum r E_{17g} E_k;   the real sums of products of parts serve k and -k alike: two products a node.
- * E_1 by its own series, E_2 .. E_8 by products, E_{17g} by the recurrence E <- E + E_17 (1 + E), restarted every 32 g. Inner nodes
- * come in tiles of 32, summed in order. Uses er..ei1 as one scratch array: 48 (N/17 + 1) doubles.
- * Error |dZ_n| <= n dy u sum r|l| (274 + 0.2 n_inner + 2 min(32, N/17)): phases 35 |k| and (37 + g)|17 g| with |17 g| <= 1.9 n,
- * |k| <= 0.9 n (|1 + E| = 1, so errors of factors add; E_1 is known to 11 u|x|, x = dy l, and a product of two, which rounds by
- * 4 u (|E_a| + |E_b| + |E_a E_b|) <= 8 u (a+b)|x|, is at most three products deep): 102 + 2 g; sums within a tile, then over the
- * n_inner/32 tiles: (6 + n_inner/32)|17 g| of r E_17g, (32 + n_inner/32)(1 + 2)|k| of r E_k and of the products: 98 + 0.15 n_inner;
- * the rest for what is added at the end. */
-HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *zi)
-{
-    enum { TILE = 32 };
-    double bc[TILE * 8], bs[TILE * 8], A[2][TILE], B[2][TILE], er[TILE], ei[TILE], sr[TILE], si[TILE], zc[8] = {0}, zs[8] = {0};
-    const double *restrict l = G->l, *restrict r = G->r;
-    int j, j0, i, giants = (int)((N + 8) / 17), g;
-    double *at = G->er, *single = at + 32L * giants; /* single: the sums of r E_17g, eight lanes each of its parts */
-    memset(at, 0, sizeof(double) * 48 * (size_t)giants);
-    for (j0 = G->first; j0 < G->last; j0 += TILE) {
-        int n = G->last - j0 < TILE ? G->last - j0 : TILE;
-        for (j = 0; j < n; j++) hs_cis_m1(dy * l[j0 + j], &er[j], &ei[j]);
-        for (j = 0; j < n; j++) {
-            double x1 = er[j], y1 = ei[j], x2 = 2 * x1 + (x1 * x1 - y1 * y1), y2 = 2 * (y1 + x1 * y1), x4 = 2 * x2 + (x2 * x2 - y2 * y2),
-                   y4 = 2 * (y2 + x2 * y2), x3 = x1 + x2 + (x1 * x2 - y1 * y2), y3 = y1 + y2 + (x1 * y2 + y1 * x2), *c = bc + 8 * j, *s = bs + 8 * j;
-            c[0] = x1; c[1] = x2; c[2] = x3; c[3] = x4; s[0] = y1; s[1] = y2; s[2] = y3; s[3] = y4;
-            for (i = 0; i < 4; i++) {
-                c[4 + i] = x4 + c[i] + (x4 * c[i] - y4 * s[i]);
-                s[4 + i] = y4 + s[i] + (x4 * s[i] + y4 * c[i]);
-            }
-        }
-        {
-            double tc[8] = {0}, ts[8] = {0};
-            for (j = 0; j < n; j++)
-                for (i = 0; i < 8; i++) { tc[i] += r[j0 + j] * bc[8 * j + i]; ts[i] += r[j0 + j] * bs[8 * j + i]; }
-            for (i = 0; i < 8; i++) { zc[i] += tc[i]; zs[i] += ts[i]; }
-        }
-        if (!giants) continue;
-        for (j = 0; j < n; j++) {
-            hs_cis_m1(17 * (dy * l[j0 + j]), &sr[j], &si[j]);
-            er[j] = sr[j]; ei[j] = si[j];
-        }
-        for (g = 0; g < giants; g += 2) {
-            int pair = g + 1 < giants ? 2 : 1, t;
-            for (t = 0; t < pair; t++) {
-                double *lane = single + 16 * (g + t), ta[8], tb[8];
-                if ((g + t) % 32 == 31) /* node 17 (g + t + 1) */
-                    for (j = 0; j < n; j++) hs_cis_m1(17 * ((g + t + 1) * (dy * l[j0 + j])), &er[j], &ei[j]);
-                for (j = 0; j < n; j++) {
-                    double x = er[j], w = ei[j];
-                    A[t][j] = r[j0 + j] * x; B[t][j] = r[j0 + j] * w;
-                    er[j] = x + (sr[j] + (sr[j] * x - si[j] * w));
-                    ei[j] = w + (si[j] + (sr[j] * w + si[j] * x));
-                }
-                for (i = 0; i < 8; i++) ta[i] = tb[i] = 0;
-                for (j = 0; j < n; j += 8)
-                    for (i = 0; i < 8; i++) { ta[i] += A[t][j + i]; tb[i] += B[t][j + i]; }
-                for (i = 0; i < 8; i++) { lane[i] += ta[i]; lane[8 + i] += tb[i]; }
-            }
-            hs_products(n, bc, bs, A[0], B[0], at + 32 * g);
-            if (pair == 2) hs_products(n, bc, bs, A[1], B[1], at + 32 * (g + 1));
-        }
-    }
-    zr[0] = zi[0] = 0;
-    for (i = 0; i < 8 && i < N; i++) { zr[i + 1] = zc[i]; zi[i + 1] = zs[i]; }
-    for (g = 0; g < giants; g++) {
-        const double *p = at + 32 * g;
-        long n0 = 17L * (g + 1);
-        double x = lanes(single + 16 * g), w = lanes(single + 16 * g + 8);
-        if (n0 <= N) { zr[n0] = x; zi[n0] = w; }
-        for (i = 0; i < 8; i++) {
-            double a = x + zc[i], b = w;
-            if (n0 + i + 1 <= N) { zr[n0 + i + 1] = a + (p[i] - p[8 + i]); zi[n0 + i + 1] = b + zs[i] + (p[16 + i] + p[24 + i]); }
-            if (n0 - i - 1 <= N) { zr[n0 - i - 1] = a + (p[i] + p[8 + i]); zi[n0 - i - 1] = b - zs[i] + (p[24 + i] - p[16 + i]); }
-        }
-    }
+    mean = fmax(fabs(mean_lo), fabs(mean_hi));
+    *var_lower = fmax(0, lo0 * lo2 - mean * mean) * (1 - 1e-9);
+    *fourth_upper = to > from ? 2 * (to - from) * (to - from) * hi0 * hi2 * (1 + 1e-9) : 0;
 }

@@ -25,7 +25,7 @@
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 
-enum { HALF = HS_TWO_MAX / 2, PLAIN_HALF = HS_INNER_MAX / 2, TILE = 32 };
+enum { HALF = HS_TWO_MAX / 2, PLAIN_HALF = HS_INNER_MAX / 2, TILE = 32, SEGMENT = 320 }; /* SEGMENT: a multiple of 32 */
 
 /* log of what the strip costs: 1 + e^{2 d^2} kap2. */
 static double log_strip(hs_exponents a, double d, double up, double down)
@@ -247,44 +247,51 @@ static inline void products(const double *c, const double *s, const double *A, c
 
 /* Z_n = phi(n dy) - 1 = sum r_j E_n, E_n = e^{i n dy L_j} - 1, n = 0..N, and the slope of their rounding. Every n is 16 g + k, and
  *   Z_n = Z_{16g} + Z_k + sum r E_{16g} E_k.
- * E_{16g} by the recurrence E <- E + E_16 (1 + E), restarted every 32 g. scratch: 34 (N/16 + 1) doubles.
+ * E_{16g} by the recurrence E <- E + E_16 (1 + E), restarted every 32 g; nodes in segments of SEGMENT such steps, so that what is
+ * summed stays in the cache. scratch: 34 min(N/16 + 1, SEGMENT) doubles.
  * x of the slope. |1 + E| <= 1, so errors of factors add; E_a E_b is at most |E_a| + |E_b|, so a product rounds by 8u (a+b)|w_1|.
  * E_k: (48 + 4 * 8) k; E_{16g}: (50 + 8 min(32, N/16)) 16 g; their products with r and each other 20 n; the three sums, of TILE
  * terms in a row and of a tile each, and both parts of complex terms: 6 (TILE + 4 + n_inner/TILE) n. All in units of u |w_1|. */
 HS_CLONES double hs_two_shift_nodes(const hs_two_shift *P, double dy, long N, double *scratch, double *zr, double *zi)
 {
     double bc[TILE * 16], bs[TILE * 16], A[TILE], B[TILE], er[TILE], ei[TILE], sr[TILE], si[TILE], z[32] = {0}, *single;
-    int j, j0, k, g, giants = (int)(N / 16);
-    memset(scratch, 0, sizeof(double) * 34 * (size_t)giants);
-    single = scratch + 32L * giants;
-    for (j0 = 0; j0 < P->n; j0 += TILE) {
-        const double *Lr = P->Lr + j0, *Li = P->Li + j0, *restrict rr = P->rr + j0, *restrict ri = P->ri + j0;
-        turns(dy, Lr, Li, er, ei);
-        for (j = 0; j < TILE; j++) babies(er[j], ei[j], bc + 16 * j, bs + 16 * j);
-        products(bc, bs, rr, ri, z);
-        if (!giants) continue;
-        turns(16 * dy, Lr, Li, sr, si);
-        for (j = 0; j < TILE; j++) { er[j] = sr[j]; ei[j] = si[j]; }
-        for (g = 0; g < giants; g++) {
-            double s0[8] = {0}, s1[8] = {0};
-            if (g % 32 == 31) turns(16 * (g + 1) * dy, Lr, Li, er, ei); /* node 16 (g + 1) */
-            for (j = 0; j < TILE; j++) {
-                double x = er[j], w = ei[j];
-                A[j] = rr[j] * x - ri[j] * w; B[j] = rr[j] * w + ri[j] * x;
-                er[j] = x + (sr[j] + (sr[j] * x - si[j] * w));
-                ei[j] = w + (si[j] + (sr[j] * w + si[j] * x));
+    int j, j0, k, g, all = (int)(N / 16), before = 0, giants;
+    do {
+        giants = all - before < SEGMENT ? all - before : SEGMENT;
+        memset(scratch, 0, sizeof(double) * 34 * (size_t)giants);
+        single = scratch + 32L * giants;
+        for (j0 = 0; j0 < P->n; j0 += TILE) {
+            const double *Lr = P->Lr + j0, *Li = P->Li + j0, *restrict rr = P->rr + j0, *restrict ri = P->ri + j0;
+            turns(dy, Lr, Li, er, ei);
+            for (j = 0; j < TILE; j++) babies(er[j], ei[j], bc + 16 * j, bs + 16 * j);
+            if (!before) products(bc, bs, rr, ri, z);
+            if (!giants) continue;
+            turns(16 * dy, Lr, Li, sr, si);
+            if (before) turns(16 * (before + 1) * dy, Lr, Li, er, ei);
+            else for (j = 0; j < TILE; j++) { er[j] = sr[j]; ei[j] = si[j]; }
+            for (g = 0; g < giants; g++) {
+                double s0[8] = {0}, s1[8] = {0};
+                if (g % 32 == 31) turns(16 * (before + g + 1) * dy, Lr, Li, er, ei); /* node 16 (before + g + 1) */
+                for (j = 0; j < TILE; j++) {
+                    double x = er[j], w = ei[j];
+                    A[j] = rr[j] * x - ri[j] * w; B[j] = rr[j] * w + ri[j] * x;
+                    er[j] = x + (sr[j] + (sr[j] * x - si[j] * w));
+                    ei[j] = w + (si[j] + (sr[j] * w + si[j] * x));
+                }
+                for (j = 0; j < TILE; j += 8)
+                    for (k = 0; k < 8; k++) { s0[k] += A[j + k]; s1[k] += B[j + k]; }
+                single[2 * g] += hs_lanes(s0); single[2 * g + 1] += hs_lanes(s1);
+                products(bc, bs, A, B, scratch + 32 * g);
             }
-            for (j = 0; j < TILE; j += 8)
-                for (k = 0; k < 8; k++) { s0[k] += A[j + k]; s1[k] += B[j + k]; }
-            single[2 * g] += hs_lanes(s0); single[2 * g + 1] += hs_lanes(s1);
-            products(bc, bs, A, B, scratch + 32 * g);
         }
-    }
+        for (g = 0; g < giants; g++)
+            for (k = 0; k < 16 && 16L * (before + g + 1) + k <= N; k++) {
+                long n = 16L * (before + g + 1) + k;
+                zr[n] = single[2 * g] + z[k] + scratch[32 * g + k];
+                zi[n] = single[2 * g + 1] + z[16 + k] + scratch[32 * g + 16 + k];
+            }
+        before += giants;
+    } while (before < all);
     for (k = 0; k < 16 && k <= N; k++) { zr[k] = z[k]; zi[k] = z[16 + k]; }
-    for (g = 0; g < giants; g++)
-        for (k = 0; k < 16 && 16L * (g + 1) + k <= N; k++) {
-            zr[16L * (g + 1) + k] = single[2 * g] + z[k] + scratch[32 * g + k];
-            zi[16L * (g + 1) + k] = single[2 * g + 1] + z[16 + k] + scratch[32 * g + 16 + k];
-        }
-    return P->c1 + P->c2 * (80 + 50 + 8 * fmin(32, (double)giants) + 20 + 6 * (TILE + 4 + (double)P->n / TILE));
+    return P->c1 + P->c2 * (80 + 50 + 8 * fmin(32, (double)all) + 20 + 6 * (TILE + 4 + (double)P->n / TILE));
 }

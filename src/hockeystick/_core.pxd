@@ -117,8 +117,8 @@ cdef extern from "hs.h" nogil:
                             long n_work, double *out)
     int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
                                 double value, double *work, long n_work, double *tilt, double *upper)
-    int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, int n_threads,
-                              double *work, long n_work, double *upper)
+    int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps,
+                              double enough, int n_threads, double *work, long n_work, double *upper)
     ctypedef struct hs_atoms:
         const long *first
         const double *loss

@@ -173,7 +173,7 @@ def saddle_moments_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float, float]: ...
 def saddle_delta_upper(
-    m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, n_threads: int, work: _Vector
+    m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, enough: float, n_threads: int, work: _Vector
 ) -> tuple[int, float]: ...
 def saddle_atoms(
     first: NDArray[np.int64],

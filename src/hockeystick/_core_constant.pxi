@@ -48,13 +48,14 @@ def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, i
     return status, tilt, upper
 
 
-def saddle_delta_upper(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int n_threads, double[::1] work):
+def saddle_delta_upper(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double enough, int n_threads,
+                       double[::1] work):
     """(status, upper): an upper bound of log delta at eps; see hs.h."""
     cdef double upper = 0
     cdef int status
     with nogil:
-        status = hs_saddle_delta_upper(m.shape[0], &m[0], &q[0], &k[0], add, eps, n_threads, &work[0], work.shape[0],
-                                       &upper)
+        status = hs_saddle_delta_upper(m.shape[0], &m[0], &q[0], &k[0], add, eps, enough, n_threads, &work[0],
+                                       work.shape[0], &upper)
     return status, upper
 
 

@@ -26,6 +26,8 @@ K_MAX = 10**12
 
 def real(name: str, value, allowed: str) -> float:
     """`value` as a float, or a DomainError naming it. Booleans and strings are refused."""
+    if type(value) is float:
+        return value
     if isinstance(value, bool | np.bool_ | str | bytes) or not isinstance(value, int | float | np.number):
         raise DomainError(f"{name} must be a real number {allowed}, got {value!r}")
     try:

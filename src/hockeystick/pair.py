@@ -59,9 +59,12 @@ def gaussian_facts(run: Run, steps: GaussianSteps) -> tuple[float, float, bool]:
     key = ("facts", id(steps))  # steps of one adjacency, kept by the run's cache
     facts = run._cache.get(key)
     if facts is None:
-        q, k = steps.q.tolist(), steps.k.tolist()  # most runs have one row: faster than four calls of numpy
-        wall = sum(-n * math.log1p(-x) if x < 1 else math.inf for n, x in zip(k, q, strict=True))
-        facts = run._cache[key] = sum(k), wall, min(q, default=1.0) == 1
+        total, wall, whole = 0.0, 0.0, True
+        for n, x in zip(steps.k.tolist(), steps.q.tolist(), strict=True):  # most runs have one row
+            total += n
+            wall += -n * math.log1p(-x) if x < 1 else math.inf
+            whole = whole and x == 1
+        facts = run._cache[key] = total, wall, whole
     return facts
 
 

@@ -31,6 +31,9 @@ SHORT_LINE = 1000
 U = 2.0**-53
 _NONE = np.zeros(0)
 
+LOOSER = (1e-6, 1e-4)
+"""Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
+
 _scratch: list[np.ndarray] = []  # lent to one call at a time: list.pop and list.append are atomic
 
 
@@ -109,10 +112,6 @@ def pair_root(paired: PairedSteps, add: int, log_delta: float, rtol: float = RTO
     return low, mid, high, terms
 
 
-LOOSER = (1e-6, 1e-4)
-"""Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
-
-
 def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_threads: int):
     m, q, k = paired.steps
     work = borrow(_core.contour_work(m.size, n_threads))
@@ -135,25 +134,26 @@ def _root_width(answer) -> float:
 
 
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
-    """The first contour that reaches rtol: a short line, the hyperbola, a long line; else the narrowest of them, or None."""
+    """The first contour that reaches rtol: a short line, the hyperbola, long lines; else the narrowest of them, or None."""
     m, q, k = steps
     work = borrow(_core.contour_work(m.size, n_threads))
     try:
         margin = _margin(rtol)
-        if not _bends(steps):
-            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
-            return answer if answer[0] <= 1 else None
-        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, SHORT_LINE)
+        few = m.size <= HYPERBOLA_STEPS
+        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *((SHORT_LINE,) if few else ()))
         if answer[0] == 0:
             return answer
         found = [answer] if answer[0] == 1 else []
-        answer = hyperbola(m, q, k, add, at, math.log(rtol))
-        if answer[0] == 0:
-            return answer
-        if answer[0] == 1:
-            found.append(answer)
-        if not found or min(map(width, found)) > ROUGH:
-            answer = line(m, q, k, add, at, rtol, margin, n_threads, work)
+        if _bends(steps):
+            answer = hyperbola(m, q, k, add, at, math.log(rtol))
+            if answer[0] == 0:
+                return answer
+            if answer[0] == 1:
+                found.append(answer)
+        for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)):
+            if found and min(map(width, found)) <= max(goal, ROUGH):
+                break
+            answer = line(m, q, k, add, at, goal, _margin(goal), n_threads, work)
             if answer[0] <= 1:
                 found.append(answer)
         return min(found, key=width) if found else None

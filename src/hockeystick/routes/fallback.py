@@ -90,7 +90,7 @@ def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float
     if log_delta == -math.inf:
         return False
     work = contour.borrow(n_threads * _core.saddle_work())
-    status, upper = _core.saddle_delta_upper(*steps, add, eps, n_threads, work)
+    status, upper = _core.saddle_delta_upper(*steps, add, eps, log_delta, n_threads, work)
     contour.give_back(work)
     return status == 0 and upper <= log_delta
 
