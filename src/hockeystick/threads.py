@@ -59,6 +59,14 @@ def blocks(n: int, most: int) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(ends)]
 
 
+def together(call, n_threads: int):
+    """call() by one of n_threads threads, which all do what it shares out: one at work never waits for another to wake up."""
+    if n_threads == 1 or getattr(_here, "crew", None):
+        return call()
+    (found,) = _shared(lambda _: call(), (None,), _borrow(n_threads), False)
+    return found
+
+
 def in_order(call, items, n_threads: int):
     """call(item) for every item, in order, by n_threads threads; at most 2 n_threads results wait at a time.
 
@@ -66,9 +74,11 @@ def in_order(call, items, n_threads: int):
     """
     crew = getattr(_here, "crew", None)
     if len(items) <= 1 or (n_threads == 1 and crew is None):
-        yield from map(call, items)
-        return
-    inside, crew = crew is not None, crew or _borrow(n_threads)
+        return map(call, items)
+    return _shared(call, items, crew or _borrow(n_threads), crew is not None)
+
+
+def _shared(call, items, crew: _Crew, inside: bool):
     waiting = deque()
     try:
         for item in items:
