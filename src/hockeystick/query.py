@@ -265,7 +265,7 @@ class _Settings:
         if not others or mirrored(self.run, self.adjacency):
             return ask(self, first)
         if self._apart():
-            best, other = in_order(lambda at: ask(*at), self._halves(), 2)
+            best, other = in_order(lambda at: ask(*at), self._halves(), self.n_threads)
         else:
             best, other = ask(self, first), None
         if below(others[0], best[0]):
