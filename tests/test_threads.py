@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import hockeystick as hs
+from hockeystick import query
 from hockeystick.threads import in_order
 
 SIZES = (1, 2, 3, 7)
@@ -102,6 +103,20 @@ def test_route_pld_gives_the_same_bits(name, direction):
 
     first = answers(1)
     assert all(answers(n) == first for n in (2, 3, 4))
+
+
+def test_a_direction_that_is_proved_smaller_is_left_out():
+    """Whatever it would say: also where both are asked at once."""
+    settings = query._Settings(RUNS["distinct"], "add_remove", "both", "pld", 1e-2, 2)
+
+    def ask(own, add):
+        if add:
+            raise hs.AccuracyError("no answer")
+        return 1.0, 2.0, 3.0, (), "pld"
+
+    assert settings._largest(ask, lambda add, lower: True) == (1.0, 2.0, 3.0, (), "pld")
+    with pytest.raises(hs.AccuracyError):
+        settings._largest(ask, lambda add, lower: False)
 
 
 def test_two_directions_that_both_fail_say_the_same():

@@ -265,12 +265,11 @@ class _Settings:
         if not others or mirrored(self.run, self.adjacency):
             return ask(self, first)
         if self._apart():
-            best, other = in_order(lambda at: ask(*at), self._halves(), self.n_threads)
+            found = in_order(lambda at: ask(*at), self._halves(), self.n_threads)
         else:
-            best, other = ask(self, first), None
-        if below(others[0], best[0]):
-            return best
-        return _larger(best, other or ask(self, others[0]))
+            found = (ask(self, add) for add in self.directions)
+        best = next(found)
+        return best if below(others[0], best[0]) else _larger(best, next(found))
 
     def _apart(self) -> bool:
         """Whether both directions are asked at once, on threads of their own: where a convolution takes long, and the first

@@ -91,14 +91,13 @@ def _shared(call, items, crew: _Crew, inside: bool):
                 yield _first(waiting, inside)
         while waiting:
             yield _first(waiting, inside)
-    except BaseException:
+    finally:  # tasks are left where one went wrong, or the caller wants no more: then others may still be at work
         for task in waiting:
             task.todo.clear()
-        if not inside:
+        if waiting and not inside:
             crew.pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    if not inside:
-        _idle.append(crew)
+        elif not inside:
+            _idle.append(crew)
 
 
 class _Task:
