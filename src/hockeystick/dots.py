@@ -25,7 +25,7 @@ from .bound import AccuracyError
 from .convolve import log_mgfs
 from .evolve import Law, evolve
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Steps
-from .loss import Loss, gauss_legendre, no_atoms, window
+from .loss import LAPLACE, Loss, gauss_legendre, no_atoms, window
 from .threads import blocks, in_order
 
 BLOCK = 128
@@ -36,6 +36,9 @@ CELLS = MAX_CELLS // 4
 
 FINE = 3
 """Fine cells between two lattice points; csrc/pld.c says why an odd number."""
+
+AIM = 0.7
+"""Part of the tolerance that `mesh` aims at where atoms lie between points."""
 
 BELOW_ATOMS = 1e-8
 """Lattice points lie this fraction of a fine cell (and 1e-14) below the atoms they are aligned to, so that rounding cannot put
@@ -147,13 +150,40 @@ def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def mesh(plan: Plan, t: float, rtol: float) -> float:
     """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
     1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; 0.55 rtol is aimed at. Aligned to the
-    atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that.
+    atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that. Atoms between points add
+    what `_misaligned` says.
     """
     dx = math.sqrt(rtol * 4.4 / (plan.k * t * (1 + t)))
     step = _common_step(plan.parts)
-    if step and not any(loss.smooth for loss, _ in plan.parts):
-        dx *= 3e3
-    return step / math.ceil(step / dx) if step else dx
+    if step:
+        if not any(loss.smooth for loss, _ in plan.parts):
+            dx *= 3e3
+        return step / math.ceil(step / dx)
+    linear, power = _misaligned(plan, t)
+    low, high = 0.0, dx
+    for _ in range(24 if linear else 0):
+        mid = 0.5 * (low + high)
+        width = 0.55 * (mid / dx) ** 2 + min(linear * mid, power * mid**1.5) / rtol
+        low, high = (mid, high) if width < AIM else (low, mid)
+    return high
+
+
+def _misaligned(plan: Plan, t: float) -> tuple[float, float]:
+    """What lowest atoms of Laplace steps cost the lower law, relative to delta: the smaller of linear dx and power dx^1.5.
+
+    An atom of mass M lies some (1-f) dx below a lattice point, f uniform, and above it a density r. The law below it moves the
+    atom down, which costs t M f dx; or up, and for that as much mass down from the next D = sqrt(2 M (1-f) dx/r), which costs
+    t (1+t) r D^3/6 in spread (csrc/pld.c: settle). E (1-f)^1.5 = 0.4. The law that is not sampled has an atom of den/2 there,
+    and beside it a density of den/4 in its own loss s, whose slope is sampled/(q e^s) times smaller. An estimate.
+    """
+    own = plan.batch.rows[:, 0] == LAPLACE
+    m, q, back = plan.batch.rows[own, 1:].T
+    den, end = np.where(back > 0, np.exp(-m), 1.0), np.where(back > 0, m, -m)
+    sampled = np.maximum(1 + q * np.expm1(end), 1e-300)
+    mass = 0.5 * den * np.where(back > 0, 1.0, sampled)
+    density = np.maximum(0.5 * mass * sampled / (q * np.exp(end)), 1e-300)
+    weight = plan.batch.counts[plan.batch.at[own]] * t * np.exp(-t * np.abs(np.log(sampled)))
+    return float(weight @ mass) / 2, float(weight @ ((2 * mass) ** 1.5 / np.sqrt(density))) * (1 + t) * 0.4 / 6
 
 
 def _common_step(parts) -> float:
