@@ -127,8 +127,9 @@ def _first(waiting: deque, inside: bool):
         if not waiting[0].done.locked():
             break
         task.begin()
-    task = waiting.popleft()
+    task = waiting[0]
     task.done.acquire()
+    waiting.popleft()
     if task.wrong:
         raise task.wrong
     result, task.result = task.result, None  # the pool may hold the task longer
