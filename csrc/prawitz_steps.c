@@ -186,6 +186,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
     double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + 6;
     int i, j, st;
     opened O;
+    if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
     for (j = 0; j < 3; j++) S->K[j] = S->err[j] = S->inner[j] = 0;
     for (j = 0; j < POINTS; j++) S->metric[j] = S->far[j] = S->gauss[j] = 0;
@@ -268,7 +269,7 @@ int hs_prawitz_plan(hs_prawitz *S, double *work)
         prev = at;
     }
     if (S->T > 0) y = fmin(y, S->T * (1 - 1e-9));
-    S->N = y / S->dy < N_MAX - 8 ? (long)(1.02 * y / S->dy) + 3 : N_MAX - 4;
+    S->N = (long)fmin(1.02 * y / S->dy + 3, N_MAX - 4);
     if (S->T > 0 && (double)S->N * S->dy >= S->T) S->N = (long)fmax(0, ceil(S->T / S->dy) - 1);
     return HS_OK;
 }

@@ -228,6 +228,16 @@ def test_intersects_the_contour():
     assert sharp >= 80
 
 
+@pytest.mark.parametrize(("sigma", "q", "k", "eps"), [(0.44359157, 9.69844268e-06, 5308, 3.0), (0.3, 1.8e-6, 8886, 2.6)])
+def test_as_many_nodes_as_fit(sigma, q, k, eps):
+    """Where the decay asks for about as many nodes as there is room for."""
+    run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+    truth = hs.log_delta(run, eps, direction="remove", route="contour")
+    assert truth.upper - truth.lower < 1e-3
+    found = hs.log_delta(run, eps, direction="remove", route="edgeworth")
+    assert found.lower <= truth.upper and truth.lower <= found.upper
+
+
 @pytest.mark.parametrize("k", [10**e for e in (3, 5, 7, 9)])
 def test_width_does_not_grow_with_k(k):
     for family in (GAUSSIAN, LAPLACE):
