@@ -117,10 +117,36 @@ def small_k():
             eps,
             b,
         )
-    worst: dict[int, list[tuple[float, float, tuple]]] = {}
-    wide, slow, refused = [], [], []
-    for sigma, q, k, delta in cases.SMALL_K:
-        spec = (sigma, q, k, delta)
+    rows = timed("small k", cases.SMALL_K)
+    for k in dict.fromkeys(spec[2] for spec in cases.SMALL_K):
+        line(f"small k={k:3d}", [row for row in rows if row[2][2] == k])
+    line("small k, all", rows)
+    widest_and_slowest("small k", rows, 1e-6, 2e-3)
+
+
+def sparse():
+    """Large training runs, most of which no grid of the peers answers in less than seconds."""
+    rows = timed("sparse", cases.SPARSE)
+    for delta in sorted({spec[3] for spec in cases.SPARSE}, reverse=True):
+        line(f"sparse, delta={delta:g}", [row for row in rows if row[2][3] == delta])
+    widest_and_slowest("sparse", rows, None, 50e-3)
+
+
+def corners():
+    """The ends of what is allowed: an answer in 50 ms, wide where nothing better is known."""
+    rows = timed("corners", cases.CORNERS)
+    for route in sorted({row[3] for row in rows}):
+        line("corners", [row for row in rows if row[3] == route])
+    late = [row for row in rows if row[1] > 50e-3]
+    print(f"corners: {len(late)} of {len(rows)} over 50 ms")
+    widest_and_slowest("corners", rows, None, 50e-3)
+
+
+def timed(name, specs):
+    """(width, seconds, spec, route) of every answer; what is refused is a missed target."""
+    rows, refused = [], []
+    for spec in specs:
+        sigma, q, k, delta = spec
         make = lambda d, s=sigma, q=q, k=k: hs.epsilon(hs.poisson_subsampled(hs.gaussian(s), q) * k, d)  # noqa: E731
         try:
             answer = make(delta)
@@ -129,25 +155,28 @@ def small_k():
             continue
         assert answer.certified and 0 <= answer.lower <= answer.upper
         width = (answer.upper - answer.lower) / max(answer.upper, 1e-300)
-        took = machine.seconds(make, deltas(10, delta), 2)
-        worst.setdefault(k, []).append((width, took, spec, answer.route))
-        if width > 1e-6:
-            wide.append((width, spec, answer.route))
-        if took > 2e-3:
-            slow.append((took, spec, answer.route))
-    for k, rows in worst.items():
-        widths, times = [r[0] for r in rows], [r[1] for r in rows]
-        routes = "+".join(sorted({r[3] for r in rows}))
-        print(
-            f"small k={k:3d}: {len(rows)} problems ({routes}), "
-            f"width median {statistics.median(widths):.1e} worst {max(widths):.1e}, "
-            f"time median {machine.pretty(statistics.median(times))} worst {machine.pretty(max(times))}",
-            flush=True,
-        )
-    total = len(cases.SMALL_K)
-    for name, bad in (("refused", refused), ("wider than 1e-6", wide), ("over 2 ms", slow)):
-        if bad:
-            MISSED.append(f"small k: {len(bad)} of {total} {name}, e.g. {max(bad)}")
+        rows.append((width, machine.seconds(make, deltas(10, delta), 2), spec, answer.route))
+    if refused:
+        MISSED.append(f"{name}: {len(refused)} of {len(specs)} refused, e.g. {refused[0]}")
+    return rows
+
+
+def widest_and_slowest(name, rows, width_limit, time_limit):
+    width, _, spec, _ = max(rows)
+    report(f"{name}: widest {spec}", width, width_limit, "{:.1e}".format)
+    _, took, spec, _ = max(rows, key=lambda row: row[1])
+    report(f"{name}: slowest {spec}", took, time_limit)
+
+
+def line(name, rows):
+    widths, times = (sorted(row[i] for row in rows) for i in (0, 1))
+    routes = "+".join(sorted({row[3] for row in rows}))
+    late, half = (machine.pretty(times[int(part * (len(times) - 1))]) for part in (0.9, 0.5))
+    print(
+        f"{name}: {len(rows)} problems ({routes}), width median {statistics.median(widths):.1e} worst {widths[-1]:.1e}, "
+        f"time median {half} 90% {late} worst {machine.pretty(times[-1])}",
+        flush=True,
+    )
 
 
 def distinct(n, repeats, limit):
@@ -194,6 +223,8 @@ def main():
     cold()
     growing_k()
     small_k()
+    sparse()
+    corners()
     curve()
     distinct(1000, 5, 25e-3)
     times = distinct(100_000, 1, 2.5)

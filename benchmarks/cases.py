@@ -71,10 +71,28 @@ SMALL_K = tuple(
     (sigma, q, k, delta)
     for k in (1, 2, 3, 5, 10, 30, 100)
     for q in (0.001, 0.005, 0.01, 0.05)
-    for sigma in (0.6, 0.8, 1.0, 2.0)
+    for sigma in (0.6, 0.8, 1.0, 1.5, 2.0)
     for delta in (1e-5, 1e-7, 1e-9)
 )
 """sigma, q, k, delta over the first hour of a training run; tests/reference/small_k.jsonl has truths of such points."""
+
+SPARSE = tuple(
+    (sigma, q, k, delta)
+    for k in (10**3, 10**4, 10**5, 10**6)
+    for q in (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
+    for sigma in (0.3, 0.5, 0.7, 1.0, 2.0)
+    for delta in (1e-5, 1e-6, 1e-8)
+)
+"""Large training runs: many steps on small samples, where rare large losses meet a bulk of tiny ones."""
+
+CORNERS = tuple(
+    (sigma, q, k, delta)
+    for k in (1, 10**3, 10**6, 10**9)
+    for q in (1e-9, 1e-6, 1e-3, 0.1)
+    for sigma in (0.05, 0.1, 0.3, 1.0, 3.0, 30.0, 1e4)
+    for delta in (1e-5, 1e-30, 1e-300)
+)
+"""The ends of what is allowed."""
 
 TRUTH: dict[str, str] = {
     "k=1e2": "0.7180356613388554620957",  # two lines agree to 3e-29

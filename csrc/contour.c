@@ -161,7 +161,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
             C->N = (long)(1.2 * (double)C->N); C->y_grid = (double)(C->N + 2) * C->dy;
             continue;
         }
-        if (C->y_far > 0 && attempt == 0) { C->y_far = 0; continue; }
+        if (C->y_far > 0 && attempt == 0 && C->N < HS_LONG_LINE) { C->y_far = 0; continue; }
         if (hs_contour_extend(C, work) == HS_OK) continue;
         C->N = (long)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;

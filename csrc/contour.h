@@ -12,6 +12,7 @@
 #define HS_BAND_CUT 1.7              /* a band counts losses below this over its last frequency */
 #define HS_LOSS_MAX 28               /* nats that cancellation may take from the 36 of a double */
 #define HS_FEW_NODES 64              /* outer nodes that cost less than placing the line */
+#define HS_LONG_LINE 512             /* outer nodes from which a visit in vain is dear */
 #define HS_SHIFT_NODES 128           /* outer nodes that shifted paths, which round about three times more, do not pay for */
 #define HS_SAMPLE 48                 /* steps on which a contour is placed */
 #define HS_CROWD 2048                /* how many stand for all where K is summed to place one */

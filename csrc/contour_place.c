@@ -483,7 +483,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     }
     need = needed(C, y);
     if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit costs more */
-    C->y_far = 0; C->fine = 0; C->bands = 1;
+    C->y_far = C->far_mesh = 0; C->fine = 0; C->bands = 1;
     /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to take over */
     root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;
     root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
@@ -498,6 +498,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
     C->damp = C->b == 1 && !pairs ? D.G.damp : -1;
     C->fine = C->y_far > y || (C->y_far > 0 && C->N <= HS_FEW_NODES / 2);
+    if (C->b == 1 && !pairs && C->y_far > 0) C->far_mesh = fmax(D.G.h, 2 * HS_PI * D.G.shift / (log(C->ktot / need) + 4));
     C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;
@@ -513,7 +514,7 @@ int hs_contour_extend(hs_contour *C, double *work)
         if (-sample_far(C, y, &D, work) > 1.02 * need + 0.3) break;
     if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
     C->N = (long)(y / C->dy) + 1;
-    C->y_far = (double)C->N * C->dy; C->fine = 1;
+    C->y_far = (double)C->N * C->dy; C->fine = 1; C->bands = 1; C->far_mesh = 0;
     C->y_grid = (double)(C->N + 2) * C->dy;
     return HS_OK;
 }

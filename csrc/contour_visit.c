@@ -134,7 +134,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
         S->K[i] += k * log_m; S->err[i] += k * err + HS_U * 2 * fabs(k * log_m);
     }
-    h_max = C->fine ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
+    h_max = C->far_mesh > 0 ? C->far_mesh : C->fine ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
     if (C->bands > 1) { /* moments of the grid's law need |phi| up to y_far, to e^-4 over all steps: unless that takes too many nodes */
         int other = 0;

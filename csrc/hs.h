@@ -42,7 +42,8 @@ typedef struct {
 int hs_status_last(void); /* the largest status code, for the test that walks them all */
 
 /* hyperbola.c: certified delta(eps) and eps(delta) for at most 6 distinct steps with q < 1. log_tol is the log of
- * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: 60,000 + 80,000 b doubles. */
+ * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: hs_hyperbola_work(b) doubles. */
+long hs_hyperbola_work(int b);
 int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps,
                        double log_tol, double *work, long n_work, hs_point *out);
 int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta,
@@ -71,7 +72,7 @@ typedef struct {
     /* filled by contour.c */
     int chunks, doublings, fine, damp, bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     long N;
-    double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, far_mesh, tail, reach, round, inner;
     const void *S;
 } hs_contour;
 long hs_contour_work(int b, int n_threads, long n_outer);

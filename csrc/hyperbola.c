@@ -1,5 +1,5 @@
-/* Certified delta(eps) and eps(delta) of a few Poisson-subsampled Gaussian steps (total count about 1..1000), where the vertical line of
-   the contour route needs too many nodes: trapezoid rule on a hyperbola.
+/* Certified delta(eps) and eps(delta) of a few Poisson-subsampled Gaussian steps (total count about 1..1000), where the vertical
+   line of the contour route needs too many nodes: trapezoid rule on a hyperbola.
 
    Symbols and contour: head of hyperbola_cells.c.  Inner integrals, their bounds and rounding: head of hyperbola_bound.c.
    Formula   delta = [e^eps] (h_v/2 pi) Re sum'_n 2 G(a_n) A cos(gamma + i n h_v),  n >= 0, first term halved.
@@ -7,52 +7,69 @@
    Error terms, all in units of exp(log_scale):
      aliasing    (N_lo + N_up)/(e^{2 pi beta/h_v} - 1)                                       hyperbola_cells.c (1)-(3)
      truncation  nodes with v >= v_end                                                       hyperbola_cells.c (4)
-     inner       sum_n |G_n a'_n| h_v/2 pi (prod_i (1 + e_i/|M_i|)^{k_i} - 1), e_i the inner quadrature error  hyperbola_bound.c (5);
+     inner       sum_n |G_n a'_n| h_v/2 pi (prod_i (1 + e_i/|M_i|)^{k_i} - 1), e_i the inner quadrature error of hyperbola_bound.c (5);
                  |prod (M_i+d_i)^{k_i} - prod M_i^{k_i}| <= prod |M_i|^{k_i} (prod (1+|d_i/M_i|)^{k_i} - 1) needs whole k_i.
                  e_i relative to (1-q)^x is log-convex, so its maximum over the corners of a cell holds for the nodes in it.
-     rounding    node sums hyperbola_bound.c (6) in the same product; U(4 + 2|log M| + 2|arg M|) k for the logarithm (2.5 the modulus); the position a_n is off by at
-                 most 16U(|a0| + A cosh v + 1): kernel 20U(..)/|a|, /|a-1|, factor e^{-s a} 40U|s|(..); final sum n U.
-   eps(delta): Newton on the stored nodes (a new eps only multiplies G_n by e^{-(s'-s) a_n}); then eps_lower, eps_upper are the points where the
-   certified delta is proved >= and <= the target: delta is non-increasing. Every bound is re-evaluated at those eps with the stored cells.
+     rounding    node sums of hyperbola_bound.c (6) in the same product; U(7 + 3|log M| + 2|arg M| + 2|shift|) k for the logarithm (modulus 2,
+                 scaling 3, log 2, sum 1); the position a_n is off by at most 22U(|a0| + A cosh v + 1), for v <= 16 carries U v: kernel
+                 24U(..)/|a|, /|a-1|, factor e^{-s a} 40U|s|(..), which also pays for the reduction of a long phase (U/2 of it);
+                 30U for e^x, cos and sin (6.3), the weight a'/(a(a-1)) (19) and the product (2.9); final sum n U.
+   eps(delta): Newton on the stored nodes (a new eps only multiplies G_n by e^{-(s'-s) a_n}); then eps_lower, eps_upper are the points
+   where the certified delta is proved >= and <= the target: delta is non-increasing. Every bound is re-evaluated at those eps with
+   the stored cells.
 
-   Claim: status 0 or 1: lower <= delta <= upper (eps_lower <= eps(delta) <= eps_upper) for the exact real q, k, eps and sigma, m = fl(1/sigma)
-   allowed to be off by 2^-53 relative. Measured: 324 cases k=2..100, q=.001..05, sigma=.6..2, delta=1e-5..1e-9: all answered, relative width of
-   delta median 1.4e-10, worst 2.0e-5 (rounding against cancellation: q=.001, delta=1e-9); see the report for the random tests.
-   Not done: q = 1, other laws, eps at or below the wall (exact answers exist there), width below the rounding term: that is status 1 or a decline.
+   Claim: status 0 or 1: lower <= delta <= upper (eps_lower <= eps(delta) <= eps_upper) for the exact real q, k, eps and sigma,
+   m = fl(1/sigma) allowed to be off by 2^-53 relative. Measured: 1080 cases k = 2..100, q = .001...05, sigma = .6..2,
+   delta = 1e-5..1e-9, both directions: all answered, 86% within 1e-9 of delta; relative width of eps at most 2.7e-7 (rounding against
+   cancellation: q = .001, delta = 1e-9).
+   Not done: q = 1, other laws, eps at or below the wall (exact answers exist there), width below the rounding term: that is status 1
+   or a decline.
 
    Status: 0 proved, width within log_tol; 1 proved, wider (out is valid); 2 bad argument; 3 work too small; 4 no saddle or contour;
    5 no inner path; 6 bound does not decay / tail too long; 7 more than HS_HYP_MAX_NODES nodes; 8 error not below the value; 9 no bracket.
-   work: at least 4 HS_HYP_TMP + 6 HS_HYP_MAX_NODES doubles, plus the tables: 60,000 + 80,000 b was enough in all tests; too little gives 3 or 5. */
+   work: at least 4 HS_HYP_TMP + HS_HYP_ARRAYS HS_HYP_MAX_NODES doubles, plus the tables: 35,000 + 80,000 b was enough in all tests;
+   too little gives 3 or 5. */
 #include "hyperbola.h"
-#include <math.h>
-#include <stddef.h>
+#include "special.h"
 
-#define PI 3.141592653589793
-#define U 1.1102230246251565e-16 /* 2^-53 */
+#define PI HS_PI
+#define U HS_U
 
 static const double MARGIN = 7.0; /* planned log of (strip integral / |M|); only the speed depends on it */
 
 typedef struct { double log_scale, value, slope, alias, trunc, inner, round; } sums;
 
+/* K and its errors at node n, on the inner paths of its cell */
 static int node(hs_job *J, int n, int cell)
 {
     double v = n * J->h_v, x = J->a0 + J->A * sin(HS_HYP_GAMMA) * cosh(v), y = J->A * cos(HS_HYP_GAMMA) * sinh(v);
-    double kr = 0, ki = 0, ab = 0, ein = 0, ern = 0, o[5];
+    double kr = 0, ki = 0, ab = 0, ein = 0, ern = 0, o[4];
     int i;
     for (i = 0; i < J->b; i++) {
         double mod, lm, th, e, r;
         hs_line_node(&J->path[i][J->mid.rung[cell][i]].mid, x, y, o, J->tmp);
-        mod = sqrt(o[0] * o[0] + o[1] * o[1]); lm = log(mod) + o[4]; th = atan2(o[1], o[0]);
+        mod = sqrt(o[0] * o[0] + o[1] * o[1]); lm = log(mod) + o[3]; th = atan2(o[1], o[0]);
         e = exp(fmin(J->mid.log_e[cell][i] + x * J->path[i][0].logq1 - lm, 700)) * (1 + 1e-9); r = o[2] / mod;
         if (!(mod > 0 && e < 1e15 && r < 1e15)) return HS_TOO_WIDE;
         kr += J->k[i] * lm; ki += J->k[i] * th; ab += J->k[i] * (fabs(lm) + fabs(th));
         /* |(M+d)^k - M^k| <= |M|^k ((1+|d/M|)^k - 1), k whole */
         ein += J->k[i] * (log1p(e + r) - log1p(r));
-        ern += J->k[i] * (log1p(r) + U * (4 + 2 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[4])));
+        ern += J->k[i] * (log1p(r) + U * (7 + 3 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[3])));
     }
     J->nx[n] = x; J->ny[n] = y; J->kr[n] = kr; J->ki[n] = ki; J->ein[n] = ein;
     J->ern[n] = ern + 2 * U * ab * (J->b + 1);
+    J->ki_max = fmax(n ? J->ki_max : 0, fabs(ki));
     return HS_OK;
+}
+
+/* What multiplies e^{K - s a} at node n, and what its rounding adds. */
+static void weigh(hs_job *J, int n)
+{
+    double v = n * J->h_v, ch = cosh(v), sh = sinh(v), x = J->nx[n], y = J->ny[n], p = x * (x - 1) - y * y, r = (2 * x - 1) * y; /* a (a-1) */
+    double dr = cos(HS_HYP_GAMMA) * ch, di = -sin(HS_HYP_GAMMA) * sh, f = (n ? 2 : 1) * J->A * J->h_v / (2 * PI * (p * p + r * r));
+    J->wr[n] = f * (dr * p + di * r); J->wi[n] = f * (di * p - dr * r);
+    J->pos[n] = fabs(J->a0) + J->A * ch + 1;
+    J->ern[n] += U * (30 + 24 * J->pos[n] * (1 / sqrt((x - 1) * (x - 1) + y * y) + 1 / sqrt(x * x + y * y)));
 }
 
 static int nodes(hs_job *J)
@@ -65,41 +82,57 @@ static int nodes(hs_job *J)
         if (cell >= J->mid.n) cell = J->mid.n - 1;
         st = node(J, n, cell);
         if (st) return st;
+        weigh(J, n);
     }
-    J->n = n;
+    for (J->n = n; n % 8; n++) { /* without weight */
+        J->nx[n] = J->nx[n - 1]; J->ny[n] = J->ny[n - 1]; J->kr[n] = J->kr[n - 1]; J->ki[n] = J->ki[n - 1];
+        J->ein[n] = J->ern[n] = J->pos[n] = J->wr[n] = J->wi[n] = 0;
+    }
     return HS_OK;
+}
+
+/* at least e^z - 1 for z >= 0: z + z^2 up to 1 */
+static inline double grown_upper(double z)
+{
+    double e = hs_exp(z < 700 ? z : 700);
+    return z < 1 ? z + z * z : z < 700 ? e * (1 + 1e-15) : HUGE_VAL;
+}
+
+/* in units of e^top, from the phases in tmp: value, slope, inner, rounding, sum |terms| */
+HS_CLONES static void sum_nodes(const hs_job *J, double s, double top, double *out)
+{
+    const double *restrict nx = J->nx, *restrict ny = J->ny, *restrict kr = J->kr, *restrict phase = J->tmp, *restrict ein = J->ein;
+    const double *restrict ern = J->ern, *restrict wr = J->wr, *restrict wi = J->wi, *restrict pos = J->pos;
+    double sum[5][8] = {{0}}, far = 40 * U * fabs(s), flat = 4 * U * fabs(top), sign = J->add ? -1 : 1, shift = J->add ? 0 : 1;
+    int i, j, n = J->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = nx[j + i], y = ny[j + i], a = wr[j + i], b = wi[j + i], d = kr[j + i] - s * x - top, f = hs_exp(d), c, t, re, im, size;
+            hs_cis(phase[j + i], &c, &t);
+            re = f * (c * a - t * b); im = f * (c * b + t * a);
+            size = f * sqrt(a * a + b * b);
+            sum[0][i] += re;
+            sum[1][i] += sign * (re * (x - shift) - im * y); /* z = a - 1 or -a */
+            sum[2][i] += size * grown_upper(ein[j + i]) * (1 + grown_upper(ern[j + i]));
+            sum[3][i] += size * grown_upper(ern[j + i] + far * pos[j + i] + flat + 2 * U * fabs(d));
+            sum[4][i] += size;
+        }
+    for (i = 0; i < 5; i++) for (out[i] = 0, j = 0; j < 8; j++) out[i] += sum[i][j];
 }
 
 /* delta and its error terms at s from the stored nodes; full = 0: value and slope only */
 static void assemble(const hs_job *J, double s, int full, sums *S)
 {
-    double top = -HUGE_VAL, val = 0, slo = 0, in = 0, ro = 0, ab = 0, sg = sin(HS_HYP_GAMMA), cg = cos(HS_HYP_GAMMA);
+    double top = -HUGE_VAL, out[5];
     int n;
     for (n = 0; n < J->n; n++) top = fmax(top, J->kr[n] - s * J->nx[n]);
-    for (n = 0; n < J->n; n++) {
-        double x = J->nx[n], y = J->ny[n], e = J->kr[n] - s * x, th = J->ki[n] - s * y, f, cr, ci, p, r, dr, di, d2, zx;
-        double v = n * J->h_v, ch = cosh(v), sh = sinh(v), wr, wi, re, im, cond, size;
-        if (e < top - 60 && !full) continue;
-        f = exp(e - top) * (n ? 2 : 1) * J->A * J->h_v / (2 * PI);
-        cr = f * cos(th); ci = f * sin(th);
-        p = x * (x - 1) - y * y; r = (2 * x - 1) * y; /* a (a-1) */
-        d2 = p * p + r * r;
-        dr = cg * ch; di = -sg * sh;
-        wr = (dr * p + di * r) / d2; wi = (di * p - dr * r) / d2;
-        re = cr * wr - ci * wi; im = cr * wi + ci * wr;
-        val += re;
-        zx = J->add ? -x : x - 1;
-        slo += re * zx - im * (J->add ? -y : y);
-        if (!full) continue;
-        f *= sqrt(wr * wr + wi * wi);
-        size = fabs(J->a0) + J->A * ch + 1; /* |error of a| <= 16 U size */
-        cond = size / sqrt((x - 1) * (x - 1) + y * y) + size / sqrt(x * x + y * y);
-        ro += f * expm1(J->ern[n] + U * (30 + 20 * cond + 40 * fabs(s) * size + 4 * fabs(top)));
-        in += f * expm1(J->ein[n]) * exp(J->ern[n]); ab += f;
-    }
-    S->value = val; S->slope = slo; S->log_scale = top;
+    for (n = 0; n < J->n || n % 8; n++) J->tmp[n] = J->ki[n] - s * J->ny[n];
+    if (J->ki_max + fabs(s) * J->ny[J->n - 1] > 7e5) /* beyond hs_cis; the rounding of 2 pi adds U/2 of the phase */
+        for (n = 0; n < J->n; n++) J->tmp[n] = remainder(J->tmp[n], 2 * PI);
+    sum_nodes(J, s, top, out);
+    S->value = out[0]; S->slope = out[1]; S->log_scale = top;
     if (!full) return;
-    S->inner = in * (1 + 1e-6); S->round = ro * (1 + 1e-6) + (J->n + 8) * U * ab + 4 * U * (fabs(top) + fabs(s) + 1) * fabs(val);
+    S->inner = out[2] * (1 + 1e-6); S->round = out[3] * (1 + 1e-6) + (J->n + 8) * U * out[4] + 4 * U * (fabs(top) + fabs(s) + 1) * fabs(out[0]);
     S->trunc = exp(hs_hyp_log_tail_upper(J, &J->mid, s, J->h_v) - top) / PI * (1 + 1e-6);
     S->alias = (exp(hs_hyp_log_norm_upper(J, &J->lo, s) - top) + exp(hs_hyp_log_norm_upper(J, &J->up, s) - top))
              / expm1(2 * PI * HS_HYP_BETA / J->h_v) * (1 + 1e-6);
@@ -118,8 +151,11 @@ static void report(const hs_job *J, double s, const sums *S, hs_point *out)
     out->n_nodes = J->n;
 }
 
+long hs_hyperbola_work(int b) { return 60000L + 80000L * b; }
+
 static int job_init(hs_job *J, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work)
 {
+    double **arrays[HS_HYP_ARRAYS];
     int i;
     if (!(b >= 1 && b <= HS_HYP_MAX_STEPS)) return HS_BAD_ARGUMENT;
     J->b = b; J->m = m; J->q = q; J->k = k; J->add = add != 0; J->ktot = J->wall = 0; J->t = 0; J->n = 0;
@@ -127,11 +163,12 @@ static int job_init(hs_job *J, int b, const double *m, const double *q, const do
         if (!(m[i] > 1e-6 && m[i] < 100 && q[i] > 1e-300 && q[i] < 1 && k[i] >= 1 && k[i] < 1e15 && k[i] == floor(k[i]))) return HS_BAD_ARGUMENT;
         J->ktot += k[i]; J->wall += k[i] * log1p(-q[i]);
     }
-    if (n_work < 4 * HS_HYP_TMP + 6 * HS_HYP_MAX_NODES) return HS_SCRATCH;
+    if (n_work < 4 * HS_HYP_TMP + HS_HYP_ARRAYS * HS_HYP_MAX_NODES) return HS_SCRATCH;
     J->tmp = work; work += 4 * HS_HYP_TMP;
-    J->nx = work; J->ny = work + HS_HYP_MAX_NODES; J->kr = work + 2 * HS_HYP_MAX_NODES;
-    J->ki = work + 3 * HS_HYP_MAX_NODES; J->ein = work + 4 * HS_HYP_MAX_NODES; J->ern = work + 5 * HS_HYP_MAX_NODES;
-    J->mem.p = work + 6 * HS_HYP_MAX_NODES; J->mem.left = n_work - 4 * HS_HYP_TMP - 6 * HS_HYP_MAX_NODES;
+    arrays[0] = &J->nx; arrays[1] = &J->ny; arrays[2] = &J->pos; arrays[3] = &J->kr; arrays[4] = &J->ki; arrays[5] = &J->ein;
+    arrays[6] = &J->ern; arrays[7] = &J->wr; arrays[8] = &J->wi;
+    for (i = 0; i < HS_HYP_ARRAYS; i++) *arrays[i] = work + i * HS_HYP_MAX_NODES;
+    J->mem.p = work + HS_HYP_ARRAYS * HS_HYP_MAX_NODES; J->mem.left = n_work - 4 * HS_HYP_TMP - HS_HYP_ARRAYS * HS_HYP_MAX_NODES;
     return HS_OK;
 }
 

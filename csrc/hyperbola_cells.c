@@ -19,37 +19,35 @@
    (3) N by cells. The arc v_i..v_{i+1} lies in the triangle of its ends and the meeting point of its tangents; each end lies between two such
        meeting points, a((v_i+v_{i+1})/2)/cosh(DV/2) for the part without a0. log B of hyperbola_bound.c is jointly convex, hence
        sum_i k_i log B_i - s x on the arc is below its maximum over three meeting points (for cell 0 the vertex replaces the first one).
-       Each step and each cell may use its own inner path. The kernel is bounded by distances to 0 and 1, |a'| by A cosh v.
+       Each step and each cell may use its own inner path. The kernel is bounded by distances to 0 and 1, |a'| by A cosh v. The corners of the
+       rightmost cell lie beyond its arc, where K may rise like e^{m^2 x^2/2}: the vertex is placed that much before GROWTH is reached.
    (4) Beyond v_end: (x - x_end)/(y - y_end) lies in [kap0, kap1] = tan gamma [tanh v_end, 1]; the exponent grows by at most rate(kappa) - s kappa
-       per unit y, a convex function of kappa, so the larger end counts: -r. int |G a'| dv <= e^{phi_end} /(cos gamma r y_end^2); a sum over nodes
-       h_v * sum adds at most h_v times the first value, as the bound decreases.
+       per unit y, a convex function of kappa, so the larger end counts: -r, r > 0. int |G a'| dv <= e^{phi_end}/cos gamma int e^{-r(y-y_end)} dy/y^2,
+       at most 1/(r y_end^2) and 1/y_end; a sum over nodes h_v * sum adds at most h_v times the first value, as the bound decreases.
 
    Not done here: M itself (hyperbola_bound.c), the sum and the assembly (hyperbola.c). real_cgf, tilt, saddle are estimates: any contour
    gives a proof, a bad one only a wide interval. */
 #include "hyperbola.h"
+#include "transform.h"
 #include <math.h>
+#include <string.h>
 
 #define PI 3.141592653589793
 
 static const double GROWTH = 4.0; /* rise of log |integrand| allowed at the two shifted vertices */
+static const double STRETCH = 0.065; /* the polygon of (3) reaches that part of the vertices' distance beyond the right one */
+static const double QUIET = 2.0;  /* a cell that far below the largest adds little to a norm */
+static const double DEEP = 20.0;  /* nats below the floor at which a slow tail is taken as it is */
 
 /* K, K', K'' on the real axis; any accuracy will do */
 void hs_hyp_real_cgf(const hs_job *J, double a, double *K)
 {
-    int i;
+    int i, d;
     K[0] = K[1] = K[2] = 0;
     for (i = 0; i < J->b; i++) {
-        double m = J->m[i], q = J->q[i], h = fmin(0.5, 1.5 / m), hi = fmax(8, a * m + 7), g, s0 = 0, s1 = 0, s2 = 0, top = 0;
-        int pass;
-        if (a < 0) top = a * log1p(-q);
-        if (a > 0) top = fmax(0, a * log1p(q * expm1(fmin(600, (a - 0.5) * m * m))) - 0.5 * a * a * m * m);
-        for (g = J->add ? -8 - log1p(q * m * fabs(a)) / m : -8, pass = 0; g <= hi; g += h, pass++) {
-            double v = m * g - 0.5 * m * m, l = v < 600 ? log1p(q * expm1(v)) : v + log(q);
-            double f = exp(a * l - 0.5 * g * g - top);
-            s0 += f; s1 += f * l; s2 += f * l * l;
-        }
-        s1 /= s0; s2 = s2 / s0 - s1 * s1;
-        K[0] += J->k[i] * (top + log(s0 * h * 0.3989422804014327)); K[1] += J->k[i] * s1; K[2] += J->k[i] * s2;
+        double one[3];
+        hs_cgf_estimate(J->m[i], J->q[i], a, one);
+        for (d = 0; d < 3; d++) K[d] += J->k[i] * one[d];
     }
 }
 
@@ -116,7 +114,7 @@ static double reach(const hs_job *J, double dir, double limit)
 
 int hs_hyp_place(hs_job *J)
 {
-    double less = reach(J, -1, 0.8 * J->t), more = reach(J, 1, 4 * J->t);
+    double less = reach(J, -1, 0.8 * J->t), far = reach(J, 1, 4 * J->t), more = J->add ? far : fmax((far - STRETCH * less) / (1 + STRETCH), 0.3 * far);
     double left = J->add ? -J->t - more : 1 + J->t - less, right = J->add ? -J->t + less : 1 + J->t + more;
     J->A = (right - left) / (sin(HS_HYP_GAMMA + HS_HYP_BETA) - sin(HS_HYP_GAMMA - HS_HYP_BETA));
     J->a0 = left - J->A * sin(HS_HYP_GAMMA - HS_HYP_BETA);
@@ -141,8 +139,8 @@ int hs_hyp_plan(hs_job *J)
 static int usable(hs_job *J, int i, int r, int strip)
 {
     hs_path *p = &J->path[i][r];
-    if (p->state == 0) hs_path_build(p, &J->mem);
-    if (strip && p->state == 1) hs_path_build_strip(p, &J->mem);
+    if (p->state == 0) hs_path_build(p, &J->mem, J->tmp);
+    if (strip && p->state == 1) hs_path_build_strip(p, &J->mem, J->tmp);
     return strip ? p->state == 2 : p->state > 0 || p->state == -2;
 }
 
@@ -163,24 +161,28 @@ static double log_err_upper(hs_job *J, int i, int r, double x, double y)
     return hs_hyp_log_add(e, hs_line_log_ends_upper(&p->mid, x, y));
 }
 
-/* values on the three vertices of cell c for path r: B, and E when asked */
-typedef struct { int c[3]; double b[3], e[3]; } triple;
+enum { BOUND, ERROR }; /* log B of path r, log of its inner quadrature error */
 
-static double cell_try(hs_job *J, const hs_arc *C, int cell, int i, int r, int want_e, triple *T)
+/* of one path: what is known at vertices, vertex v in slot v % 3 */
+typedef struct { int at[2][3]; double known[2][3]; } cache;
+
+static double at_vertex(hs_job *J, const hs_arc *C, int v, int i, int r, int kind, cache *T)
 {
-    double worst = -HUGE_VAL;
-    int j;
-    for (j = 0; j < 3; j++) {
-        int v = cell + j, old = j + 1;
-        if (old < 3 && T->c[old] == v) { T->b[j] = T->b[old]; T->e[j] = T->e[old]; }
-        else {
-            T->b[j] = hs_line_log_upper(&J->path[i][r].mid, C->x[v], C->y[v], J->tmp);
-            T->e[j] = want_e ? log_err_upper(J, i, r, C->x[v], C->y[v]) : 0;
-        }
-        T->c[j] = v;
-        worst = fmax(worst, want_e ? T->e[j] : T->b[j] + 1e-3 * r);
+    int slot = v % 3;
+    if (T->at[kind][slot] != v) {
+        T->at[kind][slot] = v;
+        T->known[kind][slot] = kind == ERROR ? log_err_upper(J, i, r, C->x[v], C->y[v])
+                                             : hs_line_log_upper(&J->path[i][r].mid, C->x[v], C->y[v], J->tmp);
     }
-    return worst;
+    return T->known[kind][slot];
+}
+
+static double worst(hs_job *J, const hs_arc *C, int cell, int i, int r, int kind, cache *T)
+{
+    double w = -HUGE_VAL;
+    int j;
+    for (j = 0; j < 3; j++) w = fmax(w, at_vertex(J, C, cell + j, i, r, kind, T));
+    return w;
 }
 
 static double log_kernel_upper(const hs_job *J, const hs_arc *C, int cell)
@@ -223,45 +225,88 @@ static int end_of(hs_job *J, hs_arc *C, int *cur)
     return HS_OK;
 }
 
-/* cells outwards until the bound is below log_floor */
-int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int want_e, double log_floor)
+/* The path of step i on cell c, from `first` on: the first one below `bar`, else the best of those that follow; HS_HYP_PATHS if none. */
+static int choose(hs_job *J, const hs_arc *C, int c, int i, int first, int kind, double bar, double *w, cache *T)
 {
-    triple T[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
-    double last[HS_HYP_MAX_STEPS];
-    int cur[HS_HYP_MAX_STEPS], i, c, j, r;
-    C->gamma = gamma; C->n = 0;
-    for (i = 0; i < J->b; i++) {
-        cur[i] = 0;
-        for (r = 0; r < HS_HYP_PATHS; r++) T[i][r].c[0] = T[i][r].c[1] = T[i][r].c[2] = -1;
+    int r, best = HS_HYP_PATHS;
+    double last = *w, next;
+    *w = HUGE_VAL;
+    for (r = first; r < HS_HYP_PATHS; r++) {
+        if (best < r && r > best + (c > 0 ? 2 : 4) && (c == 0 || J->k[i] * (*w - last) < 1)) break;
+        if (!usable(J, i, r, kind == ERROR)) continue;
+        next = worst(J, C, c, i, r, kind, &T[r]);
+        if (next < *w) { *w = next; best = r; }
+        if (next < bar) break;
     }
-    set_vertex(J, C, 0); set_vertex(J, C, 1);
-    for (c = 0; c < HS_HYP_CELLS; c++) {
-        double top = -HUGE_VAL;
-        set_vertex(J, C, c + 2);
-        for (j = 0; j < 3; j++) C->phi[c][j] = 0;
-        for (i = 0; i < J->b; i++) {
-            double w0, w1;
-            const triple *best;
-            while (cur[i] < HS_HYP_PATHS && !usable(J, i, cur[i], want_e)) cur[i]++;
-            if (cur[i] == HS_HYP_PATHS) return HS_NO_PATH;
-            w0 = cell_try(J, C, c, i, cur[i], want_e, &T[i][cur[i]]);
-            for (r = cur[i] + 1; r < HS_HYP_PATHS; r++) {
-                if (r > cur[i] + (c > 0 ? 2 : 4) && (c == 0 || J->k[i] * (w0 - last[i]) < 1)) break;
-                if (!usable(J, i, r, want_e)) continue;
-                w1 = cell_try(J, C, c, i, r, want_e, &T[i][r]);
-                if (w1 < w0) { w0 = w1; cur[i] = r; }
-            }
-            last[i] = w0;
-            if (!(w0 < HUGE_VAL)) return HS_NO_PATH;
-            C->rung[c][i] = cur[i];
-            best = &T[i][cur[i]];
-            C->log_e[c][i] = -HUGE_VAL; /* relative to (1-q)^x: affine, so still convex */
-            for (j = 0; j < 3; j++) C->log_e[c][i] = fmax(C->log_e[c][i], best->e[j] - C->x[c + j] * J->path[i][0].logq1);
-            for (j = 0; j < 3; j++) C->phi[c][j] += J->k[i] * best->b[j];
+    return best;
+}
+
+/* What the nodes need to know of cell c and of the path taken there; its part of the bound. */
+static double enter(hs_job *J, hs_arc *C, int c, const int *cur, int kind, cache T[][HS_HYP_PATHS])
+{
+    double top = -HUGE_VAL;
+    int i, j;
+    C->kernel[c] = log_kernel_upper(J, C, c);
+    for (j = 0; j < 3; j++) {
+        C->phi[c][j] = 0;
+        for (i = 0; i < J->b; i++) C->phi[c][j] += J->k[i] * at_vertex(J, C, c + j, i, cur[i], BOUND, &T[i][cur[i]]);
+        top = fmax(top, C->phi[c][j] - J->s * C->x[c + j]);
+    }
+    for (i = 0; i < J->b; i++) {
+        C->rung[c][i] = cur[i];
+        C->log_e[c][i] = -HUGE_VAL; /* relative to (1-q)^x: affine, so still convex */
+        for (j = 0; j < 3 && kind == ERROR; j++)
+            C->log_e[c][i] = fmax(C->log_e[c][i], at_vertex(J, C, c + j, i, cur[i], ERROR, &T[i][cur[i]]) - C->x[c + j] * J->path[i][0].logq1);
+    }
+    C->n = c + 1;
+    return top + C->kernel[c];
+}
+
+/* Log of the inner error of step i that no longer matters on cell c, judged on the paths `cur`: it adds less than e^(log_floor - 1), and
+   k times its ratio to M is small. */
+static double fine_error(hs_job *J, const hs_arc *C, int c, const int *cur, int i, double log_floor, cache T[][HS_HYP_PATHS])
+{
+    double level = -HUGE_VAL, low = HUGE_VAL;
+    int j, l;
+    for (j = 0; j < 3; j++) {
+        double sum = -J->s * C->x[c + j];
+        for (l = 0; l < J->b; l++) {
+            double w = usable(J, l, cur[l], 0) ? at_vertex(J, C, c + j, l, cur[l], BOUND, &T[l][cur[l]]) : HUGE_VAL;
+            sum += J->k[l] * w;
+            if (l == i) low = fmin(low, w);
         }
-        C->n = c + 1;
-        for (j = 0; j < 3; j++) top = fmax(top, C->phi[c][j] - J->s * C->x[c + j]);
-        if (top + log_kernel_upper(J, C, c) < log_floor && c >= 3) return end_of(J, C, cur);
+        level = fmax(level, sum);
+    }
+    level += log_kernel_upper(J, C, c);
+    return level < HUGE_VAL ? low - log(J->k[i]) + fmin(log_floor - 1 - level, -3) : -HUGE_VAL;
+}
+
+/* Cells outwards: for nodes (kind ERROR) until the bound is below log_floor; for the norm (kind BOUND) as soon as the rest adds little. A
+   path is looked for where it matters: where the inner error would be felt, where the cell adds to the norm, where decay stops. */
+int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor)
+{
+    cache T[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
+    double w[HS_HYP_MAX_STEPS] = {0}, level = HUGE_VAL, high = -HUGE_VAL, tail;
+    int cur[HS_HYP_MAX_STEPS] = {0}, i, c, st;
+    memset(T, -1, sizeof T);
+    C->gamma = gamma; C->n = 0;
+    set_vertex(J, C, 0); set_vertex(J, C, 1);
+    for (i = 0; i < J->b && kind == ERROR; i++) cur[i] = J->up.rung[0][i];
+    for (c = 0; c < HS_HYP_CELLS; c++) {
+        set_vertex(J, C, c + 2);
+        for (i = 0; i < J->b; i++) {
+            double bar = kind == ERROR ? fine_error(J, C, c, cur, i, log_floor, T) : c > 0 && level < high - QUIET ? w[i] - 1 / J->k[i] : -HUGE_VAL;
+            cur[i] = choose(J, C, c, i, cur[i], kind, bar, &w[i], T[i]);
+            if (c == 0 && !(w[i] < bar) && kind == ERROR) cur[i] = choose(J, C, c, i, 0, kind, bar, &w[i], T[i]);
+            if (cur[i] == HS_HYP_PATHS) return HS_NO_PATH;
+        }
+        level = enter(J, C, c, cur, kind, T);
+        if (!(level < HUGE_VAL)) return HS_NO_PATH;
+        high = fmax(high, level);
+        if (c < 3 || level > (kind == ERROR ? log_floor : high - QUIET)) continue;
+        st = end_of(J, C, cur);
+        tail = st == HS_OK ? hs_hyp_log_tail_upper(J, C, J->s, 0) : HUGE_VAL;
+        if (tail < (kind == ERROR ? log_floor + 2 : level < log_floor ? HUGE_VAL : high) || level < log_floor - DEEP) return st;
     }
     return HS_NO_DECAY;
 }
@@ -271,19 +316,21 @@ double hs_hyp_log_tail_upper(const hs_job *J, const hs_arc *C, double s, double 
 {
     double r = fmin(s * C->kap0 - C->rate0, s * C->kap1 - C->rate1);
     if (!(r > 0)) return HUGE_VAL;
-    r = 1 / (cos(C->gamma) * r) + h * J->A * cosh(C->v_end); /* integral, and h times its first value */
+    r = fmin(1 / r, C->end_y) / cos(C->gamma) + h * J->A * cosh(C->v_end); /* integral, and h times its first value */
     return C->end_phi - s * C->end_x + log(r / (C->end_y * C->end_y)) + 1e-6;
 }
 
 /* log of (1/2 pi) int |G da| over a whole shifted hs_arc */
 double hs_hyp_log_norm_upper(const hs_job *J, const hs_arc *C, double s)
 {
-    double total = hs_hyp_log_tail_upper(J, C, s, 0);
-    int c, j;
+    double term[HS_HYP_CELLS], tail = hs_hyp_log_tail_upper(J, C, s, 0), top = tail, sum;
+    int c;
+    if (!(tail < HUGE_VAL)) return HUGE_VAL;
     for (c = 0; c < C->n; c++) {
-        double top = -HUGE_VAL;
-        for (j = 0; j < 3; j++) top = fmax(top, C->phi[c][j] - s * C->x[c + j]);
-        total = hs_hyp_log_add(total, top + log_kernel_upper(J, C, c) + log(HS_HYP_DV));
+        const double *phi = C->phi[c], *x = C->x + c;
+        term[c] = fmax(fmax(phi[0] - s * x[0], phi[1] - s * x[1]), phi[2] - s * x[2]) + C->kernel[c] + log(HS_HYP_DV);
+        top = fmax(top, term[c]);
     }
-    return total - log(PI) + 1e-5;
+    for (sum = exp(tail - top), c = 0; c < C->n; c++) sum += exp(term[c] - top);
+    return top + log(sum / PI) + 1e-5;
 }

@@ -112,13 +112,31 @@ static inline void hs_cis_m1(double x, double *re, double *im)
     *im = (quad & 1) ? -2.0 * a * b : 2.0 * a * b;
 }
 
+/* cos x and sin x for |x| <= 8e5, absolute error < 3 u: x = n pi/2 + r in three pieces, Taylor polynomials on |r| <= pi/4. */
+static inline void hs_cis(double x, double *co, double *si)
+{
+    double t = x * 0.63661977236758134308 + HS_MAGIC, n = t - HS_MAGIC, r, z, c, s;
+    uint64_t k = hs_bits(t), swap = (uint64_t)0 - (k & 1), cb, sb;
+    r = ((x - n * 1.57079632673412561417e+00) - n * 6.07710050630396597660e-11) - n * 2.02226624879595063154e-21;
+    z = r * r;
+    s = 1.0 / 6227020800.0 + z * (-1.0 / 1307674368000.0 + z * (1.0 / 355687428096000.0));
+    s = -1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880 + z * (-1.0 / 39916800 + z * s))));
+    s = r + r * z * s;
+    c = -1.0 / 87178291200.0 + z * (1.0 / 20922789888000.0);
+    c = 1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 + z * (-1.0 / 3628800 + z * (1.0 / 479001600 + z * c))));
+    c = (1 - 0.5 * z) + z * z * c;
+    cb = hs_bits(c); sb = hs_bits(s);
+    *co = hs_from_bits(((cb & ~swap) | (sb & swap)) ^ (((k + 1) & 2) << 62));
+    *si = hs_from_bits(((sb & ~swap) | (cb & swap)) ^ ((k & 2) << 62));
+}
+
 /* atan2(y, x) for finite (x, y) != 0: error <= 4 u |value| below 0.39, 4 u + 4 u |value| above. Octant reduction to t = min/max in [0, 1], then to
  * |t| <= tan(pi/8) by atan t = pi/4 + atan((t-1)/(t+1)), then fdlibm's odd polynomial. */
 static inline double hs_atan2(double y, double x)
 {
     double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y, hi = ax > ay ? ax : ay, lo = ax > ay ? ay : ax, t, z, w, p, odd, a;
     double far = lo > 0.41421356237309503 * hi ? 1 : 0;
-    t = far != 0 ? (lo - hi) / (lo + hi) : lo / hi;
+    t = (far != 0 ? lo - hi : lo) / (far != 0 ? lo + hi : hi);
     z = t * t; w = z * z;
     odd = z * (3.33333333333329318027e-01 + w * (1.42857142725034663711e-01 + w * (9.09088713343650656196e-02
         + w * (6.66107313738753120669e-02 + w * (4.97687799461593236017e-02 + w * 1.62858201153657823623e-02)))));

@@ -333,6 +333,7 @@ HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
     double best = 1, h = G->h, q = G->q, cap = fmin(6, 0.95 * HS_PI / 2 / G->m), d0, part[8] = {0}, *restrict gs = G->s, *restrict ge = G->er1; /* er, ei: the phases in use */
     const double *restrict gu = G->u, *restrict gr = G->r, *restrict gi = G->inv;
     int t, j, i, n = G->n, found = G->damp;
+    G->shift = 0;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double s = (gu[j + i] + q) * gi[j + i];
@@ -347,7 +348,7 @@ HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
         for (j = 0; j < n; j += 8)
             for (i = 0; i < 8; i++) total[i] += ge[j + i];
         x = exp(0.5 * d * d) * lanes(total) + 2 * exp(d * d) * (a < 0 ? pow(cos(b), a) : 1) / expm1(2 * HS_PI * d / h);
-        if (x < best) { best = x; found = t; }
+        if (x < best) { best = x; found = t; G->shift = d; }
         if (0.5 * d0 >= cap) break; /* the three are the same */
     }
     G->damp = found;

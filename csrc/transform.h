@@ -36,6 +36,7 @@ typedef struct {
     int first, last;                 /* the nodes that carry phi, multiples of 8; see hs_grid_trim */
     int n;                           /* nodes, padded to a multiple of 8 by nodes of weight zero */
     double m, q, h, lo, hi;          /* lo, hi: first and last node */
+    double shift;                    /* the inner shift that hs_grid_far_upper took last */
     double *g, *lw, *u, *inv, *l, *lm; /* node; log(h w(g)); U; 1/(1+U); log(1+U); log(1+U)-U */
     double *p, *s, *r, *er, *ei, *er1, *ei1; /* scratch of the sums */
 } hs_grid;

@@ -1,6 +1,7 @@
 """The contour route: closed forms, small runs, laws, tolerances from both sides, threads and forks."""
 
 import concurrent.futures
+import itertools
 import json
 import math
 import os
@@ -127,6 +128,14 @@ def test_small_run(row):
     assert low.lower <= eps * (1 + 2 * U)
     assert high.upper >= eps * (1 - 2 * U)
     assert low.width <= 1e-6 * eps
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 10, 30, 100])
+def test_the_first_hour_is_certified_to_1e_6(k):
+    for sigma, q, delta in itertools.product([0.6, 0.8, 1.0, 1.5, 2.0], [0.001, 0.005, 0.01, 0.05], [1e-5, 1e-7, 1e-9]):
+        bound = hs.epsilon(sgm(sigma, q, k), delta)
+        assert bound.certified and 0 <= bound.lower <= bound.estimate <= bound.upper
+        assert bound.upper - bound.lower <= 1e-6 * bound.upper, (sigma, q, delta, bound)
 
 
 # laws

@@ -8,6 +8,7 @@ cdef extern from "hs.h" nogil:
         double aliasing, truncation, inner, rounding
         long n_nodes
     int hs_status_last()
+    long hs_hyperbola_work(int b)
     int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps,
                            double log_tol, double *work, long n_work, hs_point *out)
     int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta,

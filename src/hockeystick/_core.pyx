@@ -31,20 +31,18 @@ def check(int status, where="core"):
     raise kind(f"{where}: {message}", status)
 
 
-def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double log_tol):
+def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double log_tol, double[::1] work):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
     cdef int b = m.shape[0], status
-    cdef double[::1] work = np.empty(60_000 + 80_000 * b)
     cdef hs_point p
     with nogil:
         status = hs_hyperbola_delta(b, &m[0], &q[0], &k[0], add, eps, log_tol, &work[0], work.shape[0], &p)
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
 
 
-def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol):
+def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol, double[::1] work):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
     cdef int b = m.shape[0], status
-    cdef double[::1] work = np.empty(60_000 + 80_000 * b)
     cdef double lower = 0, estimate = 0, upper = 0
     cdef hs_point p
     with nogil:
@@ -120,6 +118,11 @@ def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int hav
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
     return status, upper, C.t
+
+
+def hyperbola_work(int b):
+    """Doubles of scratch that the hyperbola may need for b distinct steps."""
+    return hs_hyperbola_work(b)
 
 
 def contour_work(int b, int n_threads=1):

@@ -379,7 +379,7 @@ def _meet(a, b):
 
 
 def _relative(root) -> float:
-    if root[2] == root[0]:
+    if root[2] == root[0] or root[2] <= 0:  # eps is 0 there, exactly
         return 0.0
     return (root[2] - root[0]) / max(root[1], 1e-300)
 

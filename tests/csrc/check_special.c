@@ -1,7 +1,8 @@
 /* check_special.c - measures the elementary functions of csrc/special.h against long double and fails beyond their claims.
  *
  * Claims, u = 2^-53 (copied from special.h; contour.c's rounding constants assume them): hs_exp and hs_log within 2 u relative,
- * hs_log1pmx_small and hs_expm1mx_small within 3 u; hs_cis_m1 within 8 u min(|x|, 3) + 2 u |x| absolute, |x| < 2e6.
+ * hs_log1pmx_small and hs_expm1mx_small within 3 u; hs_cis_m1 within 8 u min(|x|, 3) + 2 u |x| absolute, |x| < 2e6; cosine and sine of
+ * hs_cis within 3 u absolute, |x| <= 8e5.
  * The references carry 64 bits: their own error is 2^-11 of a claim. Where long double is double nothing is measured.
  * Grids: a dense one, a random one, and the neighbours of every point where a reduction changes its branch.
  */
@@ -78,6 +79,14 @@ static void one_cis(measured *m, double x) /* in units of the claim */
     take(m, x, hypotl(r, i), 0, unit);
 }
 
+static void one_cosine_sine(measured *m, double x)
+{
+    double c, s;
+    hs_cis(x, &c, &s);
+    take(m, x, c, cosl(x), HS_U);
+    take(m, x, s, sinl(x), HS_U);
+}
+
 static void one_atan2(measured *m, double x)
 {
     double im = sin(x), re = cos(x);
@@ -118,7 +127,7 @@ static void decades(void (*one)(measured *, double), measured *m, double lowest,
 int main(void)
 {
     measured e = {"hs_exp", 0, 0, 2}, l = {"hs_log", 0, 0, 2}, a = {"hs_log1pmx_small", 0, 0, 3},
-             b = {"hs_expm1mx_small", 0, 0, 3}, c = {"hs_cis_m1 (of claim)", 0, 0, 1}, d = {"hs_atan2 (of claim)", 0, 0, 1};
+             b = {"hs_expm1mx_small", 0, 0, 3}, c = {"hs_cis_m1 (of claim)", 0, 0, 1}, d = {"hs_atan2 (of claim)", 0, 0, 1}, f = {"hs_cis", 0, 0, 3};
     if (LDBL_MANT_DIG < 64) {
         puts("long double carries fewer than 64 bits here: nothing measured");
         return 0;
@@ -160,5 +169,12 @@ int main(void)
         around(one_cis, &c, 1.5707963267948966 * (double)n, -1.9999999e6, 1.9999999e6);
     one_cis(&c, 0);
     close_up(&c);
+
+    line(one_cosine_sine, &f, -10, 10);
+    line(one_cosine_sine, &f, -8e5, 8e5);
+    for (long n = -509000; n <= 509000; n += n > -300 && n < 300 ? 1 : 997)
+        around(one_cosine_sine, &f, 0.78539816339744831 * (double)(2 * n + (n & 1)), -8e5, 8e5);
+    one_cosine_sine(&f, 0);
+    close_up(&f);
     return failures != 0;
 }

@@ -19,20 +19,26 @@ from ..pair import GaussianSteps, PairedSteps
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
 RTOL = 1e-9
-"""Relative half-width of delta that the line must reach before the hyperbola is tried as well."""
+"""Relative half-width of delta that a contour must reach, or the next one is tried as well."""
 
 ROUGH = 1e-6
 """Relative width from which a long line is worth its milliseconds."""
 
 HYPERBOLA_STEPS = 6
-SHORT_LINE = 1000
+SHORT_LINE = 700
 """Outer nodes up to which the line is faster than the hyperbola."""
+
+MANY = 1.0
+"""Records expected in all samples, sum k q, from which the line is tried first: fewer leave it an atom that hardly decays."""
 
 U = 2.0**-53
 _NONE = np.zeros(0)
 
 LOOSER = (1e-6, 1e-4)
 """Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
+
+LONG_SHIFT = 5.0
+"""The largest sensitivity/sigma for which long lines of few steps are tried: beyond, their inner grids hardly ever fit."""
 
 _scratch: list[np.ndarray] = []  # lent to one call at a time: list.pop and list.append are atomic
 
@@ -134,23 +140,23 @@ def _root_width(answer) -> float:
 
 
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
-    """The first contour that reaches rtol: a short line, the hyperbola, long lines; else the narrowest of them, or None."""
+    """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or None."""
     m, q, k = steps
-    work = borrow(_core.contour_work(m.size, n_threads))
+    few, bends = m.size <= HYPERBOLA_STEPS, _bends(steps)
+    work = borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if bends else 0))
     try:
         margin = _margin(rtol)
-        few = m.size <= HYPERBOLA_STEPS
-        answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *((SHORT_LINE,) if few else ()))
-        if answer[0] == 0:
-            return answer
-        found = [answer] if answer[0] == 1 else []
-        if _bends(steps):
-            answer = hyperbola(m, q, k, add, at, math.log(rtol))
+        found = []
+        for straight in (True,) if not bends else (True, False) if float(k @ q) >= MANY else (False, True):
+            if straight:
+                answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *((SHORT_LINE,) if few else ()))
+            else:
+                answer = hyperbola(m, q, k, add, at, math.log(rtol), work)
             if answer[0] == 0:
                 return answer
             if answer[0] == 1:
                 found.append(answer)
-        for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)):
+        for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)) if m.max() <= LONG_SHIFT else ():
             if found and min(map(width, found)) <= max(goal, ROUGH):
                 break
             answer = line(m, q, k, add, at, goal, _margin(goal), n_threads, work)
@@ -163,10 +169,10 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
 
 def _bends(steps: GaussianSteps) -> bool:
     """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
-    if steps.shift.size > HYPERBOLA_STEPS:
+    m, q, k = steps
+    if m.size > HYPERBOLA_STEPS or sum(k.tolist()) > 2e4:
         return False
-    m, q, k = (x.tolist() for x in steps)
-    return max(q) < 1 and min(q) >= 1e-7 and 0.05 <= min(m) and max(m) <= 10 and sum(k) <= 2e4
+    return all(0.05 <= x <= 10 for x in m.tolist()) and all(1e-7 <= x < 1 for x in q.tolist())
 
 
 def _logs(answer):

@@ -220,7 +220,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
     tolerance = _of_delta(goal, guess, t)
     dx = last = mesh(made, t, tolerance)
     aligned, found_in = aligns(parts), 0
-    for _ in range(7 if quick else ROUNDS + 4):
+    for _ in range(4 if quick else ROUNDS + 4):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         try:
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
@@ -240,7 +240,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         if best is None or high - low < best[2] - best[0]:
             best = low, mid, high, terms
         last, found_in = dx, found_in + 1
-        if high - low <= goal * max(mid, 1e-300) or (quick and found_in == 3):
+        if high - low <= goal * max(mid, 1e-300) or (quick and found_in == 2):
             break
         if terms[2] > 0.4 * t * delta * (high - low):  # as in `point`
             if not limits[2]:

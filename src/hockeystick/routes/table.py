@@ -63,12 +63,19 @@ def _contour_root(settings, add: int, delta: float):
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
     if found is None:
         paired = paired_steps(settings.run, settings.adjacency, bool(add))
+        if _one_step_exceeds(settings.steps, delta):
+            return None
         return _zero_root(
             paired,
             log_delta,
             lambda: settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads),
         )
     return found
+
+
+def _one_step_exceeds(steps, delta: float) -> bool:
+    """Whether some step has delta(0) = q (2 Phi(m/2) - 1) above twice delta; leaving out steps is post-processing."""
+    return any(q * math.erf(m / math.sqrt(8)) > 2 * delta for m, q in zip(*(x.tolist() for x in steps[:2]), strict=True))
 
 
 def _pair_root(settings, paired, add: int, log_delta: float):
