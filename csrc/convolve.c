@@ -79,13 +79,15 @@ static void power(double x, double y, double k, int whole, double floor2, double
     }
 }
 
-/* product = prod over rows of (point + spec)^k, over n complex numbers (re, im interleaved) a row; it may be the first row. `point`
-   is a mass at index 0, left out of the transform: its own transform is the constant, free of FFT error (tiny q: most of the mass).
+/* product = prod over rows of (point + spec)^k, over n complex numbers (re, im interleaved) a row, times what it holds unless
+   `first`; then it may be the first row. `point` is a mass at index 0, left out of the transform: its own transform is the
+   constant, free of FFT error (tiny q: most of the mass).
    Error relative to |z|^k: log|z| is off by 6u (log1p of |z|^2 - 1, formed without cancellation for |z| near 1, else
    log) plus 2u |log|z||, the argument by 2 pi u, and k times them by u more: k (6 + 3 pi) u + 3 * 745 u, as only
    |k log|z|| <= 745 survives; exp, cos, sin and products add 8u. In total <= u (20 k + 2500) a row,
    adding the point included. Whole k <= 64 by squaring: the error of a product is the sum of its factors' and 3u, so 4 k u. */
-int hs_convolve_powers(long n, long rows, const double *spec, const double *point, const double *k, int n_threads, double *product)
+int hs_convolve_powers(long n, long rows, const double *spec, const double *point, const double *k, int n_threads, int first,
+                       double *product)
 {
     enum { PIECE = 512 }; /* complex numbers: a piece of the product, 8 kB, stays in the first cache */
     long piece, pieces = (n + PIECE - 1) / PIECE, i;
@@ -104,7 +106,7 @@ int hs_convolve_powers(long n, long rows, const double *spec, const double *poin
             for (j = from; j < to; j++) {
                 double re = z[2 * j] + at, im = z[2 * j + 1], a, b;
                 if (whole != 1) power(re, im, kr, whole, floor2, &re, &im);
-                if (row) {
+                if (row || !first) {
                     a = product[2 * j];
                     b = product[2 * j + 1];
                     product[2 * j] = a * re - b * im;
@@ -131,10 +133,12 @@ int hs_convolve_multiply(long n, double *a, const double *b)
     return HS_OK;
 }
 
-/* Euclidean and absolute norms; relative error n 2^-53 at worst */
-int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1)
+/* x *= scale; then its Euclidean and absolute norms: relative error n 2^-53 at worst */
+int hs_convolve_norms(long n, double *x, double scale, double *norm2, double *norm1)
 {
     long double square = 0, sum = 0;
+    long i;
+    for (i = 0; i < n; i++) x[i] *= scale;
     add_norms(n, x, &square, &sum);
     *norm2 = (double)sqrtl(square);
     *norm1 = (double)sum;

@@ -126,10 +126,13 @@ int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, doubl
     return HS_OK;
 }
 
-int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, double t, double *log_mgf)
+int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, long tilts, const double *t,
+                     double *log_mgf)
 {
-    long i;
+    long i, j;
     int st = HS_OK;
-    for (i = 0; i < steps && !st; i++) st = hs_grid_log_mgf(j0[i], start[i + 1] - start[i], dx, p + start[i], t, log_mgf + i);
+    for (i = 0; i < steps; i++)
+        for (j = 0; j < tilts && !st; j++)
+            st = hs_grid_log_mgf(j0[i], start[i + 1] - start[i], dx, p + start[i], t[j], log_mgf + j * steps + i);
     return st;
 }

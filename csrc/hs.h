@@ -120,17 +120,18 @@ int hs_sublaplace_points(double m, double q, int add, long panels, long n, const
 int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
                 double *abs_mean, double *edge_upper);
 int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, double *log_mgf);
-/* the same of many steps, step i on p[start[i]..start[i+1]-1] from j0[i] on */
-int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, double t,
+/* the same of many steps, step i on p[start[i]..start[i+1]-1] from j0[i] on: a row for each tilt t */
+int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, long tilts, const double *t,
                      double *log_mgf);
 
 /* convolve.c: around the FFT. Complex arrays are interleaved pairs; see the head of the file. */
 int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w);
 int hs_convolve_tilts(long steps, const long *j0, const long *start, double dx, const double *p, double t, const double *log_mgf,
                       long n_fft, double *w, double *point, double *norm2, double *norm1);
-int hs_convolve_powers(long n, long rows, const double *spec, const double *point, const double *k, int n_threads, double *product);
+int hs_convolve_powers(long n, long rows, const double *spec, const double *point, const double *k, int n_threads, int first,
+                       double *product);
 int hs_convolve_multiply(long n, double *a, const double *b);
-int hs_convolve_norms(long n, const double *x, double *norm2, double *norm1);
+int hs_convolve_norms(long n, double *x, double scale, double *norm2, double *norm1);
 int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
                      double *mass, double *delta);
 

@@ -25,13 +25,13 @@ def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
     return log_mgf
 
 
-def grid_log_mgfs(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, double t):
-    """log sum_j p_j exp(t j dx) of every step; step i has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
-    log_mgf = np.empty(j0.shape[0])
-    cdef double[::1] out = log_mgf
+def grid_log_mgfs(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, const double[::1] t):
+    """log sum_j p_j exp(t j dx), a row for every t; step i has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
+    log_mgf = np.empty((t.shape[0], j0.shape[0]))
+    cdef double[:, ::1] out = log_mgf
     cdef int status
     with nogil:
-        status = hs_grid_log_mgfs(j0.shape[0], &j0[0], &start[0], dx, &p[0], t, &out[0])
+        status = hs_grid_log_mgfs(j0.shape[0], &j0[0], &start[0], dx, &p[0], t.shape[0], &t[0], &out[0, 0])
     check(status, "grid")
     return log_mgf
 
@@ -58,12 +58,12 @@ def convolve_tilts(const long[::1] j0, const long[::1] start, double dx, const d
 
 
 def convolve_powers(const double complex[:, ::1] spec, const double[::1] point, const double[::1] k, int n_threads,
-                    double complex[::1] product):
-    """product = the product over rows of (point + spec)**k; it may be the first row."""
+                    bint first, double complex[::1] product):
+    """product (unless `first`, times what it holds) = the product over rows of (point + spec)**k; it may be the first row."""
     cdef int status
     with nogil:
         status = hs_convolve_powers(spec.shape[1], spec.shape[0], <const double *>&spec[0, 0], &point[0], &k[0], n_threads,
-                                    <double *>&product[0])
+                                    first, <double *>&product[0])
     check(status, "convolve")
 
 
@@ -75,12 +75,12 @@ def convolve_multiply(double complex[::1] a, const double complex[::1] b):
     check(status, "convolve")
 
 
-def convolve_norms(const double[::1] x):
-    """(Euclidean norm, sum of absolute values)."""
+def convolve_norms(double[::1] x, double scale):
+    """(Euclidean norm, sum of absolute values) of x, which is multiplied by `scale` first."""
     cdef double norm2, norm1
     cdef int status
     with nogil:
-        status = hs_convolve_norms(x.shape[0], &x[0], &norm2, &norm1)
+        status = hs_convolve_norms(x.shape[0], &x[0], scale, &norm2, &norm1)
     check(status, "convolve")
     return norm2, norm1
 

@@ -12,17 +12,19 @@ for a library that picks its own factorisation; measured errors are below u log2
 
 from __future__ import annotations
 
+import bisect
 import math
 import os
 from collections import deque
+from contextlib import contextmanager
 
 import numpy as np
 
 PLAN_LENGTH = 1 << 17
 """Longest transform, all rows together, whose plan (and the two arrays it holds, 2 MB) is kept."""
 
-ODD_PARTS = (1, 3, 5, 9, 15, 25, 27, 45)
-_plans: deque = deque(maxlen=16)  # lent to one call at a time, the least used drops out: popleft and append are atomic
+LENGTHS = sorted(odd << a for odd in (1, 3, 5, 9, 15, 25, 27, 45) for a in range(1, 48))
+_plans: deque = deque(maxlen=32)  # lent to one call at a time, the least used drops out: popleft and append are atomic
 
 
 def _pyfftw():
@@ -37,8 +39,8 @@ def _pyfftw():
 
 
 def fast_length(n: int) -> int:
-    """Smallest even length >= n of the form odd * 2^a with odd in ODD_PARTS."""
-    return min(odd << max(1, math.ceil(math.log2(max(n, 2) / odd))) for odd in ODD_PARTS)
+    """The smallest of LENGTHS that is >= n."""
+    return LENGTHS[bisect.bisect_left(LENGTHS, n)]
 
 
 def error_upper(n: int) -> float:
@@ -50,12 +52,6 @@ def zeros(n: int) -> np.ndarray:
     """Zeroed float64 array, aligned for FFTW."""
     library = _pyfftw()
     return library.zeros_aligned(n, dtype=np.float64) if library else np.zeros(n)
-
-
-def rows(count: int, n: int) -> np.ndarray:
-    """Uninitialised float64 array of `count` rows of length n, aligned for FFTW."""
-    library = _pyfftw()
-    return library.empty_aligned((count, n), dtype=np.float64) if library else np.empty((count, n))
 
 
 def _lent(key):
@@ -71,8 +67,41 @@ def _lent(key):
     return None
 
 
+@contextmanager
+def lent_rows(count: int, n: int):
+    """(array of `count` rows of even length n, function () that transforms them all, function () for a product of transforms).
+
+    Transforms are the n/2 + 1 leading coefficients. Both arrays are the caller's until the end of the `with`; short ones are
+    then used again, as touching fresh memory may take as long as a transform. The product outlives it: an array of its own, or
+    the first row of the transforms where they are long.
+    """
+    library = _pyfftw()
+    if library is None:
+        import scipy.fft
+
+        values = np.empty((count, n))
+        yield values, lambda: scipy.fft.rfft(values), lambda: np.empty(n // 2 + 1, dtype=np.complex128)
+        return
+    plan = _lent((count, n))
+    if plan is None:
+        values, spectra = library.empty_aligned((count, n)), library.empty_aligned((count, n // 2 + 1), dtype=np.complex128)
+        plan = library.FFTW(values, spectra, flags=("FFTW_ESTIMATE",))
+    again = count * n <= PLAN_LENGTH
+
+    def transform():
+        plan.execute()
+        return plan.output_array
+
+    def product():
+        return library.empty_aligned(n // 2 + 1, dtype=np.complex128) if again else plan.output_array[0]
+
+    yield plan.input_array, transform, product
+    if again:
+        _plans.append(((count, n), plan))
+
+
 def _execute(library, source, target, direction, n_threads):
-    """One transform, or one of every row."""
+    """One transform."""
     key = direction, source.shape, target.shape, n_threads
     plan = _lent(key)
     if plan is None:
@@ -85,28 +114,33 @@ def _execute(library, source, target, direction, n_threads):
 
 
 def forward(x: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """The n/2 + 1 leading coefficients of the transform of real x, or of its rows, from `zeros`, `rows` or `inverse`; n is
-    even."""
+    """The n/2 + 1 leading coefficients of the transform of real x, from `zeros` or `inverse`; n is even."""
     library = _pyfftw()
     if library is None:
         import scipy.fft
 
         return scipy.fft.rfft(x, workers=n_threads)
-    out = library.empty_aligned((*x.shape[:-1], x.shape[-1] // 2 + 1), dtype=np.complex128)
+    out = library.empty_aligned(x.shape[0] // 2 + 1, dtype=np.complex128)
     _execute(library, x, out, "FFTW_FORWARD", n_threads)
     return out
 
 
-def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """The real array of even length 2 (len(spec) - 1) with this transform. `spec` comes from `forward`; it is
-    destroyed."""
+def backward(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """n times the real array of even length n = 2 (len(spec) - 1) with this transform. `spec` comes from `forward` or
+    `lent_rows`; it is destroyed."""
     library = _pyfftw()
     n = 2 * (spec.shape[0] - 1)
     if library is None:
         import scipy.fft
 
-        return scipy.fft.irfft(spec, n, workers=n_threads)
+        return scipy.fft.irfft(spec, n, norm="forward", workers=n_threads)
     out = library.empty_aligned(n, dtype=np.float64)
     _execute(library, spec, out, "FFTW_BACKWARD", n_threads)
-    out *= 1.0 / n
+    return out
+
+
+def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """The real array with this transform; see `backward`."""
+    out = backward(spec, n_threads)
+    out *= 1.0 / out.size
     return out

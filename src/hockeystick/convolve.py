@@ -46,13 +46,13 @@ from .bound import AccuracyError
 from .grid import MAX_CELLS, ULP, Cgf, Grid
 from .threads import blocks, in_order
 
-BLOCK = 16
-"""Most distinct steps that one call transforms."""
+BLOCK = 1 << 17
+"""Most points that one call transforms, of the circles of many steps: a megabyte."""
 
-SHARE = 64
+SHARE = 128
 """Most distinct steps whose spectra one thread multiplies before their product joins the others."""
 
-MANY = 256
+MANY = 128
 """Most distinct steps of one call that sums up their masses: some hundred microseconds."""
 
 THREADED = 1 << 15
@@ -83,13 +83,17 @@ class Tail(NamedTuple):
         """D^(eps): linear in e^eps between lattice points."""
         i = min(max(math.floor((eps - self.y_lo) / self.dx), 0), self.delta.size - 2)
         s = eps - (self.y_lo + (i + 1) * self.dx)
-        return float(-math.expm1(s) * self.mass[i] + math.exp(s) * self.delta[i + 1])
+        return -math.expm1(s) * self.mass.item(i) + math.exp(s) * self.delta.item(i + 1)
 
-    def errors(self, eps: float) -> tuple[float, float, float]:
-        """(truncated, wrapped, rounding) at eps >= y_lo: bounds."""
+    def at(self, eps: float) -> tuple[float, float, float, float]:
+        """(D^, truncated, wrapped, rounding) at eps >= y_lo: the last three bound its errors."""
+        value = self.value(eps)
         wrapped = _exp(self.log_right - self.t_right * eps) + self.left
         fft = _exp(self.log_fft - self.t * (eps - self.y_lo))
-        return self.truncated, wrapped, fft + self.relative * abs(self.value(eps))
+        return value, self.truncated, wrapped, fft + self.relative * abs(value)
+
+    def errors(self, eps: float) -> tuple[float, float, float]:
+        return self.at(eps)[1:]
 
     @property
     def y_hi(self) -> float:
@@ -128,24 +132,24 @@ def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float, points: int 
     beyond = kp - tp * eps - log_tol
     saddle = float(tp[np.argmin(beyond - np.log(tp) - np.log1p(tp))])
     tilts = np.array([*(f * saddle for f in TILTS), 0.0])
-    least, t_cut = 8 * grid.radius + 64 * grid.dx, float(tp[cut.argmin()])
-    found = []
-    for t, log_m in zip(tilts.tolist(), np.interp(tilts, table.t, k0).tolist(), strict=True):
-        above = int(np.searchsorted(tp, 1.02 * t, "right"))
+    best, starts = int(cut.argmin()), []
+    least, t_cut, y_hi = 8 * grid.radius + 64 * grid.dx, float(tp[best]), float(cut[best])
+    for y_lo in sorted({eps, min(eps, low)}):
+        log_left = kn - tn * y_lo
+        left = int(log_left.argmin())
+        starts.append((y_lo, float(tn[left]), min(0.0, float(log_left[left]))))
+    found, aboves = [], np.searchsorted(tp, 1.02 * tilts, "right").tolist()
+    for t, log_m, above in zip(tilts.tolist(), np.interp(tilts, table.t, k0).tolist(), aboves, strict=True):
         if above == tp.size:
             continue
         reach = beyond[above:] / (tp[above:] - t)
         right = int(reach.argmin())
-        for y_lo in {eps, min(eps, low)} if t else {min(eps, low)}:
-            log_left = kn - tn * y_lo
-            left = int(log_left.argmin())
-            width = max(float(reach[right]), float(cut.min()) - y_lo, least)
-            if t:
-                width = max(width, (min(0.0, float(log_left[left])) - log_tol) / t)
+        for y_lo, t_left, log_left in starts if t else starts[:1]:
+            width = max(float(reach[right]), y_hi - y_lo, least, (log_left - log_tol) / t if t else 0.0)
             n = _fft.fast_length(math.ceil(width / grid.dx) + 4) if width <= points * grid.dx else points + 1
             if n <= points:
                 log_fft = log_m - t * eps + math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, grid.dx)))
-                found.append(Plan(t, n, y_lo, float(tp[above + right]), float(tn[left]), t_cut, log_fft))
+                found.append(Plan(t, n, y_lo, float(tp[above + right]), t_left, t_cut, log_fft))
     if not found:
         raise AccuracyError(
             f"the convolution would need more than {points} points at a lattice step of {grid.dx:.2g}; "
@@ -166,21 +170,20 @@ def _weight2(t: float, width: float, dx: float) -> float:
     return 1 + area / dx
 
 
-def _log_mgf(grid: Grid, t: float, n_threads: int) -> tuple[float, np.ndarray]:
-    """Upper bound on K~(t) = log E e^{tS}, shift included, and the value of each step's log sum."""
-    steps, shift = grid.steps, t * grid.shift
-    logs = log_mgfs(grid, t, n_threads)
-    slack = ULP * (32 + 6 * abs(t) * grid.dx * steps.far + 4 * np.abs(logs)) + np.diff(steps.start) * LDBL_ULP
-    return math.fsum((shift, 4 * ULP * abs(shift), *(steps.k * logs), *(steps.k * slack))), logs
+def _log_mgf_uppers(grid: Grid, tilts: tuple[float, ...], logs: np.ndarray) -> list[float]:
+    """Upper bounds on K~(t) = log E e^{tS}, shift included, from the rows of `log_mgfs`."""
+    steps, t = grid.steps, np.array(tilts)[:, None]
+    slack = ULP * (32 + 6 * grid.dx * np.abs(t) * steps.far + 4 * np.abs(logs)) + np.diff(steps.start) * LDBL_ULP
+    shift = t * grid.shift
+    terms = np.concatenate((shift, 4 * ULP * np.abs(shift), steps.k * logs, steps.k * slack), axis=1)
+    return [math.fsum(row) for row in terms.tolist()]
 
 
-def log_mgfs(grid: Grid, t: float, n_threads: int) -> np.ndarray:
-    """log sum_j p_j e^{t j dx} of every step."""
-    j0, start, p, _ = grid.steps
-    parts = blocks(j0.size, MANY)
-    return np.concatenate(
-        list(in_order(lambda at: _core.grid_log_mgfs(j0[at], start[at.start :], grid.dx, p, t), parts, n_threads))
-    )
+def log_mgfs(grid: Grid, tilts: tuple[float, ...], n_threads: int) -> np.ndarray:
+    """log sum_j p_j e^{t j dx} of every step, a row for each tilt t."""
+    (j0, start, p, _), t = grid.steps, np.array(tilts)
+    found = in_order(lambda at: _core.grid_log_mgfs(j0[at], start[at.start :], grid.dx, p, t), blocks(j0.size, MANY), n_threads)
+    return np.concatenate(list(found), axis=1)
 
 
 def _tilted(grid: Grid, i: int, t: float, log_m: float, n: int) -> np.ndarray:
@@ -189,43 +192,45 @@ def _tilted(grid: Grid, i: int, t: float, log_m: float, n: int) -> np.ndarray:
     return w
 
 
-def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
-    """(r^, bound on ||r^ - r||_2) by powers of the spectrum.
+def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float, float]:
+    """(r^, bound on ||r^ - r||_2, ||r^||_1) by powers of the spectrum.
 
-    Distinct steps are shared out in blocks; their products are multiplied in order, whatever the number of threads.
+    Distinct steps are shared out; the products of shares are multiplied in order, whatever the number of threads.
     """
     steps, eta = grid.steps, _fft.error_upper(n)
-    rows = max(1, min(BLOCK, _fft.PLAN_LENGTH // n))
+    rows = max(1, min(SHARE, BLOCK // n))
+    parts, each = blocks(logs.size, rows), SHARE // rows if n <= _fft.PLAN_LENGTH else 1
     inner = n_threads if logs.size == 1 and n >= THREADED else 1
     norms = np.empty((2, logs.size))
 
-    def transform(at):
-        w = _fft.rows(at.stop - at.start, n)
-        point, *norms[:, at] = _core.convolve_tilts(steps.j0[at], steps.start[at.start :], grid.dx, steps.p, t, logs[at], w)
-        spec = _fft.forward(w)
-        _core.convolve_powers(spec, point, steps.k[at], inner, spec[0])
-        return spec[0]
-
-    def multiplied(found):
-        product = next(found)
-        for more in found:
-            _core.convolve_multiply(product, more)
+    def share(parts):
+        product = None
+        with _fft.lent_rows(most, n) as (w, spectra, room):
+            for at in parts:
+                own = w[: at.stop - at.start]
+                point, *norms[:, at] = _core.convolve_tilts(
+                    steps.j0[at], steps.start[at.start :], grid.dx, steps.p, t, logs[at], own
+                )
+                spec = spectra()[: own.shape[0]]
+                first = product is None
+                product = room() if first else product
+                _core.convolve_powers(spec, point, steps.k[at], inner, first, product)
         return product
 
-    def share(at):
-        parts = blocks(at.stop - at.start, rows)
-        return multiplied(transform(slice(at.start + part.start, at.start + part.stop)) for part in parts)
-
-    product = multiplied(in_order(share, blocks(logs.size, SHARE), n_threads))
-    r = _fft.inverse(product)
-    norm2, _ = _core.convolve_norms(r)
+    most = max(at.stop - at.start for at in parts)
+    found = in_order(share, [parts[i : i + each] for i in range(0, len(parts), each)], n_threads)
+    product = next(found)
+    for more in found:
+        _core.convolve_multiply(product, more)
+    r = _fft.backward(product)
+    norm2, norm1 = _core.convolve_norms(r, 1.0 / n)
     k, (e2, e1) = steps.k, norms * (eta * 1.01)
-    sup = math.fsum(k * (e1 + 64 * ULP))
-    rel = ULP * (20 * math.fsum(k) + 2600 * logs.size)
+    sup = math.fsum((k * (e1 + 64 * ULP)).tolist())
+    rel = ULP * (20 * math.fsum(k.tolist()) + 2600 * logs.size)
     if sup > 30 or rel > 0.1:
         raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g}); ask for fewer steps")
-    forward = math.fsum(k * np.minimum(e2, e1 * (2.1 * norm2 + (0.5 + e1) ** (k - 1))))
-    return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02
+    forward = math.fsum((k * np.minimum(e2, e1 * (2.1 * norm2 + (0.5 + e1) ** (k - 1)))).tolist())
+    return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02, norm1
 
 
 def _multiply(a, b, n_threads: int):
@@ -238,17 +243,17 @@ def _multiply(a, b, n_threads: int):
     (x, ex, sx), (y, ey, sy) = a, b
     n = x.shape[0]
     eta = _fft.error_upper(n)
-    (x2, x1), (y2, y1) = _core.convolve_norms(x), _core.convolve_norms(y)
+    (x2, x1), (y2, y1) = _core.convolve_norms(x, 1.0), _core.convolve_norms(y, 1.0)
     fx = _fft.forward(x, n_threads)
     fy = fx if y is x else _fft.forward(y, n_threads)
     _core.convolve_multiply(fx, fy)
-    out = _fft.inverse(fx, n_threads)
+    out = _fft.backward(fx, n_threads)
     e = sy * ex + x1 * ey + eta * x2 * y1 + eta * y2 * (x1 + eta * math.sqrt(n) * x2)
-    return out, (e + (eta + 4 * ULP) * _core.convolve_norms(out)[0]) * (1 + 1e-6), sx * sy
+    return out, (e + (eta + 4 * ULP) * _core.convolve_norms(out, 1.0 / n)[0]) * (1 + 1e-6), sx * sy
 
 
-def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
-    """(r^, bound on ||r^ - r||_2) by repeated squaring: binary powers of each step, multiplied as they
+def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float, float]:
+    """(r^, bound on ||r^ - r||_2, ||r^||_1) by repeated squaring: binary powers of each step, multiplied as they
     come."""
     result = None
     for i, log_m in enumerate(logs.tolist()):
@@ -259,7 +264,7 @@ def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> t
             k >>= 1
             if k:
                 base = _multiply(base, base, n_threads)
-    return result[0], result[1]
+    return *result[:2], _core.convolve_norms(result[0], 1.0)[1]
 
 
 def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -> Tail:
@@ -267,17 +272,16 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
     t, n, dx = plan.t, plan.n, grid.dx
     j_lo = math.floor((plan.y_lo - grid.shift) / dx) - 1
     y_lo, width = j_lo * dx + grid.shift, n * dx
-    right, left = _log_mgf(grid, plan.t_right, n_threads)[0], _log_mgf(grid, plan.t_left, n_threads)[0]
-    cut = _log_mgf(grid, plan.t_cut, n_threads)[0]
-    _, logs = _log_mgf(grid, t, n_threads)
-    r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
+    tilts = plan.t_right, plan.t_left, plan.t_cut
+    found = log_mgfs(grid, (*tilts, t), n_threads)
+    (right, left, cut), logs = _log_mgf_uppers(grid, tilts, found[:3]), found[3]
+    r, error2, norm1 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
     k = grid.steps.k
-    log_l = math.fsum(k * logs)
-    _, norm1 = _core.convolve_norms(r)
+    log_l = math.fsum((k * logs).tolist())
     keep = min(n, max(8, math.ceil((eps_max - y_lo) / dx) + 4))
     scale = log_l - t * (j_lo * dx)
     mass, delta = _core.convolve_tail(r, j_lo, dx, t, scale, keep)
-    theta = math.fsum(k * ULP * (16 + 6 * t * dx * grid.steps.far + 2 * np.abs(logs)))
+    theta = math.fsum((k * ULP * (16 + 6 * t * dx * grid.steps.far + 2 * np.abs(logs))).tolist())
     theta += ULP * (16 + 4 * abs(log_l) + 6 * t * (abs(y_lo) + abs(grid.shift) + width))
     if not theta < 0.1:
         raise AccuracyError(f"the weights of the convolution lose all digits ({theta:.2g}); ask for fewer steps")

@@ -25,10 +25,10 @@ from .bound import AccuracyError
 from .convolve import log_mgfs
 from .evolve import Law, evolve
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Steps
-from .loss import Loss, gauss_legendre, no_atoms, window
+from .loss import LAPLACE, Loss, gauss_legendre, no_atoms, window
 from .threads import blocks, in_order
 
-BLOCK = 64
+BLOCK = 128
 """Most distinct steps that one thread takes at a time."""
 
 CELLS = MAX_CELLS // 4
@@ -36,6 +36,9 @@ CELLS = MAX_CELLS // 4
 
 FINE = 3
 """Fine cells between two lattice points; csrc/pld.c says why an odd number."""
+
+AIM = 0.7
+"""Part of the tolerance that `mesh` aims at where atoms lie between points."""
 
 BELOW_ATOMS = 1e-8
 """Lattice points lie this fraction of a fine cell (and 1e-14) below the atoms they are aligned to, so that rounding cannot put
@@ -59,11 +62,14 @@ class Laws(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The steps of additive noise, which C takes all at once: their places in the run, their rows; and the places of others."""
+    """The steps of additive noise, which C takes all at once: their places in the run, their rows; and the places of others.
+    Then for every step its count, and its highest atom (0 if none)."""
 
     at: np.ndarray
     rows: np.ndarray
     others: np.ndarray
+    counts: np.ndarray
+    tops: np.ndarray
 
 
 class Plan(NamedTuple):
@@ -73,7 +79,6 @@ class Plan(NamedTuple):
     """
 
     parts: tuple[tuple[Loss, int], ...]
-    counts: np.ndarray
     batch: Batch
     k: float
     table: Cgf
@@ -85,15 +90,28 @@ class Plan(NamedTuple):
 def batch_of(parts) -> Batch:
     rows = [loss.additive for loss, _ in parts]
     at = np.array([i for i, row in enumerate(rows) if row], dtype="l")
-    table = np.array([row for row in rows if row], dtype=float).reshape(-1, 4)
-    return Batch(at, table, np.array([i for i, row in enumerate(rows) if not row], dtype="l"))
+    table = np.array([x for row in rows if row for x in row], dtype=float).reshape(-1, 4)
+    others = np.array([i for i, row in enumerate(rows) if not row], dtype="l")
+    return Batch(at, table, others, np.array([k for _, k in parts], dtype=float), np.array([_top(loss) for loss, _ in parts]))
 
 
-def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1) -> Plan:
+def _top(loss: Loss) -> float:
+    """The atom that lies on a lattice point: the highest, or of many beside a density the heaviest; 0 without any."""
+    if loss.atoms is no_atoms:
+        return 0.0
+    if loss.additive:
+        return loss.hi
+    atoms = loss.atoms()
+    if atoms is None or not atoms.loss.size:
+        return 0.0
+    return float(atoms.loss[np.argmax(atoms.num)] if loss.smooth and atoms.loss.size > 2 else atoms.loss[-1])
+
+
+def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batch: Batch | None = None) -> Plan:
     """Planning table of a run, from nodes that are good until tails of mass p of one step. Its tilts go by eighths of an octave
     (negative ones: quarters): neighbours differ by 9 %, and Chernoff exponents by under 1 % of their curvature."""
-    counts, batch = np.array([k for _, k in parts], dtype=float), batch_of(parts)
-    own, parts_of = counts[batch.at], blocks(batch.at.size, BLOCK)
+    batch = batch or batch_of(parts)
+    counts, own, parts_of = batch.counts, batch.counts[batch.at], blocks(batch.at.size, BLOCK)
     nodes = [parts[i][0].nodes(p) for i in batch.others.tolist()]
 
     def table(up, down, t0):
@@ -117,7 +135,7 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1) -> P
     rows = table(up, down, t0)[0]
     k0, k1, k2 = np.concatenate((rows[:, up : up + down][:, ::-1], rows[:, -1:], rows[:, :up]), axis=1)
     found = Cgf(t, k0, k1, k2)
-    return Plan(parts, counts, batch, math.fsum(counts), found, *saddle_curve(found))
+    return Plan(parts, batch, math.fsum(counts.tolist()), found, *saddle_curve(found))
 
 
 def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -132,13 +150,40 @@ def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def mesh(plan: Plan, t: float, rtol: float) -> float:
     """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
     1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; 0.55 rtol is aimed at. Aligned to the
-    atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that.
+    atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that. Atoms between points add
+    what `_misaligned` says.
     """
     dx = math.sqrt(rtol * 4.4 / (plan.k * t * (1 + t)))
     step = _common_step(plan.parts)
-    if step and not any(loss.smooth for loss, _ in plan.parts):
-        dx *= 3e3
-    return step / math.ceil(step / dx) if step else dx
+    if step:
+        if not any(loss.smooth for loss, _ in plan.parts):
+            dx *= 3e3
+        return step / math.ceil(step / dx)
+    linear, power = _misaligned(plan, t)
+    low, high = 0.0, dx
+    for _ in range(24 if linear else 0):
+        mid = 0.5 * (low + high)
+        width = 0.55 * (mid / dx) ** 2 + min(linear * mid, power * mid**1.5) / rtol
+        low, high = (mid, high) if width < AIM else (low, mid)
+    return high
+
+
+def _misaligned(plan: Plan, t: float) -> tuple[float, float]:
+    """What lowest atoms of Laplace steps cost the lower law, relative to delta: the smaller of linear dx and power dx^1.5.
+
+    An atom of mass M lies some (1-f) dx below a lattice point, f uniform, and above it a density r. The law below it moves the
+    atom down, which costs t M f dx; or up, and for that as much mass down from the next D = sqrt(2 M (1-f) dx/r), which costs
+    t (1+t) r D^3/6 in spread (csrc/pld.c: settle). E (1-f)^1.5 = 0.4. The law that is not sampled has an atom of den/2 there,
+    and beside it a density of den/4 in its own loss s, whose slope is sampled/(q e^s) times smaller. An estimate.
+    """
+    own = plan.batch.rows[:, 0] == LAPLACE
+    m, q, back = plan.batch.rows[own, 1:].T
+    den, end = np.where(back > 0, np.exp(-m), 1.0), np.where(back > 0, m, -m)
+    sampled = np.maximum(1 + q * np.expm1(end), 1e-300)
+    mass = 0.5 * den * np.where(back > 0, 1.0, sampled)
+    density = np.maximum(0.5 * mass * sampled / (q * np.exp(end)), 1e-300)
+    weight = plan.batch.counts[plan.batch.at[own]] * t * np.exp(-t * np.abs(np.log(sampled)))
+    return float(weight @ mass) / 2, float(weight @ ((2 * mass) ** 1.5 / np.sqrt(density))) * (1 + t) * 0.4 / 6
 
 
 def _common_step(parts) -> float:
@@ -163,16 +208,7 @@ def aligns(parts) -> bool:
 
 def offsets(plan: Plan, dx: float) -> np.ndarray:
     """Where the lattice of each step sits: just below its highest atom, modulo dx."""
-    tops = np.zeros(len(plan.parts))
-    for i, (loss, _) in enumerate(plan.parts):
-        if loss.atoms is no_atoms:
-            continue
-        if loss.additive:
-            tops[i] = loss.hi
-            continue
-        atoms = loss.atoms()
-        if atoms is not None and atoms.loss.size:
-            tops[i] = atoms.loss[np.argmax(atoms.num)] if loss.smooth and atoms.loss.size > 2 else atoms.loss[-1]
+    tops = plan.batch.tops
     return np.where(tops, np.fmod(tops - 0.5 * BELOW_ATOMS * dx - 1e-14, dx), 0.0)
 
 
@@ -198,10 +234,10 @@ def discretise(
     at = offsets(plan, dx)
     first, size = windows(plan, dx, p_low, p_high, at, cells, n_threads)
     upper, lower, edge, p_inf = lattice_laws(plan, dx, at, first, size, t, n_threads)
-    k = plan.counts
-    radius = math.fsum(k * edge)
-    log_up = math.fsum(k * np.log1p(-np.minimum(p_inf, 1 - ULP)))
-    log_low = math.fsum(k * math.log1p(-loss.mass_inf * (1 - 128 * ULP)) for loss, k in plan.parts)
+    k = plan.batch.counts
+    radius = math.fsum((k * edge).tolist())
+    log_up = math.fsum((k * np.log1p(-np.minimum(p_inf, 1 - ULP))).tolist())
+    log_low = math.fsum(k * math.log1p(-loss.mass_inf * (1 - 128 * ULP)) for loss, k in plan.parts if loss.mass_inf)
     slack = 8 * ULP * (k.size + 4)
     inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_low * (1 - slack))
     grids, strays = [], []
@@ -221,22 +257,22 @@ def discretise(
 
 def _grid(steps: Steps, at: np.ndarray, dx: float, radius: float) -> Grid:
     """A grid of steps whose lattices have the offsets `at`."""
-    moved = 16 * ULP * math.fsum(steps.k * np.abs(at))
-    return Grid(dx, steps, math.fsum(steps.k * at), radius * (1 + 1e-9) + moved, 0.0, 0.0)
+    moved = 16 * ULP * math.fsum((steps.k * np.abs(at)).tolist())
+    return Grid(dx, steps, math.fsum((steps.k * at).tolist()), radius * (1 + 1e-9) + moved, 0.0, 0.0)
 
 
 def _log_stray(grid: Grid, t: float, omega: float, n_threads: int) -> float:
     """The log of the bound on the stray mass of a run at eps = 0, omega being its part of all tilted mass."""
     if omega == 0:
         return -math.inf
-    log_mass = math.fsum(grid.steps.k * log_mgfs(grid, t, n_threads)) + t * grid.shift
+    log_mass = math.fsum(grid.steps.k * log_mgfs(grid, (t,), n_threads)[0]) + t * grid.shift
     return log_mass + math.log(omega) + t * math.log(t) - (1 + t) * math.log1p(t) + 1e-6 * (1 + abs(log_mass))
 
 
 def windows(plan: Plan, dx: float, p_low: float, p_high: float, at: np.ndarray, most: int = CELLS, n_threads: int = 1):
     """(first lattice point, their number) of every step's window; AccuracyError if there are more than `most` cells."""
     lo, hi = np.empty((2, len(plan.parts)))
-    own, rows, _ = plan.batch
+    own, rows = plan.batch[:2]
     parts = blocks(own.size, BLOCK)
     for here, found in zip(
         parts, in_order(lambda at: _core.pld_windows(rows[at], p_low, p_high), parts, n_threads), strict=True
@@ -269,7 +305,7 @@ def lattice_laws(plan: Plan, dx: float, at: np.ndarray, first: np.ndarray, size:
 
     deque(in_order(many, blocks(plan.batch.at.size, BLOCK), n_threads), maxlen=0)
     deque(in_order(one, plan.batch.others.tolist(), n_threads), maxlen=0)
-    return *(Steps(first, start, p, plan.counts) for p in (upper, lower)), edge, p_inf
+    return *(Steps(first, start, p, plan.batch.counts) for p in (upper, lower)), edge, p_inf
 
 
 def _lattice_law(loss: Loss, dx: float, at: float, first: int, size: int, t: float):

@@ -16,14 +16,14 @@ from .loss import COARSE_NODES, GAUSSIAN, LAPLACE, Additive, Atoms, Loss, Tails,
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 
 
-def gaussian_loss(m: float) -> Loss:
-    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1]."""
-    return additive_loss(Additive(GAUSSIAN, m, 1.0, 0.0))
+def gaussian_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
+    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1]; sampled, turned round."""
+    return additive_loss(Additive(GAUSSIAN, m, q, float(back)))
 
 
-def laplace_loss(m: float) -> Loss:
-    """Laplace noise moved by m scales; X = -Y in law [GLW21, Prop. B.2]."""
-    return additive_loss(Additive(LAPLACE, m, 1.0, 0.0))
+def laplace_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
+    """Laplace noise moved by m scales; X = -Y in law [GLW21, Prop. B.2]; sampled, turned round."""
+    return additive_loss(Additive(LAPLACE, m, q, float(back)))
 
 
 def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:

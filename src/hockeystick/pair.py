@@ -17,7 +17,7 @@ from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
 from .law import LDBL_ULP, atomic_loss, cdf_loss, gaussian_loss, gaussian_mixture_loss, laplace_loss
-from .loss import Lattice, Loss, U, additive_loss, mixture, poisson, reversed_loss
+from .loss import Lattice, Loss, U, mixture, poisson, reversed_loss
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
@@ -170,9 +170,11 @@ def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
         _only(step, adjacency, "add_remove", "zero_out")
         adjacency = "add_remove"
     _only(step, adjacency, "add_remove")
+    if isinstance(step.base, Gaussian):
+        return gaussian_loss(sampling.as_gaussian(step.base, adjacency)[0], step.q, add)
+    if isinstance(step.base, Laplace):
+        return laplace_loss(step.base.sensitivity / step.base.scale, step.q, add)
     base = step_loss(step.base, adjacency, add)
-    if base.additive and base.additive.q == 1:
-        return additive_loss(base.additive._replace(q=step.q, back=float(add)))
     if not add:
         return poisson(base, step.q)
     return reversed_loss(poisson(base if isinstance(step.base, MIRRORED) else reversed_loss(base), step.q))

@@ -5,6 +5,7 @@ A query finds the worst-case pairs of a run, asks a route for certified points (
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -16,7 +17,7 @@ from .mechanism import as_run, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
 from .routes import chernoff, contour, fallback
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
-from .threads import threads
+from .threads import in_order, threads
 
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
@@ -230,7 +231,7 @@ class _Settings:
             return least, 0.5 * least, 0.0, ZERO, "exact"
         if self.steps is None:
             return self._largest(
-                lambda add: chernoff.beyond(self, add, eps) or self._try("point", GENERAL, add, eps),
+                lambda own, add: chernoff.beyond(own, add, eps) or own._try("point", GENERAL, add, eps),
                 lambda add, lower: self._below(add, eps, lower),
             )
         first, *others = self.directions
@@ -246,7 +247,7 @@ class _Settings:
             if self.steps is not None:
                 return 0.0, 0.0, 0.0, ZERO, "exact"
             return self._largest(
-                lambda add: (self._prune() and chernoff.no_root(self, add, delta)) or self._try("root", GENERAL, add, delta),
+                lambda own, add: (own._prune() and chernoff.no_root(own, add, delta)) or own._try("root", GENERAL, add, delta),
                 lambda add, lower: lower > 0 and self._below(add, lower, math.log(delta)),
             )
         low, mid, high, *rest = self._larger_root(delta)
@@ -268,11 +269,27 @@ class _Settings:
     def _largest(self, ask, below):
         """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller."""
         first, *others = self.directions
-        best = ask(first)
-        for add in others:
-            if not mirrored(self.run, self.adjacency) and not below(add, best[0]):
-                best = _larger(best, ask(add))
-        return best
+        if not others or mirrored(self.run, self.adjacency):
+            return ask(self, first)
+        if self._apart():
+            found = in_order(lambda at: ask(*at), self._halves(), self.n_threads)
+        else:
+            found = (ask(self, add) for add in self.directions)
+        best = next(found)
+        return best if below(others[0], best[0]) else _larger(best, next(found))
+
+    def _apart(self) -> bool:
+        """Whether both directions are asked at once, on threads of their own: where a convolution takes long, and the first
+        seldom proves that the second is the smaller."""
+        paired = self.n_threads > 1 and self.route == "pld" and paired_steps(self.run, self.adjacency, False)
+        return paired is None
+
+    def _halves(self):
+        """(settings, direction) of both directions, with half of the threads each."""
+        halves = [(copy.copy(self), add) for add in self.directions]
+        for i, (own, _) in enumerate(halves):
+            own.n_threads = (self.n_threads + 1 - i) // 2
+        return halves
 
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""

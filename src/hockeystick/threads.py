@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from .mechanism import count
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
 _IMPORTED_BY = os.getpid()
-_pools: list = []  # (threads, idle pool), lent to one call at a time: list.pop and list.append are atomic
+_idle: list = []  # crews, lent to one call at a time: list.pop and list.append are atomic
+_here = threading.local()  # .crew: the crew that this thread works in
+
+
+class _Crew(NamedTuple):
+    """Threads of one call: how many, their pool, and an entry for each that is at work."""
+
+    size: int
+    pool: Executor
+    busy: list
+
+    def offer(self, task) -> None:
+        self.pool.submit(self._work, task)
+
+    def _work(self, task) -> None:
+        _here.crew = self
+        self.busy.append(None)
+        task.begin()
+        self.busy.pop()
 
 
 def threads(n_threads) -> int:
@@ -36,33 +59,92 @@ def blocks(n: int, most: int) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(ends)]
 
 
+def together(call, n_threads: int):
+    """call() by one of n_threads threads, which all do what it shares out: one at work never waits for another to wake up."""
+    if n_threads == 1 or getattr(_here, "crew", None):
+        return call()
+    (found,) = _shared(lambda _: call(), (None,), _borrow(n_threads), False)
+    return found
+
+
 def in_order(call, items, n_threads: int):
-    """call(item) for every item, in order; with threads, at most 2 n_threads results wait at a time."""
-    if n_threads == 1 or len(items) <= 1:
-        yield from map(call, items)
-        return
-    pool = _borrow(n_threads)
-    waiting = deque(pool.submit(call, item) for item in items[: 2 * n_threads])
+    """call(item) for every item, in order, by n_threads threads; at most 2 n_threads results wait at a time.
+
+    `call` may itself share out work: all of it goes to the same threads.
+    """
+    crew = getattr(_here, "crew", None)
+    if len(items) <= 1 or (n_threads == 1 and crew is None):
+        return map(call, items)
+    return _shared(call, items, crew or _borrow(n_threads), crew is not None)
+
+
+def _shared(call, items, crew: _Crew, inside: bool):
+    waiting = deque()
     try:
-        for item in items[2 * n_threads :]:
-            yield waiting.popleft().result()
-            waiting.append(pool.submit(call, item))
+        for item in items:
+            waiting.append(_Task(call, item))
+            if inside and len(crew.busy) >= crew.size:
+                waiting[-1].begin()
+            else:
+                crew.offer(waiting[-1])
+            while waiting and (len(waiting) == 2 * crew.size or not waiting[0].done.locked()):
+                yield _first(waiting, inside)
         while waiting:
-            yield waiting.popleft().result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    _pools.append((n_threads, pool))
+            yield _first(waiting, inside)
+    finally:  # tasks are left where one went wrong, or the caller wants no more: then others may still be at work
+        for task in waiting:
+            task.todo.clear()
+        if waiting and not inside:
+            crew.pool.shutdown(wait=False, cancel_futures=True)
+        elif not inside:
+            _idle.append(crew)
 
 
-def _borrow(n_threads: int):
+class _Task:
+    """call(item), done by the thread that begins it first: list.pop is atomic."""
+
+    __slots__ = ("done", "result", "todo", "wrong")
+
+    def __init__(self, call, item):
+        self.todo, self.done, self.result, self.wrong = [(call, item)], threading.Lock(), None, None
+        self.done.acquire()
+
+    def begin(self):
+        try:
+            call, item = self.todo.pop()
+        except IndexError:
+            return
+        try:
+            self.result = call(item)
+        except BaseException as wrong:
+            self.wrong = wrong
+        self.done.release()
+
+
+def _first(waiting: deque, inside: bool):
+    """The result of the first task. While another thread of the crew is at it, this one, if of the crew, begins others."""
+    for task in waiting if inside else ():
+        if not waiting[0].done.locked():
+            break
+        task.begin()
+    task = waiting[0]
+    task.done.acquire()
+    waiting.popleft()
+    if task.wrong:
+        raise task.wrong
+    result, task.result = task.result, None  # the pool may hold the task longer
+    return result
+
+
+def _borrow(size: int) -> _Crew:
     from concurrent.futures import ThreadPoolExecutor  # not at every import of the package
 
     try:
-        size, pool = _pools.pop()
+        crew = _idle.pop()
     except IndexError:
-        return ThreadPoolExecutor(n_threads)
-    if size == n_threads:
-        return pool
-    pool.shutdown(wait=False)
-    return ThreadPoolExecutor(n_threads)
+        crew = None
+    if crew and crew.size == size:
+        return crew
+    if crew:
+        crew.pool.shutdown(wait=False)
+    return _Crew(size, ThreadPoolExecutor(size), [])

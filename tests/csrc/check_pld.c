@@ -21,7 +21,7 @@ static void *lend(size_t count, size_t size)
 /* one step with every entry; arrays end where the contract says */
 static void one(const double *step, double dx, double p)
 {
-    double lo, hi, s[9], o[45], edge, p_inf, x[NODES], w[NODES], at = 0.3 * dx, far, k = 7, k0[UP + DOWN + 1] = {0};
+    double lo, hi, s[9], o[45], edge, p_inf, x[NODES], w[NODES], at = 0.3 * dx, t = 2, far, k = 7, k0[UP + DOWN + 1] = {0};
     double k1[UP + DOWN + 1] = {0}, k2[UP + DOWN + 1] = {0}, *work, *upper, *lower, sum[2] = {0, 0}, norm[3], *circle, log_mgf;
     long first, size, start[2] = {0, 0}, room = hs_step_nodes(1, step, p, NODES), i, n_fft = 64;
     int st, good = step[1] > 0 && step[2] > 0 && step[2] <= 1;
@@ -52,7 +52,7 @@ static void one(const double *step, double dx, double p)
     }
     expect(sum[0] + p_inf > 1 - 1e-9 && sum[0] < 1 + 1e-9 && sum[1] < 1 + 1e-9, "sum", sum[0], sum[1], p_inf);
     start[1] = size;
-    st = hs_grid_log_mgfs(1, &first, start, dx, upper, 2.0, &log_mgf);
+    st = hs_grid_log_mgfs(1, &first, start, dx, upper, 1, &t, &log_mgf);
     expect(st == HS_OK && isfinite(log_mgf), "moment", log_mgf, 0, 0);
     circle = lend((size_t)n_fft, sizeof *circle);
     st = hs_convolve_tilts(1, &first, start, dx, upper, 2.0, &log_mgf, n_fft, circle, norm, norm + 1, norm + 2);
@@ -62,12 +62,15 @@ static void one(const double *step, double dx, double p)
 
 static void powers(void)
 {
-    double spec[2 * 3 * 5], product[2 * 5], point[3] = {0.5, 0.25, 0}, k[3] = {1, 7, 1e9}, bad[3] = {1, 0.5, NAN};
+    double spec[2 * 3 * 5], product[2 * 5], apart[2 * 5], point[3] = {0.5, 0.25, 0}, k[3] = {1, 7, 1e9}, bad[3] = {1, 0.5, NAN};
     int i;
     for (i = 0; i < 30; i++) spec[i] = 0.4 * cos(i * i);
-    expect(hs_convolve_powers(5, 3, spec, point, k, 2, product) == HS_OK, "powers", 0, 0, 0);
+    expect(hs_convolve_powers(5, 3, spec, point, k, 2, 1, product) == HS_OK, "powers", 0, 0, 0);
     for (i = 0; i < 10; i++) expect(fabs(product[i]) <= 1, "power", i, product[i], 0);
-    expect(hs_convolve_powers(5, 3, spec, point, bad, 1, product) == HS_BAD_ARGUMENT, "counts", 0, 0, 0);
+    expect(hs_convolve_powers(5, 1, spec, point, k, 1, 1, apart) == HS_OK, "the first", 0, 0, 0);
+    expect(hs_convolve_powers(5, 2, spec + 10, point + 1, k + 1, 1, 0, apart) == HS_OK, "the others", 0, 0, 0);
+    for (i = 0; i < 10; i++) expect(apart[i] == product[i], "in parts", i, product[i], apart[i]);
+    expect(hs_convolve_powers(5, 3, spec, point, bad, 1, 1, product) == HS_BAD_ARGUMENT, "counts", 0, 0, 0);
 }
 
 int main(void)

@@ -66,7 +66,12 @@ def no_root(settings, add: int, delta: float):
 def _variation_upper(settings, add: int) -> float:
     """Upper bound of delta(0)."""
     paired = paired_steps(settings.run, settings.adjacency, bool(add))
-    return variation_upper(settings.losses(add)) if paired is None else paired.variation_upper
+    if paired is not None:
+        return paired.variation_upper
+    cache, key = settings.run._cache, (settings.adjacency, add, "variation")
+    if key not in cache:
+        cache[key] = variation_upper(settings.losses(add))
+    return cache[key]
 
 
 def square_variation_upper(paired: PairedSteps) -> float:

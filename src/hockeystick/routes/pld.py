@@ -23,6 +23,7 @@ from ..convolve import Tail, convolve, plan_circle
 from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
+from ..threads import in_order
 
 TERMS = ("mesh", "truncation", "rounding")
 RTOL = 1e-3
@@ -54,17 +55,17 @@ class _Curve(NamedTuple):
 
     def upper(self, eps: float) -> float:
         at = eps - self.move(self.laws.upper, self.above, eps)
-        truncated, _, rounding = self.above.errors(at)
+        value, truncated, _, rounding = self.above.at(at)
         extra = self.laws.stray(at) + self.laws.inf_upper
-        delta = (self.above.value(at) + truncated + rounding + extra) * (1 + 8 * ULP)
+        delta = (value + truncated + rounding + extra) * (1 + 8 * ULP)
         if delta < 1e-300:  # two products a point may have underflowed
             delta += 2 * (self.above.delta.size + 4) * 5e-324
         return min(1.0, delta)
 
     def lower(self, eps: float) -> float:
         at = eps + self.move(self.laws.lower, self.below, eps)
-        _, wrapped, rounding = self.below.errors(at)
-        finite = max(0.0, self.below.value(at) - wrapped - rounding - self.laws.stray(at))
+        value, _, wrapped, rounding = self.below.at(at)
+        finite = max(0.0, value - wrapped - rounding - self.laws.stray(at))
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
@@ -73,10 +74,10 @@ class _Curve(NamedTuple):
         return 0.5 * (low + high)
 
     def terms(self, eps: float) -> tuple[float, float, float]:
-        cut, _, above = self.above.errors(eps)
-        _, wrapped, below = self.below.errors(eps)
-        mesh = abs(self.above.value(eps) - self.below.value(eps))
-        return mesh, cut + wrapped + self.laws.inf_upper - self.laws.inf_lower, above + below + 2 * self.laws.stray(eps)
+        high, cut, _, above = self.above.at(eps)
+        low, _, wrapped, below = self.below.at(eps)
+        outside = cut + wrapped + self.laws.inf_upper - self.laws.inf_lower
+        return abs(high - low), outside, above + below + 2 * self.laws.stray(eps)
 
     @staticmethod
     def move(grid, tail: Tail, eps: float) -> float:
@@ -120,7 +121,8 @@ def convolved(
     """Both convolutions over a range of eps, with circles long enough for an error of e^log_tol."""
     margin = 4 * laws.upper.dx + 2 * laws.upper.radius
     circle = plan_circle(laws.upper, made.table, eps[0] - margin, log_tol, points)
-    runs = (convolve(grid, circle, eps[1] + margin, "power", n_threads) for grid in (laws.upper, laws.lower))
+    half = (n_threads + 1) // 2
+    runs = in_order(lambda grid: convolve(grid, circle, eps[1] + margin, "power", half), (laws.upper, laws.lower), n_threads)
     return _Curve(laws, *runs)
 
 
@@ -268,7 +270,7 @@ def wall(parts, delta: float) -> float:
 
 
 def _infinite(parts) -> float:
-    return -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts))
+    return -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts if loss.mass_inf))
 
 
 def prepare(parts, locate, goal: float, n_threads: int = 1):
@@ -279,7 +281,7 @@ def prepare(parts, locate, goal: float, n_threads: int = 1):
     value, t, log_delta = locate(made)
     reach = max(1e-300, 1e-3 * goal * math.exp(max(-680.0, log_delta)) / made.k)
     if reach < first or not all(-math.inf < loss.lo and loss.hi < math.inf for loss, _ in parts):
-        made = plan(parts, reach, n_threads)
+        made = plan(parts, reach, n_threads, made.batch)
         value, t, log_delta = locate(made)
     return made, value, t
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..bound import AccuracyError
 from ..pair import paired_steps
+from ..threads import together
 from . import chernoff, contour, fallback, saddlepoint, single
 from .chernoff import U
 
@@ -178,12 +179,12 @@ def _pld_point(settings, add: int, eps: float):
     if abs(eps) > EPS_GRID:
         return None
     ask = settings.losses(add), eps, settings.rtol, settings.n_threads, settings.hurried
-    return _of_grid(settings, "pld", lambda: pld().point(*ask))
+    return _of_grid(settings, "pld", lambda: together(lambda: pld().point(*ask), settings.n_threads))
 
 
 def _pld_root(settings, add: int, delta: float):
     ask = settings.losses(add), delta, settings.rtol, settings.n_threads, settings.hurried
-    return _of_grid(settings, "pld", lambda: pld().root(*ask))
+    return _of_grid(settings, "pld", lambda: together(lambda: pld().root(*ask), settings.n_threads))
 
 
 def _pld_points(settings, add: int, eps):
@@ -192,7 +193,8 @@ def _pld_points(settings, add: int, eps):
     rows = np.full((eps.size, 6), np.nan)
     inside = (eps > max(low, -EPS_BOTTOM)) & (eps < min(high, EPS_GRID))
     if inside.any():
-        rows[inside] = pld().points(parts, eps[inside], settings.rtol, settings.n_threads)
+        ask = parts, eps[inside], settings.rtol, settings.n_threads
+        rows[inside] = together(lambda: pld().points(*ask), settings.n_threads)
     return rows
 
 
