@@ -102,14 +102,14 @@ static int turns_fit(const hs_contour *C, const hs_grid *G, int from, int to)
     return C->y_grid * fmax(fabs(G->l[from]), fabs(G->l[to])) < 1e6;
 }
 
-/* The nodes of one subsampled step on its grid of the real line: an error bound for those up to half of y_grid, which carry most of
- * the sum, and one for the others. Returns the larger. */
+/* The nodes of one subsampled step on its grid of the real line: an error bound for all or, where that is not small beside the
+ * aliases, one for those up to half of y_grid, which carry most of the sum, and one for the others. Returns the larger. */
 static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double rest, hs_sums *S)
 {
     double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid, quad = hs_grid_quadrature_upper(G, a, C->y_grid) + rest;
-    long mid = (long)fmin((double)C->N + 1, floor(half / C->dy));
+    long mid = k * quad < exp(-C->nats) ? 0 : (long)fmin((double)C->N + 1, floor(half / C->dy));
     hs_grid_nodes(G, C->dy, C->N, S->zr, S->zi);
-    add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
+    if (mid) add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
     add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
     return quad;
 }

@@ -11,6 +11,7 @@ eps; `terms` are relative to delta and follow TERMS. None means that the route d
 from __future__ import annotations
 
 import math
+from operator import mul
 
 import numpy as np
 
@@ -142,12 +143,12 @@ def _root_width(answer) -> float:
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or None."""
     m, q, k = steps
-    few, bends = m.size <= HYPERBOLA_STEPS, _bends(steps)
-    work = borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if bends else 0))
+    few, expected = m.size <= HYPERBOLA_STEPS, _expected(steps)
+    work = borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if expected else 0))
     try:
         margin = _margin(rtol)
         found = []
-        for straight in (True,) if not bends else (True, False) if float(k @ q) >= MANY else (False, True):
+        for straight in (True,) if expected is None else (True, False) if expected >= MANY else (False, True):
             if straight:
                 answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *((SHORT_LINE,) if few else ()))
             else:
@@ -167,12 +168,15 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
         give_back(work)
 
 
-def _bends(steps: GaussianSteps) -> bool:
-    """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
+def _expected(steps: GaussianSteps) -> float | None:
+    """sum k q where the hyperbola is worth trying, the range in which its certificate has been seen to succeed; else None."""
     m, q, k = steps
-    if m.size > HYPERBOLA_STEPS or sum(k.tolist()) > 2e4:
-        return False
-    return all(0.05 <= x <= 10 for x in m.tolist()) and all(1e-7 <= x < 1 for x in q.tolist())
+    if m.size > HYPERBOLA_STEPS:
+        return None
+    m, q, k = m.tolist(), q.tolist(), k.tolist()
+    if sum(k) > 2e4 or not (0.05 <= min(m) and max(m) <= 10 and 1e-7 <= min(q) and max(q) < 1):
+        return None
+    return sum(map(mul, k, q))
 
 
 def _logs(answer):
