@@ -166,7 +166,7 @@ int hs_contour_plan(hs_contour *C, double *work)
 {
     double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, root, lo, end, at = 0, prev = 0, spare = C->nats + log(C->rtol) - 8;
     decay D;
-    int it, pairs = hs_has_pairs(C);
+    int it, pairs = hs_has_pairs(C), own = C->b == 1 && !pairs && C->q[0] < 1; /* whether D.G is the grid of all there is */
     if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
     for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2, prev = at)
         if ((at = D.fall[it] - 2 * log(hypot(C->c, y) / C->c)) < -target) break;
@@ -193,9 +193,9 @@ int hs_contour_plan(hs_contour *C, double *work)
     C->N = nodes_up_to(C, y);
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
-    C->damp = C->b == 1 && !pairs ? D.G.damp : -1;
+    C->damp = own ? D.G.damp : -1;
     C->fine = C->y_far > y || (C->y_far > 0 && C->N <= HS_FEW_NODES / 2);
-    if (C->b == 1 && !pairs && C->y_far > 0) C->far_mesh = fmax(D.G.h, 2 * HS_PI * D.G.shift / (log(C->ktot / need) + 4));
+    if (own && C->y_far > 0) C->far_mesh = fmax(D.G.h, 2 * HS_PI * D.G.shift / (log(C->ktot / need) + 4));
     C->y_grid = (double)(C->N + 2) * C->dy;
     C->doublings = (int)fmax(3, fmin(HS_DOUBLINGS, 3 + ceil(log2(3 * sqrt(C->ktot) / 8))));
     return HS_OK;

@@ -33,6 +33,9 @@ ROUNDS = 5
 LOG_MIN = math.log(1e-285)
 """Below it masses of a double no longer carry a relative error."""
 
+REFUSALS = 4
+"""Lattices too fine for the longest circle after which a root is given up, or left as it is."""
+
 POINTS = 1 << 21
 """Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
 
@@ -219,13 +222,14 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
     slack = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
     dx = last = mesh(made, t, tolerance)
-    aligned, found_in = aligns(parts), 0
-    for _ in range(4 if quick else ROUNDS + 4):
+    aligned, found_in, refused = aligns(parts), 0, 0
+    for _ in range(7 if quick else ROUNDS + 4):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         try:
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
         except AccuracyError:
-            if best and (rtol or not quick):
+            refused += 1
+            if best and (rtol or not quick) or refused == REFUSALS:
                 break
             if rtol:
                 raise
@@ -240,7 +244,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         if best is None or high - low < best[2] - best[0]:
             best = low, mid, high, terms
         last, found_in = dx, found_in + 1
-        if high - low <= goal * max(mid, 1e-300) or (quick and found_in == 2):
+        if high - low <= goal * max(mid, 1e-300) or (quick and found_in == 3):
             break
         if terms[2] > 0.4 * t * delta * (high - low):  # as in `point`
             if not limits[2]:
