@@ -229,7 +229,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
             curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
         except AccuracyError:
             refused += 1
-            if best and (rtol or not quick) or refused == REFUSALS:
+            if (best and (rtol or not quick)) or refused == REFUSALS:
                 break
             if rtol:
                 raise
