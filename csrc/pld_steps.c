@@ -16,7 +16,7 @@
 
 #define U 1.1102230246251565e-16 /* 2^-53 */
 
-enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 8, LANES = HS_PLD_LANES }; /* LANES is 8, as in hs_v8 */
+enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 8, LANES = HS_PLD_LANES }; /* LANES is 8, as in special.h */
 
 /* Rows y_below, y_above, x_below, x_above, rel of the tails at s_0 < .. < s_{n-1}, a row being n long, and `edge`; see tails.c.
    s may be the last row. */
@@ -179,30 +179,31 @@ static void weigh(ladder *L, long n, const double *loss, const double *log_den)
     }
 }
 
-/* s = sum w e d^i, i = 0, 1, 2, in eight sums that join in order: the same bits for every width of a vector; then e is squared. */
-HS_CLONES static void climb(long n, const double *restrict w, const double *restrict d, double *restrict e, double *s)
-{
-    double a[3][LANES] = {{0}};
-    long j;
-    int l;
-#if HS_HAVE_V8
-    hs_v8 s0 = {0}, s1 = {0}, s2 = {0};
-    for (j = 0; j < n; j += LANES) {
-        hs_v8 f = *(const hs_v8 *)(e + j), x = *(const hs_v8 *)(d + j), p = *(const hs_v8 *)(w + j) * f, px = p * x;
-        s0 += p; s1 += px; s2 += px * x;
-        *(hs_v8 *)(e + j) = f * f;
+/* a[i] += sum w e d^i, i = 0, 1, 2, in eight lanes; then e is squared. */
+#define CLIMB(V)                                                                                                                \
+    long j;                                                                                                                     \
+    int h;                                                                                                                      \
+    for (h = 0; h < LANES; h += (int)(sizeof(V) / sizeof(double))) {                                                            \
+        V s0 = {0}, s1 = {0}, s2 = {0};                                                                                         \
+        for (j = h; j < n; j += LANES) {                                                                                        \
+            V f = *(const V *)(e + j), x = *(const V *)(d + j), p = *(const V *)(w + j) * f, px = p * x;                        \
+            s0 += p; s1 += px; s2 += px * x;                                                                                    \
+            *(V *)(e + j) = f * f;                                                                                              \
+        }                                                                                                                       \
+        *(V *)(a + h) = s0; *(V *)(a + LANES + h) = s1; *(V *)(a + 2 * LANES + h) = s2;                                         \
     }
-    *(hs_v8 *)a[0] = s0; *(hs_v8 *)a[1] = s1; *(hs_v8 *)a[2] = s2;
-#else
-    for (j = 0; j < n; j += LANES)
-        for (l = 0; l < LANES; l++) {
-            double f = e[j + l], p = w[j + l] * f, px = p * d[j + l];
-            a[0][l] += p; a[1][l] += px; a[2][l] += px * d[j + l];
-            e[j + l] = f * f;
-        }
-#endif
-    s[0] = s[1] = s[2] = 0;
-    for (l = 0; l < LANES; l++) { s[0] += a[0][l]; s[1] += a[1][l]; s[2] += a[2][l]; }
+HS_TARGET("avx512f") static void by8(long n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v8) }
+HS_TARGET("avx2") static void by4(long n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v4) }
+static void by2(long n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v2) }
+
+/* The three sums, their lanes joined in order: the same bits for every width of a vector. */
+static void climb(long n, const double *w, const double *d, double *e, double *s)
+{
+    double a[3 * LANES];
+    int i, l;
+    HS_PICK(by8, by4, by2)(n, w, d, e, a);
+    for (i = 0; i < 3; i++)
+        for (s[i] = 0, l = 0; l < LANES; l++) s[i] += a[i * LANES + l];
 }
 
 HS_CLONES static void form(long n, double t, const double *restrict d, double *restrict e)

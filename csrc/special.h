@@ -30,14 +30,23 @@
 #define HS_PI 3.14159265358979323846
 #define HS_MAGIC 6755399441055744.0    /* 1.5 * 2^52: adding it rounds to the nearest integer, left in the low bits */
 
-/* Eight lanes. Where the compiler has vector types they map to registers; elsewhere the same operations in the same order. */
+/* Eight lanes, as vectors of the width that the machine has registers for: wider ones go through memory. A lane sees the same operations
+ * in the same order at every width. HS_PICK: which of three functions, made for eight, four and two lanes at a time, to call. */
 #if defined(__GNUC__)
 typedef double hs_v8 __attribute__((vector_size(64), aligned(8), may_alias));
-#define HS_HAVE_V8 1
+typedef double hs_v4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double hs_v2 __attribute__((vector_size(16), aligned(8), may_alias));
 #define HS_ALIGNED __attribute__((aligned(64)))
 #else
-#define HS_HAVE_V8 0
+typedef double hs_v8, hs_v4, hs_v2;
 #define HS_ALIGNED
+#endif
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(HS_NO_CLONES)
+#define HS_TARGET(isa) __attribute__((target(isa)))
+#define HS_PICK(by8, by4, by2) (__builtin_cpu_supports("avx512f") ? by8 : __builtin_cpu_supports("avx2") ? by4 : by2)
+#else
+#define HS_TARGET(isa)
+#define HS_PICK(by8, by4, by2) (0 ? by8 : 0 ? by4 : by2)
 #endif
 
 static inline uint64_t hs_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }

@@ -24,27 +24,20 @@ static double lanes(const double *acc)
 }
 
 /* Adds to out[0..31] the four sums A c, B s, A s, B c over j, for each of the eight k. */
-static inline void hs_products(int n, const double *c, const double *s, const double *A, const double *B, double *out)
-{
-    int j;
-#if HS_HAVE_V8
-    hs_v8 p = {0}, q = {0}, t = {0}, w = {0}, *to = (hs_v8 *)out;
-    for (j = 0; j < n; j++) {
-        hs_v8 x = *(const hs_v8 *)(c + 8 * j), y = *(const hs_v8 *)(s + 8 * j);
-        p += x * A[j]; q += y * B[j]; t += y * A[j]; w += x * B[j];
+#define PRODUCTS(V)                                                                                                             \
+    int j, h;                                                                                                                   \
+    for (h = 0; h < 8; h += (int)(sizeof(V) / sizeof(double))) {                                                                \
+        V p = {0}, q = {0}, t = {0}, w = {0};                                                                                   \
+        for (j = 0; j < n; j++) {                                                                                               \
+            V x = *(const V *)(c + 8 * j + h), y = *(const V *)(s + 8 * j + h);                                                 \
+            p += x * A[j]; q += y * B[j]; t += y * A[j]; w += x * B[j];                                                         \
+        }                                                                                                                       \
+        *(V *)(out + h) += p; *(V *)(out + 8 + h) += q; *(V *)(out + 16 + h) += t; *(V *)(out + 24 + h) += w;                   \
     }
-    to[0] += p; to[1] += q; to[2] += t; to[3] += w;
-#else
-    double p[32] = {0};
-    int i;
-    for (j = 0; j < n; j++)
-        for (i = 0; i < 8; i++) {
-            double x = c[8 * j + i], y = s[8 * j + i];
-            p[i] += x * A[j]; p[8 + i] += y * B[j]; p[16 + i] += y * A[j]; p[24 + i] += x * B[j];
-        }
-    for (i = 0; i < 32; i++) out[i] += p[i];
-#endif
-}
+typedef void (*product_sums)(int n, const double *c, const double *s, const double *A, const double *B, double *out);
+HS_TARGET("avx512f") static void by8(int n, const double *c, const double *s, const double *A, const double *B, double *out) { PRODUCTS(hs_v8) }
+HS_TARGET("avx2") static void by4(int n, const double *c, const double *s, const double *A, const double *B, double *out) { PRODUCTS(hs_v4) }
+static void by2(int n, const double *c, const double *s, const double *A, const double *B, double *out) { PRODUCTS(hs_v2) }
 
 /* E_1 .. E_8 of n inner nodes: bc + i bs, eight lanes each. */
 HS_CLONES static void babies(int n, double dy, const double *l, double *bc, double *bs)
@@ -66,7 +59,7 @@ HS_CLONES static void babies(int n, double dy, const double *l, double *bc, doub
 /* The sums over one tile, added to at[32 per giant step], single[16 per giant step] (r E_17g, eight lanes each of its parts), for the
  * `giants` steps that follow the first `before`, a multiple of 32. */
 HS_CLONES static void giant_steps(int n, double dy, const double *l, const double *r, const double *bc, const double *bs, int before, int giants,
-                               double *at, double *single)
+                                  product_sums products, double *at, double *single)
 {
     HS_ALIGNED double A[2][TILE], B[2][TILE], er[TILE], ei[TILE], sr[TILE], si[TILE];
     int j, i, g, t;
@@ -91,8 +84,8 @@ HS_CLONES static void giant_steps(int n, double dy, const double *l, const doubl
                 for (i = 0; i < 8; i++) { ta[i] += A[t][j + i]; tb[i] += B[t][j + i]; }
             for (i = 0; i < 8; i++) { lane[i] += ta[i]; lane[8 + i] += tb[i]; }
         }
-        hs_products(n, bc, bs, A[0], B[0], at + 32 * g);
-        if (pair == 2) hs_products(n, bc, bs, A[1], B[1], at + 32 * (g + 1));
+        products(n, bc, bs, A[0], B[0], at + 32 * g);
+        if (pair == 2) products(n, bc, bs, A[1], B[1], at + 32 * (g + 1));
     }
 }
 
@@ -118,6 +111,7 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
 {
     HS_ALIGNED double bc[TILE * 8], bs[TILE * 8];
     double zc[8] = {0}, zs[8] = {0}, *at = G->er;
+    product_sums products = HS_PICK(by8, by4, by2);
     int j, j0, i, all = (int)((N + 8) / 17), before = 0;
     do {
         int giants = all - before < SEGMENT ? all - before : SEGMENT;
@@ -133,7 +127,7 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *
                     for (i = 0; i < 8; i++) { tc[i] += r[j] * bc[8 * j + i]; ts[i] += r[j] * bs[8 * j + i]; }
                 for (i = 0; i < 8; i++) { zc[i] += tc[i]; zs[i] += ts[i]; }
             }
-            giant_steps(n, dy, l, r, bc, bs, before, giants, at, single);
+            giant_steps(n, dy, l, r, bc, bs, before, giants, products, at, single);
         }
         put(at, single, before, giants, zc, zs, N, zr, zi);
         before += giants;

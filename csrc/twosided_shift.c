@@ -222,28 +222,20 @@ static inline void babies(double x1, double y1, double *restrict c, double *rest
 }
 
 /* Adds to out[0..31] the sums over a tile of A c - B s and A s + B c, for each of the sixteen k. */
-static inline void products(const double *c, const double *s, const double *A, const double *B, double *out)
-{
-    int j;
-#if HS_HAVE_V8
-    hs_v8 p = {0}, q = {0}, t = {0}, w = {0}, *to = (hs_v8 *)out;
-    for (j = 0; j < TILE; j++) {
-        hs_v8 x0 = *(const hs_v8 *)(c + 16 * j), x1 = *(const hs_v8 *)(c + 16 * j + 8);
-        hs_v8 y0 = *(const hs_v8 *)(s + 16 * j), y1 = *(const hs_v8 *)(s + 16 * j + 8);
-        p += x0 * A[j] - y0 * B[j]; q += x1 * A[j] - y1 * B[j]; t += y0 * A[j] + x0 * B[j]; w += y1 * A[j] + x1 * B[j];
+#define PRODUCTS(V)                                                                                                             \
+    int j, h;                                                                                                                   \
+    for (h = 0; h < 16; h += (int)(sizeof(V) / sizeof(double))) {                                                               \
+        V p = {0}, t = {0};                                                                                                     \
+        for (j = 0; j < TILE; j++) {                                                                                            \
+            V x = *(const V *)(c + 16 * j + h), y = *(const V *)(s + 16 * j + h);                                               \
+            p += x * A[j] - y * B[j]; t += y * A[j] + x * B[j];                                                                 \
+        }                                                                                                                       \
+        *(V *)(out + h) += p; *(V *)(out + 16 + h) += t;                                                                        \
     }
-    to[0] += p; to[1] += q; to[2] += t; to[3] += w;
-#else
-    double p[32] = {0};
-    int i;
-    for (j = 0; j < TILE; j++)
-        for (i = 0; i < 16; i++) {
-            double x = c[16 * j + i], y = s[16 * j + i];
-            p[i] += x * A[j] - y * B[j]; p[16 + i] += y * A[j] + x * B[j];
-        }
-    for (i = 0; i < 32; i++) out[i] += p[i];
-#endif
-}
+typedef void (*product_sums)(const double *c, const double *s, const double *A, const double *B, double *out);
+HS_TARGET("avx512f") static void by8(const double *c, const double *s, const double *A, const double *B, double *out) { PRODUCTS(hs_v8) }
+HS_TARGET("avx2") static void by4(const double *c, const double *s, const double *A, const double *B, double *out) { PRODUCTS(hs_v4) }
+static void by2(const double *c, const double *s, const double *A, const double *B, double *out) { PRODUCTS(hs_v2) }
 
 /* Z_n = phi(n dy) - 1 = sum r_j E_n, E_n = e^{i n dy L_j} - 1, n = 0..N, and the slope of their rounding. Every n is 16 g + k, and
  *   Z_n = Z_{16g} + Z_k + sum r E_{16g} E_k.
@@ -255,6 +247,7 @@ static inline void products(const double *c, const double *s, const double *A, c
 HS_CLONES double hs_two_shift_nodes(const hs_two_shift *P, double dy, long N, double *scratch, double *zr, double *zi)
 {
     double bc[TILE * 16], bs[TILE * 16], A[TILE], B[TILE], er[TILE], ei[TILE], sr[TILE], si[TILE], z[32] = {0}, *single;
+    product_sums products = HS_PICK(by8, by4, by2);
     int j, j0, k, g, all = (int)(N / 16), before = 0, giants;
     do {
         giants = all - before < SEGMENT ? all - before : SEGMENT;
