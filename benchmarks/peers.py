@@ -4,7 +4,8 @@
 
 Each call runs in a process of its own, stopped after 60 s. Peers that cannot be imported are left out. Times are warm:
 the process answers once (checked), then again for slightly different deltas (once only, if over 5 s); accountants are
-built anew each time. A ratio is the accountant's time over that of hockeystick.
+built anew each time, as is our run, but for the row where it is kept and asked again. The ratios are an accountant's time over
+those two.
 """
 
 from __future__ import annotations
@@ -20,19 +21,23 @@ import cases
 import machine
 
 TIMEOUT_S = 60
+KEPT = "hockeystick, run kept"
 NEEDS = {
     "hockeystick": "hockeystick",
+    KEPT: "hockeystick",
     "dp_accounting PLD": "dp_accounting",
     "dp_accounting RDP": "dp_accounting",
     "prv_accountant": "prv_accountant",
 }
 
 
-def ours(problem):
+def ours(problem, keep=False):
     import hockeystick as hs
 
+    kept = cases.build(hs, problem) if keep else None
+
     def ask(delta):
-        answer = hs.epsilon(cases.build(hs, problem), delta)
+        answer = hs.epsilon(kept or cases.build(hs, problem), delta)
         assert answer.certified
         return answer.lower, answer.estimate, answer.upper
 
@@ -73,6 +78,7 @@ def microsoft(problem):
 
 ASK = {
     "hockeystick": ours,
+    KEPT: lambda p: ours(p, keep=True),
     "dp_accounting PLD": lambda p: google(p, "PLD"),
     "dp_accounting RDP": lambda p: google(p, "RDP"),
     "prv_accountant": microsoft,
@@ -116,22 +122,22 @@ def verdict(peer: str, found: dict, true: float) -> str:
         return "upper bound BELOW the truth"
     if found["lower"] > true * (1 + 1e-13) and found["lower"] != found["upper"]:
         return "lower bound ABOVE the truth"
-    return "certified" if peer == "hockeystick" else ""
+    return "certified" if NEEDS[peer] == "hockeystick" else ""
 
 
 def rows(problems):
-    """(problem, truth, peer, result, ratio of seconds to hockeystick's)."""
+    """(problem, truth, peer, result, ratios of seconds to hockeystick's with the run built and kept)."""
     for problem in problems:
-        true, base = cases.truth(problem), None
+        true, base = cases.truth(problem), {}
         for peer, needs in NEEDS.items():
             if importlib.util.find_spec(needs) is None:
                 continue
             found = measure(peer, problem)
-            if peer == "hockeystick":
-                base = found.get("seconds")
+            if needs == "hockeystick":
+                base[peer] = found.get("seconds", math.nan)
                 assert "failure" in found or verdict(peer, found, true) == "certified", (problem.name, found)
-            ratio = found["seconds"] / base if base and "seconds" in found else math.nan
-            yield problem, true, peer, found, ratio
+            ratios = [found.get("seconds", math.nan) / base.get(name, math.nan) for name in ("hockeystick", KEPT)]
+            yield problem, true, peer, found, ratios
 
 
 def described(problem) -> str:
@@ -153,8 +159,10 @@ def main() -> None:
     left_out = sorted({n for n in NEEDS.values() if importlib.util.find_spec(n) is None})
     print(machine.describe() + (f"; not installed: {', '.join(left_out)}" if left_out else "") + "\n")
     if options.markdown:
-        print("| problem | truth | accountant | eps | true error | time | ratio | |\n|---|---|---|---|---|---|---|---|")
-    for problem, true, peer, found, ratio in rows(problems):
+        print(
+            "| problem | truth | accountant | eps | true error | time | ratio | kept | |\n|---|---|---|---|---|---|---|---|---|"
+        )
+    for problem, true, peer, found, ratios in rows(problems):
         bad = "failure" in found
         cells = [
             described(problem) if peer == "hockeystick" else "",
@@ -163,13 +171,13 @@ def main() -> None:
             "" if bad else f"{found['eps']:.6g}",
             "" if bad else f"{abs(found['eps'] - true):.1e}",
             "" if bad else machine.pretty(found["seconds"]),
-            "" if math.isnan(ratio) else f"{ratio:,.0f}x",
+            *("" if math.isnan(ratio) else f"{ratio:,.0f}x" for ratio in ratios),
             verdict(peer, found, true),
         ]
         if options.markdown:
             print("| " + " | ".join(cells) + " |", flush=True)
         else:
-            print("{:48s} {:>14s}  {:18s} {:>9s} {:>9s} {:>9s} {:>9s}  {}".format(*cells), flush=True)
+            print("{:48s} {:>14s}  {:21s} {:>9s} {:>9s} {:>9s} {:>9s} {:>9s}  {}".format(*cells), flush=True)
     return None
 
 
