@@ -10,7 +10,7 @@ enum { HS_K0, HS_K0_ERR, HS_K_LEFT, HS_TAIL, HS_TAILS = 1 + 2 * HS_BANDS, HS_NOD
 #define HS_CAP 1e200 /* stands for infinity: 0 times it is 0 */
 
 /* The least of the ends of the tail bound, from the columns HS_TAIL.. or their sums. */
-static inline double hs_least_tail(const double *tail)
+static inline double hs_tail_lower(const double *tail)
 {
     double least = tail[0];
     int i;

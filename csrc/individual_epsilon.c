@@ -111,7 +111,7 @@ HS_CLONES static void freeze(record *R, double log_delta)
     for (n = (int)C->N + 1; n < nodes; n++) fr[n] = fi[n] = 0;
     R->eps0 = eps0;
     R->phase = top + fabs(eps0) * Y;
-    R->tail = exp(-hs_least_tail(R->head + HS_TAIL)) / (HS_PI * Y);
+    R->tail = exp(-hs_tail_lower(R->head + HS_TAIL)) / (HS_PI * Y);
     R->tail *= (1 + dy / Y) * (1 + 1e-9);
 }
 
@@ -215,7 +215,7 @@ static double tail_of(int levels, const double *k, const double *head)
     double sum[HS_TAILS] = {0};
     int i, j;
     for (j = 0; j < levels; j++) for (i = 0; i < HS_TAILS; i++) sum[i] += k[j] * head[j * HS_HEADS + HS_TAIL + i];
-    return hs_least_tail(sum);
+    return hs_tail_lower(sum);
 }
 
 /* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, widened by `margin`.

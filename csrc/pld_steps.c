@@ -179,7 +179,7 @@ static void weigh(ladder *L, long n, const double *loss, const double *log_den)
     }
 }
 
-/* a[i] += sum w e d^i, i = 0, 1, 2, in eight lanes; then e is squared. */
+/* a[i] = sum w e d^i, i = 0, 1, 2, in eight lanes; then e is squared. */
 #define CLIMB(V)                                                                                                                \
     long j;                                                                                                                     \
     int h;                                                                                                                      \

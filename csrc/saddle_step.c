@@ -36,7 +36,6 @@ typedef struct {                     /* sums over the grid, the error sums in un
     double room;                     /* lower bound of y/r */
 } sums;
 
-static double lanes_sum(const double *x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
 /* The nodes' weights, from what hs_grid_moments left, and upper bounds of them over their cells. */
 HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
@@ -72,7 +71,7 @@ HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double
             acc[10][i] += p * e; acc[11][i] += p * (e * ax + dx); acc[12][i] += p * (e * x2 + 2 * ax * dx);
             acc[13][i] += p * ((e + 20) * y3 + 3 * y2 * dx);
         }
-    for (i = 0; i < N; i++) to[i] = lanes_sum(acc[i]);
+    for (i = 0; i < N; i++) to[i] = hs_lanes(acc[i]);
 }
 
 /* The cell sums. */
@@ -93,7 +92,7 @@ HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *ou
             ratio = rr * rr / (x * x + tau2);
             most[i] = ratio > most[i] ? ratio : most[i];
         }
-    for (i = 0; i < N; i++) to[i] = lanes_sum(acc[i]);
+    for (i = 0; i < N; i++) to[i] = hs_lanes(acc[i]);
     for (i = 1; i < LANES; i++) most[0] = most[i] > most[0] ? most[i] : most[0];
     out->room = (1 - 8 * HS_U) / sqrt(most[0]) - 0.5 * h * m;
 }

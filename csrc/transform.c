@@ -22,11 +22,6 @@
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 
-static double lanes(const double *acc)
-{
-    return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
-}
-
 /* Half widths d of the strips tried: a fraction of the distance pi/m to the branch points, capped. The first HS_STRIPS are tried
  * where nothing is known; the narrow ones after them where the frequency is high for what the far nodes still weigh. */
 enum { ALL_STRIPS = 7 };
@@ -93,7 +88,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     }
     for (j = 0; j < n; j += 8)
         for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] < 300 ? lp[j + t] : 300);
-    norm = log(lanes(all) * hc) - LOG_SQRT_2PI;
+    norm = log(hs_lanes(all) * hc) - LOG_SQRT_2PI;
     for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
     for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && *best_strip == i - 1); i++) {
         double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
@@ -105,7 +100,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
         }
         for (j = 0; j < n; j += 8)
             for (t = 0; t < 8; t++) part[t] += hs_exp(x[j + t] - top);
-        J = fmax(0, top + log(lanes(part) * hc));
+        J = fmax(0, top + log(hs_lanes(part) * hc));
         h = 2 * HS_PI * d / (target + 0.5 * d * d + J + log_kap(a, b) + 4);
         if (h > best) { best = h; *best_strip = i; }
     }
@@ -182,8 +177,8 @@ HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
             s[i] += p;
             e[i] += p * (fa * (3 * m * (g < 0 ? -g : g) + 2 * m * m + 17 * al) + 1.5 * g * g);
         }
-    M = lanes(s);
-    return top + log(M) + HS_U * (lanes(e) / M + 2 * lh + 14 + n + 4 * (fabs(top) + fabs(log(M)))) * (1 + 1e-9);
+    M = hs_lanes(s);
+    return top + log(M) + HS_U * (hs_lanes(e) / M + 2 * lh + 14 + n + 4 * (fabs(top) + fabs(log(M)))) * (1 + 1e-9);
 }
 
 /* log M(a), mean and variance of l under the tilted law; a guess log_m > 3 asks for the plain form. `err` bounds the rounding of log M:
@@ -216,9 +211,9 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *o
             e0[i] += size * (111 + lh + 0.5 * g * g + n) + fabs(e1) * 3 * fabs(E)
                    + fa * fabs(e1 - e * U * gi[j + i]) * ((U + q) * dv + 3 * fabs(U)); /* e/(1+U) - w = e1 - e U/(1+U) */
         }
-    M = 1 + lanes(s0); mean = lanes(s1) / M;
-    out->log_m = log1p(lanes(s0)); out->unit = 1 / M; out->mean = mean; out->var = lanes(s2) / M - mean * mean;
-    out->err = HS_U * (lanes(e0) / M + 3 * fabs(out->log_m)) * (1 + 1e-9);
+    M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
+    out->log_m = log1p(hs_lanes(s0)); out->unit = 1 / M; out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;
+    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * (1 + 1e-9);
 }
 
 /* Leaves p_j (normalised by M) in p and r_j (by their own sum) in r. With e_j the relative error of the weight,
@@ -235,7 +230,7 @@ HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, d
             double p = hs_exp(a * gl[j + i] + glw[j + i] - log_m);
             gp[j + i] = p; sum[i] += p;
         }
-    inv = 1 / lanes(sum);
+    inv = 1 / hs_lanes(sum);
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double r = gp[j + i] * inv, g = gg[j + i], l = fabs(gl[j + i]), U = gu[j + i];
@@ -245,8 +240,8 @@ HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, d
             gr[j + i] = r;
             t1[i] += r * (dl + l * e); t2[i] += r * l; eb[i] += r * e;
         }
-    *c2 = HS_U * lanes(t2) * (1 + 1e-9);
-    *c1 = HS_U * lanes(t1) * (1 + 1e-9) + *c2 * (52 + 0.25 * n + lanes(eb));
+    *c2 = HS_U * hs_lanes(t2) * (1 + 1e-9);
+    *c1 = HS_U * hs_lanes(t1) * (1 + 1e-9) + *c2 * (52 + 0.25 * n + hs_lanes(eb));
 }
 
 /* What lies beyond the first and the last node, as sums and as integrals, relative to M. The log of h w (1+U)^a falls at least
@@ -310,7 +305,7 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
             for (i = 0; i < 8; i++) J[i] += gs[j + i];
         for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
         ends = 2 * d * lead / h * (G->p[0] * over_cell(G, a, 0) + (cut > 0 ? G->p[cut - 1] * over_cell(G, a, cut - 1) : 0));
-        x = 2 * lead * (lanes(J) + 1e-290) / -expm1(-gain) + ends + out;
+        x = 2 * lead * (hs_lanes(J) + 1e-290) / -expm1(-gain) + ends + out;
         if (x < best) best = x;
     }
     return cut > 0 ? best * (1 + 1e-6) : HUGE_VAL;
@@ -323,7 +318,7 @@ HS_CLONES static void phase_sum(const hs_grid *G, double *zr, double *zi)
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) { ar[i] += r[j + i] * er[j + i]; ai[i] += r[j + i] * ei[j + i]; }
-    *zr = lanes(ar); *zi = lanes(ai);
+    *zr = hs_lanes(ar); *zi = hs_lanes(ai);
 }
 
 /* phi(y) - 1, leaving e^{iy l} - 1 in er, ei; and the same at twice the frequency: E <- E (2 + E). */
@@ -368,14 +363,14 @@ HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
             gs[j + i] = s > 0 ? s : 0;
             part[i] += gr[j + i] * gs[j + i];
         }
-    d0 = y * G->m * lanes(part); /* where e^{d^2/2 - y d m E s} is least; any d is valid */
+    d0 = y * G->m * hs_lanes(part); /* where e^{d^2/2 - y d m E s} is least; any d is valid */
     for (t = G->damp < 0 ? 0 : G->damp; t < (G->damp < 0 ? 3 : G->damp + 1); t++) {
         double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), b = d * G->m, sb, s2, f, total[8] = {0}, x;
         sb = sin(b); s2 = sin(0.5 * b) * sin(0.5 * b); f = a > 0 ? 2 * a * s2 : 2.7726 * a * s2;
         for (j = 0; j < n; j++) ge[j] = gr[j] * hs_exp(-f * gs[j] * (1 - gs[j]) - y * gs[j] * sb);
         for (j = 0; j < n; j += 8)
             for (i = 0; i < 8; i++) total[i] += ge[j + i];
-        x = exp(0.5 * d * d) * lanes(total) + 2 * exp(d * d) * (a < 0 ? pow(cos(b), a) : 1) / expm1(2 * HS_PI * d / h);
+        x = exp(0.5 * d * d) * hs_lanes(total) + 2 * exp(d * d) * (a < 0 ? pow(cos(b), a) : 1) / expm1(2 * HS_PI * d / h);
         if (x < best) { best = x; found = t; G->shift = d; }
         if (0.5 * d0 >= cap) break; /* the three are the same */
     }
@@ -405,9 +400,9 @@ HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double 
             double x = l[j + i] - mean, x2 = x * x, kept = fabs(l[j + i]) <= cut ? r[j + i] : 0, rx = kept * x;
             s0[i] += kept; s1[i] += rx; s2[i] += rx * x; s3[i] += rx * x2; s4[i] += rx * x2 * x;
         }
-    all = lanes(s0); a = lanes(s1); b = lanes(s2);
+    all = hs_lanes(s0); a = hs_lanes(s1); b = hs_lanes(s2);
     *var = all * b - a * a;
-    *fourth = 2 * all * lanes(s4) - 8 * lanes(s3) * a + 6 * b * b;
+    *fourth = 2 * all * hs_lanes(s4) - 8 * hs_lanes(s3) * a + 6 * b * b;
 }
 
 /* Bounds of the same for the law itself instead of its grid: under the tilted law the cell of node j has mass e^{+-t_j} p_j, t_j =

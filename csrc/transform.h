@@ -15,6 +15,12 @@ static inline long hs_thread(void) { return 0; }
 /* Where chunk `chunk` of n steps begins. */
 static inline long hs_chunk_at(long n, int chunk, int chunks) { return (long)((double)n * chunk / chunks); }
 
+/* Eight lanes of a sum, joined in a fixed order. */
+static inline double hs_lanes(const double *acc)
+{
+    return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
+}
+
 /* About the variance of the loss of a subsampled step. */
 static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
 

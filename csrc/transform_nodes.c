@@ -18,11 +18,6 @@
 
 enum { TILE = 32, SEGMENT = 320 }; /* a multiple of the 32 giant steps between restarts */
 
-static double lanes(const double *acc)
-{
-    return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
-}
-
 /* Adds to out[0..31] the four sums A c, B s, A s, B c over j, for each of the eight k. */
 #define PRODUCTS(V)                                                                                                             \
     int j, h;                                                                                                                   \
@@ -96,7 +91,7 @@ static void put(const double *at, const double *single, int before, int giants, 
     for (g = 0; g < giants; g++) {
         const double *p = at + 32 * g;
         long n0 = 17L * (before + g + 1);
-        double x = lanes(single + 16 * g), w = lanes(single + 16 * g + 8);
+        double x = hs_lanes(single + 16 * g), w = hs_lanes(single + 16 * g + 8);
         if (n0 <= N) { zr[n0] = x; zi[n0] = w; }
         for (i = 0; i < 8; i++) {
             double a = x + zc[i], b = w;

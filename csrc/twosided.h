@@ -30,11 +30,6 @@ typedef struct { double a1, a2; } hs_exponents; /* of 1+U1 and 1+U2 at real z */
 
 static inline hs_exponents hs_at_tilt(double z) { hs_exponents a = {1 + z, -z}; return a; }
 
-static inline double hs_lanes(const double *acc)
-{
-    return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
-}
-
 /* A bound of arg(1+U) at height d: min(b, rho sin b/(1 + rho cos b)) for b <= pi/2; else min(1, rho) b, by sb = b, cb = 0. */
 static inline double hs_angle_upper(double rho, double b, double sb, double cb)
 {

@@ -64,11 +64,10 @@ def _contour_root(settings, add: int, delta: float):
         return _pair_root(settings, paired, add, log_delta)
     found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
     if found is None:
-        paired = paired_steps(settings.run, settings.adjacency, bool(add))
         if _one_step_exceeds(settings.steps, delta):
             return None
         return _zero_root(
-            paired,
+            paired_steps(settings.run, settings.adjacency, bool(add)),
             log_delta,
             lambda: settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads),
         )
