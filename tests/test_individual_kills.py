@@ -107,7 +107,8 @@ def test_a_step_that_was_done_in_part_is_finished(tmp_path, monkeypatch, first, 
         words[512:] = np.where(rng.random(N) < share, new, old)
         if share < 1:  # what is kept is not what was acknowledged
             one_bit, sign = (kept[:-1] + bytes([kept[-1] ^ bit]) for bit in (64, 128))
-            for spoiled in (one_bit, sign, kept[:-8], kept[:4096], kept[:30] + b"!" + kept[31:]):
+            foreign = kept[:30] + bytes([kept[30] ^ 1]) + kept[31:]  # its identity is random: a fixed byte may be there already
+            for spoiled in (one_bit, sign, kept[:-8], kept[:4096], foreign):
                 (tmp_path / "state.step").write_bytes(spoiled)
                 before = snapshot(tmp_path)
                 with pytest.raises(hs.StoreError, match="corrupted"):
