@@ -260,15 +260,15 @@ static void settle(window *W, int again)
     if (again) W->all = total_cgf(C, W->X, C->c);
 }
 
-/* Moves the line to depth `low`, unless that loses more than it is worth: the more, the larger the share of rare jumps, which the
- * nodes would have to follow, in the variance at the saddle, sd^2; *ratio: sd over what is left of it. */
-static int moved(window *W, int have_eps, double log_delta, double low, double sd, double *ratio)
+/* Moves the line to depth `low`, unless that loses more than it is worth, `spare` nats apart: the more, the larger the share of rare
+ * jumps, which the nodes would have to follow, in the variance at the saddle, sd^2; *ratio: sd over what is left of it. */
+static int moved(window *W, int have_eps, double log_delta, double low, double sd, double spare, double *ratio)
 {
     hs_contour above = *W->C;
     window before = *W;
     int st = shallow(W->C, W->X, have_eps, log_delta, low, &W->all);
     *ratio = sd / W->C->sd;
-    if (st || W->C->loss > fmin(7, 2 + 1.5 * log2(*ratio))) {
+    if (st || W->C->loss > spare + fmin(7, 2 + 1.5 * log2(*ratio))) {
         *W->C = above; *W = before;
         return 0;
     }
@@ -278,14 +278,15 @@ static int moved(window *W, int have_eps, double log_delta, double low, double s
 }
 
 /* Of a line at the saddle whose aliases ask for a much longer period than a normal law's 8 sd, one below it; and one further down
- * where the period is still long. */
+ * where next to all of the variance is that of jumps, or the period is still long. */
 static void place_low(window *W, int have_eps, double log_delta)
 {
-    double sd = W->C->sd, newton, ratio;
-    if (period(W, 0, 7 / sd, &newton) > 24 * sd && !moved(W, have_eps, log_delta, 0.6, sd, &ratio) && ratio < 6)
-        moved(W, have_eps, log_delta, 0.75, sd, &ratio);
+    double sd = W->C->sd, newton, ratio, deep;
+    if (period(W, 0, 7 / sd, &newton) > 24 * sd && !moved(W, have_eps, log_delta, 0.6, sd, 0, &ratio) && ratio < 6)
+        moved(W, have_eps, log_delta, 0.75, sd, 0, &ratio);
+    if (W->C->depth == 0.6 && ratio > 5) moved(W, have_eps, log_delta, 0.42, sd, 2, &deep);
     place(W);
-    if (W->C->depth == 0.6 && W->C->P > 28 * W->C->sd && moved(W, have_eps, log_delta, 0.42, sd, &ratio)) place(W);
+    if (W->C->depth == 0.6 && W->C->P > 28 * W->C->sd && moved(W, have_eps, log_delta, 0.42, sd, 0, &deep)) place(W);
 }
 
 /* c near the saddle of C->eps (or of log_delta, then C->eps as well) or below it, at C->depth <= depth times the saddle; P, the

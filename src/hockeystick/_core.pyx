@@ -2,6 +2,7 @@
 """The gate: convert, allocate, release the GIL, one C call, check the status, return. Nothing else."""
 
 import numpy as np
+cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from .bound import AccuracyError, DomainError
@@ -19,6 +20,16 @@ _STATUS = (
     (AccuracyError, "no certified bracket of eps was found"),
     (AccuracyError, "an intermediate value does not fit a double"),
 )
+
+
+cnp.import_array()
+
+
+cdef inline double *doubles(a) except NULL:
+    """The entries of an array of doubles; a memoryview of it costs ten times as much, which warm queries notice."""
+    if type(a) is not cnp.ndarray or cnp.PyArray_TYPE(<cnp.ndarray>a) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(a):
+        check(HS_BAD_ARGUMENT, "doubles")
+    return <double *>cnp.PyArray_DATA(<cnp.ndarray>a)
 
 
 def check(int status, where="core"):
@@ -60,17 +71,19 @@ cdef const hs_pair *_pairs(const unsigned char[::1] pairs, int b) except? NULL:
     return <const hs_pair *>&pairs[0]
 
 
-def contour_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double rtol, double T0,
-                  int n_threads, double[::1] work, long n_max=HS_OUTER_MAX,
+def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double eps,
+                  double rtol, double T0, int n_threads, cnp.ndarray work not None, long n_max=HS_OUTER_MAX,
                   const unsigned char[::1] pairs=None):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
     cdef hs_contour C
     cdef hs_point p
     cdef int status
+    cdef double *lent = doubles(work)
+    cdef long n_lent = work.shape[0]
     C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, n_max, rtol, T0
-    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
+    C.m, C.q, C.k, C.pair = doubles(m), doubles(q), doubles(k), _pairs(pairs, C.b)
     with nogil:
-        status = hs_contour_delta(&C, eps, &work[0], work.shape[0], &p)
+        status = hs_contour_delta(&C, eps, lent, n_lent, &p)
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
 
 
@@ -89,18 +102,20 @@ def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const do
     return out
 
 
-def contour_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double rtol, double T0,
-                int n_threads, double[::1] work, long n_max=HS_OUTER_MAX,
+def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double log_delta,
+                double rtol, double T0, int n_threads, cnp.ndarray work not None, long n_max=HS_OUTER_MAX,
                 const unsigned char[::1] pairs=None):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
     cdef hs_contour C
     cdef hs_point p
     cdef int status
+    cdef double *lent = doubles(work)
+    cdef long n_lent = work.shape[0]
     cdef double lower = 0, estimate = 0, upper = 0
     C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, n_max, rtol, T0
-    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
+    C.m, C.q, C.k, C.pair = doubles(m), doubles(q), doubles(k), _pairs(pairs, C.b)
     with nogil:
-        status = hs_contour_eps(&C, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+        status = hs_contour_eps(&C, log_delta, lent, n_lent, &lower, &estimate, &upper, &p)
     if status > 1:
         return status, 0.0, 0.0, 0.0, (), 0
     terms = (p.aliasing / p.estimate, p.truncation / p.estimate, p.inner / p.estimate, p.rounding / p.estimate)

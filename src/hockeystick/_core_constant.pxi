@@ -58,14 +58,18 @@ def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, i
     return status, tilt, upper
 
 
-def saddle_delta_upper(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double enough, int n_threads,
-                       double[::1] work):
+def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double eps,
+                       double enough, int n_threads, cnp.ndarray work not None):
     """(status, upper): an upper bound of log delta at eps; see hs.h."""
     cdef double upper = 0
-    cdef int status
+    cdef const double *shifts = doubles(m)
+    cdef const double *rates = doubles(q)
+    cdef const double *counts = doubles(k)
+    cdef double *lent = doubles(work)
+    cdef int status, b = m.shape[0]
+    cdef long n_lent = work.shape[0]
     with nogil:
-        status = hs_saddle_delta_upper(m.shape[0], &m[0], &q[0], &k[0], add, eps, enough, n_threads, &work[0],
-                                       work.shape[0], &upper)
+        status = hs_saddle_delta_upper(b, shifts, rates, counts, add, eps, enough, n_threads, lent, n_lent, &upper)
     return status, upper
 
 

@@ -104,7 +104,7 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=True)
     points = [settings.point(e) for e in flat]
-    return settings.bound([p[:3] for p in points], points, eps)
+    return settings.bound(points, points, eps)
 
 
 def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
@@ -142,7 +142,7 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
         return worst.maximum(epsilon, run, delta, roots=True, **options)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
-    return settings.bound([r[:3] for r in roots], roots, delta)
+    return settings.bound(roots, roots, delta)
 
 
 class _Settings:
@@ -250,8 +250,8 @@ class _Settings:
                 lambda own, add: (own._prune() and chernoff.no_root(own, add, delta)) or own._try("root", GENERAL, add, delta),
                 lambda add, lower: lower > 0 and self._below(add, lower, math.log(delta)),
             )
-        low, mid, high, *rest = self._larger_root(delta)
-        return max(low, 0.0), max(mid, 0.0), max(high, 0.0), *rest
+        found = self._larger_root(delta)
+        return found if found[0] >= 0 else (*(max(x, 0.0) for x in found[:3]), *found[3:])
 
     def _larger_root(self, delta: float):
         first, *others = self.directions
@@ -349,9 +349,10 @@ class _Settings:
         return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}; ask for a larger rtol or another route"
 
     def bound(self, ends, answers, like) -> Bound:
-        """A Bound of the shape of `like` from one (lower, estimate, upper) and one answer an entry."""
+        """A Bound of the shape of `like` from (lower, estimate, upper, ...) and (..., terms, route) of every entry."""
         if isinstance(like, float) or np.ndim(like) == 0:
-            (low, mid, high), (*_, terms, route) = ends[0], answers[0]
+            low, mid, high = ends[0][:3]
+            terms, route = answers[0][3:]
             return Bound(low, mid, high, route, True, Budget(dict(zip(TERMS[route], terms, strict=True))))
         shape = np.shape(like)
         low, mid, high = (np.array([e[i] for e in ends], dtype=float).reshape(shape) for i in range(3))

@@ -143,14 +143,16 @@ def _root_width(answer) -> float:
 def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or None."""
     m, q, k = steps
-    few, expected = m.size <= HYPERBOLA_STEPS, _expected(steps)
-    work = borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if expected else 0))
+    few = m.size <= HYPERBOLA_STEPS
+    work = borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if few else 0))
     try:
         margin = _margin(rtol)
         found = []
-        for straight in (True,) if expected is None else (True, False) if expected >= MANY else (False, True):
+        for straight in _order(steps):
             if straight:
                 answer = line(m, q, k, add, at, rtol, margin, n_threads, work, *((SHORT_LINE,) if few else ()))
+            elif not _curved(steps):
+                continue
             else:
                 answer = hyperbola(m, q, k, add, at, math.log(rtol), work)
             if answer[0] == 0:
@@ -168,15 +170,17 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
         give_back(work)
 
 
-def _expected(steps: GaussianSteps) -> float | None:
-    """sum k q where the hyperbola is worth trying, the range in which its certificate has been seen to succeed; else None."""
-    m, q, k = steps
-    if m.size > HYPERBOLA_STEPS:
-        return None
-    m, q, k = m.tolist(), q.tolist(), k.tolist()
-    if sum(k) > 2e4 or not (0.05 <= min(m) and max(m) <= 10 and 1e-7 <= min(q) and max(q) < 1):
-        return None
-    return sum(map(mul, k, q))
+def _order(steps: GaussianSteps) -> tuple[bool, ...]:
+    """The contours to try, the likely one first: True for the line, False for the hyperbola."""
+    if steps.shift.size > HYPERBOLA_STEPS:
+        return (True,)
+    return (True, False) if sum(map(mul, steps.k.tolist(), steps.q.tolist())) >= MANY else (False, True)
+
+
+def _curved(steps: GaussianSteps) -> bool:
+    """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
+    m, q, k = (x.tolist() for x in steps)
+    return sum(k) <= 2e4 and 0.05 <= min(m) and max(m) <= 10 and 1e-7 <= min(q) and max(q) < 1
 
 
 def _logs(answer):
