@@ -11,7 +11,7 @@
 #include "transform.h"
 
 static double mesh(double m) { return 0.5 / (m > 1 ? m : 1); }
-static double left_end(double m, double q, double a) { return -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0); }
+static double left_end(double m, double q, double a) { return -8.5 - hs_left_reach(m, q, a); }
 static double right_end(double m, double a) { return fmax(a * m, m) + 8.5; }
 
 HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real, int room, double *work)
@@ -32,12 +32,16 @@ HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real
     for (j = 0; j < n; j++) w[j] = hs_exp(lw[j]);
 }
 
-/* The log of the largest weight: e^E w peaks near g = 0 or near g = a m, where v = (a - 1/2) m^2. Up to 3 the first-order terms
- * of M matter and are dropped from every sum. */
+/* The log of the largest weight: e^E w peaks near g = 0, near g = a m, where v = (a - 1/2) m^2, or for a < 0 left of 0, where
+ * -g e^{-mg} = |a| m q. Up to 3 the first-order terms of M matter and are dropped from every sum. */
 double hs_cgf_peak(double m, double q, double a)
 {
-    double v = (a - 0.5) * m * m;
-    if (a < 0) return a * log1p(-q);
+    double v = (a - 0.5) * m * m, g = hs_left_reach(m, q, a), f = -a * m * q;
+    int it;
+    if (a <= 0) {
+        for (it = 0; it < 3; it++) g -= (g - f * exp(-m * g)) / (1 + m * g);
+        return a * log1p(q * expm1(-m * g - 0.5 * m * m)) - 0.5 * g * g;
+    }
     if (a <= 1) return 0;
     return fmax(0, a * (v > 30 ? v + log(q) : log1p(q * expm1(v))) - 0.5 * a * a * m * m);
 }

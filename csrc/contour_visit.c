@@ -143,7 +143,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         h = exact ? hs_grid_mesh(fmin(h, HS_BAND_MESH / fmax(m, 1))) : fine;
     }
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
-    lo = -width - (a < 0 ? log1p(-a * m * q) / m : 0); hi = fmax(m, a * m) + width;
+    lo = -width - hs_left_reach(m, q, a); hi = fmax(m, a * m) + width;
     calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1)));
     shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
            && shifts(C, C->bands > 1, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16, HS_INNER_MAX / 2);

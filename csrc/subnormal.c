@@ -48,7 +48,7 @@ int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, d
     for (h = 0.3 / fmax(w->m, 1), tries = 0; tries < 24; tries++, h *= 0.75) {
         int ex;
         e = frexp(h, &ex); h = ldexp(floor(e * 4096) / 4096, ex); /* 12 bits: g and g^2/2 are exact */
-        st = hs_grid_build(&w->grid, w->m, w->q, h, -width - (lo < 0 ? log1p(-lo * w->m * w->q) / w->m : 0), fmax(w->m,
+        st = hs_grid_build(&w->grid, w->m, w->q, h, -width - hs_left_reach(w->m, w->q, lo), fmax(w->m,
             hi * w->m) + width, scratch);
         if (st) return st;
         for (i = 2; i >= 0; i--) {

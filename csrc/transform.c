@@ -25,6 +25,7 @@
 /* Half widths d of the strips tried: a fraction of the distance pi/m to the branch points, capped. The first HS_STRIPS are tried
  * where nothing is known; the narrow ones after them where the frequency is high for what the far nodes still weigh. */
 enum { ALL_STRIPS = 7 };
+#define MOST_LEAD 18.5 /* d^2/2 + log kap for which the ends of a grid are made */
 static double strip(double m, int t)
 {
     static const double part[ALL_STRIPS] = {0.9, 0.45, 0.2, 0.09, 0.04, 0.018, 0.008}, d_max[ALL_STRIPS] = {6, 5, 4, 4, 4, 4, 4};
@@ -69,14 +70,13 @@ double hs_grid_mesh(double h)
     return ldexp(floor(h * 4096), e - 12);
 }
 
-/* A mesh h (hs_grid_mesh), no larger than h_max, for which the quadrature error at
- * frequency y should be below e^-target: best of the strips (which one: *best_strip), J estimated on a coarse grid with the far
- * side cut where p is below e^-(target+8). */
+/* A mesh h (hs_grid_mesh), no larger than h_max, for which the quadrature error at frequency y should be below e^-target, on the strip
+ * *best_strip: J estimated on a coarse grid with the far side cut where p is below e^-(target+8). */
 HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
 {
-    double best = 0, lp[96], rho[96], x[96], all[8] = {0}, peak = hs_cgf_peak(m, q, a), norm, hc, lo, hi, h;
-    int i, j, t, n;
-    lo = -8.5 - (a < 0 ? log1p(-a * m * q) / m : 0);
+    double best = 0, lp[96], rho[96], x[96], fits[ALL_STRIPS], lead[ALL_STRIPS], all[8] = {0}, peak = hs_cgf_peak(m, q, a), norm, hc, lo, hi, h;
+    int i, j, t, n, of = -1;
+    lo = -8.5 - hs_left_reach(m, q, a);
     hi = fmax(a * m, m) + 9.5;
     hc = fmax((hi - lo) / 95, 0.4 / (m > 1 ? m : 1));
     n = (int)((hi - lo) / hc) + 1;
@@ -90,8 +90,9 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
         for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] < 300 ? lp[j + t] : 300);
     norm = log(hs_lanes(all) * hc) - LOG_SQRT_2PI;
     for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
-    for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && *best_strip == i - 1); i++) {
+    for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && (of == i - 1 || of < 0)); i++) {
         double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
+        lead[i] = 0.5 * d * d + log_kap(a, b);
         if (b > HS_PI / 2) sb = b;
         for (j = 0; j < n; j++) {
             double th = rho[j] * sb / (1 + rho[j] * cb);
@@ -101,10 +102,15 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
         for (j = 0; j < n; j += 8)
             for (t = 0; t < 8; t++) part[t] += hs_exp(x[j + t] - top);
         J = fmax(0, top + log(hs_lanes(part) * hc));
-        h = 2 * HS_PI * d / (target + 0.5 * d * d + J + log_kap(a, b) + 4);
-        if (h > best) { best = h; *best_strip = i; }
+        fits[i] = 2 * HS_PI * d / (target + lead[i] + J + 4);
+        if (lead[i] < MOST_LEAD && fits[i] > best) { best = fits[i]; of = i; }
     }
-    return hs_grid_mesh(fmin(fmin(best, h_max), 2 * HS_PI / sqrt(2 * (target + 2))));
+    if (of < 0) best = fits[of = i - 1];
+    h = fmin(fmin(best, h_max), 2 * HS_PI / sqrt(2 * (target + 2)));
+    for (t = 0; t < i; t++)
+        if (fits[t] >= h && lead[t] < lead[of]) of = t; /* the ends of its rectangle weigh less */
+    *best_strip = of;
+    return hs_grid_mesh(h);
 }
 
 /* Nodes from lo to hi (widened to multiples of h). HS_TOO_MANY_NODES if they do not fit HS_INNER_MAX. */

@@ -21,6 +21,9 @@ static inline double hs_lanes(const double *acc)
     return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
 }
 
+/* How far to the left the weight (1+U)^a moves a normal law, at most: -g = |a| m q e^{mg} has its root there, W(x) <= log1p(x). */
+static inline double hs_left_reach(double m, double q, double a) { return a < 0 ? log1p(-a * m * m * q) / m : 0; }
+
 /* About the variance of the loss of a subsampled step. */
 static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
 

@@ -281,3 +281,22 @@ def test_shapes_and_layouts():
     assert hs.delta(run, np.zeros(0)).upper.shape == (0,)
     assert isinstance(hs.delta(run, 1).upper, float)
     assert bits(hs.delta(run, np.float32(1.0))) == bits(hs.delta(run, 1.0))
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize(
+    ("sigma", "q", "k", "delta"),
+    [
+        (1e4, 0.1, 10**3, 1e-5),
+        (1e4, 1e-6, 10**9, 1e-30),
+        (1e3, 0.01, 10**6, 1e-6),
+        (30.0, 1e-3, 10**3, 1e-30),
+        (100.0, 0.01, 10**4, 1e-6),
+    ],
+)
+def test_much_noise(sigma, q, k, delta, direction):
+    """Losses so small that the run is a Gaussian mechanism of sensitivity q sqrt(k)/sigma, but for a skewness of about 1/sigma."""
+    b = hs.epsilon(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, delta, direction=direction)
+    limit = hs.epsilon(hs.gaussian(sigma / (q * math.sqrt(k))), delta)
+    assert b.certified and b.upper - b.lower <= 1e-8 * b.lower
+    assert b.estimate == pytest.approx(limit.estimate, rel=0.5 / sigma if sigma > 30 else 0.01)
