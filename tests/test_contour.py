@@ -295,7 +295,7 @@ def test_shapes_and_layouts():
     ],
 )
 def test_much_noise(sigma, q, k, delta, direction):
-    """Losses so small that the run is a Gaussian mechanism of sensitivity q sqrt(k)/sigma, but for a skewness of about 1/sigma."""
+    """Losses so small that the run is a Gaussian mechanism of shift q sqrt(k)/sigma, up to a skewness of about 1/sigma."""
     b = hs.epsilon(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, delta, direction=direction)
     limit = hs.epsilon(hs.gaussian(sigma / (q * math.sqrt(k))), delta)
     assert b.certified and b.upper - b.lower <= 1e-8 * b.lower

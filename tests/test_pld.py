@@ -204,7 +204,7 @@ def test_second_order():
     _, t, log_delta = pld.at_eps(made, 1.0)
     above, below = [], []
     for dx in (2e-3, 1e-3, 5e-4):
-        curve = pld._curve(made, dx, t, (1.0, 1.0), log_delta, 1e-5, (1, 1 << 20, False))
+        curve = pld._curve(made, dx, t, (1.0, 1.0), log_delta, 1e-5, pld._Limits(1, 1 << 20, 1 << 21, False))
         above.append(curve.upper(1.0) / truth - 1)
         below.append(1 - curve.lower(1.0) / truth)
         assert 0 < above[-1] < 3.2e3 * dx * dx + 1e-4  # 2.9e-3 at dx = 1e-3 [maths C.8]

@@ -117,15 +117,19 @@ class Plan(NamedTuple):
 
 
 def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float, points: int = MAX_CELLS) -> Plan:
-    """The shortest circle among the tilts whose predicted FFT error is below the tolerance (else the most
-    accurate one), from eps or from the point that the sum stays above.
+    """`fit_circle` for a grid."""
+    return fit_circle(grid.dx, grid.radius, float(grid.steps.k.sum()), table, eps, log_tol, points)
 
-    eps is the least eps asked. Everything here is a prediction from the quadrature table; `convolve`
-    certifies.
+
+def fit_circle(dx: float, radius: float, total: float, table: Cgf, eps: float, log_tol: float, points: int = MAX_CELLS) -> Plan:
+    """The shortest circle among the tilts whose predicted FFT error is below the tolerance (else the most accurate one), from
+    eps or from the point that the sum stays above. AccuracyError if it has more than `points` points.
+
+    total, dx, radius: how many steps, of what lattice step, whose sum is moved by at most radius. eps is the least eps asked.
+    Everything here is a prediction from the quadrature table; `convolve` certifies.
     """
     pos, neg = table.t > 0, table.t < 0
-    total = float(grid.steps.k.sum())
-    k0 = table.k0 + total * _log_sinhc(0.5 * grid.dx * table.t)  # the lattice spreads the law [maths C7]
+    k0 = table.k0 + total * _log_sinhc(0.5 * dx * table.t)  # the lattice spreads the law [maths C7]
     tp, kp, tn, kn = table.t[pos], k0[pos], table.t[neg], k0[neg]
     low = float(np.max((kn - log_tol) / tn))  # Pr[S < low] <= tol
     cut = (kp - log_tol) / tp  # Pr[S >= cut] <= tol
@@ -133,7 +137,7 @@ def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float, points: int 
     saddle = float(tp[np.argmin(beyond - np.log(tp) - np.log1p(tp))])
     tilts = np.array([*(f * saddle for f in TILTS), 0.0])
     best, starts = int(cut.argmin()), []
-    least, t_cut, y_hi = 8 * grid.radius + 64 * grid.dx, float(tp[best]), float(cut[best])
+    least, t_cut, y_hi = 8 * radius + 64 * dx, float(tp[best]), float(cut[best])
     for y_lo in sorted({eps, min(eps, low)}):
         log_left = kn - tn * y_lo
         left = int(log_left.argmin())
@@ -146,14 +150,13 @@ def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float, points: int 
         right = int(reach.argmin())
         for y_lo, t_left, log_left in starts if t else starts[:1]:
             width = max(float(reach[right]), y_hi - y_lo, least, (log_left - log_tol) / t if t else 0.0)
-            n = _fft.fast_length(math.ceil(width / grid.dx) + 4) if width <= points * grid.dx else points + 1
+            n = _fft.fast_length(math.ceil(width / dx) + 4) if width <= points * dx else points + 1
             if n <= points:
-                log_fft = log_m - t * eps + math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, grid.dx)))
+                log_fft = log_m - t * eps + math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, dx)))
                 found.append(Plan(t, n, y_lo, float(tp[above + right]), t_left, t_cut, log_fft))
     if not found:
         raise AccuracyError(
-            f"the convolution would need more than {points} points at a lattice step of {grid.dx:.2g}; "
-            "ask for a larger eps_error"
+            f"the convolution would need more than {points} points at a lattice step of {dx:.2g}; ask for a larger eps_error"
         )
     return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
 

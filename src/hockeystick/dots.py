@@ -96,9 +96,14 @@ def batch_of(parts) -> Batch:
 
 
 def _top(loss: Loss) -> float:
-    """The atom that lies on a lattice point: the highest, or of many beside a density the heaviest; 0 without any."""
+    """What lies on a lattice point: the highest atom, or of many beside a density the heaviest; 0 without any.
+
+    A sampled Gaussian step has next to all of its mass within about q of an end of its range, log(1-q) or that negated: as good
+    as an atom. Between two points it would hide losses of a step, which are as rare, from the lower law.
+    """
     if loss.atoms is no_atoms:
-        return 0.0
+        rate, swapped = loss.additive[2:] if loss.additive else (1.0, 0.0)
+        return (-1 if swapped else 1) * math.log1p(-rate) if rate < 1 else 0.0
     if loss.additive:
         return loss.hi
     atoms = loss.atoms()
@@ -207,7 +212,7 @@ def aligns(parts) -> bool:
 
 
 def offsets(plan: Plan, dx: float) -> np.ndarray:
-    """Where the lattice of each step sits: just below its highest atom, modulo dx."""
+    """Where the lattice of each step sits: just below what `_top` says, modulo dx."""
     tops = plan.batch.tops
     return np.where(tops, np.fmod(tops - 0.5 * BELOW_ATOMS * dx - 1e-14, dx), 0.0)
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bound import AccuracyError
-from ..convolve import Tail, convolve, plan_circle
+from ..convolve import Tail, convolve, fit_circle, plan_circle
 from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
@@ -39,8 +39,8 @@ REFUSALS = 4
 POINTS = 1 << 21
 """Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
 
-QUICK = 1 << 16
-"""The same where `auto` only wants what a few hundredths of a second give."""
+CIRCLE, QUICK = 1 << 15, 24_000
+"""Longest circle, and lattice points of all laws together, where `auto` only wants what a few hundredths of a second give."""
 
 REACH = 6.0
 """Nats of delta that one convolution serves: its tilt is that of the largest eps, where the circle is longest for the least."""
@@ -93,14 +93,17 @@ class _Curve(NamedTuple):
         return max(above.y_lo + above.dx, below.y_lo + below.dx), min(above.y_hi, below.y_hi)
 
 
-def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, limits) -> _Curve:
+def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, limits: _Limits) -> _Curve:
     """Both convolutions over a range of eps whose smallest delta is about e^log_delta."""
     share = SHARE * rtol / made.k
-    n_threads, points, evolving = limits
+    n_threads, points, cells, evolving = limits
     count = _doublings(made, dx, t) if evolving else 0
     dx /= math.sqrt(1 + 1.4 * stages(count))
-    laws = discretise(made, dx, t, share, share * math.exp(log_delta), count, n_threads, min(2 * points, CELLS))
-    return convolved(made, laws, eps, log_delta + math.log(SHARE * rtol), n_threads, points)
+    log_tol = log_delta + math.log(SHARE * rtol)
+    if not count:  # whether the circle is short enough is known before the laws are
+        fit_circle(dx, 0.0, made.k, made.table, eps[0] - 4 * dx, log_tol, points)
+    laws = discretise(made, dx, t, share, share * math.exp(log_delta), count, n_threads, cells)
+    return convolved(made, laws, eps, log_tol, n_threads, points)
 
 
 def _doublings(made: Plan, dx: float, t: float) -> int:
@@ -129,9 +132,22 @@ def convolved(
     return _Curve(laws, *runs)
 
 
-def _limits(rtol: float | None, n_threads: int, quick: bool) -> tuple[int, int, bool]:
-    """(threads, longest circle, whether the mesh may evolve)."""
-    return n_threads, MAX_CELLS if rtol else QUICK if quick else POINTS, not quick
+class _Limits(NamedTuple):
+    """Threads, longest circle, lattice points of the laws together, and whether the mesh may evolve."""
+
+    n_threads: int
+    points: int
+    cells: int
+    evolving: bool
+
+    @classmethod
+    def of(cls, rtol: float | None, n_threads: int, quick: bool) -> _Limits:
+        points = MAX_CELLS if rtol else CIRCLE if quick else POINTS
+        return cls(n_threads, points, QUICK if quick else min(2 * points, CELLS), not quick)
+
+    def after(self, curve: _Curve, quick: bool) -> _Limits:
+        """What is left: of a quick answer the laws are paid for, as they take most of its time."""
+        return self._replace(cells=self.cells - curve.laws.upper.steps.p.size) if quick else self
 
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
@@ -141,20 +157,20 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
     far = out_of_reach(made, eps)
     if far:  # an upper end is all there is: at once
         rtol, quick = None, True
-    limits = _limits(rtol, n_threads, quick)
+    limits = _Limits.of(rtol, n_threads, quick)
     dx = first = last = mesh(made, t, goal)
     aligned = aligns(parts)
-    for _ in range(4 if quick else ROUNDS):
+    for _ in range(7 if quick else ROUNDS):
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
         except AccuracyError:
-            if best is None and not far:
+            if best is None and not quick:
                 raise
             if not quick:
                 break
             dx = 4 * dx if best is None else math.sqrt(dx * last)
             continue
-        last = dx
+        last, limits = dx, limits.after(curve, quick)
         low, high = curve.lower(eps), curve.upper(eps)
         mid, terms = min(max(curve.estimate(eps), low), high), curve.terms(eps)
         if best is None or high - low < best[0]:
@@ -163,9 +179,9 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         if width <= goal or (width == math.inf and dx < first):
             break
         if terms[2] > 0.4 * (high - low):  # rounding is in the way: of the stages, or at its floor
-            if not limits[2]:
+            if not limits.evolving:
                 break
-            limits = (*limits[:2], False)
+            limits = limits._replace(evolving=False)
             continue
         log_delta = min(log_delta, max(LOG_MIN, log(mid)))
         dx *= _shrink(goal, width, aligned)
@@ -175,7 +191,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
 def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np.ndarray:
     """Rows (log_lower, log_estimate, log_upper, *terms) at increasing eps, as `point` gives them; NaN where no convolution is
     good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH nats of delta."""
-    goal, limits = rtol or RTOL, _limits(rtol, n_threads, False)
+    goal, limits = rtol or RTOL, _Limits.of(rtol, n_threads, False)
     made = prepare(parts, lambda made: at_eps(made, float(eps[-1])), goal, n_threads)[0]
     rows, todo = np.full((eps.size, 3 + len(TERMS)), np.nan), list(range(eps.size))
     tighter = 0.7
@@ -210,7 +226,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
     log_delta = target(parts, delta)
     if isinstance(log_delta, tuple):
         return log_delta
-    goal, best, limits = rtol or RTOL, None, _limits(rtol, n_threads, quick)
+    goal, best, limits = rtol or RTOL, None, _Limits.of(rtol, n_threads, quick)
     made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal, n_threads)
     end = wall(parts, delta)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
@@ -222,7 +238,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
     slack = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
     dx = last = mesh(made, t, tolerance)
-    aligned, found_in, refused = aligns(parts), 0, 0
+    aligned, refused = aligns(parts), 0
     for _ in range(7 if quick else ROUNDS + 4):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         try:
@@ -235,6 +251,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
                 raise
             dx = math.sqrt(dx * last) if best else 8 * dx
             continue
+        limits = limits.after(curve, quick)
         found = invert(curve, delta, lo, min(hi, curve.ends[1]), end)
         if isinstance(found, str):
             guess, slack = (lo if found == "below" else hi), 2 * slack
@@ -243,13 +260,13 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         terms = curve.terms(mid)
         if best is None or high - low < best[2] - best[0]:
             best = low, mid, high, terms
-        last, found_in = dx, found_in + 1
-        if high - low <= goal * max(mid, 1e-300) or (quick and found_in == 3):
+        last = dx
+        if high - low <= goal * max(mid, 1e-300):
             break
         if terms[2] > 0.4 * t * delta * (high - low):  # as in `point`
-            if not limits[2]:
+            if not limits.evolving:
                 break
-            limits = (*limits[:2], False)
+            limits = limits._replace(evolving=False)
             continue
         dx *= _shrink(goal * mid, high - low, aligned)
         tolerance = max(1e-12, min(tolerance, _of_delta(goal, mid, t)))
