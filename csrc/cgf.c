@@ -104,7 +104,7 @@ void hs_cgf_estimate(double m, double q, double a, double *out)
     hs_coarse G;
     if (q == 1) { out[0] = 0.5 * m * m * a * (a - 1); out[1] = m * m * (a - 0.5); out[2] = m * m; return; }
     lo = left_end(m, q, a); hi = right_end(m, a); top = hs_cgf_peak(m, q, a);
-    if (!((hi - lo) / h < 16384)) { out[0] = out[1] = out[2] = HUGE_VAL; return; } /* a tilt beyond use */
+    if (!((hi - lo) / h < HS_INNER_MAX)) { out[0] = out[1] = out[2] = HUGE_VAL; return; } /* a tilt beyond use */
     for (; lo <= hi; lo += HS_COARSE_MAX * h) {
         fill(&G, m, q, lo, (hi - lo) / h < HS_COARSE_MAX - 1 ? (int)((hi - lo) / h) + 1 : HS_COARSE_MAX, HS_COARSE_MAX, work);
         sums(&G, a, top, s);

@@ -9,7 +9,8 @@
 #define HS_FAR_MESH 0.15             /* mesh times shift for which Psi is good at small phases */
 #define HS_BANDS 8                   /* of frequencies beyond the nodes, each with its own moments */
 #define HS_BAND_MESH 0.05            /* mesh times shift where moments are bounded cell by cell */
-#define HS_BAND_CUT 1.7              /* a band counts losses below this over its last frequency */
+#define HS_BAND_CUT 1.7              /* a band counts losses that lie no further apart than this over its last frequency */
+#define HS_BAND_BOTH 1.1             /* nor, where they reach as far to both sides, beyond this over it */
 #define HS_LOSS_MAX 28               /* nats that cancellation may take from the 36 of a double */
 #define HS_FEW_NODES 64              /* outer nodes that cost less than placing the line */
 #define HS_LONG_LINE 512             /* outer nodes from which a visit in vain is dear */
@@ -65,14 +66,18 @@ static inline int hs_has_pairs(const hs_contour *C)
 }
 
 /* Band i of the frequencies beyond the nodes, up to C->y_far: from hs_band(C, i) to hs_band(C, i + 1), the first the narrowest; its
- * moments are those of the losses |l| <= hs_band_cut(C, i). */
+ * moments are those of the losses |l| <= hs_band_cut(C, i, q), which are above about -q. */
 static inline double hs_band(const hs_contour *C, int i)
 {
     double Y = (double)C->N * C->dy;
     return i == 0 ? Y : i == C->bands ? C->y_far : Y * pow(C->y_far / Y, pow((double)i / C->bands, 1.5));
 }
 
-static inline double hs_band_cut(const hs_contour *C, int i) { return C->bands == 1 ? HUGE_VAL : HS_BAND_CUT / hs_band(C, i + 1); }
+static inline double hs_band_cut(const hs_contour *C, int i, double q)
+{
+    double y = hs_band(C, i + 1);
+    return C->bands == 1 ? HUGE_VAL : fmax(HS_BAND_BOTH / y, HS_BAND_CUT / y - q);
+}
 
 /* The bound of contour_visit.c on -log|phi| at the lower (i even) and upper end of band i/2: the least of it lies at one of them. */
 static inline double hs_band_lower(const hs_contour *C, const hs_sums *S, int i)

@@ -91,7 +91,7 @@ static double sample_bands(const hs_contour *C, decay *D, double *work)
         if (!plain && build(C, j, D, work)) return 0;
         for (r = 0; r < C->bands; r++) {
             if (plain) { V[r] += k * m * m; continue; }
-            hs_grid_spread(&D->G, 0, hs_band_cut(C, r), &var, &fourth);
+            hs_grid_spread(&D->G, 0, hs_band_cut(C, r, C->q[j]), &var, &fourth);
             V[r] += k * var; F[r] += k * fourth;
         }
     }

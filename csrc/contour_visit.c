@@ -58,12 +58,12 @@ HS_SEPARATE
 
 /* What k copies of a step add to the moments of every band, for the law on the grid; 1e-9: far above their rounding, the mean of all
  * being near that of the losses counted, or 0 as near. `quad`: how far |phi| is from that law's, up to y_far. */
-static void band_moments(const hs_contour *C, const hs_grid *G, double mean, double quad, double k, hs_sums *S)
+static void band_moments(const hs_contour *C, const hs_grid *G, double q, double mean, double quad, double k, hs_sums *S)
 {
     double var, fourth;
     int i;
     for (i = 0; i < C->bands; i++) {
-        hs_grid_spread(G, C->bands == 1 ? mean : 0, hs_band_cut(C, i), &var, &fourth);
+        hs_grid_spread(G, C->bands == 1 ? mean : 0, hs_band_cut(C, i, q), &var, &fourth);
         S->spread[i] += k * var * (1 - 1e-9); S->fourth[i] += k * fourth * (1 + 1e-9);
     }
     S->slack += k * quad;
@@ -75,7 +75,7 @@ static void exact_moments(const hs_contour *C, const hs_grid *G, double a, doubl
     double var, fourth;
     int i;
     for (i = 0; i < C->bands; i++) {
-        hs_grid_band(G, a, hs_band_cut(C, i), &var, &fourth);
+        hs_grid_band(G, a, hs_band_cut(C, i, G->q), &var, &fourth);
         S->spread[i] += k * var * (1 - off) * (1 - off); S->fourth[i] += k * fourth * (1 + off) * (1 + off);
     }
 }
@@ -173,7 +173,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         else if (C->y_far > C->N * C->dy) {
             if (C->y_far > 2 * C->y_grid) G.strip = -1;
             if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
-            band_moments(C, &G, mo.mean, quad, k, S);
+            band_moments(C, &G, q, mo.mean, quad, k, S);
         }
         S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level));
     } else {
@@ -229,7 +229,7 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
     int i, r;
     if (C->y_far > 0) {
         if (C->y_far > C->N * C->dy)
-            band_moments(C, &T->G, mo->mean, hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest, k, S);
+            band_moments(C, &T->G, HUGE_VAL, mo->mean, hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest, k, S);
         S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
         return;
     }

@@ -215,7 +215,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *o
             s1[i] += e1 * l + w * lm;
             s2[i] += e * l * l;
             e0[i] += size * (111 + lh + 0.5 * g * g + n) + fabs(e1) * 3 * fabs(E)
-                   + fa * fabs(e1 - e * U * gi[j + i]) * ((U + q) * dv + 3 * fabs(U)); /* e/(1+U) - w = e1 - e U/(1+U) */
+                   + fa * fabs(U > 0.5 ? e * gi[j + i] - w : e1 - e * U * gi[j + i]) * ((U + q) * dv + 3 * fabs(U)); /* e/(1+U) - w */
         }
     M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
     out->log_m = log1p(hs_lanes(s0)); out->unit = 1 / M; out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;

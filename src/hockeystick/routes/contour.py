@@ -38,8 +38,11 @@ _NONE = np.zeros(0)
 LOOSER = (1e-6, 1e-4)
 """Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
 
-LONG_SHIFT = 5.0
-"""The largest sensitivity/sigma for which long lines of few steps are tried: beyond, their inner grids hardly ever fit."""
+HOPELESS = (4, 8, 9)
+"""Statuses of a line that no other goal helps: no saddle, or more lost to rounding than there is."""
+
+LONG_RUN = ((5.0, math.inf), (12.0, 1e6), (math.inf, 1e4))
+"""(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, their inner grids hardly ever fit."""
 
 _scratch: list[np.ndarray] = []  # lent to one call at a time: list.pop and list.append are atomic
 
@@ -159,12 +162,14 @@ def _answer(line, hyperbola, width, steps: GaussianSteps, add: int, at: float, r
                 return answer
             if answer[0] == 1:
                 found.append(answer)
-        for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)) if m.max() <= LONG_SHIFT else ():
+        for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)) if _long(steps) else ():
             if found and min(map(width, found)) <= max(goal, ROUGH):
                 break
             answer = line(m, q, k, add, at, goal, _margin(goal), n_threads, work)
             if answer[0] <= 1:
                 found.append(answer)
+            elif answer[0] in HOPELESS:
+                break
         return min(found, key=width) if found else None
     finally:
         give_back(work)
@@ -175,6 +180,12 @@ def _order(steps: GaussianSteps) -> tuple[bool, ...]:
     if steps.shift.size > HYPERBOLA_STEPS:
         return (True,)
     return (True, False) if sum(map(mul, steps.k.tolist(), steps.q.tolist())) >= MANY else (False, True)
+
+
+def _long(steps: GaussianSteps) -> bool:
+    """Whether long lines are worth trying."""
+    shift, total = steps.shift.max(), steps.k.sum()
+    return total <= next(most for reach, most in LONG_RUN if shift <= reach)
 
 
 def _curved(steps: GaussianSteps) -> bool:

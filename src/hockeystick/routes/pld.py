@@ -102,7 +102,7 @@ def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta:
     log_tol = log_delta + math.log(SHARE * rtol)
     if not count:  # whether the circle is short enough is known before the laws are
         fit_circle(dx, 0.0, made.k, made.table, eps[0] - 4 * dx, log_tol, points)
-    laws = discretise(made, dx, t, share, share * math.exp(log_delta), count, n_threads, cells)
+    laws = discretise(made, dx, t, share, max(1e-300, share * math.exp(log_delta)), count, n_threads, cells)
     return convolved(made, laws, eps, log_tol, n_threads, points)
 
 
