@@ -32,18 +32,17 @@ HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real
     for (j = 0; j < n; j++) w[j] = hs_exp(lw[j]);
 }
 
-/* The log of the largest weight: e^E w peaks near g = 0, near g = a m, where v = (a - 1/2) m^2, or for a < 0 left of 0, where
- * -g e^{-mg} = |a| m q. Up to 3 the first-order terms of M matter and are dropped from every sum. */
-double hs_cgf_peak(double m, double q, double a)
+/* The log of the largest weight e^E w. Up to 3 the first-order terms of M matter and are dropped from every sum. */
+HS_CLONES static double largest(const hs_coarse *G, double a)
 {
-    double v = (a - 0.5) * m * m, g = hs_left_reach(m, q, a), f = -a * m * q;
-    int it;
-    if (a <= 0) {
-        for (it = 0; it < 3; it++) g -= (g - f * exp(-m * g)) / (1 + m * g);
-        return a * log1p(q * expm1(-m * g - 0.5 * m * m)) - 0.5 * g * g;
-    }
-    if (a <= 1) return 0;
-    return fmax(0, a * (v > 30 ? v + log(q) : log1p(q * expm1(v))) - 0.5 * a * a * m * m);
+    const double *restrict l = G->l, *restrict lw = G->lw;
+    double top[8];
+    int j, i, n = G->n;
+    for (i = 0; i < 8; i++) top[i] = 0; /* that of the node next to 0, nearly */
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) { double x = a * l[j + i] + lw[j + i]; top[i] = x > top[i] ? x : top[i]; }
+    for (i = 1; i < 8; i++) top[0] = fmax(top[0], top[i]);
+    return top[0];
 }
 
 /* The three sums, added to s. */
@@ -92,7 +91,7 @@ int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, 
 /* K, K', K'' (in a) at a tilt of the grid's range. */
 void hs_coarse_cgf(const hs_coarse *G, double a, double *out)
 {
-    double s[3] = {0}, top = hs_cgf_peak(G->m, G->q, a);
+    double s[3] = {0}, top = largest(G, a);
     sums(G, a, top, s);
     finish(s, mesh(G->m), top, out);
 }
@@ -100,14 +99,16 @@ void hs_coarse_cgf(const hs_coarse *G, double a, double *out)
 /* The same for one tilt, however far it reaches: the nodes come in blocks. */
 void hs_cgf_estimate(double m, double q, double a, double *out)
 {
-    double work[4 * HS_COARSE_MAX], s[3] = {0}, h = mesh(m), lo, hi, top;
+    double work[4 * HS_COARSE_MAX], s[3] = {0}, h = mesh(m), lo = left_end(m, q, a), hi = right_end(m, a), at, top = 0;
+    int pass, n;
     hs_coarse G;
     if (q == 1) { out[0] = 0.5 * m * m * a * (a - 1); out[1] = m * m * (a - 0.5); out[2] = m * m; return; }
-    lo = left_end(m, q, a); hi = right_end(m, a); top = hs_cgf_peak(m, q, a);
     if (!((hi - lo) / h < HS_INNER_MAX)) { out[0] = out[1] = out[2] = HUGE_VAL; return; } /* a tilt beyond use */
-    for (; lo <= hi; lo += HS_COARSE_MAX * h) {
-        fill(&G, m, q, lo, (hi - lo) / h < HS_COARSE_MAX - 1 ? (int)((hi - lo) / h) + 1 : HS_COARSE_MAX, HS_COARSE_MAX, work);
-        sums(&G, a, top, s);
-    }
+    for (pass = 0; pass < 2; pass++) /* the largest weight, the sums: one block is filled once */
+        for (at = lo; at <= hi; at += HS_COARSE_MAX * h) {
+            n = (hi - at) / h < HS_COARSE_MAX - 1 ? (int)((hi - at) / h) + 1 : HS_COARSE_MAX;
+            if (!pass || hi - lo >= (HS_COARSE_MAX - 1) * h) fill(&G, m, q, at, n, HS_COARSE_MAX, work);
+            if (pass) sums(&G, a, top, s); else top = fmax(top, largest(&G, a));
+        }
     finish(s, h, top, out);
 }

@@ -173,16 +173,15 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
 /* log M(a) <= log_m + err on a grid of its own, whose quadrature error is about e^-nats. */
 int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err)
 {
-    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2)))), width = sqrt(2 * (nats + 3)) + 1, out, peak;
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2)))), width = sqrt(2 * (nats + 3)) + 1, out;
     hs_grid G;
     hs_moments mo;
     int st;
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work))) return st;
-    peak = hs_cgf_peak(m, q, a);
-    hs_grid_moments(&G, a, peak, &mo);
+    hs_grid_moments(&G, a, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
-    if (peak <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
     if (!(out < 1)) return HS_OUT_OF_RANGE;
     *log_m = mo.log_m; *err = mo.err - log1p(-out);
     return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;

@@ -28,7 +28,7 @@ static int build(const hs_contour *C, long j, decay *D, double *work)
     lo = -7 - hs_left_reach(m, q, a); hi = fmax(a * m, 0) + 7;
     if (hs_grid_build(&D->G, m, q, fmax(HS_FAR_MESH / fmax(m, 1), (hi - lo) / (HS_INNER_MAX - 16)), lo, hi, work))
         return HS_TOO_MANY_NODES;
-    hs_grid_weights(&D->G, a, hs_cgf_peak(m, q, a), &c1, &c2);
+    hs_grid_weights(&D->G, a, hs_grid_top(&D->G, a), &c1, &c2);
     return HS_OK;
 }
 

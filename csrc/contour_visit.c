@@ -124,7 +124,7 @@ static int shifts(const hs_contour *C, int exact, double n, double n_shifted, do
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, peak, lo, hi, calm;
+    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level, quad, c1, c2, width, lo, hi, calm;
     hs_grid G;
     hs_moments mo;
     hs_two_shift P;
@@ -150,11 +150,10 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     if (shifted) { h = calm; exact = C->bands > 1; }
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
-    peak = hs_cgf_peak(m, q, a);
-    hs_grid_moments(&G, a, peak, &mo);
+    hs_grid_moments(&G, a, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
     level = 2 * out;
-    if (peak <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
     if (!(out < 0.1)) return HS_TOO_WIDE;
     S->K[0] += k * mo.log_m; S->err[0] += k * mo.err + HS_U * 2 * fabs(k * mo.log_m);
     S->inner[0] += 1.1 * k * out;
@@ -261,10 +260,10 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     if (!pair_meshes(C, pair, z, est[0], R, h, &shifted)) return HS_TOO_MANY_NODES;
     if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]), sqrt(2 * (R + 3)) + 1, work))) return st;
     for (i = 2; i >= 0; i--) {
-        hs_two_moments(&T, z[i], est[i], &mo[i]);
+        hs_two_moments(&T, z[i], &mo[i]);
         out = hs_two_real_upper(&T, z[i]) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
         level = 2 * out;
-        if (est[i] <= 3) out += hs_two_dropped_upper(&T, z[i]) / exp(fmax(mo[i].log_m, -1));
+        if (mo[i].dropped) out += hs_two_dropped_upper(&T, z[i]) / exp(fmax(mo[i].log_m, -1));
         if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
         S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
         S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL;
@@ -330,7 +329,7 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
     if (C->y_far > 0) {
         best = -S->far[0];
         for (i = 0; C->y_far > Y && i < 2 * C->bands; i++)
-            best = fmin(best, hs_band_lower(C, S, i));
+            if (!(best <= hs_band_lower(C, S, i))) best = hs_band_lower(C, S, i); /* one that is not a number, too */
     } else
         for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
             double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;

@@ -166,7 +166,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
         st = hs_grid_build(&G, m, q, h, -10.5, m + 10.5, work);
     } else st = hs_laplace_step_grid(&G, m, q, x, w, n_gl, work);
     if (st) return st;
-    hs_grid_moments(&G, a, 0, &mo);
+    hs_grid_moments(&G, a, &mo);
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     q0 = family == 0 ? hs_grid_quadrature_upper(&G, a, 0) : hs_laplace_step_quadrature_upper(m, q, a, 0, mo.log_m, n_gl);
     if (family == 0) { ends = hs_grid_ends_upper(&G, a, mo.log_m); q0 += 2 * ends; }

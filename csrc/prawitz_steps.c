@@ -82,15 +82,15 @@ static double far_upper(opened *O, double y)
 }
 
 /* Error of M at real tilt a, relative to M, without the terms of first order that log M drops; *dropped is what those add. */
-static double real_error_upper(opened *O, double a, double est, double log_m, double *dropped)
+static double real_error_upper(opened *O, double a, int first_order, double log_m, double *dropped)
 {
     double scale = exp(-fmax(log_m, -1)), fa = fabs(a), m = O->m, q = O->q;
     *dropped = 0;
     if (O->family == 0) {
-        if (est <= 3) *dropped = hs_grid_dropped_upper(&O->G, a) * scale;
+        if (first_order) *dropped = hs_grid_dropped_upper(&O->G, a) * scale;
         return hs_grid_real_upper(m, a, O->G.h) + hs_grid_ends_upper(&O->G, a, log_m);
     }
-    if (est <= 3) *dropped = ((1 + fa) * hs_laplace_step_quadrature_upper(m, q, 0, 0, 0, O->n_gl)
+    if (first_order) *dropped = ((1 + fa) * hs_laplace_step_quadrature_upper(m, q, 0, 0, 0, O->n_gl)
                               + fa * hs_laplace_step_quadrature_upper(m, q, 1, 0, 0, O->n_gl)) * scale;
     return hs_laplace_step_quadrature_upper(m, q, a, 0, log_m, O->n_gl);
 }
@@ -121,23 +121,13 @@ static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
     return hs_grid_build(&O->G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work);
 }
 
-/* Whether log M is large, for hs_grid_moments: any answer is valid. */
-static double log_m_guess(const hs_prawitz *S, int i, double t)
-{
-    double o[3];
-    if (S->family[i] == 0) return hs_cgf_peak(S->m[i], S->q[i], S->add ? -t : 1 + t);
-    step_cgf(S, i, t, o);
-    return o[0];
-}
-
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
 static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, double *work)
 {
-    double a[3], m = S->m[i], k = S->k[i], est, out, dropped, reach;
+    double a[3], m = S->m[i], k = S->k[i], out, dropped, reach;
     hs_moments mo;
     int j, st;
     a[0] = S->s_right; a[1] = S->s_left; a[2] = S->t;
-    est = log_m_guess(S, i, S->t);
     for (j = 0; j < 3; j++) a[j] = S->add ? -a[j] : 1 + a[j];
     O->family = S->family[i]; O->m = m; O->q = S->q[i]; O->n_gl = S->n_gl;
     if (O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
@@ -145,13 +135,13 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
         double log_m;
         if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
         log_m = hs_grid_log_m_upper(&O->G, a[j]);
-        out = real_error_upper(O, a[j], HUGE_VAL, log_m, &dropped);
+        out = real_error_upper(O, a[j], 0, log_m, &dropped);
         S->K[j] += k * log_m; S->err[j] += HS_U * (2 + S->b) * fabs(k * log_m);
         S->inner[j] += out < 1 ? -k * log1p(-out) : HUGE_VAL;
     }
     if (!O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
-    hs_grid_moments(&O->G, a[2], est, &mo);
-    out = real_error_upper(O, a[2], est, mo.log_m, &dropped);
+    hs_grid_moments(&O->G, a[2], &mo);
+    out = real_error_upper(O, a[2], mo.dropped, mo.log_m, &dropped);
     if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
     S->K[2] += k * mo.log_m; S->err[2] += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
     S->inner[2] += 1.1 * k * (out + dropped);

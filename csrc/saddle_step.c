@@ -45,8 +45,8 @@ HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
     double *restrict gp = G->p, *restrict gs = G->s;
     int j, n = G->n;
     for (j = 0; j < n; j++) {
-        double r0 = (gu[j] + q) * gi[j], psi = a * m * (r0 > 0 ? r0 : 0) - gg[j], p = gp[j] * unit;
-        gp[j] = p; gs[j] = p * hs_exp(0.5 * h * ((psi < 0 ? -psi : psi) + drift));
+        double r0 = (gu[j] + q) * gi[j], psi = a * m * (r0 > 0 ? r0 : 0) - gg[j], p = gp[j] * unit, rise = 0.5 * h * ((psi < 0 ? -psi : psi) + drift);
+        gp[j] = p; gs[j] = rise < 700 ? p * hs_exp(rise) : HUGE_VAL;
     }
 }
 
@@ -139,12 +139,12 @@ static int open_grid(double m, double q, double a_lo, double a_hi, double *work,
 /* The step of an open grid at tilt a, everything but the sign of ADD. */
 static int step_tilted(hs_grid *G, double a, hs_tilted *T)
 {
-    double m = G->m, q = G->q, h = G->h, peak = hs_cgf_peak(m, q, a);
+    double m = G->m, q = G->q, h = G->h;
     double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
     hs_moments mo;
     sums S;
     int j1;
-    hs_grid_moments(G, a, peak, &mo);
+    hs_grid_moments(G, a, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
     weigh(G, a, mo.unit);
     sum_nodes(G, a, mo.log_m, mo.mean, tau, &S);
@@ -160,7 +160,7 @@ static int step_tilted(hs_grid *G, double a, hs_tilted *T)
     q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
     n = G->n; A2 = S.s[2] / S.s[0];
     T->quad = q0; shift = 0; plain = HS_U * (S.e0 + n + 4);
-    if (!(peak > 3)) {
+    if (mo.dropped) {
         if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(G, a) / exp(fmax(mo.log_m, -1));
         else { shift = log(S.s[0]); mo.err = plain + 2 * HS_U; } /* m large: U is huge at some nodes, and log M = its plain sum */
     }

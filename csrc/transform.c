@@ -74,7 +74,7 @@ double hs_grid_mesh(double h)
  * *best_strip: J estimated on a coarse grid with the far side cut where p is below e^-(target+8). */
 HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
 {
-    double best = 0, lp[96], rho[96], x[96], fits[ALL_STRIPS], lead[ALL_STRIPS], all[8] = {0}, peak = hs_cgf_peak(m, q, a), norm, hc, lo, hi, h;
+    double best = 0, lp[96], rho[96], x[96], fits[ALL_STRIPS], lead[ALL_STRIPS], all[8] = {0}, peak = 0, norm, hc, lo, hi, h;
     int i, j, t, n, of = -1;
     lo = -8.5 - hs_left_reach(m, q, a);
     hi = fmax(a * m, m) + 9.5;
@@ -83,12 +83,13 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     n = (n + 7) / 8 * 8;
     for (j = 0; j < n; j++) {
         double g = lo + j * hc, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x = 1 + q * (ev - 1);
-        lp[j] = a * (v > 600 ? v + hs_log(q) : hs_log(x)) - 0.5 * g * g - peak;
+        lp[j] = a * (v > 600 ? v + hs_log(q) : hs_log(x)) - 0.5 * g * g;
         rho[j] = q * ev / (1 - q);
     }
+    for (j = 0; j < n; j++) peak = lp[j] > peak ? lp[j] : peak;
     for (j = 0; j < n; j += 8)
-        for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] < 300 ? lp[j + t] : 300);
-    norm = log(hs_lanes(all) * hc) - LOG_SQRT_2PI;
+        for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] - peak);
+    norm = peak + log(hs_lanes(all) * hc) - LOG_SQRT_2PI;
     for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
     for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && (of == i - 1 || of < 0)); i++) {
         double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
@@ -173,10 +174,9 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
 /* Log of the grid's plain sum of h w (1+U)^a, rounded up: an exponent a l + log(h w) - top is off by the errors of moments_plain. */
 HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
 {
-    double s[8] = {0}, e[8] = {0}, fa = fabs(a), m = G->m, lh = fabs(log(G->h)), top = -1e4, M;
+    double s[8] = {0}, e[8] = {0}, fa = fabs(a), m = G->m, lh = fabs(log(G->h)), top = hs_grid_top(G, a), M;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gg = G->g;
     int j, i, n = G->n;
-    for (j = 0; j < n; j++) { double x = a * gl[j] + glw[j]; top = x > top ? x : top; }
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double l = gl[j + i], g = gg[j + i], al = l < 0 ? -l : l, p = hs_exp(a * l + glw[j + i] - top);
@@ -187,22 +187,30 @@ HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
     return top + log(M) + HS_U * (hs_lanes(e) / M + 2 * lh + 14 + n + 4 * (fabs(top) + fabs(log(M)))) * (1 + 1e-9);
 }
 
-/* log M(a), mean and variance of l under the tilted law; a guess log_m > 3 asks for the plain form. `err` bounds the rounding of log M:
+/* The log of the largest weight h w (1+U)^a of a node. */
+HS_CLONES double hs_grid_top(const hs_grid *G, double a)
+{
+    const double *restrict gl = G->l, *restrict glw = G->lw;
+    double top[8] = {-1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4};
+    int j, i, n = G->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) { double x = a * gl[j + i] + glw[j + i]; top[i] = x > top[i] ? x : top[i]; }
+    for (i = 1; i < 8; i++) top[0] = fmax(top[0], top[i]);
+    return top[0];
+}
+
+/* log M(a), mean and variance of l under the tilted law; in the plain form where some weight exceeds 1. `err` bounds the rounding of log M:
  *   sum w [ 85u(|h2|+|a lm|) + |e^E-1| 3u|a l| + |a||e^E/(1+U)-1| ((U+q) dv + 3u|U|) + (6+|log h|+g^2/2+n+20)u (|h2|+|a lm|) ]/M:
  * every term is second order in U. 85: at the switch |E|, |U| = 0.1 the ratio of |expm1| to |h2| is 20.3. */
-HS_CLONES void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out)
+HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g;
     const double *restrict gi = G->inv, *restrict gw = G->w;
-    double *restrict gp = G->p;
+    double *restrict gp = G->p, top = hs_grid_top(G, a);
     int j, i, n = G->n;
-    if (log_m > 3) {
-        double top = -1e4;
-        for (j = 0; j < n; j++) { double x = a * G->l[j] + G->lw[j]; top = x > top ? x : top; }
-        moments_plain(G, a, top, out);
-        return;
-    }
+    out->dropped = !(top > 0);
+    if (!out->dropped) { moments_plain(G, a, top, out); return; }
     for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
@@ -421,9 +429,9 @@ HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_
     double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h;
     int j, n = (int)((G->hi - G->lo) / h + 0.5);
     for (j = 1; j < n; j++) {
-        double t = hs_exp(fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend), few = G->p[j] / t, many = G->p[j] * t;
+        double rise = fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend, t = hs_exp(rise < 700 ? rise : 700), few = G->p[j] / t, many = G->p[j] * t;
         double left = G->l[j - 1], right = G->l[j + 1], top = fmax(fabs(left), fabs(right)), low = left > 0 ? left : right < 0 ? -right : 0;
-        if (top > cut) continue;
+        if (top > cut || !(rise < 700)) continue;
         from = fmin(from, left); to = fmax(to, right);
         lo0 += few; lo2 += few * low * low; hi0 += many; hi2 += many * top * top;
         mean_hi += right > 0 ? many * right : few * right;

@@ -51,11 +51,12 @@ typedef struct {
     double *p, *s, *r, *er, *ei, *er1, *ei1; /* scratch of the sums */
 } hs_grid;
 
-typedef struct { double log_m, err, mean, var, unit; } hs_moments; /* log M(a); bound of its error; E l, Var l under the tilted law;
-                                                                   what makes the p that are left weights of total 1 */
+typedef struct {                     /* log M(a); bound of its error; E l, Var l under the tilted law; what makes the p that are left */
+    double log_m, err, mean, var, unit; /* weights of total 1; whether the first-order terms were dropped */
+    int dropped;
+} hs_moments;
 
 void hs_cgf_estimate(double m, double q, double a, double *out);
-double hs_cgf_peak(double m, double q, double a);
 int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, int room, double *work);
 void hs_coarse_cgf(const hs_coarse *G, double a, double *out);
 int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);
@@ -64,7 +65,8 @@ double hs_grid_mesh(double h);
 double hs_grid_real_h(double m, double a, double target);
 double hs_grid_real_upper(double m, double a, double h);
 double hs_grid_log_m_upper(const hs_grid *G, double a);
-void hs_grid_moments(hs_grid *G, double a, double log_m, hs_moments *out);
+double hs_grid_top(const hs_grid *G, double a);
+void hs_grid_moments(hs_grid *G, double a, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
 void hs_grid_trim(hs_grid *G, double tol);
 void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth);

@@ -79,15 +79,29 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
     return HS_OK;
 }
 
+/* The log of the largest weight of a node. */
+HS_CLONES static double largest(const hs_two *T, hs_exponents a)
+{
+    const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lw = T->G.lw;
+    double top[8] = {-1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4};
+    long j, i, n = T->G.n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = a.a1 * l1[j + i] + a.a2 * l2[j + i] + lw[j + i];
+            top[i] = x > top[i] ? x : top[i];
+        }
+    for (i = 1; i < 8; i++) top[0] = fmax(top[0], top[i]);
+    return top[0];
+}
+
 /* log M where e^E dominates: plain log-sum-exp, relative error of each term its exponent's. */
-HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, hs_moments *out)
+HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, double top, hs_moments *out)
 {
     const hs_pair *pair = T->pair;
-    double s0 = 0, s1 = 0, s2 = 0, e0 = 0, top = -1e4, f1 = fabs(a.a1), f2 = fabs(a.a2);
+    double s0 = 0, s1 = 0, s2 = 0, e0 = 0, f1 = fabs(a.a1), f2 = fabs(a.a2);
     hs_grid *G = &T->G;
     long j;
     int r;
-    for (j = 0; j < G->n; j++) { double x = a.a1 * T->l1[j] + a.a2 * T->l2[j] + G->lw[j]; top = x > top ? x : top; }
     for (j = 0; j < G->n; j++) G->p[j] = hs_exp(a.a1 * T->l1[j] + a.a2 * T->l2[j] + G->lw[j] - top);
     for (r = 0; r < pair->branches; r++)
         for (j = T->first[r]; j < T->first[r + 1]; j++) {
@@ -105,14 +119,15 @@ HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, hs_moments *out)
 
 /* log M(z), mean and variance of L under the tilted law, bound of the rounding of log M: the terms of hs_grid_moments for both
  * factors, every one of second order in U. */
-HS_CLONES void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_moments *out)
+HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
 {
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
-    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, count = T->G.n;
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, count = T->G.n, top = largest(T, a);
     long j, i;
     int r;
-    if (log_m_estimate > 3) { moments_plain(T, a, out); return; }
+    out->dropped = !(top > 0);
+    if (!out->dropped) { moments_plain(T, a, top, out); return; }
     for (r = 0; r < pair->branches; r++) {
         const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l, *restrict u1 = T->u1,
                *restrict u2 = T->u2;
@@ -388,13 +403,13 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
         if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
     }
     if ((st = hs_two_build(&T, pair, h, z, z, R, work))) return st;
-    hs_two_moments(&T, z, est[0], &mo);
+    hs_two_moments(&T, z, &mo);
     hs_two_weights(&T, z, mo.log_m, &c1, &c2);
     edge = hs_two_ends_upper(&T, z, mo.log_m);
     out[0] = mo.log_m; out[2] = mo.mean; out[3] = mo.var;
     out[1] = hs_two_real_upper(&T, z) + edge;
     out[6] = out[1] + edge;
-    if (est[0] <= 3) out[1] += hs_two_dropped_upper(&T, z) / exp(fmax(mo.log_m, -1));
+    if (mo.dropped) out[1] += hs_two_dropped_upper(&T, z) / exp(fmax(mo.log_m, -1));
     if (!(out[1] < 0.1)) return HS_TOO_WIDE;
     out[1] = 1.1 * out[1] + mo.err;
     hs_grid_phase(&T.G, y, &re, &im);

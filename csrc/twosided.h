@@ -66,7 +66,7 @@ void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out);
 double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m);
 /* twosided.c */
 int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, double z_hi, double R, double *work);
-void hs_two_moments(hs_two *T, double z, double log_m_estimate, hs_moments *out);
+void hs_two_moments(hs_two *T, double z, hs_moments *out);
 void hs_two_weights(hs_two *T, double z, double log_m, double *c1, double *c2);
 double hs_two_real_h(const hs_pair *pair, int r, double z, double target);
 double hs_two_quadrature_upper(hs_two *T, double z, double y);

@@ -353,3 +353,19 @@ def test_what_is_pruned_is_smaller():
     one = np.ones(1)
     status, upper = _core.saddle_delta_upper(one, 0.01 * one, 100 * one, 1, 0.718, -11.5, 1, np.empty(_core.saddle_work()))
     assert status == 0 and upper < -11.5
+
+
+@pytest.mark.parametrize("t", [5000.0, 9000.0, 1e4, 2e4])
+def test_cumulants_beyond_the_range_of_doubles(t):
+    """M(t) of one step exceeds 1e308 from t = 9000 on, where the largest weight lies neither near 0 nor near (1+t)/sigma."""
+    sigma, q, a = 71.02546638328721, 0.237970080606452, 1 + t
+    work = np.empty(_core.saddle_work())
+    status, out = _core.saddle_cumulants(np.array([1 / sigma]), np.array([q]), np.ones(1), 0, t, work)
+    x = np.linspace(-20.0, 400.0, 400_001)
+    logs = a * np.log1p(q * np.expm1(x / sigma - 0.5 / sigma**2)) - 0.5 * x * x
+    truth = logs.max() + math.log(np.exp(logs - logs.max()).sum() * (x[1] - x[0]) / math.sqrt(2 * math.pi))
+    assert status or out[0] == pytest.approx(truth, rel=1e-11)
+    status, _, upper = _core.saddle_moments_upper(
+        np.array([1 / sigma]), np.array([q]), np.ones(1), 0, 1, 0.1326589492701851, work
+    )
+    assert status == 0 and -564.84804402288898921645 < upper < -550

@@ -137,7 +137,7 @@ static void shifted_paths(void)
         hs_two_cgf_estimate(&pair, c, est);
         for (int r = 0; r < 2; r++) h[r] = ldexp(floor(4096 * hs_two_real_h(&pair, r, c, 44)), -12);
         if (hs_two_build(&T, &pair, h, c, c, 10, work)) continue;
-        hs_two_moments(&T, c, est[0], &mo);
+        hs_two_moments(&T, c, &mo);
         hs_two_weights(&T, c, mo.log_m, &c1, &c2);
         if (hs_two_shift_build(&T, c, mo.log_m, mo.err, hs_two_real_upper(&T, c) + hs_two_ends_upper(&T, c, mo.log_m), 40, &P)) continue;
         slope = hs_two_shift_nodes(&P, step, N, T.G.er, zr, zi);
@@ -168,11 +168,10 @@ static void shifted_paths_of_a_plain_step(void)
         hs_two_shift P;
         hs_moments mo;
         hs_grid G;
-        double left = a < 0 ? log1p(-a * mm * qq) / mm : 0;
-        if (hs_grid_build(&G, mm, qq, 0.1 / fmax(1, mm), -10 - left, fmax(mm, a * mm) + 10, work)) continue;
-        hs_grid_moments(&G, a, hs_cgf_peak(mm, qq, a), &mo);
+        if (hs_grid_build(&G, mm, qq, 0.1 / fmax(1, mm), -10 - hs_left_reach(mm, qq, a), fmax(mm, a * mm) + 10, work)) continue;
+        hs_grid_moments(&G, a, &mo);
         out = hs_grid_real_upper(mm, a, G.h) + hs_grid_ends_upper(&G, a, mo.log_m);
-        if (hs_cgf_peak(mm, qq, a) <= 3) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+        if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
         hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
         if (hs_grid_shift_build(&G, a, mo.log_m, mo.err, out, 40, &P)) continue;
         slope = hs_two_shift_nodes(&P, step, N, G.er, zr, zi);

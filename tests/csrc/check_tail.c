@@ -13,8 +13,9 @@ static int failures, lines, banded, points;
 
 static double step_log_modulus(double m, double q, double a, double y)
 {
-    double hi = fmax(a * m, m) + 9.5, lo = -9.5 - (a < 0 ? log1p(-a * m * q) / m : 0), h = fmin(0.05 / fmax(m, 1), 1 / (1 + y * m)), top = hs_cgf_peak(m, q, a);
+    double hi = fmax(a * m, m) + 9.5, lo = -9.5 - hs_left_reach(m, q, a), h = fmin(0.05 / fmax(m, 1), 1 / (1 + y * m)), top = -HUGE_VAL;
     double sum = 0, re = 0, im = 0, g;
+    for (g = lo; g < hi; g += h) top = fmax(top, a * log1p(q * expm1(m * g - 0.5 * m * m)) - 0.5 * g * g);
     for (g = lo; g < hi; g += h) {
         double l = log1p(q * expm1(m * g - 0.5 * m * m)), p = exp(a * l - 0.5 * g * g - top), s = sin(0.5 * y * l);
         sum += p; re -= 2 * p * s * s; im += p * sin(y * l);
@@ -56,7 +57,7 @@ static void check_band(double m, double q, double a, double cut, double h, doubl
     int j, r, i, n, st = hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, m) + 9, work);
     hs_moments mo;
     if (st) return;
-    hs_grid_moments(&G, a, hs_cgf_peak(m, q, a), &mo);
+    hs_grid_moments(&G, a, &mo);
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     hs_grid_band(&G, a, cut, &var, &fourth);
     n = (int)((G.hi - G.lo) / G.h + 0.5);

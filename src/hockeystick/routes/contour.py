@@ -42,7 +42,7 @@ HOPELESS = (4, 8, 9)
 """Statuses of a line that no other goal helps: no saddle, or more lost to rounding than there is."""
 
 LONG_RUN = ((5.0, math.inf), (12.0, 1e6), (math.inf, 1e4))
-"""(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, their inner grids hardly ever fit."""
+"""(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, inner grids hardly ever fit."""
 
 _scratch: list[np.ndarray] = []  # lent to one call at a time: list.pop and list.append are atomic
 
