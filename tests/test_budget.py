@@ -80,3 +80,13 @@ def test_exact_answers_have_an_empty_budget():
 def test_repr_names_the_terms():
     text = repr(hs.delta(RUNS["line"], 1.0).budget)
     assert all(name in text for name in TERMS)
+
+
+@pytest.mark.parametrize("run", [hs.laplace(2.0) * 30, dp_sgd(1.0, 0.01, 1000)])
+def test_terms_of_a_grid_are_relative_too(run):
+    for target in (1e-4, 1e-12):
+        root = hs.epsilon(run, target, route="pld")
+        bound = hs.delta(run, root.estimate, route="pld")
+        width = bound.width / bound.estimate
+        assert 0.1 * width < sum(bound.budget.terms.values()) < 20 * width
+        assert sum(bound.budget.terms.values()) < 20 * sum(root.budget.terms.values()) < 10

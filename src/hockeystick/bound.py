@@ -33,7 +33,8 @@ class Budget(NamedTuple):
     """Error terms of a certified bound, in the unit of the quantity that the route computed.
 
     Each entry is how far that source of error alone moves an end of the interval: a float, or an array of the
-    query's shape. `unit` says what they measure: "delta" (absolute) or "relative delta".
+    query's shape. `unit` says what they measure: "delta" (absolute) or "relative delta". "mesh" of the route prv is
+    how far eps is moved.
     """
 
     terms: dict[str, Any]

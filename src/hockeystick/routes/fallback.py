@@ -21,7 +21,7 @@ U = 2.0**-53
 
 
 def prv_point(steps: GaussianSteps, add: int, eps: float, n_threads: int, eps_error: float = EPS_ERROR):
-    """delta(eps) by the PRV accountant [GLW21, Thm 5.5]; terms: mesh (of eps), truncation and FFT rounding (of delta)."""
+    """delta(eps) by the PRV accountant [GLW21, Thm 5.5]; terms: mesh (of eps), truncation and FFT rounding (relative)."""
     if not _prv_fits(steps):
         return None
     from .fft import prv_delta
@@ -30,7 +30,7 @@ def prv_point(steps: GaussianSteps, add: int, eps: float, n_threads: int, eps_er
         lower, estimate, upper, terms = prv_delta(steps, bool(add), np.array([eps]), eps_error=eps_error, n_threads=n_threads)
     except (AccuracyError, DomainError):
         return None
-    return (*(_log(float(x[0])) for x in (lower, estimate, upper)), _prv_terms(terms), "prv")
+    return (*(_log(float(x[0])) for x in (lower, estimate, upper)), _prv_terms(terms, float(estimate[0])), "prv")
 
 
 def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_error: float = EPS_ERROR):
@@ -45,7 +45,7 @@ def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_e
         )
     except (AccuracyError, DomainError):
         return None
-    return (*(float(x[0]) for x in (lower, estimate, upper)), _prv_terms(terms), "prv")
+    return (*(float(x[0]) for x in (lower, estimate, upper)), _prv_terms(terms, delta), "prv")
 
 
 def _prv_fits(steps: GaussianSteps) -> bool:
@@ -121,8 +121,9 @@ def _single_steps(steps: GaussianSteps):
     return [(float(steps.shift[i]), float(steps.q[i])) for i in order if steps.q[i] < 1]
 
 
-def _prv_terms(terms) -> tuple[float, ...]:
-    return tuple(float(np.ravel(terms[name])[0]) for name in PRV_TERMS)
+def _prv_terms(terms, delta: float) -> tuple[float, ...]:
+    mesh, *others = (float(np.ravel(terms[name])[0]) for name in PRV_TERMS)
+    return mesh, *(x / delta if delta > 0 else math.inf for x in others)
 
 
 def _log(x: float) -> float:

@@ -2,7 +2,7 @@
 
 The lattice laws of dots.py are convolved by convolve.py, which adds what the FFT, the circle and the tilt may have done. A
 point is (log_lower, log_estimate, log_upper, terms) of delta, a root (lower, estimate, upper, terms) of eps; terms follow TERMS
-and are absolute errors of delta: "mesh" is the distance of the two lattice laws, "truncation" what windows and circles leave
+and are relative to delta: "mesh" is the distance of the two lattice laws, "truncation" what windows and circles leave
 out or wrap, "rounding" the FFT and the weights.
 
 The lattice step is predicted from the tolerance and k, then the width is measured; where it is too wide the step shrinks, at
@@ -174,7 +174,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         low, high = curve.lower(eps), curve.upper(eps)
         mid, terms = min(max(curve.estimate(eps), low), high), curve.terms(eps)
         if best is None or high - low < best[0]:
-            best = high - low, log(low), log(mid), log(high), terms
+            best = high - low, log(low), log(mid), log(high), relative(terms, mid)
         width = (high - low) / mid if mid > 0 else math.inf
         if width <= goal or (width == math.inf and dx < first):
             break
@@ -211,7 +211,7 @@ def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np
             low, high = curve.lower(float(eps[i])), curve.upper(float(eps[i]))
             mid = min(max(curve.estimate(float(eps[i])), low), high)
             if low > 0 and high - low <= goal * mid:
-                rows[i] = math.log(low), math.log(mid), math.log(high), *curve.terms(float(eps[i]))
+                rows[i] = math.log(low), math.log(mid), math.log(high), *relative(curve.terms(float(eps[i])), mid)
                 found.append(i)
         if todo[0] not in found and tighter > 0.1:
             tighter *= 0.5
@@ -259,7 +259,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         low, mid, high = found
         terms = curve.terms(mid)
         if best is None or high - low < best[2] - best[0]:
-            best = low, mid, high, terms
+            best = low, mid, high, relative(terms, delta)
         last = dx
         if high - low <= goal * max(mid, 1e-300):
             break
@@ -305,6 +305,10 @@ def prepare(parts, locate, goal: float, n_threads: int = 1):
         made = plan(parts, reach, n_threads, made.batch)
         value, t, log_delta = locate(made)
     return made, value, t
+
+
+def relative(terms: tuple[float, ...], delta: float) -> tuple[float, ...]:
+    return tuple(x / delta if x else 0.0 for x in terms) if delta > 0 else (math.inf,) * len(terms)
 
 
 def _of_delta(goal: float, eps: float, t: float) -> float:

@@ -79,8 +79,8 @@ def _cells(loss, h: float, first: int, last: int):
     return y_up, y_lo, mu, 0.5 * (ends[1] - ends[0]) * (1 + 1e-9) + rounding + 2 * edge, edge, float(outside)
 
 
-def _terms(curve, eps: float) -> tuple[float, float, float]:
-    _, truncation, rounding = curve.terms(eps)
+def _terms(curve, eps: float, delta: float) -> tuple[float, float, float]:
+    _, truncation, rounding = pld.relative(curve.terms(eps), delta)
     return curve.laws.upper.radius, truncation, rounding
 
 
@@ -94,7 +94,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads)
     low, high = curve.lower(eps), curve.upper(eps)
     mid = min(max(curve.estimate(eps), low), high)
-    return pld.log(low), pld.log(mid), pld.log(high), _terms(curve, eps)
+    return pld.log(low), pld.log(mid), pld.log(high), _terms(curve, eps, mid)
 
 
 def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
@@ -113,6 +113,6 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
         curve = pld.convolved(made, laws, (lo, hi), target - t * slack + math.log(DELTA_SHARE), n_threads)
         found = pld.invert(curve, delta, lo, min(hi, curve.ends[1]), pld.wall(parts, delta))
         if not isinstance(found, str):
-            return *found, _terms(curve, found[1])
+            return *found, _terms(curve, found[1], delta)
         guess, slack = (lo if found == "below" else hi), 2 * slack
     return None
