@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from ..bound import AccuracyError, DomainError
 from ..pair import GaussianSteps
-from . import contour, saddlepoint
+from . import contour, jumps, saddlepoint
 
 PRV_TERMS = ("mesh", "truncation", "fft_rounding")
 MOMENTS_TERMS = ("chernoff",)
@@ -56,8 +56,8 @@ def _prv_fits(steps: GaussianSteps) -> bool:
 
 def moments_point(steps: GaussianSteps, add: int, eps: float):
     """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's bound
-    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12], inside the interval of the route saddlepoint.
-    The estimate is the upper end."""
+    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12], inside the interval of the route saddlepoint
+    and that of one rare large loss (jumps.py). The estimate is the upper end."""
     upper = _chernoff(steps, add, 1, eps)
     if upper is None:
         return None
@@ -69,6 +69,8 @@ def moments_point(steps: GaussianSteps, add: int, eps: float):
     other = saddlepoint.point(steps, add, eps)
     if other:
         lower, upper = max(lower, other[0]), min(upper, other[2])
+    if not add and eps > 0 and jumps.serves(steps):
+        lower, upper = max(lower, jumps.log_delta_lower(steps, eps)), min(upper, jumps.log_delta_upper(steps, eps))
     return lower, upper, upper, (1.0,), "moments"
 
 
@@ -82,6 +84,8 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float):
     other = saddlepoint.root(steps, add, log_delta)
     if other:
         lower, upper = max(lower, other[0]), min(upper, other[2])
+    if not add and lower < upper < math.inf and jumps.serves(steps):
+        lower, upper = jumps.narrowed(steps, log_delta, lower, upper)
     return min(lower, upper), max(upper, 0.0), max(upper, 0.0), (1.0,), "moments"
 
 
