@@ -134,7 +134,7 @@ def _places(m: float, q: float, level: np.ndarray) -> np.ndarray:
 
 
 def _log_normal_above_upper(x: np.ndarray) -> np.ndarray:
-    """Log of Pr[N > x], at most 4 w(x)/(3x + sqrt(x^2 + 8)) for x > -1 [Sampford]."""
+    """Log of Pr[N > x], at most 4 w(x)/(3x + sqrt(x^2 + 8)) for x > -1 [Sam53]."""
     z = np.maximum(x, 0.0)
     return np.where(x > 0, np.log(4 / (3 * z + np.sqrt(z * z + 8))) - 0.5 * z * z - 0.5 * math.log(2 * math.pi), 0.0)
 
