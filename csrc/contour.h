@@ -86,9 +86,6 @@ static inline double hs_band_lower(const hs_contour *C, const hs_sums *S, int i)
     return 0.5 * x * S->spread[i / 2] - x * x * S->fourth[i / 2] / 48 - S->slack;
 }
 
-/* the exponent of Chernoff's bound with the optimal constant */
-static inline double hs_payoff(double s) { return s > 0 ? s * log(s) - (1 + s) * log1p(s) : s < -1 ? hs_payoff(-1 - s) : 0; }
-
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work); /* contour_place.c */
 int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *work);
 int hs_contour_plan(hs_contour *C, double *work);                                   /* contour_plan.c */

@@ -34,7 +34,7 @@
 
 typedef struct { double value, slope, log_scale, lower, upper, aliasing, inner, rounding; } hs_value;
 
-static double lf(double t) { return t > 0 ? t * log(t) - (1 + t) * log1p(t) : 0; }
+static double lf(double t) { return t > 0 ? hs_payoff(t) : 0; }
 
 /* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. It places the line. */
 static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)

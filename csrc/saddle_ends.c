@@ -23,8 +23,6 @@
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 
-double hs_f_max_log(double t) { return t * log(t) - (1 + t) * log1p(t); }
-
 /* E f(x) for x ~ N(d, s^2), d = K' - eps, and a bound of its relative error. False where it is of no use. */
 static int normal_part(double t, double d, double s, double *value, double *rel)
 {
@@ -51,7 +49,7 @@ double hs_log_chebyshev(double t, double d, double var)
 /* Both ends of log delta(eps) from the totals at one tilt. */
 void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
 {
-    double t = T->t, d = T->d[1] - eps, var = T->d[2], s = sqrt(var), E0 = T->K - eps * t, lf = hs_f_max_log(t);
+    double t = T->t, d = T->d[1] - eps, var = T->d[2], s = sqrt(var), E0 = T->K - eps * t, lf = hs_payoff(t);
     double slack = T->K_err + HS_U * (4 * fabs(T->K) + 4 * fabs(eps * t) + 8 * fabs(lf) + 16), fmaxv = exp(lf);
     double clt, rel, err, low;
     double d_up = d + T->mean_err + HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top;

@@ -62,7 +62,7 @@ static int newton(hs_steps *S, int have_eps, double value, int stride, double to
         *eps = have_eps ? value : k.K1 - w;
         x = log(t);
         log_est = k.K - *eps * t - x - log1p(t) - 0.5 * log(2 * HS_PI * F2);
-        if (enough > -HUGE_VAL && k.K - *eps * t + hs_f_max_log(t) < enough) { *tilt = t; return HS_OK; }
+        if (enough > -HUGE_VAL && k.K - *eps * t + hs_payoff(t) < enough) { *tilt = t; return HS_OK; }
         G = have_eps ? k.K1 - value - w : value - log_est;
         if (have_eps ? G * G < 2 * tol * F2 : fabs(G) < tol) { *tilt = t; return HS_OK; }
         if (have_eps) {
@@ -417,7 +417,7 @@ int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps,
 /* Log of e^{K(t) - eps t} f_max(t), rounded up (have_eps), or the eps where that is log_delta. */
 static double moments_at(const hs_tilted *T, int have_eps, double value)
 {
-    double lf = hs_f_max_log(T->t), x = T->K + T->K_err + lf;
+    double lf = hs_payoff(T->t), x = T->K + T->K_err + lf;
     x += HS_U * (8 * fabs(T->K) + 8 * fabs(lf) + 8 * fabs(value) * (1 + T->t) + 8);
     return have_eps ? fmin(0, x - value * T->t) : (x - value) / T->t + 8 * HS_U * fabs((x - value) / T->t);
 }
@@ -445,7 +445,7 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
         int i;
         for (i = 0, t = T.t; i < 8; i++) {
             hs_tilted_move(&T, t, &M);
-            if (!have_eps) eps = (M.K + hs_f_max_log(t) - value) / t;
+            if (!have_eps) eps = (M.K + hs_payoff(t) - value) / t;
             x = (M.d[1] - eps - log1p(1 / t)) / (M.d[2] + 1 / (t * (1 + t)));
             t = fmax(fmax(0.4 * t, T.t - reach), fmin(T.t + reach, t - x));
         }
@@ -465,12 +465,12 @@ static double add_upper(const hs_steps *S, double eps)
     int i, it;
     for (i = 0; i < S->b; i++) v += S->k[i] * S->q[i] * S->q[i] * expm1(S->m[i] * S->m[i]);
     for (it = 0, t = eps / v; it < 4 && t > 0; it++, t *= 0.7) {
-        double K = 0, size = t * fabs(log(t)) + (1 + t) * log1p(t) + eps * t;
+        double K = 0, lf = hs_payoff(t);
         for (i = 0; i < S->b; i++) {
             double m = S->m[i], q = S->q[i], x = (t + 2) * log1p(-q);
             K += S->k[i] * 0.5 * t * (t + 1) * q * q * expm1(m * m) * exp(-x) * (1 - 4 * HS_U * x);
         }
-        best = fmin(best, K * (1 + 1e-12) - eps * t + hs_f_max_log(t) + 4 * HS_U * size);
+        best = fmin(best, K * (1 + 1e-12) - eps * t + lf + 4 * HS_U * (eps * t - lf));
     }
     return best;
 }

@@ -24,6 +24,9 @@ static inline double hs_lanes(const double *acc)
 /* How far to the left the weight (1+U)^a moves a normal law, at most: -g = |a| m q e^{mg} has its root there, W(x) <= log1p(x). */
 static inline double hs_left_reach(double m, double q, double a) { return a < 0 ? log1p(-a * m * m * q) / m : 0; }
 
+/* The exponent of Chernoff's bound with the optimal constant: s log s - (1+s) log1p s for s > 0, in a form that does not cancel. */
+static inline double hs_payoff(double s) { return s > 1e-300 ? -s * log1p(1 / s) - log1p(s) : s < -1 ? hs_payoff(-1 - s) : 0; }
+
 /* About the variance of the loss of a subsampled step. */
 static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
 

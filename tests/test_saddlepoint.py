@@ -369,3 +369,14 @@ def test_cumulants_beyond_the_range_of_doubles(t):
         np.array([1 / sigma]), np.array([q]), np.ones(1), 0, 1, 0.1326589492701851, work
     )
     assert status == 0 and -564.84804402288898921645 < upper < -550
+
+
+@pytest.mark.parametrize("m", [1e-9, 1e-6, 1e-3, 1.0])
+def test_the_constant_of_chernoffs_bound_does_not_cancel(m):
+    """At a tilt of 1e10 t log t - (1+t) log1p t is a difference of numbers of 2e11."""
+    eps, one = 8 * m, np.ones(1)
+    status, tilt, upper = _core.saddle_moments_upper(m * one, one, one, 0, 1, eps, np.empty(_core.saddle_work()))
+    with mpmath.workdps(50):
+        t = mpmath.mpf(tilt)
+        exact = mpmath.mpf(m) ** 2 * t * (1 + t) / 2 - t * mpmath.mpf(eps) + t * mpmath.log(t) - (1 + t) * mpmath.log1p(t)
+    assert status == 0 and float(exact) <= upper <= float(exact) + 1e-12 * (1 + abs(float(exact)))

@@ -271,7 +271,7 @@ def _log_stray(grid: Grid, t: float, omega: float, n_threads: int) -> float:
     if omega == 0:
         return -math.inf
     log_mass = math.fsum(grid.steps.k * log_mgfs(grid, (t,), n_threads)[0]) + t * grid.shift
-    return log_mass + math.log(omega) + t * math.log(t) - (1 + t) * math.log1p(t) + 1e-6 * (1 + abs(log_mass))
+    return log_mass + math.log(omega) - t * math.log1p(1 / t) - math.log1p(t) + 1e-6 * (1 + abs(log_mass))
 
 
 def windows(plan: Plan, dx: float, p_low: float, p_high: float, at: np.ndarray, most: int = CELLS, n_threads: int = 1):

@@ -219,7 +219,7 @@ def zcdp_curve(rho: float, xi: float) -> Mechanism:
 
 
 def _exponent(rho: float, xi: float, eps: float, t: float) -> float:
-    return t * (xi + rho * (1 + t) - eps) + t * math.log(t) - (1 + t) * math.log1p(t)
+    return t * (xi + rho * (1 + t) - eps) - t * math.log1p(1 / t) - math.log1p(t)
 
 
 def _between(mild: Bound, worse: Bound, cap: float) -> Bound:

@@ -2,7 +2,7 @@
 
 Symbols. Steps i with count k_i, losses L = log(1+U) under num (REMOVE), U = q (e^v - 1) at x, v = m x - m^2/2; S their sum, R
 the sum of all but one. p(a) >= sum k P(L > a). delta_1(e) = sum k (delta of one step at e), in closed form
-(contour.single_point). lf(u) = u log u - (1+u) log1p u. K(b, u) >= sum k E[e^{uL} - 1; L <= b].
+(contour.single_point). lf(u) = u log u - (1+u) log1p u = -u log1p(1/u) - log1p u. K(b, u) >= sum k E[e^{uL} - 1; L <= b].
 
 Upper end. With levels a_0 < ... < a_n = eps - s, by the place of one loss above a_0, if there is any:
   delta(eps) <= e^{lf(u) - u eps + K(a_0, u)} + sum_r p(a_r) T(eps - a_{r+1}) + delta_1(eps - s) + p(a_n) T(s),
@@ -50,7 +50,7 @@ def log_delta_upper(steps, eps: float) -> float:
         log_t = np.minimum(0.0, np.minimum(_log_rest_upper(steps, s, s), _log_rest_upper(steps, s, 0.5 * s)))
         low = eps - s
         u = TILTS / low[:, None]
-        none = (u * np.log(u) - (1 + u) * np.log1p(u) - u * eps + _k_upper(steps, low, u)).min(axis=1)
+        none = (-u * np.log1p(1 / u) - np.log1p(u) - u * eps + _k_upper(steps, low, u)).min(axis=1)  # lf without cancellation
         above = _log_above_upper(steps, low)
         between = np.concatenate(([-np.inf], above[1:] + log_t[:-1]))  # a loss from level r to the next higher
         best = math.inf

@@ -251,7 +251,7 @@ def _best_order_of(run, adjacency: str, add: int, have_eps: int, value: float) -
             t *= 0.5  # every order is valid
     else:
         K = _cumulant(run, adjacency, add, t)[2]
-    log_max = t * math.log(t) - (1 + t) * math.log1p(t)
+    log_max = -t * math.log1p(1 / t) - math.log1p(t)
     bound = K - value * t + log_max if have_eps else (K + log_max - value) / t
     bound += 8 * U * (abs(K) + abs(log_max) + abs(value) * (1 + t) + 1) / (1 if have_eps else t)
     if not have_eps:
@@ -265,7 +265,7 @@ def _order(parts, have_eps: int, value: float) -> float:
     for _ in range(3):
         t = np.geomspace(low, high, 60)
         with np.errstate(all="ignore"):
-            K = sum(k * loss.cgf(t, 1e-200) for loss, k in parts) + t * np.log(t) - (1 + t) * np.log1p(t)
+            K = sum(k * loss.cgf(t, 1e-200) for loss, k in parts) - t * np.log1p(1 / t) - np.log1p(t)
             goal = K - value * t if have_eps else (K - value) / t
         i = int(np.argmin(np.where(np.isfinite(goal), goal, math.inf)))
         low, high = float(t[max(i - 1, 0)]), float(t[min(i + 1, 59)])
