@@ -39,7 +39,7 @@ REFUSALS = 4
 POINTS = 1 << 21
 """Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
 
-CIRCLE, QUICK = 1 << 15, 18_000
+CIRCLE, QUICK = 1 << 15, 15_000
 """Longest circle, and lattice points of all laws together, where `auto` only wants what a few hundredths of a second give."""
 
 REACH = 6.0
