@@ -33,17 +33,7 @@ HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real
 }
 
 /* The log of the largest weight e^E w. Up to 3 the first-order terms of M matter and are dropped from every sum. */
-HS_CLONES static double largest(const hs_coarse *G, double a)
-{
-    const double *restrict l = G->l, *restrict lw = G->lw;
-    double top[8];
-    int j, i, n = G->n;
-    for (i = 0; i < 8; i++) top[i] = 0; /* that of the node next to 0, nearly */
-    for (j = 0; j < n; j += 8)
-        for (i = 0; i < 8; i++) { double x = a * l[j + i] + lw[j + i]; top[i] = x > top[i] ? x : top[i]; }
-    for (i = 1; i < 8; i++) top[0] = fmax(top[0], top[i]);
-    return top[0];
-}
+static double largest(const hs_coarse *G, double a) { return fmax(0, hs_top(G->n, a, G->l, G->lw)); }
 
 /* The three sums, added to s. */
 HS_CLONES static void sums(const hs_coarse *G, double a, double top, double *s)

@@ -187,17 +187,19 @@ HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
     return top + log(M) + HS_U * (hs_lanes(e) / M + 2 * lh + 14 + n + 4 * (fabs(top) + fabs(log(M)))) * (1 + 1e-9);
 }
 
-/* The log of the largest weight h w (1+U)^a of a node. */
-HS_CLONES double hs_grid_top(const hs_grid *G, double a)
+/* The largest a l + lw of n nodes, a multiple of 8. */
+HS_CLONES double hs_top(int n, double a, const double *restrict l, const double *restrict lw)
 {
-    const double *restrict gl = G->l, *restrict glw = G->lw;
     double top[8] = {-1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4};
-    int j, i, n = G->n;
+    int j, i;
     for (j = 0; j < n; j += 8)
-        for (i = 0; i < 8; i++) { double x = a * gl[j + i] + glw[j + i]; top[i] = x > top[i] ? x : top[i]; }
+        for (i = 0; i < 8; i++) { double x = a * l[j + i] + lw[j + i]; top[i] = x > top[i] ? x : top[i]; }
     for (i = 1; i < 8; i++) top[0] = fmax(top[0], top[i]);
     return top[0];
 }
+
+/* The log of the largest weight h w (1+U)^a of a node. */
+double hs_grid_top(const hs_grid *G, double a) { return hs_top(G->n, a, G->l, G->lw); }
 
 /* log M(a), mean and variance of l under the tilted law; in the plain form where some weight exceeds 1. `err` bounds the rounding of log M:
  *   sum w [ 85u(|h2|+|a lm|) + |e^E-1| 3u|a l| + |a||e^E/(1+U)-1| ((U+q) dv + 3u|U|) + (6+|log h|+g^2/2+n+20)u (|h2|+|a lm|) ]/M:

@@ -68,6 +68,7 @@ double hs_grid_mesh(double h);
 double hs_grid_real_h(double m, double a, double target);
 double hs_grid_real_upper(double m, double a, double h);
 double hs_grid_log_m_upper(const hs_grid *G, double a);
+double hs_top(int n, double a, const double *l, const double *lw);
 double hs_grid_top(const hs_grid *G, double a);
 void hs_grid_moments(hs_grid *G, double a, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);

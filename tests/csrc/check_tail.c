@@ -54,7 +54,7 @@ static void check_band(double m, double q, double a, double cut, double h, doubl
 {
     hs_grid G;
     double c1, c2, s[5] = {0}, var, fourth, norm = 0, at;
-    int j, r, i, n, st = hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - (a < 0 ? log1p(-a * m * q) / m : 0), fmax(a * m, m) + 9, work);
+    int j, r, i, n, st = hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach(m, q, a), fmax(a * m, m) + 9, work);
     hs_moments mo;
     if (st) return;
     hs_grid_moments(&G, a, &mo);
