@@ -63,9 +63,11 @@ class Bound:
         Named error terms behind the interval.
     note : str
         How a maximum over something left open (a range of dataset sizes, groups of records) was found; else empty.
+    asked : (str, float or array_like) or None
+        The question that `delta`, `log_delta` or `epsilon` answered: its name and its argument. None from other functions.
     """
 
-    __slots__ = ("budget", "certified", "estimate", "lower", "note", "route", "upper")
+    __slots__ = ("asked", "budget", "certified", "estimate", "lower", "note", "route", "upper")
 
     def __init__(self, lower, estimate, upper, route, certified, budget, note=""):
         self.lower = lower
@@ -75,6 +77,12 @@ class Bound:
         self.certified = certified
         self.budget = budget
         self.note = note
+        self.asked = None
+
+    def answers(self, query: str, at) -> Bound:
+        """The same bound, which now says what was asked."""
+        self.asked = query, at
+        return self
 
     @property
     def width(self):

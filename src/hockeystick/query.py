@@ -74,14 +74,14 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
     """
     if worst.unsettled(run := as_run(run)):
         options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
-        return worst.maximum(delta, run, eps, **options)
+        return worst.maximum(delta, run, eps, **options).answers("delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
-        return settings.curve(np.array(flat), np.shape(eps), log=False)
+        return settings.curve(np.array(flat), np.shape(eps), log=False).answers("delta", eps)
     points = [settings.point(e) for e in flat]
     ends = [(exp_lower(p[0]), math.exp(p[1]), exp_upper(p[2])) for p in points]
-    return settings.bound(ends, points, eps)
+    return settings.bound(ends, points, eps).answers("delta", eps)
 
 
 def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
@@ -98,13 +98,13 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     """
     if worst.unsettled(run := as_run(run)):
         options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
-        return worst.maximum(log_delta, run, eps, log=True, **options)
+        return worst.maximum(log_delta, run, eps, log=True, **options).answers("log_delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
-        return settings.curve(np.array(flat), np.shape(eps), log=True)
+        return settings.curve(np.array(flat), np.shape(eps), log=True).answers("log_delta", eps)
     points = [settings.point(e) for e in flat]
-    return settings.bound(points, points, eps)
+    return settings.bound(points, points, eps).answers("log_delta", eps)
 
 
 def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
@@ -139,10 +139,10 @@ def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto
     """
     if worst.unsettled(run := as_run(run)):
         options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
-        return worst.maximum(epsilon, run, delta, roots=True, **options)
+        return worst.maximum(epsilon, run, delta, roots=True, **options).answers("epsilon", delta)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
-    return settings.bound(roots, roots, delta)
+    return settings.bound(roots, roots, delta).answers("epsilon", delta)
 
 
 class _Settings:
