@@ -3,6 +3,8 @@
 import copy
 import json
 import pickle
+import sys
+import threading
 
 import hypothesis.strategies as st
 import pytest
@@ -202,3 +204,71 @@ def test_a_step_without_a_row_is_refused():
 
     with pytest.raises(hs.DomainError, match=r"cannot serialise .*gaussian"):
         recorded([(Unknown(), 1)]).state_dict()
+
+
+def in_threads(n, work):
+    """Run work(i) in n threads at once; the errors that they raised."""
+    errors, start = [], threading.Barrier(n)
+
+    def call(i):
+        try:
+            start.wait()
+            work(i)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+@pytest.mark.parametrize(("interval", "each"), [(None, 20_000), (1e-6, 3_000)])
+def test_threads_lose_no_step(interval, each):
+    accountant, steps = hs.Accountant(), [hs.gaussian(1.0), hs.gaussian(2.0)]
+
+    def record(i):
+        for j in range(each):
+            accountant.step(steps[j % 2])
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(interval or before)
+    try:
+        assert in_threads(8, record) == []
+    finally:
+        sys.setswitchinterval(before)
+    assert accountant.run == hs.compose((steps[0], 4 * each), (steps[1], 4 * each)) and accountant.steps == 8 * each
+
+
+def test_a_run_holds_every_step_that_was_recorded_before_it():
+    """Also while other threads record distinct steps, read the run, save and load."""
+    accountant = hs.Accountant()
+    other = hs.Accountant()
+
+    def record(i):
+        for j in range(300):
+            step = hs.gaussian(1.0 + i + j / 1000)
+            accountant.step(step)
+            assert any(part == step for part, _ in accountant.run.parts)
+            other.load_state_dict(accountant.state_dict())
+            assert len(accountant) > j and accountant.steps > j
+            pickle.loads(pickle.dumps(accountant))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert in_threads(4, record) == []
+    finally:
+        sys.setswitchinterval(before)
+    assert accountant.steps == 1200 and len(accountant.run.parts) == 1200
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))])
+def test_a_copy_records_apart(duplicate):
+    accountant = recorded([(hs.gaussian(1.0), 3)])
+    run = accountant.run
+    again = duplicate(accountant)
+    again.step(hs.gaussian(2.0))
+    assert accountant.run is run and again.run == hs.compose((hs.gaussian(1.0), 3), hs.gaussian(2.0))

@@ -25,8 +25,8 @@ def step(sigma, q):
     return hs.poisson_subsampled(hs.gaussian(sigma), q)
 
 
-def log(data):
-    return read_log(io.BytesIO(data if isinstance(data, bytes) else data.encode()), "log")
+def log(data, **allowed):
+    return read_log(io.BytesIO(data if isinstance(data, bytes) else data.encode()), "log", **allowed)
 
 
 def call(capsys, *argv):
@@ -52,9 +52,8 @@ def test_csv_and_json_lines_agree(rows):
     csv = "sigma,q,steps\n" + "".join(f"{s!r},{q!r},{k}\n" for s, q, k in rows)
     lines = "".join(json.dumps({"sigma": s, "q": q, "steps": k}) + "\n" for s, q, k in rows)
     run = hs.compose(*((step(s, q), k) for s, q, k in rows))
-    assert log(csv).parts == run.parts
-    if rows:
-        assert log(lines).parts == run.parts
+    for text in (csv, lines):
+        assert log(text, allow_empty=True).parts == run.parts
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_csv_and_json_lines_agree(rows):
     ],
 )
 def test_one_run_in_many_spellings(data):
-    assert log(data) == hs.compose((step(1.0, 0.5), 3), hs.gaussian(2.0))
+    assert log(data, allow_unterminated=True) == hs.compose((step(1.0, 0.5), 3), hs.gaussian(2.0))
 
 
 def test_the_memory_of_recent_lines_may_overflow():
@@ -81,13 +80,34 @@ def test_the_memory_of_recent_lines_may_overflow():
     assert len(run.parts) == n and run.steps == 2 * n
 
 
-def test_a_header_alone_is_the_empty_run():
-    assert log("sigma,q,steps\n") == hs.compose()
+@pytest.mark.parametrize("data", ["sigma,q,steps\n", "", "\n\n"])
+def test_a_log_without_steps_is_the_empty_run_if_asked(data):
+    assert log(data, allow_empty=True) == hs.compose()
+
+
+WHOLE = ["sigma,q,steps\n1.0,0.01,5\n1.0,0.01,1000\n", '{"sigma": 1.0, "q": 0.01}\r\n{"sigma": 2.0, "steps": 1000}\r\n']
+
+
+@pytest.mark.parametrize("data", WHOLE)
+def test_a_log_cut_anywhere_is_refused_or_whole_lines_of_it(data):
+    run = log(data)
+    for end in range(len(data)):
+        try:
+            part = log(data[:end])
+        except hs.DomainError as error:
+            assert re.match("log(:[123])?: ", str(error))
+        else:
+            assert data[end - 1] == "\n" and part.steps < run.steps
 
 
 BAD_LOGS = [
     ("", "log: empty log"),
     ("\n\n", "log: empty log"),
+    ("sigma,q,steps\n", "log: empty log, no step in 1 lines"),
+    ("sigma,q,steps\n1.0,0.01,5\n1.0,0.01,1", "log:3: the last line has no line end"),
+    ('{"sigma": 1.0}\n{"sigma": 1.0}', "log:2: the last line has no line end"),
+    ("sigma,q,steps", "log:1: the last line has no line end"),
+    ("sigma\n1\n ", "log:3: the last line has no line end"),
     ("1.0,0.1,5\n", "log:1: unknown column '1.0'.*first line must name"),
     ("sigma,q,step\n", "log:1: unknown column 'step'.*sigma, q, steps"),
     ("sigma;q;steps\n", "log:1: unknown column"),
@@ -290,6 +310,20 @@ def test_a_malformed_log_names_file_and_line(capsys, tmp_path):
     path.write_text("sigma,q,steps\n1,0.1,10\n1,0.1,ten\n")
     answer = call(capsys, "run", path, "--delta", "1e-5")
     assert answer == (2, "", f"hockeystick: error: {path}:3: steps must be a number, got 'ten'\n")
+
+
+def test_a_log_cut_short_is_answered_only_if_asked(capsys, tmp_path):
+    cut, empty = tmp_path / "cut.csv", tmp_path / "empty.csv"
+    cut.write_text("sigma,q,steps\n1.0,0.01,5\n1.0,0.01,1")
+    empty.write_text("sigma,q,steps\n")
+    for command in (["run", cut, "--delta", 1e-5], ["curve", cut, "--points", 3], ["tradeoff", cut, "--points", 3]):
+        status, out, err = call(capsys, *command)
+        assert (status, out) == (2, "") and f"{cut}:3: the last line has no line end" in err
+        assert call(capsys, *command, "--allow-unterminated")[0] == 0
+    for command in (["run", empty, "--delta", 1e-5], ["curve", empty, "--eps", 0, 1, "--points", 3]):
+        status, out, err = call(capsys, *command)
+        assert (status, out) == (2, "") and f"{empty}: empty log" in err
+        assert call(capsys, *command, "--allow-empty")[0] == 0
 
 
 def test_negative_eps(capsys):

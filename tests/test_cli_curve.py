@@ -148,6 +148,7 @@ def test_bad_usage(capsys, argv):
         ("sigma,delta,other\n", "header"),
         ("sigma,sigma,delta\n", "header"),
         ("sigma,delta\n1,x\n", ":2: not all"),
+        ("sigma,delta\n1,0.1\n1,0.0", ":3: the last line has no line end"),
         ("sigma,delta\n1,0.1\n1\n", ":3: expected 2"),
         ("sigma,delta\n1,0.1\n1,nan\n", "delta.*entry 1"),
         ("sigma,delta\n-1,0.1\n", "sigma.*entry 0"),
@@ -159,6 +160,11 @@ def test_bad_batch(text, word, capsys, monkeypatch):
     import re
 
     assert re.search(word, capsys.readouterr().err)
+
+
+def test_a_batch_cut_short_is_answered_if_asked(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("sigma,delta\n1,0.1"))
+    assert len(rows(capsys, "batch", "-", "--allow-unterminated")) == 1
 
 
 # Pictures

@@ -280,3 +280,21 @@ def test_accountant_fn():
     """jax-privacy's hook: a callable that takes the relation as its one argument."""
     for relation in ADJACENCY:
         assert HockeystickAccountant(relation).neighboring_relation is relation
+
+
+TRUNCATED = dpa.TruncatedSubsampledGaussianDpEvent(1000, 0.01, 20, 1.0)
+SMALLER = dpa.TruncatedSubsampledGaussianDpEvent(900, 0.01, 20, 1.0)
+
+
+@pytest.mark.parametrize("other", [Gaussian(1.0), SMALLER, Composed([Gaussian(1.0), Self(DPSGD, 3)])])
+def test_what_cannot_be_composed_is_not_supported(other):
+    """A truncated sample has an add/remove pair for one data set size: alone, or with its like."""
+    assert not HockeystickAccountant().supports(Composed([TRUNCATED, other]))
+    accountant = HockeystickAccountant().compose(TRUNCATED, 5)
+    alone = accountant.get_epsilon(1e-5)
+    assert not accountant.supports(other) and accountant.supports(Self(TRUNCATED, 2))
+    with pytest.raises(dpa.UnsupportedEventError, match="its own fixed dataset_size"):
+        accountant.compose(other)
+    assert accountant.get_epsilon(1e-5) == alone
+    replaced = HockeystickAccountant(dpa.NeighboringRelation.REPLACE_ONE)
+    assert replaced.supports(Composed([TRUNCATED, other])) == replaced.supports(other)

@@ -53,6 +53,17 @@ def test_csv_says_what_the_array_says(capsys, norms, name):
     assert a["quantiles"][3]["upper"] == pytest.approx(b["quantiles"][3]["upper"], rel=1e-6)
 
 
+def test_a_table_cut_short_is_refused_unless_asked(capsys, norms):
+    folder, _ = norms
+    for name in ("norms.csv", "bare.csv"):
+        cut, flags = folder / f"cut_{name}", ("--sigma", 5, "--delta", 1e-5)
+        cut.write_bytes((folder / name).read_bytes()[:-5])
+        lines = len(cut.read_text().splitlines())
+        status, out, err = call(capsys, cut, *flags)
+        assert (status, out) == (2, "") and f"{cut}:{lines}: the last line has no line end" in err
+        assert call(capsys, cut, *flags, "--allow-unterminated")[0] == 0
+
+
 def test_parquet(capsys, norms):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

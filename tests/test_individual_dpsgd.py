@@ -106,6 +106,19 @@ def test_bucket_directions_and_spacing():
     assert bounds[32, "variance"] < bounds[32, "linear"] and bounds[32, "variance"] < 1.1 * true.upper
 
 
+@given(st.floats(1e-3, 1e9), st.floats(1e-9, 1e9), st.integers(1, 64), st.sampled_from(["variance", "linear"]))
+def test_a_norm_at_the_clip_has_the_last_level(z, clip, n, spacing):
+    """The mu of the noise multiplier, however its user rounds it, and the mu of a norm that is clipped: each rounded apart."""
+    charged = mu_from_norms([clip, 2 * clip], noise_multiplier=z, clip=clip), mu_from_norms([clip], sigma=z * clip)
+    for mu_max in (1 / z, clip / (z * clip)):
+        levels = NoiseLevels(mu_max, levels=n, spacing=spacing)
+        for mu in charged:
+            assert levels.index(mu).tolist() == [n - 1] * mu.size
+            assert (levels.sigmas[n - 1] * mu <= 1).all() and levels.mu[-1] <= mu_max * (1 + 2**-48)
+        with pytest.raises(hs.DomainError, match="mu must be from 0 to"):
+            levels.index([mu_max * (1 + 1e-14)])
+
+
 def test_a_positive_norm_is_never_free():
     """However small: its square stays positive, its level is one."""
     norms = np.array([0.0, 5e-324, 1e-300, 1e-160])

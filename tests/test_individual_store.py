@@ -1,5 +1,6 @@
 """Durable state: reopening, kills at random instants, full disks, foreign and damaged files, two writers."""
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -12,6 +13,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick.individual import data
+from hockeystick.individual.store import StoreError
 
 N = 20_000
 
@@ -53,6 +55,30 @@ def written(tmp_path, steps=4):
 
 def snapshot(folder):
     return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["gdp", "odometer", "records"])
+def test_a_dropped_filter_lets_its_file_go(tmp_path, kind):
+    """At once, not when the garbage collector runs; in a forked child it stays with the parent."""
+    path = tmp_path / "state"
+    filter = start(kind, path)
+    run_step(kind, filter, 1)
+    kept = state_of(filter)
+    gc.disable()
+    try:
+        if hasattr(os, "fork"):
+            child = os.fork()
+            if child == 0:
+                del filter
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            with pytest.raises(StoreError, match="open for writing elsewhere"):
+                start(kind, path)
+        del filter
+        with start(kind, path) as again:
+            assert state_of(again) == kept
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("sync", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from . import query
@@ -17,7 +18,8 @@ class Accountant:
     """Record what ran, ask what it cost.
 
     Equal steps merge: memory is proportional to distinct steps, and recording a step costs one look-up,
-    however many ran before. Not locked: the caller keeps threads that record into one accountant apart.
+    however many ran before. Threads may share an accountant: a lock keeps every step, and `run` holds all steps
+    whose `step` has returned. Copies and pickles are accountants of their own.
 
     Examples
     --------
@@ -33,11 +35,20 @@ class Accountant:
     True
     """
 
-    __slots__ = ("_counts", "_run")
+    __slots__ = ("_counts", "_lock", "_run")
 
     def __init__(self):
         self._counts: dict[Mechanism, int] = {}
-        self._run: Run | None = None
+        self._run: Run | None = None  # of these counts, or None; both change under the lock only
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        with self._lock:
+            return None, {"_counts": dict(self._counts)}
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        self.__init__()
+        self._counts = dict(state[1]["_counts"])
 
     def step(self, mechanism: Mechanism | Run, k: int = 1) -> None:
         """Record that `mechanism` (a step, or a whole run) ran `k` times.
@@ -55,23 +66,28 @@ class Accountant:
             If `mechanism` is neither, or `k` or the merged count is out of range; nothing is recorded then.
         """
         k = count("k (number of steps)", k)
+        parts = as_run(mechanism).parts
         new = {}
-        for step, n in as_run(mechanism).parts:
-            new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * k)
-        self._counts.update(new)
-        self._run = None
+        with self._lock:
+            for step, n in parts:
+                new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * k)
+            self._run = None  # first: an interrupt between the two must not leave a run without these steps
+            self._counts.update(new)
 
     @property
     def run(self) -> Run:
         """All that was recorded, as an immutable run."""
-        if self._run is None:
-            self._run = Run(tuple(self._counts.items()))
-        return self._run
+        run = self._run
+        if run is None:
+            with self._lock:
+                run = self._run = Run(tuple(self._counts.items()))
+        return run
 
     @property
     def steps(self) -> int:
         """Number of steps recorded, with repetitions."""
-        return sum(self._counts.values())
+        with self._lock:
+            return sum(self._counts.values())
 
     def __len__(self) -> int:
         return self.steps
@@ -103,7 +119,7 @@ class Accountant:
         DomainError
             If a recorded mechanism has no JSON form.
         """
-        parts = [{"step": to_json(step), "count": n} for step, n in self._counts.items()]
+        parts = [{"step": to_json(step), "count": n} for step, n in self.run.parts]
         return {"format": FORMAT, "version": VERSION, "parts": parts}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -136,4 +152,6 @@ class Accountant:
                 loaded.step(from_json(part["step"]), part["count"])
             except DomainError as error:
                 raise DomainError(f"state['parts'][{i}]: {error}") from None
-        self._counts, self._run = loaded._counts, None
+        with self._lock:
+            self._run = None
+            self._counts = loaded._counts

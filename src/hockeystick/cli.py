@@ -29,7 +29,6 @@ from . import __version__, cli_curve, query
 from .bound import AccuracyError, Bound, DomainError
 from .mechanism import Run, compose, gaussian, poisson_subsampled
 from .pair import ADJACENCIES, DIRECTIONS
-from .serial import read_log
 
 FORMAT = "hockeystick.result"
 VERSION = 1
@@ -44,7 +43,8 @@ _LOG = """The log is CSV whose first line names the columns, or JSON lines with 
   q      Poisson sampling rate; 1 if the log has no such column or key
   steps  how many such steps; 1 if the log has no such column or key
 One line per step or per phase, in any order and number; the format is read off the content.
-A malformed line is refused with its line number."""
+A malformed line is refused with its line number; so are, unless allowed, a last line that does not end
+and a log without steps: both are what a crash leaves."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -112,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_eps(delta, required=True)
     run = command("run", "eps(delta) or delta(eps) of a training log", _LOG)
     run.add_argument("log", metavar="LOG", help='file, or "-" for standard input; comes before --delta')
+    cli_curve.add_allowances(run)
     asked = run.add_mutually_exclusive_group(required=True)
     _add_delta(asked)
     _add_eps(asked)
@@ -163,9 +164,9 @@ def _run_of(args) -> Run:
     if args.command != "run":
         return compose((poisson_subsampled(gaussian(args.sigma), args.q), args.steps))
     if args.log == "-":
-        return read_log(sys.stdin.buffer, "<stdin>")
+        return cli_curve.read(sys.stdin.buffer, "<stdin>", args)
     with open(args.log, "rb") as stream:
-        return read_log(stream, args.log)
+        return cli_curve.read(stream, args.log, args)
 
 
 def _answer(run: Run, args) -> str:

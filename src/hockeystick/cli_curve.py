@@ -25,7 +25,7 @@ from . import __version__, batch, plot, risk
 from .bound import DomainError
 from .mechanism import Run, compose, count, gaussian, poisson_subsampled
 from .pair import ADJACENCIES, DIRECTIONS
-from .serial import read_log
+from .serial import read_log, require_line_end
 
 FORMAT = "hockeystick.table"
 VERSION = 1
@@ -49,14 +49,29 @@ def add_commands(command) -> None:
         each.add_argument("--points", type=_points, default=points, help=f"how many; default {points}")
         each.add_argument("--plot", type=_picture, metavar="FILE", help=f"also draw it: {', '.join(PICTURES)}")
         each.set_defaults(answer=answer)
+        if each is not steps:
+            add_allowances(each)
     many.add_argument("file", metavar="CSV", help=f'columns {", ".join(_COLUMNS[:4])} or eps; "-" for standard input')
     many.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_allowances(many, empty=False)
     many.set_defaults(answer=_batch)
     for each in (curve, tradeoff, steps, many):
         each.add_argument("--adjacency", default="add_remove", choices=ADJACENCIES)
         each.add_argument("--direction", default="both", choices=DIRECTIONS)
         each.add_argument("--threads", type=int, default=1, help="default 1; 0 is all cores allowed")
         each.add_argument("--json", action="store_true", help="print one JSON object instead of CSV")
+
+
+def add_allowances(parser, empty: bool = True) -> None:
+    """The flags of a command that reads a file of lines."""
+    parser.add_argument("--allow-unterminated", action="store_true", help="take a last line that has no line end")
+    if empty:
+        parser.add_argument("--allow-empty", action="store_true", help="take a log without steps as a run without steps")
+
+
+def read(stream, name: str, args) -> Run:
+    """The run of a log, with the allowances of the command line."""
+    return read_log(stream, name, allow_unterminated=args.allow_unterminated, allow_empty=args.allow_empty)
 
 
 def _points(text: str) -> int:
@@ -83,16 +98,16 @@ def _triple(text: str) -> tuple[float, float, int] | None:
     return sigma, q, count("STEPS", int(k) if k.is_integer() else k)
 
 
-def _runs(texts: list[str]) -> dict[str, Run]:
+def _runs(args) -> dict[str, Run]:
     runs = {}
-    for text in texts:
+    for text in args.runs:
         triple = _triple(text)
         if triple:
             sigma, q, k = triple
             runs[_label(triple)] = compose((poisson_subsampled(gaussian(sigma), q), k))
         else:
             with open(text, "rb") as stream:
-                runs[text] = read_log(stream, text)
+                runs[text] = read(stream, text, args)
     return runs
 
 
@@ -102,7 +117,7 @@ def _label(triple: tuple[float, float, int]) -> str:
 
 
 def _curve(args) -> str:
-    runs = _runs(args.runs)
+    runs = _runs(args)
     eps = None
     if args.eps:
         lo, hi = args.eps
@@ -126,7 +141,7 @@ def _tradeoff(args) -> str:
     # Even in log(fpr/(1 - fpr)): as fine near 1 as near 0.
     ends = [np.log(x) - np.log1p(-x) for x in (lo, hi)]
     fpr = 1 / (1 + np.exp(-np.linspace(*ends, args.points)))
-    runs = _runs(args.runs)
+    runs = _runs(args)
     curves = plot.tradeoff_curves(runs, fpr, **_options(args))
     rows = []
     for name, xs, tpr in curves:
@@ -158,10 +173,10 @@ def _steps(args) -> str:
 
 def _batch(args) -> str:
     if args.file == "-":
-        columns = _read_columns(sys.stdin, "<stdin>")
+        columns = _read_columns(sys.stdin, "<stdin>", args.allow_unterminated)
     else:
         with open(args.file, encoding="utf-8-sig", newline="") as stream:
-            columns = _read_columns(stream, args.file)
+            columns = _read_columns(stream, args.file, args.allow_unterminated)
     ask, at = (batch.epsilon_batch, "delta") if "delta" in columns else (batch.delta_batch, "eps")
     bar = None if args.quiet else _Bar()
     inputs = (columns["sigma"], columns.get("q", 1.0), columns.get("steps", 1.0), columns[at])
@@ -178,9 +193,10 @@ def _options(args) -> dict:
     return {"adjacency": args.adjacency, "direction": args.direction, "n_threads": args.threads}
 
 
-def _read_columns(stream, name: str) -> dict[str, list[float]]:
+def _read_columns(stream, name: str, allow_unterminated: bool) -> dict[str, list[float]]:
     """The columns of a CSV file of numbers; DomainError with the line of whatever is wrong."""
-    reader = csv.reader(stream)
+    lines = stream.read().splitlines(keepends=True)
+    reader = csv.reader(lines)
     header = [field.strip().lower() for field in next(reader, [])]
     asked = [field for field in ("delta", "eps") if field in header]
     if len(set(header)) != len(header) or not set(header) <= set(_COLUMNS) or "sigma" not in header or len(asked) != 1:
@@ -197,6 +213,11 @@ def _read_columns(stream, name: str) -> dict[str, list[float]]:
             raise DomainError(f"{name}:{reader.line_num}: not all fields are numbers: {','.join(fields)!r:.80}") from None
         if len(fields) != len(header):
             raise DomainError(f"{name}:{reader.line_num}: expected {len(header)} fields, got {len(fields)}")
+    if lines and not allow_unterminated:
+        try:
+            require_line_end(lines[-1].endswith(("\n", "\r")))
+        except DomainError as error:
+            raise DomainError(f"{name}:{len(lines)}: {error}") from None
     return dict(zip(header, map(list, zip(*rows, strict=True)) if rows else [[] for _ in header], strict=True))
 
 

@@ -162,7 +162,7 @@ RECENT_MAX = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 
 
-def read_log(stream: BinaryIO, name: str) -> Run:
+def read_log(stream: BinaryIO, name: str, *, allow_unterminated: bool = False, allow_empty: bool = False) -> Run:
     """The run that a training log describes, read line by line in memory proportional to distinct steps.
 
     Parameters
@@ -174,16 +174,21 @@ def read_log(stream: BinaryIO, name: str) -> Run:
         byte order mark, CRLF line ends and blank lines are passed over.
     name : str
         What messages call the log.
+    allow_unterminated : bool, default False
+        Take a last line without a line end. It is refused by default: a log cut short by a crash may end in
+        "1.0,0.01,1" where "1.0,0.01,1000" was written.
+    allow_empty : bool, default False
+        Take a log without any step, as the empty run.
 
     Returns
     -------
     Run
-        Equal steps merged, in order of first appearance. A CSV header alone is the empty run.
+        Equal steps merged, in order of first appearance.
 
     Raises
     ------
     DomainError
-        "name:line: what is wrong" at the first malformed line, or if the log has no line at all.
+        "name:line: what is wrong" at the first malformed line, or if the log holds no step.
     """
     counts: dict[tuple[float, float], int] = {}  # by (sigma, q)
     steps: dict[tuple[float, float], Mechanism] = {}
@@ -195,6 +200,8 @@ def read_log(stream: BinaryIO, name: str) -> Run:
             known = recent.get(raw)
             if known is None:
                 text = _line_text(raw.removeprefix(_BOM) if number == 1 else raw)
+                if not allow_unterminated:
+                    require_line_end(raw.endswith(b"\n"))
                 if not text:
                     continue
                 if parse is None:
@@ -214,9 +221,21 @@ def read_log(stream: BinaryIO, name: str) -> Run:
                 count(f"total of {steps[key]!r}", counts[key])
     except DomainError as error:
         raise DomainError(f"{name}:{number}: {error}") from None
-    if parse is None:
-        raise DomainError(f"{name}: empty log; expected a CSV header ({','.join(COLUMNS)}) or JSON lines")
+    if not counts and not allow_empty:
+        raise DomainError(
+            f"{name}: empty log, no step in {number} lines; expected a CSV header ({','.join(COLUMNS)}) and rows, or JSON "
+            "lines (--allow-empty takes it as a run without steps)"
+        )
     return Run(tuple((step, counts[key]) for key, step in steps.items()))
+
+
+def require_line_end(ended: bool) -> None:
+    """DomainError unless the last line of a file `ended`: what stands there may be the beginning of what was written."""
+    if not ended:
+        raise DomainError(
+            "the last line has no line end, so the file may have been cut short; complete it (--allow-unterminated takes the "
+            "line as it stands)"
+        )
 
 
 def _line_text(raw: bytes) -> str:

@@ -22,6 +22,7 @@ from ..accountant import Accountant
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run, compose, count, gaussian, real
 from ..routes.moments import moments_delta_upper, moments_epsilon_upper
+from ..sampling import check_fixed_size
 from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
 from .pld_bridge import from_dp_accounting_pld, to_dp_accounting_pld
 
@@ -77,6 +78,7 @@ class HockeystickAccountant(PrivacyAccountant):
         self._rho, self._xi = 0.0, 0.0
         self._non_private = self._exposed = False  # exposed: certainly without a finite eps
         self._defined: set[Mechanism] = set()
+        self._composed: set[Mechanism] = set()
 
     @property
     def run(self) -> Run:
@@ -91,6 +93,7 @@ class HockeystickAccountant(PrivacyAccountant):
                 raise RefusedError(event, f"more than {K_MAX:.0e} steps in all")
             for step, _, _ in worse:
                 self._require_defined(event, step)
+            self._require_composable(event, [step for step, _, _ in worse if not isinstance(step, NonPrivate | Zcdp)])
             if do_compose:
                 better = translate(event, self._adjacency, worse=False)
                 for (step, k, pure), (mild, _, _) in zip(worse, better, strict=True):
@@ -114,6 +117,15 @@ class HockeystickAccountant(PrivacyAccountant):
             raise RefusedError(event, f"{step!r} under {self.neighboring_relation.name}: {error}") from None
         self._defined.add(step)
 
+    def _require_composable(self, event, steps: list[Mechanism]) -> None:
+        """Refuse what a query of all that was composed together with `steps` would refuse."""
+        if self._composed.issuperset(steps):
+            return
+        try:
+            check_fixed_size(Run(tuple((step, 1) for step in self._composed.union(steps))), self._adjacency)
+        except DomainError as error:
+            raise RefusedError(event, f"under {self.neighboring_relation.name}: {error}") from None
+
     def _record(self, step, mild, k: int, pure: float) -> None:
         if isinstance(step, NonPrivate):
             self._non_private, self._exposed = True, self._exposed or step.sure
@@ -121,6 +133,7 @@ class HockeystickAccountant(PrivacyAccountant):
             self._rho, self._xi = up(self._rho + k * step.rho), up(self._xi + k * step.xi)
         else:
             self._worse.step(step, k)
+            self._composed.add(step)
             if mild is not None:
                 self._better.step(mild, k)
         self._pure = up(self._pure + k * pure)

@@ -16,6 +16,7 @@ import numpy as np
 from .. import __version__, query
 from ..bound import DomainError
 from ..mechanism import count, gaussian, poisson_subsampled
+from ..serial import require_line_end
 from .dpsgd import mu_from_norms
 from .epsilons import LABEL, individual_epsilons
 from .gaussian import gdp_epsilons_upper, in_unit
@@ -38,7 +39,7 @@ def run(argv: list[str]) -> str:
     """The text that answers `argv`. Raises DomainError, AccuracyError or OSError."""
     args = _parser().parse_args(argv)
     in_unit("delta", args.delta)
-    blocks, records = _open(args.norms)
+    blocks, records = _open(args.norms, args.allow_unterminated)
     repeat = count("steps", args.steps)
     show = _bar(records) if sys.stderr.isatty() and not args.quiet else None
     if args.q == 1:
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("norms", metavar="NORMS", type=Path, help="file of norms: .npy, .csv or .parquet")
     parser.add_argument("--sigma", type=float, help="standard deviation of the noise, in the unit of the norms")
     parser.add_argument("--noise-multiplier", type=float, help="instead of --sigma, with --clip: noise / clip")
+    parser.add_argument("--allow-unterminated", action="store_true", help="take a last CSV line that has no line end")
     parser.add_argument("--clip", type=float, help="clipping norm; larger norms are cut to it")
     parser.add_argument("--delta", type=float, required=True, help="0 < delta < 1")
     parser.add_argument("--q", type=float, default=1.0, help="Poisson sampling rate, default 1 (none)")
@@ -77,13 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _open(path: Path):
+def _open(path: Path, allow_unterminated: bool):
     """(a function that yields the norms in blocks of rows, number of records)."""
     kind = path.suffix.lower()
     if kind == ".npy":
         table = _npy(path)
     elif kind == ".csv":
-        table = _csv(path)
+        table = _csv(path, allow_unterminated)
     elif kind in (".parquet", ".pq"):
         table = _parquet(path)
     else:
@@ -102,9 +104,11 @@ def _npy(path: Path):
         raise DomainError(f"{path}: not an array file: {error}") from None
 
 
-def _csv(path: Path):
+def _csv(path: Path, allow_unterminated: bool):
     with open(path, encoding="utf-8", errors="replace") as stream:
         first = stream.readline()
+    if not allow_unterminated:
+        _require_last_line_end(path)
     try:
         [float(field) for field in first.split(",")]
         skip = 0
@@ -114,6 +118,17 @@ def _csv(path: Path):
         return np.loadtxt(path, delimiter=",", skiprows=skip, ndmin=2, encoding="utf-8")
     except ValueError as error:
         raise DomainError(f"{path}: {error}") from None
+
+
+def _require_last_line_end(path: Path) -> None:
+    with open(path, "rb") as stream:
+        stream.seek(max(0, path.stat().st_size - 1))
+        ended = stream.read() in (b"\n", b"\r")
+        try:
+            require_line_end(ended)
+        except DomainError as error:
+            stream.seek(0)
+            raise DomainError(f"{path}:{sum(1 for _ in stream)}: {error}") from None
 
 
 def _parquet(path: Path):

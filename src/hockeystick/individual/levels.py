@@ -13,6 +13,7 @@ import numpy as np
 from ..bound import DomainError
 from ..mechanism import count
 from . import units
+from .dpsgd import MU_MIN, U
 
 SPACINGS = ("variance", "linear")
 
@@ -23,7 +24,8 @@ class NoiseLevels:
     Parameters
     ----------
     mu_max : float
-        Largest mu of a step: clip/noise deviation, 1/noise multiplier.
+        Largest mu of a step: clip/noise deviation, 1/noise multiplier. The last level lies 16u (2e-15, relative) above it,
+        u = 2^-53, for a quotient rounded by the caller and for `mu_from_norms`, which rounds the mu of a norm at the clip up.
     levels : int, default 32
         1 to 4096.
     spacing : "variance" or "linear"
@@ -53,11 +55,10 @@ class NoiseLevels:
         n = count("levels", levels, 1, 4096)
         if spacing not in SPACINGS:
             raise DomainError(f"spacing must be one of {SPACINGS}, got {spacing!r}")
-        if spacing == "variance":
-            self.mu = self.mu_max * np.sqrt(np.arange(1, n + 1) / n)
-        else:
-            self.mu = self.mu_max / np.linspace(16.0, 1.0, n)
-        self.mu[-1] = self.mu_max
+        # mu_from_norms is within 8u above clip/noise deviation or at MU_MIN; a mu_max up to 6u too small still holds that.
+        top = max(self.mu_max * (1 + 16 * U), MU_MIN)
+        self.mu = top * np.sqrt(np.arange(1, n + 1) / n) if spacing == "variance" else top / np.linspace(16.0, 1.0, n)
+        self.mu[-1] = top
 
     @property
     def sigmas(self) -> np.ndarray:
@@ -70,7 +71,7 @@ class NoiseLevels:
         Parameters
         ----------
         mu : array_like
-            From 0 to `mu_max`.
+            From 0 to the last level.
 
         Returns
         -------
@@ -79,10 +80,10 @@ class NoiseLevels:
         Raises
         ------
         DomainError
-            For a mu that is negative, not a number, or above `mu_max`.
+            For a mu that is negative, not a number, or above the last level.
         """
         mu = np.asarray(mu, dtype=float)
-        bad = ~((mu >= 0) & (mu <= self.mu_max))
+        bad = ~((mu >= 0) & (mu <= self.mu[-1]))
         if bad.any():
             raise DomainError(f"mu must be from 0 to {self.mu_max!r}, got {mu[bad].ravel()[0]!r}; no level is safe above: clip")
         return np.where(mu > 0, np.searchsorted(self.mu, mu, side="left"), -1)

@@ -3,7 +3,9 @@
 The file has the application id of this package, a format version, one manifest row (kind, parameters, state, checksum)
 and one journal row a step. A step is one transaction, so that a process killed at any instant leaves the file either
 before it or after it; the journal is chained by CRC-32 into the manifest. The file is locked as long as it is open:
-a second writer, in this or another process, is refused. What is larger than a row lies in data.py.
+a second writer, in this or another process, is refused. A ledger that is dropped lets its file go at once; without a
+finalizer the connection, which refers to itself, would hold the lock until the garbage collector runs. What is larger than
+a row lies in data.py.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import weakref
 import zlib
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -40,6 +43,7 @@ class Ledger:
     def __init__(self, path, connection, kind: str, parameters: dict, state: dict, chain: int):
         self.path, self.kind, self.parameters, self.state = Path(path), kind, parameters, state
         self._connection, self._chain, self._pid = connection, chain, os.getpid()
+        self._release = weakref.finalize(self, _release, connection, self._pid)
 
     @classmethod
     def create(cls, path, kind: str, parameters: dict, state: dict, sync: bool) -> Ledger:
@@ -172,9 +176,20 @@ class Ledger:
 
     def close(self) -> None:
         """Release the file and its lock."""
-        if self._connection is not None and os.getpid() == self._pid:
-            self._connection.close()
         self._connection = None
+        self._release()
+
+
+_INHERITED: list[sqlite3.Connection] = []
+"""Connections that a forked child got from its parent: it may neither use nor close them, and freeing one closes it."""
+
+
+def _release(connection: sqlite3.Connection, pid: int) -> None:
+    """Close a connection in the process that opened it."""
+    if os.getpid() == pid:
+        connection.close()
+    else:
+        _INHERITED.append(connection)
 
 
 def _require_ours(path: Path) -> None:
