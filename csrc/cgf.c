@@ -21,7 +21,7 @@ HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real
     int j, n = (real + 7) / 8 * 8;
     G->n = n; G->m = m; G->q = q; G->l = l; G->lm = lm; G->lw = lw; G->w = w;
     for (j = 0; j < n; j++) {
-        double g = lo + j * h, v = m * g - 0.5 * m * m, U = q * (hs_exp(v > 700 ? 700 : v) - 1), x = 1 + U;
+        double g = lo + j * h, v = m * g - 0.5 * m * m, U = q * hs_expm1(v > 700 ? 700 : v), x = 1 + U;
         double small = U < 0.1 && U > -0.1 ? U : 0, t = hs_log1pmx_small(small), lg = hs_log(x);
         lg = v > 700 ? v + lq : lg;
         l[j] = small != 0 ? U + t : lg;

@@ -38,9 +38,9 @@ HS_CLONES static void normal_block(double m, double q, double h, double g0, int 
     double lq = log(q), scale = h / SQRT_2PI;
     int j;
     for (j = 0; j < BLOCK; j++) {
-        double g = g0 + j * h, v = m * g - 0.5 * m * m, near = v < 0.1 && v > -0.1 ? v : 0, U, t, l, lm, wA, wB, d = g - m, small;
+        double g = g0 + j * h, v = m * g - 0.5 * m * m, U, t, l, lm, wA, wB, d = g - m, small;
         double far = j < count ? 0 : 1e4;
-        U = q * (near != 0 ? near + hs_expm1mx_small(near) : hs_exp(v > 700 ? 700 : v) - 1);
+        U = q * hs_expm1(v > 700 ? 700 : v);
         small = U < 0.1 && U > -0.1 ? U : 0;
         t = hs_log1pmx_small(small);
         l = v > 700 ? v + lq : hs_log(1 + U);

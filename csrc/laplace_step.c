@@ -63,8 +63,7 @@ void hs_laplace_step_cgf_estimate(double m, double q, double a, const double *x,
         int i = j - 2;
         double y = j < 2 ? 0 : (2 * (i / n_gl) + 1 + x[i % n_gl]) * half, v = j == 0 ? -m : j == 1 ? m : 2 * y - m;
         double weight = j == 0 ? 0.5 : j == 1 ? 0.5 * hs_exp(-m) : 0.5 * half * w[i % n_gl] * hs_exp(-y);
-        double near = fabs(v) < 0.1 ? v : 0;
-        double U = q * (near != 0 ? near + hs_expm1mx_small(near) : hs_exp(v) - 1), small = fabs(U) < 0.1 ? U : 0;
+        double U = q * hs_expm1(v), small = fabs(U) < 0.1 ? U : 0;
         double t = hs_log1pmx_small(small), l = small != 0 ? U + t : hs_log((1 - q) + q * hs_exp(v));
         double E = a * l, es = fabs(E) < 0.1 ? E : 0, e, h2;
         if (plain != 0) { e = hs_exp(E - top); s0 += weight * e; s1 += weight * e * l; s2 += weight * e * l * l; continue; }

@@ -7,9 +7,20 @@
 #ifndef HS_SPECIAL_H
 #define HS_SPECIAL_H
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Every error claim counts operations rounded once, to double: no wider registers, no fused operations (gcc has a flag for that alone). */
+#if (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0) || defined(__FAST_MATH__) || defined(_M_FP_FAST)
+#error "the error bounds need IEEE arithmetic evaluated in double: no x87 registers (-msse2 -mfpmath=sse), no fast-math"
+#endif
+#if defined(_MSC_VER) && !defined(__clang__)
+#pragma fp_contract(off)
+#elif defined(__clang__) || !defined(__GNUC__)
+#pragma STDC FP_CONTRACT OFF
+#endif
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(HS_NO_CLONES)
 #define HS_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
@@ -19,6 +30,7 @@
 
 /* Before a loop over arrays that do not overlap: compilers forget `restrict` on local pointers and give up on many of them. */
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* nor is a hint that clang cannot follow an error */
 #define HS_SEPARATE _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
 #define HS_SEPARATE _Pragma("GCC ivdep")
@@ -52,26 +64,51 @@ typedef double hs_v8, hs_v4, hs_v2;
 static inline uint64_t hs_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }
 static inline double hs_from_bits(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
 
-/* e^x for x <= 709; exactly 0 below -708. n ln 2 is subtracted in two pieces (n LN2_HI is exact for |n| < 2^11); the Taylor
- * polynomial of degree 13 on |r| <= 0.347 is off by 4e-18. */
-static inline double hs_exp(double x)
+/* The part p and 2^n, n the low bits of *t, of e^x = 2^n (1 + p), |x| <= 1000: r = x - n ln 2 in two pieces (n LN2_HI is exact for
+ * |n| < 2^11), p = e^r - 1 by the Taylor polynomial of degree 13, which is off by 4.3e-18 on |r| <= 0.347. */
+static inline double hs_exp_part(double x, double *t)
 {
-    double y = x < -708.0 ? -708.0 : x, t = y * 1.44269504088896340736 + HS_MAGIC, n = t - HS_MAGIC, r, p;
-    r = (y - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    double n, r, p;
+    *t = x * 1.44269504088896340736 + HS_MAGIC; n = *t - HS_MAGIC;
+    r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
     p = 1.6059043836821613e-10;
     p = p * r + 2.08767569878681e-09; p = p * r + 2.505210838544172e-08; p = p * r + 2.755731922398589e-07;
     p = p * r + 2.7557319223985893e-06; p = p * r + 2.48015873015873e-05; p = p * r + 1.984126984126984e-04;
     p = p * r + 1.388888888888889e-03; p = p * r + 8.333333333333333e-03; p = p * r + 4.1666666666666664e-02;
     p = p * r + 1.6666666666666666e-01; p = p * r + 0.5;
-    p = 1.0 + (r + r * r * p);
+    return r + r * r * p;
+}
+
+/* e^x: within 2 u for -708 <= x <= 709, exactly 0 below, +infinity from 710 on, one of e^x and +infinity between. */
+static inline double hs_exp(double x)
+{
+    double t, y = x < -708.0 ? -708.0 : x, p = 1.0 + hs_exp_part(y > 710.0 ? 710.0 : y, &t);
     p *= hs_from_bits((hs_bits(t) + 1023) << 52);
     return x < -708.0 ? 0.0 : p;
 }
 
-/* log x for normal x > 0 (fdlibm's reduction to [sqrt(1/2), sqrt 2] and its polynomial). */
+/* e^x as hs_exp(x), and *m1 = e^x - 1 within 5 u relative, for x <= 709. m1 = 2^n p + (2^n - 1). p is off by 1.7 u at n = 0, where r
+ * is exact: u of its last sum, 3.4 u of r^2(1/2 + ..) (a sixth of p, at most .19), 0.2 u of the series; else by e^r |r/p| u <= 1.2 u
+ * more, the rounding of r. At n = 0 the rest is exact. The worst is n = 1, r = -0.347: |2p| <= 1.42 |m1|, and the last sum rounds by u:
+ * 1.42 (1.7 + 0.85) u + u < 5 u; elsewhere |2^n p| <= |m1|, and 2^n - 1, exact up to n = 53, adds at most 1.5 u beyond. */
+static inline double hs_exp_m1(double x, double *m1)
+{
+    double t, y = x < -708.0 ? -708.0 : x, p = hs_exp_part(y > 709.0 ? 709.0 : y, &t), scale = hs_from_bits((hs_bits(t) + 1023) << 52);
+    *m1 = scale * p + (scale - 1.0);
+    return x < -708.0 ? 0.0 : (1.0 + p) * scale;
+}
+
+static inline double hs_expm1(double x)
+{
+    double m1;
+    hs_exp_m1(x, &m1);
+    return m1;
+}
+
+/* log max(x, 2^-1022) for x >= 0, within 2 u (fdlibm's reduction to [sqrt(1/2), sqrt 2] and its polynomial). */
 static inline double hs_log(double x)
 {
-    uint64_t b = hs_bits(x), e = b >> 52;
+    uint64_t b = hs_bits(x < 2.2250738585072014e-308 ? 2.2250738585072014e-308 : x), e = b >> 52;
     double f = hs_from_bits((b & 0x000fffffffffffffULL) | 0x3ff0000000000000ULL), k, s, z, w, R, hfsq;
     k = hs_from_bits(e | 0x4330000000000000ULL) - (4503599627370496.0 + 1023.0);
     k = f > 1.4142135623730951 ? k + 1.0 : k;

@@ -114,7 +114,12 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     return hs_grid_mesh(h);
 }
 
-/* Nodes from lo to hi (widened to multiples of h). HS_TOO_MANY_NODES if they do not fit HS_INNER_MAX. */
+/* Nodes from lo to hi (widened to multiples of h). HS_TOO_MANY_NODES if they do not fit HS_INNER_MAX.
+ * g is exact, v within u (2 m|g| + m^2) <= dv, U within (U+q) dv + 6u|U| (hs_exp_m1, the product), and l within (U+q)/(1+U) dv + 14u|l|:
+ *   |U| < 0.1   U weighs |U|/(1+U) <= 1.06|l|, log1pmx 3u of at most .055|l|, their sum u: 7.6u|l|.
+ *   |U| <= 0.5  the same with |U|/(1+U) <= 1.45|l|, hs_log 2u, the sum u: 11.7u|l|.
+ *   beyond      1-q is exact or weighs less than q e^v does, so (1-q) + q e^v is within 4u <= 9.9u|l| of itself, and hs_log: 11.9u|l|.
+ *   v > 600     v + log q: (1-q)/(q e^v) is nothing, log q within 2u|log q|: 3u|l|. */
 HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work)
 {
     long j0 = (long)floor(lo / h), j1 = (long)ceil(hi / h);
@@ -134,11 +139,11 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     for (j = 0; j < nn; j++) { /* short loops: the processor overlaps their passes */
         double g = (base + (double)j) * h, v = m * g - 0.5 * m * m;
         gg[j] = g; glw[j] = lh - 0.5 * g * g;
-        gl[j] = v; gi[j] = hs_exp(v > 600 ? 600 : v);
+        gl[j] = v; gi[j] = hs_exp_m1(v > 600 ? 600 : v, &gu[j]);
     }
     for (j = 0; j < nn; j++) gw[j] = hs_exp(glw[j]);
     for (j = 0; j < nn; j++) {
-        double ev = gi[j], U = q * (ev - 1), x = 1 + U, big = U > 0.5 || U < -0.5 ? 1 : 0, inv = 1 / x;
+        double ev = gi[j], U = q * gu[j], x = 1 + U, big = U > 0.5 || U < -0.5 ? 1 : 0, inv = 1 / x;
         gu[j] = U; gi[j] = inv;
         glm[j] = big != 0 ? 0 : (U - (x - 1)) * inv;
         gx[j] = big != 0 ? (1 - q) + q * ev : x;
@@ -202,7 +207,7 @@ HS_CLONES double hs_top(int n, double a, const double *restrict l, const double 
 double hs_grid_top(const hs_grid *G, double a) { return hs_top(G->n, a, G->l, G->lw); }
 
 /* log M(a), mean and variance of l under the tilted law; in the plain form where some weight exceeds 1. `err` bounds the rounding of log M:
- *   sum w [ 85u(|h2|+|a lm|) + |e^E-1| 3u|a l| + |a||e^E/(1+U)-1| ((U+q) dv + 3u|U|) + (6+|log h|+g^2/2+n+20)u (|h2|+|a lm|) ]/M:
+ *   sum w [ 85u(|h2|+|a lm|) + |e^E-1| 3u|a l| + |a||e^E/(1+U)-1| ((U+q) dv + 6u|U|) + (6+|log h|+g^2/2+n+20)u (|h2|+|a lm|) ]/M:
  * every term is second order in U. 85: at the switch |E|, |U| = 0.1 the ratio of |expm1| to |h2| is 20.3. */
 HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
 {
@@ -225,7 +230,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
             s1[i] += e1 * l + w * lm;
             s2[i] += e * l * l;
             e0[i] += size * (111 + lh + 0.5 * g * g + n) + fabs(e1) * 3 * fabs(E)
-                   + fa * fabs(U > 0.5 ? e * gi[j + i] - w : e1 - e * U * gi[j + i]) * ((U + q) * dv + 3 * fabs(U)); /* e/(1+U) - w */
+                   + fa * fabs(U > 0.5 ? e * gi[j + i] - w : e1 - e * U * gi[j + i]) * ((U + q) * dv + 6 * fabs(U)); /* e/(1+U) - w */
         }
     M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
     out->log_m = log1p(hs_lanes(s0)); out->unit = 1 / M; out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;

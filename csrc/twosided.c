@@ -150,8 +150,8 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
                 s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
                 s2[i] += e * L * L;
                 e0[i] += size * (base + 0.5 * g * g) + fabs(e1) * 3 * (fabs(E1) + fabs(E2))
-                       + f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (3 + rq) * fabs(U1))
-                       + f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (3 + rq) * fabs(U2));
+                       + f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (6 + rq) * fabs(U1))
+                       + f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (6 + rq) * fabs(U2));
             }
     }
     M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;

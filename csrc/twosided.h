@@ -40,8 +40,8 @@ static inline double hs_angle_upper(double rho, double b, double sb, double cb)
 /* U, log(1+U), log(1+U) - U of one factor at v = m g - m^2/2. */
 static inline void hs_factor(double m, double q, double lq, double g, double *U, double *l, double *lm)
 {
-    double v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x, x2, c, t, lg, big, small;
-    *U = q * (ev - 1);
+    double v = m * g - 0.5 * m * m, m1, ev = hs_exp_m1(v > 600 ? 600 : v, &m1), x, x2, c, t, lg, big, small;
+    *U = q * m1;
     x = 1 + *U; x2 = (1 - q) + q * ev; c = (*U - (x - 1)) / x; big = *U > 0.5 || *U < -0.5 ? 1 : 0;
     small = *U < 0.1 && *U > -0.1 ? *U : 0;
     t = hs_log1pmx_small(small);

@@ -196,14 +196,13 @@ int hs_grid_shift_build(hs_grid *G, double a, double log_m, double rounding, dou
 }
 
 /* e^{iyL} - 1 = (e^{-t} - 1) + e^{-t} (e^{ix} - 1), x = y Re L, t = y Im L, within 48 u y |L|: the products u each, e^{-t} - 1 to
- * 3 u t by its series below 0.1 and to 2 u <= 20 u t above, e^{ix} - 1 to 10 u |x|, and what joins them. */
+ * 5 u t, e^{ix} - 1 to 10 u |x|, and what joins them. */
 static inline void turns(double y, const double *Lr, const double *Li, double *re, double *im)
 {
     int j;
 HS_SEPARATE
     for (j = 0; j < TILE; j++) {
-        double t = -(y * Li[j]), small = t > -0.1 ? t : 0, e = hs_exp(t), x = small + hs_expm1mx_small(small), c, s;
-        x = t > -0.1 ? x : e - 1;
+        double x = hs_expm1(-(y * Li[j])), c, s;
         hs_cis_m1(y * Lr[j], &c, &s);
         re[j] = x + (c + x * c); im[j] = s + x * s;
     }
