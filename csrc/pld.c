@@ -90,15 +90,24 @@ int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u
     return HS_OK;
 }
 
+/* 1 - e^-z and e^-z; beyond e^700 such that y gain + u back is -infinity for every y > 0: neither overflows to a NaN. */
+static void lift(double z, double *gain, double *back)
+{
+    *gain = z < -700 ? -HUGE_VAL : -expm1(-z);
+    *back = z < -700 ? 0 : exp(-z);
+}
+
 /* The group that is left over at point j, with mean above a_j: lower it to a_j, or raise it to a_{j+1} by giving it mass of the
-   points above, whichever costs less at tilt t (mean lost, against spread lost). Both are valid lower laws. */
+   points above, whichever costs less at tilt t (mean lost, against spread lost). Both are valid lower laws. `surplus` is rounded
+   down, the mass that is needed up: sums of up to n terms here, a subtraction of two terms that are within 4u(1 + h). */
 static void settle(long n, long j, double h, double surplus, double t, double *p)
 {
-    double need, cost = 0, left;
+    double need, cost = 0, left, given = 0;
     int pass;
     long i;
-    if (j + 2 > n || !(p[j] > 0)) return;
-    need = (p[j] * expm1(h) - surplus * exp(h)) * (1 + 64 * U);
+    if (j + 2 > n || !(p[j] > 0) || !(h < 700)) return;
+    need = p[j] * expm1(h) - surplus * exp(h) + 8 * U * (1 + h) * (p[j] * expm1(h) + surplus * exp(h));
+    need *= 1 + 4 * U * (double)(n + 16);
     for (pass = 0; pass < 2; pass++) {
         left = need;
         for (i = j + 2; i <= n && left > 0; i++) {
@@ -106,44 +115,48 @@ static void settle(long n, long j, double h, double surplus, double t, double *p
             left -= part * p[i] * gain;
             if (!pass) cost += part * p[i] * 0.5 * (1 + t) * gain * gain;
             else {
-                p[j + 1] += part * p[i];
+                given += part * p[i];
                 p[i] -= part * p[i];
             }
         }
-        if (left > 0 || cost >= surplus) return;
+        if (!(left <= 0 && cost < surplus)) return;
     }
-    p[j + 1] += p[j];
+    p[j + 1] += (p[j] + given) * (1 - 2 * U * (double)(n + 4));
     p[j] = 0;
 }
 
 /* p[0..n]: a dominated law on n + 1 lattice points from m n fine cells; `top` is mass known to lie above the last point.
    Group j starts at the top of what is left and takes cells downwards while the mean of e^{-y} allows a_j:
-     S = sum of y - e^{a_j} x = sum of y (1 - e^{-dw}) + u e^{-dw} >= 0, d = i - mj for fine cell i,
-   a cell by the fraction that makes S = 0. S carries less than 32 u (terms) sum|terms|, which is withheld.
+     S = sum of y - e^{a_j} x = sum of y (1 - e^{-z}) + u e^{-z} >= 0, z = (i - mj) w for fine cell i,
+   a cell by the fraction that makes S = 0. `loss` bounds the rounding of S and is withheld: z is rounded once, which moves
+   1 - e^{-z} by at most u(1 + |z|) of itself, and e^{-z} by u|z|; libm adds 2u, the products and their sum 3u, the sum S u|S|.
+   A cell more than 700 below its point never joins: that closes the group, and any group may be closed.
+   Masses are sums of `terms` numbers, of which at most one was split; they are lowered by 2u (terms + 8).
    Where the groups' edges lie inside a fine cell, a deviation of one edge is passed on to the next with the other sign and
    unchanged mass: it dies out where masses grow downwards, hence this order. The cell must be the middle one of m = 3 (or one atom
    between two points, m = 2, u = 0): with its mean off the middle a deviation may grow from edge to edge. */
 int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
 {
-    double gain[2 * HS_PLD_FINE + 1], back[2 * HS_PLD_FINE + 1];
-    double group = top, S = 0, size = 0, f = 1, terms = 0;
+    double gains[2 * HS_PLD_FINE + 1], backs[2 * HS_PLD_FINE + 1];
+    double group = top, S = 0, loss = 0, f = 1, terms = 0;
     long i = m * n - 1, j = n, d;
     if (!(n > 0 && w > 0 && m > 0 && m <= HS_PLD_FINE)) return HS_BAD_ARGUMENT;
-    for (d = -HS_PLD_FINE; d <= HS_PLD_FINE; d++) {
-        gain[d + HS_PLD_FINE] = -expm1(-(double)d * w);
-        back[d + HS_PLD_FINE] = exp(-(double)d * w);
-    }
+    for (d = -HS_PLD_FINE; d <= HS_PLD_FINE; d++) lift((double)d * w, gains + d + HS_PLD_FINE, backs + d + HS_PLD_FINE);
     for (j = n; j >= 0; j--) {
         for (; i >= 0; i--, f = 1) {
-            double y = f * y_lower[i], s, spare;
+            double y = f * y_lower[i], z, gain, back, s, more, spare;
             if (y == 0) continue;
             d = i - m * j;
-            if (d < -HS_PLD_FINE || d > HS_PLD_FINE)
-                s = -y * expm1(-(double)d * w) + f * u_lower[i] * exp(-(double)d * w);
-            else
-                s = y * gain[d + HS_PLD_FINE] + f * u_lower[i] * back[d + HS_PLD_FINE];
-            spare = S - 32 * U * (terms + 4) * (size + fabs(s) + w * y);
-            if (s < 0 && spare + s < 0) {
+            z = (double)d * w;
+            if (d < -HS_PLD_FINE || d > HS_PLD_FINE) lift(z, &gain, &back);
+            else {
+                gain = gains[d + HS_PLD_FINE];
+                back = backs[d + HS_PLD_FINE];
+            }
+            s = y * gain + f * u_lower[i] * back;
+            more = U * (8 + 2 * fabs(z)) * (y * fabs(gain) + fabs(f * u_lower[i]) * back);
+            spare = S - loss - more;
+            if (!(s >= 0) && !(spare + s >= 0)) {
                 double part = spare > 0 ? spare / -s : 0;
                 group += part * y;
                 f *= 1 - part;
@@ -151,16 +164,15 @@ int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u
             }
             group += y;
             S += s;
-            size += fabs(s);
+            loss += more + 2 * U * fabs(S);
             terms += 1;
         }
-        p[j] = group;
+        p[j] = group * (1 - 2 * U * (terms + 8));
         if (i < 0) break;
-        group = S = size = terms = 0;
+        group = S = loss = terms = 0;
     }
     for (i = 0; i < j; i++) p[i] = 0;
-    if (j >= 0) settle(n, j, m * w, S, t, p);
-    for (i = 0; i <= n; i++) p[i] *= 1 - 32 * U;
+    if (j >= 0) settle(n, j, m * w, above_zero(S - loss), t, p);
     return HS_OK;
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .bound import DomainError
 from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, gaussian, real
@@ -22,6 +23,11 @@ class TruncatedPoisson(Mechanism):
     dataset_size: int | tuple[int, int]
     max_batch: int
     assume_fixed_n: bool = False
+    sized: ClassVar[bool] = True
+
+    @property
+    def open(self) -> bool:
+        return isinstance(self.dataset_size, tuple)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -40,6 +46,7 @@ class SizeRange(Mechanism):
     step: TruncatedPoisson
     lo: int
     hi: int
+    sized: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class CyclicPoisson(Mechanism):
     max_batch: int | None
     column_norms: tuple[float, ...] | None
     per_record: bool = False
+    sized: ClassVar[bool] = True
+    open: ClassVar[bool] = True
 
 
 def truncated_poisson_subsampled(

@@ -28,6 +28,10 @@ class PublicMixture(Mechanism):
     parts: tuple[Mechanism, ...]
     weights: tuple[float, ...]
 
+    @property
+    def inner(self) -> tuple[Mechanism, ...]:
+        return self.parts
+
 
 def _weights(name: str, values) -> tuple[float, ...]:
     """Positive numbers that sum to 1 within 1e-9, then scaled to sum to 1 if they are further from it than rounding."""
@@ -84,12 +88,14 @@ def public_mixture(parts, weights) -> PublicMixture:
     Raises
     ------
     DomainError
-        If a part is not a mechanism, or the weights are not probabilities.
+        If a part is not a mechanism, or leaves a dataset size or a group open, or the weights are not probabilities.
     """
     parts = tuple(parts)
     for i, part in enumerate(parts):
         if not isinstance(part, Mechanism):
             raise DomainError(f"parts must be mechanisms (not runs), got {part!r} at entry {i}")
+        if part.open:
+            raise DomainError(f"parts must have one known dataset_size, got {part!r} at entry {i}")
     weights = _weights("weights", weights)
     if len(parts) != len(weights) or not parts:
         raise DomainError(f"parts and weights need equal lengths >= 1, got {len(parts)} and {len(weights)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -61,9 +62,21 @@ class _Composable:
 
 
 class Mechanism(_Composable):
-    """One differentially private step."""
+    """One differentially private step.
+
+    sized : whether its guarantee is about data sets of stated sizes, and so says nothing about a random sample of them.
+    open : whether it stands for several sizes or groups at once, so that it has no pair of its own.
+    inner : the steps among which it chooses, if it is a mixture. A Poisson sample has none with a stated size inside.
+    """
 
     __slots__ = ()
+    sized = open = False
+    inner: ClassVar[tuple[Mechanism, ...]] = ()
+
+
+def leaves(step: Mechanism) -> tuple[Mechanism, ...]:
+    """The steps among which `step` chooses, or itself."""
+    return tuple(leaf for part in step.inner for leaf in leaves(part)) if step.inner else (step,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +173,8 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     Parameters
     ----------
     mechanism : Mechanism
-        The step that runs on the sample.
+        The step that runs on the sample. Its guarantee must hold on samples of every size [ZDW22, Thm 11], so steps that state
+        a dataset size (truncated, without replacement, cyclic) are refused, wherever they stand in it.
     q : float
         Inclusion probability, 1e-12 <= q <= 1. q = 1 returns `mechanism` itself.
 
@@ -177,7 +191,15 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
             "poisson_subsampled takes one step that is not subsampled yet (Gaussian, Laplace, from_pmf(...), ...), "
             f"got {mechanism!r}; subsample each step before composing, and multiply the rates of nested samples"
         )
-    return mechanism if q == 1 else PoissonSubsampled(mechanism, q)
+    if q == 1:
+        return mechanism
+    for step in leaves(mechanism):
+        if step.sized:
+            raise DomainError(
+                f"poisson_subsampled takes steps whose guarantee holds on samples of every size, got {step!r}, which states a "
+                "dataset size: on a random sample its own sampling rate is random and larger"
+            )
+    return PoissonSubsampled(mechanism, q)
 
 
 def positive(name: str, value) -> float:

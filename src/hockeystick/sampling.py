@@ -30,10 +30,10 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
+from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .loss import Atoms, Loss, Tails, mixture
-from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
+from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run, leaves
 
 U = 2.0**-53
 MAX_BRANCHES = 3
@@ -175,21 +175,22 @@ def check_fixed_size(run: Run, adjacency: str) -> None:
     DomainError
         See `assume_fixed_n` in `batches.truncated_poisson_subsampled`.
     """
-    for step, _ in run.parts:
-        if isinstance(step, CyclicPoisson) or (isinstance(step, TruncatedPoisson) and step.sizes[0] < step.sizes[1]):
+    steps = [leaf for step, _ in run.parts for leaf in leaves(step) if reveals(leaf)]
+    for step in steps:
+        if step.open:
             raise DomainError(
                 f"{step!r} leaves a dataset size or a group open, which only delta, log_delta and epsilon take; "
                 "give one dataset_size, or the steps of one group"
             )
-    cut = [step for step, _ in run.parts if isinstance(step, TruncatedPoisson) and reveals(step)]
+    cut = [step for step in steps if isinstance(step, TruncatedPoisson)]
     if adjacency != "add_remove" or not cut or all(step.assume_fixed_n for step in cut):
         return
     sizes = {step.dataset_size for step in cut}
-    if len(sizes) > 1 or len(cut) < len(run.parts):
+    if len(sizes) > 1 or len(cut) < len(steps):
         raise DomainError(
-            "a truncated step holds add/remove-one for its own fixed dataset_size only, so it cannot be composed with other "
-            f"mechanisms or sizes under adjacency 'add_remove' (sizes here: {sorted(map(str, sizes))}, other steps: "
-            f"{len(run.parts) - len(cut)}); use 'zero_out' or 'replace_one', or state assume_fixed_n=True"
+            "a truncated step holds add/remove-one for its own fixed dataset_size only, so it cannot be composed or mixed with "
+            f"other mechanisms or sizes under adjacency 'add_remove' (sizes here: {sorted(map(str, sizes))}, other steps: "
+            f"{len(steps) - len(cut)}); use 'zero_out' or 'replace_one', or state assume_fixed_n=True"
         )
 
 

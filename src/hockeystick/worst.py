@@ -41,9 +41,7 @@ def unsettled(run: Run) -> bool:
     """Whether the run leaves a size or a group open."""
     found = run._cache.get("unsettled")
     if found is None:
-        found = run._cache["unsettled"] = any(
-            isinstance(s, CyclicPoisson) or (isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1]) for s, _ in run.parts
-        )
+        found = run._cache["unsettled"] = any(s.open for s, _ in run.parts)
     return found
 
 
@@ -106,7 +104,7 @@ def _larger(bounds: list[Bound], kinds: int) -> Bound:
 
 def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
     """Branch and bound over the sizes of one kind of run; see the head of the file."""
-    steps = [s for s, _ in run.parts if isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1]]
+    steps = [s for s, _ in run.parts if isinstance(s, TruncatedPoisson) and s.open]
     if not steps:
         return ask(run, x)
     sizes = {s.sizes for s in steps}
@@ -157,9 +155,7 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
 
 def _resized(run: Run, change) -> Run:
     """The run with its open steps changed."""
-    return compose(
-        *((change(s) if isinstance(s, TruncatedPoisson) and s.sizes[0] < s.sizes[1] else s, k) for s, k in run.parts)
-    )
+    return compose(*((change(s) if isinstance(s, TruncatedPoisson) and s.open else s, k) for s, k in run.parts))
 
 
 # Groups

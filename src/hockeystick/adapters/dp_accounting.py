@@ -34,6 +34,9 @@ ADJACENCY = {
     NeighboringRelation.REPLACE_SPECIAL: "zero_out",
 }
 
+STANDS_FOR_ZCDP = gaussian(1.0)
+"""What can be composed with it can be composed with a zCDP step: both hold for every dataset size."""
+
 EPS_MAX = 1e6
 """Larger eps are answered by the bound here: delta does not increase."""
 
@@ -93,7 +96,8 @@ class HockeystickAccountant(PrivacyAccountant):
                 raise RefusedError(event, f"more than {K_MAX:.0e} steps in all")
             for step, _, _ in worse:
                 self._require_defined(event, step)
-            self._require_composable(event, [step for step, _, _ in worse if not isinstance(step, NonPrivate | Zcdp)])
+            stood = [STANDS_FOR_ZCDP if isinstance(step, Zcdp) else step for step, _, _ in worse]
+            self._require_composable(event, [step for step in stood if not isinstance(step, NonPrivate)])
             if do_compose:
                 better = translate(event, self._adjacency, worse=False)
                 for (step, k, pure), (mild, _, _) in zip(worse, better, strict=True):
@@ -131,6 +135,7 @@ class HockeystickAccountant(PrivacyAccountant):
             self._non_private, self._exposed = True, self._exposed or step.sure
         elif isinstance(step, Zcdp):
             self._rho, self._xi = up(self._rho + k * step.rho), up(self._xi + k * step.xi)
+            self._composed.add(STANDS_FOR_ZCDP)
         else:
             self._worse.step(step, k)
             self._composed.add(step)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import hockeystick
 
 from ..bound import DomainError
-from ..mechanism import Mechanism, count, real
+from ..mechanism import Mechanism, count, leaves, real
 
 U = 2.0**-53
 
@@ -311,6 +311,11 @@ def _poisson(event, asked):
         return
     if pure < math.inf and asked.adjacency != "replace_one" and q < 1:
         pure = up(math.log1p(q * math.expm1(min(pure, 700.0))), 16 * U) if pure < 700 else pure
+    if q < 1 and any(leaf.sized for leaf in leaves(step)):
+        raise RefusedError(
+            event,
+            f"PoissonSampledDpEvent cannot take a step that states a dataset size, got {inner!r}: its proof is for that size",
+        )
     yield hockeystick.poisson_subsampled(step, q), 1, pure
 
 
