@@ -1,0 +1,82 @@
+/* terms.h - the actual error of one term of a budget against what the library claims of it.
+ *
+ * A check makes one term large on purpose: a mesh, period, range or number of nodes coarser than any plan would choose, every other
+ * term far below. term() takes that term's actual error, what is claimed of it, and how far the reference itself may be off (`floor`).
+ * The claim has to cover the error of every case. Cases whose error is known to a tenth and whose claim says something (is below 1)
+ * are also counted: the median of claimed/actual has to stay below a factor stated once for each term, in median(), and one case in
+ * twenty has to lie within `sharp` of its claim, so that a claim made that much smaller fails. With an argument the pairs are
+ * printed, for benchmarks/terms.py. */
+#ifndef HS_TERMS_H
+#define HS_TERMS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TERMS_MAX = 40, PAIRS_MAX = 4096 };
+typedef struct { const char *name; long seen, n; double ratio[PAIRS_MAX]; } hs_term;
+
+static hs_term terms[TERMS_MAX];
+static int n_terms, missed, print_pairs;
+static uint64_t seed = 88172645463325252ULL;
+
+/* Uniform on [0, 1), by xorshift. */
+static double uniform(void)
+{
+    seed ^= seed << 13; seed ^= seed >> 7; seed ^= seed << 17;
+    return (double)(seed >> 11) / 9007199254740992.0;
+}
+
+static double between(double lo, double hi) { return lo + (hi - lo) * uniform(); }
+static double log_between(double lo, double hi) { return lo * exp(log(hi / lo) * uniform()); }
+
+static hs_term *term_of(const char *name)
+{
+    int i;
+    for (i = 0; i < n_terms; i++) if (!strcmp(terms[i].name, name)) return &terms[i];
+    terms[n_terms].name = name;
+    return &terms[n_terms++];
+}
+
+static void term(const char *name, double actual, double claimed, double floor)
+{
+    hs_term *T = term_of(name);
+    T->seen++;
+    if (!(actual <= claimed + floor)) {
+        if (missed++ < 40) printf("MISS %s case %ld: actual %.6g, claimed %.6g (reference within %.1g)\n", name, T->seen, actual, claimed, floor);
+        return;
+    }
+    if (!(claimed < 1 && actual > 10 * floor) || T->n == PAIRS_MAX) return;
+    T->ratio[T->n++] = claimed / actual;
+    if (print_pairs) printf("pair %s %.6g %.6g\n", name, actual, claimed);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Once a term: at least `cases` counted, median of claimed/actual at most `factor`, the twentieth part of them within `sharp`. */
+static void median(const char *name, long cases, double factor, double sharp)
+{
+    hs_term *T = term_of(name);
+    double mid, low;
+    qsort(T->ratio, (size_t)T->n, sizeof(double), ascending);
+    mid = T->n ? T->ratio[T->n / 2] : HUGE_VAL; low = T->n ? T->ratio[T->n / 20] : HUGE_VAL;
+    printf("term %s cases %ld counted %ld least %.4g twentieth %.4g median %.4g most %.4g\n", name, T->seen, T->n, T->n ? T->ratio[0] : HUGE_VAL, low, mid,
+           T->n ? T->ratio[T->n - 1] : HUGE_VAL);
+    if (T->n >= cases && mid <= factor && low <= sharp) return;
+    printf("LOOSE %s: %ld cases (at least %ld), median %g (at most %g), twentieth %g (at most %g)\n", name, T->n, cases, mid, factor, low, sharp);
+    missed++;
+}
+
+static int terms_end(void)
+{
+    if (missed) printf("%d failures\n", missed);
+    return missed != 0;
+}
+
+#endif
