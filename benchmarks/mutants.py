@@ -1,0 +1,470 @@
+"""Mutants: does a test fail when one error term, one end of an interval or one slack constant is wrong?
+
+    python benchmarks/mutants.py --state mutants.jsonl            # build, plan, run; resumes where it stopped
+    python benchmarks/mutants.py --state mutants.jsonl --report   # the table, and the survivors
+    python benchmarks/mutants.py --state mutants.jsonl --files transform.c contour.c
+
+One build holds all mutants. A copy of the tree is instrumented: every site becomes a call of `hs_mutant(id, value, kind)`,
+which returns its value unless the environment variable HS_MUTANT names the site. So a mutant costs a run of tests, not a
+compilation, and the clean run of the same build shows that the instrument itself breaks nothing. The sites, in csrc and in the
+Python bounds:
+
+    bound     the value of every `return` of a function named _upper or _lower: by 1e-3 (1e3 where it is a lower bound), or by
+              log 1e-3 where the name has `log`
+    budget    every assignment to a term of an error budget: by 1e-3
+    end       every term of a sum that is assigned to `lower` or `upper`, but the first: 0
+    slack     every product with the unit roundoff: by 1e-3
+
+First every test of a room records the sites at which a mutation would change a value. A mutant then meets the tests that reach
+it until one fails. A site that none of them reaches is reported as not reached, and counts as a survivor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+KEEP, SHRINK, GROW, SINK, RISE, DROP = range(6)
+"""Kinds: nothing, times 1e-3, times 1e3, minus log 1e3, plus log 1e3, zero."""
+
+CHECKS = {
+    "check_kernels": "transform twosided contour cgf special",
+    "check_tail": "contour transform twosided",
+    "check_saddle": "saddle saddlepoint transform laplace",
+    "check_sampling": "sampling twosided",
+    "check_individual": "individual",
+    "check_pld": "pld tails convolve grid",
+    "check_lines": "contour transform twosided mixed law laplace subnormal hyperbola individual",
+    "check_terms": "saddle prawitz edgeworth pld convolve grid",
+}
+"""Programs of tests/csrc and the prefixes of the C files that each is about; one that is not in the tree is left out."""
+
+TESTS = {
+    "contour transform twosided cgf": "contour truth sparse terms shifts saddlepoint prawitz sampling moments",
+    "hyperbola": "contour truth sampling_tables lattice terms",
+    "mixed law laplace subnormal": "laplace lattice terms losses mechanisms",
+    "saddle": "saddlepoint saddle_laws constant_truth moments terms",
+    "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables constant_truth terms",
+    "pld tails grid convolve evolve dots": "pld prv losses lemmas pld_bridge terms",
+    "fft prv": "prv terms",
+    "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd terms",
+    "batch": "batch",
+    "sampling batches chords": "sampling sampling_tables sampling_brute sampling_runs terms",
+    "moments cumulant chernoff fallback single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
+        "moments jumps shifts laplace lattice terms saddle_laws truth contour query"
+    ),
+    "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice",
+    "query arguments worst bound": "query contour budget truth mechanisms",
+    "risk calibration search": "risk risk_gdp calibrate",
+}
+"""Prefixes of files (C or Python) and the test modules of their room; test_attack and test_truth serve all."""
+
+BUDGET = (
+    "rounding inner tail truncation alias_left alias_right aliasing err round dropped slack smooth trunc alias quad".split()
+)
+
+
+TRIVIAL = ("0", "1", "HUGE_VAL")
+"""What a bound says that says nothing."""
+
+
+class Site(NamedTuple):
+    """Text [start, stop) of a file, what kind of site it is, and the mutation."""
+
+    path: str
+    start: int
+    stop: int
+    what: str
+    kind: int
+
+    @property
+    def line(self) -> int:
+        return (ROOT / self.path).read_text()[: self.start].count("\n") + 1
+
+
+# Sites in C: by the layout that clang-format gives, a function's head and its braces stand at the left margin.
+
+
+def blank_comments(text: str) -> str:
+    """The same text, of the same length, with spaces for comments, strings and preprocessor lines."""
+
+    def blank(found):
+        return re.sub(r"[^\n]", " ", found.group())
+
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"", blank, text, flags=re.S)
+    return re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", blank, text, flags=re.M)
+
+
+def c_functions(text: str):
+    """(name, return type, start of the body, its end) of every function definition."""
+    for head in re.finditer(r"^(?:[A-Za-z_][^;{}=]*?)\b(\w+)\s*\([^;{}]*\)\s*\n?\{", text, flags=re.M):
+        line = text[head.end() : text.find("\n", head.end())]
+        stop = head.end() + len(line) if line.rstrip().endswith("}") else text.find("\n}", head.end())
+        yield head.group(1), head.group()[: head.start(1) - head.start()], head.end(), stop
+
+
+def statement_end(text: str, at: int) -> int:
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] in "([{") - (text[i] in ")]}")
+        if text[i] == ";" and depth <= 0:
+            return i
+    return len(text)
+
+
+def terms_of_sum(text: str, start: int, stop: int) -> list[tuple[int, int]]:
+    """Spans of the top-level summands after the first, signs left out."""
+    depth, cuts = 0, []
+    for i in range(start, stop):
+        depth += (text[i] in "([{") - (text[i] in ")]}")
+        before = text[start:i].rstrip()[-1:]
+        if depth == 0 and text[i] in "?":
+            return []
+        if depth == 0 and text[i] in "+-" and text[i + 1] != ">" and before and (before.isalnum() or before in ")]_."):
+            if not re.search(r"\d[eE]$", text[start:i]):
+                cuts.append(i)
+    return [(a + 1, b) for a, b in zip(cuts, [*cuts, stop][1:], strict=True)]
+
+
+def of_bound(name: str) -> int:
+    upper, log = name.endswith("upper"), "log" in name
+    return (SINK if upper else RISE) if log else (SHRINK if upper else GROW)
+
+
+def c_sites(path: str):
+    text = blank_comments((ROOT / path).read_text())
+    field = rf"(?:->|\.)(?:{'|'.join(BUDGET)})(?:\[\w+\])?\s*\+?=(?!=)"
+    end = r"(?:->|\.|\*\s*)(lower|upper)(?:\[\w+\])?\s*=(?!=)"
+    for name, returns, start, stop in c_functions(text):
+        body = text[start:stop]
+        if name.endswith(("_upper", "_lower")) and "double" in returns:
+            for found in re.finditer(r"\breturn\b", body):
+                at = start + found.end()
+                last = statement_end(text, at)
+                if text[at:last].strip() not in TRIVIAL:
+                    yield Site(path, at, last, "bound", of_bound(name))
+        for found in re.finditer(field, body):
+            at = start + found.end()
+            last = statement_end(text, at)
+            if re.search(r"[*(]", text[at:last]) and not text[at:last].lstrip().startswith("!"):
+                yield Site(path, at, last, "budget", SHRINK)
+        for found in re.finditer(end, body):
+            at = start + found.end()
+            for a, b in terms_of_sum(text, at, statement_end(text, at)):
+                yield Site(path, a, b, "end", DROP)
+        for found in re.finditer(r"\b(?:HS_U|U)\b", body):
+            yield Site(path, start + found.start(), start + found.end(), "slack", SHRINK)
+
+
+# Sites in Python
+
+
+def python_sites(path: str):
+    text = (ROOT / path).read_text()
+    starts = [0]
+    for line in text.encode().split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+
+    def span(node):
+        if not text.isascii():
+            own = text.encode()
+            return tuple(len(own[: starts[a - 1] + b].decode()) for a, b in at(node))
+        return tuple(starts[a - 1] + b for a, b in at(node))
+
+    def at(node):
+        return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Return) and function.name.endswith(("_upper", "_lower")) and node.value:
+                if not isinstance(node.value, ast.Tuple | ast.Constant):
+                    yield Site(path, *span(node.value), "bound", of_bound(function.name))
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+                for side in (node.left, node.right):
+                    if isinstance(side, ast.Name) and side.id in ("U", "ULP", "LDBL_ULP"):
+                        yield Site(path, *span(side), "slack", SHRINK)
+
+
+def all_sites() -> list[Site]:
+    found = [s for p in sorted((ROOT / "csrc").glob("*.c")) for s in c_sites(p.relative_to(ROOT).as_posix())]
+    for p in sorted((ROOT / "src/hockeystick").glob("**/*.py")):
+        if not {"adapters", "verify"} & set(p.parts):
+            found += python_sites(p.relative_to(ROOT).as_posix())
+    return sorted(set(found))
+
+
+# The instrument
+
+HEADER = """
+extern int hs_mutant_id, hs_mutant_log;
+extern unsigned char hs_mutant_seen[];
+double hs_mutant_apply(double x, int kind);
+__attribute__((unused)) static inline double hs_mutant(int id, double x, int kind)
+{
+    if (hs_mutant_log && x != 0 && x - x == 0) hs_mutant_seen[id] = 1;
+    return __builtin_expect(id == hs_mutant_id, 0) ? hs_mutant_apply(x, kind) : x;
+}
+"""
+
+C_SIDE = """
+#include <stdio.h>
+#include <stdlib.h>
+int hs_mutant_id = -1, hs_mutant_log = 0;
+unsigned char hs_mutant_seen[1 << 14];
+double hs_mutant_apply(double x, int kind)
+{
+    double log_1e3 = 6.907755278982137;
+    return kind == 1 ? 1e-3 * x : kind == 2 ? 1e3 * x : kind == 3 ? x - log_1e3 : kind == 4 ? x + log_1e3 : 0;
+}
+__attribute__((constructor)) static void hs_mutant_open(void)
+{
+    const char *id = getenv("HS_MUTANT");
+    if (id) hs_mutant_id = atoi(id);
+    hs_mutant_log = getenv("HS_MUTANT_LOG") != NULL;
+}
+__attribute__((destructor)) static void hs_mutant_close(void)
+{
+    FILE *out = hs_mutant_log ? fopen(getenv("HS_MUTANT_LOG"), "a") : NULL;
+    int i;
+    for (i = 0; out && i < 1 << 14; i++) if (hs_mutant_seen[i]) fprintf(out, "%d\\n", i);
+    if (out) fclose(out);
+}
+"""
+
+PYTHON_SIDE = """
+import atexit
+import os
+
+import numpy as np
+
+ID = int(os.environ.get("HS_MUTANT", "-1"))
+LOG = os.environ.get("HS_MUTANT_LOG")
+SEEN = set()
+
+
+def hs_mutant(at, value, kind):
+    if not isinstance(value, (float, np.floating, np.ndarray)):
+        return value
+    if LOG and np.any(np.isfinite(value) & (value != 0)):
+        SEEN.add(at)
+    if at != ID:
+        return value
+    return [value, value * 1e-3, value * 1e3, value - 6.907755278982137, value + 6.907755278982137, value * 0][kind]
+
+
+def _write():
+    with open(LOG, "a") as out:
+        out.writelines(f"{at}\\n" for at in SEEN)
+
+
+if LOG:
+    atexit.register(_write)
+"""
+
+
+def instrument(where: Path, sites: dict[int, Site]) -> None:
+    """The tree at `where` with every site wrapped. Inner sites lie in outer ones: text goes in from the end of a file."""
+    for path in sorted({s.path for s in sites.values()}):
+        text = (ROOT / path).read_text()
+        marks = []
+        for at, s in sites.items():
+            if s.path == path:
+                marks += [(s.stop, 0, -s.start, f"), {s.kind})"), (s.start, 1, -s.stop, f" hs_mutant({at}, (")]
+        for place, _, _, word in sorted(marks, reverse=True):
+            text = text[:place] + word + text[place:]
+        if path.endswith(".py"):
+            line = "from hockeystick._mutants import hs_mutant\n"
+            after = re.search(r"^from __future__[^\n]*\n", text, flags=re.M)
+            at = after.end() if after else 0
+            text = text[:at] + line + text[at:]
+        (where / path).write_text(text)
+
+
+def compiling(where: Path, sites: dict[int, Site]) -> dict[int, Site]:
+    """The sites at which a call can stand: constants of static tables, loop bounds and pointers are not such places."""
+    while True:
+        instrument(where, sites)
+        bad = set()
+        for path in sorted({s.path for s in sites.values() if s.path.endswith(".c")}):
+            words = ["gcc", "-std=c99", "-fsyntax-only", "-fopenmp", "-Icsrc", "-include", "mutant.h", path]
+            out = subprocess.run(words, cwd=where, capture_output=True, text=True).stderr
+            bad |= {(path, int(n)) for n in re.findall(rf"{re.escape(path)}:(\d+):\d+: error", out)}
+        if not bad:
+            return sites
+        left = {at: s for at, s in sites.items() if (s.path, s.line) not in bad}
+        if len(left) == len(sites):
+            raise SystemExit(f"cannot instrument: {sorted(bad)[:5]}")
+        sites = left
+
+
+def build(where: Path, sites: dict[int, Site]) -> dict[int, Site]:
+    for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split("\n"):
+        if name:
+            (where / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, where / name)
+    (where / "csrc/mutant.h").write_text(HEADER)
+    (where / "csrc/mutant.c").write_text(C_SIDE)
+    (where / "src/hockeystick/_mutants.py").write_text(PYTHON_SIDE)
+    sites = compiling(where, sites)
+    flags = f"-include {where}/csrc/mutant.h -w -g0 -O2 -DHS_NO_CLONES"
+    env = {**os.environ, "CFLAGS": flags, "HS_MUTANT": "-1"}
+    subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=where, env=env, check=True)
+    sources = sorted(str(p) for p in (where / "csrc").glob("*.c"))
+    common = [
+        "-std=c99",
+        "-w",
+        "-g0",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-Icsrc",
+        "-include",
+        "mutant.h",
+    ]
+    objects = where / "objects"
+    objects.mkdir()
+    compiler = os.environ.get("CC", "gcc").split()
+    for source in sources:
+        out = objects / (Path(source).stem + ".o")
+        subprocess.run([*compiler, "-O2", *common, "-DHS_NO_CLONES", "-c", source, "-o", str(out)], cwd=where, check=True)
+    for name in CHECKS:
+        if (check := where / f"tests/csrc/{name}.c").exists():
+            parts = [str(check), *map(str, objects.glob("*.o")), "-o", str(where / name), "-lm"]
+            subprocess.run([*compiler, "-O2", *common, *parts], cwd=where, check=True)
+    return sites
+
+
+# Running
+
+
+def room(path: str) -> list[str]:
+    """The tests of a file: programs first."""
+    stem = Path(path).stem if "individual" not in path else "individual"
+    checks = [c for c, about in CHECKS.items() if path.endswith(".c") and stem.startswith(tuple(about.split()))]
+    tests = []
+    for prefixes, names in TESTS.items():
+        if any(stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p)) for p in prefixes.split()):
+            tests += [f"tests/test_{n}.py" for n in names.split()]
+    tests = list(dict.fromkeys([*tests, "tests/test_truth.py", "tests/test_attack.py"]))
+    return [c for c in checks if (ROOT / f"tests/csrc/{c}.c").exists()] + [t for t in tests if (ROOT / t).exists()]
+
+
+def run(where: Path, test: str, seconds: float, **more: str) -> bool:
+    """Whether a test passes; False if it fails or takes longer than `seconds`."""
+    words = [f"./{test}"]
+    if test.endswith(".py"):
+        words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", test]
+    env = {**os.environ, "PYTHONPATH": f"{where}/src", "PYTHONDONTWRITEBYTECODE": "1", **more}
+    try:
+        done = subprocess.run(words, cwd=where, env=env, capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode in (0, 5)
+
+
+class Plan(NamedTuple):
+    """Seconds of each test, and the sites that it reaches."""
+
+    seconds: dict[str, float]
+    reached: dict[str, set[int]]
+
+
+def survey(where: Path, sites: dict[int, Site]) -> Plan:
+    seconds, reached = {}, {}
+    for test in dict.fromkeys(t for path in sorted({s.path for s in sites.values()}) for t in room(path)):
+        log, start = where / "seen.txt", time.monotonic()
+        log.unlink(missing_ok=True)
+        if not run(where, test, 900, HS_MUTANT_LOG=str(log)):
+            print(f"{test} fails without a mutant; it is left out", flush=True)
+            continue
+        seconds[test] = time.monotonic() - start
+        reached[test] = {int(x) for x in log.read_text().split()} if log.exists() else set()
+        print(f"{seconds[test]:6.1f} s  {len(reached[test]):5d} sites  {test}", flush=True)
+    return Plan(seconds, reached)
+
+
+def judge(where: Path, plan: Plan, at: int, site: Site, budget: float, kills: Counter) -> str:
+    """The test that fails, or that none does. Frequent killers go first, then the fastest, for `budget` seconds or so."""
+    tests = [t for t in room(site.path) if at in plan.reached.get(t, ())]
+    if not tests:
+        return "not reached"
+    tests.sort(key=lambda t: (plan.seconds[t] / (1 + kills[t]), t))
+    for test in tests:
+        if not run(where, test, 30 + 5 * plan.seconds[test], HS_MUTANT=str(at)):
+            kills[test] += 1
+            return test
+        budget -= plan.seconds[test]
+        if budget <= 0:
+            break
+    return "survived"
+
+
+def report(rows: list[dict]) -> None:
+    lived = [r for r in rows if r["by"] in ("survived", "not reached")]
+    print(f"{len(rows)} mutants, {len(lived)} survive ({100 * len(lived) / max(1, len(rows)):.1f}%)")
+    for name in ("what", "file"):
+        total, left = Counter(r[name] for r in rows), Counter(r[name] for r in lived)
+        for key in sorted(total):
+            print(f"  {key:40s} {total[key]:5d} mutants {left[key]:5d} survive")
+    for r in lived:
+        print(f"{r['file']}:{r['line']} {r['what']} {r['by']}: {r['text']}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--state", type=Path, required=True, help="JSON lines: outcomes so far")
+    parser.add_argument("--files", nargs="*", help="only mutants in files whose name holds one of these")
+    parser.add_argument("--what", nargs="*", help="only mutants of these kinds: bound, budget, end, slack")
+    parser.add_argument("--most", type=int, default=10**9, help="how many to run now")
+    parser.add_argument("--seed", type=int, default=0, help="order in which they are drawn")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests that a mutant meets at most, about")
+    parser.add_argument("--report", action="store_true", help="print the table of the outcomes so far and stop")
+    given = parser.parse_args()
+    rows = [json.loads(x) for x in given.state.read_text().splitlines()] if given.state.exists() else []
+    if given.report:
+        return report(rows)
+    sites = [s for s in all_sites() if not given.what or s.what in given.what]
+    sites = [s for s in sites if not given.files or any(f in s.path for f in given.files)]
+    done = {(r["file"], r["line"], r["text"], r["column"]) for r in rows}
+    with tempfile.TemporaryDirectory() as where:
+        where = Path(where)
+        kept = build(where, dict(enumerate(sites)))
+        print(f"{len(kept)} sites of {len(sites)}", flush=True)
+        plan = survey(where, kept)
+        order = sorted(kept.items())
+        random.Random(given.seed).shuffle(order)
+        kills: Counter = Counter()
+        for at, site in order:
+            text = (ROOT / site.path).read_text()
+            column = site.start - text.rfind("\n", 0, site.start)
+            shown = " ".join(text[site.start : site.stop].split())[:90]
+            row = {"file": site.path, "line": site.line, "column": column, "what": site.what, "text": shown}
+            if (row["file"], row["line"], row["text"], row["column"]) in done:
+                continue
+            if given.most <= 0:
+                break
+            given.most -= 1
+            row["by"] = judge(where, plan, at, site, given.budget, kills)
+            rows.append(row)
+            with given.state.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()
