@@ -40,37 +40,26 @@ ROOT = Path(__file__).resolve().parent.parent
 KEEP, SHRINK, GROW, SINK, RISE, DROP = range(6)
 """Kinds: nothing, times 1e-3, times 1e3, minus log 1e3, plus log 1e3, zero."""
 
-CHECKS = {
-    "check_kernels": "transform twosided contour cgf special",
-    "check_tail": "contour transform twosided",
-    "check_saddle": "saddle saddlepoint transform laplace",
-    "check_sampling": "sampling twosided",
-    "check_individual": "individual",
-    "check_pld": "pld tails convolve grid",
-    "check_lines": "contour transform twosided mixed law laplace subnormal hyperbola individual",
-    "check_terms": "saddle prawitz edgeworth pld convolve grid",
-}
-"""Programs of tests/csrc and the prefixes of the C files that each is about; one that is not in the tree is left out."""
-
 TESTS = {
-    "contour transform twosided cgf": "contour truth sparse terms shifts saddlepoint prawitz sampling moments",
-    "hyperbola": "contour truth sampling_tables lattice terms",
-    "mixed law laplace subnormal": "laplace lattice terms losses mechanisms",
-    "saddle": "saddlepoint saddle_laws constant_truth moments terms",
-    "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables constant_truth terms",
-    "pld tails grid convolve evolve dots": "pld prv losses lemmas pld_bridge terms",
-    "fft prv": "prv terms",
-    "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd terms",
+    "contour transform twosided cgf": "contour truth sparse shifts saddlepoint prawitz sampling moments",
+    "hyperbola": "contour truth sampling_tables lattice",
+    "mixed law laplace subnormal": "laplace lattice losses mechanisms",
+    "saddle": "saddlepoint saddle_laws constant_truth moments",
+    "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables constant_truth",
+    "pld tails grid convolve evolve dots": "pld prv losses lemmas pld_bridge",
+    "fft prv": "prv",
+    "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd",
     "batch": "batch",
-    "sampling batches chords": "sampling sampling_tables sampling_brute sampling_runs terms",
+    "sampling batches chords": "sampling sampling_tables sampling_brute sampling_runs",
     "moments cumulant chernoff fallback single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
-        "moments jumps shifts laplace lattice terms saddle_laws truth contour query"
+        "moments jumps shifts laplace lattice saddle_laws truth contour query"
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice",
     "query arguments worst bound": "query contour budget truth mechanisms",
     "risk calibration search": "risk risk_gdp calibrate",
 }
-"""Prefixes of files (C or Python) and the test modules of their room; test_attack and test_truth serve all."""
+"""Prefixes of files (C or Python) and the test modules of their room; test_truth and test_attack serve all, and so do the programs
+tests/csrc/check_*.c, which are compiled with the mutants in."""
 
 BUDGET = (
     "rounding inner tail truncation alias_left alias_right aliasing err round dropped slack smooth trunc alias quad".split()
@@ -342,10 +331,9 @@ def build(where: Path, sites: dict[int, Site]) -> dict[int, Site]:
     for source in sources:
         out = objects / (Path(source).stem + ".o")
         subprocess.run([*compiler, "-O2", *common, "-DHS_NO_CLONES", "-c", source, "-o", str(out)], cwd=where, check=True)
-    for name in CHECKS:
-        if (check := where / f"tests/csrc/{name}.c").exists():
-            parts = [str(check), *map(str, objects.glob("*.o")), "-o", str(where / name), "-lm"]
-            subprocess.run([*compiler, "-O2", *common, *parts], cwd=where, check=True)
+    for check in (where / "tests/csrc").glob("check_*.c"):
+        parts = [str(check), *map(str, objects.glob("*.o")), "-o", str(where / check.stem), "-lm"]
+        subprocess.run([*compiler, "-O2", *common, *parts], cwd=where, check=True)
     return sites
 
 
@@ -353,15 +341,15 @@ def build(where: Path, sites: dict[int, Site]) -> dict[int, Site]:
 
 
 def room(path: str) -> list[str]:
-    """The tests of a file: programs first."""
+    """The tests of a file: all programs of the C floor, and the test modules of its room."""
     stem = Path(path).stem if "individual" not in path else "individual"
-    checks = [c for c, about in CHECKS.items() if path.endswith(".c") and stem.startswith(tuple(about.split()))]
+    checks = sorted(p.stem for p in (ROOT / "tests/csrc").glob("check_*.c")) if path.endswith(".c") else []
     tests = []
     for prefixes, names in TESTS.items():
         if any(stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p)) for p in prefixes.split()):
             tests += [f"tests/test_{n}.py" for n in names.split()]
     tests = list(dict.fromkeys([*tests, "tests/test_truth.py", "tests/test_attack.py"]))
-    return [c for c in checks if (ROOT / f"tests/csrc/{c}.c").exists()] + [t for t in tests if (ROOT / t).exists()]
+    return checks + [t for t in tests if (ROOT / t).exists()]
 
 
 def run(where: Path, test: str, seconds: float, **more: str) -> bool:

@@ -74,6 +74,12 @@ GROUPS = {
         *"pair-real-mesh pair-log-m pair-dropped-mesh pair-dropped-range pair-ends pair-strip pair-strip-wild".split(),
         *"pair-far pair-far-mesh pair-shifted pair-shifted-ends pair-shifted-m".split(),
     ),
+    "saddle-point": c_group(
+        "check_saddle_terms",
+        *"sp-mesh-K sp-mesh-mean sp-mesh-variance sp-range-K sp-range-mean sp-range-variance sp-cube".split(),
+        *"sp-atoms-K sp-atoms-mean sp-atoms-variance sp-berry-esseen sp-berry-esseen-2 sp-clt".split(),
+        *"sp-upper sp-lower sp-chebyshev sp-chernoff".split(),
+    ),
 }
 """A picture's name, and its panels: a term's name and the function that returns arrays (actual, claimed)."""
 

@@ -32,6 +32,7 @@ typedef struct { double log_lower, log_upper, clt, error; } hs_ends; /* clt, err
 int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work);
 hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride);
 int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T);
+int hs_step_tilted(hs_grid *G, double a, hs_tilted *T); /* one step on a grid of any mesh */
 int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T);
 void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out);
 void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to);

@@ -137,7 +137,7 @@ static int open_grid(double m, double q, double a_lo, double a_hi, double *work,
 }
 
 /* The step of an open grid at tilt a, everything but the sign of ADD. */
-static int step_tilted(hs_grid *G, double a, hs_tilted *T)
+int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
 {
     double m = G->m, q = G->q, h = G->h;
     double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
@@ -262,7 +262,7 @@ static int grid_tilted(hs_steps *S, int i, double a, double *work, hs_tilted *T)
     double m = S->m[i], q = S->q[i];
     hs_grid G;
     int st;
-    if (S->b > 1) return (st = open_grid(m, q, a, a, work, &G)) ? st : step_tilted(&G, a, T);
+    if (S->b > 1) return (st = open_grid(m, q, a, a, work, &G)) ? st : hs_step_tilted(&G, a, T);
     if (!(S->grid_lo <= a && a <= S->grid_hi)) {
         S->grid_lo = a < 0 ? 1.1 * a - 0.5 : 0; S->grid_hi = a > 0 ? 1.1 * a + 0.5 : 0;
         if (open_grid(m, q, S->grid_lo, S->grid_hi, work, &S->grid)) {
@@ -270,7 +270,7 @@ static int grid_tilted(hs_steps *S, int i, double a, double *work, hs_tilted *T)
             if ((st = open_grid(m, q, a, a, work, &S->grid))) { S->grid_lo = 1; S->grid_hi = -1; return st; }
         }
     }
-    return step_tilted(&S->grid, a, T);
+    return hs_step_tilted(&S->grid, a, T);
 }
 
 static void add_step(hs_steps *S, int i, double *work, subtotal *sum)
