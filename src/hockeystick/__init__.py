@@ -7,7 +7,7 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 from .accountant import Accountant
 from .batch import delta_batch, epsilon_batch
 from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
-from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
+from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError, SoundnessError
 from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture
 from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
@@ -63,6 +63,7 @@ __all__ = [
     "RDPFilter",
     "Run",
     "SaddlepointEstimate",
+    "SoundnessError",
     "StoreError",
     "advantage",
     "aea_delta",

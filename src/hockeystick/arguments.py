@@ -35,12 +35,35 @@ def numbers(name: str, value, allowed: str, lo: float, hi: float) -> list[float]
     return flat
 
 
+# A function of libm or numpy is within a unit in the last place. A unit is 5e-324 below 2^-1022, where no factor rounds.
+
+
 def exp_lower(log_value: float) -> float:
     """e^log_value, rounded down."""
-    return math.exp(log_value) * (1 - 4 * U)
+    value = math.exp(log_value) * (1 - 4 * U)
+    return value if value > 1e-300 else max(0.0, value - 1e-323)
 
 
 def exp_upper(log_value: float) -> float:
     """The probability e^log_value, rounded up; a positive one never becomes 0."""
     value = math.exp(log_value) * (1 + 4 * U)
     return min(1.0, value if value > 1e-300 or log_value == -math.inf else value + 5e-324)
+
+
+def exp_ends(logs: np.ndarray) -> np.ndarray:
+    """The same for rows of log_lower, log_estimate, log_upper, of which -inf is 0."""
+    low, mid, high = np.exp(logs.T)
+    low, high = low * (1 - 4 * U), high * (1 + 4 * U)
+    low = np.where(low > 1e-300, low, np.maximum(0.0, low - 1e-323))
+    high = np.where((high > 1e-300) | (logs[:, 2] == -math.inf), high, high + 5e-324)
+    return np.array([low, mid, np.minimum(1.0, high)])
+
+
+def log_lower(value: float) -> float:
+    """log value, rounded down."""
+    return math.nextafter(math.log(value), -math.inf)
+
+
+def log_upper(value: float) -> float:
+    """log value, rounded up."""
+    return math.nextafter(math.log(value), math.inf)

@@ -6,12 +6,10 @@ fall-backs) is asked one by one through `query`.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from . import _core, arguments, query
-from .bound import AccuracyError, Bound, Budget, DomainError
+from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from .pair import ADJACENCIES
 from .routes import contour
@@ -140,6 +138,8 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
     ends, done = np.zeros((3, sigma.size)), np.zeros(sigma.size, dtype=np.uint8)
     columns, sides = (sigma, q, k, at), {"adjacency": adjacency, "direction": direction}
     routes = _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done)
+    for i in np.flatnonzero(~(ends[0] <= ends[2])):
+        raise contradiction((sigma[i], q[i], k[i], at[i]), (*ends[:, i].tolist(), "+".join(sorted(routes))))
     low, mid, high = (end.reshape(shape) if shape else float(end[0]) for end in ends)
     unit = "eps" if want_eps else "delta"
     return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"width": high - low}, unit))
@@ -172,9 +172,8 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
             part = slice(start, min(start + CHUNK, n))
             out = np.zeros((3, part.stop - part.start))
             _core.batch(m[part], q[part], k[part], at[part], *settings, out, done[part])
-            if not want_eps:
-                out = _exponentials(out)
-            ends[:, part] = out
+            ends[:, part] = out if want_eps else arguments.exp_ends(out.T)
+            ends[1, part] = np.clip(ends[1, part], ends[0, part], ends[2, part])
             routes |= {
                 name
                 for code, name in ((1, "contour"), (2, "moments"))
@@ -182,17 +181,17 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
             }
             left = start + np.flatnonzero(done[part] != 1 if alone else done[part] == 0)
             for i, bound in zip(left, pool.map(ask, left.tolist()), strict=True):
+                if done[i] and not bound.lower <= ends[2, i]:  # Chernoff's bound of the same number
+                    raise contradiction(
+                        (sigma[i], q[i], k[i], at[i]),
+                        (*ends[:, i].tolist(), "moments"),
+                        (bound.lower, bound.estimate, bound.upper, bound.route),
+                    )
                 ends[:, i] = bound.lower, bound.estimate, bound.upper
                 routes.add(bound.route)
             if progress is not None:
                 progress(part.stop, n)
     return routes
-
-
-def _exponentials(logs: np.ndarray) -> np.ndarray:
-    """Ends of delta from ends of its log, as the single query rounds them."""
-    ends = [map(arguments.exp_lower, logs[0]), map(math.exp, logs[1]), map(arguments.exp_upper, logs[2])]
-    return np.array([list(end) for end in ends])
 
 
 def _column(name: str, value, allowed, text: str) -> np.ndarray:

@@ -29,6 +29,43 @@ class AccuracyError(HockeystickError, ArithmeticError):
     """The accuracy asked for cannot be certified. The message says what was reached and what to do."""
 
 
+class SoundnessError(HockeystickError, RuntimeError):
+    """Certified intervals contradict each other, so that one of them misses the truth: a defect of this package. Nothing is
+    returned. Please report the message, which names the run, the intervals and their routes.
+    """
+
+
+def contradiction(run, *found) -> SoundnessError:
+    """The error where answers (lower, estimate, upper, ..., route) about one number of `run` cannot all be right."""
+    ends = ", ".join(f"[{low!r}, {high!r}] by route {route!r}" for low, _, high, *_, route in found)
+    about = "" if run is None else f" of {run!r}"
+    return SoundnessError(f"a defect of hockeystick, please report it: certified bounds{about} contradict each other: {ends}")
+
+
+def ordered(found, run=None):
+    """An answer (lower, estimate, upper, ..., route) as it may leave: its estimate, which is no bound, moved between its ends;
+    SoundnessError where these are no interval or one of the three is NaN."""
+    low, mid, high = found[:3]
+    if low <= mid <= high:
+        return found
+    if low <= high and mid == mid:
+        return low, min(max(mid, low), high), high, *found[3:]
+    raise contradiction(run, found)
+
+
+def meet(a, b, run=None):
+    """What two answers about one number leave of it; terms and route are those of the narrower. SoundnessError where nothing
+    is left. Either may be None."""
+    if a is None or b is None:
+        found = a or b
+        return found and ordered(found, run)
+    own = a if not b[2] - b[0] < a[2] - a[0] else b
+    low, high = max(a[0], b[0]), min(a[2], b[2])
+    if not low <= high:
+        raise contradiction(run, a, b)
+    return ordered((low, own[1], high, *own[3:]), run)
+
+
 class Budget(NamedTuple):
     """Error terms of a certified bound, in the unit of the quantity that the route computed.
 
@@ -46,7 +83,7 @@ class Budget(NamedTuple):
 
 
 class Bound:
-    """An interval for a privacy quantity.
+    """An interval for a privacy quantity. A certified one with anything but lower <= estimate <= upper is a SoundnessError.
 
     Attributes
     ----------
@@ -70,6 +107,10 @@ class Bound:
     __slots__ = ("asked", "budget", "certified", "estimate", "lower", "note", "route", "upper")
 
     def __init__(self, lower, estimate, upper, route, certified, budget, note=""):
+        if certified:
+            fits = (lower <= estimate) & (estimate <= upper)
+            if not (fits if isinstance(fits, bool) else np.all(fits)):
+                raise contradiction(None, (lower, estimate, upper, route))
         self.lower = lower
         self.estimate = estimate
         self.upper = upper

@@ -80,7 +80,7 @@ class Tail(NamedTuple):
     relative: float
 
     def value(self, eps: float) -> float:
-        """D^(eps): linear in e^eps between lattice points."""
+        """D^(eps), y_lo <= eps <= y_hi: linear in e^eps between lattice points. Elsewhere nothing is said."""
         i = min(max(math.floor((eps - self.y_lo) / self.dx), 0), self.delta.size - 2)
         s = eps - (self.y_lo + (i + 1) * self.dx)
         return -math.expm1(s) * self.mass.item(i) + math.exp(s) * self.delta.item(i + 1)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +93,7 @@ class Loss(NamedTuple):
     nodes : p -> (losses, log den masses), a quadrature rule for E_X that is good until tails of mass p. Estimates.
     lo, hi : essential range of the finite losses, possibly infinite; ends within 8 u relative.
     mass_inf : Pr[Y = +inf], within 64 u relative.   mass_minus_inf : Pr[X = -inf], likewise.
+    exact_inf : Pr[Y = +inf] as a fraction, where that is known.
     atoms : () -> Atoms or None.   lattice : () -> Lattice or None.
     smooth : whether there is a part with a density.
     additive : the row of csrc/pld_steps.c that says all of this, for additive noise; else None.
@@ -107,6 +109,7 @@ class Loss(NamedTuple):
     lattice: Callable[[], Lattice | None] = lambda: None
     smooth: bool = True
     additive: Additive | None = None
+    exact_inf: Fraction | None = None
 
     def cgf(self, t, p: float = 1e-30) -> np.ndarray:
         """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes. An estimate, for planning only."""
@@ -227,11 +230,12 @@ def poisson(base: Loss, q: float) -> Loss:
             loss, num, den = np.r_[wall, loss], np.r_[(1 - q) * extra, num], np.r_[extra, den]
         return Atoms(loss, num, den, max(rel + 4 * U, 64 * U))
 
+    exact = None if base.exact_inf is None else Fraction(q) * base.exact_inf
     if base.mass_minus_inf:
-        return _with_wall(base, q, wall, hi, tails, nodes, atoms)
+        return _with_wall(base, q, wall, hi, tails, nodes, atoms)._replace(exact_inf=exact)
     if base.atoms is no_atoms:
-        return Loss(tails, nodes, lo, hi, q * base.mass_inf)
-    return Loss(tails, nodes, lo, hi, q * base.mass_inf, 0.0, atoms, _lattice_of(atoms, base), base.smooth)
+        return Loss(tails, nodes, lo, hi, q * base.mass_inf, exact_inf=exact)
+    return Loss(tails, nodes, lo, hi, q * base.mass_inf, 0.0, atoms, _lattice_of(atoms, base), base.smooth, exact_inf=exact)
 
 
 def _with_wall(base: Loss, q: float, wall: float, hi: float, tails, nodes, atoms) -> Loss:

@@ -7,6 +7,7 @@ a family of pairs that one C kernel evaluates has a shorter description by plain
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -218,9 +219,10 @@ def approx_dp_pair(step: ApproxDP, adjacency: str, add: bool) -> Loss:
     e0, d0 = step.eps0, step.delta0
     if e0 == 0:
         one = np.array([1 - d0])
-        return atomic_loss([0.0], one, one, edge=0.0, rel=U, mass_inf=d0, mass_minus_inf=d0)
+        return atomic_loss([0.0], one, one, edge=0.0, rel=U, mass_inf=d0, mass_minus_inf=d0)._replace(exact_inf=Fraction(d0))
     num = (1 - d0) * np.array([math.exp(-e0), 1.0]) / (1 + math.exp(-e0))
-    return atomic_loss([-e0, e0], num, num[::-1], edge=0.0, rel=16 * U, mass_inf=d0, mass_minus_inf=d0)
+    loss = atomic_loss([-e0, e0], num, num[::-1], edge=0.0, rel=16 * U, mass_inf=d0, mass_minus_inf=d0)
+    return loss._replace(exact_inf=Fraction(d0))
 
 
 def k_ary_pair(step: KAryRandomizedResponse, adjacency: str, add: bool) -> Loss:
@@ -271,7 +273,9 @@ def pmf_pair(step: FromPmf, adjacency: str, add: bool) -> Loss:
     rel = U * (num.size + 8)
     mass_inf, mass_minus_inf = (math.fsum(a[~both]) / total for a, total in zip((num, den), sums, strict=True))
     base = atomic_loss(loss, p, d, edge=edge, rel=rel, mass_inf=mass_inf, mass_minus_inf=mass_minus_inf)
-    return reversed_loss(base) if add else base
+    if add:
+        return reversed_loss(base)
+    return base._replace(exact_inf=sum(map(Fraction, num[~both])) / sum(map(Fraction, num))) if mass_inf else base
 
 
 def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
@@ -306,7 +310,7 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
     rel = (4 * U + 4 * LDBL_ULP + error / den).astype(float)
     tail = float(delta[-1]), float(max(0.0, 1 + slopes[0]))
     base = atomic_loss(at, num.astype(float), den.astype(float), edge=0.0, rel=rel, mass_inf=tail[0], mass_minus_inf=tail[1])
-    return reversed_loss(base) if add and not step.symmetric else base
+    return reversed_loss(base) if add and not step.symmetric else base._replace(exact_inf=Fraction(step.delta[-1]))
 
 
 def cdf_pair(step: FromLossCdf, adjacency: str, add: bool) -> Loss:

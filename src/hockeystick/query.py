@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from . import worst
-from .arguments import exp_lower, exp_upper, numbers, one_of
-from .bound import AccuracyError, Bound, Budget, DomainError
+from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_of
+from .bound import AccuracyError, Bound, Budget, DomainError, contradiction, meet, ordered
 from .mechanism import as_run, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
 from .routes import chernoff, contour, fallback
@@ -60,6 +60,8 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
         For arguments outside their domain.
     AccuracyError
         If no route certifies an answer, or none within `rtol`.
+    SoundnessError
+        If certified bounds contradict each other: a defect to be reported, see `SoundnessError`.
 
     References
     ----------
@@ -190,8 +192,11 @@ class _Settings:
                 if matters.any():
                     rows[matters] = _larger_rows(rows[matters], share(self, add, at[matters]))
             rows[order] = rows.copy()
-            rows[:, :3] = np.minimum(rows[:, :3], np.minimum(rows[:, 2:3], 0.0))
         shared = ~np.isnan(rows[:, 0])
+        rows[:, 2] = np.minimum(rows[:, 2], 0.0)
+        for i in np.flatnonzero(shared & ~(rows[:, 0] <= rows[:, 2])):
+            raise contradiction(self.run, (*rows[i, :3].tolist(), name))
+        rows[:, 1] = np.clip(rows[:, 1], rows[:, 0], rows[:, 2])
         routes = {name} if shared.any() else set()
         terms = {term: np.where(shared, rows[:, 3 + i], 0.0) for found in routes for i, term in enumerate(TERMS[found])}
         for i in np.flatnonzero(~shared):
@@ -199,11 +204,7 @@ class _Settings:
             routes.add(route)
             for term, value in zip(TERMS[route], found, strict=True):
                 terms.setdefault(term, np.zeros(eps.size))[i] = value
-        low, mid, high = rows[:, :3].T
-        if not log:
-            raised = np.exp(high) * (1 + 4 * U)
-            raised += np.where((raised <= 1e-300) & (high > -math.inf), 5e-324, 0.0)
-            low, mid, high = np.exp(low) * (1 - 4 * U), np.exp(mid), np.minimum(raised, 1.0)
+        low, mid, high = rows[:, :3].T if log else exp_ends(rows[:, :3])
         budget = Budget({name: value.reshape(shape) for name, value in terms.items()})
         return Bound(low.reshape(shape), mid.reshape(shape), high.reshape(shape), "+".join(sorted(routes)), True, budget)
 
@@ -235,10 +236,10 @@ class _Settings:
                 lambda add, lower: self._below(add, eps, lower),
             )
         first, *others = self.directions
-        best = self.exact(first, eps) or self._point(first, eps)
+        best = self.exact(first, eps) or self._try("point", GAUSSIAN, first, eps)
         for add in others:
             if not self._below(add, eps, best[0]):
-                best = _larger(best, self.exact(add, eps) or self._point(add, eps))
+                best = _larger(best, self.exact(add, eps) or self._try("point", GAUSSIAN, add, eps))
         return best
 
     def root(self, delta: float):
@@ -247,23 +248,23 @@ class _Settings:
             if self.steps is not None:
                 return 0.0, 0.0, 0.0, ZERO, "exact"
             return self._largest(
-                lambda own, add: (own._prune() and chernoff.no_root(own, add, delta)) or own._try("root", GENERAL, add, delta),
-                lambda add, lower: lower > 0 and self._below(add, lower, math.log(delta)),
+                lambda own, add: (
+                    (own._prune() and chernoff.no_root(own, add, delta))
+                    or chernoff.at_jump(own, delta, add)
+                    or own._try("root", GENERAL, add, delta)
+                ),
+                lambda add, lower: lower > 0 and self._below(add, lower, log_lower(delta)),
             )
-        found = self._larger_root(delta)
-        return found if found[0] >= 0 else (*(max(x, 0.0) for x in found[:3]), *found[3:])
-
-    def _larger_root(self, delta: float):
         first, *others = self.directions
         ask = TABLE[self.route].larger_root if others and self.route != "auto" and self.rtol is None else None
         best = ask and ask(self, delta)
         if best:
-            return best
-        best = self._root(first, delta)
+            return ordered(self._within("root", delta, best), self.run)
+        best = self._try("root", GAUSSIAN, first, delta)
         for add in others:
             beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
-            if not beyond and not (best[0] > 0 and self._below(add, best[0], math.log(delta))):
-                best = _larger(best, self._root(add, delta))
+            if not beyond and not (best[0] > 0 and self._below(add, best[0], log_lower(delta))):
+                best = _larger(best, self._try("root", GAUSSIAN, add, delta))
         return best
 
     def _largest(self, ask, below):
@@ -315,27 +316,29 @@ class _Settings:
             return value - slack, value, min(value + slack, 0.0), ZERO, "exact"
         return None
 
-    def _point(self, add: int, eps: float):
-        found = self._try("point", GAUSSIAN, add, eps)
-        top = min(found[2], 0.0)
-        return min(found[0], top), min(found[1], top), top, *found[3:]
-
-    def _root(self, add: int, delta: float):
-        return self._try("root", GAUSSIAN, add, delta)
-
     def _try(self, what: str, names: tuple[str, ...], add: int, at: float):
         """The route asked for, or with `auto` the routes of `names` in turn until the answer is good enough: what all leave."""
         found, wanted = None, GOOD_ENOUGH if self.rtol is None else self.rtol
         width = _log_width if what == "point" else _relative
         for name in names if self.route == "auto" else (self.route,):
             ask = TABLE[name].point if what == "point" else TABLE[name].root
-            found = ask(self, add, at) if found is None else _meet(found, ask(self, add, at))
-            if found and width(found) <= wanted:
-                return found
+            found = meet(found, self._within(what, at, ask(self, add, at)), self.run)
+            if found and (width(found) <= wanted or (what == "root" and found[2] == math.inf)):  # a jump: no route knows more
+                break
         if found is None or (self.rtol is not None and not width(found) <= self.rtol):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, width(found) if found else None))
         return found
+
+    def _within(self, what: str, at: float, found):
+        """An answer within what any curve obeys, max(0, 1 - e^eps) <= delta(eps) <= 1, or eps(delta) >= 0."""
+        if found is None:
+            return None
+        if what == "root":
+            return found if found[0] >= 0 else (max(found[0], 0.0), found[1], max(found[2], 0.0), *found[3:])
+        low = math.log(-math.expm1(at)) if at < 0 else -math.inf
+        low -= 4 * U * (1 - low) if at < 0 else 0.0
+        return max(found[0], low), found[1], min(found[2], 0.0), *found[3:]
 
     def goal(self) -> float:
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
@@ -346,7 +349,10 @@ class _Settings:
         if width is not None:
             reached = f"the certified interval has relative width {width:.2g}"
         wanted = "" if self.rtol is None else f", rtol={self.rtol:g} was asked for"
-        return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}; ask for a larger rtol or another route"
+        help_ = [] if self.rtol is None or width in (None, math.inf) else ["a larger rtol"]
+        help_ += [] if self.route == "auto" else ["route='auto'"]
+        advice = help_ and f"; ask for {' or '.join(help_)}"
+        return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}{advice or ''}"
 
     def bound(self, ends, answers, like) -> Bound:
         """A Bound of the shape of `like` from (lower, estimate, upper, ...) and (..., terms, route) of every entry."""
@@ -375,15 +381,6 @@ def _larger_rows(a, b):
     rows = np.where(a[:, 2:3] >= b[:, 2:3], a, b)
     rows[:, :2] = np.maximum(a[:, :2], b[:, :2])
     return rows
-
-
-def _meet(a, b):
-    """What two intervals for the same number leave of it, either may be None; terms and route are those of the narrower."""
-    if a is None or b is None:
-        return a or b
-    own = a if not b[2] - b[0] < a[2] - a[0] else b
-    low, high = max(a[0], b[0]), min(a[2], b[2])
-    return low, min(max(own[1], low), high), high, own[3], own[4]
 
 
 def _relative(root) -> float:

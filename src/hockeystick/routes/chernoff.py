@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 
 from .. import _core
+from ..arguments import exp_lower
 from ..bound import AccuracyError
 from ..pair import PairedSteps, paired_steps
 from ..sampling import PACKED
 from . import contour
 from .single import variation_upper
+from .walls import ends, rest
 
 U = 2.0**-53
 
@@ -37,10 +39,19 @@ def beyond(settings, add: int, eps: float):
     return value - spread, value, min(value + spread, 0.0), (0.0,) * 4, "exact"
 
 
-def ends(parts) -> tuple[float, float]:
-    """No finite sum of losses lies outside, rounding included."""
-    high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
-    return math.fsum(k * (loss.lo - 16 * U * abs(loss.lo)) for loss, k in parts), high
+def at_jump(settings, delta: float, add: int):
+    """The root where delta is below D, or equal to D, where the curve of atoms jumps from its largest sum; else None."""
+    parts = settings.losses(add)
+    if not any(loss.mass_inf for loss, _ in parts):
+        return None
+    _, most = rest(parts, delta)
+    if most < 0:
+        return math.inf, math.inf, math.inf, (0.0,) * 4, "exact"
+    if most == 0 and not any(loss.smooth for loss, _ in parts):
+        high = ends(parts)[1]
+        top = math.fsum(k * loss.hi for loss, k in parts)
+        return max(0.0, 2 * top - high), max(0.0, top), max(0.0, high), (0.0,) * 4, "exact"
+    return None
 
 
 def _log_one_minus_exp(x: float) -> float:
@@ -52,7 +63,7 @@ def below(settings, add: int, eps: float, log_delta: float) -> bool:
     """Whether it is proved that delta(eps) <= e^log_delta for the run of a query's settings."""
     if log_delta == -math.inf:
         return False
-    if eps >= 0 and _variation_upper(settings, add) * (1 + 8 * U) <= math.exp(log_delta):
+    if eps >= 0 and _variation_upper(settings, add) * (1 + 8 * U) <= exp_lower(log_delta):
         return True
     paired = paired_steps(settings.run, settings.adjacency, bool(add))
     return paired is not None and certainly_below(paired, add, eps, log_delta)

@@ -16,6 +16,7 @@ from operator import mul
 import numpy as np
 
 from .. import _core
+from ..arguments import log_lower, log_upper
 from ..pair import GaussianSteps, PairedSteps
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
@@ -105,17 +106,19 @@ def pair_point(paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_
     return low, mid, high, terms
 
 
-def pair_root(paired: PairedSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):
+def pair_root(paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n_threads: int = 1):
     """A certified root of a run with two-sided pairs, or None; the upper end is that of delta less what was dropped."""
-    spare = math.log1p(-paired.dropped * math.exp(-log_delta)) if paired.dropped < 0.5 * math.exp(log_delta) else -math.inf
-    if spare == -math.inf:
+    if not paired.dropped < 0.5 * delta:
         return None
+    log_delta = math.log(delta)
     answer = _pair_answer(_core.contour_eps, paired, add, log_delta, rtol, n_threads)
     if answer is None:
         return None
     low, mid, high, terms = answer[1:5]
     if paired.dropped:
-        less = _pair_answer(_core.contour_eps, paired, add, log_delta + spare - 4 * U, rtol, n_threads)
+        less = _pair_answer(
+            _core.contour_eps, paired, add, log_delta + math.log1p(-paired.dropped / delta) - 4 * U, rtol, n_threads
+        )
         if less is None:
             return None
         high = max(high, less[3])
@@ -220,6 +223,10 @@ def single_point(m: float, q: float, add: int, eps: float):
         at = math.log(q) + eps - log_weight
     else:
         ratio = math.expm1(min(eps, 600.0)) / q
+        if ratio < 1e-12 - 1:  # 1 - e^eps <= delta(eps), and delta(eps) <= delta(log(1-q)) = q from the wall on
+            floor = math.log(-math.expm1(eps))
+            slack = 4 * U * (1 - floor)
+            return floor - slack, floor, min(max(floor, math.log(q)) + slack, 0.0), (0.0,) * 4
         log_weight, spoiled = math.log(q), 8 * U
         at = math.log1p(ratio) if eps < 600 else eps - log_weight
         spoiled += 8 * U * abs(ratio) / (1 + ratio)
@@ -231,27 +238,32 @@ def single_point(m: float, q: float, add: int, eps: float):
     return (right[0] + log_weight - slack, mid[1] + log_weight, left[2] + log_weight + slack, mid[3])
 
 
-def single_root(m: float, q: float, add: int, log_delta: float):
+def single_root(m: float, q: float, add: int, delta: float):
     """eps of one subsampled step: closed form for REMOVE; for ADD a bracket of certified points around the root."""
     if not add:
-        target = log_delta - math.log(q)
-        if target >= 0:
+        if delta >= q:  # delta(0) = q (2 Phi(m/2) - 1) < q: two rounded logs would not tell
             return 0.0, 0.0, 0.0, (0.0,) * 4
+        log_delta, log_q = math.log(delta), math.log(q)
+        target = log_delta - log_q
         one = GaussianSteps(np.array([m]), np.ones(1), np.ones(1))
-        slack = 4 * U * (1 + abs(target))
-        low, high = root(one, 0, target + slack), root(one, 0, target - slack)
-        if low is None or high is None:
+        slack = 4 * U * (2 - log_delta - log_q)
+        low, high = (root(one, 0, target + slack) if target + slack < 0 else None), root(one, 0, target - slack)
+        if high is None:
             return None
+        if low is None:  # all that is known is eps > log(1-q), where expm1(g) = -1
+            low = (-800.0, *high[1:])
         ends = [
             math.log1p(q * math.expm1(g)) if g < 700 else g + math.log(q) for g in (low[0], 0.5 * (low[1] + high[1]), high[2])
         ]
         widen = 16 * U * (1 + max(abs(low[0]), abs(high[2])) * q)
         return ends[0] - widen * abs(ends[0]), ends[1], ends[2] + widen * abs(ends[2]), low[3]
-    return bracket(lambda e: single_point(m, q, 1, e), log_delta, 0.0, -math.log1p(-q))
+    return bracket(lambda e: single_point(m, q, 1, e), delta, 0.0, -math.log1p(-q))
 
 
-def bracket(curve, log_delta: float, lo: float, hi: float):
-    """Certified root in (lo, hi) from certified points of a decreasing curve: bisection on the estimate, then outward steps."""
+def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None):
+    """Certified root in (lo, hi) from certified points of a decreasing curve: bisection on the estimate, then outward steps.
+    `wall` is an upper bound of the root that holds anyway."""
+    log_delta, above, below = math.log(delta), log_upper(delta), log_lower(delta)
     for _ in range(200):
         mid = 0.5 * (lo + hi)
         if not lo < mid < hi:
@@ -260,12 +272,21 @@ def bracket(curve, log_delta: float, lo: float, hi: float):
         if at is None:
             return None
         lo, hi = (mid, hi) if at[1] > log_delta else (lo, mid)
-    step = 16 * U * hi
+    lower = _outward(curve, lo, -16 * U * hi, lambda at: at[0] >= above)
+    upper = _outward(curve, hi, 16 * U * hi, lambda at: at[2] <= below)
+    if lower is None or (upper is None and wall is None):
+        return None
+    end = wall if upper is None else upper[0] if wall is None else min(upper[0], wall)
+    return lower[0], 0.5 * (lo + hi), end, lower[1][3]
+
+
+def _outward(curve, start: float, step: float, holds):
+    """(eps, point of the curve) from `start` on, where `holds`, in steps that double; None where none is found."""
     for _ in range(60):
-        low, high = curve(lo - step), curve(hi + step)
-        if low is None or high is None:
+        at = curve(start + step)
+        if at is None:
             return None
-        if low[0] >= log_delta and high[2] <= log_delta:
-            return lo - step, 0.5 * (lo + hi), hi + step, low[3]
+        if holds(at):
+            return start + step, at
         step *= 2
     return None

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 
 from .. import _core
+from ..arguments import exp_lower, exp_upper
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from ..pair import GaussianSteps
@@ -164,8 +165,8 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         terms = (*(t / (middle if lower > 0 else upper) for t in terms), 0.0)
     if not limit and _wide(steps, math.exp(log_upper), math.exp(log_upper) - math.exp(log_lower)):
         low, high, constant = eeai.point(steps, add, eps)
-        log_lower = max(log_lower, math.log(low) - 4 * U if low > 0 else -math.inf)
-        log_upper = min(log_upper, math.log(high) + 4 * U if high > 0 else -math.inf)
+        log_lower = max(log_lower, math.nextafter(math.log(low), -math.inf) if low > 0 else -math.inf)
+        log_upper = min(log_upper, math.nextafter(math.log(high), math.inf) if high > 0 else -math.inf)
         terms = (*terms[:-1], constant / max(math.exp(log_upper), 1e-300))
     if log_lower == -math.inf:
         other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if steps.all_gaussian else None
@@ -187,9 +188,9 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
     if answer:
         _, lower, estimate, upper, unit, terms, _ = answer
         terms = (*(t / unit if unit > 0 else math.inf for t in terms), 0.0)
-    delta = math.exp(log_delta)
+    delta, slack = math.exp(log_delta), 4 * U * (1 + abs(log_delta))
     if not limit and upper < math.inf and _wide(steps, delta, 2 * sum(terms) * delta):
-        low, high, constant = eeai.root(steps, add, delta * (1 + 4 * U), delta * (1 - 4 * U), max(upper, 0.0))
+        low, high, constant = eeai.root(steps, add, delta * (1 + slack), delta * (1 - slack), max(upper, 0.0))
         lower, upper = max(lower, low), min(upper, high) if high > 0 else upper
         terms = (*terms[:-1], constant / delta)
     if lower == -math.inf:
@@ -280,7 +281,7 @@ def prawitz_delta(run, eps, *, direction="both", limit=None, order=3, form="one_
     found = [point(steps, add, eps, order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
     if None in found:
         raise AccuracyError(f"Prawitz' interval was not found at eps={eps!r}: ask another route")
-    ends = [max(math.exp(p[i]) * (1 + (i - 1) * 4 * U) for p in found) for i in range(3)]
+    ends = [max(rounded(p[i]) for p in found) for i, rounded in enumerate((exp_lower, math.exp, exp_upper))]
     return _bound(ends, max(found, key=lambda p: p[2])[3])
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
-from ..bound import AccuracyError, Bound, Budget, DomainError
+from ..bound import AccuracyError, Bound, Budget, DomainError, ordered
 from ..mechanism import real
 from . import finite_sample
 from .contour import borrow, give_back
@@ -200,7 +200,7 @@ class Side:
         """The interval below Chernoff's bound."""
         low, middle, high, slack = self.interval(eps)
         high = min(high, self.chernoff_upper(eps))
-        return min(low, high), min(middle, high), high, slack
+        return *ordered((low, middle, high, "edgeworth"), self.steps)[:3], slack
 
 
 def _standard(law: Law, x: float) -> tuple[float, float, float, float]:

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from .. import _core
+from ..arguments import exp_upper, log_lower, log_upper
 from ..bound import AccuracyError, DomainError
 from ..pair import GaussianSteps
 from . import contour, jumps, saddlepoint
@@ -30,7 +31,9 @@ def prv_point(steps: GaussianSteps, add: int, eps: float, n_threads: int, eps_er
         lower, estimate, upper, terms = prv_delta(steps, bool(add), np.array([eps]), eps_error=eps_error, n_threads=n_threads)
     except (AccuracyError, DomainError):
         return None
-    return (*(_log(float(x[0])) for x in (lower, estimate, upper)), _prv_terms(terms, float(estimate[0])), "prv")
+    low, mid, high = (float(x[0]) for x in (lower, estimate, upper))
+    ends = log_lower(low) if low > 0 else -math.inf, math.log(mid) if mid > 0 else -math.inf, log_upper(high)
+    return *ends, _prv_terms(terms, mid), "prv"
 
 
 def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_error: float = EPS_ERROR):
@@ -75,18 +78,20 @@ def moments_point(steps: GaussianSteps, add: int, eps: float):
 
 
 def moments_root(steps: GaussianSteps, add: int, log_delta: float):
-    """eps(delta), as `moments_point`."""
-    upper = _chernoff(steps, add, 0, log_delta)
+    """eps(delta), clipped at 0, as `moments_point`; log_delta is log delta rounded to nearest."""
+    least, most = (math.nextafter(log_delta, side) for side in (-math.inf, math.inf))
+    upper = _chernoff(steps, add, 0, least)
     if upper is None:
         return None
-    roots = [contour.single_root(*one, add, log_delta) for one in _single_steps(steps)]
+    roots = [contour.single_root(*one, add, exp_upper(most)) for one in _single_steps(steps)]
     lower = max([0.0, *(root[0] for root in roots if root)])
     other = saddlepoint.root(steps, add, log_delta)
     if other:
         lower, upper = max(lower, other[0]), min(upper, other[2])
+    upper = max(upper, 0.0)
     if not add and lower < upper < math.inf and jumps.serves(steps):
-        lower, upper = jumps.narrowed(steps, log_delta, lower, upper)
-    return min(lower, upper), max(upper, 0.0), max(upper, 0.0), (1.0,), "moments"
+        lower, upper = jumps.narrowed(steps, least, most, lower, upper)
+    return lower, upper, upper, (1.0,), "moments"
 
 
 def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float, n_threads: int = 1) -> bool:
@@ -128,7 +133,3 @@ def _single_steps(steps: GaussianSteps):
 def _prv_terms(terms, delta: float) -> tuple[float, ...]:
     mesh, *others = (float(np.ravel(terms[name])[0]) for name in PRV_TERMS)
     return mesh, *(x / delta if delta > 0 else math.inf for x in others)
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf

@@ -32,11 +32,16 @@ class _Query(NamedTuple):
 
     def lower(self, tail: Tail, x: float) -> float:
         """Lower bound on delta(x - radius)."""
+        if x > tail.y_hi:
+            return self.mass_inf * (1 - 8 * ULP)
         _, wrapped, rounding = tail.errors(x)
         return self._whole(max(0.0, tail.value(x) - wrapped - rounding - self.grid.eta)) * (1 - 8 * ULP)
 
     def upper(self, tail: Tail, x: float) -> float:
         """Upper bound on delta(x + radius)."""
+        if x < tail.y_lo:
+            return 1.0
+        x = min(x, tail.y_hi)  # the curve falls
         truncated, _, rounding = tail.errors(x)
         delta = tail.value(x) + truncated + rounding + self.grid.eta + self.grid.lost
         return min(1.0, self._whole(delta) * (1 + 8 * ULP))

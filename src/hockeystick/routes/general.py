@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import log_lower
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
 from . import contour, lattice, mixed
+from .walls import rest, seen, wall
 
 LAWS_MAX = 128
 """Distinct steps; more cost more here than by convolution."""
@@ -102,10 +104,10 @@ def point(settings, add: int, eps: float):
     answer = found and found.route.point(found.run, eps, settings.goal())
     if not answer:
         return None
-    low, mid, high, terms = (*(min(x, 0.0) for x in answer[:3]), answer[3])
+    low, mid, high, terms = answer
     if found.log_finite:
         low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
-    return low, min(max(low, mid), high), high, terms, "contour"
+    return low, mid, high, terms, "contour"
 
 
 def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
@@ -117,19 +119,27 @@ def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
 
 def root(settings, add: int, delta: float):
     """eps(delta), clipped at 0."""
-    found = describe(settings.run, settings.losses(add), add, settings.adjacency)
+    parts = settings.losses(add)
+    found = describe(settings.run, parts, add, settings.adjacency)
     if not found:
         return None
-    ends = [math.log(delta)] * 2
-    if found.log_finite:
-        lost = -math.expm1(found.log_finite)
-        error = 16 * U * (abs(found.log_finite) * math.exp(found.log_finite) + delta)
-        if not delta - lost > error:
-            return None
-        ends = [math.log(delta - lost + side * error) - found.log_finite + side * 16 * U for side in (1, -1)]
-    answers = [found.route.root(found.run, min(x, -1e-300), settings.goal()) for x in ends[: 2 if found.log_finite else 1]]
+    least, most = rest(parts, delta)
+    visible, most = seen(least, most, delta)
+    if not visible and found.route is mixed and settings.route == "auto":  # a grid sees the lower end sooner
+        return None
+    ends = (
+        [
+            math.log(x) - found.log_finite + side * U * (16 + 4 * abs(math.log(x)))
+            for x, side in ((most, 1), (visible, -1))
+            if x > 0
+        ]
+        if found.log_finite
+        else [math.log(delta)]
+    )
+    answers = [found.route.root(found.run, min(x, -1e-300), settings.goal()) for x in ends]
     if None in answers:
         at_zero = point(settings, add, 0.0)
-        return (0.0, 0.0, 0.0, (0.0,) * len(contour.TERMS), "contour") if at_zero and at_zero[2] <= math.log(delta) else None
-    low, mid, high = answers[0][0], 0.5 * (answers[0][1] + answers[-1][1]), answers[-1][2]
+        zero = (0.0, 0.0, 0.0, (0.0,) * len(contour.TERMS), "contour")
+        return zero if at_zero and at_zero[2] <= log_lower(delta) else None
+    low, mid, high = answers[0][0], 0.5 * (answers[0][1] + answers[-1][1]), answers[-1][2] if visible else wall(parts, least)
     return max(low, 0.0), max(mid, 0.0), max(high, 0.0), answers[-1][3], "contour"

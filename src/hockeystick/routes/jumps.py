@@ -80,22 +80,23 @@ def log_delta_lower(steps, eps: float) -> float:
     return best - SLACK * (1 + abs(best))
 
 
-def narrowed(steps, log_delta: float, lo: float, hi: float) -> tuple[float, float]:
-    """What the bounds leave of eps(delta) in [lo, hi], REMOVE, 0 <= lo < hi: a few looks at each, upper ones from the lower."""
+def narrowed(steps, log_least: float, log_most: float, lo: float, hi: float) -> tuple[float, float]:
+    """What the bounds leave of eps(delta) in [lo, hi], REMOVE, 0 <= lo < hi, log delta in [log_least, log_most]: a few looks at
+    each, upper ones from the lower."""
     least, factor = max(lo, 1e-6 * hi), 1.03
     below, above = least, hi
     for _ in range(LOOKS):
         mid = math.sqrt(below * above)
         if above < below * factor:
             break
-        if log_delta_lower(steps, mid) >= log_delta:
+        if log_delta_lower(steps, mid) >= log_most:
             below = mid
         else:
             above = mid
     if below > least:
         lo = max(lo, below)
     while below * factor < hi and factor < FAR:
-        if log_delta_upper(steps, below * factor) <= log_delta:
+        if log_delta_upper(steps, below * factor) <= log_least:
             hi = below * factor
             break
         below, factor = below * factor, factor * factor
@@ -103,7 +104,7 @@ def narrowed(steps, log_delta: float, lo: float, hi: float) -> tuple[float, floa
         return lo, hi
     for _ in range(2):
         mid = math.sqrt(below * hi)
-        if log_delta_upper(steps, mid) <= log_delta:
+        if log_delta_upper(steps, mid) <= log_least:
             hi = mid
         else:
             below = mid

@@ -18,12 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
 from ..convolve import Tail, convolve, fit_circle, plan_circle
 from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
 from ..threads import in_order
+from .walls import rest, seen, wall
 
 TERMS = ("mesh", "truncation", "rounding")
 RTOL = 1e-3
@@ -58,6 +60,9 @@ class _Curve(NamedTuple):
 
     def upper(self, eps: float) -> float:
         at = eps - self.move(self.laws.upper, self.above, eps)
+        if at < self.above.y_lo:
+            return 1.0
+        at = min(at, self.above.y_hi)  # the curve falls
         value, truncated, _, rounding = self.above.at(at)
         extra = self.laws.stray(at) + self.laws.inf_upper
         delta = (value + truncated + rounding + extra) * (1 + 8 * ULP)
@@ -67,8 +72,10 @@ class _Curve(NamedTuple):
 
     def lower(self, eps: float) -> float:
         at = eps + self.move(self.laws.lower, self.below, eps)
-        value, _, wrapped, rounding = self.below.at(at)
-        finite = max(0.0, value - wrapped - rounding - self.laws.stray(at))
+        finite = 0.0
+        if at <= self.below.y_hi:
+            value, _, wrapped, rounding = self.below.at(at)
+            finite = max(0.0, value - wrapped - rounding - self.laws.stray(at))
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
@@ -174,7 +181,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         low, high = curve.lower(eps), curve.upper(eps)
         mid, terms = min(max(curve.estimate(eps), low), high), curve.terms(eps)
         if best is None or high - low < best[0]:
-            best = high - low, log(low), log(mid), log(high), relative(terms, mid)
+            best = high - low, *logs(low, mid, high), relative(terms, mid)
         width = (high - low) / mid if mid > 0 else math.inf
         if width <= goal or (width == math.inf and dx < first):
             break
@@ -211,7 +218,7 @@ def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np
             low, high = curve.lower(float(eps[i])), curve.upper(float(eps[i]))
             mid = min(max(curve.estimate(float(eps[i])), low), high)
             if low > 0 and high - low <= goal * mid:
-                rows[i] = math.log(low), math.log(mid), math.log(high), *relative(curve.terms(float(eps[i])), mid)
+                rows[i] = *logs(low, mid, high), *relative(curve.terms(float(eps[i])), mid)
                 found.append(i)
         if todo[0] not in found and tighter > 0.1:
             tighter *= 0.5
@@ -223,12 +230,14 @@ def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np
 
 def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
     """eps(delta) of a run of losses, clipped at 0, or None; infinite where delta is below the mass at infinity."""
-    log_delta = target(parts, delta)
-    if isinstance(log_delta, tuple):
-        return log_delta
+    least, most = rest(parts, delta)
+    if most < 0:
+        return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
+    visible, most = seen(least, most, delta)
+    log_delta = math.log(most)
     goal, best, limits = rtol or RTOL, None, _Limits.of(rtol, n_threads, quick)
     made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal, n_threads)
-    end = wall(parts, delta)
+    end = wall(parts, least)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
     if guess > near or (end < math.inf and log_delta < made.log_delta[-1]):
         guess = min(near, float(made.eps[-1]))
@@ -252,7 +261,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
             dx = math.sqrt(dx * last) if best else 8 * dx
             continue
         limits = limits.after(curve, quick)
-        found = invert(curve, delta, lo, min(hi, curve.ends[1]), end)
+        found = invert(curve, delta, lo, min(hi, curve.ends[1]), end, not visible and end == math.inf)
         if isinstance(found, str):
             guess, slack = (lo if found == "below" else hi), 2 * slack
             continue
@@ -261,7 +270,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         if best is None or high - low < best[2] - best[0]:
             best = low, mid, high, relative(terms, delta)
         last = dx
-        if high - low <= goal * max(mid, 1e-300):
+        if high - low <= goal * max(mid, 1e-300) or high == math.inf:
             break
         if terms[2] > 0.4 * t * delta * (high - low):  # as in `point`
             if not limits.evolving:
@@ -272,26 +281,6 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         tolerance = max(1e-12, min(tolerance, _of_delta(goal, mid, t)))
         guess, slack = mid, min(slack, 2 * (high - low) + 8 * dx)
     return best
-
-
-def target(parts, delta: float):
-    """log of delta less the mass at infinity, an estimate; the answer itself where delta is below that mass."""
-    infinite = _infinite(parts)
-    if delta <= infinite * (1 - 1e-12):
-        return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
-    return math.log(delta - infinite) if delta > infinite else LOG_MIN
-
-
-def wall(parts, delta: float) -> float:
-    """Upper bound of all finite sums of losses, rounded up, where delta is above the mass at infinity; else infinite."""
-    if not delta > _infinite(parts) * (1 + 1e-12):
-        return math.inf
-    end = math.fsum(k * loss.hi for loss, k in parts)
-    return end + 16 * ULP * math.fsum(k * abs(loss.hi) for loss, k in parts) if end < math.inf else end
-
-
-def _infinite(parts) -> float:
-    return -math.expm1(math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts if loss.mass_inf))
 
 
 def prepare(parts, locate, goal: float, n_threads: int = 1):
@@ -336,12 +325,12 @@ def at_delta(made: Plan, log_delta: float):
     return eps, t, log_delta
 
 
-def invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float):
+def invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float, endless: bool = False):
     """(lower, estimate, upper) of the root in [lo, hi], or on which side of it an end lies. lo = 0 is the floor, and no loss
-    exceeds `wall`, where the curve falls to its mass at infinity, which is below delta."""
+    exceeds `wall`, where the curve falls to its mass at infinity, which is below delta. `endless`: delta may be below that."""
     if lo > 0 and not curve.lower(lo) >= delta:
         return "below"
-    if hi < wall and not curve.upper(hi) <= delta:
+    if hi < wall and not curve.upper(hi) <= delta and not endless:
         return "above"
     lower = min(_split(curve.lower, operator.ge, delta, lo, hi)[0], wall)
     upper = wall
@@ -380,6 +369,11 @@ def _split(value, above, delta: float, lo: float, hi: float) -> tuple[float, flo
 
 def log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
+
+
+def logs(low: float, mid: float, high: float) -> tuple[float, float, float]:
+    """Logs of an interval's ends, rounded outward."""
+    return log_lower(low) if low > 0 else -math.inf, log(mid), log_upper(high) if high > 0 else -math.inf
 
 
 def _shrink(goal: float, width: float, aligned: bool) -> float:

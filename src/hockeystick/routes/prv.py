@@ -23,6 +23,7 @@ from ..bound import AccuracyError
 from ..dots import Laws, Plan, windows
 from ..grid import ULP, Grid, Steps
 from . import pld
+from .walls import rest, seen, wall
 
 EPS_ERROR = 0.01
 """Default radius, in eps."""
@@ -94,24 +95,26 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads)
     low, high = curve.lower(eps), curve.upper(eps)
     mid = min(max(curve.estimate(eps), low), high)
-    return pld.log(low), pld.log(mid), pld.log(high), _terms(curve, eps, mid)
+    return *pld.logs(low, mid, high), _terms(curve, eps, mid)
 
 
 def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
     """eps(delta) of a run of losses, clipped at 0, or None."""
-    target = pld.target(parts, delta)
-    if isinstance(target, tuple):
-        return target
+    least, most = rest(parts, delta)
+    if most < 0:
+        return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
+    visible, most = seen(least, most, delta)
+    target = math.log(most)
     if target < pld.LOG_MIN:
         return None
     made, guess, t = pld.prepare(parts, lambda made: pld.at_delta(made, target), DELTA_SHARE)
     eps_error = EPS_ERROR if rtol is None else min(EPS_ERROR, rtol * max(guess, 1e-9) / 2.4)
-    slack = min(1.5 / t, 1.0 + abs(guess)) + 2 * eps_error
+    slack, end = min(1.5 / t, 1.0 + abs(guess)) + 2 * eps_error, wall(parts, least)
     for _ in range(8):
         lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
         laws = _matched(made, eps_error, target)
         curve = pld.convolved(made, laws, (lo, hi), target - t * slack + math.log(DELTA_SHARE), n_threads)
-        found = pld.invert(curve, delta, lo, min(hi, curve.ends[1]), pld.wall(parts, delta))
+        found = pld.invert(curve, delta, lo, min(hi, curve.ends[1]), end, not visible and end == math.inf)
         if not isinstance(found, str):
             return *found, _terms(curve, found[1], delta)
         guess, slack = (lo if found == "below" else hi), 2 * slack

@@ -20,6 +20,7 @@ from ..bound import AccuracyError
 from ..dots import discretise, mesh, plan
 from ..grid import Grid
 from ..loss import Loss
+from .walls import rest, seen, wall
 
 U = 2.0**-53
 MASS_ERROR = 64 * U
@@ -136,10 +137,9 @@ def point(parts: Parts, eps: float, kind: int = 0):
             return None
         low, high = below[0] if below else -math.inf, above[2]
         inf_lower, inf_upper = laws.inf_lower, laws.inf_upper
-    high = min(0.0, _log_sum(inf_upper, high, 1))
-    low = min(high, _log_sum(inf_lower, low, -1))
+    low, high = _log_sum(inf_lower, low, -1), min(0.0, _log_sum(inf_upper, high, 1))
     mid = _log_sum(0.5 * (inf_lower + inf_upper), mid if math.isnan(raw) else raw, 0)
-    return low, min(max(mid, low), high), high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
+    return low, mid, high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
 
 
 def cgf(parts: Parts, t: float):
@@ -161,10 +161,12 @@ def estimate(parts: Parts, eps: float, kind: int):
 def root(parts: Parts, delta: float, kind: int = 0):
     """A certified root, or None; infinite where delta is below the probability of an infinite loss."""
     inf_lower, inf_upper = _infinite(parts)
-    if delta < inf_lower:
+    least, most = rest(parts, delta)
+    if most < 0:
         return math.inf, math.inf, math.inf, (0.0,) * 4, "saddlepoint"
     middle = _middle(parts)
-    found = middle.ask(0, _log_rest(delta, 0.5 * (inf_lower + inf_upper), 0), kind)
+    visible, largest = seen(least, most, delta)
+    found = middle.ask(0, math.log(max(0.5 * (least + most), 0.5 * largest)), kind)
     if found is None:
         return None
     _, _, _, mid, terms, tilt, skewness = found
@@ -179,10 +181,11 @@ def root(parts: Parts, delta: float, kind: int = 0):
         above = _of_grid(laws.upper).ask(0, _log_rest(delta, laws.inf_upper, -1))
         low = below[0] + laws.lower.shift - _slack(laws.lower, below[0]) if below else -math.inf
         high = above[2] + _reach(laws.upper, above[2]) if above else math.inf
-    if not high < math.inf:
+    high = min(high, wall(parts, least))
+    if not high < math.inf and visible:
         return None
     low, high = max(0.0, low), max(0.0, high)
-    return low, min(max(mid, low), high), high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
+    return low, mid, high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
 
 
 def _slack(grid: Grid, eps: float) -> float:

@@ -16,8 +16,9 @@ import math
 
 import numpy as np
 
+from ..arguments import exp_upper, log_lower
 from ..loss import LAPLACE, Loss
-from . import contour
+from . import contour, walls
 
 U = 2.0**-53
 LOG_LEAST = math.log(1e-290)
@@ -48,22 +49,24 @@ def point(loss: Loss, eps: float):
     return log_lower - slack, math.log(value), min(0.0, math.log(upper) + slack), terms
 
 
-def root(loss: Loss, log_delta: float):
-    """A certified root of delta(eps) = e^log_delta, at least 0, or None."""
-    at_zero = point(loss, 0.0)
+def root(loss: Loss, delta: float):
+    """A certified root, at least 0, or None."""
+    at_zero, log_delta = point(loss, 0.0), math.log(delta)
     if at_zero is None or log_delta < LOG_LEAST:
         return None
-    if at_zero[2] <= log_delta:
+    if at_zero[2] <= log_lower(delta):
         return 0.0, 0.0, 0.0, at_zero[3]
-    hi = 1.0
-    while True:
+    least, _ = walls.rest(((loss, 1),), delta)
+    wall = walls.wall(((loss, 1),), least)
+    hi = 1.0 if loss.hi == math.inf else min(loss.hi * (1 + 16 * U), 701.0)
+    while loss.hi == math.inf:
         at = point(loss, hi)
         if at is not None and at[1] <= log_delta:
             break
         if hi > 700 or at is None:
             return None
         hi = min(2 * hi, 701.0)
-    return contour.bracket(lambda e: point(loss, e), log_delta, 0.0, hi)
+    return contour.bracket(lambda e: point(loss, e), delta, 0.0, hi, wall if least <= 0 or wall < math.inf else None)
 
 
 def variation_upper(parts) -> float:
@@ -80,4 +83,4 @@ def _distance_upper(loss: Loss) -> float | None:
         kind, m, q, _ = loss.additive
         return q * (-math.expm1(-0.5 * m) if kind == LAPLACE else math.erf(m * 0.35355339059327379)) * (1 + 16 * U)
     at = point(loss, 0.0)
-    return at and math.exp(at[2])
+    return at and exp_upper(at[2])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import log_lower
 from ..bound import AccuracyError
 from ..pair import paired_steps
 from ..threads import together
@@ -50,28 +51,34 @@ def _contour_point(settings, add: int, eps: float):
             return _exact_point(settings, add, eps)
         found = contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
         return found and (*found, "contour")
-    return _on_contour(settings, contour.single_point, contour.point, add, eps)
+    if settings.total == 1 and settings.steps.q[0] < 1:
+        found = contour.single_point(float(settings.steps.shift[0]), float(settings.steps.q[0]), add, eps)
+    else:
+        found = contour.point(settings.steps, add, eps, settings.goal(), settings.n_threads)
+    return found and (*found, "contour")
 
 
 def _contour_root(settings, add: int, delta: float):
-    log_delta = math.log(delta)
     if settings.steps is None:
         paired = paired_steps(settings.run, settings.adjacency, bool(add))
         if paired is None:
             return general().root(settings, add, delta)
         if settings.run.steps == 1:
             return _exact_root(settings, add, delta)
-        return _pair_root(settings, paired, add, log_delta)
-    found = _on_contour(settings, contour.single_root, contour.root, add, log_delta)
+        return _pair_root(settings, paired, add, delta)
+    if settings.total == 1 and settings.steps.q[0] < 1:
+        found = contour.single_root(float(settings.steps.shift[0]), float(settings.steps.q[0]), add, delta)
+    else:
+        found = contour.root(settings.steps, add, math.log(delta), settings.goal(), settings.n_threads)
     if found is None:
         if _one_step_exceeds(settings.steps, delta):
             return None
         return _zero_root(
             paired_steps(settings.run, settings.adjacency, bool(add)),
-            log_delta,
+            delta,
             lambda: settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads),
         )
-    return found
+    return (*found, "contour")
 
 
 def _one_step_exceeds(steps, delta: float) -> bool:
@@ -79,28 +86,19 @@ def _one_step_exceeds(steps, delta: float) -> bool:
     return any(q * math.erf(m / math.sqrt(8)) > 2 * delta for m, q in zip(*(x.tolist() for x in steps[:2]), strict=True))
 
 
-def _pair_root(settings, paired, add: int, log_delta: float):
-    found = contour.pair_root(paired, add, log_delta, settings.goal(), settings.n_threads)
+def _pair_root(settings, paired, add: int, delta: float):
+    found = contour.pair_root(paired, add, delta, settings.goal(), settings.n_threads)
     if found is None:
-        return _zero_root(paired, log_delta, lambda: contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads))
+        return _zero_root(paired, delta, lambda: contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads))
     return (*(max(x, 0.0) for x in found[:3]), found[3], "contour")
 
 
-def _zero_root(paired, log_delta: float, at_zero: Callable):
-    """The root 0 where the distances of the steps, or the contour, prove that delta(0) <= e^log_delta; else None."""
-    if min(paired.variation_upper, chernoff.square_variation_upper(paired)) <= math.exp(log_delta) * (1 - 8 * U):
+def _zero_root(paired, delta: float, at_zero: Callable):
+    """The root 0 where the distances of the steps, or the contour, prove that delta(0) <= delta; else None."""
+    if min(paired.variation_upper, chernoff.square_variation_upper(paired)) <= delta:
         return 0.0, 0.0, 0.0, ZERO, "contour"
     point = at_zero()
-    return (0.0, 0.0, 0.0, ZERO, "contour") if point and point[2] <= log_delta else None
-
-
-def _on_contour(settings, single, general, add: int, at: float):
-    steps = settings.steps
-    if settings.total == 1 and steps.q[0] < 1:
-        found = single(float(steps.shift[0]), float(steps.q[0]), add, at)
-    else:
-        found = general(steps, add, at, settings.goal(), settings.n_threads)
-    return found and (*found, "contour")
+    return (0.0, 0.0, 0.0, ZERO, "contour") if point and point[2] <= log_lower(delta) else None
 
 
 def _contour_points(settings, add: int, eps):
@@ -117,7 +115,7 @@ def _exact_point(settings, add: int, eps: float):
 def _exact_root(settings, add: int, delta: float):
     if settings.run.steps != 1:
         return None
-    found = single.root(settings.losses(add)[0][0], math.log(delta))
+    found = single.root(settings.losses(add)[0][0], delta)
     return found and (*found, "exact")
 
 
@@ -170,7 +168,7 @@ def _moments_root(settings, add: int, delta: float):
     if settings.steps is not None:
         return fallback.moments_root(settings.steps, add, math.log(delta))
     paired = paired_steps(settings.run, settings.adjacency, bool(add))
-    upper = chernoff.root_upper(paired, add, math.log(delta)) if paired else math.inf
+    upper = chernoff.root_upper(paired, add, log_lower(delta)) if paired else math.inf
     return (0.0, max(upper, 0.0), max(upper, 0.0), (1.0,), "moments") if upper < math.inf else None
 
 
@@ -250,7 +248,7 @@ def _edgeworth_root(settings, add: int, delta: float):
     route = edgeworth()
     steps = route.steps_of(settings.run, settings.adjacency)
     found = route.root(steps, add, math.log(delta), settings.goal(), settings.n_threads)
-    return found and (*(max(x, 0.0) for x in found[:3]), *found[3:])
+    return found
 
 
 def edgeworth():
