@@ -155,9 +155,7 @@ def fit_circle(dx: float, radius: float, total: float, table: Cgf, eps: float, l
                 log_fft = log_m - t * eps + math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, dx)))
                 found.append(Plan(t, n, y_lo, float(tp[above + right]), t_left, t_cut, log_fft))
     if not found:
-        raise AccuracyError(
-            f"the convolution would need more than {points} points at a lattice step of {dx:.2g}; ask for a larger eps_error"
-        )
+        raise AccuracyError(f"the convolution would need more than {points} points at a lattice step of {dx:.2g}")
     return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
 
 
@@ -231,7 +229,7 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
     sup = math.fsum((k * (e1 + 64 * ULP)).tolist())
     rel = ULP * (20 * math.fsum(k.tolist()) + 2600 * logs.size)
     if sup > 30 or rel > 0.1:
-        raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g}); ask for fewer steps")
+        raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g})")
     forward = math.fsum((k * np.minimum(e2, e1 * (2.1 * norm2 + (0.5 + e1) ** (k - 1)))).tolist())
     return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02, norm1
 
@@ -287,7 +285,7 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
     theta = math.fsum((k * ULP * (16 + 6 * t * dx * grid.steps.far + 2 * np.abs(logs))).tolist())
     theta += ULP * (16 + 4 * abs(log_l) + 6 * t * (abs(y_lo) + abs(grid.shift) + width))
     if not theta < 0.1:
-        raise AccuracyError(f"the weights of the convolution lose all digits ({theta:.2g}); ask for fewer steps")
+        raise AccuracyError(f"the weights of the convolution lose all digits ({theta:.2g})")
     return Tail(
         y_lo=y_lo,
         dx=dx,

@@ -324,4 +324,4 @@ def _lattice_law(loss: Loss, dx: float, at: float, first: int, size: int, t: flo
 
 
 def _too_long(dx: float, most: int) -> AccuracyError:
-    return AccuracyError(f"a lattice of step {dx:.2g} would need more than {most} cells; ask for a larger rtol")
+    return AccuracyError(f"a lattice of step {dx:.2g} would need more than {most} cells")

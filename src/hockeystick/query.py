@@ -349,9 +349,9 @@ class _Settings:
         if width is not None:
             reached = f"the certified interval has relative width {width:.2g}"
         wanted = "" if self.rtol is None else f", rtol={self.rtol:g} was asked for"
-        help_ = [] if self.rtol is None or width in (None, math.inf) else ["a larger rtol"]
-        help_ += [] if self.route == "auto" else ["route='auto'"]
-        advice = help_ and f"; ask for {' or '.join(help_)}"
+        looser = self.rtol is not None and (self.why if width is None else width < math.inf)
+        helps = ["a larger rtol"] * bool(looser) + ["route='auto'"] * (self.route != "auto")
+        advice = helps and f"; ask for {' or '.join(helps)}"
         return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}{advice or ''}"
 
     def bound(self, ends, answers, like) -> Bound:

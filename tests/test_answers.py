@@ -1,0 +1,165 @@
+"""What leaves a query: ordered intervals, ends rounded outward, jumps of the curve, contradictions that are never hidden."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import bound, query
+from hockeystick.routes import table
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+# Contradictions
+
+
+def test_an_empty_interval_never_leaves():
+    for ends in ((0.2, 0.2, 0.1), (0.1, math.nan, 0.2), (math.nan, 0.1, 0.2)):
+        with pytest.raises(hs.SoundnessError, match="report it"):
+            hs.Bound(*ends, "test", True, hs.Budget({}))
+    with pytest.raises(hs.SoundnessError):
+        hs.Bound(np.array([0.1, 0.3]), np.array([0.2, 0.2]), np.array([0.3, 0.3]), "test", True, hs.Budget({}))
+
+
+def test_two_routes_that_contradict_each_other_are_reported(monkeypatch):
+    """The second route's interval lies above the first's, which is too wide to end the search."""
+    run = hs.gaussian(1.0) * 3
+
+    def change(name, low, high):
+        ends = lambda *_: (math.log(low), math.log(low), math.log(high), (0.0,) * len(table.TERMS[name]), name)  # noqa: E731
+        monkeypatch.setitem(table.TABLE, name, table.TABLE[name]._replace(point=ends, points=None))
+
+    change("contour", 0.1, 0.2)
+    change("saddlepoint", 0.3, 0.4)
+    with pytest.raises(hs.SoundnessError, match=r"Gaussian.*'contour'.*'saddlepoint'"):
+        hs.delta(run, 1.0)
+    change("saddlepoint", 0.15, 0.1501)
+    assert 0.1499 < hs.delta(run, 1.0).lower <= hs.delta(run, 1.0).upper < 0.151
+
+
+def test_a_curve_with_an_empty_interval_is_reported(monkeypatch):
+    rows = lambda settings, add, eps: np.tile([-1.0, -1.5, -2.0, 0, 0, 0, 0], (eps.size, 1))  # noqa: E731
+    monkeypatch.setitem(table.TABLE, "contour", table.TABLE["contour"]._replace(points=rows))
+    with pytest.raises(hs.SoundnessError):
+        hs.delta(hs.gaussian(1.0) * 3, np.linspace(0, 1, 9))
+
+
+def test_what_two_answers_leave():
+    a, b = (0.1, 0.3, 0.3, (), "a"), (0.15, 0.17, 0.2, (), "b")
+    assert bound.meet(a, b) == bound.meet(b, a) == (0.15, 0.17, 0.2, (), "b")
+    assert bound.meet(None, a) == bound.meet(a, None) == a and bound.meet(None, None) is None
+    with pytest.raises(hs.SoundnessError):
+        bound.meet(a, (0.4, 0.4, 0.5, (), "c"))
+
+
+def test_a_curve_beyond_its_grid_is_not_read():
+    """Beyond the lattice of one convolution there is nothing to read; a lower end of 1 was certified there."""
+    run = hs.poisson_subsampled(hs.gaussian(1.1926773029936264), 0.012141319998344472) * 2
+    eps = [9.95904097167596, 15.639378015650793, 28.013042214842155, 29.13924552292059, 31.17697415327809]
+    eps += [33.80660861075046, 33.94375407335268, 35.606101479300925, 35.67803085085279]
+    b = hs.delta(run, eps, adjacency="replace_one")
+    assert (b.lower <= b.estimate).all() and (b.estimate <= b.upper).all() and b.lower[3:].max() < 1e-240
+
+
+# Rounding
+
+
+def test_lower_ends_below_the_least_normal_number():
+    """Truth: mpmath, 60 digits."""
+    assert hs.delta(hs.gaussian(1.0), 38.24).lower <= 1.41446997559226e-313 <= hs.delta(hs.gaussian(1.0), 38.24).upper
+    eps = np.linspace(37.4, 38.55, 40)
+    log, curve = hs.log_delta(hs.gaussian(1.0), eps), hs.delta(hs.gaussian(1.0), eps)
+    batch = hs.delta_batch(1.0, 1.0, 1, eps)
+    from mpmath import mp, mpf
+
+    with mp.workdps(40):
+        for low, high, *ends in zip(log.lower, log.upper, curve.lower, curve.upper, batch.lower, batch.upper, strict=True):
+            assert mpf(float(ends[0])) <= mp.exp(mpf(float(high))) and mpf(float(ends[2])) <= mp.exp(mpf(float(high)))
+            assert mpf(float(ends[1])) >= mp.exp(mpf(float(low))) and mpf(float(ends[3])) >= mp.exp(mpf(float(low)))
+
+
+def test_roots_of_a_delta_next_to_the_sampling_rate():
+    """delta(0) = q (2 Phi(m/2) - 1) is q to many digits; two rounded logarithms made eps exactly 0."""
+    for sigma, q, delta, truth in (
+        (0.05, 1e-6, 9.999999999999997e-07, 22.2712369326),
+        (0.05, 0.3, 0.29999999999999993, 34.555),
+        (0.06, 0.3, 0.29999999999999993, 0.8671),
+    ):
+        for direction in ("both", "remove"):
+            b = hs.epsilon(hs.poisson_subsampled(hs.gaussian(sigma), q), delta, direction=direction)
+            assert b.lower <= truth <= b.upper * 1.001, (sigma, q, direction, b)
+    assert hs.epsilon(hs.poisson_subsampled(hs.gaussian(0.05), 0.3), 0.3, direction="remove").upper == 0
+
+
+def test_one_step_next_to_the_wall():
+    """delta lies between 1 - e^eps and q where eps is at log(1-q) to all digits but a few."""
+    step = hs.poisson_subsampled(hs.gaussian(1.858605396557365), 0.9983180365333977)
+    b = hs.log_delta(step, -6.3877934378799015, direction="remove")
+    assert b.lower <= math.log(-math.expm1(-6.3877934378799015)) <= b.upper and b.upper - b.lower < 1e-11
+    for q in (0.3, 0.9, 0.999, 1 - 1e-9, 1 - 2.0**-53):
+        wall = math.log1p(-q)
+        for move in (-1e-15, 0.0, 1e-16, 1e-15, 1e-14, 1e-12, 1e-9):
+            for direction in ("add", "remove"):
+                eps = wall * (1 + move) if direction == "remove" else -wall * (1 + move)
+                b = hs.log_delta(hs.poisson_subsampled(hs.gaussian(1.5), q), eps, direction=direction)
+                assert b.lower <= b.estimate <= b.upper
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one", "zero_out"])
+def test_the_estimate_lies_between_the_ends_next_to_delta_1(adjacency):
+    for run in (
+        hs.poisson_subsampled(hs.gaussian(0.5), 0.3) * 50,
+        hs.truncated_poisson_subsampled(hs.gaussian(0.3), 0.5, dataset_size=10, max_batch=4) * 50,
+        hs.gaussian(0.1) * 4,
+    ):
+        eps = np.linspace(-40.0, 5.0, 60)
+        for found in (hs.delta(run, eps, adjacency=adjacency), hs.log_delta(run, eps[::7], adjacency=adjacency)):
+            assert (found.lower <= found.estimate).all() and (found.estimate <= found.upper).all()
+        one = hs.delta(run, -3.0, adjacency=adjacency)
+        assert one.lower <= one.estimate <= one.upper <= 1
+
+
+# Jumps
+
+
+def test_delta_on_the_jump_of_one_step():
+    for step in (hs.approx_dp(1.0, 1e-5), hs.from_curve([1.0], [1e-5])):
+        for direction in ("both", "add", "remove"):
+            b = hs.epsilon(step, 1e-5, direction=direction)
+            assert b.lower <= 1.0 <= b.upper and b.upper - b.lower < 1e-14
+        assert hs.epsilon(step, math.nextafter(1e-5, 0)).lower == math.inf
+    assert hs.epsilon(hs.approx_dp(0.0, 1e-5), 1e-5).upper == 0
+
+
+@pytest.mark.parametrize("route", ["auto", "pld", "prv", "contour"])
+def test_delta_next_to_the_jump_of_a_run(route):
+    """(1 - 0.1)(1 - 0.2) of doubles leaves 1.2e-17 between 0.28 and the jump: below 3, by nothing that a double shows."""
+    for direction in ("both", "add"):
+        b = hs.epsilon(hs.approx_dp(1.0, 0.1) + hs.approx_dp(2.0, 0.2), 0.28, route=route, direction=direction)
+        assert 2.9 < b.lower <= 3.0 <= b.upper < 3.1
+    b = hs.epsilon(hs.approx_dp(1.0, 0.1) * 2 + hs.approx_dp(2.0, 0.2), 1 - 0.9 * 0.9 * 0.8, route=route)
+    assert b.lower == math.inf  # the double is below the jump by 8e-17
+
+
+@pytest.mark.parametrize("route", ["auto", "pld", "prv", "contour"])
+def test_delta_on_a_jump_of_unbounded_losses(route):
+    """Every eps leaves more than delta: the answer says what eps exceeds, and that no end is known."""
+    b = hs.epsilon(hs.approx_dp(1.0, 0.1) + hs.gaussian(2.0), 0.1, route=route)
+    assert 4 < b.lower < b.upper == math.inf
+
+
+def test_refusals_advise_what_helps():
+    run = hs.gaussian(1.0) * 10
+    with pytest.raises(hs.AccuracyError) as refused:
+        hs.delta(hs.approx_dp(1.0, 0.1) + hs.laplace(1.0) * 3, 1.0, route="prv", rtol=1e-13)
+    assert "ask for a larger rtol or route='auto'" in str(refused.value)
+    settings = query._Settings(run, "add_remove", "both", "auto", None, 1)
+    assert "rtol" not in settings._refusal("delta", None) and "auto'" in settings._refusal("delta", None)
