@@ -108,8 +108,7 @@ class Bound:
 
     def __init__(self, lower, estimate, upper, route, certified, budget, note=""):
         if certified:
-            fits = (lower <= estimate) & (estimate <= upper)
-            if not (fits if isinstance(fits, bool) else np.all(fits)):
+            if not (lower <= estimate <= upper if type(lower) is float else np.all((lower <= estimate) & (estimate <= upper))):
                 raise contradiction(None, (lower, estimate, upper, route))
         self.lower = lower
         self.estimate = estimate

@@ -332,10 +332,10 @@ class _Settings:
 
     def _within(self, what: str, at: float, found):
         """An answer within what any curve obeys, max(0, 1 - e^eps) <= delta(eps) <= 1, or eps(delta) >= 0."""
-        if found is None:
-            return None
+        if found is None or (found[0] >= 0 if what == "root" else found[2] <= 0 <= at):
+            return found
         if what == "root":
-            return found if found[0] >= 0 else (max(found[0], 0.0), found[1], max(found[2], 0.0), *found[3:])
+            return max(found[0], 0.0), found[1], max(found[2], 0.0), *found[3:]
         low = math.log(-math.expm1(at)) if at < 0 else -math.inf
         low -= 4 * U * (1 - low) if at < 0 else 0.0
         return max(found[0], low), found[1], min(found[2], 0.0), *found[3:]
