@@ -80,6 +80,11 @@ GROUPS = {
         *"sp-atoms-K sp-atoms-mean sp-atoms-variance sp-berry-esseen sp-berry-esseen-2 sp-clt".split(),
         *"sp-upper sp-lower sp-chebyshev sp-chernoff".split(),
     ),
+    "smoothing": c_group(
+        "check_smoothing_terms",
+        *"pw-aliasing pw-smoothing pw-truncation pw-total lap-gauss lap-gauss-phi lap-far".split(),
+        *"ew-mean ew-second ew-third ew-fourth ew-first-absolute ew-third-absolute ew-modulus".split(),
+    ),
 }
 """A picture's name, and its panels: a term's name and the function that returns arrays (actual, claimed)."""
 

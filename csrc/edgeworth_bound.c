@@ -130,7 +130,7 @@ int hs_edgeworth_bounded(int family, double m, double q, int which, const double
     double a[5], b[5], eta, *v = out, *e = out + COUNT, s2, s3, a1;
     bounded S;
     int i, st;
-    if ((family == 0 && (q == 1 || m > HS_EDGEWORTH_M_MAX)) || (which != 0 && which != 1) || n_gl < 8) return HS_BAD_ARGUMENT;
+    if ((family == 0 && (q == 1 || m > HS_EDGEWORTH_M_MAX)) || (which != 0 && which != 1) || n_gl < 2) return HS_BAD_ARGUMENT;
     if ((st = hs_edgeworth_moments(family, m, q, x, w, n_gl, a, b))) return st;
     memset(&S, 0, sizeof S);
     S.family = family; S.which = which; S.m = m; S.q = q; S.c0 = which ? b[0] : a[0]; S.x = x; S.w = w; S.n = n_gl;
