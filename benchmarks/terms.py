@@ -60,19 +60,27 @@ def c_pairs(check, term):
 
 
 def c_group(check, *names):
-    return {name: functools.partial(c_pairs, check, name) for name in names}
+    return {name: functools.partial(c_pairs, check, name) for name in " ".join(names).split()}
 
 
 GROUPS = {
     "inner-grid": c_group(
         "check_grid_terms",
-        *"real-mesh log-m dropped-mesh dropped-range ends-left ends-right strip strip-cut strip-wild far far-mesh trim".split(),
-        *"shifted shifted-much-noise shifted-ends shifted-m".split(),
+        """real-mesh log-m dropped-mesh dropped-range ends-left ends-right strip strip-cut strip-wild far far-mesh trim
+        shifted shifted-much-noise shifted-ends shifted-m""",
     ),
     "pairs": c_group(
         "check_pair_terms",
-        *"pair-real-mesh pair-log-m pair-dropped-mesh pair-dropped-range pair-ends pair-strip pair-strip-wild".split(),
-        *"pair-far pair-far-mesh pair-shifted pair-shifted-ends pair-shifted-m".split(),
+        """pair-real-mesh pair-log-m pair-dropped-mesh pair-dropped-range pair-ends pair-strip pair-strip-wild pair-far
+        pair-far-mesh pair-shifted pair-shifted-ends pair-shifted-m""",
+    ),
+    "line": c_group(
+        "check_line_terms",
+        """alias-right alias-left-above alias-left-between alias-left-below alias-sampled alias-sampled-between
+        fall-psi fall-moments fall-bands fall-metric fall-pair-psi fall-pair-moments fall-pair-bands fall-pair-metric
+        fall-coarse-psi fall-coarse-bands fall-coarse-metric tail tail-pair inner-k inner-nodes rounding-k rounding-nodes
+        k-at-c k-at-c-pair inner inner-bands inner-metric inner-shifted inner-pair inner-pair-bands inner-pair-metric
+        inner-pair-shifted""",
     ),
     "saddle-point": c_group(
         "check_saddle_terms",

@@ -1,0 +1,308 @@
+/* check_line_terms.c - the error terms of a whole line (contour*.c), each where it is large: period, number of nodes and inner mesh as
+ * given here, not as planned.
+ *
+ * References: for plain Gaussian steps the closed form of every alias; else the same line with a plan 25 nats finer, whose own budget
+ * is asserted to be a thousandth of the error that it judges (`floor` of terms.h), and sums of |f_n| over its nodes. What bounds the
+ * truncation bounds the sum of moduli beyond the last node, so that sum is its actual error: phases may turn all of them one way.
+ */
+#define hs_log_m_upper own_log_m_upper /* contour.c is read here for its static functions: its public ones get names of their own */
+#define hs_log_m_nats_upper own_log_m_nats_upper
+#define hs_contour_chernoff_upper own_contour_chernoff_upper
+#define hs_contour_work own_contour_work
+#define hs_contour_delta own_contour_delta
+#define hs_contour_curve own_contour_curve
+#define hs_contour_eps own_contour_eps
+#include "contour.c"
+#include "terms.h"
+
+static double *work_fine, *work_coarse;
+static const double FINE = 30;
+
+typedef struct {                     /* a run and its fine line */
+    double m[2], q[2], k[2];
+    hs_pair pair[2];
+    hs_contour C;
+    hs_sums S[HS_CHUNKS];
+    hs_value v;
+} line;
+
+enum { PLAIN, SAMPLED, BOTH, PAIR, KINDS };
+
+/* The variance of the loss lies between lo and hi, roughly. */
+static void any_run(line *L, int kind, double lo, double hi, double fewest)
+{
+    int j;
+    memset(L, 0, sizeof *L);
+    L->C.b = kind == BOTH ? 2 : 1; L->C.add = uniform() < 0.4; L->C.n_threads = 1; L->C.n_max = HS_OUTER_MAX;
+    L->C.m = L->m; L->C.q = L->q; L->C.k = L->k; L->C.pair = kind == PAIR ? L->pair : NULL;
+    L->C.rtol = exp(-FINE + 4); L->C.T0 = FINE;
+    for (j = 0; j < 2; j++) {
+        L->q[j] = kind == PLAIN || j == 1 ? 1 : log_between(0.02, 0.6);
+        L->k[j] = ceil(log_between(fewest, 100 * fewest));
+        L->m[j] = sqrt(log1p(log_between(lo, hi) / (L->k[j] * L->q[j] * L->q[j])));
+    }
+    L->pair[0].branches = 2; L->pair[0].w[0] = between(0.2, 0.8); L->pair[0].w[1] = 1 - L->pair[0].w[0];
+    for (j = 0; j < 2; j++) {
+        L->pair[0].q[j] = log_between(0.05, 0.6); L->pair[0].up[j] = sqrt(log1p(log_between(lo, hi) / (L->k[0] * pow(L->pair[0].q[j], 2))));
+        L->pair[0].down[j] = j ? 0 : L->pair[0].up[j] * between(0.3, 1);
+    }
+}
+
+/* Visits with what C says. */
+static int on_line(hs_contour *C, double *work, hs_sums *S)
+{
+    int st = hs_contour_visit(C, work, S);
+    C->S = S;
+    if (!st) C->tail = exp(hs_contour_log_tail_upper(C, S));
+    return st;
+}
+
+/* The line is moved to `depth` of the tilt that was placed, and has a period so many times as long. */
+static int fine_line(line *L, double log_delta, double depth, double longer)
+{
+    hs_contour *C = &L->C;
+    if (hs_contour_place(C, 0, log_delta, 1, work_fine)) return 0;
+    C->c = ldexp(floor(ldexp(depth * C->c, 20)), -20); C->s_left = fmin(C->s_left, 0.5 * C->c);
+    C->P *= longer; C->dy /= longer;
+    if (hs_contour_plan(C, work_fine)) return 0;
+    if (!(C->N < 3000)) return 0;
+    C->N += C->N / 4 + 8; C->y_grid = (double)(C->N + 2) * C->dy;
+    if (C->y_far > 0) C->y_far = fmax(C->y_far, (double)C->N * C->dy);
+    return on_line(C, work_fine, L->S) == HS_OK;
+}
+
+/* |f_n|, f_n = phi^k/(z (1+z)), from log |phi|^k. */
+static double modulus(const hs_contour *C, const hs_sums *S, long n)
+{
+    double y = (double)n * C->dy;
+    return exp(S->re[n]) / (hypot(C->c, y) * hypot(1 + C->c, y));
+}
+
+/* Nodes cut short, under every kind of bound of the tail: the largest |phi|^k beyond them (fall), and the sum (tail). With inner
+ * meshes of their own where `coarse`: the moments and distances that the bound is made of then have errors that it has to cover. */
+static void truncation(int kind, int how, int coarse)
+{
+    static const char *falls[3][4] = {{"fall-psi", "fall-moments", "fall-bands", "fall-metric"},
+                                      {"fall-pair-psi", "fall-pair-moments", "fall-pair-bands", "fall-pair-metric"},
+                                      {"fall-coarse-psi", "fall-coarse-moments", "fall-coarse-bands", "fall-coarse-metric"}};
+    static const char *tails[2] = {"tail", "tail-pair"};
+    line *L = malloc(sizeof *L);
+    hs_contour C;
+    hs_sums S[HS_CHUNKS];
+    double sum = 0, most = 0, Y, fall, B;
+    long n;
+    any_run(L, kind, 0.05, 2, coarse ? 4 : 40);
+    if (fine_line(L, -between(1, 6), between(0.05, 1), 8)) {
+        C = L->C;
+        for (fall = log_between(coarse ? 0.02 : 0.1, 10), n = 1; n < L->C.N && L->S->re[n] > -fall; n++) {}
+        C.N = n;
+        Y = (double)C.N * C.dy;
+        C.y_grid = (double)(C.N + 2) * C.dy; C.damp = -1; C.far_mesh = 0; C.fine = !coarse; C.bands = 1; C.doublings = 6;
+        if (coarse) C.nats = between(-8, 2) - log(C.ktot) - C.loss;
+        C.y_far = how == 0 ? Y : how == 3 ? 0 : Y * (how == 1 ? between(1.1, 2) : between(2, 12));
+        if (how == 2) C.bands = (int)fmin(HS_BANDS, 2 + log2(C.y_far / Y));
+        if (on_line(&C, work_coarse, S) == HS_OK) {
+            for (n = C.N; n <= L->C.N; n++) {
+                if (n > C.N) sum += C.dy / HS_PI * modulus(&L->C, L->S, n);
+                most = fmax(most, exp(L->S->re[n]));
+            }
+            B = -log(C.tail) - log(HS_PI * Y) + log1p(C.dy / Y);
+            term(falls[coarse ? 2 : kind == PAIR][how], most, exp(-B), 1e-8 * most);
+            if (sum > 1e-9) term(tails[kind == PAIR], sum, C.tail, 1e-8 * sum);
+        }
+    }
+    free(L);
+}
+
+/* K(z), about. */
+static double about_k(const line *L, double z)
+{
+    double K = 0, o[3];
+    long j;
+    for (j = 0; j < L->C.b; j++) {
+        if (hs_is_pair(&L->C, j)) hs_two_cgf_estimate(&L->pair[j], z, o);
+        else hs_cgf_estimate(L->m[j], L->q[j], hs_contour_tilt(&L->C, z), o);
+        K += L->k[j] * o[0];
+    }
+    return K;
+}
+
+/* The tilt of [lo, hi] at which e^{K(s) - s x + payoff(s)} is least: a bisection in threes. */
+static double best_tilt(const line *L, double lo, double hi, double x)
+{
+    int it;
+    for (it = 0; it < 60; it++) {
+        double a = lo + (hi - lo) / 3, b = hi - (hi - lo) / 3;
+        if (about_k(L, a) - a * x + hs_payoff(a) < about_k(L, b) - b * x + hs_payoff(b)) hi = b; else lo = a;
+    }
+    return lo;
+}
+
+static double normal(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+
+/* Of a normal loss with variance v: delta(e), 1 - delta(e), and delta(e) - 1 + e^e, none of which cancels where it is small. */
+static void closed(double v, double e, double *delta, double *rest, double *less)
+{
+    double mu = sqrt(v), a = e / mu - 0.5 * mu, b = e / mu + 0.5 * mu;
+    *delta = normal(-a) - exp(e) * normal(-b);
+    *rest = normal(a) + exp(e) * normal(-b);
+    *less = exp(e) * normal(b) - normal(a);
+}
+
+/* A short period; the left tilt in (0, c), (-1, 0) or below -1. Plain steps: every alias by the closed form. Others: what the sum is
+ * off in all, against the aliases of that sign. */
+static void aliasing(int kind, int side)
+{
+    static const char *names[3] = {"alias-left-above", "alias-left-between", "alias-left-below"};
+    line *L = malloc(sizeof *L);
+    hs_contour C;
+    hs_sums S[HS_CHUNKS];
+    hs_value fine, v;
+    double right = 0, left = 0, delta, rest, less, var, scale, off, rounding;
+    int n;
+    any_run(L, kind, 0.05, 2, 40);
+    if (fine_line(L, -between(1, 8), between(0.2, 1), 1)) {
+        C = L->C;
+        var = L->k[0] * L->m[0] * L->m[0];
+        freeze(&L->C, L->S);
+        evaluate(&L->C, C.eps, &fine);
+        C.P = C.sd * between(1.5, 7) + between(0, 1); C.dy = 2 * HS_PI / C.P;
+        C.s_right = best_tilt(L, C.c * 1.01, C.c + 30 + 20 / C.sd, C.eps + C.P);
+        C.s_left = side == 0 ? best_tilt(L, 0.01 * C.c, 0.99 * C.c, C.eps - C.P) : side == 1 ? best_tilt(L, -0.99, -0.01, C.eps - C.P)
+                             : best_tilt(L, -40 / C.sd - 1, -1.01, C.eps - C.P);
+        C.N = (long)((double)L->C.N * L->C.dy / C.dy) + 2; C.y_grid = (double)(C.N + 2) * C.dy;
+        if (C.y_far > 0) C.y_far = fmax(C.y_far, (double)C.N * C.dy);
+        if (on_line(&C, work_coarse, S) == HS_OK) {
+            freeze(&C, S);
+            if (uniform() < 0.5) /* K known to a few nats at the tilts of the aliases */
+                for (n = 1; n < 3; n++) {
+                    double a = between(0, 3), b = between(0, 3);
+                    S->K[n] -= a + b; S->err[n] += a; S->inner[n] += b;
+                }
+            evaluate(&C, C.eps, &v);
+            scale = exp(fine.log_scale - v.log_scale); rounding = v.rounding + v.inner + v.truncation + fine.rounding + fine.inner + fine.truncation;
+            off = v.value - fine.value * scale;
+            if (kind == PLAIN) {
+                for (n = 1; n < 300; n++) {
+                    closed(var, C.eps + n * C.P, &delta, &rest, &less);
+                    right += delta > 1e-290 && C.eps + n * C.P < 300 ? exp(C.c * n * C.P - v.log_scale) * delta : 0;
+                    closed(var, C.eps - n * C.P, &delta, &rest, &less);
+                    left += exp(-C.c * n * C.P - v.log_scale) * (side == 0 ? delta : side == 1 ? rest : less);
+                }
+                term("alias-right", right, v.alias_right, 1e-9 * right);
+                term(names[side], left, v.alias_left, 1e-9 * left);
+                term("alias-sum", fabs(off - right + (side == 1 ? left : -left)), rounding, 1e-12 * (fabs(v.value) + left + right) + fine.alias_left + fine.alias_right);
+            } else if (off > 0) term("alias-sampled", off, v.alias_right + (side == 1 ? 0 : v.alias_left), rounding + fine.alias_left);
+            else term("alias-sampled-between", -off, side == 1 ? v.alias_left : 0, rounding + fine.alias_left + fine.alias_right);
+        }
+    }
+    free(L);
+}
+
+/* Inner meshes for a few nats only, nodes and K alike: what the sum moves by. The line is `longer` where shifted paths are to pay. */
+static void inner(int kind, int how)
+{
+    static const char *names[2][4] = {{"inner", "inner-bands", "inner-metric", "inner-shifted"}, {"inner-pair", "inner-pair-bands", "inner-pair-metric", "inner-pair-shifted"}};
+    line *L = malloc(sizeof *L);
+    hs_contour C;
+    hs_sums S[HS_CHUNKS];
+    hs_value fine, v;
+    any_run(L, kind, how == 3 ? 0.02 : 0.5, how == 3 ? 0.5 : 10, how == 3 ? 10 : 2);
+    if (fine_line(L, -between(1, 12), 1, how == 3 ? 20 : 1)) {
+        freeze(&L->C, L->S);
+        evaluate(&L->C, L->C.eps, &fine);
+        C = L->C;
+        C.damp = -1; C.far_mesh = 0; C.fine = 0; C.bands = how == 1 ? 3 : 1; C.doublings = 6;
+        C.y_far = how == 2 ? 0 : (double)C.N * C.dy * (how == 1 ? 3 : 1);
+        C.nats = between(1, 20) - log(C.ktot) - C.loss;
+        if (on_line(&C, work_coarse, S) == HS_OK) {
+            freeze(&C, S);
+            evaluate(&C, C.eps, &v);
+            if (kind == SAMPLED) term("k-at-c", fabs(S->K[0] - L->S->K[0]), S->inner[0] + S->err[0], L->S->inner[0] + L->S->err[0]);
+            else term("k-at-c-pair", fabs(S->K[0] - L->S->K[0]), S->inner[0] + S->err[0], L->S->inner[0] + L->S->err[0]);
+            term(names[kind == PAIR][how], fabs(v.value - fine.value * exp(fine.log_scale - v.log_scale)), v.inner,
+                 v.rounding + fine.rounding + fine.inner);
+        }
+    }
+    free(L);
+}
+
+/* Errors as large as their claims, put into a fine line: K at c, or every node turned so that all errors add, or both. */
+static void injected(int what)
+{
+    static const char *names[4] = {"inner-k", "inner-nodes", "rounding-k", "rounding-nodes"};
+    line *L = malloc(sizeof *L);
+    hs_sums *S = L->S;
+    hs_contour *C = &L->C;
+    hs_value fine, v;
+    double d = log_between(1e-7, 0.5), *re;
+    long n, N;
+    any_run(L, SAMPLED, 0.05, 2, 40);
+    re = malloc(sizeof *re * 2 * HS_OUTER_MAX);
+    if (re && fine_line(L, -between(1, 6), between(0.2, 1), 1)) {
+        N = C->N;
+        for (n = 0; n <= N; n++) { re[n] = S->re[n]; re[N + 1 + n] = S->im[n]; }
+        freeze(C, S);
+        evaluate(C, C->eps, &fine);
+        for (n = 0; n <= N; n++) {
+            double y = (double)n * C->dy, turn = re[N + 1 + n] - C->eps * y - atan2(y, C->c) - atan2(y, 1 + C->c);
+            S->re[n] = re[n] + (what % 2 ? d * cos(turn) : 0); S->im[n] = re[N + 1 + n] - (what % 2 ? d * sin(turn) : 0);
+            S->node[n] = what == 1 ? d : 0; S->round[n] = what == 3 ? d : 0;
+        }
+        freeze(C, S);
+        if (what == 0) { S->K[0] -= d; S->inner[0] += d; }
+        if (what == 2) { S->K[0] -= d; S->err[0] += d; }
+        evaluate(C, C->eps, &v);
+        term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), (what < 2 ? v.inner : v.rounding), fine.rounding + 1e-13);
+    }
+    free(re);
+    free(L);
+}
+
+int main(int argc, char **argv)
+{
+    int i;
+    print_pairs = argc > 1;
+    (void)argv;
+    work_fine = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
+    work_coarse = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
+    if (!work_fine || !work_coarse) return 2;
+    for (i = 0; i < 800; i++) { truncation(i % KINDS, i / KINDS % 4, 0); truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1); injected(i % 4); inner(i % 2 ? SAMPLED : PAIR, i / 2 % 4); aliasing(i % KINDS, i / KINDS % 3); }
+    free(work_fine); free(work_coarse);
+    median("fall-psi", 90, 1.2, 1.01);
+    median("fall-moments", 90, 1.2, 1.01);
+    median("fall-bands", 90, 1.2, 1.01);
+    median("fall-metric", 90, 1.2, 1.01);
+    median("fall-pair-psi", 15, 4, 1.2);
+    median("fall-pair-moments", 20, 1.5, 1.05);
+    median("fall-pair-bands", 20, 1.5, 1.05);
+    median("fall-pair-metric", 20, 1.5, 1.05);
+    median("fall-coarse-psi", 15, 20, 2);
+    median("fall-coarse-moments", 1, 100, 10);
+    median("fall-coarse-bands", 15, 6, 1.2);
+    median("fall-coarse-metric", 20, 8, 1.3);
+    median("tail", 500, 40, 8);
+    median("tail-pair", 200, 40, 8);
+    median("inner-k", 150, 1.1, 1.001);
+    median("inner-nodes", 150, 1.1, 1.001);
+    median("rounding-k", 150, 1.1, 1.001);
+    median("rounding-nodes", 150, 1.1, 1.001);
+    median("k-at-c", 150, 300, 4);
+    median("k-at-c-pair", 150, 1000, 60);
+    median("inner", 40, 10000, 50);
+    median("inner-bands", 40, 500, 30);
+    median("inner-metric", 40, 5000, 50);
+    median("inner-shifted", 40, 5e+06, 500);
+    median("inner-pair", 40, 10000, 100);
+    median("inner-pair-bands", 40, 5000, 100);
+    median("inner-pair-metric", 40, 5000, 50);
+    median("inner-pair-shifted", 40, 20000, 100);
+    median("alias-right", 150, 15, 5);
+    median("alias-left-above", 50, 1.2, 1.02);
+    median("alias-left-between", 50, 1.2, 1.02);
+    median("alias-left-below", 50, 10, 2);
+    median("alias-sum", 0, HUGE_VAL, HUGE_VAL); /* an identity: nothing is left to bound */
+    median("alias-sampled", 200, 4, 1.05);
+    median("alias-sampled-between", 100, 1.2, 1.05);
+    return terms_end();
+}
