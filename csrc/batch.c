@@ -22,12 +22,7 @@
  * Not done here: exact cases (one step, eps beyond the range of the loss, delta(0) <= delta), the hyperbola and the fall-backs:
  * such queries come back with done = 2 where Chernoff's bound has a value, else with 0.
  */
-#include "hs.h"
-
-#include <math.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "transform.h"
 
 #define U 1.1102230246251565e-16 /* 2^-53 */
 
@@ -87,7 +82,7 @@ static int certainly_below(const setting *s, const double *m, const double *q, c
     hs_contour C = aim(s, m, q, k, add, &pair);
     double upper;
     int st = C.pair ? hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper)
-                    : hs_saddle_delta_upper(1, m, q, k, add, eps, log_delta, 1, work, n_work, &upper);
+                    : hs_saddle_delta_upper(1, m, q, k, add, eps, log_delta, 1, NULL, work, n_work, &upper);
     return st == HS_OK && fmin(upper, 0.0) <= log_delta;
 }
 
@@ -130,8 +125,8 @@ static int answer(const setting *s, const double *m, const double *q, const doub
 long hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, 1, HS_OUTER_MAX); }
 
 int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
-             double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
-             double *upper, unsigned char *done)
+             double rtol, double T0, double widest, int n_threads, hs_poll *poll, double *work, long n_work, double *lower,
+             double *estimate, double *upper, unsigned char *done)
 {
     setting s;
     long each = hs_batch_work(1), i;
@@ -142,12 +137,8 @@ int hs_batch(long n, const double *m, const double *q, const double *k, const do
 #pragma omp parallel for schedule(dynamic, 16) num_threads(n_threads)
 #endif
     for (i = 0; i < n; i++) {
-        double out[3] = {0, 0, 0};
-#ifdef _OPENMP
-        double *mine = work + omp_get_thread_num() * each;
-#else
-        double *mine = work;
-#endif
+        double out[3] = {0, 0, 0}, *mine = work + hs_thread() * each;
+        if (hs_stopped(poll, 4e4)) continue;
         done[i] = (unsigned char)answer(&s, m + i, q + i, k + i, at[i], mine, each, out);
         if (!done[i]) done[i] = coarse(&s, m + i, q + i, k + i, at[i], mine, each, out) ? 2 : 0;
         lower[i] = out[0]; estimate[i] = out[1]; upper[i] = out[2];

@@ -208,6 +208,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     if (!(C->t > 0) && (st = hs_contour_saddle(C, have_eps, value, work))) return st;
     for (t = C->t, j = 0; j < C->b; j++) {
         double m = C->m[j], q = C->q[j], k = C->k[j], term = 0, err = 0;
+        if (hs_stopped(C->poll, 1e4)) return HS_INTERRUPTED;
         if (hs_is_pair(C, j)) {
             double o[8];
             st = hs_two_transform(&C->pair[j], t, 0, 20 + log(k), work, n_work, o);

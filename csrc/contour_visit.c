@@ -300,7 +300,8 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
         s->zr = s->node + size; s->zi = s->zr + size;
         memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
         for (st[chunk] = HS_OK, j = lo; j < hi && st[chunk] == HS_OK; j++) {
-            if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, own);
+            if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st[chunk] = HS_INTERRUPTED;
+            else if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, own);
             else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
             else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], s, own);
         }

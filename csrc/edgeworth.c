@@ -137,12 +137,13 @@ int hs_edgeworth_moments(int family, double m, double q, const double *x, const 
 }
 
 int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add, const double *x,
-                        const double *w, int n_gl, double *Y, double *X)
+                        const double *w, int n_gl, hs_poll *poll, double *Y, double *X)
 {
     double A[5], B[5];
     int i, r, st;
     memset(Y, 0, 5 * sizeof *Y); memset(X, 0, 5 * sizeof *X);
     for (i = 0; i < b; i++) {
+        if (hs_stopped(poll, 5e3)) return HS_INTERRUPTED;
         if ((st = hs_edgeworth_moments(family[i], m[i], q[i], x, w, n_gl, A, B))) return st;
         for (r = 0; r < 5; r++) { /* the sign of odd cumulants turns with the loss */
             Y[r] += k[i] * (add ? (r % 2 ? A[r] : -A[r]) : B[r]);

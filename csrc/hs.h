@@ -26,8 +26,18 @@ enum {
     HS_TOO_MANY_NODES = 7,   /* the outer or inner sum would exceed its node limit */
     HS_TOO_WIDE = 8,         /* the proved error is not below the value */
     HS_NO_BRACKET = 9,       /* no certified bracket of eps was found */
-    HS_OUT_OF_RANGE = 10     /* a double cannot carry an intermediate value */
+    HS_OUT_OF_RANGE = 10,    /* a double cannot carry an intermediate value */
+    HS_INTERRUPTED = 11      /* the caller asked to stop (hs_poll) */
 };
+
+/* How a caller stops a call that takes long: `ask` is called now and then by the calling thread, and once it returns other than 0
+ * the call ends soon, with any status and with outputs unspecified. work: about how many nanoseconds went by since it was asked.
+ * NULL instead of one is never asked. Callers set `ask`, the others to 0. */
+typedef struct {
+    int (*ask)(void);
+    double work;
+    int stop;
+} hs_poll;
 
 /* A certified point of a privacy curve: delta in exp(log_scale) * [lower, upper]. The four budget terms are
  * in the same unit (multiples of exp(log_scale)) and are already part of lower and upper. */
@@ -69,6 +79,7 @@ typedef struct {
     const double *m, *q, *k;
     const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
+    hs_poll *poll;
     /* filled by contour.c */
     int chunks, doublings, fine, damp, bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     long N;
@@ -98,6 +109,7 @@ typedef struct {
     const double *table, *x, *l, *lp, *dl, *dp;
     double rtol, T0;
     long n_nodes;                    /* at most so many nodes */
+    hs_poll *poll;
     /* filled by mixed.c */
     int few;                         /* whether outcomes with at most one loss off the atoms are summed apart */
     int64_t N;                       /* nodes of a period */
@@ -153,13 +165,13 @@ int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n
  * counts [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a record and its tilt;
  * group: for records of similar tilt, the bounds lowered to those of one contour, placed for counts k, widened by margin. */
 int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts, const double *t,
-                        int n_threads, double *work, long n_work, double *up);
+                        int n_threads, hs_poll *poll, double *work, long n_work, double *up);
 int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t, const double *up,
-                           double log_delta, int n_threads, double *best, int32_t *which);
+                           double log_delta, int n_threads, hs_poll *poll, double *best, int32_t *which);
 long hs_individual_work(int levels);
 int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
                         double T0, double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads,
-                        double *work, long n_work, double *eps_upper, double *gap);
+                        hs_poll *poll, double *work, long n_work, double *eps_upper, double *gap);
 /* tails.c: Pr[Y <= s], Pr[Y > s], the same of X, relative errors; base losses, and their Poisson samples. See each head. */
 int hs_normal_tails(long n, const double *x, double *below, double *above);
 int hs_gaussian_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
@@ -203,12 +215,12 @@ typedef struct {
     int kind;                        /* the estimate that was used */
 } hs_saddle;
 long hs_saddle_work(void);           /* doubles of scratch (work) that the functions below need */
-int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, double *work,
-                    long n_work, hs_saddle *out);
-int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, double *work,
-                  long n_work, hs_saddle *out);
+int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, hs_poll *poll,
+                    double *work, long n_work, hs_saddle *out);
+int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, hs_poll *poll,
+                  double *work, long n_work, hs_saddle *out);
 int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
-                       double *work, long n_work, hs_saddle *out); /* the larger over the directions; ADD has no loss above wall */
+                       hs_poll *poll, double *work, long n_work, hs_saddle *out); /* the larger over the directions; ADD has no loss above wall */
 /* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each within edge[i])
  * of probability `num` under the numerator (each within rel[i], relative), and probability inf[i] (within rel[i]) of an infinite
  * loss, which is left out: `out` is about sup over S of num(S) - e^eps den(S), S without infinite losses. value: eps (have_eps) or
@@ -218,13 +230,13 @@ int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps,
 int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
 /* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
  * distance to normal, and of the quadrature's part in the error of K */
-int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
-                        double *out);
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll, double *work,
+                        long n_work, double *out);
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
-                            double *work, long n_work, double *tilt, double *upper);
+                            hs_poll *poll, double *work, long n_work, double *tilt, double *upper);
 /* one upper end of log delta(eps), any that is at most `enough` being as good as the least; work: n_threads hs_saddle_work() */
 int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double enough,
-                          int n_threads, double *work, long n_work, double *upper);
+                          int n_threads, hs_poll *poll, double *work, long n_work, double *upper);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
  * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */
@@ -243,7 +255,7 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
  * delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the published one; order 0 to 3. */
 int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
 int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add, const double *x,
-                        const double *w, int n_gl, double *Y, double *X);
+                        const double *w, int n_gl, hs_poll *poll, double *Y, double *X);
 int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale, double *value);
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
 
@@ -264,6 +276,7 @@ typedef struct {
     const int *family;
     const double *m, *q, *k, *x, *w;
     double T0, T;
+    hs_poll *poll;
     /* filled by prawitz.c */
     int points, fine, few, lean;     /* lean: grids without room to spare, where many steps round more than that leaves */
     int stride, fair;                /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
@@ -285,7 +298,7 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, d
  * `widest`, 2 an upper end only, 0 unspecified. */
 long hs_batch_work(int n_threads);
 int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
-             double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower, double *estimate,
-             double *upper, unsigned char *done);
+             double rtol, double T0, double widest, int n_threads, hs_poll *poll, double *work, long n_work, double *lower,
+             double *estimate, double *upper, unsigned char *done);
 
 #endif

@@ -29,7 +29,7 @@ HS_CLONES static void add_row(int n, double k, const double *restrict row, doubl
 /* best[i] = least Chernoff bound of eps of record i (at least 0), which[i] = its tilt. K_t > 0 grows by (levels + 4)u in
  * summing. */
 int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t, const double *up,
-                           double log_delta, int n_threads, double *best, int32_t *which)
+                           double log_delta, int n_threads, hs_poll *poll, double *best, int32_t *which)
 {
     double base[TILTS_MAX];
     int64_t i;
@@ -44,6 +44,7 @@ int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, i
         const int32_t *k = counts + i * levels;
         double K[TILTS_MAX] = {0}, least = HUGE_VAL, at;
         int j, h, found = 0, ran = 0;
+        if (hs_stopped(poll, (double)levels * tilts)) continue;
         for (j = 0; j < levels; j++) if (k[j]) { add_row(tilts, k[j], up + (long)j * tilts, K); ran = 1; }
         for (h = 0; h < tilts; h++) {
             at = (K[h] * (1 + (levels + 4) * HS_U) + base[h]) / t[h];
@@ -197,6 +198,7 @@ static void solve_all(const hs_contour *C, int64_t records, const int32_t *count
     for (i = 0; i < records; i++) {
         record R;
         double eps;
+        if (hs_stopped(C->poll, (double)C->N * (C->b + 40))) continue;
         gather(&R, C, C->b, counts + i * C->b, stride, head, re, im);
         freeze(&R, log_delta);
         eps = solve(&R, log_delta, &gap[i]);
@@ -221,8 +223,8 @@ static double tail_of(int levels, const double *k, const double *head)
 /* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, widened by `margin`.
  * T0 nats is how far aliases and tail should lie below delta. gap[i]: bound less estimate, infinite where the bound stayed. */
 int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin, double T0,
-                        double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads, double *work,
-                        long n_work, double *eps_upper, double *gap)
+                        double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads, hs_poll *poll,
+                        double *work, long n_work, double *eps_upper, double *gap)
 {
     double *head = work, *re = head + (long)levels * HS_HEADS, *im = re + (long)levels * HS_STRIDE_MAX, *rest;
     hs_contour C = {0};
@@ -231,7 +233,7 @@ int hs_individual_group(int levels, const double *m, const double *q, const doub
     if (!(levels > 0 && margin >= 1 && k_total >= 1 && records >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
     if (n_work < hs_individual_work(levels)) return HS_SCRATCH;
     rest = im + (long)levels * HS_STRIDE_MAX; n_work -= rest - work;
-    C.b = levels; C.m = m; C.q = q; C.k = k; C.add = add; C.n_threads = n_threads; C.T0 = T0; C.n_max = HS_STRIDE_MAX;
+    C.b = levels; C.m = m; C.q = q; C.k = k; C.add = add; C.n_threads = n_threads; C.T0 = T0; C.n_max = HS_STRIDE_MAX; C.poll = poll;
     if ((st = hs_individual_plan(&C, log_delta, margin, rest, n_work))) return st;
     C.ktot = k_total;
     for (attempt = 0; ; attempt++) {

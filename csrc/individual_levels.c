@@ -19,7 +19,7 @@ static double capped(double x) { return x < HS_CAP ? x : HS_CAP; }
 
 /* up[j * tilts + g] >= log M_j(t_g) of direction `add`; work: HS_GRID_WORK doubles for each of HS_CHUNKS chunks. */
 int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts, const double *t,
-                        int n_threads, double *work, long n_work, double *up)
+                        int n_threads, hs_poll *poll, double *work, long n_work, double *up)
 {
     int chunk;
     (void)n_threads;
@@ -30,7 +30,7 @@ int hs_individual_tilts(int levels, const double *m, const double *q, int add, d
 #endif
     for (chunk = 0; chunk < HS_CHUNKS; chunk++) {
         int at;
-        for (at = chunk; at < levels * tilts; at += HS_CHUNKS) {
+        for (at = chunk; at < levels * tilts && !hs_stopped(poll, 3e4); at += HS_CHUNKS) {
             int j = at / tilts;
             double s = t[at % tilts], log_m, err = 0, m2 = m[j] * m[j], *own = work + chunk * (long)HS_GRID_WORK;
             if (q[j] == 1) up[at] = 0.5 * m2 * s * (1 + s) * (1 + 8 * HS_U);
@@ -110,7 +110,7 @@ static int fill_level(const hs_contour *C, int j, long stride, double *work, dou
     hs_contour own = *C;
     hs_sums S;
     int st, parts;
-    own.b = own.chunks = own.n_threads = 1; own.m += j; own.q += j; own.k = &one;
+    own.poll = NULL; own.b = own.chunks = own.n_threads = 1; own.m += j; own.q += j; own.k = &one;
     own.loss = 6; /* records unlike the planned one: a finer quadrature for the same nodes */
     if ((st = hs_contour_visit(&own, work, &S))) return st;
     memset(re, 0, sizeof *re * (size_t)stride);
@@ -142,7 +142,7 @@ int hs_individual_table(const hs_contour *C, long stride, double *work, long n_w
     for (chunk = 0; chunk < HS_CHUNKS; chunk++) {
         int j;
         for (st[chunk] = HS_OK, j = chunk; j < C->b && !st[chunk]; j += HS_CHUNKS)
-            st[chunk] = fill_level(C, j, stride, work + chunk * need, head + j * HS_HEADS, re + j * stride, im + j * stride);
+            st[chunk] = hs_stopped(C->poll, 4e4 + 300 * (double)C->N) ? HS_INTERRUPTED : fill_level(C, j, stride, work + chunk * need, head + j * HS_HEADS, re + j * stride, im + j * stride);
     }
     for (chunk = 0; chunk < HS_CHUNKS; chunk++) worst = st[chunk] > worst ? st[chunk] : worst;
     return worst;

@@ -107,8 +107,10 @@ static int visit(hs_mixed *A, double goal)
             double top = -HUGE_VAL;
             if (count <= 0) break;
             for (n = 0; n < count; n++) A->re[n0 + n] = A->im[n0 + n] = A->round[n0 + n] = A->node[n0 + n] = 0;
-            for (i = 0; i < A->b; i++)
+            for (i = 0; i < A->b; i++) {
+                if (hs_stopped(A->poll, (double)count * (double)(100 + laws[i].n))) return HS_INTERRUPTED;
                 hs_law_nodes(&laws[i], A->dy, n0, count, A->re + n0, A->im + n0, A->round + n0, A->node + n0);
+            }
             A->last = n0 + count - 1;
             for (n = 0; n < count; n++) {
                 double y = (double)(n0 + n) * A->dy, weight;
@@ -229,7 +231,10 @@ static void evaluate_period(const hs_mixed *A, double eps, value *v)
 
 static void evaluate(const hs_mixed *A, double eps, value *v)
 {
-    if (A->step > 0) evaluate_period(A, eps, v); else evaluate_line(A, eps, v);
+    if (hs_stopped(A->poll, 50 * (double)A->last)) {
+        memset(v, 0, sizeof *v);
+        v->upper = HUGE_VAL;
+    } else if (A->step > 0) evaluate_period(A, eps, v); else evaluate_line(A, eps, v);
 }
 
 long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
@@ -269,6 +274,7 @@ static void moduli(hs_mixed *A)
     long n;
     for (n = 0; n <= A->last; n++) {
         A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
+        if (A->few && hs_stopped(A->poll, 20 * sqrt(laws[0].k))) return;
         if (A->few) hs_laplace_rest(&laws[0], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
         else A->re[n] = exp(A->re[n]);
     }
@@ -438,6 +444,7 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
     value v;
     int it, st;
     for (it = 0; it < 60; it++) {
+        if (hs_stopped(A->poll, 0)) return HS_INTERRUPTED;
         A->eps = e; A->t = 1;
         st = prepare(A, 1, 0, work);
         if (st == HS_OK) evaluate(A, e, &v);

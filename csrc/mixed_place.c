@@ -15,6 +15,7 @@ hs_law_value hs_mixed_total(const hs_mixed *A, double t)
     int i;
     for (i = 0; i < A->b; i++) {
         double k = laws[i].k;
+        if (hs_stopped(A->poll, 20 * (double)laws[i].n)) break;
         hs_law_cgf(&laws[i], t, &one);
         sum.K += k * one.K; sum.err += k * one.err + 3 * HS_U * fabs(k * one.K); sum.mean += k * one.mean; sum.var += k * one.var;
     }

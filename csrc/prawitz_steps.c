@@ -48,6 +48,7 @@ void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
     out[0] = out[1] = out[2] = 0;
     for (i = 0; i < S->b; i += S->stride) {
         int at = pick(S, i, S->stride);
+        if (hs_stopped(S->poll, 1e3)) return;
         step_cgf(S, at, t, o);
         total += S->k[at];
         for (r = 0; r < 3; r++) out[r] += S->k[at] * o[r];
@@ -236,6 +237,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
     S->var = S->k_smooth = 0;
     for (i = 0; i < S->b; i++) {
         double quad[LEVELS];
+        if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;
         if (S->family[i] == 0 && S->q[i] == 1) { visit_gaussian(S, S->m[i], S->k[i]); continue; }
         if ((st = open_step(S, i, y_grid, R, &O, work))) return st;
         for (j = LEVELS - 1; j >= 0; j--) { /* for every frequency up to that part of y_grid; 4 e^..: the trimming, twice */

@@ -18,6 +18,7 @@ typedef struct {                     /* the steps, as in hs.h, and a sample of t
     int b, add, stride, n_threads;   /* work: HS_GRID_WORK doubles for each thread */
     const double *m, *q, *k;
     const hs_atoms *atoms;           /* instead of m and q */
+    hs_poll *poll;
     double *work, scale;             /* scale: all counts / counts in the sample */
     hs_grid grid;                    /* of the only step, where there is one, for exponents grid_lo..grid_hi */
     double grid_lo, grid_hi;
@@ -29,7 +30,7 @@ typedef struct { double K, K1, K2; } hs_cgf3;
 
 typedef struct { double log_lower, log_upper, clt, error; } hs_ends; /* clt, error: relative parts, for the budget */
 
-int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work);
+int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll, double *work, long n_work);
 hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride);
 int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T);
 int hs_step_tilted(hs_grid *G, double a, hs_tilted *T); /* one step on a grid of any mesh */

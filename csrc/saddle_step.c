@@ -187,13 +187,13 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
 
 long hs_saddle_work(void) { return HS_GRID_WORK; }
 
-int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work)
+int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll, double *work, long n_work)
 {
     double all = 0, part = 0;
     int i;
     if (b < 1 || !m || !q || !k || !work) return HS_BAD_ARGUMENT;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
-    S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work; S->atoms = NULL; S->n_threads = 1;
+    S->b = b; S->m = m; S->q = q; S->k = k; S->add = add; S->work = work; S->atoms = NULL; S->n_threads = 1; S->poll = poll;
     S->coarse.a_lo = S->grid_lo = 1; S->coarse.a_hi = S->grid_hi = -1;
     S->stride = b > 64 ? b / 32 : 1;
     for (i = 0; i < b; i++) {
@@ -228,6 +228,7 @@ hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride)
     double a = S->add ? -t : 1 + t, o[3], f = stride > 1 ? S->scale : 1;
     int i;
     for (i = 0; i < S->b; i += stride) {
+        if (hs_stopped(S->poll, 1e3)) return none;
         if (S->atoms) hs_atoms_cgf(S->atoms, i, t, o);
         else if (step_cgf(S, i, a, o)) return none;
         out.K += S->k[i] * o[0]; out.K1 += S->k[i] * o[1]; out.K2 += S->k[i] * o[2];
@@ -310,7 +311,10 @@ static void add_chunk(hs_steps *S, double t, int chunk, int chunks, subtotal *su
 {
     int i = (int)hs_chunk_at(S->b, chunk, chunks), end = (int)hs_chunk_at(S->b, chunk + 1, chunks);
     memset(sum, 0, sizeof *sum);
-    for (sum->T.t = t; i < end && !sum->st; i++) add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, sum);
+    for (sum->T.t = t; i < end && !sum->st; i++) {
+        if (hs_stopped(S->poll, 2e4)) sum->st = HS_INTERRUPTED;
+        else add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, sum);
+    }
 }
 
 /* Totals at tilt t, with bounds; chunks of fixed number, summed in order, so that results do not depend on the threads. */
@@ -355,13 +359,13 @@ void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to)
 }
 
 /* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */
-int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work, long n_work,
-                        double *out)
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll, double *work,
+                        long n_work, double *out)
 {
     hs_steps S;
     hs_tilted T;
     int st, j;
-    if ((st = hs_steps_open(&S, b, m, q, k, add, work, n_work))) return st;
+    if ((st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work))) return st;
     if ((st = hs_steps_tilted(&S, t, &T))) return st;
     out[0] = T.K; out[1] = T.K_err;
     for (j = 1; j < 7; j++) out[1 + j] = T.d[j];

@@ -12,6 +12,28 @@ static inline long hs_thread(void) { return omp_get_thread_num(); }
 static inline long hs_thread(void) { return 0; }
 #endif
 
+#define HS_POLL_WORK 2e7             /* nanoseconds, about, between two questions whether to stop; a question takes under 0.1 us */
+
+/* Whether the caller wants to stop; `work`: about how many nanoseconds the calling thread spends until it asks again. */
+static inline int hs_stopped(hs_poll *poll, double work)
+{
+    int stop;
+    if (!poll) return 0;
+    if (hs_thread() == 0 && !poll->stop && (poll->work += work) > HS_POLL_WORK) { /* only this thread writes */
+        stop = poll->ask();
+        poll->work = 0;
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+        poll->stop = stop;
+    }
+#ifdef _OPENMP
+#pragma omp atomic read
+#endif
+    stop = poll->stop;
+    return stop;
+}
+
 /* Where chunk `chunk` of n steps begins. */
 static inline long hs_chunk_at(long n, int chunk, int chunks) { return (long)((double)n * chunk / chunks); }
 

@@ -24,6 +24,7 @@ NAMES = [
     "HS_TOO_WIDE",
     "HS_NO_BRACKET",
     "HS_OUT_OF_RANGE",
+    "HS_INTERRUPTED",
 ]
 """Append only: the position is the code."""
 

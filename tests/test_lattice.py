@@ -265,5 +265,5 @@ def test_scratch_too_small_and_empty_table():
     run = lattice.compose([(lattice.randomized_response(1.0), 3)])
     answer = _core.mixed_delta(run.table, run.points, run.lattice, 1.0, 1e-9, 30.0, 64, np.empty(10))
     assert answer[0] == 3
-    many = np.repeat(run.table, 200, axis=0)
-    assert _core.mixed_delta(many, run.points, run.lattice, 1.0, 1e-9, 30.0, 64, np.empty(10**5))[0] == 2
+    many, points = np.repeat(run.table, 200, axis=0), np.tile(run.points, 200)
+    assert _core.mixed_delta(many, points, run.lattice, 1.0, 1e-9, 30.0, 64, np.empty(10**5))[0] == 2

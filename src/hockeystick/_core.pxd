@@ -2,7 +2,14 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() noexcept  # the exception of a handler stays pending
+
 cdef extern from "hs.h" nogil:
+    ctypedef struct hs_poll:
+        int (*ask)() noexcept nogil
+        double work
+        int stop
     ctypedef struct hs_point:
         double log_scale, estimate, lower, upper
         double aliasing, truncation, inner, rounding
@@ -15,7 +22,7 @@ cdef extern from "hs.h" nogil:
                          double log_tol, double *work, long n_work, double *eps_lower, double *eps_estimate,
                          double *eps_upper, hs_point *out)
     enum:
-        HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS
+        HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS, HS_STEP_COLUMNS
     ctypedef struct hs_pair:
         pass
     ctypedef struct hs_contour:
@@ -26,6 +33,7 @@ cdef extern from "hs.h" nogil:
         const double *k
         const hs_pair *pair
         double rtol, T0, t
+        hs_poll *poll
     long hs_contour_work(int b, int n_threads, long n_outer)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
     int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
@@ -57,13 +65,13 @@ cdef extern from "hs.h" nogil:
     int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent)
     int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum)
     int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts,
-                            const double *t, int n_threads, double *work, long n_work, double *up)
+                            const double *t, int n_threads, hs_poll *poll, double *work, long n_work, double *up)
     int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t,
-                               const double *up, double log_delta, int n_threads, double *best, int32_t *which)
+                               const double *up, double log_delta, int n_threads, hs_poll *poll, double *best, int32_t *which)
     long hs_individual_work(int levels)
     int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
                             double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
-                            int n_threads, double *work, long n_work, double *eps_upper, double *gap)
+                            int n_threads, hs_poll *poll, double *work, long n_work, double *eps_upper, double *gap)
     # tails.c
     int hs_normal_tails(long n, const double *x, double *below, double *above)
     int hs_poisson_place(double q, long n, const double *s, double *g, long *first, double *edge, double *slope)
@@ -77,7 +85,7 @@ cdef extern from "hs.h" nogil:
     long hs_batch_work(int n_threads)
     int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions,
                  int replaced,
-                 double rtol, double T0, double widest, int n_threads, double *work, long n_work, double *lower,
+                 double rtol, double T0, double widest, int n_threads, hs_poll *poll, double *work, long n_work, double *lower,
                  double *estimate, double *upper, unsigned char *done)
     int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
     int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
@@ -111,17 +119,17 @@ cdef extern from "hs.h" nogil:
         double berry_esseen, quadrature, rounding
         int kind
     int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
-                        double *work, long n_work, hs_saddle *out)
+                        hs_poll *poll, double *work, long n_work, hs_saddle *out)
     int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
-                      double *work, long n_work, hs_saddle *out)
+                      hs_poll *poll, double *work, long n_work, hs_saddle *out)
     int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
-                           double *work, long n_work, hs_saddle *out)
-    int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, double *work,
-                            long n_work, double *out)
+                           hs_poll *poll, double *work, long n_work, hs_saddle *out)
+    int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll,
+                            double *work, long n_work, double *out)
     int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
-                                double value, double *work, long n_work, double *tilt, double *upper)
+                                double value, hs_poll *poll, double *work, long n_work, double *tilt, double *upper)
     int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps,
-                              double enough, int n_threads, double *work, long n_work, double *upper)
+                              double enough, int n_threads, hs_poll *poll, double *work, long n_work, double *upper)
     ctypedef struct hs_atoms:
         const long *first
         const double *loss
@@ -134,7 +142,7 @@ cdef extern from "hs.h" nogil:
     # edgeworth.c
     int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
     int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,
-                            const double *x, const double *w, int n_gl, double *Y, double *X)
+                            const double *x, const double *w, int n_gl, hs_poll *poll, double *Y, double *X)
     int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
                            double *value)
     int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)
@@ -148,6 +156,7 @@ cdef extern from "hs.h" nogil:
         const double *x
         const double *w
         double T0, T, limit, smooth
+        hs_poll *poll
     long hs_prawitz_work()
     int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out)
     int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate,
@@ -168,6 +177,7 @@ cdef extern from "hs.h" nogil:
         const double *dp
         double rtol, T0
         long n_nodes
+        hs_poll *poll
     long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
     int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
     int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,

@@ -3,7 +3,9 @@
 
 import numpy as np
 cimport numpy as cnp
+from libc.limits cimport INT_MAX
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
 
 from .bound import AccuracyError, DomainError
 
@@ -19,17 +21,42 @@ _STATUS = (
     (AccuracyError, "the proved error is not below the value"),
     (AccuracyError, "no certified bracket of eps was found"),
     (AccuracyError, "an intermediate value does not fit a double"),
+    (AccuracyError, "the call was interrupted"),
 )
 
 
 cnp.import_array()
 
 
-cdef inline double *doubles(a) except NULL:
-    """The entries of an array of doubles; a memoryview of it costs ten times as much, which warm queries notice."""
+cdef inline double *doubles(a, Py_ssize_t n) except NULL:
+    """The n > 0 entries of an array of doubles; a memoryview of it costs ten times as much, which warm queries notice."""
     if type(a) is not cnp.ndarray or cnp.PyArray_TYPE(<cnp.ndarray>a) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(a):
         check(HS_BAD_ARGUMENT, "doubles")
+    lengths(n, cnp.PyArray_SIZE(<cnp.ndarray>a), n)
     return <double *>cnp.PyArray_DATA(<cnp.ndarray>a)
+
+
+cdef int lengths(Py_ssize_t n, Py_ssize_t a, Py_ssize_t b) except -1:
+    """n, if a and b are the same, from 1 to what an int holds; the C floor cannot see how long an array is."""
+    if not (1 <= n <= INT_MAX and a == n and b == n):
+        check(HS_BAD_ARGUMENT, "lengths of arrays")
+    return <int>n
+
+
+cdef int signalled() noexcept with gil:
+    """Run the handlers of the signals that came (in Python's main thread). True: one raised, and `passed` hands that on."""
+    return PyErr_CheckSignals() != 0
+
+
+cdef inline hs_poll polling() noexcept nogil:
+    cdef hs_poll poll
+    poll.ask, poll.work, poll.stop = signalled, 0, 0
+    return poll
+
+
+cdef inline int passed(hs_poll *poll) except -1:
+    """After a call: the exception that a signal handler raised during the call, if one did."""
+    return -1 if poll.stop else 0
 
 
 def check(int status, where="core"):
@@ -44,8 +71,9 @@ def check(int status, where="core"):
 
 def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double log_tol, double[::1] work):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
-    cdef int b = m.shape[0], status
+    cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0]), status
     cdef hs_point p
+    memset(&p, 0, sizeof(p))
     with nogil:
         status = hs_hyperbola_delta(b, &m[0], &q[0], &k[0], add, eps, log_tol, &work[0], work.shape[0], &p)
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
@@ -53,14 +81,22 @@ def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double
 
 def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol, double[::1] work):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
-    cdef int b = m.shape[0], status
+    cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0]), status
     cdef double lower = 0, estimate = 0, upper = 0
     cdef hs_point p
+    memset(&p, 0, sizeof(p))
     with nogil:
         status = hs_hyperbola_eps(b, &m[0], &q[0], &k[0], add, log_delta, log_tol, &work[0], work.shape[0],
                                   &lower, &estimate, &upper, &p)
     terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
     return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
+
+
+cdef hs_contour blank(int b, int add, hs_poll *poll) noexcept nogil:
+    cdef hs_contour C
+    memset(&C, 0, sizeof(C))
+    C.b, C.add, C.n_threads, C.n_max, C.poll = b, add, 1, HS_OUTER_MAX, poll
+    return C
 
 
 cdef const hs_pair *_pairs(const unsigned char[::1] pairs, int b) except? NULL:
@@ -75,29 +111,35 @@ def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k 
                   double rtol, double T0, int n_threads, cnp.ndarray work not None, long n_max=HS_OUTER_MAX,
                   const unsigned char[::1] pairs=None):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
-    cdef hs_contour C
+    cdef hs_poll poll = polling()
+    cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
+    cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
     cdef hs_point p
     cdef int status
-    cdef double *lent = doubles(work)
-    cdef long n_lent = work.shape[0]
-    C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, n_max, rtol, T0
-    C.m, C.q, C.k, C.pair = doubles(m), doubles(q), doubles(k), _pairs(pairs, C.b)
+    cdef long n_lent = cnp.PyArray_SIZE(work)
+    cdef double *lent = doubles(work, n_lent)
+    memset(&p, 0, sizeof(p))
+    C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
+    C.m, C.q, C.k, C.pair = doubles(m, b), doubles(q, b), doubles(k, b), _pairs(pairs, C.b)
     with nogil:
         status = hs_contour_delta(&C, eps, lent, n_lent, &p)
+    passed(&poll)
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
 
 
 def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const double[::1] eps, double rtol, double T0,
                   int n_threads, double[::1] work):
     """Rows (status, log_scale, lower, estimate, upper, four terms) of deltas at ascending eps; see hs.h."""
-    cdef hs_contour C
+    cdef hs_poll poll = polling()
+    cdef hs_contour C = blank(lengths(m.shape[0], q.shape[0], k.shape[0]), add, &poll)
     cdef int status
     out = np.empty((eps.shape[0], 9))
     cdef double[:, ::1] rows = out
-    C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, HS_OUTER_MAX, rtol, T0
-    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], NULL
+    C.n_threads, C.rtol, C.T0 = n_threads, rtol, T0
+    C.m, C.q, C.k = &m[0], &q[0], &k[0]
     with nogil:
         status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &rows[0, 0])
+    passed(&poll)
     check(status, "contour")
     return out
 
@@ -106,16 +148,20 @@ def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k no
                 double rtol, double T0, int n_threads, cnp.ndarray work not None, long n_max=HS_OUTER_MAX,
                 const unsigned char[::1] pairs=None):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
-    cdef hs_contour C
+    cdef hs_poll poll = polling()
+    cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
+    cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
     cdef hs_point p
     cdef int status
-    cdef double *lent = doubles(work)
-    cdef long n_lent = work.shape[0]
+    cdef long n_lent = cnp.PyArray_SIZE(work)
+    cdef double *lent = doubles(work, n_lent)
     cdef double lower = 0, estimate = 0, upper = 0
-    C.b, C.add, C.n_threads, C.n_max, C.rtol, C.T0 = m.shape[0], add, n_threads, n_max, rtol, T0
-    C.m, C.q, C.k, C.pair = doubles(m), doubles(q), doubles(k), _pairs(pairs, C.b)
+    memset(&p, 0, sizeof(p))
+    C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
+    C.m, C.q, C.k, C.pair = doubles(m, b), doubles(q, b), doubles(k, b), _pairs(pairs, C.b)
     with nogil:
         status = hs_contour_eps(&C, log_delta, lent, n_lent, &lower, &estimate, &upper, &p)
+    passed(&poll)
     if status > 1:
         return status, 0.0, 0.0, 0.0, (), 0
     terms = (p.aliasing / p.estimate, p.truncation / p.estimate, p.inner / p.estimate, p.rounding / p.estimate)
@@ -125,13 +171,14 @@ def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k no
 def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work,
                    const unsigned char[::1] pairs=None):
     """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
-    cdef hs_contour C
+    cdef hs_poll poll = polling()
+    cdef hs_contour C = blank(lengths(m.shape[0], q.shape[0], k.shape[0]), add, &poll)
     cdef double upper = 0
     cdef int status
-    C.b, C.add, C.n_threads, C.t = m.shape[0], add, 1, 0
     C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
+    passed(&poll)
     return status, upper, C.t
 
 
@@ -161,6 +208,8 @@ def individual_charge(const real_t[::1] norms, double scale, double top, int64_t
     cdef uint64_t checksum = 0
     cdef int64_t bad = 0
     cdef int status
+    lengths(norms.shape[0], spent.shape[0], norms.shape[0] if after is None else after.shape[0])
+    lengths(norms.shape[0], norms.shape[0], norms.shape[0] if active is None else active.shape[0])
     with nogil:
         status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, turn,
                                       &spent[0], NULL if after is None else &after[0], NULL if active is None else &active[0],
@@ -174,6 +223,8 @@ def individual_charge_some(const real_t[::1] norms, const int64_t[::1] index, do
     cdef uint64_t change = 0
     cdef int64_t bad = 0
     cdef int status
+    lengths(norms.shape[0], index.shape[0], after.shape[0])
+    lengths(norms.shape[0], norms.shape[0], active.shape[0])
     with nogil:
         status = hs_individual_charge_some(spent.shape[0], norms.shape[0], real_t is float, &norms[0], &index[0], scale, top,
                                            limit, sticky, &spent[0], &after[0], &active[0], &change, &bad)
@@ -183,6 +234,7 @@ def individual_charge_some(const real_t[::1] norms, const int64_t[::1] index, do
 def individual_scatter(const int64_t[::1] index, const int64_t[::1] words, int64_t[::1] spent):
     """spent[index] = words."""
     cdef int status
+    lengths(index.shape[0], words.shape[0], index.shape[0])
     with nogil:
         status = hs_individual_scatter(spent.shape[0], index.shape[0], &index[0], &words[0], &spent[0])
     check(status, "individual")
@@ -202,10 +254,12 @@ def individual_tilts(const double[::1] m, const double[::1] q, int add, double k
     up = np.empty((m.shape[0], t.shape[0]))
     cdef double[:, ::1] out = up
     cdef double[::1] work = np.empty(hs_contour_work(1, HS_CHUNKS, 1))
-    cdef int status
+    cdef hs_poll poll = polling()
+    cdef int status, levels = lengths(m.shape[0], q.shape[0], m.shape[0])
     with nogil:
-        status = hs_individual_tilts(m.shape[0], &m[0], &q[0], add, k_total, t.shape[0], &t[0], n_threads, &work[0],
+        status = hs_individual_tilts(levels, &m[0], &q[0], add, k_total, t.shape[0], &t[0], n_threads, &poll, &work[0],
                                      work.shape[0], &out[0, 0])
+    passed(&poll)
     check(status, "individual")
     return up
 
@@ -216,10 +270,14 @@ def individual_chernoff(const int32_t[:, ::1] counts, const double[::1] t, const
     best, which = np.empty(counts.shape[0]), np.empty(counts.shape[0], np.int32)
     cdef double[::1] b = best
     cdef int32_t[::1] w = which
+    cdef hs_poll poll = polling()
     cdef int status
+    lengths(counts.shape[1], up.shape[0], counts.shape[1])
+    lengths(t.shape[0], up.shape[1], t.shape[0])
     with nogil:
         status = hs_individual_chernoff(counts.shape[0], counts.shape[1], &counts[0, 0], t.shape[0], &t[0], &up[0, 0],
-                                        log_delta, n_threads, &b[0], &w[0])
+                                        log_delta, n_threads, &poll, &b[0], &w[0])
+    passed(&poll)
     check(status, "individual")
     return best, which
 
@@ -228,11 +286,16 @@ def individual_group(const double[::1] m, const double[::1] q, const double[::1]
                      double T0, double k_total, const int32_t[:, ::1] counts, double log_delta, int n_threads,
                      double[::1] eps_upper, double[::1] gap):
     """The status: eps_upper is lowered to the bounds on one contour, gap filled; see hs.h."""
-    cdef double[::1] work = np.empty(hs_individual_work(m.shape[0]))
-    cdef int status
+    cdef int status, levels = lengths(m.shape[0], q.shape[0], k.shape[0])
+    cdef double[::1] work = np.empty(hs_individual_work(levels))
+    cdef hs_poll poll = polling()
+    lengths(levels, counts.shape[1], levels)
+    lengths(counts.shape[0], eps_upper.shape[0], gap.shape[0])
     with nogil:
-        status = hs_individual_group(m.shape[0], &m[0], &q[0], &k[0], add, margin, T0, k_total, counts.shape[0],
-                                     &counts[0, 0], log_delta, n_threads, &work[0], work.shape[0], &eps_upper[0], &gap[0])
+        status = hs_individual_group(levels, &m[0], &q[0], &k[0], add, margin, T0, k_total, counts.shape[0],
+                                     &counts[0, 0], log_delta, n_threads, &poll, &work[0], work.shape[0], &eps_upper[0],
+                                     &gap[0])
+    passed(&poll)
     return status
 # batch.c
 
@@ -240,14 +303,16 @@ def individual_group(const double[::1] m, const double[::1] q, const double[::1]
 def batch(const double[::1] m, const double[::1] q, const double[::1] k, const double[::1] at, int want_eps, int directions,
           int replaced, double rtol, double T0, double widest, int n_threads, double[:, ::1] ends, unsigned char[::1] done):
     """Fill ends = (lower, estimate, upper) and done of every query; see hs.h."""
-    cdef long n = m.shape[0]
-    cdef int status
-    if not n or min(q.shape[0], k.shape[0], at.shape[0], ends.shape[1], done.shape[0]) < n or ends.shape[0] < 3:
-        return
+    cdef int status, n = lengths(m.shape[0], q.shape[0], k.shape[0])
+    lengths(n, at.shape[0], ends.shape[1])
+    lengths(3, ends.shape[0], 3)
+    lengths(n, done.shape[0], n)
     cdef double[::1] work = np.empty(hs_batch_work(n_threads))
+    cdef hs_poll poll = polling()
     with nogil:
         status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], want_eps, directions, replaced, rtol, T0, widest, n_threads,
-                          &work[0], work.shape[0], &ends[0, 0], &ends[1, 0], &ends[2, 0], &done[0])
+                          &poll, &work[0], work.shape[0], &ends[0, 0], &ends[1, 0], &ends[2, 0], &done[0])
+    passed(&poll)
     check(status, "batch")
 
 # sampling.c
@@ -299,9 +364,19 @@ include "_core_constant.pxi"
 # mixed.c, laplace.c
 
 
-cdef void lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice):
-    """Pointers and settings shared by the two calls below: points holds the rows x, l, lp, dl, dp."""
-    A.b, A.table = table.shape[0], &table[0, 0]
+cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice,
+                   hs_poll *poll) except -1:
+    """Pointers and settings shared by the calls below: points holds the rows x, l, lp, dl, dp."""
+    memset(A, 0, sizeof(hs_mixed))
+    lengths(7, table.shape[1], 7)
+    lengths(5, points.shape[0], lattice.shape[0])
+    cdef double n = 0
+    cdef Py_ssize_t i
+    for i in range(table.shape[0]):
+        n += table[i, 5]
+    if not n <= points.shape[1]:
+        check(HS_BAD_ARGUMENT, "lengths of arrays")
+    A.poll, A.b, A.table = poll, table.shape[0], &table[0, 0]
     A.x, A.l, A.lp, A.dl, A.dp = &points[0, 0], &points[1, 0], &points[2, 0], &points[3, 0], &points[4, 0]
     A.step, A.step_low, A.d_step, A.shift, A.d_shift = lattice[0], lattice[1], lattice[2], lattice[3], lattice[4]
 
@@ -309,40 +384,48 @@ cdef void lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1
 def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,
                 double T0, long n_nodes, double[::1] work):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
+    cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef hs_point p
     cdef int status
-    lend_laws(&A, table, points, lattice)
+    lend_laws(&A, table, points, lattice, &poll)
+    memset(&p, 0, sizeof(p))
     A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
     with nogil:
         status = hs_mixed_delta(&A, eps, &work[0], work.shape[0], &p)
+    passed(&poll)
     return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
 
 
 def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta, double rtol,
               double T0, long n_nodes, double[::1] work):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
+    cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef hs_point p
     cdef double lower = 0, estimate = 0, upper = 0
     cdef int status
-    lend_laws(&A, table, points, lattice)
+    lend_laws(&A, table, points, lattice, &poll)
+    memset(&p, 0, sizeof(p))
     A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
     with nogil:
         status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+    passed(&poll)
     terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
     return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
 
 
 def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double t, double[::1] work):
     """(status, K, bound of its error) at tilt t; see hs.h."""
+    cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef double value = 0, err = 0
     cdef int status
-    lend_laws(&A, table, points, lattice)
+    lend_laws(&A, table, points, lattice, &poll)
     A.n_nodes = 0
     with nogil:
         status = hs_mixed_cgf(&A, t, &work[0], work.shape[0], &value, &err)
+    passed(&poll)
     return status, value, err
 
 
@@ -353,6 +436,7 @@ def mixed_work(long n_points, long n_subnormal, long n_nodes):
 
 def sublaplace_points(double m, double q, int add, long panels, const double[::1] node, const double[::1] weight):
     """Rows x, l, lp, dl, dp of the quadrature points of a subsampled Laplace step; see csrc/laplace.c."""
+    lengths(node.shape[0], weight.shape[0], node.shape[0])
     out = np.empty((5, 2 + panels * node.shape[0]))
     cdef double[:, ::1] o = out
     cdef int status

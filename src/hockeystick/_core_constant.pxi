@@ -11,9 +11,12 @@ def saddle_work():
 def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
     """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of log delta; see hs.h."""
     cdef hs_saddle s
-    cdef int status
+    cdef hs_poll poll = polling()
+    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    memset(&s, 0, sizeof(s))
     with nogil:
-        status = hs_saddle_delta(m.shape[0], &m[0], &q[0], &k[0], add, eps, kind, &work[0], work.shape[0], &s)
+        status = hs_saddle_delta(b, &m[0], &q[0], &k[0], add, eps, kind, &poll, &work[0], work.shape[0], &s)
+    passed(&poll)
     terms = (s.berry_esseen, s.quadrature, s.rounding)
     return status, s.kind, s.lower, s.log_estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
 
@@ -21,9 +24,12 @@ def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double ep
 def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work):
     """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of eps; see hs.h."""
     cdef hs_saddle s
-    cdef int status
+    cdef hs_poll poll = polling()
+    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    memset(&s, 0, sizeof(s))
     with nogil:
-        status = hs_saddle_eps(m.shape[0], &m[0], &q[0], &k[0], add, log_delta, kind, &work[0], work.shape[0], &s)
+        status = hs_saddle_eps(b, &m[0], &q[0], &k[0], add, log_delta, kind, &poll, &work[0], work.shape[0], &s)
+    passed(&poll)
     terms = (s.berry_esseen, s.quadrature, s.rounding)
     return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
 
@@ -31,9 +37,12 @@ def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_
 def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delta, int kind, double wall, double[::1] work):
     """The same of the larger eps over both directions; see hs.h."""
     cdef hs_saddle s
-    cdef int status
+    cdef hs_poll poll = polling()
+    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    memset(&s, 0, sizeof(s))
     with nogil:
-        status = hs_saddle_eps_both(m.shape[0], &m[0], &q[0], &k[0], log_delta, kind, wall, &work[0], work.shape[0], &s)
+        status = hs_saddle_eps_both(b, &m[0], &q[0], &k[0], log_delta, kind, wall, &poll, &work[0], work.shape[0], &s)
+    passed(&poll)
     terms = (s.berry_esseen, s.quadrature, s.rounding)
     return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
 
@@ -42,19 +51,23 @@ def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, doubl
     """(status, 14 numbers) of the composition at tilt t; see hs.h."""
     out = np.empty(14)
     cdef double[::1] to = out
-    cdef int status
+    cdef hs_poll poll = polling()
+    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
     with nogil:
-        status = hs_saddle_cumulants(m.shape[0], &m[0], &q[0], &k[0], add, t, &work[0], work.shape[0], &to[0])
+        status = hs_saddle_cumulants(b, &m[0], &q[0], &k[0], add, t, &poll, &work[0], work.shape[0], &to[0])
+    passed(&poll)
     return status, out
 
 
 def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
     """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef double tilt = 0, upper = 0
-    cdef int status
+    cdef hs_poll poll = polling()
+    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
     with nogil:
-        status = hs_saddle_moments_upper(m.shape[0], &m[0], &q[0], &k[0], add, have_eps, value, &work[0], work.shape[0],
+        status = hs_saddle_moments_upper(b, &m[0], &q[0], &k[0], add, have_eps, value, &poll, &work[0], work.shape[0],
                                          &tilt, &upper)
+    passed(&poll)
     return status, tilt, upper
 
 
@@ -62,14 +75,17 @@ def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarr
                        double enough, int n_threads, cnp.ndarray work not None):
     """(status, upper): an upper bound of log delta at eps; see hs.h."""
     cdef double upper = 0
-    cdef const double *shifts = doubles(m)
-    cdef const double *rates = doubles(q)
-    cdef const double *counts = doubles(k)
-    cdef double *lent = doubles(work)
-    cdef int status, b = m.shape[0]
-    cdef long n_lent = work.shape[0]
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(m)
+    cdef const double *shifts = doubles(m, n)
+    cdef const double *rates = doubles(q, n)
+    cdef const double *counts = doubles(k, n)
+    cdef long n_lent = cnp.PyArray_SIZE(work)
+    cdef double *lent = doubles(work, n_lent)
+    cdef int status, b = lengths(n, n, n)
+    cdef hs_poll poll = polling()
     with nogil:
-        status = hs_saddle_delta_upper(b, shifts, rates, counts, add, eps, enough, n_threads, lent, n_lent, &upper)
+        status = hs_saddle_delta_upper(b, shifts, rates, counts, add, eps, enough, n_threads, &poll, lent, n_lent, &upper)
+    passed(&poll)
     return status, upper
 
 
@@ -79,6 +95,11 @@ def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1
     cdef hs_saddle s
     cdef hs_atoms a
     cdef int status, b = k.shape[0]
+    memset(&s, 0, sizeof(s))
+    lengths(b + 1, first.shape[0], b + 1)
+    lengths(first[b], loss.shape[0], num.shape[0])
+    lengths(3, errors.shape[0], 3)
+    lengths(loss.shape[0], errors.shape[1], loss.shape[0])
     a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
     with nogil:
         status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
@@ -93,6 +114,10 @@ def saddle_atoms_cgf(const long[::1] first, const double[::1] loss, const double
     cdef hs_atoms a
     cdef double value = 0, err = 0
     cdef int status, b = k.shape[0]
+    lengths(b + 1, first.shape[0], b + 1)
+    lengths(first[b], loss.shape[0], num.shape[0])
+    lengths(3, errors.shape[0], 3)
+    lengths(loss.shape[0], errors.shape[1], loss.shape[0])
     a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
     with nogil:
         status = hs_saddle_atoms_cgf(b, &a, &k[0], t, &value, &err)
@@ -105,6 +130,7 @@ def edgeworth_moments(int family, double m, double q, const double[::1] x, const
     A, B = np.empty(5), np.empty(5)
     cdef double[::1] a = A, b = B
     cdef int status
+    lengths(x.shape[0], w.shape[0], x.shape[0])
     with nogil:
         status = hs_edgeworth_moments(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
     check(status, "edgeworth")
@@ -116,9 +142,14 @@ def edgeworth_totals(const int[::1] family, const double[::1] m, const double[::
     """(Y, X): the run's mean and cumulants 2 to 5."""
     Y, X = np.empty(5), np.empty(5)
     cdef double[::1] y = Y, z = X
-    cdef int status
+    cdef hs_poll poll = polling()
+    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    lengths(b, family.shape[0], b)
+    lengths(x.shape[0], w.shape[0], x.shape[0])
     with nogil:
-        status = hs_edgeworth_totals(m.shape[0], &family[0], &m[0], &q[0], &k[0], add, &x[0], &w[0], x.shape[0], &y[0], &z[0])
+        status = hs_edgeworth_totals(b, &family[0], &m[0], &q[0], &k[0], add, &x[0], &w[0], x.shape[0], &poll, &y[0],
+                                     &z[0])
+    passed(&poll)
     check(status, "edgeworth")
     return Y, X
 
@@ -127,6 +158,7 @@ def edgeworth_delta(const double[::1] Y, const double[::1] X, int form, int orde
     """(log_scale, value) of the estimate exp(log_scale) value."""
     cdef double log_scale, value
     cdef int status
+    lengths(5, Y.shape[0], X.shape[0])
     with nogil:
         status = hs_edgeworth_delta(&Y[0], &X[0], form, order, eps, &log_scale, &value)
     check(status, "edgeworth")
@@ -137,6 +169,7 @@ def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order,
     """The largest eps at which the estimate is exp(log_delta)."""
     cdef double eps
     cdef int status
+    lengths(5, Y.shape[0], X.shape[0])
     with nogil:
         status = hs_edgeworth_eps(&Y[0], &X[0], form, order, log_delta, &eps)
     check(status, "edgeworth")
@@ -147,13 +180,19 @@ def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order,
 def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
                   const double[::1] x, const double[::1] w, double eps, double T0, double T, double[::1] work):
     """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta; see hs.h."""
+    cdef hs_poll poll = polling()
+    cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0])
     cdef hs_prawitz S
     cdef hs_point p
     cdef int status
-    S.b, S.add, S.n_gl, S.T0, S.T = m.shape[0], add, x.shape[0], T0, T
+    lengths(b, family.shape[0], b)
+    memset(&S, 0, sizeof(S))
+    memset(&p, 0, sizeof(p))
+    S.b, S.add, S.n_gl, S.T0, S.T, S.poll = b, add, lengths(x.shape[0], w.shape[0], x.shape[0]), T0, T, &poll
     S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
     with nogil:
         status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
+    passed(&poll)
     return (status, p.log_scale, p.lower, p.estimate, p.upper,
             (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit)
 
@@ -161,14 +200,20 @@ def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] 
 def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
                 const double[::1] x, const double[::1] w, double log_delta, double T0, double T, double[::1] work):
     """(status, lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps; see hs.h."""
+    cdef hs_poll poll = polling()
+    cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0])
     cdef hs_prawitz S
     cdef hs_point p
     cdef int status
     cdef double lower = 0, estimate = 0, upper = 0
-    S.b, S.add, S.n_gl, S.T0, S.T = m.shape[0], add, x.shape[0], T0, T
+    lengths(b, family.shape[0], b)
+    memset(&S, 0, sizeof(S))
+    memset(&p, 0, sizeof(p))
+    S.b, S.add, S.n_gl, S.T0, S.T, S.poll = b, add, lengths(x.shape[0], w.shape[0], x.shape[0]), T0, T, &poll
     S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
     with nogil:
         status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+    passed(&poll)
     return status, lower, estimate, upper, p.estimate, (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit
 
 
@@ -183,6 +228,7 @@ def edgeworth_bounded(int family, double m, double q, int which, const double[::
     out = np.empty((2, 6))
     cdef double[:, ::1] to = out
     cdef int status
+    lengths(x.shape[0], w.shape[0], x.shape[0])
     with nogil:
         status = hs_edgeworth_bounded(family, m, q, which, &x[0], &w[0], x.shape[0], &to[0, 0])
     check(status, "edgeworth")
@@ -194,6 +240,7 @@ def edgeworth_modulus_upper(int family, double m, double q, int which, const dou
     """The largest modulus of the step's characteristic function on [y0, y1], from above."""
     cdef double modulus
     cdef int status
+    lengths(x.shape[0], w.shape[0], x.shape[0])
     with nogil:
         status = hs_edgeworth_modulus_upper(family, m, q, which, &x[0], &w[0], x.shape[0], y0, y1, &work[0],
                                             work.shape[0], &modulus)

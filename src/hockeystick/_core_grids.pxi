@@ -17,6 +17,7 @@ def grid_prv(double m, double q, int add, double dx, long j0, long n):
 
 def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
     """log sum_j p_j exp(t j dx)."""
+    lengths(p.shape[0], p.shape[0], p.shape[0])
     cdef double log_mgf
     cdef int status
     with nogil:
@@ -27,6 +28,8 @@ def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
 
 def grid_log_mgfs(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, const double[::1] t):
     """log sum_j p_j exp(t j dx), a row for every t; step i has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
+    lengths(j0.shape[0], j0.shape[0], min(start.shape[0] - 1, j0.shape[0]))
+    lengths(start[j0.shape[0]], min(start[j0.shape[0]], p.shape[0]), start[j0.shape[0]])
     log_mgf = np.empty((t.shape[0], j0.shape[0]))
     cdef double[:, ::1] out = log_mgf
     cdef int status
@@ -47,6 +50,9 @@ def convolve_tilt(long j0, double dx, const double[::1] p, double t, double log_
 def convolve_tilts(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, double t,
                    const double[::1] log_mgf, double[:, ::1] w):
     """Tilted masses of every step in the rows of w, but for those at index 0; (these, Euclidean norms, sums) of the rows."""
+    lengths(w.shape[0], j0.shape[0], log_mgf.shape[0])
+    lengths(w.shape[0], min(start.shape[0] - 1, w.shape[0]), w.shape[0])
+    lengths(start[w.shape[0]], min(start[w.shape[0]], p.shape[0]), start[w.shape[0]])
     out = np.empty((3, w.shape[0]))
     cdef double[:, ::1] o = out
     cdef int status
@@ -60,6 +66,8 @@ def convolve_tilts(const long[::1] j0, const long[::1] start, double dx, const d
 def convolve_powers(const double complex[:, ::1] spec, const double[::1] point, const double[::1] k, int n_threads,
                     bint first, double complex[::1] product):
     """product (unless `first`, times what it holds) = the product over rows of (point + spec)**k; it may be the first row."""
+    lengths(spec.shape[0], point.shape[0], k.shape[0])
+    lengths(spec.shape[1], product.shape[0], spec.shape[1])
     cdef int status
     with nogil:
         status = hs_convolve_powers(spec.shape[1], spec.shape[0], <const double *>&spec[0, 0], &point[0], &k[0], n_threads,
@@ -69,6 +77,7 @@ def convolve_powers(const double complex[:, ::1] spec, const double[::1] point, 
 
 def convolve_multiply(double complex[::1] a, const double complex[::1] b):
     """a *= b; a may be b."""
+    lengths(a.shape[0], b.shape[0], a.shape[0])
     cdef int status
     with nogil:
         status = hs_convolve_multiply(a.shape[0], <double *>&a[0], <const double *>&b[0])
@@ -128,6 +137,7 @@ def poisson_place(double q, const double[::1] s):
 
 def poisson_tails(double q, double all_y, double all_x, long first, double[:, ::1] o):
     """Rows of the base's tails to those of its Poisson sample, in place; see csrc/tails.c."""
+    lengths(5, o.shape[0], 5)
     cdef int status = 0
     if o.shape[1]:
         with nogil:
@@ -142,6 +152,8 @@ def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, c
               const double[::1] rel, double edge, double absolute):
     """(y_upper, u_upper, y_lower, u_lower) of the fine cells between the points of the tails."""
     cdef long n = rel.shape[0] - 1
+    lengths(n + 1, yb.shape[0], ya.shape[0])
+    lengths(n + 1, xb.shape[0], xa.shape[0])
     out = np.empty((4, n))
     cdef double[:, ::1] o = out
     cdef int status
@@ -156,6 +168,7 @@ def pld_upper(int m, double w, const double[::1] y_upper, const double[::1] u_up
     """Masses of the dominating law on the lattice."""
     p = np.empty(y_upper.shape[0] // m + 1)
     cdef double[::1] out = p
+    lengths(y_upper.shape[0], u_upper.shape[0], (out.shape[0] - 1) * m)
     cdef int status
     with nogil:
         status = hs_pld_upper(out.shape[0] - 1, m, w, &y_upper[0], &u_upper[0], bottom, &out[0])
@@ -167,6 +180,7 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
     """Masses of a dominated law on the lattice."""
     p = np.empty(y_lower.shape[0] // m + 1)
     cdef double[::1] out = p
+    lengths(y_lower.shape[0], u_lower.shape[0], (out.shape[0] - 1) * m)
     cdef int status
     with nogil:
         status = hs_pld_lower(out.shape[0] - 1, m, w, &y_lower[0], &u_lower[0], top, t, &out[0])
@@ -177,6 +191,8 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
 def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, double absolute, double t):
     """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails, which are overwritten."""
     cdef long n = (tails.shape[1] - 1) // m
+    lengths(5, tails.shape[0], 5)
+    lengths(tails.shape[1], n * m + 1, tails.shape[1])
     upper, lower = np.empty(n + 1), np.empty(n + 1)
     cdef double[::1] p = upper, r = lower
     cdef double p_inf = 0
@@ -192,6 +208,7 @@ def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, doub
 
 def step_tails(const double[::1] step, const double[::1] s):
     """(rows y_below, y_above, x_below, x_above, rel at s, edge) of one step; see csrc/pld_steps.c."""
+    lengths(HS_STEP_COLUMNS, step.shape[0], HS_STEP_COLUMNS)
     out = np.empty((5, s.shape[0]))
     cdef double[:, ::1] o = out
     cdef double edge = 0
@@ -205,6 +222,8 @@ def step_tails(const double[::1] step, const double[::1] s):
 
 def step_nodes(const double[::1] step, double p, const double[::1] x, const double[::1] w):
     """(losses, log den masses): a quadrature rule of one step until tails of mass p. Estimates."""
+    lengths(HS_STEP_COLUMNS, step.shape[0], HS_STEP_COLUMNS)
+    lengths(x.shape[0], w.shape[0], x.shape[0])
     cdef long n, room = hs_step_nodes(1, &step[0], p, x.shape[0])
     loss, log_den = np.empty(room), np.empty(room)
     cdef double[::1] a = loss, b = log_den
@@ -217,6 +236,7 @@ def step_nodes(const double[::1] step, double p, const double[::1] x, const doub
 
 def pld_windows(const double[:, ::1] table, double p_low, double p_high):
     """(lo, hi): windows of all steps."""
+    lengths(HS_STEP_COLUMNS, table.shape[1], HS_STEP_COLUMNS)
     lo, hi = np.empty(table.shape[0]), np.empty(table.shape[0])
     cdef double[::1] a = lo, b = hi
     cdef int status
@@ -229,6 +249,12 @@ def pld_windows(const double[:, ::1] table, double p_low, double p_high):
 def pld_steps(const double[:, ::1] table, int m, double dx, double t, const double[::1] at, const long[::1] first,
               const long[::1] start, const long[::1] size, double[::1] p_upper, double[::1] p_lower):
     """Masses of all steps into p_upper and p_lower; (edge, bound of the mass above) of each."""
+    lengths(HS_STEP_COLUMNS, table.shape[1], HS_STEP_COLUMNS)
+    lengths(table.shape[0], at.shape[0], first.shape[0])
+    lengths(table.shape[0], start.shape[0], size.shape[0])
+    lengths(p_upper.shape[0], p_lower.shape[0], p_upper.shape[0])
+    if not (np.min(start) >= 0 and np.max(np.add(start, size)) <= p_upper.shape[0]):
+        check(HS_BAD_ARGUMENT, "lengths of arrays")
     out, lent = np.empty((2, table.shape[0])), np.empty(5 * (m * np.max(size) + 1))
     cdef double[:, ::1] o = out
     cdef double[::1] work = lent
@@ -242,6 +268,7 @@ def pld_steps(const double[:, ::1] table, int m, double dx, double t, const doub
 
 def pld_table(long up, long down, double t0, const double[::1] loss, const double[::1] log_den, double k):
     """Rows K, K', K'' of k copies of a step at t0 2^(i/8), -t0 2^(i/4), 0, by its nodes. Estimates."""
+    lengths(loss.shape[0], log_den.shape[0], loss.shape[0])
     out, lent = np.zeros((3, up + down + 1)), np.empty(3 * (loss.shape[0] + HS_PLD_LANES))
     cdef double[:, ::1] o = out
     cdef double[::1] work = lent
@@ -255,6 +282,9 @@ def pld_table(long up, long down, double t0, const double[::1] loss, const doubl
 def pld_tables(const double[:, ::1] table, const double[::1] k, double p, const double[::1] x, const double[::1] w, long up,
                long down, double t0):
     """The same of all steps together, and the largest loss of a node."""
+    lengths(HS_STEP_COLUMNS, table.shape[1], HS_STEP_COLUMNS)
+    lengths(table.shape[0], k.shape[0], table.shape[0])
+    lengths(x.shape[0], w.shape[0], x.shape[0])
     cdef long room = hs_step_nodes(table.shape[0], &table[0, 0], p, x.shape[0])
     out, lent = np.zeros((3, up + down + 1)), np.empty(5 * room + 3 * HS_PLD_LANES)
     cdef double[:, ::1] o = out

@@ -71,14 +71,14 @@ static void check_epsilons(int add)
     int32_t counts[4] = {1000, 0, 200, 800}, which[2];
     long n_work = hs_individual_work(2);
     double *work = malloc(sizeof *work * (size_t)n_work);
-    CHECK(hs_individual_tilts(2, m, q, add, 1000, 2, t, 1, work, n_work, up) == HS_OK);
-    CHECK(hs_individual_tilts(2, m, q, add, 1000, 2, t, 1, work, 10, up) == HS_SCRATCH);
-    CHECK(hs_individual_chernoff(2, 2, counts, 2, t, up, log(1e-5), 1, best, which) == HS_OK);
+    CHECK(hs_individual_tilts(2, m, q, add, 1000, 2, t, 1, NULL, work, n_work, up) == HS_OK);
+    CHECK(hs_individual_tilts(2, m, q, add, 1000, 2, t, 1, NULL, work, 10, up) == HS_SCRATCH);
+    CHECK(hs_individual_chernoff(2, 2, counts, 2, t, up, log(1e-5), 1, NULL, best, which) == HS_OK);
     first = best[0];
-    CHECK(hs_individual_group(2, m, q, k, add, 1.1, 26, 1000, 1, counts, log(1e-5), 1, work, n_work, best, gap) == HS_OK);
+    CHECK(hs_individual_group(2, m, q, k, add, 1.1, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, n_work, best, gap) == HS_OK);
     CHECK(best[0] < first && gap[0] < 1e-3 && (add || fabs(best[0] - 1.828236666516577) < 1e-6));
-    CHECK(hs_individual_group(2, m, q, k, add, 0.5, 26, 1000, 1, counts, log(1e-5), 1, work, n_work, best, gap) == HS_BAD_ARGUMENT);
-    CHECK(hs_individual_group(2, m, q, k, add, 1.1, 26, 1000, 1, counts, log(1e-5), 1, work, 10, best, gap) == HS_SCRATCH);
+    CHECK(hs_individual_group(2, m, q, k, add, 0.5, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, n_work, best, gap) == HS_BAD_ARGUMENT);
+    CHECK(hs_individual_group(2, m, q, k, add, 1.1, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, 10, best, gap) == HS_SCRATCH);
     free(work);
 }
 

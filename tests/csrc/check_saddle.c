@@ -26,12 +26,12 @@ static void gaussian(double *work)
                 for (add = 0; add < 2; add++)
                     for (n = 0; n < 5; n++) {
                         double m = M[i], q = Q[j], k = K[l];
-                        st = hs_saddle_delta(1, &m, &q, &k, add, EPS[n], (int)(n % 7), work, hs_saddle_work(), &s);
+                        st = hs_saddle_delta(1, &m, &q, &k, add, EPS[n], (int)(n % 7), NULL, work, hs_saddle_work(), &s);
                         check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper && s.upper <= 0), "delta", m, q, k,
                               add, EPS[n]);
-                        st = hs_saddle_eps(1, &m, &q, &k, add, LOG[n], HS_AUTO, work, hs_saddle_work(), &s);
+                        st = hs_saddle_eps(1, &m, &q, &k, add, LOG[n], HS_AUTO, NULL, work, hs_saddle_work(), &s);
                         check(st || (s.lower <= s.estimate && s.estimate <= s.upper), "eps", m, q, k, add, LOG[n]);
-                        st = hs_saddle_moments_upper(1, &m, &q, &k, add, 1, EPS[n], work, hs_saddle_work(), &tilt, &upper);
+                        st = hs_saddle_moments_upper(1, &m, &q, &k, add, 1, EPS[n], NULL, work, hs_saddle_work(), &tilt, &upper);
                         check(st || (upper <= 0 && tilt > 0), "moments", m, q, k, add, EPS[n]);
                     }
 }
