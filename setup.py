@@ -3,6 +3,7 @@
 HS_NO_OPENMP=1   build without OpenMP (one thread; results are the same, bit for bit)
 HS_SANITIZE=1    AddressSanitizer and UndefinedBehaviorSanitizer
 HS_COVERAGE=1    gcov instrumentation, no optimisation
+HS_NOISE=1       rounding made worse on purpose, for tests/noise.py alone (tests/csrc/noise.h); gcc on x86-64
 HS_WERROR=1      warnings are errors
 """
 
@@ -40,6 +41,8 @@ if switch("HS_SANITIZE"):
 if switch("HS_COVERAGE"):
     cflags += ["-O0", "--coverage"]
     lflags += ["--coverage"]
+if switch("HS_NOISE"):
+    cflags += ["-O1", "-frounding-math", "-DHS_NO_CLONES", "-D_POSIX_C_SOURCE=200809L", "-include", "tests/csrc/noise.h"]
 if switch("HS_WERROR"):
     cflags += ["-Werror"]
 if sys.platform != "darwin" and not switch("HS_NO_OPENMP"):
@@ -47,6 +50,8 @@ if sys.platform != "darwin" and not switch("HS_NO_OPENMP"):
     lflags += openmp if sys.platform != "win32" else []
 
 sources = ["src/hockeystick/_core.pyx", *sorted(p.as_posix() for p in Path("csrc").glob("*.c"))]
+if switch("HS_NOISE"):
+    sources.append("tests/csrc/noise.c")
 headers = sorted(p.as_posix() for p in Path("csrc").glob("*.h"))
 core = Extension(
     "hockeystick._core",

@@ -50,9 +50,9 @@ static long double beyond_stirling(long double x)
 
 static long double deviance(long double x, long double mu)
 {
-    long double d = (x - mu) / (x + mu), s = (x - mu) * d, term = 2 * x * d, last = 0, j;
+    long double d = (x - mu) / (x + mu), s = (x - mu) * d, term = 2 * x * d, j;
     if (!(fabsl(d) < 0.1L)) return x * logl(x / mu) + mu - x;
-    for (j = 3; s != last; j += 2) { term *= d * d; last = s; s += term / j; }
+    for (j = 3; fabsl(term) > 0.5L * E * fabsl(s); j += 2) { term *= d * d; s += term / j; } /* ends however sums are rounded */
     return s;
 }
 

@@ -1,0 +1,97 @@
+/* noise.c - see noise.h. Compiled in the build HS_NOISE=1 alone. */
+#include "noise.h"
+#include <fenv.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+static __thread struct { int style, rounding, on; uint64_t seed, state; } noise;
+EXPORTED void hs_noise_set(int style, int rounding, uint64_t seed);
+EXPORTED void hs_noise_begin(void);
+EXPORTED void hs_noise_end(void);
+
+/* splitmix64 */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15ULL;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31);
+}
+
+/* The direction of the operations between two calls. */
+static void turn(void)
+{
+    static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    if (noise.on && noise.rounding)
+        fesetround(modes[noise.rounding == HS_ROUND_RANDOM ? (noise.state = mix(noise.state)) >> 62 : (uint64_t)noise.rounding]);
+}
+
+void hs_noise_set(int style, int rounding, uint64_t seed)
+{
+    noise.style = style; noise.rounding = rounding; noise.seed = noise.state = mix(seed);
+}
+void hs_noise_begin(void) { noise.on = 1; noise.state = noise.seed; turn(); }
+void hs_noise_end(void) { noise.on = 0; fesetround(FE_TONEAREST); }
+
+/* Round-to-nearest from here on; nothing is computed with x before. */
+static double calm(double x)
+{
+    if (noise.on && noise.rounding) fesetround(FE_TONEAREST);
+    __asm__ volatile("" : "+x"(x) : : "memory");
+    return x;
+}
+
+/* The end of that; y is computed before. */
+static double leave(double y)
+{
+    __asm__ volatile("" : "+x"(y) : : "memory");
+    turn();
+    return y;
+}
+
+/* y off by at most `reach`, seen from the call at `site`. */
+static double off(double y, double reach, const char *site)
+{
+    double by, z;
+    if (!noise.on || noise.style == HS_NOISE_OFF) return y;
+    by = noise.style == HS_NOISE_HIGH ? 1 : noise.style == HS_NOISE_LOW ? -1
+       : noise.style == HS_NOISE_SITES ? (mix(noise.seed ^ (uint64_t)(site - (const char *)hs_noise_set)) & 1 ? 1 : -1)
+       : (double)(int64_t)(noise.state = mix(noise.state)) * 0x1p-63;
+    z = y + by * reach;
+    return fabs(z - y) > reach ? nextafter(z, y) : z;
+}
+
+#define HERE (const char *)__builtin_return_address(0)
+#define DEFINE(f, claim) double hs_noisy_##f(double x) { double y = (f)(calm(x)); return leave(off(y, claim * HS_U * fabs(y), HERE)); }
+#define DEFINE2(f, claim) \
+    double hs_noisy_##f(double x, double z) { double y = (f)(calm(x), calm(z)); return leave(off(y, claim * HS_U * fabs(y), HERE)); }
+HS_NOISY(DEFINE)
+HS_NOISY2(DEFINE2)
+
+double hs_noisy_hs_exp_m1(double x, double *m1)
+{
+    double a, y = (hs_exp_m1)(calm(x), &a);
+    *m1 = off(a, 5 * HS_U * fabs(a), HERE);
+    return leave(off(y, 2 * HS_U * y, HERE + 1));
+}
+
+double hs_noisy_hs_atan2(double y, double x)
+{
+    double a = (hs_atan2)(calm(y), calm(x)), size = fabs(a);
+    return leave(off(a, HS_U * (size < 0.39 ? 4 * size : 4 + 4 * size), HERE));
+}
+
+void hs_noisy_hs_cis(double x, double *co, double *si)
+{
+    double c, s;
+    (hs_cis)(calm(x), &c, &s);
+    *co = off(c, 3 * HS_U, HERE); *si = off(s, 3 * HS_U, HERE + 1);
+    leave(0);
+}
+
+void hs_noisy_hs_cis_m1(double x, double *re, double *im)
+{
+    double a, b, reach = HS_U * (8 * fmin(fabs(x), 3) + 2 * fabs(x));
+    (hs_cis_m1)(calm(x), &a, &b);
+    *re = off(a, reach, HERE); *im = off(b, reach, HERE + 1);
+    leave(0);
+}
