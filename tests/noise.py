@@ -48,6 +48,7 @@ SLOW = 0.1
 
 FUNCTIONS = ("exp", "expm1", "log", "log1p", "log2", "sin", "cos", "tanh", "sinh", "erf", "erfc", "lgamma", "logaddexp")
 ARRAYS = ("dot", "cumsum")
+RANGES = {"expm1": (-1.0, math.inf), **dict.fromkeys(("sin", "cos", "tanh", "erf"), (-1.0, 1.0)), "erfc": (0.0, 2.0)}
 
 
 def build(folder: Path) -> None:
@@ -116,6 +117,7 @@ class Noise:
             with np.errstate(all="ignore"):
                 z = y + 2 * U * np.abs(y) * by
                 z = np.where(np.abs(z - y) > 2 * U * np.abs(y), np.nextafter(z, y), z)
+                z = np.clip(z, *RANGES.get(f.__name__, (-math.inf, math.inf)))
             if not np.ndim(y):
                 return type(y)(z) if math.isfinite(z) else y
             y[...] = np.where(np.isfinite(z), z, y)
@@ -258,7 +260,7 @@ class Report:
                 self.declined += 1
             except Exception as error:
                 self.missed.append(name)
-                print(f"MISSED {name} noise {style, rounding}: {type(error).__name__} {error}", flush=True)
+                print(f"MISSED {name} noise {style, rounding, seed}: {type(error).__name__} {error}", flush=True)
             else:
                 worst = ratio if worst is None else max(worst, ratio or 0.0)
         if worst is not None:
@@ -272,9 +274,7 @@ class Report:
                 f"{route:12} {len(ratios):5} queries: worst noise / rounding term: least {ratios[0]:.2g}, median "
                 f"{statistics.median(ratios):.2g}, most {ratios[-1]:.2g} ({max(found)[1]})"
             )
-        print(
-            f"{self.asked} queries, {len(set(self.missed))} missed; under noise {self.declined} answers were declined, {self.late} were late"
-        )
+        print(f"{self.asked} queries, {len(set(self.missed))} missed; under noise {self.declined} declined, {self.late} late")
 
 
 def known():

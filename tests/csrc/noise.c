@@ -48,8 +48,8 @@ static double leave(double y)
     return y;
 }
 
-/* y off by at most `reach`, seen from the call at `site`. */
-static double off(double y, double reach, const char *site)
+/* y off by at most `reach`, seen from the call at `site`, within [low, high]. */
+static double off(double y, double reach, double low, double high, const char *site)
 {
     double by, z;
     if (!noise.on || noise.style == HS_NOISE_OFF) return y;
@@ -57,34 +57,36 @@ static double off(double y, double reach, const char *site)
        : noise.style == HS_NOISE_SITES ? (mix(noise.seed ^ (uint64_t)(site - (const char *)hs_noise_set)) & 1 ? 1 : -1)
        : (double)(int64_t)(noise.state = mix(noise.state)) * 0x1p-63;
     z = y + by * reach;
-    return fabs(z - y) > reach ? nextafter(z, y) : z;
+    return fmax(low, fmin(high, fabs(z - y) > reach ? nextafter(z, y) : z));
 }
 
 #define HERE (const char *)__builtin_return_address(0)
-#define DEFINE(f, claim) double hs_noisy_##f(double x) { double y = (f)(calm(x)); return leave(off(y, claim * HS_U * fabs(y), HERE)); }
+#define DEFINE(f, claim, ...) \
+    double hs_noisy_##f(double x) { double y = (f)(calm(x)); return leave(off(y, claim * HS_U * fabs(y), __VA_ARGS__, HERE)); }
 #define DEFINE2(f, claim) \
-    double hs_noisy_##f(double x, double z) { double y = (f)(calm(x), calm(z)); return leave(off(y, claim * HS_U * fabs(y), HERE)); }
+    double hs_noisy_##f(double x, double y) \
+    { double z = (f)(calm(x), calm(y)); return leave(off(z, claim * HS_U * fabs(z), -HUGE_VAL, HUGE_VAL, HERE)); }
 HS_NOISY(DEFINE)
 HS_NOISY2(DEFINE2)
 
 double hs_noisy_hs_exp_m1(double x, double *m1)
 {
     double a, y = (hs_exp_m1)(calm(x), &a);
-    *m1 = off(a, 5 * HS_U * fabs(a), HERE);
-    return leave(off(y, 2 * HS_U * y, HERE + 1));
+    *m1 = off(a, 5 * HS_U * fabs(a), -1, HUGE_VAL, HERE);
+    return leave(off(y, 2 * HS_U * y, 0, HUGE_VAL, HERE + 1));
 }
 
 double hs_noisy_hs_atan2(double y, double x)
 {
     double a = (hs_atan2)(calm(y), calm(x)), size = fabs(a);
-    return leave(off(a, HS_U * (size < 0.39 ? 4 * size : 4 + 4 * size), HERE));
+    return leave(off(a, HS_U * (size < 0.39 ? 4 * size : 4 + 4 * size), -HUGE_VAL, HUGE_VAL, HERE));
 }
 
 void hs_noisy_hs_cis(double x, double *co, double *si)
 {
     double c, s;
     (hs_cis)(calm(x), &c, &s);
-    *co = off(c, 3 * HS_U, HERE); *si = off(s, 3 * HS_U, HERE + 1);
+    *co = off(c, 3 * HS_U, -1, 1, HERE); *si = off(s, 3 * HS_U, -1, 1, HERE + 1);
     leave(0);
 }
 
@@ -92,6 +94,6 @@ void hs_noisy_hs_cis_m1(double x, double *re, double *im)
 {
     double a, b, reach = HS_U * (8 * fmin(fabs(x), 3) + 2 * fabs(x));
     (hs_cis_m1)(calm(x), &a, &b);
-    *re = off(a, reach, HERE); *im = off(b, reach, HERE + 1);
+    *re = off(a, reach, -2, 0, HERE); *im = off(b, reach, -1, 1, HERE + 1);
     leave(0);
 }

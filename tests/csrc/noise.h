@@ -1,23 +1,25 @@
 /* noise.h - rounding made worse on purpose, for the build HS_NOISE=1 alone: setup.py has the compiler include this file before every
  * source, so that csrc knows nothing of it. tests/noise.py uses the build.
  *
- * Every function of special.h and of libm is off by as much as its claim allows, above what it is off by itself. What stands between two
- * calls (sums, products, quotients) is rounded upwards, downwards or towards 0 instead of to nearest: an operation is then off by less
- * than 2 u instead of u, and n of one sign add up as in the worst case that a claim of n u for n additions allows for.
- * The functions themselves run in round-to-nearest, which HS_MAGIC takes for granted: hs_exp, hs_cis, hs_cis_m1 reduce their argument by
- * it and hold in no other mode. So does exp_bound of hyperbola_bound.c, in its file: its argument is then reduced to |r| <= 0.694, its
- * polynomial off by 1e-8 there, which is what every bound made with it is raised by.
+ * Every function of special.h and of libm is off by as much as its claim allows, above what it is off by itself, but stays within its
+ * range. What stands between two calls (sums, products, quotients) is rounded upwards, downwards or towards 0 instead of to nearest: an
+ * operation is then off by less than 2 u instead of u, and n of one sign add up as in the worst case that a claim of n u for n additions
+ * allows for. The functions themselves run in round-to-nearest, which HS_MAGIC takes for granted: hs_exp, hs_cis, hs_cis_m1 reduce their
+ * argument by it and hold in no other mode. exp_bound of hyperbola_bound.c, inline in its file, does not: its argument is then reduced to
+ * |r| <= 0.694, its polynomial off by 1e-8 there, which is what every bound made with it is raised by.
  */
 #ifndef HS_NOISE_H
 #define HS_NOISE_H
 #include "special.h"
 
-/* Functions, and the claims in units u = 2^-53, relative: libm within 1 ulp, erfc within 5 (see tails.c). */
-#define HS_NOISY(X) X(hs_exp, 2) X(hs_log, 2) X(hs_log1pmx_small, 3) X(hs_expm1mx_small, 3) X(hs_expm1, 5) \
-    X(exp, 2) X(expm1, 2) X(log, 2) X(log1p, 2) X(log2, 2) X(sin, 2) X(cos, 2) X(tan, 2) X(atan, 2) X(sinh, 4) X(cosh, 4) X(tanh, 4) \
-    X(erf, 2) X(erfc, 10) X(lgamma, 4) X(exp2, 2) X(cbrt, 2)
+/* Functions, claims in units u = 2^-53, relative, and ranges: libm within 1 ulp, erfc within 5 (see tails.c). */
+#define HS_ANY -HUGE_VAL, HUGE_VAL
+#define HS_NOISY(X) X(hs_exp, 2, HS_ANY) X(hs_log, 2, HS_ANY) X(hs_log1pmx_small, 3, HS_ANY) X(hs_expm1mx_small, 3, HS_ANY) \
+    X(hs_expm1, 5, -1, HUGE_VAL) X(exp, 2, HS_ANY) X(exp2, 2, HS_ANY) X(expm1, 2, -1, HUGE_VAL) X(log, 2, HS_ANY) X(log1p, 2, HS_ANY) \
+    X(log2, 2, HS_ANY) X(sin, 2, -1, 1) X(cos, 2, -1, 1) X(tan, 2, HS_ANY) X(atan, 2, HS_ANY) X(sinh, 4, HS_ANY) X(cosh, 4, 1, HUGE_VAL) \
+    X(tanh, 4, -1, 1) X(erf, 2, -1, 1) X(erfc, 10, 0, 2) X(lgamma, 4, HS_ANY) X(cbrt, 2, HS_ANY)
 #define HS_NOISY2(X) X(pow, 2) X(hypot, 2) X(atan2, 2)
-#define HS_NOISE_DECLARE(f, claim) double hs_noisy_##f(double x);
+#define HS_NOISE_DECLARE(f, ...) double hs_noisy_##f(double x);
 #define HS_NOISE_DECLARE2(f, claim) double hs_noisy_##f(double x, double y);
 HS_NOISY(HS_NOISE_DECLARE)
 HS_NOISY2(HS_NOISE_DECLARE2)

@@ -34,8 +34,10 @@ def beyond(settings, add: int, eps: float):
         log_none = eps + math.fsum(k * math.log1p(-loss.mass_minus_inf) for loss, k in parts)
     else:
         return None
-    value = _log_one_minus_exp(log_none)
-    spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300))
+    if log_none >= 0:
+        return -math.inf, -math.inf, -math.inf, (0.0,) * 4, "exact"
+    value = math.log(-math.expm1(log_none))
+    spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300)) + 4 * U * abs(value)
     return value - spread, value, min(value + spread, 0.0), (0.0,) * 4, "exact"
 
 
@@ -52,11 +54,6 @@ def at_jump(settings, delta: float, add: int):
         top = math.fsum(k * loss.hi for loss, k in parts)
         return max(0.0, 2 * top - high), max(0.0, top), max(0.0, high), (0.0,) * 4, "exact"
     return None
-
-
-def _log_one_minus_exp(x: float) -> float:
-    """log(1 - e^x) for x <= 0."""
-    return math.log(-math.expm1(x)) if x < 0 else -math.inf
 
 
 def below(settings, add: int, eps: float, log_delta: float) -> bool:
