@@ -1,7 +1,7 @@
 """python -m tests.confirm FILE --n 10000: answers of the shared generator of queries, confirmed one by one by `hs.verify`.
 
-Cases of `tests/queries.py` that ask delta, log_delta or epsilon are asked and judged; each outcome is appended to FILE as a line of
-JSON, and a later call goes on where it stopped. A table by kind of mechanism is printed. Exit status 1 if an answer is refuted.
+Cases of `tests/queries.py` that ask delta, log_delta or epsilon are asked and judged; each outcome is appended to FILE as a
+line of JSON, and a later call goes on where it stopped. A table by kind of mechanism is printed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def table(rows: list[dict]) -> str:
             counts[key, row["verdict"]] += 1
             if row["verdict"] in VERDICTS[:3]:
                 times[key].append(row["seconds"])
-    kinds = sorted({row["kind"] for row in rows}) + ["all"]
+    kinds = [*sorted({row["kind"] for row in rows}), "all"]
     lines = [f"{'kind':34}" + "".join(f"{v:>13}" for v in VERDICTS) + f"{'mean s':>9}"]
     for key in kinds:
         mean = sum(times[key]) / max(len(times[key]), 1)

@@ -10,6 +10,11 @@ Rests on python-flint (Arb) alone. Every number is a ball that holds the truth, 
 that is proved at the head of its file; doubles only plan (a mesh, a line, a number of nodes).
 """
 
+try:
+    import flint  # noqa: F401
+except ImportError as error:
+    raise ImportError("hockeystick.verify needs python-flint: pip install hockeystick[verify]") from error
+
 from .verdict import Evidence, Verdict, verify
 
 __all__ = ["Evidence", "Verdict", "verify"]

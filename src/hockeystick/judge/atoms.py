@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 from flint import acb, arb
 
-from .balls import about, exponential_sums, floor_log
-from .gauss import tilted
+from .balls import about, exponential_sums, floor_log, tilted
 
 
 class Atoms:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 from flint import acb, acb_mat, arb, ctx, fmpq
 
 
@@ -76,3 +77,12 @@ def _powers(first: list[acb], ratio: list[acb], count: int) -> list[list[acb]]:
 def normal_above(x: arb) -> arb:
     """Pr[N(0, 1) > x]."""
     return (x * arb(0.5).sqrt()).erfc() / 2
+
+
+def tilted(logs, losses) -> tuple[float, float, float]:
+    """log sum, mean and variance of losses under weights e^logs."""
+    top = float(np.max(logs))
+    p = np.exp(logs - top)
+    total = float(p.sum())
+    mean = float((p * losses).sum()) / total
+    return top + math.log(total), mean, float((p * (losses - mean) ** 2).sum()) / total

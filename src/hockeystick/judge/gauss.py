@@ -14,8 +14,8 @@ J >= int |f| on both lines Im x = +-b [Trefethen and Weideman 2014, Thm 5.1]. Th
     |f(x + ib)| <= f(x) e^{E}, E = b^2/2 + (1+c) log|A(x+ib)/A(x)| - c log|B(x+ib)/B(x)| + |y| |arg A - arg B|(x + ib),
 and J is summed over cells of width d: E is bounded over a cell by ball arithmetic, and the mass of f is at most d f(mid)
 e^{G d^2/8 + |s| d/2}, s = (log f)'(mid), G >= |(log f)''| (1 and variances of shifts, at most spread^2/4 [Popoviciu]).
-Beyond x = R: A grows at most by e^{max alpha (x - R)}, B at least by e^{min beta (x - R)}, phi falls at least by e^{-R (x - R)},
-and the arguments differ by at most b r, r the largest |alpha - beta|: an exponential, for sums a geometric series, with exponent
+Beyond x = R: A grows at most by e^{max alpha (x - R)}, B at least by e^{min beta (x - R)}, phi at least by e^{-R (x - R)}, and
+the arguments differ by at most b r, r the largest |alpha - beta|: an exponential, for sums a geometric series, with exponent
 R - (1+c) max alpha + c min beta. Mirrored on the left.
 
 Falling off. Move the path of integration to x + i l(x), l continuous, piecewise linear and 0 far out, with the sign that makes
@@ -28,12 +28,14 @@ ball arithmetic; where E < 0 the mass of f counts at least d f(mid) e^{-G d^2/24
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 from flint import acb, arb
 
-from .balls import UndecidedError, about, between, exponential_sums, normal_above
+from .atoms import Atoms
+from .balls import UndecidedError, about, between, exponential_sums, normal_above, tilted
 
 MAX_NODES = 20_000
 CELLS = 160
@@ -141,20 +143,45 @@ class Gauss:
             best = end if best is None else best.max(end)
         return best
 
+    # Laws with few outcomes on both sides of this one
+
+    def revealed(self) -> Atoms:
+        """A law that dominates this one: the component of the mixture is told with the output, components of one shift on both
+        sides being one. Leaving the name of the component out is post-processing."""
+        outcomes = []
+        for w, a, b in self.branches:
+            for x, s in a:
+                shared = [y for y, t in b if (t - s).is_zero()]
+                outcomes.append((w * x, w * shared[0] if shared else arb(0)))
+            outcomes += [(arb(0), w * y) for y, t in b if not any((t - s).is_zero() for _, s in a)]
+        return Atoms(outcomes)
+
+    def least_gap(self) -> float:
+        """About the least distance of two shifts of one branch. For planning only."""
+        gaps = [math.inf]
+        for _, a, b in self.branches:
+            shifts = sorted({about(s) for _, s in (*a, *b)})
+            gaps += [t - s for s, t in itertools.pairwise(shifts)]
+        return min(gaps)
+
+    def coarse(self) -> Atoms:
+        """A law that this one dominates: of the output only the interval between midpoints of shifts is told."""
+        outcomes = []
+        for w, a, b in self.branches:
+            shifts = sorted({about(s): s for _, s in (*a, *b)}.items())
+            middles = [((s + t) / 2).mid() for (_, s), (_, t) in itertools.pairwise(shifts)]
+            above = [
+                [arb(1), *(sum((x * normal_above(m - s) for x, s in side), arb(0)) for m in middles), arb(0)] for side in (a, b)
+            ]
+            pairs = zip(itertools.pairwise(above[0]), itertools.pairwise(above[1]), strict=True)
+            outcomes += [(w * (p - r), w * (q - s)) for (p, r), (q, s) in pairs]
+        return Atoms(outcomes)
+
     # One step
 
     def delta(self, eps: arb) -> arb:
         """The curve of one step."""
         return sum((w * _one_step(a, b, eps) for w, a, b in self.branches), arb(0))
-
-
-def tilted(logs, losses) -> tuple[float, float, float]:
-    """log sum, mean and variance of losses under weights e^logs."""
-    top = float(np.max(logs))
-    p = np.exp(logs - top)
-    total = float(p.sum())
-    mean = float((p * losses).sum()) / total
-    return top + math.log(total), mean, float((p * (losses - mean) ** 2).sum()) / total
 
 
 def _shift(term) -> float:
@@ -213,13 +240,14 @@ def _plan_strip(a, b, tilt: float, reach: float, nats: float, left: float, right
     doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
     spread = max(float(np.ptp(shift)) for _, shift in doubles)
     limit = min(0.99 * math.pi / spread if spread > 0 else math.inf, 10 * math.sqrt(nats))
-    room = math.sqrt(2 * nats) + 1
-    log_f, _, turned = _at(doubles, np.linspace(left - room, right + room, 300), tilt)
+    width, rate = float(np.ptp(doubles[1][1])), about(_rate(a, b))
+    room = math.sqrt(2 * (nats + reach * rate * limit - tilt * math.log(math.cos(limit * width / 2)))) + 2
+    log_f, _, turned = _at(doubles, np.linspace(left - room, right + room, 500), tilt)
     log_f -= log_f.max() + math.log(np.exp(log_f - log_f.max()).sum())
     best = (0.0, 0.0)
     for i in range(16):
         strip = limit * 0.7**i
-        size_a, size_b, angle = turned(np.full(300, strip))
+        size_a, size_b, angle = turned(np.full(500, strip))
         e = log_f + (1 + tilt) * np.log(size_a) - tilt * np.log(size_b) + reach * np.abs(angle)
         cost = nats + 2 + strip**2 / 2 + max(float(e.max()) + math.log(np.exp(e - e.max()).sum()), 0.0)
         if 2 * math.pi * strip / cost > best[1]:

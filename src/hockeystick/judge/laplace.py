@@ -22,8 +22,7 @@ from functools import lru_cache
 import numpy as np
 from flint import acb, arb, ctx
 
-from .balls import UndecidedError, about, exponential_sums
-from .gauss import tilted
+from .balls import UndecidedError, about, exponential_sums, tilted
 
 MAX_NODES = 4000
 
@@ -119,7 +118,7 @@ class _Pieces:
 
     def _smooth(self, smooth, bound, steep: arb, y: arb, nats: float):
         """Nodes (weight, loss) of int_0^m, and a ball for what they miss. `smooth(x)` is (f, loss), `bound(low, high, b)`
-        bounds |f| for Re x in [low, high], |Im x| <= b at y = 0; a piece gets a length over which f changes little (`steep`)."""
+        bounds |f| for Re x in [low, high], |Im x| <= b at y = 0; pieces are as short as `steep` asks."""
         m = about(self.m)
         pieces = max(1, math.ceil(m * (0.5 + about(steep))))
         half = self.m / (2 * pieces)

@@ -89,10 +89,11 @@ class _Curve:
                 except UndecidedError as error:
                     reason = error
                     continue
+                before = floor_log(best.rad())
                 if found.is_finite():
                     best = best.intersection(found)
-                if floor_log(best.rad()) <= log_goal:
-                    return best
+                if floor_log(best.rad()) <= log_goal or (before < -1 and before < floor_log(best.rad()) + 5):
+                    return best  # narrow enough, or more digits do not help
         if reason is not None and floor_log(best.rad()) > -1:
             raise reason
         return best
@@ -143,11 +144,11 @@ class _Curve:
         eps = arb(eps)
         if not laws:
             return (-eps.expm1()).nonnegative_part()
-        if sum(k for _, k in laws) == 1:
-            return laws[0][0].delta(eps)
         top = self.top()
         if top is not None and eps >= top:
             return self.floor()
+        if sum(k for _, k in laws) == 1:
+            return laws[0][0].delta(eps)
         lost = sum((k * getattr(law, "lost", arb(0)) for law, k in laws), arb(0))
         return self.floor() + self._finite(laws, eps, log_goal) + between(0, lost)
 
@@ -156,12 +157,43 @@ class _Curve:
             m = sum((k * law.plain**2 for law, k in laws), arb(0)).sqrt()
             return normal_above(eps / m - m / 2) - eps.exp() * normal_above(eps / m + m / 2)
         if all(isinstance(law, Atoms) for law, _ in laws):
-            try:
-                return finite.curve(laws, eps, self.deadline)
-            except UndecidedError:
-                if len(laws) > 1 or laws[0][0].lattice is None:
-                    raise
-        return Line(laws, self.deadline).curve(eps, log_goal)
+            return self._atomic(laws, eps, log_goal)
+        around = self._around(laws, eps, log_goal)
+        if around is not None and floor_log(around.rad()) <= log_goal:
+            return around
+        try:
+            return Line(laws, self.deadline).curve(eps, log_goal)
+        except UndecidedError:
+            if around is None:
+                raise
+            return around
+
+    def _atomic(self, laws, eps: arb, log_goal: float) -> arb:
+        try:
+            return finite.curve(laws, eps, self.deadline)
+        except UndecidedError:
+            if len(laws) > 1 or laws[0][0].lattice is None:
+                raise
+            return Line(laws, self.deadline).curve(eps, log_goal)
+
+    def _around(self, laws, eps: arb, log_goal: float) -> arb | None:
+        """Between two laws with few outcomes, for large shifts; None where there are none."""
+        if (
+            not all(isinstance(law, Atoms | Gauss) for law, _ in laws)
+            or max((law.least_gap() for law, _ in laws if isinstance(law, Gauss)), default=0.0) < 4
+        ):
+            return None
+        ends = []
+        try:
+            for side in ("coarse", "revealed"):
+                own = [(getattr(law, side)() if isinstance(law, Gauss) else law, k) for law, k in laws]
+                rest = arb(1)
+                for law, k in own:
+                    rest *= (1 - law.mass_inf) ** k
+                ends.append(1 - rest + self._atomic(own, eps, log_goal))
+        except UndecidedError:
+            return None
+        return between(*ends)
 
 
 def verify(run, bound, *, eps=None, delta=None, log=False, adjacency="add_remove", direction="both", seconds=10.0) -> Verdict:
@@ -289,6 +321,8 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
                 return Verdict("refuted", f"delta({at!r}) lies {side} the interval [{low!r}, {high!r}]", evidence)
             if (bottom <= 0 or worst >= bottom) and (ceiling >= 1 or worst <= ceiling):
                 return Verdict("confirmed", "the enclosure of the curve lies within the interval", evidence)
+        if all(floor_log(value.rad()) > goal + 5 for value in found.values()):
+            break
         goal -= 9
     return Verdict("not decided", "the curve is nearer to an end than the precision allowed can tell", evidence)
 
@@ -338,6 +372,8 @@ def _side(curves, at: float, eps: float, goal: float, evidence: list) -> int:
         if worst < target or worst == target:
             evidence += found
             return -1 if worst < target else -2
+        if floor_log(worst.rad()) > goal + 5:
+            break
         goal -= 9
     evidence += found
     return 0
