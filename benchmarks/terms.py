@@ -82,6 +82,15 @@ GROUPS = {
         k-at-c k-at-c-pair inner inner-bands inner-metric inner-shifted inner-pair inner-pair-bands inner-pair-metric
         inner-pair-shifted""",
     ),
+    "atoms": c_group(
+        "check_mixed_terms",
+        """mixed-right mixed-left-above mixed-left-between mixed-left-below mixed-left-complement period-right
+        period-left-above period-left-between period-left-below period-left-complement period-fall period-fall-logconcave
+        mixed-fall mixed-fall-laplace mixed-fall-sublaplace period-tail period-tail-logconcave mixed-tail mixed-tail-laplace
+        mixed-tail-sublaplace mixed-tail-few mixed-k mixed-inner mixed-rounding period-k period-inner period-rounding
+        period-shift period-step panels-k panels-phi table-k table-phi far-logconcave far-laplace far-sublaplace
+        subnormal-k subnormal-phi""",
+    ),
     "saddle-point": c_group(
         "check_saddle_terms",
         *"sp-mesh-K sp-mesh-mean sp-mesh-variance sp-range-K sp-range-mean sp-range-variance sp-cube".split(),
