@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+import terms_grid
+
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = "-std=c99 -O1 -ffp-contract=off -fno-math-errno -fno-trapping-math -DHS_NO_CLONES -w".split()
 
@@ -102,6 +104,7 @@ GROUPS = {
         *"pw-aliasing pw-smoothing pw-truncation pw-total lap-gauss lap-gauss-phi lap-far".split(),
         *"ew-mean ew-second ew-third ew-fourth ew-first-absolute ew-third-absolute ew-modulus".split(),
     ),
+    "grids": {name: found[0] for name, found in terms_grid.TERMS.items()},
 }
 """A picture's name, and its panels: a term's name and the function that returns arrays (actual, claimed)."""
 
