@@ -93,6 +93,10 @@ GROUPS = {
         period-shift period-step panels-k panels-phi table-k table-phi far-logconcave far-laplace far-sublaplace
         subnormal-k subnormal-phi""",
     ),
+    "hyperbola": c_group(
+        "check_hyperbola_terms",
+        "hyperbola-alias hyperbola-truncation hyperbola-inner hyperbola-inner-nodes hyperbola-rounding-nodes",
+    ),
     "saddle-point": c_group(
         "check_saddle_terms",
         *"sp-mesh-K sp-mesh-mean sp-mesh-variance sp-range-K sp-range-mean sp-range-variance sp-cube".split(),
