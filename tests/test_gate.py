@@ -5,6 +5,7 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hockeystick as hs
@@ -67,3 +68,109 @@ def test_stubs_name_the_arguments_of_the_gate():
     assert stubs.keys() == gate.keys()
     for name, f in gate.items():
         assert list(inspect.signature(f).parameters) == stubs[name], name
+
+
+M, Q, K, WORK = np.array([1.0, 0.5]), np.array([0.1, 0.2]), np.array([3.0, 2.0]), np.empty(10**6)
+NODE, WEIGHT = np.polynomial.legendre.leggauss(8)
+FAMILY, LOSS, NUM = np.zeros(2, np.intc), np.array([-0.5, 0.5]), np.array([0.4, 0.6])
+FIVE, ROWS = np.array([0.1, 1.0, 0.0, 0.1, 0.0]), np.array([[0.0, 1.0, 0.1, 0.0], [0.0, 0.5, 0.2, 0.0]])
+WORDS, PLACES = np.zeros(3, np.int64), np.array([0, 2])
+LATTICE = np.linspace(-1, 1, 17)
+TAILS = np.array([LATTICE + 2, 2 - LATTICE, LATTICE + 2, 2 - LATTICE, LATTICE * 0 + 1e-15])
+ATOMS = (np.array([0, 2]), LOSS, NUM, np.ones(1), np.zeros((3, 2)))
+LAWS = np.array([[2, 3.0, 0, 0, 0, 2, 0]]), np.array([[0.0, 1], LOSS, np.log(NUM), 0 * LOSS, 0 * LOSS]), np.zeros(5)
+
+LENGTHS = {
+    "hyperbola_delta": (M, Q, K, 0, 1.0, -10.0, None),
+    "hyperbola_eps": (M, Q, K, 0, -5.0, -10.0, None),
+    "contour_delta": (M, Q, K, 0, 1.0, 1e-6, 20.0, 1, None),
+    "contour_curve": (M, Q, K, 0, [1.0], 1e-6, 20.0, 1, None),
+    "contour_eps": (M, Q, K, 0, -5.0, 1e-6, 20.0, 1, None),
+    "chernoff_upper": (M, Q, K, 0, 1, 1.0, None),
+    "saddle_delta": (M, Q, K, 0, 1.0, 0, None),
+    "saddle_eps": (M, Q, K, 0, -5.0, 0, None),
+    "saddle_eps_both": (M, Q, K, -5.0, 0, 10.0, None),
+    "saddle_cumulants": (M, Q, K, 0, 1.0, None),
+    "saddle_moments_upper": (M, Q, K, 0, 1, 1.0, None),
+    "saddle_delta_upper": (M, Q, K, 0, 1.0, -5.0, 1, None),
+    "saddle_atoms": (*ATOMS, 1, 0.1, 0),
+    "saddle_atoms_cgf": (*ATOMS, 1.0),
+    "edgeworth_moments": (0, 1.0, 0.1, NODE, WEIGHT),
+    "edgeworth_totals": (FAMILY, M, Q, K, 0, NODE, WEIGHT),
+    "edgeworth_delta": (FIVE, FIVE, 1, 1, 0.1),
+    "edgeworth_eps": (FIVE, FIVE, 1, 1, -3.0),
+    "edgeworth_bounded": (0, 1.0, 0.1, 0, NODE, WEIGHT),
+    "edgeworth_modulus_upper": (0, 1.0, 0.1, 0, NODE, WEIGHT, 1.0, 2.0, None),
+    "prawitz_delta": (FAMILY, M, Q, K, 0, NODE, WEIGHT, 1.0, 20.0, 0.0, None),
+    "prawitz_eps": (FAMILY, M, Q, K, 0, NODE, WEIGHT, -3.0, 20.0, 0.0, None),
+    "batch": (M, Q, K, M, 1, 3, 0, 1e-6, 20.0, 1e-3, 1, np.empty((3, 2)), np.empty(2, np.uint8)),
+    "individual_charge": (M, 1.0, 9.0, 99, 0, 0, WORDS[:2], WORDS[1:].copy(), np.zeros(2, np.uint8), 1, 0),
+    "individual_charge_some": (M, PLACES, 1.0, 9.0, 99, 0, None, WORDS[:2].copy(), np.zeros(2, np.uint8)),
+    "individual_scatter": (PLACES, WORDS[:2], None),
+    "individual_tilts": (M, Q, 0, 9.0, None, 1),
+    "individual_chernoff": (np.ones((4, 2), np.int32), M, np.ones((2, 2)), -5.0, 1),
+    "individual_group": (M, Q, K, 0, 1.1, 26.0, 9.0, np.ones((4, 2), np.int32), -5.0, 1, np.full(4, 9.0), np.full(4, 9.0)),
+    "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 100, None),
+    "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 100, None),
+    "mixed_cgf": (*LAWS, 1.0, None),
+    "sublaplace_points": (1.0, 0.1, 0, 2, NODE, WEIGHT),
+    "grid_log_mgfs": (PLACES, None, 0.1, NODE**2, LOSS),
+    "convolve_tilts": (PLACES, None, 0.1, NODE**2, 1.0, LOSS, np.zeros((2, 16))),
+    "convolve_powers": (np.ones((2, 4), complex), LOSS, K, 1, True, np.ones(4, complex)),
+    "convolve_multiply": (np.ones(4, complex), np.ones(4, complex)),
+    "poisson_tails": (0.1, 1.0, 1.0, 0, TAILS.copy()),
+    "pld_cells": (-1.0, 0.125, *TAILS, 0.0, 0.0),
+    "pld_upper": (4, 0.125, TAILS[0][:16], TAILS[1][:16], 0.0),
+    "pld_lower": (4, 0.125, TAILS[0][:16], TAILS[1][:16], 0.0, 1.0),
+    "pld_laws": (4, -1.0, 0.125, TAILS.copy(), 0.0, 0.0, 1.0),
+    "step_tails": (ROWS[0], None),
+    "step_nodes": (ROWS[0], 1e-9, NODE, WEIGHT),
+    "pld_windows": (ROWS, 1e-9, 1e-9),
+    "pld_steps": (ROWS, 2, 0.1, 1.0, M, PLACES, 4 * PLACES, PLACES + 4, np.empty(16), np.empty(16)),
+    "pld_table": (2, 2, 0.1, LOSS, np.log(NUM), 2.0),
+    "pld_tables": (ROWS, K, 1e-9, NODE, WEIGHT, 2, 2, 0.1),
+}
+"""Arguments of every gate function whose arrays must have lengths that agree; None: an array that may have any."""
+
+FREE = {
+    "individual_charge_some": np.zeros(3, np.int64),
+    "individual_scatter": np.zeros(3, np.int64),
+    "individual_tilts": np.array([1.0]),
+    "grid_log_mgfs": np.array([0, 4, 8]),
+    "convolve_tilts": np.array([0, 4, 8]),
+    "step_tails": np.array([0.0]),
+}
+ANY = {
+    *((name, i, 0) for name, i in (("contour_curve", 4), ("grid_log_mgfs", 0), ("grid_log_mgfs", 3), ("grid_log_mgfs", 4))),
+    *((name, i, axis) for name in ("mixed_delta", "mixed_eps", "mixed_cgf") for i, axis in ((0, 0), (1, 1))),
+    ("convolve_tilts", 3, 0),
+    ("convolve_tilts", 6, 1),
+    ("individual_chernoff", 0, 0),
+    ("pld_windows", 0, 0),
+    ("poisson_tails", 4, 1),
+}
+"""(function, argument, axis) of arrays that may be longer, or of any length."""
+
+
+def gate_calls():
+    for name, args in LENGTHS.items():
+        yield name, [FREE.get(name, WORK) if a is None else np.array(a) if isinstance(a, list) else a for a in args]
+
+
+def test_lengths_of_arrays_must_agree():
+    """Shorter, longer, empty: each array of each call by itself. What agrees passes the gate."""
+    for name, args in gate_calls():
+        call = getattr(_core, name)
+        try:
+            call(*(a.copy() if isinstance(a, np.ndarray) and a is not WORK else a for a in args))
+        except hs.DomainError as error:
+            assert "lengths" not in str(error), name
+        except hs.AccuracyError:
+            pass
+        for i, a in enumerate(args):
+            if not isinstance(a, np.ndarray) or LENGTHS[name][i] is None:
+                continue
+            for axis in (axis for axis in range(a.ndim) if (name, i, axis) not in ANY):
+                for wrong in (np.delete(a, -1, axis), np.append(a, a.take([0], axis), axis), a.take([], axis)):
+                    with pytest.raises(hs.DomainError, match="outside the domain of the kernel"):
+                        call(*args[:i], np.ascontiguousarray(wrong), *args[i + 1 :])
