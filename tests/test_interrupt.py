@@ -82,8 +82,10 @@ print(ended, answers() == before)
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert child.stdout.readline() == "ready\n", child.stderr.read()
-        time.sleep(0.25)
-        spent = spent_by(child.pid)
+        start = spent = spent_by(child.pid)
+        while spent < start + 0.4:  # beyond what Python prepares
+            time.sleep(0.02)
+            spent = spent_by(child.pid)
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
     finally:
