@@ -181,7 +181,7 @@ int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work,
     if ((st = hs_grid_build(&G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work))) return st;
     hs_grid_moments(&G, a, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
-    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));
     if (!(out < 1)) return HS_OUT_OF_RANGE;
     *log_m = mo.log_m; *err = mo.err - log1p(-out);
     return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;

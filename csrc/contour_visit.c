@@ -153,7 +153,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     hs_grid_moments(&G, a, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
     level = 2 * out;
-    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
+    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));
     if (!(out < 0.1)) return HS_TOO_WIDE;
     S->K[0] += k * mo.log_m; S->err[0] += k * mo.err + HS_U * 2 * fabs(k * mo.log_m);
     S->inner[0] += 1.1 * k * out;
@@ -263,7 +263,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
         hs_two_moments(&T, z[i], &mo[i]);
         out = hs_two_real_upper(&T, z[i]) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
         level = 2 * out;
-        if (mo[i].dropped) out += hs_two_dropped_upper(&T, z[i]) / exp(fmax(mo[i].log_m, -1));
+        if (mo[i].dropped) out += hs_two_dropped_upper(&T, z[i]) / exp(fmin(mo[i].log_m, 0));
         if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
         S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
         S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL;

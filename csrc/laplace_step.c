@@ -12,9 +12,9 @@
  *               b = s (rho-1/rho) <= 1.4 the largest |Im v|, |1+U| <= 1 + U(max Re v), >= cos(b/2) (1 + U(min Re v));
  *               arg(1+U) <= atan2(R sin b, 1 + R cos b), R = q e^{max Re v}/(1-q), which grows with R, and with b up to pi/2.
  *               Holds for all |y'| <= y.
- *   rounding    hs_grid_moments and hs_grid_weights (transform.c) count v as known to 2 m^2 u, log weights to
- *               u |log h|, with the grid's fields m and h. Here v = 2x - m is off by at most 9 m u (x by 4 u relative, 2x - m by
- *               one more), the weight by (|lw| + 24 + 5 m) u: the grid says m -> sqrt(5 m), h -> exp(-(that)).
+ *   rounding    hs_grid_moments and hs_grid_weights (transform.c) count v as known to 2 m^2 u, log weights and what becomes of them to
+ *               3u|log h| at least, with the grid's fields m and h. Here v = 2x - m is off by at most 9 m u (x by 4 u relative,
+ *               2x - m by one more), the weight by (|lw| + 24 + 5 m) u and 3|lw| u: the grid says m -> sqrt(5 m), h -> exp(-(that)/3).
  *   far         |phi(y)| <= p_lo + p_hi + min(p_density, p(0, x1) + 2 (r(x1) + r(m))/y) for every x1, r = p's density / L': by
  *               parts once on (x1, m); log r has derivative -3 + 2(a+1)s, s = q e^v/(1+U) increasing, so r has at most one turn,
  *               a minimum, or falls, and its total variation is <= r(x1) + r(m). Holds for all larger y.
@@ -48,7 +48,7 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const 
         G->l[j] = small != 0 ? U + t : fabs(U) < 0.5 ? log1p(U) : log((1 - q) + q * exp(v));
         G->lm[j] = small != 0 ? t : G->l[j] - U;
     }
-    G->m = sqrt(5 * m); G->h = exp(-(lw_max + 24 + 5 * m));
+    G->m = sqrt(5 * m); G->h = exp(-(1.4 * lw_max + 8 + 1.7 * m));
     return HS_OK;
 }
 

@@ -85,7 +85,7 @@ static double far_upper(opened *O, double y)
 /* Error of M at real tilt a, relative to M, without the terms of first order that log M drops; *dropped is what those add. */
 static double real_error_upper(opened *O, double a, int first_order, double log_m, double *dropped)
 {
-    double scale = exp(-fmax(log_m, -1)), fa = fabs(a), m = O->m, q = O->q;
+    double scale = exp(-fmin(log_m, 0)), fa = fabs(a), m = O->m, q = O->q;
     *dropped = 0;
     if (O->family == 0) {
         if (first_order) *dropped = hs_grid_dropped_upper(&O->G, a) * scale;

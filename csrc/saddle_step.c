@@ -21,7 +21,7 @@
  *   ends        beyond the grid p falls like e^{-lam s} and every factor grows at most linearly in s; E s^n <= n!/lam^n and
  *               (n!)^(1/n) <= 2.61 for n <= 5, so a polynomial factor is at most itself at s = 2.61 (h + 1/lam).
  *   mean        |E l - c| = |A_1| <= |T_1| + Q_1;  variance: |A_2 - A_1^2 - T_2/T_0| <= Q_2 + T_2 |T_0 - 1| + A_1^2.
- *   rounding    of p = e^{a l + log h w}/M: e = u(|a|(dl + 3|l|) + g^2 + 2|log h| + 8 + |log M|), of l: dl = u(r (3m|g| + 2m^2)
+ *   rounding    of p = e^{a l + log h w}/M: e = u(|a|(dl + 3|l|) + 1.5 g^2 + 6|log h| + 10 + |log M|), of l: dl = u(r (3m|g| + 2m^2)
  *               + 14|l|), n u a sum.
  * First order in u, as in transform.c; sums of bounds are rounded up by 1e-8 of themselves, which covers
  * their own rounding and that p is normalised by the computed M (refused when that is off by 2e-9).
@@ -55,7 +55,7 @@ HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double
 {
     enum { N = 14 };
     double acc[N][LANES], *to = (double *)out, m = G->m, q = G->q, fa = fabs(a);
-    double base = 2 * fabs(log(G->h)) + 8 + fabs(log_m), tau2 = tau * tau;
+    double base = 6 * fabs(log(G->h)) + 10 + fabs(log_m), tau2 = tau * tau;
     const double *restrict gl = G->l, *restrict gp = G->p, *restrict gu = G->u, *restrict gi = G->inv, *restrict gg = G->g;
     int i, j, n = G->n;
     memset(acc, 0, sizeof acc);
@@ -63,7 +63,7 @@ HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double
         for (i = 0; i < LANES; i++) {
             double l = gl[j + i], g = gg[j + i], p = gp[j + i], x = l - c, ax = x < 0 ? -x : x, x2 = x * x, px2 = p * x2;
             double r0 = (gu[j + i] + q) * gi[j + i], r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
-            double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + g * g + base, dx = dl + ax;
+            double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + 1.5 * g * g + base, dx = dl + ax;
             double y2 = x2 + tau2, y3 = y2 * sqrt(y2), v = tau2 / y2;
             acc[0][i] += p; acc[1][i] += p * x; acc[2][i] += px2; acc[3][i] += px2 * x;
             acc[4][i] += px2 * x2; acc[5][i] += px2 * x2 * x; acc[6][i] += px2 * x2 * x2;
@@ -161,7 +161,7 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
     n = G->n; A2 = S.s[2] / S.s[0];
     T->quad = q0; shift = 0; plain = HS_U * (S.e0 + n + 4);
     if (mo.dropped) {
-        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(G, a) / exp(fmax(mo.log_m, -1));
+        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9)) T->quad += hs_grid_dropped_upper(G, a) / exp(fmin(mo.log_m, 0));
         else { shift = log(S.s[0]); mo.err = plain + 2 * HS_U; } /* m large: U is huge at some nodes, and log M = its plain sum */
     }
     if (!(T->quad < 1e-9 && mo.err < 1e-9)) return HS_TOO_WIDE;

@@ -32,7 +32,7 @@ void hs_subnormal_value(hs_law *w, double t, hs_law_value *out)
     hs_grid_moments(&w->grid, a, &mo);
     hs_grid_weights(&w->grid, a, mo.log_m, &c1, &c2);
     miss = hs_grid_quadrature_upper(&w->grid, a, 0) + hs_grid_ends_upper(&w->grid, a, mo.log_m);
-    if (mo.dropped) miss += hs_grid_dropped_upper(&w->grid, a) / exp(fmax(mo.log_m, -1));
+    if (mo.dropped) miss += hs_grid_dropped_upper(&w->grid, a) / exp(fmin(mo.log_m, 0));
     out->K = mo.log_m; out->mean = w->add ? -mo.mean : mo.mean; out->var = mo.var;
     out->err = miss < 0.5 ? mo.err - log1p(-miss) : miss < 1e300 ? mo.err + log1p(miss) + 1e3 : HUGE_VAL;
 }

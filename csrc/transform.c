@@ -14,7 +14,7 @@
  *   dropped     hs_grid_dropped_upper: what the two dropped terms miss outside the range and between the nodes.
  *   rounding    hs_moments.err for log M; c1, c2 of hs_grid_weights for phi: |dphi(y)| <= |y| (c1 + x c2), x = 0 for
  *               hs_grid_phase, 224 + 2 min(32, N/17) for hs_grid_nodes, 64 2^i after i doublings.
- * First order in u: terms of size u^2 are not carried; the constants are rounded up by more than they could add.
+ * First order in u; hs_squares_upper pays for the rest.
  *
  * What it does not do: other base laws, atoms, complex a beyond a +- iy.
  */
@@ -159,7 +159,10 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     return HS_OK;
 }
 
-/* log M(a) when (1+U)^a dominates: plain log-sum-exp. Relative error of a term: exponent input a l, -g^2/2, log h, shift. */
+static double squares(const hs_grid *G, double a) { return hs_squares_upper(a, G->m, fmax(-G->lo, G->hi)); }
+
+/* log M(a) when (1+U)^a dominates: plain log-sum-exp. The exponent of a term is off by |a|(dl + 3u|l|), by 3u|lw| and u|top| for three
+ * sums and by u(3|log h| + 2) as lw is, |lw| <= g^2/2 + |log h| + 1; hs_exp adds 2u, the sums n u. */
 HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments *out)
 {
     double s0 = 0, s1 = 0, s2 = 0, e0 = 0, fa = fabs(a), M;
@@ -173,7 +176,7 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
     M = s0; s1 /= M;
     for (j = 0; j < G->n; j++) s2 += G->p[j] * (G->l[j] - s1) * (G->l[j] - s1);
     out->log_m = top + log(M); out->mean = s1; out->var = s2 / M; out->unit = 1 / M;
-    out->err = HS_U * (e0 / M + 2 * fabs(log(G->h)) + 14 + G->n + 2 * fabs(out->log_m));
+    out->err = HS_U * (e0 / M + 6 * fabs(log(G->h)) + 8 + G->n + 2 * (fabs(top) + fabs(log(M)))) * squares(G, a);
 }
 
 /* Log of the grid's plain sum of h w (1+U)^a, rounded up: an exponent a l + log(h w) - top is off by the errors of moments_plain. */
@@ -189,7 +192,7 @@ HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
             e[i] += p * (fa * (3 * m * (g < 0 ? -g : g) + 2 * m * m + 17 * al) + 1.5 * g * g);
         }
     M = hs_lanes(s);
-    return top + log(M) + HS_U * (hs_lanes(e) / M + 2 * lh + 14 + n + 4 * (fabs(top) + fabs(log(M)))) * (1 + 1e-9);
+    return top + log(M) + HS_U * (hs_lanes(e) / M + 6 * lh + 12 + 0.125 * n + 4 * (fabs(top) + fabs(log(M)))) * squares(G, a);
 }
 
 /* The largest a l + lw of n nodes, a multiple of 8. */
@@ -206,40 +209,59 @@ HS_CLONES double hs_top(int n, double a, const double *restrict l, const double 
 /* The log of the largest weight h w (1+U)^a of a node. */
 double hs_grid_top(const hs_grid *G, double a) { return hs_top(G->n, a, G->l, G->lw); }
 
+/* What the cap of U at v = 600 leaves out of the terms a U of log M, for a step so strong that it is met. */
+static double capped_upper(const hs_grid *G, double a)
+{
+    double sum = 0, m = G->m;
+    int j;
+    if (m * G->hi - 0.5 * m * m <= 600) return 0;
+    for (j = 0; j < G->n; j++)
+        if (m * G->g[j] - 0.5 * m * m > 600) sum += exp(G->l[j] + G->lw[j]);
+    return fabs(a) * sum * (1 + 1e-6);
+}
+
 /* log M(a), mean and variance of l under the tilted law; in the plain form where some weight exceeds 1. `err` bounds the rounding of log M:
- *   sum w [ 85u(|h2|+|a lm|) + |e^E-1| 3u|a l| + |a||e^E/(1+U)-1| ((U+q) dv + 6u|U|) + (6+|log h|+g^2/2+n+20)u (|h2|+|a lm|) ]/M:
- * every term is second order in U. 85: at the switch |E|, |U| = 0.1 the ratio of |expm1| to |h2| is 20.3. */
+ * with S = |h2| + |a lm|, h2 = e^E - 1 - E, it is
+ *   sum w [ S (130 + 25|log h| + 11 g^2 + n/8) u + |e^E-1| 13u|E| + |a||e^E/(1+U)-1| ((U+q) dv + 6u|U|) ]/M + 3u|log M|,
+ * every term of second order in U:
+ *   U     off by (U+q) dv + 6u|U| (hs_grid_build) moves the exact node by the last summand.
+ *   l     off by t|l| beside log(1+U) moves it by |e^E-1| t|E| + t|E|, as lm follows. Small |U|: 1.2u, with lm off by 3u. Up to 0.5: 3u|l| is
+ *         61u|lm|. Beyond, l does not follow U: 12u|l|, and w |a| times the errors of both, 4u + 2u|l| + 6u|U|, is 83u|a lm|. E rounds by u.
+ *   h2    to 7u below 0.34, else from e^{E + lw} and w, each to 2u: with the sums 96u|h2|, as e^E <= 20.9|h2| at 0.34; and the exponent
+ *         is off by u|E + lw|, 20.9|lw| + 5 of |h2|, for no weight exceeds 1: |E + lw| <= |lw| <= g^2/2 + |log h| + 1 where E > 0.
+ *   w     by 4u|log h| + 3u + u g^2/2 and its exponential: as the sum; a lm w by four products; a sum of n/8 terms a lane: (n/8 + 5) u. */
 HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g;
     const double *restrict gi = G->inv, *restrict gw = G->w;
-    double *restrict gp = G->p, top = hs_grid_top(G, a);
+    double *restrict gp = G->p, top = hs_grid_top(G, a), base;
     int j, i, n = G->n;
     out->dropped = !(top > 0);
     if (!out->dropped) { moments_plain(G, a, top, out); return; }
+    base = 130 + 25 * lh + 0.125 * n;
     for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double l = gl[j + i], E = a * l, w = gw[j + i], e = gp[j + i], lm = glm[j + i];
-            double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es);
-            double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w, alm = w * a * lm;
+            double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es);
+            double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w, alm = w * a * lm; /* E = 0: e = w */
             double U = gu[j + i], g = gg[j + i], dv = 3 * m * fabs(g) + 2 * m * m, size = fabs(h2) + fabs(alm);
-            h2 = l == 0 ? 0 : h2; e1 = l == 0 ? 0 : e1;
             s0[i] += h2 + alm;
             s1[i] += e1 * l + w * lm;
             s2[i] += e * l * l;
-            e0[i] += size * (111 + lh + 0.5 * g * g + n) + fabs(e1) * 3 * fabs(E)
+            e0[i] += size * (base + 11 * g * g) + fabs(e1) * 13 * fabs(E)
                    + fa * fabs(U > 0.5 ? e * gi[j + i] - w : e1 - e * U * gi[j + i]) * ((U + q) * dv + 6 * fabs(U)); /* e/(1+U) - w */
         }
     M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
     out->log_m = log1p(hs_lanes(s0)); out->unit = 1 / M; out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;
-    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * (1 + 1e-9);
+    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(G, a) + capped_upper(G, a) / M;
 }
 
 /* Leaves p_j (normalised by M) in p and r_j (by their own sum) in r. With e_j the relative error of the weight,
- *   c1 = sum r_j [ dl_j + u |l_j| (28 + e_j/u + ebar/u + n/4 + 24) ],  c2 = u sum r_j |l_j|,  dl_j = min(1, 1+U) dv + 14u|l|:
- * the phase carries 10u|y l|. See hs_grid_nodes for what its sums add. */
+ *   c1 = sum r_j [ dl_j + u |l_j| (28 + e_j/u + ebar/u + n/4 + 24) ],  c2 = u sum r_j |l_j|,  dl_j = (U+q)/(1+U) dv + 14u|l|:
+ * the phase carries 10u|y l|. e_j = |a|(dl + 3u|l|) + 3u|lw| + u|log M| + 3u by its three sums, its exponential and the quotient, |lw| as
+ * above; what is common to all weights cancels. See hs_grid_nodes for what its sums add. */
 HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2)
 {
     double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), m = G->m, q = G->q, inv;
@@ -257,12 +279,12 @@ HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, d
             double r = gp[j + i] * inv, g = gg[j + i], l = fabs(gl[j + i]), U = gu[j + i];
             double dl = (U + q) * gi[j + i] * (3 * m * fabs(g) + 2 * m * m) + 14 * l, e;
             dl = U + q < 0 ? 14 * l : dl;
-            e = fa * dl + 3 * fa * l + g * g + 2 * lh + 8 + fabs(log_m);
+            e = fa * dl + 3 * fa * l + 1.5 * g * g + 3 * lh + 6 + fabs(log_m);
             gr[j + i] = r;
             t1[i] += r * (dl + l * e); t2[i] += r * l; eb[i] += r * e;
         }
-    *c2 = HS_U * hs_lanes(t2) * (1 + 1e-9);
-    *c1 = HS_U * hs_lanes(t1) * (1 + 1e-9) + *c2 * (52 + 0.25 * n + hs_lanes(eb));
+    *c2 = HS_U * hs_lanes(t2) * squares(G, a);
+    *c1 = HS_U * hs_lanes(t1) * squares(G, a) + *c2 * (52 + 0.25 * n + hs_lanes(eb));
 }
 
 /* What lies beyond the first and the last node, as sums and as integrals, relative to M. The log of h w (1+U)^a falls at least
@@ -284,7 +306,7 @@ double hs_grid_dropped_upper(const hs_grid *G, double a)
     int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
     double fa = fabs(a), right = G->hi - G->m, left = -G->lo;
     if (!(right > 0 && left > 0)) return HUGE_VAL;
-    return (exp(G->lw[j1]) * (1 + fa * (G->u[j1] + 2 * G->q)) * (1 / expm1(G->h * right) + 1)
+    return ((exp(G->lw[j1]) * (1 + 2 * fa * G->q) + fa * exp(G->lw[j1] + G->l[j1])) * (1 / expm1(G->h * right) + 1)
           + exp(G->lw[0]) * (1 + 2 * fa * G->q) * (1 / expm1(G->h * left) + 1)
           + 4.1 * exp(-2 * HS_PI * HS_PI / (G->h * G->h)) * (1 + 2 * fa * G->q)) * (1 + 1e-6);
 }

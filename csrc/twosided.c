@@ -79,6 +79,17 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
     return HS_OK;
 }
 
+static double squares(const hs_two *T, hs_exponents a)
+{
+    double most = 1;
+    int r;
+    for (r = 0; r < T->pair->branches; r++) {
+        double g = fmax(-T->G.g[T->first[r]], T->G.g[T->first[r] + T->nodes[r] - 1]);
+        most = fmax(most, hs_squares_upper(a.a1, T->pair->up[r], g) * hs_squares_upper(a.a2, T->pair->down[r], g));
+    }
+    return most;
+}
+
 /* The log of the largest weight of a node. */
 HS_CLONES static double largest(const hs_two *T, hs_exponents a)
 {
@@ -106,19 +117,36 @@ HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, double top, hs_mo
     for (r = 0; r < pair->branches; r++)
         for (j = T->first[r]; j < T->first[r + 1]; j++) {
             double g = fabs(G->g[j]), up = pair->up[r], down = pair->down[r], rq = pair->q_err;
-            double d1 = 3 * up * g + 2 * up * up + 17 * fabs(T->l1[j]) + rq * fabs(T->u1[j]) / (1 + T->u1[j]);
-            double d2 = 3 * down * g + 2 * down * down + 17 * fabs(T->l2[j]) + rq * fabs(T->u2[j]) / (1 + T->u2[j]);
+            double d1 = 3 * up * g + 2 * up * up + 18 * fabs(T->l1[j]) + rq * fabs(T->u1[j]) / (1 + T->u1[j]);
+            double d2 = 3 * down * g + 2 * down * down + 18 * fabs(T->l2[j]) + rq * fabs(T->u2[j]) / (1 + T->u2[j]);
             s0 += G->p[j]; s1 += G->p[j] * G->l[j];
-            e0 += G->p[j] * (f1 * d1 + f2 * d2 + 1.5 * g * g + fabs(top) + 2 * T->size[r]);
+            e0 += G->p[j] * (f1 * d1 + f2 * d2 + 1.5 * g * g + fabs(top) + 6 * T->size[r]);
         }
     s1 /= s0;
     for (j = 0; j < G->n; j++) s2 += G->p[j] * (G->l[j] - s1) * (G->l[j] - s1);
     out->log_m = top + log(s0); out->mean = s1; out->var = s2 / s0;
-    out->err = HS_U * (e0 / s0 + 14 + G->n + pair->w_err + 2 * fabs(out->log_m)) * (1 + 1e-9);
+    out->err = HS_U * (e0 / s0 + 8 + G->n + pair->w_err + 2 * (fabs(top) + fabs(log(s0)))) * squares(T, a);
+}
+
+/* What the caps of U1 and U2 leave out of their terms in log M. */
+static double capped_upper(const hs_two *T, hs_exponents a)
+{
+    double sum = 0;
+    long j;
+    int r;
+    for (r = 0; r < T->pair->branches; r++) {
+        double up = T->pair->up[r], down = T->pair->down[r], lo = T->G.g[T->first[r]], hi = T->G.g[T->first[r] + T->nodes[r] - 1];
+        if (up * hi - 0.5 * up * up <= 600 && -down * lo - 0.5 * down * down <= 600) continue;
+        for (j = T->first[r]; j < T->first[r + 1]; j++) {
+            if (up * T->G.g[j] - 0.5 * up * up > 600) sum += fabs(a.a1) * exp(T->l1[j] + T->G.lw[j]);
+            if (-down * T->G.g[j] - 0.5 * down * down > 600) sum += fabs(a.a2) * exp(T->l2[j] + T->G.lw[j]);
+        }
+    }
+    return sum * (1 + 1e-6);
 }
 
 /* log M(z), mean and variance of L under the tilted law, bound of the rounding of log M: the terms of hs_grid_moments for both
- * factors, every one of second order in U. */
+ * factors, every one of second order in U; E rounds by 2u(|E1| + |E2|). */
 HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
 {
     hs_exponents a = hs_at_tilt(z);
@@ -133,30 +161,29 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
                *restrict u2 = T->u2;
         const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lm1 = T->lm1, *restrict lm2 = T->lm2;
         double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err,
-               base = 111 + T->size[r] + count + pair->w_err;
+               base = 130 + 25 * T->size[r] + 0.125 * count + pair->w_err;
         for (j = T->first[r]; j < T->first[r + 1]; j += 8)
             for (i = 0; i < 8; i++) {
                 double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i], lw = lw_[j + i],
                        w = hs_exp(lw), e = hs_exp(E + lw);
-                double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es), U1 = u1[j + i], U2 = u2[j + i],
+                double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es), U1 = u1[j + i], U2 = u2[j + i],
                        g = fabs(g_[j + i]);
                 double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
                 double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
                 double d1 = fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* the form that does not cancel */
                 double d2 = fabs(U2 > 1 ? e / (1 + U2) - w : e1 - (e * U2) / (1 + U2));
-                h2 = E == 0 ? 0 : h2; e1 = E == 0 ? 0 : e1;
                 size = fabs(h2) + fabs(m1) + fabs(m2);
                 s0[i] += h2 + (m1 + m2);
                 s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
                 s2[i] += e * L * L;
-                e0[i] += size * (base + 0.5 * g * g) + fabs(e1) * 3 * (fabs(E1) + fabs(E2))
+                e0[i] += size * (base + 11 * g * g) + fabs(e1) * 14 * (fabs(E1) + fabs(E2))
                        + f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (6 + rq) * fabs(U1))
                        + f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (6 + rq) * fabs(U2));
             }
     }
     M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
     out->log_m = log1p(hs_lanes(s0)); out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;
-    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * (1 + 1e-9);
+    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(T, a) + capped_upper(T, a) / M;
 }
 
 /* Leaves p_j and r_j; |dphi(y)| <= |y| (c1 + n' c2) as for hs_grid_weights, with both factors in dL_j and in the weight's error
@@ -180,7 +207,7 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
                *restrict l2 = T->l2, *restrict gp = G->p;
         double *restrict gr = G->r;
         double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err;
-        double base = 2 * T->size[r] + 8 + fabs(log_m) + pair->w_err;
+        double base = 6 * T->size[r] + 8 + fabs(log_m) + pair->w_err;
         for (j = T->first[r]; j < T->first[r + 1]; j += 8)
             for (i = 0; i < 8; i++) {
                 double p = gp[j + i] * inv, g = fabs(g_[j + i]), U1 = u1[j + i], U2 = u2[j + i], k1 = fabs(l1[j + i]),
@@ -188,14 +215,14 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
                 double s1 = U1 + q > 0 ? U1 + q : 0, s2 = U2 + q > 0 ? U2 + q : 0;
                 double d1 = (s1 * (3 * up * g + 2 * up * up) + rq * fabs(U1)) / (1 + U1) + 14 * k1;
                 double d2 = (s2 * (3 * down * g + 2 * down * down) + rq * fabs(U2)) / (1 + U2) + 14 * k2;
-                e = f1 * (d1 + 3 * k1) + f2 * (d2 + 3 * k2) + g * g + base;
+                e = f1 * (d1 + 4 * k1) + f2 * (d2 + 4 * k2) + 1.5 * g * g + base;
                 gr[j + i] = p;
                 t1[i] += p * (d1 + d2 + (k1 + k2) * (e + 1)); t2[i] += p * (k1 + k2); eb[i] += p * e;
             }
     }
     spread = hs_lanes(eb);
-    *c2 = HS_U * hs_lanes(t2) * (1 + 1e-9);
-    *c1 = HS_U * hs_lanes(t1) * (1 + 1e-9) + *c2 * (52 + 0.25 * G->n + spread);
+    *c2 = HS_U * hs_lanes(t2) * squares(T, a);
+    *c1 = HS_U * hs_lanes(t1) * squares(T, a) + *c2 * (52 + 0.25 * G->n + spread);
 }
 
 double hs_two_ends_upper(const hs_two *T, double z, double log_m)
@@ -228,8 +255,8 @@ double hs_two_dropped_upper(const hs_two *T, double z)
         int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
         double q = pair->q[r], h = T->h[r], right = T->G.g[j1] - pair->up[r], left = -T->G.g[j0] - pair->down[r];
         if (!(right > 0 && left > 0)) return HUGE_VAL;
-        sum += exp(T->G.lw[j1]) * (1 + f1 * (fabs(T->u1[j1]) + 2 * q) + f2 * 2 * q) * (1 / expm1(h * right) + 1)
-             + exp(T->G.lw[j0]) * (1 + f2 * (fabs(T->u2[j0]) + 2 * q) + f1 * 2 * q) * (1 / expm1(h * left) + 1)
+        sum += (exp(T->G.lw[j1]) * (1 + 2 * q * (f1 + f2)) + f1 * exp(T->G.lw[j1] + T->l1[j1])) * (1 / expm1(h * right) + 1)
+             + (exp(T->G.lw[j0]) * (1 + 2 * q * (f1 + f2)) + f2 * exp(T->G.lw[j0] + T->l2[j0])) * (1 / expm1(h * left) + 1)
              + pair->w[r] * 4.1 * exp(-2 * HS_PI * HS_PI / (h * h)) * (1 + 2 * q * (f1 + f2));
     }
     return sum * (1 + 1e-6);
@@ -409,7 +436,7 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
     out[0] = mo.log_m; out[2] = mo.mean; out[3] = mo.var;
     out[1] = hs_two_real_upper(&T, z) + edge;
     out[6] = out[1] + edge;
-    if (mo.dropped) out[1] += hs_two_dropped_upper(&T, z) / exp(fmax(mo.log_m, -1));
+    if (mo.dropped) out[1] += hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
     if (!(out[1] < 0.1)) return HS_TOO_WIDE;
     out[1] = 1.1 * out[1] + mo.err;
     hs_grid_phase(&T.G, y, &re, &im);
