@@ -99,7 +99,7 @@ def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1
     lengths(b + 1, first.shape[0], b + 1)
     lengths(first[b], loss.shape[0], num.shape[0])
     lengths(3, errors.shape[0], 3)
-    lengths(loss.shape[0], errors.shape[1], loss.shape[0])
+    lengths(b, errors.shape[1], b)
     a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
     with nogil:
         status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
@@ -117,7 +117,7 @@ def saddle_atoms_cgf(const long[::1] first, const double[::1] loss, const double
     lengths(b + 1, first.shape[0], b + 1)
     lengths(first[b], loss.shape[0], num.shape[0])
     lengths(3, errors.shape[0], 3)
-    lengths(loss.shape[0], errors.shape[1], loss.shape[0])
+    lengths(b, errors.shape[1], b)
     a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
     with nogil:
         status = hs_saddle_atoms_cgf(b, &a, &k[0], t, &value, &err)
