@@ -77,7 +77,7 @@ FIVE, ROWS = np.array([0.1, 1.0, 0.0, 0.1, 0.0]), np.array([[0.0, 1.0, 0.1, 0.0]
 WORDS, PLACES = np.zeros(3, np.int64), np.array([0, 2])
 LATTICE = np.linspace(-1, 1, 17)
 TAILS = np.array([LATTICE + 2, 2 - LATTICE, LATTICE + 2, 2 - LATTICE, LATTICE * 0 + 1e-15])
-ATOMS = (np.array([0, 2]), LOSS, NUM, np.ones(1), np.zeros((3, 2)))
+ATOMS = (np.array([0, 2]), LOSS, NUM, np.ones(1), np.zeros((3, 1)))
 LAWS = np.array([[2, 3.0, 0, 0, 0, 2, 0]]), np.array([[0.0, 1], LOSS, np.log(NUM), 0 * LOSS, 0 * LOSS]), np.zeros(5)
 
 LENGTHS = {
