@@ -281,7 +281,7 @@ def _between(name: str, value, lo: float, hi: float, closed: bool = False) -> fl
 
 
 def _positive(value) -> bool:
-    return isinstance(value, int | float) and 0 < value < math.inf
+    return isinstance(value, int | float) and 0 < value <= 1e300
 
 
 def _log(x: float) -> float:

@@ -42,18 +42,20 @@ def beyond(settings, add: int, eps: float):
 
 
 def at_jump(settings, delta: float, add: int):
-    """The root where delta is below D, or equal to D, where the curve of atoms jumps from its largest sum; else None."""
+    """The root where delta is below D; or equal to D, where the curve of atoms jumps from its largest sum; or where no finite
+    sum of losses is positive. Else None."""
     parts = settings.losses(add)
-    if not any(loss.mass_inf for loss, _ in parts):
+    high = ends(parts)[1]
+    if high > 0 and not any(loss.mass_inf for loss, _ in parts):
         return None
-    _, most = rest(parts, delta)
-    if most < 0:
-        return math.inf, math.inf, math.inf, (0.0,) * 4, "exact"
-    if most == 0 and not any(loss.smooth for loss, _ in parts):
-        high = ends(parts)[1]
-        top = math.fsum(k * loss.hi for loss, k in parts)
-        return max(0.0, 2 * top - high), max(0.0, top), max(0.0, high), (0.0,) * 4, "exact"
-    return None
+    least, most = rest(parts, delta)
+    low = math.inf
+    if most >= 0:
+        if high > 0 and (most > 0 or any(loss.smooth for loss, _ in parts)):
+            return None
+        low = max(0.0, 2 * math.fsum(k * loss.hi for loss, k in parts) - high)
+    high = max(0.0, high) if least >= 0 else math.inf
+    return low, low, high, (0.0,) * 4, "exact"
 
 
 def below(settings, add: int, eps: float, log_delta: float) -> bool:

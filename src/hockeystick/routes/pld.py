@@ -115,7 +115,7 @@ def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta:
 
 def _doublings(made: Plan, dx: float, t: float) -> int:
     """How often the mesh may double, by the widths of the tilted laws of the run and of its steps."""
-    deviation = math.sqrt(float(np.interp(t, made.table.t, made.table.k2)))
+    deviation = math.sqrt(max(0.0, float(np.interp(t, made.table.t, made.table.k2))))  # differences of rounded sums
     points = 16 * deviation / dx
     if points < 1 << 19:
         return 0
