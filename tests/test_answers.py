@@ -163,3 +163,51 @@ def test_refusals_advise_what_helps():
     assert "ask for a larger rtol or route='auto'" in str(refused.value)
     settings = query._Settings(run, "add_remove", "both", "auto", None, 1)
     assert "rtol" not in settings._refusal("delta", None) and "auto'" in settings._refusal("delta", None)
+
+
+# Corners that were exceptions
+
+
+def test_no_positive_loss():
+    for run in (hs.compose((hs.approx_dp(0, 1e-20), 3), hs.from_pmf([1.0], [1.0])), hs.from_pmf([1.0], [1.0]) * 12):
+        for route in ("auto", "pld"):
+            assert hs.epsilon(run, 0.3, route=route).upper == 0
+    assert hs.epsilon(hs.approx_dp(0.0, 1e-5) * 5, 5e-5).upper == 0
+
+
+def test_tilts_at_which_the_variance_underflows():
+    """Masses whose second cumulant at a tilt of 400 is a difference of equal subnormal numbers."""
+    num, den = [0.08, 0.40, 0.125, 0.112, 0.283], [0.511, 0.3604, 0.00099, 0.00068, 0.12693]
+    step = hs.from_pmf([x / sum(num) for x in num], [x / sum(den) for x in den])
+    b = hs.epsilon(step * 5, 1e-6, route="pld")
+    assert b.upper - b.lower < 0.01 * b.upper
+
+
+@pytest.mark.parametrize("arguments", [{"epsilon": 10**400, "delta": 1e-5}, {"epsilon": 1.0, "delta": 10**400}])
+def test_targets_beyond_a_double(arguments):
+    for ask in (lambda **x: hs.noise_multiplier(q=0.1, steps=10, **x), lambda **x: hs.max_steps(sigma=1.0, q=0.1, **x)):
+        with pytest.raises(hs.DomainError):
+            ask(**arguments)
+
+
+def test_numbers_that_a_double_does_not_hold_are_refused():
+    third = np.longdouble(1) / 3
+    if float(third) == third:
+        pytest.skip("longdouble is double here")
+    for ask in (
+        lambda: hs.gaussian(third),
+        lambda: hs.gaussian(2**60 + 1, sensitivity=2**60),
+        lambda: hs.epsilon(hs.gaussian(1.0), np.array([third])),
+        lambda: hs.epsilon_batch(np.array([third + 1]), 0.1, 10, 1e-5),
+    ):
+        with pytest.raises(hs.DomainError, match="a double holds"):
+            ask()
+    assert hs.gaussian(np.longdouble(0.5)) == hs.gaussian(0.5)
+
+
+def test_masses_of_one_and_lattices_of_unlike_units():
+    step = hs.from_curve([4.0, 10.390926000254382, 166.40218602367415], [1.0, 1.0, 1.4013003598631984e-273], symmetric=False)
+    assert hs.epsilon(step * 10, 3.1740934877105717e-4).lower == math.inf
+    run = hs.compose((hs.k_ary_randomized_response(1.0000000000000001e-16, 42), 10**12), (hs.approx_dp(1.19, 0.0), 68))
+    b = hs.delta(run, -0.001, adjacency="replace_one")
+    assert b.lower <= b.upper

@@ -198,7 +198,11 @@ def _column(name: str, value, allowed, text: str) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
         raise DomainError(f"{name} must be real numbers, {text}, got {value!r:.60}")
-    array = array.astype(float)
+    given, array = array, array.astype(float)
+    if not (given == array).all() and not np.isnan(array).any():
+        raise DomainError(
+            f"{name} must hold numbers that a double holds exactly, got an array of {given.dtype}: round the safe way"
+        )
     bad = ~allowed(array)
     if bad.any():
         where = np.argwhere(bad)[0].tolist()

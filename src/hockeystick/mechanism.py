@@ -26,13 +26,17 @@ K_MAX = 10**12
 
 
 def real(name: str, value, allowed: str) -> float:
-    """`value` as a float, or a DomainError naming it. Booleans and strings are refused."""
+    """`value` as a float, or a DomainError naming it. Booleans and strings are refused, and so is what a double cannot hold
+    exactly (a long int, a longdouble): rounded to nearest, there could be more noise than there was."""
     if type(value) is float:
         return value
     if isinstance(value, bool | np.bool_ | str | bytes) or not isinstance(value, int | float | np.number):
         raise DomainError(f"{name} must be a real number {allowed}, got {value!r}")
     try:
-        return float(value)
+        number = float(value)
+        if number == value or value != value:
+            return number
+        raise DomainError(f"{name} must be a number that a double holds exactly, got {value!r}: round it the safe way")
     except (TypeError, OverflowError):
         raise DomainError(f"{name} must be a real number {allowed}, got {value!r}") from None
 

@@ -20,6 +20,9 @@ POINTS, LOG_CONCAVE = 2.0, 3.0
 """Kinds of table, csrc/hs.h."""
 
 NODES = 1 << 16
+GRID_MAX = 1 << 53
+"""Largest place on a common lattice: a double holds it."""
+
 MATCH = 16 * U
 """Units whose ratio is that close to a fraction of denominator at most 10^4 share a lattice; the mismatch is an error term."""
 
@@ -115,6 +118,8 @@ def compose(steps) -> Lattice | None:
     if None in ratios:
         return None
     base = math.lcm(*(r.denominator for r in ratios))
+    if any(abs(int(r * base)) * int(np.abs(law.places).max()) > GRID_MAX for (law, _), r in zip(steps, ratios, strict=True)):
+        return None
     unit = first.unit / base
     grids = [law.places.astype(np.int64) * int(r * base) for (law, _), r in zip(steps, ratios, strict=True)]
     gap = math.gcd(*(int(v) for g in grids for v in np.unique(np.diff(g)))) or 1

@@ -264,6 +264,8 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         found = invert(curve, delta, lo, min(hi, curve.ends[1]), end, not visible and end == math.inf)
         if isinstance(found, str):
             guess, slack = (lo if found == "below" else hi), 2 * slack
+            if best:  # the root lies in what is certified
+                guess, slack = 0.5 * (best[0] + best[2]), 0.5 * (best[2] - best[0]) + 8 * dx
             continue
         low, mid, high = found
         terms = curve.terms(mid)

@@ -27,8 +27,9 @@ def rest(parts, delta: float) -> tuple[float, float]:
     """Bounds of delta - D, D = 1 - prod (1 - d_i)^k_i the probability that some loss is infinite: in exact fractions where that
     alone tells its sign and the masses are exact."""
     held = [(loss, k) for loss, k in parts if loss.mass_inf]
-    log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in held)
-    lost, spread = -math.expm1(log_none), math.fsum(k * loss.mass_inf / (1 - loss.mass_inf) for loss, k in held)
+    masses = [(min(loss.mass_inf, 1 - U), k) for loss, k in held]
+    log_none = math.fsum(k * math.log1p(-mass) for mass, k in masses)
+    lost, spread = -math.expm1(log_none), math.fsum(k * mass / (1 - mass) for mass, k in masses)
     error = 80 * U * math.exp(log_none) * spread + 8 * U * lost
     least, most = (delta - lost) - error - U * delta, (delta - lost) + error + U * delta
     if not held:
