@@ -46,13 +46,13 @@ TESTS = {
     "mixed law laplace subnormal": "laplace lattice losses mechanisms",
     "saddle": "saddlepoint saddle_laws constant_truth moments",
     "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables constant_truth",
-    "pld tails grid convolve evolve dots": "pld prv losses lemmas pld_bridge",
-    "fft prv": "prv",
+    "pld tails grid convolve evolve dots": "terms_grid pld prv losses lemmas pld_bridge",
+    "fft prv": "terms_grid prv",
     "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd",
     "batch": "batch",
     "sampling batches chords": "sampling sampling_tables sampling_brute sampling_runs",
     "moments cumulant chernoff fallback single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
-        "moments jumps shifts laplace lattice saddle_laws truth contour query"
+        "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour query"
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice",
     "query arguments worst bound": "query contour budget truth mechanisms",

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+import terms_grid
+
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = "-std=c99 -O1 -ffp-contract=off -fno-math-errno -fno-trapping-math -DHS_NO_CLONES -w".split()
 
@@ -82,6 +84,19 @@ GROUPS = {
         k-at-c k-at-c-pair inner inner-bands inner-metric inner-shifted inner-pair inner-pair-bands inner-pair-metric
         inner-pair-shifted""",
     ),
+    "atoms": c_group(
+        "check_mixed_terms",
+        """mixed-right mixed-left-above mixed-left-between mixed-left-below mixed-left-complement period-right
+        period-left-above period-left-between period-left-below period-left-complement period-fall period-fall-logconcave
+        mixed-fall mixed-fall-laplace mixed-fall-sublaplace period-tail period-tail-logconcave mixed-tail mixed-tail-laplace
+        mixed-tail-sublaplace mixed-tail-few mixed-k mixed-inner mixed-rounding period-k period-inner period-rounding
+        period-shift period-step panels-k panels-phi table-k table-phi far-logconcave far-laplace far-sublaplace
+        subnormal-k subnormal-phi""",
+    ),
+    "hyperbola": c_group(
+        "check_hyperbola_terms",
+        "hyperbola-alias hyperbola-truncation hyperbola-inner hyperbola-inner-nodes hyperbola-rounding-nodes",
+    ),
     "saddle-point": c_group(
         "check_saddle_terms",
         *"sp-mesh-K sp-mesh-mean sp-mesh-variance sp-range-K sp-range-mean sp-range-variance sp-cube".split(),
@@ -93,6 +108,7 @@ GROUPS = {
         *"pw-aliasing pw-smoothing pw-truncation pw-total lap-gauss lap-gauss-phi lap-far".split(),
         *"ew-mean ew-second ew-third ew-fourth ew-first-absolute ew-third-absolute ew-modulus".split(),
     ),
+    "grids": {name: found[0] for name, found in terms_grid.TERMS.items()},
 }
 """A picture's name, and its panels: a term's name and the function that returns arrays (actual, claimed)."""
 

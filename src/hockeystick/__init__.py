@@ -26,6 +26,7 @@ _LAZY = {
         "individual.odometer": "GDPOdometer",
         "individual.records": "IndividualGDPFilter",
         "individual.store": "StoreError",
+        "judge": "Verdict verify",
         "risk": "advantage bayes_risk posterior tradeoff true_positive_rate",
         "risk_gdp": "gdp_regret mu_gdp",
         "routes.edgeworth": "aea_delta aea_epsilon eeai_delta eeai_epsilon prawitz_delta prawitz_epsilon",
@@ -65,6 +66,7 @@ __all__ = [
     "SaddlepointEstimate",
     "SoundnessError",
     "StoreError",
+    "Verdict",
     "advantage",
     "aea_delta",
     "aea_epsilon",
@@ -113,5 +115,6 @@ __all__ = [
     "tradeoff",
     "true_positive_rate",
     "truncated_poisson_subsampled",
+    "verify",
     "without_replacement",
 ]

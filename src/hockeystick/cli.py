@@ -1,8 +1,8 @@
 """The command `hockeystick`: certified privacy bounds of a run given by flags or by a training log.
 
 Exit status: 0 answered; 1 the accuracy asked for cannot be certified; 2 bad usage, a value outside its
-domain, or a log that cannot be read; 130 interrupted. Messages go to stderr, answers to stdout; nothing is
-printed to stdout unless every value was answered.
+domain, or a log that cannot be read; 3 refuted (`verify`); 130 interrupted. Messages go to stderr, answers to
+stdout; nothing is printed to stdout unless every value was answered.
 
 `--json` prints one object with the keys
 
@@ -38,6 +38,12 @@ _STATUS = """exit status:
   1  the accuracy asked for cannot be certified
   2  bad usage, a value outside its domain, or a log that cannot be read"""
 
+_VERIFY_STATUS = """exit status:
+  0  confirmed
+  1  not decided
+  2  bad usage, a value outside its domain, or a log that cannot be read
+  3  refuted"""
+
 _LOG = """The log is CSV whose first line names the columns, or JSON lines with these keys:
   sigma  noise multiplier (noise standard deviation / clipping norm)
   q      Poisson sampling rate; 1 if the log has no such column or key
@@ -58,12 +64,13 @@ def main(argv: list[str] | None = None) -> int:
         return _fail(error, 1)
     except KeyboardInterrupt:
         return 130
+    text, status = text if isinstance(text, tuple) else (text, 0)
     try:
         print(text, flush=True)
     except BrokenPipeError:
         # The reader left. What is still buffered must not be flushed into the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return status
 
 
 def _text_of(argv: list[str]) -> str:
@@ -91,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hockeystick {__version__}")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="{epsilon,delta,run,curve,tradeoff,steps,batch,individual}"
+        dest="command", required=True, metavar="{epsilon,delta,run,verify,curve,tradeoff,steps,batch,individual}"
     )
 
     def command(name: str, text: str, more: str = "") -> argparse.ArgumentParser:
@@ -118,9 +125,56 @@ def _parser() -> argparse.ArgumentParser:
     _add_eps(asked)
     for each in (epsilon, delta, run):
         _add_options(each)
+    _add_verify(commands)
     cli_curve.add_commands(command)
     commands.add_parser("individual", help="eps(delta) of every record from a file of norms", add_help=False)
     return parser
+
+
+def _add_verify(commands) -> None:
+    parser = commands.add_parser(
+        "verify",
+        help="judge an answer by computing the curve again, independently (extra `verify`)",
+        description="Judge an interval by computing the privacy curve again, in ball arithmetic and with other code: the one "
+        "given by --lower and --upper, or the one that this package answers.",
+        epilog=_VERIFY_STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("log", metavar="LOG", nargs="?", help='training log, or "-"; else --sigma and --steps')
+    parser.add_argument("--sigma", type=_number, help="noise multiplier")
+    parser.add_argument("--q", type=_number, default=1.0, help="Poisson sampling rate, default 1 (none)")
+    parser.add_argument("--steps", type=_whole, help="number of steps")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--delta", type=_number, help="the interval is of eps at this delta")
+    asked.add_argument("--eps", type=_number, help="the interval is of delta at this eps; write --eps=-1e-3 if < 0")
+    parser.add_argument("--lower", type=_number, help="lower end claimed; 0 if only --upper is given")
+    parser.add_argument("--upper", type=_number, help="upper end claimed; infinite if only --lower is given")
+    parser.add_argument("--adjacency", default="add_remove", help=f"one of {', '.join(ADJACENCIES)}")
+    parser.add_argument("--direction", default="both", help=f"one of {', '.join(DIRECTIONS)}")
+    parser.add_argument("--seconds", type=_number, default=60.0, help="processor time allowed, default 60")
+    cli_curve.add_allowances(parser)
+    parser.set_defaults(answer=_verify)
+
+
+def _verify(args):
+    """The verdict as text, and its exit status."""
+    from .judge import verify
+
+    if (args.log is None) == (args.sigma is None) or (args.sigma is None) != (args.steps is None):
+        raise DomainError("give either a log or both --sigma and --steps")
+    run = _run_of(args)
+    options = {"adjacency": args.adjacency, "direction": args.direction}
+    ask, at = (query.epsilon, args.delta) if args.delta is not None else (query.delta, args.eps)
+    if args.lower is None and args.upper is None:
+        claim = ask(run, at, **options)
+        ends = claim.lower, claim.upper
+    else:
+        ends = 0.0 if args.lower is None else args.lower, math.inf if args.upper is None else args.upper
+    found = verify(run, ends, eps=args.eps, delta=args.delta, seconds=args.seconds, **options)
+    lines = [f"{found.verdict}: {found.why}", f"claimed: [{ends[0]!r}, {ends[1]!r}]"]
+    lines += [f"delta({e.eps!r}), {e.direction}: [{e.lower!r}, {e.upper!r}]" for e in found.evidence]
+    return "\n".join(lines), {"confirmed": 0, "refuted": 3}.get(found.verdict, 1)
 
 
 def _add_steps(parser) -> None:
@@ -161,7 +215,7 @@ def _whole(text: str) -> int:
 
 
 def _run_of(args) -> Run:
-    if args.command != "run":
+    if getattr(args, "log", None) is None:
         return compose((poisson_subsampled(gaussian(args.sigma), args.q), args.steps))
     if args.log == "-":
         return cli_curve.read(sys.stdin.buffer, "<stdin>", args)

@@ -1,0 +1,444 @@
+"""Pairs of Gaussian mixtures: plain, sampled, truncated, without replacement, random shifts.
+
+A branch is num = sum_i a_i N(alpha_i, 1), den = sum_j b_j N(beta_j, 1) with weights that sum to 1; a law is a public mixture of
+branches. With A(x) = sum a_i e^{alpha_i x - alpha_i^2/2}, B likewise, num = phi A, den = phi B, L(x) = log A - log B, and
+
+    M(z) = int phi A^{1+z} B^{-z} dx,    z = c + iy, c > 0.
+
+Every pair used has all alpha >= 0 >= beta or all alpha <= 0 <= beta, so that L is monotone.
+
+Quadrature. Let b > 0 with b (max alpha - min alpha) < pi and the same for beta. The terms of A(x + ib) lie in a sector of angle
+below pi, so A(x + ib) is not 0, |A(x + ib)| <= A(x), and |B(x + ib)| >= cos(b (max beta - min beta)/2) B(x). The integrand f is
+analytic in the strip |Im x| <= b, so the trapezoid rule with mesh h misses int f by at most 2 J/(e^{2 pi b/h} - 1) where
+J >= int |f| on both lines Im x = +-b [Trefethen and Weideman 2014, Thm 5.1]. There, with f at y = 0 on the right,
+    |f(x + ib)| <= f(x) e^{E}, E = b^2/2 + (1+c) log|A(x+ib)/A(x)| - c log|B(x+ib)/B(x)| + |y| |arg A - arg B|(x + ib),
+and J is summed over cells of width d: E is bounded over a cell by ball arithmetic, and the mass of f is at most d f(mid)
+e^{G d^2/8 + |s| d/2}, s = (log f)'(mid), G >= |(log f)''| (1 and variances of shifts, at most spread^2/4 [Popoviciu]).
+Beyond x = R: A grows at most by e^{max alpha (x - R)}, B at least by e^{min beta (x - R)}, phi at least by e^{-R (x - R)}, and
+the arguments differ by at most b r, r the largest |alpha - beta|: an exponential, for sums a geometric series, with exponent
+R - (1+c) max alpha + c min beta. Mirrored on the left.
+
+Falling off. Move the path of integration to x + i l(x), l continuous, piecewise linear and 0 far out, with the sign that makes
+arg A - arg B >= 0. Then for y > 0
+    |M(c + iy)| <= int f(x) e^{E(x)} dx,
+    E = l^2/2 + (1+c) log|A(x+il)/A(x)| - c log|B(x+il)/B(x)| - y (arg A - arg B)(x + il) + log(1 + l'^2)/2,
+which does not rise with y: its value at Y serves all y >= Y. M(c) less that is summed over cells: E is bounded over a cell by
+ball arithmetic; where E < 0 the mass of f counts at least d f(mid) e^{-G d^2/24} (Jensen), elsewhere at most as above.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from flint import acb, arb
+
+from .atoms import Atoms
+from .balls import UndecidedError, about, between, exponential_sums, normal_above, tilted
+
+MAX_NODES = 20_000
+CELLS = 160
+
+
+class Gauss:
+    """A public mixture of branches (weight, [(a_i, alpha_i)], [(b_j, beta_j)]), all arb."""
+
+    lattice = None
+    atoms = None
+
+    def __init__(self, branches):
+        self.branches = [(w, sorted(a, key=_shift), sorted(b, key=_shift)) for w, a, b in branches]
+        self.mass_inf = arb(0)
+        self._least = {}
+
+    def reversed(self) -> Gauss:
+        return Gauss([(w, b, a) for w, a, b in self.branches])
+
+    def sampled(self, q: arb) -> Gauss:
+        """The law of a Poisson sample of rate q: q num + (1-q) den against den."""
+        return Gauss([(w, [*((q * x, s) for x, s in a), *(((1 - q) * x, s) for x, s in b)], b) for w, a, b in self.branches])
+
+    @property
+    def plain(self) -> arb | None:
+        """The shift, where the law is that of N(m) against N(0)."""
+        (_, a, b), *others = self.branches
+        return None if others or len(a) > 1 or len(b) > 1 else abs(a[0][1] - b[0][1])
+
+    def moments(self, c: float) -> tuple[float, float, float]:
+        """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
+        if self.plain is not None:
+            m2 = about(self.plain) ** 2
+            return 0.5 * m2 * c * (1 + c), m2 * (0.5 + c), m2
+        logs, losses = [], []
+        for w, a, b in self._doubles():
+            low, high = (1 + c) * a[1][0] - c * b[1][-1], (1 + c) * a[1][-1] - c * b[1][0]
+            x = np.linspace(min(low, 0.0) - 9, max(high, 0.0) + 9, 600)
+            log_a, log_b = _log_sum(a, x), _log_sum(b, x)
+            losses.append(log_a - log_b)
+            logs.append(
+                math.log(w) - 0.5 * x * x + (1 + c) * log_a - c * log_b + math.log((x[1] - x[0]) / math.sqrt(2 * math.pi))
+            )
+        return tilted(np.concatenate(logs), np.concatenate(losses))
+
+    def _doubles(self):
+        return [
+            (max(about(w), 1e-300), *(tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)))
+            for w, a, b in self.branches
+        ]
+
+    # The transform
+
+    def mgf(self, c: arb, nats: float) -> arb:
+        """M(c), to about e^-nats relative."""
+        if self.plain is not None:
+            return (self.plain**2 * c * (1 + c) / 2).exp()
+        weights, _, error = self._points(c, arb(0), nats)
+        return sum(weights, arb(0)) + error
+
+    def values(self, c: arb, h: arb, count: int, nats: float) -> list[acb]:
+        """M(c + inh), n = 0..count-1."""
+        if self.plain is not None:
+            half = self.plain**2 / 2
+            return [(half * (z * (1 + z))).exp() for z in (acb(c, n * h) for n in range(count))]
+        weights, losses, error = self._points(c, count * h, nats)
+        return [v + acb(error, error) for v in exponential_sums(weights, losses, h, count)]
+
+    def _points(self, c: arb, y: arb, nats: float):
+        """Weights and losses of a quadrature for M at c + i[-y, y], and a ball around 0 that holds what it misses."""
+        weights, losses, error = [], [], arb(0)
+        for w, a, b in self.branches:
+            part = _trapezoid(a, b, c, y, nats)
+            weights += [w * x for x in part[0]]
+            losses += part[1]
+            error += w * part[2]
+        return weights, losses, error
+
+    def falloff(self, c: arb, y: arb) -> arb:
+        """At least |M(c + iy')|/M(c) for all y' >= y."""
+        if self.plain is not None:
+            return (-(self.plain**2) * y * y / 2).exp().upper()
+        total, gap = arb(0), arb(0)
+        for w, a, b in self.branches:
+            mass = self._mass(a, b, c)
+            total += w * mass
+            gap += w * _gap(a, b, c, y)
+        return (1 - gap / total).upper()
+
+    def _mass(self, a, b, c: arb) -> arb:
+        key = id(a), about(c)
+        if key not in self._least:
+            self._least[key] = _mass(a, b, c)
+        return self._least[key]
+
+    def top(self) -> arb | None:
+        """The largest loss; None where there is none."""
+        best = None
+        for _, a, b in self.branches:
+            if a[-1][1] - b[0][1] < b[-1][1] - a[0][1]:
+                a, b = a[::-1], b[::-1]
+            if not (a[-1][1] - b[-1][1]).is_zero():
+                return None
+            end = (a[-1][0] / b[-1][0]).log()
+            best = end if best is None else best.max(end)
+        return best
+
+    # Laws with few outcomes on both sides of this one
+
+    def revealed(self) -> Atoms:
+        """A law that dominates this one: the component of the mixture is told with the output, components of one shift on both
+        sides being one. Leaving the name of the component out is post-processing."""
+        outcomes = []
+        for w, a, b in self.branches:
+            for x, s in a:
+                shared = [y for y, t in b if (t - s).is_zero()]
+                outcomes.append((w * x, w * shared[0] if shared else arb(0)))
+            outcomes += [(arb(0), w * y) for y, t in b if not any((t - s).is_zero() for _, s in a)]
+        return Atoms(outcomes)
+
+    def least_gap(self) -> float:
+        """About the least distance of two shifts of one branch. For planning only."""
+        gaps = [math.inf]
+        for _, a, b in self.branches:
+            shifts = sorted({about(s) for _, s in (*a, *b)})
+            gaps += [t - s for s, t in itertools.pairwise(shifts)]
+        return min(gaps)
+
+    def coarse(self) -> Atoms:
+        """A law that this one dominates: of the output only the interval between midpoints of shifts is told."""
+        outcomes = []
+        for w, a, b in self.branches:
+            shifts = sorted({about(s): s for _, s in (*a, *b)}.items())
+            middles = [((s + t) / 2).mid() for (_, s), (_, t) in itertools.pairwise(shifts)]
+            above = [
+                [arb(1), *(sum((x * normal_above(m - s) for x, s in side), arb(0)) for m in middles), arb(0)] for side in (a, b)
+            ]
+            pairs = zip(itertools.pairwise(above[0]), itertools.pairwise(above[1]), strict=True)
+            outcomes += [(w * (p - r), w * (q - s)) for (p, r), (q, s) in pairs]
+        return Atoms(outcomes)
+
+    # One step
+
+    def delta(self, eps: arb) -> arb:
+        """The curve of one step."""
+        return sum((w * _one_step(a, b, eps) for w, a, b in self.branches), arb(0))
+
+
+def _shift(term) -> float:
+    return about(term[1])
+
+
+def _log_sum(side, x):
+    coefficient, shift = side
+    terms = np.log(np.maximum(coefficient, 1e-300))[:, None] + shift[:, None] * x - 0.5 * shift[:, None] ** 2
+    top = terms.max(axis=0)
+    return top + np.log(np.exp(terms - top).sum(axis=0))
+
+
+def _sum(side, x: arb) -> arb:
+    """A(x) or B(x)."""
+    return sum((a * (s * (x - s / 2)).exp() for a, s in side), arb(0))
+
+
+def _spread(side) -> arb:
+    return side[-1][1] - side[0][1]
+
+
+def _rate(a, b) -> arb:
+    return abs(a[-1][1] - b[0][1]).max(abs(b[-1][1] - a[0][1]))
+
+
+def _phi(x: arb) -> arb:
+    return (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
+
+
+def _trapezoid(a, b, c: arb, y: arb, nats: float):
+    tilt, reach = about(c), about(y)
+    right = max((1 + tilt) * about(a[-1][1]) - tilt * about(b[0][1]), 0.0)
+    left = min((1 + tilt) * about(a[0][1]) - tilt * about(b[-1][1]), 0.0)
+    strip, h = _plan_strip(a, b, tilt, reach, nats, left, right)
+    room = math.sqrt(2 * nats) + 1
+    first, last = math.floor((left - room) / h), math.ceil((right + room) / h)
+    if last - first > MAX_NODES:
+        raise UndecidedError(f"the transform of a step needs {last - first} nodes, more than {MAX_NODES}")
+    weights, losses = [], []
+    scale = arb(h) / (2 * arb.pi()).sqrt()
+    for j in range(first, last + 1):
+        x = arb(j) * h
+        top, bottom = _sum(a, x), _sum(b, x)
+        loss = (top / bottom).log()
+        losses.append(loss)
+        weights.append(scale * top * (c * loss - x * x / 2).exp())
+    beyond = weights[-1] * _geometric((arb(last) * h - (1 + c) * a[-1][1] + c * b[0][1]) * h)
+    beyond += weights[0] * _geometric((-arb(first) * h + (1 + c) * a[0][1] - c * b[-1][1]) * h)
+    missed = 2 * _on_strip(a, b, c, y, strip, nats, left, right) / ((2 * arb.pi() * strip / h).exp() - 1)
+    return weights, losses, arb(0, (missed + beyond).abs_upper())
+
+
+def _plan_strip(a, b, tilt: float, reach: float, nats: float, left: float, right: float) -> tuple[float, float]:
+    """The half width of the strip that allows the largest mesh, and that mesh. For planning only."""
+    doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
+    spread = max(float(np.ptp(shift)) for _, shift in doubles)
+    limit = min(0.99 * math.pi / spread if spread > 0 else math.inf, 10 * math.sqrt(nats))
+    width, rate = float(np.ptp(doubles[1][1])), about(_rate(a, b))
+    room = math.sqrt(2 * (nats + reach * rate * limit - tilt * math.log(math.cos(limit * width / 2)))) + 2
+    log_f, _, turned = _at(doubles, np.linspace(left - room, right + room, 500), tilt)
+    log_f -= log_f.max() + math.log(np.exp(log_f - log_f.max()).sum())
+    best = (0.0, 0.0)
+    for i in range(16):
+        strip = limit * 0.7**i
+        size_a, size_b, angle = turned(np.full(500, strip))
+        e = log_f + (1 + tilt) * np.log(size_a) - tilt * np.log(size_b) + reach * np.abs(angle)
+        cost = nats + 2 + strip**2 / 2 + max(float(e.max()) + math.log(np.exp(e - e.max()).sum()), 0.0)
+        if 2 * math.pi * strip / cost > best[1]:
+            best = strip, 2 * math.pi * strip / cost
+    return best
+
+
+def _on_strip(a, b, c: arb, y: arb, strip: float, nats: float, left: float, right: float) -> arb:
+    """At least int |f| on the lines Im x = +-strip, for all |Im z| <= y: cell by cell, in ball arithmetic."""
+    up, spread_a, spread_b = arb(strip), _spread(a), _spread(b)
+    if not (up * spread_a < arb.pi() and up * spread_b < arb.pi()):
+        raise UndecidedError("the strip of a step's transform is too wide")
+    least, largest = (up * spread_b / 2).cos(), up * _rate(a, b)
+    room = math.sqrt(2 * (nats + about(y) * about(largest) - about(c) * math.log(about(least)))) + 2
+    low, high = left - room, right + room
+    cells = max(min(int((high - low) / 0.25), 300), 40)
+    d = (high - low) / cells
+    curved = 1 + (1 + c) * spread_a**2 / 4 + c * spread_b**2 / 4
+    bent = (curved * arb(d) ** 2 / 8).exp() * d
+    total = arb(0)
+    for i in range(cells):
+        at = low + d * (i + 0.5)
+        whole = arb(at, 0.5000001 * d)
+        turn_a, turn_b = _turned(a, whole, up), _turned(b, whole, up)
+        size = turn_b.abs_lower().max(least)
+        angle = abs(turn_a.arg() - turn_b.arg()).min(largest)
+        if not angle.is_finite():
+            angle = largest
+        point = arb(at)
+        top, bottom = _sum(a, point), _sum(b, point)
+        slope = abs((1 + c) * _mean(a, point) / top - c * _mean(b, point) / bottom - point)
+        grows = (1 + c) * turn_a.abs_upper().min(arb(1)).log() - c * size.log() + y * angle + slope * d / 2
+        total += (grows.upper() + c * (top / bottom).log()).exp() * bent * top * _phi(point)
+    ends = [arb(high) - (1 + c) * a[-1][1] + c * b[0][1], -arb(low) + (1 + c) * a[0][1] - c * b[-1][1]]
+    for edge, rate in zip((arb(high), arb(low)), ends, strict=True):
+        if not rate > 0:
+            raise UndecidedError("the tail of a step's transform was not reached")
+        top, bottom = _sum(a, edge), _sum(b, edge)
+        total += (y * largest + c * (top / bottom).log() - c * least.log()).exp() * top * _phi(edge) / rate
+    return total * (up * up / 2).exp()
+
+
+def _mean(side, x: arb) -> arb:
+    return sum((a * s * (s * (x - s / 2)).exp() for a, s in side), arb(0))
+
+
+def _geometric(exponent: arb) -> arb:
+    """sum_{j >= 1} e^{-j exponent}."""
+    if not exponent > 0:
+        raise UndecidedError("the tail of a step's transform was not reached")
+    return 1 / (exponent.exp() - 1)
+
+
+def _mass(a, b, c: arb) -> arb:
+    weights, _, error = _trapezoid(a, b, c, arb(0), 45.0)
+    return sum(weights, arb(0)) + error
+
+
+def _turned(side, x: arb, lift: arb) -> acb:
+    """A(x + ib)/A(x) for x in a ball: the mean of e^{i b shift} under the weights of the terms."""
+    total = acb(0)
+    for a, s in side:
+        ratio = sum((o / a * ((t - s) * (x - (t + s) / 2)).exp() for o, t in side), arb(0))
+        total += acb((lift * s).cos(), (lift * s).sin()) / ratio
+    return total
+
+
+def _gap(a, b, c: arb, y: arb) -> arb:
+    """At most M(c) - |M(c + iy')| for all y' >= y: the head of the file."""
+    tilt, reach = about(c), about(y)
+    edges, lifts = _path(a, b, tilt, reach)
+    curved = 1 + (1 + c) * _spread(a) ** 2 / 4 + c * _spread(b) ** 2 / 4
+    total = arb(0)
+    for low, high, one, two in zip(edges, edges[1:], lifts, lifts[1:], strict=False):
+        if one == two == 0:
+            continue
+        whole, lift = between(low, high), between(one, two)
+        d = arb(high) - arb(low)
+        turn_a, turn_b = _turned(a, whole, lift), _turned(b, whole, lift)
+        size, angle = turn_b.abs_lower(), (turn_a.arg() - turn_b.arg()).lower()
+        if not (size > 0 and angle.is_finite()):
+            return arb(0)
+        slant = (arb(two) - arb(one)) / d
+        e = (
+            lift * lift / 2
+            + (1 + c) * turn_a.abs_upper().log()
+            - c * size.log()
+            - y * angle.max(arb(0))
+            + (1 + slant**2).log() / 2
+        )
+        e = e.upper()
+        point = ((arb(low) + arb(high)) / 2).mid()
+        top, bottom = _sum(a, point), _sum(b, point)
+        here = d * _phi(point) * top * (c * (top / bottom).log()).exp()
+        if e < 0:
+            total += here * (-curved * d**2 / 24 - d**2 * 2.0**-40).exp() * (1 - e.exp())
+        else:
+            slope = abs((1 + c) * _mean(a, point) / top - c * _mean(b, point) / bottom - point)
+            total -= here * (curved * d**2 / 8 + slope * d).exp() * (e.exp() - 1)
+    total = total.lower()
+    return total if total > 0 else arb(0)
+
+
+def _path(a, b, tilt: float, reach: float):
+    """Edges of cells and heights of the path there, for about the largest gap; height 0 at both ends. For planning only."""
+    doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
+    spread = [float(np.ptp(shift)) for _, shift in doubles]
+    ends = [(1 + tilt) * doubles[0][1][i] - tilt * doubles[1][1][j] for i, j in ((0, -1), (-1, 0))]
+    x = np.linspace(min(0.0, *ends) - 8, max(0.0, *ends) + 8, 1200)
+    log_f = _at(doubles, x, tilt)[0]
+    bulk = np.flatnonzero(log_f > log_f.max() - 25)
+    curve = 1 + (1 + tilt) * spread[0] ** 2 / 4 + tilt * spread[1] ** 2 / 4
+    low, high = float(x[bulk[0]]), float(x[bulk[-1]])
+    x = np.linspace(low, high, int(min(max((high - low) * math.sqrt(curve), 48), CELLS)) + 1)
+    log_f, slope, turned = _at(doubles, x, tilt)
+    f = np.exp(log_f - log_f.max())
+    best, most = np.zeros(x.size), 0.0
+    for cap in (1.0, 2.0, 2.8):
+        for theta in (1.0, 0.6, 0.3, 0.1, 0.03):
+            lift = np.clip(theta * reach * slope, -cap / max(spread), cap / max(spread))
+            lift = np.clip(lift, -6.0, 6.0)
+            lift[[0, -1]] = 0.0
+            size_a, size_b, angle = turned(lift)
+            e = lift**2 / 2 + (1 + tilt) * np.log(size_a) - tilt * np.log(size_b) - reach * angle
+            e += 0.5 * np.log1p(np.gradient(lift, x) ** 2)
+            gain = float((f * -np.expm1(np.minimum(e, 500.0))).sum())
+            if gain > most:
+                best, most = lift, gain
+    return x.tolist(), best.tolist()
+
+
+def _at(doubles, x, tilt: float):
+    """log f, the slope of the loss, and (|A(x+ib)/A(x)|, |B(x+ib)/B(x)|, arg A - arg B) as a function of b. For planning."""
+    parts, tops = [], []
+    for coefficient, shift in doubles:
+        logs = np.log(np.maximum(coefficient, 1e-300))[:, None] + shift[:, None] * x - 0.5 * shift[:, None] ** 2
+        top = logs.max(axis=0)
+        part = np.exp(logs - top)
+        tops.append(top + np.log(part.sum(axis=0)))
+        parts.append(part / part.sum(axis=0))
+
+    def turned(lift):
+        turns = [(p * np.exp(1j * lift * s[:, None])).sum(axis=0) for p, (_, s) in zip(parts, doubles, strict=True)]
+        return (*(np.maximum(np.abs(t), 1e-300) for t in turns), np.angle(turns[0]) - np.angle(turns[1]))
+
+    slope = [(p * s[:, None]).sum(axis=0) for p, (_, s) in zip(parts, doubles, strict=True)]
+    return -0.5 * x * x + (1 + tilt) * tops[0] - tilt * tops[1], slope[0] - slope[1], turned
+
+
+def _one_step(a, b, eps: arb) -> arb:
+    """H = num(S) - e^eps den(S), S where A > e^eps B: a half-line. A ball that holds its end holds the curve."""
+    if a[-1][1] - b[0][1] < b[-1][1] - a[0][1]:  # the loss falls: mirror x
+        a, b = [[(w, -s) for w, s in reversed(side)] for side in (a, b)]
+    price = eps.exp()
+
+    def sign(x: arb) -> int:
+        v = _sum(a, x) - price * _sum(b, x)
+        return 1 if v > 0 else -1 if v < 0 else 0
+
+    low, high, reach = arb(-1), arb(1), arb(2)
+    while sign(low) >= 0 and reach < 2**34:
+        low, reach = -reach, reach * 2
+    reach = arb(2)
+    while sign(high) <= 0 and reach < 2**34:
+        high, reach = reach, reach * 2
+    if sign(low) == 0 or sign(high) == 0:
+        raise UndecidedError("eps is too near the end of a step's losses")
+    if sign(low) > 0:  # S is all of the line, but for what lies below `low`
+        return 1 - price + between(0, price * sum((w * normal_above(s - low) for w, s in b), arb(0)))
+    if sign(high) < 0:
+        last = a[-1][1] - b[-1][1]
+        if last == 0 and a[-1][0] < price * b[-1][0]:
+            return arb(0)
+        return between(0, sum((w * normal_above(high - s) for w, s in a), arb(0)))
+    while True:
+        mid = ((low + high) / 2).mid()
+        where = sign(mid)
+        if where == 0 or not (low < mid < high):
+            break
+        low, high = (low, mid) if where > 0 else (mid, high)
+    at = between(low, high) if where else between(*_around(sign, mid, low, high))
+    return sum((w * normal_above(at - s) for w, s in a), arb(0)) - price * sum((w * normal_above(at - s) for w, s in b), arb(0))
+
+
+def _around(sign, mid: arb, low: arb, high: arb) -> tuple[arb, arb]:
+    """Points on both sides of `mid` at which the sign is certain, as near as can be."""
+    step = (high - low).mid() / 2**8
+    for _ in range(8):
+        if sign((mid - step).mid()) < 0:
+            low = (mid - step).mid()
+        if sign((mid + step).mid()) > 0:
+            high = (mid + step).mid()
+        step = (step / 2**4).mid()
+    return low, high

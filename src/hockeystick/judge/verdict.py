@@ -1,0 +1,389 @@
+"""The judge: a claimed interval against the curve, computed again."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, ctx
+
+from ..arguments import one_of
+from ..bound import Bound, DomainError
+from ..mechanism import Run, as_run, real
+from . import finite, pairs
+from .atoms import Atoms
+from .balls import UndecidedError, between, floor_log, normal_above, precision, rational
+from .contour import Line
+from .gauss import Gauss
+
+ADJACENCIES = ("add_remove", "replace_one", "zero_out")
+DIRECTIONS = ("both", "remove", "add")
+PRECISIONS = (1, 2, 4, 8)
+"""Multiples of the least precision, 128 bits and more for many steps, that are tried."""
+ROUNDS = 9
+
+
+class Evidence(NamedTuple):
+    """lower <= delta(eps) <= upper in one direction, rounded outward; `text` has the digits that a double cannot hold."""
+
+    direction: str
+    eps: float
+    lower: float
+    upper: float
+    text: str
+
+
+class Verdict(NamedTuple):
+    """What `verify` found.
+
+    Attributes
+    ----------
+    verdict : "confirmed", "refuted" or "not decided"
+    why : str
+        One sentence.
+    evidence : tuple of Evidence
+        Enclosures of the curve on which it rests.
+    """
+
+    verdict: str
+    why: str
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the claim is proved."""
+        return self.verdict == "confirmed"
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is disproved."""
+        return self.verdict == "refuted"
+
+
+class _Deadline:
+    def __init__(self, seconds: float):
+        self.at = time.thread_time() + seconds
+
+    def check(self) -> None:
+        if time.thread_time() > self.at:
+            raise UndecidedError("the seconds allowed are over")
+
+
+class _Curve:
+    """The privacy curve of a run in one direction, as balls."""
+
+    def __init__(self, run: Run, adjacency: str, add: bool, deadline: _Deadline):
+        self.run, self.adjacency, self.add, self.deadline = run, adjacency, add, deadline
+        self.steps: dict[int, list] = {}
+        self.base = 128 + 2 * max(sum(k for _, k in run.parts), 1).bit_length()
+
+    def at(self, eps, log_goal: float) -> arb:
+        """delta(eps) at the rational `eps` (or inf), to about e^log_goal."""
+        best, reason = arb(0).union(arb(1)), None
+        for times in PRECISIONS:
+            with precision(self.base * times):
+                try:
+                    found = self._at(eps, log_goal)
+                except UndecidedError as error:
+                    reason = error
+                    continue
+                before = floor_log(best.rad())
+                if found.is_finite():
+                    best = best.intersection(found)
+                if floor_log(best.rad()) <= log_goal or (before < -1 and before < floor_log(best.rad()) + 5):
+                    return best  # narrow enough, or more digits do not help
+        if reason is not None and floor_log(best.rad()) > -1:
+            raise reason
+        return best
+
+    def above(self, eps) -> arb:
+        """At least delta(eps), by one evaluation of the transform; 1 where that says nothing."""
+        with precision(self.base):
+            try:
+                laws = self._laws()
+                if eps == math.inf or not laws:
+                    return arb(1)
+                lost = sum((k * getattr(law, "lost", arb(0)) for law, k in laws), arb(0))
+                return (self.floor() + Line(laws, self.deadline).above(arb(eps)) + lost).upper().min(arb(1))
+            except UndecidedError:
+                return arb(1)
+
+    def floor(self) -> arb:
+        """Pr[L = inf]."""
+        rest = arb(1)
+        for law, k in self._laws():
+            rest *= (1 - law.mass_inf) ** k
+        return 1 - rest
+
+    def top(self) -> arb | None:
+        """The largest finite loss, where it is known exactly or to a ball."""
+        total = arb(0)
+        for law, k in self._laws():
+            own = law.top()
+            if own is None:
+                return None
+            total += k * own
+        return total
+
+    def _laws(self) -> list:
+        if ctx.prec not in self.steps:
+            found = []
+            for step, k in self.run.parts:
+                law = pairs.law(step, self.adjacency)
+                if law is not None:
+                    found.append((law.reversed() if self.add else law, k))
+            self.steps[ctx.prec] = found
+        return self.steps[ctx.prec]
+
+    def _at(self, eps, log_goal: float) -> arb:
+        laws = self._laws()
+        if eps == math.inf:
+            return self.floor()
+        eps = arb(eps)
+        if not laws:
+            return (-eps.expm1()).nonnegative_part()
+        top = self.top()
+        if top is not None and eps >= top:
+            return self.floor()
+        if sum(k for _, k in laws) == 1:
+            return laws[0][0].delta(eps)
+        lost = sum((k * getattr(law, "lost", arb(0)) for law, k in laws), arb(0))
+        return self.floor() + self._finite(laws, eps, log_goal) + between(0, lost)
+
+    def _finite(self, laws, eps: arb, log_goal: float) -> arb:
+        if all(isinstance(law, Gauss) and law.plain is not None for law, _ in laws):
+            m = sum((k * law.plain**2 for law, k in laws), arb(0)).sqrt()
+            return normal_above(eps / m - m / 2) - eps.exp() * normal_above(eps / m + m / 2)
+        if all(isinstance(law, Atoms) for law, _ in laws):
+            return self._atomic(laws, eps, log_goal)
+        around = self._around(laws, eps, log_goal)
+        if around is not None and floor_log(around.rad()) <= log_goal:
+            return around
+        try:
+            return Line(laws, self.deadline).curve(eps, log_goal)
+        except UndecidedError:
+            if around is None:
+                raise
+            return around
+
+    def _atomic(self, laws, eps: arb, log_goal: float) -> arb:
+        try:
+            return finite.curve(laws, eps, self.deadline)
+        except UndecidedError:
+            if len(laws) > 1 or laws[0][0].lattice is None:
+                raise
+            return Line(laws, self.deadline).curve(eps, log_goal)
+
+    def _around(self, laws, eps: arb, log_goal: float) -> arb | None:
+        """Between two laws with few outcomes, for large shifts; None where there are none."""
+        if (
+            not all(isinstance(law, Atoms | Gauss) for law, _ in laws)
+            or max((law.least_gap() for law, _ in laws if isinstance(law, Gauss)), default=0.0) < 4
+        ):
+            return None
+        ends = []
+        try:
+            for side in ("coarse", "revealed"):
+                own = [(getattr(law, side)() if isinstance(law, Gauss) else law, k) for law, k in laws]
+                rest = arb(1)
+                for law, k in own:
+                    rest *= (1 - law.mass_inf) ** k
+                ends.append(1 - rest + self._atomic(own, eps, log_goal))
+        except UndecidedError:
+            return None
+        return between(*ends)
+
+
+def verify(run, bound, *, eps=None, delta=None, log=False, adjacency="add_remove", direction="both", seconds=10.0) -> Verdict:
+    """Judge an interval for delta(eps) or eps(delta) by computing the curve again, in ball arithmetic and with other code.
+
+    Parameters
+    ----------
+    run : Run or Mechanism
+        What ran.
+    bound : Bound or (float, float)
+        The interval claimed: what `delta`, `log_delta` or `epsilon` returned, or (lower, upper).
+    eps, delta : float or array_like, optional
+        The question that the interval answers: delta at this `eps`, or eps at this `delta`. A `Bound` from the three queries
+        says so itself.
+    log : bool, default False
+        With `eps`: the interval is of log delta(eps).
+    adjacency, direction
+        As in the query.
+    seconds : float, default 10
+        Processor time after which "not decided" is the answer.
+
+    Returns
+    -------
+    Verdict
+        "confirmed": the truth is proved to lie within the interval. "refuted": it is proved to lie outside, and `evidence` has
+        the enclosure of the curve that shows it. "not decided": `why` says what is missing. For arrays "refuted" if one
+        entry is, else "confirmed" if all are.
+
+    Raises
+    ------
+    DomainError
+        If the question is missing or an argument is outside its domain.
+    ImportError
+        Without python-flint: `pip install hockeystick[verify]`.
+
+    Notes
+    -----
+    The only thing shared with the rest of the package are the parameters of the steps; the modules of `hockeystick.judge` say
+    how each pair is derived, and prove every error. Covered: Gaussian, Laplace, their Poisson samples, truncated Poisson and
+    fixed-size batches, Gaussian and public mixtures, randomised responses, discrete noise, `approx_dp`, `from_pmf`,
+    `from_curve`, and their compositions. Not covered: `from_loss_cdf`, `cyclic_poisson`, ranges of dataset sizes, and
+    long compositions of discrete laws off a lattice without continuous noise.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+    >>> hs.verify(run, hs.epsilon(run, 1e-5)).verdict
+    'confirmed'
+    >>> hs.verify(run, (2.0, 2.1), delta=1e-5).verdict
+    'refuted'
+    """
+    run = as_run(run)
+    one_of("adjacency", adjacency, ADJACENCIES)
+    one_of("direction", direction, DIRECTIONS)
+    query, at = _question(bound, eps, delta, log)
+    low, high = (bound.lower, bound.upper) if isinstance(bound, Bound) else bound
+    if np.shape(low) != np.shape(at) or np.shape(high) != np.shape(at):
+        raise DomainError(f"bound and question must have one shape, got {np.shape(low)} and {np.shape(at)}")
+    deadline = _Deadline(real("seconds", seconds, "> 0"))
+    curves = {
+        name: _Curve(run, adjacency, name == "add", deadline)
+        for name in (("remove", "add") if direction == "both" else (direction,))
+    }
+    found = []
+    for x, a, b in zip(*(np.asarray(v, dtype=float).ravel().tolist() for v in (at, low, high)), strict=True):
+        try:
+            found.append(_judge(curves, query, x, a, b))
+        except UndecidedError as error:
+            found.append(Verdict("not decided", str(error)))
+    for wanted in ("refuted", "not decided"):
+        for one in found:
+            if one.verdict == wanted:
+                return one
+    return Verdict("confirmed", found[0].why if len(found) == 1 else "", tuple(e for one in found for e in one.evidence))
+
+
+def _question(bound, eps, delta, log: bool):
+    if eps is not None and delta is not None:
+        raise DomainError("give eps (for an interval of delta) or delta (for an interval of eps), not both")
+    if eps is not None:
+        return "log_delta" if log else "delta", eps
+    if delta is not None:
+        return "epsilon", delta
+    if isinstance(bound, Bound) and bound.asked is not None:
+        return bound.asked
+    raise DomainError("say which question the interval answers: eps=... for one of delta, delta=... for one of eps")
+
+
+def _judge(curves, query: str, at: float, low: float, high: float) -> Verdict:
+    if not low <= high:
+        return Verdict("refuted", f"the interval [{low!r}, {high!r}] is empty")
+    return _judge_root(curves, at, low, high) if query == "epsilon" else _judge_delta(curves, query, at, low, high)
+
+
+def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verdict:
+    """Whether low <= max over directions of delta(at) <= high."""
+    log, eps = query == "log_delta", rational(at)
+
+    def end(x: float) -> arb:
+        if not log:
+            return arb(x)
+        return arb(0) if x == -math.inf else arb(x).exp()
+
+    with precision(256):
+        bottom, ceiling = end(low), end(high)
+        width = floor_log(ceiling - bottom)
+        top = floor_log(ceiling)
+    goal = max(width, top - 45) - 2
+    for _ in range(ROUNDS):
+        found = {}
+        for name, curve in curves.items():
+            if found and (above := curve.above(eps)) <= next(iter(found.values())).lower():
+                found[name] = between(0, above)
+            else:
+                found[name] = curve.at(eps, goal)
+        with precision(1024):
+            bottom, ceiling = end(low), end(high)
+            worst = arb(0)
+            for value in found.values():
+                worst = worst.max(value)
+            evidence = tuple(_evidence(name, at, value) for name, value in found.items())
+            if worst < bottom or worst > ceiling:
+                side = "below" if worst < bottom else "above"
+                return Verdict("refuted", f"delta({at!r}) lies {side} the interval [{low!r}, {high!r}]", evidence)
+            if (bottom <= 0 or worst >= bottom) and (ceiling >= 1 or worst <= ceiling):
+                return Verdict("confirmed", "the enclosure of the curve lies within the interval", evidence)
+        if all(floor_log(value.rad()) > goal + 5 for value in found.values()):
+            break
+        goal -= 9
+    return Verdict("not decided", "the curve is nearer to an end than the precision allowed can tell", evidence)
+
+
+def _judge_root(curves, at: float, low: float, high: float) -> Verdict:
+    """Whether low <= max(0, inf{e: delta(e) <= at}) <= high: delta is continuous and does not rise, and it falls strictly
+    until it reaches Pr[L = inf]."""
+    if high < 0:
+        return Verdict("refuted", "eps(delta) is never negative")
+    scale = min(0.05, max((high - low) / max(high, 0.1), 0.0) / 30) if high < math.inf else 0.05
+    start = math.log(at) + math.log(max(scale, 1e-17))
+    evidence = []
+    if high < math.inf:
+        verdict = _side(curves, at, high, start, evidence)
+        if verdict > 0:
+            return Verdict("refuted", f"delta({high!r}) > {at!r}: eps lies above {high!r}", tuple(evidence))
+        if verdict == 0:
+            return Verdict("not decided", f"delta({high!r}) cannot be told from {at!r}", tuple(evidence))
+    if low > 0:
+        for curve in curves.values():
+            with precision(curve.base):
+                top = curve.top()
+                if top is not None and low <= top and curve.floor() >= arb(at):
+                    return Verdict("confirmed", "delta falls to Pr[L = inf] at the largest finite loss only", tuple(evidence))
+        verdict = _side(curves, at, low, start, evidence)
+        if verdict < 0:
+            return Verdict("refuted", f"delta({low!r}) < {at!r}: eps lies below {low!r}", tuple(evidence))
+        if verdict != 1:
+            return Verdict("not decided", f"delta({low!r}) cannot be told from {at!r}", tuple(evidence))
+    return Verdict("confirmed", "delta at the two ends lies on the two sides of the target", tuple(evidence))
+
+
+def _side(curves, at: float, eps: float, goal: float, evidence: list) -> int:
+    """1 where the largest delta(eps) > at, -1 where it is < at, -2 where it is = at, 0 where neither is shown."""
+    exact, target = math.inf if eps == math.inf else rational(eps), arb(at)
+    for _ in range(ROUNDS):
+        found, worst = [], arb(0)
+        for name, curve in curves.items():
+            above = curve.above(exact) if found else target
+            value = between(0, above) if above < target else curve.at(exact, goal)
+            found.append(_evidence(name, eps, value))
+            if value > target:
+                evidence += found
+                return 1
+            with precision(1024):
+                worst = worst.max(value)
+        if worst < target or worst == target:
+            evidence += found
+            return -1 if worst < target else -2
+        if floor_log(worst.rad()) > goal + 5:
+            break
+        goal -= 9
+    evidence += found
+    return 0
+
+
+def _evidence(direction: str, eps: float, value: arb) -> Evidence:
+    with precision(64):
+        low, high = float(value.lower()), float(value.upper())
+    low = max(0.0, math.nextafter(low, -math.inf))
+    return Evidence(direction, eps, low, math.nextafter(high, math.inf), value.str(25))
+
+
+__all__ = ["Evidence", "Verdict", "verify"]

@@ -1,0 +1,180 @@
+"""The independent judge: right answers are confirmed, wrong ones refuted, and it agrees with the table of truths."""
+
+import functools
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import hockeystick as hs
+from hockeystick import cli
+from test_pld import mechanism
+
+pytest.importorskip("flint")
+G, P = hs.gaussian, hs.poisson_subsampled
+TABLE = Path(__file__).parent / "reference" / "truth.jsonl"
+
+ANSWERS = [
+    (P(G(1.0), 0.01) * 1000, "epsilon", 1e-5, {}),
+    (G(2.0) * 100, "delta", 3.0, {}),
+    (P(G(1.0), 0.1) * 100, "log_delta", 20.0, {"adjacency": "replace_one"}),
+    (hs.truncated_poisson_subsampled(G(2.0), 0.1, dataset_size=200, max_batch=25) * 200, "epsilon", 1e-6, {}),
+    (P(hs.laplace(2.0), 0.1) * 200, "delta", 1.0, {}),
+    (hs.randomized_response(0.1) * 200, "epsilon", 1e-6, {}),
+    (hs.discrete_laplace(3.0) * 20, "delta", 1.0, {}),
+    (hs.k_ary_randomized_response(1.0, 10) * 12, "delta", 2.0, {"adjacency": "zero_out"}),
+    (hs.from_pmf([0.6, 0.3, 0.1], [0.5, 0.2, 0.3]) * 10, "delta", 1.0, {}),
+    (hs.compose((P(G(1.0), 0.02), 500), (hs.laplace(4.0), 5), (hs.approx_dp(0.1, 1e-7), 3)), "delta", 2.0, {}),
+]
+
+
+@pytest.mark.parametrize("run, query, at, settings", ANSWERS)
+def test_right_answers_are_confirmed_and_shifted_ones_refuted(run, query, at, settings):
+    bound = getattr(hs, query)(run, at, **settings)
+    found = hs.verify(run, bound, **settings)
+    assert found.confirmed, found
+    assert found.evidence and all(e.lower <= e.upper for e in found.evidence)
+    width = bound.width
+    question = {"delta": at} if query == "epsilon" else {"eps": at, "log": query == "log_delta"}
+    for shift in (-2 * width, 2 * width):
+        wrong = hs.verify(run, (bound.lower + shift, bound.upper + shift), **question, **settings)
+        assert wrong.refuted, wrong
+
+
+WRONG = [  # (run, question, lower, upper, settings): intervals that miss the truth
+    (P(G(0.02), 0.3) * 2, {"eps": 5.0}, 0.51000001205948131, 0.51000001205948176, {}),
+    (hs.gaussian_mixture(0.01, [0, 1.0, 2.0], [0.998, 0.001, 0.001]) * 2, {"eps": 3.0}, 0.99999, 1.0, {}),
+    (hs.from_pmf([1e-3, 0.999], [1e-320, 1.0]) * 3, {"eps": 1.0}, 0.9999999999988, 1.0, {}),
+    (hs.from_pmf([0.3, 0.3, 0.4], [1e-310, 0.3, 0.7]) * 2, {"delta": 0.027}, 1425.11, 1426.0, {}),
+    (
+        hs.without_replacement(G(1.0), dataset_size=1000, batch=10) * 100,
+        {"delta": 1e-5},
+        2.10855,
+        2.10866,
+        {},
+    ),
+    (P(hs.laplace(1 / 30), 1 - 1e-12), {"delta": 5e-10}, 27.0, 27.541573835511045, {"direction": "add"}),
+    (P(hs.randomized_response(30.0), 1 - 1e-12) * 10, {"delta": 1e-6}, 275.0, 275.4157373551185, {"direction": "add"}),
+    (
+        hs.from_pmf([0.500000001, 0.499999999], [0.5, 0.5]) * 10**6,
+        {"eps": 0.0},
+        7.978876428217689e-07,
+        7.978876429613853e-07,
+        {"direction": "remove"},
+    ),
+    (hs.from_pmf([0.500001, 0.499999], [0.5, 0.5]) * 100, {"eps": 0.0}, 0.0, 7.958931696594218e-06, {"direction": "remove"}),
+    (hs.from_pmf([3.34e-19, 1.0], [1.7e-24, 1.0]), {"eps": 0.0}, 0.0, 0.0, {"direction": "add"}),
+    (
+        hs.k_ary_randomized_response(20.0, 10**9) * 2,
+        {"delta": 1e-6},
+        0.0,
+        0.7910509720789207,
+        {"adjacency": "zero_out", "direction": "add"},
+    ),
+    (hs.from_curve([0.0], [1e-20], symmetric=False), {"eps": 1.0}, 0.0, 0.0, {"direction": "add"}),
+    (P(G(1e6), 0.5) * 10**12, {"delta": 1e-5}, 1.99309137070, 1.99309137910, {"direction": "add"}),
+    (P(G(1e6), 0.5) * 10**12, {"delta": 1e-5}, 1.99309142969, 1.99309143805, {"direction": "remove"}),
+    (P(G(0.05), 1e-6), {"delta": 9.999999999999997e-07}, 0.0, 1.65e-17, {}),
+]
+
+
+@pytest.mark.parametrize("run, question, lower, upper, settings", WRONG)
+def test_known_wrong_answers_are_refuted(run, question, lower, upper, settings):
+    found = hs.verify(run, (lower, upper), **question, **settings)
+    assert found.refuted, found
+
+
+@functools.cache
+def truths():
+    rows = []
+    for line in TABLE.read_text().splitlines():
+        row = json.loads(line)
+        steps = [(mechanism(part), int(part["count"])) for part in row["mechanisms"]]
+        directions = {part.get("direction", "remove") for part in row["mechanisms"]}
+        if None not in [step for step, _ in steps] and len(directions) == 1:
+            rows.append((row, hs.compose(*steps), directions.pop()))
+    return rows
+
+
+def agree(rows):
+    """Numbers of rows whose truth is confirmed, and not decided; none may be refuted. Parameters and "at" of the table are
+    decimals, rounded here to doubles: the interval judged is 1e-11 wide."""
+    counts = {"confirmed": 0, "not decided": 0}
+    for row, run, direction in rows:
+        truth = float(row["value"])
+        room = 1e-11 * max(abs(truth), 0.1 if row["query"] == "eps" else 0.0)
+        question = {"eps" if row["query"] == "delta" else "delta": float(row["at"])}
+        found = hs.verify(run, (truth - room, truth + room), **question, direction=direction)
+        assert not found.refuted, (row["id"], found)
+        counts[found.verdict] += 1
+    return counts
+
+
+def test_some_truths_are_confirmed():
+    assert agree(truths()[::15])["confirmed"] >= 8
+
+
+@pytest.mark.slow
+def test_truths_are_confirmed():
+    counts = agree(truths())
+    assert counts["confirmed"] >= 0.9 * len(truths()), counts
+
+
+@pytest.mark.slow
+def test_two_hundred_answers_of_the_generator_are_confirmed():
+    import confirm
+
+    found, index = [], 0
+    while len(found) < 200:
+        row = confirm.outcome("slow test", index, 5.0)
+        index += 1
+        if row and row["verdict"] != "refused":
+            assert row["verdict"] not in ("refuted", "error"), row
+            found.append(row["verdict"])
+    assert found.count("confirmed") >= 120
+
+
+def test_not_decided_where_nothing_is_written():
+    ndtr = pytest.importorskip("scipy.special").ndtr
+    step = hs.from_loss_cdf(lambda s: ndtr(s - 0.5), lambda s: ndtr(s + 0.5))
+    found = hs.verify(step, (0.1, 0.2), eps=1.0)
+    assert found.verdict == "not decided" and "FromLossCdf" in found.why
+
+
+def test_seconds_end_in_not_decided():
+    run = hs.compose(*((P(G(1.0 + i), 0.01), 100) for i in range(20)))
+    assert hs.verify(run, (0.0, 0.5), delta=1e-5, seconds=1e-3).verdict == "not decided"
+
+
+def test_exact_cases():
+    jump = hs.approx_dp(1.0, 1e-5)
+    assert hs.verify(jump, (1.0, 1.0), delta=1e-5).confirmed
+    assert hs.verify(hs.approx_dp(1.0, 0.1), (0.0, math.inf), delta=0.05).confirmed
+    assert hs.verify(hs.approx_dp(1.0, 0.1), (0.0, 50.0), delta=0.05).refuted
+    assert hs.verify(hs.randomized_response(1.0) * 3, (0.0, 0.0), eps=3.0).confirmed
+    assert hs.verify(hs.compose(), (0.0, 0.0), eps=0.0).confirmed
+    assert hs.verify(G(1.0), (0.3, 0.2), eps=1.0).refuted
+
+
+def test_question_is_required_and_arrays_are_judged_entry_by_entry():
+    with pytest.raises(hs.DomainError):
+        hs.verify(G(1.0), (0.1, 0.2))
+    with pytest.raises(hs.DomainError):
+        hs.verify(G(1.0), (0.1, 0.2), eps=1.0, delta=0.1)
+    bound = hs.delta(G(1.0) * 4, [0.5, 1.0, 2.0])
+    assert hs.verify(G(1.0) * 4, bound).confirmed
+    assert len(hs.verify(G(1.0) * 4, bound).evidence) == 6
+    assert hs.verify(G(1.0) * 5, bound).refuted
+
+
+def test_command(capsys, tmp_path):
+    flags = ["--sigma", "1", "--q", "0.01", "--steps", "1000", "--delta", "1e-5"]
+    assert cli.main(["verify", *flags]) == 0
+    assert capsys.readouterr().out.startswith("confirmed")
+    assert cli.main(["verify", *flags, "--upper", "1.8"]) == 3
+    assert capsys.readouterr().out.startswith("refuted")
+    assert cli.main(["verify", "--delta", "1e-5"]) == 2
+    log = tmp_path / "log.csv"
+    log.write_text("sigma,q,steps\n2,0.01,100\n3,0.02,50\n")
+    assert cli.main(["verify", str(log), "--delta", "1e-5"]) == 0
