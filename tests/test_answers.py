@@ -211,3 +211,14 @@ def test_masses_of_one_and_lattices_of_unlike_units():
     run = hs.compose((hs.k_ary_randomized_response(1.0000000000000001e-16, 42), 10**12), (hs.approx_dp(1.19, 0.0), 68))
     b = hs.delta(run, -0.001, adjacency="replace_one")
     assert b.lower <= b.upper
+
+
+def test_an_individual_bound_below_the_library_is_reported(monkeypatch):
+    """The group's upper end of a record against the interval of its run."""
+    from hockeystick.individual import epsilons
+
+    counts, false = np.array([[1000]], dtype=np.int32), hs.Bound(9.0, 9.5, 10.0, "test", True, hs.Budget({}))
+    monkeypatch.setattr(epsilons, "_is_loose", lambda gap, upper: np.ones(np.shape(gap), bool))
+    monkeypatch.setattr(epsilons, "_query", lambda *_: false)
+    with pytest.raises(hs.SoundnessError, match=r"'individual'.*'test'"):
+        hs.individual_epsilons(counts, sigmas=[1.0], q=0.01, delta=1e-5)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core, query
-from ..bound import AccuracyError, DomainError
+from ..bound import AccuracyError, DomainError, contradiction
 from ..mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from ..threads import threads
 from .gaussian import gdp_epsilons_upper, in_unit
@@ -239,6 +239,9 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
         for i in rows if rows.size <= most else ():
             bound = _query(counts[i], m, q, add, delta, route, n_threads)
             if bound is not None:
+                if not bound.lower <= upper[i]:
+                    own = (0.0, upper[i], upper[i], "individual")
+                    raise contradiction(counts[i].tolist(), own, (bound.lower, bound.estimate, bound.upper, bound.route))
                 upper[i] = min(upper[i], bound.upper)
                 loose[i] = _is_loose(bound.upper - bound.lower, bound.upper)
     return upper, int(loose.sum())
