@@ -68,6 +68,11 @@ def judge(case: queries.Case, d: queries.Dice, counts: Counter, patience: float)
         counts["law order of the ends"] += 1
     stop = time.process_time() + patience
     signal.setitimer(signal.ITIMER_PROF, patience, patience)
+    if facts := laws.directly(case, answer):
+        counts["law truth"] += 1
+        counts["comparisons"] += 1
+        counts[f"compared {kind}"] += 1
+        wrong += [] if laws.meet(*facts) else [laws.shown(*facts)]
     found = laws.points(case, answer)
     for point in d.sample(found, min(len(found), 2)):
         facts = [point.fact]
@@ -83,20 +88,12 @@ def judge(case: queries.Case, d: queries.Dice, counts: Counter, patience: float)
                 counts[f"law {law.__name__.replace('_', ' ')}"] += 1
                 counts["comparisons"] += len(facts)
                 counts[f"compared {kind}"] += len(facts)
-                wrong += [clash(point, fact, other) for other in facts if not meet(fact, other)]
+                at = f"delta({point.eps!r}) {point.direction}: "
+                wrong += [at + laws.shown(fact, other) for other in facts if not laws.meet(fact, other)]
                 facts.append(fact)
             if time.process_time() > stop:
                 return wrong
     return wrong
-
-
-def meet(a: laws.Fact, b: laws.Fact) -> bool:
-    return a.lower <= b.upper and b.lower <= a.upper
-
-
-def clash(point: laws.Point, a: laws.Fact, b: laws.Fact) -> str:
-    shown = [f"{f.source} says [{laws.mp.nstr(f.lower, 17)}, {laws.mp.nstr(f.upper, 17)}]" for f in (a, b)]
-    return f"delta({point.eps!r}) {point.direction}: {'; '.join(shown)}"
 
 
 def _alarm(*_):

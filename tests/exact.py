@@ -65,10 +65,16 @@ def _integers(name: str, scale: mpf, moved: int) -> list[tuple[mpf, mpf]]:
 
 
 def _dots(eps, delta, symmetric: bool) -> list[tuple[mpf, mpf]]:
-    """The law whose curve joins the points by lines in e^eps: a mass is a kink; the lower hull, with the mirrored points."""
-    points = {mp.exp(e): _number(y) for e, y in zip(eps, delta, strict=True)}
-    if symmetric:
-        points |= {1 / a: 1 - 1 / a + y / a for a, y in points.items() if a > 1}
+    """The law whose curve joins the points by lines in e^eps: a mass is a kink; the lower hull, with the mirrored points.
+    Masses of 1e-324 are differences of numbers near 1."""
+    with mp.workdps(700):
+        points = {mp.exp(e): max(_number(y), -mp.expm1(e)) for e, y in zip(eps, delta, strict=True)}
+        if symmetric:
+            points |= {1 / a: 1 - 1 / a + y / a for a, y in points.items() if a > 1}
+        return _kinks(points)
+
+
+def _kinks(points: dict) -> list[tuple[mpf, mpf]]:
     hull = [(ZERO, ONE)]
     for a, y in sorted(points.items()):
         while len(hull) > 1 and _slope(hull[-1], (a, y)) <= _slope(hull[-2], hull[-1]):
@@ -215,3 +221,30 @@ def run_curve(parts, adjacency: str, add: bool) -> Callable | None:
         return tuple(mp.fsum(end) for end in zip(*ends, strict=True))
 
     return curve
+
+
+def renyi(parts, adjacency: str, add: bool, alpha: mpf) -> mpf | None:
+    """The Renyi divergence of a run of steps with finite laws, or of the Gaussian family without sampling."""
+    total = ZERO
+    for step, k in parts:
+        m, own = shift(step, adjacency), law(step, adjacency)
+        if not (m or own):
+            return None
+        if m:
+            total += k * alpha * m * m / 2
+            continue
+        pairs = [row[::-1] if add else row for row in own if row[add]]
+        if any(not d for _, d in pairs):
+            return mp.inf
+        total += k * mp.log(mp.fsum(p**alpha * d ** (1 - alpha) for p, d in pairs)) / (alpha - 1)
+    return total
+
+
+def power(outcomes, fpr: mpf) -> mpf:
+    """The true positive rate of the best test of level `fpr`: outcomes in the order of their losses, the last one by a coin."""
+    found = mp.fsum(p for p, d in outcomes if p and not d)
+    for p, d in sorted((row for row in outcomes if row[1]), key=lambda row: row[0] / row[1], reverse=True):
+        if d >= fpr:
+            return found + p * fpr / d
+        found, fpr = found + p, fpr - d
+    return found

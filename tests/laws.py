@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from exact import DUST, gaussian_curve, mp, mpf, run_curve
+from exact import DUST, composed, gaussian_curve, mp, mpf, power, renyi, run_curve
 from queries import ROUTES, Call, Case, made, run_text
 
 ZERO, ONE = mpf(0), mpf(1)
@@ -22,6 +22,14 @@ class Fact(NamedTuple):
     lower: mpf
     upper: mpf
     source: str
+
+
+def meet(a: Fact, b: Fact) -> bool:
+    return a.lower <= b.upper and b.lower <= a.upper
+
+
+def shown(*facts: Fact) -> str:
+    return "; ".join(f"{f.source} says [{mp.nstr(f.lower, 17)}, {mp.nstr(f.upper, 17)}]" for f in facts)
 
 
 class Point(NamedTuple):
@@ -278,3 +286,29 @@ def post_processing(p: Point, d) -> Fact | None:
 
 
 LAWS = (another_route, directions, curve_shape, moments, inverse, reordered, among_others, in_batch, relations, post_processing)
+
+
+def directly(case: Case, answer) -> list[Fact] | None:
+    """The answer and the truth as facts, for queries that say something else than delta(eps); None where no truth is known."""
+    sides = {"remove": (0,), "add": (1,), "both": (0, 1)}[case.options.get("direction", "both")]
+    adjacency = case.options.get("adjacency", "add_remove")
+    if case.query == "rdp":
+        found = [renyi(case.parts, adjacency, add, mpf(case.at[0])) for add in sides]
+        true = None if None in found else max(found)
+    elif case.query in ("tradeoff", "true_positive_rate"):
+        runs = [composed(case.parts, adjacency, add) for add in sides]
+        if any(run is None or run[1] for run in runs):
+            return None
+        true = max(power(outcomes, mpf(case.at[0])) for outcomes, _ in runs)
+        true = 1 - true if case.query == "tradeoff" else true
+    elif case.query == "calibrate" and "delta" in case.options:  # one Bound at each end, by another route
+        runs, eps, delta = made(case.at[0]), case.options["epsilon"], mpf(case.options["delta"])
+        ends = [made("hs.delta")(runs(x), eps, route="pld") for x in (answer.value, answer.limit) if x is not None]
+        met = Fact(mpf(ends[0].lower), mpf(ends[1].upper) if len(ends) > 1 else ONE, "value and limit")
+        return [met, Fact(delta, delta, "target")]
+    else:
+        return None
+    if true is None:
+        return None
+    loose = abs(true) * (1e-13 if "mixture" in run_text(case.parts) else 1e-40) if mp.isfinite(true) else ZERO
+    return [Fact(mpf(answer.lower), mpf(answer.upper), case.query), Fact(true - loose, true + loose, "truth")]
