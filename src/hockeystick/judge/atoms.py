@@ -10,10 +10,15 @@ with y.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from flint import acb, arb
 
 from .balls import about, exponential_sums, floor_log, tilted
+
+STEEP = 1e17
+"""Largest tilt of an exponent."""
 
 
 class Atoms:
@@ -53,6 +58,16 @@ class Atoms:
         """Outcomes of finite loss."""
         return [(n, d) for n, d in self.outcomes if not (n.is_zero() or d.is_zero())]
 
+    def least_gap(self) -> float:
+        """Infinite: the law is its own neighbour on both sides."""
+        return math.inf
+
+    def revealed(self) -> Atoms:
+        """This law."""
+        return self
+
+    coarse = revealed
+
     def top(self) -> arb | None:
         """The largest finite loss; None where outcomes are left out."""
         if self.lost > 0:
@@ -77,6 +92,10 @@ class Atoms:
     def _tilted(self, c: arb):
         num, losses = self._logs()
         return [n * (c * x).exp() for n, x in zip(num, losses, strict=True)], losses
+
+    def steepest(self) -> float:
+        """A tilt beyond which nothing is gained. For planning only."""
+        return STEEP
 
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
@@ -115,6 +134,12 @@ class Atoms:
         return total + arb(0).union(self.lost) if self.lost > 0 else total
 
 
+def joined(parts) -> Atoms:
+    """The public mixture of weighted laws with outcomes."""
+    lost = [sum((w * getattr(p, name) for w, p in parts), arb(0)) for name in ("lost", "lost_den")]
+    return Atoms([(w * n, w * d) for w, p in parts for n, d in p.outcomes], None, None, *lost)
+
+
 class Mixture:
     """A public mixture of laws of any kinds: transforms and curves are weighted sums [Zhu, Dong, Wang 2022, Thm 10]."""
 
@@ -131,6 +156,10 @@ class Mixture:
     def sampled(self, q: arb) -> Mixture:
         """The law of a Poisson sample of rate q: the choice of the part is public."""
         return Mixture([(w, p.sampled(q)) for w, p in self.parts])
+
+    def steepest(self) -> float:
+        """A tilt beyond which nothing is gained. For planning only."""
+        return min(p.steepest() for _, p in self.parts)
 
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
@@ -150,6 +179,18 @@ class Mixture:
         """At least |M(c + iy')|/M(c) for all y' >= y; a lattice part, which comes back, is counted whole."""
         found = [(w * p.mgf(c, 45.0), arb(1) if p.lattice is not None else p.falloff(c, y)) for w, p in self.parts]
         return (sum((m * f for m, f in found), arb(0)) / sum((m for m, _ in found), arb(0))).upper()
+
+    def least_gap(self) -> float:
+        """That of the parts. For planning only."""
+        return min(p.least_gap() for _, p in self.parts)
+
+    def revealed(self) -> Atoms:
+        """A law with few outcomes that dominates this one."""
+        return joined([(w, p.revealed()) for w, p in self.parts])
+
+    def coarse(self) -> Atoms:
+        """A law with few outcomes that this one dominates."""
+        return joined([(w, p.coarse()) for w, p in self.parts])
 
     def top(self) -> arb | None:
         """The largest finite loss; None where there is none."""

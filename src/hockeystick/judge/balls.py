@@ -55,12 +55,12 @@ def floor_log(x: arb) -> float:
     return about(x.log()) if x > 0 else -math.inf
 
 
-def exponential_sums(weights: list[arb], losses: list[arb], h: arb, count: int) -> list[acb]:
+def exponential_sums(weights: list, losses: list, h: arb, count: int) -> list[acb]:
     """sum_x weights[x] e^{i n h losses[x]} for n = 0..count-1, by one product of matrices: n = size * group + row."""
     size = max(1, math.isqrt(count))
     groups = -(-count // size)
-    small = [acb((h * x).cos(), (h * x).sin()) for x in losses]
-    large = [acb((size * h * x).cos(), (size * h * x).sin()) for x in losses]
+    turns = [acb(0, 1) * h * x for x in losses]
+    small, large = [t.exp() for t in turns], [(size * t).exp() for t in turns]
     left = _powers([acb(1)] * len(losses), small, size)
     right = _powers([acb(w) for w in weights], large, groups)
     table = acb_mat(left) * acb_mat(right).transpose()

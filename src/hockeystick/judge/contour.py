@@ -25,7 +25,7 @@ from flint import acb, arb
 
 from .balls import UndecidedError, about, between, floor_log
 
-MAX_COUNT = 30_000
+MAX_COUNT = 150_000
 
 
 class Line:
@@ -59,37 +59,37 @@ class Line:
 
     def saddle(self, eps: float) -> float:
         """About the c at which M(c) e^{-c eps}/(c (1+c)) is least."""
-        return self._solve(lambda c: self.moments(c)[1] - eps - 1 / c - 1 / (1 + c), -30.0, 40.0)
+        steepest = min(law.steepest() for law, _ in self.steps)
+        return self._solve(lambda c: self.moments(c)[1] - eps - 1 / c - 1 / (1 + c), -30.0, math.log(steepest))
 
     def curve(self, eps: arb, log_goal: float) -> arb:
         """A ball for H(eps), aiming at the width e^log_goal."""
-        at = about(eps)
-        c = self.saddle(at)
-        top, _, variance = self.moments(c)
-        size = top - c * at - math.log(c) - math.log1p(c)
-        goal = log_goal - math.log(8)
-        period = max((math.log1p(math.exp(min(-goal, 700))) if goal > -700 else -goal) / c, 1e-300)
-        if variance > 0:
-            period = max(period, 4 * math.sqrt(variance))
-        for _ in range(60):
-            s = self._solve(lambda s, far=at + period: self.moments(s)[1] - far, math.log(c * (1 + 1e-6)), math.log(c) + 3)
-            if s <= c * (1 + 1e-5):
-                s = c * 1.5
-            if self._right(s, c, at, period) <= goal:
-                break
-            period *= 1.3
-        return self._sum(eps, c, s, period, goal, size)
+        at, goal = about(eps), log_goal - math.log(8)
+        deepest = self.saddle(at)
+        slopes = [deepest * 1.3**i for i in range(-9, 12)]
+        logs = [self.moments(s)[0] - s * at + s * math.log(s / (1 + s)) - math.log1p(s) for s in slopes]
+        best = None
+        for c in [deepest, *(s for s in slopes if s < 0.95 * deepest)]:
+            period, s = self._period(c, goal, list(zip(slopes, logs, strict=True)))
+            size = self.moments(c)[0] - c * at - math.log(c) - math.log1p(c)
+            cost = period * math.sqrt(max(size - goal, 1.0) / max(self.moments(c)[2], 1e-300))
+            if best is None or cost < best[0]:
+                best = cost, c, s, period, size
+        return self._sum(eps, *best[1:4], goal, best[4])
+
+    def _period(self, c: float, goal: float, table) -> tuple[float, float]:
+        """About the least period at which both kinds of aliases are below the goal, and the exponent s of the right ones."""
+        period = max((math.log1p(math.exp(-goal)) if goal > -700 else -goal) / c, 4 * math.sqrt(max(self.moments(c)[2], 0.0)))
+        while True:
+            least, s = min(((log - (s - c) * period, s) for s, log in table if s > 1.1 * c))
+            if least <= goal or not period < 1e300:
+                return period, s
+            period *= 1.1
 
     def above(self, eps: arb) -> arb:
         """At least H(eps), by the inequality of the right aliases at the best exponent."""
         s = arb(self.saddle(about(eps)))
         return self.mgf(s, 30.0) * (-s * eps).exp() * (s / (1 + s)) ** s / (1 + s)
-
-    def _right(self, s: float, c: float, eps: float, period: float) -> float:
-        """About the log of the right aliases."""
-        decay = (s - c) * period
-        kernel = s * math.log(s / (1 + s)) - math.log1p(s)
-        return self.moments(s)[0] - s * eps + kernel - decay - math.log(-math.expm1(-decay)) if decay > 1e-9 else math.inf
 
     def _reach(self, c: arb, prefix: float, goal: float, h: float):
         """(Y, ball of the fall-off at Y) such that prefix times it is below the goal, Y a multiple of h."""

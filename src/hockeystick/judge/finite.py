@@ -6,28 +6,24 @@ Joining outcomes of equal loss changes nothing, so on a lattice the powers of tw
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 
 from flint import arb, arb_poly
 
 from .balls import UndecidedError
 
-MAX_STATES = 120_000
+MAX_STATES = 100_000
+SLACK = 1e-7
 MAX_DEGREE = 1_500
 
 
 def curve(steps, eps: arb, deadline) -> arb:
     """A ball for E[(1 - e^{eps-L})^+; L finite] of [(Atoms, count)]."""
-    states = [_states(law, k) for law, k in steps]
-    if math.prod(len(s) for s in states) > MAX_STATES:
-        raise UndecidedError("a composition of discrete laws has too many outcomes")
     price = eps.exp()
-    joint = [(arb(1), arb(1))]
-    for own in sorted(states, key=len):
-        deadline.check()
-        if own is states[-1] and len(joint) == 1:
-            joint = own
-            continue
-        joint = [(a * n, b * d) for a, b in joint for n, d in own]
+    try:
+        joint = _joint(steps, deadline)
+    except UndecidedError:
+        return _in_halves(*_halved(steps, deadline), price, deadline)
     total = arb(0)
     for i, (n, d) in enumerate(joint):
         total += (n - price * d).nonnegative_part()
@@ -36,8 +32,71 @@ def curve(steps, eps: arb, deadline) -> arb:
     return total
 
 
+def _joint(steps, deadline):
+    """(num, den) of all outcomes of a composition."""
+    states = sorted((_states(law, k) for law, k in steps), key=len)
+    if math.prod(map(len, states)) > MAX_STATES:
+        raise UndecidedError("a composition of discrete laws has too many outcomes")
+    joint = states[0]
+    for own in states[1:]:
+        deadline.check()
+        joint = [(a * n, b * d) for a, b in joint for n, d in own]
+    return joint
+
+
+def _halved(steps, deadline):
+    """The outcomes of both halves of a composition."""
+    if len(steps) == 1:
+        ((law, k),) = steps
+        if k == 1:
+            raise UndecidedError("a discrete law has too many outcomes")
+        first = _joint([(law, k // 2)], deadline)
+        return first, first if k % 2 == 0 else _joint([(law, k - k // 2)], deadline)
+    sizes = sorted(((len(_states(law, k)), i) for i, (law, k) in enumerate(steps)), reverse=True)
+    left, right, a, b = [], [], 1, 1
+    for size, i in sizes:
+        if a <= b:
+            left, a = [*left, steps[i]], a * size
+        else:
+            right, b = [*right, steps[i]], b * size
+    return _joint(left, deadline), _joint(right, deadline)
+
+
+def _in_halves(first, second, price: arb, deadline) -> arb:
+    """sum over pairs of outcomes of (n n' - price d d')^+.
+
+    For one outcome of the first half those of the second are taken from the largest ratio down to some place. Any place gives
+    a value that is not too large; pairs within SLACK of the true place in the logarithm, more than doubles can be wrong by, are
+    evaluated one by one.
+    """
+    second = sorted(((math.inf if d.is_zero() else _log_ratio(n, d), n, d) for n, d in second), key=lambda row: -row[0])
+    falling = [-row[0] for row in second]
+    sums = [(arb(0), arb(0))]
+    for _, n, d in second:
+        sums.append((sums[-1][0] + n, sums[-1][1] + d))
+    log_price, total = float(price.log().mid()), arb(0)
+    for i, (n, d) in enumerate(first):
+        if i % 1024 == 0:
+            deadline.check()
+        place = log_price - _log_ratio(n, d)  # pairs of larger ratio count
+        sure, maybe = bisect_left(falling, -place - SLACK), bisect_right(falling, -place + SLACK)
+        total += n * sums[sure][0] - price * d * sums[sure][1]
+        for _, m, e in second[sure:maybe]:
+            total += (n * m - price * d * e).nonnegative_part()
+    return total
+
+
+def _log_ratio(n: arb, d: arb) -> float:
+    ratio = (n / d).log()
+    if not (ratio.rad() < 1e-12 and abs(ratio) < 1e5):
+        raise UndecidedError("a ratio of probabilities is not resolved")
+    return float(ratio.mid())
+
+
 def _states(law, k: int):
     atoms = law.finite
+    if not atoms:
+        return []
     if k == 1 or len(atoms) == 1:
         return [(n**k, d**k) for n, d in atoms]
     if len(atoms) == 2:
@@ -53,19 +112,22 @@ def _states(law, k: int):
             return [(num[i], den[i]) for i in range((last - first) * k + 1)]
     if math.comb(k + len(atoms) - 1, len(atoms) - 1) > MAX_STATES:
         raise UndecidedError("a composition of discrete laws has too many outcomes")
-    powers = [[(n**j / math.factorial(j), d**j / math.factorial(j)) for j in range(k + 1)] for n, d in atoms]
+    powers = [[*_powers(n, d, k)] for n, d in atoms]
     rows = [(arb(math.factorial(k)), arb(math.factorial(k)), k)]
     for own in powers[:-1]:
         rows = [(n * own[j][0], d * own[j][1], left - j) for n, d, left in rows for j in range(left + 1)]
     return [(n * powers[-1][left][0], d * powers[-1][left][1]) for n, d, left in rows]
 
 
+def _powers(n: arb, d: arb, k: int):
+    """(n^j/j!, d^j/j!), j = 0..k."""
+    num = den = arb(1)
+    for j in range(k + 1):
+        yield num, den
+        num, den = num * n / (j + 1), den * d / (j + 1)
+
+
 def _binomial(atoms, k: int):
     (a, b), (c, d) = atoms
-    num, den, out = a**k, b**k, []
-    up, down = c / a, d / b
-    for j in range(k + 1):
-        out.append((num, den))
-        step = arb(k - j) / (j + 1)
-        num, den = num * up * step, den * down * step
-    return out
+    first, second, all_ = [*_powers(a, b, k)], [*_powers(c, d, k)], math.factorial(k)
+    return [(all_ * n * m, all_ * e * f) for (n, e), (m, f) in zip(first, reversed(second), strict=True)]

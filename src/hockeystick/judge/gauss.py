@@ -8,15 +8,16 @@ branches. With A(x) = sum a_i e^{alpha_i x - alpha_i^2/2}, B likewise, num = phi
 Every pair used has all alpha >= 0 >= beta or all alpha <= 0 <= beta, so that L is monotone.
 
 Quadrature. Let b > 0 with b (max alpha - min alpha) < pi and the same for beta. The terms of A(x + ib) lie in a sector of angle
-below pi, so A(x + ib) is not 0, |A(x + ib)| <= A(x), and |B(x + ib)| >= cos(b (max beta - min beta)/2) B(x). The integrand f is
-analytic in the strip |Im x| <= b, so the trapezoid rule with mesh h misses int f by at most 2 J/(e^{2 pi b/h} - 1) where
-J >= int |f| on both lines Im x = +-b [Trefethen and Weideman 2014, Thm 5.1]. There, with f at y = 0 on the right,
-    |f(x + ib)| <= f(x) e^{E}, E = b^2/2 + (1+c) log|A(x+ib)/A(x)| - c log|B(x+ib)/B(x)| + |y| |arg A - arg B|(x + ib),
+below pi, so A(x + ib) is not 0, |A(x + ib)| <= A(x), |B(x + ib)| >= cos(b (max beta - min beta)/2) B(x), and the integrand is
+analytic in the strip. A trapezoid rule of mesh h on a line inside, at distance t from both edges, misses the integral by at
+most (J1 + J2)/(e^{2 pi t/h} - 1), J = int |f| on an edge [Trefethen and Weideman 2014, Thm 5.1]. At y = 0 the line is the real
+axis. For y > 0 it is Im x = +-t between 0 and +-2t, with the sign that makes arg A - arg B >= 0: then |f| falls with y on all
+of the strip, no node turns fast, and J at y = 0 serves. On Im x = b, with f at y = 0 on the right,
+    |f(x + ib)| <= f(x) e^{E}, E = b^2/2 + (1+c) log|A(x+ib)/A(x)| - c log|B(x+ib)/B(x)|,
 and J is summed over cells of width d: E is bounded over a cell by ball arithmetic, and the mass of f is at most d f(mid)
 e^{G d^2/8 + |s| d/2}, s = (log f)'(mid), G >= |(log f)''| (1 and variances of shifts, at most spread^2/4 [Popoviciu]).
-Beyond x = R: A grows at most by e^{max alpha (x - R)}, B at least by e^{min beta (x - R)}, phi at least by e^{-R (x - R)}, and
-the arguments differ by at most b r, r the largest |alpha - beta|: an exponential, for sums a geometric series, with exponent
-R - (1+c) max alpha + c min beta. Mirrored on the left.
+Beyond x = R: A grows at most by e^{max alpha (x - R)}, B at least by e^{min beta (x - R)}, phi at least by e^{-R (x - R)}: an
+exponential, for sums a geometric series, with exponent R - (1+c) max alpha + c min beta. Mirrored on the left.
 
 Falling off. Move the path of integration to x + i l(x), l continuous, piecewise linear and 0 far out, with the sign that makes
 arg A - arg B >= 0. Then for y > 0
@@ -65,6 +66,10 @@ class Gauss:
         (_, a, b), *others = self.branches
         return None if others or len(a) > 1 or len(b) > 1 else abs(a[0][1] - b[0][1])
 
+    def steepest(self) -> float:
+        """A tilt beyond which a quadrature has too many nodes. For planning only."""
+        return 1e17 if self.plain is not None else 100 / max(about(_rate(a, b)) for _, a, b in self.branches)
+
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
         if self.plain is not None:
@@ -93,7 +98,7 @@ class Gauss:
         """M(c), to about e^-nats relative."""
         if self.plain is not None:
             return (self.plain**2 * c * (1 + c) / 2).exp()
-        weights, _, error = self._points(c, arb(0), nats)
+        weights, _, error = self._points(c, False, nats)
         return sum(weights, arb(0)) + error
 
     def values(self, c: arb, h: arb, count: int, nats: float) -> list[acb]:
@@ -101,14 +106,14 @@ class Gauss:
         if self.plain is not None:
             half = self.plain**2 / 2
             return [(half * (z * (1 + z))).exp() for z in (acb(c, n * h) for n in range(count))]
-        weights, losses, error = self._points(c, count * h, nats)
+        weights, losses, error = self._points(c, True, nats)
         return [v + acb(error, error) for v in exponential_sums(weights, losses, h, count)]
 
-    def _points(self, c: arb, y: arb, nats: float):
-        """Weights and losses of a quadrature for M at c + i[-y, y], and a ball around 0 that holds what it misses."""
+    def _points(self, c: arb, lifted: bool, nats: float):
+        """Weights and losses of a quadrature for M(c), `lifted`: for M(c + iy), y >= 0, and a ball for what it misses."""
         weights, losses, error = [], [], arb(0)
         for w, a, b in self.branches:
-            part = _trapezoid(a, b, c, y, nats)
+            part = _trapezoid(a, b, c, lifted, nats)
             weights += [w * x for x in part[0]]
             losses += part[1]
             error += w * part[2]
@@ -165,8 +170,9 @@ class Gauss:
         return min(gaps)
 
     def coarse(self) -> Atoms:
-        """A law that this one dominates: of the output only the interval between midpoints of shifts is told."""
-        outcomes = []
+        """A law that this one dominates: of the output only the interval between midpoints of shifts is told, counted from the
+        one around 0, and the branch is not."""
+        told: dict[int, tuple[arb, arb]] = {}
         for w, a, b in self.branches:
             shifts = sorted({about(s): s for _, s in (*a, *b)}.items())
             middles = [((s + t) / 2).mid() for (_, s), (_, t) in itertools.pairwise(shifts)]
@@ -174,8 +180,11 @@ class Gauss:
                 [arb(1), *(sum((x * normal_above(m - s) for x, s in side), arb(0)) for m in middles), arb(0)] for side in (a, b)
             ]
             pairs = zip(itertools.pairwise(above[0]), itertools.pairwise(above[1]), strict=True)
-            outcomes += [(w * (p - r), w * (q - s)) for (p, r), (q, s) in pairs]
-        return Atoms(outcomes)
+            first = -sum(about(s) < 0 for _, s in shifts)
+            for place, ((p, r), (q, s)) in enumerate(pairs, first):
+                num, den = told.get(place, (arb(0), arb(0)))
+                told[place] = num + w * (p - r), den + w * (q - s)
+        return Atoms([(n.nonnegative_part(), d.nonnegative_part()) for n, d in told.values()])
 
     # One step
 
@@ -212,56 +221,72 @@ def _phi(x: arb) -> arb:
     return (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
 
 
-def _trapezoid(a, b, c: arb, y: arb, nats: float):
-    tilt, reach = about(c), about(y)
+def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
+    """Weights, losses and a ball for the error of the trapezoid rule on the real axis, or on the line Im x = +-strip."""
+    tilt = about(c)
     right = max((1 + tilt) * about(a[-1][1]) - tilt * about(b[0][1]), 0.0)
     left = min((1 + tilt) * about(a[0][1]) - tilt * about(b[-1][1]), 0.0)
-    strip, h = _plan_strip(a, b, tilt, reach, nats, left, right)
+    strip, h = _plan_strip(a, b, tilt, lifted, nats, left, right)
     room = math.sqrt(2 * nats) + 1
     first, last = math.floor((left - room) / h), math.ceil((right + room) / h)
     if last - first > MAX_NODES:
         raise UndecidedError(f"the transform of a step needs {last - first} nodes, more than {MAX_NODES}")
-    weights, losses = [], []
+    rises = not a[-1][1] - b[0][1] < b[-1][1] - a[0][1]
+    line = acb(0, strip if rises else -strip) if lifted else arb(0)
     scale = arb(h) / (2 * arb.pi()).sqrt()
+    weights, losses = [], []
     for j in range(first, last + 1):
-        x = arb(j) * h
-        top, bottom = _sum(a, x), _sum(b, x)
-        loss = (top / bottom).log()
-        losses.append(loss)
-        weights.append(scale * top * (c * loss - x * x / 2).exp())
-    beyond = weights[-1] * _geometric((arb(last) * h - (1 + c) * a[-1][1] + c * b[0][1]) * h)
-    beyond += weights[0] * _geometric((-arb(first) * h + (1 + c) * a[0][1] - c * b[-1][1]) * h)
-    missed = 2 * _on_strip(a, b, c, y, strip, nats, left, right) / ((2 * arb.pi() * strip / h).exp() - 1)
+        x = arb(j) * h + line
+        top, bottom = _log(a, x), _log(b, x)
+        losses.append(top - bottom)
+        weights.append(scale * ((1 + c) * top - c * bottom - x * x / 2).exp())
+    ends = [scale * ((1 + c) * _log(a, x) - c * _log(b, x) - x * x / 2).exp() for x in (arb(first) * h, arb(last) * h)]
+    beyond = ends[1] * _geometric((arb(last) * h - (1 + c) * a[-1][1] + c * b[0][1]) * h)
+    beyond += ends[0] * _geometric((-arb(first) * h + (1 + c) * a[0][1] - c * b[-1][1]) * h)
+    edge = arb(strip)
+    if lifted:
+        beyond *= (edge * edge / 2).exp() * (edge * _spread(b) / 2).cos() ** (-c)
+    missed = _on_strip(a, b, c, 2 * edge if lifted else edge, nats, left, right)
+    missed += _on_strip(a, b, c, arb(0), nats, left, right) if lifted else missed
+    missed /= (2 * arb.pi() * edge / h).exp() - 1
     return weights, losses, arb(0, (missed + beyond).abs_upper())
 
 
-def _plan_strip(a, b, tilt: float, reach: float, nats: float, left: float, right: float) -> tuple[float, float]:
-    """The half width of the strip that allows the largest mesh, and that mesh. For planning only."""
+def _log(side, x):
+    """log A(x) or log B(x), real on the real axis and continuous in the strip: what is left of e^{first shift x} has an angle
+    below pi."""
+    s = side[0][1]
+    rest = sum((a * ((t - s) * (x - (t + s) / 2)).exp() for a, t in side[1:]), side[0][0])
+    return s * (x - s / 2) + rest.log()
+
+
+def _plan_strip(a, b, tilt: float, lifted: bool, nats: float, left: float, right: float) -> tuple[float, float]:
+    """The distance of the line from the edges of the strip that allows the largest mesh, and that mesh. For planning only."""
     doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
-    spread = max(float(np.ptp(shift)) for _, shift in doubles)
+    spread, width = (max(float(np.ptp(doubles[i][1])) for i in own) for own in ((0, 1), (1,)))
     limit = min(0.99 * math.pi / spread if spread > 0 else math.inf, 10 * math.sqrt(nats))
-    width, rate = float(np.ptp(doubles[1][1])), about(_rate(a, b))
-    room = math.sqrt(2 * (nats + reach * rate * limit - tilt * math.log(math.cos(limit * width / 2)))) + 2
+    room = math.sqrt(2 * (nats - tilt * math.log(math.cos(limit * width / 2)))) + 2
     log_f, _, turned = _at(doubles, np.linspace(left - room, right + room, 500), tilt)
     log_f -= log_f.max() + math.log(np.exp(log_f - log_f.max()).sum())
     best = (0.0, 0.0)
     for i in range(16):
-        strip = limit * 0.7**i
-        size_a, size_b, angle = turned(np.full(500, strip))
-        e = log_f + (1 + tilt) * np.log(size_a) - tilt * np.log(size_b) + reach * np.abs(angle)
-        cost = nats + 2 + strip**2 / 2 + max(float(e.max()) + math.log(np.exp(e - e.max()).sum()), 0.0)
+        edge = limit * 0.75**i
+        size_a, size_b, _ = turned(np.full(500, edge))
+        e = log_f + (1 + tilt) * np.log(size_a) - tilt * np.log(size_b)
+        cost = nats + 2 + edge**2 / 2 + max(float(e.max()) + math.log(np.exp(e - e.max()).sum()), 0.0)
+        strip = edge / 2 if lifted else edge
         if 2 * math.pi * strip / cost > best[1]:
             best = strip, 2 * math.pi * strip / cost
     return best
 
 
-def _on_strip(a, b, c: arb, y: arb, strip: float, nats: float, left: float, right: float) -> arb:
-    """At least int |f| on the lines Im x = +-strip, for all |Im z| <= y: cell by cell, in ball arithmetic."""
-    up, spread_a, spread_b = arb(strip), _spread(a), _spread(b)
+def _on_strip(a, b, c: arb, up: arb, nats: float, left: float, right: float) -> arb:
+    """At least int |f| on the line Im x = +-up at y = 0: cell by cell, in ball arithmetic."""
+    spread_a, spread_b = _spread(a), _spread(b)
     if not (up * spread_a < arb.pi() and up * spread_b < arb.pi()):
         raise UndecidedError("the strip of a step's transform is too wide")
-    least, largest = (up * spread_b / 2).cos(), up * _rate(a, b)
-    room = math.sqrt(2 * (nats + about(y) * about(largest) - about(c) * math.log(about(least)))) + 2
+    least = (up * spread_b / 2).cos()
+    room = math.sqrt(2 * (nats - about(c) * math.log(about(least)))) + 2
     low, high = left - room, right + room
     cells = max(min(int((high - low) / 0.25), 300), 40)
     d = (high - low) / cells
@@ -270,23 +295,20 @@ def _on_strip(a, b, c: arb, y: arb, strip: float, nats: float, left: float, righ
     total = arb(0)
     for i in range(cells):
         at = low + d * (i + 0.5)
-        whole = arb(at, 0.5000001 * d)
-        turn_a, turn_b = _turned(a, whole, up), _turned(b, whole, up)
-        size = turn_b.abs_lower().max(least)
-        angle = abs(turn_a.arg() - turn_b.arg()).min(largest)
-        if not angle.is_finite():
-            angle = largest
-        point = arb(at)
+        whole, point = arb(at, 0.5000001 * d), arb(at)
         top, bottom = _sum(a, point), _sum(b, point)
         slope = abs((1 + c) * _mean(a, point) / top - c * _mean(b, point) / bottom - point)
-        grows = (1 + c) * turn_a.abs_upper().min(arb(1)).log() - c * size.log() + y * angle + slope * d / 2
+        grows = slope * d / 2
+        if not up.is_zero():
+            size_a, size_b = _turned(a, whole, up)[0], _turned(b, whole, up)[0]
+            grows += (1 + c) * size_a.upper().min(arb(1)).log() - c * size_b.lower().max(least).log()
         total += (grows.upper() + c * (top / bottom).log()).exp() * bent * top * _phi(point)
     ends = [arb(high) - (1 + c) * a[-1][1] + c * b[0][1], -arb(low) + (1 + c) * a[0][1] - c * b[-1][1]]
     for edge, rate in zip((arb(high), arb(low)), ends, strict=True):
         if not rate > 0:
             raise UndecidedError("the tail of a step's transform was not reached")
         top, bottom = _sum(a, edge), _sum(b, edge)
-        total += (y * largest + c * (top / bottom).log() - c * least.log()).exp() * top * _phi(edge) / rate
+        total += (c * (top / bottom).log() - c * least.log()).exp() * top * _phi(edge) / rate
     return total * (up * up / 2).exp()
 
 
@@ -302,17 +324,18 @@ def _geometric(exponent: arb) -> arb:
 
 
 def _mass(a, b, c: arb) -> arb:
-    weights, _, error = _trapezoid(a, b, c, arb(0), 45.0)
+    weights, _, error = _trapezoid(a, b, c, False, 45.0)
     return sum(weights, arb(0)) + error
 
 
-def _turned(side, x: arb, lift: arb) -> acb:
-    """A(x + ib)/A(x) for x in a ball: the mean of e^{i b shift} under the weights of the terms."""
-    total = acb(0)
-    for a, s in side:
+def _turned(side, x: arb, lift: arb) -> tuple[arb, arb]:
+    """(|A(x + ib)|/A(x), arg A(x + ib)) for x and b in balls. With weights p of the terms at x the ratio is e^{i b s_0} (1 +
+    sum_{j > 0} p_j (e^{i b (s_j - s_0)} - 1)), which loses nothing where b or p is small."""
+    inner, first = acb(1), side[0][1]
+    for a, s in side[1:]:
         ratio = sum((o / a * ((t - s) * (x - (t + s) / 2)).exp() for o, t in side), arb(0))
-        total += acb((lift * s).cos(), (lift * s).sin()) / ratio
-    return total
+        inner += acb(0, lift * (s - first)).expm1() / ratio
+    return abs(inner), lift * first + inner.arg()
 
 
 def _gap(a, b, c: arb, y: arb) -> arb:
@@ -326,18 +349,14 @@ def _gap(a, b, c: arb, y: arb) -> arb:
             continue
         whole, lift = between(low, high), between(one, two)
         d = arb(high) - arb(low)
-        turn_a, turn_b = _turned(a, whole, lift), _turned(b, whole, lift)
-        size, angle = turn_b.abs_lower(), (turn_a.arg() - turn_b.arg()).lower()
-        if not (size > 0 and angle.is_finite()):
+        (size_a, angle_a), (size_b, angle_b) = _turned(a, whole, lift), _turned(b, whole, lift)
+        angle = (angle_a - angle_b).lower()
+        angle = angle if angle > 0 else arb(0)
+        size = size_b.lower().max((abs(lift).upper() * _spread(b) / 2).cos())
+        if not size > 0:
             return arb(0)
         slant = (arb(two) - arb(one)) / d
-        e = (
-            lift * lift / 2
-            + (1 + c) * turn_a.abs_upper().log()
-            - c * size.log()
-            - y * angle.max(arb(0))
-            + (1 + slant**2).log() / 2
-        )
+        e = lift * lift / 2 + (1 + c) * size_a.upper().min(arb(1)).log() - c * size.log() - y * angle + (1 + slant**2).log() / 2
         e = e.upper()
         point = ((arb(low) + arb(high)) / 2).mid()
         top, bottom = _sum(a, point), _sum(b, point)

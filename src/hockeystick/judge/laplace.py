@@ -25,6 +25,8 @@ from flint import acb, arb, ctx
 from .balls import UndecidedError, about, exponential_sums, tilted
 
 MAX_NODES = 4000
+STEEP = 1e17
+"""Largest tilt of an exponent."""
 
 
 class Laplace:
@@ -42,6 +44,14 @@ class Laplace:
     def sampled(self, q: arb) -> SampledLaplace:
         """The law of a Poisson sample of rate q."""
         return SampledLaplace(self.m, q)
+
+    def least_gap(self) -> float:
+        """0: no law with few outcomes is near this one."""
+        return 0.0
+
+    def steepest(self) -> float:
+        """A tilt beyond which nothing is gained. For planning only."""
+        return STEEP
 
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
@@ -105,6 +115,14 @@ class _Pieces:
     def falloff(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for all y' >= y."""
         return (self._far(c, y) / self.mgf(c, 45.0)).upper().min(arb(1))
+
+    def least_gap(self) -> float:
+        """0: no law with few outcomes is near this one."""
+        return 0.0
+
+    def steepest(self) -> float:
+        """A tilt beyond which nothing is gained. For planning only."""
+        return STEEP
 
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""

@@ -39,7 +39,7 @@ from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomiz
 from ..given import FromCurve, FromPmf, GaussianMixture, PublicMixture
 from ..mechanism import Gaussian, Mechanism, PoissonSubsampled
 from ..mechanism import Laplace as LaplaceStep
-from .atoms import Atoms, Mixture
+from .atoms import Atoms, Mixture, joined
 from .balls import UndecidedError, rational
 from .gauss import Gauss
 from .laplace import Laplace, ReplacedLaplace
@@ -215,8 +215,7 @@ def _public_mixture(step: PublicMixture, adjacency: str):
     if all(isinstance(p, Gauss) for _, p in parts):
         return Gauss([(w * v, a, b) for w, p in parts for v, a, b in p.branches])
     if all(isinstance(p, Atoms) for _, p in parts):
-        lost = [sum((w * getattr(p, name) for w, p in parts), arb(0)) for name in ("lost", "lost_den")]
-        return Atoms([(w * n, w * d) for w, p in parts for n, d in p.outcomes], None, None, *lost)
+        return joined(parts)
     return Mixture(parts)
 
 
@@ -224,12 +223,12 @@ def _from_pmf(step: FromPmf, adjacency: str) -> Atoms:
     """Outcomes of one ratio are joined, in exact arithmetic."""
     num, den = ([rational(x) for x in side] for side in (step.num, step.den))
     sums = sum(num, fmpq(0)), sum(den, fmpq(0))
-    joined: dict = {}
+    same: dict = {}
     for n, d in zip(num, den, strict=True):
         key = n / d if d != 0 else None
-        a, b = joined.get(key, (fmpq(0), fmpq(0)))
-        joined[key] = a + n, b + d
-    out = Atoms([(arb(a / sums[0]), arb(b / sums[1])) for a, b in joined.values()])
+        a, b = same.get(key, (fmpq(0), fmpq(0)))
+        same[key] = a + n, b + d
+    out = Atoms([(arb(a / sums[0]), arb(b / sums[1])) for a, b in same.values()])
     finite = [i for i, (n, d) in enumerate(out.outcomes) if not (n.is_zero() or d.is_zero())]
     if len(finite) == 2:
         first, second = (out.outcomes[i][0] / out.outcomes[i][1] for i in finite)

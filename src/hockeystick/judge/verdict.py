@@ -81,6 +81,10 @@ class _Curve:
 
     def at(self, eps, log_goal: float) -> arb:
         """delta(eps) at the rational `eps` (or inf), to about e^log_goal."""
+        if eps < -20:  # delta(eps) = 1 - e^eps (1 - delta'(-eps)), delta' of the pair turned round
+            turned = _Curve(self.run, self.adjacency, not self.add, self.deadline).at(-eps, -45.0)
+            with precision(self.base - 2 * int(eps)):
+                return 1 - arb(eps).exp() * (1 - turned)
         best, reason = arb(0).union(arb(1)), None
         for times in PRECISIONS:
             with precision(self.base * times):
@@ -150,7 +154,15 @@ class _Curve:
         if sum(k for _, k in laws) == 1:
             return laws[0][0].delta(eps)
         lost = sum((k * getattr(law, "lost", arb(0)) for law, k in laws), arb(0))
-        return self.floor() + self._finite(laws, eps, log_goal) + between(0, lost)
+        around = None if all(isinstance(law, Atoms) for law, _ in laws) else self._around(laws, eps, log_goal)
+        if around is not None and floor_log(around.rad()) <= log_goal:
+            return around + between(0, lost)
+        try:
+            return self.floor() + self._finite(laws, eps, log_goal) + between(0, lost)
+        except UndecidedError:
+            if around is None:
+                raise
+            return around + between(0, lost)
 
     def _finite(self, laws, eps: arb, log_goal: float) -> arb:
         if all(isinstance(law, Gauss) and law.plain is not None for law, _ in laws):
@@ -158,15 +170,7 @@ class _Curve:
             return normal_above(eps / m - m / 2) - eps.exp() * normal_above(eps / m + m / 2)
         if all(isinstance(law, Atoms) for law, _ in laws):
             return self._atomic(laws, eps, log_goal)
-        around = self._around(laws, eps, log_goal)
-        if around is not None and floor_log(around.rad()) <= log_goal:
-            return around
-        try:
-            return Line(laws, self.deadline).curve(eps, log_goal)
-        except UndecidedError:
-            if around is None:
-                raise
-            return around
+        return Line(laws, self.deadline).curve(eps, log_goal)
 
     def _atomic(self, laws, eps: arb, log_goal: float) -> arb:
         try:
@@ -178,15 +182,12 @@ class _Curve:
 
     def _around(self, laws, eps: arb, log_goal: float) -> arb | None:
         """Between two laws with few outcomes, for large shifts; None where there are none."""
-        if (
-            not all(isinstance(law, Atoms | Gauss) for law, _ in laws)
-            or max((law.least_gap() for law, _ in laws if isinstance(law, Gauss)), default=0.0) < 4
-        ):
+        if min(law.least_gap() for law, _ in laws) < 4:
             return None
         ends = []
         try:
             for side in ("coarse", "revealed"):
-                own = [(getattr(law, side)() if isinstance(law, Gauss) else law, k) for law, k in laws]
+                own = [(getattr(law, side)(), k) for law, k in laws]
                 rest = arb(1)
                 for law, k in own:
                     rest *= (1 - law.mass_inf) ** k
@@ -302,6 +303,17 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
         bottom, ceiling = end(low), end(high)
         width = floor_log(ceiling - bottom)
         top = floor_log(ceiling)
+    with precision(4096):  # 1 - e^eps <= delta <= 1
+        easy_below, easy_above = end(low) <= (-arb(eps).expm1()).nonnegative_part(), end(high) >= 1
+    if easy_below and not easy_above:
+        above = {name: curve.above(eps) for name, curve in curves.items()}
+        if all(value <= ceiling for value in above.values()):
+            evidence = tuple(_evidence(name, at, between(0, value)) for name, value in above.items())
+            return Verdict(
+                "confirmed", "a bound by the transform lies below the upper end; the lower end says nothing", evidence
+            )
+    if easy_below and easy_above:
+        return Verdict("confirmed", "any curve lies within the interval")
     goal = max(width, top - 45) - 2
     for _ in range(ROUNDS):
         found = {}
@@ -310,7 +322,7 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
                 found[name] = between(0, above)
             else:
                 found[name] = curve.at(eps, goal)
-        with precision(1024):
+        with precision(4096):
             bottom, ceiling = end(low), end(high)
             worst = arb(0)
             for value in found.values():
@@ -319,7 +331,7 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
             if worst < bottom or worst > ceiling:
                 side = "below" if worst < bottom else "above"
                 return Verdict("refuted", f"delta({at!r}) lies {side} the interval [{low!r}, {high!r}]", evidence)
-            if (bottom <= 0 or worst >= bottom) and (ceiling >= 1 or worst <= ceiling):
+            if (easy_below or worst >= bottom) and (easy_above or worst <= ceiling):
                 return Verdict("confirmed", "the enclosure of the curve lies within the interval", evidence)
         if all(floor_log(value.rad()) > goal + 5 for value in found.values()):
             break
