@@ -97,6 +97,10 @@ GROUPS = {
         "check_hyperbola_terms",
         "hyperbola-alias hyperbola-truncation hyperbola-inner hyperbola-inner-nodes hyperbola-rounding-nodes",
     ),
+    "individual": c_group(
+        "check_individual_terms",
+        "individual-alias individual-tail individual-inner individual-k individual-nodes",
+    ),
     "saddle-point": c_group(
         "check_saddle_terms",
         *"sp-mesh-K sp-mesh-mean sp-mesh-variance sp-range-K sp-range-mean sp-range-variance sp-cube".split(),

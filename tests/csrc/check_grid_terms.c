@@ -221,7 +221,7 @@ int main(int argc, char **argv)
     median("real-mesh", 200, 20, 1.2);
     median("log-m", 200, 100000, 100);
     median("dropped-mesh", 200, 3, 2.2);
-    median("dropped-range", 200, 2, 1.4);
+    median("dropped-range", 200, 4, 1.6);
     median("ends-left", 100, 1.5, 1.1);
     median("ends-right", 100, 1.5, 1.1);
     median("strip", 150, 300, 4);

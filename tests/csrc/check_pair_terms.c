@@ -229,7 +229,7 @@ int main(int argc, char **argv)
     median("pair-real-mesh", 150, 15, 1.3);
     median("pair-log-m", 100, 20000, 100);
     median("pair-dropped-mesh", 150, 4, 2.2);
-    median("pair-dropped-range", 150, 2, 1.5);
+    median("pair-dropped-range", 150, 4, 2);
     median("pair-ends", 150, 1.5, 1.1);
     median("pair-strip", 150, 40, 5);
     median("pair-strip-wild", 50, 60, 6);
