@@ -1,15 +1,21 @@
 """Every error term is tested where it is large: the programs tests/csrc/check_*_terms.c, compiled and run.
 
 Each makes one term large on purpose (a mesh, period, range or number of nodes coarser than any plan would choose) and asserts
-that its claim covers the actual error of every case and exceeds it by no more than a stated factor at the median.
+that its claim covers the actual error of every case and exceeds it by no more than a stated factor at the median. One test more
+asks whole lines for few nats through the gate.
 """
 
+import math
 import os
 import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import hockeystick as hs
+from hockeystick import _core
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -22,3 +28,29 @@ CHECKS = sorted(p.stem for p in (ROOT / "tests" / "csrc").glob("check_*_terms.c"
 def test_claims_cover_and_do_not_exceed(check):
     said, status = terms.run(check)
     assert status == 0, "\n".join(line for line in said.splitlines() if not line.startswith("pair "))
+
+
+def test_lines_for_few_nats_hold_the_truth():
+    """Lines planned for 1 to 14 nats: all four terms at once, errors of 1e-1 to 1e-7, against lines planned for 30."""
+    random = np.random.default_rng(20)
+    work = np.empty(_core.contour_work(1))
+    ratios = []
+    for _ in range(300):
+        sigma, q, k = np.exp(random.uniform(np.log([0.6, 5e-3, 20]), np.log([4, 0.5, 5000])))
+        run = (np.array([1 / sigma]), np.array([q]), np.array([math.ceil(k)], dtype=float), int(random.random() < 0.4))
+        eps = random.uniform(0, 3) * q * math.sqrt(k * math.expm1(min(1 / sigma**2, 5)))
+        status, log_scale, _, truth, *_ = _core.contour_delta(*run, eps, 1e-12, 30.0, 1, work)
+        if status > 1 or not truth > 0:
+            continue
+        T0 = random.uniform(1, 14)
+        try:
+            status, scale, lower, estimate, upper, *_ = _core.contour_delta(*run, eps, 10.0, T0, 1, work)
+        except hs.AccuracyError:
+            continue
+        if status > 1:
+            continue
+        truth *= math.exp(log_scale - scale)
+        assert lower <= truth * (1 + 1e-9) and truth * (1 - 1e-9) <= upper, (run, eps, T0)
+        if abs(estimate - truth) > 1e-8 * truth:
+            ratios.append(max(upper - estimate, estimate - lower) / abs(estimate - truth))
+    assert len(ratios) > 100 and np.median(ratios) < 300, (len(ratios), np.median(ratios))
