@@ -13,7 +13,8 @@
  *   masses r_j normalised by their own sum, x_j the loss, or the integer place on a lattice, less a reference.
  *
  * Error claims, first order in u, constants rounded up by more than the second order:
- *   K       hs_law_value.err: errors dl_j, dp_j of the data, 45u of h2 (3u, or 20.3 times 2u where 1 + x is subtracted at |x| =
+ *   K       hs_law_value.err: errors dl_j, dp_j of the data (h2(x + dx) - h2(x) to second order: |e^x - 1| dx + max(e^x, 1) dx^2,
+ *           as x may be smaller than its error), 45u of h2 (3u, or 20.3 times 2u where 1 + x is subtracted at |x| =
  *   0.1),
  *           the exponential 2u and its argument, (64 + n/64)u of the blocked sum.
  *   phi     |y| c1 + quad. e^{ix}-1 is off by 8u min(|x|,3) + 2u|x| and its argument by 3u|x|; a tilted mass by e_j = dp_j +
@@ -58,22 +59,23 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
     for (j = 0; j < w->n; j += 64) {
         double a = 0, e = 0, b0 = 0, b1 = 0, b2 = 0;
         for (i = j; i < j + 64 && i < w->n; i++) {
-            double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top), p, f, g, term;
+            double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top), p, back, f, g, term, dx;
             b0 += big; b1 += big * l; b2 += big * l * l;
             if (direct) {
                 a += big; size += big;
                 e += big * (w->dp[i] + fabs(t) * w->dl[i] + HS_U * (2 * fabs(x) + 2 * fabs(lp) + fabs(top) + 6));
                 continue;
             }
-            p = exp(lp);
+            p = exp(lp); back = exp(lp - l);
             f = fabs(x) <= 0.1 ? p * h2(x) : big - p * (1 + x);
-            g = fabs(l) <= 0.1 ? p * h2(-l) : exp(lp - l) - p * (1 - l);
+            g = fabs(l) <= 0.1 ? p * h2(-l) : back - p * (1 - l);
             term = f + t * g;
             a += term; size += fabs(f) + fabs(t * g);
-            e += (fabs(f) + fabs(t * g)) * (w->dp[i] + 8 * HS_U) + fabs(big - p) * (2 * HS_U * fabs(x) + fabs(t) * w->dl[i])
-               + fabs(t) * fabs(exp(lp - l) - p) * w->dl[i];
+            dx = 2 * HS_U * fabs(x) + fabs(t) * w->dl[i];
+            e += (fabs(f) + fabs(t * g)) * (w->dp[i] + 8 * HS_U) + (fabs(big - p) + fmax(big, p) * dx) * dx
+               + fabs(t) * (fabs(back - p) + fmax(back, p) * w->dl[i]) * w->dl[i];
             if (fabs(x) > 0.1) e += HS_U * (big * (fabs(lp + x) + 5) + p * (1 + fabs(x)) * 5);
-            if (fabs(l) > 0.1) e += HS_U * fabs(t) * (exp(lp - l) * (fabs(lp - l) + 5) + p * (1 + fabs(l)) * 5);
+            if (fabs(l) > 0.1) e += HS_U * fabs(t) * (back * (fabs(lp - l) + 5) + p * (1 + fabs(l)) * 5);
         }
         sum += a; err += e; s0 += b0; s1 += b1; s2 += b2;
     }

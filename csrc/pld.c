@@ -83,7 +83,7 @@ int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u
             u += y_upper[m * j + i] * full[i] + keep[i] * u_upper[m * j + i];
         }
         y *= 1 + 8 * U;
-        up = fmin(u / whole * (1 + 24 * U), y);
+        up = fmin(u / whole * (1 + 32 * U), y);
         p[j] += (y - up) + 2 * U * y;
         p[j + 1] = up;
     }
@@ -183,9 +183,10 @@ int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, 
 {
     long c = m * n, rows = c + 1;
     double *y_below = tails, *y_above = tails + rows, *x_below = tails + 2 * rows, *x_above = tails + 3 * rows, *rel = tails + 4 * rows;
-    double bottom = y_below[0] * (1 + rel[0]) + absolute, top = above_zero(y_above[c] * (1 - rel[c]) - absolute);
+    double bottom = (y_below[0] * (1 + rel[0]) + absolute) * (1 + 4 * U), top;
     int st;
-    *p_inf = y_above[c] * (1 + rel[c]) + absolute;
+    top = above_zero(y_above[c] * (1 - rel[c]) - absolute) * (1 - 4 * U);
+    *p_inf = (y_above[c] * (1 + rel[c]) + absolute) * (1 + 4 * U);
     st = hs_pld_cells(c, s0, w, y_below, y_above, x_below, x_above, rel, edge, absolute, y_below, y_above, x_below, x_above);
     if (!st) st = hs_pld_upper(n, m, w, y_below, y_above, bottom, p_upper);
     return st ? st : hs_pld_lower(n, m, w, x_below, x_above, top, t, p_lower);

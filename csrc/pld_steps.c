@@ -15,6 +15,7 @@
 #include <math.h>
 
 #define U 1.1102230246251565e-16 /* 2^-53 */
+#define TINY 8e-323 /* absolute error of tails: 16 units of subnormal numbers, as in loss.py */
 
 enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 8, LANES = HS_PLD_LANES }; /* LANES is 8, as in special.h */
 
@@ -44,9 +45,14 @@ int hs_step_tails(const double *step, long n, const double *s, double *o, double
     return st;
 }
 
+/* log(1 - q + q e^loss) without cancellation: loss.py has the error */
 static double sampled(double loss, double q)
 {
-    return q == 1 ? loss : loss < 700 ? log1p(q * expm1(loss)) : loss + log(q);
+    double v;
+    if (q == 1) return loss;
+    if (loss > 700) return loss + log(q);
+    v = q * expm1(loss);
+    return v > -0.5 ? log1p(v) : -log1p(-v / (1 - q + q * exp(loss)));
 }
 
 /* a computed tail at one point: Pr[Y <= s], or with `above` Pr[Y > s] */
@@ -103,8 +109,7 @@ int hs_pld_steps(long steps, const double *table, int m, double dx, double t, co
         for (j = 0; j < rows; j++) s[j] = s0 + w * (double)j;
         if ((st = hs_step_tails(table + COLUMNS * i, rows, s, work, edge + i))) return st;
         edge[i] += 16 * U * (fmax(fabs(s0), fabs(s0 + w * (double)(rows - 1))) + fabs(at[i]));
-        if ((st = hs_pld_laws(n, m, s0, w, work, edge[i], 0, t, p_upper + start[i], p_lower + start[i], p_inf + i))) return st;
-        p_inf[i] *= 1 + 4 * U;
+        if ((st = hs_pld_laws(n, m, s0, w, work, edge[i], TINY, t, p_upper + start[i], p_lower + start[i], p_inf + i))) return st;
     }
     return HS_OK;
 }

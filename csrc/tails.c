@@ -62,26 +62,36 @@ int hs_laplace_tails(double m, long n, const double *s, double *y_below, double 
 }
 
 /* g[i] = the base loss at which the sampled one is s_i, non-decreasing, for i >= *first; those before lie at or below the wall
-   log(1-q), within 16u expm1(-wall) of it, where no finite base loss leads. An edge is off by at most *edge + *slope times how far
-   the base's edges are off: *edge is twice the largest 4u|1 - e^-s| (expm1, quotient) + 4u|g| ds/dg, and the wall's own
-   16u expm1(-wall) where it is met; *slope twice the largest ds/dg = 1 - (1-q) e^-s <= 1. */
+   log(1-q), or so little above that no finite base loss may be found: within 4u|wall| + 8u min(q/(1-q), 1.8) of it, 2u|wall|
+   being the rounding of the wall itself. An edge is off by at most *edge + *slope times how far the base's edges are off, where
+   *slope is twice the largest ds/dg = 1 - (1-q) e^-s <= 1, and *edge twice the largest of
+     s > -1: 4u|1 - e^-s| for expm1 and the quotient, and 4u|g| ds/dg for log1p;
+     s < -1, where 1 - q is exact as log(1-q) < s: e^s - (1-q) is within 2u e^s and its own rounding, which moves s by 4u; and
+       4u (1 + |g|) ds/dg for the quotient and log.
+   The wall adds 8u|wall| + 16u min(q/(1-q), 1.8) where it is met. */
 int hs_poisson_place(double q, long n, const double *s, double *g, long *first, double *edge, double *slope)
 {
-    double wall = log1p(-q), least = wall * (1 - 4 * U) + 8 * U * fabs(expm1(-wall)), move = 0, last = -HUGE_VAL;
+    double wall = log1p(-q), near = U * (4 * fabs(wall) + 8 * fmin(q / (1 - q), 1.8)), move = 0, last = -HUGE_VAL;
     long i = 0;
     if (!(n >= 0 && q > 0 && q < 1)) return HS_BAD_ARGUMENT;
     *slope = 0;
-    while (i < n && !(s[i] > least)) i++;
+    while (i < n && !(s[i] > wall + near)) i++;
     *first = i;
     for (; i < n; i++) {
-        double z = expm1(s[i]) / q, turn = 1 - (1 - q) * exp(-s[i]), at;
-        at = s[i] < 700 ? log1p(z > -1 + U ? z : -1 + U) : s[i] - log(q);
+        double turn = fmax(1 - (1 - q) * exp(-s[i]), 0) + 4 * U, at, z;
+        if (s[i] > -1) {
+            z = expm1(s[i]) / q;
+            at = s[i] < 700 ? log1p(z > -1 + U ? z : -1 + U) : s[i] - log(q);
+            move = fmax(move, 4 * U * fabs(expm1(-s[i])) + 4 * U * turn * fabs(at));
+        } else {
+            at = log((exp(s[i]) - (1 - q)) / q);
+            move = fmax(move, 4 * U + 4 * U * turn * (1 + fabs(at)));
+        }
         last = g[i] = at > last ? at : last;
-        move = fmax(move, 4 * U * fabs(expm1(-s[i])) + 4 * U * turn * fabs(at));
         *slope = fmax(*slope, 2 * turn);
     }
     for (i = 0; i < *first; i++) g[i] = *first < n ? g[*first] : 0;
-    *edge = 2 * move + (*first ? 16 * U * expm1(-wall) : 0);
+    *edge = 2 * move + (*first ? 2 * near : 0);
     return HS_OK;
 }
 

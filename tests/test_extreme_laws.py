@@ -2,7 +2,9 @@
 
 Truths in rationals, 60-digit numbers, or closed form."""
 
+import math
 import re
+from fractions import Fraction
 
 import dp_accounting as dp
 import pytest
@@ -122,3 +124,124 @@ def test_adapter_refuses_samples_of_steps_for_one_size():
     assert accountant.compose(cut, 3).get_epsilon(1e-5) > 0
     relation = dp.NeighboringRelation.REPLACE_SPECIAL
     assert HockeystickAccountant(relation).compose(refused[2]).get_epsilon(1e-5) > 0
+
+
+NEAR_ONE = 1 - 1e-12
+ENDS = [
+    (hs.poisson_subsampled(hs.laplace(1 / 30), NEAR_ONE), 5e-10, "27.541588073565641"),
+    (hs.poisson_subsampled(hs.randomized_response(30.0), NEAR_ONE) * 10, 1e-6, "275.41587974565591"),
+    (hs.poisson_subsampled(hs.randomized_response(20.0), 1 - 1e-9) * 10, 1e-6, "196.04473901144404"),
+]
+
+
+@pytest.mark.parametrize("route", ["auto", "pld", "prv"])
+@pytest.mark.parametrize(("run", "delta", "truth"), ENDS, ids=["laplace", "response", "response 1e-9"])
+def test_ends_of_sampled_laws_at_rates_near_one(run, delta, truth, route):
+    """1 - q + q e^loss cancelled to u/(1-q): walls and atoms were off by up to 1e-5, upper ends too small."""
+    bound = hs.epsilon(run, delta, direction="add", route=route)
+    assert bound.lower <= mpf(truth) * (1 + mpf(10) ** -16)
+    assert bound.upper >= mpf(truth) * (1 - mpf(10) ** -16)
+    assert bound.width <= (1e-14 if route == "auto" else 1e-3) * bound.estimate
+
+
+def test_end_of_sampled_responses_is_not_cut():
+    """delta was 0, "exact", below the last loss."""
+    run = hs.poisson_subsampled(hs.randomized_response(14.604096328459049), NEAR_ONE) * 12
+    bound = hs.log_delta(run, 175.24912953874346, direction="add", rtol=None)
+    assert bound.lower <= -32.07 <= bound.upper < -20
+
+
+def pmf_delta(num, den, k, eps):
+    """Exact delta of k independent outcomes of two laws, scaled to sum to 1, at e^eps = 1."""
+    assert eps == 0 and len(num) == 2
+    p, d = (Fraction(x[0]) / (Fraction(x[0]) + Fraction(x[1])) for x in (num, den))
+    total = Fraction(0)
+    for j in range(k + 1):
+        a, b = p**j * (1 - p) ** (k - j), d**j * (1 - d) ** (k - j)
+        total += math.comb(k, j) * max(a - b, 0)
+    return mpf(total.numerator) / mpf(total.denominator)
+
+
+CLOSE = [
+    ([0.500000001, 0.499999999], [0.5, 0.5], 1),
+    ([0.500001, 0.499999], [0.5, 0.5], 100),
+    ([3.34e-19, 1.0], [1.7e-24, 1.0], 1),
+    ([0.5, 0.5], [0.5, 0.5 + 2.0**-53], 3),
+    ([1e-9, 1 - 1e-9], [1e-9 * (1 + 2.0**-40), 1 - 1e-9], 20),
+]
+
+
+@pytest.mark.parametrize(("num", "den", "k"), CLOSE, ids=range(len(CLOSE)))
+def test_near_ties_of_a_pmf(num, den, k):
+    """Scaling by a rounded sum moved every loss by 1e-16, which is much of a loss of 1e-9."""
+    truth = pmf_delta(num, den, k, 0)
+    for direction in ("remove", "add"):
+        bound = hs.delta(hs.from_pmf(num, den) * k, 0.0, direction=direction)
+        assert bound.lower <= truth <= bound.upper
+
+
+def test_many_near_ties_of_a_pmf():
+    bound = hs.delta(hs.from_pmf([0.500000001, 0.499999999], [0.5, 0.5]) * 10**6, 0.0, direction="remove")
+    assert bound.lower <= 7.9788436170913147e-07 <= bound.upper
+    assert bound.width <= 1e-9 * bound.estimate
+
+
+def test_renyi_divergence_of_a_near_pair():
+    step = hs.from_pmf([0.08530006479902341, 0.9146999352009765], [0.08530006131506478, 0.9146999386849352])
+    bound = hs.rdp(step, 300.0, direction="remove")
+    assert bound.lower <= 2.33352e-14 * 1.00001
+    assert bound.upper >= 2.33352e-14 / 1.00001
+
+
+UNIFORM = [
+    (20.0, 10**9, 2, "0.79105101618854261"),
+    (12.0, 10**4, 2, "5.6985636334907121"),
+    (10.0, 10**6, 10, ".21786309077467233"),
+]
+
+
+@pytest.mark.parametrize(("eps0", "k", "count", "truth"), UNIFORM)
+def test_answers_against_a_uniform_one(eps0, k, count, truth):
+    """log k - log(1 + (k-1) e^-eps0) cancelled to u k."""
+    run = hs.k_ary_randomized_response(eps0, k) * count
+    bound = hs.epsilon(run, 1e-6, adjacency="zero_out", direction="add")
+    assert bound.lower <= mpf(truth) <= bound.upper
+    assert bound.width <= 1e-11
+
+
+def test_end_of_answers_against_a_uniform_one():
+    run = hs.k_ary_randomized_response(290.0, 10**9) * 2
+    bound = hs.log_delta(run, 538.5534683261071, adjacency="zero_out", direction="add")
+    assert bound.lower <= -30.52 <= bound.upper < -20
+
+
+@pytest.mark.parametrize("delta", [1e-15, 1e-18, 1e-19, 1e-20, 1e-300])
+def test_mass_at_minus_infinity_of_a_curve(delta):
+    """1 + slope in long double has an absolute error of 1e-19."""
+    bound = hs.delta(hs.from_curve([0.0], [delta], symmetric=False), 1.0, direction="add")
+    assert bound.lower <= delta <= bound.upper <= 1.0001 * delta
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_mass_at_minus_infinity_below_zero(symmetric):
+    """Shared mass, at an eps below every loss: 1 - e^eps (1 - d)^5."""
+    d, eps = 1.694371204314188e-08, -1e-12
+    bound = hs.log_delta(hs.from_curve([0.0], [d], symmetric=symmetric) * 5, eps, direction="remove")
+    with mp.workdps(40):
+        truth = mp.log(1 - mp.exp(mpf(eps)) * (1 - mpf(d)) ** 5)
+        assert bound.lower <= truth <= bound.upper
+
+
+@pytest.mark.parametrize(
+    ("sigma", "eps", "truth", "adjacency"),
+    [
+        (0.05, 500.0, -200.0, "add_remove"),
+        (0.1, 290.0, -450.0, "add_remove"),
+        (0.10497450497115342, 226.86752778336336, -408.3615496, "zero_out"),
+    ],
+)
+def test_discrete_gaussian_far_out(sigma, eps, truth, adjacency):
+    """Outcomes were cut where the other law has next to nothing: delta was 0, "exact"."""
+    bound = hs.log_delta(hs.discrete_gaussian(sigma), eps, adjacency=adjacency, direction="remove")
+    assert bound.lower <= truth + 1e-7
+    assert truth - 1e-7 <= bound.upper < truth + 2

@@ -203,5 +203,5 @@ def test_atoms_carry_the_error_of_their_masses():
     normal = NormalDist().cdf
     step = hs.from_curve(eps, [normal(0.5 - e) - math.exp(e) * normal(-0.5 - e) for e in eps])
     for loss in (step_loss(step, "add_remove", True), step_loss(hs.poisson_subsampled(step, 0.1), "add_remove", False)):
-        assert 1e-13 < loss.atoms().rel < 1e-6
-    assert step_loss(hs.randomized_response(1.0), "add_remove", False).atoms().rel < 1e-14
+        assert 1e-14 < np.max(loss.atoms().rel) < 1e-6
+    assert step_loss(hs.randomized_response(1.0), "add_remove", False).atoms().rel < 1e-15

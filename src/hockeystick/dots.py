@@ -25,7 +25,7 @@ from .bound import AccuracyError
 from .convolve import log_mgfs
 from .evolve import Law, evolve
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Steps
-from .loss import LAPLACE, Loss, gauss_legendre, no_atoms, window
+from .loss import LAPLACE, Loss, gauss_legendre, log_finite, no_atoms, window
 from .threads import blocks, in_order
 
 BLOCK = 128
@@ -242,9 +242,8 @@ def discretise(
     k = plan.batch.counts
     radius = math.fsum((k * edge).tolist())
     log_up = math.fsum((k * np.log1p(-np.minimum(p_inf, 1 - ULP))).tolist())
-    log_low = math.fsum(k * math.log1p(-loss.mass_inf * (1 - 128 * ULP)) for loss, k in plan.parts if loss.mass_inf)
     slack = 8 * ULP * (k.size + 4)
-    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_low * (1 - slack))
+    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts)[1]) * (1 - 4 * ULP)
     grids, strays = [], []
     for steps, above in ((upper, True), (lower, False)):
         places, stray = at, 0.0
@@ -320,7 +319,9 @@ def _lattice_law(loss: Loss, dx: float, at: float, first: int, size: int, t: flo
     tails = loss.tails(s)
     edge = tails.edge + 16 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
     upper, lower, above = _core.pld_laws(FINE, s0, w, np.array(tails[:5]), edge, tails.absolute, t)
-    return upper, lower, edge, (above + loss.mass_inf * (1 + 128 * ULP)) * (1 + 4 * ULP)
+    if loss.mass_inf:
+        above = (above + loss.mass_inf * (1 + loss.mass_error)) * (1 + 8 * ULP)
+    return upper, lower, edge, above
 
 
 def _too_long(dx: float, most: int) -> AccuracyError:

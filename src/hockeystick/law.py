@@ -11,9 +11,25 @@ import numpy as np
 
 from . import _core
 from .bound import DomainError
-from .loss import COARSE_NODES, GAUSSIAN, LAPLACE, Additive, Atoms, Loss, Tails, U, additive_loss, nodes_of_tails, two_points
+from .loss import (
+    COARSE_NODES,
+    GAUSSIAN,
+    LAPLACE,
+    TINY,
+    Additive,
+    Atoms,
+    Loss,
+    Tails,
+    U,
+    additive_loss,
+    nodes_of_tails,
+    two_points,
+)
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
+
+WELL_KNOWN = 1e-9
+"""Largest relative error of masses with which the contour of a lattice is worth a try."""
 
 
 def gaussian_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
@@ -30,12 +46,18 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1), m_i >= 0: l(x) = log sum_i p_i e^{m_i x - m_i^2/2}, convex and increasing in x.
 
     x(s) by Newton's method from the right, where it falls monotonically; the edge is moved by what is left of l(x) - s and by
-    the rounding of l, 8u(1 + |s| + max m (|x| + m)). Pr[Y <= s] = sum_i p_i Phi(x - m_i).
+    the rounding of l. A term of it is within 2u(|log p_i| + m_i (|x| + m_i)), which weighted by the terms' parts of the sum is
+    at most 4u(|s| + 5 + l' (|x| + max m)), as |log p_i| <= |l| + |log of its part| + m_i (|x| + m_i); exp, their sum (at most
+    64, pairwise: 12u) and log add 16u: 40u(1 + |s| + l' (|x| + max m)) in all. Pr[Y <= s] = sum_i p_i Phi(x - m_i).
+
+    The end lo = log p_0: the weights p are within (5n + 4)u (loss.py: mixture), so log p_0 by (5n + 6)u + 2u|lo|; where
+    p_0 > 1/2 it is log1p(-rest), which they move by 2 (5n + 5)u |lo|.
     """
     still = float(p[m == 0].sum())
     top = float(m.max())
     weight = float(p[m == top].sum())
-    lo = math.log(still) if still else -math.inf
+    lo = -math.inf if not still else math.log1p(-float(p[m > 0].sum())) if still > 0.5 else math.log(still)
+    lo_error = (6 * p.size + 10) * U * (min(1.0, 2 * abs(lo)) + abs(lo)) if still else 0.0
 
     def loss_at(x):
         terms = np.multiply.outer(x, m) + (np.log(p) - 0.5 * m * m)
@@ -45,7 +67,7 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
         return peak + np.log(total), (parts * m).sum(axis=-1) / total
 
     def tails(s):
-        inside = s > lo + 16 * U * (1 + abs(lo)) if still else np.ones(s.shape, dtype=bool)
+        inside = s > lo + 40 * U * (1 + abs(lo)) if still else np.ones(s.shape, dtype=bool)
         first = int(np.searchsorted(inside, True))
         s, pad = s[first:], np.zeros(first)
         x = (s - math.log(weight)) / top + 0.5 * top  # l(x) >= the top term alone, so this x is to the right of the root
@@ -59,7 +81,7 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
         x = np.maximum.accumulate(x) if x.size else x
         ok = x > -60.0 - top
         left = np.where(ok, np.abs(value - s), 0.0)
-        edge = float((left + 16 * U * (1 + np.abs(s) + slope * (np.abs(x) + top))).max(initial=0.0))
+        edge = float((left + 40 * U * (1 + np.abs(s) + slope * (np.abs(x) + top))).max(initial=0.0))
         x_below, x_above = _core.normal_tails(x)
         y = [_core.normal_tails(x - mean) for mean in m]
         y_below, y_above = (sum(w * t[i] for w, t in zip(p, y, strict=True)) for i in (0, 1))
@@ -69,8 +91,9 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
             np.r_[pad + 1, y_above],
             np.r_[pad, x_below],
             np.r_[pad + 1, x_above],
-            np.r_[pad + 8 * U, U * (24 + 8 * (size + 1) * (size + 1))],
-            edge + (32 * U * (1 + abs(lo)) if first else 0.0),
+            np.r_[pad + 8 * U, U * (28 + 5 * p.size + 8 * (size + 1) * (size + 1))],
+            edge + (80 * U * (1 + abs(lo)) + 2 * lo_error if first else 0.0),
+            TINY,
         )
 
     def nodes(prob):
@@ -78,12 +101,15 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
         x, dx = np.linspace(-reach, top + reach, math.ceil((2 * reach + top) * min(max(1.0, top), 8.0) / 0.2), retstep=True)
         return loss_at(x)[0], -0.5 * x * x + math.log(dx / math.sqrt(2 * math.pi))
 
-    return Loss(tails, nodes, lo)
+    return Loss(tails, nodes, lo, ends_error=lo_error)
 
 
-def atomic_loss(loss, num, den, *, edge: float, rel, lattice=None, mass_inf=0.0, mass_minus_inf=0.0, absolute=0.0) -> Loss:
-    """Atoms at increasing `loss` (each within `edge`) of masses num > 0, den > 0, each within `rel` (one number, or one an
-    atom) relative and `absolute`. Sums run from both ends in long double, so that either tail keeps its relative accuracy.
+def atomic_loss(
+    loss, num, den, *, edge, rel, lattice=None, mass_inf=0.0, mass_minus_inf=0.0, mass_error=0.0, absolute=0.0, endless=False
+) -> Loss:
+    """Atoms at increasing `loss` (each within `edge`) of masses num, den, each within `rel` relative; edge and rel are one
+    number, or one an atom. `absolute` bounds all that masses are off besides. `endless`: outcomes left out, within `absolute`,
+    may have any loss. Sums run from both ends in long double, so that either tail keeps its relative accuracy.
     """
     loss, num, den = (np.ascontiguousarray(a, dtype=float) for a in (loss, num, den))
     sums, worst = [], np.full(loss.size + 1, np.max(rel, initial=0.0) if np.ndim(rel) == 0 else 0.0)
@@ -94,31 +120,37 @@ def atomic_loss(loss, num, den, *, edge: float, rel, lattice=None, mass_inf=0.0,
             for whole, part in zip((below, above), _sums(mass * rel), strict=True):
                 worst = np.maximum(worst, np.divide(part, whole, out=np.zeros(whole.size), where=whole > 0))
     y_below, y_above, x_below, x_above = sums
-    masses = max(64 * U, float(np.max(rel, initial=0.0)))
     worst += 4 * U + loss.size * LDBL_ULP
+    widest = float(np.max(edge, initial=0.0))
+    ends = (float(loss[0]), float(loss[-1])) if loss.size else (0.0, 0.0)
 
     def tails(s):
         i = np.searchsorted(loss, s, side="right")
-        return Tails(y_below[i], y_above[i], x_below[i], x_above[i], worst[i], edge, absolute * loss.size)
+        return Tails(y_below[i], y_above[i], x_below[i], x_above[i], worst[i], widest, absolute)
 
     def nodes(_):
-        if loss.size <= COARSE_NODES:
-            return loss, np.log(den)
-        first = np.unique(np.linspace(0, loss.size - 1, COARSE_NODES).astype(int))
-        ys, xs = np.add.reduceat(num, first), np.add.reduceat(den, first)
+        ys, xs, at = num, den, loss
+        if loss.size > COARSE_NODES:
+            first = np.unique(np.linspace(0, loss.size - 1, COARSE_NODES).astype(int))
+            ys, xs, at = np.add.reduceat(num, first), np.add.reduceat(den, first), None
         ok = (ys > 0) & (xs > 0)
-        return np.log(ys[ok] / xs[ok]), np.log(xs[ok])
+        log_den = np.log(xs[ok])
+        return np.log(ys[ok]) - log_den if at is None else at[ok], log_den
+
+    def atoms():
+        return Atoms(loss, num, den, rel, edge, absolute)
 
     return Loss(
         tails,
         nodes,
-        float(loss[0]) if loss.size else math.inf,
-        float(loss[-1]) if loss.size else -math.inf,
+        *((-math.inf, math.inf) if endless else ends),
         mass_inf,
         mass_minus_inf,
-        lambda: Atoms(loss, num, den, masses),
-        lambda: lattice or (two_points(loss, num, den) if masses == 64 * U else None),
+        atoms,
+        lambda: lattice or (two_points(atoms()) if np.max(rel, initial=0.0) < WELL_KNOWN else None),
         smooth=False,
+        ends_error=0.0 if endless else widest,
+        mass_error=mass_error,
     )
 
 

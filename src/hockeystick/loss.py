@@ -4,6 +4,10 @@ A `Loss` says all that a route may ask about one step, whatever the mechanism: t
 infinity, atoms, a lattice where there is one, and nodes to estimate moments with. Base losses are in law.py; `reversed_loss`,
 `poisson` and `mixture` build the others from them.
 
+Errors. Nothing is known of a loss but what its builder states and proves (law.py, pair.py, sampling.py, below): `Tails`,
+`Atoms`, `Lattice` and `Loss` carry the error of every number in them; the combinators here prove how errors pass through; what
+asks (walls, ends, lattices, contours) takes its slack from there. exp, log, expm1, log1p are taken to be within 2u.
+
 On finite values the laws determine each other: dPr[Y = s] = e^s dPr[X = s] [GLW21, Prop. C.9]. `poisson` is [maths B8],
 with g(s) = log1p(expm1(s)/q) the base loss whose subsampled loss is s:
   Pr[X <= s] = Pr[X0 <= g(s)],   Pr[Y <= s] = q Pr[Y0 <= g(s)] + (1-q) Pr[X0 <= g(s)].
@@ -47,18 +51,21 @@ class Tails(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Points of positive probability, increasing (each within `edge` of its tails), and masses within `rel` relative."""
+    """Points of positive probability, increasing, each within `edge` absolute; masses within `rel` relative and `absolute`
+    besides, which bounds outcomes left out as well. rel and edge are one number, or one an atom."""
 
     loss: np.ndarray
     num: np.ndarray
     den: np.ndarray
-    rel: float = 64 * U
+    rel: float | np.ndarray
+    edge: float | np.ndarray
+    absolute: float = 0.0
 
 
 class Lattice(NamedTuple):
-    """All finite losses lie at offset + step j, j = first, first+1, ...: exact up to 8 u relative in step and offset.
+    """All finite losses lie at offset + step j, j = first, first+1, ..., each within `edge` absolute.
 
-    num, den: masses of Y and X there (some may be 0), within 64 u relative. lost: bound on the num and den mass left out.
+    num, den: masses of Y and X there (some may be 0), within `rel` relative. lost: bound on the num and den mass left out.
     """
 
     step: float
@@ -67,6 +74,8 @@ class Lattice(NamedTuple):
     num: np.ndarray
     den: np.ndarray
     lost: float
+    rel: float | np.ndarray
+    edge: float
 
 
 def no_atoms() -> None:
@@ -91,8 +100,8 @@ class Loss(NamedTuple):
 
     tails : s -> Tails, for an increasing float64 array s of finite values.
     nodes : p -> (losses, log den masses), a quadrature rule for E_X that is good until tails of mass p. Estimates.
-    lo, hi : essential range of the finite losses, possibly infinite; ends within 8 u relative.
-    mass_inf : Pr[Y = +inf], within 64 u relative.   mass_minus_inf : Pr[X = -inf], likewise.
+    lo, hi : essential range of the finite losses, possibly infinite; finite ends are within ends_error absolute.
+    mass_inf : Pr[Y = +inf].   mass_minus_inf : Pr[X = -inf].   Both within mass_error relative; 0 is exact.
     exact_inf : Pr[Y = +inf] as a fraction, where that is known.
     atoms : () -> Atoms or None.   lattice : () -> Lattice or None.
     smooth : whether there is a part with a density.
@@ -109,6 +118,8 @@ class Loss(NamedTuple):
     lattice: Callable[[], Lattice | None] = lambda: None
     smooth: bool = True
     additive: Additive | None = None
+    ends_error: float = 0.0
+    mass_error: float = 0.0
     exact_inf: Fraction | None = None
 
     def cgf(self, t, p: float = 1e-30) -> np.ndarray:
@@ -125,44 +136,46 @@ def gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(60)
 
 
+TINY = 16 * 2.0**-1074
+"""Absolute error of a tail whose value is subnormal: a few units of the last place there."""
+
+
 def additive_loss(row: Additive) -> Loss:
     """Gaussian noise [GLW21, Prop. B.1] or Laplace noise, whose atoms are 1/2 at m and e^-m/2 at -m, with density
-    e^{(s-m)/2}/4 between [GLW21, Prop. B.2]; errors in csrc/tails.c and csrc/pld_steps.c.
+    e^{(s-m)/2}/4 between [GLW21, Prop. B.2]; errors of tails in csrc/tails.c and csrc/pld_steps.c.
+
+    m is a quotient of the user's numbers, within u. So atoms and ends before sampling are within um, masses within u(m + 4);
+    `Sampled` says what sampling adds.
     """
     kind, m, q, back = row
 
     def tails(s):
         rows, edge = _core.step_tails(np.array(row), np.ascontiguousarray(s))
-        return Tails(*rows, edge)
+        return Tails(*rows, edge, TINY)
 
     def nodes(p):
         return _core.step_nodes(np.array(row), p, *gauss_legendre())
 
     def atoms():
         small = 0.5 * math.exp(-m)
-        loss, num, den = np.array([-m, m]), np.array([small, 0.5]), np.array([0.5, small])
+        found = Atoms(np.array([-m, m]), np.array([small, 0.5]), np.array([0.5, small]), U * (m + 4), U * m)
         if q < 1:
-            loss, num = subsample(loss, q), q * num + (1 - q) * den
-        return Atoms(-loss[::-1], den[::-1], num[::-1]) if back else Atoms(loss, num, den)
+            found = _sampled_atoms(found, q)
+        return _turned_atoms(found) if back else found
 
     top = m if kind == LAPLACE else math.inf
-    ends = _sampled(-top, q), _sampled(top, q)
+    ends = sampled(-top, q), sampled(top, q)
     lo, hi = (-ends[1], -ends[0]) if back else ends
-    return Loss(tails, nodes, lo, hi, atoms=atoms if kind == LAPLACE else no_atoms, additive=row)
-
-
-def _sampled(loss: float, q: float) -> float:
-    """`subsample` of one number."""
-    if q == 1:
-        return loss
-    return math.log1p(q * math.expm1(loss)) if loss < 700.0 else loss + math.log(q)
+    error = (U * m if kind == LAPLACE else 0.0) + (8 * U * max(abs(x) for x in ends if abs(x) < math.inf) if q < 1 else 0.0)
+    return Loss(tails, nodes, lo, hi, atoms=atoms if kind == LAPLACE else no_atoms, additive=row, ends_error=error)
 
 
 # Combinators
 
 
 def reversed_loss(base: Loss) -> Loss:
-    """num and den swapped: Y' = -X, X' = -Y [GLW21, Prop. C.9]. Atoms on an edge fall on its other side, as `Tails` allows."""
+    """num and den swapped: Y' = -X, X' = -Y [GLW21, Prop. C.9]. Atoms on an edge fall on its other side, as `Tails` allows. A
+    sign rounds nothing: every error stays."""
     if base.additive:
         return additive_loss(base.additive._replace(back=1.0 - base.additive.back))
 
@@ -177,43 +190,94 @@ def reversed_loss(base: Loss) -> Loss:
 
     def atoms():
         found = base.atoms()
-        return found and Atoms(-found.loss[::-1], found.den[::-1], found.num[::-1], found.rel)
+        return found and _turned_atoms(found)
 
     def lattice():
         found = base.lattice()
         if found is None:
             return None
-        last = found.first + found.num.size - 1
-        return Lattice(found.step, -found.offset, -last, found.den[::-1], found.num[::-1], found.lost)
+        step, offset, first, num, den, lost, rel, edge = found
+        return Lattice(step, -offset, -(first + num.size - 1), den[::-1], num[::-1], lost, _turned(rel), edge)
 
     if base.atoms is no_atoms:
         atoms = no_atoms
-    return Loss(tails, nodes, -base.hi, -base.lo, base.mass_minus_inf, base.mass_inf, atoms, lattice, smooth=base.smooth)
+    return base._replace(
+        tails=tails,
+        nodes=nodes,
+        lo=-base.hi,
+        hi=-base.lo,
+        mass_inf=base.mass_minus_inf,
+        mass_minus_inf=base.mass_inf,
+        exact_inf=None,
+        atoms=atoms,
+        lattice=lattice,
+    )
+
+
+def _turned_atoms(found: Atoms) -> Atoms:
+    loss, num, den, rel, edge, absolute = found
+    return Atoms(-loss[::-1], den[::-1], num[::-1], _turned(rel), _turned(edge), absolute)
+
+
+def _turned(error):
+    """An error of each of several atoms, in reverse order."""
+    return error[::-1] if np.ndim(error) else error
+
+
+def sampled(loss: float, q: float) -> float:
+    """log(1 - q + q e^loss) within 8u relative; +-inf map to +inf and log(1-q).
+
+    With v = q expm1(loss), within 3u: log1p(v) has the relative condition |v/((1+v) log1p(v))| <= 1.45 for v >= -1/2. Below,
+    it is -log1p(-v/(1 - q + q e^loss)) of positive numbers, 1-q being exact as q > 1/2: 2u + (3 + 4 + 1)u/1.4, the condition of
+    log1p at 1 and beyond being at most 1/(2 log 2). Beyond 700 what is left out is below e^-600.
+    """
+    if q == 1:
+        return loss
+    if loss > 700.0:
+        return loss + math.log(q)
+    v = q * math.expm1(loss)
+    return math.log1p(v) if v > -0.5 else -math.log1p(-v / (1 - q + q * math.exp(loss)))
 
 
 def subsample(loss, q: float):
-    """log1p(q expm1(loss)), for arrays and for losses beyond the range of expm1; +-inf map to +inf and log1p(-q)."""
+    """`sampled` of an array."""
     loss = np.asarray(loss, dtype=float)
-    with np.errstate(over="ignore"):
-        near = np.log1p(q * np.expm1(np.minimum(loss, 700.0)))
-    return np.where(loss < 700.0, near, loss + math.log(q))
+    low = np.minimum(loss, 700.0)
+    v = q * np.expm1(low)
+    near = np.log1p(np.maximum(v, -0.5))
+    if q > 0.5:
+        near = np.where(v > -0.5, near, -np.log1p(np.maximum(-v, 0.0) / (1 - q + q * np.exp(low))))
+    return np.where(loss <= 700.0, near, loss + math.log(q))
+
+
+def _sampled_atoms(base: Atoms, q: float) -> Atoms:
+    """Atoms of the sampled law. A position s moves by ds/dg = q e^{g-s} <= 1 times that of g, which rises in g, and is rounded
+    by 8u; a mass of num is a sum of positive products, 4u."""
+    loss, num, den, rel, edge, absolute = base
+    at = subsample(loss, q)
+    slope = np.minimum(1.0, q * np.exp(np.minimum(loss - at, 700.0)) * (1 + 2 * edge + 1e-9))
+    return Atoms(at, q * num + (1 - q) * den, den, rel + 4 * U, edge * slope + 8 * U * np.abs(at), absolute)
 
 
 def poisson(base: Loss, q: float) -> Loss:
-    """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11; maths B8]. Errors in
-    csrc/tails.c; losses within rounding of the wall log(1-q), where the base loss runs to -inf, are taken to lie above it.
+    """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11; maths B8]. Errors of tails
+    in csrc/tails.c; losses within rounding of the wall log(1-q), where the base loss runs to -inf, are taken to lie above it.
+
+    Ends and atoms: `sampled`, `_sampled_atoms`; the slope at the upper end bounds that at the lower. Masses at infinity: one
+    product each, u.
     """
     if q == 1:
         return base
-    lo, hi = float(subsample(base.lo, q)), float(subsample(base.hi, q))
-    wall = math.log1p(-q)
+    lo, hi = sampled(base.lo, q), sampled(base.hi, q)
+    wall = sampled(-math.inf, q)
+    all_error = base.mass_error * max(x / max(1 - x, U) for x in (base.mass_inf, base.mass_minus_inf))
 
     def tails(s):
         g, first, edge, slope = _core.poisson_place(q, np.ascontiguousarray(s))
         t = base.tails(g)
         rows = np.array(t[:5])
         _core.poisson_tails(q, 1.0 - base.mass_inf, 1.0 - base.mass_minus_inf, first, rows)
-        return Tails(*rows, edge + slope * t.edge, t.absolute)
+        return Tails(*rows[:4], rows[4] + all_error, edge + slope * t.edge, t.absolute)
 
     def nodes(p):
         values, log_den = base.nodes(p)
@@ -223,56 +287,69 @@ def poisson(base: Loss, q: float) -> Loss:
         found = base.atoms()
         if found is None and not base.mass_minus_inf:
             return None
-        loss, num, den, rel = found if found else Atoms(*(np.zeros(0),) * 3)
-        loss, num = subsample(loss, q), q * num + (1 - q) * den
+        found = _sampled_atoms(found, q) if found else Atoms(*(np.zeros(0),) * 3, 0.0, 0.0)
         if base.mass_minus_inf:  # den-only outcomes: loss log(1-q)
+            loss, num, den, rel, edge, absolute = found
             extra = base.mass_minus_inf
             loss, num, den = np.r_[wall, loss], np.r_[(1 - q) * extra, num], np.r_[extra, den]
-        return Atoms(loss, num, den, max(rel + 4 * U, 64 * U))
+            rel, edge = (
+                np.r_[first, np.broadcast_to(e, loss.size - 1)]
+                for first, e in ((base.mass_error + 4 * U, rel), (8 * U * abs(wall), edge))
+            )
+            found = Atoms(loss, num, den, rel, edge, absolute)
+        return found
 
+    slope = min(1.0, q * math.exp(min(base.hi - hi, 700.0)) * (1 + 2 * base.ends_error + 1e-9)) if base.hi < math.inf else 1.0
+    error = slope * base.ends_error + 8 * U * max((abs(x) for x in (lo, hi, wall) if abs(x) < math.inf), default=0.0)
     exact = None if base.exact_inf is None else Fraction(q) * base.exact_inf
+    made = Loss(tails, nodes, lo, hi, q * base.mass_inf, ends_error=error, mass_error=base.mass_error + U, exact_inf=exact)
     if base.mass_minus_inf:
-        return _with_wall(base, q, wall, hi, tails, nodes, atoms)._replace(exact_inf=exact)
+        return _with_wall(base, q, wall, made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth))
     if base.atoms is no_atoms:
-        return Loss(tails, nodes, lo, hi, q * base.mass_inf, exact_inf=exact)
-    return Loss(tails, nodes, lo, hi, q * base.mass_inf, 0.0, atoms, _lattice_of(atoms, base), base.smooth, exact_inf=exact)
+        return made
+    return made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth)
 
 
-def _with_wall(base: Loss, q: float, wall: float, hi: float, tails, nodes, atoms) -> Loss:
-    """The same where den has outcomes that num lacks: they make an atom at log(1-q)."""
+def _with_wall(base: Loss, q: float, wall: float, made: Loss) -> Loss:
+    """The same where den has outcomes that num lacks: they make an atom at log(1-q), within 8u of it."""
     extra = base.mass_minus_inf
     y_extra = (1 - q) * extra
 
-    def all_tails(s):
-        t, at = tails(s), s >= wall
+    def tails(s):
+        t, at = made.tails(s), s >= wall
         return t._replace(
             y_below=t.y_below + np.where(at, y_extra, 0.0),
             y_above=t.y_above + np.where(at, 0.0, y_extra),
             x_below=t.x_below + np.where(at, extra, 0.0),
             x_above=t.x_above + np.where(at, 0.0, extra),
-            rel=t.rel + 4 * U,
-            edge=t.edge + 4 * U * abs(wall) + 32 * U * math.expm1(-wall),
+            rel=t.rel + base.mass_error + 4 * U,
+            edge=t.edge + 8 * U * abs(wall),
         )
 
-    def all_nodes(p):
-        values, log_den = nodes(p)
+    def nodes(p):
+        values, log_den = made.nodes(p)
         return np.r_[wall, values], np.r_[math.log(extra), log_den]
 
-    return Loss(all_tails, all_nodes, wall, hi, q * base.mass_inf, 0.0, atoms, _lattice_of(atoms, base), base.smooth)
+    return made._replace(tails=tails, nodes=nodes, lo=wall)
 
 
 def _lattice_of(atoms, base: Loss):
-    return lambda: None if base.smooth else two_points(*atoms()[:3])
+    return lambda: None if base.smooth else two_points(atoms())
 
 
 def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
-    """Part i with probability weights[i] (summing to 1), the choice public: every law is the weighted sum."""
+    """Part i with probability weights[i] (summing to 1), the choice public: every law is the weighted sum.
+
+    The weights sum to 1 to within 4e-16 = 3.7u each (given.py) and stand for weights scaled to sum to 1: each is within
+    (4n + 2)u of that. A weighted sum of n terms adds (n + 1)u. Positions and ends are those of the parts.
+    """
+    weighing = (5 * len(parts) + 4) * U
 
     def tails(s):
         found = [part.tails(s) for part in parts]
         sums = [sum(w * t[i] for w, t in zip(weights, found, strict=True)) for i in range(4)]
-        rel = np.max([t.rel for t in found], axis=0) + (len(parts) + 4) * U
-        return Tails(*sums, rel, max(t.edge for t in found), max(t.absolute for t in found))
+        rel = np.max([t.rel for t in found], axis=0) + weighing
+        return Tails(*sums, rel, max(t.edge for t in found), max(t.absolute for t in found) + TINY)
 
     def nodes(p):
         found = [part.nodes(p) for part in parts]
@@ -289,20 +366,59 @@ def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
         loss = np.concatenate([a.loss for _, a in found])
         order = np.argsort(loss, kind="stable")
         num, den = (np.concatenate([w * a[i] for w, a in found])[order] for i in (1, 2))
-        return Atoms(loss[order], num, den, max(a.rel for _, a in found) + 4 * U)
+        rel, edge = (np.concatenate([np.broadcast_to(a[i], a.loss.size) for _, a in found])[order] for i in (3, 4))
+        return Atoms(loss[order], num, den, rel + weighing, edge, max(a.absolute for _, a in found))
 
-    ends = [part.lo for part in parts], [part.hi for part in parts]
     mass = [
         math.fsum(w * getattr(p, name) for w, p in zip(weights, parts, strict=True)) for name in ("mass_inf", "mass_minus_inf")
     ]
-    return Loss(tails, nodes, min(ends[0]), max(ends[1]), *mass, atoms, smooth=any(p.smooth for p in parts))
+    return Loss(
+        tails,
+        nodes,
+        min(part.lo for part in parts),
+        max(part.hi for part in parts),
+        *mass,
+        atoms,
+        smooth=any(p.smooth for p in parts),
+        ends_error=max(part.ends_error for part in parts),
+        mass_error=max(part.mass_error for part in parts) + weighing,
+    )
 
 
-def two_points(loss, num, den):
-    """Two atoms (or one) always form a lattice."""
-    if not 1 <= loss.size <= 2:
+def two_points(atoms: Atoms) -> Lattice | None:
+    """Two atoms (or one) always form a lattice; its second point is rounded twice."""
+    loss, num, den, rel, edge, absolute = atoms
+    if not 1 <= loss.size <= 2 or absolute:
         return None
-    return Lattice(float(loss[-1] - loss[0]) or 1.0, float(loss[0]), 0, num, den, 0.0)
+    error = float(np.max(edge)) + 2 * U * float(np.abs(loss).max())
+    return Lattice(float(loss[-1] - loss[0]) or 1.0, float(loss[0]), 0, num, den, 0.0, rel, error)
+
+
+# Runs
+
+
+def ends(parts) -> tuple[float, float]:
+    """No finite sum of losses of a run [(loss, count), ...] lies outside: errors of the ends, a product and a sum for each."""
+    low = math.fsum(k * (loss.lo - loss.ends_error) for loss, k in parts)
+    high = math.fsum(k * (loss.hi + loss.ends_error) for loss, k in parts)
+    room = [
+        4 * U * math.fsum(k * abs(end) for end, k in side)
+        for side in zip(*(((p.lo, k), (p.hi, k)) for p, k in parts), strict=True)
+    ]
+    return (low - room[0] if low > -math.inf else low), (high + room[1] if high < math.inf else high)
+
+
+def log_finite(parts, minus: bool = False) -> tuple[float, float]:
+    """Bounds of log Pr[no loss of a run is infinite], lower first: under num, or under den with `minus`. Each log1p is within
+    2u of its value, the products and the sum 2u more."""
+    low = high = 0.0
+    for loss, k in parts:
+        mass = loss.mass_minus_inf if minus else loss.mass_inf
+        if mass:
+            low += k * math.log1p(-min(mass * (1 + loss.mass_error + 2 * U), 1 - U))
+            high += k * math.log1p(-max(mass * (1 - loss.mass_error - 2 * U), 0.0))
+    slack = U * (8 + len(parts))
+    return low * (1 + slack), high * (1 - slack)
 
 
 # Nodes and windows from tails

@@ -182,65 +182,87 @@ def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
 
 
 def discrete_gaussian_pair(step: DiscreteGaussian, adjacency: str, add: bool) -> Loss:
-    """Integer noise x against D + x: loss D(D - 2x)/(2 sigma^2), its own mirror image [CKS20, Prop. 5: the worst shift is D].
+    """Integer noise x against D + x: loss D(D - 2x)/(2 sigma^2), its own mirror image.
 
-    Outcomes of probability below e^-690 are left out; exponents are formed in long double.
+    The worst shift is D: for any log-concave noise f and a > 0, sup_S sum_S f(x - d) - a f(x) rises in d >= 0, because the best
+    S is a half-line, F(t - d) - a F(t) with F(t) = Pr[noise >= t], and F falls.
+
+    Exponents y^2/(2 sigma^2) and positions are formed in long double by four roundings each: a mass of exponent 745 or less is
+    within 8u + 4 * 745 long double units, a position within 2u relative. Outcomes stay unless both masses are below e^-745.
+    Exponents from 708 to 745, where masses are subnormal, take sigma on either side, and what is left out falls geometrically
+    by e^{-38/sigma}: together fewer than 8 (sigma + 8) units of 2^-1074. The range is endless.
     """
     step = shifted(step, adjacency)
     s2, d = np.longdouble(step.sigma) ** 2, step.sensitivity
-    reach = int(step.sigma * math.sqrt(2 * 690.0)) + 1
+    reach = int(step.sigma * math.sqrt(2 * 745.2)) + 1
     x = np.arange(d + reach, -reach - 1, -1)
     log_num, log_den = (-(np.asarray(y, dtype=np.longdouble) ** 2) / (2 * s2) for y in (x, x - d))
-    ok = (log_num > -690) & (log_den > -690)
-    x, num, den = x[ok], np.exp(log_num[ok]), np.exp(log_den[ok])
     z = np.exp(-(np.arange(-reach - 1, reach + 2, dtype=np.longdouble) ** 2) / (2 * s2)).sum()
     offset, gap = float(d * np.longdouble(d) / (2 * s2)), float(d / s2)
     at = (d * (d - 2 * x.astype(np.longdouble)) / (2 * s2)).astype(float)
-    num, den = (num / z).astype(float), (den / z).astype(float)
-    rel = 8 * U + (2200 + x.size) * LDBL_ULP
-    lattice = Lattice(gap, offset, int(-x[0]), num, den, 1e-298)
-    return atomic_loss(at, num, den, edge=4 * U * float(np.abs(at).max()), rel=rel, lattice=lattice, absolute=1e-304)
+    num, den = ((np.exp(log) / z).astype(float) for log in (log_num, log_den))
+    held = (num > 0) | (den > 0)
+    x, at, num, den = x[held], at[held], num[held], den[held]
+    rel = 8 * U + (4000 + x.size) * LDBL_ULP
+    absolute = 8 * (step.sigma + 8) * 2.0**-1074
+    lattice = Lattice(gap, offset, int(-x[0]), num, den, absolute, rel, 8 * U * float(np.abs(at).max()))
+    edge = 3 * U * np.abs(at)
+    return atomic_loss(at, num, den, edge=edge, rel=rel, lattice=lattice, absolute=absolute, endless=True)
 
 
 def discrete_laplace_pair(step: DiscreteLaplace, adjacency: str, add: bool) -> Loss:
-    """Integer noise x against D + x: losses a(D - 2j) with a = 1/scale, j = 0..D; its own mirror image [maths B.5]."""
+    """Integer noise x against D + x: losses a(D - 2j) with a = 1/scale, j = 0..D; its own mirror image [maths B.5]. The worst
+    shift is D, as for every log-concave noise (`discrete_gaussian_pair`).
+
+    a and a j <= 600 in long double by two roundings: positions within 2u relative, masses within 8u + 4 * 600 long double ones.
+    """
     step = shifted(step, adjacency)
     a, d = 1 / np.longdouble(step.scale), step.sensitivity
     j = np.arange(d, -1, -1).astype(np.longdouble)
     end = np.exp(-a * j) / (1 + np.exp(-a))
     num = np.where((j == 0) | (j == d), end, np.tanh(a / 2) * np.exp(-a * j)).astype(float)
-    at = (a * (d - 2 * j)).astype(float)
-    lattice = Lattice(float(2 * a), float(-a * d), 0, num, num[::-1], 0.0)
-    return atomic_loss(at, num, num[::-1], edge=4 * U * at[-1], rel=8 * U + 600 * LDBL_ULP, lattice=lattice)
+    at, rel = (a * (d - 2 * j)).astype(float), 8 * U + 2400 * LDBL_ULP
+    lattice = Lattice(float(2 * a), float(-a * d), 0, num, num[::-1], 0.0, rel, 8 * U * float(a * d))
+    return atomic_loss(at, num, num[::-1], edge=3 * U * np.abs(at), rel=rel, lattice=lattice)
 
 
 def approx_dp_pair(step: ApproxDP, adjacency: str, add: bool) -> Loss:
-    """The pair that dominates every (eps0, delta0)-DP step [KOV15, Thm 3.4; GLW21, Prop. B.3], whatever the adjacency."""
+    """The pair that dominates every (eps0, delta0)-DP step [KOV15, Thm 3.4; GLW21, Prop. B.3], whatever the adjacency.
+
+    The losses +-eps0 and the mass delta0 at infinity are the user's numbers, exact; a finite mass is 1 - delta0 (u), exp (2u),
+    1 + exp (3u), a product and a quotient: 8u.
+    """
     e0, d0 = step.eps0, step.delta0
     if e0 == 0:
         one = np.array([1 - d0])
         return atomic_loss([0.0], one, one, edge=0.0, rel=U, mass_inf=d0, mass_minus_inf=d0)._replace(exact_inf=Fraction(d0))
     num = (1 - d0) * np.array([math.exp(-e0), 1.0]) / (1 + math.exp(-e0))
-    loss = atomic_loss([-e0, e0], num, num[::-1], edge=0.0, rel=16 * U, mass_inf=d0, mass_minus_inf=d0)
+    loss = atomic_loss([-e0, e0], num, num[::-1], edge=0.0, rel=8 * U, mass_inf=d0, mass_minus_inf=d0)
     return loss._replace(exact_inf=Fraction(d0))
 
 
 def k_ary_pair(step: KAryRandomizedResponse, adjacency: str, add: bool) -> Loss:
-    """replace_one: losses e0, 0, -e0. zero_out: the true answer against a uniform one [maths B.4]."""
+    """replace_one: losses e0, 0, -e0, exact. zero_out: the true answer against a uniform one [maths B.4].
+
+    Masses: small = e^-e0 within 2u, 1 + (k-1) small 4u, quotients and products at most 9u. zero_out: the losses are log of
+    k/(1 + (k-1) small), as log1p((k-1)(1 - small)/(1 + (k-1) small)), and -log1p(expm1(e0)/k): sums, products and quotients of
+    positive numbers, 10u and 3u, of which log1p makes no more, and adds 2u.
+    """
     _only(step, adjacency, "replace_one", "zero_out")
     e0, k = step.eps0, step.k
     small = math.exp(-e0)
-    a, b = 1 / (1 + (k - 1) * small), small / (1 + (k - 1) * small)
+    whole = 1 + (k - 1) * small
+    a, b = 1 / whole, small / whole
     if e0 == 0:
         return atomic_loss([0.0], [1.0], [1.0], edge=0.0, rel=0.0)
     if adjacency == "replace_one":
         masses = np.array([b, (k - 2) * b, a])
         if k == 2:
-            return atomic_loss([-e0, e0], masses[::2], masses[::-2], edge=0.0, rel=16 * U)
-        lattice = Lattice(e0, -e0, 0, masses, masses[::-1], 0.0)
-        return atomic_loss([-e0, 0.0, e0], masses, masses[::-1], edge=0.0, rel=16 * U, lattice=lattice)
-    top = -math.log1p((k - 1) / k * math.expm1(-e0))
-    loss = atomic_loss([top - e0, top], [(k - 1) * b, a], [(k - 1) / k, 1 / k], edge=8 * U * (e0 + 1), rel=16 * U)
+            return atomic_loss([-e0, e0], masses[::2], masses[::-2], edge=0.0, rel=10 * U)
+        lattice = Lattice(e0, -e0, 0, masses, masses[::-1], 0.0, 10 * U, 0.0)
+        return atomic_loss([-e0, 0.0, e0], masses, masses[::-1], edge=0.0, rel=10 * U, lattice=lattice)
+    at = np.array([-math.log1p(math.expm1(e0) / k), math.log1p((k - 1) * -math.expm1(-e0) / whole)])
+    loss = atomic_loss(at, [(k - 1) * b, a], [(k - 1) / k, 1 / k], edge=12 * U * np.abs(at), rel=10 * U)
     return reversed_loss(loss) if add else loss
 
 
@@ -257,39 +279,64 @@ def public_mixture_pair(step: PublicMixture, adjacency: str, add: bool) -> Loss:
 
 
 def pmf_pair(step: FromPmf, adjacency: str, add: bool) -> Loss:
-    """The user's pair; ADD is its mirror image. log(num/den) by log1p of an exact difference where the two are close."""
+    """The user's pair, each law divided by its sum; ADD is its mirror image.
+
+    The sums S, T of num p and den d, and S - T, are rounded once each (fsum). A loss is log(p T/(d S)).
+      p, d within a factor 2: log1p(((p - d)/d T - (S - T))/S), where p - d is exact: the argument is within 8u (|r| + |S - T|),
+        r = (p - d)/d, log1p has slope at most 2.1 there and adds 2u; |r| <= 1.5 |loss| + 1.7 |S - T|.
+      Others: log of the quotient of the mantissas, 3u, plus their exponents' difference times log 2, 4u (|loss| + 0.7), plus
+        log1p((T - S)/S): all below 12u |loss|, as |loss| > 0.69.
+    So a loss is within 48u (|loss| + |S - T|). Equal computed losses make one atom. A mass is a sum divided by a sum, u(n + 4);
+    where that is subnormal, 2^-1074 for each of its outcomes besides.
+    """
     num, den = np.array(step.num), np.array(step.den)
-    sums = math.fsum(num), math.fsum(den)
+    s, t, more = math.fsum(num), math.fsum(den), math.fsum((*step.num, *(-x for x in step.den)))
     both = (num > 0) & (den > 0)
     p, d = num[both], den[both]
     near = (p < 2 * d) & (d < 2 * p)
-    with np.errstate(divide="ignore", over="ignore"):
-        loss = np.where(near, np.log1p((p - d) / d), np.log(p) - np.log(d))
-    shift = math.log1p((sums[1] - sums[0]) / sums[0])
-    loss, at = np.unique(loss + shift, return_inverse=True)
-    p, d = np.bincount(at, p, loss.size) / sums[0], np.bincount(at, d, loss.size) / sums[1]
-    edge = 8 * U * (float(np.abs(np.log(np.array([p, d]))).max(initial=0.0)) + 1) if not near.all() else 0.0
-    edge += 8 * U * (float(np.abs(loss).max(initial=0.0)) + abs(shift))
-    rel = U * (num.size + 8)
-    mass_inf, mass_minus_inf = (math.fsum(a[~both]) / total for a, total in zip((num, den), sums, strict=True))
-    base = atomic_loss(loss, p, d, edge=edge, rel=rel, mass_inf=mass_inf, mass_minus_inf=mass_minus_inf)
+    (p2, p_exp), (d2, d_exp) = np.frexp(p), np.frexp(d)
+    far = np.log(p2 / d2) + (p_exp - d_exp) * math.log(2.0) + math.log1p(-more / s)
+    ratio = np.divide(p - d, d, out=np.zeros(p.size), where=near)
+    loss, at = np.unique(np.where(near, np.log1p((ratio * t - more) / s), far), return_inverse=True)
+    p, d = np.bincount(at, p, loss.size) / s, np.bincount(at, d, loss.size) / t
+    masses = [math.fsum(a[~both]) / total for a, total in ((num, s), (den, t))]
+    small = min((x for x in (*step.num, *step.den) if x), default=1.0) < 2.0**-1021
+    absolute = (num.size + 1) * 2.0**-1074 if small and not s == t == 1 else 0.0
+    base = atomic_loss(
+        loss,
+        p,
+        d,
+        edge=48 * U * (np.abs(loss) + abs(more)),
+        rel=U * (num.size + 4),
+        mass_inf=masses[0],
+        mass_minus_inf=masses[1],
+        mass_error=U * (num.size + 4) + max((absolute / x for x in masses if x), default=0.0),
+        absolute=absolute,
+    )
     if add:
         return reversed_loss(base)
-    return base._replace(exact_inf=sum(map(Fraction, num[~both])) / sum(map(Fraction, num))) if mass_inf else base
+    return base._replace(exact_inf=sum(map(Fraction, num[~both])) / sum(map(Fraction, num))) if masses[0] else base
 
 
 def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
     """Connect-the-dots on the given points [DGK+22, Alg. 1; maths C.8]: p_i = a_i (s_{i+} - s_{i-}), a = e^eps, s chord slopes.
 
     A symmetric guarantee bounds the mirrored curve as well [maths A10]: delta(-eps) = 1 - e^-eps + e^-eps delta(eps). A convex
-    curve below all points is below their lower convex hull, which is taken. Long double throughout: a slope is known to
-    `LDBL_ULP` times the deltas over the gap, which is each mass's error.
+    curve below all points is below their lower convex hull, which is taken.
+
+    Long double throughout, v = its ulp. Positions are the user's eps, exact. Deltas are the user's, or mirrored ones, sums of
+    two positive terms: 6v each. Gaps of a are a expm1(difference of eps), the difference being within v: 6v. So a slope is
+    within 8v of itself and the errors of two deltas over the gap, and a den mass within the sum for two slopes; one that comes
+    out smaller than that is taken to be as large.
+    Mass at infinity: delta at the last point, the user's number. Den mass at minus infinity: (expm1(eps) + delta)/e^eps at the
+    first point of the hull, which is the last delta for its mirror image; else within 4v (|expm1(eps)| + delta).
     """
     eps, delta = (np.array(a, dtype=np.longdouble) for a in (step.eps, step.delta))
     if step.symmetric:
         mirrored = eps > 0
         e, d = -eps[mirrored][::-1], delta[mirrored][::-1]
         eps, delta = np.r_[e, eps], np.r_[-np.expm1(e) + np.exp(e) * d, delta]
+    rough = np.r_[0, 6 * LDBL_ULP * delta * (eps < 0) * step.symmetric]
     a, delta = np.r_[0, np.exp(eps)], np.r_[1, delta]
     keep: list[int] = []
     for i in range(a.size):
@@ -299,17 +346,31 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
             keep.pop()
         keep.append(i)
     a, delta, at = a[keep], delta[keep], eps[[i - 1 for i in keep[1:]]]
-    gaps = np.diff(a)
+    gaps = np.r_[a[1], a[1:-1] * np.expm1(np.diff(at))]
     slopes = np.minimum(np.r_[np.diff(delta) / gaps, 0.0], 0.0)
-    noise = np.r_[16 * LDBL_ULP * delta[:-1] / gaps, 0.0]
-    den = np.diff(slopes)
-    error = noise[1:] + noise[:-1] + 4 * LDBL_ULP * np.abs(slopes[:-1])
+    rough = rough[keep]
+    noise = np.r_[(rough[1:] + rough[:-1]) / gaps, 0.0] + 8 * LDBL_ULP * np.abs(slopes)
+    error = noise[1:] + noise[:-1]
+    den = np.maximum(np.diff(slopes), error)
     ok = den > 0
-    den, error, at = den[ok], error[ok], at[ok].astype(float)
+    den, error = den[ok], error[ok]
     num = den * a[1:][ok]
-    rel = (4 * U + 4 * LDBL_ULP + error / den).astype(float)
-    tail = float(delta[-1]), float(max(0.0, 1 + slopes[0]))
-    base = atomic_loss(at, num.astype(float), den.astype(float), edge=0.0, rel=rel, mass_inf=tail[0], mass_minus_inf=tail[1])
+    rel = (4 * U + 4 * LDBL_ULP + 2 * error / den).astype(float)
+    unsure = 4 * LDBL_ULP * (abs(np.expm1(at[0])) + delta[1])
+    bottom = max(np.expm1(at[0]) + delta[1], unsure) / a[1]
+    error = 4 * U + float(2 * unsure / a[1] / bottom) if bottom else 0.0
+    if step.symmetric and at[0] == -at[-1]:
+        bottom, error = delta[-1], 0.0
+    base = atomic_loss(
+        at[ok].astype(float),
+        num.astype(float),
+        den.astype(float),
+        edge=0.0,
+        rel=rel,
+        mass_inf=float(delta[-1]),
+        mass_minus_inf=float(bottom),
+        mass_error=error,
+    )
     return reversed_loss(base) if add and not step.symmetric else base._replace(exact_inf=Fraction(step.delta[-1]))
 
 

@@ -32,7 +32,7 @@ import numpy as np
 from . import _core
 from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
-from .loss import Atoms, Loss, Tails, mixture
+from .loss import Atoms, Loss, Tails, mixture, sampled, subsample
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run, leaves
 
 U = 2.0**-53
@@ -258,16 +258,19 @@ def laplace_replace_one(m: float, q: float) -> Loss:
 
     The loss is odd in x: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on [0, m], constant beyond, so atoms at both
     ends. L > s is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in csrc/sampling.c all tails are those at one and the same x,
-    and the edge is measured: |L(x) - s| plus u (14 (|L|+|c|) + 4m + 8 max(1, |U|/(1+U))), the rounding of L.
+    and the edge is measured: |L(x) - s|, plus the rounding of L: 8u of each of its two parts (loss.py: sampled), u of their
+    difference, and 4um of 2x - m, whose slope is at most 1. The ends are the difference of two such parts, and m is within u.
+    The mass of an end is a sum of products of exponentials of at most 2m: u(12 + 2m).
     """
-    low = math.log1p(q * math.expm1(-m))
-    top = math.log1p(q * math.expm1(m)) - low
-    rounding = U * (4 * m + 8 * max(1.0, math.expm1(-low)) + 14 * (top + 2 * abs(low)))
+    low = sampled(-m, q)
+    top = sampled(m, q) - low
+    rounding = U * (6 * m + 10 * (top + 2 * abs(low)))
 
     def tails(s):
         size = np.minimum(np.abs(s), top)
-        x = np.clip(0.5 * (m + np.log1p(np.expm1(size + low) / q)), 0.0, m)
-        edge = np.abs(np.log1p(q * np.expm1(2 * x - m)) - low - size).max(initial=0.0) + rounding
+        over = np.maximum(np.exp(size + low) - (1 - q), 1e-300) / q  # e^{2x-m}
+        x = np.clip(0.5 * (m + np.where(size + low > -1, np.log1p(np.expm1(size + low) / q), np.log(over))), 0.0, m)
+        edge = np.abs(subsample(2 * x - m, q) - low - size).max(initial=0.0) + rounding
         x = np.where(s < 0, -x, x)
         none, everything = s >= top, s < -top
 
@@ -289,25 +292,29 @@ def laplace_replace_one(m: float, q: float) -> Loss:
     def nodes(_):
         at, w = np.polynomial.legendre.leggauss(60)
         x, w = 0.5 * m * np.r_[at - 1, at + 1], 0.5 * m * np.r_[w, w]
-        loss = np.sign(x) * (np.log1p(q * np.expm1(2 * np.abs(x) - m)) - low)
+        loss = np.sign(x) * (subsample(2 * np.abs(x) - m, q) - low)
         den = 0.5 * ((1 - q) * np.exp(-np.abs(x)) + q * np.exp(-np.abs(x + m)))
         return np.r_[-top, loss, top], np.log(np.r_[ends[0], w * den, ends[1]])
 
     def atoms():
-        return Atoms(np.array([-top, top]), np.array(ends[::-1]), np.array(ends))
+        return Atoms(np.array([-top, top]), np.array(ends[::-1]), np.array(ends), U * (12 + 2 * m), rounding)
 
     tail = (1 - q) * math.exp(-m)
     ends = 0.5 * (tail + q), 0.5 * (tail + q * math.exp(-2 * m))
-    return Loss(tails, nodes, -top, top, atoms=atoms)
+    return Loss(tails, nodes, -top, top, atoms=atoms, ends_error=rounding)
 
 
 # Losses
 
 
 def branch_loss(branch: Branch, q_err: float) -> Loss:
-    """The loss of one branch; tails by csrc/sampling.c."""
+    """The loss of one branch; tails by csrc/sampling.c. An end is log(1-q) or its negative: 2u of itself, and what q_err u of q
+    moves it by, q_err u q/(1-q) to first order and at most 1.5 times that where q_err u q <= (1-q)/3 (else it has no end)."""
     _, q, up, down = branch
-    wall = -math.log1p(-q)
+    wall, moved = -math.log1p(-q), q_err * U * q
+    error = 2 * U * wall + 1.5 * moved / (1 - q)
+    if not moved <= (1 - q) / 3:
+        wall, error = math.inf, 0.0
 
     def tails(s):
         (y_below, y_above, x_below, x_above, rel), edge = _core.sampling_tails(
@@ -322,7 +329,7 @@ def branch_loss(branch: Branch, q_err: float) -> Loss:
         top, bottom = (np.logaddexp(math.log1p(-q), math.log(q) + m * x - 0.5 * m * m) for m in (up, -down))
         return top - bottom, bottom - 0.5 * x * x + math.log(dx / math.sqrt(2 * math.pi))
 
-    return Loss(tails, nodes, -math.inf if down else -wall, math.inf if up else wall)
+    return Loss(tails, nodes, -math.inf if down else -wall, math.inf if up else wall, ends_error=error)
 
 
 def pair_loss(of: Pair) -> Loss:

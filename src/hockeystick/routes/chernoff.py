@@ -12,11 +12,12 @@ import math
 from .. import _core
 from ..arguments import exp_lower
 from ..bound import AccuracyError
+from ..loss import ends, log_finite
 from ..pair import PairedSteps, paired_steps
 from ..sampling import PACKED
 from . import contour
 from .single import variation_upper
-from .walls import ends, rest
+from .walls import rest
 
 U = 2.0**-53
 
@@ -24,21 +25,28 @@ U = 2.0**-53
 def beyond(settings, add: int, eps: float):
     """A point of the curve beyond the sum of the losses' ranges: the mass at infinity, or 1 - e^eps (shared mass); else None.
 
-    Ends of one loss are known to 8 u relative, masses to 64 u.
+    Ends and masses at infinity with the errors that the losses state; e^x and its complement add 4u each.
     """
     parts = settings.losses(add)
     low, high = ends(parts)
     if eps >= high:
-        log_none = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in parts)
+        log_none = log_finite(parts)
     elif eps <= low and eps < 0:
-        log_none = eps + math.fsum(k * math.log1p(-loss.mass_minus_inf) for loss, k in parts)
+        log_none = tuple(
+            eps + x + side * U * abs(eps + x) for x, side in zip(log_finite(parts, minus=True), (-1, 1), strict=True)
+        )
     else:
         return None
-    if log_none >= 0:
-        return -math.inf, -math.inf, -math.inf, (0.0,) * 4, "exact"
-    value = math.log(-math.expm1(log_none))
-    spread = 160 * U * (1 + abs(log_none) / max(-math.expm1(log_none), 1e-300)) + 4 * U * abs(value)
-    return value - spread, value, min(value + spread, 0.0), (0.0,) * 4, "exact"
+    upper, lower = (_log_one_minus_exp(min(x, 0.0)) for x in log_none)
+    lower, upper = (x + side * 8 * U * (1 + abs(x)) if x > -math.inf else x for x, side in ((lower, -1), (upper, 1)))
+    upper = min(upper, 0.0)
+    value = upper if lower == -math.inf else 0.5 * (lower + upper)
+    return lower, value, upper, (0.0,) * 4, "exact"
+
+
+def _log_one_minus_exp(x: float) -> float:
+    """log(1 - e^x) for x <= 0."""
+    return math.log(-math.expm1(x)) if x < 0 else -math.inf
 
 
 def at_jump(settings, delta: float, add: int):
@@ -51,7 +59,7 @@ def at_jump(settings, delta: float, add: int):
     least, most = rest(parts, delta)
     low = math.inf
     if most >= 0:
-        if high > 0 and (most > 0 or any(loss.smooth for loss, _ in parts)):
+        if high > 0 and (most > 0 or high == math.inf or any(loss.smooth for loss, _ in parts)):
             return None
         low = max(0.0, 2 * math.fsum(k * loss.hi for loss, k in parts) - high)
     high = max(0.0, high) if least >= 0 else math.inf

@@ -315,7 +315,8 @@ def _cells(base: Loss, q: float, a: float, t: float) -> Cumulant:
         ends = (top + math.log(max(z, 5e-324)) for z in (low, low + (high - low) / 3, high))
     else:
         gone = a * q * base.mass_inf
-        ends = (math.log1p(max(z - gone, U - 1)) for z in (low, low + (high - low) / 3, high))
+        error = abs(gone) * (base.mass_error + 4 * U)
+        ends = (math.log1p(max(z - gone, U - 1)) for z in (low - error, low + (high - low) / 3, high + error))
     low, mid, high = ends
     slack = 8 * U * (abs(low) + abs(high) + (top if scaled else 0))
     return Cumulant(low - slack, mid, high + slack, high - low)
@@ -332,7 +333,7 @@ def _masses(base: Loss, s: np.ndarray):
         mass = np.maximum(np.where(use_right, right, left), 0.0)
         size = np.where(use_right, np.r_[0.0, above[:-1] + above[1:]], np.r_[left[0], below[1:] + below[:-1]])
         rel = np.r_[t.rel[0], np.maximum(t.rel[1:], t.rel[:-1])] + 4 * U
-        return mass, rel * size + 2 * t.absolute + 64 * U * extra * (np.arange(s.size) == 0)
+        return mass, rel * size + 2 * t.absolute + (base.mass_error + 4 * U) * extra * (np.arange(s.size) == 0)
 
     x, dx = cells(t.x_below, t.x_above, base.mass_minus_inf)
     y, dy = cells(t.y_below, t.y_above, 0.0)

@@ -18,20 +18,22 @@ from ..mechanism import Gaussian, Laplace, PoissonSubsampled
 from . import contour, lattice, mixed
 from .walls import rest, seen, wall
 
+LOST = 40.0
+"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-40 of delta then, below u/2."""
+
 LAWS_MAX = 128
 """Distinct steps; more cost more here than by convolution."""
-
-ERROR = 64 * 2.0**-53
-"""Relative error of the masses and ends of a loss (loss.py)."""
 
 U = 2.0**-53
 
 
 class Finite(NamedTuple):
-    """The finite losses of a run as one of the two routes takes them, and log(1 - D)."""
+    """The finite losses of a run as one of the two routes takes them, and log(1 - D). Outcomes of mass `lost` may be
+    missing."""
 
     run: lattice.Lattice | list
     log_finite: float
+    lost: float = 0.0
 
     @property
     def route(self):
@@ -59,7 +61,15 @@ def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
     steps = [
         _line_step(step, loss, law, add, k, moves) for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
     ]
-    return None if None in steps else Finite(steps, log_finite)
+    lost = math.fsum(
+        k * loss.tails(np.zeros(1)).absolute for step, (loss, k) in zip(steps, losses, strict=True) if _is_cut(step)
+    )
+    return None if None in steps else Finite(steps, log_finite, lost)
+
+
+def _is_cut(step) -> bool:
+    """Whether a step is a table of atoms that csrc/law.c takes for complete."""
+    return isinstance(step, mixed.AtomicStep) and not step.log_concave
 
 
 def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | None:
@@ -77,7 +87,8 @@ def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | Non
     keep = np.flatnonzero((given.num > 0) & (given.den > 0))
     if keep.size != np.count_nonzero(given.num + given.den):
         return None
-    return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], ERROR)
+    rel = given.rel[keep] if np.ndim(given.rel) else given.rel
+    return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], rel, given.edge)
 
 
 def _line_step(step, loss, law, add: int, k: int, moves: int):
@@ -95,7 +106,8 @@ def _line_step(step, loss, law, add: int, k: int, moves: int):
     if found is None or not (found.num > 0).all():
         return None
     log_mass = np.log(found.num)
-    return mixed.AtomicStep(found.loss, log_mass, ERROR * (1 + np.abs(found.loss)), found.rel + U * np.abs(log_mass), False, k)
+    d_log_mass = found.rel + found.absolute / found.num + 2 * U * np.abs(log_mass)
+    return mixed.AtomicStep(found.loss, log_mass, np.broadcast_to(found.edge, log_mass.shape), d_log_mass, False, k)
 
 
 def point(settings, add: int, eps: float):
@@ -105,6 +117,9 @@ def point(settings, add: int, eps: float):
     if not answer:
         return None
     low, mid, high, terms = answer
+    if found.lost and not low > math.log(found.lost) + LOST:
+        return None
+    high += 2 * U * bool(found.lost)
     if found.log_finite:
         low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
     return low, mid, high, terms, "contour"
@@ -127,13 +142,15 @@ def root(settings, add: int, delta: float):
     visible, most = seen(least, most, delta)
     if not visible and found.route is mixed and settings.route == "auto":  # a grid sees the lower end sooner
         return None
+    if found.lost and not math.log(most) > math.log(found.lost) + LOST:
+        return None
     ends = (
         [
             math.log(x) - found.log_finite + side * U * (16 + 4 * abs(math.log(x)))
             for x, side in ((most, 1), (visible, -1))
             if x > 0
         ]
-        if found.log_finite
+        if found.log_finite or found.lost
         else [math.log(delta)]
     )
     answers = [found.route.root(found.run, min(x, -1e-300), settings.goal()) for x in ends]

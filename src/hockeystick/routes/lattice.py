@@ -84,11 +84,10 @@ def discrete_gaussian(sigma: float, sensitivity: int, copies: int = 1) -> Lattic
     return LatticeLaw(Fraction(d, 2) / Fraction(sigma) ** 2, 0.0, d - 2 * x, log_mass, error, True)
 
 
-def of_masses(unit: float, offset: float, places: np.ndarray, num: np.ndarray, error: float) -> LatticeLaw:
-    """A law given by its masses, each within `error` relative; unit and offset within `error` relative."""
+def of_masses(unit: float, offset: float, places: np.ndarray, num: np.ndarray, rel, d_loss: float) -> LatticeLaw:
+    """A law given by its masses, each within `rel` relative, and losses, each within d_loss."""
     log_mass = np.log(num)
-    d_loss = error * (abs(offset) + unit * float(np.abs(places).max()))
-    return LatticeLaw(Fraction(unit), 0.0, places, log_mass, error + _rounding(log_mass), False, Fraction(offset), d_loss)
+    return LatticeLaw(Fraction(unit), 0.0, places, log_mass, rel + 2 * U * np.abs(log_mass), False, Fraction(offset), d_loss)
 
 
 def _rounding(log_mass: np.ndarray, size: float = 0.0) -> np.ndarray:

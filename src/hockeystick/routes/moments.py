@@ -15,6 +15,7 @@ import numpy as np
 from .. import _core
 from ..arguments import exp_upper, numbers, one_of
 from ..bound import AccuracyError, Bound, Budget, DomainError
+from ..loss import ends, log_finite
 from ..mechanism import as_run
 from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
 from . import contour
@@ -120,11 +121,7 @@ def _infinite_upper(run, adjacency: str, add: int) -> float:
     if gaussian_steps(run, adjacency) is not None:
         return 0.0
     parts = losses(run, adjacency, "add" if add else "remove")
-    if not any(loss.mass_inf for loss, _ in parts):
-        return 0.0
-    return -math.expm1(math.fsum(k * math.log1p(-min(loss.mass_inf * (1 + 128 * U), 1 - U)) for loss, k in parts)) * (
-        1 + 64 * U
-    )
+    return -math.expm1(log_finite(parts)[0]) * (1 + 4 * U)
 
 
 def moments_delta_upper(run, eps, *, adjacency="add_remove", direction="both"):
@@ -208,8 +205,8 @@ def _upper(run, like, values, have_eps: int, adjacency, direction, finish):
     else:
         best = functools.partial(_best_order_of, run, adjacency)
     adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
-    ends = [finish(max(best(add, have_eps, value) for add in adds)) for value in values]
-    return ends[0] if np.ndim(like) == 0 else np.array(ends).reshape(np.shape(like))
+    found = [finish(max(best(add, have_eps, value) for add in adds)) for value in values]
+    return found[0] if np.ndim(like) == 0 else np.array(found).reshape(np.shape(like))
 
 
 def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> float:
@@ -233,7 +230,7 @@ def _best_order_of(run, adjacency: str, add: int, have_eps: int, value: float) -
     an infinite loss, delta <= D + e^{K(t) - eps t} t^t/(1+t)^(1+t), K that of the finite losses."""
     parts = losses(run, adjacency, "add" if add else "remove")
     gone = _infinite_upper(run, adjacency, add)
-    high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
+    high = ends(parts)[1]
     if have_eps:
         if value >= high:
             return _log_up(gone)

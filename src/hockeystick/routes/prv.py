@@ -22,6 +22,7 @@ from .. import _core
 from ..bound import AccuracyError
 from ..dots import Laws, Plan, windows
 from ..grid import ULP, Grid, Steps
+from ..loss import log_finite
 from . import pld
 from .walls import rest, seen, wall
 
@@ -39,8 +40,7 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     spread = math.sqrt(-0.5 * made.k * log_share)
     h = 0.9 * eps_error / min(spread, made.k)
     first, size = windows(made, h, p_out, p_out, np.zeros(len(made.parts)))
-    up, low, shift, radius, lost, log_up, log_low = [], [], 0.0, 0.0, 0.0, 0.0, 0.0
-    widest = 0.0
+    up, low, shift, radius, lost, widest = [], [], 0.0, 0.0, 0.0, 0.0
     for i, (loss, k) in enumerate(made.parts):
         j0 = int(first[i])
         p_up, p_lo, mu, error, edge, outside = _cells(loss, h, j0, j0 + int(size[i]) - 1)
@@ -50,14 +50,13 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
         radius += k * error
         widest = max(widest, edge)
         lost += k * outside
-        log_up += k * math.log1p(-loss.mass_inf * (1 + 128 * ULP))
-        log_low += k * math.log1p(-loss.mass_inf * (1 - 128 * ULP))
     radius += (h + 2 * widest) * min(spread, made.k) + 8 * ULP * abs(shift) * len(up)
+    none = log_finite(made.parts)
     return Laws(
         Grid(h, Steps.of(up), shift, radius * (1 + 1e-9), eta, lost),
         Grid(h, Steps.of(low), shift, radius * (1 + 1e-9), eta, lost),
-        -math.expm1(log_up * (1 + 8 * ULP * (len(up) + 4))) + (eta + lost) * (1 + 1e-9),
-        -math.expm1(log_low * (1 - 8 * ULP * (len(up) + 4))) - eta * (1 + 1e-9),
+        -math.expm1(none[0]) * (1 + 4 * ULP) + (eta + lost) * (1 + 1e-9),
+        -math.expm1(none[1]) * (1 - 4 * ULP) - eta * (1 + 1e-9),
     )
 
 

@@ -19,13 +19,11 @@ from .. import _core
 from ..bound import AccuracyError
 from ..dots import discretise, mesh, plan
 from ..grid import Grid
-from ..loss import Loss
+from ..law import WELL_KNOWN
+from ..loss import Atoms, Loss, log_finite
 from .walls import rest, seen, wall
 
 U = 2.0**-53
-MASS_ERROR = 64 * U
-"""Relative error of atoms and of masses at infinity, as loss.py promises."""
-
 RTOL = 1e-3
 """What the lattice may add to the width of delta: small against a Berry-Esseen interval."""
 
@@ -69,8 +67,10 @@ def _middle(parts: Parts) -> _Run:
     steps = []
     for loss, _ in parts:
         if exact:
-            at, num, _, rel = loss.atoms()
-            steps.append((at, num, rel, loss.tails(np.zeros(1)).edge, loss.mass_inf))
+            at, num, _, rel, edge, absolute = loss.atoms()
+            held = num > absolute / WELL_KNOWN
+            rel = max(np.max(rel) + absolute / num[held].min(initial=1.0), loss.mass_error)
+            steps.append((at[held], num[held], rel, np.max(edge), loss.mass_inf))
         else:
             at, log_den = loss.nodes(NODE_TAIL)
             num = np.exp(at + log_den)
@@ -90,15 +90,14 @@ def _of_grid(grid: Grid) -> _Run:
 
 def _infinite(parts: Parts) -> tuple[float, float]:
     """Bounds of the probability that some loss is infinite; the upper one counts outcomes that a lattice left out."""
-    ends = []
-    for sign in (-1, 1):
-        log_none = 0.0
-        for loss, k in parts:
-            lattice = loss.lattice() if sign > 0 and not loss.smooth else None
-            mass = loss.mass_inf * (1 + sign * 2 * MASS_ERROR) + (lattice.lost if lattice else 0.0)
-            log_none += k * math.log1p(-min(mass, 1 - U))
-        ends.append(-math.expm1(log_none) * (1 + sign * 8 * U * (len(parts) + 4)))
-    return max(0.0, ends[0]), min(1.0, ends[1])
+    lost = sum(k * _left_out(loss.atoms()) for loss, k in parts if not loss.smooth)
+    upper, lower = (-math.expm1(x) for x in log_finite(parts))
+    return lower * (1 - 4 * U), min(1.0, upper * (1 + 4 * U) + lost)
+
+
+def _left_out(atoms: Atoms | None) -> float:
+    """Mass that `_middle` leaves out, of outcomes whose mass is not well known: below `absolute` each time 1/WELL_KNOWN."""
+    return atoms.absolute * (1 + atoms.num.size / WELL_KNOWN) * 1.01 if atoms else 0.0
 
 
 def _lattices(parts: Parts, tilt: float, log_delta: float):

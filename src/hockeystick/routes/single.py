@@ -4,7 +4,10 @@
 eps + edge. Any S bounds delta from below. Where S is not the best set it misses at most p |1 - e^{eps-L}| on losses within
 `edge` of eps, so
   num(S) - e^eps den(S) <= delta <= num(S) - e^eps den(S) + expm1(edge) Pr_num[L >= eps - edge].
-Rounding: the masses carry `rel` and `absolute`, e^eps and the difference 4u.
+With the complement T of S among the finite losses, and d, d' the masses of infinite losses under num and den,
+  d + num(S) - e^eps den(S) = 1 - e^eps + e^eps (d' + den(T)) - num(T),
+whose right side keeps its digits where S is nearly everything. Rounding: the masses carry `rel` and `absolute`, e^eps and the
+difference 4u.
 
 Points and roots as in routes/contour.py: (log_lower, log_estimate, log_upper, terms), (lower, estimate, upper, terms). None
 below 1e-290.
@@ -29,9 +32,15 @@ def point(loss: Loss, eps: float):
     if eps > 700:
         return None
     t = loss.tails(np.array([eps]))
-    over, under, rel = float(t.y_above[0]), math.exp(eps) * float(t.x_above[0]), float(t.rel[0]) + 4 * U
-    value = loss.mass_inf + (over - under)
-    rounding = rel * (over + under) + 64 * U * loss.mass_inf + (1 + math.exp(eps)) * t.absolute
+    a, rel, known = math.exp(eps), float(t.rel[0]) + 4 * U, loss.mass_error + 4 * U
+    forms = []
+    for over, under, rest, gone in (
+        (float(t.y_above[0]), a * float(t.x_above[0]), 0.0, loss.mass_inf),
+        (a * float(t.x_below[0]), float(t.y_below[0]), -math.expm1(eps), a * loss.mass_minus_inf),
+    ):
+        rounding = rel * (over + under) + known * gone + 4 * U * abs(rest) + (1 + a) * t.absolute
+        forms.append((rounding, rest + gone + (over - under)))
+    rounding, value = min(forms)
     wrong = 0.0
     if t.edge > 0:
         near = loss.tails(np.array([eps - 3 * t.edge]))
@@ -39,7 +48,7 @@ def point(loss: Loss, eps: float):
     lower, upper = value - rounding, value + rounding + wrong
     floor = -math.expm1(eps)  # delta(eps) >= 1 - e^eps
     lower, value, upper = max(lower, floor * (1 - 4 * U)), max(value, floor), min(1.0, max(upper, floor * (1 + 4 * U)))
-    if upper <= 0 or (eps > loss.hi * (1 + 8 * U) and not loss.mass_inf and loss.hi > 0):
+    if upper <= 0 or (eps >= loss.hi + loss.ends_error and not loss.mass_inf and eps >= 0):
         return (-math.inf, -math.inf, -math.inf, (0.0,) * 4)
     if not value > math.exp(LOG_LEAST):
         return None
@@ -58,7 +67,7 @@ def root(loss: Loss, delta: float):
         return 0.0, 0.0, 0.0, at_zero[3]
     least, _ = walls.rest(((loss, 1),), delta)
     wall = walls.wall(((loss, 1),), least)
-    hi = 1.0 if loss.hi == math.inf else min(loss.hi * (1 + 16 * U), 701.0)
+    hi = 1.0 if loss.hi == math.inf else min(loss.hi + loss.ends_error, 701.0)
     while loss.hi == math.inf:
         at = point(loss, hi)
         if at is not None and at[1] <= log_delta:

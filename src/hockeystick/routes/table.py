@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arguments import log_lower
 from ..bound import AccuracyError
+from ..loss import ends
 from ..pair import paired_steps
 from ..threads import together
 from . import chernoff, contour, fallback, saddlepoint, single
@@ -186,7 +187,7 @@ def _pld_root(settings, add: int, delta: float):
 
 def _pld_points(settings, add: int, eps):
     parts = settings.losses(add)
-    low, high = chernoff.ends(parts)
+    low, high = ends(parts)
     rows = np.full((eps.size, 6), np.nan)
     inside = (eps > max(low, -EPS_BOTTOM)) & (eps < min(high, EPS_GRID))
     if inside.any():

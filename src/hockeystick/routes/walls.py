@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from ..loss import ends, log_finite
+
 U = 2.0**-53
 EXACT = 4096
 """Most steps of infinite losses whose probabilities are multiplied as fractions: about a millisecond."""
@@ -17,23 +19,15 @@ NEAR = 1e-13
 """Part of delta, above the error of D, from which on delta - D is small: then the lower end is that of this part."""
 
 
-def ends(parts) -> tuple[float, float]:
-    """No finite sum of losses lies outside, rounding included."""
-    high = math.fsum(k * (loss.hi + 16 * U * abs(loss.hi)) for loss, k in parts)
-    return math.fsum(k * (loss.lo - 16 * U * abs(loss.lo)) for loss, k in parts), high
-
-
 def rest(parts, delta: float) -> tuple[float, float]:
     """Bounds of delta - D, D = 1 - prod (1 - d_i)^k_i the probability that some loss is infinite: in exact fractions where that
     alone tells its sign and the masses are exact."""
     held = [(loss, k) for loss, k in parts if loss.mass_inf]
-    masses = [(min(loss.mass_inf, 1 - U), k) for loss, k in held]
-    log_none = math.fsum(k * math.log1p(-mass) for mass, k in masses)
-    lost, spread = -math.expm1(log_none), math.fsum(k * mass / (1 - mass) for mass, k in masses)
-    error = 80 * U * math.exp(log_none) * spread + 8 * U * lost
-    least, most = (delta - lost) - error - U * delta, (delta - lost) + error + U * delta
     if not held:
         return delta, delta
+    upper, lower = (-math.expm1(x) for x in log_finite(held))
+    lost, error = 0.5 * (lower + upper), 0.5 * (upper - lower) + 8 * U * upper
+    least, most = (delta - lost) - error - U * delta, (delta - lost) + error + U * delta
     if least <= 0 <= most and all(loss.exact_inf is not None for loss, _ in held) and sum(k for _, k in held) <= EXACT:
         exact = Fraction(delta) - 1 + math.prod((1 - loss.exact_inf) ** k for loss, k in held)
         if exact <= 0:
