@@ -54,6 +54,13 @@ def test_log_of_a_mass_at_infinity(mass):
     assert bound.upper - bound.lower < 1e-12
 
 
+def test_budget_of_one_sampled_step():
+    """The shift of eps, known to some units, moves delta by what the budget says: both ends together are as far apart."""
+    step = hs.poisson_subsampled(hs.gaussian(22.966214101239398), 0.00013008114972509554)
+    bound = hs.log_delta(step, 2.139113299578059e-05, direction="add")
+    assert bound.upper - bound.lower <= 2.5 * sum(bound.budget.terms.values())
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not (HERE.parent / "setup.py").exists(), reason="only where the sources are")
 @pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="the noisy build is for gcc on x86-64")

@@ -21,8 +21,10 @@ static uint64_t mix(uint64_t x)
 static void turn(void)
 {
     static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
-    if (noise.on && noise.rounding)
-        fesetround(modes[noise.rounding == HS_ROUND_RANDOM ? (noise.state = mix(noise.state)) >> 62 : (uint64_t)noise.rounding]);
+    int which = noise.rounding;
+    if (!noise.on || !which) return;
+    if (which == HS_ROUND_RANDOM) which = (int)((noise.state = mix(noise.state)) >> 62);
+    fesetround(modes[which]);
 }
 
 void hs_noise_set(int style, int rounding, uint64_t seed)
@@ -62,7 +64,8 @@ static double off(double y, double reach, double low, double high, const char *s
 
 #define HERE (const char *)__builtin_return_address(0)
 #define DEFINE(f, claim, ...) \
-    double hs_noisy_##f(double x) { double y = (f)(calm(x)); return leave(off(y, claim * HS_U * fabs(y), __VA_ARGS__, HERE)); }
+    double hs_noisy_##f(double x) \
+    { double y = (f)(calm(x)); return leave(off(y, claim * HS_U * fabs(y), __VA_ARGS__, HERE)); }
 #define DEFINE2(f, claim) \
     double hs_noisy_##f(double x, double y) \
     { double z = (f)(calm(x), calm(y)); return leave(off(z, claim * HS_U * fabs(z), -HUGE_VAL, HUGE_VAL, HERE)); }

@@ -1,12 +1,13 @@
-/* noise.h - rounding made worse on purpose, for the build HS_NOISE=1 alone: setup.py has the compiler include this file before every
- * source, so that csrc knows nothing of it. tests/noise.py uses the build.
+/* noise.h - rounding made worse on purpose, for the build HS_NOISE=1 alone: setup.py has the compiler include this
+ * file before every source, so that csrc knows nothing of it. tests/noise.py uses the build.
  *
- * Every function of special.h and of libm is off by as much as its claim allows, above what it is off by itself, but stays within its
- * range. What stands between two calls (sums, products, quotients) is rounded upwards, downwards or towards 0 instead of to nearest: an
- * operation is then off by less than 2 u instead of u, and n of one sign add up as in the worst case that a claim of n u for n additions
- * allows for. The functions themselves run in round-to-nearest, which HS_MAGIC takes for granted: hs_exp, hs_cis, hs_cis_m1 reduce their
- * argument by it and hold in no other mode. exp_bound of hyperbola_bound.c, inline in its file, does not: its argument is then reduced to
- * |r| <= 0.694, its polynomial off by 1e-8 there, which is what every bound made with it is raised by.
+ * Every function of special.h and of libm is off by as much as its claim allows, above what it is off by itself, but
+ * stays within its range. What stands between two calls (sums, products, quotients) is rounded upwards, downwards or
+ * towards 0 instead of to nearest: an operation is then off by less than 2 u instead of u, and n of one sign add up as
+ * in the worst case that a claim of n u for n additions allows for. The functions themselves run in round-to-nearest,
+ * which HS_MAGIC takes for granted: hs_exp, hs_cis, hs_cis_m1 reduce their argument by it and hold in no other mode.
+ * exp_bound of hyperbola_bound.c, inline in its file, does not: its argument is then reduced to |r| <= 0.694, its
+ * polynomial off by 1e-8 there, which is what every bound made with it is raised by.
  */
 #ifndef HS_NOISE_H
 #define HS_NOISE_H
@@ -14,9 +15,10 @@
 
 /* Functions, claims in units u = 2^-53, relative, and ranges: libm within 1 ulp, erfc within 5 (see tails.c). */
 #define HS_ANY -HUGE_VAL, HUGE_VAL
-#define HS_NOISY(X) X(hs_exp, 2, HS_ANY) X(hs_log, 2, HS_ANY) X(hs_log1pmx_small, 3, HS_ANY) X(hs_expm1mx_small, 3, HS_ANY) \
-    X(hs_expm1, 5, -1, HUGE_VAL) X(exp, 2, HS_ANY) X(exp2, 2, HS_ANY) X(expm1, 2, -1, HUGE_VAL) X(log, 2, HS_ANY) X(log1p, 2, HS_ANY) \
-    X(log2, 2, HS_ANY) X(sin, 2, -1, 1) X(cos, 2, -1, 1) X(tan, 2, HS_ANY) X(atan, 2, HS_ANY) X(sinh, 4, HS_ANY) X(cosh, 4, 1, HUGE_VAL) \
+#define HS_NOISY(X) X(hs_exp, 2, HS_ANY) X(hs_log, 2, HS_ANY) X(hs_log1pmx_small, 3, HS_ANY) \
+    X(hs_expm1mx_small, 3, HS_ANY) X(hs_expm1mx, 4, HS_ANY) X(hs_expm1, 5, -1, HUGE_VAL) X(exp, 2, HS_ANY) \
+    X(exp2, 2, HS_ANY) X(expm1, 2, -1, HUGE_VAL) X(log, 2, HS_ANY) X(log1p, 2, HS_ANY) X(log2, 2, HS_ANY) \
+    X(sin, 2, -1, 1) X(cos, 2, -1, 1) X(tan, 2, HS_ANY) X(atan, 2, HS_ANY) X(sinh, 4, HS_ANY) X(cosh, 4, 1, HUGE_VAL) \
     X(tanh, 4, -1, 1) X(erf, 2, -1, 1) X(erfc, 10, 0, 2) X(lgamma, 4, HS_ANY) X(cbrt, 2, HS_ANY)
 #define HS_NOISY2(X) X(pow, 2) X(hypot, 2) X(atan2, 2)
 #define HS_NOISE_DECLARE(f, ...) double hs_noisy_##f(double x);
@@ -33,6 +35,7 @@ void hs_noisy_hs_cis_m1(double x, double *re, double *im);
 #define hs_log1pmx_small(x) hs_noisy_hs_log1pmx_small(x)
 #define hs_expm1mx_small(x) hs_noisy_hs_expm1mx_small(x)
 #define hs_expm1(x) hs_noisy_hs_expm1(x)
+#define hs_expm1mx(x) hs_noisy_hs_expm1mx(x)
 #define hs_exp_m1(x, m1) hs_noisy_hs_exp_m1(x, m1)
 #define hs_atan2(y, x) hs_noisy_hs_atan2(y, x)
 #define hs_cis(x, co, si) hs_noisy_hs_cis(x, co, si)
@@ -58,7 +61,8 @@ void hs_noisy_hs_cis_m1(double x, double *re, double *im);
 #define hypot(x, y) hs_noisy_hypot(x, y)
 #define atan2(y, x) hs_noisy_atan2(y, x)
 
-/* What a test sets, for its thread, before hs_noise_begin and until hs_noise_end, which restores round-to-nearest. */
-enum { HS_NOISE_OFF, HS_NOISE_RANDOM, HS_NOISE_HIGH, HS_NOISE_LOW, HS_NOISE_SITES }; /* SITES: a sign for each call in the code */
-enum { HS_ROUND_NEAREST, HS_ROUND_UP, HS_ROUND_DOWN, HS_ROUND_TO_ZERO, HS_ROUND_RANDOM }; /* RANDOM: anew after every call */
+/* What tests set for its thread: noise is on from hs_noise_begin to hs_noise_end, which restores round-to-nearest. */
+enum { HS_NOISE_OFF, HS_NOISE_RANDOM, HS_NOISE_HIGH, HS_NOISE_LOW, HS_NOISE_SITES }; /* SITES: a sign for each call */
+enum { HS_ROUND_NEAREST, HS_ROUND_UP, HS_ROUND_DOWN, HS_ROUND_TO_ZERO, HS_ROUND_RANDOM };
+/* RANDOM: anew at every value, or after every call. */
 #endif

@@ -235,7 +235,9 @@ def single_point(m: float, q: float, add: int, eps: float):
     left, mid, right = (point(one, 0, at + move) for move in (-slack, 0.0, slack))
     if left is None or mid is None or right is None:
         return None
-    return (right[0] + log_weight - slack, mid[1] + log_weight, left[2] + log_weight + slack, mid[3])
+    *terms, rounding = mid[3]
+    rounding += math.expm1(max(left[1] - mid[1], mid[1] - right[1]) + slack)  # what the shift is known to moves delta as well
+    return right[0] + log_weight - slack, mid[1] + log_weight, left[2] + log_weight + slack, (*terms, rounding)
 
 
 def single_root(m: float, q: float, add: int, delta: float):
