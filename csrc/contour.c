@@ -146,6 +146,7 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
 {
     int st, attempt;
     double e;
+    if (hs_stopped(C->poll, 0)) return HS_INTERRUPTED;
     if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
     if ((st = place(C, have_eps, log_delta, depth, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
@@ -281,6 +282,7 @@ int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, lon
     int st;
     if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
     while (i < n) {
+        if (hs_stopped(C->poll, 0)) return HS_INTERRUPTED;
         first = i;
         C->eps = eps[i];
         if (i < n - 1 && hs_contour_place(C, 1, 0, 1, work) == HS_OK) {
