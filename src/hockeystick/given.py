@@ -179,7 +179,10 @@ def from_pmf(num, den) -> FromPmf:
     Returns
     -------
     FromPmf
-        Its pair is (num, den) for REMOVE and (den, num) for ADD, under the adjacency for which the caller knows it.
+        Its pair is (num, den) for REMOVE and (den, num) for ADD, under the adjacency for which the caller knows it. Every step
+        of a run faces the same way. Under a symmetric relation ("replace_one", "zero_out" of either data set) two steps may
+        face opposite ways, so there (num, den) must dominate every ordered pair of neighbours, as a pair that is its own mirror
+        image does; else give the worst of both by `from_curve` with `symmetric`.
 
     Raises
     ------
