@@ -25,7 +25,7 @@ import queries
 JUDGED = ("delta", "log_delta", "epsilon")
 VERDICTS = ("confirmed", "not decided", "refuted", "refused", "slow", "error")
 PATIENCE = 20
-"""Seconds after which an answer of the library itself is given up."""
+"""Processor seconds after which an answer of the library itself is given up."""
 
 
 def kind(case) -> str:
@@ -45,16 +45,16 @@ def outcome(seed, index: int, seconds: float) -> dict | None:
         return None
     row = {"seed": seed, "index": index, "query": case.query, "kind": kind(case)}
     settings = {name: case.options[name] for name in ("adjacency", "direction") if name in case.options}
-    signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGVTALRM, _late)
     start = time.process_time()
     try:
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             bound = case.ask()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         start = time.process_time()
-        signal.setitimer(signal.ITIMER_REAL, 20 * seconds)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 3 * seconds)
         verdict = hs.verify(case.run(), bound, seconds=seconds, **settings)
         row |= {"verdict": verdict.verdict, "why": verdict.why if verdict.verdict != "confirmed" else ""}
     except (hs.DomainError, hs.AccuracyError) as error:
@@ -64,7 +64,7 @@ def outcome(seed, index: int, seconds: float) -> dict | None:
     except Exception as error:
         row |= {"verdict": "error", "why": repr(error)[:200]}
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     if row["verdict"] in ("refuted", "error"):
         row["case"] = repr(case)
     return row | {"seconds": round(time.process_time() - start, 4)}

@@ -24,6 +24,8 @@ ANSWERS = [
     (hs.randomized_response(0.1) * 200, "epsilon", 1e-6, {}),
     (hs.discrete_laplace(3.0) * 20, "delta", 1.0, {}),
     (hs.k_ary_randomized_response(1.0, 10) * 12, "delta", 2.0, {"adjacency": "zero_out"}),
+    (P(G(1.5), 0.05) * 2, "delta", 0.05, {}),
+    (P(G(0.02), 0.3) * 2, "delta", 5.0, {}),
     (hs.from_pmf([0.6, 0.3, 0.1], [0.5, 0.2, 0.3]) * 10, "delta", 1.0, {}),
     (hs.compose((P(G(1.0), 0.02), 500), (hs.laplace(4.0), 5), (hs.approx_dp(0.1, 1e-7), 3)), "delta", 2.0, {}),
 ]
@@ -113,6 +115,12 @@ def agree(rows):
 
 def test_some_truths_are_confirmed():
     assert agree(truths()[::15])["confirmed"] >= 8
+
+
+@pytest.mark.slow
+def test_two_two_sided_steps_are_confirmed():
+    run = P(G(1.5), 0.01) * 2
+    assert hs.verify(run, hs.delta(run, 0.5, adjacency="replace_one"), adjacency="replace_one", seconds=60).confirmed
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ pairs.py      what ran -> dominating pairs, with proofs or theorems
 gauss.py, laplace.py, atoms.py   laws of one step and their transforms
 contour.py    compositions by a trapezoid rule on a line in the plane
 finite.py     compositions with few outcomes
+twofold.py    two steps, by one integral
 verdict.py    "confirmed", "refuted" or "not decided"
 
 Rests on python-flint (Arb) alone. Every number is a ball that holds the truth, every truncation and discretisation has a bound

@@ -62,10 +62,12 @@ class Line:
         steepest = min(law.steepest() for law, _ in self.steps)
         return self._solve(lambda c: self.moments(c)[1] - eps - 1 / c - 1 / (1 + c), -30.0, math.log(steepest))
 
-    def curve(self, eps: arb, log_goal: float) -> arb:
-        """A ball for H(eps), aiming at the width e^log_goal."""
+    def curve(self, eps: arb, log_goal: float, rough: bool = False) -> arb:
+        """A ball for H(eps), aiming at the width e^log_goal; `rough`: at some percent of the curve, if that is more."""
         at, goal = about(eps), log_goal - math.log(8)
         deepest = self.saddle(at)
+        if rough:
+            goal = max(goal, self.moments(deepest)[0] - deepest * at - math.log(deepest) - math.log1p(deepest) - 9)
         slopes = [deepest * 1.3**i for i in range(-9, 12)]
         logs = [self.moments(s)[0] - s * at + s * math.log(s / (1 + s)) - math.log1p(s) for s in slopes]
         best = None

@@ -12,9 +12,9 @@ from flint import arb, ctx
 from ..arguments import one_of
 from ..bound import Bound, DomainError
 from ..mechanism import Run, as_run, real
-from . import finite, pairs
+from . import finite, pairs, twofold
 from .atoms import Atoms
-from .balls import UndecidedError, between, floor_log, normal_above, precision, rational
+from .balls import UndecidedError, about, between, floor_log, normal_above, precision, rational
 from .contour import Line
 from .gauss import Gauss
 
@@ -79,9 +79,9 @@ class _Curve:
         self.steps: dict[int, list] = {}
         self.base = 128 + 2 * max(sum(k for _, k in run.parts), 1).bit_length()
 
-    def at(self, eps, log_goal: float) -> arb:
-        """delta(eps) at the rational `eps` (or inf), to about e^log_goal."""
-        if eps < -20:  # delta(eps) = 1 - e^eps (1 - delta'(-eps)), delta' of the pair turned round
+    def at(self, eps, log_goal: float, rough: bool = False) -> arb:
+        """delta(eps) at the rational `eps` (or inf), to about e^log_goal, `rough`: or to some percent."""
+        if -3000 < eps < -20:  # delta(eps) = 1 - e^eps (1 - delta'(-eps)), delta' of the pair turned round
             turned = _Curve(self.run, self.adjacency, not self.add, self.deadline).at(-eps, -45.0)
             with precision(self.base - 2 * int(eps)):
                 return 1 - arb(eps).exp() * (1 - turned)
@@ -89,10 +89,12 @@ class _Curve:
         for times in PRECISIONS:
             with precision(self.base * times):
                 try:
-                    found = self._at(eps, log_goal)
+                    found = self._at(eps, log_goal, rough)
                 except UndecidedError as error:
                     reason = error
                     continue
+                if rough and found.is_finite():
+                    return found
                 before = floor_log(best.rad())
                 if found.is_finite():
                     best = best.intersection(found)
@@ -141,7 +143,7 @@ class _Curve:
             self.steps[ctx.prec] = found
         return self.steps[ctx.prec]
 
-    def _at(self, eps, log_goal: float) -> arb:
+    def _at(self, eps, log_goal: float, rough: bool) -> arb:
         laws = self._laws()
         if eps == math.inf:
             return self.floor()
@@ -158,19 +160,28 @@ class _Curve:
         if around is not None and floor_log(around.rad()) <= log_goal:
             return around + between(0, lost)
         try:
-            return self.floor() + self._finite(laws, eps, log_goal) + between(0, lost)
+            return self.floor() + self._finite(laws, eps, log_goal, rough) + between(0, lost)
         except UndecidedError:
             if around is None:
                 raise
             return around + between(0, lost)
 
-    def _finite(self, laws, eps: arb, log_goal: float) -> arb:
+    def _finite(self, laws, eps: arb, log_goal: float, rough: bool) -> arb:
         if all(isinstance(law, Gauss) and law.plain is not None for law, _ in laws):
             m = sum((k * law.plain**2 for law, k in laws), arb(0)).sqrt()
             return normal_above(eps / m - m / 2) - eps.exp() * normal_above(eps / m + m / 2)
         if all(isinstance(law, Atoms) for law, _ in laws):
             return self._atomic(laws, eps, log_goal)
-        return Line(laws, self.deadline).curve(eps, log_goal)
+        try:
+            return Line(laws, self.deadline).curve(eps, log_goal, rough)
+        except UndecidedError:
+            turned = [(law.reversed(), k) for law, k in laws]
+            if twofold.applies(laws):
+                return twofold.curve(laws, eps, log_goal, self.deadline)
+            if twofold.applies(turned):  # H(eps) = 1 - e^eps + e^eps H'(-eps), H' of the pair turned round
+                price = eps.exp()
+                return 1 - price + price * twofold.curve(turned, -eps, log_goal - about(eps), self.deadline)
+            raise
 
     def _atomic(self, laws, eps: arb, log_goal: float) -> arb:
         try:
@@ -348,7 +359,7 @@ def _judge_root(curves, at: float, low: float, high: float) -> Verdict:
     start = math.log(at) + math.log(max(scale, 1e-17))
     evidence = []
     if high < math.inf:
-        verdict = _side(curves, at, high, start, evidence)
+        verdict = _side(curves, at, high, start, scale > 1e-6, evidence)
         if verdict > 0:
             return Verdict("refuted", f"delta({high!r}) > {at!r}: eps lies above {high!r}", tuple(evidence))
         if verdict == 0:
@@ -359,7 +370,7 @@ def _judge_root(curves, at: float, low: float, high: float) -> Verdict:
                 top = curve.top()
                 if top is not None and low <= top and curve.floor() >= arb(at):
                     return Verdict("confirmed", "delta falls to Pr[L = inf] at the largest finite loss only", tuple(evidence))
-        verdict = _side(curves, at, low, start, evidence)
+        verdict = _side(curves, at, low, start, scale > 1e-6, evidence)
         if verdict < 0:
             return Verdict("refuted", f"delta({low!r}) < {at!r}: eps lies below {low!r}", tuple(evidence))
         if verdict != 1:
@@ -367,14 +378,14 @@ def _judge_root(curves, at: float, low: float, high: float) -> Verdict:
     return Verdict("confirmed", "delta at the two ends lies on the two sides of the target", tuple(evidence))
 
 
-def _side(curves, at: float, eps: float, goal: float, evidence: list) -> int:
+def _side(curves, at: float, eps: float, goal: float, wide: bool, evidence: list) -> int:
     """1 where the largest delta(eps) > at, -1 where it is < at, -2 where it is = at, 0 where neither is shown."""
     exact, target = math.inf if eps == math.inf else rational(eps), arb(at)
-    for _ in range(ROUNDS):
-        found, worst = [], arb(0)
+    for times in range(ROUNDS):
+        found, worst, rough = [], arb(0), wide and times == 0
         for name, curve in curves.items():
-            above = curve.above(exact) if found else target
-            value = between(0, above) if above < target else curve.at(exact, goal)
+            above = curve.above(exact) if found or rough else target
+            value = between(0, above) if above < target else curve.at(exact, goal, rough)
             found.append(_evidence(name, eps, value))
             if value > target:
                 evidence += found
@@ -384,6 +395,8 @@ def _side(curves, at: float, eps: float, goal: float, evidence: list) -> int:
         if worst < target or worst == target:
             evidence += found
             return -1 if worst < target else -2
+        if rough:
+            continue
         if floor_log(worst.rad()) > goal + 5:
             break
         goal -= 9
