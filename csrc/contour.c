@@ -5,7 +5,7 @@
  *
  * Formula. T = (dy/2pi) e^{K(c)-c eps} [f_0 + 2 sum_{n>=1} Re f_n] = S + delta(eps) + aliases, by Poisson summation of
  *   e^{cx} delta(eps+x), exact for every law. The alias at eps - nP is split by put-call parity: with s the tilt used to bound it,
- *   S = 0 (s > 0), 1/(e^{cP}-1) (-1 < s < 0), 1/(e^{cP}-1) - e^eps/(e^{(c+1)P}-1) (s < -1).
+ *   S = 0 (s >= 0), 1/(e^{cP}-1) (-1 < s < 0), 1/(e^{cP}-1) - e^eps/(e^{(c+1)P}-1) (s < -1).
  *
  * Error terms, all relative to e^{K(c)-c eps}, each in one field of hs_point:
  *   aliasing    right: e^{K(c+d)-K(c)-d eps+lf(c+d)-dP}/(1-e^{-dP}); left: the same at s = c - d' with lf(s), 0 or lf(-1-s).
@@ -29,9 +29,11 @@
  * one unit of reach larger, so that every eps' with |eps' - eps| <= C->reach shares them. */
 HS_CLONES static void freeze(hs_contour *C, hs_sums *S)
 {
-    double inner = 0, round = 0, c = C->c, top = fabs(C->eps) + C->reach, dy = C->dy, eps = C->eps, reach = C->reach;
+    double inner = 0, round = 0, c = C->c, top = fabs(C->eps) + C->reach, dy = C->dy, eps = C->eps;
     double *restrict re = S->re, *restrict im = S->im, *restrict hr = S->round, *restrict hn = S->node, *restrict a = S->zr, *restrict b = S->zi;
-    double adds = 90 + (double)C->N / 64; /* a block of 64 terms, and the blocks: see evaluate */
+    /* Units of u beside the nodes' own errors: two turns by hs_cis_m1, 24 each, z (1+z) and its inverse 22, products and sums with them
+     * 9, the exponential 2, a block of 64 terms 63, the blocks N/64 + 1, their scale 4. */
+    double adds = 150 + (double)C->N / 64;
     int n, count = (int)C->N + 1, wild = 0;
 HS_SEPARATE
     for (n = 0; n < count; n++) {
@@ -44,19 +46,21 @@ HS_SEPARATE
         for (n = 0; n < count; n++) { double ph = im[n] - eps * (n * dy); a[n] = cos(ph) - 1; b[n] = sin(ph); }
 HS_SEPARATE
     for (n = 0; n < count; n++) {
-        double y = n * dy, mag = hs_exp(re[n] < 700 ? re[n] : 700) * (n ? 2 : 1), co = 1 + a[n], si = b[n], node = hn[n];
+        double y = n * dy, count = n ? 2 : 1, mag = hs_exp(re[n]) * count, co = 1 + a[n], si = b[n], node = hn[n];
         double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, cy = (1 + c) * (1 + c) + y * y, size = mag / sqrt(den);
-        double r = hr[n] + 2 * HS_U * (fabs(re[n]) + fabs(im[n]) + top * y) + 12 * HS_U * reach * y, er = hs_exp(r < 700 ? r : 700), en = hs_exp(node < 700 ? node : 700);
-        er = r < 1e-3 ? r * (1 + r) : er - 1 + 4e-16; en = node < 1e-3 ? node * (1 + node) : en - 1 + 4e-16;
+        /* phases: three of the five units by im - eps y and its turn, two by eps y; (eps' - eps) y and its turn have four */
+        double r = hr[n] + 5 * HS_U * (fabs(im[n]) + top * y), far = r + node > 600 ? 1 : 0;
+        double er = hs_expm1(far != 0 ? re[n] + r + node : r) * (1 + 1e-15), en = hs_expm1(far != 0 ? 0 : node) * (1 + 1e-15);
+        er = far != 0 ? count / sqrt(den) * (er + 1 + 1e-15) : size * (er * (1 + en) + adds * HS_U); /* all that the node can be */
         re[n] = mag * (co * dr + si * di) / den;
         im[n] = mag * (si * dr - co * di) / den;
         hr[n] = mag * (co * (1 + c) + si * y) / cy;
         hn[n] = mag * (si * (1 + c) - co * y) / cy;
         a[n] = size * en;
-        b[n] = size * (er * (1 + en) + adds * HS_U);
+        b[n] = er;
     }
     for (n = 0; n < count; n++) { inner += a[n]; round += b[n]; }
-    C->round = round; C->inner = inner;
+    C->round = round * (1 + HS_SUMS); C->inner = inner * (1 + HS_SUMS);
 }
 
 /* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes. Value, its log-scale, -d delta/d eps, error terms. */
@@ -65,7 +69,7 @@ HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
     const hs_sums *S = (const hs_sums *)C->S;
     const double *restrict fr = S->re, *restrict fi = S->im, *restrict gr = S->round, *restrict gi = S->node;
     double de = eps - C->eps, unit = C->dy / (2 * HS_PI), sum = 0, der = 0, c = C->c, P = C->P, part[64], slope[64];
-    double s = C->s_left, d, A, S1 = 0, S2 = 0, scale, whole, w_in;
+    double s = C->s_left, d, A, S1 = 0, S2 = 0, scale, whole, w_in, part_A;
     double dy = C->dy;
     long n0;
     v->log_scale = S->K[0] - c * eps;
@@ -92,14 +96,15 @@ HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
                 + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
     v->inner = unit * C->inner + expm1(w_in) * fabs(unit * sum);
     v->truncation = C->tail;
+    part_A = 8 * HS_U * (fabs(S->K[0]) + (fabs(c) + fabs(s) + C->s_right) * (fabs(eps) + P)); /* rounding of the exponents A */
     d = C->s_right - c;
-    A = (S->K[1] + S->err[1] + S->inner[1] - S->K[0]) - d * eps + hs_payoff(C->s_right) - d * P;
+    A = part_A + 8 * HS_U * fabs(S->K[1]) + (S->K[1] + S->err[1] + S->inner[1] - S->K[0]) - d * eps + hs_payoff(C->s_right) - d * P;
     v->alias_right = exp(A) / -expm1(-d * P) * (1 + 1e-9);
     d = c - s;
-    A = (S->K[2] + S->err[2] + S->inner[2] - S->K[0]) + d * eps + hs_payoff(s) - d * P;
+    A = part_A + 8 * HS_U * fabs(S->K[2]) + (S->K[2] + S->err[2] + S->inner[2] - S->K[0]) + d * eps + hs_payoff(s) - d * P;
     v->alias_left = exp(A) / -expm1(-d * P) * (1 + 1e-9);
-    v->lower = v->value - v->alias_right - v->inner - v->rounding - v->truncation - (s > 0 || s < -1 ? v->alias_left : 0);
-    v->upper = v->value + v->inner + v->rounding + v->truncation + (s <= 0 && s >= -1 ? v->alias_left : 0);
+    v->lower = v->value - v->alias_right - v->inner - v->rounding - v->truncation - (s >= 0 || s < -1 ? v->alias_left : 0);
+    v->upper = v->value + v->inner + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
 static void report(const hs_value *v, hs_point *p)
@@ -324,7 +329,7 @@ static int root_at(hs_contour *C, double log_delta, double depth, double *work, 
     out->n_nodes = C->N + 1;
     r = (v.upper - v.lower) / v.slope * 0.75 + left + 4 * HS_U * fabs(e);
     *estimate = e;
-    for (it = 0; it < 12 && !(ok_lo && ok_up); it++, r *= 1.5) {
+    for (it = 0; it < 12 && !(ok_lo && ok_up) && fabs(e - C->eps) + r <= C->reach; it++, r *= 1.5) { /* freeze: up to reach */
         if (!ok_lo) { /* delta(e - r) >= lower >= delta: the root lies above */
             evaluate(C, e - r, &w);
             ok_lo = w.lower > 0 && w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) >= log_delta;

@@ -48,6 +48,11 @@ typedef struct {
     double log_scale, value, slope, lower, upper, alias_left, alias_right, truncation, inner, rounding;
 } hs_value;
 
+#define HS_SUMS 1e-7                 /* relative: a sum of positive terms over all steps, or nodes, of an int's number; 2^31/16 u = 1.5e-8 */
+
+/* How often a sum over all steps is rounded on the way of one term. */
+static inline double hs_joins(const hs_contour *C) { return ceil((double)C->b / C->chunks) + C->chunks - 2; }
+
 /* Sums are kept for chunks of many steps; few steps have one, with room for as many nodes as all have together. */
 static inline int hs_chunks(int b) { return b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS; }
 
@@ -83,7 +88,7 @@ static inline double hs_band_cut(const hs_contour *C, int i, double q)
 static inline double hs_band_lower(const hs_contour *C, const hs_sums *S, int i)
 {
     double y = hs_band(C, (i + 1) / 2), x = y * y;
-    return 0.5 * x * S->spread[i / 2] - x * x * S->fourth[i / 2] / 48 - S->slack;
+    return 0.5 * x * S->spread[i / 2] * (1 - HS_SUMS) - (x * x * S->fourth[i / 2] / 48 + S->slack) * (1 + HS_SUMS);
 }
 
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work); /* contour_place.c */

@@ -18,14 +18,14 @@
 /* A plain Gaussian step is exact: log phi(y) = -m^2 y^2/2 + i m^2 (c + 1/2) y (REMOVE and ADD alike). */
 static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
 {
-    double v = m * m * k, z[3] = {C->c, C->s_right, C->s_left};
+    double v = m * m * k, z[3] = {C->c, C->s_right, C->s_left}, units = (6 + hs_joins(C)) * HS_U;
     long n;
     int i;
-    for (i = 0; i < 3; i++) { S->K[i] += 0.5 * v * z[i] * (1 + z[i]); S->err[i] += 6 * HS_U * 0.5 * v * fabs(z[i] * (1 + z[i])); }
+    for (i = 0; i < 3; i++) { S->K[i] += 0.5 * v * z[i] * (1 + z[i]); S->err[i] += units * 0.5 * v * fabs(z[i] * (1 + z[i])); }
     for (n = 0; n <= C->N; n++) {
         double y = (double)n * C->dy;
         S->re[n] -= 0.5 * v * y * y; S->im[n] += v * (C->c + 0.5) * y;
-        S->round[n] += 6 * HS_U * v * y * (0.5 * y + fabs(C->c + 0.5));
+        S->round[n] += units * v * y * (0.5 * y + fabs(C->c + 0.5));
     }
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i);
@@ -36,12 +36,13 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
 }
 
 /* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the modulus comes from
- * log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 + (Im Z)^2. */
+ * log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 + (Im Z)^2. Z is off by dz |phi|, a bound of
+ * first order by products of errors that transform.c pays for; the node is off by no more than prod (1 + dz) - 1, log1p dz <= dz/sqrt(1 + dz). */
 HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double slope, double quad, long from, long to, hs_sums *S)
 {
     double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
     const double *restrict zr = S->zr, *restrict zi = S->zi;
-    double sign = mirrored ? -k : k, dy = C->dy;
+    double sign = mirrored ? -k : k, dy = C->dy, joins = 4 + hs_joins(C);
     int n, count = (int)to;
 HS_SEPARATE
     for (n = (int)from; n < count; n++) {
@@ -51,22 +52,22 @@ HS_SEPARATE
         re[n] += k * lr; im[n] += sign * li;
         size = size < 3 ? size : 3;
         li = li < 0 ? -li : li; lr = lr < 0 ? -lr : lr;
-        round[n] += dz < 0.5 ? k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (lr + li) : HUGE_VAL;
+        round[n] += dz < 1e200 ? k * ((dz < 0.5 ? dz / (1 - dz) : dz / sqrt(1 + dz)) + 12 * HS_U * size) + joins * HS_U * k * (lr + li) : HUGE_VAL;
         node[n] += qz < 1e200 ? k * (qz / sqrt(1 + qz)) : HUGE_VAL; /* >= k log1p(qz): |prod (1+d) - 1| <= prod (1+|d|) - 1 */
     }
 }
 
-/* What k copies of a step add to the moments of every band, for the law on the grid; 1e-9: far above their rounding, the mean of all
- * being near that of the losses counted, or 0 as near. `quad`: how far |phi| is from that law's, up to y_far. */
+/* What k copies of a step add to the moments of every band, for the law on the grid as it was computed, whose weights sum to 1 within n u.
+ * `quad`: how far |phi| is from that law's, up to y_far, rounding included. */
 static void band_moments(const hs_contour *C, const hs_grid *G, double q, double mean, double quad, double k, hs_sums *S)
 {
     double var, fourth;
     int i;
     for (i = 0; i < C->bands; i++) {
         hs_grid_spread(G, C->bands == 1 ? mean : 0, hs_band_cut(C, i, q), &var, &fourth);
-        S->spread[i] += k * var * (1 - 1e-9); S->fourth[i] += k * fourth * (1 + 1e-9);
+        S->spread[i] += k * fmax(0, var); S->fourth[i] += k * fourth;
     }
-    S->slack += k * quad;
+    S->slack += k * (quad + 2 * G->n * HS_U);
 }
 
 /* The same for the law itself, whose density is known to the relative error `off`: no slack, so no mesh fine enough for y_far. */
@@ -78,6 +79,21 @@ static void exact_moments(const hs_contour *C, const hs_grid *G, double a, doubl
         hs_grid_band(G, a, hs_band_cut(C, i, G->q), &var, &fourth);
         S->spread[i] += k * var * (1 - off) * (1 - off); S->fourth[i] += k * fourth * (1 + off) * (1 + off);
     }
+}
+
+/* The variance of the loss under the law itself, at most. On the grid it is that of l, each off by at most `off`, under weights off by the
+ * relative `squares` - 1 (hs_squares_upper): the root of a mean square is off by no more than its terms. Between the nodes (l - mean)^2 p is
+ * analytic where p is, and |l - mean| at most X = max |l - mean| + 18.1 there (saddle_step.c: b/cos(b/2), b <= 0.9 pi); beyond them a polynomial
+ * factor is at most itself 2.61 (h + 1/fall) further out. `wider`: both of these; level: twice the error of M without that factor. */
+static double var_upper(const hs_grid *G, double mean, double squares, double off, double wider, double level)
+{
+    double var, fourth, X = 0, sd;
+    int j;
+    hs_grid_spread(G, mean, HUGE_VAL, &var, &fourth);
+    for (j = 0; j < G->n; j++) X = fmax(X, fabs(G->l[j] - mean));
+    X += wider;
+    sd = sqrt(fmax(0, var)) * squares * (1 + 1e-9) + off;
+    return (sd * sd + level * X * X) * (1 + 3 * level);
 }
 
 /* The points Y 2^i of the metric. level: error of phi on the whole real line's neighbourhood (ends and y = 0). */
@@ -132,7 +148,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     for (i = 1; i < 3; i++) { /* the aliases, to a nat over all steps */
         double s = i == 1 ? C->s_right : C->s_left, log_m, err;
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
-        S->K[i] += k * log_m; S->err[i] += k * err + HS_U * 2 * fabs(k * log_m);
+        S->K[i] += k * log_m; S->err[i] += k * err + HS_U * (2 + hs_joins(C)) * fabs(k * log_m);
     }
     h_max = C->far_mesh > 0 ? C->far_mesh : C->fine ? HS_FAR_MESH / fmax(m, 1) : 1; /* Psi at small phases wants that, as in its prediction */
     h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
@@ -155,7 +171,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     level = 2 * out;
     if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));
     if (!(out < 0.1)) return HS_TOO_WIDE;
-    S->K[0] += k * mo.log_m; S->err[0] += k * mo.err + HS_U * 2 * fabs(k * mo.log_m);
+    S->K[0] += k * mo.log_m; S->err[0] += k * mo.err + HS_U * (2 + hs_joins(C)) * fabs(k * mo.log_m);
     S->inner[0] += 1.1 * k * out;
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
     hs_grid_trim(&G, exp(-R - 2));
@@ -172,12 +188,13 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         else if (C->y_far > C->N * C->dy) {
             if (C->y_far > 2 * C->y_grid) G.strip = -1;
             if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
-            band_moments(C, &G, q, mo.mean, quad, k, S);
+            band_moments(C, &G, q, mo.mean, quad + C->y_far * c1, k, S);
         }
         S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level));
     } else {
         visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
-        S->var += k * (mo.var * (1 + 1e-9) + 10 * (G.l[0] * G.l[0] + 16 + G.m * G.m * G.hi * G.hi) * level);
+        S->var += k * var_upper(&G, mo.mean, hs_squares_upper(a, m, fmax(-G.lo, G.hi)), 20 * HS_U * m * (fmax(-G.lo, G.hi) + m),
+                                18.1 + m * 2.61 * (G.h + 1 / hs_grid_fall(&G, a)), level);
     }
     S->k_smooth += k;
     return HS_OK;
@@ -224,17 +241,19 @@ static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, doub
 /* What a pair adds to the bound of the tail, on the grids of the real line. */
 static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, double c2, double level, double rest, const hs_moments *mo, hs_sums *S)
 {
-    double reach = 0;
+    double squares = 1, off = 0, wider = 0;
     int i, r;
     if (C->y_far > 0) {
         if (C->y_far > C->N * C->dy)
-            band_moments(C, &T->G, HUGE_VAL, mo->mean, hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest, k, S);
+            band_moments(C, &T->G, HUGE_VAL, mo->mean, hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest + C->y_far * c1, k, S);
         S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
         return;
     }
     for (r = 0; r < T->pair->branches; r++) {
-        double m = fmax(T->pair->up[r], T->pair->down[r]), a = T->G.g[T->first[r]], b = T->G.g[T->first[r] + T->nodes[r] - 1];
-        reach = fmax(reach, 2 * m * (1 + fmax(fabs(a), fabs(b)))); /* |L| <= (up + down)|g| + .. on the grid */
+        double up = T->pair->up[r], down = T->pair->down[r], g = fmax(-T->G.g[T->first[r]], T->G.g[T->first[r] + T->nodes[r] - 1]);
+        squares = fmax(squares, hs_squares_upper(1 + C->c, up, g) * hs_squares_upper(C->c, down, g));
+        off = fmax(off, 20 * HS_U * (up * (g + up) + down * (g + down)));
+        wider = fmax(wider, 36.2 + (up + down) * 2.61 * (T->h[r] + 1 / hs_two_fall(T, C->c, r)));
     }
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
@@ -245,7 +264,7 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
         S->metric[i] += k * fmax(a2, 0);
         S->far[i] += k * log(fmin(1, hs_two_far_upper(T, C->c, y) + level));
     }
-    S->var += k * (mo->var * (1 + 1e-9) + 10 * (reach * reach + 16) * level);
+    S->var += k * var_upper(&T->G, mo->mean, squares, off, wider, level);
 }
 
 /* One two-sided pair (twosided.c), by the same steps. */
@@ -265,7 +284,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
         level = 2 * out;
         if (mo[i].dropped) out += hs_two_dropped_upper(&T, z[i]) / exp(fmin(mo[i].log_m, 0));
         if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
-        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * 2 * fabs(k * mo[i].log_m);
+        S->K[i] += k * mo[i].log_m; S->err[i] += k * mo[i].err + HS_U * (2 + hs_joins(C)) * fabs(k * mo[i].log_m);
         S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL;
     }
     hs_two_weights(&T, z[0], mo[0].log_m, &c1, &c2);
@@ -319,13 +338,14 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
         for (i = 0; i < C->bands; i++) { S->spread[i] += s->spread[i]; S->fourth[i] += s->fourth[i]; }
         S->slack += s->slack;
     }
+    for (i = 0; i < 3; i++) { S->err[i] *= 1 + HS_SUMS; S->inner[i] *= 1 + HS_SUMS; }
     return HS_OK;
 }
 
 /* Log of the tail bound. Y = N dy is the last node, which the sum keeps: counting it twice is on the safe side. */
 double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
 {
-    double Y = C->N * C->dy, sd = sqrt(S->var), best = -HUGE_VAL; /* best: of the lower bounds B */
+    double Y = C->N * C->dy, sd = sqrt(S->var) * (1 + HS_SUMS), best = -HUGE_VAL, k = S->k_smooth * (1 + HS_SUMS); /* best: of the lower bounds B */
     int i, stop;
     if (C->y_far > 0) {
         best = -S->far[0];
@@ -335,11 +355,11 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
         for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
             double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;
             for (i = 0; i < stop; i++, y *= 2) {
-                double a = 0.5 * (sqrt(S->metric[i]) + sqrt(S->metric[i + 1]) - y * sd * (1 + 1e-12)), x = 0;
-                if (a > 0) x = a * a / (2 * S->k_smooth) < 1 ? -S->k_smooth * log1p(-a * a / (2 * S->k_smooth)) : 0;
+                double a = 0.5 * ((sqrt(S->metric[i]) + sqrt(S->metric[i + 1])) * (1 - HS_SUMS) - y * sd), x = 0;
+                if (a > 0) x = a * a / (2 * k) < 1 ? -k * log1p(-a * a / (2 * k)) : 0;
                 least = fmin(least, x + S->gauss[i]);
             }
             best = fmax(best, least);
         }
-    return -best - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
+    return -best + HS_SUMS * fabs(best) - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
 }

@@ -157,7 +157,7 @@ static double log_delta_upper(const record *R, double eps, double *log_estimate,
     }
     whole = R->head[HS_K0_ERR] + 4 * HS_U * (fabs(K) + fabs(c * eps));
     up = unit * S + unit * error + R->tail;
-    if (s <= 0 && s >= -1) up += exp(R->head[HS_K_LEFT] - K + (c - s) * (eps - P)) / -expm1(-(c - s) * P) * (1 + 1e-9);
+    if (s < 0 && s >= -1) up += exp(R->head[HS_K_LEFT] - K + (c - s) * (eps - P)) / -expm1(-(c - s) * P) * (1 + 1e-9);
     up = up * exp(fmin(whole, 1e3)) - (S1 - S2) + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(L)) * (S1 + S2);
     return L + log(up) + 8 * HS_U * (2 + fabs(L));
 }

@@ -287,6 +287,13 @@ HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, d
     *c1 = HS_U * hs_lanes(t1) * squares(G, a) + *c2 * (52 + 0.25 * n + hs_lanes(eb));
 }
 
+/* The least rate at which the log of h w (1+U)^a falls beyond either end; see hs_grid_ends_upper. */
+double hs_grid_fall(const hs_grid *G, double a)
+{
+    double s = (G->u[0] + G->q) / (1 + G->u[0]);
+    return fmin(G->hi - fmax(a, 0) * G->m, -G->lo - fmax(-a, 0) * G->m * s);
+}
+
 /* What lies beyond the first and the last node, as sums and as integrals, relative to M. The log of h w (1+U)^a falls at least
  * at the rate G - max(a,0) m to the right of G (0 <= l' <= m) and |lo| - max(-a,0) m s(lo) to the left (l' = m s increases), so
  * each side is below a geometric series plus an exponential integral. Infinite where a rate is not positive. */
@@ -305,8 +312,9 @@ double hs_grid_dropped_upper(const hs_grid *G, double a)
 {
     int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
     double fa = fabs(a), right = G->hi - G->m, left = -G->lo;
+    double far = G->u[j1] > 1e200 ? exp(G->lw[j1] + G->l[j1]) : 0; /* where the cap of U may be met */
     if (!(right > 0 && left > 0)) return HUGE_VAL;
-    return ((exp(G->lw[j1]) * (1 + 2 * fa * G->q) + fa * exp(G->lw[j1] + G->l[j1])) * (1 / expm1(G->h * right) + 1)
+    return ((exp(G->lw[j1]) * (1 + fa * (G->u[j1] + 2 * G->q)) + fa * far) * (1 / expm1(G->h * right) + 1)
           + exp(G->lw[0]) * (1 + 2 * fa * G->q) * (1 / expm1(G->h * left) + 1)
           + 4.1 * exp(-2 * HS_PI * HS_PI / (G->h * G->h)) * (1 + 2 * fa * G->q)) * (1 + 1e-6);
 }
@@ -341,7 +349,7 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
         for (j = 0; j < padded; j++) { /* b > pi/2: min(1, rho) b */
             double rho = (gu[j] + q) * odds, th = rho * sb / (1 + rho * cb), e;
             e = y * (th < cap ? th : cap) - gain + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h + 0.125 * h * h;
-            gs[j] = gp[j] * hs_exp(e < 700 ? e : 700); /* y th <= gain where j < cut: never cut */
+            gs[j] = gp[j] * hs_exp(e); /* y th <= gain where j < cut */
         }
         for (j = cut; j < padded; j++) gs[j] = 0;
         for (j = 0; j < padded; j += 8)
@@ -432,7 +440,8 @@ void hs_grid_trim(hs_grid *G, double tol)
 }
 
 /* E (l - l')^2/2 and E (l - l')^4 over two copies under r that both lie in |l| <= cut: with m_i = E x^i 1{|l| <= cut}, x = l - mean for
- * any `mean`, they are m_0 m_2 - m_1^2 and 2 m_0 m_4 - 8 m_3 m_1 + 6 m_2^2. */
+ * any `mean`, they are m_0 m_2 - m_1^2 and 2 m_0 m_4 - 8 m_3 m_1 + 6 m_2^2. The first is rounded down, the second up: every sum of n/8 terms a
+ * lane is off by (n/8 + 10) u of its terms' sizes, which are at most m_0 m_2 and, by Cauchy-Schwarz, m_0 m_4. */
 HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, all, a, b;
@@ -444,21 +453,22 @@ HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double 
             s0[i] += kept; s1[i] += rx; s2[i] += rx * x; s3[i] += rx * x2; s4[i] += rx * x2 * x;
         }
     all = hs_lanes(s0); a = hs_lanes(s1); b = hs_lanes(s2);
-    *var = all * b - a * a;
-    *fourth = 2 * all * hs_lanes(s4) - 8 * hs_lanes(s3) * a + 6 * b * b;
+    *var = all * b - a * a - (0.5 * n + 40) * HS_U * all * b;
+    *fourth = 2 * all * hs_lanes(s4) - 8 * hs_lanes(s3) * a + 6 * b * b + (4 * n + 360) * HS_U * all * hs_lanes(s4);
 }
 
 /* Bounds of the same for the law itself instead of its grid: under the tilted law the cell of node j has mass e^{+-t_j} p_j, t_j =
  * |a m s_j - g_j| h/2 + (1 + |a| m^2/4) h^2/8 [(log p)' = a m s - g, s = rho/(1+rho), 0 <= s' <= m/4], and l between those of the
  * nodes next to it, as l increases. Cells that reach beyond |l| <= cut are left out of both. With D = max |l - l'| of the others,
- * E (l-l')^4 <= 2 D^2 (m_0 m_2 - m_1^2). Needs the p of hs_grid_weights; rounding is far below the factor at the end. */
+ * E (l-l')^4 <= 2 D^2 (m_0 m_2 - m_1^2). Needs the p of hs_grid_weights. l is off by 14u of itself where a mesh
+ * of l' does not hold more. */
 HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper)
 {
     double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0, mean_lo = 0, mean_hi = 0, mean, h = G->h, m = G->m, from = HUGE_VAL, to = -HUGE_VAL;
-    double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h;
+    double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h + 2 * (squares(G, a) - 1); /* and what p_j is off by */
     int j, n = (int)((G->hi - G->lo) / h + 0.5);
     for (j = 1; j < n; j++) {
-        double rise = fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend, t = hs_exp(rise < 700 ? rise : 700), few = G->p[j] / t, many = G->p[j] * t;
+        double rise = fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend, t = hs_exp(rise), few = G->p[j] / t, many = G->p[j] * t;
         double left = G->l[j - 1], right = G->l[j + 1], top = fmax(fabs(left), fabs(right)), low = left > 0 ? left : right < 0 ? -right : 0;
         if (top > cut || !(rise < 700)) continue;
         from = fmin(from, left); to = fmax(to, right);
@@ -467,6 +477,6 @@ HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_
         mean_lo += left > 0 ? few * left : many * left;
     }
     mean = fmax(fabs(mean_lo), fabs(mean_hi));
-    *var_lower = fmax(0, lo0 * lo2 - mean * mean) * (1 - 1e-9);
+    *var_lower = fmax(0, lo0 * lo2 - mean * mean - 1e-11 * hi0 * hi2) * (1 - 1e-9); /* 4096 terms a sum */
     *fourth_upper = to > from ? 2 * (to - from) * (to - from) * hi0 * hi2 * (1 + 1e-9) : 0;
 }

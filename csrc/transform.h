@@ -106,6 +106,7 @@ void hs_grid_trim(hs_grid *G, double tol);
 void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth);
 void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper);
 double hs_grid_quadrature_upper(hs_grid *G, double a, double y);
+double hs_grid_fall(const hs_grid *G, double a);
 double hs_grid_ends_upper(const hs_grid *G, double a, double log_m);
 double hs_grid_dropped_upper(const hs_grid *G, double a);
 void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *zi);

@@ -225,6 +225,16 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
     *c1 = HS_U * hs_lanes(t1) * squares(T, a) + *c2 * (52 + 0.25 * G->n + spread);
 }
 
+/* The least rate at which the log of a node's weight falls beyond either end of branch r. */
+double hs_two_fall(const hs_two *T, double z, int r)
+{
+    hs_exponents a = hs_at_tilt(z);
+    int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
+    double q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r];
+    double s1 = fmax(0, T->u1[j0] + q) / (1 + T->u1[j0]), s2 = fmax(0, T->u2[j1] + q) / (1 + T->u2[j1]);
+    return fmin(T->G.g[j1] - fmax(a.a1, 0) * up - fmax(-a.a2, 0) * down * s2, -T->G.g[j0] - fmax(a.a2, 0) * down - fmax(-a.a1, 0) * up * s1);
+}
+
 double hs_two_ends_upper(const hs_two *T, double z, double log_m)
 {
     hs_exponents a = hs_at_tilt(z);
@@ -254,9 +264,10 @@ double hs_two_dropped_upper(const hs_two *T, double z)
     for (r = 0; r < pair->branches; r++) {
         int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
         double q = pair->q[r], h = T->h[r], right = T->G.g[j1] - pair->up[r], left = -T->G.g[j0] - pair->down[r];
+        double far1 = T->u1[j1] > 1e200 ? exp(T->G.lw[j1] + T->l1[j1]) : 0, far2 = T->u2[j0] > 1e200 ? exp(T->G.lw[j0] + T->l2[j0]) : 0;
         if (!(right > 0 && left > 0)) return HUGE_VAL;
-        sum += (exp(T->G.lw[j1]) * (1 + 2 * q * (f1 + f2)) + f1 * exp(T->G.lw[j1] + T->l1[j1])) * (1 / expm1(h * right) + 1)
-             + (exp(T->G.lw[j0]) * (1 + 2 * q * (f1 + f2)) + f2 * exp(T->G.lw[j0] + T->l2[j0])) * (1 / expm1(h * left) + 1)
+        sum += (exp(T->G.lw[j1]) * (1 + f1 * (fabs(T->u1[j1]) + 2 * q) + f2 * 2 * q) + f1 * far1) * (1 / expm1(h * right) + 1)
+             + (exp(T->G.lw[j0]) * (1 + f2 * (fabs(T->u2[j0]) + 2 * q) + f1 * 2 * q) + f2 * far2) * (1 / expm1(h * left) + 1)
              + pair->w[r] * 4.1 * exp(-2 * HS_PI * HS_PI / (h * h)) * (1 + 2 * q * (f1 + f2));
     }
     return sum * (1 + 1e-6);
@@ -311,7 +322,7 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
            c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
     double s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
     double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)),
-           grow = fabs(a.a1) * up + fabs(a.a2) * down, J8[8] = {0}, J, out = 0, ends;
+           grow = fabs(a.a1) * up + fabs(a.a2) * down, J8[8] = {0}, J, out = 0, ends, gain = 2 * HS_PI * d / h;
     const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r], *restrict u1 = T->u1 + T->first[r],
            *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
@@ -326,22 +337,22 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     }
     for (j = 0; j < n; j++) {
         double e = (fabs(g[j]) + grow) * 0.5 * h + 0.125 * h * h;
-        x[j] = p[j] * hs_exp(e < 700 ? e : 700); /* h times the largest density of the cell */
+        x[j] = p[j] * hs_exp(e); /* h times the largest density of the cell */
     }
     for (j = 0; j < j0; j++) out += p[j] + x[j];
     for (j = j1; j < n; j++) out += p[j] + x[j];
     ends = 2 * d * kap * exp(0.5 * d * d) / h * (x[j0] + x[j1 - 1]);
     for (j = 0; j < n; j++) {
         double e = y * (hs_angle_upper((u1[j] + q) * rim1 / (1 - q), b1, s1, c1) + hs_angle_upper((u2[j] + q) * rim2 / (1 - q),
-               b2, s2, c2));
-        x[j] *= hs_exp(e < 700 ? e : 700);
+               b2, s2, c2)) - gain;
+        x[j] *= hs_exp(e);
     }
     for (j = 0; j < j0; j++) x[j] = 0;
     for (j = j1; j < (n + 7) / 8 * 8; j++) x[j] = 0;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) J8[i] += x[j + i];
     J = hs_lanes(J8);
-    return 2 * exp(0.5 * d * d) * kap * J / expm1(2 * HS_PI * d / h) + ends + out;
+    return 2 * exp(0.5 * d * d) * kap * (J + 1e-290) / -expm1(-gain) + ends + out;
 }
 
 /* |M_h(z + iy') - M(z + iy')|/M(z) for all |y'| <= y, without the ends. Needs the p of hs_two_weights. Best of three strips at

@@ -71,6 +71,7 @@ void hs_two_weights(hs_two *T, double z, double log_m, double *c1, double *c2);
 double hs_two_real_h(const hs_pair *pair, int r, double z, double target);
 double hs_two_quadrature_upper(hs_two *T, double z, double y);
 double hs_two_real_upper(const hs_two *T, double z);
+double hs_two_fall(const hs_two *T, double z, int r);
 double hs_two_ends_upper(const hs_two *T, double z, double log_m);
 double hs_two_dropped_upper(const hs_two *T, double z);
 double hs_two_far_upper(hs_two *T, double z, double y);
