@@ -1,7 +1,10 @@
 """The generator of queries is deterministic, reaches everything, and what it draws can be pasted; 2,000 cases hold."""
 
 import itertools
+import warnings
 from collections import Counter
+
+import pytest
 
 import hockeystick as hs
 import laws
@@ -59,3 +62,45 @@ def test_laws_see_an_answer_that_misses():
             seen[law.__name__ + " sees"] += fact is not None and not laws.meet(moved, fact)
     assert seen["truth"] > 5 and seen["truth sees"] == seen["truth"]
     assert seen["duality"] > 10 and seen["duality sees"] > seen["duality"] / 2
+
+
+FOUND = [  # each raised an exception that is none of the package's, or a numpy warning, or contradicted itself
+    "hs.epsilon(hs.truncated_poisson_subsampled(hs.gaussian(2e8), 1.0, dataset_size=(12, 2199), max_batch=12) * 10**12, 1e-5,"
+    "  route='saddlepoint')",
+    "hs.delta(hs.poisson_subsampled(hs.gaussian(1e9), 6.045339512310763e-06) * 3, 12738.40155237479)",
+    "hs.rdp(hs.poisson_subsampled(hs.gaussian(2382891.9561394434), 3e-11), 1.0002145903280704, adjacency='zero_out')",
+    "hs.mu_gdp(hs.approx_dp(0.03773810564063749, 7.406299742121737e-06), 2e-09)",
+    "hs.mu_gdp(hs.randomized_response(0.2490792786135849) * 429433, 2e-95, direction='both')",
+    "hs.delta(hs.poisson_subsampled(hs.laplace(0.004599910191040914), 2.3123e-05) * 2, 0.0, adjacency='replace_one')",
+    "hs.epsilon(hs.gaussian_mixture(46157.0, [0.0, 2.0], [1.0, 6e-106]) * 13660341, 3.5e-32, direction='remove')",
+    "hs.moments_delta_upper(hs.from_curve([0.333, 175.5], [0.126, 3.3e-15]) * 31614521745, -5547214715447.729)",
+]
+
+
+@pytest.mark.parametrize("text", FOUND)
+def test_corners_that_the_generator_found(text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            answer = queries.made(text)
+        except hs.AccuracyError:
+            return
+    assert isinstance(answer, float) or answer.lower <= answer.estimate <= answer.upper
+
+
+@pytest.mark.parametrize("adjacency", queries.ADJACENCIES)
+def test_batches_of_all_records_among_the_sizes(adjacency):
+    """Without replacement, from a batch of everyone (the safest size) on: the largest is the size after."""
+
+    def eps(size):
+        step = hs.truncated_poisson_subsampled(hs.gaussian(4.0), 1.0, dataset_size=size, max_batch=905)
+        return hs.epsilon(step * 76, 1e-6, adjacency=adjacency)
+
+    found, alone = eps((905, 981)), [eps(n) for n in (905, 906, 930, 981)]
+    assert found.lower <= max(a.upper for a in alone)
+    assert max(a.lower for a in alone) <= found.upper < max(a.upper for a in alone) * (1 + 1e-3)
+
+
+def test_mu_of_a_run_that_is_not_private():
+    bound = hs.mu_gdp(hs.approx_dp(0.1, 1e-5), 1e-6)
+    assert bound.lower == bound.upper == float("inf")

@@ -272,6 +272,8 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
     """D^ from the eps of the plan to eps_max (less where the circle ends), with certified errors."""
     t, n, dx = plan.t, plan.n, grid.dx
     j_lo = math.floor((plan.y_lo - grid.shift) / dx) - 1
+    if not abs(j_lo) < 2**52:
+        raise AccuracyError(f"the lattice is too fine for where it begins ({plan.y_lo:.3g}, step {dx:.3g})")
     y_lo, width = j_lo * dx + grid.shift, n * dx
     tilts = plan.t_right, plan.t_left, plan.t_cut
     found = log_mgfs(grid, (*tilts, t), n_threads)

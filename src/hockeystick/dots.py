@@ -133,6 +133,8 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batc
 
     (_, mean, var), far = table(1, 1, 1.0)
     wide = math.sqrt(var[-1]) + abs(mean[-1]) + far
+    if not wide > 1e-130:  # tilts and their squares are doubles
+        raise AccuracyError(f"the losses of the run, about {wide:.2g}, are too small for a lattice")
     t0 = 1e-4 / wide
     octaves = math.log2(2e3 / min(far, wide) / t0)
     up, down = math.ceil(8 * octaves) + 1, math.ceil(4 * octaves) + 1

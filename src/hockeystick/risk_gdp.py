@@ -19,6 +19,7 @@ import numpy as np
 
 from . import query
 from .bound import AccuracyError, Bound, Budget, DomainError
+from .chords import EPS_MAX
 from .mechanism import real
 
 U = 2.0**-53
@@ -77,6 +78,10 @@ def mu_gdp(run, delta, *, tol=1e-5, **options) -> Bound:
     options = _checked(options)
     delta, tol = _inside("delta", delta, 0, 1), _inside("tol", tol, 0.999e-9, 0.5001)
     end = query.epsilon(run, delta, **options)
+    if end.lower == math.inf:  # delta(eps) stays above `delta`, and every Gaussian curve falls to 0
+        return Bound(math.inf, math.inf, math.inf, end.route, True, Budget({"cover": 0.0}, "mu"))
+    if end.upper > EPS_MAX:
+        raise AccuracyError(f"eps at delta={delta!r} is up to {end.upper:.6g}, and e^eps beyond a double")
     routes: set[str] = set()
     grid = np.unique(np.linspace(0.0, end.lower, 17))
     points = _ask(run, grid, options, routes)

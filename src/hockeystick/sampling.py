@@ -82,6 +82,10 @@ def variation(branches) -> float:
     return math.fsum(w * q * math.erf((up + down) * math.sqrt(0.125)) for w, q, up, down in branches)
 
 
+DOWN_CUT = {"add_remove": 0, "zero_out": 1, "replace_one": 2}
+"""Sensitivities by which den of the truncated branch is moved the other way [Gan25]."""
+
+
 class Truncation(NamedTuple):
     """Weight w of the truncating branch, its rate q, the weight of the other branch, and relative errors in units of u.
 
@@ -132,7 +136,8 @@ def family(step: Mechanism, adjacency: str) -> tuple[float, float] | Pair | None
 def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> tuple[float, float] | None:
     """(shift, rate) of a step whose pair is that of a Poisson-subsampled (rate 1: plain) Gaussian, known exactly; else None.
 
-    Plain Gaussian: N(m) | N(0), replace_one N(m) | N(-m), a shift of 2m. Truncation that never happens changes nothing.
+    Plain Gaussian: N(m) | N(0), replace_one N(m) | N(-m), a shift of 2m. Truncation that never happens changes nothing. Where
+    a range of sizes at rate 1 holds one that is not truncated and one that is, its pair has rate 1 (`_range_pair`).
     """
     base, rate, moves = step, 1.0, 1
     if isinstance(step, PoissonSubsampled):
@@ -146,6 +151,10 @@ def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) 
             return None
         elif cut.dropped:
             return None
+    elif isinstance(step, SizeRange) and step.step.q == 1 and step.lo <= step.step.max_batch:
+        base = step.step.base
+        if step.hi > step.step.max_batch:
+            return (2 + DOWN_CUT[adjacency]) * shift(base) * (1 + 4 * U), 1.0
     if not isinstance(base, Gaussian):
         return None
     if adjacency == "replace_one":
@@ -213,7 +222,7 @@ def pair(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> Pair
     if isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian):
         m = shift(step.base)
         return Pair((Branch(1.0, step.q, m, down * m),))
-    down_cut = {"add_remove": 0, "zero_out": 1, "replace_one": 2}[adjacency]
+    down_cut = DOWN_CUT[adjacency]
     if isinstance(step, SizeRange):
         return _range_pair(step, down, down_cut)
     if not isinstance(step, TruncatedPoisson) or not reveals(step):
@@ -269,7 +278,9 @@ def laplace_replace_one(m: float, q: float) -> Loss:
     def tails(s):
         size = np.minimum(np.abs(s), top)
         over = np.maximum(np.exp(size + low) - (1 - q), 1e-300) / q  # e^{2x-m}
-        x = np.clip(0.5 * (m + np.where(size + low > -1, np.log1p(np.expm1(size + low) / q), np.log(over))), 0.0, m)
+        with np.errstate(divide="ignore"):  # log 0 where x is 0
+            near = np.log1p(np.expm1(size + low) / q)
+        x = np.clip(0.5 * (m + np.where(size + low > -1, near, np.log(over))), 0.0, m)
         edge = np.abs(subsample(2 * x - m, q) - low - size).max(initial=0.0) + rounding
         x = np.where(s < 0, -x, x)
         none, everything = s >= top, s < -top

@@ -138,8 +138,10 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
         at(mid)
         asked += 1
         for a, b in ((n1, mid), (mid, n2)):
-            above = _resized(run, lambda s, a=a, b=b: SizeRange(s, a, b))
-            if b - a > 1 and not below(above, x, goal()):
+            if b - a <= 1:
+                continue
+            above = _resized(run, lambda s, a=a, b=b: SizeRange(s, a + 1, b - 1))
+            if not below(above, x, goal()):
                 heapq.heappush(cells, (-ask(above, x).upper, a, b))
                 asked += 1
     best, top = max(evaluated, key=lambda n: evaluated[n].estimate), max(b.upper for b in evaluated.values())

@@ -84,8 +84,8 @@ def rdp(run, alpha, *, adjacency="add_remove", direction="both") -> Bound:
 
 def _larger(found):
     """Elementwise maximum of intervals, with the terms of the one that ends higher."""
-    top = max(found, key=lambda f: f[2])
-    return max(f[0] for f in found), *top[1:]
+    low, (_, mid, high, *terms) = max(f[0] for f in found), max(found, key=lambda f: f[2])
+    return low, min(max(mid, low), high), high, *terms
 
 
 def _divergence(run, adjacency: str, add: int, alpha: float):
@@ -253,7 +253,7 @@ def _best_order_of(run, adjacency: str, add: int, have_eps: int, value: float) -
     bound += 8 * U * (abs(K) + abs(log_max) + abs(value) * (1 + t) + 1) / (1 if have_eps else t)
     if not have_eps:
         return min(bound, high)
-    return min(0.0, _log_up(gone + math.exp(bound)) if gone else bound)
+    return min(0.0, _log_up(gone + math.exp(min(bound, 0.0))) if gone else bound)
 
 
 def _order(parts, have_eps: int, value: float) -> float:
