@@ -129,7 +129,8 @@ class Line:
             nodes = 2 * math.ceil(period / about(gap) / 2) + 1
             whole = nodes * gap
             h = 2 * arb.pi() / whole
-            last, fall = self._reach(tilt, size + math.log1p(c), goal, about(h))
+            prefix = size + max(math.log1p(c), -math.log(about(gap)))  # of the kernel over the mesh of the lattice
+            last, fall = self._reach(tilt, prefix, goal, about(h))
             count = (nodes - 1) // 2 if last is None else min(last, (nodes - 1) // 2)
             if count > MAX_COUNT:
                 raise UndecidedError(f"the period of a lattice needs {count} nodes, more than {MAX_COUNT}")

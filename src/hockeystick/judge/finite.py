@@ -129,5 +129,5 @@ def _powers(n: arb, d: arb, k: int):
 
 def _binomial(atoms, k: int):
     (a, b), (c, d) = atoms
-    first, second, all_ = [*_powers(a, b, k)], [*_powers(c, d, k)], math.factorial(k)
+    first, second, all_ = [*_powers(a, b, k)], [*_powers(c, d, k)], arb(math.factorial(k))
     return [(all_ * n * m, all_ * e * f) for (n, e), (m, f) in zip(first, reversed(second), strict=True)]

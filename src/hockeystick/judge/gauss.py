@@ -36,7 +36,7 @@ import numpy as np
 from flint import acb, arb
 
 from .atoms import Atoms
-from .balls import UndecidedError, about, between, exponential_sums, normal_above, tilted
+from .balls import UndecidedError, about, between, exponential_sums, floor_log, normal_above, tilted
 
 MAX_NODES = 20_000
 CELLS = 160
@@ -226,7 +226,11 @@ def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
     tilt = about(c)
     right = max((1 + tilt) * about(a[-1][1]) - tilt * about(b[0][1]), 0.0)
     left = min((1 + tilt) * about(a[0][1]) - tilt * about(b[-1][1]), 0.0)
-    strip, h = _plan_strip(a, b, tilt, lifted, nats, left, right)
+    strip, log_mass = _plan_strip(a, b, tilt, lifted, nats, left, right)
+    edge = arb(strip)
+    missed = _on_strip(a, b, c, 2 * edge if lifted else edge, nats, left, right)
+    missed += _on_strip(a, b, c, arb(0), nats, left, right) if lifted else missed
+    h = 2 * math.pi * strip / (nats + 1 + max(floor_log(missed) - log_mass, 0.0))
     room = math.sqrt(2 * nats) + 1
     first, last = math.floor((left - room) / h), math.ceil((right + room) / h)
     if last - first > MAX_NODES:
@@ -243,11 +247,8 @@ def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
     ends = [scale * ((1 + c) * _log(a, x) - c * _log(b, x) - x * x / 2).exp() for x in (arb(first) * h, arb(last) * h)]
     beyond = ends[1] * _geometric((arb(last) * h - (1 + c) * a[-1][1] + c * b[0][1]) * h)
     beyond += ends[0] * _geometric((-arb(first) * h + (1 + c) * a[0][1] - c * b[-1][1]) * h)
-    edge = arb(strip)
     if lifted:
         beyond *= (edge * edge / 2).exp() * (edge * _spread(b) / 2).cos() ** (-c)
-    missed = _on_strip(a, b, c, 2 * edge if lifted else edge, nats, left, right)
-    missed += _on_strip(a, b, c, arb(0), nats, left, right) if lifted else missed
     missed /= (2 * arb.pi() * edge / h).exp() - 1
     return weights, losses, arb(0, (missed + beyond).abs_upper())
 
@@ -261,13 +262,15 @@ def _log(side, x):
 
 
 def _plan_strip(a, b, tilt: float, lifted: bool, nats: float, left: float, right: float) -> tuple[float, float]:
-    """The distance of the line from the edges of the strip that allows the largest mesh, and that mesh. For planning only."""
+    """The distance of the line from the edges of the strip that allows the largest mesh, and log M(c). For planning only."""
     doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
     spread, width = (max(float(np.ptp(doubles[i][1])) for i in own) for own in ((0, 1), (1,)))
     limit = min(0.99 * math.pi / spread if spread > 0 else math.inf, 10 * math.sqrt(nats))
     room = math.sqrt(2 * (nats - tilt * math.log(math.cos(limit * width / 2)))) + 2
-    log_f, _, turned = _at(doubles, np.linspace(left - room, right + room, 500), tilt)
-    log_f -= log_f.max() + math.log(np.exp(log_f - log_f.max()).sum())
+    x, dx = np.linspace(left - room, right + room, 500, retstep=True)
+    log_f, _, turned = _at(doubles, x, tilt)
+    total = log_f.max() + math.log(np.exp(log_f - log_f.max()).sum())
+    log_f -= total
     best = (0.0, 0.0)
     for i in range(16):
         edge = limit * 0.75**i
@@ -277,7 +280,7 @@ def _plan_strip(a, b, tilt: float, lifted: bool, nats: float, left: float, right
         strip = edge / 2 if lifted else edge
         if 2 * math.pi * strip / cost > best[1]:
             best = strip, 2 * math.pi * strip / cost
-    return best
+    return best[0], float(total + math.log(dx / math.sqrt(2 * math.pi)))
 
 
 def _on_strip(a, b, c: arb, up: arb, nats: float, left: float, right: float) -> arb:

@@ -7,6 +7,12 @@ sampled   q f_m + (1-q) f_0 | f_0: L = log w(l), w(l) = 1 - q + q e^l: den masse
           the den density e^{-x}/2. H_a(q P + (1-q) Q | Q) = q H_b(P | Q) with b = 1 + (a-1)/q for a > 1 - q, else 1 - a.
 replaced  q f_m + (1-q) f_0 | q f_{-m} + (1-q) f_0: w(2|x| - m) over w(-m) for x > 0, the inverse for x < 0; odd in x.
 
+k plain steps, in closed form. Expanding M(z)^k e^{-eps z}/(z (1+z)) gives terms
+    C(k, j) e^{-m(k-j)} e^{az} (1+z)^{j-1} z^{k-j-1}/(1+2z)^k,  a = m (2j - k) - eps,  j = 0..k.
+Each falls like |z|^-2: its integral over Re z = c is 0 for a <= 0 (close to the right) and for a > 0 the sum of residues: at
+-1/2 it is e^{-a/2} 2^-k times the coefficient of w^{k-1} in e^{aw} (1/2 + w)^{j-1} (w - 1/2)^{k-j-1}; at 0 it is 1 if j = k;
+at -1 it is -e^{-a} if j = 0.
+
 Falling off. |1+z|/|1+2z| falls and |z|/|1+2z| rises (to 1/2) as Im z grows, since (1+c)/(1+2c) >= 1/2 >= c/(1+2c). For the
 other two the masses at the ends keep their size, and int_0^m f e^{iyL} dx = [f e^{iyL}/(iyL')] - (1/iy) int (f/L')' e^{iyL} dx
 is at most 1/y times f/L' at both ends plus its variation. There f/L' is a constant times e^{-3x} w^p, p = 2 + c or 1 - c, with
@@ -20,11 +26,12 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, arb, ctx, fmpq, fmpq_poly
 
-from .balls import UndecidedError, about, exponential_sums, tilted
+from .balls import UndecidedError, about, exponential_sums, precision, tilted
 
 MAX_NODES = 4000
+MAX_COMPOSED = 400
 STEEP = 1e17
 """Largest tilt of an exponent."""
 
@@ -88,6 +95,40 @@ class Laplace:
             return 1 - eps.exp()
         inside = 1 - ((eps - m) / 2).exp()
         return inside if eps < m and eps > -m else arb(0) if eps >= m else inside.nonnegative_part().union(1 - eps.exp())
+
+
+def composed(m: arb, k: int, eps: arb) -> arb:
+    """The curve of k >= 2 plain steps: the head of the file."""
+    if k > MAX_COMPOSED:
+        raise UndecidedError("too many Laplace steps for the closed form")
+    with precision(ctx.prec + 6 * k):
+        total = arb(0)
+        for j in range(k + 1):
+            a = m * (2 * j - k) - eps
+            if a <= 0:
+                continue
+            half = fmpq(1, 2)
+            up = _series(half, j - 1, k)
+            row = up * _series(-half, k - j - 1, k)
+            term, power = arb(0), arb(1)
+            for i in range(k):
+                term += power * arb(row[k - 1 - i])
+                power *= a / (i + 1)
+            term *= (-a / 2).exp() / arb(2) ** k
+            if j == k:
+                term += 1
+            if j == 0:
+                term -= (-a).exp()
+            term *= math.comb(k, j) * (-m * (k - j)).exp()
+            total += term if a > 0 else term.union(arb(0))
+        return total
+
+
+def _series(x: fmpq, power: int, count: int) -> fmpq_poly:
+    """(x + w)^power up to w^{count-1}, power >= -1."""
+    if power >= 0:
+        return fmpq_poly([x, 1]) ** power
+    return fmpq_poly([(-1) ** i / x ** (i + 1) for i in range(count)])
 
 
 class _Pieces:

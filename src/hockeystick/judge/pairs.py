@@ -212,6 +212,8 @@ def _public_mixture(step: PublicMixture, adjacency: str):
     for part, weight in zip(step.parts, step.weights, strict=True):
         own = law(part, adjacency)
         parts.append((arb(rational(weight) / total), Atoms([(arb(1), arb(1))]) if own is None else own))
+    if len(parts) == 1:
+        return parts[0][1]
     if all(isinstance(p, Gauss) for _, p in parts):
         return Gauss([(w * v, a, b) for w, p in parts for v, a, b in p.branches])
     if all(isinstance(p, Atoms) for _, p in parts):

@@ -17,6 +17,7 @@ from .atoms import Atoms
 from .balls import UndecidedError, about, between, floor_log, normal_above, precision, rational
 from .contour import Line
 from .gauss import Gauss
+from .laplace import Laplace, composed
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
 DIRECTIONS = ("both", "remove", "add")
@@ -175,6 +176,8 @@ class _Curve:
         try:
             return Line(laws, self.deadline).curve(eps, log_goal, rough)
         except UndecidedError:
+            if len(laws) == 1 and isinstance(laws[0][0], Laplace):
+                return composed(laws[0][0].m, laws[0][1], eps)
             turned = [(law.reversed(), k) for law, k in laws]
             if twofold.applies(laws):
                 return twofold.curve(laws, eps, log_goal, self.deadline)
