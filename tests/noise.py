@@ -44,7 +44,7 @@ KINDS = ((SITES, ANY), (HIGH, UP), (LOW, DOWN), (SITES, NEAREST), (SITES, UP), (
 """(what functions are off by, how operations are rounded): those that move answers most, and every direction of rounding."""
 
 WIDE = 0.1
-"""Budget, relative to delta, of an interval whose estimate says little: it need only meet the clean one."""
+"""Width, relative to delta, of an interval whose estimate says little: it need only meet the clean one."""
 
 SLOW = 0.1
 """Seconds above which a query of the generator is left out; under noise it takes about twenty times as long."""
@@ -206,10 +206,11 @@ def compare(clean, noisy, log: bool):
         raise MissError(f"{noisy} does not meet {clean}")
     (rounding, rest), own = _budget(clean), _budget(noisy)
     rounding, rest = np.maximum(rounding, own[0]), np.maximum(rest, own[1])  # noise may choose another line, another mesh
-    if not log or noisy.route != clean.route or not np.all(np.less(rest, WIDE)):
+    if not log or noisy.route != clean.route:
         return None
     with np.errstate(all="ignore"):
-        off = np.where(np.isfinite(clean.estimate), np.abs(np.expm1(np.subtract(noisy.estimate, clean.estimate))), 0.0)
+        narrow = np.isfinite(clean.estimate) & (np.subtract(clean.upper, clean.lower) < WIDE)
+        off = np.where(narrow, np.abs(np.expm1(np.subtract(noisy.estimate, clean.estimate))), 0.0)
     allowed = np.where(np.greater(rest, rounding), rounding + rest, rounding) + 4 * U * (1 + np.abs(clean.estimate))  # of a log
     if not np.all(off <= allowed):
         worst = np.argmax(off / allowed)
