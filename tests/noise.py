@@ -6,8 +6,8 @@ floor calls; transforms, dot products and cumulative sums of arrays run in the o
 several KINDS of noise, and every answer is compared with the clean one:
 
     lower <= estimate <= upper; the interval meets the clean one, and holds the truth where a table has it;
-    |log delta - clean log delta| <= the rounding term of the budget, plus its other terms where they are the larger: what a
-    line cuts off depends on where it lies, which noise moves.
+    |log delta - clean log delta| <= the rounding term of the budget (twice that where operations are off by 2 u, as the term
+    counts u), plus its other terms where they are the larger: what a line cuts off depends on where it lies, which noise moves.
 
     python tests/noise.py [--n 2000] [--seed 0] [--seconds 600] [--build DIR]
 
@@ -196,8 +196,9 @@ def _budget(bound):
     return sum(terms.pop(name) for name in ("rounding", "fft_rounding") if name in terms), sum(terms.values())
 
 
-def compare(clean, noisy, log: bool):
-    """|noisy - clean| in units of the rounding term, for a log of delta; None where the budget has no such term."""
+def compare(clean, noisy, log: bool, unit: float):
+    """|noisy - clean| in units of the rounding term, for a log of delta; None where the budget has no such term. `unit`: what an
+    operation is off by at most, in units u."""
     import numpy as np
 
     if not np.all((noisy.lower <= noisy.estimate) & (noisy.estimate <= noisy.upper)):
@@ -211,7 +212,9 @@ def compare(clean, noisy, log: bool):
     with np.errstate(all="ignore"):
         narrow = np.isfinite(clean.estimate) & (np.subtract(clean.upper, clean.lower) < WIDE)
         off = np.where(narrow, np.abs(np.expm1(np.subtract(noisy.estimate, clean.estimate))), 0.0)
-    allowed = np.where(np.greater(rest, rounding), rounding + rest, rounding) + 4 * U * (1 + np.abs(clean.estimate))  # of a log
+    allowed = (
+        unit * rounding + np.where(np.greater(rest, rounding), rest, 0.0) + 4 * U * (1 + np.abs(clean.estimate))
+    )  # of a log
     if not np.all(off <= allowed):
         worst = np.argmax(off / allowed)
         parts = [float(np.ravel(x)[worst]) for x in np.broadcast_arrays(off, rounding, rest, clean.estimate)]
@@ -259,7 +262,7 @@ class Report:
             try:
                 with self.noise.kind(style, rounding, seed), at_most(60 * SLOW):
                     noisy = query()
-                ratio = compare(clean, noisy, log)
+                ratio = compare(clean, noisy, log, 1 if rounding == NEAREST else 2)
                 if truth is not None and not (noisy.lower - truth[1] <= truth[0] <= noisy.upper + truth[1]):
                     raise MissError(f"{noisy} misses {truth[0]!r}")
             except LateError:
