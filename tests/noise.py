@@ -197,8 +197,9 @@ def _budget(bound):
 
 
 def compare(clean, noisy, log: bool, unit: float):
-    """|noisy - clean| in units of the rounding term, for a log of delta; None where the budget has no such term. `unit`: what an
-    operation is off by at most, in units u."""
+    """|noisy - clean| in units of the rounding term, for a log of delta; None where the budget has no such term.
+
+    unit: what an operation is off by at most, in units u."""
     import numpy as np
 
     if not np.all((noisy.lower <= noisy.estimate) & (noisy.estimate <= noisy.upper)):
