@@ -28,7 +28,8 @@ typedef struct {                     /* the steps, as in hs.h, and a sample of t
 
 typedef struct { double K, K1, K2; } hs_cgf3;
 
-typedef struct { double log_lower, log_upper, clt, error; } hs_ends; /* clt, error: relative parts, for the budget */
+/* clt, error (times e^{K - eps t}), rounding (relative): for the budget */
+typedef struct { double log_lower, log_upper, clt, error, rounding; } hs_ends;
 
 int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll, double *work, long n_work);
 hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride);

@@ -56,10 +56,10 @@ void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
     double d_lo = d - T->mean_err - HS_U * (fabs(d) + fabs(eps)), cheb;
     top = fmin(fmaxv, 0.5 * (sqrt(v_up + d_up * d_up) + d_up));
     if (d_up < 0) top = fmin(fmaxv, 0.5 * v_up / (sqrt(v_up + d_up * d_up) - d_up));
-    low = -HUGE_VAL; E->clt = E->error = 0;
+    low = -HUGE_VAL; E->clt = E->error = 0; E->rounding = slack - T->quad;
     if (normal_part(t, d, s, &clt, &rel)) {
         err = 2 * fmaxv * (T->kolmogorov + HS_U * (fabs(eps) + fabs(d)) / s); /* d itself is rounded */
-        E->clt = clt; E->error = err;
+        E->clt = clt; E->error = err; E->rounding += rel;
         top = fmin(top, clt * (1 + rel) + err + 1e-300);
         if (clt * (1 - rel) > err) low = log((clt * (1 - rel) - err) * (1 - 4 * HS_U));
     }

@@ -231,7 +231,7 @@ static void report(const hs_tilted *T, const hs_tilted *saddle, const hs_ends *E
 {
     double unit = exp(T->K - eps * T->t - out->log_estimate);
     out->kind = kind; out->tilt = saddle->t; out->skew = hs_skew(saddle);
-    out->berry_esseen = E->error * unit; out->quadrature = T->quad; out->rounding = T->K_err - T->quad;
+    out->berry_esseen = E->error * unit; out->quadrature = T->quad; out->rounding = E->rounding;
 }
 
 /* Certified ends of log delta(eps), and an estimate, clipped into them. */

@@ -220,7 +220,7 @@ def compare(clean, noisy, log: bool, unit: float):
         worst = np.argmax(off / allowed)
         parts = [float(np.ravel(x)[worst]) for x in np.broadcast_arrays(off, rounding, rest, clean.estimate)]
         raise MissError("off by {:.3g}, rounding term {:.3g}, the other terms {:.3g}, at log delta = {!r}".format(*parts))
-    some = np.broadcast_to(np.greater(rounding, 0), off.shape)
+    some = np.broadcast_to(np.greater(rounding, 0) & narrow, off.shape)
     return float(np.max(off[some] / np.broadcast_to(rounding, off.shape)[some])) if some.any() else None
 
 
@@ -348,7 +348,7 @@ def every_route():
         "mixed": (hs.laplace(20.0) * 100 + sampled(1.0, 0.01) * 100, 1.0, {}),
         "pld": (sampled(1.0, 0.01) * 100, 1.0, {"route": "pld"}),
         "pld, Laplace": (hs.laplace(3.0) * 10, 1.0, {"route": "pld"}),
-        "prv": (sampled(1.0, 0.01) * 100, 1.0, {"route": "prv"}),
+        "prv": (sampled(1.0, 0.1) * 100, 0.5, {"route": "prv"}),
         "saddlepoint": (sampled(1.0, 0.01) * 10**5, 8.0, {"route": "saddlepoint"}),
         "edgeworth": (sampled(1.0, 0.01) * 1000, 1.0, {"route": "edgeworth"}),
         "edgeworth, Laplace": (hs.laplace(20.0) * 500, 2.0, {"route": "edgeworth"}),
