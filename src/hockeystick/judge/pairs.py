@@ -45,6 +45,7 @@ from .gauss import Gauss
 from .laplace import Laplace, ReplacedLaplace
 
 MAX_OUTCOMES = 6000
+MAX_SUM = 2000
 
 
 def law(step: Mechanism, adjacency: str):
@@ -109,28 +110,39 @@ def _truncated(step: TruncatedPoisson, adjacency: str):
         return None
     m = arb(rational(step.base.sensitivity) / rational(step.base.sigma))
     if cap >= n:
-        w, q = arb(0), arb(0)
+        w, q, rest = arb(0), arb(0), arb(1)
     elif p == 1:
-        w, q = arb(1), arb(fmpq(cap, n))
+        w, q, rest = arb(1), arb(fmpq(cap, n)), arb(0)
     else:
-        w = _binomial_tail(n - 1, p, cap)
-        q = cap * _binomial_tail(n, p, cap + 1) / (n * w)
+        w, rest = _binomial_tail(n - 1, p, cap)
+        q = cap * _binomial_tail(n, p, cap + 1)[0] / (n * w)
     down = {"add_remove": (0, 0), "zero_out": (0, -1), "replace_one": (-1, -2)}[adjacency]
     branches = []
-    if not w == 1:
+    if not rest.is_zero():
         rate = arb(p) if p < 1 else 1
-        branches.append((1 - w if not w.is_zero() else arb(1), *_branch((rate, 1), (rate, down[0]), m)))
+        branches.append((rest, *_branch((rate, 1), (rate, down[0]), m)))
     if not w.is_zero():
         branches.append((w, *_branch((q, 2), (q, down[1]), m)))
     return Gauss(branches)
 
 
-def _binomial_tail(n: int, p: fmpq, b: int) -> arb:
-    """Pr[Bin(n, p) >= b], 1 <= b <= n: the regularised incomplete beta function I_p(b, n - b + 1)."""
+def _binomial_tail(n: int, p: fmpq, b: int) -> tuple[arb, arb]:
+    """Pr[Bin(n, p) >= b] and Pr[Bin(n, p) < b], 1 <= b <= n: a short sum, or the regularised incomplete beta function
+    I_p(b, n - b + 1)."""
+    if b <= MAX_SUM:
+        term = (n * arb(1 - p).log()).exp()
+        rest, odds = arb(0), arb(p / (1 - p))
+        for s in range(b):
+            rest += term
+            term *= odds * (n - s) / (s + 1)
+        if 1 - rest > rest:
+            return 1 - rest, rest
+    elif n * p > b and (n * p - b) ** 2 > 1600 * n * p:
+        raise UndecidedError("a binomial tail is too near 1")
     found = arb(p).beta_lower(b, n - b + 1, regularized=True)
     if not (found.is_finite() and found > 0):
         raise UndecidedError("a binomial tail cannot be resolved")
-    return found
+    return found, 1 - found
 
 
 def _discrete_gaussian(step: DiscreteGaussian, adjacency: str) -> Atoms:
