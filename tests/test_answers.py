@@ -3,6 +3,7 @@
 import math
 import warnings
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -222,3 +223,12 @@ def test_an_individual_bound_below_the_library_is_reported(monkeypatch):
     monkeypatch.setattr(epsilons, "_query", lambda *_: false)
     with pytest.raises(hs.SoundnessError, match=r"'individual'.*'test'"):
         hs.individual_epsilons(counts, sigmas=[1.0], q=0.01, delta=1e-5)
+
+
+@pytest.mark.parametrize("eps", [-46.0, -600.0, -708.5, -710.0, -744.0, -746.0, -1e6])
+def test_log_delta_far_below_zero_is_rounded_down(eps):
+    """delta >= 1 - e^eps, whose logarithm is negative however small e^eps is."""
+    b = hs.log_delta(hs.gaussian(0.1), eps)
+    with mpmath.workdps(400):
+        truth = mpmath.log1p(-mpmath.exp(mpmath.mpf(eps)))
+        assert mpmath.mpf(b.lower) < truth <= b.upper

@@ -228,7 +228,7 @@ class _Settings:
     def point(self, eps: float):
         """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
         if eps < -EPS_BOTTOM:
-            least = math.log1p(-math.exp(eps)) * (1 + 4 * U)
+            least = min(math.log1p(-math.exp(eps)) * (1 + 4 * U), -exp_upper(eps))  # the second where e^eps is subnormal or 0
             return least, 0.5 * least, 0.0, ZERO, "exact"
         if self.steps is None:
             return self._largest(
