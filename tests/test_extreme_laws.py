@@ -245,3 +245,54 @@ def test_discrete_gaussian_far_out(sigma, eps, truth, adjacency):
     bound = hs.log_delta(hs.discrete_gaussian(sigma), eps, adjacency=adjacency, direction="remove")
     assert bound.lower <= truth + 1e-7
     assert truth - 1e-7 <= bound.upper < truth + 2
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("q", [1.0, 0.1])
+def test_tie_beside_a_large_loss(direction, q):
+    """Every loss had the edge of the largest: delta in [0, 6.5e-14] for 3.3e-19. At eps = 0 sampling multiplies it by q."""
+    num, den = [3.34e-19, 1.0], [1.7e-24, 1.0]
+    truth = pmf_delta(num, den, 1, 0) * mpf(q)
+    step = hs.from_pmf(num, den)
+    bound = hs.delta(hs.poisson_subsampled(step, q) if q < 1 else step, 0.0, direction=direction)
+    assert bound.lower <= truth <= bound.upper
+    assert bound.width <= 1e-12 * bound.estimate
+
+
+def test_range_of_sizes_that_starts_where_all_are_taken():
+    """A rate of 1 had a wall at log(1 - 1): ValueError. Up to 2 m all sizes together; the smallest alone is an m."""
+    sigma, k = 1e4, 10
+    step = hs.truncated_poisson_subsampled(hs.gaussian(sigma), 1.0, dataset_size=(50, 60), max_batch=50, assume_fixed_n=True)
+    for direction in ("remove", "add"):
+        bound = hs.log_delta(step * k, 1e-4, direction=direction, route="saddlepoint")
+        least, most = (mp.log(gaussian_delta(m / sigma * math.sqrt(k), 1e-4)) for m in (1, 2))
+        assert least <= bound.upper <= most + 0.5
+        assert bound.lower <= most
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.1, 5.0])
+def test_curve_that_promises_nothing(eps):
+    """All mass at infinity: its logarithm of nothing was a ValueError, its den mass more than 1, and delta in [0, 1]."""
+    all_of_it = hs.from_curve([-63.04778261425075], [1.0], symmetric=False)
+    for run in (all_of_it, all_of_it * 3, hs.compose((all_of_it, 2), (hs.gaussian(1.0), 3))):
+        for direction in ("remove", "add"):
+            bound = hs.delta(run, eps, direction=direction)
+            assert 1 - 1e-14 <= bound.lower <= bound.upper == 1
+    assert hs.advantage(all_of_it).lower >= 1 - 1e-14
+
+
+@pytest.mark.parametrize("eps0, delta0", [(-5.0, 1 - 1e-9), (-30.0, 1 - 1e-14), (-1e-9, 0.25), (3.0, 1e-7)])
+def test_den_mass_at_minus_infinity_of_one_point(eps0, delta0):
+    """1 - (1 - delta)/e^eps: below eps = 0 the other form of it cancels."""
+    step = hs.from_curve([eps0], [delta0], symmetric=False)
+    truth = 1 - (1 - mpf(delta0)) * mp.exp(-mpf(eps0))
+    bound = hs.delta(step, 600.0, direction="add")
+    assert bound.lower <= truth <= bound.upper
+    assert bound.width <= 1e-14 * bound.estimate
+
+
+@pytest.mark.parametrize("route", ["auto", "pld", "prv"])
+def test_samples_that_reveal_nothing(route):
+    """The end of the losses was taken to be uncertain by 8u log(1-q), and the mesh for losses of 0 was a ZeroDivisionError."""
+    for step in (hs.from_pmf([1.0], [1.0]), hs.from_pmf([0.3, 0.7], [0.3, 0.7])):
+        assert hs.delta(hs.poisson_subsampled(step, 1 - 1e-9) * 2, 0.0, route=route).upper == 0

@@ -120,7 +120,7 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batc
     nodes = [parts[i][0].nodes(p) for i in batch.others.tolist()]
 
     def table(up, down, t0):
-        rows, far = np.zeros((3, up + down + 1)), 1e-300
+        rows, far = np.zeros((3, up + down + 1)), 1e-100  # of smaller losses t^2 would overflow
         for more, reach in in_order(
             lambda at: _core.pld_tables(batch.rows[at], own[at], p, *gauss_legendre(), up, down, t0), parts_of, n_threads
         ):

@@ -300,7 +300,8 @@ def poisson(base: Loss, q: float) -> Loss:
         return found
 
     slope = min(1.0, q * math.exp(min(base.hi - hi, 700.0)) * (1 + 2 * base.ends_error + 1e-9)) if base.hi < math.inf else 1.0
-    error = slope * base.ends_error + 8 * U * max((abs(x) for x in (lo, hi, wall) if abs(x) < math.inf), default=0.0)
+    limits = (lo, hi, wall) if base.mass_minus_inf else (lo, hi)
+    error = slope * base.ends_error + 8 * U * max((abs(x) for x in limits if abs(x) < math.inf), default=0.0)
     exact = None if base.exact_inf is None else Fraction(q) * base.exact_inf
     made = Loss(tails, nodes, lo, hi, q * base.mass_inf, ends_error=error, mass_error=base.mass_error + U, exact_inf=exact)
     if base.mass_minus_inf:

@@ -328,8 +328,9 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
     two positive terms: 6v each. Gaps of a are a expm1(difference of eps), the difference being within v: 6v. So a slope is
     within 8v of itself and the errors of two deltas over the gap, and a den mass within the sum for two slopes; one that comes
     out smaller than that is taken to be as large.
-    Mass at infinity: delta at the last point, the user's number. Den mass at minus infinity: (expm1(eps) + delta)/e^eps at the
-    first point of the hull, which is the last delta for its mirror image; else within 4v (|expm1(eps)| + delta).
+    Mass at infinity: delta at the last point, the user's number. Den mass at minus infinity, at the first point of the hull:
+    (expm1(eps) + delta)/e^eps = 1 - (1 - delta)/e^eps, the last delta for its mirror image; else delta, within 6v of itself if
+    mirrored, moves it by 6v delta/e^eps, and operations err by 4v of each of the terms added: the better form is taken.
     """
     eps, delta = (np.array(a, dtype=np.longdouble) for a in (step.eps, step.delta))
     if step.symmetric:
@@ -356,9 +357,12 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
     den, error = den[ok], error[ok]
     num = den * a[1:][ok]
     rel = (4 * U + 4 * LDBL_ULP + 2 * error / den).astype(float)
-    unsure = 4 * LDBL_ULP * (abs(np.expm1(at[0])) + delta[1])
-    bottom = max(np.expm1(at[0]) + delta[1], unsure) / a[1]
-    error = 4 * U + float(2 * unsure / a[1] / bottom) if bottom else 0.0
+    left, over = (1 - delta[1]) / a[1], np.expm1(at[0])
+    forms = (4 * LDBL_ULP * (abs(over) + delta[1]) / a[1], (over + delta[1]) / a[1]), (4 * LDBL_ULP * (1 + left), 1 - left)
+    unsure, bottom = min(forms)
+    unsure += rough[1] / a[1]
+    bottom = min(max(bottom, unsure), np.longdouble(1))
+    error = 4 * U + float(2 * unsure / bottom) if bottom else 0.0
     if step.symmetric and at[0] == -at[-1]:
         bottom, error = delta[-1], 0.0
     base = atomic_loss(

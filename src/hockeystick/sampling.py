@@ -140,6 +140,9 @@ def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) 
     a range of sizes at rate 1 holds one that is not truncated and one that is, its pair has rate 1 (`_range_pair`).
     """
     base, rate, moves = step, 1.0, 1
+    if isinstance(step, SizeRange):  # every record in every batch: b(1, 2) | b(1, -2) at most; upper bounds only (worst.py)
+        everyone = step.step.q == 1 and step.lo <= step.step.max_batch
+        return ((2 if adjacency == "add_remove" else 4) * shift(step.step.base), 1.0) if everyone else None
     if isinstance(step, PoissonSubsampled):
         base, rate = step.base, step.q
     elif isinstance(step, TruncatedPoisson) and reveals(step):

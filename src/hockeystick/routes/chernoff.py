@@ -23,7 +23,8 @@ U = 2.0**-53
 
 
 def beyond(settings, add: int, eps: float):
-    """A point of the curve beyond the sum of the losses' ranges: the mass at infinity, or 1 - e^eps (shared mass); else None.
+    """A point of the curve beyond the sum of the losses' ranges: the mass at infinity, or 1 - e^eps (shared mass); or where
+    that mass leaves less than e^-35 to anything else. Else None.
 
     Ends and masses at infinity with the errors that the losses state; e^x and its complement add 4u each.
     """
@@ -31,6 +32,8 @@ def beyond(settings, add: int, eps: float):
     low, high = ends(parts)
     if eps >= high:
         log_none = log_finite(parts)
+    elif any(loss.mass_inf > 0.5 for loss, _ in parts) and log_finite(parts)[1] < -35:
+        log_none = -math.inf, log_finite(parts)[1]
     elif eps <= low and eps < 0:
         log_none = tuple(
             eps + x + side * U * abs(eps + x) for x, side in zip(log_finite(parts, minus=True), (-1, 1), strict=True)

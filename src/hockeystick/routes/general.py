@@ -49,7 +49,7 @@ def describe(run, losses, add: int, adjacency: str) -> Finite | None:
 
 
 def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
-    if len(run.parts) > LAWS_MAX or any(loss.mass_inf != loss.mass_minus_inf for loss, _ in losses):
+    if len(run.parts) > LAWS_MAX or any(not 1 > loss.mass_inf == loss.mass_minus_inf for loss, _ in losses):
         return None
     log_finite = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in losses)
     laws = [_lattice_law(step, loss, adjacency, k) for (step, k), (loss, _) in zip(run.parts, losses, strict=True)]
