@@ -15,14 +15,17 @@ Python bounds:
     end       every term of a sum that is assigned to `lower` or `upper`, but the first: 0
     slack     every product with the unit roundoff: by 1e-3
 
-First every test of a room records the sites at which a mutation would change a value. A mutant then meets the tests that reach
-it until one fails. A site that none of them reaches is reported as not reached, and counts as a survivor.
+Every test records once the sites at which a mutation would change a value. A mutant then meets the tests of its room that reach
+it, programs first, until one fails. A site that none of them reaches is reported as not reached, and counts as a survivor. With
+--keep the build and the records stay: later calls build what changed, tests or everything, and --again runs
+survivors again.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
 import os
 import random
@@ -137,6 +140,7 @@ def c_sites(path: str):
     text = blank_comments((ROOT / path).read_text())
     field = rf"(?:->|\.)(?:{'|'.join(BUDGET)})(?:\[\w+\])?\s*\+?=(?!=)"
     end = r"(?:->|\.|\*\s*)(lower|upper)(?:\[\w+\])?\s*=(?!=)"
+    roundoff = r"\b(?:HS_U|U)\b" if re.search(r"^#define U\b", (ROOT / path).read_text(), flags=re.M) else r"\bHS_U\b"
     for name, returns, start, stop in c_functions(text):
         body = text[start:stop]
         if name.endswith(("_upper", "_lower")) and "double" in returns:
@@ -148,13 +152,17 @@ def c_sites(path: str):
         for found in re.finditer(field, body):
             at = start + found.end()
             last = statement_end(text, at)
-            if re.search(r"[*(]", text[at:last]) and not text[at:last].lstrip().startswith("!"):
+            if (
+                re.search(r"[*(]", text[at:last])
+                and "work +" not in text[at:last]
+                and not text[at:last].lstrip().startswith("!")
+            ):
                 yield Site(path, at, last, "budget", SHRINK)
         for found in re.finditer(end, body):
             at = start + found.end()
             for a, b in terms_of_sum(text, at, statement_end(text, at)):
                 yield Site(path, a, b, "end", DROP)
-        for found in re.finditer(r"\b(?:HS_U|U)\b", body):
+        for found in re.finditer(roundoff, body):
             yield Site(path, start + found.start(), start + found.end(), "slack", SHRINK)
 
 
@@ -247,6 +255,8 @@ SEEN = set()
 
 
 def hs_mutant(at, value, kind):
+    if isinstance(value, (tuple, list)):
+        return type(value)(hs_mutant(at, x, kind) for x in value)
     if not isinstance(value, (float, np.floating, np.ndarray)):
         return value
     if LOG and np.any(np.isfinite(value) & (value != 0)):
@@ -266,9 +276,9 @@ if LOG:
 """
 
 
-def instrument(where: Path, sites: dict[int, Site]) -> None:
+def instrument(where: Path, sites: dict[int, Site], paths: set[str]) -> None:
     """The tree at `where` with every site wrapped. Inner sites lie in outer ones: text goes in from the end of a file."""
-    for path in sorted({s.path for s in sites.values()}):
+    for path in sorted(paths):
         text = (ROOT / path).read_text()
         marks = []
         for at, s in sites.items():
@@ -286,8 +296,9 @@ def instrument(where: Path, sites: dict[int, Site]) -> None:
 
 def compiling(where: Path, sites: dict[int, Site]) -> dict[int, Site]:
     """The sites at which a call can stand: constants of static tables, loop bounds and pointers are not such places."""
+    paths = {s.path for s in sites.values()}
     while True:
-        instrument(where, sites)
+        instrument(where, sites, paths)
         bad = set()
         for path in sorted({s.path for s in sites.values() if s.path.endswith(".c")}):
             words = ["gcc", "-std=c99", "-fsyntax-only", "-fopenmp", "-Icsrc", "-include", "mutant.h", path]
@@ -301,39 +312,47 @@ def compiling(where: Path, sites: dict[int, Site]) -> dict[int, Site]:
         sites = left
 
 
-def build(where: Path, sites: dict[int, Site]) -> dict[int, Site]:
-    for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split("\n"):
-        if name:
+def tree() -> list[str]:
+    return [name for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split("\n") if name]
+
+
+def digest(*paths: str) -> str:
+    found = hashlib.sha256()
+    for path in paths:
+        found.update((ROOT / path).read_bytes())
+    return found.hexdigest()
+
+
+def build(where: Path) -> dict[int, Site]:
+    """The instrumented tree at `where`; if one lies there and csrc and src are what they were, only tests are renewed."""
+    names, memory = tree(), where / "sites.json"
+    state = digest(*(n for n in names if n.startswith(("csrc/", "src/")) or n == "setup.py"))
+    old = json.loads(memory.read_text()) if memory.exists() else {}
+    same = old.get("state") == state
+    if not same and where.exists():
+        shutil.rmtree(where)
+    for name in names:
+        if not same or name.startswith("tests/") or "tests" in Path(name).parts[:-1]:
             (where / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, where / name)
-    (where / "csrc/mutant.h").write_text(HEADER)
-    (where / "csrc/mutant.c").write_text(C_SIDE)
-    (where / "src/hockeystick/_mutants.py").write_text(PYTHON_SIDE)
-    sites = compiling(where, sites)
-    flags = f"-include {where}/csrc/mutant.h -w -g0 -O2 -DHS_NO_CLONES"
-    env = {**os.environ, "CFLAGS": flags, "HS_MUTANT": "-1"}
-    subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=where, env=env, check=True)
-    sources = sorted(str(p) for p in (where / "csrc").glob("*.c"))
-    common = [
-        "-std=c99",
-        "-w",
-        "-g0",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-        "-Icsrc",
-        "-include",
-        "mutant.h",
-    ]
-    objects = where / "objects"
-    objects.mkdir()
-    compiler = os.environ.get("CC", "gcc").split()
-    for source in sources:
-        out = objects / (Path(source).stem + ".o")
-        subprocess.run([*compiler, "-O2", *common, "-DHS_NO_CLONES", "-c", source, "-o", str(out)], cwd=where, check=True)
-    for check in (where / "tests/csrc").glob("check_*.c"):
-        parts = [str(check), *map(str, objects.glob("*.o")), "-o", str(where / check.stem), "-lm"]
-        subprocess.run([*compiler, "-O2", *common, *parts], cwd=where, check=True)
+            shutil.copy2(ROOT / name, where / name)
+    if same:
+        sites = {int(at): Site(*site) for at, site in old["sites"].items()}
+    else:
+        (where / "csrc/mutant.h").write_text(HEADER)
+        (where / "csrc/mutant.c").write_text(C_SIDE)
+        (where / "src/hockeystick/_mutants.py").write_text(PYTHON_SIDE)
+        sites = compiling(where, dict(enumerate(all_sites())))
+        flags = f"-include {where}/csrc/mutant.h -w -g0 -DHS_NO_CLONES"
+        env = {**os.environ, "CFLAGS": flags, "HS_MUTANT": "-1"}
+        subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=where, env=env, check=True)
+        memory.write_text(json.dumps({"state": state, "sites": sites}))
+    flags = "-std=c99 -w -g0 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -DHS_NO_CLONES".split()
+    objects = [str(p) for p in where.glob("build/temp*/csrc/*.o")]
+    for check in sorted((where / "tests/csrc").glob("check_*.c")):
+        program = where / check.stem
+        if not program.exists() or program.stat().st_mtime < check.stat().st_mtime:
+            words = [*os.environ.get("CC", "gcc").split(), *flags, "-Icsrc", "-include", "mutant.h", str(check), *objects]
+            subprocess.run([*words, "-o", str(program), "-lm"], cwd=where, check=True)
     return sites
 
 
@@ -365,45 +384,75 @@ def run(where: Path, test: str, seconds: float, **more: str) -> bool:
     return done.returncode in (0, 5)
 
 
-class Plan(NamedTuple):
-    """Seconds of each test, and the sites that it reaches."""
+class Plan:
+    """What a test costs and reaches, found when it is first asked for, and kept beside the build."""
 
-    seconds: dict[str, float]
-    reached: dict[str, set[int]]
+    def __init__(self, where: Path, longest: float):
+        self.where, self.longest, self.memory = where, longest, where / "plan.json"
+        self.known = json.loads(self.memory.read_text()) if self.memory.exists() else {}
+        self.kills: Counter = Counter()
+
+    def of(self, test: str):
+        """Seconds without a mutant, and the sites that are reached: none if the test fails or takes too long."""
+        path = test if test.endswith(".py") else f"tests/csrc/{test}.c"
+        state = digest(path)
+        if self.known.get(test, {}).get("state") != state:
+            log, start = self.where / "seen.txt", time.monotonic()
+            log.unlink(missing_ok=True)
+            good = run(self.where, test, self.longest, HS_MUTANT_LOG=str(log))
+            seconds = time.monotonic() - start
+            reached = sorted({int(x) for x in log.read_text().split()}) if good and log.exists() else []
+            self.known[test] = {"state": state, "seconds": seconds, "reached": reached, "good": good}
+            self.memory.write_text(json.dumps(self.known))
+            print(f"{seconds:6.1f} s  {len(reached):5d} sites  {test}{'' if good else ' fails, or takes too long'}", flush=True)
+        return self.known[test]["seconds"], set(self.known[test]["reached"])
+
+    def judge(self, at: int, site: Site, budget: float) -> str:
+        """The test that fails, or that none does: programs first, those that killed in this file, the fastest, for `budget`
+        seconds or so."""
+        reached, tests = False, room(site.path)
+
+        def order(test):
+            return (
+                test.endswith(".py"),
+                self.known.get(test, {}).get("seconds", 20) / (1 + 9 * self.kills[site.path, test]),
+                test,
+            )
+
+        for test in sorted(tests, key=order):
+            if budget <= 0 and test.endswith(".py"):
+                break
+            seconds, sites = self.of(test)
+            if at not in sites:
+                continue
+            reached = True
+            if not run(self.where, test, 60 + 10 * seconds, HS_MUTANT=str(at)):
+                self.kills[site.path, test] += 1
+                return test
+            budget -= seconds
+        return "survived" if reached else "not reached"
 
 
-def survey(where: Path, sites: dict[int, Site]) -> Plan:
-    seconds, reached = {}, {}
-    for test in dict.fromkeys(t for path in sorted({s.path for s in sites.values()}) for t in room(path)):
-        log, start = where / "seen.txt", time.monotonic()
-        log.unlink(missing_ok=True)
-        if not run(where, test, 900, HS_MUTANT_LOG=str(log)):
-            print(f"{test} fails without a mutant; it is left out", flush=True)
-            continue
-        seconds[test] = time.monotonic() - start
-        reached[test] = {int(x) for x in log.read_text().split()} if log.exists() else set()
-        print(f"{seconds[test]:6.1f} s  {len(reached[test]):5d} sites  {test}", flush=True)
-    return Plan(seconds, reached)
+LIVED = ("survived", "not reached")
 
 
-def judge(where: Path, plan: Plan, at: int, site: Site, budget: float, kills: Counter) -> str:
-    """The test that fails, or that none does. Frequent killers go first, then the fastest, for `budget` seconds or so."""
-    tests = [t for t in room(site.path) if at in plan.reached.get(t, ())]
-    if not tests:
-        return "not reached"
-    tests.sort(key=lambda t: (plan.seconds[t] / (1 + kills[t]), t))
-    for test in tests:
-        if not run(where, test, 30 + 5 * plan.seconds[test], HS_MUTANT=str(at)):
-            kills[test] += 1
-            return test
-        budget -= plan.seconds[test]
-        if budget <= 0:
-            break
-    return "survived"
+def named(sites: dict[int, Site]) -> dict[int, dict]:
+    """File, line, kind and text of every site, and its number among equal ones."""
+    out, texts, seen = {}, {p: (ROOT / p).read_text() for p in {s.path for s in sites.values()}}, Counter()
+    for at, s in sorted(sites.items(), key=lambda item: item[1]):
+        text = " ".join(texts[s.path][s.start : s.stop].split())[:90]
+        key = s.path, s.what, text
+        out[at] = {"file": s.path, "what": s.what, "text": text, "number": seen[key], "line": s.line}
+        seen[key] += 1
+    return out
+
+
+def name_of(row: dict) -> tuple:
+    return row["file"], row["what"], row["text"], row["number"]
 
 
 def report(rows: list[dict]) -> None:
-    lived = [r for r in rows if r["by"] in ("survived", "not reached")]
+    lived = [r for r in rows if r["by"] in LIVED]
     print(f"{len(rows)} mutants, {len(lived)} survive ({100 * len(lived) / max(1, len(rows)):.1f}%)")
     for name in ("what", "file"):
         total, left = Counter(r[name] for r in rows), Counter(r[name] for r in lived)
@@ -421,36 +470,31 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=10**9, help="how many to run now")
     parser.add_argument("--seed", type=int, default=0, help="order in which they are drawn")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests that a mutant meets at most, about")
+    parser.add_argument("--longest", type=float, default=120.0, help="seconds; tests that take longer are left out")
+    parser.add_argument("--keep", type=Path, help="where the build lies or goes; else a temporary folder")
+    parser.add_argument("--again", action="store_true", help="run survivors again")
     parser.add_argument("--report", action="store_true", help="print the table of the outcomes so far and stop")
     given = parser.parse_args()
     rows = [json.loads(x) for x in given.state.read_text().splitlines()] if given.state.exists() else []
     if given.report:
         return report(rows)
-    sites = [s for s in all_sites() if not given.what or s.what in given.what]
-    sites = [s for s in sites if not given.files or any(f in s.path for f in given.files)]
-    done = {(r["file"], r["line"], r["text"], r["column"]) for r in rows}
-    with tempfile.TemporaryDirectory() as where:
-        where = Path(where)
-        kept = build(where, dict(enumerate(sites)))
-        print(f"{len(kept)} sites of {len(sites)}", flush=True)
-        plan = survey(where, kept)
-        order = sorted(kept.items())
+    with tempfile.TemporaryDirectory() as temporary:
+        where = given.keep.resolve() if given.keep else Path(temporary) / "tree"
+        sites = build(where)
+        plan, names = Plan(where, given.longest), named(sites)
+        for row in rows:
+            plan.kills[row["file"], row["by"]] += 1
+        done = {name_of(r) for r in rows if r["by"] not in LIVED or not given.again}
+        order = sorted(at for at in sites if name_of(names[at]) not in done)
+        order = [at for at in order if not given.what or sites[at].what in given.what]
+        order = [at for at in order if not given.files or any(f in sites[at].path for f in given.files)]
         random.Random(given.seed).shuffle(order)
-        kills: Counter = Counter()
-        for at, site in order:
-            text = (ROOT / site.path).read_text()
-            column = site.start - text.rfind("\n", 0, site.start)
-            shown = " ".join(text[site.start : site.stop].split())[:90]
-            row = {"file": site.path, "line": site.line, "column": column, "what": site.what, "text": shown}
-            if (row["file"], row["line"], row["text"], row["column"]) in done:
-                continue
-            if given.most <= 0:
-                break
-            given.most -= 1
-            row["by"] = judge(where, plan, at, site, given.budget, kills)
-            rows.append(row)
-            with given.state.open("a") as out:
-                out.write(json.dumps(row) + "\n")
+        print(f"{len(sites)} sites, {len(order)} to run", flush=True)
+        for at in order[: given.most]:
+            row = {**names[at], "by": plan.judge(at, sites[at], given.budget)}
+            rows = [r for r in rows if name_of(r) != name_of(row)] + [row]
+            print(f"{row['by']:40s} {row['file']}:{row['line']} {row['what']} {row['text']}", flush=True)
+            given.state.write_text("".join(json.dumps(r) + "\n" for r in rows))
     report(rows)
 
 
