@@ -376,7 +376,7 @@ def run(where: Path, test: str, seconds: float, **more: str) -> bool:
     words = [f"./{test}"]
     if test.endswith(".py"):
         words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", test]
-    env = {**os.environ, "PYTHONPATH": f"{where}/src", "PYTHONDONTWRITEBYTECODE": "1", **more}
+    env = {**os.environ, "PYTHONPATH": f"{where}/src", "PYTHONDONTWRITEBYTECODE": "1", "HS_FIRST_MISS": "1", **more}
     try:
         done = subprocess.run(words, cwd=where, env=env, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -413,20 +413,17 @@ class Plan:
         reached, tests = False, room(site.path)
 
         def order(test):
-            return (
-                test.endswith(".py"),
-                self.known.get(test, {}).get("seconds", 20) / (1 + 9 * self.kills[site.path, test]),
-                test,
-            )
+            seconds = self.known.get(test, {}).get("seconds", 20) / (1 + 9 * self.kills[site.path, test])
+            return test.endswith(".py"), not (self.kills[site.path, test] or test.endswith("_terms")), seconds, test
 
         for test in sorted(tests, key=order):
-            if budget <= 0 and test.endswith(".py"):
+            if budget <= 0:
                 break
             seconds, sites = self.of(test)
             if at not in sites:
                 continue
             reached = True
-            if not run(self.where, test, 60 + 10 * seconds, HS_MUTANT=str(at)):
+            if not run(self.where, test, 90 + 10 * seconds, HS_MUTANT=str(at)):
                 self.kills[site.path, test] += 1
                 return test
             budget -= seconds

@@ -138,6 +138,15 @@ static double best_tilt(const line *L, double lo, double hi, double x)
     return lo;
 }
 
+/* The ends lie as far from the value as the terms of their sides; whether the left alias counts below or above, its tilt says. */
+static void ends(const hs_value *v, double s)
+{
+    double both = v->inner + v->rounding + v->truncation, left = s < 0 && s >= -1 ? 0 : v->alias_left;
+    double size = 1e-14 * (fabs(v->value) + both + v->alias_left + v->alias_right);
+    term("end-lower", both + v->alias_right + left, v->value - v->lower, size);
+    term("end-upper", both + v->alias_left - left, v->upper - v->value, size);
+}
+
 static double normal(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 
 /* Of a normal loss with variance v: delta(e), 1 - delta(e), and delta(e) - 1 + e^e, none of which cancels where it is small. */
@@ -180,6 +189,7 @@ static void aliasing(int kind, int side)
                     S->K[n] -= a + b; S->err[n] += a; S->inner[n] += b;
                 }
             evaluate(&C, C.eps, &v);
+            ends(&v, C.s_left);
             scale = exp(fine.log_scale - v.log_scale); rounding = v.rounding + v.inner + v.truncation + fine.rounding + fine.inner + fine.truncation;
             off = v.value - fine.value * scale;
             if (kind == PLAIN) {
@@ -252,7 +262,9 @@ static void injected(int what)
         freeze(C, S);
         if (what == 0) { S->K[0] -= d; S->inner[0] += d; }
         if (what == 2) { S->K[0] -= d; S->err[0] += d; }
+        C->tail = d;
         evaluate(C, C->eps, &v);
+        ends(&v, C->s_left);
         term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), (what < 2 ? v.inner : v.rounding), fine.rounding + 1e-13);
     }
     free(re);

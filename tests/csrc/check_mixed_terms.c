@@ -147,6 +147,57 @@ static void closed(double e0, double k, double m, double e, double *delta, doubl
     }
 }
 
+/* The ends lie as far from the value as the terms of their sides. */
+static void ends(const hs_mixed *A, const value *v)
+{
+    double both = v->inner + v->rounding, left = A->s_left > 0 || A->s_left < -1 ? v->alias_left : 0;
+    double size = 1e-14 * (fabs(v->value) + both + v->alias_left + v->alias_right);
+    term("end-lower", both + v->alias_right + left, v->value - v->lower, size);
+    term("end-upper", both + v->alias_left - left, v->upper - v->value, size);
+}
+
+/* e^x - 1 - x */
+static long double h2l(long double x)
+{
+    long double sum = 0, part = x;
+    int i;
+    if (fabsl(x) > 0.5L) return expm1l(x) - x;
+    for (i = 2; i < 20; i++) sum += part *= x / i;
+    return sum;
+}
+
+/* Rounding of K of one step (normal, Laplace, two atoms), and of a run on its line, against long double. */
+static void cumulants(run *R)
+{
+    double m = log_between(1e-4, 20), t = uniform() < 0.7 ? log_between(1e-3, 30 / m) : -log_between(1e-3, 30 / m), k = floor(log_between(4, 1000));
+    long double z = t, x = m, M;
+    hs_law w;
+    hs_law_value g;
+    int j;
+    memset(&w, 0, sizeof w);
+    w.kind = HS_LAW_NORMAL; w.m = m;
+    hs_law_cgf(&w, t, &g);
+    term("k-normal", (double)fabsl(0.5L * x * x * z * (1 + z) - g.K), g.err, 1e-19 * fabs(g.K));
+    if (fabs(t + 0.5) > 0.01) {
+        w.kind = HS_LAW_LAPLACE;
+        hs_law_cgf(&w, t, &g);
+        M = ((1 + z) * h2l(z * x) + z * h2l(-(1 + z) * x)) / (1 + 2 * z);
+        term("k-laplace", (double)fabsl(log1pl(M) - g.K), g.err, 1e-18 * (t > 0 ? fabs(g.K) : 1 + m * (1 + fabs(t))));
+    }
+    begin(R, FINE);
+    two_atoms(R, m, k, 0);
+    w.kind = HS_LAW_POINTS; w.n = 2; w.l = R->l; w.lp = R->lp; w.dl = R->dl; w.dp = R->dp;
+    hs_law_cgf(&w, t, &g);
+    M = (expm1l(z * x) + expl(-x) * expm1l(-z * x)) / (1 + expl(-x));
+    term("k-atoms", (double)fabsl(log1pl(M) - g.K), g.err, 1e-18 * (1 + fabs(t * m)));
+    if (!lay(R, k * m * tanh(0.5 * m) + between(-1, 4) * m * sqrt(k) / cosh(0.5 * m))) return;
+    for (j = 0; j < 3; j++) {
+        z = j == 0 ? R->A.c : j == 1 ? R->A.s_right : R->A.s_left;
+        M = (expm1l(z * x) + expl(-x) * expm1l(-z * x)) / (1 + expl(-x));
+        if (isfinite((double)M)) term("k-run", (double)fabsl(k * log1pl(M) - R->A.K[j]), R->A.err[j], 1e-18 * k * (1 + fabs((double)z * m)));
+    }
+}
+
 static void aliasing(run *R, int lattice, int side)
 {
     static const char *names[2][4] = {{"mixed-left-above", "mixed-left-between", "mixed-left-below", "mixed-left-complement"},
@@ -167,6 +218,7 @@ static void aliasing(run *R, int lattice, int side)
     if (uniform() < 0.5) /* K known to a nat at the tilts of the aliases */
         for (n = 1; n < 3; n++) { a = between(0, 2); R->A.K[n] -= a; R->A.err[n] += a; }
     evaluate(&R->A, R->A.eps, &v);
+    ends(&R->A, &v);
     closed(e0, k, m, R->A.eps, &truth, &rest, &less);
     truth *= exp(-v.log_scale);
     for (n = 1; n < 400; n++) {
@@ -259,6 +311,7 @@ static void injected(run *R, int lattice, int what)
     if (what == 3) { R->A.d_shift += d * R->A.step; R->A.shift += uniform() < 0.5 ? d : -d; }
     if (what == 4) { d *= 1e-3; R->A.d_step += d; R->A.step *= 1 + (uniform() < 0.5 ? d : -d); }
     evaluate(&R->A, R->A.eps, &v);
+    ends(&R->A, &v);
     claimed = what == 1 ? v.inner : v.rounding;
     term(names[lattice][what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), claimed, fine.rounding + 1e-13);
 }
@@ -373,6 +426,7 @@ int main(int argc, char **argv)
     if (!work || !R || !scratch) return 2;
     for (i = 0; i < 400; i++) { aliasing(R, i % 2, i / 2 % 4); truncation(R, i % 6); injected(R, i % 2, i / 2 % (i % 2 ? 5 : 3)); }
     for (i = 0; i < 200; i++) { panels(R, scratch); tables(R, scratch); far(R, scratch, i % 3); subnormal(R, scratch); }
+    for (i = 0; i < 400; i++) cumulants(R);
     free(work); free(R); free(scratch);
     median("panels-k", 50, 200000, 2000);
     median("panels-phi", 30, 30000, 1000);
@@ -405,6 +459,10 @@ int main(int argc, char **argv)
     median("mixed-tail-laplace", 10, 100, 30);
     median("mixed-tail-sublaplace", 20, 40, 8);
     median("mixed-tail-few", 25, 2, 1.2);
+    median("k-normal", 300, 25, 8);
+    median("k-laplace", 300, 90, 25);
+    median("k-atoms", 120, 90, 25);
+    median("k-run", 500, 90, 25);
     median("mixed-k", 30, 1.2, 1.02);
     median("mixed-inner", 30, 1.2, 1.02);
     median("mixed-rounding", 30, 1.2, 1.02);

@@ -45,6 +45,8 @@ static void whole(void)
     S.T0 = between(0.5, 14);
     S.T = uniform() < 0.5 ? 0 : log_between(0.5, 300) / sqrt(k * o[2]);
     if (hs_prawitz_delta(&S, eps, work, hs_prawitz_work(), &p)) return;
+    sum = p.aliasing + 2 * (p.inner + p.rounding + p.truncation + S.smooth); /* the ends hold every term, each alias once */
+    if (p.lower > 0 && p.upper < 0.99 * exp(S.t * log(S.t) - (1 + S.t) * log1p(S.t))) term("pw-width", sum, p.upper - p.lower, 1e-14 * (p.estimate + sum));
     actual = fabs(p.estimate - truth.estimate * exp(truth.log_scale - p.log_scale));
     part[0] = p.aliasing; part[1] = S.smooth; part[2] = p.truncation; part[3] = p.inner;
     for (sum = 0, i = 0; i < 4; i++) sum += part[i];
