@@ -53,7 +53,10 @@ class Point(NamedTuple):
 
 def fixed_size_inside(step: Call, sampled: bool = False) -> bool:
     """Whether the step is a Poisson sample of a step whose theorem is about a fixed batch or size: to be refused."""
-    if step.name in ("truncated_poisson_subsampled", "without_replacement", "cyclic_poisson"):
+    if step.name in ("truncated_poisson_subsampled", "without_replacement"):
+        size, batch = step.options["dataset_size"], step.options.get("max_batch", step.options.get("batch"))
+        return sampled and 0 < batch < (size[1] if isinstance(size, tuple) else size) and step.args[-1] != 0
+    if step.name == "cyclic_poisson":
         return sampled
     inner = step.args[0] if step.name == "public_mixture" else step.args[:1] if step.name == "poisson_subsampled" else ()
     return any(fixed_size_inside(x, sampled or step.name == "poisson_subsampled") for x in inner)
@@ -310,5 +313,5 @@ def directly(case: Case, answer) -> list[Fact] | None:
         return None
     if true is None:
         return None
-    loose = abs(true) * (1e-13 if "mixture" in run_text(case.parts) else 1e-40) if mp.isfinite(true) else ZERO
+    loose = DUST + abs(true) * (1e-13 if "mixture" in run_text(case.parts) else 1e-40) if mp.isfinite(true) else ZERO
     return [Fact(mpf(answer.lower), mpf(answer.upper), case.query), Fact(true - loose, true + loose, "truth")]

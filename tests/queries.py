@@ -115,12 +115,12 @@ class Dice(Random):
 
     def near(self, x: float) -> float:
         """x, or a number next to x or close to x, now and then -x."""
-        move = self.choice((0, 0, 0, 1, -1, U * 8, -U * 8, 1e-13, -1e-13, 1e-9, 1e-4))
+        move = self.choice((0, 0, 0, 1, -1, 1, -1, U * 8, -U * 8, 1e-13, -1e-13, 1e-9, -1e-6))
         return math.nextafter(x, math.inf * move) if abs(move) == 1 else float(x) * (1 + move)
 
     def rate(self) -> float:
         """A sampling rate."""
-        if self.chance(0.12):
+        if self.chance(0.2):
             return 1 - self.number(U, 0.5, corners=(2 * U, 1e-12))
         return self.number(1e-12, 1.0, (1e-4, 0.9), (BELOW_ONE, 1 - 1e-12, 0.5))
 
@@ -167,7 +167,7 @@ def discrete(d: Dice) -> Call:
 
 
 def loss_of(d: Dice) -> float:
-    return d.number(1e-16, 300, (0.01, 5.0), (0.0, 1e-300, 20.0))
+    return d.number(d.choice((1e-16, 0.5)), 300, (0.01, 5.0), (0.0, 1e-300, 20.0))
 
 
 def pmf(d: Dice) -> Call:
@@ -255,7 +255,7 @@ STEPS = {
     "discrete": (4, discrete, ANY, ZERO),
     "pure": (4, lambda d: Call("randomized_response", (loss_of(d),), {}), ANY, ADD),
     "approx": (3, lambda d: Call("approx_dp", (loss_of(d), d.choice((0.0, d.probability()))), {}), ANY, ADD),
-    "k_ary": (3, lambda d: Call("k_ary_randomized_response", (loss_of(d), d.whole(2, 10**9, (2, 100))), {}), KEEP, NONE),
+    "k_ary": (6, lambda d: Call("k_ary_randomized_response", (loss_of(d), d.whole(2, 10**9, (2, 1e6))), {}), KEEP, NONE),
     "pmf": (8, pmf, ANY, ADD),
     "curve": (4, curve, ANY, ADD),
     "loss_cdf": (1, loss_cdf, ANY, ADD),
@@ -307,12 +307,13 @@ def landmarks(step: Call) -> tuple[list[float], list[float]]:
     if name == "poisson_subsampled":
         losses, chances = landmarks(args[0])
         walls = [-math.log1p(-args[1])] if args[1] < 1 else []
+        walls += [-math.log(1 - args[1] + args[1] * math.exp(-x)) for x in losses if -700 < x < 700]  # of ADD
         losses = [math.log1p(args[1] * math.expm1(x)) for x in losses if -30 < x < 700]
         return walls + losses, [args[1], *(args[1] * x for x in chances)]
     if name in ("laplace", "discrete_laplace"):
         return [step.options.get("sensitivity", 1) / args[0]], []
     if name in ("randomized_response", "approx_dp", "k_ary_randomized_response"):
-        return [args[0]], [math.tanh(args[0] / 2), *args[1:2]]
+        return [args[0]], [math.tanh(args[0] / 2), math.exp(-args[0]), *args[1:2]]
     if name == "from_pmf":
         pairs = list(zip(*args, strict=True))
         distance = 0.5 * sum(abs(p - q) for p, q in pairs)
