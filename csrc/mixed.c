@@ -42,16 +42,17 @@ static void kernel(double a, double s, double theta, double x, double rest, doub
                    double *slope)
 {
     double er, ei, ea = exp(-a), es = exp(-s), ar, ai, br, bi, p = -expm1(-x), q = exp(-x) * -expm1(-rest), nr, ni, xr, xi,
-        den, dd;
+        ra, rb, dd;
     hs_cis_m1(-theta, &er, &ei);
     ar = -expm1(-a) - ea * er; ai = -ea * ei;                 /* 1 - e^{-w} */
     br = -expm1(-a - s) - ea * es * er; bi = -ea * es * ei;   /* 1 - e^{-w-s} */
     nr = p + q * ea * (1 + er); ni = q * ea * ei;
-    xr = ar * br - ai * bi; xi = ar * bi + ai * br;
-    den = xr * xr + xi * xi; dd = br * br + bi * bi;
-    *kr = (nr * xr + ni * xi) / den; *ki = (ni * xr - nr * xi) / den;
+    ra = 1 / hypot(ar, ai); rb = 1 / hypot(br, bi); /* e^-a may be 1e300: its square is no double */
+    ar *= ra; ai *= ra; dd = br * br + bi * bi;
+    xr = (ar * br - ai * bi) * rb; xi = (ar * bi + ai * br) * rb; /* of modulus 1 */
+    *kr = (nr * xr + ni * xi) * ra * rb; *ki = (ni * xr - nr * xi) * ra * rb;
     *dr = exp(-x) * br / dd; *di = -exp(-x) * bi / dd;
-    *size = (p + q * ea) / sqrt(den);
+    *size = (p + q * ea) * ra * rb;
     *slope = exp(-x) / sqrt(dd);
 }
 

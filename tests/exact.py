@@ -64,14 +64,16 @@ def _integers(name: str, scale: mpf, moved: int) -> list[tuple[mpf, mpf]]:
     return [(p / total, d / total) for p, d in zip(mass[: len(mass) - moved], mass[moved:], strict=True)]
 
 
-def _dots(eps, delta, symmetric: bool) -> list[tuple[mpf, mpf]]:
+def _dots(eps, delta, symmetric: bool) -> list[tuple[mpf, mpf]] | None:
     """The law whose curve joins the points by lines in e^eps: a mass is a kink; the lower hull, with the mirrored points.
     Masses of 1e-324 are differences of numbers near 1."""
     with mp.workdps(700):
-        points = {mp.exp(e): max(_number(y), -mp.expm1(e)) for e, y in zip(eps, delta, strict=True)}
+        points = {mp.exp(e): _number(y) for e, y in zip(eps, delta, strict=True)}
+        if any(y < 1 - a for a, y in points.items()):  # by rounding: no law has that curve
+            return None
         if symmetric:
             points |= {1 / a: 1 - 1 / a + y / a for a, y in points.items() if a > 1}
-        return _kinks(points)
+        return [tuple(y if y > mpf("1e-500") else ZERO for y in row) for row in _kinks(points)]
 
 
 def _kinks(points: dict) -> list[tuple[mpf, mpf]]:
@@ -228,7 +230,7 @@ def renyi(parts, adjacency: str, add: bool, alpha: mpf) -> mpf | None:
     total = ZERO
     for step, k in parts:
         m, own = shift(step, adjacency), law(step, adjacency)
-        if not (m or own):
+        if not (m or own) or step.name == "discrete_gaussian":  # whose tails are cut
             return None
         if m:
             total += k * alpha * m * m / 2

@@ -104,3 +104,16 @@ def test_batches_of_all_records_among_the_sizes(adjacency):
 def test_mu_of_a_run_that_is_not_private():
     bound = hs.mu_gdp(hs.approx_dp(0.1, 1e-5), 1e-6)
     assert bound.lower == bound.upper == float("inf")
+
+
+def test_contour_of_two_atoms_700_nats_apart():
+    """The kernel of the lattice squared e^389: its value 0 made delta 1 where 1 - e^(eps - loss) is 1e-15."""
+    run = hs.from_pmf([0.9999999585291691, 4.147083091086063e-08], [1e-300, 1.0])
+    for eps in (16.998275526456226, 16.99827552645623, 16.998275526456233):
+        bound = hs.log_delta(run, eps, direction="add")
+        assert bound.lower < -34 < bound.upper < -20
+        try:
+            bound = hs.log_delta(run * 2, 2 * eps, direction="add", route="contour")
+        except hs.AccuracyError:
+            continue
+        assert bound.lower < -33 < bound.upper
