@@ -300,3 +300,21 @@ def test_much_noise(sigma, q, k, delta, direction):
     limit = hs.epsilon(hs.gaussian(sigma / (q * math.sqrt(k))), delta)
     assert b.certified and b.upper - b.lower <= 1e-8 * b.lower
     assert b.estimate == pytest.approx(limit.estimate, rel=0.5 / sigma if sigma > 30 else 0.01)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize(("sigma", "q", "delta"), [(1605399.24804754, 1.2695589892204814e-10, 2.735039874691868e-213)])
+def test_one_step_whose_root_lies_far_below_its_wall(sigma, q, delta, direction):
+    """Near the largest loss of ADD delta is too small for any number; the root is still found, to eight digits."""
+    b = hs.epsilon(sgm(sigma, q), delta, direction=direction)
+    with mpmath.workdps(400):
+        m, rate = 1 / mpmath.mpf(sigma), mpmath.mpf(q)
+
+        def curve(eps):
+            eps = mpmath.mpf(eps)
+            weight = 1 - (1 - rate) * mpmath.exp(eps) if direction == "add" else rate
+            x = mpmath.log(rate) + eps - mpmath.log(weight) if direction == "add" else mpmath.log1p(mpmath.expm1(eps) / rate)
+            return weight * (mpmath.ncdf(m / 2 - x / m) - mpmath.exp(x) * mpmath.ncdf(-m / 2 - x / m))
+
+        assert curve(b.lower) >= delta >= curve(b.upper)
+    assert b.upper <= b.lower * (1 + 1e-8)

@@ -364,3 +364,21 @@ def test_beyond_doubles_the_bound_is_not_zero():
     for route in ("auto", "pld", "contour"):
         assert hs.log_delta(run, 0.0546875, direction="add", route=route).upper >= estimate
     assert hs.log_delta(run, 0.0546875, direction="add").upper <= estimate + 10
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "k", "alpha"),
+    [
+        (2382891.9561394434, 3e-11, 1, 1.0002145903280704),
+        (1083.667604355735, 1.616558082903911e-10, 103984607965, 1.000053672755741),
+        (1e9, 0.00020871462507672625, 10**12, 1.000001),
+    ],
+)
+@pytest.mark.parametrize("direction", ["remove", "add", "both"])
+def test_rdp_of_orders_near_one_where_rounding_shows(sigma, q, k, alpha, direction):
+    """(alpha/2) q^2 (e^{m^2} - 1) k up to a factor 1 + O(q m^2), below 1e-13 here; the estimate lies between the bounds."""
+    b = hs.rdp(sgm(sigma, q, k), alpha, direction=direction)
+    with mpmath.workdps(40):
+        truth = mpmath.mpf(alpha) / 2 * mpmath.mpf(q) ** 2 * mpmath.expm1(1 / mpmath.mpf(sigma) ** 2) * k
+    assert b.lower * (1 - 1e-12) <= truth <= b.upper * (1 + 1e-12)
+    assert b.lower <= b.estimate <= b.upper <= b.lower * (1 + 1e-6)

@@ -25,7 +25,8 @@ def numbers(name: str, value, allowed: str, lo: float, hi: float) -> list[float]
         array = np.asarray(value)
         if array.dtype.kind not in "fiu":
             raise DomainError(f"{name} must hold real numbers, got an array of {array.dtype}")
-        flat = [real(name, x, f"and {allowed}") for x in array.ravel()]
+        plain = array.dtype == float
+        flat = array.ravel().tolist() if plain else [real(name, x, f"and {allowed}") for x in array.ravel()]
     else:
         flat = [real(name, value, f"and {allowed}")]
     for i, x in enumerate(flat):

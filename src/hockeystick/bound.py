@@ -58,7 +58,7 @@ def meet(a, b, run=None):
     is left. Either may be None."""
     if a is None or b is None:
         found = a or b
-        return found and ordered(found, run)
+        return found if found is None or found[0] <= found[1] <= found[2] else ordered(found, run)
     own = a if not b[2] - b[0] < a[2] - a[0] else b
     low, high = max(a[0], b[0]), min(a[2], b[2])
     if not low <= high:

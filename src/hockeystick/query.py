@@ -166,11 +166,11 @@ class _Settings:
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
         self.n_threads = threads(n_threads)
         self.why = ""  # what a route said when it declined
-        self.run, self.adjacency, self.route, self.rtol = as_run(run), adjacency, route, rtol
-        self.steps = gaussian_steps(self.run, adjacency)
-        facts = (0, math.inf, False) if self.steps is None else gaussian_facts(self.run, self.steps)
+        self.run, self.adjacency, self.route, self.rtol = run, adjacency, route, rtol
+        self.steps = gaussian_steps(run, adjacency)
+        facts = (0, math.inf, False) if self.steps is None else gaussian_facts(run, self.steps)
         self.total, self.wall, mirrored = facts
-        self.directions = {"both": (0,) if mirrored else (0, 1), "add": (1,), "remove": (0,)}[direction]
+        self.directions = (1,) if direction == "add" else (0,) if mirrored or direction == "remove" else (0, 1)
 
     @property
     def hurried(self) -> bool:

@@ -46,6 +46,8 @@ def threads(n_threads) -> int:
     DomainError
         If n_threads is not a whole number from 0 to 4096.
     """
+    if type(n_threads) is int and n_threads == 1:  # what most queries ask for
+        return 1
     asked = count("n_threads", n_threads, 0, 4096)
     if os.getpid() != _IMPORTED_BY:
         return 1

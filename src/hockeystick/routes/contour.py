@@ -10,8 +10,8 @@ eps; `terms` are relative to delta and follow TERMS. None means that the route d
 
 from __future__ import annotations
 
+import functools
 import math
-from operator import mul
 
 import numpy as np
 
@@ -61,6 +61,7 @@ def give_back(work: np.ndarray) -> None:
         _scratch.append(work)
 
 
+@functools.lru_cache(16)
 def _margin(rtol: float) -> float:
     """Nats by which aliases and tail stay below delta: twelve below rtol; beyond 31 a double gains nothing."""
     return min(31.0, 12.0 - math.log(rtol))
@@ -182,7 +183,7 @@ def _order(steps: GaussianSteps) -> tuple[bool, ...]:
     """The contours to try, the likely one first: True for the line, False for the hyperbola."""
     if steps.shift.size > HYPERBOLA_STEPS:
         return (True,)
-    return (True, False) if sum(map(mul, steps.k.tolist(), steps.q.tolist())) >= MANY else (False, True)
+    return (True, False) if steps.k.dot(steps.q) >= MANY else (False, True)
 
 
 def _long(steps: GaussianSteps) -> bool:
@@ -270,10 +271,8 @@ def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None
         mid = 0.5 * (lo + hi)
         if not lo < mid < hi:
             break
-        at = curve(mid)
-        if at is None:
-            return None
-        lo, hi = (mid, hi) if at[1] > log_delta else (lo, mid)
+        at = curve(mid)  # None: a delta too small to be seen, as a rule; both ends are certified below
+        lo, hi = (mid, hi) if at and at[1] > log_delta else (lo, mid)
     lower = _outward(curve, lo, -16 * U * hi, lambda at: at[0] >= above)
     upper = _outward(curve, hi, 16 * U * hi, lambda at: at[2] <= below)
     if lower is None or (upper is None and wall is None):

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from ..arguments import exp_upper, numbers, one_of
-from ..bound import AccuracyError, Bound, Budget, DomainError
+from ..bound import AccuracyError, Bound, Budget, DomainError, ordered
 from ..loss import ends, log_finite
 from ..mechanism import as_run
 from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
@@ -95,7 +95,8 @@ def _divergence(run, adjacency: str, add: int, alpha: float):
     low, mid, high, quadrature = _cumulant(run, adjacency, add, t)
     rounding = max(0.0, 0.5 * (high - low) - quadrature) + 4 * U * abs(mid)
     lower, upper = (low - 4 * U * abs(low)) / t, (high + 4 * U * abs(high)) / t
-    return max(0.0, lower) * (1 - 2 * U), mid / t, upper * (1 + 2 * U), quadrature / t, rounding / t
+    lower, upper = max(0.0, lower) * (1 - 2 * U), upper * (1 + 2 * U)
+    return *ordered((lower, mid / t, upper), run), quadrature / t, rounding / t
 
 
 def _cumulant(run, adjacency: str, add: int, t: float):
