@@ -7,6 +7,7 @@ import re
 from fractions import Fraction
 
 import dp_accounting as dp
+import numpy as np
 import pytest
 from mpmath import mp, mpf
 
@@ -296,3 +297,25 @@ def test_samples_that_reveal_nothing(route):
     """The end of the losses was taken to be uncertain by 8u log(1-q), and the mesh for losses of 0 was a ZeroDivisionError."""
     for step in (hs.from_pmf([1.0], [1.0]), hs.from_pmf([0.3, 0.7], [0.3, 0.7])):
         assert hs.delta(hs.poisson_subsampled(step, 1 - 1e-9) * 2, 0.0, route=route).upper == 0
+
+
+def test_outcomes_of_a_discrete_gaussian_are_limited():
+    """A table of 8e12 outcomes was allocated."""
+    with pytest.raises(hs.DomainError, match="outcomes"):
+        hs.discrete_gaussian(1e11, sensitivity=10**6)
+    assert hs.discrete_gaussian(1e5).sigma == 1e5
+
+
+@pytest.mark.parametrize("q", [1.0, 0.3])
+def test_laplace_noise_on_a_vector_is_dominated_by_that_on_a_scalar(q):
+    """Two entries moved by a and b against one moved by a + b; without sampling the curves touch beyond a + b only."""
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        a, b = np.exp(rng.uniform(-3, 2, 2))
+        both, one = hs.compose(hs.laplace(1 / a), hs.laplace(1 / b)), hs.laplace(1 / (a + b))
+        if q < 1:  # one sample of a vector: eps is moved as in [ZDW22, Thm 11]
+            one = hs.poisson_subsampled(one, q)
+        eps = float(rng.uniform(-1, 1) * (a + b))
+        e0 = eps if q == 1 else math.log1p(math.expm1(eps) / q) if math.exp(eps) > 1 - q else -math.inf
+        if e0 > -math.inf:
+            assert q * hs.delta(both, e0).lower <= hs.delta(one, eps, direction="remove").upper + 1e-15

@@ -350,3 +350,18 @@ def test_many_points_share_convolutions(run, route):
         assert one.lower <= both.upper[i] and both.lower[i] <= one.upper
     logs = hs.log_delta(run, eps, route=route, rtol=1e-2)
     assert np.all(np.exp(logs.lower) <= both.upper) and np.all(both.lower <= np.exp(logs.upper) * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_tilted_mass_that_coarser_lower_laws_lose_is_carried_on(count):
+    """Errors are relative to the tilted mass before: a coarser law below has less of it, one above has more."""
+    rng = np.random.default_rng(count)
+    for _ in range(20):
+        p, t, dx = rng.dirichlet(np.ones(200)), float(rng.uniform(0.1, 30)), float(10 ** rng.uniform(-4, -1))
+        x = dx * np.arange(p.size)
+        before = math.log(float(p @ np.exp(t * x)))
+        for upper in (True, False):
+            law = evolve.coarsened(evolve.Law(0, p, 0.0), dx, t, count, upper)
+            after = math.log(float(law.p @ np.exp(t * dx * 2**count * np.arange(law.p.size))))
+            assert before <= after + law.lost + 1e-9
+            assert law.lost <= (0.0 if upper else abs(before - after) + 1e-9)

@@ -10,6 +10,9 @@ from .mechanism import LAPLACE_RANGE, Mechanism, count, noise, real
 DISCRETE_SIGMA_RANGE = (0.05, 1e5)
 """Allowed sigma/sensitivity of the discrete Gaussian: below it losses overflow, above it its lattice has millions of points."""
 
+OUTCOMES_MAX = 1 << 24
+"""Most outcomes of a discrete Gaussian, sensitivity + 78 sigma of them within its tables (pair.py): about 2 GB of memory."""
+
 EPS0_MAX = 300.0
 """Largest loss of one pure-DP step: its exponential must fit a double with room for products."""
 
@@ -49,8 +52,8 @@ class KAryRandomizedResponse(Mechanism):
 def discrete_gaussian(sigma: float, *, sensitivity: int = 1) -> DiscreteGaussian:
     """Integer noise with Pr[x] proportional to exp(-x^2/(2 sigma^2)), on an integer query of integer sensitivity.
 
-    `sigma`/sensitivity lies in [0.05, 1e5]; sensitivity from 1 to 1e6;
-    under adjacency "replace_one" both hold for twice the sensitivity.
+    `sigma`/sensitivity lies in [0.05, 1e5]; sensitivity from 1 to 1e6; sensitivity + 78 sigma, the number of outcomes that are
+    tabled, is at most 2^24; under adjacency "replace_one" all hold for twice the sensitivity.
 
     Raises
     ------
@@ -58,7 +61,13 @@ def discrete_gaussian(sigma: float, *, sensitivity: int = 1) -> DiscreteGaussian
         If an argument is not a number in its range.
     """
     sensitivity = count("sensitivity", sensitivity, 1, 10**6)
-    return DiscreteGaussian(noise("sigma", sigma, sensitivity, DISCRETE_SIGMA_RANGE), sensitivity)
+    sigma = noise("sigma", sigma, sensitivity, DISCRETE_SIGMA_RANGE)
+    if not sensitivity + 78 * sigma <= OUTCOMES_MAX:
+        raise DomainError(
+            f"sigma must leave at most {OUTCOMES_MAX} outcomes, sensitivity + 78 sigma, got sigma={sigma!r} "
+            f"(sensitivity={sensitivity!r})"
+        )
+    return DiscreteGaussian(sigma, sensitivity)
 
 
 def discrete_laplace(scale: float, *, sensitivity: int = 1) -> DiscreteLaplace:

@@ -248,16 +248,17 @@ def discretise(
     inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts)[1]) * (1 - 4 * ULP)
     grids, strays = [], []
     for steps, above in ((upper, True), (lower, False)):
-        places, stray = at, 0.0
+        places, stray, lost = at, 0.0, 0.0
         if count:
-            laws = ((Law(int(j), steps.masses(i), float(at[i]), 0.0), plan.parts[i][1]) for i, j in enumerate(first))
+            laws = ((Law(int(j), steps.masses(i), float(at[i])), plan.parts[i][1]) for i, j in enumerate(first))
             parts = [found for law, k in laws for found in evolve(law, k, dx, t, count, above, n_threads)]
             steps = Steps.of([(law.first, law.p, k) for law, k in parts])
             places = np.array([law.at for law, _ in parts])
             stray = math.expm1(math.fsum(k * math.log1p(law.omega) for law, k in parts))
+            lost = math.fsum(k * law.lost for law, k in parts)
         grid = _grid(steps, places, dx * 2**count, radius if above else 0.0)
         grids.append(grid)
-        strays.append(_log_stray(grid, t, stray, n_threads))
+        strays.append(_log_stray(grid, t, stray, n_threads) + lost)
     return Laws(*grids, *inf, max(strays), t)
 
 

@@ -5,13 +5,19 @@ coarser, above or below it as before (csrc/pld.c): the law has become 2^c times 
 is left of k is composed once more. Circles then keep their length while k grows, so time and memory grow like log k. Laws with
 rare large losses gain little: the first circle must hold one of them at the finest mesh; `doublings` looks at that.
 
-All accounts are kept in tilted mass: a positive measure mu on losses has D_mu(eps) <= e^{-t eps} f(t) int e^{ty} dmu, f(t) =
-t^t/(1+t)^{1+t} the maximum of e^{-ty}(1 - e^{-y}). If the laws used differ from exact ones by measures of tilted mass at most
-omega_i M_i, M_i their own tilted mass, then the k_i-fold products differ by at most
-  e^{-t eps} f(t) prod M_i^{k_i} (prod (1 + omega_i)^{k_i} - 1)
-in D. For one power, omega is at most: sqrt(n) times the Euclidean error of the convolution, what is dropped for being below
-four times that error, and the tilted mass outside the circle, by Chernoff's bound at other tilts; such mass is missed by the
-upper law and wrapped into the lower one. The omega of the factors is carried on as (1 + omega)^{k1} - 1.
+Accounts are kept in tilted mass M(mu) = int e^{ty} dmu, with one t for all laws: a positive measure mu on losses has
+D_mu(eps) = int (1 - e^{eps-y})_+ dmu <= c M(mu), c = e^{-t eps} f(t), f(t) = t^t/(1+t)^{1+t} the maximum of e^{-ty}(1 -
+e^{-y}). So for a law mu = nu + r, where nu is used and M(|r|) <= omega M(nu), the product over all factors of the difference,
+expanded, gives
+  |D of prod mu_i^{k_i} - D of prod nu_i^{k_i}| <= c prod M(nu_i)^{k_i} (prod (1 + omega_i)^{k_i} - 1).         (1)
+For one power, omega is at most: sqrt(n) times the Euclidean error of the convolution, what is dropped for being below four
+times that error, and the tilted mass outside the circle, by Chernoff's bound at other tilts; such mass is missed by the upper
+law and wrapped into the lower one.
+Stages. Let nu be used for mu, its coarsened law nu' be used from there on, and rho for the k1-fold nu'. nu' bounds D of all
+powers of nu from its side, so that only (1) and (1) of rho remain, whose sum is, with M(nu')^{k1} <= (1 + omega_1) M(rho),
+  c M(rho)^{k2} ((1 + omega_1)^{k2} (1 + omega)^{k1 k2} - 1) (M(nu)/M(nu'))^{k1 k2}
+where the last factor exceeds 1: the omega of rho becomes (1 + omega)^{k1} (1 + omega_1) - 1. Upper laws have M(nu') >= M(nu).
+For lower ones `lost` carries log M(nu)/M(nu') on, and what rounding takes from their masses.
 """
 
 from __future__ import annotations
@@ -44,12 +50,14 @@ law at LOG_OUTSIDE wants 8.6/deviation."""
 
 
 class Law(NamedTuple):
-    """Masses p at at + (first + j) dx, and omega (relative to tilted mass) by which they may be wrong."""
+    """Masses p at at + (first + j) dx, omega (relative to tilted mass) by which they may be wrong, and the log of what tilted
+    mass has fallen by on the way; see the head of the file."""
 
     first: int
     p: np.ndarray
     at: float
-    omega: float
+    omega: float = 0.0
+    lost: float = 0.0
 
 
 def doublings(points: float, narrow: float, k: float) -> int:
@@ -108,8 +116,10 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
         raise AccuracyError(f"a {k}-fold law loses its digits (relative error {max(theta, omega):.2g})")
     p = np.where(kept, r, 0.0) * np.exp(np.minimum(exponent, 700.0)) * (1 + (2 if upper else -2) * theta)
     used = np.flatnonzero(kept)
+    omega /= 1 - omega  # of the tilted mass that is left
     grown = math.expm1(k * math.log1p(law.omega)) * (1 + omega)
-    return Law(first + int(used[0]), p[used[0] : used[-1] + 1], k * law.at, (grown + omega) * (1 + 8 * theta + 1e-9))
+    lost = k * law.lost + (0.0 if upper else 3 * theta)
+    return Law(first + int(used[0]), p[used[0] : used[-1] + 1], k * law.at, (grown + omega) * (1 + 8 * theta + 1e-9), lost)
 
 
 def _reach(law: Law, k: int, dx: float, t: float, log_m: float, rates: np.ndarray) -> float:
@@ -130,4 +140,5 @@ def coarsened(law: Law, dx: float, t: float, count: int, upper: bool) -> Law:
         none = np.zeros(p.size)
         p = _core.pld_upper(2, w, p, none, 0.0) if upper else _core.pld_lower(2, w, p, none, 0.0, t)
         w *= 2
-    return Law(0, p, at, law.omega)
+    fallen = 0.0 if upper else _core.grid_log_mgf(0, dx, law.p, t) - _core.grid_log_mgf(0, w, p, t)
+    return Law(0, p, at, law.omega, law.lost + max(fallen, 0.0))

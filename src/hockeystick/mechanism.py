@@ -226,7 +226,10 @@ def noise(name: str, value, sensitivity, allowed: tuple[float, float]) -> float:
 
 
 def laplace(scale: float, *, sensitivity: float = 1.0) -> Laplace:
-    """The Laplace mechanism: density exp(-|x|/scale)/(2 scale) added to a query of L1 sensitivity `sensitivity`.
+    """The Laplace mechanism: density exp(-|x|/scale)/(2 scale) added to every entry of a query of L1 sensitivity `sensitivity`.
+
+    Of all such queries one with a single entry is the worst (proof in pair.py). Under adjacency "replace_one" a Poisson sample
+    of it is proved for scalar queries only.
 
     Parameters
     ----------

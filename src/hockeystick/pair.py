@@ -157,7 +157,18 @@ def gaussian_pair(step: Gaussian, adjacency: str, add: bool) -> Loss:
 
 
 def laplace_pair(step: Laplace, adjacency: str, add: bool) -> Loss:
-    """Laplace laws moved by the sensitivity (replace_one: by twice that), their own mirror image [GLW21, Prop. B.2]."""
+    """Laplace laws moved by the sensitivity (replace_one: by twice that), their own mirror image [GLW21, Prop. B.2].
+
+    Noise on every entry of a vector, moved by sum |v_i| = m in all, is dominated by one entry moved by m. It is enough to merge
+    two entries, moved by a and b. A_m(eps) = 1 - delta_m(eps) = min(1, e^eps, e^{(eps-m)/2}), the integral of min(num, e^eps
+    den), is E A_b(eps - L) for the two, L the loss of the first under num: mass 1/2 at a, e^-a/2 at -a, density e^{(s-a)/2}/4
+    between.
+      eps >= a+b: A_b is 1 throughout, like A_{a+b}.   eps <= -a-b: A_b(eps - L) = e^{eps-L}, of mean e^eps, like A_{a+b}.
+      Else, in units of A_{a+b}(eps) = e^{(eps-a-b)/2}: losses in M = [eps-b, eps+b] give 1/4 per length, an atom in M 1/2.
+        If a > eps+b, losses above M give e^{-w/2}/2 + (1 - e^{-w/2})/2 = 1/2, w = a - eps - b; if -a < eps-b, those below the
+        same. In all 1 + |M and [-a, a]|/4 >= 1.
+    delta_m rises with m, so sum |v_i| <= m is enough. Poisson samples under add_remove and zero_out inherit it [ZDW22, Thm 11].
+    """
     return laplace_loss((2 if adjacency == "replace_one" else 1) * step.sensitivity / step.scale)
 
 

@@ -254,7 +254,8 @@ def _range_pair(of: SizeRange, down: int, down_cut: int) -> Pair:
 
 
 def laplace_replace_one(m: float, q: float) -> Loss:
-    """Poisson-sampled Laplace noise under replace_one: (1-q) f_0 + q f_m against (1-q) f_0 + q f_-m, f_u moved by u scales.
+    """Poisson-sampled Laplace noise on a scalar query under replace_one: (1-q) f_0 + q f_m against (1-q) f_0 + q f_-m, f_u
+    moved by u scales.
 
     This pair dominates for scalar symmetric log-concave noise. Given the other sampled records the centre is the same in both
     data sets, so by joint convexity one record's contributions u, v in [-m, m] remain: F = (1-q) f_0 + q f_u against G = (1-q)
