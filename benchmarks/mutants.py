@@ -221,7 +221,8 @@ __attribute__((unused)) static inline double hs_mutant(int id, double x, int kin
 C_SIDE = """
 #include <stdio.h>
 #include <stdlib.h>
-int hs_mutant_id = -1, hs_mutant_log = 0;
+__attribute__((visibility("default"))) int hs_mutant_id = -1;
+int hs_mutant_log = 0;
 unsigned char hs_mutant_seen[1 << 14];
 double hs_mutant_apply(double x, int kind)
 {
@@ -384,13 +385,48 @@ def run(where: Path, test: str, seconds: float, **more: str) -> bool:
     return done.returncode in (0, 5)
 
 
+SERVER = """
+import ctypes, os, signal, sys
+import hypothesis, mpmath, pytest, scipy.integrate, scipy.special, scipy.stats
+import hockeystick
+from hockeystick import _core, _mutants
+
+for line in sys.stdin:
+    at, seconds, test = line.split()
+    child = os.fork()
+    if not child:
+        signal.alarm(int(seconds))
+        for out in 1, 2:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out)
+        _mutants.ID = ctypes.c_int.in_dll(ctypes.CDLL(_core.__file__), "hs_mutant_id").value = int(at)
+        os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", test]))
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+"""Runs test modules, each in a fork of one process that has imported everything."""
+
+
+class Server:
+    """Whether a test module passes with a mutant; False if it takes longer than `seconds`."""
+
+    def __init__(self, where: Path):
+        self.words = {"args": [sys.executable, "-c", SERVER], "cwd": where, "env": {**os.environ, "PYTHONPATH": f"{where}/src"}}
+        self.process = None
+
+    def run(self, test: str, at: int, seconds: float) -> bool:
+        if self.process is None:
+            self.process = subprocess.Popen(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **self.words)
+        print(at, int(seconds), test, file=self.process.stdin, flush=True)
+        return os.waitstatus_to_exitcode(int(self.process.stdout.readline())) in (0, 5)
+
+
 class Plan:
     """What a test costs and reaches, found when it is first asked for, and kept beside the build."""
 
-    def __init__(self, where: Path, longest: float):
-        self.where, self.longest, self.memory = where, longest, where / "plan.json"
+    def __init__(self, where: Path, longest: float, only: str):
+        self.where, self.longest, self.only, self.memory = where, longest, only, where / "plan.json"
         self.known = json.loads(self.memory.read_text()) if self.memory.exists() else {}
         self.kills: Counter = Counter()
+        self.server = Server(where)
 
     def of(self, test: str):
         """Seconds without a mutant, and the sites that are reached: none if the test fails or takes too long."""
@@ -410,7 +446,7 @@ class Plan:
     def judge(self, at: int, site: Site, budget: float) -> str:
         """The test that fails, or that none does: programs first, those that killed in this file, the fastest, for `budget`
         seconds or so."""
-        reached, tests = False, room(site.path)
+        reached, tests = False, [t for t in room(site.path) if self.only in t]
 
         def order(test):
             seconds = self.known.get(test, {}).get("seconds", 20) / (1 + 9 * self.kills[site.path, test])
@@ -423,7 +459,10 @@ class Plan:
             if at not in sites:
                 continue
             reached = True
-            if not run(self.where, test, 90 + 10 * seconds, HS_MUTANT=str(at)):
+            most = 90 + 10 * seconds
+            if not (
+                self.server.run(test, at, most) if test.endswith(".py") else run(self.where, test, most, HS_MUTANT=str(at))
+            ):
                 self.kills[site.path, test] += 1
                 return test
             budget -= seconds
@@ -468,6 +507,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="order in which they are drawn")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests that a mutant meets at most, about")
     parser.add_argument("--longest", type=float, default=120.0, help="seconds; tests that take longer are left out")
+    parser.add_argument("--only", default="", help="only tests whose name holds this: check_ for the programs")
     parser.add_argument("--keep", type=Path, help="where the build lies or goes; else a temporary folder")
     parser.add_argument("--again", action="store_true", help="run survivors again")
     parser.add_argument("--report", action="store_true", help="print the table of the outcomes so far and stop")
@@ -478,7 +518,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         where = given.keep.resolve() if given.keep else Path(temporary) / "tree"
         sites = build(where)
-        plan, names = Plan(where, given.longest), named(sites)
+        plan, names = Plan(where, given.longest, given.only), named(sites)
         for row in rows:
             plan.kills[row["file"], row["by"]] += 1
         done = {name_of(r) for r in rows if r["by"] not in LIVED or not given.again}

@@ -237,6 +237,25 @@ static void inner(int kind, int how)
     free(L);
 }
 
+/* Plain steps, K and nodes, against long double. */
+static void plain(void)
+{
+    line *L = malloc(sizeof *L);
+    any_run(L, PLAIN, 0.05, 2, 40);
+    if (fine_line(L, -between(1, 6), between(0.2, 1), 1)) {
+        const hs_contour *C = &L->C;
+        long double v = (long double)L->m[0] * L->m[0] * L->k[0], c = C->c;
+        long n;
+        term("plain-k", (double)fabsl(0.5L * v * c * (1 + c) - L->S->K[0]), L->S->err[0], 1e-18 * fabs(L->S->K[0]));
+        for (n = 1; n <= C->N; n += 1 + C->N / 8) {
+            long double y = (long double)C->dy * n;
+            term("plain-node", (double)hypotl(0.5L * v * y * y + L->S->re[n], v * (c + 0.5L) * y - L->S->im[n]), L->S->round[n],
+                 1e-18 * (fabs(L->S->re[n]) + fabs(L->S->im[n])));
+        }
+    }
+    free(L);
+}
+
 /* Errors as large as their claims, put into a fine line: K at c, or every node turned so that all errors add, or both. */
 static void injected(int what)
 {
@@ -280,6 +299,7 @@ int main(int argc, char **argv)
     work_coarse = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
     if (!work_fine || !work_coarse) return 2;
     for (i = 0; i < 800; i++) { truncation(i % KINDS, i / KINDS % 4, 0); truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1); injected(i % 4); inner(i % 2 ? SAMPLED : PAIR, i / 2 % 4); aliasing(i % KINDS, i / KINDS % 3); }
+    for (i = 0; i < 200; i++) plain();
     free(work_fine); free(work_coarse);
     median("fall-psi", 90, 1.2, 1.01);
     median("fall-moments", 90, 1.2, 1.01);
@@ -297,6 +317,8 @@ int main(int argc, char **argv)
     median("tail-pair", 200, 40, 8);
     median("inner-k", 150, 1.1, 1.001);
     median("inner-nodes", 150, 1.1, 1.001);
+    median("plain-k", 150, 18, 6);
+    median("plain-node", 900, 18, 6);
     median("rounding-k", 150, 1.1, 1.001);
     median("rounding-nodes", 150, 1.1, 1.001);
     median("k-at-c", 150, 300, 4);

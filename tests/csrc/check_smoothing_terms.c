@@ -125,6 +125,27 @@ static void edgeworth(int n)
     term("ew-modulus", worst, bound, 1e-9);
 }
 
+/* Moments of one sampled Gaussian step with so many nodes that rounding is all, against a long trapezoid sum in long double. */
+static void edgeworth_rounding(void)
+{
+    static const char *names[4] = {"ew-mean-rounding", "ew-second-rounding", "ew-third-rounding", "ew-fourth-rounding"};
+    int which = uniform() < 0.5, i;
+    double m = log_between(0.1, 4), q = log_between(1e-2, 0.9), v[2 * HS_EDGEWORTH_BOUNDED];
+    long double h = 0.25L / fmax(1, m), g, total = 0, sum = 0, mean, moment[5] = {0};
+    if (hs_edgeworth_bounded(0, m, q, which, node, weight, RULE, v)) return;
+    for (g = -12; g < 12 + m; g += h) {
+        long double U = q * expm1l(m * g - 0.5L * m * m), p = expl(-0.5L * g * g) * (which ? 1 + U : 1);
+        total += p; sum += p * log1pl(U);
+    }
+    mean = sum / total;
+    for (g = -12; g < 12 + m; g += h) {
+        long double U = q * expm1l(m * g - 0.5L * m * m), p = expl(-0.5L * g * g) * (which ? 1 + U : 1) / total, x = log1pl(U) - mean;
+        for (i = 2; i < 5; i++) moment[i] += p * powl(x, i);
+    }
+    moment[1] = mean;
+    for (i = 0; i < 4; i++) term(names[i], (double)fabsl(moment[i + 1] - v[i]), v[HS_EDGEWORTH_BOUNDED + i], 2e-18 * pow((double)moment[2], 0.5 * (i + 1)));
+}
+
 int main(int argc, char **argv)
 {
     int i;
@@ -138,6 +159,8 @@ int main(int argc, char **argv)
     for (i = 0; i < 500; i++) whole();
     for (i = 0; i < 150; i++) { int n = 4 + i % 9; rule(n); laplace_step(n); }
     for (i = 0; i < 80; i++) edgeworth(2 + i % 5);
+    rule(RULE);
+    for (i = 0; i < 100; i++) edgeworth_rounding();
     free(work); free(more);
     median("pw-aliasing", 100, 20, 2);
     median("pw-smoothing", 100, 100, 10);
@@ -152,6 +175,10 @@ int main(int argc, char **argv)
     median("ew-fourth", 10, 1e8, 1e5);
     median("ew-first-absolute", 20, 1e7, 1e4);
     median("ew-third-absolute", 20, 1e8, 1e5);
+    median("ew-mean-rounding", 20, 600, 300);
+    median("ew-second-rounding", 80, 900, 300);
+    median("ew-third-rounding", 80, 900, 300);
+    median("ew-fourth-rounding", 80, 900, 300);
     median("ew-modulus", 5, 1.1, 1.01);
     return terms_end();
 }
