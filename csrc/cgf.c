@@ -32,8 +32,17 @@ HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real
     for (j = 0; j < n; j++) w[j] = hs_exp(lw[j]);
 }
 
-/* The log of the largest weight e^E w. Up to 3 the first-order terms of M matter and are dropped from every sum. */
-static double largest(const hs_coarse *G, double a) { return fmax(0, hs_top(G->n, a, G->l, G->lw)); }
+/* The log of the largest weight e^E w, or 0 where none is above 3: there the first-order terms of M matter and are dropped from every
+ * sum. Compilers make vectors of a count, and of a maximum none. */
+HS_CLONES static double largest(const hs_coarse *G, double a)
+{
+    const double *restrict l = G->l, *restrict lw = G->lw;
+    double over[8] = {0};
+    int j, i, n = G->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) over[i] += a * l[j + i] + lw[j + i] > 3 ? 1 : 0;
+    return hs_lanes(over) > 0 ? hs_top(n, a, l, lw) : 0;
+}
 
 /* The three sums, added to s. */
 HS_CLONES static void sums(const hs_coarse *G, double a, double top, double *s)

@@ -64,7 +64,7 @@ typedef double hs_v8, hs_v4, hs_v2;
 static inline uint64_t hs_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }
 static inline double hs_from_bits(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
 
-/* The part p and 2^n, n the low bits of *t, of e^x = 2^n (1 + p), |x| <= 1000: r = x - n ln 2 in two pieces (n LN2_HI is exact for
+/* The part p and 2^n, n the low bits of *t, of e^x = 2^n (1 + p) for |x| <= 1000: r = x - n ln 2 in two pieces (n LN2_HI is exact for
  * |n| < 2^11), p = e^r - 1 by the Taylor polynomial of degree 13, which is off by 4.3e-18 on |r| <= 0.347. */
 static inline double hs_exp_part(double x, double *t)
 {
@@ -82,28 +82,29 @@ static inline double hs_exp_part(double x, double *t)
 /* e^x: within 2 u for -708 <= x <= 709, exactly 0 below, +infinity from 710 on, one of e^x and +infinity between. */
 static inline double hs_exp(double x)
 {
-    double t, y = x < -708.0 ? -708.0 : x, p = 1.0 + hs_exp_part(y > 710.0 ? 710.0 : y, &t);
+    double t, p = 1.0 + hs_exp_part(x, &t);
     p *= hs_from_bits((hs_bits(t) + 1023) << 52);
+    p = x > 710.0 ? HUGE_VAL : p;
     return x < -708.0 ? 0.0 : p;
 }
 
-/* e^x as hs_exp(x), and *m1 = e^x - 1 within 5 u relative up to 709.78, +infinity beyond. m1 = 2^n p + (2^n - 1), halved against overflow.
- * p is off by 1.7 u at n = 0, where r is exact: u of its last sum, 3.4 u of r^2(1/2 + ..) (a sixth of p, at most .19), 0.2 u of the series;
- * else by e^r |r/p| u <= 1.2 u more, the rounding of r. At n = 0 the rest is exact. The worst is n = 1, r = -0.347: |2p| <= 1.42 |m1|,
- * and the last sum rounds by u: 1.42 (1.7 + 0.85) u + u < 5 u; elsewhere |2^n p| <= |m1|, and 2^n - 1, exact up to n = 53, adds at
- * most 1.5 u beyond. */
+/* e^x as hs_exp(x), and *m1 = e^x - 1 within 5 u relative, for x <= 709. m1 = 2^n p + (2^n - 1). p is off by 1.7 u at n = 0, where r
+ * is exact: u of its last sum, 3.4 u of r^2(1/2 + ..) (a sixth of p, at most .19), 0.2 u of the series; else by e^r |r/p| u <= 1.2 u
+ * more, the rounding of r. At n = 0 the rest is exact. The worst is n = 1, r = -0.347: |2p| <= 1.42 |m1|, and the last sum rounds by u:
+ * 1.42 (1.7 + 0.85) u + u < 5 u; elsewhere |2^n p| <= |m1|, and 2^n - 1, exact up to n = 53, adds at most 1.5 u beyond. */
 static inline double hs_exp_m1(double x, double *m1)
 {
-    double t, y = x < -708.0 ? -708.0 : x, p = hs_exp_part(y > 710.0 ? 710.0 : y, &t), half = hs_from_bits((hs_bits(t) + 1022) << 52);
-    *m1 = 2 * (half * p + (half - 0.5));
-    return x < -708.0 ? 0.0 : (1.0 + p) * (2 * half);
+    double t, p = hs_exp_part(x, &t), scale = hs_from_bits((hs_bits(t) + 1023) << 52);
+    *m1 = x < -708.0 ? -1.0 : scale * p + (scale - 1.0);
+    return x < -708.0 ? 0.0 : (1.0 + p) * scale;
 }
 
+/* The same e^x - 1 alone; +infinity beyond 709. */
 static inline double hs_expm1(double x)
 {
     double m1;
     hs_exp_m1(x, &m1);
-    return m1;
+    return x > 709.0 ? HUGE_VAL : m1;
 }
 
 /* log x for normal x > 0, within 2 u; a finite number for other x >= 0 (fdlibm's reduction to [sqrt(1/2), sqrt 2] and its polynomial). */

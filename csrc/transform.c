@@ -235,11 +235,8 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g;
     const double *restrict gi = G->inv, *restrict gw = G->w;
-    double *restrict gp = G->p, top = hs_grid_top(G, a), base;
+    double *restrict gp = G->p, over[8] = {0}, base = 130 + 25 * lh + 0.125 * G->n;
     int j, i, n = G->n;
-    out->dropped = !(top > 0);
-    if (!out->dropped) { moments_plain(G, a, top, out); return; }
-    base = 130 + 25 * lh + 0.125 * n;
     for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
@@ -250,9 +247,12 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
             s0[i] += h2 + alm;
             s1[i] += e1 * l + w * lm;
             s2[i] += e * l * l;
+            over[i] += e > 1 ? 1 : 0;
             e0[i] += size * (base + 11 * g * g) + fabs(e1) * 13 * fabs(E)
                    + fa * fabs(U > 0.5 ? e * gi[j + i] - w : e1 - e * U * gi[j + i]) * ((U + q) * dv + 6 * fabs(U)); /* e/(1+U) - w */
         }
+    out->dropped = hs_lanes(over) == 0;
+    if (!out->dropped) { moments_plain(G, a, hs_grid_top(G, a), out); return; }
     M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
     out->log_m = log1p(hs_lanes(s0)); out->unit = 1 / M; out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;
     out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(G, a) + capped_upper(G, a) / M;
