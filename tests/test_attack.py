@@ -73,6 +73,10 @@ FOUND = [  # each raised an exception that is none of the package's, or a numpy 
     "hs.mu_gdp(hs.randomized_response(0.2490792786135849) * 429433, 2e-95, direction='both')",
     "hs.delta(hs.poisson_subsampled(hs.laplace(0.004599910191040914), 2.3123e-05) * 2, 0.0, adjacency='replace_one')",
     "hs.epsilon(hs.gaussian_mixture(46157.0, [0.0, 2.0], [1.0, 6e-106]) * 13660341, 3.5e-32, direction='remove')",
+    "hs.delta(hs.poisson_subsampled(hs.gaussian_mixture(0.0218, [0.7325, 2.0], [0.58, 0.42]), 1e-12) * 3, 0.0008121)",
+    "hs.bayes_risk(hs.from_pmf([1.0, 0.0], [0.7282529380190959, 0.2717470619809041]), 5e-324, direction='add')",
+    "hs.mu_gdp(hs.poisson_subsampled(hs.randomized_response(1e-16), 5.46e-07), 1.6e-282)",
+    "hs.delta(hs.laplace(211101401.8614676) * 10**12, 0.181, route='saddlepoint')",
     "hs.moments_delta_upper(hs.from_curve([0.333, 175.5], [0.126, 3.3e-15]) * 31614521745, -5547214715447.729)",
 ]
 

@@ -68,8 +68,8 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
 
     def tails(s):
         inside = s > lo + 40 * U * (1 + abs(lo)) if still else np.ones(s.shape, dtype=bool)
-        first = int(np.searchsorted(inside, True))
-        s, pad = s[first:], np.zeros(first)
+        first, last = int(np.searchsorted(inside, True)), int(np.searchsorted(s, math.inf))  # no loss is above +inf
+        pad, beyond, s = np.zeros(first), np.zeros(s.size - max(first, last)), s[first : max(first, last)]
         x = (s - math.log(weight)) / top + 0.5 * top  # l(x) >= the top term alone, so this x is to the right of the root
         for _ in range(100):
             value, slope = loss_at(x)
@@ -87,11 +87,11 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
         y_below, y_above = (sum(w * t[i] for w, t in zip(p, y, strict=True)) for i in (0, 1))
         size = np.abs(x) + top
         return Tails(
-            np.r_[pad, y_below],
-            np.r_[pad + 1, y_above],
-            np.r_[pad, x_below],
-            np.r_[pad + 1, x_above],
-            np.r_[pad + 8 * U, U * (28 + 5 * p.size + 8 * (size + 1) * (size + 1))],
+            np.r_[pad, y_below, beyond + 1],
+            np.r_[pad + 1, y_above, beyond],
+            np.r_[pad, x_below, beyond + 1],
+            np.r_[pad + 1, x_above, beyond],
+            np.r_[pad + 8 * U, U * (28 + 5 * p.size + 8 * (size + 1) * (size + 1)), beyond + 8 * U],
             edge + (80 * U * (1 + abs(lo)) + 2 * lo_error if first else 0.0),
             TINY,
         )

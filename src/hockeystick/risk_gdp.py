@@ -27,6 +27,10 @@ POINTS = 20_000
 """Limit of points asked of a curve; a run that is Gaussian but for the last digit needs about 1/sqrt(tol)."""
 
 
+LEAST = 1e-150
+"""Least mu that is tried, where none is known to be needed: its square and eps/mu are doubles."""
+
+
 class _Point(NamedTuple):
     """delta(eps) between low and high, and the mu of the Gaussian curve through its estimate."""
 
@@ -92,7 +96,7 @@ def mu_gdp(run, delta, *, tol=1e-5, **options) -> Bound:
         points += _ask(run, np.array([end.upper]), options, routes)
     todo = [(points[i], points[i + 1]) for i in range(len(points) - 1)] or [(points[0], points[0])]
     todo.sort(key=lambda pair: _mu_lower(pair[0]))  # the largest last: it is taken first and settles mu
-    upper, count = best * (1 + 0.5 * tol), len(points)
+    upper, count = max(best * (1 + 0.5 * tol), LEAST), len(points)
     stuck: list[tuple[_Point, _Point]] = []  # an end is above the curve of `upper`: no halving helps, a larger mu may
     while todo or stuck:
         if not todo:

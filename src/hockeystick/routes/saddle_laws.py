@@ -208,6 +208,6 @@ def _log_sum(inf: float, log_finite: float, sign: int) -> float:
     """log(inf + e^log_finite), rounded towards `sign`."""
     if inf == 0:
         return log_finite
-    value = max(log_finite, math.log(inf))
-    value += math.log(math.exp(log_finite - value) + inf * math.exp(-value)) if log_finite > -math.inf else 0.0
+    low, high = sorted((log_finite, math.log(inf)))
+    value = high + math.log1p(math.exp(low - high))
     return value + sign * 16 * U * (1 + abs(value))
