@@ -411,6 +411,11 @@ static void subnormal(run *R, double *scratch)
     term("subnormal-k", fabs(w.log_m - v.log_m), w.err, v.err);
     for (i = 0; i < 4; i++) worst = fmax(worst, distance(&w, &v, y * (1 - 0.1 * i)));
     term("subnormal-phi", worst, w.quad, v.quad + 1e-12);
+    for (i = 0; i < 4; i++) {
+        double re, im, at = y * (1 - 0.25 * i);
+        phi_at(&v, at, &re, &im);
+        term("far-subnormal", hypot(re, im), hs_law_far_upper(&v, at), v.quad + 1e-12);
+    }
 }
 
 int main(int argc, char **argv)
@@ -435,6 +440,7 @@ int main(int argc, char **argv)
     median("far-logconcave", 20, 2000, 2);
     median("far-laplace", 40, 1.1, 1.01);
     median("far-sublaplace", 8, 2, 1.1);
+    median("far-subnormal", 400, 1.2, 1.02);
     median("subnormal-k", 60, 20000, 100);
     median("subnormal-phi", 40, 10000, 400);
     median("mixed-right", 100, 10, 3);
