@@ -8,6 +8,7 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
+from hockeystick.law import gaussian_mixture_loss
 from hockeystick.loss import poisson, reversed_loss, window
 from hockeystick.mechanism import as_run
 from hockeystick.pair import losses, step_loss
@@ -205,3 +206,16 @@ def test_atoms_carry_the_error_of_their_masses():
     for loss in (step_loss(step, "add_remove", True), step_loss(hs.poisson_subsampled(step, 0.1), "add_remove", False)):
         assert 1e-14 < np.max(loss.atoms().rel) < 1e-6
     assert step_loss(hs.randomized_response(1.0), "add_remove", False).atoms().rel < 1e-15
+
+
+@pytest.mark.parametrize("shifts", [[0.0, 1.0, 2.0], [0.5, 4.0]])
+def test_tails_of_a_mixture_do_not_depend_on_how_many_are_asked(shifts):
+    """Many arguments start Newton's method on chords, few from afar."""
+    loss = gaussian_mixture_loss(np.array(shifts), np.array([0.9, 0.1 - 1e-9, 1e-9][: len(shifts)]))
+    s = np.linspace(-3.0, 20.0, 2000)
+    many = loss.tails(s)
+    few = [loss.tails(s[i : i + 50]) for i in range(0, s.size, 50)]
+    assert many.edge <= 1.5 * max(t.edge for t in few)
+    for i in range(4):
+        want = np.concatenate([t[i] for t in few])
+        np.testing.assert_allclose(many[i], want, rtol=1e-9, atol=1e-13)
