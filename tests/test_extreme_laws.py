@@ -13,6 +13,8 @@ from mpmath import mp, mpf
 
 import hockeystick as hs
 from hockeystick.adapters.dp_accounting import HockeystickAccountant
+from hockeystick.pair import step_loss
+from hockeystick.routes import single
 
 GAUSSIAN = hs.gaussian(1.0)
 NARROW = {"without": hs.without_replacement(GAUSSIAN, dataset_size=1000, batch=10)}
@@ -319,3 +321,11 @@ def test_laplace_noise_on_a_vector_is_dominated_by_that_on_a_scalar(q):
         e0 = eps if q == 1 else math.log1p(math.expm1(eps) / q) if math.exp(eps) > 1 - q else -math.inf
         if e0 > -math.inf:
             assert q * hs.delta(both, e0).lower <= hs.delta(one, eps, direction="remove").upper + 1e-15
+
+
+@pytest.mark.parametrize("eps", [1.4359, 22.7])
+def test_much_noise_within_a_mixture_is_not_nothing(eps):
+    """Masses that underflow were taken for none: log delta was -inf, "exact", for about -1e17."""
+    parts = [hs.laplace(26.2), hs.poisson_subsampled(hs.gaussian(3.4e7), 0.002), hs.gaussian(2e7)]
+    found = single.point(step_loss(hs.public_mixture(parts, [0.25, 0.25, 0.5]), "add_remove", False), eps)
+    assert found is None or found[2] > -1e17

@@ -55,9 +55,9 @@ def point(loss: Loss, eps: float):
     lower, upper = value - rounding, value + rounding + wrong
     floor = -math.expm1(eps)  # delta(eps) >= 1 - e^eps
     lower, value, upper = max(lower, floor * (1 - 4 * U)), max(value, floor), min(1.0, max(upper, floor * (1 + 4 * U)))
-    if upper <= 0 or (eps >= loss.hi + loss.ends_error and not loss.mass_inf and eps >= 0):
+    if eps >= loss.hi + loss.ends_error and not loss.mass_inf and eps >= 0:
         return (-math.inf, -math.inf, -math.inf, (0.0,) * 4)
-    if not value > math.exp(LOG_LEAST):
+    if not value > math.exp(LOG_LEAST):  # also 0, of masses that underflow
         return None
     log_lower = math.log(lower) if lower > 0 else -math.inf
     slack = 4 * U * (1 + abs(math.log(upper)))
