@@ -77,6 +77,7 @@ FOUND = [  # each raised an exception that is none of the package's, or a numpy 
     "hs.bayes_risk(hs.from_pmf([1.0, 0.0], [0.7282529380190959, 0.2717470619809041]), 5e-324, direction='add')",
     "hs.mu_gdp(hs.poisson_subsampled(hs.randomized_response(1e-16), 5.46e-07), 1.6e-282)",
     "hs.delta(hs.laplace(211101401.8614676) * 10**12, 0.181, route='saddlepoint')",
+    "hs.delta(hs.poisson_subsampled(hs.gaussian(123385.86539621363), 1.081343401801932e-10), -1.081343401860397e-10)",
     "hs.moments_delta_upper(hs.from_curve([0.333, 175.5], [0.126, 3.3e-15]) * 31614521745, -5547214715447.729)",
 ]
 
@@ -121,3 +122,11 @@ def test_contour_of_two_atoms_700_nats_apart():
         except hs.AccuracyError:
             continue
         assert bound.lower < -33 < bound.upper
+
+
+def test_records_of_one_call_that_differ_much():
+    """The direction ADD of a record was held against the larger of both: a contradiction that is none."""
+    sigmas = [20.60805297739058, 2.8967553400740225, 26.025325158879898, 2.6830738457239804]
+    counts = [[100000, 0, 0, 3792], [2, 0, 0, 596], [0, 0, 2367, 0], [0, 0, 0, 0], [1435, 5168, 0, 1152]]
+    found = hs.individual_epsilons(counts, sigmas=sigmas, delta=2.841957024538014e-06, q=0.0002)
+    assert abs(found.upper[1] - 0.0050042991239546506) < 1e-8

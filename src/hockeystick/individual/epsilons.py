@@ -239,7 +239,7 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
         for i in rows if rows.size <= most else ():
             bound = _query(counts[i], m, q, add, delta, route, n_threads)
             if bound is not None:
-                if not bound.lower <= upper[i]:
+                if not (add or bound.lower <= upper[i]):
                     own = (0.0, upper[i], upper[i], "individual")
                     raise contradiction(counts[i].tolist(), own, (bound.lower, bound.estimate, bound.upper, bound.route))
                 upper[i] = min(upper[i], bound.upper)
