@@ -81,21 +81,6 @@ static void exact_moments(const hs_contour *C, const hs_grid *G, double a, doubl
     }
 }
 
-/* The variance of the loss under the law itself, at most. On the grid it is that of l, each off by at most `off`, under weights off by the
- * relative `squares` - 1 (hs_squares_upper): the root of a mean square is off by no more than its terms. Between the nodes (l - mean)^2 p is
- * analytic where p is, and |l - mean| at most X = max |l - mean| + 18.1 there (saddle_step.c: b/cos(b/2), b <= 0.9 pi); beyond them a polynomial
- * factor is at most itself 2.61 (h + 1/fall) further out. `wider`: both of these; level: twice the error of M without that factor. */
-static double var_upper(const hs_grid *G, double mean, double squares, double off, double wider, double level)
-{
-    double var, fourth, X = 0, sd;
-    int j;
-    hs_grid_spread(G, mean, HUGE_VAL, &var, &fourth);
-    for (j = 0; j < G->n; j++) X = fmax(X, fabs(G->l[j] - mean));
-    X += wider;
-    sd = sqrt(fmax(0, var)) * squares * (1 + 1e-9) + off;
-    return (sd * sd + level * X * X) * (1 + 3 * level);
-}
-
 /* The points Y 2^i of the metric. level: error of phi on the whole real line's neighbourhood (ends and y = 0). */
 static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double level, double sd, hs_sums *S)
 {
@@ -193,7 +178,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level));
     } else {
         visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
-        S->var += k * var_upper(&G, mo.mean, hs_squares_upper(a, m, fmax(-G.lo, G.hi)), 20 * HS_U * m * (fmax(-G.lo, G.hi) + m),
+        S->var += k * hs_grid_var_upper(&G, mo.mean, hs_squares_upper(a, m, fmax(-G.lo, G.hi)), 20 * HS_U * m * (fmax(-G.lo, G.hi) + m),
                                 18.1 + m * 2.61 * (G.h + 1 / hs_grid_fall(&G, a)), level);
     }
     S->k_smooth += k;
@@ -264,7 +249,7 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
         S->metric[i] += k * fmax(a2, 0);
         S->far[i] += k * log(fmin(1, hs_two_far_upper(T, C->c, y) + level));
     }
-    S->var += k * var_upper(&T->G, mo->mean, squares, off, wider, level);
+    S->var += k * hs_grid_var_upper(&T->G, mo->mean, squares, off, wider, level);
 }
 
 /* One two-sided pair (twosided.c), by the same steps. */

@@ -148,20 +148,21 @@ static void known(const hs_mixed *A, double eps, double log_scale, double pm, do
  * taken. */
 static void finish(const hs_mixed *A, double eps, double pm, double qm, double whole, value *v)
 {
-    double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0];
+    double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0], exponents; /* exponents: their rounding */
     known(A, eps, v->log_scale, pm, qm, &S1, &S2);
     v->rounding += expm1(whole + inner) * fabs(v->value) + (24 * HS_U * (2 + fabs(A->c) * A->P + A->P + fabs(eps)
         + fabs(v->log_scale)) + A->d_shift) * (fabs(S1) + S2);
     v->value -= S1 - S2;
     if (A->c < 0) { v->value += pm * exp(-v->log_scale); v->rounding += 8 * HS_U * exp(-v->log_scale) * (1
         + fabs(v->log_scale)); }
-    a = A->K[1] + A->err[1] - eps * A->s_right + hs_payoff(A->s_right) - d * A->P - v->log_scale;
+    exponents = 8 * HS_U * (fabs(A->K[1]) + fabs(A->K[2]) + fabs(v->log_scale) + (fabs(A->c) + fabs(s) + A->s_right) * (fabs(eps) + A->P));
+    a = exponents + A->K[1] + A->err[1] - eps * A->s_right + hs_payoff(A->s_right) - d * A->P - v->log_scale;
     v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
     d = A->c - s;
-    a = A->K[2] + A->err[2] - eps * s + hs_payoff(s) - d * A->P - v->log_scale;
+    a = exponents + A->K[2] + A->err[2] - eps * s + hs_payoff(s) - d * A->P - v->log_scale;
     v->alias_left = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
-    v->lower = v->value - v->alias_right - v->inner - v->rounding - (s > 0 || s < -1 ? v->alias_left : 0);
-    v->upper = v->value + v->inner + v->rounding + (s <= 0 && s >= -1 ? v->alias_left : 0);
+    v->lower = v->value - v->alias_right - v->inner - v->rounding - (s >= 0 || s < -1 ? v->alias_left : 0);
+    v->upper = v->value + v->inner + v->rounding + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
 static double grown(double r) { return r < 1e-3 ? r * (1 + r) : expm1(r); }

@@ -227,7 +227,7 @@ HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, d
 static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
 {
     double unit = S->dy / (2 * HS_PI), sum, der, t = S->t, P = S->P, s = S->s_left;
-    double d, S1 = 0, S2 = 0, whole, A, left;
+    double d, S1 = 0, S2 = 0, whole, A, left, exponents;
     v->log_scale = S->K[2] - t * eps;
     node_sums(S, eps - S->eps, &sum, &der);
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
@@ -237,12 +237,13 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2])
                 + 16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
     v->inner = unit * S->inner_sum + expm1(S->inner[2]) * fabs(unit * sum);
+    exponents = 8 * HS_U * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2]) + (t + fabs(s) + S->s_right) * (fabs(eps) + P)); /* their rounding */
     d = S->s_right - t;
-    A = S->K[0] + S->err[0] + S->inner[0] - S->K[2] - d * eps + lf(S->s_right) - d * P;
-    A = exp(A + 1e-12 * fabs(d * eps)) / -expm1(-d * P) * (1 + 1e-9);
+    A = exponents + S->K[0] + S->err[0] + S->inner[0] - S->K[2] - d * eps + lf(S->s_right) - d * P;
+    A = exp(A) / -expm1(-d * P) * (1 + 1e-9);
     d = t - s;
-    left = S->K[1] + S->err[1] + S->inner[1] - S->K[2] + d * eps + lf(s) - d * P;
-    left = exp(left + 1e-12 * fabs(d * eps)) / -expm1(-d * P) * (1 + 1e-9);
+    left = exponents + S->K[1] + S->err[1] + S->inner[1] - S->K[2] + d * eps + lf(s) - d * P;
+    left = exp(left) / -expm1(-d * P) * (1 + 1e-9);
     if (eps + P >= S->high) A = 0;
     if (eps - P <= S->low) left = 0;
     v->aliasing = A + left;

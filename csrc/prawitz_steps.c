@@ -114,6 +114,17 @@ static int build(const hs_prawitz *S, int i, const double *tilt, double y_grid, 
     return st;
 }
 
+/* The variance of an opened step's loss: see hs_grid_var_upper. A Laplace step: v off by 10 m u and l by 14 u of itself, at most m; on the
+ * ellipses of laplace_step.c |Im v| <= 1.4 and |Re v| <= m + 1.4, so |l - mean| is at most 1.4 + log(1/cos 0.7) + 1.4 above what the
+ * nodes, two of which are at v = -m and m, have. */
+static double var_upper(const opened *O, double mean)
+{
+    const hs_grid *G = &O->G;
+    double m = O->m, far = fmax(-G->lo, G->hi), squares = hs_squares_upper(O->a, G->m, far);
+    if (O->family) return hs_grid_var_upper(G, mean, squares, 24 * HS_U * m, 3.1, O->level);
+    return hs_grid_var_upper(G, mean, squares, 20 * HS_U * m * (far + m), 18.1 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, O->a)), O->level);
+}
+
 /* A coarse grid for an alias tilt: K there, of all the steps, to a nat. */
 static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
 {
@@ -125,7 +136,7 @@ static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
 static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, double *work)
 {
-    double a[3], m = S->m[i], k = S->k[i], out, dropped, reach;
+    double a[3], m = S->m[i], k = S->k[i], out, dropped;
     hs_moments mo;
     int j, st;
     a[0] = S->s_right; a[1] = S->s_left; a[2] = S->t;
@@ -148,8 +159,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
     S->inner[2] += 1.1 * k * (out + dropped);
     O->a = a[2]; O->log_m = mo.log_m; O->level = 2 * out;
     hs_grid_weights(&O->G, a[2], mo.log_m, &O->c1, &O->c2);
-    reach = O->family == 0 ? O->G.l[0] * O->G.l[0] + 16 + m * m * O->G.hi * O->G.hi : (3 * m + 10) * (3 * m + 10);
-    S->var += k * (mo.var * (1 + 1e-9) + 10 * reach * O->level);
+    S->var += k * var_upper(O, mo.mean);
     S->k_smooth += k;
     return HS_OK;
 }

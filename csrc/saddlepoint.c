@@ -263,10 +263,10 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
     return HS_OK;
 }
 
-/* eps at which one end, at one tilt, meets log_delta, on the safe side; HUGE_VAL (up) or -HUGE_VAL if it never does. */
+/* eps at which one end, at one tilt, meets log_delta, a rounded log, on the safe side; HUGE_VAL (up) or -HUGE_VAL if it never does. */
 static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
 {
-    double e0 = eps, g0 = 0, slope = -T->t, tiny = 1e-14 * (1 + fabs(log_delta)), out, last = 0;
+    double e0 = eps, g0 = 0, slope = -T->t, tiny = 1e-14 * (1 + fabs(log_delta)), slack = 4 * HS_U * (2 + fabs(log_delta)), out, last = 0;
     hs_ends E;
     int it;
     for (it = 0; it < 16; it++) {
@@ -283,8 +283,8 @@ static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
     if (it == 16) hs_ends_at(T, out, &E); /* E belongs to `out` from here on */
     for (it = 0; it < 50; it++) { /* the safe side: a distance of the order of what is left, then ever larger */
         double g = (up ? E.log_upper : E.log_lower) - log_delta;
-        if (up ? g <= 0 : g >= 0) return out;
-        out = e0 + (up ? 1 : -1) * ldexp(fmax(1.05 * fmin(fabs(g), 1) / T->t, 4 * HS_U * fabs(e0)), it);
+        if (up ? g <= -slack : g >= slack) return out;
+        out = e0 + (up ? 1 : -1) * ldexp(fmax(1.05 * fmin(fabs(g) + slack, 1) / T->t, 4 * HS_U * fabs(e0)), it);
         hs_ends_at(T, out, &E);
     }
     return up ? HUGE_VAL : -HUGE_VAL;

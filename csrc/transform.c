@@ -457,6 +457,21 @@ HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double 
     *fourth = 2 * all * hs_lanes(s4) - 8 * hs_lanes(s3) * a + 6 * b * b + (4 * n + 360) * HS_U * all * hs_lanes(s4);
 }
 
+/* The variance of the loss under the law itself, at most. On the grid it is that of l, each off by at most `off`, under weights off by the
+ * relative `squares` - 1 (hs_squares_upper): the root of a mean square is off by no more than its terms. Between the nodes (l - mean)^2 p is
+ * analytic where p is, and |l - mean| at most X = max |l - mean| + 18.1 there (saddle_step.c: b/cos(b/2), b <= 0.9 pi); beyond them a polynomial
+ * factor is at most itself 2.61 (h + 1/fall) further out. `wider`: both of these; level: twice the error of M without that factor. */
+double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double off, double wider, double level)
+{
+    double var, fourth, X = 0, sd;
+    int j;
+    hs_grid_spread(G, mean, HUGE_VAL, &var, &fourth);
+    for (j = 0; j < G->n; j++) X = fmax(X, fabs(G->l[j] - mean));
+    X += wider;
+    sd = sqrt(fmax(0, var)) * squares * (1 + 1e-9) + off;
+    return (sd * sd + level * X * X) * (1 + 3 * level);
+}
+
 /* Bounds of the same for the law itself instead of its grid: under the tilted law the cell of node j has mass e^{+-t_j} p_j, t_j =
  * |a m s_j - g_j| h/2 + (1 + |a| m^2/4) h^2/8 [(log p)' = a m s - g, s = rho/(1+rho), 0 <= s' <= m/4], and l between those of the
  * nodes next to it, as l increases. Cells that reach beyond |l| <= cut are left out of both. With D = max |l - l'| of the others,

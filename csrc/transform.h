@@ -104,6 +104,7 @@ void hs_grid_moments(hs_grid *G, double a, hs_moments *out);
 void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
 void hs_grid_trim(hs_grid *G, double tol);
 void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth);
+double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double off, double wider, double level);
 void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper);
 double hs_grid_quadrature_upper(hs_grid *G, double a, double y);
 double hs_grid_fall(const hs_grid *G, double a);

@@ -80,20 +80,21 @@ double hs_grid_shift_count(double m, double q, double a, double range, double ta
 }
 
 /* log(1+U) of one factor with phase b of either sign, its cosine and sine; beyond e^300 log X: and the bound of its error in u, of both
- * parts together. X = q e^{v +- ib} carries dv + 7, dv = 3 m|g| + 2 m^2: exponential, cosine, b <= 1.53, two products; U two and
- * q_err more of itself. log|1+U| = log1p(2x + x^2 + w^2)/2, whose argument rounds by 4|x| + 3x^2 + 2w^2 and weighs half over
+ * parts together. U/q = m1 e^{ib} + (e^{ib} - 1), m1 = e^v - 1: v moves it by e^v dv, dv = 3 m|g| + 2 m^2; m1 has 5 of itself, e^{ib} 2.4 (b of
+ * itself, b <= 1.53, and two roundings), cos b - 1 = cm 5, products one each, w = q e^v sin b 6 of itself; their sum, the product with q
+ * and q_err are of U itself. log|1+U| = log1p(2x + x^2 + w^2)/2, whose argument rounds by 4|x| + 3x^2 + 2w^2 and weighs half over
  * |1+U|^2, or from (1+x)^2 + w^2, known to 4; the angle has 5 of itself, and 4 where hs_atan2 says so. */
-static inline void factor(double m, double q, double lq, double b, double cs, double sn, double q_err, double g, double *re, double *im,
+static inline void factor(double m, double q, double lq, double b, double cs, double cm, double sn, double q_err, double g, double *re, double *im,
                           double *err)
 {
-    double v = m * g - 0.5 * m * m, ev = hs_exp(v > 300 ? 300 : v), x = q * (ev * cs - 1), w = q * ev * sn;
+    double v = m * g - 0.5 * m * m, m1, ev = hs_exp_m1(v > 300 ? 300 : v, &m1), x = q * (m1 * cs + cm), w = q * ev * sn;
     double X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
     double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)), li = hs_atan2(w, 1 + x);
     double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2), g0 = g < 0 ? -g : g, l0, l1;
     lr = v > 300 ? v + lq : lr; li = v > 300 ? b : li; /* less than (1-q)/X off, e^-270 for q > 1e-13 */
     l0 = lr < 0 ? -lr : lr; l1 = li < 0 ? -li : li;
     *re = lr; *im = li;
-    *err = (q * ev * (3 * m * g0 + 2 * m * m + 7) + (2 + q_err) * size) * inv
+    *err = (q * (ev * (3 * m * g0 + 2 * m * m) + 9 * (m1 < 0 ? -m1 : m1) - 7 * cm) + 6 * (w < 0 ? -w : w) + (2 + q_err) * size) * inv
          + (near != 0 ? (2 + 1.5 * size) * size * inv * inv : 2) + 3 * l0 + 5 * l1 + (l1 > 0.39 ? 4 : 0);
 }
 
@@ -104,15 +105,16 @@ HS_CLONES static void fill(const hs_pair *pair, int b, hs_exponents a, double d,
                            double m_err, hs_two_shift *P, int at, double *restrict slope, double *restrict reach)
 {
     double q = pair->q[b], up = pair->up[b], down = pair->down[b], lh = log(h), lw = log(pair->w[b]), f1 = fabs(a.a1), f2 = fabs(a.a2);
-    double c1 = cos(d * up), s1 = sin(d * up), c2 = cos(d * down), s2 = -sin(d * down), shift = lh - LOG_SQRT_2PI + lw + 0.5 * d * d - log_m;
+    double c1 = cos(d * up), s1 = sin(d * up), c2 = cos(d * down), s2 = -sin(d * down), t1 = sin(0.5 * d * up), t2 = sin(0.5 * d * down);
+    double shift = lh - LOG_SQRT_2PI + lw + 0.5 * d * d - log_m;
     double lq = log(q), base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(log_m) + pair->w_err + m_err, qe = pair->q_err;
     double *restrict Lr = P->Lr + at, *restrict Li = P->Li + at, *restrict rr = P->rr + at, *restrict ri = P->ri + at;
     int j;
 HS_SEPARATE
     for (j = 0; j < n; j++) {
         double g = (first + (double)j) * h, x1, y1, e1, x2, y2, e2, p, turn, cr, ci, k1, k2, e, size;
-        factor(up, q, lq, d * up, c1, s1, qe, g, &x1, &y1, &e1);
-        factor(down, q, lq, -d * down, c2, s2, qe, -g, &x2, &y2, &e2);
+        factor(up, q, lq, d * up, c1, -2 * t1 * t1, s1, qe, g, &x1, &y1, &e1);
+        factor(down, q, lq, -d * down, c2, -2 * t2 * t2, s2, qe, -g, &x2, &y2, &e2);
         e2 = down > 0 ? e2 : 0;
         p = hs_exp(shift - 0.5 * g * g + a.a1 * x1 + a.a2 * x2);
         turn = a.a1 * y1 + a.a2 * y2 - g * d;
