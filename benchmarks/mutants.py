@@ -9,16 +9,16 @@ which returns its value unless the environment variable HS_MUTANT names the site
 compilation, and the clean run of the same build shows that the instrument itself breaks nothing. The sites, in csrc and in the
 Python bounds:
 
-    bound     the value of every `return` of a function named _upper or _lower: by 1e-3 (1e3 where it is a lower bound), or by
-              log 1e-3 where the name has `log`
+    bound     the value of every `return` of a function named _upper or _lower: by 1e-3 (1e3 where it is a lower bound; the
+              other way where it is negative), or by log 1e-3 where the name has `log`
     budget    every assignment to a term of an error budget: by 1e-3
     end       every term of a sum that is assigned to `lower` or `upper`, but the first: 0
     slack     every product with the unit roundoff: by 1e-3
 
 Every test records once the sites at which a mutation would change a value. A mutant then meets the tests of its room that reach
 it, programs first, until one fails. A site that none of them reaches is reported as not reached, and counts as a survivor. With
---keep the build and the records stay: later calls build what changed, tests or everything, and --again runs
-survivors again.
+--keep the build and the records stay: later calls build what changed, tests or everything, and --again runs survivors
+again. Survivors that are understood: mutants_explained.md.
 """
 
 from __future__ import annotations
@@ -227,7 +227,8 @@ unsigned char hs_mutant_seen[1 << 14];
 double hs_mutant_apply(double x, int kind)
 {
     double log_1e3 = 6.907755278982137;
-    return kind == 1 ? 1e-3 * x : kind == 2 ? 1e3 * x : kind == 3 ? x - log_1e3 : kind == 4 ? x + log_1e3 : 0;
+    if (kind < 3) return (x > 0) == (kind == 1) ? 1e-3 * x : 1e3 * x;
+    return kind == 3 ? x - log_1e3 : kind == 4 ? x + log_1e3 : 0;
 }
 __attribute__((constructor)) static void hs_mutant_open(void)
 {
@@ -264,7 +265,8 @@ def hs_mutant(at, value, kind):
         SEEN.add(at)
     if at != ID:
         return value
-    return [value, value * 1e-3, value * 1e3, value - 6.907755278982137, value + 6.907755278982137, value * 0][kind]
+    low, high = value * np.where(value > 0, 1e-3, 1e3), value * np.where(value > 0, 1e3, 1e-3)
+    return [value, low, high, value - 6.907755278982137, value + 6.907755278982137, value * 0][kind]
 
 
 def _write():
