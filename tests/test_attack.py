@@ -1,11 +1,13 @@
 """The generator of queries is deterministic, reaches everything, and what it draws can be pasted; 2,000 cases hold."""
 
 import itertools
+import sys
 import warnings
 from collections import Counter
 
 import pytest
 
+import attack
 import hockeystick as hs
 import laws
 import queries
@@ -62,6 +64,13 @@ def test_laws_see_an_answer_that_misses():
             seen[law.__name__ + " sees"] += fact is not None and not laws.meet(moved, fact)
     assert seen["truth"] > 5 and seen["truth sees"] == seen["truth"]
     assert seen["duality"] > 10 and seen["duality sees"] > seen["duality"] / 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="patience is measured by a signal")
+def test_two_thousand_cases(tmp_path, capsys):
+    attack.attack(2000, 1, tmp_path / "state", patience=0.03)
+    table = attack.table(tmp_path / "state")
+    assert table.startswith("2,000 cases") and "; 0 wrong, 0 crash" in table, capsys.readouterr().out
 
 
 FOUND = [  # each raised an exception that is none of the package's, or a numpy warning, or contradicted itself

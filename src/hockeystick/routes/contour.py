@@ -237,9 +237,8 @@ def single_point(m: float, q: float, add: int, eps: float):
     if left is None or mid is None or right is None:
         return None
     *terms, rounding = mid[3]
-    rounding += math.expm1(
-        min(max(left[1] - mid[1], mid[1] - right[1]) + slack, 700.0)
-    )  # what the shift is known to moves delta as well
+    moved = max(left[1] - mid[1], mid[1] - right[1]) + slack  # what the shift is known to moves delta as well
+    rounding += math.expm1(min(moved, 700.0))
     return right[0] + log_weight - slack, mid[1] + log_weight, left[2] + log_weight + slack, (*terms, rounding)
 
 
