@@ -87,6 +87,7 @@ FOUND = [  # each raised an exception that is none of the package's, or a numpy 
     "hs.mu_gdp(hs.poisson_subsampled(hs.randomized_response(1e-16), 5.46e-07), 1.6e-282)",
     "hs.delta(hs.laplace(211101401.8614676) * 10**12, 0.181, route='saddlepoint')",
     "hs.delta(hs.poisson_subsampled(hs.gaussian(123385.86539621363), 1.081343401801932e-10), -1.081343401860397e-10)",
+    "hs.individual_epsilons([[24364, 1120]], sigmas=[0.001, 6756.0], delta=3.6e-103, q=1.0463071717499048e-09, route='fft')",
     "hs.moments_delta_upper(hs.from_curve([0.333, 175.5], [0.126, 3.3e-15]) * 31614521745, -5547214715447.729)",
 ]
 

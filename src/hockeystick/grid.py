@@ -160,7 +160,7 @@ def density_variation_upper(m: float, q: float, add: bool) -> float:
     v = m * x - 0.5 * m * m
     log_w = np.logaddexp(math.log1p(-q), math.log(q) + v) if q < 1 else v
     log_f = -0.5 * x * x + (1 if add else 2) * log_w - v
-    peak = math.exp(min(log_f.max() + m * step + 1e-9, 700)) / (math.sqrt(2 * math.pi) * m * q)
+    peak = math.exp(min(log_f.max() + m * step + 1e-9 - math.log(math.sqrt(2 * math.pi) * m * q), 700))  # in use: up to 2/dx
     return (2 if q == 1 or m * m <= (4 if add else 2) else 4) * peak
 
 
