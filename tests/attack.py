@@ -107,14 +107,15 @@ def tried(seed, index: int, counts: Counter, patience: float) -> list[tuple[str,
     signal.signal(signal.SIGPROF, _alarm)
     signal.setitimer(signal.ITIMER_PROF, patience)
     try:
-        found = judge(case, queries.Dice(f"{seed}/{index}/laws"), counts, patience)
-    except Slow:
+        try:
+            found = judge(case, queries.Dice(f"{seed}/{index}/laws"), counts, patience)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except Slow:  # also one that came after the answer
         counts["slow"] += 1
         return [("slow", "")]
     except Exception as error:  # nothing but the errors of the package may come out of it
         return [("crash", f"{type(error).__name__}: {error}")]
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
     return [("wrong", text) for text in found]
 
 
