@@ -225,6 +225,17 @@ def test_an_individual_bound_below_the_library_is_reported(monkeypatch):
         hs.individual_epsilons(counts, sigmas=[1.0], q=0.01, delta=1e-5)
 
 
+@pytest.mark.parametrize("delta0", [6.35e-321, 1e-310, 3e-300, 1e-200])
+def test_log_delta_of_tiny_masses_at_infinity_is_rounded_outward(delta0):
+    """Beyond nearly all finite losses delta is D = 1 - (1 - delta0)^(10^12), on the contour as well as by the wall."""
+    run = hs.approx_dp(3.594946729635224e-11, delta0) * 10**12
+    with mpmath.workdps(400):
+        truth = mpmath.log(-mpmath.expm1(10**12 * mpmath.log1p(-mpmath.mpf(delta0))))
+        for eps in (0.010011820539339062, 40.0):
+            b = hs.log_delta(run, eps, direction="add")
+            assert mpmath.mpf(b.lower) < truth < mpmath.mpf(b.upper) < truth + mpmath.mpf("1e-9")
+
+
 @pytest.mark.parametrize("eps", [-46.0, -600.0, -708.5, -710.0, -744.0, -746.0, -1e6])
 def test_log_delta_far_below_zero_is_rounded_down(eps):
     """delta >= 1 - e^eps, whose logarithm is negative however small e^eps is."""

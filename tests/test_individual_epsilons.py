@@ -180,3 +180,8 @@ def test_a_record_that_its_group_does_not_suit_keeps_a_certified_bound(monkeypat
     assert found.wider > 0
     for row, upper in zip(counts, found.upper, strict=True):
         assert math.isfinite(upper) and upper >= truth(row, SIGMAS, 0.02, 1e-6).lower
+
+
+def test_fft_refuses_deltas_whose_parts_underflow():
+    with pytest.raises(hs.AccuracyError, match="contour"):
+        hs.individual_epsilons([[45], [0]], sigmas=[0.7], delta=5e-324, q=0.007, route="fft")

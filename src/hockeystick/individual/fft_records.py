@@ -33,6 +33,8 @@ EPS_ERROR = 0.005
 POINTS_MAX = 1 << 22
 BLOCK = 512
 KEPT_NATS = 40.0
+DELTA_MIN = 1e-290
+"""Parts of delta are given to windows and to rare errors: a double has to hold them."""
 
 
 class Levels(NamedTuple):
@@ -53,6 +55,8 @@ class Levels(NamedTuple):
 
 def fft_epsilons_upper(counts, m, q, delta: float, n_threads: int = 1, progress=None, eps_error: float = EPS_ERROR):
     """Certified upper bounds of eps(delta), the larger over both directions; see the head of the file."""
+    if delta < DELTA_MIN:
+        raise AccuracyError(f"route 'fft' answers for delta from {DELTA_MIN:g} on, got {delta!r}; ask for route='contour'")
     upper = np.zeros(len(counts))
     total = float(counts.sum(axis=1, dtype=np.int64).max())
     if not total:
