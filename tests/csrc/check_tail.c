@@ -53,7 +53,7 @@ static void check_line(double m, double q, double k, int add, double log_delta, 
 static void check_band(double m, double q, double a, double cut, double h, double *work)
 {
     hs_grid G;
-    double c1, c2, s[5] = {0}, var, fourth, norm = 0, at;
+    double c1, c2, s[5] = {0}, var, fourth, at;
     int j, r, i, n, st = hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach(m, q, a), fmax(a * m, m) + 9, work);
     hs_moments mo;
     if (st) return;
@@ -66,7 +66,6 @@ static void check_band(double m, double q, double a, double cut, double h, doubl
         for (i = 0; i < 100; i++) {
             double g = G.g[j] + (i - 49.5) / 100 * G.h, l = log1p(q * expm1(m * g - 0.5 * m * m)), p = G.h / 100 * exp(a * l - 0.5 * g * g - mo.log_m) / sqrt(2 * HS_PI);
             for (r = 0, at = p; r < 5; r++, at *= l) s[r] += at;
-            norm += p;
         }
     }
     points++;
