@@ -6,13 +6,11 @@ import math
 import re
 from fractions import Fraction
 
-import dp_accounting as dp
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick.adapters.dp_accounting import HockeystickAccountant
 from hockeystick.pair import step_loss
 from hockeystick.routes import single
 
@@ -114,6 +112,9 @@ def test_fixed_sizes_inside_mixtures():
 
 def test_adapter_refuses_samples_of_steps_for_one_size():
     """By name, and `supports` says what `get_epsilon` does."""
+    dp = pytest.importorskip("dp_accounting")
+    from hockeystick.adapters.dp_accounting import HockeystickAccountant
+
     cut = dp.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 120, 1.0)
     fixed = dp.SampledWithoutReplacementDpEvent(1000, 10, dp.GaussianDpEvent(1.0))
     refused = [dp.PoissonSampledDpEvent(0.1, event) for event in (cut, fixed)]
