@@ -38,6 +38,8 @@ STANDS_FOR_ZCDP = gaussian(1.0)
 """What can be composed with it can be composed with a zCDP step: both hold for every dataset size."""
 
 EPS_MAX = 1e6
+EPS_PLAIN = 1e3
+"""Up to here a refusal is passed on; beyond, delta at a smaller eps is an upper bound as well."""
 """Larger eps are answered by the bound here: delta does not increase."""
 
 
@@ -178,7 +180,13 @@ class HockeystickAccountant(PrivacyAccountant):
             value = 1.0 if self._non_private else 0.0
             return Bound(value if self._exposed else 0.0, value, value, "exact", True, Budget({}))
         near = min(eps, EPS_MAX)
-        mild = self._ask(query.delta, self._better.run, near)
+        try:
+            mild = self._ask(query.delta, self._better.run, near)
+        except AccuracyError:
+            if near <= EPS_PLAIN:
+                raise
+            found = self.delta_bound(0.1 * near)  # far beyond every answer's reach: the curve falls
+            return Bound(0.0, found.estimate, found.upper, found.route, True, found.budget)
         bound = self._zcdp_bound(query.delta, near) if self._rho else self._worst(query.delta, near, mild)
         bound = _between(mild, bound, 1.0)
         return bound if eps == near else Bound(0.0, bound.estimate, bound.upper, bound.route, True, bound.budget)
