@@ -38,9 +38,10 @@ STANDS_FOR_ZCDP = gaussian(1.0)
 """What can be composed with it can be composed with a zCDP step: both hold for every dataset size."""
 
 EPS_MAX = 1e6
+"""Larger eps are answered by the bound here: delta does not increase."""
+
 EPS_PLAIN = 1e3
 """Up to here a refusal is passed on; beyond, delta at a smaller eps is an upper bound as well."""
-"""Larger eps are answered by the bound here: delta does not increase."""
 
 
 class HockeystickAccountant(PrivacyAccountant):
