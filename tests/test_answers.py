@@ -243,3 +243,17 @@ def test_log_delta_far_below_zero_is_rounded_down(eps):
     with mpmath.workdps(400):
         truth = mpmath.log1p(-mpmath.exp(mpmath.mpf(eps)))
         assert mpmath.mpf(b.lower) < truth <= b.upper
+
+
+def test_answers_of_which_one_end_is_unknown():
+    """A maximum over sizes with nothing known from below; a posterior whose loss is not found; points beyond a grid."""
+    step = hs.truncated_poisson_subsampled(
+        hs.gaussian(0.318), 0.999999, dataset_size=(870, 1346), max_batch=3, assume_fixed_n=True
+    )
+    assert hs.log_delta(step, 27.979, direction="add").upper < -700
+    tail = 1 - 2.0**-53
+    b = hs.posterior(hs.approx_dp(1.0, 0.0) * 2, 9.03e-295, tail=tail, adjacency="replace_one")
+    assert b.lower <= b.estimate <= b.upper
+    step = hs.from_pmf([0.2208, 0.4922, 0.287], [0.0, 0.9973892016575407, 0.0026107983424593])
+    curve = hs.delta(step * 4979, [-5194.5, -3514.88, -3.0, -1.0, -0.3, 3514.889, 3514.88, 5695.0], route="pld")
+    assert np.all((curve.lower <= curve.estimate) & (curve.estimate <= curve.upper))

@@ -87,6 +87,13 @@ def test_known_wrong_answers_are_refuted(run, question, lower, upper, settings):
     assert found.refuted, found
 
 
+def test_a_small_mass_at_infinity_in_both_directions():
+    """The mass of a symmetric curve is lost to cancellation where it is found from the first slope."""
+    step = hs.from_curve([0.5, 1.0], [0.1, 1e-70])
+    for direction in ("remove", "add"):
+        assert hs.verify(step * 2, hs.log_delta(step * 2, 3.0, direction=direction), direction=direction).confirmed
+
+
 @functools.cache
 def truths():
     rows = []

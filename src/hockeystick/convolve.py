@@ -80,7 +80,8 @@ class Tail(NamedTuple):
     relative: float
 
     def value(self, eps: float) -> float:
-        """D^(eps), y_lo <= eps <= y_hi: linear in e^eps between lattice points. Elsewhere nothing is said."""
+        """D^(min(eps, y_hi)), y_lo <= eps: linear in e^eps between lattice points. Below y_lo nothing is said."""
+        eps = min(eps, self.y_hi)
         i = min(max(math.floor((eps - self.y_lo) / self.dx), 0), self.delta.size - 2)
         s = eps - (self.y_lo + (i + 1) * self.dx)
         return -math.expm1(s) * self.mass.item(i) + math.exp(s) * self.delta.item(i + 1)

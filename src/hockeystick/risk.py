@@ -203,7 +203,7 @@ def posterior(run, prior, *, tail, direction="both", **options) -> Bound:
                     high = min(high, nodes.eps[i + 1])
             if high - low <= 1e-8:
                 break
-        ends.append((low, 0.5 * (low + high) if math.isfinite(low + high) else max(low, 0.0), high))
+        ends.append((low, 0.5 * (low + high) if math.isfinite(low + high) else min(max(low, 0.0), high), high))
     low, mid, high = (max(end[i] for end in ends) for i in range(3))
     slack = 8 * U * (1 + abs(logit))
     return Bound(

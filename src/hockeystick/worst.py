@@ -125,18 +125,14 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
     lo = max(lo, min(hi, least))  # up to the least max_batch all sizes are alike
     for n in (lo, math.isqrt(lo * hi), hi):  # far ends may cost most and matter least: from the middle out
         at(min(max(n, lo), hi))
-    cells, asked = [], 2
-    if hi - lo > 1:
-        cells = [(-math.inf, lo, hi)]
-    while cells and asked < MAX_ASKED:
-        top = max(b.upper for b in evaluated.values())
-        if -cells[0][0] <= max(enough(goal()), top + 0.5 * (top - goal())):  # wide answers do not get better by being many
-            break
-        _, n1, n2 = heapq.heappop(cells)
+    cells: list[tuple[float, int, int]] = []
+
+    def split(n1: int, n2: int) -> int:
+        """Evaluate one size between two, and bound what lies on its two sides; returns the number of questions."""
         mid = math.isqrt(n1 * n2) if n2 > 2 * n1 else (n1 + n2) // 2
         mid = min(max(mid, n1 + 1), n2 - 1)
         at(mid)
-        asked += 1
+        asked = 1
         for a, b in ((n1, mid), (mid, n2)):
             if b - a <= 1:
                 continue
@@ -144,6 +140,14 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
             if not below(above, x, goal()):
                 heapq.heappush(cells, (-ask(above, x).upper, a, b))
                 asked += 1
+        return asked
+
+    asked = split(lo, hi) if hi - lo > 1 else 0
+    while cells and asked < MAX_ASKED:
+        top = max(b.upper for b in evaluated.values())
+        if -cells[0][0] <= max(enough(goal()), top + 0.5 * (top - goal())):  # wide answers do not get better by being many
+            break
+        asked += split(*heapq.heappop(cells)[1:])
     best, top = max(evaluated, key=lambda n: evaluated[n].estimate), max(b.upper for b in evaluated.values())
     rest = max((-c[0] for c in cells), default=-math.inf)
     others = hi - lo + 1 - len(evaluated)

@@ -114,7 +114,7 @@ class Line:
             wanted = prefix - (0 if self.lattice is not None else math.log(about(edge))) - goal
             if own >= wanted:
                 return count, fall
-            y = count * h * min(max(math.sqrt(wanted / max(own, 1e-9)), 1.15), 1.7)
+            y = count * h * min(max(math.sqrt(max(wanted, 0.0) / max(own, 1e-9)), 1.15), 1.7)
 
     def _sum(self, eps: arb, c: float, s: float, period: float, goal: float, size: float) -> arb:
         nats = max(size - goal, 0.0) + 12

@@ -377,6 +377,7 @@ def _path(a, b, tilt: float, reach: float):
     """Edges of cells and heights of the path there, for about the largest gap; height 0 at both ends. For planning only."""
     doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
     spread = [float(np.ptp(shift)) for _, shift in doubles]
+    widest = max(*spread, 1e-9)
     ends = [(1 + tilt) * doubles[0][1][i] - tilt * doubles[1][1][j] for i, j in ((0, -1), (-1, 0))]
     x = np.linspace(min(0.0, *ends) - 8, max(0.0, *ends) + 8, 1200)
     log_f = _at(doubles, x, tilt)[0]
@@ -389,7 +390,7 @@ def _path(a, b, tilt: float, reach: float):
     best, most = np.zeros(x.size), 0.0
     for cap in (1.0, 2.0, 2.8):
         for theta in (1.0, 0.6, 0.3, 0.1, 0.03):
-            lift = np.clip(theta * reach * slope, -cap / max(spread), cap / max(spread))
+            lift = np.clip(theta * reach * slope, -cap / widest, cap / widest)
             lift = np.clip(lift, -6.0, 6.0)
             lift[[0, -1]] = 0.0
             size_a, size_b, angle = turned(lift)
