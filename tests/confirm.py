@@ -61,10 +61,6 @@ def outcome(seed, index: int, seconds: float) -> dict | None:
         row |= {"verdict": "refused", "why": str(error)[:120]}
     except TimeoutError:
         row |= {"verdict": "slow", "why": ""}
-    except SystemError as error:  # the alarm rang within a compiled integral
-        if not isinstance(error.__cause__, TimeoutError):
-            raise
-        row |= {"verdict": "slow", "why": ""}
     except Exception as error:
         row |= {"verdict": "error", "why": repr(error)[:200]}
     finally:

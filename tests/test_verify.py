@@ -193,3 +193,8 @@ def test_command(capsys, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("sigma,q,steps\n2,0.01,100\n3,0.02,50\n")
     assert cli.main(["verify", str(log), "--delta", "1e-5"]) == 0
+
+
+def test_time_that_ends_within_an_integral():
+    run = P(G(1.923538554603051), 0.0016622576218851646) * 2
+    assert hs.verify(run, (0.0, 1e-30), eps=1.0, seconds=0.001).verdict == "not decided"

@@ -90,9 +90,11 @@ def curve(steps, eps: arb, log_goal: float, deadline) -> arb:
             high = (w - near).lower()
         else:
             total += between(0, q1 * normal_above(high - m1) + (1 - q1) * normal_above(high))
-    found = acb.integral(
-        integrand, low, high, abs_tol=arb(log_goal - 2).exp(), rel_tol=arb(2) ** -200, eval_limit=MAX_EVALUATIONS
-    )
+    goal = arb(log_goal - 2).exp()
+    try:
+        found = acb.integral(integrand, low, high, abs_tol=goal, rel_tol=arb(2) ** -200, eval_limit=MAX_EVALUATIONS)
+    except SystemError as error:  # what an integrand raises comes out of flint as the cause of this
+        raise error.__cause__ from None
     if not found.is_finite():
         raise UndecidedError("the integral of two steps is not resolved")
     return total + found.real
