@@ -7,7 +7,7 @@ A one-hidden-layer network on scikit-learn's digits (1797 images of 8 x 8), in p
 3. Gaussian noise of standard deviation sigma * CLIP on the sum; then division by the expected batch.
 
 Noise and expected batch change during training; the last phase lowers sigma at every step, so that the log
-holds both lines per phase and lines per step. The log is what `hockeystick run` reads: sigma (noise
+holds both lines per phase and lines per step. The log is what `hockeystick epsilon` reads: sigma (noise
 multiplier), q, steps. The privacy statement is for adding or removing one training image; the test
 images are public.
 
@@ -110,8 +110,8 @@ def write_log(log, path):
 
 
 def certified_epsilon(path, delta=DELTA):
-    """The answer of `hockeystick run PATH --delta DELTA --json`: one row."""
-    command = [sys.executable, "-m", "hockeystick", "run", path, "--delta", repr(delta), "--json"]
+    """The answer of `hockeystick epsilon PATH --delta DELTA --format json`: one row."""
+    command = [sys.executable, "-m", "hockeystick", "epsilon", path, "--delta", repr(delta), "--format", "json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["rows"][0]
 
 

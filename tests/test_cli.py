@@ -15,7 +15,7 @@ from hypothesis import given
 import hockeystick as hs
 from hockeystick import cli, query
 from hockeystick.bound import Bound, Budget
-from hockeystick.serial import LINE_MAX, RECENT_MAX, read_log
+from hockeystick.logs import LINE_MAX, RECENT_MAX, read_log
 
 DIGITS = pathlib.Path(__file__).parent / "reference" / "digits_run.csv"
 ROWS = st.lists(st.tuples(st.floats(1e-3, 1e9), st.floats(1e-12, 1.0), st.integers(1, 10**6)), max_size=20)
@@ -108,9 +108,11 @@ BAD_LOGS = [
     ('{"sigma": 1.0}\n{"sigma": 1.0}', "log:2: the last line has no line end"),
     ("sigma,q,steps", "log:1: the last line has no line end"),
     ("sigma\n1\n ", "log:3: the last line has no line end"),
-    ("1.0,0.1,5\n", "log:1: unknown column '1.0'.*first line must name"),
-    ("sigma,q,step\n", "log:1: unknown column 'step'.*sigma, q, steps"),
-    ("sigma;q;steps\n", "log:1: unknown column"),
+    ("1.0,0.1,5\n", 'log:1: .*no column "sigma".*first line must name'),
+    ("sigma;q;steps\n", 'log:1: .*no column "sigma"'),
+    ("noise_multiplier,q\n", "log:1: .*--columns sigma=noise_multiplier"),
+    ("sigma,sample_rate\n", "log:1: column 'sample_rate' looks like q: say --columns q=sample_rate"),
+    ("sigma,q,count\n", "log:1: column 'count' looks like steps"),
     ("q,steps\n", 'log:1: .*no column "sigma"'),
     ("sigma,sigma\n", "log:1: column 'sigma' appears twice"),
     ("sigma,q\n1,0.1\n1\n", "log:3: expected 2 fields .* got 1"),
@@ -139,7 +141,7 @@ BAD_LOGS = [
     ('[{"sigma": 1}]\n', "log:1: expected a JSON object"),
     ('{"sigma": 1}\n3\n', "log:2: expected a JSON object.*got 3"),
     ("{}\n", 'log:1: no key "sigma"'),
-    ('{"sigma": 1, "rate": 0.1}\n', "log:1: unknown key 'rate'; allowed: sigma, q, steps"),
+    ('{"sigma": 1, "rate": 0.1}\n', "log:1: column 'rate' looks like q"),
     ('{"sigma": 1, "sigma": 2}\n', "log:1: a key appears twice"),
     ('{"sigma": "1"}\n', "log:1: sigma .*'1'"),
     ('{"sigma": true}\n', "log:1: sigma .*True"),
@@ -177,13 +179,13 @@ def test_any_bytes_are_a_run_or_a_named_error(data):
 
 def test_epsilon_answers_what_the_library_answers(capsys):
     status, out, err = call(
-        capsys, "epsilon", "--sigma", 1.0, "--q", 0.01, "--steps", 1000, "--delta", "1e-5", "1e-6", "--json"
+        capsys, "epsilon", "--sigma", 1.0, "--q", 0.01, "--steps", 1000, "--delta", "1e-5", "1e-6", "--format", "json"
     )
     assert (status, err) == (0, "")
     result = json.loads(out)
     assert list(result)[:3] == ["format", "version", "package"]
-    assert (result["format"], result["version"], result["query"]) == ("hockeystick.result", 1, "epsilon")
-    assert (result["steps"], result["distinct_steps"]) == (1000, 1)
+    assert (result["format"], result["version"], result["query"]) == ("hockeystick.result", 2, "epsilon")
+    assert result["runs"] == [{"name": "sigma=1 q=0.01 steps=1000", "steps": 1000, "distinct_steps": 1}]
     assert [row["delta"] for row in result["rows"]] == [1e-5, 1e-6]
     for row in result["rows"]:
         bound = query.epsilon(step(1.0, 0.01) * 1000, row["delta"])
@@ -193,7 +195,7 @@ def test_epsilon_answers_what_the_library_answers(capsys):
 
 
 def test_delta_answers_what_the_library_answers(capsys):
-    argv = ("delta", "--sigma", 2, "--steps", "1e1", "--eps", "1", "--direction", "remove", "--json")
+    argv = ("delta", "--sigma", 2, "--steps", "1e1", "--eps", "1", "--direction", "remove", "--format", "json")
     status, out, _ = call(capsys, *argv)
     bound = query.delta(hs.gaussian(2.0) * 10, 1.0, direction="remove")
     (row,) = json.loads(out)["rows"]
@@ -205,7 +207,8 @@ def test_text_shows_the_interval_route_and_budget(capsys):
     status, out, _ = call(capsys, "epsilon", "--sigma", 1, "--q", 0.01, "--steps", 300, "--delta", 1e-5, 1e-7)
     assert status == 0
     bound = query.epsilon(step(1.0, 0.01) * 300, 1e-5)
-    title, head, first, second = out.splitlines()
+    title, head, first, second, note = out.splitlines()
+    assert "not checked" in note
     assert "300 steps" in title and "add_remove" in title
     assert head.split() == ["delta", "lower", "estimate", "upper", "route", "certified", "budget"]
     cells = first.split()
@@ -217,11 +220,13 @@ def test_text_shows_the_interval_route_and_budget(capsys):
 
 @pytest.mark.parametrize("asked", [("--delta", "1e-5"), ("--eps", "0.5", "2")])
 def test_run_reads_a_file_and_standard_input(capsys, asked):
-    status, out, _ = call(capsys, "run", DIGITS, *asked, "--json")
+    verb = "epsilon" if asked[0] == "--delta" else "delta"
+    status, out, _ = call(capsys, verb, *asked, DIGITS, "--format", "json")  # runs may come after the values
     assert status == 0
-    piped = process("run", "-", *asked, "--json", data=DIGITS.read_bytes())
+    piped = process(verb, "digits=-", *asked, "--format", "json", data=DIGITS.read_bytes())
     assert (piped.returncode, piped.stderr) == (0, b"")
-    assert json.loads(piped.stdout) == json.loads(out)
+    named = json.loads(out.replace(json.dumps(str(DIGITS)), '"digits"'))
+    assert json.loads(piped.stdout) == named
 
 
 def test_options_reach_the_query(capsys, monkeypatch):
@@ -234,7 +239,7 @@ def test_options_reach_the_query(capsys, monkeypatch):
     monkeypatch.setattr(query, "epsilon", ask)
     options = "--adjacency zero_out --direction add --route prv --rtol 1e-6 --threads 2".split()
     given = ("epsilon", "--sigma", 1, "--steps", 1, "--delta", 0.1, *options)
-    status, out, _ = call(capsys, *given, "--json")
+    status, out, _ = call(capsys, *given, "--format", "json")
     assert status == 0
     assert seen == dict(adjacency="zero_out", direction="add", route="prv", rtol=1e-6, n_threads=2)
     (row,) = json.loads(out)["rows"]
@@ -267,10 +272,16 @@ def edited(flag, *values):
     ("argv", "message"),
     [
         ([], "required"),
-        (["epsilon"], "--sigma"),
-        (["nonsense"], "invalid choice"),
-        (["run", "LOG"], "--delta"),
-        (["run", str(DIGITS), "--delta", "1e-5", "--eps", "1"], "not allowed with"),
+        (["epsilon"], "--delta"),
+        (["epsilon", "--delta", "1e-5"], "--sigma"),
+        (["epsilom"], "invalid choice.*did you mean epsilon"),
+        (["epsilon", "LOG"], "--delta"),
+        (["epsilon", str(DIGITS), "--sigma", "1", "--delta", "1e-5"], "not both"),
+        (["epsilon", str(DIGITS), "--delta", "1e-5", "--eps", "1"], "unrecognized"),
+        (["epsilon", str(DIGITS), "--delta", "x.csv"], "--delta: expected a number"),
+        (["epsilon", str(DIGITS), "--delta", "1:2:3:4"], "expected a number, a list A,B,... or a range"),
+        (["epsilon", str(DIGITS), "--delta", "1e-5:1e-7:3"], "--delta needs 0 < LO < HI"),
+        (["epsilon", str(DIGITS), "--format", "xml", "--delta", "1e-5"], "--format"),
         (edited("--eps", "1"), "unrecognized"),
         (edited("--sigma", "abc"), "--sigma: expected a number, got 'abc'"),
         (edited("--sigma", "0"), "sigma .*0.0"),
@@ -294,8 +305,8 @@ def edited(flag, *values):
         (edited("--direction", "up"), "up"),
         (edited("--route", "scenic"), "scenic"),
         (["delta", "--sigma", "1", "--steps", "1", "--eps", "nan"], "eps"),
-        (["run", "/nonexistent/log.csv", "--eps", "1"], "/nonexistent/log.csv: No such file"),
-        (["run", str(DIGITS.parent), "--eps", "1"], "Is a directory"),
+        (["delta", "/nonexistent/log.csv", "--eps", "1"], "/nonexistent/log.csv: No such file"),
+        (["delta", str(DIGITS.parent), "--eps", "1"], "Is a directory"),
     ],
 )
 def test_bad_input_is_status_2_with_a_message(capsys, argv, message):
@@ -308,7 +319,7 @@ def test_bad_input_is_status_2_with_a_message(capsys, argv, message):
 def test_a_malformed_log_names_file_and_line(capsys, tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("sigma,q,steps\n1,0.1,10\n1,0.1,ten\n")
-    answer = call(capsys, "run", path, "--delta", "1e-5")
+    answer = call(capsys, "epsilon", path, "--delta", "1e-5")
     assert answer == (2, "", f"hockeystick: error: {path}:3: steps must be a number, got 'ten'\n")
 
 
@@ -316,28 +327,28 @@ def test_a_log_cut_short_is_answered_only_if_asked(capsys, tmp_path):
     cut, empty = tmp_path / "cut.csv", tmp_path / "empty.csv"
     cut.write_text("sigma,q,steps\n1.0,0.01,5\n1.0,0.01,1")
     empty.write_text("sigma,q,steps\n")
-    for command in (["run", cut, "--delta", 1e-5], ["curve", cut, "--points", 3], ["tradeoff", cut, "--points", 3]):
+    for command in (["epsilon", cut, "--delta", 1e-5], ["curve", cut, "--points", 3], ["tradeoff", cut, "--points", 3]):
         status, out, err = call(capsys, *command)
         assert (status, out) == (2, "") and f"{cut}:3: the last line has no line end" in err
         assert call(capsys, *command, "--allow-unterminated")[0] == 0
-    for command in (["run", empty, "--delta", 1e-5], ["curve", empty, "--eps", 0, 1, "--points", 3]):
+    for command in (["epsilon", empty, "--delta", 1e-5], ["curve", empty, "--eps", "0:1:3"]):
         status, out, err = call(capsys, *command)
         assert (status, out) == (2, "") and f"{empty}: empty log" in err
         assert call(capsys, *command, "--allow-empty")[0] == 0
 
 
 def test_negative_eps(capsys):
-    for eps in ("--eps=-1e-3", "--eps=-2"):
-        status, out, _ = call(capsys, "delta", "--sigma", 1, "--steps", 1, eps, "--json")
+    for eps in (("--eps=-1e-3",), ("--eps", "-2"), ("--epsilon", "-2,-1", "-.5")):
+        status, out, _ = call(capsys, "delta", "--sigma", 1, "--steps", 1, *eps, "--format", "json")
         assert status == 0 and 0 < json.loads(out)["rows"][0]["lower"] < 1
 
 
 def test_as_a_process():
     version = process("--version")
     assert (version.returncode, version.stdout.strip()) == (0, f"hockeystick {hs.__version__}".encode())
-    helped = process("run", "--help")
+    helped = process("epsilon", "--help")
     assert helped.returncode == 0 and b"exit status" in helped.stdout
-    bad = process("run", "-", "--delta", "1e-5", data=b"sigma\nx\n")
+    bad = process("epsilon", "-", "--delta", "1e-5", data=b"sigma\nx\n")
     assert (bad.returncode, bad.stdout) == (2, b"")
     assert bad.stderr.strip() == b"hockeystick: error: <stdin>:2: sigma must be a number, got 'x'"
 

@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import cli, cli_curve, plot
+from hockeystick import cli, plot
+from hockeystick.cli import options, tables
 
 RUN = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
 
@@ -17,14 +19,14 @@ RUN = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
 def rows(capsys, *argv, status=0):
     assert cli.main(list(argv)) == status
     out = capsys.readouterr()
-    if "--json" in argv:
+    if "json" in argv:
         return json.loads(out.out)["rows"]
     return list(csv.DictReader(io.StringIO(out.out)))
 
 
 def test_curve(capsys):
-    table = rows(capsys, "curve", "1:0.01:1000", "2:0.01:1000", "--eps", "0.5", "2", "--points", "4")
-    assert [r["run"] for r in table] == ["sigma=1 q=0.01 steps=1000"] * 4 + ["sigma=2 q=0.01 steps=1000"] * 4
+    table = rows(capsys, "curve", "1:0.01:1000", "b=1000*gaussian(2)@0.01", "--eps", "0.5:2:4")
+    assert [r["run"] for r in table] == ["sigma=1 q=0.01 steps=1000"] * 4 + ["b"] * 4
     eps = [float(r["eps"]) for r in table[:4]]
     assert eps == np.linspace(0.5, 2, 4).tolist()
     expected = hs.delta(RUN, eps)
@@ -34,47 +36,47 @@ def test_curve(capsys):
 
 
 def test_curve_chooses_a_range(capsys):
-    table = rows(capsys, "curve", "1:0.01:1000", "--points", "5", "--json", "--direction", "remove")
+    table = rows(capsys, "curve", "1:0.01:1000", "--points", "5", "--format", "json", "--direction", "remove")
     assert len(table) == 5 and table[0]["eps"] == 0 and table[-1]["upper"] == pytest.approx(1e-12, rel=1e-3)
 
 
 @pytest.mark.parametrize("adjacency", ["replace_one", "zero_out"])
 def test_adjacency(capsys, monkeypatch, adjacency):
-    options = ("--adjacency", adjacency, "--json")
-    eps = rows(capsys, "steps", "1:0.01:100", "--delta", "1e-5", "--points", "2", *options)[-1]
+    options = ("--adjacency", adjacency, "--format", "json")
+    eps = rows(capsys, "along", "1:0.01:100", "--delta", "1e-5", "--points", "2", *options)[-1]
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 100
     assert eps["upper"] == hs.epsilon(run, 1e-5, adjacency=adjacency).upper
-    delta = rows(capsys, "curve", "1:0.01:100", "--eps", "0", "1", "--points", "2", *options)[-1]
+    delta = rows(capsys, "curve", "1:0.01:100", "--eps", "0:1:2", *options)[-1]
     assert delta["upper"] == hs.delta(run, 1.0, adjacency=adjacency).upper
-    fnr = rows(capsys, "tradeoff", "1:0.01:100", "--fpr", "0.1", "0.5", "--points", "2", *options)[-1]
-    assert fnr["fnr_upper"] == hs.tradeoff(run, fnr["fpr"], adjacency=adjacency).upper
+    fnr = rows(capsys, "tradeoff", "1:0.01:100", "--fpr", "0.1:0.5:2", *options)[-1]
+    assert fnr["upper"] == hs.tradeoff(run, fnr["fpr"], adjacency=adjacency).upper
 
 
 def test_curve_of_a_log(capsys, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("sigma,q,steps\n1,0.01,400\n1,0.01,600\n")
-    one, two = (rows(capsys, "curve", run, "--eps", "1", "2", "--points", "2") for run in (str(log), "1:0.01:1000"))
+    one, two = (rows(capsys, "curve", run, "--eps", "1:2:2") for run in (str(log), "1:0.01:1000"))
     assert [r["upper"] for r in one] == [r["upper"] for r in two] and one[0]["run"] == str(log)
 
 
 def test_json_head(capsys):
-    assert cli.main(["curve", "1:0.01:10", "--eps", "0", "1", "--points", "2", "--json"]) == 0
+    assert cli.main(["curve", "1:0.01:10", "--eps", "0:1:2", "--format", "json"]) == 0
     head = json.loads(capsys.readouterr().out)
-    keys = ["format", "version", "package", "query", "adjacency", "direction", "rows"]
-    assert list(head) == keys and head["format"] == cli_curve.FORMAT and head["query"] == "curve"
+    keys = ["format", "version", "package", "query", "adjacency", "direction", "runs", "rows"]
+    assert list(head) == keys and head["format"] == tables.FORMAT and head["query"] == "curve"
 
 
 def test_tradeoff(capsys):
-    table = rows(capsys, "tradeoff", "1:0.01:1000", "--fpr", "1e-12", "0.9", "--points", "3")
+    table = rows(capsys, "tradeoff", "1:0.01:1000", "--fpr", "1e-12:0.9:3")
     for r in table:
         fpr = float(r["fpr"])
-        assert float(r["fnr_upper"]) == hs.tradeoff(RUN, fpr).upper
+        assert float(r["upper"]) == hs.tradeoff(RUN, fpr).upper
         assert float(r["tpr_lower"]) == hs.true_positive_rate(RUN, fpr).lower
     assert float(table[0]["fpr"]) == pytest.approx(1e-12) and float(table[-1]["fpr"]) == pytest.approx(0.9)
 
 
-def test_steps(capsys):
-    table = rows(capsys, "steps", "1:0.01:300", "2:0.01:5", "--delta", "1e-5", "--points", "4")
+def test_along(capsys):
+    table = rows(capsys, "along", "1:0.01:300", "2:0.01:5", "--delta", "1e-5", "--points", "4")
     assert [int(r["steps"]) for r in table] == [1, 34, 134, 300, 1, 3, 5]
     assert float(table[3]["upper"]) == hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 300, 1e-5).upper
 
@@ -84,7 +86,7 @@ def test_batch(capsys, tmp_path, asked, values):
     file = tmp_path / "asked.csv"
     file.write_text(f"{asked},sigma,steps,q\n{values[0]},1,1000,0.01\n\n{values[1]},2,10,1\n")
     table = rows(capsys, "batch", str(file))
-    assert list(table[0]) == [asked, "sigma", "steps", "q", "lower", "estimate", "upper"]
+    assert list(table[0]) == [asked, "sigma", "steps", "q", "lower", "estimate", "upper", "route", "certified"]
     single = hs.epsilon if asked == "delta" else hs.delta
     assert float(table[0]["upper"]) == single(RUN, float(values[0])).upper
     assert float(table[1]["lower"]) == single(hs.gaussian(2.0) * 10, float(values[1])).lower
@@ -92,13 +94,13 @@ def test_batch(capsys, tmp_path, asked, values):
 
 def test_batch_of_standard_input_and_defaults(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("sigma,delta\n2,1e-5\n"))
-    assert rows(capsys, "batch", "-", "--json")[0]["upper"] == hs.epsilon(hs.gaussian(2.0), 1e-5).upper
+    assert rows(capsys, "batch", "-", "--format", "json")[0]["upper"] == hs.epsilon(hs.gaussian(2.0), 1e-5).upper
     monkeypatch.setattr(sys, "stdin", io.StringIO("sigma,delta\n"))
-    assert rows(capsys, "batch", "-", "--json") == []
+    assert rows(capsys, "batch", "-", "--format", "json") == []
 
 
 def test_bar(capsys):
-    bar = cli_curve._Bar()
+    bar = options.Bar(SimpleNamespace(quiet=False))
     bar(1, 2)
     assert capsys.readouterr().err == ""  # not a terminal
     bar.shown = True
@@ -113,12 +115,12 @@ BAD = [
     (["curve", "0:0.01:10"], "sigma"),
     (["curve", "1:2:10"], "q"),
     (["curve", "1:0.1:1.5"], "STEPS"),
-    (["curve", "1:0.1:10", "--eps", "2", "1"], "LO < HI"),
-    (["curve", "1:0.1:10", "--eps", "0", "nan"], "LO < HI"),
-    (["tradeoff", "1:0.1:10", "--fpr", "0", "0.5"], "--fpr"),
-    (["tradeoff", "1:0.1:10", "--fpr", "0.5", "1"], "--fpr"),
-    (["steps", "log.csv", "--delta", "1e-5"], "SIGMA:Q:STEPS"),
-    (["steps", "1:0.1:10", "--delta", "2"], "delta"),
+    (["curve", "1:0.1:10", "--eps", "2:1:5"], "LO < HI"),
+    (["curve", "1:0.1:10", "--eps", "0:nan:5"], "LO < HI"),
+    (["tradeoff", "1:0.1:10", "--fpr", "0:0.5:5"], "--fpr"),
+    (["tradeoff", "1:0.1:10", "--fpr", "0.5:1:5"], "--fpr"),
+    (["along", "1:0.1:10", "--delta", "2"], "delta"),
+    (["along", "1:0.1:10", "--delta", "1e-5", "--at", "5,11"], "--at"),
     (["batch", "/no/such/file"], "No such file"),
 ]
 
@@ -131,7 +133,7 @@ def test_bad_input(capsys, argv, word):
 
 
 @pytest.mark.parametrize(
-    "argv", [["curve"], ["curve", "1:1:1", "--points", "1"], ["curve", "1:1:1", "--plot", "x.txt"], ["steps", "1:1:1"]]
+    "argv", [["curve", "1:1:1", "--points", "1"], ["curve", "1:1:1", "--plot", "x.txt"], ["along", "1:1:1"]]
 )
 def test_bad_usage(capsys, argv):
     with pytest.raises(SystemExit) as caught:
@@ -150,8 +152,8 @@ def test_bad_usage(capsys, argv):
         ("sigma,delta\n1,x\n", ":2: not all"),
         ("sigma,delta\n1,0.1\n1,0.0", ":3: the last line has no line end"),
         ("sigma,delta\n1,0.1\n1\n", ":3: expected 2"),
-        ("sigma,delta\n1,0.1\n1,nan\n", "delta.*entry 1"),
-        ("sigma,delta\n-1,0.1\n", "sigma.*entry 0"),
+        ("sigma,delta\n1,0.1\n\n1,nan\n", "<stdin>:4: delta must be in"),
+        ("sigma,delta\n-1,0.1\n", "<stdin>:2: sigma must be"),
     ],
 )
 def test_bad_batch(text, word, capsys, monkeypatch):
@@ -177,7 +179,7 @@ def signature(path):
 @pytest.mark.parametrize("kind, magic", [("png", b"\x89PNG\r"), ("pdf", b"%PDF-"), ("svg", b"<?xml")])
 def test_plot_files(capsys, tmp_path, kind, magic):
     pytest.importorskip("matplotlib")
-    for argv in (["curve", "1:0.01:10"], ["tradeoff", "1:0.01:10"], ["steps", "1:0.01:10", "--delta", "1e-5"]):
+    for argv in (["curve", "1:0.01:10"], ["tradeoff", "1:0.01:10"], ["along", "1:0.01:10", "--delta", "1e-5"]):
         path = tmp_path / f"{argv[0]}.{kind}"
         assert rows(capsys, *argv, "--points", "5", "--plot", str(path))
         assert signature(path) == magic

@@ -32,31 +32,33 @@ def norms(tmp_path):
 
 def test_plain_noise(capsys, norms):
     folder, table = norms
-    status, out, err = call(capsys, folder / "norms.npy", "--sigma", 5, "--delta", 1e-5, "--json", "--out", folder / "eps.npy")
+    status, out, err = call(
+        capsys, folder / "norms.npy", "--noise", 5, "--delta", 1e-5, "--format", "json", "--out", folder / "eps.npy"
+    )
     assert (status, err) == (0, "")
     result, eps = json.loads(out), np.load(folder / "eps.npy")
-    assert (result["format"], result["records"], result["steps"]) == ("hockeystick.individual", 50, 20)
+    assert (result["format"], result["records"], result["steps"]) == ("hockeystick.result", 50, 20)
     assert result["private"] and "ex post" in result["label"]
     for i in (0, 17, 49):
         mu = np.sqrt((table[i].astype(float) ** 2).sum()) / 5
         bound = hs.epsilon(hs.gaussian(1 / mu), 1e-5)
         assert bound.lower <= eps[i] <= bound.upper * (1 + 1e-4)
-    shown = [row["upper"] for row in result["quantiles"]]
+    shown = [row["upper"] for row in result["rows"]]
     assert shown == sorted(shown) and shown[0] == eps.min() and shown[-1] == eps.max() <= result["worst_case_upper"]
 
 
 @pytest.mark.parametrize("name", ["norms.csv", "bare.csv"])
 def test_csv_says_what_the_array_says(capsys, norms, name):
     folder, _ = norms
-    options = ("--noise-multiplier", 2, "--clip", 0.5, "--delta", 1e-5, "--json")
+    options = ("--noise-multiplier", 2, "--clip", 0.5, "--delta", 1e-5, "--format", "json")
     a, b = (json.loads(call(capsys, folder / file, *options)[1]) for file in ("norms.npy", name))
-    assert a["quantiles"][3]["upper"] == pytest.approx(b["quantiles"][3]["upper"], rel=1e-6)
+    assert a["rows"][3]["upper"] == pytest.approx(b["rows"][3]["upper"], rel=1e-6)
 
 
 def test_a_table_cut_short_is_refused_unless_asked(capsys, norms):
     folder, _ = norms
     for name in ("norms.csv", "bare.csv"):
-        cut, flags = folder / f"cut_{name}", ("--sigma", 5, "--delta", 1e-5)
+        cut, flags = folder / f"cut_{name}", ("--noise", 5, "--delta", 1e-5)
         cut.write_bytes((folder / name).read_bytes()[:-5])
         lines = len(cut.read_text().splitlines())
         status, out, err = call(capsys, cut, *flags)
@@ -70,7 +72,7 @@ def test_parquet(capsys, norms):
 
     folder, table = norms
     parquet.write_table(pyarrow.table({f"s{i}": table[:, i] for i in range(20)}), folder / "norms.parquet")
-    options = ("--sigma", 5, "--delta", 1e-5, "--json")
+    options = ("--noise", 5, "--delta", 1e-5, "--format", "json")
     assert call(capsys, folder / "norms.parquet", *options)[1] == call(capsys, folder / "norms.npy", *options)[1]
     (folder / "bad.parquet").write_bytes(b"PAR1 and nothing")
     assert call(capsys, folder / "bad.parquet", *options)[0] == 2
@@ -78,7 +80,7 @@ def test_parquet(capsys, norms):
 
 def test_sampled(capsys, norms):
     folder, table = norms
-    options = ("--noise-multiplier", 1, "--clip", 1, "--q", 0.01, "--delta", 1e-5, "--steps", 50, "--json")
+    options = ("--noise-multiplier", 1, "--clip", 1, "--q", 0.01, "--delta", 1e-5, "--steps", 50, "--format", "json")
     status, out, _ = call(capsys, folder / "norms.npy", *options, "--out", folder / "eps.npy")
     assert status == 0
     levels, counts = NoiseLevels(float(table.max() * (1 + 4 * 2.0**-53))), np.zeros((50, 32), int)
@@ -92,23 +94,23 @@ def test_sampled(capsys, norms):
 def test_text_and_plot(capsys, norms):
     folder, _ = norms
     pytest.importorskip("matplotlib")
-    status, out, _ = call(capsys, folder / "norms.npy", "--sigma", 5, "--delta", 1e-5, "--plot", folder / "h.png")
+    status, out, _ = call(capsys, folder / "norms.npy", "--noise", 5, "--delta", 1e-5, "--plot", folder / "h.png")
     assert status == 0 and "50 records" in out and "not for release" in out and "worst case" in out
     assert (folder / "h.png").read_bytes().startswith(b"\x89PNG")
-    assert call(capsys, folder / "norms.npy", "--sigma", 5, "--delta", 1e-5, "--plot", folder / "h.nothing")[0] == 2
+    assert call(capsys, folder / "norms.npy", "--noise", 5, "--delta", 1e-5, "--plot", folder / "h.nothing")[0] == 2
 
 
 def test_progress_bar_on_a_terminal(capsys, norms, monkeypatch):
-    from hockeystick.individual import command
+    from hockeystick.cli import records
 
     folder, _ = norms
     clock = iter(range(1000))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(command.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(command, "BLOCK", 10)
-    status, _, err = call(capsys, folder / "norms.npy", "--sigma", 5, "--delta", 1e-5)
+    monkeypatch.setattr(records.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(records, "BLOCK", 10)
+    status, _, err = call(capsys, folder / "norms.npy", "--noise", 5, "--delta", 1e-5)
     assert status == 0 and "50/50 records" in err and err.endswith("\n")
-    assert call(capsys, folder / "norms.npy", "--sigma", 5, "--delta", 1e-5, "--quiet")[2] == ""
+    assert call(capsys, folder / "norms.npy", "--noise", 5, "--delta", 1e-5, "--quiet")[2] == ""
 
 
 def test_bad_usage(capsys, norms):
@@ -122,21 +124,23 @@ def test_bad_usage(capsys, norms):
     (folder / "junk.npy").write_bytes(b"junk")
     (folder / "junk.csv").write_text("a,b\n1,x\n")
     (folder / "norms.txt").write_text("1")
-    flags = ("--sigma", 1, "--delta", 1e-5)
+    flags = ("--noise", 1, "--delta", 1e-5)
     for path in ("neg.npy", "nan.npy", "deep.npy", "text.npy", "none.npy", "junk.npy", "junk.csv", "norms.txt", "nowhere.npy"):
         status, out, err = call(capsys, folder / path, *flags)
         assert (status, out) == (2, "") and err.startswith("hockeystick: error:"), path
     for bad in (
         (good, "--delta", 1e-5),
-        (good, "--sigma", 0, "--delta", 1e-5),
-        (good, "--sigma", "nan", "--delta", 1e-5),
-        (good, "--sigma", 1, "--delta", 0),
-        (good, "--sigma", 1, "--delta", 2),
+        (good, "--noise", 0, "--delta", 1e-5),
+        (good, "--noise", "nan", "--delta", 1e-5),
+        (good, "--noise", 1, "--delta", 0),
+        (good, "--noise", 1, "--delta", 2),
         (good, "--noise-multiplier", 1, "--delta", 1e-5),
         (good, *flags, "--q", 0),
         (good, *flags, "--q", 0.1, "--route", "best"),
         (good, *flags, "--steps", 0),
-        (good, "--sigma", 1),
+        (good, "--noise", 1),
+        (good, *flags, "--rtol", 1e-3),
+        (good, *flags, "--adjacency", "zero_out"),
     ):
         status, out, err = call(capsys, *bad)
         assert (status, out) == (2, "") and err, bad
@@ -144,7 +148,7 @@ def test_bad_usage(capsys, norms):
 
 def test_as_a_process(norms):
     folder, _ = norms
-    command = [sys.executable, "-m", "hockeystick", "individual", str(folder / "norms.npy"), "--sigma", "5", "--delta", "1e-5"]
+    command = [sys.executable, "-m", "hockeystick", "individual", str(folder / "norms.npy"), "--noise", "5", "--delta", "1e-5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "50 records" in done.stdout and done.stderr == ""
     listed = subprocess.run([sys.executable, "-m", "hockeystick", "--help"], capture_output=True, text=True, timeout=60)

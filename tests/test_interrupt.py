@@ -12,7 +12,7 @@ SETUP = """
 import io, time
 import numpy as np
 import hockeystick as hs
-from hockeystick import serial
+from hockeystick import logs
 
 def steps(n, make=lambda i: hs.gaussian(1.0 + i)):
     return hs.compose(*((hs.poisson_subsampled(make(i / n), 0.01), 1) for i in range(n)))
@@ -56,7 +56,7 @@ CALLS = {
     ),
     "a log": (
         "log = b'sigma,q,steps\\n' + b''.join(b'%.17g,0.01,1\\n' % (1 + i * 1e-6) for i in range(100_000))",
-        "serial.read_log(io.BytesIO(log), 'log')",
+        "logs.read_log(io.BytesIO(log), 'log')",
     ),
 }
 """What is prepared, and what is interrupted: from 0.1 s to minutes long."""

@@ -139,6 +139,22 @@ def draw_steps(curves: list[Series], delta: float):
     return figure
 
 
+def draw_answers(lower, estimate, upper):
+    """Figure of the intervals of many queries, in their order."""
+    figure, axes = _figure("query", "lower, estimate, upper")
+    at = np.arange(len(lower))
+    axes.vlines(at, lower, upper, color=COLOURS[0], linewidth=1.4)
+    axes.plot(at, estimate, ".", color=COLOURS[1], markersize=4)
+    return figure
+
+
+def draw_records(eps, delta: float):
+    """Figure of how eps at `delta` is spread over the records: upper bounds, ex post."""
+    figure, axes = _figure(rf"individual $\varepsilon$ at $\delta = {_power(delta)}$ (upper bound, ex post)", "records")
+    axes.hist(eps, bins=min(100, max(10, int(np.sqrt(eps.size)))), color=COLOURS[0])
+    return figure
+
+
 def _figure(x: str, y: str):
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

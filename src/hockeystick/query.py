@@ -321,14 +321,18 @@ class _Settings:
         found, wanted = None, GOOD_ENOUGH if self.rtol is None else self.rtol
         width = _log_width if what == "point" else _relative
         for name in names if self.route == "auto" else (self.route,):
-            ask = TABLE[name].point if what == "point" else TABLE[name].root
-            found = meet(found, self._within(what, at, ask(self, add, at)), self.run)
+            found = meet(found, self._ask(name, what, add, at), self.run)
             if found and (width(found) <= wanted or (what == "root" and found[2] == math.inf)):  # a jump: no route knows more
                 break
         if found is None or (self.rtol is not None and not width(found) <= self.rtol):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, width(found) if found else None))
         return found
+
+    def _ask(self, name: str, what: str, add: int, at: float):
+        """What one route answers, or None."""
+        route = TABLE[name]
+        return self._within(what, at, (route.point if what == "point" else route.root)(self, add, at))
 
     def _within(self, what: str, at: float, found):
         """An answer within what any curve obeys, max(0, 1 - e^eps) <= delta(eps) <= 1, or eps(delta) >= 0."""

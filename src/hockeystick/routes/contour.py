@@ -96,6 +96,22 @@ def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n
     return answer and answer[1:5]
 
 
+def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1) -> tuple[str, int] | None:
+    """Which contour answers `point`, "line" or "hyperbola", and its nodes; None where both decline."""
+    made = []
+
+    def noted(name: str, ask):
+        def answer(*settings):
+            made.append((name, ask(*settings)))
+            return made[-1][1]
+
+        return answer
+
+    ask = noted("line", _core.contour_delta), noted("hyperbola", _core.hyperbola_delta)
+    answer = _answer(*ask, _point_width, steps, add, eps, rtol, n_threads)
+    return next(((name, int(own[-1])) for name, own in made if own is answer), None)
+
+
 def pair_point(paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
     """A certified point of a run with two-sided pairs, or None. What was dropped is at +inf: it can only raise delta."""
     answer = _pair_answer(_core.contour_delta, paired, add, eps, rtol, n_threads)

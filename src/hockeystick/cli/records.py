@@ -1,82 +1,84 @@
-"""The command `hockeystick individual`: eps of every record from a file of norms.
-
-Exit status, streams and the JSON envelope are those of cli.py; the keys of a result are in `_result`.
-"""
+"""The verb individual: eps of every record from a file of norms."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from .. import __version__, query
+from .. import query
 from ..bound import DomainError
+from ..individual.dpsgd import mu_from_norms
+from ..individual.epsilons import LABEL, individual_epsilons
+from ..individual.gaussian import gdp_epsilons_upper, in_unit
+from ..individual.levels import NoiseLevels
+from ..logs import require_line_end
 from ..mechanism import count, gaussian, poisson_subsampled
-from ..serial import require_line_end
-from .dpsgd import mu_from_norms
-from .epsilons import LABEL, individual_epsilons
-from .gaussian import gdp_epsilons_upper, in_unit
-from .levels import NoiseLevels
+from . import options
+from .tables import Answer
 
-FORMAT = "hockeystick.individual"
-VERSION = 1
 BLOCK = 1 << 16
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
-_FILES = """NORMS holds one row a record and one column a step:
+more_individual = """
+
+NORMS holds one row a record and one column a step:
   .npy      an array of float32 or float64 with one or two dimensions, read in blocks
   .csv      numbers separated by commas; a first line of names is passed over
   .parquet  numeric columns (needs the extra "parquet")
-With --q below 1 every record is charged at every step, drawn or not: give the norm that it has or would have,
-or the clip."""
+The noise is --noise, in the unit of the norms, or --noise-multiplier times --clip. With --q below 1 every record is charged at
+every step, drawn or not: give the norm that it has or would have, or the clip. Upper bounds only, ex post, and private."""
 
 
-def run(argv: list[str]) -> str:
-    """The text that answers `argv`. Raises DomainError, AccuracyError or OSError."""
-    args = _parser().parse_args(argv)
+def arguments_individual(parser) -> None:
+    parser.add_argument("norms", metavar="NORMS", type=Path, help="file of norms: .npy, .csv or .parquet")
+    parser.add_argument("--noise", type=options.number, help="standard deviation of the noise, in the unit of the norms")
+    parser.add_argument("--noise-multiplier", type=options.number, help="instead of --noise, with --clip: noise / clip")
+    parser.add_argument("--clip", type=options.number, help="clipping norm; larger norms are cut to it")
+    parser.add_argument("--delta", type=options.number, required=True, help="0 < delta < 1")
+    parser.add_argument("--q", type=options.number, default=1.0, help="Poisson sampling rate, default 1 (none)")
+    parser.add_argument("--steps", type=options.whole, default=1, help="how often each column ran, default 1")
+    parser.add_argument("--levels", type=options.whole, default=32, help="noise levels with --q, default 32")
+    parser.add_argument("--out", metavar="FILE.npy", help="write the eps of every record (private!)")
+    options.add_allowances(parser)
+
+
+def answer_individual(args) -> Answer:
+    if args.adjacency != "add_remove" or args.direction != "both":
+        raise DomainError(
+            "individual bounds are for add_remove neighbours, the larger of both directions; "
+            f"got adjacency={args.adjacency!r}, direction={args.direction!r}"
+        )
+    route = "contour" if args.route == "auto" else args.route
+    if route not in ("contour", "fft"):
+        raise DomainError(f"--route must be auto, contour or fft here, got {args.route!r}")
+    if args.rtol is not None:
+        raise DomainError("--rtol is not an option of individual: its bounds are upper bounds")
     in_unit("delta", args.delta)
     blocks, records = _open(args.norms, args.allow_unterminated)
     repeat = count("steps", args.steps)
     show = _bar(records) if sys.stderr.isatty() and not args.quiet else None
     if args.q == 1:
         eps, steps, mu_max = _plain(blocks, repeat, args, show)
+        route = "gaussian"
     else:
-        eps, steps, mu_max = _sampled(blocks, repeat, args, show)
+        eps, steps, mu_max = _sampled(blocks, repeat, args, route, show)
     if args.out:
         np.save(args.out, eps)
-    if args.plot:
-        _plot(args.plot, eps, args.delta)
-    result = _result(args, eps, steps, mu_max)
-    return json.dumps(result, allow_nan=False) if args.json else _text(result)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="hockeystick individual",
-        description="Certified upper bounds of eps(delta) of every record of a run, from its norms (ex post).\n\n" + _FILES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("norms", metavar="NORMS", type=Path, help="file of norms: .npy, .csv or .parquet")
-    parser.add_argument("--sigma", type=float, help="standard deviation of the noise, in the unit of the norms")
-    parser.add_argument("--noise-multiplier", type=float, help="instead of --sigma, with --clip: noise / clip")
-    parser.add_argument("--allow-unterminated", action="store_true", help="take a last CSV line that has no line end")
-    parser.add_argument("--clip", type=float, help="clipping norm; larger norms are cut to it")
-    parser.add_argument("--delta", type=float, required=True, help="0 < delta < 1")
-    parser.add_argument("--q", type=float, default=1.0, help="Poisson sampling rate, default 1 (none)")
-    parser.add_argument("--steps", type=int, default=1, help="how often each column ran, default 1")
-    parser.add_argument("--levels", type=int, default=32, help="noise levels with --q, default 32")
-    parser.add_argument("--route", default="contour", help="with --q: contour or fft")
-    parser.add_argument("--threads", type=int, default=1, help="default 1; 0 is all cores allowed")
-    parser.add_argument("--out", metavar="FILE.npy", help="write the eps of every record (private!)")
-    parser.add_argument("--plot", metavar="FILE", help='histogram of eps (needs the extra "plot")')
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar on a terminal")
-    return parser
+    worst = _worst(args, steps, mu_max)
+    shown = zip(QUANTILES, np.quantile(eps, QUANTILES, method="higher"), strict=True)
+    answered = {"route": route, "certified": True}
+    rows: list[dict[str, Any]] = [
+        {"quantile": p, "lower": 0.0, "estimate": float(x), "upper": float(x), **answered} for p, x in shown
+    ]
+    more = {"label": LABEL, "private": True, "records": len(eps), "steps": steps, "delta": args.delta, "q": args.q}
+    more |= {"mean": float(eps.mean()), "worst_case_upper": worst}
+    title = f"eps of {len(eps)} records at delta = {args.delta:g} after {steps} steps, q = {args.q:g}"
+    notes = [f"worst case over the norms allowed: {worst!r}", f"{LABEL}; private: not for release"]
+    return Answer(rows, title, more=more, notes=notes, draw=lambda: _draw(eps, args.delta))
 
 
 def _open(path: Path, allow_unterminated: bool):
@@ -144,7 +146,7 @@ def _parquet(path: Path):
 
 
 def _mu(block, args):
-    return mu_from_norms(block, sigma=args.sigma, noise_multiplier=args.noise_multiplier, clip=args.clip)
+    return mu_from_norms(block, sigma=args.noise, noise_multiplier=args.noise_multiplier, clip=args.clip)
 
 
 def _plain(blocks, repeat: int, args, show):
@@ -159,7 +161,7 @@ def _plain(blocks, repeat: int, args, show):
     return gdp_epsilons_upper(np.concatenate(parts), args.delta), steps, mu_max
 
 
-def _sampled(blocks, repeat: int, args, show):
+def _sampled(blocks, repeat: int, args, route: str, show):
     """(eps, steps, largest mu of a step) with Poisson sampling: counts of noise levels."""
     mu_max = max(float(_mu(block, args).max()) for block in blocks())
     if not mu_max > 0:
@@ -171,7 +173,7 @@ def _sampled(blocks, repeat: int, args, show):
         for column in mu.T:
             levels.add(counts, column)
         found = individual_epsilons(
-            counts * repeat, sigmas=levels.sigmas, q=args.q, delta=args.delta, route=args.route, n_threads=args.threads
+            counts * repeat, sigmas=levels.sigmas, q=args.q, delta=args.delta, route=route, n_threads=args.threads
         )
         steps = mu.shape[1] * repeat
         parts.append(found.upper)
@@ -207,53 +209,7 @@ def _worst(args, steps: int, mu_max: float) -> float:
     return query.epsilon(step * steps, args.delta).upper
 
 
-def _result(args, eps, steps: int, mu_max: float) -> dict:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "package": __version__,
-        "query": "epsilon",
-        "label": LABEL,
-        "private": True,
-        "records": len(eps),
-        "steps": steps,
-        "delta": args.delta,
-        "q": args.q,
-        "quantiles": [
-            {"quantile": p, "upper": float(x)}
-            for p, x in zip(QUANTILES, np.quantile(eps, QUANTILES, method="higher"), strict=True)
-        ],
-        "mean": float(eps.mean()),
-        "worst_case_upper": _worst(args, steps, mu_max),
-    }
+def _draw(eps, delta: float):
+    from .. import plot
 
-
-def _text(result: dict) -> str:
-    lines = [
-        f"eps of {result['records']} records at delta = {result['delta']:g} after {result['steps']} steps, q = {result['q']:g}",
-        f"{result['label']}; private: not for release",
-        "quantile  eps (upper)",
-        *(f"{row['quantile']:8.2f}  {row['upper']!r}" for row in result["quantiles"]),
-        f"worst case over the norms allowed: {result['worst_case_upper']!r}",
-    ]
-    return "\n".join(lines)
-
-
-def _plot(path: str, eps, delta: float) -> None:
-    try:
-        import matplotlib
-    except ImportError:
-        raise DomainError('--plot needs matplotlib: pip install "hockeystick[plot]"') from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 3.5), layout="constrained")
-    axes.hist(eps, bins=min(100, max(10, int(np.sqrt(eps.size)))), color="#3b6ea5")
-    axes.set_xlabel(f"individual eps at delta = {delta:g} (upper bound, ex post)")
-    axes.set_ylabel("records")
-    try:
-        figure.savefig(path, dpi=150)
-    except ValueError as error:
-        raise DomainError(f"{path}: {error}") from None
-    finally:
-        pyplot.close(figure)
+    return plot.draw_records(eps, delta)

@@ -1,0 +1,152 @@
+"""The verbs that look at a run or an answer: check, explain, verify."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import query
+from ..logs import COLUMNS
+from ..mechanism import Gaussian, PoissonSubsampled, leaves
+from . import grammar, tables
+from .answers import _privacy
+from .options import PROMISE, asked, number
+from .tables import Answer
+
+FEW = 1e-6
+"""A sampling rate below this part of one is looked at twice."""
+
+QUIET_NOISE = 0.3
+"""So is a noise multiplier below this, of which eps is seldom what anyone wants."""
+
+more_check = "\n\nA log has one line per step or phase, and these columns (CSV header) or keys (JSON lines):\n" + "\n".join(
+    f"  {name:<13}{what}" for name, what in COLUMNS.items()
+)
+
+
+def arguments_check(parser) -> None:
+    pass
+
+
+def answer_check(args) -> Answer:
+    found = grammar.sources(args)
+    rows: list[dict[str, Any]] = []
+    lines: list[str] = []
+    warnings = []
+    for name, source in found.items():
+        said = _warnings(source)
+        warnings += [{"run": name, "warning": text} for text in said]
+        lines += [f"warning: {name}: {text}" for text in said]
+        known = {"run": name, "kind": source.kind, "lines": source.log.lines if source.log else None}
+        for quantity, low, mid, high in _figures(source):
+            ends = {"lower": low, "estimate": mid, "upper": high, "route": "exact", "certified": True}
+            rows.append({**known, "quantity": quantity, **ends})
+    runs = {name: source.run for name, source in found.items()}
+    title = f"{len(runs)} runs" if len(runs) > 1 else next(iter(runs))
+    notes = [*lines, *PROMISE.splitlines()]
+    return Answer(rows, title, runs, {"warnings": warnings}, notes, draw=lambda: _privacy(runs, args))
+
+
+def _figures(source):
+    """(name, least, mean, largest) of what a run consists of."""
+    run = source.run
+    yield "steps", run.steps, run.steps, run.steps
+    yield "distinct_steps", len(run.parts), len(run.parts), len(run.parts)
+    for name, of in (("sigma/sensitivity", _sigma), ("q", _q)):
+        seen = [(value, k) for step, k in run.parts if (value := of(step)) is not None]
+        if seen:
+            total = sum(k for _, k in seen)
+            yield name, min(v for v, _ in seen), math.fsum(v * k / total for v, k in seen), max(v for v, _ in seen)
+
+
+def _sigma(step) -> float | None:
+    base = step.base if isinstance(step, PoissonSubsampled) else step
+    return base.sigma / base.sensitivity if isinstance(base, Gaussian) else None
+
+
+def _q(step) -> float | None:
+    return step.q if isinstance(step, PoissonSubsampled) else 1.0 if isinstance(step, Gaussian) else None
+
+
+def _warnings(source) -> list[str]:
+    run, log = source.run, source.log
+    out = []
+    if not run.parts:
+        out.append("no steps: eps and delta are 0")
+    if log:
+        if log.ignored:
+            out.append(f"columns passed over: {', '.join(log.ignored)}")
+        sampled = any(isinstance(leaf, PoissonSubsampled) for step, _ in run.parts for leaf in leaves(step))
+        if sampled and "sampler" not in log.columns:
+            out.append("no column sampler: batches are taken for Poisson samples (shuffled ones cost more)")
+        if not sampled and "q" not in log.columns and "batch_size" not in log.columns:
+            out.append("no column q: every step is taken to use every record")
+        if "adjacency" not in log.columns:
+            out.append("no column adjacency: noise is taken to be made for the relation that is asked")
+        if "step" not in log.columns:
+            out.append("no column step: lines that are missing cannot be noticed")
+    sigmas = [sigma for step, _ in run.parts if (sigma := _sigma(step)) is not None]
+    if sigmas and min(sigmas) < QUIET_NOISE:
+        out.append(f"sigma as small as {min(sigmas):g}: is it the noise multiplier (noise / clipping norm)?")
+    if sigmas and max(sigmas) > 1e3 * min(sigmas):
+        out.append(f"sigma from {min(sigmas):g} to {max(sigmas):g}: are all of them noise multipliers?")
+    rates = [q for step, _ in run.parts if (q := _q(step)) is not None]
+    if rates and min(rates) < FEW:
+        out.append(f"q as small as {min(rates):g}: is it batch/data set?")
+    return out
+
+
+def arguments_explain(parser) -> None:
+    _one_question(parser)
+
+
+def _one_question(parser) -> None:
+    question = parser.add_mutually_exclusive_group(required=True)
+    question.add_argument("--delta", type=number, help="about eps at this delta")
+    question.add_argument("--eps", "--epsilon", type=number, help="about delta at this eps")
+
+
+def answer_explain(args) -> Answer:
+    from ..explanation import explain
+
+    source = grammar.one(args)
+    found = explain(source.run, eps=args.eps, delta=args.delta, **asked(args))
+    name, at = ("delta", args.delta) if args.delta is not None else ("eps", args.eps)
+    rows = [tables.row(found.bound, {"run": source.name, name: at}, tables.budget(found.bound))]
+    runs = {source.name: source.run}
+    return Answer(rows, str(found), runs, found.to_dict(), tables.NOTES, draw=lambda: _privacy(runs, args))
+
+
+def arguments_verify(parser) -> None:
+    _one_question(parser)
+    parser.add_argument("--lower", type=number, help="lower end claimed; 0 if only --upper is given")
+    parser.add_argument("--upper", type=number, help="upper end claimed; infinite if only --lower is given")
+    parser.add_argument("--seconds", type=number, default=60.0, help="processor time allowed, default 60")
+
+
+more_verify = """ The interval is the one given by
+--lower and --upper, or the one that this package answers; the judge works in ball arithmetic and shares no code with it
+(extra `verify`). Exit status: 0 confirmed, 1 not decided, 3 refuted."""
+
+
+def answer_verify(args) -> Answer:
+    from ..judge import verify
+
+    source = grammar.one(args)
+    run, sides = source.run, {"adjacency": args.adjacency, "direction": args.direction}
+    name, at, ask = ("delta", args.delta, query.epsilon) if args.delta is not None else ("eps", args.eps, query.delta)
+    if args.lower is None and args.upper is None:
+        claim = ask(run, at, **asked(args))
+        ends, mid, route = (claim.lower, claim.upper), claim.estimate, claim.route
+    else:
+        ends = 0.0 if args.lower is None else args.lower, math.inf if args.upper is None else args.upper
+        mid, route = math.nan, "claimed"
+    found = verify(run, ends, eps=args.eps, delta=args.delta, seconds=args.seconds, **sides)
+    claimed = {"lower": ends[0], "estimate": mid, "upper": ends[1], "route": route, "certified": found.confirmed}
+    row = {"run": source.name, name: at, **claimed, "verdict": found.verdict}
+    lines = [f"{found.verdict}: {found.why}", f"claimed: [{ends[0]!r}, {ends[1]!r}]"]
+    lines += [f"delta({e.eps!r}), {e.direction}: [{e.lower!r}, {e.upper!r}]" for e in found.evidence]
+    more = {"verdict": found.verdict, "why": found.why, "evidence": [e._asdict() for e in found.evidence]}
+    runs = {source.name: run}
+    status = {"confirmed": 0, "refuted": 3}.get(found.verdict, 1)
+    return Answer([row], "\n".join(lines), runs, more, draw=lambda: _privacy(runs, args), status=status)

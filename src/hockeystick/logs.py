@@ -1,0 +1,482 @@
+"""Training logs: what ran, line by line, with what the log itself says against it.
+
+A log names for every line, or every phase, how much noise there was and how batches were drawn. What is read of it is
+`COLUMNS`; other columns are passed over, unless they are `LIKELY` one of these under another name. Everything that a log says
+twice has to agree: a rate that is not batch over data set, a running number that leaves steps out, shuffled batches or
+accumulated ones accounted as one Poisson sample are refused by name.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple
+
+from .arguments import one_of
+from .batches import truncated_poisson_subsampled, without_replacement
+from .bound import DomainError
+from .mechanism import K_MAX, Mechanism, Run, count, gaussian, poisson_subsampled, real
+from .pair import ADJACENCIES
+from .serial import brief
+
+COLUMNS = {
+    "sigma": "noise multiplier: standard deviation of the noise / clipping norm",
+    "q": "sampling rate; batch_size/dataset_size where both are there, else 1",
+    "steps": "how many such steps; 1 if there is no such column",
+    "sampler": "poisson, none (full batches), truncated_poisson or without_replacement",
+    "dataset_size": "number of records",
+    "batch_size": "expected number of records of a batch, the exact one without replacement",
+    "max_batch": "largest batch of truncated_poisson",
+    "accumulation": "batches of batch_size whose gradients are summed before noise is added; 1",
+    "adjacency": "the neighbouring relation that the noise was made for",
+    "step": "running number of the step: what a line with this number leaves out is noticed",
+}
+WORDS = ("sampler", "adjacency")
+
+LIKELY = {
+    "noise_multiplier": "sigma",
+    "noise": "sigma",
+    "sample_rate": "q",
+    "sampling_rate": "q",
+    "sampling_probability": "q",
+    "rate": "q",
+    "count": "steps",
+    "num_steps": "steps",
+    "n_steps": "steps",
+    "repeat": "steps",
+    "repeats": "steps",
+    "sampling": "sampler",
+    "sampling_method": "sampler",
+    "n": "dataset_size",
+    "num_records": "dataset_size",
+    "num_examples": "dataset_size",
+    "batch": "batch_size",
+    "accumulation_steps": "accumulation",
+    "gradient_accumulation_steps": "accumulation",
+    "neighbouring_relation": "adjacency",
+    "neighboring_relation": "adjacency",
+    "iteration": "step",
+    "global_step": "step",
+}
+"""Columns that are not passed over in silence: each may well be one that is read."""
+
+SAMPLERS = {
+    "poisson": "poisson",
+    "poisson_sampling": "poisson",
+    "none": "none",
+    "full": "none",
+    "full_batch": "none",
+    "truncated": "truncated_poisson",
+    "truncated_poisson": "truncated_poisson",
+    "fixed_size": "without_replacement",
+    "without_replacement": "without_replacement",
+}
+UNPROVED = {
+    "shuffle": "batches of a shuffled pass are no Poisson samples, and their eps can be much larger",
+    "with_replacement": "no proof is known here for draws with replacement",
+    "cyclic": "cyclic batches are a run as a whole: hs.cyclic_poisson, not a log of steps",
+}
+ALSO_UNPROVED = {"shuffled": "shuffle", "shuffling": "shuffle", "random_shuffle": "shuffle", "cyclic_poisson": "cyclic"}
+
+RELATIONS = {
+    "add_or_remove_one": "add_remove",
+    "add_or_remove": "add_remove",
+    "replace": "replace_one",
+    "substitute": "replace_one",
+    "replace_special": "zero_out",
+}
+"""Other names of adjacencies."""
+
+LINE_MAX = 4096
+"""Bytes of the longest line read. Three numbers of 17 digits and their JSON keys take under 120."""
+
+RECENT_MAX = 1 << 16
+"""Lines remembered as parsed, so that a repeated line costs one look-up; about 10 MB when full."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Log(NamedTuple):
+    """What a log says: the run, its steps in order (neighbours that are equal merged), lines and columns."""
+
+    run: Run
+    sequence: tuple[tuple[Mechanism, int], ...]
+    lines: int
+    columns: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def read_log(
+    source: str | os.PathLike[str] | BinaryIO,
+    name: str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    adjacency: str = "add_remove",
+    allow_unterminated: bool = False,
+    allow_empty: bool = False,
+) -> Run:
+    """The run that a training log describes, read line by line in memory proportional to distinct steps.
+
+    CSV whose first line names the columns, in any order, or JSON lines, one object each with these as keys; told apart by the
+    first line that is not blank. UTF-8; a byte order mark, CRLF line ends, blank lines and other columns are passed over.
+
+        sigma         noise multiplier: standard deviation of the noise / clipping norm
+        q             Poisson sampling rate; batch_size/dataset_size where there is none, else 1
+        steps         how many such steps a line stands for; 1 where there is no such column
+        sampler       poisson, none, truncated_poisson (needs dataset_size, max_batch), without_replacement (needs dataset_size,
+                      batch_size); others are refused with the reason
+        dataset_size, batch_size, accumulation, adjacency, step
+                      what the log says besides: has to agree with q, with the number of steps and with `adjacency`
+
+    Parameters
+    ----------
+    source : path or binary file
+        The log.
+    name : str, optional
+        What messages call the log; its path if not given.
+    columns : mapping, optional
+        From the names above to the column that holds them: {"sigma": "noise_multiplier", "q": "sample_rate"}. An empty name
+        passes over that column.
+    adjacency : "add_remove", "replace_one" or "zero_out"
+        The relation that the run will be asked about. A log that names another one is refused.
+    allow_unterminated : bool, default False
+        Take a last line without a line end. It is refused by default: a log cut short by a crash may end in "1.0,0.01,1" where
+        "1.0,0.01,1000" was written.
+    allow_empty : bool, default False
+        Take a log without any step, as the empty run.
+
+    Returns
+    -------
+    Run
+        Equal steps merged, in order of first appearance. That the log tells what ran is not checked, nor can it be.
+
+    Raises
+    ------
+    DomainError
+        "name:line: what is wrong" at the first line that is malformed or contradicts itself, or if the log holds no step.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> import hockeystick as hs
+    >>> log = io.BytesIO(b"step,noise_multiplier,batch_size,dataset_size,loss\\n1,1.1,600,60000,2.3\\n2,1.1,600,60000,2.1\\n")
+    >>> run = hs.read_log(log, columns={"sigma": "noise_multiplier"})
+    >>> run.steps
+    2
+    """
+    allowed = {"allow_unterminated": allow_unterminated, "allow_empty": allow_empty}
+    if isinstance(source, str | os.PathLike):
+        with open(source, "rb") as stream:
+            return scan(stream, os.fspath(source) if name is None else name, columns, adjacency, **allowed).run
+    return scan(source, name or getattr(source, "name", "log"), columns, adjacency, **allowed).run
+
+
+def scan(
+    stream: BinaryIO,
+    name: str,
+    columns: Mapping[str, str] | None = None,
+    adjacency: str = "add_remove",
+    *,
+    allow_unterminated: bool = False,
+    allow_empty: bool = False,
+    ordered: bool = False,
+) -> Log:
+    """The same with what else the log says; `sequence` is empty unless `ordered`."""
+    one_of("adjacency", adjacency, ADJACENCIES)
+    reader = _Reader(_renamed(columns), adjacency)
+    counts: dict[tuple, int] = {}  # by the key of a step
+    recent: dict[bytes, tuple[tuple, int]] = {}
+    sequence: list[list] = []
+    number = 0
+    try:
+        for number, raw in enumerate(iter(partial(stream.readline, LINE_MAX + 1), b""), 1):
+            known = recent.get(raw)
+            if known is None:
+                text = _line_text(raw.removeprefix(_BOM) if number == 1 else raw)
+                if not allow_unterminated:
+                    require_line_end(raw.endswith(b"\n"))
+                if not text:
+                    continue
+                known = reader.read(text)
+                if known is None:
+                    continue
+                if not reader.numbered:
+                    if len(recent) == RECENT_MAX:
+                        recent.clear()
+                    recent[raw] = known
+            key, n = known
+            total = counts[key] = counts.get(key, 0) + n
+            if total > K_MAX:
+                count(f"total of {reader.steps[key]!r}", total)
+            if ordered:
+                if sequence and sequence[-1][0] == key:
+                    sequence[-1][1] += n
+                else:
+                    sequence.append([key, n])
+    except DomainError as error:
+        raise DomainError(f"{name}:{number}: {error}") from None
+    if not counts and not allow_empty:
+        raise DomainError(
+            f"{name}: empty log, no step in {number} lines; expected a CSV header (sigma,q,steps) and rows, or JSON "
+            "lines (--allow-empty takes it as a run without steps)"
+        )
+    steps = reader.steps
+    run = Run(tuple((steps[key], n) for key, n in counts.items()))
+    order = tuple((steps[key], n) for key, n in sequence)
+    return Log(run, order, number, tuple(reader.seen), tuple(reader.ignored))
+
+
+def _renamed(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """The column that holds each name that is not called so; empty where a column is passed over."""
+    for name, column in (columns or {}).items():
+        if not isinstance(name, str) or not isinstance(column, str) or (column and name not in COLUMNS):
+            raise DomainError(
+                f"columns must map {', '.join(COLUMNS)} to names of columns, or a column to pass over to '', "
+                f"got {name!r}: {column!r}"
+            )
+    return {name.strip().lower(): column.strip().lower() for name, column in (columns or {}).items()}
+
+
+class _Reader:
+    """The lines of one log as (key of a step, count); `steps` holds the step of every key."""
+
+    def __init__(self, renamed: dict[str, str], adjacency: str):
+        self.renamed, self.adjacency = renamed, adjacency
+        self.known = {renamed.get(name, name): name for name in COLUMNS}
+        self.known.pop("", None)
+        self.steps: dict[tuple, Mechanism] = {}
+        self.seen: dict[str, None] = {}  # in order
+        self.ignored: dict[str, None] = {}
+        self.parse: Callable[[str], dict[str, Any]] | None = None
+        self.numbered = False
+        self.last: tuple[int, int] | None = None  # number and count of the last line
+        self.reads = [True, True]  # whether numbers may stand for the first, the last step of a line
+
+    def read(self, text: str) -> tuple[tuple, int] | None:
+        """(key, count) of a line, None for the header."""
+        if self.parse is None:
+            if text[0] not in "{[":
+                self.parse = partial(_csv_row, self._header(text))
+                return None
+            self.parse = self._json_row
+        row = self.parse(text)
+        n = _whole("steps", row.get("steps", 1), 1)
+        if "step" in row:
+            self._follow(_whole("step", row["step"], 0), n)
+        if "adjacency" in row:
+            self._agree(row["adjacency"])
+        key = _key(row)
+        if key not in self.steps:
+            self.steps[key] = _step(*key)
+        return key, n
+
+    def _header(self, text: str) -> list[str | None]:
+        names = [field.lower() for field in _fields(text)]
+        for name in names:
+            if names.count(name) > 1:
+                raise DomainError(f"column {brief(name)} appears twice in the CSV header")
+        for name, column in self.renamed.items():
+            if column and column not in names:
+                raise DomainError(f"the CSV header has no column {column!r} for {name}; it has {brief(','.join(names))}")
+        if self.renamed.get("sigma", "sigma") not in names:
+            hint = next((f" (--columns sigma={name}?)" for name in names if LIKELY.get(name) == "sigma"), "")
+            raise DomainError(
+                f'the CSV header has no column "sigma"{hint}; the first line must name the columns, got {brief(text)}'
+            )
+        return [self._column(name, names) for name in names]
+
+    def _column(self, name: str, present: Collection[str]) -> str | None:
+        """What the column of this name holds, or None; refused where it is likely something that no other of them holds."""
+        known = self.known.get(name)
+        if known is not None:
+            self.seen[known] = None
+            self.numbered |= known == "step"
+            return known
+        self.ignored[name] = None
+        meant = LIKELY.get(name)
+        if meant and self.renamed.get(name) != "":
+            source = self.renamed.get(meant, meant)
+            if source and source not in present:
+                raise DomainError(
+                    f"column {name!r} looks like {meant}: say --columns {meant}={name}, or --columns {name}= to pass over it"
+                )
+        return None
+
+    def _json_row(self, text: str) -> dict[str, Any]:
+        try:
+            row = _ROW.decode(text)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, DomainError):
+                raise
+            raise DomainError(f"not one JSON object per line: {error}") from None
+        if not isinstance(row, dict):
+            raise DomainError(f"expected a JSON object with keys among {', '.join(COLUMNS)}, got {brief(row)}")
+        row = {key.lower(): value for key, value in row.items()}
+        out = {known: value for name, value in row.items() if (known := self._column(name, row))}
+        for name in ("sigma", *(name for name, column in self.renamed.items() if column)):
+            if name not in out:
+                raise DomainError(f'no key "{self.renamed.get(name, name)}"')
+        for name in WORDS:
+            if not isinstance(out.get(name, ""), str):
+                raise DomainError(f"{name} must be text, got {brief(out[name])}")
+        return out
+
+    def _follow(self, index: int, n: int) -> None:
+        """DomainError where the running numbers show that steps are missing: index is that of a line's first step, counted from
+        0 or 1, or of its last."""
+        if self.last is None:
+            self.reads = [index in (0, 1), index in (n - 1, n)]
+            where = f"the log starts at step {index}"
+        else:
+            before, ran = self.last
+            self.reads = [self.reads[0] and index == before + ran, self.reads[1] and index == before + n]
+            where = f"step goes from {before} to {index}"
+        self.last = index, n
+        if not any(self.reads):
+            raise DomainError(
+                f"{where}, and the line counts {n}: steps are missing in the log, or column 'step' is something else "
+                "(--columns step= passes over it, --columns steps=... names the column that counts)"
+            )
+
+    def _agree(self, word: str) -> None:
+        said = _word(word)
+        said = RELATIONS.get(said, said)
+        if said != self.adjacency:
+            raise DomainError(
+                f"the log says adjacency {brief(word)}, asked is {self.adjacency!r}: "
+                + (f"ask with adjacency {said!r}" if said in ADJACENCIES else f"allowed are {', '.join(ADJACENCIES)}")
+            )
+
+
+def require_line_end(ended: bool) -> None:
+    """DomainError unless the last line of a file `ended`: what stands there may be the beginning of what was written."""
+    if not ended:
+        raise DomainError(
+            "the last line has no line end, so the file may have been cut short; complete it (--allow-unterminated takes the "
+            "line as it stands)"
+        )
+
+
+def _line_text(raw: bytes) -> str:
+    if len(raw) > LINE_MAX:
+        raise DomainError(f"line longer than {LINE_MAX} bytes")
+    try:
+        return raw.decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise DomainError(f"not UTF-8 text ({error.reason} at byte {error.start + 1})") from None
+
+
+def _fields(text: str) -> list[str]:
+    fields = next(csv.reader([text], skipinitialspace=True)) if '"' in text else text.split(",")
+    return [field.strip() for field in fields]
+
+
+def _csv_row(columns: list[str | None], text: str) -> dict[str, Any]:
+    fields = _fields(text)
+    if len(fields) != len(columns):
+        raise DomainError(f"expected {len(columns)} fields ({','.join(name or '.' for name in columns)}), got {len(fields)}")
+    row: dict[str, Any] = {}
+    for name, field in zip(columns, fields, strict=True):
+        if name is None or (name in WORDS and not field):
+            continue
+        try:
+            if name not in WORDS and ("_" in field or not field.isascii()):  # float() reads 1_000 and foreign digits
+                raise ValueError
+            row[name] = field if name in WORDS else float(field)
+        except ValueError:
+            raise DomainError(f"{name} must be a number, got {brief(field)}") from None
+    return row
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        raise DomainError("a key appears twice in the JSON object")
+    return row
+
+
+# A decoder made once: json.loads with a hook makes one per call, which costs more than the line.
+_ROW = json.JSONDecoder(object_pairs_hook=_unique)
+
+
+def _word(text: str) -> str:
+    return text.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # tables often write whole numbers as 100.0
+    return count(name, value, least)
+
+
+def _key(row: dict[str, Any]) -> tuple[float, float, str, int, int]:
+    """What tells one step from another: sigma, q, sampler, and the sizes that its sampler needs."""
+    sigma, q = real("sigma", row["sigma"], "> 0"), _rate(row)
+    sampler = "poisson"
+    if "sampler" in row:
+        said = _word(row["sampler"])
+        why = UNPROVED.get(ALSO_UNPROVED.get(said, said))
+        if why or said not in SAMPLERS:
+            allowed = ", ".join(dict.fromkeys(SAMPLERS.values()))
+            raise DomainError(
+                f"sampler {brief(row['sampler'])} has no certified account: {why or 'unknown'}; allowed: {allowed}"
+            )
+        sampler = SAMPLERS[said]
+    if sampler == "none" and q != 1:
+        raise DomainError(f"sampler 'none' uses every record, but q={q!r}; leave out q, or name the sampler that drew batches")
+    if sampler in ("poisson", "none"):
+        return sigma, q, "poisson", 0, 0
+    limit = "batch_size" if sampler == "without_replacement" else "max_batch"
+    for name in ("dataset_size", limit):
+        if name not in row:
+            raise DomainError(f"sampler {sampler!r} needs a column {name}")
+    if row.get("accumulation", 1) != 1:
+        raise DomainError(f"sampler {sampler!r} with accumulation has no proof here: log every accumulated batch as one")
+    q = 1.0 if sampler == "without_replacement" else q
+    return sigma, q, sampler, _whole("dataset_size", row["dataset_size"], 1), _whole(limit, row[limit], 1)
+
+
+def _rate(row: dict[str, Any]) -> float:
+    """The sampling rate, which must be accumulation * batch_size/dataset_size where these are there: within half a record and
+    0.1%, for an expected batch size is often a rounded one."""
+    many = _whole("accumulation", row.get("accumulation", 1), 1)
+    q = real("q", row["q"], "in (0, 1]") if "q" in row else None
+    if "batch_size" in row and "dataset_size" in row:
+        size = _whole("dataset_size", row["dataset_size"], 1)
+        one = real("batch_size", row["batch_size"], "> 0")
+        if not 0 < one * many <= size:
+            raise DomainError(f"batch_size must be > 0 and with accumulation at most dataset_size={size}, got {one * many:g}")
+        if q is None:
+            return min(1.0, math.nextafter(one * many / size, math.inf))
+        if not abs(q * size - one * many) <= 0.5 + 1e-3 * one * many:
+            if many > 1 and abs(q * size - one) <= 0.5 + 1e-3 * one:
+                raise DomainError(
+                    f"q={q!r} is the rate of one batch_size/dataset_size, but {many} are accumulated in a step: "
+                    f"q must be about {one * many / size:.6g}"
+                )
+            raise DomainError(
+                f"q={q!r} is not batch_size/dataset_size={one:g}/{size}"
+                + (f" times accumulation={many}" if many > 1 else "")
+                + f"={one * many / size:.6g}; correct one of them (--columns batch_size= passes over that column)"
+            )
+    elif many != 1:
+        raise DomainError(
+            f"accumulation={many} without batch_size and dataset_size does not tell whether q is the rate of one batch or "
+            f"of all {many}; give both columns (--columns accumulation= passes over it: q is that of all)"
+        )
+    return 1.0 if q is None else q
+
+
+def _step(sigma: float, q: float, sampler: str, dataset_size: int, batch: int) -> Mechanism:
+    noise = gaussian(sigma)
+    if sampler == "truncated_poisson":
+        return truncated_poisson_subsampled(noise, q, dataset_size=dataset_size, max_batch=batch)
+    if sampler == "without_replacement":
+        return without_replacement(noise, dataset_size=dataset_size, batch=batch)
+    return poisson_subsampled(noise, q)
