@@ -60,9 +60,10 @@ if sys.platform not in ("darwin", "win32") and not switch("HS_NO_OPENMP"):  # MS
 
 GATE = "src/hockeystick/_core.pyx"
 sources = [GATE, *sorted(p.as_posix() for p in Path("csrc").glob("*.c"))]
+headers = sorted(p.as_posix() for p in Path("csrc").glob("*.h"))
 if switch("HS_NOISE"):
     sources.append("tests/csrc/noise.c")
-headers = sorted(p.as_posix() for p in Path("csrc").glob("*.h"))
+    headers.append("tests/csrc/noise.h")
 core = Extension(
     "hockeystick._core",
     sources,
