@@ -188,8 +188,8 @@ int hs_pld_cells(long n, double s0, double w, const double *y_below, const doubl
 enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
 int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
 int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
-int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, double *p_upper,
-                double *p_lower, double *p_inf);
+int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
+                double *p_upper, double *p_lower, double *p_inf);
 
 /* pld_steps.c: many steps at once, rows of HS_STEP_COLUMNS numbers (kind 0 Gaussian or 1 Laplace, m, q, back); see its head. */
 enum { HS_STEP_COLUMNS = 4, HS_PLD_OCTAVE = 8, HS_PLD_LANES = 8 };

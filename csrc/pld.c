@@ -177,15 +177,16 @@ int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u
 }
 
 /* Both laws on n + 1 lattice points from tails at the m n + 1 edges of their fine cells, rows y_below, y_above, x_below, x_above,
-   rel, which are overwritten: p_upper, p_lower; p_inf bounds the mass above the last edge. */
-int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, double *p_upper,
-                double *p_lower, double *p_inf)
+   rel, which are overwritten: p_upper, p_lower; p_inf bounds the mass above the last edge, which the lower law has on its last
+   point, or, with `cut`, not at all. */
+int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
+                double *p_upper, double *p_lower, double *p_inf)
 {
     long c = m * n, rows = c + 1;
     double *y_below = tails, *y_above = tails + rows, *x_below = tails + 2 * rows, *x_above = tails + 3 * rows, *rel = tails + 4 * rows;
     double bottom = (y_below[0] * (1 + rel[0]) + absolute) * (1 + 4 * U), top;
     int st;
-    top = above_zero(y_above[c] * (1 - rel[c]) - absolute) * (1 - 4 * U);
+    top = cut ? 0 : above_zero(y_above[c] * (1 - rel[c]) - absolute) * (1 - 4 * U);
     *p_inf = (y_above[c] * (1 + rel[c]) + absolute) * (1 + 4 * U);
     st = hs_pld_cells(c, s0, w, y_below, y_above, x_below, x_above, rel, edge, absolute, y_below, y_above, x_below, x_above);
     if (!st) st = hs_pld_upper(n, m, w, y_below, y_above, bottom, p_upper);

@@ -109,7 +109,7 @@ int hs_pld_steps(long steps, const double *table, int m, double dx, double t, co
         for (j = 0; j < rows; j++) s[j] = s0 + w * (double)j;
         if ((st = hs_step_tails(table + COLUMNS * i, rows, s, work, edge + i))) return st;
         edge[i] += 16 * U * (fmax(fabs(s0), fabs(s0 + w * (double)(rows - 1))) + fabs(at[i]));
-        if ((st = hs_pld_laws(n, m, s0, w, work, edge[i], TINY, t, p_upper + start[i], p_lower + start[i], p_inf + i))) return st;
+        if ((st = hs_pld_laws(n, m, s0, w, work, edge[i], TINY, t, 0, p_upper + start[i], p_lower + start[i], p_inf + i))) return st;
     }
     return HS_OK;
 }
@@ -249,7 +249,7 @@ int hs_pld_table(long up, long down, double t0, long n, const double *loss, cons
     for (side = 0; side < 2; side++) {
         double end = side ? L.least : L.most;
         long from = side ? up : 0, count = side ? down : up, per = side ? HS_PLD_OCTAVE / 2 : HS_PLD_OCTAVE;
-        for (j = 0; j < L.n; j++) L.d[j] = j < n ? loss[j] - end : 0;
+        for (j = 0; j < L.n; j++) L.d[j] = L.w[j] > 0 ? loss[j] - end : 0; /* without weight e^{t d} may be infinite */
         for (i = 0; i < per && i < count; i++)
             ascend(&L, end, k, (side ? -t0 : t0) * exp2((double)i / (double)per), (count - i + per - 1) / per, per, k0 + from + i,
                    k1 + from + i, k2 + from + i);

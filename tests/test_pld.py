@@ -316,7 +316,7 @@ def test_blocks_are_the_steps_one_by_one(add):
     place = dots.offsets(one, dx)
     first, size = dots.windows(one, dx, 1e-9, 1e-12, place)
     found = [dots.lattice_laws(plan, dx, place, first, size, t, n) for plan, n in ((one, 1), (other, 1), (one, 3))]
-    for upper, lower, edge, above in found[1:]:
+    for upper, lower, edge, above, _ in found[1:]:
         assert np.array_equal(upper.p, found[0][0].p) and np.array_equal(lower.p, found[0][1].p)
         assert np.array_equal(edge, found[0][2]) and np.array_equal(above, found[0][3])
     wide = dots.windows(other, dx, 1e-9, 1e-12, place)
@@ -365,3 +365,37 @@ def test_tilted_mass_that_coarser_lower_laws_lose_is_carried_on(count):
             after = math.log(float(law.p @ np.exp(t * dx * 2**count * np.arange(law.p.size))))
             assert before <= after + law.lost + 1e-9
             assert law.lost <= (0.0 if upper else abs(before - after) + 1e-9)
+
+
+def normal_delta(mu, eps):
+    """delta of the Gaussian mechanism of sensitivity over sigma mu, mu = 0 included."""
+    with mp.workdps(60):
+        cdf = lambda x: mp.erfc(-x / mp.sqrt(2)) / 2  # noqa: E731
+        return cdf(mu / 2 - eps / mu) - mp.exp(eps) * cdf(-mu / 2 - eps / mu)
+
+
+@pytest.mark.parametrize("eps, width", [(0.1, 1e-3), (1.5, 1e-3), (3.0, 1e-3), (20.0, 1e-5), (5100.0, 1e-2)])
+def test_losses_far_beyond_eps_are_cut(eps, width):
+    """A public mixture of two steps that has a loss near 5,000 with probability 1e-3; which of them ran is public."""
+    w, mu = mpf(1e-3), mpf(1) / mpf(0.01)
+    run = hs.public_mixture([hs.gaussian(0.01), hs.gaussian(2.0)], [1e-3, 1 - 1e-3]) * 2
+    chances = {mp.sqrt(mpf("0.5")): (1 - w) ** 2, mp.sqrt(mu**2 + mpf("0.25")): 2 * w * (1 - w), mp.sqrt(2) * mu: w**2}
+    truth = sum(p * normal_delta(x, mpf(eps)) for x, p in chances.items())
+    for direction in ("remove", "add"):
+        b = hs.delta(run, eps, direction=direction, route="pld")
+        assert b.lower <= truth * (1 + mpf(1e-15)) and truth * (1 - mpf(1e-15)) <= b.upper
+        assert b.upper - b.lower <= width * truth
+        b = hs.epsilon(run, float(truth), direction=direction, route="pld")
+        assert b.lower <= eps * (1 + 1e-12) and eps * (1 - 1e-12) <= b.upper
+        assert b.upper - b.lower <= 2e-3 * eps or eps == 20.0  # where the curve is flat
+
+
+@pytest.mark.parametrize("eps", [0.5, 8.0, 60.0, 200.0])
+def test_one_step_with_far_losses(eps):
+    """One sampled step, whose curve is known: the jump, of probability q, is a loss of about 100."""
+    sigma, q = 0.0694616, 5.15e-4
+    with mp.workdps(60):
+        base = mp.log1p(mp.expm1(mpf(eps)) / mpf(q))
+        truth = mpf(q) * normal_delta(1 / mpf(sigma), base)
+    b = hs.delta(hs.poisson_subsampled(hs.gaussian(sigma), q), eps, direction="remove", route="pld")
+    assert b.lower <= truth <= b.upper and b.upper - b.lower <= 1e-2 * truth

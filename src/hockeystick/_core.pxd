@@ -89,8 +89,8 @@ cdef extern from "hs.h" nogil:
                  double *estimate, double *upper, unsigned char *done)
     int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
     int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
-    int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, double *p_upper,
-                    double *p_lower, double *p_inf)
+    int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
+                    double *p_upper, double *p_lower, double *p_inf)
     # pld_steps.c
     enum: HS_PLD_LANES
     int hs_step_tails(const double *step, long n, const double *s, double *o, double *edge)

@@ -188,8 +188,9 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
     return p
 
 
-def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, double absolute, double t):
-    """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails, which are overwritten."""
+def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, double absolute, double t, bint cut=False):
+    """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails, which are overwritten; with `cut`
+    the mass above is not in the lower law."""
     cdef long n = (tails.shape[1] - 1) // m
     lengths(5, tails.shape[0], 5)
     lengths(tails.shape[1], n * m + 1, tails.shape[1])
@@ -198,7 +199,7 @@ def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, doub
     cdef double p_inf = 0
     cdef int status
     with nogil:
-        status = hs_pld_laws(n, m, s0, w, &tails[0, 0], edge, absolute, t, &p[0], &r[0], &p_inf)
+        status = hs_pld_laws(n, m, s0, w, &tails[0, 0], edge, absolute, t, cut, &p[0], &r[0], &p_inf)
     check(status, "pld")
     return upper, lower, p_inf
 

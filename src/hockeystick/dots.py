@@ -7,6 +7,12 @@ above its window, together of probability at most p_i; with F the k-fold convolu
 radius = sum k_i edge_i, d_i = Pr[Y_i = +inf]: some loss is infinite, or all are in the lattice. Mass below the window is moved
 up to it (upper) or dropped (lower); finite mass above it is put on its last point (lower).
 
+Losses far beyond eps are as good as infinite, and need no lattice: let a loss be cut at c (loss.py: `capped`), not below the last
+point of its window, with p_i = Pr[Y_i > c_i], +inf included. The upper law has them at +inf. For the lower law, let i be the first step with
+Y_i > c_i. As E e^{-Y} <= 1 for every other step, such outcomes have
+  E[(1 - e^{eps-Y})_+; first is i] >= Pr[first is i] - e^{eps-c_i} p_i,
+so with F of what lies in the windows, D_F_lower(eps) + 1 - prod (1 - p_i)^k_i - e^eps sum k_i p_i e^{-c_i} <= delta(eps).
+
 The lattices of all steps share dx; each has its own offset, so that one lies on the highest atom of its step. Atoms between
 lattice points cost the lower law O(dx), densities and atoms on points O(dx^2). Where one lattice carries all atoms of a run
 (one discrete mechanism; both atoms of one Laplace mechanism), dx divides its step.
@@ -52,6 +58,7 @@ class Laws(NamedTuple):
     lower: Grid
     inf_upper: float
     inf_lower: float
+    log_cut: float = -math.inf  # log sum k_i p_i e^{-c_i} of steps that are cut
     log_stray: float = -math.inf  # log of the bound, at eps = 0, on what evolving meshes may have misplaced ..
     t_stray: float = 0.0  # .. and its rate: it falls like e^{-t_stray eps}
 
@@ -76,6 +83,7 @@ class Plan(NamedTuple):
     """What the choice of lattice needs. Estimates.
 
     table : K, K', K'' of the whole run at tilts of both signs.   t, eps, log_delta : the saddle-point curve.
+    far : the largest |loss| of one step.   beyond : Pr[some loss is above the cap of `parts`].
     """
 
     parts: tuple[tuple[Loss, int], ...]
@@ -85,6 +93,8 @@ class Plan(NamedTuple):
     t: np.ndarray
     eps: np.ndarray
     log_delta: np.ndarray
+    far: float
+    beyond: float = 0.0
 
 
 def batch_of(parts) -> Batch:
@@ -142,7 +152,7 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batc
     rows = table(up, down, t0)[0]
     k0, k1, k2 = np.concatenate((rows[:, up : up + down][:, ::-1], rows[:, -1:], rows[:, :up]), axis=1)
     found = Cgf(t, k0, k1, k2)
-    return Plan(parts, batch, math.fsum(counts.tolist()), found, *saddle_curve(found))
+    return Plan(parts, batch, math.fsum(counts.tolist()), found, *saddle_curve(found), far)
 
 
 def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -240,12 +250,16 @@ def discretise(
     """
     at = offsets(plan, dx)
     first, size = windows(plan, dx, p_low, p_high, at, cells, n_threads)
-    upper, lower, edge, p_inf = lattice_laws(plan, dx, at, first, size, t, n_threads)
+    upper, lower, edge, p_inf, p_cut = lattice_laws(plan, dx, at, first, size, t, n_threads)
     k = plan.batch.counts
     radius = math.fsum((k * edge).tolist())
     log_up = math.fsum((k * np.log1p(-np.minimum(p_inf, 1 - ULP))).tolist())
     slack = 8 * ULP * (k.size + 4)
-    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts)[1]) * (1 - 4 * ULP)
+    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts, cut=p_cut)[1]) * (1 - 4 * ULP)
+    over = np.flatnonzero(p_cut)
+    logs = np.log(k[over] * p_inf[over]) + edge[over] - [plan.parts[i][0].cut for i in over.tolist()]
+    top = logs.max() if over.size else -math.inf
+    log_cut = float(top + np.log(np.exp(logs - top).sum()) + 1e-9 * (1 + abs(top))) if over.size else top
     grids, strays = [], []
     for steps, above in ((upper, True), (lower, False)):
         places, stray, lost = at, 0.0, 0.0
@@ -259,7 +273,7 @@ def discretise(
         grid = _grid(steps, places, dx * 2**count, radius if above else 0.0)
         grids.append(grid)
         strays.append(_log_stray(grid, t, stray, n_threads) + lost)
-    return Laws(*grids, *inf, max(strays), t)
+    return Laws(*grids, *inf, log_cut, max(strays), t)
 
 
 def _grid(steps: Steps, at: np.ndarray, dx: float, radius: float) -> Grid:
@@ -297,9 +311,10 @@ def windows(plan: Plan, dx: float, p_low: float, p_high: float, at: np.ndarray, 
 
 
 def lattice_laws(plan: Plan, dx: float, at: np.ndarray, first: np.ndarray, size: np.ndarray, t: float, n_threads: int):
-    """(upper steps, lower steps, edges, masses above the windows) on the lattice points at + (first + j) dx, j < size."""
+    """(upper steps, lower steps, edges, upper bounds of masses above the windows, lower bounds of finite masses above the cut)
+    on the lattice points at + (first + j) dx, j < size."""
     start = np.cumsum([0, *size], dtype="l")
-    upper, lower, (edge, p_inf) = np.empty(start[-1]), np.empty(start[-1]), np.empty((2, size.size))
+    upper, lower, (edge, p_inf, p_cut) = np.empty(start[-1]), np.empty(start[-1]), np.zeros((3, size.size))
 
     def many(here):
         i = plan.batch.at[here]
@@ -308,11 +323,11 @@ def lattice_laws(plan: Plan, dx: float, at: np.ndarray, first: np.ndarray, size:
 
     def one(i):
         here = slice(start[i], start[i + 1])
-        upper[here], lower[here], edge[i], p_inf[i] = _lattice_law(plan.parts[i][0], dx, at[i], first[i], size[i], t)
+        upper[here], lower[here], edge[i], p_inf[i], p_cut[i] = _lattice_law(plan.parts[i][0], dx, at[i], first[i], size[i], t)
 
     deque(in_order(many, blocks(plan.batch.at.size, BLOCK), n_threads), maxlen=0)
     deque(in_order(one, plan.batch.others.tolist(), n_threads), maxlen=0)
-    return *(Steps(first, start, p, plan.batch.counts) for p in (upper, lower)), edge, p_inf
+    return *(Steps(first, start, p, plan.batch.counts) for p in (upper, lower)), edge, p_inf, p_cut
 
 
 def _lattice_law(loss: Loss, dx: float, at: float, first: int, size: int, t: float):
@@ -321,10 +336,14 @@ def _lattice_law(loss: Loss, dx: float, at: float, first: int, size: int, t: flo
     s = s0 + w * np.arange(FINE * (size - 1) + 1)
     tails = loss.tails(s)
     edge = tails.edge + 16 * ULP * float(max(abs(s[0]), abs(s[-1])) + abs(at))
-    upper, lower, above = _core.pld_laws(FINE, s0, w, np.array(tails[:5]), edge, tails.absolute, t)
+    upper, lower, above = _core.pld_laws(FINE, s0, w, np.array(tails[:5]), edge, tails.absolute, t, loss.cut < math.inf)
+    beyond = 0.0
+    if loss.cut < math.inf:
+        far = loss.tails(np.array([max(loss.cut, s[-1])]))
+        beyond = max(0.0, far.y_above.item() * (1 - far.rel.item()) - far.absolute) * (1 - 4 * ULP)
     if loss.mass_inf:
         above = (above + loss.mass_inf * (1 + loss.mass_error)) * (1 + 8 * ULP)
-    return upper, lower, edge, above
+    return upper, lower, edge, above, beyond
 
 
 def _too_long(dx: float, most: int) -> AccuracyError:

@@ -16,6 +16,7 @@ with g(s) = log1p(expm1(s)/q) the base loss whose subsampled loss is s:
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -103,6 +104,7 @@ class Loss(NamedTuple):
     lo, hi : essential range of the finite losses, possibly infinite; finite ends are within ends_error absolute.
     mass_inf : Pr[Y = +inf].   mass_minus_inf : Pr[X = -inf].   Both within mass_error relative; 0 is exact.
     exact_inf : Pr[Y = +inf] as a fraction, where that is known.
+    cut : where losses are cut (see `capped`); tails still count what lies above.
     atoms : () -> Atoms or None.   lattice : () -> Lattice or None.
     smooth : whether there is a part with a density.
     additive : the row of csrc/pld_steps.c that says all of this, for additive noise; else None.
@@ -121,6 +123,7 @@ class Loss(NamedTuple):
     ends_error: float = 0.0
     mass_error: float = 0.0
     exact_inf: Fraction | None = None
+    cut: float = math.inf
 
     def cgf(self, t, p: float = 1e-30) -> np.ndarray:
         """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes. An estimate, for planning only."""
@@ -386,6 +389,29 @@ def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
     )
 
 
+def capped(base: Loss, cap: float) -> Loss:
+    """The same loss, cut at `cap`: window, nodes and atoms end there. Its tails still count what lies above, its masses at
+    infinity do not: dots.py says what becomes of it."""
+    if base.hi <= cap:
+        return base
+
+    def nodes(p):
+        values, log_den = base.nodes(p)
+        near = (values <= cap) & (values + log_den > math.log(p))  # far below 0 den may have much where num has nothing
+        return values[near], log_den[near]
+
+    def atoms():
+        found = base.atoms()
+        if found is None:
+            return None
+        near = found.loss <= cap
+        loss, num, den, rel, edge = (x[near] if np.ndim(x) else x for x in found[:5])
+        return Atoms(loss, num, den, rel, edge, found.absolute)
+
+    atoms = no_atoms if base.atoms is no_atoms else atoms
+    return base._replace(nodes=nodes, hi=cap, atoms=atoms, additive=None, ends_error=0.0, cut=cap)
+
+
 def two_points(atoms: Atoms) -> Lattice | None:
     """Two atoms (or one) always form a lattice; its second point is rounded twice."""
     loss, num, den, rel, edge, absolute = atoms
@@ -409,15 +435,16 @@ def ends(parts) -> tuple[float, float]:
     return (low - room[0] if low > -math.inf else low), (high + room[1] if high < math.inf else high)
 
 
-def log_finite(parts, minus: bool = False) -> tuple[float, float]:
-    """Bounds of log Pr[no loss of a run is infinite], lower first: under num, or under den with `minus`. Each log1p is within
-    2u of its value, the products and the sum 2u more."""
+def log_finite(parts, minus: bool = False, cut=()) -> tuple[float, float]:
+    """Bounds of log Pr[no loss of a run is infinite], lower first: under num, or under den with `minus`; the upper one also for
+    outcomes of num that are cut, at least cut[i] of each step i. Each log1p is within 2u of its value, the products and the sum
+    2u more."""
     low = high = 0.0
-    for loss, k in parts:
+    for (loss, k), more in itertools.zip_longest(parts, cut, fillvalue=0.0):
         mass = loss.mass_minus_inf if minus else loss.mass_inf
-        if mass:
+        if mass or more:
             low += k * math.log1p(-min(mass * (1 + loss.mass_error + 2 * U), 1 - U))
-            high += k * math.log1p(-max(mass * (1 - loss.mass_error - 2 * U), 0.0))
+            high += k * math.log1p(-max(mass * (1 - loss.mass_error - 2 * U) + more * (1 - U), 0.0))
     slack = U * (8 + len(parts))
     return low * (1 + slack), high * (1 - slack)
 
@@ -426,8 +453,11 @@ def log_finite(parts, minus: bool = False) -> tuple[float, float]:
 
 
 def window(loss: Loss, p_low: float, p_high: float) -> tuple[float, float]:
-    """(lo, hi) with Pr[Y <= lo] <= p_low and Pr[Y > hi] <= p_high, nearly the narrowest: bisection on the computed tails."""
+    """(lo, hi) with Pr[Y <= lo] <= p_low and Pr[hi < Y <= cut] <= p_high, nearly the narrowest: bisection on the computed
+    tails."""
     lo, hi = loss.lo, loss.hi
+    if loss.cut < math.inf:
+        p_high += loss.tails(np.array([loss.cut])).y_above.item()
     if not lo > -math.inf:
         lo = _edge(lambda s: loss.tails(s).y_below <= p_low, -1.0)
     if not hi < math.inf:

@@ -24,6 +24,7 @@ from ..convolve import Tail, convolve, fit_circle, plan_circle
 from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
+from ..loss import capped
 from ..threads import in_order
 from .walls import rest, seen, wall
 
@@ -32,6 +33,9 @@ RTOL = 1e-3
 """Relative width aimed at when none is asked for."""
 
 ROUNDS = 5
+ROOM = 40.0
+"""Losses so far above eps count as infinite: e^-40 of their probability is what that takes from the lower end."""
+
 LOG_MIN = math.log(1e-285)
 """Below it masses of a double no longer carry a relative error."""
 
@@ -76,7 +80,8 @@ class _Curve(NamedTuple):
         if at <= self.below.y_hi:
             value, _, wrapped, rounding = self.below.at(at)
             finite = max(0.0, value - wrapped - rounding - self.laws.stray(at))
-        return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower) * (1 - 8 * ULP)
+        short = math.exp(min(self.laws.log_cut + eps, 0.0)) * (1 + 8 * ULP)
+        return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower - short) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
         """The middle: the two laws are about as far from the truth [maths C12]."""
@@ -86,8 +91,8 @@ class _Curve(NamedTuple):
     def terms(self, eps: float) -> tuple[float, float, float]:
         high, cut, _, above = self.above.at(eps)
         low, _, wrapped, below = self.below.at(eps)
-        outside = cut + wrapped + self.laws.inf_upper - self.laws.inf_lower
-        return abs(high - low), outside, above + below + 2 * self.laws.stray(eps)
+        apart = abs(high + self.laws.inf_upper - low - self.laws.inf_lower)  # a loss above its window counts in either
+        return apart, cut + wrapped, above + below + 2 * self.laws.stray(eps)
 
     @staticmethod
     def move(grid, tail: Tail, eps: float) -> float:
@@ -160,7 +165,7 @@ class _Limits(NamedTuple):
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough."""
     goal, best = rtol or RTOL, None
-    made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
+    made, log_delta, t = prepare_at(parts, eps, goal, n_threads)
     far = out_of_reach(made, eps)
     if far:  # an upper end is all there is: at once
         rtol, quick = None, True
@@ -199,7 +204,7 @@ def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np
     """Rows (log_lower, log_estimate, log_upper, *terms) at increasing eps, as `point` gives them; NaN where no convolution is
     good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH nats of delta."""
     goal, limits = rtol or RTOL, _Limits.of(rtol, n_threads, False)
-    made = prepare(parts, lambda made: at_eps(made, float(eps[-1])), goal, n_threads)[0]
+    made = prepare_at(parts, float(eps[-1]), goal, n_threads)[0]
     rows, todo = np.full((eps.size, 3 + len(TERMS)), np.nan), list(range(eps.size))
     tighter = 0.7
     while todo:
@@ -236,7 +241,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
     visible, most = seen(least, most, delta)
     log_delta = math.log(most)
     goal, best, limits = rtol or RTOL, None, _Limits.of(rtol, n_threads, quick)
-    made, guess, t = prepare(parts, lambda made: at_delta(made, log_delta), goal, n_threads)
+    made, guess, t = prepare_root(parts, most, goal, n_threads)
     end = wall(parts, least)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
     if guess > near or (end < math.inf and log_delta < made.log_delta[-1]):
@@ -298,6 +303,38 @@ def prepare(parts, locate, goal: float, n_threads: int = 1):
     return made, value, t
 
 
+def prepare_at(parts, eps: float, goal: float, n_threads: int = 1):
+    """The same for delta at eps and below. Where losses reach far beyond, they are cut at eps + ROOM."""
+    made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
+    if made.far < 2 * (eps + ROOM):
+        return made, log_delta, t
+    return _cut(parts, eps + ROOM, lambda made, _: at_eps(made, eps), goal, n_threads)
+
+
+def prepare_root(parts, delta: float, goal: float, n_threads: int = 1):
+    """The same for eps(delta), cut at the first of a rising sequence that is ROOM above the root."""
+    made, guess, t = prepare(parts, lambda made: at_delta(made, math.log(delta)), goal, n_threads)
+    cap = 2 * ROOM
+    while 2 * cap < made.far:
+        found = _cut(parts, cap, lambda made, rest: at_delta(made, math.log(rest)), goal, n_threads, delta)
+        if found and found[1] + ROOM <= cap:
+            return found
+        cap *= 2
+    return made, guess, t
+
+
+def _cut(parts, cap: float, locate, goal: float, n_threads: int, delta: float = math.inf):
+    """What `prepare` finds for losses that are cut at `cap`; None where what is above the cap is next to `delta` or more."""
+    cut = tuple((capped(loss, cap), k) for loss, k in parts)
+    above = ((min(loss.tails(np.array([cap])).y_above.item(), 1 - ULP), k) for loss, k in cut if loss.cut == cap)
+    beyond = -math.expm1(math.fsum(k * math.log1p(-p) for p, k in above))
+    rest = delta - beyond
+    if rest < 1e-3 * min(delta, 1.0):
+        return None
+    made, value, t = prepare(cut, lambda made: locate(made._replace(beyond=beyond), rest), goal, n_threads)
+    return made._replace(beyond=beyond), value, t
+
+
 def relative(terms: tuple[float, ...], delta: float) -> tuple[float, ...]:
     return tuple(x / delta if x else 0.0 for x in terms) if delta > 0 else (math.inf,) * len(terms)
 
@@ -308,15 +345,18 @@ def _of_delta(goal: float, eps: float, t: float) -> float:
 
 
 def at_eps(made: Plan, eps: float):
-    """(log delta, saddle point, log delta) at eps. Estimates."""
+    """(log delta, saddle point, log delta) at eps, losses above the cap included. Estimates."""
+    log_delta = max(float(np.interp(eps, made.eps, made.log_delta)), log(made.beyond))
+    if made.beyond:  # no steeper than where the other losses make as much of delta
+        eps = min(eps, float(np.interp(-log_delta, -made.log_delta, made.eps)))
     t = math.exp(float(np.interp(eps, made.eps, np.log(made.t))))
-    log_delta = min(math.log(0.5), max(LOG_MIN, float(np.interp(eps, made.eps, made.log_delta))))
+    log_delta = min(math.log(0.5), max(LOG_MIN, log_delta))
     return log_delta, t, log_delta
 
 
 def out_of_reach(made: Plan, eps: float) -> bool:
     """Whether delta(eps) is far too small for masses of doubles."""
-    return float(np.interp(eps, made.eps, made.log_delta)) < 1.1 * LOG_MIN
+    return max(float(np.interp(eps, made.eps, made.log_delta)), log(made.beyond)) < 1.1 * LOG_MIN
 
 
 def at_delta(made: Plan, log_delta: float):
