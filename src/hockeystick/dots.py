@@ -7,9 +7,9 @@ above its window, together of probability at most p_i; with F the k-fold convolu
 radius = sum k_i edge_i, d_i = Pr[Y_i = +inf]: some loss is infinite, or all are in the lattice. Mass below the window is moved
 up to it (upper) or dropped (lower); finite mass above it is put on its last point (lower).
 
-Losses far beyond eps are as good as infinite, and need no lattice: let a loss be cut at c (loss.py: `capped`), not below the last
-point of its window, with p_i = Pr[Y_i > c_i], +inf included. The upper law has them at +inf. For the lower law, let i be the first step with
-Y_i > c_i. As E e^{-Y} <= 1 for every other step, such outcomes have
+Losses far beyond eps are as good as infinite, and need no lattice: let a loss be cut at c (loss.py: `capped`), not below
+the last point of its window, with p_i = Pr[Y_i > c_i], +inf included. The upper law has them at +inf. For the lower law, let i
+be the first step with Y_i > c_i. As E e^{-Y} <= 1 for every other step, such outcomes have
   E[(1 - e^{eps-Y})_+; first is i] >= Pr[first is i] - e^{eps-c_i} p_i,
 so with F of what lies in the windows, D_F_lower(eps) + 1 - prod (1 - p_i)^k_i - e^eps sum k_i p_i e^{-c_i} <= delta(eps).
 
