@@ -250,9 +250,10 @@ def from_curve(eps, delta, *, symmetric: bool = True) -> FromCurve:
     floor = -np.expm1(np.minimum(eps, 0.0))
     _refuse("delta", delta, ~(delta >= floor * (1 - 1e-12)), "at least 1 - e^eps")
     a = np.exp(eps.astype(np.longdouble))
-    chord = np.diff(delta.astype(np.longdouble)) / np.diff(a)
+    gaps = a[:-1] * np.expm1(np.diff(eps.astype(np.longdouble)))  # positive, where those of a may round to 0
+    chord = np.diff(delta.astype(np.longdouble)) / gaps
     slopes = np.r_[(delta[0] - 1) / a[0], chord, 0.0]
-    slack = 1e-12 * np.maximum(np.abs(slopes[:-1]), np.abs(slopes[1:])) + 4e-16 * np.r_[0, delta[:-1]] / np.r_[1, np.diff(a)]
+    slack = 1e-12 * np.maximum(np.abs(slopes[:-1]), np.abs(slopes[1:])) + 4e-16 * np.r_[0, delta[:-1]] / np.r_[1, gaps]
     bad = ~(np.diff(slopes) >= -slack)
     if eps.size > 1 or not symmetric:
         _refuse("delta", delta, bad, "convex in e^eps (the chord slopes must not fall)")

@@ -136,9 +136,10 @@ def _spare(paired: PairedSteps, log_delta: float) -> float:
     """log of delta less what was dropped; -inf where that is not the smaller by a factor e."""
     if not paired.dropped:
         return log_delta
-    if not math.log(paired.dropped) <= log_delta - 1:
+    log_part = math.log(paired.dropped) - log_delta
+    if not log_part <= -1:
         return -math.inf
-    return log_delta + math.log1p(-paired.dropped * math.exp(-log_delta)) - 4 * U
+    return log_delta + math.log1p(-math.exp(log_part)) - 1e-12  # log_part is within 1e-12
 
 
 def _chernoff(paired: PairedSteps, add: int, have_eps: int, at: float) -> float:
