@@ -48,7 +48,7 @@ def sgm(sigma, q, k):
 
 def guess(run, eps, name):
     try:
-        return hs.saddlepoint_delta(run, eps, estimate=name).delta
+        return hs.saddlepoint_delta(run, eps, estimate=name, direction="remove").delta
     except hs.AccuracyError:
         return math.nan
 

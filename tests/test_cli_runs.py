@@ -95,7 +95,7 @@ def test_every_form_of_a_run_in_every_verb(capsys, tmp_path):
     for name, text in {
         "log.csv": "sigma,q,steps\n1,0.01,300\n",
         "log.jsonl": '{"sigma": 1, "q": 0.01, "steps": 100}\n{"sigma": 1, "q": 0.01, "steps": 200}\n',
-        "run.json": json.dumps(hs.to_json(run), indent=2),
+        "run.json": hs.to_json(run, indent=2),
         "accountant.json": json.dumps(accountant.state_dict()),
     }.items():
         (tmp_path / name).write_text(text)
@@ -123,9 +123,9 @@ def test_every_form_of_a_run_in_every_verb(capsys, tmp_path):
 def test_states_that_are_no_run_are_refused(capsys, tmp_path):
     path = tmp_path / "state.json"
     for text, message in (
-        (json.dumps(hs.to_json(hs.epsilon(SGD, 1e-5))), "a bound says what a run cost"),
+        (hs.to_json(hs.epsilon(SGD, 1e-5)), "a bound says what a run cost"),
         ('{"format": "other"}', "unknown format 'other'"),
-        (json.dumps(hs.to_json(SGD * 2)) + "\n{}", "one state per file"),
+        (hs.to_json(SGD * 2) + "\n{}", "one state per file"),
         ('{"sigma": 1}\n{"sigma"', "not one JSON object"),
         ("SQLite format 3\0\n", "durable filter"),
     ):

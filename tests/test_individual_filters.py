@@ -230,8 +230,8 @@ def test_a_bad_rdp_step_charges_nothing(step):
     filter = hs.RDPFilter(orders=[2.0, 2.5], budgets=[1.0, 1.0])
     with pytest.raises(hs.DomainError):
         filter.charge(step)
-    with pytest.raises(hs.DomainError, match="whole orders"):
-        filter.charge(hs.poisson_subsampled(hs.gaussian(1.0), 0.1))
+    with pytest.raises(hs.DomainError, match="of every size"):
+        filter.charge(hs.without_replacement(hs.gaussian(1.0), dataset_size=100, max_batch=10))
     assert filter.steps == 0 and filter.spent_rho_upper == (0.0, 0.0)
 
 

@@ -13,7 +13,7 @@ RUN = STEP * 1000 + hs.gaussian(1 / 3) * 7
 
 
 def through_text(what):
-    return hs.from_json(json.loads(json.dumps(hs.to_json(what), allow_nan=False)))
+    return hs.from_json(hs.to_json(what))
 
 
 @pytest.mark.parametrize("what", [STEP, hs.gaussian(0.1), RUN, hs.compose(), STEP * 10**12])
@@ -30,7 +30,7 @@ def test_layout_of_version_1():
         '{"step": {"kind": "gaussian", "sigma": 0.3333333333333333, "sensitivity": 1.0}, "count": 7}]}'
     )
     assert hs.from_json(json.loads(text)) == RUN
-    assert json.dumps(hs.to_json(RUN)) == text
+    assert hs.to_json(RUN) == text
     text = (
         '{"format": "hockeystick.bound", "version": 1, "lower": 0.5, "estimate": 0.75, "upper": "inf", "route": "prv", '
         '"certified": true, "budget": {"unit": "eps", "terms": {"mesh": 1e-09}}}'
@@ -38,7 +38,7 @@ def test_layout_of_version_1():
     bound = hs.from_json(json.loads(text))
     assert (bound.lower, bound.estimate, bound.upper, bound.route) == (0.5, 0.75, math.inf, "prv")
     assert bound.certified is True and bound.budget == hs.Budget({"mesh": 1e-9}, "eps")
-    assert json.dumps(hs.to_json(bound)) == text
+    assert hs.to_json(bound) == text
 
 
 def test_recomputed_from_the_ledger():
@@ -59,12 +59,12 @@ def test_bounds_come_back(eps):
 
 
 def test_equal_parts_merge():
-    state = hs.to_json(STEP * 3)
+    state = hs.to_dict(STEP * 3)
     state["parts"] *= 2
     assert hs.from_json(state) == STEP * 6
 
 
-BOUND = hs.to_json(hs.Bound(0.1, 0.2, 0.3, "x", True, hs.Budget({"a": 0.0})))
+BOUND = hs.to_dict(hs.Bound(0.1, 0.2, 0.3, "x", True, hs.Budget({"a": 0.0})))
 BAD = [
     (None, "kind"),
     ([], "kind"),
@@ -81,12 +81,12 @@ BAD = [
         r"parts\[0\].*unknown kind",
     ),
     (
-        {"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_json(RUN), "count": 1}]},
+        {"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_dict(RUN), "count": 1}]},
         "must be a dict with a .kind.",
     ),
-    ({"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_json(STEP), "count": 0}]}, "count"),
-    ({"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_json(STEP), "count": "3"}]}, "count"),
-    ({"kind": "poisson_subsampled", "base": hs.to_json(RUN), "q": 0.1}, "must be a dict with a .kind."),
+    ({"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_dict(STEP), "count": 0}]}, "count"),
+    ({"format": "hockeystick.run", "version": 1, "parts": [{"step": hs.to_dict(STEP), "count": "3"}]}, "count"),
+    ({"kind": "poisson_subsampled", "base": hs.to_dict(RUN), "q": 0.1}, "must be a dict with a .kind."),
     ({"kind": "gaussian", "sigma": math.nan, "sensitivity": 1.0}, "sigma"),
     ({**BOUND, "lower": 1.0}, "lower <= upper"),
     ({**BOUND, "lower": [0.1]}, "one shape"),
@@ -107,7 +107,7 @@ def test_bad_state(state, word):
         hs.from_json(state)
 
 
-@pytest.mark.parametrize("what", [None, 1, {"kind": "gaussian"}, hs.Accountant()])
+@pytest.mark.parametrize("what", [None, 1, {"kind": "gaussian"}])
 def test_what_has_no_form(what):
     with pytest.raises(hs.DomainError, match="cannot serialise"):
         hs.to_json(what)

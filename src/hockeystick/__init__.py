@@ -4,15 +4,34 @@ What ran (mechanisms and counts) goes in; the privacy curve delta(eps), its inve
 come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .accountant import Accountant
 from .batch import delta_batch, epsilon_batch
 from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError, SoundnessError
 from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
-from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture
+from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
 from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
+
+if TYPE_CHECKING:
+    from . import plot as plot
+    from .calibration import Calibration, calibrate, max_steps, noise_multiplier
+    from .explanation import Explanation, explain
+    from .individual.epsilons import IndividualEpsilons, individual_epsilons
+    from .individual.filters import GDPFilter, RDPFilter
+    from .individual.odometer import GDPOdometer
+    from .individual.records import IndividualGDPFilter
+    from .individual.store import StoreError
+    from .judge import Verdict, verify
+    from .logs import read_log
+    from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
+    from .risk_gdp import gdp_regret, mu_gdp
+    from .routes.edgeworth import aea_delta, aea_epsilon, eeai_delta, eeai_epsilon, prawitz_delta, prawitz_epsilon
+    from .routes.moments import gdp_delta, gdp_epsilon, gdp_mu, moments_delta_upper, moments_epsilon_upper, rdp
+    from .state import from_dict, from_json, to_dict, to_json
 
 __version__ = "0.1.0"
 
@@ -22,7 +41,7 @@ _LAZY = {
     for module, names in {
         "calibration": "Calibration calibrate max_steps noise_multiplier",
         "explanation": "Explanation explain",
-        "individual.epsilons": "individual_epsilons",
+        "individual.epsilons": "IndividualEpsilons individual_epsilons",
         "individual.filters": "GDPFilter RDPFilter",
         "individual.odometer": "GDPOdometer",
         "individual.records": "IndividualGDPFilter",
@@ -33,23 +52,25 @@ _LAZY = {
         "risk_gdp": "gdp_regret mu_gdp",
         "routes.edgeworth": "aea_delta aea_epsilon eeai_delta eeai_epsilon prawitz_delta prawitz_epsilon",
         "routes.moments": "gdp_delta gdp_epsilon gdp_mu moments_delta_upper moments_epsilon_upper rdp",
-        "state": "from_json to_json",
+        "state": "from_dict from_json to_dict to_json",
     }.items()
     for name in names.split()
 }
 
 
-def __getattr__(name: str):
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name == "plot":
+        return import_module(".plot", __name__)
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
     return value
 
 
-def __dir__():
-    return sorted({*globals(), *_LAZY})
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, "plot"})
 
 
 __all__ = [
@@ -63,6 +84,7 @@ __all__ = [
     "GDPFilter",
     "GDPOdometer",
     "HockeystickError",
+    "IndividualEpsilons",
     "IndividualGDPFilter",
     "RDPFilter",
     "Run",
@@ -88,6 +110,7 @@ __all__ = [
     "epsilon_batch",
     "explain",
     "from_curve",
+    "from_dict",
     "from_json",
     "from_loss_cdf",
     "from_pmf",
@@ -115,7 +138,9 @@ __all__ = [
     "randomized_response",
     "rdp",
     "read_log",
+    "register",
     "saddlepoint_delta",
+    "to_dict",
     "to_json",
     "tradeoff",
     "true_positive_rate",

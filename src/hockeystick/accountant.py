@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import query
 from .bound import Bound, DomainError
-from .mechanism import Mechanism, Run, as_run, count
+from .mechanism import Mechanism, Recorder, Run, as_run, count
 from .serial import exact_keys, from_json, to_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from .types import Numbers, Query, Ran
 
 FORMAT = "hockeystick.accountant"
 VERSION = 1
 
 
-class Accountant:
+class Accountant(Recorder):
     """Record what ran, ask what it cost.
 
     Equal steps merge: memory is proportional to distinct steps, and recording a step costs one look-up,
@@ -37,7 +44,7 @@ class Accountant:
 
     __slots__ = ("_counts", "_lock", "_run")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._counts: dict[Mechanism, int] = {}
         self._run: Run | None = None  # of these counts, or None; both change under the lock only
         self._lock = threading.Lock()
@@ -50,27 +57,27 @@ class Accountant:
         self.__init__()
         self._counts = dict(state[1]["_counts"])
 
-    def step(self, mechanism: Mechanism | Run, k: int = 1) -> None:
-        """Record that `mechanism` (a step, or a whole run) ran `k` times.
+    def step(self, mechanism: Ran, steps: int = 1, *, k: int | None = None) -> None:
+        """Record that `mechanism` (a step, or a whole run) ran `steps` times.
 
         Parameters
         ----------
         mechanism : Mechanism or Run
             What ran.
-        k : int, default 1
-            How often, from 1 to 1e12.
+        steps : int, default 1
+            How often, from 1 to 1e12. `k` is its old name.
 
         Raises
         ------
         DomainError
-            If `mechanism` is neither, or `k` or the merged count is out of range; nothing is recorded then.
+            If `mechanism` is neither, or `steps` or the merged count is out of range; nothing is recorded then.
         """
-        k = count("k (number of steps)", k)
+        times = count("steps", steps if k is None else k)
         parts = as_run(mechanism).parts
-        new = {}
+        new: dict[Mechanism, int] = {}
         with self._lock:
             for step, n in parts:
-                new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * k)
+                new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * times)
             self._run = None  # first: an interrupt between the two must not leave a run without these steps
             self._counts.update(new)
 
@@ -98,11 +105,19 @@ class Accountant:
     def __repr__(self) -> str:
         return f"Accountant({self.run!r})"
 
-    def epsilon(self, delta, **options) -> Bound:
+    @overload
+    def epsilon(self, delta: float, **options: Unpack[Query]) -> Bound[float]: ...
+    @overload
+    def epsilon(self, delta: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+    def epsilon(self, delta: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """eps(delta) of what was recorded; options as in `hockeystick.epsilon`. Returns a Bound."""
         return query.epsilon(self.run, delta, **options)
 
-    def delta(self, eps, **options) -> Bound:
+    @overload
+    def delta(self, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
+    @overload
+    def delta(self, eps: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+    def delta(self, eps: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """delta(eps) of what was recorded; options as in `hockeystick.delta`. Returns a Bound."""
         return query.delta(self.run, eps, **options)
 

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from .bound import DomainError
 from .mechanism import real
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 U = 2.0**-53
 
 
-def one_of(name: str, value, allowed) -> None:
+def respelled(**old: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: keywords that are other names of a parameter, other=name."""
+
+    def wrap(f: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(f)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for other, name in old.items():
+                if other in kwargs:
+                    if name in kwargs:
+                        raise DomainError(f"{other} is another name of {name}: give one of the two")
+                    kwargs[name] = kwargs.pop(other)
+            return f(*args, **kwargs)
+
+        return call
+
+    return wrap
+
+
+def one_of(name: str, value: Any, allowed: Any) -> None:
     if not (isinstance(value, str) and value in allowed):
         raise DomainError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
-def numbers(name: str, value, allowed: str, lo: float, hi: float) -> list[float]:
+def numbers(name: str, value: Any, allowed: str, lo: float, hi: float) -> list[float]:
     """The entries of a scalar or array as floats strictly between lo and hi, or a DomainError that names the entry."""
     if type(value) is float and lo < value < hi:
         return [value]

@@ -6,39 +6,48 @@ fall-backs) is asked one by one through `query`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import _core, arguments, query
+from .arguments import respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from .pair import ADJACENCIES
 from .routes import contour
 from .threads import threads
 
+if TYPE_CHECKING:
+    from .types import Adjacency, Direction, Numbers
+
 CHUNK = 1 << 14
 """Queries between two calls of `progress`: about a second of one core."""
 
 
+@respelled(k="steps")
 def epsilon_batch(
-    sigma,
-    q,
-    k,
-    delta,
+    sigma: float | Numbers,
+    q: float | Numbers,
+    steps: float | Numbers,
+    delta: float | Numbers,
     *,
-    adjacency="add_remove",
-    direction="both",
-    rtol=1e-6,
-    n_threads=1,
-    alone=True,
-    strict=True,
-    progress=None,
-) -> Bound:
-    """eps(delta) of k Poisson-subsampled Gaussian steps, for arrays of sigma, q, k and delta.
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+    rtol: float = 1e-6,
+    n_threads: int = 1,
+    alone: bool = True,
+    strict: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Bound[Any]:
+    """eps(delta) of Poisson-subsampled Gaussian steps, for arrays of sigma, q, steps and delta.
 
     Parameters
     ----------
-    sigma, q, k, delta : array_like
-        Noise multiplier, sampling rate (1: none), number of steps, and delta in (0, 1); broadcast against each other.
+    sigma, q, steps, delta : float or array_like
+        Noise multiplier, sampling rate (1: none), number of steps (`k` is its old name), and delta in (0, 1); broadcast against
+        each other.
     adjacency : "add_remove", "replace_one" or "zero_out"
         Neighbouring relation, as in `epsilon`.
     direction : "both", "remove" or "add"
@@ -59,7 +68,7 @@ def epsilon_batch(
     Returns
     -------
     Bound
-        Certified bounds of eps, of the broadcast shape.
+        Certified bounds of eps, of the broadcast shape: floats where all four are numbers.
 
     Raises
     ------
@@ -78,24 +87,25 @@ def epsilon_batch(
     True
     """
     at = _column("delta", delta, lambda x: (x > 0) & (x < 1), "in (0, 1)")
-    return _batch(sigma, q, k, at, True, adjacency, direction, rtol, n_threads, alone, strict, progress)
+    return _batch(sigma, q, steps, at, True, adjacency, direction, rtol, n_threads, alone, strict, progress)
 
 
+@respelled(k="steps")
 def delta_batch(
-    sigma,
-    q,
-    k,
-    eps,
+    sigma: float | Numbers,
+    q: float | Numbers,
+    steps: float | Numbers,
+    eps: float | Numbers,
     *,
-    adjacency="add_remove",
-    direction="both",
-    rtol=1e-6,
-    n_threads=1,
-    alone=True,
-    strict=True,
-    progress=None,
-) -> Bound:
-    """delta(eps) of k Poisson-subsampled Gaussian steps, for arrays of sigma, q, k and eps.
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+    rtol: float = 1e-6,
+    n_threads: int = 1,
+    alone: bool = True,
+    strict: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Bound[Any]:
+    """delta(eps) of Poisson-subsampled Gaussian steps, for arrays of sigma, q, steps and eps.
 
     `eps` is finite. Other parameters, errors and guarantees are those of `epsilon_batch`; without `strict` an entry that
     no route certifies has the bounds 0 and 1.
@@ -108,7 +118,7 @@ def delta_batch(
     True
     """
     at = _column("eps", eps, np.isfinite, "a finite number")
-    return _batch(sigma, q, k, at, False, adjacency, direction, rtol, n_threads, alone, strict, progress)
+    return _batch(sigma, q, steps, at, False, adjacency, direction, rtol, n_threads, alone, strict, progress)
 
 
 def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_threads, alone, strict, progress) -> Bound:
@@ -125,13 +135,13 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
     sigma = _column("sigma", sigma, lambda x: (x >= lo) & (x <= hi), f"from {lo:g} to {hi:g}")
     q = _column("q", q, lambda x: (x >= Q_MIN) & (x <= 1), f"in [{Q_MIN:g}, 1]")
     whole = f"a whole number from 1 to {K_MAX:.0e}"
-    k = _column("k", k, lambda x: (x >= 1) & (x <= K_MAX) & (x == np.floor(x)), whole)
+    k = _column("steps", k, lambda x: (x >= 1) & (x <= K_MAX) & (x == np.floor(x)), whole)
     try:
         columns = np.broadcast_arrays(sigma, q, k, at)
     except ValueError:
         shapes = ", ".join(str(np.shape(x)) for x in (sigma, q, k, at))
         raise DomainError(
-            f"sigma, q, k and {'delta' if want_eps else 'eps'} must broadcast; their shapes are {shapes}"
+            f"sigma, q, steps and {'delta' if want_eps else 'eps'} must broadcast; their shapes are {shapes}"
         ) from None
     shape = columns[0].shape
     sigma, q, k, at = (np.ascontiguousarray(column, dtype=float).ravel() for column in columns)

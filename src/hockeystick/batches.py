@@ -7,11 +7,17 @@ drawn: dividing the noisy sum by the realised batch size is not covered, dividin
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from .arguments import respelled
 from .bound import DomainError
 from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, gaussian, real
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +71,14 @@ class CyclicPoisson(Mechanism):
     open: ClassVar[bool] = True
 
 
+@respelled(batch="max_batch")
 def truncated_poisson_subsampled(
-    mechanism: Gaussian, q: float, *, dataset_size, max_batch: int, assume_fixed_n: bool = False
+    mechanism: Gaussian,
+    q: float,
+    *,
+    dataset_size: int | tuple[int, int],
+    max_batch: int,
+    assume_fixed_n: bool = False,
 ) -> TruncatedPoisson:
     """A Gaussian step on a Poisson sample cut down to `max_batch` records, by a uniform choice among the sampled ones.
 
@@ -124,11 +136,14 @@ def truncated_poisson_subsampled(
     )
 
 
-def without_replacement(mechanism: Gaussian, *, dataset_size, batch: int, assume_fixed_n: bool = False) -> TruncatedPoisson:
+@respelled(batch="max_batch")
+def without_replacement(
+    mechanism: Gaussian, *, dataset_size: int | tuple[int, int], max_batch: int, assume_fixed_n: bool = False
+) -> TruncatedPoisson:
     """A Gaussian step on a batch of fixed size, drawn uniformly without replacement: truncated Poisson sampling with q = 1.
 
-    With n > batch the record displaces another one: num = b(batch/n, 2), den = N(0) (add/remove), b(batch/n, -1) (zero-out),
-    b(batch/n, -2) (replace-one), b(c, u) the mixture (1-c) N(0) + c N(u) in units of the sensitivity.
+    With n > B = max_batch the record displaces another one: num = b(B/n, 2), den = N(0) (add/remove), b(B/n, -1) (zero-out),
+    b(B/n, -2) (replace-one), b(c, u) the mixture (1-c) N(0) + c N(u) in units of the sensitivity.
 
     Status: "add_remove" tight (one data set of n and one of n-1 records attain it); "zero_out" and "replace_one" valid but not
     tight: the proof lets the displaced record differ between the two data sets.
@@ -139,8 +154,8 @@ def without_replacement(mechanism: Gaussian, *, dataset_size, batch: int, assume
         The noise; its `sensitivity` is the largest L2 norm of one record's contribution.
     dataset_size : int or (int, int)
         As in `truncated_poisson_subsampled`.
-    batch : int
-        Size of every batch: from 0 to the (least) dataset size; of all n records if equal.
+    max_batch : int
+        Size of every batch: from 0 to the (least) dataset size; of all n records if equal. `batch` is another name.
     assume_fixed_n : bool, default False
         As in `truncated_poisson_subsampled`.
 
@@ -156,19 +171,20 @@ def without_replacement(mechanism: Gaussian, *, dataset_size, batch: int, assume
     Examples
     --------
     >>> import hockeystick as hs
-    >>> run = hs.without_replacement(hs.gaussian(2.0), dataset_size=10_000, batch=100) * 1000
+    >>> run = hs.without_replacement(hs.gaussian(2.0), dataset_size=10_000, max_batch=100) * 1000
     >>> b = hs.delta(run, 1.0, direction="remove")
     >>> b.lower <= 0.0026124205786269 <= b.upper
     True
     """
     step = truncated_poisson_subsampled(
-        mechanism, 1.0, dataset_size=dataset_size, max_batch=batch, assume_fixed_n=assume_fixed_n
+        mechanism, 1.0, dataset_size=dataset_size, max_batch=max_batch, assume_fixed_n=assume_fixed_n
     )
     if step.max_batch > step.sizes[0]:
-        raise DomainError(f"batch must not exceed dataset_size, got batch={batch!r} of {dataset_size!r}")
+        raise DomainError(f"max_batch must not exceed dataset_size, got max_batch={max_batch!r} of {dataset_size!r}")
     return step
 
 
+@respelled(batch="max_batch")
 def cyclic_poisson(
     mechanism: Gaussian,
     q: float,
@@ -177,7 +193,7 @@ def cyclic_poisson(
     bands: int,
     dataset_size: int,
     max_batch: int | None = None,
-    column_norms=None,
+    column_norms: Sequence[float] | NDArray[np.float64] | None = None,
     per_record: bool = False,
 ) -> CyclicPoisson:
     """A whole run of a b-banded matrix mechanism whose batches come from b groups of records in turn.
@@ -252,13 +268,13 @@ def cyclic_poisson(
     return CyclicPoisson(mechanism, q, iterations, bands, size, max_batch, column_norms, per_record)
 
 
-def _gaussian(who: str, mechanism) -> Gaussian:
+def _gaussian(who: str, mechanism: Any) -> Gaussian:
     if not isinstance(mechanism, Gaussian):
         raise DomainError(f"{who} takes gaussian(...), got {mechanism!r}: its theorems are about Gaussian noise")
     return mechanism
 
 
-def _sizes(value) -> int | tuple[int, int]:
+def _sizes(value: Any) -> int | tuple[int, int]:
     if not isinstance(value, tuple | list):
         return count("dataset_size", value, 0)
     if len(value) != 2:

@@ -6,9 +6,21 @@ into a float by itself: the caller says which end is meant.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, overload
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import TypeVar
+
+    Value = TypeVar("Value", bound="float | NDArray[np.float64]", default=float, covariant=True)
+else:
+    from typing import TypeVar
+
+    Value = TypeVar("Value", covariant=True)
 
 
 class HockeystickError(Exception):
@@ -16,7 +28,7 @@ class HockeystickError(Exception):
 
     code: int = 0
 
-    def __init__(self, message: str, code: int = 0):
+    def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
         self.code = code
 
@@ -35,7 +47,7 @@ class SoundnessError(HockeystickError, RuntimeError):
     """
 
 
-def contradiction(run, *found) -> SoundnessError:
+def contradiction(run: Any, *found: Any) -> SoundnessError:
     """The error where answers (lower, estimate, upper, ..., route) about one number of `run` cannot all be right."""
     ends = ", ".join(f"[{low!r}, {high!r}] by route {route!r}" for low, _, high, *_, route in found)
     about = "" if run is None else f" of {run!r}"
@@ -82,8 +94,11 @@ class Budget(NamedTuple):
         return f"Budget({inner}; {self.unit})"
 
 
-class Bound:
+class Bound(Generic[Value]):
     """An interval for a privacy quantity. A certified one with anything but lower <= estimate <= upper is a SoundnessError.
+
+    Bounds are equal where their ends, estimates and routes are. ``f"{bound:.3f}"`` rounds outward: "[1.828, 1.829]". A bound of
+    an array has a length, entries and slices, which are bounds.
 
     Attributes
     ----------
@@ -106,7 +121,18 @@ class Bound:
 
     __slots__ = ("asked", "budget", "certified", "estimate", "lower", "note", "route", "upper")
 
-    def __init__(self, lower, estimate, upper, route, certified, budget, note=""):
+    lower: Value
+    estimate: Value
+    upper: Value
+    route: str
+    certified: bool
+    budget: Budget
+    note: str
+    asked: tuple[str, Any] | None
+
+    def __init__(
+        self, lower: Value, estimate: Value, upper: Value, route: str, certified: bool, budget: Budget, note: str = ""
+    ) -> None:
         if certified:
             if not (lower <= estimate <= upper if type(lower) is float else np.all((lower <= estimate) & (estimate <= upper))):
                 raise contradiction(None, (lower, estimate, upper, route))
@@ -119,17 +145,67 @@ class Bound:
         self.note = note
         self.asked = None
 
-    def answers(self, query: str, at) -> Bound:
+    def answers(self, query: str, at: Any) -> Bound[Value]:
         """The same bound, which now says what was asked."""
         self.asked = query, at
         return self
 
     @property
-    def width(self):
+    def width(self) -> Value:
         """upper - lower: a float, or an array of the query's shape; 0 where both are infinite."""
         with np.errstate(invalid="ignore"):
             width = np.where(np.equal(self.upper, self.lower), 0.0, np.subtract(self.upper, self.lower))
-        return width if np.ndim(self.upper) else float(width)
+        return width if np.ndim(self.upper) else float(width)  # type: ignore[return-value]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Bound):
+            return NotImplemented
+        ends = all(np.array_equal(getattr(self, end), getattr(other, end)) for end in ("lower", "estimate", "upper"))
+        return ends and (self.route, self.certified) == (other.route, other.certified)
+
+    def __hash__(self) -> int:
+        return hash((tuple(np.ravel(self.lower).tolist()), tuple(np.ravel(self.upper).tolist()), self.route))
+
+    def __format__(self, spec: str) -> str:
+        """Both ends with as many digits as `spec` (".3f", ".2e", ".4g") has, rounded outward."""
+        if not spec:
+            return repr(self)
+        if np.ndim(self.lower):
+            return f"[{', '.join(format(entry, spec) for entry in self)}]"  # type: ignore[attr-defined]
+        return f"[{_rounded(float(self.lower), spec, ROUND_FLOOR)}, {_rounded(float(self.upper), spec, ROUND_CEILING)}]"
+
+    @overload
+    def __getitem__(self: Bound[NDArray[np.float64]], index: int) -> Bound[float]: ...
+    @overload
+    def __getitem__(self: Bound[NDArray[np.float64]], index: Any) -> Bound[Any]: ...
+    def __getitem__(self, index: Any) -> Bound[Any]:
+        if not np.ndim(self.lower):
+            raise TypeError("a Bound of one number has no entries: write .lower, .estimate or .upper")
+        shape = np.shape(self.lower)
+
+        def at(value: Any) -> Any:
+            entry = value[index] if np.shape(value) == shape else value
+            return float(entry) if isinstance(entry, np.floating) else entry
+
+        budget = Budget({name: at(term) for name, term in self.budget.terms.items()}, self.budget.unit)
+        bound = Bound(at(self.lower), at(self.estimate), at(self.upper), self.route, self.certified, budget, self.note)
+        if self.asked is not None:
+            bound.asked = self.asked[0], at(np.asarray(self.asked[1]))
+        return bound
+
+    def __len__(self: Bound[NDArray[np.float64]]) -> int:
+        if not np.ndim(self.lower):
+            raise TypeError("a Bound of one number has no length")
+        return len(self.lower)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self: Bound[NDArray[np.float64]]) -> Iterator[Bound[Any]]:
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+        raise TypeError("a Bound is an interval: write .upper, .lower or .estimate")
 
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "not certified"
@@ -138,11 +214,25 @@ class Bound:
             f"upper={_short(self.upper)}, route={self.route!r}, {kind})"
         )
 
-    def __float__(self):
+    def __float__(self) -> float:
         raise TypeError("a Bound is an interval: write .upper, .lower or .estimate")
 
 
-def _short(value) -> str:
+def _rounded(value: float, spec: str, rounding: str) -> str:
+    """`value` as `spec` writes it, rounded the given way; exact where it has the digits."""
+    kind, digits = spec[-1:], spec[1:-1] if spec.startswith(".") else "6"
+    if kind not in tuple("efg") or not digits.isdigit() or not (spec.startswith(".") or len(spec) == 1):
+        raise ValueError(f"a Bound is written with .Nf, .Ne or .Ng, got {spec!r}")
+    if not np.isfinite(value):
+        return repr(value)
+    exact, n = Decimal(value), int(digits)
+    if kind == "f":
+        return f"{exact.quantize(Decimal(1).scaleb(-n), rounding, Context(prec=2000)):f}"
+    short = Context(prec=n + 1 if kind == "e" else max(n, 1), rounding=rounding).create_decimal(exact)
+    return format(short, f".{n}e") if kind == "e" else format(short.normalize(), "g")
+
+
+def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=6, threshold=6)
     return repr(value) if isinstance(value, int) else format(value, ".17g")

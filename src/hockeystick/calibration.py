@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import query, risk, risk_gdp
+from .arguments import respelled
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .mechanism import K_MAX, Q_MIN, count, gaussian, poisson_subsampled, real
 from .routes import moments
 from .search import Calibration, Search
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .types import Asked, Ran
 
 TOL_RANGE = (1e-12, 0.5)
 FAR = 1e-3
@@ -41,19 +47,20 @@ class _Target(NamedTuple):
         return _log(value) - math.log(self.level) if self.sign > 0 else self.level - value
 
 
+@respelled(epsilon="eps")
 def calibrate(
-    make_run,
+    make_run: Callable[[Any], Ran],
     *,
-    over,
-    epsilon=None,
-    delta=None,
-    advantage=None,
-    fnr=None,
-    fpr=None,
-    mu=None,
-    tol=1e-6,
-    start=None,
-    **options,
+    over: tuple[float, float],
+    eps: float | None = None,
+    delta: float | None = None,
+    advantage: float | None = None,
+    fnr: float | None = None,
+    fpr: float | None = None,
+    mu: float | None = None,
+    tol: float = 1e-6,
+    start: float | None = None,
+    **options: Unpack[Asked],
 ) -> Calibration:
     """The parameter x in `over` for which make_run(x) costs as much privacy as the target allows, and no more.
 
@@ -63,8 +70,8 @@ def calibrate(
         make_run(x) returns a Run or Mechanism. The cost must be monotone in x, in either direction.
     over : (lo, hi)
         Range of x, 0 < lo < hi. Two integers make x an integer.
-    epsilon, delta : float
-        Target eps(delta) <= epsilon, which is delta(epsilon) <= delta. epsilon >= 0, 0 < delta < 1.
+    eps, delta : float
+        Target eps(delta) <= eps, which is delta(eps) <= delta. eps >= 0, 0 < delta < 1. `epsilon` is another name of `eps`.
     advantage : float
         Target: membership advantage at most this, in (0, 1).
     fnr, fpr : float
@@ -95,25 +102,19 @@ def calibrate(
     --------
     >>> import hockeystick as hs
     >>> step = hs.gaussian(2.0)
-    >>> found = hs.calibrate(lambda q: hs.poisson_subsampled(step, q) * 500, over=(1e-4, 1.0), epsilon=2.0, delta=1e-6)
+    >>> found = hs.calibrate(lambda q: hs.poisson_subsampled(step, q) * 500, over=(1e-4, 1.0), eps=2.0, delta=1e-6)
     >>> found.bound.upper <= 1e-6 and found.value < found.limit < found.value * (1 + 2e-6)
     True
     """
-    lo, hi, whole = _range(over)
-    tol = real("tol", tol, "from {:g} to {:g}".format(*TOL_RANGE))
-    if not TOL_RANGE[0] <= tol <= TOL_RANGE[1]:
-        raise DomainError(f"tol must be from {TOL_RANGE[0]:g} to {TOL_RANGE[1]:g}, got {tol!r}")
-    first = math.sqrt(lo) * math.sqrt(hi) if start is None else real("start", start, "in `over`")
-    if not lo <= first <= hi:
-        raise DomainError(f"start must lie in over=({lo!r}, {hi!r}), got {start!r}")
-    if not callable(make_run):
-        raise DomainError(f"make_run must be a function of the parameter, got {make_run!r}")
-    target = _target(options, epsilon=epsilon, delta=delta, advantage=advantage, fnr=fnr, fpr=fpr, mu=mu)
-    return Search(make_run, target, lo, hi, whole, tol).solve(first)
+    target = _target(options, eps=eps, delta=delta, advantage=advantage, fnr=fnr, fpr=fpr, mu=mu)
+    return _solve(make_run, target, over, tol, start, "; widen `over`")
 
 
-def noise_multiplier(*, q, steps, epsilon, delta, tol=1e-6, **options) -> Calibration:
-    """The smallest sigma for which `steps` Poisson-subsampled Gaussian steps of rate `q` are (epsilon, delta)-DP.
+@respelled(epsilon="eps", k="steps")
+def noise_multiplier(
+    *, q: float, steps: int, eps: float, delta: float, tol: float = 1e-6, **options: Unpack[Asked]
+) -> Calibration:
+    """The smallest sigma for which `steps` Poisson-subsampled Gaussian steps of rate `q` are (eps, delta)-DP.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def noise_multiplier(*, q, steps, epsilon, delta, tol=1e-6, **options) -> Calibr
         Sampling rate, 1e-12 to 1.
     steps : int
         Number of steps, from 1 to 1e12.
-    epsilon, delta, tol, options
+    eps, delta, tol, options
         As in `calibrate`.
 
     Returns
@@ -137,35 +138,31 @@ def noise_multiplier(*, q, steps, epsilon, delta, tol=1e-6, **options) -> Calibr
     Examples
     --------
     >>> import hockeystick as hs
-    >>> found = hs.noise_multiplier(q=0.01, steps=1000, epsilon=1.0, delta=1e-5)
+    >>> found = hs.noise_multiplier(q=0.01, steps=1000, eps=1.0, delta=1e-5)
     >>> 1.41461 < found.limit < found.value < 1.41463
     True
     """
     q, k = _rate(q), count("steps", steps)
     over = (1e-2, 1e8)
     guess = 1.0
-    if _positive(epsilon) and _positive(delta):
-        ratio = _gaussian_mu(float(epsilon), float(delta)) / math.sqrt(k)
+    if _positive(eps) and _positive(delta):
+        ratio = _gaussian_mu(float(eps), float(delta)) / math.sqrt(k)
         guess = 1 / ratio if q == 1 else 1 / math.sqrt(math.log1p((ratio / q) ** 2))
-    return calibrate(
-        lambda sigma: poisson_subsampled(gaussian(sigma), q) * k,
-        over=over,
-        start=min(max(guess, over[0]), over[1]),
-        epsilon=epsilon,
-        delta=delta,
-        tol=tol,
-        **options,
+    target = _target(options, eps=eps, delta=delta)
+    return _solve(
+        lambda sigma: poisson_subsampled(gaussian(sigma), q) * k, target, over, tol, min(max(guess, over[0]), over[1])
     )
 
 
-def max_steps(*, sigma, q, epsilon, delta, tol=1e-6, **options) -> Calibration:
-    """How many Poisson-subsampled Gaussian steps may run under (epsilon, delta)-DP.
+@respelled(epsilon="eps")
+def max_steps(*, sigma: float, q: float, eps: float, delta: float, tol: float = 1e-6, **options: Unpack[Asked]) -> Calibration:
+    """How many Poisson-subsampled Gaussian steps may run under (eps, delta)-DP.
 
     Parameters
     ----------
     sigma, q : float
         Noise multiplier and sampling rate of a step.
-    epsilon, delta, tol, options
+    eps, delta, tol, options
         As in `calibrate`.
 
     Returns
@@ -181,33 +178,41 @@ def max_steps(*, sigma, q, epsilon, delta, tol=1e-6, **options) -> Calibration:
     Examples
     --------
     >>> import hockeystick as hs
-    >>> found = hs.max_steps(sigma=1.0, q=0.01, epsilon=1.0, delta=1e-5)
+    >>> found = hs.max_steps(sigma=1.0, q=0.01, eps=1.0, delta=1e-5)
     >>> found.value, found.limit
     (254, 255)
     """
     step = poisson_subsampled(gaussian(sigma), _rate(q))
     guess = 1.0
-    if _positive(epsilon) and _positive(delta):
+    if _positive(eps) and _positive(delta):
         growth = math.expm1(min(sigma**-2, 700.0)) * q * q if q < 1 else sigma**-2
-        guess = _gaussian_mu(float(epsilon), float(delta)) ** 2 / growth
-    return calibrate(
-        lambda k: step * k,
-        over=(1, K_MAX),
-        start=min(max(guess, 1.0), float(K_MAX)),
-        epsilon=epsilon,
-        delta=delta,
-        tol=tol,
-        **options,
-    )
+        guess = _gaussian_mu(float(eps), float(delta)) ** 2 / growth
+    target = _target(options, eps=eps, delta=delta)
+    return _solve(lambda k: step * k, target, (1, K_MAX), tol, min(max(guess, 1.0), float(K_MAX)))
+
+
+def _solve(make_run, target: _Target, over, tol, start, advice: str = "") -> Calibration:
+    lo, hi, whole = _range(over)
+    tol = real("tol", tol, "from {:g} to {:g}".format(*TOL_RANGE))
+    if not TOL_RANGE[0] <= tol <= TOL_RANGE[1]:
+        raise DomainError(f"tol must be from {TOL_RANGE[0]:g} to {TOL_RANGE[1]:g}, got {tol!r}")
+    first = math.sqrt(lo) * math.sqrt(hi) if start is None else real("start", start, "in `over`")
+    if not lo <= first <= hi:
+        raise DomainError(f"start must lie in over=({lo!r}, {hi!r}), got {start!r}")
+    if not callable(make_run):
+        raise DomainError(f"make_run must be a function of the parameter, got {make_run!r}")
+    search = Search(make_run, target, lo, hi, whole, tol)
+    search.advice = advice
+    return search.solve(first)
 
 
 def _target(options: dict, **asked) -> _Target:
     if "rtol" in options:
         raise DomainError("rtol is not an option here; ask for a distance of the parameter with tol")
     given = {name for name, value in asked.items() if value is not None}
-    if given == {"epsilon", "delta"}:
-        eps, delta = _between("epsilon", asked["epsilon"], 0.0, math.inf, closed=True), _between("delta", asked["delta"], 0, 1)
-        text = f"epsilon={eps!r} at delta={delta!r}"
+    if given == {"eps", "delta"}:
+        eps, delta = _between("eps", asked["eps"], 0.0, math.inf, closed=True), _between("delta", asked["delta"], 0, 1)
+        text = f"eps={eps!r} at delta={delta!r}"
         return _Target(lambda run, width: _delta(run, eps, delta, width, options), 1, delta, text)
     if given == {"advantage"}:
         at = _between("advantage", asked["advantage"], 0, 1)
@@ -221,7 +226,7 @@ def _target(options: dict, **asked) -> _Target:
         text = f"mu={mu!r} from delta={delta!r} on"
         return _Target(lambda run, width: _mu(run, delta, width, options), 1, mu, text)
     raise DomainError(
-        "the target must be epsilon and delta, or advantage, or fnr and fpr, or mu and delta; "
+        "the target must be eps and delta, or advantage, or fnr and fpr, or mu and delta; "
         f"got {', '.join(sorted(given)) or 'none'}"
     )
 

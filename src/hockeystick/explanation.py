@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import query, worst
 from .arguments import exp_lower, exp_upper
@@ -12,6 +12,9 @@ from .bound import AccuracyError, Bound, DomainError
 from .mechanism import Mechanism, Run, as_run, real
 from .routes import contour, moments
 from .routes.saddlepoint import saddlepoint_delta
+
+if TYPE_CHECKING:
+    from .types import Adjacency, Direction, Ran, Route
 
 SHARES = 64
 """Distinct steps whose shares are told apart; more would say little and take long."""
@@ -59,7 +62,7 @@ class Explanation(NamedTuple):
         What each distinct step adds, the largest share first; empty without a saddle point.
     """
 
-    bound: Bound
+    bound: Bound[float]
     query: str
     at: float
     adjacency: str
@@ -118,13 +121,13 @@ class _Traced(query._Settings):
 
 
 def explain(
-    run: Run | Mechanism,
+    run: Ran,
     *,
     eps: float | None = None,
     delta: float | None = None,
-    adjacency: str = "add_remove",
-    direction: str = "both",
-    route: str = "auto",
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+    route: Route = "auto",
     rtol: float | None = None,
     n_threads: int = 1,
 ) -> Explanation:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .bound import DomainError
 from .law import user_probabilities
 from .mechanism import SIGMA_RANGE, Mechanism, noise, real
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .types import Numbers
+
+    Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,7 @@ class PublicMixture(Mechanism):
         return self.parts
 
 
-def _weights(name: str, values) -> tuple[float, ...]:
+def _weights(name: str, values: Any) -> tuple[float, ...]:
     """Positive numbers that sum to 1 within 1e-9, then scaled to sum to 1 if they are further from it than rounding."""
     out = tuple(real(f"{name}[{i}]", x, "in (0, 1]") for i, x in enumerate(values))
     for i, x in enumerate(out):
@@ -45,7 +54,7 @@ def _weights(name: str, values) -> tuple[float, ...]:
     return out if abs(total - 1) <= 4e-16 * len(out) else tuple(x / total for x in out)
 
 
-def gaussian_mixture(sigma: float, shifts, probabilities) -> GaussianMixture:
+def gaussian_mixture(sigma: float, shifts: Iterable[float], probabilities: Iterable[float]) -> GaussianMixture:
     """Gaussian noise whose mean is moved by a random amount when the record is there:
     sum_i p_i N(shift_i, sigma^2) against N(0, sigma^2).
 
@@ -82,7 +91,7 @@ def gaussian_mixture(sigma: float, shifts, probabilities) -> GaussianMixture:
     return GaussianMixture(noise("sigma", sigma, largest, SIGMA_RANGE), shifts, probabilities)
 
 
-def public_mixture(parts, weights) -> PublicMixture:
+def public_mixture(parts: Iterable[Mechanism], weights: Iterable[float]) -> PublicMixture:
     """One of several mechanisms, drawn anew in every step with public probabilities `weights` (positive, summing to 1).
 
     Raises
@@ -109,7 +118,7 @@ class FromPmf(Mechanism):
     num: tuple[float, ...]
     den: tuple[float, ...]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"FromPmf({len(self.num)} outcomes)"
 
 
@@ -121,7 +130,7 @@ class FromCurve(Mechanism):
     delta: tuple[float, ...]
     symmetric: bool = True
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"FromCurve({len(self.eps)} points)"
 
 
@@ -129,10 +138,10 @@ class FromCurve(Mechanism):
 class FromLossCdf(Mechanism):
     """A pair given by the distribution functions of its loss; see `from_loss_cdf`. Equal only to itself."""
 
-    cdf_num: object
-    cdf_den: object
-    sf_num: object
-    sf_den: object
+    cdf_num: Cdf
+    cdf_den: Cdf
+    sf_num: Cdf | None
+    sf_den: Cdf | None
     lo: float
     hi: float
     mass_inf: float
@@ -147,7 +156,7 @@ PROBES = 257
 """Points at which a user's distribution functions are checked."""
 
 
-def _vector(name: str, values) -> np.ndarray:
+def _vector(name: str, values: Any) -> np.ndarray:
     try:
         array = np.asarray(values)
     except ValueError:
@@ -159,7 +168,7 @@ def _vector(name: str, values) -> np.ndarray:
     return array.astype(float)
 
 
-def _refuse(name: str, array, bad, allowed: str) -> None:
+def _refuse(name: str, array: Any, bad: Any, allowed: str) -> None:
     """DomainError naming the first entry for which `bad` is true."""
     found = np.flatnonzero(bad)
     if found.size:
@@ -167,7 +176,7 @@ def _refuse(name: str, array, bad, allowed: str) -> None:
         raise DomainError(f"{name} must be {allowed}, got {float(array[i])!r} at entry {i}")
 
 
-def from_pmf(num, den) -> FromPmf:
+def from_pmf(num: Numbers, den: Numbers) -> FromPmf:
     """A mechanism whose worst-case pair is discrete: Pr[output i] = num[i] with the record, den[i] without it.
 
     Parameters
@@ -208,7 +217,7 @@ def from_pmf(num, den) -> FromPmf:
     return FromPmf(tuple(num[used].tolist()), tuple(den[used].tolist()))
 
 
-def from_curve(eps, delta, *, symmetric: bool = True) -> FromCurve:
+def from_curve(eps: Numbers, delta: Numbers, *, symmetric: bool = True) -> FromCurve:
     """The worst pair among all mechanisms that are (eps[i], delta[i])-DP for every i, by connect-the-dots.
 
     The curve is joined by straight lines in e^eps; the pair with that curve dominates every mechanism below the points
@@ -261,7 +270,16 @@ def from_curve(eps, delta, *, symmetric: bool = True) -> FromCurve:
 
 
 def from_loss_cdf(
-    cdf_num, cdf_den, *, sf_num=None, sf_den=None, lo=-math.inf, hi=math.inf, mass_inf=0.0, mass_minus_inf=0.0, error=2.0**-50
+    cdf_num: Cdf,
+    cdf_den: Cdf,
+    *,
+    sf_num: Cdf | None = None,
+    sf_den: Cdf | None = None,
+    lo: float = -math.inf,
+    hi: float = math.inf,
+    mass_inf: float = 0.0,
+    mass_minus_inf: float = 0.0,
+    error: float = 2.0**-50,
 ) -> FromLossCdf:
     """A mechanism given by the distribution functions of its loss L = log(num/den).
 
@@ -310,6 +328,73 @@ def from_loss_cdf(
         raise DomainError(f"error must be in [0, 0.01], got {error!r}")
     step = FromLossCdf(cdf_num, cdf_den, sf_num, sf_den, lo, hi, *masses, error)
     _probe(step)
+    return step
+
+
+REGISTERED: dict[str, FromLossCdf] = {}
+"""Steps that are written by name, for functions cannot be written."""
+
+
+def register(name: str, step: FromLossCdf) -> FromLossCdf:
+    """Let a step of `from_loss_cdf` be written to JSON by `name`: text cannot hold its functions.
+
+    Whoever reads the text registers the same functions under the same name first. What is written besides the name are values
+    of the functions at a few points, and other functions under that name are refused.
+
+    Parameters
+    ----------
+    name : str
+        Not empty, not registered for another step.
+    step : FromLossCdf
+        From `from_loss_cdf`.
+
+    Returns
+    -------
+    FromLossCdf
+        `step` itself.
+
+    Raises
+    ------
+    DomainError
+        If the name is taken or no text, or `step` is another kind of mechanism (those need no name).
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> from scipy.special import ndtr
+    >>> step = hs.register("unit gaussian", hs.from_loss_cdf(lambda s: ndtr(s - 0.5), lambda s: ndtr(s + 0.5)))
+    >>> hs.from_json(hs.to_json(step * 10)) == step * 10
+    True
+    """
+    if not isinstance(name, str) or not name:
+        raise DomainError(f"name must be a text that is not empty, got {name!r}")
+    if not isinstance(step, FromLossCdf):
+        raise DomainError(f"register takes a step of from_loss_cdf, which cannot be written without a name, got {step!r}")
+    if REGISTERED.setdefault(name, step) is not step:
+        raise DomainError(f"the name {name!r} is registered for another step; choose another one")
+    return step
+
+
+def fingerprint(step: FromLossCdf) -> list[float]:
+    """What tells functions registered under one name apart: their values at a few points, and the masses at infinity."""
+    lo, hi = max(step.lo, -4.0), min(step.hi, 4.0)
+    at = lo + (hi - lo) * np.array([0.25, 0.5, 0.75])
+    values = [f(at) for f in (step.cdf_num, step.cdf_den)]
+    return [*np.ravel(values).astype(float).tolist(), step.mass_inf, step.mass_minus_inf, step.error]
+
+
+def registered(name: Any, probe: Any) -> FromLossCdf:
+    """The step registered under `name`, whose fingerprint must be `probe`."""
+    step = REGISTERED.get(name) if isinstance(name, str) else None
+    if step is None:
+        known = ", ".join(map(repr, REGISTERED)) or "none"
+        raise DomainError(
+            f"no step is registered under {name!r} (registered: {known}); hs.register(name, step) it before reading"
+        )
+    own = fingerprint(step)
+    near = isinstance(probe, list | tuple) and len(probe) == len(own)
+    if not near or not all(abs(real("probe", a, "") - b) <= 1e-9 + 2 * step.error for a, b in zip(probe, own, strict=True)):
+        raise DomainError(f"the step registered under {name!r} is not the one that was written: its functions differ")
     return step
 
 

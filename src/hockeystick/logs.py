@@ -14,7 +14,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from .arguments import one_of
 from .batches import truncated_poisson_subsampled, without_replacement
@@ -22,6 +22,9 @@ from .bound import DomainError
 from .mechanism import K_MAX, Mechanism, Run, count, gaussian, poisson_subsampled, real
 from .pair import ADJACENCIES
 from .serial import brief
+
+if TYPE_CHECKING:
+    from .types import Adjacency
 
 COLUMNS = {
     "sigma": "noise multiplier: standard deviation of the noise / clipping norm",
@@ -115,7 +118,7 @@ def read_log(
     name: str | None = None,
     *,
     columns: Mapping[str, str] | None = None,
-    adjacency: str = "add_remove",
+    adjacency: Adjacency = "add_remove",
     allow_unterminated: bool = False,
     allow_empty: bool = False,
 ) -> Run:

@@ -7,13 +7,18 @@ equal steps merge and nothing is computed yet.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from .bound import DomainError
+
+if TYPE_CHECKING:
+    from .types import Ran
 
 SIGMA_RANGE = (1e-3, 1e9)
 """Allowed sigma/sensitivity: outside it a double cannot carry the loss or its square."""
@@ -25,12 +30,14 @@ Q_MIN = 1e-12
 K_MAX = 10**12
 
 
-def real(name: str, value, allowed: str) -> float:
+def real(name: str, value: Any, allowed: str) -> float:
     """`value` as a float, or a DomainError naming it. Booleans and strings are refused, and so is what a double cannot hold
-    exactly (a long int, a longdouble): rounded to nearest, there could be more noise than there was."""
+    exactly (a long int, a longdouble, Decimal("0.1")): rounded to nearest, there could be more noise than there was."""
     if type(value) is float:
         return value
-    if isinstance(value, bool | np.bool_ | str | bytes) or not isinstance(value, int | float | np.number):
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
+    if isinstance(value, bool | np.bool_ | str | bytes) or not isinstance(value, int | float | np.number | Decimal | Fraction):
         raise DomainError(f"{name} must be a real number {allowed}, got {value!r}")
     try:
         number = float(value)
@@ -41,11 +48,14 @@ def real(name: str, value, allowed: str) -> float:
         raise DomainError(f"{name} must be a real number {allowed}, got {value!r}") from None
 
 
-def count(name: str, value, minimum: int = 1, maximum: int = K_MAX) -> int:
+def count(name: str, value: Any, minimum: int = 1, maximum: int = K_MAX) -> int:
     """`value` as an int in [minimum, maximum], or a DomainError. Booleans and fractions are refused."""
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
     whole = type(value) is int or (isinstance(value, int | np.integer) and not isinstance(value, bool))
     if not (whole and minimum <= value <= maximum):
-        raise DomainError(f"{name} must be an integer from {minimum} to {maximum:.0e}, got {value!r}")
+        most = maximum if maximum < 10**6 else f"{maximum:.0e}"
+        raise DomainError(f"{name} must be an integer from {minimum} to {most}, got {value!r}")
     return int(value)
 
 
@@ -54,15 +64,30 @@ class _Composable:
 
     __slots__ = ()
 
-    def __mul__(self, k):
-        return as_run(self)._repeat(count("number of compositions", k))
+    def __mul__(self, steps: int) -> Run:
+        return as_run(self)._repeat(count("number of steps", steps))
 
     __rmul__ = __mul__
 
-    def __add__(self, other):
+    def __add__(self, other: _Composable) -> Run:
         if not isinstance(other, _Composable):
             return NotImplemented
         return compose((self, 1), (other, 1))
+
+    def __radd__(self, other: int) -> Run:
+        """sum([...]) starts at 0."""
+        return as_run(self) if type(other) is int and other == 0 else NotImplemented
+
+
+class Recorder:
+    """What has a run of its own: an accountant."""
+
+    __slots__ = ()
+
+    @property
+    def run(self) -> Run:
+        """All that was recorded."""
+        raise NotImplementedError
 
 
 class Mechanism(_Composable):
@@ -112,25 +137,28 @@ class Run(_Composable):
 
     __slots__ = ("_cache", "parts")
 
-    def __init__(self, parts: tuple[tuple[Mechanism, int], ...]):
+    parts: tuple[tuple[Mechanism, int], ...]
+    _cache: dict[Any, Any]
+
+    def __init__(self, parts: tuple[tuple[Mechanism, int], ...]) -> None:
         self.parts = parts
         self._cache = {}
 
     def _repeat(self, k: int) -> Run:
-        return Run(tuple((step, count("number of compositions", n * k)) for step, n in self.parts))
+        return Run(tuple((step, count("number of steps", n * k)) for step, n in self.parts))
 
     @property
     def steps(self) -> int:
         """Total number of steps."""
         return sum(n for _, n in self.parts)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and dict(self.parts) == dict(other.parts)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(frozenset(self.parts))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shown = [f"{n} x {step!r}" for step, n in self.parts[:4]]
         if len(self.parts) > 4:
             shown.append(f"... {len(self.parts) - 4} more")
@@ -206,7 +234,7 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     return PoissonSubsampled(mechanism, q)
 
 
-def positive(name: str, value) -> float:
+def positive(name: str, value: Any) -> float:
     """`value` as a finite float > 0, or a DomainError."""
     value = real(name, value, "> 0")
     if not 0 < value < math.inf:
@@ -214,7 +242,7 @@ def positive(name: str, value) -> float:
     return value
 
 
-def noise(name: str, value, sensitivity, allowed: tuple[float, float]) -> float:
+def noise(name: str, value: Any, sensitivity: float, allowed: tuple[float, float]) -> float:
     """A noise scale within its allowed multiples of the sensitivity, or a DomainError."""
     value, (lo, hi) = real(name, value, "> 0"), allowed
     if not lo <= value / sensitivity <= hi:
@@ -254,17 +282,19 @@ def laplace(scale: float, *, sensitivity: float = 1.0) -> Laplace:
     return Laplace(noise("scale", scale, sensitivity, LAPLACE_RANGE), sensitivity)
 
 
-def as_run(what) -> Run:
-    """A Run from a Run or a single Mechanism; DomainError otherwise."""
+def as_run(what: Any) -> Run:
+    """A Run from a Run, a single Mechanism or an accountant; DomainError otherwise."""
     if isinstance(what, Run):
         return what
     if isinstance(what, Mechanism):
         return Run(((what, 1),))
+    if isinstance(what, Recorder):
+        return what.run
     raise DomainError(f"expected a mechanism or a run of mechanisms, got {what!r}")
 
 
-def compose(*parts) -> Run:
-    """Compose steps and runs: each argument is a mechanism, a run, or a pair (mechanism or run, count).
+def compose(*parts: Ran | tuple[Ran, int] | list[Ran | tuple[Ran, int]]) -> Run:
+    """Compose steps and runs: each argument is a mechanism, a run, an accountant, a pair (one of these, count), or a list.
 
     Equal steps merge. `compose()` is the empty run, which is perfectly private.
 
@@ -277,21 +307,23 @@ def compose(*parts) -> Run:
     --------
     >>> import hockeystick as hs
     >>> step = hs.gaussian(1.0)
-    >>> hs.compose((step, 2), step) == step * 3
+    >>> hs.compose((step, 2), step) == hs.compose([step, step, step]) == sum([step, step, step]) == step * 3
     True
     """
     merged: dict[Mechanism, int] = {}
     for what, k in _pairs(parts):
         for step, n in as_run(what).parts:
-            merged[step] = count("number of compositions", merged.get(step, 0) + n * k)
+            merged[step] = count("number of steps", merged.get(step, 0) + n * k)
     return Run(tuple(merged.items()))
 
 
-def _pairs(parts: Iterable):
+def _pairs(parts: Iterable[Any]) -> Iterator[tuple[Any, int]]:
     for part in parts:
-        if isinstance(part, tuple):
+        if isinstance(part, list):
+            yield from _pairs(part)
+        elif isinstance(part, tuple):
             if len(part) != 2:
                 raise DomainError(f"expected (mechanism, count), got a tuple of {len(part)}: {part!r}")
-            yield part[0], count("number of compositions", part[1])
+            yield part[0], count("number of steps", part[1])
         else:
             yield part, 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,15 +20,36 @@ from .routes import chernoff, contour, fallback
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
 from .threads import in_order, threads
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from .types import Adjacency, Direction, Numbers, Query, Ran, Route
+
 RTOL_RANGE = (1e-14, 0.5)
 U = 2.0**-53
+EPS_FAR = 1e3
+"""Where no route answers at a larger eps, delta here is an upper end."""
 SHARED = 8
 """Points of one call from which they share contours or convolutions."""
 GOOD_ENOUGH = 0.02
 """Relative width above which `auto` looks for a narrower interval than the contour's."""
 
 
-def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
+@overload
+def delta(run: Ran, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
+@overload
+def delta(run: Ran, eps: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+def delta(
+    run: Ran,
+    eps: float | Numbers,
+    *,
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+    route: Route = "auto",
+    rtol: float | None = None,
+    n_threads: int = 1,
+) -> Bound[Any]:
     """The privacy curve delta(eps) = sup_S num(S) - e^eps den(S) of the composed run, at every `eps`.
 
     Parameters
@@ -86,7 +108,20 @@ def delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", r
     return settings.bound(ends, points, eps).answers("delta", eps)
 
 
-def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
+@overload
+def log_delta(run: Ran, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
+@overload
+def log_delta(run: Ran, eps: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+def log_delta(
+    run: Ran,
+    eps: float | Numbers,
+    *,
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+    route: Route = "auto",
+    rtol: float | None = None,
+    n_threads: int = 1,
+) -> Bound[Any]:
     """Natural logarithm of the privacy curve, for deltas that a double cannot hold; -inf where delta is 0.
 
     Parameters, errors and guarantees are those of `delta`; `rtol` is about delta itself.
@@ -109,7 +144,20 @@ def log_delta(run, eps, *, adjacency="add_remove", direction="both", route="auto
     return settings.bound(points, points, eps).answers("log_delta", eps)
 
 
-def epsilon(run, delta, *, adjacency="add_remove", direction="both", route="auto", rtol=None, n_threads=1) -> Bound:
+@overload
+def epsilon(run: Ran, delta: float, **options: Unpack[Query]) -> Bound[float]: ...
+@overload
+def epsilon(run: Ran, delta: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+def epsilon(
+    run: Ran,
+    delta: float | Numbers,
+    *,
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+    route: Route = "auto",
+    rtol: float | None = None,
+    n_threads: int = 1,
+) -> Bound[Any]:
     """The inverse curve eps(delta) = max(0, inf{e : delta(e) <= delta}), at every `delta`.
 
     Parameters
@@ -324,6 +372,9 @@ class _Settings:
             found = meet(found, self._ask(name, what, add, at), self.run)
             if found and (width(found) <= wanted or (what == "root" and found[2] == math.inf)):  # a jump: no route knows more
                 break
+        if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
+            *_, high, terms, route = self._try(what, names, add, EPS_FAR)  # delta does not increase
+            return -math.inf, -math.inf, high, terms, route
         if found is None or (self.rtol is not None and not width(found) <= self.rtol):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, width(found) if found else None))

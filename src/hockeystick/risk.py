@@ -10,6 +10,7 @@ so that everything follows from certified deltas; chords.py has the proof of bot
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -17,6 +18,12 @@ from . import arguments, query
 from .bound import Bound, Budget, DomainError
 from .chords import EPS_MAX, Curve, U, chord_slope, fpr_upper, tpr_lower
 from .mechanism import real
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from .types import Asked, Direction, Numbers, Query, Ran, Sided, SidedTol
 
 GOOD_ENOUGH = 1e-9
 """Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
@@ -27,7 +34,7 @@ STALLED = 30
 REVERSE = {"remove": "add", "add": "remove"}
 
 
-def advantage(run, **options) -> Bound:
+def advantage(run: Ran, **options: Unpack[Query]) -> Bound[float]:
     """Largest tpr - fpr of a membership attack, which is delta(0), the total variation distance.
 
     Parameters
@@ -52,7 +59,11 @@ def advantage(run, **options) -> Bound:
     return query.delta(run, 0.0, **options)
 
 
-def tradeoff(run, fpr, *, direction="both", **options) -> Bound:
+@overload
+def tradeoff(run: Ran, fpr: float, **options: Unpack[Asked]) -> Bound[float]: ...
+@overload
+def tradeoff(run: Ran, fpr: Numbers, **options: Unpack[Asked]) -> Bound[NDArray[np.float64]]: ...
+def tradeoff(run: Ran, fpr: float | Numbers, *, direction: Direction = "both", **options: Unpack[Sided]) -> Bound[Any]:
     """Smallest false negative rate of an attack whose false positive rate is at most `fpr`.
 
     Parameters
@@ -91,7 +102,13 @@ def tradeoff(run, fpr, *, direction="both", **options) -> Bound:
     return _rates(run, fpr, direction, options, 1)
 
 
-def true_positive_rate(run, fpr, *, direction="both", **options) -> Bound:
+@overload
+def true_positive_rate(run: Ran, fpr: float, **options: Unpack[Asked]) -> Bound[float]: ...
+@overload
+def true_positive_rate(run: Ran, fpr: Numbers, **options: Unpack[Asked]) -> Bound[NDArray[np.float64]]: ...
+def true_positive_rate(
+    run: Ran, fpr: float | Numbers, *, direction: Direction = "both", **options: Unpack[Sided]
+) -> Bound[Any]:
     """Largest true positive rate of an attack of false positive rate at most `fpr`: 1 - `tradeoff`, with relative accuracy.
 
     Parameters, errors and guarantees are those of `tradeoff`.
@@ -106,7 +123,7 @@ def true_positive_rate(run, fpr, *, direction="both", **options) -> Bound:
     return _rates(run, fpr, direction, options, 0)
 
 
-def bayes_risk(run, prior, *, direction="both", **options) -> Bound:
+def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **options: Unpack[SidedTol]) -> Bound[float]:
     """Error probability of the best guess whether the record is there, if it is with probability `prior`.
 
     prior (1 - delta(log((1 - prior)/prior))), through the reverse curve where prior > 1/2. Never above
@@ -155,7 +172,7 @@ def bayes_risk(run, prior, *, direction="both", **options) -> Bound:
     return Bound(low, mid, high, found[0][3].route, True, found[0][3].budget)
 
 
-def posterior(run, prior, *, tail, direction="both", **options) -> Bound:
+def posterior(run: Ran, prior: float, *, tail: float, direction: Direction = "both", **options: Unpack[Sided]) -> Bound[float]:
     """The belief that an attacker's posterior exceeds with probability at most `tail`.
 
     prior e^L / (1 - prior + prior e^L) at the loss L that num exceeds with probability `tail`: an attacker who holds the

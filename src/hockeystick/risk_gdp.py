@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from . import query
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .chords import EPS_MAX
 from .mechanism import real
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .types import Asked, Ran
 
 U = 2.0**-53
 POINTS = 20_000
@@ -40,8 +45,8 @@ class _Point(NamedTuple):
     high: float
 
 
-def mu_gdp(run, delta, *, tol=1e-5, **options) -> Bound:
-    """The smallest mu for which the Gaussian curve G_mu lies on or above the run's, at every delta from `delta` up.
+def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked]) -> Bound[float]:
+    """Certified bounds of the smallest mu whose Gaussian curve G_mu lies on or above the run's, at every delta from `delta` up.
 
     G_mu(eps) >= delta(eps) for all eps >= 0 with delta(eps) >= `delta` (and, with direction "both", for the eps < 0 that
     mirror them): whoever reports mu reports a valid eps at every delta from `delta` to 1. Below `delta` a subsampled run
@@ -123,7 +128,7 @@ def mu_gdp(run, delta, *, tol=1e-5, **options) -> Bound:
     return Bound(best, mid, upper, "+".join(sorted(routes)), True, Budget({"cover": upper - best}, "mu"))
 
 
-def gdp_regret(run, mu, *, tol=1e-6, **options) -> Bound:
+def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Asked]) -> Bound[float]:
     """How much reporting mu-GDP overstates the run: the smallest r with f(a + r) - r <= G_mu's trade-off curve at all a.
 
     sup over eps >= 0 of (G_mu(eps) - delta(eps)) / (1 + e^eps), with direction "both" for both orders. This is also the

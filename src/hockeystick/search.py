@@ -61,6 +61,7 @@ class Search:
     """One calibration. `costly` and `private` are the ends of the range once the direction is known."""
 
     slope = 0.0  # of the score in the log of the parameter, near the root
+    advice = ""  # what helps where the range holds no parameter
 
     def __init__(self, make_run, target, lo, hi, whole: bool, tol: float):
         self.make_run, self.target = make_run, target
@@ -202,7 +203,7 @@ class Search:
     def unmet(self) -> str:
         best = self.at(self.private)
         reached = "nothing could be certified there" if best.bound is None else f"the best reachable is {best.bound!r}"
-        return f"{self.target.text} cannot be met in over=({self.lo!r}, {self.hi!r}): at {best.x!r} {reached}; widen the range"
+        return f"{self.target.text} cannot be met between {self.lo!r} and {self.hi!r}: at {best.x!r} {reached}{self.advice}"
 
     def vague(self, value: _Tried, limit: _Tried | None) -> str:
         other = "none is proved not to" if limit is None else f"{limit.x!r} is proved not to"

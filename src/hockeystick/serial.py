@@ -22,14 +22,18 @@ from .discrete import (
     k_ary_randomized_response,
 )
 from .given import (
+    REGISTERED,
     FromCurve,
+    FromLossCdf,
     FromPmf,
     GaussianMixture,
     PublicMixture,
+    fingerprint,
     from_curve,
     from_pmf,
     gaussian_mixture,
     public_mixture,
+    registered,
 )
 from .mechanism import (
     Gaussian,
@@ -71,6 +75,7 @@ KINDS = {
             base, q, dataset_size=n, max_batch=size, assume_fixed_n=fixed
         ),
     ),
+    "registered": Kind(FromLossCdf, ("name", "probe"), registered),
     "cyclic_poisson": Kind(
         CyclicPoisson,
         ("base", "q", "iterations", "bands", "dataset_size", "max_batch", "column_norms", "per_record"),
@@ -94,6 +99,11 @@ def to_json(step: Mechanism) -> dict[str, Any]:
         If the mechanism has no row in `KINDS`.
     """
     name = _NAMES.get(type(step))
+    if isinstance(step, FromLossCdf):
+        for known, own in REGISTERED.items():
+            if own is step:
+                return {"kind": "registered", "name": known, "probe": fingerprint(step)}
+        raise DomainError("cannot serialise the functions of from_loss_cdf; hs.register(name, step) lets it be written by name")
     if name is None:
         raise DomainError(f"cannot serialise {step!r}; serialisable kinds: {_listed(KINDS)}")
     params = {p: getattr(step, p) for p in KINDS[name].params}

@@ -10,27 +10,61 @@ infinite ones the strings "inf" and "-inf", arrays nested lists.
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import serial
 from .bound import Bound, Budget, DomainError
-from .mechanism import Mechanism, Run, count, real
+from .mechanism import Mechanism, Recorder, Run, count, real
+
+if TYPE_CHECKING:
+    from .types import Ran
 
 RUN, BOUND = "hockeystick.run", "hockeystick.bound"
 VERSION = 1
 """Of both formats. A release reads every version up to its own."""
 
 
-def to_json(what: Mechanism | Run | Bound) -> dict[str, Any]:
-    """A step, a run or a bound as a dict that `json` writes and `from_json` reads back exactly, floats included.
+def to_json(what: Ran | Bound[Any], *, indent: int | None = None) -> str:
+    """A step, a run, an accountant's run or a bound as JSON text, which `from_json` reads back exactly, floats included.
+
+    Parameters
+    ----------
+    what : Mechanism, Run, Accountant or Bound
+        What ran, or what a query returned.
+    indent : int, optional
+        Spaces of every level; one line without it.
+
+    Returns
+    -------
+    str
+        The JSON text of `to_dict(what)`.
+
+    Raises
+    ------
+    DomainError
+        If a mechanism has no JSON form.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> run = hs.poisson_subsampled(hs.gaussian(1.1), 0.01) * 1000
+    >>> hs.from_json(hs.to_json(run)) == run
+    True
+    """
+    return json.dumps(to_dict(what), allow_nan=False, indent=indent)
+
+
+def to_dict(what: Ran | Bound[Any]) -> dict[str, Any]:
+    """A step, a run, an accountant's run or a bound as a dict that `json` writes and `from_dict` reads back exactly.
 
     The layouts are at the head of state.py; "format" and "version" name those of runs and bounds.
 
     Parameters
     ----------
-    what : Mechanism, Run or Bound
+    what : Mechanism, Run, Accountant or Bound
         What ran, or what a query returned.
 
     Returns
@@ -45,13 +79,12 @@ def to_json(what: Mechanism | Run | Bound) -> dict[str, Any]:
 
     Examples
     --------
-    >>> import json
     >>> import hockeystick as hs
-    >>> run = hs.poisson_subsampled(hs.gaussian(1.1), 0.01) * 1000
-    >>> text = json.dumps(hs.to_json(run))
-    >>> hs.from_json(json.loads(text)) == run
-    True
+    >>> hs.to_dict(hs.gaussian(2.0))
+    {'kind': 'gaussian', 'sigma': 2.0, 'sensitivity': 1.0}
     """
+    if isinstance(what, Recorder):
+        what = what.run
     if isinstance(what, Bound):
         ends = {name: _plain(getattr(what, name)) for name in ("lower", "estimate", "upper")}
         budget = {"unit": what.budget.unit, "terms": {name: _plain(term) for name, term in what.budget.terms.items()}}
@@ -63,13 +96,41 @@ def to_json(what: Mechanism | Run | Bound) -> dict[str, Any]:
     return serial.to_json(what)
 
 
-def from_json(state: Any) -> Mechanism | Run | Bound:
-    """What `to_json` described. Strict: unknown formats, versions, kinds and keys, and missing keys are refused.
+def from_json(text: str | bytes | dict[str, Any]) -> Mechanism | Run | Bound[Any]:
+    """What `to_json` wrote. Strict: unknown formats, versions, kinds and keys, and missing keys are refused.
+
+    Parameters
+    ----------
+    text : str or bytes
+        From `to_json`. A dict is taken as `from_dict` takes it.
+
+    Returns
+    -------
+    Mechanism, Run or Bound
+        Equal to what was written. A bound is a record: to know that it still holds, ask the run again.
+
+    Raises
+    ------
+    DomainError
+        Naming what was found and what is allowed.
+    """
+    if isinstance(text, str | bytes):
+        try:
+            return from_dict(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, DomainError):
+                raise
+            raise DomainError(f"not JSON text: {error}; got {serial.brief(text)}") from None
+    return from_dict(text)
+
+
+def from_dict(state: dict[str, Any]) -> Mechanism | Run | Bound[Any]:
+    """What `to_dict` described. Strict: unknown formats, versions, kinds and keys, and missing keys are refused.
 
     Parameters
     ----------
     state : dict
-        From `to_json`, possibly through JSON.
+        From `to_dict`, possibly through JSON.
 
     Returns
     -------
@@ -106,7 +167,7 @@ def _read_run(state: dict[str, Any]) -> Run:
     return Run(tuple(merged.items()))
 
 
-def _read_bound(state: dict[str, Any]) -> Bound:
+def _read_bound(state: dict[str, Any]) -> Bound[Any]:
     ends = ("lower", "estimate", "upper")
     serial.exact_keys("bound", state, ("format", "version", *ends, "route", "certified", "budget"))
     serial.exact_keys("budget", state["budget"], ("unit", "terms"))
@@ -125,7 +186,7 @@ def _read_bound(state: dict[str, Any]) -> Bound:
     return Bound(low, mid, high, state["route"], state["certified"], budget)
 
 
-def _plain(value) -> Any:
+def _plain(value: Any) -> Any:
     """A float or array as JSON: numbers, "inf" or "-inf", lists of them."""
     if isinstance(value, np.ndarray):
         return [_plain(each) for each in value] if value.ndim else _plain(float(value))

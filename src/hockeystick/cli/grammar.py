@@ -26,7 +26,7 @@ from ..bound import DomainError
 from ..logs import Log, scan
 from ..mechanism import K_MAX, Gaussian, Mechanism, Run, as_run, compose, count, gaussian, poisson_subsampled, real
 from ..serial import brief
-from ..state import from_json
+from ..state import from_dict
 
 HELP = """RUN is what ran, optionally NAME=RUN:
   FILE             a log of steps (CSV with a header, or JSON lines: sigma, q, steps; see `hockeystick check --help`),
@@ -60,7 +60,7 @@ class Step(NamedTuple):
     over: tuple[float, float] = (1e-2, 1e8)
 
 
-SIZES = {"n": "dataset_size", "max": "max_batch"}
+SIZES = {"n": "dataset_size", "max": "max_batch", "batch": "max_batch"}
 STEPS = {
     "gaussian": Step(hs.gaussian),
     "laplace": Step(hs.laplace),
@@ -80,7 +80,7 @@ STEPS = {
 }
 """One line adds a mechanism."""
 
-WHOLE = ("dataset_size", "max_batch", "batch", "iterations", "bands", "k", "steps", "sensitivity")
+WHOLE = ("dataset_size", "max_batch", "iterations", "bands", "k", "steps", "sensitivity")
 """Parameters that are integers where they are whole: 1e4 may be written for 10000."""
 
 UNKNOWN = "unknown_"
@@ -423,7 +423,7 @@ def _state(state: dict, name: str) -> Source:
             accountant = hs.Accountant()
             accountant.load_state_dict(state)
             return Source(name, accountant.run, accountant.run.parts, "accountant")
-        what = from_json(state)
+        what = from_dict(state)
         if not isinstance(what, Run | Mechanism):
             raise DomainError("a bound says what a run cost, not what ran: give the run")
     except DomainError as error:

@@ -15,7 +15,9 @@ Route "fft": fft_records.py. Plain Gaussian levels only: one number a record, ga
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,6 +26,11 @@ from ..bound import AccuracyError, DomainError, contradiction
 from ..mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from ..threads import threads
 from .gaussian import gdp_epsilons_upper, in_unit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..types import Numbers
 
 COUNT_MAX = 2**31 - 1
 LEVELS_MAX = 4096
@@ -73,14 +80,23 @@ class IndividualEpsilons:
         What the numbers are, and are not.
     """
 
-    upper: np.ndarray
+    upper: NDArray[np.float64]
     delta: float
     route: str
     wider: int = 0
     label: str = LABEL
 
 
-def individual_epsilons(counts, *, sigmas, delta, q=1.0, route="contour", n_threads=1, progress=None) -> IndividualEpsilons:
+def individual_epsilons(
+    counts: Sequence[Sequence[int]] | NDArray[np.integer[Any]],
+    *,
+    sigmas: Numbers,
+    delta: float,
+    q: float | Numbers = 1.0,
+    route: Literal["contour", "fft"] = "contour",
+    n_threads: int = 1,
+    progress: Callable[[int, int], object] | None = None,
+) -> IndividualEpsilons:
     """Upper bounds of eps(delta) for every record, from how often it met each noise level.
 
     Parameters

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from typing import TYPE_CHECKING, Any
 
 from ..bound import DomainError
 from . import units
-from .filters import GDPFilter, exact_mu
+from .filters import Kept, exact_mu
 from .store import Ledger
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class GDPOdometer:
+
+class GDPOdometer(Kept):
     """A running privacy statement for adaptively chosen mu-GDP steps, without a total budget.
 
     Filters of budget `increment_mu` run one after another. A step that does not fit what is left of the running
@@ -46,7 +51,7 @@ class GDPOdometer:
 
     KIND = "gdp_odometer"
 
-    def __init__(self, *, increment_mu, path=None, sync=True):
+    def __init__(self, *, increment_mu: float, path: str | os.PathLike[str] | None = None, sync: bool = True) -> None:
         self.increment_mu = units.budget(increment_mu, None, None)
         self._set(0, 0, 0)
         self._ledger = None
@@ -54,7 +59,7 @@ class GDPOdometer:
             self._ledger = Ledger.create(path, self.KIND, {"increment_mu": self.increment_mu}, self._state(), sync)
 
     @classmethod
-    def open(cls, path, *, sync=True) -> GDPOdometer:
+    def open(cls, path: str | os.PathLike[str], *, sync: bool = True) -> Self:
         """The odometer kept in `path`, with every charge that it acknowledged. Raises StoreError; see `Ledger`."""
         ledger = Ledger.open(path, cls.KIND, sync)
         with ledger.closing_on_error():
@@ -68,10 +73,10 @@ class GDPOdometer:
         self._spent, self._steps, self._filters = spent, steps, filters
         self._lock = threading.Lock()
 
-    def _state(self) -> dict:
+    def _state(self) -> dict[str, Any]:
         return {"spent": self._spent, "steps": self._steps, "filters": self._filters}
 
-    def charge(self, mu=None, *, sigma=None, sensitivity=1.0) -> int:
+    def charge(self, mu: float | None = None, *, sigma: float | None = None, sensitivity: float = 1.0) -> int:
         """Charge a step before it runs; start the next filter if it does not fit the running one.
 
         Parameters
@@ -129,8 +134,6 @@ class GDPOdometer:
     def epsilon_upper(self, delta: float) -> float:
         """Certified upper bound of eps(delta) at `mu_upper`."""
         return units.epsilon_upper(self.mu_upper, delta)
-
-    close, __enter__, __exit__ = GDPFilter.close, GDPFilter.__enter__, GDPFilter.__exit__
 
     def __repr__(self) -> str:
         return f"GDPOdometer(increment_mu={self.increment_mu!r}, filters={self._filters})"

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _core, query
+from ..arguments import respelled
 from ..bound import DomainError
 from ..mechanism import count
 from ..threads import threads
 from . import arrays, data, units
-from .filters import flag
+from .filters import Kept, flag
 from .store import Ledger, StoreError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from ..types import Numbers
 
 RECORDS_MAX = 10**10
 DROPPED, TURN = np.int64(1) << 62, np.int64(1) << 61
@@ -40,8 +49,8 @@ class IndividualGDPFilter:
         From 1 to 1e10. 8 bytes a record, in memory, in `words` or at `path`; there a step needs room for its norms as well.
     budget_mu : float, optional
         Budget of every record, from 1e-6 to 1e3.
-    epsilon, delta : float, optional
-        Instead of budget_mu: the largest budget certified to be (epsilon, delta)-DP.
+    eps, delta : float, optional
+        Instead of budget_mu: the largest budget certified to be (eps, delta)-DP. `epsilon` is another name of `eps`.
     sticky : bool, default False
         Whether a record that is refused once stays out. Without it a record is tested again at every step and may
         re-enter with a smaller norm; that is as safe.
@@ -83,22 +92,23 @@ class IndividualGDPFilter:
 
     KIND = "individual_gdp_filter"
 
+    @respelled(epsilon="eps")
     def __init__(
         self,
-        n_records,
+        n_records: int,
         *,
-        budget_mu=None,
-        epsilon=None,
-        delta=None,
-        sticky=False,
-        clip=None,
-        n_threads=1,
-        path=None,
-        sync=True,
-        words=None,
-    ):
+        budget_mu: float | None = None,
+        eps: float | None = None,
+        delta: float | None = None,
+        sticky: bool = False,
+        clip: float | None = None,
+        n_threads: int = 1,
+        path: str | os.PathLike[str] | None = None,
+        sync: bool = True,
+        words: NDArray[np.int64] | None = None,
+    ) -> None:
         self.n_records = count("n_records", n_records, 1, RECORDS_MAX)
-        self.budget_mu = units.budget(budget_mu, epsilon, delta)
+        self.budget_mu = units.budget(budget_mu, eps, delta)
         self.clip = None if clip is None else units.positive("clip", clip)
         self._setup(flag("sticky", sticky), n_threads)
         self._steps, self._words, self._ledger, self._checksum = 0, None, None, 0
@@ -139,7 +149,7 @@ class IndividualGDPFilter:
         return {"steps": steps, "turn": turn, "scale": scale, "checksum": checksum}
 
     @classmethod
-    def open(cls, path, *, n_records=None, n_threads=1, sync=True) -> IndividualGDPFilter:
+    def open(cls, path: str | os.PathLike[str], *, n_records: int | None = None, n_threads: int = 1, sync: bool = True) -> Self:
         """The filter kept in `path`, with every charge that it acknowledged.
 
         Parameters
@@ -198,7 +208,14 @@ class IndividualGDPFilter:
             self._sweep(kept, state["scale"], state["turn"], None)
         self._words.settle()
 
-    def charge(self, norms, *, sigma, indices=None, out=None) -> np.ndarray:
+    def charge(
+        self,
+        norms: Numbers,
+        *,
+        sigma: float,
+        indices: Numbers | None = None,
+        out: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.bool_]:
         """Ask for one step before it runs: which records may take part. They are charged, the others are not.
 
         Parameters
@@ -318,23 +335,23 @@ class IndividualGDPFilter:
         words = self._spent if indices is None else self._spent[np.asarray(indices)]
         return words if self._words is None else words & ~TURN
 
-    def spent_mu_upper(self, indices=None) -> np.ndarray:
+    def spent_mu_upper(self, indices: Numbers | None = None) -> NDArray[np.float64]:
         """sqrt of the squares charged to each record (or to those of `indices`), rounded up. Private."""
         units_spent = (self._look(indices) & ~DROPPED).astype(float)
         return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * (1 + 8 * query.U))
 
-    def left_mu_lower(self, indices=None) -> np.ndarray:
+    def left_mu_lower(self, indices: Numbers | None = None) -> NDArray[np.float64]:
         """The largest mu that each record may have now, rounded down: a norm clipped to left_mu_lower * sigma takes part
         in a last step that spends its budget. Private; it depends on past outputs and on the record alone."""
         left = np.maximum(self._units.limit - self._look(indices), 0).astype(float)
         # the cost of a norm is off by 19u, its product with sigma by 1: (1 - 32u)^2 covers both
         return self._units.divisor * np.sqrt(left) * (2.0**-self._units.half * (1 - 32 * query.U))
 
-    def dropped(self, indices=None) -> np.ndarray:
+    def dropped(self, indices: Numbers | None = None) -> NDArray[np.bool_]:
         """Which records a sticky filter has dropped for good. Private."""
         return (self._look(indices) & DROPPED) != 0
 
-    def epsilons_upper(self, delta: float, indices=None) -> np.ndarray:
+    def epsilons_upper(self, delta: float, indices: Numbers | None = None) -> NDArray[np.float64]:
         """Upper bounds of eps(delta) of what was charged to each record: ex post, private, never above
         `epsilon_upper`. It is no guarantee under adaptive stopping other than by the filter."""
         from .gaussian import gdp_epsilons_upper
@@ -352,11 +369,13 @@ class IndividualGDPFilter:
             self._spent = None
             self._words.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    __reduce__ = Kept.__reduce__
 
     def __repr__(self) -> str:
         return f"IndividualGDPFilter({self.n_records}, budget_mu={self.budget_mu!r}, steps={self._steps})"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import query
 from ..bound import DomainError
@@ -67,7 +67,7 @@ def units_of(mu: float) -> Units:
     return Units(1.0, half, int(significand * 2 ** (LIMIT_BITS // 2)) ** 2)
 
 
-def parameter(name: str, value) -> float:
+def parameter(name: str, value: Any) -> float:
     """A finite number >= 0, or a DomainError."""
     number = real(name, value, ">= 0")
     if not 0 <= number < math.inf:
@@ -75,7 +75,7 @@ def parameter(name: str, value) -> float:
     return _exact(name, number, value)
 
 
-def positive(name: str, value) -> float:
+def positive(name: str, value: Any) -> float:
     """A finite number > 0, or a DomainError."""
     number = real(name, value, "> 0")
     if not 0 < number < math.inf:
@@ -90,7 +90,7 @@ def _exact(name: str, number: float, value) -> float:
     return number
 
 
-def budget(budget_mu, epsilon, delta) -> float:
+def budget(budget_mu: float | None, epsilon: float | None, delta: float | None) -> float:
     """The budget in mu: as given, or the largest whose certified delta(epsilon) stays within `delta`.
 
     Raises
@@ -100,8 +100,8 @@ def budget(budget_mu, epsilon, delta) -> float:
     """
     if (budget_mu is None) == (epsilon is None) or (epsilon is None) != (delta is None):
         raise DomainError(
-            "give the budget either as budget_mu=... or as epsilon=..., delta=...; "
-            f"got budget_mu={budget_mu!r}, epsilon={epsilon!r}, delta={delta!r}"
+            "give the budget either as budget_mu=... or as eps=..., delta=...; "
+            f"got budget_mu={budget_mu!r}, eps={epsilon!r}, delta={delta!r}"
         )
     lo, hi = MU_RANGE
     if budget_mu is not None:
@@ -109,7 +109,7 @@ def budget(budget_mu, epsilon, delta) -> float:
         if not lo <= mu <= hi:
             raise DomainError(f"budget_mu must be a number from {lo:g} to {hi:g}, got {budget_mu!r}")
         return mu
-    epsilon, delta = parameter("epsilon", epsilon), real("delta", delta, "in (0, 1)")
+    epsilon, delta = parameter("eps", epsilon), real("delta", delta, "in (0, 1)")
     if not 0 < delta < 1:
         raise DomainError(f"delta must be a number in (0, 1), got {delta!r}")
     return mu_lower(epsilon, delta)
@@ -124,7 +124,7 @@ def mu_lower(epsilon: float, delta: float) -> float:
 
     lo, hi = MU_RANGE
     if not fits(lo):
-        raise DomainError(f"epsilon={epsilon!r} at delta={delta!r} allows no budget: mu would be below {lo:g}")
+        raise DomainError(f"eps={epsilon!r} at delta={delta!r} allows no budget: mu would be below {lo:g}")
     if fits(hi * (1 - 1e-12)):
         return hi * (1 - 1e-12)
     while hi / lo - 1 > 4e-15:

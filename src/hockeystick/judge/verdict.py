@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from flint import arb, ctx
@@ -18,6 +18,9 @@ from .balls import UndecidedError, about, between, floor_log, normal_above, prec
 from .contour import Line
 from .gauss import Gauss
 from .laplace import Laplace, composed
+
+if TYPE_CHECKING:
+    from ..types import Adjacency, Direction, Numbers, Ran
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
 DIRECTIONS = ("both", "remove", "add")
@@ -211,7 +214,17 @@ class _Curve:
         return between(*ends)
 
 
-def verify(run, bound, *, eps=None, delta=None, log=False, adjacency="add_remove", direction="both", seconds=10.0) -> Verdict:
+def verify(
+    run: Ran,
+    bound: Bound[Any] | tuple[Any, Any],
+    *,
+    eps: float | Numbers | None = None,
+    delta: float | Numbers | None = None,
+    log: bool = False,
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+    seconds: float = 10.0,
+) -> Verdict:
     """Judge an interval for delta(eps) or eps(delta) by computing the curve again, in ball arithmetic and with other code.
 
     Parameters

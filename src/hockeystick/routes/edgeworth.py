@@ -14,6 +14,7 @@ delta and follow TERMS. None means that the route declines.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import _core
 from ..arguments import exp_lower, exp_upper
@@ -49,6 +50,15 @@ __all__ = [
     "steps_of",
 ]
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from ..types import Direction, Expansion, Numbers, Ran, Smoothing
+
+    Form = Literal["one_sequence", "two_sequence"]
+
 TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample")
 _VACUOUS = (math.inf,) * len(TERMS)
 U = 2.0**-53
@@ -60,7 +70,13 @@ half of it wider than CONSTANT/k: no constant is smaller (0.327 (1/12 + 1/4) K4/
 # -- estimates ------------------------------------------------------------------------------------------------------------
 
 
-def aea_delta(run, eps, *, direction="both", order=3, form="one_sequence"):
+@overload
+def aea_delta(run: Ran, eps: float, **options: Unpack[Expansion]) -> float: ...
+@overload
+def aea_delta(run: Ran, eps: Numbers, **options: Unpack[Expansion]) -> NDArray[np.float64]: ...
+def aea_delta(
+    run: Ran, eps: float | Numbers, *, direction: Direction = "both", order: int = 3, form: Form = "one_sequence"
+) -> Any:
     """Edgeworth estimate of delta(eps), clamped to [0, 1]. Not a bound: it may lie below the truth.
 
     Form "two_sequence" is the published 1 - F_Y(eps) - e^eps (1 - F_X(eps)), each distribution function by its own expansion;
@@ -105,7 +121,13 @@ def aea_delta(run, eps, *, direction="both", order=3, form="one_sequence"):
     return each("eps", eps, -math.inf, math.inf, lambda e: max(min(1.0, value_of(Y, X, order, form, e)) for Y, X in curves))
 
 
-def aea_epsilon(run, delta, *, direction="both", order=3, form="one_sequence"):
+@overload
+def aea_epsilon(run: Ran, delta: float, **options: Unpack[Expansion]) -> float: ...
+@overload
+def aea_epsilon(run: Ran, delta: Numbers, **options: Unpack[Expansion]) -> NDArray[np.float64]: ...
+def aea_epsilon(
+    run: Ran, delta: float | Numbers, *, direction: Direction = "both", order: int = 3, form: Form = "one_sequence"
+) -> Any:
     """Edgeworth estimate of eps(delta): the largest eps at which `aea_delta` is `delta`, clipped at 0. Not a bound.
 
     Parameters
@@ -233,7 +255,19 @@ def _beyond_support(steps: LossSteps, add: int, eps: float):
     return None
 
 
-def prawitz_delta(run, eps, *, direction="both", limit=None, order=3, form="one_sequence") -> Bound:
+@overload
+def prawitz_delta(run: Ran, eps: float, **options: Unpack[Smoothing]) -> Bound[float]: ...
+@overload
+def prawitz_delta(run: Ran, eps: Numbers, **options: Unpack[Smoothing]) -> Bound[NDArray[np.float64]]: ...
+def prawitz_delta(
+    run: Ran,
+    eps: float | Numbers,
+    *,
+    direction: Direction = "both",
+    limit: float | None = None,
+    order: int = 3,
+    form: Form = "one_sequence",
+) -> Bound[Any]:
     """Certified delta(eps) from Prawitz' smoothing inequality under a tilt, intersected with Chernoff's bound.
 
     With T = `limit` the half-width is about 2 pi t (t/(1+t))^t delta/T, t the tilt; without one, T is chosen so that smoothing
@@ -285,7 +319,19 @@ def prawitz_delta(run, eps, *, direction="both", limit=None, order=3, form="one_
     return _bound(ends, max(found, key=lambda p: p[2])[3])
 
 
-def prawitz_epsilon(run, delta, *, direction="both", limit=None, order=3, form="one_sequence") -> Bound:
+@overload
+def prawitz_epsilon(run: Ran, delta: float, **options: Unpack[Smoothing]) -> Bound[float]: ...
+@overload
+def prawitz_epsilon(run: Ran, delta: Numbers, **options: Unpack[Smoothing]) -> Bound[NDArray[np.float64]]: ...
+def prawitz_epsilon(
+    run: Ran,
+    delta: float | Numbers,
+    *,
+    direction: Direction = "both",
+    limit: float | None = None,
+    order: int = 3,
+    form: Form = "one_sequence",
+) -> Bound[Any]:
     """Certified eps(delta) by the inequality of `prawitz_delta`: certified deltas lie on both sides of the target.
 
     Parameters

@@ -18,7 +18,7 @@ int e^(eps-x) (1 - G_1(x)) dx is evaluated by sums of positive parts, each known
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -28,6 +28,14 @@ from ..mechanism import real
 from . import finite_sample
 from .contour import borrow, give_back
 from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, steps_of, support
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from ..types import Direction, Finite, Numbers, Ran
+
+    Form = Literal["one_sequence", "two_sequence"]
 
 U = 2.0**-53
 NO_SMOOTHING = 1e-300
@@ -288,7 +296,13 @@ def root(steps: LossSteps, add: int, more: float, less: float, top: float) -> tu
     return low if low > 0 else -math.inf, high, side.error
 
 
-def eeai_delta(run, eps, *, direction="both", form="one_sequence", published=False) -> Bound:
+@overload
+def eeai_delta(run: Ran, eps: float, **options: Unpack[Finite]) -> Bound[float]: ...
+@overload
+def eeai_delta(run: Ran, eps: Numbers, **options: Unpack[Finite]) -> Bound[NDArray[np.float64]]: ...
+def eeai_delta(
+    run: Ran, eps: float | Numbers, *, direction: Direction = "both", form: Form = "one_sequence", published: bool = False
+) -> Bound[Any]:
     """delta(eps) from the Edgeworth expansion of order 1 and its finite-sample constant; see the head of the file.
 
     Parameters
@@ -334,7 +348,13 @@ def eeai_delta(run, eps, *, direction="both", form="one_sequence", published=Fal
     return _bound([max(f[i] for f in found) for i in range(3)], max(s.error for s in sides), max(f[3] for f in found))
 
 
-def eeai_epsilon(run, delta, *, direction="both", form="one_sequence", published=False) -> Bound:
+@overload
+def eeai_epsilon(run: Ran, delta: float, **options: Unpack[Finite]) -> Bound[float]: ...
+@overload
+def eeai_epsilon(run: Ran, delta: Numbers, **options: Unpack[Finite]) -> Bound[NDArray[np.float64]]: ...
+def eeai_epsilon(
+    run: Ran, delta: float | Numbers, *, direction: Direction = "both", form: Form = "one_sequence", published: bool = False
+) -> Bound[Any]:
     """eps(delta): where the upper curve of `eeai_delta` is at most delta, and where the lower one is at least delta.
 
     A single such point proves its side, whether or not the published interval's root exists: the search starts from Chernoff's.

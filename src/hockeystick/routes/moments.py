@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -21,13 +22,23 @@ from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losse
 from . import contour
 from .saddlepoint import gaussian_family
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from ..types import Adjacency, Direction, Numbers, Ran, Sides
+
 U = 2.0**-53
 RDP_TERMS = ("quadrature", "rounding")
 GDP_TERMS = ("clt_approximation",)
 ALPHA_RANGE = (1 + 1e-6, 1e6)
 
 
-def rdp(run, alpha, *, adjacency="add_remove", direction="both") -> Bound:
+@overload
+def rdp(run: Ran, alpha: float, **options: Unpack[Sides]) -> Bound[float]: ...
+@overload
+def rdp(run: Ran, alpha: Numbers, **options: Unpack[Sides]) -> Bound[NDArray[np.float64]]: ...
+def rdp(run: Ran, alpha: float | Numbers, *, adjacency: Adjacency = "add_remove", direction: Direction = "both") -> Bound[Any]:
     """The Renyi divergence of order alpha, rho(alpha) = K(alpha-1)/(alpha-1), K the cumulant function of the composed loss.
 
     Parameters
@@ -125,7 +136,13 @@ def _infinite_upper(run, adjacency: str, add: int) -> float:
     return -math.expm1(log_finite(parts)[0]) * (1 + 4 * U)
 
 
-def moments_delta_upper(run, eps, *, adjacency="add_remove", direction="both"):
+@overload
+def moments_delta_upper(run: Ran, eps: float, **options: Unpack[Sides]) -> float: ...
+@overload
+def moments_delta_upper(run: Ran, eps: Numbers, **options: Unpack[Sides]) -> NDArray[np.float64]: ...
+def moments_delta_upper(
+    run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_remove", direction: Direction = "both"
+) -> Any:
     """Upper bound of delta(eps) by the moments accountant at its best real order: min_t e^{K(t) - eps t} t^t/(1+t)^(1+t).
 
     Parameters
@@ -161,7 +178,13 @@ def moments_delta_upper(run, eps, *, adjacency="add_remove", direction="both"):
     return _upper(run, eps, numbers("eps", eps, "a finite number", -math.inf, math.inf), 1, adjacency, direction, exp_upper)
 
 
-def moments_epsilon_upper(run, delta, *, adjacency="add_remove", direction="both"):
+@overload
+def moments_epsilon_upper(run: Ran, delta: float, **options: Unpack[Sides]) -> float: ...
+@overload
+def moments_epsilon_upper(run: Ran, delta: Numbers, **options: Unpack[Sides]) -> NDArray[np.float64]: ...
+def moments_epsilon_upper(
+    run: Ran, delta: float | Numbers, *, adjacency: Adjacency = "add_remove", direction: Direction = "both"
+) -> Any:
     """Upper bound of eps(delta) by the moments accountant at its best real order:
 
     min_t (K(t) + log(t^t/(1+t)^(1+t)) - log delta)/t.
@@ -274,8 +297,8 @@ def _log_up(x: float) -> float:
     return math.log(x) + 4 * U * (1 + abs(math.log(x))) if x > 0 else -math.inf
 
 
-def gdp_mu(run, *, adjacency="add_remove") -> float:
-    """mu of the Gaussian limit of the composition: sqrt(sum_i k_i q_i^2 (e^{m_i^2} - 1)), m_i^2 in place of that where q_i = 1.
+def gdp_mu(run: Ran, *, adjacency: Adjacency = "add_remove") -> float:
+    """An estimate, no bound: mu of the Gaussian limit, sqrt(sum_i k_i q_i^2 (e^{m_i^2} - 1)), with m_i^2 where q_i = 1.
 
     An approximation for many steps with small q; see `gdp_delta`.
 
@@ -292,11 +315,11 @@ def gdp_mu(run, *, adjacency="add_remove") -> float:
     return mu
 
 
-def gdp_delta(run, eps, *, adjacency="add_remove") -> Bound:
-    """delta(eps) of N(mu, 1) against N(0, 1) at the run's `gdp_mu`: a central-limit approximation that can under-report.
+def gdp_delta(run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_remove") -> Bound[Any]:
+    """An estimate, no bound: delta(eps) of N(mu, 1) against N(0, 1) at the run's `gdp_mu`, which can under-report.
 
-    It is not certified and no bound: `lower` and `upper` are 0 and 1. At sigma=1, q=0.01, 1000 steps, eps=4 it reports 7.5e-23
-    where the truth is 5.4e-13. It is here for comparison.
+    It is a central-limit approximation, for comparison: `lower` and `upper` are 0 and 1. At sigma=1, q=0.01, 1000 steps, eps=4
+    it reports 7.5e-23 where the truth is 5.4e-13.
 
     Parameters
     ----------
@@ -328,8 +351,8 @@ def gdp_delta(run, eps, *, adjacency="add_remove") -> Bound:
     return _approximation([math.exp(_gdp(_core.saddle_delta, run, adjacency, e)[5]) for e in values], eps, 1.0)
 
 
-def gdp_epsilon(run, delta, *, adjacency="add_remove") -> Bound:
-    """eps at which `gdp_delta` is `delta` (at least 0): the same approximation, not certified; lower = 0, upper = inf."""
+def gdp_epsilon(run: Ran, delta: float | Numbers, *, adjacency: Adjacency = "add_remove") -> Bound[Any]:
+    """An estimate, no bound: eps >= 0 at which `gdp_delta` is `delta`, the same approximation; lower = 0, upper = inf."""
     values = [math.log(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return _approximation([max(0.0, _gdp(_core.saddle_eps, run, adjacency, v)[3]) for v in values], delta, math.inf)
 

@@ -9,7 +9,7 @@ microseconds.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from .. import _core
 from ..arguments import numbers, one_of
 from ..bound import AccuracyError, DomainError
 from ..mechanism import as_run
-from ..pair import ADJACENCIES, GaussianSteps, gaussian_steps, losses
+from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
 from . import contour
 
 TERMS = ("berry_esseen", "quadrature", "rounding", "skewness")
@@ -61,6 +61,10 @@ def _lend(function, steps: GaussianSteps, *arguments):
         contour.give_back(work)
 
 
+if TYPE_CHECKING:
+    from ..types import Adjacency, Direction, Numbers, Ran
+
+
 class SaddlepointEstimate(NamedTuple):
     """An estimate of delta(eps), never a bound. Fields have the shape of `eps`.
 
@@ -71,19 +75,26 @@ class SaddlepointEstimate(NamedTuple):
     trusted : skewness < 0.5. Where False, the law is not in the regime of any of these formulas: ask the contour route.
     """
 
-    log_delta: np.ndarray | float
-    estimate: np.ndarray | str
-    tilt: np.ndarray | float
-    skewness: np.ndarray | float
-    trusted: np.ndarray | bool
+    log_delta: Any
+    estimate: Any
+    tilt: Any
+    skewness: Any
+    trusted: Any
 
     @property
-    def delta(self):
+    def delta(self) -> Any:
         """The estimate itself."""
         return math.exp(self.log_delta) if isinstance(self.log_delta, float) else np.exp(self.log_delta)
 
 
-def saddlepoint_delta(run, eps, *, estimate="auto", adjacency="add_remove", direction="remove") -> SaddlepointEstimate:
+def saddlepoint_delta(
+    run: Ran,
+    eps: float | Numbers,
+    *,
+    estimate: Literal["auto", "msd0", "msd1", "msd_order2", "msd_order3", "clt", "edgeworth"] = "auto",
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+) -> SaddlepointEstimate:
     """Saddle-point estimate of the privacy curve: e^{K(t) - eps t} E_t f at the saddle, by one of six formulas.
 
     Parameters
@@ -100,8 +111,8 @@ def saddlepoint_delta(run, eps, *, estimate="auto", adjacency="add_remove", dire
         "auto" : "edgeworth" where the skewness is below 0.5, else "clt".
     adjacency : "add_remove", "replace_one" or "zero_out"
         Neighbouring relation.
-    direction : "remove" or "add"
-        Which of the two curves.
+    direction : "both", "remove" or "add"
+        Which of the two curves; "both", the default, is the larger estimate.
 
     Returns
     -------
@@ -130,22 +141,27 @@ def saddlepoint_delta(run, eps, *, estimate="auto", adjacency="add_remove", dire
     """
     one_of("estimate", estimate, ESTIMATES)
     one_of("adjacency", adjacency, ADJACENCIES)
-    if not isinstance(direction, str) or direction not in ("remove", "add"):
-        raise DomainError(f"direction must be 'remove' or 'add' for one curve's estimate, got {direction!r}")
+    one_of("direction", direction, DIRECTIONS)
     run, kind = as_run(run), ESTIMATES.index(estimate)
     steps = gaussian_steps(run, adjacency)
     if not run.parts:
         raise DomainError("an empty run has no saddle point; compose one or more steps")
 
-    def at(e):
+    def at(side: str, e: float):
         if steps is not None:
-            answer = _ask(_core.saddle_delta, steps, int(direction == "add"), e, kind)
+            answer = _ask(_core.saddle_delta, steps, int(side == "add"), e, kind)
             return answer and (answer[5], answer[1], *answer[7:])
         from . import saddle_laws
 
-        return saddle_laws.estimate(losses(run, adjacency, direction), e, kind)
+        return saddle_laws.estimate(losses(run, adjacency, side), e, kind)
 
-    found = [_checked(at(e), e) for e in numbers("eps", eps, "a finite number", -math.inf, math.inf)]
+    def larger(e: float):
+        found = [at(side, e) for side in (("remove", "add") if direction == "both" else (direction,))]
+        return max(
+            (each for each in found if each), key=lambda each: math.inf if math.isnan(each[0]) else each[0], default=None
+        )
+
+    found = [_checked(larger(e), e) for e in numbers("eps", eps, "a finite number", -math.inf, math.inf)]
     if np.ndim(eps) == 0:
         return SaddlepointEstimate(*found[0])
     columns = (np.array(column).reshape(np.shape(eps)) for column in zip(*found, strict=True))
