@@ -50,6 +50,7 @@ VERBS = {
     "check": Verb("what a log or state says ran, and what to look at twice", ".audit"),
     "explain": Verb("how an answer is obtained", ".audit"),
     "verify": Verb("judge an answer by computing the curve again, independently", ".audit"),
+    "explore": Verb("a page in the browser: sliders, curves, comparisons (extra `explore`)", "..explore.command", ("runs",)),
     "completion": Verb("a script that completes this command in bash, zsh or fish", ".completion", ()),
 }
 """One line adds a verb."""

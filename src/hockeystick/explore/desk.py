@@ -1,0 +1,89 @@
+"""One thread that computes pieces of what was asked for, and hands them on.
+
+What was asked for last comes first; asked for again under the same key, what is left of the old is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+SOON = 0.01
+"""Seconds from a question, or from a delivery, to the next delivery: a browser draws no more often."""
+
+
+class Desk:
+    """deliver({(key, name): piece}) is called in the computing thread; it must return at once and later call `delivered`."""
+
+    def __init__(self, deliver: Callable[[dict], None]):
+        self._deliver = deliver
+        self._turn = threading.Condition()
+        self._work: list[tuple[Hashable, Iterator[tuple[str, Any]]]] = []
+        self._found: dict[tuple[Hashable, str], Any] = {}
+        self._under_way = self._closed = False
+        self._last = 0.0
+        threading.Thread(target=self._run, name="hockeystick-explore", daemon=True).start()
+
+    def ask(self, key: Hashable, pieces: Iterator[tuple[str, Any]]) -> None:
+        with self._turn:
+            self._drop(key)
+            self._work.append((key, pieces))
+            self._last = time.perf_counter()
+            self._turn.notify()
+
+    def drop(self, key: Hashable) -> None:
+        """Nothing of `key` is wanted any more."""
+        with self._turn:
+            self._drop(key)
+
+    def delivered(self) -> None:
+        """The last delivery has arrived; the next may come."""
+        with self._turn:
+            self._under_way = False
+            self._turn.notify()
+
+    def close(self) -> None:
+        with self._turn:
+            self._closed = True
+            self._turn.notify()
+
+    def _drop(self, key: Hashable) -> None:
+        self._work = [entry for entry in self._work if entry[0] != key]
+        self._found = {at: piece for at, piece in self._found.items() if at[0] != key}
+
+    def _run(self) -> None:
+        while True:
+            with self._turn:
+                while not self._closed and not self._work and (self._under_way or not self._found):
+                    self._turn.wait()
+                if self._closed:
+                    return
+                entry = self._work[-1] if self._work else None
+            if entry is not None:
+                self._step(entry)
+            with self._turn:
+                now = time.perf_counter()
+                if not self._found or self._under_way or (self._work and now - self._last < SOON):
+                    continue
+                found, self._found, self._under_way, self._last = self._found, {}, True, now
+            self._deliver(found)
+
+    def _step(self, entry) -> None:
+        """One piece more of an entry. An error is the last piece of its key, under the name "error"."""
+        key, pieces = entry
+        try:
+            name, piece = next(pieces)
+        except StopIteration:
+            with self._turn:
+                self._work = [other for other in self._work if other is not entry]
+            return
+        except Exception as error:
+            if not isinstance(error, ValueError | ArithmeticError):
+                logging.getLogger(__name__).exception("a curve could not be computed")
+            name, piece = "error", error
+        with self._turn:
+            if any(other is entry for other in self._work):  # else it was dropped meanwhile
+                self._found[key, name] = piece

@@ -1,0 +1,147 @@
+"""The four figures: how they look on the page, what of a curve is drawn, and the same as a PNG or SVG file (extra `plot`)."""
+
+from __future__ import annotations
+
+import io
+from typing import NamedTuple
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool, Legend, Range1d
+from bokeh.plotting import figure
+
+from .. import plot
+from ..bound import Bound, DomainError
+from ..plot import COLOURS, SURE, Series
+from .model import FAR, FPR, Choice
+
+DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", [12, 4])
+EPS, DELTA, SIGMA = "\N{GREEK SMALL LETTER EPSILON}", "\N{GREEK SMALL LETTER DELTA}", "\N{GREEK SMALL LETTER SIGMA}"
+
+RATES = (float(FPR[0]), 1.0)
+
+
+class Plan(NamedTuple):
+    """A figure: its title, its axes with their scales, and ranges that do not follow the curves."""
+
+    title: str
+    x: str
+    y: str
+    scales: tuple[str, str]
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+
+
+PLANS = {
+    "privacy": Plan("Privacy curve", EPS, f"{DELTA}({EPS})", ("linear", "log"), None, (FAR, 1.0)),
+    "tradeoff": Plan(
+        "Trade-off",
+        "false positive rate",
+        "largest true positive rate",
+        ("log", "log"),
+        RATES,
+        RATES,
+    ),
+    "steps": Plan(f"{EPS} while steps run", "steps", EPS, ("linear", "linear")),
+    "noise": Plan(f"{EPS} against noise", f"noise multiplier {SIGMA}", EPS, ("log", "log")),
+}
+
+
+def made(name: str):
+    """An empty figure."""
+    plan = PLANS[name]
+    ranges = {at: Range1d(*given) for at, given in (("x_range", plan.x_range), ("y_range", plan.y_range)) if given}
+    drawn = figure(
+        height=300,
+        x_axis_label=plan.x,
+        y_axis_label=plan.y,
+        x_axis_type=plan.scales[0],
+        y_axis_type=plan.scales[1],
+        sizing_mode="stretch_width",
+        tools="pan,box_zoom,wheel_zoom,reset,save",
+        active_drag=None,  # a finger that scrolls the page must not move a curve
+        toolbar_location="right",
+        name=name,
+        **ranges,
+    )
+    if name == "privacy":
+        drawn.x_range.start = 0
+    if name == "tradeoff":
+        drawn.line(FPR, FPR, color="#8c8c8c", line_dash="dotted")
+    if name == "steps":
+        drawn.x_range.start = drawn.y_range.start = 0
+    legend = Legend(label_text_font_size="9pt", padding=4, visible=False)
+    legend.background_fill_alpha = 0.7
+    legend.location = "top_left" if name == "steps" else "bottom_right" if name == "tradeoff" else "top_right"
+    drawn.add_layout(legend)
+    return drawn
+
+
+class Line:
+    """The curve of the i-th run in a figure: a band, its ends, a line where the band is thin, and a dot where the run is."""
+
+    def __init__(self, drawn, i: int):
+        self.name, self.curve, self.place = drawn.name, ColumnDataSource(), ColumnDataSource()
+        self.clear()
+        look = {"source": self.curve, "color": COLOURS[i], "line_dash": DASHES[i]}
+        band = drawn.varea("x", "lower", "upper", source=self.curve, fill_color=COLOURS[i], fill_alpha=0.25)
+        line = drawn.line("x", "line", line_width=2, **look)
+        ends = [drawn.line("x", end, line_width=0.7, **look) for end in ("lower", "upper")]
+        dot = drawn.scatter("x", "y", source=self.place, size=9, color=COLOURS[i])
+        self.renderers = [band, line, dot]
+        tips = [(PLANS[self.name].x, "@x{0.000000}"), ("at least", "@low{0.0000000e+0}"), ("at most", "@high{0.0000000e+0}")]
+        drawn.add_tools(HoverTool(renderers=[ends[1]], tooltips=tips, mode="vline", visible=False, attachment="left"))
+
+    def clear(self) -> None:
+        self.curve.data = {name: [] for name in ("x", "lower", "upper", "line", "low", "high")}
+        self.place.data = {"x": [], "y": []}
+
+    def draw(self, series: Series) -> None:
+        self.curve.data = columns(self.name, series)
+
+    def mark(self, what, epsilon: Bound, delta: float) -> None:
+        """Put the dot."""
+        at = {"privacy": (epsilon.estimate, delta)}
+        if isinstance(what, Choice):
+            at |= {"steps": (what.steps, epsilon.estimate), "noise": (what.noise, epsilon.estimate)}
+        x, y = at.get(self.name, (0.0, 0.0))
+        if 0 < y < 1e300 and x < 1e300:
+            self.place.data = {"x": [x], "y": [y]}
+
+
+def columns(name: str, series: Series) -> dict:
+    """What a figure draws of a curve: its band, its line where the band is thin, its ends for the pointer."""
+    low, high = (np.asarray(end, dtype=float) for end in (series.bound.lower, series.bound.upper))
+    floor, top = 0.0, 1e300
+    if PLANS[name].scales[1] == "log":
+        floor = PLANS[name].y_range[0] * 1e-5 if PLANS[name].y_range else 1e-9
+    ends = {"lower": np.maximum(low, floor), "upper": np.maximum(high, floor)}
+    lost = ~(high < top)
+    for end in ends.values():
+        end[lost] = np.nan
+    with np.errstate(invalid="ignore"):
+        sure = high - low <= SURE * np.asarray(series.bound.estimate)
+    line = np.where(sure, np.clip(series.bound.estimate, ends["lower"], ends["upper"]), np.nan)
+    return {"x": np.asarray(series.x, dtype=float), **ends, "line": line, "low": low, "high": high}
+
+
+def picture(name: str, curves: list[Series], delta: float, form: str) -> bytes:
+    """The figure as a file: "png" or "svg"."""
+    if not curves:
+        raise DomainError("nothing of this figure has been drawn yet")
+    if name == "privacy":
+        drawn = plot.draw_privacy(curves, FAR)
+    elif name == "tradeoff":
+        drawn = plot.draw_tradeoff(curves)
+    else:
+        drawn = plot.draw_steps(curves, delta)
+        if name == "noise":
+            axes = drawn.axes[0]
+            axes.set_xlabel(r"noise multiplier $\sigma$")
+            x, y = (np.concatenate(parts) for parts in zip(*((c.x, c.bound.upper) for c in curves), strict=True))
+            y = y[(y > 0) & (y < 1e300)]
+            for name, values in (("x", x), ("y", y)):
+                getattr(axes, f"{name}axis").set_minor_formatter("")
+                axes.set(**{f"{name}lim": (0.9 * values.min(), 1.1 * values.max()), f"{name}scale": "log"})
+    file = io.BytesIO()
+    drawn.savefig(file, format=form)
+    return file.getvalue()
