@@ -17,7 +17,7 @@ MODULES = ["hockeystick"] + [
 ]
 
 
-EXTRAS = {"dp_accounting", "opacus", "matplotlib"}
+EXTRAS = {"bokeh", "dp_accounting", "opacus", "matplotlib"}
 """Packages that a module here may need and an installation may lack."""
 
 

@@ -38,8 +38,10 @@ def serve(
     ImportError
         If Bokeh is not installed.
     """
-    from .server import Explorer
-
+    try:
+        from .server import Explorer
+    except ModuleNotFoundError as error:
+        raise ImportError("the explorer needs Bokeh: pip install 'hockeystick[explore]'") from error
     explorer = Explorer(runs, delta=delta, adjacency=adjacency, port=port)
     print(f"The explorer is at {explorer.url}\nCtrl-C ends it.", flush=True)
     explorer.run(browser)

@@ -13,21 +13,17 @@ import socket
 import webbrowser
 from functools import partial
 
+from bokeh.application import Application
+from bokeh.application.handlers.function import FunctionHandler
+from bokeh.server.auth_provider import AuthProvider
+from bokeh.server.server import Server
+from tornado.web import HTTPError
+
 from ..arguments import one_of
 from ..bound import DomainError
 from ..mechanism import as_run, count
 from ..pair import ADJACENCIES
 from .model import Choice, Given, choice_of, number
-
-try:
-    from bokeh.application import Application
-    from bokeh.application.handlers.function import FunctionHandler
-    from bokeh.server.auth_provider import AuthProvider
-    from bokeh.server.server import Server
-    from tornado.web import HTTPError
-except ImportError as error:
-    raise ImportError("the explorer needs Bokeh: pip install 'hockeystick[explore]'") from error
-
 from .page import MOST, Page
 
 HEADERS = {
