@@ -69,6 +69,9 @@ BUDGET = (
 )
 
 
+NOISE = ("40", "21", "32")
+"""Kinds of noise (tests/csrc/noise.h: style, rounding) under which the programs check_*_terms run as well."""
+
 TRIVIAL = ("0", "1", "HUGE_VAL")
 """What a bound says that says nothing."""
 
@@ -349,13 +352,23 @@ def build(where: Path) -> dict[int, Site]:
         env = {**os.environ, "CFLAGS": flags, "HS_MUTANT": "-1"}
         subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=where, env=env, check=True)
         memory.write_text(json.dumps({"state": state, "sites": sites}))
-    flags = "-std=c99 -w -g0 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -DHS_NO_CLONES".split()
-    objects = [str(p) for p in where.glob("build/temp*/csrc/*.o")]
+    flags = "-std=c99 -w -g0 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -DHS_NO_CLONES -Icsrc".split()
+    words = [*os.environ.get("CC", "gcc").split(), *flags, "-include", "mutant.h"]
+    worse = [*words, "-O1", "-frounding-math", "-D_POSIX_C_SOURCE=200809L", "-include", "tests/csrc/noise.h"]
+    noisy = where / "noisy"
+    noisy.mkdir(exist_ok=True)
+    newest = max(p.stat().st_mtime for p in (where / "tests/csrc").glob("*.h"))
+    for source in [*sorted((where / "csrc").glob("*.c")), where / "tests/csrc/noise.c"]:
+        made = noisy / f"{source.stem}.o"
+        if not made.exists() or made.stat().st_mtime < max(newest, source.stat().st_mtime):
+            subprocess.run([*worse, "-c", str(source), "-o", str(made)], cwd=where, check=True)
     for check in sorted((where / "tests/csrc").glob("check_*.c")):
-        program = where / check.stem
-        if not program.exists() or program.stat().st_mtime < check.stat().st_mtime:
-            words = [*os.environ.get("CC", "gcc").split(), *flags, "-Icsrc", "-include", "mutant.h", str(check), *objects]
-            subprocess.run([*words, "-o", str(program), "-lm"], cwd=where, check=True)
+        for program, how in ((where / check.stem, words), (noisy / check.stem, worse)):
+            if program.parent == noisy and not check.stem.endswith("_terms"):
+                continue
+            if not program.exists() or program.stat().st_mtime < max(newest, check.stat().st_mtime):
+                objects = noisy.glob("*.o") if program.parent == noisy else where.glob("build/temp*/csrc/*.o")
+                subprocess.run([*how, str(check), *map(str, objects), "-o", str(program), "-lm"], cwd=where, check=True)
     return sites
 
 
@@ -366,6 +379,7 @@ def room(path: str) -> list[str]:
     """The tests of a file: all programs of the C floor, and the test modules of its room."""
     stem = Path(path).stem if "individual" not in path else "individual"
     checks = sorted(p.stem for p in (ROOT / "tests/csrc").glob("check_*.c")) if path.endswith(".c") else []
+    checks += [f"{check}@{kind}" for check in checks if check.endswith("_terms") for kind in NOISE]
     tests = []
     for prefixes, names in TESTS.items():
         if any(stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p)) for p in prefixes.split()):
@@ -376,7 +390,8 @@ def room(path: str) -> list[str]:
 
 def run(where: Path, test: str, seconds: float, **more: str) -> bool:
     """Whether a test passes; False if it fails or takes longer than `seconds`."""
-    words = [f"./{test}"]
+    program, _, noise = test.partition("@")
+    words, more = [f"./noisy/{program}" if noise else f"./{test}"], {"HS_NOISE_KIND": noise, **more}
     if test.endswith(".py"):
         words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", test]
     env = {**os.environ, "PYTHONPATH": f"{where}/src", "PYTHONDONTWRITEBYTECODE": "1", "HS_FIRST_MISS": "1", **more}
@@ -432,7 +447,7 @@ class Plan:
 
     def of(self, test: str):
         """Seconds without a mutant, and the sites that are reached: none if the test fails or takes too long."""
-        path = test if test.endswith(".py") else f"tests/csrc/{test}.c"
+        path = test if test.endswith(".py") else f"tests/csrc/{test.partition('@')[0]}.c"
         state = digest(path)
         if self.known.get(test, {}).get("state") != state:
             log, start = self.where / "seen.txt", time.monotonic()
@@ -452,7 +467,8 @@ class Plan:
 
         def order(test):
             seconds = self.known.get(test, {}).get("seconds", 20) / (1 + 9 * self.kills[site.path, test])
-            return test.endswith(".py"), not (self.kills[site.path, test] or test.endswith("_terms")), seconds, test
+            first = self.kills[site.path, test] or test.endswith("_terms")
+            return test.endswith(".py"), "@" in test, not first, seconds, test
 
         for test in sorted(tests, key=order):
             if budget <= 0:

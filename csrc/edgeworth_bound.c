@@ -12,7 +12,7 @@
  *   beyond the last point the far bounds of transform.c and laplace_step.c.
  *
  * Error claims, in the result:
- *   quadrature  (64/15) s0 F rho^{-2(n_gl-1)}/(1-rho^{-2}) a panel [Tre13, Thm 19.3], F a bound on the ellipse of semi-axes pi s0,
+ *   quadrature  (64/15) s0 F rho^{-2 n_gl}/(1-rho^{-2}) a panel (see laplace_step.c), F a bound on the ellipse of semi-axes pi s0,
  *               sqrt(1+pi^2) s0, where |Im v| <= pi/2: |L - L(Re v)| <= (pi/2) r/cos(pi/4), |1+z| <= 1+U, |z| <= q(e^v + 1), all
  *               at the largest Re v; |w(g+iy)| = w(g) e^{y^2/2}.
  *   range       beyond hi >= m+R and -R: |X| grows by at most m a unit, both weights are below w(R) e^{-Rs}, and
@@ -64,7 +64,7 @@ static void add_point(bounded *S, double v, double dv, double W, double rel)
 static void add_quadrature(bounded *S, double v, double reach, double s, double s0)
 {
     double q = S->q, lo = v - reach, hi = v + reach, top = (1 - q) + q * exp(hi), r = q * exp(hi) / top, W, F, X, l;
-    double unit = 64.0 / 15 * s0 * pow(RHO, -2.0 * (S->n - 1)) / (1 - 1 / (RHO * RHO)) * (1 + 1e-9);
+    double unit = 64.0 / 15 * s0 * pow(RHO, -2.0 * S->n) / (1 - 1 / (RHO * RHO)) * (1 + 1e-9);
     int i;
     W = S->family ? 0.5 * exp(-s) : 0.3989423 * exp(-0.5 * s * s + 0.5 * HS_PI * HS_PI * s0 * s0);
     l = fmax(fabs(log((1 - q) + q * exp(lo))), fabs(log(top))) + TURN * r;

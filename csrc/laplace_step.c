@@ -8,7 +8,8 @@
  *   grid        Panels of length <= 2 on (0, m), n_gl Gauss-Legendre nodes each. The rule comes from the caller and is taken to
  *               be right to 2 u in nodes and 16 u in weights (tests compare it with 40 digits).
  *   quadrature  hs_laplace_step_quadrature_upper: a panel of half-length s is off by at most
- *               (64/15) F rho^{-2(n-1)}/(1-rho^{-2}) s [Tre13, Thm 19.3], F a bound of the integrand on the ellipse of rho: with
+ *               (64/15) F rho^{-2n}/(1-rho^{-2}) s, n >= 2, F a bound of the integrand on the ellipse of rho [as Tre13, Thm 19.3: the
+ *               Chebyshev coefficients are below 2 F rho^{-k}, the rule is exact below k = 2n and for odd k, else off by 2 + 2/15]: with
  *               b = s (rho-1/rho) <= 1.4 the largest |Im v|, |1+U| <= 1 + U(max Re v), >= cos(b/2) (1 + U(min Re v));
  *               arg(1+U) <= atan2(R sin b, 1 + R cos b), R = q e^{max Re v}/(1-q), which grows with R, and with b up to pi/2.
  *               Holds for all |y'| <= y.
@@ -90,7 +91,7 @@ double hs_laplace_step_quadrature_upper(double m, double q, double a, double y, 
             arg = R < 1e15 ? atan2(R * sin(b), 1 + R * cos(b)) : b;
             F = s * major - x0 - log_m + y * arg;
             F += a >= 0 ? a * log1p(q * expm1(v_hi)) : a * (log(cos(0.5 * b)) + log((1 - q) + q * exp(v_lo)) - 1e-14);
-            F += log(64.0 / 30 * s) - 2 * (n_gl - 1) * log(rho) - log1p(-1 / (rho * rho));
+            F += log(64.0 / 30 * s) - 2 * n_gl * log(rho) - log1p(-1 / (rho * rho));
             best = fmin(best, exp(fmin(F, 700)));
         }
         total += best;

@@ -183,7 +183,7 @@ static double weight(double s)
     return s > 0.5 ? s * (1 - c) : (1 - s) * c + s;
 }
 
-/* Nodes to coefficients of value and slope, weighted 1, 2, 2, ..., with |eps| up to `reach` away in the error sums. */
+/* Nodes to coefficients of value (re, im) and slope (zr, zi), weighted 1, 2, 2, ..., with |eps| up to `reach` away in the error sums. */
 static void freeze(hs_prawitz *S)
 {
     double abs_sum = 0, inner = 0, round = 0, t = S->t, top = fabs(S->eps) + S->reach;
@@ -198,17 +198,17 @@ static void freeze(hs_prawitz *S)
         S->re[n] = mag * (co * dr + si * di) / den;
         S->im[n] = mag * (si * dr - co * di) / den;
         den = (1 + t) * (1 + t) + y * y;
-        S->round[n] = mag * (co * (1 + t) + si * y) / den;
-        S->node[n] = mag * (si * (1 + t) - co * y) / den;
+        S->zr[n] = mag * (co * (1 + t) + si * y) / den;
+        S->zi[n] = mag * (si * (1 + t) - co * y) / den;
     }
-    for (; n % 8; n++) S->re[n] = S->im[n] = S->round[n] = S->node[n] = 0; /* N <= N_MAX - 4, N_MAX a multiple of 8 */
+    for (; n % 8; n++) S->re[n] = S->im[n] = S->zr[n] = S->zi[n] = 0; /* N <= N_MAX - 4, N_MAX a multiple of 8 */
     S->round_sum = round + (double)S->N * HS_U * abs_sum; S->inner_sum = inner;
 }
 
 /* The sums of value and slope, `de` away from S->eps; the nodes past the last are zero. */
 HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, double *slope)
 {
-    const double *restrict re = S->re, *restrict im = S->im, *restrict dre = S->round, *restrict dim = S->node;
+    const double *restrict re = S->re, *restrict im = S->im, *restrict dre = S->zr, *restrict dim = S->zi;
     double v[8] = {0}, d[8] = {0}, dy = S->dy;
     long n, last = S->N;
     int i;

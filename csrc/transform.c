@@ -209,7 +209,7 @@ HS_CLONES double hs_top(int n, double a, const double *restrict l, const double 
 /* The log of the largest weight h w (1+U)^a of a node. */
 double hs_grid_top(const hs_grid *G, double a) { return hs_top(G->n, a, G->l, G->lw); }
 
-/* What the cap of U at v = 600 leaves out of the terms a U of log M, for a step so strong that it is met. */
+/* What the cap of U at v = 600 leaves out of the terms a U of M, for a step so strong that it is met. */
 static double capped_upper(const hs_grid *G, double a)
 {
     double sum = 0, m = G->m;
@@ -235,7 +235,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m, M, mean;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u, *restrict gg = G->g;
     const double *restrict gi = G->inv, *restrict gw = G->w;
-    double *restrict gp = G->p, over[8] = {0}, base = 130 + 25 * lh + 0.125 * G->n;
+    double *restrict gp = G->p, over[8] = {0}, base = 130 + 25 * lh + 0.125 * G->n, cut;
     int j, i, n = G->n;
     for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
     for (j = 0; j < n; j += 8)
@@ -255,7 +255,8 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
     if (!out->dropped) { moments_plain(G, a, hs_grid_top(G, a), out); return; }
     M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
     out->log_m = log1p(hs_lanes(s0)); out->unit = 1 / M; out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;
-    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(G, a) + capped_upper(G, a) / M;
+    cut = capped_upper(G, a);
+    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(G, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
 }
 
 /* Leaves p_j (normalised by M) in p and r_j (by their own sum) in r. With e_j the relative error of the weight,

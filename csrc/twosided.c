@@ -128,7 +128,7 @@ HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, double top, hs_mo
     out->err = HS_U * (e0 / s0 + 8 + G->n + pair->w_err + 2 * (fabs(top) + fabs(log(s0)))) * squares(T, a);
 }
 
-/* What the caps of U1 and U2 leave out of their terms in log M. */
+/* What the caps of U1 and U2 leave out of their terms in M. */
 static double capped_upper(const hs_two *T, hs_exponents a)
 {
     double sum = 0;
@@ -151,7 +151,7 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
 {
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
-    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, count = T->G.n, top = largest(T, a);
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, cut, count = T->G.n, top = largest(T, a);
     long j, i;
     int r;
     out->dropped = !(top > 0);
@@ -183,7 +183,8 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
     }
     M = 1 + hs_lanes(s0); mean = hs_lanes(s1) / M;
     out->log_m = log1p(hs_lanes(s0)); out->mean = mean; out->var = hs_lanes(s2) / M - mean * mean;
-    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(T, a) + capped_upper(T, a) / M;
+    cut = capped_upper(T, a);
+    out->err = HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(T, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
 }
 
 /* Leaves p_j and r_j; |dphi(y)| <= |y| (c1 + n' c2) as for hs_grid_weights, with both factors in dL_j and in the weight's error

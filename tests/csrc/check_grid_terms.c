@@ -85,6 +85,18 @@ static void log_of_m(void)
     if (out < 0.1) term("log-m", fabs((double)(mo.log_m - M.log_m)), 1.1 * out + mo.err, 1e-14);
 }
 
+/* Steps so strong that U is capped among the nodes: log M in the form that drops 1 and aU. */
+static void capped(void)
+{
+    step s = {between(34, 45), log_between(1e-4, 0.5), uniform() < 0.5 ? 1 + between(-0.2, 1e-3) : -log_between(0.01, 3)};
+    exact_value M = exact(s.m, s.q, s.a, 0);
+    hs_grid G;
+    hs_moments mo;
+    if (grid(&G, s, 0.6 / s.m, 8, 8)) return;
+    hs_grid_moments(&G, s.a, &mo);
+    if (mo.dropped) term("capped", fabs((double)(mo.log_m - M.log_m)), mo.err, 1e-12);
+}
+
 /* The two dropped sums, by a coarse mesh or by a short range. */
 static void dropped(int range)
 {
@@ -217,9 +229,11 @@ int main(int argc, char **argv)
     work = malloc(sizeof *work * (HS_GRID_WORK + 34 * 400));
     if (!work) return 2;
     for (i = 0; i < 400; i++) { real_mesh(); log_of_m(); dropped(0); dropped(1); ends(); strip(0); strip(1); far(0); far(1); trim(); shifted(i % 4); }
+    for (i = 0; i < 100; i++) capped();
     free(work);
     median("real-mesh", 200, 20, 1.2);
     median("log-m", 200, 100000, 100);
+    median("capped", 20, 2, 1.1);
     median("dropped-mesh", 200, 3, 2.2);
     median("dropped-range", 200, 4, 1.6);
     median("ends-left", 100, 1.5, 1.1);

@@ -79,7 +79,8 @@ static double modulus(const hs_contour *C, const hs_sums *S, long n)
 }
 
 /* Nodes cut short, under every kind of bound of the tail: the largest |phi|^k beyond them (fall), and the sum (tail). With inner
- * meshes of their own where `coarse`: the moments and distances that the bound is made of then have errors that it has to cover. */
+ * meshes of their own where `coarse`: the moments and distances that the bound is made of then have errors that it has to cover;
+ * 2: of many steps each of whose errors is small, so that the moments remain of use beside their slack. */
 static void truncation(int kind, int how, int coarse)
 {
     static const char *falls[3][4] = {{"fall-psi", "fall-moments", "fall-bands", "fall-metric"},
@@ -91,14 +92,14 @@ static void truncation(int kind, int how, int coarse)
     hs_sums S[HS_CHUNKS];
     double sum = 0, most = 0, Y, fall, B;
     long n;
-    any_run(L, kind, coarse ? 1 : 0.05, coarse ? 30 : 2, coarse ? 1 : 40);
+    any_run(L, kind, coarse == 1 ? 1 : 0.05, coarse == 1 ? 30 : 2, coarse == 1 ? 1 : 40);
     if (fine_line(L, -between(1, 6), between(0.05, 1), 8)) {
         C = L->C;
         for (fall = log_between(coarse ? 0.02 : 0.1, 10), n = 1; n < L->C.N && L->S->re[n] > -fall; n++) {}
         C.N = n;
         Y = (double)C.N * C.dy;
         C.y_grid = (double)(C.N + 2) * C.dy; C.damp = -1; C.far_mesh = 0; C.fine = !coarse; C.bands = 1; C.doublings = 6;
-        if (coarse) C.nats = between(-8, 2) - log(C.ktot) - C.loss;
+        if (coarse) C.nats = (coarse == 1 ? between(-8, 2) - log(C.ktot) : between(0, 6)) - C.loss;
         C.y_far = how == 0 ? Y : how == 3 ? 0 : Y * (how == 1 ? between(1.1, 2) : between(2, 12));
         if (how == 2) C.bands = (int)fmin(HS_BANDS, 2 + log2(C.y_far / Y));
         if (on_line(&C, work_coarse, S) == HS_OK) {
@@ -107,7 +108,7 @@ static void truncation(int kind, int how, int coarse)
                 most = fmax(most, exp(L->S->re[n]));
             }
             B = -log(C.tail) - log(HS_PI * Y) + log1p(C.dy / Y);
-            term(falls[coarse ? 2 : kind == PAIR][how], most, exp(-B), 1e-8 * most);
+            term(coarse == 2 ? "fall-slack" : falls[coarse ? 2 : kind == PAIR][how], most, exp(-B), 1e-8 * most);
             if (sum > 1e-9) term(tails[kind == PAIR], sum, C.tail, 1e-8 * sum);
         }
     }
@@ -237,6 +238,71 @@ static void inner(int kind, int how)
     free(L);
 }
 
+/* K at the tilts of the aliases, on grids for so few nats: at most what is said of it. */
+static void k_at_aliases(void)
+{
+    line *L = malloc(sizeof *L);
+    hs_contour C;
+    hs_sums S[HS_CHUNKS];
+    double few, log_m, err;
+    int i;
+    any_run(L, SAMPLED, 0.05, 10, 2);
+    if (fine_line(L, -between(1, 6), 1, 1)) {
+        C = L->C;
+        few = exp(-between(1, 7));
+        C.nats += log(C.ktot / few); C.ktot = few;
+        if (on_line(&C, work_coarse, S) == HS_OK)
+            for (i = 1; i < 3; i++) {
+                double a = hs_contour_tilt(&C, i == 1 ? C.s_right : C.s_left);
+                if (hs_log_m_nats_upper(L->m[0], L->q[0], a, FINE, work_coarse, &log_m, &err)) continue;
+                term("k-at-aliases", fmax(0, L->k[0] * log_m - S->K[i]), S->err[i] + S->inner[i], L->k[0] * err);
+            }
+    }
+    free(L);
+}
+
+/* A line planned for few nats: the sum of moduli beyond its last node. */
+static void planned(int kind)
+{
+    line *L = malloc(sizeof *L);
+    hs_contour C;
+    hs_sums S[HS_CHUNKS];
+    double sum = 0;
+    long n;
+    any_run(L, kind, 0.05, 2, 4);
+    L->C.T0 = between(0.5, 12);
+    if (prepare(&L->C, 0, -between(1, 8), 1, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), L->S) == HS_OK) {
+        C = L->C;
+        C.N = 4 * C.N + 16; C.y_grid = (double)(C.N + 2) * C.dy; C.nats += 20; C.far_mesh = C.fine = 0;
+        if (C.y_far > 0) C.y_far = fmax(C.y_far, (double)C.N * C.dy);
+        if (C.N < HS_OUTER_MAX && on_line(&C, work_coarse, S) == HS_OK) {
+            for (n = L->C.N + 1; n <= C.N; n++) sum += C.dy / HS_PI * modulus(&C, S, n);
+            term("tail-planned", sum, L->C.tail, 1e-8 * sum);
+        }
+    }
+    free(L);
+}
+
+/* delta(eps) is at least delta at the lower end of eps, at most at the upper: by lines planned for 30 nats. */
+static void eps_ends(int kind)
+{
+    line *L = malloc(sizeof *L);
+    double log_delta = -between(0.5, 12), low, mid, high, delta[2] = {0, 0};
+    hs_point p;
+    int i;
+    any_run(L, kind, 0.05, 4, 4);
+    L->C.T0 = between(1, 12); L->C.rtol = 1;
+    if (own_contour_eps(&L->C, log_delta, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), &low, &mid, &high, &p) <= HS_LOOSE) {
+        for (i = 0; i < 2; i++) {
+            L->C.T0 = FINE; L->C.rtol = 1e-11; L->C.n_max = HS_OUTER_MAX;
+            if (own_contour_delta(&L->C, i ? high : low, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), &p) <= HS_LOOSE) delta[i] = p.estimate * exp(p.log_scale - log_delta);
+        }
+        if (delta[0] > 0) term("eps-lower", 0.5 / delta[0], 0.5, 1e-9);
+        if (delta[1] > 0) term("eps-upper", 0.5 * delta[1], 0.5, 1e-9);
+    }
+    free(L);
+}
+
 /* Plain steps, K and nodes, against long double. */
 static void plain(void)
 {
@@ -299,7 +365,7 @@ int main(int argc, char **argv)
     work_coarse = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
     if (!work_fine || !work_coarse) return 2;
     for (i = 0; i < 800; i++) { truncation(i % KINDS, i / KINDS % 4, 0); truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1); injected(i % 4); inner(i % 2 ? SAMPLED : PAIR, i / 2 % 4); aliasing(i % KINDS, i / KINDS % 3); }
-    for (i = 0; i < 200; i++) plain();
+    for (i = 0; i < 200; i++) { plain(); k_at_aliases(); planned(i % KINDS); eps_ends(i % KINDS); truncation(SAMPLED, 1, 2); }
     free(work_fine); free(work_coarse);
     median("fall-psi", 90, 1.2, 1.01);
     median("fall-moments", 90, 1.2, 1.01);
@@ -313,8 +379,13 @@ int main(int argc, char **argv)
     median("fall-coarse-moments", 0, HUGE_VAL, HUGE_VAL); /* meshes that coarse leave moments no use: covered, never near */
     median("fall-coarse-bands", 4, 100, 10);
     median("fall-coarse-metric", 20, 15, 1.5);
+    median("fall-slack", 0, HUGE_VAL, HUGE_VAL); /* the slack is what it shows */
     median("tail", 500, 40, 8);
     median("tail-pair", 200, 40, 8);
+    median("tail-planned", 80, 1e7, 200);
+    median("k-at-aliases", 20, 1000, 10);
+    median("eps-lower", 100, 1.02, 1.001);
+    median("eps-upper", 100, 1.02, 1.001);
     median("inner-k", 150, 1.1, 1.001);
     median("inner-nodes", 150, 1.1, 1.001);
     median("plain-k", 150, 18, 6);

@@ -194,7 +194,7 @@ static void cumulants(run *R)
     for (j = 0; j < 3; j++) {
         z = j == 0 ? R->A.c : j == 1 ? R->A.s_right : R->A.s_left;
         M = (expm1l(z * x) + expl(-x) * expm1l(-z * x)) / (1 + expl(-x));
-        if (isfinite((double)M)) term("k-run", (double)fabsl(k * log1pl(M) - R->A.K[j]), R->A.err[j], 1e-18 * k * (1 + fabs((double)z * m)));
+        if (M < 1e300L) term("k-run", (double)fabsl(k * log1pl(M) - R->A.K[j]), R->A.err[j], 1e-18 * k * (1 + fabs((double)z * m)));
     }
 }
 
@@ -233,6 +233,60 @@ static void aliasing(run *R, int lattice, int side)
     term(lattice ? "period-right" : "mixed-right", right, v.alias_right, 1e-9 * right);
     term(names[lattice][side], left, v.alias_left, 1e-9 * left);
     term("mixed-alias-sum", fabs(v.value - truth - right + (side == 1 ? left : -left)), v.rounding + v.inner, 1e-11 * (truth + left + right + exp(-v.log_scale)));
+}
+
+/* delta(eps) is at least delta at the lower end of eps, at most at the upper: on a short period, by the closed form. */
+static void eps_ends(run *R, int lattice)
+{
+    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2), log_delta = -between(0.5, 8), low, mid, high, delta, rest, less;
+    hs_point p;
+    begin(R, FINE);
+    two_atoms(R, e0, k, m);
+    R->A.rtol = 1; period_of = between(0.4, 0.9);
+    if (own_mixed_eps(&R->A, log_delta, work, n_work, &low, &mid, &high, &p) > HS_LOOSE) return;
+    closed(e0, k, m, low, &delta, &rest, &less);
+    term("eps-lower", 0.5 * exp(log_delta) / delta, 0.5, 1e-9);
+    closed(e0, k, m, high, &delta, &rest, &less);
+    term("eps-upper", 0.5 * delta * exp(-log_delta), 0.5, 1e-9);
+}
+
+/* Far below the bulk of the loss: 1 - delta from above, and the rounding of delta there, on a period of full length. */
+static void complement(run *R)
+{
+    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), mean = k * e0 * tanh(0.5 * e0), sd = sqrt(k) * e0 / cosh(0.5 * e0);
+    long double x = e0, rest = 0, truth;
+    hs_point p;
+    value v;
+    int i;
+    begin(R, FINE);
+    two_atoms(R, e0, k, 0);
+    R->A.rtol = 0.01;
+    if (own_mixed_delta(&R->A, mean - between(4.5, 10) * sd, work, n_work, &p) == HS_OK && p.upper == 1) {
+        double delta, most, less;
+        closed(e0, k, 0, R->A.eps, &delta, &most, &less);
+        term("complement", most, p.truncation, 1e-14);
+    }
+    begin(R, FINE);
+    two_atoms(R, e0, k, 0);
+    if (!lay(R, mean - between(2.5, 6) * sd) || !(R->A.c < 0)) return;
+    evaluate(&R->A, R->A.eps, &v);
+    for (i = 0; i <= k; i++) {
+        long double loss = x * (2 * i - (long double)k), log_p = lgammal(k + 1) - lgammal(i + 1) - lgammal(k - i + 1) - i * log1pl(expl(-x)) - (k - i) * log1pl(expl(x));
+        rest += expl(log_p + fminl(R->A.eps - loss, 0));
+    }
+    truth = (1 - rest) * expl(-(long double)v.log_scale);
+    term("complement-rounding", (double)fabsl(v.value - truth), v.rounding + v.inner + v.alias_left + v.alias_right, 1e-18 * (double)truth);
+}
+
+/* K of a run of atoms and normal steps without a line, against long double. */
+static void cgf(run *R)
+{
+    double m = log_between(1e-3, 5), s = log_between(1e-3, 3), t = log_between(1e-3, 30 / m), k = floor(log_between(4, 1000)), K, err;
+    long double z = t, x = m, M = (expm1l(z * x) + expl(-x) * expm1l(-z * x)) / (1 + expl(-x));
+    begin(R, FINE);
+    two_atoms(R, m, k, s);
+    if (hs_mixed_cgf(&R->A, t, work, n_work, &K, &err)) return;
+    term("run-cgf", (double)fabsl(k * log1pl(M) + 0.5L * s * s * z * (1 + z) - K), err, 1e-18 * k * (1 + fabs(t * m)));
 }
 
 /* A run of each kind. */
@@ -431,7 +485,8 @@ int main(int argc, char **argv)
     if (!work || !R || !scratch) return 2;
     for (i = 0; i < 400; i++) { aliasing(R, i % 2, i / 2 % 4); truncation(R, i % 6); injected(R, i % 2, i / 2 % (i % 2 ? 5 : 3)); }
     for (i = 0; i < 200; i++) { panels(R, scratch); tables(R, scratch); far(R, scratch, i % 3); subnormal(R, scratch); }
-    for (i = 0; i < 400; i++) cumulants(R);
+    for (i = 0; i < 400; i++) { cumulants(R); cgf(R); }
+    for (i = 0; i < 200; i++) { eps_ends(R, i % 2); complement(R); }
     free(work); free(R); free(scratch);
     median("panels-k", 50, 200000, 2000);
     median("panels-phi", 30, 30000, 1000);
@@ -469,6 +524,11 @@ int main(int argc, char **argv)
     median("k-laplace", 300, 90, 25);
     median("k-atoms", 120, 90, 25);
     median("k-run", 500, 90, 25);
+    median("run-cgf", 100, 150, 40);
+    median("eps-lower", 40, 1.1, 1.01);
+    median("eps-upper", 40, 1.1, 1.01);
+    median("complement", 80, 1.5, 1.01);
+    median("complement-rounding", 80, 400, 120);
     median("mixed-k", 30, 1.2, 1.02);
     median("mixed-inner", 30, 1.2, 1.02);
     median("mixed-rounding", 30, 1.2, 1.02);

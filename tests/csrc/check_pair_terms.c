@@ -2,16 +2,21 @@
  *
  * Reference: the same integrals over a mesh so fine that their trapezoid error is below 1e-15, in long double.
  */
+#define hs_sampling_truncation own_sampling_truncation /* sampling.c is read here for its static functions */
+#define hs_sampling_tails own_sampling_tails
+#include "sampling.c"
 #include "terms.h"
 #include "twosided.h"
-
-#define LOG_SQRT_2PI 0.91893853320467274178
 
 static double *work;
 
 typedef struct { long double M, re, im; } exact_value; /* M(z), phi(y) */
 
-static double part_at(double m, double q, double g) { return log1p(q * expm1(m * g - 0.5 * m * m)); }
+static double part_at(double m, double q, double g)
+{
+    double v = m * g - 0.5 * m * m;
+    return v > 600 ? v + log(q) : log1p(q * expm1(v));
+}
 
 static double exponent(const hs_pair *pair, int r, double z, double g, double *loss)
 {
@@ -109,6 +114,21 @@ static void log_of_m(void)
     if (!mo.dropped) return;
     out = hs_two_real_upper(&T, z) + hs_two_ends_upper(&T, z, mo.log_m) + hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
     if (out < 0.1) term("pair-log-m", fabs((double)(mo.log_m - logl(at.M))), 1.1 * out + mo.err, 1e-14);
+}
+
+/* A pair so strong that U1 is capped among the nodes: log M in the form that drops the first-order terms. */
+static void capped(void)
+{
+    double z = between(-0.2, 1e-3), m = between(34, 45), h = 0.6 / m;
+    hs_pair pair = {0};
+    exact_value at;
+    hs_two T;
+    hs_moments mo;
+    pair.branches = 1; pair.w[0] = 1; pair.q[0] = log_between(1e-4, 0.5); pair.up[0] = m; pair.down[0] = uniform() < 0.5 ? 0 : between(0, 3);
+    at = exact(&pair, z, 0);
+    if (grid(&T, &pair, z, &h, 8)) return;
+    hs_two_moments(&T, z, &mo);
+    if (mo.dropped) term("pair-capped", fabs((double)(mo.log_m - logl(at.M))), mo.err, 1e-11);
 }
 
 /* The three dropped sums, by a coarse mesh or a short range. */
@@ -217,6 +237,15 @@ static void shifted(int what)
     term(names[what], worst, P.quad, 1e-12);
 }
 
+/* Rounding of the loss of one branch at x, against long double. */
+static void branch(void)
+{
+    double q = log_between(1e-6, 0.99), up = uniform() < 0.2 ? 0 : log_between(0.01, 10), down = up == 0 || uniform() < 0.5 ? log_between(0.01, 10) : 0;
+    double x = between(-6 - down, 6 + up), slope, err, L = loss_at(q, 0, up, down, x, &slope, &err);
+    long double a = up * (long double)x - 0.5L * up * up, b = -down * (long double)x - 0.5L * down * down;
+    term("sampled-loss", (double)fabsl(log1pl(q * expm1l(a)) - log1pl(q * expm1l(b)) - L), err, 1e-18 * (1 + fabs(L)));
+}
+
 int main(int argc, char **argv)
 {
     int i;
@@ -225,9 +254,12 @@ int main(int argc, char **argv)
     work = malloc(sizeof *work * (HS_TWO_WORK + 34 * 400));
     if (!work) return 2;
     for (i = 0; i < 240; i++) { real_mesh(); log_of_m(); dropped(0); dropped(1); ends(); strip(0); strip(1); far(0); far(1); shifted(i % 3); }
+    for (i = 0; i < 100; i++) capped();
+    for (i = 0; i < 400; i++) branch();
     free(work);
     median("pair-real-mesh", 150, 15, 1.3);
     median("pair-log-m", 100, 20000, 100);
+    median("pair-capped", 20, 2, 1.1);
     median("pair-dropped-mesh", 150, 4, 2.2);
     median("pair-dropped-range", 150, 4, 2);
     median("pair-ends", 150, 1.5, 1.1);
@@ -238,5 +270,6 @@ int main(int argc, char **argv)
     median("pair-shifted", 50, 20000, 100);
     median("pair-shifted-ends", 50, 300, 30);
     median("pair-shifted-m", 50, 200, 6);
+    median("sampled-loss", 60, 75, 30);
     return terms_end();
 }

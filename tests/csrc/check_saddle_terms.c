@@ -20,14 +20,18 @@ static long double loss_at(long double m, long double q, long double g)
 /* Of the loss log(1+U) under the weights w(g) (1+U)^a. */
 static exact_moments exact(double m, double q, double a)
 {
-    double lo = -hs_left_reach(m, q, a) - 12, hi = fmax(a * m, m) + 12, h = ldexp(1, -6) / fmax(1, ceil(m)), g, top = -HUGE_VAL;
-    long double s[3] = {0, 0, 0}, cube = 0, size = 0;
+    double lo = -hs_left_reach(m, q, a) - 12, hi = fmax(a * m, m) + 12, h = ldexp(1, m > 1 ? -6 - (int)ceil(log2(m)) : -6), g, top = -HUGE_VAL;
+    long double s[3] = {0, 0, 0}, cube = 0, size = 0, block = 0;
+    int n = 0;
     exact_moments out;
+    lo = h * floor(lo / h); /* all g are exact */
     for (g = lo; g < hi; g += 8 * h) top = fmax(top, (double)(a * loss_at(m, q, g) - 0.5 * g * g));
     for (g = lo; g < hi; g += h) {
         long double l = loss_at(m, q, g), p = expl(a * l - 0.5L * g * g - top);
-        s[0] += p; s[1] += p * l;
+        block += p; s[1] += p * l;
+        if (++n % 256 == 0) { s[0] += block; block = 0; } /* a sum of n terms one by one rounds n times */
     }
+    s[0] += block;
     out.mean = s[1] / s[0];
     for (g = lo; g < hi; g += h) {
         long double x = loss_at(m, q, g) - out.mean, p = expl((long double)a * (x + out.mean) - 0.5L * g * g - top) / s[0];
@@ -139,6 +143,39 @@ static void composed(int kinds)
     term("sp-chernoff", value, exp(hs_payoff(t)), 1e-9);
 }
 
+/* Steps whose U is huge at some nodes: K by the plain sum, whose rounding is all that it is off by. */
+static void strong(void)
+{
+    double m = log_between(4, 33), q = log_between(1e-4, 0.95), a = uniform() < 0.5 ? between(0.9, 1.002) : -log_between(0.01, 3), h = 0.3 / m;
+    exact_moments M = exact(m, q, a);
+    hs_grid G;
+    hs_tilted T;
+    if (hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach(m, q, a), fmax(a * m, m) + 9, work) || hs_step_tilted(&G, a, &T)) return;
+    term("sp-strong-K", fabs((double)(T.K - M.log_m)), T.K_err, 3e-17 * (1 + fabs(T.K)));
+}
+
+/* What is not quadrature in the error of K of a run of strong steps is rounding. */
+static void parts(void)
+{
+    double m = between(28, 33), q = log_between(1e-3, 0.9), k = floor(log_between(1, 100)), t = log_between(0.1, 3), out[14];
+    if (hs_saddle_cumulants(1, &m, &q, &k, uniform() < 0.5, t, NULL, work, HS_GRID_WORK, out)) return;
+    term("sp-quadrature-part", out[1], 1.2 * out[13] + 1e-11 * k, 0);
+}
+
+/* The upper end that needs no grid, against the contour. */
+static void without_grid(void)
+{
+    static double *more;
+    double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4)), v = k * q * q * expm1(m * m), eps = v * log_between(0.5, 10) + between(0, 3) * sqrt(v), upper;
+    hs_contour C = {0};
+    hs_point p;
+    if (!more) more = malloc(sizeof *more * (size_t)hs_contour_work(1, 1, 4096));
+    if (!more || hs_saddle_delta_upper(1, &m, &q, &k, 1, eps, HUGE_VAL, 1, NULL, work, HS_GRID_WORK, &upper)) return;
+    C.b = 1; C.add = 1; C.n_threads = 1; C.n_max = 4096; C.m = &m; C.q = &q; C.k = &k; C.rtol = 1e-9; C.T0 = 30;
+    if (hs_contour_delta(&C, eps, more, hs_contour_work(1, 1, 4096), &p)) return;
+    term("sp-without-grid", 0.5 * p.lower * exp(p.log_scale - fmax(upper, -700)), 0.5, 0);
+}
+
 int main(int argc, char **argv)
 {
     int i;
@@ -148,7 +185,11 @@ int main(int argc, char **argv)
     if (!work) return 2;
     for (i = 0; i < 2000; i++) moments(i % 2);
     for (i = 0; i < 400; i++) { known_badly(); composed(1 + i % 2); }
+    for (i = 0; i < 200; i++) { strong(); parts(); without_grid(); }
     free(work);
+    median("sp-strong-K", 12, 300, 100);
+    median("sp-quadrature-part", 50, 15, 1.5);
+    median("sp-without-grid", 80, 60, 10);
     median("sp-mesh-K", 30, 20000, 100);
     median("sp-mesh-mean", 40, 2000, 20);
     median("sp-mesh-variance", 80, 200, 10);
