@@ -50,7 +50,7 @@ static hs_contour aim(const setting *s, const double *m, const double *q, const 
 
 /* One direction: out[0..2] = lower, estimate, upper. 1 if answered within the width. */
 static int one_direction(const setting *s, const double *m, const double *q, const double *k, int add, double at, double *work,
-                         long n_work, double *out)
+                         int64_t n_work, double *out)
 {
     hs_pair pair;
     hs_contour C = aim(s, m, q, k, add, &pair);
@@ -76,7 +76,7 @@ static int one_direction(const setting *s, const double *m, const double *q, con
 
 /* Whether delta in direction `add` is proved to be at most e^log_delta at eps. */
 static int certainly_below(const setting *s, const double *m, const double *q, const double *k, int add, double eps, double log_delta,
-                           double *work, long n_work)
+                           double *work, int64_t n_work)
 {
     hs_pair pair;
     hs_contour C = aim(s, m, q, k, add, &pair);
@@ -87,7 +87,7 @@ static int certainly_below(const setting *s, const double *m, const double *q, c
 }
 
 /* Chernoff's bound above, the larger over the directions, and nothing below. */
-static int coarse(const setting *s, const double *m, const double *q, const double *k, double at, double *work, long n_work, double *out)
+static int coarse(const setting *s, const double *m, const double *q, const double *k, double at, double *work, int64_t n_work, double *out)
 {
     double upper;
     int add;
@@ -103,7 +103,7 @@ static int coarse(const setting *s, const double *m, const double *q, const doub
     return 1;
 }
 
-static int answer(const setting *s, const double *m, const double *q, const double *k, double at, double *work, long n_work, double *out)
+static int answer(const setting *s, const double *m, const double *q, const double *k, double at, double *work, int64_t n_work, double *out)
 {
     double wall = *q < 1 && !s->replaced ? -*k * log1p(-*q) : HUGE_VAL, other[3];
     int first = s->directions == 2, i;
@@ -122,14 +122,14 @@ static int answer(const setting *s, const double *m, const double *q, const doub
     return 1;
 }
 
-long hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, 1, HS_OUTER_MAX); }
+int64_t hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, 1, HS_OUTER_MAX); }
 
-int hs_batch(long n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
-             double rtol, double T0, double widest, int n_threads, hs_poll *poll, double *work, long n_work, double *lower,
+int hs_batch(int64_t n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
+             double rtol, double T0, double widest, int n_threads, hs_poll *poll, double *work, int64_t n_work, double *lower,
              double *estimate, double *upper, unsigned char *done)
 {
     setting s;
-    long each = hs_batch_work(1), i;
+    int64_t each = hs_batch_work(1), i;
     if (n < 0 || n_threads < 1 || directions < 1 || directions > 3) return HS_BAD_ARGUMENT;
     if (n_work < n_threads * each) return HS_SCRATCH;
     s.want_eps = want_eps; s.directions = directions; s.replaced = replaced; s.rtol = rtol; s.T0 = T0; s.widest = widest;

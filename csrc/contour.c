@@ -71,7 +71,7 @@ HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
     double de = eps - C->eps, unit = C->dy / (2 * HS_PI), sum = 0, der = 0, c = C->c, P = C->P, part[64], slope[64];
     double s = C->s_left, d, A, S1 = 0, S2 = 0, scale, whole, w_in, part_A;
     double dy = C->dy;
-    long n0;
+    int64_t n0;
     v->log_scale = S->K[0] - c * eps;
     for (n0 = 0; n0 <= C->N; n0 += 64) {
         int n, count = C->N - n0 < 63 ? (int)(C->N - n0) + 1 : 64;
@@ -130,7 +130,7 @@ static int place(hs_contour *C, int have_eps, double log_delta, double depth, do
 {
     int st = hs_contour_place(C, have_eps, log_delta, depth, work);
     /* planning pairs costs as much as hundreds of nodes; planning many steps costs less than a few, as it is done on a sample */
-    long most = C->n_max, many = hs_has_pairs(C) ? 1024 : C->b > HS_SAMPLE ? 48 : 256;
+    int64_t most = C->n_max, many = hs_has_pairs(C) ? 1024 : C->b > HS_SAMPLE ? 48 : 256;
     C->n_max = HS_OUTER_MAX;
     if (!st) st = hs_contour_plan(C, work);
     if (!st && depth == 1 && C->N > many) {
@@ -147,7 +147,7 @@ static int place(hs_contour *C, int have_eps, double log_delta, double depth, do
 }
 
 /* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries where the tail is not small enough. */
-static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, double *work, long n_work, hs_sums *S)
+static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work, hs_sums *S)
 {
     int st, attempt;
     double e;
@@ -164,12 +164,12 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
         e += C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
         if (e < 0 || attempt == 4) break;
         if (C->bands > 1 && C->y_far > 1.5 * (double)C->N * C->dy) {
-            C->N = (long)(1.2 * (double)C->N); C->y_grid = (double)(C->N + 2) * C->dy;
+            C->N = (int64_t)(1.2 * (double)C->N); C->y_grid = (double)(C->N + 2) * C->dy;
             continue;
         }
         if (C->y_far > 0 && attempt == 0 && C->N < HS_LONG_LINE) { C->y_far = 0; continue; }
         if (hs_contour_extend(C, work) == HS_OK) continue;
-        C->N = (long)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
+        C->N = (int64_t)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }
     freeze(C, S);
@@ -204,10 +204,10 @@ int hs_log_m_upper(double m, double q, double a, double k, double *work, double 
 /* K(t) + payoff(t) with K rounded up and its quadrature error added: for every t > 0, delta(eps) <= e^{that - eps t} (Chernoff
  * with the optimal constant), so also eps(delta) <= (that - log delta)/t. C->t, or if that is not positive the saddle; the bound
  * holds for any t, and C->t is the one it used. */
-int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, long n_work, double *upper)
+int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper)
 {
     double K = 0, slack = 0, t;
-    long j;
+    int64_t j;
     int st;
     if (n_work < HS_STEP_WORK) return HS_SCRATCH;
     C->eps = value;
@@ -236,10 +236,10 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-long hs_contour_work(int b, int n_threads, long n_outer)
+int64_t hs_contour_work(int b, int n_threads, int64_t n_outer)
 {
     int chunks = hs_chunks(b);
-    return (long)n_threads * HS_STEP_WORK + chunks * HS_SUMS_WORK(n_outer < HS_OUTER_MAX / chunks ? n_outer : HS_OUTER_MAX / chunks);
+    return (int64_t)n_threads * HS_STEP_WORK + chunks * HS_SUMS_WORK(n_outer < HS_OUTER_MAX / chunks ? n_outer : HS_OUTER_MAX / chunks);
 }
 
 static const double DEPTHS[] = {1, 0.6, 0.35, 0.2, 0.1};
@@ -248,7 +248,7 @@ static const double DEPTHS[] = {1, 0.6, 0.35, 0.2, 0.1};
 static int depths(const hs_contour *C) { return C->n_max < HS_OUTER_MAX ? 1 : (int)(sizeof DEPTHS / sizeof *DEPTHS); }
 
 /* The line at the saddle, and where that gives less than HS_OK lines below it: the first good answer, or the narrowest. */
-int hs_contour_delta(hs_contour *C, double eps, double *work, long n_work, hs_point *out)
+int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out)
 {
     hs_sums S[HS_CHUNKS];
     hs_point p;
@@ -280,10 +280,10 @@ static int row_at(const hs_contour *C, double eps, double *o)
 
 /* Deltas at n ascending eps: neighbours within reach share a contour, placed so that the first of them lies at its left; where that
  * gives less than HS_OK, an entry has its own. Entry i is the row at out[9 i]. */
-int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, long n_work, double *out)
+int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out)
 {
     hs_sums S[HS_CHUNKS];
-    long i = 0, first;
+    int64_t i = 0, first;
     int st;
     if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
     while (i < n) {
@@ -306,7 +306,7 @@ int hs_contour_curve(hs_contour *C, long n, const double *eps, double *work, lon
 }
 
 /* The root on the line at one depth. */
-static int root_at(hs_contour *C, double log_delta, double depth, double *work, long n_work, double *lower, double *estimate, double *upper,
+static int root_at(hs_contour *C, double log_delta, double depth, double *work, int64_t n_work, double *lower, double *estimate, double *upper,
                    hs_point *out)
 {
     hs_sums S[HS_CHUNKS];
@@ -346,7 +346,7 @@ static int root_at(hs_contour *C, double log_delta, double depth, double *work, 
 }
 
 /* As hs_contour_delta. */
-int hs_contour_eps(hs_contour *C, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper, hs_point *out)
+int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, double *lower, double *estimate, double *upper, hs_point *out)
 {
     int i, found = HS_NO_SADDLE;
     for (i = 0; i < depths(C) && found != HS_OK; i++) {

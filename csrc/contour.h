@@ -19,7 +19,7 @@
 #define HS_CROWD 2048                /* how many stand for all where K is summed to place one */
 #define HS_STEPS_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
 #define HS_SAMPLE_WORK (HS_STEPS_WORK + 2 * (HS_CROWD + 1))
-#define HS_SUMS_WORK(N) (6 * ((long)(N) + 1))
+#define HS_SUMS_WORK(N) (6 * ((int64_t)(N) + 1))
 
 #define HS_STEP_WORK HS_TWO_WORK     /* scratch of one step: the larger of HS_GRID_WORK and HS_TWO_WORK */
 
@@ -27,12 +27,12 @@ typedef struct { double K, K1, K2; } hs_cgf;
 
 typedef struct {                     /* at most HS_SAMPLE of the steps, evenly spread, with a grid each */
     int n;
-    long at[HS_SAMPLE];
+    int64_t at[HS_SAMPLE];
     hs_coarse grid[HS_SAMPLE];
     hs_two_coarse two[HS_SAMPLE];    /* of the steps that are pairs */
-    long stride;                     /* doubles of work a step */
+    int64_t stride;                     /* doubles of work a step */
     double k, *work;                 /* total count of the sample */
-    long crowd;                      /* so many steps, who[i] with weight[i]; all of them where who is NULL */
+    int64_t crowd;                      /* so many steps, who[i] with weight[i]; all of them where who is NULL */
     double *who, *weight;
 } hs_sample;
 
@@ -57,14 +57,14 @@ static inline double hs_joins(const hs_contour *C) { return ceil((double)C->b / 
 static inline int hs_chunks(int b) { return b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS; }
 
 /* Whether step j is a two-sided pair, already turned to the direction asked, instead of (m, q). */
-static inline int hs_is_pair(const hs_contour *C, long j) { return C->pair && C->pair[j].branches > 0; }
+static inline int hs_is_pair(const hs_contour *C, int64_t j) { return C->pair && C->pair[j].branches > 0; }
 
 /* The exponent of a step's M at z. */
 static inline double hs_contour_tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
 
 static inline int hs_has_pairs(const hs_contour *C)
 {
-    long j;
+    int64_t j;
     for (j = 0; C->pair && j < C->b; j++)
         if (hs_is_pair(C, j)) return 1;
     return 0;

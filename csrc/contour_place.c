@@ -17,10 +17,10 @@ static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
 #pragma omp parallel for num_threads(C->n_threads) schedule(static) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < C->chunks; chunk++) {
-        long i, lo = hs_chunk_at(X->crowd, chunk, C->chunks), hi = hs_chunk_at(X->crowd, chunk + 1, C->chunks);
+        int64_t i, lo = hs_chunk_at(X->crowd, chunk, C->chunks), hi = hs_chunk_at(X->crowd, chunk + 1, C->chunks);
         part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
         for (i = lo; i < hi; i++) {
-            long j = X->who ? (long)X->who[i] : i;
+            int64_t j = X->who ? (int64_t)X->who[i] : i;
             double o[3], k = X->who ? X->weight[i] : C->k[j];
             if (hs_is_pair(C, j)) { hs_two_cgf_estimate(&C->pair[j], z, o); if (C->add) o[1] = -o[1]; } /* turned already */
             else hs_cgf_estimate(C->m[j], C->q[j], a, o);
@@ -58,7 +58,7 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
 }
 
 /* About the variance of the loss of step j; *m: how far its two normal laws are apart. */
-static double rough_variance(const hs_contour *C, long j, double *m)
+static double rough_variance(const hs_contour *C, int64_t j, double *m)
 {
     double q = C->q[j];
     *m = C->m[j];
@@ -71,7 +71,7 @@ static double rough_variance(const hs_contour *C, long j, double *m)
 static void take_crowd(const hs_contour *C, hs_sample *X, double *work)
 {
     double all = 0, sum = 0, picks = 0, m;
-    long j;
+    int64_t j;
     X->crowd = C->b; X->who = X->weight = NULL;
     if (C->b <= 2 * HS_CROWD) return;
     X->who = work; X->weight = work + HS_CROWD + 1;
@@ -86,12 +86,12 @@ static void take_crowd(const hs_contour *C, hs_sample *X, double *work)
 
 static void take_sample(hs_contour *C, hs_sample *X, double *work)
 {
-    long i;
+    int64_t i;
     for (C->ktot = 0, i = 0; i < C->b; i++) C->ktot += C->k[i];
     X->n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
     X->k = 0; X->work = work; X->stride = HS_STEPS_WORK / X->n;
     for (i = 0; i < X->n; i++) {
-        X->at[i] = (long)((double)C->b * i / X->n);
+        X->at[i] = (int64_t)((double)C->b * i / X->n);
         X->k += C->k[X->at[i]];
         X->grid[i].a_lo = X->two[i].z_lo = 1; X->grid[i].a_hi = X->two[i].z_hi = 0; /* not built */
     }
@@ -143,7 +143,7 @@ static int find_saddle(hs_contour *C, hs_sample *X, int whole, int have_eps, dou
 static double guess_tilt(const hs_contour *C, double log_delta)
 {
     double v = 0, m = 0, one;
-    long j;
+    int64_t j;
     for (j = 0; j < C->b; j++) {
         v += C->k[j] * rough_variance(C, j, &one);
         m = fmax(m, one);

@@ -7,10 +7,10 @@
  */
 #include "contour.h"
 
-typedef struct { double fall[HS_PROBES], spread, fourth; hs_grid G; hs_two T; long built; } decay; /* of a pair: G = T.G */
+typedef struct { double fall[HS_PROBES], spread, fourth; hs_grid G; hs_two T; int64_t built; } decay; /* of a pair: G = T.G */
 
 /* The grid of step j at c, fine enough for the frequencies of the nodes. */
-static int build(const hs_contour *C, long j, decay *D, double *work)
+static int build(const hs_contour *C, int64_t j, decay *D, double *work)
 {
     double m = C->m[j], q = C->q[j], a = hs_contour_tilt(C, C->c), o[3], c1, c2, lo, hi;
     if (D->built == j) return HS_OK;
@@ -40,7 +40,7 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
     memset(D->fall, 0, sizeof D->fall);
     D->spread = D->fourth = 0; D->built = -1;
     for (i = 0; i < n; i++) {
-        long j = (long)((double)C->b * i / n);
+        int64_t j = (int64_t)((double)C->b * i / n);
         double m = C->m[j], k = C->k[j];
         total += k;
         if (C->q[j] == 1 && !hs_is_pair(C, j)) {
@@ -69,7 +69,7 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
     double total = 0, far = 0, a = hs_contour_tilt(C, C->c);
     int i, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
     for (i = 0; i < n; i++) {
-        long j = (long)((double)C->b * i / n);
+        int64_t j = (int64_t)((double)C->b * i / n);
         total += C->k[j];
         if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : C->k[j] * log(hs_two_far_upper(&D->T, C->c, y));
         else if (C->q[j] == 1) far -= 0.5 * C->k[j] * C->m[j] * C->m[j] * y * y;
@@ -84,7 +84,7 @@ static double sample_bands(const hs_contour *C, decay *D, double *work)
     double V[HS_BANDS] = {0}, F[HS_BANDS] = {0}, total = 0, least = HUGE_VAL, var, fourth;
     int i, r, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
     for (i = 0; i < n; i++) {
-        long j = (long)((double)C->b * i / n);
+        int64_t j = (int64_t)((double)C->b * i / n);
         double k = C->k[j], m = C->m[j];
         int plain = C->q[j] == 1 && !hs_is_pair(C, j);
         total += k;
@@ -110,7 +110,7 @@ static double needed(const hs_contour *C, double y)
 
 static double longest(const hs_contour *C) { return 0.97 * fmin(C->n_max, HS_OUTER_MAX / C->chunks) - 8; }
 
-static long nodes_up_to(const hs_contour *C, double y) { return (long)(1.02 * y / C->dy) + 3; }
+static int64_t nodes_up_to(const hs_contour *C, double y) { return (int64_t)(1.02 * y / C->dy) + 3; }
 
 /* The first frequency found, up to cap, from which Psi is enough; HUGE_VAL if there is none. 1 - Psi is about d^2/2 less its trapezoid
  * error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there. */
@@ -210,7 +210,7 @@ int hs_contour_extend(hs_contour *C, double *work)
     for (y *= 1.15; y / C->dy < longest(C); y *= 1.15)
         if (-sample_far(C, y, &D, work) > 1.02 * need + 0.3) break;
     if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
-    C->N = (long)(y / C->dy) + 1;
+    C->N = (int64_t)(y / C->dy) + 1;
     C->y_far = (double)C->N * C->dy; C->fine = 1; C->bands = 1; C->far_mesh = 0;
     C->y_grid = (double)(C->N + 2) * C->dy;
     return HS_OK;

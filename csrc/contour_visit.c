@@ -19,7 +19,7 @@
 static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
 {
     double v = m * m * k, z[3] = {C->c, C->s_right, C->s_left}, units = (6 + hs_joins(C)) * HS_U;
-    long n;
+    int64_t n;
     int i;
     for (i = 0; i < 3; i++) { S->K[i] += 0.5 * v * z[i] * (1 + z[i]); S->err[i] += units * 0.5 * v * fabs(z[i] * (1 + z[i])); }
     for (n = 0; n <= C->N; n++) {
@@ -38,7 +38,7 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
 /* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the modulus comes from
  * log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 + (Im Z)^2. Z is off by dz |phi|, a bound of
  * first order by products of errors that transform.c pays for; the node is off by no more than prod (1 + dz) - 1, log1p dz <= dz/sqrt(1 + dz). */
-HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double slope, double quad, long from, long to, hs_sums *S)
+HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double slope, double quad, int64_t from, int64_t to, hs_sums *S)
 {
     double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
     const double *restrict zr = S->zr, *restrict zi = S->zi;
@@ -108,7 +108,7 @@ static int turns_fit(const hs_contour *C, const hs_grid *G, int from, int to)
 static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double rest, hs_sums *S)
 {
     double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid, quad = hs_grid_quadrature_upper(G, a, C->y_grid) + rest;
-    long mid = k * quad < exp(-C->nats) ? 0 : (long)fmin((double)C->N + 1, floor(half / C->dy));
+    int64_t mid = k * quad < exp(-C->nats) ? 0 : (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
     hs_grid_nodes(G, C->dy, C->N, S->zr, S->zi);
     if (mid) add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
     add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
@@ -213,12 +213,12 @@ static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z
 /* The nodes of a pair on the grids of the real line; the quadrature bound is taken for four ranges of frequencies. */
 static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, double c2, double rest, hs_sums *S)
 {
-    long from = 0, to;
+    int64_t from = 0, to;
     int i;
     hs_grid_nodes(&T->G, C->dy, C->N, S->zr, S->zi);
     for (i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
         double quad = hs_two_quadrature_upper(T, C->c, C->y_grid * i / 4) + rest;
-        to = i < 4 ? (long)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
+        to = i < 4 ? (int64_t)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
         add_nodes(C, k, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
     }
 }
@@ -290,13 +290,13 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 {
     int chunk, i, st[HS_CHUNKS];
-    long n;
-    double *sums = work + (long)C->n_threads * HS_STEP_WORK;
+    int64_t n;
+    double *sums = work + (int64_t)C->n_threads * HS_STEP_WORK;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < C->chunks; chunk++) {
-        long j, lo = hs_chunk_at(C->b, chunk, C->chunks), hi = hs_chunk_at(C->b, chunk + 1, C->chunks), size = C->N + 1;
+        int64_t j, lo = hs_chunk_at(C->b, chunk, C->chunks), hi = hs_chunk_at(C->b, chunk + 1, C->chunks), size = C->N + 1;
         hs_sums *s = &S[chunk];
         double *own = work + hs_thread() * HS_STEP_WORK;
         memset(s, 0, sizeof *s);

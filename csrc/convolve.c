@@ -11,9 +11,9 @@
 #include <math.h>
 
 /* w (zeroed by the caller) += tilted masses at index j mod n_fft */
-int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, double log_mgf, long n_fft, double *w)
+int hs_convolve_tilt(int64_t j0, int64_t n, double dx, const double *p, double t, double log_mgf, int64_t n_fft, double *w)
 {
-    long i, at;
+    int64_t i, at;
     if (!(n_fft > 0 && n > 0)) return HS_BAD_ARGUMENT;
     at = j0 % n_fft;
     if (at < 0) at += n_fft;
@@ -25,9 +25,9 @@ int hs_convolve_tilt(long j0, long n, double dx, const double *p, double t, doub
     return HS_OK;
 }
 
-static void add_norms(long n, const double *x, long double *square, long double *sum)
+static void add_norms(int64_t n, const double *x, long double *square, long double *sum)
 {
-    long i;
+    int64_t i;
     for (i = 0; i < n; i++) {
         *square += (long double)x[i] * x[i];
         *sum += fabsl((long double)x[i]);
@@ -36,12 +36,12 @@ static void add_norms(long n, const double *x, long double *square, long double 
 
 /* Rows w of n_fft numbers, tilted masses of one step each (step i: masses p[start[i]..start[i+1]-1] from j0[i] on), without the
    mass at index 0: that is point[i]. norm2, norm1 of each row. */
-int hs_convolve_tilts(long steps, const long *j0, const long *start, double dx, const double *p, double t, const double *log_mgf,
-                      long n_fft, double *w, double *point, double *norm2, double *norm1)
+int hs_convolve_tilts(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, double t, const double *log_mgf,
+                      int64_t n_fft, double *w, double *point, double *norm2, double *norm1)
 {
-    long i, j;
+    int64_t i, j;
     for (i = 0; i < steps; i++) {
-        long n = start[i + 1] - start[i], at = n_fft > 0 ? j0[i] % n_fft : 0, past;
+        int64_t n = start[i + 1] - start[i], at = n_fft > 0 ? j0[i] % n_fft : 0, past;
         double *row = w + i * n_fft;
         long double square = 0, sum = 0;
         int st;
@@ -86,11 +86,11 @@ static void power(double x, double y, double k, int whole, double floor2, double
    log) plus 2u |log|z||, the argument by 2 pi u, and k times them by u more: k (6 + 3 pi) u + 3 * 745 u, as only
    |k log|z|| <= 745 survives; exp, cos, sin and products add 8u. In total <= u (20 k + 2500) a row,
    adding the point included. Whole k <= 64 by squaring: the error of a product is the sum of its factors' and 3u, so 4 k u. */
-int hs_convolve_powers(long n, long rows, const double *spec, const double *point, const double *k, int n_threads, int first,
+int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double *point, const double *k, int n_threads, int first,
                        double *product)
 {
     enum { PIECE = 512 }; /* complex numbers: a piece of the product, 8 kB, stays in the first cache */
-    long piece, pieces = (n + PIECE - 1) / PIECE, i;
+    int64_t piece, pieces = (n + PIECE - 1) / PIECE, i;
     if (!(n > 0 && rows > 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < rows; i++)
         if (!(k[i] >= 1)) return HS_BAD_ARGUMENT;
@@ -98,7 +98,7 @@ int hs_convolve_powers(long n, long rows, const double *spec, const double *poin
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
 #endif
     for (piece = 0; piece < pieces; piece++) {
-        long from = piece * PIECE, to = from + PIECE < n ? from + PIECE : n, row, j;
+        int64_t from = piece * PIECE, to = from + PIECE < n ? from + PIECE : n, row, j;
         for (row = 0; row < rows; row++) {
             const double *z = spec + 2 * n * row;
             double at = point[row], kr = k[row], floor2 = exp(-1500.0 / kr); /* |z|^k < 1e-325 */
@@ -122,9 +122,9 @@ int hs_convolve_powers(long n, long rows, const double *spec, const double *poin
 }
 
 /* a *= b over n complex numbers; a may be b. Relative error of each product <= 3u. */
-int hs_convolve_multiply(long n, double *a, const double *b)
+int hs_convolve_multiply(int64_t n, double *a, const double *b)
 {
-    long i;
+    int64_t i;
     for (i = 0; i < n; i++) {
         double x = a[2 * i], y = a[2 * i + 1], c = b[2 * i], d = b[2 * i + 1];
         a[2 * i] = x * c - y * d;
@@ -134,10 +134,10 @@ int hs_convolve_multiply(long n, double *a, const double *b)
 }
 
 /* x *= scale; then its Euclidean and absolute norms: relative error n 2^-53 at worst */
-int hs_convolve_norms(long n, double *x, double scale, double *norm2, double *norm1)
+int hs_convolve_norms(int64_t n, double *x, double scale, double *norm2, double *norm1)
 {
     long double square = 0, sum = 0;
-    long i;
+    int64_t i;
     for (i = 0; i < n; i++) x[i] *= scale;
     add_norms(n, x, &square, &sum);
     *norm2 = (double)sqrtl(square);
@@ -147,12 +147,12 @@ int hs_convolve_norms(long n, double *x, double scale, double *norm2, double *no
 
 /* For i = 0..n_keep-1 (lattice points j_lo + i; index (j_lo + i) mod n of r): mass[i] = A_i, delta[i] = D at point i.
    log_scale = L - t j_lo dx. */
-int hs_convolve_tail(long n, const double *r, long j_lo, double dx, double t, double log_scale, long n_keep,
+int hs_convolve_tail(int64_t n, const double *r, int64_t j_lo, double dx, double t, double log_scale, int64_t n_keep,
                      double *mass, double *delta)
 {
     long double a = 0, d = 0;
     double keep = exp(-dx), gain = -expm1(-dx);
-    long i, at;
+    int64_t i, at;
     if (!(n > 0 && n_keep > 0 && n_keep <= n && dx > 0 && t >= 0)) return HS_BAD_ARGUMENT;
     at = (j_lo + n - 1) % n;
     if (at < 0) at += n;

@@ -149,7 +149,7 @@ int hs_edgeworth_bounded(int family, double m, double q, int which, const double
 /* sup |phi(y)| over y0 <= y <= y1 under law A (which = 0) or B. At most 4,000 points, of spacing 0.002/sd up to 1/sd,
  * 0.01/sd up to 3/sd, then 0.05/sd. */
 int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double y0,
-                               double y1, double *work, long n_work, double *modulus)
+                               double y1, double *work, int64_t n_work, double *modulus)
 {
     double a = which, best = 0, prev = -1, y = y0, c1, c2, q0, ends = 0, sd, h, s = 0;
     hs_grid G;

@@ -73,19 +73,19 @@ static void add_to(neumaier *a, long double v)
     a->sum = s;
 }
 
-int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double *p, double *mass, double *mean,
+int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, double *p, double *mass, double *mean,
                 double *abs_mean, double *edge_upper)
 {
     neumaier total = {0, 0}, first = {0, 0};
     double spread = 0;
     edge a, b;
-    long i;
+    int64_t i;
     if (!(m > 0 && q > 0 && q <= 1 && dx > 0 && n > 0 && p)) return HS_BAD_ARGUMENT;
     *edge_upper = 0;
     /* ADD runs over the mirrored cells: mass of cell j is the mass of cell -j of l(x) under N(0,1) */
     edge_at(((double)(add ? -j0 - n + 1 : j0) - 0.5) * dx, m, q, add, &a, edge_upper);
     for (i = 0; i < n; i++) {
-        long jl = add ? -j0 - n + 1 + i : j0 + i, at = add ? n - 1 - i : i;
+        int64_t jl = add ? -j0 - n + 1 + i : j0 + i, at = add ? n - 1 - i : i;
         double v, x = (double)(add ? -jl : jl) * dx;
         edge_at(((double)jl + 0.5) * dx, m, q, add, &b, edge_upper);
         v = between(a.x0, a.t0, b.x0, b.t0);
@@ -105,11 +105,11 @@ int hs_grid_prv(double m, double q, int add, double dx, long j0, long n, double 
 
 /* log sum_j p_j exp(t j dx): positive terms only, scaled by the largest, known within a factor 2 from its exponent. Relative error
    of the sum: 4u + 2u max|t j dx| per term, and the accumulation n 2^-53 at worst (long double = double). */
-int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, double *log_mgf)
+int hs_grid_log_mgf(int64_t j0, int64_t n, double dx, const double *p, double t, double *log_mgf)
 {
     double top = -HUGE_VAL;
     long double sum = 0;
-    long i;
+    int64_t i;
     for (i = 0; i < n; i++)
         if (p[i] > 0) {
             double size = t * ((double)(j0 + i) * dx) + 0.69314718055994531 * ilogb(p[i]);
@@ -126,10 +126,10 @@ int hs_grid_log_mgf(long j0, long n, double dx, const double *p, double t, doubl
     return HS_OK;
 }
 
-int hs_grid_log_mgfs(long steps, const long *j0, const long *start, double dx, const double *p, long tilts, const double *t,
+int hs_grid_log_mgfs(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, int64_t tilts, const double *t,
                      double *log_mgf)
 {
-    long i, j;
+    int64_t i, j;
     int st = HS_OK;
     for (i = 0; i < steps; i++)
         for (j = 0; j < tilts && !st; j++)

@@ -151,9 +151,9 @@ static void report(const hs_job *J, double s, const sums *S, hs_point *out)
     out->n_nodes = J->n;
 }
 
-long hs_hyperbola_work(int b) { return 60000L + 80000L * b; }
+int64_t hs_hyperbola_work(int b) { return 60000 + (int64_t)80000 * b; }
 
-static int job_init(hs_job *J, int b, const double *m, const double *q, const double *k, int add, double *work, long n_work)
+static int job_init(hs_job *J, int b, const double *m, const double *q, const double *k, int add, double *work, int64_t n_work)
 {
     double **arrays[HS_HYP_ARRAYS];
     int i;
@@ -194,7 +194,7 @@ static int certify(hs_job *J, double log_delta, double log_tol)
 }
 
 int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps, double log_tol,
-                       double *work, long n_work, hs_point *out)
+                       double *work, int64_t n_work, hs_point *out)
 {
     hs_job J_, *J = &J_;
     sums S;
@@ -284,7 +284,7 @@ static double one_jump(const hs_job *J, double log_delta)
 }
 
 int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, double log_tol,
-                     double *work, long n_work, double *eps_lower, double *eps_estimate, double *eps_upper, hs_point *out)
+                     double *work, int64_t n_work, double *eps_lower, double *eps_estimate, double *eps_upper, hs_point *out)
 {
     hs_job J_, *J = &J_;
     sums S;

@@ -22,7 +22,7 @@ typedef struct { /* an inner path and its two shifted copies */
     hs_line mid, up, dn;
 } hs_path;
 
-typedef struct { double *p; long left; } hs_arena;
+typedef struct { double *p; int64_t left; } hs_arena;
 
 int hs_path_plan(hs_path *path, double m, double q, int rung, int add, double kappa, double reach, double t_inner);
 int hs_path_build(hs_path *path, hs_arena *mem, double *tmp);

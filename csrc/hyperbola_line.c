@@ -21,7 +21,7 @@ typedef struct { /* g, g', bounds of |g''| and |g'''| over a half cell; rho^(+-1
     double g0[CHUNK], g1[CHUNK], p0[CHUNK], p1[CHUNK], d0[CHUNK], d1[CHUNK], rho[CHUNK], mod2[CHUNK];
 } chunk;
 
-static double *take(hs_arena *mem, long n)
+static double *take(hs_arena *mem, int64_t n)
 {
     double *p = mem->p;
     if (mem->left < n) return NULL;
@@ -139,7 +139,7 @@ HS_CLONES static void fill_slack(const hs_path *p, double h, int n, const chunk 
 }
 
 /* What only a node line has: w g' (1+U)^a without the power; its rounding per unit and per |a|, (6). */
-HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, long at)
+HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
     double m = p->m, xb = p->xb, logq1 = 2 * fabs(p->logq1), known = 4 * (m * (fabs(xb) + m) + fabs(p->logq) + fabs(p->logq1)) + 16;
     const double *restrict lr = L->lr + at, *restrict li = L->li + at;
@@ -208,7 +208,7 @@ HS_CLONES static int over_cells(hs_line *L, double *restrict slack, double *rest
 static int line_build(hs_line *L, const hs_path *p, double t, double h, int node, hs_arena *mem, double *tmp)
 {
     double *slack = tmp + 8, *raw = tmp + HS_HYP_TMP + 8, *at, lo, hi, left[2] = {0}, right[2] = {0};
-    long j0 = (long)floor(p->lo / h), n = ((long)ceil(p->hi / h) - j0 + 8) / 8 * 8, j;
+    int64_t j0 = (int64_t)floor(p->lo / h), n = ((int64_t)ceil(p->hi / h) - j0 + 8) / 8 * 8, j;
     int crossed = 0, i;
     chunk c;
     if (n > HS_HYP_TMP - 16) return HS_NO_PATH;

@@ -18,8 +18,8 @@ static inline double hs_tail_lower(const double *tail)
     return least;
 }
 
-int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *work, long n_work);
+int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *work, int64_t n_work);
 void hs_individual_lengthen(hs_contour *C, double factor);
-int hs_individual_table(const hs_contour *C, long stride, double *work, long n_work, double *head, double *re, double *im);
+int hs_individual_table(const hs_contour *C, int64_t stride, double *work, int64_t n_work, double *head, double *re, double *im);
 
 #endif

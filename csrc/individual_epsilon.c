@@ -45,7 +45,7 @@ int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, i
         double K[TILTS_MAX] = {0}, least = HUGE_VAL, at;
         int j, h, found = 0, ran = 0;
         if (hs_stopped(poll, (double)levels * tilts)) continue;
-        for (j = 0; j < levels; j++) if (k[j]) { add_row(tilts, k[j], up + (long)j * tilts, K); ran = 1; }
+        for (j = 0; j < levels; j++) if (k[j]) { add_row(tilts, k[j], up + (int64_t)j * tilts, K); ran = 1; }
         for (h = 0; h < tilts; h++) {
             at = (K[h] * (1 + (levels + 4) * HS_U) + base[h]) / t[h];
             if (at < least) { least = at; found = h; }
@@ -63,7 +63,7 @@ typedef struct {
 } record;
 
 /* The record's sums over levels. */
-HS_CLONES static void gather(record *R, const hs_contour *C, int levels, const int32_t *k, long stride, const double *head,
+HS_CLONES static void gather(record *R, const hs_contour *C, int levels, const int32_t *k, int64_t stride, const double *head,
                              const double *re, const double *im)
 {
     double *restrict fr = R->fr, *restrict fi = R->fi;
@@ -187,7 +187,7 @@ static double solve(const record *R, double log_delta, double *gap)
     return HUGE_VAL;
 }
 
-static void solve_all(const hs_contour *C, int64_t records, const int32_t *counts, long stride, const double *head,
+static void solve_all(const hs_contour *C, int64_t records, const int32_t *counts, int64_t stride, const double *head,
                          const double *re, const double *im, double log_delta, int n_threads, double *eps_upper, double *gap)
 {
     int64_t i;
@@ -206,9 +206,9 @@ static void solve_all(const hs_contour *C, int64_t records, const int32_t *count
     }
 }
 
-long hs_individual_work(int levels)
+int64_t hs_individual_work(int levels)
 {
-    return HS_CHUNKS * hs_contour_work(1, 1, HS_STRIDE_MAX) + (long)levels * (HS_HEADS + 2 * HS_STRIDE_MAX);
+    return HS_CHUNKS * hs_contour_work(1, 1, HS_STRIDE_MAX) + (int64_t)levels * (HS_HEADS + 2 * HS_STRIDE_MAX);
 }
 
 /* The least of the ends of the tail bound for counts k. */
@@ -224,15 +224,15 @@ static double tail_of(int levels, const double *k, const double *head)
  * T0 nats is how far aliases and tail should lie below delta. gap[i]: bound less estimate, infinite where the bound stayed. */
 int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin, double T0,
                         double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads, hs_poll *poll,
-                        double *work, long n_work, double *eps_upper, double *gap)
+                        double *work, int64_t n_work, double *eps_upper, double *gap)
 {
-    double *head = work, *re = head + (long)levels * HS_HEADS, *im = re + (long)levels * HS_STRIDE_MAX, *rest;
+    double *head = work, *re = head + (int64_t)levels * HS_HEADS, *im = re + (int64_t)levels * HS_STRIDE_MAX, *rest;
     hs_contour C = {0};
     int st, attempt;
-    long stride;
+    int64_t stride;
     if (!(levels > 0 && margin >= 1 && k_total >= 1 && records >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
     if (n_work < hs_individual_work(levels)) return HS_SCRATCH;
-    rest = im + (long)levels * HS_STRIDE_MAX; n_work -= rest - work;
+    rest = im + (int64_t)levels * HS_STRIDE_MAX; n_work -= rest - work;
     C.b = levels; C.m = m; C.q = q; C.k = k; C.add = add; C.n_threads = n_threads; C.T0 = T0; C.n_max = HS_STRIDE_MAX; C.poll = poll;
     if ((st = hs_individual_plan(&C, log_delta, margin, rest, n_work))) return st;
     C.ktot = k_total;

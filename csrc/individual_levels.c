@@ -19,12 +19,12 @@ static double capped(double x) { return x < HS_CAP ? x : HS_CAP; }
 
 /* up[j * tilts + g] >= log M_j(t_g) of direction `add`; work: HS_GRID_WORK doubles for each of HS_CHUNKS chunks. */
 int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts, const double *t,
-                        int n_threads, hs_poll *poll, double *work, long n_work, double *up)
+                        int n_threads, hs_poll *poll, double *work, int64_t n_work, double *up)
 {
     int chunk;
     (void)n_threads;
     if (!(levels > 0 && tilts > 0 && k_total >= 1)) return HS_BAD_ARGUMENT;
-    if (n_work < (long)HS_CHUNKS * HS_GRID_WORK) return HS_SCRATCH;
+    if (n_work < (int64_t)HS_CHUNKS * HS_GRID_WORK) return HS_SCRATCH;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads) schedule(dynamic, 1) if (n_threads > 1)
 #endif
@@ -32,7 +32,7 @@ int hs_individual_tilts(int levels, const double *m, const double *q, int add, d
         int at;
         for (at = chunk; at < levels * tilts && !hs_stopped(poll, 3e4); at += HS_CHUNKS) {
             int j = at / tilts;
-            double s = t[at % tilts], log_m, err = 0, m2 = m[j] * m[j], *own = work + chunk * (long)HS_GRID_WORK;
+            double s = t[at % tilts], log_m, err = 0, m2 = m[j] * m[j], *own = work + chunk * (int64_t)HS_GRID_WORK;
             if (q[j] == 1) up[at] = 0.5 * m2 * s * (1 + s) * (1 + 8 * HS_U);
             else if (hs_log_m_upper(m[j], q[j], add ? -s : 1 + s, k_total, own, &log_m, &err)) up[at] = HS_CAP;
             else up[at] = capped(fmax(log_m + err + 4 * HS_U * fabs(log_m), 0));
@@ -56,7 +56,7 @@ static void fill_tail(const hs_contour *C, const hs_sums *S, double *tail)
 static void fill_nodes(const hs_contour *C, const hs_sums *S, int levels, int parts, double *head, double *re, double *im)
 {
     double worst[8] = {0};
-    long n, all = (C->N + 1) * 8 / parts;
+    int64_t n, all = (C->N + 1) * 8 / parts;
     int i;
     for (n = 0; n <= C->N; n++) {
         i = (int)(8 * n / all);
@@ -86,13 +86,13 @@ static void fill_head(const hs_contour *C, const hs_sums *S, int levels, double 
 /* More nodes, to a frequency `factor` times as high. */
 void hs_individual_lengthen(hs_contour *C, double factor)
 {
-    C->N = (long)ceil((factor * (double)C->N + 1) / 8) * 8 - 1; /* eighths of whole nodes */
+    C->N = (int64_t)ceil((factor * (double)C->N + 1) / 8) * 8 - 1; /* eighths of whole nodes */
     C->y_far = fmax(C->y_far, (double)C->N * C->dy); /* Psi alone where the metric was planned: it is not linear in the counts */
     C->y_grid = fmax((double)(C->N + 2) * C->dy, C->y_far);
 }
 
 /* Plan a contour for the counts k (planning only), its period widened by `margin`. Fills C. work: that of one chunk. */
-int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *work, long n_work)
+int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *work, int64_t n_work)
 {
     int st;
     if (n_work < HS_GRID_WORK) return HS_SCRATCH;
@@ -104,7 +104,7 @@ int hs_individual_plan(hs_contour *C, double log_delta, double margin, double *w
 
 /* One level. Where the quadrature bound, taken at the highest frequency, is too large for the many runs of a record, the low
  * nodes are visited again by themselves, where it is smaller. */
-static int fill_level(const hs_contour *C, int j, long stride, double *work, double *head, double *re, double *im)
+static int fill_level(const hs_contour *C, int j, int64_t stride, double *work, double *head, double *re, double *im)
 {
     static const double one = 1;
     hs_contour own = *C;
@@ -130,9 +130,9 @@ static int fill_level(const hs_contour *C, int j, long stride, double *work, dou
 
 /* Tables of all levels on the contour of C: head[levels][HS_HEADS], re and im [levels][stride], zero beyond N. Every level is
  * visited as one run; C->ktot tells how small errors must be. work: HS_CHUNKS hs_contour_work(1, 1, N). */
-int hs_individual_table(const hs_contour *C, long stride, double *work, long n_work, double *head, double *re, double *im)
+int hs_individual_table(const hs_contour *C, int64_t stride, double *work, int64_t n_work, double *head, double *re, double *im)
 {
-    long need = hs_contour_work(1, 1, C->N);
+    int64_t need = hs_contour_work(1, 1, C->N);
     int chunk, st[HS_CHUNKS], worst = HS_OK;
     if (!(C->b > 0 && (C->N + 1) % 8 == 0 && stride > C->N)) return HS_BAD_ARGUMENT;
     if (n_work < HS_CHUNKS * need) return HS_SCRATCH;

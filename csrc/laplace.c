@@ -110,10 +110,10 @@ double hs_laplace_decay_upper(const hs_law *w, double y)
 }
 
 /* Points of a subsampled step: atom, panels of Gauss nodes on u in (-m, m), atom; node known to 4u, weight within 30u. */
-int hs_sublaplace_points(double m, double q, int add, long panels, long n, const double *node, const double *weight, double *l,
+int hs_sublaplace_points(double m, double q, int add, int64_t panels, int64_t n, const double *node, const double *weight, double *l,
                          double *lp, double *dl, double *dp)
 {
-    long j, at = 0, p;
+    int64_t j, at = 0, p;
     double hw = m / (double)panels;
     for (p = -1; p <= panels; p++) {
         int ends = p < 0 || p == panels;
@@ -145,9 +145,9 @@ static double family_upper(const hs_law *w, double t, double y, double log_m)
 {
     static const double sizes[7] = {1.5, 2.2, 3.2, 5, 8, 15, 30}; /* any r is valid; about one of each size */
     double alpha = w->add ? -t : 1 + t, hw = w->m / w->panels, total = 0, n = w->order;
-    long p;
+    int64_t p;
     int i;
-    for (p = 0; p < (long)w->panels; p++) {
+    for (p = 0; p < (int64_t)w->panels; p++) {
         double u0 = w->m * ((2 * (double)p + 1) / w->panels - 1), best = HUGE_VAL;
         for (i = 0; i < 7; i++) {
             double r = sizes[i], at;
@@ -328,7 +328,7 @@ static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l
 {
     double top = w->add ? -log1p(w->q * expm1(-w->m)) : log1p(w->q * expm1(w->m)); /* the largest smooth loss */
     double first = fmax(0, floor((eps - (smooth ? top : 0) - n * l0) / (l1 - l0))), i;
-    long steps = 0;
+    int64_t steps = 0;
     for (i = first; i <= n; i++) {
         double x = i * l1 + (n - i) * l0, e = eps - x, lw, le, wt, d, s, ratio_up, shift;
         lw = binomial_log(n, i, p, not_p, &le) + log_factor;

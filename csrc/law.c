@@ -37,7 +37,7 @@ static double h2(double x)
 /* Mass beyond one end of a log-concave table under weights e^{lp + t l}, relative to e^top: geometric with the last ratio. */
 static double end_upper(const hs_law *w, double t, int right, double top)
 {
-    long j = right ? w->n - 1 : 0, i = right ? w->n - 2 : 1;
+    int64_t j = right ? w->n - 1 : 0, i = right ? w->n - 2 : 1;
     double at = w->lp[j] + t * w->l[j], ratio = at - (w->lp[i] + t * w->l[i]);
     if (!(ratio < -1e-3)) return HUGE_VAL;
     return exp(at + ratio - top) / -expm1(ratio) * (1 + 1e-6);
@@ -51,7 +51,7 @@ static double ends_upper(const hs_law *w, double t, double top)
 static void points_cgf(const hs_law *w, double t, hs_law_value *out)
 {
     double top = -HUGE_VAL, sum = 0, err = 0, size = 0, s1 = 0, s2 = 0, s0 = 0, mean, M;
-    long j, i;
+    int64_t j, i;
     int direct;
     for (j = 0; j < w->n; j++) top = fmax(top, w->lp[j] + t * w->l[j]);
     direct = top > 3;
@@ -107,7 +107,7 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
     if (w->kind == HS_LAW_SUBLAPLACE) out->err += hs_sublaplace_quadrature_upper(w, t, 0, out->K);
 }
 
-long hs_law_scratch(const hs_law *w)
+int64_t hs_law_scratch(const hs_law *w)
 {
     if (w->kind == HS_LAW_SUBNORMAL) return HS_GRID_WORK;
     return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
@@ -117,7 +117,7 @@ long hs_law_scratch(const hs_law *w)
 static int points_tilt(hs_law *w, double c, double *scratch)
 {
     double total = 0, ebar = 0, sum_x = 0, c1 = 0, mean = 0, var = 0, out = 0, floor_log, xs = 0, xe = 0, xd = 0, top = 0;
-    long j, first = -1, last = -1;
+    int64_t j, first = -1, last = -1;
     floor_log = w->kind == HS_LAW_SUBLAPLACE ? -HUGE_VAL : w->log_m - LEFT_OUT - log(w->k);
     for (j = 0; j < w->n; j++) {
         double at = w->lp[j] + c * w->l[j];
@@ -131,7 +131,7 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     for (j = 0; j < w->nr; j++) { w->r[j] /= total; mean += w->r[j] * w->x[first + j]; }
     w->ref = w->unit != 1 ? nearbyint(mean) : 0;
     for (j = 0; j < w->nr; j++) {
-        long i = first + j;
+        int64_t i = first + j;
         double x = w->xr[j] = w->x[i] - w->ref, at = fabs(w->lp[i] + c * w->l[i]);
         double e = w->dp[i] + HS_U * (at + fabs(w->log_m)) + fabs(c) * (w->dl[i] + 2 * HS_U * fabs(w->l[i])) + 6 * HS_U;
         top = fmax(top, w->r[j] * (1 + e));
@@ -180,10 +180,10 @@ static double missing(const hs_law *w, double low, double y)
 }
 
 /* phi(y_n) - 1 at a block of nodes, by 64 points at a time. */
-HS_CLONES static void points_phi(const hs_law *w, double dy, long n0, int count, double *restrict zr, double *restrict zi)
+HS_CLONES static void points_phi(const hs_law *w, double dy, int64_t n0, int count, double *restrict zr, double *restrict zi)
 {
     double y[HS_LAW_BLOCK];
-    long j, i;
+    int64_t j, i;
     int n, lanes = count <= 4 ? count : HS_LAW_BLOCK; /* whole blocks vectorise */
     for (n = 0; n < lanes; n++) { y[n] = (double)(n0 + (n < count ? n : 0)) * dy; zr[n] = zi[n] = 0; }
     for (j = 0; j < w->nr; j += 64) {
@@ -201,7 +201,7 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, long n0, int count,
     if (w->kind == HS_LAW_SUBNORMAL && w->add) for (n = 0; n < lanes; n++) zi[n] = -zi[n];
 }
 
-static void phi(const hs_law *w, double dy, long n0, int count, double *zr, double *zi)
+static void phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, double *zi)
 {
     int n;
     if (by_ends(w, (double)n0 * dy)) for (n = 0; n < count; n++) hs_ends_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
@@ -212,7 +212,7 @@ static void phi(const hs_law *w, double dy, long n0, int count, double *zr, doub
 /* Add k log phi at count <= HS_LAW_BLOCK nodes from n0 to re, im, and bounds of its rounding and quadrature errors to round and
  * node. For |phi| near 1 the modulus comes from log1p(2 Re Z + |Z|^2), else from hypot: the former loses a factor 1/|phi|^2.
  * Where phi is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <= (e^1.1 - 1) b^k. */
-void hs_law_nodes(const hs_law *w, double dy, long n0, int count, double *re, double *im, double *round, double *node)
+void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round, double *node)
 {
     double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k, quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     int n;

@@ -15,13 +15,13 @@
 typedef struct {
     int kind, tails, add;
     double k, m, q;                  /* copies; shift of the normal or Laplace base; sampling rate */
-    long n;                          /* atoms or quadrature points: */
+    int64_t n;                          /* atoms or quadrature points: */
     const double *x, *l, *lp, *dl, *dp; /* phase coordinate, loss, log mass, bounds of the errors of the last two */
     double unit;                     /* loss = unit (x + constant): 1 where x is the loss itself */
     /* set by hs_law_tilt at the tilt c: */
     double c, log_m, err, mean, var_upper; /* K with its error; mean and an upper bound of the variance of x */
     double *r, *xr, ref, c1, quad;   /* tilted masses, x - ref; |dphi(y)| <= |y| c1 + quad */
-    long nr;
+    int64_t nr;
     double peak;                     /* log-concave on consecutive integers: bound of its largest tilted mass, else HUGE_VAL */
     double panels, order;            /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each */
     double a, b, w0, w1, flat;       /* Laplace: constants of phi */
@@ -36,8 +36,8 @@ typedef struct { double K, err, mean, var; } hs_law_value; /* log M(t), bound of
 
 void hs_law_cgf(const hs_law *w, double t, hs_law_value *out);
 int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
-long hs_law_scratch(const hs_law *w);
-void hs_law_nodes(const hs_law *w, double dy, long n0, int count, double *re, double *im, double *round, double *node);
+int64_t hs_law_scratch(const hs_law *w);
+void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round, double *node);
 double hs_law_gap_lower(const hs_law *w, double y);
 double hs_law_far_upper(const hs_law *w, double y);
 

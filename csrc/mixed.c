@@ -97,10 +97,10 @@ static int visit(hs_mixed *A, double goal)
     hs_law *laws = (hs_law *)A->laws;
     double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, start = 0, B, area;
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
-    long n0, half = whole < A->n_nodes ? (long)whole : A->n_nodes - 1, stop = -1;
+    int64_t n0, half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, stop = -1;
     int i, n, tries;
     if (A->few) {
-        stop = (long)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half);
+        stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half);
     }
     for (tries = 0, n0 = 0; tries < 6; tries++) {
         for (;; n0 += HS_LAW_BLOCK) {
@@ -171,7 +171,7 @@ static void evaluate_line(const hs_mixed *A, double eps, value *v)
 {
     double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1, few = 0,
         slope = 0, err = 0;
-    long n;
+    int64_t n;
     v->log_scale = A->K[0] - c * eps;
     for (n = 0; n <= A->last; n++) {
         double y = (double)n * A->dy, ph = A->im[n] - eps * y, mag = A->re[n] * (n ? 2 : 1), co = cos(ph), si = sin(ph);
@@ -200,7 +200,7 @@ static void evaluate_period(const hs_mixed *A, double eps, value *v)
     double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0, inner = 0,
         size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
     double turns, kr, ki, dr, di, ks = 0, sl = 0, Nd = (double)A->N;
-    long n;
+    int64_t n;
     if (!(fabs(V0) < 2e15 && fabs(A->shift) < 2e15)) { /* places would not be exact */
         memset(v, 0, sizeof *v);
         v->upper = HUGE_VAL;
@@ -239,21 +239,21 @@ static void evaluate(const hs_mixed *A, double eps, value *v)
     } else if (A->step > 0) evaluate_period(A, eps, v); else evaluate_line(A, eps, v);
 }
 
-long hs_mixed_work(long n_points, long n_subnormal, long n_nodes)
+int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes)
 {
     return 2 * n_points + HS_LAWS_MAX * HS_ENDS_WORK + n_subnormal * HS_GRID_WORK + 4 * (n_nodes + HS_LAW_BLOCK);
 }
 
-static int read_table(hs_mixed *A, hs_law *laws, double *work, long n_work)
+static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
 {
-    long at = 0, grids = 0;
+    int64_t at = 0, grids = 0;
     int i;
     if (A->b < 1 || A->b > HS_LAWS_MAX) return HS_BAD_ARGUMENT;
     memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
     for (i = 0; i < A->b; i++) {
         const double *row = A->table + 7 * i;
         hs_law *w = &laws[i];
-        w->kind = (int)row[0]; w->k = row[1]; w->m = row[2]; w->q = row[3]; w->add = row[4] != 0; w->n = (long)row[5];
+        w->kind = (int)row[0]; w->k = row[1]; w->m = row[2]; w->q = row[3]; w->add = row[4] != 0; w->n = (int64_t)row[5];
         w->panels = row[6];
         w->order = row[6] > 0 ? (row[5] - 2) / row[6] : 0;
         w->tails = w->kind == HS_LAW_POINTS_LOGCONCAVE;
@@ -273,7 +273,7 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, long n_work)
 static void moduli(hs_mixed *A)
 {
     const hs_law *laws = (const hs_law *)A->laws;
-    long n;
+    int64_t n;
     for (n = 0; n <= A->last; n++) {
         A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
         if (A->few && hs_stopped(A->poll, 20 * sqrt(laws[0].k))) return;
@@ -289,7 +289,7 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     double tilts[3];
     hs_law_value bulk;
     double goal;
-    long at = 0;
+    int64_t at = 0;
     int st, i, j;
     bulk = hs_mixed_total(A, 0);
     if (have_eps && A->eps < bulk.mean - 2 * sqrt(bulk.var)) hs_mixed_saddle_below(A);
@@ -367,7 +367,7 @@ static void report(const hs_mixed *A, const value *v, hs_point *p)
     p->n_nodes = A->last + 1;
 }
 
-int hs_mixed_delta(hs_mixed *A, double eps, double *work, long n_work, hs_point *out)
+int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
     value v;
@@ -466,7 +466,7 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
 }
 
 /* The leading-order estimate of eps places the first contour; where that is poor, the root found or a chase places another. */
-int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, double *lower, double *estimate, double *upper,
     hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
@@ -489,7 +489,7 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, long n_work, doubl
 }
 
 /* K(t) of a run of Laplace kinds and points at t > 0, and a bound of its error; no contour, no nodes. */
-int hs_mixed_cgf(hs_mixed *A, double t, double *work, long n_work, double *K, double *err)
+int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err)
 {
     hs_law laws[HS_LAWS_MAX];
     hs_law_value total;

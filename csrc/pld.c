@@ -28,7 +28,7 @@ static double above_zero(double x)
 }
 
 /* mass of a cell from the smaller pair of tails, and a bound on its error */
-static double cell(const double *below, const double *above, const double *rel, double absolute, long i, double *error)
+static double cell(const double *below, const double *above, const double *rel, double absolute, int64_t i, double *error)
 {
     int top = above[i] < below[i + 1];
     double left = top ? above[i] : below[i], right = top ? above[i + 1] : below[i + 1];
@@ -38,12 +38,12 @@ static double cell(const double *below, const double *above, const double *rel, 
 
 /* Tails at s_i, i = 0..n; see the head of the file. The outputs may be the first four arrays: cell i is read before it is written. Where the den mass is not resolved, u <= y (1 - e^{-w}) (its losses may reach
    the right edge) and u >= -y (e^edge - 1) (all of them are above the left one). */
-int hs_pld_cells(long n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
+int hs_pld_cells(int64_t n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                  const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                  double *u_upper, double *y_lower, double *u_lower)
 {
     double full = -expm1(-w), least = -expm1(edge) * (1 + 4 * U);
-    long i;
+    int64_t i;
     if (!(n > 0 && w > 0 && edge >= 0 && absolute >= 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) {
         double a = s0 + (double)i * w, ey, ex, scale, turn = U * (16 + 16 * (fabs(a) + fabs(s0)));
@@ -65,10 +65,10 @@ int hs_pld_cells(long n, double s0, double w, const double *y_below, const doubl
 }
 
 /* p[0..n]: the dominating law on n + 1 lattice points from m n fine cells; `bottom` bounds the mass below the first edge. */
-int hs_pld_upper(long n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
+int hs_pld_upper(int64_t n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p)
 {
     double keep[HS_PLD_FINE], full[HS_PLD_FINE], whole = -expm1(-m * w);
-    long j;
+    int64_t j;
     int i;
     if (!(n > 0 && w > 0 && m > 0 && m <= HS_PLD_FINE)) return HS_BAD_ARGUMENT;
     for (i = 0; i < m; i++) {
@@ -100,11 +100,11 @@ static void lift(double z, double *gain, double *back)
 /* The group that is left over at point j, with mean above a_j: lower it to a_j, or raise it to a_{j+1} by giving it mass of the
    points above, whichever costs less at tilt t (mean lost, against spread lost). Both are valid lower laws. `surplus` is rounded
    down, the mass that is needed up: sums of up to n terms here, a subtraction of two terms that are within 4u(1 + h). */
-static void settle(long n, long j, double h, double surplus, double t, double *p)
+static void settle(int64_t n, int64_t j, double h, double surplus, double t, double *p)
 {
     double need, cost = 0, left, given = 0;
     int pass;
-    long i;
+    int64_t i;
     if (j + 2 > n || !(p[j] > 0) || !(h < 700)) return;
     need = p[j] * expm1(h) - surplus * exp(h) + 8 * U * (1 + h) * (p[j] * expm1(h) + surplus * exp(h));
     need *= 1 + 4 * U * (double)(n + 16);
@@ -135,11 +135,11 @@ static void settle(long n, long j, double h, double surplus, double t, double *p
    Where the groups' edges lie inside a fine cell, a deviation of one edge is passed on to the next with the other sign and
    unchanged mass: it dies out where masses grow downwards, hence this order. The cell must be the middle one of m = 3 (or one atom
    between two points, m = 2, u = 0): with its mean off the middle a deviation may grow from edge to edge. */
-int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
+int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p)
 {
     double gains[2 * HS_PLD_FINE + 1], backs[2 * HS_PLD_FINE + 1];
     double group = top, S = 0, loss = 0, f = 1, terms = 0;
-    long i = m * n - 1, j = n, d;
+    int64_t i = m * n - 1, j = n, d;
     if (!(n > 0 && w > 0 && m > 0 && m <= HS_PLD_FINE)) return HS_BAD_ARGUMENT;
     for (d = -HS_PLD_FINE; d <= HS_PLD_FINE; d++) lift((double)d * w, gains + d + HS_PLD_FINE, backs + d + HS_PLD_FINE);
     for (j = n; j >= 0; j--) {
@@ -179,10 +179,10 @@ int hs_pld_lower(long n, int m, double w, const double *y_lower, const double *u
 /* Both laws on n + 1 lattice points from tails at the m n + 1 edges of their fine cells, rows y_below, y_above, x_below, x_above,
    rel, which are overwritten: p_upper, p_lower; p_inf bounds the mass above the last edge, which the lower law has on its last
    point, or, with `cut`, not at all. */
-int hs_pld_laws(long n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
+int hs_pld_laws(int64_t n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
                 double *p_upper, double *p_lower, double *p_inf)
 {
-    long c = m * n, rows = c + 1;
+    int64_t c = m * n, rows = c + 1;
     double *y_below = tails, *y_above = tails + rows, *x_below = tails + 2 * rows, *x_above = tails + 3 * rows, *rel = tails + 4 * rows;
     double bottom = (y_below[0] * (1 + rel[0]) + absolute) * (1 + 4 * U), top;
     int st;

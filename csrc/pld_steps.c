@@ -21,11 +21,11 @@ enum { KIND, SHIFT, RATE, BACK, COLUMNS = HS_STEP_COLUMNS, FRESH = 8, LANES = HS
 
 /* Rows y_below, y_above, x_below, x_above, rel of the tails at s_0 < .. < s_{n-1}, a row being n long, and `edge`; see tails.c.
    s may be the last row. */
-int hs_step_tails(const double *step, long n, const double *s, double *o, double *edge)
+int hs_step_tails(const double *step, int64_t n, const double *s, double *o, double *edge)
 {
     double m = step[SHIFT], q = step[RATE], move = 0, slope = 1, *at = o, *g = o + 4 * n;
     int laplace = step[KIND] != 0, back = step[BACK] != 0, st;
-    long i, first = 0;
+    int64_t i, first = 0;
     if (!(n >= 0 && m > 0 && q > 0 && q <= 1)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) at[i] = back ? -s[n - 1 - i] : s[i];
     if (q < 1) {
@@ -36,7 +36,7 @@ int hs_step_tails(const double *step, long n, const double *s, double *o, double
     if (!st && q < 1) st = hs_poisson_tails(q, 1, 1, first, n, o, o + n, o + 2 * n, o + 3 * n, g);
     *edge = move + slope * (laplace ? 2 * U * m : 0);
     for (i = 0; back && i < (n + 1) / 2; i++) {
-        long e = n - 1 - i;
+        int64_t e = n - 1 - i;
         double low[5], high[5];
         int r;
         for (r = 0; r < 5; r++) { low[r] = o[r * n + i]; high[r] = o[r * n + e]; }
@@ -63,9 +63,9 @@ static double one_tail(const double *step, double s, int above)
 }
 
 /* windows: the tail below lo[i] is at most p_low, that above hi[i] at most p_high, as computed; ends of the support elsewhere */
-int hs_pld_windows(long steps, const double *table, double p_low, double p_high, double *lo, double *hi)
+int hs_pld_windows(int64_t steps, const double *table, double p_low, double p_high, double *lo, double *hi)
 {
-    long i;
+    int64_t i;
     if (!(steps >= 0 && p_low > 0 && p_high > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < steps; i++) {
         const double *step = table + COLUMNS * i;
@@ -96,13 +96,13 @@ int hs_pld_windows(long steps, const double *table, double p_low, double p_high,
 
 /* Laws of step i on size[i] > 1 lattice points at[i] + j dx, j = first[i], .., its masses from p_upper[start[i]] and
    p_lower[start[i]] on; edge[i], p_inf[i] as in hs_pld_laws. work: 5 (m (size - 1) + 1) doubles for the largest size. */
-int hs_pld_steps(long steps, const double *table, int m, double dx, double t, const double *at, const long *first, const long *start,
-                 const long *size, double *work, double *p_upper, double *p_lower, double *edge, double *p_inf)
+int hs_pld_steps(int64_t steps, const double *table, int m, double dx, double t, const double *at, const int64_t *first, const int64_t *start,
+                 const int64_t *size, double *work, double *p_upper, double *p_lower, double *edge, double *p_inf)
 {
-    long i, j;
+    int64_t i, j;
     if (!(steps >= 0 && dx > 0 && m > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < steps; i++) {
-        long n = size[i] - 1, rows = m * n + 1;
+        int64_t n = size[i] - 1, rows = m * n + 1;
         double w = dx / m, s0 = at[i] + (double)first[i] * dx, *s = work + 4 * rows;
         int st;
         if (n <= 0) return HS_BAD_ARGUMENT;
@@ -115,23 +115,23 @@ int hs_pld_steps(long steps, const double *table, int m, double dx, double t, co
 }
 
 /* The most nodes of a step: of a Gaussian one, fifths of a deviation, or of 1/m where the loss is steep, up to 8 of them. */
-long hs_step_nodes(long steps, const double *table, double p, long gl)
+int64_t hs_step_nodes(int64_t steps, const double *table, double p, int64_t gl)
 {
     double reach = sqrt(2 * fmax(1.0, -log(p))) + 0.5, most = (double)gl + 2;
-    long i;
+    int64_t i;
     for (i = 0; i < steps; i++) {
         double m = table[COLUMNS * i + SHIFT];
         if (table[COLUMNS * i + KIND] == 0) most = fmax(most, ceil((2 * reach + m) * fmin(fmax(1.0, m), 8.0) / 0.2) + 1);
     }
-    return (long)most;
+    return (int64_t)most;
 }
 
 /* Nodes of one step, at most `room` of them: their number, 0 where there is no room. p: mass of the tails that they leave out. */
-static long nodes(const double *step, double p, long gl, const double *x, const double *w, long room, double *loss, double *log_den)
+static int64_t nodes(const double *step, double p, int64_t gl, const double *x, const double *w, int64_t room, double *loss, double *log_den)
 {
     double m = step[SHIFT], reach = sqrt(2 * fmax(1.0, -log(p))) + 0.5;
     int laplace = step[KIND] != 0;
-    long i, n = laplace ? gl + 2 : hs_step_nodes(1, step, p, 0);
+    int64_t i, n = laplace ? gl + 2 : hs_step_nodes(1, step, p, 0);
     double dx = (2 * reach + m) / (double)(n - 1);
     if (n > room) return 0;
     for (i = 0; i < n; i++) {
@@ -154,7 +154,7 @@ static long nodes(const double *step, double p, long gl, const double *x, const 
     return n;
 }
 
-int hs_pld_step_nodes(const double *step, double p, long gl, const double *x, const double *w, long room, long *n, double *loss,
+int hs_pld_step_nodes(const double *step, double p, int64_t gl, const double *x, const double *w, int64_t room, int64_t *n, double *loss,
                       double *log_den)
 {
     *n = nodes(step, p, gl, x, w, room, loss, log_den);
@@ -162,16 +162,16 @@ int hs_pld_step_nodes(const double *step, double p, long gl, const double *x, co
 }
 
 typedef struct {
-    long n;                  /* nodes, padded to a multiple of LANES by nodes of mass 0 */
+    int64_t n;                  /* nodes, padded to a multiple of LANES by nodes of mass 0 */
     double lift, least, most; /* w holds masses times e^lift; the smallest and largest loss of any mass */
     double *w, *d, *e;       /* masses; losses less the end that t counts from; e^{t d} */
 } ladder;
 
 /* num masses w_j, scaled so that those of far tails stay normal numbers */
-static void weigh(ladder *L, long n, const double *loss, const double *log_den)
+static void weigh(ladder *L, int64_t n, const double *loss, const double *log_den)
 {
     double least = 0;
-    long j;
+    int64_t j;
     for (j = 0; j < n; j++) least = fmin(least, log_den[j] + loss[j]);
     L->lift = least < -600 ? 300 : 0; /* of both signs: no mass exceeds e^300 */
     L->least = HUGE_VAL;
@@ -186,7 +186,7 @@ static void weigh(ladder *L, long n, const double *loss, const double *log_den)
 
 /* a[i] = sum w e d^i, i = 0, 1, 2, in eight lanes; then e is squared. */
 #define CLIMB(V)                                                                                                                \
-    long j;                                                                                                                     \
+    int64_t j;                                                                                                                     \
     int h;                                                                                                                      \
     for (h = 0; h < LANES; h += (int)(sizeof(V) / sizeof(double))) {                                                            \
         V s0 = {0}, s1 = {0}, s2 = {0};                                                                                         \
@@ -197,12 +197,12 @@ static void weigh(ladder *L, long n, const double *loss, const double *log_den)
         }                                                                                                                       \
         *(V *)(a + h) = s0; *(V *)(a + LANES + h) = s1; *(V *)(a + 2 * LANES + h) = s2;                                         \
     }
-HS_TARGET("avx512f") static void by8(long n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v8) }
-HS_TARGET("avx2") static void by4(long n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v4) }
-static void by2(long n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v2) }
+HS_TARGET("avx512f") static void by8(int64_t n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v8) }
+HS_TARGET("avx2") static void by4(int64_t n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v4) }
+static void by2(int64_t n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v2) }
 
 /* The three sums, their lanes joined in order: the same bits for every width of a vector. */
-static void climb(long n, const double *w, const double *d, double *e, double *s)
+static void climb(int64_t n, const double *w, const double *d, double *e, double *s)
 {
     double a[3 * LANES];
     int i, l;
@@ -211,17 +211,17 @@ static void climb(long n, const double *w, const double *d, double *e, double *s
         for (s[i] = 0, l = 0; l < LANES; l++) s[i] += a[i * LANES + l];
 }
 
-HS_CLONES static void form(long n, double t, const double *restrict d, double *restrict e)
+HS_CLONES static void form(int64_t n, double t, const double *restrict d, double *restrict e)
 {
-    long j;
+    int64_t j;
     for (j = 0; j < n; j++) e[j] = hs_exp(t * d[j]);
 }
 
 /* Adds k copies of a step to K, K', K'' at t, t 2, t 4, .., `octaves` of them, `stride` apart in k0, k1, k2. */
-static void ascend(const ladder *L, double end, double k, double t, long octaves, long stride, double *k0, double *k1, double *k2)
+static void ascend(const ladder *L, double end, double k, double t, int64_t octaves, int64_t stride, double *k0, double *k1, double *k2)
 {
     double s[3];
-    long o;
+    int64_t o;
     for (o = 0; o < octaves; o++, t *= 2, k0 += stride, k1 += stride, k2 += stride) {
         if (o % FRESH == 0) form(L->n, t, L->d, L->e);
         climb(L->n, L->w, L->d, L->e, s);
@@ -234,11 +234,11 @@ static void ascend(const ladder *L, double end, double k, double t, long octaves
 
 /* Adds k copies of a step of n nodes to the table: t0 2^{i/8}, i < up, then -t0 2^{i/4}, i < down, then 0. work: 3 (n + LANES)
    doubles. */
-int hs_pld_table(long up, long down, double t0, long n, const double *loss, const double *log_den, double k, double *work, double *k0,
+int hs_pld_table(int64_t up, int64_t down, double t0, int64_t n, const double *loss, const double *log_den, double k, double *work, double *k0,
                  double *k1, double *k2)
 {
     ladder L;
-    long i, j;
+    int64_t i, j;
     int side;
     if (!(up > 0 && down > 0 && t0 > 0 && n > 0)) return HS_BAD_ARGUMENT;
     L.n = (n + LANES - 1) / LANES * LANES;
@@ -248,7 +248,7 @@ int hs_pld_table(long up, long down, double t0, long n, const double *loss, cons
     weigh(&L, n, loss, log_den);
     for (side = 0; side < 2; side++) {
         double end = side ? L.least : L.most;
-        long from = side ? up : 0, count = side ? down : up, per = side ? HS_PLD_OCTAVE / 2 : HS_PLD_OCTAVE;
+        int64_t from = side ? up : 0, count = side ? down : up, per = side ? HS_PLD_OCTAVE / 2 : HS_PLD_OCTAVE;
         for (j = 0; j < L.n; j++) L.d[j] = L.w[j] > 0 ? loss[j] - end : 0; /* without weight e^{t d} may be infinite */
         for (i = 0; i < per && i < count; i++)
             ascend(&L, end, k, (side ? -t0 : t0) * exp2((double)i / (double)per), (count - i + per - 1) / per, per, k0 + from + i,
@@ -259,14 +259,14 @@ int hs_pld_table(long up, long down, double t0, long n, const double *loss, cons
 }
 
 /* The same for many steps by their own nodes, at most `room` of them. work: 5 room + 3 LANES doubles. far: the largest |loss|. */
-int hs_pld_tables(long steps, const double *table, const double *k, double p, long gl, const double *x, const double *w, long up,
-                  long down, double t0, long room, double *work, double *k0, double *k1, double *k2, double *far)
+int hs_pld_tables(int64_t steps, const double *table, const double *k, double p, int64_t gl, const double *x, const double *w, int64_t up,
+                  int64_t down, double t0, int64_t room, double *work, double *k0, double *k1, double *k2, double *far)
 {
     double *loss = work, *log_den = work + room;
-    long i, j;
+    int64_t i, j;
     *far = 0;
     for (i = 0; i < steps; i++) {
-        long n = nodes(table + COLUMNS * i, p, gl, x, w, room, loss, log_den);
+        int64_t n = nodes(table + COLUMNS * i, p, gl, x, w, room, loss, log_den);
         int st;
         if (!n) return HS_SCRATCH;
         for (j = 0; j < n; j++) *far = fmax(*far, fabs(loss[j]));

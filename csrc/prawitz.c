@@ -150,7 +150,7 @@ static double grown(double x) { return x < 1e-3 ? x * (1 + x) : expm1(fmin(700, 
 static void choose_limit(hs_prawitz *S)
 {
     double seg[POINTS], near = 1, mass = 0, cut = 0, top = exp(lf(S->t)), best = HUGE_VAL, Y = (double)S->N * S->dy;
-    long n;
+    int64_t n;
     int j;
     tail_lower(S, seg);
     for (n = 1; n <= S->N; n++)
@@ -187,7 +187,7 @@ static double weight(double s)
 static void freeze(hs_prawitz *S)
 {
     double abs_sum = 0, inner = 0, round = 0, t = S->t, top = fabs(S->eps) + S->reach;
-    long n;
+    int64_t n;
     for (n = 0; n <= S->N; n++) {
         double y = (double)n * S->dy, ph = S->im[n] - S->eps * y, mag = exp(S->re[n]) * (n ? 2 : 1), co = cos(ph), si = sin(ph);
         double dr = t * (1 + t) - y * y, di = y * (1 + 2 * t), den = dr * dr + di * di, a = mag / sqrt(den);
@@ -210,7 +210,7 @@ HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, d
 {
     const double *restrict re = S->re, *restrict im = S->im, *restrict dre = S->zr, *restrict dim = S->zi;
     double v[8] = {0}, d[8] = {0}, dy = S->dy;
-    long n, last = S->N;
+    int64_t n, last = S->N;
     int i;
     for (n = 0; n <= last; n += 8)
         for (i = 0; i < 8; i++) {
@@ -273,24 +273,24 @@ static void place_points(hs_prawitz *S)
 
 /* A better number of nodes after a visit, or 0: fewer where the grids do not carry that far; else more where the tail is not
  * known to have fallen, up to the point from which on it has. */
-static long next_nodes(const hs_prawitz *S)
+static int64_t next_nodes(const hs_prawitz *S)
 {
     double seg[POINTS], need = S->T0 + log(1 + S->t) + 1;
-    long n;
+    int64_t n;
     int j;
     for (n = 1; n < S->N && S->round[n + 1] + S->node[n + 1] < 1e-3; n++) {}
     if (n < S->N) return n;
     if (S->points == 0) return 0;
     tail_lower(S, seg);
     for (j = S->points; j > 0 && seg[j - 1] >= need - 2 * log(fmax(1, S->y[j - 1] / S->t)); j--) {}
-    n = (long)(fmin(j < S->points ? S->y[j] : HUGE_VAL, 1.6 * S->y[0]) / S->dy) + 1;
+    n = (int64_t)(fmin(j < S->points ? S->y[j] : HUGE_VAL, 1.6 * S->y[0]) / S->dy) + 1;
     return j == 0 || n > N_MAX - 4 || (S->T > 0 && (double)n * S->dy >= S->T) ? 0 : n;
 }
 
 /* Lay out the nodes for the tilt S->t, visit the steps, again with better nodes if need be. */
 static int settle(hs_prawitz *S, double *work)
 {
-    long n;
+    int64_t n;
     int st, attempt;
     if ((st = place(S)) || (st = hs_prawitz_plan(S, work + 6 * N_MAX))) return st;
     S->re = work; S->im = work + N_MAX; S->round = work + 2 * N_MAX; S->node = work + 3 * N_MAX;
@@ -308,7 +308,7 @@ static int settle(hs_prawitz *S, double *work)
 }
 
 /* The line for S->eps (or log_delta). Where the tilt reaches too far for the grids, a smaller one is as valid. */
-static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *work, long n_work)
+static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *work, int64_t n_work)
 {
     int st, j;
     if (n_work < hs_prawitz_work() || S->b < 1) return HS_SCRATCH;
@@ -340,7 +340,7 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
     return HS_OK;
 }
 
-static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, long n_work)
+static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, int64_t n_work)
 {
     hs_prawitz_kept kept;
     int st;
@@ -351,7 +351,7 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
     return st;
 }
 
-long hs_prawitz_work(void) { return 6 * N_MAX + HS_GRID_WORK; }
+int64_t hs_prawitz_work(void) { return 6 * N_MAX + HS_GRID_WORK; }
 
 static void report(const hs_prawitz *S, const hs_value *v, hs_point *out)
 {
@@ -360,7 +360,7 @@ static void report(const hs_prawitz *S, const hs_value *v, hs_point *out)
     out->n_nodes = S->N + 1;
 }
 
-int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_point *out)
+int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out)
 {
     hs_value v;
     int st;
@@ -373,7 +373,7 @@ int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, long n_work, hs_po
 
 /* Ends at which certified deltas lie on both sides of the target; where there is none within reach, Chernoff's eps above and
  * -infinity below. */
-int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, long n_work, double *lower, double *estimate, double *upper,
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, double *lower, double *estimate, double *upper,
                    hs_point *out)
 {
     double e, r, step, room;

@@ -168,7 +168,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
 static void visit_gaussian(hs_prawitz *S, double m, double k)
 {
     double v = m * m * k, z[3];
-    long n;
+    int64_t n;
     int j;
     z[0] = S->s_right; z[1] = S->s_left; z[2] = S->t;
     for (j = 0; j < 3; j++) {
@@ -327,7 +327,7 @@ int hs_prawitz_plan(hs_prawitz *S, double *work)
         prev = at;
     }
     if (S->T > 0) y = fmin(y, S->T * (1 - 1e-9));
-    S->N = (long)fmin(1.02 * y / S->dy + 3, N_MAX - 4);
-    if (S->T > 0 && (double)S->N * S->dy >= S->T) S->N = (long)fmax(0, ceil(S->T / S->dy) - 1);
+    S->N = (int64_t)fmin(1.02 * y / S->dy + 3, N_MAX - 4);
+    if (S->T > 0 && (double)S->N * S->dy >= S->T) S->N = (int64_t)fmax(0, ceil(S->T / S->dy) - 1);
     return HS_OK;
 }

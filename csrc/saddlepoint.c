@@ -367,7 +367,7 @@ static int answer_eps(hs_steps *S, double log_delta, int kind, double floor, hs_
 }
 
 int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, hs_poll *poll,
-                    double *work, long n_work, hs_saddle *out)
+                    double *work, int64_t n_work, hs_saddle *out)
 {
     hs_steps S;
     int st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work);
@@ -375,7 +375,7 @@ int hs_saddle_delta(int b, const double *m, const double *q, const double *k, in
 }
 
 int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, hs_poll *poll,
-                  double *work, long n_work, hs_saddle *out)
+                  double *work, int64_t n_work, hs_saddle *out)
 {
     hs_steps S;
     int st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work);
@@ -385,7 +385,7 @@ int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int 
 /* The larger over the directions. No loss of ADD exceeds `wall`; ADD is left out where it ends at the lower end of REMOVE, and
  * Chebyshev's end of REMOVE where it is not expected above that of ADD. */
 int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
-                       hs_poll *poll, double *work, long n_work, hs_saddle *out)
+                       hs_poll *poll, double *work, int64_t n_work, hs_saddle *out)
 {
     hs_steps S;
     hs_saddle add;
@@ -425,7 +425,7 @@ static double moments_at(const hs_tilted *T, int have_eps, double value)
 /* The moments accountant: that bound at its best tilt, as log delta at eps (have_eps) or as eps at log delta. Where the saddle is
  * out of reach (next to the largest loss), the best of a ladder of tilts; every tilt is valid. */
 int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
-                            hs_poll *poll, double *work, long n_work, double *tilt, double *upper)
+                            hs_poll *poll, double *work, int64_t n_work, double *tilt, double *upper)
 {
     hs_steps S;
     hs_tilted T, M, saddle;
@@ -478,7 +478,7 @@ static double add_upper(const hs_steps *S, double eps)
 /* One upper end of log delta(eps), at the saddle: Chernoff's, and where the law is near normal the CLT's, which is close to delta.
  * Or one that is below `enough`: without a grid, or at the first tilt tried at which Chernoff's is about 0.1 below it. */
 int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double enough, int n_threads,
-                          hs_poll *poll, double *work, long n_work, double *upper)
+                          hs_poll *poll, double *work, int64_t n_work, double *upper)
 {
     hs_steps S;
     hs_tilted T;

@@ -197,12 +197,12 @@ static double root(double q, double q_err, double up, double down, double s, dou
 
 /* The tails of one branch at an increasing s[0..n-1]: see the head of the file. rel: relative error of the four tails at s_i.
  * */
-int hs_sampling_tails(double q, double q_err, double up, double down, long n, const double *s, double *y_below, double *y_above,
+int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *y_below, double *y_above,
                       double *x_below, double *x_above, double *rel, double *edge)
 {
     const double r = 0.70710678118654752440;
     double x = 0, before = 0, one;
-    long i;
+    int64_t i;
     if (!(q > 0 && q < 1 && up >= 0 && down >= 0 && up + down > 0 && n >= 0)) return HS_BAD_ARGUMENT;
     *edge = 0;
     for (i = 0; i < n; i++) {

@@ -20,9 +20,9 @@ static void normal(double x, double *below, double *above)
 }
 
 /* Tails of N(0,1): relative error 16u + 2u |x| (|x| + 1) (erfc: glibc documents 5 ulp; its argument carries 2u). */
-int hs_normal_tails(long n, const double *x, double *below, double *above)
+int hs_normal_tails(int64_t n, const double *x, double *below, double *above)
 {
-    long i;
+    int64_t i;
     if (!(n >= 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) normal(x[i], below + i, above + i);
     return HS_OK;
@@ -30,10 +30,10 @@ int hs_normal_tails(long n, const double *x, double *below, double *above)
 
 /* x = s/m +- m/2 is off by at most 4u(|s|/m + m), m by u; a tail moves by that times its hazard <= |x| + 1; the tails themselves
    carry 16u and 2u |x| (|x| + 1). All of it is relative error: no edge moves. */
-int hs_gaussian_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
+int hs_gaussian_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
                       double *rel)
 {
-    long i;
+    int64_t i;
     if (!(n >= 0 && m > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) {
         double at = s[i] / m, half = 0.5 * m, size = fabs(at) + half;
@@ -45,10 +45,10 @@ int hs_gaussian_tails(double m, long n, const double *s, double *y_below, double
 }
 
 /* Relative error: u(|s| + m) of the exponents and 6u; m itself is known to u, so the ends may move by 2um, the caller's edge. */
-int hs_laplace_tails(double m, long n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
+int hs_laplace_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
                      double *rel)
 {
-    long i;
+    int64_t i;
     if (!(n >= 0 && m > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) {
         int low = s[i] < -m, high = s[i] >= m;
@@ -69,10 +69,10 @@ int hs_laplace_tails(double m, long n, const double *s, double *y_below, double 
      s < -1, where 1 - q is exact as log(1-q) < s: e^s - (1-q) is within 2u e^s and its own rounding, which moves s by 4u; and
        4u (1 + |g|) ds/dg for the quotient and log.
    The wall adds 8u|wall| + 16u min(q/(1-q), 1.8) where it is met. */
-int hs_poisson_place(double q, long n, const double *s, double *g, long *first, double *edge, double *slope)
+int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *first, double *edge, double *slope)
 {
     double wall = log1p(-q), near = U * (4 * fabs(wall) + 8 * fmin(q / (1 - q), 1.8)), move = 0, last = -HUGE_VAL;
-    long i = 0;
+    int64_t i = 0;
     if (!(n >= 0 && q > 0 && q < 1)) return HS_BAD_ARGUMENT;
     *slope = 0;
     while (i < n && !(s[i] > wall + near)) i++;
@@ -97,10 +97,10 @@ int hs_poisson_place(double q, long n, const double *s, double *g, long *first, 
 
 /* From the base's tails at g[first..] to the sampled law's, in place; before `first` all mass is above: all_x of X, and of Y
    q all_y + (1-q) all_x, all_y and all_x the base's masses of finite losses. Two products and a sum: 4u more. */
-int hs_poisson_tails(double q, double all_y, double all_x, long first, long n, double *y_below, double *y_above, double *x_below,
+int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *y_below, double *y_above, double *x_below,
                      double *x_above, double *rel)
 {
-    long i;
+    int64_t i;
     if (!(n >= first && first >= 0 && q > 0 && q < 1)) return HS_BAD_ARGUMENT;
     for (i = 0; i < first; i++) {
         y_below[i] = x_below[i] = 0;

@@ -122,7 +122,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
  *   v > 600     v + log q: (1-q)/(q e^v) is nothing, log q within 2u|log q|: 3u|l|. */
 HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work)
 {
-    long j0 = (long)floor(lo / h), j1 = (long)ceil(hi / h);
+    int64_t j0 = (int64_t)floor(lo / h), j1 = (int64_t)ceil(hi / h);
     int j, n = (int)(j1 - j0) + 1, stride = HS_INNER_MAX + 8;
     double lh = log(h) - LOG_SQRT_2PI, lq = log(q), base = (double)j0;
     if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;

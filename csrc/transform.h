@@ -7,9 +7,9 @@
 
 #ifdef _OPENMP
 #include <omp.h>
-static inline long hs_thread(void) { return omp_get_thread_num(); }
+static inline int64_t hs_thread(void) { return omp_get_thread_num(); }
 #else
-static inline long hs_thread(void) { return 0; }
+static inline int64_t hs_thread(void) { return 0; }
 #endif
 
 #define HS_POLL_WORK 2e7             /* nanoseconds, about, between two questions whether to stop; a question takes under 0.1 us */
@@ -35,7 +35,7 @@ static inline int hs_stopped(hs_poll *poll, double work)
 }
 
 /* Where chunk `chunk` of n steps begins. */
-static inline long hs_chunk_at(long n, int chunk, int chunks) { return (long)((double)n * chunk / chunks); }
+static inline int64_t hs_chunk_at(int64_t n, int chunk, int chunks) { return (int64_t)((double)n * chunk / chunks); }
 
 /* Eight lanes of a sum, joined in a fixed order. */
 static inline double hs_lanes(const double *acc)
@@ -110,7 +110,7 @@ double hs_grid_quadrature_upper(hs_grid *G, double a, double y);
 double hs_grid_fall(const hs_grid *G, double a);
 double hs_grid_ends_upper(const hs_grid *G, double a, double log_m);
 double hs_grid_dropped_upper(const hs_grid *G, double a);
-void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *zi);
+void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, double *zi);
 void hs_grid_phase(hs_grid *G, double y, double *zr, double *zi);
 void hs_grid_phase_double(hs_grid *G, double *zr, double *zi);
 double hs_grid_far_upper(hs_grid *G, double a, double y);

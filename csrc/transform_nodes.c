@@ -85,12 +85,12 @@ HS_CLONES static void giant_steps(int n, double dy, const double *l, const doubl
 }
 
 /* The nodes around every giant step, from the sums; zc + i zs: Z_1 .. Z_8. */
-static void put(const double *at, const double *single, int before, int giants, const double *zc, const double *zs, long N, double *zr, double *zi)
+static void put(const double *at, const double *single, int before, int giants, const double *zc, const double *zs, int64_t N, double *zr, double *zi)
 {
     int g, i;
     for (g = 0; g < giants; g++) {
         const double *p = at + 32 * g;
-        long n0 = 17L * (before + g + 1);
+        int64_t n0 = 17L * (before + g + 1);
         double x = hs_lanes(single + 16 * g), w = hs_lanes(single + 16 * g + 8);
         if (n0 <= N) { zr[n0] = x; zi[n0] = w; }
         for (i = 0; i < 8; i++) {
@@ -102,7 +102,7 @@ static void put(const double *at, const double *single, int before, int giants, 
 }
 
 /* Uses er..ei1 of G as one scratch array: 48 doubles a giant step of a segment. */
-HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, long N, double *zr, double *zi)
+HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, double *zi)
 {
     HS_ALIGNED double bc[TILE * 8], bs[TILE * 8];
     double zc[8] = {0}, zs[8] = {0}, *at = G->er;

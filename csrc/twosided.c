@@ -95,7 +95,7 @@ HS_CLONES static double largest(const hs_two *T, hs_exponents a)
 {
     const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lw = T->G.lw;
     double top[8] = {-1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4};
-    long j, i, n = T->G.n;
+    int64_t j, i, n = T->G.n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double x = a.a1 * l1[j + i] + a.a2 * l2[j + i] + lw[j + i];
@@ -111,7 +111,7 @@ HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, double top, hs_mo
     const hs_pair *pair = T->pair;
     double s0 = 0, s1 = 0, s2 = 0, e0 = 0, f1 = fabs(a.a1), f2 = fabs(a.a2);
     hs_grid *G = &T->G;
-    long j;
+    int64_t j;
     int r;
     for (j = 0; j < G->n; j++) G->p[j] = hs_exp(a.a1 * T->l1[j] + a.a2 * T->l2[j] + G->lw[j] - top);
     for (r = 0; r < pair->branches; r++)
@@ -132,7 +132,7 @@ HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, double top, hs_mo
 static double capped_upper(const hs_two *T, hs_exponents a)
 {
     double sum = 0;
-    long j;
+    int64_t j;
     int r;
     for (r = 0; r < T->pair->branches; r++) {
         double up = T->pair->up[r], down = T->pair->down[r], lo = T->G.g[T->first[r]], hi = T->G.g[T->first[r] + T->nodes[r] - 1];
@@ -152,7 +152,7 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, cut, count = T->G.n, top = largest(T, a);
-    long j, i;
+    int64_t j, i;
     int r;
     out->dropped = !(top > 0);
     if (!out->dropped) { moments_plain(T, a, top, out); return; }
@@ -195,7 +195,7 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
     const hs_pair *pair = T->pair;
     double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), inv, spread;
     hs_grid *G = &T->G;
-    long j, i;
+    int64_t j, i;
     int r;
     for (j = 0; j < G->n; j += 8)
         for (i = 0; i < 8; i++) {
@@ -327,7 +327,7 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r], *restrict u1 = T->u1 + T->first[r],
            *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
-    long j, i, j0 = 0, n = T->nodes[r], j1 = n;
+    int64_t j, i, j0 = 0, n = T->nodes[r], j1 = n;
     if (y * (up + down) > 2 * HS_PI / h) {
         double most = 2 * HS_PI / (h * y);
         for (; j0 < n && up * fmin(1, (u1[j0] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j0] + q) * rim2 / (1 - q)) > most;
@@ -381,7 +381,7 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double total = 0;
-    long j, i;
+    int64_t j, i;
     int r, t;
     for (r = 0; r < pair->branches; r++) {
         double q = pair->q[r], up = pair->up[r], down = pair->down[r], s0[8] = {0}, s1[8] = {0}, mass, slope, best = HUGE_VAL;
@@ -418,12 +418,12 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
     return fmin(1, total * (1 + 1e-9));
 }
 
-long hs_two_work(void) { return HS_TWO_WORK; }
+int64_t hs_two_work(void) { return HS_TWO_WORK; }
 
 /* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M, its error,
  * mean, variance, Re phi - 1, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at e^-target. work:
  * HS_TWO_WORK doubles. */
-int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, long n_work, double *out)
+int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out)
 {
     hs_two T;
     hs_moments mo;

@@ -60,7 +60,7 @@ static inline void hs_two_range(const hs_pair *pair, int r, double z_lo, double 
 }
 
 /* twosided_plan.c */
-int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, long size);
+int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, int64_t size);
 void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out);
 void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out);
 double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m);
@@ -80,6 +80,6 @@ double hs_two_shift_count(const hs_pair *pair, double z, double z_lo, double z_h
 double hs_grid_shift_count(double m, double q, double a, double range, double target);
 int hs_two_shift_build(hs_two *T, double z, double log_m, double rounding, double out, double target, hs_two_shift *P);
 int hs_grid_shift_build(hs_grid *G, double a, double log_m, double rounding, double out, double target, hs_two_shift *P);
-double hs_two_shift_nodes(const hs_two_shift *P, double dy, long N, double *scratch, double *zr, double *zi);
+double hs_two_shift_nodes(const hs_two_shift *P, double dy, int64_t N, double *scratch, double *zr, double *zi);
 
 #endif

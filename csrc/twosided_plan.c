@@ -27,7 +27,7 @@ HS_CLONES static void fill(double q, double up, double down, double shift, doubl
 }
 
 /* Branch r from lo on in n columns of six rows `stride` apart; from `real` on nodes of weight zero. */
-static void put(const hs_pair *pair, int r, double lo, int real, int n, double *x, long stride)
+static void put(const hs_pair *pair, int r, double lo, int real, int n, double *x, int64_t stride)
 {
     double h = mesh(pair, r), shift = log(pair->w[r] * h) - LOG_SQRT_2PI;
     int i;
@@ -38,7 +38,7 @@ static void put(const hs_pair *pair, int r, double lo, int real, int n, double *
 }
 
 /* Rows for all tilts z_lo .. z_hi; HS_TOO_MANY_NODES if they do not fit `size` doubles. */
-int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, long size)
+int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, int64_t size)
 {
     double lo[HS_BRANCHES], hi;
     int r, real[HS_BRANCHES], n = 0;
@@ -63,7 +63,7 @@ HS_CLONES static void sums(const hs_two_coarse *G, double z, double top, double 
     const double *restrict l1 = G->x, *restrict L = G->x + G->n, *restrict lm = G->x + 2 * G->n, *restrict dm = G->x + 3 * G->n;
     const double *restrict lw = G->x + 4 * G->n, *restrict w = G->x + 5 * G->n;
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0};
-    long j, i, n = G->n;
+    int64_t j, i, n = G->n;
     if (top > 0)
         for (j = 0; j < n; j += 8)
             for (i = 0; i < 8; i++) {
@@ -94,7 +94,7 @@ HS_CLONES void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out)
 {
     const double *restrict l1 = G->x, *restrict L = G->x + G->n, *restrict lw = G->x + 4 * G->n;
     double top8[8] = {0}, top = 0, s[3] = {0};
-    long j, i;
+    int64_t j, i;
     for (j = 0; j < G->n; j += 8)
         for (i = 0; i < 8; i++) { double x = l1[j + i] + z * L[j + i] + lw[j + i]; top8[i] = x > top8[i] ? x : top8[i]; }
     for (i = 0; i < 8; i++) top = fmax(top, top8[i]);

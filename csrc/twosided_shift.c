@@ -245,7 +245,7 @@ static void by2(const double *c, const double *s, const double *A, const double 
  * x of the slope. |1 + E| <= 1, so errors of factors add; E_a E_b is at most |E_a| + |E_b|, so a product rounds by 8u (a+b)|w_1|.
  * E_k: (48 + 4 * 8) k; E_{16g}: (50 + 8 min(32, N/16)) 16 g; their products with r and each other 20 n; the three sums, of TILE
  * terms in a row and of a tile each, and both parts of complex terms: 6 (TILE + 4 + n_inner/TILE) n. All in units of u |w_1|. */
-HS_CLONES double hs_two_shift_nodes(const hs_two_shift *P, double dy, long N, double *scratch, double *zr, double *zi)
+HS_CLONES double hs_two_shift_nodes(const hs_two_shift *P, double dy, int64_t N, double *scratch, double *zr, double *zi)
 {
     double bc[TILE * 16], bs[TILE * 16], A[TILE], B[TILE], er[TILE], ei[TILE], sr[TILE], si[TILE], z[32] = {0}, *single;
     product_sums products = HS_PICK(by8, by4, by2);
@@ -280,7 +280,7 @@ HS_CLONES double hs_two_shift_nodes(const hs_two_shift *P, double dy, long N, do
         }
         for (g = 0; g < giants; g++)
             for (k = 0; k < 16 && 16L * (before + g + 1) + k <= N; k++) {
-                long n = 16L * (before + g + 1) + k;
+                int64_t n = 16L * (before + g + 1) + k;
                 zr[n] = single[2 * g] + z[k] + scratch[32 * g + k];
                 zi[n] = single[2 * g + 1] + z[16 + k] + scratch[32 * g + 16 + k];
             }

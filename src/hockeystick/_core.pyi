@@ -10,7 +10,7 @@ _Root: TypeAlias = tuple[int, float, float, float, _Terms | tuple[()], int]
 _Saddle: TypeAlias = tuple[int, int, float, float, float, float, tuple[float, float, float], float, float]
 _Families: TypeAlias = NDArray[np.intc]
 _FiveTerms: TypeAlias = tuple[float, float, float, float, float]
-_Longs: TypeAlias = NDArray[np.long]
+_Longs: TypeAlias = NDArray[np.int64]
 _Table: TypeAlias = NDArray[np.float64]
 
 def check(status: int, where: str = "core") -> None: ...

@@ -108,7 +108,7 @@ cdef const hs_pair *_pairs(const unsigned char[::1] pairs, int b) except? NULL:
 
 
 def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double eps,
-                  double rtol, double T0, int n_threads, cnp.ndarray work not None, long n_max=HS_OUTER_MAX,
+                  double rtol, double T0, int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX,
                   const unsigned char[::1] pairs=None):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
@@ -116,7 +116,7 @@ def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k 
     cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
     cdef hs_point p
     cdef int status
-    cdef long n_lent = cnp.PyArray_SIZE(work)
+    cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
     memset(&p, 0, sizeof(p))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
@@ -145,7 +145,7 @@ def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const do
 
 
 def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double log_delta,
-                double rtol, double T0, int n_threads, cnp.ndarray work not None, long n_max=HS_OUTER_MAX,
+                double rtol, double T0, int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX,
                 const unsigned char[::1] pairs=None):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
@@ -153,7 +153,7 @@ def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k no
     cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
     cdef hs_point p
     cdef int status
-    cdef long n_lent = cnp.PyArray_SIZE(work)
+    cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
     cdef double lower = 0, estimate = 0, upper = 0
     memset(&p, 0, sizeof(p))
@@ -382,7 +382,7 @@ cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1]
 
 
 def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,
-                double T0, long n_nodes, double[::1] work):
+                double T0, int64_t n_nodes, double[::1] work):
     """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
@@ -398,7 +398,7 @@ def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const d
 
 
 def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta, double rtol,
-              double T0, long n_nodes, double[::1] work):
+              double T0, int64_t n_nodes, double[::1] work):
     """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
@@ -429,12 +429,12 @@ def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const dou
     return status, value, err
 
 
-def mixed_work(long n_points, long n_subnormal, long n_nodes):
+def mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes):
     """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes nodes."""
     return hs_mixed_work(n_points, n_subnormal, n_nodes)
 
 
-def sublaplace_points(double m, double q, int add, long panels, const double[::1] node, const double[::1] weight):
+def sublaplace_points(double m, double q, int add, int64_t panels, const double[::1] node, const double[::1] weight):
     """Rows x, l, lp, dl, dp of the quadrature points of a subsampled Laplace step; see csrc/laplace.c."""
     lengths(node.shape[0], weight.shape[0], node.shape[0])
     out = np.empty((5, 2 + panels * node.shape[0]))

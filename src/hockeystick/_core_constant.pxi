@@ -79,7 +79,7 @@ def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarr
     cdef const double *shifts = doubles(m, n)
     cdef const double *rates = doubles(q, n)
     cdef const double *counts = doubles(k, n)
-    cdef long n_lent = cnp.PyArray_SIZE(work)
+    cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
     cdef int status, b = lengths(n, n, n)
     cdef hs_poll poll = polling()
@@ -89,7 +89,7 @@ def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarr
     return status, upper
 
 
-def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+def saddle_atoms(const int64_t[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
                  const double[:, ::1] errors, int have_eps, double value, int kind):
     """The same tuple for steps of finitely many losses; errors: rows rel, edge, inf."""
     cdef hs_saddle s
@@ -108,7 +108,7 @@ def saddle_atoms(const long[::1] first, const double[::1] loss, const double[::1
     return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew
 
 
-def saddle_atoms_cgf(const long[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
+def saddle_atoms_cgf(const int64_t[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
                      const double[:, ::1] errors, double t):
     """(status, K, bound of its error) at tilt t of steps of finitely many losses; errors: rows rel, edge, inf."""
     cdef hs_atoms a

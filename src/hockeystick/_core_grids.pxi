@@ -3,7 +3,7 @@
 # grid.c, convolve.c
 
 
-def grid_prv(double m, double q, int add, double dx, long j0, long n):
+def grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n):
     """(p, mass, mean, abs_mean, edge_upper) of one step's loss on cells j0..j0+n-1."""
     p = np.empty(n)
     cdef double[::1] out = p
@@ -15,7 +15,7 @@ def grid_prv(double m, double q, int add, double dx, long j0, long n):
     return p, mass, mean, abs_mean, edge_upper
 
 
-def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
+def grid_log_mgf(int64_t j0, double dx, const double[::1] p, double t):
     """log sum_j p_j exp(t j dx)."""
     lengths(p.shape[0], p.shape[0], p.shape[0])
     cdef double log_mgf
@@ -26,7 +26,7 @@ def grid_log_mgf(long j0, double dx, const double[::1] p, double t):
     return log_mgf
 
 
-def grid_log_mgfs(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, const double[::1] t):
+def grid_log_mgfs(const int64_t[::1] j0, const int64_t[::1] start, double dx, const double[::1] p, const double[::1] t):
     """log sum_j p_j exp(t j dx), a row for every t; step i has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
     lengths(j0.shape[0], j0.shape[0], min(start.shape[0] - 1, j0.shape[0]))
     lengths(start[j0.shape[0]], min(start[j0.shape[0]], p.shape[0]), start[j0.shape[0]])
@@ -39,7 +39,7 @@ def grid_log_mgfs(const long[::1] j0, const long[::1] start, double dx, const do
     return log_mgf
 
 
-def convolve_tilt(long j0, double dx, const double[::1] p, double t, double log_mgf, double[::1] w):
+def convolve_tilt(int64_t j0, double dx, const double[::1] p, double t, double log_mgf, double[::1] w):
     """Add the tilted masses to the zeroed circular array w."""
     cdef int status
     with nogil:
@@ -47,7 +47,7 @@ def convolve_tilt(long j0, double dx, const double[::1] p, double t, double log_
     check(status, "convolve")
 
 
-def convolve_tilts(const long[::1] j0, const long[::1] start, double dx, const double[::1] p, double t,
+def convolve_tilts(const int64_t[::1] j0, const int64_t[::1] start, double dx, const double[::1] p, double t,
                    const double[::1] log_mgf, double[:, ::1] w):
     """Tilted masses of every step in the rows of w, but for those at index 0; (these, Euclidean norms, sums) of the rows."""
     lengths(w.shape[0], j0.shape[0], log_mgf.shape[0])
@@ -94,7 +94,7 @@ def convolve_norms(double[::1] x, double scale):
     return norm2, norm1
 
 
-def convolve_tail(const double[::1] r, long j_lo, double dx, double t, double log_scale, long n_keep):
+def convolve_tail(const double[::1] r, int64_t j_lo, double dx, double t, double log_scale, int64_t n_keep):
     """(mass, delta): tail sums at the first n_keep lattice points from j_lo."""
     mass, delta = np.empty(n_keep), np.empty(n_keep)
     cdef double[::1] a = mass, d = delta
@@ -126,7 +126,7 @@ def poisson_place(double q, const double[::1] s):
     out = np.empty(s.shape[0])
     cdef double[::1] g = out
     cdef double edge = 0, slope = 0
-    cdef long first = 0
+    cdef int64_t first = 0
     cdef int status = 0
     if s.shape[0]:
         with nogil:
@@ -135,7 +135,7 @@ def poisson_place(double q, const double[::1] s):
     return out, first, edge, slope
 
 
-def poisson_tails(double q, double all_y, double all_x, long first, double[:, ::1] o):
+def poisson_tails(double q, double all_y, double all_x, int64_t first, double[:, ::1] o):
     """Rows of the base's tails to those of its Poisson sample, in place; see csrc/tails.c."""
     lengths(5, o.shape[0], 5)
     cdef int status = 0
@@ -151,7 +151,7 @@ def poisson_tails(double q, double all_y, double all_x, long first, double[:, ::
 def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, const double[::1] xb, const double[::1] xa,
               const double[::1] rel, double edge, double absolute):
     """(y_upper, u_upper, y_lower, u_lower) of the fine cells between the points of the tails."""
-    cdef long n = rel.shape[0] - 1
+    cdef int64_t n = rel.shape[0] - 1
     lengths(n + 1, yb.shape[0], ya.shape[0])
     lengths(n + 1, xb.shape[0], xa.shape[0])
     out = np.empty((4, n))
@@ -191,7 +191,7 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
 def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, double absolute, double t, bint cut=False):
     """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails, which are overwritten; with `cut`
     the mass above is not in the lower law."""
-    cdef long n = (tails.shape[1] - 1) // m
+    cdef int64_t n = (tails.shape[1] - 1) // m
     lengths(5, tails.shape[0], 5)
     lengths(tails.shape[1], n * m + 1, tails.shape[1])
     upper, lower = np.empty(n + 1), np.empty(n + 1)
@@ -225,7 +225,7 @@ def step_nodes(const double[::1] step, double p, const double[::1] x, const doub
     """(losses, log den masses): a quadrature rule of one step until tails of mass p. Estimates."""
     lengths(HS_STEP_COLUMNS, step.shape[0], HS_STEP_COLUMNS)
     lengths(x.shape[0], w.shape[0], x.shape[0])
-    cdef long n, room = hs_step_nodes(1, &step[0], p, x.shape[0])
+    cdef int64_t n, room = hs_step_nodes(1, &step[0], p, x.shape[0])
     loss, log_den = np.empty(room), np.empty(room)
     cdef double[::1] a = loss, b = log_den
     cdef int status
@@ -247,8 +247,8 @@ def pld_windows(const double[:, ::1] table, double p_low, double p_high):
     return lo, hi
 
 
-def pld_steps(const double[:, ::1] table, int m, double dx, double t, const double[::1] at, const long[::1] first,
-              const long[::1] start, const long[::1] size, double[::1] p_upper, double[::1] p_lower):
+def pld_steps(const double[:, ::1] table, int m, double dx, double t, const double[::1] at, const int64_t[::1] first,
+              const int64_t[::1] start, const int64_t[::1] size, double[::1] p_upper, double[::1] p_lower):
     """Masses of all steps into p_upper and p_lower; (edge, bound of the mass above) of each."""
     lengths(HS_STEP_COLUMNS, table.shape[1], HS_STEP_COLUMNS)
     lengths(table.shape[0], at.shape[0], first.shape[0])
@@ -267,7 +267,7 @@ def pld_steps(const double[:, ::1] table, int m, double dx, double t, const doub
     return out[0], out[1]
 
 
-def pld_table(long up, long down, double t0, const double[::1] loss, const double[::1] log_den, double k):
+def pld_table(int64_t up, int64_t down, double t0, const double[::1] loss, const double[::1] log_den, double k):
     """Rows K, K', K'' of k copies of a step at t0 2^(i/8), -t0 2^(i/4), 0, by its nodes. Estimates."""
     lengths(loss.shape[0], log_den.shape[0], loss.shape[0])
     out, lent = np.zeros((3, up + down + 1)), np.empty(3 * (loss.shape[0] + HS_PLD_LANES))
@@ -280,13 +280,13 @@ def pld_table(long up, long down, double t0, const double[::1] loss, const doubl
     return out
 
 
-def pld_tables(const double[:, ::1] table, const double[::1] k, double p, const double[::1] x, const double[::1] w, long up,
-               long down, double t0):
+def pld_tables(const double[:, ::1] table, const double[::1] k, double p, const double[::1] x, const double[::1] w, int64_t up,
+               int64_t down, double t0):
     """The same of all steps together, and the largest loss of a node."""
     lengths(HS_STEP_COLUMNS, table.shape[1], HS_STEP_COLUMNS)
     lengths(table.shape[0], k.shape[0], table.shape[0])
     lengths(x.shape[0], w.shape[0], x.shape[0])
-    cdef long room = hs_step_nodes(table.shape[0], &table[0, 0], p, x.shape[0])
+    cdef int64_t room = hs_step_nodes(table.shape[0], &table[0, 0], p, x.shape[0])
     out, lent = np.zeros((3, up + down + 1)), np.empty(5 * room + 3 * HS_PLD_LANES)
     cdef double[:, ::1] o = out
     cdef double[::1] work = lent

@@ -99,9 +99,9 @@ class Plan(NamedTuple):
 
 def batch_of(parts) -> Batch:
     rows = [loss.additive for loss, _ in parts]
-    at = np.array([i for i, row in enumerate(rows) if row], dtype="l")
+    at = np.array([i for i, row in enumerate(rows) if row], dtype=np.int64)
     table = np.array([x for row in rows if row for x in row], dtype=float).reshape(-1, 4)
-    others = np.array([i for i, row in enumerate(rows) if not row], dtype="l")
+    others = np.array([i for i, row in enumerate(rows) if not row], dtype=np.int64)
     return Batch(at, table, others, np.array([k for _, k in parts], dtype=float), np.array([_top(loss) for loss, _ in parts]))
 
 
@@ -307,13 +307,13 @@ def windows(plan: Plan, dx: float, p_low: float, p_high: float, at: np.ndarray, 
     last = np.maximum(np.ceil((hi - at) / dx), first + 1)
     if (last - first).sum() > most:
         raise _too_long(dx, most)
-    return first.astype("l"), (last - first + 1).astype("l")
+    return first.astype(np.int64), (last - first + 1).astype(np.int64)
 
 
 def lattice_laws(plan: Plan, dx: float, at: np.ndarray, first: np.ndarray, size: np.ndarray, t: float, n_threads: int):
     """(upper steps, lower steps, edges, upper bounds of masses above the windows, lower bounds of finite masses above the cut)
     on the lattice points at + (first + j) dx, j < size."""
-    start = np.cumsum([0, *size], dtype="l")
+    start = np.cumsum([0, *size], dtype=np.int64)
     upper, lower, (edge, p_inf, p_cut) = np.empty(start[-1]), np.empty(start[-1]), np.zeros((3, size.size))
 
     def many(here):

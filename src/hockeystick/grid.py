@@ -50,9 +50,9 @@ class Steps(NamedTuple):
     def of(cls, laws) -> Steps:
         """From (j0, masses, k) of every step."""
         first, masses, k = zip(*laws, strict=True)
-        start = np.cumsum([0, *(p.size for p in masses)], dtype="l")
+        start = np.cumsum([0, *(p.size for p in masses)], dtype=np.int64)
         p = np.ascontiguousarray(masses[0]) if len(masses) == 1 else np.concatenate(masses)
-        return cls(np.array(first, dtype="l"), start, p, np.array(k, dtype=float))
+        return cls(np.array(first, dtype=np.int64), start, p, np.array(k, dtype=float))
 
     def masses(self, i: int) -> np.ndarray:
         return self.p[self.start[i] : self.start[i + 1]]

@@ -57,7 +57,7 @@ class _Run(NamedTuple):
 def _run(steps, counts, exact: bool) -> _Run:
     """steps: (losses, masses, relative error of masses, error of losses, mass of an infinite loss)."""
     losses, masses, *errors = zip(*steps, strict=True)
-    first = np.cumsum([0, *(x.size for x in losses)], dtype="l")
+    first = np.cumsum([0, *(x.size for x in losses)], dtype=np.int64)
     return _Run(first, np.concatenate(losses), np.concatenate(masses), np.array(counts, dtype=float), np.array(errors), exact)
 
 
