@@ -130,7 +130,7 @@ def test_non_private(event):
     accountant = account(event)
     assert accountant.get_epsilon(1e-5) == math.inf and accountant.get_epsilon(0) == math.inf
     assert accountant.get_delta(10.0) == 1 and accountant.get_delta(math.inf) == 1
-    assert accountant.get_epsilon(1) == 0
+    assert accountant.get_epsilon(1) == math.inf  # the contract of the peer's accountants
 
 
 @pytest.mark.parametrize(
@@ -298,3 +298,75 @@ def test_what_cannot_be_composed_is_not_supported(other):
     assert accountant.get_epsilon(1e-5) == alone
     replaced = HockeystickAccountant(dpa.NeighboringRelation.REPLACE_ONE)
     assert replaced.supports(Composed([TRUNCATED, other])) == replaced.supports(other)
+
+
+class EpsilonDeltaDpEvent(dp_event.DpEvent):
+    """As in newer releases than the one installed may be."""
+
+    def __init__(self, epsilon, delta):
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+
+
+def test_true_positive_rates():
+    accountant = account(DPSGD, count=1000)
+    run = accountant.run
+    rates = accountant.get_true_positive_rates([1e-3, 0.1])
+    assert rates.tolist() == hs.true_positive_rate(run, [1e-3, 0.1]).upper.tolist()
+    assert accountant.get_true_positive_rates(0.1) == rates[1] and accountant.get_true_positive_rates(1.0) == 1
+    assert account(EpsilonDeltaDpEvent(1.0, 0.01)).get_true_positive_rates(0.0) == pytest.approx(0.01, rel=1e-9)
+    assert account(dpa.NoOpDpEvent()).get_true_positive_rates(0.25) == 0.25
+    assert account(dpa.NonPrivateDpEvent()).get_true_positive_rates([0.0, 0.5]).tolist() == [1, 1]
+    for bad in (-0.1, 1.1, [0.5, math.nan]):
+        with pytest.raises(hs.DomainError):
+            accountant.get_true_positive_rates(bad)
+    with pytest.raises(hs.DomainError, match="zCDP"):
+        account(dpa.ZCDpEvent(0.1)).get_true_positive_rates(0.1)
+
+
+def test_gdp_parameter_estimate():
+    mu = account(Gaussian(2.0)).get_gdp_parameter_estimate()
+    assert 0.5 <= mu <= 0.5 * (1 + 1e-6)
+    assert account(dpa.NonPrivateDpEvent()).get_gdp_parameter_estimate() == math.inf
+    assert account(EpsilonDeltaDpEvent(1.0, 0.01)).get_gdp_parameter_estimate() == math.inf
+    assert account(EpsilonDeltaDpEvent(1.0, 0.01)).get_gdp_parameter_estimate([0.1, 0.3]) < 3
+    assert account(dpa.NoOpDpEvent()).get_gdp_parameter_estimate() == 0
+    with pytest.raises(hs.DomainError):
+        account(DPSGD).get_gdp_parameter_estimate([0.0])
+
+
+def test_mixtures_are_narrow():
+    """Without a tolerance a grid leaves eps 6e-4 wide, wider than the peer's default."""
+    bound = account(dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.8, 0.15, 0.05]), count=1).epsilon_bound(1e-6)
+    assert bound.upper - bound.lower <= 1e-6 * bound.upper
+
+
+def test_what_is_stated_about_sizes_composes():
+    event = Composed([TRUNCATED, Gaussian(10.0)])
+    assert not HockeystickAccountant().supports(event)
+    stated = HockeystickAccountant(assume_fixed_n=True)
+    assert stated.supports(event) and stated.compose(event).get_epsilon(1e-5) > account(TRUNCATED).get_epsilon(1e-5)
+    with pytest.raises(hs.DomainError):
+        HockeystickAccountant(assume_fixed_n=1)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_what_is_supported_is_answered(relation):
+    """Events of two kinds together: where `supports` says yes, no query refuses them."""
+    several = [
+        Gaussian(2.0), DPSGD, dpa.LaplaceDpEvent(2.0), EpsilonDeltaDpEvent(0.1, 1e-7), dpa.ZCDpEvent(0.01), TRUNCATED, SMALLER,
+        dpa.RandomizedResponseDpEvent(0.5, 4), Poisson(0.1, dpa.LaplaceDpEvent(1.0)), Self(dpa.LaplaceDpEvent(3.0), 2),
+        dpa.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(2.0)), dpa.SingleEpochTreeAggregationDpEvent(2.0, 7),
+    ]  # fmt: skip
+    answered = 0
+    for one, other in zip(several, several[1:] + several[:1], strict=True):
+        event = Composed([one, other])
+        accountant = HockeystickAccountant(relation)
+        if accountant.supports(event):
+            answered += 1
+            accountant.compose(event)
+            assert 0 <= accountant.get_delta(0.1) <= 1
+        else:
+            with pytest.raises(dpa.UnsupportedEventError):
+                accountant.compose(event)
+    assert answered > 2

@@ -17,7 +17,7 @@ MODULES = ["hockeystick"] + [
 ]
 
 
-EXTRAS = {"bokeh", "dp_accounting", "opacus", "matplotlib"}
+EXTRAS = {"bokeh", "dp_accounting", "opacus", "matplotlib", "pipeline_dp"}
 """Packages that a module here may need and an installation may lack."""
 
 

@@ -193,3 +193,10 @@ def test_make_private_with_epsilon(opacus):
     _, optimizer = train(opacus, engine, target=2.0)
     assert engine.accountant.history[0][0] == optimizer.noise_multiplier
     assert 1.9 < engine.get_epsilon(1e-5) <= 2.0
+
+
+def test_keywords_of_other_accountants_are_ignored():
+    accountant = of([(1.0, 0.01, 1000)])
+    assert accountant.get_epsilon(1e-5, alphas=[2, 3], eps_error=0.1, delta_error=1e-9) == accountant.get_epsilon(1e-5)
+    with pytest.raises(hs.DomainError):
+        accountant.get_epsilon(1e-5, adjacency="neighbour")

@@ -12,7 +12,7 @@ from .batches import cyclic_poisson, truncated_poisson_subsampled, without_repla
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError, SoundnessError
 from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
-from .mechanism import Run, compose, gaussian, laplace, poisson_subsampled
+from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
 
@@ -58,19 +58,20 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+if not TYPE_CHECKING:  # a checker would take every name for one of the module
 
-    if name == "plot":
-        return import_module(".plot", __name__)
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    return value
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
 
+        if name == "plot":
+            return import_module(".plot", __name__)
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+        return value
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, "plot"})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LAZY, "plot"})
 
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "HockeystickError",
     "IndividualEpsilons",
     "IndividualGDPFilter",
+    "Mechanism",
     "RDPFilter",
     "Run",
     "SaddlepointEstimate",

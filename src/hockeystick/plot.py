@@ -8,7 +8,7 @@ title says how wide the widest band is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,12 @@ from . import query, risk
 from .batch import epsilon_batch
 from .bound import Bound, DomainError
 from .mechanism import as_run, count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from .types import Numbers
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette: told apart with any colour vision, and in grey by the dashes below."""
@@ -33,11 +39,11 @@ class Series(NamedTuple):
     """One curve: its name, where it was asked, and the bounds there."""
 
     name: str
-    x: np.ndarray
-    bound: Bound
+    x: NDArray[Any]
+    bound: Bound[NDArray[np.float64]]
 
 
-def privacy_curves(runs: Mapping[str, Any], eps=None, points=200, **options) -> list[Series]:
+def privacy_curves(runs: Mapping[str, Any], eps: Numbers | None = None, points: int = 200, **options: Any) -> list[Series]:
     """delta(eps) of each run; without `eps`, at `points` from 0 to where the last curve reaches `TAIL`."""
     runs = _named(runs)
     if eps is None:
@@ -47,19 +53,19 @@ def privacy_curves(runs: Mapping[str, Any], eps=None, points=200, **options) -> 
     return [Series(name, eps, query.delta(run, eps, **options)) for name, run in runs.items()]
 
 
-def tradeoff_curves(runs: Mapping[str, Any], fpr=None, **options) -> list[Series]:
+def tradeoff_curves(runs: Mapping[str, Any], fpr: Numbers | None = None, **options: Any) -> list[Series]:
     """Largest tpr at every fpr of each run; without `fpr`, at 60 points from 1e-12 to 1."""
     fpr = np.append(np.logspace(-12, -0.3, 40), 1 - np.logspace(-0.32, -3, 20)) if fpr is None else np.asarray(fpr)
     return [Series(name, fpr, risk.true_positive_rate(run, fpr, **options)) for name, run in _named(runs).items()]
 
 
-def step_curves(steps: Mapping[str, tuple[float, float]], k, delta, **options) -> list[Series]:
+def step_curves(steps: Mapping[str, tuple[float, float]], k: Numbers, delta: float, **options: Any) -> list[Series]:
     """eps at `delta` after each number of steps in `k`, for named (sigma, q)."""
     k = np.array([count("k", int(n) if float(n).is_integer() else n) for n in np.ravel(k).tolist()])
     return [Series(name, k, epsilon_batch(sigma, q, k, delta, **options)) for name, (sigma, q) in steps.items()]
 
 
-def privacy_curve(runs: Mapping[str, Any], eps=None, **options):
+def privacy_curve(runs: Mapping[str, Any], eps: Numbers | None = None, **options: Any) -> Figure:
     """Figure of delta(eps), delta on a logarithmic axis.
 
     Parameters
@@ -78,7 +84,7 @@ def privacy_curve(runs: Mapping[str, Any], eps=None, **options):
     return draw_privacy(privacy_curves(runs, eps, **options), 0.0 if eps is not None else TAIL)
 
 
-def tradeoff_curve(runs: Mapping[str, Any], fpr=None, **options):
+def tradeoff_curve(runs: Mapping[str, Any], fpr: Numbers | None = None, **options: Any) -> Figure:
     """Figure of the largest true positive rate over the false positive rate, both logarithmic, from 1e-12.
 
     Parameters and result as `privacy_curve`, options as in `hockeystick.tradeoff`.
@@ -86,7 +92,7 @@ def tradeoff_curve(runs: Mapping[str, Any], fpr=None, **options):
     return draw_tradeoff(tradeoff_curves(runs, fpr, **options))
 
 
-def epsilon_over_steps(steps: Mapping[str, tuple[float, float]], k, delta, **options):
+def epsilon_over_steps(steps: Mapping[str, tuple[float, float]], k: Numbers, delta: float, **options: Any) -> Figure:
     """Figure of eps at `delta` while Poisson-subsampled Gaussian steps run.
 
     Parameters
@@ -107,7 +113,7 @@ def epsilon_over_steps(steps: Mapping[str, tuple[float, float]], k, delta, **opt
     return draw_steps(step_curves(steps, k, delta, **options), delta)
 
 
-def draw_privacy(curves: list[Series], bottom: float = 0.0):
+def draw_privacy(curves: list[Series], bottom: float = 0.0) -> Figure:
     """Figure of curves that are at hand, as `privacy_curve`, down to `bottom`."""
     figure, axes = _figure(r"$\varepsilon$", r"$\delta(\varepsilon)$")
     axes.set_yscale("log")
@@ -118,7 +124,7 @@ def draw_privacy(curves: list[Series], bottom: float = 0.0):
     return figure
 
 
-def draw_tradeoff(curves: list[Series]):
+def draw_tradeoff(curves: list[Series]) -> Figure:
     """Figure of curves that are at hand, as `tradeoff_curve`."""
     figure, axes = _figure("false positive rate", "largest true positive rate")
     axes.set_xscale("log")
@@ -130,7 +136,7 @@ def draw_tradeoff(curves: list[Series]):
     return figure
 
 
-def draw_steps(curves: list[Series], delta: float):
+def draw_steps(curves: list[Series], delta: float) -> Figure:
     """Figure of curves that are at hand, as `epsilon_over_steps`."""
     figure, axes = _figure("steps", rf"$\varepsilon$ at $\delta = {_power(delta)}$")
     _lines(axes, curves, 0.0, r"$\varepsilon$")
@@ -139,7 +145,7 @@ def draw_steps(curves: list[Series], delta: float):
     return figure
 
 
-def draw_answers(lower, estimate, upper):
+def draw_answers(lower: Numbers, estimate: Numbers, upper: Numbers) -> Figure:
     """Figure of the intervals of many queries, in their order."""
     figure, axes = _figure("query", "lower, estimate, upper")
     at = np.arange(len(lower))
@@ -148,14 +154,14 @@ def draw_answers(lower, estimate, upper):
     return figure
 
 
-def draw_records(eps, delta: float):
+def draw_records(eps: NDArray[np.float64], delta: float) -> Figure:
     """Figure of how eps at `delta` is spread over the records: upper bounds, ex post."""
     figure, axes = _figure(rf"individual $\varepsilon$ at $\delta = {_power(delta)}$ (upper bound, ex post)", "records")
     axes.hist(eps, bins=min(100, max(10, int(np.sqrt(eps.size)))), color=COLOURS[0])
     return figure
 
 
-def _figure(x: str, y: str):
+def _figure(x: str, y: str) -> Any:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -14,13 +14,15 @@ import math
 
 import numpy as np
 from dp_accounting import NeighboringRelation, PrivacyAccountant
+from scipy import special
 
 import hockeystick
 
-from .. import query
+from .. import query, risk
 from ..accountant import Accountant
 from ..bound import AccuracyError, Bound, Budget, DomainError
-from ..mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run, compose, count, gaussian, real
+from ..given import GaussianMixture
+from ..mechanism import K_MAX, SIGMA_RANGE, Mechanism, PoissonSubsampled, Run, compose, count, gaussian, leaves, real
 from ..routes.moments import moments_delta_upper, moments_epsilon_upper
 from ..sampling import check_fixed_size
 from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
@@ -36,6 +38,8 @@ ADJACENCY = {
 
 STANDS_FOR_ZCDP = gaussian(1.0)
 """What can be composed with it can be composed with a zCDP step: both hold for every dataset size."""
+
+MIXTURE_RTOL = 1e-6
 
 EPS_MAX = 1e6
 """Larger eps are answered by the bound here: delta does not increase."""
@@ -53,6 +57,9 @@ class HockeystickAccountant(PrivacyAccountant):
         REPLACE_SPECIAL is zero-out.
     n_threads : int, default 1
         Threads of a query; 0 = all allowed cores. Answers do not depend on it.
+    assume_fixed_n : bool, default False
+        That truncated and fixed-size samples are of one data set size throughout, which is public: then they compose with other
+        events under ADD_OR_REMOVE_ONE as well; see `hockeystick.truncated_poisson_subsampled`.
 
     Raises
     ------
@@ -72,11 +79,19 @@ class HockeystickAccountant(PrivacyAccountant):
     True
     """
 
-    def __init__(self, neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE, *, n_threads: int = 1):
+    def __init__(
+        self,
+        neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE,
+        *,
+        n_threads: int = 1,
+        assume_fixed_n: bool = False,
+    ):
         if neighboring_relation not in ADJACENCY:
             raise DomainError(f"neighboring_relation must be a NeighboringRelation, got {neighboring_relation!r}")
         super().__init__(neighboring_relation)
-        self._adjacency = ADJACENCY[neighboring_relation]
+        if not isinstance(assume_fixed_n, bool):
+            raise DomainError(f"assume_fixed_n must be True or False, got {assume_fixed_n!r}")
+        self._adjacency, self._fixed = ADJACENCY[neighboring_relation], assume_fixed_n
         self._options = {"adjacency": self._adjacency, "n_threads": count("n_threads", n_threads, 0, 4096)}
         # Numbers that a translation has to round are rounded towards less privacy in one ledger, towards more in the other.
         self._worse, self._better = Accountant(), Accountant()
@@ -93,7 +108,7 @@ class HockeystickAccountant(PrivacyAccountant):
 
     def _maybe_compose(self, event, count: int, do_compose: bool):
         try:
-            worse = translate(event, self._adjacency, worse=True)
+            worse = translate(event, self._adjacency, worse=True, fixed=self._fixed)
             total = self._steps + sum(k for _, k, _ in worse) * max(count, 1)
             if total > K_MAX:
                 raise RefusedError(event, f"more than {K_MAX:.0e} steps in all")
@@ -102,7 +117,7 @@ class HockeystickAccountant(PrivacyAccountant):
             stood = [STANDS_FOR_ZCDP if isinstance(step, Zcdp) else step for step, _, _ in worse]
             self._require_composable(event, [step for step in stood if not isinstance(step, NonPrivate)])
             if do_compose:
-                better = translate(event, self._adjacency, worse=False)
+                better = translate(event, self._adjacency, worse=False, fixed=self._fixed)
                 for (step, k, pure), (mild, _, _) in zip(worse, better, strict=True):
                     self._record(step, mild, k * count, pure)
                 self._steps = total
@@ -163,9 +178,10 @@ class HockeystickAccountant(PrivacyAccountant):
         delta = real("target_delta", target_delta, "from 0 to 1")
         if not 0 <= delta <= 1:
             raise DomainError(f"target_delta must be from 0 to 1, got {target_delta!r}")
-        if self._non_private or delta == 1:
-            value = math.inf if self._non_private and delta < 1 else 0.0
-            return Bound(value if self._exposed else 0.0, value, value, "exact", True, Budget({}))
+        if self._non_private:  # also at delta = 1: so the contract of the peer's accountants
+            return Bound(math.inf if self._exposed else 0.0, math.inf, math.inf, "exact", True, Budget({}))
+        if delta == 1:
+            return Bound(0.0, 0.0, 0.0, "exact", True, Budget({}))
         if delta == 0:
             return Bound(0.0, self._pure, self._pure, "pure", True, Budget({}))
         mild = self._ask(query.epsilon, self._better.run, delta)
@@ -196,8 +212,58 @@ class HockeystickAccountant(PrivacyAccountant):
         return mild if self._better.run == self._worse.run else self._ask(ask, self._worse.run, value)
 
     def _ask(self, ask, run: Run, value: float) -> Bound:
-        """A query of a run; the empty run has the same curve under every relation."""
-        return ask(run, value, **self._options) if run.parts else ask(run, value)
+        """A query of a run; the empty run has the same curve under every relation. Runs with a Gaussian mixture, which a grid
+        answers, are asked for `MIXTURE_RTOL`, where that is to be had."""
+        if not run.parts:
+            return ask(run, value)
+        if any(isinstance(leaf, GaussianMixture) for step, _ in run.parts for leaf in leaves(base(step))):
+            try:
+                return ask(run, value, rtol=MIXTURE_RTOL, **self._options)
+            except AccuracyError:
+                pass
+        return ask(run, value, **self._options)
+
+    def get_true_positive_rates(self, false_positive_rates, deltas=None):
+        """Certified upper ends of the true positive rates of attacks at `false_positive_rates`, a number from 0 to 1 or many.
+
+        Of both directions, as the peer's method, whose `deltas` (a grid) is not needed here and ignored. 1 after a non-private
+        event; events known by a zCDP guarantee only are refused (DomainError).
+        """
+        rates = np.asarray(false_positive_rates, dtype=float)
+        if not ((rates >= 0) & (rates <= 1)).all():
+            raise DomainError(f"false_positive_rates must be from 0 to 1, got {false_positive_rates!r}")
+        out = np.array([self._true_positive_rate(rate) for rate in rates.ravel().tolist()]).reshape(rates.shape)
+        return out if rates.ndim else float(out)
+
+    def _true_positive_rate(self, rate: float) -> float:
+        if self._non_private or rate == 1:
+            return 1.0
+        run = self._whole_run("get_true_positive_rates")
+        if not rate:  # what has probability 0 without the record: the mass of infinite losses
+            return self.delta_bound(math.inf).upper
+        return risk.true_positive_rate(run, rate, **self._options).upper if run.parts else rate
+
+    def get_gdp_parameter_estimate(self, false_positive_rates=None, deltas=None) -> float:
+        """An estimate of mu of Gaussian DP, by the peer's rule: the smallest mu whose true positive rates are at least the
+        certified ones at `false_positive_rates` (48 from 1e-6 to 0.5 if not given); between these it may be too small.
+
+        inf after a non-private event, and where a loss is infinite with more than the least of these rates. `deltas` is
+        ignored. The proved number is `hockeystick.mu_gdp`.
+        """
+        rates = np.geomspace(1e-6, 0.5, 48) if false_positive_rates is None else np.ravel(false_positive_rates).astype(float)
+        if not (rates.size and (rates > 0).all() and (rates < 1).all()):
+            raise DomainError(f"false_positive_rates must be in (0, 1), got {false_positive_rates!r}")
+        if self._non_private or self._true_positive_rate(0.0) > rates.min():
+            return math.inf
+        found = self.get_true_positive_rates(rates)
+        return max(0.0, float((special.ndtri(found) - special.ndtri(rates)).max()))
+
+    def _whole_run(self, what: str) -> Run:
+        if self._rho:
+            raise DomainError(
+                f"{what} has no proof here for zCDP events, whose curve is not known; compose what they stand for"
+            )
+        return self._worse.run
 
     def _zcdp_bound(self, ask, value: float) -> Bound:
         """The upper end with zCDP composed in, through Renyi divergences where the transform of every other step is at hand.
@@ -220,6 +286,11 @@ class HockeystickAccountant(PrivacyAccountant):
             except DomainError:
                 pass  # a step beyond the Gaussian family
         return ask(compose(run, zcdp_curve(self._rho, self._xi)), value, **self._options)
+
+
+def base(step: Mechanism) -> Mechanism:
+    """The step that a Poisson sample runs, or the step itself."""
+    return step.base if isinstance(step, PoissonSubsampled) else step
 
 
 def zcdp_curve(rho: float, xi: float) -> Mechanism:

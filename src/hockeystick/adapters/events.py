@@ -43,15 +43,16 @@ class Zcdp(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a translation is for: the adjacency, and on which side numbers are rounded."""
+    """What a translation is for: the adjacency, on which side numbers are rounded, and whether data set sizes are fixed."""
 
     adjacency: str
     worse: bool
+    fixed: bool = False
 
 
-def translate(event, adjacency: str, *, worse: bool) -> list[tuple[Any, int, float]]:
+def translate(event, adjacency: str, *, worse: bool, fixed: bool = False) -> list[tuple[Any, int, float]]:
     """The event as [(what, count, pure eps upper bound)]; DomainError or RefusedError if it has no proof."""
-    return list(_walk(event, 1, Asked(adjacency, worse)))
+    return list(_walk(event, 1, Asked(adjacency, worse, fixed)))
 
 
 def up(x: float, slack: float = 4 * U) -> float:
@@ -336,7 +337,11 @@ def _without_replacement(event, asked):
         yield NonPrivate(sure=False), 1, math.inf
     elif sigma < math.inf:
         step = hockeystick.gaussian(sigma)
-        yield _make(event, "without_replacement", step, dataset_size=size, batch=batch), 1, math.inf
+        yield (
+            _make(event, "without_replacement", step, dataset_size=size, max_batch=batch, assume_fixed_n=asked.fixed),
+            1,
+            math.inf,
+        )
 
 
 def _truncated(event, asked):
@@ -350,7 +355,13 @@ def _truncated(event, asked):
         yield NonPrivate(sure=False), 1, math.inf
     else:
         step = hockeystick.gaussian(sigma)
-        yield _make(event, "truncated_poisson_subsampled", step, q, dataset_size=size, max_batch=batch), 1, math.inf
+        yield (
+            _make(
+                event, "truncated_poisson_subsampled", step, q, dataset_size=size, max_batch=batch, assume_fixed_n=asked.fixed
+            ),
+            1,
+            math.inf,
+        )
 
 
 def _repeat_and_select(event, asked):

@@ -24,6 +24,7 @@ except ImportError:
     IAccountant = object
 
 NAME = "hockeystick"
+OPTIONS = ("adjacency", "direction", "route", "rtol", "n_threads")
 
 
 class HockeystickAccountant(IAccountant):
@@ -74,8 +75,11 @@ class HockeystickAccountant(IAccountant):
             parts.append((poisson_subsampled(gaussian(sigma), rate), steps))
         return compose(*parts)
 
-    def get_epsilon(self, delta: float, **options) -> float:
+    def get_epsilon(self, delta: float, **options: Any) -> float:
         """The certified upper end of eps(delta); inf if a step had no noise.
+
+        Keywords that are not below (`alphas`, `eps_error`, `delta_error`, ...) are those of Opacus' other accountants, which
+        callers pass to whichever they have: they are ignored, since the answer needs no tuning.
 
         Parameters
         ----------
@@ -91,7 +95,8 @@ class HockeystickAccountant(IAccountant):
         AccuracyError
             If no bound can be certified.
         """
-        return self.epsilon_bound(delta, **options).upper
+        own = {name: value for name, value in options.items() if name in OPTIONS}
+        return self.epsilon_bound(delta, **own).upper
 
     def epsilon_bound(self, delta: float, **options) -> Bound:
         """eps(delta) as a certified Bound; arguments and errors as `get_epsilon`."""
