@@ -93,7 +93,7 @@ def test_what_is_copied_can_be_run():
     exec(model.as_python(runs, DELTA, {"adjacency": "add_remove"}), {"print": lambda *row: lines.append(row)})
     assert {name: bound.upper for name, bound in lines} == {n: hs.epsilon(w.run, DELTA).upper for n, w in runs.items()}
     rows = json.loads(model.as_json(runs, DELTA, {}))
-    assert [hs.from_json(row["run"]) for row in rows] == [what.run for what in runs.values()]
+    assert [hs.from_dict(row["run"]) for row in rows] == [what.run for what in runs.values()]
     del runs["it's"]
     _, verb, *words = shlex.split(model.as_command(runs, DELTA, {"adjacency": "zero_out"}))
     assert verb == "epsilon" and words[len(runs) :] == ["--delta", "1e-05", "--adjacency", "zero_out"]

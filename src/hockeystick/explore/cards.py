@@ -158,15 +158,12 @@ class Card:
         if name == "choice":
             self.what = piece
             self.numbers["noise"].put(piece.noise)
-        elif name == "error":
+        elif name in ("error", "missed"):
             self.cost.text, self.found = "", {}
-            say(self.missed if self.aim_fails(piece) else self.wrong, str(piece))
+            say(self.missed if name == "missed" else self.wrong, str(piece))
         else:
             self.found[name] = piece
             self._price()
-
-    def aim_fails(self, error: Exception) -> bool:
-        return isinstance(self.what, Choice) and self.aim.active and "target" in str(error)
 
     def _price(self) -> None:
         bound, more, lines = self.found.get("epsilon"), self.found.get("epoch"), []

@@ -20,9 +20,10 @@ def arguments_explore(parser) -> None:
 
 def answer_explore(args) -> str:
     given = args.runs or args.sigma is not None or args.steps is not None
-    found = grammar.sources(args).values() if given else ()
+    found = list(grammar.sources(args).values()) if given else []
+    words = [word.removeprefix(f"{source.name}=") for source, word in zip(found, args.runs or [""], strict=False)]
     serve(
-        {source.name: choice_of(source.run) for source in found},
+        {s.name: choice_of(s.run, word, s.kind == "log" and not args.columns) for s, word in zip(found, words, strict=True)},
         delta=args.delta,
         adjacency=args.adjacency,
         port=args.port,

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-SOON = 0.01
-"""Seconds from a question, or from a delivery, to the next delivery: a browser draws no more often."""
+SOON, LATER = 0.01, 0.08
+"""Seconds from a question to its first delivery, and between later ones, whose drawing must not hold up the next question."""
 
 
 class Desk:
@@ -24,14 +24,14 @@ class Desk:
         self._work: list[tuple[Hashable, Iterator[tuple[str, Any]]]] = []
         self._found: dict[tuple[Hashable, str], Any] = {}
         self._under_way = self._closed = False
-        self._last = 0.0
+        self._next = 0.0
         threading.Thread(target=self._run, name="hockeystick-explore", daemon=True).start()
 
     def ask(self, key: Hashable, pieces: Iterator[tuple[str, Any]]) -> None:
         with self._turn:
             self._drop(key)
             self._work.append((key, pieces))
-            self._last = time.perf_counter()
+            self._next = time.perf_counter() + SOON
             self._turn.notify()
 
     def drop(self, key: Hashable) -> None:
@@ -66,9 +66,9 @@ class Desk:
                 self._step(entry)
             with self._turn:
                 now = time.perf_counter()
-                if not self._found or self._under_way or (self._work and now - self._last < SOON):
+                if not self._found or self._under_way or (self._work and now < self._next):
                     continue
-                found, self._found, self._under_way, self._last = self._found, {}, True, now
+                found, self._found, self._under_way, self._next = self._found, {}, True, now + LATER
             self._deliver(found)
 
     def _step(self, entry) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from ..calibration import calibrate
 from ..chords import EPS_MAX, Nodes, U, tpr_lower
 from ..mechanism import Mechanism, Run, as_run, count, gaussian, poisson_subsampled
 from ..plot import Series
-from ..state import to_json
+from ..state import to_dict
 
 
 class Field(NamedTuple):
@@ -77,16 +78,25 @@ class Choice(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A run that came with the call; `text` is how it was written there, where it was."""
+    """A run that came with the call. `text`: how the command line said it, if that did; `log`: whether that is a log's path."""
 
     run: Run
     text: str = ""
+    log: bool = False
 
     def python(self) -> str:
-        return f"hs.from_json({to_json(self.run)!r})"
+        if self.log:
+            return f"hs.read_log({self.text!r})"
+        if len(self.run.parts) > LONG:
+            return "hs.from_json(open('RUN.json').read())"
+        return f"hs.from_dict({to_dict(self.run)!r})"
 
     def expression(self) -> str:
         return self.text or "RUN.json"
+
+
+LONG = 20
+"""Distinct steps of a run beyond which Python reads the run from a file."""
 
 
 class Sampler(NamedTuple):
@@ -159,7 +169,7 @@ def number(label: str, text: str) -> float:
         raise DomainError(f"{label} must be a number, got {text.strip()!r:.40}") from None
 
 
-def choice_of(run: Run) -> Choice | Given:
+def choice_of(run: Run, text: str = "", log: bool = False) -> Choice | Given:
     """The fields of a run that equal Poisson-sampled or plain Gaussian steps make; others stay as they are."""
     if len(run.parts) == 1:
         (step, steps), *_ = run.parts
@@ -168,7 +178,7 @@ def choice_of(run: Run) -> Choice | Given:
         sampler = "all records" if step is base else "Poisson"
         if noise is not None and as_run(Choice(sampler, noise, rate, steps).run) == run:
             return Choice(sampler, noise, rate, steps)
-    return Given(run)
+    return Given(run, text, log)
 
 
 def noise_for(choice: Choice, epsilon: float, delta: float, **options) -> Choice:
@@ -201,7 +211,7 @@ def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str,
 def _curves(what, delta: float, points: int, options) -> Iterator[tuple[str, Series]]:
     """The privacy and the trade-off curve."""
     ends = [query.epsilon(what.run, level, **options).upper for level in (FAR, delta)]
-    far = max([end for end in ends if 0 < end < EPS_MAX / 2], default=1.0)
+    far = max([end for end in ends if 0 < end < math.inf], default=1.0)
     eps = np.linspace(-far, far, 2 * points + 1)
     sides = [query.delta(what.run, eps, direction=side, **options) for side in ("remove", "add")]
     low, mid, high = (np.maximum(*(getattr(s, end)[points:] for s in sides)) for end in ("lower", "estimate", "upper"))
@@ -211,9 +221,14 @@ def _curves(what, delta: float, points: int, options) -> Iterator[tuple[str, Ser
 
 def tradeoff(eps: np.ndarray, sides: list[Bound]) -> Bound:
     """Certified ends of the largest true positive rate at every `FPR`, over both directions, from deltas at rising eps."""
+    inside = np.abs(eps) <= EPS_MAX  # whose e^eps a double holds
+    eps, sides = eps[inside], [side[inside] for side in sides]
+    low, high = FPR.copy(), np.ones(FPR.size)
+    if eps.size < 4:
+        return Bound(low, 0.5 * (low + high), high, sides[0].route, True, sides[0].budget)
+    high = FPR.copy()
     x = np.exp(eps)
     dn, up = x * (1 - 4 * U), x * (1 + 4 * U)
-    low, high = FPR.copy(), FPR.copy()
     for side in sides:
         above = (side.upper + np.multiply.outer(FPR, up)) * (1 + 4 * U)
         at = np.argmin(above, axis=1)
@@ -285,9 +300,13 @@ def as_python(runs: dict[str, Choice | Given], delta: float, options: dict) -> s
 
 
 def as_command(runs: dict[str, Choice | Given], delta: float, options: dict) -> str:
-    words = [quoted(f"{name}={what.expression()}") for name, what in runs.items()]
+    words = [quoted(f"{re.sub(NO_NAME, '', name)}={what.expression()}") for name, what in runs.items()]
     more = "".join(f" --{name} {value}" for name, value in options.items() if value != "add_remove")
     return " ".join(["hockeystick epsilon", *words, f"--delta {delta!r}"]) + more
+
+
+NO_NAME = r"[=()*+@\[\]]"
+"""What a name on the command line may not hold."""
 
 
 def quoted(word: str) -> str:
@@ -296,9 +315,9 @@ def quoted(word: str) -> str:
 
 
 def as_json(runs: dict[str, Choice | Given], delta: float, options: dict) -> str:
-    """Every run as `hs.from_json` reads it, and its eps."""
+    """Every run as `hs.from_dict` reads it, and its eps."""
     rows = []
     for name, what in runs.items():
-        epsilon = to_json(query.epsilon(what.run, delta, **options))
-        rows.append({"name": name, "run": to_json(what.run), "delta": delta, **options, "epsilon": epsilon})
+        epsilon = to_dict(query.epsilon(what.run, delta, **options))
+        rows.append({"name": name, "run": to_dict(what.run), "delta": delta, **options, "epsilon": epsilon})
     return json.dumps(rows, indent=1)

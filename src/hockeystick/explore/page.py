@@ -100,15 +100,17 @@ class Page:
     def remove(self, card: Card) -> None:
         self.desk.drop(card.key)
         self.cards.remove(card)
-        for line in self.lines[card.key].values():
-            line.clear()
-        self.series = {at: series for at, series in self.series.items() if at[0] != card.key}
+        self._clear(card)
         self.listed()
 
     @staticmethod
     def _pieces(what, goal, delta: float, options: dict):
         if goal is not None:
-            what = model.noise_for(what, goal, delta, **options)
+            try:
+                what = model.noise_for(what, goal, delta, **options)
+            except (ValueError, ArithmeticError) as error:
+                yield "missed", error
+                return
             yield "choice", what
         yield from model.pieces(what, delta, **options)
 
@@ -138,7 +140,9 @@ class Page:
         for name, drawn in self.figures.items():
             drawn.legend[0].visible = len(self.cards) > 1
             drawn.legend[0].items = [
-                LegendItem(label=card.name.value, renderers=self.lines[card.key][name].renderers) for card in self.cards
+                LegendItem(label=card.name.value, renderers=self.lines[card.key][name].renderers)
+                for card in self.cards
+                if isinstance(card.what, Choice) or name in ("privacy", "tradeoff")
             ]
         self._text()
 
@@ -162,23 +166,33 @@ class Page:
     def _show(self, found: dict) -> None:
         cards = {card.key: card for card in self.cards}
         self.document.hold("combine")  # one message
-        for (key, name), piece in found.items():
-            if key not in cards:
-                continue
-            if name in self.figures:
-                self.series[key, name] = piece
-                self.lines[key][name].draw(piece)
-            else:
-                cards[key].take(name, piece)
-            if name == "error":
-                for line in self.lines[key].values():
-                    line.clear()
-            if name == "epsilon":
-                for line in self.lines[key].values():
-                    line.mark(cards[key].what, piece, self.delta)
-        self.document.unhold()
+        try:
+            for (key, name), piece in found.items():
+                if key in cards:
+                    self._show_piece(cards[key], name, piece)
+        finally:
+            self.document.unhold()
+            self.desk.delivered()
         self._text_soon()
-        self.desk.delivered()
+
+    def _show_piece(self, card: Card, name: str, piece) -> None:
+        lines = self.lines[card.key]
+        if name in self.figures:
+            self.series[card.key, name] = piece
+            lines[name].draw(piece)
+            return
+        card.take(name, piece)
+        if name in ("error", "missed"):
+            self._clear(card)
+        if name == "epsilon":
+            for line in lines.values():
+                line.mark(card.what, piece, self.delta)
+
+    def _clear(self, card: Card) -> None:
+        """Nothing is known of the run as it is now."""
+        for line in self.lines[card.key].values():
+            line.clear()
+        self.series = {at: series for at, series in self.series.items() if at[0] != card.key}
 
     # What can be taken along
 
