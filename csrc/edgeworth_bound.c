@@ -34,7 +34,12 @@
 #define COUNT HS_EDGEWORTH_BOUNDED
 static const int POWER[COUNT] = {1, 2, 3, 4, 1, 3};   /* mean; X^2, X^3, X^4; |X|, |X|^3 */
 
-typedef struct { int family, which; double m, q, c0, span, side; const double *x, *w; int n; double sum[COUNT], err[COUNT]; } bounded;
+typedef struct {
+    int family, which, n;
+    double m, q, c0, span, side, nats; /* nats: what lies outside the range is e^-nats (qm)^4 */
+    const double *x, *w;
+    double sum[COUNT], err[COUNT];
+} bounded;
 
 static double power(double x, int n) { return n == 1 ? x : n == 2 ? x * x : n == 3 ? x * x * x : x * x * x * x; }
 
@@ -101,7 +106,7 @@ static void integrate(bounded *S)
     double m = S->m, q = S->q, root = log1p(fmax(expm1(S->c0) / q, -1 + 1e-300)), lo, hi, at, eta, U, R = 0;
     int i, panels;
     if (S->family == 0) {
-        R = sqrt(2 * (45 - 4 * log(q * fmin(m, 1)))); /* what lies outside is e^-45 (qm)^4 */
+        R = sqrt(2 * (S->nats - 4 * log(q * fmin(m, 1))));
         lo = -R; hi = m + R; at = root / m + 0.5 * m;
     } else { lo = 0; hi = m; at = 0.5 * (root + m); }
     at = fmin(fmax(at, lo), hi); S->span = hi - lo;
@@ -133,7 +138,7 @@ int hs_edgeworth_bounded(int family, double m, double q, int which, const double
     if ((family == 0 && (q == 1 || m > HS_EDGEWORTH_M_MAX)) || (which != 0 && which != 1) || n_gl < 2) return HS_BAD_ARGUMENT;
     if ((st = hs_edgeworth_moments(family, m, q, x, w, n_gl, a, b))) return st;
     memset(&S, 0, sizeof S);
-    S.family = family; S.which = which; S.m = m; S.q = q; S.c0 = which ? b[0] : a[0]; S.x = x; S.w = w; S.n = n_gl;
+    S.family = family; S.which = which; S.m = m; S.q = q; S.c0 = which ? b[0] : a[0]; S.x = x; S.w = w; S.n = n_gl; S.nats = 45;
     integrate(&S);
     for (i = 0; i < COUNT; i++) { v[i] = S.sum[i]; e[i] = S.err[i] * (1 + 1e-8); }
     eta = fabs(v[MEAN] - S.c0) * (1 + 4 * HS_U) + e[MEAN] + HS_U * fabs(S.c0); /* the mean is within eta of c0 */

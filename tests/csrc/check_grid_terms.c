@@ -228,8 +228,8 @@ int main(int argc, char **argv)
     (void)argv;
     work = malloc(sizeof *work * (HS_GRID_WORK + 34 * 400));
     if (!work) return 2;
-    for (i = 0; i < 400; i++) { real_mesh(); log_of_m(); dropped(0); dropped(1); ends(); strip(0); strip(1); far(0); far(1); trim(); shifted(i % 4); }
-    for (i = 0; i < 100; i++) capped();
+    for (i = 0; i < cases(400); i++) { real_mesh(); log_of_m(); dropped(0); dropped(1); ends(); strip(0); strip(1); far(0); far(1); trim(); shifted(i % 4); }
+    for (i = 0; i < cases(100); i++) capped();
     free(work);
     median("real-mesh", 200, 20, 1.2);
     median("log-m", 200, 100000, 100);

@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     n_work = hs_hyperbola_work(2);
     work = malloc(sizeof *work * (size_t)n_work);
     if (!work || !R) return 2;
-    for (i = 0; i < 150; i++) { memset(R, 0, sizeof *R); alias(R); truncation(R); inner(R); injected(R, i % 2); }
+    for (i = 0; i < cases(150); i++) { memset(R, 0, sizeof *R); alias(R); truncation(R); inner(R); injected(R, i % 2); }
     free(work); free(R);
     median("hyperbola-alias", 80, 400, 30);
     median("hyperbola-truncation", 80, 1500, 4);

@@ -166,7 +166,7 @@ int main(int argc, char **argv)
     head = malloc(sizeof *head * LEVELS * HS_HEADS);
     re = malloc(sizeof *re * LEVELS * HS_STRIDE_MAX); im = malloc(sizeof *im * LEVELS * HS_STRIDE_MAX);
     if (!W || !work || !line_work || !head || !re || !im) return 2;
-    for (i = 0; i < 120; i++) { alias(W); truncation(W); inner(W); injected(W, i % 2); }
+    for (i = 0; i < cases(120); i++) { alias(W); truncation(W); inner(W); injected(W, i % 2); }
     free(W); free(work); free(line_work); free(head); free(re); free(im);
     median("individual-alias", 30, 2, 1.05);
     median("individual-tail", 60, 1500, 150);

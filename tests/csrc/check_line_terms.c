@@ -303,14 +303,14 @@ static void eps_ends(int kind)
     free(L);
 }
 
-/* Plain steps, K and nodes, against long double. */
+/* Plain steps: K, nodes and delta against long double. */
 static void plain(void)
 {
     line *L = malloc(sizeof *L);
-    any_run(L, PLAIN, 0.05, 2, 40);
+    any_run(L, PLAIN, 0.05, uniform() < 0.5 ? 2 : 50, 40);
     if (fine_line(L, -between(1, 6), between(0.2, 1), 1)) {
-        const hs_contour *C = &L->C;
-        long double v = (long double)L->m[0] * L->m[0] * L->k[0], c = C->c;
+        hs_contour *C = &L->C;
+        long double v = (long double)L->m[0] * L->m[0] * L->k[0], c = C->c, mu = sqrtl(v), a = C->eps / mu - 0.5L * mu, truth;
         long n;
         term("plain-k", (double)fabsl(0.5L * v * c * (1 + c) - L->S->K[0]), L->S->err[0], 1e-18 * fabs(L->S->K[0]));
         for (n = 1; n <= C->N; n += 1 + C->N / 8) {
@@ -318,6 +318,11 @@ static void plain(void)
             term("plain-node", (double)hypotl(0.5L * v * y * y + L->S->re[n], v * (c + 0.5L) * y - L->S->im[n]), L->S->round[n],
                  1e-18 * (fabs(L->S->re[n]) + fabs(L->S->im[n])));
         }
+        freeze(C, L->S);
+        evaluate(C, C->eps, &L->v);
+        truth = 0.5L * (erfcl(a * sqrtl(0.5L)) - expl(C->eps) * erfcl((a + mu) * sqrtl(0.5L))) * expl(-(long double)L->v.log_scale);
+        term("plain-value", (double)fabsl(L->v.value - truth), L->v.rounding + L->v.truncation + L->v.alias_left + L->v.alias_right,
+             4e-19 * (double)erfcl(a * sqrtl(0.5L)) * exp(-L->v.log_scale));
     }
     free(L);
 }
@@ -364,8 +369,8 @@ int main(int argc, char **argv)
     work_fine = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
     work_coarse = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
     if (!work_fine || !work_coarse) return 2;
-    for (i = 0; i < 800; i++) { truncation(i % KINDS, i / KINDS % 4, 0); truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1); injected(i % 4); inner(i % 2 ? SAMPLED : PAIR, i / 2 % 4); aliasing(i % KINDS, i / KINDS % 3); }
-    for (i = 0; i < 200; i++) { plain(); k_at_aliases(); planned(i % KINDS); eps_ends(i % KINDS); truncation(SAMPLED, 1, 2); }
+    for (i = 0; i < cases(800); i++) { truncation(i % KINDS, i / KINDS % 4, 0); truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1); injected(i % 4); inner(i % 2 ? SAMPLED : PAIR, i / 2 % 4); aliasing(i % KINDS, i / KINDS % 3); }
+    for (i = 0; i < cases(200); i++) { plain(); k_at_aliases(); planned(i % KINDS); eps_ends(i % KINDS); truncation(SAMPLED, 1, 2); }
     free(work_fine); free(work_coarse);
     median("fall-psi", 90, 1.2, 1.01);
     median("fall-moments", 90, 1.2, 1.01);
@@ -390,6 +395,7 @@ int main(int argc, char **argv)
     median("inner-nodes", 150, 1.1, 1.001);
     median("plain-k", 150, 18, 6);
     median("plain-node", 900, 18, 6);
+    median("plain-value", 150, 300, 50);
     median("rounding-k", 150, 1.1, 1.001);
     median("rounding-nodes", 150, 1.1, 1.001);
     median("k-at-c", 150, 300, 4);

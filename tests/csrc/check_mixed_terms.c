@@ -250,6 +250,28 @@ static void eps_ends(run *R, int lattice)
     term("eps-upper", 0.5 * delta * exp(-log_delta), 0.5, 1e-9);
 }
 
+/* The rounding of delta on a line or a period of full length; atoms and a normal step, in long double. */
+static void full(run *R, int lattice)
+{
+    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2), mean = k * e0 * tanh(0.5 * e0), sd = sqrt(k) * e0 / cosh(0.5 * e0);
+    long double x = e0, mu = m, truth = 0, size = 0;
+    value v;
+    int i;
+    begin(R, FINE + 4);
+    two_atoms(R, e0, k, m);
+    if (!lay(R, mean + between(-2, 4) * sd)) return;
+    evaluate(&R->A, R->A.eps, &v);
+    for (i = 0; i <= k; i++) {
+        long double gap = R->A.eps - x * (2 * i - (long double)k), log_p = lgammal(k + 1) - lgammal(i + 1) - lgammal(k - i + 1) - i * log1pl(expl(-x)) - (k - i) * log1pl(expl(x));
+        long double a = m > 0 ? gap / mu - 0.5L * mu : 0, above = m > 0 ? 0.5L * expl(log_p) * erfcl(a * sqrtl(0.5L)) : gap < 0 ? expl(log_p) : 0;
+        size += above;
+        truth += m > 0 ? above - 0.5L * expl(log_p + gap) * erfcl((a + mu) * sqrtl(0.5L)) : gap < 0 ? -expl(log_p) * expm1l(gap) : 0;
+    }
+    if (R->A.c < 0) return;
+    term(lattice ? "period-value" : "line-value", (double)fabsl(v.value - truth * expl(-(long double)v.log_scale)), v.rounding + v.inner + v.alias_left + v.alias_right,
+         1e-16 * (double)size * exp(-v.log_scale));
+}
+
 /* Far below the bulk of the loss: 1 - delta from above, and the rounding of delta there, on a period of full length. */
 static void complement(run *R)
 {
@@ -483,10 +505,10 @@ int main(int argc, char **argv)
     work = malloc(sizeof *work * (size_t)n_work);
     scratch = malloc(sizeof *scratch * (4 * ROOM + 2 * HS_GRID_WORK + 2 * HS_ENDS_WORK));
     if (!work || !R || !scratch) return 2;
-    for (i = 0; i < 400; i++) { aliasing(R, i % 2, i / 2 % 4); truncation(R, i % 6); injected(R, i % 2, i / 2 % (i % 2 ? 5 : 3)); }
-    for (i = 0; i < 200; i++) { panels(R, scratch); tables(R, scratch); far(R, scratch, i % 3); subnormal(R, scratch); }
-    for (i = 0; i < 400; i++) { cumulants(R); cgf(R); }
-    for (i = 0; i < 200; i++) { eps_ends(R, i % 2); complement(R); }
+    for (i = 0; i < cases(400); i++) { aliasing(R, i % 2, i / 2 % 4); truncation(R, i % 6); injected(R, i % 2, i / 2 % (i % 2 ? 5 : 3)); }
+    for (i = 0; i < cases(200); i++) { panels(R, scratch); tables(R, scratch); far(R, scratch, i % 3); subnormal(R, scratch); }
+    for (i = 0; i < cases(400); i++) { cumulants(R); cgf(R); }
+    for (i = 0; i < cases(200); i++) { eps_ends(R, i % 2); complement(R); full(R, i % 2); }
     free(work); free(R); free(scratch);
     median("panels-k", 50, 200000, 2000);
     median("panels-phi", 30, 30000, 1000);
@@ -524,6 +546,8 @@ int main(int argc, char **argv)
     median("k-laplace", 300, 90, 25);
     median("k-atoms", 120, 90, 25);
     median("k-run", 500, 90, 25);
+    median("line-value", 80, 80, 40);
+    median("period-value", 30, 200, 100);
     median("run-cgf", 100, 150, 40);
     median("eps-lower", 40, 1.1, 1.01);
     median("eps-upper", 40, 1.1, 1.01);

@@ -253,9 +253,9 @@ int main(int argc, char **argv)
     (void)argv;
     work = malloc(sizeof *work * (HS_TWO_WORK + 34 * 400));
     if (!work) return 2;
-    for (i = 0; i < 240; i++) { real_mesh(); log_of_m(); dropped(0); dropped(1); ends(); strip(0); strip(1); far(0); far(1); shifted(i % 3); }
-    for (i = 0; i < 100; i++) capped();
-    for (i = 0; i < 400; i++) branch();
+    for (i = 0; i < cases(240); i++) { real_mesh(); log_of_m(); dropped(0); dropped(1); ends(); strip(0); strip(1); far(0); far(1); shifted(i % 3); }
+    for (i = 0; i < cases(100); i++) capped();
+    for (i = 0; i < cases(400); i++) branch();
     free(work);
     median("pair-real-mesh", 150, 15, 1.3);
     median("pair-log-m", 100, 20000, 100);

@@ -189,8 +189,8 @@ int main(int argc, char **argv)
     work = malloc(sizeof *work * (size_t)hs_prawitz_work());
     if (!work || !more) return 2;
     rule(FINE, fine_x, fine_w);
-    for (i = 0; i < 600; i++) { one_step(i % 3 == 0); plain(); injected(i % 4); }
-    for (i = 0; i < 300; i++) eps_ends();
+    for (i = 0; i < cases(600); i++) { one_step(i % 3 == 0); plain(); injected(i % 4); }
+    for (i = 0; i < cases(300); i++) eps_ends();
     free(work); free(more);
     median("step-k", 100, 3000, 40);
     median("step-k-aliases", 40, 30, 5);

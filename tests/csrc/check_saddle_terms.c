@@ -183,9 +183,9 @@ int main(int argc, char **argv)
     (void)argv;
     work = malloc(sizeof *work * HS_GRID_WORK);
     if (!work) return 2;
-    for (i = 0; i < 2000; i++) moments(i % 2);
-    for (i = 0; i < 400; i++) { known_badly(); composed(1 + i % 2); }
-    for (i = 0; i < 200; i++) { strong(); parts(); without_grid(); }
+    for (i = 0; i < cases(2000); i++) moments(i % 2);
+    for (i = 0; i < cases(400); i++) { known_badly(); composed(1 + i % 2); }
+    for (i = 0; i < cases(200); i++) { strong(); parts(); without_grid(); }
     free(work);
     median("sp-strong-K", 12, 300, 100);
     median("sp-quadrature-part", 50, 15, 1.5);
