@@ -163,7 +163,8 @@ class Card:
             say(self.missed if name == "missed" else self.wrong, str(piece))
         else:
             self.found[name] = piece
-            self._price()
+            if name == "epoch" or isinstance(self.what, Given):  # the last of the numbers
+                self._price()
 
     def _price(self) -> None:
         bound, more, lines = self.found.get("epsilon"), self.found.get("epoch"), []

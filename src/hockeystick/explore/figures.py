@@ -20,6 +20,10 @@ EPS, DELTA, SIGMA = "\N{GREEK SMALL LETTER EPSILON}", "\N{GREEK SMALL LETTER DEL
 RATES = (float(FPR[0]), 1.0)
 
 
+COLUMNS = ("x", "lower", "upper", "line", "low", "high")
+"""Of a curve: the band as it is drawn, the line where that is thin, and the true ends for the pointer."""
+
+
 class Plan(NamedTuple):
     """A figure: its title, its axes with their scales, and ranges that do not follow the curves."""
 
@@ -76,36 +80,56 @@ def made(name: str):
     return drawn
 
 
-class Line:
-    """The curve of the i-th run in a figure: a band, its ends, a line where the band is thin, and a dot where the run is."""
+class Lines:
+    """The curves of the i-th run in all figures: bands, their ends, lines where bands are thin, and dots where the run is.
 
-    def __init__(self, drawn, i: int):
-        self.name, self.curve, self.place = drawn.name, ColumnDataSource(), ColumnDataSource()
+    One source holds all curves and one all dots, so that each is one message to the browser.
+    """
+
+    def __init__(self, drawn: dict, i: int):
+        self.curves = {name: dict.fromkeys(COLUMNS, np.array([np.nan])) for name in drawn}
+        self.source, self.place, self.renderers = ColumnDataSource(), ColumnDataSource(), {}
         self.clear()
-        look = {"source": self.curve, "color": COLOURS[i], "line_dash": DASHES[i]}
-        band = drawn.varea("x", "lower", "upper", source=self.curve, fill_color=COLOURS[i], fill_alpha=0.25)
-        line = drawn.line("x", "line", line_width=2, **look)
-        ends = [drawn.line("x", end, line_width=0.7, **look) for end in ("lower", "upper")]
-        dot = drawn.scatter("x", "y", source=self.place, size=9, color=COLOURS[i])
-        self.renderers = [band, line, dot]
-        tips = [(PLANS[self.name].x, "@x{0.000000}"), ("at least", "@low{0.0000000e+0}"), ("at most", "@high{0.0000000e+0}")]
-        drawn.add_tools(HoverTool(renderers=[ends[1]], tooltips=tips, mode="vline", visible=False, attachment="left"))
+        for name, plan in drawn.items():
+            x, low, high, line = (f"{name} {column}" for column in COLUMNS[:4])
+            look = {"source": self.source, "color": COLOURS[i], "line_dash": DASHES[i]}
+            band = plan.varea(x, low, high, source=self.source, fill_color=COLOURS[i], fill_alpha=0.25)
+            middle = plan.line(x, line, line_width=2, **look)
+            ends = [plan.line(x, end, line_width=0.7, **look) for end in (low, high)]
+            dot = plan.scatter(f"{name} x", f"{name} y", source=self.place, size=9, color=COLOURS[i])
+            self.renderers[name] = [band, middle, dot]
+            tips = [(PLANS[name].x, f"@{{{x}}}{{0.000000}}")]
+            tips += [
+                (end, f"@{{{name} {column}}}{{0.0000000e+0}}") for end, column in (("at least", "low"), ("at most", "high"))
+            ]
+            plan.add_tools(HoverTool(renderers=[ends[1]], tooltips=tips, mode="vline", visible=False, attachment="left"))
 
     def clear(self) -> None:
-        self.curve.data = {name: [] for name in ("x", "lower", "upper", "line", "low", "high")}
-        self.place.data = {"x": [], "y": []}
+        for name in self.curves:
+            self.curves[name] = dict.fromkeys(COLUMNS, np.array([np.nan]))
+        self.draw({})
+        self.place.data = {f"{name} {axis}": [np.nan] for name in self.curves for axis in "xy"}
 
-    def draw(self, series: Series) -> None:
-        self.curve.data = columns(self.name, series)
+    def draw(self, found: dict[str, Series]) -> None:
+        """Curves by the name of their figure; others stay."""
+        self.curves |= {name: columns(name, series) for name, series in found.items()}
+        size = max(curve["x"].size for curve in self.curves.values())
+        self.source.data = {
+            f"{name} {column}": np.pad(values, (0, size - values.size), mode="edge")
+            for name, curve in self.curves.items()
+            for column, values in curve.items()
+        }
 
     def mark(self, what, epsilon: Bound, delta: float) -> None:
-        """Put the dot."""
-        at = {"privacy": (epsilon.estimate, delta)}
+        """Put the dots."""
+        at = {name: (np.nan, np.nan) for name in self.curves} | {"privacy": (epsilon.estimate, delta)}
         if isinstance(what, Choice):
             at |= {"steps": (what.steps, epsilon.estimate), "noise": (what.noise, epsilon.estimate)}
-        x, y = at.get(self.name, (0.0, 0.0))
-        if 0 < y < 1e300 and x < 1e300:
-            self.place.data = {"x": [x], "y": [y]}
+        if not 0 < epsilon.estimate < 1e300:
+            at = dict.fromkeys(at, (np.nan, np.nan))
+        self.place.data = {
+            f"{name} {axis}": [value] for name, pair in at.items() for axis, value in zip("xy", pair, strict=True)
+        }
 
 
 def columns(name: str, series: Series) -> dict:

@@ -54,7 +54,7 @@ class Page:
         self.add = Button(label="Add a run to compare", name="add", **WIDE)
         self.add.on_click(self._add)
         self.figures = {name: figures.made(name) for name in figures.PLANS}
-        self.lines: dict[int, dict[str, figures.Line]] = {}
+        self.lines: dict[int, figures.Lines] = {}
         self.list = column(sizing_mode="stretch_width", name="cards")
         top = row(self.level, self.adjacency, sizing_mode="stretch_width")
         runs_root = column(top, self.bad_level, self.list, self.add, sizing_mode="stretch_width", name="runs")
@@ -125,7 +125,7 @@ class Page:
     def _put(self, name: str, what) -> None:
         key = next(i for i in range(MOST) if i not in {card.key for card in self.cards})
         if key not in self.lines:
-            self.lines[key] = {name: figures.Line(drawn, key) for name, drawn in self.figures.items()}
+            self.lines[key] = figures.Lines(self.figures, key)
         card = Card(self, key, self.serial, name, what)
         self.serial += 1
         self.cards.append(card)
@@ -140,7 +140,7 @@ class Page:
         for name, drawn in self.figures.items():
             drawn.legend[0].visible = len(self.cards) > 1
             drawn.legend[0].items = [
-                LegendItem(label=card.name.value, renderers=self.lines[card.key][name].renderers)
+                LegendItem(label=card.name.value, renderers=self.lines[card.key].renderers[name])
                 for card in self.cards
                 if isinstance(card.what, Choice) or name in ("privacy", "tradeoff")
             ]
@@ -164,34 +164,29 @@ class Page:
         self.document.add_next_tick_callback(partial(self._show, found))
 
     def _show(self, found: dict) -> None:
-        cards = {card.key: card for card in self.cards}
-        self.document.hold("combine")  # one message
         try:
-            for (key, name), piece in found.items():
-                if key in cards:
-                    self._show_piece(cards[key], name, piece)
+            for card in self.cards:
+                self._show_card(card, {name: piece for (key, name), piece in found.items() if key == card.key})
         finally:
-            self.document.unhold()
             self.desk.delivered()
         self._text_soon()
 
-    def _show_piece(self, card: Card, name: str, piece) -> None:
-        lines = self.lines[card.key]
-        if name in self.figures:
-            self.series[card.key, name] = piece
-            lines[name].draw(piece)
-            return
-        card.take(name, piece)
-        if name in ("error", "missed"):
+    def _show_card(self, card: Card, found: dict) -> None:
+        curves = {name: piece for name, piece in found.items() if name in self.figures}
+        if curves:  # first: the browser draws while the rest is on its way
+            self.series |= {(card.key, name): piece for name, piece in curves.items()}
+            self.lines[card.key].draw(curves)
+        for name, piece in found.items():
+            if name not in curves:
+                card.take(name, piece)
+        if "error" in found or "missed" in found:
             self._clear(card)
-        if name == "epsilon":
-            for line in lines.values():
-                line.mark(card.what, piece, self.delta)
+        elif "epsilon" in found:
+            self.lines[card.key].mark(card.what, found["epsilon"], self.delta)
 
     def _clear(self, card: Card) -> None:
         """Nothing is known of the run as it is now."""
-        for line in self.lines[card.key].values():
-            line.clear()
+        self.lines[card.key].clear()
         self.series = {at: series for at, series in self.series.items() if at[0] != card.key}
 
     # What can be taken along

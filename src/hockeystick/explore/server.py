@@ -50,6 +50,9 @@ class Door(AuthProvider):
             raise HTTPError(403)
         for name, value in HEADERS.items():
             handler.set_header(name, value)
+        request.connection.stream.set_nodelay(
+            True
+        )  # Bokeh sends a message in pieces, and Nagle's algorithm waits 40 ms between two
         return "here"
 
     get_user = get_login_url = login_handler = logout_handler = logout_url = None
