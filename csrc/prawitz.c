@@ -252,6 +252,7 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     whole = exp(lf(t) + whole + S->inner[2]);
     v->upper = (v->upper < whole ? v->upper : whole) * (1 + 4 * HS_U); /* also where the sum is not a number */
     v->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
+    if (!(v->value == v->value)) v->value = v->rounding = v->upper; /* not a number: Chernoff's bound is all that is known */
 }
 
 /* Tail points: from the last node in steps of 0.7 over the rms deviation of a step, which the metric can see; then doubling. Far

@@ -257,21 +257,24 @@ static double kolmogorov_upper(const hs_tilted *T, double k, int identical)
 
 typedef struct { hs_tilted T; double size[2]; int plain, st; } subtotal; /* size: of K and K' without signs; plain: Gaussian steps among them */
 
-/* Step i at tilt a. The only step of a run keeps its grid for the next tilts. */
+/* Opens the grid that the only step of a run keeps, for tilts from lo to hi. */
+static int keep_grid(hs_steps *S, double lo, double hi, double *work)
+{
+    int st = open_grid(S->m[0], S->q[0], lo, hi, work, &S->grid);
+    S->grid_lo = st ? 1 : lo;
+    S->grid_hi = st ? -1 : hi;
+    return st;
+}
+
+/* Step i at tilt a. The only step of a run keeps its grid for the next tilts; one for a range of tilts may be too coarse for a. */
 static int grid_tilted(hs_steps *S, int i, double a, double *work, hs_tilted *T)
 {
-    double m = S->m[i], q = S->q[i];
     hs_grid G;
     int st;
-    if (S->b > 1) return (st = open_grid(m, q, a, a, work, &G)) ? st : hs_step_tilted(&G, a, T);
-    if (!(S->grid_lo <= a && a <= S->grid_hi)) {
-        S->grid_lo = a < 0 ? 1.1 * a - 0.5 : 0; S->grid_hi = a > 0 ? 1.1 * a + 0.5 : 0;
-        if (open_grid(m, q, S->grid_lo, S->grid_hi, work, &S->grid)) {
-            S->grid_lo = S->grid_hi = a;
-            if ((st = open_grid(m, q, a, a, work, &S->grid))) { S->grid_lo = 1; S->grid_hi = -1; return st; }
-        }
-    }
-    return hs_step_tilted(&S->grid, a, T);
+    if (S->b > 1) return (st = open_grid(S->m[i], S->q[i], a, a, work, &G)) ? st : hs_step_tilted(&G, a, T);
+    if (!(S->grid_lo <= a && a <= S->grid_hi)) keep_grid(S, a < 0 ? 1.1 * a - 0.5 : 0, a > 0 ? 1.1 * a + 0.5 : 0, work);
+    if (S->grid_lo <= S->grid_hi && !hs_step_tilted(&S->grid, a, T)) return HS_OK;
+    return (st = keep_grid(S, a, a, work)) ? st : hs_step_tilted(&S->grid, a, T);
 }
 
 static void add_step(hs_steps *S, int i, double *work, subtotal *sum)

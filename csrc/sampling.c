@@ -163,8 +163,8 @@ static double loss_at(double q, double q_err, double up, double down, double x, 
 static double start(double q, double up, double down, double s, double last)
 {
     double m = fmax(up, down), r = fabs(s), t, a;
-    if (down == 0) return 0.5 * up + (s < 700 ? log1p(expm1(s) / q) : s - log(q)) / up;
-    if (up == 0) return -(0.5 * down + (s > -700 ? log1p(expm1(-s) / q) : -s - log(q)) / down);
+    if (down == 0) return 0.5 * up + (s < 600 ? log1p(expm1(s) / q) : s - log(q)) / up;
+    if (up == 0) return -(0.5 * down + (s > -600 ? log1p(expm1(-s) / q) : -s - log(q)) / down);
     if (up != down) return last;
     t = exp(-0.5 * m * m); a = (1 - q) * -expm1(-r); /* the root over e^r: nothing overflows */
     r = (r + log((a + sqrt(a * a + 4 * q * q * t * t * exp(-r))) / (2 * q)) + 0.5 * m * m) / m;

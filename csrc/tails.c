@@ -81,7 +81,8 @@ int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *f
         double turn = fmax(1 - (1 - q) * exp(-s[i]), 0) + 4 * U, at, z;
         if (s[i] > -1) {
             z = expm1(s[i]) / q;
-            at = s[i] < 700 ? log1p(z > -1 + U ? z : -1 + U) : s[i] - log(q);
+            if (z < 1e300) at = log1p(z > -1 + U ? z : -1 + U);
+            else at = (s[i] > 40 ? s[i] : log(expm1(s[i]))) - log(q); /* at > 690, and neither term is beyond 745 where s < 40 */
             move = fmax(move, 4 * U * fabs(expm1(-s[i])) + 4 * U * turn * fabs(at));
         } else {
             at = log((exp(s[i]) - (1 - q)) / q);

@@ -230,7 +230,8 @@ def renyi(parts, adjacency: str, add: bool, alpha: mpf) -> mpf | None:
     total = ZERO
     for step, k in parts:
         m, own = shift(step, adjacency), law(step, adjacency)
-        if not (m or own) or step.name == "discrete_gaussian":  # whose tails are cut
+        base = step.args[0] if step.name == "poisson_subsampled" else step
+        if not (m or own) or base.name == "discrete_gaussian":  # whose tails are cut
             return None
         if m:
             total += k * alpha * m * m / 2

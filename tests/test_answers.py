@@ -257,3 +257,29 @@ def test_answers_of_which_one_end_is_unknown():
     step = hs.from_pmf([0.2208, 0.4922, 0.287], [0.0, 0.9973892016575407, 0.0026107983424593])
     curve = hs.delta(step * 4979, [-5194.5, -3514.88, -3.0, -1.0, -0.3, 3514.889, 3514.88, 5695.0], route="pld")
     assert np.all((curve.lower <= curve.estimate) & (curve.estimate <= curve.upper))
+
+
+@pytest.mark.parametrize("eps", [1e5, 9e5, 1e6, 1e12, 1e150])
+def test_delta_far_beyond_every_answers_reach(eps):
+    """A grid of many tilts that failed at the first of them served the others."""
+    b = hs.log_delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, eps)
+    assert b.upper < -1e6
+
+
+def test_masses_that_vanish_in_a_product_and_losses_near_700():
+    tiny = hs.poisson_subsampled(hs.from_curve([0.53, 4.404], [0.5092871043950772, 5e-324]), 0.00137)
+    b = hs.log_delta(tiny, 5.0)  # 6.8e-327
+    assert b.lower == -math.inf and -753 < b.upper
+    far = hs.poisson_subsampled(hs.gaussian(764.6), 4.22e-7)
+    mixed = hs.public_mixture([hs.poisson_subsampled(hs.gaussian(0.034), 0.0138), far], [0.5, 0.5])
+    assert hs.epsilon(mixed, 2.5850506467213405e-125, route="pld").upper < 1200
+
+
+def test_estimates_are_numbers_where_a_sum_is_not():
+    run = hs.poisson_subsampled(hs.laplace(1 / 30), 0.2713564972914679) * 10122125
+    b = hs.log_delta(run, 3204364.2471925505, direction="remove", route="edgeworth")
+    assert b.lower <= b.estimate <= b.upper and not any(math.isnan(x) for x in b.budget.terms.values())
+
+
+def test_calibration_where_every_parameter_meets_the_target():
+    assert hs.max_steps(q=2.4e-11, sigma=0.001, epsilon=1e4, delta=1.7e-112, direction="add").value == 10**12

@@ -253,6 +253,8 @@ def discretise(
     upper, lower, edge, p_inf, p_cut = lattice_laws(plan, dx, at, first, size, t, n_threads)
     k = plan.batch.counts
     radius = math.fsum((k * edge).tolist())
+    if not radius < math.inf:
+        raise AccuracyError("nothing is known of where the losses of a step lie")
     log_up = math.fsum((k * np.log1p(-np.minimum(p_inf, 1 - ULP))).tolist())
     slack = 8 * ULP * (k.size + 4)
     inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts, cut=p_cut)[1]) * (1 - 4 * ULP)

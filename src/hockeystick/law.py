@@ -72,12 +72,14 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
 
     def root_at(s, x):
         end = (s - math.log(weight)) / top + 0.5 * top  # l(x) >= the top term alone, so this x is to the right of the root
-        x = np.minimum(x, end)
+        x, left = np.minimum(x, end), np.arange(s.size)
         for _ in range(100):
-            value, slope = loss_at(x)
-            step = (value - s) / np.maximum(slope, 1e-300)
-            x = np.maximum(np.minimum(x - step, end), -60.0 - top)
-            if not np.any(np.abs(step) > 1e-13 * (1 + np.abs(x))):
+            value, slope = loss_at(x[left])
+            off = value - s[left]
+            step = off / np.maximum(slope, 1e-300)
+            x[left] = np.maximum(np.minimum(x[left] - step, end[left]), -60.0 - top)
+            left = left[(np.abs(step) > 1e-13 * (1 + np.abs(x[left]))) & (np.abs(off) > 32 * U * (1 + np.abs(s[left])))]
+            if not left.size:
                 break
         return x
 

@@ -306,7 +306,11 @@ def poisson(base: Loss, q: float) -> Loss:
     limits = (lo, hi, wall) if base.mass_minus_inf else (lo, hi)
     error = slope * base.ends_error + 8 * U * max((abs(x) for x in limits if abs(x) < math.inf), default=0.0)
     exact = None if base.exact_inf is None else Fraction(q) * base.exact_inf
-    made = Loss(tails, nodes, lo, hi, q * base.mass_inf, ends_error=error, mass_error=base.mass_error + U, exact_inf=exact)
+    mass_inf, mass_error = q * base.mass_inf, base.mass_error + U
+    if base.mass_inf and mass_inf < 1e-290:  # a product next to 0, or rounded to 0, keeps an absolute error only
+        mass_inf = max(mass_inf, 5e-324)
+        mass_error += 5e-324 / mass_inf
+    made = Loss(tails, nodes, lo, hi, mass_inf, ends_error=error, mass_error=mass_error, exact_inf=exact)
     if base.mass_minus_inf:
         return _with_wall(base, q, wall, made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth))
     if base.atoms is no_atoms:

@@ -87,7 +87,7 @@ class Search:
     def solve(self, first: float) -> Calibration:
         one = self.clear(first)
         other = self.apart(one)
-        rises = (other.estimate > one.estimate) == (other.x > one.x)
+        rises = (other.estimate > one.estimate) == (other.x > one.x) if other.estimate != one.estimate else self.whole
         self.private, self.costly = (self.lo, self.hi) if rises else (self.hi, self.lo)
         return self.prove(self.root(one, other))
 
@@ -103,7 +103,7 @@ class Search:
                     break
             factor **= 3
         ends = self.at(self.lo), self.at(self.hi)
-        return max(ends, key=lambda end: abs(math.log(end.x / one.x)) if end.estimate != one.estimate else 0.0)
+        return max(ends, key=lambda end: (end.estimate != one.estimate, abs(math.log(end.x / one.x))))
 
     def clear(self, first: float) -> _Tried:
         """The first point, or one elsewhere in the range if its bound does not say on which side of the target it is."""

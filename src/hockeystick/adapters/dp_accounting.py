@@ -44,9 +44,6 @@ MIXTURE_RTOL = 1e-6
 EPS_MAX = 1e6
 """Larger eps are answered by the bound here: delta does not increase."""
 
-EPS_PLAIN = 1e3
-"""Up to here a refusal is passed on; beyond, delta at a smaller eps is an upper bound as well."""
-
 
 class HockeystickAccountant(PrivacyAccountant):
     """Privacy accountant with certified two-sided bounds.
@@ -197,13 +194,7 @@ class HockeystickAccountant(PrivacyAccountant):
             value = 1.0 if self._non_private else 0.0
             return Bound(value if self._exposed else 0.0, value, value, "exact", True, Budget({}))
         near = min(eps, EPS_MAX)
-        try:
-            mild = self._ask(query.delta, self._better.run, near)
-        except AccuracyError:
-            if near <= EPS_PLAIN:
-                raise
-            found = self.delta_bound(0.1 * near)  # far beyond every answer's reach: the curve falls
-            return Bound(0.0, found.estimate, found.upper, found.route, True, found.budget)
+        mild = self._ask(query.delta, self._better.run, near)
         bound = self._zcdp_bound(query.delta, near) if self._rho else self._worst(query.delta, near, mild)
         bound = _between(mild, bound, 1.0)
         return bound if eps == near else Bound(0.0, bound.estimate, bound.upper, bound.route, True, bound.budget)

@@ -188,7 +188,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         if best is None or high - low < best[0]:
             best = high - low, *logs(low, mid, high), relative(terms, mid)
         width = (high - low) / mid if mid > 0 else math.inf
-        if width <= goal or (width == math.inf and dx < first):
+        if far or width <= goal or (width == math.inf and dx < first):
             break
         if terms[2] > 0.4 * (high - low):  # rounding is in the way: of the stages, or at its floor
             if not limits.evolving:
