@@ -185,9 +185,9 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
     return A2 > 0 && T->r3_upper < HUGE_VAL && fabs(T->K) < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-long hs_saddle_work(void) { return HS_GRID_WORK; }
+int64_t hs_saddle_work(void) { return HS_GRID_WORK; }
 
-int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll, double *work, long n_work)
+int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll, double *work, int64_t n_work)
 {
     double all = 0, part = 0;
     int i;
@@ -363,7 +363,7 @@ void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to)
 
 /* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */
 int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll, double *work,
-                        long n_work, double *out)
+                        int64_t n_work, double *out)
 {
     hs_steps S;
     hs_tilted T;
