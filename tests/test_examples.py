@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,10 @@ def test_readme():
         pytest.skip("the README has no examples")
     failed, _ = doctest.testfile(str(README), module_relative=False, encoding="utf-8")
     assert not failed
+
+
+def test_contributing_names_tests_that_exist():
+    here = Path(__file__).parent
+    text = (here.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    names = re.findall(r"test_[a-z_]+\*?", text)
+    assert len(names) > 30 and all(any(here.glob(f"{name}.py")) for name in names)
