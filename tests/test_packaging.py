@@ -1,5 +1,6 @@
 """What the package says of itself to an installer."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,15 @@ def test_pyfftw_is_asked_for_where_it_has_wheels(machine, python, implementation
     (pyfftw,) = (r for r in map(requirements.Requirement, PROJECT["dependencies"]) if r.name == "pyfftw")
     place = {"platform_machine": machine, "python_version": python, "implementation_name": implementation}
     assert pyfftw.marker.evaluate(place) is wanted
+
+
+def test_no_size_has_the_width_of_long():
+    """A long has 32 bits on Windows: sizes and indices of the C floor and of its gate are int64_t."""
+    root = Path(__file__).parent.parent
+    files = [*root.glob("csrc/*.[ch]"), *root.glob("src/hockeystick/_core*.p[yx][xdi]")]
+    assert any(path.suffix == ".c" for path in files)
+    for path in files:
+        code = re.sub(
+            r'/\*.*?\*/|""".*?"""|"(?:\\.|[^"\\\n])*"|//[^\n]*|# [^\n]*', "", path.read_text("utf-8"), flags=re.DOTALL
+        )
+        assert not re.findall(r"^.*\blong\b(?! double).*$", code, re.MULTILINE), path
