@@ -54,7 +54,7 @@ class Accountant(Recorder):
             return None, {"_counts": dict(self._counts)}
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        self.__init__()
+        Accountant.__init__(self)
         self._counts = dict(state[1]["_counts"])
 
     def step(self, mechanism: Ran, steps: int = 1, *, k: int | None = None) -> None:

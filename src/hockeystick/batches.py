@@ -68,7 +68,7 @@ class CyclicPoisson(Mechanism):
     column_norms: tuple[float, ...] | None
     per_record: bool = False
     sized: ClassVar[bool] = True
-    open: ClassVar[bool] = True
+    open: ClassVar[bool] = True  # type: ignore[assignment,misc]
 
 
 @respelled(batch="max_batch")

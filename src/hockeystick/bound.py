@@ -134,7 +134,7 @@ class Bound(Generic[Value]):
         self, lower: Value, estimate: Value, upper: Value, route: str, certified: bool, budget: Budget, note: str = ""
     ) -> None:
         if certified:
-            if not (lower <= estimate <= upper if type(lower) is float else np.all((lower <= estimate) & (estimate <= upper))):
+            if not (lower <= estimate <= upper if type(lower) is float else _in_order(lower, estimate, upper)):  # type: ignore[operator]
                 raise contradiction(None, (lower, estimate, upper, route))
         self.lower = lower
         self.estimate = estimate
@@ -171,7 +171,7 @@ class Bound(Generic[Value]):
         if not spec:
             return repr(self)
         if np.ndim(self.lower):
-            return f"[{', '.join(format(entry, spec) for entry in self)}]"  # type: ignore[attr-defined]
+            return f"[{', '.join(format(entry, spec) for entry in self)}]"  # type: ignore[misc]
         return f"[{_rounded(float(self.lower), spec, ROUND_FLOOR)}, {_rounded(float(self.upper), spec, ROUND_CEILING)}]"
 
     @overload
@@ -216,6 +216,10 @@ class Bound(Generic[Value]):
 
     def __float__(self) -> float:
         raise TypeError("a Bound is an interval: write .upper, .lower or .estimate")
+
+
+def _in_order(lower: Any, estimate: Any, upper: Any) -> bool:
+    return bool(np.all((lower <= estimate) & (estimate <= upper)))
 
 
 def _rounded(value: float, spec: str, rounding: str) -> str:

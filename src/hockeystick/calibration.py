@@ -206,7 +206,7 @@ def _solve(make_run, target: _Target, over, tol, start, advice: str = "") -> Cal
     return search.solve(first)
 
 
-def _target(options: dict, **asked) -> _Target:
+def _target(options: Asked, **asked: Any) -> _Target:
     if "rtol" in options:
         raise DomainError("rtol is not an option here; ask for a distance of the parameter with tol")
     given = {name for name, value in asked.items() if value is not None}
@@ -231,7 +231,7 @@ def _target(options: dict, **asked) -> _Target:
     )
 
 
-def _delta(run, eps: float, level: float, width, options: dict) -> Bound:
+def _delta(run, eps: float, level: float, width, options: Any) -> Bound:
     """delta(eps); far below `level`, where only slow routes would give both ends, an upper end that says so will do."""
     if width is None and options.get("route", "auto") == "auto":
         try:
@@ -250,7 +250,7 @@ def _delta(run, eps: float, level: float, width, options: dict) -> Bound:
     return query.delta(run, eps, rtol=width, **options)
 
 
-def _mu(run, delta: float, width, options: dict) -> Bound:
+def _mu(run, delta: float, width, options: Any) -> Bound:
     """mu_gdp as narrow as MU_WIDTHS, or `width`, and its deltas allow."""
     *first, last = MU_WIDTHS if width is None else (max(width, 2e-9), *MU_WIDTHS)
     for tol in first:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,8 @@ class Curve:
     """The privacy curve of a run in one direction, asked at four points at a time."""
 
     def __init__(self, run, direction: str, options: dict, routes: set[str]):
-        self.ask = lambda eps: query.delta(run, eps, direction=direction, **options)
+        sided: dict[str, Any] = {**options, "direction": direction}
+        self.ask = lambda eps: query.delta(run, eps, **sided)
         self.routes = routes
         # The Gaussian curve of the same advantage: where the search starts and how far apart its points are.
         adv = min(max(self.ask(0.0).estimate, 1e-12), 1 - 1e-15)

@@ -74,7 +74,7 @@ def stages(count: int) -> int:
 
 def evolve(law: Law, k: int, dx: float, t: float, count: int, upper: bool, n_threads: int) -> list[tuple[Law, int]]:
     """The k-fold law as [(law, its count), ...] on the lattice of step dx 2^count."""
-    out = []
+    out: list = []
     while count:
         c = min(count, STAGE)
         k, rest = divmod(k, 4**c)

@@ -35,7 +35,7 @@ class Share(NamedTuple):
     """A distinct step, how often it ran, and its part of the cumulant K(t) at the saddle point, which adds up over steps."""
 
     step: Mechanism
-    count: int
+    steps: int
     share: float
 
 
@@ -94,13 +94,13 @@ class Explanation(NamedTuple):
             lines.append(f"  {each.direction:<7}{each.route:<12}{1e3 * each.seconds:8.3f} ms  {said}")
         if self.steps:
             lines.append("steps, by their share of the cumulant of the loss at t:")
-            lines += [f"  {each.share:7.2%}  {each.count} x {each.step!r}" for each in self.steps[:SHARES]]
+            lines += [f"  {each.share:7.2%}  {each.steps} x {each.step!r}" for each in self.steps[:SHARES]]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """All but the bound, of dicts, lists, strings and numbers."""
         tried = [each._asdict() for each in self.tried]
-        steps = [{"step": repr(step), "count": k, "share": share} for step, k, share in self.steps]
+        steps = [{"step": repr(step), "steps": k, "share": share} for step, k, share in self.steps]
         return {"tried": tried, "tilt": self.tilt, "contour": self.contour, "nodes": self.nodes, "steps": steps}
 
 
@@ -108,6 +108,7 @@ class _Traced(query._Settings):
     """Settings that keep what the routes say."""
 
     __slots__ = ("tried",)
+    tried: list[Tried]
 
     def _ask(self, name: str, what: str, add: int, at: float):
         self.why, start = "", time.perf_counter()
@@ -173,7 +174,8 @@ def explain(
     options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
     bound = (query.epsilon if eps is None else query.delta)(run, at, **options)
     tried: list[Tried] = []
-    tilt, shape, steps = None, None, ()
+    tilt, shape = None, None
+    steps: tuple[Share, ...] = ()
     if not worst.unsettled(run):
         settings = _Traced(run, adjacency, direction, route, rtol, n_threads)
         settings.tried = tried
@@ -187,7 +189,7 @@ def explain(
     return Explanation(bound, asked, at, adjacency, direction, tuple(tried), tilt, *(shape or ("", 0)), steps)
 
 
-def _tilt(run: Run, eps: float, adjacency: str, add: int) -> float | None:
+def _tilt(run: Run, eps: float, adjacency: Adjacency, add: int) -> float | None:
     """The saddle point at eps, or None where there is none."""
     try:
         tilt = float(saddlepoint_delta(run, eps, adjacency=adjacency, direction="add" if add else "remove").tilt)

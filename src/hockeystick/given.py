@@ -317,7 +317,7 @@ def from_loss_cdf(
     lo, hi = real("lo", lo, "< hi"), real("hi", hi, "> lo")
     if not lo < hi:
         raise DomainError(f"need lo < hi, got lo={lo!r}, hi={hi!r}")
-    masses = []
+    masses: list[Any] = []
     for name, mass in (("mass_inf", mass_inf), ("mass_minus_inf", mass_minus_inf)):
         mass = real(name, mass, "in [0, 1)")
         if not 0 <= mass < 1:
@@ -326,7 +326,7 @@ def from_loss_cdf(
     error = real("error", error, "in [0, 0.01]")
     if not 0 <= error <= 0.01:
         raise DomainError(f"error must be in [0, 0.01], got {error!r}")
-    step = FromLossCdf(cdf_num, cdf_den, sf_num, sf_den, lo, hi, *masses, error)
+    step = FromLossCdf(cdf_num, cdf_den, sf_num, sf_den, lo, hi, masses[0], masses[1], error)
     _probe(step)
     return step
 

@@ -177,7 +177,7 @@ def read_log(
     if isinstance(source, str | os.PathLike):
         with open(source, "rb") as stream:
             return scan(stream, os.fspath(source) if name is None else name, columns, adjacency, **allowed).run
-    return scan(source, name or getattr(source, "name", "log"), columns, adjacency, **allowed).run
+    return scan(source, name or str(getattr(source, "name", "log")), columns, adjacency, **allowed).run
 
 
 def scan(
@@ -481,5 +481,5 @@ def _step(sigma: float, q: float, sampler: str, dataset_size: int, batch: int) -
     if sampler == "truncated_poisson":
         return truncated_poisson_subsampled(noise, q, dataset_size=dataset_size, max_batch=batch)
     if sampler == "without_replacement":
-        return without_replacement(noise, dataset_size=dataset_size, batch=batch)
+        return without_replacement(noise, dataset_size=dataset_size, max_batch=batch)
     return poisson_subsampled(noise, q)

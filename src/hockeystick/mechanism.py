@@ -72,7 +72,7 @@ class _Composable:
     def __add__(self, other: _Composable) -> Run:
         if not isinstance(other, _Composable):
             return NotImplemented
-        return compose((self, 1), (other, 1))
+        return compose((as_run(self), 1), (as_run(other), 1))
 
     def __radd__(self, other: int) -> Run:
         """sum([...]) starts at 0."""
@@ -99,8 +99,18 @@ class Mechanism(_Composable):
     """
 
     __slots__ = ()
-    sized = open = False
-    inner: ClassVar[tuple[Mechanism, ...]] = ()
+    sized: ClassVar[bool] = False
+    if TYPE_CHECKING:  # properties of some, class attributes of most
+
+        @property
+        def open(self) -> bool:
+            return False
+
+        @property
+        def inner(self) -> tuple[Mechanism, ...]:
+            return ()
+    else:
+        open, inner = False, ()
 
 
 def leaves(step: Mechanism) -> tuple[Mechanism, ...]:

@@ -199,7 +199,7 @@ def _lines(axes, curves: list[Series], floor: float, what: str) -> None:
     axes.legend(frameon=False, fontsize="small", title=title, title_fontsize="small", alignment="left")
 
 
-def _falling(x: np.ndarray, bound: Bound) -> Bound:
+def _falling(x: NDArray[Any], bound: Bound[Any]) -> Bound[Any]:
     """What the ends at other points add where some are wide: delta does not increase."""
     order = np.argsort(x)
     low, mid, high = (np.array(end)[order] for end in (bound.lower, bound.estimate, bound.upper))

@@ -97,7 +97,7 @@ def delta(
     True
     """
     if worst.unsettled(run := as_run(run)):
-        options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(delta, run, eps, **options).answers("delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
@@ -134,7 +134,7 @@ def log_delta(
     True
     """
     if worst.unsettled(run := as_run(run)):
-        options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(log_delta, run, eps, log=True, **options).answers("log_delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
@@ -188,7 +188,7 @@ def epsilon(
     True
     """
     if worst.unsettled(run := as_run(run)):
-        options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
         return worst.maximum(epsilon, run, delta, roots=True, **options).answers("epsilon", delta)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
@@ -233,7 +233,8 @@ class _Settings:
         name = self._shared(float(eps[order[0]]))
         rows = np.full((eps.size, 3), np.nan)
         if name:
-            at, share = eps[order], TABLE[name].points
+            share: Any = TABLE[name].points
+            at = eps[order]
             rows = share(self, self.directions[0], at)
             for add in self.directions[1:]:  # only where it is not certainly the smaller
                 matters = self._matters(add, at, rows[:, 0])
@@ -245,7 +246,7 @@ class _Settings:
         for i in np.flatnonzero(shared & ~(rows[:, 0] <= rows[:, 2])):
             raise contradiction(self.run, (*rows[i, :3].tolist(), name))
         rows[:, 1] = np.clip(rows[:, 1], rows[:, 0], rows[:, 2])
-        routes = {name} if shared.any() else set()
+        routes = {name} if name and shared.any() else set()
         terms = {term: np.where(shared, rows[:, 3 + i], 0.0) for found in routes for i, term in enumerate(TERMS[found])}
         for i in np.flatnonzero(~shared):
             *rows[i, :3], found, route = self.point(float(eps[i]))

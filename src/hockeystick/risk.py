@@ -157,9 +157,9 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
     odds = min(pi, 1 - pi)  # 1 - pi is exact where it is the smaller
     eps = math.log1p(-odds) - math.log(odds)
     slack = 8 * U * (1 + abs(eps))
-    found = []
+    found: list[tuple[Any, ...]] = []
     for side in _directions(direction):
-        asked = side if pi <= 0.5 else REVERSE[side]
+        asked: Any = side if pi <= 0.5 else REVERSE[side]
         low, high = (
             query.delta(run, eps + slack, direction=asked, **options),
             query.delta(run, eps - slack, direction=asked, **options),
@@ -211,7 +211,7 @@ def posterior(run: Ran, prior: float, *, tail: float, direction: Direction = "bo
     routes: set[str] = set()
     for side in _directions(direction):
         low, high = -math.inf, math.inf
-        for nodes in Curve(run, side, options, routes).rounds(tau, dual=True):
+        for nodes in Curve(run, side, dict(options), routes).rounds(tau, dual=True):
             for i in range(3):
                 share = [chord_slope(nodes, i, worse) for worse in (False, True)]  # x p between the two points
                 if nodes.low[i] + share[0] * nodes.x_dn[i] > tau * (1 + 8 * U):
@@ -233,7 +233,7 @@ def posterior(run: Ran, prior: float, *, tail: float, direction: Direction = "bo
     )
 
 
-def _rates(run, fpr, direction: str, options: dict, which: int) -> Bound:
+def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: int) -> Bound[Any]:
     """Bounds of (tpr, fnr)[which] at every fpr."""
     if "rtol" in options:
         raise DomainError("rtol is not an option here; the bounds are as narrow as the deltas allow")
@@ -248,11 +248,12 @@ def _rates(run, fpr, direction: str, options: dict, which: int) -> Bound:
         tpr, fnr = (max(s[0] for s in sides), max(s[1] for s in sides)), (min(s[2] for s in sides), min(s[3] for s in sides))
         low, high = (tpr, fnr)[which]
         rows.append((low, 0.5 * (low + high), high))
-    ends = [np.array([row[i] for row in rows]).reshape(rates.shape) for i in range(3)]
-    gap = ends[2] - ends[0]
+    ends: list[Any] = [np.array([row[i] for row in rows]).reshape(rates.shape) for i in range(3)]
     if rates.ndim == 0:
-        ends, gap = [float(end) for end in ends], float(gap)
-    return Bound(*ends, "+".join(sorted(routes)), True, Budget({"chords": gap}, "rate"))
+        ends = [float(end) for end in ends]
+    low, mid, high = ends
+    gap = high - low
+    return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"chords": gap}, "rate"))
 
 
 def _point(run, side: str, options: dict, a: float, routes: set[str]) -> tuple[float, float, float, float]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -178,7 +178,7 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     order, best = sorted(points), 0.0
     for eps in order[1:-1]:
         best = max(best, _regret_lower(mu, points[eps]))
-    heap = [
+    heap: list[Any] = [
         (-_regret_upper(mu, [points[e] for e in order[i - 1 : i + 3]]), order[i - 1 : i + 3]) for i in range(1, len(order) - 2)
     ]
     heapq.heapify(heap)
@@ -198,7 +198,7 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     return Bound(best, 0.5 * (best + upper), upper, "+".join(sorted(routes)), True, Budget({"chords": upper - best}, "rate"))
 
 
-def _ask(run, eps: np.ndarray, options: dict, routes: set[str]) -> list[_Point]:
+def _ask(run, eps: np.ndarray, options: Asked, routes: set[str]) -> list[_Point]:
     bound = query.delta(run, eps, **options)
     routes.update(bound.route.split("+"))
     return [_Point(*map(float, row)) for row in zip(eps, bound.lower, bound.estimate, bound.upper, strict=True)]
@@ -273,7 +273,7 @@ def _regret_upper(mu: float, four: list[_Point]) -> float:
     return best * (1 + 16 * U) + 16 * U
 
 
-def _checked(options: dict) -> dict:
+def _checked(options: Asked) -> Asked:
     if "rtol" in options:
         raise DomainError("rtol is not an option here; ask for a width with tol")
     return options

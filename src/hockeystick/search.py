@@ -9,7 +9,7 @@ the target does not.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .bound import AccuracyError, Bound
 
@@ -41,7 +41,7 @@ class Calibration(NamedTuple):
 
     value: float | int
     limit: float | int | None
-    bound: Bound
+    bound: Bound[float]
     evaluations: int
 
 
@@ -54,7 +54,7 @@ class _Tried(NamedTuple):
     upper: float
     meets: bool
     fails: bool
-    bound: Bound | None
+    bound: Any
 
 
 class Search:

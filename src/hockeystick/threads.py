@@ -81,7 +81,7 @@ def in_order(call, items, n_threads: int):
 
 
 def _shared(call, items, crew: _Crew, inside: bool):
-    waiting = deque()
+    waiting: deque = deque()
     try:
         for item in items:
             waiting.append(_Task(call, item))

@@ -65,7 +65,7 @@ def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roo
     def enough(value: float) -> float:
         return value + 0.25 * (rtol or RTOL) * (1.0 if log else value)
 
-    directions = {"remove": (0,), "add": (1,), "both": (0, 1)}.get(settings.get("direction"), (0, 1))
+    directions = {"remove": (0,), "add": (1,), "both": (0, 1)}.get(settings.get("direction", "both"), (0, 1))
 
     def below(which: Run, x, value: float) -> bool:
         """Whether Chernoff's bound proves, at a fraction of the cost, that the query of `which` is at most `value`."""

@@ -11,6 +11,7 @@ the extra `dp-accounting`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from dp_accounting import NeighboringRelation, PrivacyAccountant
@@ -89,7 +90,7 @@ class HockeystickAccountant(PrivacyAccountant):
         if not isinstance(assume_fixed_n, bool):
             raise DomainError(f"assume_fixed_n must be True or False, got {assume_fixed_n!r}")
         self._adjacency, self._fixed = ADJACENCY[neighboring_relation], assume_fixed_n
-        self._options = {"adjacency": self._adjacency, "n_threads": count("n_threads", n_threads, 0, 4096)}
+        self._options: dict[str, Any] = {"adjacency": self._adjacency, "n_threads": count("n_threads", n_threads, 0, 4096)}
         # Numbers that a translation has to round are rounded towards less privacy in one ledger, towards more in the other.
         self._worse, self._better = Accountant(), Accountant()
         self._steps, self._pure = 0, 0.0
@@ -263,7 +264,8 @@ class HockeystickAccountant(PrivacyAccountant):
         run + that step at eps - xi holds [BS16, Lemma 1.7; CKS20, Prop. 12]. Elsewhere the worst pair under the curve that
         RDP gives (zcdp_curve) stands for the zCDP steps.
         """
-        run, sides = self._worse.run, {"adjacency": self._adjacency}
+        run = self._worse.run
+        sides: dict[str, Any] = {"adjacency": self._adjacency}
         moved = 2 if self._adjacency == "replace_one" else 1  # by how many sensitivities the pair of a Gaussian step is apart
         stand_in = down(moved / math.sqrt(2 * self._rho))
         if stand_in >= SIGMA_RANGE[0]:

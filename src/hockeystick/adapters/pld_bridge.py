@@ -8,6 +8,7 @@ which makes all masses positive. From: the masses as a discrete pair.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from dp_accounting.pld import pld_pmf
@@ -59,13 +60,15 @@ def to_dp_accounting_pld(
     tail = real("tail", tail, "in (0, 0.1)")
     if not 0 < tail < 0.1:
         raise DomainError(f"tail must be in (0, 0.1), got {tail!r}")
-    options = {"adjacency": adjacency, "n_threads": n_threads}
+    options: dict[str, Any] = {"adjacency": adjacency, "n_threads": n_threads}
     run = as_run(run)
-    ends = {side: math.ceil(query.epsilon(run, tail, direction=side, **options).upper / dx) + 1 for side in ("remove", "add")}
+    ends = {
+        side: math.ceil(query.epsilon(run, tail, **{**options, "direction": side}).upper / dx) + 1 for side in ("remove", "add")
+    }
     if sum(ends.values()) > POINTS:
         raise DomainError(f"the grid would have {sum(ends.values())} points; ask for a larger value_discretization_interval")
     upper = {
-        side: query.delta(run, dx * np.arange(end + 1), direction=side, **options).upper.astype(np.longdouble)
+        side: query.delta(run, dx * np.arange(end + 1), **{**options, "direction": side}).upper.astype(np.longdouble)
         for side, end in ends.items()
     }
     remove, add = (_pmf(dx, upper[side], upper[other]) for side, other in (("remove", "add"), ("add", "remove")))

@@ -120,8 +120,8 @@ def answer_along(args) -> Answer:
             bounds.append(query.epsilon(run, args.delta, **asked(args)))
             show(i + 1, len(at))
         rows += [tables.row(bound, {"run": name, "steps": k}) for k, bound in zip(at, bounds, strict=True)]
-        ends = (np.array([getattr(bound, end) for bound in bounds]) for end in ("lower", "estimate", "upper"))
-        curves.append(_titled(plot.Series(name, np.array(at), Bound(*ends, "contour", True, Budget({})))))
+        low, mid, high = (np.array([getattr(bound, end) for bound in bounds]) for end in ("lower", "estimate", "upper"))
+        curves.append(_titled(plot.Series(name, np.array(at), Bound(low, mid, high, "contour", True, Budget({})))))
     runs = {name: source.run for name, source in found.items()}
     title = tables.summary(f"eps at delta={args.delta:g}", runs, args)
     return Answer(rows, title, runs, draw=lambda: plot.draw_steps(curves, args.delta), many=True)

@@ -62,7 +62,7 @@ def _ask(columns: dict[str, list[float]], args) -> list[dict[str, Any]]:
         ask = batch.epsilon_batch if at == "delta" else batch.delta_batch
         sides = {"adjacency": args.adjacency, "direction": args.direction, "n_threads": args.threads}
         rtol = {} if args.rtol is None else {"rtol": args.rtol}
-        bound = narrow(ask(sigma, q, steps, np.asarray(columns[at]), progress=Bar(args), **sides, **rtol), args)
+        bound: Any = narrow(ask(sigma, q, steps, np.asarray(columns[at]), progress=Bar(args), **sides, **rtol), args)
         ends = zip(given, bound.lower, bound.estimate, bound.upper, strict=True)
         for row, low, mid, high in ends:
             rows.append({**row, "lower": low, "estimate": mid, "upper": high, "route": bound.route, "certified": True})

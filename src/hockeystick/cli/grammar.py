@@ -298,7 +298,8 @@ class _Walk:
     def _sampled(self, node: ast.BinOp) -> Run:
         """MECH@RATE or COUNT*MECH@RATE, which Python reads as (COUNT*MECH)@RATE. What is in brackets would be several steps on
         one sample, which are no composition of sampled steps."""
-        left, times = node.left, 1
+        left: Any = node.left
+        times = 1
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
             if left.col_offset != node.col_offset or not self._is_number(left.left):
                 raise self._refuse(node, "@RATE belongs to one step: COUNT*MECHANISM(...)@RATE")
@@ -394,11 +395,9 @@ def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
             if stream.read(1).strip():
                 raise DomainError(f"{name}:2: one state per file, more follows")
             return _state(state, name)
-        stream = _Chain(first + rest, stream)
-    else:
-        stream = _Chain(first, stream)
+        first += rest
     log = scan(
-        stream,
+        _Chain(first, stream),  # type: ignore[arg-type]
         name,
         _columns(args.columns),
         args.adjacency,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from typing import Any, NamedTuple
@@ -101,11 +102,10 @@ class Values(NamedTuple):
         if not low < lo < hi < high:
             allowed = {"even": "LO < HI", "log": "0 < LO < HI", "logit": "0 < LO < HI < 1"}[scale]
             raise DomainError(f"--{self.name} needs {allowed}, got {lo:g}:{hi:g}")
-        ends = np.array([lo, hi])
         if scale == "log":
-            inner = np.exp(np.linspace(*np.log(ends), n))
+            inner = np.exp(np.linspace(math.log(lo), math.log(hi), n))
         elif scale == "logit":
-            inner = 1 / (1 + np.exp(-np.linspace(*(np.log(ends) - np.log1p(-ends)), n)))
+            inner = 1 / (1 + np.exp(-np.linspace(math.log(lo) - math.log1p(-lo), math.log(hi) - math.log1p(-hi), n)))
         else:
             inner = np.linspace(lo, hi, n)
         inner[0], inner[-1] = lo, hi
@@ -209,7 +209,7 @@ def without_rtol(args) -> dict[str, Any]:
     return {name: value for name, value in asked(args).items() if name != "rtol"}
 
 
-def narrow(bound: Bound, args) -> Bound:
+def narrow(bound: Bound[Any], args) -> Bound[Any]:
     """The bound, if it is as narrow as --rtol asks."""
     if args.rtol is not None:
         gap, size = np.asarray(bound.upper) - bound.lower, np.abs(bound.estimate)

@@ -161,7 +161,7 @@ def _plain(blocks, repeat: int, args, show):
     return gdp_epsilons_upper(np.concatenate(parts), args.delta), steps, mu_max
 
 
-def _sampled(blocks, repeat: int, args, route: str, show):
+def _sampled(blocks, repeat: int, args, route: Any, show):
     """(eps, steps, largest mu of a step) with Poisson sampling: counts of noise levels."""
     mu_max = max(float(_mu(block, args).max()) for block in blocks())
     if not mu_max > 0:

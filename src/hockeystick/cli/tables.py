@@ -80,7 +80,7 @@ def row(bound: Bound, at: dict[str, Any], more: dict[str, Any] | None = None) ->
     return {**at, **ends, "route": bound.route, "certified": bool(bound.certified), **(more or {})}
 
 
-def rows(bound: Bound, at: dict[str, Any], name: str, values) -> list[dict[str, Any]]:
+def rows(bound: Bound[Any], at: dict[str, Any], name: str, values) -> list[dict[str, Any]]:
     """A row for every entry of an array answer asked at `values` of `name`."""
     ends = zip(values, bound.lower, bound.estimate, bound.upper, strict=True)
     answered = {"route": bound.route, "certified": bool(bound.certified)}

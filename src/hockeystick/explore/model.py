@@ -126,7 +126,7 @@ SAMPLERS = {
     ),
     "batches of fixed size": Sampler(
         ("noise", "steps", "records", "batch"),
-        lambda c: without_replacement(gaussian(c.noise), dataset_size=c.records, batch=c.batch),
+        lambda c: without_replacement(gaussian(c.noise), dataset_size=c.records, max_batch=c.batch),
         lambda c: math.ceil(c.records / c.batch),
         "hs.without_replacement(hs.gaussian({c.noise!r}), dataset_size={c.records}, batch={c.batch})",
         "without_replacement({c.noise!r}, n={c.records}, batch={c.batch})",
@@ -184,7 +184,7 @@ def choice_of(run: Run, text: str = "", log: bool = False) -> Choice | Given:
 def noise_for(choice: Choice, epsilon: float, delta: float, **options) -> Choice:
     """The choice with the least noise, to six digits, that is proved to keep eps at delta below `epsilon`."""
     make = lambda noise: choice._replace(noise=noise).run  # noqa: E731
-    found = calibrate(make, over=(0.02, 1e5), start=choice.noise, epsilon=epsilon, delta=delta, tol=1e-6, **options)
+    found = calibrate(make, over=(0.02, 1e5), start=choice.noise, eps=epsilon, delta=delta, tol=1e-6, **options)
     unit = 10.0 ** (math.floor(math.log10(found.value)) - 5)
     up = float(f"{math.ceil(found.value / unit) * unit:.6g}")  # more noise: the target is met all the more
     return choice._replace(noise=up if up >= found.value else found.value)

@@ -175,7 +175,7 @@ class Words:
         return StoreError(f"{self.path}: {error.strerror}; nothing was charged, the last good state is on file")
 
     def close(self) -> None:
-        self.array = None
+        self.array = None  # type: ignore[assignment]
         try:
             self._map.close()
         except BufferError:  # an array of the caller still looks into it; it goes with that

@@ -55,7 +55,7 @@ SINGLY = 256
 GRIDS = 16
 """Where that declines too, all routes are asked, grids among them, if no more than so many are left: about 0.1 s each."""
 
-DIRECTIONS = ("remove", "both")
+DIRECTIONS: tuple[Any, Any] = ("remove", "both")
 """What such a query asks for, by `add`: the larger of both is what the answer needs, and easier to certify than ADD alone."""
 
 BLOCK = 1 << 16
@@ -141,17 +141,17 @@ def individual_epsilons(
     >>> found.upper.round(4).tolist()
     [1.8282, 0.9432]
     """
-    counts, m, q, delta, n_threads = _checked(counts, sigmas, q, delta, route, n_threads)
-    if not counts.shape[0]:
+    table, m, rates, delta, n_threads = _checked(counts, sigmas, q, delta, route, n_threads)
+    if not table.shape[0]:
         return IndividualEpsilons(np.zeros(0), delta, route)
-    if (q == 1).all():
-        upper = gdp_epsilons_upper(_mu_upper(counts, m), delta)
+    if (rates == 1).all():
+        upper = gdp_epsilons_upper(_mu_upper(table, m), delta)
         return IndividualEpsilons(upper, delta, "gaussian")
     if route == "fft":
         from .fft_records import fft_epsilons_upper
 
-        return IndividualEpsilons(fft_epsilons_upper(counts, m, q, delta, n_threads, progress), delta, "fft")
-    upper, wider = _contour(counts, m, q, delta, n_threads, progress or (lambda *_: None))
+        return IndividualEpsilons(fft_epsilons_upper(table, m, rates, delta, n_threads, progress), delta, "fft")
+    upper, wider = _contour(table, m, rates, delta, n_threads, progress or (lambda *_: None))
     return IndividualEpsilons(upper, delta, "contour", wider)
 
 
@@ -256,14 +256,14 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
             bound = _query(counts[i], m, q, add, delta, route, n_threads)
             if bound is not None:
                 if not (add or bound.lower <= upper[i]):
-                    own = (0.0, upper[i], upper[i], "individual")
-                    raise contradiction(counts[i].tolist(), own, (bound.lower, bound.estimate, bound.upper, bound.route))
+                    known = (0.0, upper[i], upper[i], "individual")
+                    raise contradiction(counts[i].tolist(), known, (bound.lower, bound.estimate, bound.upper, bound.route))
                 upper[i] = min(upper[i], bound.upper)
                 loose[i] = _is_loose(bound.upper - bound.lower, bound.upper)
     return upper, int(loose.sum())
 
 
-def _query(row, m, q, add: int, delta: float, route: str, n_threads: int):
+def _query(row, m, q, add: int, delta: float, route: Any, n_threads: int):
     """The bound that the library has for one record, or None if the route declines."""
     sigmas = np.maximum(1 / m * (1 - 2 * query.U), SIGMA_RANGE[0])
     steps = (poisson_subsampled(gaussian(sigmas[j]), q[j]) * int(row[j]) for j in np.flatnonzero(row))

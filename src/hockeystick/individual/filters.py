@@ -37,7 +37,9 @@ class Kept:
 
     KIND: ClassVar[str]
     _ledger: Ledger | None
+    _spent: Any
     _steps: int
+    _closed: bool
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, sync: bool = True) -> Self:
@@ -51,6 +53,9 @@ class Kept:
 
     def _set(self, spent: Any, steps: int, closed: bool) -> None:
         raise NotImplementedError
+
+    def _state(self) -> dict[str, Any]:
+        return {"spent": self._spent, "steps": self._steps, "closed": self._closed}
 
     @property
     def steps(self) -> int:
@@ -141,9 +146,6 @@ class GDPFilter(Kept):
         self._spent, self._steps, self._closed = spent, steps, closed
         self._lock = threading.Lock()
 
-    def _state(self) -> dict[str, Any]:
-        return {"spent": self._spent, "steps": self._steps, "closed": self._closed}
-
     def charge(self, mu: float | None = None, *, sigma: float | None = None, sensitivity: float = 1.0) -> bool:
         """Ask for a step before it runs; charge it if the budget holds it.
 
@@ -169,7 +171,7 @@ class GDPFilter(Kept):
         cost = self._units.cost(exact_mu(mu, sigma, sensitivity))
         with self._lock:
             ok = not self._closed and self._spent + cost <= self._units.limit
-            state = {
+            state: dict[str, Any] = {
                 "spent": self._spent + (cost if ok else 0),
                 "steps": self._steps + 1,
                 "closed": self._closed or (self.sticky and not ok),
@@ -341,11 +343,10 @@ class RDPFilter(Kept):
             parameters |= {} if weights is None else {"weights": self.weights}
         self._ledger = None if path is None else Ledger.create(path, self.KIND, parameters, self._state(), sync)
 
-    _state = GDPFilter._state
-
     def _set(self, spent: list[int], steps: int, closed: bool) -> None:
         self._spent, self._steps, self._closed = list(spent), steps, closed
-        self._lock, self._last = threading.Lock(), (None, [])  # the last step and its costs: most runs repeat one
+        self._lock = threading.Lock()
+        self._last: tuple[Mechanism | None, list[int]] = (None, [])  # the last step and its costs: most runs repeat one
 
     def charge(self, step: Mechanism | Sequence[float] | NDArray[np.float64]) -> bool:
         """Ask for a step before it runs; charge every order if the budget holds it.
@@ -370,7 +371,7 @@ class RDPFilter(Kept):
             after = [s + c for s, c in zip(self._spent, costs, strict=True)]
             fits = [a <= 1 << RHO_BITS for a in after]
             ok = not self._closed and (all(fits) if self.every else any(fits))
-            state = {
+            state: dict[str, Any] = {
                 "spent": after if ok else self._spent,
                 "steps": self._steps + 1,
                 "closed": self._closed or (self.sticky and not ok),

@@ -6,7 +6,7 @@ import os
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -111,7 +111,11 @@ class IndividualGDPFilter:
         self.budget_mu = units.budget(budget_mu, eps, delta)
         self.clip = None if clip is None else units.positive("clip", clip)
         self._setup(flag("sticky", sticky), n_threads)
-        self._steps, self._words, self._ledger, self._checksum = 0, None, None, 0
+        self._steps = 0
+        self._checksum: Any = 0
+        self._spent: Any
+        self._words: Any = None
+        self._ledger: Any = None
         if path is not None and words is not None:
             raise DomainError("give path (durable) or words (not durable), not both")
         if path is None:

@@ -344,7 +344,7 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
         return Verdict("confirmed", "any curve lies within the interval")
     goal = max(width, top - 45) - 2
     for _ in range(ROUNDS):
-        found = {}
+        found: dict = {}
         for name, curve in curves.items():
             if found and (above := curve.above(eps)) <= next(iter(found.values())).lower():
                 found[name] = between(0, above)
@@ -374,7 +374,7 @@ def _judge_root(curves, at: float, low: float, high: float) -> Verdict:
         return Verdict("refuted", "eps(delta) is never negative")
     scale = min(0.05, max((high - low) / max(high, 0.1), 0.0) / 30) if high < math.inf else 0.05
     start = math.log(at) + math.log(max(scale, 1e-17))
-    evidence = []
+    evidence: list = []
     if high < math.inf:
         verdict = _side(curves, at, high, start, scale > 1e-6, evidence)
         if verdict > 0:
