@@ -338,7 +338,13 @@ def test_gdp_parameter_estimate():
 def test_mixtures_are_narrow():
     """Without a tolerance a grid leaves eps 6e-4 wide, wider than the peer's default."""
     bound = account(dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.8, 0.15, 0.05]), count=1).epsilon_bound(1e-6)
-    assert bound.upper - bound.lower <= 1e-6 * bound.upper
+    assert bound.upper - bound.lower <= 1e-7 * bound.upper
+
+
+def test_pure_eps_add_up_exactly():
+    accountant = account(EpsilonDeltaDpEvent(1.0, 0.0), count=3)
+    assert accountant.get_epsilon(0) == 3 and accountant.get_delta(3.0) == 0
+    assert account(Composed([EpsilonDeltaDpEvent(0.1, 0.0)] * 3)).get_epsilon(0) >= 0.30000000000000004
 
 
 def test_what_is_stated_about_sizes_composes():

@@ -144,6 +144,14 @@ def test_an_eps_beyond_every_route_has_a_bound():
         hs.delta(SGD * 10, 1e300, rtol=0.1)
 
 
+def test_a_log_says_where_the_contour_failed(caplog):
+    with caplog.at_level("DEBUG", "hockeystick"):
+        hs.epsilon(SGD * 1000 + hs.laplace(2.0), 1e-5)
+        assert not caplog.records
+        hs.epsilon(hs.poisson_subsampled(hs.gaussian(0.05), 1e-3) * 10**6, 1e-5)
+    assert re.match(r"eps at delta=1e-05 of Run\(1000000 x .*: the contour (declined|left)", caplog.records[0].getMessage())
+
+
 def test_saddlepoint_estimates_take_the_larger_direction():
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.3) * 5
     sides = [hs.saddlepoint_delta(run, 0.5, direction=side).log_delta for side in ("remove", "add")]

@@ -225,7 +225,7 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     DomainError
         If `q` is outside its range or `mechanism` cannot be subsampled.
     """
-    q = real("q", q, f"in ({Q_MIN:g}, 1]")
+    q = real("q", q, f"in [{Q_MIN:g}, 1]")
     if not Q_MIN <= q <= 1:
         raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, PoissonSubsampled):

@@ -368,9 +368,11 @@ class _Settings:
     def _try(self, what: str, names: tuple[str, ...], add: int, at: float):
         """The route asked for, or with `auto` the routes of `names` in turn until the answer is good enough: what all leave."""
         found, wanted = None, GOOD_ENOUGH if self.rtol is None else self.rtol
-        width = _log_width if what == "point" else _relative
+        width, before = _log_width if what == "point" else _relative, ""
         for name in names if self.route == "auto" else (self.route,):
-            found = meet(found, self._ask(name, what, add, at), self.run)
+            if before == "contour":
+                _note(self, what, at, found, width)
+            found, before = meet(found, self._ask(name, what, add, at), self.run), name
             if found and (width(found) <= wanted or (what == "root" and found[2] == math.inf)):  # a jump: no route knows more
                 break
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
@@ -424,6 +426,16 @@ class _Settings:
             for name, value in zip(TERMS[route], found, strict=True):
                 terms[name][i] = value
         return Bound(low, mid, high, "+".join(routes), True, Budget({n: v.reshape(shape) for n, v in terms.items()}))
+
+
+def _note(settings: _Settings, what: str, at: float, found, width) -> None:
+    """A line for the logger "hockeystick", level DEBUG, about a query that the contour did not answer well."""
+    import logging
+
+    said = "declined" if found is None else f"left a relative width of {width(found):.2g}"
+    asked = "delta at eps" if what == "point" else "eps at delta"
+    log = logging.getLogger("hockeystick")
+    log.debug("%s=%r of %r: the contour %s%s", asked, at, settings.run, said, settings.why and f" ({settings.why})")
 
 
 def _larger(a, b):

@@ -11,6 +11,7 @@ the extra `dp-accounting`.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ ADJACENCY = {
 STANDS_FOR_ZCDP = gaussian(1.0)
 """What can be composed with it can be composed with a zCDP step: both hold for every dataset size."""
 
-MIXTURE_RTOL = 1e-6
+MIXTURE_RTOL = 1e-7
 
 EPS_MAX = 1e6
 """Larger eps are answered by the bound here: delta does not increase."""
@@ -93,11 +94,18 @@ class HockeystickAccountant(PrivacyAccountant):
         self._options: dict[str, Any] = {"adjacency": self._adjacency, "n_threads": count("n_threads", n_threads, 0, 4096)}
         # Numbers that a translation has to round are rounded towards less privacy in one ledger, towards more in the other.
         self._worse, self._better = Accountant(), Accountant()
-        self._steps, self._pure = 0, 0.0
+        self._steps = 0
+        self._exact_pure: Fraction | float = Fraction(0)  # sum of pure eps; inf where one has none
         self._rho, self._xi = 0.0, 0.0
         self._non_private = self._exposed = False  # exposed: certainly without a finite eps
         self._defined: set[Mechanism] = set()
         self._composed: set[Mechanism] = set()
+
+    @property
+    def _pure(self) -> float:
+        """The sum of pure eps, rounded up."""
+        value = float(self._exact_pure)
+        return value if value >= self._exact_pure else math.nextafter(value, math.inf)
 
     @property
     def run(self) -> Run:
@@ -157,7 +165,7 @@ class HockeystickAccountant(PrivacyAccountant):
             self._composed.add(step)
             if mild is not None:
                 self._better.step(mild, k)
-        self._pure = up(self._pure + k * pure)
+        self._exact_pure = self._exact_pure + k * Fraction(pure) if pure < math.inf else math.inf
 
     def get_epsilon(self, target_delta: float) -> float:
         """The certified upper end of eps(target_delta), 0 <= target_delta <= 1; inf where no finite eps is proved."""
