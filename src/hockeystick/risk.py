@@ -165,8 +165,8 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
             query.delta(run, eps - slack, direction=asked, **options),
         )
         ends = [odds * (1 - end) for end in (high.upper, 0.5 * (low.estimate + high.estimate), low.lower)]
-        least = ends[0] * (1 - 4 * U) if ends[0] > 1e-300 else max(0.0, ends[0] - 1e-323)
-        most = min(ends[2] * (1 + 4 * U) + (0.0 if ends[2] > 1e-300 else 5e-324), odds)
+        least = max(0.0, ends[0] * (1 - 4 * U) - 1e-323)
+        most = min(ends[2] * (1 + 4 * U) + 5e-324, odds)
         found.append((least, min(max(ends[1], least), most), most, low))
     low, mid, high = (min(each[i] for each in found) for i in range(3))
     return Bound(low, mid, high, found[0][3].route, True, found[0][3].budget)

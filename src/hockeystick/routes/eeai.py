@@ -208,6 +208,7 @@ class Side:
         """The interval below Chernoff's bound."""
         low, middle, high, slack = self.interval(eps)
         high = min(high, self.chernoff_upper(eps))
+        middle = high if middle != middle else middle
         return *ordered((low, middle, high, "edgeworth"), self.steps)[:3], slack
 
 

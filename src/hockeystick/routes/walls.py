@@ -39,7 +39,7 @@ def rest(parts, delta: float) -> tuple[float, float]:
 def seen(least: float, most: float, delta: float) -> tuple[float, float]:
     """The same bounds as a route sees them beside D: nothing, 0, is left of one too small; the larger, of which eps is a lower
     bound of eps(delta), is made no smaller."""
-    return (least if least >= NEAR * delta else 0.0), max(most, NEAR * delta)
+    return (least if least >= NEAR * delta else 0.0), max(most, NEAR * delta, 5e-324)
 
 
 def wall(parts, least: float) -> float:
