@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick.pair import step_loss
 from hockeystick import bound, query
+from hockeystick.pair import step_loss
 from hockeystick.routes import table
 
 
