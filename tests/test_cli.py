@@ -109,7 +109,7 @@ BAD_LOGS = [
     ("sigma,q,steps", "log:1: the last line has no line end"),
     ("sigma\n1\n ", "log:3: the last line has no line end"),
     ("1.0,0.1,5\n", 'log:1: .*no column "sigma".*first line must name'),
-    ("sigma;q;steps\n", 'log:1: .*no column "sigma"'),
+    ("sigma;q;steps\n", 'log:1: .*no column "sigma" .fields are separated by commas'),
     ("noise_multiplier,q\n", "log:1: .*--columns sigma=noise_multiplier"),
     ("sigma,sample_rate\n", "log:1: column 'sample_rate' looks like q: say --columns q=sample_rate"),
     ("sigma,q,count\n", "log:1: column 'count' looks like steps"),

@@ -289,6 +289,7 @@ class _Reader:
                 raise DomainError(f"the CSV header has no column {column!r} for {name}; it has {brief(','.join(names))}")
         if self.renamed.get("sigma", "sigma") not in names:
             hint = next((f" (--columns sigma={name}?)" for name in names if LIKELY.get(name) == "sigma"), "")
+            hint = hint or (" (fields are separated by commas)" if len(names) == 1 and (";" in text or "\t" in text) else "")
             raise DomainError(
                 f'the CSV header has no column "sigma"{hint}; the first line must name the columns, got {brief(text)}'
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from flint import arb, ctx
@@ -18,52 +18,16 @@ from .balls import UndecidedError, about, between, floor_log, normal_above, prec
 from .contour import Line
 from .gauss import Gauss
 from .laplace import Laplace, composed
+from .result import Evidence, Verdict
 
 if TYPE_CHECKING:
-    from ..types import Adjacency, Direction, Numbers, Ran
+    pass
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
 DIRECTIONS = ("both", "remove", "add")
 PRECISIONS = (1, 2, 4, 8)
 """Multiples of the least precision, 128 bits and more for many steps, that are tried."""
 ROUNDS = 9
-
-
-class Evidence(NamedTuple):
-    """lower <= delta(eps) <= upper in one direction, rounded outward; `text` has the digits that a double cannot hold."""
-
-    direction: str
-    eps: float
-    lower: float
-    upper: float
-    text: str
-
-
-class Verdict(NamedTuple):
-    """What `verify` found.
-
-    Attributes
-    ----------
-    verdict : "confirmed", "refuted" or "not decided"
-    why : str
-        One sentence.
-    evidence : tuple of Evidence
-        Enclosures of the curve on which it rests.
-    """
-
-    verdict: str
-    why: str
-    evidence: tuple[Evidence, ...] = ()
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether the claim is proved."""
-        return self.verdict == "confirmed"
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim is disproved."""
-        return self.verdict == "refuted"
 
 
 class _Deadline:
@@ -214,67 +178,8 @@ class _Curve:
         return between(*ends)
 
 
-def verify(
-    run: Ran,
-    bound: Bound[Any] | tuple[Any, Any],
-    *,
-    eps: float | Numbers | None = None,
-    delta: float | Numbers | None = None,
-    log: bool = False,
-    adjacency: Adjacency = "add_remove",
-    direction: Direction = "both",
-    seconds: float = 10.0,
-) -> Verdict:
-    """Judge an interval for delta(eps) or eps(delta) by computing the curve again, in ball arithmetic and with other code.
-
-    Parameters
-    ----------
-    run : Run or Mechanism
-        What ran.
-    bound : Bound or (float, float)
-        The interval claimed: what `delta`, `log_delta` or `epsilon` returned, or (lower, upper).
-    eps, delta : float or array_like, optional
-        The question that the interval answers: delta at this `eps`, or eps at this `delta`. A `Bound` from the three queries
-        says so itself.
-    log : bool, default False
-        With `eps`: the interval is of log delta(eps).
-    adjacency, direction
-        As in the query.
-    seconds : float, default 10
-        Processor time after which "not decided" is the answer.
-
-    Returns
-    -------
-    Verdict
-        "confirmed": the truth is proved to lie within the interval. "refuted": it is proved to lie outside, and `evidence` has
-        the enclosure of the curve that shows it. "not decided": `why` says what is missing. For arrays "refuted" if one
-        entry is, else "confirmed" if all are.
-
-    Raises
-    ------
-    DomainError
-        If the question is missing or an argument is outside its domain.
-    ImportError
-        Without python-flint: `pip install hockeystick[verify]`.
-
-    Notes
-    -----
-    The only thing shared with the rest of the package are the parameters of the steps; the modules of `hockeystick.judge` say
-    how each pair is derived, and prove every error. Covered: Gaussian, Laplace, their Poisson samples, truncated Poisson and
-    fixed-size batches, Gaussian and public mixtures, randomised responses, discrete noise, `approx_dp`, `from_pmf`,
-    `from_curve`, and their compositions. Not covered: `from_loss_cdf`, `cyclic_poisson`, ranges of dataset sizes, discrete
-    Gaussian noise beyond sigma 500, and long compositions of discrete laws off a lattice without continuous noise. Often not
-    decided: three steps or more with so small a rate that next to no record is ever drawn.
-
-    Examples
-    --------
-    >>> import hockeystick as hs
-    >>> run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
-    >>> hs.verify(run, hs.epsilon(run, 1e-5)).verdict
-    'confirmed'
-    >>> hs.verify(run, (2.0, 2.1), delta=1e-5).verdict
-    'refuted'
-    """
+def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdict:
+    """What `verify` returns."""
     run = as_run(run)
     one_of("adjacency", adjacency, ADJACENCIES)
     one_of("direction", direction, DIRECTIONS)
@@ -426,6 +331,3 @@ def _evidence(direction: str, eps: float, value: arb) -> Evidence:
         low, high = float(value.lower()), float(value.upper())
     low = max(0.0, math.nextafter(low, -math.inf))
     return Evidence(direction, eps, low, math.nextafter(high, math.inf), value.str(25))
-
-
-__all__ = ["Evidence", "Verdict", "verify"]
