@@ -56,6 +56,8 @@ def at_jump(settings, delta: float, add: int):
     """The root where delta is below D; or equal to D, where the curve of atoms jumps from its largest sum; or where no finite
     sum of losses is positive. Else None."""
     parts = settings.losses(add)
+    if all(loss.hi > 0 and not loss.mass_inf for loss, _ in parts):
+        return None
     high = ends(parts)[1]
     if high > 0 and not any(loss.mass_inf for loss, _ in parts):
         return None
