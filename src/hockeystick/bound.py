@@ -117,6 +117,13 @@ class Bound(Generic[Value]):
         How a maximum over something left open (a range of dataset sizes, groups of records) was found; else empty.
     asked : (str, float or array_like) or None
         The question that `delta`, `log_delta` or `epsilon` answered: its name and its argument. None from other functions.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> bound = hs.delta(hs.gaussian(1.0), [1.0, 2.0])
+    >>> f"{bound[1]:.3f}", bound[1].asked, len(bound), bound == hs.delta(hs.gaussian(1.0), [1.0, 2.0])
+    ('[0.020, 0.021]', ('delta', 2.0), 2, True)
     """
 
     __slots__ = ("asked", "budget", "certified", "estimate", "lower", "note", "route", "upper")

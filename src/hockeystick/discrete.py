@@ -59,6 +59,12 @@ def discrete_gaussian(sigma: float, *, sensitivity: int = 1) -> DiscreteGaussian
     ------
     DomainError
         If an argument is not a number in its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> f"{hs.epsilon(hs.discrete_gaussian(10.0) * 20, 1e-6):.4f}"
+    '[1.9945, 1.9946]'
     """
     sensitivity = count("sensitivity", sensitivity, 1, 10**6)
     sigma = noise("sigma", sigma, sensitivity, DISCRETE_SIGMA_RANGE)
@@ -80,6 +86,12 @@ def discrete_laplace(scale: float, *, sensitivity: int = 1) -> DiscreteLaplace:
     ------
     DomainError
         If an argument is not a number in its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> f"{hs.delta(hs.discrete_laplace(2.0) * 4, 1.0):.4f}"
+    '[0.0948, 0.0949]'
     """
     sensitivity = count("sensitivity", sensitivity, 1, 10**6)
     return DiscreteLaplace(noise("scale", scale, sensitivity, LAPLACE_RANGE), sensitivity)
@@ -112,6 +124,12 @@ def approx_dp(eps0: float, delta0: float) -> ApproxDP:
     ------
     DomainError
         If an argument is not a number in its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> f"{hs.epsilon(hs.approx_dp(0.1, 1e-7) * 100, 1e-4):.4f}"    # never above 100 * 0.1
+    '[3.7756, 3.7757]'
     """
     eps0, delta0 = real("eps0", eps0, "in [0, 300]"), real("delta0", delta0, "in [0, 1)")
     if not 0 <= eps0 <= EPS0_MAX:
@@ -159,5 +177,11 @@ def k_ary_randomized_response(eps0: float, k: int) -> KAryRandomizedResponse:
     ------
     DomainError
         If an argument is not a number in its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> f"{hs.epsilon(hs.k_ary_randomized_response(1.0, 10) * 5, 1e-3, adjacency='replace_one'):.4f}"
+    '[3.9415, 3.9416]'
     """
     return KAryRandomizedResponse(approx_dp(eps0, 0.0).eps0, count("k", k, 2, 10**9))

@@ -75,6 +75,14 @@ def gaussian_mixture(sigma: float, shifts: Iterable[float], probabilities: Itera
     References
     ----------
     [CGH+23]: a Poisson-sampled group or user with several records is such a mixture.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> one = hs.gaussian_mixture(1.0, [0.0, 1.0], [0.9, 0.1])     # a Poisson sample
+    >>> bounds = [hs.delta(step, 1.0) for step in (one, hs.poisson_subsampled(hs.gaussian(1.0), 0.1))]
+    >>> max(b.lower for b in bounds) <= min(b.upper for b in bounds)
+    True
     """
     shifts = tuple(real(f"shifts[{i}]", x, ">= 0") for i, x in enumerate(shifts))
     probabilities = _weights("probabilities", probabilities)
@@ -98,6 +106,14 @@ def public_mixture(parts: Iterable[Mechanism], weights: Iterable[float]) -> Publ
     ------
     DomainError
         If a part is not a mechanism, or leaves a dataset size or a group open, or the weights are not probabilities.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> step = hs.public_mixture([hs.gaussian(1.0), hs.gaussian(10.0)], [0.1, 0.9])
+    >>> b, c = hs.delta(step, 0.5), hs.delta(hs.gaussian(1.0), 0.5)
+    >>> 0.1 * c.lower <= b.upper < c.lower
+    True
     """
     parts = tuple(parts)
     for i, part in enumerate(parts):

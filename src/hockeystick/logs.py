@@ -256,6 +256,7 @@ class _Reader:
         self.steps: dict[tuple, Mechanism] = {}
         self.seen: dict[str, None] = {}  # in order
         self.ignored: dict[str, None] = {}
+        self.plans: dict[tuple[str, ...], list[tuple[str, str]]] = {}  # of the keys of JSON objects
         self.parse: Callable[[str], dict[str, Any]] | None = None
         self.numbered = False
         self.last: tuple[int, int] | None = None  # number and count of the last line
@@ -321,15 +322,24 @@ class _Reader:
             raise DomainError(f"not one JSON object per line: {error}") from None
         if not isinstance(row, dict):
             raise DomainError(f"expected a JSON object with keys among {', '.join(COLUMNS)}, got {brief(row)}")
-        row = {key.lower(): value for key, value in row.items()}
-        out = {known: value for name, value in row.items() if (known := self._column(name, row))}
-        for name in ("sigma", *(name for name, column in self.renamed.items() if column)):
-            if name not in out:
-                raise DomainError(f'no key "{self.renamed.get(name, name)}"')
+        keys = tuple(row)
+        if keys not in self.plans:
+            self.plans[keys] = self._plan(keys)
+        out = {known: row[key] for key, known in self.plans[keys]}
         for name in WORDS:
             if not isinstance(out.get(name, ""), str):
                 raise DomainError(f"{name} must be text, got {brief(out[name])}")
         return out
+
+    def _plan(self, keys: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Which key of such an object holds what."""
+        present = [key.lower() for key in keys]
+        plan = [(key, known) for key, name in zip(keys, present, strict=True) if (known := self._column(name, present))]
+        held = [known for _, known in plan]
+        for name in ("sigma", *(name for name, column in self.renamed.items() if column)):
+            if name not in held:
+                raise DomainError(f'no key "{self.renamed.get(name, name)}"')
+        return plan
 
     def _follow(self, index: int, n: int) -> None:
         """DomainError where the running numbers show that steps are missing: index is that of a line's first step, counted from

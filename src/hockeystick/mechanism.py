@@ -224,6 +224,13 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     ------
     DomainError
         If `q` is outside its range or `mechanism` cannot be subsampled.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> step = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
+    >>> f"{hs.epsilon(step * 1000, 1e-5):.6f}"
+    '[1.828236, 1.828237]'
     """
     q = real("q", q, f"in [{Q_MIN:g}, 1]")
     if not Q_MIN <= q <= 1:

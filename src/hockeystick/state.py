@@ -113,6 +113,12 @@ def from_json(text: str | bytes | dict[str, Any]) -> Mechanism | Run | Bound[Any
     ------
     DomainError
         Naming what was found and what is allowed.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> hs.from_json('{"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}')
+    Laplace(scale=2.0, sensitivity=1.0)
     """
     if isinstance(text, str | bytes):
         try:
@@ -141,6 +147,13 @@ def from_dict(state: dict[str, Any]) -> Mechanism | Run | Bound[Any]:
     ------
     DomainError
         Naming what was found and what is allowed.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> bound = hs.epsilon(hs.gaussian(2.0) * 4, 1e-6)
+    >>> hs.from_dict(hs.to_dict(bound)) == bound
+    True
     """
     if isinstance(state, dict) and "format" in state:
         if state["format"] not in (RUN, BOUND):

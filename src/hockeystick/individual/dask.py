@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from .. import _core
+from ..arguments import respelled
 from ..bound import DomainError
 from . import units
 from .epsilons import individual_epsilons
@@ -33,7 +34,7 @@ class ShardedGDPFilter:
     ----------
     chunks : tuple of int
         Records in each block, as in `norms.chunks[0]`.
-    budget_mu, epsilon, delta, sticky, clip
+    budget_mu, eps, delta, sticky, clip
         As in `IndividualGDPFilter`.
 
     Raises
@@ -42,13 +43,14 @@ class ShardedGDPFilter:
         For arguments outside their domain.
     """
 
-    def __init__(self, chunks, *, budget_mu=None, epsilon=None, delta=None, sticky=False, clip=None):
+    @respelled(epsilon="eps")
+    def __init__(self, chunks, *, budget_mu=None, eps=None, delta=None, sticky=False, clip=None):
         import dask
 
         self.chunks = tuple(int(n) for n in chunks)
         if not self.chunks or min(self.chunks) < 0 or sum(self.chunks) < 1:
             raise DomainError(f"chunks must be the sizes of the blocks, got {chunks!r}")
-        self.budget_mu, self.sticky = units.budget(budget_mu, epsilon, delta), flag("sticky", sticky)
+        self.budget_mu, self.sticky = units.budget(budget_mu, eps, delta), flag("sticky", sticky)
         self.clip = None if clip is None else units.positive("clip", clip)
         self._units, self.steps = units.units_of(self.budget_mu), 0
         self._blocks = [dask.delayed(np.zeros)(n, np.int64) for n in self.chunks]

@@ -305,6 +305,12 @@ def gdp_mu(run: Ran, *, adjacency: Adjacency = "add_remove") -> float:
     References
     ----------
     [BDLS20, Thm 5].
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> round(hs.gdp_mu(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000), 4)
+    0.4145
     """
     m, q, k = gaussian_family(run, adjacency)
     with np.errstate(over="ignore"):
@@ -352,7 +358,15 @@ def gdp_delta(run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_rem
 
 
 def gdp_epsilon(run: Ran, delta: float | Numbers, *, adjacency: Adjacency = "add_remove") -> Bound[Any]:
-    """An estimate, no bound: eps >= 0 at which `gdp_delta` is `delta`, the same approximation; lower = 0, upper = inf."""
+    """An estimate, no bound: eps >= 0 at which `gdp_delta` is `delta`, the same approximation; lower = 0, upper = inf.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+    >>> hs.gdp_epsilon(run, 1e-9).estimate < hs.epsilon(run, 1e-9).lower     # it under-reports
+    True
+    """
     values = [math.log(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return _approximation([max(0.0, _gdp(_core.saddle_eps, run, adjacency, v)[3]) for v in values], delta, math.inf)
 
