@@ -55,6 +55,8 @@ VERBS = {
 }
 """One line adds a verb."""
 
+USAGES = {"batch": "hockeystick batch CSV [options]", "individual": "hockeystick individual NORMS [options]"}
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command on `argv` (default: the process arguments); returns the exit status."""
@@ -138,10 +140,11 @@ def parser(name: str) -> argparse.ArgumentParser:
     verb = VERBS[name]
     runs = " RUN..." if "runs" in verb.shares else ""
     more = f"\n\n{grammar.HELP}\n\n{options.PROMISE}" if runs else ""
+    what = verb.summary if "(" in verb.summary[:6] else verb.summary[0].upper() + verb.summary[1:]
     made = argparse.ArgumentParser(
         prog=f"hockeystick {name}",
-        usage=None if not runs else f"hockeystick {name}{runs} [options]",
-        description=f"{verb.summary[0].upper()}{verb.summary[1:]}.{getattr(_module(name), f'more_{name}', '')}",
+        usage=f"hockeystick {name}{runs} [options]" if runs else USAGES.get(name),
+        description=f"{what}.{getattr(_module(name), f'more_{name}', '')}",
         epilog=f"{more}\n\n{STATUS}".strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -11,14 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..bound import AccuracyError, Bound, DomainError
-from ..pair import ADJACENCIES, DIRECTIONS
 from ..routes.table import ROUTES
 
-PROMISE = """what is certified: lower <= truth <= upper for the run as it is given, floating-point rounding included.
+PROMISE = """what is certified: lower <= truth <= upper for the run as it is given, floating-point rounding included;
+upper is what to report. `certified no` marks an estimate.
 What is not: that batches were drawn so, gradients clipped and noise drawn as stated; what the run leaves out
 (tuning runs, statistics published besides); the accuracy of the C library's exp, log and erfc is taken as documented."""
 
 NOTE = "certified for the run as given; that it ran so (sampling, clipping, noise, nothing left out) is not checked"
+
+NEIGHBOURS = (
+    "which data sets must look alike: add_remove (one record more or less, the default), replace_one (one record with another "
+    "value), zero_out (one record that contributes nothing)"
+)
+DIRECTED = "remove: outputs with the record against outputs without; add: the reverse; both, the default: the larger"
 
 PICTURES = ("png", "pdf", "svg")
 POINTS_MAX = 10**6
@@ -45,8 +51,8 @@ def add_allowances(parser) -> None:
 def add_query(parser: argparse.ArgumentParser) -> None:
     """The options of all verbs."""
     group = parser.add_argument_group("options of all verbs")
-    group.add_argument("--adjacency", default="add_remove", help=f"neighbours: {', '.join(ADJACENCIES)}; default add_remove")
-    group.add_argument("--direction", default="both", help=f"{', '.join(DIRECTIONS)}; default both, the larger")
+    group.add_argument("--adjacency", default="add_remove", help=NEIGHBOURS)
+    group.add_argument("--direction", default="both", help=DIRECTED)
     group.add_argument("--route", default="auto", help=f"{', '.join(ROUTES)}; default auto, the certified one that is soonest")
     group.add_argument("--rtol", type=number, help="largest relative width; an error if it cannot be met")
     group.add_argument(
