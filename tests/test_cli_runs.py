@@ -63,6 +63,7 @@ def test_expressions(text, run):
         ("gaussian(1)@2", "q .sampling rate. must be"),
         ("gaussian(1)@0.1@0.1", "sampled once"),
         ("(2*gaussian(1))@0.1", "@RATE belongs to one step"),  # two steps on one sample are no composition of sampled ones
+        ("(\n2*gaussian(1)\n)@0.1", "@RATE belongs to one step"),
         ("gaussian(1)*2@0.1", "@RATE belongs to one step"),
         ("(gaussian(1) + laplace(1))@0.1", "@RATE belongs to one step"),
         ("1.5*gaussian(1)", "a count must be an integer"),

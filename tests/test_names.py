@@ -219,6 +219,9 @@ def test_what_a_filter_takes_of_weights_and_plans(tmp_path):
         left = filter.admits(SGD)
     with hs.RDPFilter.open(tmp_path / "f") as filter:
         assert filter.admits(SGD) == left and sum(map(Fraction, filter.weights)) <= 1
+    for sigma in np.linspace(5, 60, 56):  # some of the orders planned are among the usual ones
+        filter = hs.RDPFilter(eps=1.0, delta=1e-5, plan=hs.gaussian(float(sigma)) * 20)
+        assert sum(map(Fraction, filter.weights)) <= 1 and len(filter.orders) in (24, 25)
     for wrong in (
         dict(plan=SGD, orders=[2, 3], eps=1, delta=0.1),
         dict(plan=SGD),

@@ -301,7 +301,8 @@ class _Walk:
         left: Any = node.left
         times = 1
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
-            if left.col_offset != node.col_offset or not self._is_number(left.left):
+            bracketed = (left.lineno, left.col_offset) != (node.lineno, node.col_offset)
+            if bracketed or not self._is_number(left.left):
                 raise self._refuse(node, "@RATE belongs to one step: COUNT*MECHANISM(...)@RATE")
             left, times = left.right, self.count(left.left)
         if not isinstance(left, ast.Call):

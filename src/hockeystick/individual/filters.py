@@ -455,7 +455,8 @@ def _planned(plan: Run, eps: float, delta: float) -> tuple[tuple[float, ...], tu
         best, low, high = float(tried[i]), float(tried[max(i - 1, 0)]), float(tried[min(i + 1, tried.size - 1)])
     best = float(f"{best:.3g}")
     orders = tuple(sorted({float(a) for a in INTEGER_ORDERS} | {best}))
-    return orders, tuple(PLANNED if a == best else (1 - PLANNED) / (len(orders) - 1) for a in orders)
+    rest = (1 - PLANNED) / (len(orders) - 1) * (1 - 2 * U)
+    return orders, tuple(PLANNED if a == best else rest for a in orders)
 
 
 def _divergence(run: Run, alpha: float) -> float:
