@@ -314,7 +314,7 @@ def prawitz_delta(
         raise DomainError(f"eps must be a finite number, got {eps!r}")
     found = [point(steps, add, eps, order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
     if None in found:
-        raise AccuracyError(f"Prawitz' interval was not found at eps={eps!r}: ask another route")
+        raise AccuracyError(f"Prawitz' interval was not found at eps={eps!r}: hs.delta has other routes")
     ends = [max(rounded(p[i]) for p in found) for i, rounded in enumerate((exp_lower, math.exp, exp_upper))]
     return _bound(ends, max(found, key=lambda p: p[2])[3])
 
@@ -366,7 +366,7 @@ def prawitz_epsilon(
         raise DomainError(f"delta must be in (0, 1), got {delta!r}")
     found = [root(steps, add, math.log(delta), order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
     if None in found:
-        raise AccuracyError(f"Prawitz' interval was not found at delta={delta!r}: ask another route")
+        raise AccuracyError(f"Prawitz' interval was not found at delta={delta!r}: hs.epsilon has other routes")
     return _bound([max(0.0, max(r[i] for r in found)) for i in range(3)], max(found, key=lambda r: r[2])[3])
 
 

@@ -64,7 +64,7 @@ class Law(NamedTuple):
 def law_of(steps: LossSteps, add: int) -> Law:
     """DomainError where a sampled Gaussian step has m > M_MAX."""
     if not takes(steps):
-        raise DomainError(f"finite-sample constants need sensitivity/noise at most {M_MAX:g}: ask another route")
+        raise DomainError(f"finite-sample constants need sensitivity/noise at most {M_MAX:g}: hs.delta has other routes")
     rows = np.array([_moments(*row, add) for row in zip(*(c.tolist() for c in steps), strict=True)])  # step, value or error, 6
     v, e, k = rows[:, 0], rows[:, 1], steps.k
     mixed = v[:, 4] * v[:, 1]  # E|d| Var d
@@ -192,7 +192,7 @@ class Side:
         top = support(self.steps, self.add)[1]
         top = min(math.inf if answer is None else answer[3], top + 16 * U * (self.steps.k.size + 1) * (1 + abs(top)))
         if not top < math.inf:
-            raise AccuracyError(f"no certified bracket of eps was found at delta={delta!r}: ask another route")
+            raise AccuracyError(f"no certified bracket of eps was found at delta={delta!r}: hs.epsilon has other routes")
         return max(0.0, top)
 
     def _prawitz(self, kernel, at: float):

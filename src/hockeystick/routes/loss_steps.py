@@ -62,7 +62,7 @@ def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
         if not (0 < m <= most and Q_MIN <= q <= 1 and k >= 1 and family in (GAUSSIAN, LAPLACE)):
             raise DomainError(
                 f"a step needs sensitivity/noise in (0, {most:g}], sampling rate in [{Q_MIN:g}, 1] and a count >= 1; "
-                f"got {m!r}, {q!r}, {k!r}: ask another route"
+                f"got {m!r}, {q!r}, {k!r}: hs.delta and hs.epsilon have other routes"
             )
     return LossSteps(*(np.ascontiguousarray(column) for column in table[:3]), np.ascontiguousarray(table[3], dtype=np.intc))
 
@@ -92,7 +92,7 @@ def _row(step, k: int, adjacency: str) -> tuple[float, float, float, int]:
             return moves * base.sensitivity / base.scale, q, k, LAPLACE
     raise DomainError(
         'the route "edgeworth" takes Gaussian and Laplace steps, subsampled (not under "replace_one") or not; '
-        f"got {step!r} under {adjacency!r}: ask another route"
+        f"got {step!r} under {adjacency!r}: hs.delta and hs.epsilon have other routes"
     )
 
 

@@ -245,7 +245,7 @@ def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> 
         contour.give_back(work)
     if status:
         what = f"eps={value!r}" if have_eps else f"log delta={value!r}"
-        raise AccuracyError(f"no order was found for {what}; ask another route", status)
+        raise AccuracyError(f"no order was found for {what}; hs.delta and hs.epsilon have other routes", status)
     return upper
 
 

@@ -170,7 +170,7 @@ def saddlepoint_delta(
 
 def _checked(found, eps: float):
     if found is None:
-        raise AccuracyError(f"no saddle point for eps={eps!r}: delta may be 0 there; ask another route")
+        raise AccuracyError(f"no saddle point for eps={eps!r}: delta may be 0 there; hs.delta has other ways")
     log_delta, used, tilt, skewness = found
     if math.isnan(log_delta):
         raise AccuracyError(f"{ESTIMATES[used]!r} gives no positive delta at eps={eps!r} (skewness {skewness:.2g}); try 'clt'")
