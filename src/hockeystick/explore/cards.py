@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import math
 from functools import partial
+from typing import Any
 
 from bokeh.layouts import column, row
 from bokeh.models import Button, Div, Select, Slider, TextInput, Toggle
 
 from .. import plot
-from ..bound import DomainError
+from ..bound import Bound, DomainError
 from . import model
 from .figures import EPS
 from .model import FIELDS, SAMPLERS, Choice, Given
@@ -95,7 +96,9 @@ class Card:
     """A run: its fields, or its text if it was given as it is, and what it costs."""
 
     def __init__(self, page, key: int, serial: int, name: str, what: Choice | Given):
-        self.page, self.key, self.serial, self.what, self.found = page, key, serial, what, {}
+        self.page, self.key, self.serial = page, key, serial
+        self.what: Any = what
+        self.found: dict[str, Bound] = {}
         self.name = TextInput(title="run", value=name, name=f"{serial}-name", **WIDE)
         on(self.name, "value", page.listed)
         self.remove = Button(label="Remove", width=80, name=f"{serial}-remove", align="end")

@@ -137,7 +137,7 @@ def columns(name: str, series: Series) -> dict:
     low, high = (np.asarray(end, dtype=float) for end in (series.bound.lower, series.bound.upper))
     floor, top = 0.0, 1e300
     if PLANS[name].scales[1] == "log":
-        floor = PLANS[name].y_range[0] * 1e-5 if PLANS[name].y_range else 1e-9
+        floor = (PLANS[name].y_range or (1e-4, 1.0))[0] * 1e-5
     ends = {"lower": np.maximum(low, floor), "upper": np.maximum(high, floor)}
     lost = ~(high < top)
     for end in ends.values():

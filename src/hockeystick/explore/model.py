@@ -14,13 +14,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import batch, query, risk
 from ..batches import truncated_poisson_subsampled, without_replacement
-from ..bound import AccuracyError, Bound, DomainError
+from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..calibration import calibrate
 from ..chords import EPS_MAX, Nodes, U, tpr_lower
 from ..mechanism import Mechanism, Run, as_run, count, gaussian, poisson_subsampled
@@ -128,7 +128,7 @@ SAMPLERS = {
         ("noise", "steps", "records", "batch"),
         lambda c: without_replacement(gaussian(c.noise), dataset_size=c.records, max_batch=c.batch),
         lambda c: math.ceil(c.records / c.batch),
-        "hs.without_replacement(hs.gaussian({c.noise!r}), dataset_size={c.records}, batch={c.batch})",
+        "hs.without_replacement(hs.gaussian({c.noise!r}), dataset_size={c.records}, max_batch={c.batch})",
         "without_replacement({c.noise!r}, n={c.records}, batch={c.batch})",
     ),
     "all records": Sampler(
@@ -219,7 +219,7 @@ def _curves(what, delta: float, points: int, options) -> Iterator[tuple[str, Ser
     yield "tradeoff", Series("", FPR, tradeoff(eps, sides))
 
 
-def tradeoff(eps: np.ndarray, sides: list[Bound]) -> Bound:
+def tradeoff(eps: np.ndarray, sides: list[Bound[Any]]) -> Bound[Any]:
     """Certified ends of the largest true positive rate at every `FPR`, over both directions, from deltas at rising eps."""
     inside = np.abs(eps) <= EPS_MAX  # whose e^eps a double holds
     eps, sides = eps[inside], [side[inside] for side in sides]
@@ -241,7 +241,7 @@ def tradeoff(eps: np.ndarray, sides: list[Bound]) -> Bound:
     return Bound(low, 0.5 * (low + high), high, sides[0].route, True, sides[0].budget)
 
 
-def _sharper(what, found: Bound, options) -> Iterator[tuple[str, Series]]:
+def _sharper(what, found: Bound[Any], options) -> Iterator[tuple[str, Series]]:
     """The trade-off curve where deltas far apart leave a wide band: searched for, milliseconds a point."""
     low, high = found.lower.copy(), found.upper.copy()
     for i in _halving(FPR.size):
@@ -264,23 +264,24 @@ def _along(what: Choice, name: str, values: np.ndarray, delta: float, options) -
     """eps at every value of a field, from 0 to inf where nothing is certified. Runs that the fast loop does not know are asked
     one by one, in an order that halves the largest gap."""
     if what.sampler in ("Poisson", "all records"):
-        fields = {"noise": what.noise, "rate": what.rate if what.sampler == "Poisson" else 1.0, "steps": what.steps}
-        fields[name] = values
+        rate = what.rate if what.sampler == "Poisson" else 1.0
+        sigma, steps = (values if name == field else getattr(what, field) for field in ("noise", "steps"))
         for alone in (False, True):  # what the fast loop cannot do, roughly first
-            found = batch.epsilon_batch(*fields.values(), delta, alone=alone, strict=False, **options)
+            found = batch.epsilon_batch(sigma, rate, steps, delta, alone=alone, strict=False, **options)
             yield name, Series("", values, found)
             if np.all(found.upper <= found.lower * (1 + WIDE)):
                 return
         return
     ends: dict[float, tuple[float, float, float]] = {}
+    budget = Budget({})
     for i in _halving(values.size):
         try:
             found = query.epsilon(what._replace(**{name: values[i].item()}).run, delta, **options)
-            ends[values[i]] = found.lower, found.estimate, found.upper
+            ends[values[i]], budget = (found.lower, found.estimate, found.upper), found.budget
         except AccuracyError:
             ends[values[i]] = 0.0, math.inf, math.inf
         rows = np.array([ends[x] for x in sorted(ends)])
-        yield name, Series("", np.array(sorted(ends)), Bound(*rows.T, "", True, found.budget))
+        yield name, Series("", np.array(sorted(ends)), Bound(rows[:, 0], rows[:, 1], rows[:, 2], "", True, budget))
 
 
 def interval(bound: Bound) -> str:

@@ -15,6 +15,7 @@ from bokeh.models import Button, ColumnDataSource, CustomJS, Div, LegendItem, Ra
 
 from ..bound import DomainError
 from ..pair import ADJACENCIES
+from ..plot import Series
 from . import figures, model
 from .cards import CODE, WIDE, Card, on, say
 from .desk import Desk
@@ -42,7 +43,9 @@ class Page:
     """Made for every session; `runs`: from names to what is drawn first."""
 
     def __init__(self, document, runs: dict[str, Choice | Given], delta: float, adjacency: str):
-        self.document, self.delta, self.cards, self.series = document, delta, [], {}
+        self.document, self.delta = document, delta
+        self.cards: list[Card] = []
+        self.series: dict[tuple[int, str], Series] = {}
         self.desk, self.waiting, self.serial = Desk(self._deliver), None, 0
         self.adjacency = Select(
             title="neighbours differ by", options=list(ADJACENCIES), value=adjacency, name="adjacency", **WIDE
