@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-SOON, LATER = 0.01, 0.08
+SOON, LATER = 0.02, 0.08
 """Seconds from a question to its first delivery, and between later ones, whose drawing must not hold up the next question."""
+NOW = "now"
+"""Name of a piece that says: what has been found is worth a delivery."""
 
 
 class Desk:
@@ -85,5 +87,7 @@ class Desk:
                 logging.getLogger(__name__).exception("a curve could not be computed")
             name, piece = "error", error
         with self._turn:
-            if any(other is entry for other in self._work):  # else it was dropped meanwhile
+            if name == NOW:
+                self._next = 0.0
+            elif any(other is entry for other in self._work):  # else it was dropped meanwhile
                 self._found[key, name] = piece

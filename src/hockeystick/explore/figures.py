@@ -20,8 +20,10 @@ EPS, DELTA, SIGMA = "\N{GREEK SMALL LETTER EPSILON}", "\N{GREEK SMALL LETTER DEL
 RATES = (float(FPR[0]), 1.0)
 
 
-COLUMNS = ("x", "lower", "upper", "line", "low", "high")
-"""Of a curve: the band as it is drawn, the line where that is thin, and the true ends for the pointer."""
+COLUMNS = ("x", "lower", "upper", "line", "lower edge", "upper edge", "at least", "at most")
+"""Of a curve: its band, the line where that is thin, the edges where it is wide, and the true ends for the pointer."""
+NOTHING = dict.fromkeys(COLUMNS, np.array([np.nan]))
+NOWHERE = (np.nan, np.nan)
 
 
 class Plan(NamedTuple):
@@ -81,71 +83,68 @@ def made(name: str):
 
 
 class Lines:
-    """The curves of the i-th run in all figures: bands, their ends, lines where bands are thin, and dots where the run is.
+    """The curves of the i-th run in all figures: bands, a line where a band is thin, its edges where it is wide, and dots where
+    the run itself is.
 
-    One source holds all curves and one all dots, so that each is one message to the browser.
+    One source holds them all: one message to the browser, one repaint of a figure. `samples` are what legends show: Bokeh makes
+    a legend anew after every change of what it refers to.
     """
 
     def __init__(self, drawn: dict, i: int):
-        self.curves = {name: dict.fromkeys(COLUMNS, np.array([np.nan])) for name in drawn}
-        self.source, self.place, self.renderers = ColumnDataSource(), ColumnDataSource(), {}
-        self.clear()
+        self.curves, self.dots = {name: NOTHING for name in drawn}, dict.fromkeys(drawn, NOWHERE)
+        self.source, self.samples = ColumnDataSource(), {}
+        self.draw({})
         for name, plan in drawn.items():
-            x, low, high, line = (f"{name} {column}" for column in COLUMNS[:4])
+            x, low, high, line, lower, upper, *_ = (f"{name} {column}" for column in COLUMNS)
             look = {"source": self.source, "color": COLOURS[i], "line_dash": DASHES[i]}
-            band = plan.varea(x, low, high, source=self.source, fill_color=COLOURS[i], fill_alpha=0.25)
+            plan.varea(x, low, high, source=self.source, fill_color=COLOURS[i], fill_alpha=0.25)
             middle = plan.line(x, line, line_width=2, **look)
-            ends = [plan.line(x, end, line_width=0.7, **look) for end in (low, high)]
-            dot = plan.scatter(f"{name} x", f"{name} y", source=self.place, size=9, color=COLOURS[i])
-            self.renderers[name] = [band, middle, dot]
-            tips = [(PLANS[name].x, f"@{{{x}}}{{0.000000}}")]
-            tips += [
-                (end, f"@{{{name} {column}}}{{0.0000000e+0}}") for end, column in (("at least", "low"), ("at most", "high"))
-            ]
-            plan.add_tools(HoverTool(renderers=[ends[1]], tooltips=tips, mode="vline", visible=False, attachment="left"))
+            edges = [plan.line(x, edge, line_width=0.7, **look) for edge in (lower, upper)]
+            plan.scatter(f"{name} dot x", f"{name} dot y", source=self.source, size=9, color=COLOURS[i])
+            self.samples[name] = plan.line([], [], line_width=2, color=COLOURS[i], line_dash=DASHES[i])
+            ends = [("at least", f"{name} at least"), ("at most", f"{name} at most")]
+            tips = [(PLANS[name].x, f"@{{{x}}}{{0.000000}}"), *((says, f"@{{{end}}}{{0.0000000e+0}}") for says, end in ends)]
+            hover = {"tooltips": tips, "mode": "vline", "visible": False, "attachment": "left"}
+            plan.add_tools(HoverTool(renderers=[middle, edges[1]], **hover))
 
     def clear(self) -> None:
-        for name in self.curves:
-            self.curves[name] = dict.fromkeys(COLUMNS, np.array([np.nan]))
+        self.curves, self.dots = dict.fromkeys(self.curves, NOTHING), dict.fromkeys(self.dots, NOWHERE)
         self.draw({})
-        self.place.data = {f"{name} {axis}": [np.nan] for name in self.curves for axis in "xy"}
 
     def draw(self, found: dict[str, Series]) -> None:
         """Curves by the name of their figure; others stay."""
         self.curves |= {name: columns(name, series) for name, series in found.items()}
         size = max(curve["x"].size for curve in self.curves.values())
-        self.source.data = {
+        data = {
             f"{name} {column}": np.pad(values, (0, size - values.size), mode="edge")
             for name, curve in self.curves.items()
             for column, values in curve.items()
         }
+        for name, place in self.dots.items():
+            for axis, value in zip("xy", place, strict=True):
+                data[f"{name} dot {axis}"] = np.append([value], np.full(size - 1, np.nan))
+        self.source.data = data
 
     def mark(self, what, epsilon: Bound, delta: float) -> None:
-        """Put the dots."""
-        at = {name: (np.nan, np.nan) for name in self.curves} | {"privacy": (epsilon.estimate, delta)}
-        if isinstance(what, Choice):
-            at |= {"steps": (what.steps, epsilon.estimate), "noise": (what.noise, epsilon.estimate)}
-        if not 0 < epsilon.estimate < 1e300:
-            at = dict.fromkeys(at, (np.nan, np.nan))
-        self.place.data = {
-            f"{name} {axis}": [value] for name, pair in at.items() for axis, value in zip("xy", pair, strict=True)
-        }
+        """Where the dots are to be in the next drawing."""
+        self.dots = dict.fromkeys(self.dots, NOWHERE)
+        if 0 < epsilon.estimate < 1e300:
+            self.dots["privacy"] = epsilon.estimate, delta
+            if isinstance(what, Choice):
+                self.dots |= {"steps": (what.steps, epsilon.estimate), "noise": (what.noise, epsilon.estimate)}
 
 
 def columns(name: str, series: Series) -> dict:
-    """What a figure draws of a curve: its band, its line where the band is thin, its ends for the pointer."""
-    low, high = (np.asarray(end, dtype=float) for end in (series.bound.lower, series.bound.upper))
-    floor, top = 0.0, 1e300
-    if PLANS[name].scales[1] == "log":
-        floor = (PLANS[name].y_range or (1e-4, 1.0))[0] * 1e-5
-    ends = {"lower": np.maximum(low, floor), "upper": np.maximum(high, floor)}
-    lost = ~(high < top)
-    for end in ends.values():
-        end[lost] = np.nan
+    """What a figure draws of a curve, by `COLUMNS`."""
+    low, high = (np.array(end, dtype=float) for end in (series.bound.lower, series.bound.upper))
+    floor = (PLANS[name].y_range or (1e-4, 1.0))[0] * 1e-5 if PLANS[name].scales[1] == "log" else 0.0
+    lower, upper = np.maximum(low, floor), np.maximum(high, floor)
+    lower[~(high < 1e300)] = upper[~(high < 1e300)] = np.nan
     with np.errstate(invalid="ignore"):
-        sure = high - low <= SURE * np.asarray(series.bound.estimate)
-    line = np.where(sure, np.clip(series.bound.estimate, ends["lower"], ends["upper"]), np.nan)
-    return {"x": np.asarray(series.x, dtype=float), **ends, "line": line, "low": low, "high": high}
+        thin = high - low <= SURE * np.asarray(series.bound.estimate)
+    line = np.where(thin, np.clip(series.bound.estimate, lower, upper), np.nan)
+    edges = (np.where(thin, np.nan, end) for end in (lower, upper))
+    return dict(zip(COLUMNS, (np.asarray(series.x, dtype=float), lower, upper, line, *edges, low, high), strict=True))
 
 
 def picture(name: str, curves: list[Series], delta: float, form: str) -> bytes:

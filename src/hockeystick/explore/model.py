@@ -26,6 +26,7 @@ from ..chords import EPS_MAX, Nodes, U, tpr_lower
 from ..mechanism import Mechanism, Run, as_run, count, gaussian, poisson_subsampled
 from ..plot import Series
 from ..state import to_dict
+from .desk import NOW
 
 
 class Field(NamedTuple):
@@ -190,7 +191,7 @@ def noise_for(choice: Choice, epsilon: float, delta: float, **options) -> Choice
     return choice._replace(noise=up if up >= found.value else found.value)
 
 
-def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str, Bound | Series]]:
+def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str, Bound | Series | None]]:
     """("epsilon", eps at `delta`), ("epoch", the same after one more epoch), and (figure, its curve), ever finer ones."""
     yield "epsilon", query.epsilon(what.run, delta, **options)
     if isinstance(what, Choice):
@@ -202,6 +203,7 @@ def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str,
         yield from _along(
             what, "noise", np.unique(np.append(what.noise * np.logspace(-0.5, 0.5, POINTS), what.noise)), delta, options
         )
+    yield NOW, None
     for points in ROUNDS[1:]:
         for piece in _curves(what, delta, points, options):
             yield piece

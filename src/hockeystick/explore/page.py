@@ -143,7 +143,7 @@ class Page:
         for name, drawn in self.figures.items():
             drawn.legend[0].visible = len(self.cards) > 1
             drawn.legend[0].items = [
-                LegendItem(label=card.name.value, renderers=self.lines[card.key].renderers[name])
+                LegendItem(label=card.name.value, renderers=[self.lines[card.key].samples[name]])
                 for card in self.cards
                 if isinstance(card.what, Choice) or name in ("privacy", "tradeoff")
             ]
@@ -176,16 +176,16 @@ class Page:
 
     def _show_card(self, card: Card, found: dict) -> None:
         curves = {name: piece for name, piece in found.items() if name in self.figures}
-        if curves:  # first: the browser draws while the rest is on its way
-            self.series |= {(card.key, name): piece for name, piece in curves.items()}
+        self.series |= {(card.key, name): piece for name, piece in curves.items()}
+        if "epsilon" in found:
+            self.lines[card.key].mark(card.what, found["epsilon"], self.delta)
+        if curves or "epsilon" in found:  # first: the browser draws while the rest is on its way
             self.lines[card.key].draw(curves)
         for name, piece in found.items():
             if name not in curves:
                 card.take(name, piece)
         if "error" in found or "missed" in found:
             self._clear(card)
-        elif "epsilon" in found:
-            self.lines[card.key].mark(card.what, found["epsilon"], self.delta)
 
     def _clear(self, card: Card) -> None:
         """Nothing is known of the run as it is now."""
