@@ -66,7 +66,7 @@ CALLS = [
     (
         "prv_accountant",
         "find_noise_multiplier(sampling_probability=0.01, num_steps=1000, target_epsilon=1, target_delta=1e-5, eps_error=0.1)",
-        "hs.noise_multiplier(q=0.01, steps=1000, epsilon=1.0, delta=1e-5).value",
+        "hs.noise_multiplier(q=0.01, steps=1000, eps=1.0, delta=1e-5).value",
     ),
     ("Opacus", 'epsilon_of("prv")', 'epsilon_of("hockeystick")'),
     (
