@@ -25,8 +25,6 @@ import queries
 
 JUDGED = ("delta", "log_delta", "epsilon")
 VERDICTS = ("confirmed", "not decided", "refuted", "refused", "slow", "error")
-PATIENCE = 5
-"""Processor seconds after which an answer of the library itself is given up."""
 
 
 def kind(case) -> str:
@@ -43,8 +41,9 @@ def _late(*_):
     raise TimeoutError
 
 
-def outcome(seed, index: int, seconds: float) -> dict | None:
-    """The verdict on one case as a line of the file, or None if the case asks something else."""
+def outcome(seed, index: int, seconds: float, patience: float = 5.0) -> dict | None:
+    """The verdict on one case as a line of the file, or None if the case asks something else. `patience`: processor seconds
+    after which an answer of the library itself is given up."""
     case = queries.draw(seed, index)
     if case.query not in JUDGED:
         return None
@@ -54,7 +53,7 @@ def outcome(seed, index: int, seconds: float) -> dict | None:
     start = time.process_time()
     _RANG.clear()
     try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)
+        signal.setitimer(signal.ITIMER_VIRTUAL, patience)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             bound = case.ask()
@@ -102,6 +101,7 @@ def main(argv=None) -> int:
     parser.add_argument("--n", type=int, default=10_000, help="number of answers judged, over all calls")
     parser.add_argument("--seed", default="confirm")
     parser.add_argument("--seconds", type=float, default=10.0, help="processor time for one verdict")
+    parser.add_argument("--patience", type=float, default=5.0, help="processor time for one answer of the library")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args(argv)
     rows, first = [], 0
@@ -112,7 +112,7 @@ def main(argv=None) -> int:
                 first = max(first, row["index"] + 1)
                 rows += [row] if "verdict" in row else []
     judged = sum(row["verdict"] in VERDICTS[:3] for row in rows)
-    tasks = ((args.seed, index, args.seconds) for index in range(first, 10**9))
+    tasks = ((args.seed, index, args.seconds, args.patience) for index in range(first, 10**9))
     with args.file.open("a") as out, multiprocessing.Pool(args.jobs, initializer=os.nice, initargs=(10,)) as pool:
         for index, row in pool.imap(_one, tasks) if args.jobs > 1 else map(_one, tasks):
             if judged >= args.n:
