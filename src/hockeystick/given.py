@@ -274,7 +274,8 @@ def from_curve(eps: Numbers, delta: Numbers, *, symmetric: bool = True) -> FromC
     _refuse("delta", delta, ~(np.diff(delta, prepend=1.0) <= 0), "non-increasing in eps (a privacy curve never rises)")
     floor = -np.expm1(np.minimum(eps, 0.0))
     _refuse("delta", delta, ~(delta >= floor * (1 - 1e-12)), "at least 1 - e^eps")
-    delta = np.maximum(delta, np.nextafter(floor, 1.0, where=floor > 0, out=np.zeros(eps.size)))  # no curve lies below
+    exact = -np.expm1(np.minimum(eps.astype(np.longdouble), 0))
+    delta = np.where(delta < exact, np.nextafter(exact.astype(float), 1.0), delta)  # no curve lies below
     a = np.exp(eps.astype(np.longdouble))
     gaps = a[:-1] * np.expm1(np.diff(eps.astype(np.longdouble)))  # positive, where those of a may round to 0
     chord = np.diff(delta.astype(np.longdouble)) / gaps
