@@ -101,7 +101,7 @@ class Lines:
             middle = plan.line(x, line, line_width=2, **look)
             edges = [plan.line(x, edge, line_width=0.7, **look) for edge in (lower, upper)]
             plan.scatter(f"{name} dot x", f"{name} dot y", source=self.source, size=9, color=COLOURS[i])
-            self.samples[name] = plan.line([], [], line_width=2, color=COLOURS[i], line_dash=DASHES[i])
+            self.samples[name] = plan.line([np.nan], [np.nan], line_width=2, color=COLOURS[i], line_dash=DASHES[i])
             ends = [("at least", f"{name} at least"), ("at most", f"{name} at most")]
             tips = [(PLANS[name].x, f"@{{{x}}}{{0.000000}}"), *((says, f"@{{{end}}}{{0.0000000e+0}}") for says, end in ends)]
             hover = {"tooltips": tips, "mode": "vline", "visible": False, "attachment": "left"}
