@@ -228,7 +228,7 @@ def expression(text: str) -> Run:
     """The run of an expression without a `?`."""
     if "?" in text:
         raise DomainError(f"a ? is for `calibrate`, got {brief(text)}")
-    return _Walk(text, None).run(_tree(text))
+    return _walked(text, _tree(text), None)
 
 
 def _sought(text: str) -> Sought:
@@ -240,7 +240,14 @@ def _sought(text: str) -> Sought:
         text = f"{steps}*gaussian({sigma})@{q}"
     tree = _tree(text)
     solve, step = _place(tree)
-    return Sought(text, lambda x: _Walk(text, x).run(tree), solve, _over(solve, step))
+    return Sought(text, lambda x: _walked(text, tree, x), solve, _over(solve, step))
+
+
+def _walked(text: str, tree: ast.expr, x: Any) -> Run:
+    try:
+        return _Walk(text, x).run(tree)
+    except RecursionError:
+        raise DomainError(f"not an expression of runs (too deep): {brief(text)}") from None
 
 
 def _tree(text: str) -> ast.expr:
