@@ -34,8 +34,11 @@ class _Deadline:
     def __init__(self, seconds: float):
         self.at = time.thread_time() + seconds
 
+    def over(self) -> bool:
+        return time.thread_time() > self.at
+
     def check(self) -> None:
-        if time.thread_time() > self.at:
+        if self.over():
             raise UndecidedError("the seconds allowed are over")
 
 
