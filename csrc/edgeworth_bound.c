@@ -14,7 +14,8 @@
  * Error claims, in the result:
  *   quadrature  (64/15) s0 F rho^{-2 n_gl}/(1-rho^{-2}) a panel (see laplace_step.c), F a bound on the ellipse of semi-axes pi s0,
  *               sqrt(1+pi^2) s0, where |Im v| <= pi/2: |L - L(Re v)| <= (pi/2) r/cos(pi/4), |1+z| <= 1+U, |z| <= q(e^v + 1), all
- *               at the largest Re v; |w(g+iy)| = w(g) e^{y^2/2}.
+ *               at the largest Re v; |w(g+iy)| = w(g) e^{y^2/2}. Of L - z and (1+z) L - z no more than |z|^2 where |z| < 1/2 (their
+ *               series in z begin with z^2/2 and have falling coefficients).
  *   range       beyond hi >= m+R and -R: |X| grows by at most m a unit, both weights are below w(R) e^{-Rs}, and
  *               (E s^n)^{1/n} <= 2.22/R, n <= 4, for the exponential law of rate R.
  *   zero of X   not found exactly: |X| <= eta at the end of a panel costs 2 eta^n at most (the mass is at most 1).
@@ -68,12 +69,12 @@ static void add_point(bounded *S, double v, double dv, double W, double rel)
 /* The quadrature errors of a panel of half-length s0 whose centre lies at v, smallest |s| (Laplace: s) on the ellipse `s`. */
 static void add_quadrature(bounded *S, double v, double reach, double s, double s0)
 {
-    double q = S->q, lo = v - reach, hi = v + reach, top = (1 - q) + q * exp(hi), r = q * exp(hi) / top, W, F, X, l;
+    double q = S->q, lo = v - reach, hi = v + reach, top = (1 - q) + q * exp(hi), r = q * exp(hi) / top, W, F, X, l, z = q * (exp(hi) + 1);
     double unit = 64.0 / 15 * s0 * pow(RHO, -2.0 * S->n) / (1 - 1 / (RHO * RHO)) * (1 + 1e-9);
     int i;
     W = S->family ? 0.5 * exp(-s) : 0.3989423 * exp(-0.5 * s * s + 0.5 * HS_PI * HS_PI * s0 * s0);
     l = fmax(fabs(log((1 - q) + q * exp(lo))), fabs(log(top))) + TURN * r;
-    F = (S->which ? top : 1) * l + q * (exp(hi) + 1);
+    F = z < 0.5 ? z * z : (S->which ? top : 1) * l + z;
     S->err[MEAN] += unit * W * F;
     X = l + fabs(S->c0);
     for (i = 1; i < COUNT; i++) S->err[i] += unit * W * (S->which ? top : 1) * power(X, POWER[i]);
