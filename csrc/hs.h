@@ -284,7 +284,7 @@ typedef struct {
     double ratio;                    /* of their sums */
     int64_t N;
     double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
-    double K[3], err[3], inner[3], var, k_smooth; /* at s_right, s_left, t */
+    double K[3], inner[3], err, var, k_smooth; /* at s_right, s_left, t; err at t */
     double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
     double *re, *im, *round, *node, *zr, *zi;
     void *kept;                      /* while the line is placed */

@@ -233,16 +233,17 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
     if (eps - P <= S->low) { S1 = exp(-v->log_scale) / expm1(t * P); S2 = exp(eps - v->log_scale) / expm1((t + 1) * P); }
     v->value = unit * sum - (S1 - S2); v->slope = unit * der;
-    whole = 2 * HS_U * (fabs(S->K[2]) + fabs(t * eps)) + S->err[2];
+    whole = 2 * HS_U * (fabs(S->K[2]) + fabs(t * eps)) + S->err;
     v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2])
                 + 16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
     v->inner = unit * S->inner_sum + expm1(S->inner[2]) * fabs(unit * sum);
-    exponents = 8 * HS_U * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2]) + (t + fabs(s) + S->s_right) * (fabs(eps) + P)); /* their rounding */
+    /* their rounding, and that of K[0] and K[1] */
+    exponents = HS_U * ((16 + S->b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) + 8 * (t + fabs(s) + S->s_right) * (fabs(eps) + P));
     d = S->s_right - t;
-    A = exponents + S->K[0] + S->err[0] + S->inner[0] - S->K[2] - d * eps + lf(S->s_right) - d * P;
+    A = exponents + S->K[0] + S->inner[0] - S->K[2] - d * eps + lf(S->s_right) - d * P;
     A = exp(A) / -expm1(-d * P) * (1 + 1e-9);
     d = t - s;
-    left = exponents + S->K[1] + S->err[1] + S->inner[1] - S->K[2] + d * eps + lf(s) - d * P;
+    left = exponents + S->K[1] + S->inner[1] - S->K[2] + d * eps + lf(s) - d * P;
     left = exp(left) / -expm1(-d * P) * (1 + 1e-9);
     if (eps + P >= S->high) A = 0;
     if (eps - P <= S->low) left = 0;
@@ -392,7 +393,7 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work
     if (!near) evaluate(S, e, &v); /* else v, of the last point, is as good */
     at = v;
     *lower = -HUGE_VAL; *estimate = e;
-    *upper = (S->K[2] + S->err[2] + S->inner[2] + lf(S->t) - log_delta) / S->t;
+    *upper = (S->K[2] + S->err + S->inner[2] + lf(S->t) - log_delta) / S->t;
     *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
     r = v.slope > 0 ? 0.51 * (v.upper - v.lower) + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value : 0;
     r = fmax(fmin(v.slope > 0 ? r / v.slope : 0, 0.05 * S->reach), 4 * HS_U * fabs(e)) + 1e-300;

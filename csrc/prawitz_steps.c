@@ -3,11 +3,12 @@
  * Symbols: see prawitz.c. phi(y) = M(a +- iy)/M(a) of one step on its grid (transform.c: subsampled Gaussian; laplace_step.c:
  *   subsampled Laplace), a = 1+t (REMOVE) or -t (ADD); plain Gaussian steps are closed forms.
  *
- * Error claims. K[j] is within err[j] (rounding) + inner[j] (quadrature) of K at s_right, s_left and t; the first two are upper
- *   bounds, with their roundings, and their `inner` is the log of the factor by which M may be larger. log f at node n is within round[n] + node[n], to first order in u. Tail
- *   points: far[j] <= -log|f(y)| for all y >= y_j, without plain Gaussian steps; metric[j] <= sum k 2 (1 - |phi(y_j)|); gauss[j]
- *   the plain Gaussian steps' part of -log|f(y_j)|. var bounds the variance of the tilted loss of all other steps. Phases beyond
- *   2e6, where special.h ends its claim, lose 2u of themselves in its reduction: inside the 10u that hs_grid_weights counts.
+ * Error claims. K[2] is within err (rounding) + inner[2] (quadrature) of K at t. K[0] + inner[0], K[1] + inner[1] are upper bounds of
+ *   K at s_right and s_left but for (8 + b) u of themselves, the rounding of sums over steps: at one tilt K of every step has one
+ *   sign. log f at node n is within round[n] + node[n], to first order in u. Tail points: far[j] <= -log|f(y)| for all y >= y_j,
+ *   without plain Gaussian steps; metric[j] <= sum k 2 (1 - |phi(y_j)|); gauss[j] the plain Gaussian steps' part of -log|f(y_j)|. var
+ *   bounds the variance of the tilted loss of all other steps. Phases beyond 2e6, where special.h ends its claim, lose 2u of
+ *   themselves in its reduction: inside the 10u that hs_grid_weights counts.
  *
  * What it does not do: choose the line or the limit. hs_prawitz_plan and hs_prawitz_cgf_estimate only place things.
  */
@@ -148,14 +149,14 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
         if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
         log_m = hs_grid_log_m_upper(&O->G, a[j]);
         out = real_error_upper(O, a[j], 0, log_m, &dropped);
-        S->K[j] += k * log_m; S->err[j] += HS_U * (2 + S->b) * fabs(k * log_m);
+        S->K[j] += k * log_m;
         S->inner[j] += out < 1 ? -k * log1p(-out) : HUGE_VAL;
     }
     if (!O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
     hs_grid_moments(&O->G, a[2], &mo);
     out = real_error_upper(O, a[2], mo.dropped, mo.log_m, &dropped);
     if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
-    S->K[2] += k * mo.log_m; S->err[2] += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
+    S->K[2] += k * mo.log_m; S->err += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
     S->inner[2] += 1.1 * k * (out + dropped);
     O->a = a[2]; O->log_m = mo.log_m; O->level = 2 * out;
     hs_grid_weights(&O->G, a[2], mo.log_m, &O->c1, &O->c2);
@@ -171,10 +172,8 @@ static void visit_gaussian(hs_prawitz *S, double m, double k)
     int64_t n;
     int j;
     z[0] = S->s_right; z[1] = S->s_left; z[2] = S->t;
-    for (j = 0; j < 3; j++) {
-        S->K[j] += 0.5 * v * z[j] * (1 + z[j]);
-        S->err[j] += (8 + S->b) * HS_U * 0.5 * v * fabs(z[j] * (1 + z[j]));
-    }
+    for (j = 0; j < 3; j++) S->K[j] += 0.5 * v * z[j] * (1 + z[j]);
+    S->err += (8 + S->b) * HS_U * 0.5 * v * fabs(S->t * (1 + S->t));
     for (n = 0; n <= S->N; n++) {
         double y = (double)n * S->dy;
         S->re[n] -= 0.5 * v * y * y; S->im[n] += v * (S->t + 0.5) * y;
@@ -242,9 +241,9 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
     opened O;
     if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
-    for (j = 0; j < 3; j++) S->K[j] = S->err[j] = S->inner[j] = 0;
+    for (j = 0; j < 3; j++) S->K[j] = S->inner[j] = 0;
     for (j = 0; j < POINTS; j++) S->metric[j] = S->far[j] = S->gauss[j] = 0;
-    S->var = S->k_smooth = 0;
+    S->err = S->var = S->k_smooth = 0;
     for (i = 0; i < S->b; i++) {
         double quad[LEVELS];
         if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;

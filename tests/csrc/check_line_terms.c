@@ -79,8 +79,7 @@ static double modulus(const hs_contour *C, const hs_sums *S, long n)
 }
 
 /* Nodes cut short, under every kind of bound of the tail: the largest |phi|^k beyond them (fall), and the sum (tail). With inner
- * meshes of their own where `coarse`: the moments and distances that the bound is made of then have errors that it has to cover;
- * 2: of many steps each of whose errors is small, so that the moments remain of use beside their slack. */
+ * meshes of their own where `coarse`: the moments and distances that the bound is made of then have errors that it has to cover. */
 static void truncation(int kind, int how, int coarse)
 {
     static const char *falls[3][4] = {{"fall-psi", "fall-moments", "fall-bands", "fall-metric"},
@@ -92,14 +91,14 @@ static void truncation(int kind, int how, int coarse)
     hs_sums S[HS_CHUNKS];
     double sum = 0, most = 0, Y, fall, B;
     long n;
-    any_run(L, kind, coarse == 1 ? 1 : 0.05, coarse == 1 ? 30 : 2, coarse == 1 ? 1 : 40);
+    any_run(L, kind, coarse ? 1 : 0.05, coarse ? 30 : 2, coarse ? 1 : 40);
     if (fine_line(L, -between(1, 6), between(0.05, 1), 8)) {
         C = L->C;
         for (fall = log_between(coarse ? 0.02 : 0.1, 10), n = 1; n < L->C.N && L->S->re[n] > -fall; n++) {}
         C.N = n;
         Y = (double)C.N * C.dy;
         C.y_grid = (double)(C.N + 2) * C.dy; C.damp = -1; C.far_mesh = 0; C.fine = !coarse; C.bands = 1; C.doublings = 6;
-        if (coarse) C.nats = (coarse == 1 ? between(-8, 2) - log(C.ktot) : between(0, 6)) - C.loss;
+        if (coarse) C.nats = between(-8, 2) - log(C.ktot) - C.loss;
         C.y_far = how == 0 ? Y : how == 3 ? 0 : Y * (how == 1 ? between(1.1, 2) : between(2, 12));
         if (how == 2) C.bands = (int)fmin(HS_BANDS, 2 + log2(C.y_far / Y));
         if (on_line(&C, work_coarse, S) == HS_OK) {
@@ -108,7 +107,7 @@ static void truncation(int kind, int how, int coarse)
                 most = fmax(most, exp(L->S->re[n]));
             }
             B = -log(C.tail) - log(HS_PI * Y) + log1p(C.dy / Y);
-            term(coarse == 2 ? "fall-slack" : falls[coarse ? 2 : kind == PAIR][how], most, exp(-B), 1e-8 * most);
+            term(falls[coarse ? 2 : kind == PAIR][how], most, exp(-B), 1e-8 * most);
             if (sum > 1e-9) term(tails[kind == PAIR], sum, C.tail, 1e-8 * sum);
         }
     }
@@ -370,7 +369,7 @@ int main(int argc, char **argv)
     work_coarse = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
     if (!work_fine || !work_coarse) return 2;
     for (i = 0; i < cases(800); i++) { truncation(i % KINDS, i / KINDS % 4, 0); truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1); injected(i % 4); inner(i % 2 ? SAMPLED : PAIR, i / 2 % 4); aliasing(i % KINDS, i / KINDS % 3); }
-    for (i = 0; i < cases(200); i++) { plain(); k_at_aliases(); planned(i % KINDS); eps_ends(i % KINDS); truncation(SAMPLED, 1, 2); }
+    for (i = 0; i < cases(200); i++) { plain(); k_at_aliases(); planned(i % KINDS); eps_ends(i % KINDS); }
     free(work_fine); free(work_coarse);
     median("fall-psi", 90, 1.2, 1.01);
     median("fall-moments", 90, 1.2, 1.01);
@@ -384,7 +383,6 @@ int main(int argc, char **argv)
     median("fall-coarse-moments", 0, HUGE_VAL, HUGE_VAL); /* meshes that coarse leave moments no use: covered, never near */
     median("fall-coarse-bands", 4, 100, 10);
     median("fall-coarse-metric", 20, 15, 1.5);
-    median("fall-slack", 0, HUGE_VAL, HUGE_VAL); /* the slack is what it shows */
     median("tail", 500, 40, 8);
     median("tail-pair", 200, 40, 8);
     median("tail-planned", 80, 1e7, 200);

@@ -73,12 +73,12 @@ static void one_step(int family)
     static const char *names[2][6] = {{"step-k", "step-k-aliases", "step-variance", "step-phi", "step-far", "step-nodes"},
                                       {"step-laplace-k", "step-laplace-k-aliases", "step-laplace-variance", "step-laplace-phi", "step-laplace-far", "step-laplace-nodes"}};
     const char **name = names[family];
-    double m = family ? log_between(0.3, 20) : log_between(0.1, 3), q = log_between(0.01, 0.95), k = 1, R = between(0, 22), far, y, zr, zi, quad;
+    double m = family ? log_between(0.3, 20) : log_between(0.1, 3), q = log_between(0.01, 0.95), k = 1, R = between(0, 40), far, y, zr, zi, quad;
     hs_prawitz S = {0};
     exact_value M;
     opened O;
     int j, strip;
-    S.b = 1; S.add = uniform() < 0.4; S.family = &family; S.m = &m; S.q = &q; S.k = &k; S.n_gl = family ? 2 + (int)(8 * uniform()) : FINE; S.x = rule_x; S.w = rule_w;
+    S.b = 1; S.add = uniform() < 0.4; S.family = &family; S.m = &m; S.q = &q; S.k = &k; S.n_gl = !family || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform()); S.x = rule_x; S.w = rule_w;
     rule(S.n_gl, rule_x, rule_w);
     S.ktot = exp(between(-5.5, -1)); /* so that the tilts of the aliases have fewer nats */
     S.t = log_between(0.1, fmax(1, 6 / m)); S.s_right = S.t + log_between(0.1, 2 / fmin(m, 1)); S.s_left = S.t - log_between(0.1, 2 / fmin(m, 1));
@@ -86,10 +86,11 @@ static void one_step(int family)
     if (open_step(&S, 0, y, R, &O, work)) return;
     for (j = 0; j < 3; j++) {
         double s = j == 0 ? S.s_right : j == 1 ? S.s_left : S.t;
-        M = exact(family, m, q, S.add ? -s : 1 + s, y);
-        if (j == 2) term(name[0], (double)fabsl(M.log_m - S.K[2]), S.err[2] + S.inner[2], 1e-15);
-        else term(name[1], fmax(0, (double)(M.log_m - S.K[j])), S.err[j] + S.inner[j], 1e-15);
+        M = exact(family, m, q, S.add ? -s : 1 + s, 0);
+        if (j == 2) term(name[0], (double)fabsl(M.log_m - S.K[2]), S.err + S.inner[2], family ? 1e-15 : 5e-17);
+        else term(name[1], fmax(0, (double)(M.log_m - S.K[j])), S.inner[j] + (8 + S.b) * HS_U * fabs(S.K[j]), family ? 1e-15 : 5e-17);
     }
+    M = exact(family, m, q, S.add ? -S.t : 1 + S.t, y);
     term(name[2], 0.1 * (double)M.var / S.var, 0.1, 1e-14);
     strip = O.G.strip;
     hs_grid_phase(&O.G, y, &zr, &zi);
@@ -115,7 +116,7 @@ static void plain(void)
     visit_gaussian(&S, m, k);
     for (j = 0; j < 3; j++) {
         z = j == 0 ? S.s_right : j == 1 ? S.s_left : S.t;
-        term("plain-k", (double)fabsl(0.5L * v * z * (1 + z) - S.K[j]), S.err[j], 1e-19 * fabs(S.K[j]));
+        term("plain-k", (double)fabsl(0.5L * v * z * (1 + z) - S.K[j]), j == 2 ? S.err : (8 + S.b) * HS_U * fabs(S.K[j]), 1e-19 * fabs(S.K[j]));
     }
     for (n = 1; n <= S.N; n++) {
         long double y = (long double)S.dy * n;
@@ -155,7 +156,7 @@ static void injected(int what)
     }
     freeze(&S);
     if (what == 0) { S.K[2] -= d; S.inner[2] += d; }
-    if (what == 2) { S.K[2] -= d; S.err[2] += d; }
+    if (what == 2) { S.K[2] -= d; S.err += d; }
     evaluate(&S, S.eps, &v);
     term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), what < 2 ? v.inner : v.rounding, fine.rounding + 1e-13);
 }
