@@ -92,6 +92,8 @@ def test_a_small_mass_at_infinity_in_both_directions():
     step = hs.from_curve([0.5, 1.0], [0.1, 1e-70])
     for direction in ("remove", "add"):
         assert hs.verify(step * 2, hs.log_delta(step * 2, 3.0, direction=direction), direction=direction).confirmed
+    run = hs.from_curve([0.0], [1e-59], symmetric=False) * 2
+    assert hs.verify(run, hs.epsilon(run, 5e-324, direction="add"), direction="add").confirmed
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from_pmf: the given vectors, each over its exact sum. Mixtures: by their definit
 from_curve: H of a finite law is convex and piecewise linear in a = e^eps with H(0) = 1: den has the jump of slope at a corner
   a_i, num is a_i times as large, the rest of num is at +inf, the rest of den at -inf. A convex curve below the given points and
   1 at a = 0 lies below their lower convex hull. Symmetric: H(1/a) = 1 - 1/a + H(a)/a gives the points mirrored, and the mass of
-  den at -inf is that of num at +inf, which is taken from there: 1 + (the first slope) would lose a small one to cancellation.
+  den at -inf is that of num at +inf, which is taken from there: 1 + (the first slope) may cancel.
 """
 
 from __future__ import annotations
@@ -281,15 +281,15 @@ def _from_curve(step: FromCurve, adjacency: str) -> Atoms:
         elif not den.is_zero():
             raise UndecidedError("two chords of a curve have one slope within rounding")
     last = hull[-1][1]
-    rest = last if step.symmetric else 1 + slopes[0]
+    a, d = hull[1]
+    rest = last if step.symmetric else (d - (1 - a)) / a
     if not last.is_zero():
         outcomes.append((last, arb(0)))
     if rest > 0:
         outcomes.append((arb(0), rest))
-        rest = arb(0)
-    elif not (rest.is_zero() or abs(rest) < arb(2) ** -50):
-        raise UndecidedError("a curve starts below 1 - e^eps")
-    return Atoms(outcomes, lost_den=rest.abs_upper())
+    elif not rest.is_zero():
+        raise UndecidedError("a curve starts below 1 - e^eps, or there within rounding")
+    return Atoms(outcomes)
 
 
 _LAWS = {
