@@ -267,6 +267,14 @@ def test_delta_far_beyond_every_answers_reach(eps):
     assert b.upper < -1e6
 
 
+def test_many_points_up_to_the_largest_eps():
+    weak = hs.poisson_subsampled(hs.gaussian(2.477e75, sensitivity=3.0965e69), 1.0000000000000002e-12) * 10**12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        b = hs.log_delta(weak, [0.0, 1e-12, 2e-12, 3e-12, 1e-11, 1.0, 2.0, 1e300], route="pld")
+    assert np.all(b.lower <= b.upper)
+
+
 def test_masses_that_vanish_in_a_product_and_losses_near_700():
     tiny = hs.poisson_subsampled(hs.from_curve([0.53, 4.404], [0.5092871043950772, 5e-324]), 0.00137)
     b = hs.log_delta(tiny, 5.0)  # 6.8e-327

@@ -111,8 +111,9 @@ def log_delta_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int 
     for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)]:
         status, upper, tilt = _core.chernoff_upper(*steps, add, 1, float(at), work)
         if status == 0:
-            line = upper - (eps - at) * tilt
-            best = np.minimum(best, line + 8 * U * (abs(upper) + tilt * (np.abs(eps) + abs(at))))
+            with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
+                line = upper - (eps - at) * tilt
+                best = np.fmin(best, line + 8 * U * (abs(upper) + tilt * (np.abs(eps) + abs(at))))
     contour.give_back(work)
     return best
 
