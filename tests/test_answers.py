@@ -1,5 +1,6 @@
 """What leaves a query: ordered intervals, ends rounded outward, jumps of the curve, contradictions that are never hidden."""
 
+import contextlib
 import math
 import warnings
 
@@ -265,6 +266,20 @@ def test_delta_far_beyond_every_answers_reach(eps):
     """A grid of many tilts that failed at the first of them served the others."""
     b = hs.log_delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, eps)
     assert b.upper < -1e6
+
+
+def test_laws_of_nothing():
+    """No loss but 0, on a lattice of unlike unit; no finite loss at all; a window without mass that is known from below."""
+    still = hs.from_pmf([1.4e-66, 1.0, 1.4e-117], [1.4e-66, 1.0, 1.4e-117])
+    run = hs.compose((hs.k_ary_randomized_response(1.017e-16, 82803732), 2), (still, 672752))
+    b = hs.delta(run, 1e-17, adjacency="replace_one")
+    assert b.lower <= b.estimate <= b.upper < 0.1
+    lost = hs.compose((hs.discrete_gaussian(9.0), 2), (hs.from_curve([-151.3], [1.0], symmetric=False), 5))
+    assert hs.moments_delta_upper(lost, 111.74, direction="remove") == 1.0
+    odd = hs.poisson_subsampled(hs.from_pmf([1.0, 5e-87, 0.0], [0.0, 0.6017542222591843, 0.39824577774081565]), 0.999999999999)
+    run = hs.compose(odd, (hs.from_curve([1.0000000000000002e-06], [0.0]), 2))
+    with contextlib.suppress(hs.AccuracyError):
+        hs.log_delta(run, -27.631043237893333, direction="remove")
 
 
 def test_many_points_up_to_the_largest_eps():

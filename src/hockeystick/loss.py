@@ -126,8 +126,10 @@ class Loss(NamedTuple):
     cut: float = math.inf
 
     def cgf(self, t, p: float = 1e-30) -> np.ndarray:
-        """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes. An estimate, for planning only."""
+        """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes; -inf of no mass. An estimate, for planning only."""
         values, log_den = self.nodes(p)
+        if not values.size:
+            return np.full(np.size(t), -math.inf)
         terms = np.multiply.outer(1.0 + np.atleast_1d(np.asarray(t, dtype=float)), values) + log_den
         top = terms.max(axis=-1)
         return top + np.log(np.exp(terms - top[..., None]).sum(axis=-1))

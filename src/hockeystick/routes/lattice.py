@@ -117,7 +117,8 @@ def compose(steps) -> Lattice | None:
     if None in ratios:
         return None
     base = math.lcm(*(r.denominator for r in ratios))
-    if any(abs(int(r * base)) * int(np.abs(law.places).max()) > GRID_MAX for (law, _), r in zip(steps, ratios, strict=True)):
+    far = [int(np.abs(law.places).max(initial=1)) for law, _ in steps]
+    if any(abs(int(r * base)) * size > GRID_MAX for size, r in zip(far, ratios, strict=True)):
         return None
     unit = first.unit / base
     grids = [law.places.astype(np.int64) * int(r * base) for (law, _), r in zip(steps, ratios, strict=True)]

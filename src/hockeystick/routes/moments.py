@@ -256,8 +256,8 @@ def _best_order_of(run, adjacency: str, add: int, have_eps: int, value: float) -
     gone = _infinite_upper(run, adjacency, add)
     high = ends(parts)[1]
     if have_eps:
-        if value >= high:
-            return _log_up(gone)
+        if value >= high or gone >= 1:
+            return min(0.0, _log_up(gone))
     else:
         rest = math.exp(value) * (1 - 4 * U * (1 + abs(value))) - gone
         if not rest > 0:

@@ -66,7 +66,7 @@ def _cells(loss, h: float, first: int, last: int):
     tails = loss.tails(s0 + h * np.arange(last - first + 2))
     edge = tails.edge + 4 * ULP * float(abs(s0) + abs(last * h))
     y_up, u_up, y_lo, u_lo = _core.pld_cells(s0, h, *(np.ascontiguousarray(c) for c in tails[:5]), edge, tails.absolute)
-    if not y_up.sum() < 1.5:
+    if not (y_up.sum() < 1.5 and y_lo.sum() > 0):
         raise AccuracyError("the tails of a loss carry no mass that can be resolved")
     y = np.maximum(y_lo, 1e-300)
     low = np.where(y_lo > 0, -y * np.log1p(-np.clip(u_lo / y, 0.0, -math.expm1(-h))), 0.0)
