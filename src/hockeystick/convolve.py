@@ -157,11 +157,7 @@ def fit_circle(dx: float, radius: float, total: float, table: Cgf, eps: float, l
                 found.append(Plan(t, n, y_lo, float(tp[above + right]), t_left, t_cut, log_fft))
     if not found:
         raise AccuracyError(f"the convolution would need more than {points} points at a lattice step of {dx:.2g}")
-
-    def cost(p: Plan):  # of circles as short, the least tilt that is accurate by far: steeper ones may leave the doubles
-        return (0, p.n, p.t if p.log_fft <= log_tol - 10 else math.inf) if p.log_fft <= log_tol else (1, p.log_fft)
-
-    return min(found, key=cost)
+    return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
 
 
 def _log_sinhc(a: np.ndarray) -> np.ndarray:

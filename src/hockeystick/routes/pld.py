@@ -176,6 +176,10 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         try:
             curve = _curve(made, dx, t, (eps, eps), log_delta, goal, limits)
         except AccuracyError:
+            if made.beyond and best is None:  # of what is left below the cut, far below eps: tilts beyond doubles
+                made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
+                dx = first = last = mesh(made, t, goal)
+                continue
             if best is None and not quick:
                 raise
             if not quick:
