@@ -127,13 +127,17 @@ def read_log(
     CSV whose first line names the columns, in any order, or JSON lines, one object each with these as keys; told apart by the
     first line that is not blank. UTF-8; a byte order mark, CRLF line ends, blank lines and other columns are passed over.
 
-        sigma         noise multiplier: standard deviation of the noise / clipping norm
-        q             Poisson sampling rate; batch_size/dataset_size where there is none, else 1
-        steps         how many such steps a line stands for; 1 where there is no such column
-        sampler       poisson, none, truncated_poisson (needs dataset_size, max_batch), without_replacement (needs dataset_size,
-                      batch_size); others are refused with the reason
-        dataset_size, batch_size, accumulation, adjacency, step
-                      what the log says besides: has to agree with q, with the number of steps and with `adjacency`
+    sigma
+        Noise multiplier: standard deviation of the noise / clipping norm.
+    q
+        Poisson sampling rate; batch_size/dataset_size where there is none, else 1.
+    steps
+        How many such steps a line stands for; 1 where there is no such column.
+    sampler
+        poisson, none, truncated_poisson (needs dataset_size, max_batch), without_replacement (needs dataset_size, batch_size);
+        others are refused with the reason.
+    dataset_size, batch_size, accumulation, adjacency, step
+        What the log says besides: has to agree with q, with the number of steps and with `adjacency`.
 
     Parameters
     ----------
