@@ -1,0 +1,48 @@
+"""The theory book and the code agree: every key cited is stated, every paper has an entry, and nothing stands elsewhere."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parent.parent / "docs" / "theory" / "make_index.py"
+
+
+@pytest.fixture(scope="module")
+def tool():
+    if not TOOL.exists() or not (TOOL.parent.parent.parent / "src").exists():
+        pytest.skip("the book and the code stand in the source tree only")
+    spec = importlib.util.spec_from_file_location("make_index", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_index_lists_every_statement(tool):
+    book = tool.statements()
+    assert len(book) > 30 and {"pair.curve", "pair.composition"} <= {statement.key for statement in book}
+    text = tool.index()
+    assert all(f"[{statement.key}](#{statement.key})" in text for statement in book)
+    assert all(f"[{key}]" in text for key in tool.references())
+
+
+def test_what_does_not_agree_is_seen(tool, monkeypatch):
+    """One of each kind of disagreement, put in on purpose."""
+    book, cited = tool.statements(), {"pair.nothing": [("csrc/x.c", 3)]}
+    again = [*book, book[0], tool.Statement("Theorem", "pair.new", (), "pairs", False)]
+    monkeypatch.setattr(tool, "statements", lambda: again)
+    monkeypatch.setattr(tool, "citations", lambda: cited)
+    monkeypatch.setattr(tool, "papers", lambda: {"ABC12": [("csrc/x.c", 4)]})
+    monkeypatch.setattr(tool, "sources", lambda: [("csrc/x.c", "/* see [" + "maths B.4] */")])
+    found = "\n".join(tool.problems())
+    for wanted in (
+        f"{book[0].key}: stated 2 times",
+        "pair.new has no anchor",
+        "pair.new has no proof",
+        "no code cites pair.new",
+        "csrc/x.c:3: [theory: pair.nothing] is not stated",
+        "csrc/x.c:4: [ABC12] has no entry",
+        "nothing uses [GLW21]",
+        "csrc/x.c:1: '[" + "maths' is a document outside the repository",
+    ):
+        assert wanted in found, wanted
