@@ -1,10 +1,14 @@
 """The site: `sphinx-build -W -n --keep-going docs docs/_build`, after `pip install ".[docs]"`."""
 
 import re
+import sys
+from pathlib import Path
 
 import numpydoc.xref
 
 import hockeystick
+
+sys.path.insert(0, str(Path(__file__).parent / "theory"))
 
 project = "hockeystick"
 author = "The hockeystick developers"
@@ -19,6 +23,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # formulas are drawn without a network
     "sphinx_copybutton",
+    "make_index",  # docs/theory/make_index.py: what cites what, written anew by every build
 ]
 exclude_patterns = ["_build"]
 nitpicky = True

@@ -3,9 +3,9 @@
     python docs/theory/make_index.py            writes docs/theory/statements.md
     python docs/theory/make_index.py --check    nothing is written; the exit status tells whether book and code agree
 
-A statement is a line `**Theorem (key).** ...` below the anchor `(key)=`; `cited` behind the key says that its proof is in the paper
-named, `background` that no code rests on it. A code line cites it by its key in a comment: `[theory: key]`, several keys separated by
-commas. Papers are cited as `[ABC12, Thm 3]` from code and book alike, and have an entry `- [ABC12] ...` in references.md.
+A statement is a line `**Theorem (key).** ...` below the anchor `(key)=`; `cited` behind the key says that its proof is in the
+paper named, `background` that no code rests on it. A code line cites it in a comment, `[theory: key]`, several keys with commas
+between. Papers are cited as `[ABC12, Thm 3]` from code and book alike, and have an entry `- [ABC12] ...` in references.md.
 """
 
 import re
