@@ -13,7 +13,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick.individual import data
-from hockeystick.individual.store import StoreError
+from hockeystick.store import StoreError
 
 N = 20_000
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .individual.filters import GDPFilter, RDPFilter
     from .individual.odometer import GDPOdometer
     from .individual.records import IndividualGDPFilter
-    from .individual.store import StoreError
     from .judge import Verdict, verify
     from .logs import read_log
     from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from .routes.edgeworth import aea_delta, aea_epsilon, eeai_delta, eeai_epsilon, prawitz_delta, prawitz_epsilon
     from .routes.moments import gdp_delta, gdp_epsilon, gdp_mu, moments_delta_upper, moments_epsilon_upper, rdp
     from .state import from_dict, from_json, to_dict, to_json
+    from .store import StoreError
 
 __version__ = "0.1.0"
 
@@ -45,7 +45,7 @@ _LAZY = {
         "individual.filters": "GDPFilter RDPFilter",
         "individual.odometer": "GDPOdometer",
         "individual.records": "IndividualGDPFilter",
-        "individual.store": "StoreError",
+        "store": "StoreError",
         "judge": "Verdict verify",
         "logs": "read_log",
         "risk": "advantage bayes_risk posterior tradeoff true_positive_rate",

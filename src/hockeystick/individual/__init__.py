@@ -1,5 +1,6 @@
 """Individual accounting: filters, odometers, per-record epsilons."""
 
+from ..store import StoreError
 from .dpsgd import mu_from_norms, norms_of_all
 from .epsilons import IndividualEpsilons, individual_epsilons
 from .filters import GDPFilter, RDPFilter
@@ -7,7 +8,6 @@ from .heuristic import FittedMu, fit_mu
 from .levels import NoiseLevels
 from .odometer import GDPOdometer
 from .records import IndividualGDPFilter
-from .store import StoreError
 
 __all__ = [
     "FittedMu",

@@ -1,19 +1,21 @@
 """The words of an individual filter: in memory, or in a memory-mapped file beside its ledger.
 
 File `<path>.words`: a header of 4096 bytes (magic, version, number of records, identity, CRC-32), then the words, 8 bytes a
-record. File `<path>.step`: a header of 4096 bytes (magic, identity, number of a step, what follows, CRC-32) and, while that
-step runs, what it takes to do it again: the norms of a step over all records, or the places and new words of one over some.
+record. File `<path>.step`: a header of 4096 bytes (magic, identity, number of a step, what follows, CRC-32) and what it takes
+to do the last step again: the norms of a step over all records, or the places and new words of one over some.
 
 A step is kept in `.step` first and becomes acknowledged by the ledger's transaction; only then the words change, in place, and
-once they are on disk it is let go. Opening does a kept step again if it is the ledger's last. That changes nothing where it
-was done: words are put in twice, and a step over all turns a bit of every word that it has been done to (individual.c). So
-whatever instant a process dies at, words and kept step are the last acknowledged state; the ledger has the checksum of what
-must come out.
+only once they are on disk the next step is written over it. The ledger has the checksum of what must come out: opening does a
+kept step again if it is the ledger's last and the words are not that. Where it was done already this changes nothing: words are
+put in twice, and a step over all turns a bit of every word that it has been done to (individual.c). So whatever instant a
+process dies at, words and kept step are the last acknowledged state. A step costs three waits for the disk: for itself, for its
+acknowledgement, for the words. Files that keep their sizes spare each the file system's own journal.
 
-Disk: 8 bytes a record, and during a step 4 or 8 more, its norms as they were given (16 a record of a step over some). That is
-the least for a step that is all or nothing: until it is acknowledged the old words must be on disk, afterwards the new ones,
-and what leads from one to the other is the norms. A disk too full for them refuses the step; the words were reserved at first.
-Two copies of the words would take 16 always, and half of the time (benchmarks/bench_individual.py --disk).
+Disk: 8 bytes a record, and while the filter is open 4 or 8 more, the norms of its last step as they were given (16 a record of
+a step over some). That is the least for a step that is all or nothing: until it is acknowledged the old words must be on disk,
+afterwards the new ones, and what leads from one to the other is the norms. A disk too full for them refuses the step; the words
+were reserved at first. Two copies of the words would take 16 always, and half of the time (benchmarks/bench_individual.py
+--disk).
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import errno
 import mmap
 import os
 import struct
+import sys
+import weakref
 import zlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,7 +34,7 @@ import numpy as np
 
 from .. import _core
 from ..bound import HockeystickError
-from .store import StoreError
+from ..store import StoreError
 
 MAGIC = b"hockeystick\0wrd\0"
 MAGIC_STEP = b"hockeystick\0stp\0"
@@ -49,8 +53,11 @@ class Words:
     def __init__(self, path: Path, n: int, identity: bytes, stream, sync: bool):
         self.path, self.identity, self.sync, self._n = path, identity, sync, n
         self._map = mmap.mmap(stream.fileno(), HEADER + 8 * n)
+        self._words_file = os.dup(stream.fileno())
+        self._release = weakref.finalize(self, os.close, self._words_file)
         self.array = np.frombuffer(self._map, np.int64, n, HEADER)
         self._undone = self._unsettled = False
+        self._pid = os.getpid()
 
     @classmethod
     def create(cls, path: Path, n: int, sync: bool) -> Words:
@@ -90,11 +97,13 @@ class Words:
                 size = os.fstat(stream.fileno()).st_size
                 if size != HEADER + 8 * n:
                     raise StoreError(f"{path} is truncated: {size} bytes, expected {HEADER + 8 * n}; it is left as it is")
-                return cls(path, n, identity, stream, sync)
+                self = cls(path, n, identity, stream, sync)
         except OSError as error:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"cannot open {path}: {error.strerror}") from None
+        self._unsettled = True  # the words may need the kept step; `settle` says when not
+        return self
 
     @contextmanager
     def keeping(self, step: int, *parts: np.ndarray):
@@ -105,7 +114,7 @@ class Words:
         if self._undone:
             raise StoreError(f"{self.path}: a step was interrupted; close the filter and open it again. Nothing was charged")
         if self._unsettled:
-            self._let_go()
+            self._force()
         self._undone = True
         try:
             self._keep(step, parts)
@@ -113,7 +122,7 @@ class Words:
         except HockeystickError:
             self._undone = False
             with suppress(OSError):  # what stays there is of no step that was acknowledged
-                os.truncate(_step_path(self.path), HEADER)
+                self._let_go()
             raise
 
     def _keep(self, step: int, parts) -> None:
@@ -125,9 +134,8 @@ class Words:
                     view = memoryview(part if isinstance(part, bytes) else part.view(np.uint8))
                     while view:
                         view = view[stream.write(view[:CHUNK]) :]
-                stream.truncate()
                 if self.sync:
-                    os.fsync(stream.fileno())
+                    _fdatasync(stream.fileno())
         except OSError as error:
             raise self._failure(error) from None
 
@@ -142,9 +150,9 @@ class Words:
                 if len(head) < _STEP.size + 4 or struct.unpack("<I", head[_STEP.size :])[0] != zlib.crc32(head[: _STEP.size]):
                     return None
                 _, identity, number, count, kind = _STEP.unpack(head[: _STEP.size])
-                if (identity, number) != (self.identity, step) or size != HEADER + kind * count:
+                if (identity, number) != (self.identity, step) or size < HEADER + kind * count:
                     return None
-                content = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
+                content = mmap.mmap(stream.fileno(), HEADER + kind * count, access=mmap.ACCESS_READ)
         except OSError as error:
             if isinstance(error, StoreError):
                 raise
@@ -154,32 +162,42 @@ class Words:
         return np.frombuffer(content, np.int64, 2 * count, HEADER).reshape(2, count)
 
     def settle(self) -> None:
-        """The kept step has been done to the words: force them to disk and let it go. If that fails, the next step tries again:
-        this one is acknowledged and stays kept."""
+        """The kept step has been done to the words: force them to disk. If that fails, the next step tries again: this one is
+        acknowledged and stays kept."""
         self._undone, self._unsettled = False, True
-        try:
-            self._let_go()
-        except StoreError:
-            pass
+        with suppress(StoreError):
+            self._force()
 
-    def _let_go(self) -> None:
+    def _force(self) -> None:
         try:
-            if self.sync:
+            if self.sync and sys.platform == "linux":
+                _fdatasync(self._words_file)  # of what was mapped, too: there is one page cache
+            elif self.sync:
                 self._map.flush()
-            os.truncate(_step_path(self.path), HEADER)  # not to 0: ext4 would then write the next step out when it is closed
             self._unsettled = False
         except OSError as error:
             raise self._failure(error) from None
+
+    def _let_go(self) -> None:
+        os.truncate(_step_path(self.path), HEADER)  # not to 0: ext4 would then write the next step out when it is closed
 
     def _failure(self, error: OSError) -> StoreError:
         return StoreError(f"{self.path}: {error.strerror}; nothing was charged, the last good state is on file")
 
     def close(self) -> None:
+        """Let go of the last step, unless the words still need it, and of the map."""
+        if self.array is not None and not (self._undone or self._unsettled) and self._pid == os.getpid():
+            with suppress(OSError):
+                self._let_go()
         self.array = None  # type: ignore[assignment]
+        self._release()
         try:
             self._map.close()
         except BufferError:  # an array of the caller still looks into it; it goes with that
             pass
+
+
+_fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
 def _step_path(path: Path) -> Path:

@@ -14,10 +14,11 @@ from .. import _core, query
 from ..arguments import respelled
 from ..bound import DomainError
 from ..mechanism import count
+from ..store import StoreError
 from ..threads import threads
 from . import arrays, data, units
 from .filters import Kept, flag
-from .store import Ledger, StoreError
+from .store import Ledger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -190,10 +191,11 @@ class IndividualGDPFilter:
         return self
 
     def _finish(self, kept) -> None:
-        """Do the last step again if it is kept, once it is sure that the right words come out."""
-        before, found, state = None, None, self._ledger.state
-        if kept is None:
-            found = data.checksum(self._spent, self._units.limit, threads(self.n_threads))
+        """Do the last step again if it is kept and was not done, once it is sure that the right words come out."""
+        before, state = None, self._ledger.state
+        found = data.checksum(self._spent, self._units.limit, threads(self.n_threads))
+        if found == self._checksum or kept is None:
+            kept = None
         elif kept.ndim == 1:
             with suppress(DomainError):
                 found = self._sweep(kept, state["scale"], state["turn"], None, look=True)
