@@ -59,8 +59,8 @@ if sys.platform not in ("darwin", "win32") and not switch("HS_NO_OPENMP"):  # MS
     lflags += ["-fopenmp"]
 
 GATE = "src/hockeystick/_core.pyx"
-sources = [GATE, *sorted(p.as_posix() for p in Path("csrc").glob("*.c"))]
-headers = sorted(p.as_posix() for p in Path("csrc").glob("*.h"))
+sources = [GATE, *sorted(p.as_posix() for p in Path("csrc").rglob("*.c"))]
+headers = sorted(p.as_posix() for p in Path("csrc").rglob("*.h"))
 if switch("HS_NOISE"):
     sources.append("tests/csrc/noise.c")
     headers.append("tests/csrc/noise.h")

@@ -32,6 +32,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -144,7 +145,6 @@ def c_sites(path: str):
     text = blank_comments((ROOT / path).read_text())
     field = rf"(?:->|\.)(?:{'|'.join(BUDGET)})(?:\[\w+\])?\s*\+?=(?!=)"
     end = r"(?:->|\.|\*\s*)(lower|upper)(?:\[\w+\])?\s*=(?!=)"
-    roundoff = r"\b(?:HS_U|U)\b" if re.search(r"^#define U\b", (ROOT / path).read_text(), flags=re.M) else r"\bHS_U\b"
     for name, returns, start, stop in c_functions(text):
         body = text[start:stop]
         if name.endswith(("_upper", "_lower")) and "double" in returns:
@@ -166,7 +166,7 @@ def c_sites(path: str):
             at = start + found.end()
             for a, b in terms_of_sum(text, at, statement_end(text, at)):
                 yield Site(path, a, b, "end", DROP)
-        for found in re.finditer(roundoff, body):
+        for found in re.finditer(r"\bHS_U\b", body):
             yield Site(path, start + found.start(), start + found.end(), "slack", SHRINK)
 
 
@@ -202,7 +202,7 @@ def python_sites(path: str):
 
 
 def all_sites() -> list[Site]:
-    found = [s for p in sorted((ROOT / "csrc").glob("*.c")) for s in c_sites(p.relative_to(ROOT).as_posix())]
+    found = [s for p in sorted((ROOT / "csrc").rglob("*.c")) for s in c_sites(p.relative_to(ROOT).as_posix())]
     for p in sorted((ROOT / "src/hockeystick").glob("**/*.py")):
         if not {"adapters", "verify", "dask.py"} & set(p.parts):
             found += python_sites(p.relative_to(ROOT).as_posix())
@@ -359,7 +359,7 @@ def build(where: Path) -> dict[int, Site]:
     noisy = where / "noisy"
     noisy.mkdir(exist_ok=True)
     newest = max(p.stat().st_mtime for p in (where / "tests/csrc").glob("*.h"))
-    for source in [*sorted((where / "csrc").glob("*.c")), where / "tests/csrc/noise.c"]:
+    for source in [*sorted((where / "csrc").rglob("*.c")), where / "tests/csrc/noise.c"]:
         made = noisy / f"{source.stem}.o"
         if not made.exists() or made.stat().st_mtime < max(newest, source.stat().st_mtime):
             subprocess.run([*worse, "-c", str(source), "-o", str(made)], cwd=where, check=True)
@@ -368,7 +368,7 @@ def build(where: Path) -> dict[int, Site]:
             if program.parent == noisy and not check.stem.endswith("_terms"):
                 continue
             if not program.exists() or program.stat().st_mtime < max(newest, check.stat().st_mtime):
-                objects = noisy.glob("*.o") if program.parent == noisy else where.glob("build/temp*/csrc/*.o")
+                objects = noisy.glob("*.o") if program.parent == noisy else where.glob("build/temp*/csrc/**/*.o")
                 subprocess.run([*how, str(check), *map(str, objects), "-o", str(program), "-lm"], cwd=where, check=True)
     return sites
 
@@ -390,7 +390,7 @@ def room(path: str) -> list[str]:
 
 
 def run(where: Path, test: str, seconds: float, **more: str) -> bool:
-    """Whether a test passes; False if it fails or takes longer than `seconds`."""
+    """Whether a test passes, or takes longer than `seconds`: a machine under load is no witness."""
     program, _, noise = test.partition("@")
     words, more = [f"./noisy/{program}" if noise else f"./{test}"], {"HS_NOISE_KIND": noise, **more}
     if test.endswith(".py"):
@@ -399,7 +399,7 @@ def run(where: Path, test: str, seconds: float, **more: str) -> bool:
     try:
         done = subprocess.run(words, cwd=where, env=env, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return False
+        return True
     return done.returncode in (0, 5)
 
 
@@ -424,7 +424,7 @@ for line in sys.stdin:
 
 
 class Server:
-    """Whether a test module passes with a mutant; False if it takes longer than `seconds`."""
+    """Whether a test module passes with a mutant, or takes longer than `seconds`."""
 
     def __init__(self, where: Path):
         self.words = {"args": [sys.executable, "-c", SERVER], "cwd": where, "env": {**os.environ, "PYTHONPATH": f"{where}/src"}}
@@ -434,7 +434,7 @@ class Server:
         if self.process is None:
             self.process = subprocess.Popen(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **self.words)
         print(at, int(seconds), test, file=self.process.stdin, flush=True)
-        return os.waitstatus_to_exitcode(int(self.process.stdout.readline())) in (0, 5)
+        return os.waitstatus_to_exitcode(int(self.process.stdout.readline())) in (0, 5, -signal.SIGALRM)
 
 
 class Plan:
@@ -470,7 +470,8 @@ class Plan:
         """Whether a test passes without a mutant, and what it takes."""
         start = time.monotonic()
         good = run(self.where, test, self.longest, **more)
-        return good, time.monotonic() - start
+        seconds = time.monotonic() - start
+        return good and seconds < self.longest, seconds
 
     def judge(self, at: int, site: Site, budget: float) -> str:
         """The test that fails, or that none does: programs first, those that killed in this file, the fastest, for `budget`
@@ -478,8 +479,8 @@ class Plan:
         reached, tests = False, [t for t in room(site.path) if self.only in t]
 
         def order(test):
-            seconds = self.known.get(test, {}).get("seconds", 20) / (1 + 9 * self.kills[site.path, test])
-            first = self.kills[site.path, test] or test.endswith("_terms")
+            seconds = self.known.get(test, {}).get("seconds", 20) / (1 + 9 * self.kills[Path(site.path).name, test])
+            first = self.kills[Path(site.path).name, test] or test.endswith("_terms")
             return test.endswith(".py"), "@" in test, not first, seconds, test
 
         for test in sorted(tests, key=order):
@@ -496,7 +497,7 @@ class Plan:
                 if "@" in test and test not in self.sound and not self.clean(test)[0]:
                     raise SystemExit(f"{test} fails without a mutant")
                 self.sound.add(test)
-                self.kills[site.path, test] += 1
+                self.kills[Path(site.path).name, test] += 1
                 return test
             budget -= seconds
         return "survived" if reached else "not reached"
@@ -506,12 +507,13 @@ LIVED = ("survived", "not reached")
 
 
 def named(sites: dict[int, Site]) -> dict[int, dict]:
-    """File, line, kind and text of every site, and its number among equal ones."""
+    """File, line, kind and text without spaces of every site, and its number among equal ones: what moving a file or
+    laying it out anew does not change."""
     out, texts, seen = {}, {p: (ROOT / p).read_text() for p in {s.path for s in sites.values()}}, Counter()
     for at, s in sorted(sites.items(), key=lambda item: item[1]):
-        text = " ".join(texts[s.path][s.start : s.stop].split())[:90]
-        key = s.path, s.what, text
-        out[at] = {"file": s.path, "what": s.what, "text": text, "number": seen[key], "line": s.line}
+        text = "".join(texts[s.path][s.start : s.stop].split())[:90]
+        key = Path(s.path).name, s.what, text
+        out[at] = {"file": key[0], "what": s.what, "text": text, "number": seen[key], "line": s.line}
         seen[key] += 1
     return out
 

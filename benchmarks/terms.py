@@ -33,7 +33,7 @@ def objects():
     where = tempfile.TemporaryDirectory()
     objects.kept = where  # removed with the process
     compiler = os.environ.get("CC", "cc").split()
-    sources = sorted((ROOT / "csrc").glob("*.c"))
+    sources = sorted((ROOT / "csrc").rglob("*.c"))
     jobs = [
         subprocess.Popen([*compiler, *FLAGS, f"-I{ROOT / 'csrc'}", "-c", source, "-o", Path(where.name) / f"{source.stem}.o"])
         for source in sources

@@ -3,8 +3,8 @@
  * Conventions. Arguments are scalars, pointers and lengths; outputs come last. A function returns a status:
  * HS_OK or the largest (worst) of the codes below; on anything but HS_OK its outputs are unspecified unless
  * said otherwise. Nothing here allocates, prints, reads errno or keeps state between calls: callers lend
- * scratch. Angles and losses are natural (nats). u = 2^-53 is half a unit in the last place of 1. Sizes and indices that may exceed
- * an int are int64_t: a long has 32 bits on Windows.
+ * scratch. Angles and losses are natural (nats). u = 2^-53 is half a unit in the last place of 1. Sizes and indices
+ * that may exceed an int are int64_t: a long has 32 bits on Windows.
  *
  * A step is (m, q, k): k runs of the Poisson-subsampled Gaussian with m = sensitivity/sigma > 0 and sampling
  * rate 0 < q <= 1 (q = 1: plain Gaussian). `add` is 0 for REMOVE (num = with the record), 1 for ADD.
@@ -18,22 +18,22 @@
 /* Status codes: append only. The gate's table and the test of it follow this order. */
 enum {
     HS_OK = 0,
-    HS_LOOSE = 1,            /* proved, but wider than asked: the outputs are valid */
-    HS_BAD_ARGUMENT = 2,     /* a length, pointer or value outside the documented domain */
-    HS_SCRATCH = 3,          /* the lent scratch is too small */
-    HS_NO_SADDLE = 4,        /* no saddle point or contour was found */
-    HS_NO_PATH = 5,          /* no usable path of inner integration */
-    HS_NO_DECAY = 6,         /* the integrand does not decay within the limits */
-    HS_TOO_MANY_NODES = 7,   /* the outer or inner sum would exceed its node limit */
-    HS_TOO_WIDE = 8,         /* the proved error is not below the value */
-    HS_NO_BRACKET = 9,       /* no certified bracket of eps was found */
-    HS_OUT_OF_RANGE = 10,    /* a double cannot carry an intermediate value */
-    HS_INTERRUPTED = 11      /* the caller asked to stop (hs_poll) */
+    HS_LOOSE = 1,          /* proved, but wider than asked: the outputs are valid */
+    HS_BAD_ARGUMENT = 2,   /* a length, pointer or value outside the documented domain */
+    HS_SCRATCH = 3,        /* the lent scratch is too small */
+    HS_NO_SADDLE = 4,      /* no saddle point or contour was found */
+    HS_NO_PATH = 5,        /* no usable path of inner integration */
+    HS_NO_DECAY = 6,       /* the integrand does not decay within the limits */
+    HS_TOO_MANY_NODES = 7, /* the outer or inner sum would exceed its node limit */
+    HS_TOO_WIDE = 8,       /* the proved error is not below the value */
+    HS_NO_BRACKET = 9,     /* no certified bracket of eps was found */
+    HS_OUT_OF_RANGE = 10,  /* a double cannot carry an intermediate value */
+    HS_INTERRUPTED = 11    /* the caller asked to stop (hs_poll) */
 };
 
-/* How a caller stops a call that takes long: `ask` is called now and then by the calling thread, and once it returns other than 0
- * the call ends soon, with any status and with outputs unspecified. work: about how many nanoseconds went by since it was asked.
- * NULL instead of one is never asked. Callers set `ask`, the others to 0. */
+/* How a caller stops a call that takes long: `ask` is called now and then by the calling thread, and once it returns
+ * other than 0 the call ends soon, with any status and with outputs unspecified. work: about how many nanoseconds
+ * went by since it was asked. NULL instead of one is never asked. Callers set `ask`, the others to 0. */
 typedef struct {
     int (*ask)(void);
     double work;
@@ -53,16 +53,17 @@ typedef struct {
 int hs_status_last(void); /* the largest status code, for the test that walks them all */
 
 /* hyperbola.c: certified delta(eps) and eps(delta) for at most 6 distinct steps with q < 1. log_tol is the log of
- * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: hs_hyperbola_work(b) doubles. */
+ * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: hs_hyperbola_work(b)
+ * doubles. */
 int64_t hs_hyperbola_work(int b);
-int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps,
-                       double log_tol, double *work, int64_t n_work, hs_point *out);
+int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps, double log_tol,
+                       double *work, int64_t n_work, hs_point *out);
 int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta,
                      double log_tol, double *work, int64_t n_work, double *eps_lower, double *eps_estimate,
                      double *eps_upper, hs_point *out);
 
-/* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err: relative
- * errors of q and w in units of u. */
+/* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err:
+ * relative errors of q and w in units of u. */
 enum { HS_BRANCHES = 3 };
 typedef struct {
     int branches;
@@ -70,36 +71,44 @@ typedef struct {
     double w_err, q_err;
 } hs_pair;
 
-/* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the first block;
- * rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE leave valid outputs.
- * work: scratch of a step for each thread and sums for each chunk; hs_contour_work() tells how many doubles for n_outer = N. */
+/* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the
+ * first block; rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE
+ * leave valid outputs.
+ * work: scratch of a step for each thread and sums for each chunk; hs_contour_work() tells how many doubles for
+ * n_outer = N. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 65536 };
 typedef struct {
     int b, add, n_threads;
-    int64_t n_max;                      /* decline when more outer nodes are planned; at most HS_OUTER_MAX, a 16th of it for 32 steps or more */
+    int64_t
+        n_max; /* decline when more outer nodes are planned; at most HS_OUTER_MAX, a 16th of it for 32 steps or more */
     const double *m, *q, *k;
-    const hs_pair *pair;             /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
+    const hs_pair *pair; /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     double rtol, T0;
     hs_poll *poll;
     /* filled by contour.c */
-    int chunks, doublings, fine, damp, bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
+    int chunks, doublings, fine, damp,
+        bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     int64_t N;
-    double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, far_mesh, tail, reach, round, inner;
+    double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, far_mesh, tail,
+        reach, round, inner;
     const void *S;
 } hs_contour;
 int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);
-/* an upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried if > 0 */
+/* an upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt
+ * tried if > 0 */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper);
 int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out);
-int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out); /* out: 9 n */
+int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work,
+                     double *out); /* out: 9 n */
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
                    double *upper, hs_point *out);
 /* mixed.c: certified delta(eps) and eps(delta) of a composition of laws with atoms. The caller fills the first block.
- * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate, direction, points of it
- * in the arrays that follow, which hold all laws' points one after the other: coordinate x, loss l, log mass lp, and bounds dl, dp
- * of the errors of l and lp. HS_LAW_POINTS_LOGCONCAVE: the table of points is cut out of a log-concave law.
- * step > 0: every loss is (step + step_low)(x + constant), x integers, the constants summing to `shift` over all copies; step + step_low
- * is known to d_step (relative), and all losses together to d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
+ * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate,
+ * direction, points of it in the arrays that follow, which hold all laws' points one after the other: coordinate x,
+ * loss l, log mass lp, and bounds dl, dp of the errors of l and lp. HS_LAW_POINTS_LOGCONCAVE: the table of points is
+ * cut out of a log-concave law. step > 0: every loss is (step + step_low)(x + constant), x integers, the constants
+ * summing to `shift` over all copies; step + step_low is known to d_step (relative), and all losses together to
+ * d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
  * work: hs_mixed_work() doubles for n_points points, n_subnormal laws of that kind and n_nodes nodes. */
 enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
 enum { HS_LAW_SUBNORMAL = 5 };
@@ -109,168 +118,193 @@ typedef struct {
     double step, step_low, d_step, shift, d_shift;
     const double *table, *x, *l, *lp, *dl, *dp;
     double rtol, T0;
-    int64_t n_nodes;                    /* at most so many nodes */
+    int64_t n_nodes; /* at most so many nodes */
     hs_poll *poll;
     /* filled by mixed.c */
-    int few;                         /* whether outcomes with at most one loss off the atoms are summed apart */
-    int64_t N;                       /* nodes of a period */
-    int64_t last;                       /* last node visited */
+    int few;      /* whether outcomes with at most one loss off the atoms are summed apart */
+    int64_t N;    /* nodes of a period */
+    int64_t last; /* last node visited */
     double eps, t, c, sd, log_est, P, dy, s_right, s_left, y_max, K[3], err[3], places, tail, var;
     double *re, *im, *round, *node;
     const void *laws;
 } hs_mixed;
 int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes);
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out);
-int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, double *lower, double *estimate, double *upper, hs_point *out);
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
+                 double *upper, hs_point *out);
 /* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
 int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err);
-/* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), from n Gauss-Legendre nodes and weights on `panels`
+/* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), from n Gauss-Legendre nodes and
+ * weights on `panels`
  * panels: 2 + n panels entries in each array. */
-int hs_sublaplace_points(double m, double q, int add, int64_t panels, int64_t n, const double *node, const double *weight, double *l,
-                         double *lp, double *dl, double *dp);
+int hs_sublaplace_points(double m, double q, int add, int64_t panels, int64_t n, const double *node,
+                         const double *weight, double *l, double *lp, double *dl, double *dp);
 /* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of one step's loss, their sum, first and absolute moment, and how far an
  * edge may be off; log sum p_j exp(t j dx). */
 int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, double *p, double *mass, double *mean,
                 double *abs_mean, double *edge_upper);
 int hs_grid_log_mgf(int64_t j0, int64_t n, double dx, const double *p, double t, double *log_mgf);
 /* the same of many steps, step i on p[start[i]..start[i+1]-1] from j0[i] on: a row for each tilt t */
-int hs_grid_log_mgfs(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, int64_t tilts, const double *t,
-                     double *log_mgf);
+int hs_grid_log_mgfs(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, int64_t tilts,
+                     const double *t, double *log_mgf);
 
 /* convolve.c: around the FFT. Complex arrays are interleaved pairs; see the head of the file. */
-int hs_convolve_tilt(int64_t j0, int64_t n, double dx, const double *p, double t, double log_mgf, int64_t n_fft, double *w);
-int hs_convolve_tilts(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, double t, const double *log_mgf,
-                      int64_t n_fft, double *w, double *point, double *norm2, double *norm1);
-int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double *point, const double *k, int n_threads, int first,
-                       double *product);
+int hs_convolve_tilt(int64_t j0, int64_t n, double dx, const double *p, double t, double log_mgf, int64_t n_fft,
+                     double *w);
+int hs_convolve_tilts(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, double t,
+                      const double *log_mgf, int64_t n_fft, double *w, double *point, double *norm2, double *norm1);
+int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double *point, const double *k, int n_threads,
+                       int first, double *product);
 int hs_convolve_multiply(int64_t n, double *a, const double *b);
 int hs_convolve_norms(int64_t n, double *x, double scale, double *norm2, double *norm1);
 int hs_convolve_tail(int64_t n, const double *r, int64_t j_lo, double dx, double t, double log_scale, int64_t n_keep,
                      double *mass, double *delta);
 
-/* individual.c: the individual GDP filter. norms: float (is_float) or double; scale: a norm's quotient by it, squared, is its
- * cost in units; top: the largest norm allowed; a word is the units spent, with the bit HS_DROPPED once a sticky filter has
- * refused, and HS_TURN as the last kept step left it. turn: 0 words without it; 1 this step sets it; 2 this step clears it. */
+/* individual.c: the individual GDP filter. norms: float (is_float) or double; scale: a norm's quotient by it,
+ * squared, is its cost in units; top: the largest norm allowed; a word is the units spent, with the bit HS_DROPPED
+ * once a sticky filter has refused, and HS_TURN as the last kept step left it. turn: 0 words without it; 1 this step
+ * sets it; 2 this step clears it. */
 #define HS_DROPPED ((int64_t)1 << 62)
 #define HS_TURN ((int64_t)1 << 61)
-int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
-                         int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum,
-                         int64_t *bad);
+int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit,
+                         int sticky, int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads,
+                         uint64_t *checksum, int64_t *bad);
 int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
-                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active,
-                              uint64_t *change, int64_t *bad);
+                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after,
+                              uint8_t *active, uint64_t *change, int64_t *bad);
 int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent);
 int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum);
 
-/* individual_levels.c, individual_epsilon.c: upper bounds of eps of many records that share noise levels (m, q), from their
- * counts [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a record and its tilt;
- * group: for records of similar tilt, the bounds lowered to those of one contour, placed for counts k, widened by margin. */
-int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts, const double *t,
-                        int n_threads, hs_poll *poll, double *work, int64_t n_work, double *up);
-int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t, const double *up,
-                           double log_delta, int n_threads, hs_poll *poll, double *best, int32_t *which);
+/* individual_levels.c, individual_epsilon.c: upper bounds of eps of many records that share noise levels (m, q),
+ * from their counts [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a
+ * record and its tilt;
+ * group: for records of similar tilt, the bounds lowered to those of one contour, placed for counts k, widened by
+ * margin. */
+int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts,
+                        const double *t, int n_threads, hs_poll *poll, double *work, int64_t n_work, double *up);
+int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t,
+                           const double *up, double log_delta, int n_threads, hs_poll *poll, double *best,
+                           int32_t *which);
 int64_t hs_individual_work(int levels);
 int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
-                        double T0, double k_total, int64_t records, const int32_t *counts, double log_delta, int n_threads,
-                        hs_poll *poll, double *work, int64_t n_work, double *eps_upper, double *gap);
-/* tails.c: Pr[Y <= s], Pr[Y > s], the same of X, relative errors; base losses, and their Poisson samples. See each head. */
+                        double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
+                        int n_threads, hs_poll *poll, double *work, int64_t n_work, double *eps_upper, double *gap);
+/* tails.c: Pr[Y <= s], Pr[Y > s], the same of X, relative errors; base losses, and their Poisson samples. See each
+ * head. */
 int hs_normal_tails(int64_t n, const double *x, double *below, double *above);
-int hs_gaussian_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
-                      double *rel);
-int hs_laplace_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below, double *x_above,
-                     double *rel);
-int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *first, double *edge, double *slope);
-int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *y_below, double *y_above, double *x_below,
+int hs_gaussian_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below,
+                      double *x_above, double *rel);
+int hs_laplace_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below,
                      double *x_above, double *rel);
+int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *first, double *edge, double *slope);
+int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *y_below, double *y_above,
+                     double *x_below, double *x_above, double *rel);
 /* pld.c: laws on a lattice above and below a loss; see the head of the file. */
 int hs_pld_cells(int64_t n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
                  const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
                  double *u_upper, double *y_lower, double *u_lower);
 enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
 int hs_pld_upper(int64_t n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
-int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double *u_lower, double top, double t, double *p);
+int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double *u_lower, double top, double t,
+                 double *p);
 int hs_pld_laws(int64_t n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
                 double *p_upper, double *p_lower, double *p_inf);
 
-/* pld_steps.c: many steps at once, rows of HS_STEP_COLUMNS numbers (kind 0 Gaussian or 1 Laplace, m, q, back); see its head. */
+/* pld_steps.c: many steps at once, rows of HS_STEP_COLUMNS numbers (kind 0 Gaussian or 1 Laplace, m, q, back); see
+ * its head. */
 enum { HS_STEP_COLUMNS = 4, HS_PLD_OCTAVE = 8, HS_PLD_LANES = 8 };
 int hs_step_tails(const double *step, int64_t n, const double *s, double *o, double *edge);
 int64_t hs_step_nodes(int64_t steps, const double *table, double p, int64_t gl);
-int hs_pld_step_nodes(const double *step, double p, int64_t gl, const double *x, const double *w, int64_t room, int64_t *n, double *loss,
-                      double *log_den);
+int hs_pld_step_nodes(const double *step, double p, int64_t gl, const double *x, const double *w, int64_t room,
+                      int64_t *n, double *loss, double *log_den);
 int hs_pld_windows(int64_t steps, const double *table, double p_low, double p_high, double *lo, double *hi);
-int hs_pld_steps(int64_t steps, const double *table, int m, double dx, double t, const double *at, const int64_t *first, const int64_t *start,
-                 const int64_t *size, double *work, double *p_upper, double *p_lower, double *edge,
-                 double *p_inf);
-int hs_pld_table(int64_t up, int64_t down, double t0, int64_t n, const double *loss, const double *log_den, double k, double *work,
-                 double *k0, double *k1, double *k2);
-int hs_pld_tables(int64_t steps, const double *table, const double *k, double p, int64_t gl, const double *x, const double *w, int64_t up,
-                  int64_t down, double t0, int64_t room, double *work, double *k0, double *k1, double *k2, double *far);
+int hs_pld_steps(int64_t steps, const double *table, int m, double dx, double t, const double *at, const int64_t *first,
+                 const int64_t *start, const int64_t *size, double *work, double *p_upper, double *p_lower,
+                 double *edge, double *p_inf);
+int hs_pld_table(int64_t up, int64_t down, double t0, int64_t n, const double *loss, const double *log_den, double k,
+                 double *work, double *k0, double *k1, double *k2);
+int hs_pld_tables(int64_t steps, const double *table, const double *k, double p, int64_t gl, const double *x,
+                  const double *w, int64_t up, int64_t down, double t0, int64_t room, double *work, double *k0,
+                  double *k1, double *k2, double *far);
 /* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
 enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
 typedef struct {
-    double lower, estimate, upper;   /* certified ends and estimate: of log delta, or of eps */
-    double log_estimate, raw_estimate; /* estimate clipped into the ends (of log delta), and as it came; NaN: not positive */
-    double tilt, skew;               /* the saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there */
+    double lower, estimate, upper; /* certified ends and estimate: of log delta, or of eps */
+    double log_estimate,
+        raw_estimate;  /* estimate clipped into the ends (of log delta), and as it came; NaN: not positive */
+    double tilt, skew; /* the saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there */
     double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
-    int kind;                        /* the estimate that was used */
+    int kind;                                  /* the estimate that was used */
 } hs_saddle;
-int64_t hs_saddle_work(void);           /* doubles of scratch (work) that the functions below need */
-int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind, hs_poll *poll,
-                    double *work, int64_t n_work, hs_saddle *out);
-int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind, hs_poll *poll,
-                  double *work, int64_t n_work, hs_saddle *out);
-int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind, double wall,
-                       hs_poll *poll, double *work, int64_t n_work, hs_saddle *out); /* the larger over the directions; ADD has no loss above wall */
-/* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each within edge[i])
- * of probability `num` under the numerator (each within rel[i], relative), and probability inf[i] (within rel[i]) of an infinite
- * loss, which is left out: `out` is about sup over S of num(S) - e^eps den(S), S without infinite losses. value: eps (have_eps) or
- * log delta. */
-typedef struct { const int64_t *first; const double *loss, *num, *rel, *edge, *inf; } hs_atoms;
-int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind, hs_saddle *out);
+int64_t hs_saddle_work(void); /* doubles of scratch (work) that the functions below need */
+int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
+                    hs_poll *poll, double *work, int64_t n_work, hs_saddle *out);
+int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
+                  hs_poll *poll, double *work, int64_t n_work, hs_saddle *out);
+int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind,
+                       double wall, hs_poll *poll, double *work, int64_t n_work,
+                       hs_saddle *out); /* the larger over the directions; ADD has no loss above wall */
+/* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each
+ * within edge[i]) of probability `num` under the numerator (each within rel[i], relative), and probability inf[i]
+ * (within rel[i]) of an infinite loss, which is left out: `out` is about sup over S of num(S) - e^eps den(S), S
+ * without infinite losses. value: eps (have_eps) or log delta. */
+typedef struct {
+    const int64_t *first;
+    const double *loss, *num, *rel, *edge, *inf;
+} hs_atoms;
+int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind,
+                    hs_saddle *out);
 int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
-/* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the Kolmogorov
- * distance to normal, and of the quadrature's part in the error of K */
-int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll, double *work,
-                        int64_t n_work, double *out);
-int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps, double value,
-                            hs_poll *poll, double *work, int64_t n_work, double *tilt, double *upper);
-/* one upper end of log delta(eps), any that is at most `enough` being as good as the least; work: n_threads hs_saddle_work() */
+/* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the
+ * Kolmogorov distance to normal, and of the quadrature's part in the error of K */
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll,
+                        double *work, int64_t n_work, double *out);
+int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
+                            double value, hs_poll *poll, double *work, int64_t n_work, double *tilt, double *upper);
+/* one upper end of log delta(eps), any that is at most `enough` being as good as the least; work: n_threads
+ * hs_saddle_work() */
 int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double enough,
                           int n_threads, hs_poll *poll, double *work, int64_t n_work, double *upper);
 
-/* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used: intervals of the
- * effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1], out[2..3], out[4..5]. */
+/* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used:
+ * intervals of the effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1],
+ * out[2..3], out[4..5]. */
 int hs_sampling_truncation(double p, double n, double max_batch, double *out);
 
 /* tails of one branch at increasing losses; see the head of the file */
-int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *y_below, double *y_above,
-                      double *x_below, double *x_above, double *rel, double *edge);
+int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *y_below,
+                      double *y_above, double *x_below, double *x_above, double *rel, double *edge);
 
 /* twosided.c */
 /* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
 int64_t hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out);
-/* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace; x, w[n_gl] a Gauss-Legendre rule on [-1, 1].
- * Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y and X. Estimates of
- * delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the published one; order 0 to 3. */
-int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A, double *B);
-int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add, const double *x,
-                        const double *w, int n_gl, hs_poll *poll, double *Y, double *X);
-int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale, double *value);
+/* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace; x, w[n_gl] a Gauss-Legendre rule on
+ * [-1, 1]. Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y
+ * and X. Estimates of delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the
+ * published one; order 0 to 3. */
+int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A,
+                         double *B);
+int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,
+                        const double *x, const double *w, int n_gl, hs_poll *poll, double *Y, double *X);
+int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
+                       double *value);
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
 
-/* edgeworth_bound.c, law A (which = 0) or B (1): the mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 about it, then bounds of their
- * errors; the largest |characteristic function| of the loss on [y0, y1]. work: hs_prawitz_work() doubles suffice. */
+/* edgeworth_bound.c, law A (which = 0) or B (1): the mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 about it, then bounds
+ * of their errors; the largest |characteristic function| of the loss on [y0, y1]. work: hs_prawitz_work() doubles
+ * suffice. */
 #define HS_EDGEWORTH_BOUNDED 6
-#define HS_EDGEWORTH_M_MAX 20.0      /* of a sampled Gaussian step */
-int hs_edgeworth_bounded(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double *out);
-int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl, double y0,
-                               double y1, double *work, int64_t n_work, double *modulus);
+#define HS_EDGEWORTH_M_MAX 20.0 /* of a sampled Gaussian step */
+int hs_edgeworth_bounded(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
+                         double *out);
+int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
+                               double y0, double y1, double *work, int64_t n_work, double *modulus);
 
-/* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as in hs_contour,
- * T the smoothing limit, 0 to have it chosen. HS_OK leaves valid outputs, however wide. work: hs_prawitz_work() doubles. The
- * terms of hs_point are those of hs_contour; `smooth` is the further one, in the same unit. */
+/* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as
+ * in hs_contour, T the smoothing limit, 0 to have it chosen. HS_OK leaves valid outputs, however wide. work:
+ * hs_prawitz_work() doubles. The terms of hs_point are those of hs_contour; `smooth` is the further one, in the same
+ * unit. */
 enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
 typedef struct {
     int b, add, n_gl;
@@ -279,27 +313,28 @@ typedef struct {
     double T0, T;
     hs_poll *poll;
     /* filled by prawitz.c */
-    int points, fine, few, lean;     /* lean: grids without room to spare, where many steps round more than that leaves */
-    int stride, fair;                /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
-    double ratio;                    /* of their sums */
+    int points, fine, few, lean; /* lean: grids without room to spare, where many steps round more than that leaves */
+    int stride, fair;            /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
+    double ratio;                /* of their sums */
     int64_t N;
-    double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum, inner_sum;
+    double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum,
+        inner_sum;
     double K[3], inner[3], err, var, k_smooth; /* at s_right, s_left, t; err at t */
     double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
     double *re, *im, *round, *node, *zr, *zi;
-    void *kept;                      /* while the line is placed */
+    void *kept; /* while the line is placed */
 } hs_prawitz;
 int64_t hs_prawitz_work(void);
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out);
-int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, double *lower, double *estimate, double *upper,
-                   hs_point *out);
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
+                   double *upper, hs_point *out);
 
-/* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at` holds deltas and
- * the answers are eps; else `at` holds eps and the answers are logs of delta. done[i]: 1 within
+/* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at`
+ * holds deltas and the answers are eps; else `at` holds eps and the answers are logs of delta. done[i]: 1 within
  * `widest`, 2 an upper end only, 0 unspecified. */
 int64_t hs_batch_work(int n_threads);
-int hs_batch(int64_t n, const double *m, const double *q, const double *k, const double *at, int want_eps, int directions, int replaced,
-             double rtol, double T0, double widest, int n_threads, hs_poll *poll, double *work, int64_t n_work, double *lower,
-             double *estimate, double *upper, unsigned char *done);
+int hs_batch(int64_t n, const double *m, const double *q, const double *k, const double *at, int want_eps,
+             int directions, int replaced, double rtol, double T0, double widest, int n_threads, hs_poll *poll,
+             double *work, int64_t n_work, double *lower, double *estimate, double *upper, unsigned char *done);
 
 #endif

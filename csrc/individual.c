@@ -1,36 +1,39 @@
 /* individual.c - the individual GDP filter: one accumulator a record, charged a step at a time [KTH23, Alg. 1].
  *
- * Symbols. x_i >= 0 the record's norm at this step; scale = sigma D 2^-h rounded down (Python: individual/units.py), so that
- *   (x/scale)^2 units >= mu_i^2 in units of (D/2^h)^2; S_i units spent; limit <= 2^50 the budget; DROPPED = 2^62, TURN = 2^61.
+ * Symbols. x_i >= 0 the record's norm at this step; scale = sigma D 2^-h rounded down (Python: individual/units.py), so
+ *   that (x/scale)^2 units >= mu_i^2 in units of (D/2^h)^2; S_i units spent; limit <= 2^50 the budget; DROPPED = 2^62,
+ *   TURN = 2^61.
  *
- * Formula. c_i = ceil((x_i/scale)^2);  active_i = S_i + c_i <= limit;  S_i += c_i where active. With `sticky` a refused record is
- *   marked DROPPED, which no later sum can hide: S + c > limit from then on.
- * Turns. A step over all records that is kept on file turns the bit TURN of every word. A word is stored whole, so whatever
- *   instant the process dies at, the words that have turned are those that the step has been done to: done again, the step leaves
- *   them alone and does the others.
+ * Formula. c_i = ceil((x_i/scale)^2);  active_i = S_i + c_i <= limit;  S_i += c_i where active. With `sticky` a refused
+ *   record is marked DROPPED, which no later sum can hide: S + c > limit from then on.
+ * Turns. A step over all records that is kept on file turns the bit TURN of every word. A word is stored whole, so
+ *   whatever instant the process dies at, the words that have turned are those that the step has been done to: done
+ *   again, the step leaves them alone and does the others.
  *
- * Error claim. c_i >= (x_i/scale)^2 always, and c_i <= ceil((x_i/scale)^2 (1 + 19u)). Where the quotient is a number of at most
- *   26 bits (found out by an exact product), c_i = ceil of the exact square: steps that fill a budget exactly are allowed.
- *   Sums are whole numbers: exact, and the same for every number of threads.
+ * Error claim. c_i >= (x_i/scale)^2 always, and c_i <= ceil((x_i/scale)^2 (1 + 19u)). Where the quotient is a number of
+ *   at most 26 bits (found out by an exact product), c_i = ceil of the exact square: steps that fill a budget exactly
+ *   are allowed. Sums are whole numbers: exact, and the same for every number of threads.
  *
- * One pass over memory: a block of norms is checked while it sits in the first-level cache, then charged; the next ones are asked
- * for early, so that memory and arithmetic overlap (a quarter of the time). If a bad norm turns up,
- * what was charged in place is taken back (costs depend on the norm alone) and the step has charged nobody.
+ * One pass over memory: a block of norms is checked while it sits in the first-level cache, then charged; the next ones
+ * are asked for early, so that memory and arithmetic overlap (a quarter of the time). If a bad norm turns up, what was
+ * charged in place is taken back (costs depend on the norm alone) and the step has charged nobody.
  *
  * What it does not do: choose units, sort indices, keep files.
  */
 #include "hs.h"
 #include "special.h"
 
-#define BLOCK 128                       /* records; with AHEAD the best of 128..4096 (benchmarks/bench_individual.py) */
+#define BLOCK 128 /* records; with AHEAD the best of 128..4096 (benchmarks/bench_individual.py) */
 #define AHEAD 512
 #define CHUNKS 64
-#define LEAST 65536                     /* records a thread: 1 MB of words and norms, 0.1 ms, ten times what starting it takes */
+#define LEAST 65536 /* records a thread: 1 MB of words and norms, 0.1 ms, ten times what starting it takes */
 #define TWO52 4503599627370496.0
-#define TOP 2251799813685248.0          /* 2^51: costs are cut there; more than any limit */
+#define TOP 2251799813685248.0 /* 2^51: costs are cut there; more than any limit */
 
 /* What becomes of a word: `mark` is set where a record is refused, `flip` always; words whose turn is `done` stay. */
-typedef struct { int64_t limit, mark, flip, done; } rule;
+typedef struct {
+    int64_t limit, mark, flip, done;
+} rule;
 
 static rule rule_of(int64_t limit, int sticky, int turn)
 {
@@ -39,7 +42,9 @@ static rule rule_of(int64_t limit, int sticky, int turn)
 }
 
 /* What a norm is multiplied by (1/scale), and the scale in two halves of 26 bits. */
-typedef struct { double inv, hi, lo; } ruler;
+typedef struct {
+    double inv, hi, lo;
+} ruler;
 
 static ruler ruler_of(double scale)
 {
@@ -48,12 +53,12 @@ static ruler ruler_of(double scale)
     return R;
 }
 
-/* The cost of one norm. q is off by 2u, so q^2 (1 + 12u) is above; h = q to 26 bits is the exact quotient if h scale = x,
- * products
- * of 26-bit numbers being exact and x - h hi too, for they are close. */
+/* The cost of one norm. q is off by 2u, so q^2 (1 + 12u) is above; h = q to 26 bits is the exact quotient if h scale
+ * = x, products of 26-bit numbers being exact and x - h hi too, for they are close. */
 static inline int64_t cost(double x, ruler R)
 {
-    double q = x * R.inv, w = q * 134217729.0, h = w - (w - q), s = x - h * R.hi == h * R.lo ? h * h : q * q * (1 + 12 * HS_U), r;
+    double q = x * R.inv, w = q * 134217729.0, h = w - (w - q),
+           s = x - h * R.hi == h * R.lo ? h * h : q * q * (1 + 12 * HS_U), r;
     s = s < TOP ? s : TOP;
     s = s < 1 ? (x > 0 ? 1 : 0) : s;
     r = (s + TWO52) - TWO52;
@@ -66,8 +71,10 @@ static inline void costs(int count, int is_float, const void *norms, ruler R, in
     const float *restrict f = (const float *)norms;
     const double *restrict d = (const double *)norms;
     int j;
-    if (is_float) for (j = 0; j < count; j++) c[j] = cost(f[j], R);
-    else for (j = 0; j < count; j++) c[j] = cost(d[j], R);
+    if (is_float)
+        for (j = 0; j < count; j++) c[j] = cost(f[j], R);
+    else
+        for (j = 0; j < count; j++) c[j] = cost(d[j], R);
 }
 
 static inline int valid(int count, int is_float, const void *norms, double top)
@@ -75,20 +82,22 @@ static inline int valid(int count, int is_float, const void *norms, double top)
     const float *restrict f = (const float *)norms;
     const double *restrict d = (const double *)norms;
     int j, bad = 0;
-    if (is_float) for (j = 0; j < count; j++) bad |= !((f[j] >= 0) & (f[j] <= top));
-    else for (j = 0; j < count; j++) bad |= !((d[j] >= 0) & (d[j] <= top));
+    if (is_float)
+        for (j = 0; j < count; j++) bad |= !((f[j] >= 0) & (f[j] <= top));
+    else
+        for (j = 0; j < count; j++) bad |= !((d[j] >= 0) & (d[j] <= top));
     return !bad;
 }
 
 static const void *at(const void *norms, int is_float, int64_t i)
-{
-    return is_float ? (const void *)((const float *)norms + i) : (const void *)((const double *)norms + i);
-}
+{ return is_float ? (const void *)((const float *)norms + i) : (const void *)((const double *)norms + i); }
 
-/* A word bound to its place: a sum of these modulo 2^64 does not depend on the order, and changes with any word or swap. */
+/* A word bound to its place: a sum of these modulo 2^64 does not depend on the order, and changes with any word or
+ * swap. */
 static inline uint64_t hash(uint64_t word, uint64_t place)
 {
-    uint64_t x = (word ^ (place * 0x9E3779B97F4A7C15ULL)) * 0xBF58476D1CE4E5B9ULL; /* golden ratio; mixer of splitmix64 */
+    uint64_t x =
+        (word ^ (place * 0x9E3779B97F4A7C15ULL)) * 0xBF58476D1CE4E5B9ULL; /* golden ratio; mixer of splitmix64 */
     x = (x ^ (x >> 31)) * 0x94D049BB133111EBULL;
     return x ^ (x >> 29);
 }
@@ -102,7 +111,10 @@ static inline void fetch(const void *norms, int is_float, const int64_t *spent, 
     for (i = AHEAD; i < AHEAD + BLOCK; i += 8) __builtin_prefetch(spent + i, 1, 3);
     for (i = AHEAD; i < AHEAD + BLOCK; i += is_float ? 16 : 8) __builtin_prefetch(at(norms, is_float, i), 0, 3);
 #else
-    (void)norms; (void)is_float; (void)spent; (void)left;
+    (void)norms;
+    (void)is_float;
+    (void)spent;
+    (void)left;
 #endif
 }
 
@@ -122,7 +134,8 @@ static inline int64_t word(int64_t old, int64_t c, rule L, int64_t *in)
     return turn == L.done ? old : (*in ? sum : spent | L.mark) | (turn ^ L.flip);
 }
 
-/* A block of records: old words in, new words and mask out. In place, old must be a copy: the loop could not be vectorised. */
+/* A block of records: old words in, new words and mask out. In place, old must be a copy: the loop could not be
+ * vectorised. */
 static inline void apply(int count, int is_float, const void *norms, ruler R, rule L, const int64_t *restrict old,
                          int64_t *restrict after, uint8_t *restrict active)
 {
@@ -130,12 +143,15 @@ static inline void apply(int count, int is_float, const void *norms, ruler R, ru
     const double *restrict d = (const double *)norms;
     int64_t in[BLOCK];
     int j;
-    if (is_float) for (j = 0; j < count; j++) after[j] = word(old[j], cost(f[j], R), L, &in[j]);
-    else for (j = 0; j < count; j++) after[j] = word(old[j], cost(d[j], R), L, &in[j]);
+    if (is_float)
+        for (j = 0; j < count; j++) after[j] = word(old[j], cost(f[j], R), L, &in[j]);
+    else
+        for (j = 0; j < count; j++) after[j] = word(old[j], cost(d[j], R), L, &in[j]);
     for (j = 0; j < count; j++) active[j] = (uint8_t)in[j];
 }
 
-static inline void take_back(int count, const int64_t *restrict c, const uint8_t *restrict active, int64_t *restrict spent)
+static inline void take_back(int count, const int64_t *restrict c, const uint8_t *restrict active,
+                             int64_t *restrict spent)
 {
     int j;
     for (j = 0; j < count; j++) spent[j] -= active[j] ? c[j] : 0;
@@ -158,7 +174,8 @@ static int64_t end_of(const cut *C, int i) { return i * C->per + C->per < C->n ?
 static void cut_into(cut *C, int64_t n, int n_threads)
 {
     int64_t worth = n / LEAST + 1;
-    C->n = n; C->chunks = n_threads < CHUNKS ? n_threads : CHUNKS;
+    C->n = n;
+    C->chunks = n_threads < CHUNKS ? n_threads : CHUNKS;
     if (worth < C->chunks) C->chunks = (int)worth;
     C->per = ((n + C->chunks - 1) / C->chunks + BLOCK - 1) / BLOCK * BLOCK;
 }
@@ -216,19 +233,20 @@ HS_CLONES static int64_t sweep(int64_t lo, int64_t hi, int is_float, const void 
     return hi > lo ? hi : lo;
 }
 
-/* One step over all n records. spent may be after: then nothing is charged unless every norm is good (a mark or a turn cannot be
- * taken back, so all norms are looked at first). after, active and checksum may be NULL: a look without a change. On
- * HS_BAD_ARGUMENT *bad is the first bad record. */
-int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit, int sticky,
-                         int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads, uint64_t *checksum,
-                         int64_t *bad)
+/* One step over all n records. spent may be after: then nothing is charged unless every norm is good (a mark or a
+ * turn cannot be taken back, so all norms are looked at first). after, active and checksum may be NULL: a look
+ * without a change. On HS_BAD_ARGUMENT *bad is the first bad record. */
+int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit,
+                         int sticky, int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads,
+                         uint64_t *checksum, int64_t *bad)
 {
     rule L = rule_of(limit, sticky, turn);
     uint64_t sum[CHUNKS];
     ruler R = ruler_of(scale);
     cut C;
     int i;
-    if (!(n >= 0 && scale > 0 && top >= 0 && n_threads > 0 && (active || turn || spent != after))) return HS_BAD_ARGUMENT;
+    if (!(n >= 0 && scale > 0 && top >= 0 && n_threads > 0 && (active || turn || spent != after)))
+        return HS_BAD_ARGUMENT;
     cut_into(&C, n, n_threads);
     *bad = (sticky || turn) && spent == after ? bad_of_all(&C, is_float, norms, top) : n;
     if (*bad < n) return HS_BAD_ARGUMENT;
@@ -236,8 +254,10 @@ int hs_individual_charge(int64_t n, int is_float, const void *norms, double scal
 #pragma omp parallel for num_threads(C.chunks) schedule(static) if (C.chunks > 1)
 #endif
     for (i = 0; i < C.chunks; i++)
-        C.done[i] = sweep(i * C.per, end_of(&C, i), is_float, norms, R, top, L, spent, after, active, checksum ? &sum[i] : NULL);
-    if (checksum) for (*checksum = 0, i = 0; i < C.chunks; i++) *checksum += sum[i];
+        C.done[i] = sweep(i * C.per, end_of(&C, i), is_float, norms, R, top, L, spent, after, active,
+                          checksum ? &sum[i] : NULL);
+    if (checksum)
+        for (*checksum = 0, i = 0; i < C.chunks; i++) *checksum += sum[i];
     for (i = C.chunks - 1; i >= 0; i--)
         if (C.done[i] < end_of(&C, i)) *bad = first_bad(C.done[i], n, is_float, norms, top);
     if (*bad == n) return HS_OK;
@@ -245,17 +265,19 @@ int hs_individual_charge(int64_t n, int is_float, const void *norms, double scal
     return HS_BAD_ARGUMENT;
 }
 
-/* One step over m of n records: index strictly increasing. after[j] is the new word of record index[j]; nothing is stored in
- * spent (hs_individual_scatter does). *change is what the checksum of all records gains. *bad: first bad position. */
+/* One step over m of n records: index strictly increasing. after[j] is the new word of record index[j]; nothing is
+ * stored in spent (hs_individual_scatter does). *change is what the checksum of all records gains. *bad: first bad
+ * position. */
 int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
-                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after, uint8_t *active,
-                              uint64_t *change, int64_t *bad)
+                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after,
+                              uint8_t *active, uint64_t *change, int64_t *bad)
 {
     int64_t old[BLOCK], j, i, last = -1;
     rule L = rule_of(limit, sticky, 0);
     ruler R = ruler_of(scale);
     if (!(m >= 0 && m <= n && scale > 0 && top >= 0)) return HS_BAD_ARGUMENT;
-    *bad = m; *change = 0;
+    *bad = m;
+    *change = 0;
     for (j = 0; j < m; j += BLOCK) {
         int count = (int)(m - j < BLOCK ? m - j : BLOCK);
         const void *x = at(norms, is_float, j);
@@ -267,7 +289,8 @@ int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *no
         for (i = 0; i < count; i++) old[i] = spent[index[j + i]];
         apply(count, is_float, x, R, L, old, after + j, active + j);
         for (i = 0; i < count; i++)
-            *change += hash((uint64_t)after[j + i], (uint64_t)index[j + i]) - hash((uint64_t)old[i], (uint64_t)index[j + i]);
+            *change +=
+                hash((uint64_t)after[j + i], (uint64_t)index[j + i]) - hash((uint64_t)old[i], (uint64_t)index[j + i]);
     }
     return HS_OK;
 }
@@ -276,7 +299,8 @@ int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *no
 int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent)
 {
     int64_t j;
-    for (j = 0; j < m; j++) if (index[j] < 0 || index[j] >= n) return HS_BAD_ARGUMENT;
+    for (j = 0; j < m; j++)
+        if (index[j] < 0 || index[j] >= n) return HS_BAD_ARGUMENT;
     for (j = 0; j < m; j++) spent[index[j]] = words[j];
     return HS_OK;
 }
@@ -297,9 +321,13 @@ int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n
         for (sum[i] = 0, wrong[i] = 0; j < hi; j += BLOCK) {
             int count = (int)(hi - j < BLOCK ? hi - j : BLOCK);
             sum[i] += hash_block(count, spent + j, j);
-            for (k = j; k < j + count; k++) wrong[i] |= (uint64_t)(spent[k] & ~(HS_DROPPED | HS_TURN)) > (uint64_t)limit;
+            for (k = j; k < j + count; k++)
+                wrong[i] |= (uint64_t)(spent[k] & ~(HS_DROPPED | HS_TURN)) > (uint64_t)limit;
         }
     }
-    for (*checksum = 0, i = 0; i < C.chunks; i++) { *checksum += sum[i]; any |= wrong[i]; }
+    for (*checksum = 0, i = 0; i < C.chunks; i++) {
+        *checksum += sum[i];
+        any |= wrong[i];
+    }
     return any ? HS_OUT_OF_RANGE : HS_OK;
 }

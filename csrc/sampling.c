@@ -1,31 +1,36 @@
-/* sampling.c - truncated Poisson sampling: the weight of truncation, the effective sampling rate, and the loss of one branch.
+/* sampling.c - truncated Poisson sampling: the weight of truncation, the effective sampling rate, and the loss of one
+ * branch.
  *
- * What. Each of n records is kept with probability p; of more than B survivors a uniform subset of B is used. Seen from one
- *   record, with s ~ Bin(N, p) other survivors, N = n - 1:   w = Pr[s >= B],   q = p E[ B/(s+1) | s >= B ]   [Gan25, Thm 3.1].
+ * What. Each of n records is kept with probability p; of more than B survivors a uniform subset of B is used. Seen from
+ *   one
+ *   record, with s ~ Bin(N, p) other survivors, N = n - 1:   w = Pr[s >= B],   q = p E[ B/(s+1) | s >= B ]   [Gan25,
+ *     Thm 3.1].
  *
  * Formulas. f = Pr[s = B], r = p/(1-p). As p Pr[s]/(s+1) = Pr[Bin(n,p) = s+1]/n and Pr[Bin(n,p) > B] = w - (1-p) f:
  *   B > Np:   w = f (1+T),   q = (B/n) (p+T)/(1+T),        T = sum_{j>=1} prod_{i<=j} r (N-B-i+1)/(B+i)
  *   B <= Np:  w = 1 - f D,   q = (B/n) (1 - (1-p) f/w),    D = sum_{j>=1} prod_{i<=j} (B-i+1)/(r (N-B+i))
- *   Every term is positive and every ratio falls below 1 at once, so nothing cancels and about 9 sd of s terms are needed. The
- *   textbook form q = (B/n) Pr[Bin(n,p) > B]/w is 0/0 once w underflows.
- *   f by Loader's form: log f = S(N)-S(B)-S(N-B) - dev(B, Np) - dev(N-B, N(1-p)) + log(N/(2 pi B (N-B)))/2, S(x) = log x! minus
- *   Stirling's formula, dev(x, mu) = x log(x/mu) + mu - x; differences of lgamma lose 4e-6 at N = 1e9.
+ *   Every term is positive and every ratio falls below 1 at once, so nothing cancels and about 9 sd of s terms are
+ *   needed. The textbook form q = (B/n) Pr[Bin(n,p) > B]/w is 0/0 once w underflows. f by Loader's form: log f =
+ *   S(N)-S(B)-S(N-B) - dev(B, Np) - dev(N-B, N(1-p)) + log(N/(2 pi B (N-B)))/2, S(x) = log x! minus Stirling's formula,
+ *   dev(x, mu) = x log(x/mu) + mu - x; differences of lgamma lose 4e-6 at N = 1e9.
  *
  * Error claim (e = LDBL_EPSILON; the true value lies in every returned interval).
- *   log f: e (600 + 4|B-Np| + 176 (dev+dev') + 4|log(..)|). S: remainder of Stirling's series below its first dropped term,
- *     2e-18 at 16; 130e by logarithms of exact factorials below 16. dev: mu carries 2e relative, which moves it by 2e|x-mu|;
- *     the series (|x-mu| < (x+mu)/10) loses 8e, x log(x/mu)+mu-x at most 176e (worst at the switch), both relative.
- *   T, D: term j carries 3e j, the sum of J terms J e, the rest of the series is below its last term times ratio/(1-ratio).
- *   The ends are widened by these and rounded outward to doubles: 2 to 3 units in the last place where long double has 64 bits.
+ *   log f: e (600 + 4|B-Np| + 176 (dev+dev') + 4|log(..)|). S: remainder of Stirling's series below its first dropped
+ *     term, 2e-18 at 16; 130e by logarithms of exact factorials below 16. dev: mu carries 2e relative, which moves it
+ *     by 2e|x-mu|; the series (|x-mu| < (x+mu)/10) loses 8e, x log(x/mu)+mu-x at most 176e (worst at the switch), both
+ *     relative.
+ *   T, D: term j carries 3e j, the sum of J terms J e, the rest of the series is below its last term times
+ *   ratio/(1-ratio). The ends are widened by these and rounded outward to doubles: 2 to 3 units in the last place where
+ *   long double has 64 bits.
  *
  * One branch. num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0 not both 0: the loss
- *   L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x, so a loss above s is an x
- *   above the root of L = s: closed form (down = 0 or up = 0), quadratic in e^{up x} (up = down) or the place before, then
- *   safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the
- *   same x: a root that is off moves the edge of that set, never one law against the other. The edge is measured, not assumed:
- *   |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a factor,
- *   share = q e^v/(1+U), q_err the relative error of q in units of u. Tails at x: relative error at most
- *   u (24 + q_err/(1-q) + 8 (|x|+up+down+1)^2), as hazards are at most |x|+1.
+ *   L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x, so a loss above s is
+ *   an x above the root of L = s: closed form (down = 0 or up = 0), quadratic in e^{up x} (up = down) or the place
+ *   before, then safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the same
+ *   x: a root that is off moves the edge of that set, never one law against the other. The edge is measured, not
+ *   assumed: |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a
+ *   factor, share = q e^v/(1+U), q_err the relative error of q in units of u. Tails at x: relative error at most u (24
+ *   + q_err/(1-q) + 8 (|x|+up+down+1)^2), as hazards are at most |x|+1.
  *
  * What it does not do: choose what an interval of w means for a pair (w has no safe direction); n above 2^53.
  */
@@ -42,8 +47,9 @@ static long double beyond_stirling(long double x)
 {
     long double z = 1 / (x * x), f = 1, i;
     if (x >= 16)
-        return (1 / 12.0L - z * (1 / 360.0L - z * (1 / 1260.0L - z * (1 / 1680.0L - z * (1 / 1188.0L - z
-            * (691 / 360360.0L)))))) / x;
+        return (1 / 12.0L -
+                z * (1 / 360.0L - z * (1 / 1260.0L - z * (1 / 1680.0L - z * (1 / 1188.0L - z * (691 / 360360.0L)))))) /
+               x;
     for (i = 2; i <= x; i++) f *= i; /* 15! is exact in a double */
     return logl(f) - (x + 0.5L) * logl(x) + x - LOG_SQRT_2PI;
 }
@@ -52,7 +58,10 @@ static long double deviance(long double x, long double mu)
 {
     long double d = (x - mu) / (x + mu), s = (x - mu) * d, term = 2 * x * d, j;
     if (!(fabsl(d) < 0.1L)) return x * logl(x / mu) + mu - x;
-    for (j = 3; fabsl(term) > 0.5L * E * fabsl(s); j += 2) { term *= d * d; s += term / j; } /* ends however sums are rounded */
+    for (j = 3; fabsl(term) > 0.5L * E * fabsl(s); j += 2) {
+        term *= d * d;
+        s += term / j;
+    } /* ends however sums are rounded */
     return s;
 }
 
@@ -65,7 +74,9 @@ static long double log_pmf(long double N, long double B, long double p, long dou
         *err = 4 * E * fabsl(a);
         return a;
     }
-    a = deviance(B, mu); b = deviance(N - B, N * (1 - p)); half = 0.5L * logl(N / (TWO_PI * B * (N - B)));
+    a = deviance(B, mu);
+    b = deviance(N - B, N * (1 - p));
+    half = 0.5L * logl(N / (TWO_PI * B * (N - B)));
     *err = E * (600 + 4 * fabsl(B - mu) + 176 * (a + b) + 4 * fabsl(half));
     return beyond_stirling(N) - beyond_stirling(B) - beyond_stirling(N - B) - a - b + half;
 }
@@ -77,7 +88,8 @@ static long double ratio_sum(long double a, long double b, long double odds, lon
     for (j = 1; j <= a; j++) {
         long double ratio = odds * (a - j) / (b + j + 1);
         t *= odds * (a - j + 1) / (b + j);
-        sum += t; moment += j * t;
+        sum += t;
+        moment += j * t;
         rest = t * ratio / (1 - ratio);
         if (rest <= E * sum) break;
     }
@@ -95,7 +107,8 @@ static void interval(long double x, long double err, double *out)
 /* Intervals of q, log w, log(1-w) for 0 < p < 1, 1 <= B <= n - 1: out[0..1], out[2..3], out[4..5]. */
 int hs_sampling_truncation(double p, double n, double max_batch, double *out)
 {
-    long double N = (long double)n - 1, B = max_batch, pl = p, f, f_err, sum, s_err, log_w, log_rest, w_err, r_err, q, q_err, x;
+    long double N = (long double)n - 1, B = max_batch, pl = p, f, f_err, sum, s_err, log_w, log_rest, w_err, r_err, q,
+                q_err, x;
     if (!(p > 0 && p < 1 && n <= 9007199254740992.0 && max_batch >= 1 && max_batch <= n - 1)) return HS_BAD_ARGUMENT;
     if (floor(n) != n || floor(max_batch) != max_batch) return HS_BAD_ARGUMENT;
     f = log_pmf(N, B, pl, &f_err);
@@ -120,14 +133,16 @@ int hs_sampling_truncation(double p, double n, double max_batch, double *out)
         q_err = x / (1 - x) * (f_err + w_err + E * (8 + 2 * fabsl(f))) + 8 * E;
     }
     interval(q, q_err * 1.01L, out);
-    out[2] = nextafter((double)(log_w - 1.01L * w_err), -HUGE_VAL); out[3] = fmin(0, nextafter((double)(log_w + 1.01L * w_err),
-        HUGE_VAL));
-    out[4] = nextafter((double)(log_rest - 1.01L * r_err), -HUGE_VAL); out[5] = fmin(0,
-        nextafter((double)(log_rest + 1.01L * r_err), HUGE_VAL));
+    out[2] = nextafter((double)(log_w - 1.01L * w_err), -HUGE_VAL);
+    out[3] = fmin(0, nextafter((double)(log_w + 1.01L * w_err), HUGE_VAL));
+    out[4] = nextafter((double)(log_rest - 1.01L * r_err), -HUGE_VAL);
+    out[5] = fmin(0, nextafter((double)(log_rest + 1.01L * r_err), HUGE_VAL));
     return HS_OK;
 }
 
-typedef struct { double l, share, err; } factor;
+typedef struct {
+    double l, share, err;
+} factor;
 
 /* log(1 - q + q e^v) at v = m x - m^2/2, the weight of the moved law, the error in units of u */
 static factor factor_at(double m, double q, double q_err, double x)
@@ -158,15 +173,16 @@ static double loss_at(double q, double q_err, double up, double down, double x, 
     return a.l - b.l;
 }
 
-/* Where the loss is s: in closed form for one-sided branches, by a quadratic for up = down (odd, so s >= 0 is enough); else
- * `last`, foretold from the losses before. To a few digits near the walls: `root` starts here. */
+/* Where the loss is s: in closed form for one-sided branches, by a quadratic for up = down (odd, so s >= 0 is
+ * enough); else `last`, foretold from the losses before. To a few digits near the walls: `root` starts here. */
 static double start(double q, double up, double down, double s, double last)
 {
     double m = fmax(up, down), r = fabs(s), t, a;
     if (down == 0) return 0.5 * up + (s < 600 ? log1p(expm1(s) / q) : s - log(q)) / up;
     if (up == 0) return -(0.5 * down + (s > -600 ? log1p(expm1(-s) / q) : -s - log(q)) / down);
     if (up != down) return last;
-    t = exp(-0.5 * m * m); a = (1 - q) * -expm1(-r); /* the root over e^r: nothing overflows */
+    t = exp(-0.5 * m * m);
+    a = (1 - q) * -expm1(-r); /* the root over e^r: nothing overflows */
     r = (r + log((a + sqrt(a * a + 4 * q * q * t * t * exp(-r))) / (2 * q)) + 0.5 * m * m) / m;
     return s < 0 ? -r : r;
 }
@@ -185,7 +201,8 @@ static double root(double q, double q_err, double up, double down, double s, dou
         L = loss_at(q, q_err, up, down, x, &slope, &err);
         *edge = (fabs(L - s) + err) * (1 + 1e-9);
         if (fabs(L - s) <= 2 * err) break;
-        if (L < s) lo = x; else hi = x;
+        if (L < s) lo = x;
+        else hi = x;
         step = (s - L) / fmax(slope, 1e-300);
         if (lo == -HUGE_VAL) x = fmax(x + step, x - 8 - fabs(x));
         else if (hi == HUGE_VAL) x = fmin(x + step, x + 8 + fabs(x));
@@ -195,10 +212,11 @@ static double root(double q, double q_err, double up, double down, double s, dou
     return x;
 }
 
-/* The tails of one branch at an increasing s[0..n-1]: see the head of the file. rel: relative error of the four tails at s_i.
- * */
-int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *y_below, double *y_above,
-                      double *x_below, double *x_above, double *rel, double *edge)
+/* The tails of one branch at an increasing s[0..n-1]: see the head of the file. rel: relative error of the four tails
+ * at s_i.
+ */
+int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *y_below,
+                      double *y_above, double *x_below, double *x_above, double *rel, double *edge)
 {
     const double r = 0.70710678118654752440;
     double x = 0, before = 0, one;
@@ -207,7 +225,8 @@ int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n,
     *edge = 0;
     for (i = 0; i < n; i++) {
         double z, reach, last = x;
-        if (i > 1) last += (x - before) * ((s[i] - s[i - 1]) / (s[i - 1] - s[i - 2])); /* on the line through the last two */
+        if (i > 1)
+            last += (x - before) * ((s[i] - s[i - 1]) / (s[i - 1] - s[i - 2])); /* on the line through the last two */
         before = x;
         x = root(q, q_err, up, down, s[i], fabs(last) < HUGE_VAL ? last : 0, &one);
         if (one > *edge) *edge = one;

@@ -34,7 +34,7 @@ def test_pyfftw_is_asked_for_where_it_has_wheels(machine, python, implementation
 def test_no_size_has_the_width_of_long():
     """A long has 32 bits on Windows: sizes and indices of the C floor and of its gate are int64_t."""
     root = Path(__file__).parent.parent
-    files = [*root.glob("csrc/*.[ch]"), *root.glob("src/hockeystick/_core*.p[yx][xdi]")]
+    files = [*root.glob("csrc/**/*.[ch]"), *root.glob("src/hockeystick/_core*.p[yx][xdi]")]
     assert any(path.suffix == ".c" for path in files)
     for path in files:
         code = re.sub(

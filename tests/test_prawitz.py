@@ -143,7 +143,7 @@ def test_every_limit_is_sound(family, add):
 
 
 def test_gauss_legendre_rule():
-    """Nodes within 2 u and weights within 16 u of themselves, as csrc/laplace_step.c takes for granted."""
+    """Nodes within 2 u and weights within 16 u of themselves, as csrc/law/laplace_step.c takes for granted."""
     with mp.workdps(40):
         for x, w in zip(*rule(), strict=True):
             root = mp.findroot(lambda t: mp.legendre(32, t), mpf(float(x)))

@@ -435,7 +435,7 @@ def mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes):
 
 
 def sublaplace_points(double m, double q, int add, int64_t panels, const double[::1] node, const double[::1] weight):
-    """Rows x, l, lp, dl, dp of the quadrature points of a subsampled Laplace step; see csrc/laplace.c."""
+    """Rows x, l, lp, dl, dp of the quadrature points of a subsampled Laplace step; see csrc/law/laplace.c."""
     lengths(node.shape[0], weight.shape[0], node.shape[0])
     out = np.empty((5, 2 + panels * node.shape[0]))
     cdef double[:, ::1] o = out

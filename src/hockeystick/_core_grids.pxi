@@ -122,7 +122,7 @@ def normal_tails(const double[::1] x):
 
 
 def poisson_place(double q, const double[::1] s):
-    """(base losses g of sampled losses s, first above the wall, edge, slope); see csrc/tails.c."""
+    """(base losses g of sampled losses s, first above the wall, edge, slope); see csrc/grid/tails.c."""
     out = np.empty(s.shape[0])
     cdef double[::1] g = out
     cdef double edge = 0, slope = 0
@@ -136,7 +136,7 @@ def poisson_place(double q, const double[::1] s):
 
 
 def poisson_tails(double q, double all_y, double all_x, int64_t first, double[:, ::1] o):
-    """Rows of the base's tails to those of its Poisson sample, in place; see csrc/tails.c."""
+    """Rows of the base's tails to those of its Poisson sample, in place; see csrc/grid/tails.c."""
     lengths(5, o.shape[0], 5)
     cdef int status = 0
     if o.shape[1]:
@@ -208,7 +208,7 @@ def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, doub
 
 
 def step_tails(const double[::1] step, const double[::1] s):
-    """(rows y_below, y_above, x_below, x_above, rel at s, edge) of one step; see csrc/pld_steps.c."""
+    """(rows y_below, y_above, x_below, x_above, rel at s, edge) of one step; see csrc/grid/pld_steps.c."""
     lengths(HS_STEP_COLUMNS, step.shape[0], HS_STEP_COLUMNS)
     out = np.empty((5, s.shape[0]))
     cdef double[:, ::1] o = out

@@ -1,6 +1,6 @@
 """Many queries in one call: arrays of Poisson-subsampled Gaussian runs, each with its own delta or eps.
 
-csrc/batch.c answers what one line contour answers within `rtol`; the rest (single steps, few jumps, exact cases,
+csrc/line/batch.c answers what one line contour answers within `rtol`; the rest (single steps, few jumps, exact cases,
 fall-backs) is asked one by one through `query`.
 """
 

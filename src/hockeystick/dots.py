@@ -1,6 +1,6 @@
 """Connect-the-dots: a run's losses as lattice laws above and below it, and what is needed to choose the lattice.
 
-csrc/pld.c proves, for each step, D(eps) <= D_upper(eps - edge) and D >= D_lower, for all real eps, D the hockey-stick
+csrc/grid/pld.c proves, for each step, D(eps) <= D_upper(eps - edge) and D >= D_lower, for all real eps, D the hockey-stick
 functional of a positive measure; both survive convolution. A step i also has outcomes of loss +inf, and for the upper law those
 above its window, together of probability at most p_i; with F the k-fold convolution of the finite lattice masses,
   D_F_lower(eps) + 1 - prod (1 - d_i)^k_i <= delta(eps) <= D_F_upper(eps - radius) + 1 - prod (1 - p_i)^k_i,
@@ -41,7 +41,7 @@ CELLS = MAX_CELLS // 4
 """Most cells of all windows together."""
 
 FINE = 3
-"""Fine cells between two lattice points; csrc/pld.c says why an odd number."""
+"""Fine cells between two lattice points; csrc/grid/pld.c says why an odd number."""
 
 AIM = 0.7
 """Part of the tolerance that `mesh` aims at where atoms lie between points."""
@@ -190,7 +190,7 @@ def _misaligned(plan: Plan, t: float) -> tuple[float, float]:
 
     An atom of mass M lies some (1-f) dx below a lattice point, f uniform, and above it a density r. The law below it moves the
     atom down, which costs t M f dx; or up, and for that as much mass down from the next D = sqrt(2 M (1-f) dx/r), which costs
-    t (1+t) r D^3/6 in spread (csrc/pld.c: settle). E (1-f)^1.5 = 0.4. The law that is not sampled has an atom of den/2 there,
+    t (1+t) r D^3/6 in spread (pld.c: settle). E (1-f)^1.5 = 0.4. The law that is not sampled has an atom of den/2 there,
     and beside it a density of den/4 in its own loss s, whose slope is sampled/(q e^s) times smaller. An estimate.
     """
     own = plan.batch.rows[:, 0] == LAPLACE

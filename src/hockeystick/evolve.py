@@ -1,7 +1,7 @@
 """Many compositions of one step by repeated powers on a mesh that grows with them [GKKM22; maths C.7].
 
 A lattice law is raised to the power k1 = 4^c on a circle that just holds its tilted law, and put on a lattice 2^c times
-coarser, above or below it as before (csrc/pld.c): the law has become 2^c times wider, so it is resolved as well as it was. What
+coarser, above or below it as before (pld.c): the law has become 2^c times wider, so it is resolved as well as it was. What
 is left of k is composed once more. Circles then keep their length while k grows, so time and memory grow like log k. Laws with
 rare large losses gain little: the first circle must hold one of them at the finest mesh; `doublings` looks at that.
 

@@ -156,7 +156,7 @@ def explain(
 
     References
     ----------
-    [AGH+22] for the saddle point; csrc/contour.c for the contour.
+    [AGH+22] for the saddle point; csrc/line/contour.c for the contour.
 
     Examples
     --------

@@ -107,7 +107,7 @@ class Loss(NamedTuple):
     cut : where losses are cut (see `capped`); tails still count what lies above.
     atoms : () -> Atoms or None.   lattice : () -> Lattice or None.
     smooth : whether there is a part with a density.
-    additive : the row of csrc/pld_steps.c that says all of this, for additive noise; else None.
+    additive : the row of csrc/grid/pld_steps.c that says all of this, for additive noise; else None.
     """
 
     tails: Callable[[np.ndarray], Tails]
@@ -147,7 +147,7 @@ TINY = 16 * 2.0**-1074
 
 def additive_loss(row: Additive) -> Loss:
     """Gaussian noise [GLW21, Prop. B.1] or Laplace noise, whose atoms are 1/2 at m and e^-m/2 at -m, with density
-    e^{(s-m)/2}/4 between [GLW21, Prop. B.2]; errors of tails in csrc/tails.c and csrc/pld_steps.c.
+    e^{(s-m)/2}/4 between [GLW21, Prop. B.2]; errors of tails in csrc/grid/tails.c and csrc/grid/pld_steps.c.
 
     m is a quotient of the user's numbers, within u. So atoms and ends before sampling are within um, masses within u(m + 4);
     `Sampled` says what sampling adds.
@@ -266,7 +266,7 @@ def _sampled_atoms(base: Atoms, q: float) -> Atoms:
 
 def poisson(base: Loss, q: float) -> Loss:
     """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11; maths B8]. Errors of tails
-    in csrc/tails.c; losses within rounding of the wall log(1-q), where the base loss runs to -inf, are taken to lie above it.
+    in tails.c; losses within rounding of the wall log(1-q), where the base loss runs to -inf, are taken to lie above it.
 
     Ends and atoms: `sampled`, `_sampled_atoms`; the slope at the upper end bounds that at the lower. Masses at infinity: one
     product each, u.

@@ -87,7 +87,7 @@ def delta(
 
     References
     ----------
-    csrc/contour.c, csrc/hyperbola.c (certificates); [GLW21, Thm 5.5] for the route "prv".
+    csrc/line/contour.c, csrc/curve/hyperbola.c (certificates); [GLW21, Thm 5.5] for the route "prv".
 
     Examples
     --------

@@ -1,13 +1,16 @@
-/* check_grid_terms.c - the error terms of one sampled Gaussian step's inner grid (transform.c, twosided_shift.c), each where it is large.
+/* check_grid_terms.c - the error terms of one sampled Gaussian step's inner grid (transform.c, twosided_shift.c), each
+ * where it is large.
  *
  * Reference: the same integrals over a mesh so fine that their trapezoid error is below 1e-15, in long double.
  */
 #include "terms.h"
-#include "twosided.h"
+#include "law/twosided.h"
 
 static double *work;
 
-typedef struct { long double log_m, re, im; } exact_value;
+typedef struct {
+    long double log_m, re, im;
+} exact_value;
 
 static double loss_at(double m, double q, double g)
 {
@@ -16,7 +19,8 @@ static double loss_at(double m, double q, double g)
 }
 
 /* log of w(g) (1+U)^a. */
-static double log_weight(double m, double q, double a, double g) { return a * loss_at(m, q, g) - 0.5 * g * g - 0.91893853320467274178; }
+static double log_weight(double m, double q, double a, double g)
+{ return a * loss_at(m, q, g) - 0.5 * g * g - 0.91893853320467274178; }
 
 static double left_of(double m, double q, double a) { return -hs_left_reach(m, q, a); }
 static double right_of(double m, double a) { return fmax(a * m, m); }
@@ -24,36 +28,47 @@ static double right_of(double m, double a) { return fmax(a * m, m); }
 /* log M(a) and phi(y) = M(a +- iy)/M(a). */
 static exact_value exact(double m, double q, double a, double y)
 {
-    double lo = left_of(m, q, a) - 10, hi = right_of(m, a) + 10, h = fmin(0.1 / fmax(m, 1), 1 / (4 + y * m)), g, top = -HUGE_VAL;
+    double lo = left_of(m, q, a) - 10, hi = right_of(m, a) + 10, h = fmin(0.1 / fmax(m, 1), 1 / (4 + y * m)), g,
+           top = -HUGE_VAL;
     long double sum = 0, re = 0, im = 0;
     exact_value out;
     for (g = lo; g < hi; g += 8 * h) top = fmax(top, log_weight(m, q, a, g));
     for (g = lo; g < hi; g += h) {
         double l = loss_at(m, q, g);
         long double p = expl((long double)(a * l - 0.5 * g * g) - top);
-        sum += p; re += p * cosl((long double)y * l); im += p * sinl((long double)y * l);
+        sum += p;
+        re += p * cosl((long double)y * l);
+        im += p * sinl((long double)y * l);
     }
-    out.log_m = top + logl(sum * h) - 0.91893853320467274178L; out.re = re / sum; out.im = im / sum;
+    out.log_m = top + logl(sum * h) - 0.91893853320467274178L;
+    out.re = re / sum;
+    out.im = im / sum;
     return out;
 }
 
-typedef struct { double m, q, a; } step;
+typedef struct {
+    double m, q, a;
+} step;
 
 static step any_step(double most)
 {
     step s;
     double z;
-    s.m = log_between(0.03, 4); s.q = log_between(1e-4, 0.95);
-    if (uniform() < 0.25) { s.m = between(0.7, 3); s.q = between(0.3, 0.95); s.a = -between(1, 8); return s; } /* 1+U near 0 off the real line */
+    s.m = log_between(0.03, 4);
+    s.q = log_between(1e-4, 0.95);
+    if (uniform() < 0.25) {
+        s.m = between(0.7, 3);
+        s.q = between(0.3, 0.95);
+        s.a = -between(1, 8);
+        return s;
+    } /* 1+U near 0 off the real line */
     z = log_between(0.1, fmax(1, most / s.m));
     s.a = uniform() < 0.5 ? 1 + z : -z;
     return s;
 }
 
 static int grid(hs_grid *G, step s, double h, double left, double right)
-{
-    return hs_grid_build(G, s.m, s.q, hs_grid_mesh(h), left_of(s.m, s.q, s.a) - left, right_of(s.m, s.a) + right, work);
-}
+{ return hs_grid_build(G, s.m, s.q, hs_grid_mesh(h), left_of(s.m, s.q, s.a) - left, right_of(s.m, s.a) + right, work); }
 
 /* The real mesh: sum of h w (1+U)^a over a coarse mesh against M(a). */
 static void real_mesh(void)
@@ -88,7 +103,8 @@ static void log_of_m(void)
 /* Steps so strong that U is capped among the nodes: log M in the form that drops 1 and aU. */
 static void capped(void)
 {
-    step s = {between(34, 45), log_between(1e-4, 0.5), uniform() < 0.5 ? 1 + between(-0.2, 1e-3) : -log_between(0.01, 3)};
+    step s = {between(34, 45), log_between(1e-4, 0.5),
+              uniform() < 0.5 ? 1 + between(-0.2, 1e-3) : -log_between(0.01, 3)};
     exact_value M = exact(s.m, s.q, s.a, 0);
     hs_grid G;
     hs_moments mo;
@@ -101,13 +117,18 @@ static void capped(void)
 static void dropped(int range)
 {
     step s = any_step(4);
-    double h = range ? 0.05 : between(0.7, 2), R = range ? between(2.5, 6) : 10, L = range && uniform() < 0.5 ? 10 : R, sw = 0, su = 0;
+    double h = range ? 0.05 : between(0.7, 2), R = range ? between(2.5, 6) : 10, L = range && uniform() < 0.5 ? 10 : R,
+           sw = 0, su = 0;
     hs_grid G;
     int j, n;
     if (hs_grid_build(&G, s.m, s.q, hs_grid_mesh(h), -L, s.m + R, work)) return;
     n = (int)((G.hi - G.lo) / G.h + 0.5) + 1;
-    for (j = 0; j < n; j++) { sw += G.w[j]; su += G.w[j] * G.u[j]; }
-    term(range ? "dropped-range" : "dropped-mesh", fabs(sw - 1) + fabs(s.a * su), hs_grid_dropped_upper(&G, s.a), 1e-13 * (1 + fabs(s.a)));
+    for (j = 0; j < n; j++) {
+        sw += G.w[j];
+        su += G.w[j] * G.u[j];
+    }
+    term(range ? "dropped-range" : "dropped-mesh", fabs(sw - 1) + fabs(s.a * su), hs_grid_dropped_upper(&G, s.a),
+         1e-13 * (1 + fabs(s.a)));
 }
 
 /* What lies beyond a short grid, as sum and as integral. */
@@ -142,7 +163,11 @@ static void strip(int wild)
     exact_value M = exact(s.m, s.q, s.a, 0);
     hs_grid G;
     h = hs_grid_choose_h(s.m, s.q, s.a, y, between(1, 16), 4, &which);
-    if (wild) { y = log_between(3, 60) / s.m; h = between(0.3, 2) / fmax(s.m, 0.5); which = -1; }
+    if (wild) {
+        y = log_between(3, 60) / s.m;
+        h = between(0.3, 2) / fmax(s.m, 0.5);
+        which = -1;
+    }
     if (!(h > 0) || grid(&G, s, h, 10, 10)) return;
     hs_grid_weights(&G, s.a, (double)M.log_m, &c1, &c2);
     G.strip = uniform() < 0.5 ? which : -1;
@@ -151,7 +176,10 @@ static void strip(int wild)
         double at = y * (1 - 0.12 * i);
         exact_value phi = exact(s.m, s.q, s.a, at);
         long double re = 0, im = 0;
-        for (j = 0; j < G.n; j++) { re += G.p[j] * cosl((long double)at * G.l[j]); im += G.p[j] * sinl((long double)at * G.l[j]); }
+        for (j = 0; j < G.n; j++) {
+            re += G.p[j] * cosl((long double)at * G.l[j]);
+            im += G.p[j] * sinl((long double)at * G.l[j]);
+        }
         worst = fmax(worst, (double)hypotl(re - phi.re, im - phi.im));
     }
     term(y * s.m <= 2 * HS_PI / G.h ? "strip" : wild ? "strip-wild" : "strip-cut", worst, claimed, 1e-12);
@@ -188,18 +216,24 @@ static void trim(void)
     for (j = 0; j < G.n; j++) {
         double c, w;
         hs_cis_m1(y * G.l[j], &c, &w);
-        re0 += G.r[j] * c; im0 += G.r[j] * w;
-        if (j >= G.first && j < G.last) { re += G.r[j] * c; im += G.r[j] * w; }
+        re0 += G.r[j] * c;
+        im0 += G.r[j] * w;
+        if (j >= G.first && j < G.last) {
+            re += G.r[j] * c;
+            im += G.r[j] * w;
+        }
     }
     term("trim", hypot(re - re0, im - im0), 2 * tol, 1e-14);
 }
 
-/* phi at all nodes by a path shifted to the damping side: on a coarse mesh of it, between ends that lie near, or with M off by `out`. */
+/* phi at all nodes by a path shifted to the damping side: on a coarse mesh of it, between ends that lie near, or
+ * with M off by `out`. */
 static void shifted(int what)
 {
     static const char *names[4] = {"shifted", "shifted-much-noise", "shifted-ends", "shifted-m"};
     step s = any_step(6);
-    double dy, worst = 0, c1, c2, out = what == 3 ? log_between(1e-7, 1e-2) : 1e-13, side = what == 2 ? between(3, 6) : 10;
+    double dy, worst = 0, c1, c2, out = what == 3 ? log_between(1e-7, 1e-2) : 1e-13,
+               side = what == 2 ? between(3, 6) : 10;
     hs_grid G;
     hs_moments mo;
     hs_two_shift P;
@@ -228,7 +262,19 @@ int main(int argc, char **argv)
     (void)argv;
     work = malloc(sizeof *work * (HS_GRID_WORK + 34 * 400));
     if (!work) return 2;
-    for (i = 0; i < cases(400); i++) { real_mesh(); log_of_m(); dropped(0); dropped(1); ends(); strip(0); strip(1); far(0); far(1); trim(); shifted(i % 4); }
+    for (i = 0; i < cases(400); i++) {
+        real_mesh();
+        log_of_m();
+        dropped(0);
+        dropped(1);
+        ends();
+        strip(0);
+        strip(1);
+        far(0);
+        far(1);
+        trim();
+        shifted(i % 4);
+    }
     for (i = 0; i < cases(100); i++) capped();
     free(work);
     median("real-mesh", 200, 20, 1.2);

@@ -1,14 +1,16 @@
-/* check_hyperbola_terms.c - the error terms of the hyperbola (hyperbola*.c), each where it is large: outer mesh, end and inner meshes as
- * given here, not as planned.
+/* check_hyperbola_terms.c - the error terms of the hyperbola (hyperbola*.c), each where it is large: outer mesh, end
+ * and inner meshes as given here, not as planned.
  *
- * Reference: the same hyperbola with a plan 20 nats finer, whose own budget is the `floor` of terms.h. What bounds the truncation
- * bounds the sum of moduli beyond the end, so that sum is its actual error.
+ * Reference: the same hyperbola with a plan 20 nats finer, whose own budget is the `floor` of terms.h. What bounds the
+ * truncation bounds the sum of moduli beyond the end, so that sum is its actual error.
  */
-#define hs_hyperbola_work own_hyperbola_work /* hyperbola.c is read here for its static functions: its public ones get names of their own */
+#define hs_hyperbola_work                                                                                              \
+    own_hyperbola_work /* hyperbola.c is read here for its static functions: its public ones get names of their own */
 #define hs_hyperbola_delta own_hyperbola_delta
 #define hs_hyperbola_eps own_hyperbola_eps
-#define hs_hyp_place given_place /* and the hyperbola may be moved to the right, where its upper neighbour weighs more */
-#include "hyperbola.c"
+#define hs_hyp_place                                                                                                   \
+    given_place /* and the hyperbola may be moved to the right, where its upper neighbour weighs more */
+#include "curve/hyperbola.c"
 #undef hs_hyp_place
 #include "terms.h"
 
@@ -18,24 +20,35 @@ static double *work, moved;
 static long n_work;
 static const double FINE = -24;
 
-typedef struct { hs_job J; double m[2], q[2], k[2], log_delta; hs_arena mem; } run;
+typedef struct {
+    hs_job J;
+    double m[2], q[2], k[2], log_delta;
+    hs_arena mem;
+} run;
 
 int given_place(hs_job *J)
 {
     int st = hs_hyp_place(J);
     double width = J->A * (sin(HS_HYP_GAMMA + HS_HYP_BETA) - sin(HS_HYP_GAMMA - HS_HYP_BETA));
-    if (!st && (!J->add || J->a0 + J->A * sin(HS_HYP_GAMMA + HS_HYP_BETA) + moved * width < 0)) { J->a0 += moved * width; J->a_s += moved * width; }
+    if (!st && (!J->add || J->a0 + J->A * sin(HS_HYP_GAMMA + HS_HYP_BETA) + moved * width < 0)) {
+        J->a0 += moved * width;
+        J->a_s += moved * width;
+    }
     return st;
 }
 
-/* As certify: the place from the saddle, then inner meshes for t_inner nats, cells until the bound is below `end`, outer mesh h. */
+/* As certify: the place from the saddle, then inner meshes for t_inner nats, cells until the bound is below `end`,
+ * outer mesh h. */
 static int lay(run *R, double t_inner, double end, double h)
 {
     hs_job *J = &R->J;
     double floor_ = R->log_delta - log_factor(J, J->s) + FINE - 3;
-    J->mem = R->mem; J->t_inner = t_inner;
+    J->mem = R->mem;
+    J->t_inner = t_inner;
     hs_hyp_plan(J);
-    if (hs_hyp_march(J, &J->lo, HS_HYP_GAMMA - HS_HYP_BETA, 0, floor_) || hs_hyp_march(J, &J->up, HS_HYP_GAMMA + HS_HYP_BETA, 0, floor_)) return 0;
+    if (hs_hyp_march(J, &J->lo, HS_HYP_GAMMA - HS_HYP_BETA, 0, floor_) ||
+        hs_hyp_march(J, &J->up, HS_HYP_GAMMA + HS_HYP_BETA, 0, floor_))
+        return 0;
     if (hs_hyp_march(J, &J->mid, HS_HYP_GAMMA, 1, R->log_delta - log_factor(J, J->s) + end)) return 0;
     J->h_v = h;
     return nodes(J) == HS_OK;
@@ -46,7 +59,11 @@ static int fine(run *R, sums *F)
     int i, b = 1 + (uniform() < 0.3);
     hs_job *J = &R->J;
     R->log_delta = -between(1.5, 16);
-    for (i = 0; i < b; i++) { R->m[i] = log_between(0.4, 2); R->q[i] = log_between(2e-3, 0.5); R->k[i] = floor(log_between(2, 80)); }
+    for (i = 0; i < b; i++) {
+        R->m[i] = log_between(0.4, 2);
+        R->q[i] = log_between(2e-3, 0.5);
+        R->k[i] = floor(log_between(2, 80));
+    }
     if (job_init(J, b, R->m, R->q, R->k, uniform() < 0.4, work, n_work)) return 0;
     R->mem = J->mem;
     if (hs_hyp_saddle(J, 0, R->log_delta) || !(J->s > J->wall) || certify(J, R->log_delta, FINE)) return 0;
@@ -81,11 +98,14 @@ static void truncation(run *R)
     double sum = 0, *size = malloc(sizeof(double) * HS_HYP_MAX_NODES), h, top;
     int n, N;
     if (fine(R, &F)) {
-        N = J->n; top = F.log_scale; h = J->h_v;
+        N = J->n;
+        top = F.log_scale;
+        h = J->h_v;
         for (n = 0; n < N; n++) size[n] = exp(J->kr[n] - J->s * J->nx[n] - top) * hypot(J->wr[n], J->wi[n]);
         if (lay(R, J->t_inner, -between(-2, 12), h) && J->n < N) {
             assemble(J, J->s, 1, &S);
-            for (n = 0; n < N; n++) if (n * h >= J->mid.v_end) sum += size[n];
+            for (n = 0; n < N; n++)
+                if (n * h >= J->mid.v_end) sum += size[n];
             sum *= exp(top - S.log_scale);
             term("hyperbola-truncation", sum, S.trunc, 1e-6 * sum + 1e-300);
         }
@@ -113,11 +133,13 @@ static void injected(run *R, int what)
     if (!fine(R, &F)) return;
     for (n = 0; n < J->n; n++) {
         double turn = J->ki[n] - J->s * J->ny[n] + atan2(J->wi[n], J->wr[n]);
-        J->kr[n] += d * cos(turn); J->ki[n] -= d * sin(turn);
+        J->kr[n] += d * cos(turn);
+        J->ki[n] -= d * sin(turn);
         (what ? J->ern : J->ein)[n] += d;
     }
     assemble(J, J->s, 1, &S);
-    term(what ? "hyperbola-rounding-nodes" : "hyperbola-inner-nodes", off(&S, &F), what ? S.round : S.inner, F.round + 1e-13);
+    term(what ? "hyperbola-rounding-nodes" : "hyperbola-inner-nodes", off(&S, &F), what ? S.round : S.inner,
+         F.round + 1e-13);
 }
 
 int main(int argc, char **argv)
@@ -129,8 +151,15 @@ int main(int argc, char **argv)
     n_work = hs_hyperbola_work(2);
     work = malloc(sizeof *work * (size_t)n_work);
     if (!work || !R) return 2;
-    for (i = 0; i < cases(150); i++) { memset(R, 0, sizeof *R); alias(R); truncation(R); inner(R); injected(R, i % 2); }
-    free(work); free(R);
+    for (i = 0; i < cases(150); i++) {
+        memset(R, 0, sizeof *R);
+        alias(R);
+        truncation(R);
+        inner(R);
+        injected(R, i % 2);
+    }
+    free(work);
+    free(R);
     median("hyperbola-alias", 80, 400, 30);
     median("hyperbola-truncation", 80, 1500, 4);
     median("hyperbola-inner", 50, 2000, 30);

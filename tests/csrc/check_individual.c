@@ -1,11 +1,18 @@
-/* check_individual.c - the individual filter and the shared tables under the sanitizers: every branch, odd sizes, bad input. */
+/* check_individual.c - the individual filter and the shared tables under the sanitizers: every branch, odd sizes,
+ * bad input. */
 #include "hs.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(x) do { if (!(x)) { printf("%s:%d: %s\n", __FILE__, __LINE__, #x); exit(1); } } while (0)
+#define CHECK(x)                                                                                                       \
+    do {                                                                                                               \
+        if (!(x)) {                                                                                                    \
+            printf("%s:%d: %s\n", __FILE__, __LINE__, #x);                                                             \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
 
 static const double TOP = 1e300;
 
@@ -17,32 +24,44 @@ static void check_charge(int64_t n, int is_float, int threads, int sticky)
     uint64_t sum, direct;
     double scale = ldexp(1, -25);
     for (i = 0; i < n; i++)
-        if (is_float) ((float *)norms)[i] = (float)(i % 7) / 8; else ((double *)norms)[i] = (double)(i % 7) / 8;
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, other, again, threads, &sum, &bad) == HS_OK);
+        if (is_float) ((float *)norms)[i] = (float)(i % 7) / 8;
+        else ((double *)norms)[i] = (double)(i % 7) / 8;
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, other, again, threads, &sum,
+                               &bad) == HS_OK);
     CHECK(bad == n);
     CHECK(hs_individual_checksum(n, other, limit, threads, &direct) == HS_OK && direct == sum);
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, spent, active, threads, NULL, &bad) == HS_OK);
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, spent, active, threads, NULL,
+                               &bad) == HS_OK);
     CHECK(!memcmp(spent, other, (size_t)n * 8) && !memcmp(active, again, (size_t)n));
     for (i = 0; i < n; i++) CHECK(spent[i] == (i % 7) * (i % 7) * (limit / 64)); /* exact: 26 bits are enough */
-    for (i = 0; i < n; i++) if (i % 3) spent[i] = 0; /* a step that turns, done to a third before the process died */
+    for (i = 0; i < n; i++)
+        if (i % 3) spent[i] = 0; /* a step that turns, done to a third before the process died */
         else spent[i] |= HS_TURN;
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 1, spent, NULL, NULL, threads, &sum, &bad) == HS_OK);
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 1, spent, spent, NULL, threads, NULL, &bad) == HS_OK);
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 1, spent, NULL, NULL, threads, &sum,
+                               &bad) == HS_OK);
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 1, spent, spent, NULL, threads, NULL,
+                               &bad) == HS_OK);
     CHECK(hs_individual_checksum(n, spent, limit, threads, &direct) == HS_OK && direct == sum);
     for (i = 0; i < n; i++) CHECK(spent[i] == (other[i] | HS_TURN));
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 2, spent, spent, active, threads, NULL, &bad) == HS_OK);
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 2, spent, spent, active, threads, NULL,
+                               &bad) == HS_OK);
     for (i = 0; i < n; i++) {
         int64_t twice = 2 * other[i] <= limit ? 2 * other[i] : other[i] | (sticky ? HS_DROPPED : 0);
         CHECK(spent[i] == twice);
         spent[i] = other[i];
     }
-    if (is_float) ((float *)norms)[n - 1] = NAN; else ((double *)norms)[n - 1] = -1;
-    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, spent, active, threads, NULL, &bad)
-          == HS_BAD_ARGUMENT);
+    if (is_float) ((float *)norms)[n - 1] = NAN;
+    else ((double *)norms)[n - 1] = -1;
+    CHECK(hs_individual_charge(n, is_float, norms, scale, TOP, limit, sticky, 0, spent, spent, active, threads, NULL,
+                               &bad) == HS_BAD_ARGUMENT);
     CHECK(bad == n - 1 && !memcmp(spent, other, (size_t)n * 8));
     other[n / 2] = limit + 1;
     CHECK(hs_individual_checksum(n, other, limit, threads, &direct) == HS_OUT_OF_RANGE);
-    free(spent); free(other); free(active); free(again); free(norms);
+    free(spent);
+    free(other);
+    free(active);
+    free(again);
+    free(norms);
 }
 
 static void check_some(void)
@@ -53,14 +72,15 @@ static void check_some(void)
     uint64_t before, sum, change;
     int64_t limit = (int64_t)1 << 50;
     CHECK(hs_individual_checksum(10, spent, limit, 1, &before) == HS_OK);
-    CHECK(hs_individual_charge_some(10, 3, 0, norms, index, ldexp(1, -25), TOP, limit, 1, spent, after, active, &change, &bad)
-          == HS_OK);
+    CHECK(hs_individual_charge_some(10, 3, 0, norms, index, ldexp(1, -25), TOP, limit, 1, spent, after, active, &change,
+                                    &bad) == HS_OK);
     CHECK(active[0] && !active[1] && active[2] && after[0] == limit / 4 && after[1] == HS_DROPPED && after[2] == limit);
     CHECK(hs_individual_scatter(10, 3, index, after, spent) == HS_OK);
     CHECK(hs_individual_checksum(10, spent, limit, 2, &sum) == HS_OK && sum == before + change);
     index[1] = 1;
-    CHECK(hs_individual_charge_some(10, 3, 0, norms, index, 1, TOP, limit, 0, spent, after, active, &change, &bad)
-          == HS_BAD_ARGUMENT && bad == 1);
+    CHECK(hs_individual_charge_some(10, 3, 0, norms, index, 1, TOP, limit, 0, spent, after, active, &change, &bad) ==
+              HS_BAD_ARGUMENT &&
+          bad == 1);
     index[2] = 10;
     CHECK(hs_individual_scatter(10, 3, index, after, spent) == HS_BAD_ARGUMENT);
 }
@@ -75,10 +95,13 @@ static void check_epsilons(int add)
     CHECK(hs_individual_tilts(2, m, q, add, 1000, 2, t, 1, NULL, work, 10, up) == HS_SCRATCH);
     CHECK(hs_individual_chernoff(2, 2, counts, 2, t, up, log(1e-5), 1, NULL, best, which) == HS_OK);
     first = best[0];
-    CHECK(hs_individual_group(2, m, q, k, add, 1.1, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, n_work, best, gap) == HS_OK);
+    CHECK(hs_individual_group(2, m, q, k, add, 1.1, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, n_work, best, gap) ==
+          HS_OK);
     CHECK(best[0] < first && gap[0] < 1e-3 && (add || fabs(best[0] - 1.828236666516577) < 1e-6));
-    CHECK(hs_individual_group(2, m, q, k, add, 0.5, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, n_work, best, gap) == HS_BAD_ARGUMENT);
-    CHECK(hs_individual_group(2, m, q, k, add, 1.1, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, 10, best, gap) == HS_SCRATCH);
+    CHECK(hs_individual_group(2, m, q, k, add, 0.5, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, n_work, best, gap) ==
+          HS_BAD_ARGUMENT);
+    CHECK(hs_individual_group(2, m, q, k, add, 1.1, 26, 1000, 1, counts, log(1e-5), 1, NULL, work, 10, best, gap) ==
+          HS_SCRATCH);
     free(work);
 }
 

@@ -1,12 +1,13 @@
-/* check_individual_terms.c - the error terms of upper bounds from shared tables (individual_epsilon.c, individual_levels.c), each where it
- * is large: period, number of nodes and inner meshes as given here, not as planned.
+/* check_individual_terms.c - the error terms of upper bounds from shared tables (individual_epsilon.c,
+ * individual_levels.c), each where it is large: period, number of nodes and inner meshes as given here, not as planned.
  *
  * Reference: delta of the record's steps on a line of its own (contour.c), certified to 1e-11 of it.
  */
-#define hs_individual_chernoff own_individual_chernoff /* individual_epsilon.c is read here for its static functions: its public */
-#define hs_individual_work own_individual_work         /* ones get names of their own */
+#define hs_individual_chernoff                                                                                         \
+    own_individual_chernoff /* individual_epsilon.c is read here for its static functions: its public */
+#define hs_individual_work own_individual_work /* ones get names of their own */
 #define hs_individual_group own_individual_group
-#include "individual_epsilon.c"
+#include "line/individual_epsilon.c"
 #include "terms.h"
 
 enum { LEVELS = 3 };
@@ -31,9 +32,7 @@ static int lay(run *W, const hs_contour *C, record *R)
 
 /* The eps at which the fine record is frozen. */
 static double start(const run *W)
-{
-    return (W->R.head[HS_K0] - W->log_delta - log(W->C.c * (1 + W->C.c) * W->C.sd * 2.5)) / W->C.c;
-}
+{ return (W->R.head[HS_K0] - W->log_delta - log(W->C.c * (1 + W->C.c) * W->C.sd * 2.5)) / W->C.c; }
 
 static int fine(run *W)
 {
@@ -43,31 +42,45 @@ static int fine(run *W)
     memset(C, 0, sizeof *C);
     W->log_delta = -between(1.5, 14);
     for (j = 0; j < LEVELS; j++) {
-        W->m[j] = log_between(0.3, 1.5); W->q[j] = log_between(0.01, 0.4);
-        W->counts[j] = (int32_t)log_between(5, 400); W->k[j] = W->counts[j];
+        W->m[j] = log_between(0.3, 1.5);
+        W->q[j] = log_between(0.01, 0.4);
+        W->counts[j] = (int32_t)log_between(5, 400);
+        W->k[j] = W->counts[j];
     }
-    C->b = LEVELS; C->m = W->m; C->q = W->q; C->k = W->k; C->add = uniform() < 0.4; C->n_threads = 1; C->T0 = 30; C->n_max = HS_STRIDE_MAX;
+    C->b = LEVELS;
+    C->m = W->m;
+    C->q = W->q;
+    C->k = W->k;
+    C->add = uniform() < 0.4;
+    C->n_threads = 1;
+    C->T0 = 30;
+    C->n_max = HS_STRIDE_MAX;
     if (hs_individual_plan(C, W->log_delta, 1.2, work, n_work)) return 0;
     if (C->N > 1500) return 0;
     hs_individual_lengthen(C, 1.3);
-    C->y_far = (double)C->N * C->dy; C->bands = 1;
+    C->y_far = (double)C->N * C->dy;
+    C->bands = 1;
     if (!lay(W, C, &W->R)) return 0;
     own = *C;
-    own.T0 = 31; own.rtol = 1e-11; own.n_max = HS_OUTER_MAX;
+    own.T0 = 31;
+    own.rtol = 1e-11;
+    own.n_max = HS_OUTER_MAX;
     if (hs_contour_delta(&own, start(W), line_work, hs_contour_work(LEVELS, 1, HS_OUTER_MAX), &p) > HS_LOOSE) return 0;
     if (p.upper - p.lower > 1e-9 * p.estimate) return 0;
     W->truth = p.log_scale + log(p.estimate);
     return 1;
 }
 
-/* At the eps at which the fine record is frozen: what it claims above its estimate, what that misses; relative to the truth. */
+/* At the eps at which the fine record is frozen: what it claims above its estimate, what that misses; relative to
+ * the truth. */
 static void judge(const char *name, run *W, record *R, int only_above)
 {
     double est, rate, up;
     freeze(R, W->log_delta);
     up = log_delta_upper(R, start(W), &est, &rate);
     if (!(fabs(est) < HUGE_VAL)) return;
-    term(name, fmax(0, only_above ? -expm1(est - W->truth) : fabs(expm1(est - W->truth))), exp(up - W->truth) - exp(est - W->truth), 1.1e-8);
+    term(name, fmax(0, only_above ? -expm1(est - W->truth) : fabs(expm1(est - W->truth))),
+         exp(up - W->truth) - exp(est - W->truth), 1.1e-8);
 }
 
 static void alias(run *W)
@@ -78,10 +91,12 @@ static void alias(run *W)
     int j, it;
     if (fine(W)) {
         C = W->C;
-        C.P = C.sd * between(1.5, 6); C.dy = 2 * HS_PI / C.P;
+        C.P = C.sd * between(1.5, 6);
+        C.dy = 2 * HS_PI / C.P;
         C.N = (long)ceil((double)W->C.N * W->C.dy / C.dy / 8) * 8 - 1;
         if (C.N < 7) C.N = 7;
-        C.y_far = (double)C.N * C.dy; C.y_grid = (double)(C.N + 2) * C.dy;
+        C.y_far = (double)C.N * C.dy;
+        C.y_grid = (double)(C.N + 2) * C.dy;
         for (C.s_left = -0.5, it = 0, d = 0.25; it < 20; it++, d *= 0.7) { /* the best tilt in (-1, 0), about */
             double s[2] = {fmin(-1e-3, C.s_left + d), fmax(-1 + 1e-3, C.s_left - d)}, x[2], o[3];
             int i;
@@ -107,7 +122,9 @@ static void truncation(run *W)
     if (fine(W)) {
         C = W->C;
         for (n = 7; n + 8 < C.N && W->R.fr[n] > -fall; n += 8) {}
-        C.N = n; C.y_far = (double)C.N * C.dy * (uniform() < 0.5 ? 1 : between(1.1, 2)); C.y_grid = fmax((double)(C.N + 2) * C.dy, C.y_far);
+        C.N = n;
+        C.y_far = (double)C.N * C.dy * (uniform() < 0.5 ? 1 : between(1.1, 2));
+        C.y_grid = fmax((double)(C.N + 2) * C.dy, C.y_far);
         if (lay(W, &C, R)) {
             for (n = C.N + 1; n <= W->C.N; n++) {
                 double y = (double)n * C.dy;
@@ -143,11 +160,15 @@ static void injected(run *W, int nodes)
     if (fine(W)) {
         *R = W->R;
         eps0 = start(W);
-        if (!nodes) { R->head[HS_K0] -= d; R->head[HS_K0_ERR] += d; }
+        if (!nodes) {
+            R->head[HS_K0] -= d;
+            R->head[HS_K0_ERR] += d;
+        }
         for (i = 0; nodes && i < 8; i++) R->head[HS_NODES + i] += d;
         for (n = 0; nodes && n <= W->C.N; n++) {
             double y = (double)n * W->C.dy, turn = R->fi[n] - eps0 * y - atan2(y, W->C.c) - atan2(y, 1 + W->C.c);
-            R->fr[n] -= d * cos(turn); R->fi[n] += d * sin(turn);
+            R->fr[n] -= d * cos(turn);
+            R->fi[n] += d * sin(turn);
         }
         judge(nodes ? "individual-nodes" : "individual-k", W, R, 0);
     }
@@ -164,10 +185,21 @@ int main(int argc, char **argv)
     work = malloc(sizeof *work * (size_t)n_work);
     line_work = malloc(sizeof *work * (size_t)hs_contour_work(LEVELS, 1, HS_OUTER_MAX));
     head = malloc(sizeof *head * LEVELS * HS_HEADS);
-    re = malloc(sizeof *re * LEVELS * HS_STRIDE_MAX); im = malloc(sizeof *im * LEVELS * HS_STRIDE_MAX);
+    re = malloc(sizeof *re * LEVELS * HS_STRIDE_MAX);
+    im = malloc(sizeof *im * LEVELS * HS_STRIDE_MAX);
     if (!W || !work || !line_work || !head || !re || !im) return 2;
-    for (i = 0; i < cases(120); i++) { alias(W); truncation(W); inner(W); injected(W, i % 2); }
-    free(W); free(work); free(line_work); free(head); free(re); free(im);
+    for (i = 0; i < cases(120); i++) {
+        alias(W);
+        truncation(W);
+        inner(W);
+        injected(W, i % 2);
+    }
+    free(W);
+    free(work);
+    free(line_work);
+    free(head);
+    free(re);
+    free(im);
     median("individual-alias", 30, 2, 1.05);
     median("individual-tail", 60, 1500, 150);
     median("individual-inner", 40, 1000, 80);

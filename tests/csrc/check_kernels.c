@@ -1,7 +1,8 @@
 /* check_kernels.c - calls the contour and hyperbola entries of csrc/hs.h on plain and nasty input, for the sanitizers.
  *
- * Checked everywhere: the status is a known code; after HS_OK or HS_LOOSE every output is a number, lower <= estimate <= upper,
- * budget terms >= 0 (lower <= upper alone for eps); too little scratch is refused and nothing behind the lent end is touched.
+ * Checked everywhere: the status is a known code; after HS_OK or HS_LOOSE every output is a number, lower <= estimate
+ * <= upper, budget terms >= 0 (lower <= upper alone for eps); too little scratch is refused and nothing behind the lent
+ * end is touched.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,11 +20,13 @@ static void complain(const char *what, double sigma, double q, double k, double 
 
 static int sound(const hs_point *p)
 {
-    return isfinite(p->log_scale) && isfinite(p->upper) && p->lower <= p->estimate && p->estimate <= p->upper && p->upper > 0
-           && p->aliasing >= 0 && p->truncation >= 0 && p->inner >= 0 && p->rounding >= 0 && p->n_nodes > 0;
+    return isfinite(p->log_scale) && isfinite(p->upper) && p->lower <= p->estimate && p->estimate <= p->upper &&
+           p->upper > 0 && p->aliasing >= 0 && p->truncation >= 0 && p->inner >= 0 && p->rounding >= 0 &&
+           p->n_nodes > 0;
 }
 
-static void check_delta(const char *name, int status, const hs_point *p, double sigma, double q, double k, double eps, int add)
+static void check_delta(const char *name, int status, const hs_point *p, double sigma, double q, double k, double eps,
+                        int add)
 {
     calls++;
     if (status < 0 || status > hs_status_last()) complain(name, sigma, q, k, eps, add, status);
@@ -32,8 +35,8 @@ static void check_delta(const char *name, int status, const hs_point *p, double 
     if (!sound(p)) complain(name, sigma, q, k, eps, add, status);
 }
 
-static void check_eps(const char *name, int status, double lo, double est, double up, double sigma, double q, double k, double ld,
-                      int add)
+static void check_eps(const char *name, int status, double lo, double est, double up, double sigma, double q, double k,
+                      double ld, int add)
 {
     calls++;
     if (status < 0 || status > hs_status_last()) complain(name, sigma, q, k, ld, add, status);
@@ -48,9 +51,15 @@ static long n_work;
 static hs_contour contour_of(const double *m, const double *q, const double *k, int b, int add, int threads)
 {
     hs_contour C = {0};
-    C.b = b; C.add = add; C.n_threads = threads;
-    C.m = m; C.q = q; C.k = k;
-    C.n_max = HS_OUTER_MAX; C.rtol = 1e-9; C.T0 = 33;
+    C.b = b;
+    C.add = add;
+    C.n_threads = threads;
+    C.m = m;
+    C.q = q;
+    C.k = k;
+    C.n_max = HS_OUTER_MAX;
+    C.rtol = 1e-9;
+    C.T0 = 33;
     return C;
 }
 
@@ -96,7 +105,11 @@ static void many_steps(void)
     double m[B], q[B], k[B], lo, est, up;
     long need = hs_contour_work(B, 1, HS_OUTER_MAX);
     double *lent = malloc((size_t)need * sizeof *lent);
-    for (int i = 0; i < B; i++) { m[i] = 1 / (0.7 + 0.03 * i); q[i] = i % 9 == 8 ? 1 : 0.001 * (i + 1); k[i] = 1 + i * i; }
+    for (int i = 0; i < B; i++) {
+        m[i] = 1 / (0.7 + 0.03 * i);
+        q[i] = i % 9 == 8 ? 1 : 0.001 * (i + 1);
+        k[i] = 1 + i * i;
+    }
     for (int add = 0; add < 2; add++)
         for (int b = 1; b <= B; b += b < 8 ? 1 : 29) {
             hs_point p = {0};
@@ -116,8 +129,8 @@ static void many_steps(void)
 
 int main(void)
 {
-    static const double sigmas[] = {0.5, 1, 7}, qs[] = {1e-3, 0.3, 1},
-                        ks[] = {2, 100, 1e9}, at[][2] = {{1, -11}, {0, -0.5}, {-3, -1e-9}, {1e-9, -690}, {800, -5e4}};
+    static const double sigmas[] = {0.5, 1, 7}, qs[] = {1e-3, 0.3, 1}, ks[] = {2, 100, 1e9},
+                        at[][2] = {{1, -11}, {0, -0.5}, {-3, -1e-9}, {1e-9, -690}, {800, -5e4}};
     long need = hs_contour_work(6, 1, HS_OUTER_MAX);
     n_work = 60000 + 80000 * 7;
     if (need > n_work) n_work = need;

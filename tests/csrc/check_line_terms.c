@@ -1,24 +1,26 @@
-/* check_line_terms.c - the error terms of a whole line (contour*.c), each where it is large: period, number of nodes and inner mesh as
- * given here, not as planned.
+/* check_line_terms.c - the error terms of a whole line (contour*.c), each where it is large: period, number of nodes
+ * and inner mesh as given here, not as planned.
  *
- * References: for plain Gaussian steps the closed form of every alias; else the same line with a plan 25 nats finer, whose own budget
- * is asserted to be a thousandth of the error that it judges (`floor` of terms.h), and sums of |f_n| over its nodes. What bounds the
- * truncation bounds the sum of moduli beyond the last node, so that sum is its actual error: phases may turn all of them one way.
+ * References: for plain Gaussian steps the closed form of every alias; else the same line with a plan 25 nats finer,
+ * whose own budget is asserted to be a thousandth of the error that it judges (`floor` of terms.h), and sums of |f_n|
+ * over its nodes. What bounds the truncation bounds the sum of moduli beyond the last node, so that sum is its actual
+ * error: phases may turn all of them one way.
  */
-#define hs_log_m_upper own_log_m_upper /* contour.c is read here for its static functions: its public ones get names of their own */
+#define hs_log_m_upper                                                                                                 \
+    own_log_m_upper /* contour.c is read here for its static functions: its public ones get names of their own */
 #define hs_log_m_nats_upper own_log_m_nats_upper
 #define hs_contour_chernoff_upper own_contour_chernoff_upper
 #define hs_contour_work own_contour_work
 #define hs_contour_delta own_contour_delta
 #define hs_contour_curve own_contour_curve
 #define hs_contour_eps own_contour_eps
-#include "contour.c"
+#include "line/contour.c"
 #include "terms.h"
 
 static double *work_fine, *work_coarse;
 static const double FINE = 30;
 
-typedef struct {                     /* a run and its fine line */
+typedef struct { /* a run and its fine line */
     double m[2], q[2], k[2];
     hs_pair pair[2];
     hs_contour C;
@@ -33,17 +35,27 @@ static void any_run(line *L, int kind, double lo, double hi, double fewest)
 {
     int j;
     memset(L, 0, sizeof *L);
-    L->C.b = kind == BOTH ? 2 : 1; L->C.add = uniform() < 0.4; L->C.n_threads = 1; L->C.n_max = HS_OUTER_MAX;
-    L->C.m = L->m; L->C.q = L->q; L->C.k = L->k; L->C.pair = kind == PAIR ? L->pair : NULL;
-    L->C.rtol = exp(-FINE + 4); L->C.T0 = FINE;
+    L->C.b = kind == BOTH ? 2 : 1;
+    L->C.add = uniform() < 0.4;
+    L->C.n_threads = 1;
+    L->C.n_max = HS_OUTER_MAX;
+    L->C.m = L->m;
+    L->C.q = L->q;
+    L->C.k = L->k;
+    L->C.pair = kind == PAIR ? L->pair : NULL;
+    L->C.rtol = exp(-FINE + 4);
+    L->C.T0 = FINE;
     for (j = 0; j < 2; j++) {
         L->q[j] = kind == PLAIN || j == 1 ? 1 : log_between(0.02, 0.6);
         L->k[j] = ceil(log_between(fewest, 100 * fewest));
         L->m[j] = sqrt(log1p(log_between(lo, hi) / (L->k[j] * L->q[j] * L->q[j])));
     }
-    L->pair[0].branches = 2; L->pair[0].w[0] = between(0.2, 0.8); L->pair[0].w[1] = 1 - L->pair[0].w[0];
+    L->pair[0].branches = 2;
+    L->pair[0].w[0] = between(0.2, 0.8);
+    L->pair[0].w[1] = 1 - L->pair[0].w[0];
     for (j = 0; j < 2; j++) {
-        L->pair[0].q[j] = log_between(0.05, 0.6); L->pair[0].up[j] = sqrt(log1p(log_between(lo, hi) / (L->k[0] * pow(L->pair[0].q[j], 2))));
+        L->pair[0].q[j] = log_between(0.05, 0.6);
+        L->pair[0].up[j] = sqrt(log1p(log_between(lo, hi) / (L->k[0] * pow(L->pair[0].q[j], 2))));
         L->pair[0].down[j] = j ? 0 : L->pair[0].up[j] * between(0.3, 1);
     }
 }
@@ -62,11 +74,14 @@ static int fine_line(line *L, double log_delta, double depth, double longer)
 {
     hs_contour *C = &L->C;
     if (hs_contour_place(C, 0, log_delta, 1, work_fine)) return 0;
-    C->c = ldexp(floor(ldexp(depth * C->c, 20)), -20); C->s_left = fmin(C->s_left, 0.5 * C->c);
-    C->P *= longer; C->dy /= longer;
+    C->c = ldexp(floor(ldexp(depth * C->c, 20)), -20);
+    C->s_left = fmin(C->s_left, 0.5 * C->c);
+    C->P *= longer;
+    C->dy /= longer;
     if (hs_contour_plan(C, work_fine)) return 0;
     if (!(C->N < 3000)) return 0;
-    C->N += C->N / 4 + 8; C->y_grid = (double)(C->N + 2) * C->dy;
+    C->N += C->N / 4 + 8;
+    C->y_grid = (double)(C->N + 2) * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, (double)C->N * C->dy);
     return on_line(C, work_fine, L->S) == HS_OK;
 }
@@ -78,13 +93,15 @@ static double modulus(const hs_contour *C, const hs_sums *S, long n)
     return exp(S->re[n]) / (hypot(C->c, y) * hypot(1 + C->c, y));
 }
 
-/* Nodes cut short, under every kind of bound of the tail: the largest |phi|^k beyond them (fall), and the sum (tail). With inner
- * meshes of their own where `coarse`: the moments and distances that the bound is made of then have errors that it has to cover. */
+/* Nodes cut short, under every kind of bound of the tail: the largest |phi|^k beyond them (fall), and the sum
+ * (tail). With inner meshes of their own where `coarse`: the moments and distances that the bound is made of then
+ * have errors that it has to cover. */
 static void truncation(int kind, int how, int coarse)
 {
-    static const char *falls[3][4] = {{"fall-psi", "fall-moments", "fall-bands", "fall-metric"},
-                                      {"fall-pair-psi", "fall-pair-moments", "fall-pair-bands", "fall-pair-metric"},
-                                      {"fall-coarse-psi", "fall-coarse-moments", "fall-coarse-bands", "fall-coarse-metric"}};
+    static const char *falls[3][4] = {
+        {"fall-psi", "fall-moments", "fall-bands", "fall-metric"},
+        {"fall-pair-psi", "fall-pair-moments", "fall-pair-bands", "fall-pair-metric"},
+        {"fall-coarse-psi", "fall-coarse-moments", "fall-coarse-bands", "fall-coarse-metric"}};
     static const char *tails[2] = {"tail", "tail-pair"};
     line *L = malloc(sizeof *L);
     hs_contour C;
@@ -97,7 +114,12 @@ static void truncation(int kind, int how, int coarse)
         for (fall = log_between(coarse ? 0.02 : 0.1, 10), n = 1; n < L->C.N && L->S->re[n] > -fall; n++) {}
         C.N = n;
         Y = (double)C.N * C.dy;
-        C.y_grid = (double)(C.N + 2) * C.dy; C.damp = -1; C.far_mesh = 0; C.fine = !coarse; C.bands = 1; C.doublings = 6;
+        C.y_grid = (double)(C.N + 2) * C.dy;
+        C.damp = -1;
+        C.far_mesh = 0;
+        C.fine = !coarse;
+        C.bands = 1;
+        C.doublings = 6;
         if (coarse) C.nats = between(-8, 2) - log(C.ktot) - C.loss;
         C.y_far = how == 0 ? Y : how == 3 ? 0 : Y * (how == 1 ? between(1.1, 2) : between(2, 12));
         if (how == 2) C.bands = (int)fmin(HS_BANDS, 2 + log2(C.y_far / Y));
@@ -133,12 +155,14 @@ static double best_tilt(const line *L, double lo, double hi, double x)
     int it;
     for (it = 0; it < 60; it++) {
         double a = lo + (hi - lo) / 3, b = hi - (hi - lo) / 3;
-        if (about_k(L, a) - a * x + hs_payoff(a) < about_k(L, b) - b * x + hs_payoff(b)) hi = b; else lo = a;
+        if (about_k(L, a) - a * x + hs_payoff(a) < about_k(L, b) - b * x + hs_payoff(b)) hi = b;
+        else lo = a;
     }
     return lo;
 }
 
-/* The ends lie as far from the value as the terms of their sides; whether the left alias counts below or above, its tilt says. */
+/* The ends lie as far from the value as the terms of their sides; whether the left alias counts below or above, its
+ * tilt says. */
 static void ends(const hs_value *v, double s)
 {
     double both = v->inner + v->rounding + v->truncation, left = s < 0 && s >= -1 ? 0 : v->alias_left;
@@ -149,7 +173,8 @@ static void ends(const hs_value *v, double s)
 
 static double normal(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 
-/* Of a normal loss with variance v: delta(e), 1 - delta(e), and delta(e) - 1 + e^e, none of which cancels where it is small. */
+/* Of a normal loss with variance v: delta(e), 1 - delta(e), and delta(e) - 1 + e^e, none of which cancels where it
+ * is small. */
 static void closed(double v, double e, double *delta, double *rest, double *less)
 {
     double mu = sqrt(v), a = e / mu - 0.5 * mu, b = e / mu + 0.5 * mu;
@@ -158,8 +183,8 @@ static void closed(double v, double e, double *delta, double *rest, double *less
     *less = exp(e) * normal(b) - normal(a);
 }
 
-/* A short period; the left tilt in (0, c), (-1, 0) or below -1. Plain steps: every alias by the closed form. Others: what the sum is
- * off in all, against the aliases of that sign. */
+/* A short period; the left tilt in (0, c), (-1, 0) or below -1. Plain steps: every alias by the closed form. Others:
+ * what the sum is off in all, against the aliases of that sign. */
 static void aliasing(int kind, int side)
 {
     static const char *names[3] = {"alias-left-above", "alias-left-between", "alias-left-below"};
@@ -175,22 +200,28 @@ static void aliasing(int kind, int side)
         var = L->k[0] * L->m[0] * L->m[0];
         freeze(&L->C, L->S);
         evaluate(&L->C, C.eps, &fine);
-        C.P = C.sd * between(1.5, 7) + between(0, 1); C.dy = 2 * HS_PI / C.P;
+        C.P = C.sd * between(1.5, 7) + between(0, 1);
+        C.dy = 2 * HS_PI / C.P;
         C.s_right = best_tilt(L, C.c * 1.01, C.c + 30 + 20 / C.sd, C.eps + C.P);
-        C.s_left = side == 0 ? best_tilt(L, 0.01 * C.c, 0.99 * C.c, C.eps - C.P) : side == 1 ? best_tilt(L, -0.99, -0.01, C.eps - C.P)
-                             : best_tilt(L, -40 / C.sd - 1, -1.01, C.eps - C.P);
-        C.N = (long)((double)L->C.N * L->C.dy / C.dy) + 2; C.y_grid = (double)(C.N + 2) * C.dy;
+        C.s_left = side == 0   ? best_tilt(L, 0.01 * C.c, 0.99 * C.c, C.eps - C.P)
+                   : side == 1 ? best_tilt(L, -0.99, -0.01, C.eps - C.P)
+                               : best_tilt(L, -40 / C.sd - 1, -1.01, C.eps - C.P);
+        C.N = (long)((double)L->C.N * L->C.dy / C.dy) + 2;
+        C.y_grid = (double)(C.N + 2) * C.dy;
         if (C.y_far > 0) C.y_far = fmax(C.y_far, (double)C.N * C.dy);
         if (on_line(&C, work_coarse, S) == HS_OK) {
             freeze(&C, S);
             if (uniform() < 0.5) /* K known to a few nats at the tilts of the aliases */
                 for (n = 1; n < 3; n++) {
                     double a = between(0, 3), b = between(0, 3);
-                    S->K[n] -= a + b; S->err[n] += a; S->inner[n] += b;
+                    S->K[n] -= a + b;
+                    S->err[n] += a;
+                    S->inner[n] += b;
                 }
             evaluate(&C, C.eps, &v);
             ends(&v, C.s_left);
-            scale = exp(fine.log_scale - v.log_scale); rounding = v.rounding + v.inner + v.truncation + fine.rounding + fine.inner + fine.truncation;
+            scale = exp(fine.log_scale - v.log_scale);
+            rounding = v.rounding + v.inner + v.truncation + fine.rounding + fine.inner + fine.truncation;
             off = v.value - fine.value * scale;
             if (kind == PLAIN) {
                 for (n = 1; n < 300; n++) {
@@ -201,18 +232,24 @@ static void aliasing(int kind, int side)
                 }
                 term("alias-right", right, v.alias_right, 1e-9 * right);
                 term(names[side], left, v.alias_left, 1e-9 * left);
-                term("alias-sum", fabs(off - right + (side == 1 ? left : -left)), rounding, 1e-12 * (fabs(v.value) + left + right) + fine.alias_left + fine.alias_right);
-            } else if (off > 0) term("alias-sampled", off, v.alias_right + (side == 1 ? 0 : v.alias_left), rounding + fine.alias_left);
-            else term("alias-sampled-between", -off, side == 1 ? v.alias_left : 0, rounding + fine.alias_left + fine.alias_right);
+                term("alias-sum", fabs(off - right + (side == 1 ? left : -left)), rounding,
+                     1e-12 * (fabs(v.value) + left + right) + fine.alias_left + fine.alias_right);
+            } else if (off > 0)
+                term("alias-sampled", off, v.alias_right + (side == 1 ? 0 : v.alias_left), rounding + fine.alias_left);
+            else
+                term("alias-sampled-between", -off, side == 1 ? v.alias_left : 0,
+                     rounding + fine.alias_left + fine.alias_right);
         }
     }
     free(L);
 }
 
-/* Inner meshes for a few nats only, nodes and K alike: what the sum moves by. The line is `longer` where shifted paths are to pay. */
+/* Inner meshes for a few nats only, nodes and K alike: what the sum moves by. The line is `longer` where shifted
+ * paths are to pay. */
 static void inner(int kind, int how)
 {
-    static const char *names[2][4] = {{"inner", "inner-bands", "inner-metric", "inner-shifted"}, {"inner-pair", "inner-pair-bands", "inner-pair-metric", "inner-pair-shifted"}};
+    static const char *names[2][4] = {{"inner", "inner-bands", "inner-metric", "inner-shifted"},
+                                      {"inner-pair", "inner-pair-bands", "inner-pair-metric", "inner-pair-shifted"}};
     line *L = malloc(sizeof *L);
     hs_contour C;
     hs_sums S[HS_CHUNKS];
@@ -222,14 +259,20 @@ static void inner(int kind, int how)
         freeze(&L->C, L->S);
         evaluate(&L->C, L->C.eps, &fine);
         C = L->C;
-        C.damp = -1; C.far_mesh = 0; C.fine = 0; C.bands = how == 1 ? 3 : 1; C.doublings = 6;
+        C.damp = -1;
+        C.far_mesh = 0;
+        C.fine = 0;
+        C.bands = how == 1 ? 3 : 1;
+        C.doublings = 6;
         C.y_far = how == 2 ? 0 : (double)C.N * C.dy * (how == 1 ? 3 : 1);
         C.nats = between(1, 20) - log(C.ktot) - C.loss;
         if (on_line(&C, work_coarse, S) == HS_OK) {
             freeze(&C, S);
             evaluate(&C, C.eps, &v);
-            if (kind == SAMPLED) term("k-at-c", fabs(S->K[0] - L->S->K[0]), S->inner[0] + S->err[0], L->S->inner[0] + L->S->err[0]);
-            else term("k-at-c-pair", fabs(S->K[0] - L->S->K[0]), S->inner[0] + S->err[0], L->S->inner[0] + L->S->err[0]);
+            if (kind == SAMPLED)
+                term("k-at-c", fabs(S->K[0] - L->S->K[0]), S->inner[0] + S->err[0], L->S->inner[0] + L->S->err[0]);
+            else
+                term("k-at-c-pair", fabs(S->K[0] - L->S->K[0]), S->inner[0] + S->err[0], L->S->inner[0] + L->S->err[0]);
             term(names[kind == PAIR][how], fabs(v.value - fine.value * exp(fine.log_scale - v.log_scale)), v.inner,
                  v.rounding + fine.rounding + fine.inner);
         }
@@ -249,7 +292,8 @@ static void k_at_aliases(void)
     if (fine_line(L, -between(1, 6), 1, 1)) {
         C = L->C;
         few = exp(-between(1, 7));
-        C.nats += log(C.ktot / few); C.ktot = few;
+        C.nats += log(C.ktot / few);
+        C.ktot = few;
         if (on_line(&C, work_coarse, S) == HS_OK)
             for (i = 1; i < 3; i++) {
                 double a = hs_contour_tilt(&C, i == 1 ? C.s_right : C.s_left);
@@ -272,7 +316,10 @@ static void planned(int kind)
     L->C.T0 = between(0.5, 12);
     if (prepare(&L->C, 0, -between(1, 8), 1, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), L->S) == HS_OK) {
         C = L->C;
-        C.N = 4 * C.N + 16; C.y_grid = (double)(C.N + 2) * C.dy; C.nats += 20; C.far_mesh = C.fine = 0;
+        C.N = 4 * C.N + 16;
+        C.y_grid = (double)(C.N + 2) * C.dy;
+        C.nats += 20;
+        C.far_mesh = C.fine = 0;
         if (C.y_far > 0) C.y_far = fmax(C.y_far, (double)C.N * C.dy);
         if (C.N < HS_OUTER_MAX && on_line(&C, work_coarse, S) == HS_OK) {
             for (n = L->C.N + 1; n <= C.N; n++) sum += C.dy / HS_PI * modulus(&C, S, n);
@@ -290,11 +337,17 @@ static void eps_ends(int kind)
     hs_point p;
     int i;
     any_run(L, kind, 0.05, 4, 4);
-    L->C.T0 = between(1, 12); L->C.rtol = 1;
-    if (own_contour_eps(&L->C, log_delta, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), &low, &mid, &high, &p) <= HS_LOOSE) {
+    L->C.T0 = between(1, 12);
+    L->C.rtol = 1;
+    if (own_contour_eps(&L->C, log_delta, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), &low, &mid, &high, &p) <=
+        HS_LOOSE) {
         for (i = 0; i < 2; i++) {
-            L->C.T0 = FINE; L->C.rtol = 1e-11; L->C.n_max = HS_OUTER_MAX;
-            if (own_contour_delta(&L->C, i ? high : low, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), &p) <= HS_LOOSE) delta[i] = p.estimate * exp(p.log_scale - log_delta);
+            L->C.T0 = FINE;
+            L->C.rtol = 1e-11;
+            L->C.n_max = HS_OUTER_MAX;
+            if (own_contour_delta(&L->C, i ? high : low, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), &p) <=
+                HS_LOOSE)
+                delta[i] = p.estimate * exp(p.log_scale - log_delta);
         }
         if (delta[0] > 0) term("eps-lower", 0.5 / delta[0], 0.5, 1e-9);
         if (delta[1] > 0) term("eps-upper", 0.5 * delta[1], 0.5, 1e-9);
@@ -309,24 +362,28 @@ static void plain(void)
     any_run(L, PLAIN, 0.05, uniform() < 0.5 ? 2 : 50, 40);
     if (fine_line(L, -between(1, 6), between(0.2, 1), 1)) {
         hs_contour *C = &L->C;
-        long double v = (long double)L->m[0] * L->m[0] * L->k[0], c = C->c, mu = sqrtl(v), a = C->eps / mu - 0.5L * mu, truth;
+        long double v = (long double)L->m[0] * L->m[0] * L->k[0], c = C->c, mu = sqrtl(v), a = C->eps / mu - 0.5L * mu,
+                    truth;
         long n;
         term("plain-k", (double)fabsl(0.5L * v * c * (1 + c) - L->S->K[0]), L->S->err[0], 1e-18 * fabs(L->S->K[0]));
         for (n = 1; n <= C->N; n += 1 + C->N / 8) {
             long double y = (long double)C->dy * n;
-            term("plain-node", (double)hypotl(0.5L * v * y * y + L->S->re[n], v * (c + 0.5L) * y - L->S->im[n]), L->S->round[n],
-                 1e-18 * (fabs(L->S->re[n]) + fabs(L->S->im[n])));
+            term("plain-node", (double)hypotl(0.5L * v * y * y + L->S->re[n], v * (c + 0.5L) * y - L->S->im[n]),
+                 L->S->round[n], 1e-18 * (fabs(L->S->re[n]) + fabs(L->S->im[n])));
         }
         freeze(C, L->S);
         evaluate(C, C->eps, &L->v);
-        truth = 0.5L * (erfcl(a * sqrtl(0.5L)) - expl(C->eps) * erfcl((a + mu) * sqrtl(0.5L))) * expl(-(long double)L->v.log_scale);
-        term("plain-value", (double)fabsl(L->v.value - truth), L->v.rounding + L->v.truncation + L->v.alias_left + L->v.alias_right,
+        truth = 0.5L * (erfcl(a * sqrtl(0.5L)) - expl(C->eps) * erfcl((a + mu) * sqrtl(0.5L))) *
+                expl(-(long double)L->v.log_scale);
+        term("plain-value", (double)fabsl(L->v.value - truth),
+             L->v.rounding + L->v.truncation + L->v.alias_left + L->v.alias_right,
              4e-19 * (double)erfcl(a * sqrtl(0.5L)) * exp(-L->v.log_scale));
     }
     free(L);
 }
 
-/* Errors as large as their claims, put into a fine line: K at c, or every node turned so that all errors add, or both. */
+/* Errors as large as their claims, put into a fine line: K at c, or every node turned so that all errors add, or
+ * both. */
 static void injected(int what)
 {
     static const char *names[4] = {"inner-k", "inner-nodes", "rounding-k", "rounding-nodes"};
@@ -340,21 +397,33 @@ static void injected(int what)
     re = malloc(sizeof *re * 2 * HS_OUTER_MAX);
     if (re && fine_line(L, -between(1, 6), between(0.2, 1), 1)) {
         N = C->N;
-        for (n = 0; n <= N; n++) { re[n] = S->re[n]; re[N + 1 + n] = S->im[n]; }
+        for (n = 0; n <= N; n++) {
+            re[n] = S->re[n];
+            re[N + 1 + n] = S->im[n];
+        }
         freeze(C, S);
         evaluate(C, C->eps, &fine);
         for (n = 0; n <= N; n++) {
             double y = (double)n * C->dy, turn = re[N + 1 + n] - C->eps * y - atan2(y, C->c) - atan2(y, 1 + C->c);
-            S->re[n] = re[n] + (what % 2 ? d * cos(turn) : 0); S->im[n] = re[N + 1 + n] - (what % 2 ? d * sin(turn) : 0);
-            S->node[n] = what == 1 ? d : 0; S->round[n] = what == 3 ? d : 0;
+            S->re[n] = re[n] + (what % 2 ? d * cos(turn) : 0);
+            S->im[n] = re[N + 1 + n] - (what % 2 ? d * sin(turn) : 0);
+            S->node[n] = what == 1 ? d : 0;
+            S->round[n] = what == 3 ? d : 0;
         }
         freeze(C, S);
-        if (what == 0) { S->K[0] -= d; S->inner[0] += d; }
-        if (what == 2) { S->K[0] -= d; S->err[0] += d; }
+        if (what == 0) {
+            S->K[0] -= d;
+            S->inner[0] += d;
+        }
+        if (what == 2) {
+            S->K[0] -= d;
+            S->err[0] += d;
+        }
         C->tail = d;
         evaluate(C, C->eps, &v);
         ends(&v, C->s_left);
-        term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), (what < 2 ? v.inner : v.rounding), fine.rounding + 1e-13);
+        term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value),
+             (what < 2 ? v.inner : v.rounding), fine.rounding + 1e-13);
     }
     free(re);
     free(L);
@@ -368,9 +437,21 @@ int main(int argc, char **argv)
     work_fine = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
     work_coarse = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
     if (!work_fine || !work_coarse) return 2;
-    for (i = 0; i < cases(800); i++) { truncation(i % KINDS, i / KINDS % 4, 0); truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1); injected(i % 4); inner(i % 2 ? SAMPLED : PAIR, i / 2 % 4); aliasing(i % KINDS, i / KINDS % 3); }
-    for (i = 0; i < cases(200); i++) { plain(); k_at_aliases(); planned(i % KINDS); eps_ends(i % KINDS); }
-    free(work_fine); free(work_coarse);
+    for (i = 0; i < cases(800); i++) {
+        truncation(i % KINDS, i / KINDS % 4, 0);
+        truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1);
+        injected(i % 4);
+        inner(i % 2 ? SAMPLED : PAIR, i / 2 % 4);
+        aliasing(i % KINDS, i / KINDS % 3);
+    }
+    for (i = 0; i < cases(200); i++) {
+        plain();
+        k_at_aliases();
+        planned(i % KINDS);
+        eps_ends(i % KINDS);
+    }
+    free(work_fine);
+    free(work_coarse);
     median("fall-psi", 90, 1.2, 1.01);
     median("fall-moments", 90, 1.2, 1.01);
     median("fall-bands", 90, 1.2, 1.01);
@@ -380,7 +461,8 @@ int main(int argc, char **argv)
     median("fall-pair-bands", 20, 1.5, 1.05);
     median("fall-pair-metric", 20, 1.5, 1.05);
     median("fall-coarse-psi", 8, 40, 6);
-    median("fall-coarse-moments", 0, HUGE_VAL, HUGE_VAL); /* meshes that coarse leave moments no use: covered, never near */
+    median("fall-coarse-moments", 0, HUGE_VAL,
+           HUGE_VAL); /* meshes that coarse leave moments no use: covered, never near */
     median("fall-coarse-bands", 4, 100, 10);
     median("fall-coarse-metric", 20, 15, 1.5);
     median("tail", 500, 40, 8);

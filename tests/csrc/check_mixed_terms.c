@@ -1,15 +1,17 @@
-/* check_mixed_terms.c - the error terms of lines and lattice periods of laws with atoms (mixed.c, law.c, laplace*.c, subnormal.c), each
- * where it is large: period, tilts, number of nodes, panels and tables as given here.
+/* check_mixed_terms.c - the error terms of lines and lattice periods of laws with atoms (mixed.c, law.c, laplace*.c,
+ * subnormal.c), each where it is large: period, tilts, number of nodes, panels and tables as given here.
  *
- * References: binomial sums of the closed form of every alias; the same line with 25 nats more of nodes; integrals and sums over
- * 20 times as many panels, or tables cut 12 deviations out. The sum of moduli beyond the last node is the error of the truncation.
+ * References: binomial sums of the closed form of every alias; the same line with 25 nats more of nodes; integrals and
+ * sums over 20 times as many panels, or tables cut 12 deviations out. The sum of moduli beyond the last node is the
+ * error of the truncation.
  */
-#define hs_mixed_work own_mixed_work /* mixed.c is read here for its static functions: its public ones get names of their own, */
+#define hs_mixed_work                                                                                                  \
+    own_mixed_work /* mixed.c is read here for its static functions: its public ones get names of their own, */
 #define hs_mixed_delta own_mixed_delta
 #define hs_mixed_eps own_mixed_eps
 #define hs_mixed_cgf own_mixed_cgf
 #define hs_mixed_place given_place /* and the period and the tilts of the aliases come from here */
-#include "mixed.c"
+#include "line/mixed.c"
 #undef hs_mixed_place
 #include "terms.h"
 
@@ -35,7 +37,8 @@ static double best_tilt(const hs_mixed *A, double lo, double hi, double x)
     int it;
     for (it = 0; it < 60; it++) {
         double a = lo + (hi - lo) / 3, b = hi - (hi - lo) / 3;
-        if (exponent(A, a, x) < exponent(A, b, x)) hi = b; else lo = a;
+        if (exponent(A, a, x) < exponent(A, b, x)) hi = b;
+        else lo = a;
     }
     return lo;
 }
@@ -47,31 +50,53 @@ void given_place(hs_mixed *A)
     A->T0 = FINE;
     if (A->c > 0) A->c = ldexp(floor(ldexp(depth_of * A->c, 24)) + 1, -24);
     hs_mixed_place(A);
-    A->T0 = T0; A->P *= period_of;
+    A->T0 = T0;
+    A->P *= period_of;
     if (side_of == 3) return;
-    c = A->c; far = 3 * fabs(c) + 20 / A->sd;
+    c = A->c;
+    far = 3 * fabs(c) + 20 / A->sd;
     A->s_right = best_tilt(A, c < 0 ? 1e-3 : 1.01 * c, fabs(c) + far, A->eps + A->P);
     A->s_left = c < 0 || side_of == 2 ? best_tilt(A, -1 - far, -1.001, A->eps - A->P)
-              : side_of == 1 ? best_tilt(A, -0.99, -0.01, A->eps - A->P) : best_tilt(A, 0.01 * c, 0.99 * c, A->eps - A->P);
+                : side_of == 1        ? best_tilt(A, -0.99, -0.01, A->eps - A->P)
+                                      : best_tilt(A, 0.01 * c, 0.99 * c, A->eps - A->P);
 }
 
 static void point(run *R, int j, double x, double l, double lp)
 {
-    R->x[j] = x; R->l[j] = l; R->lp[j] = lp; R->dl[j] = 4 * HS_U * fabs(l); R->dp[j] = 8 * HS_U * (1 + fabs(lp));
+    R->x[j] = x;
+    R->l[j] = l;
+    R->lp[j] = lp;
+    R->dl[j] = 4 * HS_U * fabs(l);
+    R->dp[j] = 8 * HS_U * (1 + fabs(lp));
 }
 
 static void row(run *R, int kind, double k, double m, double q, int add, long n, double panels)
 {
     double *t = R->table + 7 * R->A.b++;
-    t[0] = kind; t[1] = k; t[2] = m; t[3] = q; t[4] = add; t[5] = (double)n; t[6] = panels;
+    t[0] = kind;
+    t[1] = k;
+    t[2] = m;
+    t[3] = q;
+    t[4] = add;
+    t[5] = (double)n;
+    t[6] = panels;
 }
 
 static void begin(run *R, double T0)
 {
     memset(&R->A, 0, sizeof R->A);
-    R->A.table = R->table; R->A.x = R->x; R->A.l = R->l; R->A.lp = R->lp; R->A.dl = R->dl; R->A.dp = R->dp;
-    R->A.rtol = exp(-FINE + 4); R->A.T0 = T0; R->A.n_nodes = NODES; R->A.t = 1;
-    period_of = depth_of = 1; side_of = 3;
+    R->A.table = R->table;
+    R->A.x = R->x;
+    R->A.l = R->l;
+    R->A.lp = R->lp;
+    R->A.dl = R->dl;
+    R->A.dp = R->dp;
+    R->A.rtol = exp(-FINE + 4);
+    R->A.T0 = T0;
+    R->A.n_nodes = NODES;
+    R->A.t = 1;
+    period_of = depth_of = 1;
+    side_of = 3;
 }
 
 /* Randomized response at e0, k times, as two atoms; on its lattice, or a line with a normal step of shift m. */
@@ -81,7 +106,10 @@ static void two_atoms(run *R, double e0, double k, double m)
     point(R, 1, m > 0 ? e0 : 1, e0, -log1p(exp(-e0)));
     row(R, HS_LAW_POINTS, k, 0, 1, 0, 2, 0);
     if (m > 0) row(R, HS_LAW_NORMAL, 1, m, 1, 0, 0, 0);
-    else { R->A.step = 2 * e0; R->A.shift = -0.5 * k; }
+    else {
+        R->A.step = 2 * e0;
+        R->A.shift = -0.5 * k;
+    }
 }
 
 /* A discrete Gaussian and its shift by one, k times, the table cut `reach` deviations from both. */
@@ -91,9 +119,11 @@ static void discrete(run *R, double sigma, double k, double reach)
     double Z = 0;
     for (j = -(long)(14 * sigma) - 1; j <= 14 * sigma; j++) Z += exp(-0.5 * (double)j * (double)j / sigma / sigma);
     for (j = lo; j <= hi; j++)
-        point(R, (int)(j - lo), (double)j, ((double)j - 0.5) / sigma / sigma, -0.5 * pow((double)(j - 1) / sigma, 2) - log(Z));
+        point(R, (int)(j - lo), (double)j, ((double)j - 0.5) / sigma / sigma,
+              -0.5 * pow((double)(j - 1) / sigma, 2) - log(Z));
     row(R, HS_LAW_POINTS_LOGCONCAVE, k, 0, 1, 0, hi - lo + 1, 0);
-    R->A.step = 1 / sigma / sigma; R->A.shift = -0.5 * k;
+    R->A.step = 1 / sigma / sigma;
+    R->A.shift = -0.5 * k;
 }
 
 /* A Gauss-Legendre rule of n nodes. */
@@ -103,12 +133,17 @@ static void gauss(int n, double *x, double *w)
     for (i = 0; i < n; i++) {
         double z = cos(HS_PI * (i + 0.75) / (n + 0.5)), p0, p1, d = 1;
         for (it = 0; it < 30; it++) {
-            for (p0 = 1, p1 = z, j = 2; j <= n; j++) { double p = ((2 * j - 1) * z * p1 - (j - 1) * p0) / j; p0 = p1; p1 = p; }
+            for (p0 = 1, p1 = z, j = 2; j <= n; j++) {
+                double p = ((2 * j - 1) * z * p1 - (j - 1) * p0) / j;
+                p0 = p1;
+                p1 = p;
+            }
             if (n == 1) p0 = 1;
             d = n * (z * p1 - p0) / (z * z - 1);
             z -= p1 / d;
         }
-        x[i] = z; w[i] = 2 / ((1 - z * z) * d * d);
+        x[i] = z;
+        w[i] = 2 / ((1 - z * z) * d * d);
     }
 }
 
@@ -136,13 +171,20 @@ static void closed(double e0, double k, double m, double e, double *delta, doubl
     int i;
     *delta = *rest = *less = 0;
     for (i = 0; i <= k; i++) {
-        double L = e0 * (2 * i - k), p = exp(lgamma(k + 1) - lgamma(i + 1) - lgamma(k - i + 1) - i * log1p(exp(-e0)) - (k - i) * log1p(exp(e0))), x = e - L;
+        double L = e0 * (2 * i - k),
+               p = exp(lgamma(k + 1) - lgamma(i + 1) - lgamma(k - i + 1) - i * log1p(exp(-e0)) -
+                       (k - i) * log1p(exp(e0))),
+               x = e - L;
         if (!(p > 1e-300)) continue;
         if (m > 0) {
             double a = x / m - 0.5 * m, b = x / m + 0.5 * m, ex = exp(fmin(x, 700));
-            *delta += p * fmax(0, normal(-a) - ex * normal(-b)); *rest += p * (normal(a) + ex * normal(-b)); *less += p * fmax(0, ex * normal(b) - normal(a));
+            *delta += p * fmax(0, normal(-a) - ex * normal(-b));
+            *rest += p * (normal(a) + ex * normal(-b));
+            *less += p * fmax(0, ex * normal(b) - normal(a));
         } else {
-            *delta += p * fmax(0, -expm1(x)); *rest += p * exp(fmin(x, 0)); *less += p * fmax(0, expm1(fmin(x, 700)));
+            *delta += p * fmax(0, -expm1(x));
+            *rest += p * exp(fmin(x, 0));
+            *less += p * fmax(0, expm1(fmin(x, 700)));
         }
     }
 }
@@ -169,13 +211,15 @@ static long double h2l(long double x)
 /* Rounding of K of one step (normal, Laplace, two atoms), and of a run on its line, against long double. */
 static void cumulants(run *R)
 {
-    double m = log_between(1e-4, 20), t = uniform() < 0.7 ? log_between(1e-3, 30 / m) : -log_between(1e-3, 30 / m), k = floor(log_between(4, 1000));
+    double m = log_between(1e-4, 20), t = uniform() < 0.7 ? log_between(1e-3, 30 / m) : -log_between(1e-3, 30 / m),
+           k = floor(log_between(4, 1000));
     long double z = t, x = m, M;
     hs_law w;
     hs_law_value g;
     int j;
     memset(&w, 0, sizeof w);
-    w.kind = HS_LAW_NORMAL; w.m = m;
+    w.kind = HS_LAW_NORMAL;
+    w.m = m;
     hs_law_cgf(&w, t, &g);
     term("k-normal", (double)fabsl(0.5L * x * x * z * (1 + z) - g.K), g.err, 1e-19 * fabs(g.K));
     if (fabs(t + 0.5) > 0.01) {
@@ -186,7 +230,12 @@ static void cumulants(run *R)
     }
     begin(R, FINE);
     two_atoms(R, m, k, 0);
-    w.kind = HS_LAW_POINTS; w.n = 2; w.l = R->l; w.lp = R->lp; w.dl = R->dl; w.dp = R->dp;
+    w.kind = HS_LAW_POINTS;
+    w.n = 2;
+    w.l = R->l;
+    w.lp = R->lp;
+    w.dl = R->dl;
+    w.dp = R->dp;
     hs_law_cgf(&w, t, &g);
     M = (expm1l(z * x) + expl(-x) * expm1l(-z * x)) / (1 + expl(-x));
     term("k-atoms", (double)fabsl(log1pl(M) - g.K), g.err, 1e-18 * (1 + fabs(t * m)));
@@ -194,21 +243,26 @@ static void cumulants(run *R)
     for (j = 0; j < 3; j++) {
         z = j == 0 ? R->A.c : j == 1 ? R->A.s_right : R->A.s_left;
         M = (expm1l(z * x) + expl(-x) * expm1l(-z * x)) / (1 + expl(-x));
-        if (M < 1e300L) term("k-run", (double)fabsl(k * log1pl(M) - R->A.K[j]), R->A.err[j], 1e-18 * k * (1 + fabs((double)z * m)));
+        if (M < 1e300L)
+            term("k-run", (double)fabsl(k * log1pl(M) - R->A.K[j]), R->A.err[j], 1e-18 * k * (1 + fabs((double)z * m)));
     }
 }
 
 static void aliasing(run *R, int lattice, int side)
 {
-    static const char *names[2][4] = {{"mixed-left-above", "mixed-left-between", "mixed-left-below", "mixed-left-complement"},
-                                      {"period-left-above", "period-left-between", "period-left-below", "period-left-complement"}};
-    double e0 = log_between(0.05, 1), k = floor(log_between(4, 200)), m = lattice ? 0 : log_between(0.3, 2), sd = sqrt(k * e0 * e0 / pow(cosh(0.5 * e0), 2) + m * m);
+    static const char *names[2][4] = {
+        {"mixed-left-above", "mixed-left-between", "mixed-left-below", "mixed-left-complement"},
+        {"period-left-above", "period-left-between", "period-left-below", "period-left-complement"}};
+    double e0 = log_between(0.05, 1), k = floor(log_between(4, 200)), m = lattice ? 0 : log_between(0.3, 2),
+           sd = sqrt(k * e0 * e0 / pow(cosh(0.5 * e0), 2) + m * m);
     double mean = k * e0 * tanh(0.5 * e0) + 0.5 * m * m, delta, rest, less, truth, right = 0, left = 0, a = 0;
     int n;
     value v;
     begin(R, FINE);
     two_atoms(R, e0, k, m);
-    depth_of = between(0.2, 1); period_of = between(0.1, 0.7); side_of = side;
+    depth_of = between(0.2, 1);
+    period_of = between(0.1, 0.7);
+    side_of = side;
     if (!lay(R, side == 3 ? mean - between(2.5, 4) * sd : mean + between(-1, 4) * sd)) return;
     if ((R->A.c < 0) != (side == 3)) return;
     if (side == 3) { /* one step more: the tilts were left as planned */
@@ -216,7 +270,11 @@ static void aliasing(run *R, int lattice, int side)
         if (!lay(R, R->A.eps)) return;
     }
     if (uniform() < 0.5) /* K known to a nat at the tilts of the aliases */
-        for (n = 1; n < 3; n++) { a = between(0, 2); R->A.K[n] -= a; R->A.err[n] += a; }
+        for (n = 1; n < 3; n++) {
+            a = between(0, 2);
+            R->A.K[n] -= a;
+            R->A.err[n] += a;
+        }
     evaluate(&R->A, R->A.eps, &v);
     ends(&R->A, &v);
     closed(e0, k, m, R->A.eps, &truth, &rest, &less);
@@ -227,22 +285,27 @@ static void aliasing(run *R, int lattice, int side)
         right += delta > 1e-290 ? exp(R->A.c * x - v.log_scale) * delta : 0;
         closed(e0, k, m, R->A.eps - x, &delta, &rest, &less);
         left += side == 3 ? (less > 1e-290 ? exp(-R->A.c * x - v.log_scale) * less : 0)
-                          : exp(-R->A.c * x - v.log_scale) * (side == 0 ? delta : side == 1 ? rest : less);
+                          : exp(-R->A.c * x - v.log_scale) * (side == 0   ? delta
+                                                              : side == 1 ? rest
+                                                                          : less);
         if (right - before[0] <= 1e-14 * right && left - before[1] <= 1e-14 * left) break;
     }
     term(lattice ? "period-right" : "mixed-right", right, v.alias_right, 1e-9 * right);
     term(names[lattice][side], left, v.alias_left, 1e-9 * left);
-    term("mixed-alias-sum", fabs(v.value - truth - right + (side == 1 ? left : -left)), v.rounding + v.inner, 1e-11 * (truth + left + right + exp(-v.log_scale)));
+    term("mixed-alias-sum", fabs(v.value - truth - right + (side == 1 ? left : -left)), v.rounding + v.inner,
+         1e-11 * (truth + left + right + exp(-v.log_scale)));
 }
 
 /* delta(eps) is at least delta at the lower end of eps, at most at the upper: on a short period, by the closed form. */
 static void eps_ends(run *R, int lattice)
 {
-    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2), log_delta = -between(0.5, 8), low, mid, high, delta, rest, less;
+    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2),
+           log_delta = -between(0.5, 8), low, mid, high, delta, rest, less;
     hs_point p;
     begin(R, FINE);
     two_atoms(R, e0, k, m);
-    R->A.rtol = 1; period_of = between(0.4, 0.9);
+    R->A.rtol = 1;
+    period_of = between(0.4, 0.9);
     if (own_mixed_eps(&R->A, log_delta, work, n_work, &low, &mid, &high, &p) > HS_LOOSE) return;
     closed(e0, k, m, low, &delta, &rest, &less);
     term("eps-lower", 0.5 * exp(log_delta) / delta, 0.5, 1e-9);
@@ -253,7 +316,8 @@ static void eps_ends(run *R, int lattice)
 /* The rounding of delta on a line or a period of full length; atoms and a normal step, in long double. */
 static void full(run *R, int lattice)
 {
-    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2), mean = k * e0 * tanh(0.5 * e0), sd = sqrt(k) * e0 / cosh(0.5 * e0);
+    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2),
+           mean = k * e0 * tanh(0.5 * e0), sd = sqrt(k) * e0 / cosh(0.5 * e0);
     long double x = e0, mu = m, truth = 0, size = 0;
     value v;
     int i;
@@ -262,20 +326,27 @@ static void full(run *R, int lattice)
     if (!lay(R, mean + between(-2, 4) * sd)) return;
     evaluate(&R->A, R->A.eps, &v);
     for (i = 0; i <= k; i++) {
-        long double gap = R->A.eps - x * (2 * i - (long double)k), log_p = lgammal(k + 1) - lgammal(i + 1) - lgammal(k - i + 1) - i * log1pl(expl(-x)) - (k - i) * log1pl(expl(x));
-        long double a = m > 0 ? gap / mu - 0.5L * mu : 0, above = m > 0 ? 0.5L * expl(log_p) * erfcl(a * sqrtl(0.5L)) : gap < 0 ? expl(log_p) : 0;
+        long double gap = R->A.eps - x * (2 * i - (long double)k), log_p = lgammal(k + 1) - lgammal(i + 1) -
+                                                                           lgammal(k - i + 1) - i * log1pl(expl(-x)) -
+                                                                           (k - i) * log1pl(expl(x));
+        long double a = m > 0 ? gap / mu - 0.5L * mu : 0, above = m > 0 ? 0.5L * expl(log_p) * erfcl(a * sqrtl(0.5L))
+                                                                  : gap < 0 ? expl(log_p)
+                                                                            : 0;
         size += above;
-        truth += m > 0 ? above - 0.5L * expl(log_p + gap) * erfcl((a + mu) * sqrtl(0.5L)) : gap < 0 ? -expl(log_p) * expm1l(gap) : 0;
+        truth += m > 0     ? above - 0.5L * expl(log_p + gap) * erfcl((a + mu) * sqrtl(0.5L))
+                 : gap < 0 ? -expl(log_p) * expm1l(gap)
+                           : 0;
     }
     if (R->A.c < 0) return;
-    term(lattice ? "period-value" : "line-value", (double)fabsl(v.value - truth * expl(-(long double)v.log_scale)), v.rounding + v.inner + v.alias_left + v.alias_right,
-         1e-16 * (double)size * exp(-v.log_scale));
+    term(lattice ? "period-value" : "line-value", (double)fabsl(v.value - truth * expl(-(long double)v.log_scale)),
+         v.rounding + v.inner + v.alias_left + v.alias_right, 1e-16 * (double)size * exp(-v.log_scale));
 }
 
 /* Far below the bulk of the loss: 1 - delta from above, and the rounding of delta there, on a period of full length. */
 static void complement(run *R)
 {
-    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), mean = k * e0 * tanh(0.5 * e0), sd = sqrt(k) * e0 / cosh(0.5 * e0);
+    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), mean = k * e0 * tanh(0.5 * e0),
+           sd = sqrt(k) * e0 / cosh(0.5 * e0);
     long double x = e0, rest = 0, truth;
     hs_point p;
     value v;
@@ -293,17 +364,20 @@ static void complement(run *R)
     if (!lay(R, mean - between(2.5, 6) * sd) || !(R->A.c < 0)) return;
     evaluate(&R->A, R->A.eps, &v);
     for (i = 0; i <= k; i++) {
-        long double loss = x * (2 * i - (long double)k), log_p = lgammal(k + 1) - lgammal(i + 1) - lgammal(k - i + 1) - i * log1pl(expl(-x)) - (k - i) * log1pl(expl(x));
+        long double loss = x * (2 * i - (long double)k), log_p = lgammal(k + 1) - lgammal(i + 1) - lgammal(k - i + 1) -
+                                                                 i * log1pl(expl(-x)) - (k - i) * log1pl(expl(x));
         rest += expl(log_p + fminl(R->A.eps - loss, 0));
     }
     truth = (1 - rest) * expl(-(long double)v.log_scale);
-    term("complement-rounding", (double)fabsl(v.value - truth), v.rounding + v.inner + v.alias_left + v.alias_right, 1e-18 * (double)truth);
+    term("complement-rounding", (double)fabsl(v.value - truth), v.rounding + v.inner + v.alias_left + v.alias_right,
+         1e-18 * (double)truth);
 }
 
 /* K of a run of atoms and normal steps without a line, against long double. */
 static void cgf(run *R)
 {
-    double m = log_between(1e-3, 5), s = log_between(1e-3, 3), t = log_between(1e-3, 30 / m), k = floor(log_between(4, 1000)), K, err;
+    double m = log_between(1e-3, 5), s = log_between(1e-3, 3), t = log_between(1e-3, 30 / m),
+           k = floor(log_between(4, 1000)), K, err;
     long double z = t, x = m, M = (expm1l(z * x) + expl(-x) * expm1l(-z * x)) / (1 + expl(-x));
     begin(R, FINE);
     two_atoms(R, m, k, s);
@@ -320,7 +394,9 @@ static int any_kind(run *R, int kind)
     if (kind == 2) two_atoms(R, log_between(0.1, 0.6), floor(log_between(4, 40)), log_between(0.2, 1));
     if (kind == 3) row(R, HS_LAW_LAPLACE, floor(log_between(20, 200)), m, 1, 0, 0, 0);
     if (kind == 4 && !sublaplace(R, m, q, uniform() < 0.5, floor(log_between(30, 300)), 8, 30)) return 0;
-    if (kind == 5) row(R, HS_LAW_LAPLACE, floor(log_between(2, 8)), m, 1, 0, 0, 0); /* outcomes with at most one loss off the atoms summed apart */
+    if (kind == 5)
+        row(R, HS_LAW_LAPLACE, floor(log_between(2, 8)), m, 1, 0, 0,
+            0); /* outcomes with at most one loss off the atoms summed apart */
     return 1;
 }
 
@@ -329,7 +405,8 @@ static double share(const hs_mixed *A, double eps, long n)
 {
     double y = (double)n * A->dy, kr, ki, dr, di, size, slope, x, V0;
     if (A->step == 0) return A->re[n] * A->dy / HS_PI / (hypot(A->c, y) * hypot(1 + A->c, y));
-    V0 = ceil(eps / A->step - A->shift); x = A->step * (V0 + A->shift) - eps;
+    V0 = ceil(eps / A->step - A->shift);
+    x = A->step * (V0 + A->shift) - eps;
     kernel(A->c * A->step, A->step, y, x, A->step - x, &kr, &ki, &dr, &di, &size, &slope);
     return 2 * A->re[n] * size / (double)A->N;
 }
@@ -337,8 +414,10 @@ static double share(const hs_mixed *A, double eps, long n)
 /* Nodes cut short: the largest |f| of those left out (fall), and the sum (tail). */
 static void truncation(run *R, int kind)
 {
-    static const char *tails[6] = {"period-tail", "period-tail-logconcave", "mixed-tail", "mixed-tail-laplace", "mixed-tail-sublaplace", "mixed-tail-few"};
-    static const char *falls[5] = {"period-fall", "period-fall-logconcave", "mixed-fall", "mixed-fall-laplace", "mixed-fall-sublaplace"};
+    static const char *tails[6] = {"period-tail",        "period-tail-logconcave", "mixed-tail",
+                                   "mixed-tail-laplace", "mixed-tail-sublaplace",  "mixed-tail-few"};
+    static const char *falls[5] = {"period-fall", "period-fall-logconcave", "mixed-fall", "mixed-fall-laplace",
+                                   "mixed-fall-sublaplace"};
     static run fine;
     hs_law_value bulk;
     double eps, sum = 0, most = 0, area, fall = exp(-log_between(0.05, 8));
@@ -346,7 +425,8 @@ static void truncation(run *R, int kind)
     value v;
     begin(R, FINE);
     if (!any_kind(R, kind)) return;
-    period_of = kind == 5 ? 1 : log_between(2, 20); depth_of = between(0.2, 1);
+    period_of = kind == 5 ? 1 : log_between(2, 20);
+    depth_of = between(0.2, 1);
     if (read_table(&R->A, R->laws, work, n_work)) return;
     bulk = hs_mixed_total(&R->A, 0);
     eps = bulk.mean + between(0, 3) * sqrt(bulk.var);
@@ -355,20 +435,27 @@ static void truncation(run *R, int kind)
     if (!lay(&fine, eps)) return;
     fine.A.re = memcpy(malloc(sizeof(double) * NODES), fine.A.re, sizeof(double) * NODES);
     for (n = 1; n < fine.A.last && fine.A.re[n] > fall; n++) {}
-    if (kind == 5) R->A.rtol = log_between(1e-4, 0.5); else R->A.n_nodes = n + 1;
+    if (kind == 5) R->A.rtol = log_between(1e-4, 0.5);
+    else R->A.n_nodes = n + 1;
     if (lay(R, eps) && R->A.last < fine.A.last && R->A.few == fine.A.few) {
         evaluate(&R->A, eps, &v);
-        for (n = R->A.last + 1; n <= fine.A.last; n++) { sum += share(&fine.A, eps, n); most = fmax(most, fine.A.re[n]); }
+        for (n = R->A.last + 1; n <= fine.A.last; n++) {
+            sum += share(&fine.A, eps, n);
+            most = fmax(most, fine.A.re[n]);
+        }
         term(tails[kind], sum, v.tail, 1e-6 * sum);
-        if (kind < 5) term(falls[kind], most, exp(-decay_lower(&R->A, (double)R->A.last * R->A.dy, &area)), 1e-6 * most);
+        if (kind < 5)
+            term(falls[kind], most, exp(-decay_lower(&R->A, (double)R->A.last * R->A.dy, &area)), 1e-6 * most);
     }
     free(fine.A.re);
 }
 
-/* Errors as large as their claims, put into a line or a period: K, the nodes turned so that all errors add, the lattice. */
+/* Errors as large as their claims, put into a line or a period: K, the nodes turned so that all errors add, the
+ * lattice. */
 static void injected(run *R, int lattice, int what)
 {
-    static const char *names[2][5] = {{"mixed-k", "mixed-inner", "mixed-rounding", "", ""}, {"period-k", "period-inner", "period-rounding", "period-shift", "period-step"}};
+    static const char *names[2][5] = {{"mixed-k", "mixed-inner", "mixed-rounding", "", ""},
+                                      {"period-k", "period-inner", "period-rounding", "period-shift", "period-step"}};
     double d = log_between(1e-7, 0.1), claimed;
     long n;
     hs_law_value bulk;
@@ -379,25 +466,44 @@ static void injected(run *R, int lattice, int what)
     bulk = hs_mixed_total(&R->A, 0);
     if (!lay(R, bulk.mean + between(0, 3) * sqrt(bulk.var))) return;
     evaluate(&R->A, R->A.eps, &fine);
-    if (what == 0) { R->A.K[0] -= d; R->A.err[0] += d; }
-    for (n = 0; n <= R->A.last && (what == 1 || what == 2); n++) { /* all of one sign: at least the first half of the nodes adds up */
+    if (what == 0) {
+        R->A.K[0] -= d;
+        R->A.err[0] += d;
+    }
+    for (n = 0; n <= R->A.last && (what == 1 || what == 2);
+         n++) { /* all of one sign: at least the first half of the nodes adds up */
         R->A.re[n] *= 1 + d;
         (what == 1 ? R->A.node : R->A.round)[n] += d;
     }
-    if (what == 3) { R->A.d_shift += d * R->A.step; R->A.shift += uniform() < 0.5 ? d : -d; }
-    if (what == 4) { d *= 1e-3; R->A.d_step += d; R->A.step *= 1 + (uniform() < 0.5 ? d : -d); }
+    if (what == 3) {
+        R->A.d_shift += d * R->A.step;
+        R->A.shift += uniform() < 0.5 ? d : -d;
+    }
+    if (what == 4) {
+        d *= 1e-3;
+        R->A.d_step += d;
+        R->A.step *= 1 + (uniform() < 0.5 ? d : -d);
+    }
     evaluate(&R->A, R->A.eps, &v);
     ends(&R->A, &v);
     claimed = what == 1 ? v.inner : v.rounding;
-    term(names[lattice][what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), claimed, fine.rounding + 1e-13);
+    term(names[lattice][what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), claimed,
+         fine.rounding + 1e-13);
 }
 
 /* phi(y) of one law: the sum over its tilted points, or the closed form. */
 static void phi_at(const hs_law *w, double y, double *re, double *im)
 {
     long j;
-    if (w->kind == HS_LAW_LAPLACE) { hs_laplace_phi(w, y, re, im); *re += 1; return; }
-    for (*re = *im = 0, j = 0; j < w->nr; j++) { *re += w->r[j] * cos(y * w->xr[j]); *im += w->r[j] * sin(y * w->xr[j]); }
+    if (w->kind == HS_LAW_LAPLACE) {
+        hs_laplace_phi(w, y, re, im);
+        *re += 1;
+        return;
+    }
+    for (*re = *im = 0, j = 0; j < w->nr; j++) {
+        *re += w->r[j] * cos(y * w->xr[j]);
+        *im += w->r[j] * sin(y * w->xr[j]);
+    }
 }
 
 static int tilted(run *R, hs_law *w, double *scratch, double c, double y_max, double T0)
@@ -405,14 +511,16 @@ static int tilted(run *R, hs_law *w, double *scratch, double c, double y_max, do
     double tilts[3] = {c, 1.2 * c, 0.8 * c};
     R->A.n_nodes = NODES;
     if (read_table(&R->A, R->laws, work, n_work)) return 0;
-    *w = R->laws[0]; w->k = 1;
+    *w = R->laws[0];
+    w->k = 1;
     return hs_law_tilt(w, tilts, y_max, T0, scratch) == HS_OK;
 }
 
 static double distance(const hs_law *a, const hs_law *b, double y)
 {
     double ar, ai, br, bi;
-    phi_at(a, y, &ar, &ai); phi_at(b, y, &br, &bi);
+    phi_at(a, y, &ar, &ai);
+    phi_at(b, y, &br, &bi);
     return hypot(ar - br, ai - bi);
 }
 
@@ -427,16 +535,25 @@ static void panels(run *R, double *scratch)
     long double re = 0, im = 0;
     long j;
     if (uniform() < 0.3) t = -between(0.1, 3);
-    begin(R, FINE); begin(&fine, FINE);
+    begin(R, FINE);
+    begin(&fine, FINE);
     if (!sublaplace(R, m, q, add, 1, n, order) || !sublaplace(&fine, m, q, add, 1, 40, 30)) return;
     if (read_table(&fine.A, fine.laws, work, n_work) || read_table(&R->A, R->laws, work, n_work)) return;
     hs_law_cgf(&fine.laws[0], t, &truth);
     hs_law_cgf(&R->laws[0], t, &got);
     if (got.err < 1) term("panels-k", fabs(got.K - truth.K), got.err, truth.err);
     w = R->laws[0];
-    for (j = 0; j < w.n; j++) { long double p = expl(w.lp[j] + (long double)t * w.l[j] - truth.K); re += p * cosl(y * w.l[j]); im += p * sinl(y * w.l[j]); }
+    for (j = 0; j < w.n; j++) {
+        long double p = expl(w.lp[j] + (long double)t * w.l[j] - truth.K);
+        re += p * cosl(y * w.l[j]);
+        im += p * sinl(y * w.l[j]);
+    }
     w = fine.laws[0];
-    for (j = 0; j < w.n; j++) { long double p = expl(w.lp[j] + (long double)t * w.l[j] - truth.K); re -= p * cosl(y * w.l[j]); im -= p * sinl(y * w.l[j]); }
+    for (j = 0; j < w.n; j++) {
+        long double p = expl(w.lp[j] + (long double)t * w.l[j] - truth.K);
+        re -= p * cosl(y * w.l[j]);
+        im -= p * sinl(y * w.l[j]);
+    }
     term("panels-phi", (double)hypotl(re, im), hs_sublaplace_quadrature_upper(&R->laws[0], t, y, truth.K), 1e-13);
     (void)scratch;
 }
@@ -447,8 +564,10 @@ static void tables(run *R, double *scratch)
     static run fine;
     double sigma = log_between(0.8, 10), c = log_between(0.05, 2 * sigma), y = between(0.05, 3), reach = between(2, 7);
     hs_law w, v;
-    begin(R, FINE); begin(&fine, FINE);
-    discrete(R, sigma, 1, reach); discrete(&fine, sigma, 1, 13);
+    begin(R, FINE);
+    begin(&fine, FINE);
+    discrete(R, sigma, 1, reach);
+    discrete(&fine, sigma, 1, 13);
     if (!tilted(R, &w, scratch, c, 0, FINE) || !tilted(&fine, &v, scratch + 2 * ROOM, c, 0, FINE)) return;
     if (w.err < 0.5) term("table-k", fabs(w.log_m - v.log_m), w.err, v.err);
     if (w.ref == v.ref) term("table-phi", distance(&w, &v, y), w.quad, 1e-12);
@@ -458,7 +577,8 @@ static void tables(run *R, double *scratch)
 static void far(run *R, double *scratch, int kind)
 {
     static const char *names[3] = {"far-logconcave", "far-laplace", "far-sublaplace"};
-    double m = log_between(0.3, 4), sigma = log_between(2, 20), c = log_between(0.05, kind ? 4 : sigma), y = kind ? log_between(0.3, 60) : between(0.05, 3), most = 0, re, im;
+    double m = log_between(0.3, 4), sigma = log_between(2, 20), c = log_between(0.05, kind ? 4 : sigma),
+           y = kind ? log_between(0.3, 60) : between(0.05, 3), most = 0, re, im;
     hs_law w;
     int i;
     begin(R, FINE);
@@ -478,11 +598,14 @@ static void far(run *R, double *scratch, int kind)
 static void subnormal(run *R, double *scratch)
 {
     static run fine;
-    double m = log_between(0.3, 3), q = log_between(0.01, 0.8), c = log_between(0.1, 4), y = between(2, 20) / m, T0 = between(-3, 14), worst = 0;
+    double m = log_between(0.3, 3), q = log_between(0.01, 0.8), c = log_between(0.1, 4), y = between(2, 20) / m,
+           T0 = between(-3, 14), worst = 0;
     int add = uniform() < 0.5, i;
     hs_law w, v;
-    begin(R, T0); begin(&fine, FINE);
-    row(R, HS_LAW_SUBNORMAL, 1, m, q, add, 0, 0); row(&fine, HS_LAW_SUBNORMAL, 1, m, q, add, 0, 0);
+    begin(R, T0);
+    begin(&fine, FINE);
+    row(R, HS_LAW_SUBNORMAL, 1, m, q, add, 0, 0);
+    row(&fine, HS_LAW_SUBNORMAL, 1, m, q, add, 0, 0);
     if (!tilted(R, &w, scratch, c, y, T0) || !tilted(&fine, &v, scratch + HS_GRID_WORK, c, 1.1 * y, FINE)) return;
     term("subnormal-k", fabs(w.log_m - v.log_m), w.err, v.err);
     for (i = 0; i < 4; i++) worst = fmax(worst, distance(&w, &v, y * (1 - 0.1 * i)));
@@ -505,11 +628,29 @@ int main(int argc, char **argv)
     work = malloc(sizeof *work * (size_t)n_work);
     scratch = malloc(sizeof *scratch * (4 * ROOM + 2 * HS_GRID_WORK + 2 * HS_ENDS_WORK));
     if (!work || !R || !scratch) return 2;
-    for (i = 0; i < cases(400); i++) { aliasing(R, i % 2, i / 2 % 4); truncation(R, i % 6); injected(R, i % 2, i / 2 % (i % 2 ? 5 : 3)); }
-    for (i = 0; i < cases(200); i++) { panels(R, scratch); tables(R, scratch); far(R, scratch, i % 3); subnormal(R, scratch); }
-    for (i = 0; i < cases(400); i++) { cumulants(R); cgf(R); }
-    for (i = 0; i < cases(200); i++) { eps_ends(R, i % 2); complement(R); full(R, i % 2); }
-    free(work); free(R); free(scratch);
+    for (i = 0; i < cases(400); i++) {
+        aliasing(R, i % 2, i / 2 % 4);
+        truncation(R, i % 6);
+        injected(R, i % 2, i / 2 % (i % 2 ? 5 : 3));
+    }
+    for (i = 0; i < cases(200); i++) {
+        panels(R, scratch);
+        tables(R, scratch);
+        far(R, scratch, i % 3);
+        subnormal(R, scratch);
+    }
+    for (i = 0; i < cases(400); i++) {
+        cumulants(R);
+        cgf(R);
+    }
+    for (i = 0; i < cases(200); i++) {
+        eps_ends(R, i % 2);
+        complement(R);
+        full(R, i % 2);
+    }
+    free(work);
+    free(R);
+    free(scratch);
     median("panels-k", 50, 200000, 2000);
     median("panels-phi", 30, 30000, 1000);
     median("table-k", 100, 30, 2);

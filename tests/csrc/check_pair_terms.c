@@ -1,4 +1,5 @@
-/* check_pair_terms.c - the error terms of the inner grids of one two-sided pair (twosided.c, twosided_shift.c), each where it is large.
+/* check_pair_terms.c - the error terms of the inner grids of one two-sided pair (twosided.c, twosided_shift.c), each
+ * where it is large.
  *
  * Reference: the same integrals over a mesh so fine that their trapezoid error is below 1e-15, in long double.
  */
@@ -6,11 +7,13 @@
 #define hs_sampling_tails own_sampling_tails
 #include "sampling.c"
 #include "terms.h"
-#include "twosided.h"
+#include "law/twosided.h"
 
 static double *work;
 
-typedef struct { long double M, re, im; } exact_value; /* M(z), phi(y) */
+typedef struct {
+    long double M, re, im;
+} exact_value; /* M(z), phi(y) */
 
 static double part_at(double m, double q, double g)
 {
@@ -34,10 +37,13 @@ static exact_value exact(const hs_pair *pair, double z, double y)
         hs_two_range(pair, r, z, z, 10, &lo, &hi);
         for (g = lo; g < hi; g += h) {
             long double p = h * expl((long double)exponent(pair, r, z, g, &l));
-            out.M += p; out.re += p * cosl((long double)y * l); out.im += p * sinl((long double)y * l);
+            out.M += p;
+            out.re += p * cosl((long double)y * l);
+            out.im += p * sinl((long double)y * l);
         }
     }
-    out.re /= out.M; out.im /= out.M;
+    out.re /= out.M;
+    out.im /= out.M;
     return out;
 }
 
@@ -52,7 +58,9 @@ static hs_pair any_pair(double *z)
         left -= pair.w[r];
         pair.q[r] = log_between(1e-3, 0.9);
         pair.up[r] = form == 1 ? 0 : log_between(0.1, 3);
-        pair.down[r] = form == 2 ? 0 : form == 1 ? log_between(0.1, 3) : pair.up[r] * (uniform() < 0.5 ? 1 : between(0.3, 1));
+        pair.down[r] = form == 2   ? 0
+                       : form == 1 ? log_between(0.1, 3)
+                                   : pair.up[r] * (uniform() < 0.5 ? 1 : between(0.3, 1));
     }
     *z = log_between(0.1, 6);
     if (uniform() < 0.3) *z = -1 - *z;
@@ -81,7 +89,9 @@ static double dot(const hs_two *T, double z, double y, long double M, long doubl
     *re = *im = 0;
     for (j = 0; j < T->G.n; j++) {
         long double p = expl((long double)(1 + z) * T->l1[j] - (long double)z * T->l2[j] + T->G.lw[j]) / M;
-        sum += p; *re += p * cosl((long double)y * T->G.l[j]); *im += p * sinl((long double)y * T->G.l[j]);
+        sum += p;
+        *re += p * cosl((long double)y * T->G.l[j]);
+        *im += p * sinl((long double)y * T->G.l[j]);
     }
     return (double)(sum - 1);
 }
@@ -112,7 +122,8 @@ static void log_of_m(void)
     if (grid(&T, &pair, z, h, 10)) return;
     hs_two_moments(&T, z, &mo);
     if (!mo.dropped) return;
-    out = hs_two_real_upper(&T, z) + hs_two_ends_upper(&T, z, mo.log_m) + hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
+    out = hs_two_real_upper(&T, z) + hs_two_ends_upper(&T, z, mo.log_m) +
+          hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
     if (out < 0.1) term("pair-log-m", fabs((double)(mo.log_m - logl(at.M))), 1.1 * out + mo.err, 1e-14);
 }
 
@@ -124,7 +135,11 @@ static void capped(void)
     exact_value at;
     hs_two T;
     hs_moments mo;
-    pair.branches = 1; pair.w[0] = 1; pair.q[0] = log_between(1e-4, 0.5); pair.up[0] = m; pair.down[0] = uniform() < 0.5 ? 0 : between(0, 3);
+    pair.branches = 1;
+    pair.w[0] = 1;
+    pair.q[0] = log_between(1e-4, 0.5);
+    pair.up[0] = m;
+    pair.down[0] = uniform() < 0.5 ? 0 : between(0, 3);
     at = exact(&pair, z, 0);
     if (grid(&T, &pair, z, &h, 8)) return;
     hs_two_moments(&T, z, &mo);
@@ -145,7 +160,9 @@ static void dropped(int range)
     for (r = 0; r < pair.branches; r++) {
         for (s0 = s1 = s2 = 0, j = T.first[r]; j < T.first[r] + T.nodes[r]; j++) {
             double w = exp(T.G.lw[j]);
-            s0 += w; s1 += w * T.u1[j]; s2 += w * T.u2[j];
+            s0 += w;
+            s1 += w * T.u1[j];
+            s2 += w * T.u2[j];
         }
         sum += fabs(s0 - pair.w[r]) + fabs((1 + z) * s1) + fabs(z * s2);
     }
@@ -180,7 +197,10 @@ static void strip(int wild)
     int r, i;
     for (r = 0; r < pair.branches; r++)
         if (!((h[r] = hs_two_choose_h(&pair, r, z, y, target, log((double)at.M))) > 0)) return;
-    for (r = 0; wild && r < pair.branches; r++) { y = between(2, 9); h[r] = between(0.3, 2) / fmax(fmax(pair.up[r], pair.down[r]), 0.5); }
+    for (r = 0; wild && r < pair.branches; r++) {
+        y = between(2, 9);
+        h[r] = between(0.3, 2) / fmax(fmax(pair.up[r], pair.down[r]), 0.5);
+    }
     if (grid(&T, &pair, z, h, 10)) return;
     hs_two_weights(&T, z, log((double)at.M), &c1, &c2);
     claimed = hs_two_quadrature_upper(&T, z, y);
@@ -217,7 +237,8 @@ static void far(int coarse)
 static void shifted(int what)
 {
     static const char *names[3] = {"pair-shifted", "pair-shifted-ends", "pair-shifted-m"};
-    double z, h[HS_BRANCHES], dy, worst = 0, c1, c2, out = what == 2 ? log_between(1e-7, 1e-2) : 1e-13, zr[80], zi[80], log_m;
+    double z, h[HS_BRANCHES], dy, worst = 0, c1, c2, out = what == 2 ? log_between(1e-7, 1e-2) : 1e-13, zr[80], zi[80],
+                                  log_m;
     hs_pair pair = any_pair(&z);
     hs_two T;
     hs_two_shift P;
@@ -240,7 +261,8 @@ static void shifted(int what)
 /* Rounding of the loss of one branch at x, against long double. */
 static void branch(void)
 {
-    double q = log_between(1e-6, 0.99), up = uniform() < 0.2 ? 0 : log_between(0.01, 10), down = up == 0 || uniform() < 0.5 ? log_between(0.01, 10) : 0;
+    double q = log_between(1e-6, 0.99), up = uniform() < 0.2 ? 0 : log_between(0.01, 10),
+           down = up == 0 || uniform() < 0.5 ? log_between(0.01, 10) : 0;
     double x = between(-6 - down, 6 + up), slope, err, L = loss_at(q, 0, up, down, x, &slope, &err);
     long double a = up * (long double)x - 0.5L * up * up, b = -down * (long double)x - 0.5L * down * down;
     term("sampled-loss", (double)fabsl(log1pl(q * expm1l(a)) - log1pl(q * expm1l(b)) - L), err, 1e-18 * (1 + fabs(L)));
@@ -253,7 +275,18 @@ int main(int argc, char **argv)
     (void)argv;
     work = malloc(sizeof *work * (HS_TWO_WORK + 34 * 400));
     if (!work) return 2;
-    for (i = 0; i < cases(240); i++) { real_mesh(); log_of_m(); dropped(0); dropped(1); ends(); strip(0); strip(1); far(0); far(1); shifted(i % 3); }
+    for (i = 0; i < cases(240); i++) {
+        real_mesh();
+        log_of_m();
+        dropped(0);
+        dropped(1);
+        ends();
+        strip(0);
+        strip(1);
+        far(0);
+        far(1);
+        shifted(i % 3);
+    }
     for (i = 0; i < cases(100); i++) capped();
     for (i = 0; i < cases(400); i++) branch();
     free(work);

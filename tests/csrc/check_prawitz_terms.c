@@ -1,7 +1,9 @@
-/* check_prawitz_terms.c - what prawitz_steps.c says of one step, and how prawitz.c joins it, each error where it is large: inner meshes
- * and rules as coarse as asked, errors as large as their claims put into a line, ends of eps for few nats.
+/* check_prawitz_terms.c - what prawitz_steps.c says of one step, and how prawitz.c joins it, each error where it is
+ * large: inner meshes and rules as coarse as asked, errors as large as their claims put into a line, ends of eps for
+ * few nats.
  *
- * References: integrals over a mesh or a rule so fine that its error is below 1e-15, in long double; the contour's certified interval.
+ * References: integrals over a mesh or a rule so fine that its error is below 1e-15, in long double; the contour's
+ * certified interval.
  */
 #define hs_prawitz_work own_prawitz_work /* both files are read here for their static functions */
 #define hs_prawitz_delta own_prawitz_delta
@@ -11,14 +13,16 @@
 #define hs_prawitz_support own_prawitz_support
 #define hs_prawitz_plan own_prawitz_plan
 #define hs_prawitz_visit own_prawitz_visit
-#include "prawitz.c"
-#include "prawitz_steps.c"
+#include "line/prawitz.c"
+#include "line/prawitz_steps.c"
 #include "terms.h"
 
 enum { FINE = 40 };
 static double *work, *more, rule_x[FINE], rule_w[FINE], fine_x[FINE], fine_w[FINE];
 static long n_more;
-typedef struct { long double log_m, re, im, var; } exact_value; /* log M(a), phi(y), the variance of the tilted loss */
+typedef struct {
+    long double log_m, re, im, var;
+} exact_value; /* log M(a), phi(y), the variance of the tilted loss */
 
 /* Gauss-Legendre nodes and weights, by Newton's method on P_n. */
 static void rule(int n, double *x, double *w)
@@ -27,26 +31,36 @@ static void rule(int n, double *x, double *w)
     for (i = 0; i < n; i++) {
         long double z = cosl(3.14159265358979323846L * (i + 0.75L) / (n + 0.5L)), p = 0, q = 0, d = 1;
         for (it = 0; it < 60; it++) {
-            for (p = 1, q = 0, j = 1; j <= n; j++) { long double next = ((2 * j - 1) * z * p - (j - 1) * q) / j; q = p; p = next; }
+            for (p = 1, q = 0, j = 1; j <= n; j++) {
+                long double next = ((2 * j - 1) * z * p - (j - 1) * q) / j;
+                q = p;
+                p = next;
+            }
             d = n * (z * p - q) / (z * z - 1);
             z -= p / d;
         }
-        x[i] = (double)z; w[i] = (double)(2 / ((1 - z * z) * d * d));
+        x[i] = (double)z;
+        w[i] = (double)(2 / ((1 - z * z) * d * d));
     }
 }
 
 static void add(exact_value *M, long double *sums, long double l, long double log_p, double a, double y, double top)
 {
     long double p = expl(log_p + a * l - top);
-    sums[0] += p; sums[1] += p * l; sums[2] += p * l * l;
-    M->re += p * cosl(y * l); M->im += p * sinl(y * l);
+    sums[0] += p;
+    sums[1] += p * l;
+    sums[2] += p * l * l;
+    M->re += p * cosl(y * l);
+    M->im += p * sinl(y * l);
 }
 
 static exact_value exact(int family, double m, double q, double a, double y)
 {
     exact_value M = {0, 0, 0, 0};
     long double s[3] = {0, 0, 0};
-    double top = fmax(0, family ? fmax(a * log1p(q * expm1(m)) - m, a * log1p(q * expm1(-m))) : 0.5 * a * (a - 1) * m * m), g, h;
+    double top = fmax(0,
+                      family ? fmax(a * log1p(q * expm1(m)) - m, a * log1p(q * expm1(-m))) : 0.5 * a * (a - 1) * m * m),
+           g, h;
     int panels = 8 * (int)ceil(fmax(m, y * m / 8)), i, j;
     if (family) {
         double half = 0.5 * m / panels;
@@ -58,11 +72,15 @@ static exact_value exact(int family, double m, double q, double a, double y)
                 add(&M, s, log1pl(q * expm1l(2 * x - m)), logl(0.5L * half * fine_w[j]) - x, a, y, top);
             }
     } else
-        for (h = ldexp(1, -4 - (int)ceil(log2(fmax(m, 1) * (1 + 0.1 * y)))), g = h * floor((-hs_left_reach(m, q, a) - 10) / h); g < fmax(a * m, m) + 10; g += h) {
+        for (h = ldexp(1, -4 - (int)ceil(log2(fmax(m, 1) * (1 + 0.1 * y)))),
+            g = h * floor((-hs_left_reach(m, q, a) - 10) / h);
+             g < fmax(a * m, m) + 10; g += h) {
             long double v = m * (long double)g - 0.5L * m * m;
             add(&M, s, log1pl(q * expm1l(v)), -0.5L * g * g + logl(h) - 0.91893853320467274178L, a, y, top);
         }
-    M.log_m = top + logl(s[0]); M.re /= s[0]; M.im /= s[0];
+    M.log_m = top + logl(s[0]);
+    M.re /= s[0];
+    M.im /= s[0];
     M.var = s[2] / s[0] - s[1] / s[0] * (s[1] / s[0]);
     return M;
 }
@@ -70,25 +88,42 @@ static exact_value exact(int family, double m, double q, double a, double y)
 /* One step opened for few nats: K at three tilts, its variance, phi at any frequency and beyond it. */
 static void one_step(int family)
 {
-    static const char *names[2][6] = {{"step-k", "step-k-aliases", "step-variance", "step-phi", "step-far", "step-nodes"},
-                                      {"step-laplace-k", "step-laplace-k-aliases", "step-laplace-variance", "step-laplace-phi", "step-laplace-far", "step-laplace-nodes"}};
+    static const char *names[2][6] = {
+        {"step-k", "step-k-aliases", "step-variance", "step-phi", "step-far", "step-nodes"},
+        {"step-laplace-k", "step-laplace-k-aliases", "step-laplace-variance", "step-laplace-phi", "step-laplace-far",
+         "step-laplace-nodes"}};
     const char **name = names[family];
-    double m = family ? log_between(0.3, 20) : log_between(0.1, 3), q = log_between(0.01, 0.95), k = 1, R = between(0, 40), far, y, zr, zi, quad;
+    double m = family ? log_between(0.3, 20) : log_between(0.1, 3), q = log_between(0.01, 0.95), k = 1,
+           R = between(0, 40), far, y, zr, zi, quad;
     hs_prawitz S = {0};
     exact_value M;
     opened O;
     int j, strip;
-    S.b = 1; S.add = uniform() < 0.4; S.family = &family; S.m = &m; S.q = &q; S.k = &k; S.n_gl = !family || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform()); S.x = rule_x; S.w = rule_w;
+    S.b = 1;
+    S.add = uniform() < 0.4;
+    S.family = &family;
+    S.m = &m;
+    S.q = &q;
+    S.k = &k;
+    S.n_gl = !family || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform());
+    S.x = rule_x;
+    S.w = rule_w;
     rule(S.n_gl, rule_x, rule_w);
     S.ktot = exp(between(-5.5, -1)); /* so that the tilts of the aliases have fewer nats */
-    S.t = log_between(0.1, fmax(1, 6 / m)); S.s_right = S.t + log_between(0.1, 2 / fmin(m, 1)); S.s_left = S.t - log_between(0.1, 2 / fmin(m, 1));
-    y = log_between(0.5, 30) / m; S.N = 40; S.dy = y / 42;
+    S.t = log_between(0.1, fmax(1, 6 / m));
+    S.s_right = S.t + log_between(0.1, 2 / fmin(m, 1));
+    S.s_left = S.t - log_between(0.1, 2 / fmin(m, 1));
+    y = log_between(0.5, 30) / m;
+    S.N = 40;
+    S.dy = y / 42;
     if (open_step(&S, 0, y, R, &O, work)) return;
     for (j = 0; j < 3; j++) {
         double s = j == 0 ? S.s_right : j == 1 ? S.s_left : S.t;
         M = exact(family, m, q, S.add ? -s : 1 + s, 0);
         if (j == 2) term(name[0], (double)fabsl(M.log_m - S.K[2]), S.err + S.inner[2], family ? 1e-15 : 5e-17);
-        else term(name[1], fmax(0, (double)(M.log_m - S.K[j])), S.inner[j] + (8 + S.b) * HS_U * fabs(S.K[j]), family ? 1e-15 : 5e-17);
+        else
+            term(name[1], fmax(0, (double)(M.log_m - S.K[j])), S.inner[j] + (8 + S.b) * HS_U * fabs(S.K[j]),
+                 family ? 1e-15 : 5e-17);
     }
     M = exact(family, m, q, S.add ? -S.t : 1 + S.t, y);
     term(name[2], 0.1 * (double)M.var / S.var, 0.1, 1e-14);
@@ -109,18 +144,29 @@ static void plain(void)
     long double v = (long double)m * m * k, z;
     long n;
     int j;
-    S.b = 1; S.k = &k; S.m = &m; S.t = log_between(0.1, 30); S.s_right = S.t + log_between(0.1, 30); S.s_left = S.t - log_between(0.1, 30);
-    S.N = 8; S.dy = log_between(0.01, 1) / (m * sqrt(k));
-    S.re = work; S.im = work + 10; S.round = work + 20; S.node = work + 30;
+    S.b = 1;
+    S.k = &k;
+    S.m = &m;
+    S.t = log_between(0.1, 30);
+    S.s_right = S.t + log_between(0.1, 30);
+    S.s_left = S.t - log_between(0.1, 30);
+    S.N = 8;
+    S.dy = log_between(0.01, 1) / (m * sqrt(k));
+    S.re = work;
+    S.im = work + 10;
+    S.round = work + 20;
+    S.node = work + 30;
     memset(work, 0, sizeof *work * 40);
     visit_gaussian(&S, m, k);
     for (j = 0; j < 3; j++) {
         z = j == 0 ? S.s_right : j == 1 ? S.s_left : S.t;
-        term("plain-k", (double)fabsl(0.5L * v * z * (1 + z) - S.K[j]), j == 2 ? S.err : (8 + S.b) * HS_U * fabs(S.K[j]), 1e-19 * fabs(S.K[j]));
+        term("plain-k", (double)fabsl(0.5L * v * z * (1 + z) - S.K[j]),
+             j == 2 ? S.err : (8 + S.b) * HS_U * fabs(S.K[j]), 1e-19 * fabs(S.K[j]));
     }
     for (n = 1; n <= S.N; n++) {
         long double y = (long double)S.dy * n;
-        term("plain-node", (double)hypotl(0.5L * v * y * y + S.re[n], v * (S.t + 0.5L) * y - S.im[n]), S.round[n], 1e-19 * (fabs(S.re[n]) + fabs(S.im[n])));
+        term("plain-node", (double)hypotl(0.5L * v * y * y + S.re[n], v * (S.t + 0.5L) * y - S.im[n]), S.round[n],
+             1e-19 * (fabs(S.re[n]) + fabs(S.im[n])));
     }
 }
 
@@ -129,10 +175,21 @@ static double any_run(hs_prawitz *S, int *family, double *m, double *q, double *
 {
     double o[3];
     memset(S, 0, sizeof *S);
-    *family = 0; *m = log_between(0.3, 3); *q = log_between(0.01, 0.9); *k = floor(log_between(4, 3000));
+    *family = 0;
+    *m = log_between(0.3, 3);
+    *q = log_between(0.01, 0.9);
+    *k = floor(log_between(4, 3000));
     S->add = uniform() < 0.5;
     hs_cgf_estimate(*m, *q, S->add ? -1e-9 : 1, o);
-    S->b = 1; S->n_gl = FINE; S->family = family; S->m = m; S->q = q; S->k = k; S->x = fine_x; S->w = fine_w; S->T0 = T0;
+    S->b = 1;
+    S->n_gl = FINE;
+    S->family = family;
+    S->m = m;
+    S->q = q;
+    S->k = k;
+    S->x = fine_x;
+    S->w = fine_w;
+    S->T0 = T0;
     return *k * (S->add ? -o[1] : o[1]) + at * sqrt(*k * o[2]);
 }
 
@@ -151,14 +208,25 @@ static void injected(int what)
     if (hs_prawitz_visit(&S, work + 6 * N_MAX)) return;
     for (n = 0; n <= S.N; n++) {
         double y = (double)n * S.dy, turn = S.im[n] - S.eps * y - atan2(y, S.t) - atan2(y, 1 + S.t);
-        if (what % 2) { S.re[n] += d * cos(turn); S.im[n] -= d * sin(turn); }
-        S.node[n] = what == 1 ? d : 0; S.round[n] = what == 3 ? d : 0;
+        if (what % 2) {
+            S.re[n] += d * cos(turn);
+            S.im[n] -= d * sin(turn);
+        }
+        S.node[n] = what == 1 ? d : 0;
+        S.round[n] = what == 3 ? d : 0;
     }
     freeze(&S);
-    if (what == 0) { S.K[2] -= d; S.inner[2] += d; }
-    if (what == 2) { S.K[2] -= d; S.err += d; }
+    if (what == 0) {
+        S.K[2] -= d;
+        S.inner[2] += d;
+    }
+    if (what == 2) {
+        S.K[2] -= d;
+        S.err += d;
+    }
     evaluate(&S, S.eps, &v);
-    term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), what < 2 ? v.inner : v.rounding, fine.rounding + 1e-13);
+    term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), what < 2 ? v.inner : v.rounding,
+         fine.rounding + 1e-13);
 }
 
 /* delta(eps) is at least delta at the lower end of eps, at most at the upper: by the contour. */
@@ -171,7 +239,15 @@ static void eps_ends(void)
     int family, i;
     any_run(&S, &family, &m, &q, &k, 0, between(1, 10));
     if (hs_prawitz_eps(&S, log_delta, work, hs_prawitz_work(), &low, &mid, &high, &p)) return;
-    C.b = 1; C.add = S.add; C.n_threads = 1; C.n_max = 4096; C.m = &m; C.q = &q; C.k = &k; C.rtol = 1e-10; C.T0 = 31;
+    C.b = 1;
+    C.add = S.add;
+    C.n_threads = 1;
+    C.n_max = 4096;
+    C.m = &m;
+    C.q = &q;
+    C.k = &k;
+    C.rtol = 1e-10;
+    C.T0 = 31;
     for (i = 0; i < 2; i++) {
         if (!(fabs(i ? high : low) < HUGE_VAL) || hs_contour_delta(&C, i ? high : low, more, n_more, &p)) return;
         delta[i] = p.estimate * exp(p.log_scale - log_delta);
@@ -190,9 +266,14 @@ int main(int argc, char **argv)
     work = malloc(sizeof *work * (size_t)hs_prawitz_work());
     if (!work || !more) return 2;
     rule(FINE, fine_x, fine_w);
-    for (i = 0; i < cases(600); i++) { one_step(i % 3 == 0); plain(); injected(i % 4); }
+    for (i = 0; i < cases(600); i++) {
+        one_step(i % 3 == 0);
+        plain();
+        injected(i % 4);
+    }
     for (i = 0; i < cases(300); i++) eps_ends();
-    free(work); free(more);
+    free(work);
+    free(more);
     median("step-k", 100, 3000, 40);
     median("step-k-aliases", 40, 30, 5);
     median("step-variance", 100, 1.1, 1.01);

@@ -1,7 +1,7 @@
 /* check_saddle.c - the saddle-point kernels over a grid of settings: a status, or ends in order around the estimate. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "saddle.h"
+#include "clt/saddle.h"
 
 static int failures;
 
@@ -26,12 +26,14 @@ static void gaussian(double *work)
                 for (add = 0; add < 2; add++)
                     for (n = 0; n < 5; n++) {
                         double m = M[i], q = Q[j], k = K[l];
-                        st = hs_saddle_delta(1, &m, &q, &k, add, EPS[n], (int)(n % 7), NULL, work, hs_saddle_work(), &s);
-                        check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper && s.upper <= 0), "delta", m, q, k,
-                              add, EPS[n]);
+                        st =
+                            hs_saddle_delta(1, &m, &q, &k, add, EPS[n], (int)(n % 7), NULL, work, hs_saddle_work(), &s);
+                        check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper && s.upper <= 0), "delta",
+                              m, q, k, add, EPS[n]);
                         st = hs_saddle_eps(1, &m, &q, &k, add, LOG[n], HS_AUTO, NULL, work, hs_saddle_work(), &s);
                         check(st || (s.lower <= s.estimate && s.estimate <= s.upper), "eps", m, q, k, add, LOG[n]);
-                        st = hs_saddle_moments_upper(1, &m, &q, &k, add, 1, EPS[n], NULL, work, hs_saddle_work(), &tilt, &upper);
+                        st = hs_saddle_moments_upper(1, &m, &q, &k, add, 1, EPS[n], NULL, work, hs_saddle_work(), &tilt,
+                                                     &upper);
                         check(st || (upper <= 0 && tilt > 0), "moments", m, q, k, add, EPS[n]);
                     }
 }
@@ -44,7 +46,11 @@ static void atoms(void)
     hs_atoms A = {first, loss, num, rel, zero, zero};
     hs_saddle s;
     int st;
-    loss[0] = -0.4; loss[1] = 0; loss[2] = 0.2; loss[3] = -0.1; loss[4] = log((1 - 0.45 * exp(0.1)) / 0.55) * -1;
+    loss[0] = -0.4;
+    loss[1] = 0;
+    loss[2] = 0.2;
+    loss[3] = -0.1;
+    loss[4] = log((1 - 0.45 * exp(0.1)) / 0.55) * -1;
     for (at = -1; at < 8; at += 0.25) {
         st = hs_saddle_atoms(2, &A, k, 1, at, HS_AUTO, &s);
         check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper), "atoms", 0, 0, 57, 0, at);

@@ -1,14 +1,16 @@
-/* check_sampling.c - calls the sampling and two-sided entries of csrc/hs.h on plain and nasty input, for the sanitizers.
+/* check_sampling.c - calls the sampling and two-sided entries of csrc/hs.h on plain and nasty input, for the
+ * sanitizers.
  *
- * Checked everywhere: the status is a known code; after HS_OK every output is a number, intervals are ordered, tails lie in [0, 1]
- * and fall or rise with s; bad arguments are refused; nothing behind the lent end of the scratch is touched. The nodes of shifted
- * paths lie within their bound of a sum on the real line in long double, and the bound is not loose.
+ * Checked everywhere: the status is a known code; after HS_OK every output is a number, intervals are ordered, tails
+ * lie in [0, 1] and fall or rise with s; bad arguments are refused; nothing behind the lent end of the scratch is
+ * touched. The nodes of shifted paths lie within their bound of a sum on the real line in long double, and the bound is
+ * not loose.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "expect.h"
-#include "twosided.h"
+#include "law/twosided.h"
 
 static void truncations(void)
 {
@@ -21,12 +23,14 @@ static void truncations(void)
             for (int k = 0; k < 9; k++) {
                 double size = ceil(part[k] * n[j]);
                 int st;
-                if (n[j] > 1e10 && p[i] > 1e-12 && p[i] < 1) continue; /* millions of terms: right, but slow under sanitizers */
+                if (n[j] > 1e10 && p[i] > 1e-12 && p[i] < 1)
+                    continue; /* millions of terms: right, but slow under sanitizers */
                 st = hs_sampling_truncation(p[i], n[j], size, out);
                 expect(st >= 0 && st <= hs_status_last(), "status", p[i], n[j], size);
                 if (st == HS_OK)
-                    expect(out[0] <= out[1] && out[2] <= out[3] && out[4] <= out[5] && out[3] <= 0 && out[5] <= 0 && out[1] <= 1 + 1e-15
-                               && out[0] >= -5e-324, "interval", p[i], n[j], size);
+                    expect(out[0] <= out[1] && out[2] <= out[3] && out[4] <= out[5] && out[3] <= 0 && out[5] <= 0 &&
+                               out[1] <= 1 + 1e-15 && out[0] >= -5e-324,
+                           "interval", p[i], n[j], size);
             }
 }
 
@@ -44,14 +48,16 @@ static void tails(void)
                 expect(edge >= 0 && edge < 1e-6, "edge", q[i], m[a], m[b]);
                 for (int j = 0; j < 41; j++) {
                     for (int r = 0; r < 4; r++) expect(t[r][j] >= 0 && t[r][j] <= 1 + 1e-15, "tail", q[i], m[a], m[b]);
-                    expect(t[4][j] > 0 && (!j || (t[0][j] >= t[0][j - 1] && t[1][j] <= t[1][j - 1])), "order", q[i], m[a], m[b]);
+                    expect(t[4][j] > 0 && (!j || (t[0][j] >= t[0][j - 1] && t[1][j] <= t[1][j - 1])), "order", q[i],
+                           m[a], m[b]);
                 }
             }
 }
 
 static void transforms(void)
 {
-    static const double q[] = {0, 1e-12, 0.01, 0.9, 1, NAN}, m[] = {0, 0.05, 1, 12}, z[] = {-300, -1, -0.5, 0, 2, 1e5, NAN}, y[] = {-1, 0, 3, 1e4};
+    static const double q[] = {0, 1e-12, 0.01, 0.9, 1, NAN}, m[] = {0, 0.05, 1, 12},
+                        z[] = {-300, -1, -0.5, 0, 2, 1e5, NAN}, y[] = {-1, 0, 3, 1e4};
     long need = hs_two_work();
     double out[8];
     for (int i = 0; i < 6; i++)
@@ -64,14 +70,17 @@ static void transforms(void)
                         int st = hs_two_transform(&pair, z[c], y[d], 40, work, need, out);
                         expect(st >= 0 && st <= hs_status_last(), "status", q[i], z[c], y[d]);
                         if (st == HS_OK)
-                            expect(isfinite(out[0]) && out[1] >= 0 && out[3] >= 0 && out[6] >= 0 && out[7] >= 0 && out[7] <= 1, "output",
-                                   q[i], z[c], y[d]);
-                        expect(hs_two_transform(&pair, z[c], y[d], 40, work, need - 1, out) == HS_SCRATCH, "scratch", q[i], z[c], y[d]);
+                            expect(isfinite(out[0]) && out[1] >= 0 && out[3] >= 0 && out[6] >= 0 && out[7] >= 0 &&
+                                       out[7] <= 1,
+                                   "output", q[i], z[c], y[d]);
+                        expect(hs_two_transform(&pair, z[c], y[d], 40, work, need - 1, out) == HS_SCRATCH, "scratch",
+                               q[i], z[c], y[d]);
                         free(work);
                     }
 }
 
-/* Roots and points of a run of pairs, plain and sampled steps: points at the ends of a root are on either side of the target. */
+/* Roots and points of a run of pairs, plain and sampled steps: points at the ends of a root are on either side of
+ * the target. */
 static void contours(void)
 {
     static const double q[] = {1e-6, 0.01, 0.3, 0.97}, m[] = {0.05, 0.9, 3}, k[] = {1, 40, 3000};
@@ -83,14 +92,27 @@ static void contours(void)
         hs_point p;
         double *work = malloc(sizeof(double) * (size_t)n), target = -8 - i % 5 * 9;
         int b = 1 + i % 3, st;
-        pair[0].branches = 2; pair[0].q_err = 1; pair[0].w_err = 8;
+        pair[0].branches = 2;
+        pair[0].q_err = 1;
+        pair[0].w_err = 8;
         for (int r = 0; r < 2; r++) {
-            pair[0].w[r] = r ? 1e-3 : 1 - 1e-3; pair[0].q[r] = q[i % 4];
-            pair[0].up[r] = (1 + r) * m[i / 4 % 3]; pair[0].down[r] = i / 36 * 0.5 * pair[0].up[r];
+            pair[0].w[r] = r ? 1e-3 : 1 - 1e-3;
+            pair[0].q[r] = q[i % 4];
+            pair[0].up[r] = (1 + r) * m[i / 4 % 3];
+            pair[0].down[r] = i / 36 * 0.5 * pair[0].up[r];
         }
-        count[0] = k[i / 12 % 3]; count[1] = 5; count[2] = 2;
-        C.b = b; C.n_threads = 1; C.n_max = HS_OUTER_MAX; C.rtol = 1e-9; C.T0 = 31;
-        C.m = one; C.q = rate; C.k = count; C.pair = pair;
+        count[0] = k[i / 12 % 3];
+        count[1] = 5;
+        count[2] = 2;
+        C.b = b;
+        C.n_threads = 1;
+        C.n_max = HS_OUTER_MAX;
+        C.rtol = 1e-9;
+        C.T0 = 31;
+        C.m = one;
+        C.q = rate;
+        C.k = count;
+        C.pair = pair;
         st = hs_contour_eps(&C, target, work, n, &lower, &estimate, &upper, &p);
         expect(st >= 0 && st <= hs_status_last(), "status", st, i, 0);
         if (st <= HS_LOOSE) {
@@ -116,18 +138,24 @@ static void phi_on_the_line(const hs_pair *pair, double c, double y, double h, l
     for (int r = 0; r < pair->branches; r++)
         for (int j = -2600; j <= 2600; j++) {
             long double g = j * (long double)h, q = pair->q[r], up = pair->up[r], down = pair->down[r];
-            long double l1 = log1pl(q * expm1l(up * g - up * up / 2)), l2 = log1pl(q * expm1l(-down * g - down * down / 2));
+            long double l1 = log1pl(q * expm1l(up * g - up * up / 2)),
+                        l2 = log1pl(q * expm1l(-down * g - down * down / 2));
             long double p = pair->w[r] * expl((1 + c) * l1 - c * l2 - g * g / 2), x = y * (l1 - l2), half = sinl(x / 2);
-            sum += p; a -= 2 * p * half * half; b += p * sinl(x);
+            sum += p;
+            a -= 2 * p * half * half;
+            b += p * sinl(x);
         }
-    *re = a / sum; *im = b / sum;
+    *re = a / sum;
+    *im = b / sum;
 }
 
 static void shifted_paths(void)
 {
-    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5, 4}, tilt[] = {0.1, 1, 4}, dy[] = {1e-3, 0.05};
+    static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5, 4}, tilt[] = {0.1, 1, 4},
+                        dy[] = {1e-3, 0.05};
     enum { N = 1000 };
-    double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)), *work = malloc(sizeof(double) * (size_t)hs_two_work());
+    double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)),
+           *work = malloc(sizeof(double) * (size_t)hs_two_work());
     for (int i = 0; i < 4 * 4 * 3 * 2; i++) { /* the largest shift: losses beyond e^300 */
         double mm = m[i / 4 % 4], c = tilt[i / 16 % 3], step = mm > 3 ? 1e-3 : dy[i / 48], est[3], h[2], c1, c2, slope;
         hs_pair pair = {2, {0.9, 0.1}, {q[i % 4], 0.7 * q[i % 4]}, {mm, 2 * mm}, {i % 2 * mm, i % 3 * mm}, 0, 0};
@@ -139,10 +167,13 @@ static void shifted_paths(void)
         if (hs_two_build(&T, &pair, h, c, c, 10, work)) continue;
         hs_two_moments(&T, c, &mo);
         hs_two_weights(&T, c, mo.log_m, &c1, &c2);
-        if (hs_two_shift_build(&T, c, mo.log_m, mo.err, hs_two_real_upper(&T, c) + hs_two_ends_upper(&T, c, mo.log_m), 40, &P)) continue;
+        if (hs_two_shift_build(&T, c, mo.log_m, mo.err, hs_two_real_upper(&T, c) + hs_two_ends_upper(&T, c, mo.log_m),
+                               40, &P))
+            continue;
         slope = hs_two_shift_nodes(&P, step, N, T.G.er, zr, zi);
         expect(zr[0] == 0 && zi[0] == 0, "node 0", zr[0], zi[0], i);
-        expect(slope <= 20 * (c1 + c2 * (224 + 64)), "slope against that of the real line", slope, c1 + c2 * (224 + 64), i);
+        expect(slope <= 20 * (c1 + c2 * (224 + 64)), "slope against that of the real line", slope, c1 + c2 * (224 + 64),
+               i);
         expect(P.quad <= 40 * exp(-40), "what does not round", P.quad, exp(-40), i);
         for (int n = 1; n <= N; n = 3 * n + n % 7) {
             long double a, b;
@@ -152,7 +183,9 @@ static void shifted_paths(void)
             expect(off <= bound, "shifted node", off, bound, n * 1000 + i);
         }
     }
-    free(zr); free(zi); free(work);
+    free(zr);
+    free(zi);
+    free(work);
 }
 
 /* A plain step in both directions: ADD has the pair turned, and the conjugate of its phi. */
@@ -160,15 +193,18 @@ static void shifted_paths_of_a_plain_step(void)
 {
     static const double q[] = {1e-6, 1e-3, 0.3, 0.97}, m[] = {0.2, 1, 2.5}, tilt[] = {0.1, 1, 6}, dy[] = {1e-3, 0.11};
     enum { N = 1000 };
-    double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)), *work = malloc(sizeof(double) * (size_t)hs_two_work());
+    double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)),
+           *work = malloc(sizeof(double) * (size_t)hs_two_work());
     for (int i = 0; i < 4 * 3 * 3 * 2 * 2; i++) {
         int add = i / 72;
-        double mm = m[i / 4 % 3], qq = q[i % 4], c = tilt[i / 12 % 3], step = dy[i / 36 % 2], a = add ? -c : 1 + c, c1, c2, slope, out;
+        double mm = m[i / 4 % 3], qq = q[i % 4], c = tilt[i / 12 % 3], step = dy[i / 36 % 2], a = add ? -c : 1 + c, c1,
+               c2, slope, out;
         hs_pair pair = {1, {1}, {qq}, {add ? 0 : mm}, {add ? mm : 0}, 0, 0};
         hs_two_shift P;
         hs_moments mo;
         hs_grid G;
-        if (hs_grid_build(&G, mm, qq, 0.1 / fmax(1, mm), -10 - hs_left_reach(mm, qq, a), fmax(mm, a * mm) + 10, work)) continue;
+        if (hs_grid_build(&G, mm, qq, 0.1 / fmax(1, mm), -10 - hs_left_reach(mm, qq, a), fmax(mm, a * mm) + 10, work))
+            continue;
         hs_grid_moments(&G, a, &mo);
         out = hs_grid_real_upper(mm, a, G.h) + hs_grid_ends_upper(&G, a, mo.log_m);
         if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmax(mo.log_m, -1));
@@ -177,7 +213,8 @@ static void shifted_paths_of_a_plain_step(void)
         slope = hs_two_shift_nodes(&P, step, N, G.er, zr, zi);
         expect(zr[0] == 0 && zi[0] == 0, "node 0 of a plain step", zr[0], zi[0], i);
         /* a < 0: |r| grows by up to cos(b/2)^a on the path */
-        expect(slope <= 20 * fmax(1, pow(cos(0.76), a)) * (c1 + c2 * (224 + 64)), "slope of a plain step against that of the real line", slope, c1 + c2 * (224 + 64), i);
+        expect(slope <= 20 * fmax(1, pow(cos(0.76), a)) * (c1 + c2 * (224 + 64)),
+               "slope of a plain step against that of the real line", slope, c1 + c2 * (224 + 64), i);
         expect(P.quad <= 40 * exp(-40), "what does not round in a plain step", P.quad, exp(-40), i);
         for (int n = 1; n <= N; n = 3 * n + n % 7) {
             long double re, im;
@@ -187,7 +224,9 @@ static void shifted_paths_of_a_plain_step(void)
             expect(off <= bound, "shifted node of a plain step", off, bound, n * 1000 + i);
         }
     }
-    free(zr); free(zi); free(work);
+    free(zr);
+    free(zi);
+    free(work);
 }
 
 int main(void)

@@ -1,12 +1,13 @@
-/* check_smoothing_terms.c - the error terms of Prawitz' interval (prawitz.c), of a sampled Laplace step on Gauss panels (laplace_step.c)
- * and of the moments behind the Edgeworth accountant's constants (edgeworth_bound.c), each where it is large.
+/* check_smoothing_terms.c - the error terms of Prawitz' interval (prawitz.c), of a sampled Laplace step on Gauss panels
+ * (laplace_step.c) and of the moments behind the Edgeworth accountant's constants (edgeworth_bound.c), each where it is
+ * large.
  *
- * Reference: for whole lines the contour's certified interval, a million times as narrow as the terms are here; for one step the
- * same integrals by Gauss panels with twice and thrice the nodes.
+ * Reference: for whole lines the contour's certified interval, a million times as narrow as the terms are here; for one
+ * step the same integrals by Gauss panels with twice and thrice the nodes.
  */
 #define hs_edgeworth_bounded own_edgeworth_bounded /* edgeworth_bound.c is read here for its static functions */
 #define hs_edgeworth_modulus_upper own_edgeworth_modulus_upper
-#include "edgeworth_bound.c"
+#include "clt/edgeworth_bound.c"
 #include "hs.h"
 #include "terms.h"
 
@@ -21,11 +22,16 @@ static void rule(int n)
     for (i = 0; i < n; i++) {
         long double x = cosl(3.14159265358979323846L * (i + 0.75L) / (n + 0.5L)), p = 0, q = 0, d = 1;
         for (it = 0; it < 60; it++) {
-            for (p = 1, q = 0, j = 1; j <= n; j++) { long double next = ((2 * j - 1) * x * p - (j - 1) * q) / j; q = p; p = next; }
+            for (p = 1, q = 0, j = 1; j <= n; j++) {
+                long double next = ((2 * j - 1) * x * p - (j - 1) * q) / j;
+                q = p;
+                p = next;
+            }
             d = n * (x * p - q) / (x * x - 1);
             x -= p / d;
         }
-        node[i] = (double)x; weight[i] = (double)(2 / ((1 - x * x) * d * d));
+        node[i] = (double)x;
+        weight[i] = (double)(2 / ((1 - x * x) * d * d));
     }
 }
 
@@ -33,7 +39,8 @@ static void rule(int n)
 static void whole(void)
 {
     int family = 0, add = uniform() < 0.5;
-    double m = log_between(0.3, 3), q = log_between(0.01, 0.9), k = floor(log_between(2, 3000)), eps, sum, actual, o[3], part[4];
+    double m = log_between(0.3, 3), q = log_between(0.01, 0.9), k = floor(log_between(2, 3000)), eps, sum, actual, o[3],
+           part[4];
     static const char *names[3] = {"pw-aliasing", "pw-smoothing", "pw-truncation"};
     hs_contour C = {0};
     hs_prawitz S = {0};
@@ -41,21 +48,45 @@ static void whole(void)
     int i;
     hs_cgf_estimate(m, q, add ? -1e-9 : 1, o);
     eps = k * (add ? -o[1] : o[1]) + between(-1, 5) * sqrt(k * o[2]);
-    C.b = 1; C.add = add; C.n_threads = 1; C.n_max = 4096; C.m = &m; C.q = &q; C.k = &k; C.rtol = 1e-10; C.T0 = 31;
+    C.b = 1;
+    C.add = add;
+    C.n_threads = 1;
+    C.n_max = 4096;
+    C.m = &m;
+    C.q = &q;
+    C.k = &k;
+    C.rtol = 1e-10;
+    C.T0 = 31;
     if (hs_contour_delta(&C, eps, more, n_more, &truth)) return;
-    S.b = 1; S.add = add; S.n_gl = RULE; S.family = &family; S.m = &m; S.q = &q; S.k = &k; S.x = node; S.w = weight;
+    S.b = 1;
+    S.add = add;
+    S.n_gl = RULE;
+    S.family = &family;
+    S.m = &m;
+    S.q = &q;
+    S.k = &k;
+    S.x = node;
+    S.w = weight;
     S.T0 = between(0.5, 14);
     S.T = uniform() < 0.5 ? 0 : log_between(0.5, 300) / sqrt(k * o[2]);
     if (hs_prawitz_delta(&S, eps, work, hs_prawitz_work(), &p)) return;
-    sum = p.aliasing + 2 * (p.inner + p.rounding + p.truncation + S.smooth); /* the ends hold every term, each alias once */
-    if (p.lower > 0 && p.upper < 0.99 * exp(S.t * log(S.t) - (1 + S.t) * log1p(S.t))) term("pw-width", sum, p.upper - p.lower, 1e-14 * (p.estimate + sum));
+    sum = p.aliasing +
+          2 * (p.inner + p.rounding + p.truncation + S.smooth); /* the ends hold every term, each alias once */
+    if (p.lower > 0 && p.upper < 0.99 * exp(S.t * log(S.t) - (1 + S.t) * log1p(S.t)))
+        term("pw-width", sum, p.upper - p.lower, 1e-14 * (p.estimate + sum));
     actual = fabs(p.estimate - truth.estimate * exp(truth.log_scale - p.log_scale));
-    part[0] = p.aliasing; part[1] = S.smooth; part[2] = p.truncation; part[3] = p.inner;
+    part[0] = p.aliasing;
+    part[1] = S.smooth;
+    part[2] = p.truncation;
+    part[3] = p.inner;
     for (sum = 0, i = 0; i < 4; i++) sum += part[i];
-    for (i = 0; i < 3; i++) if (part[i] > 0.9 * sum) term(names[i], actual, sum + p.rounding, 1e-12 * p.estimate);
+    for (i = 0; i < 3; i++)
+        if (part[i] > 0.9 * sum) term(names[i], actual, sum + p.rounding, 1e-12 * p.estimate);
     term("pw-total", actual, sum + p.rounding, 1e-12 * p.estimate);
-    term("pw-ends", fmax(p.lower - truth.estimate * exp(truth.log_scale - p.log_scale), truth.estimate * exp(truth.log_scale - p.log_scale) - p.upper), 0,
-         1e-11 * p.estimate);
+    term("pw-ends",
+         fmax(p.lower - truth.estimate * exp(truth.log_scale - p.log_scale),
+              truth.estimate * exp(truth.log_scale - p.log_scale) - p.upper),
+         0, 1e-11 * p.estimate);
 }
 
 /* M(a) and phi of a sampled Laplace step, on panels of n nodes, scaled by e^-top. */
@@ -66,22 +97,28 @@ static void laplace_sums(double m, double q, double a, double y, int n, double t
     out[0] = out[1] = out[2] = 0;
     for (i = -2; i < panels; i++)
         for (j = 0; j < (i < 0 ? 1 : n); j++) {
-            long double x = i < 0 ? (i == -2 ? 0 : m) : (2 * i + 1 + (long double)node[j]) * half, l = log1pl(q * expm1l(2 * x - m));
+            long double x = i < 0 ? (i == -2 ? 0 : m) : (2 * i + 1 + (long double)node[j]) * half,
+                        l = log1pl(q * expm1l(2 * x - m));
             long double w = i < 0 ? 0.5L * expl(-x) : 0.5L * half * weight[j] * expl(-x), p = w * expl(a * l - top);
-            out[0] += p; out[1] += p * cosl(y * l); out[2] += p * sinl(y * l);
+            out[0] += p;
+            out[1] += p * cosl(y * l);
+            out[2] += p * sinl(y * l);
         }
 }
 
 static void laplace_step(int n)
 {
-    double m = log_between(0.1, 30), q = log_between(1e-4, 0.97), z = log_between(0.05, fmax(1, 20 / m)), a = uniform() < 0.5 ? 1 + z : -z;
-    double y = log_between(0.3, 40) / fmax(1, m), top = fmax(a * log1p(q * expm1(m)) - m, a * log1p(q * expm1(-m))), far;
+    double m = log_between(0.1, 30), q = log_between(1e-4, 0.97), z = log_between(0.05, fmax(1, 20 / m)),
+           a = uniform() < 0.5 ? 1 + z : -z;
+    double y = log_between(0.3, 40) / fmax(1, m), top = fmax(a * log1p(q * expm1(m)) - m, a * log1p(q * expm1(-m))),
+           far;
     long double coarse[3], fine[3], log_m;
     laplace_sums(m, q, a, y, n, top, 1, coarse);
     rule(RULE);
     laplace_sums(m, q, a, y, RULE, top, 2, fine);
     log_m = top + logl(fine[0]);
-    term("lap-gauss", fabs((double)(coarse[0] / fine[0] - 1)), hs_laplace_step_quadrature_upper(m, q, a, 0, (double)log_m, n), 1e-14);
+    term("lap-gauss", fabs((double)(coarse[0] / fine[0] - 1)),
+         hs_laplace_step_quadrature_upper(m, q, a, 0, (double)log_m, n), 1e-14);
     term("lap-gauss-phi", (double)(hypotl(coarse[1] - fine[1], coarse[2] - fine[2]) / fine[0]),
          hs_laplace_step_quadrature_upper(m, q, a, y, (double)log_m, n), 1e-14);
     laplace_sums(m, q, a, 8 * y, RULE, top, 12, fine);
@@ -89,12 +126,15 @@ static void laplace_step(int n)
     term("lap-far", (double)(hypotl(fine[1], fine[2]) / fine[0]), far, 1e-12);
 }
 
-/* Moments of one step with n nodes a panel, against twice as many; the largest |phi| beyond a frequency against |phi| there. */
+/* Moments of one step with n nodes a panel, against twice as many; the largest |phi| beyond a frequency against
+ * |phi| there. */
 static void edgeworth(int n)
 {
-    static const char *names[6] = {"ew-mean", "ew-second", "ew-third", "ew-fourth", "ew-first-absolute", "ew-third-absolute"};
+    static const char *names[6] = {"ew-mean",   "ew-second",         "ew-third",
+                                   "ew-fourth", "ew-first-absolute", "ew-third-absolute"};
     int family = uniform() < 0.5, which = uniform() < 0.5, i;
-    double m = log_between(0.2, family ? 30 : 8), q = log_between(1e-3, 0.9), coarse[2 * HS_EDGEWORTH_BOUNDED], fine[2 * HS_EDGEWORTH_BOUNDED], size;
+    double m = log_between(0.2, family ? 30 : 8), q = log_between(1e-3, 0.9), coarse[2 * HS_EDGEWORTH_BOUNDED],
+           fine[2 * HS_EDGEWORTH_BOUNDED], size;
     double y0, bound, worst = 0;
     rule(n);
     if (hs_edgeworth_bounded(family, m, q, which, node, weight, n, coarse)) return;
@@ -102,25 +142,31 @@ static void edgeworth(int n)
     if (hs_edgeworth_bounded(family, m, q, which, node, weight, 40, fine)) return;
     for (i = 0; i < HS_EDGEWORTH_BOUNDED; i++) {
         size = pow(fine[1], i == 0 ? 0.5 : i == 4 ? 0.5 : i == 1 ? 1 : i == 3 ? 2 : 1.5);
-        term(names[i], fabs(coarse[i] - fine[i]) / size, coarse[HS_EDGEWORTH_BOUNDED + i] / size, fine[HS_EDGEWORTH_BOUNDED + i] / size);
+        term(names[i], fabs(coarse[i] - fine[i]) / size, coarse[HS_EDGEWORTH_BOUNDED + i] / size,
+             fine[HS_EDGEWORTH_BOUNDED + i] / size);
     }
     if (uniform() < 0.8) return; /* what follows takes longer */
     y0 = log_between(0.3, 20) / sqrt(fine[1]);
     rule(RULE);
-    if (hs_edgeworth_modulus_upper(family, m, q, which, node, weight, RULE, y0, 2 * y0, work, HS_GRID_WORK, &bound)) return;
+    if (hs_edgeworth_modulus_upper(family, m, q, which, node, weight, RULE, y0, 2 * y0, work, HS_GRID_WORK, &bound))
+        return;
     for (i = 0; i <= 20; i++) {
         double y = y0 * (1 + i / 20.0), re = 0, im = 0, g, h = 0.02 / fmax(1, m * fmax(1, y0));
         if (family) {
             long double out[3];
             laplace_sums(m, q, which, y, RULE, 0, 6, out);
-            re = (double)(out[1] / out[0]); im = (double)(out[2] / out[0]);
+            re = (double)(out[1] / out[0]);
+            im = (double)(out[2] / out[0]);
         } else {
             double all = 0;
             for (g = -9; g < m + 9; g += h) {
                 double l = log1p(q * expm1(m * g - 0.5 * m * m)), p = exp(which * l - 0.5 * g * g);
-                all += p; re += p * cos(y * l); im += p * sin(y * l);
+                all += p;
+                re += p * cos(y * l);
+                im += p * sin(y * l);
             }
-            re /= all; im /= all;
+            re /= all;
+            im /= all;
         }
         worst = fmax(worst, hypot(re, im));
     }
@@ -130,21 +176,30 @@ static void edgeworth(int n)
 /* The same moments over a range that ends early. */
 static void edgeworth_range(void)
 {
-    static const char *names[COUNT] = {"ew-range-mean", "ew-range-second", "ew-range-third", "ew-range-fourth", "ew-range-first-absolute", "ew-range-third-absolute"};
+    static const char *names[COUNT] = {"ew-range-mean",   "ew-range-second",         "ew-range-third",
+                                       "ew-range-fourth", "ew-range-first-absolute", "ew-range-third-absolute"};
     bounded S, F;
     double a[5], b[5];
     int i;
     memset(&S, 0, sizeof S);
-    S.m = log_between(0.2, 6); S.q = log_between(0.05, 0.95); S.which = uniform() < 0.5; S.x = node; S.w = weight; S.n = RULE;
+    S.m = log_between(0.2, 6);
+    S.q = log_between(0.05, 0.95);
+    S.which = uniform() < 0.5;
+    S.x = node;
+    S.w = weight;
+    S.n = RULE;
     if (hs_edgeworth_moments(0, S.m, S.q, node, weight, RULE, a, b)) return;
     S.c0 = S.which ? b[0] : a[0];
     F = S;
-    S.nats = between(1, 10) + 4 * log(S.q * fmin(S.m, 1)); F.nats = 45;
-    integrate(&S); integrate(&F);
+    S.nats = between(1, 10) + 4 * log(S.q * fmin(S.m, 1));
+    F.nats = 45;
+    integrate(&S);
+    integrate(&F);
     for (i = 0; i < COUNT; i++) term(names[i], fabs(S.sum[i] - F.sum[i]), S.err[i], F.err[i]);
 }
 
-/* Moments of one sampled Gaussian step with so many nodes that rounding is all, against a long trapezoid sum in long double. */
+/* Moments of one sampled Gaussian step with so many nodes that rounding is all, against a long trapezoid sum in long
+ * double. */
 static void edgeworth_rounding(void)
 {
     static const char *names[4] = {"ew-mean-rounding", "ew-second-rounding", "ew-third-rounding", "ew-fourth-rounding"};
@@ -154,15 +209,19 @@ static void edgeworth_rounding(void)
     if (hs_edgeworth_bounded(0, m, q, which, node, weight, RULE, v)) return;
     for (g = -12; g < 12 + m; g += h) {
         long double U = q * expm1l(m * g - 0.5L * m * m), p = expl(-0.5L * g * g) * (which ? 1 + U : 1);
-        total += p; sum += p * log1pl(U);
+        total += p;
+        sum += p * log1pl(U);
     }
     mean = sum / total;
     for (g = -12; g < 12 + m; g += h) {
-        long double U = q * expm1l(m * g - 0.5L * m * m), p = expl(-0.5L * g * g) * (which ? 1 + U : 1) / total, x = log1pl(U) - mean;
+        long double U = q * expm1l(m * g - 0.5L * m * m), p = expl(-0.5L * g * g) * (which ? 1 + U : 1) / total,
+                    x = log1pl(U) - mean;
         for (i = 2; i < 5; i++) moment[i] += p * powl(x, i);
     }
     moment[1] = mean;
-    for (i = 0; i < 4; i++) term(names[i], (double)fabsl(moment[i + 1] - v[i]), v[HS_EDGEWORTH_BOUNDED + i], 2e-18 * pow((double)moment[2], 0.5 * (i + 1)));
+    for (i = 0; i < 4; i++)
+        term(names[i], (double)fabsl(moment[i + 1] - v[i]), v[HS_EDGEWORTH_BOUNDED + i],
+             2e-18 * pow((double)moment[2], 0.5 * (i + 1)));
 }
 
 int main(int argc, char **argv)
@@ -176,11 +235,19 @@ int main(int argc, char **argv)
     if (!work || !more) return 2;
     rule(RULE);
     for (i = 0; i < cases(500); i++) whole();
-    for (i = 0; i < cases(150); i++) { int n = 4 + i % 9; rule(n); laplace_step(n); }
+    for (i = 0; i < cases(150); i++) {
+        int n = 4 + i % 9;
+        rule(n);
+        laplace_step(n);
+    }
     for (i = 0; i < cases(80); i++) edgeworth(2 + i % 5);
     rule(RULE);
-    for (i = 0; i < cases(100); i++) { edgeworth_rounding(); edgeworth_range(); }
-    free(work); free(more);
+    for (i = 0; i < cases(100); i++) {
+        edgeworth_rounding();
+        edgeworth_range();
+    }
+    free(work);
+    free(more);
     median("pw-aliasing", 100, 20, 2);
     median("pw-smoothing", 100, 100, 10);
     median("pw-truncation", 1, 3000, 1000);

@@ -1,9 +1,10 @@
-/* check_special.c - measures the elementary functions of csrc/special.h against long double and fails beyond their claims.
+/* check_special.c - measures the elementary functions of csrc/special.h against long double and fails beyond their
+ * claims.
  *
- * Claims, u = 2^-53 (copied from special.h; contour.c's rounding constants assume them): hs_exp and hs_log within 2 u relative,
- * hs_expm1 within 5 u, hs_log1pmx_small and hs_expm1mx_small within 3 u, hs_expm1mx within 4 u; hs_cis_m1 within 8 u min(|x|, 3) + 2 u |x| absolute, |x| < 2e6; cosine and sine of
- * hs_cis within 3 u absolute, |x| <= 8e5.
- * The references carry 64 bits: their own error is 2^-11 of a claim. Where long double is double nothing is measured.
+ * Claims, u = 2^-53 (copied from special.h; contour.c's rounding constants assume them): hs_exp and hs_log within 2 u
+ * relative, hs_expm1 within 5 u, hs_log1pmx_small and hs_expm1mx_small within 3 u, hs_expm1mx within 4 u; hs_cis_m1
+ * within 8 u min(|x|, 3) + 2 u |x| absolute, |x| < 2e6; cosine and sine of hs_cis within 3 u absolute, |x| <= 8e5. The
+ * references carry 64 bits: their own error is 2^-11 of a claim. Where long double is double nothing is measured.
  * Grids: a dense one, a random one, and the neighbours of every point where a reduction changes its branch.
  */
 #include <float.h>
@@ -32,13 +33,17 @@ typedef struct {
 static void take(measured *m, double x, long double got, long double want, long double unit)
 {
     double e = unit > 0 ? (double)(fabsl(got - want) / unit) : (got == want ? 0 : HUGE_VAL);
-    if (!(e <= m->worst)) { m->worst = e; m->at = x; }
+    if (!(e <= m->worst)) {
+        m->worst = e;
+        m->at = x;
+    }
 }
 
 static void close_up(const measured *m)
 {
     int bad = !(m->worst <= m->claim);
-    printf("%-24s worst %.4f u at %a (%.9g), claim %g u%s\n", m->name, m->worst, m->at, m->at, m->claim, bad ? "  FAIL" : "");
+    printf("%-24s worst %.4f u at %a (%.9g), claim %g u%s\n", m->name, m->worst, m->at, m->at, m->claim,
+           bad ? "  FAIL" : "");
     failures += bad;
 }
 
@@ -63,7 +68,10 @@ static void one_expm1(measured *m, double x)
     long double w = expm1l(x);
     double m1;
     take(m, x, hs_expm1(x), w, HS_U * fabsl(w));
-    if (hs_exp_m1(x, &m1) != hs_exp(x) || m1 != hs_expm1(x)) { printf("hs_exp_m1(%a) is not hs_exp and hs_expm1  FAIL\n", x); failures++; }
+    if (hs_exp_m1(x, &m1) != hs_exp(x) || m1 != hs_expm1(x)) {
+        printf("hs_exp_m1(%a) is not hs_exp and hs_expm1  FAIL\n", x);
+        failures++;
+    }
 }
 static void one_log(measured *m, double x) { take(m, x, hs_log(x), logl(x), HS_U * fabsl(logl(x))); }
 static void one_log1pmx(measured *m, double x)
@@ -138,8 +146,9 @@ static void decades(void (*one)(measured *, double), measured *m, double lowest,
 
 int main(void)
 {
-    measured e = {"hs_exp", 0, 0, 2}, e1 = {"hs_expm1", 0, 0, 5}, l = {"hs_log", 0, 0, 2}, a = {"hs_log1pmx_small", 0, 0, 3},
-             b = {"hs_expm1mx_small", 0, 0, 3}, w = {"hs_expm1mx", 0, 0, 4}, c = {"hs_cis_m1 (of claim)", 0, 0, 1}, d = {"hs_atan2 (of claim)", 0, 0, 1}, f = {"hs_cis", 0, 0, 3};
+    measured e = {"hs_exp", 0, 0, 2}, e1 = {"hs_expm1", 0, 0, 5}, l = {"hs_log", 0, 0, 2},
+             a = {"hs_log1pmx_small", 0, 0, 3}, b = {"hs_expm1mx_small", 0, 0, 3}, w = {"hs_expm1mx", 0, 0, 4},
+             c = {"hs_cis_m1 (of claim)", 0, 0, 1}, d = {"hs_atan2 (of claim)", 0, 0, 1}, f = {"hs_cis", 0, 0, 3};
     if (LDBL_MANT_DIG < 64) {
         puts("long double carries fewer than 64 bits here: nothing measured");
         return 0;
@@ -153,10 +162,21 @@ int main(void)
     for (int n = 0; n < 40000; n++) { /* e^x or +infinity, which is above it; never below */
         double x = 709 + 0.001 * n, y = hs_exp(x);
         long double top = fminl(expl(x), DBL_MAX) * (1 - 6 * HS_U);
-        if (!(y >= top) || !(hs_expm1(x) >= top) || (x >= 710 && y < HUGE_VAL)) { printf("hs_exp(%.17g) = %g  FAIL\n", x, y); failures++; break; }
+        if (!(y >= top) || !(hs_expm1(x) >= top) || (x >= 710 && y < HUGE_VAL)) {
+            printf("hs_exp(%.17g) = %g  FAIL\n", x, y);
+            failures++;
+            break;
+        }
     }
-    if (hs_exp(1420) != HUGE_VAL || hs_exp(1e300) != HUGE_VAL || hs_exp(HUGE_VAL) != HUGE_VAL || hs_expm1(720) != HUGE_VAL) { puts("hs_exp: not infinite beyond 710  FAIL"); failures++; }
-    if (hs_exp(-708.5) != 0 || hs_exp(-1e300) != 0 || hs_exp(-HUGE_VAL) != 0) { puts("hs_exp: not 0 below -708  FAIL"); failures++; }
+    if (hs_exp(1420) != HUGE_VAL || hs_exp(1e300) != HUGE_VAL || hs_exp(HUGE_VAL) != HUGE_VAL ||
+        hs_expm1(720) != HUGE_VAL) {
+        puts("hs_exp: not infinite beyond 710  FAIL");
+        failures++;
+    }
+    if (hs_exp(-708.5) != 0 || hs_exp(-1e300) != 0 || hs_exp(-HUGE_VAL) != 0) {
+        puts("hs_exp: not 0 below -708  FAIL");
+        failures++;
+    }
     close_up(&e);
 
     line(one_expm1, &e1, -40, 709);
@@ -165,7 +185,10 @@ int main(void)
     for (int n = -1020; n <= 1022; n++) around(one_expm1, &e1, (n + 0.5) * 0.69314718055994531, -708, 709);
     one_expm1(&e1, 0);
     one_expm1(&e1, -0.0);
-    if (hs_expm1(-800) != -1 || hs_expm1(-HUGE_VAL) != -1) { puts("hs_expm1: not -1 below -708  FAIL"); failures++; }
+    if (hs_expm1(-800) != -1 || hs_expm1(-HUGE_VAL) != -1) {
+        puts("hs_expm1: not -1 below -708  FAIL");
+        failures++;
+    }
     close_up(&e1);
 
     line(one_log, &l, 0.5, 2.5);

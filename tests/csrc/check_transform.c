@@ -1,15 +1,16 @@
-/* check_transform.c - inner grids of one step against long double: U and log(1+U) at every node, log M, its mean and variance, phi at a
- * frequency and at all nodes of a line, on the real path and on shifted ones, for plain steps and two-sided pairs.
+/* check_transform.c - inner grids of one step against long double: U and log(1+U) at every node, log M, its mean and
+ * variance, phi at a frequency and at all nodes of a line, on the real path and on shifted ones, for plain steps and
+ * two-sided pairs.
  *
- * Every rounding bound must hold; the program also prints the largest and the median share of it that the error takes. Shifts of
- * 1e-9 to 20, rates of 1e-12 to 1 - 2^-53, tilts of both signs; where e^E - 1 - E switches its form there are nodes in every case.
- * Where long double is double nothing is measured.
+ * Every rounding bound must hold; the program also prints the largest and the median share of it that the error takes.
+ * Shifts of 1e-9 to 20, rates of 1e-12 to 1 - 2^-53, tilts of both signs; where e^E - 1 - E switches its form there are
+ * nodes in every case. Where long double is double nothing is measured.
  */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include "expect.h"
-#include "twosided.h"
+#include "law/twosided.h"
 
 enum { CASES = 400, LINE = 60 };
 static uint64_t seed = 7;
@@ -23,12 +24,17 @@ static double uniform(void) /* splitmix64, in [0, 1) */
 }
 
 static double log_uniform(double lo, double hi) { return pow(10, lo + (hi - lo) * uniform()); }
-static double rate(void) { return uniform() < 0.7 ? log_uniform(-12, -1e-6) : fmin(1 - log_uniform(-15.9, -0.01), 1 - HS_U); }
+static double rate(void)
+{ return uniform() < 0.7 ? log_uniform(-12, -1e-6) : fmin(1 - log_uniform(-15.9, -0.01), 1 - HS_U); }
 
 static double work[HS_TWO_WORK], zr[LINE + 1], zi[LINE + 1];
 
 /* The shares of one claim over all cases. */
-typedef struct { const char *name; int n; double share[40 * CASES]; } shares;
+typedef struct {
+    const char *name;
+    int n;
+    double share[40 * CASES];
+} shares;
 
 static void take(shares *s, long double error, double claim, double a, double b, double c)
 {
@@ -43,7 +49,9 @@ static int ascending(const void *a, const void *b) { return *(const double *)a >
 static void close_up(shares *s)
 {
     qsort(s->share, (size_t)s->n, sizeof *s->share, ascending);
-    if (s->n) printf("%-26s %5d cases, of the claim at most %.3g, median %.3g\n", s->name, s->n, s->share[s->n - 1], s->share[s->n / 2]);
+    if (s->n)
+        printf("%-26s %5d cases, of the claim at most %.3g, median %.3g\n", s->name, s->n, s->share[s->n - 1],
+               s->share[s->n / 2]);
     else expect(0, s->name, 0, 0, 0);
 }
 
@@ -63,34 +71,48 @@ static long double expm1mx(long double x)
 }
 
 /* U, log(1+U), log(1+U) - U. */
-typedef struct { long double U, l, lm; } exact;
+typedef struct {
+    long double U, l, lm;
+} exact;
 
 static exact factor(double m, double q, double g)
 {
     long double v = (long double)m * g - 0.5L * m * m;
     exact e;
     e.U = q * expm1l(v); /* 1 - q is exact in long double */
-    if (fabsl(e.U) < 0.1L) { e.lm = log1pmx(e.U); e.l = e.U + e.lm; }
-    else { e.l = logl((1 - (long double)q) + q * expl(v)); e.lm = e.l - e.U; }
+    if (fabsl(e.U) < 0.1L) {
+        e.lm = log1pmx(e.U);
+        e.l = e.U + e.lm;
+    } else {
+        e.l = logl((1 - (long double)q) + q * expl(v));
+        e.lm = e.l - e.U;
+    }
     return e;
 }
 
 /* One row of nodes: shared by both kinds of grid. */
-typedef struct { int n; long double l[HS_TWO_MAX + 8], p[HS_TWO_MAX + 8], M1, mean, var; } row;
+typedef struct {
+    int n;
+    long double l[HS_TWO_MAX + 8], p[HS_TWO_MAX + 8], M1, mean, var;
+} row;
 static row R;
 
-static shares U_of = {"U", 0, {0}}, l_of = {"log(1+U)", 0, {0}}, node_of = {"log M of one node", 0, {0}}, M_of = {"log M", 0, {0}}, phase_of = {"phi at one frequency", 0, {0}},
-              line_of = {"phi on a line", 0, {0}}, shift_of = {"phi on shifted paths", 0, {0}}, M2_of = {"log M of a pair", 0, {0}},
-              phase2_of = {"phi of a pair", 0, {0}}, line2_of = {"phi of a pair on a line", 0, {0}}, shift2_of = {"phi of a pair, shifted", 0, {0}};
+static shares U_of = {"U", 0, {0}}, l_of = {"log(1+U)", 0, {0}}, node_of = {"log M of one node", 0, {0}},
+              M_of = {"log M", 0, {0}}, phase_of = {"phi at one frequency", 0, {0}},
+              line_of = {"phi on a line", 0, {0}}, shift_of = {"phi on shifted paths", 0, {0}},
+              M2_of = {"log M of a pair", 0, {0}}, phase2_of = {"phi of a pair", 0, {0}},
+              line2_of = {"phi of a pair on a line", 0, {0}}, shift2_of = {"phi of a pair, shifted", 0, {0}};
 
 static void phi(double y, long double *re, long double *im)
 {
     long double a = 0, b = 0;
     for (int j = 0; j < R.n; j++) {
         long double x = y * R.l[j], s = sinl(x / 2);
-        a -= R.p[j] * 2 * s * s; b += R.p[j] * sinl(x);
+        a -= R.p[j] * 2 * s * s;
+        b += R.p[j] * sinl(x);
     }
-    *re = a; *im = b;
+    *re = a;
+    *im = b;
 }
 
 static long double gap(double x, double w, long double re, long double im) { return hypotl(x - re, w - im); }
@@ -101,7 +123,10 @@ static void settle(void)
     long double sum = 0;
     R.mean = R.var = 0;
     for (int j = 0; j < R.n; j++) sum += R.p[j];
-    for (int j = 0; j < R.n; j++) { R.p[j] /= sum; R.mean += R.p[j] * R.l[j]; }
+    for (int j = 0; j < R.n; j++) {
+        R.p[j] /= sum;
+        R.mean += R.p[j] * R.l[j];
+    }
     for (int j = 0; j < R.n; j++) R.var += R.p[j] * (R.l[j] - R.mean) * (R.l[j] - R.mean);
 }
 
@@ -121,13 +146,15 @@ static void one_node(const hs_grid *G, double a, int j)
     one.n = 8;
     hs_grid_moments(&one, a, &mo);
     sum = E > 1 ? expl(E + lw) + expl(lw) * (a * e.lm - 1 - E) : expl(lw) * (expm1mx(E) + a * e.lm);
-    if (mo.dropped && mo.err > 0 && mo.err < 1e-3) take(&node_of, fabsl(mo.log_m - log1pl(sum)), mo.err, G->m, a, G->g[0]);
+    if (mo.dropped && mo.err > 0 && mo.err < 1e-3)
+        take(&node_of, fabsl(mo.log_m - log1pl(sum)), mo.err, G->m, a, G->g[0]);
     hs_grid_build(&one, G->m, G->q, G->h, G->lo, G->hi, work);
 }
 
 static void one_step(double m, double q, double a)
 {
-    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, 40), 0.6)), width = 10.3, c1, c2, y, slope, worst_U = 0, worst_l = 0, out;
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, 40), 0.6)), width = 10.3, c1, c2, y, slope, worst_U = 0,
+           worst_l = 0, out;
     double left = -width - hs_left_reach(m, q, a), right = fmax(m, a * m) + width;
     long double log_m = 0, top = -1e30L, re, im;
     hs_grid G;
@@ -142,14 +169,18 @@ static void one_step(double m, double q, double a)
         exact e = factor(m, q, g);
         double dU = HS_U * (double)((e.U + q) * dv + 6 * fabsl(e.U)) * (1 + 1e-6) + 1e-300;
         double dl = HS_U * (double)((e.U + q) / (1 + e.U) * dv + 14 * fabsl(e.l)) * (1 + 1e-6) + 1e-300;
-        R.l[j] = e.l; R.p[j] = a * e.l + (logl(h) - 0.91893853320467274178032973640562L - 0.5L * g * g);
+        R.l[j] = e.l;
+        R.p[j] = a * e.l + (logl(h) - 0.91893853320467274178032973640562L - 0.5L * g * g);
         top = fmaxl(top, R.p[j]);
-        if (m * g - 0.5 * m * m <= 600) worst_U = fmax(worst_U, (double)(fabsl(G.u[j] - e.U) / dU)); /* beyond, U is capped */
+        if (m * g - 0.5 * m * m <= 600)
+            worst_U = fmax(worst_U, (double)(fabsl(G.u[j] - e.U) / dU)); /* beyond, U is capped */
         worst_l = fmax(worst_l, (double)(fabsl(G.l[j] - e.l) / dl));
-        log_m += expl(logl(h) - 0.91893853320467274178032973640562L - 0.5L * g * g) * (fabsl(a * e.l) < 300 ? expm1mx(a * e.l) + a * e.lm : a * e.lm - 1 - a * e.l);
+        log_m += expl(logl(h) - 0.91893853320467274178032973640562L - 0.5L * g * g) *
+                 (fabsl(a * e.l) < 300 ? expm1mx(a * e.l) + a * e.lm : a * e.lm - 1 - a * e.l);
         if (!(fabsl(a * e.l) < 300)) log_m += expl(R.p[j]);
     }
-    take(&U_of, worst_U, 1, m, q, a); take(&l_of, worst_l, 1, m, q, a);
+    take(&U_of, worst_U, 1, m, q, a);
+    take(&l_of, worst_l, 1, m, q, a);
     hs_grid_moments(&G, a, &mo);
     if (!(mo.err < 1e-3)) return;
     if (mo.dropped) log_m = log1pl(log_m);
@@ -178,7 +209,8 @@ static void one_step(double m, double q, double a)
     slope = hs_two_shift_nodes(&P, y / LINE, LINE, G.er, zr, zi);
     for (int n = 1; n <= LINE; n += 13) {
         phi(n * (y / LINE), &re, &im); /* the real path's quadrature is hs_grid_quadrature_upper's */
-        take(&shift_of, gap(zr[n], zi[n], re, im), n * (y / LINE) * slope + P.quad + hs_grid_quadrature_upper(&G, a, y) + 2 * out, m, q, a);
+        take(&shift_of, gap(zr[n], zi[n], re, im),
+             n * (y / LINE) * slope + P.quad + hs_grid_quadrature_upper(&G, a, y) + 2 * out, m, q, a);
     }
 }
 
@@ -191,19 +223,27 @@ static void one_pair(double up, double down, double q, double z)
     hs_two T;
     hs_moments mo;
     hs_two_shift P;
-    pair.branches = 1; pair.w[0] = 1; pair.q[0] = q; pair.up[0] = up; pair.down[0] = down;
+    pair.branches = 1;
+    pair.w[0] = 1;
+    pair.q[0] = q;
+    pair.up[0] = up;
+    pair.down[0] = down;
     hs_two_cgf_estimate(&pair, z, est);
     h[0] = hs_grid_mesh(fmin(hs_two_real_h(&pair, 0, z, 40), 0.6));
     if (!(h[0] > 0) || hs_two_build(&T, &pair, h, z, z, 10.3, work)) return;
-    n_real = T.nodes[0]; R.n = n_real;
+    n_real = T.nodes[0];
+    R.n = n_real;
     hs_two_moments(&T, z, &mo);
     if (!(mo.err < 1e-3)) return;
     for (int j = 0; j < R.n; j++) {
         double g = T.G.g[j];
         exact e1 = factor(up, q, g), e2 = factor(down, q, -g);
-        long double E = (1 + (long double)z) * e1.l - z * e2.l, w = logl(h[0]) - 0.91893853320467274178032973640562L - 0.5L * g * g;
-        R.l[j] = e1.l - e2.l; R.p[j] = E + w;
-        log_m += expl(w) * (fabsl(E) < 300 ? expm1mx(E) + (1 + (long double)z) * e1.lm - z * e2.lm : (1 + (long double)z) * e1.lm - z * e2.lm - 1 - E);
+        long double E = (1 + (long double)z) * e1.l - z * e2.l,
+                    w = logl(h[0]) - 0.91893853320467274178032973640562L - 0.5L * g * g;
+        R.l[j] = e1.l - e2.l;
+        R.p[j] = E + w;
+        log_m += expl(w) * (fabsl(E) < 300 ? expm1mx(E) + (1 + (long double)z) * e1.lm - z * e2.lm
+                                           : (1 + (long double)z) * e1.lm - z * e2.lm - 1 - E);
         if (!(fabsl(E) < 300)) log_m += expl(E + w);
     }
     if (mo.dropped) log_m = log1pl(log_m);
@@ -232,7 +272,8 @@ static void one_pair(double up, double down, double q, double z)
     slope = hs_two_shift_nodes(&P, y / LINE, LINE, T.G.er, zr, zi);
     for (int n = 1; n <= LINE; n += 13) {
         phi(n * (y / LINE), &re, &im);
-        take(&shift2_of, gap(zr[n], zi[n], re, im), n * (y / LINE) * slope + P.quad + hs_two_quadrature_upper(&T, z, y) + 2 * out, up, down, z);
+        take(&shift2_of, gap(zr[n], zi[n], re, im),
+             n * (y / LINE) * slope + P.quad + hs_two_quadrature_upper(&T, z, y) + 2 * out, up, down, z);
     }
 }
 
@@ -256,12 +297,16 @@ static void one_weak_slope(void)
     hs_grid_moments(&G, a, &mo);
     if (hs_grid_shift_build(&G, a, mo.log_m, mo.err, 1e-15, 36, &P)) failures++;
     slope = P.c1 + 500 * P.c2;
-    if (!(slope > 0 && slope < 100 * m * HS_U)) { printf("slope %g of a weak step's shifted path  FAIL\n", slope); failures++; }
+    if (!(slope > 0 && slope < 100 * m * HS_U)) {
+        printf("slope %g of a weak step's shifted path  FAIL\n", slope);
+        failures++;
+    }
 }
 
 int main(void)
 {
-    shares *all[] = {&U_of, &l_of, &node_of, &M_of, &phase_of, &line_of, &shift_of, &M2_of, &phase2_of, &line2_of, &shift2_of};
+    shares *all[] = {&U_of,     &l_of,  &node_of,   &M_of,     &phase_of, &line_of,
+                     &shift_of, &M2_of, &phase2_of, &line2_of, &shift2_of};
     if (LDBL_MANT_DIG < 64) {
         puts("long double carries fewer than 64 bits here: nothing measured");
         return 0;
@@ -269,7 +314,8 @@ int main(void)
     one_weak_slope();
     one_step(0.150009, 0.00311789, -45.109); /* a claim of 0.1 that was 28 times too small at one node */
     for (int i = 0; i < CASES; i++) {
-        double m = log_uniform(-9, 1.3), other = uniform() < 0.8 ? m * log_uniform(-0.5, 0.5) : log_uniform(-9, 1.3), t = tilt(m);
+        double m = log_uniform(-9, 1.3), other = uniform() < 0.8 ? m * log_uniform(-0.5, 0.5) : log_uniform(-9, 1.3),
+               t = tilt(m);
         one_step(m, rate(), uniform() < 0.5 ? t : 1 + t);
         one_pair(m, fmin(other, 20), rate(), tilt(fmax(m, other)));
     }

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #define EXPORTED __attribute__((visibility("default")))
-static __thread struct { int style, rounding, on; uint64_t seed, state; } noise;
+static __thread struct {
+    int style, rounding, on;
+    uint64_t seed, state;
+} noise;
 EXPORTED void hs_noise_set(int style, int rounding, uint64_t seed);
 EXPORTED void hs_noise_begin(void);
 EXPORTED void hs_noise_end(void);
@@ -30,16 +33,30 @@ static void turn(void)
 
 void hs_noise_set(int style, int rounding, uint64_t seed)
 {
-    noise.style = style; noise.rounding = rounding; noise.seed = noise.state = mix(seed);
+    noise.style = style;
+    noise.rounding = rounding;
+    noise.seed = noise.state = mix(seed);
 }
-void hs_noise_begin(void) { noise.on = 1; noise.state = noise.seed; turn(); }
-void hs_noise_end(void) { noise.on = 0; fesetround(FE_TONEAREST); }
+void hs_noise_begin(void)
+{
+    noise.on = 1;
+    noise.state = noise.seed;
+    turn();
+}
+void hs_noise_end(void)
+{
+    noise.on = 0;
+    fesetround(FE_TONEAREST);
+}
 
 /* A program whose environment names a kind (two digits: style and rounding) has it from its start. */
 __attribute__((constructor)) static void from_environment(void)
 {
     const char *kind = getenv("HS_NOISE_KIND");
-    if (kind && kind[0]) { hs_noise_set(kind[0] - '0', kind[1] - '0', 1); hs_noise_begin(); }
+    if (kind && kind[0]) {
+        hs_noise_set(kind[0] - '0', kind[1] - '0', 1);
+        hs_noise_begin();
+    }
 }
 
 /* Round-to-nearest from here on; nothing is computed with x before. */
@@ -63,20 +80,28 @@ static double off(double y, double reach, double low, double high, const char *s
 {
     double by, z;
     if (!noise.on || noise.style == HS_NOISE_OFF) return y;
-    by = noise.style == HS_NOISE_HIGH ? 1 : noise.style == HS_NOISE_LOW ? -1
-       : noise.style == HS_NOISE_SITES ? (mix(noise.seed ^ (uint64_t)(site - (const char *)hs_noise_set)) & 1 ? 1 : -1)
-       : (double)(int64_t)(noise.state = mix(noise.state)) * 0x1p-63;
+    by = noise.style == HS_NOISE_HIGH  ? 1
+         : noise.style == HS_NOISE_LOW ? -1
+         : noise.style == HS_NOISE_SITES
+             ? (mix(noise.seed ^ (uint64_t)(site - (const char *)hs_noise_set)) & 1 ? 1 : -1)
+             : (double)(int64_t)(noise.state = mix(noise.state)) * 0x1p-63;
     z = y + by * reach;
     return fmax(low, fmin(high, fabs(z - y) > reach ? nextafter(z, y) : z));
 }
 
 #define HERE (const char *)__builtin_return_address(0)
-#define DEFINE(f, claim, ...) \
-    double hs_noisy_##f(double x) \
-    { double y = (f)(calm(x)); return leave(off(y, claim * HS_U * fabs(y), __VA_ARGS__, HERE)); }
-#define DEFINE2(f, claim) \
-    double hs_noisy_##f(double x, double y) \
-    { double z = (f)(calm(x), calm(y)); return leave(off(z, claim * HS_U * fabs(z), -HUGE_VAL, HUGE_VAL, HERE)); }
+#define DEFINE(f, claim, ...)                                                                                          \
+    double hs_noisy_##f(double x)                                                                                      \
+    {                                                                                                                  \
+        double y = (f)(calm(x));                                                                                       \
+        return leave(off(y, claim * HS_U * fabs(y), __VA_ARGS__, HERE));                                               \
+    }
+#define DEFINE2(f, claim)                                                                                              \
+    double hs_noisy_##f(double x, double y)                                                                            \
+    {                                                                                                                  \
+        double z = (f)(calm(x), calm(y));                                                                              \
+        return leave(off(z, claim * HS_U * fabs(z), -HUGE_VAL, HUGE_VAL, HERE));                                       \
+    }
 HS_NOISY(DEFINE)
 HS_NOISY2(DEFINE2)
 
@@ -97,7 +122,8 @@ void hs_noisy_hs_cis(double x, double *co, double *si)
 {
     double c, s;
     (hs_cis)(calm(x), &c, &s);
-    *co = off(c, 3 * HS_U, -1, 1, HERE); *si = off(s, 3 * HS_U, -1, 1, HERE + 1);
+    *co = off(c, 3 * HS_U, -1, 1, HERE);
+    *si = off(s, 3 * HS_U, -1, 1, HERE + 1);
     leave(0);
 }
 
@@ -105,6 +131,7 @@ void hs_noisy_hs_cis_m1(double x, double *re, double *im)
 {
     double a, b, reach = HS_U * (8 * fmin(fabs(x), 3) + 2 * fabs(x));
     (hs_cis_m1)(calm(x), &a, &b);
-    *re = off(a, reach, -2, 0, HERE); *im = off(b, reach, -1, 1, HERE + 1);
+    *re = off(a, reach, -2, 0, HERE);
+    *im = off(b, reach, -1, 1, HERE + 1);
     leave(0);
 }

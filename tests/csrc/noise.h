@@ -15,11 +15,14 @@
 
 /* Functions, claims in units u = 2^-53, relative, and ranges: libm within 1 ulp, erfc within 5 (see tails.c). */
 #define HS_ANY -HUGE_VAL, HUGE_VAL
-#define HS_NOISY(X) X(hs_exp, 2, HS_ANY) X(hs_log, 2, HS_ANY) X(hs_log1pmx_small, 3, HS_ANY) \
-    X(hs_expm1mx_small, 3, HS_ANY) X(hs_expm1mx, 4, HS_ANY) X(hs_expm1, 5, -1, HUGE_VAL) X(exp, 2, HS_ANY) \
-    X(exp2, 2, HS_ANY) X(expm1, 2, -1, HUGE_VAL) X(log, 2, HS_ANY) X(log1p, 2, HS_ANY) X(log2, 2, HS_ANY) \
-    X(sin, 2, -1, 1) X(cos, 2, -1, 1) X(tan, 2, HS_ANY) X(atan, 2, HS_ANY) X(sinh, 4, HS_ANY) X(cosh, 4, 1, HUGE_VAL) \
+/* clang-format off */
+#define HS_NOISY(X)                                                                                                    \
+    X(hs_exp, 2, HS_ANY) X(hs_log, 2, HS_ANY) X(hs_log1pmx_small, 3, HS_ANY) X(hs_expm1mx_small, 3, HS_ANY)            \
+    X(hs_expm1mx, 4, HS_ANY) X(hs_expm1, 5, -1, HUGE_VAL) X(exp, 2, HS_ANY) X(exp2, 2, HS_ANY)                         \
+    X(expm1, 2, -1, HUGE_VAL) X(log, 2, HS_ANY) X(log1p, 2, HS_ANY) X(log2, 2, HS_ANY) X(sin, 2, -1, 1)                \
+    X(cos, 2, -1, 1) X(tan, 2, HS_ANY) X(atan, 2, HS_ANY) X(sinh, 4, HS_ANY) X(cosh, 4, 1, HUGE_VAL)                   \
     X(tanh, 4, -1, 1) X(erf, 2, -1, 1) X(erfc, 10, 0, 2) X(lgamma, 4, HS_ANY) X(cbrt, 2, HS_ANY)
+/* clang-format on */
 #define HS_NOISY2(X) X(pow, 2) X(hypot, 2) X(atan2, 2)
 #define HS_NOISE_DECLARE(f, ...) double hs_noisy_##f(double x);
 #define HS_NOISE_DECLARE2(f, claim) double hs_noisy_##f(double x, double y);

@@ -9,7 +9,7 @@ csrc=$here/../../csrc
 export build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 flags=(-std=c99 -ffp-contract=off -fno-math-errno -fno-trapping-math -DHS_NO_CLONES "-I$csrc")
-sources=("$csrc"/*.c) checks=("$here"/check_*.c) kinds=("") cc=${CC:-gcc}
+sources=("$csrc"/*.c "$csrc"/*/*.c) checks=("$here"/check_*.c) kinds=("") cc=${CC:-gcc}
 export HS_FEW=${HS_FEW-1}
 case ${HS_CHECKS:-bounds} in
     bounds) flags+=(-g -O1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all) ;;

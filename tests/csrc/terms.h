@@ -1,13 +1,14 @@
 /* terms.h - the actual error of one term of a budget against what the library claims of it.
  *
- * A check makes one term large on purpose: a mesh, period, range or number of nodes coarser than any plan would choose, every other
- * term far below. term() takes that term's actual error, what is claimed of it, and how far the reference itself may be off (`floor`).
- * The claim has to cover the error of every case. Cases whose error is known to a tenth and whose claim says something (is below 1)
- * are also counted: the median of claimed/actual has to stay below a factor stated once for each term, in median(), and one case in
- * twenty has to lie within `sharp` of its claim, so that a claim made that much smaller fails. With an argument the pairs are
- * printed, for benchmarks/terms.py. In the environment: with HS_FIRST_MISS the first miss ends the program; with HS_FEW an eighth of
- * the cases runs and nothing is counted. Where operations are rounded in one direction (noise.h) each is off by
- * 2 u, which claims count as u. */
+ * A check makes one term large on purpose: a mesh, period, range or number of nodes coarser than any plan would
+ * choose, every other term far below. term() takes that term's actual error, what is claimed of it, and how far the
+ * reference itself may be off (`floor`). The claim has to cover the error of every case. Cases whose error is known
+ * to a tenth and whose claim says something (is below 1) are also counted: the median of claimed/actual has to stay
+ * below a factor stated once for each term, in median(), and one case in twenty has to lie within `sharp` of its
+ * claim, so that a claim made that much smaller fails. With an argument the pairs are printed, for
+ * benchmarks/terms.py. In the environment: with HS_FIRST_MISS the first miss ends the program; with HS_FEW an eighth
+ * of the cases runs and nothing is counted. Where operations are rounded in one direction (noise.h) each is off by 2
+ * u, which claims count as u. */
 #ifndef HS_TERMS_H
 #define HS_TERMS_H
 
@@ -18,7 +19,11 @@
 #include <string.h>
 
 enum { TERMS_MAX = 80, PAIRS_MAX = 4096 };
-typedef struct { const char *name; long seen, n; double ratio[PAIRS_MAX]; } hs_term;
+typedef struct {
+    const char *name;
+    long seen, n;
+    double ratio[PAIRS_MAX];
+} hs_term;
 
 static hs_term terms[TERMS_MAX];
 static int n_terms, missed, print_pairs;
@@ -27,7 +32,9 @@ static uint64_t seed = 88172645463325252ULL;
 /* Uniform on [0, 1), by xorshift. */
 static double uniform(void)
 {
-    seed ^= seed << 13; seed ^= seed >> 7; seed ^= seed << 17;
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
     return (double)(seed >> 11) / 9007199254740992.0;
 }
 
@@ -40,7 +47,8 @@ static int cases(int n) { return few() ? n / 8 : n; }
 static hs_term *term_of(const char *name)
 {
     int i;
-    for (i = 0; i < n_terms; i++) if (!strcmp(terms[i].name, name)) return &terms[i];
+    for (i = 0; i < n_terms; i++)
+        if (!strcmp(terms[i].name, name)) return &terms[i];
     terms[n_terms].name = name;
     return &terms[n_terms++];
 }
@@ -55,7 +63,9 @@ static void term(const char *name, double actual, double claimed, double floor)
 #endif
     T->seen++;
     if (!(actual <= unit * (claimed + floor))) {
-        if (missed++ < 40) printf("MISS %s case %ld: actual %.6g, claimed %.6g (reference within %.1g)\n", name, T->seen, actual, claimed, floor);
+        if (missed++ < 40)
+            printf("MISS %s case %ld: actual %.6g, claimed %.6g (reference within %.1g)\n", name, T->seen, actual,
+                   claimed, floor);
         if (getenv("HS_FIRST_MISS")) exit(1);
         return;
     }
@@ -70,17 +80,20 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Once a term: at least `least` counted, median of claimed/actual at most `factor`, the twentieth part of them within `sharp`. */
+/* Once a term: at least `least` counted, median of claimed/actual at most `factor`, the twentieth part of them
+ * within `sharp`. */
 static void median(const char *name, long least, double factor, double sharp)
 {
     hs_term *T = term_of(name);
     double mid, low;
     qsort(T->ratio, (size_t)T->n, sizeof(double), ascending);
-    mid = T->n ? T->ratio[T->n / 2] : HUGE_VAL; low = T->n ? T->ratio[T->n / 20] : HUGE_VAL;
-    printf("term %s cases %ld counted %ld least %.4g twentieth %.4g median %.4g most %.4g\n", name, T->seen, T->n, T->n ? T->ratio[0] : HUGE_VAL, low, mid,
-           T->n ? T->ratio[T->n - 1] : HUGE_VAL);
+    mid = T->n ? T->ratio[T->n / 2] : HUGE_VAL;
+    low = T->n ? T->ratio[T->n / 20] : HUGE_VAL;
+    printf("term %s cases %ld counted %ld least %.4g twentieth %.4g median %.4g most %.4g\n", name, T->seen, T->n,
+           T->n ? T->ratio[0] : HUGE_VAL, low, mid, T->n ? T->ratio[T->n - 1] : HUGE_VAL);
     if ((T->n >= least && mid <= factor && low <= sharp) || few()) return;
-    printf("LOOSE %s: %ld cases (at least %ld), median %g (at most %g), twentieth %g (at most %g)\n", name, T->n, least, mid, factor, low, sharp);
+    printf("LOOSE %s: %ld cases (at least %ld), median %g (at most %g), twentieth %g (at most %g)\n", name, T->n, least,
+           mid, factor, low, sharp);
     missed++;
 }
 

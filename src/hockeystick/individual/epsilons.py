@@ -5,7 +5,7 @@ fixed in advance. Where steps were chosen from past outputs they are not a priva
 composition to that); the guarantee then is the filter's. They are functions of the private data in any case.
 
 Route "contour". log M of a composition is linear in the counts, so the transforms of the noise levels at shared nodes serve all
-records (csrc/individual_levels.c, csrc/individual_epsilon.c). Records are grouped by the tilt at which Chernoff's bound of eps
+records (individual_levels.c, individual_epsilon.c). Records are grouped by the tilt at which Chernoff's bound of eps
 is least; each group shares one contour, on which each record has its own certificate. A record whose certificate does not
 come out keeps Chernoff's bound, which is certified too and wider: by about a tenth, more where delta lies in a tail of rare
 jumps. A few such records are taken up again, the last of them by every route; the number of the others is in the answer.
@@ -132,7 +132,7 @@ def individual_epsilons(
 
     References
     ----------
-    [KTH23], Sec. 4 and App. D, for what is computed; csrc/contour.c for the certificate.
+    [KTH23], Sec. 4 and App. D, for what is computed; csrc/line/contour.c for the certificate.
 
     Examples
     --------

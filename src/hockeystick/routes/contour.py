@@ -1,7 +1,7 @@
 """Route `contour`: Fourier inversion with a certificate, at a cost that does not depend on k.
 
-Two contours share the name. The vertical line (csrc/contour.c) takes any number of distinct steps; where the transform decays
-too slowly along it (few steps, small sampling rates), a hyperbola (csrc/hyperbola.c) takes up to six distinct steps. One
+Two contours share the name. The vertical line (contour.c) takes any number of distinct steps; where the transform decays
+too slowly along it (few steps, small sampling rates), a hyperbola (csrc/curve/hyperbola.c) takes up to six distinct steps. One
 subsampled step is a Gaussian curve at a shifted eps, exactly.
 
 A point of the curve is (log_lower, log_estimate, log_upper, terms) of delta, a root is (lower, estimate, upper, terms) of
@@ -68,7 +68,7 @@ def _margin(rtol: float) -> float:
 
 
 def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
-    """A certified point of the curve, or None. Proof: headers of csrc/contour.c and csrc/hyperbola.c."""
+    """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c."""
     answer = _answer(_core.contour_delta, _core.hyperbola_delta, _point_width, steps, add, eps, rtol, n_threads)
     return answer and _logs(answer)
 

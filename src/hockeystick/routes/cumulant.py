@@ -1,8 +1,8 @@
 """K(t) = log E[e^{tY}; Y finite], t > 0, between proved bounds, for a run of any mechanisms.
 
 Every step goes to the evaluation that knows it best:
-  (subsampled) Gaussian       csrc/saddle_step.c           two-sided sampled Gaussian   csrc/twosided.c
-  (subsampled) Laplace        csrc/law.c, laplace.c        finitely many losses         csrc/saddle_atoms.c
+  (subsampled) Gaussian       csrc/clt/saddle_step.c           two-sided sampled Gaussian   csrc/law/twosided.c
+  (subsampled) Laplace        csrc/law/law.c, laplace.c        finitely many losses         csrc/clt/saddle_atoms.c
   discrete Gaussian           theta functions, or its table with bounds of what lies beyond
   public mixtures             M = sum_r w_r M_r, also under Poisson sampling (the choice is public)
   noise around random shifts  shifts.py

@@ -1,8 +1,8 @@
 """Route `edgeworth`: the Edgeworth accountant's estimates, and certified intervals from Prawitz' inequality and finite-sample
 constants, at a cost that does not depend on k.
 
-Estimates (AEA, orders 0 to 3, csrc/edgeworth.c) are never bounds: they can lie on either side of the truth and are clamped to
-[0, 1]. Intervals: Prawitz' inequality with the characteristic function summed numerically (csrc/prawitz.c), never above
+Estimates (AEA, orders 0 to 3, edgeworth.c) are never bounds: they can lie on either side of the truth and are clamped to
+[0, 1]. Intervals: Prawitz' inequality with the characteristic function summed numerically (csrc/line/prawitz.c), never above
 Chernoff's bound; where that is wider than any finite-sample constant could be, intersected with EEAI (eeai.py), the estimate of
 order 1 with a proved uniform error.
 
@@ -107,7 +107,7 @@ def aea_delta(
 
     References
     ----------
-    [WGZ22, Def. 4.1]; csrc/edgeworth.c.
+    [WGZ22, Def. 4.1]; csrc/clt/edgeworth.c.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def aea_epsilon(
 def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
     """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval; where that is narrow
     (WIDE), the inversion's own. `limit` is Prawitz' T, 0 to have it chosen. One thread: `n_threads` is accepted for the other
-    routes' sake. Proof: csrc/prawitz.c."""
+    routes' sake. Proof: csrc/line/prawitz.c."""
     steps = steps_of(steps)
     edge = _beyond_support(steps, add, eps)
     if edge:
@@ -296,7 +296,7 @@ def prawitz_delta(
 
     References
     ----------
-    [Pra72]; csrc/prawitz.c (proof).
+    [Pra72]; csrc/line/prawitz.c (proof).
 
     Examples
     --------

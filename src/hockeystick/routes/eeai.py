@@ -7,7 +7,7 @@ estimate +- (D_Y + e^eps D_X). Both are intersected with Chernoff's bound and [0
 Vacuous unless k is very large: delta = 1e-5 needs about 1e7 steps with the constants for regular characteristic functions and
 4e10 without; at k = 1e4 nothing below 1e-2. Prawitz' interval (prawitz.c) is sharp at every such k.
 
-Rounding. Moments of a step come with proved errors (csrc/edgeworth_bound.c); D is taken at their upper ends. G_1 is that of the
+Rounding. Moments of a step come with proved errors (edgeworth_bound.c); D is taken at their upper ends. G_1 is that of the
 true mean, variance and third cumulant: with u = (x - mean)/sd, rho = K3/sd^3 and the computed ones off by a shift of u, a
 factor of u and a difference of rho,
   |G_1 - its computed twin| <= shift (0.3990 + 0.0918 rho) + |log factor| (0.2420 + 0.0807 rho) + 0.0665 |difference|,

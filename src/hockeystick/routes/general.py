@@ -68,7 +68,7 @@ def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
 
 
 def _is_cut(step) -> bool:
-    """Whether a step is a table of atoms that csrc/law.c takes for complete."""
+    """Whether a step is a table of atoms that csrc/law/law.c takes for complete."""
     return isinstance(step, mixed.AtomicStep) and not step.log_concave
 
 

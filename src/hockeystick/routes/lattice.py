@@ -1,7 +1,7 @@
 """Laws whose losses are integer multiples of one unit: composed exactly on their lattice by a Fourier sum over one period.
 
 A step is a `LatticeLaw`; steps with commensurate units share a lattice. The sum, its error terms and their proofs are in
-csrc/mixed.c. Points and roots are those of routes/contour.py, or None where the route declines.
+csrc/line/mixed.c. Points and roots are those of routes/contour.py, or None where the route declines.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _rounding(log_mass: np.ndarray, size: float = 0.0) -> np.ndarray:
 
 
 class Lattice(NamedTuple):
-    """A run on one lattice, as csrc/mixed.c takes it, and the ends of its losses, known to d_end."""
+    """A run on one lattice, as csrc/line/mixed.c takes it, and the ends of its losses, known to d_end."""
 
     table: np.ndarray
     points: np.ndarray

@@ -19,7 +19,7 @@ ORDERS = (0, 1, 2, 3)
 FORMS = {"one_sequence": 1, "two_sequence": 2}
 GAUSSIAN, LAPLACE = 0, 1
 M_GAUSSIAN, M_LAPLACE = 1 / SIGMA_RANGE[0], 40.0
-"""Largest sensitivity/noise; csrc/edgeworth.h has the second."""
+"""Largest sensitivity/noise; csrc/clt/edgeworth.h has the second."""
 
 
 class _Columns(NamedTuple):
@@ -98,7 +98,7 @@ def _row(step, k: int, adjacency: str) -> tuple[float, float, float, int]:
 
 @functools.cache
 def rule() -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre rule for the Laplace density: 32 nodes on panels of length at most 2 (csrc/laplace_step.c).
+    """Gauss-Legendre rule for the Laplace density: 32 nodes on panels of length at most 2 (csrc/law/laplace_step.c).
 
     One Newton step at 30 digits from numpy's nodes, then the weights: numpy's end weights are off by 500 units 2^-53.
     """

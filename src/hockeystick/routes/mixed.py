@@ -1,6 +1,6 @@
 """Laplace and Poisson-subsampled Laplace steps, alone or with Gaussian and atomic ones: the vertical line with atoms.
 
-The integral, its error terms and their proofs are in csrc/mixed.c, csrc/law.c and csrc/laplace.c. Points and roots are those of
+The integral, its error terms and their proofs are in mixed.c, law.c and laplace.c. Points and roots are those of
 routes/contour.py, or None where the route declines.
 """
 
@@ -112,7 +112,7 @@ def _answer(function, steps, at: float, rtol: float, width, short):
 
 
 def tables(steps, panels: int):
-    """Rows of laws and of their points for csrc/mixed.c. panels: per unit of a subsampled step's base loss range."""
+    """Rows of laws and of their points for csrc/line/mixed.c. panels: per unit of a subsampled step's base loss range."""
     rows, columns = [], []
     for step in steps:
         if isinstance(step, NormalStep):

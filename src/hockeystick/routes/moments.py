@@ -1,6 +1,6 @@
 """Moments accountant, Renyi curve and the Gaussian-limit approximation.
 
-All of it is read off K(t) = log E e^{tY}, the cumulant function of the loss, which csrc/saddle_step.c (Gaussian steps) and
+All of it is read off K(t) = log E e^{tY}, the cumulant function of the loss, which csrc/clt/saddle_step.c (Gaussian steps) and
 cumulant.py (all others) evaluate with a proved error in both directions: nothing here sums alternating
 binomials. `gdp_*` is the one thing here that is no bound.
 """
@@ -69,7 +69,7 @@ def rdp(run: Ran, alpha: float | Numbers, *, adjacency: Adjacency = "add_remove"
 
     References
     ----------
-    [MTZ19, Sec. 3.3] defines the curve; csrc/saddle_step.c and routes/cumulant.py evaluate it.
+    [MTZ19, Sec. 3.3] defines the curve; csrc/clt/saddle_step.c and routes/cumulant.py evaluate it.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def gdp_delta(run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_rem
 
     References
     ----------
-    [BDLS20, Thm 5]; csrc/saddlepoint.c evaluates the curve.
+    [BDLS20, Thm 5]; csrc/clt/saddlepoint.c evaluates the curve.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Route `saddlepoint`: the saddle-point accountant, a certified interval and an estimate at a cost that does not depend on k.
 
-Formulas and proofs are in csrc/saddlepoint.c, saddle_ends.c and saddle_step.c. Points and roots are those of routes/contour.py
+Formulas and proofs are in saddlepoint.c, saddle_ends.c and saddle_step.c. Points and roots are those of routes/contour.py
 with the route's name appended; None means that the route declines. The interval comes from a Berry-Esseen bound and from
 moments: it is narrow, at best, like 1/sqrt(k), and far wider than the contour's. What it gives is an independent proof in
 microseconds.
@@ -129,7 +129,7 @@ def saddlepoint_delta(
 
     References
     ----------
-    [AGH+22, eqs 60, 61, 64, 66]; csrc/saddle_ends.c.
+    [AGH+22, eqs 60, 61, 64, 66]; csrc/clt/saddle_ends.c.
 
     Examples
     --------

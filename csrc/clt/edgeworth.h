@@ -1,0 +1,16 @@
+/* edgeworth.h - what edgeworth.c, laplace_step.c and prawitz.c share; not for the gate. */
+#ifndef HS_EDGEWORTH_H
+#define HS_EDGEWORTH_H
+
+#include "law/transform.h"
+
+#define HS_LAPLACE_STEP_MAX 40.0 /* largest m of a Laplace step: 20 panels */
+
+int hs_laplace_step_panels(double m); /* Gauss-Legendre panels of length at most 2 on (0, m) */
+int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const double *w, int n_gl, double *work);
+void hs_laplace_step_cgf_estimate(double m, double q, double a, const double *x, const double *w, int n_gl,
+                                  double *out);
+double hs_laplace_step_quadrature_upper(double m, double q, double a, double y, double log_m, int n_gl);
+double hs_laplace_step_far_upper(double m, double q, double a, double y, double log_m);
+
+#endif

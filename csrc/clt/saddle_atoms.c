@@ -1,0 +1,108 @@
+/* saddle_atoms.c - the sums of saddle_step.c for a step of finitely many losses: no quadrature, only rounding.
+ *
+ * Symbols. l_j, n_j: losses and their probabilities under the numerator, d_inf that of an infinite loss; M(t) = sum n
+ *   e^{tl}; p_j = n_j e^{t l_j}/M; c: the computed mean, x = l - c. rel, edge: errors of n_j and l_j as given. u =
+ *   2^-53.
+ *
+ * Formula. M = 1 - d_inf + sum n_j (e^{t l_j} - 1), for the n_j and d_inf sum to 1: where losses are small the ones
+ *   cancel exactly, and so does their rounding. Beyond t l = 30 the sum is scaled by its largest term instead.
+ *
+ * Error claims, first order in u, n atoms.
+ *   K     relative error of M: sum n |e^{tl} - 1| (rel + 4u + n u) + n e^{tl} t (edge + u|l|) + d_inf rel, over M;
+ *         scaled: every term carries rel + t (edge + 2u|l|) + u (8 + |top|).
+ *   K'    |E x| as computed, plus sum p (e |x| + edge + 2u (|l| + |c|)), e the relative error of a weight; K'' and
+ *         E|x|^3 likewise, with x changed by the error of c.
+ */
+#include "clt/saddle.h"
+
+void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out)
+{
+    const double *l = A->loss + A->first[i], *n = A->num + A->first[i];
+    int64_t j, count = A->first[i + 1] - A->first[i];
+    double top = 0, s0 = 0, s1 = 0, s2 = 0, scale;
+    for (j = 0; j < count; j++) top = fmax(top, t * l[j]);
+    if (top < 30) top = 0;
+    scale = exp(-top);
+    for (j = 0; j < count; j++) {
+        double e = n[j] * hs_exp(t * l[j] - top);
+        s0 += top > 0 ? e : n[j] * expm1(t * l[j]);
+        s1 += e * l[j];
+        s2 += e * l[j] * l[j];
+    }
+    out[0] = top > 0 ? top + log(s0) : log1p(s0 - A->inf[i]);
+    scale = top > 0 ? s0 : 1 + s0 - A->inf[i];
+    out[1] = s1 / scale;
+    out[2] = s2 / scale - out[1] * out[1];
+}
+
+int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
+{
+    const double *l = A->loss + A->first[i], *n = A->num + A->first[i];
+    double rel = A->rel[i], edge = A->edge[i], top = 0, M, K, s[7] = {0}, abs1 = 0, abs3 = 0, c, nu, r;
+    double e0 = 0, e1 = 0, e2 = 0, e3 = 0, size = 0, shift = 0;
+    int64_t j, count = A->first[i + 1] - A->first[i];
+    hs_cgf3 g;
+    if (count < 1 || !(rel < 1e-6)) return HS_BAD_ARGUMENT;
+    hs_atoms_cgf(A, i, t, &g.K);
+    c = g.K1;
+    K = g.K;
+    nu = (double)count * HS_U;
+    for (j = 0; j < count; j++) top = fmax(top, t * l[j]);
+    for (j = 0; j < count; j++) {
+        double p = n[j] * hs_exp(t * l[j] - K), x = l[j] - c, y = fabs(x), x2 = x * x;
+        double dx = edge + 2 * HS_U * (fabs(l[j]) + fabs(c)),
+               e = rel + t * (edge + 2 * HS_U * fabs(l[j])) + HS_U * (8 + fabs(K));
+        s[0] += p;
+        s[1] += p * x;
+        s[2] += p * x2;
+        s[3] += p * x2 * x;
+        s[4] += p * x2 * x2;
+        s[5] += p * x2 * x2 * x;
+        s[6] += p * x2 * x2 * x2;
+        abs1 += p * y;
+        abs3 += p * x2 * y;
+        e0 += p * e;
+        e1 += p * (e * y + dx);
+        e2 += p * (e * x2 + 2 * y * dx + dx * dx);
+        e3 += p * (e * x2 * y + 3 * x2 * dx + 3 * y * dx * dx + dx * dx * dx);
+        size += top < 30 ? n[j] * fabs(expm1(t * l[j])) : p;
+        shift += p * t * (edge + HS_U * fabs(l[j]));
+    }
+    M = exp(K);
+    T->K = K;
+    T->quad = 0;
+    if (top < 30) T->K_err = (size * (rel + 4 * HS_U + nu) + A->inf[i] * rel) / M + shift + HS_U * 4 * fabs(K);
+    else T->K_err = size * (rel + nu + HS_U * (10 + top)) + shift * 2 + HS_U * 4 * fabs(K);
+    T->K_err = T->K_err * (1 + 1e-6) + 2 * HS_U; /* the masses sum to 1 - d_inf to within 2u */
+    if (!(T->K_err < 1e-3)) return HS_OUT_OF_RANGE;
+    M = 1 + 2 * T->K_err; /* the weights are off by that factor together */
+    T->mean_err = (fabs(s[1]) + e1 + nu * abs1) * M * (1 + 1e-6);
+    T->var_err = (e2 + (nu + 4 * HS_U) * s[2] + s[2] * (e0 + nu) + T->mean_err * T->mean_err) * M * (1 + 1e-6);
+    r = cbrt((abs3 + e3 + (nu + 4 * HS_U) * abs3) * M) + T->mean_err;
+    T->r3 = abs3 / s[0];
+    T->r3_upper = r * r * r * (1 + 1e-6);
+    T->d[1] = c;
+    T->d[2] = s[2] / s[0];
+    T->d[3] = s[3] / s[0];
+    T->d[4] = s[4] / s[0] - 3 * T->d[2] * T->d[2];
+    T->d[5] = s[5] / s[0] - 10 * T->d[3] * T->d[2];
+    T->d[6] = s[6] / s[0] - 15 * s[4] / s[0] * T->d[2] - 10 * T->d[3] * T->d[3] + 30 * T->d[2] * T->d[2] * T->d[2];
+    return HS_OK;
+}
+
+/* K = log E[e^{tY}; Y finite] of a run of such steps at tilt t > 0 and a bound of its error. */
+int hs_saddle_atoms_cgf(int b, const hs_atoms *A, const double *k, double t, double *K, double *err)
+{
+    hs_tilted one;
+    double sum = 0, e = 0;
+    int i, st;
+    if (b < 1 || !(t > 0)) return HS_BAD_ARGUMENT;
+    for (*K = 0, i = 0; i < b; i++) {
+        if ((st = hs_atoms_tilted(A, i, t, &one))) return st;
+        *K += k[i] * one.K;
+        sum += k[i] * fabs(one.K);
+        e += k[i] * one.K_err;
+    }
+    *err = e * (1 + 1e-9) + (b + 4) * HS_U * sum;
+    return HS_OK;
+}

@@ -1,0 +1,148 @@
+/* saddle_ends.c - what the totals at one tilt tell of delta(eps): certified ends, and estimates.
+ *
+ * Symbols: see saddlepoint.c.
+ *
+ * Formula. delta(eps) = e^{K(t) - eps t} E_t f, for every t in the domain [AGH+22, eqs 33-39]. From it:
+ *   estimates   at the saddle K'(t) = eps + 1/t + 1/(1+t): MSD0, MSD1 [AGH+22, eqs 60, 61]; the series cut after beta_2
+ *               and beta_3 (the published code's orders 2, 3); SP-CLT [AGH+22, eq. 66], f under N(K', s^2):
+ *               e^{-gam^2/2} (q(ts - gam) - q((1+t)s - gam))/sqrt(2 pi), gam = d/s; and SP-CLT with two Edgeworth
+ *               terms.
+ *   CLT ends    |E_t f - E_N f| <= TV(f) D = 2 f_max D [AGH+22, Thm 5].
+ *   moments     E_t f <= 1, f_max [AGH+22, eqs 40, 43; CKS20, Prop. 12], and (sqrt(s^2 + d^2) + d)/2: f(x) <= max(x, 0)
+ *               <= (x + c)^2/(4c), c^2 = s^2 + d^2.
+ *   Chebyshev   E_t f >= y (1 - (s^2 + (d - z)^2)/w^2), y = min f over [z - w, z + w], at its ends as f is unimodal: a
+ *               lower end where the CLT has none.
+ * The ends are valid for every t.
+ *
+ * Error claim. Ends include the quadrature and rounding errors of K, K', K'', E|x|^3 (saddle_step.c), and their own
+ *   rounding: the relative error of E_N f is that of gam, of the two q (|q'/q| <= min(1 + |z|, 1/z)) and of
+ *   e^{-gam^2/2}; see normal_part. Everything is relative to e^{K - eps t}, so that it holds for deltas of any size.
+ *
+ * What it does not do: choose a tilt (saddlepoint.c); prove anything about an estimate.
+ */
+#include "clt/saddle.h"
+
+#define LOG_SQRT_2PI 0.91893853320467274178
+
+/* E f(x) for x ~ N(d, s^2), d = K' - eps, and a bound of its relative error. False where it is of no use. */
+static int normal_part(double t, double d, double s, double *value, double *rel)
+{
+    double gam = d / s, alp = t * s - gam, bet = alp + s, ea, eb, shift, qa, qb, da, db;
+    *value = 0;
+    *rel = 1;
+    if (!(alp > -30 && fabs(gam) < 37)) return 0;
+    qa = hs_mills(alp, &ea);
+    qb = hs_mills(bet, &eb);
+    shift = HS_U * (4 * t * s + 4 * fabs(gam) + 2 * s);
+    da = alp > 1 ? 1 / alp : 1 + fabs(alp);
+    db = bet > 1 ? 1 / bet : 1 + fabs(bet);
+    *value = exp(-0.5 * gam * gam) * (qa - qb) * 0.39894228040143267794;
+    *rel = 1.01 * ((ea + da * shift) * qa + (eb + db * shift) * qb) / (qa - qb) + HS_U * (4 * gam * gam + 8);
+    return qa > qb && *rel < 0.5;
+}
+
+static double log_f(double t, double x) { return log(-expm1(-x)) - t * x; }
+
+/* Log of Chebyshev's lower bound, d > 0: interval [x1, 2d - x1] about the mean d, where f is at least y. */
+double hs_log_chebyshev(double t, double d, double var)
+{
+    double x1 = fmax(fmin(exp(-2 * t * d), fmin(log1p(1 / t), 0.25 * d)), 1e-250), w = d - x1, room = 1 - var / (w * w);
+    return room > 1e-6 ? fmin(log_f(t, x1), log_f(t, 2 * d - x1)) + log(room) : -HUGE_VAL;
+}
+
+/* Both ends of log delta(eps) from the totals at one tilt. */
+void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
+{
+    double t = T->t, d = T->d[1] - eps, var = T->d[2], s = sqrt(var), E0 = T->K - eps * t, lf = hs_payoff(t);
+    double slack = T->K_err + HS_U * (4 * fabs(T->K) + 4 * fabs(eps * t) + 8 * fabs(lf) + 16), fmaxv = exp(lf);
+    double clt, rel, err, low;
+    double d_up = d + T->mean_err + HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top;
+    double d_lo = d - T->mean_err - HS_U * (fabs(d) + fabs(eps)), cheb;
+    top = fmin(fmaxv, 0.5 * (sqrt(v_up + d_up * d_up) + d_up));
+    if (d_up < 0) top = fmin(fmaxv, 0.5 * v_up / (sqrt(v_up + d_up * d_up) - d_up));
+    low = -HUGE_VAL;
+    E->clt = E->error = 0;
+    E->rounding = slack - T->quad;
+    if (normal_part(t, d, s, &clt, &rel)) {
+        err = 2 * fmaxv * (T->kolmogorov + HS_U * (fabs(eps) + fabs(d)) / s); /* d itself is rounded */
+        E->clt = clt;
+        E->error = err;
+        E->rounding += rel;
+        top = fmin(top, clt * (1 + rel) + err + 1e-300);
+        if (clt * (1 - rel) > err) low = log((clt * (1 - rel) - err) * (1 - 4 * HS_U));
+    }
+    if (d_lo > 0) {
+        cheb = hs_log_chebyshev(t, d_lo, (v_up + (d_up - d_lo) * (d_up - d_lo)) * (1 + 1e-12));
+        low = fmax(low, cheb - 1e-12 * (1 + fabs(cheb)));
+    }
+    E->log_lower = E0 - slack + low - 8 * HS_U * fabs(low);
+    E->log_upper = fmin(0, E0 + slack + log(top) + 8 * HS_U * (1 + fabs(log(top))));
+}
+
+/* J_j(a) = int_{x0}^inf e^{-a(x-x0)} He_j(x) phi(x) dx / phi(x0), j = 0, 3, 4, 6. Forward recursion; beyond 25,
+ * where it loses a^2 u every second step, the asymptotic series sum (-1)^i He_{j+i}(x0)/a^{i+1}, whose terms fall
+ * until i ~ a^2. */
+static void edgeworth_parts(double a, double x0, double *J)
+{
+    double he[28], rel;
+    int j, i;
+    he[0] = 1;
+    he[1] = x0;
+    for (j = 1; j < 27; j++) he[j + 1] = x0 * he[j] - j * he[j - 1];
+    if (a <= 25) {
+        J[0] = hs_mills(a + x0, &rel);
+        for (j = 1; j < 7; j++) J[j] = he[j - 1] - a * J[j - 1];
+        return;
+    }
+    for (j = 0; j < 7; j++) {
+        double power = 1 / a;
+        J[j] = 0;
+        for (i = 0; i < 20; i++, power /= -a) J[j] += he[j + i] * power;
+    }
+}
+
+/* Log of an estimate of delta(eps) at a tilt near the saddle; NaN where the estimate is not positive. */
+static double log_estimate(const hs_tilted *T, double eps, int kind)
+{
+    double t = T->t, E0 = T->K - eps * t, s2 = T->d[2], s = sqrt(s2), d = T->d[1] - eps, value, rel;
+    if (kind == HS_CLT) return normal_part(t, d, s, &value, &rel) ? E0 + log(value) : NAN;
+    if (kind == HS_EDGEWORTH) {
+        double x0 = -d / s, l3 = T->d[3] / (s2 * s), l4 = T->d[4] / (s2 * s2), A[7], B[7], sum;
+        if (!(fabs(x0) < 12)) return NAN;
+        edgeworth_parts(t * s, x0, A);
+        edgeworth_parts((1 + t) * s, x0, B);
+        sum = (A[0] - B[0]) + l3 / 6 * (A[3] - B[3]) + l4 / 24 * (A[4] - B[4]) + l3 * l3 / 72 * (A[6] - B[6]);
+        return sum > 0 ? E0 - 0.5 * x0 * x0 - LOG_SQRT_2PI + log(sum) : NAN;
+    } else {
+        double u = 1 / t, v = 1 / (1 + t), un = u, vn = v, F[7], bracket = 1, f2, fact = -1;
+        int j;
+        for (j = 2; j < 7; j++) { /* (-1)^j (j-1)! (t^-j + (1+t)^-j) */
+            fact *= -(j > 2 ? j - 1 : 1);
+            un *= u;
+            vn *= v;
+            F[j] = T->d[j] + fact * (un + vn);
+        }
+        f2 = F[2];
+        if (kind == HS_MSD1) bracket += F[4] / (8 * f2 * f2) - 5 * F[3] * F[3] / (24 * f2 * f2 * f2);
+        if (kind >= HS_MSD_K2) bracket += F[4] / (8 * f2 * f2);
+        if (kind == HS_MSD_K3) bracket -= (F[6] + 10 * F[3] * F[3]) / (48 * f2 * f2 * f2);
+        return f2 > 0 && bracket > 0 ? E0 - log(t) - log1p(t) - LOG_SQRT_2PI - 0.5 * log(f2) + log(bracket) : NAN;
+    }
+}
+
+/* The skewness gate: the closed-form Edgeworth correction where the tilted law is near normal, else the uncorrected
+ * SP-CLT. */
+double hs_skew(const hs_tilted *T)
+{ return fmax(fabs(T->d[3]) / (T->d[2] * sqrt(T->d[2])), sqrt(fabs(T->d[4])) / T->d[2]); }
+
+double hs_pick_estimate(const hs_tilted *T, double eps, int *kind)
+{
+    double x;
+    if (*kind != HS_AUTO) return log_estimate(T, eps, *kind);
+    *kind = HS_EDGEWORTH;
+    if (hs_skew(T) < 0.5 && (x = log_estimate(T, eps, HS_EDGEWORTH), x == x)) return x;
+    *kind = HS_CLT;
+    if (x = log_estimate(T, eps, HS_CLT), x == x) return x;
+    *kind = HS_MSD0;
+    return log_estimate(T, eps, HS_MSD0);
+}

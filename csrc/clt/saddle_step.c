@@ -1,0 +1,488 @@
+/* saddle_step.c - K, its first six derivatives and the absolute third moment of a composition at a real tilt t, with
+ * bounds.
+ *
+ * Symbols, beyond those of transform.c (g, w, m, q, U, l, h; a = 1+t for REMOVE, -t for ADD; p_j = h
+ *   w(g_j)(1+U_j)^a/M).
+ *   c: the computed mean of l, a constant below. x = l - c. r = q e^v/(1+U), l' = m r. psi = (log p)' = a m r - g.
+ *   A_j = E x^j (tilted), T_j = sum p_i x_i^j its grid sum, Q_j >= |T_j - A_j|. u = 2^-53.
+ *
+ * Formula. K = log M in the second-order form of transform.c (exact to the last digits for q down to 1e-12, where the
+ *   plain sum has none left); the other cumulants from centred moments: K'' = A_2, K3 = A_3, K4 = A_4 - 3A_2^2, K5 =
+ *   A_5 - 10 A_3 A_2, K6 = A_6 - 15 A_4 A_2 - 10 A_3^2 + 30 A_2^3 [AGH+22, App. C]. Steps add.
+ *
+ * Error claims (for K, K', K'' and E|x|^3; the higher derivatives are estimates).
+ *   quadrature  x^j p is analytic in |Im g| < pi/m, and there |l(g+ib/m) - l(g)| <= beta r, beta = b/cos(b/2), for
+ *               |d/dy l(g+iy)| = m |r(g+iy)| <= m r/cos(b/2). So Q_j <= 2 e^{d^2/2} kap J_j/(e^{2 pi d/h} - 1) + ends,
+ *               with J_j = int p (|x| + beta r)^j, kap as in transform.c, d = b/m; J_j by upper sums over the cells.
+ *   cells       |g - g_i| <= h/2: |psi| <= Psi = |psi_i| + (|a| m^2/4 + 1) h/2, p <= p_i e^{Psi h/2}, r <= r_i e^{m
+ *               h/2}, |x| <= |x_i| + m r_i e^{mh/2} h/2.
+ *   |x|^3       is not analytic. With y = sqrt(x^2 + tau^2), v = tau^2/y^2, it is y^3 (1-v)^1.5 <= F = y^3 (1 - 1.5 v +
+ *               0.375 v^2 + 0.125 v^3), for the series of (1-v)^1.5 has positive terms from v^2 on and is 0 at v = 1. F
+ *               is analytic where beta r <= 0.6 y: then |y(g+ib/m)| is within a factor 1 +- 0.6 of y(g), so |F| <= 9.4
+ *               y^3. tau is the computed standard deviation: F is too large by 1% for a normal law, by less for heavier
+ *               tails.
+ *   ends        beyond the grid p falls like e^{-lam s} and every factor grows at most linearly in s; E s^n <= n!/lam^n
+ *               and (n!)^(1/n) <= 2.61 for n <= 5, so a polynomial factor is at most itself at s = 2.61 (h + 1/lam).
+ *   mean        |E l - c| = |A_1| <= |T_1| + Q_1;  variance: |A_2 - A_1^2 - T_2/T_0| <= Q_2 + T_2 |T_0 - 1| + A_1^2.
+ *   rounding    of p = e^{a l + log h w}/M: e = u(|a|(dl + 3|l|) + 1.5 g^2 + 6|log h| + 10 + |log M|), of l: dl = u(r
+ *               (3m|g| + 2m^2)
+ *               + 14|l|), n u a sum.
+ * First order in u, as in transform.c; sums of bounds are rounded up by 1e-8 of themselves, which covers
+ * their own rounding and that p is normalised by the computed M (refused when that is off by 2e-9).
+ *
+ * What it does not do: choose t; laws other than the (subsampled) Gaussian.
+ */
+#include "clt/saddle.h"
+
+enum { LANES = 8 };
+typedef struct { /* sums over the grid, the error sums in units of u, the cell sums */
+    double s[7], abs1, abs3, cube, e0, e1, e2, e3, j0, ja, jr, jaa, jar, jrr, j3;
+    double room; /* lower bound of y/r */
+} sums;
+
+/* The nodes' weights, from what hs_grid_moments left, and upper bounds of them over their cells. */
+HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
+{
+    double m = G->m, q = G->q, h = G->h, fa = fabs(a), drift = (0.25 * fa * m * m + 1) * 0.5 * h;
+    const double *restrict gu = G->u, *restrict gi = G->inv, *restrict gg = G->g;
+    double *restrict gp = G->p, *restrict gs = G->s;
+    int j, n = G->n;
+    for (j = 0; j < n; j++) {
+        double r0 = (gu[j] + q) * gi[j], psi = a * m * (r0 > 0 ? r0 : 0) - gg[j], p = gp[j] * unit,
+               rise = 0.5 * h * ((psi < 0 ? -psi : psi) + drift);
+        gp[j] = p;
+        gs[j] = rise < 700 ? p * hs_exp(rise) : HUGE_VAL;
+    }
+}
+
+/* Moments of x = l - c, and their rounding. */
+HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
+{
+    enum { N = 14 };
+    double acc[N][LANES], *to = (double *)out, m = G->m, q = G->q, fa = fabs(a);
+    double base = 6 * fabs(log(G->h)) + 10 + fabs(log_m), tau2 = tau * tau;
+    const double *restrict gl = G->l, *restrict gp = G->p, *restrict gu = G->u, *restrict gi = G->inv,
+                           *restrict gg = G->g;
+    int i, j, n = G->n;
+    memset(acc, 0, sizeof acc);
+    for (j = 0; j < n; j += LANES)
+        for (i = 0; i < LANES; i++) {
+            double l = gl[j + i], g = gg[j + i], p = gp[j + i], x = l - c, ax = x < 0 ? -x : x, x2 = x * x,
+                   px2 = p * x2;
+            double r0 = (gu[j + i] + q) * gi[j + i], r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
+            double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + 1.5 * g * g + base,
+                   dx = dl + ax;
+            double y2 = x2 + tau2, y3 = y2 * sqrt(y2), v = tau2 / y2;
+            acc[0][i] += p;
+            acc[1][i] += p * x;
+            acc[2][i] += px2;
+            acc[3][i] += px2 * x;
+            acc[4][i] += px2 * x2;
+            acc[5][i] += px2 * x2 * x;
+            acc[6][i] += px2 * x2 * x2;
+            acc[7][i] += p * ax;
+            acc[8][i] += px2 * ax;
+            acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v)));
+            acc[10][i] += p * e;
+            acc[11][i] += p * (e * ax + dx);
+            acc[12][i] += p * (e * x2 + 2 * ax * dx);
+            acc[13][i] += p * ((e + 20) * y3 + 3 * y2 * dx);
+        }
+    for (i = 0; i < N; i++) to[i] = hs_lanes(acc[i]);
+}
+
+/* The cell sums. */
+HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *out)
+{
+    enum { N = 7 };
+    double acc[N][LANES], most[LANES] = {0}, *to = &out->j0, m = G->m, q = G->q, h = G->h, rim = exp(0.5 * m * h);
+    double tau2 = tau * tau;
+    const double *restrict gl = G->l, *restrict gs = G->s, *restrict gu = G->u, *restrict gi = G->inv;
+    int i, j, n = G->n;
+    memset(acc, 0, sizeof acc);
+    for (j = 0; j < n; j += LANES)
+        for (i = 0; i < LANES; i++) {
+            double x = gl[j + i] - c, r0 = (gu[j + i] + q) * gi[j + i], rr = (r0 > 0 ? r0 : 0) * rim, pg = gs[j + i],
+                   ratio;
+            double X = (x < 0 ? -x : x) + 0.5 * h * m * rr, Y2 = X * X + tau2, pX = pg * X, pr = pg * rr;
+            acc[0][i] += pg;
+            acc[1][i] += pX;
+            acc[2][i] += pr;
+            acc[3][i] += pX * X;
+            acc[4][i] += pX * rr;
+            acc[5][i] += pr * rr;
+            acc[6][i] += pg * Y2 * sqrt(Y2);
+            ratio = rr * rr / (x * x + tau2);
+            most[i] = ratio > most[i] ? ratio : most[i];
+        }
+    for (i = 0; i < N; i++) to[i] = hs_lanes(acc[i]);
+    for (i = 1; i < LANES; i++) most[0] = most[i] > most[0] ? most[i] : most[0];
+    out->room = (1 - 8 * HS_U) / sqrt(most[0]) - 0.5 * h * m;
+}
+
+/* Best of three strips: the common factor of J_j and its beta. */
+static double strip_factor(double m, double h, double a, double *beta)
+{
+    static const double part[3] = {0.9, 0.5, 0.2};
+    double best = HUGE_VAL;
+    int i;
+    *beta = 1;
+    for (i = 0; i < 3; i++) {
+        double d = fmin(part[i] * HS_PI / m, 6), b = d * m, kap = a < 0 ? pow(cos(0.5 * b), a) : 1,
+               be = b / cos(0.5 * b);
+        double f = 2 * exp(0.5 * d * d) * kap / expm1(2 * HS_PI * d / h);
+        if (f * (1 + be * be) < best) {
+            best = f * (1 + be * be);
+            *beta = be;
+        }
+    }
+    return best / (1 + *beta * *beta);
+}
+
+/* The widest strip on which beta r <= 0.6 y, room a lower bound of y/r: the common factor of int |F| p. */
+static double cube_factor(double m, double h, double a, double room)
+{
+    double b = fmin(0.9 * HS_PI, 6 * m), d;
+    int i;
+    for (i = 0; i < 40 && !(b <= 0.6 * room * cos(0.5 * b)); i++) b *= 0.85;
+    d = b / m;
+    return i < 40 ? 2 * exp(0.5 * d * d) * (a < 0 ? pow(cos(0.5 * b), a) : 1) / expm1(2 * HS_PI * d / h) : HUGE_VAL;
+}
+
+/* The grid of one subsampled step for tilts a_lo <= a <= a_hi. Mesh 1/4 per unit of the strip: 2 pi 0.9 pi/0.25 = 71
+ * nats less e^{d^2/2}, kap and J; finer for a < 0, where kap = cos(b/2)^a forces a narrower strip. The ends leave
+ * e^-45 of M, and what is small against the cube of the standard deviation ~ q m. */
+static int open_grid(double m, double q, double a_lo, double a_hi, double *work, hs_grid *G)
+{
+    double h = fmin(0.25, 0.25 / (m * (a_lo < 0 ? 1 - 0.008 * a_lo : 1)));
+    double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1))));
+    double lo = -R - hs_left_reach(m, q, a_lo), hi = fmax(a_hi * m, m) + R;
+    int e;
+    h = fmax(h, (hi - lo) / (HS_INNER_MAX - 24)); /* the bound tells what a coarser mesh costs */
+    h = frexp(h, &e);
+    h = ldexp(ceil(h * 4096), e - 12);
+    return h > 0 && h < 1 ? hs_grid_build(G, m, q, h, lo, hi, work) : HS_TOO_MANY_NODES;
+}
+
+/* The step of an open grid at tilt a, everything but the sign of ADD. */
+int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
+{
+    double m = G->m, q = G->q, h = G->h;
+    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
+    hs_moments mo;
+    sums S;
+    int j1;
+    hs_grid_moments(G, a, &mo);
+    tau = mo.var > 0 ? sqrt(mo.var) : 1;
+    weigh(G, a, mo.unit);
+    sum_nodes(G, a, mo.log_m, mo.mean, tau, &S);
+    sum_cells(G, mo.mean, tau, &S);
+    f = strip_factor(m, h, a, &beta);
+    ends = hs_grid_ends_upper(G, a, mo.log_m);
+    j1 = (int)((G->hi - G->lo) / h + 0.5);
+    lam = fmin(G->hi - fmax(a, 0) * m, -G->lo - fmax(-a, 0) * m * (G->u[0] + q) / (1 + G->u[0]));
+    reach = 2.61 * (h + 1 / lam);
+    L = fmax(fabs(G->l[0] - mo.mean), fabs(G->l[j1] - mo.mean)) + beta + m * reach;
+    q0 = f * (S.j0 + ends) + ends;
+    q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L;
+    q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
+    n = G->n;
+    A2 = S.s[2] / S.s[0];
+    T->quad = q0;
+    shift = 0;
+    plain = HS_U * (S.e0 + n + 4);
+    if (mo.dropped) {
+        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9))
+            T->quad += hs_grid_dropped_upper(G, a) / exp(fmin(mo.log_m, 0));
+        else {
+            shift = log(S.s[0]);
+            mo.err = plain + 2 * HS_U;
+        } /* m large: U is huge at some nodes, and log M = its plain sum */
+    }
+    if (!(T->quad < 1e-9 && mo.err < 1e-9)) return HS_TOO_WIDE;
+    T->quad *= 1 + 1e-8;
+    T->K = mo.log_m + shift;
+    T->K_err = mo.err + T->quad;
+    T->mean_err = (fabs(S.s[1]) + q1 + HS_U * (S.e1 + n * S.abs1)) * (1 + 1e-8);
+    T->var_err = (q2 + A2 * (q0 + HS_U * (S.e0 + n)) + HS_U * (S.e2 + (n + 4) * S.s[2]) + T->mean_err * T->mean_err) *
+                 (1 + 1e-8);
+    T->r3 = S.abs3 / S.s[0];
+    cube = (L + tau) * (L + tau) * (L + tau) * ends; /* y^3 beyond the grid, as a sum and as an integral */
+    /* y/r beyond the last node: r <= 1 and y grows; and l >= U/(1+U) >= r - q, so x/r >= 1 - (q + c)/r, which grows */
+    r = 1 - (q + fmax(mo.mean, 0)) * (1 + G->u[j1]) / (G->u[j1] + q);
+    f = 9.4 * cube_factor(m, h, a, fmin(S.room, fmax(r, hypot(G->l[j1] - mo.mean, tau))));
+    r = cbrt(S.cube + HS_U * (S.e3 + (n + 4) * S.j3) + f * (S.j3 + cube) + cube) +
+        T->mean_err; /* |l - E l| <= |x| + |A_1| */
+    T->r3_upper = r * r * r * (1 + 1e-8);
+    T->d[1] = mo.mean;
+    T->d[2] = A2;
+    T->d[3] = S.s[3] / S.s[0];
+    {
+        double A3 = T->d[3], A4 = S.s[4] / S.s[0], A5 = S.s[5] / S.s[0], A6 = S.s[6] / S.s[0];
+        T->d[4] = A4 - 3 * A2 * A2;
+        T->d[5] = A5 - 10 * A3 * A2;
+        T->d[6] = A6 - 15 * A4 * A2 - 10 * A3 * A3 + 30 * A2 * A2 * A2;
+    }
+    return A2 > 0 && T->r3_upper < HUGE_VAL && fabs(T->K) < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+int64_t hs_saddle_work(void) { return HS_GRID_WORK; }
+
+int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll,
+                  double *work, int64_t n_work)
+{
+    double all = 0, part = 0;
+    int i;
+    if (b < 1 || !m || !q || !k || !work) return HS_BAD_ARGUMENT;
+    if (n_work < HS_GRID_WORK) return HS_SCRATCH;
+    S->b = b;
+    S->m = m;
+    S->q = q;
+    S->k = k;
+    S->add = add;
+    S->work = work;
+    S->atoms = NULL;
+    S->n_threads = 1;
+    S->poll = poll;
+    S->coarse.a_lo = S->grid_lo = 1;
+    S->coarse.a_hi = S->grid_hi = -1;
+    S->stride = b > 64 ? b / 32 : 1;
+    for (i = 0; i < b; i++) {
+        if (!(m[i] > 0 && q[i] > 0 && q[i] <= 1 && k[i] > 0)) return HS_BAD_ARGUMENT;
+        all += k[i];
+        part += i % S->stride ? 0 : k[i];
+    }
+    S->scale = all / part;
+    return HS_OK;
+}
+
+/* K, K', K'' of one step to about 1e-6, at exponent a. A run of one step keeps its coarse grid for the next tilts. */
+static int step_cgf(hs_steps *S, int i, double a, double *out)
+{
+    double m = S->m[i], q = S->q[i];
+    if (S->b == 1 && q < 1) {
+        hs_coarse *G = &S->coarse;
+        if (!(G->a_lo <= a && a <= G->a_hi)) {
+            double lo = a < 0 ? 1.6 * a : 0, hi = a > 0 ? 1.2 * a + 1 : 0,
+                   *work = S->coarse_work; /* REMOVE starts high */
+            if (hs_coarse_build(G, m, q, lo, hi, HS_COARSE_ONE, work) &&
+                hs_coarse_build(G, m, q, fmin(a, 0), fmax(a, 0), HS_COARSE_ONE, work))
+                G->a_hi = -1;
+        }
+        if (G->a_lo <= a && a <= G->a_hi) {
+            hs_coarse_cgf(G, a, out);
+            return HS_OK;
+        }
+    }
+    hs_cgf_estimate(m, q, a, out);
+    return out[0] < HUGE_VAL ? HS_OK : HS_TOO_MANY_NODES;
+}
+
+/* K, K', K'' at tilt t to about 1e-6, over every stride-th step: for Newton steps only. Infinite where a sum cannot
+ * be formed. */
+hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride)
+{
+    hs_cgf3 out = {0, 0, 0}, none = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
+    double a = S->add ? -t : 1 + t, o[3], f = stride > 1 ? S->scale : 1;
+    int i;
+    for (i = 0; i < S->b; i += stride) {
+        if (hs_stopped(S->poll, 1e3)) return none;
+        if (S->atoms) hs_atoms_cgf(S->atoms, i, t, o);
+        else if (step_cgf(S, i, a, o)) return none;
+        out.K += S->k[i] * o[0];
+        out.K1 += S->k[i] * o[1];
+        out.K2 += S->k[i] * o[2];
+    }
+    out.K *= f;
+    out.K1 *= S->add ? -f : f;
+    out.K2 *= f;
+    return out;
+}
+
+/* The best proved Kolmogorov distance to the normal law of the computed mean and variance.
+ * Identical steps: min(0.4690 B, 0.3322 (B + 0.429), 0.3031 (B + 0.646))/sqrt k, B = E|x|^3/Var^1.5; otherwise 0.5583
+ * sum E|x|^3/Var^1.5 [She13]. A plain Gaussian step is a sum of n Gaussian steps for every n, whose absolute third
+ * moments vanish as n grows: it adds variance only. A wrong mean and variance cost |dmu|/(s sqrt 2pi) + max|z
+ * phi(z)| |log(s/s')|, 0.242 for the maximum. */
+static double kolmogorov_upper(const hs_tilted *T, double k, int identical)
+{
+    double v = T->d[2] - T->var_err, s, x, B;
+    if (!(v > 0)) return 1;
+    s = sqrt(v);
+    x = T->r3_upper / (v * s);
+    if (identical) {
+        B = x * sqrt(k);
+        x = fmin(0.4690 * B, fmin(0.3322 * (B + 0.429), 0.3031 * (B + 0.646))) / sqrt(k);
+    } else x *= 0.5583;
+    x += 0.4 * T->mean_err / s + 0.122 * T->var_err / v;
+    return fmin(1, x * (1 + 1e-8));
+}
+
+typedef struct {
+    hs_tilted T;
+    double size[2];
+    int plain, st;
+} subtotal; /* size: of K and K' without signs; plain: Gaussian steps among them */
+
+/* Opens the grid that the only step of a run keeps, for tilts from lo to hi. */
+static int keep_grid(hs_steps *S, double lo, double hi, double *work)
+{
+    int st = open_grid(S->m[0], S->q[0], lo, hi, work, &S->grid);
+    S->grid_lo = st ? 1 : lo;
+    S->grid_hi = st ? -1 : hi;
+    return st;
+}
+
+/* Step i at tilt a. The only step of a run keeps its grid for the next tilts; one for a range of tilts may be too
+ * coarse for a. */
+static int grid_tilted(hs_steps *S, int i, double a, double *work, hs_tilted *T)
+{
+    hs_grid G;
+    int st;
+    if (S->b > 1) return (st = open_grid(S->m[i], S->q[i], a, a, work, &G)) ? st : hs_step_tilted(&G, a, T);
+    if (!(S->grid_lo <= a && a <= S->grid_hi)) keep_grid(S, a < 0 ? 1.1 * a - 0.5 : 0, a > 0 ? 1.1 * a + 0.5 : 0, work);
+    if (S->grid_lo <= S->grid_hi && !hs_step_tilted(&S->grid, a, T)) return HS_OK;
+    return (st = keep_grid(S, a, a, work)) ? st : hs_step_tilted(&S->grid, a, T);
+}
+
+static void add_step(hs_steps *S, int i, double *work, subtotal *sum)
+{
+    hs_tilted one, *T = &sum->T;
+    double k = S->k[i], t = T->t, *size = sum->size, sign = S->add ? -1 : 1;
+    int j;
+    if (!S->atoms && S->q[i] == 1) {
+        double m = S->m[i], v = m * m * k;
+        T->K += 0.5 * v * t * (1 + t);
+        T->d[1] += v * (t + 0.5);
+        T->d[2] += v;
+        size[0] += 0.5 * v * t * (1 + t);
+        size[1] += v * (t + 0.5);
+        sum->plain = 1;
+        return;
+    }
+    sum->st = S->atoms ? hs_atoms_tilted(S->atoms, i, t, &one) : grid_tilted(S, i, S->add ? -t : 1 + t, work, &one);
+    if (sum->st) return;
+    T->K += k * one.K;
+    size[0] += k * fabs(one.K);
+    size[1] += k * fabs(one.d[1]);
+    T->K_err += k * one.K_err;
+    T->quad += k * one.quad;
+    T->mean_err += k * one.mean_err;
+    T->var_err += k * one.var_err;
+    T->r3 += k * one.r3;
+    T->r3_upper += k * one.r3_upper;
+    for (j = 1; j < 7; j++) T->d[j] += (j & 1 ? sign : 1) * k * one.d[j];
+}
+
+static void join(subtotal *sum, const subtotal *part)
+{
+    hs_tilted *T = &sum->T;
+    const hs_tilted *P = &part->T;
+    int j;
+    T->K += P->K;
+    T->K_err += P->K_err;
+    T->quad += P->quad;
+    T->mean_err += P->mean_err;
+    T->var_err += P->var_err;
+    T->r3 += P->r3;
+    T->r3_upper += P->r3_upper;
+    for (j = 1; j < 7; j++) T->d[j] += P->d[j];
+    sum->size[0] += part->size[0];
+    sum->size[1] += part->size[1];
+    sum->plain |= part->plain;
+    if (!sum->st) sum->st = part->st;
+}
+
+static void add_chunk(hs_steps *S, double t, int chunk, int chunks, subtotal *sum)
+{
+    int i = (int)hs_chunk_at(S->b, chunk, chunks), end = (int)hs_chunk_at(S->b, chunk + 1, chunks);
+    memset(sum, 0, sizeof *sum);
+    for (sum->T.t = t; i < end && !sum->st; i++) {
+        if (hs_stopped(S->poll, 2e4)) sum->st = HS_INTERRUPTED;
+        else add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, sum);
+    }
+}
+
+/* Totals at tilt t, with bounds; chunks of fixed number, summed in order, so that results do not depend on the
+ * threads. */
+int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T)
+{
+    double n = 3 * (S->b + 4) * HS_U;
+    int chunks = S->b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS, chunk;
+    subtotal part[HS_CHUNKS];
+#ifdef _OPENMP
+    if (S->n_threads > 1) { /* one thread alone opens no region: that would take a microsecond */
+#pragma omp parallel for num_threads(S->n_threads) schedule(dynamic, 1)
+        for (chunk = 0; chunk < chunks; chunk++) add_chunk(S, t, chunk, chunks, &part[chunk]);
+    } else
+#endif
+        for (chunk = 0; chunk < chunks; chunk++) add_chunk(S, t, chunk, chunks, &part[chunk]);
+    for (chunk = 1; chunk < chunks; chunk++) join(&part[0], &part[chunk]);
+    *T = part[0].T;
+    if (part[0].st) return part[0].st;
+    T->K_err = T->K_err * (1 + 1e-8) + n * part[0].size[0];
+    T->mean_err = T->mean_err * (1 + 1e-8) + n * part[0].size[1];
+    T->var_err = T->var_err * (1 + 1e-8) + n * T->d[2];
+    T->r3_upper *= 1 + 1e-9;
+    T->kolmogorov = kolmogorov_upper(T, S->k[0], S->b == 1 && !part[0].plain);
+    return T->d[2] > 0 && T->K_err < 1 ? HS_OK : HS_TOO_WIDE;
+}
+
+/* The totals carried to another tilt by Taylor's series, and E|x|^3 as if it moved like K3: for planning, no bounds. */
+void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to)
+{
+    static const double over[7] = {0, 1, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5, 1.0 / 6};
+    double x = t - T->t, v, r, thin;
+    int i, j;
+    *to = *T;
+    to->t = t;
+    for (i = 0; i < 7; i++) { /* sum_{j >= i} d[j] x^(j-i)/(j-i)! */
+        double sum = 0;
+        for (j = 6; j > i; j--) sum = (sum + T->d[j]) * x * over[j - i];
+        if (i) to->d[i] = T->d[i] + sum;
+        else to->K = T->K + sum;
+    }
+    v = to->d[2];
+    r = fmax(T->r3 + (T->d[3] < 0 ? -1 : 1) * (to->d[3] - T->d[3]), 0.2 * T->r3);
+    thin = T->d[2] / v;
+    to->kolmogorov = v > 0 ? fmin(1, T->kolmogorov * thin * sqrt(thin) * (T->r3 > 0 ? r / T->r3 : 1)) : 1;
+}
+
+/* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */
+int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll,
+                        double *work, int64_t n_work, double *out)
+{
+    hs_steps S;
+    hs_tilted T;
+    int st, j;
+    if ((st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work))) return st;
+    if ((st = hs_steps_tilted(&S, t, &T))) return st;
+    out[0] = T.K;
+    out[1] = T.K_err;
+    for (j = 1; j < 7; j++) out[1 + j] = T.d[j];
+    out[8] = T.r3;
+    out[9] = T.r3_upper;
+    out[10] = T.mean_err;
+    out[11] = T.var_err;
+    out[12] = T.kolmogorov;
+    out[13] = T.quad;
+    return HS_OK;
+}
+
+/* Mills' ratio q(z) = e^{z^2/2} int_z^inf e^{-y^2/2} dy for z > -38, and a bound of its relative error.
+ * Below 10 by erfc (its argument z/sqrt 2 is off by 1.5u: (z^2 + 2|z| + 1) 1.5u of the value; z^2/2 by u z^2; erfc
+ * and exp by at most 16u); from 10 on by Laplace's continued fraction z + 1/(z + 2/(z + ...)) to depth 12, whose two
+ * enclosing tails agree to 1.4e-17 at 10 and better beyond: exact to rounding, 2u a step, each damped by n/r^2 <
+ * 0.12. */
+double hs_mills(double z, double *rel_err)
+{
+    double r;
+    int n;
+    if (z < 10) {
+        *rel_err = HS_U * (2.5 * z * z + 3 * fabs(z) + 24);
+        return 1.25331413731550025121 * exp(0.5 * z * z) * erfc(z * 0.70710678118654752440);
+    }
+    for (r = z + 6.5 / z, n = 12; n > 0; n--) r = z + n / r;
+    *rel_err = 8 * HS_U;
+    return 1 / r;
+}

@@ -1,0 +1,200 @@
+/* Inner integrals of the hyperbola route: M(a) = E (1+U)^a at complex a, and upper bounds of |M|.
+ *
+ * Symbols   g      standard normal variable, continued to the complex plane; w(g) its density
+ *           U      q (e^{m g - m^2/2} - 1), m = sensitivity/sigma;  l = log(1+U);  rho e^{ib} = q/(1-q) e^{m g - m^2/2}
+ *           a      1+z (REMOVE) or -z (ADD) = x + iy
+ *           xb     abscissa of the branch points of l: g = xb + i pi (2n+1)/m  (rho = 1, b = pi (2n+1))
+ *           path   g(xi) = xi + i sum_r mu_r/2 (s_r + sqrt(s_r^2 + w^2)), s_r = xi - x_r, 0 <= mu_1+mu_2 < 1: real on
+ *                  the left, slope mu_1, then mu_1+mu_2 on the right. "Line t": xi -> g(xi + it), |t| <= d <= w/sqrt 2.
+ *           B      bound of int |w| |(1+U)^a| |dg| over a line
+ *
+ * Formulas and proofs.
+ * (1) Geometry. With s/sqrt(s^2+w^2) = tanh p and |Im p| <= pi/4 for |t| <= w/sqrt 2: |tanh p| <= 1, |Im tanh p| <= 1,
+ *     so Re g' >= 1 - mu/2 > 0 and Im g' = Re eta' >= 0: on a line Re g and Im g increase with xi. Hence each line
+ *     meets Re g = xb once, and if b < pi there (checked at the first sample behind xb; b > -pi always) no branch
+ *     point lies between the real axis and the line: at fixed Re g = xb the height increases with t (d Im g/dt =
+ *     |g'|^2/Re g'). On the line l = log(1-q) + Log(1 + rho e^{ib}) for rho <= 1, log(1-q) + log rho + ib + Log(1 +
+ *     e^{-ib}/rho) beyond, is the continuous branch. By Cauchy every such line gives the same M(a).
+ * (2) B. With f = w (1+U)^a g', L(xi) = log|f|: between two samples L lies below its chord plus h^2/8 sup|L''|, and
+ *     e^chord integrates to at most h/2 (f_0+f_1). L'' = Re( -(g'^2+g g'') + (log g')'' + a (l o g)'' ), (l o g)'' =
+ *     m^2 s(1-s) g'^2 + m s g'', s = rho e^{ib}/(1+rho e^{ib}); the moduli are bounded over the half cell next to
+ *     each sample: |1 + rho' e^{ib'}| >= |1+rho e^{ib}| - rho (e^{m h |g'|/2} - 1), |sqrt(s^2+w^2)| moves by <= h/2.
+ *     So B = sum_j exp( lw_j + x lr_j - y li_j + |a| dd_j ) + left end + right end.
+ * (3) Ends. |s+r| = w^2/|r-s|: for Re s <= -S < 0 the bend is O(w^2/S); same with s-r on the right (e0, e1 in
+ *     line_ends).
+ *     Left: |l - log(1-q)| <= rho/(1-rho), d log|w|/dxi >= lam. Right: d log|f|/dxi <= -(lam0 - m (x - mu y + |a|
+ *     merr)), merr from |1-s| <= 1/(rho-1). Geometric tails; both bound the integral and the sum of the nodes left
+ *     out.
+ * (4) Every summand of B is exp of a convex function of (x,y) (linear + |a|; -log of a concave function at the right
+ *     end): log B is JOINTLY CONVEX in (x,y). So the maximum over a polygon is attained at its corners (used by
+ *     hyperbola_cells.c), and along a ray log B grows by at most hs_line_rate_upper per unit y (a maximum over the
+ *     table).
+ * (5) Trapezoid. f is analytic in |Im xi| <= d: |M - h sum_j f(jh)| <= (B_{+d} + B_{-d})/(e^{2 pi d/h} - 1) + ends
+ *     of line 0. For mu = 0 line -d is the mirror image of line +d.
+ * (6) Rounding of a node sum (first order in u = 2^-53; hs_exp, hs_log, libm's log 2u, hs_cis 3u absolute, hs_atan2
+ *     as claimed): the term j has relative error c0_j + |a| c1_j + u|log of its size|. With G = |Re g| + |Im g|, lw
+ *     = log|w g'| + const,
+ *       c0/u = 12 G Im g (|g| |dg|: hyperbola_line.c) + 8 (exp 2, cos and sin 3 sqrt 2, product 1, log|g'| 1/2) + 39
+ *              Im g' (g' itself 20, arg g' 14, what is added to it 3, log|g'| 1) + 2 G^2 (g^2/2 by its parts, 4 |Re
+ *              g Im g| <= G^2) + 3 |lw|;
+ *       c1/u = |s| (12 m Im g + 4 (m G + m |xb| + m^2 + |log q| + |log(1-q)|) + 16): the error of v and b, of m =
+ *              fl(.), of e^-|v| and its angle;
+ *              + 24 rho (2+rho)/|1+rho e^{ib}|^2: |1+..|^2 - 1 = rho^2 + 2 rho cos b known to 10u rho^2 + 2u rho,
+ *              its log, the angle 12u rho;
+ *              + 48 (|lr| + |li| + 2|log(1-q)|): 8 for sums and the products x lr, y li, 40 for an error of 40u in a
+ *                itself.
+ *     (rho <= 1 here: where rho > 1 the same holds for 1/rho.) Summation: see hs_sum.
+ *     Rounding inside a bound is covered by INFLATE + 1e-14 |a| l_max on its logarithm (all exponents are below 1e6
+ *       there).
+ *
+ * Claim: hs_line_*_upper are upper bounds; out[2] of hs_line_node bounds its rounding. Not done here: choice of a or
+ * of the contour, atoms, q = 1. Needs round-to-nearest doubles without excess precision; no value-changing
+ * optimisation. */
+#include "curve/hyperbola.h"
+#include "special.h"
+
+static const double SKIP = 40.0; /* exponents below top - 40 are raised to it: upwards, harmless */
+/* (6): every rounding of a bound, exp_bound's 1e-10 included */
+static const double INFLATE = 1e-8;
+
+/* e^x within 1e-10 for |x| <= 700, for bounds only: x = n log 2 + r, |r| <= 0.347, degree 9 */
+static inline double exp_bound(double x)
+{
+    double big = x * 1.4426950408889634 + HS_MAGIC, n = big - HS_MAGIC, p;
+    double r = (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10;
+    p = 1.0 / 40320 + r * (1.0 / 362880);
+    p = 1.0 / 720 + r * (1.0 / 5040 + r * p);
+    p = 1.0 / 24 + r * (1.0 / 120 + r * p);
+    p = 1 + r * (1 + r * (0.5 + r * (1.0 / 6 + r * p)));
+    return p * hs_from_bits((hs_bits(big) + 1023) << 52);
+}
+
+/* n a multiple of 8 */
+static inline double hs_max(const double *v, int n)
+{
+    double a[8], top;
+    int i, j;
+    for (i = 0; i < 8; i++) a[i] = v[i];
+    for (j = 8; j < n; j += 8)
+        for (i = 0; i < 8; i++) a[i] = v[j + i] > a[i] ? v[j + i] : a[i];
+    for (top = a[0], i = 1; i < 8; i++) top = a[i] > top ? a[i] : top;
+    return top;
+}
+
+/* Eight chains in blocks of 64, n a multiple of 8: |error| <= (n/64 + 11) u sum|v|: 7 adds in a block, n/64 of
+ * blocks, 3 to join, one for all that is of second order. */
+static inline double hs_sum(const double *v, int n)
+{
+    double s[8] = {0};
+    int i, j, k;
+    for (j = 0; j < n; j += 64) {
+        double t[8] = {0};
+        int end = n - j < 64 ? n : j + 64;
+        for (k = j; k < end; k += 8)
+            for (i = 0; i < 8; i++) t[i] += v[k + i];
+        for (i = 0; i < 8; i++) s[i] += t[i];
+    }
+    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}
+
+/* logs of what the left end holds, and of the right end times its rate; false where the right rate is not positive */
+static int ends(const hs_line *L, double x, double y, double a, double *left, double *right, double *lam)
+{
+    *lam = L->lam0 - L->m * (x - L->mslope * y + a * L->merr);
+    *left = L->left_lw + x * L->logq1 + a * L->left_rho;
+    *right = L->right_lw + x * L->right_lr - y * L->right_li;
+    return *lam > 0;
+}
+
+HS_CLONES double hs_line_log_upper(const hs_line *L, double x, double y, double *restrict tmp)
+{
+    double a = sqrt(x * x + y * y), top, sum, lam, el, er;
+    const double *restrict lw = L->lw, *restrict lr = L->lr, *restrict li = L->li, *restrict dd = L->dd;
+    int j, n = L->n;
+    if (!ends(L, x, y, a, &el, &er, &lam)) return HUGE_VAL;
+    for (j = 0; j < n; j++) tmp[j] = (lw[j] + x * lr[j]) + (a * dd[j] - y * li[j]);
+    top = hs_max(tmp, n);
+    el -= top;
+    er -= top;
+    if (!(el < 600 && er < 600)) return HUGE_VAL;
+    for (j = 0; j < n; j++) {
+        double e = tmp[j] - top;
+        tmp[j] = exp_bound(e > -SKIP ? e : -SKIP);
+    }
+    sum = hs_sum(tmp, n) + exp_bound(fmax(el, -600)) + exp_bound(fmax(er, -600)) * (1 / lam + L->h);
+    lam = top + log(sum) + INFLATE + 1e-14 * a * L->l_max;
+    return fabs(lam) < 1e300 ? lam : HUGE_VAL;
+}
+
+/* the two open ends of the line alone */
+double hs_line_log_ends_upper(const hs_line *L, double x, double y)
+{
+    double a = sqrt(x * x + y * y), lam, el, er, hi;
+    if (!ends(L, x, y, a, &el, &er, &lam)) return HUGE_VAL;
+    er += log(1 / lam + L->h);
+    hi = fmax(el, er);
+    hi += log1p(exp(fmin(el, er) - hi)) + INFLATE + 1e-14 * a * L->l_max;
+    return hi < 1e300 ? hi : HUGE_VAL;
+}
+
+/* growth of the bound per unit y along the direction (kappa, 1), for all later points; needs lam not to shrink */
+HS_CLONES double hs_line_rate_upper(const hs_line *L, double kappa)
+{
+    double s = sqrt(1 + kappa * kappa), r = kappa * L->logq1 + s * L->left_rho, top[8];
+    const double *restrict lr = L->lr, *restrict li = L->li, *restrict dd = L->dd;
+    int i, j, n = L->n;
+    if (!(L->mslope >= kappa + s * L->merr)) return HUGE_VAL;
+    for (i = 0; i < 8; i++) top[i] = r;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = kappa * lr[j + i] - li[j + i] + s * dd[j + i];
+            top[i] = x > top[i] ? x : top[i];
+        }
+    r = hs_max(top, 8);
+    return fabs(r) < 1e300 ? r + 1e-14 * s * L->l_max : HUGE_VAL;
+}
+
+/* out: e^{-out[3]} times Re, Im of the trapezoid sum, its rounding bound (the last scaling, 3u, apart) */
+HS_CLONES void hs_line_node(const hs_line *L, double x, double y, double *out, double *tmp)
+{
+    double a = sqrt(x * x + y * y), top, big, size, scale = L->h * 0.39894228040143267794; /* h/sqrt(2 pi) */
+    double *restrict f = tmp, *restrict re = tmp + HS_HYP_TMP, *restrict im = tmp + 2 * HS_HYP_TMP,
+                     *restrict er = tmp + 3 * HS_HYP_TMP;
+    const double *restrict cr = L->cr, *restrict ci = L->ci, *restrict lr = L->lr, *restrict li = L->li,
+                           *restrict c0 = L->c0, *restrict c1 = L->c1;
+    int j, lo = 0, hi = L->n;
+    for (j = 0; j < hi; j++) f[j] = cr[j] + x * lr[j] - y * li[j];
+    top = hs_max(f, hi);
+    while (f[lo] <= top - 45) lo++;
+    while (f[hi - 1] <= top - 45) hi--;
+    lo = lo / 8 * 8;
+    hi = (hi + 7) / 8 * 8;
+    for (j = lo; j < hi; j++) {
+        im[j] = ci[j] + x * li[j] + y * lr[j];
+        re[j] = fabs(im[j]);
+    }
+    big = hs_max(re + lo, hi - lo);
+    if (big < 6e5)
+        for (j = lo; j < hi; j++) {
+            double c, s, d = f[j] - top, e = hs_exp(d);
+            hs_cis(im[j], &c, &s);
+            re[j] = e * c;
+            im[j] = e * s;
+            f[j] = e;
+            er[j] = e * (c0[j] + a * c1[j] - HS_U * d);
+        }
+    else
+        for (j = lo; j < hi; j++) {
+            double th = im[j], d = f[j] - top, e = exp(d);
+            re[j] = e * cos(th);
+            im[j] = e * sin(th);
+            f[j] = e;
+            er[j] = e * (c0[j] + a * c1[j] - HS_U * d);
+        }
+    size = hs_sum(f + lo, hi - lo);
+    out[0] = scale * hs_sum(re + lo, hi - lo);
+    out[1] = scale * hs_sum(im + lo, hi - lo);
+    out[2] = scale * (hs_sum(er + lo, hi - lo) + ((hi - lo) / 64.0 + 11) * HS_U * size +
+                      L->n * 2.9e-20); /* e^-45 for each skipped term */
+    out[3] = top;
+}

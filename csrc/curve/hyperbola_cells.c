@@ -1,0 +1,385 @@
+/* The outer contours of the hyperbola route: where they run, and bounds of the integrand on them.
+ *
+ * Symbols   a = x + iy  1+z (REMOVE) or -z (ADD);  s = eps or -eps;  K(a) = sum_i k_i log M_i(a);  wall = sum_i k_i
+ *           log(1-q_i) < s
+ *           G(a) = e^{K(a) - s a}/(a(a-1));  delta = [e^eps for REMOVE] (1/2 pi i) int G da, upwards on Re a = c,
+ *                  c > 1 (REMOVE) or c < 0 (ADD): with z = a-1 or -a both have the kernel z(1+z) = a(a-1).
+ *           a(v) = a0 + A sin(gamma + iv) = (a0 + A sin gamma cosh v) + i A cos gamma sinh v,  0 < gamma < pi/4:
+ *                  opens to the
+ *                  right in BOTH directions;  v -> v +- i beta is the same family with gamma -+ beta ("lo", "up").
+ *           t      saddle of e^{K - s a}/(a(a-1)) at a = 1+t or -t; vertices chosen where the integrand has grown by
+ *                  e^GROWTH.
+ *
+ * Proofs.
+ * (1) The line may be moved to a(v). In 0 <= x <= tan(0.58) y: take the inner path of height b = pi/2 (b = m Im g)
+ *     up to rho = e^2, then of slope mu = 0.98. There D = arg(1+rho e^{ib}) - kappa log|1+rho e^{ib}| > 0 for every
+ *     kappa <= 0.66: at b = pi/2 D = atan rho - (kappa/2) log(1+rho^2) is positive up to rho = e^2; afterwards D' =
+ *     (mu-kappa) Re s + (1+kappa mu) Im s per unit log rho, Im s >= 0 until b = pi, and then rho > e^3.6, |Im s| <
+ *     .03, Re s > .97. As -y arg is linear in (x,y) and arg >= 0, |(1+U)^a| <= (1-q)^x on the whole path, so |M| <=
+ *     C (1-q)^x and |G| <= C^k e^{-(s-wall) x}/|a|^2: no contribution from arcs, and decay at both ends of the strip
+ *     |Im v| <= beta. For -c <= x <= 0, |1+U|^x is bounded. Poles 0 and 1: a real point of the family is a vertex a0
+ *     + A sin gamma', checked in hs_hyp_place to be > 1 (REMOVE) or < 0 (ADD) at both ends of the strip.
+ * (2) Trapezoid in v: |T - delta| <= (N_lo + N_up)/(e^{2 pi beta/h_v} - 1), N = (1/2 pi) int |G| |a'| dv (classical,
+ * strip of half-width beta). (3) N by cells. The arc v_i..v_{i+1} lies in the triangle of its ends and the meeting
+ * point of its tangents; each end lies between two such
+ *     meeting points, a((v_i+v_{i+1})/2)/cosh(DV/2) for the part without a0. log B of hyperbola_bound.c is jointly
+ *     convex, hence sum_i k_i log B_i - s x on the arc is below its maximum over three meeting points (for cell 0
+ *     the vertex replaces the first one). Each step and each cell may use its own inner path. The kernel is bounded
+ *     by distances to 0 and 1, |a'| by A cosh v. The corners of the rightmost cell lie beyond its arc, where K may
+ *     rise like e^{m^2 x^2/2}: the vertex is placed that much before GROWTH is reached.
+ * (4) Beyond v_end: (x - x_end)/(y - y_end) lies in [kap0, kap1] = tan gamma [tanh v_end, 1]; the exponent grows by
+ *     at most rate(kappa) - s kappa per unit y, a convex function of kappa, so the larger end counts: -r, r > 0. int
+ *     |G a'| dv <= e^{phi_end}/cos gamma int e^{-r(y-y_end)} dy/y^2, at most 1/(r y_end^2) and 1/y_end; a sum over
+ *     nodes h_v * sum adds at most h_v times the first value, as the bound decreases.
+ *
+ * Not done here: M itself (hyperbola_bound.c), the sum and the assembly (hyperbola.c). real_cgf, tilt, saddle are
+ * estimates: any contour gives a proof, a bad one only a wide interval. */
+#include "curve/hyperbola.h"
+#include "law/transform.h"
+#include <math.h>
+#include <string.h>
+
+#define PI 3.141592653589793
+
+static const double GROWTH = 4.0; /* rise of log |integrand| allowed at the two shifted vertices */
+static const double STRETCH =
+    0.065; /* the polygon of (3) reaches that part of the vertices' distance beyond the right one */
+static const double QUIET = 2.0; /* a cell that far below the largest adds little to a norm */
+static const double DEEP = 20.0; /* nats below the floor at which a slow tail is taken as it is */
+
+/* K, K', K'' on the real axis; any accuracy will do */
+void hs_hyp_real_cgf(const hs_job *J, double a, double *K)
+{
+    int i, d;
+    K[0] = K[1] = K[2] = 0;
+    for (i = 0; i < J->b; i++) {
+        double one[3];
+        hs_cgf_estimate(J->m[i], J->q[i], a, one);
+        for (d = 0; d < 3; d++) K[d] += J->k[i] * one[d];
+    }
+}
+
+/* F = K - s a - log(t (1+t)), dF/dt, d2F/dt2 at a = 1+t or -t */
+void hs_hyp_tilt(const hs_job *J, double t, double *F)
+{
+    double K[3], sg = J->add ? -1 : 1;
+    hs_hyp_real_cgf(J, J->add ? -t : 1 + t, K);
+    F[0] = K[0];
+    F[1] = sg * K[1];
+    F[2] = K[2];
+    F[3] = 1 / t + 1 / (1 + t);
+    F[4] = F[2] + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+}
+
+/* saddle from s (have_s) or from log delta; sets J->t, J->s, J->k2 */
+int hs_hyp_saddle(hs_job *J, int have_s, double log_delta)
+{
+    double lo = 1e-9, hi = 1e9, t = J->t > 0 ? J->t : 1, F[5], r, sg = J->add ? -1 : 1;
+    int it;
+    for (it = 0; it < 60; it++) {
+        double step;
+        hs_hyp_tilt(J, t, F);
+        if (!(F[4] > 0) || !(fabs(F[0]) < 1e8) || !(F[2] >= 0)) {
+            hi = t;
+            t = sqrt(lo * hi);
+            continue;
+        }
+        if (have_s) { /* F1 - sg s - F3 = 0, increasing in t */
+            r = F[1] - sg * J->s - F[3];
+            step = -r / (t * F[4]);
+        } else {                     /* log delta(t) decreasing in t */
+            double es = F[1] - F[3]; /* = sg * s */
+            r = log_delta - (F[0] - es * t - log(t) - log1p(t) - 0.5 * log(2 * PI * F[4]));
+            step = -r / (t * t * F[4]);
+            J->s = sg * es;
+        }
+        if (r > 0) hi = t;
+        else lo = t;
+        J->k2 = F[2];
+        if (have_s ? fabs(step) < 0.03 && fabs(r) < 0.1 * sqrt(F[4]) : fabs(r) < 0.03)
+            break; /* Newton is slow where K grows like e^{t^2} */
+        step = step > 1.5 ? 1.5 : step < -1.5 ? -1.5 : step;
+        t *= exp(step);
+        if (!(t > lo && t < hi)) t = sqrt(lo * hi);
+        if (hi / lo < 1.0001) break;
+    }
+    J->t = fmax(t, 0.7 / sqrt(J->k2 + 1e-300));
+    if (!(J->t < 1e8)) return HS_NO_SADDLE;
+    return HS_OK;
+}
+
+/* t' on the side of t given by dir where F - s.. has grown by GROWTH; rough */
+static double reach(const hs_job *J, double dir, double limit)
+{
+    double F[5], sg = J->add ? -1 : 1, base, x, good = 0, step;
+    int i;
+    hs_hyp_tilt(J, J->t, F);
+    base = F[0] - sg * J->s * J->t - log(J->t) - log1p(J->t);
+    x = step = fmin(limit, sqrt(2 * GROWTH / F[4]));
+    for (i = 0; i < 8; i++) {
+        double t = J->t + dir * x;
+        hs_hyp_tilt(J, t, F);
+        if (F[0] - sg * J->s * t - log(t) - log1p(t) - base < GROWTH) {
+            good = x;
+            if (x >= limit) break;
+            if (i > 2 && good > 0.8 * step) break;
+            x = fmin(limit, i < 3 ? 1.6 * x : 1.15 * x);
+        } else {
+            step = x;
+            x = good > 0 ? 0.5 * (x + good) : 0.6 * x;
+            if (good > 0.85 * x) break;
+        }
+    }
+    return good > 0 ? good : x;
+}
+
+int hs_hyp_place(hs_job *J)
+{
+    double less = reach(J, -1, 0.8 * J->t), far = reach(J, 1, 4 * J->t),
+           more = J->add ? far : fmax((far - STRETCH * less) / (1 + STRETCH), 0.3 * far);
+    double left = J->add ? -J->t - more : 1 + J->t - less, right = J->add ? -J->t + less : 1 + J->t + more;
+    J->A = (right - left) / (sin(HS_HYP_GAMMA + HS_HYP_BETA) - sin(HS_HYP_GAMMA - HS_HYP_BETA));
+    J->a0 = left - J->A * sin(HS_HYP_GAMMA - HS_HYP_BETA);
+    J->a_s = J->a0 + J->A * sin(HS_HYP_GAMMA);
+    left = J->a0 + J->A * sin(HS_HYP_GAMMA - HS_HYP_BETA);
+    right = J->a0 + J->A * sin(HS_HYP_GAMMA + HS_HYP_BETA);
+    /* the poles 0 and 1 stay on their side of the whole strip */
+    return J->A > 0 && (J->add ? right < -1e-9 * J->A : left > 1 + 1e-9 * J->A) ? HS_OK : HS_NO_SADDLE;
+}
+
+int hs_hyp_plan(hs_job *J)
+{
+    int i, r, st;
+    double xm = J->add ? -J->a_s : J->a0 + 2.4 * J->A * sin(HS_HYP_GAMMA + HS_HYP_BETA);
+    for (i = 0; i < J->b; i++)
+        for (r = 0; r < HS_HYP_PATHS; r++) {
+            st = hs_path_plan(&J->path[i][r], J->m[i], J->q[i], r, J->add, tan(HS_HYP_GAMMA + HS_HYP_BETA), fmax(xm, 1),
+                              J->t_inner);
+            if (st) J->path[i][r].state = -1;
+        }
+    return HS_OK;
+}
+
+static int usable(hs_job *J, int i, int r, int strip)
+{
+    hs_path *p = &J->path[i][r];
+    if (p->state == 0) hs_path_build(p, &J->mem, J->tmp);
+    if (strip && p->state == 1) hs_path_build_strip(p, &J->mem, J->tmp);
+    return strip ? p->state == 2 : p->state > 0 || p->state == -2;
+}
+
+double hs_hyp_log_add(double a, double b)
+{
+    double hi = fmax(a, b);
+    return hi == HUGE_VAL || hi == -HUGE_VAL ? hi : hi + log1p(exp(fmin(a, b) - hi));
+}
+
+/* log of the inner quadrature error of path r of step i */
+static double log_err_upper(hs_job *J, int i, int r, double x, double y)
+{
+    const hs_path *p = &J->path[i][r];
+    double w = 2 * PI * p->d / p->h;
+    double up = hs_line_log_upper(&p->up, x, y, J->tmp);
+    double dn = p->mu1 > 0 ? hs_line_log_upper(&p->dn, x, y, J->tmp) : hs_line_log_upper(&p->up, x, -y, J->tmp);
+    double e = hs_hyp_log_add(up, dn) - w + 1e-6;
+    return hs_hyp_log_add(e, hs_line_log_ends_upper(&p->mid, x, y));
+}
+
+enum { BOUND, ERROR }; /* log B of path r, log of its inner quadrature error */
+
+/* of one path: what is known at vertices, vertex v in slot v % 3 */
+typedef struct {
+    int at[2][3];
+    double known[2][3];
+} cache;
+
+static double at_vertex(hs_job *J, const hs_arc *C, int v, int i, int r, int kind, cache *T)
+{
+    int slot = v % 3;
+    if (T->at[kind][slot] != v) {
+        T->at[kind][slot] = v;
+        T->known[kind][slot] = kind == ERROR ? log_err_upper(J, i, r, C->x[v], C->y[v])
+                                             : hs_line_log_upper(&J->path[i][r].mid, C->x[v], C->y[v], J->tmp);
+    }
+    return T->known[kind][slot];
+}
+
+static double worst(hs_job *J, const hs_arc *C, int cell, int i, int r, int kind, cache *T)
+{
+    double w = -HUGE_VAL;
+    int j;
+    for (j = 0; j < 3; j++) w = fmax(w, at_vertex(J, C, cell + j, i, r, kind, T));
+    return w;
+}
+
+static double log_kernel_upper(const hs_job *J, const hs_arc *C, int cell)
+{
+    double v1 = cell * HS_HYP_DV, v2 = v1 + HS_HYP_DV, sg = J->A * sin(C->gamma), y1 = J->A * cos(C->gamma) * sinh(v1);
+    double xa = J->a0 + sg * cosh(v1), xb = J->a0 + sg * cosh(v2), x1 = fmin(xa, xb), x2 = fmax(xa, xb);
+    double p = fmax(0, fmax(x1, -x2)), r = fmax(0, fmax(x1 - 1, 1 - x2));
+    return log(J->A * cosh(v2)) - 0.5 * log((p * p + y1 * y1) * (r * r + y1 * y1));
+}
+
+static void set_vertex(const hs_job *J, hs_arc *C, int j)
+{
+    double vm = j == 0 ? 0 : (j - 0.5) * HS_HYP_DV, f = j == 0 ? 1 : 1 / cosh(0.5 * HS_HYP_DV);
+    C->x[j] = J->a0 + J->A * sin(C->gamma) * cosh(vm) * f;
+    C->y[j] = J->A * cos(C->gamma) * sinh(vm) * f;
+}
+
+static int end_of(hs_job *J, hs_arc *C, int *cur)
+{
+    double v = C->n * HS_HYP_DV, sg = sin(C->gamma), cg = cos(C->gamma), ka, kb;
+    int i, r;
+    C->v_end = v;
+    C->end_x = J->a0 + J->A * sg * cosh(v);
+    C->end_y = J->A * cg * sinh(v);
+    C->kap1 = kb = sg / cg;
+    C->kap0 = ka = kb * tanh(v);
+    C->end_phi = C->rate0 = C->rate1 = 0;
+    for (i = 0; i < J->b; i++) {
+        double best = HUGE_VAL, bp = 0, b0 = 0, b1 = 0,
+               room = 0.3 * (J->s - J->wall) * fmax(fabs(ka), 1e-3) / (J->k[i] * J->b);
+        for (r = cur[i] > 0 ? cur[i] : 1; r < HS_HYP_PATHS && (r <= cur[i] + 2 || best > 1e5); r++) {
+            double phi, r0, r1, score;
+            if (!usable(J, i, r, 0)) continue;
+            phi = hs_line_log_upper(&J->path[i][r].mid, C->end_x, C->end_y, J->tmp);
+            r0 = hs_line_rate_upper(&J->path[i][r].mid, ka);
+            r1 = hs_line_rate_upper(&J->path[i][r].mid, kb);
+            score = J->k[i] * phi + (r1 - kb * log1p(-J->q[i]) > room ? 1e6 : 0);
+            if (score < best) {
+                best = score;
+                bp = phi;
+                b0 = r0;
+                b1 = r1;
+            } else if (score > best + 2 && best < 1e5) break;
+        }
+        if (!(best < HUGE_VAL)) return HS_NO_DECAY;
+        C->end_phi += J->k[i] * bp;
+        C->rate0 += J->k[i] * b0;
+        C->rate1 += J->k[i] * b1;
+    }
+    return HS_OK;
+}
+
+/* The path of step i on cell c, from `first` on: the first one below `bar`, else the best of those that follow;
+ * HS_HYP_PATHS if none. */
+static int choose(hs_job *J, const hs_arc *C, int c, int i, int first, int kind, double bar, double *w, cache *T)
+{
+    int r, best = HS_HYP_PATHS;
+    double last = *w, next;
+    *w = HUGE_VAL;
+    for (r = first; r < HS_HYP_PATHS; r++) {
+        if (best < r && r > best + (c > 0 ? 2 : 4) && (c == 0 || J->k[i] * (*w - last) < 1)) break;
+        if (!usable(J, i, r, kind == ERROR)) continue;
+        next = worst(J, C, c, i, r, kind, &T[r]);
+        if (next < *w) {
+            *w = next;
+            best = r;
+        }
+        if (next < bar) break;
+    }
+    return best;
+}
+
+/* What the nodes need to know of cell c and of the path taken there; its part of the bound. */
+static double enter(hs_job *J, hs_arc *C, int c, const int *cur, int kind, cache T[][HS_HYP_PATHS])
+{
+    double top = -HUGE_VAL;
+    int i, j;
+    C->kernel[c] = log_kernel_upper(J, C, c);
+    for (j = 0; j < 3; j++) {
+        C->phi[c][j] = 0;
+        for (i = 0; i < J->b; i++) C->phi[c][j] += J->k[i] * at_vertex(J, C, c + j, i, cur[i], BOUND, &T[i][cur[i]]);
+        top = fmax(top, C->phi[c][j] - J->s * C->x[c + j]);
+    }
+    for (i = 0; i < J->b; i++) {
+        C->rung[c][i] = cur[i];
+        C->log_e[c][i] = -HUGE_VAL; /* relative to (1-q)^x: affine, so still convex */
+        for (j = 0; j < 3 && kind == ERROR; j++)
+            C->log_e[c][i] = fmax(C->log_e[c][i], at_vertex(J, C, c + j, i, cur[i], ERROR, &T[i][cur[i]]) -
+                                                      C->x[c + j] * J->path[i][0].logq1);
+    }
+    C->n = c + 1;
+    return top + C->kernel[c];
+}
+
+/* Log of the inner error of step i that no longer matters on cell c, judged on the paths `cur`: it adds less than
+ * e^(log_floor - 1), and k times its ratio to M is small. */
+static double fine_error(hs_job *J, const hs_arc *C, int c, const int *cur, int i, double log_floor,
+                         cache T[][HS_HYP_PATHS])
+{
+    double level = -HUGE_VAL, low = HUGE_VAL;
+    int j, l;
+    for (j = 0; j < 3; j++) {
+        double sum = -J->s * C->x[c + j];
+        for (l = 0; l < J->b; l++) {
+            double w = usable(J, l, cur[l], 0) ? at_vertex(J, C, c + j, l, cur[l], BOUND, &T[l][cur[l]]) : HUGE_VAL;
+            sum += J->k[l] * w;
+            if (l == i) low = fmin(low, w);
+        }
+        level = fmax(level, sum);
+    }
+    level += log_kernel_upper(J, C, c);
+    return level < HUGE_VAL ? low - log(J->k[i]) + fmin(log_floor - 1 - level, -3) : -HUGE_VAL;
+}
+
+/* Cells outwards: for nodes (kind ERROR) until the bound is below log_floor; for the norm (kind BOUND) as soon as
+ * the rest adds little. A path is looked for where it matters: where the inner error would be felt, where the cell
+ * adds to the norm, where decay stops. */
+int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor)
+{
+    cache T[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
+    double w[HS_HYP_MAX_STEPS] = {0}, level = HUGE_VAL, high = -HUGE_VAL, tail;
+    int cur[HS_HYP_MAX_STEPS] = {0}, i, c, st;
+    memset(T, -1, sizeof T);
+    C->gamma = gamma;
+    C->n = 0;
+    set_vertex(J, C, 0);
+    set_vertex(J, C, 1);
+    for (i = 0; i < J->b && kind == ERROR; i++) cur[i] = J->up.rung[0][i];
+    for (c = 0; c < HS_HYP_CELLS; c++) {
+        set_vertex(J, C, c + 2);
+        for (i = 0; i < J->b; i++) {
+            double bar = kind == ERROR                   ? fine_error(J, C, c, cur, i, log_floor, T)
+                         : c > 0 && level < high - QUIET ? w[i] - 1 / J->k[i]
+                                                         : -HUGE_VAL;
+            cur[i] = choose(J, C, c, i, cur[i], kind, bar, &w[i], T[i]);
+            if (c == 0 && !(w[i] < bar) && kind == ERROR) cur[i] = choose(J, C, c, i, 0, kind, bar, &w[i], T[i]);
+            if (cur[i] == HS_HYP_PATHS) return HS_NO_PATH;
+        }
+        level = enter(J, C, c, cur, kind, T);
+        if (!(level < HUGE_VAL)) return HS_NO_PATH;
+        high = fmax(high, level);
+        if (c < 3 || level > (kind == ERROR ? log_floor : high - QUIET)) continue;
+        st = end_of(J, C, cur);
+        tail = st == HS_OK ? hs_hyp_log_tail_upper(J, C, J->s, 0) : HUGE_VAL;
+        if (tail < (kind == ERROR ? log_floor + 2 : level < log_floor ? HUGE_VAL : high) || level < log_floor - DEEP)
+            return st;
+    }
+    return HS_NO_DECAY;
+}
+
+/* log of the bound on int_{v_end}^inf |G| |da|/dv dv, one side; with h > 0 on the sum over any nodes beyond v_end */
+double hs_hyp_log_tail_upper(const hs_job *J, const hs_arc *C, double s, double h)
+{
+    double r = fmin(s * C->kap0 - C->rate0, s * C->kap1 - C->rate1);
+    if (!(r > 0)) return HUGE_VAL;
+    r = fmin(1 / r, C->end_y) / cos(C->gamma) + h * J->A * cosh(C->v_end); /* integral, and h times its first value */
+    return C->end_phi - s * C->end_x + log(r / (C->end_y * C->end_y)) + 1e-6;
+}
+
+/* log of (1/2 pi) int |G da| over a whole shifted hs_arc */
+double hs_hyp_log_norm_upper(const hs_job *J, const hs_arc *C, double s)
+{
+    double term[HS_HYP_CELLS], tail = hs_hyp_log_tail_upper(J, C, s, 0), top = tail, sum;
+    int c;
+    if (!(tail < HUGE_VAL)) return HUGE_VAL;
+    for (c = 0; c < C->n; c++) {
+        const double *phi = C->phi[c], *x = C->x + c;
+        term[c] = fmax(fmax(phi[0] - s * x[0], phi[1] - s * x[1]), phi[2] - s * x[2]) + C->kernel[c] + log(HS_HYP_DV);
+        top = fmax(top, term[c]);
+    }
+    for (sum = exp(tail - top), c = 0; c < C->n; c++) sum += exp(term[c] - top);
+    return top + log(sum / PI) + 1e-5;
+}

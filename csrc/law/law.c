@@ -1,0 +1,323 @@
+/* law.c - the transform of one step with atoms: K at real tilts, log phi at nodes, decay; each with its error.
+ *
+ * Symbols. L: the loss under num; M(t) = E e^{tL}, K = log M; phi(y) = M(c+iy)/M(c); u = 2^-53; h2(x) = e^x - 1 - x.
+ *   Kinds of law: HS_LAW_NORMAL (shift m), HS_LAW_LAPLACE (shift m, laplace.c), HS_LAW_POINTS (atoms l_j of mass
+ *   e^{lp_j}), HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c), HS_LAW_SUBNORMAL
+ *   (subnormal.c).
+ *
+ * Formula. For points, since E 1 = 1 and E e^{-L} = 1,
+ *     M(t) - 1 = sum_j e^{lp_j} [ h2(t l_j) + t h2(-l_j) ],
+ *   whose terms are positive for t > 0 and of second order in l: log M keeps its relative accuracy however small it is,
+ *   and k log M its absolute accuracy. With M > e^3 the plain sum of e^{lp + t l} is used. Nodes: phi - 1 = sum r_j
+ *   (e^{iy x_j} - 1) with tilted masses r_j normalised by their own sum, x_j the loss, or the integer place on a
+ *   lattice, less a reference.
+ *
+ * Error claims, first order in u, constants rounded up by more than the second order:
+ *   K       hs_law_value.err: errors dl_j, dp_j of the data (h2(x + dx) - h2(x) to second order: |e^x - 1| dx +
+ *           max(e^x, 1) dx^2, as x may be smaller than its error), 45u of h2 (3u, or 20.3 times 2u where 1 + x is
+ *           subtracted at |x| =
+ *   0.1),
+ *           the exponential 2u and its argument, (64 + n/64)u of the blocked sum.
+ *   phi     |y| c1 + quad. e^{ix}-1 is off by 8u min(|x|,3) + 2u|x| and its argument by 3u|x|; a tilted mass by e_j =
+ *           dp_j + u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u, which moves phi by sum r_j (e_j + e_bar)|y x_j|; so
+ *           every term has a
+ *   factor |y x_j|.
+ *   quad    masses left out: atoms below e^-80/k of the tilted law, and beyond the ends of a log-concave table a
+ *   geometric series.
+ *
+ * What it does not do: choose tilts; laws with a mass at infinity (divide it out first).
+ */
+#include "law/law.h"
+
+#define LEFT_OUT 80.0
+
+static double h2(double x) { return fabs(x) <= 0.1 ? hs_expm1mx_small(x) : expm1(x) - x; }
+
+/* Mass beyond one end of a log-concave table under weights e^{lp + t l}, relative to e^top: geometric with the last
+ * ratio. */
+static double end_upper(const hs_law *w, double t, int right, double top)
+{
+    int64_t j = right ? w->n - 1 : 0, i = right ? w->n - 2 : 1;
+    double at = w->lp[j] + t * w->l[j], ratio = at - (w->lp[i] + t * w->l[i]);
+    if (!(ratio < -1e-3)) return HUGE_VAL;
+    return exp(at + ratio - top) / -expm1(ratio) * (1 + 1e-6);
+}
+
+static double ends_upper(const hs_law *w, double t, double top)
+{ return end_upper(w, t, 0, top) + end_upper(w, t, 1, top); }
+
+static void points_cgf(const hs_law *w, double t, hs_law_value *out)
+{
+    double top = -HUGE_VAL, sum = 0, err = 0, size = 0, s1 = 0, s2 = 0, s0 = 0, mean, M;
+    int64_t j, i;
+    int direct;
+    for (j = 0; j < w->n; j++) top = fmax(top, w->lp[j] + t * w->l[j]);
+    direct = top > 3;
+    if (!direct) top = 0;
+    for (j = 0; j < w->n; j += 64) {
+        double a = 0, e = 0, b0 = 0, b1 = 0, b2 = 0;
+        for (i = j; i < j + 64 && i < w->n; i++) {
+            double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top), p, back, f, g, term, dx;
+            b0 += big;
+            b1 += big * l;
+            b2 += big * l * l;
+            if (direct) {
+                a += big;
+                size += big;
+                e += big * (w->dp[i] + fabs(t) * w->dl[i] + HS_U * (2 * fabs(x) + 2 * fabs(lp) + fabs(top) + 6));
+                continue;
+            }
+            p = exp(lp);
+            back = exp(lp - l);
+            f = fabs(x) <= 0.1 ? p * h2(x) : big - p * (1 + x);
+            g = fabs(l) <= 0.1 ? p * h2(-l) : back - p * (1 - l);
+            term = f + t * g;
+            a += term;
+            size += fabs(f) + fabs(t * g);
+            dx = 2 * HS_U * fabs(x) + fabs(t) * w->dl[i];
+            e += (fabs(f) + fabs(t * g)) * (w->dp[i] + 8 * HS_U) + (fabs(big - p) + fmax(big, p) * dx) * dx +
+                 fabs(t) * (fabs(back - p) + fmax(back, p) * w->dl[i]) * w->dl[i];
+            if (fabs(x) > 0.1) e += HS_U * (big * (fabs(lp + x) + 5) + p * (1 + fabs(x)) * 5);
+            if (fabs(l) > 0.1) e += HS_U * fabs(t) * (back * (fabs(lp - l) + 5) + p * (1 + fabs(l)) * 5);
+        }
+        sum += a;
+        err += e;
+        s0 += b0;
+        s1 += b1;
+        s2 += b2;
+    }
+    err += HS_U * (double)(w->n / 64 + 66) * size;
+    if (w->tails)
+        err += direct ? ends_upper(w, t, top)
+                      : ends_upper(w, t, 0) + fabs(t) * (2 * ends_upper(w, -1, 0) + ends_upper(w, 1, 0));
+    M = direct ? sum : 1 + sum;
+    out->K = direct ? top + log(sum) : log1p(sum);
+    out->err =
+        err < 0.5 * M ? err / (M - err) + 3 * HS_U * (direct ? fabs(top) + fabs(log(sum)) : fabs(out->K)) : HUGE_VAL;
+    mean = s1 / s0;
+    out->mean = mean;
+    out->var = fmax(s2 / s0 - mean * mean, 0);
+    if (out->var < 1e-6 * mean * mean) { /* centred, where the difference would lose digits */
+        double v = 0;
+        for (j = 0; j < w->n; j++) v += exp(w->lp[j] + t * w->l[j] - top) / s0 * (w->l[j] - mean) * (w->l[j] - mean);
+        out->var = v;
+    }
+}
+
+/* K, its error, and estimates of the tilted mean and variance of the loss, for one copy at real tilt t. */
+void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
+{
+    if (w->kind == HS_LAW_NORMAL) {
+        out->K = 0.5 * w->m * w->m * t * (1 + t);
+        out->err = 8 * HS_U * fabs(out->K);
+        out->mean = w->m * w->m * (t + 0.5);
+        out->var = w->m * w->m;
+    } else if (w->kind == HS_LAW_LAPLACE) hs_laplace_cgf(w->m, t, out);
+    else if (w->kind == HS_LAW_SUBNORMAL) hs_subnormal_estimate(w, t, out);
+    else points_cgf(w, t, out);
+    if (w->kind == HS_LAW_SUBLAPLACE) out->err += hs_sublaplace_quadrature_upper(w, t, 0, out->K);
+}
+
+int64_t hs_law_scratch(const hs_law *w)
+{
+    if (w->kind == HS_LAW_SUBNORMAL) return HS_GRID_WORK;
+    return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
+}
+
+/* Tilted masses of the points, their mean and variance in the coordinate x, the constants of the error of phi. */
+static int points_tilt(hs_law *w, double c, double *scratch)
+{
+    double total = 0, ebar = 0, sum_x = 0, c1 = 0, mean = 0, var = 0, out = 0, floor_log, xs = 0, xe = 0, xd = 0,
+           top = 0;
+    int64_t j, first = -1, last = -1;
+    floor_log = w->kind == HS_LAW_SUBLAPLACE ? -HUGE_VAL : w->log_m - LEFT_OUT - log(w->k);
+    for (j = 0; j < w->n; j++) {
+        double at = w->lp[j] + c * w->l[j];
+        if (at >= floor_log) {
+            if (first < 0) first = j;
+            last = j;
+        }
+    }
+    if (first < 0) return HS_OUT_OF_RANGE;
+    for (j = 0; j < w->n; j++)
+        if (j < first || j > last) out += exp(w->lp[j] + c * w->l[j] - w->log_m);
+    if (w->tails) out += ends_upper(w, c, w->log_m);
+    w->r = scratch;
+    w->xr = scratch + w->n;
+    w->nr = last - first + 1;
+    for (j = first; j <= last; j++) {
+        w->r[j - first] = exp(w->lp[j] + c * w->l[j] - w->log_m);
+        total += w->r[j - first];
+    }
+    for (j = 0; j < w->nr; j++) {
+        w->r[j] /= total;
+        mean += w->r[j] * w->x[first + j];
+    }
+    w->ref = w->unit != 1 ? nearbyint(mean) : 0;
+    for (j = 0; j < w->nr; j++) {
+        int64_t i = first + j;
+        double x = w->xr[j] = w->x[i] - w->ref, at = fabs(w->lp[i] + c * w->l[i]);
+        double e = w->dp[i] + HS_U * (at + fabs(w->log_m)) + fabs(c) * (w->dl[i] + 2 * HS_U * fabs(w->l[i])) + 6 * HS_U;
+        top = fmax(top, w->r[j] * (1 + e));
+        ebar += w->r[j] * e;
+        xe += w->r[j] * e * fabs(x);
+        xs += w->r[j] * fabs(x);
+        if (w->unit == 1) xd += w->r[j] * w->dl[i]; /* on a lattice the places are exact */
+        sum_x += w->r[j] * x;
+        var += w->r[j] * (w->x[i] - mean) * (w->x[i] - mean);
+    }
+    c1 = xe + xd + xs * (ebar + HS_U * (15 + 2 * (66 + (double)w->nr / 64)));
+    w->peak = HUGE_VAL;
+    if (w->tails && w->unit != 1 && w->x[last] - w->x[first] == (double)(last - first))
+        w->peak =
+            top * (1 + 2 * ebar + HS_U * (80 + (double)w->nr)); /* the sum of positive r is off by (n + ..)u at most */
+    w->mean = sum_x + w->ref;
+    w->c1 = c1 * (1 + 1e-6);
+    w->quad = 2.1 * out;
+    w->var_upper = var * (1 + 1e-6) + 1e-14 * mean * mean + 16 * out * pow(w->x[w->n - 1] - w->x[0] + fabs(mean), 2);
+    return out < 0.1 ? HS_OK : HS_TOO_WIDE;
+}
+
+/* Fix the tilt c = tilts[0]; the two others are those at which K is wanted as well. y_max, T0: frequencies and
+ * accuracy in nats that a quadrature grid is made for. scratch (hs_law_scratch doubles) stays lent as long as the
+ * law is used. */
+int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch)
+{
+    double c = tilts[0];
+    hs_law_value g;
+    if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_tilt(w, tilts, y_max, T0, scratch);
+    hs_law_cgf(w, c, &g);
+    w->c = c;
+    w->log_m = g.K;
+    w->err = g.err;
+    w->mean = g.mean;
+    w->var_upper = g.var * (1 + 1e-6);
+    w->c1 = w->quad = w->ref = 0;
+    w->nr = 0;
+    if (!(g.err < 0.1)) return HS_TOO_WIDE;
+    if (w->kind == HS_LAW_LAPLACE) hs_laplace_tilt(w, c);
+    if (w->kind == HS_LAW_SUBLAPLACE) hs_ends_tilt(w, scratch + 2 * w->n);
+    return w->kind >= HS_LAW_POINTS ? points_tilt(w, c, scratch) : HS_OK;
+}
+
+static int by_ends(const hs_law *w, double y) { return w->kind == HS_LAW_SUBLAPLACE && y >= w->y_ends; }
+
+/* What masses left out and quadrature may do to phi at frequencies in [low, y]; no bound where e^{iyx} - 1 is beyond
+ * hs_cis_m1. */
+static double missing(const hs_law *w, double low, double y)
+{
+    if (w->kind < HS_LAW_POINTS) return 0;
+    if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
+    if (by_ends(w, low)) return hs_ends_missing(w, low);
+    if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
+    if (w->kind != HS_LAW_SUBLAPLACE) return w->quad;
+    return w->quad + 2 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m);
+}
+
+/* phi(y_n) - 1 at a block of nodes, by 64 points at a time. */
+HS_CLONES static void points_phi(const hs_law *w, double dy, int64_t n0, int count, double *restrict zr,
+                                 double *restrict zi)
+{
+    double y[HS_LAW_BLOCK];
+    int64_t j, i;
+    int n, lanes = count <= 4 ? count : HS_LAW_BLOCK; /* whole blocks vectorise */
+    for (n = 0; n < lanes; n++) {
+        y[n] = (double)(n0 + (n < count ? n : 0)) * dy;
+        zr[n] = zi[n] = 0;
+    }
+    for (j = 0; j < w->nr; j += 64) {
+        double pr[HS_LAW_BLOCK] = {0}, pi[HS_LAW_BLOCK] = {0};
+        for (i = j; i < j + 64 && i < w->nr; i++) {
+            double r = w->r[i], x = w->xr[i];
+            for (n = 0; n < lanes; n++) {
+                double a, b;
+                hs_cis_m1(y[n] * x, &a, &b);
+                pr[n] += r * a;
+                pi[n] += r * b;
+            }
+        }
+        for (n = 0; n < lanes; n++) {
+            zr[n] += pr[n];
+            zi[n] += pi[n];
+        }
+    }
+    if (w->kind == HS_LAW_SUBNORMAL && w->add)
+        for (n = 0; n < lanes; n++) zi[n] = -zi[n];
+}
+
+static void phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, double *zi)
+{
+    int n;
+    if (by_ends(w, (double)n0 * dy))
+        for (n = 0; n < count; n++) hs_ends_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
+    else if (w->kind >= HS_LAW_POINTS) points_phi(w, dy, n0, count, zr, zi);
+    else
+        for (n = 0; n < count; n++) hs_laplace_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
+}
+
+/* Add k log phi at count <= HS_LAW_BLOCK nodes from n0 to re, im, and bounds of its rounding and quadrature errors
+ * to round and node. For |phi| near 1 the modulus comes from log1p(2 Re Z + |Z|^2), else from hypot: the former
+ * loses a factor 1/|phi|^2. Where phi is lost in its own error, an upper bound b of |phi| stands for it: |phi^k -
+ * b^k| <= 2 b^k <= (e^1.1 - 1) b^k. */
+void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round,
+                  double *node)
+{
+    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k,
+                                               quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
+    int n;
+    if (w->kind == HS_LAW_NORMAL) {
+        for (n = 0; n < count; n++) {
+            double y = (double)(n0 + n) * dy, v = w->m * w->m * k;
+            re[n] -= 0.5 * v * y * y;
+            im[n] += v * (w->c + 0.5) * y;
+            round[n] += 8 * HS_U * v * y * (0.5 * y + fabs(w->c + 0.5));
+        }
+        return;
+    }
+    if (w->kind == HS_LAW_SUBLAPLACE && !by_ends(w, (double)n0 * dy)) { /* its error grows with y, up to y_ends */
+        int piece = (int)fmax(1, fmin(count, fmin(0.1 * w->y_ends / dy, ceil(w->y_ends / dy - (double)n0))));
+        if (piece < count) {
+            hs_law_nodes(w, dy, n0, piece, re, im, round, node);
+            hs_law_nodes(w, dy, n0 + piece, count - piece, re + piece, im + piece, round + piece, node + piece);
+            return;
+        }
+        quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
+    }
+    phi(w, dy, n0, count, zr, zi);
+    for (n = 0; n < count; n++) {
+        double x = zr[n], v = zi[n], X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), y = (double)(n0 + n) * dy;
+        double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
+        double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3),
+               b = mod + y * w->c1 + quad + 8 * HS_U;
+        if (!(dz + qz < 0.25)) {
+            re[n] += k * log(b < 1 ? b : 1);
+            round[n] += b < 1e300 ? 1.1 : HUGE_VAL;
+            continue;
+        }
+        re[n] += k * lr;
+        im[n] += k * li;
+        round[n] += k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (fabs(lr) + fabs(li));
+        node[n] += k * qz / (1 - qz);
+    }
+}
+
+/* A lower bound of a(y)^2 = 2 (1 - |phi(y)|); a is a metric in y: a(y+x) <= a(y) + a(x), a(x) <= |x| sd. */
+double hs_law_gap_lower(const hs_law *w, double y)
+{
+    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], a2;
+    phi(w, y, 1, 1, zr, zi);
+    a2 = -(2 * zr[0] + zr[0] * zr[0] + zi[0] * zi[0]); /* 1 - |phi|^2 */
+    return fmax(0, 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing(w, y, y)) - 8 * HS_U * fabs(a2));
+}
+
+/* An upper bound of |phi| at every frequency >= y, up to pi on a lattice. For masses r_j on consecutive integers
+ * that rise to one peak, |1 - e^{iy}| |phi| <= sum |r_j - r_{j-1}| = 2 max r: summation by parts. */
+double hs_law_far_upper(const hs_law *w, double y)
+{
+    if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);
+    if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_decay_upper(w, y));
+    if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_far_upper(w, y);
+    if (w->kind == HS_LAW_SUBLAPLACE) return fmin(1, hs_sublaplace_far_upper(w, y));
+    if (w->kind == HS_LAW_POINTS_LOGCONCAVE) return fmin(1, w->peak / sin(0.5 * fmin(y, HS_PI)) * (1 + 1e-12));
+    return 1;
+}

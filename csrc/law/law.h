@@ -1,0 +1,75 @@
+/* law.h - the transform of one step whose loss has atoms, as a line or period contour visits it; not for the gate.
+ *
+ * A contour asks a law four things: estimates of K to place itself; K at a real tilt with its error; after hs_law_tilt,
+ * the logs of phi(y) = M(c+iy)/M(c) at nodes y_n = n dy with their errors; and bounds of |phi| beyond a frequency.
+ */
+#ifndef HS_LAW_H
+#define HS_LAW_H
+
+#include "law/transform.h"
+
+#define HS_LAW_BLOCK 32  /* nodes handled together */
+#define HS_ENDS_TERMS 32 /* terms of the expansion at each end of a subsampled Laplace loss */
+#define HS_ENDS_WORK (4 * (HS_ENDS_TERMS + 1))
+
+typedef struct {
+    int kind, tails, add;
+    double k, m, q;                     /* copies; shift of the normal or Laplace base; sampling rate */
+    int64_t n;                          /* atoms or quadrature points: */
+    const double *x, *l, *lp, *dl, *dp; /* phase coordinate, loss, log mass, bounds of the errors of the last two */
+    double unit;                        /* loss = unit (x + constant): 1 where x is the loss itself */
+    /* set by hs_law_tilt at the tilt c: */
+    double c, log_m, err, mean, var_upper; /* K with its error; mean and an upper bound of the variance of x */
+    double *r, *xr, ref, c1, quad;         /* tilted masses, x - ref; |dphi(y)| <= |y| c1 + quad */
+    int64_t nr;
+    double peak;          /* log-concave on consecutive integers: bound of its largest tilted mass, else HUGE_VAL */
+    double panels, order; /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each */
+    double a, b, w0, w1, flat; /* Laplace: constants of phi */
+    double y_max, level;       /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
+    hs_grid grid;
+    double *ends, y_ends, lost[2], lambda[2],
+        mass[2];            /* HS_LAW_SUBLAPLACE: expansion for y >= y_ends, see laplace_ends.c */
+    double half, log_atoms; /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
+} hs_law;
+
+typedef struct {
+    double K, err, mean, var;
+} hs_law_value; /* log M(t), bound of its error,
+    tilted mean and variance of the loss */
+
+void hs_law_cgf(const hs_law *w, double t, hs_law_value *out);
+int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
+int64_t hs_law_scratch(const hs_law *w);
+void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round,
+                  double *node);
+double hs_law_gap_lower(const hs_law *w, double y);
+double hs_law_far_upper(const hs_law *w, double y);
+
+/* subnormal.c */
+void hs_subnormal_estimate(const hs_law *w, double t, hs_law_value *out);
+void hs_subnormal_value(hs_law *w, double t, hs_law_value *out);
+int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
+double hs_subnormal_missing(const hs_law *w, double y);
+double hs_subnormal_far_upper(const hs_law *w, double y);
+
+/* laplace_ends.c */
+void hs_ends_tilt(hs_law *w, double *scratch);
+void hs_ends_atoms(const hs_law *w, double y, double *ar, double *ai);
+void hs_ends_phi(const hs_law *w, double y, double *zr, double *zi);
+double hs_ends_missing(const hs_law *w, double y);
+
+/* laplace.c */
+void hs_laplace_cgf(double m, double t, hs_law_value *out);
+void hs_laplace_tilt(hs_law *w, double c);
+void hs_laplace_phi(const hs_law *w, double y, double *zr, double *zi);
+double hs_laplace_decay_upper(const hs_law *w, double y);
+double hs_sublaplace_quadrature_upper(const hs_law *w, double t, double y, double log_m);
+double hs_sublaplace_far_upper(const hs_law *w, double y);
+int hs_laplace_floor_matters(hs_law *w, double T0);
+double hs_laplace_tail_upper(const hs_law *w, double Y);
+double hs_laplace_reach(const hs_law *w, double target);
+void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double *im, double *round);
+void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope,
+                    double *err);
+
+#endif

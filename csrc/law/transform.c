@@ -1,0 +1,613 @@
+/* transform.c - the transform of one Poisson-subsampled Gaussian step, by the trapezoid rule on an inner grid.
+ *
+ * Symbols. g: standard normal variable, w its density. v = m g - m^2/2, U = q (e^v - 1), l = log(1+U), rho = q
+ *   e^v/(1-q). M(a) = E (1+U)^a, with a = 1+z (REMOVE) or a = -z (ADD). Tilted law: weights p_j = h w(g_j) (1+U_j)^a /
+ *   M(a).
+ *   phi(y) = M(a +- iy)/M(a) = sum r_j e^{iy l_j},  r_j = p_j / sum p.
+ *   u = 2^-53. kap = 1 (a >= 0) or cos(b/2)^a (a < 0), b = d m.
+ *
+ * Formula. log M = log1p( sum h w [ (e^E - 1 - E) + a (log(1+U) - U) ] ), E = a l: the first-order terms integrate to 1
+ *   and 0 exactly and are dropped (formed in floating point they would lose all digits for small q).
+ *
+ * Error claims, each proved where it is computed:
+ *   quadrature  hs_grid_quadrature_upper: strip of analyticity |Im g| < pi/m, finite rectangle, for every |y'| <= y.
+ *   ends        hs_grid_ends_upper: log-concave decay beyond the first and the last node.
+ *   dropped     hs_grid_dropped_upper: what the two dropped terms miss outside the range and between the nodes.
+ *   rounding    hs_moments.err for log M; c1, c2 of hs_grid_weights for phi: |dphi(y)| <= |y| (c1 + x c2), x = 0 for
+ *               hs_grid_phase, 224 + 2 min(32, N/17) for hs_grid_nodes, 64 2^i after i doublings.
+ * First order in u; hs_squares_upper pays for the rest.
+ *
+ * What it does not do: other base laws, atoms, complex a beyond a +- iy.
+ */
+#include "law/transform.h"
+
+#define LOG_SQRT_2PI 0.91893853320467274178
+
+/* Half widths d of the strips tried: a fraction of the distance pi/m to the branch points, capped. The first
+ * HS_STRIPS are tried where nothing is known; the narrow ones after them where the frequency is high for what the
+ * far nodes still weigh. */
+enum { ALL_STRIPS = 7 };
+#define MOST_LEAD 18.5 /* d^2/2 + log kap for which the ends of a grid are made */
+static double strip(double m, int t)
+{
+    static const double part[ALL_STRIPS] = {0.9, 0.45, 0.2, 0.09, 0.04, 0.018, 0.008},
+                        d_max[ALL_STRIPS] = {6, 5, 4, 4, 4, 4, 4};
+    return fmin(part[t] * HS_PI / m, d_max[t]);
+}
+
+/* kap grows with -a: narrow strips are then worth a look. */
+static int n_strips(double a) { return a < -30 ? ALL_STRIPS : HS_STRIPS; }
+
+static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
+
+/* |M_h(a) - M(a)| / M(a) for the sum over ALL nodes: 2 e^{d^2/2} kap/(e^{2 pi d/h} - 1), for on Im g = +-d the
+ * integrand is at most e^{d^2/2} kap times itself on the real line. Best of the strips. */
+double hs_grid_real_upper(double m, double a, double h)
+{
+    double best = HUGE_VAL, at = 0;
+    int t;
+    for (t = 0; t < n_strips(a); t++) {
+        double d = strip(m, t), gain = 2 * HS_PI * d / h, x = 0.5 * d * d + log_kap(a, d * m) - gain;
+        if (x < best) {
+            best = x;
+            at = gain;
+        }
+    }
+    return 2 * exp(best) / -expm1(-at) * (1 + 1e-9);
+}
+
+/* The largest h for which that is below e^-target, by its leading term. */
+double hs_grid_real_h(double m, double a, double target)
+{
+    double best = 0;
+    int t;
+    for (t = 0; t < n_strips(a); t++) {
+        double d = strip(m, t);
+        best = fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + log_kap(a, d * m)));
+    }
+    return best;
+}
+
+/* h rounded down to 12 bits, so that g_j and g_j^2/2 are exact. */
+double hs_grid_mesh(double h)
+{
+    int e;
+    h = frexp(h, &e);
+    return ldexp(floor(h * 4096), e - 12);
+}
+
+/* A mesh h (hs_grid_mesh), no larger than h_max, for which the quadrature error at frequency y should be below
+ * e^-target, on the strip *best_strip: J estimated on a coarse grid with the far side cut where p is below
+ * e^-(target+8). */
+HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
+{
+    double best = 0, lp[96], rho[96], x[96], fits[ALL_STRIPS], lead[ALL_STRIPS], all[8] = {0}, peak = 0, norm, hc, lo,
+           hi, h;
+    int i, j, t, n, of = -1;
+    lo = -8.5 - hs_left_reach(m, q, a);
+    hi = fmax(a * m, m) + 9.5;
+    hc = fmax((hi - lo) / 95, 0.4 / (m > 1 ? m : 1));
+    n = (int)((hi - lo) / hc) + 1;
+    n = (n + 7) / 8 * 8;
+    for (j = 0; j < n; j++) {
+        double g = lo + j * hc, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x = 1 + q * (ev - 1);
+        lp[j] = a * (v > 600 ? v + hs_log(q) : hs_log(x)) - 0.5 * g * g;
+        rho[j] = q * ev / (1 - q);
+    }
+    for (j = 0; j < n; j++) peak = lp[j] > peak ? lp[j] : peak;
+    for (j = 0; j < n; j += 8)
+        for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] - peak);
+    norm = peak + log(hs_lanes(all) * hc) - LOG_SQRT_2PI;
+    for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
+    for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && (of == i - 1 || of < 0)); i++) {
+        double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
+        lead[i] = 0.5 * d * d + log_kap(a, b);
+        if (b > HS_PI / 2) sb = b;
+        for (j = 0; j < n; j++) {
+            double th = rho[j] * sb / (1 + rho[j] * cb);
+            x[j] = lp[j] > -9e3 ? lp[j] + y * (th < b ? th : b)
+                                : -1e4; /* cut: G2 of hs_grid_quadrature_upper lies before it */
+            top = x[j] > top ? x[j] : top;
+        }
+        for (j = 0; j < n; j += 8)
+            for (t = 0; t < 8; t++) part[t] += hs_exp(x[j + t] - top);
+        J = fmax(0, top + log(hs_lanes(part) * hc));
+        fits[i] = 2 * HS_PI * d / (target + lead[i] + J + 4);
+        if (lead[i] < MOST_LEAD && fits[i] > best) {
+            best = fits[i];
+            of = i;
+        }
+    }
+    if (of < 0) best = fits[of = i - 1];
+    h = fmin(fmin(best, h_max), 2 * HS_PI / sqrt(2 * (target + 2)));
+    for (t = 0; t < i; t++)
+        if (fits[t] >= h && lead[t] < lead[of]) of = t; /* the ends of its rectangle weigh less */
+    *best_strip = of;
+    return hs_grid_mesh(h);
+}
+
+/* Nodes from lo to hi (widened to multiples of h). HS_TOO_MANY_NODES if they do not fit HS_INNER_MAX.
+ * g is exact, v within u (2 m|g| + m^2) <= dv, U within (U+q) dv + 6u|U| (hs_exp_m1, the product), and l within
+ *   (U+q)/(1+U) dv + 14u|l|:
+ *   |U| < 0.1   U weighs |U|/(1+U) <= 1.06|l|, log1pmx 3u of at most .055|l|, their sum u: 7.6u|l|.
+ *   |U| <= 0.5  the same with |U|/(1+U) <= 1.45|l|, hs_log 2u, the sum u: 11.7u|l|.
+ *   beyond      1-q is exact or weighs less than q e^v does, so (1-q) + q e^v is within 4u <= 9.9u|l| of itself, and
+ *   hs_log: 11.9u|l|.
+ *   v > 600     v + log q: (1-q)/(q e^v) is nothing, log q within 2u|log q|: 3u|l|. */
+HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work)
+{
+    int64_t j0 = (int64_t)floor(lo / h), j1 = (int64_t)ceil(hi / h);
+    int j, n = (int)(j1 - j0) + 1, stride = HS_INNER_MAX + 8;
+    double lh = log(h) - LOG_SQRT_2PI, lq = log(q), base = (double)j0;
+    if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
+    G->strip = G->damp = -1;
+    G->m = m;
+    G->q = q;
+    G->h = h;
+    G->lo = j0 * h;
+    G->hi = j1 * h;
+    G->g = work;
+    G->lw = work + stride;
+    G->u = work + 2 * stride;
+    G->l = work + 3 * stride;
+    G->lm = work + 4 * stride;
+    G->p = work + 5 * stride;
+    G->s = work + 6 * stride;
+    G->r = work + 7 * stride;
+    G->er = work + 8 * stride;
+    G->ei = work + 9 * stride;
+    G->er1 = work + 10 * stride;
+    G->ei1 = work + 11 * stride;
+    G->inv = work + 12 * stride;
+    G->w = work + 13 * stride;
+    G->n = G->last = (n + 7) / 8 * 8;
+    G->first = 0;
+    {
+        double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm,
+                         *restrict glw = G->lw;
+        double *restrict gi = G->inv, *restrict gx = G->p, *restrict gw = G->w;
+        int nn = G->n;
+        for (j = 0; j < nn; j++) { /* short loops: the processor overlaps their passes */
+            double g = (base + (double)j) * h, v = m * g - 0.5 * m * m;
+            gg[j] = g;
+            glw[j] = lh - 0.5 * g * g;
+            gl[j] = v;
+            gi[j] = hs_exp_m1(v > 600 ? 600 : v, &gu[j]);
+        }
+        for (j = 0; j < nn; j++) gw[j] = hs_exp(glw[j]);
+        for (j = 0; j < nn; j++) {
+            double ev = gi[j], U = q * gu[j], x = 1 + U, big = U > 0.5 || U < -0.5 ? 1 : 0, inv = 1 / x;
+            gu[j] = U;
+            gi[j] = inv;
+            glm[j] = big != 0 ? 0 : (U - (x - 1)) * inv;
+            gx[j] = big != 0 ? (1 - q) + q * ev : x;
+        }
+        for (j = 0; j < nn; j++) {
+            double U = gu[j], v = gl[j], small = U < 0.1 && U > -0.1 ? U : 0, t = hs_log1pmx_small(small),
+                   l = hs_log(gx[j]) + glm[j];
+            l = v > 600 ? v + lq : l;
+            gl[j] = small != 0 ? U + t : l;
+            glm[j] = small != 0 ? t : l - U;
+        }
+    }
+    for (j = n; j < G->n; j++) {
+        G->lw[j] = -1e4;
+        G->w[j] = 0;
+        G->l[j] = 0;
+        G->u[j] = 0;
+        G->lm[j] = 0;
+        G->g[j] = 0;
+        G->inv[j] = 1;
+    }
+    return HS_OK;
+}
+
+static double squares(const hs_grid *G, double a) { return hs_squares_upper(a, G->m, fmax(-G->lo, G->hi)); }
+
+/* log M(a) when (1+U)^a dominates: plain log-sum-exp. The exponent of a term is off by |a|(dl + 3u|l|), by 3u|lw|
+ * and u|top| for three sums and by u(3|log h| + 2) as lw is, |lw| <= g^2/2 + |log h| + 1; hs_exp adds 2u, the sums n
+ * u. */
+HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments *out)
+{
+    double s0 = 0, s1 = 0, s2 = 0, e0 = 0, fa = fabs(a), M;
+    int j;
+    for (j = 0; j < G->n; j++) G->p[j] = hs_exp(a * G->l[j] + G->lw[j] - top);
+    for (j = 0; j < G->n; j++) {
+        double g = G->g[j], dv = 3 * G->m * fabs(g) + 2 * G->m * G->m;
+        s0 += G->p[j];
+        s1 += G->p[j] * G->l[j];
+        e0 += G->p[j] * (fa * (dv + 17 * fabs(G->l[j])) + 1.5 * g * g + fabs(top));
+    }
+    M = s0;
+    s1 /= M;
+    for (j = 0; j < G->n; j++) s2 += G->p[j] * (G->l[j] - s1) * (G->l[j] - s1);
+    out->log_m = top + log(M);
+    out->mean = s1;
+    out->var = s2 / M;
+    out->unit = 1 / M;
+    out->err = HS_U * (e0 / M + 6 * fabs(log(G->h)) + 8 + G->n + 2 * (fabs(top) + fabs(log(M)))) * squares(G, a);
+}
+
+/* Log of the grid's plain sum of h w (1+U)^a, rounded up: an exponent a l + log(h w) - top is off by the errors of
+ * moments_plain. */
+HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
+{
+    double s[8] = {0}, e[8] = {0}, fa = fabs(a), m = G->m, lh = fabs(log(G->h)), top = hs_grid_top(G, a), M;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gg = G->g;
+    int j, i, n = G->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double l = gl[j + i], g = gg[j + i], al = l < 0 ? -l : l, p = hs_exp(a * l + glw[j + i] - top);
+            s[i] += p;
+            e[i] += p * (fa * (3 * m * (g < 0 ? -g : g) + 2 * m * m + 17 * al) + 1.5 * g * g);
+        }
+    M = hs_lanes(s);
+    return top + log(M) +
+           HS_U * (hs_lanes(e) / M + 6 * lh + 12 + 0.125 * n + 4 * (fabs(top) + fabs(log(M)))) * squares(G, a);
+}
+
+/* The largest a l + lw of n nodes, a multiple of 8. */
+HS_CLONES double hs_top(int n, double a, const double *restrict l, const double *restrict lw)
+{
+    double top[8] = {-1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4};
+    int j, i;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = a * l[j + i] + lw[j + i];
+            top[i] = x > top[i] ? x : top[i];
+        }
+    for (i = 1; i < 8; i++) top[0] = fmax(top[0], top[i]);
+    return top[0];
+}
+
+/* The log of the largest weight h w (1+U)^a of a node. */
+double hs_grid_top(const hs_grid *G, double a) { return hs_top(G->n, a, G->l, G->lw); }
+
+/* What the cap of U at v = 600 leaves out of the terms a U of M, for a step so strong that it is met. */
+static double capped_upper(const hs_grid *G, double a)
+{
+    double sum = 0, m = G->m;
+    int j;
+    if (m * G->hi - 0.5 * m * m <= 600) return 0;
+    for (j = 0; j < G->n; j++)
+        if (m * G->g[j] - 0.5 * m * m > 600) sum += exp(G->l[j] + G->lw[j]);
+    return fabs(a) * sum * (1 + 1e-6);
+}
+
+/* log M(a), mean and variance of l under the tilted law; in the plain form where some weight exceeds 1. `err` bounds
+ * the rounding of log M: with S = |h2| + |a lm|, h2 = e^E - 1 - E, it is
+ *   sum w [ S (130 + 25|log h| + 11 g^2 + n/8) u + |e^E-1| 13u|E| + |a||e^E/(1+U)-1| ((U+q) dv + 6u|U|) ]/M + 3u|log
+ *     M|,
+ * every term of second order in U:
+ *   U     off by (U+q) dv + 6u|U| (hs_grid_build) moves the exact node by the last summand.
+ *   l     off by t|l| beside log(1+U) moves it by |e^E-1| t|E| + t|E|, as lm follows. Small |U|: 1.2u, with lm off
+ *         by 3u. Up to 0.5: 3u|l| is 61u|lm|. Beyond, l does not follow U: 12u|l|, and w |a| times the errors of
+ *         both, 4u + 2u|l| + 6u|U|, is 83u|a lm|. E rounds by u.
+ *   h2    to 7u below 0.34, else from e^{E + lw} and w, each to 2u: with the sums 96u|h2|, as e^E <= 20.9|h2| at
+ *         0.34; and the exponent is off by u|E + lw|, 20.9|lw| + 5 of |h2|, for no weight exceeds 1: |E + lw| <=
+ *         |lw| <= g^2/2 + |log h| + 1 where E > 0.
+ *   w     by 4u|log h| + 3u + u g^2/2 and its exponential: as the sum; a lm w by four products; a sum of n/8 terms a
+ *         lane: (n/8 + 5) u. */
+HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
+{
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m,
+           M, mean;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u,
+                           *restrict gg = G->g;
+    const double *restrict gi = G->inv, *restrict gw = G->w;
+    double *restrict gp = G->p, over[8] = {0}, base = 130 + 25 * lh + 0.125 * G->n, cut;
+    int j, i, n = G->n;
+    for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double l = gl[j + i], E = a * l, w = gw[j + i], e = gp[j + i], lm = glm[j + i];
+            double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es);
+            double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w,
+                   alm = w * a * lm; /* E = 0: e = w */
+            double U = gu[j + i], g = gg[j + i], dv = 3 * m * fabs(g) + 2 * m * m, size = fabs(h2) + fabs(alm);
+            s0[i] += h2 + alm;
+            s1[i] += e1 * l + w * lm;
+            s2[i] += e * l * l;
+            over[i] += e > 1 ? 1 : 0;
+            e0[i] += size * (base + 11 * g * g) + fabs(e1) * 13 * fabs(E) +
+                     fa * fabs(U > 0.5 ? e * gi[j + i] - w : e1 - e * U * gi[j + i]) *
+                         ((U + q) * dv + 6 * fabs(U)); /* e/(1+U) - w */
+        }
+    out->dropped = hs_lanes(over) == 0;
+    if (!out->dropped) {
+        moments_plain(G, a, hs_grid_top(G, a), out);
+        return;
+    }
+    M = 1 + hs_lanes(s0);
+    mean = hs_lanes(s1) / M;
+    out->log_m = log1p(hs_lanes(s0));
+    out->unit = 1 / M;
+    out->mean = mean;
+    out->var = hs_lanes(s2) / M - mean * mean;
+    cut = capped_upper(G, a);
+    out->err =
+        HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(G, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
+}
+
+/* Leaves p_j (normalised by M) in p and r_j (by their own sum) in r. With e_j the relative error of the weight,
+ *   c1 = sum r_j [ dl_j + u |l_j| (28 + e_j/u + ebar/u + n/4 + 24) ],  c2 = u sum r_j |l_j|,  dl_j = (U+q)/(1+U) dv
+ *     + 14u|l|:
+ * the phase carries 10u|y l|. e_j = |a|(dl + 3u|l|) + 3u|lw| + u|log M| + 3u by its three sums, its exponential and
+ * the quotient, |lw| as above; what is common to all weights cancels. See hs_grid_nodes for what its sums add. */
+HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2)
+{
+    double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), m = G->m, q = G->q,
+           inv;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u, *restrict gg = G->g,
+                           *restrict gi = G->inv;
+    double *restrict gp = G->p, *restrict gr = G->r;
+    int j, i, n = G->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double p = hs_exp(a * gl[j + i] + glw[j + i] - log_m);
+            gp[j + i] = p;
+            sum[i] += p;
+        }
+    inv = 1 / hs_lanes(sum);
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double r = gp[j + i] * inv, g = gg[j + i], l = fabs(gl[j + i]), U = gu[j + i];
+            double dl = (U + q) * gi[j + i] * (3 * m * fabs(g) + 2 * m * m) + 14 * l, e;
+            dl = U + q < 0 ? 14 * l : dl;
+            e = fa * dl + 3 * fa * l + 1.5 * g * g + 3 * lh + 6 + fabs(log_m);
+            gr[j + i] = r;
+            t1[i] += r * (dl + l * e);
+            t2[i] += r * l;
+            eb[i] += r * e;
+        }
+    *c2 = HS_U * hs_lanes(t2) * squares(G, a);
+    *c1 = HS_U * hs_lanes(t1) * squares(G, a) + *c2 * (52 + 0.25 * n + hs_lanes(eb));
+}
+
+/* The least rate at which the log of h w (1+U)^a falls beyond either end; see hs_grid_ends_upper. */
+double hs_grid_fall(const hs_grid *G, double a)
+{
+    double s = (G->u[0] + G->q) / (1 + G->u[0]);
+    return fmin(G->hi - fmax(a, 0) * G->m, -G->lo - fmax(-a, 0) * G->m * s);
+}
+
+/* What lies beyond the first and the last node, as sums and as integrals, relative to M. The log of h w (1+U)^a
+ * falls at least at the rate G - max(a,0) m to the right of G (0 <= l' <= m) and |lo| - max(-a,0) m s(lo) to the
+ * left (l' = m s increases), so each side is below a geometric series plus an exponential integral. Infinite where a
+ * rate is not positive. */
+double hs_grid_ends_upper(const hs_grid *G, double a, double log_m)
+{
+    int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
+    double s = (G->u[0] + G->q) / (1 + G->u[0]), right = G->hi - fmax(a, 0) * G->m,
+           left = -G->lo - fmax(-a, 0) * G->m * s;
+    double pr = exp(a * G->l[j1] + G->lw[j1] - log_m), pl = exp(a * G->l[0] + G->lw[0] - log_m);
+    if (!(right > 0 && left > 0)) return HUGE_VAL;
+    return (pr * (1 / expm1(G->h * right) + 1 / (G->h * right)) + pl * (1 / expm1(G->h * left) + 1 / (G->h * left))) *
+           (1 + 1e-6);
+}
+
+/* The dropped terms 1 and aU: outside the range, w (1 + |a| q (1 + e^v)) with rates hi - m and |lo|; between the
+ * nodes their exact grid sums are 1 + e', |e'| <= 2.01 e^{-2 pi^2/h^2} (Poisson summation for the normal law and its
+ * shift by m). */
+double hs_grid_dropped_upper(const hs_grid *G, double a)
+{
+    int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
+    double fa = fabs(a), right = G->hi - G->m, left = -G->lo;
+    double far = G->u[j1] > 1e200 ? exp(G->lw[j1] + G->l[j1]) : 0; /* where the cap of U may be met */
+    if (!(right > 0 && left > 0)) return HUGE_VAL;
+    return ((exp(G->lw[j1]) * (1 + fa * (G->u[j1] + 2 * G->q)) + fa * far) * (1 / expm1(G->h * right) + 1) +
+            exp(G->lw[0]) * (1 + 2 * fa * G->q) * (1 / expm1(G->h * left) + 1) +
+            4.1 * exp(-2 * HS_PI * HS_PI / (G->h * G->h)) * (1 + 2 * fa * G->q)) *
+           (1 + 1e-6);
+}
+
+/* What p grows by at most over the cell of node j: |(log p)'| = |a m rho/(1+rho) - g|, rho taken at the right end. */
+static double over_cell(const hs_grid *G, double a, int j)
+{
+    double h = G->h, rho = (G->u[j] + G->q) * exp(0.5 * G->m * h) / (1 - G->q);
+    return exp((fabs(G->g[j]) + fabs(a) * G->m * fmin(1, rho)) * 0.5 * h + 0.125 * h * h);
+}
+
+/* |M_h(a + iy') - M(a + iy')| / M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper. Residues on [G1, G2]
+ * x [-d, d] with G1, G2 at half nodes, where |e^{2 pi i z/h} - 1| = 1 + e^{2 pi t/h}:
+ *   2 e^{d^2/2} kap J/(e^{2 pi d/h} - 1) + ends 2 d kap e^{d^2/2} p(G)/h e^{sig(G)} + what p has outside [G1, G2],
+ *     twice;
+ * J is an upper Riemann sum of p e^{y theta}, theta = arg(1+U(g+id)) <= min(b, rho sin b/(1 + rho cos b)) (b <=
+ * pi/2; tan) or min(1, rho) b, each taken at the right end of its cell and p bounded over it with |(log p)'| <= |g|
+ * + |a| m min(1, rho). G1 and G2 lie where y m rho <= 2 pi/h, so that sig = 0: the end of the grid, or just below
+ * equality. Needs the p of hs_grid_weights. On the strip G->strip, or the best one where that is negative. */
+HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
+{
+    double h = G->h, m = G->m, q = G->q, rim = exp(0.5 * m * h), best = HUGE_VAL, fa = fabs(a);
+    int n = (int)((G->hi - G->lo) / h + 0.5) + 1, j, t, i, cut = n, padded;
+    double *restrict gs = G->s;
+    const double *restrict gu = G->u, *restrict gp = G->p, *restrict gg = G->g;
+    if (y * m > 2 * HS_PI / h)
+        for (cut = 0; cut < n && y * m * (G->u[cut] + q) * rim <= 2 * HS_PI / h * (1 - q); cut++) {}
+    padded = (cut + 7) / 8 * 8;
+    for (t = G->strip < 0 ? 0 : G->strip; t < (G->strip < 0 ? n_strips(a) : G->strip + 1); t++) {
+        double d = strip(m, t), b = d * m, J[8] = {0}, out = 0, ends, x, gain = 2 * HS_PI * d / h;
+        double sb = b <= HS_PI / 2 ? sin(b) : b, cb = b <= HS_PI / 2 ? cos(b) : 0, cap = b, odds = rim / (1 - q);
+        double lead = exp(0.5 * d * d + log_kap(a, b));
+        for (j = 0; j < padded; j++) { /* b > pi/2: min(1, rho) b */
+            double rho = (gu[j] + q) * odds, th = rho * sb / (1 + rho * cb), e;
+            e = y * (th < cap ? th : cap) - gain + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h +
+                0.125 * h * h;
+            gs[j] = gp[j] * hs_exp(e); /* y th <= gain where j < cut */
+        }
+        for (j = cut; j < padded; j++) gs[j] = 0;
+        for (j = 0; j < padded; j += 8)
+            for (i = 0; i < 8; i++) J[i] += gs[j + i];
+        for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
+        ends = 2 * d * lead / h *
+               (G->p[0] * over_cell(G, a, 0) + (cut > 0 ? G->p[cut - 1] * over_cell(G, a, cut - 1) : 0));
+        x = 2 * lead * (hs_lanes(J) + 1e-290) / -expm1(-gain) + ends + out;
+        if (x < best) best = x;
+    }
+    return cut > 0 ? best * (1 + 1e-6) : HUGE_VAL;
+}
+
+HS_CLONES static void phase_sum(const hs_grid *G, double *zr, double *zi)
+{
+    double ar[8] = {0}, ai[8] = {0};
+    const double *restrict r = G->r, *restrict er = G->er, *restrict ei = G->ei;
+    int j, i, n = G->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            ar[i] += r[j + i] * er[j + i];
+            ai[i] += r[j + i] * ei[j + i];
+        }
+    *zr = hs_lanes(ar);
+    *zi = hs_lanes(ai);
+}
+
+/* phi(y) - 1, leaving e^{iy l} - 1 in er, ei; and the same at twice the frequency: E <- E (2 + E). */
+HS_CLONES void hs_grid_phase(hs_grid *G, double y, double *zr, double *zi)
+{
+    const double *restrict l = G->l;
+    double *restrict er = G->er, *restrict ei = G->ei;
+    int j, n = G->n;
+    HS_SEPARATE
+    for (j = 0; j < n; j++) hs_cis_m1(y * l[j], &er[j], &ei[j]);
+    phase_sum(G, zr, zi);
+}
+
+HS_CLONES void hs_grid_phase_double(hs_grid *G, double *zr, double *zi)
+{
+    double *restrict er = G->er, *restrict ei = G->ei;
+    int j, n = G->n;
+    HS_SEPARATE
+    for (j = 0; j < n; j++) {
+        double x = er[j], w = ei[j];
+        er[j] = 2 * x + (x * x - w * w);
+        ei[j] = 2 * w + 2 * x * w;
+    }
+    phase_sum(G, zr, zi);
+}
+
+/* Psi(y) >= |phi(y')| for every y' >= y: the inner path shifted to the damping side, b = d m < pi/2,
+ *   Psi = e^{d^2/2} sum r_j rho_j e^{-y th_j} + 2 e^{d^2} kap/(e^{2 pi d/h} - 1),
+ * th >= s sin b, log rho_j = a log(|1+rho e^{ib}|/(1+rho)) <= -2a s(1-s) sin^2(b/2) (a > 0; for a < 0 the factor is
+ * 1.3863 * 2), kap = cos(b)^min(a,0). The last term bounds the trapezoid error: f is zero free in the strip and, by
+ * Cauchy-Schwarz, its modulus there is controlled by the shifts 0 and 2d, both damping. Ends are added by the
+ * caller. Best of three d at the first call on a grid, which the later ones keep (any d is valid). */
+HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
+{
+    double best = 1, h = G->h, q = G->q, cap = fmin(6, 0.95 * HS_PI / 2 / G->m), d0,
+           part[8] = {0}, *restrict gs = G->s, *restrict ge = G->er1; /* er, ei: the phases in use */
+    const double *restrict gu = G->u, *restrict gr = G->r, *restrict gi = G->inv;
+    int t, j, i, n = G->n, found = G->damp;
+    G->shift = 0;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double s = (gu[j + i] + q) * gi[j + i];
+            gs[j + i] = s > 0 ? s : 0;
+            part[i] += gr[j + i] * gs[j + i];
+        }
+    d0 = y * G->m * hs_lanes(part); /* where e^{d^2/2 - y d m E s} is least; any d is valid */
+    for (t = G->damp < 0 ? 0 : G->damp; t < (G->damp < 0 ? 3 : G->damp + 1); t++) {
+        double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), b = d * G->m, sb, s2, f, total[8] = {0}, x;
+        sb = sin(b);
+        s2 = sin(0.5 * b) * sin(0.5 * b);
+        f = a > 0 ? 2 * a * s2 : 2.7726 * a * s2;
+        for (j = 0; j < n; j++) ge[j] = gr[j] * hs_exp(-f * gs[j] * (1 - gs[j]) - y * gs[j] * sb);
+        for (j = 0; j < n; j += 8)
+            for (i = 0; i < 8; i++) total[i] += ge[j + i];
+        x = exp(0.5 * d * d) * hs_lanes(total) +
+            2 * exp(d * d) * (a < 0 ? pow(cos(b), a) : 1) / expm1(2 * HS_PI * d / h);
+        if (x < best) {
+            best = x;
+            found = t;
+            G->shift = d;
+        }
+        if (0.5 * d0 >= cap) break; /* the three are the same */
+    }
+    G->damp = found;
+    return fmin(1, best * (1 + 1e-9));
+}
+
+/* What of the grid carries phi: nodes outside [first, last) hold less than `tol` of r, so they move phi by less than
+ * 2 tol. */
+void hs_grid_trim(hs_grid *G, double tol)
+{
+    double sum = 0;
+    int j = 0, i = G->n;
+    while (j < i && sum + G->r[j] < 0.5 * tol) sum += G->r[j++];
+    for (sum = 0; i > j && sum + G->r[i - 1] < 0.5 * tol; i--) sum += G->r[i - 1];
+    G->first = j / 8 * 8;
+    G->last = (i + 7) / 8 * 8;
+}
+
+/* E (l - l')^2/2 and E (l - l')^4 over two copies under r that both lie in |l| <= cut: with m_i = E x^i 1{|l| <=
+ * cut}, x = l - mean for any `mean`, they are m_0 m_2 - m_1^2 and 2 m_0 m_4 - 8 m_3 m_1 + 6 m_2^2. The first is
+ * rounded down, the second up: every sum of n/8 terms a lane is off by (n/8 + 10) u of its terms' sizes, which are
+ * at most m_0 m_2 and, by Cauchy-Schwarz, m_0 m_4. */
+HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth)
+{
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, all, a, b;
+    const double *restrict r = G->r, *restrict l = G->l;
+    int j, i, n = G->n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = l[j + i] - mean, x2 = x * x, kept = fabs(l[j + i]) <= cut ? r[j + i] : 0, rx = kept * x;
+            s0[i] += kept;
+            s1[i] += rx;
+            s2[i] += rx * x;
+            s3[i] += rx * x2;
+            s4[i] += rx * x2 * x;
+        }
+    all = hs_lanes(s0);
+    a = hs_lanes(s1);
+    b = hs_lanes(s2);
+    *var = all * b - a * a - (0.5 * n + 40) * HS_U * all * b;
+    *fourth = 2 * all * hs_lanes(s4) - 8 * hs_lanes(s3) * a + 6 * b * b + (4 * n + 360) * HS_U * all * hs_lanes(s4);
+}
+
+/* The variance of the loss under the law itself, at most. On the grid it is that of l, each off by at most `off`,
+ * under weights off by the relative `squares` - 1 (hs_squares_upper): the root of a mean square is off by no more
+ * than its terms. Between the nodes (l - mean)^2 p is analytic where p is, and |l - mean| at most X = max |l - mean|
+ * + 18.1 there (saddle_step.c: b/cos(b/2), b <= 0.9 pi); beyond them a polynomial factor is at most itself 2.61 (h +
+ * 1/fall) further out. `wider`: both of these; level: twice the error of M without that factor. */
+double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double off, double wider, double level)
+{
+    double var, fourth, X = 0, sd;
+    int j;
+    hs_grid_spread(G, mean, HUGE_VAL, &var, &fourth);
+    for (j = 0; j < G->n; j++) X = fmax(X, fabs(G->l[j] - mean));
+    X += wider;
+    sd = sqrt(fmax(0, var)) * squares * (1 + 1e-9) + off;
+    return (sd * sd + level * X * X) * (1 + 3 * level);
+}
+
+/* Bounds of the same for the law itself instead of its grid: under the tilted law the cell of node j has mass
+ * e^{+-t_j} p_j, t_j = |a m s_j - g_j| h/2 + (1 + |a| m^2/4) h^2/8 [(log p)' = a m s - g, s = rho/(1+rho), 0 <= s'
+ * <= m/4], and l between those of the nodes next to it, as l increases. Cells that reach beyond |l| <= cut are left
+ * out of both. With D = max |l - l'| of the others, E (l-l')^4 <= 2 D^2 (m_0 m_2 - m_1^2). Needs the p of
+ * hs_grid_weights. l is off by 14u of itself where a mesh of l' does not hold more. */
+HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper)
+{
+    double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0, mean_lo = 0, mean_hi = 0, mean, h = G->h, m = G->m, from = HUGE_VAL,
+           to = -HUGE_VAL;
+    double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h + 2 * (squares(G, a) - 1); /* and what p_j is off by */
+    int j, n = (int)((G->hi - G->lo) / h + 0.5);
+    for (j = 1; j < n; j++) {
+        double rise = fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend, t = hs_exp(rise),
+               few = G->p[j] / t, many = G->p[j] * t;
+        double left = G->l[j - 1], right = G->l[j + 1], top = fmax(fabs(left), fabs(right)),
+               low = left > 0    ? left
+                     : right < 0 ? -right
+                                 : 0;
+        if (top > cut || !(rise < 700)) continue;
+        from = fmin(from, left);
+        to = fmax(to, right);
+        lo0 += few;
+        lo2 += few * low * low;
+        hi0 += many;
+        hi2 += many * top * top;
+        mean_hi += right > 0 ? many * right : few * right;
+        mean_lo += left > 0 ? few * left : many * left;
+    }
+    mean = fmax(fabs(mean_lo), fabs(mean_hi));
+    *var_lower = fmax(0, lo0 * lo2 - mean * mean - 1e-11 * hi0 * hi2) * (1 - 1e-9); /* 4096 terms a sum */
+    *fourth_upper = to > from ? 2 * (to - from) * (to - from) * hi0 * hi2 * (1 + 1e-9) : 0;
+}

@@ -1,0 +1,121 @@
+/* transform.h - the inner grid of one step and what is summed over it; not for the gate. */
+#ifndef HS_TRANSFORM_H
+#define HS_TRANSFORM_H
+
+#include "hs.h"
+#include "special.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+static inline int64_t hs_thread(void) { return omp_get_thread_num(); }
+#else
+static inline int64_t hs_thread(void) { return 0; }
+#endif
+
+#define HS_POLL_WORK 2e7 /* nanoseconds, about, between two questions whether to stop; a question takes under 0.1 us */
+
+/* Whether the caller wants to stop; `work`: about how many nanoseconds the calling thread spends until it asks
+ * again. */
+static inline int hs_stopped(hs_poll *poll, double work)
+{
+    int stop;
+    if (!poll) return 0;
+    if (hs_thread() == 0 && !poll->stop && (poll->work += work) > HS_POLL_WORK) { /* only this thread writes */
+        stop = poll->ask();
+        poll->work = 0;
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+        poll->stop = stop;
+    }
+#ifdef _OPENMP
+#pragma omp atomic read
+#endif
+    stop = poll->stop;
+    return stop;
+}
+
+/* Where chunk `chunk` of n steps begins. */
+static inline int64_t hs_chunk_at(int64_t n, int chunk, int chunks) { return (int64_t)((double)n * chunk / chunks); }
+
+/* Eight lanes of a sum, joined in a fixed order. */
+static inline double hs_lanes(const double *acc)
+{ return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7])); }
+
+/* How far to the left the weight (1+U)^a moves a normal law, at most: -g = |a| m q e^{mg} has its root there, W(x)
+ * <= log1p(x). */
+static inline double hs_left_reach(double m, double q, double a) { return a < 0 ? log1p(-a * m * m * q) / m : 0; }
+
+/* What error bounds of first order in u are multiplied with. The exponent a l of a node is off by |a|(dv + 17u|l|)
+ * <= 20 u |a| m (g + m) = x, |g| at most `g` and |l| <= |v|, and by g^2 and n units, which are below 1e-7; products
+ * of such errors are below 1.1 (x + 1e-7) of them. */
+static inline double hs_squares_upper(double a, double m, double g)
+{
+    double x = 20 * HS_U * fabs(a) * m * (g + m);
+    return x < 0.01 ? 1 + 1.1 * (x + 1e-7) : HUGE_VAL;
+}
+
+/* The exponent of Chernoff's bound with the optimal constant: s log s - (1+s) log1p s for s > 0, in a form that does
+ * not cancel. */
+static inline double hs_payoff(double s)
+{ return s > 1e-300 ? -s * log1p(1 / s) - log1p(s) : s < -1 ? hs_payoff(-1 - s) : 0; }
+
+/* About the variance of the loss of a subsampled step. */
+static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
+
+#define HS_INNER_MAX 4096 /* inner nodes of one step, a multiple of 8 */
+#define HS_GRID_ARRAYS 14
+#define HS_GRID_WORK (HS_GRID_ARRAYS * (HS_INNER_MAX + 8))
+#define HS_COARSE_MAX 128 /* nodes of a coarse grid */
+#define HS_COARSE_ONE 512 /* of the grid of a run of one step: large tilts of small shifts fit */
+#define HS_STRIPS 3
+
+typedef struct { /* cgf.c: a coarse grid for the tilts a_lo..a_hi */
+    int n;
+    double m, q, a_lo, a_hi;
+    double *l, *lm, *lw, *w;
+} hs_coarse;
+
+typedef struct {
+    int strip;              /* which strip of analyticity bounds the quadrature, -1: the best */
+    int damp;               /* which inner shift bounds the far range, -1: the best, which later calls keep */
+    int first, last;        /* the nodes that carry phi, multiples of 8; see hs_grid_trim */
+    int n;                  /* nodes, padded to a multiple of 8 by nodes of weight zero */
+    double m, q, h, lo, hi; /* lo, hi: first and last node */
+    double shift;           /* the inner shift that hs_grid_far_upper took last */
+    double *g, *lw, *w, *u, *inv, *l, *lm;   /* node; log(h w(g)); h w(g); U; 1/(1+U); log(1+U); log(1+U)-U */
+    double *p, *s, *r, *er, *ei, *er1, *ei1; /* scratch of the sums */
+} hs_grid;
+
+typedef struct { /* log M(a); bound of its error; E l, Var l under the tilted law; what makes the p that are left */
+    double log_m, err, mean, var, unit; /* weights of total 1; whether the first-order terms were dropped */
+    int dropped;
+} hs_moments;
+
+void hs_cgf_estimate(double m, double q, double a, double *out);
+int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, int room, double *work);
+void hs_coarse_cgf(const hs_coarse *G, double a, double *out);
+int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);
+double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip);
+double hs_grid_mesh(double h);
+double hs_grid_real_h(double m, double a, double target);
+double hs_grid_real_upper(double m, double a, double h);
+double hs_grid_log_m_upper(const hs_grid *G, double a);
+double hs_top(int n, double a, const double *l, const double *lw);
+double hs_grid_top(const hs_grid *G, double a);
+void hs_grid_moments(hs_grid *G, double a, hs_moments *out);
+void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2);
+void hs_grid_trim(hs_grid *G, double tol);
+void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth);
+double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double off, double wider, double level);
+void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper);
+double hs_grid_quadrature_upper(hs_grid *G, double a, double y);
+double hs_grid_fall(const hs_grid *G, double a);
+double hs_grid_ends_upper(const hs_grid *G, double a, double log_m);
+double hs_grid_dropped_upper(const hs_grid *G, double a);
+void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, double *zi);
+void hs_grid_phase(hs_grid *G, double y, double *zr, double *zi);
+void hs_grid_phase_double(hs_grid *G, double *zr, double *zi);
+double hs_grid_far_upper(hs_grid *G, double a, double y);
+
+#endif

@@ -1,0 +1,521 @@
+/* twosided.c - the transform of one step whose pair is a public mixture of two-sided branches, on one inner grid a
+ * branch.
+ *
+ * Symbols. Branch r, of weight w_r: num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0, q
+ *   < 1.
+ *   g: standard normal, w its density; v1 = up g - up^2/2, v2 = -down g - down^2/2, U_i = q (e^{v_i} - 1), l_i =
+ *   log(1+U_i), rho_i = q e^{v_i}/(1-q), s_i = rho_i/(1+rho_i); L = l1 - l2 the loss, increasing in g. M(z) = sum_r w_r
+ *   E (1+U1)^{a1} (1+U2)^{a2}, a1 = 1+z, a2 = -z; E = a1 l1 + a2 l2 at real z. The other direction swaps up and down.
+ *   Tilted weights p_j = w_r h w(g_j) e^{E_j}/M; phi(y) = M(z+iy)/M(z) = sum r_j e^{iy L_j}, r_j = p_j/sum p. b1 = d
+ *   up, b2 = d down; kap = prod of cos(b_i/2)^{a_i}, kap2 = prod of cos(b_i)^{a_i}, over a_i < 0. u = 2^-53.
+ *
+ * Formula. log M = log1p( sum w_r h w [ (e^E - 1 - E) + a1 (l1 - U1) + a2 (l2 - U2) ] ): 1, a1 U1 and a2 U2 integrate
+ *   to 1, 0 and 0 and are dropped, as in transform.c, of which this is the case down = 0 (REMOVE) or up = 0 (ADD) with
+ *   one branch. The nodes of all branches stand in one row, so the node and phase sums of transform.c serve unchanged.
+ *
+ * Error claims: the proofs of transform.c with both factors; they add over branches, weighted by p.
+ *   quadrature  On g +- id, d < pi/max(up, down), |w| grows by e^{d^2/2}, cos(b_i/2)(1+U_i) <= |1+U_i| <= 1+U_i, and
+ *               arg(1+U1), -arg(1+U2) lie on the side of d, so e^{|y|(th1+th2)} appears; th_i is bounded as in
+ *               transform.c, th1 at the right and th2 at the left end of a cell. p over a cell: |(log p)'| <= |g| +
+ *               |a1| up + |a2| down. Rectangle [G1,G2] x [-d,d] between half nodes at which |y| (up min(1,rho1) + down
+ *               min(1,rho2)) <= 2 pi/h, so that |y|(th1+th2) <= 2 pi t/h on its ends for all heights t <= d:
+ *                 2 e^{d^2/2} kap J/(e^{2 pi d/h}-1) + ends 2 d kap e^{d^2/2} p(G)/h + what p has outside [G1,G2],
+ *                   twice.
+ *   ends        l1' = up s1 rises to the right, -l2' = down s2 to the left: beyond the last node log p falls at least
+ *               at hi - max(a1,0) up - max(-a2,0) down s2(hi), before the first at -lo - max(a2,0) down - max(-a1,0) up
+ *               s1(lo).
+ *   dropped     masses of N(0,1), N(up,1), N(-down,1) outside the range; between nodes 4.1 e^{-2
+ *   pi^2/h^2}(1+2q(|a1|+|a2|)).
+ *   far         path shifted to the damping side, b_i < pi/2: |phi(y')| <= Psi(y) for all y' >= y; Psi = sum over
+ *                 branches of e^{d^2/2} sum r_j e^{-f1 s1(1-s1) - f2 s2(1-s2) - y (s1 sin b1 + s2 sin b2)}
+ *                 + 2 (sum r_j) e^{d^2} kap2/(e^{2 pi d/h}-1),   f_i = 2 a_i sin^2(b_i/2) (a_i > 0), 2.7726 a_i
+ *                   sin^2(b_i/2).
+ *   rounding    as in transform.c, summed over the factors; pair->q_err, pair->w_err (relative errors of q and w, in
+ *               units of u) enter as errors of U, with derivative a_i (e^E/(1+U_i) - 1), of L, as |U_i|/(1+U_i), and of
+ *               the weights.
+ * First order in u, as there. What it does not do: q = 1, atoms, shifts of both laws to one side.
+ */
+#include "law/twosided.h"
+
+#define LOG_SQRT_2PI 0.91893853320467274178
+
+enum { STRIDE = HS_TWO_MAX + 8, NODE_ROWS = 9 };
+
+/* The n nodes (first + j) h of one branch. */
+HS_CLONES static void fill(double q, double up, double down, double lh, double first, double h, int n,
+                           double *restrict g, double *restrict lw, double *restrict u1, double *restrict L,
+                           double *restrict lm1, double *restrict u2, double *restrict l1, double *restrict l2,
+                           double *restrict lm2)
+{
+    double lq = log(q);
+    int j;
+    for (j = 0; j < n; j++) {
+        double x = (first + (double)j) * h, U1, U2, a, b, am, bm;
+        hs_factor(up, q, lq, x, &U1, &a, &am);
+        hs_factor(down, q, lq, -x, &U2, &b, &bm);
+        g[j] = x;
+        lw[j] = lh - 0.5 * x * x;
+        L[j] = a - b;
+        u1[j] = U1;
+        l1[j] = a;
+        lm1[j] = am;
+        u2[j] = U2;
+        l2[j] = b;
+        lm2[j] = bm;
+    }
+}
+
+/* Grids of all branches for tilts z_lo .. z_hi, R beyond every peak, mesh h[r]. work: HS_TWO_WORK doubles. */
+int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, double z_hi, double R, double *work)
+{
+    hs_grid *G = &T->G;
+    double **row[HS_TWO_ARRAYS] = {&G->g, &G->lw, &T->u1, &G->l, &T->lm1, &T->u2, &T->l1, &T->l2, &T->lm2,
+                                   /* the last four: one scratch array of hs_grid_nodes */
+                                   &G->p, &G->s, &G->r, &G->er, &G->ei, &G->er1, &G->ei1};
+    int r, j, i, total = 0;
+    for (i = 0; i < HS_TWO_ARRAYS; i++) *row[i] = work + (size_t)i * STRIDE;
+    G->u = T->u1;
+    G->lm = T->lm1;
+    G->strip = -1;
+    T->pair = pair;
+    for (r = 0; r < pair->branches; r++) {
+        double lw = log(pair->w[r]), lh = log(h[r]), lo, hi, first, last;
+        int n, padded;
+        hs_two_range(pair, r, z_lo, z_hi, R, &lo, &hi);
+        first = floor(lo / h[r]);
+        last = ceil(hi / h[r]);
+        if (!(last - first < HS_TWO_MAX - 8 - total)) return HS_TOO_MANY_NODES;
+        n = (int)(last - first) + 1;
+        padded = (n + 7) / 8 * 8;
+        T->first[r] = total;
+        T->nodes[r] = n;
+        T->strip[r] = -1;
+        T->h[r] = h[r];
+        T->size[r] = fabs(lh) + fabs(lw) + 1;
+        fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total,
+             G->lw + total, T->u1 + total, G->l + total, T->lm1 + total, T->u2 + total, T->l1 + total, T->l2 + total,
+             T->lm2 + total);
+        for (i = 0; i < NODE_ROWS; i++)
+            for (j = n; j < padded; j++) work[(size_t)i * STRIDE + total + j] = i == 1 ? -1e4 : 0;
+        total += padded;
+    }
+    T->first[r] = G->n = G->last = total;
+    G->first = 0;
+    return HS_OK;
+}
+
+static double squares(const hs_two *T, hs_exponents a)
+{
+    double most = 1;
+    int r;
+    for (r = 0; r < T->pair->branches; r++) {
+        double g = fmax(-T->G.g[T->first[r]], T->G.g[T->first[r] + T->nodes[r] - 1]);
+        most = fmax(most, hs_squares_upper(a.a1, T->pair->up[r], g) * hs_squares_upper(a.a2, T->pair->down[r], g));
+    }
+    return most;
+}
+
+/* The log of the largest weight of a node. */
+HS_CLONES static double largest(const hs_two *T, hs_exponents a)
+{
+    const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lw = T->G.lw;
+    double top[8] = {-1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4};
+    int64_t j, i, n = T->G.n;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = a.a1 * l1[j + i] + a.a2 * l2[j + i] + lw[j + i];
+            top[i] = x > top[i] ? x : top[i];
+        }
+    for (i = 1; i < 8; i++) top[0] = fmax(top[0], top[i]);
+    return top[0];
+}
+
+/* log M where e^E dominates: plain log-sum-exp, relative error of each term its exponent's. */
+HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, double top, hs_moments *out)
+{
+    const hs_pair *pair = T->pair;
+    double s0 = 0, s1 = 0, s2 = 0, e0 = 0, f1 = fabs(a.a1), f2 = fabs(a.a2);
+    hs_grid *G = &T->G;
+    int64_t j;
+    int r;
+    for (j = 0; j < G->n; j++) G->p[j] = hs_exp(a.a1 * T->l1[j] + a.a2 * T->l2[j] + G->lw[j] - top);
+    for (r = 0; r < pair->branches; r++)
+        for (j = T->first[r]; j < T->first[r + 1]; j++) {
+            double g = fabs(G->g[j]), up = pair->up[r], down = pair->down[r], rq = pair->q_err;
+            double d1 = 3 * up * g + 2 * up * up + 18 * fabs(T->l1[j]) + rq * fabs(T->u1[j]) / (1 + T->u1[j]);
+            double d2 = 3 * down * g + 2 * down * down + 18 * fabs(T->l2[j]) + rq * fabs(T->u2[j]) / (1 + T->u2[j]);
+            s0 += G->p[j];
+            s1 += G->p[j] * G->l[j];
+            e0 += G->p[j] * (f1 * d1 + f2 * d2 + 1.5 * g * g + fabs(top) + 6 * T->size[r]);
+        }
+    s1 /= s0;
+    for (j = 0; j < G->n; j++) s2 += G->p[j] * (G->l[j] - s1) * (G->l[j] - s1);
+    out->log_m = top + log(s0);
+    out->mean = s1;
+    out->var = s2 / s0;
+    out->err = HS_U * (e0 / s0 + 8 + G->n + pair->w_err + 2 * (fabs(top) + fabs(log(s0)))) * squares(T, a);
+}
+
+/* What the caps of U1 and U2 leave out of their terms in M. */
+static double capped_upper(const hs_two *T, hs_exponents a)
+{
+    double sum = 0;
+    int64_t j;
+    int r;
+    for (r = 0; r < T->pair->branches; r++) {
+        double up = T->pair->up[r], down = T->pair->down[r], lo = T->G.g[T->first[r]],
+               hi = T->G.g[T->first[r] + T->nodes[r] - 1];
+        if (up * hi - 0.5 * up * up <= 600 && -down * lo - 0.5 * down * down <= 600) continue;
+        for (j = T->first[r]; j < T->first[r + 1]; j++) {
+            if (up * T->G.g[j] - 0.5 * up * up > 600) sum += fabs(a.a1) * exp(T->l1[j] + T->G.lw[j]);
+            if (-down * T->G.g[j] - 0.5 * down * down > 600) sum += fabs(a.a2) * exp(T->l2[j] + T->G.lw[j]);
+        }
+    }
+    return sum * (1 + 1e-6);
+}
+
+/* log M(z), mean and variance of L under the tilted law, bound of the rounding of log M: the terms of
+ * hs_grid_moments for both factors, every one of second order in U; E rounds by 2u(|E1| + |E2|). */
+HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
+{
+    hs_exponents a = hs_at_tilt(z);
+    const hs_pair *pair = T->pair;
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, cut,
+           count = T->G.n, top = largest(T, a);
+    int64_t j, i;
+    int r;
+    out->dropped = !(top > 0);
+    if (!out->dropped) {
+        moments_plain(T, a, top, out);
+        return;
+    }
+    for (r = 0; r < pair->branches; r++) {
+        const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l, *restrict u1 = T->u1,
+                               *restrict u2 = T->u2;
+        const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lm1 = T->lm1, *restrict lm2 = T->lm2;
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err,
+               base = 130 + 25 * T->size[r] + 0.125 * count + pair->w_err;
+        for (j = T->first[r]; j < T->first[r + 1]; j += 8)
+            for (i = 0; i < 8; i++) {
+                double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i], lw = lw_[j + i],
+                       w = hs_exp(lw), e = hs_exp(E + lw);
+                double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es), U1 = u1[j + i], U2 = u2[j + i],
+                       g = fabs(g_[j + i]);
+                double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
+                double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
+                double d1 =
+                    fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* the form that does not cancel */
+                double d2 = fabs(U2 > 1 ? e / (1 + U2) - w : e1 - (e * U2) / (1 + U2));
+                size = fabs(h2) + fabs(m1) + fabs(m2);
+                s0[i] += h2 + (m1 + m2);
+                s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
+                s2[i] += e * L * L;
+                e0[i] += size * (base + 11 * g * g) + fabs(e1) * 14 * (fabs(E1) + fabs(E2)) +
+                         f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (6 + rq) * fabs(U1)) +
+                         f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (6 + rq) * fabs(U2));
+            }
+    }
+    M = 1 + hs_lanes(s0);
+    mean = hs_lanes(s1) / M;
+    out->log_m = log1p(hs_lanes(s0));
+    out->mean = mean;
+    out->var = hs_lanes(s2) / M - mean * mean;
+    cut = capped_upper(T, a);
+    out->err =
+        HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(T, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
+}
+
+/* Leaves p_j and r_j; |dphi(y)| <= |y| (c1 + n' c2) as for hs_grid_weights, with both factors in dL_j and in the
+ * weight's error e_j. */
+HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, double *c2)
+{
+    hs_exponents a = hs_at_tilt(z);
+    const hs_pair *pair = T->pair;
+    double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), inv, spread;
+    hs_grid *G = &T->G;
+    int64_t j, i;
+    int r;
+    for (j = 0; j < G->n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double p = hs_exp(a.a1 * T->l1[j + i] + a.a2 * T->l2[j + i] + G->lw[j + i] - log_m);
+            G->p[j + i] = p;
+            sum[i] += p;
+        }
+    inv = 1 / hs_lanes(sum);
+    for (r = 0; r < pair->branches; r++) {
+        const double *restrict g_ = G->g, *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict l1 = T->l1,
+                               *restrict l2 = T->l2, *restrict gp = G->p;
+        double *restrict gr = G->r;
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err;
+        double base = 6 * T->size[r] + 8 + fabs(log_m) + pair->w_err;
+        for (j = T->first[r]; j < T->first[r + 1]; j += 8)
+            for (i = 0; i < 8; i++) {
+                double p = gp[j + i] * inv, g = fabs(g_[j + i]), U1 = u1[j + i], U2 = u2[j + i], k1 = fabs(l1[j + i]),
+                       k2 = fabs(l2[j + i]), e;
+                double s1 = U1 + q > 0 ? U1 + q : 0, s2 = U2 + q > 0 ? U2 + q : 0;
+                double d1 = (s1 * (3 * up * g + 2 * up * up) + rq * fabs(U1)) / (1 + U1) + 14 * k1;
+                double d2 = (s2 * (3 * down * g + 2 * down * down) + rq * fabs(U2)) / (1 + U2) + 14 * k2;
+                e = f1 * (d1 + 4 * k1) + f2 * (d2 + 4 * k2) + 1.5 * g * g + base;
+                gr[j + i] = p;
+                t1[i] += p * (d1 + d2 + (k1 + k2) * (e + 1));
+                t2[i] += p * (k1 + k2);
+                eb[i] += p * e;
+            }
+    }
+    spread = hs_lanes(eb);
+    *c2 = HS_U * hs_lanes(t2) * squares(T, a);
+    *c1 = HS_U * hs_lanes(t1) * squares(T, a) + *c2 * (52 + 0.25 * G->n + spread);
+}
+
+/* The least rate at which the log of a node's weight falls beyond either end of branch r. */
+double hs_two_fall(const hs_two *T, double z, int r)
+{
+    hs_exponents a = hs_at_tilt(z);
+    int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
+    double q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r];
+    double s1 = fmax(0, T->u1[j0] + q) / (1 + T->u1[j0]), s2 = fmax(0, T->u2[j1] + q) / (1 + T->u2[j1]);
+    return fmin(T->G.g[j1] - fmax(a.a1, 0) * up - fmax(-a.a2, 0) * down * s2,
+                -T->G.g[j0] - fmax(a.a2, 0) * down - fmax(-a.a1, 0) * up * s1);
+}
+
+double hs_two_ends_upper(const hs_two *T, double z, double log_m)
+{
+    hs_exponents a = hs_at_tilt(z);
+    const hs_pair *pair = T->pair;
+    double sum = 0;
+    int r;
+    for (r = 0; r < pair->branches; r++) {
+        int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
+        double q = pair->q[r], h = T->h[r], s1 = fmax(0, T->u1[j0] + q) / (1 + T->u1[j0]),
+               s2 = fmax(0, T->u2[j1] + q) / (1 + T->u2[j1]);
+        double right = T->G.g[j1] - fmax(a.a1, 0) * pair->up[r] - fmax(-a.a2, 0) * pair->down[r] * s2;
+        double left = -T->G.g[j0] - fmax(a.a2, 0) * pair->down[r] - fmax(-a.a1, 0) * pair->up[r] * s1;
+        double pr = exp(a.a1 * T->l1[j1] + a.a2 * T->l2[j1] + T->G.lw[j1] - log_m);
+        double pl = exp(a.a1 * T->l1[j0] + a.a2 * T->l2[j0] + T->G.lw[j0] - log_m);
+        if (!(right > 0 && left > 0)) return HUGE_VAL;
+        sum += pr * (1 / expm1(h * right) + 1 / (h * right)) + pl * (1 / expm1(h * left) + 1 / (h * left));
+    }
+    return sum * (1 + 1e-6);
+}
+
+double hs_two_dropped_upper(const hs_two *T, double z)
+{
+    hs_exponents a = hs_at_tilt(z);
+    const hs_pair *pair = T->pair;
+    double sum = 0, f1 = fabs(a.a1), f2 = fabs(a.a2);
+    int r;
+    for (r = 0; r < pair->branches; r++) {
+        int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
+        double q = pair->q[r], h = T->h[r], right = T->G.g[j1] - pair->up[r], left = -T->G.g[j0] - pair->down[r];
+        double far1 = T->u1[j1] > 1e200 ? exp(T->G.lw[j1] + T->l1[j1]) : 0,
+               far2 = T->u2[j0] > 1e200 ? exp(T->G.lw[j0] + T->l2[j0]) : 0;
+        if (!(right > 0 && left > 0)) return HUGE_VAL;
+        sum += (exp(T->G.lw[j1]) * (1 + f1 * (fabs(T->u1[j1]) + 2 * q) + f2 * 2 * q) + f1 * far1) *
+                   (1 / expm1(h * right) + 1) +
+               (exp(T->G.lw[j0]) * (1 + f2 * (fabs(T->u2[j0]) + 2 * q) + f1 * 2 * q) + f2 * far2) *
+                   (1 / expm1(h * left) + 1) +
+               pair->w[r] * 4.1 * exp(-2 * HS_PI * HS_PI / (h * h)) * (1 + 2 * q * (f1 + f2));
+    }
+    return sum * (1 + 1e-6);
+}
+
+/* Half widths of the strips tried, as in transform.c. */
+static double strip(double m, int t)
+{
+    static const double part[HS_STRIPS] = {0.9, 0.45, 0.2}, d_max[HS_STRIPS] = {6, 5, 4};
+    return fmin(part[t] * HS_PI / m, d_max[t]);
+}
+
+static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
+
+/* |M_h(z) - M(z)|/M(z) for the sum over ALL nodes at real z: J of the head of the file is then at most M(z) itself. */
+double hs_two_real_upper(const hs_two *T, double z)
+{
+    hs_exponents a = hs_at_tilt(z);
+    double sum = 0;
+    int r, t;
+    for (r = 0; r < T->pair->branches; r++) {
+        double up = T->pair->up[r], down = T->pair->down[r], best = HUGE_VAL;
+        for (t = 0; t < HS_STRIPS; t++) {
+            double d = strip(fmax(up, down), t), gain = 2 * HS_PI * d / T->h[r];
+            best =
+                fmin(best, 0.5 * d * d + log_kap(a.a1, d * up) + log_kap(a.a2, d * down) - gain - log1p(-exp(-gain)));
+        }
+        sum += 2 * exp(best);
+    }
+    return sum * (1 + 1e-9);
+}
+
+/* The largest mesh of branch r for which its part of that is below e^-target, by the leading term. */
+double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
+{
+    hs_exponents a = hs_at_tilt(z);
+    double up = pair->up[r], down = pair->down[r], best = 0;
+    int t;
+    for (t = 0; t < HS_STRIPS; t++) {
+        double d = strip(fmax(up, down), t);
+        best =
+            fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + log_kap(a.a1, d * up) + log_kap(a.a2, d * down)));
+    }
+    return best;
+}
+
+/* One branch of the quadrature bound at strip t; +infinity if no rectangle is allowed. */
+HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, double y, int t)
+{
+    const hs_pair *pair = T->pair;
+    double h = T->h[r], q = pair->q[r], up = pair->up[r], down = pair->down[r], rim1 = exp(0.5 * up * h),
+           rim2 = exp(0.5 * down * h);
+    double d = strip(fmax(up, down), t), b1 = d * up, b2 = d * down, s1 = b1 <= HS_PI / 2 ? sin(b1) : b1,
+           c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
+    double s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
+    double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)),
+           grow = fabs(a.a1) * up + fabs(a.a2) * down, J8[8] = {0}, J, out = 0, ends, gain = 2 * HS_PI * d / h;
+    const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r],
+                           *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
+    double *restrict x = T->G.s + T->first[r];
+    int64_t j, i, j0 = 0, n = T->nodes[r], j1 = n;
+    if (y * (up + down) > 2 * HS_PI / h) {
+        double most = 2 * HS_PI / (h * y);
+        for (; j0 < n &&
+               up * fmin(1, (u1[j0] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j0] + q) * rim2 / (1 - q)) > most;
+             j0++) {}
+        for (;
+             j1 > j0 &&
+             up * fmin(1, (u1[j1 - 1] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j1 - 1] + q) * rim2 / (1 - q)) > most;
+             j1--) {}
+        if (j1 == j0) return HUGE_VAL;
+    }
+    for (j = 0; j < n; j++) {
+        double e = (fabs(g[j]) + grow) * 0.5 * h + 0.125 * h * h;
+        x[j] = p[j] * hs_exp(e); /* h times the largest density of the cell */
+    }
+    for (j = 0; j < j0; j++) out += p[j] + x[j];
+    for (j = j1; j < n; j++) out += p[j] + x[j];
+    ends = 2 * d * kap * exp(0.5 * d * d) / h * (x[j0] + x[j1 - 1]);
+    for (j = 0; j < n; j++) {
+        double e = y * (hs_angle_upper((u1[j] + q) * rim1 / (1 - q), b1, s1, c1) +
+                        hs_angle_upper((u2[j] + q) * rim2 / (1 - q), b2, s2, c2)) -
+                   gain;
+        x[j] *= hs_exp(e);
+    }
+    for (j = 0; j < j0; j++) x[j] = 0;
+    for (j = j1; j < (n + 7) / 8 * 8; j++) x[j] = 0;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) J8[i] += x[j + i];
+    J = hs_lanes(J8);
+    return 2 * exp(0.5 * d * d) * kap * (J + 1e-290) / -expm1(-gain) + ends + out;
+}
+
+/* |M_h(z + iy') - M(z + iy')|/M(z) for all |y'| <= y, without the ends. Needs the p of hs_two_weights. Best of three
+ * strips at the first call on a grid, which the later ones keep (any strip is valid). */
+double hs_two_quadrature_upper(hs_two *T, double z, double y)
+{
+    hs_exponents a = hs_at_tilt(z);
+    double sum = 0;
+    int r, t;
+    for (r = 0; r < T->pair->branches; r++) {
+        double best = HUGE_VAL;
+        int which = T->strip[r], lo = which < 0 ? 0 : which, hi = which < 0 ? HS_STRIPS : which + 1;
+        for (t = lo; t < hi; t++) {
+            double x = strip_upper(T, r, a, y, t);
+            if (x < best) {
+                best = x;
+                T->strip[r] = t;
+            }
+        }
+        sum += best;
+    }
+    return sum * (1 + 1e-6);
+}
+
+/* Psi(y) of the head of the file, without the ends; 1 if nothing better is proved. Best of three d a branch. */
+HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
+{
+    hs_exponents a = hs_at_tilt(z);
+    const hs_pair *pair = T->pair;
+    double total = 0;
+    int64_t j, i;
+    int r, t;
+    for (r = 0; r < pair->branches; r++) {
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r], s0[8] = {0}, s1[8] = {0}, mass, slope,
+               best = HUGE_VAL;
+        double cap = fmin(6, 0.95 * HS_PI / 2 / fmax(up, down)), d0;
+        int lo = T->first[r], n = T->first[r + 1];
+        const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
+        double *restrict x = T->G.s;
+        for (j = lo; j < n; j += 8)
+            for (t = 0; t < 8; t++) {
+                s0[t] += gr[j + t];
+                s1[t] +=
+                    gr[j + t] * (up * (u1[j + t] + q) / (1 + u1[j + t]) + down * (u2[j + t] + q) / (1 + u2[j + t]));
+            }
+        mass = hs_lanes(s0);
+        slope = hs_lanes(s1);
+        d0 = y * slope / fmax(mass, 1e-300); /* near the least of e^{d^2/2 - y d slope}; any d is valid */
+        for (t = 0; t < 3; t++) {
+            double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap);
+            double b1 = d * up, b2 = d * down, y1 = y * sin(b1), y2 = y * sin(b2), total8[8] = {0}, sum, kap, f1, f2;
+            f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1);
+            f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2);
+            kap = pow(cos(b1), fmin(a.a1, 0)) * pow(cos(b2), fmin(a.a2, 0));
+            for (j = lo; j < n; j++) {
+                double s1 = (u1[j] + q) / (1 + u1[j]), s2 = (u2[j] + q) / (1 + u2[j]);
+                s1 = s1 > 0 ? s1 : 0;
+                s2 = s2 > 0 ? s2 : 0;
+                x[j] = gr[j] * hs_exp(-f1 * s1 * (1 - s1) - f2 * s2 * (1 - s2) - y1 * s1 - y2 * s2);
+            }
+            for (j = lo; j < n; j += 8)
+                for (i = 0; i < 8; i++) total8[i] += x[j + i];
+            sum = exp(0.5 * d * d) * hs_lanes(total8) + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
+            if (sum < best) best = sum;
+            if (0.5 * d0 >= cap) break; /* the three are the same */
+        }
+        total += fmin(best, mass * (1 + 1e-9));
+    }
+    return fmin(1, total * (1 + 1e-9));
+}
+
+int64_t hs_two_work(void) { return HS_TWO_WORK; }
+
+/* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M,
+ * its error, mean, variance, Re phi - 1, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at
+ * e^-target. work: HS_TWO_WORK doubles. */
+int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out)
+{
+    hs_two T;
+    hs_moments mo;
+    double est[3], h[HS_BRANCHES], c1, c2, edge, R = sqrt(2 * (target + 3)) + 1, re, im;
+    int r, st;
+    if (n_work < HS_TWO_WORK) return HS_SCRATCH;
+    if (!(pair->branches >= 1 && pair->branches <= HS_BRANCHES && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
+    for (r = 0; r < pair->branches; r++)
+        if (!(pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 1 && pair->up[r] >= 0 && pair->down[r] >= 0 &&
+              pair->up[r] + pair->down[r] > 0))
+            return HS_BAD_ARGUMENT;
+    hs_two_cgf_estimate(pair, z, est);
+    if (!(fabs(est[0]) < HUGE_VAL)) return HS_OUT_OF_RANGE;
+    for (r = 0; r < pair->branches; r++) {
+        h[r] = hs_two_choose_h(pair, r, z, y, target, est[0]);
+        if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
+    }
+    if ((st = hs_two_build(&T, pair, h, z, z, R, work))) return st;
+    hs_two_moments(&T, z, &mo);
+    hs_two_weights(&T, z, mo.log_m, &c1, &c2);
+    edge = hs_two_ends_upper(&T, z, mo.log_m);
+    out[0] = mo.log_m;
+    out[2] = mo.mean;
+    out[3] = mo.var;
+    out[1] = hs_two_real_upper(&T, z) + edge;
+    out[6] = out[1] + edge;
+    if (mo.dropped) out[1] += hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
+    if (!(out[1] < 0.1)) return HS_TOO_WIDE;
+    out[1] = 1.1 * out[1] + mo.err;
+    hs_grid_phase(&T.G, y, &re, &im);
+    out[4] = re;
+    out[5] = im;
+    for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
+    out[6] += hs_two_quadrature_upper(&T, z, y) + y * c1;
+    out[7] = fmin(1, hs_two_far_upper(&T, z, y) + 2 * edge);
+    return out[1] < HUGE_VAL && out[6] < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
+}

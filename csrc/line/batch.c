@@ -1,0 +1,170 @@
+/* batch.c - many independent queries of one kind, one distinct step each.
+ *
+ * Computed: for every i < n the certified eps(delta_i) or delta(eps_i) of k_i runs of the step (m_i, q_i), as
+ * hs_contour_eps and hs_contour_delta give them in one direction, and the larger of both directions where both are
+ * asked for.
+ *
+ *   m, q, k      step and count of a query, as in hs.h          at      delta (eps wanted) or eps (delta wanted)
+ *   directions   1 REMOVE, 2 ADD, 3 both                        done    1: answered; 2: a Chernoff bound above and
+ *   nothing below;
+ *   replaced     the pair is (1-q) N(0,1) + q N(m,1) against                0: ask this one on its own
+ *                (1-q) N(0,1) + q N(-m,1), the same in both directions (sampling.py); with q = 1 the caller doubles m
+ *                  instead
+ *   lower, estimate, upper   the answer: eps, clipped at 0, or log delta
+ *
+ * An answer is kept if its relative width is at most `widest`.
+ *
+ *     both:  max over the directions; ADD is skipped where an upper end of saddlepoint.c (for `replaced` pairs
+ *            Chernoff's bound e^{K(t) - t eps} t^t/(1+t)^(1+t) [CKS20, Prop. 12]) proves delta_ADD(eps_lower) <= delta:
+ *            it cannot be the larger then.
+ *
+ * Error claim: that of contour.c; nothing is added but the slack of the logs, 4u (2 + |scale| + |log|) at either end,
+ * as each of scale + log(value) is two operations on numbers known to 2u of their size.
+ *
+ * Each query is computed by one thread from its own numbers and scratch, so answers do not depend on n_threads.
+ *
+ * Not done here: exact cases (one step, eps beyond the range of the loss, delta(0) <= delta), the hyperbola and the
+ * fall-backs: such queries come back with done = 2 where Chernoff's bound has a value, else with 0.
+ */
+#include "law/transform.h"
+
+typedef struct {
+    int want_eps, directions, replaced;
+    double rtol, T0, widest;
+} setting;
+
+/* The contour of one query; `pair` is lent to it. */
+static hs_contour aim(const setting *s, const double *m, const double *q, const double *k, int add, hs_pair *pair)
+{
+    hs_contour C = {0};
+    hs_pair none = {0};
+    C.b = 1;
+    C.add = add;
+    C.n_threads = 1;
+    C.n_max = HS_OUTER_MAX;
+    C.m = m;
+    C.q = q;
+    C.k = k;
+    C.rtol = s->rtol;
+    C.T0 = s->T0;
+    if (s->replaced && *q < 1) {
+        *pair = none;
+        pair->branches = 1;
+        pair->w[0] = 1;
+        pair->q[0] = *q;
+        pair->up[0] = pair->down[0] = *m;
+        C.pair = pair;
+    }
+    return C;
+}
+
+/* One direction: out[0..2] = lower, estimate, upper. 1 if answered within the width. */
+static int one_direction(const setting *s, const double *m, const double *q, const double *k, int add, double at,
+                         double *work, int64_t n_work, double *out)
+{
+    hs_pair pair;
+    hs_contour C = aim(s, m, q, k, add, &pair);
+    hs_point p;
+    double slack;
+    int st;
+    if (s->want_eps) {
+        st = hs_contour_eps(&C, at, work, n_work, &out[0], &out[1], &out[2], &p);
+        if (st > HS_LOOSE) return 0;
+        return out[1] > 0 && out[2] - out[0] <= s->widest * out[1];
+    }
+    st = hs_contour_delta(&C, at, work, n_work, &p);
+    if (st > HS_LOOSE || !(p.lower > 0)) return 0;
+    out[1] = p.log_scale + log(p.estimate);
+    out[2] = p.log_scale + log(p.upper);
+    slack = 4 * HS_U * (2 + fabs(p.log_scale) + fabs(out[2] - p.log_scale));
+    out[0] = p.log_scale + log(p.lower) - slack;
+    out[2] += slack;
+    if (!(-expm1(out[0] - out[2]) <= s->widest)) return 0;
+    out[2] = fmin(out[2], 0.0);
+    out[1] = fmin(out[1], out[2]);
+    out[0] = fmin(out[0], out[2]);
+    return 1;
+}
+
+/* Whether delta in direction `add` is proved to be at most e^log_delta at eps. */
+static int certainly_below(const setting *s, const double *m, const double *q, const double *k, int add, double eps,
+                           double log_delta, double *work, int64_t n_work)
+{
+    hs_pair pair;
+    hs_contour C = aim(s, m, q, k, add, &pair);
+    double upper;
+    int st = C.pair ? hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper)
+                    : hs_saddle_delta_upper(1, m, q, k, add, eps, log_delta, 1, NULL, work, n_work, &upper);
+    return st == HS_OK && fmin(upper, 0.0) <= log_delta;
+}
+
+/* Chernoff's bound above, the larger over the directions, and nothing below. */
+static int coarse(const setting *s, const double *m, const double *q, const double *k, double at, double *work,
+                  int64_t n_work, double *out)
+{
+    double upper;
+    int add;
+    out[0] = s->want_eps ? 0 : -HUGE_VAL;
+    out[1] = out[2] = out[0];
+    for (add = 0; add < 2; add++) {
+        hs_pair pair;
+        hs_contour C = aim(s, m, q, k, add, &pair);
+        if (!(s->directions & (1 << add))) continue;
+        if (hs_contour_chernoff_upper(&C, !s->want_eps, s->want_eps ? log(at) : at, work, n_work, &upper) != HS_OK)
+            return 0;
+        out[1] = out[2] = fmax(out[2], s->want_eps ? upper : fmin(upper, 0.0));
+    }
+    return 1;
+}
+
+static int answer(const setting *s, const double *m, const double *q, const double *k, double at, double *work,
+                  int64_t n_work, double *out)
+{
+    double wall = *q < 1 && !s->replaced ? -*k * log1p(-*q) : HUGE_VAL, other[3];
+    int first = s->directions == 2, i;
+    if (*k == 1 && *q < 1) return 0;
+    if (!s->want_eps && fabs(at) >= wall * (1 - 8 * HS_U)) return 0;
+    if (!one_direction(s, m, q, k, first, s->want_eps ? log(at) : at, work, n_work, out)) return 0;
+    if (s->directions == 3 && *q < 1) {
+        int skip = s->want_eps ? out[0] > 0 && certainly_below(s, m, q, k, 1, out[0], log(at), work, n_work)
+                               : certainly_below(s, m, q, k, 1, at, out[0], work, n_work);
+        if (!skip) {
+            if (!one_direction(s, m, q, k, 1, s->want_eps ? log(at) : at, work, n_work, other)) return 0;
+            for (i = 0; i < 3; i++) out[i] = fmax(out[i], other[i]);
+        }
+    }
+    if (s->want_eps)
+        for (i = 0; i < 3; i++) out[i] = fmax(out[i], 0.0);
+    return 1;
+}
+
+int64_t hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, 1, HS_OUTER_MAX); }
+
+int hs_batch(int64_t n, const double *m, const double *q, const double *k, const double *at, int want_eps,
+             int directions, int replaced, double rtol, double T0, double widest, int n_threads, hs_poll *poll,
+             double *work, int64_t n_work, double *lower, double *estimate, double *upper, unsigned char *done)
+{
+    setting s;
+    int64_t each = hs_batch_work(1), i;
+    if (n < 0 || n_threads < 1 || directions < 1 || directions > 3) return HS_BAD_ARGUMENT;
+    if (n_work < n_threads * each) return HS_SCRATCH;
+    s.want_eps = want_eps;
+    s.directions = directions;
+    s.replaced = replaced;
+    s.rtol = rtol;
+    s.T0 = T0;
+    s.widest = widest;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 16) num_threads(n_threads)
+#endif
+    for (i = 0; i < n; i++) {
+        double out[3] = {0, 0, 0}, *mine = work + hs_thread() * each;
+        if (hs_stopped(poll, 4e4)) continue;
+        done[i] = (unsigned char)answer(&s, m + i, q + i, k + i, at[i], mine, each, out);
+        if (!done[i]) done[i] = coarse(&s, m + i, q + i, k + i, at[i], mine, each, out) ? 2 : 0;
+        lower[i] = out[0];
+        estimate[i] = out[1];
+        upper[i] = out[2];
+    }
+    return HS_OK;
+}

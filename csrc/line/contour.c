@@ -1,0 +1,434 @@
+/* contour.c - certified delta(eps) and eps(delta) of a composition, by the trapezoid rule on the vertical line Re z =
+ * c.
+ *
+ * Symbols. K(z) = sum_i k_i log M_i(z), c near the saddle of K(z) - eps z - log z - log(1+z), sd^2 = K''(c), dy the
+ *   outer mesh, P = 2 pi/dy, f_n = e^{K(c+iny dy)-K(c)-i eps n dy}/(z_n(1+z_n)), lf(t) = t log t - (1+t) log1p t.
+ *
+ * Formula. T = (dy/2pi) e^{K(c)-c eps} [f_0 + 2 sum_{n>=1} Re f_n] = S + delta(eps) + aliases, by Poisson summation of
+ *   e^{cx} delta(eps+x), exact for every law. The alias at eps - nP is split by put-call parity: with s the tilt used
+ *   to bound it, S = 0 (s >= 0), 1/(e^{cP}-1) (-1 < s < 0), 1/(e^{cP}-1) - e^eps/(e^{(c+1)P}-1) (s < -1).
+ *
+ * Error terms, all relative to e^{K(c)-c eps}, each in one field of hs_point:
+ *   aliasing    right: e^{K(c+d)-K(c)-d eps+lf(c+d)-dP}/(1-e^{-dP}); left: the same at s = c - d' with lf(s), 0 or
+ *               lf(-1-s). [Chernoff with optimal constants: (1-e^-x)_+ <= e^{lf(t)+tx}, min(1,e^-x) <= e^{sx},
+ *               (e^-x-1)_+ <= e^{lf(-1-s)+sx}.] The right one and, unless -1 < s < 0, the left one are positive: they
+ *               only lower the lower end.
+ *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi| beyond Y: see contour_visit.c.
+ *   inner       quadrature of M (transform.c; on long lines twosided_shift.c), through each node and through K(c).
+ *   rounding    of K(c), of every node, of the sum.
+ *   The line is symmetric: only n >= 0 is evaluated. Plain Gaussian steps (q = 1) have M in closed form.
+ *
+ * Where c lies. At the saddle the sum loses nothing to cancellation. Sparse sampling has a K that explodes near there
+ *   (rare jumps take the tilted law over), so that aliases are small for long periods only: lines below the saddle,
+ *   which lose C->loss nats to cancellation, need a fraction of the nodes. Every bound holds on every line.
+ *
+ * What it does not do: atoms; c <= 0; laws whose |phi| does not fall within HS_OUTER_MAX nodes (HS_TOO_MANY_NODES).
+ * Cost: O(b n_inner N). Steps are cut into chunks of fixed number, summed in order: results do not depend on the
+ * threads.
+ */
+#include "line/contour.h"
+
+/* The values at the nodes as coefficients: f_n and z_n f_n at C->eps, weighted 1, 2, 2, ...; and the error sums,
+ * with |eps| taken one unit of reach larger, so that every eps' with |eps' - eps| <= C->reach shares them. */
+HS_CLONES static void freeze(hs_contour *C, hs_sums *S)
+{
+    double inner = 0, round = 0, c = C->c, top = fabs(C->eps) + C->reach, dy = C->dy, eps = C->eps;
+    double *restrict re = S->re, *restrict im = S->im, *restrict hr = S->round, *restrict hn = S->node,
+                     *restrict a = S->zr, *restrict b = S->zi;
+    /* Units of u beside the nodes' own errors: two turns by hs_cis_m1, 24 each, z (1+z) and its inverse 22, products
+     * and sums with them 9, the exponential 2, a block of 64 terms 63, the blocks N/64 + 1, their scale 4. */
+    double adds = 150 + (double)C->N / 64;
+    int n, count = (int)C->N + 1, wild = 0;
+    HS_SEPARATE
+    for (n = 0; n < count; n++) {
+        double ph = im[n] - eps * (n * dy), x, w;
+        hs_cis_m1(ph, &x, &w);
+        a[n] = x;
+        b[n] = w;
+    }
+    for (n = 0; n < count; n++) wild |= fabs(im[n] - eps * (n * dy)) > 1e6;
+    if (wild) /* beyond the range of hs_cis_m1 */
+        for (n = 0; n < count; n++) {
+            double ph = im[n] - eps * (n * dy);
+            a[n] = cos(ph) - 1;
+            b[n] = sin(ph);
+        }
+    HS_SEPARATE
+    for (n = 0; n < count; n++) {
+        double y = n * dy, count = n ? 2 : 1, mag = hs_exp(re[n]) * count, co = 1 + a[n], si = b[n], node = hn[n];
+        double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, cy = (1 + c) * (1 + c) + y * y,
+               size = mag / sqrt(den);
+        /* phases: three of the five units by im - eps y and its turn, two by eps y; (eps' - eps) y and its turn have
+         * four */
+        double r = hr[n] + 5 * HS_U * (fabs(im[n]) + top * y), far = r + node > 600 ? 1 : 0;
+        double er = hs_expm1(far != 0 ? re[n] + r + node : r) * (1 + 1e-15),
+               en = hs_expm1(far != 0 ? 0 : node) * (1 + 1e-15);
+        er = far != 0 ? count / sqrt(den) * (er + 1 + 1e-15)
+                      : size * (er * (1 + en) + adds * HS_U); /* all that the node can be */
+        re[n] = mag * (co * dr + si * di) / den;
+        im[n] = mag * (si * dr - co * di) / den;
+        hr[n] = mag * (co * (1 + c) + si * y) / cy;
+        hn[n] = mag * (si * (1 + c) - co * y) / cy;
+        a[n] = size * en;
+        b[n] = er;
+    }
+    for (n = 0; n < count; n++) {
+        inner += a[n];
+        round += b[n];
+    }
+    C->round = round * (1 + HS_SUMS);
+    C->inner = inner * (1 + HS_SUMS);
+}
+
+/* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes. Value, its log-scale, -d delta/d eps,
+ * error terms. */
+HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
+{
+    const hs_sums *S = (const hs_sums *)C->S;
+    const double *restrict fr = S->re, *restrict fi = S->im, *restrict gr = S->round, *restrict gi = S->node;
+    double de = eps - C->eps, unit = C->dy / (2 * HS_PI), sum = 0, der = 0, c = C->c, P = C->P, part[64], slope[64];
+    double s = C->s_left, d, A, S1 = 0, S2 = 0, scale, whole, w_in, part_A;
+    double dy = C->dy;
+    int64_t n0;
+    v->log_scale = S->K[0] - c * eps;
+    for (n0 = 0; n0 <= C->N; n0 += 64) {
+        int n, count = C->N - n0 < 63 ? (int)(C->N - n0) + 1 : 64;
+        double base = (double)n0, block = 0, slopes = 0;
+        for (n = 0; n < count; n++) { /* e^{-i de y} = 1 + re + i im */
+            double re, im;
+            hs_cis_m1(-de * ((base + (double)n) * dy), &re, &im);
+            part[n] = fr[n0 + n] + (fr[n0 + n] * re - fi[n0 + n] * im);
+            slope[n] = gr[n0 + n] + (gr[n0 + n] * re - gi[n0 + n] * im);
+        }
+        for (n = 0; n < count; n++) {
+            block += part[n];
+            slopes += slope[n];
+        }
+        sum += block;
+        der += slopes;
+    }
+    scale = -v->log_scale;
+    if (s < 0) {
+        S1 = exp(scale) / expm1(c * P);
+        S2 = exp(scale + eps) / expm1((c + 1) * P);
+    }
+    /* an estimate: the first alias has slope -e^(eps - P) left of all losses, and about 0 among them */
+    v->slope = unit * der - (s < -1 || C->P > 2 * fabs(eps) ? S2 : 0);
+    if (!(s < -1)) S2 = 0;
+    v->value = unit * sum - (S1 - S2);
+    whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0];
+    w_in = S->inner[0];
+    v->rounding = unit * C->round + expm1(whole) * fabs(unit * sum) * (1 + w_in) +
+                  16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
+    v->inner = unit * C->inner + expm1(w_in) * fabs(unit * sum);
+    v->truncation = C->tail;
+    part_A = 8 * HS_U *
+             (fabs(S->K[0]) + (fabs(c) + fabs(s) + C->s_right) * (fabs(eps) + P)); /* rounding of the exponents A */
+    d = C->s_right - c;
+    A = part_A + 8 * HS_U * fabs(S->K[1]) + (S->K[1] + S->err[1] + S->inner[1] - S->K[0]) - d * eps +
+        hs_payoff(C->s_right) - d * P;
+    v->alias_right = exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    d = c - s;
+    A = part_A + 8 * HS_U * fabs(S->K[2]) + (S->K[2] + S->err[2] + S->inner[2] - S->K[0]) + d * eps + hs_payoff(s) -
+        d * P;
+    v->alias_left = exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    v->lower =
+        v->value - v->alias_right - v->inner - v->rounding - v->truncation - (s >= 0 || s < -1 ? v->alias_left : 0);
+    v->upper = v->value + v->inner + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);
+}
+
+static void report(const hs_value *v, hs_point *p)
+{
+    p->log_scale = v->log_scale;
+    p->estimate = v->value;
+    p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
+    p->upper = v->upper * (1 + 4 * HS_U);
+    p->aliasing = v->alias_right + v->alias_left;
+    p->truncation = v->truncation;
+    p->inner = v->inner;
+    p->rounding = v->rounding;
+}
+
+/* The point at eps on a prepared contour. */
+static int point_at(const hs_contour *C, double eps, hs_point *out)
+{
+    hs_value v;
+    evaluate(C, eps, &v);
+    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+    report(&v, out);
+    out->n_nodes = C->N + 1;
+    return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+/* Line and nodes. Where the line at the saddle takes many nodes, a lower one that loses little and takes far fewer
+ * is as good. */
+static int place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
+{
+    int st = hs_contour_place(C, have_eps, log_delta, depth, work);
+    /* planning pairs costs as much as hundreds of nodes; planning many steps costs less than a few, as it is done on
+     * a sample */
+    int64_t most = C->n_max, many = hs_has_pairs(C) ? 1024 : C->b > HS_SAMPLE ? 48 : 256;
+    C->n_max = HS_OUTER_MAX;
+    if (!st) st = hs_contour_plan(C, work);
+    if (!st && depth == 1 && C->N > many) {
+        hs_contour best = *C;
+        double lost = 4 + 1.5 * fmax(0, log2((double)C->N / 256)), low;
+        for (low = 0.7 * C->depth; low > 0.3 && best.N > 0.8 * fmin((double)many, 256); low *= 0.7) {
+            if (hs_contour_place(C, have_eps, log_delta, low, work) || C->loss > lost) break;
+            if (hs_contour_plan(C, work) == HS_OK && C->N < best.N) best = *C;
+        }
+        *C = best;
+    }
+    C->n_max = most;
+    return st || C->N < most ? st : HS_TOO_MANY_NODES;
+}
+
+/* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries where the tail is not small
+ * enough. */
+static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work,
+                   hs_sums *S)
+{
+    int st, attempt;
+    double e;
+    if (hs_stopped(C->poll, 0)) return HS_INTERRUPTED;
+    if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
+    if ((st = place(C, have_eps, log_delta, depth, work))) return st;
+    for (attempt = 0; attempt < 5; attempt++) {
+        if (C->N > HS_OUTER_MAX / C->chunks) return HS_TOO_MANY_NODES;
+        if (n_work < hs_contour_work(C->b, C->n_threads, C->N)) return HS_SCRATCH;
+        if ((st = hs_contour_visit(C, work, S))) return st;
+        C->S = S;
+        e = hs_contour_log_tail_upper(C, S);
+        C->tail = exp(e);
+        e += C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
+        if (e < 0 || attempt == 4) break;
+        if (C->bands > 1 && C->y_far > 1.5 * (double)C->N * C->dy) {
+            C->N = (int64_t)(1.2 * (double)C->N);
+            C->y_grid = (double)(C->N + 2) * C->dy;
+            continue;
+        }
+        if (C->y_far > 0 && attempt == 0 && C->N < HS_LONG_LINE) {
+            C->y_far = 0;
+            continue;
+        }
+        if (hs_contour_extend(C, work) == HS_OK) continue;
+        C->N = (int64_t)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
+        C->y_grid = (double)(C->N + 2) * C->dy;
+    }
+    freeze(C, S);
+    return HS_OK;
+}
+
+/* log M(a) <= log_m + err on a grid of its own, whose quadrature error is about e^-nats. */
+int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err)
+{
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2)))),
+           width = sqrt(2 * (nats + 3)) + 1, out;
+    hs_grid G;
+    hs_moments mo;
+    int st;
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_grid_build(&G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work))) return st;
+    hs_grid_moments(&G, a, &mo);
+    out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
+    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));
+    if (!(out < 1)) return HS_OUT_OF_RANGE;
+    *log_m = mo.log_m;
+    *err = mo.err - log1p(-out);
+    return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+/* The same with an error that is small over k steps, and against log M itself. */
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
+{
+    double o[3];
+    hs_cgf_estimate(m, q, a, o);
+    return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))), work, log_m, err);
+}
+
+/* K(t) + payoff(t) with K rounded up and its quadrature error added: for every t > 0, delta(eps) <= e^{that - eps t}
+ * (Chernoff with the optimal constant), so also eps(delta) <= (that - log delta)/t. C->t, or if that is not positive
+ * the saddle; the bound holds for any t, and C->t is the one it used. */
+int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper)
+{
+    double K = 0, slack = 0, t;
+    int64_t j;
+    int st;
+    if (n_work < HS_STEP_WORK) return HS_SCRATCH;
+    C->eps = value;
+    if (!(C->t > 0) && (st = hs_contour_saddle(C, have_eps, value, work))) return st;
+    for (t = C->t, j = 0; j < C->b; j++) {
+        double m = C->m[j], q = C->q[j], k = C->k[j], term = 0, err = 0;
+        if (hs_stopped(C->poll, 1e4)) return HS_INTERRUPTED;
+        if (hs_is_pair(C, j)) {
+            double o[8];
+            st = hs_two_transform(&C->pair[j], t, 0, 20 + log(k), work, n_work, o);
+            term = o[0];
+            err = o[1];
+        } else if (q == 1) {
+            term = 0.5 * m * m * t * (1 + t);
+            st = HS_OK;
+        } else st = hs_log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
+        if (st) {
+            if (!(t > 1e-6)) return st;
+            t *= 0.5;
+            K = slack = 0;
+            j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */
+            continue;
+        }
+        K += k * term;
+        slack += k * err + 2 * HS_U * fabs(k * term);
+    }
+    K += slack + (double)C->b * HS_U * fabs(K) + hs_payoff(t);
+    K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
+    C->t = t;
+    *upper = have_eps ? K - value * t : (K - value) / t * (1 + 4 * HS_U);
+    return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+int64_t hs_contour_work(int b, int n_threads, int64_t n_outer)
+{
+    int chunks = hs_chunks(b);
+    return (int64_t)n_threads * HS_STEP_WORK +
+           chunks * HS_SUMS_WORK(n_outer < HS_OUTER_MAX / chunks ? n_outer : HS_OUTER_MAX / chunks);
+}
+
+static const double DEPTHS[] = {1, 0.6, 0.35, 0.2, 0.1};
+
+/* A caller that has something else for long lines wants the first only. */
+static int depths(const hs_contour *C) { return C->n_max < HS_OUTER_MAX ? 1 : (int)(sizeof DEPTHS / sizeof *DEPTHS); }
+
+/* The line at the saddle, and where that gives less than HS_OK lines below it: the first good answer, or the
+ * narrowest. */
+int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out)
+{
+    hs_sums S[HS_CHUNKS];
+    hs_point p;
+    int st, i, found = HS_NO_SADDLE;
+    for (i = 0; i < depths(C) && found != HS_OK; i++) {
+        C->eps = eps;
+        st = prepare(C, 1, 0, DEPTHS[i], work, n_work, S);
+        if (!st) st = point_at(C, eps, &p);
+        if (st == HS_NO_SADDLE) break;
+        if (st == HS_OK ||
+            (st == HS_LOOSE &&
+             (found != HS_LOOSE || p.upper - p.lower < (out->upper - out->lower) * (p.estimate / out->estimate)))) {
+            *out = p;
+            found = st;
+        } else if (found != HS_LOOSE) found = st;
+        if (st == HS_LOOSE && 4 * p.rounding > p.upper - p.lower) break; /* which only grows below */
+    }
+    return found;
+}
+
+/* The point at eps on a prepared contour as a row of hs_contour_curve: status, log_scale, lower, estimate, upper,
+ * the four terms. */
+static int row_at(const hs_contour *C, double eps, double *o)
+{
+    hs_point p;
+    int st = point_at(C, eps, &p);
+    o[0] = st;
+    if (st > HS_LOOSE) return st;
+    o[1] = p.log_scale;
+    o[2] = p.lower;
+    o[3] = p.estimate;
+    o[4] = p.upper;
+    o[5] = p.aliasing;
+    o[6] = p.truncation;
+    o[7] = p.inner;
+    o[8] = p.rounding;
+    return st;
+}
+
+/* Deltas at n ascending eps: neighbours within reach share a contour, placed so that the first of them lies at its
+ * left; where that gives less than HS_OK, an entry has its own. Entry i is the row at out[9 i]. */
+int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out)
+{
+    hs_sums S[HS_CHUNKS];
+    int64_t i = 0, first;
+    int st;
+    if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
+    while (i < n) {
+        if (hs_stopped(C->poll, 0)) return HS_INTERRUPTED;
+        first = i;
+        C->eps = eps[i];
+        if (i < n - 1 && hs_contour_place(C, 1, 0, 1, work) == HS_OK) {
+            /* x away from its centre the aliases of a contour weigh e^{8x/sd} more, and the rounding is bounded up
+             * to its reach */
+            C->eps = fmin(eps[i] + 0.5 * fmin(C->reach, C->sd), 0.5 * (eps[i] + eps[n - 1]));
+            if (prepare(C, 1, 0, 1, work, n_work, S) == HS_OK)
+                while (i < n && fabs(eps[i] - C->eps) <= C->reach && row_at(C, eps[i], out + 9 * i) == HS_OK) i++;
+        }
+        if (i > first) continue;
+        C->eps = eps[i];
+        st = prepare(C, 1, 0, 1, work, n_work, S);
+        if (st) out[9 * i] = st;
+        else row_at(C, eps[i], out + 9 * i);
+        i++;
+    }
+    return HS_OK;
+}
+
+/* The root on the line at one depth. */
+static int root_at(hs_contour *C, double log_delta, double depth, double *work, int64_t n_work, double *lower,
+                   double *estimate, double *upper, hs_point *out)
+{
+    hs_sums S[HS_CHUNKS];
+    hs_value v, w;
+    double e, r, step, left = 0;
+    int st, it, ok_lo = 0, ok_up = 0;
+    if ((st = prepare(C, 0, log_delta, depth, work, n_work, S))) return st;
+    for (e = C->eps, it = 0; it < 12; it++) {
+        evaluate(C, e, &v);
+        if (!(v.value > 0 && v.slope > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+        step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
+        step = fmax(-0.4 * C->reach, fmin(0.4 * C->reach, step));
+        e += step;
+        if (!(fabs(e - C->eps) < 0.8 * C->reach)) return HS_NO_BRACKET;
+        left = step * step * (1 + C->c); /* about what a Newton step on log delta leaves */
+        if (left < 2e-16 * fabs(e) + 0.05 * (v.upper - v.lower) / v.slope) break;
+    }
+    if (it == 12) return HS_NO_BRACKET;
+    report(&v, out);
+    out->n_nodes = C->N + 1;
+    r = (v.upper - v.lower) / v.slope * 0.75 + left + 4 * HS_U * fabs(e);
+    *estimate = e;
+    for (it = 0; it < 12 && !(ok_lo && ok_up) && fabs(e - C->eps) + r <= C->reach;
+         it++, r *= 1.5) { /* freeze: up to reach */
+        if (!ok_lo) {      /* delta(e - r) >= lower >= delta: the root lies above */
+            evaluate(C, e - r, &w);
+            ok_lo = w.lower > 0 &&
+                    w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) >= log_delta;
+            *lower = e - r;
+        }
+        if (!ok_up) {
+            evaluate(C, e + r, &w);
+            ok_up = w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) <= log_delta;
+            *upper = e + r;
+        }
+    }
+    if (!ok_lo || !ok_up) return HS_NO_BRACKET;
+    return v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+/* As hs_contour_delta. */
+int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
+                   double *upper, hs_point *out)
+{
+    int i, found = HS_NO_SADDLE;
+    for (i = 0; i < depths(C) && found != HS_OK; i++) {
+        hs_point p;
+        double low, mid, high;
+        int st = root_at(C, log_delta, DEPTHS[i], work, n_work, &low, &mid, &high, &p);
+        if (st == HS_NO_SADDLE) break;
+        if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || high - low < *upper - *lower))) {
+            *lower = low;
+            *estimate = mid;
+            *upper = high;
+            *out = p;
+            found = st;
+        } else if (found != HS_LOOSE) found = st;
+        if (st == HS_LOOSE && 4 * p.rounding > p.upper - p.lower) break; /* which only grows below */
+    }
+    return found;
+}

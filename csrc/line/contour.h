@@ -1,0 +1,108 @@
+/* contour.h - what the files contour*.c share; the public part is in hs.h. */
+#ifndef HS_CONTOUR_H
+#define HS_CONTOUR_H
+
+#include "law/twosided.h"
+
+#define HS_DOUBLINGS 20    /* tail points Y, 2Y, 4Y, ... */
+#define HS_PROBES 12       /* frequencies at which the decay is sampled, ratio 2 */
+#define HS_FAR_MESH 0.15   /* mesh times shift for which Psi is good at small phases */
+#define HS_BANDS 8         /* of frequencies beyond the nodes, each with its own moments */
+#define HS_BAND_MESH 0.05  /* mesh times shift where moments are bounded cell by cell */
+#define HS_BAND_CUT 1.7    /* a band counts losses that lie no further apart than this over its last frequency */
+#define HS_BAND_BOTH 1.1   /* nor, where they reach as far to both sides, beyond this over it */
+#define HS_LOSS_MAX 28     /* nats that cancellation may take from the 36 of a double */
+#define HS_FEW_NODES 64    /* outer nodes that cost less than placing the line */
+#define HS_LONG_LINE 512   /* outer nodes from which a visit in vain is dear */
+#define HS_SHIFT_NODES 128 /* outer nodes that shifted paths, which round about three times more, do not pay for */
+#define HS_SAMPLE 48       /* steps on which a contour is placed */
+#define HS_CROWD 2048      /* how many stand for all where K is summed to place one */
+#define HS_STEPS_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
+#define HS_SAMPLE_WORK (HS_STEPS_WORK + 2 * (HS_CROWD + 1))
+#define HS_SUMS_WORK(N) (6 * ((int64_t)(N) + 1))
+
+#define HS_STEP_WORK HS_TWO_WORK /* scratch of one step: the larger of HS_GRID_WORK and HS_TWO_WORK */
+
+typedef struct {
+    double K, K1, K2;
+} hs_cgf;
+
+typedef struct { /* at most HS_SAMPLE of the steps, evenly spread, with a grid each */
+    int n;
+    int64_t at[HS_SAMPLE];
+    hs_coarse grid[HS_SAMPLE];
+    hs_two_coarse two[HS_SAMPLE]; /* of the steps that are pairs */
+    int64_t stride;               /* doubles of work a step */
+    double k, *work;              /* total count of the sample */
+    int64_t crowd;                /* so many steps, who[i] with weight[i]; all of them where who is NULL */
+    double *who, *weight;
+} hs_sample;
+
+typedef struct { /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
+    double K[3], err[3], inner[3];
+    double *re, *im, *round, *node; /* k log phi at the nodes; bounds of its rounding and quadrature error */
+    double *zr, *zi;                /* scratch: phi - 1 of one step */
+    double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS], var, k_smooth;
+    double spread[HS_BANDS], fourth[HS_BANDS],
+        slack; /* sums of k Var l, k E(l-l')^4 for each band, k times the error of |phi| up to y_far */
+} hs_sums;
+
+typedef struct {
+    double log_scale, value, slope, lower, upper, alias_left, alias_right, truncation, inner, rounding;
+} hs_value;
+
+#define HS_SUMS                                                                                                        \
+    1e-7 /* relative: a sum of positive terms over all steps, or nodes, of an int's number; 2^31/16 u = 1.5e-8 */
+
+/* How often a sum over all steps is rounded on the way of one term. */
+static inline double hs_joins(const hs_contour *C) { return ceil((double)C->b / C->chunks) + C->chunks - 2; }
+
+/* Sums are kept for chunks of many steps; few steps have one, with room for as many nodes as all have together. */
+static inline int hs_chunks(int b) { return b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS; }
+
+/* Whether step j is a two-sided pair, already turned to the direction asked, instead of (m, q). */
+static inline int hs_is_pair(const hs_contour *C, int64_t j) { return C->pair && C->pair[j].branches > 0; }
+
+/* The exponent of a step's M at z. */
+static inline double hs_contour_tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
+
+static inline int hs_has_pairs(const hs_contour *C)
+{
+    int64_t j;
+    for (j = 0; C->pair && j < C->b; j++)
+        if (hs_is_pair(C, j)) return 1;
+    return 0;
+}
+
+/* Band i of the frequencies beyond the nodes, up to C->y_far: from hs_band(C, i) to hs_band(C, i + 1), the first the
+ * narrowest; its moments are those of the losses |l| <= hs_band_cut(C, i, q), which are above about -q. */
+static inline double hs_band(const hs_contour *C, int i)
+{
+    double Y = (double)C->N * C->dy;
+    return i == 0 ? Y : i == C->bands ? C->y_far : Y * pow(C->y_far / Y, pow((double)i / C->bands, 1.5));
+}
+
+static inline double hs_band_cut(const hs_contour *C, int i, double q)
+{
+    double y = hs_band(C, i + 1);
+    return C->bands == 1 ? HUGE_VAL : fmax(HS_BAND_BOTH / y, HS_BAND_CUT / y - q);
+}
+
+/* The bound of contour_visit.c on -log|phi| at the lower (i even) and upper end of band i/2: the least of it lies at
+ * one of them. */
+static inline double hs_band_lower(const hs_contour *C, const hs_sums *S, int i)
+{
+    double y = hs_band(C, (i + 1) / 2), x = y * y;
+    return 0.5 * x * S->spread[i / 2] * (1 - HS_SUMS) - (x * x * S->fourth[i / 2] / 48 + S->slack) * (1 + HS_SUMS);
+}
+
+int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work); /* contour_place.c */
+int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *work);
+int hs_contour_plan(hs_contour *C, double *work); /* contour_plan.c */
+int hs_contour_extend(hs_contour *C, double *work);
+int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S); /* contour_visit.c */
+double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S);
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err); /* contour.c */
+int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err);
+
+#endif

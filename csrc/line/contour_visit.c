@@ -1,0 +1,429 @@
+/* contour_visit.c - what every step adds to the sums of contour.c, and the bound of the tail that follows from them.
+ *
+ * Symbols as in contour.c; r_j, l_j, phi of one step as in transform.c; Y = N dy the last node.
+ *
+ * Tail. |int beyond Y| <= (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi(y)|, y >= Y, in one of three
+ *   ways: Psi alone (y_far = Y): Psi(Y) of transform.c falls with y. moments (y_far > Y): -log|phi| >= (1 - |phi|^2)/2,
+ *   and for the discrete law 1 - |phi_h|^2 = E (1 - cos y(l-l')) >=
+ *     y^2 E(l-l')^2/2 - y^4 E(l-l')^4/24, where E may leave out any pairs, as none is negative: each of C->bands
+ *     intervals from Y to y_far counts those with |l|, |l'| <= cut, of the order of 1/y, so that rare large losses do
+ *     not spoil it. So -sum k log|phi| >= x V/2 - x^2 F/48 - slack, x = y^2: concave in x, least at the ends of an
+ *     interval; Psi(y_far) beyond. slack = sum k sup | |phi| - |phi_h| |; none where the moments are bounds for the law
+ *     itself. Plain Gaussian steps: x k m^2/2 exactly.
+ *   metric (y_far = 0): A(y) = (sum k a_i^2)^{1/2}, a_i^2 = 2 (1-|phi_i|), is a metric: A(y+x) <= A(y) + A(x), A(x) <=
+ *     |x| sd. So on [y, 2y] A >= (A(y) + A(2y) - y sd)/2, and -sum k log|phi| >= -k log(1 - A^2/2k) by convexity (k the
+ *     number of steps). The last of the points Y, 2Y, 4Y ... is covered by Psi.
+ */
+#include "line/contour.h"
+
+/* A plain Gaussian step is exact: log phi(y) = -m^2 y^2/2 + i m^2 (c + 1/2) y (REMOVE and ADD alike). */
+static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
+{
+    double v = m * m * k, z[3] = {C->c, C->s_right, C->s_left}, units = (6 + hs_joins(C)) * HS_U;
+    int64_t n;
+    int i;
+    for (i = 0; i < 3; i++) {
+        S->K[i] += 0.5 * v * z[i] * (1 + z[i]);
+        S->err[i] += units * 0.5 * v * fabs(z[i] * (1 + z[i]));
+    }
+    for (n = 0; n <= C->N; n++) {
+        double y = (double)n * C->dy;
+        S->re[n] -= 0.5 * v * y * y;
+        S->im[n] += v * (C->c + 0.5) * y;
+        S->round[n] += units * v * y * (0.5 * y + fabs(C->c + 0.5));
+    }
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i);
+        S->gauss[i] += 0.5 * v * y * y;
+    }
+    for (i = 0; i < C->bands; i++) S->spread[i] += v * (1 - 8 * HS_U);
+    S->far[0] -= C->y_far > 0 ? 0.5 * v * C->y_far * C->y_far : 0;
+}
+
+/* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the
+ * modulus comes from log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 +
+ * (Im Z)^2. Z is off by dz |phi|, a bound of first order by products of errors that transform.c pays for; the node
+ * is off by no more than prod (1 + dz) - 1, log1p dz <= dz/sqrt(1 + dz). */
+HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double slope, double quad, int64_t from,
+                                int64_t to, hs_sums *S)
+{
+    double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
+    const double *restrict zr = S->zr, *restrict zi = S->zi;
+    double sign = mirrored ? -k : k, dy = C->dy, joins = 4 + hs_joins(C);
+    int n, count = (int)to;
+    HS_SEPARATE
+    for (n = (int)from; n < count; n++) {
+        double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w,
+               near = X > -0.75 && X < 1 ? 1 : 0;
+        double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)),
+               li = hs_atan2(w, 1 + x);
+        double y = (double)n * dy, inv = 1 / sqrt(mod2), dz = y * slope * inv, qz = quad * inv,
+               size = sqrt(x * x + w * w);
+        re[n] += k * lr;
+        im[n] += sign * li;
+        size = size < 3 ? size : 3;
+        li = li < 0 ? -li : li;
+        lr = lr < 0 ? -lr : lr;
+        round[n] += dz < 1e200 ? k * ((dz < 0.5 ? dz / (1 - dz) : dz / sqrt(1 + dz)) + 12 * HS_U * size) +
+                                     joins * HS_U * k * (lr + li)
+                               : HUGE_VAL;
+        node[n] +=
+            qz < 1e200 ? k * (qz / sqrt(1 + qz)) : HUGE_VAL; /* >= k log1p(qz): |prod (1+d) - 1| <= prod (1+|d|) - 1 */
+    }
+}
+
+/* What k copies of a step add to the moments of every band, for the law on the grid as it was computed, whose
+ * weights sum to 1 within n u. `quad`: how far |phi| is from that law's, up to y_far, rounding included. */
+static void band_moments(const hs_contour *C, const hs_grid *G, double q, double mean, double quad, double k,
+                         hs_sums *S)
+{
+    double var, fourth;
+    int i;
+    for (i = 0; i < C->bands; i++) {
+        hs_grid_spread(G, C->bands == 1 ? mean : 0, hs_band_cut(C, i, q), &var, &fourth);
+        S->spread[i] += k * fmax(0, var);
+        S->fourth[i] += k * fourth;
+    }
+    S->slack += k * (quad + 2 * G->n * HS_U);
+}
+
+/* The same for the law itself, whose density is known to the relative error `off`: no slack, so no mesh fine enough
+ * for y_far. */
+static void exact_moments(const hs_contour *C, const hs_grid *G, double a, double off, double k, hs_sums *S)
+{
+    double var, fourth;
+    int i;
+    for (i = 0; i < C->bands; i++) {
+        hs_grid_band(G, a, hs_band_cut(C, i, G->q), &var, &fourth);
+        S->spread[i] += k * var * (1 - off) * (1 - off);
+        S->fourth[i] += k * fourth * (1 + off) * (1 + off);
+    }
+}
+
+/* The points Y 2^i of the metric. level: error of phi on the whole real line's neighbourhood (ends and y = 0). */
+static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double level,
+                            double sd, hs_sums *S)
+{
+    int i;
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+        if (i == 0) hs_grid_phase(G, y, &x, &w);
+        else hs_grid_phase_double(G, &x, &w);
+        err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_grid_quadrature_upper(G, a, y);
+        a2 = -(2 * x + x * x + w * w); /* 1 - |phi|^2; a^2 = 2 (1 - |phi|) */
+        a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+        S->metric[i] += k * fmax(a2, 0);
+        if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* before that Psi says nothing; 0 is always a bound */
+            S->far[i] += k * log(fmin(1, hs_grid_far_upper(G, a, y) + level));
+    }
+}
+
+/* Whether the phases of nodes from .. to lie where hs_cis_m1 is proved, with room for those of shifted paths; l is
+ * monotone there. */
+static int turns_fit(const hs_contour *C, const hs_grid *G, int from, int to)
+{ return C->y_grid * fmax(fabs(G->l[from]), fabs(G->l[to])) < 1e6; }
+
+/* The nodes of one subsampled step on its grid of the real line: an error bound for all or, where that is not small
+ * beside the aliases, one for those up to half of y_grid, which carry most of the sum, and one for the others.
+ * Returns the larger. */
+static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double rest,
+                          hs_sums *S)
+{
+    double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid,
+           quad = hs_grid_quadrature_upper(G, a, C->y_grid) + rest;
+    int64_t mid = k * quad < exp(-C->nats) ? 0 : (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
+    hs_grid_nodes(G, C->dy, C->N, S->zr, S->zi);
+    if (mid) add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
+    add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
+    return quad;
+}
+
+/* Whether shifted paths (twosided_shift.c), each of whose nodes costs about twice, pay for a step that would have
+ * `n` nodes on the real line: then the real line serves y = 0, Psi and exact moments only, with `rows` nodes. There
+ * is `room` for either. */
+static int shifts(const hs_contour *C, int exact, double n, double n_shifted, double rows, double room)
+{
+    return C->N > HS_SHIFT_NODES && C->y_far > 0 && (exact || !(C->y_far > (double)C->N * C->dy)) &&
+           fmax(rows, n_shifted) < room && 2.2 * n_shifted < n;
+}
+
+/* One subsampled step on its inner grid: K at c, every node, the tail. */
+static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
+{
+    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level,
+           quad, c1, c2, width, lo, hi, calm;
+    hs_grid G;
+    hs_moments mo;
+    hs_two_shift P;
+    int st, i, strip = 0, shifted, exact = 0;
+    for (i = 1; i < 3; i++) { /* the aliases, to a nat over all steps */
+        double s = i == 1 ? C->s_right : C->s_left, log_m, err;
+        if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
+        S->K[i] += k * log_m;
+        S->err[i] += k * err + HS_U * (2 + hs_joins(C)) * fabs(k * log_m);
+    }
+    h_max = C->far_mesh > 0 ? C->far_mesh
+            : C->fine       ? HS_FAR_MESH / fmax(m, 1)
+                            : 1; /* Psi at small phases wants that, as in its prediction */
+    h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
+    if (C->bands >
+        /* moments of the grid's law need |phi| up to y_far, to e^-4 over all steps: unless that takes too many nodes */
+        1) {
+        int other = 0;
+        double fine = hs_grid_choose_h(m, q, a, C->y_far, log(C->ktot) + 4, h, &other);
+        exact = fine < 0.5 * h;
+        h = exact ? hs_grid_mesh(fmin(h, HS_BAND_MESH / fmax(m, 1))) : fine;
+    }
+    width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
+    lo = -width - hs_left_reach(m, q, a);
+    hi = fmax(m, a * m) + width;
+    calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1)));
+    shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
+              && shifts(C, C->bands > 1, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16,
+                        HS_INNER_MAX / 2);
+    if (shifted) {
+        h = calm;
+        exact = C->bands > 1;
+    }
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
+    hs_grid_moments(&G, a, &mo);
+    out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
+    level = 2 * out;
+    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));
+    if (!(out < 0.1)) return HS_TOO_WIDE;
+    S->K[0] += k * mo.log_m;
+    S->err[0] += k * mo.err + HS_U * (2 + hs_joins(C)) * fabs(k * mo.log_m);
+    S->inner[0] += 1.1 * k * out;
+    hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
+    hs_grid_trim(&G, exp(-R - 2));
+    if (!turns_fit(C, &G, 0, (int)((G.hi - G.lo) / G.h + 0.5))) return HS_OUT_OF_RANGE;
+    G.strip = strip;
+    G.damp = C->damp;
+    if (shifted) {
+        double slope;
+        if ((st = hs_grid_shift_build(&G, a, mo.log_m, mo.err, 1.1 * out, R, &P))) return st;
+        slope = hs_two_shift_nodes(&P, C->dy, C->N, G.er, S->zr, S->zi);
+        add_nodes(C, k, C->add, slope, quad = P.quad, 0, C->N + 1, S);
+    } else quad = plain_nodes(C, &G, a, k, c1, c2, level + 4 * exp(-R - 2), S);
+    if (C->y_far > 0) {
+        if (exact) exact_moments(C, &G, a, 1.1 * out + mo.err, k, S);
+        else if (C->y_far > C->N * C->dy) {
+            if (C->y_far > 2 * C->y_grid) G.strip = -1;
+            if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
+            band_moments(C, &G, q, mo.mean, quad + C->y_far * c1, k, S);
+        }
+        S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level));
+    } else {
+        visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
+        S->var += k * hs_grid_var_upper(&G, mo.mean, hs_squares_upper(a, m, fmax(-G.lo, G.hi)),
+                                        20 * HS_U * m * (fmax(-G.lo, G.hi) + m),
+                                        18.1 + m * 2.61 * (G.h + 1 / hs_grid_fall(&G, a)), level);
+    }
+    S->k_smooth += k;
+    return HS_OK;
+}
+
+/* Meshes of a pair at the tilts z and whether its nodes are worth the shifted paths. 0 if there is no mesh. */
+static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h,
+                       int *shifted)
+{
+    double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, calm[HS_BRANCHES];
+    int i, r, e;
+    for (r = 0; r < pair->branches; r++) {
+        double far_mesh = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
+        h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), C->fine ? far_mesh : HUGE_VAL);
+        calm[r] = fmin(hs_two_real_h(pair, r, z[0], R + 2), far_mesh);
+        for (i = 1; i < 3; i++) { /* K there to a nat */
+            double m = hs_two_real_h(pair, r, z[i], 5 + log(C->ktot));
+            h[r] = fmin(h[r], m);
+            calm[r] = fmin(calm[r], m);
+        }
+        hs_two_range(pair, r, fmin(z[0], z[2]), fmax(z[0], z[1]), width, &lo, &hi);
+        count += (hi - lo) / h[r];
+        rows += (hi - lo) / calm[r] + 16;
+    }
+    *shifted = shifts(C, 0, count, hs_two_shift_count(pair, z[0], fmin(z[0], z[2]), fmax(z[0], z[1]), width, R), rows,
+                      HS_TWO_MAX / 2);
+    for (r = 0; r < pair->branches; r++) {
+        if (*shifted) h[r] = calm[r];
+        h[r] = frexp(h[r], &e);
+        h[r] = ldexp(floor(h[r] * 4096), e - 12); /* so that nodes and their squares are exact */
+        if (!(h[r] > 0)) return 0;
+    }
+    return 1;
+}
+
+/* The nodes of a pair on the grids of the real line; the quadrature bound is taken for four ranges of frequencies. */
+static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, double c2, double rest, hs_sums *S)
+{
+    int64_t from = 0, to;
+    int i;
+    hs_grid_nodes(&T->G, C->dy, C->N, S->zr, S->zi);
+    for (i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
+        double quad = hs_two_quadrature_upper(T, C->c, C->y_grid * i / 4) + rest;
+        to = i < 4 ? (int64_t)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
+        add_nodes(C, k, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
+    }
+}
+
+/* What a pair adds to the bound of the tail, on the grids of the real line. */
+static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, double c2, double level, double rest,
+                      const hs_moments *mo, hs_sums *S)
+{
+    double squares = 1, off = 0, wider = 0;
+    int i, r;
+    if (C->y_far > 0) {
+        if (C->y_far > C->N * C->dy)
+            band_moments(C, &T->G, HUGE_VAL, mo->mean,
+                         hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest + C->y_far * c1, k, S);
+        S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
+        return;
+    }
+    for (r = 0; r < T->pair->branches; r++) {
+        double up = T->pair->up[r], down = T->pair->down[r],
+               g = fmax(-T->G.g[T->first[r]], T->G.g[T->first[r] + T->nodes[r] - 1]);
+        squares = fmax(squares, hs_squares_upper(1 + C->c, up, g) * hs_squares_upper(C->c, down, g));
+        off = fmax(off, 20 * HS_U * (up * (g + up) + down * (g + down)));
+        wider = fmax(wider, 36.2 + (up + down) * 2.61 * (T->h[r] + 1 / hs_two_fall(T, C->c, r)));
+    }
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+        if (i == 0) hs_grid_phase(&T->G, y, &x, &w);
+        else hs_grid_phase_double(&T->G, &x, &w);
+        err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_two_quadrature_upper(T, C->c, y);
+        a2 = -(2 * x + x * x + w * w);
+        a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+        S->metric[i] += k * fmax(a2, 0);
+        S->far[i] += k * log(fmin(1, hs_two_far_upper(T, C->c, y) + level));
+    }
+    S->var += k * hs_grid_var_upper(&T->G, mo->mean, squares, off, wider, level);
+}
+
+/* One two-sided pair (twosided.c), by the same steps. */
+static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
+{
+    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->nats + C->loss + log(C->ktot) + 2,
+           level = 0, out = 0, c1, c2;
+    hs_two T;
+    hs_two_shift P;
+    hs_moments mo[3];
+    int i, st, shifted;
+    for (i = 0; i < 3; i++) {
+        hs_two_cgf_estimate(pair, z[i], o);
+        est[i] = o[0];
+    }
+    if (!pair_meshes(C, pair, z, est[0], R, h, &shifted)) return HS_TOO_MANY_NODES;
+    if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]),
+                           sqrt(2 * (R + 3)) + 1, work)))
+        return st;
+    for (i = 2; i >= 0; i--) {
+        hs_two_moments(&T, z[i], &mo[i]);
+        out = hs_two_real_upper(&T, z[i]) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
+        level = 2 * out;
+        if (mo[i].dropped) out += hs_two_dropped_upper(&T, z[i]) / exp(fmin(mo[i].log_m, 0));
+        if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
+        S->K[i] += k * mo[i].log_m;
+        S->err[i] += k * mo[i].err + HS_U * (2 + hs_joins(C)) * fabs(k * mo[i].log_m);
+        S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL;
+    }
+    hs_two_weights(&T, z[0], mo[0].log_m, &c1, &c2);
+    hs_grid_trim(&T.G, exp(-R - 2));
+    for (i = 0; i < pair->branches; i++)
+        if (!turns_fit(C, &T.G, T.first[i], T.first[i] + T.nodes[i] - 1)) return HS_OUT_OF_RANGE;
+    if (shifted) {
+        if ((st = hs_two_shift_build(&T, z[0], mo[0].log_m, mo[0].err, 1.1 * out, R, &P))) return st;
+        c1 = hs_two_shift_nodes(&P, C->dy, C->N, T.G.er, S->zr, S->zi);
+        add_nodes(C, k, 0, c1, P.quad, 0, C->N + 1, S);
+    } else pair_nodes(C, &T, k, c1, c2, level + 4 * exp(-R - 2), S);
+    pair_tail(C, &T, k, c1, c2, level, level + 4 * exp(-R - 2), mo, S);
+    S->k_smooth += k;
+    return HS_OK;
+}
+
+/* Visits every step; chunks of fixed number, summed in order. Memory: see hs_contour_work. */
+int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
+{
+    int chunk, i, st[HS_CHUNKS];
+    int64_t n;
+    double *sums = work + (int64_t)C->n_threads * HS_STEP_WORK;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
+#endif
+    for (chunk = 0; chunk < C->chunks; chunk++) {
+        int64_t j, lo = hs_chunk_at(C->b, chunk, C->chunks), hi = hs_chunk_at(C->b, chunk + 1, C->chunks),
+                   size = C->N + 1;
+        hs_sums *s = &S[chunk];
+        double *own = work + hs_thread() * HS_STEP_WORK;
+        memset(s, 0, sizeof *s);
+        s->re = sums + chunk * HS_SUMS_WORK(C->N);
+        s->im = s->re + size;
+        s->round = s->im + size;
+        s->node = s->round + size;
+        s->zr = s->node + size;
+        s->zi = s->zr + size;
+        memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
+        for (st[chunk] = HS_OK, j = lo; j < hi && st[chunk] == HS_OK; j++) {
+            if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st[chunk] = HS_INTERRUPTED;
+            else if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, own);
+            else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
+            else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], s, own);
+        }
+    }
+    for (chunk = 0; chunk < C->chunks; chunk++) {
+        const hs_sums *s = &S[chunk];
+        if (st[chunk]) return st[chunk];
+        if (chunk == 0) continue;
+        for (i = 0; i < 3; i++) {
+            S->K[i] += s->K[i];
+            S->err[i] += s->err[i];
+            S->inner[i] += s->inner[i];
+        }
+        for (n = 0; n <= C->N; n++) {
+            S->re[n] += s->re[n];
+            S->im[n] += s->im[n];
+            S->round[n] += s->round[n];
+            S->node[n] += s->node[n];
+        }
+        for (i = 0; i < HS_DOUBLINGS; i++) {
+            S->metric[i] += s->metric[i];
+            S->far[i] += s->far[i];
+            S->gauss[i] += s->gauss[i];
+        }
+        S->var += s->var;
+        S->k_smooth += s->k_smooth;
+        for (i = 0; i < C->bands; i++) {
+            S->spread[i] += s->spread[i];
+            S->fourth[i] += s->fourth[i];
+        }
+        S->slack += s->slack;
+    }
+    for (i = 0; i < 3; i++) {
+        S->err[i] *= 1 + HS_SUMS;
+        S->inner[i] *= 1 + HS_SUMS;
+    }
+    return HS_OK;
+}
+
+/* Log of the tail bound. Y = N dy is the last node, which the sum keeps: counting it twice is on the safe side. */
+double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
+{
+    double Y = C->N * C->dy, sd = sqrt(S->var) * (1 + HS_SUMS), best = -HUGE_VAL,
+           k = S->k_smooth * (1 + HS_SUMS); /* best: of the lower bounds B */
+    int i, stop;
+    if (C->y_far > 0) {
+        best = -S->far[0];
+        for (i = 0; C->y_far > Y && i < 2 * C->bands; i++)
+            if (!(best <= hs_band_lower(C, S, i))) best = hs_band_lower(C, S, i); /* one that is not a number, too */
+    } else
+        for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
+            double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;
+            for (i = 0; i < stop; i++, y *= 2) {
+                double a = 0.5 * ((sqrt(S->metric[i]) + sqrt(S->metric[i + 1])) * (1 - HS_SUMS) - y * sd), x = 0;
+                if (a > 0) x = a * a / (2 * k) < 1 ? -k * log1p(-a * a / (2 * k)) : 0;
+                least = fmin(least, x + S->gauss[i]);
+            }
+            best = fmax(best, least);
+        }
+    return -best + HS_SUMS * fabs(best) - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
+}

@@ -1,0 +1,288 @@
+/* individual_epsilon.c - certified upper bounds of eps(delta) of many records from shared tables.
+ *
+ * Symbols. As in contour.c and individual_levels.c; k_j a record's counts; L = K(c) - c eps; unit = dy/2pi; lf(t) = t
+ *   log t
+ *   - (1+t) log1p t.
+ *
+ * Formula. Chernoff: eps <= (K(t) + lf(t) - log delta)/t for every t > 0 [CKS20, Prop. 12]; the least over a grid of
+ *   tilts, which also is the contour that the record goes to. Contour (see contour.c for the proof):
+ *     delta(eps) <= e^L [ unit (f_0 + 2 sum Re f_n) + errors ] - S,  f_n = phi(n dy)/(z_n (1 + z_n)) e^{-i eps n dy}.
+ *   Newton for the estimate, then outward steps until the bound is at or below the target.
+ *
+ * Error terms of one record, all linear in its counts before they are used: quadrature and rounding of log M at the
+ *   nodes (the worst of an eighth of them counts for all of it), of K(c), the alias at a tilt s_left in [-1, 0], the
+ *   tail beyond the last node, rounding of the sum. A bound that does not come out leaves Chernoff's in place.
+ *
+ * What it does not do: lower bounds; eps below 0 (0 is returned).
+ */
+#include "line/individual.h"
+
+#define TILTS_MAX 96
+#define LANES 64 /* nodes at a time: a multiple of every vector length */
+
+HS_CLONES static void add_row(int n, double k, const double *restrict row, double *restrict sum)
+{
+    int i;
+    for (i = 0; i < n; i++) sum[i] += k * row[i];
+}
+
+/* best[i] = least Chernoff bound of eps of record i (at least 0), which[i] = its tilt. K_t > 0 grows by (levels +
+ * 4)u in summing. */
+int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t,
+                           const double *up, double log_delta, int n_threads, hs_poll *poll, double *best,
+                           int32_t *which)
+{
+    double base[TILTS_MAX];
+    int64_t i;
+    int g;
+    (void)n_threads;
+    if (!(tilts > 0 && tilts <= TILTS_MAX && levels > 0 && log_delta < 0)) return HS_BAD_ARGUMENT;
+    for (g = 0; g < tilts; g++)
+        base[g] = hs_payoff(t[g]) - log_delta + 8 * HS_U * (fabs(hs_payoff(t[g])) + fabs(log_delta) + 1);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(static) if (n_threads > 1)
+#endif
+    for (i = 0; i < records; i++) {
+        const int32_t *k = counts + i * levels;
+        double K[TILTS_MAX] = {0}, least = HUGE_VAL, at;
+        int j, h, found = 0, ran = 0;
+        if (hs_stopped(poll, (double)levels * tilts)) continue;
+        for (j = 0; j < levels; j++)
+            if (k[j]) {
+                add_row(tilts, k[j], up + (int64_t)j * tilts, K);
+                ran = 1;
+            }
+        for (h = 0; h < tilts; h++) {
+            at = (K[h] * (1 + (levels + 4) * HS_U) + base[h]) / t[h];
+            if (at < least) {
+                least = at;
+                found = h;
+            }
+        }
+        best[i] = ran ? fmax(0, least * (1 + 4 * HS_U)) : 0;
+        which[i] = found;
+    }
+    return HS_OK;
+}
+
+typedef struct {
+    const hs_contour *C;
+    double head[HS_HEADS], fr[HS_STRIDE_MAX], fi[HS_STRIDE_MAX], eps0, abs_sum[8], tail, phase; /* phase: the largest */
+    int nodes; /* padded to a multiple of 8 with zeros */
+} record;
+
+/* The record's sums over levels. */
+HS_CLONES static void gather(record *R, const hs_contour *C, int levels, const int32_t *k, int64_t stride,
+                             const double *head, const double *re, const double *im)
+{
+    double *restrict fr = R->fr, *restrict fi = R->fi;
+    int n, i, j, nodes = (int)((C->N + 8) / 8 * 8);
+    R->C = C;
+    R->nodes = nodes;
+    memset(R->head, 0, sizeof R->head);
+    memset(fr, 0, sizeof *fr * (size_t)nodes);
+    memset(fi, 0, sizeof *fi * (size_t)nodes);
+    for (j = 0; j < levels; j++)
+        if (k[j]) {
+            const double *restrict rr = re + j * stride, *restrict ri = im + j * stride;
+            double kj = k[j];
+            for (n = 0; n < nodes; n++) {
+                fr[n] += kj * rr[n];
+                fi[n] += kj * ri[n];
+            }
+            for (i = 0; i < HS_HEADS; i++) R->head[i] += kj * head[j * HS_HEADS + i];
+        }
+}
+
+/* f_n at eps0, weighted 1, 2, 2, ..., in place of log phi; sums of |f_n| by eighths; the largest phase. */
+HS_CLONES static void freeze(record *R, double log_delta)
+{
+    const hs_contour *C = R->C;
+    double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c, dy = C->dy, Y = (double)C->N * C->dy, eps0,
+                     size[LANES], top = 0;
+    double cc = c * (1 + c), c2 = 1 + 2 * c;
+    int n, n0, part = 0, eighth = (int)(C->N + 1) / 8, nodes = R->nodes;
+    eps0 = (R->head[HS_K0] - log_delta - log(cc * C->sd * 2.5)) / c; /* leading order of the saddle point: a start */
+    memset(R->abs_sum, 0, sizeof R->abs_sum);
+    for (n0 = 0; n0 < nodes; n0 += LANES) {
+        int count = nodes - n0 < LANES ? nodes - n0 : LANES;
+        double base = n0, *restrict xr = fr + n0, *restrict xi = fi + n0;
+        for (n = 0; n < count; n++) top = fabs(xi[n]) > top ? fabs(xi[n]) : top;
+        for (n = 0; n < count; n++) {
+            double y = (base + (double)n) * dy, dr = cc - y * y, di = y * c2, den = dr * dr + di * di, x = xr[n], co,
+                   si, mag;
+            hs_cis_m1(xi[n] - eps0 * y, &co, &si);
+            co += 1;
+            mag = 2 * hs_exp(x < 0.5 ? x : 0.5) / den; /* |phi| <= 1: more is rounding */
+            xr[n] = mag * (co * dr + si * di);
+            xi[n] = mag * (si * dr - co * di);
+            size[n] = mag * sqrt(den);
+        }
+        if (n0 == 0) {
+            fr[0] *= 0.5;
+            fi[0] *= 0.5;
+            size[0] *= 0.5;
+        }
+        for (n = 0; n < count && n0 + n <= C->N; n++) {
+            if (n0 + n >= (part + 1) * eighth) part++;
+            R->abs_sum[part] += size[n];
+        }
+    }
+    for (n = (int)C->N + 1; n < nodes; n++) fr[n] = fi[n] = 0;
+    R->eps0 = eps0;
+    R->phase = top + fabs(eps0) * Y;
+    R->tail = exp(-hs_tail_lower(R->head + HS_TAIL)) / (HS_PI * Y);
+    R->tail *= (1 + dy / Y) * (1 + 1e-9);
+}
+
+/* sum_n Re f_n' and sum_n Re z_n f_n' at eps, f' = f e^{-i (eps - eps0) y}. */
+HS_CLONES static void sums(const record *R, double eps, double *value, double *slope)
+{
+    double v[LANES] = {0}, w[LANES] = {0}, de = eps - R->eps0, dy = R->C->dy, S = 0, D = 0;
+    int n, n0;
+    for (n0 = 0; n0 < R->nodes; n0 += LANES) {
+        const double *restrict fr = R->fr + n0, *restrict fi = R->fi + n0;
+        double base = n0;
+        int count = R->nodes - n0 < LANES ? R->nodes - n0 : LANES;
+        for (n = 0; n < count; n++) {
+            double y = (base + (double)n) * dy, co, si;
+            hs_cis_m1(de * y, &co, &si);
+            v[n] += fr[n] + (fr[n] * co + fi[n] * si);
+            w[n] += y * (fi[n] + (fi[n] * co - fr[n] * si));
+        }
+    }
+    for (n = 0; n < LANES; n++) {
+        S += v[n];
+        D += w[n];
+    }
+    *value = S;
+    *slope = R->C->c * S - D;
+}
+
+/* log of an upper bound of delta(eps), and of its estimate; -d delta/d eps relative to the estimate. */
+static double log_delta_upper(const record *R, double eps, double *log_estimate, double *rate)
+{
+    const hs_contour *C = R->C;
+    double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI), K = R->head[HS_K0], L = K - c * eps;
+    double S, slope, S1 = 0, S2 = 0, up, whole, y_max = (double)C->N * C->dy, s = C->s_left, error = 0, value;
+    int i;
+    *log_estimate = *rate = 0;
+    if (!(R->phase + y_max * fabs(eps) < 1e6)) return HUGE_VAL; /* hs_cis_m1 ends at 2e6 */
+    sums(R, eps, &S, &slope);
+    if (s < 0) S1 = exp(-L) / expm1(c * P);
+    if (s < -1) S2 = exp(eps - L) / expm1((c + 1) * P);
+    value = unit * S - (S1 - S2);
+    *log_estimate = L + log(value);
+    *rate = unit * slope / value;
+    for (i = 0; i < 8; i++) { /* phases, exp, two rotations, division: 60u; the sum: nodes u */
+        double each = R->head[HS_NODES + i] + 8 * HS_U * y_max * (fabs(eps) + fabs(R->eps0));
+        error += R->abs_sum[i] * ((each < 1e-3 ? each * (1 + each) : expm1(fmin(each, 1e3))) + (R->nodes + 60) * HS_U);
+    }
+    whole = R->head[HS_K0_ERR] + 4 * HS_U * (fabs(K) + fabs(c * eps));
+    up = unit * S + unit * error + R->tail;
+    if (s < 0 && s >= -1) up += exp(R->head[HS_K_LEFT] - K + (c - s) * (eps - P)) / -expm1(-(c - s) * P) * (1 + 1e-9);
+    up = up * exp(fmin(whole, 1e3)) - (S1 - S2) + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(L)) * (S1 + S2);
+    return L + log(up) + 8 * HS_U * (2 + fabs(L));
+}
+
+/* A certified upper bound of eps, or HUGE_VAL; *gap is how far it lies above the estimate, HUGE_VAL if that did not
+ * settle: where rare jumps bend the curve, Newton's steps overshoot, and a bracket holds them. */
+static double solve(const record *R, double log_delta, double *gap)
+{
+    double eps = R->eps0, est, rate, up, r, slack = 4 * HS_U * (2 + fabs(log_delta)), lo = -HUGE_VAL, hi = HUGE_VAL,
+           step = 1;
+    int it;
+    for (it = 0; it < 40; it++) {
+        up = log_delta_upper(R, eps, &est, &rate);
+        if (!(rate > 0 && fabs(est) < HUGE_VAL)) return HUGE_VAL;
+        if (est > log_delta) lo = eps;
+        else hi = eps;
+        step = (est - log_delta) / rate;
+        eps += fmax(-4 / R->C->c, fmin(4 / R->C->c, step));
+        if (fabs(step) * R->C->c < 1e-4) break; /* what is left is of the order of the square: 1e-8 nats */
+        if (!(eps > lo && eps < hi)) eps = 0.5 * (lo + hi);
+    }
+    if (!(fabs(eps) < HUGE_VAL)) return HUGE_VAL;
+    eps = fmax(eps, 0);
+    r = 1.1 * (up - est) / rate + 4 * HS_U * eps + 1e-8 / R->C->c;
+    for (it = 0; it < 20; it++, r *= 2) {
+        up = log_delta_upper(R, eps + r, &est, &rate);
+        if (up + slack <= log_delta) {
+            *gap = fabs(step) * R->C->c < 1e-4 ? r : HUGE_VAL;
+            return eps + r;
+        }
+    }
+    return HUGE_VAL;
+}
+
+static void solve_all(const hs_contour *C, int64_t records, const int32_t *counts, int64_t stride, const double *head,
+                      const double *re, const double *im, double log_delta, int n_threads, double *eps_upper,
+                      double *gap)
+{
+    int64_t i;
+    (void)n_threads;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(static) if (n_threads > 1)
+#endif
+    for (i = 0; i < records; i++) {
+        record R;
+        double eps;
+        if (hs_stopped(C->poll, (double)C->N * (C->b + 40))) continue;
+        gather(&R, C, C->b, counts + i * C->b, stride, head, re, im);
+        freeze(&R, log_delta);
+        eps = solve(&R, log_delta, &gap[i]);
+        if (!(eps < eps_upper[i])) gap[i] = HUGE_VAL;
+        else eps_upper[i] = eps;
+    }
+}
+
+int64_t hs_individual_work(int levels)
+{ return HS_CHUNKS * hs_contour_work(1, 1, HS_STRIDE_MAX) + (int64_t)levels * (HS_HEADS + 2 * HS_STRIDE_MAX); }
+
+/* The least of the ends of the tail bound for counts k. */
+static double tail_of(int levels, const double *k, const double *head)
+{
+    double sum[HS_TAILS] = {0};
+    int i, j;
+    for (j = 0; j < levels; j++)
+        for (i = 0; i < HS_TAILS; i++) sum[i] += k[j] * head[j * HS_HEADS + HS_TAIL + i];
+    return hs_tail_lower(sum);
+}
+
+/* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, widened
+ * by `margin`. T0 nats is how far aliases and tail should lie below delta. gap[i]: bound less estimate, infinite
+ * where the bound stayed. */
+int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
+                        double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
+                        int n_threads, hs_poll *poll, double *work, int64_t n_work, double *eps_upper, double *gap)
+{
+    double *head = work, *re = head + (int64_t)levels * HS_HEADS, *im = re + (int64_t)levels * HS_STRIDE_MAX, *rest;
+    hs_contour C = {0};
+    int st, attempt;
+    int64_t stride;
+    if (!(levels > 0 && margin >= 1 && k_total >= 1 && records >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
+    if (n_work < hs_individual_work(levels)) return HS_SCRATCH;
+    rest = im + (int64_t)levels * HS_STRIDE_MAX;
+    n_work -= rest - work;
+    C.b = levels;
+    C.m = m;
+    C.q = q;
+    C.k = k;
+    C.add = add;
+    C.n_threads = n_threads;
+    C.T0 = T0;
+    C.n_max = HS_STRIDE_MAX;
+    C.poll = poll;
+    if ((st = hs_individual_plan(&C, log_delta, margin, rest, n_work))) return st;
+    C.ktot = k_total;
+    for (attempt = 0;; attempt++) {
+        stride = (C.N + 8) / 8 * 8;
+        if (stride > HS_STRIDE_MAX) return HS_TOO_MANY_NODES;
+        if ((st = hs_individual_table(&C, stride, rest, n_work, head, re, im))) return st;
+        if (tail_of(levels, k, head) > T0 || attempt == 4) break;
+        if (attempt == 0) C.y_far = 0; /* moments did not do: Psi alone */
+        hs_individual_lengthen(&C, 1.3);
+    }
+    solve_all(&C, records, counts, stride, head, re, im, log_delta, n_threads, eps_upper, gap);
+    return HS_OK;
+}

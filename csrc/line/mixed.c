@@ -1,0 +1,599 @@
+/* mixed.c - certified delta(eps) and eps(delta) of a composition of laws with atoms, by a tilted Fourier sum.
+ *
+ * Symbols. K(z) = sum_i k_i log M_i(z); c > 0 a tilt near the saddle; f(y) = e^{K(c+iy)-K(c)}; P the period of the
+ *   aliases, dy = 2 pi/P; s the lattice step, V integers, F the constant part: losses are s(V + F); V0 the least V with
+ *   s(V+F) >= eps, L0 = s(V0+F), x = L0 - eps in [0, s); u = 2^-53.
+ *
+ * Formulas. Line (no common lattice):   T = (dy/2pi) e^{K(c)-c eps} sum_n f(n dy) e^{-i eps n dy}/(z_n(1+z_n)).
+ *   Lattice: by the geometric series sum_{j>=0} e^{-jw}(1-e^{-x-sj}) = kappa(w), w = cs + i theta,
+ *       kappa(w) = [ (1-e^{-x}) + e^{-w}(e^{-x}-e^{-s}) ] / ((1-e^{-w})(1-e^{-w-s})),
+ *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N,  P =
+ *         sN:
+ *   one period of the integral, on which the N-point rule is exact up to aliases. In both cases [Poisson summation of
+ *   e^{cx} delta(eps+x)]
+ *       T = S + delta(eps) + sum_{m>=1} e^{cmP} delta(eps+mP) + (left aliases), as in contour.c, whose bounds are used.
+ *   With -1 < c < 0 the pole 0 is crossed: delta(eps) - 1 in place of delta, and S = -1/(e^{-cP}-1) -
+ *   e^eps/(e^{(1+c)P}-1), both rests positive. On the lattice the phases n V are reduced modulo N as integers. N is
+ *   odd; only n <= (N-1)/2 is evaluated.
+ *
+ * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is
+ *   one Laplace step k times, outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few,
+ *   positive terms); the integrand becomes f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the atomic part, |rho|
+ *   <= V/y, whose tail is <= a^k C(k,2) (V/Y)^2 e^{kV/Y}/(3 pi Y). All of B1 holds for this sub-probability law, with
+ *   its masses in place of 1 in S.
+ *
+ * Error terms (fields of hs_point, relative to e^{log_scale}): aliasing: as in contour.c. truncation: nodes not
+ *   visited: lattice <= e^{-B} |kappa|; line: the area under the bound of the integrand; B a lower bound of -sum k
+ *   log|phi| there, see decay_lower. inner: masses left out and quadrature of a density. rounding: of K(c), of every
+ *   node, of kappa, of eps against the lattice (a shift dx of eps moves delta by at most dx Pr_P[L >= eps] up to the
+ *   tilt, bounded by the same sum with kernel e^{-x}/(1-e^{-w-s})), of the sum.
+ *
+ * What it does not do: masses at infinity; c <= -1; laws whose transform neither decays nor has a common lattice.
+ */
+#include "line/mixed.h"
+
+typedef struct {
+    double log_scale, value, slope, lower, upper, alias_left, alias_right, tail, inner, rounding;
+} value;
+
+/* |numerator of kappa| and the moduli of its two factors, at w = a + i theta. */
+static void kernel(double a, double s, double theta, double x, double rest, double *kr, double *ki, double *dr,
+                   double *di, double *size, double *slope)
+{
+    double er, ei, ea = exp(-a), es = exp(-s), ar, ai, br, bi, p = -expm1(-x), q = exp(-x) * -expm1(-rest), nr, ni, xr,
+                   xi, ra, rb, dd;
+    hs_cis_m1(-theta, &er, &ei);
+    ar = -expm1(-a) - ea * er;
+    ai = -ea * ei; /* 1 - e^{-w} */
+    br = -expm1(-a - s) - ea * es * er;
+    bi = -ea * es * ei; /* 1 - e^{-w-s} */
+    nr = p + q * ea * (1 + er);
+    ni = q * ea * ei;
+    ra = 1 / hypot(ar, ai);
+    rb = 1 / hypot(br, bi); /* e^-a may be 1e300: its square is no double */
+    ar *= ra;
+    ai *= ra;
+    dd = br * br + bi * bi;
+    xr = (ar * br - ai * bi) * rb;
+    xi = (ar * bi + ai * br) * rb; /* of modulus 1 */
+    *kr = (nr * xr + ni * xi) * ra * rb;
+    *ki = (ni * xr - nr * xi) * ra * rb;
+    *dr = exp(-x) * br / dd;
+    *di = -exp(-x) * bi / dd;
+    *size = (p + q * ea) * ra * rb;
+    *slope = exp(-x) / sqrt(dd);
+}
+
+/* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice. A(y) = (sum k a_i^2)^(1/2) is a metric,
+ * so on [y, y+h] A >= (A(y) + A(y+h) - h sd)/2, and -sum k log|phi| >= -K log(1 - A^2/2K), K the number of steps
+ * [convexity]. h = A/(2 sd) keeps three quarters of A. hs_law_far_upper, or the end of the period, ends the walk.
+ * Normal steps add their exact part. area, on a line: a bound of (dy/pi) sum |f|/y^2 over the nodes y >= Y: piece by
+ * piece, [y, y+h] has at most 1 + h/dy of them. */
+static double decay_lower(const hs_mixed *A, double Y, double *area)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    double sd = sqrt(A->var), least = HUGE_VAL, best = 0, y = Y, at, normal = 0, k = 0, end = HS_PI, far;
+    int i, it;
+    for (i = 0; i < A->b; i++)
+        if (laws[i].kind == HS_LAW_NORMAL) normal += 0.5 * laws[i].k * laws[i].m * laws[i].m;
+        else k += laws[i].k;
+    for (at = 0, i = 0; i < A->b; i++)
+        if (laws[i].kind != HS_LAW_NORMAL) at += laws[i].k * hs_law_gap_lower(&laws[i], y);
+    for (*area = 0, far = 0, it = 0; it < 400; it++) {
+        double h, next, low, B = 0;
+        for (i = 0; i < A->b; i++) B -= laws[i].k * log(hs_law_far_upper(&laws[i], y));
+        far = fmax(far, B * (1 - 1e-12));
+        best = fmax(best, fmin(least, far));
+        if (best >= least) break;
+        if (A->step > 0 && y >= end) {
+            best = least;
+            break;
+        }
+        h = 0.5 * sqrt(at) / sd;
+        if (!(h > 1e-6 * y)) break;
+        if (A->step > 0 && y + h > end) h = end - y;
+        for (next = 0, i = 0; i < A->b; i++)
+            if (laws[i].kind != HS_LAW_NORMAL) next += laws[i].k * hs_law_gap_lower(&laws[i], y + h);
+        low = fmax(0, 0.5 * (sqrt(at) + sqrt(next) - h * sd * (1 + 1e-12)));
+        low = low * low / (2 * k) * (1 - 1e-12);
+        low = (low < 1 ? -k * log1p(-low) : 1e3) + normal * y * y;
+        least = fmin(least, low);
+        *area += exp(-fmax(low, far)) * (h / (y * (y + h)) + A->dy / (y * y));
+        y += h;
+        at = next;
+    }
+    *area = (*area + exp(-far) * (1 + A->dy / y) / y) / HS_PI * (1 + 1e-9);
+    return best;
+}
+
+/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `few`: until the tail is below `goal`), then
+ * the tail. */
+static int visit(hs_mixed *A, double goal)
+{
+    hs_law *laws = (hs_law *)A->laws;
+    double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, start = 0, B, area;
+    int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
+    int64_t n0, half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, stop = -1;
+    int i, n, tries;
+    if (A->few) { stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half); }
+    for (tries = 0, n0 = 0; tries < 6; tries++) {
+        for (;; n0 += HS_LAW_BLOCK) {
+            int count = (int)(half - n0 < HS_LAW_BLOCK ? half - n0 + 1 : HS_LAW_BLOCK);
+            double top = -HUGE_VAL;
+            if (count <= 0) break;
+            for (n = 0; n < count; n++) A->re[n0 + n] = A->im[n0 + n] = A->round[n0 + n] = A->node[n0 + n] = 0;
+            for (i = 0; i < A->b; i++) {
+                if (hs_stopped(A->poll, (double)count * (double)(100 + laws[i].n))) return HS_INTERRUPTED;
+                hs_law_nodes(&laws[i], A->dy, n0, count, A->re + n0, A->im + n0, A->round + n0, A->node + n0);
+            }
+            A->last = n0 + count - 1;
+            for (n = 0; n < count; n++) {
+                double y = (double)(n0 + n) * A->dy, weight;
+                if (A->step > 0)
+                    weight = -log(hypot(-expm1(-a), 2 * sin(y / 2) * exp(-a / 2))) -
+                             log(hypot(-expm1(-a - A->step), 2 * sin(y / 2) * exp(-(a + A->step) / 2)));
+                else weight = -log(hypot(A->c, y)) - log(hypot(1 + A->c, y));
+                if (n0 + n == 0) start = weight;
+                top = fmax(top, A->re[n0 + n] + weight - start);
+            }
+            if (A->few ? A->last >= stop : top < -want) {
+                n0 += count;
+                break;
+            }
+        }
+        if (A->step > 0 && A->last == whole) {
+            A->tail = 0;
+            return HS_OK;
+        }
+        if (A->few) {
+            A->tail = hs_laplace_tail_upper(&laws[0], (double)A->last * A->dy);
+            return HS_OK;
+        }
+        B = decay_lower(A, (double)A->last * A->dy, &area);
+        A->tail = A->step > 0 ? exp(-B) : area;
+        if ((A->step > 0 ? -B : log(area) + rel) < -(A->T0 - 3) || n0 > half) return HS_OK;
+        want = A->T0 + 4 + 4 * (tries + 1);
+        if (A->step == 0 && n0 > 4096 && tries > 2) return HS_OK;
+    }
+    return HS_OK;
+}
+
+/* The known part S of the aliases, as in contour.c, for a law of masses pm under num and qm under den. */
+static void known(const hs_mixed *A, double eps, double log_scale, double pm, double qm, double *S1, double *S2)
+{
+    *S1 = *S2 = 0;
+    if (A->c < 0) {
+        *S1 = -pm * exp(-log_scale) / expm1(-A->c * A->P);
+        *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P);
+        return;
+    }
+    if (A->s_left < 0) *S1 = pm * exp(-log_scale) / expm1(A->c * A->P);
+    if (A->s_left < -1) *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P);
+}
+
+/* Aliases, known part and both ends, once value, slope, rounding and inner hold the sum's. L: the point at which
+ * log_scale is taken. */
+static void finish(const hs_mixed *A, double eps, double pm, double qm, double whole, value *v)
+{
+    double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0],
+                   exponents; /* exponents: their rounding */
+    known(A, eps, v->log_scale, pm, qm, &S1, &S2);
+    v->rounding +=
+        expm1(whole + inner) * fabs(v->value) +
+        (24 * HS_U * (2 + fabs(A->c) * A->P + A->P + fabs(eps) + fabs(v->log_scale)) + A->d_shift) * (fabs(S1) + S2);
+    v->value -= S1 - S2;
+    if (A->c < 0) {
+        v->value += pm * exp(-v->log_scale);
+        v->rounding += 8 * HS_U * exp(-v->log_scale) * (1 + fabs(v->log_scale));
+    }
+    exponents =
+        8 * HS_U *
+        (fabs(A->K[1]) + fabs(A->K[2]) + fabs(v->log_scale) + (fabs(A->c) + fabs(s) + A->s_right) * (fabs(eps) + A->P));
+    a = exponents + A->K[1] + A->err[1] - eps * A->s_right + hs_payoff(A->s_right) - d * A->P - v->log_scale;
+    v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
+    d = A->c - s;
+    a = exponents + A->K[2] + A->err[2] - eps * s + hs_payoff(s) - d * A->P - v->log_scale;
+    v->alias_left = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
+    v->lower = v->value - v->alias_right - v->inner - v->rounding - (s >= 0 || s < -1 ? v->alias_left : 0);
+    v->upper = v->value + v->inner + v->rounding + (s < 0 && s >= -1 ? v->alias_left : 0);
+}
+
+static double grown(double r) { return r < 1e-3 ? r * (1 + r) : expm1(r); }
+
+static void evaluate_line(const hs_mixed *A, double eps, value *v)
+{
+    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1,
+           few = 0, slope = 0, err = 0;
+    int64_t n;
+    v->log_scale = A->K[0] - c * eps;
+    for (n = 0; n <= A->last; n++) {
+        double y = (double)n * A->dy, ph = A->im[n] - eps * y, mag = A->re[n] * (n ? 2 : 1), co = cos(ph), si = sin(ph);
+        double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, a = mag / sqrt(den);
+        double r = A->round[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y);
+        sum += mag * (co * dr + si * di) / den;
+        der += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
+        size += a;
+        round += a * (grown(r) * (1 + grown(A->node[n])) + 24 * HS_U);
+        inner += a * grown(A->node[n]);
+    }
+    v->value = unit * sum;
+    v->slope = unit * der;
+    v->tail = A->tail;
+    v->inner = unit * inner + v->tail;
+    v->rounding = unit * (round + (double)(A->last + 8) * HS_U * size);
+    if (A->few) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
+    finish(A, eps, pm, qm, 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps)), v);
+    v->value += few;
+    v->slope += slope;
+    v->rounding += err;
+    v->lower += few - err;
+    v->upper += few + err;
+}
+
+/* s(V + F) - eps; V + F is exact up to d_shift. */
+static double from_lattice(const hs_mixed *A, double V, double eps)
+{ return fma(V + A->shift, A->step, -eps) + (V + A->shift) * A->step_low; }
+
+static void evaluate_period(const hs_mixed *A, double eps, value *v)
+{
+    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0,
+           inner = 0, size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
+    double turns, kr, ki, dr, di, ks = 0, sl = 0, Nd = (double)A->N;
+    int64_t n;
+    if (!(fabs(V0) < 2e15 && fabs(A->shift) < 2e15)) { /* places would not be exact */
+        memset(v, 0, sizeof *v);
+        v->upper = HUGE_VAL;
+        return;
+    }
+    while ((x = from_lattice(A, V0, eps)) < 0) V0 += 1;
+    while (from_lattice(A, V0 - 1, eps) >= 0) {
+        V0 -= 1;
+        x = from_lattice(A, V0, eps);
+    }
+    rest = -from_lattice(A, V0 - 1, eps);
+    L0 = s * (V0 + A->shift);
+    dx = 2 * HS_U * x + fabs(L0) * (A->d_step + 8 * HS_U * HS_U) + A->d_shift;
+    v->log_scale = A->K[0] - A->c * L0;
+    turns = fmod(V0 - A->places, Nd); /* |V0|, N < 2^53 and n turns < 2^53: products below are exact */
+    edge = (x <= 2 * dx ? 1 : 0) + (rest <= 2 * dx ? exp(a) : 0);
+    for (n = 0; n <= A->last; n++) {
+        double theta = (double)n * A->dy, mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), ph, co, si;
+        double r = A->round[n] + 4 * HS_U * (fabs(A->im[n]) + 4);
+        ph = A->im[n] - back * A->dy;
+        co = cos(ph);
+        si = sin(ph);
+        kernel(a, s, theta, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
+        sum += mag * (co * kr - si * ki);
+        der += mag * (co * dr - si * di);
+        size += mag * ks;
+        inner += mag * ks * grown(A->node[n]);
+        moved += mag * (dx * (sl + edge) + ds * s * sl * sl * exp(x - a - s));
+        round += mag * ks * (grown(r) * (1 + grown(A->node[n])) + 70 * HS_U + (2 + fabs(a)) * (ds + 2 * HS_U));
+    }
+    v->value = sum / Nd;
+    v->slope = der / Nd;
+    kernel(a, s, (double)A->last * A->dy, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
+    v->tail = A->tail * ks;
+    v->inner = inner / Nd + v->tail;
+    v->rounding = (round + (double)(A->last + 8) * HS_U * size + moved) / Nd;
+    finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift), v);
+}
+
+static void evaluate(const hs_mixed *A, double eps, value *v)
+{
+    if (hs_stopped(A->poll, 50 * (double)A->last)) {
+        memset(v, 0, sizeof *v);
+        v->upper = HUGE_VAL;
+    } else if (A->step > 0) evaluate_period(A, eps, v);
+    else evaluate_line(A, eps, v);
+}
+
+int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes)
+{ return 2 * n_points + HS_LAWS_MAX * HS_ENDS_WORK + n_subnormal * HS_GRID_WORK + 4 * (n_nodes + HS_LAW_BLOCK); }
+
+static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
+{
+    int64_t at = 0, grids = 0;
+    int i;
+    if (A->b < 1 || A->b > HS_LAWS_MAX) return HS_BAD_ARGUMENT;
+    memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
+    for (i = 0; i < A->b; i++) {
+        const double *row = A->table + 7 * i;
+        hs_law *w = &laws[i];
+        w->kind = (int)row[0];
+        w->k = row[1];
+        w->m = row[2];
+        w->q = row[3];
+        w->add = row[4] != 0;
+        w->n = (int64_t)row[5];
+        w->panels = row[6];
+        w->order = row[6] > 0 ? (row[5] - 2) / row[6] : 0;
+        w->tails = w->kind == HS_LAW_POINTS_LOGCONCAVE;
+        w->x = A->x + at;
+        w->l = A->l + at;
+        w->lp = A->lp + at;
+        w->dl = A->dl + at;
+        w->dp = A->dp + at;
+        w->unit = A->step > 0 ? 0 : 1;
+        at += w->n;
+        grids += w->kind == HS_LAW_SUBNORMAL;
+    }
+    if (n_work < hs_mixed_work(at, grids, A->n_nodes)) return HS_SCRATCH;
+    A->re = work + 2 * at + HS_LAWS_MAX * HS_ENDS_WORK + grids * HS_GRID_WORK;
+    A->im = A->re + A->n_nodes + HS_LAW_BLOCK;
+    A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
+    A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
+    A->laws = laws;
+    return HS_OK;
+}
+
+/* re becomes |f|, im its argument. */
+static void moduli(hs_mixed *A)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    int64_t n;
+    for (n = 0; n <= A->last; n++) {
+        A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
+        if (A->few && hs_stopped(A->poll, 20 * sqrt(laws[0].k))) return;
+        if (A->few) hs_laplace_rest(&laws[0], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
+        else A->re[n] = exp(A->re[n]);
+    }
+}
+
+/* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
+static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *work)
+{
+    hs_law *laws = (hs_law *)A->laws;
+    double tilts[3];
+    hs_law_value bulk;
+    double goal;
+    int64_t at = 0;
+    int st, i, j;
+    bulk = hs_mixed_total(A, 0);
+    if (have_eps && A->eps < bulk.mean - 2 * sqrt(bulk.var)) hs_mixed_saddle_below(A);
+    else if ((st = hs_mixed_saddle(A, have_eps, log_delta))) return st;
+    A->c = A->t;
+    if (A->c > 0 &&
+        A->eps < bulk.mean) /* far to the left t would fall like 1/(mean - eps): the sum then cancels against S */
+        A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sqrt(bulk.var), 50 / A->step) : 0.7 / sqrt(bulk.var));
+    if (A->c > -0.5) {
+        A->c = frexp(A->c, &i);
+        A->c = ldexp(floor(A->c * 16777216) / 16777216, i);
+    } else A->c = floor(A->c * 16777216) / 16777216 + 1.0 / 16777216; /* 1 + c is exact */
+    if (fabs(A->c + 0.5) < 0.0625)
+        A->c = A->c < -0.5 ? -0.5625 : -0.4375; /* the closed form of laplace.c has 1/(1+2z) */
+    if (!(A->c < 1e14)) return HS_NO_SADDLE;
+    A->sd = sqrt(hs_mixed_total(A, A->c).var);
+    hs_mixed_place(A);
+    if (!(A->P > 0 && A->P < 1e14)) return HS_OUT_OF_RANGE;
+    if (A->step > 0) {
+        double N = 2 * ceil(0.5 * A->P / A->step) + 1;
+        if (!(N < 1e11)) return HS_TOO_MANY_NODES; /* times 2^16 nodes it must stay below 2^53 */
+        A->N = (int64_t)N;
+        A->P = N * A->step;
+        A->dy = 2 * HS_PI / N;
+    } else A->dy = 2 * HS_PI / A->P;
+    tilts[0] = A->c;
+    tilts[1] = A->s_right;
+    tilts[2] = A->s_left;
+    A->places = A->var = 0;
+    for (i = 0; i < A->b; i++) {
+        if ((st = hs_law_tilt(&laws[i], tilts, A->y_max, A->T0, work + at))) return st;
+        at += hs_law_scratch(&laws[i]);
+        A->places += laws[i].k * laws[i].ref;
+        if (laws[i].kind != HS_LAW_NORMAL) A->var += laws[i].k * laws[i].var_upper;
+    }
+    for (j = 2; j >= 0; j--)
+        for (A->K[j] = A->err[j] = 0, i = 0; i < A->b; i++) {
+            hs_law_value g;
+            double k = laws[i].k;
+            if (laws[i].kind == HS_LAW_SUBNORMAL) hs_subnormal_value(&laws[i], tilts[j], &g);
+            else hs_law_cgf(&laws[i], tilts[j], &g);
+            A->K[j] += k * g.K;
+            A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + A->b * fabs(A->K[j]));
+        }
+    if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
+    goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
+    A->few =
+        A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
+        hs_laplace_floor_matters(&laws[0], A->T0) &&
+        hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) < 0.1 * goal / A->rtol; /* 1e-3 of delta: of use */
+    if ((st = visit(A, goal))) return st;
+    moduli(A);
+    if (A->few) {
+        value v;
+        evaluate(A, A->eps, &v);
+        if (A->tail > 0.1 * A->rtol * v.value && v.value > 0) {
+            if ((st = visit(A, 0.05 * A->rtol * v.value))) return st;
+            moduli(A);
+        }
+    }
+    return HS_OK;
+}
+
+/* Frequencies that quadrature grids are made for: doubled until the nodes visited lie below. */
+static int prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    int st, i, it, grids = 0;
+    for (i = 0; i < A->b; i++) grids += laws[i].kind == HS_LAW_SUBNORMAL;
+    A->y_max = 0;
+    for (it = 0; it < 12; it++) {
+        if ((st = prepare_once(A, have_eps, log_delta, work)) || !grids) return st;
+        if ((double)A->last * A->dy <= A->y_max) return HS_OK;
+        A->y_max = fmax(2 * A->y_max, 1.05 * (double)A->last * A->dy);
+        A->y_max = fmin(A->y_max, fmax(it ? 0 : 1.05 * 12 / A->sd, A->y_max));
+    }
+    return HS_NO_DECAY;
+}
+
+static void report(const hs_mixed *A, const value *v, hs_point *p)
+{
+    p->log_scale = v->log_scale;
+    p->estimate = v->value;
+    p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
+    p->upper = v->upper * (1 + 4 * HS_U);
+    p->aliasing = v->alias_right + v->alias_left;
+    p->truncation = v->tail;
+    p->inner = v->inner - v->tail;
+    p->rounding = v->rounding;
+    p->n_nodes = A->last + 1;
+}
+
+int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
+{
+    hs_law laws[HS_LAWS_MAX];
+    value v;
+    double far;
+    int st;
+    A->eps = eps;
+    A->t = 1;
+    if ((st = read_table(A, laws, work, n_work))) return st;
+    far = hs_mixed_complement_upper(A, eps);
+    if (far < log(A->rtol)) {
+        memset(out, 0, sizeof *out);
+        out->lower = -expm1(far) * (1 - 4 * HS_U);
+        out->upper = 1;
+        out->estimate = 0.5 * (out->lower + 1);
+        out->truncation = exp(far);
+        return HS_OK;
+    }
+    if ((st = prepare(A, 1, 0, work))) return st;
+    evaluate(A, eps, &v);
+    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+    report(A, &v, out);
+    return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+/* Certified root on the prepared contour. The curve decreases, so certified deltas at e -+ r on the two sides of the
+ * target prove it. */
+static int root(const hs_mixed *A, double log_delta, double *lower, double *estimate, double *upper, hs_point *out)
+{
+    value v, w;
+    double e = A->eps, lo = -HUGE_VAL, hi = HUGE_VAL, gap, step, r;
+    int it, ok_lo = 0, ok_up = 0;
+    for (it = 0; it < 60; it++) {
+        evaluate(A, e, &v);
+        if (!(v.upper < HUGE_VAL && v.value > 0 && v.slope > 0)) { /* beyond the largest loss */
+            hi = e;
+            step = 0.5 * (lo + hi) - e;
+            if (!(fabs(step) < HUGE_VAL)) return HS_NO_BRACKET;
+            e += step;
+            continue;
+        }
+        gap = v.log_scale + log(v.value) - log_delta;
+        if (gap == 0) break;
+        if (gap > 0) lo = e;
+        else hi = e;
+        step = fmax(-4 / fabs(A->c) - 2 * A->step, fmin(4 / fabs(A->c) + 2 * A->step, gap * v.value / v.slope));
+        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
+        if (!(e + step > lo && e + step < hi))
+            step =
+                gap > 0 ? log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi) - e; /* delta is convex in e^eps */
+        if (!(fabs(step) < HUGE_VAL)) break;
+        e += step;
+    }
+    evaluate(A, e, &v);
+    if (!(v.value > 0 && v.slope > 0)) return HS_NO_BRACKET;
+    report(A, &v, out);
+    r = (v.upper - v.lower) / v.slope * 0.75 + fabs(v.log_scale + log(v.value) - log_delta) * v.value / v.slope +
+        4 * HS_U * fabs(e);
+    *estimate = e;
+    for (it = 0; it < 40 && !(ok_lo && ok_up); it++, r *= 1.5) {
+        if (!ok_lo) {
+            evaluate(A, e - r, &w);
+            ok_lo = w.lower > 0 &&
+                    w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) >= log_delta;
+            *lower = e - r;
+        }
+        if (!ok_up) {
+            evaluate(A, e + r, &w);
+            ok_up = w.upper <= 0 ||
+                    w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) <= log_delta;
+            *upper = e + r;
+        }
+    }
+    if (!ok_lo || !ok_up) return HS_NO_BRACKET;
+    return v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
+}
+
+/* Newton steps that place the contour anew each time, from the bulk outwards: log delta is nearly linear in the tail;
+ * where that overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour
+ * that is near enough.
+ */
+static int chase(hs_mixed *A, double log_delta, double *work, double *lower, double *estimate, double *upper,
+                 hs_point *out)
+{
+    double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL, gap, next;
+    value v;
+    int it, st;
+    for (it = 0; it < 60; it++) {
+        if (hs_stopped(A->poll, 0)) return HS_INTERRUPTED;
+        A->eps = e;
+        A->t = 1;
+        st = prepare(A, 1, 0, work);
+        if (st == HS_OK) evaluate(A, e, &v);
+        if (st == HS_TOO_MANY_NODES) return st;
+        if (st || !(v.value > 0 && v.slope > 0)) {
+            hi = e;
+            next = 0.5 * (lo + hi);
+        } else {
+            gap = v.log_scale + log(v.value) - log_delta;
+            if (fabs(gap) < 0.3) return root(A, log_delta, lower, estimate, upper, out);
+            if (gap > 0) lo = e;
+            else hi = e;
+            next = e + gap * v.value / v.slope;
+            if (!(next < hi && next > lo))
+                next = gap > 0 ? e + log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi);
+        }
+        if (!(next > lo && next < hi && fabs(next) < 1e300)) return HS_NO_BRACKET;
+        e = next;
+    }
+    return HS_NO_BRACKET;
+}
+
+/* The leading-order estimate of eps places the first contour; where that is poor, the root found or a chase places
+ * another. */
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
+                 double *upper, hs_point *out)
+{
+    hs_law laws[HS_LAWS_MAX];
+    double first[3];
+    hs_point keep;
+    int st, again;
+    A->t = 1;
+    if ((st = read_table(A, laws, work, n_work))) return st;
+    st = prepare(A, 0, log_delta, work);
+    if (st == HS_OK) st = root(A, log_delta, lower, estimate, upper, out);
+    if (st > HS_LOOSE) return chase(A, log_delta, work, lower, estimate, upper, out);
+    if (st == HS_OK) return st;
+    first[0] = *lower;
+    first[1] = *estimate;
+    first[2] = *upper;
+    keep = *out;
+    A->eps = *estimate;
+    again = prepare(A, 1, 0, work);
+    if (again == HS_OK) again = root(A, log_delta, lower, estimate, upper, out);
+    if (again == HS_OK || (again == HS_LOOSE && *upper - *lower < first[2] - first[0])) return again;
+    *lower = first[0];
+    *estimate = first[1];
+    *upper = first[2];
+    *out = keep;
+    return HS_LOOSE;
+}
+
+/* K(t) of a run of Laplace kinds and points at t > 0, and a bound of its error; no contour, no nodes. */
+int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err)
+{
+    hs_law laws[HS_LAWS_MAX];
+    hs_law_value total;
+    int i, st;
+    if ((st = read_table(A, laws, work, n_work))) return st;
+    for (i = 0; i < A->b; i++)
+        if (laws[i].kind == HS_LAW_SUBNORMAL) return HS_BAD_ARGUMENT; /* hs_saddle_cumulants has those */
+    if (!(t > 0)) return HS_BAD_ARGUMENT;
+    total = hs_mixed_total(A, t);
+    *K = total.K;
+    *err = total.err + (A->b + 4) * HS_U * fabs(total.K);
+    return fabs(total.K) < HUGE_VAL && total.err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}

@@ -1,0 +1,13 @@
+/* mixed.h - what mixed.c and mixed_place.c share; the public part is in hs.h. */
+#ifndef HS_MIXED_H
+#define HS_MIXED_H
+
+#include "law/law.h"
+
+hs_law_value hs_mixed_total(const hs_mixed *A, double t);
+int hs_mixed_saddle(hs_mixed *A, int have_eps, double log_delta);
+void hs_mixed_saddle_below(hs_mixed *A);
+void hs_mixed_place(hs_mixed *A);
+double hs_mixed_complement_upper(const hs_mixed *A, double eps);
+
+#endif

@@ -1,0 +1,491 @@
+/* prawitz.c - certified delta(eps) and eps(delta) from Prawitz' smoothing inequality, summed numerically under a tilt.
+ *
+ * Symbols. S the composed loss, K(t) = log E e^{tS} (= sum k log M), t > 0 the tilt, E~ the law tilted by e^{tS -
+ *   K(t)}, f its characteristic function, F its distribution function, h(v) = e^{-tv}(1 - e^{-v}) for v > 0, else 0, so
+ *   that delta(eps) = e^{K(t) - t eps} E~ h(S - eps). T the smoothing limit, dy the mesh, P = 2 pi/dy, N nodes, Y = N
+ *   dy, s = |y|/T, lam(s) = (1-s) pi s cot(pi s) + s in [0, 1], lf(t) = t log t - (1+t) log1p t (so max h = e^{lf(t)}).
+ *
+ * Inequality [Pra72; DGG24, (7)]. A - W <= F(x-) <= F(x) <= A + W, A(x) = 1/2 - (1/T) int_0^T c(y) Im[e^{-ixy} f] dy,
+ *   c(y) = (1-s) cot(pi s) + 1/pi, W(x) = (1/2T) int_{-T}^{T} (1-s) e^{-ixy} f dy >= 0 (a Fejer-smoothed density).
+ *
+ * What follows, with E~ h(S-eps) = int_0^inf h'(v) (1 - F(eps+v)) dv and int_0^inf h' e^{-ivy} dv =
+ *   iy/((t+iy)(1+t+iy)): inserting A gives D(0), D(x) = (1/2pi) int_{-T}^{T} lam g(y) e^{-ixy} dy, g = e^{-i eps y}
+ *   f/((t+iy)(1+t+iy)), because c(y) y/T = lam/pi; and |D(x) - E~ h(S-eps-x)| <= int |h'(v)| W(eps+x+v) dv. Poisson
+ *   summation over x = jP (lam g vanishes beyond T, so all sums are finite) turns D into the trapezoid sum and sum_j
+ *   W(x+jP) into (dy/2T) sum_{|n|dy<T} (1-s) e^{..} f:
+ *     | (dy/2pi) sum_n lam g(n dy) - sum_j E~ h(S-eps-jP) | <= max h (dy/T) [1 + 2 sum_{0<n<T/dy} (1-s) |f(n
+ *       dy)|].   (smoothing)
+ *   It holds for every T > 0 and every law: no decay of f to infinity is needed. T -> inf is the plain inversion.
+ *
+ * Error terms, relative to e^{K(t) - t eps}:
+ *   smoothing   the right side above; |f| beyond Y by the segments of tail_lower.
+ *   aliasing    j != 0: right e^{K(s)-K(t)-d eps+lf(s)-dP}/(1-e^{-dP}), s = t+d; left the same with s = t-d, lf(s) for
+ *               s >= 0; for -1 < s < 0, delta(eps-jP) = 1 - deficit, the ones sum to 1/(e^{tP}-1), deficits <= Chernoff
+ *               without lf. Where the loss is bounded: 0 right of its supremum, and left of its infimum delta(x) = 1 -
+ *               e^x, summed exactly.
+ *   truncation  (1/pi) sum over segments of sup|f| (1/y_i - 1/y_{i+1} + dy/y_i^2): |g| <= |f|/y^2, a decreasing sum.
+ *   inner       quadrature of M (transform.c, laplace_step.c), through each node and through K(t): prawitz_steps.c.
+ *   rounding    of K(t), of every node, of the sums. First order in u; constants rounded up by more than u^2 terms
+ *   could add. Upper ends are never above Chernoff's e^{K(t) - t eps + lf(t)}.
+ *
+ * What it does not do: other families; m > HS_LAPLACE_STEP_MAX. The interval is wide, never wrong, where |f| does not
+ *   fall: few steps, or atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
+ */
+#include "line/prawitz.h"
+
+#define FAR 1.099511627776e12 /* 2^40: T for the plain inversion; smoothing is then below 2^-40 max h |f| sums */
+
+typedef struct {
+    double value, slope, log_scale, lower, upper, aliasing, inner, rounding;
+} hs_value;
+
+static double lf(double t) { return t > 0 ? hs_payoff(t) : 0; }
+
+/* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. It places
+ * the line. */
+static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
+{
+    double lo = 0, hi = 0, t = S->t, o[3], F2, G, step, some[3] = {0};
+    int it;
+    S->stride = hs_prawitz_sparse(S);
+    S->fair = S->stride == 1 ? 2 : -1;
+    S->ratio = 1;
+    for (it = 0; it < 80; it++) {
+        double want = S->eps + 1 / t + 1 / (1 + t);
+        hs_prawitz_cgf_estimate(S, t, o);
+        F2 = o[2] + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+        if (!(F2 > 0 && F2 < 1e300)) {
+            hi = t;
+            t = lo > 0 ? sqrt(lo * hi) : 0.1 * t;
+            continue;
+        }
+        if (!have_eps) S->eps = o[1] - 1 / t - 1 / (1 + t);
+        S->log_est = o[0] - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2) - S->eps * t;
+        S->sd = sqrt(fmax(o[2], 1e-3 / (t * t)));
+        if (have_eps) {
+            G = o[1] - want;
+            step = o[1] > 0 && want > 0 ? -log(o[1] / want) / (t * (o[2] / o[1] + (F2 - o[2]) / want)) : -G / (t * F2);
+            step = fabs(G) < 0.1 * sqrt(F2) ? 0 : step;
+        } else {
+            G = log_delta - S->log_est;
+            step = fabs(G) < (S->fair < 0 || S->b <= 48 ? 0.03 : 0.3) ? 0 : -G / (t * t * F2);
+        }
+        if (S->fair < 0 && S->stride == 1) {
+            double off = fmax(fabs(o[0] - some[0]) / fabs(some[0]), fabs(o[2] - some[2]) / some[2]);
+            S->fair = off < 0.08 ? 2 : off < 0.3 ? 1 : 0;
+            if (S->fair) S->ratio = o[0] / some[0];
+        }
+        if (step == 0 && S->stride == 1) break;
+        if (step == 0) {
+            some[0] = o[0];
+            some[2] = o[2];
+            S->stride = 1;
+            lo = hi = 0;
+            continue;
+        } /* from some of the steps to all */
+        if (G < 0) lo = t;
+        else hi = t;
+        step = t * exp(fmax(-1.2, fmin(1.2, step)));
+        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
+            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
+        if (step > 1e7 && S->stride == 1) break; /* at the end of the support: any t serves, prepare will lower it */
+        if (step > 1e7) {
+            S->stride = 1;
+            S->fair = 0;
+            lo = hi = 0;
+            step = S->t;
+        }
+        t = step;
+        if (!(t > 1e-12)) return HS_NO_SADDLE;
+    }
+    if (it == 80 || !(S->sd > 0)) return HS_NO_SADDLE;
+    S->t = fmax(t, 0.7 / S->sd);
+    S->t = frexp(S->t, &it); /* 24 bits are enough to place it */
+    S->t = ldexp(floor(ldexp(S->t, 24)), it - 24);
+    return HS_OK;
+}
+
+/* The period that keeps one side's aliases T0 nats below the value, by Chernoff's bound at distance d from t. */
+static double period(const hs_prawitz *S, int left, double d)
+{
+    double s = left ? S->t - d : S->t + d, o[3], num;
+    if (s < -0.99) return HUGE_VAL;
+    hs_prawitz_cgf_estimate(S, s, o);
+    num = o[0] - s * S->eps + lf(s) + S->T0 - S->log_est;
+    return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
+}
+
+/* The least period of one side over d (num/d is unimodal), and its d; infinite where there is none. */
+static double least_period(const hs_prawitz *S, int left, double *at_d)
+{
+    double d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL), best = period(S, left, d), factor = 0.6;
+    int it;
+    for (it = 0; it < 24; it++) {
+        double next = d * factor, at = period(S, left, next);
+        if (at < best || !(best < HUGE_VAL)) {
+            if (at > 0.97 * best && at < HUGE_VAL) it = 24;
+            best = at;
+            d = next;
+        } else if (factor < 1 && it == 0) factor = 1.5;
+        else break;
+    }
+    *at_d = d;
+    return best;
+}
+
+/* P = the larger of the two sides' least periods, or what reaches beyond the support with room for eps to move; any
+ * d > 0 gives a valid one. Of many steps some tell which d. */
+static int place(hs_prawitz *S)
+{
+    int left;
+    S->P = 0;
+    for (left = 0; left < 2; left++) {
+        double d, best, reach = (left ? S->eps - S->low : S->high - S->eps) + 2 / S->t;
+        S->stride = S->fair > 0 ? hs_prawitz_sparse(S) : 1;
+        best = least_period(S, left, &d);
+        if (S->fair == 1) {
+            S->stride = 1;
+            best = period(S, left, d);
+        }
+        if (reach < best) {
+            best = fmax(reach, 2 / S->t);
+            d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL);
+        }
+        *(left ? &S->s_left : &S->s_right) = left ? S->t - d : S->t + d;
+        S->P = fmax(S->P, best);
+    }
+    S->dy = 2 * HS_PI / S->P;
+    return S->P > 0 && S->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+/* Lower bounds seg[j] of -log|f| on [y_j, y_{j+1}], and beyond the last point. A(y) = (sum k a^2)^{1/2} is a metric
+ * with A(x) <= |x| sd, so on a segment of length d, A >= (A(y_j) + A(y_{j+1}) - d sd)/2; and -sum k log|phi| >= -k
+ * log(1 - A^2/2k) by convexity (k the number of steps that are not plain Gaussian). */
+static void tail_lower(const hs_prawitz *S, double *seg)
+{
+    double sd = sqrt(S->var), best = 0;
+    int j, n = S->points;
+    for (j = 0; j < n; j++) {
+        double a = 0, x = 0;
+        if (j + 1 < n)
+            a = 0.5 * (sqrt(S->metric[j]) + sqrt(S->metric[j + 1]) - (S->y[j + 1] - S->y[j]) * sd * (1 + 1e-12));
+        if (a > 0) x = a * a < 2 * S->k_smooth ? -S->k_smooth * log1p(-a * a / (2 * S->k_smooth)) : 0;
+        best = fmax(best, S->far[j]);
+        seg[j] = fmax(x, best) * (1 - 1e-9) - 1e-9 + S->gauss[j];
+    }
+}
+
+/* e^x - 1 from above, for x >= 0 (x^3 and rounding are below x^2/2 where the short form is used). */
+static double grown(double x) { return x < 1e-3 ? x * (1 + x) : expm1(fmin(700, x)) * (1 + 1e-12); }
+
+/* The smoothing and truncation terms for the T asked for, or the T for which their sum is least. */
+static void choose_limit(hs_prawitz *S)
+{
+    double seg[POINTS], near = 1, mass = 0, cut = 0, top = exp(lf(S->t)), best = HUGE_VAL, Y = (double)S->N * S->dy;
+    int64_t n;
+    int j;
+    tail_lower(S, seg);
+    for (n = 1; n <= S->N; n++)
+        near += 2 * exp(S->re[n]) *
+                ((S->T > 0 ? fmax(0, 1 - (double)n * S->dy / S->T) : 1) + grown(S->round[n] + S->node[n]));
+    near *= 1 + 1e-9; /* the rounding of the sum */
+    if (S->T > 0 && S->T <= Y + S->dy) {
+        S->limit = S->T;
+        S->smooth = top * S->dy / S->T * near;
+        S->tail = 0;
+        return;
+    }
+    for (j = 0; j < S->points; j++) {
+        double F = exp(-seg[j]), lo = S->y[j], hi = j + 1 < S->points ? S->y[j + 1] : FAR * lo, smooth;
+        if (S->T > 0) hi = j + 1 < S->points ? fmin(hi, S->T) : S->T;
+        if (!(hi > lo)) break;
+        mass += F * (hi - lo + S->dy); /* one node more: lo is off the mesh */
+        cut += F * (1 / lo - 1 / hi + S->dy / (lo * lo)) / HS_PI;
+        smooth = top / hi * (S->dy * near + 2 * mass) * (1 + 1e-6);
+        if (S->T > 0 || smooth + cut < best) {
+            best = smooth + cut;
+            S->smooth = smooth;
+            S->tail = cut * (1 + 1e-6);
+            S->limit = hi;
+        }
+    }
+}
+
+/* lam(s), to 16 u absolutely: reflected above 1/2, where the cotangent has its pole; 1 - lam <= 3.5 s^2. */
+static double weight(double s)
+{
+    double x, c;
+    if (s < 1e-9) return 1;
+    x = HS_PI * (s > 0.5 ? 1 - s : s);
+    c = x > 1e-8 ? x / tan(x) : 1;
+    return s > 0.5 ? s * (1 - c) : (1 - s) * c + s;
+}
+
+/* Nodes to coefficients of value (re, im) and slope (zr, zi), weighted 1, 2, 2, ..., with |eps| up to `reach` away
+ * in the error sums. */
+static void freeze(hs_prawitz *S)
+{
+    double abs_sum = 0, inner = 0, round = 0, t = S->t, top = fabs(S->eps) + S->reach;
+    int64_t n;
+    for (n = 0; n <= S->N; n++) {
+        double y = (double)n * S->dy, ph = S->im[n] - S->eps * y, mag = exp(S->re[n]) * (n ? 2 : 1), co = cos(ph),
+               si = sin(ph);
+        double dr = t * (1 + t) - y * y, di = y * (1 + 2 * t), den = dr * dr + di * di, a = mag / sqrt(den);
+        double grow =
+            grown(S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + top * y) + 12 * HS_U * S->reach * y);
+        double quad = grown(S->node[n]), lam = weight(y / S->limit);
+        abs_sum += a;
+        inner += a * quad;
+        round += a * (grow * (1 + quad) + 40 * HS_U);
+        mag *= lam;
+        S->re[n] = mag * (co * dr + si * di) / den;
+        S->im[n] = mag * (si * dr - co * di) / den;
+        den = (1 + t) * (1 + t) + y * y;
+        S->zr[n] = mag * (co * (1 + t) + si * y) / den;
+        S->zi[n] = mag * (si * (1 + t) - co * y) / den;
+    }
+    for (; n % 8; n++) S->re[n] = S->im[n] = S->zr[n] = S->zi[n] = 0; /* N <= N_MAX - 4, N_MAX a multiple of 8 */
+    S->round_sum = round + (double)S->N * HS_U * abs_sum;
+    S->inner_sum = inner;
+}
+
+/* The sums of value and slope, `de` away from S->eps; the nodes past the last are zero. */
+HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, double *slope)
+{
+    const double *restrict re = S->re, *restrict im = S->im, *restrict dre = S->zr, *restrict dim = S->zi;
+    double v[8] = {0}, d[8] = {0}, dy = S->dy;
+    int64_t n, last = S->N;
+    int i;
+    for (n = 0; n <= last; n += 8)
+        for (i = 0; i < 8; i++) {
+            double c, s;
+            hs_cis_m1(-de * ((double)(n + i) * dy), &c, &s);
+            v[i] += re[n + i] + (re[n + i] * c - im[n + i] * s);
+            d[i] += dre[n + i] + (dre[n + i] * c - dim[n + i] * s);
+        }
+    *value = ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    *slope = ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
+}
+
+/* At eps within `reach` of S->eps: all share the nodes. */
+static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
+{
+    double unit = S->dy / (2 * HS_PI), sum, der, t = S->t, P = S->P, s = S->s_left;
+    double d, S1 = 0, S2 = 0, whole, A, left, exponents;
+    v->log_scale = S->K[2] - t * eps;
+    node_sums(S, eps - S->eps, &sum, &der);
+    if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
+    if (eps - P <= S->low) {
+        S1 = exp(-v->log_scale) / expm1(t * P);
+        S2 = exp(eps - v->log_scale) / expm1((t + 1) * P);
+    }
+    v->value = unit * sum - (S1 - S2);
+    v->slope = unit * der;
+    whole = 2 * HS_U * (fabs(S->K[2]) + fabs(t * eps)) + S->err;
+    v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2]) +
+                  16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
+    v->inner = unit * S->inner_sum + expm1(S->inner[2]) * fabs(unit * sum);
+    /* their rounding, and that of K[0] and K[1] */
+    exponents = HS_U * ((16 + S->b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
+                        8 * (t + fabs(s) + S->s_right) * (fabs(eps) + P));
+    d = S->s_right - t;
+    A = exponents + S->K[0] + S->inner[0] - S->K[2] - d * eps + lf(S->s_right) - d * P;
+    A = exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    d = t - s;
+    left = exponents + S->K[1] + S->inner[1] - S->K[2] + d * eps + lf(s) - d * P;
+    left = exp(left) / -expm1(-d * P) * (1 + 1e-9);
+    if (eps + P >= S->high) A = 0;
+    if (eps - P <= S->low) left = 0;
+    v->aliasing = A + left;
+    v->lower = v->value - A - v->inner - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
+    v->upper = v->value + v->inner + v->rounding + S->tail + S->smooth + (s < 0 ? left : 0);
+    whole = exp(lf(t) + whole + S->inner[2]);
+    v->upper = (v->upper < whole ? v->upper : whole) * (1 + 4 * HS_U); /* also where the sum is not a number */
+    v->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
+    if (!(v->value == v->value))
+        v->value = v->rounding = v->upper; /* not a number: Chernoff's bound is all that is known */
+}
+
+/* Tail points: from the last node in steps of 0.7 over the rms deviation of a step, which the metric can see; then
+ * doubling. Far below such a step the metric is linear, and a point at four times the last loses nothing to one at
+ * twice it. */
+static void place_points(hs_prawitz *S)
+{
+    double step = 0.7 * sqrt(S->ktot) / S->sd;
+    int j;
+    S->y[0] = (double)(S->N > 1 ? S->N : 1) * S->dy;
+    for (j = 1; j < POINTS; j++) {
+        double y = S->y[j - 1];
+        S->y[j] = y + (40 * y < step ? 3 * y : fmin(y, j < POINTS / 2 ? step : y));
+    }
+    S->points = POINTS;
+    if (S->T > 0 && S->T <= S->y[0] + S->dy) S->points = 0; /* the nodes are all there is */
+    else if (S->few) S->points = 1;
+    else if (S->b > 1)
+        for (S->points = 6; S->points < POINTS && S->y[S->points - 6] < 2 * step; S->points++) {}
+}
+
+/* A better number of nodes after a visit, or 0: fewer where the grids do not carry that far; else more where the
+ * tail is not known to have fallen, up to the point from which on it has. */
+static int64_t next_nodes(const hs_prawitz *S)
+{
+    double seg[POINTS], need = S->T0 + log(1 + S->t) + 1;
+    int64_t n;
+    int j;
+    for (n = 1; n < S->N && S->round[n + 1] + S->node[n + 1] < 1e-3; n++) {}
+    if (n < S->N) return n;
+    if (S->points == 0) return 0;
+    tail_lower(S, seg);
+    for (j = S->points; j > 0 && seg[j - 1] >= need - 2 * log(fmax(1, S->y[j - 1] / S->t)); j--) {}
+    n = (int64_t)(fmin(j < S->points ? S->y[j] : HUGE_VAL, 1.6 * S->y[0]) / S->dy) + 1;
+    return j == 0 || n > N_MAX - 4 || (S->T > 0 && (double)n * S->dy >= S->T) ? 0 : n;
+}
+
+/* Lay out the nodes for the tilt S->t, visit the steps, again with better nodes if need be. */
+static int settle(hs_prawitz *S, double *work)
+{
+    int64_t n;
+    int st, attempt;
+    if ((st = place(S)) || (st = hs_prawitz_plan(S, work + 6 * N_MAX))) return st;
+    S->re = work;
+    S->im = work + N_MAX;
+    S->round = work + 2 * N_MAX;
+    S->node = work + 3 * N_MAX;
+    S->zr = work + 4 * N_MAX;
+    S->zi = work + 5 * N_MAX;
+    place_points(S);
+    S->lean = S->b > 64 && !S->add && S->N < 384;
+    for (attempt = 0;; attempt++, S->lean = 0) {
+        if ((st = hs_prawitz_visit(S, work + 6 * N_MAX))) return st;
+        if (attempt == 5 || !(n = next_nodes(S))) return HS_OK;
+        if (S->few) {
+            S->few = 0;
+            place_points(S);
+            continue;
+        } /* the far bound alone does not do */
+        if (n < S->N) attempt = 4; /* the grids carry no further: one more visit, the last */
+        S->N = n;
+        place_points(S);
+    }
+}
+
+/* The line for S->eps (or log_delta). Where the tilt reaches too far for the grids, a smaller one is as valid. */
+static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *work, int64_t n_work)
+{
+    int st, j;
+    if (n_work < hs_prawitz_work() || S->b < 1) return HS_SCRATCH;
+    for (S->ktot = S->low = S->high = 0, j = 0; j < S->b; j++) {
+        double low, high;
+        if (S->family[j] && !(S->m[j] <= HS_LAPLACE_STEP_MAX)) return HS_BAD_ARGUMENT;
+        S->ktot += S->k[j];
+        hs_prawitz_support(S, j, &low, &high);
+        S->low += low;
+        S->high += high;
+    }
+    S->low -= 16 * HS_U * (S->b + 1) * (1 + fabs(S->low));
+    S->high += 16 * HS_U * (S->b + 1) * (1 + fabs(S->high));
+    if (S->b > 64 && !S->add) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
+    S->t = 1;
+    if (!have_eps) { /* the tilt of the normal law of the same variance */
+        double o[3];
+        S->stride = hs_prawitz_sparse(S);
+        S->ratio = 1;
+        hs_prawitz_cgf_estimate(S, 0, o);
+        S->t = fmax(1e-3, fmin(1e3, sqrt(fmax(0.5, -1.6 * log_delta) / o[2])));
+    }
+    if ((st = find_saddle(S, have_eps, log_delta))) return st;
+    for (j = 0; j < 30; j++, S->t *= 0.5) {
+        S->reach = fmin(0.5 + 4 / S->t, 30 / S->t); /* the leading-order log delta may be off by nats */
+        st = settle(S, work);
+        if (st != HS_TOO_WIDE && st != HS_TOO_MANY_NODES) break;
+    }
+    if (st) return st;
+    choose_limit(S);
+    freeze(S);
+    return HS_OK;
+}
+
+static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, int64_t n_work)
+{
+    hs_prawitz_kept kept;
+    int st;
+    kept.G.a_lo = 1;
+    kept.G.a_hi = -1;
+    S->kept = &kept;
+    st = prepare_line(S, have_eps, log_delta, work, n_work);
+    S->kept = NULL;
+    return st;
+}
+
+int64_t hs_prawitz_work(void) { return 6 * N_MAX + HS_GRID_WORK; }
+
+static void report(const hs_prawitz *S, const hs_value *v, hs_point *out)
+{
+    out->log_scale = v->log_scale;
+    out->estimate = v->value;
+    out->lower = v->lower;
+    out->upper = v->upper;
+    out->aliasing = v->aliasing;
+    out->truncation = S->tail;
+    out->inner = v->inner;
+    out->rounding = v->rounding;
+    out->n_nodes = S->N + 1;
+}
+
+int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out)
+{
+    hs_value v;
+    int st;
+    S->eps = eps;
+    if ((st = prepare(S, 1, 0, work, n_work))) return st;
+    evaluate(S, eps, &v);
+    report(S, &v, out);
+    return v.upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+/* Ends at which certified deltas lie on both sides of the target; where there is none within reach, Chernoff's eps
+ * above and -infinity below. */
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
+                   double *upper, hs_point *out)
+{
+    double e, r, step, room;
+    int st, it, ok_lo = 0, ok_up = 0, near = 0;
+    hs_value v, at;
+    if ((st = prepare(S, 0, log_delta, work, n_work))) return st;
+    for (e = S->eps, it = 0; it < 12 && !near; it++) {
+        evaluate(S, e, &v);
+        if (!(v.value > 0 && v.slope > 0)) break;
+        step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
+        e += fmax(-0.4 * S->reach, fmin(0.4 * S->reach, step));
+        if (!(fabs(e - S->eps) < 0.8 * S->reach)) {
+            e = S->eps;
+            break;
+        }
+        near = fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope;
+    }
+    if (!near) evaluate(S, e, &v); /* else v, of the last point, is as good */
+    at = v;
+    *lower = -HUGE_VAL;
+    *estimate = e;
+    *upper = (S->K[2] + S->err + S->inner[2] + lf(S->t) - log_delta) / S->t;
+    *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
+    r = v.slope > 0 ? 0.51 * (v.upper - v.lower) + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value
+                    : 0;
+    r = fmax(fmin(v.slope > 0 ? r / v.slope : 0, 0.05 * S->reach), 4 * HS_U * fabs(e)) + 1e-300;
+    room = S->reach - fabs(e - S->eps);
+    for (it = 0; it < 100 && !(ok_lo && ok_up) && r < room; it++, r *= it < 8 ? 1.5 : 1.1) {
+        double slack = 4 * HS_U * (2 + fabs(v.log_scale) + fabs(log_delta));
+        if (!ok_lo) {
+            evaluate(S, e - r, &v);
+            ok_lo = v.lower > 0 && v.log_scale + log(v.lower) - slack >= log_delta;
+            if (ok_lo) *lower = e - r;
+        }
+        if (!ok_up) {
+            evaluate(S, e + r, &v);
+            ok_up = v.log_scale + log(v.upper) + slack <= log_delta;
+            if (ok_up) *upper = fmin(*upper, e + r);
+        }
+    }
+    report(S, &at, out);
+    return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}

@@ -1,0 +1,385 @@
+/* prawitz_steps.c - what prawitz.c sums over the steps of a run: K at three tilts, log f at the nodes, |f| beyond them.
+ *
+ * Symbols: see prawitz.c. phi(y) = M(a +- iy)/M(a) of one step on its grid (transform.c: subsampled Gaussian;
+ *   laplace_step.c: subsampled Laplace), a = 1+t (REMOVE) or -t (ADD); plain Gaussian steps are closed forms.
+ *
+ * Error claims. K[2] is within err (rounding) + inner[2] (quadrature) of K at t. K[0] + inner[0], K[1] + inner[1] are
+ *   upper bounds of K at s_right and s_left but for (8 + b) u of themselves, the rounding of sums over steps: at one
+ *   tilt K of every step has one sign. log f at node n is within round[n] + node[n], to first order in u. Tail points:
+ *   far[j] <= -log|f(y)| for all y >= y_j, without plain Gaussian steps; metric[j] <= sum k 2 (1 - |phi(y_j)|);
+ *   gauss[j] the plain Gaussian steps' part of -log|f(y_j)|. var bounds the variance of the tilted loss of all other
+ *   steps. Phases beyond 2e6, where special.h ends its claim, lose 2u of themselves in its reduction: inside the 10u
+ *   that hs_grid_weights counts.
+ *
+ * What it does not do: choose the line or the limit. hs_prawitz_plan and hs_prawitz_cgf_estimate only place things.
+ */
+#include "line/prawitz.h"
+
+#define LEVELS 8 /* parts of the frequency range with a quadrature error of their own */
+
+static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
+{
+    double a = S->add ? -t : 1 + t, m = S->m[i], q = S->q[i];
+    hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
+    if (S->b == 1 && S->family[i] == 0 && q < 1) { /* all the tilts of one step share a grid, or a few */
+        if (!(kept->G.a_lo <= a && a <= kept->G.a_hi)) {
+            double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(1.5 * a, 1) : 0;
+            if (hs_coarse_build(&kept->G, m, q, lo, hi, HS_COARSE_ONE, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
+        }
+        if (kept->G.a_lo <= a && a <= kept->G.a_hi) {
+            hs_coarse_cgf(&kept->G, a, o);
+            return;
+        }
+    }
+    if (S->family[i] == 0) hs_cgf_estimate(m, q, a, o);
+    else hs_laplace_step_cgf_estimate(S->m[i], S->q[i], a, S->x, S->w, S->n_gl, o);
+}
+
+int hs_prawitz_sparse(const hs_prawitz *S) { return S->b > 48 ? S->b / 48 : 1; }
+
+/* One of the steps i .. i + stride - 1: scattered, for runs may be periodic. */
+static int pick(const hs_prawitz *S, int i, int stride)
+{
+    double x = 0.61803398874989485 * (i / stride);
+    i += (int)(stride * (x - floor(x)));
+    return i < S->b ? i : S->b - 1;
+}
+
+/* K, K', K'' at t, as estimates. */
+void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
+{
+    double o[3], total = 0;
+    int i, r;
+    out[0] = out[1] = out[2] = 0;
+    for (i = 0; i < S->b; i += S->stride) {
+        int at = pick(S, i, S->stride);
+        if (hs_stopped(S->poll, 1e3)) return;
+        step_cgf(S, at, t, o);
+        total += S->k[at];
+        for (r = 0; r < 3; r++) out[r] += S->k[at] * o[r];
+    }
+    for (r = 0; r < 3; r++) out[r] *= S->stride > 1 ? S->ratio * S->ktot / total : 1;
+    if (S->add) out[1] = -out[1];
+}
+
+/* Essential range of k runs of step i, to 8u (1 + |value|). */
+void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high)
+{
+    double m = S->m[i], q = S->q[i], k = S->k[i], x;
+    *low = S->family[i] ? k * log((1 - q) + q * exp(-m)) : q < 1 ? k * log1p(-q) : -HUGE_VAL;
+    *high = S->family[i] ? k * log((1 - q) + q * exp(m)) : HUGE_VAL;
+    if (S->add) {
+        x = *low;
+        *low = -*high;
+        *high = -x;
+    }
+}
+
+/* One step on its grid: what is needed to bound phi at any frequency. `level` is what the normaliser and the ends
+ * add. */
+typedef struct {
+    hs_grid G;
+    int family, n_gl;
+    double m, q, a, log_m, c1, c2, level;
+} opened;
+
+static double quadrature_upper(opened *O, double y)
+{
+    double x = O->family == 0 ? hs_grid_quadrature_upper(&O->G, O->a, y)
+                              : hs_laplace_step_quadrature_upper(O->m, O->q, O->a, y, O->log_m, O->n_gl);
+    return 1.01 * (x + O->level); /* 1.01: errors are relative to the grid's own M, which open_step has within 1e-3 */
+}
+
+static double far_upper(opened *O, double y)
+{
+    if (O->family) return fmin(1, hs_laplace_step_far_upper(O->m, O->q, O->a, y, O->log_m) * (1 + O->level));
+    return fmin(1, hs_grid_far_upper(&O->G, O->a, y) + 1.01 * O->level);
+}
+
+/* Error of M at real tilt a, relative to M, without the terms of first order that log M drops; *dropped is what
+ * those add. */
+static double real_error_upper(opened *O, double a, int first_order, double log_m, double *dropped)
+{
+    double scale = exp(-fmin(log_m, 0)), fa = fabs(a), m = O->m, q = O->q;
+    *dropped = 0;
+    if (O->family == 0) {
+        if (first_order) *dropped = hs_grid_dropped_upper(&O->G, a) * scale;
+        return hs_grid_real_upper(m, a, O->G.h) + hs_grid_ends_upper(&O->G, a, log_m);
+    }
+    if (first_order)
+        *dropped = ((1 + fa) * hs_laplace_step_quadrature_upper(m, q, 0, 0, 0, O->n_gl) +
+                    fa * hs_laplace_step_quadrature_upper(m, q, 1, 0, 0, O->n_gl)) *
+                   scale;
+    return hs_laplace_step_quadrature_upper(m, q, a, 0, log_m, O->n_gl);
+}
+
+/* The grid of step i for the line's tilt tilt[2] and frequencies up to y_grid. For ADD it would do for the alias
+ * tilts as well, which costs little there and leaves room where |f| falls slowly. */
+static int build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, opened *O, double *work)
+{
+    double m = S->m[i], q = S->q[i], a = tilt[2], h, width, nats = 5 + log(S->ktot);
+    double lo = S->add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
+    int strip = 0, st;
+    if (O->family) return hs_laplace_step_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
+    h = S->fine ? 0.15 / fmax(m, 1) : 1; /* as hs_prawitz_plan saw the far bound */
+    if (S->add) h = fmin(h, fmin(hs_grid_real_h(m, tilt[0], nats), hs_grid_real_h(m, tilt[1], nats)));
+    h = hs_grid_choose_h(m, q, a, y_grid, R, h, &strip);
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
+    st = hs_grid_build(&O->G, m, q, h, -width - hs_left_reach(m, q, lo), fmax(m, hi * m) + width, work);
+    O->G.strip = strip;
+    return st;
+}
+
+/* The variance of an opened step's loss: see hs_grid_var_upper. A Laplace step: v off by 10 m u and l by 14 u of
+ * itself, at most m; on the ellipses of laplace_step.c |Im v| <= 1.4 and |Re v| <= m + 1.4, so |l - mean| is at most
+ * 1.4 + log(1/cos 0.7) + 1.4 above what the nodes, two of which are at v = -m and m, have. */
+static double var_upper(const opened *O, double mean)
+{
+    const hs_grid *G = &O->G;
+    double m = O->m, far = fmax(-G->lo, G->hi), squares = hs_squares_upper(O->a, G->m, far);
+    if (O->family) return hs_grid_var_upper(G, mean, squares, 24 * HS_U * m, 3.1, O->level);
+    return hs_grid_var_upper(G, mean, squares, 20 * HS_U * m * (far + m),
+                             18.1 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, O->a)), O->level);
+}
+
+/* A coarse grid for an alias tilt: K there, of all the steps, to a nat. */
+static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
+{
+    double m = O->m, q = O->q, nats = 5 + log(S->ktot), width = sqrt(2 * (nats + 3)) + 1;
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2))));
+    return hs_grid_build(&O->G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work);
+}
+
+/* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
+static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, double *work)
+{
+    double a[3], m = S->m[i], k = S->k[i], out, dropped;
+    hs_moments mo;
+    int j, st;
+    a[0] = S->s_right;
+    a[1] = S->s_left;
+    a[2] = S->t;
+    for (j = 0; j < 3; j++) a[j] = S->add ? -a[j] : 1 + a[j];
+    O->family = S->family[i];
+    O->m = m;
+    O->q = S->q[i];
+    O->n_gl = S->n_gl;
+    if (O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
+    for (j = 0; j < 2; j++) {
+        double log_m;
+        if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
+        log_m = hs_grid_log_m_upper(&O->G, a[j]);
+        out = real_error_upper(O, a[j], 0, log_m, &dropped);
+        S->K[j] += k * log_m;
+        S->inner[j] += out < 1 ? -k * log1p(-out) : HUGE_VAL;
+    }
+    if (!O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
+    hs_grid_moments(&O->G, a[2], &mo);
+    out = real_error_upper(O, a[2], mo.dropped, mo.log_m, &dropped);
+    if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
+    S->K[2] += k * mo.log_m;
+    S->err += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
+    S->inner[2] += 1.1 * k * (out + dropped);
+    O->a = a[2];
+    O->log_m = mo.log_m;
+    O->level = 2 * out;
+    hs_grid_weights(&O->G, a[2], mo.log_m, &O->c1, &O->c2);
+    S->var += k * var_upper(O, mo.mean);
+    S->k_smooth += k;
+    return HS_OK;
+}
+
+/* A plain Gaussian step: M(a) in closed form, log phi(y) = -m^2 y^2/2 + i m^2 (t + 1/2) y for REMOVE and ADD alike. */
+static void visit_gaussian(hs_prawitz *S, double m, double k)
+{
+    double v = m * m * k, z[3];
+    int64_t n;
+    int j;
+    z[0] = S->s_right;
+    z[1] = S->s_left;
+    z[2] = S->t;
+    for (j = 0; j < 3; j++) S->K[j] += 0.5 * v * z[j] * (1 + z[j]);
+    S->err += (8 + S->b) * HS_U * 0.5 * v * fabs(S->t * (1 + S->t));
+    for (n = 0; n <= S->N; n++) {
+        double y = (double)n * S->dy;
+        S->re[n] -= 0.5 * v * y * y;
+        S->im[n] += v * (S->t + 0.5) * y;
+        S->round[n] += (6 + S->b) * HS_U * v * y * (0.5 * y + S->t + 0.5);
+    }
+    for (j = 0; j < POINTS; j++) S->gauss[j] += 0.5 * v * S->y[j] * S->y[j] * (1 - 1e-12);
+}
+
+/* k log phi at the nodes n0 .. n1-1 from Z = phi - 1. log|phi| = log1p(X)/2, X = 2 Re Z + |Z|^2 known to 4u |Z| (2 +
+ * |Z|), or from (1 + Re Z)^2 + (Im Z)^2 where that is below 1/4; the functions of special.h give it to 4u, the
+ * argument to 11u of themselves. Errors dz of phi count as dz/(|phi| - dz). */
+HS_CLONES static void add_range(const hs_prawitz *S, double k, double c, double quad, int n0, int n1)
+{
+    double sign = S->add ? -k : k, slack = (16 + S->b) * HS_U * k, step = S->dy * c;
+    const double *restrict zr = S->zr, *restrict zi = S->zi;
+    double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
+    int n;
+    HS_SEPARATE
+    for (n = n0; n < n1; n++) {
+        double x = zr[n], w = zi[n], ax = x < 0 ? -x : x, aw = w < 0 ? -w : w, X = 2 * x + x * x + w * w, y = 1 + X;
+        double mod2 = (1 + x) * (1 + x) + w * w, inv2 = 1 / mod2, inv = sqrt(inv2), lr, li = hs_atan2(w, 1 + x);
+        double small = X < 0.1 && X > -0.1 ? X : 0, far = X > -0.75 ? 0 : 1, dz = (double)n * step * inv,
+               qz = quad * inv;
+        double l = hs_log(far != 0 ? mod2 : y) + (far != 0 ? 0 : (X - (y - 1)) * inv2);
+        lr = 0.5 * (small != 0 ? X + hs_log1pmx_small(small) : l);
+        re[n] += k * lr;
+        im[n] += sign * li;
+        dz = dz < 0.5 ? dz + 2 * dz * dz : HUGE_VAL;
+        qz = qz < 0.5 ? qz + 2 * qz * qz : HUGE_VAL; /* >= d/(1-d) */
+        round[n] += k * (dz + 12 * HS_U * (ax + aw) * inv2) + slack * ((lr < 0 ? -lr : lr) + (li < 0 ? -li : li));
+        node[n] += k * qz;
+    }
+}
+
+/* All nodes; level: the quadrature errors of the parts of their range. */
+static void add_nodes(hs_prawitz *S, double k, double c, const double *level)
+{
+    int j, n0 = 0, n1;
+    for (j = 0; j < LEVELS; j++, n0 = n1) {
+        n1 = (int)ceil((j + 1) * (double)(S->N + 1) / LEVELS);
+        add_range(S, k, c, level[j], n0, n1);
+    }
+}
+
+/* -log|phi| at the tail points: as a squared distance a^2 = 2 (1 - |phi|) there, and as a bound for all larger |y|. */
+static void add_points(hs_prawitz *S, double k, opened *O)
+{
+    int j, strip = O->G.strip;
+    for (j = 0; j < S->points; j++) {
+        double y = S->y[j], x, w, err, a2;
+        S->far[j] -= k * log(far_upper(O, y));
+        if (S->b == 1 && S->far[j] >= S->T0 + 2) S->points = j + 1; /* enough for all that follows */
+        if (S->points == 1) return;
+        hs_grid_phase(&O->G, y, &x, &w);
+        O->G.strip = strip;
+        err = quadrature_upper(O, y);
+        if (err > 1e-9) {
+            O->G.strip = -1;
+            err = quadrature_upper(O, y);
+        } /* each frequency has its own best strip */
+        err += y * (O->c1 + 64 * O->c2);
+        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w))); /* 1 - |phi|^2 */
+        S->metric[j] += k * fmax(0, 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err - 8 * HS_U);
+    }
+}
+
+int hs_prawitz_visit(hs_prawitz *S, double *work)
+{
+    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->lean ? 0 : 6);
+    int i, j, st;
+    opened O;
+    if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
+    for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
+    for (j = 0; j < 3; j++) S->K[j] = S->inner[j] = 0;
+    for (j = 0; j < POINTS; j++) S->metric[j] = S->far[j] = S->gauss[j] = 0;
+    S->err = S->var = S->k_smooth = 0;
+    for (i = 0; i < S->b; i++) {
+        double quad[LEVELS];
+        if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;
+        if (S->family[i] == 0 && S->q[i] == 1) {
+            visit_gaussian(S, S->m[i], S->k[i]);
+            continue;
+        }
+        if ((st = open_step(S, i, y_grid, R, &O, work))) return st;
+        for (j = LEVELS - 1; j >= 0;
+             j--) { /* for every frequency up to that part of y_grid; 4 e^..: the trimming, twice */
+            quad[j] = quadrature_upper(&O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
+            if (quad[j] < 20 * exp(-R))
+                while (j > 0) {
+                    quad[j - 1] = quad[j];
+                    j--;
+                } /* it can only fall */
+            else if (S->N < 64 && j > 0) {
+                quad[j - 1] = quad[j];
+                j--;
+            }
+        }
+        hs_grid_trim(&O.G, exp(-R - 2));
+        hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);
+        add_nodes(S, S->k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
+        add_points(S, S->k[i], &O);
+    }
+    return HS_OK;
+}
+
+/* A middling grid of step j at the line's tilt, for planning only. Plain Gaussian steps need none. */
+static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, double *work)
+{
+    double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t, o[3], c1, c2;
+    int st;
+    step_cgf(S, j, S->t, o);
+    *log_m = o[0];
+    if (S->family[j]) st = hs_laplace_step_grid(G, m, q, S->x, S->w, S->n_gl, work);
+    else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach(m, q, a), fmax(a * m, 0) + 7, work);
+    if (st) return st;
+    hs_grid_weights(G, a, o[0], &c1, &c2);
+    return HS_OK;
+}
+
+/* -log|f| that the far bound will see at y, from the sampled steps; G: the grid of the last of them, open. */
+static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G, double *work)
+{
+    double far = 0, total = 0, log_m;
+    int i, j;
+    for (i = 0; i < S->b; i += stride) {
+        double m, a = S->add ? -S->t : 1 + S->t;
+        j = pick(S, i, stride);
+        m = S->m[j];
+        total += S->k[j];
+        if (S->family[j] == 0 && S->q[j] == 1) {
+            far += 0.5 * S->k[j] * m * m * y * y;
+            continue;
+        }
+        if (S->family[j] || (S->b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
+        far -= S->k[j] * log(hs_grid_far_upper(G, a, y));
+    }
+    return far * S->ktot / total;
+}
+
+/* The decay of |f| sampled at geometric y on middling grids of at most 48 steps: how many nodes are worth having.
+ * `few`: the far bound at the last of them should do. */
+int hs_prawitz_plan(hs_prawitz *S, double *work)
+{
+    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far,
+           log_m;
+    int stride = hs_prawitz_sparse(S), i, j, it;
+    hs_grid G;
+    for (i = 0; i < S->b; i += stride) {
+        double m, k, zr, zi;
+        int plain;
+        j = pick(S, i, stride);
+        m = S->m[j];
+        k = S->k[j];
+        plain = S->family[j] == 0 && S->q[j] == 1;
+        total += k;
+        if (!plain && open_coarse(S, j, &G, &log_m, work)) return HS_TOO_MANY_NODES;
+        for (it = 0, y = y0; it < 16; it++, y *= 1.35) {
+            if (!plain) hs_grid_phase(&G, y, &zr, &zi);
+            sum[it] += plain ? -0.5 * k * m * m * y * y : 0.5 * k * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
+            if (S->b == 1 && sum[it] - 2 * log(hypot(S->t, y) / S->t) < -target) break;
+        }
+    }
+    S->fine = S->few = 0;
+    for (it = 0, y = y0; it < 16; it++, prev_y = y, y *= 1.35) {
+        double at = sum[it] * S->ktot / total - 2 * log(hypot(S->t, y) / S->t);
+        if (at < -target) {
+            double end = y;
+            if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
+            far = far_estimate(S, end, stride, &G, work); /* it sees less than |f|, but all that follows */
+            S->fine = far > 0 ? 1 : 0;
+            S->few = far > 0.4 * target && S->b > 1 ? 1 : 0;
+            if (S->fine) y = fmax(y, end * fmin(2.5, pow(target / far, 0.8)));
+            break;
+        }
+        prev = at;
+    }
+    if (S->T > 0) y = fmin(y, S->T * (1 - 1e-9));
+    S->N = (int64_t)fmin(1.02 * y / S->dy + 3, N_MAX - 4);
+    if (S->T > 0 && (double)S->N * S->dy >= S->T) S->N = (int64_t)fmax(0, ceil(S->T / S->dy) - 1);
+    return HS_OK;
+}
