@@ -1,4 +1,4 @@
-"""Calls of other libraries and ours side by side, both really made: the table of the README.
+"""Calls of other libraries and ours side by side, both really made: the table of docs/guides/moving.md.
 
     python benchmarks/side_by_side.py
 

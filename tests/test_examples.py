@@ -1,16 +1,27 @@
-"""The examples in the docstrings and in the README run and print what they say."""
+"""The examples in the docstrings and in all pages of documents run and print what they say."""
 
 import doctest
 import importlib
 import pkgutil
 import re
+import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import hockeystick
+from hockeystick import cli
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)]
+BLOCK = re.compile(
+    r"^(?:(?P<heading>#+ .*)|(?P<fence>`{3,})(?:\{code-block\} *)?(?P<language>[\w{}-]*).*\n(?P<body>(?s:.*?))^(?P=fence) *$)",
+    re.MULTILINE,
+)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+IMPORT = re.compile(r"^(?:>>> )?(?:import|from) (\w+)", re.MULTILINE)
+OPTIONAL = {"dp_accounting", "flint", "jax_privacy", "matplotlib", "opacus", "prv_accountant", "torch"}
 MODULES = ["hockeystick"] + [
     module.name
     for module in pkgutil.walk_packages(hockeystick.__path__, "hockeystick.")
@@ -45,11 +56,76 @@ def test_docstrings_have_examples():
     assert sum(len(t.examples) for name in MODULES if load(name) for t in finder.find(load(name))) > 5
 
 
-def test_readme():
-    if not README.exists() or ">>> " not in README.read_text(encoding="utf-8"):
-        pytest.skip("the README has no examples")
-    failed, _ = doctest.testfile(str(README), module_relative=False, encoding="utf-8")
-    assert not failed
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages(page, tmp_path, monkeypatch, capsys):
+    """Every block of a page, in order, in a folder of its own: Python as it would be typed, commands and what they print, files
+    by their captions. A section that imports an optional package which is not installed is passed over.
+    """
+    monkeypatch.chdir(tmp_path)
+    names, missing, text = {}, False, page.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        if block["heading"]:
+            missing = False
+            continue
+        line, language, body = text[: block.start()].count("\n") + 1, block["language"] or "", block["body"]
+        caption = re.search(r"^:caption: (\S+\.\w+)$", body, re.MULTILINE)
+        missing = missing or any(find_spec(package) is None for package in set(IMPORT.findall(body)) & OPTIONAL)
+        if caption:
+            (tmp_path / caption[1]).write_text(body.split("\n\n", 1)[1], encoding="utf-8")
+        elif language == "python" and not missing:
+            assert ">>> " in body, f"{page.name}:{line}: Python that is not run"
+            test = doctest.DocTestParser().get_doctest(body, names, page.name, str(page), line)
+            said = []
+            assert (
+                not doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test, out=said.append, clear_globs=False).failed
+            ), "".join(said)
+            names.update(test.globs)
+        elif language in ("console", "", "sh") and not missing:
+            for command, expected in commands(language, body):
+                printed = run(command, capsys)
+                right = expected is None or doctest.OutputChecker().check_output(expected, printed, FLAGS)
+                assert right, f"{page.name}:{line}: {command} printed\n{printed}"
+
+
+def commands(language, body):
+    """(command, what it prints or None) of a block: after "$ " in a console, else each line that is a command."""
+    body = body.replace("\\\n", " ")
+    if language == "console":
+        return [tuple(part.partition("\n")[::2]) for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]]
+    return [(command, None) for line in body.splitlines() for command in line.split("&&")]
+
+
+def run(command, capsys):
+    """What `hockeystick ...` prints. Of other commands, the files that they name exist."""
+    words = shlex.split(command, comments=True)
+    ours = [word for word in words if re.fullmatch(r"(tests|benchmarks|docs)/[\w/.]+\.\w+", word)]
+    assert all((ROOT / word).exists() for word in ours), command
+    if words[:1] != ["hockeystick"] or words[1] == "explore":  # a server does not end
+        return ""
+    words = [str(ROOT / word) if word in ours else word for word in words]
+    capsys.readouterr()
+    try:
+        status = cli.main(words[1:])
+    except SystemExit as end:
+        status = end.code
+    out = capsys.readouterr()
+    assert status in (0, 3), f"{command} ends with {status}: {out.err}"
+    return out.out + out.err
+
+
+def test_links():
+    """Those of pages that are read as they are lead somewhere; a strict build of the site sees to the others."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+        assert all((page.parent / link).exists() for link in links), links
+
+
+def test_the_reference_is_complete():
+    if not (ROOT / "docs" / "api").exists():
+        pytest.skip("the pages stand in the source tree only")
+    text = "".join(page.read_text(encoding="utf-8") for page in ROOT.glob("docs/api/*.md"))
+    named = set(re.findall(r"^\.\. auto\w+:: (?:hockeystick\.)?(\w+)$", text, re.MULTILINE))
+    assert set(hockeystick.__all__) <= named, set(hockeystick.__all__) - named
 
 
 def test_contributing_names_tests_that_exist():
