@@ -184,6 +184,31 @@ def test_bad_arguments_are_refused():
             Explorer(**bad)
 
 
+def test_axes_hold_the_curves_and_stay_where_somebody_moved_them():
+    pytest.importorskip("bokeh")
+    from hockeystick.explore import figures
+
+    for value in (1e-9, 0.03, 1.0, 1.4999, 2.0000001, 9.7, 4.4e5):
+        low, high = figures.nice(value, up=False), figures.nice(value, up=True)
+        assert low <= value <= high <= 1.51 * low
+    curves = {name: piece for name, piece in model.pieces(SMALL, DELTA) if name in figures.PLANS}
+    longer = {name: piece for name, piece in model.pieces(SMALL._replace(steps=600), DELTA) if name in figures.PLANS}
+    for name in ("privacy", "steps", "noise"):
+        drawn = figures.Drawn(name)
+        drawn.fit([curves[name]])
+        x = drawn.ranges["x"]
+        assert x.start <= curves[name].x.min() and curves[name].x.max() <= x.end <= 1.5 * curves[name].x.max()
+        assert drawn.ranges["y"].end >= curves[name].bound.upper.max()
+        moved = x.start = 0.5 * (x.start + x.end)
+        drawn.fit([curves[name], longer[name]])
+        assert x.start == moved and drawn.ranges["y"].end >= longer[name].bound.upper.max()
+        x.start, x.end = x.reset_start, x.reset_end  # what the button of the figure does
+        drawn.fit([curves[name], longer[name]])
+        assert x.end >= longer[name].x.max()
+        drawn.fit([])
+        assert x.end >= longer[name].x.max()
+
+
 def test_in_a_browser(served):
     """Keys move a slider, a wrong number is a message beside its field."""
     webdriver = pytest.importorskip("selenium.webdriver")

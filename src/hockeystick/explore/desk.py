@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-SOON, LATER = 0.02, 0.08
-"""Seconds from a question to its first delivery, and between later ones, whose drawing must not hold up the next question."""
+SOON, LATER = 0.02, 0.15
+"""Seconds from a question to its first delivery, and between later ones, whose drawing must hold up neither the one before nor
+the next question."""
 NOW = "now"
 """Name of a piece that says: what has been found is worth a delivery."""
 
@@ -59,19 +60,21 @@ class Desk:
     def _run(self) -> None:
         while True:
             with self._turn:
-                while not self._closed and not self._work and (self._under_way or not self._found):
-                    self._turn.wait()
+                while not self._closed and not self._work and not self._due():
+                    self._turn.wait(max(0.0, self._next - time.perf_counter()) if self._found and not self._under_way else None)
                 if self._closed:
                     return
                 entry = self._work[-1] if self._work else None
             if entry is not None:
                 self._step(entry)
             with self._turn:
-                now = time.perf_counter()
-                if not self._found or self._under_way or (self._work and now < self._next):
+                if not self._due():
                     continue
-                found, self._found, self._under_way, self._next = self._found, {}, True, now + LATER
+                found, self._found, self._under_way, self._next = self._found, {}, True, time.perf_counter() + LATER
             self._deliver(found)
+
+    def _due(self) -> bool:
+        return bool(self._found) and not self._under_way and time.perf_counter() >= self._next
 
     def _step(self, entry) -> None:
         """One piece more of an entry. An error is the last piece of its key, under the name "error"."""

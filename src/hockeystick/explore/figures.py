@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import io
+import math
 from typing import NamedTuple
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, Legend, Range1d
+from bokeh.models import BasicTickFormatter, ColumnDataSource, CustomJSTicker, HoverTool, Range1d
 from bokeh.plotting import figure
 
 from .. import plot
@@ -14,20 +16,31 @@ from ..bound import Bound, DomainError
 from ..plot import COLOURS, SURE, Series
 from .model import FAR, FPR, Choice
 
-DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", [12, 4])
+DASHES: tuple[list[int], ...] = ([], [6, 4], [2, 4], [2, 4, 6, 4], [8, 3, 2, 3, 2, 3], [14, 4])
 EPS, DELTA, SIGMA = "\N{GREEK SMALL LETTER EPSILON}", "\N{GREEK SMALL LETTER DELTA}", "\N{GREEK SMALL LETTER SIGMA}"
 
 RATES = (float(FPR[0]), 1.0)
 
 
-COLUMNS = ("x", "lower", "upper", "line", "lower edge", "upper edge", "at least", "at most")
-"""Of a curve: its band, the line where that is thin, the edges where it is wide, and the true ends for the pointer."""
-NOTHING = dict.fromkeys(COLUMNS, np.array([np.nan]))
-NOWHERE = (np.nan, np.nan)
+COLUMNS = ("x", "lower", "upper", "edge", "at least", "at most")
+"""Of a curve: its band, the lower edge where that is not the upper one to the eye, and the true ends for the pointer."""
+NOTHING = {column: [math.nan] for column in (*COLUMNS, "dot x", "dot y")}
+NOWHERE = (math.nan, math.nan)
+TICKS = """
+const {start, end} = cb_data, decades = Math.log10(end / start), ticks = [];
+const few = decades > 3 ? [1] : decades > 1 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
+const digits = decades > 0.3 ? few : [...Array(90).keys()].map(i => 1 + i / 10);
+for (let power = Math.floor(Math.log10(start)); power <= Math.log10(end); power++)
+  for (const digit of digits) ticks.push(Number(`${digit}e${power}`));
+return ticks.filter(x => start <= x && x <= end);
+"""
+"""Numbers of a logarithmic axis of one or two decades: Bokeh's are at equal distances and leave half of such an axis bare."""
+NICE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+"""Where an axis may end, times a power of 10: its numbers stand still while a curve moves a little."""
 
 
 class Plan(NamedTuple):
-    """A figure: its title, its axes with their scales, and ranges that do not follow the curves."""
+    """A figure: its title, its axes with their scales, and ranges that do not follow the curves. A linear axis starts at 0."""
 
     title: str
     x: str
@@ -52,78 +65,88 @@ PLANS = {
 }
 
 
-def made(name: str):
-    """An empty figure."""
-    plan = PLANS[name]
-    ranges = {at: Range1d(*given) for at, given in (("x_range", plan.x_range), ("y_range", plan.y_range)) if given}
-    drawn = figure(
-        height=300,
-        x_axis_label=plan.x,
-        y_axis_label=plan.y,
-        x_axis_type=plan.scales[0],
-        y_axis_type=plan.scales[1],
-        sizing_mode="stretch_width",
-        tools="pan,box_zoom,wheel_zoom,reset,save",
-        active_drag=None,  # a finger that scrolls the page must not move a curve
-        toolbar_location="right",
-        name=name,
-        **ranges,
-    )
-    if name == "privacy":
-        drawn.x_range.start = 0
-    if name == "tradeoff":
-        drawn.line(FPR, FPR, color="#8c8c8c", line_dash="dotted")
-    if name == "steps":
-        drawn.x_range.start = drawn.y_range.start = 0
-    legend = Legend(label_text_font_size="9pt", padding=4, visible=False)
-    legend.background_fill_alpha = 0.7
-    legend.location = "top_left" if name == "steps" else "bottom_right" if name == "tradeoff" else "top_right"
-    drawn.add_layout(legend)
-    return drawn
+class Drawn:
+    """One of the figures. Its axes end where Python says, at a nice number beyond the curves: a browser that had to find the
+    ends would lay the figure out again after every move of a slider."""
+
+    def __init__(self, name: str):
+        plan = PLANS[name]
+        self.ranges = {"x": Range1d(*(plan.x_range or (0.1, 1.0))), "y": Range1d(*(plan.y_range or (0.1, 1.0)))}
+        self.scales = {axis: scale for axis, scale in zip("xy", plan.scales, strict=True) if not getattr(plan, f"{axis}_range")}
+        self.fitted: dict[str, tuple[float, float]] = {}
+        self.plot = figure(
+            height=300,
+            x_axis_label=plan.x,
+            y_axis_label=plan.y,
+            x_axis_type=plan.scales[0],
+            y_axis_type=plan.scales[1],
+            x_range=self.ranges["x"],
+            y_range=self.ranges["y"],
+            sizing_mode="stretch_width",
+            tools="pan,box_zoom,wheel_zoom,reset,save",
+            active_drag=None,  # a finger that scrolls the page must not move a curve
+            toolbar_location="right",
+            name=name,
+        )
+        if name == "tradeoff":
+            self.plot.line(FPR, FPR, color="#8c8c8c", line_dash="dotted")
+        self.plot.axis.minor_tick_line_color = None  # a third of the time that a logarithmic axis takes
+        if name == "noise":
+            self.plot.axis.ticker, self.plot.axis.formatter = CustomJSTicker(major_code=TICKS), BasicTickFormatter()
+
+    def fit(self, curves: list[Series]) -> None:
+        """Axes that hold the curves; those that somebody has moved stay."""
+        for axis, scale in self.scales.items():
+            values = np.concatenate([np.asarray(c.x if axis == "x" else c.bound.upper, dtype=float) for c in curves] or [[]])
+            values = values[(values > 0) & (values < 1e300)]
+            if not values.size:
+                continue
+            ends = nice(values.min(), up=False) if scale == "log" else 0.0, nice(values.max(), up=True)
+            shown = self.ranges[axis]
+            if ends != self.fitted.get(axis) and self.fitted.get(axis) in (None, (shown.start, shown.end)):
+                shown.update(start=ends[0], end=ends[1], reset_start=ends[0], reset_end=ends[1])
+                self.fitted[axis] = ends
+
+
+def nice(value: float, up: bool) -> float:
+    """The value, or the next of `NICE` times a power of 10 above it, or below."""
+    power = math.floor(math.log10(value))
+    near = [float(f"{digits}e{power + more}") for more in (-1, 0, 1) for digits in NICE]
+    return next(x for x in near if x >= value) if up else next(x for x in reversed(near) if x <= value)
 
 
 class Lines:
-    """The curves of the i-th run in all figures: bands, a line where a band is thin, its edges where it is wide, and dots where
-    the run itself is.
+    """The curves of the i-th run in all figures: a band between the certified ends, a line at the upper one, another at the
+    lower one where the band is wide, and dots where the run itself is.
 
-    One source holds them all: one message to the browser, one repaint of a figure. `samples` are what legends show: Bokeh makes
-    a legend anew after every change of what it refers to.
+    A figure has a source of its own: it is drawn as soon as its curve is known. Columns are lists: an array would go to the
+    browser as two more messages.
     """
 
-    def __init__(self, drawn: dict, i: int):
-        self.curves, self.dots = {name: NOTHING for name in drawn}, dict.fromkeys(drawn, NOWHERE)
-        self.source, self.samples = ColumnDataSource(), {}
-        self.draw({})
-        for name, plan in drawn.items():
-            x, low, high, line, lower, upper, *_ = (f"{name} {column}" for column in COLUMNS)
-            look = {"source": self.source, "color": COLOURS[i], "line_dash": DASHES[i]}
-            plan.varea(x, low, high, source=self.source, fill_color=COLOURS[i], fill_alpha=0.25)
-            middle = plan.line(x, line, line_width=2, **look)
-            edges = [plan.line(x, edge, line_width=0.7, **look) for edge in (lower, upper)]
-            plan.scatter(f"{name} dot x", f"{name} dot y", source=self.source, size=9, color=COLOURS[i])
-            self.samples[name] = plan.line([np.nan], [np.nan], line_width=2, color=COLOURS[i], line_dash=DASHES[i])
-            ends = [("at least", f"{name} at least"), ("at most", f"{name} at most")]
-            tips = [(PLANS[name].x, f"@{{{x}}}{{0.000000}}"), *((says, f"@{{{end}}}{{0.0000000e+0}}") for says, end in ends)]
-            hover = {"tooltips": tips, "mode": "vline", "visible": False, "attachment": "left"}
-            plan.add_tools(HoverTool(renderers=[middle, edges[1]], **hover))
+    def __init__(self, drawn: dict[str, Drawn], i: int):
+        self.dots = dict.fromkeys(drawn, NOWHERE)
+        self.sources = {name: ColumnDataSource(NOTHING) for name in drawn}
+        for name, one in drawn.items():
+            plot, look = one.plot, {"source": self.sources[name], "color": COLOURS[i], "line_dash": DASHES[i]}
+            plot.varea("x", "lower", "upper", source=self.sources[name], fill_color=COLOURS[i], fill_alpha=0.25)
+            upper = plot.line("x", "upper", line_width=2, **look)
+            plot.line("x", "edge", line_width=1, **look)
+            if name != "tradeoff":
+                plot.scatter("dot x", "dot y", source=self.sources[name], size=9, color=COLOURS[i])
+            tips = [(PLANS[name].x, "@x{0.000000}"), *((end, f"@{{{end}}}{{0.0000000e+0}}") for end in ("at least", "at most"))]
+            plot.add_tools(HoverTool(renderers=[upper], tooltips=tips, mode="vline", visible=False, attachment="left"))
 
     def clear(self) -> None:
-        self.curves, self.dots = dict.fromkeys(self.curves, NOTHING), dict.fromkeys(self.dots, NOWHERE)
-        self.draw({})
+        self.dots = dict.fromkeys(self.dots, NOWHERE)
+        for source in self.sources.values():
+            source.data = NOTHING
 
-    def draw(self, found: dict[str, Series]) -> None:
-        """Curves by the name of their figure; others stay."""
-        self.curves |= {name: columns(name, series) for name, series in found.items()}
-        size = max(curve["x"].size for curve in self.curves.values())
-        data = {
-            f"{name} {column}": np.pad(values, (0, size - values.size), mode="edge")
-            for name, curve in self.curves.items()
-            for column, values in curve.items()
-        }
-        for name, place in self.dots.items():
-            for axis, value in zip("xy", place, strict=True):
-                data[f"{name} dot {axis}"] = np.append([value], np.full(size - 1, np.nan))
-        self.source.data = data
+    def draw(self, name: str, series: Series) -> None:
+        """A curve and its dot in the figure of that name."""
+        data = {column: values.tolist() for column, values in columns(name, series).items()}
+        for axis, value in zip("xy", self.dots[name], strict=True):
+            data[f"dot {axis}"] = [value, *[math.nan] * (len(data["x"]) - 1)]
+        self.sources[name].data = data
 
     def mark(self, what, epsilon: Bound, delta: float) -> None:
         """Where the dots are to be in the next drawing."""
@@ -134,6 +157,16 @@ class Lines:
                 self.dots |= {"steps": (what.steps, epsilon.estimate), "noise": (what.noise, epsilon.estimate)}
 
 
+def legend(names: dict[int, str]) -> str:
+    """HTML of how the i-th run is drawn, for every i with its name: once for all figures, outside their canvases."""
+    rows = []
+    for i, name in names.items():
+        dashes = " ".join(map(str, DASHES[i]))
+        line = f"<line x1='0' y1='6' x2='42' y2='6' stroke='{COLOURS[i]}' stroke-width='3' stroke-dasharray='{dashes}'/>"
+        rows.append(f"<span><svg width='42' height='12' aria-hidden='true'>{line}</svg> {html.escape(name)}</span>")
+    return "".join(rows)
+
+
 def columns(name: str, series: Series) -> dict:
     """What a figure draws of a curve, by `COLUMNS`."""
     low, high = (np.array(end, dtype=float) for end in (series.bound.lower, series.bound.upper))
@@ -141,10 +174,9 @@ def columns(name: str, series: Series) -> dict:
     lower, upper = np.maximum(low, floor), np.maximum(high, floor)
     lower[~(high < 1e300)] = upper[~(high < 1e300)] = np.nan
     with np.errstate(invalid="ignore"):
-        thin = high - low <= SURE * np.asarray(series.bound.estimate)
-    line = np.where(thin, np.clip(series.bound.estimate, lower, upper), np.nan)
-    edges = (np.where(thin, np.nan, end) for end in (lower, upper))
-    return dict(zip(COLUMNS, (np.asarray(series.x, dtype=float), lower, upper, line, *edges, low, high), strict=True))
+        wide = ~(high - low <= SURE * np.asarray(series.bound.estimate))
+    edge = np.where(wide, lower, np.nan)
+    return dict(zip(COLUMNS, (np.asarray(series.x, dtype=float), lower, upper, edge, low, high), strict=True))
 
 
 def picture(name: str, curves: list[Series], delta: float, form: str) -> bytes:

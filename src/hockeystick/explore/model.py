@@ -196,17 +196,23 @@ def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str,
     yield "epsilon", query.epsilon(what.run, delta, **options)
     if isinstance(what, Choice):
         yield "epoch", query.epsilon(what.step * (what.steps + what.epoch), delta, **options)
-    yield from _curves(what, delta, ROUNDS[0], options)
+    rest = []
+    for name, piece in _curves(what, delta, ROUNDS[0], options):
+        yield name, piece
+        if name == "privacy":  # the first figure is drawn while the others are computed
+            yield NOW, None
     if isinstance(what, Choice):
         steps = np.append(1 + (2 * what.steps - 1) * np.linspace(0, 1, POINTS) ** 2, what.steps)  # eps grows like a root
-        yield from _along(what, "steps", np.unique(np.round(steps).astype(np.int64)), delta, options)
-        yield from _along(
-            what, "noise", np.unique(np.append(what.noise * np.logspace(-0.5, 0.5, POINTS), what.noise)), delta, options
-        )
-    yield NOW, None
+        noise = np.append(what.noise * np.logspace(-0.5, 0.5, POINTS), what.noise)
+        for name, values in (("steps", np.round(steps).astype(np.int64)), ("noise", noise)):
+            rest.append(_along(what, name, np.unique(values), delta, options))
+            yield next(rest[-1])
+        yield NOW, None
     for points in ROUNDS[1:]:
         for piece in _curves(what, delta, points, options):
             yield piece
+    for pieces in rest:
+        yield from pieces
     yield from _sharper(what, piece[1].bound, options)
 
 
@@ -263,27 +269,28 @@ def _halving(size: int) -> list[int]:
 
 
 def _along(what: Choice, name: str, values: np.ndarray, delta: float, options) -> Iterator[tuple[str, Series]]:
-    """eps at every value of a field, from 0 to inf where nothing is certified. Runs that the fast loop does not know are asked
-    one by one, in an order that halves the largest gap."""
+    """eps at every value of a field, from 0 to inf where nothing is certified. What the fast loop does not know, or not
+    narrowly, is asked one by one, in an order that halves the largest gap."""
+    low, mid, high = np.zeros(values.size), np.zeros(values.size), np.full(values.size, math.inf)
+    asked, budget = np.zeros(values.size, dtype=bool), Budget({})
     if what.sampler in ("Poisson", "all records"):
         rate = what.rate if what.sampler == "Poisson" else 1.0
-        sigma, steps = (values if name == field else getattr(what, field) for field in ("noise", "steps"))
-        for alone in (False, True):  # what the fast loop cannot do, roughly first
-            found = batch.epsilon_batch(sigma, rate, steps, delta, alone=alone, strict=False, **options)
-            yield name, Series("", values, found)
-            if np.all(found.upper <= found.lower * (1 + WIDE)):
-                return
-        return
-    ends: dict[float, tuple[float, float, float]] = {}
-    budget = Budget({})
+        for half in (slice(0, None, 2), slice(1, None, 2)):
+            sigma, steps = (values[half] if name == field else getattr(what, field) for field in ("noise", "steps"))
+            found = batch.epsilon_batch(sigma, rate, steps, delta, alone=False, strict=False, **options)
+            low[half], mid[half], high[half], budget = found.lower, found.estimate, found.upper, found.budget
+            asked[half] = True
+            yield name, Series("", values[asked], Bound(low[asked], mid[asked], high[asked], "", True, budget))
     for i in _halving(values.size):
+        if high[i] <= low[i] * (1 + WIDE):
+            continue
         try:
             found = query.epsilon(what._replace(**{name: values[i].item()}).run, delta, **options)
-            ends[values[i]], budget = (found.lower, found.estimate, found.upper), found.budget
+            low[i], mid[i], high[i], budget = found.lower, found.estimate, found.upper, found.budget
         except AccuracyError:
-            ends[values[i]] = 0.0, math.inf, math.inf
-        rows = np.array([ends[x] for x in sorted(ends)])
-        yield name, Series("", np.array(sorted(ends)), Bound(rows[:, 0], rows[:, 1], rows[:, 2], "", True, budget))
+            pass
+        asked[i] = True
+        yield name, Series("", values[asked], Bound(low[asked], mid[asked], high[asked], "", True, budget))
 
 
 def interval(bound: Bound) -> str:

@@ -11,19 +11,20 @@ from functools import partial
 from importlib.resources import files
 
 from bokeh.layouts import column, row
-from bokeh.models import Button, ColumnDataSource, CustomJS, Div, LegendItem, RadioButtonGroup, Select, TextAreaInput, TextInput
+from bokeh.models import Button, ColumnDataSource, CustomJS, Div, RadioButtonGroup, Select, TextAreaInput, TextInput
 
 from ..bound import DomainError
 from ..pair import ADJACENCIES
 from ..plot import Series
 from . import figures, model
-from .cards import CODE, WIDE, Card, on, say
+from .cards import CODE, STYLE, WIDE, Card, on, say
 from .desk import Desk
 from .model import Choice, Given
 
 MOST = 6
 """Runs on a page."""
 
+LEGEND = "span { margin-right: 1.6rem; white-space: nowrap; } svg { vertical-align: middle; }"
 DOWNLOAD = """
 const [name, type, body] = [parcel.data.name[0], parcel.data.type[0], parcel.data.body[0]];
 const bytes = Uint8Array.from(atob(body), c => c.charCodeAt(0));
@@ -56,13 +57,14 @@ class Page:
         self.bad_level = Div(visible=False, name="delta-message", **WIDE)
         self.add = Button(label="Add a run to compare", name="add", **WIDE)
         self.add.on_click(self._add)
-        self.figures = {name: figures.made(name) for name in figures.PLANS}
+        self.figures = {name: figures.Drawn(name) for name in figures.PLANS}
+        self.legend = Div(name="legend", sizing_mode="stretch_width", stylesheets=[STYLE, LEGEND])
         self.lines: dict[int, figures.Lines] = {}
         self.list = column(sizing_mode="stretch_width", name="cards")
         top = row(self.level, self.adjacency, sizing_mode="stretch_width")
         runs_root = column(top, self.bad_level, self.list, self.add, sizing_mode="stretch_width", name="runs")
         with document.models.freeze():  # its models are counted once, not after every change
-            for root in (runs_root, *self.figures.values(), self._take()):
+            for root in (runs_root, self.legend, *(drawn.plot for drawn in self.figures.values()), self._take()):
                 document.add_root(root)
             for name, what in runs.items():
                 self._put(name, what)
@@ -135,18 +137,13 @@ class Page:
         self.ask(card)
 
     def listed(self) -> None:
-        """The list of cards, legends and texts after a change of either."""
+        """The list of cards, the legend and the text after a change of either."""
         self.list.children = [card.layout for card in self.cards]
         self.add.disabled = len(self.cards) == MOST
         for card in self.cards:
             card.remove.disabled = len(self.cards) == 1
-        for name, drawn in self.figures.items():
-            drawn.legend[0].visible = len(self.cards) > 1
-            drawn.legend[0].items = [
-                LegendItem(label=card.name.value, renderers=[self.lines[card.key].samples[name]])
-                for card in self.cards
-                if isinstance(card.what, Choice) or name in ("privacy", "tradeoff")
-            ]
+        self.legend.text = figures.legend({card.key: card.name.value for card in self.cards})
+        self.legend.visible = len(self.cards) > 1
         self._text()
 
     def _levelled(self) -> None:
@@ -175,12 +172,15 @@ class Page:
         self._text_soon()
 
     def _show_card(self, card: Card, found: dict) -> None:
+        if "choice" in found:
+            card.take("choice", found.pop("choice"))  # where the dots are
         curves = {name: piece for name, piece in found.items() if name in self.figures}
         self.series |= {(card.key, name): piece for name, piece in curves.items()}
         if "epsilon" in found:
             self.lines[card.key].mark(card.what, found["epsilon"], self.delta)
-        if curves or "epsilon" in found:  # first: the browser draws while the rest is on its way
-            self.lines[card.key].draw(curves)
+        for name, series in curves.items():  # first: the browser draws while the rest is on its way
+            self.lines[card.key].draw(name, series)
+            self._fit(name)
         for name, piece in found.items():
             if name not in curves:
                 card.take(name, piece)
@@ -191,6 +191,11 @@ class Page:
         """Nothing is known of the run as it is now."""
         self.lines[card.key].clear()
         self.series = {at: series for at, series in self.series.items() if at[0] != card.key}
+        for name in self.figures:
+            self._fit(name)
+
+    def _fit(self, name: str) -> None:
+        self.figures[name].fit([series for (_, figure), series in self.series.items() if figure == name])
 
     # What can be taken along
 

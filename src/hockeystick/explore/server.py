@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import socket
+import sys
 import webbrowser
 from functools import partial
 
@@ -26,6 +27,9 @@ from ..pair import ADJACENCIES
 from .model import Choice, Given, choice_of, number
 from .page import MOST, Page
 
+TURN = 2e-4
+"""Seconds for which the thread that computes may keep the one that talks to the browser waiting, some times a message. Python
+has 5 ms."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -92,6 +96,7 @@ class Explorer:
         """Serve until interrupted."""
         loop = self.server.io_loop
         self.server.start()
+        sys.setswitchinterval(TURN)
         if browser:
             loop.add_callback(webbrowser.open, self.url)
         try:
