@@ -52,7 +52,7 @@ def test_amplification_identity():
 
 
 def test_add_can_exceed_remove():
-    """Subsampled Laplace [maths TRAP A-2]: the larger of both directions is reported."""
+    """Subsampled Laplace [theory: pair.directions]: the larger of both directions is reported."""
     run = hs.poisson_subsampled(hs.laplace(2.0), 0.5) * 4
     remove, add, both = (hs.delta(run, 0.113, direction=d, route="pld", rtol=1e-5) for d in ("remove", "add", "both"))
     contains(remove, 0.138434024, 3e-5)

@@ -207,7 +207,7 @@ def test_second_order():
         curve = pld._curve(made, dx, t, (1.0, 1.0), log_delta, 1e-5, pld._Limits(1, 1 << 20, 1 << 21, False))
         above.append(curve.upper(1.0) / truth - 1)
         below.append(1 - curve.lower(1.0) / truth)
-        assert 0 < above[-1] < 3.2e3 * dx * dx + 1e-4  # 2.9e-3 at dx = 1e-3 [maths C.8]
+        assert 0 < above[-1] < 3.2e3 * dx * dx + 1e-4  # 2.9e-3 at dx = 1e-3 [theory: grid.mesh]
         # of second moment, groups of three fine cells lose 0.111 dx^2, and the last group, of mass 0.1, up to 2 dx^2
         assert 0 < below[-1] < 0.5 * 1000 * t * (1 + t) * (0.111 + 0.2) * dx * dx + 1e-4
     assert above[0] / above[1] == pytest.approx(4, rel=0.25)

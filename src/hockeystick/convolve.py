@@ -60,7 +60,7 @@ THREADED = 1 << 15
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
-"""Fractions of the saddle point tried as tilt: a smaller tilt may need a shorter circle [maths E.4]."""
+"""Fractions of the saddle point tried as tilt: a smaller tilt may need a shorter circle [theory: grid.tilt]."""
 
 
 class Tail(NamedTuple):
@@ -130,7 +130,7 @@ def fit_circle(dx: float, radius: float, total: float, table: Cgf, eps: float, l
     Everything here is a prediction from the quadrature table; `convolve` certifies.
     """
     pos, neg = table.t > 0, table.t < 0
-    k0 = table.k0 + total * _log_sinhc(0.5 * dx * table.t)  # the lattice spreads the law [maths C7]
+    k0 = table.k0 + total * _log_sinhc(0.5 * dx * table.t)  # the lattice spreads the law [theory: grid.mesh]
     tp, kp, tn, kn = table.t[pos], k0[pos], table.t[neg], k0[neg]
     low = float(np.max((kn - log_tol) / tn))  # Pr[S < low] <= tol
     cut = (kp - log_tol) / tp  # Pr[S >= cut] <= tol

@@ -1,15 +1,16 @@
 """Connect-the-dots: a run's losses as lattice laws above and below it, and what is needed to choose the lattice.
 
 csrc/grid/pld.c proves, for each step, D(eps) <= D_upper(eps - edge) and D >= D_lower, for all real eps, D the hockey-stick
-functional of a positive measure; both survive convolution. A step i also has outcomes of loss +inf, and for the upper law those
-above its window, together of probability at most p_i; with F the k-fold convolution of the finite lattice masses,
+functional of a positive measure; both survive convolution [theory: grid.domination, grid.run]. A step i also has outcomes of
+loss +inf, and for the upper law those above its window, together of probability at most p_i; with F the k-fold convolution of
+the finite lattice masses,
   D_F_lower(eps) + 1 - prod (1 - d_i)^k_i <= delta(eps) <= D_F_upper(eps - radius) + 1 - prod (1 - p_i)^k_i,
 radius = sum k_i edge_i, d_i = Pr[Y_i = +inf]: some loss is infinite, or all are in the lattice. Mass below the window is moved
 up to it (upper) or dropped (lower); finite mass above it is put on its last point (lower).
 
-Losses far beyond eps are as good as infinite, and need no lattice: let a loss be cut at c (loss.py: `capped`), not below
-the last point of its window, with p_i = Pr[Y_i > c_i], +inf included. The upper law has them at +inf. For the lower law, let i
-be the first step with Y_i > c_i. As E e^{-Y} <= 1 for every other step, such outcomes have
+Losses far beyond eps are as good as infinite, and need no lattice [theory: grid.cut]: let a loss be cut at c (loss.py:
+`capped`), not below the last point of its window, with p_i = Pr[Y_i > c_i], +inf included. The upper law has them at +inf. For
+the lower law, let i be the first step with Y_i > c_i. As E e^{-Y} <= 1 for every other step, such outcomes have
   E[(1 - e^{eps-Y})_+; first is i] >= Pr[first is i] - e^{eps-c_i} p_i,
 so with F of what lies in the windows, D_F_lower(eps) + 1 - prod (1 - p_i)^k_i - e^eps sum k_i p_i e^{-c_i} <= delta(eps).
 
@@ -156,7 +157,8 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batc
 
 
 def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(t, eps, log delta) along positive saddle points: eps increases, log delta falls. Estimates [maths D.8]."""
+    """(t, eps, log delta) along positive saddle points: eps increases, log delta falls. Estimates
+    [theory: saddle.estimates]."""
     ok = table.t > 0
     t, k0, k1, k2 = (a[ok] for a in table)
     eps = k1 - 1 / t - 1 / (1 + t)
@@ -166,7 +168,7 @@ def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def mesh(plan: Plan, t: float, rtol: float) -> float:
     """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
-    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [maths C12]; 0.55 rtol is aimed at. Aligned to the
+    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [theory: grid.mesh]; 0.55 rtol is aimed at. Aligned to the
     atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that. Atoms between points add
     what `_misaligned` says.
     """

@@ -1,4 +1,4 @@
-"""Many compositions of one step by repeated powers on a mesh that grows with them [GKKM22; maths C.7].
+"""Many compositions of one step by repeated powers on a mesh that grows with them [GKKM22] [theory: grid.stages].
 
 A lattice law is raised to the power k1 = 4^c on a circle that just holds its tilted law, and put on a lattice 2^c times
 coarser, above or below it as before (pld.c): the law has become 2^c times wider, so it is resolved as well as it was. What
@@ -7,12 +7,12 @@ rare large losses gain little: the first circle must hold one of them at the fin
 
 Accounts are kept in tilted mass M(mu) = int e^{ty} dmu, with one t for all laws: a positive measure mu on losses has
 D_mu(eps) = int (1 - e^{eps-y})_+ dmu <= c M(mu), c = e^{-t eps} f(t), f(t) = t^t/(1+t)^{1+t} the maximum of e^{-ty}(1 -
-e^{-y}). So for a law mu = nu + r, where nu is used and M(|r|) <= omega M(nu), the product over all factors of the difference,
-expanded, gives
+e^{-y}) [theory: grid.tilted-mass]. So for a law mu = nu + r, where nu is used and M(|r|) <= omega M(nu), the product over all
+factors of the difference, expanded, gives
   |D of prod mu_i^{k_i} - D of prod nu_i^{k_i}| <= c prod M(nu_i)^{k_i} (prod (1 + omega_i)^{k_i} - 1).         (1)
-For one power, omega is at most: sqrt(n) times the Euclidean error of the convolution, what is dropped for being below four
-times that error, and the tilted mass outside the circle, by Chernoff's bound at other tilts; such mass is missed by the upper
-law and wrapped into the lower one.
+For one power [theory: grid.power-omega], omega is at most: sqrt(n) times the Euclidean error of the convolution, what is
+dropped for being below four times that error, and the tilted mass outside the circle, by Chernoff's bound at other tilts; such
+mass is missed by the upper law and wrapped into the lower one.
 Stages. Let nu be used for mu, its coarsened law nu' be used from there on, and rho for the k1-fold nu'. nu' bounds D of all
 powers of nu from its side, so that only (1) and (1) of rho remain, whose sum is, with M(nu')^{k1} <= (1 + omega_1) M(rho),
   c M(rho)^{k2} ((1 + omega_1)^{k2} (1 + omega)^{k1 k2} - 1) (M(nu)/M(nu'))^{k1 k2}

@@ -1,10 +1,10 @@
 """Discretisation of losses on a lattice: the mean-matched grid of the PRV accountant.
 
-The coupling [GLW21, Lemma C.5, Thm 5.5], with constants rederived so that every event is paid for once. Let
-Y_i be the loss of step i, W_i its window, J_i the lattice point of its cell, mu_i = E[Y_i - J_i | W_i], e_i =
+The coupling [GLW21, Lemma C.5, Thm 5.5] [theory: grid.coupling], with constants rederived so that every event is paid for once.
+Let Y_i be the loss of step i, W_i its window, J_i the lattice point of its cell, mu_i = E[Y_i - J_i | W_i], e_i =
 Y_i - J_i - mu_i. With all Y_i inside their windows the e_i are independent, have mean 0 and lie in an
 interval of width h, so with probability at
-least 1 - eta (one-sided) their sum is at most the `radius`, the least of
+least 1 - eta (one-sided) their sum is at most the `radius` [theory: grid.radius], the least of
 
   (a) h sqrt(k/2 log(1/eta))                                          Hoeffding, as in [GLW21, Lemma C.6];
   (b) k h;
@@ -99,8 +99,8 @@ def window_reach(total: float, delta_error: float) -> tuple[float, float]:
 
 
 def cgf_table(steps: GaussianSteps, add: bool, t: np.ndarray, X: float) -> Cgf:
-    """K, K', K'' at the points t, of losses cut to their windows, by the trapezoid rule in the noise (maths
-    D.6).
+    """K, K', K'' at the points t, of losses cut to their windows, by the trapezoid rule in the
+    noise.
 
     The cut matters: for tiny q the uncut K is ruled by jumps of probability 1e-40 long before the tilt that
     is needed.
@@ -128,7 +128,7 @@ def cgf_table(steps: GaussianSteps, add: bool, t: np.ndarray, X: float) -> Cgf:
 
 
 def mean_loss(m: float, q: float, add: bool) -> tuple[float, float]:
-    """(E Y, bound on its error). Trapezoid rule on |x| <= 40 + m.
+    """(E Y, bound on its error). Trapezoid rule on |x| <= 40 + m [theory: grid.mean].
 
     The integrand is analytic for |Im x| < pi/m, where the argument of the logarithm vanishes. On |Im x| <= d
     <= 0.9 pi/m it is at most e^{d^2/2} phi(x) (|l(x)| + 8) (1 + e^{v}), so the aliasing error is below 2
@@ -151,7 +151,7 @@ def mean_loss(m: float, q: float, add: bool) -> tuple[float, float]:
 
 
 def density_variation_upper(m: float, q: float, add: bool) -> float:
-    """Bound on the total variation of the density of one loss; see the head of the file.
+    """Bound on the total variation of the density of one loss [theory: grid.variation].
 
     max f over [-m, m] from n points: |d log f/dx| <= 2 m there (REMOVE: |x| + m; ADD: the same).
     """

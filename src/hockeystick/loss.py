@@ -8,8 +8,8 @@ Errors. Nothing is known of a loss but what its builder states and proves (law.p
 `Atoms`, `Lattice` and `Loss` carry the error of every number in them; the combinators here prove how errors pass through; what
 asks (walls, ends, lattices, contours) takes its slack from there. exp, log, expm1, log1p are taken to be within 2u.
 
-On finite values the laws determine each other: dPr[Y = s] = e^s dPr[X = s] [GLW21, Prop. C.9]. `poisson` is [maths B8],
-with g(s) = log1p(expm1(s)/q) the base loss whose subsampled loss is s:
+On finite values the laws determine each other: dPr[Y = s] = e^s dPr[X = s] [theory: pair.exponent].
+`poisson` [theory: pair.sampled-laws], with g(s) = log1p(expm1(s)/q) the base loss whose subsampled loss is s:
   Pr[X <= s] = Pr[X0 <= g(s)],   Pr[Y <= s] = q Pr[Y0 <= g(s)] + (1-q) Pr[X0 <= g(s)].
 """
 
@@ -32,7 +32,8 @@ COARSE_NODES = 512
 
 
 class Tails(NamedTuple):
-    """Tail probabilities of the finite parts of Y and X at an increasing array s, with what rounding may have done to them.
+    """Tail probabilities of the finite parts of Y and X at an increasing array s, with what rounding may have done to them
+    [theory: law.tails].
 
     y_below = Pr[-inf < Y <= s], y_above = Pr[s < Y < inf], x_below, x_above: the same of X.
 
@@ -179,8 +180,8 @@ def additive_loss(row: Additive) -> Loss:
 
 
 def reversed_loss(base: Loss) -> Loss:
-    """num and den swapped: Y' = -X, X' = -Y [GLW21, Prop. C.9]. Atoms on an edge fall on its other side, as `Tails` allows. A
-    sign rounds nothing: every error stays."""
+    """num and den swapped: Y' = -X, X' = -Y [theory: pair.reversal]. Atoms on an edge fall on its other side, as `Tails`
+    allows. A sign rounds nothing: every error stays."""
     if base.additive:
         return additive_loss(base.additive._replace(back=1.0 - base.additive.back))
 
@@ -230,7 +231,7 @@ def _turned(error):
 
 
 def sampled(loss: float, q: float) -> float:
-    """log(1 - q + q e^loss) within 8u relative; +-inf map to +inf and log(1-q).
+    """log(1 - q + q e^loss) within 8u relative [theory: rounding.sampled-loss]; +-inf map to +inf and log(1-q).
 
     With v = q expm1(loss), within 3u: log1p(v) has the relative condition |v/((1+v) log1p(v))| <= 1.45 for v >= -1/2. Below,
     it is -log1p(-v/(1 - q + q e^loss)) of positive numbers, 1-q being exact as q > 1/2: 2u + (3 + 4 + 1)u/1.4, the condition of
@@ -256,8 +257,8 @@ def subsample(loss, q: float):
 
 
 def _sampled_atoms(base: Atoms, q: float) -> Atoms:
-    """Atoms of the sampled law. A position s moves by ds/dg = q e^{g-s} <= 1 times that of g, which rises in g, and is rounded
-    by 8u; a mass of num is a sum of positive products, 4u."""
+    """Atoms of the sampled law [theory: law.edges]. A position s moves by ds/dg = q e^{g-s} <= 1 times that of g, which rises
+    in g, and is rounded by 8u; a mass of num is a sum of positive products, 4u."""
     loss, num, den, rel, edge, absolute = base
     at = subsample(loss, q)
     slope = np.minimum(1.0, q * np.exp(np.minimum(loss - at, 700.0)) * (1 + 2 * edge + 1e-9))
@@ -265,8 +266,9 @@ def _sampled_atoms(base: Atoms, q: float) -> Atoms:
 
 
 def poisson(base: Loss, q: float) -> Loss:
-    """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11; maths B8]. Errors of tails
-    in tails.c; losses within rounding of the wall log(1-q), where the base loss runs to -inf, are taken to lie above it.
+    """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11] [theory: pair.poisson].
+    Errors of tails in tails.c; losses within rounding of the wall log(1-q), where the base loss runs to -inf, are taken to lie
+    above it.
 
     Ends and atoms: `sampled`, `_sampled_atoms`; the slope at the upper end bounds that at the lower. Masses at infinity: one
     product each, u.
@@ -348,7 +350,8 @@ def _lattice_of(atoms, base: Loss):
 
 
 def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
-    """Part i with probability weights[i] (summing to 1), the choice public: every law is the weighted sum.
+    """Part i with probability weights[i] (summing to 1), the choice public: every law is the weighted sum
+    [theory: pair.mixture].
 
     The weights sum to 1 to within 4e-16 = 3.7u each (given.py) and stand for weights scaled to sum to 1: each is within
     (4n + 2)u of that. A weighted sum of n terms adds (n + 1)u. Positions and ends are those of the parts.

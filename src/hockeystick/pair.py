@@ -1,6 +1,7 @@
 """From what ran to its worst-case pair, in both directions.
 
-Every mechanism here is dominated by a pair of laws (num, den); the loss is log(num/den) under num. `losses` describes any run;
+Every mechanism here is dominated by a pair of laws (num, den) [theory: pair.domination]; the loss is log(num/den) under num
+[theory: pair.loss]. `losses` describes any run;
 a family of pairs that one C kernel evaluates has a shorter description by plain arrays (`gaussian_steps`).
 """
 
@@ -39,8 +40,8 @@ class GaussianSteps(NamedTuple):
 def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     """The run as arrays of (m, q, k), or None where some step's pair is not q N(m,1) + (1-q) N(0,1) against N(0,1).
 
-    REMOVE has the mixture as num, ADD as den. For Poisson sampling this pair dominates [GLW21, App. B; ZDW22, Thm 11] under
-    add_remove and zero_out; q = 1 is the Gaussian mechanism under any adjacency (sampling.py). Steps that use no record are
+    REMOVE has the mixture as num, ADD as den. For Poisson sampling this pair dominates under add_remove and zero_out
+    [theory: pair.poisson]; q = 1 is the Gaussian mechanism under any adjacency (sampling.py). Steps that use no record are
     left out.
     """
     cached = run._cache.get(adjacency, ...)
@@ -151,31 +152,24 @@ def _only(step: Mechanism, adjacency: str, *allowed: str) -> None:
 
 
 def gaussian_pair(step: Gaussian, adjacency: str, add: bool) -> Loss:
-    """N(m, 1) against N(0, 1), its own mirror image [GLW21, Prop. B.1]; replace_one: N(m, 1) against N(-m, 1)."""
+    """N(m, 1) against N(0, 1), its own mirror image [theory: pair.gaussian]; replace_one: N(m, 1) against N(-m, 1)."""
     m, _ = sampling.as_gaussian(step, adjacency)
     return gaussian_loss(m)
 
 
 def laplace_pair(step: Laplace, adjacency: str, add: bool) -> Loss:
-    """Laplace laws moved by the sensitivity (replace_one: by twice that), their own mirror image [GLW21, Prop. B.2].
+    """Laplace laws moved by the sensitivity (replace_one: by twice that), their own mirror image.
 
-    Noise on every entry of a vector, moved by sum |v_i| = m in all, is dominated by one entry moved by m. It is enough to merge
-    two entries, moved by a and b. A_m(eps) = 1 - delta_m(eps) = min(1, e^eps, e^{(eps-m)/2}), the integral of min(num, e^eps
-    den), is E A_b(eps - L) for the two, L the loss of the first under num: mass 1/2 at a, e^-a/2 at -a, density e^{(s-a)/2}/4
-    between.
-      eps >= a+b: A_b is 1 throughout, like A_{a+b}.   eps <= -a-b: A_b(eps - L) = e^{eps-L}, of mean e^eps, like A_{a+b}.
-      Else, in units of A_{a+b}(eps) = e^{(eps-a-b)/2}: losses in M = [eps-b, eps+b] give 1/4 per length, an atom in M 1/2.
-        If a > eps+b, losses above M give e^{-w/2}/2 + (1 - e^{-w/2})/2 = 1/2, w = a - eps - b; if -a < eps-b, those below the
-        same. In all 1 + |M and [-a, a]|/4 >= 1.
-    delta_m rises with m, so sum |v_i| <= m is enough. Poisson samples under add_remove and zero_out inherit it [ZDW22, Thm 11].
+    Noise on every entry of a vector, moved by sum |v_i| <= m in all, is dominated by one entry moved by m
+    [theory: pair.laplace]. Poisson samples under add_remove and zero_out inherit it [ZDW22, Thm 11].
     """
     return laplace_loss((2 if adjacency == "replace_one" else 1) * step.sensitivity / step.scale)
 
 
 def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
     """q num + (1-q) den against den for REMOVE; for ADD the mirror image of the same made from the mirrored ADD pair
-    [ZDW22, Thm 11]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one needs more
-    than the pair of the base step: sampling.py."""
+    [theory: pair.poisson]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one needs
+    more than the pair of the base step: sampling.py."""
     if isinstance(step.base, Gaussian | Laplace) and adjacency == "replace_one":
         return sampling.replace_one_loss(step)
     if isinstance(step.base, Gaussian | Laplace | DiscreteGaussian | DiscreteLaplace):
@@ -193,10 +187,8 @@ def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
 
 
 def discrete_gaussian_pair(step: DiscreteGaussian, adjacency: str, add: bool) -> Loss:
-    """Integer noise x against D + x: loss D(D - 2x)/(2 sigma^2), its own mirror image.
-
-    The worst shift is D: for any log-concave noise f and a > 0, sup_S sum_S f(x - d) - a f(x) rises in d >= 0, because the best
-    S is a half-line, F(t - d) - a F(t) with F(t) = Pr[noise >= t], and F falls.
+    """Integer noise x against D + x: loss D(D - 2x)/(2 sigma^2), its own mirror image [theory: pair.discrete-gaussian]. The
+    worst shift is D, as for every log-concave noise [theory: pair.log-concave].
 
     Exponents y^2/(2 sigma^2) and positions are formed in long double by four roundings each: a mass of exponent 745 or less is
     within 8u + 4 * 745 long double units, a position within 2u relative. Outcomes stay unless both masses are below e^-745.
@@ -222,8 +214,8 @@ def discrete_gaussian_pair(step: DiscreteGaussian, adjacency: str, add: bool) ->
 
 
 def discrete_laplace_pair(step: DiscreteLaplace, adjacency: str, add: bool) -> Loss:
-    """Integer noise x against D + x: losses a(D - 2j) with a = 1/scale, j = 0..D; its own mirror image [maths B.5]. The worst
-    shift is D, as for every log-concave noise (`discrete_gaussian_pair`).
+    """Integer noise x against D + x: losses a(D - 2j) with a = 1/scale, j = 0..D; its own mirror image
+    [theory: pair.discrete-laplace]. The worst shift is D [theory: pair.log-concave].
 
     a and a j <= 600 in long double by two roundings: positions within 2u relative, masses within 8u + 4 * 600 long double ones.
     """
@@ -238,7 +230,7 @@ def discrete_laplace_pair(step: DiscreteLaplace, adjacency: str, add: bool) -> L
 
 
 def approx_dp_pair(step: ApproxDP, adjacency: str, add: bool) -> Loss:
-    """The pair that dominates every (eps0, delta0)-DP step [KOV15, Thm 3.4; GLW21, Prop. B.3], whatever the adjacency.
+    """The pair that dominates every (eps0, delta0)-DP step, whatever the adjacency [theory: pair.approx-dp].
 
     The losses +-eps0 and the mass delta0 at infinity are the user's numbers, exact; a finite mass is 1 - delta0 (u), exp (2u),
     1 + exp (3u), a product and a quotient: 8u.
@@ -253,7 +245,8 @@ def approx_dp_pair(step: ApproxDP, adjacency: str, add: bool) -> Loss:
 
 
 def k_ary_pair(step: KAryRandomizedResponse, adjacency: str, add: bool) -> Loss:
-    """replace_one: losses e0, 0, -e0, exact. zero_out: the true answer against a uniform one [maths B.4].
+    """replace_one: losses e0, 0, -e0, exact. zero_out: the true answer against a uniform one
+    [theory: pair.k-ary].
 
     Masses: small = e^-e0 within 2u, 1 + (k-1) small 4u, quotients and products at most 9u. zero_out: the losses are log of
     k/(1 + (k-1) small), as log1p((k-1)(1 - small)/(1 + (k-1) small)), and -log1p(expm1(e0)/k): sums, products and quotients of
@@ -278,19 +271,20 @@ def k_ary_pair(step: KAryRandomizedResponse, adjacency: str, add: bool) -> Loss:
 
 
 def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> Loss:
-    """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism."""
+    """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism [theory: pair.random-shift]."""
     _only(step, adjacency, "add_remove")
     loss = gaussian_mixture_loss(np.array(step.shifts) / step.sigma, np.array(step.probabilities))
     return reversed_loss(loss) if add else loss
 
 
 def public_mixture_pair(step: PublicMixture, adjacency: str, add: bool) -> Loss:
-    """The pair of the joint law of (part, output): its curve is the weighted sum of the parts' curves [ZDW22, Thm 10]."""
+    """The pair of the joint law of (part, output): its curve is the weighted sum of the parts' curves
+    [theory: pair.mixture]."""
     return mixture(tuple(step_loss(part, adjacency, add) for part in step.parts), step.weights)
 
 
 def pmf_pair(step: FromPmf, adjacency: str, add: bool) -> Loss:
-    """The user's pair, each law divided by its sum; ADD is its mirror image.
+    """The user's pair, each law divided by its sum; ADD is its mirror image [theory: pair.pmf].
 
     The sums S, T of num p and den d, and S - T, are rounded once each (fsum). A loss is log(p T/(d S)).
       p, d within a factor 2: log1p(((p - d)/d T - (S - T))/S), where p - d is exact: the argument is within 8u (|r| + |S - T|),
@@ -330,10 +324,10 @@ def pmf_pair(step: FromPmf, adjacency: str, add: bool) -> Loss:
 
 
 def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
-    """Connect-the-dots on the given points [DGK+22, Alg. 1; maths C.8]: p_i = a_i (s_{i+} - s_{i-}), a = e^eps, s chord slopes.
+    """Connect-the-dots on the given points [theory: pair.given-curve]: p_i = a_i (s_{i+} - s_{i-}), a = e^eps, s chord slopes.
 
-    A symmetric guarantee bounds the mirrored curve as well [maths A10]: delta(-eps) = 1 - e^-eps + e^-eps delta(eps). A convex
-    curve below all points is below their lower convex hull, which is taken.
+    A symmetric guarantee bounds the mirrored curve as well [theory: pair.reversal]: delta(-eps) = 1 - e^-eps + e^-eps
+    delta(eps). A convex curve below all points is below their lower convex hull, which is taken.
 
     Long double throughout, v = its ulp. Positions are the user's eps, exact. Deltas are the user's, or mirrored ones, sums of
     two positive terms: 6v each. Gaps of a are a expm1(difference of eps), the difference being within v: 6v. So a slope is
@@ -390,7 +384,7 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
 
 
 def cdf_pair(step: FromLossCdf, adjacency: str, add: bool) -> Loss:
-    """The user's pair; ADD is its mirror image."""
+    """The user's pair; ADD is its mirror image [theory: pair.cdf]."""
     base = cdf_loss(
         step.cdf_num,
         step.cdf_den,
@@ -406,7 +400,8 @@ def cdf_pair(step: FromLossCdf, adjacency: str, add: bool) -> Loss:
 
 
 def truncated_pair(step: TruncatedPoisson | SizeRange, adjacency: str, add: bool) -> Loss:
-    """The public mixture of [Gan25, Thms 3.1, 3.3, 3.4]; sampling.py. A SizeRange: one that dominates many of them."""
+    """The public mixture of [Gan25, Thms 3.1, 3.3, 3.4] [theory: pair.truncated]; sampling.py. A SizeRange: one that dominates
+    many of them."""
     if not sampling.reveals(step):
         return atomic_loss([0.0], [1.0], [1.0], edge=0.0, rel=0.0)
     plain = sampling.as_gaussian(step, adjacency)

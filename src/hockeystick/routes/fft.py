@@ -77,8 +77,8 @@ def _default_delta_error(steps: GaussianSteps, add: bool, eps: float) -> float:
 
 
 def _saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(t, eps, log delta) along positive saddle points: eps increases, log delta falls. Estimates (maths
-    D.8)."""
+    """(t, eps, log delta) along positive saddle points: eps increases, log delta falls. Estimates
+    [theory: saddle.estimates]."""
     ok = table.t > 0
     t, k0, k1, k2 = (a[ok] for a in table)
     eps = k1 - 1 / t - 1 / (1 + t)

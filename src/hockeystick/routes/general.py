@@ -1,8 +1,8 @@
 """Route `contour` beyond the Gaussian family: one run, one direction, to the sum that takes it.
 
 Laws on a common lattice go to lattice.py, Laplace and mixed runs to mixed.py. Finite losses are composed; masses at infinity
-are divided out first [maths A11]: with D = 1 - prod (1 - d_i)^k_i, delta = D + (1 - D) delta_finite. Points and roots are those
-of routes/contour.py, with the route's name appended; None where nothing here takes the run.
+are divided out first [theory: pair.infinite]: with D = 1 - prod (1 - d_i)^k_i, delta = D + (1 - D) delta_finite. Points and
+roots are those of routes/contour.py, with the route's name appended; None where nothing here takes the run.
 """
 
 from __future__ import annotations

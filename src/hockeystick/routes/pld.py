@@ -84,7 +84,7 @@ class _Curve(NamedTuple):
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower - short) * (1 - 8 * ULP)
 
     def estimate(self, eps: float) -> float:
-        """The middle: the two laws are about as far from the truth [maths C12]."""
+        """The middle: the two laws are about as far from the truth [theory: grid.mesh]."""
         low, high = self.below.value(eps) + self.laws.inf_lower, self.above.value(eps) + self.laws.inf_upper
         return 0.5 * (low + high)
 
