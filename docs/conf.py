@@ -46,6 +46,8 @@ numpydoc_xref_aliases = {
 }
 
 html_theme = "furo"
+pygments_dark_style = "monokai"
+smartquotes = False  # "both" is what one types
 html_title = "hockeystick"
 html_static_path = ["static"]
 html_css_files = ["site.css"]

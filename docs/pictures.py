@@ -31,11 +31,10 @@ def sgd(sigma: float, q: float, steps: int) -> hs.Run:
     return hs.poisson_subsampled(hs.gaussian(sigma), q) * steps
 
 
-def axes_of(panels: int = 1):
-    figure, axes = plt.subplots(1, panels, figsize=(4.6 * panels, 3.3), layout="constrained", squeeze=False)
-    for axis in axes[0]:
-        axis.grid(True, which="major", color="0.9", linewidth=0.6)
-    return figure, *axes[0]
+def axes_of():
+    figure, axis = plt.subplots(figsize=(5.2, 3.5), layout="constrained")
+    axis.grid(True, which="major", color="0.9", linewidth=0.6)
+    return figure, axis
 
 
 def draw(axis, x, y, which: int, label: str, **options) -> None:
@@ -43,27 +42,30 @@ def draw(axis, x, y, which: int, label: str, **options) -> None:
 
 
 def noise():
-    """eps against noise; the noise that meets a target, and what it does to a mean, against the batch size."""
-    figure, left, right = axes_of(2)
+    """eps against noise, for three numbers of steps."""
+    figure, axis = axes_of()
     sigmas = np.geomspace(0.5, 8, 60)
     for which, steps in enumerate((100, 1000, 10_000)):
-        eps = [hs.epsilon(sgd(s, 0.01, steps), DELTA).upper for s in sigmas]
-        draw(left, sigmas, eps, which, f"{steps:,} steps")
-    left.set(xscale="log", yscale="log", xlabel="noise multiplier sigma", ylabel=f"eps at delta = {DELTA:g}")
-    left.set_title("q = 0.01", fontsize="medium")
-    left.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"], minor=False)
-    left.minorticks_off()
-    left.legend(frameon=False, fontsize="small")
+        draw(axis, sigmas, [hs.epsilon(sgd(s, 0.01, steps), DELTA).upper for s in sigmas], which, f"{steps:,} steps")
+    axis.set(xscale="log", yscale="log", xlabel="noise multiplier sigma", ylabel=f"eps at delta = {DELTA:g}")
+    axis.set_title("q = 0.01", fontsize="medium")
+    axis.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"], minor=False)
+    axis.minorticks_off()
+    axis.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def batches():
+    """The noise that a budget leaves in a mean gradient, against the batch size."""
+    figure, axis = axes_of()
     records, epochs = 60_000, 20
-    batches = np.unique(np.geomspace(30, records, 30).astype(int))
+    sizes = np.unique(np.geomspace(30, records, 30).astype(int))
     for which, eps in enumerate((1.0, 2.0, 8.0)):
-        found = [
-            hs.noise_multiplier(q=b / records, steps=-(-epochs * records // b), eps=eps, delta=DELTA).value for b in batches
-        ]
-        draw(right, batches, np.array(found) / batches, which, f"eps = {eps:g}")
-    right.set(xscale="log", yscale="log", xlabel="expected batch size B", ylabel="noise of a mean gradient, sigma/B (clip 1)")
-    right.set_title(f"{records:,} records, {epochs} epochs, delta = {DELTA:g}", fontsize="medium")
-    right.legend(frameon=False, fontsize="small")
+        found = [hs.noise_multiplier(q=b / records, steps=-(-epochs * records // b), eps=eps, delta=DELTA).value for b in sizes]
+        draw(axis, sizes, np.array(found) / sizes, which, f"eps = {eps:g}")
+    axis.set(xscale="log", yscale="log", xlabel="expected batch size B", ylabel="noise of a mean gradient, sigma/B")
+    axis.set_title(f"{records:,} records, {epochs} epochs, delta = {DELTA:g}, clip 1", fontsize="medium")
+    axis.legend(frameon=False, fontsize="small")
     return figure
 
 
@@ -154,7 +156,7 @@ def individual():
     return figure
 
 
-FIGURES = (noise, steps, mixing, attacks, samplers, individual)
+FIGURES = (noise, batches, steps, mixing, attacks, samplers, individual)
 
 
 def main(folder: Iterable[str]) -> None:
