@@ -6,8 +6,9 @@ one thread at a time.
 Accuracy. Both libraries compute a length-n transform, n = 2^a 3^b 5^c, as about log2(n) stages of orthogonal
 butterflies with twiddles correct to about u = 2^-53. Such a product of stages satisfies
 ||computed - exact||_2 <= eta ||exact||_2 with eta <= 7 u log2(n) for radix 2 [Hig02, Thm 24.2]; `error_upper`
-allows 16 u log2(n) for the mixed radices and the real-to-complex packing. This constant is cited, not proved,
-for a library that picks its own factorisation; measured errors are below u log2(n) (benchmarks/bench_prv.py).
+allows 16 u log2(n) for the mixed radices and the real-to-complex packing. This constant is cited, not proved
+[theory: grid.fft], for a library that picks its own factorisation; measured errors are below u log2(n)
+(benchmarks/bench_prv.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Many queries in one call: arrays of Poisson-subsampled Gaussian runs, each with its own delta or eps.
 
-csrc/line/batch.c answers what one line contour answers within `rtol`; the rest (single steps, few jumps, exact cases,
-fall-backs) is asked one by one through `query`.
+csrc/line/batch.c answers what one line contour answers within `rtol` [theory: risk.batch]; the rest (single steps, few jumps,
+exact cases, fall-backs) is asked one by one through `query`.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def ordered(found, run=None):
 
 
 def meet(a, b, run=None):
-    """What two answers about one number leave of it; terms and route are those of the narrower. SoundnessError where nothing
-    is left. Either may be None."""
+    """What two answers about one number leave of it; terms and route are those of the narrower [theory: small.consistent].
+    SoundnessError where nothing is left. Either may be None."""
     if a is None or b is None:
         found = a or b
         return found if found is None or found[0] <= found[1] <= found[2] else ordered(found, run)

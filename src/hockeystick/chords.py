@@ -1,10 +1,10 @@
 """What convexity alone says about a privacy curve between certified points, and where to place the points.
 
-With x = e^eps, delta(x) = sup_S num(S) - x den(S) is convex and does not increase; p(x) = den[L > eps] is minus its slope
-and delta + x p = num[L > eps]. A convex curve lies below its chords and above their prolongations, so four certified
-points x0 < x1 < x2 < x3 bound min_x delta(x) + a x from both sides: above by any of them, below, between x1 and x2, by
-the chords of (x0, x1) and (x2, x3) prolonged. Both ends meet to second order in the distance of the points, which is
-driven down until rounding and the width of the deltas stop it. No density, atom or derivative is needed.
+With x = e^eps, delta(x) = sup_S num(S) - x den(S) is convex and does not increase [theory: pair.curve]; p(x) = den[L > eps] is
+minus its slope and delta + x p = num[L > eps]. A convex curve lies below its chords and above their prolongations, so four
+certified points x0 < x1 < x2 < x3 bound min_x delta(x) + a x from both sides [theory: risk.four-points]: above by any of them,
+below, between x1 and x2, by the chords of (x0, x1) and (x2, x3) prolonged. Both ends meet to second order in the distance of
+the points, which is driven down until rounding and the width of the deltas stop it. No density, atom or derivative is needed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _zero(points: list[tuple[float, float]], reach: float) -> tuple[float, bool]
 
 
 def fpr_upper(nodes: Nodes, tpr: float, start: float) -> float:
-    """An upper bound of max_x (tpr - delta(x)) / x: an f with delta(x) + f x >= tpr for all x > 0."""
+    """An upper bound of max_x (tpr - delta(x)) / x: an f with delta(x) + f x >= tpr for all x > 0 [theory: risk.fpr]."""
     # Where delta(x) >= tpr, smaller x add nothing and larger ones at most tpr / x.
     best = min([tpr] + [tpr / x * (1 + 4 * U) for d, x in zip(nodes.low, nodes.x_dn, strict=True) if d >= tpr])
     f = start
@@ -144,7 +144,8 @@ def tpr_lower(nodes: Nodes, a: float) -> float:
 
 
 def chord_slope(nodes: Nodes, i: int, worse: bool) -> float:
-    """p between the points i and i+1: at least what the chord's slope says at the left point, at most that at the right."""
+    """p between the points i and i+1 [theory: risk.slope]: at least what the chord's slope says at the left point, at most that
+    at the right."""
     if worse:
         return max(0.0, nodes.high[i] - nodes.low[i + 1]) / (nodes.x_dn[i + 1] - nodes.x_up[i]) * (1 + 8 * U)
     return max(0.0, nodes.low[i] - nodes.high[i + 1]) / (nodes.x_up[i + 1] - nodes.x_dn[i]) * (1 - 8 * U)

@@ -3,11 +3,11 @@
 D is the tail functional of the exact convolution of the grids (grid.py):
 D(eps + radius) - eta <= delta(eps) <= D(eps - radius) + eta + lost.
 It is computed from the law tilted by e^{t x}, on a circle of n points, W = n dx, labelled
-y_lo .. y_lo + W - dx; r is the inverse FFT of prod_i phi_i^{k_i}, and for eps >= y_lo
+y_lo .. y_lo + W - dx; r is the inverse FFT of prod_i phi_i^{k_i}, and for eps >= y_lo [theory: grid.tilt]
 
   D^(eps) = sum_{y > eps} r_y e^{L - t x} (1 - e^{eps - y}).
 
-Errors of D^, proved here but for the FFT constant eta_f (_fft.py). S is the sum of the grid variables,
+Errors of D^, proved here but for the FFT constant eta_f (_fft.py) [theory: grid.fft-error]. S is the sum of the grid variables,
 K~(t) = log E e^{tS}.
 
 wrapped    A sum y outside the circle is met at y' = y - jW > eps with weight e^{t(y - y')}. From the right,
@@ -236,7 +236,7 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
 
 
 def _multiply(a, b, n_threads: int):
-    """Circular convolution of (x, bound on its error e_2, bound on the exact sum s) pairs; a may be b.
+    """Circular convolution of (x, bound on its error e_2, bound on the exact sum s) pairs; a may be b [theory: grid.squaring].
 
     ||x^ y^ - x y||_2 <= s_y e_x + ||x^||_1 e_y: Young's inequality. The transforms add eta ||x^||_2 ||y^||_1
     (sup of the other spectrum) + eta ||y^||_2 (||x^||_1 + eta sqrt n ||x^||_2) and (eta + 4u) times the

@@ -36,7 +36,8 @@ EVERY = 64
 
 
 def gaussian_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
-    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1]; sampled, turned round."""
+    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1] [theory: law.gaussian-tails]; sampled,
+    turned round."""
     return additive_loss(Additive(GAUSSIAN, m, q, float(back)))
 
 
@@ -46,7 +47,8 @@ def laplace_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
 
 
 def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
-    """sum_i p_i N(m_i, 1) against N(0, 1), m_i >= 0: l(x) = log sum_i p_i e^{m_i x - m_i^2/2}, convex and increasing in x.
+    """sum_i p_i N(m_i, 1) against N(0, 1), m_i >= 0: l(x) = log sum_i p_i e^{m_i x - m_i^2/2}, convex and increasing in x
+    [theory: law.shift-tails].
 
     x(s) by Newton's method from the right, where it falls monotonically, at every EVERY-th s, and from their chords, where the
     first step ends to the right. The edge is moved by what is left of l(x) - s, whatever x, and by

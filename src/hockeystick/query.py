@@ -317,7 +317,8 @@ class _Settings:
         return best
 
     def _largest(self, ask, below):
-        """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller."""
+        """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller
+        [theory: pair.directions, line.both]."""
         first, *others = self.directions
         if not others or mirrored(self.run, self.adjacency):
             return ask(self, first)
@@ -351,7 +352,8 @@ class _Settings:
         return self.route == "auto" or TABLE[self.route].prune
 
     def exact(self, add: int, eps: float):
-        """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss.
+        """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss
+        [theory: small.range].
 
         ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes decide.
         """

@@ -1,10 +1,11 @@
 """Attack risk read off the privacy curve: trade-off curve, advantage, Bayes risk, posterior belief.
 
-A test of false positive rate a has, with x = e^eps [DRS22, Prop. 2.13],
+A test of false positive rate a has, with x = e^eps [DRS22, Prop. 2.13] [theory: risk.tpr],
 
     tpr(a) = min_x delta(x) + a x,        fnr(a) = 1 - tpr(a) = max_x 1 - delta(x) - a x,
 
-so that everything follows from certified deltas; chords.py has the proof of both ends.
+so that everything follows from certified deltas; chords.py has the proof of both ends. Bayes risk: [theory: risk.bayes];
+posterior: [theory: risk.posterior].
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A run summed up by one number: the smallest mu whose Gaussian curve covers it, and how much that says too much.
 
-With x = e^eps the Gaussian curve is the largest of its tangents, which have a closed form:
+With x = e^eps the Gaussian curve is the largest of its tangents, which have a closed form [theory: risk.tangents]:
 
     G_mu(x) = sup_t T_t(x),        T_t(x) = Phi(mu/2 - t/mu) - x Phi(-mu/2 - t/mu),    touching at x = e^t.
 
@@ -253,7 +253,7 @@ def _regret_lower(mu: float, point: _Point) -> float:
 
 
 def _regret_upper(mu: float, four: list[_Point]) -> float:
-    """An upper bound of (G_mu - delta) / (1 + x) between the inner two of four points.
+    """An upper bound of (G_mu - delta) / (1 + x) between the inner two of four points [theory: risk.regret].
 
     G_mu is below its chord, delta above the outer chords prolonged and so above their mixtures; a ratio of linear functions
     is largest at an end.

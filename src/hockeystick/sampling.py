@@ -9,15 +9,15 @@ zero_out      b(p, 1)  | N(0)             b(p, 1) | N(0)            b(q, 2) | b(
 replace_one   b(p, 1)  | b(p, -1)         b(p, 1) | b(p, -1)        b(q, 2) | b(q, -2)
 
 num | den for the direction "remove"; "add" swaps them, which mirrors x and swaps the two shifts. The right half is [Gan25, Thms
-3.1, 3.3, 3.4], w = Pr[Bin(n-1, p) >= B] and q = p E[B/(s+1) | s >= B] (csrc/sampling.c); the branch is public and drawn anew in
-every step. The left half: add_remove and zero_out are one pair, [ZDW22, Thm 11]; replace_one is the right half's first branch.
-Laplace noise under replace_one: `laplace_replace_one`.
+3.1, 3.3, 3.4], w = Pr[Bin(n-1, p) >= B] and q = p E[B/(s+1) | s >= B] (csrc/sampling.c) [theory: pair.truncated]; the branch is
+public and drawn anew in every step. The left half: add_remove and zero_out are one pair, [ZDW22, Thm 11]; replace_one is the
+right half's first branch [theory: pair.replace-one]. Laplace noise under replace_one: `laplace_replace_one`.
 
-What rounding does to a pair. Every pair here is monotone in its rate: b(q', u) is b(q, u) mixed with N(0) for q' < q, on both
-sides alike, so a rounded-up q is safe for upper bounds. A weight has no safe direction (at p = 1 the second branch can reveal
-less). So q and w are carried as doubles with bounds `q_err`, `w_err` of their relative error in units of u = 2^-53, which every
-route adds to both ends. A branch whose weight is below 1e-300 is dropped and its weight stays as `dropped`, an absolute error
-of every probability: never silently lost.
+What rounding does to a pair. Every pair here is monotone in its rate [theory: pair.rate]: b(q', u) is b(q, u) mixed with N(0)
+for q' < q, on both sides alike, so a rounded-up q is safe for upper bounds. A weight has no safe direction (at p = 1 the second
+branch can reveal less). So q and w are carried as doubles with bounds `q_err`, `w_err` of their relative error in units of u =
+2^-53, which every route adds to both ends. A branch whose weight is below 1e-300 is dropped and its weight stays as `dropped`,
+an absolute error of every probability [theory: small.dropped]: never silently lost.
 """
 
 from __future__ import annotations
@@ -236,9 +236,9 @@ def pair(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> Pair
 
 
 def _range_pair(of: SizeRange, down: int, down_cut: int) -> Pair:
-    """A pair that dominates those of all sizes lo..hi: b(p, 1) | .. with weight 1-w_hi, the truncated branch at q_lo with
-    weight w_lo, the rest of the weight on the truncated branch at rate p (worst.py). Both weights may be rounded down, so they
-    are exact.
+    """A pair that dominates those of all sizes lo..hi [theory: pair.sizes]: b(p, 1) | .. with weight 1-w_hi, the truncated
+    branch at q_lo with weight w_lo, the rest of the weight on the truncated branch at rate p (worst.py). Both weights may be
+    rounded down, so they are exact.
     """
     step, m = of.step, shift(of.step.base)
     low, high = (truncation(step.q, n, step.max_batch) for n in (of.lo, of.hi))
@@ -257,23 +257,13 @@ def laplace_replace_one(m: float, q: float) -> Loss:
     """Poisson-sampled Laplace noise on a scalar query under replace_one: (1-q) f_0 + q f_m against (1-q) f_0 + q f_-m, f_u
     moved by u scales.
 
-    This pair dominates for scalar symmetric log-concave noise. Given the other sampled records the centre is the same in both
-    data sets, so by joint convexity one record's contributions u, v in [-m, m] remain: F = (1-q) f_0 + q f_u against G = (1-q)
-    f_0 + q f_v. Tails f_u[x, inf) increase in u; f_u/f_v increases in x for u > v. Let H_a = sup_S F(S) - a G(S).
-      v <= 0 <= u: F/G increases in x, so S is a half-line, and F(S) - a G(S) is largest at u = m, v = -m.
-      u >= v >= 0, a >= 1: by advanced joint convexity [BBG18, Thm 2] H_a = q H_b(f_u | (1-t) f_0 + t f_v), whose ratio
-      increases in x:
-        half-lines again.
-      v >= u >= 0, a >= 1: H_b <= (1-t) H_b(f_u | f_0) + t H_b(f_u | f_v) <= H_b(f_m | f_0) as |u-v| <= m, and that is below the
-      value at
-        (m, -m), since f_-m has lighter upper tails than f_0.
-      Other signs by mirroring, a < 1 by swapping F and G.
+    This pair dominates for scalar symmetric log-concave noise [theory: pair.replace-one-laplace].
 
-    The loss is odd in x: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on [0, m], constant beyond, so atoms at both
-    ends. L > s is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in csrc/sampling.c all tails are those at one and the same x,
-    and the edge is measured: |L(x) - s|, plus the rounding of L: 8u of each of its two parts (loss.py: sampled), u of their
-    difference, and 4um of 2x - m, whose slope is at most 1. The ends are the difference of two such parts, and m is within u.
-    The mass of an end is a sum of products of exponentials of at most 2m: u(12 + 2m).
+    The loss is odd in x [theory: pair.replaced-laplace-loss]: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on [0, m],
+    constant beyond, so atoms at both ends. L > s is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in csrc/sampling.c all tails
+    are those at one and the same x, and the edge is measured: |L(x) - s|, plus the rounding of L: 8u of each of its two parts
+    (loss.py: sampled), u of their difference, and 4um of 2x - m, whose slope is at most 1. The ends are the difference of two
+    such parts, and m is within u. The mass of an end is a sum of products of exponentials of at most 2m: u(12 + 2m).
     """
     low = sampled(-m, q)
     top = sampled(m, q) - low

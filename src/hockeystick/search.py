@@ -2,8 +2,8 @@
 
 The search runs on estimates (secant steps in the logarithm of the parameter, inside a bracket) and proves only its last
 two points: `value` meets the target by its certified bound, `limit` provably does not, and the two are within the
-tolerance. That the best parameter lies between them uses that the cost is monotone in the parameter; that `value` meets
-the target does not.
+tolerance [theory: risk.calibration]. That the best parameter lies between them uses that the cost is monotone in the parameter;
+that `value` meets the target does not.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
 Sizes. eps is not monotone in n: with n the weight w_n of truncation rises and its rate q_n falls (Bin(N, p) increases in N in
 the likelihood ratio order, also given s >= B, and B/(s+1) falls in s). Up to n = B all sizes have one pair. For n1 <= n <= n2
-  (1-w_n) A + w_n B(q_n)  is dominated by  (1-w_n2) A + w_n1 B(q_n1) + (w_n2 - w_n1) C,   C = B(p),
+  (1-w_n) A + w_n B(q_n)  is dominated by  (1-w_n2) A + w_n1 B(q_n1) + (w_n2 - w_n1) C,   C = B(p) [theory: pair.sizes],
 because C dominates A (half-lines: larger shifts, the same rate) and B(q) (monotone in q), so every part of the left side is
-moved to one that dominates it (sampling.py). Branch and bound: sizes are evaluated, a range between two of them is bounded by
-its dominating pair and halved, most promising first, until no range can exceed the largest lower bound by more than the
-tolerance. What Chernoff's bound shows to lie below that lower bound is not evaluated.
+moved to one that dominates it (sampling.py). Branch and bound [theory: risk.worst-size]: sizes are evaluated, a range between
+two of them is bounded by its dominating pair and halved, most promising first, until no range can exceed the largest lower
+bound by more than the tolerance. What Chernoff's bound shows to lie below that lower bound is not evaluated.
 
-Groups. Given the rounds of the other groups, which do not hold the record and are the same for both data sets, its own R rounds
-are a composition of steps on a group of m records: m = floor or ceil n/b, or any of 1..n where every record is assigned on its
-own. That holds for add/remove wherever the neighbour leaves the other records in their groups. Of the R sensitivities of a
-group's rounds only the multiset counts; one that is below another entry by entry is dominated.
+Groups. Given the rounds of the other groups [theory: pair.cyclic], which do not hold the record and are the same for both data
+sets, its own R rounds are a composition of steps on a group of m records: m = floor or ceil n/b, or any of 1..n where every
+record is assigned on its own. That holds for add/remove wherever the neighbour leaves the other records in their groups. Of the
+R sensitivities of a group's rounds only the multiset counts; one that is below another entry by entry is dominated.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A step releases sum_i clip(g_i) + N(0, s^2 I): record i has mu_i = min(|g_i|, clip)/s. With a noise multiplier z the noise is
 s = z clip. Divide by a constant afterwards, never by the number of active or sampled records.
 
-Poisson sampling, two sound ways, and a trap.
+Poisson sampling, two sound ways, and a trap [theory: individual.every-step].
   (a) Amplified: the step is a subsampled Gaussian of rate q. Being sampled or not is part of the randomness, so every record is
       charged at every step, whether or not it was drawn, for the norm that it has (or would have) at that step. Where only the
       sampled records' norms are known, the others are charged the clip: `norms_of_all`.

@@ -5,8 +5,8 @@ record's law on the circle of n points has the transform B = prod_j F_j^{k_j}, a
 
     D(m) = sum_r g_r b_{m+r} = (1/n) sum_w B(w) e^{i w m} conj(G(w)),   G(w) = sum_r g_r e^{-i w r}  in closed form,
 
-so a record costs a sum over the frequencies that matter and no inverse transform [KTH23, App. D; the conjugate is needed].
-Lattice point m stands for the loss m dx + shift, shift = sum_j k_j mu_j.
+so a record costs a sum over the frequencies that matter and no inverse transform [KTH23, App. D; the conjugate is needed]
+[theory: individual.fft]. Lattice point m stands for the loss m dx + shift, shift = sum_j k_j mu_j.
 
 Upper bound: delta(x + radius) <= D(x) + eta + lost + missing + rounding + dropped, each for the worst record:
     eta, lost   grid.py, for the total count k of the record that ran most.

@@ -80,6 +80,7 @@ class Kept:
         )
 
 
+# Fully adaptive composition at no loss: [theory: individual.gdp-filter].
 class GDPFilter(Kept):
     """Fully adaptive composition of mu-GDP steps within a fixed budget.
 
@@ -245,6 +246,7 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+# A budget an order: [theory: individual.rdp-filter]; whichever order holds out: [theory: individual.rdp-shares].
 class RDPFilter(Kept):
     """Fully adaptive composition of Renyi-DP steps: of any mechanism whose Renyi curve is known.
 
@@ -524,7 +526,7 @@ def _given_rho(step, n: int) -> tuple[float, ...]:
 def step_rho_upper(step: Mechanism, orders) -> tuple[float, ...]:
     """Renyi divergences of a step, both directions, rounded up; inf at orders where none is known.
 
-    Gaussian: alpha mu^2/2. Subsampled Gaussian, whole alpha: REMOVE has [MTZ19, Sec. 3.3]
+    Gaussian: alpha mu^2/2. Subsampled Gaussian, whole alpha: REMOVE has [MTZ19, Sec. 3.3] [theory: individual.rdp-step]
 
         rho = log( sum_{i=0}^{alpha} C(alpha, i) (1-q)^(alpha-i) q^i e^{(i^2 - i) mu^2/2} ) / (alpha - 1),
 

@@ -1,4 +1,5 @@
-"""The published fit of one mu to a privacy curve [KTH23, Sec. 5]. A heuristic, kept apart from everything certified.
+"""The published fit of one mu to a privacy curve [KTH23, Sec. 5] [theory: individual.fit]. A heuristic, kept apart from
+everything certified.
 
 Claim fitted: delta(eps) <= H(eps; mu) for all eps, H the curve of N(mu,1) against N(0,1); the transcript would then obey the
 Renyi curve alpha mu^2/2. The fit looks at finitely many eps. For subsampled Gaussian steps the claim for all eps forces

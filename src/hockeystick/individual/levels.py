@@ -2,8 +2,8 @@
 
 A record's charge at a step is set by mu = clipped norm/noise deviation. Levels are spaced uniformly in mu^2 = 1/sigma^2, in
 which the variance of the loss is about linear; a mu goes up to the next level (less noise than there was: more noise is a
-post-processing of less, so the result only gets larger). A mu above the last level has no safe level: it is refused, never
-clamped.
+post-processing of less, so the result only gets larger) [theory: individual.noise-levels]. A mu above the last level has no
+safe level: it is refused, never clamped.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+# The statement for every n: [theory: individual.odometer].
 class GDPOdometer(Kept):
     """A running privacy statement for adaptively chosen mu-GDP steps, without a total budget.
 

@@ -32,6 +32,7 @@ SCALE_RANGE = (2.0**-400, 2.0**400)
 """What a norm may be divided by: squares of what is of any use stay within a double."""
 
 
+# The guarantee, and what a norm may depend on: [theory: individual.records, individual.mu].
 class IndividualGDPFilter:
     """A GDP filter for every record of a data set at once.
 

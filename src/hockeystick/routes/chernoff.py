@@ -1,8 +1,8 @@
 """What is known of a run beyond the Gaussian family before a route is asked.
 
-Total variation distances of steps add up: for eps >= 0, delta(eps) <= delta(0) <= sum k_i delta_i(0). Chernoff's bound, for
-runs of Gaussian steps and two-sided pairs: log delta(eps) <= K(t) - t eps + t log t - (1+t) log1p(t) for every t > 0, K the sum
-of the steps' log M(t), rounded up [CKS20, Prop. 12].
+Total variation distances of steps add up: for eps >= 0, delta(eps) <= delta(0) <= sum k_i delta_i(0) [theory: pair.variation].
+Chernoff's bound, for runs of Gaussian steps and two-sided pairs: log delta(eps) <= K(t) - t eps + t log t - (1+t) log1p(t) for
+every t > 0, K the sum of the steps' log M(t), rounded up [CKS20, Prop. 12] [theory: line.chernoff].
 """
 
 from __future__ import annotations

@@ -91,7 +91,8 @@ def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threa
 
 
 def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):
-    """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target."""
+    """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target
+    [theory: line.root]."""
     answer = _answer(_core.contour_eps, _core.hyperbola_eps, _root_width, steps, add, log_delta, rtol, n_threads)
     return answer and answer[1:5]
 
@@ -113,7 +114,8 @@ def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 
 
 def pair_point(paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
-    """A certified point of a run with two-sided pairs, or None. What was dropped is at +inf: it can only raise delta."""
+    """A certified point of a run with two-sided pairs, or None. What was dropped is at +inf: it can only raise delta
+    [theory: small.dropped]."""
     answer = _pair_answer(_core.contour_delta, paired, add, eps, rtol, n_threads)
     if answer is None:
         return None
@@ -215,7 +217,8 @@ def _curved(steps: GaussianSteps) -> bool:
 
 
 def _logs(answer):
-    """Logs of a point in scaled form, rounded outward: the scale and the logs carry 4u(1 + |log|)."""
+    """Logs of a point in scaled form, rounded outward [theory: rounding.outward]: the scale and the logs carry 4u(1 +
+    |log|)."""
     _, scale, lower, estimate, upper, terms, _ = answer
     log_upper = scale + math.log(upper)
     slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
@@ -224,7 +227,8 @@ def _logs(answer):
 
 
 def single_point(m: float, q: float, add: int, eps: float):
-    """One subsampled Gaussian step through the plain Gaussian curve delta_G (amplification, exact).
+    """One subsampled Gaussian step through the plain Gaussian curve delta_G (amplification, exact)
+    [theory: pair.one-sampled-step].
 
     REMOVE, eps > log(1-q):  delta = q delta_G(g),  g = log1p(expm1(eps)/q).
     ADD, eps < -log(1-q):    delta = (1 - (1-q)e^eps) delta_G(x),  x = log q + eps - log(1 - (1-q)e^eps).

@@ -12,10 +12,10 @@ Cells. With r = num/den of the base step, u = q(r - 1), a = 1 + t (REMOVE) or -t
 num mass of infinite loss:
   M - 1 = E_den f(r) - a q d,   f(r) = (1+u)^a - 1 - a u >= 0, convex in r.
 A cell of den mass x and num mass y holds the outcomes of losses between its ends, so, A and B the line that touches f at any
-point and C and D the chord over the cell,  A x + B y <= E[f; cell] <= C x + D y: an error of second order in the width of the
-cell, relative to M - 1 however small q is. x and y are differences of the tails of loss.py, whose errors are added.
-f = (1+u)(e^{tL} - 1 - tL) + t((1+u)L - u) with L = log(1+u), or (e^{-tL} - 1 + tL) + t(u - L): positive terms. Where M is
-large, (1+u)^a, scaled, stands for f.
+point and C and D the chord over the cell,  A x + B y <= E[f; cell] <= C x + D y [theory: law.cells]: an error of second order
+in the width of the cell, relative to M - 1 however small q is. x and y are differences of the tails of loss.py, whose errors
+are added. f = (1+u)(e^{tL} - 1 - tL) + t((1+u)L - u) with L = log(1+u), or (e^{-tL} - 1 + tL) + t(u - L): positive terms. Where
+M is large, (1+u)^a, scaled, stands for f.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _shifts(step: GaussianMixture, q: float, a: float, t: float) -> Cumulant:
 
 def _theta(step: DiscreteGaussian, t: float) -> Cumulant:
     """K = D^2 t(1+t)/(2 s^2) + log Z(tD)/Z(0), Z(c) = sum_x e^{-(x+c)^2/2s^2}, of period 1: from the sum, or from its dual
-    1 + 2 sum_j e^{-2 pi^2 s^2 j^2} cos(2 pi j c), whose first term tells the size."""
+    [theory: law.theta] 1 + 2 sum_j e^{-2 pi^2 s^2 j^2} cos(2 pi j c), whose first term tells the size."""
     s, d = step.sigma, step.sensitivity
     c = float(Fraction(t) * d % 1)
     lead = 0.5 * (d / s) ** 2 * t * (1 + t)

@@ -1,10 +1,10 @@
 """Route `edgeworth`: the Edgeworth accountant's estimates, and certified intervals from Prawitz' inequality and finite-sample
 constants, at a cost that does not depend on k.
 
-Estimates (AEA, orders 0 to 3, edgeworth.c) are never bounds: they can lie on either side of the truth and are clamped to
-[0, 1]. Intervals: Prawitz' inequality with the characteristic function summed numerically (csrc/line/prawitz.c), never above
-Chernoff's bound; where that is wider than any finite-sample constant could be, intersected with EEAI (eeai.py), the estimate of
-order 1 with a proved uniform error.
+Estimates (AEA, orders 0 to 3, edgeworth.c) are never bounds [theory: edgeworth.expansion]: they can lie on either side of the
+truth and are clamped to [0, 1]. Intervals: Prawitz' inequality with the characteristic function summed numerically
+(csrc/line/prawitz.c), never above Chernoff's bound; where that is wider than any finite-sample constant could be, intersected
+with EEAI (eeai.py), the estimate of order 1 with a proved uniform error.
 
 Steps are Gaussian or Laplace mechanisms, Poisson-subsampled or not, in any mixture. A point is (log_lower, log_estimate,
 log_upper, terms, "edgeworth") of delta, a root is (lower, estimate, upper, terms, "edgeworth") of eps; `terms` are relative to

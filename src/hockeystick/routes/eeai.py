@@ -1,15 +1,15 @@
 """EEAI: certified intervals from the Edgeworth expansion of order 1 and a finite-sample constant [WGZ22, Def. 4.2].
 
-With D >= sup |F - G_1| for the composed loss (finite_sample.py), the one-sequence interval is the estimate +- D: an error D of
-the distribution function is an error of at most D of delta = int e^(eps-x) P(Y > x) dx. The published one is the two-sequence
-estimate +- (D_Y + e^eps D_X). Both are intersected with Chernoff's bound and [0, 1].
+With D >= sup |F - G_1| for the composed loss (finite_sample.py), the one-sequence interval is the estimate +- D
+[theory: eeai.interval]: an error D of the distribution function is an error of at most D of delta = int e^(eps-x) P(Y > x) dx.
+The published one is the two-sequence estimate +- (D_Y + e^eps D_X). Both are intersected with Chernoff's bound and [0, 1].
 
 Vacuous unless k is very large: delta = 1e-5 needs about 1e7 steps with the constants for regular characteristic functions and
 4e10 without; at k = 1e4 nothing below 1e-2. Prawitz' interval (prawitz.c) is sharp at every such k.
 
 Rounding. Moments of a step come with proved errors (edgeworth_bound.c); D is taken at their upper ends. G_1 is that of the
 true mean, variance and third cumulant: with u = (x - mean)/sd, rho = K3/sd^3 and the computed ones off by a shift of u, a
-factor of u and a difference of rho,
+factor of u and a difference of rho [theory: eeai.standardised],
   |G_1 - its computed twin| <= shift (0.3990 + 0.0918 rho) + |log factor| (0.2420 + 0.0807 rho) + 0.0665 |difference|,
 the largest values of phi, |u^3 - 3u| phi/6, |u| phi, |u^4 - 3 u^2| phi/6 and |u^2 - 1| phi/6. The closed form of
 int e^(eps-x) (1 - G_1(x)) dx is evaluated by sums of positive parts, each known to some units of itself.
@@ -260,7 +260,7 @@ MILLS_DEPTH = 200
 
 def _mills(w: float, tail: float) -> list[float]:
     """r_0, r_1, r_2 at w >= 1 by r_n/r_(n-1) = n/(w + r_(n+1)/r_n): from tail = 0 and from depth/w, which is too large, they
-    enclose the truth."""
+    enclose the truth [theory: edgeworth.mills]."""
     ratio = tail
     for n in range(MILLS_DEPTH - 1, 2, -1):
         ratio = n / (w + ratio)

@@ -59,8 +59,8 @@ def _prv_fits(steps: GaussianSteps) -> bool:
 
 def moments_point(steps: GaussianSteps, add: int, eps: float):
     """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's bound
-    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12], inside the interval of the route saddlepoint
-    and that of one rare large loss (jumps.py). The estimate is the upper end."""
+    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12] [theory: pair.dropping, small.between], inside the interval of the route
+    saddlepoint and that of one rare large loss (jumps.py). The estimate is the upper end."""
     upper = _chernoff(steps, add, 1, eps)
     if upper is None:
         return None

@@ -1,14 +1,15 @@
 """Finite-sample constants of the Edgeworth expansion of order 1, as functions of a run's standardised moments.
 
 A constant D bounds sup_x |F(x) - G_1(x)|, F the distribution function of the composed loss and G_1 its expansion of order 1
-[WGZ22, Lemma 4.3; DGG24, Thms 2.1, A.2, A.3, A.5]. Four versions: "inid" for steps that differ, "iid" for equal steps, and
-for both the same with regular characteristic functions: "regular" for equal steps whose standardised characteristic function
-is at most kappa < 1 beyond 2 pi T1/K3t, "inid_regular" for any steps. Each holds for every value of a free parameter e in
-(0, 1/3), over which it is minimised.
+[WGZ22, Lemma 4.3; DGG24, Thms 2.1, A.2, A.3, A.5] [theory: edgeworth.finite-sample]. Four versions: "inid" for steps that
+differ, "iid" for equal steps, and for both the same with regular characteristic functions: "regular" for equal steps whose
+standardised characteristic function is at most kappa < 1 beyond 2 pi T1/K3t, "inid_regular" for any steps. Each holds for every
+value of a free parameter e in (0, 1/3), over which it is minimised.
 
-"inid_regular" is made like [DGG24, Thm A.4]: smoothing at T = 16 pi^4 n^2/K3t^4; below b = 2 sqrt n/K3t the difference to the
-expansion by the terms of "inid"; from b to T both parts on their own: |f| <= kappa, the product over the steps of what the
-modulus of each reaches beyond b (a step left out of the product counts as 1), (C/pi) kappa log(T/b); and the Gaussian part.
+"inid_regular" is made like [DGG24, Thm A.4] [theory: edgeworth.inid-regular]: smoothing at T = 16 pi^4 n^2/K3t^4; below b = 2
+sqrt n/K3t the difference to the expansion by the terms of "inid"; from b to T both parts on their own: |f| <= kappa, the
+product over the steps of what the modulus of each reaches beyond b (a step left out of the product counts as 1), (C/pi) kappa
+log(T/b); and the Gaussian part.
 
 Symbols: n steps; averages over steps of moments about each step's own mean, over Bbar = (mean variance)^(1/2): K3 = E|d|^3,
 K4 = E d^4, l3 = E d^3, K3t = K3 + mean of E|d| Var d / Bbar^3.
@@ -118,7 +119,8 @@ def _shared(mo: Moments, e):
 
 
 def _skewness_remainder(mo: Moments, lo, hi, published: bool):
-    """|l3|/sqrt n times the integral of u^2 e^(-u^2/2) between the limits: the published bound of it, or itself."""
+    """|l3|/sqrt n times the integral of u^2 e^(-u^2/2) between the limits: the published bound of it, or itself
+    [theory: edgeworth.skewness-term]."""
     scale = abs(mo.l3) / math.sqrt(mo.n)
     if published:
         return scale * _gamma_between_upper(lo, hi)

@@ -4,7 +4,7 @@ Symbols. Steps i with count k_i, losses L = log(1+U) under num (REMOVE), U = q (
 the sum of all but one. p(a) >= sum k P(L > a). delta_1(e) = sum k (delta of one step at e), in closed form
 (contour.single_point). lf(u) = u log u - (1+u) log1p u = -u log1p(1/u) - log1p u. K(b, u) >= sum k E[e^{uL} - 1; L <= b].
 
-Upper end. With levels a_0 < ... < a_n = eps - s, by the place of one loss above a_0, if there is any:
+Upper end. With levels a_0 < ... < a_n = eps - s, by the place of one loss above a_0, if there is any [theory: small.jumps]:
   delta(eps) <= e^{lf(u) - u eps + K(a_0, u)} + sum_r p(a_r) T(eps - a_{r+1}) + delta_1(eps - s) + p(a_n) T(s),
   P(R > s) <= T(s) = p(b) + e^{-us + K(b, u)}                                   for all u, s, b > 0.
   The first term is Chernoff's on {all L <= a_0} [(1-e^-x)_+ <= e^{lf(u) + ux}]; a loss in (a_r, a_{r+1}] needs R > eps -
@@ -14,7 +14,7 @@ K. E[e^{uL}-1; L <= b] <= int_{L <= b} w (e^E - 1 - E) dx, E = (1+u) L, w the no
   larger end.
 Lower end. One loss above eps + s, all others below it, R >= -s:
   delta(eps) >= delta_1(eps + s) (1 - p(eps + s) - e^{-us + V u^2 e^{u l}/2}),  V = sum k q^2 (e^{m^2} - 1), l = max -log(1-q):
-  E e^{-uL} <= 1 + u^2 e^{ul} E L^2/2, as E L >= 0, and E L^2 = int w (1+U) L^2 <= int w U^2.
+  E e^{-uL} <= 1 + u^2 e^{ul} E L^2/2, as E L >= 0, and E L^2 = int w (1+U) L^2 <= int w U^2 [theory: small.log-square].
 
 All exponents are known to 1e-12 of their size; SLACK is far above that.
 

@@ -109,8 +109,9 @@ class Lattice(NamedTuple):
 def compose(steps) -> Lattice | None:
     """The lattice of (law, count) pairs; None where their units are not commensurate.
 
-    Units that miss a common one by rounding (0.3 and 3 * 0.1) are moved onto it: surely the total loss moves by no more
-    than the sum of count * mismatch * largest loss, so delta is that of the lattice at eps moved by as much.
+    Units that miss a common one by rounding (0.3 and 3 * 0.1) are moved onto it [theory: line.commensurate]: surely the total
+    loss moves by no more than the sum of count * mismatch * largest loss, so delta is that of the lattice at eps moved by as
+    much.
     """
     first = steps[0][0]
     ratios = [_ratio(law.unit, first.unit) for law, _ in steps]

@@ -1,8 +1,8 @@
 """Moments accountant, Renyi curve and the Gaussian-limit approximation.
 
-All of it is read off K(t) = log E e^{tY}, the cumulant function of the loss, which csrc/clt/saddle_step.c (Gaussian steps) and
-cumulant.py (all others) evaluate with a proved error in both directions: nothing here sums alternating
-binomials. `gdp_*` is the one thing here that is no bound.
+All of it is read off K(t) = log E e^{tY}, the cumulant function of the loss [theory: saddle.renyi], which
+csrc/clt/saddle_step.c (Gaussian steps) and cumulant.py (all others) evaluate with a proved error in both directions: nothing
+here sums alternating binomials. `gdp_*` is the one thing here that is no bound.
 """
 
 from __future__ import annotations
@@ -297,6 +297,7 @@ def _log_up(x: float) -> float:
     return math.log(x) + 4 * U * (1 + abs(math.log(x))) if x > 0 else -math.inf
 
 
+# [theory: saddle.gdp-limit]
 def gdp_mu(run: Ran, *, adjacency: Adjacency = "add_remove") -> float:
     """An estimate, no bound: mu of the Gaussian limit, sqrt(sum_i k_i q_i^2 (e^{m_i^2} - 1)), with m_i^2 where q_i = 1.
 

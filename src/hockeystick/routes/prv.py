@@ -4,7 +4,7 @@ Y is rounded to the lattice point J of its cell of width h; mu = E[Y - J | windo
 Y_i - J_i - mu_i are independent, have mean 0 and lie in an interval of width h + 2 edge, so with probability 1 - eta their sum
 is at most radius = (h + 2 edge) sqrt(k/2 log(1/eta)) [GLW21, Lemma C.6], one-sided. mu is bracketed from the same tails: with
 u = E[1 - e^{a-Y}; cell], a its left end and y its mass,
-  y (-log(1 - u/y)) <= E[Y - a; cell] <= u h/(1 - e^-h)      (Jensen; chord of a convex function),
+  y (-log(1 - u/y)) <= E[Y - a; cell] <= u h/(1 - e^-h)      (Jensen; chord of a convex function) [theory: grid.bracketed-mean],
 which leaves at most h^2/8 a step. So, with the masses rounded down and up (pld.c) and the masses at infinity of dots.py,
   D_lower(eps + radius) - eta + inf <= delta(eps) <= D_upper(eps - radius) + eta + lost + inf.
 

@@ -1,7 +1,8 @@
 """Route `saddlepoint` for any run of losses (loss.py): the same interval and estimates on laws of finitely many losses.
 
 Steps whose losses are atoms go to csrc/clt/saddle_atoms.c as they are. Where some step has a density, the interval comes from
-the two lattice laws of dots.py, one above and one below the run, and the estimate from quadrature nodes:
+the two lattice laws of dots.py, one above and one below the run, and the estimate from quadrature nodes
+[theory: saddle.lattice]:
   D_lower(eps) + inf_lower <= delta(eps) <= D_upper(eps - radius) + inf_upper,
 D the finite part of the curve of either law. An infinite loss is left out of D; its probability is added back.
 

@@ -1,4 +1,5 @@
-"""K(t) of Gaussian noise around a random shift, sampled or not, by quadrature in the noise with proved errors.
+"""K(t) of Gaussian noise around a random shift, sampled or not, by quadrature in the noise with proved errors
+[theory: law.shifts].
 
 In units of the noise: num/den at x is r(x) = sum_j w_j e^(v_j), v_j = s_j x - s_j^2/2, shifts s_j >= 0, weights of sum 1
 (sampling at rate q is a shift 0 of weight 1-q), and M = E r(x)^a under the normal law, a = 1+t (REMOVE) or -t (ADD). As in

@@ -1,4 +1,5 @@
-"""One step of any law, without composition: delta(eps) = num(S) - e^eps den(S) at the set S of losses above eps.
+"""One step of any law, without composition: delta(eps) = num(S) - e^eps den(S) at the set S of losses above eps
+[theory: small.single].
 
 `Tails` (loss.py) give both masses of one and the same set S, whose losses are >= eps - edge and which holds every loss above
 eps + edge. Any S bounds delta from below. Where S is not the best set it misses at most p |1 - e^{eps-L}| on losses within

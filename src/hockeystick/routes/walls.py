@@ -1,7 +1,8 @@
 """Where the curve of a run ends: the largest sum of finite losses, and what its infinite losses take of delta.
 
 With D = 1 - prod (1 - d_i)^k_i the probability that some loss is infinite, delta(eps) is D and a finite part, which is 0 from
-the largest finite sum on. So eps(delta) jumps at delta = D: it is infinite below, at most that sum from D on.
+the largest finite sum on. So eps(delta) jumps at delta = D: it is infinite below, at most that sum from D on
+[theory: small.walls].
 """
 
 from __future__ import annotations
