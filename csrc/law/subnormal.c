@@ -1,13 +1,10 @@
 /* subnormal.c - a Poisson-subsampled Gaussian step as one law among others (law.h), on the inner grid of transform.c.
  *
  * Symbols as in transform.c: M(a) = E (1+U)^a, a = 1+z (REMOVE) or -z (ADD); the grid's points l_j, r_j stand for the
- *   tilted loss.
- * Formula. phi(y) = sum r_j e^{+-iy l_j}.
- * Error claims. K: rounding (hs_moments.err), quadrature, ends and dropped terms (transform.c) in hs_law_value.err.
- *   phi: |y| c1
- *   + quad with
- *   quad the quadrature error at the largest frequency y_max that the grid was built for, plus both ends.
- * The mesh is halved until the quadrature error of k phi is below e^-T0 at y_max, or the grid is full.
+ *   tilted loss: phi(y) = sum r_j e^{+-iy l_j}.
+ * Error claims. K: rounding, quadrature, ends and dropped terms (transform.c) in hs_law_value.err. phi: |y| c1 + quad,
+ *   quad the quadrature error at the largest frequency y_max that the grid was built for, and both ends. The mesh is
+ *   made finer until that error of k phi is below e^-T0, or the grid is full. var_upper: [theory: law.variance].
  *
  * What it does not do: plain Gaussian steps (law.c has them in closed form).
  */

@@ -1,20 +1,19 @@
 /* transform.c - the transform of one Poisson-subsampled Gaussian step, by the trapezoid rule on an inner grid.
  *
- * Symbols. g: standard normal variable, w its density. v = m g - m^2/2, U = q (e^v - 1), l = log(1+U), rho = q
- *   e^v/(1-q). M(a) = E (1+U)^a, with a = 1+z (REMOVE) or a = -z (ADD). Tilted law: weights p_j = h w(g_j) (1+U_j)^a /
- *   M(a).
- *   phi(y) = M(a +- iy)/M(a) = sum r_j e^{iy l_j},  r_j = p_j / sum p.
+ * Symbols. g: standard normal variable, w its density. v = m g - m^2/2, U = q (e^v - 1), l = log(1+U),
+ *   rho = q e^v/(1-q). M(a) = E (1+U)^a, with a = 1+z (REMOVE) or a = -z (ADD). Tilted law: weights
+ *   p_j = h w(g_j) (1+U_j)^a/M(a); phi(y) = M(a +- iy)/M(a) = sum r_j e^{iy l_j}, r_j = p_j/sum p.
  *   u = 2^-53. kap = 1 (a >= 0) or cos(b/2)^a (a < 0), b = d m.
  *
- * Formula. log M = log1p( sum h w [ (e^E - 1 - E) + a (log(1+U) - U) ] ), E = a l: the first-order terms integrate to 1
- *   and 0 exactly and are dropped (formed in floating point they would lose all digits for small q).
+ * Formula. log M = log1p( sum h w [ (e^E - 1 - E) + a (log(1+U) - U) ] ), E = a l [theory: law.sampled-form].
  *
- * Error claims, each proved where it is computed:
- *   quadrature  hs_grid_quadrature_upper: strip of analyticity |Im g| < pi/m, finite rectangle, for every |y'| <= y.
- *   ends        hs_grid_ends_upper: log-concave decay beyond the first and the last node.
- *   dropped     hs_grid_dropped_upper: what the two dropped terms miss outside the range and between the nodes.
- *   rounding    hs_moments.err for log M; c1, c2 of hs_grid_weights for phi: |dphi(y)| <= |y| (c1 + x c2), x = 0 for
- *               hs_grid_phase, 224 + 2 min(32, N/17) for hs_grid_nodes, 64 2^i after i doublings.
+ * Error claims.
+ *   quadrature  strip of analyticity |Im g| < pi/m [theory: law.strip, law.trapezoid], finite rectangle, for every
+ *               |y'| <= y [theory: law.rectangle].
+ *   ends        log-concave decay beyond the first and the last node [theory: law.ends].
+ *   dropped     what the two dropped terms miss outside the range and between the nodes [theory: law.dropped].
+ *   rounding    hs_moments.err for log M [theory: rounding.log-m]; for phi |y| (c1 + x c2), x = 0 for hs_grid_phase,
+ *               64 2^i after i doublings, 224 + 2 min(32, N/17) for hs_grid_nodes [theory: rounding.phi].
  * First order in u; hs_squares_upper pays for the rest.
  *
  * What it does not do: other base laws, atoms, complex a beyond a +- iy.
@@ -40,8 +39,7 @@ static int n_strips(double a) { return a < -30 ? ALL_STRIPS : HS_STRIPS; }
 
 static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
 
-/* |M_h(a) - M(a)| / M(a) for the sum over ALL nodes: 2 e^{d^2/2} kap/(e^{2 pi d/h} - 1), for on Im g = +-d the
- * integrand is at most e^{d^2/2} kap times itself on the real line. Best of the strips. */
+/* |M_h(a) - M(a)|/M(a) for the sum over ALL nodes [theory: law.real-mesh]. Best of the strips. */
 double hs_grid_real_upper(double m, double a, double h)
 {
     double best = HUGE_VAL, at = 0;
@@ -126,14 +124,8 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     return hs_grid_mesh(h);
 }
 
-/* Nodes from lo to hi (widened to multiples of h). HS_TOO_MANY_NODES if they do not fit HS_INNER_MAX.
- * g is exact, v within u (2 m|g| + m^2) <= dv, U within (U+q) dv + 6u|U| (hs_exp_m1, the product), and l within
- *   (U+q)/(1+U) dv + 14u|l|:
- *   |U| < 0.1   U weighs |U|/(1+U) <= 1.06|l|, log1pmx 3u of at most .055|l|, their sum u: 7.6u|l|.
- *   |U| <= 0.5  the same with |U|/(1+U) <= 1.45|l|, hs_log 2u, the sum u: 11.7u|l|.
- *   beyond      1-q is exact or weighs less than q e^v does, so (1-q) + q e^v is within 4u <= 9.9u|l| of itself, and
- *   hs_log: 11.9u|l|.
- *   v > 600     v + log q: (1-q)/(q e^v) is nothing, log q within 2u|log q|: 3u|l|. */
+/* Nodes from lo to hi (widened to multiples of h). HS_TOO_MANY_NODES if they do not fit HS_INNER_MAX. Errors of v, U
+ * and l: [theory: rounding.grid]. */
 HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work)
 {
     int64_t j0 = (int64_t)floor(lo / h), j1 = (int64_t)ceil(hi / h);
@@ -263,7 +255,8 @@ HS_CLONES double hs_top(int n, double a, const double *restrict l, const double 
 /* The log of the largest weight h w (1+U)^a of a node. */
 double hs_grid_top(const hs_grid *G, double a) { return hs_top(G->n, a, G->l, G->lw); }
 
-/* What the cap of U at v = 600 leaves out of the terms a U of M, for a step so strong that it is met. */
+/* What the cap of U at v = 600 leaves out of the terms a U of M, for a step so strong that it is met
+ * [theory: law.dropped]. */
 static double capped_upper(const hs_grid *G, double a)
 {
     double sum = 0, m = G->m;
@@ -275,19 +268,7 @@ static double capped_upper(const hs_grid *G, double a)
 }
 
 /* log M(a), mean and variance of l under the tilted law; in the plain form where some weight exceeds 1. `err` bounds
- * the rounding of log M: with S = |h2| + |a lm|, h2 = e^E - 1 - E, it is
- *   sum w [ S (130 + 25|log h| + 11 g^2 + n/8) u + |e^E-1| 13u|E| + |a||e^E/(1+U)-1| ((U+q) dv + 6u|U|) ]/M + 3u|log
- *     M|,
- * every term of second order in U:
- *   U     off by (U+q) dv + 6u|U| (hs_grid_build) moves the exact node by the last summand.
- *   l     off by t|l| beside log(1+U) moves it by |e^E-1| t|E| + t|E|, as lm follows. Small |U|: 1.2u, with lm off
- *         by 3u. Up to 0.5: 3u|l| is 61u|lm|. Beyond, l does not follow U: 12u|l|, and w |a| times the errors of
- *         both, 4u + 2u|l| + 6u|U|, is 83u|a lm|. E rounds by u.
- *   h2    to 7u below 0.34, else from e^{E + lw} and w, each to 2u: with the sums 96u|h2|, as e^E <= 20.9|h2| at
- *         0.34; and the exponent is off by u|E + lw|, 20.9|lw| + 5 of |h2|, for no weight exceeds 1: |E + lw| <=
- *         |lw| <= g^2/2 + |log h| + 1 where E > 0.
- *   w     by 4u|log h| + 3u + u g^2/2 and its exponential: as the sum; a lm w by four products; a sum of n/8 terms a
- *         lane: (n/8 + 5) u. */
+ * the rounding of log M [theory: rounding.log-m]. */
 HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m,
@@ -329,11 +310,8 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
         HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(G, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
 }
 
-/* Leaves p_j (normalised by M) in p and r_j (by their own sum) in r. With e_j the relative error of the weight,
- *   c1 = sum r_j [ dl_j + u |l_j| (28 + e_j/u + ebar/u + n/4 + 24) ],  c2 = u sum r_j |l_j|,  dl_j = (U+q)/(1+U) dv
- *     + 14u|l|:
- * the phase carries 10u|y l|. e_j = |a|(dl + 3u|l|) + 3u|lw| + u|log M| + 3u by its three sums, its exponential and
- * the quotient, |lw| as above; what is common to all weights cancels. See hs_grid_nodes for what its sums add. */
+/* Leaves p_j (normalised by M) in p and r_j (by their own sum) in r; c1 and c2 bound the rounding of phi
+ * [theory: rounding.phi]. See hs_grid_nodes for what its sums add. */
 HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2)
 {
     double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), m = G->m, q = G->q,
@@ -371,10 +349,8 @@ double hs_grid_fall(const hs_grid *G, double a)
     return fmin(G->hi - fmax(a, 0) * G->m, -G->lo - fmax(-a, 0) * G->m * s);
 }
 
-/* What lies beyond the first and the last node, as sums and as integrals, relative to M. The log of h w (1+U)^a
- * falls at least at the rate G - max(a,0) m to the right of G (0 <= l' <= m) and |lo| - max(-a,0) m s(lo) to the
- * left (l' = m s increases), so each side is below a geometric series plus an exponential integral. Infinite where a
- * rate is not positive. */
+/* What lies beyond the first and the last node, as sums and as integrals, relative to M [theory: law.ends]. Infinite
+ * where a rate is not positive. */
 double hs_grid_ends_upper(const hs_grid *G, double a, double log_m)
 {
     int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
@@ -386,9 +362,7 @@ double hs_grid_ends_upper(const hs_grid *G, double a, double log_m)
            (1 + 1e-6);
 }
 
-/* The dropped terms 1 and aU: outside the range, w (1 + |a| q (1 + e^v)) with rates hi - m and |lo|; between the
- * nodes their exact grid sums are 1 + e', |e'| <= 2.01 e^{-2 pi^2/h^2} (Poisson summation for the normal law and its
- * shift by m). */
+/* The dropped terms 1 and aU, outside the range and between the nodes [theory: law.dropped]. */
 double hs_grid_dropped_upper(const hs_grid *G, double a)
 {
     int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
@@ -401,21 +375,17 @@ double hs_grid_dropped_upper(const hs_grid *G, double a)
            (1 + 1e-6);
 }
 
-/* What p grows by at most over the cell of node j: |(log p)'| = |a m rho/(1+rho) - g|, rho taken at the right end. */
+/* What p grows by at most over the cell of node j, rho taken at the right end [theory: law.cell]. */
 static double over_cell(const hs_grid *G, double a, int j)
 {
     double h = G->h, rho = (G->u[j] + G->q) * exp(0.5 * G->m * h) / (1 - G->q);
     return exp((fabs(G->g[j]) + fabs(a) * G->m * fmin(1, rho)) * 0.5 * h + 0.125 * h * h);
 }
 
-/* |M_h(a + iy') - M(a + iy')| / M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper. Residues on [G1, G2]
- * x [-d, d] with G1, G2 at half nodes, where |e^{2 pi i z/h} - 1| = 1 + e^{2 pi t/h}:
- *   2 e^{d^2/2} kap J/(e^{2 pi d/h} - 1) + ends 2 d kap e^{d^2/2} p(G)/h e^{sig(G)} + what p has outside [G1, G2],
- *     twice;
- * J is an upper Riemann sum of p e^{y theta}, theta = arg(1+U(g+id)) <= min(b, rho sin b/(1 + rho cos b)) (b <=
- * pi/2; tan) or min(1, rho) b, each taken at the right end of its cell and p bounded over it with |(log p)'| <= |g|
- * + |a| m min(1, rho). G1 and G2 lie where y m rho <= 2 pi/h, so that sig = 0: the end of the grid, or just below
- * equality. Needs the p of hs_grid_weights. On the strip G->strip, or the best one where that is negative. */
+/* |M_h(a + iy') - M(a + iy')|/M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper, on a rectangle whose ends
+ * G1, G2 are half nodes with y m rho <= 2 pi/h: the end of the grid, or just below equality [theory: law.rectangle]. J
+ * is an upper Riemann sum of p e^{y theta} [theory: law.cell]. Needs the p of hs_grid_weights. On the strip G->strip,
+ * or the best one where that is negative. */
 HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
 {
     double h = G->h, m = G->m, q = G->q, rim = exp(0.5 * m * h), best = HUGE_VAL, fa = fabs(a);
@@ -485,12 +455,8 @@ HS_CLONES void hs_grid_phase_double(hs_grid *G, double *zr, double *zi)
     phase_sum(G, zr, zi);
 }
 
-/* Psi(y) >= |phi(y')| for every y' >= y: the inner path shifted to the damping side, b = d m < pi/2,
- *   Psi = e^{d^2/2} sum r_j rho_j e^{-y th_j} + 2 e^{d^2} kap/(e^{2 pi d/h} - 1),
- * th >= s sin b, log rho_j = a log(|1+rho e^{ib}|/(1+rho)) <= -2a s(1-s) sin^2(b/2) (a > 0; for a < 0 the factor is
- * 1.3863 * 2), kap = cos(b)^min(a,0). The last term bounds the trapezoid error: f is zero free in the strip and, by
- * Cauchy-Schwarz, its modulus there is controlled by the shifts 0 and 2d, both damping. Ends are added by the
- * caller. Best of three d at the first call on a grid, which the later ones keep (any d is valid). */
+/* Psi(y) >= |phi(y')| for every y' >= y [theory: law.far]; ends are added by the caller. Best of three d at the first
+ * call on a grid, which the later ones keep (any d is valid). */
 HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
 {
     double best = 1, h = G->h, q = G->q, cap = fmin(6, 0.95 * HS_PI / 2 / G->m), d0,
@@ -526,8 +492,7 @@ HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
     return fmin(1, best * (1 + 1e-9));
 }
 
-/* What of the grid carries phi: nodes outside [first, last) hold less than `tol` of r, so they move phi by less than
- * 2 tol. */
+/* What of the grid carries phi: nodes outside [first, last) hold less than `tol` of r [theory: law.trim]. */
 void hs_grid_trim(hs_grid *G, double tol)
 {
     double sum = 0;
@@ -538,9 +503,8 @@ void hs_grid_trim(hs_grid *G, double tol)
     G->last = (i + 7) / 8 * 8;
 }
 
-/* E (l - l')^2/2 and E (l - l')^4 over two copies under r that both lie in |l| <= cut: with m_i = E x^i 1{|l| <=
- * cut}, x = l - mean for any `mean`, they are m_0 m_2 - m_1^2 and 2 m_0 m_4 - 8 m_3 m_1 + 6 m_2^2. The first is
- * rounded down, the second up: every sum of n/8 terms a lane is off by (n/8 + 10) u of its terms' sizes, which are
+/* E (l - l')^2/2 and E (l - l')^4 over two copies under r that both lie in |l| <= cut [theory: law.spread]. The first
+ * is rounded down, the second up: every sum of n/8 terms a lane is off by (n/8 + 10) u of its terms' sizes, which are
  * at most m_0 m_2 and, by Cauchy-Schwarz, m_0 m_4. */
 HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth)
 {
@@ -563,11 +527,9 @@ HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double 
     *fourth = 2 * all * hs_lanes(s4) - 8 * hs_lanes(s3) * a + 6 * b * b + (4 * n + 360) * HS_U * all * hs_lanes(s4);
 }
 
-/* The variance of the loss under the law itself, at most. On the grid it is that of l, each off by at most `off`,
- * under weights off by the relative `squares` - 1 (hs_squares_upper): the root of a mean square is off by no more
- * than its terms. Between the nodes (l - mean)^2 p is analytic where p is, and |l - mean| at most X = max |l - mean|
- * + 18.1 there (saddle_step.c: b/cos(b/2), b <= 0.9 pi); beyond them a polynomial factor is at most itself 2.61 (h +
- * 1/fall) further out. `wider`: both of these; level: twice the error of M without that factor. */
+/* The variance of the loss under the law itself, at most [theory: law.variance]. Losses are off by at most `off`,
+ * weights by the relative `squares` - 1; `wider`: what |l - mean| may exceed its largest value at the nodes by, in the
+ * strip and beyond the grid; level: twice the error of M without that factor. */
 double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double off, double wider, double level)
 {
     double var, fourth, X = 0, sd;
@@ -579,11 +541,8 @@ double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double o
     return (sd * sd + level * X * X) * (1 + 3 * level);
 }
 
-/* Bounds of the same for the law itself instead of its grid: under the tilted law the cell of node j has mass
- * e^{+-t_j} p_j, t_j = |a m s_j - g_j| h/2 + (1 + |a| m^2/4) h^2/8 [(log p)' = a m s - g, s = rho/(1+rho), 0 <= s'
- * <= m/4], and l between those of the nodes next to it, as l increases. Cells that reach beyond |l| <= cut are left
- * out of both. With D = max |l - l'| of the others, E (l-l')^4 <= 2 D^2 (m_0 m_2 - m_1^2). Needs the p of
- * hs_grid_weights. l is off by 14u of itself where a mesh of l' does not hold more. */
+/* Bounds of the same for the law itself instead of its grid, from the masses of cells [theory: law.spread, law.cell].
+ * Needs the p of hs_grid_weights. l is off by 14u of itself where a mesh of l' does not hold more. */
 HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper)
 {
     double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0, mean_lo = 0, mean_hi = 0, mean, h = G->h, m = G->m, from = HUGE_VAL,

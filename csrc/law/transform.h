@@ -46,17 +46,14 @@ static inline double hs_lanes(const double *acc)
  * <= log1p(x). */
 static inline double hs_left_reach(double m, double q, double a) { return a < 0 ? log1p(-a * m * m * q) / m : 0; }
 
-/* What error bounds of first order in u are multiplied with. The exponent a l of a node is off by |a|(dv + 17u|l|)
- * <= 20 u |a| m (g + m) = x, |g| at most `g` and |l| <= |v|, and by g^2 and n units, which are below 1e-7; products
- * of such errors are below 1.1 (x + 1e-7) of them. */
+/* What error bounds of first order in u are multiplied with [theory: rounding.squares, rounding.first-order]. */
 static inline double hs_squares_upper(double a, double m, double g)
 {
     double x = 20 * HS_U * fabs(a) * m * (g + m);
     return x < 0.01 ? 1 + 1.1 * (x + 1e-7) : HUGE_VAL;
 }
 
-/* The exponent of Chernoff's bound with the optimal constant: s log s - (1+s) log1p s for s > 0, in a form that does
- * not cancel. */
+/* The exponent of Chernoff's bound with the optimal constant [theory: line.payoffs], in a form that does not cancel. */
 static inline double hs_payoff(double s)
 { return s > 1e-300 ? -s * log1p(1 / s) - log1p(s) : s < -1 ? hs_payoff(-1 - s) : 0; }
 

@@ -2,18 +2,13 @@
  *
  * Z_n = phi(n dy) - 1 = sum r_j E_n, E_n = e^{i n dy l_j} - 1 (which keeps the phase at 1e-9), for n = 0..N. Every n is
  * 17 g + k, |k| <= 8, and E_{a+b} = E_a + E_b + E_a E_b, so
- *   Z_n = Z_{17g} + Z_k + sum r E_{17g} E_k;   the real sums of products of parts serve k and -k alike: two products a
- *     node.
+ *   Z_n = Z_{17g} + Z_k + sum r E_{17g} E_k;
+ * the real sums of products of parts serve k and -k alike: two products a node.
  * E_1 by its own series, E_2 .. E_8 by products, E_{17g} by the recurrence E <- E + E_17 (1 + E), restarted every 32 g.
  * Inner nodes come in tiles of 32, summed in order; nodes in segments of SEGMENT giant steps of 17, so that what is
  * summed stays in the cache.
  *
- * Error claim: |dZ_n| <= n dy u sum r|l| (274 + 0.2 n_inner + 2 min(32, N/17)): phases 35 |k| and (37 + g)|17 g| with
- * |17 g| <= 1.9 n, |k| <= 0.9 n (|1 + E| = 1, so errors of factors add; E_1 is known to 11 u|x|, x = dy l, and a
- * product of two, which rounds by 4 u (|E_a| + |E_b| + |E_a E_b|) <= 8 u (a+b)|x|, is at most three products deep): 102
- * + 2 g, g counted from a restart; sums within a tile, then over the n_inner/32 tiles: (6 + n_inner/32)|17 g| of r
- * E_17g, (32 + n_inner/32)(1 + 2)|k| of r E_k and of the
- * products: 98 + 0.15 n_inner; the rest for what is added at the end.
+ * Error claim [theory: rounding.nodes]: |dZ_n| <= n dy u sum r|l| (274 + 0.2 n_inner + 2 min(32, N/17)).
  *
  * What it does not do: phases beyond the range of hs_cis_m1; the caller keeps N dy |l| below it.
  */
