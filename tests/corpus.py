@@ -108,11 +108,12 @@ def make(jobs: int) -> None:
 
 
 def width(pair) -> float:
-    """How far the ends are apart, relative to the upper one; of an upper bound the bound itself."""
+    """How far the ends are apart, relative to the upper one; of an upper bound the bound itself; finite."""
     low, high = pair
-    if low == -math.inf or high in (0, math.inf):
-        return abs(high)
-    return (high - low) / abs(high)
+    if low == high:
+        return 0.0
+    wide = abs(high) if low == -math.inf else (high - low) / abs(high) if 0 < abs(high) < math.inf else math.inf
+    return min(wide, sys.float_info.max)
 
 
 def compared(row, found) -> list[str]:
