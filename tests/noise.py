@@ -22,7 +22,6 @@ import collections
 import ctypes
 import functools
 import importlib
-import json
 import math
 import os
 import pkgutil
@@ -291,30 +290,13 @@ class Report:
 
 
 def known():
-    """(name, query, truth and its error) of the table of 40-digit values."""
-    import hockeystick as hs
+    """(name, query, truth and its error) of the Gaussian rows of the table of truths."""
+    from rows import ASKED
 
-    for line in (HERE / "reference/truth.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        parts, directions = [], set()
-        for part in row["mechanisms"]:
-            step = hs.gaussian(part["params"]["sigma"]) if "sigma" in part["params"] else None
-            if part["type"] == "subsampled_gaussian":
-                step = hs.poisson_subsampled(step, part["params"]["q"])
-                directions.add(part["direction"])
-            elif part["type"] != "gaussian":
-                break
-            parts.append((step, int(part["count"])))
-        else:
-            if len(directions) > 1:
-                continue
-            ask = hs.delta if row["query"] == "delta" else hs.epsilon
-            direction = directions.pop() if directions else "both"
-            query = functools.partial(
-                lambda ask, parts, at, way: ask(hs.compose(*parts), at, direction=way), ask, parts, row["at"], direction
-            )
-            truth = float(row["value"])
-            yield row["id"], query, (truth, 2 * U * abs(truth) + (float(row["err_bound"]) if ask is hs.delta else 0.0))
+    for row in ASKED.values():
+        if row.kinds == {"gaussian"}:
+            truth = float(row.truth)
+            yield row.id, row.ask, (truth, 2 * U * abs(truth) + float(row.error))
 
 
 def every_route():

@@ -4,21 +4,15 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
+from rows import U, sgm
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
-U = 2.0**-53
-
-
-def dp_sgd(sigma, q, k):
-    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
-
-
 RUNS = {
     "plain": hs.gaussian(5.0) * 100,
-    "line": dp_sgd(1.0, 0.01, 1000),
-    "sparse": dp_sgd(0.8, 0.001, 30),
-    "few": dp_sgd(1.0, 0.01, 3),
-    "mixed": dp_sgd(1.0, 0.01, 500) + dp_sgd(1.3, 0.02, 200) + hs.gaussian(20.0) * 5,
+    "line": sgm(1.0, 0.01, 1000),
+    "sparse": sgm(0.8, 0.001, 30),
+    "few": sgm(1.0, 0.01, 3),
+    "mixed": sgm(1.0, 0.01, 500) + sgm(1.3, 0.02, 200) + hs.gaussian(20.0) * 5,
 }
 
 
@@ -82,7 +76,7 @@ def test_repr_names_the_terms():
     assert all(name in text for name in TERMS)
 
 
-@pytest.mark.parametrize("run", [hs.laplace(2.0) * 30, dp_sgd(1.0, 0.01, 1000)])
+@pytest.mark.parametrize("run", [hs.laplace(2.0) * 30, sgm(1.0, 0.01, 1000)])
 def test_terms_of_a_grid_are_relative_too(run):
     for target in (1e-4, 1e-12):
         root = hs.epsilon(run, target, route="pld")

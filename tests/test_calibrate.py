@@ -7,10 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hockeystick as hs
-
-
-def dpsgd(sigma, q, k):
-    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+from rows import sgm
 
 
 def check(found, make_run, epsilon, delta, tol=1e-6, gap=0):
@@ -39,14 +36,14 @@ def check(found, make_run, epsilon, delta, tol=1e-6, gap=0):
 )
 def test_noise_multiplier(q, steps, epsilon, delta):
     found = hs.noise_multiplier(q=q, steps=steps, epsilon=epsilon, delta=delta)
-    check(found, lambda s: dpsgd(s, q, steps), epsilon, delta)
+    check(found, lambda s: sgm(s, q, steps), epsilon, delta)
     assert found.limit < found.value
 
 
 @pytest.mark.parametrize("tol", [1e-9, 1e-3, 0.3])
 def test_tolerance(tol):
     found = hs.noise_multiplier(q=0.01, steps=1000, epsilon=1.0, delta=1e-5, tol=tol)
-    check(found, lambda s: dpsgd(s, 0.01, 1000), 1.0, 1e-5, tol)
+    check(found, lambda s: sgm(s, 0.01, 1000), 1.0, 1e-5, tol)
     if tol < 1e-6:
         assert found.limit <= 1.4146194065 + 1e-6 and found.value >= 1.4146194065 - 1e-6
 
@@ -60,7 +57,7 @@ def test_peers_answer_lies_inside():
 @pytest.mark.parametrize("sigma, q, epsilon, delta, steps", [(1.0, 0.01, 1.0, 1e-5, 254), (1.0, 1.0, 5.0, 1e-5, None)])
 def test_max_steps(sigma, q, epsilon, delta, steps):
     found = hs.max_steps(sigma=sigma, q=q, epsilon=epsilon, delta=delta)
-    check(found, lambda k: dpsgd(sigma, q, k), epsilon, delta, gap=1)
+    check(found, lambda k: sgm(sigma, q, k), epsilon, delta, gap=1)
     assert type(found.value) is int and found.limit == found.value + 1
     assert steps is None or found.value == steps
 
@@ -68,16 +65,16 @@ def test_max_steps(sigma, q, epsilon, delta, steps):
 def test_max_steps_is_exact_where_one_step_is_cheap():
     found = hs.max_steps(sigma=20.0, q=1e-3, epsilon=1.0, delta=1e-9)
     assert 0 < found.limit - found.value <= max(1, 1e-6 * found.value)
-    check(found, lambda k: dpsgd(20.0, 1e-3, k), 1.0, 1e-9, gap=1)
+    check(found, lambda k: sgm(20.0, 1e-3, k), 1.0, 1e-9, gap=1)
 
 
 @pytest.mark.parametrize(
     "make_run, over, rises",
     [
-        (lambda q: dpsgd(1.0, q, 100), (1e-5, 1.0), True),
+        (lambda q: sgm(1.0, q, 100), (1e-5, 1.0), True),
         (lambda c: hs.gaussian(3.0, sensitivity=c) * 10, (1e-2, 1e2), True),
-        (lambda s: hs.gaussian(s) + dpsgd(1.0, 0.01, 10), (0.1, 1e3), False),
-        (lambda k: dpsgd(1.0, 0.02, k) + hs.gaussian(10.0), (1, 10**6), True),
+        (lambda s: hs.gaussian(s) + sgm(1.0, 0.01, 10), (0.1, 1e3), False),
+        (lambda k: sgm(1.0, 0.02, k) + hs.gaussian(10.0), (1, 10**6), True),
     ],
 )
 def test_any_parameter(make_run, over, rises):
@@ -88,13 +85,13 @@ def test_any_parameter(make_run, over, rises):
 
 @pytest.mark.parametrize("start", [1e-3, 0.05, 0.9])
 def test_start_does_not_matter(start):
-    found = hs.calibrate(lambda q: dpsgd(1.5, q, 200), over=(1e-4, 1.0), epsilon=1.0, delta=1e-6, start=start)
-    check(found, lambda q: dpsgd(1.5, q, 200), 1.0, 1e-6)
+    found = hs.calibrate(lambda q: sgm(1.5, q, 200), over=(1e-4, 1.0), epsilon=1.0, delta=1e-6, start=start)
+    check(found, lambda q: sgm(1.5, q, 200), 1.0, 1e-6)
 
 
 def test_targets_other_than_epsilon():
     def make(s):
-        return dpsgd(s, 0.02, 100)
+        return sgm(s, 0.02, 100)
 
     found = hs.calibrate(make, over=(0.1, 100.0), advantage=0.05)
     assert hs.advantage(make(found.value)).upper <= 0.05 < hs.advantage(make(found.limit)).lower
@@ -106,9 +103,9 @@ def test_targets_other_than_epsilon():
 
 
 PARAMETERS = {
-    "sigma": (lambda s: dpsgd(s, 0.02, 100), (0.3, 100.0), {}),
-    "q": (lambda q: dpsgd(1.2, q, 100), (1e-4, 1.0), {}),
-    "steps": (lambda k: dpsgd(2.0, 0.02, k), (1, 10**6), {}),
+    "sigma": (lambda s: sgm(s, 0.02, 100), (0.3, 100.0), {}),
+    "q": (lambda q: sgm(1.2, q, 100), (1e-4, 1.0), {}),
+    "steps": (lambda k: sgm(2.0, 0.02, k), (1, 10**6), {}),
     "sensitivity": (lambda c: hs.gaussian(3.0, sensitivity=c) * 5, (1e-2, 10.0), {}),
     "scale": (lambda b: hs.laplace(b) * 5, (1.0, 100.0), {}),
     "discrete scale": (lambda b: hs.discrete_laplace(b) * 3, (0.5, 200.0), {}),
@@ -175,7 +172,7 @@ def test_cannot_be_met_names_the_best():
     with pytest.raises(hs.AccuracyError, match=r"cannot be met.*at 1 "):
         hs.max_steps(sigma=0.5, q=0.1, epsilon=0.1, delta=1e-5)
     with pytest.raises(hs.AccuracyError, match="cannot be met"):
-        hs.calibrate(lambda s: dpsgd(s, 0.5, 100), over=(0.5, 1.0), advantage=1e-6)
+        hs.calibrate(lambda s: sgm(s, 0.5, 100), over=(0.5, 1.0), advantage=1e-6)
 
 
 def test_cost_that_does_not_depend_on_the_parameter():
@@ -195,7 +192,7 @@ def test_any_problem(q, steps, epsilon, log_delta, tol):
     except hs.AccuracyError as error:
         assert "met at" in str(error)
         return
-    check(found, lambda s: dpsgd(s, q, steps), epsilon, delta, tol)
+    check(found, lambda s: sgm(s, q, steps), epsilon, delta, tol)
 
 
 BAD = [

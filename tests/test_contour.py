@@ -15,19 +15,14 @@ import pytest
 from hypothesis import assume, given, settings
 
 import hockeystick as hs
+from rows import U, bits, gaussian_delta, sgm
 
 SMALL = [json.loads(line) for line in (Path(__file__).parent / "reference" / "small_k.jsonl").read_text().splitlines()]
-U = 2.0**-53
-
 SIGMA = st.floats(0.4, 20.0)
 Q = st.floats(1e-3, 0.5)
 K = st.integers(1, 10**6)
 EPS = st.floats(0.01, 8.0)
 DIRECTION = st.sampled_from(["remove", "add", "both"])
-
-
-def sgm(sigma, q, k=1):
-    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
 
 
 def answer(query, *args, **options):
@@ -38,25 +33,14 @@ def answer(query, *args, **options):
         assume(False)
 
 
-def bits(bound):
-    return tuple(np.asarray(x).tobytes() for x in (bound.lower, bound.estimate, bound.upper))
-
-
 # closed forms
-
-
-def gaussian_log_delta(mu, eps):
-    """log delta of the Gaussian mechanism with mean shift mu: erfc keeps both tails, 80 digits leave 60."""
-    with mpmath.workdps(80):
-        mu, eps = mpmath.mpf(mu), mpmath.mpf(eps)
-        return mpmath.log(mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu))
 
 
 def check_gaussian(sigma, k, eps):
     run = hs.gaussian(sigma) * k
     with mpmath.workdps(80):
         mu = mpmath.sqrt(k) / mpmath.mpf(sigma)
-    truth = gaussian_log_delta(mu, eps)
+        truth = mpmath.log(gaussian_delta(mu, eps, 80))
     bound = answer(hs.log_delta, run, eps)
     assert bound.certified
     assert mpmath.mpf(bound.lower) <= truth <= mpmath.mpf(bound.upper)

@@ -13,18 +13,13 @@ from mpmath import mp, mpf
 import hockeystick as hs
 from hockeystick.pair import step_loss
 from hockeystick.routes import single
+from rows import gaussian_delta
 
 GAUSSIAN = hs.gaussian(1.0)
 NARROW = {"without": hs.without_replacement(GAUSSIAN, dataset_size=1000, batch=10)}
 NARROW["truncated"] = hs.truncated_poisson_subsampled(GAUSSIAN, 0.1, dataset_size=100, max_batch=22)
 NARROW["open"] = hs.truncated_poisson_subsampled(GAUSSIAN, 0.1, dataset_size=(50, 200), max_batch=22)
 NARROW["cyclic"] = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=40, bands=2, dataset_size=199)
-
-
-def gaussian_delta(mu, eps):
-    """delta of N(mu, 1) against N(0, 1)."""
-    mu, eps = mpf(mu), mpf(eps)
-    return mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu)
 
 
 def certain(chance):

@@ -1,6 +1,5 @@
-"""Laplace, subsampled Laplace and mixed runs: against residues, quadrature, exact mixtures and the table of values."""
+"""Laplace, subsampled Laplace and mixed runs: against residues, quadrature and exact mixtures."""
 
-import json
 import math
 
 import mpmath as mp
@@ -9,53 +8,6 @@ import pytest
 import hockeystick as hs
 from hockeystick.pair import step_loss
 from hockeystick.routes import lattice, mixed, pld
-from test_truth import TABLE
-
-KINDS = ("laplace", "subsampled_laplace")
-
-
-def rows():
-    table = [json.loads(line) for line in TABLE.read_text().splitlines()]
-    return [row for row in table if all(part["type"] in KINDS for part in row["mechanisms"])]
-
-
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row["id"])
-def test_row_is_contained_and_narrow(row):
-    (part,) = row["mechanisms"]
-    step = hs.laplace(part["params"]["b"])
-    if "q" in part["params"]:
-        step = hs.poisson_subsampled(step, part["params"]["q"])
-    query = hs.delta if row["query"] == "delta" else hs.epsilon
-    bound = query(step * part["count"], row["at"], direction=part["direction"])
-    truth = mp.mpf(row["value"])
-    assert bound.certified and bound.route in ("contour", "exact")
-    assert bound.lower <= truth * (1 + mp.mpf(2) ** -50) and truth * (1 - mp.mpf(2) ** -50) <= bound.upper
-    assert bound.width <= 1e-9 * float(truth)
-
-
-def line_step(part):
-    p, add, k = part["params"], int(part["direction"] == "add"), part["count"]
-    if part["type"] == "laplace":
-        return mixed.LaplaceStep(1 / p["b"], 1.0, 0, k)
-    if part["type"] == "randomized_response":
-        return mixed.off_lattice(lattice.randomized_response(p["eps"]), k)
-    if part["type"] == "discrete_laplace":
-        return mixed.off_lattice(lattice.discrete_laplace(p["b"], p["sensitivity"]), k)
-    return mixed.NormalStep(1 / p["sigma"], p.get("q", 1.0), add, k)
-
-
-@pytest.mark.parametrize("name", ["mix-lap", "mix-lap-e", "mix2", "mix2dir", "mix5"])
-def test_mixed_rows(name):
-    """Families and directions mixed, as the queries cannot yet ask for within one run."""
-    (row,) = (r for r in map(json.loads, TABLE.read_text().splitlines()) if r["id"] == name)
-    steps = [line_step(part) for part in row["mechanisms"]]
-    truth = mp.mpf(row["value"])
-    if row["query"] == "delta":
-        low, _, high, _ = mixed.point(steps, row["at"])
-        truth = mp.log(truth)
-    else:
-        low, _, high, _ = mixed.root(steps, math.log(row["at"]))
-    assert low <= truth <= high and high - low < 1e-9
 
 
 def laplace_by_residues(m, k, eps):

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 import hockeystick as hs
-
-U = 2.0**-53
-
-
-def sgm(sigma, q, k=1):
-    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
-
+from rows import U, sgm
 
 # Renyi curve
 

@@ -1,9 +1,7 @@
 """Route pld: laws above and below, exact answers, the truth table, itself through other descriptions, bad settings."""
 
-import json
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,69 +12,7 @@ from hockeystick import dots, evolve
 from hockeystick.mechanism import as_run
 from hockeystick.pair import losses, step_loss
 from hockeystick.routes import pld
-
-TRUTH = Path(__file__).parent / "reference" / "truth.jsonl"
-U = 2.0**-53
-
-
-def mechanism(part):
-    kind, p = part["type"], part["params"]
-    if kind in ("laplace", "subsampled_laplace"):
-        step = hs.laplace(p["b"])
-    elif kind == "randomized_response":
-        step = hs.randomized_response(p["eps"])
-    elif kind == "discrete_laplace":
-        step = hs.discrete_laplace(p["b"], sensitivity=p["sensitivity"])
-    elif kind == "discrete_gaussian":
-        step = hs.discrete_gaussian(p["sigma"], sensitivity=p["sensitivity"])
-    elif kind in ("gaussian", "subsampled_gaussian"):
-        step = hs.gaussian(p["sigma"])
-    else:
-        return None
-    return hs.poisson_subsampled(step, p["q"]) if "q" in p else step
-
-
-def rows():
-    for line in TRUTH.read_text().splitlines():
-        row = json.loads(line)
-        steps = [mechanism(part) for part in row["mechanisms"]]
-        kinds = {part["type"] for part in row["mechanisms"]}
-        gaussian = kinds <= {"gaussian", "subsampled_gaussian"}
-        if None in steps or (gaussian and not row["id"].startswith(("gopi", "spa-e", "mix"))):
-            continue
-        if any(part["direction"] == "both" for part in row["mechanisms"]) or row["id"] == "gopi-d-k300-add":
-            continue
-        parts = tuple(
-            (step_loss(step, "add_remove", part["direction"] == "add"), int(part["count"]))
-            for step, part in zip(steps, row["mechanisms"], strict=True)
-        )
-        yield pytest.param(row, parts, id=row["id"])
-
-
-ROWS = list(rows())
-
-
-def test_table_is_read():
-    kinds = {part["type"] for row in ROWS for part in row.values[0]["mechanisms"]}
-    assert {"laplace", "subsampled_laplace", "randomized_response", "discrete_laplace", "discrete_gaussian"} <= kinds
-    assert len(ROWS) >= 60
-
-
-@pytest.mark.parametrize(("row", "parts"), ROWS)
-def test_truth(row, parts):
-    """Contained, at the width asked for. Truths of 0 and of all mass lie beyond the range of the loss: see test_mechanisms."""
-    at, value = float(row["at"]), float(row["value"])
-    error = float(row["err_bound"]) + 2 * U * value
-    if row["query"] == "eps":
-        lower, estimate, upper, _ = pld.root(parts, at, 2e-3)
-    else:
-        log_lower, log_estimate, log_upper, _ = pld.point(parts, at, 2e-3)
-        lower, estimate, upper = (math.exp(x) for x in (log_lower, log_estimate, log_upper))
-    assert lower <= value + error
-    assert upper >= value - error
-    assert lower <= estimate <= upper
-    if value:
-        assert upper - lower <= 2e-3 * estimate
+from rows import U, gaussian_delta
 
 
 def response_delta(e0, k, eps):
@@ -367,20 +303,13 @@ def test_tilted_mass_that_coarser_lower_laws_lose_is_carried_on(count):
             assert law.lost <= (0.0 if upper else abs(before - after) + 1e-9)
 
 
-def normal_delta(mu, eps):
-    """delta of the Gaussian mechanism of sensitivity over sigma mu, mu = 0 included."""
-    with mp.workdps(60):
-        cdf = lambda x: mp.erfc(-x / mp.sqrt(2)) / 2  # noqa: E731
-        return cdf(mu / 2 - eps / mu) - mp.exp(eps) * cdf(-mu / 2 - eps / mu)
-
-
 @pytest.mark.parametrize("eps, width", [(0.1, 1e-3), (1.5, 1e-3), (3.0, 1e-3), (20.0, 1e-5), (5100.0, 1e-2)])
 def test_losses_far_beyond_eps_are_cut(eps, width):
     """A public mixture of two steps that has a loss near 5,000 with probability 1e-3; which of them ran is public."""
     w, mu = mpf(1e-3), mpf(1) / mpf(0.01)
     run = hs.public_mixture([hs.gaussian(0.01), hs.gaussian(2.0)], [1e-3, 1 - 1e-3]) * 2
     chances = {mp.sqrt(mpf("0.5")): (1 - w) ** 2, mp.sqrt(mu**2 + mpf("0.25")): 2 * w * (1 - w), mp.sqrt(2) * mu: w**2}
-    truth = sum(p * normal_delta(x, mpf(eps)) for x, p in chances.items())
+    truth = sum(p * gaussian_delta(x, mpf(eps)) for x, p in chances.items())
     for direction in ("remove", "add"):
         b = hs.delta(run, eps, direction=direction, route="pld")
         assert b.lower <= truth * (1 + mpf(1e-15)) and truth * (1 - mpf(1e-15)) <= b.upper
@@ -396,6 +325,6 @@ def test_one_step_with_far_losses(eps):
     sigma, q = 0.0694616, 5.15e-4
     with mp.workdps(60):
         base = mp.log1p(mp.expm1(mpf(eps)) / mpf(q))
-        truth = mpf(q) * normal_delta(1 / mpf(sigma), base)
+        truth = mpf(q) * gaussian_delta(1 / mpf(sigma), base)
     b = hs.delta(hs.poisson_subsampled(hs.gaussian(sigma), q), eps, direction="remove", route="pld")
     assert b.lower <= truth <= b.upper and b.upper - b.lower <= 1e-2 * truth

@@ -2,11 +2,8 @@
 and the certified contour route; sound at every smoothing limit and as wide as theory says."""
 
 import itertools
-import json
 import math
-import statistics
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,57 +13,7 @@ import hockeystick as hs
 from hockeystick.pair import GaussianSteps
 from hockeystick.routes import contour, edgeworth
 from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
-
-TRUTH = Path(__file__).parent / "reference" / "truth.jsonl"
-U = 2.0**-53
-
-
-def truth_rows():
-    for line in TRUTH.read_text().splitlines():
-        row = json.loads(line)
-        parts, directions = [], set()
-        for part in row["mechanisms"]:
-            p, kind = part["params"], part["type"].removeprefix("subsampled_")
-            if kind not in ("gaussian", "laplace"):
-                break
-            noise, family = (p["sigma"], GAUSSIAN) if kind == "gaussian" else (p["b"], LAPLACE)
-            parts.append((p.get("sensitivity", 1.0) / noise, p.get("q", 1.0), part["count"], family))
-            if p.get("q", 1.0) < 1:
-                directions.add(part["direction"])
-        else:
-            if len(directions) <= 1:
-                yield pytest.param(row, parts, int("add" in directions), id=row["id"])
-
-
-ROWS = list(truth_rows())
-
-
-def answer(row, parts, add):
-    """(lower, estimate, upper, truth) of delta or of eps clipped at 0."""
-    steps, at, truth = edgeworth.loss_steps(*parts), float(row["at"]), float(row["value"])
-    if row["query"] == "delta":
-        found = edgeworth.point(steps, add, at)
-        return (*(math.exp(x) for x in found[:3]), truth)
-    return (*(max(0.0, x) for x in edgeworth.root(steps, add, math.log(at))[:3]), truth)
-
-
-def test_table_is_read():
-    assert len(ROWS) >= 125
-
-
-@pytest.mark.parametrize(("row", "parts", "add"), ROWS)
-def test_truth(row, parts, add):
-    lower, estimate, upper, truth = answer(row, parts, add)
-    slack = (float(row["err_bound"]) if row["query"] == "delta" else 0.0) + 4 * U * truth
-    assert lower <= truth + slack and upper >= truth - slack
-    assert lower <= estimate <= upper
-
-
-def test_median_width():
-    widths = [(up - lo) / truth for lo, _, up, truth in (answer(*row.values) for row in ROWS) if truth > 0]
-    assert statistics.median(widths) <= 1e-10
-    assert sum(w < 1e-6 for w in widths) >= 0.7 * len(widths)
-
+from rows import U
 
 # -- the published interval -----------------------------------------------------------------------------------------------
 

@@ -1,67 +1,21 @@
 """The PRV route against exact answers, the truth table, itself (two convolutions, two FFTs) and bad
 settings."""
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from mpmath import mp, mpf
 
 from hockeystick import _fft
 from hockeystick.bound import AccuracyError, DomainError
 from hockeystick.grid import discretise, radius_upper
 from hockeystick.pair import GaussianSteps
 from hockeystick.routes.fft import prv_delta, prv_epsilon
-
-TRUTH = Path(__file__).parent / "reference" / "truth.jsonl"
+from rows import gaussian_delta
 
 
 def steps(*rows):
     return GaussianSteps(*(np.ascontiguousarray(column) for column in np.array(rows, dtype=float).T))
-
-
-def gaussian_delta(mu, eps):
-    """Exact delta of the mu-Gaussian pair, 40 digits."""
-    with mp.workdps(40):
-        mu, eps = mpf(mu), mpf(eps)
-        return mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu)
-
-
-def truth_rows():
-    for line in TRUTH.read_text().splitlines():
-        row = json.loads(line)
-        rows, directions = [], set()
-        for part in row["mechanisms"]:
-            if part["type"] not in ("gaussian", "subsampled_gaussian"):
-                break
-            p = part["params"]
-            rows.append((p.get("sensitivity", 1.0) / p["sigma"], p.get("q", 1.0), part["count"]))
-            if p.get("q", 1.0) < 1:
-                directions.add(part["direction"])
-        else:
-            delta = float(row["value"] if row["query"] == "delta" else row["at"])
-            directions = directions or {"remove"}
-            if len(directions) == 1 and directions <= {"remove", "add"} and 1e-10 < delta < 1:
-                yield pytest.param(row, rows, directions == {"add"}, id=row["id"])
-
-
-@pytest.mark.parametrize(("row", "rows", "add"), list(truth_rows()))
-def test_truth(row, rows, add):
-    run = steps(*rows)
-    at, value, eps_error = float(row["at"]), float(row["value"]), 0.05
-    if row["query"] == "eps":
-        lower, estimate, upper, _ = prv_epsilon(steps(*rows), add, [at], eps_error=eps_error, delta_error=1e-5 * at)
-        assert lower[0] <= value <= upper[0]
-        assert lower[0] <= estimate[0] <= upper[0]
-        assert upper[0] - lower[0] <= 2.1 * eps_error
-    else:
-        lower, _, upper, _ = prv_delta(run, add, [at], eps_error=eps_error)
-        assert lower[0] <= value <= upper[0]
-        back = prv_epsilon(run, add, [value], eps_error=eps_error, delta_error=1e-5 * value)
-        assert back[0][0] <= max(at, 0) <= back[2][0]
-        assert back[2][0] - back[0][0] <= 2.1 * eps_error
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 import hockeystick as hs
+from rows import overlap
 
 RUNS = {
     "rr": (hs.randomized_response(0.3) * 30, 1.0, "add_remove"),
@@ -25,10 +26,6 @@ RUNS = {
     "subsampled approx_dp": (hs.poisson_subsampled(hs.approx_dp(0.5, 1e-5), 0.05) * 2000, 2.0, "add_remove"),
     "mixed": (hs.poisson_subsampled(hs.laplace(2.0), 0.05) * 200 + hs.gaussian(5.0) * 10, 2.0, "add_remove"),
 }
-
-
-def overlap(a, b):
-    return a.lower <= b.upper and b.lower <= a.upper
 
 
 def binomial_curve(eps0, k, eps, delta0=0.0):

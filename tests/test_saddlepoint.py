@@ -13,8 +13,8 @@ from hypothesis import assume, given, settings
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import saddlepoint
+from rows import overlap, sgm
 
-U = 2.0**-53
 D9 = json.loads((Path(__file__).parent / "reference" / "saddlepoint.json").read_text())
 ESTIMATES = ("msd0", "msd1", "msd_order2", "msd_order3", "clt", "edgeworth")
 
@@ -22,10 +22,6 @@ SIGMA = st.floats(0.3, 20.0)
 Q = st.floats(1e-4, 0.9)
 K = st.integers(1, 10**9)
 DIRECTION = st.sampled_from(["remove", "add"])
-
-
-def sgm(sigma, q, k=1):
-    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
 
 
 def cumulants(sigma, q, t, add=0, k=1.0):
@@ -180,10 +176,6 @@ def test_heterogeneous():
 
 
 # intervals from both sides
-
-
-def overlap(a, b):
-    return a.lower <= b.upper and b.lower <= a.upper
 
 
 @settings(max_examples=80, deadline=None)

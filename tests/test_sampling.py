@@ -13,8 +13,8 @@ from mpmath import mp, mpf
 import hockeystick as hs
 from hockeystick import _core, pair, sampling
 from hockeystick.routes import single
+from rows import U
 
-U = 2.0**-53
 TWO_PI = 2 * np.longdouble("3.14159265358979323846264338327950288")
 ADJACENCIES = ("add_remove", "zero_out", "replace_one")
 

@@ -1,15 +1,13 @@
 """Two-sided pairs on the contour: against an independent integral, against the Gaussian route, threads, mixed runs."""
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hockeystick as hs
 from hockeystick import _core, pair, sampling
-from hockeystick.routes import chernoff, contour
+from hockeystick.routes import chernoff
 
 ADJACENCIES = ("add_remove", "zero_out", "replace_one")
 LONG = np.longdouble
@@ -171,17 +169,3 @@ def test_chernoff_of_pairs_lies_above(adjacency, add):
         assert truth.lower <= eps <= 1.5 * truth.upper
         assert hs.log_delta(run, eps, adjacency=adjacency, direction=direction).lower <= chernoff.log_delta_upper(of, add, eps)
         assert chernoff.log_delta_upper(of, add, eps) == pytest.approx(math.log(delta), abs=0.05)
-
-
-def test_row_of_two_adjacencies():
-    """mix3 of the table has a replace-one pair beside add/remove pairs: no query asks that, the contour answers it."""
-    lines = (Path(__file__).parent / "reference" / "truth.jsonl").read_text().splitlines()
-    row = next(json.loads(line) for line in lines if '"mix3"' in line)
-    rows = []
-    for part in row["mechanisms"]:
-        step = hs.poisson_subsampled(hs.gaussian(part["params"]["sigma"]), part["params"].get("q", 1.0))
-        adjacency = "replace_one" if part["type"].startswith("replace_one") else "add_remove"
-        rows.append((sampling.family(step, adjacency), part["count"]))
-    low, mid, high, _ = contour.pair_point(pair._paired_steps(rows, False), 0, row["at"])
-    truth = math.log(float(row["value"]))
-    assert low <= truth <= high and high - low < 1e-8 and abs(mid - truth) < 1e-12

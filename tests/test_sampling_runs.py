@@ -11,12 +11,9 @@ import hockeystick as hs
 from hockeystick import pair, sampling, worst
 from hockeystick.batches import SizeRange
 from hockeystick.routes import single
+from rows import overlap
 
 ADJACENCIES = ("add_remove", "zero_out", "replace_one")
-
-
-def overlap(a, b):
-    assert a.lower <= b.upper and b.lower <= a.upper
 
 
 def cut(q, n, size, sigma=1.0, **more):
@@ -30,7 +27,9 @@ def cut(q, n, size, sigma=1.0, **more):
 def test_batches_as_large_as_the_data_are_poisson(adjacency):
     plain = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 20
     for size in (400, 10**6):
-        overlap(hs.epsilon(cut(0.05, 400, size) * 20, 1e-5, adjacency=adjacency), hs.epsilon(plain, 1e-5, adjacency=adjacency))
+        assert overlap(
+            hs.epsilon(cut(0.05, 400, size) * 20, 1e-5, adjacency=adjacency), hs.epsilon(plain, 1e-5, adjacency=adjacency)
+        )
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -48,7 +47,7 @@ def test_rate_one_is_fixed_size(adjacency):
     fixed = hs.without_replacement(hs.gaussian(2.0), dataset_size=90, batch=9) * 10
     assert fixed == cut(1.0, 90, 9, 2.0) * 10
     near = hs.epsilon(cut(1 - 1e-12, 90, 9, 2.0) * 10, 1e-4, adjacency=adjacency)
-    overlap(hs.epsilon(fixed, 1e-4, adjacency=adjacency), near)
+    assert overlap(hs.epsilon(fixed, 1e-4, adjacency=adjacency), near)
 
 
 def test_rate_one_with_room_is_the_gaussian_mechanism():
@@ -65,15 +64,15 @@ def test_known_value_of_fixed_size():
 
 
 def test_replace_one_of_plain_steps_doubles_the_sensitivity():
-    overlap(hs.epsilon(hs.gaussian(3.0) * 5, 1e-6, adjacency="replace_one"), hs.epsilon(hs.gaussian(1.5) * 5, 1e-6))
-    overlap(hs.delta(hs.laplace(4.0) * 3, 0.5, adjacency="replace_one"), hs.delta(hs.laplace(2.0) * 3, 0.5))
-    overlap(hs.delta(hs.laplace(4.0) * 3, 0.3, adjacency="zero_out"), hs.delta(hs.laplace(4.0) * 3, 0.3))
+    assert overlap(hs.epsilon(hs.gaussian(3.0) * 5, 1e-6, adjacency="replace_one"), hs.epsilon(hs.gaussian(1.5) * 5, 1e-6))
+    assert overlap(hs.delta(hs.laplace(4.0) * 3, 0.5, adjacency="replace_one"), hs.delta(hs.laplace(2.0) * 3, 0.5))
+    assert overlap(hs.delta(hs.laplace(4.0) * 3, 0.3, adjacency="zero_out"), hs.delta(hs.laplace(4.0) * 3, 0.3))
 
 
 def test_sampled_laplace_under_every_adjacency():
     run = hs.poisson_subsampled(hs.laplace(1.5), 0.2) * 12
     found = {a: hs.delta(run, 0.3, adjacency=a) for a in ADJACENCIES}
-    overlap(found["add_remove"], found["zero_out"])
+    assert overlap(found["add_remove"], found["zero_out"])
     assert found["replace_one"].lower > found["add_remove"].upper
 
 
@@ -99,14 +98,14 @@ def test_extreme_corners():
 
 
 def test_one_record():
-    overlap(hs.delta(cut(0.3, 1, 1), 0.1), hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.3), 0.1))
+    assert overlap(hs.delta(cut(0.3, 1, 1), 0.1), hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.3), 0.1))
 
 
 def test_a_weight_that_underflows_is_kept_as_mass():
     """n=2000, p=.05, B=1000: w = e^-1093. delta is plain Poisson's, and the run still answers."""
     run = cut(0.05, 2000, 1000) * 10
     plain = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 10
-    overlap(hs.delta(run, 0.5), hs.delta(plain, 0.5))
+    assert overlap(hs.delta(run, 0.5), hs.delta(plain, 0.5))
     ((loss, _),) = pair.losses(run, "zero_out", "remove")
     assert 0 < loss.tails(np.zeros(1)).absolute < 1e-300
 
@@ -198,12 +197,12 @@ def test_cyclic_takes_the_worse_of_both_group_sizes(adjacency, smaller, larger):
 def test_cyclic_counts_rounds():
     """81 iterations in 4 groups: 21 rounds for one of them; more bands than iterations: one round."""
     step = hs.poisson_subsampled(hs.gaussian(4.0), 0.5)
-    overlap(
+    assert overlap(
         hs.epsilon(cyclic(iterations=81, max_batch=None), 1e-5, adjacency="zero_out"),
         hs.epsilon(step * 21, 1e-5, adjacency="zero_out"),
     )
     once = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=3, bands=7, dataset_size=70)
-    overlap(hs.epsilon(once, 1e-5, adjacency="replace_one"), hs.epsilon(step, 1e-5, adjacency="replace_one"))
+    assert overlap(hs.epsilon(once, 1e-5, adjacency="replace_one"), hs.epsilon(step, 1e-5, adjacency="replace_one"))
 
 
 def test_cyclic_with_column_norms():
@@ -232,7 +231,7 @@ def test_cyclic_drops_dominated_groups():
 def test_one_band_is_truncated_sampling():
     run = hs.cyclic_poisson(hs.gaussian(2.0), 0.3, iterations=6, bands=1, dataset_size=50, max_batch=18)
     for adjacency in ADJACENCIES:
-        overlap(hs.delta(run, 0.5, adjacency=adjacency), hs.delta(cut(0.3, 50, 18, 2.0) * 6, 0.5, adjacency=adjacency))
+        assert overlap(hs.delta(run, 0.5, adjacency=adjacency), hs.delta(cut(0.3, 50, 18, 2.0) * 6, 0.5, adjacency=adjacency))
 
 
 # What may be composed
@@ -262,7 +261,7 @@ def test_groups_of_each_record_on_its_own_have_add_remove():
     """21 rounds of 80 + 1 iterations; with truncation the worst of all group sizes up to n."""
     free = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=81, bands=4, dataset_size=50, per_record=True)
     plain = hs.poisson_subsampled(hs.gaussian(4.0), 0.5) * 21
-    overlap(hs.epsilon(free, 1e-5), hs.epsilon(plain, 1e-5))
+    assert overlap(hs.epsilon(free, 1e-5), hs.epsilon(plain, 1e-5))
     held = cyclic(iterations=6, bands=2, dataset_size=30, max_batch=8, per_record=True)
     for adjacency in ADJACENCIES:
         bound = hs.delta(held, 0.3, adjacency=adjacency, rtol=0.01)
@@ -304,10 +303,10 @@ def test_every_route_heeds_the_adjacency():
         (hs.compose((lap, 3), gauss), hs.compose((hs.laplace(2.0), 3), hs.gaussian(1.5))),
         (hs.compose((gauss, 4)), hs.gaussian(1.5) * 4),
     ):
-        overlap(hs.delta(run, 0.5, adjacency="replace_one"), hs.delta(same, 0.5))
+        assert overlap(hs.delta(run, 0.5, adjacency="replace_one"), hs.delta(same, 0.5))
     for base in (gauss, lap):
         run = hs.poisson_subsampled(base, 0.2) * 12
-        overlap(hs.delta(run, 0.1, adjacency="replace_one"), hs.delta(run, 0.1, adjacency="replace_one", route="pld"))
+        assert overlap(hs.delta(run, 0.1, adjacency="replace_one"), hs.delta(run, 0.1, adjacency="replace_one", route="pld"))
         assert hs.delta(run, 0.1, adjacency="replace_one").lower > 1.2 * hs.delta(run, 0.1).upper
 
 

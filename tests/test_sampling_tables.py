@@ -1,94 +1,15 @@
-"""Sampled runs through the public queries: reference rows of 40 digits, tables of eps and delta, and how they depend on n.
+"""Sampled runs through the public queries: tables of eps and delta, and how they depend on n.
 
 Entries of the tables are printed to 9 digits; they are the reference's own contour integrals, which share no code with the
 package.
 """
 
 import itertools
-import json
 import math
-import statistics
-from pathlib import Path
 
 import pytest
 
 import hockeystick as hs
-
-U = 2.0**-53
-TABLE = Path(__file__).parent / "reference" / "truth.jsonl"
-WIDE = 2e-3
-"""Relative width allowed to the grid route; the contour is held to 1e-8."""
-
-
-def build(row):
-    """(run, adjacency, direction), or None for rows of other mechanisms."""
-    parts, adjacencies, directions = [], set(), set()
-    for part in row["mechanisms"]:
-        p = part["params"]
-        if part["type"] == "replace_one_subsampled_gaussian":
-            step = hs.poisson_subsampled(hs.gaussian(p["sigma"]), p["q"])
-            adjacencies.add("replace_one")
-        elif part["type"] == "truncated_subsampled_gaussian":
-            step = hs.truncated_poisson_subsampled(hs.gaussian(p["sigma"]), p["p"], dataset_size=p["n"], max_batch=p["B"])
-            adjacencies.add(p["adjacency"])
-        else:
-            return None
-        directions.add(part["direction"])
-        parts.append((step, int(part["count"])))
-    return (hs.compose(*parts), *adjacencies, *directions) if len(directions) == len(adjacencies) == 1 else None
-
-
-ROWS = {row["id"]: (row, built) for row in map(json.loads, TABLE.read_text().splitlines()) if (built := build(row))}
-
-
-def ask(name):
-    row, (run, adjacency, direction) = ROWS[name]
-    query = hs.delta if row["query"] == "delta" else hs.epsilon
-    return query(run, row["at"], adjacency=adjacency, direction=direction), float(row["value"])
-
-
-def test_every_truncated_and_replace_one_row_is_read():
-    assert len(ROWS) >= 24
-    assert {built[1] for _, built in ROWS.values()} == {"add_remove", "replace_one", "zero_out"}
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_row_is_contained(name):
-    bound, truth = ask(name)
-    assert bound.certified
-    assert bound.lower <= truth * (1 + 2 * U) and truth * (1 - 2 * U) <= bound.upper
-    assert bound.lower <= bound.estimate <= bound.upper
-    assert bound.width <= 1e-8 * truth
-
-
-# Routes that hold truth and are wide: what their relative width may be. The saddle-point route's interval is Berry-Esseen's.
-OTHERS = {"pld": WIDE, "prv": 0.5, "saddlepoint": 100.0}
-
-
-def cases():
-    for name, (row, _) in ROWS.items():
-        many = sum(int(part["count"]) for part in row["mechanisms"]) > 1000
-        for route in OTHERS:
-            slow = [pytest.mark.slow] if many and route != "saddlepoint" else []
-            yield pytest.param(name, route, marks=slow, id=f"{name}-{route}")
-
-
-@pytest.mark.parametrize("name, route", list(cases()))
-def test_row_is_contained_by_the_other_routes(name, route):
-    row, (run, adjacency, direction) = ROWS[name]
-    query, truth = hs.delta if row["query"] == "delta" else hs.epsilon, float(row["value"])
-    bound = query(run, row["at"], adjacency=adjacency, direction=direction, route=route)
-    assert bound.certified and bound.route in (route, "exact")
-    assert bound.lower <= truth * (1 + 2 * U) and truth * (1 - 2 * U) <= bound.upper
-    assert bound.width <= OTHERS[route] * truth
-
-
-def test_median_width():
-    """By the contour, one step by the closed form."""
-    bounds = [ask(name) for name in ROWS]
-    assert {b.route for b, _ in bounds} <= {"contour", "exact"}
-    assert statistics.median(b.width / truth for b, truth in bounds) <= 1e-8
-
 
 # n, p, B, sigma, k, delta; eps of (P,Q) and (Q,P): add_remove, zero_out; replace_one
 EPS = [
@@ -162,5 +83,5 @@ def test_against_the_coupling_bound():
     for size, eta, baseline, exact in ((170, 2.74e-8, 1.327496, 1.326047), (180, 8.1e-11, 1.326052, 1.326047)):
         ours = hs.epsilon(step_of(n, p, size, 1.0) * k, delta)
         holds(ours, exact, 6e-7)
-        assert ours.upper <= baseline * (1 + WIDE)
+        assert ours.upper <= baseline * (1 + 2e-3)
         assert hs.delta(plain, baseline).upper + (1 + math.exp(baseline)) * eta == pytest.approx(delta, rel=1e-2)

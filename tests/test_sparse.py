@@ -9,6 +9,7 @@ import hockeystick as hs
 from hockeystick import _core
 from hockeystick.pair import gaussian_steps
 from hockeystick.routes import contour
+from rows import sgm
 
 QUICK = [
     (2.0, 1e-4, 10**4, 1e-8, 1e-6),
@@ -24,10 +25,6 @@ LONG = [
     (0.7, 1e-4, 10**5, 1e-5, 1e-7),
     (0.5, 1e-5, 10**6, 1e-5, 1e-6),
 ]
-
-
-def sgm(sigma, q, k):
-    return hs.poisson_subsampled(hs.gaussian(sigma), q) * k
 
 
 @pytest.mark.parametrize("direction", ["remove", "add"])
