@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .accountant import Accountant
 from .batch import delta_batch, epsilon_batch
 from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
-from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError, SoundnessError
+from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError, LimitError, SoundnessError
 from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
 from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
@@ -87,6 +87,7 @@ __all__ = [
     "HockeystickError",
     "IndividualEpsilons",
     "IndividualGDPFilter",
+    "LimitError",
     "Mechanism",
     "RDPFilter",
     "Run",

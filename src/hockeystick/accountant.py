@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 from typing import TYPE_CHECKING, Any, overload
 
 from . import query
-from .bound import Bound, DomainError
-from .mechanism import Mechanism, Recorder, Run, as_run, count
-from .serial import exact_keys, from_json, to_json
+from .arguments import one_of, respelled
+from .bound import Bound, DomainError, LimitError
+from .mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
+from .pair import ADJACENCIES
+from .serial import brief, exact_keys, from_json, to_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
-    from .types import Numbers, Query, Ran
+    from .calibration import Target
+    from .ledger import StepLedger
+    from .types import Adjacency, Asked, Numbers, Query, Ran
 
 FORMAT = "hockeystick.accountant"
 VERSION = 1
@@ -26,7 +34,49 @@ class Accountant(Recorder):
 
     Equal steps merge: memory is proportional to distinct steps, and recording a step costs one look-up,
     however many ran before. Threads may share an accountant: a lock keeps every step, and `run` holds all steps
-    whose `step` has returned. Copies and pickles are accountants of their own.
+    whose `step` has returned. Copies and pickles of one in memory are accountants of their own.
+
+    **In a file.** With `path` every step is on disk when `step` returns, whatever happens to the process afterwards.
+    Processes may share a ledger: each opens it by its path, every step is recorded once, in some order, and `run` holds the
+    steps of all. The ledger is an SQLite database; after a crash `path`-wal beside it holds the latest steps, so move or
+    copy the two together, or close all accountants first. An older copy of both that is put back cannot be told from the
+    newest state. A pickle of such an accountant is its path. Network file systems, where processes on several machines
+    cannot lock a file, are not for ledgers.
+
+    **With a limit.** `step` raises `LimitError` where the steps recorded so far and this one are not certified, by the upper
+    end of the interval, to be (epsilon, delta)-DP; nothing is recorded then, and the step must not run. In a file this is
+    one transaction, decided upon the steps of all processes.
+
+    **What may be claimed.** A privacy curve is about steps whose kind, noise, sampling rate and number are fixed in advance,
+    or chosen without a look at the data; what a step computes may depend on earlier outputs, as gradients do. Then a limit
+    holds, also for a run that is ended early because of what was seen: that is a part of a run which fits. Where *noise,
+    rates or the number of steps themselves* are chosen from earlier outputs, the curve of what happened to run is no
+    guarantee, and a limit upon it is no privacy filter [RRUV16]. Ask `GDPFilter` or `RDPFilter` for every step instead:
+    theirs hold for parameters chosen in any way from the past [KTH23; ST22; FZ21].
+
+    Parameters
+    ----------
+    path : path-like, optional
+        Ledger to keep the steps in; it is opened if it exists, and made if not. Without it they are in memory.
+    limit : (epsilon, delta), optional
+        What the steps together may cost: epsilon >= 0, 0 < delta < 1. A ledger has the limit that it was made with; another
+        one is refused.
+    adjacency : "add_remove", "replace_one" or "zero_out", optional
+        The relation of the limit, and of every query that names none. A ledger has the one that it was made with; "add_remove".
+    sync : bool, default True
+        With `path`: whether a recorded step also survives a loss of power (it always survives the death of the process).
+
+    Raises
+    ------
+    DomainError
+        For arguments outside their domain.
+    StoreError
+        If `path` is foreign, newer, corrupted or the ledger of a filter, and is left as it is; if it cannot be created, or
+        was made with another limit or adjacency.
+
+    References
+    ----------
+    [RRUV16] on why parameters chosen on the way need filters; [KTH23], [ST22], [FZ21] for the filters here.
 
     Examples
     --------
@@ -40,61 +90,249 @@ class Accountant(Recorder):
     >>> bound = accountant.epsilon(1e-5)
     >>> bound.lower <= bound.estimate <= bound.upper
     True
+    >>> accountant = hs.Accountant(limit=(1.0, 1e-5))
+    >>> accountant.step(step, 200)
+    >>> accountant.steps_left(step), accountant.would_exceed(step * 55)
+    (54, True)
     """
 
-    __slots__ = ("_counts", "_lock", "_run")
+    __slots__ = ("_counts", "_ledger", "_lock", "_run", "_sync", "adjacency", "limit")
 
-    def __init__(self) -> None:
+    limit: tuple[float, float] | None
+    adjacency: Adjacency
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        limit: tuple[float, float] | None = None,
+        adjacency: Adjacency | None = None,
+        sync: bool = True,
+    ) -> None:
         self._counts: dict[Mechanism, int] = {}
         self._run: Run | None = None  # of these counts, or None; both change under the lock only
         self._lock = threading.Lock()
+        self._ledger: StepLedger | None = None
+        self._sync = sync
+        self.limit = None if limit is None else _limit(limit)
+        if adjacency is not None:
+            one_of("adjacency", adjacency, ADJACENCIES)
+        self.adjacency = adjacency or "add_remove"
+        if path is not None:
+            self._open(path, limit is not None, adjacency is not None)
+
+    def _open(self, path: str | os.PathLike[str], limited: bool, related: bool) -> None:
+        """Take the ledger at `path`, whose limit and adjacency hold unless others were asked for."""
+        from .ledger import StepLedger
+
+        if not isinstance(self._sync, bool):
+            raise DomainError(f"sync must be True or False, got {self._sync!r}")
+        given = {"limit": self.limit, "adjacency": self.adjacency}
+        ledger = StepLedger.open(path, given, self._sync, self._lock)
+        kept = ledger.parameters
+        limit = None if kept["limit"] is None else (kept["limit"][0], kept["limit"][1])
+        if (limited and limit != self.limit) or (related and kept["adjacency"] != self.adjacency):
+            from .store import StoreError
+
+            raise StoreError(
+                f"{ledger.path} was made with limit={limit}, adjacency={kept['adjacency']!r}; asked for with "
+                f"limit={self.limit}, adjacency={self.adjacency!r}: a ledger keeps its own, leave them out to open it"
+            )
+        self._ledger, self._counts = ledger, ledger.counts
+        self.limit, self.adjacency = limit, kept["adjacency"]
+
+    @property
+    def path(self) -> Path | None:
+        """The ledger, or None of an accountant in memory."""
+        return self._ledger and self._ledger.path
+
+    def close(self) -> None:
+        """Let the ledger go; the accountant answers and records no more. One in memory has nothing to let go."""
+        if self._ledger:
+            with self._lock:
+                self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        given = {"limit": self.limit, "adjacency": self.adjacency, "sync": self._sync}
+        if self._ledger:
+            return None, {**given, "path": self._ledger.path}
         with self._lock:
-            return None, {"_counts": dict(self._counts)}
+            return None, {**given, "_counts": dict(self._counts)}
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        Accountant.__init__(self)
-        self._counts = dict(state[1]["_counts"])
+        given = dict(state[1])
+        counts = given.pop("_counts", {})
+        if "path" in given and not given["path"].exists():
+            from .store import StoreError
+
+            raise StoreError(f"{given['path']} is gone: this pickle is the path of a ledger")
+        Accountant.__init__(self, **given)
+        self._counts.update(counts)
 
     def step(self, mechanism: Ran, steps: int = 1, *, k: int | None = None) -> None:
-        """Record that `mechanism` (a step, or a whole run) ran `steps` times.
+        """Record that `mechanism` (a step, or a whole run) runs `steps` times.
+
+        Record it before it runs: what dies between the two is then counted too often, never too seldom.
 
         Parameters
         ----------
         mechanism : Mechanism or Run
-            What ran.
+            What runs.
         steps : int, default 1
             How often, from 1 to 1e12. `k` is its old name.
 
         Raises
         ------
         DomainError
-            If `mechanism` is neither, or `steps` or the merged count is out of range; nothing is recorded then.
+            If `mechanism` is neither, or `steps` or the merged count is out of range; nothing is recorded then, nor in the
+            following cases.
+        LimitError
+            If the limit would be exceeded, or is not certified to be kept.
+        AccuracyError
+            If nothing can be certified about what the limit is about.
+        StoreError
+            If the ledger cannot take the step.
         """
         times = count("steps", steps if k is None else k)
         parts = as_run(mechanism).parts
-        new: dict[Mechanism, int] = {}
         with self._lock:
-            for step, n in parts:
-                new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * times)
-            self._run = None  # first: an interrupt between the two must not leave a run without these steps
-            self._counts.update(new)
+            self._run = None  # first: an interrupt after it must not leave a run without these steps
+            if self._ledger is None:
+                self._counts.update(self._admitted(parts, times))
+            else:
+                with self._ledger.recording() as record:
+                    record(self._admitted(parts, times))
+
+    def _admitted(self, parts: tuple[tuple[Mechanism, int], ...], times: int) -> dict[Mechanism, int]:
+        """The new counts of `parts`, once it is sure that they may be recorded."""
+        new: dict[Mechanism, int] = {}
+        for step, n in parts:
+            new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * times)
+        if self.limit is not None:
+            after = Run(tuple({**self._counts, **new}.items()))
+            kept, bound = self._target(None, None, {}).judged(after)
+            if not kept:
+                eps, delta = self.limit
+                raise LimitError(
+                    f"the steps would cost delta in [{bound.lower:.6g}, {bound.upper:.6g}] at eps={eps!r}; the limit is "
+                    f"delta={delta!r}. Nothing was recorded: do not run {times} x {brief(Run(parts))}"
+                )
+        return new
+
+    def _target(self, eps: float | None, delta: float | None, options: Asked) -> Target:
+        """What is not to be exceeded: (eps, delta), or the limit where neither is given."""
+        from .calibration import privacy_target
+
+        if eps is None and delta is None:
+            if self.limit is None:
+                raise DomainError("give eps and delta: this accountant has no limit")
+            eps, delta = self.limit
+        return privacy_target(eps, delta, self._related(options))
+
+    def _related(self, options: Any) -> Any:
+        return {"adjacency": self.adjacency, **options}
+
+    @respelled(epsilon="eps")
+    def would_exceed(
+        self, step: Ran, *, eps: float | None = None, delta: float | None = None, **options: Unpack[Asked]
+    ) -> bool:
+        """Whether (eps, delta) is not certified to hold with `step` on top of what was recorded; nothing is recorded.
+
+        Another process, or thread, may record something before this one does: `step` of an accountant with a limit decides
+        and records at once.
+
+        Parameters
+        ----------
+        step : Mechanism or Run
+            What would run.
+        eps, delta : float, optional
+            eps >= 0, 0 < delta < 1; the limit of the accountant if neither is given. `epsilon` is another name of `eps`.
+        adjacency, direction, route, n_threads
+            As in `hockeystick.delta`.
+
+        Returns
+        -------
+        bool
+            False only if the upper end of delta(eps) of the whole is certified to be at most `delta`.
+
+        Raises
+        ------
+        DomainError, AccuracyError
+            As in `hockeystick.delta`.
+
+        Examples
+        --------
+        >>> import hockeystick as hs
+        >>> accountant = hs.Accountant()
+        >>> accountant.step(hs.gaussian(10.0), 6)
+        >>> [accountant.would_exceed(hs.gaussian(10.0) * n, epsilon=1.0, delta=1e-5) for n in (1, 2)]
+        [False, True]
+        """
+        target = self._target(eps, delta, options)
+        return not target.judged(self.run + as_run(step))[0]
+
+    @respelled(epsilon="eps")
+    def steps_left(self, step: Ran, *, eps: float | None = None, delta: float | None = None, **options: Unpack[Asked]) -> int:
+        """How often `step` may still run on top of what was recorded within (eps, delta), from 0 to 1e12.
+
+        Parameters
+        ----------
+        step, eps, delta, options
+            As in `would_exceed`.
+
+        Returns
+        -------
+        int
+            So many are certified to fit. Where the certified interval is narrow enough, which it is unless AccuracyError says
+            otherwise to a query, one more does not.
+
+        Raises
+        ------
+        DomainError, AccuracyError
+            As in `hockeystick.delta`.
+
+        Examples
+        --------
+        >>> import hockeystick as hs
+        >>> accountant = hs.Accountant()
+        >>> accountant.step(hs.laplace(2.0))
+        >>> accountant.steps_left(hs.poisson_subsampled(hs.gaussian(1.0), 0.01), epsilon=1.0, delta=1e-5)
+        42
+        """
+        from .calibration import most_steps
+
+        target = self._target(eps, delta, options)
+        before, more = self.run, as_run(step)
+        if not more.parts:
+            return K_MAX
+        most = min((K_MAX - dict(before.parts).get(part, 0)) // n for part, n in more.parts)
+        return most_steps(target, before, more, most)
 
     @property
     def run(self) -> Run:
         """All that was recorded, as an immutable run."""
-        run = self._run
-        if run is None:
-            with self._lock:
-                run = self._run = Run(tuple(self._counts.items()))
-        return run
+        with self._lock:
+            return self._recorded()
+
+    def _recorded(self) -> Run:
+        if self._ledger is not None and self._ledger.stale():
+            self._run = None
+            self._ledger.refresh()
+        if self._run is None:
+            self._run = Run(tuple(self._counts.items()))
+        return self._run
 
     @property
     def steps(self) -> int:
         """Number of steps recorded, with repetitions."""
         with self._lock:
-            return sum(self._counts.values())
+            return sum(n for _, n in self._recorded().parts)
 
     def __len__(self) -> int:
         return self.steps
@@ -103,7 +341,8 @@ class Accountant(Recorder):
         return True  # an accountant that has recorded nothing is still an accountant
 
     def __repr__(self) -> str:
-        return f"Accountant({self.run!r})"
+        where = "" if self._ledger is None else f"{str(self._ledger.path)!r}, "
+        return f"Accountant({where}{self.run!r})"
 
     @overload
     def epsilon(self, delta: float, **options: Unpack[Query]) -> Bound[float]: ...
@@ -111,7 +350,7 @@ class Accountant(Recorder):
     def epsilon(self, delta: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
     def epsilon(self, delta: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """eps(delta) of what was recorded; options as in `hockeystick.epsilon`. Returns a Bound."""
-        return query.epsilon(self.run, delta, **options)
+        return query.epsilon(self.run, delta, **self._related(options))
 
     @overload
     def delta(self, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
@@ -119,7 +358,7 @@ class Accountant(Recorder):
     def delta(self, eps: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
     def delta(self, eps: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """delta(eps) of what was recorded; options as in `hockeystick.delta`. Returns a Bound."""
-        return query.delta(self.run, eps, **options)
+        return query.delta(self.run, eps, **self._related(options))
 
     def state_dict(self) -> dict[str, Any]:
         """What was recorded, as a JSON-able dict that `load_state_dict` reads back exactly, floats included.
@@ -140,7 +379,8 @@ class Accountant(Recorder):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Replace what was recorded by what `state_dict` returned.
 
-        Equal parts merge. A refused state leaves the accountant as it was.
+        Equal parts merge. A refused state leaves the accountant as it was. Its limit stays, and is not asked: the state says
+        what ran.
 
         Parameters
         ----------
@@ -150,9 +390,14 @@ class Accountant(Recorder):
         Raises
         ------
         DomainError
-            If the format, the version, a key or a kind of step is unknown or missing, or a number is outside
-            its domain. The message names what was found and what is allowed.
+            If the format, the version, a key or a kind of step is unknown or missing, or a number is outside its domain. The
+            message names what was found and what is allowed. If the accountant keeps a ledger, which only grows: record
+            `hockeystick.from_json(...)` or another accountant's run in it by `step`.
         """
+        if self._ledger is not None:
+            raise DomainError(
+                f"{self._ledger.path} is a ledger, which only grows; record the run of a loaded accountant by step"
+            )
         if isinstance(state, dict) and state.get("format") != FORMAT:
             raise DomainError(f"state has format {state.get('format')!r}; allowed: {FORMAT!r}")
         if isinstance(state, dict) and (type(state.get("version")) is not int or state["version"] != VERSION):
@@ -170,3 +415,13 @@ class Accountant(Recorder):
         with self._lock:
             self._run = None
             self._counts = loaded._counts
+
+
+def _limit(limit: Any) -> tuple[float, float]:
+    """(epsilon, delta), or a DomainError."""
+    if not isinstance(limit, tuple | list) or len(limit) != 2:
+        raise DomainError(f"limit must be a pair (epsilon, delta), got {limit!r}")
+    eps, delta = (real(f"{name} of the limit", x, "") for name, x in zip(("epsilon", "delta"), limit, strict=True))
+    if not (0 <= eps < math.inf and 0 < delta < 1):
+        raise DomainError(f"limit must be (epsilon, delta) with 0 <= epsilon < inf and 0 < delta < 1, got {limit!r}")
+    return eps, delta

@@ -41,6 +41,11 @@ class AccuracyError(HockeystickError, ArithmeticError):
     """The accuracy asked for cannot be certified. The message says what was reached and what to do."""
 
 
+class LimitError(HockeystickError, RuntimeError):
+    """A step of an accountant with a limit would exceed it, or is not proved not to. The step is not recorded: do not run
+    it."""
+
+
 class SoundnessError(HockeystickError, RuntimeError):
     """Certified intervals contradict each other, so that one of them misses the truth: a defect of this package. Nothing is
     returned. Please report the message, which names the run, the intervals and their routes.

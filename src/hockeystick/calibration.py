@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import query, risk, risk_gdp
 from .arguments import respelled
 from .bound import AccuracyError, Bound, Budget, DomainError
-from .mechanism import K_MAX, Q_MIN, count, gaussian, poisson_subsampled, real
+from .mechanism import K_MAX, Q_MIN, Run, compose, count, gaussian, poisson_subsampled, real
 from .routes import moments
 from .search import Calibration, Search
 
@@ -23,9 +24,11 @@ FAR = 1e-3
 """A delta below this part of the target decides a side of the search and nothing more."""
 
 MU_WIDTHS = (1e-5, 1e-2, 0.3)
+WIDTHS = (1e-4, 1e-8)
+"""Asked for in turn where a bound does not tell whether a run meets a target."""
 
 
-class _Target(NamedTuple):
+class Target(NamedTuple):
     """ask(run, width) gives the Bound that is compared with `level`: to be at most that if `sign` is 1, at least that if -1.
 
     `width` is a wanted relative width, or None for what comes soonest.
@@ -41,6 +44,18 @@ class _Target(NamedTuple):
 
     def fails(self, bound: Bound) -> bool:
         return bound.lower > self.level if self.sign > 0 else bound.upper < self.level
+
+    def judged(self, run: Run) -> tuple[bool, Bound]:
+        """Whether `run` is proved to meet the target, and the bound compared: a narrower one where the first says neither."""
+        bound = self.ask(run, None)
+        for width in WIDTHS:
+            if self.meets(bound) or self.fails(bound):
+                break
+            try:
+                bound = self.ask(run, width)
+            except AccuracyError:
+                break
+        return self.meets(bound), bound
 
     def score(self, value: float) -> float:
         """How far a value is on the wrong side: what the search works on, never the proof."""
@@ -191,7 +206,22 @@ def max_steps(*, sigma: float, q: float, eps: float, delta: float, tol: float = 
     return _solve(lambda k: step * k, target, (1, K_MAX), tol, min(max(guess, 1.0), float(K_MAX)))
 
 
-def _solve(make_run, target: _Target, over, tol, start, advice: str = "") -> Calibration:
+def privacy_target(eps: float | None, delta: float | None, options: Asked) -> Target:
+    """The target that a run is (eps, delta)-DP."""
+    return _target(options, eps=eps, delta=delta)
+
+
+def most_steps(target: Target, before: Run, more: Run, most: int) -> int:
+    """How often `more` is proved to meet the target after `before`, from 0 to `most`: as often as can be where bounds tell."""
+    if most < 1 or not target.judged(compose(before, more))[0]:
+        return 0
+    for tol in (TOL_RANGE[0], 1e-6, 1e-3, 0.1) if most > 1 else ():
+        with suppress(AccuracyError):  # of bounds too wide to tell numbers apart within tol
+            return int(_solve(lambda k: compose(before, (more, k)), target, (1, most), tol, 1).value)
+    return 1
+
+
+def _solve(make_run, target: Target, over, tol, start, advice: str = "") -> Calibration:
     lo, hi, whole = _range(over)
     tol = real("tol", tol, "from {:g} to {:g}".format(*TOL_RANGE))
     if not TOL_RANGE[0] <= tol <= TOL_RANGE[1]:
@@ -206,25 +236,25 @@ def _solve(make_run, target: _Target, over, tol, start, advice: str = "") -> Cal
     return search.solve(first)
 
 
-def _target(options: Asked, **asked: Any) -> _Target:
+def _target(options: Asked, **asked: Any) -> Target:
     if "rtol" in options:
         raise DomainError("rtol is not an option here; ask for a distance of the parameter with tol")
     given = {name for name, value in asked.items() if value is not None}
     if given == {"eps", "delta"}:
         eps, delta = _between("eps", asked["eps"], 0.0, math.inf, closed=True), _between("delta", asked["delta"], 0, 1)
         text = f"eps={eps!r} at delta={delta!r}"
-        return _Target(lambda run, width: _delta(run, eps, delta, width, options), 1, delta, text)
+        return Target(lambda run, width: _delta(run, eps, delta, width, options), 1, delta, text)
     if given == {"advantage"}:
         at = _between("advantage", asked["advantage"], 0, 1)
-        return _Target(lambda run, width: risk.advantage(run, rtol=width, **options), 1, at, f"advantage={at!r}")
+        return Target(lambda run, width: risk.advantage(run, rtol=width, **options), 1, at, f"advantage={at!r}")
     if given == {"fnr", "fpr"}:
         fnr, fpr = _between("fnr", asked["fnr"], 0, 1), _between("fpr", asked["fpr"], 0, 1)
         text = f"fnr={fnr!r} at fpr={fpr!r}"
-        return _Target(lambda run, width: risk.tradeoff(run, fpr, **options), -1, fnr, text)
+        return Target(lambda run, width: risk.tradeoff(run, fpr, **options), -1, fnr, text)
     if given == {"mu", "delta"}:
         mu, delta = _between("mu", asked["mu"], 0, math.inf), _between("delta", asked["delta"], 0, 1)
         text = f"mu={mu!r} from delta={delta!r} on"
-        return _Target(lambda run, width: _mu(run, delta, width, options), 1, mu, text)
+        return Target(lambda run, width: _mu(run, delta, width, options), 1, mu, text)
     raise DomainError(
         "the target must be eps and delta, or advantage, or fnr and fpr, or mu and delta; "
         f"got {', '.join(sorted(given)) or 'none'}"

@@ -100,18 +100,23 @@ def connect(path: Path, sync: bool, shared: bool, timeout: float = 0.0) -> sqlit
     """A connection that writes; it waits `timeout` seconds for locks, and keeps them unless the file is shared."""
     uri = path.absolute().as_uri() + "?mode=rw"
     connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
-    if not shared:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # first: the log of a file that is not shared needs no memory map
-    connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'OFF'}")
-    return connection
+    try:
+        if not shared:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # first: a log that is not shared needs no memory map
+        connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'OFF'}")
+        return connection
+    except BaseException:
+        connection.close()
+        raise
 
 
 @contextmanager
-def looking(path: Path) -> Iterator[sqlite3.Connection]:
+def looking(path: Path, timeout: float = 0.0) -> Iterator[sqlite3.Connection]:
     """A connection that changes nothing in the file: one without a log is only read, with one it is read through the log. What
     a rollback journal of version 0.1 has to undo is undone."""
     query = "?mode=rw" if _full(path, "-journal") else "?mode=ro" if _full(path, "-wal") else "?mode=ro&immutable=1"
-    with closing(sqlite3.connect(path.absolute().as_uri() + query, uri=True, timeout=0, isolation_level=None)) as connection:
+    uri = path.absolute().as_uri() + query
+    with closing(sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)) as connection:
         yield connection
 
 
@@ -153,14 +158,14 @@ def require_unused(path: Path) -> None:
 
 
 @contextmanager
-def refusing(path: Path) -> Iterator[None]:
+def refusing(path: Path, locked: str = "is open for writing elsewhere; two writers are refused") -> Iterator[None]:
     """What sqlite3 and json say of a file that is locked, foreign or damaged, as a StoreError."""
     try:
         yield
     except (sqlite3.Error, ValueError) as error:
         text = str(error)
         if "locked" in text:
-            raise StoreError(f"{path} is open for writing elsewhere; two writers are refused") from error
+            raise StoreError(f"{path} {locked}") from error
         if "not a database" in text:
             raise StoreError(f"{path} is not a state file of hockeystick; it is left as it is") from error
         if "unable to open" in text or "readonly" in text:
