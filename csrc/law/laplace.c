@@ -1,29 +1,19 @@
 /* laplace.c - the transform of a Laplace step and of a Poisson-subsampled one: two atoms and a density between them.
  *
  * Symbols. m: shift over scale of the noise; q sampling rate (1: plain Laplace); base loss u in [-m, m], under the base
- *   den Q0: atoms 1/2 at -m and e^-m/2 at m, density e^{-(u+m)/2}/4 [GLW21, Prop. B.2]; U = q(e^u - 1). REMOVE: loss
- *   log(1+U), M(z) = E_Q0 (1+U)^{1+z};
- *   ADD: loss -log(1+U), M(z) = E_Q0 (1+U)^{-z}. v = c + 1/2, z = c + iy, h2(x) = e^x - 1 - x. a: tilted mass of both
- *     atoms.
+ *   den Q0: atoms 1/2 at -m and e^-m/2 at m, density e^{-(u+m)/2}/4; U = q(e^u - 1). REMOVE: loss log(1+U),
+ *   M(z) = E_Q0 (1+U)^{1+z}; ADD: loss -log(1+U), M(z) = E_Q0 (1+U)^{-z}. v = c + 1/2, z = c + iy,
+ *   h2(x) = e^x - 1 - x. a: tilted mass of both atoms.
  *
- * Formulas. Plain: M(z) = [(1+z)e^{zm} + z e^{-(1+z)m}]/(1+2z), M(z) - 1 = [(1+z) h2(zm) + z h2(-(1+z)m)]/(1+2z),
- *   positive terms for z > 0; M(t) = e^{-m/2}[cosh vm + sinh(vm)/2v], v = t + 1/2. The atoms alone are A(z) = (e^{zm} +
- *   e^{-(1+z)m})/2 and the density is S(z) = (e^{zm} - e^{-(1+z)m})/(2(1+2z)), so S/A = rho = tanh((z+1/2)m)/(1+2z),
- *   and |S| <= A(c)/|1+2z|.
+ * Formulas. Plain [theory: law.laplace]: M(t) = e^{-m/2}[cosh vm + sinh(vm)/2v], v = t + 1/2, or its second-order form.
  *   Subsampled: Gauss-Legendre points on panels of u (hs_sublaplace_points); law.c treats them as atoms.
- *   One step's smooth part, with w the base loss at which the loss is e: REMOVE (q/2)(1 - e^{(w-m)/2})^2, ADD
- *   (q/2)e^{e-m}(1 - e^{(w+m)/2})^2: positive, no cancellation. Atoms of k steps: binomial weights by Stirling's series
- *   and deviances.
+ *   k steps with no loss or one loss off the atoms, by positive terms [theory: law.few]; binomial weights by Stirling's
+ *   series and deviances.
  *
  * Error claims, first order in u.
  *   K: hs_law_value.err. phi: |y| c1, for every term of phi - 1 carries |y| m, |y| or |y|(e^{cm}-1) with a factor below
- *   40u.
- *   Decay: |phi(y)| <= a + V/|y| for all larger y: the density of the tilted loss is quasi-convex or monotone, so that
- *   its two end values plus its variation are at most twice the sum of the end values.
- *   Quadrature: n-point Gauss on a panel integrates degree 2n-1 exactly, so its error is at most 4 hw times that of the
- *   best polynomial, 8 hw B r^{-2n}/(1-1/r) in all, B bounding the integrand on the Bernstein ellipse of parameter r:
- *   there cos(b/2)(1+U(Re u)) <= |1+U| <= 1+U(Re u), |arg(1+U)| <= min(b, q e^{Re u} sin(b)/(1-q)) for |Im u| <= b <=
- *   pi/2, <= b else.
+ *   40u. Decay: |phi(y)| <= a + V/|y| for all larger y [theory: law.decay]. Quadrature: 8 hw B r^{-2n}/(1-1/r) a panel
+ *   [theory: law.gauss-panels], B on the Bernstein ellipse of parameter r [theory: law.laplace-ellipse].
  *
  * What it does not do: sums apart for several distinct steps (hs_laplace_few takes one law).
  */
@@ -185,7 +175,7 @@ static double family_upper(const hs_law *w, double t, double y, double log_m)
 }
 
 /* Quadrature error of M(t+iy'), |y'| <= y, over M(t) = e^log_m; at y = 0 also of the two terms that vanish exactly
- * (law.c). */
+ * [theory: law.laplace-ellipse]. */
 double hs_sublaplace_quadrature_upper(const hs_law *w, double t, double y, double log_m)
 {
     double out = family_upper(w, t, y, log_m);
@@ -419,8 +409,8 @@ static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l
     }
 }
 
-/* delta of the outcomes with no or one loss off the atoms, relative to e^log_scale; masses of the others under num
- * and den. */
+/* delta of the outcomes with no or one loss off the atoms, relative to e^log_scale; masses of the others under num and
+ * den [theory: law.few]. */
 void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope,
                     double *err)
 {

@@ -1,27 +1,21 @@
-/* laplace_step.c - the transform of one Poisson-subsampled Laplace step, on a grid of two atoms and Gauss-Legendre
- * nodes.
+/* laplace_step.c - the transform of one Poisson-subsampled Laplace step, on a grid of two atoms and Gauss-Legendre nodes.
  *
  * Symbols. x Laplace of scale 1, v = |x| - |x - m| in [-m, m], U = q (e^v - 1), L = log(1+U), M(a) = E (1+U)^a, a real;
- *   phi(y) = M(a +- iy)/M(a). Law without the record: v = -m with mass 1/2, v = m with mass e^{-m}/2, and v = 2x - m, 0
- *   < x < m, with density e^{-x}/2. p: weights normalised by M(a). u = 2^-53.
+ *   phi(y) = M(a +- iy)/M(a). Law without the record: v = -m with mass 1/2, v = m with mass e^{-m}/2, and v = 2x - m,
+ *   0 < x < m, with density e^{-x}/2. p: weights normalised by M(a). u = 2^-53.
  *
  * Formulas and error claims.
  *   grid        Panels of length <= 2 on (0, m), n_gl Gauss-Legendre nodes each. The rule comes from the caller and is
  *               taken to be right to 2 u in nodes and 16 u in weights (tests compare it with 40 digits).
- *   quadrature  hs_laplace_step_quadrature_upper: a panel of half-length s is off by at most
- *               (64/15) F rho^{-2n}/(1-rho^{-2}) s, n >= 2, F a bound of the integrand on the ellipse of rho [as Tre13,
- *               Thm 19.3: the Chebyshev coefficients are below 2 F rho^{-k}, the rule is exact below k = 2n and for odd
- *               k, else off by 2 + 2/15]: with b = s (rho-1/rho) <= 1.4 the largest |Im v|, |1+U| <= 1 + U(max Re v),
- *               >= cos(b/2) (1 + U(min Re v)); arg(1+U) <= atan2(R sin b, 1 + R cos b), R = q e^{max Re v}/(1-q), which
- *               grows with R, and with b up to pi/2. Holds for all |y'| <= y.
+ *   quadrature  hs_laplace_step_quadrature_upper: (64/15) F rho^{-2n}/(1-rho^{-2}) s a panel of half-length s, n >= 2
+ *               [theory: law.gauss-panels], F a bound of the integrand on the ellipse of rho, where
+ *               |Im v| <= b = s (rho-1/rho) <= 1.4 [theory: law.laplace-ellipse]. Holds for all |y'| <= y.
  *   rounding    hs_grid_moments and hs_grid_weights (transform.c) count v as known to 2 m^2 u, log weights and what
- *               becomes of them to 3u|log h| at least, with the grid's fields m and h. Here v = 2x - m is off by at
- *               most 9 m u (x by 4 u relative, 2x - m by one more), the weight by (|lw| + 24 + 5 m) u and 3|lw| u: the
- *               grid says m -> sqrt(5 m), h -> exp(-(that)/3).
- *   far         |phi(y)| <= p_lo + p_hi + min(p_density, p(0, x1) + 2 (r(x1) + r(m))/y) for every x1, r = p's density /
- *               L': by parts once on (x1, m); log r has derivative -3 + 2(a+1)s, s = q e^v/(1+U) increasing, so r has
- *               at most one turn, a minimum, or falls, and its total variation is <= r(x1) + r(m). Holds for all larger
- *               y.
+ *               becomes of them to 3u|log h| at least, with the grid's fields m and h. Here v = 2x - m is off by at most
+ *               9 m u (x by 4 u relative, 2x - m by one more), the weight by (|lw| + 24 + 5 m) u and 3|lw| u: the grid
+ *               says m -> sqrt(5 m), h -> exp(-(that)/3).
+ *   far         |phi(y)| <= p_lo + p_hi + min(p_density, p(0, x1) + 2 (r(x1) + r(m))/y) for every x1, r = p's density
+ *               over L' [theory: law.laplace-far]. Holds for all larger y.
  *
  * What it does not do: m > HS_LAPLACE_STEP_MAX.
  */

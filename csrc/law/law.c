@@ -5,25 +5,17 @@
  *   e^{lp_j}), HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c), HS_LAW_SUBNORMAL
  *   (subnormal.c).
  *
- * Formula. For points, since E 1 = 1 and E e^{-L} = 1,
- *     M(t) - 1 = sum_j e^{lp_j} [ h2(t l_j) + t h2(-l_j) ],
- *   whose terms are positive for t > 0 and of second order in l: log M keeps its relative accuracy however small it is,
- *   and k log M its absolute accuracy. With M > e^3 the plain sum of e^{lp + t l} is used. Nodes: phi - 1 = sum r_j
- *   (e^{iy x_j} - 1) with tilted masses r_j normalised by their own sum, x_j the loss, or the integer place on a
- *   lattice, less a reference.
+ * Formula. For points M(t) - 1 = sum_j e^{lp_j} [ h2(t l_j) + t h2(-l_j) ] [theory: law.second-order]; with M > e^3 the
+ *   plain sum of e^{lp + t l}. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted masses r_j normalised by their own
+ *   sum, x_j the loss, or the integer place on a lattice, less a reference.
  *
  * Error claims, first order in u, constants rounded up by more than the second order:
- *   K       hs_law_value.err: errors dl_j, dp_j of the data (h2(x + dx) - h2(x) to second order: |e^x - 1| dx +
- *           max(e^x, 1) dx^2, as x may be smaller than its error), 45u of h2 (3u, or 20.3 times 2u where 1 + x is
- *           subtracted at |x| =
- *   0.1),
- *           the exponential 2u and its argument, (64 + n/64)u of the blocked sum.
- *   phi     |y| c1 + quad. e^{ix}-1 is off by 8u min(|x|,3) + 2u|x| and its argument by 3u|x|; a tilted mass by e_j =
- *           dp_j + u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u, which moves phi by sum r_j (e_j + e_bar)|y x_j|; so
- *           every term has a
- *   factor |y x_j|.
+ *   K       hs_law_value.err: errors dl_j, dp_j of the data [theory: law.table], 45u of h2 (3u, or 20.3 times 2u where
+ *           1 + x is subtracted at |x| = 0.1), the exponential 2u and its argument, (64 + n/64)u of the blocked sum.
+ *   phi     |y| c1 + quad. e^{ix}-1 is off by 8u min(|x|,3) + 2u|x| and its argument by 3u|x|; a tilted mass by
+ *           e_j = dp_j + u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u [theory: law.table, rounding.phi].
  *   quad    masses left out: atoms below e^-80/k of the tilted law, and beyond the ends of a log-concave table a
- *   geometric series.
+ *           geometric series [theory: law.log-concave].
  *
  * What it does not do: choose tilts; laws with a mass at infinity (divide it out first).
  */
@@ -255,10 +247,9 @@ static void phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, d
         for (n = 0; n < count; n++) hs_laplace_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
 }
 
-/* Add k log phi at count <= HS_LAW_BLOCK nodes from n0 to re, im, and bounds of its rounding and quadrature errors
- * to round and node. For |phi| near 1 the modulus comes from log1p(2 Re Z + |Z|^2), else from hypot: the former
- * loses a factor 1/|phi|^2. Where phi is lost in its own error, an upper bound b of |phi| stands for it: |phi^k -
- * b^k| <= 2 b^k <= (e^1.1 - 1) b^k. */
+/* Add k log phi at count <= HS_LAW_BLOCK nodes from n0 to re, im, and bounds of its rounding and quadrature errors to
+ * round and node. The modulus: [theory: rounding.log-phi]. Where phi is lost in its own error, an upper bound b of
+ * |phi| stands for it: |phi^k - b^k| <= 2 b^k <= (e^1.1 - 1) b^k [theory: line.inner]. */
 void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round,
                   double *node)
 {
@@ -301,7 +292,7 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
     }
 }
 
-/* A lower bound of a(y)^2 = 2 (1 - |phi(y)|); a is a metric in y: a(y+x) <= a(y) + a(x), a(x) <= |x| sd. */
+/* A lower bound of a(y)^2 = 2 (1 - |phi(y)|) [theory: line.metric]. */
 double hs_law_gap_lower(const hs_law *w, double y)
 {
     double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], a2;
@@ -310,8 +301,7 @@ double hs_law_gap_lower(const hs_law *w, double y)
     return fmax(0, 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing(w, y, y)) - 8 * HS_U * fabs(a2));
 }
 
-/* An upper bound of |phi| at every frequency >= y, up to pi on a lattice. For masses r_j on consecutive integers
- * that rise to one peak, |1 - e^{iy}| |phi| <= sum |r_j - r_{j-1}| = 2 max r: summation by parts. */
+/* An upper bound of |phi| at every frequency >= y, up to pi on a lattice [theory: law.log-concave, law.decay]. */
 double hs_law_far_upper(const hs_law *w, double y)
 {
     if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);

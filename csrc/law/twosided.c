@@ -1,39 +1,23 @@
-/* twosided.c - the transform of one step whose pair is a public mixture of two-sided branches, on one inner grid a
- * branch.
+/* twosided.c - the transform of one step whose pair is a public mixture of two-sided branches, one inner grid a branch.
  *
- * Symbols. Branch r, of weight w_r: num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0, q
- *   < 1.
- *   g: standard normal, w its density; v1 = up g - up^2/2, v2 = -down g - down^2/2, U_i = q (e^{v_i} - 1), l_i =
- *   log(1+U_i), rho_i = q e^{v_i}/(1-q), s_i = rho_i/(1+rho_i); L = l1 - l2 the loss, increasing in g. M(z) = sum_r w_r
- *   E (1+U1)^{a1} (1+U2)^{a2}, a1 = 1+z, a2 = -z; E = a1 l1 + a2 l2 at real z. The other direction swaps up and down.
- *   Tilted weights p_j = w_r h w(g_j) e^{E_j}/M; phi(y) = M(z+iy)/M(z) = sum r_j e^{iy L_j}, r_j = p_j/sum p. b1 = d
- *   up, b2 = d down; kap = prod of cos(b_i/2)^{a_i}, kap2 = prod of cos(b_i)^{a_i}, over a_i < 0. u = 2^-53.
+ * Symbols. Branch r, of weight w_r: num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0,
+ *   q < 1. g: standard normal, w its density; v1 = up g - up^2/2, v2 = -down g - down^2/2, U_i = q (e^{v_i} - 1),
+ *   l_i = log(1+U_i), rho_i = q e^{v_i}/(1-q), s_i = rho_i/(1+rho_i); L = l1 - l2 the loss, increasing in g.
+ *   M(z) = sum_r w_r E (1+U1)^{a1} (1+U2)^{a2}, a1 = 1+z, a2 = -z; E = a1 l1 + a2 l2 at real z. The other direction
+ *   swaps up and down. Tilted weights p_j = w_r h w(g_j) e^{E_j}/M; phi(y) = M(z+iy)/M(z) = sum r_j e^{iy L_j},
+ *   r_j = p_j/sum p. u = 2^-53.
  *
- * Formula. log M = log1p( sum w_r h w [ (e^E - 1 - E) + a1 (l1 - U1) + a2 (l2 - U2) ] ): 1, a1 U1 and a2 U2 integrate
- *   to 1, 0 and 0 and are dropped, as in transform.c, of which this is the case down = 0 (REMOVE) or up = 0 (ADD) with
- *   one branch. The nodes of all branches stand in one row, so the node and phase sums of transform.c serve unchanged.
+ * Formula. log M = log1p( sum w_r h w [ (e^E - 1 - E) + a1 (l1 - U1) + a2 (l2 - U2) ] ) [theory: law.sampled-form]; the
+ *   case down = 0 (REMOVE) or up = 0 (ADD) with one branch is transform.c. The nodes of all branches stand in one row, so
+ *   the node and phase sums of transform.c serve unchanged.
  *
- * Error claims: the proofs of transform.c with both factors; they add over branches, weighted by p.
- *   quadrature  On g +- id, d < pi/max(up, down), |w| grows by e^{d^2/2}, cos(b_i/2)(1+U_i) <= |1+U_i| <= 1+U_i, and
- *               arg(1+U1), -arg(1+U2) lie on the side of d, so e^{|y|(th1+th2)} appears; th_i is bounded as in
- *               transform.c, th1 at the right and th2 at the left end of a cell. p over a cell: |(log p)'| <= |g| +
- *               |a1| up + |a2| down. Rectangle [G1,G2] x [-d,d] between half nodes at which |y| (up min(1,rho1) + down
- *               min(1,rho2)) <= 2 pi/h, so that |y|(th1+th2) <= 2 pi t/h on its ends for all heights t <= d:
- *                 2 e^{d^2/2} kap J/(e^{2 pi d/h}-1) + ends 2 d kap e^{d^2/2} p(G)/h + what p has outside [G1,G2],
- *                   twice.
- *   ends        l1' = up s1 rises to the right, -l2' = down s2 to the left: beyond the last node log p falls at least
- *               at hi - max(a1,0) up - max(-a2,0) down s2(hi), before the first at -lo - max(a2,0) down - max(-a1,0) up
- *               s1(lo).
- *   dropped     masses of N(0,1), N(up,1), N(-down,1) outside the range; between nodes 4.1 e^{-2
- *   pi^2/h^2}(1+2q(|a1|+|a2|)).
- *   far         path shifted to the damping side, b_i < pi/2: |phi(y')| <= Psi(y) for all y' >= y; Psi = sum over
- *                 branches of e^{d^2/2} sum r_j e^{-f1 s1(1-s1) - f2 s2(1-s2) - y (s1 sin b1 + s2 sin b2)}
- *                 + 2 (sum r_j) e^{d^2} kap2/(e^{2 pi d/h}-1),   f_i = 2 a_i sin^2(b_i/2) (a_i > 0), 2.7726 a_i
- *                   sin^2(b_i/2).
- *   rounding    as in transform.c, summed over the factors; pair->q_err, pair->w_err (relative errors of q and w, in
- *               units of u) enter as errors of U, with derivative a_i (e^E/(1+U_i) - 1), of L, as |U_i|/(1+U_i), and of
- *               the weights.
- * First order in u, as there. What it does not do: q = 1, atoms, shifts of both laws to one side.
+ * Error claims. Quadrature, ends, dropped terms, Psi: those of transform.c with products and sums over both factors, and
+ *   sums over branches [theory: law.two-sided, pair.mixture]. Rounding as there, summed over the factors; pair->q_err,
+ *   pair->w_err (relative errors of q and w, in units of u) enter as errors of U, with derivative
+ *   a_i (e^E/(1+U_i) - 1), of L, as |U_i|/(1+U_i), and of the weights [theory: rounding.log-m, rounding.phi].
+ * First order in u, as there.
+ *
+ * What it does not do: q = 1, atoms, shifts of both laws to one side.
  */
 #include "law/twosided.h"
 
@@ -174,8 +158,8 @@ static double capped_upper(const hs_two *T, hs_exponents a)
     return sum * (1 + 1e-6);
 }
 
-/* log M(z), mean and variance of L under the tilted law, bound of the rounding of log M: the terms of
- * hs_grid_moments for both factors, every one of second order in U; E rounds by 2u(|E1| + |E2|). */
+/* log M(z), mean and variance of L under the tilted law, bound of the rounding of log M [theory: rounding.log-m], with
+ * both factors; E rounds by 2u(|E1| + |E2|). */
 HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
 {
     hs_exponents a = hs_at_tilt(z);
@@ -328,7 +312,7 @@ static double strip(double m, int t)
 
 static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
 
-/* |M_h(z) - M(z)|/M(z) for the sum over ALL nodes at real z: J of the head of the file is then at most M(z) itself. */
+/* |M_h(z) - M(z)|/M(z) for the sum over ALL nodes at real z [theory: law.real-mesh, law.two-sided]. */
 double hs_two_real_upper(const hs_two *T, double z)
 {
     hs_exponents a = hs_at_tilt(z);
@@ -407,8 +391,9 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     return 2 * exp(0.5 * d * d) * kap * (J + 1e-290) / -expm1(-gain) + ends + out;
 }
 
-/* |M_h(z + iy') - M(z + iy')|/M(z) for all |y'| <= y, without the ends. Needs the p of hs_two_weights. Best of three
- * strips at the first call on a grid, which the later ones keep (any strip is valid). */
+/* |M_h(z + iy') - M(z + iy')|/M(z) for all |y'| <= y, without the ends [theory: law.rectangle, law.two-sided]. Needs
+ * the p of hs_two_weights. Best of three strips at the first call on a grid, which the later ones keep (any strip is
+ * valid). */
 double hs_two_quadrature_upper(hs_two *T, double z, double y)
 {
     hs_exponents a = hs_at_tilt(z);
@@ -429,7 +414,8 @@ double hs_two_quadrature_upper(hs_two *T, double z, double y)
     return sum * (1 + 1e-6);
 }
 
-/* Psi(y) of the head of the file, without the ends; 1 if nothing better is proved. Best of three d a branch. */
+/* Psi(y), without the ends [theory: law.far, law.two-sided]; 1 if nothing better is proved. Best of three d a branch.
+ */
 HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
 {
     hs_exponents a = hs_at_tilt(z);

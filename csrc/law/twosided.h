@@ -37,8 +37,8 @@ static inline hs_exponents hs_at_tilt(double z)
     return a;
 }
 
-/* A bound of arg(1+U) at height d: min(b, rho sin b/(1 + rho cos b)) for b <= pi/2; else min(1, rho) b, by sb = b,
- * cb = 0. */
+/* A bound of arg(1+U) at height d [theory: law.strip]: tan by sb = sin b, cb = cos b for b <= pi/2; else min(1, rho) b,
+ * by sb = b, cb = 0. */
 static inline double hs_angle_upper(double rho, double b, double sb, double cb)
 {
     double t = rho * sb / (1 + rho * cb);

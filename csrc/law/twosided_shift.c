@@ -2,24 +2,17 @@
  * shifted to the damping side.
  *
  * Symbols as in twosided.c, c the tilt; branch r, path Im g = d, b_i = d up, d down. On it 1 + U_i are complex,
- *   1 + U1 = 1 - q + q e^{v1} e^{i b1},  1 + U2 = 1 - q + q e^{v2} e^{-i b2},  l_i = log(1+U_i),  L = l1 - l2,  Im L >=
- *   0;
- *   r_j = h w_r (2 pi)^{-1/2} e^{-(g_j + i d)^2/2 + a1 l1 + a2 l2}/M(c), complex;  w = y L.
+ *   1 + U1 = 1 - q + q e^{v1} e^{i b1},  1 + U2 = 1 - q + q e^{v2} e^{-i b2},  l_i = log(1+U_i),  L = l1 - l2,
+ *   Im L >= 0; r_j = h w_r (2 pi)^{-1/2} e^{-(g_j + i d)^2/2 + a1 l1 + a2 l2}/M(c), complex;  w = y L.
  *
- * Formula. phi(y) - 1 = sum r_j (e^{iyL_j} - 1) up to the errors below, y >= 0: the shift moves nothing (the integrand
- *   is analytic for 0 <= Im g < pi/max(up, down)) and sum r_j = 1. On the real path e^{iyL} turns as fast as y max(up,
- *   down), and the mesh has to follow; here what turns fast is damped, and one mesh serves every y.
+ * Formula. phi(y) - 1 = sum r_j (e^{iyL_j} - 1), y >= 0: on the real path e^{iyL} turns as fast as y max(up, down), and
+ *   the mesh has to follow; here what turns fast is damped, and one mesh serves every y.
  *
- * Error terms of phi:
- *   quadrature  strip 0 < Im g < 2d around the path; |e^{iyL}| <= 1 in all of it, for every y >= 0. With mu the
- *               branch's part of M(c): (1 + e^{2 d^2} kap2) mu/(e^{2 pi d/h} - 1), kap2 = prod of cos(b_i)^{a_i} over
- *               a_i < 0, for |1 + U(g + 2id)| >= (1 + U(g)) cos b. It appears twice: at y and at 0.
- *   ends        |r_j| <= e^{d^2/2} kap r_j(d = 0), kap = prod of cos(b_i/2)^{a_i} over a_i < 0; |e^{iyL} - 1| <= 2.
- *   M           is known to a relative error, and |sum r_j (e^{iyL_j} - 1)| <= 2 sum |r_j|.
- *   trimmed     nodes left out hold less than `tol` of sum |r_j|: 2 tol.
- *   rounding    |d phi| <= y slope, slope = sum |r_j| (dL_j + e_j |L_j|) + x u sum |r_j L_j|, for |e^{iw} - 1| <= |w|;
- *               dL_j and e_j (relative, of r_j) from `factor` and `fill`, x from hs_two_shift_nodes.
+ * Error terms of phi: quadrature, ends, M, trimmed nodes [theory: law.shifted, law.trim]; rounding |d phi| <= y slope,
+ *   slope = sum |r_j| (dL_j + e_j |L_j|) + x u sum |r_j L_j|, for |e^{iw} - 1| <= |w|; dL_j and e_j (relative, of r_j)
+ *   from `factor` and `fill`, x from hs_two_shift_nodes.
  * First order in u, as there. A plain step is one branch with up = m, down = 0, at the exponents (a, 0).
+ *
  * What it does not do: y < 0; bounds beyond the nodes (twosided.c, transform.c).
  */
 #include "law/twosided.h"
