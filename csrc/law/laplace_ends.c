@@ -1,17 +1,17 @@
 /* laplace_ends.c - the transform of a Poisson-subsampled Laplace step at high frequency, from both ends of its loss.
  *
  * Symbols as in laplace.c. lambda = log(1+U) in [lambda_0, lambda_1], alpha = 1+c (REMOVE) or -c (ADD),
- *   E = e^u = (e^lambda - 1 + q)/q; f(lambda) = e^{-m/2}/(4 q M(c)) e^{(alpha+1) lambda} E^{-3/2}: the tilted density of
- *   lambda; u = 2^-53 in error claims.
+ *   E = e^u = (e^lambda - 1 + q)/q; f(lambda) = e^{-m/2}/(4 q M(c)) e^{(alpha+1) lambda} E^{-3/2}: the tilted density
+ *   of lambda; u = 2^-53 in error claims.
  *
  * Formula [theory: law.laplace-ends]. S(y) = e^{iy lambda_0} J_0 - e^{iy lambda_1} J_1,
  *   J = i int_0^inf f(lambda_j + i tau) e^{-y tau} d tau = sum_n f^(n)(lambda_j) (i/y)^{n+1}.
  *   Taylor coefficients from f' = f (alpha + 1 - 3g/2), g = e^lambda/(e^lambda - 1 + q), g' = g(1-g).
  *
- * Error claim. After n terms the rest is at most n! d^{-n} F/y^{n+1}, F = sup |f| over real parts >= lambda_j - d, d the
- *   least of 0.8 of the distance to log(1-q) and 8/(1+|alpha|), so that F is at most e^8 11 f; kept in lost[]. Used from
- *   y_ends on, where y d = 67 makes it below 1e-18 f/y for n = 32. Rounding: the same recursion in absolute values bounds
- *   every coefficient, and its relative rounding after n steps is below 2n(n+8)u.
+ * Error claim. After n terms the rest is at most n! d^{-n} F/y^{n+1}, F = sup |f| over real parts >= lambda_j - d, d
+ *   the least of 0.8 of the distance to log(1-q) and 8/(1+|alpha|), so that F is at most e^8 11 f; kept in lost[]. Used
+ *   from y_ends on, where y d = 67 makes it below 1e-18 f/y for n = 32. Rounding: the same recursion in absolute values
+ *   bounds every coefficient, and its relative rounding after n steps is below 2n(n+8)u.
  *
  * What it does not do: low frequencies (quadrature, laplace.c).
  */

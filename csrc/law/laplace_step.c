@@ -1,4 +1,5 @@
-/* laplace_step.c - the transform of one Poisson-subsampled Laplace step, on a grid of two atoms and Gauss-Legendre nodes.
+/* laplace_step.c - the transform of one Poisson-subsampled Laplace step, on a grid of two atoms and Gauss-Legendre
+ * nodes.
  *
  * Symbols. x Laplace of scale 1, v = |x| - |x - m| in [-m, m], U = q (e^v - 1), L = log(1+U), M(a) = E (1+U)^a, a real;
  *   phi(y) = M(a +- iy)/M(a). Law without the record: v = -m with mass 1/2, v = m with mass e^{-m}/2, and v = 2x - m,
@@ -11,9 +12,9 @@
  *               [theory: law.gauss-panels], F a bound of the integrand on the ellipse of rho, where
  *               |Im v| <= b = s (rho-1/rho) <= 1.4 [theory: law.laplace-ellipse]. Holds for all |y'| <= y.
  *   rounding    hs_grid_moments and hs_grid_weights (transform.c) count v as known to 2 m^2 u, log weights and what
- *               becomes of them to 3u|log h| at least, with the grid's fields m and h. Here v = 2x - m is off by at most
- *               9 m u (x by 4 u relative, 2x - m by one more), the weight by (|lw| + 24 + 5 m) u and 3|lw| u: the grid
- *               says m -> sqrt(5 m), h -> exp(-(that)/3).
+ *               becomes of them to 3u|log h| at least, with the grid's fields m and h. Here v = 2x - m is off by at
+ *               most 9 m u (x by 4 u relative, 2x - m by one more), the weight by (|lw| + 24 + 5 m) u and 3|lw| u: the
+ *               grid says m -> sqrt(5 m), h -> exp(-(that)/3).
  *   far         |phi(y)| <= p_lo + p_hi + min(p_density, p(0, x1) + 2 (r(x1) + r(m))/y) for every x1, r = p's density
  *               over L' [theory: law.laplace-far]. Holds for all larger y.
  *

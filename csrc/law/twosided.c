@@ -8,12 +8,12 @@
  *   r_j = p_j/sum p. u = 2^-53.
  *
  * Formula. log M = log1p( sum w_r h w [ (e^E - 1 - E) + a1 (l1 - U1) + a2 (l2 - U2) ] ) [theory: law.sampled-form]; the
- *   case down = 0 (REMOVE) or up = 0 (ADD) with one branch is transform.c. The nodes of all branches stand in one row, so
- *   the node and phase sums of transform.c serve unchanged.
+ *   case down = 0 (REMOVE) or up = 0 (ADD) with one branch is transform.c. The nodes of all branches stand in one row,
+ *   so the node and phase sums of transform.c serve unchanged.
  *
- * Error claims. Quadrature, ends, dropped terms, Psi: those of transform.c with products and sums over both factors, and
- *   sums over branches [theory: law.two-sided, pair.mixture]. Rounding as there, summed over the factors; pair->q_err,
- *   pair->w_err (relative errors of q and w, in units of u) enter as errors of U, with derivative
+ * Error claims. Quadrature, ends, dropped terms, Psi: those of transform.c with products and sums over both factors,
+ *   and sums over branches [theory: law.two-sided, pair.mixture]. Rounding as there, summed over the factors;
+ *   pair->q_err, pair->w_err (relative errors of q and w, in units of u) enter as errors of U, with derivative
  *   a_i (e^E/(1+U_i) - 1), of L, as |U_i|/(1+U_i), and of the weights [theory: rounding.log-m, rounding.phi].
  * First order in u, as there.
  *
