@@ -4,23 +4,26 @@
  * Symbols. K(z) = sum_i k_i log M_i(z), c near the saddle of K(z) - eps z - log z - log(1+z), sd^2 = K''(c), dy the
  *   outer mesh, P = 2 pi/dy, f_n = e^{K(c+iny dy)-K(c)-i eps n dy}/(z_n(1+z_n)), lf(t) = t log t - (1+t) log1p t.
  *
- * Formula. T = (dy/2pi) e^{K(c)-c eps} [f_0 + 2 sum_{n>=1} Re f_n] = S + delta(eps) + aliases, by Poisson summation of
- *   e^{cx} delta(eps+x), exact for every law. The alias at eps - nP is split by put-call parity: with s the tilt used
- *   to bound it, S = 0 (s >= 0), 1/(e^{cP}-1) (-1 < s < 0), 1/(e^{cP}-1) - e^eps/(e^{(c+1)P}-1) (s < -1).
+ * Formula. T = (dy/2pi) e^{K(c)-c eps} [f_0 + 2 sum_{n>=1} Re f_n] = S + delta(eps) + aliases, exactly, for every law
+ *   [theory: line.inversion, line.aliasing]. With s the tilt used to bound the aliases on the left, S = 0 (s >= 0),
+ *   1/(e^{cP}-1) (-1 < s < 0), 1/(e^{cP}-1) - e^eps/(e^{(c+1)P}-1) (s < -1) [theory: line.known-aliases, pair.parity].
+ *   The curve of the product pair bounds that of the run [theory: pair.composition].
  *
  * Error terms, all relative to e^{K(c)-c eps}, each in one field of hs_point:
  *   aliasing    right: e^{K(c+d)-K(c)-d eps+lf(c+d)-dP}/(1-e^{-dP}); left: the same at s = c - d' with lf(s), 0 or
- *               lf(-1-s). [Chernoff with optimal constants: (1-e^-x)_+ <= e^{lf(t)+tx}, min(1,e^-x) <= e^{sx},
- *               (e^-x-1)_+ <= e^{lf(-1-s)+sx}.] The right one and, unless -1 < s < 0, the left one are positive: they
- *               only lower the lower end.
- *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi| beyond Y: see contour_visit.c.
- *   inner       quadrature of M (transform.c; on long lines twosided_shift.c), through each node and through K(c).
- *   rounding    of K(c), of every node, of the sum.
+ *               lf(-1-s). The right one and, unless -1 < s < 0, the left one only lower the lower end
+ *               [theory: line.aliases].
+ *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi| beyond Y: see contour_visit.c
+ *               [theory: line.truncation].
+ *   inner       quadrature of M (transform.c; on long lines twosided_shift.c), through each node and through K(c)
+ *               [theory: line.inner].
+ *   rounding    of K(c), of every node, of the sum [theory: rounding.line].
  *   The line is symmetric: only n >= 0 is evaluated. Plain Gaussian steps (q = 1) have M in closed form.
  *
  * Where c lies. At the saddle the sum loses nothing to cancellation. Sparse sampling has a K that explodes near there
  *   (rare jumps take the tilted law over), so that aliases are small for long periods only: lines below the saddle,
- *   which lose C->loss nats to cancellation, need a fraction of the nodes. Every bound holds on every line.
+ *   which lose C->loss nats to cancellation, need a fraction of the nodes. Every bound holds on every line
+ *   [theory: line.depth].
  *
  * What it does not do: atoms; c <= 0; laws whose |phi| does not fall within HS_OUTER_MAX nodes (HS_TOO_MANY_NODES).
  * Cost: O(b n_inner N). Steps are cut into chunks of fixed number, summed in order: results do not depend on the
@@ -80,8 +83,8 @@ HS_CLONES static void freeze(hs_contour *C, hs_sums *S)
     C->inner = inner * (1 + HS_SUMS);
 }
 
-/* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes. Value, its log-scale, -d delta/d eps,
- * error terms. */
+/* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes [theory: line.shared]. Value, its log-scale,
+ * -d delta/d eps, error terms. */
 HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
 {
     const hs_sums *S = (const hs_sums *)C->S;
@@ -246,9 +249,8 @@ int hs_log_m_upper(double m, double q, double a, double k, double *work, double 
     return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))), work, log_m, err);
 }
 
-/* K(t) + payoff(t) with K rounded up and its quadrature error added: for every t > 0, delta(eps) <= e^{that - eps t}
- * (Chernoff with the optimal constant), so also eps(delta) <= (that - log delta)/t. C->t, or if that is not positive
- * the saddle; the bound holds for any t, and C->t is the one it used. */
+/* K(t) + payoff(t) with K rounded up and its quadrature error added: Chernoff's bound of delta(eps) and of eps(delta)
+ * for every t > 0 [theory: line.chernoff]. C->t, or if that is not positive the saddle; C->t is the one it used. */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper)
 {
     double K = 0, slack = 0, t;

@@ -2,17 +2,14 @@
  *
  * Symbols as in contour.c; r_j, l_j, phi of one step as in transform.c; Y = N dy the last node.
  *
- * Tail. |int beyond Y| <= (1/pi) e^{-B}/Y (1 + dy/Y), B a lower bound of -sum k log|phi(y)|, y >= Y, in one of three
- *   ways: Psi alone (y_far = Y): Psi(Y) of transform.c falls with y. moments (y_far > Y): -log|phi| >= (1 - |phi|^2)/2,
- *   and for the discrete law 1 - |phi_h|^2 = E (1 - cos y(l-l')) >=
- *     y^2 E(l-l')^2/2 - y^4 E(l-l')^4/24, where E may leave out any pairs, as none is negative: each of C->bands
- *     intervals from Y to y_far counts those with |l|, |l'| <= cut, of the order of 1/y, so that rare large losses do
- *     not spoil it. So -sum k log|phi| >= x V/2 - x^2 F/48 - slack, x = y^2: concave in x, least at the ends of an
- *     interval; Psi(y_far) beyond. slack = sum k sup | |phi| - |phi_h| |; none where the moments are bounds for the law
- *     itself. Plain Gaussian steps: x k m^2/2 exactly.
- *   metric (y_far = 0): A(y) = (sum k a_i^2)^{1/2}, a_i^2 = 2 (1-|phi_i|), is a metric: A(y+x) <= A(y) + A(x), A(x) <=
- *     |x| sd. So on [y, 2y] A >= (A(y) + A(2y) - y sd)/2, and -sum k log|phi| >= -k log(1 - A^2/2k) by convexity (k the
- *     number of steps). The last of the points Y, 2Y, 4Y ... is covered by Psi.
+ * Tail. |int beyond Y| <= (1/pi) e^{-B}/Y (1 + dy/Y) [theory: line.truncation], B a lower bound of -sum k log|phi(y)|,
+ *   y >= Y, in one of three ways [theory: line.far-frequencies]:
+ *   Psi alone (y_far = Y): Psi(Y) of transform.c falls with y.
+ *   moments (y_far > Y): -sum k log|phi| >= x V/2 - x^2 F/48 - slack, x = y^2, least at the ends of each of C->bands
+ *     intervals from Y to y_far, which count pairs with |l|, |l'| <= cut, of the order of 1/y [theory: line.moments];
+ *     Psi(y_far) beyond. slack = sum k sup | |phi| - |phi_h| |; none where the moments are bounds for the law itself.
+ *   metric (y_far = 0): A(y) = (sum k 2 (1-|phi|))^{1/2} at the points Y, 2Y, 4Y ... [theory: line.metric,
+ *     line.doubling]; the last of them is covered by Psi.
  */
 #include "line/contour.h"
 
@@ -40,10 +37,9 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
     S->far[0] -= C->y_far > 0 ? 0.5 * v * C->y_far * C->y_far : 0;
 }
 
-/* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|. For |Z|^2 small the
- * modulus comes from log1p(2 Re Z + |Z|^2) (as log x plus its own rounding (X - (x-1))/x), else from (1 + Re Z)^2 +
- * (Im Z)^2. Z is off by dz |phi|, a bound of first order by products of errors that transform.c pays for; the node
- * is off by no more than prod (1 + dz) - 1, log1p dz <= dz/sqrt(1 + dz). */
+/* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|
+ * [theory: rounding.log-phi]. Z is off by dz |phi|, a bound of first order by products of errors that transform.c pays
+ * for; the node is off by no more than prod (1 + dz) - 1 [theory: line.inner], log1p dz <= dz/sqrt(1 + dz). */
 HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double slope, double quad, int64_t from,
                                 int64_t to, hs_sums *S)
 {
@@ -72,8 +68,9 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, dou
     }
 }
 
-/* What k copies of a step add to the moments of every band, for the law on the grid as it was computed, whose
- * weights sum to 1 within n u. `quad`: how far |phi| is from that law's, up to y_far, rounding included. */
+/* What k copies of a step add to the moments of every band [theory: law.spread, line.moments], for the law on the grid
+ * as it was computed, whose weights sum to 1 within n u. `quad`: how far |phi| is from that law's, up to y_far,
+ * rounding included. */
 static void band_moments(const hs_contour *C, const hs_grid *G, double q, double mean, double quad, double k,
                          hs_sums *S)
 {

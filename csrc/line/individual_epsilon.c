@@ -1,17 +1,17 @@
 /* individual_epsilon.c - certified upper bounds of eps(delta) of many records from shared tables.
  *
- * Symbols. As in contour.c and individual_levels.c; k_j a record's counts; L = K(c) - c eps; unit = dy/2pi; lf(t) = t
- *   log t
- *   - (1+t) log1p t.
+ * Symbols. As in contour.c and individual_levels.c; k_j a record's counts; L = K(c) - c eps; unit = dy/2pi;
+ *   lf(t) = t log t - (1+t) log1p t.
  *
- * Formula. Chernoff: eps <= (K(t) + lf(t) - log delta)/t for every t > 0 [CKS20, Prop. 12]; the least over a grid of
- *   tilts, which also is the contour that the record goes to. Contour (see contour.c for the proof):
+ * Formula. Chernoff: eps <= (K(t) + lf(t) - log delta)/t for every t > 0 [theory: line.chernoff]; the least over a grid
+ *   of tilts, which also is the contour that the record goes to. Contour [theory: individual.contour, line.aliases]:
  *     delta(eps) <= e^L [ unit (f_0 + 2 sum Re f_n) + errors ] - S,  f_n = phi(n dy)/(z_n (1 + z_n)) e^{-i eps n dy}.
  *   Newton for the estimate, then outward steps until the bound is at or below the target.
  *
- * Error terms of one record, all linear in its counts before they are used: quadrature and rounding of log M at the
- *   nodes (the worst of an eighth of them counts for all of it), of K(c), the alias at a tilt s_left in [-1, 0], the
- *   tail beyond the last node, rounding of the sum. A bound that does not come out leaves Chernoff's in place.
+ * Error terms of one record, all linear in its counts before they are used [theory: individual.linear]: quadrature and
+ *   rounding of log M at the nodes (the worst of an eighth of them counts for all of it), of K(c), the alias at a tilt
+ *   s_left in [-1, 0], the tail beyond the last node, rounding of the sum.
+ *   A bound that does not come out leaves Chernoff's in place.
  *
  * What it does not do: lower bounds; eps below 0 (0 is returned).
  */

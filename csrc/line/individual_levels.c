@@ -4,8 +4,8 @@
  *   dy; tilts t_g > 0; Y = N dy the last node.
  *
  * Formula. K_i(z) = sum_j k_ij log M_j(z): every quantity of contour.c (log M at the nodes and at three real tilts, its
- *   error bounds, the decay beyond Y) is linear in the counts, so a record needs products of its counts with tables.
- *   hs_individual_tilts: up[j][g] >= log M_j at t_g.
+ *   error bounds, the decay beyond Y) is linear in the counts [theory: individual.linear], so a record needs products
+ *   of its counts with tables. hs_individual_tilts: up[j][g] >= log M_j at t_g.
  *   hs_individual_table: head[j][HS_K0..], re + i im = log phi_j at the nodes, phi = M(c + iy)/M(c).
  *
  * Error claim: that of contour.c and transform.c, for one run of the step each. What is not finite is stored as HS_CAP

@@ -4,29 +4,24 @@
  *   aliases, dy = 2 pi/P; s the lattice step, V integers, F the constant part: losses are s(V + F); V0 the least V with
  *   s(V+F) >= eps, L0 = s(V0+F), x = L0 - eps in [0, s); u = 2^-53.
  *
- * Formulas. Line (no common lattice):   T = (dy/2pi) e^{K(c)-c eps} sum_n f(n dy) e^{-i eps n dy}/(z_n(1+z_n)).
- *   Lattice: by the geometric series sum_{j>=0} e^{-jw}(1-e^{-x-sj}) = kappa(w), w = cs + i theta,
- *       kappa(w) = [ (1-e^{-x}) + e^{-w}(e^{-x}-e^{-s}) ] / ((1-e^{-w})(1-e^{-w-s})),
+ * Formulas. Line (no common lattice): that of contour.c [theory: line.aliasing]. Lattice [theory: line.lattice]:
+ *       kappa(w) = [ (1-e^{-x}) + e^{-w}(e^{-x}-e^{-s}) ] / ((1-e^{-w})(1-e^{-w-s})),  w = cs + i theta,
  *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N,  P =
- *         sN:
- *   one period of the integral, on which the N-point rule is exact up to aliases. In both cases [Poisson summation of
- *   e^{cx} delta(eps+x)]
- *       T = S + delta(eps) + sum_{m>=1} e^{cmP} delta(eps+mP) + (left aliases), as in contour.c, whose bounds are used.
- *   With -1 < c < 0 the pole 0 is crossed: delta(eps) - 1 in place of delta, and S = -1/(e^{-cP}-1) -
- *   e^eps/(e^{(1+c)P}-1), both rests positive. On the lattice the phases n V are reduced modulo N as integers. N is
- *   odd; only n <= (N-1)/2 is evaluated.
+ *   sN: one period of the integral, on which the N-point rule is exact up to aliases. In both cases T = S + delta(eps)
+ *   + aliases [theory: line.known-aliases, line.aliases]. With -1 < c < 0 delta - 1 stands for delta
+ *   [theory: line.complement]. On the lattice the phases n V are reduced modulo N as integers. N is odd; only
+ *   n <= (N-1)/2 is evaluated.
  *
  * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is
  *   one Laplace step k times, outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few,
- *   positive terms); the integrand becomes f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the atomic part, |rho|
- *   <= V/y, whose tail is <= a^k C(k,2) (V/Y)^2 e^{kV/Y}/(3 pi Y). All of B1 holds for this sub-probability law, with
- *   its masses in place of 1 in S.
+ *   positive terms) [theory: law.few]; the integrand becomes f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the
+ *   atomic part.
  *
- * Error terms (fields of hs_point, relative to e^{log_scale}): aliasing: as in contour.c. truncation: nodes not
- *   visited: lattice <= e^{-B} |kappa|; line: the area under the bound of the integrand; B a lower bound of -sum k
- *   log|phi| there, see decay_lower. inner: masses left out and quadrature of a density. rounding: of K(c), of every
- *   node, of kappa, of eps against the lattice (a shift dx of eps moves delta by at most dx Pr_P[L >= eps] up to the
- *   tilt, bounded by the same sum with kernel e^{-x}/(1-e^{-w-s})), of the sum.
+ * Error terms (fields of hs_point, relative to e^{log_scale}). aliasing: as in contour.c. truncation: nodes not
+ *   visited: lattice <= e^{-B} |kappa|; line: the area under the bound of the integrand [theory: line.truncation]; B a
+ *   lower bound of -sum k log|phi| there, see decay_lower. inner: masses left out and quadrature of a density
+ *   [theory: line.inner]. rounding: of K(c), of every node, of kappa, of eps against the lattice
+ *   [theory: line.lattice-moved], of the sum.
  *
  * What it does not do: masses at infinity; c <= -1; laws whose transform neither decays nor has a common lattice.
  */
@@ -64,11 +59,10 @@ static void kernel(double a, double s, double theta, double x, double rest, doub
     *slope = exp(-x) / sqrt(dd);
 }
 
-/* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice. A(y) = (sum k a_i^2)^(1/2) is a metric,
- * so on [y, y+h] A >= (A(y) + A(y+h) - h sd)/2, and -sum k log|phi| >= -K log(1 - A^2/2K), K the number of steps
- * [convexity]. h = A/(2 sd) keeps three quarters of A. hs_law_far_upper, or the end of the period, ends the walk.
- * Normal steps add their exact part. area, on a line: a bound of (dy/pi) sum |f|/y^2 over the nodes y >= Y: piece by
- * piece, [y, y+h] has at most 1 + h/dy of them. */
+/* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice, by the metric in steps h = A/(2 sd)
+ * [theory: line.metric, line.doubling]; hs_law_far_upper, or the end of the period, ends the walk. Normal steps add
+ * their exact part. area, on a line: a bound of (dy/pi) sum |f|/y^2 over the nodes y >= Y, piece by piece
+ * [theory: line.truncation]. */
 static double decay_lower(const hs_mixed *A, double Y, double *area)
 {
     const hs_law *laws = (const hs_law *)A->laws;
@@ -158,7 +152,7 @@ static int visit(hs_mixed *A, double goal)
     return HS_OK;
 }
 
-/* The known part S of the aliases, as in contour.c, for a law of masses pm under num and qm under den. */
+/* The known part S of the aliases [theory: line.known-aliases], for a law of masses pm under num and qm under den. */
 static void known(const hs_mixed *A, double eps, double log_scale, double pm, double qm, double *S1, double *S2)
 {
     *S1 = *S2 = 0;
@@ -465,8 +459,8 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
     return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
-/* Certified root on the prepared contour. The curve decreases, so certified deltas at e -+ r on the two sides of the
- * target prove it. */
+/* Certified root on the prepared contour: certified deltas at e -+ r on the two sides of the target
+ * [theory: line.root]. */
 static int root(const hs_mixed *A, double log_delta, double *lower, double *estimate, double *upper, hs_point *out)
 {
     value v, w;

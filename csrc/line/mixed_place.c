@@ -121,8 +121,7 @@ void hs_mixed_place(hs_mixed *A)
     }
 }
 
-/* log(1 - delta(eps)) <= min over -1 <= s <= 0 of K(s) - s eps, as 1 - delta = E min(1, e^{eps-L}); 0 where that is
- * no use. */
+/* log(1 - delta(eps)) <= min over -1 <= s <= 0 of K(s) - s eps [theory: line.chernoff]; 0 where that is no use. */
 double hs_mixed_complement_upper(const hs_mixed *A, double eps)
 {
     const hs_law *laws = (const hs_law *)A->laws;

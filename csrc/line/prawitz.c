@@ -1,32 +1,24 @@
 /* prawitz.c - certified delta(eps) and eps(delta) from Prawitz' smoothing inequality, summed numerically under a tilt.
  *
  * Symbols. S the composed loss, K(t) = log E e^{tS} (= sum k log M), t > 0 the tilt, E~ the law tilted by e^{tS -
- *   K(t)}, f its characteristic function, F its distribution function, h(v) = e^{-tv}(1 - e^{-v}) for v > 0, else 0, so
- *   that delta(eps) = e^{K(t) - t eps} E~ h(S - eps). T the smoothing limit, dy the mesh, P = 2 pi/dy, N nodes, Y = N
- *   dy, s = |y|/T, lam(s) = (1-s) pi s cot(pi s) + s in [0, 1], lf(t) = t log t - (1+t) log1p t (so max h = e^{lf(t)}).
+ *   K(t)}, f its characteristic function, h(v) = e^{-tv}(1 - e^{-v}) for v > 0, else 0, so that
+ *   delta(eps) = e^{K(t) - t eps} E~ h(S - eps). T the smoothing limit, dy the mesh, P = 2 pi/dy, N nodes, Y = N dy,
+ *   s = |y|/T, lam(s) = (1-s) pi s cot(pi s) + s in [0, 1], lf(t) = t log t - (1+t) log1p t (so max h = e^{lf(t)}),
+ *   g = e^{-i eps y} f/((t+iy)(1+t+iy)).
  *
- * Inequality [Pra72; DGG24, (7)]. A - W <= F(x-) <= F(x) <= A + W, A(x) = 1/2 - (1/T) int_0^T c(y) Im[e^{-ixy} f] dy,
- *   c(y) = (1-s) cot(pi s) + 1/pi, W(x) = (1/2T) int_{-T}^{T} (1-s) e^{-ixy} f dy >= 0 (a Fejer-smoothed density).
- *
- * What follows, with E~ h(S-eps) = int_0^inf h'(v) (1 - F(eps+v)) dv and int_0^inf h' e^{-ivy} dv =
- *   iy/((t+iy)(1+t+iy)): inserting A gives D(0), D(x) = (1/2pi) int_{-T}^{T} lam g(y) e^{-ixy} dy, g = e^{-i eps y}
- *   f/((t+iy)(1+t+iy)), because c(y) y/T = lam/pi; and |D(x) - E~ h(S-eps-x)| <= int |h'(v)| W(eps+x+v) dv. Poisson
- *   summation over x = jP (lam g vanishes beyond T, so all sums are finite) turns D into the trapezoid sum and sum_j
- *   W(x+jP) into (dy/2T) sum_{|n|dy<T} (1-s) e^{..} f:
- *     | (dy/2pi) sum_n lam g(n dy) - sum_j E~ h(S-eps-jP) | <= max h (dy/T) [1 + 2 sum_{0<n<T/dy} (1-s) |f(n
- *       dy)|].   (smoothing)
+ * Formula [Pra72] [theory: prawitz.inequality, prawitz.curve].
+ *     | (dy/2pi) sum_n lam g(n dy) - sum_j E~ h(S-eps-jP) | <= max h (dy/T) [1 + 2 sum_{0<n<T/dy} (1-s) |f(n dy)|].
  *   It holds for every T > 0 and every law: no decay of f to infinity is needed. T -> inf is the plain inversion.
  *
  * Error terms, relative to e^{K(t) - t eps}:
  *   smoothing   the right side above; |f| beyond Y by the segments of tail_lower.
- *   aliasing    j != 0: right e^{K(s)-K(t)-d eps+lf(s)-dP}/(1-e^{-dP}), s = t+d; left the same with s = t-d, lf(s) for
- *               s >= 0; for -1 < s < 0, delta(eps-jP) = 1 - deficit, the ones sum to 1/(e^{tP}-1), deficits <= Chernoff
- *               without lf. Where the loss is bounded: 0 right of its supremum, and left of its infimum delta(x) = 1 -
- *               e^x, summed exactly.
- *   truncation  (1/pi) sum over segments of sup|f| (1/y_i - 1/y_{i+1} + dy/y_i^2): |g| <= |f|/y^2, a decreasing sum.
+ *   aliasing    j != 0, as on the line; where the loss is bounded 0 right of its supremum, and left of its infimum
+ *               delta(x) = 1 - e^x, summed exactly [theory: prawitz.aliases].
+ *   truncation  (1/pi) sum over segments of sup|f| (1/y_i - 1/y_{i+1} + dy/y_i^2) [theory: prawitz.tail].
  *   inner       quadrature of M (transform.c, laplace_step.c), through each node and through K(t): prawitz_steps.c.
  *   rounding    of K(t), of every node, of the sums. First order in u; constants rounded up by more than u^2 terms
- *   could add. Upper ends are never above Chernoff's e^{K(t) - t eps + lf(t)}.
+ *               could add.
+ *   Upper ends are never above Chernoff's e^{K(t) - t eps + lf(t)}.
  *
  * What it does not do: other families; m > HS_LAPLACE_STEP_MAX. The interval is wide, never wrong, where |f| does not
  *   fall: few steps, or atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
@@ -158,9 +150,8 @@ static int place(hs_prawitz *S)
     return S->P > 0 && S->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-/* Lower bounds seg[j] of -log|f| on [y_j, y_{j+1}], and beyond the last point. A(y) = (sum k a^2)^{1/2} is a metric
- * with A(x) <= |x| sd, so on a segment of length d, A >= (A(y_j) + A(y_{j+1}) - d sd)/2; and -sum k log|phi| >= -k
- * log(1 - A^2/2k) by convexity (k the number of steps that are not plain Gaussian). */
+/* Lower bounds seg[j] of -log|f| on [y_j, y_{j+1}], and beyond the last point [theory: line.metric]; k the number of
+ * steps that are not plain Gaussian. */
 static void tail_lower(const hs_prawitz *S, double *seg)
 {
     double sd = sqrt(S->var), best = 0;

@@ -43,10 +43,12 @@ def sources():
 
 
 def pages():
-    """(name, text) of the pages of the book that are written by hand."""
-    for path in sorted(BOOK.glob("*.md")):
-        if path.name != "statements.md":
-            yield path.stem, path.read_text("utf-8")
+    """(name, text) of the pages of the book that are written by hand, in the order of its table of contents."""
+    contents = (BOOK / "index.md").read_text("utf-8")
+    order = ["index", *re.findall(r"^[\w-]+$", contents.split("```{toctree}")[1], re.MULTILINE)]
+    for name in order:
+        if name != "statements":
+            yield name, (BOOK / f"{name}.md").read_text("utf-8")
 
 
 def statements():
@@ -67,7 +69,7 @@ def citations():
     for path, text in sources():
         for match in CITATION.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
-            for key in re.split(r"[,\s]+(?:\* )?", match[1].strip()):
+            for key in re.findall(r"[^\s,*]+", match[1]):
                 found.setdefault(key, []).append((path, line))
     return found
 
