@@ -3,20 +3,18 @@
  * Symbols. A step is (family, m, q, k): k runs of a Poisson-subsampled Gaussian (family 0, m = sensitivity/sigma) or
  *   Laplace mechanism (family 1, m = sensitivity/scale). U = q (e^v - 1), L = log(1+U), with v = m g - m^2/2, g
  *   standard normal, or v = |x| - |x - m|, x Laplace. Law A has density w (no record), law B has w (1+U). REMOVE: X = L
- *   under A, Y = L under B;
- *   ADD: X = -L under B, Y = -L under A. Sums over the run: M mean, V variance, K3, K4, K5 cumulants; B = sqrt V,
- *   rho_r = K_r/B^r, z = (eps - M)/B. He_n Hermite polynomials, R(w) = sf(w)/phi(w) Mills' ratio.
+ *   under A, Y = L under B; ADD: X = -L under B, Y = -L under A. Sums over the run: M mean, V variance, K3, K4, K5
+ *   cumulants; B = sqrt V, rho_r = K_r/B^r, z = (eps - M)/B. He_n Hermite polynomials, R(w) = sf(w)/phi(w) Mills'
+ *   ratio.
  *
- * Formulas. Edgeworth [WGZ22, 4.1; classical beyond order 1]: P(Y <= x) ~ Phi(z) - phi(z) S(z), S = sum c_i He_i with
- *   order 1: c_2 = rho3/6;  order 2: c_3 = rho4/24, c_5 = rho3^2/72;
- *   order 3: c_4 = rho5/120, c_6 = rho3 rho4/144, c_8 = rho3^3/1296.
- *   One sequence, from delta(eps) = int_eps^inf e^(eps-x) P(Y > x) dx: with r_j(w) = int_0^inf t^j e^{-wt - t^2/2} dt,
- *     w = z + B, delta ~ phi(z) { R(z) - r_0(w) + B sum_i c_i sum_j C(i,j) He_{i-j}(z) r_j(w) }. The usual recurrence
- *     J_n = He_{n-1} phi - B J_{n-1} loses B^n u; here only the signs of He can cancel.
- *   Two sequences, as published: P(Y > eps) - e^eps P(X > eps), each by its own expansion.
+ * Formulas. The expansion, S = sum c_i He_i, and two sequences, as published: P(Y > eps) - e^eps P(X > eps), each by
+ *   its own expansion [theory: edgeworth.expansion]. One sequence, with r_j(w) = int_0^inf t^j e^{-wt - t^2/2} dt, w =
+ *     z + B: delta ~ phi(z) { R(z) - r_0(w) + B sum_i c_i sum_j C(i,j) He_{i-j}(z) r_j(w) }
+ *   [theory: edgeworth.one-sequence]. The usual recurrence J_n = He_{n-1} phi - B J_{n-1} loses B^n u; here only the
+ *   signs of He can cancel.
  *
- * Why not raw moments: E L is -O(q^2) under A, so it is summed as log(1+U) - U (E U = 0 exactly), under B as
- *   (1+U) log(1+U) - U; moments are taken about the mean.
+ * Why not raw moments: E L is -O(q^2) under A, so it is summed as log(1+U) - U, under B as (1+U) log(1+U) - U
+ *   [theory: edgeworth.moments-form]; moments are taken about the mean.
  *
  * Accuracy. Everything here is an estimate, never a bound. Moments: relative 1e-12 where 1e-9 <= q, m <= 40 (tests);
  *   beyond m = 40 the two laws are a window of half-width 12 around 0 and around m. The expansion itself:

@@ -3,28 +3,21 @@
  *
  * Symbols. L = log(1+U) as in edgeworth.c, law A (no record) and law B = (1+U) A, phi(y) = E e^{iyL}, sd^2 = Var L. s:
  *   coordinate of the integral, v = alpha s + const, weight W: Gaussian s = g, alpha = m, W = w(g); Laplace s = x in
- *   (0, m), alpha = 2, W = e^{-x}/2, and two atoms. r = q e^v/(1+U) = dL/dv. c0 a number near the mean, X = L - c0. u =
- *   2^-53.
+ *   (0, m), alpha = 2, W = e^{-x}/2, and two atoms. r = q e^v/(1+U) = dL/dv. c0 a number near the mean, X = L - c0.
+ *   u = 2^-53.
  *
- * Formulas. E_A L = E_A (L - U) and E_B L = E_A ((1+U) L - U): one sign, of second order in U. E X^n and E |X|^n, n <=
- *   4, moved to the mean afterwards. All by Gauss-Legendre panels (n_gl nodes, half-length s0 with alpha s0 <= 1/2, s0
- *   <= 1/2), some of which end where X = 0, so that |X| is analytic on each. On (y_j, y_{j+1}), |phi| <= (|phi(y_j)| +
- *   |phi(y_{j+1})| + (y_{j+1} - y_j) sd)/2, as |phi'| <= E|d| <= sd for the centred loss; beyond the last point the far
- *   bounds of transform.c and laplace_step.c.
+ * Formulas. E_A L = E_A (L - U) and E_B L = E_A ((1+U) L - U) [theory: edgeworth.moments-form]. E X^n and E |X|^n, n <=
+ *   4, moved to the mean afterwards. All by Gauss-Legendre panels (n_gl nodes, half-length s0 with alpha s0 <= 1/2,
+ *   s0 <= 1/2), some of which end where X = 0, so that |X| is analytic on each. |phi| between two points and beyond the
+ *   last: [theory: edgeworth.modulus] and the far bounds of transform.c and laplace_step.c.
  *
  * Error claims, in the result:
- *   quadrature  (64/15) s0 F rho^{-2 n_gl}/(1-rho^{-2}) a panel (see laplace_step.c), F a bound on the ellipse of
- *               semi-axes pi s0, sqrt(1+pi^2) s0, where |Im v| <= pi/2: |L - L(Re v)| <= (pi/2) r/cos(pi/4), |1+z| <=
- *               1+U, |z| <= q(e^v + 1), all at the largest Re v; |w(g+iy)| = w(g) e^{y^2/2}. Of L - z and (1+z) L - z
- *               no more than |z|^2 where |z| < 1/2 (their series in z begin with z^2/2 and have falling coefficients).
- *   range       beyond hi >= m+R and -R: |X| grows by at most m a unit, both weights are below w(R) e^{-Rs}, and
- *               (E s^n)^{1/n} <= 2.22/R, n <= 4, for the exponential law of rate R.
- *   zero of X   not found exactly: |X| <= eta at the end of a panel costs 2 eta^n at most (the mass is at most 1).
+ *   quadrature, range, zero of X   [theory: edgeworth.moments, law.gauss-panels].
  *   rounding    of v, of L and L - U through v (dL = r dv, d(L - U) = -r U dv, d((1+U) L - U) = q e^v L dv) and on
  *               their own, of weights, of sums; nodes of the rule are right to 2u, weights to 16u. libm within 2u.
  *               First order in u.
  *   hs_edgeworth_modulus_upper: the grid's quadrature and rounding errors (transform.c, laplace_step.c) are added at
- *     every point.
+ *   every point.
  *
  * What it does not do: more than one step; q = 1 of the Gaussian family in the moments (closed forms, given by the
  *   caller); a sampled Gaussian step with m > 20, where e^v leaves the range of a double.

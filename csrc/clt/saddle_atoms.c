@@ -7,7 +7,7 @@
  * Formula. M = 1 - d_inf + sum n_j (e^{t l_j} - 1), for the n_j and d_inf sum to 1: where losses are small the ones
  *   cancel exactly, and so does their rounding. Beyond t l = 30 the sum is scaled by its largest term instead.
  *
- * Error claims, first order in u, n atoms.
+ * Error claims, first order in u, n atoms [theory: saddle.atoms].
  *   K     relative error of M: sum n |e^{tl} - 1| (rel + 4u + n u) + n e^{tl} t (edge + u|l|) + d_inf rel, over M;
  *         scaled: every term carries rel + t (edge + 2u|l|) + u (8 + |top|).
  *   K'    |E x| as computed, plus sum p (e |x| + edge + 2u (|l| + |c|)), e the relative error of a weight; K'' and

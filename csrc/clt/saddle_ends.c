@@ -2,21 +2,19 @@
  *
  * Symbols: see saddlepoint.c.
  *
- * Formula. delta(eps) = e^{K(t) - eps t} E_t f, for every t in the domain [AGH+22, eqs 33-39]. From it:
+ * Formula. delta(eps) = e^{K(t) - eps t} E_t f, for every t in the domain [theory: saddle.identity]. From it:
  *   estimates   at the saddle K'(t) = eps + 1/t + 1/(1+t): MSD0, MSD1 [AGH+22, eqs 60, 61]; the series cut after beta_2
- *               and beta_3 (the published code's orders 2, 3); SP-CLT [AGH+22, eq. 66], f under N(K', s^2):
- *               e^{-gam^2/2} (q(ts - gam) - q((1+t)s - gam))/sqrt(2 pi), gam = d/s; and SP-CLT with two Edgeworth
- *               terms.
- *   CLT ends    |E_t f - E_N f| <= TV(f) D = 2 f_max D [AGH+22, Thm 5].
- *   moments     E_t f <= 1, f_max [AGH+22, eqs 40, 43; CKS20, Prop. 12], and (sqrt(s^2 + d^2) + d)/2: f(x) <= max(x, 0)
- *               <= (x + c)^2/(4c), c^2 = s^2 + d^2.
- *   Chebyshev   E_t f >= y (1 - (s^2 + (d - z)^2)/w^2), y = min f over [z - w, z + w], at its ends as f is unimodal: a
- *               lower end where the CLT has none.
- * The ends are valid for every t.
+ *               and beta_3 (the published code's orders 2, 3); SP-CLT [AGH+22, eq. 66], f under N(K', s^2); and SP-CLT
+ *               with two Edgeworth terms [theory: saddle.estimates].
+ *   CLT ends    |E_t f - E_N f| <= TV(f) D = 2 f_max D [theory: saddle.clt].
+ *   moments     E_t f <= f_max and (sqrt(s^2 + d^2) + d)/2 [theory: saddle.moments].
+ *   Chebyshev   a lower end where the CLT has none [theory: saddle.chebyshev].
+ * The ends are valid for every t [theory: saddle.any-tilt].
  *
  * Error claim. Ends include the quadrature and rounding errors of K, K', K'', E|x|^3 (saddle_step.c), and their own
- *   rounding: the relative error of E_N f is that of gam, of the two q (|q'/q| <= min(1 + |z|, 1/z)) and of
- *   e^{-gam^2/2}; see normal_part. Everything is relative to e^{K - eps t}, so that it holds for deltas of any size.
+ *   rounding: the relative error of E_N f is that of gam, of the two q (|q'/q| <= min(1 + |z|, 1/z)
+ *   [theory: saddle.mills]) and of e^{-gam^2/2}; see normal_part. Everything is relative to e^{K - eps t}, so that it
+ *   holds for deltas of any size.
  *
  * What it does not do: choose a tilt (saddlepoint.c); prove anything about an estimate.
  */

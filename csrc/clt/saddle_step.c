@@ -2,33 +2,25 @@
  * bounds.
  *
  * Symbols, beyond those of transform.c (g, w, m, q, U, l, h; a = 1+t for REMOVE, -t for ADD; p_j = h
- *   w(g_j)(1+U_j)^a/M).
- *   c: the computed mean of l, a constant below. x = l - c. r = q e^v/(1+U), l' = m r. psi = (log p)' = a m r - g.
- *   A_j = E x^j (tilted), T_j = sum p_i x_i^j its grid sum, Q_j >= |T_j - A_j|. u = 2^-53.
+ *   w(g_j)(1+U_j)^a/M). c: the computed mean of l, a constant below. x = l - c. r = q e^v/(1+U), l' = m r. psi = (log
+ *   p)' = a m r - g. A_j = E x^j (tilted), T_j = sum p_i x_i^j its grid sum, Q_j >= |T_j - A_j|. u = 2^-53.
  *
  * Formula. K = log M in the second-order form of transform.c (exact to the last digits for q down to 1e-12, where the
- *   plain sum has none left); the other cumulants from centred moments: K'' = A_2, K3 = A_3, K4 = A_4 - 3A_2^2, K5 =
- *   A_5 - 10 A_3 A_2, K6 = A_6 - 15 A_4 A_2 - 10 A_3^2 + 30 A_2^3 [AGH+22, App. C]. Steps add.
+ *   plain sum has none left); the other cumulants from centred moments [theory: saddle.cumulants]. Steps add.
  *
  * Error claims (for K, K', K'' and E|x|^3; the higher derivatives are estimates).
- *   quadrature  x^j p is analytic in |Im g| < pi/m, and there |l(g+ib/m) - l(g)| <= beta r, beta = b/cos(b/2), for
- *               |d/dy l(g+iy)| = m |r(g+iy)| <= m r/cos(b/2). So Q_j <= 2 e^{d^2/2} kap J_j/(e^{2 pi d/h} - 1) + ends,
- *               with J_j = int p (|x| + beta r)^j, kap as in transform.c, d = b/m; J_j by upper sums over the cells.
- *   cells       |g - g_i| <= h/2: |psi| <= Psi = |psi_i| + (|a| m^2/4 + 1) h/2, p <= p_i e^{Psi h/2}, r <= r_i e^{m
- *               h/2}, |x| <= |x_i| + m r_i e^{mh/2} h/2.
- *   |x|^3       is not analytic. With y = sqrt(x^2 + tau^2), v = tau^2/y^2, it is y^3 (1-v)^1.5 <= F = y^3 (1 - 1.5 v +
- *               0.375 v^2 + 0.125 v^3), for the series of (1-v)^1.5 has positive terms from v^2 on and is 0 at v = 1. F
- *               is analytic where beta r <= 0.6 y: then |y(g+ib/m)| is within a factor 1 +- 0.6 of y(g), so |F| <= 9.4
- *               y^3. tau is the computed standard deviation: F is too large by 1% for a normal law, by less for heavier
- *               tails.
- *   ends        beyond the grid p falls like e^{-lam s} and every factor grows at most linearly in s; E s^n <= n!/lam^n
- *               and (n!)^(1/n) <= 2.61 for n <= 5, so a polynomial factor is at most itself at s = 2.61 (h + 1/lam).
- *   mean        |E l - c| = |A_1| <= |T_1| + Q_1;  variance: |A_2 - A_1^2 - T_2/T_0| <= Q_2 + T_2 |T_0 - 1| + A_1^2.
- *   rounding    of p = e^{a l + log h w}/M: e = u(|a|(dl + 3|l|) + 1.5 g^2 + 6|log h| + 10 + |log M|), of l: dl = u(r
- *               (3m|g| + 2m^2)
- *               + 14|l|), n u a sum.
- * First order in u, as in transform.c; sums of bounds are rounded up by 1e-8 of themselves, which covers
- * their own rounding and that p is normalised by the computed M (refused when that is off by 2e-9).
+ *   quadrature  Q_j <= 2 e^{d^2/2} kap J_j/(e^{2 pi d/h} - 1) + ends, J_j = int p (|x| + beta r)^j, beta = b/cos(b/2),
+ *               d = b/m, by upper sums over the cells [theory: saddle.mesh].
+ *   |x|^3       <= F = y^3 (1 - 1.5 v + 0.375 v^2 + 0.125 v^3), y = sqrt(x^2 + tau^2), v = tau^2/y^2, |F| <= 9.4 y^3
+ *               where beta r <= 0.6 y [theory: saddle.cube]. tau is the computed standard deviation: F is too large by
+ *               1% for a normal law, by less for heavier tails.
+ *   ends        a polynomial factor is at most itself at s = 2.61 (h + 1/lam), p falling like e^{-lam s}
+ *               [theory: saddle.ends].
+ *   mean, variance  [theory: saddle.mean-variance].
+ *   rounding    of p = e^{a l + log h w}/M: e = u(|a|(dl + 3|l|) + 1.5 g^2 + 6|log h| + 10 + |log M|), of l:
+ *               dl = u(r (3m|g| + 2m^2) + 14|l|) [theory: rounding.grid], n u a sum.
+ * First order in u, as in transform.c; sums of bounds are rounded up by 1e-8 of themselves, which covers their own
+ * rounding and that p is normalised by the computed M (refused when that is off by 2e-9).
  *
  * What it does not do: choose t; laws other than the (subsampled) Gaussian.
  */
@@ -299,11 +291,9 @@ hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride)
     return out;
 }
 
-/* The best proved Kolmogorov distance to the normal law of the computed mean and variance.
- * Identical steps: min(0.4690 B, 0.3322 (B + 0.429), 0.3031 (B + 0.646))/sqrt k, B = E|x|^3/Var^1.5; otherwise 0.5583
- * sum E|x|^3/Var^1.5 [She13]. A plain Gaussian step is a sum of n Gaussian steps for every n, whose absolute third
- * moments vanish as n grows: it adds variance only. A wrong mean and variance cost |dmu|/(s sqrt 2pi) + max|z
- * phi(z)| |log(s/s')|, 0.242 for the maximum. */
+/* The best proved Kolmogorov distance to the normal law of the computed mean and variance, for identical steps and
+ * others [She13] [theory: saddle.berry-esseen], plain Gaussian steps and wrong means and variances included
+ * [theory: saddle.kolmogorov]. */
 static double kolmogorov_upper(const hs_tilted *T, double k, int identical)
 {
     double v = T->d[2] - T->var_err, s, x, B;
@@ -469,11 +459,10 @@ int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k
     return HS_OK;
 }
 
-/* Mills' ratio q(z) = e^{z^2/2} int_z^inf e^{-y^2/2} dy for z > -38, and a bound of its relative error.
- * Below 10 by erfc (its argument z/sqrt 2 is off by 1.5u: (z^2 + 2|z| + 1) 1.5u of the value; z^2/2 by u z^2; erfc
- * and exp by at most 16u); from 10 on by Laplace's continued fraction z + 1/(z + 2/(z + ...)) to depth 12, whose two
- * enclosing tails agree to 1.4e-17 at 10 and better beyond: exact to rounding, 2u a step, each damped by n/r^2 <
- * 0.12. */
+/* Mills' ratio q(z) = e^{z^2/2} int_z^inf e^{-y^2/2} dy for z > -38, and a bound of its relative error. Below 10 by
+ * erfc (its argument z/sqrt 2 is off by 1.5u: (z^2 + 2|z| + 1) 1.5u of the value; z^2/2 by u z^2; erfc and exp by at
+ * most 16u); from 10 on by Laplace's continued fraction to depth 12 [theory: saddle.mills], 2u a step, each damped by
+ * n/r^2 < 0.12. */
 double hs_mills(double z, double *rel_err)
 {
     double r;

@@ -531,8 +531,8 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-/* An upper bound of log delta(eps) in the ADD direction without any grid, at the best of a few tilts: (1+U)^-t is at
- * most 1 - tU + t(t+1) U^2 (1-q)^(-t-2)/2 for U >= -q [Taylor's remainder], E U = 0, E U^2 = q^2 (e^{m^2} - 1). */
+/* An upper bound of log delta(eps) in the ADD direction without any grid, at the best of a few tilts
+ * [theory: saddle.add]. */
 static double add_upper(const hs_steps *S, double eps)
 {
     double v = 0, best = HUGE_VAL, t;

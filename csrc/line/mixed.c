@@ -6,9 +6,9 @@
  *
  * Formulas. Line (no common lattice): that of contour.c [theory: line.aliasing]. Lattice [theory: line.lattice]:
  *       kappa(w) = [ (1-e^{-x}) + e^{-w}(e^{-x}-e^{-s}) ] / ((1-e^{-w})(1-e^{-w-s})),  w = cs + i theta,
- *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N,  P =
- *   sN: one period of the integral, on which the N-point rule is exact up to aliases. In both cases T = S + delta(eps)
- *   + aliases [theory: line.known-aliases, line.aliases]. With -1 < c < 0 delta - 1 stands for delta
+ *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N:
+ *   one period P = sN of the integral, on which the N-point rule is exact up to aliases. In both cases T = S +
+ *   delta(eps) + aliases [theory: line.known-aliases, line.aliases]. With -1 < c < 0 delta - 1 stands for delta
  *   [theory: line.complement]. On the lattice the phases n V are reduced modulo N as integers. N is odd; only
  *   n <= (N-1)/2 is evaluated.
  *
