@@ -128,8 +128,14 @@ def test_the_reference_is_complete():
     assert set(hockeystick.__all__) <= named, set(hockeystick.__all__) - named
 
 
-def test_contributing_names_tests_that_exist():
+def test_contributing_names_tests_and_files_that_exist():
     here = Path(__file__).parent
     text = (here.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
     names = re.findall(r"test_[a-z_]+\*?", text)
     assert len(names) > 30 and all(any(here.glob(f"{name}.py")) for name in names)
+    rows = text[text.index("| a change of |") : text.index("## What a change must hold")]
+    files = re.findall(r"`(?:\w+/)*([\w*]+\.\w+)`", "".join(line.split("|")[1] for line in rows.splitlines() if "|" in line))
+    places = [folder for folder in (ROOT / "csrc", ROOT / "src") if folder.exists()]
+    if len(places) == 2:
+        missing = [name for name in files if not any(any(place.rglob(name)) for place in (*places, ROOT))]
+        assert len(files) > 40 and not missing, missing
