@@ -6,13 +6,12 @@
  *
  * Formula. c_i = ceil((x_i/scale)^2);  active_i = S_i + c_i <= limit;  S_i += c_i where active. With `sticky` a refused
  *   record is marked DROPPED, which no later sum can hide: S + c > limit from then on.
- * Turns. A step over all records that is kept on file turns the bit TURN of every word. A word is stored whole, so
- *   whatever instant the process dies at, the words that have turned are those that the step has been done to: done
- *   again, the step leaves them alone and does the others.
+ * Turns. A step over all records that is kept on file turns the bit TURN of every word: done again after a crash, it
+ *   leaves those that have turned alone and does the others [theory: individual.turn].
  *
- * Error claim. c_i >= (x_i/scale)^2 always, and c_i <= ceil((x_i/scale)^2 (1 + 19u)). Where the quotient is a number of
- *   at most 26 bits (found out by an exact product), c_i = ceil of the exact square: steps that fill a budget exactly
- *   are allowed. Sums are whole numbers: exact, and the same for every number of threads.
+ * Error claim [theory: individual.cost, individual.units]. c_i >= (x_i/scale)^2 always, and
+ *   c_i <= ceil((x_i/scale)^2 (1 + 19u)); exact where the quotient is a number of at most 26 bits: steps that fill a
+ *   budget exactly are allowed. Sums are whole numbers: exact, and the same for every number of threads.
  *
  * One pass over memory: a block of norms is checked while it sits in the first-level cache, then charged; the next ones
  * are asked for early, so that memory and arithmetic overlap (a quarter of the time). If a bad norm turns up, what was

@@ -2,17 +2,16 @@
  * branch.
  *
  * What. Each of n records is kept with probability p; of more than B survivors a uniform subset of B is used. Seen from
- *   one
- *   record, with s ~ Bin(N, p) other survivors, N = n - 1:   w = Pr[s >= B],   q = p E[ B/(s+1) | s >= B ]   [Gan25,
- *     Thm 3.1].
+ *   one record, with s ~ Bin(N, p) other survivors, N = n - 1: w = Pr[s >= B], q = p E[ B/(s+1) | s >= B ]
+ *   [theory: pair.truncated].
  *
- * Formulas. f = Pr[s = B], r = p/(1-p). As p Pr[s]/(s+1) = Pr[Bin(n,p) = s+1]/n and Pr[Bin(n,p) > B] = w - (1-p) f:
+ * Formulas. f = Pr[s = B], r = p/(1-p) [theory: pair.truncation-weights].
  *   B > Np:   w = f (1+T),   q = (B/n) (p+T)/(1+T),        T = sum_{j>=1} prod_{i<=j} r (N-B-i+1)/(B+i)
  *   B <= Np:  w = 1 - f D,   q = (B/n) (1 - (1-p) f/w),    D = sum_{j>=1} prod_{i<=j} (B-i+1)/(r (N-B+i))
  *   Every term is positive and every ratio falls below 1 at once, so nothing cancels and about 9 sd of s terms are
- *   needed. The textbook form q = (B/n) Pr[Bin(n,p) > B]/w is 0/0 once w underflows. f by Loader's form: log f =
- *   S(N)-S(B)-S(N-B) - dev(B, Np) - dev(N-B, N(1-p)) + log(N/(2 pi B (N-B)))/2, S(x) = log x! minus Stirling's formula,
- *   dev(x, mu) = x log(x/mu) + mu - x; differences of lgamma lose 4e-6 at N = 1e9.
+ *   needed. The textbook form q = (B/n) Pr[Bin(n,p) > B]/w is 0/0 once w underflows. f by Loader's form:
+ *   log f = S(N)-S(B)-S(N-B) - dev(B, Np) - dev(N-B, N(1-p)) + log(N/(2 pi B (N-B)))/2, S(x) = log x! minus Stirling's
+ *   formula, dev(x, mu) = x log(x/mu) + mu - x; differences of lgamma lose 4e-6 at N = 1e9.
  *
  * Error claim (e = LDBL_EPSILON; the true value lies in every returned interval).
  *   log f: e (600 + 4|B-Np| + 176 (dev+dev') + 4|log(..)|). S: remainder of Stirling's series below its first dropped
@@ -20,17 +19,16 @@
  *     by 2e|x-mu|; the series (|x-mu| < (x+mu)/10) loses 8e, x log(x/mu)+mu-x at most 176e (worst at the switch), both
  *     relative.
  *   T, D: term j carries 3e j, the sum of J terms J e, the rest of the series is below its last term times
- *   ratio/(1-ratio). The ends are widened by these and rounded outward to doubles: 2 to 3 units in the last place where
- *   long double has 64 bits.
+ *     ratio/(1-ratio). The ends are widened by these and rounded outward to doubles: 2 to 3 units in the last place
+ *     where long double has 64 bits.
  *
- * One branch. num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >= 0 not both 0: the loss
- *   L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x, so a loss above s is
- *   an x above the root of L = s: closed form (down = 0 or up = 0), quadratic in e^{up x} (up = down) or the place
- *   before, then safeguarded Newton, 0 < L' <= up + down. The four tails are those of the two laws at one and the same
- *   x: a root that is off moves the edge of that set, never one law against the other. The edge is measured, not
- *   assumed: |L(x) - s| as computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a
- *   factor, share = q e^v/(1+U), q_err the relative error of q in units of u. Tails at x: relative error at most u (24
- *   + q_err/(1-q) + 8 (|x|+up+down+1)^2), as hazards are at most |x|+1.
+ * One branch [theory: law.branch-tails]. num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1), up, down >=
+ *   0 not both 0: L(x) = l(up x - up^2/2) - l(-down x - down^2/2), l(v) = log(1 - q + q e^v), increases with x. The
+ *   four tails are those of the two laws at one and the same root of L = s: a root that is off moves the edge of that
+ *   set, never one law against the other [theory: law.edges]. The edge is measured, not assumed: |L(x) - s| as
+ *   computed, plus the rounding of L, u (share (3m|x| + 2m^2) + 14|l| + (4+q_err)|U|/(1+U)) a factor, share = q
+ *   e^v/(1+U), q_err the relative error of q in units of u. Tails at x: relative error at most u (24 + q_err/(1-q) + 8
+ *   (|x|+up+down+1)^2), as hazards are at most |x|+1.
  *
  * What it does not do: choose what an interval of w means for a pair (w has no safe direction); n above 2^53.
  */

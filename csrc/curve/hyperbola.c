@@ -6,20 +6,17 @@
  * Formula   delta = [e^eps] (h_v/2 pi) Re sum'_n 2 G(a_n) A cos(gamma + i n h_v),  n >= 0, first term halved.
  *
  * Error terms, all in units of exp(log_scale):
- *   aliasing    (N_lo + N_up)/(e^{2 pi beta/h_v} - 1)                                       hyperbola_cells.c (1)-(3)
- *   truncation  nodes with v >= v_end                                                       hyperbola_cells.c (4)
- *   inner       sum_n |G_n a'_n| h_v/2 pi (prod_i (1 + e_i/|M_i|)^{k_i} - 1), e_i the inner quadrature error of
- *               hyperbola_bound.c (5); |prod (M_i+d_i)^{k_i} - prod M_i^{k_i}| <= prod |M_i|^{k_i} (prod
- *               (1+|d_i/M_i|)^{k_i} - 1) needs whole k_i. e_i relative to (1-q)^x is log-convex, so its maximum over
- *               the corners of a cell holds for the nodes in it.
- *   rounding    node sums of hyperbola_bound.c (6) in the same product; u(7 + 3|log M| + 2|arg M| + 2|shift|) k for
- *               the logarithm (modulus 2, scaling 3, log 2, sum 1); the position a_n is off by at most 22u(|a0| + A
- *               cosh v + 1), for v <= 16 carries u v: kernel 24u(..)/|a|, /|a-1|, factor e^{-s a} 40u|s|(..), which
- *               also pays for the reduction of a long phase (u/2 of it); 30u for e^x, cos and sin (6.3), the weight
- *               a'/(a(a-1)) (19) and the product (2.9); final sum n u.
- * eps(delta): Newton on the stored nodes (a new eps only multiplies G_n by e^{-(s'-s) a_n}); then eps_lower,
- * eps_upper are the points where the certified delta is proved >= and <= the target: delta is non-increasing. Every
- * bound is re-evaluated at those eps with the stored cells.
+ *   aliasing    (N_lo + N_up)/(e^{2 pi beta/h_v} - 1) [theory: hyperbola.contour, hyperbola.trapezoid, hyperbola.cells]
+ *   truncation  nodes with v >= v_end [theory: hyperbola.tail]
+ *   inner       sum_n |G_n a'_n| h_v/2 pi (prod_i (1 + e_i/|M_i|)^{k_i} - 1), e_i the inner quadrature error
+ *               [theory: hyperbola.inner]
+ *   rounding    node sums of hyperbola_bound.c in the same product [theory: hyperbola.rounding];
+ *               u(7 + 3|log M| + 2|arg M| + 2|shift|) k for the logarithm (modulus 2, scaling 3, log 2, sum 1); the
+ *               position a_n is off by at most 22u(|a0| + A cosh v + 1), for v <= 16 carries u v: kernel 24u(..)/|a|,
+ *               /|a-1|, factor e^{-s a} 40u|s|(..), which also pays for the reduction of a long phase (u/2 of it); 30u
+ *               for e^x, cos and sin (6.3), the weight a'/(a(a-1)) (19) and the product (2.9); final sum n u.
+ * eps(delta): Newton on the stored nodes (a new eps only multiplies G_n by e^{-(s'-s) a_n}); then certified deltas at
+ * both ends [theory: line.root], every bound re-evaluated there with the stored cells.
  *
  * Claim: status 0 or 1: lower <= delta <= upper (eps_lower <= eps(delta) <= eps_upper) for the exact real q, k, eps
  * and sigma, m = fl(1/sigma) allowed to be off by 2^-53 relative. Measured: 1080 cases k = 2..100, q = .001...05,

@@ -1,14 +1,16 @@
 /* convolve.c - what surrounds the FFT of a self-convolution: tilt, spectrum powers, tail sums.
  *
- * Symbols: p_j masses of a step on {j dx}; w_j = p_j e^{t j dx} / M, M = sum_j p_j e^{t j dx} (tilted, sums to 1);
- *   phi_f = sum_j w_j e^{-2 pi i f j / n};  product P_f = prod_i phi_{i,f}^{k_i};  r = inverse transform of P, on Z_n;
- *   tail  D(eps) = sum_{y > eps} r_y e^{L - t y} (1 - e^{eps - y}),  L = sum_i k_i log M_i   [GLW21, Alg. 1; tilt:
- *         maths C.6].
+ * Symbols: p_j masses of a step on {j dx}; w_j = p_j e^{t j dx}/M, M = sum_j p_j e^{t j dx} (tilted, sums to 1);
+ *   phi_f = sum_j w_j e^{-2 pi i f j/n};  product P_f = prod_i phi_{i,f}^{k_i};  r = inverse transform of P, on Z_n;
+ *   tail  D(eps) = sum_{y > eps} r_y e^{L - t y} (1 - e^{eps - y}),  L = sum_i k_i log M_i [GLW21, Alg. 1]
+ *   [theory: grid.tilt].
  * D at lattice points comes from D_i = (1 - e^{-dx}) A_i + e^{-dx} D_{i+1}, A_i = sum_{i' > i} r_{i'} e^{..}: both
- * terms have the sign of the masses, so nothing cancels; between lattice points D is linear in e^eps. Error claims
- * (u = 2^-53): weights: (8 + 4 max|t j dx|) u relative, the error of log M apart; powers: see hs_convolve_power;
- * tails: (8 + 2 max|L - t y|) u relative and n LDBL_EPSILON for the accumulation.  Not done: the FFT itself and its
- * error. */
+ * terms have the sign of the masses, so nothing cancels; between lattice points D is linear in e^eps.
+ * Error claims (u = 2^-53): weights: (8 + 4 max|t j dx|) u relative, the error of log M apart; powers
+ *   [theory: grid.power]; tails: (8 + 2 max|L - t y|) u relative and n LDBL_EPSILON for the accumulation.
+ *
+ * What it does not do: the FFT itself and its error [theory: grid.fft].
+ */
 #include "hs.h"
 #include <math.h>
 

@@ -3,20 +3,16 @@
  * Symbols: m = sensitivity/sigma, q sampling rate, v = m x - m^2/2, l(x) = log1p(q expm1(v)), x the noise;
  *   g(s) = log1p(expm1(s)/q), the inverse of v -> l;  x0(s) = g/m + m/2,  x1(s) = g/m - m/2.
  * REMOVE: loss l(x), x ~ (1-q) N(0,1) + q N(m,1):   mass of (a,b] = (1-q) dPhi(x0) + q dPhi(x1).
- * ADD:    loss -l(x), x ~ N(0,1):                    mass of (a,b] = dPhi(x0) over (-b,-a].
+ * ADD:    loss -l(x), x ~ N(0,1):                    mass of (a,b] = dPhi(x0) over (-b,-a] [theory: law.prv-cells].
  * Cell j is ((j-1/2) dx, (j+1/2) dx]. dPhi is a difference of lower tails for x <= 0, of upper tails for x >= 0,
  * so nothing cancels: a difference Phi(b)-Phi(a) loses every digit in the right tail.
  *
  * Error claim: p_j = (1 + 8u)^{+-1} x the mass of a cell whose two edges are off by at most
- *   edge_upper = 32 u (|s| + [q < 1] expm1(-min(s,0)) + |g| + m (|x| + 4)),   maximum over the edges used.
- * Proof. Every rounding before the final subtraction moves an edge. (i) s = (j+1/2) dx and expm1(s)/q carry at most 6u
- * relative: expm1(s)(1+6u) = expm1(s + d), |d| <= 6u |1-e^-s| (1+o(1)) <= 6u (1 + expm1(-min(s,0))), and <= 6u |s|
- * e^{|s|} for small s; (ii) g and x0, x1: at most 8u(|g| + m|x|) in g, and dl/dg <= 1; (iii) a tail T(x) =
- * erfc(|x|/sqrt 2)/2 with relative error 16u (glibc documents 5 ulp) moves x by at most 16u T/phi <= 16u 1.2534, as
- * the Mills ratio falls from 1.2534 at 0. A mixture of two monotone functions moved by at most d lies between its
- * values at s-d and s+d, so one moved edge
- * serves both parts. The subtraction and the weighted sum of the two parts are relative errors.  Not done: atoms,
- * other laws. */
+ *   edge_upper = 32 u (|s| + [q < 1] expm1(-min(s,0)) + |g| + m (|x| + 4)),   maximum over the edges used
+ *   [theory: rounding.edges].
+ *
+ * What it does not do: atoms, other laws.
+ */
 #include "hs.h"
 #include "special.h"
 #include <math.h>

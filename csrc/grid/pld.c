@@ -3,22 +3,20 @@
  * Symbols: Y loss under num, X under den; fine edges s_0 < ... < s_n, s_i = s_0 + i w; cell i = (s_i, s_{i+1}]; y_i,
  *   x_i masses of cell i under Y and X; u_i = y_i - e^{s_i} x_i = E[1 - e^{s_i - Y}; cell i], how far the cell sits
  *   above its left edge. Lattice points a_j = s_{mj}: m fine cells between neighbours, h = mw.
- * A positive measure nu on losses stands for D_nu(eps) = int (1 - e^{eps-y})_+ dnu. If D_nu >= D_mu for all real
- * eps, then so do their convolutions with any positive measure: so domination survives composition, and nothing here
- * needs total mass 1. The integrand rises in y and is convex in e^{-y}.
+ * A positive measure nu on losses stands for D_nu(eps) = int (1 - e^{eps-y})_+ dnu [theory: pair.measure]; above and
+ * below are meant in this sense, and survive convolution [theory: grid.domination].
  *
- * hs_pld_cells: y_i, u_i rounded up (for the upper law), y_i and u_i rounded down (for the lower law).
- *   Tails are within (1 + rel) and absolute; all losses of a cell are within `edge` of it. The upper u uses e^{s_i -
- *   edge}, so that E[(1 - e^{s_i - Y})_+; cell] <= u_upper; losses above s_{i+1} are too low by at most edge. Hence
- *     D(eps) <= D_upper(eps - edge).  The lower pair: a part y_lower/y of the cell's outcomes has den mass <=
- *                                     x_upper, u >= u_lower.
- * hs_pld_upper, connect the dots [DGK+22, Alg. 1; maths C10]: the mass y in [a, b] goes to b with probability
- *   (1 - e^{a-y})/(1 - e^{-h}), else to a: the chord of a convex function lies above it.
- * hs_pld_lower, its mirror [maths C11 as a partition]: outcomes are gathered into groups whose mean of e^{-y} is
- *   e^{-a_j} (or less: a group may be lowered to its point); a convex function of a mean lies below the mean of the
- *   function. Groups are taken from the top down, a fine cell being split where a group is full; see there.
- * Error claim: every sum and product here is rounded once more in its own direction (factors 1 +- 8u).  Not done:
- * tails. */
+ * hs_pld_cells: y_i, u_i rounded up (for the upper law), y_i and u_i rounded down (for the lower law). Tails are within
+ *   (1 + rel) and absolute; all losses of a cell are within `edge` of it: D(eps) <= D_upper(eps - edge)
+ *   [theory: grid.cells].
+ * hs_pld_upper, connect the dots [DGK+22, Alg. 1]: the mass y in [a, b] goes to b with probability
+ *   (1 - e^{a-y})/(1 - e^{-h}), else to a [theory: grid.upper].
+ * hs_pld_lower, its mirror: groups of outcomes whose mean of e^{-y} is at most e^{-a_j} go to a_j, from the top down, a
+ *   fine cell being split where a group is full [theory: grid.lower]; see there.
+ * Error claim: every sum and product here is rounded once more in its own direction (factors 1 +- 8u).
+ *
+ * What it does not do: tails.
+ */
 #include "hs.h"
 #include "special.h"
 #include <math.h>
@@ -100,9 +98,9 @@ static void lift(double z, double *gain, double *back)
 }
 
 /* The group that is left over at point j, with mean above a_j: lower it to a_j, or raise it to a_{j+1} by giving it
- * mass of the points above, whichever costs less at tilt t (mean lost, against spread lost). Both are valid lower
- * laws. `surplus` is rounded down, the mass that is needed up: sums of up to n terms here, a subtraction of two
- * terms that are within 4u(1 + h). */
+ * mass of the points above, whichever costs less at tilt t (mean lost, against spread lost) [theory: grid.left-over].
+ * `surplus` is rounded down, the mass that is needed up: sums of up to n terms here, a subtraction of two terms that
+ * are within 4u(1 + h). */
 static void settle(int64_t n, int64_t j, double h, double surplus, double t, double *p)
 {
     double need, cost = 0, left, given = 0;

@@ -2,12 +2,16 @@
  *
  * Symbols: Y loss under num, X under den; s_i increasing; y_below = Pr[Y <= s], y_above = Pr[Y > s], x_below,
  *   x_above likewise; rel bounds the relative error of all four at s_i; u = 2^-53. What a common move of all four
- *   edges may hide is `edge`.
- * Formulas: normal pair, shift m [GLW21, Prop. B.1]: Pr[Y <= s] = Phi(s/m - m/2), Pr[X <= s] = Phi(s/m + m/2).
- *   Laplace pair, shift m [GLW21, Prop. B.2]: Pr[Y <= s] = e^{(s-m)/2}/2 and Pr[X > s] = e^{-(s+m)/2}/2 for -m <= s
- *   < m. Poisson sampling at rate q [ZDW22, Thm 11]: with g(s) = log1p(expm1(s)/q) the base loss of s > log(1-q),
- *   Pr[X <= s] = Pr[X0 <= g],  Pr[Y <= s] = q Pr[Y0 <= g] + (1-q) Pr[X0 <= g].
- * Error claims, in each function's head.  Not done: masses at infinity (loss.py adds them), other laws. */
+ *   edges may hide is `edge` [theory: law.tails].
+ * Formulas: normal pair, shift m: Pr[Y <= s] = Phi(s/m - m/2), Pr[X <= s] = Phi(s/m + m/2)
+ *   [theory: law.gaussian-tails].
+ *   Laplace pair, shift m: Pr[Y <= s] = e^{(s-m)/2}/2 and Pr[X > s] = e^{-(s+m)/2}/2 for -m <= s < m
+ *   [theory: pair.laplace]. Poisson sampling at rate q: with g(s) = log1p(expm1(s)/q) the base loss of s > log(1-q),
+ *   Pr[X <= s] = Pr[X0 <= g],  Pr[Y <= s] = q Pr[Y0 <= g] + (1-q) Pr[X0 <= g] [theory: pair.sampled-laws].
+ * Error claims, in each function's head [theory: rounding.edges].
+ *
+ * What it does not do: masses at infinity (loss.py adds them), other laws.
+ */
 #include "hs.h"
 #include "special.h"
 #include <math.h>
