@@ -1,8 +1,8 @@
 /* special.h - elementary functions that a compiler can vectorise: no branches, no tables, no libm.
  *
- * Each is within 2 units u = 2^-53 relative error (1 ulp) on the stated range, except where said;
- * tests/csrc/check_special.c measures them against long double. Plain C99: an AVX2 or AVX-512 clone computes bit for
- * bit what the baseline does, for contraction to fused operations is off.
+ * Each is within 2 units u = 2^-53 relative error (1 ulp) on the stated range, except where said
+ * [theory: rounding.functions]; tests/csrc/check_special.c measures them against long double. Plain C99: an AVX2 or
+ * AVX-512 clone computes bit for bit what the baseline does, for contraction to fused operations is off.
  */
 #ifndef HS_SPECIAL_H
 #define HS_SPECIAL_H
@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Every error claim counts operations rounded once, to double: no wider registers, no fused operations (gcc has a
- * flag for that alone). */
+/* Every error claim counts operations rounded once, to double [theory: rounding.model]: no wider registers, no fused
+ * operations (gcc has a flag for that alone). */
 #if (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0) || defined(__FAST_MATH__) || defined(_M_FP_FAST)
 #error "the error bounds need IEEE arithmetic evaluated in double: no x87 registers (-msse2 -mfpmath=sse), no fast-math"
 #endif

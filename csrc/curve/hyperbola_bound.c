@@ -8,32 +8,19 @@
  *                  the left, slope mu_1, then mu_1+mu_2 on the right. "Line t": xi -> g(xi + it), |t| <= d <= w/sqrt 2.
  *           B      bound of int |w| |(1+U)^a| |dg| over a line
  *
- * Formulas and proofs.
- * (1) Geometry. With s/sqrt(s^2+w^2) = tanh p and |Im p| <= pi/4 for |t| <= w/sqrt 2: |tanh p| <= 1, |Im tanh p| <= 1,
- *     so Re g' >= 1 - mu/2 > 0 and Im g' = Re eta' >= 0: on a line Re g and Im g increase with xi. Hence each line
- *     meets Re g = xb once, and if b < pi there (checked at the first sample behind xb; b > -pi always) no branch
- *     point lies between the real axis and the line: at fixed Re g = xb the height increases with t (d Im g/dt =
- *     |g'|^2/Re g'). On the line l = log(1-q) + Log(1 + rho e^{ib}) for rho <= 1, log(1-q) + log rho + ib + Log(1 +
- *     e^{-ib}/rho) beyond, is the continuous branch. By Cauchy every such line gives the same M(a).
- * (2) B. With f = w (1+U)^a g', L(xi) = log|f|: between two samples L lies below its chord plus h^2/8 sup|L''|, and
- *     e^chord integrates to at most h/2 (f_0+f_1). L'' = Re( -(g'^2+g g'') + (log g')'' + a (l o g)'' ), (l o g)'' =
- *     m^2 s(1-s) g'^2 + m s g'', s = rho e^{ib}/(1+rho e^{ib}); the moduli are bounded over the half cell next to
- *     each sample: |1 + rho' e^{ib'}| >= |1+rho e^{ib}| - rho (e^{m h |g'|/2} - 1), |sqrt(s^2+w^2)| moves by <= h/2.
- *     So B = sum_j exp( lw_j + x lr_j - y li_j + |a| dd_j ) + left end + right end.
- * (3) Ends. |s+r| = w^2/|r-s|: for Re s <= -S < 0 the bend is O(w^2/S); same with s-r on the right (e0, e1 in
- *     line_ends).
- *     Left: |l - log(1-q)| <= rho/(1-rho), d log|w|/dxi >= lam. Right: d log|f|/dxi <= -(lam0 - m (x - mu y + |a|
- *     merr)), merr from |1-s| <= 1/(rho-1). Geometric tails; both bound the integral and the sum of the nodes left
- *     out.
- * (4) Every summand of B is exp of a convex function of (x,y) (linear + |a|; -log of a concave function at the right
- *     end): log B is JOINTLY CONVEX in (x,y). So the maximum over a polygon is attained at its corners (used by
- *     hyperbola_cells.c), and along a ray log B grows by at most hs_line_rate_upper per unit y (a maximum over the
- *     table).
- * (5) Trapezoid. f is analytic in |Im xi| <= d: |M - h sum_j f(jh)| <= (B_{+d} + B_{-d})/(e^{2 pi d/h} - 1) + ends
- *     of line 0. For mu = 0 line -d is the mirror image of line +d.
- * (6) Rounding of a node sum (first order in u = 2^-53; hs_exp, hs_log, libm's log 2u, hs_cis 3u absolute, hs_atan2
- *     as claimed): the term j has relative error c0_j + |a| c1_j + u|log of its size|. With G = |Re g| + |Im g|, lw
- *     = log|w g'| + const,
+ * Formulas.
+ * (1) Every line gives the same M(a), if b < pi at the first sample behind xb; l = log(1-q) + Log(1 + rho e^{ib}) for
+ *     rho <= 1, log(1-q) + log rho + ib + Log(1 + e^{-ib}/rho) beyond [theory: hyperbola.paths].
+ * (2) B = sum_j exp( lw_j + x lr_j - y li_j + |a| dd_j ) + left end + right end, from chords of log|w (1+U)^a g'| and
+ *     its second derivative [theory: hyperbola.line-bound].
+ * (3) Ends (e0, e1 in line_ends) [theory: hyperbola.line-ends].
+ * (4) log B is JOINTLY CONVEX in (x,y): the maximum over a polygon is attained at its corners (hyperbola_cells.c), and
+ *     along a ray log B grows by at most hs_line_rate_upper per unit y [theory: hyperbola.convex].
+ * (5) Trapezoid: |M - h sum_j f(jh)| <= (B_{+d} + B_{-d})/(e^{2 pi d/h} - 1) + ends of line 0
+ *     [theory: hyperbola.inner]. For mu = 0 line -d is the mirror image of line +d.
+ * (6) Rounding of a node sum [theory: hyperbola.rounding] (first order in u = 2^-53; hs_exp, hs_log, libm's log 2u,
+ *     hs_cis 3u absolute, hs_atan2 as claimed): the term j has relative error c0_j + |a| c1_j + u|log of its size|.
+ *     With G = |Re g| + |Im g|, lw = log|w g'| + const,
  *       c0/u = 12 G Im g (|g| |dg|: hyperbola_line.c) + 8 (exp 2, cos and sin 3 sqrt 2, product 1, log|g'| 1/2) + 39
  *              Im g' (g' itself 20, arg g' 14, what is added to it 3, log|g'| 1) + 2 G^2 (g^2/2 by its parts, 4 |Re
  *              g Im g| <= G^2) + 3 |lw|;

@@ -1,39 +1,25 @@
 /* The outer contours of the hyperbola route: where they run, and bounds of the integrand on them.
  *
- * Symbols   a = x + iy  1+z (REMOVE) or -z (ADD);  s = eps or -eps;  K(a) = sum_i k_i log M_i(a);  wall = sum_i k_i
- *           log(1-q_i) < s
- *           G(a) = e^{K(a) - s a}/(a(a-1));  delta = [e^eps for REMOVE] (1/2 pi i) int G da, upwards on Re a = c,
- *                  c > 1 (REMOVE) or c < 0 (ADD): with z = a-1 or -a both have the kernel z(1+z) = a(a-1).
- *           a(v) = a0 + A sin(gamma + iv) = (a0 + A sin gamma cosh v) + i A cos gamma sinh v,  0 < gamma < pi/4:
- *                  opens to the
- *                  right in BOTH directions;  v -> v +- i beta is the same family with gamma -+ beta ("lo", "up").
+ * Symbols   a = x + iy  1+z (REMOVE) or -z (ADD);  s = eps or -eps;  K(a) = sum_i k_i log M_i(a);
+ *           wall = sum_i k_i log(1-q_i) < s;  G(a) = e^{K(a) - s a}/(a(a-1));
+ *           delta = [e^eps for REMOVE] (1/2 pi i) int G da, upwards on Re a = c, c > 1 (REMOVE) or c < 0 (ADD): with
+ *           z = a-1 or -a both have the kernel z(1+z) = a(a-1).
+ *           a(v) = a0 + A sin(gamma + iv) = (a0 + A sin gamma cosh v) + i A cos gamma sinh v,  0 < gamma < pi/4: opens
+ *           to the right in BOTH directions;  v -> v +- i beta is the same family with gamma -+ beta ("lo", "up").
  *           t      saddle of e^{K - s a}/(a(a-1)) at a = 1+t or -t; vertices chosen where the integrand has grown by
  *                  e^GROWTH.
  *
- * Proofs.
- * (1) The line may be moved to a(v). In 0 <= x <= tan(0.58) y: take the inner path of height b = pi/2 (b = m Im g)
- *     up to rho = e^2, then of slope mu = 0.98. There D = arg(1+rho e^{ib}) - kappa log|1+rho e^{ib}| > 0 for every
- *     kappa <= 0.66: at b = pi/2 D = atan rho - (kappa/2) log(1+rho^2) is positive up to rho = e^2; afterwards D' =
- *     (mu-kappa) Re s + (1+kappa mu) Im s per unit log rho, Im s >= 0 until b = pi, and then rho > e^3.6, |Im s| <
- *     .03, Re s > .97. As -y arg is linear in (x,y) and arg >= 0, |(1+U)^a| <= (1-q)^x on the whole path, so |M| <=
- *     C (1-q)^x and |G| <= C^k e^{-(s-wall) x}/|a|^2: no contribution from arcs, and decay at both ends of the strip
- *     |Im v| <= beta. For -c <= x <= 0, |1+U|^x is bounded. Poles 0 and 1: a real point of the family is a vertex a0
- *     + A sin gamma', checked in hs_hyp_place to be > 1 (REMOVE) or < 0 (ADD) at both ends of the strip.
- * (2) Trapezoid in v: |T - delta| <= (N_lo + N_up)/(e^{2 pi beta/h_v} - 1), N = (1/2 pi) int |G| |a'| dv (classical,
- * strip of half-width beta). (3) N by cells. The arc v_i..v_{i+1} lies in the triangle of its ends and the meeting
- * point of its tangents; each end lies between two such
- *     meeting points, a((v_i+v_{i+1})/2)/cosh(DV/2) for the part without a0. log B of hyperbola_bound.c is jointly
- *     convex, hence sum_i k_i log B_i - s x on the arc is below its maximum over three meeting points (for cell 0
- *     the vertex replaces the first one). Each step and each cell may use its own inner path. The kernel is bounded
- *     by distances to 0 and 1, |a'| by A cosh v. The corners of the rightmost cell lie beyond its arc, where K may
- *     rise like e^{m^2 x^2/2}: the vertex is placed that much before GROWTH is reached.
- * (4) Beyond v_end: (x - x_end)/(y - y_end) lies in [kap0, kap1] = tan gamma [tanh v_end, 1]; the exponent grows by
- *     at most rate(kappa) - s kappa per unit y, a convex function of kappa, so the larger end counts: -r, r > 0. int
- *     |G a'| dv <= e^{phi_end}/cos gamma int e^{-r(y-y_end)} dy/y^2, at most 1/(r y_end^2) and 1/y_end; a sum over
- *     nodes h_v * sum adds at most h_v times the first value, as the bound decreases.
+ * (1) The line may be moved to a(v) [theory: hyperbola.contour]. Poles 0 and 1: a real point of the family is a vertex
+ *     a0 + A sin gamma', checked in hs_hyp_place to be > 1 (REMOVE) or < 0 (ADD) at both ends of the strip.
+ * (2) Trapezoid in v, and its two norms N [theory: hyperbola.trapezoid].
+ * (3) N by cells, whose corners are meeting points of tangents [theory: hyperbola.cells]. Each step and each cell may
+ *     use its own inner path. The corners of the rightmost cell lie beyond its arc, where K may rise like e^{m^2
+ *     x^2/2}: the vertex is placed that much before GROWTH is reached.
+ * (4) Beyond v_end [theory: hyperbola.tail].
  *
- * Not done here: M itself (hyperbola_bound.c), the sum and the assembly (hyperbola.c). real_cgf, tilt, saddle are
- * estimates: any contour gives a proof, a bad one only a wide interval. */
+ * What it does not do: M itself (hyperbola_bound.c), the sum and the assembly (hyperbola.c). real_cgf, tilt, saddle are
+ * estimates: any contour gives a proof, a bad one only a wide interval.
+ */
 #include "curve/hyperbola.h"
 #include "law/transform.h"
 #include <math.h>
