@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import logging
 import pkgutil
 import re
 import shlex
@@ -86,6 +87,8 @@ def test_pages(page, tmp_path, monkeypatch, capsys):
                 right = expected is None or doctest.OutputChecker().check_output(expected, printed, FLAGS)
                 assert right, f"{page.name}:{line}: {command} printed\n{printed}"
 
+    logging.getLogger("hockeystick").setLevel(logging.NOTSET)
+
 
 def commands(language, body):
     """(command, what it prints or None) of a block: after "$ " in a console, else each line that is a command."""
@@ -114,10 +117,15 @@ def run(command, capsys):
 
 
 def test_links():
-    """Those of pages that are read as they are lead somewhere; a strict build of the site sees to the others."""
+    """Links of pages that are read as they are lead somewhere; a strict build of the site sees to the others. Files that a page
+    names with their folder exist."""
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
         links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
         assert all((page.parent / link).exists() for link in links), links
+    for page in PAGES:
+        named = re.findall(r"\b(?:tests|benchmarks|docs|csrc)/[\w/]+\.[a-z]+\b", page.read_text(encoding="utf-8"))
+        missing = [name for name in named if not (ROOT / name).exists()]
+        assert not missing, f"{page.name}: {missing}"
 
 
 def test_the_reference_is_complete():
