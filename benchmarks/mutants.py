@@ -48,6 +48,7 @@ KEEP, SHRINK, GROW, SINK, RISE, DROP = range(6)
 TESTS = {
     "contour transform twosided cgf": "contour truth sparse shifts saddlepoint prawitz sampling moments",
     "hyperbola": "contour truth sampling_tables lattice",
+    "root": "contour laplace lattice prawitz individual_epsilons",
     "mixed law laplace subnormal": "laplace lattice losses mechanisms",
     "saddle": "saddlepoint saddle_laws moments",
     "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables",

@@ -32,14 +32,9 @@
  * work: at least 4 HS_HYP_TMP + HS_HYP_ARRAYS HS_HYP_MAX_NODES doubles, plus the tables: 35,000 + 80,000 b was
  * enough in all tests; too little gives 3 or 5. */
 #include "curve/hyperbola.h"
-#include "special.h"
+#include "line/root.h"
 
-#define PI HS_PI
 static const double MARGIN = 7.0; /* planned log of (strip integral / |M|); only the speed depends on it */
-
-typedef struct {
-    double log_scale, value, slope, alias, trunc, inner, round;
-} sums;
 
 /* K and its errors at node n, on the inner paths of its cell */
 static int node(hs_job *J, int n, int cell)
@@ -79,7 +74,7 @@ static void weigh(hs_job *J, int n)
     double v = n * J->h_v, ch = cosh(v), sh = sinh(v), x = J->nx[n], y = J->ny[n], p = x * (x - 1) - y * y,
            r = (2 * x - 1) * y; /* a (a-1) */
     double dr = cos(HS_HYP_GAMMA) * ch, di = -sin(HS_HYP_GAMMA) * sh,
-           f = (n ? 2 : 1) * J->A * J->h_v / (2 * PI * (p * p + r * r));
+           f = (n ? 2 : 1) * J->A * J->h_v / (2 * HS_PI * (p * p + r * r));
     J->wr[n] = f * (dr * p + di * r);
     J->wi[n] = f * (di * p - dr * r);
     J->pos[n] = fabs(J->a0) + J->A * ch + 1;
@@ -142,41 +137,44 @@ HS_CLONES static void sum_nodes(const hs_job *J, double s, double top, double *o
         for (out[i] = 0, j = 0; j < 8; j++) out[i] += sum[i][j];
 }
 
-/* delta and its error terms at s from the stored nodes; full = 0: value and slope only */
-static void assemble(const hs_job *J, double s, int full, sums *S)
-{
-    double top = -HUGE_VAL, out[5];
-    int n;
-    for (n = 0; n < J->n; n++) top = fmax(top, J->kr[n] - s * J->nx[n]);
-    for (n = 0; n < J->n || n % 8; n++) J->tmp[n] = J->ki[n] - s * J->ny[n];
-    if (J->ki_max + fabs(s) * J->ny[J->n - 1] > 7e5) /* beyond hs_cis; the rounding of 2 pi adds u/2 of the phase */
-        for (n = 0; n < J->n; n++) J->tmp[n] = remainder(J->tmp[n], 2 * PI);
-    sum_nodes(J, s, top, out);
-    S->value = out[0];
-    S->slope = out[1];
-    S->log_scale = top;
-    if (!full) return;
-    S->inner = out[2] * (1 + 1e-6);
-    S->round = out[3] * (1 + 1e-6) + (J->n + 8) * HS_U * out[4] + 4 * HS_U * (fabs(top) + fabs(s) + 1) * fabs(out[0]);
-    S->trunc = exp(hs_hyp_log_tail_upper(J, &J->mid, s, J->h_v) - top) / PI * (1 + 1e-6);
-    S->alias = (exp(hs_hyp_log_norm_upper(J, &J->lo, s) - top) + exp(hs_hyp_log_norm_upper(J, &J->up, s) - top)) /
-               expm1(2 * PI * HS_HYP_BETA / J->h_v) * (1 + 1e-6);
-}
+/* s of eps, and eps of s. */
+static double turned(const hs_job *J, double x) { return J->add ? -x : x; }
 
 static double log_factor(const hs_job *J, double s) { return J->add ? 0 : s; }
 
-static void report(const hs_job *J, double s, const sums *S, hs_point *out)
+/* The curve at eps from the stored nodes; the sums have n/8 + 3 of the n + 8 roundings claimed, the ends the others. Beyond the wall delta is exact: no loss of ADD lies above -wall, none of REMOVE
+ * below wall, and delta = 1 - e^eps at or below the least loss. */
+static void assemble(const void *prepared, double eps, hs_value *v)
 {
-    double e = S->alias + S->trunc + S->inner + S->round, v = S->value;
-    out->log_scale = S->log_scale + log_factor(J, s);
-    out->estimate = v;
-    out->lower = fmax(0, (v - e) * (1 - 8 * HS_U));
-    out->upper = (v + e) * (1 + 8 * HS_U);
-    out->aliasing = S->alias;
-    out->truncation = S->trunc;
-    out->inner = S->inner;
-    out->rounding = S->round;
-    out->n_nodes = J->n;
+    const hs_job *J = (const hs_job *)prepared;
+    double top = -HUGE_VAL, out[5], s = turned(J, eps), sum;
+    int n;
+    memset(v, 0, sizeof *v);
+    if (!(s > J->wall)) {
+        if (J->add) v->upper = s < J->wall * (1 + 1e-12) ? 0 : HUGE_VAL;
+        else {
+            v->value = -expm1(eps);
+            v->slope = exp(eps);
+            v->upper = 1;
+        }
+        return;
+    }
+    for (n = 0; n < J->n; n++) top = fmax(top, J->kr[n] - s * J->nx[n]);
+    for (n = 0; n < J->n || n % 8; n++) J->tmp[n] = J->ki[n] - s * J->ny[n];
+    if (J->ki_max + fabs(s) * J->ny[J->n - 1] > 7e5) /* beyond hs_cis; the rounding of 2 pi adds u/2 of the phase */
+        for (n = 0; n < J->n; n++) J->tmp[n] = remainder(J->tmp[n], 2 * HS_PI);
+    sum_nodes(J, s, top, out);
+    v->value = sum = out[0];
+    v->slope = out[1];
+    v->log_scale = top + log_factor(J, s);
+    v->inner = out[2] * (1 + 1e-6);
+    v->rounding =
+        out[3] * (1 + 1e-6) + (J->n + 8) * HS_U * out[4] + 4 * HS_U * (fabs(top) + fabs(s) + 1) * fabs(out[0]);
+    v->truncation = exp(hs_hyp_log_tail_upper(J, &J->mid, s, J->h_v) - top) / HS_PI * (1 + 1e-6);
+    v->alias_right = exp(hs_hyp_log_norm_upper(J, &J->lo, s) - top) + exp(hs_hyp_log_norm_upper(J, &J->up, s) - top);
+    v->alias_right *= 1 / expm1(2 * HS_PI * HS_HYP_BETA / J->h_v) * (1 + 1e-6);
+    v->lower = sum - v->alias_right - v->truncation - v->inner - v->rounding;
+    v->upper = sum + v->alias_right + v->truncation + v->inner + v->rounding;
 }
 
 int64_t hs_hyperbola_work(int b) { return 60000 + (int64_t)80000 * b; }
@@ -236,7 +234,7 @@ static int certify(hs_job *J, double log_delta, double log_tol)
     norm = hs_hyp_log_add(hs_hyp_log_norm_upper(J, &J->lo, J->s), hs_hyp_log_norm_upper(J, &J->up, J->s)) -
            (log_delta - log_factor(J, J->s));
     if (!(norm < 500)) return HS_NO_DECAY;
-    J->h_v = 2 * PI * HS_HYP_BETA / (fmax(norm, 0) - log_tol + 3);
+    J->h_v = 2 * HS_PI * HS_HYP_BETA / (fmax(norm, 0) - log_tol + 3);
     if ((st = hs_hyp_march(J, &J->mid, HS_HYP_GAMMA, 1, floor_))) return st;
     if (!(fabs(J->s) * (fabs(J->a0) + J->A * cosh(fmax(J->lo.v_end, fmax(J->up.v_end, J->mid.v_end)))) < 1e8))
         return HS_NO_DECAY;
@@ -247,7 +245,7 @@ int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k,
                        double *work, int64_t n_work, hs_point *out)
 {
     hs_job J_, *J = &J_;
-    sums S;
+    hs_value v;
     double F[5], log_est;
     hs_arena mem;
     int round, st = job_init(J, b, m, q, k, add, work, n_work);
@@ -256,69 +254,18 @@ int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k,
     if (!(J->s > J->wall && fabs(eps) < 1e6 && log_tol < -0.5 && log_tol > -60)) return HS_BAD_ARGUMENT;
     if ((st = hs_hyp_saddle(J, 1, 0))) return st;
     hs_hyp_tilt(J, J->t, F);
-    log_est = F[0] - (add ? -1 : 1) * J->s * J->t - log(J->t) - log1p(J->t) - 0.5 * log(2 * PI * F[4]);
+    log_est = F[0] - (add ? -1 : 1) * J->s * J->t - log(J->t) - log1p(J->t) - 0.5 * log(2 * HS_PI * F[4]);
     mem = J->mem;
     for (round = 0; round < 2; round++) {
         J->mem = mem;
         if ((st = certify(J, log_est, log_tol))) return st;
-        assemble(J, J->s, 1, &S);
-        report(J, J->s, &S, out);
-        if (S.alias + S.trunc + S.inner + S.round <= exp(log_tol) * S.value || !(S.value > 0)) break;
-        log_est = log(S.value) + out->log_scale;
+        assemble(J, eps, &v);
+        if (v.upper - v.value <= exp(log_tol) * v.value || !(v.value > 0)) break;
+        log_est = log(v.value) + v.log_scale;
     }
+    hs_value_point(&v, J->n, out);
     if (!(out->lower > 0)) return HS_TOO_WIDE;
     return out->upper - out->lower <= 2 * exp(log_tol) * out->estimate ? HS_OK : HS_LOOSE;
-}
-
-/* s with delta(s) = exp(log_delta) from the stored nodes; no bound involved */
-static int newton(const hs_job *J, double log_delta, double *s_out, sums *S)
-{
-    double s = *s_out, step;
-    int it;
-    for (it = 0; it < 30; it++) {
-        assemble(J, s, 0, S);
-        if (!(S->value > 0 && S->slope > 0)) return HS_TOO_WIDE;
-        step = (log(S->value) + S->log_scale + log_factor(J, s) - log_delta) * S->value / S->slope;
-        if (!(fabs(step) < 1e6)) return HS_TOO_WIDE;
-        s += J->add ? -step : step;
-        if (!(s > J->wall)) s = 0.5 * (J->wall + s + fabs(step));
-        if (fabs(step) <= 1e-15 * fabs(s) || fabs(step) * S->slope <= 1e-14 * S->value) break;
-    }
-    *s_out = s;
-    return HS_OK;
-}
-
-/* certified delta at eps: +1 if its lower end >= target, -1 if its upper end <= target, 0 otherwise */
-static int side(const hs_job *J, double eps, double log_delta, hs_point *out)
-{
-    double s = J->add ? -eps : eps, slack;
-    sums S;
-    if (!(s > J->wall)) return J->add && s < J->wall * (1 + 1e-12) ? -1 : 0; /* ADD: delta = 0 beyond the wall */
-    assemble(J, s, 1, &S);
-    report(J, s, &S, out);
-    slack = 8 * HS_U * (fabs(out->log_scale) + fabs(log_delta) + fabs(eps) + 4);
-    if (out->lower > 0 && log(out->lower) + out->log_scale - slack >= log_delta) return 1;
-    if (out->upper > 0 && log(out->upper) + out->log_scale + slack <= log_delta) return -1;
-    return 0;
-}
-
-/* outwards from the estimate until both ends are proved */
-static int bracket(const hs_job *J, double log_delta, double eps, double r, double *lo, double *hi)
-{
-    hs_point p;
-    int i, got = 0;
-    r = fmax(r, 2 * HS_U * fabs(eps) + 1e-300);
-    for (i = 0; i < 12 && got != 3; i++, r *= 2) {
-        if (!(got & 1)) {
-            *lo = eps - r;
-            if (side(J, *lo, log_delta, &p) == 1) got |= 1;
-        }
-        if (!(got & 2)) {
-            *hi = eps + r;
-            if (side(J, *hi, log_delta, &p) == -1) got |= 2;
-        }
-    }
-    return got == 3 ? HS_OK : HS_NO_BRACKET;
 }
 
 /* eps of "one step jumps": sum k_i delta_i(eps) = delta, closed forms; REMOVE only, a starting point */
@@ -345,9 +292,11 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
                      double *eps_upper, hs_point *out)
 {
     hs_job J_, *J = &J_;
-    sums S;
+    hs_curve curve = {
+        .at = assemble, .self = J, .log_delta = log_delta, .reach = HUGE_VAL, .step = 1e6, .bend = HUGE_VAL};
+    hs_value v;
     hs_arena mem;
-    double err = 0, s, old;
+    double left;
     int round, st = job_init(J, b, m, q, k, add, work, n_work);
     if (st) return st;
     if (!(log_delta < -1e-6 && log_delta > -1e4 && log_tol < -0.5 && log_tol > -60)) return HS_BAD_ARGUMENT;
@@ -365,17 +314,15 @@ int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, i
         }
         if (!(J->s > J->wall)) return HS_NO_SADDLE;
         if ((st = certify(J, log_delta, log_tol))) return st;
-        s = old = J->s;
-        if ((st = newton(J, log_delta, &s, &S))) return st;
-        assemble(J, s, 1, &S);
-        err = S.alias + S.trunc + S.inner + S.round;
-        J->s = s;
-        if (err - S.round <= exp(log_tol) * S.value || fabs(s - old) * J->t < 0.3) break; /* rounding stays as it is */
+        curve.start = turned(J, J->s);
+        if ((st = hs_root_estimate(&curve, eps_estimate, &left, &v))) return st;
+        J->s = turned(J, *eps_estimate);
+        if (v.upper - v.value - v.rounding <= exp(log_tol) * v.value || /* rounding stays as it is */
+            fabs(*eps_estimate - curve.start) * J->t < 0.3)
+            break;
     }
-    if (!(err < 0.5 * S.value)) return HS_TOO_WIDE;
-    report(J, s, &S, out);
-    *eps_estimate = add ? -s : s;
-    st = bracket(J, log_delta, *eps_estimate, 1.002 * err / S.slope, eps_lower, eps_upper);
-    if (st) return st;
-    return err <= exp(log_tol) * S.value ? HS_OK : HS_LOOSE;
+    if (!(v.upper - v.value < 0.5 * v.value)) return HS_TOO_WIDE;
+    hs_value_point(&v, J->n, out);
+    if (hs_root_bracket(&curve, *eps_estimate, left, &v, eps_lower, eps_upper) != 3) return HS_NO_BRACKET;
+    return v.upper - v.value <= exp(log_tol) * v.value ? HS_OK : HS_LOOSE;
 }

@@ -85,8 +85,9 @@ HS_CLONES static void freeze(hs_contour *C, hs_sums *S)
 
 /* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes [theory: line.shared]. Value, its log-scale,
  * -d delta/d eps, error terms. */
-HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
+HS_CLONES static void evaluate(const void *prepared, double eps, hs_value *v)
 {
+    const hs_contour *C = (const hs_contour *)prepared;
     const hs_sums *S = (const hs_sums *)C->S;
     const double *restrict fr = S->re, *restrict fi = S->im, *restrict gr = S->round, *restrict gi = S->node;
     double de = eps - C->eps, unit = C->dy / (2 * HS_PI), sum = 0, der = 0, c = C->c, P = C->P, part[64], slope[64];
@@ -140,26 +141,13 @@ HS_CLONES static void evaluate(const hs_contour *C, double eps, hs_value *v)
     v->upper = v->value + v->inner + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
-static void report(const hs_value *v, hs_point *p)
-{
-    p->log_scale = v->log_scale;
-    p->estimate = v->value;
-    p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
-    p->upper = v->upper * (1 + 4 * HS_U);
-    p->aliasing = v->alias_right + v->alias_left;
-    p->truncation = v->truncation;
-    p->inner = v->inner;
-    p->rounding = v->rounding;
-}
-
 /* The point at eps on a prepared contour. */
 static int point_at(const hs_contour *C, double eps, hs_point *out)
 {
     hs_value v;
     evaluate(C, eps, &v);
     if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
-    report(&v, out);
-    out->n_nodes = C->N + 1;
+    hs_value_point(&v, C->N + 1, out);
     return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
@@ -376,40 +364,16 @@ static int root_at(hs_contour *C, double log_delta, double depth, double *work, 
                    double *estimate, double *upper, hs_point *out)
 {
     hs_sums S[HS_CHUNKS];
-    hs_value v, w;
-    double e, r, step, left = 0;
-    int st, it, ok_lo = 0, ok_up = 0;
-    if ((st = prepare(C, 0, log_delta, depth, work, n_work, S))) return st;
-    for (e = C->eps, it = 0; it < 12; it++) {
-        evaluate(C, e, &v);
-        if (!(v.value > 0 && v.slope > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
-        step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
-        step = fmax(-0.4 * C->reach, fmin(0.4 * C->reach, step));
-        e += step;
-        if (!(fabs(e - C->eps) < 0.8 * C->reach)) return HS_NO_BRACKET;
-        left = step * step * (1 + C->c); /* about what a Newton step on log delta leaves */
-        if (left < 2e-16 * fabs(e) + 0.05 * (v.upper - v.lower) / v.slope) break;
-    }
-    if (it == 12) return HS_NO_BRACKET;
-    report(&v, out);
-    out->n_nodes = C->N + 1;
-    r = (v.upper - v.lower) / v.slope * 0.75 + left + 4 * HS_U * fabs(e);
-    *estimate = e;
-    for (it = 0; it < 12 && !(ok_lo && ok_up) && fabs(e - C->eps) + r <= C->reach;
-         it++, r *= 1.5) { /* freeze: up to reach */
-        if (!ok_lo) {      /* delta(e - r) >= lower >= delta: the root lies above */
-            evaluate(C, e - r, &w);
-            ok_lo = w.lower > 0 &&
-                    w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) >= log_delta;
-            *lower = e - r;
-        }
-        if (!ok_up) {
-            evaluate(C, e + r, &w);
-            ok_up = w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) <= log_delta;
-            *upper = e + r;
-        }
-    }
-    if (!ok_lo || !ok_up) return HS_NO_BRACKET;
+    hs_curve curve = {.at = evaluate, .self = C, .log_delta = log_delta};
+    hs_value v;
+    int st = prepare(C, 0, log_delta, depth, work, n_work, S);
+    if (st) return st;
+    curve.start = C->eps;
+    curve.reach = C->reach; /* freeze: up to there */
+    curve.step = 0.4 * C->reach;
+    curve.bend = 1 + C->c;
+    if ((st = hs_root_find(&curve, lower, estimate, upper, &v))) return st;
+    hs_value_point(&v, C->N + 1, out);
     return v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 

@@ -3,6 +3,7 @@
 #define HS_CONTOUR_H
 
 #include "law/twosided.h"
+#include "line/root.h"
 
 #define HS_DOUBLINGS 20    /* tail points Y, 2Y, 4Y, ... */
 #define HS_PROBES 12       /* frequencies at which the decay is sampled, ratio 2 */
@@ -46,10 +47,6 @@ typedef struct { /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
     double spread[HS_BANDS], fourth[HS_BANDS],
         slack; /* sums of k Var l, k E(l-l')^4 for each band, k times the error of |phi| up to y_far */
 } hs_sums;
-
-typedef struct {
-    double log_scale, value, slope, lower, upper, alias_left, alias_right, truncation, inner, rounding;
-} hs_value;
 
 #define HS_SUMS                                                                                                        \
     1e-7 /* relative: a sum of positive terms over all steps, or nodes, of an int's number; 2^31/16 u = 1.5e-8 */

@@ -159,21 +159,23 @@ HS_CLONES static void sums(const record *R, double eps, double *value, double *s
     *slope = R->C->c * S - D;
 }
 
-/* log of an upper bound of delta(eps), and of its estimate; -d delta/d eps relative to the estimate. */
-static double log_delta_upper(const record *R, double eps, double *log_estimate, double *rate)
+/* The upper end of delta(eps), and its estimate, which stands for the lower one as well. */
+static void evaluate(const void *frozen, double eps, hs_value *v)
 {
+    const record *R = (const record *)frozen;
     const hs_contour *C = R->C;
     double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI), K = R->head[HS_K0], L = K - c * eps;
-    double S, slope, S1 = 0, S2 = 0, up, whole, y_max = (double)C->N * C->dy, s = C->s_left, error = 0, value;
+    double S, slope, S1 = 0, S2 = 0, up, whole, y_max = (double)C->N * C->dy, s = C->s_left, error = 0;
     int i;
-    *log_estimate = *rate = 0;
-    if (!(R->phase + y_max * fabs(eps) < 1e6)) return HUGE_VAL; /* hs_cis_m1 ends at 2e6 */
+    memset(v, 0, sizeof *v);
+    v->upper = HUGE_VAL;
+    if (!(R->phase + y_max * fabs(eps) < 1e6)) return; /* hs_cis_m1 ends at 2e6 */
     sums(R, eps, &S, &slope);
     if (s < 0) S1 = exp(-L) / expm1(c * P);
     if (s < -1) S2 = exp(eps - L) / expm1((c + 1) * P);
-    value = unit * S - (S1 - S2);
-    *log_estimate = L + log(value);
-    *rate = unit * slope / value;
+    v->log_scale = L;
+    v->value = v->lower = unit * S - (S1 - S2);
+    v->slope = unit * slope;
     for (i = 0; i < 8; i++) { /* phases, exp, two rotations, division: 60u; the sum: nodes u */
         double each = R->head[HS_NODES + i] + 8 * HS_U * y_max * (fabs(eps) + fabs(R->eps0));
         error += R->abs_sum[i] * ((each < 1e-3 ? each * (1 + each) : expm1(fmin(each, 1e3))) + (R->nodes + 60) * HS_U);
@@ -182,37 +184,23 @@ static double log_delta_upper(const record *R, double eps, double *log_estimate,
     up = unit * S + unit * error + R->tail;
     if (s < 0 && s >= -1) up += exp(R->head[HS_K_LEFT] - K + (c - s) * (eps - P)) / -expm1(-(c - s) * P) * (1 + 1e-9);
     up = up * exp(fmin(whole, 1e3)) - (S1 - S2) + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(L)) * (S1 + S2);
-    return L + log(up) + 8 * HS_U * (2 + fabs(L));
+    v->upper = up * (1 + 8 * HS_U * (2 + fabs(L)));
 }
 
-/* A certified upper bound of eps, or HUGE_VAL; *gap is how far it lies above the estimate, HUGE_VAL if that did not
- * settle: where rare jumps bend the curve, Newton's steps overshoot, and a bracket holds them. */
+/* A certified upper bound of eps, or HUGE_VAL; *gap: how far it lies above the estimate. */
 static double solve(const record *R, double log_delta, double *gap)
 {
-    double eps = R->eps0, est, rate, up, r, slack = 4 * HS_U * (2 + fabs(log_delta)), lo = -HUGE_VAL, hi = HUGE_VAL,
-           step = 1;
-    int it;
-    for (it = 0; it < 40; it++) {
-        up = log_delta_upper(R, eps, &est, &rate);
-        if (!(rate > 0 && fabs(est) < HUGE_VAL)) return HUGE_VAL;
-        if (est > log_delta) lo = eps;
-        else hi = eps;
-        step = (est - log_delta) / rate;
-        eps += fmax(-4 / R->C->c, fmin(4 / R->C->c, step));
-        if (fabs(step) * R->C->c < 1e-4) break; /* what is left is of the order of the square: 1e-8 nats */
-        if (!(eps > lo && eps < hi)) eps = 0.5 * (lo + hi);
-    }
-    if (!(fabs(eps) < HUGE_VAL)) return HUGE_VAL;
+    double c = R->C->c, eps, left, upper;
+    hs_curve curve = {.at = evaluate, .self = R, .log_delta = log_delta, .start = R->eps0, .reach = HUGE_VAL};
+    hs_value v;
+    curve.step = 4 / c;
+    curve.bend = 1 + c;
+    curve.enough = 1e-8 / c;
+    if (hs_root_estimate(&curve, &eps, &left, &v)) return HUGE_VAL;
     eps = fmax(eps, 0);
-    r = 1.1 * (up - est) / rate + 4 * HS_U * eps + 1e-8 / R->C->c;
-    for (it = 0; it < 20; it++, r *= 2) {
-        up = log_delta_upper(R, eps + r, &est, &rate);
-        if (up + slack <= log_delta) {
-            *gap = fabs(step) * R->C->c < 1e-4 ? r : HUGE_VAL;
-            return eps + r;
-        }
-    }
-    return HUGE_VAL;
+    if (!(hs_root_bracket(&curve, eps, left, &v, NULL, &upper) & 2)) return HUGE_VAL;
+    *gap = upper - eps;
+    return upper;
 }
 
 static void solve_all(const hs_contour *C, int64_t records, const int32_t *counts, int64_t stride, const double *head,

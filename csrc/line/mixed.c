@@ -27,10 +27,6 @@
  */
 #include "line/mixed.h"
 
-typedef struct {
-    double log_scale, value, slope, lower, upper, alias_left, alias_right, tail, inner, rounding;
-} value;
-
 /* |numerator of kappa| and the moduli of its two factors, at w = a + i theta. */
 static void kernel(double a, double s, double theta, double x, double rest, double *kr, double *ki, double *dr,
                    double *di, double *size, double *slope)
@@ -165,9 +161,9 @@ static void known(const hs_mixed *A, double eps, double log_scale, double pm, do
     if (A->s_left < -1) *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P);
 }
 
-/* Aliases, known part and both ends, once value, slope, rounding and inner hold the sum's. L: the point at which
+/* Aliases, known part and both ends, once value, slope, truncation, inner and rounding hold the sum's. L: the point at which
  * log_scale is taken. */
-static void finish(const hs_mixed *A, double eps, double pm, double qm, double whole, value *v)
+static void finish(const hs_mixed *A, double eps, double pm, double qm, double whole, hs_value *v)
 {
     double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0],
                    exponents; /* exponents: their rounding */
@@ -188,13 +184,14 @@ static void finish(const hs_mixed *A, double eps, double pm, double qm, double w
     d = A->c - s;
     a = exponents + A->K[2] + A->err[2] - eps * s + hs_payoff(s) - d * A->P - v->log_scale;
     v->alias_left = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
-    v->lower = v->value - v->alias_right - v->inner - v->rounding - (s >= 0 || s < -1 ? v->alias_left : 0);
-    v->upper = v->value + v->inner + v->rounding + (s < 0 && s >= -1 ? v->alias_left : 0);
+    v->lower = v->value - v->alias_right - v->truncation - v->inner - v->rounding;
+    v->lower -= s >= 0 || s < -1 ? v->alias_left : 0;
+    v->upper = v->value + v->truncation + v->inner + v->rounding + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
 static double grown(double r) { return r < 1e-3 ? r * (1 + r) : expm1(r); }
 
-static void evaluate_line(const hs_mixed *A, double eps, value *v)
+static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 {
     double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1,
            few = 0, slope = 0, err = 0;
@@ -212,8 +209,8 @@ static void evaluate_line(const hs_mixed *A, double eps, value *v)
     }
     v->value = unit * sum;
     v->slope = unit * der;
-    v->tail = A->tail;
-    v->inner = unit * inner + v->tail;
+    v->truncation = A->tail;
+    v->inner = unit * inner;
     v->rounding = unit * (round + (double)(A->last + 8) * HS_U * size);
     if (A->few) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
     finish(A, eps, pm, qm, 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps)), v);
@@ -228,7 +225,7 @@ static void evaluate_line(const hs_mixed *A, double eps, value *v)
 static double from_lattice(const hs_mixed *A, double V, double eps)
 { return fma(V + A->shift, A->step, -eps) + (V + A->shift) * A->step_low; }
 
-static void evaluate_period(const hs_mixed *A, double eps, value *v)
+static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
 {
     double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0,
            inner = 0, size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
@@ -267,14 +264,15 @@ static void evaluate_period(const hs_mixed *A, double eps, value *v)
     v->value = sum / Nd;
     v->slope = der / Nd;
     kernel(a, s, (double)A->last * A->dy, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
-    v->tail = A->tail * ks;
-    v->inner = inner / Nd + v->tail;
+    v->truncation = A->tail * ks;
+    v->inner = inner / Nd;
     v->rounding = (round + (double)(A->last + 8) * HS_U * size + moved) / Nd;
     finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift), v);
 }
 
-static void evaluate(const hs_mixed *A, double eps, value *v)
+static void evaluate(const void *prepared, double eps, hs_value *v)
 {
+    const hs_mixed *A = (const hs_mixed *)prepared;
     if (hs_stopped(A->poll, 50 * (double)A->last)) {
         memset(v, 0, sizeof *v);
         v->upper = HUGE_VAL;
@@ -395,7 +393,7 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     if ((st = visit(A, goal))) return st;
     moduli(A);
     if (A->few) {
-        value v;
+        hs_value v;
         evaluate(A, A->eps, &v);
         if (A->tail > 0.1 * A->rtol * v.value && v.value > 0) {
             if ((st = visit(A, 0.05 * A->rtol * v.value))) return st;
@@ -421,23 +419,10 @@ static int prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
     return HS_NO_DECAY;
 }
 
-static void report(const hs_mixed *A, const value *v, hs_point *p)
-{
-    p->log_scale = v->log_scale;
-    p->estimate = v->value;
-    p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
-    p->upper = v->upper * (1 + 4 * HS_U);
-    p->aliasing = v->alias_right + v->alias_left;
-    p->truncation = v->tail;
-    p->inner = v->inner - v->tail;
-    p->rounding = v->rounding;
-    p->n_nodes = A->last + 1;
-}
-
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
 {
     hs_law laws[HS_LAWS_MAX];
-    value v;
+    hs_value v;
     double far;
     int st;
     A->eps = eps;
@@ -455,59 +440,21 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
     if ((st = prepare(A, 1, 0, work))) return st;
     evaluate(A, eps, &v);
     if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
-    report(A, &v, out);
+    hs_value_point(&v, A->last + 1, out);
     return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
-/* Certified root on the prepared contour: certified deltas at e -+ r on the two sides of the target
- * [theory: line.root]. */
+/* The root on the prepared contour. The curve has a kink at each atom, or nearly one, which Newton's error does not see:
+ * a whole step has to be small. */
 static int root(const hs_mixed *A, double log_delta, double *lower, double *estimate, double *upper, hs_point *out)
 {
-    value v, w;
-    double e = A->eps, lo = -HUGE_VAL, hi = HUGE_VAL, gap, step, r;
-    int it, ok_lo = 0, ok_up = 0;
-    for (it = 0; it < 60; it++) {
-        evaluate(A, e, &v);
-        if (!(v.upper < HUGE_VAL && v.value > 0 && v.slope > 0)) { /* beyond the largest loss */
-            hi = e;
-            step = 0.5 * (lo + hi) - e;
-            if (!(fabs(step) < HUGE_VAL)) return HS_NO_BRACKET;
-            e += step;
-            continue;
-        }
-        gap = v.log_scale + log(v.value) - log_delta;
-        if (gap == 0) break;
-        if (gap > 0) lo = e;
-        else hi = e;
-        step = fmax(-4 / fabs(A->c) - 2 * A->step, fmin(4 / fabs(A->c) + 2 * A->step, gap * v.value / v.slope));
-        if (fabs(step) <= 4e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope) break;
-        if (!(e + step > lo && e + step < hi))
-            step =
-                gap > 0 ? log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi) - e; /* delta is convex in e^eps */
-        if (!(fabs(step) < HUGE_VAL)) break;
-        e += step;
-    }
-    evaluate(A, e, &v);
-    if (!(v.value > 0 && v.slope > 0)) return HS_NO_BRACKET;
-    report(A, &v, out);
-    r = (v.upper - v.lower) / v.slope * 0.75 + fabs(v.log_scale + log(v.value) - log_delta) * v.value / v.slope +
-        4 * HS_U * fabs(e);
-    *estimate = e;
-    for (it = 0; it < 40 && !(ok_lo && ok_up); it++, r *= 1.5) {
-        if (!ok_lo) {
-            evaluate(A, e - r, &w);
-            ok_lo = w.lower > 0 &&
-                    w.log_scale + log(w.lower) - 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) >= log_delta;
-            *lower = e - r;
-        }
-        if (!ok_up) {
-            evaluate(A, e + r, &w);
-            ok_up = w.upper <= 0 ||
-                    w.log_scale + log(w.upper) + 4 * HS_U * (2 + fabs(w.log_scale) + fabs(log_delta)) <= log_delta;
-            *upper = e + r;
-        }
-    }
-    if (!ok_lo || !ok_up) return HS_NO_BRACKET;
+    hs_curve curve = {.at = evaluate, .self = A, .log_delta = log_delta, .start = A->eps, .reach = HUGE_VAL};
+    hs_value v;
+    int st;
+    curve.step = 4 / fabs(A->c) + 2 * A->step;
+    curve.bend = HUGE_VAL;
+    if ((st = hs_root_find(&curve, lower, estimate, upper, &v))) return st;
+    hs_value_point(&v, A->last + 1, out);
     return v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
@@ -519,7 +466,7 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
                  hs_point *out)
 {
     double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL, gap, next;
-    value v;
+    hs_value v;
     int it, st;
     for (it = 0; it < 60; it++) {
         if (hs_stopped(A->poll, 0)) return HS_INTERRUPTED;

@@ -27,10 +27,6 @@
 
 #define FAR 1.099511627776e12 /* 2^40: T for the plain inversion; smoothing is then below 2^-40 max h |f| sums */
 
-typedef struct {
-    double value, slope, log_scale, lower, upper, aliasing, inner, rounding;
-} hs_value;
-
 static double lf(double t) { return t > 0 ? hs_payoff(t) : 0; }
 
 /* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. It places
@@ -259,8 +255,9 @@ HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, d
 }
 
 /* At eps within `reach` of S->eps: all share the nodes. */
-static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
+static void evaluate(const void *prepared, double eps, hs_value *v)
 {
+    const hs_prawitz *S = (const hs_prawitz *)prepared;
     double unit = S->dy / (2 * HS_PI), sum, der, t = S->t, P = S->P, s = S->s_left;
     double d, S1 = 0, S2 = 0, whole, A, left, exponents;
     v->log_scale = S->K[2] - t * eps;
@@ -287,12 +284,14 @@ static void evaluate(const hs_prawitz *S, double eps, hs_value *v)
     left = exp(left) / -expm1(-d * P) * (1 + 1e-9);
     if (eps + P >= S->high) A = 0;
     if (eps - P <= S->low) left = 0;
-    v->aliasing = A + left;
+    v->alias_right = A;
+    v->alias_left = left;
+    v->truncation = S->tail;
     v->lower = v->value - A - v->inner - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
     v->upper = v->value + v->inner + v->rounding + S->tail + S->smooth + (s < 0 ? left : 0);
     whole = exp(lf(t) + whole + S->inner[2]);
-    v->upper = (v->upper < whole ? v->upper : whole) * (1 + 4 * HS_U); /* also where the sum is not a number */
-    v->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
+    v->upper = v->upper < whole ? v->upper : whole; /* also where the sum is not a number */
+    v->lower = v->lower > 0 ? v->lower : 0;
     if (!(v->value == v->value))
         v->value = v->rounding = v->upper; /* not a number: Chernoff's bound is all that is known */
 }
@@ -410,19 +409,6 @@ static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, 
 
 int64_t hs_prawitz_work(void) { return 6 * N_MAX + HS_GRID_WORK; }
 
-static void report(const hs_prawitz *S, const hs_value *v, hs_point *out)
-{
-    out->log_scale = v->log_scale;
-    out->estimate = v->value;
-    out->lower = v->lower;
-    out->upper = v->upper;
-    out->aliasing = v->aliasing;
-    out->truncation = S->tail;
-    out->inner = v->inner;
-    out->rounding = v->rounding;
-    out->n_nodes = S->N + 1;
-}
-
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out)
 {
     hs_value v;
@@ -430,53 +416,33 @@ int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs
     S->eps = eps;
     if ((st = prepare(S, 1, 0, work, n_work))) return st;
     evaluate(S, eps, &v);
-    report(S, &v, out);
+    hs_value_point(&v, S->N + 1, out);
     return v.upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-/* Ends at which certified deltas lie on both sides of the target; where there is none within reach, Chernoff's eps
- * above and -infinity below. */
+/* Where no point within reach proves an end: Chernoff's eps above, -infinity below. */
 int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
                    double *upper, hs_point *out)
 {
-    double e, r, step, room;
-    int st, it, ok_lo = 0, ok_up = 0, near = 0;
-    hs_value v, at;
+    hs_curve curve = {.at = evaluate, .self = S, .log_delta = log_delta};
+    hs_value v;
+    double left, proved = HUGE_VAL;
+    int st;
     if ((st = prepare(S, 0, log_delta, work, n_work))) return st;
-    for (e = S->eps, it = 0; it < 12 && !near; it++) {
-        evaluate(S, e, &v);
-        if (!(v.value > 0 && v.slope > 0)) break;
-        step = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
-        e += fmax(-0.4 * S->reach, fmin(0.4 * S->reach, step));
-        if (!(fabs(e - S->eps) < 0.8 * S->reach)) {
-            e = S->eps;
-            break;
-        }
-        near = fabs(step) < 2e-16 * fabs(e) + 1e-3 * (v.upper - v.lower) / v.slope;
+    curve.start = S->eps;
+    curve.reach = S->reach;
+    curve.step = 0.4 * S->reach;
+    curve.bend = 1 + S->t;
+    if (hs_root_estimate(&curve, estimate, &left, &v)) {
+        *estimate = S->eps;
+        evaluate(S, S->eps, &v);
+        left = fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value / v.slope;
     }
-    if (!near) evaluate(S, e, &v); /* else v, of the last point, is as good */
-    at = v;
     *lower = -HUGE_VAL;
-    *estimate = e;
     *upper = (S->K[2] + S->err + S->inner[2] + lf(S->t) - log_delta) / S->t;
     *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
-    r = v.slope > 0 ? 0.51 * (v.upper - v.lower) + fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value
-                    : 0;
-    r = fmax(fmin(v.slope > 0 ? r / v.slope : 0, 0.05 * S->reach), 4 * HS_U * fabs(e)) + 1e-300;
-    room = S->reach - fabs(e - S->eps);
-    for (it = 0; it < 100 && !(ok_lo && ok_up) && r < room; it++, r *= it < 8 ? 1.5 : 1.1) {
-        double slack = 4 * HS_U * (2 + fabs(v.log_scale) + fabs(log_delta));
-        if (!ok_lo) {
-            evaluate(S, e - r, &v);
-            ok_lo = v.lower > 0 && v.log_scale + log(v.lower) - slack >= log_delta;
-            if (ok_lo) *lower = e - r;
-        }
-        if (!ok_up) {
-            evaluate(S, e + r, &v);
-            ok_up = v.log_scale + log(v.upper) + slack <= log_delta;
-            if (ok_up) *upper = fmin(*upper, e + r);
-        }
-    }
-    report(S, &at, out);
+    hs_root_bracket(&curve, *estimate, left, &v, lower, &proved);
+    *upper = fmin(*upper, proved);
+    hs_value_point(&v, S->N + 1, out);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }

@@ -3,6 +3,7 @@
 #define HS_PRAWITZ_H
 
 #include "clt/edgeworth.h"
+#include "line/root.h"
 
 #define POINTS HS_PRAWITZ_POINTS
 #define N_MAX HS_PRAWITZ_NODES

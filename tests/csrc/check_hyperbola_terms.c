@@ -54,7 +54,7 @@ static int lay(run *R, double t_inner, double end, double h)
     return nodes(J) == HS_OK;
 }
 
-static int fine(run *R, sums *F)
+static int fine(run *R, hs_value *F)
 {
     int i, b = 1 + (uniform() < 0.3);
     hs_job *J = &R->J;
@@ -67,18 +67,19 @@ static int fine(run *R, sums *F)
     if (job_init(J, b, R->m, R->q, R->k, uniform() < 0.4, work, n_work)) return 0;
     R->mem = J->mem;
     if (hs_hyp_saddle(J, 0, R->log_delta) || !(J->s > J->wall) || certify(J, R->log_delta, FINE)) return 0;
-    assemble(J, J->s, 1, F);
-    return F->value > 0 && F->alias + F->trunc + F->inner + F->round < 1e-5 * F->value;
+    assemble(J, turned(J, J->s), F);
+    return F->value > 0 && F->alias_right + F->truncation + F->inner + F->rounding < 1e-5 * F->value;
 }
 
-static double own(const sums *F) { return F->alias + F->trunc + F->inner + F->round; }
+static double own(const hs_value *F) { return F->alias_right + F->truncation + F->inner + F->rounding; }
 
-static double off(const sums *S, const sums *F) { return fabs(S->value - F->value * exp(F->log_scale - S->log_scale)); }
+static double off(const hs_value *S, const hs_value *F)
+{ return fabs(S->value - F->value * exp(F->log_scale - S->log_scale)); }
 
 /* An outer mesh too wide. */
 static void alias(run *R)
 {
-    sums F, S;
+    hs_value F, S;
     int st;
     moved = uniform() < 0.5 ? 0 : between(0.1, 0.6);
     st = fine(R, &F);
@@ -86,28 +87,28 @@ static void alias(run *R)
     if (!st) return;
     R->J.h_v *= between(1.3, 4);
     if (nodes(&R->J)) return;
-    assemble(&R->J, R->J.s, 1, &S);
-    term("hyperbola-alias", off(&S, &F), S.alias, own(&F) + S.round + S.inner + S.trunc);
+    assemble(&R->J, turned(&R->J, R->J.s), &S);
+    term("hyperbola-alias", off(&S, &F), S.alias_right, own(&F) + S.rounding + S.inner + S.truncation);
 }
 
 /* An end too near. */
 static void truncation(run *R)
 {
-    sums F, S;
+    hs_value F, S;
     hs_job *J = &R->J;
     double sum = 0, *size = malloc(sizeof(double) * HS_HYP_MAX_NODES), h, top;
     int n, N;
     if (fine(R, &F)) {
         N = J->n;
-        top = F.log_scale;
+        top = F.log_scale - log_factor(J, J->s);
         h = J->h_v;
         for (n = 0; n < N; n++) size[n] = exp(J->kr[n] - J->s * J->nx[n] - top) * hypot(J->wr[n], J->wi[n]);
         if (lay(R, J->t_inner, -between(-2, 12), h) && J->n < N) {
-            assemble(J, J->s, 1, &S);
+            assemble(J, turned(J, J->s), &S);
             for (n = 0; n < N; n++)
                 if (n * h >= J->mid.v_end) sum += size[n];
-            sum *= exp(top - S.log_scale);
-            term("hyperbola-truncation", sum, S.trunc, 1e-6 * sum + 1e-300);
+            sum *= exp(F.log_scale - S.log_scale);
+            term("hyperbola-truncation", sum, S.truncation, 1e-6 * sum + 1e-300);
         }
     }
     free(size);
@@ -116,17 +117,17 @@ static void truncation(run *R)
 /* Inner meshes too wide. */
 static void inner(run *R)
 {
-    sums F, S;
+    hs_value F, S;
     if (!fine(R, &F)) return;
     if (!lay(R, between(2, 16), FINE - 3, R->J.h_v)) return;
-    assemble(&R->J, R->J.s, 1, &S);
-    term("hyperbola-inner", off(&S, &F), S.inner, own(&F) + S.round);
+    assemble(&R->J, turned(&R->J, R->J.s), &S);
+    term("hyperbola-inner", off(&S, &F), S.inner, own(&F) + S.rounding);
 }
 
 /* Errors of K at the nodes as large as claimed, turned so that all add. */
 static void injected(run *R, int what)
 {
-    sums F, S;
+    hs_value F, S;
     hs_job *J = &R->J;
     double d = log_between(1e-7, 0.3);
     int n;
@@ -137,9 +138,9 @@ static void injected(run *R, int what)
         J->ki[n] -= d * sin(turn);
         (what ? J->ern : J->ein)[n] += d;
     }
-    assemble(J, J->s, 1, &S);
-    term(what ? "hyperbola-rounding-nodes" : "hyperbola-inner-nodes", off(&S, &F), what ? S.round : S.inner,
-         F.round + 1e-13);
+    assemble(J, turned(J, J->s), &S);
+    term(what ? "hyperbola-rounding-nodes" : "hyperbola-inner-nodes", off(&S, &F), what ? S.rounding : S.inner,
+         F.rounding + 1e-13);
 }
 
 int main(int argc, char **argv)

@@ -75,12 +75,14 @@ static int fine(run *W)
  * the truth. */
 static void judge(const char *name, run *W, record *R, int only_above)
 {
-    double est, rate, up;
+    double est;
+    hs_value v;
     freeze(R, W->log_delta);
-    up = log_delta_upper(R, start(W), &est, &rate);
+    evaluate(R, start(W), &v);
+    est = v.log_scale + log(v.value);
     if (!(fabs(est) < HUGE_VAL)) return;
     term(name, fmax(0, only_above ? -expm1(est - W->truth) : fabs(expm1(est - W->truth))),
-         exp(up - W->truth) - exp(est - W->truth), 1.1e-8);
+         (v.upper - v.value) * exp(v.log_scale - W->truth), 1.1e-8);
 }
 
 static void alias(run *W)

@@ -190,9 +190,9 @@ static void closed(double e0, double k, double m, double e, double *delta, doubl
 }
 
 /* The ends lie as far from the value as the terms of their sides. */
-static void ends(const hs_mixed *A, const value *v)
+static void ends(const hs_mixed *A, const hs_value *v)
 {
-    double both = v->inner + v->rounding, left = A->s_left > 0 || A->s_left < -1 ? v->alias_left : 0;
+    double both = v->truncation + v->inner + v->rounding, left = A->s_left > 0 || A->s_left < -1 ? v->alias_left : 0;
     double size = 1e-14 * (fabs(v->value) + both + v->alias_left + v->alias_right);
     term("end-lower", both + v->alias_right + left, v->value - v->lower, size);
     term("end-upper", both + v->alias_left - left, v->upper - v->value, size);
@@ -257,7 +257,7 @@ static void aliasing(run *R, int lattice, int side)
            sd = sqrt(k * e0 * e0 / pow(cosh(0.5 * e0), 2) + m * m);
     double mean = k * e0 * tanh(0.5 * e0) + 0.5 * m * m, delta, rest, less, truth, right = 0, left = 0, a = 0;
     int n;
-    value v;
+    hs_value v;
     begin(R, FINE);
     two_atoms(R, e0, k, m);
     depth_of = between(0.2, 1);
@@ -292,8 +292,8 @@ static void aliasing(run *R, int lattice, int side)
     }
     term(lattice ? "period-right" : "mixed-right", right, v.alias_right, 1e-9 * right);
     term(names[lattice][side], left, v.alias_left, 1e-9 * left);
-    term("mixed-alias-sum", fabs(v.value - truth - right + (side == 1 ? left : -left)), v.rounding + v.inner,
-         1e-11 * (truth + left + right + exp(-v.log_scale)));
+    term("mixed-alias-sum", fabs(v.value - truth - right + (side == 1 ? left : -left)),
+         v.rounding + v.inner + v.truncation, 1e-11 * (truth + left + right + exp(-v.log_scale)));
 }
 
 /* delta(eps) is at least delta at the lower end of eps, at most at the upper: on a short period, by the closed form. */
@@ -319,7 +319,7 @@ static void full(run *R, int lattice)
     double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2),
            mean = k * e0 * tanh(0.5 * e0), sd = sqrt(k) * e0 / cosh(0.5 * e0);
     long double x = e0, mu = m, truth = 0, size = 0;
-    value v;
+    hs_value v;
     int i;
     begin(R, FINE + 4);
     two_atoms(R, e0, k, m);
@@ -339,7 +339,7 @@ static void full(run *R, int lattice)
     }
     if (R->A.c < 0) return;
     term(lattice ? "period-value" : "line-value", (double)fabsl(v.value - truth * expl(-(long double)v.log_scale)),
-         v.rounding + v.inner + v.alias_left + v.alias_right, 1e-16 * (double)size * exp(-v.log_scale));
+         v.rounding + v.inner + v.truncation + v.alias_left + v.alias_right, 1e-16 * (double)size * exp(-v.log_scale));
 }
 
 /* Far below the bulk of the loss: 1 - delta from above, and the rounding of delta there, on a period of full length. */
@@ -349,7 +349,7 @@ static void complement(run *R)
            sd = sqrt(k) * e0 / cosh(0.5 * e0);
     long double x = e0, rest = 0, truth;
     hs_point p;
-    value v;
+    hs_value v;
     int i;
     begin(R, FINE);
     two_atoms(R, e0, k, 0);
@@ -369,8 +369,8 @@ static void complement(run *R)
         rest += expl(log_p + fminl(R->A.eps - loss, 0));
     }
     truth = (1 - rest) * expl(-(long double)v.log_scale);
-    term("complement-rounding", (double)fabsl(v.value - truth), v.rounding + v.inner + v.alias_left + v.alias_right,
-         1e-18 * (double)truth);
+    term("complement-rounding", (double)fabsl(v.value - truth),
+         v.rounding + v.inner + v.truncation + v.alias_left + v.alias_right, 1e-18 * (double)truth);
 }
 
 /* K of a run of atoms and normal steps without a line, against long double. */
@@ -422,7 +422,7 @@ static void truncation(run *R, int kind)
     hs_law_value bulk;
     double eps, sum = 0, most = 0, area, fall = exp(-log_between(0.05, 8));
     long n;
-    value v;
+    hs_value v;
     begin(R, FINE);
     if (!any_kind(R, kind)) return;
     period_of = kind == 5 ? 1 : log_between(2, 20);
@@ -443,7 +443,7 @@ static void truncation(run *R, int kind)
             sum += share(&fine.A, eps, n);
             most = fmax(most, fine.A.re[n]);
         }
-        term(tails[kind], sum, v.tail, 1e-6 * sum);
+        term(tails[kind], sum, v.truncation, 1e-6 * sum);
         if (kind < 5)
             term(falls[kind], most, exp(-decay_lower(&R->A, (double)R->A.last * R->A.dy, &area)), 1e-6 * most);
     }
@@ -459,7 +459,7 @@ static void injected(run *R, int lattice, int what)
     double d = log_between(1e-7, 0.1), claimed;
     long n;
     hs_law_value bulk;
-    value fine, v;
+    hs_value fine, v;
     begin(R, FINE);
     any_kind(R, lattice ? (int)(2 * uniform()) : 2);
     if (read_table(&R->A, R->laws, work, n_work)) return;

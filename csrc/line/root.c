@@ -1,0 +1,105 @@
+/* root.c - the certified root: eps(delta) from a curve whose points are certified.
+ *
+ * Symbols. d(eps) = e^{log_scale} value an estimate of delta(eps), between certified ends e^{log_scale} lower and
+ *   e^{log_scale} upper; g = log d(eps) - log delta.
+ *
+ * Formula. The estimate: Newton's step g d/|d'| on log delta. Where it leaves the bracket of points seen on either
+ *   side of the root, delta is convex in e^eps: the tangent there, from a point left of the root, falls short of it;
+ *   from elsewhere the bracket is halved. The ends: delta decreases, so that a certified lower end at or above the
+ *   target proves that the root is not to the left, and an upper end at or below it that it is not to the right
+ *   [theory: line.root].
+ *
+ * Error claim. The comparison of ends allows 4u (2 + |log_scale| + |log delta|) for the rounding of the logarithm, the
+ *   sum and the rounded target; nothing else here enters a bound, wherever the estimate lies.
+ *
+ * What it does not do: find a curve on which the root lies within reach.
+ */
+#include "line/root.h"
+
+enum { NEWTON_STEPS = 60, OUTWARD_STEPS = 40 };
+
+int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v)
+{
+    double e = f->start, lo = -HUGE_VAL, hi = HUGE_VAL, gap, step, over;
+    int it;
+    for (it = 0; it < NEWTON_STEPS; it++) {
+        f->at(f->self, e, v);
+        if (!(v->value > 0 && v->slope > 0 && v->upper < HUGE_VAL)) { /* beyond the largest loss, if anywhere */
+            if (!(lo > -HUGE_VAL)) return HS_TOO_WIDE;
+            hi = e;
+            e = 0.5 * (lo + hi);
+            continue;
+        }
+        over = v->value / v->slope;
+        gap = v->log_scale + log(v->value) - f->log_delta;
+        if (gap > 0) lo = e;
+        else hi = e;
+        step = fmax(-f->step, fmin(f->step, gap * over));
+        *left = fabs(step) * fmin(1, f->bend * fabs(step));
+        if (*left <= 2e-16 * fabs(e) + fmax(f->enough, 0.05 * (v->upper - v->lower) / v->slope)) {
+            *eps = e + step;
+            return fabs(*eps - f->start) <= f->reach ? HS_OK : HS_NO_BRACKET;
+        }
+        if (!(e + step > lo && e + step < hi)) step = gap > 0 ? log1p(-expm1(-gap) * over) : 0.5 * (lo + hi) - e;
+        e += step;
+        if (!(fabs(e - f->start) < 0.8 * f->reach)) return HS_NO_BRACKET;
+    }
+    return HS_NO_BRACKET;
+}
+
+/* How far a certified end may be off the logarithm that it is compared with. */
+static double slack(const hs_curve *f, const hs_value *v)
+{ return 4 * HS_U * (2 + fabs(v->log_scale) + fabs(f->log_delta)); }
+
+/* The first distance at which to ask for an end that lies `error` off the value there. */
+static double first_step(const hs_curve *f, double eps, double left, const hs_value *v, double error)
+{
+    double r = v->slope > 0 ? (1.02 * error + slack(f, v) * fabs(v->value)) / v->slope + left : HUGE_VAL;
+    return fmin(r, 0.05 * f->reach) + 4 * HS_U * fabs(eps) + 1e-300;
+}
+
+int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *v, double *lower, double *upper)
+{
+    double down = first_step(f, eps, left, v, v->value - v->lower),
+           up = first_step(f, eps, left, v, v->upper - v->value), room = f->reach - fabs(eps - f->start);
+    int it, found = lower ? 0 : 1;
+    hs_value at;
+    for (it = 0; it < OUTWARD_STEPS && found != 3; it++, down *= 1.5, up *= 1.5) {
+        if (!(found & 1) && down <= room) {
+            f->at(f->self, eps - down, &at);
+            if (at.lower > 0 && at.log_scale + log(at.lower) - slack(f, &at) >= f->log_delta) {
+                *lower = eps - down;
+                found |= 1;
+            }
+        }
+        if (!(found & 2) && up <= room) {
+            f->at(f->self, eps + up, &at);
+            if (at.upper <= 0 || at.log_scale + log(at.upper) + slack(f, &at) <= f->log_delta) {
+                *upper = eps + up;
+                found |= 2;
+            }
+        }
+    }
+    return found;
+}
+
+int hs_root_find(const hs_curve *f, double *lower, double *estimate, double *upper, hs_value *v)
+{
+    double left;
+    int st = hs_root_estimate(f, estimate, &left, v);
+    if (st) return st;
+    return hs_root_bracket(f, *estimate, left, v, lower, upper) == 3 ? HS_OK : HS_NO_BRACKET;
+}
+
+void hs_value_point(const hs_value *v, int64_t n_nodes, hs_point *p)
+{
+    p->log_scale = v->log_scale;
+    p->estimate = v->value;
+    p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
+    p->upper = v->upper * (1 + 4 * HS_U);
+    p->aliasing = v->alias_right + v->alias_left;
+    p->truncation = v->truncation;
+    p->inner = v->inner;
+    p->rounding = v->rounding;
+    p->n_nodes = n_nodes;
+}
