@@ -26,6 +26,11 @@ def test_the_index_lists_every_statement(tool):
     assert all(f"[{key}]" in text for key in tool.references())
 
 
+def test_book_and_code_agree(tool):
+    """Every key cited is stated, every statement is cited from code or marked as background, nothing dangles."""
+    assert tool.problems() == []
+
+
 def test_what_does_not_agree_is_seen(tool, monkeypatch):
     """One of each kind of disagreement, put in on purpose."""
     book, cited = tool.statements(), {"pair.nothing": [("csrc/x.c", 3)]}

@@ -26,8 +26,8 @@
  *   [theory: line.depth].
  *
  * What it does not do: atoms; c <= 0; laws whose |phi| does not fall within HS_OUTER_MAX nodes (HS_TOO_MANY_NODES).
- * Cost: O(b n_inner N). Steps are cut into chunks of fixed number, summed in order: results do not depend on the
- * threads.
+ * Cost: O(b n_inner N). Steps are cut into chunks of fixed number, summed in order [theory: rounding.sums]: results do
+ * not depend on the threads.
  */
 #include "line/contour.h"
 

@@ -1,7 +1,7 @@
 """eps(delta) of many Gaussian compositions at once: each record's is the curve of one number, its mu.
 
-Fix delta. Along delta(eps; mu) = Phi(-z1) - e^eps Phi(-z2), z1 = eps/mu - mu/2, z2 = eps/mu + mu/2, one has
-d eps/d mu = phi(z2)/Phi(-z2) = 1/R(z2), R the Mills ratio, as e^eps phi(z2) = phi(z1). And z2 grows along the curve:
+Fix delta. Along delta(eps; mu) = Phi(-z1) - e^eps Phi(-z2) [theory: line.gaussian], z1 = eps/mu - mu/2, z2 = eps/mu + mu/2, one
+has d eps/d mu = phi(z2)/Phi(-z2) = 1/R(z2), R the Mills ratio, as e^eps phi(z2) = phi(z1). And z2 grows along the curve:
 mu dz2/dmu = 1/R(z2) - z1 >= z2 - z1 = mu > 0, because R(x) < 1/x. R falls, so d eps/d mu grows: eps is a convex function of
 mu [theory: individual.convex]. Chords between certified upper values therefore stay above it, and so does their maximum with 0.
 """

@@ -14,9 +14,10 @@ approx_dp: an outcome of num probability delta0 and den probability 0, its mirro
   Thm 3.4].
 k-ary, b = 1/(e^eps0 + k - 1): masses e^eps0 b, b, (k-2) b against b, e^eps0 b, (k-2) b, by definition; zero_out: against 1/k.
 Poisson sampling, add_remove: q num + (1-q) den | den. Given the other sampled records the outputs are q P + (1-q) Q and Q; H_a
-  is jointly convex, and H_a(qP + (1-q)Q | Q) = q H_b(P | Q), b = (a - 1 + q)/q, keeps domination; the other order likewise.
-  replace_one (Gaussian, Laplace): q N(m) + (1-q) N(0) | q N(-m) + (1-q) N(0), opposite contributions of full size [Gan25, Thm
-  3.4 where nothing is truncated]; for scalar Laplace noise both tails are monotone in the two contributions as well.
+  is jointly convex [theory: pair.convexity], and H_a(qP + (1-q)Q | Q) = q H_b(P | Q), b = (a - 1 + q)/q, keeps domination; the
+  other order likewise. replace_one (Gaussian, Laplace): q N(m) + (1-q) N(0) | q N(-m) + (1-q) N(0), opposite contributions of
+  full size [Gan25, Thm 3.4 where nothing is truncated]; for scalar Laplace noise both tails are monotone in the two
+  contributions as well.
 Truncated Poisson of n records at rate p, at most B: with probability 1-w as above, with probability w = Pr[Bin(n-1, p) >= B]
   b(q, 2) | N(0) (add_remove), b(q, 2) | b(q, -1) (zero_out), b(q, 2) | b(q, -2) (replace_one), b(c, u) = (1-c) N(0) + c N(u m)
   [Gan25, Thms 3.1, 3.3, 3.4], q = p E[B/(s+1) | s >= B], s ~ Bin(n-1, p). As C(n-1, s)/(s+1) = C(n, s+1)/n,
