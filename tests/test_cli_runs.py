@@ -128,7 +128,7 @@ def test_states_that_are_no_run_are_refused(capsys, tmp_path):
         ('{"format": "other"}', "unknown format 'other'"),
         (hs.to_json(SGD * 2) + "\n{}", "one state per file"),
         ('{"sigma": 1}\n{"sigma"', "not one JSON object"),
-        ("SQLite format 3\0\n", "durable filter"),
+        ("SQLite format 3\0\n", "a database, not a log"),
     ):
         path.write_text(text)
         status, out, err = call(capsys, "epsilon", path, "--delta", 1e-5, "--allow-unterminated")
@@ -334,7 +334,7 @@ def test_help_of_every_verb_names_the_common_options(capsys):
     for name, verb in cli.VERBS.items():
         status, out, _ = call(capsys, name, "--help")
         assert status == 0 and f"hockeystick {name}" in out and "exit status" in out
-        if "query" in verb.shares:
+        if {"query", "kept"} & set(verb.shares):
             for option in ("--adjacency", "--direction", "--route", "--rtol", "--threads", "--format", "--plot", "--quiet"):
                 assert option in out, (name, option)
 
@@ -350,8 +350,85 @@ def test_completion_runs_in_bash(capsys):
     script = call(capsys, "completion", "bash")[1]
     script += '\nCOMP_WORDS=(hockeystick cali); COMP_CWORD=1; _hockeystick; echo "${COMPREPLY[@]}"'
     script += '\nCOMP_WORDS=(hockeystick risk --pri); COMP_CWORD=2; _hockeystick; echo "${COMPREPLY[@]}"'
+    script += '\nCOMP_WORDS=(hockeystick ledger FILE s); COMP_CWORD=3; _hockeystick; echo "${COMPREPLY[@]}"'
     try:
         done = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, timeout=20)
     except FileNotFoundError:
         pytest.skip("no bash")
-    assert done.stdout.split() == ["calibrate", "--prior"], done.stderr
+    assert done.stdout.split() == ["calibrate", "--prior", "show", "step"], done.stderr
+
+
+# Ledgers
+
+
+def test_a_ledger_on_the_command_line(capsys, tmp_path):
+    path = tmp_path / "train.ledger"
+    for action in ("show", "left", "step"):
+        status, out, err = call(capsys, "ledger", path, action, *([] if action == "show" else ["gaussian(1)"]))
+        assert status == 2 and "does not exist" in err and not out
+    limit = ("--eps", 1, "--delta", 1e-5)
+    status, out, _ = call(capsys, "ledger", path, "step", "200*gaussian(1.0)@0.01", "laplace(500)", "--new", *limit)
+    assert status == 0 and "201 steps; limit eps=1.0 at delta=1e-05, add_remove" in out
+    status, out, err = call(capsys, "ledger", path, "step", "100*gaussian(1.0)@0.01")
+    assert status == 1 and not out and "Nothing was recorded" in err
+    assert call(capsys, "ledger", path, "step", "--sigma", 1, "--q", 0.01, "--steps", 3)[0] == 0
+    with hs.Accountant(path) as accountant:
+        assert accountant.limit == (1.0, 1e-5) and accountant.steps == 204
+        run, left = accountant.run, accountant.steps_left(hs.poisson_subsampled(hs.gaussian(1.0), 0.01))
+    status, out, _ = call(capsys, "ledger", path, "left", "sgd=gaussian(1.0)@0.01", "gaussian(1.0)", "--format", "json")
+    rows = json.loads(out)["rows"]
+    assert status == 0 and [(row["run"], row["left"]) for row in rows] == [("sgd", left), ("gaussian(1.0)", 0)]
+    assert rows[0]["upper"] <= 1e-5
+    said = json.loads(call(capsys, "ledger", path, "show", "--format", "json")[1])
+    assert said["limit"] == {"eps": 1.0, "delta": 1e-5} and said["rows"][0]["lower"] == 204
+    assert hs.from_dict({"format": "hockeystick.run", "version": 1, "parts": said["parts"]}) == run
+    assert said["rows"][2]["upper"] == hs.epsilon(run, 1e-5).upper
+    several = json.loads(call(capsys, "ledger", path, "show", "--delta", "1e-6,1e-7", "--format", "json")[1])["rows"]
+    assert [row["delta"] for row in several[2:]] == [1e-6, 1e-7]
+    assert "203 x PoissonSubsampled" in call(capsys, "ledger", path, "show")[1]
+    assert "203 x" not in call(capsys, "ledger", path, "show", "--quiet")[1]
+
+
+def test_a_ledger_is_a_run(capsys, tmp_path):
+    path = tmp_path / "train.ledger"
+    with hs.Accountant(path, adjacency="replace_one") as accountant:
+        accountant.step(hs.gaussian(2.0), 3)
+        # the file is looked at while this process holds it: its locks must stay
+        assert "kept for replace_one, asked about add_remove" in call(capsys, "epsilon", path, "--delta", 1e-5)[2]
+        same = ("--adjacency", "replace_one", "--format", "json")
+        status, out, _ = call(capsys, "epsilon", path, f"A={path}", "--delta", 1e-5, *same)
+        said = json.loads(out)
+        assert status == 0 and [row["run"] for row in said["rows"]] == [str(path), "A"]
+        assert said["rows"][0]["upper"] == hs.epsilon(hs.gaussian(2.0) * 3, 1e-5, adjacency="replace_one").upper
+        status, out, _ = call(capsys, "check", path, *same)
+        assert {row["kind"] for row in json.loads(out)["rows"]} == {"ledger"}
+        assert call(capsys, "ledger", path, "step", path)[0] == 0
+        assert accountant.steps == 6
+        status, out, _ = call(capsys, "ledger", path, "left", "gaussian(2.0)", "--eps", 30, "--delta", 1e-5, "--format", "json")
+        assert json.loads(out)["adjacency"] == "replace_one"
+        assert json.loads(out)["rows"][0]["left"] == accountant.steps_left(hs.gaussian(2.0), eps=30.0, delta=1e-5) > 0
+
+
+def test_ledgers_are_not_asked_for_what_they_do_not_have(capsys, tmp_path):
+    path, filter = tmp_path / "ledger", tmp_path / "filter"
+    hs.Accountant(path).close()
+    hs.GDPFilter(budget_mu=1.0, path=filter).close()
+    (tmp_path / "text").write_text("nothing")
+    for words, message in (
+        ([path, "show", "gaussian(1)"], "show takes no RUN"),
+        ([path, "show", "--new"], "--new goes with step"),
+        ([path, "step", "gaussian(1)", "--new"], "exists: leave --new out"),
+        ([path, "step", "gaussian(1)", "--eps", 1, "--delta", 1e-5], "keeps its own limit"),
+        ([path, "step", "gaussian(1)", "--adjacency", "zero_out"], "keeps its own limit"),
+        ([path, "step"], "name what ran"),
+        ([path, "left", "gaussian(1)"], "has no limit"),
+        ([path, "left", "gaussian(1)", "--eps", 1], "go together"),
+        ([tmp_path / "new", "step", "gaussian(1)", "--new", "--delta", 1e-5], "go together"),
+        ([filter, "show"], "GDPFilter, not of Accountant"),
+        ([tmp_path / "text", "show"], "not a state file"),
+        ([path, "burn"], "invalid choice"),
+    ):
+        status, out, err = call(capsys, "ledger", *words)
+        assert status == 2 and message in err and not out, (words, err)
+    assert not (tmp_path / "new").exists()
+    assert "durable filter" in call(capsys, "epsilon", filter, "--delta", 1e-5)[2]

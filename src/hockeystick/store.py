@@ -16,7 +16,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -136,6 +136,15 @@ def require_ours(path: Path) -> None:
         raise StoreError(f"{path} is not a state file of hockeystick (application id); it is left as it is")
     if version != VERSION:
         raise StoreError(f"{path} has format version {version}; this release reads {VERSION}; it is left as it is")
+
+
+def state_kind(path: Path) -> str | None:
+    """What a file of state is about, or None of any other file; nothing is locked or read twice for that."""
+    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as connection, suppress(sqlite3.Error):
+        if connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
+            return connection.execute("SELECT kind FROM manifest").fetchone()[0]
+    return None
 
 
 def require_whole(path: Path, connection: sqlite3.Connection, kind: str) -> Manifest:

@@ -1,8 +1,8 @@
 """The command `hockeystick VERB RUN... [options]`: certified privacy bounds of what ran.
 
-Exit status: 0 answered; 1 the accuracy asked for cannot be certified (`verify`: not decided); 2 bad usage, a value outside its
-domain, or a file that cannot be read; 3 refuted (`verify`); 130 interrupted. Messages go to stderr, answers to stdout; nothing
-is printed to stdout unless every value was answered.
+Exit status: 0 answered; 1 the accuracy asked for cannot be certified (`verify`: not decided; `ledger`: refused by the
+limit); 2 bad usage, a value outside its domain, or a file that cannot be read; 3 refuted (`verify`); 130 interrupted.
+Messages go to stderr, answers to stdout; nothing is printed to stdout unless every value was answered.
 
     __init__.py    the table of verbs, and what they share from argv to exit status
     options.py     the options that all verbs share, lists and ranges, old spellings
@@ -21,11 +21,11 @@ from importlib import import_module
 from typing import NamedTuple
 
 from .. import __version__
-from ..bound import AccuracyError, DomainError
+from ..bound import AccuracyError, DomainError, LimitError
 from . import grammar, options
 
 STATUS = """exit status:
-  0  answered (verify: confirmed)      1  not certified within what was asked (verify: not decided)
+  0  answered (verify: confirmed)      1  not certified within what was asked (verify: not decided; ledger: refused)
   2  bad usage or input                3  refuted (verify)"""
 
 
@@ -50,12 +50,17 @@ VERBS = {
     "check": Verb("what a log or state says ran, and what to look at twice", ".audit"),
     "explain": Verb("how an answer is obtained", ".audit"),
     "verify": Verb("judge an answer by computing the curve again, independently", ".audit"),
+    "ledger": Verb("what an accountant keeps in a file: shown, added to, and what still fits", ".ledger", ("runs", "kept")),
     "explore": Verb("a page in the browser: sliders, curves, comparisons (extra `explore`)", "..explore.command", ("runs",)),
     "completion": Verb("a script that completes this command in bash, zsh or fish", ".completion", ()),
 }
 """One line adds a verb."""
 
-USAGES = {"batch": "hockeystick batch CSV [options]", "individual": "hockeystick individual NORMS [options]"}
+USAGES = {
+    "batch": "hockeystick batch CSV [options]",
+    "individual": "hockeystick individual NORMS [options]",
+    "ledger": "hockeystick ledger FILE show|step|left [RUN...] [options]",
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -65,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
         text, status = _answer(argv)
     except (DomainError, OSError, ImportError) as error:
         return _fail(error, 2)
-    except AccuracyError as error:
+    except (AccuracyError, LimitError) as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
         return 130
@@ -143,7 +148,7 @@ def parser(name: str) -> argparse.ArgumentParser:
     what = verb.summary if "(" in verb.summary[:6] else verb.summary[0].upper() + verb.summary[1:]
     made = argparse.ArgumentParser(
         prog=f"hockeystick {name}",
-        usage=f"hockeystick {name}{runs} [options]" if runs else USAGES.get(name),
+        usage=USAGES.get(name) or (f"hockeystick {name}{runs} [options]" if runs else None),
         description=f"{what}.{getattr(_module(name), f'more_{name}', '')}",
         epilog=f"{more}\n\n{STATUS}".strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,

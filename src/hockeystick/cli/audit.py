@@ -55,8 +55,8 @@ def _figures(source):
     for name, of in (("sigma/sensitivity", _sigma), ("q", _q)):
         seen = [(value, k) for step, k in run.parts if (value := of(step)) is not None]
         if seen:
-            total = sum(k for _, k in seen)
-            yield name, min(v for v, _ in seen), math.fsum(v * k / total for v, k in seen), max(v for v, _ in seen)
+            total, least, largest = sum(k for _, k in seen), min(v for v, _ in seen), max(v for v, _ in seen)
+            yield name, least, min(max(math.fsum(v * k / total for v, k in seen), least), largest), largest
 
 
 def _sigma(step) -> float | None:

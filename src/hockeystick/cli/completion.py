@@ -26,6 +26,9 @@ _BASH = """_hockeystick() {{
 {options}
         esac
     else
+        case "${{COMP_WORDS[1]}}:$COMP_CWORD" in
+{places}
+        esac
         COMPREPLY=($(compgen -f -- "$cur"))
     fi
 }}
@@ -56,12 +59,23 @@ def answer_completion(args) -> str:
             f'        {option}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$cur")); return;;'
             for option, words in choices.items()
         ),
+        places="\n".join(
+            f'            {name}:{i}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$cur")); return;;'
+            for name, actions in flags.items()
+            for i, words in _places(actions)
+        ),
         options="\n".join(
             f'            {name}) COMPREPLY=($(compgen -W "{_options(actions)}" -- "$cur"));;'
             for name, actions in flags.items()
         ),
     )
     return text if args.shell == "bash" else f"autoload -U +X bashcompinit && bashcompinit\n{text}"
+
+
+def _places(actions: list[argparse.Action]) -> list[tuple[int, list[str]]]:
+    """The words that take one of a few values, by their place on the command line."""
+    words = [action for action in actions if not action.option_strings]
+    return [(2 + i, [str(choice) for choice in action.choices]) for i, action in enumerate(words) if action.choices]
 
 
 def _options(actions: list[argparse.Action]) -> str:
@@ -80,8 +94,10 @@ def _fish(flags: dict[str, list[argparse.Action]], choices: dict[str, list[str]]
 
     for name, verb in VERBS.items():
         yield f"complete -c hockeystick -n __fish_use_subcommand -a {name} -d '{verb.summary}'"
+        for _, words in _places(flags[name]):
+            yield f"complete -c hockeystick -n '__fish_seen_subcommand_from {name}' -a '{' '.join(words)}'"
         for action in flags[name]:
             for option in action.option_strings:
                 if option.startswith("--"):
-                    words = f" -x -a '{' '.join(choices[option])}'" if option in choices else ""
-                    yield f"complete -c hockeystick -n '__fish_seen_subcommand_from {name}' -l {option[2:]}{words}"
+                    given = f" -x -a '{' '.join(choices[option])}'" if option in choices else ""
+                    yield f"complete -c hockeystick -n '__fish_seen_subcommand_from {name}' -l {option[2:]}{given}"

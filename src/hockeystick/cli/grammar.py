@@ -18,6 +18,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import hockeystick as hs
@@ -27,10 +28,11 @@ from ..logs import Log, scan
 from ..mechanism import K_MAX, Gaussian, Mechanism, Run, as_run, compose, count, gaussian, poisson_subsampled, real
 from ..serial import brief
 from ..state import from_dict
+from ..store import state_kind
 
 HELP = """RUN is what ran, optionally NAME=RUN:
   FILE             a log of steps (CSV with a header, or JSON lines: sigma, q, steps; see `hockeystick check --help`),
-                   or a run or accountant as hs.to_json and Accountant.state_dict write them
+                   a run or accountant as hs.to_json and Accountant.state_dict write them, or a ledger (hs.Accountant(FILE))
   -                the same from standard input
   '1000*gaussian(1.0)@0.01 + 5*laplace(2)'
                    COUNT*MECHANISM(noise ...)@RATE, joined by +; @RATE: every batch is a Poisson sample of that rate
@@ -205,6 +207,8 @@ def _source(text: str, args, ordered: bool) -> Source:
     if "(" in text and not os.path.exists(text):
         run = expression(text)
         return Source(text, run, run.parts, "expression")
+    if os.path.isfile(text) and (kind := state_kind(Path(text))) is not None:
+        return _kept(text, kind, args.adjacency)
     with open(text, "rb") as stream:
         return _file(stream, text, args, ordered)
 
@@ -386,15 +390,26 @@ def _as_whole(value: Any) -> Any:
 # Files
 
 
+def _kept(path: str, kind: str, adjacency: str | None) -> Source:
+    """The run in the ledger of an accountant, which is asked about its own adjacency."""
+    if kind != "accountant":
+        raise DomainError(
+            f"{path}: a file of a durable filter, which keeps charges, not steps; a filter itself says what is left"
+        )
+    with hs.Accountant(path) as accountant:
+        run = accountant.run
+        if adjacency not in (None, accountant.adjacency):
+            raise DomainError(f"{path} is kept for {accountant.adjacency}, asked about {adjacency}: give --adjacency")
+    return Source(path, run, run.parts, "ledger")
+
+
 def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
     """A log, or a state if the first line or the whole file is one JSON object with "format" or "kind"."""
     first = stream.readline()
     while first and not first.strip():
         first = stream.readline()
     if first.startswith(b"SQLite format 3\0"):
-        raise DomainError(
-            f"{name}: a file of a durable filter, which keeps charges, not steps; a filter itself says what is left"
-        )
+        raise DomainError(f"{name}: a database, not a log; a ledger of hs.Accountant is read by its path")
     text = first.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"{"):
         rest = b"" if _whole_object(first) is not None else stream.read()

@@ -48,10 +48,10 @@ def add_allowances(parser) -> None:
     parser.add_argument("--allow-unterminated", action="store_true", help="take a last line that has no line end")
 
 
-def add_query(parser: argparse.ArgumentParser) -> None:
+def add_query(parser: argparse.ArgumentParser, adjacency: str | None = "add_remove") -> None:
     """The options of all verbs."""
     group = parser.add_argument_group("options of all verbs")
-    group.add_argument("--adjacency", default="add_remove", help=NEIGHBOURS)
+    group.add_argument("--adjacency", default=adjacency, help=NEIGHBOURS)
     group.add_argument("--direction", default="both", help=DIRECTED)
     group.add_argument("--route", default="auto", help=f"{', '.join(ROUTES)}; default auto, the certified one that is soonest")
     group.add_argument("--rtol", type=number, help="largest relative width; an error if it cannot be met")
@@ -61,6 +61,11 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--format", choices=("table", "csv", "json"), help="default table; csv for the verbs with many rows")
     group.add_argument("--plot", type=picture, metavar="FILE", help=f"also draw it: {', '.join(PICTURES)} (extra `plot`)")
     group.add_argument("--quiet", action="store_true", help="no notes, no progress bar")
+
+
+def add_kept(parser: argparse.ArgumentParser) -> None:
+    """The same where a file says which adjacency it is about."""
+    add_query(parser, None)
 
 
 def number(text: str) -> float:
