@@ -91,6 +91,18 @@ def references():
     return re.findall(rf"^- \[({PAPER.pattern})\]", (BOOK / "references.md").read_text("utf-8"), re.MULTILINE)
 
 
+def checks():
+    """key -> [program, ...] that would fail: tests that cite the key, and those of error-terms.md whose tables link to it."""
+    found = {}
+    for key, where in citations().items():
+        found[key] = [path for path, _ in where if path.startswith("tests/")]
+    for section in dict(pages()).get("error-terms", "").split("\n## "):
+        programs = re.findall(r"`(tests/[\w/.]+)`", section)
+        for key in re.findall(r"\]\(#([^)]+)\)", section):
+            found[key] = found.get(key, []) + programs
+    return {key: sorted(set(paths)) for key, paths in found.items()}
+
+
 def problems(uncited=True):
     """What book and code do not agree on, a line each."""
     book, cited, entries, used = statements(), citations(), references(), papers()
@@ -129,18 +141,24 @@ def problems(uncited=True):
 
 def index():
     """The text of statements.md."""
-    cited, used = citations(), papers()
+    cited, used, tests = citations(), papers(), checks()
     out = ["# Index of statements", ""]
     out += [
         "Generated from the book and the code by `docs/theory/make_index.py`. *Cited* statements are proved in the paper named;"
     ]
-    out += ["*background* ones are read, not used.", "", "| statement | kind | proof | cited from |", "|---|---|---|---|"]
+    out += [
+        "*background* ones are read, not used.",
+        "",
+        "| statement | kind | proof | cited from | tests |",
+        "|---|---|---|---|---|",
+    ]
     for one in statements():
         proof = "here" if one.proved else "in the paper" if "cited" in one.marks else ""
-        places = [f"`{path}:{line}`" for path, line in cited.get(one.key, ())]
+        places = [f"`{path}:{line}`" for path, line in cited.get(one.key, ()) if not path.startswith("tests/")]
         if "background" in one.marks:
             places.insert(0, "background")
-        out.append(f"| [{one.key}](#{one.key}) | {one.kind} | {proof} | {' '.join(places)} |")
+        programs = " ".join(f"`{path}`" for path in tests.get(one.key, ()))
+        out.append(f"| [{one.key}](#{one.key}) | {one.kind} | {proof} | {' '.join(places)} | {programs} |")
     out += ["", "## Papers", "", "| paper | used in |", "|---|---|"]
     for key in references():
         places = sorted({place for place, _ in used.get(key, ())})
