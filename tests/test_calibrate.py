@@ -142,7 +142,7 @@ SLOW = {
 @pytest.mark.parametrize(
     "parameter, target", [pytest.param(p, t, marks=[pytest.mark.slow] * ((p, t) in SLOW)) for p in PARAMETERS for t in TARGETS]
 )
-def test_every_parameter_to_every_target(parameter, target):
+def test_every_parameter_to_every_target(parameter, target):  # [theory: risk.calibration]
     """Asked again from outside: the value meets the target, the limit does not, and no other lies between."""
     make_run, over, options = PARAMETERS[parameter]
     asked, query, level, sign = TARGETS[target]
@@ -163,7 +163,7 @@ def test_whole_range_meets():
     assert found.value == 0.1 and found.limit is None and found.bound.upper <= 1e-2
 
 
-def test_cannot_be_met_names_the_best():
+def test_cannot_be_met_names_the_best():  # [theory: risk.calibration]
     with pytest.raises(
         hs.AccuracyError,
         match=r"eps=0\.01 at delta=1e-09 cannot be met between 1\.0 and 2\.0: at 2\.0.*best reachable.*widen `over`",

@@ -67,7 +67,7 @@ def test_gaussian_far_tail(mu, depth):
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.1, 5.0), st.floats(1e-4, 0.9), st.floats(0.01, 10.0), DIRECTION)
-def test_one_subsampled_step(sigma, q, eps, direction):
+def test_one_subsampled_step(sigma, q, eps, direction):  # [theory: risk.tpr]
     """k = 1: E (num - e^eps den)_+ is an integral over a half line whose end is known."""
     with mpmath.workdps(60):
         s, p, e = mpmath.mpf(sigma), mpmath.mpf(q), mpmath.mpf(eps)

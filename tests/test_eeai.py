@@ -43,7 +43,7 @@ def exact_about_the_mean(family, m, q, which):
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize(("m", "q"), BOUNDED)
 @pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
-def test_bounded_moments(family, m, q, which):
+def test_bounded_moments(family, m, q, which):  # [theory: edgeworth.moments]
     """Within their errors of the truth, and these small: 1e-9 where the loss has anything to show under this law."""
     values, errors = _core.edgeworth_bounded(family, m, q, which, *rule())
     true = exact_about_the_mean(family, m, q, which)
@@ -54,7 +54,7 @@ def test_bounded_moments(family, m, q, which):
         assert rare or err <= 1e-9 * abs(a)
 
 
-def test_published_anchors():
+def test_published_anchors():  # [theory: edgeworth.finite-sample]
     K3 = 9**0.75
     moments = finite_sample.Moments(1000.0, K3, 9.0, 0.621 * K3, K3 + 1)
     bound = functools.partial(finite_sample.uniform_error_upper, moments, e=0.1)
@@ -89,7 +89,7 @@ def test_table_of_constants(k):
     ("m", "q", "family"), [(1.25, 0.01, GAUSSIAN), (1.0, 0.05, GAUSSIAN), (1.0, 0.1, LAPLACE), (3.0, 1e-3, LAPLACE)]
 )
 @pytest.mark.parametrize("which", [0, 1])
-def test_modulus_from_both_sides(m, q, family, which):
+def test_modulus_from_both_sides(m, q, family, which):  # [theory: edgeworth.modulus]
     """Above the modulus on a grid of its own, and not by more than the spacing of its points explains."""
     A, B = _core.edgeworth_moments(family, m, q, *rule())
     sd = math.sqrt((A, B)[which][1])
@@ -107,7 +107,7 @@ def test_modulus_from_both_sides(m, q, family, which):
     assert seen - 1e-7 <= upper <= seen + 0.03
 
 
-def test_interval_contains_the_curve():
+def test_interval_contains_the_curve():  # [theory: eeai.interval]
     """Where the constants say something: both forms against Prawitz' interval, their widths in the order that theory gives."""
     run = hs.poisson_subsampled(hs.gaussian(0.8), 1e-5) * 10**9
     widths = {}
@@ -123,7 +123,7 @@ def test_interval_contains_the_curve():
 
 @pytest.mark.parametrize("B", [1e-3, 0.3, 3.0, 60.0])
 @pytest.mark.parametrize("z", [-40.0, -3.0, -0.2, 0.9, 6.0, 30.0])
-def test_integral_of_the_expansion(B, z):
+def test_integral_of_the_expansion(B, z):  # [theory: edgeworth.one-sequence]
     """int e^(eps-x) (1 - G_1(x)) dx within its error of 40 digits, and this error small."""
     moments = finite_sample.Moments(1e6, 2.0, 5.0, 1.0, 3.0)
     law = eeai.Law(moments, 1.0, (B * B / 2, B * B, 0.3 * B**3), (0.0, 0.0, 0.0))
@@ -134,7 +134,7 @@ def test_integral_of_the_expansion(B, z):
         assert abs(mpf(value) - want) <= mpf(error) < 2e-12
 
 
-def test_interval_moves_with_the_moments():
+def test_interval_moves_with_the_moments():  # [theory: eeai.standardised]
     """What an error of mean, variance and third cumulant adds covers the change it makes, from below and within a factor."""
     moments = finite_sample.Moments(1e6, 2.0, 5.0, 1.0, 3.0)
     sums, errors = (0.5, 1.0, 0.3), (1e-4, 3e-4, 2e-4)
@@ -243,7 +243,7 @@ def test_interval_is_chernoff_where_constants_say_nothing():
         assert d.lower <= hs.delta(run, 2.0).estimate <= d.upper <= 4 * hs.delta(run, 2.0).estimate
 
 
-def test_constant_is_above_the_error():
+def test_constant_is_above_the_error():  # [theory: edgeworth.finite-sample, edgeworth.inid-regular]
     """The error of the expansion of order 1, seen through delta at 40 points, is below D (one-sequence form: |error| <= D), for
     equal steps and for steps that differ."""
     one, two = (1.25, 0.01, 1000, GAUSSIAN), (1.0, 0.01, 100_000, GAUSSIAN)

@@ -52,7 +52,7 @@ def test_bad_samples(norms, indices):
         norms_of_all(5, norms, indices, clip=1.0)
 
 
-def test_charging_the_sampled_records_only_is_unsound():
+def test_charging_the_sampled_records_only_is_unsound():  # [theory: individual.every-step]
     """Amplified charges for sampled steps only: about q k instead of k of them, and an eps far below the truth."""
     q, steps, sigma, delta = 0.05, 2000, 1.0, 1e-5
     levels, rng = NoiseLevels(1 / sigma, levels=8), np.random.default_rng(0)
@@ -71,7 +71,7 @@ def test_charging_the_sampled_records_only_is_unsound():
 
 
 @given(st.lists(st.floats(0.0, 2.0), max_size=50), st.integers(1, 64), st.sampled_from(["variance", "linear"]))
-def test_levels_round_up(mu, n, spacing):
+def test_levels_round_up(mu, n, spacing):  # [theory: individual.noise-levels]
     levels = NoiseLevels(2.0, levels=n, spacing=spacing)
     index = levels.index(np.array(mu))
     for x, j in zip(mu, index, strict=True):
@@ -165,7 +165,7 @@ def test_bad_levels():
         NoiseLevels(1.0, levels=3).add(np.zeros((2, 4), int), np.ones(2))
 
 
-def test_the_fit_is_below_the_truth_where_it_is_known_to_fail():
+def test_the_fit_is_below_the_truth_where_it_is_known_to_fail():  # [theory: individual.fit]
     """q = 0.01, sigma = 0.8, 1000 steps: fitted up to eps = 2, mu is 0.6831 and eps(1e-5) reads 3.0676; truth: 3.1410."""
     run = hs.poisson_subsampled(hs.gaussian(0.8), 0.01) * 1000
     fitted = fit_mu(run, eps_max=2.0, points=4)
@@ -187,7 +187,7 @@ def test_the_fit_of_a_gaussian_is_its_mu():
 
 
 @pytest.mark.parametrize(("q", "steps", "delta"), [(0.01, 1000, 1e-5), (0.1, 100, 1e-6), (0.5, 20, 1e-4)])
-def test_route_fft_is_above_the_contour_by_its_mesh(q, steps, delta):
+def test_route_fft_is_above_the_contour_by_its_mesh(q, steps, delta):  # [theory: individual.fft]
     counts = np.random.default_rng(1).multinomial(steps, np.ones(8) / 8, 6)
     counts[0] = 0
     fft = hs.individual_epsilons(counts, sigmas=SIGMAS, q=q, delta=delta, route="fft")
@@ -202,7 +202,7 @@ def test_route_fft_names_what_it_cannot_reach():
         hs.individual_epsilons([[1000] * 8], sigmas=SIGMAS, q=0.01, delta=1e-12, route="fft")
 
 
-def test_plancherel_equals_the_inverse_transform():
+def test_plancherel_equals_the_inverse_transform():  # [theory: individual.fft]
     """The same sum by the inverse transform; without the conjugate, or without the weights' doubling, it is another number."""
     counts = np.array([[0, 100, 0, 300, 200, 0, 0, 400]])
     levels = fft_records.prepare(1 / SIGMAS, np.full(8, 0.01), False, 1000.0, counts, 1e-5, 0.02, 1)

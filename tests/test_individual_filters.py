@@ -77,7 +77,7 @@ def test_sigma_and_sensitivity_are_formed_exactly():
 
 
 @given(st.floats(1e-3, 10.0), st.lists(MUS, max_size=30))
-def test_never_under_charged_and_tight(budget, mus):
+def test_never_under_charged_and_tight(budget, mus):  # [theory: individual.units]
     """Against the rule over the rationals with the budget as it is, and with one smaller by the units of rounding."""
     filter = hs.GDPFilter(budget_mu=budget)
     charged = [mu for mu in mus if filter.charge(mu)]
@@ -120,21 +120,21 @@ def test_odometer_refuses_what_no_filter_holds():
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=40))
-def test_odometer_never_says_less_than_what_ran(mus):
+def test_odometer_never_says_less_than_what_ran(mus):  # [theory: individual.odometer]
     odometer = hs.GDPOdometer(increment_mu=1.0)
     for mu in mus:
         odometer.charge(mu)
     assert Fraction(odometer.mu_upper) ** 2 >= sum((Fraction(mu) ** 2 for mu in mus), Fraction(0))
 
 
-def test_rdp_every_order_within_its_budget():
+def test_rdp_every_order_within_its_budget():  # [theory: individual.rdp-filter]
     filter = hs.RDPFilter(orders=[2, 8], budgets=[1.0, 2.0])
     assert [filter.charge([0.5, 0.5]) for _ in range(3)] == [True, True, False]
     assert filter.charge([0.0, 1.0]) and not filter.charge([0.0, 1e-12])
     assert filter.spent_rho_upper == pytest.approx((1.0, 2.0))
 
 
-def test_rdp_some_order_within_its_budget():
+def test_rdp_some_order_within_its_budget():  # [theory: individual.rdp-shares]
     one = hs.RDPFilter(epsilon=2.0, delta=1e-5, orders=[16])
     both = hs.RDPFilter(epsilon=2.0, delta=1e-5, orders=[2, 16])  # order 2 alone has no budget
     with pytest.raises(hs.DomainError, match="leaves none"):
@@ -148,7 +148,7 @@ def test_rdp_some_order_within_its_budget():
         assert delta <= 1e-5 < delta * math.exp(15 * 16 / 800)
 
 
-def test_rdp_is_above_the_gaussian_truth():
+def test_rdp_is_above_the_gaussian_truth():  # [theory: individual.rdp-shares]
     """What the filter lets through has certified delta within the promise, Gaussian and subsampled."""
     for step, eps in ((hs.gaussian(5.0), 1.5), (hs.poisson_subsampled(hs.gaussian(1.0), 0.02), 3.0)):
         filter = hs.RDPFilter(epsilon=eps, delta=1e-5)
@@ -161,7 +161,7 @@ def test_rdp_is_above_the_gaussian_truth():
 @pytest.mark.parametrize(
     ("sigma", "q", "alpha"), [(1.0, 0.01, 2), (0.7, 0.1, 5), (2.0, 0.5, 32), (4.0, 1e-4, 256), (0.5, 0.9, 64)]
 )
-def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):
+def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):  # [theory: individual.rdp-step]
     import mpmath as mp
 
     with mp.workdps(60):

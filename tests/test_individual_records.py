@@ -54,7 +54,7 @@ def test_spending_exactly_the_budget_is_allowed(budget, sigma, norms):
     st.sampled_from([np.float32, np.float64]),
     st.booleans(),
 )
-def test_against_the_rule_over_the_rationals(budget, steps, dtype, sticky):
+def test_against_the_rule_over_the_rationals(budget, steps, dtype, sticky):  # [theory: individual.cost, individual.records]
     """Costs are within one unit and 20u of the exact square, never below; the decision follows the costs exactly."""
     filter = hs.IndividualGDPFilter(1, budget_mu=budget, sticky=sticky)
     layout, spent, out = units.units_of(budget), 0, False
@@ -248,7 +248,7 @@ def test_state_in_an_array_on_disk(tmp_path):
         hs.IndividualGDPFilter(1000, budget_mu=1.0, words=np.zeros(1000, np.int64), path=tmp_path / "state")
 
 
-def test_every_guarantee_is_the_budget():
+def test_every_guarantee_is_the_budget():  # [theory: individual.gdp-filter]
     filter = hs.IndividualGDPFilter(2, epsilon=1.0, delta=1e-5)
     for _ in range(1000):
         filter.charge(np.array([1.0, 0.1]), sigma=50.0)

@@ -36,7 +36,7 @@ def sparse_runs(count, seed):
             yield steps, eps, truth
 
 
-def test_both_sides():
+def test_both_sides():  # [theory: small.jumps]
     off, said = [], 0
     for steps, eps, truth in sparse_runs(300, 3):
         lower, upper = jumps.log_delta_lower(steps, eps), jumps.log_delta_upper(steps, eps)

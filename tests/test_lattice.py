@@ -86,7 +86,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("make, exact", CASES)
-def test_against_convolution(make, exact):
+def test_against_convolution(make, exact):  # [theory: line.lattice]
     """Bulk, tail, close to the largest loss, at a lattice point, below the bulk, negative eps: contained, and narrow."""
     run, law = lattice.compose(make()), convolve(*exact())
     top = float(max(law))
@@ -107,7 +107,7 @@ def test_against_convolution(make, exact):
 
 
 @pytest.mark.parametrize("k", [1, 2, 100, 500, 2000])
-def test_randomized_response_in_rational_arithmetic(k):
+def test_randomized_response_in_rational_arithmetic(k):  # [theory: line.lattice]
     """e^eps0 to 24 digits as a fraction, then integers only: sum over i of C(k,i) (e^i - e^eps e^{k-i}) / (1+e)^k."""
     unit, j = 10**24, min(k - 1, 9)
     e, ratio = (int(mp.floor(mp.exp(mp.mpf(n) / 8) * unit)) for n in (1, j))
@@ -163,7 +163,7 @@ def test_beyond_the_ends():
     assert hs.epsilon(run, 0.99).upper == 0
 
 
-def test_delta_near_one():
+def test_delta_near_one():  # [theory: line.complement]
     """1 - delta = e^eps R: relative to delta the interval stays narrow whatever the route to it."""
     law = convolve(*[rr(6.0)] * 6)
     run = lattice.compose([(lattice.randomized_response(6.0), 6)])
@@ -200,7 +200,7 @@ def test_subsampled_steps_share_a_lattice():
         assert bound.lower <= truth <= bound.upper and bound.width < 1e-10 * truth
 
 
-def test_commensurate_or_not():
+def test_commensurate_or_not():  # [theory: line.commensurate]
     one, tenth = lattice.randomized_response(1.0), lattice.discrete_laplace(10.0, 3)
     assert lattice.compose([(one, 3), (tenth, 2)]).lattice[0] == pytest.approx(0.2)
     assert lattice.compose([(one, 3), (lattice.randomized_response(math.pi), 2)]) is None

@@ -77,7 +77,7 @@ def close(value, truth, error):
 
 
 @pytest.mark.parametrize("make", [laplace, response, answers, pmf])
-def test_atoms_and_ends(make):
+def test_atoms_and_ends(make):  # [theory: rounding.sampled-loss]
     """Also lattices of two points, and everything under Poisson sampling and in both directions."""
     rng, positions, masses = np.random.default_rng(14), [], []
     with mp.workdps(60):
@@ -166,7 +166,7 @@ def curve(rng):
 
 
 @pytest.mark.parametrize("make", [discrete_gaussian, discrete_laplace, approximate, curve])
-def test_masses_of_tables(make):
+def test_masses_of_tables(make):  # [theory: pair.given-curve, pair.pmf]
     """Positions and masses; outcomes that one side leaves out weigh less than `absolute`."""
     rng, positions, masses = np.random.default_rng(15), [], []
     with mp.workdps(60):
@@ -204,7 +204,7 @@ def normal_tails(rng):
     return hs.gaussian_mixture(sigma, [1.0, 0.25], share), [1 / mpf(sigma), mpf(0.25) / mpf(sigma)], [mpf(x) for x in share]
 
 
-def test_tails_of_normal_laws():
+def test_tails_of_normal_laws():  # [theory: law.edges]
     """Four tails of one set of outcomes {x <= y}, whose loss is within the edge of s: the ends of that range hold them."""
     rng, used = np.random.default_rng(16), []
     with mp.workdps(40):

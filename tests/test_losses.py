@@ -35,7 +35,7 @@ GRID = np.linspace(-4.0371, 4.0523, 1237)
 
 
 @pytest.mark.parametrize("loss", CASES)
-def test_both_laws_of_one_loss(loss):
+def test_both_laws_of_one_loss(loss):  # [theory: pair.exponent]
     """num mass of a cell is between e^a and e^b times its den mass; the tails add up to the finite mass."""
     t = loss.tails(GRID)
     slack = 4 * float(np.max(t.rel)) + 2 * t.absolute
@@ -85,7 +85,7 @@ def test_lattice(loss):
 
 
 @pytest.mark.parametrize("loss", CASES)
-def test_reversed_twice_is_the_same(loss):
+def test_reversed_twice_is_the_same(loss):  # [theory: pair.reversal]
     t, back = loss.tails(GRID), reversed_loss(reversed_loss(loss)).tails(GRID)
     for a, b in zip(t[:4], back[:4], strict=True):
         assert np.allclose(a, b, rtol=0, atol=1e-12)
@@ -108,7 +108,7 @@ def gaussian_tails(s, m, q, dps=60):
 
 
 @pytest.mark.parametrize(("m", "q"), [(1.0, 0.01), (0.2, 1e-4), (3.0, 0.5), (1.0, 1e-9), (0.05, 0.9)])
-def test_gaussian_claims(m, q):
+def test_gaussian_claims(m, q):  # [theory: law.gaussian-tails, rounding.edges]
     """Every tail is within its relative error of an exact tail at an edge moved by at most `edge`, one move for all four."""
     rng = np.random.default_rng(3)
     loss = step_loss(hs.poisson_subsampled(hs.gaussian(1 / m), q), "add_remove", False)
@@ -124,7 +124,7 @@ def test_gaussian_claims(m, q):
 
 
 @pytest.mark.parametrize("m", [0.01, 1.0, 20.0])
-def test_laplace_claims(m):
+def test_laplace_claims(m):  # [theory: pair.laplace, rounding.edges]
     loss = step_loss(hs.laplace(1 / m), "add_remove", False)
     s = np.linspace(-1.1 * m, 1.1 * m, 83)
     t = loss.tails(s)
@@ -138,7 +138,7 @@ def test_laplace_claims(m):
                 assert abs(got - want) <= t.rel[i] * want
 
 
-def test_mixture_inverse():
+def test_mixture_inverse():  # [theory: law.shift-tails]
     """gaussian_mixture: tails against a direct sum over the noise."""
     m, p = np.array([0.0, 1.0, 2.5]), np.array([0.5, 0.3, 0.2])
     t = step_loss(BASE["gaussian_mixture"], "add_remove", False).tails(GRID)
@@ -151,7 +151,7 @@ def test_mixture_inverse():
         assert t.y_below[i] == pytest.approx((den * np.exp(loss))[below].sum(), abs=3e-5)
 
 
-def test_discrete_gaussian_is_its_pmf():
+def test_discrete_gaussian_is_its_pmf():  # [theory: pair.discrete-gaussian]
     sigma, d = 2.0, 3
     x = np.arange(-60, 64)
     num, den = np.exp(-(x**2) / (2 * sigma**2)), np.exp(-((x - d) ** 2) / (2 * sigma**2))

@@ -41,7 +41,7 @@ def test_single_steps_in_closed_form():
     contains(hs.delta(hs.k_ary_randomized_response(1.2, 5), 0.3, adjacency="zero_out"), truth - math.exp(0.3) / 5)
 
 
-def test_amplification_identity():
+def test_amplification_identity():  # [theory: pair.one-sampled-step]
     """One subsampled step, REMOVE: delta(eps) = q delta_base(log(1 + (e^eps - 1)/q))."""
     for base in (hs.laplace(0.8), hs.randomized_response(0.9), hs.discrete_laplace(2.0, sensitivity=2)):
         for q in (0.3, 0.01):
@@ -60,7 +60,7 @@ def test_add_can_exceed_remove():
     assert (both.lower, both.upper) == (add.lower, add.upper)
 
 
-def test_infinite_losses_compose():
+def test_infinite_losses_compose():  # [theory: pair.infinite]
     """20 steps of (0.2, 1e-3): the exact sum of 1 - (1-d)^k and the finite part."""
     contains(hs.delta(hs.approx_dp(0.2, 1e-3) * 20, 1.0, rtol=1e-6), 0.11125901568148633, 1e-6)
     run = hs.approx_dp(0.2, 1e-3) * 20
@@ -92,7 +92,7 @@ def test_mixture_of_one_is_that_one():
     assert a.lower <= b.upper and b.lower <= a.upper
 
 
-def test_public_mixture_is_a_weighted_sum():
+def test_public_mixture_is_a_weighted_sum():  # [theory: pair.mixture]
     parts = [hs.gaussian(1.0), hs.laplace(0.7)]
     mixed = hs.delta(hs.public_mixture(parts, [0.25, 0.75]), 0.6)
     single = [hs.delta(part, 0.6) for part in parts]
@@ -100,7 +100,7 @@ def test_public_mixture_is_a_weighted_sum():
     assert mixed.upper >= 0.25 * single[0].lower + 0.75 * single[1].lower
 
 
-def test_curve_is_met_at_its_points():
+def test_curve_is_met_at_its_points():  # [theory: pair.given-curve]
     eps, delta = [0.0, 0.2, 0.7, 1.5], [0.3, 0.2, 0.05, 1e-4]
     for e, d in zip(eps, delta, strict=True):
         contains(hs.delta(hs.from_curve(eps, delta, symmetric=False), e, direction="remove", rtol=0.01), d, 0.01)
@@ -285,7 +285,7 @@ def test_integer_noise_under_other_adjacencies(make, scale):
 
 @pytest.mark.parametrize("eps0", [1.0986122886681098, 1.0986122886681102])
 @pytest.mark.parametrize("k", [2, 3, 10])
-def test_k_ary_zero_out_is_its_own_pair(eps0, k):
+def test_k_ary_zero_out_is_its_own_pair(eps0, k):  # [theory: pair.k-ary]
     """The true answer against a uniform one: not the pair of two inputs, whatever k is."""
     run = hs.k_ary_randomized_response(eps0, k) * 10
     found = hs.epsilon(run, 1e-5, adjacency="zero_out")

@@ -27,7 +27,7 @@ def binomial_rdp(m, q, alpha):
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.3, 50.0), st.floats(-9.0, -0.05), st.integers(2, 40), st.integers(1, 10**9))
-def test_rdp_is_the_binomial_sum(sigma, log_q, alpha, k):
+def test_rdp_is_the_binomial_sum(sigma, log_q, alpha, k):  # [theory: saddle.renyi]
     q = 10.0**log_q
     truth = k * binomial_rdp(1 / sigma, q, alpha)
     try:
@@ -162,7 +162,7 @@ def test_rdp_of_densities(name, alpha, add):
 
 @pytest.mark.parametrize("sigma", [0.3, 0.45, 1.0, 3.0])
 @pytest.mark.parametrize("alpha", [1.3, 9.0, 101.5])
-def test_rdp_of_the_discrete_gaussian(sigma, alpha):
+def test_rdp_of_the_discrete_gaussian(sigma, alpha):  # [theory: law.theta]
     """Also at orders whose tilted law lies far beyond every outcome that a double holds."""
     with mpmath.workdps(40):
         s, a = mpmath.mpf(sigma), mpmath.mpf(alpha)
@@ -210,7 +210,7 @@ def test_rdp_adds_over_steps_of_all_kinds():
     assert hs.rdp(sampled, 3.0).estimate == pytest.approx(want, rel=1e-12)
 
 
-def test_rdp_of_a_users_law():
+def test_rdp_of_a_users_law():  # [theory: law.cells]
     """Laplace losses given by their distribution functions: the cells find what the closed form says."""
     from hockeystick.law import laplace_loss
 
@@ -266,7 +266,7 @@ def test_published_moments_bound(eps, want):
 @given(
     st.floats(0.4, 20.0), st.floats(1e-4, 0.5), st.integers(1, 10**7), st.floats(0.05, 40.0), st.sampled_from(["remove", "add"])
 )
-def test_moments_bound_is_above_the_truth(sigma, q, k, eps, direction):
+def test_moments_bound_is_above_the_truth(sigma, q, k, eps, direction):  # [theory: line.chernoff]
     run = sgm(sigma, q, k)
     try:
         truth = hs.log_delta(run, eps, direction=direction, route="contour")
@@ -316,7 +316,7 @@ def test_moments_bound_beyond_the_largest_loss():
 # the Gaussian limit
 
 
-def test_gdp_is_an_approximation_that_under_reports():
+def test_gdp_is_an_approximation_that_under_reports():  # [theory: saddle.gdp-limit]
     run = sgm(1.0, 0.01, 1000)
     assert hs.gdp_mu(run) == pytest.approx(0.4145216313, rel=1e-9)
     bound = hs.gdp_delta(run, [1.0, 2.0, 4.0])

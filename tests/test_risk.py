@@ -60,7 +60,7 @@ def test_gaussian(sigma, fpr):
 @pytest.mark.parametrize("sigma, q", [(1.0, 0.01), (0.6, 0.2), (3.0, 0.9)])
 @pytest.mark.parametrize("fpr", RATES[1:-1])
 @pytest.mark.parametrize("direction", ["remove", "add"])
-def test_one_subsampled_step(sigma, q, fpr, direction):
+def test_one_subsampled_step(sigma, q, fpr, direction):  # [theory: risk.tpr]
     run = hs.poisson_subsampled(hs.gaussian(sigma), q)
     true = subsampled_tpr(1 / mp.mpf(sigma), q, fpr, direction)
     tpr, fnr = (f(run, fpr, direction=direction) for f in (hs.true_positive_rate, hs.tradeoff))
@@ -78,7 +78,7 @@ RECORDED = [  # what two other tools say of the Gaussian of sigma = 1 and of DPS
 
 
 @pytest.mark.parametrize("fpr, of_gaussian, of_dpsgd", RECORDED)
-def test_small_rates_that_others_lose(fpr, of_gaussian, of_dpsgd):
+def test_small_rates_that_others_lose(fpr, of_gaussian, of_dpsgd):  # [theory: risk.fpr]
     """Theirs lie below the truth, and mostly below fpr, which costs an attacker nothing: here no answer does."""
     true = gaussian_tpr(1, fpr)
     bound = hs.true_positive_rate(hs.gaussian(1.0), fpr)
@@ -106,7 +106,7 @@ def test_never_better_than_nothing(fpr):
     assert tpr.width < 1e-6 * tpr.estimate
 
 
-def test_below_every_line_of_the_curve():
+def test_below_every_line_of_the_curve():  # [theory: risk.tpr]
     """fnr >= 1 - delta - e^eps fpr for every eps, and both ends near the best of many lines."""
     eps = np.linspace(0, 6, 400)
     delta = hs.delta(DPSGD, eps, direction="remove")
@@ -152,7 +152,7 @@ def test_laws(sigma, a, b):
     st.floats(1e-9, 0.999),
     st.floats(0, 1e-3),
 )
-def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):
+def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):  # [theory: risk.four-points]
     """Wherever the four points lie and however wide their deltas are."""
     eps = sorted(eps)
     if np.diff(eps).min() < 1e-6:
@@ -174,7 +174,7 @@ def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):
     assert chords.fpr_upper(nodes, float(true) * (1 + 1e-15), 0.0) >= fpr * (1 - 1e-14)
 
 
-def test_advantage():
+def test_advantage():  # [theory: risk.tpr]
     bound = hs.advantage(DPSGD)
     assert bound.lower == hs.delta(DPSGD, 0.0).lower
     exact = 2 * phi(mp.mpf(1) / 6) - 1
@@ -183,7 +183,7 @@ def test_advantage():
 
 @pytest.mark.parametrize("prior", [1e-12, 0.01, 0.5, 0.9, 1 - 1e-9])
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 30.0])
-def test_bayes_risk(prior, sigma):
+def test_bayes_risk(prior, sigma):  # [theory: risk.bayes]
     pi, mu = mp.mpf(prior), 1 / mp.mpf(sigma)
     threshold = mp.log((1 - pi) / pi) / mu + mu / 2  # num is N(mu, 1), den is N(0, 1)
     true = pi * phi(threshold - mu) + (1 - pi) * phi(-threshold)
@@ -203,7 +203,7 @@ def test_bayes_risk_by_direction():
 
 @pytest.mark.parametrize("prior", [0.001, 0.5, 0.999])
 @pytest.mark.parametrize("tail", [1e-9, 0.01, 0.5, 0.9])
-def test_posterior(prior, tail):
+def test_posterior(prior, tail):  # [theory: risk.posterior]
     """Gaussian: the loss is N(m^2/2, m^2) under num."""
     m = mp.mpf(1) / 2
     loss = m * m / 2 + m * quantile(1 - mp.mpf(tail))

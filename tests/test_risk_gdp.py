@@ -26,7 +26,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize("run, delta", RUNS)
-def test_covers_and_is_the_smallest(run, delta):
+def test_covers_and_is_the_smallest(run, delta):  # [theory: risk.tangents]
     """The other query on a fine grid, which the proof does not use."""
     mu = hs.mu_gdp(run, delta)
     assert mu.certified and mu.lower <= mu.estimate <= mu.upper <= mu.lower * (1 + 1e-5)
@@ -60,7 +60,7 @@ def test_below_the_advantage_only_zero_matters():
 
 
 @pytest.mark.parametrize("run, delta", RUNS)
-def test_regret(run, delta):
+def test_regret(run, delta):  # [theory: risk.regret]
     mu = hs.mu_gdp(run, delta).upper
     regret = hs.gdp_regret(run, mu)
     assert regret.certified and 0 <= regret.upper - regret.lower <= 1e-6
@@ -69,7 +69,7 @@ def test_regret(run, delta):
     assert regret.lower - 1e-9 <= gap.max() * (1 + 1e-3) and gap.max() <= regret.upper + 1e-12
 
 
-def test_regret_is_the_largest_difference_of_bayes_risks():
+def test_regret_is_the_largest_difference_of_bayes_risks():  # [theory: risk.regret]
     run, mu = sgm(1.0, 0.05, 10), 1.0
     regret = hs.gdp_regret(run, mu)
     reported = hs.gaussian(1 / mu)
@@ -85,7 +85,7 @@ def test_regret_of_the_truth_is_nothing():
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(0.01, 20), st.floats(-3, 10), st.floats(-3, 10))
-def test_tangents(mu, t, eps):
+def test_tangents(mu, t, eps):  # [theory: risk.tangents]
     """Never above the curve they touch, which another route knows."""
     low, high = risk_gdp._tangent(mu, t, eps)
     curve = hs.log_delta(hs.gaussian(1 / mu), eps)

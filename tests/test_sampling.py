@@ -52,7 +52,7 @@ def by_fractions(n, p, size):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 60), st.floats(1e-9, 1 - 1e-9), st.data())
-def test_intervals_hold_the_truth_and_are_tight(n, p, data):
+def test_intervals_hold_the_truth_and_are_tight(n, p, data):  # [theory: pair.truncation-weights]
     size = data.draw(st.integers(1, n - 1))
     truth = by_fractions(n, p, size)
     q, log_w, log_rest = _core.sampling_truncation(p, n, size)
@@ -76,7 +76,7 @@ def test_edges_of_the_truncation():
     assert gone.weight == 0 and 0 < gone.dropped <= 1e-300
 
 
-def test_rate_falls_and_weight_rises_with_n():
+def test_rate_falls_and_weight_rises_with_n():  # [theory: pair.sizes]
     cuts = [sampling.truncation(0.01, n, 120) for n in (8000, 10000, 12000, 14000, 20000, 100000)]
     assert all(a.q > b.q and a.weight < b.weight for a, b in itertools.pairwise(cuts))
 
@@ -109,7 +109,7 @@ ROOTS = (-2.0, -0.1, 0.0, 0.5, 3.0, 30.0)
         (2, (-2.094359654231, -0.476085752267, 0.0, 1.169963708923, 2.537502009585, 13.493155633457)),
     ],
 )
-def test_roots_of_two_sided_losses(down, places):
+def test_roots_of_two_sided_losses(down, places):  # [theory: law.branch-tails]
     s, q = 0.9, 0.3
     found = sampling.branch_loss(sampling.Branch(1.0, q, 2 / s, down / s), 0.0).tails(np.array(ROOTS))
     for i, x in enumerate(places):
@@ -130,7 +130,7 @@ SHIFTS = st.sampled_from([(1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 2)])
 
 @settings(max_examples=60, deadline=None)
 @given(RATES, SHIFTS, st.floats(0.02, 20), st.floats(-30, 30))
-def test_branch_tails_against_multiprecision(q, shifts, m, s):
+def test_branch_tails_against_multiprecision(q, shifts, m, s):  # [theory: law.branch-tails, law.edges]
     up, down = (m * x for x in shifts)
     loss = sampling.branch_loss(sampling.Branch(1.0, q, up, down), 0.0)
     if not loss.lo * (1 - 1e-9) < s < loss.hi * (1 - 1e-9):
@@ -186,7 +186,7 @@ def transform_by_sums(branches, z, y):
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is double: no reference")
 @settings(max_examples=60, deadline=None)
 @given(st.floats(1e-6, 0.9), st.floats(0.1, 2.5), SHIFTS, st.floats(1e-6, 0.9), st.floats(-6, 8), st.floats(0, 6))
-def test_transform_within_its_bounds(q, m, shifts, weight, z, waves):
+def test_transform_within_its_bounds(q, m, shifts, weight, z, waves):  # [theory: law.two-sided]
     up, down = (m * x for x in shifts)
     branches = [(1 - weight, q, up, down), (weight, 0.7 * q, 2 * up, 2 * down)]
     bytes_ = sampling.packed([sampling.Pair(tuple(sampling.Branch(*b) for b in branches))])
@@ -203,7 +203,7 @@ def test_transform_within_its_bounds(q, m, shifts, weight, z, waves):
     assert error <= 1e-11 * (1 + abs(log_m))
 
 
-def test_transform_is_one_at_both_ends():
+def test_transform_is_one_at_both_ends():  # [theory: pair.exponent, pair.reversal]
     """M(0) = M(-1) = 1, and the mirrored pair has M(-1-z)."""
     of = sampling.pair(hs.truncated_poisson_subsampled(hs.gaussian(0.8), 0.01, dataset_size=10_000, max_batch=110), "zero_out")
     for z in (0.0, -1.0):
@@ -242,7 +242,7 @@ def test_truncation_that_never_happens_is_poisson_sampling(adjacency):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("direction", ["remove", "add"])
-def test_larger_rates_cost_more(adjacency, direction):
+def test_larger_rates_cost_more(adjacency, direction):  # [theory: pair.rate]
     """H is monotone in q for every pair: what makes a rate rounded up safe."""
     m = 1 / 0.7
     down = {"add_remove": 0, "zero_out": m, "replace_one": 2 * m}[adjacency]
@@ -265,7 +265,7 @@ def test_zero_out_and_plain_steps():
     assert sampling.as_gaussian(fixed, "zero_out") is None
 
 
-def test_laplace_replace_one_against_a_fine_sum():
+def test_laplace_replace_one_against_a_fine_sum():  # [theory: pair.replaced-laplace-loss]
     m, q = 1.2, 0.3
     loss = sampling.laplace_replace_one(m, q)
     x, dx = np.linspace(-40, 40, 1_600_001, retstep=True)
@@ -281,7 +281,7 @@ def test_laplace_replace_one_against_a_fine_sum():
     assert np.allclose(loss.cgf([0.0, -1.0]), 0, atol=1e-13)
 
 
-def test_laplace_replace_one_dominates_every_contribution():
+def test_laplace_replace_one_dominates_every_contribution():  # [theory: pair.replace-one-laplace]
     """One record's contributions u, v in [-1, 1]: no pair of them exceeds (1, -1)."""
     m, q = 0.9, 0.4
     loss = sampling.laplace_replace_one(m, q)

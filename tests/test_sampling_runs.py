@@ -101,7 +101,7 @@ def test_one_record():
     assert overlap(hs.delta(cut(0.3, 1, 1), 0.1), hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.3), 0.1))
 
 
-def test_a_weight_that_underflows_is_kept_as_mass():
+def test_a_weight_that_underflows_is_kept_as_mass():  # [theory: small.dropped]
     """n=2000, p=.05, B=1000: w = e^-1093. delta is plain Poisson's, and the run still answers."""
     run = cut(0.05, 2000, 1000) * 10
     plain = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 10
@@ -125,7 +125,7 @@ def test_range_finds_the_peak():
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_range_is_the_maximum_over_its_members(adjacency):
+def test_range_is_the_maximum_over_its_members(adjacency):  # [theory: risk.worst-size]
     lo, hi, size, k = 8, 40, 12, 3
     members = [hs.delta(cut(0.5, n, size, 1.5) * k, 0.4, adjacency=adjacency) for n in range(lo, hi + 1)]
     found = hs.delta(cut(0.5, (lo, hi), size, 1.5) * k, 0.4, adjacency=adjacency, rtol=0.02)
@@ -153,7 +153,7 @@ def test_ranges_answer_arrays_and_logarithms():
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("direction", ["remove", "add"])
-def test_pair_of_a_range_dominates_every_member(adjacency, direction):
+def test_pair_of_a_range_dominates_every_member(adjacency, direction):  # [theory: pair.sizes]
     for p, size, sizes in ((0.3, 10, (20, 33, 60)), (0.02, 8, (200, 400, 900)), (1.0, 7, (9, 20, 50))):
         step = cut(p, (sizes[0], sizes[-1]), size)
         above = sampling.pair(SizeRange(step, sizes[0], sizes[-1]), adjacency)
@@ -184,7 +184,7 @@ def cyclic(**changes):
 @pytest.mark.parametrize(
     "adjacency, smaller, larger", [("zero_out", 6.59967339, 6.54985370), ("replace_one", 8.43320209, 8.36163252)]
 )
-def test_cyclic_takes_the_worse_of_both_group_sizes(adjacency, smaller, larger):
+def test_cyclic_takes_the_worse_of_both_group_sizes(adjacency, smaller, larger):  # [theory: pair.cyclic]
     """Groups of 99 and 100: the smaller group costs more, so rounding up alone under-reports."""
     bound = hs.epsilon(cyclic(), 1e-5, adjacency=adjacency)
     assert bound.lower - 6e-9 <= smaller <= bound.upper + 6e-9
@@ -205,7 +205,7 @@ def test_cyclic_counts_rounds():
     assert overlap(hs.epsilon(once, 1e-5, adjacency="replace_one"), hs.epsilon(step, 1e-5, adjacency="replace_one"))
 
 
-def test_cyclic_with_column_norms():
+def test_cyclic_with_column_norms():  # [theory: pair.cyclic]
     """Each group meets its own columns: norms 1, .5 | .8, .9 in turn, the worse group counts."""
     base = hs.gaussian(2.0)
     run = hs.cyclic_poisson(base, 0.3, iterations=4, bands=2, dataset_size=40, column_norms=[1.0, 0.8, 0.5, 0.9])
