@@ -11,6 +11,7 @@ HS_WERROR=1      warnings are errors
 """
 
 import hashlib
+import math
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -58,7 +59,7 @@ if sys.platform not in ("darwin", "win32") and not switch("HS_NO_OPENMP"):  # MS
     cflags += ["-fopenmp"]
     lflags += ["-fopenmp"]
 
-GATE = "src/hockeystick/_core.pyx"
+GATE = "src/hockeystick/_core.c"  # which Cython writes from the .pyx beside it
 sources = [GATE, *sorted(p.as_posix() for p in Path("csrc").rglob("*.c"))]
 headers = sorted(p.as_posix() for p in Path("csrc").rglob("*.h"))
 if switch("HS_NOISE"):
@@ -77,7 +78,7 @@ core = Extension(
 
 class SideBySide(build_ext):
     """Objects stay in build/, in a folder for each set of flags, also where pip builds; a file is compiled if it, a header or
-    this file is newer than its object."""
+    this file is newer than its object. The gate, which takes longest, is written and compiled while the others are compiled."""
 
     def finalize_options(self):
         super().finalize_options()
@@ -98,11 +99,14 @@ class SideBySide(build_ext):
 
             def build(pair):
                 file, made = pair
+                if file == GATE:
+                    cythonize([GATE.replace(".c", ".pyx")], language_level=3)
                 if not os.path.exists(made) or os.path.getmtime(made) <= max(newest, os.path.getmtime(file)):
-                    more = gate_flags if file == GATE.replace(".pyx", ".c") else []
+                    more = gate_flags if file == GATE else []
                     compile_files([file], output_dir=output_dir, extra_postargs=[*extra_postargs, *more], **rest)
 
-            largest_first = sorted(zip(files, objects, strict=True), key=lambda pair: -os.path.getsize(pair[0]))
+            size = {file: os.path.getsize(file) for file in files if file != GATE}
+            largest_first = sorted(zip(files, objects, strict=True), key=lambda pair: -size.get(pair[0], math.inf))
             with ThreadPoolExecutor(self.parallel if type(self.parallel) is int else os.cpu_count()) as pool:
                 list(pool.map(build, largest_first))
             return objects
@@ -122,6 +126,6 @@ def urls():
 
 setup(
     project_urls=urls(),
-    ext_modules=cythonize([core], language_level=3),
+    ext_modules=[core],
     cmdclass={"build_ext": SideBySide},
 )
