@@ -1,7 +1,8 @@
 /* contour_place.c - where the contour of contour.c goes: tilt c and period P. contour_plan.c: how far.
  *
- * Nothing here enters a bound: every choice is valid, a bad one only makes a bound wide. So at most HS_SAMPLE of the
- * steps are looked at closely; K of the others enters through its value and slope at c and the ratio of curvatures.
+ * Nothing here enters a bound [theory: line.planning]: every choice is valid, a bad one only makes a bound wide. So at
+ * most HS_SAMPLE of the steps are looked at closely; K of the others enters through its value and slope at c and the
+ * ratio of curvatures.
  *
  * Symbols as in contour.c.
  */

@@ -77,8 +77,8 @@ def packed(pairs) -> np.ndarray:
 
 
 def variation(branches) -> float:
-    """Total variation distance of a pair: b(q, up) - b(q, -down) is q times N(up) - N(-down), of distance
-    erf((up + down)/sqrt 8)."""
+    """Total variation distance of a pair [theory: pair.branch-variation]: b(q, up) - b(q, -down) is q times N(up) - N(-down),
+    of distance erf((up + down)/sqrt 8)."""
     return math.fsum(w * q * math.erf((up + down) * math.sqrt(0.125)) for w, q, up, down in branches)
 
 

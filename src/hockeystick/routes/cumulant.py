@@ -128,7 +128,8 @@ def _gaussian(m: float, q: float, add: bool, t: float) -> Cumulant:
 
 
 def _two_sided(pair, add: bool, t: float) -> Cumulant:
-    """What was dropped for its weight (a branch of shifts up to u, v) has M at most e^{(u+v)^2 t(1+t)/2}."""
+    """What was dropped for its weight (a branch of shifts up to u, v) has M at most e^{(u+v)^2 t(1+t)/2}
+    [theory: line.monotone]."""
     try:
         log_m, error, *_ = _core.two_transform(sampling.packed([pair.reversed() if add else pair]), t, 0.0)
     except AccuracyError as reason:
