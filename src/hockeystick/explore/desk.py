@@ -60,8 +60,10 @@ class Desk:
     def _run(self) -> None:
         while True:
             with self._turn:
-                while not self._closed and not self._work and not self._due():
-                    self._turn.wait(max(0.0, self._next - time.perf_counter()) if self._found and not self._under_way else None)
+                # Nothing is computed while a delivery is under way: two threads at work would hold up each other.
+                while not self._closed and (self._under_way or not (self._work or self._due())):
+                    soon = self._found and not self._under_way
+                    self._turn.wait(max(0.0, self._next - time.perf_counter()) if soon else None)
                 if self._closed:
                     return
                 entry = self._work[-1] if self._work else None
@@ -74,7 +76,7 @@ class Desk:
             self._deliver(found)
 
     def _due(self) -> bool:
-        return bool(self._found) and not self._under_way and time.perf_counter() >= self._next
+        return bool(self._found) and time.perf_counter() >= self._next
 
     def _step(self, entry) -> None:
         """One piece more of an entry. An error is the last piece of its key, under the name "error"."""
