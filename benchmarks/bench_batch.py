@@ -47,7 +47,7 @@ def main():
     few = problems(2000)
     check(few, hs.epsilon_batch(*few))
     ends, done = np.zeros((3, 2000)), np.zeros(2000, dtype=np.uint8)
-    settings = (1, 3, 0, contour.RTOL, contour._margin(contour.RTOL), 1e-6, 1)
+    settings = (1, 3, 0, contour.RTOL, contour.margin(contour.RTOL), 1e-6, 1)
     start = time.perf_counter()
     _core.batch(1 / few[0], *few[1:], *settings, ends, done)
     took = time.perf_counter() - start

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import bound, query
+from hockeystick import answers, query
 from hockeystick.pair import step_loss
 from hockeystick.routes import table
 
@@ -37,8 +37,9 @@ def test_two_routes_that_contradict_each_other_are_reported(monkeypatch):
     run = hs.gaussian(1.0) * 3
 
     def change(name, low, high):
-        ends = lambda *_: (math.log(low), math.log(low), math.log(high), (0.0,) * len(table.TERMS[name]), name)  # noqa: E731
-        monkeypatch.setitem(table.TABLE, name, table.TABLE[name]._replace(point=ends, points=None))
+        terms = (0.0,) * len(table.TERMS[name])
+        found = answers.Point(math.log(low), math.log(low), math.log(high), terms, name)
+        monkeypatch.setitem(table.TABLE, name, table.TABLE[name]._replace(point=lambda *_: found, points=None))
 
     change("contour", 0.1, 0.2)
     change("saddlepoint", 0.3, 0.4)
@@ -56,11 +57,11 @@ def test_a_curve_with_an_empty_interval_is_reported(monkeypatch):
 
 
 def test_what_two_answers_leave():
-    a, b = (0.1, 0.3, 0.3, (), "a"), (0.15, 0.17, 0.2, (), "b")
-    assert bound.meet(a, b) == bound.meet(b, a) == (0.15, 0.17, 0.2, (), "b")
-    assert bound.meet(None, a) == bound.meet(a, None) == a and bound.meet(None, None) is None
+    a, b = answers.Root(0.1, 0.3, 0.3, (), "a"), answers.Root(0.15, 0.17, 0.2, (), "b")
+    assert answers.meet(a, b) == answers.meet(b, a) == (0.15, 0.17, 0.2, (), "b")
+    assert answers.meet(None, a) == answers.meet(a, None) == a and answers.meet(None, None) is None
     with pytest.raises(hs.SoundnessError):
-        bound.meet(a, (0.4, 0.4, 0.5, (), "c"))
+        answers.meet(a, answers.Root(0.4, 0.4, 0.5, (), "c"))
 
 
 def test_a_curve_beyond_its_grid_is_not_read():

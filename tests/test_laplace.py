@@ -40,11 +40,11 @@ def test_laplace_against_residues(m, k):
     mean, sd = k * (m - 1 + math.exp(-m)), m * math.sqrt(k)
     for eps in (mean, min(mean + sd, 0.97 * k * m), mean + 0.8 * (k * m - mean), k * m * (1 - 1e-5), 0.0, -0.6 * k * m):
         truth = mp.log(laplace_by_residues(m, k, eps))
-        low, mid, high, _ = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps)
+        low, mid, high, *_ = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps)
         assert low <= truth <= high and high - low < 1e-8
         assert abs(mid - truth) <= high - low
         if truth < -0.1 and 0 < eps < mean + 0.9 * (k * m - mean):
-            low, _, high, _ = mixed.root([mixed.LaplaceStep(m, 1.0, 0, k)], float(truth))
+            low, _, high, *_ = mixed.root([mixed.LaplaceStep(m, 1.0, 0, k)], float(truth))
             assert low <= eps * (1 + 1e-14) and eps * (1 - 1e-14) <= high and high - low < 1e-7 * eps
 
 
@@ -91,7 +91,7 @@ def test_subsampled_twice_against_quadrature(m, q, add):
             )
             for u, mass in ((-m_, mp.mpf(1) / 2), (m_, mp.exp(-m_) / 2)):
                 truth += mass * tilt(u) * one_step(m_, q, add, eps - loss(u))
-            low, _, high, _ = mixed.point([mixed.LaplaceStep(m, q, add, 2)], eps)
+            low, _, high, *_ = mixed.point([mixed.LaplaceStep(m, q, add, 2)], eps)
             assert low <= mp.log(truth) <= high and high - low < 1e-8
 
 
@@ -156,8 +156,8 @@ def test_extremes_return_and_agree(k, scale):
 def test_millions_of_atoms_agree_with_the_grid():
     """Little noise is two atoms and rarely anything else: binomial sums over 1e4 outcomes, beside connect-the-dots."""
     k, m, eps = 4 * 10**6, 1e-6, 1e-3
-    low, _, high, _ = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps)
-    below, _, above, _ = pld.point(((step_loss(hs.laplace(1 / m), "add_remove", False), k),), eps, 0.05)
+    low, _, high, *_ = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps)
+    below, _, above, *_ = pld.point(((step_loss(hs.laplace(1 / m), "add_remove", False), k),), eps, 0.05)
     assert below <= low and high <= above and high - low < 1e-8
 
 

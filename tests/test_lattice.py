@@ -95,13 +95,13 @@ def test_against_convolution(make, exact):  # [theory: line.lattice]
         truth = exact_delta(law, eps)
         if truth < mp.mpf(10) ** -150:
             continue
-        low, mid, high, terms = lattice.point(run, eps)
+        low, mid, high, terms, _ = lattice.point(run, eps)
         assert low <= mp.log(truth) <= high
         assert high - low < 1e-8 and abs(mid - mp.log(truth)) <= (high - low)
         assert len(terms) == len(contour.TERMS) and min(terms) >= 0
         log_delta = float(mp.log(truth))
         if truth < 0.9 and eps <= 0.95 * top:
-            low, _, high, _ = lattice.root(run, log_delta)
+            low, _, high, *_ = lattice.root(run, log_delta)
             at = [exact_delta(law, e) for e in (low, high)]
             assert at[0] >= mp.exp(log_delta) >= at[1]
 
@@ -168,7 +168,7 @@ def test_delta_near_one():  # [theory: line.complement]
     law = convolve(*[rr(6.0)] * 6)
     run = lattice.compose([(lattice.randomized_response(6.0), 6)])
     for eps in (1.0, 13.0, 25.0):
-        low, _, high, _ = lattice.point(run, eps)
+        low, _, high, *_ = lattice.point(run, eps)
         assert low <= mp.log(exact_delta(law, eps)) <= min(high, 0.0) and high - low < 1e-9
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import _core
+from hockeystick import _core, scratch
 from hockeystick.pair import gaussian_steps
-from hockeystick.routes import contour
 from rows import sgm
 
 QUICK = [
@@ -60,9 +59,9 @@ def test_every_corner_ends(delta, direction):
         for q in (1e-9, 1e-6, 1e-3, 0.01, 0.5):
             for k in (10, 1000, 10**6, 10**9):
                 steps = gaussian_steps(sgm(sigma, q, k), "add_remove")
-                work = contour.borrow(_core.contour_work(1))
+                work = scratch.borrow(_core.contour_work(1))
                 status, low, mid, high, *_ = _core.contour_eps(*steps, direction, math.log(delta), 1e-9, 31.0, 1, work)
-                contour.give_back(work)
+                scratch.give_back(work)
                 assert status > 1 or low <= mid <= high
 
 

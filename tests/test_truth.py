@@ -182,10 +182,10 @@ def test_rows_that_no_query_can_ask(row):
     assert (log_holds if row.query == "delta" else holds)(*ends, row)
     if "replace_one_gaussian" in row.kinds:
         steps = pair._paired_steps([(sampling.family(part.step, part.adjacency), part.k) for part in row.parts], False)
-        low, mid, high, _ = contour.pair_point(steps, 0, row.at)
+        low, mid, high, *_ = contour.pair_point(steps, 0, row.at)
     else:
         at = row.at if row.query == "delta" else math.log(row.at)
-        low, mid, high, _ = (mixed.point if row.query == "delta" else mixed.root)([line_step(x) for x in row.parts], at)
+        low, mid, high, *_ = (mixed.point if row.query == "delta" else mixed.root)([line_step(x) for x in row.parts], at)
     with mp.workdps(40):
         truth = mp.log(row.truth) if row.query == "delta" else row.truth
         assert low <= truth <= high and high - low < 1e-8 and abs(mid - truth) < 1e-9

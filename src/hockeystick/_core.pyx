@@ -7,6 +7,7 @@ from libc.limits cimport INT_MAX
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
+from .answers import Crossing, Saddle, Scaled
 from .bound import AccuracyError, DomainError
 
 _STATUS = (
@@ -69,18 +70,34 @@ def check(int status, where="core"):
     raise kind(f"{where}: {message}", status)
 
 
+cdef object named = tuple.__new__  # a named tuple by its own constructor takes twice as long, which warm queries notice
+
+
+cdef object scaled(int status, const hs_point *p):
+    terms = (p.aliasing, p.truncation, p.inner, p.rounding)
+    return named(Scaled, (status, p.log_scale, p.lower, p.estimate, p.upper, terms, p.n_nodes))
+
+
+cdef object crossing(int status, double lower, double estimate, double upper, const hs_point *p):
+    """A Crossing; p is the delta at the estimate."""
+    if status > 1:
+        return Crossing(status, 0.0, 0.0, 0.0, (), 0)
+    terms = (p.aliasing / p.estimate, p.truncation / p.estimate, p.inner / p.estimate, p.rounding / p.estimate)
+    return named(Crossing, (status, lower, estimate, upper, terms, p.n_nodes))
+
+
 def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double log_tol, double[::1] work):
-    """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
+    """Scaled: one certified delta; see hs.h."""
     cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0]), status
     cdef hs_point p
     memset(&p, 0, sizeof(p))
     with nogil:
         status = hs_hyperbola_delta(b, &m[0], &q[0], &k[0], add, eps, log_tol, &work[0], work.shape[0], &p)
-    return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
+    return scaled(status, &p)
 
 
 def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol, double[::1] work):
-    """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
+    """Crossing: one certified eps; see hs.h."""
     cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0]), status
     cdef double lower = 0, estimate = 0, upper = 0
     cdef hs_point p
@@ -88,8 +105,7 @@ def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double l
     with nogil:
         status = hs_hyperbola_eps(b, &m[0], &q[0], &k[0], add, log_delta, log_tol, &work[0], work.shape[0],
                                   &lower, &estimate, &upper, &p)
-    terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
-    return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
+    return crossing(status, lower, estimate, upper, &p)
 
 
 cdef hs_contour blank(int b, int add, hs_poll *poll) noexcept nogil:
@@ -110,7 +126,7 @@ cdef const hs_pair *_pairs(const unsigned char[::1] pairs, int b) except? NULL:
 def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double eps,
                   double rtol, double T0, int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX,
                   const unsigned char[::1] pairs=None):
-    """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
+    """Scaled: one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
     cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
     cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
@@ -124,7 +140,7 @@ def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k 
     with nogil:
         status = hs_contour_delta(&C, eps, lent, n_lent, &p)
     passed(&poll)
-    return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
+    return scaled(status, &p)
 
 
 def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const double[::1] eps, double rtol, double T0,
@@ -147,7 +163,7 @@ def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const do
 def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double log_delta,
                 double rtol, double T0, int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX,
                 const unsigned char[::1] pairs=None):
-    """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
+    """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
     cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
@@ -162,10 +178,7 @@ def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k no
     with nogil:
         status = hs_contour_eps(&C, log_delta, lent, n_lent, &lower, &estimate, &upper, &p)
     passed(&poll)
-    if status > 1:
-        return status, 0.0, 0.0, 0.0, (), 0
-    terms = (p.aliasing / p.estimate, p.truncation / p.estimate, p.inner / p.estimate, p.rounding / p.estimate)
-    return status, lower, estimate, upper, terms, p.n_nodes
+    return crossing(status, lower, estimate, upper, &p)
 
 
 def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work,
@@ -383,7 +396,7 @@ cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1]
 
 def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,
                 double T0, int64_t n_nodes, double[::1] work):
-    """(status, log_scale, lower, estimate, upper, terms, nodes) of one certified delta; see hs.h."""
+    """Scaled: one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef hs_point p
@@ -394,12 +407,12 @@ def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const d
     with nogil:
         status = hs_mixed_delta(&A, eps, &work[0], work.shape[0], &p)
     passed(&poll)
-    return status, p.log_scale, p.lower, p.estimate, p.upper, (p.aliasing, p.truncation, p.inner, p.rounding), p.n_nodes
+    return scaled(status, &p)
 
 
 def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta, double rtol,
               double T0, int64_t n_nodes, double[::1] work):
-    """(status, lower, estimate, upper, terms relative to delta, nodes) of one certified eps; see hs.h."""
+    """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef hs_point p
@@ -411,8 +424,7 @@ def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const dou
     with nogil:
         status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
     passed(&poll)
-    terms = () if status > 1 else tuple(t / p.estimate for t in (p.aliasing, p.truncation, p.inner, p.rounding))
-    return status, lower, estimate, upper, terms, 0 if status > 1 else p.n_nodes
+    return crossing(status, lower, estimate, upper, &p)
 
 
 def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double t, double[::1] work):

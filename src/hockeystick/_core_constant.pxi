@@ -8,8 +8,13 @@ def saddle_work():
     return hs_saddle_work()
 
 
+cdef object saddle(int status, double estimate, const hs_saddle *s):
+    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    return Saddle(status, s.kind, s.lower, estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew)
+
+
 def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
-    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of log delta; see hs.h."""
+    """Saddle: log delta; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
     cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
@@ -17,12 +22,11 @@ def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double ep
     with nogil:
         status = hs_saddle_delta(b, &m[0], &q[0], &k[0], add, eps, kind, &poll, &work[0], work.shape[0], &s)
     passed(&poll)
-    terms = (s.berry_esseen, s.quadrature, s.rounding)
-    return status, s.kind, s.lower, s.log_estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+    return saddle(status, s.log_estimate, &s)
 
 
 def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work):
-    """(status, kind, lower, estimate, upper, raw estimate, terms, tilt, skew) of eps; see hs.h."""
+    """Saddle: eps; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
     cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
@@ -30,12 +34,11 @@ def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_
     with nogil:
         status = hs_saddle_eps(b, &m[0], &q[0], &k[0], add, log_delta, kind, &poll, &work[0], work.shape[0], &s)
     passed(&poll)
-    terms = (s.berry_esseen, s.quadrature, s.rounding)
-    return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+    return saddle(status, s.estimate, &s)
 
 
 def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delta, int kind, double wall, double[::1] work):
-    """The same of the larger eps over both directions; see hs.h."""
+    """Saddle: the larger eps over both directions; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
     cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
@@ -43,8 +46,7 @@ def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delt
     with nogil:
         status = hs_saddle_eps_both(b, &m[0], &q[0], &k[0], log_delta, kind, wall, &poll, &work[0], work.shape[0], &s)
     passed(&poll)
-    terms = (s.berry_esseen, s.quadrature, s.rounding)
-    return status, s.kind, s.lower, s.estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+    return saddle(status, s.estimate, &s)
 
 
 def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
@@ -91,7 +93,7 @@ def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarr
 
 def saddle_atoms(const int64_t[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,
                  const double[:, ::1] errors, int have_eps, double value, int kind):
-    """The same tuple for steps of finitely many losses; errors: rows rel, edge, inf."""
+    """Saddle: log delta or eps of steps of finitely many losses; errors: rows rel, edge, inf."""
     cdef hs_saddle s
     cdef hs_atoms a
     cdef int status, b = k.shape[0]
@@ -103,9 +105,7 @@ def saddle_atoms(const int64_t[::1] first, const double[::1] loss, const double[
     a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
     with nogil:
         status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
-    terms = (s.berry_esseen, s.quadrature, s.rounding)
-    mid = s.log_estimate if have_eps else s.estimate
-    return status, s.kind, s.lower, mid, s.upper, s.raw_estimate, terms, s.tilt, s.skew
+    return saddle(status, s.log_estimate if have_eps else s.estimate, &s)
 
 
 def saddle_atoms_cgf(const int64_t[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,

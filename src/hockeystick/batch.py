@@ -166,7 +166,7 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
         m, which = np.where(q == 1, 2 * m, m), 1
     else:
         which = {"remove": 1, "add": 2, "both": 3}[sides["direction"]]
-    settings = (int(want_eps), which, int(replaced), contour.RTOL, contour._margin(contour.RTOL), widest, n_threads)
+    settings = (int(want_eps), which, int(replaced), contour.RTOL, contour.margin(contour.RTOL), widest, n_threads)
 
     def ask(i: int):
         run = compose((poisson_subsampled(gaussian(sigma[i]), q[i]), int(k[i])))

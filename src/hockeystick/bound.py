@@ -59,30 +59,6 @@ def contradiction(run: Any, *found: Any) -> SoundnessError:
     return SoundnessError(f"a defect of hockeystick, please report it: certified bounds{about} contradict each other: {ends}")
 
 
-def ordered(found, run=None):
-    """An answer (lower, estimate, upper, ..., route) as it may leave: its estimate, which is no bound, moved between its ends;
-    SoundnessError where these are no interval or one of the three is NaN."""
-    low, mid, high = found[:3]
-    if low <= mid <= high:
-        return found
-    if low <= high and mid == mid:
-        return low, min(max(mid, low), high), high, *found[3:]
-    raise contradiction(run, found)
-
-
-def meet(a, b, run=None):
-    """What two answers about one number leave of it; terms and route are those of the narrower [theory: small.consistent].
-    SoundnessError where nothing is left. Either may be None."""
-    if a is None or b is None:
-        found = a or b
-        return found if found is None or found[0] <= found[1] <= found[2] else ordered(found, run)
-    own = a if not b[2] - b[0] < a[2] - a[0] else b
-    low, high = max(a[0], b[0]), min(a[2], b[2])
-    if not low <= high:
-        raise contradiction(run, a, b)
-    return ordered((low, own[1], high, *own[3:]), run)
-
-
 class Budget(NamedTuple):
     """Error terms of a certified bound, in the unit of the quantity that the route computed.
 

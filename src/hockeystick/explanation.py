@@ -113,9 +113,11 @@ class _Traced(query._Settings):
     def _ask(self, name: str, what: str, add: int, at: float):
         self.why, start = "", time.perf_counter()
         found = super()._ask(name, what, add, at)
-        low, high = (None, None) if found is None else (float(found[0]), float(found[2]))
-        if found is not None and what == "point":
-            low, high = exp_lower(found[0]), exp_upper(found[2])
+        low = high = None
+        if found:
+            low, high = float(found.lower), float(found.upper)
+            if what == "point":
+                low, high = exp_lower(low), exp_upper(high)
         why = "" if found else self.why
         self.tried.append(Tried(name, "add" if add else "remove", low, high, why, time.perf_counter() - start))
         return found

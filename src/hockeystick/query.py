@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import worst
-from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_of
-from .bound import AccuracyError, Bound, Budget, DomainError, contradiction, meet, ordered
+from .answers import ZERO, Point, Root, larger, meet, ordered
+from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of
+from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .mechanism import as_run, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
 from .routes import chernoff, contour, fallback
-from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS, ZERO
+from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
 
 if TYPE_CHECKING:
@@ -103,9 +104,7 @@ def delta(
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=False).answers("delta", eps)
-    points = [settings.point(e) for e in flat]
-    ends = [(exp_lower(p[0]), math.exp(p[1]), exp_upper(p[2])) for p in points]
-    return settings.bound(ends, points, eps).answers("delta", eps)
+    return settings.bound([settings.point(e).of_delta() for e in flat], eps).answers("delta", eps)
 
 
 @overload
@@ -140,8 +139,7 @@ def log_delta(
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
         return settings.curve(np.array(flat), np.shape(eps), log=True).answers("log_delta", eps)
-    points = [settings.point(e) for e in flat]
-    return settings.bound(points, points, eps).answers("log_delta", eps)
+    return settings.bound([settings.point(e) for e in flat], eps).answers("log_delta", eps)
 
 
 @overload
@@ -192,7 +190,7 @@ def epsilon(
         return worst.maximum(epsilon, run, delta, roots=True, **options).answers("epsilon", delta)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
-    return settings.bound(roots, roots, delta).answers("epsilon", delta)
+    return settings.bound(roots, delta).answers("epsilon", delta)
 
 
 class _Settings:
@@ -249,9 +247,10 @@ class _Settings:
         routes = {name} if name and shared.any() else set()
         terms = {term: np.where(shared, rows[:, 3 + i], 0.0) for found in routes for i, term in enumerate(TERMS[found])}
         for i in np.flatnonzero(~shared):
-            *rows[i, :3], found, route = self.point(float(eps[i]))
-            routes.add(route)
-            for term, value in zip(TERMS[route], found, strict=True):
+            found = self.point(float(eps[i]))
+            rows[i, :3] = found.lower, found.estimate, found.upper
+            routes.add(found.route)
+            for term, value in zip(TERMS[found.route], found.terms, strict=True):
                 terms.setdefault(term, np.zeros(eps.size))[i] = value
         low, mid, high = rows[:, :3].T if log else exp_ends(rows[:, :3])
         budget = Budget({name: value.reshape(shape) for name, value in terms.items()})
@@ -261,7 +260,7 @@ class _Settings:
         """The route whose points are shared: the one asked for, or what `auto` takes at one of the points."""
         if self.steps is not None and self.total > 1 and self.route in ("auto", "contour"):
             return "contour"
-        asked = self.route == "pld" or (self.route == "auto" and self.steps is None and self.point(eps)[4] == "pld")
+        asked = self.route == "pld" or (self.route == "auto" and self.steps is None and self.point(eps).route == "pld")
         return "pld" if asked else None
 
     def _matters(self, add: int, eps: np.ndarray, log_lower: np.ndarray) -> np.ndarray:
@@ -275,10 +274,10 @@ class _Settings:
         return losses(self.run, self.adjacency, "add" if add else "remove")
 
     def point(self, eps: float):
-        """(log_lower, log_estimate, log_upper, terms, route) of delta(eps), the larger over the directions."""
+        """delta(eps), the larger over the directions."""
         if eps < -EPS_BOTTOM:
             least = min(math.log1p(-math.exp(eps)) * (1 + 4 * U), -exp_upper(eps))  # the second where e^eps is subnormal or 0
-            return least, 0.5 * least, 0.0, ZERO, "exact"
+            return Point(least, 0.5 * least, 0.0, ZERO, "exact")
         if self.steps is None:
             return self._largest(
                 lambda own, add: chernoff.beyond(own, add, eps) or own._try("point", GENERAL, add, eps),
@@ -287,15 +286,15 @@ class _Settings:
         first, *others = self.directions
         best = self.exact(first, eps) or self._try("point", GAUSSIAN, first, eps)
         for add in others:
-            if not self._below(add, eps, best[0]):
-                best = _larger(best, self.exact(add, eps) or self._try("point", GAUSSIAN, add, eps))
+            if not self._below(add, eps, best.lower):
+                best = larger(best, self.exact(add, eps) or self._try("point", GAUSSIAN, add, eps))
         return best
 
     def root(self, delta: float):
-        """(lower, estimate, upper, terms, route) of eps(delta), clipped at 0, the larger over the directions."""
+        """eps(delta), clipped at 0, the larger over the directions."""
         if not self.total:
             if self.steps is not None:
-                return 0.0, 0.0, 0.0, ZERO, "exact"
+                return Root(0.0, 0.0, 0.0, ZERO, "exact")
             return self._largest(
                 lambda own, add: (
                     (own._prune() and chernoff.no_root(own, add, delta))
@@ -308,12 +307,14 @@ class _Settings:
         ask = TABLE[self.route].larger_root if others and self.route != "auto" and self.rtol is None else None
         best = ask and ask(self, delta)
         if best:
-            return ordered(self._within("root", delta, best), self.run)
+            return ordered(best.within_a_curve(delta), self.run)
         best = self._try("root", GAUSSIAN, first, delta)
         for add in others:
-            beyond = add and best[0] >= self.wall * (1 + (self.steps.k.size + 5) * U)  # no loss in this direction is that large
-            if not beyond and not (best[0] > 0 and self._below(add, best[0], log_lower(delta))):
-                best = _larger(best, self._try("root", GAUSSIAN, add, delta))
+            beyond = add and best.lower >= self.wall * (
+                1 + (self.steps.k.size + 5) * U
+            )  # no loss in this direction is that large
+            if not beyond and not (best.lower > 0 and self._below(add, best.lower, log_lower(delta))):
+                best = larger(best, self._try("root", GAUSSIAN, add, delta))
         return best
 
     def _largest(self, ask, below):
@@ -327,7 +328,7 @@ class _Settings:
         else:
             found = (ask(self, add) for add in self.directions)
         best = next(found)
-        return best if below(others[0], best[0]) else _larger(best, next(found))
+        return best if below(others[0], best.lower) else larger(best, next(found))
 
     def _apart(self) -> bool:
         """Whether both directions are asked at once, on threads of their own: where a convolution takes long, and the first
@@ -360,45 +361,35 @@ class _Settings:
         band = self.wall * (self.steps.k.size + 4) * U if self.total else 0.0
         wall = self.wall if self.total else 0.0
         if (add and eps >= wall + band) or (not self.total and eps >= 0):
-            return -math.inf, -math.inf, -math.inf, ZERO, "exact"
+            return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
         if (not add or not self.total) and eps <= -wall - band and eps < 0:
             value = math.log(-math.expm1(eps))
             slack = 4 * U * (1 + abs(value))
-            return value - slack, value, min(value + slack, 0.0), ZERO, "exact"
+            return Point(value - slack, value, min(value + slack, 0.0), ZERO, "exact")
         return None
 
     def _try(self, what: str, names: tuple[str, ...], add: int, at: float):
         """The route asked for, or with `auto` the routes of `names` in turn until the answer is good enough: what all leave."""
-        found, wanted = None, GOOD_ENOUGH if self.rtol is None else self.rtol
-        width, before = _log_width if what == "point" else _relative, ""
+        found, wanted, before = None, GOOD_ENOUGH if self.rtol is None else self.rtol, ""
         for name in names if self.route == "auto" else (self.route,):
             if before == "contour":
-                _note(self, what, at, found, width)
+                _note(self, what, at, found)
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
-            if found and (width(found) <= wanted or (what == "root" and found[2] == math.inf)):  # a jump: no route knows more
+            if found and (found.width <= wanted or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
-            *_, high, terms, route = self._try(what, names, add, EPS_FAR)  # delta does not increase
-            return -math.inf, -math.inf, high, terms, route
-        if found is None or (self.rtol is not None and not width(found) <= self.rtol):
+            far = self._try(what, names, add, EPS_FAR)
+            return far._replace(lower=-math.inf, estimate=-math.inf)  # delta does not increase
+        if found is None or (self.rtol is not None and not found.width <= self.rtol):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
-            raise AccuracyError(self._refusal(asked, width(found) if found else None))
+            raise AccuracyError(self._refusal(asked, found and found.width))
         return found
 
     def _ask(self, name: str, what: str, add: int, at: float):
         """What one route answers, or None."""
         route = TABLE[name]
-        return self._within(what, at, (route.point if what == "point" else route.root)(self, add, at))
-
-    def _within(self, what: str, at: float, found):
-        """An answer within what any curve obeys, max(0, 1 - e^eps) <= delta(eps) <= 1, or eps(delta) >= 0."""
-        if found is None or (found[0] >= 0 if what == "root" else found[2] <= 0 <= at):
-            return found
-        if what == "root":
-            return max(found[0], 0.0), found[1], max(found[2], 0.0), *found[3:]
-        low = math.log(-math.expm1(at)) if at < 0 else -math.inf
-        low -= 4 * U * (1 - low) if at < 0 else 0.0
-        return max(found[0], low), found[1], min(found[2], 0.0), *found[3:]
+        found = (route.point if what == "point" else route.root)(self, add, at)
+        return found and found.within_a_curve(at)
 
     def goal(self) -> float:
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
@@ -414,51 +405,34 @@ class _Settings:
         advice = helps and f"; ask for {' or '.join(helps)}"
         return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}{advice or ''}"
 
-    def bound(self, ends, answers, like) -> Bound:
-        """A Bound of the shape of `like` from (lower, estimate, upper, ...) and (..., terms, route) of every entry."""
+    def bound(self, answers, like) -> Bound:
+        """A Bound of the shape of `like` from the answer for every entry."""
         if isinstance(like, float) or np.ndim(like) == 0:
-            low, mid, high = ends[0][:3]
-            terms, route = answers[0][3:]
+            low, mid, high, terms, route = answers[0]
             return Bound(low, mid, high, route, True, Budget(dict(zip(TERMS[route], terms, strict=True))))
         shape = np.shape(like)
-        low, mid, high = (np.array([e[i] for e in ends], dtype=float).reshape(shape) for i in range(3))
-        routes = sorted({a[4] for a in answers})
+        ends = np.array([(found.lower, found.estimate, found.upper) for found in answers], dtype=float).reshape(-1, 3)
+        low, mid, high = (column.reshape(shape) for column in ends.T.copy())
+        routes = sorted({found.route for found in answers})
         terms = {name: np.zeros(len(answers)) for route in routes for name in TERMS[route]}
-        for i, (*_, found, route) in enumerate(answers):
-            for name, value in zip(TERMS[route], found, strict=True):
+        for i, found in enumerate(answers):
+            for name, value in zip(TERMS[found.route], found.terms, strict=True):
                 terms[name][i] = value
         return Bound(low, mid, high, "+".join(routes), True, Budget({n: v.reshape(shape) for n, v in terms.items()}))
 
 
-def _note(settings: _Settings, what: str, at: float, found, width) -> None:
+def _note(settings: _Settings, what: str, at: float, found) -> None:
     """A line for the logger "hockeystick", level DEBUG, about a query that the contour did not answer well."""
     import logging
 
-    said = "declined" if found is None else f"left a relative width of {width(found):.2g}"
+    said = "declined" if found is None else f"left a relative width of {found.width:.2g}"
     asked = "delta at eps" if what == "point" else "eps at delta"
     log = logging.getLogger("hockeystick")
     log.debug("%s=%r of %r: the contour %s%s", asked, at, settings.run, said, settings.why and f" ({settings.why})")
 
 
-def _larger(a, b):
-    """Elementwise maximum of two intervals; terms and route of the one with the larger upper end."""
-    top = a if a[2] >= b[2] else b
-    return max(a[0], b[0]), max(a[1], b[1]), top[2], top[3], top[4]
-
-
 def _larger_rows(a, b):
-    """The same for rows of log_lower, log_estimate, log_upper, terms; NaN where either is."""
+    """answers.larger for rows of log_lower, log_estimate, log_upper, terms; NaN where either is."""
     rows = np.where(a[:, 2:3] >= b[:, 2:3], a, b)
     rows[:, :2] = np.maximum(a[:, :2], b[:, :2])
     return rows
-
-
-def _relative(root) -> float:
-    if root[2] == root[0] or root[2] <= 0:  # eps is 0 there, exactly
-        return 0.0
-    return (root[2] - root[0]) / max(root[1], 1e-300)
-
-
-def _log_width(point) -> float:
-    """Relative width of delta from logs; 0 for an interval of one point."""
-    return -math.expm1(point[0] - point[2]) if point[0] < point[2] else 0.0

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 
-from .. import _core
+from .. import _core, scratch
+from ..answers import ZERO, Point, Root
 from ..arguments import exp_lower
 from ..bound import AccuracyError
 from ..loss import ends, log_finite
 from ..pair import PairedSteps, paired_steps
 from ..sampling import PACKED
-from . import contour
 from .single import variation_upper
 from .walls import rest
 
@@ -44,7 +44,7 @@ def beyond(settings, add: int, eps: float):
     lower, upper = (x + side * 8 * U * (1 + abs(x)) if x > -math.inf else x for x, side in ((lower, -1), (upper, 1)))
     upper = min(upper, 0.0)
     value = upper if lower == -math.inf else 0.5 * (lower + upper)
-    return lower, value, upper, (0.0,) * 4, "exact"
+    return Point(lower, value, upper, ZERO, "exact")
 
 
 def _log_one_minus_exp(x: float) -> float:
@@ -68,7 +68,7 @@ def at_jump(settings, delta: float, add: int):
             return None
         low = max(0.0, 2 * math.fsum(k * loss.hi for loss, k in parts) - high)
     high = max(0.0, high) if least >= 0 else math.inf
-    return low, low, high, (0.0,) * 4, "exact"
+    return Root(low, low, high, ZERO, "exact")
 
 
 def below(settings, add: int, eps: float, log_delta: float) -> bool:
@@ -82,8 +82,8 @@ def below(settings, add: int, eps: float, log_delta: float) -> bool:
 
 
 def no_root(settings, add: int, delta: float):
-    """The root (0, 0, 0, terms, "exact") where the distances alone keep delta(0) below delta, or None."""
-    return (0.0, 0.0, 0.0, (0.0,) * 4, "exact") if _variation_upper(settings, add) <= delta else None
+    """The root 0 where the distances alone keep delta(0) below delta, or None."""
+    return Root(0.0, 0.0, 0.0, ZERO, "exact") if _variation_upper(settings, add) <= delta else None
 
 
 def _variation_upper(settings, add: int) -> float:
@@ -145,9 +145,6 @@ def _spare(paired: PairedSteps, log_delta: float) -> float:
 
 
 def _chernoff(paired: PairedSteps, add: int, have_eps: int, at: float) -> float:
-    work = contour.borrow(_core.contour_work(1))
-    try:
-        status, upper, _ = _core.chernoff_upper(*paired.steps, add, have_eps, at, work, pairs=paired.pairs)
-    finally:
-        contour.give_back(work)
+    asked = *paired.steps, add, have_eps, at
+    status, upper, _ = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *asked, pairs=paired.pairs)
     return upper if status == 0 else math.inf

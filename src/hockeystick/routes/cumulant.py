@@ -26,14 +26,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core, sampling
+from .. import _core, sampling, scratch
 from ..bound import AccuracyError
 from ..discrete import DiscreteGaussian, shifted
 from ..given import GaussianMixture, PublicMixture
 from ..loss import Loss, U, reversed_loss
 from ..mechanism import Laplace, PoissonSubsampled
 from ..pair import step_loss
-from . import contour, mixed, saddle_laws, shifts
+from . import mixed, saddle_laws, shifts
 
 CELLS = 6144
 """Cells within nine deviations of the laws that matter: 18/6144 deviations wide, 1e-6 of K."""
@@ -117,11 +117,8 @@ def _between(value: float, error: float, quadrature: float = 0.0) -> Cumulant:
 
 
 def _gaussian(m: float, q: float, add: bool, t: float) -> Cumulant:
-    work = contour.borrow(_core.saddle_work())
-    try:
-        status, sums = _core.saddle_cumulants(*(np.array([x]) for x in (m, q, 1.0)), int(add), t, work)
-    finally:
-        contour.give_back(work)
+    steps = (np.array([x]) for x in (m, q, 1.0))
+    status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, *steps, int(add), t)
     if status:
         raise _refusal(t, "the order is beyond the quadrature, try a smaller one")
     return _between(float(sums[0]), float(sums[1]), float(sums[13]))
@@ -143,11 +140,8 @@ def _two_sided(pair, add: bool, t: float) -> Cumulant:
 
 def _laplace(step: mixed.LaplaceStep, t: float) -> Cumulant:
     table, points = mixed.tables([step], 1 if step.q == 1 else min(PANELS, max(1, mixed.PANELS_MAX // math.ceil(step.m))))
-    work = contour.borrow(_core.mixed_work(points.shape[1], 0, 0))
-    try:
-        status, value, error = _core.mixed_cgf(table, points, np.zeros(5), t, work)
-    finally:
-        contour.give_back(work)
+    size = _core.mixed_work(points.shape[1], 0, 0)
+    status, value, error = scratch.lend(size, _core.mixed_cgf, table, points, np.zeros(5), t)
     if status:
         raise _refusal(t, "K of a Laplace step is out of range")
     return _between(value, error)

@@ -13,16 +13,18 @@ delta and follow TERMS. None means that the route declines.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from .. import _core
+from .. import _core, scratch
+from ..answers import Point, Root, larger
 from ..arguments import exp_lower, exp_upper
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from ..pair import GaussianSteps
 from . import eeai, fallback
-from .contour import RTOL, borrow, give_back
+from .contour import RTOL, margin
 from .eeai import eeai_delta, eeai_epsilon
 from .loss_steps import (
     FORMS,
@@ -178,13 +180,13 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         return edge
     log_lower, estimate, log_upper, terms = -math.inf, -math.inf, 0.0, _VACUOUS
     answer = _call(_core.prawitz_delta, steps, add, eps, rtol, limit)
-    if answer and answer[4] > 0:
-        _, scale, lower, middle, upper, terms, _ = answer
+    scale, lower, middle, upper, middle_terms = answer or (0.0, 0.0, 0.0, 0.0, ())
+    if upper > 0:
         log_upper, estimate = scale + math.log(upper), scale + math.log(max(middle, 1e-300))
         slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
         log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
         log_upper = min(0.0, log_upper + slack)
-        terms = (*(t / (middle if lower > 0 else upper) for t in terms), 0.0)
+        terms = (*(t / (middle if lower > 0 else upper) for t in middle_terms), 0.0)
     if not limit and _wide(steps, math.exp(log_upper), math.exp(log_upper) - math.exp(log_lower)):
         low, high, constant = eeai.point(steps, add, eps)
         log_lower = max(log_lower, math.nextafter(math.log(low), -math.inf) if low > 0 else -math.inf)
@@ -195,11 +197,11 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         if other is None and answer is None:
             return None
         if other:
-            log_lower, log_upper = other[0], min(log_upper, other[2])
+            log_lower, log_upper = other.lower, min(log_upper, other.upper)
     if log_upper - log_lower > WIDE:
         log_scale, value = _core.edgeworth_delta(*steps.totals[add], FORMS[form], order, eps)
         estimate = log_scale + math.log(value) if value > 0 else -math.inf
-    return log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth"
+    return Point(log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth")
 
 
 def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
@@ -208,7 +210,7 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
     lower, estimate, upper, terms = -math.inf, -math.inf, math.inf, _VACUOUS
     answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
     if answer:
-        _, lower, estimate, upper, unit, terms, _ = answer
+        lower, estimate, upper, unit, terms = answer
         terms = (*(t / unit if unit > 0 else math.inf for t in terms), 0.0)
     delta, slack = math.exp(log_delta), 4 * U * (1 + abs(log_delta))
     if not limit and upper < math.inf and _wide(steps, delta, 2 * sum(terms) * delta):
@@ -216,16 +218,16 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
         lower, upper = max(lower, low), min(upper, high) if high > 0 else upper
         terms = (*terms[:-1], constant / delta)
     if lower == -math.inf:
-        high = support(steps, add)[1]
+        _, high = support(steps, add)
         upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
         other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if steps.all_gaussian else None
         if other:
-            lower, upper = other[0] if other[0] > 0 else lower, min(upper, other[2])  # other is clipped at 0
+            lower, upper = other.lower if other.lower > 0 else lower, min(upper, other.upper)  # other is clipped at 0
         if upper == math.inf:
             return None
     if upper - lower > WIDE * upper:
         estimate = _core.edgeworth_eps(*steps.totals[add], FORMS[form], order, log_delta)
-    return lower, min(max(estimate, lower), upper), upper, terms, "edgeworth"
+    return Root(lower, min(max(estimate, lower), upper), upper, terms, "edgeworth")
 
 
 def _wide(steps: LossSteps, delta: float, width: float) -> bool:
@@ -233,13 +235,9 @@ def _wide(steps: LossSteps, delta: float, width: float) -> bool:
 
 
 def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float):
-    work = borrow(_core.prawitz_work())
-    try:
-        margin = min(31.0, 12.0 - math.log(rtol))
-        answer = kernel(steps.family, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin, limit, work)
-    finally:
-        give_back(work)
-    return answer if answer[0] <= 1 else None
+    asked = steps.family, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin(rtol), limit
+    status, *found, _ = scratch.lend(_core.prawitz_work(), kernel, *asked)
+    return found if status <= 1 else None
 
 
 def _beyond_support(steps: LossSteps, add: int, eps: float):
@@ -247,11 +245,11 @@ def _beyond_support(steps: LossSteps, add: int, eps: float):
     low, high = support(steps, add)
     room = 16 * U * (steps.k.size + 1)
     if eps >= high + room * (1 + abs(high)):
-        return -math.inf, -math.inf, -math.inf, (0.0,) * len(TERMS), "edgeworth"
+        return Point(-math.inf, -math.inf, -math.inf, (0.0,) * len(TERMS), "edgeworth")
     if eps <= low - room * (1 + abs(low)) and eps < 0:
         value = math.log(-math.expm1(eps))
         slack = 4 * U * (1 + abs(value))
-        return value - slack, value, min(value + slack, 0.0), (0.0,) * len(TERMS), "edgeworth"
+        return Point(value - slack, value, min(value + slack, 0.0), (0.0,) * len(TERMS), "edgeworth")
     return None
 
 
@@ -315,8 +313,8 @@ def prawitz_delta(
     found = [point(steps, add, eps, order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
     if None in found:
         raise AccuracyError(f"Prawitz' interval was not found at eps={eps!r}: hs.delta has other routes")
-    ends = [max(rounded(p[i]) for p in found) for i, rounded in enumerate((exp_lower, math.exp, exp_upper))]
-    return _bound(ends, max(found, key=lambda p: p[2])[3])
+    best = functools.reduce(larger, found)
+    return _bound((exp_lower(best.lower), math.exp(best.estimate), exp_upper(best.upper)), best.terms)
 
 
 @overload
@@ -367,7 +365,8 @@ def prawitz_epsilon(
     found = [root(steps, add, math.log(delta), order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
     if None in found:
         raise AccuracyError(f"Prawitz' interval was not found at delta={delta!r}: hs.epsilon has other routes")
-    return _bound([max(0.0, max(r[i] for r in found)) for i in range(3)], max(found, key=lambda r: r[2])[3])
+    best = functools.reduce(larger, found)
+    return _bound([max(0.0, end) for end in (best.lower, best.estimate, best.upper)], best.terms)
 
 
 def _limit(limit) -> float:

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from .. import _core
-from ..bound import AccuracyError, Bound, Budget, DomainError, ordered
+from .. import _core, scratch
+from ..answers import between
+from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from . import finite_sample
-from .contour import borrow, give_back
 from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, steps_of, support
 
 if TYPE_CHECKING:
@@ -137,11 +137,8 @@ def _modulus_upper(steps: LossSteps, i: int, add: int, y: float) -> float:
     m, q, family = float(steps.shift[i]), float(steps.q[i]), int(steps.family[i])
     if family == GAUSSIAN and q == 1:
         return math.exp(-0.5 * (m * y) ** 2) * (1 + 1e-12)
-    work = borrow(_core.prawitz_work())
-    try:
-        return _core.edgeworth_modulus_upper(family, m, q, 0 if add else 1, *steps.rule, y, math.inf, work)
-    finally:
-        give_back(work)
+    asked = family, m, q, 0 if add else 1, *steps.rule, y, math.inf
+    return scratch.lend(_core.prawitz_work(), _core.edgeworth_modulus_upper, *asked)
 
 
 def _product_upper(steps: LossSteps, add: int, y: float) -> float:
@@ -185,31 +182,32 @@ class Side:
 
     def chernoff_upper(self, eps: float) -> float:
         answer = self._prawitz(_core.prawitz_delta, eps)
-        return 1.0 if answer is None else min(1.0, math.exp(min(0.0, answer[1] + math.log(answer[4]))) * (1 + 1e-12))
+        if answer is None:
+            return 1.0
+        log_scale, _, _, upper, *_ = answer
+        return min(1.0, math.exp(min(0.0, log_scale + math.log(upper))) * (1 + 1e-12))
 
     def chernoff_eps_upper(self, delta: float) -> float:
         answer = self._prawitz(_core.prawitz_eps, math.log(delta) * (1 + 2 * U))
-        top = support(self.steps, self.add)[1]
-        top = min(math.inf if answer is None else answer[3], top + 16 * U * (self.steps.k.size + 1) * (1 + abs(top)))
+        _, top = support(self.steps, self.add)
+        _, _, upper, *_ = answer or (0.0, 0.0, math.inf)
+        top = min(upper, top + 16 * U * (self.steps.k.size + 1) * (1 + abs(top)))
         if not top < math.inf:
             raise AccuracyError(f"no certified bracket of eps was found at delta={delta!r}: hs.epsilon has other routes")
         return max(0.0, top)
 
     def _prawitz(self, kernel, at: float):
-        work = borrow(_core.prawitz_work())
-        try:
-            s = self.steps
-            answer = kernel(s.family, s.shift, s.q, s.k, self.add, *s.rule, at, 31.0, NO_SMOOTHING, work)
-        finally:
-            give_back(work)
-        return answer if answer[0] <= 1 else None
+        s = self.steps
+        asked = s.family, s.shift, s.q, s.k, self.add, *s.rule, at, 31.0, NO_SMOOTHING
+        status, *found = scratch.lend(_core.prawitz_work(), kernel, *asked)
+        return found if status <= 1 else None
 
     def bounded(self, eps: float) -> tuple[float, float, float, float]:
         """The interval below Chernoff's bound."""
         low, middle, high, slack = self.interval(eps)
         high = min(high, self.chernoff_upper(eps))
         middle = high if middle != middle else middle
-        return *ordered((low, middle, high, "edgeworth"), self.steps)[:3], slack
+        return low, between(low, middle, high, "edgeworth", self.steps), high, slack
 
 
 def _standard(law: Law, x: float) -> tuple[float, float, float, float]:

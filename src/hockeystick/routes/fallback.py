@@ -1,6 +1,6 @@
 """What `auto` falls back to where the contour declines: the PRV accountant, and last the moments accountant (Chernoff bound).
 
-Points and roots as in routes/contour.py, with the route's name appended; None where a route declines.
+Answers are those of answers.py; None where a route declines.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from .. import _core
+from .. import _core, scratch
+from ..answers import Point, Root
 from ..arguments import exp_upper, log_lower, log_upper
 from ..bound import AccuracyError, DomainError
 from ..pair import GaussianSteps
@@ -33,7 +34,7 @@ def prv_point(steps: GaussianSteps, add: int, eps: float, n_threads: int, eps_er
         return None
     low, mid, high = (float(x[0]) for x in (lower, estimate, upper))
     ends = log_lower(low) if low > 0 else -math.inf, math.log(mid) if mid > 0 else -math.inf, log_upper(high)
-    return *ends, _prv_terms(terms, mid), "prv"
+    return Point(*ends, _prv_terms(terms, mid), "prv")
 
 
 def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_error: float = EPS_ERROR):
@@ -48,7 +49,7 @@ def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_e
         )
     except (AccuracyError, DomainError):
         return None
-    return (*(float(x[0]) for x in (lower, estimate, upper)), _prv_terms(terms, delta), "prv")
+    return Root(*(float(x[0]) for x in (lower, estimate, upper)), _prv_terms(terms, delta), "prv")
 
 
 def _prv_fits(steps: GaussianSteps) -> bool:
@@ -68,13 +69,13 @@ def moments_point(steps: GaussianSteps, add: int, eps: float):
     for one in _single_steps(steps):
         if abs(eps) < -math.log1p(-one[1]) or (not add and eps > 0):
             point = contour.single_point(*one, add, eps)
-            lower = max(lower, point[0]) if point else lower
+            lower = max(lower, point.lower) if point else lower
     other = saddlepoint.point(steps, add, eps)
     if other:
-        lower, upper = max(lower, other[0]), min(upper, other[2])
+        lower, upper = max(lower, other.lower), min(upper, other.upper)
     if not add and eps > 0 and jumps.serves(steps):
         lower, upper = max(lower, jumps.log_delta_lower(steps, eps)), min(upper, jumps.log_delta_upper(steps, eps))
-    return lower, upper, upper, (1.0,), "moments"
+    return Point(lower, upper, upper, (1.0,), "moments")
 
 
 def moments_root(steps: GaussianSteps, add: int, log_delta: float):
@@ -84,44 +85,41 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float):
     if upper is None:
         return None
     roots = [contour.single_root(*one, add, exp_upper(most)) for one in _single_steps(steps)]
-    lower = max([0.0, *(root[0] for root in roots if root)])
+    lower = max([0.0, *(root.lower for root in roots if root)])
     other = saddlepoint.root(steps, add, log_delta)
     if other:
-        lower, upper = max(lower, other[0]), min(upper, other[2])
+        lower, upper = max(lower, other.lower), min(upper, other.upper)
     upper = max(upper, 0.0)
     if not add and lower < upper < math.inf and jumps.serves(steps):
         lower, upper = jumps.narrowed(steps, least, most, lower, upper)
-    return lower, upper, upper, (1.0,), "moments"
+    return Root(lower, upper, upper, (1.0,), "moments")
 
 
 def certainly_below(steps: GaussianSteps, add: int, eps: float, log_delta: float, n_threads: int = 1) -> bool:
     """Whether the saddle-point accountant proves delta(eps) <= e^log_delta in this direction: it cannot be the larger then."""
     if log_delta == -math.inf:
         return False
-    work = contour.borrow(n_threads * _core.saddle_work())
+    work = scratch.borrow(n_threads * _core.saddle_work())
     status, upper = _core.saddle_delta_upper(*steps, add, eps, log_delta, n_threads, work)
-    contour.give_back(work)
+    scratch.give_back(work)
     return status == 0 and upper <= log_delta
 
 
 def log_delta_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
     """Upper bounds of log delta at ascending eps: the least of `lines` Chernoff lines K(t) - eps t, tilts spread over eps."""
     best = np.zeros(eps.size)
-    work = contour.borrow(_core.contour_work(1))
+    size = _core.contour_work(1)
     for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)]:
-        status, upper, tilt = _core.chernoff_upper(*steps, add, 1, float(at), work)
+        status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *steps, add, 1, float(at))
         if status == 0:
             with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
                 line = upper - (eps - at) * tilt
                 best = np.fmin(best, line + 8 * U * (abs(upper) + tilt * (np.abs(eps) + abs(at))))
-    contour.give_back(work)
     return best
 
 
 def _chernoff(steps: GaussianSteps, add: int, have_eps: int, value: float):
-    work = contour.borrow(_core.saddle_work())
-    status, _, upper = _core.saddle_moments_upper(*steps, add, have_eps, value, work)
-    contour.give_back(work)
+    status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, *steps, add, have_eps, value)
     return upper if status == 0 else None
 
 
@@ -132,5 +130,5 @@ def _single_steps(steps: GaussianSteps):
 
 
 def _prv_terms(terms, delta: float) -> tuple[float, ...]:
-    mesh, *others = (float(np.ravel(terms[name])[0]) for name in PRV_TERMS)
+    mesh, *others = (terms[name].item() for name in PRV_TERMS)
     return mesh, *(x / delta if delta > 0 else math.inf for x in others)

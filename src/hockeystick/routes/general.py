@@ -1,8 +1,8 @@
 """Route `contour` beyond the Gaussian family: one run, one direction, to the sum that takes it.
 
 Laws on a common lattice go to lattice.py, Laplace and mixed runs to mixed.py. Finite losses are composed; masses at infinity
-are divided out first [theory: pair.infinite]: with D = 1 - prod (1 - d_i)^k_i, delta = D + (1 - D) delta_finite. Points and
-roots are those of routes/contour.py, with the route's name appended; None where nothing here takes the run.
+are divided out first [theory: pair.infinite]: with D = 1 - prod (1 - d_i)^k_i, delta = D + (1 - D) delta_finite. Answers
+are those of answers.py, None where nothing here takes the run.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import log_lower
+from ..answers import ZERO, Point, Root
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
-from . import contour, lattice, mixed
+from . import lattice, mixed
 from .walls import rest, seen, wall
 
 LOST = 40.0
@@ -116,13 +116,12 @@ def point(settings, add: int, eps: float):
     answer = found and found.route.point(found.run, eps, settings.goal())
     if not answer:
         return None
-    low, mid, high, terms = answer
-    if found.lost and not low > math.log(found.lost) + LOST:
+    if found.lost and not answer.lower > math.log(found.lost) + LOST:
         return None
-    high += 2 * U * bool(found.lost)
+    ends = answer.lower, answer.estimate, answer.upper + 2 * U * bool(found.lost)
     if found.log_finite:
-        low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
-    return low, mid, high, terms, "contour"
+        ends = (_with_infinite(x, found.log_finite, side) for x, side in zip(ends, (-1, 0, 1), strict=True))
+    return Point(*ends, answer.terms, "contour")
 
 
 def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
@@ -159,7 +158,7 @@ def root(settings, add: int, delta: float):
     answers = [found.route.root(found.run, min(x, -1e-300), settings.goal()) for x in ends]
     if None in answers:
         at_zero = point(settings, add, 0.0)
-        zero = (0.0, 0.0, 0.0, (0.0,) * len(contour.TERMS), "contour")
-        return zero if at_zero and at_zero[2] <= log_lower(delta) else None
-    low, mid, high = answers[0][0], 0.5 * (answers[0][1] + answers[-1][1]), answers[-1][2] if visible else wall(parts, least)
-    return max(low, 0.0), max(mid, 0.0), max(high, 0.0), answers[-1][3], "contour"
+        return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
+    first, last = answers[0], answers[-1]
+    ends = first.lower, 0.5 * (first.estimate + last.estimate), last.upper if visible else wall(parts, least)
+    return Root(*(max(x, 0.0) for x in ends), last.terms, "contour")

@@ -1,7 +1,7 @@
 """Laws whose losses are integer multiples of one unit: composed exactly on their lattice by a Fourier sum over one period.
 
 A step is a `LatticeLaw`; steps with commensurate units share a lattice. The sum, its error terms and their proofs are in
-csrc/line/mixed.c. Points and roots are those of routes/contour.py, or None where the route declines.
+csrc/line/mixed.c. Answers are those of answers.py, None where the route declines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core
+from .. import _core, scratch
+from ..answers import Point, Root
 from . import contour
 
 U = 2.0**-53
@@ -150,22 +151,19 @@ def _ratio(unit: Fraction, base: Fraction) -> Fraction | None:
     return near if near and abs(exact / near - 1) <= MATCH else None
 
 
-def point(run: Lattice, eps: float, rtol: float = contour.RTOL):
-    """(log_lower, log_estimate, log_upper, terms) of a certified delta(eps), or None."""
+def point(run: Lattice, eps: float, rtol: float = contour.RTOL) -> Point | None:
+    """A certified delta(eps), or None."""
     answer = _call(_core.mixed_delta, run, eps, rtol)
-    return answer and contour._logs(answer)
+    return answer and answer.point("contour")
 
 
-def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL):
-    """(lower, estimate, upper, terms) of a certified eps(delta), or None."""
+def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL) -> Root | None:
+    """A certified eps(delta), or None."""
     answer = _call(_core.mixed_eps, run, log_delta, rtol)
-    return answer and answer[1:5]
+    return answer and answer.root("contour")
 
 
 def _call(function, run: Lattice, at: float, rtol: float):
-    work = contour.borrow(_core.mixed_work(run.points.shape[1], 0, NODES))
-    try:
-        answer = function(run.table, run.points, run.lattice, at, rtol, contour._margin(rtol), NODES, work)
-    finally:
-        contour.give_back(work)
-    return answer if answer[0] <= 1 else None
+    size = _core.mixed_work(run.points.shape[1], 0, NODES)
+    answer = scratch.lend(size, function, run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), NODES)
+    return answer if answer.status <= 1 else None

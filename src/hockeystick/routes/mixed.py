@@ -1,7 +1,7 @@
 """Laplace and Poisson-subsampled Laplace steps, alone or with Gaussian and atomic ones: the vertical line with atoms.
 
-The integral, its error terms and their proofs are in mixed.c, law.c and laplace.c. Points and roots are those of
-routes/contour.py, or None where the route declines.
+The integral, its error terms and their proofs are in mixed.c, law.c and laplace.c. Answers are those of answers.py,
+None where the route declines.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core
+from .. import _core, scratch
+from ..answers import Point, Root
 from . import contour
 from .lattice import LOG_CONCAVE, POINTS, LatticeLaw
 
@@ -71,44 +72,45 @@ def off_lattice(law: LatticeLaw, k: int) -> AtomicStep:
     return AtomicStep(loss, law.log_mass, error, law.d_log_mass, law.log_concave, k)
 
 
-def point(steps, eps: float, rtol: float = contour.RTOL):
-    """(log_lower, log_estimate, log_upper, terms) of a certified delta(eps), or None."""
-    answer = _answer(
-        _core.mixed_delta, steps, eps, rtol, lambda a: (a[4] - a[2]) / a[3], lambda a: [t / a[3] for t in a[5][1:]]
-    )
-    return answer and contour._logs(answer)
+def point(steps, eps: float, rtol: float = contour.RTOL) -> Point | None:
+    """A certified delta(eps), or None."""
+    answer = _answer(_core.mixed_delta, steps, eps, rtol)
+    return answer and answer.point("contour")
 
 
-def root(steps, log_delta: float, rtol: float = contour.RTOL):
-    """(lower, estimate, upper, terms) of a certified eps(delta), or None."""
-    answer = _answer(_core.mixed_eps, steps, log_delta, rtol, lambda a: a[3] - a[1], lambda a: a[4][1:])
-    return answer and answer[1:5]
+def root(steps, log_delta: float, rtol: float = contour.RTOL) -> Root | None:
+    """A certified eps(delta), or None."""
+    answer = _answer(_core.mixed_eps, steps, log_delta, rtol)
+    return answer and answer.root("contour")
 
 
-def _answer(function, steps, at: float, rtol: float, width, short):
+def _answer(function, steps, at: float, rtol: float):
     """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these may be what falls
-    short; else the narrowest, or None. short: truncation, quadrature, and rounding (which quadrature enters), of an attempt."""
+    short; else the narrowest, or None. What falls short is told by truncation, quadrature, and rounding, which quadrature
+    enters."""
     found, panels, nodes, before = [], 1, NODES, math.inf
     while True:
         table, points = tables(steps, panels)
         answer = _call(function, table, points, at, rtol, nodes)
-        if answer[0] == 0:
+        if answer.status == 0:
             return answer
-        terms, used = (math.inf,), nodes // 4
-        if answer[0] == 1:
+        truncation = quadrature = rounding = math.inf
+        used = nodes // 4
+        if answer.status == 1:
             found.append(answer)
-            terms, used = short(answer), answer[-1] + 1
-        sums, falls = table[:, 6].any(), max(terms[-2:]) > 0.1 * rtol or terms[0] < 0.5 * before
-        before = terms[0]
-        if sums and falls and panels < PANELS_MAX and max(terms) > 0.1 * rtol and 4 * points.shape[1] * used < COST:
+            _, truncation, quadrature, rounding = answer.relative()
+            used = answer.nodes + 1
+        sums, falls = table[:, 6].any(), max(quadrature, rounding) > 0.1 * rtol or truncation < 0.5 * before
+        before, most = truncation, max(truncation, quadrature, rounding)
+        if sums and falls and panels < PANELS_MAX and most > 0.1 * rtol and 4 * points.shape[1] * used < COST:
             panels *= 4
-        elif nodes == MORE_NODES or answer[0] == NO_BRACKET or (sums and points.shape[1] * MORE_NODES > COST):
+        elif nodes == MORE_NODES or answer.status == NO_BRACKET or (sums and points.shape[1] * MORE_NODES > COST):
             break
-        elif max(terms[:2]) > 0.1 * rtol:
+        elif max(truncation, quadrature) > 0.1 * rtol:
             nodes = MORE_NODES
         else:
             break
-    return min(found, key=width) if found else None
+    return min(found, key=lambda answer: answer.width) if found else None
 
 
 def tables(steps, panels: int):
@@ -136,8 +138,5 @@ def _gauss():
 
 def _call(function, table, points, at: float, rtol: float, nodes: int):
     grids = int((table[:, 0] == SUBNORMAL).sum())
-    work = contour.borrow(_core.mixed_work(points.shape[1], grids, nodes))
-    try:
-        return function(table, points, _LINE, at, rtol, contour._margin(rtol), nodes, work)
-    finally:
-        contour.give_back(work)
+    size = _core.mixed_work(points.shape[1], grids, nodes)
+    return scratch.lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), nodes)

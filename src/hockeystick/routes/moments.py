@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from .. import _core
+from .. import _core, scratch
+from ..answers import between
 from ..arguments import exp_upper, numbers, one_of
-from ..bound import AccuracyError, Bound, Budget, DomainError, ordered
+from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..loss import ends, log_finite
 from ..mechanism import as_run
 from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
-from . import contour
 from .saddlepoint import gaussian_family
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _divergence(run, adjacency: str, add: int, alpha: float):
     rounding = max(0.0, 0.5 * (high - low) - quadrature) + 4 * U * abs(mid)
     lower, upper = (low - 4 * U * abs(low)) / t, (high + 4 * U * abs(high)) / t
     lower, upper = max(0.0, lower) * (1 - 2 * U), upper * (1 + 2 * U)
-    return *ordered((lower, mid / t, upper), run), quadrature / t, rounding / t
+    return lower, between(lower, mid / t, upper, "rdp", run), upper, quadrature / t, rounding / t
 
 
 def _cumulant(run, adjacency: str, add: int, t: float):
@@ -117,11 +117,7 @@ def _cumulant(run, adjacency: str, add: int, t: float):
         from .cumulant import run_cumulant
 
         return run_cumulant(run, adjacency, bool(add), t)
-    work = contour.borrow(_core.saddle_work())
-    try:
-        status, sums = _core.saddle_cumulants(*steps, add, t, work)
-    finally:
-        contour.give_back(work)
+    status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, *steps, add, t)
     if status:
         raise AccuracyError(f"the divergence of order alpha={1 + t!r} is beyond the quadrature; try a smaller order", status)
     value, error = float(sums[0]), float(sums[1])
@@ -238,11 +234,7 @@ def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> 
         wall = -float(np.dot(steps.k, np.log1p(-steps.q)))
         if value >= wall * (1 + U * (steps.k.size + 8)):
             return -math.inf  # beyond the largest loss
-    work = contour.borrow(_core.saddle_work())
-    try:
-        status, _, upper = _core.saddle_moments_upper(*steps, add, have_eps, value, work)
-    finally:
-        contour.give_back(work)
+    status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, *steps, add, have_eps, value)
     if status:
         what = f"eps={value!r}" if have_eps else f"log delta={value!r}"
         raise AccuracyError(f"no order was found for {what}; hs.delta and hs.epsilon have other routes", status)
@@ -355,7 +347,7 @@ def gdp_delta(run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_rem
     False 1.7594e-03
     """
     values = numbers("eps", eps, "a finite number", -math.inf, math.inf)
-    return _approximation([math.exp(_gdp(_core.saddle_delta, run, adjacency, e)[5]) for e in values], eps, 1.0)
+    return _approximation([math.exp(_gdp(_core.saddle_delta, run, adjacency, e).raw) for e in values], eps, 1.0)
 
 
 def gdp_epsilon(run: Ran, delta: float | Numbers, *, adjacency: Adjacency = "add_remove") -> Bound[Any]:
@@ -369,18 +361,15 @@ def gdp_epsilon(run: Ran, delta: float | Numbers, *, adjacency: Adjacency = "add
     True
     """
     values = [math.log(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
-    return _approximation([max(0.0, _gdp(_core.saddle_eps, run, adjacency, v)[3]) for v in values], delta, math.inf)
+    return _approximation([max(0.0, _gdp(_core.saddle_eps, run, adjacency, v).estimate) for v in values], delta, math.inf)
 
 
 def _gdp(function, run, adjacency, at: float):
     one = np.ones(1)
-    work = contour.borrow(_core.saddle_work())
-    try:
-        answer = function(np.array([gdp_mu(run, adjacency=adjacency)]), one, one, 0, at, 3, work)
-    finally:
-        contour.give_back(work)
-    if answer[0]:
-        raise AccuracyError(f"the Gaussian curve has no saddle at {at!r}", answer[0])
+    mu = np.array([gdp_mu(run, adjacency=adjacency)])
+    answer = scratch.lend(_core.saddle_work(), function, mu, one, one, 0, at, 3)
+    if answer.status:
+        raise AccuracyError(f"the Gaussian curve has no saddle at {at!r}", answer.status)
     return answer
 
 

@@ -1,8 +1,7 @@
 """Route `pld`: connect-the-dots with a certificate, for any run of losses.
 
-The lattice laws of dots.py are convolved by convolve.py, which adds what the FFT, the circle and the tilt may have done. A
-point is (log_lower, log_estimate, log_upper, terms) of delta, a root (lower, estimate, upper, terms) of eps; terms follow TERMS
-and are relative to delta: "mesh" is the distance of the two lattice laws, "truncation" what windows and circles leave
+The lattice laws of dots.py are convolved by convolve.py, which adds what the FFT, the circle and the tilt may have done. The
+terms of its answers follow TERMS: "mesh" is the distance of the two lattice laws, "truncation" what windows and circles leave
 out or wrap, "rounding" the FFT and the weights.
 
 The lattice step is predicted from the tolerance and k, then the width is measured; where it is too wide the step shrinks, at
@@ -18,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..answers import Point, Root
 from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
 from ..convolve import Tail, convolve, fit_circle, plan_circle
@@ -164,7 +164,7 @@ class _Limits(NamedTuple):
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough."""
-    goal, best = rtol or RTOL, None
+    goal, best, narrowest = rtol or RTOL, None, math.inf
     made, log_delta, t = prepare_at(parts, eps, goal, n_threads)
     far = out_of_reach(made, eps)
     if far:  # an upper end is all there is: at once
@@ -189,8 +189,8 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         last, limits = dx, limits.after(curve, quick)
         low, high = curve.lower(eps), curve.upper(eps)
         mid, terms = min(max(curve.estimate(eps), low), high), curve.terms(eps)
-        if best is None or high - low < best[0]:
-            best = high - low, *logs(low, mid, high), relative(terms, mid)
+        if best is None or high - low < narrowest:
+            best, narrowest = Point(*logs(low, mid, high), relative(terms, mid), "pld"), high - low
         width = (high - low) / mid if mid > 0 else math.inf
         if far or width <= goal or (width == math.inf and dx < first):
             break
@@ -201,7 +201,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
             continue
         log_delta = min(log_delta, max(LOG_MIN, log(mid)))
         dx *= _shrink(goal, width, aligned)
-    return best and best[1:]
+    return best
 
 
 def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np.ndarray:
@@ -241,7 +241,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
     """eps(delta) of a run of losses, clipped at 0, or None; infinite where delta is below the mass at infinity."""
     least, most = rest(parts, delta)
     if most < 0:
-        return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
+        return Root(math.inf, math.inf, math.inf, (0.0, 0.0, 0.0), "pld")
     visible, most = seen(least, most, delta)
     log_delta = math.log(most)
     goal, best, limits = rtol or RTOL, None, _Limits.of(rtol, n_threads, quick)
@@ -274,12 +274,12 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         if isinstance(found, str):
             guess, slack = (lo if found == "below" else hi), 2 * slack
             if best:  # the root lies in what is certified
-                guess, slack = 0.5 * (best[0] + best[2]), 0.5 * (best[2] - best[0]) + 8 * dx
+                guess, slack = 0.5 * (best.lower + best.upper), 0.5 * (best.upper - best.lower) + 8 * dx
             continue
         low, mid, high = found
         terms = curve.terms(mid)
-        if best is None or high - low < best[2] - best[0]:
-            best = low, mid, high, relative(terms, delta)
+        if best is None or high - low < best.upper - best.lower:
+            best = Root(low, mid, high, relative(terms, delta), "pld")
         last = dx
         if high - low <= goal * max(mid, 1e-300) or high == math.inf:
             break

@@ -19,6 +19,7 @@ import math
 import numpy as np
 
 from .. import _core
+from ..answers import Point, Root
 from ..bound import AccuracyError
 from ..dots import Laws, Plan, windows
 from ..grid import ULP, Grid, Steps
@@ -94,14 +95,14 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads)
     low, high = curve.lower(eps), curve.upper(eps)
     mid = min(max(curve.estimate(eps), low), high)
-    return *pld.logs(low, mid, high), _terms(curve, eps, mid)
+    return Point(*pld.logs(low, mid, high), _terms(curve, eps, mid), "prv")
 
 
 def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
     """eps(delta) of a run of losses, clipped at 0, or None."""
     least, most = rest(parts, delta)
     if most < 0:
-        return math.inf, math.inf, math.inf, (0.0, 0.0, 0.0)
+        return Root(math.inf, math.inf, math.inf, (0.0, 0.0, 0.0), "prv")
     visible, most = seen(least, most, delta)
     target = math.log(most)
     if target < pld.LOG_MIN:
@@ -115,6 +116,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
         curve = pld.convolved(made, laws, (lo, hi), target - t * slack + math.log(DELTA_SHARE), n_threads)
         found = pld.invert(curve, delta, lo, min(hi, curve.ends[1]), end, not visible and end == math.inf)
         if not isinstance(found, str):
-            return *found, _terms(curve, found[1], delta)
+            _, estimate, _ = found
+            return Root(*found, _terms(curve, estimate, delta), "prv")
         guess, slack = (lo if found == "below" else hi), 2 * slack
     return None

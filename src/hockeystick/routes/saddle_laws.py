@@ -6,7 +6,7 @@ the two lattice laws of dots.py, one above and one below the run, and the estima
   D_lower(eps) + inf_lower <= delta(eps) <= D_upper(eps - radius) + inf_upper,
 D the finite part of the curve of either law. An infinite loss is left out of D; its probability is added back.
 
-Points and roots are those of routes/saddlepoint.py.
+Answers are those of routes/saddlepoint.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from ..answers import Point, Root, Saddle
 from ..bound import AccuracyError
 from ..dots import discretise, mesh, plan
 from ..grid import Grid
@@ -47,12 +48,12 @@ class _Run(NamedTuple):
     errors: np.ndarray
     exact: bool
 
-    def ask(self, have_eps: int, value: float, kind: int = 0):
-        """(lower, estimate, upper, raw estimate, terms, tilt, skewness) of log D or of eps; None where none is found."""
+    def ask(self, have_eps: int, value: float, kind: int = 0) -> Saddle | None:
+        """What is found of log D or of eps, if anything."""
         if not abs(value) < math.inf:
             return None
         answer = _core.saddle_atoms(*self[:5], have_eps, value, kind)
-        return answer[2:] if answer[0] == 0 else None
+        return answer if answer.status == 0 else None
 
 
 def _run(steps, counts, exact: bool) -> _Run:
@@ -125,21 +126,21 @@ def point(parts: Parts, eps: float, kind: int = 0):
     found = middle.ask(1, eps, kind)
     if found is None:
         return None
-    low, mid, high, raw, terms, tilt, skewness = found
+    low, mid, high = found.lower, found.estimate, found.upper
     inf_lower, inf_upper = _infinite(parts)
     if not middle.exact:
-        laws = _lattices(parts, tilt, mid)
+        laws = _lattices(parts, found.tilt, mid)
         if laws is None:
             return None
         above = _of_grid(laws.upper).ask(1, eps - _reach(laws.upper, eps))
         below = _of_grid(laws.lower).ask(1, eps - laws.lower.shift + _slack(laws.lower, eps))
         if above is None:
             return None
-        low, high = below[0] if below else -math.inf, above[2]
+        low, high = below.lower if below else -math.inf, above.upper
         inf_lower, inf_upper = laws.inf_lower, laws.inf_upper
     low, high = _log_sum(inf_lower, low, -1), min(0.0, _log_sum(inf_upper, high, 1))
-    mid = _log_sum(0.5 * (inf_lower + inf_upper), mid if math.isnan(raw) else raw, 0)
-    return low, mid, high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
+    mid = _log_sum(0.5 * (inf_lower + inf_upper), mid if math.isnan(found.raw) else found.raw, 0)
+    return Point(low, mid, high, (*found.terms, _trust(parts, found.tilt, found.skewness)), "saddlepoint")
 
 
 def cgf(parts: Parts, t: float):
@@ -152,10 +153,10 @@ def estimate(parts: Parts, eps: float, kind: int):
     """(log delta or nan, number of the formula used, tilt, skewness), or None."""
     middle = _middle(parts)
     answer = _core.saddle_atoms(*middle[:5], 1, eps, kind)
-    if answer[0]:
+    if answer.status:
         return None
-    _, used, _, _, _, raw, _, tilt, skewness = answer
-    return _log_sum(0.5 * sum(_infinite(parts)), raw, 0), used, tilt, _trust(parts, tilt, skewness)
+    log_delta = _log_sum(0.5 * sum(_infinite(parts)), answer.raw, 0)
+    return log_delta, answer.kind, answer.tilt, _trust(parts, answer.tilt, answer.skewness)
 
 
 def root(parts: Parts, delta: float, kind: int = 0):
@@ -163,29 +164,28 @@ def root(parts: Parts, delta: float, kind: int = 0):
     inf_lower, inf_upper = _infinite(parts)
     least, most = rest(parts, delta)
     if most < 0:
-        return math.inf, math.inf, math.inf, (0.0,) * 4, "saddlepoint"
+        return Root(math.inf, math.inf, math.inf, (0.0,) * 4, "saddlepoint")
     middle = _middle(parts)
     visible, largest = seen(least, most, delta)
     found = middle.ask(0, math.log(max(0.5 * (least + most), 0.5 * largest)), kind)
     if found is None:
         return None
-    _, _, _, mid, terms, tilt, skewness = found
     if middle.exact:
         below, above = (middle.ask(0, _log_rest(delta, inf, sign)) for inf, sign in ((inf_lower, 1), (inf_upper, -1)))
-        low, high = below[0] if below else -math.inf, above[2] if above else math.inf
+        low, high = below.lower if below else -math.inf, above.upper if above else math.inf
     else:
-        laws = _lattices(parts, tilt, math.log(delta))
+        laws = _lattices(parts, found.tilt, math.log(delta))
         if laws is None:
             return None
         below = _of_grid(laws.lower).ask(0, _log_rest(delta, laws.inf_lower, 1))
         above = _of_grid(laws.upper).ask(0, _log_rest(delta, laws.inf_upper, -1))
-        low = below[0] + laws.lower.shift - _slack(laws.lower, below[0]) if below else -math.inf
-        high = above[2] + _reach(laws.upper, above[2]) if above else math.inf
+        low = below.lower + laws.lower.shift - _slack(laws.lower, below.lower) if below else -math.inf
+        high = above.upper + _reach(laws.upper, above.upper) if above else math.inf
     high = min(high, wall(parts, least))
     if not high < math.inf and visible:
         return None
     low, high = max(0.0, low), max(0.0, high)
-    return low, mid, high, (*terms, _trust(parts, tilt, skewness)), "saddlepoint"
+    return Root(low, found.raw, high, (*found.terms, _trust(parts, found.tilt, found.skewness)), "saddlepoint")
 
 
 def _slack(grid: Grid, eps: float) -> float:

@@ -1,7 +1,7 @@
 """Route `saddlepoint`: the saddle-point accountant, a certified interval and an estimate at a cost that does not depend on k.
 
-Formulas and proofs are in saddlepoint.c, saddle_ends.c and saddle_step.c. Points and roots are those of routes/contour.py
-with the route's name appended; None means that the route declines. The interval comes from a Berry-Esseen bound and from
+Formulas and proofs are in saddlepoint.c, saddle_ends.c and saddle_step.c. Answers are those of answers.py; None
+means that the route declines. The interval comes from a Berry-Esseen bound and from
 moments: it is narrow, at best, like 1/sqrt(k), and far wider than the contour's. What it gives is an independent proof in
 microseconds.
 """
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from .. import _core
+from .. import _core, scratch
+from ..answers import Point, Root, Saddle
 from ..arguments import numbers, one_of
 from ..bound import AccuracyError, DomainError
 from ..mechanism import as_run
 from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
-from . import contour
 
 TERMS = ("berry_esseen", "quadrature", "rounding", "skewness")
 """Relative to the estimate of delta, but for `skewness`: that of the tilted law at the saddle, see `SKEWED`."""
@@ -33,32 +33,29 @@ _AUTO = 0
 def point(steps: GaussianSteps, add: int, eps: float, kind: int = _AUTO):
     """A certified point of the curve."""
     answer = _ask(_core.saddle_delta, steps, add, eps, kind)
-    return answer and (*answer[2:5], (*answer[6], answer[8]), "saddlepoint")
+    return answer and Point(*_interval(answer))
 
 
 def root(steps: GaussianSteps, add: int, log_delta: float, kind: int = _AUTO):
     """A certified root of delta(eps) = e^log_delta."""
     answer = _ask(_core.saddle_eps, steps, add, log_delta, kind)
-    return answer and (*answer[2:5], (*answer[6], answer[8]), "saddlepoint")
+    return answer and Root(*_interval(answer))
 
 
 def larger_root(steps: GaussianSteps, log_delta: float, wall: float):
     """A certified root over both directions: the larger, in one pass. No loss of ADD exceeds `wall`."""
-    answer = _lend(_core.saddle_eps_both, steps, log_delta, _AUTO, wall)
-    return (*answer[2:5], (*answer[6], answer[8]), "saddlepoint") if answer[0] == 0 else None
+    answer = _ask(_core.saddle_eps_both, steps, log_delta, _AUTO, wall)
+    return answer and Root(*_interval(answer))
 
 
-def _ask(function, steps: GaussianSteps, add: int, at: float, kind: int):
-    answer = _lend(function, steps, add, at, kind)
-    return answer if answer[0] == 0 else None
+def _ask(function, steps: GaussianSteps, *arguments) -> Saddle | None:
+    answer = scratch.lend(_core.saddle_work(), function, *steps, *arguments)
+    return answer if answer.status == 0 else None
 
 
-def _lend(function, steps: GaussianSteps, *arguments):
-    work = contour.borrow(_core.saddle_work())
-    try:
-        return function(*steps, *arguments, work)
-    finally:
-        contour.give_back(work)
+def _interval(answer: Saddle):
+    """The fields of a Point or Root."""
+    return answer.lower, answer.estimate, answer.upper, (*answer.terms, answer.skewness), "saddlepoint"
 
 
 if TYPE_CHECKING:
@@ -150,7 +147,7 @@ def saddlepoint_delta(
     def at(side: str, e: float):
         if steps is not None:
             answer = _ask(_core.saddle_delta, steps, int(side == "add"), e, kind)
-            return answer and (answer[5], answer[1], *answer[7:])
+            return answer and (answer.raw, answer.kind, answer.tilt, answer.skewness)
         from . import saddle_laws
 
         return saddle_laws.estimate(losses(run, adjacency, side), e, kind)

@@ -10,8 +10,7 @@ With the complement T of S among the finite losses, and d, d' the masses of infi
 whose right side keeps its digits where S is nearly everything. Rounding: the masses carry `rel` and `absolute`, e^eps and the
 difference 4u. Where one edge for all losses says little, atoms are taken one by one, each with its own: `_atom_by_atom`.
 
-Points and roots as in routes/contour.py: (log_lower, log_estimate, log_upper, terms), (lower, estimate, upper, terms). None
-below 1e-290.
+Answers are those of answers.py; None below 1e-290.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ import math
 
 import numpy as np
 
-from ..arguments import exp_upper, log_lower
+from ..answers import ZERO, Point, Root
+from ..arguments import exp_upper
 from ..loss import LAPLACE, Loss
 from . import contour, walls
 
@@ -31,7 +31,7 @@ WIDE = 1e-9
 """Part of delta from which on an error of the losses is worth a look at every atom."""
 
 
-def point(loss: Loss, eps: float):
+def point(loss: Loss, eps: float) -> Point | None:
     """A certified point of the curve of one step, or None."""
     if eps > 700:
         return None
@@ -57,13 +57,13 @@ def point(loss: Loss, eps: float):
     floor = -math.expm1(eps)  # delta(eps) >= 1 - e^eps
     lower, value, upper = max(lower, floor * (1 - 4 * U)), max(value, floor), min(1.0, max(upper, floor * (1 + 4 * U)))
     if eps >= loss.hi + loss.ends_error and not loss.mass_inf and eps >= 0:
-        return (-math.inf, -math.inf, -math.inf, (0.0,) * 4)
+        return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
     if not value > math.exp(LOG_LEAST):  # also 0, of masses that underflow
         return None
     log_lower = math.log(lower) if lower > 0 else -math.inf
     slack = 4 * U * (1 + abs(math.log(upper)))
     terms = (0.0, 0.0, 0.0, (rounding + wrong) / value)
-    return log_lower - slack, math.log(value), min(0.0, math.log(upper) + slack), terms
+    return Point(log_lower - slack, math.log(value), min(0.0, math.log(upper) + slack), terms, "exact")
 
 
 def _atom_by_atom(loss: Loss, eps: float) -> tuple[float, float]:
@@ -91,19 +91,19 @@ def _atom_by_atom(loss: Loss, eps: float) -> tuple[float, float]:
     return min(forms)
 
 
-def root(loss: Loss, delta: float):
+def root(loss: Loss, delta: float) -> Root | None:
     """A certified root, at least 0, or None."""
     at_zero, log_delta = point(loss, 0.0), math.log(delta)
     if at_zero is None or log_delta < LOG_LEAST:
         return None
-    if at_zero[2] <= log_lower(delta):
-        return 0.0, 0.0, 0.0, at_zero[3]
+    if at_zero.at_most(delta):
+        return Root(0.0, 0.0, 0.0, at_zero.terms, "exact")
     least, _ = walls.rest(((loss, 1),), delta)
     wall = walls.wall(((loss, 1),), least)
     hi = 1.0 if loss.hi == math.inf else min(loss.hi + loss.ends_error, 701.0)
     while loss.hi == math.inf:
         at = point(loss, hi)
-        if at is not None and at[1] <= log_delta:
+        if at is not None and at.estimate <= log_delta:
             break
         if hi > 700 or at is None:
             return None
@@ -125,4 +125,4 @@ def _distance_upper(loss: Loss) -> float | None:
         kind, m, q, _ = loss.additive
         return q * (-math.expm1(-0.5 * m) if kind == LAPLACE else math.erf(m * 0.35355339059327379)) * (1 + 16 * U)
     at = point(loss, 0.0)
-    return at and exp_upper(at[2])
+    return at and exp_upper(at.upper)

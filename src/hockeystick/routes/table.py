@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..answers import ZERO, Point, Root
 from ..arguments import log_lower
 from ..bound import AccuracyError
 from ..loss import ends
@@ -20,15 +21,13 @@ from ..threads import together
 from . import chernoff, contour, fallback, saddlepoint, single
 from .chernoff import U
 
-ZERO = (0.0,) * len(contour.TERMS)
-
 
 class Route(NamedTuple):
     """One row of the table of routes.
 
     terms : names of the error terms that its answers carry, in order.
-    point, root : (settings, add, eps or delta) -> (log_lower, log_estimate, log_upper, terms, name) of delta, or
-    (lower, estimate, upper, terms, name) of eps; None where the route declines. add is 0 for REMOVE, 1 for ADD.
+    point, root : (settings, add, eps or delta) -> a Point or a Root (answers.py), None where the route declines. add is 0 for
+    REMOVE, 1 for ADD.
     points : (settings, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one call share
     what they can; NaN where they do not.
     larger_root : (settings, delta) -> the larger root over REMOVE and ADD, where that is cheaper than both.
@@ -50,13 +49,10 @@ def _contour_point(settings, add: int, eps: float):
             return general().point(settings, add, eps)
         if settings.run.steps == 1:  # as for the Gaussian family, in closed form
             return _exact_point(settings, add, eps)
-        found = contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
-        return found and (*found, "contour")
-    if settings.total == 1 and settings.steps.q[0] < 1:
-        found = contour.single_point(float(settings.steps.shift[0]), float(settings.steps.q[0]), add, eps)
-    else:
-        found = contour.point(settings.steps, add, eps, settings.goal(), settings.n_threads)
-    return found and (*found, "contour")
+        return contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
+    if settings.total == 1 and settings.wall < math.inf:
+        return contour.single_point(*_only_step(settings.steps), add, eps)
+    return contour.point(settings.steps, add, eps, settings.goal(), settings.n_threads)
 
 
 def _contour_root(settings, add: int, delta: float):
@@ -67,8 +63,8 @@ def _contour_root(settings, add: int, delta: float):
         if settings.run.steps == 1:
             return _exact_root(settings, add, delta)
         return _pair_root(settings, paired, add, delta)
-    if settings.total == 1 and settings.steps.q[0] < 1:
-        found = contour.single_root(float(settings.steps.shift[0]), float(settings.steps.q[0]), add, delta)
+    if settings.total == 1 and settings.wall < math.inf:
+        found = contour.single_root(*_only_step(settings.steps), add, delta)
     else:
         found = contour.root(settings.steps, add, math.log(delta), settings.goal(), settings.n_threads)
     if found is None:
@@ -79,7 +75,12 @@ def _contour_root(settings, add: int, delta: float):
             delta,
             lambda: settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads),
         )
-    return (*found, "contour")
+    return found
+
+
+def _only_step(steps) -> tuple[float, float]:
+    """(m, q) of a run of one step."""
+    return steps.shift.item(), steps.q.item()
 
 
 def _one_step_exceeds(steps, delta: float) -> bool:
@@ -91,15 +92,15 @@ def _pair_root(settings, paired, add: int, delta: float):
     found = contour.pair_root(paired, add, delta, settings.goal(), settings.n_threads)
     if found is None:
         return _zero_root(paired, delta, lambda: contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads))
-    return (*(max(x, 0.0) for x in found[:3]), found[3], "contour")
+    return Root(max(found.lower, 0.0), max(found.estimate, 0.0), max(found.upper, 0.0), found.terms, "contour")
 
 
 def _zero_root(paired, delta: float, at_zero: Callable):
     """The root 0 where the distances of the steps, or the contour, prove that delta(0) <= delta; else None."""
     if min(paired.variation_upper, chernoff.square_variation_upper(paired)) <= delta:
-        return 0.0, 0.0, 0.0, ZERO, "contour"
+        return Root(0.0, 0.0, 0.0, ZERO, "contour")
     point = at_zero()
-    return (0.0, 0.0, 0.0, ZERO, "contour") if point and point[2] <= log_lower(delta) else None
+    return Root(0.0, 0.0, 0.0, ZERO, "contour") if point and point.at_most(delta) else None
 
 
 def _contour_points(settings, add: int, eps):
@@ -109,15 +110,15 @@ def _contour_points(settings, add: int, eps):
 def _exact_point(settings, add: int, eps: float):
     if settings.run.steps != 1:
         return None
-    found = single.point(settings.losses(add)[0][0], eps)
-    return found and (*found, "exact")
+    ((loss, _),) = settings.losses(add)
+    return single.point(loss, eps)
 
 
 def _exact_root(settings, add: int, delta: float):
     if settings.run.steps != 1:
         return None
-    found = single.root(settings.losses(add)[0][0], delta)
-    return found and (*found, "exact")
+    ((loss, _),) = settings.losses(add)
+    return single.root(loss, delta)
 
 
 EPS_GRID = 1e5
@@ -128,14 +129,13 @@ EPS_BOTTOM = 45.0
 """Below -EPS_BOTTOM, 1 - e^eps <= delta(eps) <= 1 is narrower than a double's last digit."""
 
 
-def _of_grid(settings, name: str, ask: Callable):
-    """What a grid says, with its name; None where it declines, and why is kept for the message to the caller."""
+def _of_grid(settings, ask: Callable):
+    """What a grid says; None where it declines, and why is kept for the message to the caller."""
     try:
-        found = ask()
+        return ask()
     except AccuracyError as refused:
         settings.why = str(refused)
         return None
-    return found and (*found, name)
 
 
 def _prv_point(settings, add: int, eps: float):
@@ -143,7 +143,7 @@ def _prv_point(settings, add: int, eps: float):
         return None
     if settings.steps is not None:
         return fallback.prv_point(settings.steps, add, eps, settings.n_threads)
-    return _of_grid(settings, "prv", lambda: prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads))
+    return _of_grid(settings, lambda: prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads))
 
 
 def _prv_root(settings, add: int, delta: float):
@@ -151,7 +151,7 @@ def _prv_root(settings, add: int, delta: float):
         return None
     if settings.steps is not None:
         return fallback.prv_root(settings.steps, add, delta, settings.n_threads)
-    return _of_grid(settings, "prv", lambda: prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads))
+    return _of_grid(settings, lambda: prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads))
 
 
 def _moments_point(settings, add: int, eps: float):
@@ -162,7 +162,7 @@ def _moments_point(settings, add: int, eps: float):
         return None
     floor = math.log(-math.expm1(eps)) * (1 + 8 * U) - 8 * U if eps < 0 else -math.inf
     upper = chernoff.log_delta_upper(paired, add, eps)
-    return min(floor, upper), upper, upper, (1.0,), "moments"
+    return Point(min(floor, upper), upper, upper, (1.0,), "moments")
 
 
 def _moments_root(settings, add: int, delta: float):
@@ -170,19 +170,19 @@ def _moments_root(settings, add: int, delta: float):
         return fallback.moments_root(settings.steps, add, math.log(delta))
     paired = paired_steps(settings.run, settings.adjacency, bool(add))
     upper = chernoff.root_upper(paired, add, log_lower(delta)) if paired else math.inf
-    return (0.0, max(upper, 0.0), max(upper, 0.0), (1.0,), "moments") if upper < math.inf else None
+    return Root(0.0, max(upper, 0.0), max(upper, 0.0), (1.0,), "moments") if upper < math.inf else None
 
 
 def _pld_point(settings, add: int, eps: float):
     if abs(eps) > EPS_GRID:
         return None
     ask = settings.losses(add), eps, settings.rtol, settings.n_threads, settings.hurried
-    return _of_grid(settings, "pld", lambda: together(lambda: pld().point(*ask), settings.n_threads))
+    return _of_grid(settings, lambda: together(lambda: pld().point(*ask), settings.n_threads))
 
 
 def _pld_root(settings, add: int, delta: float):
     ask = settings.losses(add), delta, settings.rtol, settings.n_threads, settings.hurried
-    return _of_grid(settings, "pld", lambda: together(lambda: pld().root(*ask), settings.n_threads))
+    return _of_grid(settings, lambda: together(lambda: pld().root(*ask), settings.n_threads))
 
 
 def _pld_points(settings, add: int, eps):

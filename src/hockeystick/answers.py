@@ -1,0 +1,171 @@
+"""What is known of one number of a run: the named answers of the routes and of the C floor, and how answers combine.
+
+A route answers in one direction. A `Point` is about delta(eps) and holds logarithms; a `Root` is about eps(delta). Both are
+certified: lower <= truth <= upper. The fields `terms` are the error terms behind the interval, relative to delta, under the
+names that the table of routes lists for `route`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from .arguments import exp_lower, exp_upper, log_lower
+from .bound import contradiction
+
+U = 2.0**-53
+ZERO = (0.0,) * 4
+"""The terms of an answer that is exact."""
+
+
+class Point(NamedTuple):
+    """log delta(eps) in [lower, upper], estimate between."""
+
+    lower: float
+    estimate: float
+    upper: float
+    terms: tuple[float, ...]
+    route: str
+
+    @property
+    def width(self) -> float:
+        """1 - lower/upper of delta itself; 0 for an interval of one point."""
+        return -math.expm1(self.lower - self.upper) if self.lower < self.upper else 0.0
+
+    def within_a_curve(self, eps: float) -> Point:
+        """The interval within max(0, 1 - e^eps) <= delta(eps) <= 1, which any curve obeys."""
+        if self.upper <= 0 <= eps:
+            return self
+        low = math.log(-math.expm1(eps)) if eps < 0 else -math.inf
+        low -= 4 * U * (1 - low) if eps < 0 else 0.0
+        return self._replace(lower=max(self.lower, low), upper=min(self.upper, 0.0))
+
+    def of_delta(self) -> Point:
+        """The same ends of delta itself, rounded outward."""
+        return Point(exp_lower(self.lower), math.exp(self.estimate), exp_upper(self.upper), self.terms, self.route)
+
+    def at_most(self, delta: float) -> bool:
+        """Whether delta(eps) <= delta is proved."""
+        return self.upper <= log_lower(delta)
+
+
+class Root(NamedTuple):
+    """eps(delta) in [lower, upper], estimate between."""
+
+    lower: float
+    estimate: float
+    upper: float
+    terms: tuple[float, ...]
+    route: str
+
+    @property
+    def width(self) -> float:
+        """(upper - lower)/estimate; 0 where eps is 0 exactly."""
+        if self.upper == self.lower or self.upper <= 0:
+            return 0.0
+        return (self.upper - self.lower) / max(self.estimate, 1e-300)
+
+    def within_a_curve(self, _: float) -> Root:
+        """The interval within eps(delta) >= 0, which any curve obeys."""
+        return self if self.lower >= 0 else self._replace(lower=0.0, upper=max(self.upper, 0.0))
+
+
+class Scaled(NamedTuple):
+    """A certified delta of the C floor, e^log_scale times lower <= estimate <= upper; terms in the scale of these."""
+
+    status: int
+    log_scale: float
+    lower: float
+    estimate: float
+    upper: float
+    terms: tuple[float, ...]
+    nodes: int
+
+    @property
+    def width(self) -> float:
+        return (self.upper - self.lower) / self.estimate
+
+    def relative(self) -> tuple[float, ...]:
+        """The terms relative to delta."""
+        aliasing, truncation, inner, rounding = self.terms
+        value = self.estimate
+        return aliasing / value, truncation / value, inner / value, rounding / value
+
+    def point(self, route: str) -> Point:
+        """The logarithms, rounded outward [theory: rounding.outward]: the scale and the logarithms carry 4u(1 + |log|)."""
+        log_upper = self.log_scale + math.log(self.upper)
+        slack = 4 * U * (2 + abs(self.log_scale) + abs(log_upper - self.log_scale))
+        lower = self.log_scale + math.log(self.lower) - slack if self.lower > 0 else -math.inf
+        return Point(lower, self.log_scale + math.log(self.estimate), log_upper + slack, self.relative(), route)
+
+
+class Crossing(NamedTuple):
+    """A certified eps of the C floor; terms relative to delta there."""
+
+    status: int
+    lower: float
+    estimate: float
+    upper: float
+    terms: tuple[float, ...]
+    nodes: int
+
+    @property
+    def width(self) -> float:
+        return (self.upper - self.lower) / max(abs(self.estimate), 1e-300)
+
+    def relative(self) -> tuple[float, ...]:
+        return self.terms
+
+    def root(self, route: str) -> Root:
+        return Root(self.lower, self.estimate, self.upper, self.terms, route)
+
+
+class Saddle(NamedTuple):
+    """What the saddle-point accountant says of log delta or of eps: ends, the mid-point of its kind, and the estimate `raw` by
+    the formula number `kind`; terms relative to delta."""
+
+    status: int
+    kind: int
+    lower: float
+    estimate: float
+    upper: float
+    raw: float
+    terms: tuple[float, ...]
+    tilt: float
+    skewness: float
+
+
+def between(lower: float, estimate: float, upper: float, route: str, run: Any = None) -> float:
+    """The estimate, which is no bound, moved between certified ends; SoundnessError where these are no interval or one of the
+    three is NaN."""
+    if lower <= estimate <= upper:
+        return estimate
+    if lower <= upper and estimate == estimate:
+        return min(max(estimate, lower), upper)
+    raise contradiction(run, (lower, estimate, upper, route))
+
+
+def ordered(found, run: Any = None):
+    """A Point or Root as it may leave: see `between`."""
+    if found.lower <= found.estimate <= found.upper:
+        return found
+    return found._replace(estimate=between(found.lower, found.estimate, found.upper, found.route, run))
+
+
+def meet(a, b, run: Any = None):
+    """What two Points or two Roots about one number leave of it; terms and route are those of the narrower
+    [theory: small.consistent]. SoundnessError where nothing is left. Either may be None."""
+    if a is None or b is None:
+        found = a or b
+        return found and ordered(found, run)
+    own = a if not b.upper - b.lower < a.upper - a.lower else b
+    low, high = max(a.lower, b.lower), min(a.upper, b.upper)
+    if not low <= high:
+        raise contradiction(run, a, b)
+    return ordered(own._replace(lower=low, upper=high), run)
+
+
+def larger(a, b):
+    """The elementwise maximum of two Points or Roots; terms and route of the one with the larger upper end."""
+    top = a if a.upper >= b.upper else b
+    return top._replace(lower=max(a.lower, b.lower), estimate=max(a.estimate, b.estimate))
