@@ -64,7 +64,7 @@ TESTS = {
     "query arguments worst bound": "query contour budget truth mechanisms",
     "risk calibration search": "risk risk_gdp calibrate",
 }
-"""Prefixes of files (C or Python) and the test modules of their room. Every room also has test_truth, test_attack and the
+"""Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth, test_attack and the
 programs tests/csrc/check_*.c, which are compiled with the mutants in."""
 
 BUDGET = (
@@ -194,7 +194,8 @@ def python_sites(path: str):
             continue
         for node in ast.walk(function):
             if isinstance(node, ast.Return) and function.name.endswith(("_upper", "_lower")) and node.value:
-                if not isinstance(node.value, ast.Tuple | ast.Constant) and ast.unparse(node.value) not in TRIVIAL:
+                said = (ast.Tuple, ast.Constant, ast.Compare, ast.BoolOp)  # a factor changes no constant and no truth
+                if not isinstance(node.value, said) and ast.unparse(node.value) not in TRIVIAL:
                     yield Site(path, *span(node.value), "bound", of_bound(function.name))
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
                 for side in (node.left, node.right):
@@ -386,7 +387,7 @@ def room(path: str) -> list[str]:
     for prefixes, names in TESTS.items():
         if any(stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p)) for p in prefixes.split()):
             tests += [f"tests/test_{n}.py" for n in names.split()]
-    tests = list(dict.fromkeys([*tests, "tests/test_truth.py", "tests/test_attack.py"]))
+    tests = list(dict.fromkeys(["tests/test_bounds.py", *tests, "tests/test_truth.py", "tests/test_attack.py"]))
     return checks + [t for t in tests if (ROOT / t).exists()]
 
 

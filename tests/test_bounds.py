@@ -1,0 +1,143 @@
+"""Bounds that other code is made of, each from both sides: it covers what it bounds, and by no more than it has to."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.fft
+from scipy.special import ndtr, ndtri
+
+import hockeystick as hs
+from hockeystick import _fft, chords, pair, risk_gdp
+from hockeystick.individual import filters
+from hockeystick.routes import chernoff, fallback, finite_sample
+
+
+def gaussian_curve(mu: float, x):
+    """delta at x = e^eps of N(mu, 1) against N(0, 1)."""
+    eps = np.log(x)
+    return ndtr(mu / 2 - eps / mu) - x * ndtr(-mu / 2 - eps / mu)
+
+
+def four_points(mu: float, centre: float, h: float, wide: float = 0.0) -> chords.Nodes:
+    eps = tuple(centre + h * step for step in (-1.5, -0.5, 0.5, 1.5))
+    x = np.exp(eps)
+    delta = gaussian_curve(mu, x)
+    ends = [tuple((delta * factor).tolist()) for factor in (1 - wide, 1.0, 1 + wide)]
+    return chords.Nodes(eps, tuple(x * (1 - 1e-15)), tuple(x * (1 + 1e-15)), *ends)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_four_points_bound_the_trade_off(seed):
+    """Of a Gaussian curve, tpr = Phi(Phi^-1(fpr) + mu): wherever the points lie below, and closely where they lie about the
+    slope -fpr."""
+    random = np.random.default_rng(seed)
+    for _ in range(300):
+        mu, z = random.uniform(0.2, 3), random.uniform(-3, 3)
+        fpr, tpr = ndtr(z), ndtr(z + mu)
+        h = math.exp(random.uniform(-5, 0.5))
+        away = random.choice([0, 0, random.uniform(-4, 4)])
+        nodes = four_points(mu, -mu * z - mu * mu / 2 + away, h, random.choice([0, 1e-9]))
+        lower, upper = chords.tpr_lower(nodes, fpr), chords.fpr_upper(nodes, tpr, fpr * (1 - 1e-9))
+        assert lower <= tpr * (1 + 1e-12), (mu, z, h, away)
+        assert upper >= fpr * (1 - 1e-12), (mu, z, h, away)
+        if not away and h < 0.1 and tpr < 0.95:
+            spread = h / mu
+            assert tpr - lower <= (2 * spread**2 + 1e-7) * tpr + 1e-9
+            assert upper - fpr <= (10 * spread**2 + 1e-6) * fpr * (1 + math.exp(mu * abs(z))) + 1e-9
+
+
+def test_points_that_say_nothing():
+    nodes = four_points(1.0, -8.0, 0.5)
+    assert chords.tpr_lower(nodes, 0.01) == 0.01  # the slope of -0.01 lies beyond the last point
+    assert chords.fpr_upper(four_points(1.0, 6.0, 0.5), 0.3, 1e-12) >= ndtr(ndtri(0.3) - 1.0)
+
+
+RUNS = (
+    hs.poisson_subsampled(hs.gaussian(1.0), 0.02) * 30,
+    hs.poisson_subsampled(hs.gaussian(0.7), 0.1) * 4 + hs.gaussian(3.0) * 5,
+    hs.poisson_subsampled(hs.gaussian(2.0), 0.3) * 50,
+)
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("adjacency, add", itertools.product(("add_remove", "replace_one"), (False, True)))
+def test_bounds_before_a_route_is_asked(run, adjacency, add):
+    """Distances, the square root of the second moment, Chernoff's bound: above, and near enough to be of use."""
+    paired = pair.paired_steps(run, adjacency, add)
+    asked = {"adjacency": adjacency, "direction": "add" if add else "remove", "route": "contour"}
+    at_zero = hs.delta(run, 0.0, **asked)
+    assert at_zero.lower <= paired.variation_upper <= 1.6 * math.sqrt(sum(k for _, k in run.parts)) * at_zero.upper
+    square = chernoff.square_variation_upper(paired)
+    assert at_zero.lower <= square <= max(3 * at_zero.upper, 0.5)
+    for delta in (1e-2, 1e-6, 1e-12):
+        eps = hs.epsilon(run, delta, **asked)
+        root = chernoff.root_upper(paired, add, math.log(delta))
+        assert eps.lower <= root <= 2.5 * eps.upper + 1e-9
+        if eps.lower > 0:
+            log_delta = chernoff.log_delta_upper(paired, add, eps.estimate)
+            assert math.log(delta) - 1e-6 <= log_delta <= math.log(delta) + 7
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_sum_of_distances_is_no_root(run):
+    """A target a little below delta(0) has a root above 0; below it by the factor that many steps lose, still one."""
+    asked = {"adjacency": "replace_one", "direction": "remove"}
+    at_zero = hs.delta(run, 0.0, **asked)
+    for share in (0.9, 0.1, 0.01):
+        eps = hs.epsilon(run, share * at_zero.lower, **asked)
+        assert eps.upper > 0 and hs.delta(run, eps.upper, **asked).lower <= share * at_zero.lower
+
+
+def test_chernoff_lines():
+    """Bounds of log delta at many eps: above the curve, within the polynomial factor that Chernoff's bound loses."""
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.02) * 1000
+    eps = np.linspace(0.5, 6, 50)
+    steps = pair.gaussian_steps(run, "add_remove")
+    for add in (0, 1):
+        bound = fallback.log_delta_upper(steps, add, eps)
+        truth = np.log(hs.delta(run, eps, direction="add" if add else "remove").estimate)
+        assert np.all(truth <= bound + 1e-9) and np.all(bound <= truth + 9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_largest_regret_between_points(seed):
+    """(G_mu - delta)/(1 + x) between the inner two of four points of another Gaussian curve, against a fine grid."""
+    random = np.random.default_rng(seed)
+    for _ in range(100):
+        truth, mu, centre = random.uniform(0.3, 3), random.uniform(0.3, 3), random.uniform(-1, 3)
+        h = math.exp(random.uniform(-4, -1))
+        nodes = four_points(truth, centre, h)
+        points = [risk_gdp._Point(*row) for row in zip(nodes.eps, nodes.low, nodes.mid, nodes.high, strict=True)]
+        x = np.exp(np.linspace(nodes.eps[1], nodes.eps[2], 400))
+        most = np.max((gaussian_curve(mu, x) - gaussian_curve(truth, x)) / (1 + x))
+        bound = risk_gdp._regret_upper(mu, points)
+        assert most - 1e-13 <= bound <= most + 0.5 * h * h * (1 + 1 / min(truth, mu)) + 1e-9
+
+
+@pytest.mark.parametrize("slope", (-3.0, -0.2, 0.0, 0.3, 5.0))
+@pytest.mark.parametrize("ends", ((0.0, 1.0), (0.5, 0.9), (1.0, 4.0)))
+def test_square_exp(slope, ends):
+    truth = float(mpmath.quad(lambda u: u * u * mpmath.exp(-slope * u * u), ends))
+    bound = np.max(finite_sample._square_exp_upper(slope, *ends))
+    assert truth * (1 - 1e-14) <= bound <= truth * max(1.001, math.exp(abs(min(slope, 0)) * ends[1] ** 2)) * 12
+
+
+@pytest.mark.parametrize("n", (64, 1000, 4096, 100_000))
+def test_error_of_a_transform(n):
+    """Against a transform in long double: the relative Euclidean error is covered, and is no thousandth of the bound."""
+    w = np.random.default_rng(n).standard_normal(n)
+    exact = scipy.fft.rfft(w.astype(np.longdouble))
+    ours = scipy.fft.rfft(w)
+    error = float(np.linalg.norm((ours - exact).astype(complex)) / np.linalg.norm(exact.astype(complex)))
+    assert error <= _fft.error_upper(n) <= 400 * error
+
+
+def test_divergences_of_any_step():
+    """Renyi divergences of Laplace noise in closed form [Mir17, Prop. 6]."""
+    orders, b = (1.5, 2.0, 8.0, 64.0), 1.7
+    for a, bound in zip(orders, filters.step_rho_upper(hs.laplace(b), orders), strict=True):
+        exact = math.log(a / (2 * a - 1) * math.exp((a - 1) / b) + (a - 1) / (2 * a - 1) * math.exp(-a / b)) / (a - 1)
+        assert exact * (1 - 1e-13) <= bound <= exact * (1 + 1e-9)
