@@ -64,8 +64,8 @@ TESTS = {
     "query arguments worst bound": "query contour budget truth mechanisms",
     "risk calibration search": "risk risk_gdp calibrate",
 }
-"""Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth, test_attack and the
-programs tests/csrc/check_*.c, which are compiled with the mutants in."""
+"""Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth,
+test_attack and the programs tests/csrc/check_*.c, which are compiled with the mutants in."""
 
 BUDGET = (
     "rounding inner tail truncation alias_left alias_right aliasing err round dropped slack smooth trunc alias quad".split()
