@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -10,9 +11,9 @@ import scipy.fft
 from scipy.special import ndtr, ndtri
 
 import hockeystick as hs
-from hockeystick import _fft, chords, pair, risk_gdp
-from hockeystick.individual import filters
-from hockeystick.routes import chernoff, fallback, finite_sample
+from hockeystick import _fft, chords, grid, pair, risk_gdp
+from hockeystick.individual import filters, units
+from hockeystick.routes import chernoff, eeai, fallback, finite_sample
 
 
 def gaussian_curve(mu: float, x):
@@ -141,3 +142,40 @@ def test_divergences_of_any_step():
     for a, bound in zip(orders, filters.step_rho_upper(hs.laplace(b), orders), strict=True):
         exact = math.log(a / (2 * a - 1) * math.exp((a - 1) / b) + (a - 1) / (2 * a - 1) * math.exp(-a / b)) / (a - 1)
         assert exact * (1 - 1e-13) <= bound <= exact * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("m, k, y", ((0.3, 40, 2.0), (1.0, 3, 1.5), (0.05, 1, 30.0)))
+def test_modulus_of_normal_losses(m, k, y):
+    """|E e^{iyL}| = e^{-m^2 y^2/2}, and its k-th power."""
+    steps = SimpleNamespace(shift=np.array([m]), q=np.ones(1), k=np.array([float(k)]), family=np.array([eeai.GAUSSIAN]))
+    one, all_of_them = eeai._modulus_upper(steps, 0, 0, y), eeai._product_upper(steps, 0, y)
+    for bound, log in ((one, -0.5 * (m * y) ** 2), (all_of_them, -0.5 * k * (m * y) ** 2)):
+        assert math.exp(log) <= bound <= math.exp(log) * (1 + 1e-8) + 2e-300
+
+
+@pytest.mark.parametrize("m, q", ((0.5, 1.0), (2.0, 1.0), (0.7, 0.1), (1.3, 0.01), (3.0, 0.2), (2.5, 0.9)))
+@pytest.mark.parametrize("add", (False, True))
+def test_variation_of_a_density(m, q, add):
+    """The total variation of the density of a loss, from its values on a fine grid, at which it is at most what is bounded."""
+    g = np.linspace(-12, 12 + m, 400_001)
+    v = m * g - m * m / 2
+    weight = np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+    slope = m * q * np.exp(v) / (1 - q + q * np.exp(v))
+    density = (weight if add else weight * (1 - q + q * np.exp(v))) / slope
+    inside = np.abs(g) < 12  # where q < 1 the density is 0 at the wall, which lies at -inf
+    variation = np.sum(np.abs(np.diff(density[inside])))
+    bound = grid.density_variation_upper(m, q, add)
+    assert variation <= bound * (1 + 1e-9)
+    assert bound <= 2.5 * variation
+
+
+@pytest.mark.parametrize("mu", (0.01, 1.0, 30.0))
+def test_epsilon_of_a_budget(mu):
+    with hs.IndividualGDPFilter(10, budget_mu=mu) as kept:
+        bound = kept.epsilon_upper(1e-6)
+    truth = hs.epsilon(hs.gaussian(1 / mu), 1e-6)
+    assert truth.lower <= bound <= truth.upper * (1 + 1e-9)
+
+
+def test_the_largest_budget():
+    assert 1e3 * (1 - 1e-9) <= units.mu_lower(1e8, 1e-5) < 1e3
