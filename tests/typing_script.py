@@ -126,7 +126,7 @@ def records(folder: Path) -> None:
 
 
 def errors() -> None:
-    for error in (hs.DomainError, hs.AccuracyError, hs.SoundnessError, hs.StoreError):
+    for error in (hs.DomainError, hs.AccuracyError, hs.LimitError, hs.SoundnessError, hs.StoreError):
         assert issubclass(error, hs.HockeystickError)
     try:
         hs.gaussian(-1.0)

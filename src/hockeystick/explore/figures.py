@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, ColumnDataSource, CustomJSTicker, HoverTool, Range1d
+from bokeh.models import BasicTickFormatter, ColumnDataSource, CustomJSTicker, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
 from .. import plot
@@ -91,6 +91,8 @@ class Drawn:
         if name == "tradeoff":
             self.plot.line(FPR, FPR, color="#8c8c8c", line_dash="dotted")
         self.plot.axis.minor_tick_line_color = None  # a third of the time that a logarithmic axis takes
+        if name == "steps":
+            self.plot.xaxis.formatter = NumeralTickFormatter(format="0,0[.]0")
         if name == "noise":
             self.plot.axis.ticker, self.plot.axis.formatter = CustomJSTicker(major_code=TICKS), BasicTickFormatter()
 

@@ -81,7 +81,8 @@ class SaddlepointEstimate(NamedTuple):
     @property
     def delta(self) -> Any:
         """The estimate itself."""
-        return math.exp(self.log_delta) if isinstance(self.log_delta, float) else np.exp(self.log_delta)
+        found = np.exp(self.log_delta)  # of numbers as well: that of `math` may round otherwise
+        return float(found) if isinstance(self.log_delta, float) else found
 
 
 def saddlepoint_delta(
