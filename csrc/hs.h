@@ -111,7 +111,7 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work
  * d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
  * work: hs_mixed_work() doubles for n_points points, n_subnormal laws of that kind and n_nodes nodes. */
 enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
-enum { HS_LAW_SUBNORMAL = 5 };
+enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7 };
 enum { HS_LAWS_MAX = 128 };
 typedef struct {
     int b;

@@ -17,6 +17,8 @@ DUST = mpf("1e-45")
 ZERO, ONE = mpf(0), mpf(1)
 TERMS = 300
 """Most outcomes of a composition that are enumerated."""
+RANGES = 40
+"""Most bounded-range steps whose curve is summed."""
 
 
 def _number(x) -> mpf:
@@ -150,6 +152,8 @@ def step_curve(step, adjacency: str, add: bool) -> Callable | None:
     if step.name == "laplace":
         a = 1 / _number(step.args[0]) * (2 if adjacency == "replace_one" else 1)
         return lambda eps: _near(max(-mp.expm1(eps), ZERO) if abs(eps) >= a else -mp.expm1((eps - a) / 2))
+    if step.name == "bounded_range":
+        return ranges_curve(_number(step.args[0]), 1)
     if step.name == "poisson_subsampled" and adjacency != "replace_one":
         base = step_curve(step.args[0], "add_remove", add)
         return base and _sampled(base, _number(step.args[1]), add)
@@ -157,6 +161,31 @@ def step_curve(step, adjacency: str, add: bool) -> Callable | None:
         parts = [step_curve(part, adjacency, add) for part in step.args[0]]
         return _weighted(_scaled(step.args[1]), parts) if all(parts) else None
     return None
+
+
+def ranges_curve(m: mpf, k: int) -> Callable:
+    """k steps of bounded range m: e^{s/2} times the density of a sum of k uniforms on [-m, m], as powers cut off at
+    a_j = (k - 2j) m:
+    delta(g) = (4 sinh(m/2))^-k sum_j (-1)^j C(k, j) int_g^{a_j} (e^{s/2} - e^{g-s/2}) (a_j - s)^{k-1}/(k-1)! ds."""
+
+    def part(w: mpf, sign: int) -> mpf:  # int_0^w e^{sign x/2} x^{k-1}/(k-1)! dx
+        return w**k / mp.factorial(k) * mp.hyp1f1(k, k + 1, sign * w / 2)
+
+    def curve(eps):
+        if eps >= k * m:
+            return ZERO, ZERO
+        if eps <= -k * m:
+            return _near(-mp.expm1(eps))
+        with mp.workdps(70 + 3 * k + int(k * abs(mp.log10(m)))):
+            ends = [(j, (k - 2 * j) * m) for j in range(k + 1) if (k - 2 * j) * m > eps]
+            terms = [
+                (-1) ** j * comb(k, j) * (mp.exp(a / 2) * part(a - eps, -1) - mp.exp(eps - a / 2) * part(a - eps, 1))
+                for j, a in ends
+            ]
+            value = mp.fsum(terms) / (4 * mp.sinh(m / 2)) ** k
+        return _near(value)
+
+    return curve
 
 
 def _weighted(weights, curves) -> Callable:
@@ -204,11 +233,15 @@ def composed(parts, adjacency: str, add: bool):
                 return None
             outcomes = [(p * a, d * b) for p, d in outcomes for a, b in own]
         else:
-            rest += [step] * min(k, 2)
+            rest += [(step, k)] if step.name == "bounded_range" and k <= RANGES else [(step, 1)] * min(k, 2)
     if len(rest) + (square > 0) > 1 or ((rest or square) and len(outcomes) > 40):
         return None
-    curve = step_curve(rest[0], adjacency, add) if rest else gaussian_curve(mp.sqrt(square)) if square else None
+    curve = _repeated(*rest[0], adjacency, add) if rest else gaussian_curve(mp.sqrt(square)) if square else None
     return None if rest and not curve else (outcomes, curve)
+
+
+def _repeated(step, k: int, adjacency: str, add: bool) -> Callable | None:
+    return step_curve(step, adjacency, add) if k == 1 else ranges_curve(_number(step.args[0]), k)
 
 
 def run_curve(parts, adjacency: str, add: bool) -> Callable | None:

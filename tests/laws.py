@@ -265,7 +265,7 @@ def weaker(step: Call, d) -> Call | None:
     x = step.args[0]
     if step.name in ("gaussian", "laplace", "gaussian_mixture", "discrete_laplace") and x * factor > x:
         return step._replace(args=(x * factor, *step.args[1:]))
-    if step.name in ("randomized_response", "approx_dp", "k_ary_randomized_response") and x / factor < x:
+    if step.name in ("randomized_response", "approx_dp", "k_ary_randomized_response", "bounded_range") and x / factor < x:
         return step._replace(args=(x / factor, *step.args[1:]))
     if step.name == "poisson_subsampled":
         inner = weaker(x, d) if d.chance(0.5) else None

@@ -254,6 +254,7 @@ STEPS = {
     "laplace": (4, lambda d: Call("laplace", (d.number(1 / 300, 1e9, (0.1, 30.0), (1 / 30,)),), {}), ANY, ANY),
     "discrete": (4, discrete, ANY, ZERO),
     "pure": (4, lambda d: Call("randomized_response", (loss_of(d),), {}), ANY, ADD),
+    "range": (5, lambda d: Call("bounded_range", (d.number(1e-9, 300, (0.01, 5.0), (20.0,)),), {}), ANY, ADD),
     "approx": (3, lambda d: Call("approx_dp", (loss_of(d), d.choice((0.0, d.probability()))), {}), ANY, ADD),
     "k_ary": (6, lambda d: Call("k_ary_randomized_response", (loss_of(d), d.whole(2, 10**9, (2, 1e6))), {}), KEEP, NONE),
     "pmf": (8, pmf, ANY, ADD),
@@ -312,6 +313,8 @@ def landmarks(step: Call) -> tuple[list[float], list[float]]:
         return walls + losses, [args[1], *(args[1] * x for x in chances)]
     if name in ("laplace", "discrete_laplace"):
         return [step.options.get("sensitivity", 1) / args[0]], []
+    if name == "bounded_range":
+        return [args[0]], [math.tanh(args[0] / 4)]
     if name in ("randomized_response", "approx_dp", "k_ary_randomized_response"):
         return [args[0]], [math.tanh(args[0] / 2), math.exp(-args[0]), *args[1:2]]
     if name == "from_pmf":

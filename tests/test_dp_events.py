@@ -191,7 +191,7 @@ def event_of(name, **fields):
     [
         (event_of("EpsilonDeltaDpEvent", epsilon=0.5, delta=0.0), lambda: hs.pure_dp(0.5)),
         (event_of("EpsilonDeltaDpEvent", epsilon=0.5, delta=1e-6), lambda: hs.approx_dp(0.5, 1e-6)),
-        (event_of("ExponentialMechanismDpEvent", epsilon=0.5), lambda: hs.pure_dp(0.5)),
+        (event_of("ExponentialMechanismDpEvent", epsilon=0.5), lambda: hs.bounded_range(0.5)),
         (event_of("PermuteAndFlipDpEvent", epsilon=0.5), lambda: hs.pure_dp(0.5)),
         (event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.0, dimension=1), lambda: hs.discrete_gaussian(3.0)),
         (

@@ -169,7 +169,7 @@ static double family_upper(const hs_law *w, double t, double y, double log_m)
             at = ellipse_log(w->m, w->q, alpha, y, u0, hw, r) - log_m - 2 * n * log(r) - log1p(-1 / r);
             best = fmin(best, at);
         }
-        total += exp(fmin(best, 700)) * 2 * hw; /* 8 hw times the 1/4 of the density */
+        total += exp(fmin(best, 700)) * 2 * hw * w->smooth; /* 8 hw times the 1/4 of the density */
     }
     return total * (1 + 1e-9);
 }
@@ -187,9 +187,9 @@ double hs_sublaplace_quadrature_upper(const hs_law *w, double t, double y, doubl
 static void atoms_of(const hs_law *w, double *low, double *high, double *var)
 {
     double m = w->m, q = w->q, alpha = w->add ? -w->c : 1 + w->c, l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m));
-    *low = 0.5 * exp(alpha * l0 - w->log_m);
-    *high = 0.5 * exp(alpha * l1 - m - w->log_m);
-    *var = 0.5 / q * (exp((alpha + 1) * l0 + m - w->log_m) + exp((alpha + 1) * l1 - 2 * m - w->log_m));
+    *low = w->atoms * 0.5 * exp(alpha * l0 - w->log_m);
+    *high = w->atoms * 0.5 * exp(alpha * l1 - m - w->log_m);
+    *var = w->smooth * 0.5 / q * (exp((alpha + 1) * l0 + m - w->log_m) + exp((alpha + 1) * l1 - 2 * m - w->log_m));
 }
 
 double hs_sublaplace_far_upper(const hs_law *w, double y)
@@ -204,7 +204,7 @@ double hs_sublaplace_far_upper(const hs_law *w, double y)
 int hs_laplace_floor_matters(hs_law *w, double T0)
 {
     double low, high, var;
-    if (w->kind == HS_LAW_SUBLAPLACE) {
+    if (w->kind == HS_LAW_SUBLAPLACE && w->atoms > 0) {
         atoms_of(w, &low, &high, &var);
         w->log_atoms = fmin(0, log(low + high)) + 2 * w->err + 1e-12;
         w->half = var / (low + high) * (1 + 1e-9);

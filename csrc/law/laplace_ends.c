@@ -55,12 +55,12 @@ void hs_ends_tilt(hs_law *w, double *scratch)
     w->ends = scratch;
     w->lambda[0] = log1p(q * expm1(-m));
     w->lambda[1] = log1p(q * expm1(m));
-    w->mass[0] = 0.5 * exp(alpha * w->lambda[0] - w->log_m);
-    w->mass[1] = 0.5 * exp(alpha * w->lambda[1] - m - w->log_m);
+    w->mass[0] = w->atoms * 0.5 * exp(alpha * w->lambda[0] - w->log_m);
+    w->mass[1] = w->atoms * 0.5 * exp(alpha * w->lambda[1] - m - w->log_m);
     /* lambda - log(1-q) = log(1 + q e^u/(1-q)) */
     for (j = 0; j < 2; j++) d[j] = fmin(0.8 * log1p(q / (1 - q) * exp(j ? m : -m)), 8 / (1 + fabs(alpha)));
     w->y_ends = 67 / d[0];
-    scale = exp(-0.5 * m - w->log_m) / (4 * q);
+    scale = w->smooth * exp(-0.5 * m - w->log_m) / (4 * q);
     for (j = 0; j < 2; j++) {
         double *out = scratch + 2 * j * (TERMS + 1), *bound = out + TERMS + 1, left = w->lambda[j] - d[j], top, x,
                rest = 0;

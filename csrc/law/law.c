@@ -3,7 +3,7 @@
  * Symbols. L: the loss under num; M(t) = E e^{tL}, K = log M; phi(y) = M(c+iy)/M(c); u = 2^-53; h2(x) = e^x - 1 - x.
  *   Kinds of law: HS_LAW_NORMAL (shift m), HS_LAW_LAPLACE (shift m, laplace.c), HS_LAW_POINTS (atoms l_j of mass
  *   e^{lp_j}), HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c), HS_LAW_SUBNORMAL
- *   (subnormal.c).
+ *   (subnormal.c), HS_LAW_RANGE (bound m, range.c).
  *
  * Formula. For points M(t) - 1 = sum_j e^{lp_j} [ h2(t l_j) + t h2(-l_j) ] [theory: law.second-order]; with M > e^3 the
  *   plain sum of e^{lp + t l}. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted masses r_j normalised by their own
@@ -105,6 +105,7 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
         out->mean = w->m * w->m * (t + 0.5);
         out->var = w->m * w->m;
     } else if (w->kind == HS_LAW_LAPLACE) hs_laplace_cgf(w->m, t, out);
+    else if (w->kind == HS_LAW_RANGE) hs_range_cgf(w->m, t, out);
     else if (w->kind == HS_LAW_SUBNORMAL) hs_subnormal_estimate(w, t, out);
     else points_cgf(w, t, out);
     if (w->kind == HS_LAW_SUBLAPLACE) out->err += hs_sublaplace_quadrature_upper(w, t, 0, out->K);
@@ -113,6 +114,7 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
 int64_t hs_law_scratch(const hs_law *w)
 {
     if (w->kind == HS_LAW_SUBNORMAL) return HS_GRID_WORK;
+    if (w->kind == HS_LAW_RANGE) return 0;
     return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
 }
 
@@ -188,6 +190,10 @@ int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double 
     w->nr = 0;
     if (!(g.err < 0.1)) return HS_TOO_WIDE;
     if (w->kind == HS_LAW_LAPLACE) hs_laplace_tilt(w, c);
+    if (w->kind == HS_LAW_RANGE) {
+        hs_range_tilt(w, c);
+        return HS_OK;
+    }
     if (w->kind == HS_LAW_SUBLAPLACE) hs_ends_tilt(w, scratch + 2 * w->n);
     return w->kind >= HS_LAW_POINTS ? points_tilt(w, c, scratch) : HS_OK;
 }
@@ -198,7 +204,7 @@ static int by_ends(const hs_law *w, double y) { return w->kind == HS_LAW_SUBLAPL
  * hs_cis_m1. */
 static double missing(const hs_law *w, double low, double y)
 {
-    if (w->kind < HS_LAW_POINTS) return 0;
+    if (w->kind < HS_LAW_POINTS || w->kind == HS_LAW_RANGE) return 0;
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
     if (by_ends(w, low)) return hs_ends_missing(w, low);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
@@ -242,6 +248,8 @@ static void phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, d
     int n;
     if (by_ends(w, (double)n0 * dy))
         for (n = 0; n < count; n++) hs_ends_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
+    else if (w->kind == HS_LAW_RANGE)
+        for (n = 0; n < count; n++) hs_range_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
     else if (w->kind >= HS_LAW_POINTS) points_phi(w, dy, n0, count, zr, zi);
     else
         for (n = 0; n < count; n++) hs_laplace_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
@@ -263,6 +271,10 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
             im[n] += v * (w->c + 0.5) * y;
             round[n] += 8 * HS_U * v * y * (0.5 * y + fabs(w->c + 0.5));
         }
+        return;
+    }
+    if (w->kind == HS_LAW_RANGE) {
+        hs_range_nodes(w, dy, n0, count, re, im, round);
         return;
     }
     if (w->kind == HS_LAW_SUBLAPLACE && !by_ends(w, (double)n0 * dy)) { /* its error grows with y, up to y_ends */
@@ -306,6 +318,7 @@ double hs_law_far_upper(const hs_law *w, double y)
 {
     if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);
     if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_decay_upper(w, y));
+    if (w->kind == HS_LAW_RANGE) return hs_range_far_upper(w, y);
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_far_upper(w, y);
     if (w->kind == HS_LAW_SUBLAPLACE) return fmin(1, hs_sublaplace_far_upper(w, y));
     if (w->kind == HS_LAW_POINTS_LOGCONCAVE) return fmin(1, w->peak / sin(0.5 * fmin(y, HS_PI)) * (1 + 1e-12));

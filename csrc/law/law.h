@@ -29,6 +29,7 @@ typedef struct {
     hs_grid grid;
     double *ends, y_ends, lost[2], lambda[2],
         mass[2];            /* HS_LAW_SUBLAPLACE: expansion for y >= y_ends, see laplace_ends.c */
+    double atoms, smooth;   /* HS_LAW_SUBLAPLACE: 1 and 1; without its atoms 0 and 2/(1 - e^-m), see range.c */
     double half, log_atoms; /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
 } hs_law;
 
@@ -57,6 +58,13 @@ void hs_ends_tilt(hs_law *w, double *scratch);
 void hs_ends_atoms(const hs_law *w, double y, double *ar, double *ai);
 void hs_ends_phi(const hs_law *w, double y, double *zr, double *zi);
 double hs_ends_missing(const hs_law *w, double y);
+
+/* range.c */
+void hs_range_cgf(double m, double t, hs_law_value *out);
+void hs_range_tilt(hs_law *w, double c);
+void hs_range_phi(const hs_law *w, double y, double *zr, double *zi);
+void hs_range_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round);
+double hs_range_far_upper(const hs_law *w, double y);
 
 /* laplace.c */
 void hs_laplace_cgf(double m, double t, hs_law_value *out);

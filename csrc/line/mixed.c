@@ -299,7 +299,10 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
         w->add = row[4] != 0;
         w->n = (int64_t)row[5];
         w->panels = row[6];
-        w->order = row[6] > 0 ? (row[5] - 2) / row[6] : 0;
+        w->atoms = w->kind == HS_LAW_SUBRANGE ? 0 : 1;
+        w->smooth = w->kind == HS_LAW_SUBRANGE ? -2 / expm1(-w->m) : 1;
+        if (w->kind == HS_LAW_SUBRANGE) w->kind = HS_LAW_SUBLAPLACE;
+        w->order = row[6] > 0 ? (row[5] - 2 * w->atoms) / row[6] : 0;
         w->tails = w->kind == HS_LAW_POINTS_LOGCONCAVE;
         w->x = A->x + at;
         w->l = A->l + at;

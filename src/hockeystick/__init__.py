@@ -14,6 +14,7 @@ from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_rand
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
 from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
+from .ranged import bounded_range, exponential_mechanism
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ __all__ = [
     "aea_epsilon",
     "approx_dp",
     "bayes_risk",
+    "bounded_range",
     "calibrate",
     "compose",
     "cyclic_poisson",
@@ -112,6 +114,7 @@ __all__ = [
     "epsilon",
     "epsilon_batch",
     "explain",
+    "exponential_mechanism",
     "from_curve",
     "from_dict",
     "from_json",

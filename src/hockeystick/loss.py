@@ -108,6 +108,7 @@ class Loss(NamedTuple):
     cut : where losses are cut (see `capped`); tails still count what lies above.
     atoms : () -> Atoms or None.   lattice : () -> Lattice or None.
     smooth : whether there is a part with a density.
+    curve : eps -> (delta(eps), its relative error) of this step alone, where that has a closed form.
     additive : the row of csrc/grid/pld_steps.c that says all of this, for additive noise; else None.
     """
 
@@ -125,6 +126,7 @@ class Loss(NamedTuple):
     mass_error: float = 0.0
     exact_inf: Fraction | None = None
     cut: float = math.inf
+    curve: Callable[[float], tuple[float, float]] | None = None
 
     def cgf(self, t, p: float = 1e-30) -> np.ndarray:
         """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes; -inf of no mass. An estimate, for planning only."""
@@ -217,6 +219,7 @@ def reversed_loss(base: Loss) -> Loss:
         exact_inf=None,
         atoms=atoms,
         lattice=lattice,
+        curve=None,
     )
 
 
@@ -418,7 +421,7 @@ def capped(base: Loss, cap: float) -> Loss:
         return Atoms(loss, num, den, rel, edge, found.absolute)
 
     atoms = no_atoms if base.atoms is no_atoms else atoms
-    return base._replace(nodes=nodes, hi=cap, atoms=atoms, additive=None, ends_error=0.0, cut=cap)
+    return base._replace(nodes=nodes, hi=cap, atoms=atoms, additive=None, ends_error=0.0, cut=cap, curve=None)
 
 
 def two_points(atoms: Atoms) -> Lattice | None:

@@ -21,6 +21,7 @@ from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixtu
 from .law import LDBL_ULP, atomic_loss, cdf_loss, gaussian_loss, gaussian_mixture_loss, laplace_loss
 from .loss import Lattice, Loss, U, mixture, poisson, reversed_loss
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
+from .ranged import BoundedRange, range_loss
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
 DIRECTIONS = ("both", "remove", "add")
@@ -270,6 +271,11 @@ def k_ary_pair(step: KAryRandomizedResponse, adjacency: str, add: bool) -> Loss:
     return reversed_loss(loss) if add else loss
 
 
+def range_pair(step: BoundedRange, adjacency: str, add: bool) -> Loss:
+    """The pair that dominates every eps0-bounded-range step, whatever the adjacency: ranged.py."""
+    return range_loss(step.eps0)
+
+
 def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism [theory: pair.random-shift]."""
     _only(step, adjacency, "add_remove")
@@ -420,6 +426,7 @@ PAIRS = {
     DiscreteGaussian: discrete_gaussian_pair,
     DiscreteLaplace: discrete_laplace_pair,
     ApproxDP: approx_dp_pair,
+    BoundedRange: range_pair,
     KAryRandomizedResponse: k_ary_pair,
     GaussianMixture: gaussian_mixture_pair,
     PublicMixture: public_mixture_pair,
@@ -429,7 +436,7 @@ PAIRS = {
 }
 """The one table of mechanisms: class -> function(step, adjacency, add) -> Loss."""
 
-MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP)
+MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, BoundedRange)
 """Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""
 
 

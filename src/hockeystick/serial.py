@@ -44,6 +44,7 @@ from .mechanism import (
     laplace,
     poisson_subsampled,
 )
+from .ranged import BoundedRange, bounded_range
 
 
 class Kind(NamedTuple):
@@ -60,6 +61,7 @@ KINDS = {
     "discrete_gaussian": Kind(DiscreteGaussian, ("sigma", "sensitivity"), lambda s, c: discrete_gaussian(s, sensitivity=c)),
     "discrete_laplace": Kind(DiscreteLaplace, ("scale", "sensitivity"), lambda s, c: discrete_laplace(s, sensitivity=c)),
     "approx_dp": Kind(ApproxDP, ("eps0", "delta0"), approx_dp),
+    "bounded_range": Kind(BoundedRange, ("eps0",), bounded_range),
     "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
     "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),
     "public_mixture": Kind(PublicMixture, ("parts", "weights"), public_mixture),

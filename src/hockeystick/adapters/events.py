@@ -17,6 +17,7 @@ import hockeystick
 
 from ..bound import DomainError
 from ..mechanism import Mechanism, count, leaves, real
+from ..ranged import EPS0_MIN
 
 U = 2.0**-53
 
@@ -211,11 +212,17 @@ def _approx_dp(event, asked):
 
 
 def _pure_dp(event, asked):
-    """The exponential mechanism and permute-and-flip are eps-DP by the definition of their events; the worst pair of a pure
-    eps-DP step dominates them (it does not use more of their structure, so it may be wide)."""
+    """Permute-and-flip is eps-DP by the definition of its event; the worst pair of a pure eps-DP step dominates it."""
     eps = _non_negative("epsilon", event.epsilon)
     if eps:
         yield _dominated(_make(event, "pure_dp", eps), asked), 1, eps
+
+
+def _exponential(event, asked):
+    """The exponential mechanism has bounded range: all its losses lie in an interval of length eps."""
+    eps = _non_negative("epsilon", event.epsilon)
+    if eps:
+        yield _dominated(_make(event, "bounded_range", max(eps, EPS0_MIN)), asked), 1, eps
 
 
 def _dominated(step: Mechanism, asked: Asked) -> Mechanism | None:
@@ -385,7 +392,7 @@ ROWS = {
     "DiscreteGaussianDpEvent": _discrete_gaussian,
     "RandomizedResponseDpEvent": _randomized_response,
     "EpsilonDeltaDpEvent": _approx_dp,
-    "ExponentialMechanismDpEvent": _pure_dp,
+    "ExponentialMechanismDpEvent": _exponential,
     "PermuteAndFlipDpEvent": _pure_dp,
     "MixtureOfGaussiansDpEvent": _mixture,
     "ZCDpEvent": _zcdp,

@@ -211,11 +211,13 @@ def _legendre(n: int, bits: int):
 class SampledLaplace(_Pieces):
     """q f_m + (1-q) f_0 | f_0."""
 
+    plain = Laplace
+
     def __init__(self, m: arb, q: arb, turned: bool = False):
         self.m, self.q, self.turned = m, q, turned
 
-    def reversed(self) -> SampledLaplace:
-        return SampledLaplace(self.m, self.q, not self.turned)
+    def reversed(self):
+        return type(self)(self.m, self.q, not self.turned)
 
     def _power(self, c: arb) -> arb:
         """f is w^power e^{-x}/2 in the direction taken: num^{1+c} den^{-c} = w^{1+c}, or w^{-c} with the two laws turned."""
@@ -256,13 +258,13 @@ class SampledLaplace(_Pieces):
         """The curve of one step; turned by H_a(Q|P) = 1 - a + a H_{1/a}(P|Q)."""
         if self.turned:
             price = eps.exp()
-            return 1 - price + price * SampledLaplace(self.m, self.q).delta(-eps)
+            return 1 - price + price * type(self)(self.m, self.q).delta(-eps)
         inner = 1 + eps.expm1() / self.q
         if inner <= 0:
             return 1 - eps.exp()
         if not inner > 0:
             raise UndecidedError("eps is too near the least loss of a sampled Laplace step")
-        return self.q * Laplace(self.m).delta(inner.log())
+        return self.q * self.plain(self.m).delta(inner.log())
 
 
 class ReplacedLaplace(_Pieces):

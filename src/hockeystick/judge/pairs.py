@@ -12,6 +12,7 @@ Discrete Gaussian and Laplace: the same on the integers, shift D. For a log-conc
   half-line [t, oo), and f(S - d) - a f(S) does not fall as d grows with S fixed: the largest shift is worst.
 approx_dp: an outcome of num probability delta0 and den probability 0, its mirror image, else truth with odds e^eps0 [KOV15,
   Thm 3.4].
+bounded_range: judge/ranged.py.
 k-ary, b = 1/(e^eps0 + k - 1): masses e^eps0 b, b, (k-2) b against b, e^eps0 b, (k-2) b, by definition; zero_out: against 1/k.
 Poisson sampling, add_remove: q num + (1-q) den | den. Given the other sampled records the outputs are q P + (1-q) Q and Q; H_a
   is jointly convex [theory: pair.convexity], and H_a(qP + (1-q)Q | Q) = q H_b(P | Q), b = (a - 1 + q)/q, keeps domination; the
@@ -41,10 +42,12 @@ from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomiz
 from ..given import FromCurve, FromPmf, GaussianMixture, PublicMixture
 from ..mechanism import Gaussian, Mechanism, PoissonSubsampled
 from ..mechanism import Laplace as LaplaceStep
+from ..ranged import BoundedRange
 from .atoms import Atoms, Mixture, joined
 from .balls import UndecidedError, rational
 from .gauss import Gauss
 from .laplace import Laplace, ReplacedLaplace
+from .ranged import Range
 
 MAX_OUTCOMES = 6000
 MAX_SUM = 2000
@@ -301,6 +304,7 @@ _LAWS = {
     DiscreteGaussian: _discrete_gaussian,
     DiscreteLaplace: _discrete_laplace,
     ApproxDP: _approx,
+    BoundedRange: lambda step, _: Range(_arb(step.eps0)),
     KAryRandomizedResponse: _k_ary,
     GaussianMixture: _gaussian_mixture,
     PublicMixture: _public_mixture,

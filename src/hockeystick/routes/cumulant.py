@@ -33,6 +33,7 @@ from ..given import GaussianMixture, PublicMixture
 from ..loss import Loss, U, reversed_loss
 from ..mechanism import Laplace, PoissonSubsampled
 from ..pair import step_loss
+from ..ranged import BoundedRange
 from . import mixed, saddle_laws, shifts
 
 CELLS = 6144
@@ -87,6 +88,8 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
     if isinstance(base, Laplace) and (q == 1 or adjacency != "replace_one"):
         moves = 2 if adjacency == "replace_one" else 1
         return _laplace(mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, int(add), 1), t)
+    if isinstance(base, BoundedRange):
+        return _laplace(mixed.RangeStep(base.eps0, q, int(add), 1), t)
     if isinstance(base, DiscreteGaussian):
         return _theta(shifted(base, adjacency), t) if q == 1 else _table(base, q, -t if add else 1 + t, t)
     if not loss.smooth and loss.atoms() is not None:
@@ -138,12 +141,12 @@ def _two_sided(pair, add: bool, t: float) -> Cumulant:
     return Cumulant(log_m - error - 2 * pair.dropped, log_m, float(np.logaddexp(log_m + error, rest)))
 
 
-def _laplace(step: mixed.LaplaceStep, t: float) -> Cumulant:
+def _laplace(step: mixed.LaplaceStep | mixed.RangeStep, t: float) -> Cumulant:
     table, points = mixed.tables([step], 1 if step.q == 1 else min(PANELS, max(1, mixed.PANELS_MAX // math.ceil(step.m))))
     size = _core.mixed_work(points.shape[1], 0, 0)
     status, value, error = scratch.lend(size, _core.mixed_cgf, table, points, np.zeros(5), t)
     if status:
-        raise _refusal(t, "K of a Laplace step is out of range")
+        raise _refusal(t, "K is out of range")
     return _between(value, error)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from ..answers import ZERO, Point, Root
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
+from ..ranged import BoundedRange
 from . import lattice, mixed
 from .walls import rest, seen, wall
 
@@ -100,6 +101,8 @@ def _line_step(step, loss, law, add: int, k: int, moves: int):
         return mixed.NormalStep(moves * base.sensitivity / base.sigma, q, add, k)
     if isinstance(base, Laplace):
         return mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, add, k)
+    if isinstance(base, BoundedRange):
+        return mixed.RangeStep(base.eps0, q, add, k)
     if law is not None:
         return mixed.off_lattice(law, k)
     found = None if loss.smooth or loss.mass_inf else loss.atoms()

@@ -1,4 +1,4 @@
-"""Laplace and Poisson-subsampled Laplace steps, alone or with Gaussian and atomic ones: the vertical line with atoms.
+"""Laplace and bounded-range steps, Poisson-subsampled or not, alone or with Gaussian and atomic ones: the vertical line.
 
 The integral, its error terms and their proofs are in mixed.c, law.c and laplace.c. Answers are those of answers.py,
 None where the route declines.
@@ -16,7 +16,7 @@ from ..answers import Point, Root
 from . import contour
 from .lattice import LOG_CONCAVE, POINTS, LatticeLaw
 
-NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL = 0.0, 1.0, 4.0, 5.0
+NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL, RANGE, SUBRANGE = 0.0, 1.0, 4.0, 5.0, 6.0, 7.0
 """Kinds of law, csrc/hs.h."""
 
 NODES = 1 << 14
@@ -38,6 +38,15 @@ U = 2.0**-53
 
 class LaplaceStep(NamedTuple):
     """k steps of Laplace noise of scale `sensitivity/m`, Poisson-subsampled at rate q (1: not), in one direction."""
+
+    m: float
+    q: float
+    add: int
+    k: int
+
+
+class RangeStep(NamedTuple):
+    """k bounded-range steps of bound m, Poisson-subsampled at rate q (1: not), in one direction."""
 
     m: float
     q: float
@@ -123,13 +132,24 @@ def tables(steps, panels: int):
             columns.append([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass])
             rows.append([LOG_CONCAVE if step.log_concave else POINTS, step.k, 0, 0, 0, step.loss.size, 0])
         elif step.q == 1:
-            rows.append([LAPLACE, step.k, step.m, 1, 0, 0, 0])
+            rows.append([RANGE if isinstance(step, RangeStep) else LAPLACE, step.k, step.m, 1, 0, 0, 0])
         else:
             n = panels * max(1, math.ceil(step.m))
             columns.append(_core.sublaplace_points(step.m, step.q, step.add, n, *_gauss()))
-            rows.append([SUBLAPLACE, step.k, step.m, step.q, step.add, columns[-1].shape[1], n])
+            if bare := isinstance(step, RangeStep):
+                columns[-1] = _without_atoms(columns[-1], step.m)
+            rows.append([SUBRANGE if bare else SUBLAPLACE, step.k, step.m, step.q, step.add, columns[-1].shape[1], n])
     points = np.ascontiguousarray(np.concatenate([np.asarray(c) for c in columns], axis=1)) if columns else _NO_POINTS
     return np.array(rows, dtype=float), points
+
+
+def _without_atoms(points, m: float):
+    """The points of a bounded-range step: those between the atoms of Laplace noise, whose masses under num and den are both
+    (1 - e^-m)/2 in all, over that. Logs of masses gain 6u and the rounding of one sum."""
+    found = np.ascontiguousarray(points[:, 1:-1])
+    found[2] += math.log(-2 / math.expm1(-m))
+    found[4] += U * (6 + 2 * np.abs(found[2]))
+    return found
 
 
 def _gauss():

@@ -35,6 +35,12 @@ def point(loss: Loss, eps: float) -> Point | None:
     """A certified point of the curve of one step, or None."""
     if eps > 700:
         return None
+    if loss.curve:
+        value, rel = loss.curve(eps)
+        if value > 1e-300:
+            slack = rel * 1.01 + 4 * U * (1 + abs(math.log(value)))
+            mid = math.log(value)
+            return Point(mid - slack, mid, min(0.0, mid + slack), (0.0, 0.0, 0.0, rel), "exact")
     t = loss.tails(np.array([eps]))
     a, rel, known = math.exp(eps), float(t.rel[0]) + 4 * U, loss.mass_error + 4 * U
     forms = []
@@ -94,7 +100,7 @@ def _atom_by_atom(loss: Loss, eps: float) -> tuple[float, float]:
 def root(loss: Loss, delta: float) -> Root | None:
     """A certified root, at least 0, or None."""
     at_zero, log_delta = point(loss, 0.0), math.log(delta)
-    if at_zero is None or log_delta < LOG_LEAST:
+    if at_zero is None or (log_delta < LOG_LEAST and not loss.curve):
         return None
     if at_zero.at_most(delta):
         return Root(0.0, 0.0, 0.0, at_zero.terms, "exact")
