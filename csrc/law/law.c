@@ -108,7 +108,10 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
     else if (w->kind == HS_LAW_RANGE) hs_range_cgf(w->m, t, out);
     else if (w->kind == HS_LAW_SUBNORMAL) hs_subnormal_estimate(w, t, out);
     else points_cgf(w, t, out);
-    if (w->kind == HS_LAW_SUBLAPLACE) out->err += hs_sublaplace_quadrature_upper(w, t, 0, out->K);
+    if (w->kind == HS_LAW_SUBLAPLACE) {
+        double miss = hs_sublaplace_quadrature_upper(w, t, 0, out->K); /* of M */
+        out->err = miss < 0.5 ? out->err - log1p(-miss) : HUGE_VAL;
+    }
 }
 
 int64_t hs_law_scratch(const hs_law *w)
@@ -118,11 +121,12 @@ int64_t hs_law_scratch(const hs_law *w)
     return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
 }
 
-/* Tilted masses of the points, their mean and variance in the coordinate x, the constants of the error of phi. */
+/* Tilted masses of the points, their mean and variance in the coordinate x [theory: law.point-variance], the constants
+ * of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
 {
     double total = 0, ebar = 0, sum_x = 0, c1 = 0, mean = 0, var = 0, out = 0, floor_log, xs = 0, xe = 0, xd = 0,
-           top = 0;
+           top = 0, var_e = 0, edge = 0, level = 0, range;
     int64_t j, first = -1, last = -1;
     floor_log = w->kind == HS_LAW_SUBLAPLACE ? -HUGE_VAL : w->log_m - LEFT_OUT - log(w->k);
     for (j = 0; j < w->n; j++) {
@@ -156,9 +160,13 @@ static int points_tilt(hs_law *w, double c, double *scratch)
         ebar += w->r[j] * e;
         xe += w->r[j] * e * fabs(x);
         xs += w->r[j] * fabs(x);
-        if (w->unit == 1) xd += w->r[j] * w->dl[i]; /* on a lattice the places are exact */
+        if (w->unit == 1) { /* on a lattice the places are exact */
+            xd += w->r[j] * w->dl[i];
+            edge = fmax(edge, w->dl[i]);
+        }
         sum_x += w->r[j] * x;
         var += w->r[j] * (w->x[i] - mean) * (w->x[i] - mean);
+        var_e += w->r[j] * e * (w->x[i] - mean) * (w->x[i] - mean);
     }
     c1 = xe + xd + xs * (ebar + HS_U * (15 + 2 * (66 + (double)w->nr / 64)));
     w->peak = HUGE_VAL;
@@ -168,7 +176,11 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     w->mean = sum_x + w->ref;
     w->c1 = c1 * (1 + 1e-6);
     w->quad = 2.1 * out;
-    w->var_upper = var * (1 + 1e-6) + 1e-14 * mean * mean + 16 * out * pow(w->x[w->n - 1] - w->x[0] + fabs(mean), 2);
+    if (w->kind == HS_LAW_SUBLAPLACE) level = hs_sublaplace_quadrature_upper(w, c, 1e-300, w->log_m);
+    range = w->x[w->n - 1] - w->x[0];
+    w->var_upper = pow(sqrt((var + var_e) / fmax(1 - ebar, 1e-300)) + edge, 2) * (1 + 1e-6) + 1e-14 * mean * mean +
+                   16 * out * pow(fabs(range) + fabs(mean), 2);
+    w->var_upper = (w->var_upper + level * pow(fabs(range) + 12, 2)) * (1 + 1.2 * level);
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;
 }
 

@@ -573,6 +573,53 @@ static void tables(run *R, double *scratch)
     if (w.ref == v.ref) term("table-phi", distance(&w, &v, y), w.quad, 1e-12);
 }
 
+/* The variance of atoms whose masses are known to some percent: the far ones may be heavier, the near ones lighter
+ * [theory: law.point-variance]. */
+static void variance(double *scratch)
+{
+    double loss[6], mass[6], dl[6] = {0}, dp[6], den[6], num = 0, all = 0, c = log_between(0.01, 2), tilts[3];
+    double off = log_between(1e-5, 0.1);
+    long double computed[3] = {0}, exact[3] = {0}, var, most;
+    int n = 2 + (int)between(0, 5), i;
+    hs_law w = {0};
+    for (i = 0; i < n; i++) {
+        num += mass[i] = between(0.05, 1);
+        all += den[i] = between(0.05, 1);
+    }
+    for (i = 0; i < n; i++) {
+        loss[i] = log(mass[i] / num / (den[i] / all));
+        mass[i] = log(mass[i] / num);
+        dp[i] = off;
+    }
+    w.kind = HS_LAW_POINTS;
+    w.k = w.unit = 1;
+    w.n = n;
+    w.x = w.l = loss;
+    w.lp = mass;
+    w.dl = dl;
+    w.dp = dp;
+    tilts[0] = c;
+    tilts[1] = c + 1;
+    tilts[2] = c - 1;
+    if (hs_law_tilt(&w, tilts, 0, 10, scratch) != HS_OK) return;
+    for (i = 0; i < n; i++) {
+        long double r = expl(mass[i] + (long double)c * loss[i]);
+        computed[0] += r;
+        computed[1] += r * loss[i];
+        computed[2] += r * loss[i] * loss[i];
+    }
+    var = computed[2] / computed[0] - computed[1] / computed[0] * (computed[1] / computed[0]);
+    for (i = 0; i < n; i++) {
+        long double r = expl(mass[i] + (long double)c * loss[i]), x = loss[i] - computed[1] / computed[0];
+        r *= x * x > var ? 1 + (long double)off : 1 - (long double)off;
+        exact[0] += r;
+        exact[1] += r * loss[i];
+        exact[2] += r * loss[i] * loss[i];
+    }
+    most = exact[2] / exact[0] - exact[1] / exact[0] * (exact[1] / exact[0]);
+    term("variance", (double)((most - var) / var), (double)((w.var_upper - var) / var), 2e-6);
+}
+
 /* |phi| beyond a frequency. */
 static void far(run *R, double *scratch, int kind)
 {
@@ -636,6 +683,7 @@ int main(int argc, char **argv)
     for (i = 0; i < cases(200); i++) {
         panels(R, scratch);
         tables(R, scratch);
+        variance(scratch);
         far(R, scratch, i % 3);
         subnormal(R, scratch);
     }
@@ -655,6 +703,7 @@ int main(int argc, char **argv)
     median("panels-phi", 30, 30000, 1000);
     median("table-k", 100, 30, 2);
     median("table-phi", 100, 8, 4);
+    median("variance", 100, 4, 2);
     median("far-logconcave", 20, 2000, 2);
     median("far-laplace", 40, 1.1, 1.01);
     median("far-sublaplace", 8, 2, 1.1);
