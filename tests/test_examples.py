@@ -64,7 +64,10 @@ def test_pages(page, tmp_path, monkeypatch, capsys):
     """
     monkeypatch.chdir(tmp_path)
     names, missing, text = {}, False, page.read_text(encoding="utf-8")
-    for block in BLOCK.finditer(text):
+    blocks = list(BLOCK.finditer(text))
+    fences = sum(2 for block in blocks if block["fence"])
+    assert fences == len(re.findall(r"^\s*`{3,}", text, re.MULTILINE)), "a fence that is indented, or not closed"
+    for block in blocks:
         if block["heading"]:
             missing = False
             continue
