@@ -13,7 +13,7 @@
  *   K'    |E x| as computed, plus sum p (e |x| + edge + 2u (|l| + |c|)), e the relative error of a weight; K'' and
  *         E|x|^3 likewise, with x changed by the error of c.
  */
-#include "clt/saddle.h"
+#include "clt/saddlepoint.h"
 
 void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out)
 {
@@ -41,7 +41,7 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     double rel = A->rel[i], edge = A->edge[i], top = 0, M, K, s[7] = {0}, abs1 = 0, abs3 = 0, c, nu, r;
     double e0 = 0, e1 = 0, e2 = 0, e3 = 0, size = 0, shift = 0;
     int64_t j, count = A->first[i + 1] - A->first[i];
-    hs_cgf3 g;
+    hs_cgf g;
     if (count < 1 || !(rel < 1e-6)) return HS_BAD_ARGUMENT;
     hs_atoms_cgf(A, i, t, &g.K);
     c = g.K1;

@@ -18,7 +18,7 @@
  *
  * What it does not do: choose a tilt (saddlepoint.c); prove anything about an estimate.
  */
-#include "clt/saddle.h"
+#include "clt/saddlepoint.h"
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 

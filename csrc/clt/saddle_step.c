@@ -24,7 +24,7 @@
  *
  * What it does not do: choose t; laws other than the (subsampled) Gaussian.
  */
-#include "clt/saddle.h"
+#include "clt/saddlepoint.h"
 
 enum { LANES = 8 };
 typedef struct { /* sums over the grid, the error sums in units of u, the cell sums */
@@ -272,9 +272,9 @@ static int step_cgf(hs_steps *S, int i, double a, double *out)
 
 /* K, K', K'' at tilt t to about 1e-6, over every stride-th step: for Newton steps only. Infinite where a sum cannot
  * be formed. */
-hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride)
+hs_cgf hs_steps_cgf(hs_steps *S, double t, int stride)
 {
-    hs_cgf3 out = {0, 0, 0}, none = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
+    hs_cgf out = {0, 0, 0}, none = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
     double a = S->add ? -t : 1 + t, o[3], f = stride > 1 ? S->scale : 1;
     int i;
     for (i = 0; i < S->b; i += stride) {

@@ -18,7 +18,7 @@
  * What it does not do: laws without a cumulant function; prove anything about an estimate.
  */
 #include "hs.h"
-#include "clt/saddle.h"
+#include "clt/saddlepoint.h"
 
 #define BELOW (-1) /* status: this direction has been proved the smaller */
 #define FEW 64     /* steps that are looked at four times without a thought */
@@ -31,7 +31,7 @@ static double guess(hs_steps *S, int have_eps, double value)
     double v = 0, m = 0, mean, b, top = HUGE_VAL;
     int i;
     if (S->atoms) {
-        hs_cgf3 c = hs_steps_cgf(S, 0, 1);
+        hs_cgf c = hs_steps_cgf(S, 0, 1);
         v = sqrt(c.K2);
         mean = c.K1;
     } else {
@@ -52,67 +52,29 @@ static double guess(hs_steps *S, int have_eps, double value)
     return fmax(1e-9, fmin(b, top));
 }
 
-/* Root of G(t) = K'(t) - eps - w(t), w = 1/t + 1/(1+t), or with eps eliminated of log MSD0(t) = log delta: Newton in
- * x = log t inside a bracket, until d log delta is below `tol` nats or so, or Chernoff's bound is below `enough`.
- * Where rare jumps take over, both sides grow like exponentials of t: steps are those of their logarithms, H = log
- * K'/(eps + w) or log (1 - log MSD0)/(1 - log delta); between two signs and alike in size, secants. */
+typedef struct {
+    hs_steps *S;
+    int stride; /* of the steps that are summed */
+} summing;
+
+static hs_cgf cgf_of_summed(void *self, double t)
+{
+    const summing *W = (const summing *)self;
+    return hs_steps_cgf(W->S, t, W->stride);
+}
+
+/* The saddle on every stride-th step, from *tilt, to `tol` nats of log delta, or a tilt at which Chernoff's bound is
+ * below `enough`. */
 static int newton(hs_steps *S, int have_eps, double value, int stride, double tol, double enough, double *tilt,
                   double *eps)
 {
-    double lo = 0, hi = 0, t = *tilt, G, F2, step, w, log_est, H, slope, last_H = 0, last_x = 0, x;
-    hs_cgf3 k;
-    int it;
-    for (it = 0; it < 90; it++) {
-        k = hs_steps_cgf(S, t, stride);
-        w = 1 / t + 1 / (1 + t);
-        F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
-        if (!(F2 > 0 && F2 < 1e300)) {
-            hi = t;
-            t = lo > 0 ? sqrt(lo * hi) : 0.1 * t;
-            last_H = 0;
-            continue;
-        }
-        *eps = have_eps ? value : k.K1 - w;
-        x = log(t);
-        log_est = k.K - *eps * t - x - log1p(t) - 0.5 * log(2 * HS_PI * F2);
-        if (enough > -HUGE_VAL && k.K - *eps * t + hs_payoff(t) < enough) {
-            *tilt = t;
-            return HS_OK;
-        }
-        G = have_eps ? k.K1 - value - w : value - log_est;
-        if (have_eps ? G * G < 2 * tol * F2 : fabs(G) < tol) {
-            *tilt = t;
-            return HS_OK;
-        }
-        if (have_eps) {
-            w += value;
-            H = G;
-            slope = t * F2;
-            if (k.K1 > 0 && w > 0) {
-                H = log(k.K1 / w);
-                slope = t * (k.K2 / k.K1 + (F2 - k.K2) / w);
-            }
-        } else {
-            H = G; /* slope: -d log MSD0/dx, K3 left out */
-            slope = fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2);
-            if (log_est < 0) {
-                H = log((1 - log_est) / (1 - value));
-                slope /= 1 - log_est;
-            }
-        }
-        step = H * last_H < 0 && fabs(log(-H / last_H)) < 1.5 ? -H * (x - last_x) / (H - last_H) : -H / slope;
-        last_H = H;
-        last_x = x;
-        if (G < 0) lo = t;
-        else hi = t;
-        step = t * exp(fmax(-1.2, fmin(1.2, step)));
-        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
-            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
-        if (lo > 0 && hi > 0 && hi - lo < 1e-14 * hi) return HS_NO_SADDLE;
-        t = step;
-        if (!(t > 1e-12 && t < 1e12)) return HS_NO_SADDLE;
-    }
-    return HS_NO_SADDLE;
+    summing W = {S, stride};
+    hs_saddle_search f = {cgf_of_summed, &W, have_eps, value, tol, enough, 1e12};
+    hs_tilt at = {.t = *tilt};
+    int st = hs_saddle_find(&f, &at);
+    *tilt = at.t;
+    *eps = at.eps;
+    return st ? HS_NO_SADDLE : HS_OK;
 }
 
 /* Newton for the saddle of eps on Taylor's series about T; the result is within reach of the series. */

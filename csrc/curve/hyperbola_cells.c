@@ -21,7 +21,7 @@
  * estimates: any contour gives a proof, a bad one only a wide interval.
  */
 #include "curve/hyperbola.h"
-#include "law/transform.h"
+#include "line/saddle.h"
 #include <math.h>
 #include <string.h>
 
@@ -57,40 +57,28 @@ void hs_hyp_tilt(const hs_job *J, double t, double *F)
     F[4] = F[2] + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
 }
 
+static hs_cgf cgf_on_axis(void *self, double t)
+{
+    double F[5];
+    hs_cgf k;
+    hs_hyp_tilt((const hs_job *)self, t, F);
+    k.K = F[0];
+    k.K1 = F[1];
+    k.K2 = F[2];
+    return k;
+}
+
 /* saddle from s (have_s) or from log delta; sets J->t, J->s, J->k2 */
 int hs_hyp_saddle(hs_job *J, int have_s, double log_delta)
 {
-    double lo = 1e-9, hi = 1e9, t = J->t > 0 ? J->t : 1, F[5], r, sg = J->add ? -1 : 1;
-    int it;
-    for (it = 0; it < 60; it++) {
-        double step;
-        hs_hyp_tilt(J, t, F);
-        if (!(F[4] > 0) || !(fabs(F[0]) < 1e8) || !(F[2] >= 0)) {
-            hi = t;
-            t = sqrt(lo * hi);
-            continue;
-        }
-        if (have_s) { /* F1 - sg s - F3 = 0, increasing in t */
-            r = F[1] - sg * J->s - F[3];
-            step = -r / (t * F[4]);
-        } else {                     /* log delta(t) decreasing in t */
-            double es = F[1] - F[3]; /* = sg * s */
-            r = log_delta - (F[0] - es * t - log(t) - log1p(t) - 0.5 * log(2 * PI * F[4]));
-            step = -r / (t * t * F[4]);
-            J->s = sg * es;
-        }
-        if (r > 0) hi = t;
-        else lo = t;
-        J->k2 = F[2];
-        if (have_s ? fabs(step) < 0.03 && fabs(r) < 0.1 * sqrt(F[4]) : fabs(r) < 0.03)
-            break; /* Newton is slow where K grows like e^{t^2} */
-        step = step > 1.5 ? 1.5 : step < -1.5 ? -1.5 : step;
-        t *= exp(step);
-        if (!(t > lo && t < hi)) t = sqrt(lo * hi);
-        if (hi / lo < 1.0001) break;
-    }
-    J->t = fmax(t, 0.7 / sqrt(J->k2 + 1e-300));
-    if (!(J->t < 1e8)) return HS_NO_SADDLE;
+    double sign = J->add ? -1 : 1;
+    hs_saddle_search f = {cgf_on_axis,           J,         have_s, have_s ? sign * J->s : log_delta,
+                          have_s ? 0.005 : 0.03, -HUGE_VAL, 1e8};
+    hs_tilt at = {.t = J->t > 0 ? J->t : 1};
+    if (hs_saddle_find(&f, &at)) return HS_NO_SADDLE;
+    J->k2 = at.k.K2;
+    J->s = sign * at.eps;
+    J->t = fmax(at.t, 0.7 / sqrt(J->k2 + 1e-300));
     return HS_OK;
 }
 

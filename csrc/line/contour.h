@@ -4,6 +4,7 @@
 
 #include "law/twosided.h"
 #include "line/root.h"
+#include "line/saddle.h"
 
 #define HS_DOUBLINGS 20    /* tail points Y, 2Y, 4Y, ... */
 #define HS_PROBES 12       /* frequencies at which the decay is sampled, ratio 2 */
@@ -23,10 +24,6 @@
 #define HS_SUMS_WORK(N) (6 * ((int64_t)(N) + 1))
 
 #define HS_STEP_WORK HS_TWO_WORK /* scratch of one step: the larger of HS_GRID_WORK and HS_TWO_WORK */
-
-typedef struct {
-    double K, K1, K2;
-} hs_cgf;
 
 typedef struct { /* at most HS_SAMPLE of the steps, evenly spread, with a grid each */
     int n;

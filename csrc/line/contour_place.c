@@ -111,6 +111,7 @@ static void take_crowd(const hs_contour *C, hs_sample *X, double *work)
 static void take_sample(hs_contour *C, hs_sample *X, double *work)
 {
     int64_t i;
+    C->chunks = hs_chunks(C->b);
     for (C->ktot = 0, i = 0; i < C->b; i++) C->ktot += C->k[i];
     X->n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
     X->k = 0;
@@ -125,56 +126,6 @@ static void take_sample(hs_contour *C, hs_sample *X, double *work)
     take_crowd(C, X, work + HS_STEPS_WORK);
 }
 
-/* Saddle t: root of G(t) = K'(t) - eps - 1/t - 1/(1+t), or with eps eliminated (eps(t) = K' - 1/t - 1/(1+t)) of
- * log delta_est(t) = log delta. Newton in log t inside a bracket. On the whole run, or on the sample scaled to it. */
-static int find_saddle(hs_contour *C, hs_sample *X, int whole, int have_eps, double log_delta, hs_cgf *at)
-{
-    double lo = 0, hi = 0, t = C->t, G, F2, step, scale = whole ? 1 : C->ktot / X->k,
-           done = !whole && X->n < C->b ? 0.3 : 0.1;
-    int it;
-    for (it = 0; it < 80; it++) {
-        hs_cgf k = whole ? total_cgf(C, X, t) : sample_cgf(C, X, t);
-        k.K *= scale;
-        k.K1 *= scale;
-        k.K2 *= scale;
-        F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
-        if (!(F2 > 0 && F2 < 1e300)) {
-            hi = t;
-            t = lo > 0 ? sqrt(lo * hi) : 0.1 * t;
-            continue;
-        }
-        *at = k;
-        C->log_est = k.K - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
-        if (have_eps) {
-            double want = C->eps + 1 / t + 1 / (1 + t);
-            C->log_est -= C->eps * t;
-            G = k.K1 - want;
-            step = -G / (t * F2);
-            if (k.K1 > 0 && want > 0) step = -log(k.K1 / want) / (t * (k.K2 / k.K1 + (F2 - k.K2) / want));
-            if (fabs(G) < 0.1 * sqrt(F2)) break;
-        } else {
-            C->eps = k.K1 - 1 / t - 1 / (1 + t);
-            C->log_est -= C->eps * t;
-            G = log_delta - C->log_est; /* increases with t, as log_est decreases */
-            step = -G / (t * t * F2);   /* or for the log of log delta, for K may grow like e^{t^2} */
-            if (C->log_est < 0) step = log(C->log_est / log_delta) * C->log_est / (t * t * F2);
-            if (fabs(G) < done) break;
-        }
-        if (G < 0) lo = t;
-        else hi = t;
-        step = fmax(-1.2, fmin(1.2, step));
-        step = t * exp(step);
-        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
-            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
-        t = step;
-        if (!(t > 1e-12 && t < 1e12)) return HS_NO_SADDLE;
-    }
-    if (it == 80) return HS_NO_SADDLE;
-    C->t = t;
-    C->sd = sqrt(at->K2);
-    return HS_OK;
-}
-
 /* A start: the normal law of variance sum k q^2 (e^{m^2} - 1), kept where rare jumps do not take over. */
 static double guess_tilt(const hs_contour *C, double log_delta)
 {
@@ -187,125 +138,133 @@ static double guess_tilt(const hs_contour *C, double log_delta)
     return fmax(1e-3, fmin(sqrt(fmax(0.5, -1.6 * log_delta)) / sqrt(v), 2 + 4 / (m * m)));
 }
 
-static int saddle(hs_contour *C, hs_sample *X, int have_eps, double log_delta, hs_cgf *at)
+typedef struct { /* the run, and K, K', K'' at the line of all of it and of the sample where that is not all */
+    hs_contour *C;
+    hs_sample *X;
+    hs_cgf all, part;
+} placing;
+
+static hs_cgf cgf_of_all(void *self, double t)
 {
-    int st;
-    C->chunks = hs_chunks(C->b);
-    if (!(C->t > 0)) C->t = have_eps ? 1 : guess_tilt(C, log_delta);
-    st = find_saddle(C, X, 0, have_eps, log_delta, at);
-    return st || X->n == C->b ? st : find_saddle(C, X, 1, have_eps, log_delta, at);
+    const placing *W = (const placing *)self;
+    return total_cgf(W->C, W->X, t);
+}
+
+/* The sample's, scaled to the run. */
+static hs_cgf cgf_of_sample(void *self, double t)
+{
+    placing *W = (placing *)self;
+    hs_cgf k = sample_cgf(W->C, W->X, t);
+    double scale = W->C->ktot / W->X->k;
+    k.K *= scale;
+    k.K1 *= scale;
+    k.K2 *= scale;
+    return k;
+}
+
+/* The saddle on the sample, then on the whole run. */
+static int saddle(placing *W, int have_eps, double log_delta)
+{
+    hs_contour *C = W->C;
+    int whole = W->X->n == C->b, st;
+    hs_saddle_search f = {cgf_of_sample, W, have_eps, have_eps ? C->eps : log_delta, 0, -HUGE_VAL, 1e12};
+    hs_tilt at = {.t = C->t};
+    if (!(C->t > 0)) at.t = have_eps ? 1 : guess_tilt(C, log_delta);
+    f.tol = have_eps ? 0.005 : whole ? 0.1 : 0.3;
+    st = hs_saddle_find(&f, &at);
+    f.cgf = cgf_of_all;
+    f.tol = have_eps ? 0.005 : 0.1;
+    if (!st && !whole) st = hs_saddle_find(&f, &at);
+    C->t = at.t;
+    C->eps = at.eps;
+    C->log_est = at.log_est;
+    C->sd = sqrt(at.k.K2);
+    W->all = at.k;
+    return st ? HS_NO_SADDLE : HS_OK;
 }
 
 /* C->t, the tilt of the saddle. work: HS_SAMPLE_WORK doubles. */
 int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *work)
 {
     hs_sample X;
-    hs_cgf at;
+    placing W = {.C = C, .X = &X};
     take_sample(C, &X, work);
-    return saddle(C, &X, have_eps, log_delta, &at);
+    return saddle(&W, have_eps, log_delta);
 }
 
-typedef struct {
-    hs_contour *C;
-    hs_sample *X;
-    hs_cgf all, part;
-} window;
-
-/* (K(s) - s eps + payoff + nats - log delta_est)/d at s = c +- d: a period for which that side's aliases are small
- * enough. */
-static double period(const window *W, int left, double d, double *newton)
+/* K away from the line: the sample's, with the value, slope and curvature of all steps at the line. */
+static hs_cgf cgf_near_line(void *self, double s)
 {
-    const hs_contour *C = W->C;
-    double s = left ? C->c - d : C->c + d, num, ratio = W->all.K2 / W->part.K2;
-    hs_cgf k = sample_cgf(C, W->X, s);
-    if (W->X->n < C->b) {
-        k.K = W->all.K + W->all.K1 * (s - C->c) + ratio * (k.K - W->part.K - W->part.K1 * (s - C->c));
-        k.K1 = W->all.K1 + ratio * (k.K1 - W->part.K1);
-        k.K2 *= ratio;
-    }
-    num = k.K - s * C->eps + hs_payoff(s) - C->log_est + C->nats;
-    *newton = d - (d * (left ? C->eps - k.K1 : k.K1 - C->eps) - num) / (d * fmax(k.K2, 1e-300));
-    return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
+    const placing *W = (const placing *)self;
+    hs_cgf k = sample_cgf(W->C, W->X, s);
+    double ratio = W->all.K2 / W->part.K2, d = s - W->C->c;
+    if (W->X->n == W->C->b) return k;
+    k.K = W->all.K + W->all.K1 * d + ratio * (k.K - W->part.K - W->part.K1 * d);
+    k.K1 = W->all.K1 + ratio * (k.K1 - W->part.K1);
+    k.K2 *= ratio;
+    return k;
 }
 
-/* P = the larger of the two sides' least periods; the second side is good enough once it is below the first. num is
- * convex in d, so num/d is unimodal: Newton while it gains, and where it does not (K grows like e^{d^2} once rare
- * jumps take over), steps by a factor. Any d gives a valid P. */
-static void place(window *W)
+/* P = the larger of the two sides' least periods; the second side is good enough once it is below the first. Where the
+ * sample is not all, P is close to what all steps ask for at the tilts found. */
+static void place(placing *W)
 {
     hs_contour *C = W->C;
-    int left, it;
-    C->P = 0;
-    for (left = 0; left < 2; left++) {
-        double d = left                 ? fmin(7 / C->sd, 2 * (C->s_right - C->c))
-                   : C->c < 0.95 * C->t ? C->t - C->c
-                                        : 7 / C->sd,
-               next, best = period(W, left, d, &next), factor = 0.65;
-        for (it = 0; it < 14 && !(best <= C->P); it++) {
-            double at, trial, newton;
-            trial = fmax(0.25 * d, fmin(2.5 * d, next));
-            if (it < 2 && fabs(trial - d) < 0.1 * d) {
-                if (best < 9.5 * C->sd) break; /* a normal law has P = sqrt(2 T0) sd */
-                it = 2;                        /* Newton creeps where K explodes */
-            }
-            if (it >= 2 || !(best < HUGE_VAL)) trial = d * factor;
-            if (fabs(trial - d) < 0.1 * d) break;
-            at = period(W, left, trial, &newton);
-            if (at < best || !(best < HUGE_VAL)) {
-                if (at > 0.95 * best && it > 0) it = 14;
-                best = at;
-                d = trial;
-                next = newton;
-            } else if (it >= 2) {
-                if (factor < 0.7) factor = 1.5;
-                else if (factor > 1.4) factor = 0.85;
-                else break;
-            }
-        }
-        *(left ? &C->s_left : &C->s_right) = left ? C->c - d : C->c + d;
+    hs_aliases A = {cgf_near_line, W, C->c, C->eps, C->sd, C->log_est - C->nats};
+    double d = C->c < 0.95 * C->t ? C->t - C->c : 7 / C->sd, s;
+    int side;
+    for (C->P = 0, side = 1; side >= -1; side -= 2) {
+        double best = hs_alias_place(&A, side, d, -HUGE_VAL, HUGE_VAL, C->P, &s);
+        *(side < 0 ? &C->s_left : &C->s_right) = s;
         if (W->X->n < C->b) {
-            double s = left ? C->c - d : C->c + d;
-            best = fmax(0.8 * best, (total_cgf(C, W->X, s).K - s * C->eps + hs_payoff(s) - C->log_est + C->nats) / d);
+            hs_aliases whole = A;
+            double at_all;
+            whole.cgf = cgf_of_all;
+            at_all = hs_alias_period(&whole, s);
+            best = fmax(0.8 * best, at_all < HUGE_VAL ? at_all : best);
         }
         C->P = fmax(C->P, best);
+        d = fmin(7 / C->sd, 2 * (C->s_right - C->c));
     }
     C->dy = 2 * HS_PI / C->P;
+}
+
+/* The parabola of K at the line. */
+static hs_cgf cgf_of_parabola(void *self, double t)
+{
+    const placing *W = (const placing *)self;
+    double x = t - W->C->c;
+    hs_cgf k = {W->all.K + W->all.K1 * x + 0.5 * W->all.K2 * x * x, W->all.K1 + W->all.K2 * x, W->all.K2};
+    return k;
 }
 
 /* A line at depth * t, for losses whose rare jumps explode K near its saddle t, so that aliases there need a long
  * period. The jumps do not matter at the line: eps, or delta, comes from the parabola of K there, and C->loss is how
  * many nats of delta the sum loses to cancellation. */
-static int shallow(hs_contour *C, hs_sample *X, int have_eps, double log_delta, double depth, hs_cgf *at)
+static int shallow(placing *W, int have_eps, double log_delta, double depth)
 {
-    double c = C->c = depth * C->t, lo = -0.9 * c, hi, x = 0, sd;
-    hs_cgf k = *at = X->n < C->b ? total_cgf(C, X, c) : sample_cgf(C, X, c);
-    int it;
+    hs_contour *C = W->C;
+    double c = C->c = depth * C->t;
+    hs_cgf k = W->all = W->X->n < C->b ? total_cgf(C, W->X, c) : sample_cgf(C, W->X, c);
+    hs_saddle_search f = {cgf_of_parabola, W, have_eps, have_eps ? C->eps : log_delta, 0, -HUGE_VAL, 1e12};
+    hs_tilt at = {.t = c};
     if (!(k.K2 > 0 && k.K2 < 1e300)) return HS_NO_SADDLE;
-    sd = C->sd = sqrt(k.K2);
-    for (hi = 40 / sd, it = 0; it < 60; it++) { /* Newton inside a bracket, as in find_saddle */
-        double t = c + x, w = 1 / t + 1 / (1 + t), F2 = k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t)), G;
-        if (!have_eps) C->eps = k.K1 + k.K2 * x - w;
-        C->log_est = k.K + k.K1 * x + 0.5 * k.K2 * x * x - t * C->eps - log(t * (1 + t)) - 0.5 * log(2 * HS_PI * F2);
-        G = have_eps ? k.K1 + k.K2 * x - w - C->eps : log_delta - C->log_est;
-        if (fabs(G) < (have_eps ? 0.02 * sqrt(F2) : 0.02)) break;
-        if (G < 0) lo = x;
-        else hi = x;
-        x -= G / (have_eps ? F2 : t * F2);
-        if (!(lo < x && x < hi)) x = 0.5 * (lo + hi);
-    }
-    C->loss = fmax(0, k.K - c * C->eps - log(c * (1 + c) * sd) - 0.9 - C->log_est);
-    C->nats = fmin(
-        C->T0, fmax(-log(C->rtol), C->T0 - C->loss - 3)); /* the sum rounds to about e^{loss - 29}: no need for less */
+    C->sd = sqrt(k.K2);
+    f.tol = have_eps ? 2e-4 : 0.02;
+    if (hs_saddle_find(&f, &at)) return HS_NO_SADDLE;
+    C->eps = at.eps;
+    C->log_est = at.log_est;
+    C->loss = fmax(0, k.K - c * C->eps - log(c * (1 + c) * C->sd) - 0.9 - C->log_est);
+    /* the sum rounds to about e^{loss - 29}: no need for less */
+    C->nats = fmin(C->T0, fmax(-log(C->rtol), C->T0 - C->loss - 3));
     return C->loss < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
 }
 
 /* c to 24 bits, so that c + i n dy is exact, and K there where the sample is not all. */
-static void settle(window *W, int again)
+static void settle(placing *W, int again)
 {
     hs_contour *C = W->C;
-    int e;
-    C->c = frexp(C->c, &e);
-    C->c = ldexp(floor(C->c * 16777216) / 16777216, e);
+    C->c = hs_short_tilt(C->c);
     C->reach = 0.5 + (C->loss > 0 ? 12 : 4) /
                          C->c; /* the leading-order log delta may be off by nats, more so that of the bulk */
     if (W->X->n == C->b) return;
@@ -316,11 +275,11 @@ static void settle(window *W, int again)
 /* Moves the line to depth `low`, unless that loses more than it is worth, `spare` nats apart: the more, the larger
  * the share of rare jumps, which the nodes would have to follow, in the variance at the saddle, sd^2; *ratio: sd
  * over what is left of it. */
-static int moved(window *W, int have_eps, double log_delta, double low, double sd, double spare, double *ratio)
+static int moved(placing *W, int have_eps, double log_delta, double low, double sd, double spare, double *ratio)
 {
     hs_contour above = *W->C;
-    window before = *W;
-    int st = shallow(W->C, W->X, have_eps, log_delta, low, &W->all);
+    placing before = *W;
+    int st = shallow(W, have_eps, log_delta, low);
     *ratio = sd / W->C->sd;
     if (st || W->C->loss > spare + fmin(7, 2 + 1.5 * log2(*ratio))) {
         *W->C = above;
@@ -334,10 +293,12 @@ static int moved(window *W, int have_eps, double log_delta, double low, double s
 
 /* Of a line at the saddle whose aliases ask for a much longer period than a normal law's 8 sd, one below it; and one
  * further down where next to all of the variance is that of jumps, or the period is still long. */
-static void place_low(window *W, int have_eps, double log_delta)
+static void place_low(placing *W, int have_eps, double log_delta)
 {
-    double sd = W->C->sd, newton, ratio, deep;
-    if (period(W, 0, 7 / sd, &newton) > 24 * sd && !moved(W, have_eps, log_delta, 0.6, sd, 0, &ratio) && ratio < 6)
+    double sd = W->C->sd, ratio, deep;
+    hs_aliases A = {cgf_near_line, W, W->C->c, W->C->eps, sd, W->C->log_est - W->C->nats};
+    if (hs_alias_period(&A, W->C->c + 7 / sd) > 24 * sd && !moved(W, have_eps, log_delta, 0.6, sd, 0, &ratio) &&
+        ratio < 6)
         moved(W, have_eps, log_delta, 0.75, sd, 0, &ratio);
     if (W->C->depth == 0.6 && ratio > 5) moved(W, have_eps, log_delta, 0.42, sd, 2, &deep);
     place(W);
@@ -350,7 +311,7 @@ static void place_low(window *W, int have_eps, double log_delta)
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     hs_sample X;
-    window W = {C, &X, {0, 0, 0}, {0, 0, 0}};
+    placing W = {.C = C, .X = &X};
     int st, pairs = hs_has_pairs(C);
     take_sample(C, &X, work);
     C->loss = 0;
@@ -358,10 +319,10 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth
     C->depth = depth;
     if (depth == 1) {
         C->t = 0;
-        if ((st = saddle(C, &X, have_eps, log_delta, &W.all))) return st;
+        if ((st = saddle(&W, have_eps, log_delta))) return st;
         /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
         C->c = fmax(pairs ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
-    } else if ((st = shallow(C, &X, have_eps, log_delta, depth, &W.all))) return st;
+    } else if ((st = shallow(&W, have_eps, log_delta, depth))) return st;
     settle(&W, C->c != C->t && depth == 1);
     if (depth == 1 && !pairs) place_low(&W, have_eps, log_delta);
     else place(&W);

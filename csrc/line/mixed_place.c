@@ -27,45 +27,25 @@ hs_law_value hs_mixed_total(const hs_mixed *A, double t)
     return sum;
 }
 
-/* c near the minimum of K(t) - t eps - log t - log(1+t), with eps given or eliminated, as in contour.c; any c > 0 is
- * valid. On a lattice e^{-cs} below e^-50 gains nothing. */
+static hs_cgf cgf_of_laws(void *self, double t)
+{
+    hs_law_value k = hs_mixed_total((const hs_mixed *)self, t);
+    hs_cgf out = {k.err < 1 ? k.K : HUGE_VAL, k.mean, k.var};
+    return out;
+}
+
+/* c near the saddle; any c > 0 is valid. On a lattice e^{-cs} below e^-50 gains nothing. */
 int hs_mixed_saddle(hs_mixed *A, int have_eps, double log_delta)
 {
-    double lo = 0, hi = 0, t = A->t, G, F2, step, cap = A->step > 0 ? 50 / A->step : 1e12;
-    hs_law_value k;
-    int it;
-    for (it = 0; it < 100; it++) {
-        t = fmin(t, cap);
-        k = hs_mixed_total(A, t);
-        F2 = k.var + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
-        if (!(F2 > 0 && F2 < 1e300 && fabs(k.K) < 1e300)) {
-            hi = t;
-            t = lo > 0 ? sqrt(lo * hi) : 0.1 * t;
-            continue;
-        }
-        if (!have_eps) A->eps = k.mean - 1 / t - 1 / (1 + t);
-        A->log_est = k.K - A->eps * t - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
-        G = have_eps ? k.mean - A->eps - 1 / t - 1 / (1 + t) : log_delta - A->log_est;
-        if (fabs(G) < (have_eps ? 0.1 * sqrt(F2) : 0.03)) break;
-        step = have_eps ? -G / (t * F2) : -G / (t * t * F2);
-        if (G < 0) {
-            lo = t;
-            if (t >= cap) break;
-        } else hi = t;
-        step = t * exp(fmax(-1.2, fmin(1.2, step)));
-        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
-            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
-        t = step;
-        if (!(t > 1e-13)) return HS_NO_SADDLE;
-        if (hi > 0 && lo > 0 && hi / lo < 1 + 1e-9) break;
-        if (t > 1e12) {
-            t = 1e12;
-            break;
-        }
-    }
-    if (it == 100) return HS_NO_SADDLE;
-    A->t = t;
-    A->sd = sqrt(fmax(k.var, 1e-300));
+    hs_saddle_search f = {cgf_of_laws, A,   have_eps, have_eps ? A->eps : log_delta, have_eps ? 0.005 : 0.03,
+                          -HUGE_VAL,   1e12};
+    hs_tilt at = {.t = A->t};
+    if (A->step > 0) f.top = 50 / A->step;
+    if (hs_saddle_find(&f, &at) > HS_LOOSE) return HS_NO_SADDLE;
+    A->t = at.t;
+    A->eps = at.eps;
+    A->log_est = at.log_est;
+    A->sd = sqrt(fmax(at.k.K2, 1e-300));
     return HS_OK;
 }
 
@@ -87,38 +67,15 @@ void hs_mixed_saddle_below(hs_mixed *A)
     A->sd = sqrt(fmax(k.var, 1e-300));
 }
 
-static double period(const hs_mixed *A, int left, double d)
-{
-    double s = left ? A->c - d : A->c + d, num;
-    hs_law_value k;
-    if (A->c < 0 && (left ? s >= -1 : s <= 0)) return HUGE_VAL; /* the rests there are delta and R */
-    k = hs_mixed_total(A, s);
-    num = !(k.err < 1) ? HUGE_VAL : k.K - s * A->eps + hs_payoff(s) - A->log_est + A->T0;
-    return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
-}
-
-/* The larger of the two sides' least periods; any d gives a valid one. Both are unimodal in d: steps by a factor
- * while they gain. */
+/* The larger of the two sides' least periods. With c < 0 the rests are those of delta and of its complement: the tilts
+ * lie beyond 0 and -1. */
 void hs_mixed_place(hs_mixed *A)
 {
-    int left, it;
-    A->P = 0;
-    for (left = 0; left < 2; left++) {
-        double d = fmin(7 / A->sd, A->step > 0 ? 60 / A->step : HUGE_VAL), best, factor = 0.5;
-        if (A->c < 0) d = fmax(d, 2 * (left ? 1 + A->c : -A->c));
-        best = period(A, left, d);
-        for (it = 0; it < 16; it++) {
-            double at = period(A, left, d * factor);
-            if (at < best || !(best < HUGE_VAL)) {
-                best = at;
-                d *= factor;
-            } else if (factor < 0.6 && it == 0) factor = 1.6;
-            else if (fabs(factor - 1) > 0.3) factor = factor > 1 ? 1.2 : 0.85;
-            else break;
-        }
-        *(left ? &A->s_left : &A->s_right) = left ? A->c - d : A->c + d;
-        A->P = fmax(A->P, best);
-    }
+    hs_aliases line = {cgf_of_laws, A, A->c, A->eps, A->sd, A->log_est - A->T0};
+    double d = fmin(7 / A->sd, A->step > 0 ? 60 / A->step : HUGE_VAL), right, left;
+    right = hs_alias_place(&line, 1, d, A->c < 0 ? 0 : -HUGE_VAL, HUGE_VAL, 0, &A->s_right);
+    left = hs_alias_place(&line, -1, d, -HUGE_VAL, A->c < 0 ? -1 : HUGE_VAL, right, &A->s_left);
+    A->P = fmax(right, left);
 }
 
 /* log(1 - delta(eps)) <= min over -1 <= s <= 0 of K(s) - s eps [theory: line.chernoff]; 0 where that is no use. */

@@ -3,7 +3,7 @@
  * Symbols. S the composed loss, K(t) = log E e^{tS} (= sum k log M), t > 0 the tilt, E~ the law tilted by e^{tS -
  *   K(t)}, f its characteristic function, h(v) = e^{-tv}(1 - e^{-v}) for v > 0, else 0, so that
  *   delta(eps) = e^{K(t) - t eps} E~ h(S - eps). T the smoothing limit, dy the mesh, P = 2 pi/dy, N nodes, Y = N dy,
- *   s = |y|/T, lam(s) = (1-s) pi s cot(pi s) + s in [0, 1], lf(t) = t log t - (1+t) log1p t (so max h = e^{lf(t)}),
+ *   s = |y|/T, lam(s) = (1-s) pi s cot(pi s) + s in [0, 1], hs_payoff(t) = t log t - (1+t) log1p t (so max h = e^{hs_payoff(t)}),
  *   g = e^{-i eps y} f/((t+iy)(1+t+iy)).
  *
  * Formula [Pra72] [theory: prawitz.inequality, prawitz.curve].
@@ -18,7 +18,7 @@
  *   inner       quadrature of M (transform.c, laplace_step.c), through each node and through K(t): prawitz_steps.c.
  *   rounding    of K(t), of every node, of the sums. First order in u; constants rounded up by more than u^2 terms
  *               could add.
- *   Upper ends are never above Chernoff's e^{K(t) - t eps + lf(t)}.
+ *   Upper ends are never above Chernoff's e^{K(t) - t eps + hs_payoff(t)}.
  *
  * What it does not do: other families; m > HS_LAPLACE_STEP_MAX. The interval is wide, never wrong, where |f| does not
  *   fall: few steps, or atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
@@ -27,119 +27,84 @@
 
 #define FAR 1.099511627776e12 /* 2^40: T for the plain inversion; smoothing is then below 2^-40 max h |f| sums */
 
-static double lf(double t) { return t > 0 ? hs_payoff(t) : 0; }
+typedef struct { /* the run, and K at the first tilt asked for */
+    hs_prawitz *S;
+    hs_cgf first;
+    int asked;
+} prawitz_placing;
 
-/* t where K'(t) = eps + 1/t + 1/(1+t), or with eps eliminated where the saddle-point value is log_delta. It places
- * the line. */
+static hs_cgf cgf_of_steps(void *self, double t)
+{
+    prawitz_placing *W = (prawitz_placing *)self;
+    double o[3];
+    hs_cgf k;
+    hs_prawitz_cgf_estimate(W->S, t, o);
+    k.K = o[0];
+    k.K1 = o[1];
+    k.K2 = o[2];
+    if (!W->asked++) W->first = k;
+    return k;
+}
+
+/* The saddle, sought on some of the steps, then from there on all. It places the line. At the end of the support any t
+ * serves: prepare_line lowers it. */
 static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
 {
-    double lo = 0, hi = 0, t = S->t, o[3], F2, G, step, some[3] = {0};
-    int it;
+    prawitz_placing W = {.S = S};
+    hs_saddle_search f = {cgf_of_steps, &W, have_eps, have_eps ? S->eps : log_delta, 0, -HUGE_VAL, 1e7};
+    hs_tilt at = {.t = S->t};
+    int st;
     S->stride = hs_prawitz_sparse(S);
-    S->fair = S->stride == 1 ? 2 : -1;
+    S->fair = 2;
     S->ratio = 1;
-    for (it = 0; it < 80; it++) {
-        double want = S->eps + 1 / t + 1 / (1 + t);
-        hs_prawitz_cgf_estimate(S, t, o);
-        F2 = o[2] + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
-        if (!(F2 > 0 && F2 < 1e300)) {
-            hi = t;
-            t = lo > 0 ? sqrt(lo * hi) : 0.1 * t;
-            continue;
-        }
-        if (!have_eps) S->eps = o[1] - 1 / t - 1 / (1 + t);
-        S->log_est = o[0] - log(t) - log1p(t) - 0.5 * log(2 * HS_PI * F2) - S->eps * t;
-        S->sd = sqrt(fmax(o[2], 1e-3 / (t * t)));
-        if (have_eps) {
-            G = o[1] - want;
-            step = o[1] > 0 && want > 0 ? -log(o[1] / want) / (t * (o[2] / o[1] + (F2 - o[2]) / want)) : -G / (t * F2);
-            step = fabs(G) < 0.1 * sqrt(F2) ? 0 : step;
-        } else {
-            G = log_delta - S->log_est;
-            step = fabs(G) < (S->fair < 0 || S->b <= 48 ? 0.03 : 0.3) ? 0 : -G / (t * t * F2);
-        }
-        if (S->fair < 0 && S->stride == 1) {
-            double off = fmax(fabs(o[0] - some[0]) / fabs(some[0]), fabs(o[2] - some[2]) / some[2]);
+    if (S->stride > 1) {
+        hs_cgf some;
+        f.tol = have_eps ? 0.005 : 0.03;
+        S->fair = hs_saddle_find(&f, &at) == HS_OK ? 2 : 0;
+        if (!S->fair) at.t = S->t;
+        some = at.k;
+        S->stride = 1;
+        W.asked = 0;
+        f.tol = have_eps ? 0.005 : 0.3;
+        st = hs_saddle_find(&f, &at);
+        if (S->fair) {
+            double off = fmax(fabs(W.first.K - some.K) / fabs(some.K), fabs(W.first.K2 - some.K2) / some.K2);
             S->fair = off < 0.08 ? 2 : off < 0.3 ? 1 : 0;
-            if (S->fair) S->ratio = o[0] / some[0];
+            if (S->fair) S->ratio = W.first.K / some.K;
         }
-        if (step == 0 && S->stride == 1) break;
-        if (step == 0) {
-            some[0] = o[0];
-            some[2] = o[2];
-            S->stride = 1;
-            lo = hi = 0;
-            continue;
-        } /* from some of the steps to all */
-        if (G < 0) lo = t;
-        else hi = t;
-        step = t * exp(fmax(-1.2, fmin(1.2, step)));
-        if ((lo > 0 && step <= lo) || (hi > 0 && step >= hi) || !(step > 0))
-            step = lo > 0 && hi > 0 ? sqrt(lo * hi) : lo > 0 ? 2 * lo : 0.5 * hi;
-        if (step > 1e7 && S->stride == 1) break; /* at the end of the support: any t serves, prepare will lower it */
-        if (step > 1e7) {
-            S->stride = 1;
-            S->fair = 0;
-            lo = hi = 0;
-            step = S->t;
-        }
-        t = step;
-        if (!(t > 1e-12)) return HS_NO_SADDLE;
+    } else {
+        f.tol = have_eps ? 0.005 : S->b <= 48 ? 0.03 : 0.3;
+        st = hs_saddle_find(&f, &at);
     }
-    if (it == 80 || !(S->sd > 0)) return HS_NO_SADDLE;
-    S->t = fmax(t, 0.7 / S->sd);
-    S->t = frexp(S->t, &it); /* 24 bits are enough to place it */
-    S->t = ldexp(floor(ldexp(S->t, 24)), it - 24);
-    return HS_OK;
-}
-
-/* The period that keeps one side's aliases T0 nats below the value, by Chernoff's bound at distance d from t. */
-static double period(const hs_prawitz *S, int left, double d)
-{
-    double s = left ? S->t - d : S->t + d, o[3], num;
-    if (s < -0.99) return HUGE_VAL;
-    hs_prawitz_cgf_estimate(S, s, o);
-    num = o[0] - s * S->eps + lf(s) + S->T0 - S->log_est;
-    return num > 0 && num < 1e300 ? num / d : HUGE_VAL;
-}
-
-/* The least period of one side over d (num/d is unimodal), and its d; infinite where there is none. */
-static double least_period(const hs_prawitz *S, int left, double *at_d)
-{
-    double d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL), best = period(S, left, d), factor = 0.6;
-    int it;
-    for (it = 0; it < 24; it++) {
-        double next = d * factor, at = period(S, left, next);
-        if (at < best || !(best < HUGE_VAL)) {
-            if (at > 0.97 * best && at < HUGE_VAL) it = 24;
-            best = at;
-            d = next;
-        } else if (factor < 1 && it == 0) factor = 1.5;
-        else break;
-    }
-    *at_d = d;
-    return best;
+    if (st > HS_LOOSE) return HS_NO_SADDLE;
+    S->eps = at.eps;
+    S->log_est = at.log_est;
+    S->sd = sqrt(fmax(at.k.K2, 1e-3 / (at.t * at.t)));
+    S->t = hs_short_tilt(fmax(at.t, 0.7 / S->sd));
+    return S->sd > 0 ? HS_OK : HS_NO_SADDLE;
 }
 
 /* P = the larger of the two sides' least periods, or what reaches beyond the support with room for eps to move; any
  * d > 0 gives a valid one. Of many steps some tell which d. */
 static int place(hs_prawitz *S)
 {
-    int left;
+    prawitz_placing W = {.S = S};
+    hs_aliases A = {cgf_of_steps, &W, S->t, S->eps, S->sd, S->log_est - S->T0};
+    int side;
     S->P = 0;
-    for (left = 0; left < 2; left++) {
-        double d, best, reach = (left ? S->eps - S->low : S->high - S->eps) + 2 / S->t;
+    for (side = 1; side >= -1; side -= 2) {
+        double d = 7 / S->sd, best, reach = (side < 0 ? S->eps - S->low : S->high - S->eps) + 2 / S->t, s;
         S->stride = S->fair > 0 ? hs_prawitz_sparse(S) : 1;
-        best = least_period(S, left, &d);
+        best = hs_alias_place(&A, side, d, -0.99, HUGE_VAL, S->P, &s);
         if (S->fair == 1) {
             S->stride = 1;
-            best = period(S, left, d);
+            best = hs_alias_period(&A, s);
         }
         if (reach < best) {
             best = fmax(reach, 2 / S->t);
-            d = fmin(7 / S->sd, left ? S->t + 0.99 : HUGE_VAL);
+            s = side < 0 ? S->t - fmin(d, S->t + 0.99) : S->t + d;
         }
-        *(left ? &S->s_left : &S->s_right) = left ? S->t - d : S->t + d;
+        *(side < 0 ? &S->s_left : &S->s_right) = s;
         S->P = fmax(S->P, best);
     }
     S->dy = 2 * HS_PI / S->P;
@@ -168,7 +133,8 @@ static double grown(double x) { return x < 1e-3 ? x * (1 + x) : expm1(fmin(700, 
 /* The smoothing and truncation terms for the T asked for, or the T for which their sum is least. */
 static void choose_limit(hs_prawitz *S)
 {
-    double seg[POINTS], near = 1, mass = 0, cut = 0, top = exp(lf(S->t)), best = HUGE_VAL, Y = (double)S->N * S->dy;
+    double seg[POINTS], near = 1, mass = 0, cut = 0, top = exp(hs_payoff(S->t)), best = HUGE_VAL,
+                        Y = (double)S->N * S->dy;
     int64_t n;
     int j;
     tail_lower(S, seg);
@@ -277,10 +243,10 @@ static void evaluate(const void *prepared, double eps, hs_value *v)
     exponents = HS_U * ((16 + S->b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
                         8 * (t + fabs(s) + S->s_right) * (fabs(eps) + P));
     d = S->s_right - t;
-    A = exponents + S->K[0] + S->inner[0] - S->K[2] - d * eps + lf(S->s_right) - d * P;
+    A = exponents + S->K[0] + S->inner[0] - S->K[2] - d * eps + hs_payoff(S->s_right) - d * P;
     A = exp(A) / -expm1(-d * P) * (1 + 1e-9);
     d = t - s;
-    left = exponents + S->K[1] + S->inner[1] - S->K[2] + d * eps + lf(s) - d * P;
+    left = exponents + S->K[1] + S->inner[1] - S->K[2] + d * eps + hs_payoff(s) - d * P;
     left = exp(left) / -expm1(-d * P) * (1 + 1e-9);
     if (eps + P >= S->high) A = 0;
     if (eps - P <= S->low) left = 0;
@@ -289,7 +255,7 @@ static void evaluate(const void *prepared, double eps, hs_value *v)
     v->truncation = S->tail;
     v->lower = v->value - A - v->inner - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
     v->upper = v->value + v->inner + v->rounding + S->tail + S->smooth + (s < 0 ? left : 0);
-    whole = exp(lf(t) + whole + S->inner[2]);
+    whole = exp(hs_payoff(t) + whole + S->inner[2]);
     v->upper = v->upper < whole ? v->upper : whole; /* also where the sum is not a number */
     v->lower = v->lower > 0 ? v->lower : 0;
     if (!(v->value == v->value))
@@ -387,7 +353,7 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
     for (j = 0; j < 30; j++, S->t *= 0.5) {
         S->reach = fmin(0.5 + 4 / S->t, 30 / S->t); /* the leading-order log delta may be off by nats */
         st = settle(S, work);
-        if (st != HS_TOO_WIDE && st != HS_TOO_MANY_NODES) break;
+        if (st != HS_TOO_WIDE && st != HS_TOO_MANY_NODES && st != HS_OUT_OF_RANGE) break;
     }
     if (st) return st;
     choose_limit(S);
@@ -439,7 +405,7 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work
         left = fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value / v.slope;
     }
     *lower = -HUGE_VAL;
-    *upper = (S->K[2] + S->err + S->inner[2] + lf(S->t) - log_delta) / S->t;
+    *upper = (S->K[2] + S->err + S->inner[2] + hs_payoff(S->t) - log_delta) / S->t;
     *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
     hs_root_bracket(&curve, *estimate, left, &v, lower, &proved);
     *upper = fmin(*upper, proved);

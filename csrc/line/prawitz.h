@@ -4,6 +4,7 @@
 
 #include "clt/edgeworth.h"
 #include "line/root.h"
+#include "line/saddle.h"
 
 #define POINTS HS_PRAWITZ_POINTS
 #define N_MAX HS_PRAWITZ_NODES

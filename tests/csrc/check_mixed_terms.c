@@ -440,6 +440,7 @@ static void truncation(run *R, int kind)
     if (lay(R, eps) && R->A.last < fine.A.last && R->A.few == fine.A.few) {
         evaluate(&R->A, eps, &v);
         for (n = R->A.last + 1; n <= fine.A.last; n++) {
+            if (fine.A.round[n] > 1e-3) continue; /* |phi| is near 0 there, and 1 stands for what is not known */
             sum += share(&fine.A, eps, n);
             most = fmax(most, fine.A.re[n]);
         }

@@ -1,7 +1,7 @@
 /* check_saddle.c - the saddle-point kernels over a grid of settings: a status, or ends in order around the estimate. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "clt/saddle.h"
+#include "clt/saddlepoint.h"
 
 static int failures;
 

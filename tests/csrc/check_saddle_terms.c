@@ -5,7 +5,7 @@
  * every outcome of the composition.
  */
 #include "terms.h"
-#include "clt/saddle.h"
+#include "clt/saddlepoint.h"
 
 static double *work;
 

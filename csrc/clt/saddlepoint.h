@@ -1,10 +1,10 @@
-/* saddle.h - the tilted law of a composition: sums over inner grids, and what saddle_ends.c and saddlepoint.c make
+/* saddlepoint.h - the tilted law of a composition: sums over inner grids, and what saddle_ends.c and saddlepoint.c make
  * of them; not for the gate. */
-#ifndef HS_SADDLE_H
-#define HS_SADDLE_H
+#ifndef HS_SADDLEPOINT_H
+#define HS_SADDLEPOINT_H
 
 #include "hs.h"
-#include "law/transform.h"
+#include "line/saddle.h"
 
 /* Totals of a composition at tilt t. Errors bound the difference to the exact value. */
 typedef struct {
@@ -27,10 +27,6 @@ typedef struct {                   /* the steps, as in hs.h, and a sample of the
     double coarse_work[4 * HS_COARSE_ONE];
 } hs_steps;
 
-typedef struct {
-    double K, K1, K2;
-} hs_cgf3;
-
 /* clt, error (times e^{K - eps t}), rounding (relative): for the budget */
 typedef struct {
     double log_lower, log_upper, clt, error, rounding;
@@ -38,7 +34,7 @@ typedef struct {
 
 int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll,
                   double *work, int64_t n_work);
-hs_cgf3 hs_steps_cgf(hs_steps *S, double t, int stride);
+hs_cgf hs_steps_cgf(hs_steps *S, double t, int stride);
 int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T);
 int hs_step_tilted(hs_grid *G, double a, hs_tilted *T); /* one step on a grid of any mesh */
 int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T);
