@@ -15,7 +15,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick.explore import model
-from hockeystick.explore.desk import Desk
+from hockeystick.explore.desk import REST, Desk
 from hockeystick.explore.model import FPR, SAMPLERS, Choice, Given
 
 DELTA = 1e-5
@@ -126,6 +126,28 @@ def test_the_last_question_comes_first_and_drops_the_one_before():
     late = [int(piece.split()[-1]) for piece in seen if " a " in piece]
     assert max(late) < 60  # neither was waited for
     desk.close()
+
+
+def test_the_finer_rounds_of_a_run_wait_for_the_first_of_others():
+    seen, gone, start = [], threading.Event(), threading.Event()
+
+    def pieces(what):
+        start.wait(5)
+        for name, piece in (("first", None), (REST, None), ("finer", None)):
+            seen.append(f"{what} {name}")
+            yield name, piece
+        if {"a finer", "b finer", "c finer"} <= set(seen):
+            gone.set()
+
+    desk = Desk(lambda found: desk.delivered())
+    for what in "abc":
+        desk.ask(what, pieces(what))
+    start.set()
+    assert gone.wait(5)
+    desk.close()
+    firsts = [seen.index(f"{what} first") for what in "abc"]
+    assert max(firsts) < min(seen.index(f"{what} finer") for what in "abc")
+    assert firsts[1] > firsts[2]  # what was asked last comes first
 
 
 def test_an_error_is_the_last_piece_of_its_run():

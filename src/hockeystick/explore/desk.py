@@ -1,6 +1,7 @@
 """One thread that computes pieces of what was asked for, and hands them on.
 
-What was asked for last comes first; asked for again under the same key, what is left of the old is dropped.
+What was asked for last comes first, up to its piece `REST`; asked for again under the same key, what is left of the old is
+dropped.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 SOON, LATER = 0.02, 0.15
 """Seconds from a question to its first delivery, and between later ones, whose drawing must hold up neither the one before nor
 the next question."""
-NOW = "now"
-"""Name of a piece that says: what has been found is worth a delivery."""
+NOW, REST = "now", "rest"
+"""Names of pieces that say: what has been found is worth a delivery; and what follows can wait for other keys besides."""
 
 
 class Desk:
@@ -92,7 +93,9 @@ class Desk:
                 logging.getLogger(__name__).exception("a curve could not be computed")
             name, piece = "error", error
         with self._turn:
-            if name == NOW:
+            if name in (NOW, REST):
                 self._next = 0.0
+                if name == REST:  # to the end of the queue, unless it was dropped meanwhile
+                    self._work.sort(key=lambda other: other is not entry)
             elif any(other is entry for other in self._work):  # else it was dropped meanwhile
                 self._found[key, name] = piece

@@ -26,7 +26,7 @@ from ..chords import EPS_MAX, Nodes, U, tpr_lower
 from ..mechanism import Mechanism, Run, as_run, count, gaussian, poisson_subsampled
 from ..plot import Series
 from ..state import to_dict
-from .desk import NOW
+from .desk import NOW, REST
 
 
 class Field(NamedTuple):
@@ -147,8 +147,8 @@ WIDE = 1e-3
 """Relative width beyond which the fast loop's answers are asked for again."""
 ROUNDS = (10, 60)
 """Points of the privacy curve, one round after the other."""
-POINTS = 48
-"""Of the curves of eps."""
+FEW, POINTS = 9, 48
+"""Points of the curves of eps: before one is shown that is asked for point by point, and in the end."""
 FAR = 1e-10
 """Curves go on to the eps of this delta."""
 FPR = np.logspace(-6, 0, 37)[:-1]
@@ -207,7 +207,7 @@ def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str,
         for name, values in (("steps", np.round(steps).astype(np.int64)), ("noise", noise)):
             rest.append(_along(what, name, np.unique(values), delta, options))
             yield next(rest[-1])
-        yield NOW, None
+    yield REST, None
     for points in ROUNDS[1:]:
         for piece in _curves(what, delta, points, options):
             yield piece
@@ -275,7 +275,7 @@ def _along(what: Choice, name: str, values: np.ndarray, delta: float, options) -
     asked, budget = np.zeros(values.size, dtype=bool), Budget({})
     if what.sampler in ("Poisson", "all records"):
         rate = what.rate if what.sampler == "Poisson" else 1.0
-        for half in (slice(0, None, 2), slice(1, None, 2)):
+        for half in (slice((values.size - 1) % 2, None, 2), slice(values.size % 2, None, 2)):  # the first has the last value
             sigma, steps = (values[half] if name == field else getattr(what, field) for field in ("noise", "steps"))
             found = batch.epsilon_batch(sigma, rate, steps, delta, alone=False, strict=False, **options)
             low[half], mid[half], high[half], budget = found.lower, found.estimate, found.upper, found.budget
@@ -290,7 +290,10 @@ def _along(what: Choice, name: str, values: np.ndarray, delta: float, options) -
         except AccuracyError:
             pass
         asked[i] = True
-        yield name, Series("", values[asked], Bound(low[asked], mid[asked], high[asked], "", True, budget))
+        if asked.sum() < min(FEW, values.size):
+            yield NOW, None  # a place to stop for a newer question
+        else:
+            yield name, Series("", values[asked], Bound(low[asked], mid[asked], high[asked], "", True, budget))
 
 
 def interval(bound: Bound) -> str:
