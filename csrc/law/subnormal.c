@@ -44,7 +44,7 @@ void hs_subnormal_value(hs_law *w, double t, hs_law_value *out)
 int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch)
 {
     double a[3], lo, hi, h, e, width = sqrt(2 * (T0 + log(w->k) + 12)) + 1, c1, c2, ends = 0, at0 = 0,
-                               target = exp(-T0) / w->k;
+                               target = exp(-T0) / w->k, far;
     hs_law_value g;
     int i, st, tries;
     for (i = 0; i < 3; i++) a[i] = tilt(w, tilts[i]);
@@ -76,8 +76,10 @@ int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, d
     w->err = g.err;
     w->mean = g.mean;
     w->y_max = y_max;
-    w->var_upper = g.var * (1 + 1e-6) +
-                   10 * (w->grid.l[0] * w->grid.l[0] + 16 + w->m * w->m * w->grid.hi * w->grid.hi) * (at0 + 2 * ends);
+    far = fmax(-w->grid.lo, w->grid.hi);
+    w->var_upper = hs_grid_var_upper(
+        &w->grid, w->add ? -g.mean : g.mean, hs_squares_upper(a[0], w->m, far), 20 * HS_U * w->m * (far + w->m),
+        18.1 + w->m * 2.61 * (w->grid.h + 1 / hs_grid_fall(&w->grid, a[0])), 2 * (at0 + 2 * ends));
     w->c1 = (c1 + 64 * c2) * (1 + 1e-9);
     w->level = at0 + 2 * ends;
     w->r = w->grid.r;

@@ -642,7 +642,17 @@ static void far(run *R, double *scratch, int kind)
     term(names[kind], most, hs_law_far_upper(&w, y), 1e-9);
 }
 
-/* The grid of a sampled Gaussian step made for a few nats: K and phi up to y_max. */
+/* The variance of a law's points under its tilted masses. */
+static double spread(const hs_law *w)
+{
+    long double mean = 0, square = 0;
+    int64_t i;
+    for (i = 0; i < w->nr; i++) mean += (long double)w->r[i] * w->xr[i];
+    for (i = 0; i < w->nr; i++) square += w->r[i] * (w->xr[i] - mean) * (w->xr[i] - mean);
+    return (double)square;
+}
+
+/* The grid of a sampled Gaussian step made for a few nats: K, phi up to y_max and the variance. */
 static void subnormal(run *R, double *scratch)
 {
     static run fine;
@@ -658,6 +668,7 @@ static void subnormal(run *R, double *scratch)
     term("subnormal-k", fabs(w.log_m - v.log_m), w.err, v.err);
     for (i = 0; i < 4; i++) worst = fmax(worst, distance(&w, &v, y * (1 - 0.1 * i)));
     term("subnormal-phi", worst, w.quad, v.quad + 1e-12);
+    term("subnormal-variance", spread(&v) / spread(&w) - 1, w.var_upper / spread(&w) - 1, 1e-9);
     for (i = 0; i < 4; i++) {
         double re, im, at = y * (1 - 0.25 * i);
         phi_at(&v, at, &re, &im);
