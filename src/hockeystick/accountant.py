@@ -144,7 +144,7 @@ class Accountant(Recorder):
     @property
     def path(self) -> Path | None:
         """The ledger, or None of an accountant in memory."""
-        return self._ledger and self._ledger.path
+        return None if self._ledger is None else self._ledger.path
 
     def close(self) -> None:
         """Let the ledger go; the accountant answers and records no more. One in memory has nothing to let go."""

@@ -36,6 +36,7 @@ own transforms again (benchmarks/bench_prv.py). It serves as an independent chec
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -140,9 +141,9 @@ def fit_circle(dx: float, radius: float, total: float, table: Cgf, eps: float, l
     best, starts = int(cut.argmin()), []
     least, t_cut, y_hi = 8 * radius + 64 * dx, float(tp[best]), float(cut[best])
     for y_lo in sorted({eps, min(eps, low)}):
-        log_left = kn - tn * y_lo
-        left = int(log_left.argmin())
-        starts.append((y_lo, float(tn[left]), min(0.0, float(log_left[left]))))
+        logs = kn - tn * y_lo
+        left = int(logs.argmin())
+        starts.append((y_lo, float(tn[left]), min(0.0, float(logs[left]))))
     found, aboves = [], np.searchsorted(tp, 1.02 * tilts, "right").tolist()
     for t, log_m, above in zip(tilts.tolist(), np.interp(tilts, table.t, k0).tolist(), aboves, strict=True):
         if above == tp.size:
@@ -257,16 +258,19 @@ def _multiply(a, b, n_threads: int):
 def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float, float]:
     """(r^, bound on ||r^ - r||_2, ||r^||_1) by repeated squaring: binary powers of each step, multiplied as they
     come."""
-    result = None
-    for i, log_m in enumerate(logs.tolist()):
-        k, base = int(grid.steps.k[i]), (_tilted(grid, i, t, log_m, n), 0.0, 1 + 1e-12)
-        while k:
-            if k & 1:
-                result = base if result is None else _multiply(result, base, n_threads)
-            k >>= 1
-            if k:
-                base = _multiply(base, base, n_threads)
-    return *result[:2], _core.convolve_norms(result[0], 1.0)[1]
+
+    def powers():
+        for i, log_m in enumerate(logs.tolist()):
+            k, base = int(grid.steps.k[i]), (_tilted(grid, i, t, log_m, n), 0.0, 1 + 1e-12)
+            while k:
+                if k & 1:
+                    yield base
+                k >>= 1
+                if k:
+                    base = _multiply(base, base, n_threads)
+
+    law, error, _ = functools.reduce(lambda a, b: _multiply(a, b, n_threads), powers())
+    return law, error, _core.convolve_norms(law, 1.0)[1]
 
 
 def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -> Tail:

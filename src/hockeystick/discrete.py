@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 from .bound import DomainError
 from .mechanism import LAPLACE_RANGE, Mechanism, count, noise, real
@@ -97,6 +98,10 @@ def discrete_laplace(scale: float, *, sensitivity: int = 1) -> DiscreteLaplace:
     return DiscreteLaplace(noise("scale", scale, sensitivity, LAPLACE_RANGE), sensitivity)
 
 
+@overload
+def shifted(step: DiscreteGaussian, adjacency: str) -> DiscreteGaussian: ...
+@overload
+def shifted(step: DiscreteLaplace, adjacency: str) -> DiscreteLaplace: ...
 def shifted(step: DiscreteGaussian | DiscreteLaplace, adjacency: str) -> DiscreteGaussian | DiscreteLaplace:
     """The step whose pair under add_remove is that of `step` under the adjacency: a zeroed record adds nothing, like an absent
     one; a replaced record moves the query by up to twice the sensitivity, as for continuous noise."""

@@ -277,7 +277,7 @@ def discretise(
         grid = _grid(steps, places, dx * 2**count, radius if above else 0.0)
         grids.append(grid)
         strays.append(_log_stray(grid, t, stray, n_threads) + lost)
-    return Laws(*grids, *inf, log_cut, max(strays), t)
+    return Laws(grids[0], grids[1], inf[0], inf[1], log_cut, max(strays), t)
 
 
 def _grid(steps: Steps, at: np.ndarray, dx: float, radius: float) -> Grid:

@@ -218,12 +218,13 @@ def _lattice(steps: GaussianSteps, add: bool, eps_error: float, delta_error: flo
     log_eta = math.log(delta_error / 4)
     variation = np.array([density_variation_upper(m, q, add) for m, q in zip(steps.shift, steps.q, strict=True)])
     dx = mesh(steps.k, variation, 0.999 * eps_error, log_eta)
-    spans = []
+    spans: list[tuple[int, int]] = []
     for m, q in zip(steps.shift, steps.q, strict=True):
         lo, hi = loss_at(-X, m, q), loss_at(X if add else X + m, m, q)
         lo, hi = (-hi, -lo) if add else (lo, hi)
-        spans.append((math.floor(lo / dx) - 1, math.ceil(hi / dx) + 1) if hi - lo < MAX_CELLS * dx else None)
-    if None in spans or sum(b - a for a, b in spans) > MAX_CELLS:
+        if hi - lo < MAX_CELLS * dx:
+            spans.append((math.floor(lo / dx) - 1, math.ceil(hi / dx) + 1))
+    if len(spans) < steps.k.size or sum(b - a for a, b in spans) > MAX_CELLS:
         raise AccuracyError(
             f"eps_error={eps_error:g} needs a lattice step of {dx:.2g} and more than {MAX_CELLS} cells; "
             "ask for a larger eps_error"

@@ -385,15 +385,16 @@ def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
         rel, edge = (np.concatenate([np.broadcast_to(a[i], a.loss.size) for _, a in found])[order] for i in (3, 4))
         return Atoms(loss[order], num, den, rel + weighing, edge, max(a.absolute for _, a in found))
 
-    mass = [
+    inf, minus_inf = (
         math.fsum(w * getattr(p, name) for w, p in zip(weights, parts, strict=True)) for name in ("mass_inf", "mass_minus_inf")
-    ]
+    )
     return Loss(
         tails,
         nodes,
         min(part.lo for part in parts),
         max(part.hi for part in parts),
-        *mass,
+        inf,
+        minus_inf,
         atoms,
         smooth=any(p.smooth for p in parts),
         ends_error=max(part.ends_error for part in parts),
@@ -452,7 +453,7 @@ def log_finite(parts, minus: bool = False, cut=()) -> tuple[float, float]:
     outcomes of num that are cut, at least cut[i] of each step i. Each log1p is within 2u of its value, the products and the sum
     2u more."""
     low = high = 0.0
-    for (loss, k), more in itertools.zip_longest(parts, cut, fillvalue=0.0):
+    for (loss, k), more in zip(parts, itertools.chain(cut, itertools.repeat(0.0)), strict=False):
         mass = loss.mass_minus_inf if minus else loss.mass_inf
         if mass or more:
             low += k * math.log1p(-min(mass * (1 + loss.mass_error + 2 * U), 1 - U))
@@ -496,7 +497,7 @@ def _edge(holds, sign: float) -> float:
 
 def nodes_of_tails(tails, lo: float, hi: float, p: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes from differences of the tails over COARSE_NODES cells: each cell's mass at log(num mass / den mass)."""
-    lo, hi = window(Loss(tails, None, lo, hi), p, p)
+    lo, hi = window(Loss(tails, functools.partial(nodes_of_tails, tails, lo, hi), lo, hi), p, p)
     t = tails(np.linspace(lo - 1e-9 * (1 + abs(lo)), hi, COARSE_NODES + 1))
     upper = t.y_above[:-1] < t.y_below[1:]
     y = np.where(upper, -np.diff(t.y_above), np.diff(t.y_below))

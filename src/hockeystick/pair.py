@@ -8,6 +8,7 @@ a family of pairs that one C kernel evaluates has a shorter description by plain
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -326,7 +327,9 @@ def pmf_pair(step: FromPmf, adjacency: str, add: bool) -> Loss:
     )
     if add:
         return reversed_loss(base)
-    return base._replace(exact_inf=sum(map(Fraction, num[~both])) / sum(map(Fraction, num))) if masses[0] else base
+    if not masses[0]:
+        return base
+    return base._replace(exact_inf=sum(map(Fraction, num[~both]), Fraction()) / sum(map(Fraction, num), Fraction()))
 
 
 def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
@@ -417,7 +420,7 @@ def truncated_pair(step: TruncatedPoisson | SizeRange, adjacency: str, add: bool
     return sampling.pair_loss(pair.reversed() if add else pair)
 
 
-PAIRS = {
+PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     Gaussian: gaussian_pair,
     Laplace: laplace_pair,
     PoissonSubsampled: poisson_pair,

@@ -25,7 +25,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -107,12 +107,20 @@ def truncation(p: float, n: int, max_batch: int) -> Truncation:
     if p == 1:
         q = max_batch / n
         return Truncation(1.0, q, 0.0, q_err=0.0 if q * n == max_batch and _dyadic(max_batch, n) else 1.0)
-    q, log_w, log_rest = _core.sampling_truncation(p, n, max_batch)
+    rate, log_w, log_rest = _core.sampling_truncation(p, n, max_batch)
     dropped = sum(max(math.exp(x[1]), 5e-324) for x in (log_w, log_rest) if x[1] < LOG_LEAST)
     kept = [x for x in (log_w, log_rest) if not x[1] < LOG_LEAST]
     spread = max((x[1] - x[0]) / (2 * U) for x in kept) + 8
     weight, rest = (0.0 if x[1] < LOG_LEAST else math.exp(0.5 * (x[0] + x[1])) for x in (log_w, log_rest))
-    return Truncation(weight, q[1], rest, spread + 2 * max(abs(x[1]) for x in kept), (q[1] - q[0]) / (q[0] * U) + 1, dropped)
+    w_err, q_err = spread + 2 * max(abs(x[1]) for x in kept), (rate[1] - rate[0]) / (rate[0] * U) + 1
+    return Truncation(weight, rate[1], rest, w_err, q_err, dropped)
+
+
+def truncation_of(step: TruncatedPoisson) -> Truncation:
+    """The same of a step that states one size of the data set."""
+    if not isinstance(step.dataset_size, int):
+        raise DomainError(f"expected a step of one dataset size, got {step!r}")
+    return truncation(step.q, step.dataset_size, step.max_batch)
 
 
 def _dyadic(a: int, b: int) -> bool:
@@ -128,11 +136,15 @@ def shift(step: Gaussian) -> float:
 
 def family(step: Mechanism, adjacency: str) -> tuple[float, float] | Pair | None:
     """What a Gaussian step's pair is: (shift, rate) as in `as_gaussian`, else that of `pair`; None for other steps."""
-    cut = truncation(step.q, step.dataset_size, step.max_batch) if isinstance(step, TruncatedPoisson) else None
+    cut = truncation_of(step) if isinstance(step, TruncatedPoisson) else None
     row = as_gaussian(step, adjacency, cut)
     return row or (pair(step, adjacency, cut) if is_sampled_gaussian(step) else None)
 
 
+@overload
+def as_gaussian(step: Gaussian, adjacency: str, cut: Truncation | None = None) -> tuple[float, float]: ...
+@overload
+def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> tuple[float, float] | None: ...
 def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> tuple[float, float] | None:
     """(shift, rate) of a step whose pair is that of a Poisson-subsampled (rate 1: plain) Gaussian, known exactly; else None.
 
@@ -146,7 +158,7 @@ def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) 
     if isinstance(step, PoissonSubsampled):
         base, rate = step.base, step.q
     elif isinstance(step, TruncatedPoisson) and reveals(step):
-        cut = cut or truncation(step.q, step.dataset_size, step.max_batch)
+        cut = cut or truncation_of(step)
         base, rate = step.base, step.q
         if cut.weight == 1 and adjacency == "add_remove" and not cut.q_err:
             rate, moves = cut.q, 2
@@ -230,7 +242,7 @@ def pair(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> Pair
         return _range_pair(step, down, down_cut)
     if not isinstance(step, TruncatedPoisson) or not reveals(step):
         raise DomainError(f"no two-sided pair for {step!r}")
-    cut, m = cut or truncation(step.q, step.dataset_size, step.max_batch), shift(step.base)
+    cut, m = cut or truncation_of(step), shift(step.base)
     branches = (Branch(cut.rest, step.q, m, down * m), Branch(cut.weight, cut.q, 2 * m, down_cut * m))
     return Pair(tuple(b for b in branches if b.weight > 0), cut.q_err, cut.w_err, cut.dropped)
 
@@ -243,7 +255,7 @@ def _range_pair(of: SizeRange, down: int, down_cut: int) -> Pair:
     step, m = of.step, shift(of.step.base)
     low, high = (truncation(step.q, n, step.max_batch) for n in (of.lo, of.hi))
     rest, weight = (x * (1 - (cut.w_err + 2) * U) for x, cut in ((high.rest, high), (low.weight, low)))
-    branches = (
+    branches: tuple[Branch, ...] = (
         Branch(rest, step.q, m, down * m),
         Branch(weight, low.q, 2 * m, down_cut * m),
         Branch(math.fsum((1.0, -rest, -weight)), step.q, 2 * m, down_cut * m),

@@ -99,7 +99,9 @@ class Drawn:
     def fit(self, curves: list[Series]) -> None:
         """Axes that hold the curves; those that somebody has moved stay."""
         for axis, scale in self.scales.items():
-            values = np.concatenate([np.asarray(c.x if axis == "x" else c.bound.upper, dtype=float) for c in curves] or [[]])
+            values = np.concatenate(
+                [np.asarray(c.x if axis == "x" else c.bound.upper, dtype=float) for c in curves] or [np.empty(0)]
+            )
             values = values[(values > 0) & (values < 1e300)]
             if not values.size:
                 continue

@@ -209,11 +209,11 @@ def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str,
             yield next(rest[-1])
     yield REST, None
     for points in ROUNDS[1:]:
-        for piece in _curves(what, delta, points, options):
-            yield piece
+        for shown in _curves(what, delta, points, options):
+            yield shown
     for pieces in rest:
         yield from pieces
-    yield from _sharper(what, piece[1].bound, options)
+    yield from _sharper(what, shown[1].bound, options)
 
 
 def _curves(what, delta: float, points: int, options) -> Iterator[tuple[str, Series]]:

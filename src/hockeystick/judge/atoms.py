@@ -89,7 +89,7 @@ class Atoms:
             self._finite = [n for n, _ in found], [(n / d).log() for n, d in found]
         return self._finite
 
-    def _tilted(self, c: arb):
+    def _tilted(self, c: arb) -> tuple[list[arb], list[arb]]:
         num, losses = self._logs()
         return [n * (c * x).exp() for n, x in zip(num, losses, strict=True)], losses
 

@@ -70,14 +70,14 @@ class Line:
             goal = max(goal, self.moments(deepest)[0] - deepest * at - math.log(deepest) - math.log1p(deepest) - 9)
         slopes = [deepest * 1.3**i for i in range(-9, 12)]
         logs = [self.moments(s)[0] - s * at + s * math.log(s / (1 + s)) - math.log1p(s) for s in slopes]
-        best = None
+        found = []
         for c in [deepest, *(s for s in slopes if s < 0.95 * deepest)]:
             period, s = self._period(c, goal, list(zip(slopes, logs, strict=True)))
             size = self.moments(c)[0] - c * at - math.log(c) - math.log1p(c)
             cost = period * math.sqrt(max(size - goal, 1.0) / max(self.moments(c)[2], 1e-300))
-            if best is None or cost < best[0]:
-                best = cost, c, s, period, size
-        return self._sum(eps, *best[1:4], goal, best[4])
+            found.append((cost, c, s, period, size))
+        _, c, s, period, size = min(found, key=lambda line: line[0])
+        return self._sum(eps, c, s, period, goal, size)
 
     def _period(self, c: float, goal: float, table) -> tuple[float, float]:
         """About the least period at which both kinds of aliases are below the goal, and the exponent s of the right ones."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from typing import Any
 
 from flint import arb, arb_poly
 
@@ -44,7 +45,7 @@ def _joint(steps, deadline):
     return joint
 
 
-def _halved(steps, deadline):
+def _halved(steps, deadline) -> tuple[Any, Any]:
     """The outcomes of both halves of a composition."""
     if len(steps) == 1:
         ((law, k),) = steps

@@ -144,6 +144,17 @@ class _Pieces:
 
     lattice = None
     mass_inf = arb(0)
+    m: arb
+    q: arb
+    _plan: tuple[np.ndarray, np.ndarray]
+
+    def _points(self, c: arb, y: arb, nats: float) -> tuple[list[arb], list[arb], arb]:
+        """Weights and losses of the law tilted by c, and a ball for what they miss of the transform up to c + iy."""
+        raise NotImplementedError
+
+    def _far(self, c: arb, y: arb) -> arb:
+        """At least |M(c + iy')| for all y' >= y."""
+        raise NotImplementedError
 
     def mgf(self, c: arb, nats: float) -> arb:
         weights, _, error = self._points(c, arb(0), nats)

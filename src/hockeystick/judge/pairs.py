@@ -34,6 +34,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 from flint import arb, fmpq
 
@@ -225,7 +227,7 @@ def _gaussian_mixture(step: GaussianMixture, adjacency: str) -> Gauss:
 
 def _public_mixture(step: PublicMixture, adjacency: str):
     total = sum(map(rational, step.weights), fmpq(0))
-    parts = []
+    parts: list[tuple[arb, Any]] = []
     for part, weight in zip(step.parts, step.weights, strict=True):
         own = law(part, adjacency)
         parts.append((arb(rational(weight) / total), Atoms([(arb(1), arb(1))]) if own is None else own))
@@ -296,7 +298,7 @@ def _from_curve(step: FromCurve, adjacency: str) -> Atoms:
     return Atoms(outcomes)
 
 
-_LAWS = {
+_LAWS: dict[type[Mechanism], Callable[..., Any]] = {
     Gaussian: _gaussian,
     LaplaceStep: _laplace,
     PoissonSubsampled: _sampled,

@@ -307,7 +307,8 @@ def _side(curves, at: float, eps: float, goal: float, wide: bool, evidence: list
     """1 where the largest delta(eps) > at, -1 where it is < at, -2 where it is = at, 0 where neither is shown."""
     exact, target = math.inf if eps == math.inf else rational(eps), arb(at)
     for times in range(ROUNDS):
-        found, worst, rough = [], arb(0), wide and times == 0
+        found: list[Evidence] = []
+        worst, rough = arb(0), wide and times == 0
         for name, curve in curves.items():
             above = curve.above(exact) if found or rough else target
             value = between(0, above) if above < target else curve.at(exact, goal, rough)

@@ -35,9 +35,8 @@ def beyond(settings, add: int, eps: float):
     elif any(loss.mass_inf > 0.5 for loss, _ in parts) and log_finite(parts)[1] < -35:
         log_none = -math.inf, log_finite(parts)[1]
     elif eps <= low and eps < 0:
-        log_none = tuple(
-            eps + x + side * U * abs(eps + x) for x, side in zip(log_finite(parts, minus=True), (-1, 1), strict=True)
-        )
+        least, most = (eps + x for x in log_finite(parts, minus=True))
+        log_none = least - U * abs(least), most + U * abs(most)
     else:
         return None
     upper, lower = (_log_one_minus_exp(min(x, 0.0)) for x in log_none)

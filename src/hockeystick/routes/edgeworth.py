@@ -199,7 +199,8 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         if other:
             log_lower, log_upper = other.lower, min(log_upper, other.upper)
     if log_upper - log_lower > WIDE:
-        log_scale, value = _core.edgeworth_delta(*steps.totals[add], FORMS[form], order, eps)
+        Y, X = steps.totals[add]
+        log_scale, value = _core.edgeworth_delta(Y, X, FORMS[form], order, eps)
         estimate = log_scale + math.log(value) if value > 0 else -math.inf
     return Point(log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth")
 
@@ -226,12 +227,13 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
         if upper == math.inf:
             return None
     if upper - lower > WIDE * upper:
-        estimate = _core.edgeworth_eps(*steps.totals[add], FORMS[form], order, log_delta)
+        Y, X = steps.totals[add]
+        estimate = _core.edgeworth_eps(Y, X, FORMS[form], order, log_delta)
     return Root(lower, min(max(estimate, lower), upper), upper, terms, "edgeworth")
 
 
 def _wide(steps: LossSteps, delta: float, width: float) -> bool:
-    return width > WIDE * delta and width > 2 * CONSTANT / steps.count
+    return width > WIDE * delta and width > 2 * CONSTANT / steps.total
 
 
 def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float):

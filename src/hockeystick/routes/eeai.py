@@ -65,13 +65,14 @@ def law_of(steps: LossSteps, add: int) -> Law:
     """DomainError where a sampled Gaussian step has m > M_MAX."""
     if not takes(steps):
         raise DomainError(f"finite-sample constants need sensitivity/noise at most {M_MAX:g}: hs.delta has other routes")
-    rows = np.array([_moments(*row, add) for row in zip(*(c.tolist() for c in steps), strict=True)])  # step, value or error, 6
+    columns = zip(*(column.tolist() for column in steps), strict=True)
+    rows = np.array([_moments(m, q, k, family, add) for m, q, k, family in columns])  # step, value or error, 6
     v, e, k = rows[:, 0], rows[:, 1], steps.k
     mixed = v[:, 4] * v[:, 1]  # E|d| Var d
     v = np.column_stack((v, mixed))
     e = np.column_stack((e, v[:, 4] * e[:, 1] + (v[:, 1] + e[:, 1]) * e[:, 4] + 4 * U * mixed))
     sums, errors = k @ v, (k @ e + (k.size + 4) * U * (k @ np.abs(v))) * (1 + 1e-9)
-    n, (mean, variance, third) = steps.count, sums[:3].tolist()
+    n, (mean, variance, third) = steps.total, sums[:3].tolist()
     least, loose = variance - errors[1], float(np.max(errors[[1, 3, 5, 6]] / sums[[1, 3, 5, 6]]))
     if not (least > 0 and loose < 1e-3):
         return Law(finite_sample.Moments(n, *(math.inf,) * 4), math.inf, (mean, variance, third), (math.inf,) * 3)
@@ -86,7 +87,8 @@ def law_of(steps: LossSteps, add: int) -> Law:
         8 * loose + 1e-14,
     )
     spread = math.sqrt(top[1]) * (1 + 4 * U)
-    return Law(moments, spread, (mean, variance, third), tuple(float(x) for x in errors[:3]))
+    off_mean, off_variance, off_third = errors[:3].tolist()
+    return Law(moments, spread, (mean, variance, third), (off_mean, off_variance, off_third))
 
 
 def takes(steps: LossSteps) -> bool:
@@ -153,7 +155,8 @@ class Side:
 
     def __init__(self, steps: LossSteps, add: int, form: str = "one_sequence", published: bool = False):
         self.steps, self.add, self.form = steps, add, form
-        self.law, self.law_den, self.error_den = law_of(steps, add), None, 0.0
+        self.law = self.law_den = law_of(steps, add)
+        self.error_den = 0.0
         self.error = _constant_upper(self.law, steps, add, "best", None, published)
         if form == "two_sequence":  # X is minus the other direction's loss Y
             other = law_of(steps, 1 - add)

@@ -123,7 +123,7 @@ def _chernoff(steps: GaussianSteps, add: int, have_eps: int, value: float):
     return upper if status == 0 else None
 
 
-def _single_steps(steps: GaussianSteps):
+def _single_steps(steps: GaussianSteps) -> list[tuple[float, float]]:
     """(m, q) of at most four subsampled steps, those of largest q."""
     order = np.argsort(-steps.q, kind="stable")[:4]
     return [(float(steps.shift[i]), float(steps.q[i])) for i in order if steps.q[i] < 1]

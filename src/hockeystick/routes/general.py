@@ -117,7 +117,7 @@ def point(settings, add: int, eps: float):
     """delta(eps)."""
     found = describe(settings.run, settings.losses(add), add, settings.adjacency)
     answer = found and found.route.point(found.run, eps, settings.goal())
-    if not answer:
+    if found is None or not answer:
         return None
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
         return None

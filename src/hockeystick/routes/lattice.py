@@ -115,8 +115,8 @@ def compose(steps) -> Lattice | None:
     much.
     """
     first = steps[0][0]
-    ratios = [_ratio(law.unit, first.unit) for law, _ in steps]
-    if None in ratios:
+    ratios = [r for r in (_ratio(law.unit, first.unit) for law, _ in steps) if r is not None]
+    if len(ratios) < len(steps):
         return None
     base = math.lcm(*(r.denominator for r in ratios))
     far = [int(np.abs(law.places).max(initial=1)) for law, _ in steps]

@@ -43,7 +43,7 @@ class LossSteps(_Columns):
         return not self.family.any()
 
     @functools.cached_property
-    def count(self) -> float:
+    def total(self) -> float:
         return float(self.k.sum())
 
     @functools.cached_property
@@ -57,14 +57,15 @@ class LossSteps(_Columns):
 def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
     """LossSteps from rows (m, q, k, family): m > 0, at most 40 for a Laplace step; 1e-12 <= q <= 1; k >= 1."""
     table = np.array(rows, dtype=float).reshape(-1, 4).T
-    for m, q, k, family in rows:
+    for shift, rate, times, family in rows:
         most = M_LAPLACE if family == LAPLACE else M_GAUSSIAN
-        if not (0 < m <= most and Q_MIN <= q <= 1 and k >= 1 and family in (GAUSSIAN, LAPLACE)):
+        if not (0 < shift <= most and Q_MIN <= rate <= 1 and times >= 1 and family in (GAUSSIAN, LAPLACE)):
             raise DomainError(
                 f"a step needs sensitivity/noise in (0, {most:g}], sampling rate in [{Q_MIN:g}, 1] and a count >= 1; "
-                f"got {m!r}, {q!r}, {k!r}: hs.delta and hs.epsilon have other routes"
+                f"got {shift!r}, {rate!r}, {times!r}: hs.delta and hs.epsilon have other routes"
             )
-    return LossSteps(*(np.ascontiguousarray(column) for column in table[:3]), np.ascontiguousarray(table[3], dtype=np.intc))
+    m, q, k = (np.ascontiguousarray(column) for column in table[:3])
+    return LossSteps(m, q, k, np.ascontiguousarray(table[3], dtype=np.intc))
 
 
 def steps_of(run, adjacency: str = "add_remove") -> LossSteps:

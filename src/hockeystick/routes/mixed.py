@@ -124,12 +124,13 @@ def _answer(function, steps, at: float, rtol: float):
 
 def tables(steps, panels: int):
     """Rows of laws and of their points for csrc/line/mixed.c. panels: per unit of a subsampled step's base loss range."""
-    rows, columns = [], []
+    rows: list[list[float]] = []
+    columns: list[np.ndarray] = []
     for step in steps:
         if isinstance(step, NormalStep):
             rows.append([NORMAL if step.q == 1 else SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
         elif isinstance(step, AtomicStep):
-            columns.append([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass])
+            columns.append(np.array([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass]))
             rows.append([LOG_CONCAVE if step.log_concave else POINTS, step.k, 0, 0, 0, step.loss.size, 0])
         elif step.q == 1:
             rows.append([RANGE if isinstance(step, RangeStep) else LAPLACE, step.k, step.m, 1, 0, 0, 0])
@@ -139,7 +140,7 @@ def tables(steps, panels: int):
             if bare := isinstance(step, RangeStep):
                 columns[-1] = _without_atoms(columns[-1], step.m)
             rows.append([SUBRANGE if bare else SUBLAPLACE, step.k, step.m, step.q, step.add, columns[-1].shape[1], n])
-    points = np.ascontiguousarray(np.concatenate([np.asarray(c) for c in columns], axis=1)) if columns else _NO_POINTS
+    points = np.ascontiguousarray(np.concatenate(columns, axis=1)) if columns else _NO_POINTS
     return np.array(rows, dtype=float), points
 
 

@@ -68,8 +68,9 @@ def _middle(parts: Parts) -> _Run:
     exact = all(not loss.smooth and loss.atoms() is not None for loss, _ in parts)
     steps = []
     for loss, _ in parts:
-        if exact:
-            at, num, _, rel, edge, absolute = loss.atoms()
+        atoms = loss.atoms() if exact else None
+        if atoms is not None:
+            at, num, _, rel, edge, absolute = atoms
             held = num > absolute / WELL_KNOWN
             rel = max(np.max(rel) + absolute / num[held].min(initial=1.0), loss.mass_error)
             steps.append((at[held], num[held], rel, np.max(edge), loss.mass_inf))

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_upper
-from ..loss import LAPLACE, Loss
+from ..loss import LAPLACE, Atoms, Loss
 from . import contour, walls
 
 U = 2.0**-53
@@ -55,8 +55,9 @@ def point(loss: Loss, eps: float) -> Point | None:
     if t.edge > 0:
         near = loss.tails(np.array([eps - 3 * t.edge]))
         wrong = math.expm1(t.edge) * (float(near.y_above[0]) * (1 + float(near.rel[0])) + near.absolute)
-        if not loss.smooth and wrong > WIDE * value and eps < 600:
-            other, mid = _atom_by_atom(loss, eps)
+        atoms = None if loss.smooth or not (wrong > WIDE * value and eps < 600) else loss.atoms()
+        if atoms is not None:
+            other, mid = _atom_by_atom(loss, atoms, eps)
             if 2 * other < 2 * rounding + wrong:
                 rounding, value, wrong = other, mid, 0.0
     lower, upper = value - rounding, value + rounding + wrong
@@ -72,7 +73,7 @@ def point(loss: Loss, eps: float) -> Point | None:
     return Point(log_lower - slack, math.log(value), min(0.0, math.log(upper) + slack), terms, "exact")
 
 
-def _atom_by_atom(loss: Loss, eps: float) -> tuple[float, float]:
+def _atom_by_atom(loss: Loss, atoms: Atoms, eps: float) -> tuple[float, float]:
     """(error, delta) of a loss that is nothing but atoms L_i of masses n_i under num, d_i under den, by
       d + sum n_i (1 - e^{eps-L_i})_+ = 1 - e^eps + e^eps (d' + sum d_i (1 - e^{L_i-eps})_+),
     whichever errs less. A term rises (falls) with L_i, by at most n_i (d_i) times the change: the edge of L_i and
@@ -80,7 +81,7 @@ def _atom_by_atom(loss: Loss, eps: float) -> tuple[float, float]:
     make 32u.
     What masses are off besides counts at most once. Infinite masses, e^eps and the sum of the parts: 8u.
     """
-    at, num, den, rel, edge, absolute = loss.atoms()
+    at, num, den, rel, edge, absolute = atoms
     a, gap = math.exp(eps), at - eps
     moved = edge + 2 * U * (np.abs(at) + abs(eps))
     forms = []
