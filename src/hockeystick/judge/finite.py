@@ -54,7 +54,9 @@ def _halved(steps, deadline) -> tuple[Any, Any]:
         first = _joint([(law, k // 2)], deadline)
         return first, first if k % 2 == 0 else _joint([(law, k - k // 2)], deadline)
     sizes = sorted(((len(_states(law, k)), i) for i, (law, k) in enumerate(steps)), reverse=True)
-    left, right, a, b = [], [], 1, 1
+    left: list[Any] = []
+    right: list[Any] = []
+    a = b = 1
     for size, i in sizes:
         if a <= b:
             left, a = [*left, steps[i]], a * size

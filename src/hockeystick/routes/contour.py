@@ -258,11 +258,11 @@ def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None
         lo, hi = (mid, hi) if at and at.estimate > log_delta else (lo, mid)
     lower = _outward(curve, lo, -16 * U * hi, lambda at: at.lower >= above)
     upper = _outward(curve, hi, 16 * U * hi, lambda at: at.at_most(delta))
-    if lower is None or (upper is None and wall is None):
+    ends = [end for end in (upper and upper[0], wall) if end is not None]
+    if lower is None or not ends:
         return None
     start, at = lower
-    end = wall if upper is None else upper[0] if wall is None else min(upper[0], wall)
-    return Root(start, 0.5 * (lo + hi), end, at.terms, at.route)
+    return Root(start, 0.5 * (lo + hi), min(ends), at.terms, at.route)
 
 
 def _outward(curve, start: float, step: float, holds):

@@ -77,7 +77,8 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
         return Cumulant(0.0, 0.0, 0.0)
     row = sampling.as_gaussian(step, adjacency)
     if row:
-        return _gaussian(*row, add, t)
+        m, q = row
+        return _gaussian(m, q, add, t)
     if sampling.is_sampled_gaussian(step):
         return _two_sided(sampling.pair(step, adjacency), add, t)
     q, base = (step.q, step.base) if isinstance(step, PoissonSubsampled) else (1.0, step)

@@ -49,7 +49,7 @@ def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_e
         )
     except (AccuracyError, DomainError):
         return None
-    return Root(*(float(x[0]) for x in (lower, estimate, upper)), _prv_terms(terms, delta), "prv")
+    return Root(float(lower[0]), float(estimate[0]), float(upper[0]), _prv_terms(terms, delta), "prv")
 
 
 def _prv_fits(steps: GaussianSteps) -> bool:

@@ -121,10 +121,10 @@ def point(settings, add: int, eps: float):
         return None
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
         return None
-    ends = answer.lower, answer.estimate, answer.upper + 2 * U * bool(found.lost)
+    low, mid, high = answer.lower, answer.estimate, answer.upper + 2 * U * bool(found.lost)
     if found.log_finite:
-        ends = (_with_infinite(x, found.log_finite, side) for x, side in zip(ends, (-1, 0, 1), strict=True))
-    return Point(*ends, answer.terms, "contour")
+        low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
+    return Point(low, mid, high, answer.terms, "contour")
 
 
 def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
@@ -163,5 +163,5 @@ def root(settings, add: int, delta: float):
         at_zero = point(settings, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
     first, last = answers[0], answers[-1]
-    ends = first.lower, 0.5 * (first.estimate + last.estimate), last.upper if visible else wall(parts, least)
-    return Root(*(max(x, 0.0) for x in ends), last.terms, "contour")
+    mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall(parts, least)
+    return Root(max(first.lower, 0.0), max(mid, 0.0), max(high, 0.0), last.terms, "contour")

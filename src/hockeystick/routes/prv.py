@@ -117,7 +117,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1):
         curve = pld.convolved(made, laws, (lo, hi), target - t * slack + math.log(DELTA_SHARE), n_threads)
         found = pld.invert(curve, delta, lo, min(hi, curve.ends[1]), end, not visible and end == math.inf)
         if not isinstance(found, str):
-            _, estimate, _ = found
-            return Root(*found, _terms(curve, estimate, delta), "prv")
+            lower, estimate, upper = found
+            return Root(lower, estimate, upper, _terms(curve, estimate, delta), "prv")
         guess, slack = (lo if found == "below" else hi), 2 * slack
     return None
