@@ -110,7 +110,7 @@ def records(folder: Path) -> None:
         ledger.step(hs.gaussian(2.0))
         more: int = ledger.steps_left(hs.gaussian(2.0)) + ledger.steps_left(hs.laplace(3.0), eps=9.0, delta=1e-5)
         fits: bool = more > 0 and not ledger.would_exceed(hs.gaussian(2.0), eps=9.0, delta=1e-5, direction="both")
-        kept: Path | None = ledger.path if fits else None
+        assert fits and ledger.path is not None
     text: str = hs.to_json(accountant)
     read: hs.Mechanism | hs.Run | hs.Bound = hs.from_json(text)
     same: hs.Mechanism | hs.Run | hs.Bound = hs.from_dict(hs.to_dict(accountant))

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from flint import acb, arb, ctx, fmpq, fmpq_poly
@@ -222,7 +223,7 @@ def _legendre(n: int, bits: int):
 class SampledLaplace(_Pieces):
     """q f_m + (1-q) f_0 | f_0."""
 
-    plain = Laplace
+    plain: type[Any] = Laplace
 
     def __init__(self, m: arb, q: arb, turned: bool = False):
         self.m, self.q, self.turned = m, q, turned
