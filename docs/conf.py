@@ -8,7 +8,7 @@ import numpydoc.xref
 
 import hockeystick
 
-sys.path.insert(0, str(Path(__file__).parent / "theory"))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "theory")]
 
 project = "hockeystick"
 author = "The hockeystick developers"
@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # formulas are drawn without a network
     "sphinx_copybutton",
+    "citations",
     "make_index",  # docs/theory/make_index.py: what cites what, written anew by every build
 ]
 exclude_patterns = ["_build"]
