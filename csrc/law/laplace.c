@@ -79,7 +79,7 @@ void hs_laplace_tilt(hs_law *w, double c)
         w->c1 = 40 * HS_U * (m + 2 * (fabs(w->a) / (1 + c) + w->w1 + 1 / fabs(v)));
     }
     if (c < 0) w->c1 *= 1 + 1 / fabs(v);          /* |1+z| and |z| over |1+2z| */
-    w->half = 0.5;                                /* rho <= 1/2y */
+    w->half = 0.5;                                /* |S| <= A(c)/2y */
     w->log_atoms = -log1p(tanh(v * m) / (2 * v)); /* log a */
 }
 
