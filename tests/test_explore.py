@@ -150,6 +150,32 @@ def test_the_finer_rounds_of_a_run_wait_for_the_first_of_others():
     assert firsts[1] > firsts[2]  # what was asked last comes first
 
 
+def test_a_piece_that_takes_long_does_not_hold_up_a_newer_question():
+    found, end = {}, threading.Event()
+
+    def slow():
+        yield "curve", end.wait(20)
+
+    def deliver(pieces):
+        found.update(pieces)
+        desk.delivered()
+
+    desk = Desk(deliver)
+    desk.ask("a", slow())
+    desk.ask("b", slow())
+    time.sleep(0.05)
+    desk.ask("a", iter([("curve", "new")]))
+    limit = time.monotonic() + 5
+    while ("a", "curve") not in found and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert found == {("a", "curve"): "new"}
+    end.set()
+    while ("b", "curve") not in found and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert found == {("a", "curve"): "new", ("b", "curve"): True}
+    desk.close()
+
+
 def test_an_error_is_the_last_piece_of_its_run():
     found = {}
     arrived = threading.Event()

@@ -1,7 +1,8 @@
-"""One thread that computes pieces of what was asked for, and hands them on.
+"""Threads that compute pieces of what was asked for, and hand them on.
 
 What was asked for last comes first, up to its piece `REST`; asked for again under the same key, what is left of the old is
-dropped.
+dropped. One thread computes at a time: two would hold up each other. But a piece that takes longer than `PATIENCE` is left to
+its thread, and another goes on with the rest, while there is one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 SOON, LATER = 0.02, 0.15
 """Seconds from a question to its first delivery, and between later ones, whose drawing must hold up neither the one before nor
 the next question."""
+PATIENCE, THREADS = 0.3, 4
+"""Seconds for which a thread is alone with a piece, and threads in all."""
 NOW, REST = "now", "rest"
 """Names of pieces that say: what has been found is worth a delivery; and what follows can wait for other keys besides."""
 
@@ -29,14 +32,16 @@ class Desk:
         self._found: dict[tuple[Hashable, str], Any] = {}
         self._under_way = self._closed = False
         self._next = 0.0
-        threading.Thread(target=self._run, name="hockeystick-explore", daemon=True).start()
+        self._at: dict[int, tuple[Any, float]] = {}
+        for i in range(THREADS):
+            threading.Thread(target=self._run, args=(i,), name=f"hockeystick-explore-{i}", daemon=True).start()
 
     def ask(self, key: Hashable, pieces: Iterator[tuple[str, Any]]) -> None:
         with self._turn:
             self._drop(key)
             self._work.append((key, pieces))
             self._next = time.perf_counter() + SOON
-            self._turn.notify()
+            self._turn.notify_all()
 
     def drop(self, key: Hashable) -> None:
         """Nothing of `key` is wanted any more."""
@@ -47,37 +52,53 @@ class Desk:
         """The last delivery has arrived; the next may come."""
         with self._turn:
             self._under_way = False
-            self._turn.notify()
+            self._turn.notify_all()
 
     def close(self) -> None:
         with self._turn:
             self._closed = True
-            self._turn.notify()
+            self._turn.notify_all()
 
     def _drop(self, key: Hashable) -> None:
         self._work = [entry for entry in self._work if entry[0] != key]
         self._found = {at: piece for at, piece in self._found.items() if at[0] != key}
 
-    def _run(self) -> None:
+    def _run(self, i: int) -> None:
         while True:
+            found, entry = {}, None
             with self._turn:
-                # Nothing is computed while a delivery is under way: two threads at work would hold up each other.
-                while not self._closed and (self._under_way or not (self._work or self._due())):
-                    soon = self._found and not self._under_way
-                    self._turn.wait(max(0.0, self._next - time.perf_counter()) if soon else None)
+                while not (self._closed or found or entry):
+                    if self._due():
+                        found, self._found, self._under_way, self._next = self._found, {}, True, time.perf_counter() + LATER
+                    elif entry := self._entry():
+                        self._at[i] = entry, time.perf_counter()
+                    else:
+                        self._turn.wait(self._pause())
                 if self._closed:
                     return
-                entry = self._work[-1] if self._work else None
-            if entry is not None:
-                self._step(entry)
+            if found:
+                self._deliver(found)
+                continue
+            self._step(entry)
             with self._turn:
-                if not self._due():
-                    continue
-                found, self._found, self._under_way, self._next = self._found, {}, True, time.perf_counter() + LATER
-            self._deliver(found)
+                del self._at[i]
 
     def _due(self) -> bool:
-        return bool(self._found) and time.perf_counter() >= self._next
+        return bool(self._found) and not self._under_way and time.perf_counter() >= self._next
+
+    def _entry(self):
+        """What a thread can go on with, or None."""
+        now = time.perf_counter()
+        if self._under_way or any(now - since < PATIENCE for _, since in self._at.values()):
+            return None
+        return next((e for e in reversed(self._work) if all(e is not entry for entry, _ in self._at.values())), None)
+
+    def _pause(self) -> float | None:
+        """Seconds until `_due` or `_entry` may say something else without being notified; None: never."""
+        now = time.perf_counter()
+        ends = [self._next] if self._found and not self._under_way else []
+        ends += [since + PATIENCE for _, since in self._at.values() if self._work and now - since < PATIENCE]
+        return max(0.0, min(ends) - now) if ends else None
 
     def _step(self, entry) -> None:
         """One piece more of an entry. An error is the last piece of its key, under the name "error"."""
