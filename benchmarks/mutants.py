@@ -65,7 +65,7 @@ TESTS = {
     "risk calibration search": "risk risk_gdp calibrate",
 }
 """Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth,
-test_attack and the programs tests/csrc/check_*.c, which are compiled with the mutants in."""
+test_laws, test_attack and the programs tests/csrc/check_*.c, which are compiled with the mutants in."""
 
 BUDGET = (
     "rounding inner tail truncation alias_left alias_right aliasing err round dropped slack smooth trunc alias quad".split()
@@ -387,7 +387,7 @@ def room(path: str) -> list[str]:
     for prefixes, names in TESTS.items():
         if any(stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p)) for p in prefixes.split()):
             tests += [f"tests/test_{n}.py" for n in names.split()]
-    tests = list(dict.fromkeys(["tests/test_bounds.py", *tests, "tests/test_truth.py", "tests/test_attack.py"]))
+    tests = list(dict.fromkeys(["tests/test_bounds.py", *tests, "tests/test_truth.py", "tests/test_laws.py", "tests/test_attack.py"]))
     return checks + [t for t in tests if (ROOT / t).exists()]
 
 

@@ -33,18 +33,23 @@ def shown(*facts: Fact) -> str:
 
 
 class Point(NamedTuple):
-    """What an answer says about one delta(eps). `eps` is a float where it can be asked again."""
+    """What an answer says about one delta(eps). `eps` is a float where it can be asked again: by `route`, or by any."""
 
     parts: tuple
     adjacency: str
     direction: str
     eps: float | mpf
     fact: Fact
+    route: str | None = None
+
+    def options(self) -> dict:
+        """How the number is asked for again."""
+        return {"adjacency": self.adjacency, "direction": self.direction} | ({"route": self.route} if self.route else {})
 
     def delta(self, route=None, direction=None, eps=None, parts=None, query="delta", adjacency=None):
         """The same number asked again, with changes: (lower, upper)."""
-        options = {"adjacency": adjacency or self.adjacency, "direction": direction or self.direction}
-        options |= {"route": route} if route else {}
+        given = {"adjacency": adjacency, "direction": direction, "route": route}
+        options = self.options() | {name: value for name, value in given.items() if value}
         found = made(repr(Call(query, (run_text(parts or self.parts), self.eps if eps is None else eps), options)))
         if query == "log_delta":
             return mp.exp(mpf(found.lower)), mp.exp(mpf(found.upper))
@@ -199,8 +204,8 @@ def curve_shape(p: Point, d) -> Fact | None:
 
 
 def moments(p: Point, d) -> Fact:
-    options = {"adjacency": p.adjacency, "direction": p.direction}
-    return Fact(ZERO, mpf(made(repr(Call("moments_delta_upper", (run_text(p.parts), p.eps), options)))), "moments")
+    call = Call("moments_delta_upper", (run_text(p.parts), p.eps), p._replace(route=None).options())
+    return Fact(ZERO, mpf(made(repr(call))), "moments")
 
 
 def inverse(p: Point, d) -> Fact | None:
@@ -208,7 +213,7 @@ def inverse(p: Point, d) -> Fact | None:
     delta = float(d.choice((p.fact.lower, p.fact.upper, (p.fact.lower + p.fact.upper) / 2)))
     if not 0 < delta < 1 or p.eps < 0:
         return None
-    found = made(repr(Call("epsilon", (run_text(p.parts), delta), {"adjacency": p.adjacency, "direction": p.direction})))
+    found = made(repr(Call("epsilon", (run_text(p.parts), delta), p.options())))
     if found.upper <= p.eps:
         return Fact(ZERO, mpf(delta), f"eps at {delta!r} is at most {found.upper!r}")
     above = found.lower > 0 and found.lower >= p.eps
@@ -220,15 +225,14 @@ def reordered(p: Point, d) -> Fact:
     split = [(step, n) for step, k in p.parts for n in ((k // 2, k - k // 2) if k > 1 else (k,))]
     d.shuffle(split)
     text = f"hs.compose({', '.join(f'({step!r}, {n})' for step, n in split)})"
-    options = {"adjacency": p.adjacency, "direction": p.direction}
-    found = made(f"hs.delta({text}, {p.eps!r}, **{options!r})")
+    found = made(f"hs.delta({text}, {p.eps!r}, **{p.options()!r})")
     return Fact(mpf(found.lower), mpf(found.upper), "reordered")
 
 
 def among_others(p: Point, d) -> Fact:
     """The same eps as one of several."""
     eps = [p.eps, *(p.eps * d.uniform(-2, 2) for _ in range(d.choice((1, 8))))]
-    options = {"adjacency": p.adjacency, "direction": p.direction, "route": d.choice(("auto", "auto", "pld"))}
+    options = {"route": d.choice(("auto", "auto", "pld"))} | p.options()
     found = made(repr(Call("delta", (run_text(p.parts), eps), options)))
     return Fact(mpf(float(found.lower[0])), mpf(float(found.upper[0])), "one of several")
 
@@ -239,7 +243,7 @@ def in_batch(p: Point, d) -> Fact | None:
     base, q = (step.args[0], step.args[1]) if step.name == "poisson_subsampled" else (step, 1.0)
     if others or base.name != "gaussian" or base.options:
         return None
-    options = {"adjacency": p.adjacency, "direction": p.direction}
+    options = p._replace(route=None).options()
     found = made(repr(Call("delta_batch", (base.args[0], q, k, p.eps), options)))
     return Fact(mpf(float(found.lower)), mpf(float(found.upper)), "batch")
 

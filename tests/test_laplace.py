@@ -159,15 +159,3 @@ def test_millions_of_atoms_agree_with_the_grid():
     low, _, high, *_ = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps)
     below, _, above, *_ = pld.point(((step_loss(hs.laplace(1 / m), "add_remove", False), k),), eps, 0.05)
     assert below <= low and high <= above and high - low < 1e-8
-
-
-def test_beyond_the_largest_loss():
-    assert hs.delta(hs.laplace(1.0) * 5, 5.0 + 1e-9).upper == 0
-    assert hs.epsilon(hs.laplace(1.0) * 5, 0.999).upper == 0
-
-
-def test_tolerance_is_met_or_an_error():
-    run = hs.poisson_subsampled(hs.laplace(1.0), 0.05) * 300
-    assert hs.delta(run, 0.5, rtol=1e-8).width <= 1e-8 * hs.delta(run, 0.5).estimate
-    with pytest.raises(hs.AccuracyError):
-        hs.delta(run, 0.5, rtol=1e-14, route="contour")

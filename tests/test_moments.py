@@ -342,14 +342,6 @@ def test_auto_never_asks_for_it():
         hs.delta(run, 1.0, route="gdp")
 
 
-def test_empty_run():
-    for query in (hs.rdp, hs.moments_delta_upper, hs.gdp_delta, hs.saddlepoint_delta):
-        with pytest.raises(hs.DomainError, match="one or more"):
-            query(hs.compose(), 2.0)
-    with pytest.raises(hs.DomainError, match="direction"):
-        hs.rdp(sgm(1.0, 0.01), 2.0, direction="up")
-
-
 @pytest.mark.slow
 def test_beyond_doubles_the_bound_is_not_zero():
     """delta is about e^-945: no route can hold it as a double, none may call it 0."""

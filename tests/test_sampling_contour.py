@@ -90,13 +90,6 @@ def test_one_sided_pairs_are_gaussian_steps(m, q, k, direction):
         assert pairs[3] - pairs[1] <= more * math.e**2 * (steps[3] - steps[1]) + 1e-12
 
 
-def test_results_do_not_depend_on_threads():
-    run = hs.compose(*((cut(0.01 + i / 5000, 2000, 30 + i, 1.0 + i / 40), 5 + i) for i in range(40)))
-    found = [hs.delta(run, 1.5, adjacency="zero_out", n_threads=n) for n in (1, 2, 0)]
-    assert len({(b.lower, b.estimate, b.upper) for b in found}) == 1
-    assert found[0].route == "contour" and found[0].width < 1e-9 * found[0].estimate
-
-
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_mixed_with_gaussian_steps(direction):
     """Pairs, sampled steps and plain steps in one run; the grid route agrees."""

@@ -29,8 +29,11 @@ class Point(NamedTuple):
 
     @property
     def width(self) -> float:
-        """1 - lower/upper of delta itself; 0 for an interval of one point."""
-        return -math.expm1(self.lower - self.upper) if self.lower < self.upper else 0.0
+        """(upper - lower)/estimate of delta itself; 0 for an interval of one point."""
+        if not self.lower < self.upper:
+            return 0.0
+        above = self.upper - self.estimate
+        return math.expm1(above) - math.expm1(self.lower - self.estimate) if above < 700 else math.inf
 
     def within_a_curve(self, eps: float) -> Point:
         """The interval within max(0, 1 - e^eps) <= delta(eps) <= 1, which any curve obeys."""

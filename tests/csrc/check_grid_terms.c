@@ -12,15 +12,9 @@ typedef struct {
     long double log_m, re, im;
 } exact_value;
 
-static double loss_at(double m, double q, double g)
-{
-    double v = m * g - 0.5 * m * m;
-    return v > 600 ? v + log(q) : log1p(q * expm1(v));
-}
-
 /* log of w(g) (1+U)^a. */
 static double log_weight(double m, double q, double a, double g)
-{ return a * loss_at(m, q, g) - 0.5 * g * g - 0.91893853320467274178; }
+{ return a * sampled_loss(m, q, g) - 0.5 * g * g - 0.91893853320467274178; }
 
 static double left_of(double m, double q, double a) { return -hs_left_reach(m, q, a); }
 static double right_of(double m, double a) { return fmax(a * m, m); }
@@ -34,7 +28,7 @@ static exact_value exact(double m, double q, double a, double y)
     exact_value out;
     for (g = lo; g < hi; g += 8 * h) top = fmax(top, log_weight(m, q, a, g));
     for (g = lo; g < hi; g += h) {
-        double l = loss_at(m, q, g);
+        double l = sampled_loss(m, q, g);
         long double p = expl((long double)(a * l - 0.5 * g * g) - top);
         sum += p;
         re += p * cosl((long double)y * l);
@@ -258,10 +252,8 @@ static void shifted(int what)
 int main(int argc, char **argv)
 {
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
-    work = malloc(sizeof *work * (HS_GRID_WORK + 34 * 400));
-    if (!work) return 2;
+    terms_begin(argc, argv);
+    work = room(HS_GRID_WORK + 34 * 400);
     for (i = 0; i < cases(400); i++) {
         real_mesh();
         log_of_m();

@@ -147,11 +147,10 @@ int main(int argc, char **argv)
 {
     run *R = malloc(sizeof *R);
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
+    terms_begin(argc, argv);
     n_work = hs_hyperbola_work(2);
-    work = malloc(sizeof *work * (size_t)n_work);
-    if (!work || !R) return 2;
+    work = room(n_work);
+    if (!R) return 2;
     for (i = 0; i < cases(150); i++) {
         memset(R, 0, sizeof *R);
         alias(R);

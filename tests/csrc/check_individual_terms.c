@@ -181,15 +181,14 @@ int main(int argc, char **argv)
 {
     run *W = malloc(sizeof *W);
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
+    terms_begin(argc, argv);
     n_work = hs_individual_work(LEVELS);
-    work = malloc(sizeof *work * (size_t)n_work);
-    line_work = malloc(sizeof *work * (size_t)hs_contour_work(LEVELS, 1, HS_OUTER_MAX));
-    head = malloc(sizeof *head * LEVELS * HS_HEADS);
-    re = malloc(sizeof *re * LEVELS * HS_STRIDE_MAX);
-    im = malloc(sizeof *im * LEVELS * HS_STRIDE_MAX);
-    if (!W || !work || !line_work || !head || !re || !im) return 2;
+    work = room(n_work);
+    line_work = room(hs_contour_work(LEVELS, 1, HS_OUTER_MAX));
+    head = room(LEVELS * HS_HEADS);
+    re = room(LEVELS * HS_STRIDE_MAX);
+    im = room(LEVELS * HS_STRIDE_MAX);
+    if (!W) return 2;
     for (i = 0; i < cases(120); i++) {
         alias(W);
         truncation(W);

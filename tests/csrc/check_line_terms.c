@@ -149,38 +149,16 @@ static double about_k(const line *L, double z)
     return K;
 }
 
-/* The tilt of [lo, hi] at which e^{K(s) - s x + payoff(s)} is least: a bisection in threes. */
-static double best_tilt(const line *L, double lo, double hi, double x)
-{
-    int it;
-    for (it = 0; it < 60; it++) {
-        double a = lo + (hi - lo) / 3, b = hi - (hi - lo) / 3;
-        if (about_k(L, a) - a * x + hs_payoff(a) < about_k(L, b) - b * x + hs_payoff(b)) hi = b;
-        else lo = a;
-    }
-    return lo;
-}
-
-/* The ends lie as far from the value as the terms of their sides; whether the left alias counts below or above, its
- * tilt says. */
-static void ends(const hs_value *v, double s)
-{
-    double both = v->inner + v->rounding + v->truncation, left = s < 0 && s >= -1 ? 0 : v->alias_left;
-    double size = 1e-14 * (fabs(v->value) + both + v->alias_left + v->alias_right);
-    term("end-lower", both + v->alias_right + left, v->value - v->lower, size);
-    term("end-upper", both + v->alias_left - left, v->upper - v->value, size);
-}
-
-static double normal(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+static double exponent(const void *L, double s, double x) { return about_k(L, s) - s * x + hs_payoff(s); }
 
 /* Of a normal loss with variance v: delta(e), 1 - delta(e), and delta(e) - 1 + e^e, none of which cancels where it
  * is small. */
 static void closed(double v, double e, double *delta, double *rest, double *less)
 {
     double mu = sqrt(v), a = e / mu - 0.5 * mu, b = e / mu + 0.5 * mu;
-    *delta = normal(-a) - exp(e) * normal(-b);
-    *rest = normal(a) + exp(e) * normal(-b);
-    *less = exp(e) * normal(b) - normal(a);
+    *delta = normal_cdf(-a) - exp(e) * normal_cdf(-b);
+    *rest = normal_cdf(a) + exp(e) * normal_cdf(-b);
+    *less = exp(e) * normal_cdf(b) - normal_cdf(a);
 }
 
 /* A short period; the left tilt in (0, c), (-1, 0) or below -1. Plain steps: every alias by the closed form. Others:
@@ -202,10 +180,10 @@ static void aliasing(int kind, int side)
         evaluate(&L->C, C.eps, &fine);
         C.P = C.sd * between(1.5, 7) + between(0, 1);
         C.dy = 2 * HS_PI / C.P;
-        C.s_right = best_tilt(L, C.c * 1.01, C.c + 30 + 20 / C.sd, C.eps + C.P);
-        C.s_left = side == 0   ? best_tilt(L, 0.01 * C.c, 0.99 * C.c, C.eps - C.P)
-                   : side == 1 ? best_tilt(L, -0.99, -0.01, C.eps - C.P)
-                               : best_tilt(L, -40 / C.sd - 1, -1.01, C.eps - C.P);
+        C.s_right = best_tilt(exponent, L, C.c * 1.01, C.c + 30 + 20 / C.sd, C.eps + C.P);
+        C.s_left = side == 0   ? best_tilt(exponent, L, 0.01 * C.c, 0.99 * C.c, C.eps - C.P)
+                   : side == 1 ? best_tilt(exponent, L, -0.99, -0.01, C.eps - C.P)
+                               : best_tilt(exponent, L, -40 / C.sd - 1, -1.01, C.eps - C.P);
         C.N = (long)((double)L->C.N * L->C.dy / C.dy) + 2;
         C.y_grid = (double)(C.N + 2) * C.dy;
         if (C.y_far > 0) C.y_far = fmax(C.y_far, (double)C.N * C.dy);
@@ -219,7 +197,8 @@ static void aliasing(int kind, int side)
                     S->inner[n] += b;
                 }
             evaluate(&C, C.eps, &v);
-            ends(&v, C.s_left);
+            ends_hold(v.lower, v.value, v.upper, v.inner + v.rounding + v.truncation, v.alias_left, v.alias_right,
+                      C.s_left);
             scale = exp(fine.log_scale - v.log_scale);
             rounding = v.rounding + v.inner + v.truncation + fine.rounding + fine.inner + fine.truncation;
             off = v.value - fine.value * scale;
@@ -421,7 +400,8 @@ static void injected(int what)
         }
         C->tail = d;
         evaluate(C, C->eps, &v);
-        ends(&v, C->s_left);
+        ends_hold(v.lower, v.value, v.upper, v.inner + v.rounding + v.truncation, v.alias_left, v.alias_right,
+                  C->s_left);
         term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value),
              (what < 2 ? v.inner : v.rounding), fine.rounding + 1e-13);
     }
@@ -432,11 +412,9 @@ static void injected(int what)
 int main(int argc, char **argv)
 {
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
-    work_fine = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
-    work_coarse = malloc(sizeof *work_fine * (size_t)hs_contour_work(1, 1, HS_OUTER_MAX));
-    if (!work_fine || !work_coarse) return 2;
+    terms_begin(argc, argv);
+    work_fine = room(hs_contour_work(1, 1, HS_OUTER_MAX));
+    work_coarse = room(hs_contour_work(1, 1, HS_OUTER_MAX));
     for (i = 0; i < cases(800); i++) {
         truncation(i % KINDS, i / KINDS % 4, 0);
         truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1);

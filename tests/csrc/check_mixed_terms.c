@@ -30,18 +30,7 @@ static double *work, period_of, depth_of; /* of the planned period, of the plann
 static int side_of;                       /* where the left tilt lies: 0 (0, c), 1 (-1, 0), 2 below -1; 3: as planned */
 static long n_work;
 
-static double exponent(const hs_mixed *A, double s, double x) { return hs_mixed_total(A, s).K - s * x + hs_payoff(s); }
-
-static double best_tilt(const hs_mixed *A, double lo, double hi, double x)
-{
-    int it;
-    for (it = 0; it < 60; it++) {
-        double a = lo + (hi - lo) / 3, b = hi - (hi - lo) / 3;
-        if (exponent(A, a, x) < exponent(A, b, x)) hi = b;
-        else lo = a;
-    }
-    return lo;
-}
+static double exponent(const void *A, double s, double x) { return hs_mixed_total(A, s).K - s * x + hs_payoff(s); }
 
 /* The planned placement of a fine line, then the period and the tilts as given. */
 void given_place(hs_mixed *A)
@@ -55,10 +44,10 @@ void given_place(hs_mixed *A)
     if (side_of == 3) return;
     c = A->c;
     far = 3 * fabs(c) + 20 / A->sd;
-    A->s_right = best_tilt(A, c < 0 ? 1e-3 : 1.01 * c, fabs(c) + far, A->eps + A->P);
-    A->s_left = c < 0 || side_of == 2 ? best_tilt(A, -1 - far, -1.001, A->eps - A->P)
-                : side_of == 1        ? best_tilt(A, -0.99, -0.01, A->eps - A->P)
-                                      : best_tilt(A, 0.01 * c, 0.99 * c, A->eps - A->P);
+    A->s_right = best_tilt(exponent, A, c < 0 ? 1e-3 : 1.01 * c, fabs(c) + far, A->eps + A->P);
+    A->s_left = c < 0 || side_of == 2 ? best_tilt(exponent, A, -1 - far, -1.001, A->eps - A->P)
+                : side_of == 1        ? best_tilt(exponent, A, -0.99, -0.01, A->eps - A->P)
+                                      : best_tilt(exponent, A, 0.01 * c, 0.99 * c, A->eps - A->P);
 }
 
 static void point(run *R, int j, double x, double l, double lp)
@@ -126,31 +115,10 @@ static void discrete(run *R, double sigma, double k, double reach)
     R->A.shift = -0.5 * k;
 }
 
-/* A Gauss-Legendre rule of n nodes. */
-static void gauss(int n, double *x, double *w)
-{
-    int i, j, it;
-    for (i = 0; i < n; i++) {
-        double z = cos(HS_PI * (i + 0.75) / (n + 0.5)), p0, p1, d = 1;
-        for (it = 0; it < 30; it++) {
-            for (p0 = 1, p1 = z, j = 2; j <= n; j++) {
-                double p = ((2 * j - 1) * z * p1 - (j - 1) * p0) / j;
-                p0 = p1;
-                p1 = p;
-            }
-            if (n == 1) p0 = 1;
-            d = n * (z * p1 - p0) / (z * z - 1);
-            z -= p1 / d;
-        }
-        x[i] = z;
-        w[i] = 2 / ((1 - z * z) * d * d);
-    }
-}
-
 static int sublaplace(run *R, double m, double q, int add, double k, int panels, int order)
 {
     double x[64], w[64];
-    gauss(order, x, w);
+    gauss_legendre(order, x, w);
     if (hs_sublaplace_points(m, q, add, panels, order, x, w, R->l, R->lp, R->dl, R->dp)) return 0;
     memcpy(R->x, R->l, sizeof R->x);
     row(R, HS_LAW_SUBLAPLACE, k, m, q, add, 2 + (long)panels * order, panels);
@@ -162,8 +130,6 @@ static int lay(run *R, double eps)
     R->A.eps = eps;
     return read_table(&R->A, R->laws, work, n_work) == HS_OK && prepare_once(&R->A, 1, 0, work) == HS_OK;
 }
-
-static double normal(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 
 /* delta(e), 1 - delta(e), delta(e) - 1 + e^e of two_atoms. */
 static void closed(double e0, double k, double m, double e, double *delta, double *rest, double *less)
@@ -178,24 +144,15 @@ static void closed(double e0, double k, double m, double e, double *delta, doubl
         if (!(p > 1e-300)) continue;
         if (m > 0) {
             double a = x / m - 0.5 * m, b = x / m + 0.5 * m, ex = exp(fmin(x, 700));
-            *delta += p * fmax(0, normal(-a) - ex * normal(-b));
-            *rest += p * (normal(a) + ex * normal(-b));
-            *less += p * fmax(0, ex * normal(b) - normal(a));
+            *delta += p * fmax(0, normal_cdf(-a) - ex * normal_cdf(-b));
+            *rest += p * (normal_cdf(a) + ex * normal_cdf(-b));
+            *less += p * fmax(0, ex * normal_cdf(b) - normal_cdf(a));
         } else {
             *delta += p * fmax(0, -expm1(x));
             *rest += p * exp(fmin(x, 0));
             *less += p * fmax(0, expm1(fmin(x, 700)));
         }
     }
-}
-
-/* The ends lie as far from the value as the terms of their sides. */
-static void ends(const hs_mixed *A, const hs_value *v)
-{
-    double both = v->truncation + v->inner + v->rounding, left = A->s_left > 0 || A->s_left < -1 ? v->alias_left : 0;
-    double size = 1e-14 * (fabs(v->value) + both + v->alias_left + v->alias_right);
-    term("end-lower", both + v->alias_right + left, v->value - v->lower, size);
-    term("end-upper", both + v->alias_left - left, v->upper - v->value, size);
 }
 
 /* e^x - 1 - x */
@@ -276,7 +233,7 @@ static void aliasing(run *R, int lattice, int side)
             R->A.err[n] += a;
         }
     evaluate(&R->A, R->A.eps, &v);
-    ends(&R->A, &v);
+    ends_hold(v.lower, v.value, v.upper, v.truncation + v.inner + v.rounding, v.alias_left, v.alias_right, R->A.s_left);
     closed(e0, k, m, R->A.eps, &truth, &rest, &less);
     truth *= exp(-v.log_scale);
     for (n = 1; n < 400; n++) {
@@ -486,7 +443,7 @@ static void injected(run *R, int lattice, int what)
         R->A.step *= 1 + (uniform() < 0.5 ? d : -d);
     }
     evaluate(&R->A, R->A.eps, &v);
-    ends(&R->A, &v);
+    ends_hold(v.lower, v.value, v.upper, v.truncation + v.inner + v.rounding, v.alias_left, v.alias_right, R->A.s_left);
     claimed = what == 1 ? v.inner : v.rounding;
     term(names[lattice][what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), claimed,
          fine.rounding + 1e-13);
@@ -681,12 +638,11 @@ int main(int argc, char **argv)
     run *R = calloc(1, sizeof *R);
     double *scratch;
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
+    terms_begin(argc, argv);
     n_work = hs_mixed_work(ROOM, 2, NODES);
-    work = malloc(sizeof *work * (size_t)n_work);
-    scratch = malloc(sizeof *scratch * (4 * ROOM + 2 * HS_GRID_WORK + 2 * HS_ENDS_WORK));
-    if (!work || !R || !scratch) return 2;
+    work = room(n_work);
+    scratch = room(4 * ROOM + 2 * HS_GRID_WORK + 2 * HS_ENDS_WORK);
+    if (!R) return 2;
     for (i = 0; i < cases(400); i++) {
         aliasing(R, i % 2, i / 2 % 4);
         truncation(R, i % 6);

@@ -15,15 +15,9 @@ typedef struct {
     long double M, re, im;
 } exact_value; /* M(z), phi(y) */
 
-static double part_at(double m, double q, double g)
-{
-    double v = m * g - 0.5 * m * m;
-    return v > 600 ? v + log(q) : log1p(q * expm1(v));
-}
-
 static double exponent(const hs_pair *pair, int r, double z, double g, double *loss)
 {
-    double l1 = part_at(pair->up[r], pair->q[r], g), l2 = part_at(pair->down[r], pair->q[r], -g);
+    double l1 = sampled_loss(pair->up[r], pair->q[r], g), l2 = sampled_loss(pair->down[r], pair->q[r], -g);
     *loss = l1 - l2;
     return (1 + z) * l1 - z * l2 - 0.5 * g * g - LOG_SQRT_2PI + log(pair->w[r]);
 }
@@ -271,10 +265,8 @@ static void branch(void)
 int main(int argc, char **argv)
 {
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
-    work = malloc(sizeof *work * (HS_TWO_WORK + 34 * 400));
-    if (!work) return 2;
+    terms_begin(argc, argv);
+    work = room(HS_TWO_WORK + 34 * 400);
     for (i = 0; i < cases(240); i++) {
         real_mesh();
         log_of_m();

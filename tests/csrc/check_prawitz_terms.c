@@ -24,26 +24,6 @@ typedef struct {
     long double log_m, re, im, var;
 } exact_value; /* log M(a), phi(y), the variance of the tilted loss */
 
-/* Gauss-Legendre nodes and weights, by Newton's method on P_n. */
-static void rule(int n, double *x, double *w)
-{
-    int i, j, it;
-    for (i = 0; i < n; i++) {
-        long double z = cosl(3.14159265358979323846L * (i + 0.75L) / (n + 0.5L)), p = 0, q = 0, d = 1;
-        for (it = 0; it < 60; it++) {
-            for (p = 1, q = 0, j = 1; j <= n; j++) {
-                long double next = ((2 * j - 1) * z * p - (j - 1) * q) / j;
-                q = p;
-                p = next;
-            }
-            d = n * (z * p - q) / (z * z - 1);
-            z -= p / d;
-        }
-        x[i] = (double)z;
-        w[i] = (double)(2 / ((1 - z * z) * d * d));
-    }
-}
-
 static void add(exact_value *M, long double *sums, long double l, long double log_p, double a, double y, double top)
 {
     long double p = expl(log_p + a * l - top);
@@ -108,7 +88,7 @@ static void one_step(int family)
     S.n_gl = !family || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform());
     S.x = rule_x;
     S.w = rule_w;
-    rule(S.n_gl, rule_x, rule_w);
+    gauss_legendre(S.n_gl, rule_x, rule_w);
     S.ktot = exp(between(-5.5, -1)); /* so that the tilts of the aliases have fewer nats */
     S.t = log_between(0.1, fmax(1, 6 / m));
     S.s_right = S.t + log_between(0.1, 2 / fmin(m, 1));
@@ -259,13 +239,11 @@ static void eps_ends(void)
 int main(int argc, char **argv)
 {
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
+    terms_begin(argc, argv);
     n_more = hs_contour_work(1, 1, 4096);
-    more = malloc(sizeof *more * (size_t)n_more);
-    work = malloc(sizeof *work * (size_t)hs_prawitz_work());
-    if (!work || !more) return 2;
-    rule(FINE, fine_x, fine_w);
+    more = room(n_more);
+    work = room(hs_prawitz_work());
+    gauss_legendre(FINE, fine_x, fine_w);
     for (i = 0; i < cases(600); i++) {
         one_step(i % 3 == 0);
         plain();

@@ -122,8 +122,6 @@ static void known_badly(void)
     term("sp-atoms-variance", fabs(var / T.d[2] - 1), T.var_err / T.d[2], 1e-13);
 }
 
-static double normal_cdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
-
 /* k steps of two atoms, one or two kinds of them: the Kolmogorov distance itself, and what the normal law makes of
  * delta. */
 static void composed(int kinds)
@@ -250,10 +248,8 @@ static void without_grid(void)
 int main(int argc, char **argv)
 {
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
-    work = malloc(sizeof *work * HS_GRID_WORK);
-    if (!work) return 2;
+    terms_begin(argc, argv);
+    work = room(HS_GRID_WORK);
     for (i = 0; i < cases(2000); i++) moments(i % 2);
     for (i = 0; i < cases(400); i++) {
         known_badly();

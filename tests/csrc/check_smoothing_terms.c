@@ -15,26 +15,6 @@ enum { RULE = 48 };
 static double *work, *more, node[RULE], weight[RULE];
 static long n_more;
 
-/* Gauss-Legendre nodes and weights, by Newton's method on P_n. */
-static void rule(int n)
-{
-    int i, j, it;
-    for (i = 0; i < n; i++) {
-        long double x = cosl(3.14159265358979323846L * (i + 0.75L) / (n + 0.5L)), p = 0, q = 0, d = 1;
-        for (it = 0; it < 60; it++) {
-            for (p = 1, q = 0, j = 1; j <= n; j++) {
-                long double next = ((2 * j - 1) * x * p - (j - 1) * q) / j;
-                q = p;
-                p = next;
-            }
-            d = n * (x * p - q) / (x * x - 1);
-            x -= p / d;
-        }
-        node[i] = (double)x;
-        weight[i] = (double)(2 / ((1 - x * x) * d * d));
-    }
-}
-
 /* Prawitz' sum with aliases, smoothing, truncation as large as asked, against the contour. */
 static void whole(void)
 {
@@ -114,7 +94,7 @@ static void laplace_step(int n)
            far;
     long double coarse[3], fine[3], log_m;
     laplace_sums(m, q, a, y, n, top, 1, coarse);
-    rule(RULE);
+    gauss_legendre(RULE, node, weight);
     laplace_sums(m, q, a, y, RULE, top, 2, fine);
     log_m = top + logl(fine[0]);
     term("lap-gauss", fabs((double)(coarse[0] / fine[0] - 1)),
@@ -136,9 +116,9 @@ static void edgeworth(int n)
     double m = log_between(0.2, family ? 30 : 8), q = log_between(1e-3, 0.9), coarse[2 * HS_EDGEWORTH_BOUNDED],
            fine[2 * HS_EDGEWORTH_BOUNDED], size;
     double y0, bound, worst = 0;
-    rule(n);
+    gauss_legendre(n, node, weight);
     if (hs_edgeworth_bounded(family, m, q, which, node, weight, n, coarse)) return;
-    rule(40);
+    gauss_legendre(40, node, weight);
     if (hs_edgeworth_bounded(family, m, q, which, node, weight, 40, fine)) return;
     for (i = 0; i < HS_EDGEWORTH_BOUNDED; i++) {
         size = pow(fine[1], i == 0 ? 0.5 : i == 4 ? 0.5 : i == 1 ? 1 : i == 3 ? 2 : 1.5);
@@ -147,7 +127,7 @@ static void edgeworth(int n)
     }
     if (uniform() < 0.8) return; /* what follows takes longer */
     y0 = log_between(0.3, 20) / sqrt(fine[1]);
-    rule(RULE);
+    gauss_legendre(RULE, node, weight);
     if (hs_edgeworth_modulus_upper(family, m, q, which, node, weight, RULE, y0, 2 * y0, work, HS_GRID_WORK, &bound))
         return;
     for (i = 0; i <= 20; i++) {
@@ -227,21 +207,19 @@ static void edgeworth_rounding(void)
 int main(int argc, char **argv)
 {
     int i;
-    print_pairs = argc > 1;
-    (void)argv;
+    terms_begin(argc, argv);
     n_more = hs_contour_work(1, 1, 4096);
-    more = malloc(sizeof *more * (size_t)n_more);
-    work = malloc(sizeof *work * (size_t)hs_prawitz_work());
-    if (!work || !more) return 2;
-    rule(RULE);
+    more = room(n_more);
+    work = room(hs_prawitz_work());
+    gauss_legendre(RULE, node, weight);
     for (i = 0; i < cases(500); i++) whole();
     for (i = 0; i < cases(150); i++) {
         int n = 4 + i % 9;
-        rule(n);
+        gauss_legendre(n, node, weight);
         laplace_step(n);
     }
     for (i = 0; i < cases(80); i++) edgeworth(2 + i % 5);
-    rule(RULE);
+    gauss_legendre(RULE, node, weight);
     for (i = 0; i < cases(100); i++) {
         edgeworth_rounding();
         edgeworth_range();

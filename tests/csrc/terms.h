@@ -41,6 +41,57 @@ static double uniform(void)
 static double between(double lo, double hi) { return lo + (hi - lo) * uniform(); }
 static double log_between(double lo, double hi) { return lo * exp(log(hi / lo) * uniform()); }
 
+/* The distribution function of a normal number. */
+static inline double normal_cdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+
+/* log(1 + q (e^v - 1)), v = m g - m^2/2: the loss of a sampled Gaussian step at a standard normal g. */
+static inline double sampled_loss(double m, double q, double g)
+{
+    double v = m * g - 0.5 * m * m;
+    return v > 600 ? v + log(q) : log1p(q * expm1(v));
+}
+
+/* Gauss-Legendre nodes and weights, by Newton's method on P_n. */
+static inline void gauss_legendre(int n, double *x, double *w)
+{
+    int i, j, it;
+    for (i = 0; i < n; i++) {
+        long double z = cosl(3.14159265358979323846L * (i + 0.75L) / (n + 0.5L)), p = 0, q = 0, d = 1;
+        for (it = 0; it < 60; it++) {
+            for (p = 1, q = 0, j = 1; j <= n; j++) {
+                long double next = ((2 * j - 1) * z * p - (j - 1) * q) / j;
+                q = p;
+                p = next;
+            }
+            d = n * (z * p - q) / (z * z - 1);
+            z -= p / d;
+        }
+        x[i] = (double)z;
+        w[i] = (double)(2 / ((1 - z * z) * d * d));
+    }
+}
+
+/* Where in [lo, hi] a convex exponent(run, s, x) is least: a bisection in threes. */
+static inline double best_tilt(double (*exponent)(const void *, double, double), const void *run, double lo, double hi,
+                               double x)
+{
+    int it;
+    for (it = 0; it < 60; it++) {
+        double a = lo + (hi - lo) / 3, b = hi - (hi - lo) / 3;
+        if (exponent(run, a, x) < exponent(run, b, x)) hi = b;
+        else lo = a;
+    }
+    return lo;
+}
+
+/* Room for n doubles. */
+static inline double *room(long n)
+{
+    double *found = malloc(sizeof *found * (size_t)n);
+    if (!found) exit(2);
+    return found;
+}
+
 static int few(void) { return getenv("HS_FEW") && *getenv("HS_FEW"); }
 static int cases(int n) { return few() ? n / 8 : n; }
 
@@ -74,6 +125,16 @@ static void term(const char *name, double actual, double claimed, double floor)
     if (print_pairs) printf("pair %s %.6g %.6g\n", name, actual, claimed);
 }
 
+/* The ends lie as far from the value as the terms of their sides: `both`, and the aliases. The left alias counts below
+ * or above as its tilt s says. */
+static inline void ends_hold(double lower, double value, double upper, double both, double left, double right, double s)
+{
+    double size = 1e-14 * (fabs(value) + both + left + right);
+    int below = s < 0 && s >= -1;
+    term("end-lower", both + right + (below ? 0 : left), value - lower, size);
+    term("end-upper", both + (below ? left : 0), upper - value, size);
+}
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -95,6 +156,12 @@ static void median(const char *name, long least, double factor, double sharp)
     printf("LOOSE %s: %ld cases (at least %ld), median %g (at most %g), twentieth %g (at most %g)\n", name, T->n, least,
            mid, factor, low, sharp);
     missed++;
+}
+
+static void terms_begin(int argc, char **argv)
+{
+    (void)argv;
+    print_pairs = argc > 1;
 }
 
 static int terms_end(void)

@@ -78,6 +78,7 @@ def rdp(run: Ran, alpha: float | Numbers, *, adjacency: Adjacency = "add_remove"
     >>> b.lower <= 3.2636299842282e-04 / 1.5 <= b.upper
     True
     """
+    one_of("adjacency", adjacency, ADJACENCIES)
     one_of("direction", direction, DIRECTIONS)
     run = as_run(run)
     if not run.parts:
@@ -305,6 +306,7 @@ def gdp_mu(run: Ran, *, adjacency: Adjacency = "add_remove") -> float:
     >>> round(hs.gdp_mu(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000), 4)
     0.4145
     """
+    one_of("adjacency", adjacency, ADJACENCIES)
     m, q, k = gaussian_family(run, adjacency)
     with np.errstate(over="ignore"):
         variances = np.where(q == 1, m * m, q * q * np.expm1(m * m))

@@ -91,7 +91,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1):
     made, log_delta, t = pld.prepare(parts, lambda made: pld.at_eps(made, eps), DELTA_SHARE)
     if pld.out_of_reach(made, eps):
         return None
-    eps_error = EPS_ERROR if rtol is None else min(EPS_ERROR, rtol / (2.4 * t))
+    eps_error = EPS_ERROR if rtol is None else min(EPS_ERROR, rtol / (2.5 * t))
     laws = _matched(made, eps_error, log_delta)
     curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads)
     low, high = curve.lower(eps), curve.upper(eps)
