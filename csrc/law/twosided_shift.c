@@ -81,11 +81,7 @@ double hs_grid_shift_count(double m, double q, double a, double range, double ta
 }
 
 /* log(1+U) of one factor with phase b of either sign, its cosine and sine; beyond e^300 log X: and the bound of its
- * error in u, of both parts together. U/q = m1 e^{ib} + (e^{ib} - 1), m1 = e^v - 1: v moves it by e^v dv, dv = 3
- * m|g| + 2 m^2; m1 has 5 of itself, e^{ib} 2.4 (b of itself, b <= 1.53, and two roundings), cos b - 1 = cm 5,
- * products one each, w = q e^v sin b 6 of itself; their sum, the product with q and q_err are of U itself. log|1+U|
- * = log1p(2x + x^2 + w^2)/2, whose argument rounds by 4|x| + 3x^2 + 2w^2 and weighs half over |1+U|^2, or from
- * (1+x)^2 + w^2, known to 4; the angle has 5 of itself, and 4 where hs_atan2 says so. */
+ * error in u, of both parts together [theory: rounding.shifted]. */
 static inline void factor(double m, double q, double lq, double b, double cs, double cm, double sn, double q_err,
                           double g, double *re, double *im, double *err)
 {
@@ -316,11 +312,8 @@ static void by2(const double *c, const double *s, const double *A, const double 
 /* Z_n = phi(n dy) - 1 = sum r_j E_n, E_n = e^{i n dy L_j} - 1, n = 0..N, and the slope of their rounding. Every n is
  *   16 g + k, and Z_n = Z_{16g} + Z_k + sum r E_{16g} E_k.
  * E_{16g} by the recurrence E <- E + E_16 (1 + E), restarted every 32 g; nodes in segments of SEGMENT such steps, so
- * that what is summed stays in the cache. scratch: 34 min(N/16 + 1, SEGMENT) doubles. x of the slope. |1 + E| <= 1,
- * so errors of factors add; E_a E_b is at most |E_a| + |E_b|, so a product rounds by 8u (a+b)|w_1|.
- * E_k: (48 + 4 * 8) k; E_{16g}: (50 + 8 min(32, N/16)) 16 g; their products with r and each other 20 n; the three
- * sums, of TILE terms in a row and of a tile each, and both parts of complex terms: 6 (TILE + 4 + n_inner/TILE) n.
- * All in units of u |w_1|. */
+ * that what is summed stays in the cache. scratch: 34 min(N/16 + 1, SEGMENT) doubles. x of the slope:
+ * [theory: rounding.shifted]. */
 HS_CLONES
     double hs_two_shift_nodes(const hs_two_shift *P, double dy, int64_t N, double *scratch, double *zr, double *zi)
 {
