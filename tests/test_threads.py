@@ -8,6 +8,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import query
+from hockeystick.answers import Point
 from hockeystick.threads import in_order
 
 SIZES = (1, 2, 3, 7)
@@ -112,9 +113,9 @@ def test_a_direction_that_is_proved_smaller_is_left_out():
     def ask(own, add):
         if add:
             raise hs.AccuracyError("no answer")
-        return 1.0, 2.0, 3.0, (), "pld"
+        return Point(1.0, 2.0, 3.0, (), "pld")
 
-    assert settings._largest(ask, lambda add, lower: True) == (1.0, 2.0, 3.0, (), "pld")
+    assert settings._largest(ask, lambda add, lower: True) == Point(1.0, 2.0, 3.0, (), "pld")
     with pytest.raises(hs.AccuracyError):
         settings._largest(ask, lambda add, lower: False)
 
