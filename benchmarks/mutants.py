@@ -58,10 +58,10 @@ TESTS = {
     "batch": "batch",
     "sampling batches chords": "sampling sampling_tables sampling_brute sampling_runs",
     "moments cumulant chernoff fallback single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
-        "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour query"
+        "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice",
-    "query arguments worst bound": "query contour budget truth mechanisms",
+    "query arguments worst bound": "answers contour budget truth mechanisms",
     "risk calibration search": "risk risk_gdp calibrate",
 }
 """Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth,
@@ -386,8 +386,8 @@ def room(path: str) -> list[str]:
     tests = []
     for prefixes, names in TESTS.items():
         if any(stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p)) for p in prefixes.split()):
-            tests += [f"tests/test_{n}.py" for n in names.split()]
-    tests = list(dict.fromkeys(["tests/test_bounds.py", *tests, "tests/test_truth.py", "tests/test_laws.py", "tests/test_attack.py"]))
+            tests += names.split()
+    tests = [f"tests/test_{n}.py" for n in dict.fromkeys(["bounds", *tests, "truth", "laws", "attack"])]
     return checks + [t for t in tests if (ROOT / t).exists()]
 
 

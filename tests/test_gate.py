@@ -152,6 +152,40 @@ ANY = {
 """(function, argument, axis) of arrays that may be longer, or of any length."""
 
 
+NO, NOWHERE = np.zeros(0), np.zeros(0, np.int64)
+TAKE_NONE = {
+    "individual_checksum": (NOWHERE, 99, 1),
+    "normal_tails": (NO,),
+    "poisson_place": (0.1, NO),
+    "sampling_tails": (0.1, 0.0, 1.0, 0.0, NO),
+    "convolve_norms": (NO, 1.0),
+}
+NEED_SOME = {
+    "convolve_tilt": [(0, 0.1, LOSS, 1.0, 0.0, NO), (0, 0.1, NO, 1.0, 0.0, np.zeros(4))],
+    "convolve_tail": [(NO, 0, 0.1, 1.0, 0.0, 3), (LOSS, 0, 0.1, 1.0, 0.0, 3)],
+    "grid_log_mgf": [(0, 0.1, NO, 1.0)],
+    "two_transform": [(np.zeros(size, np.uint8), 1.0, 0.0) for size in (0, 1, 7)],
+}
+"""Functions whose arrays have lengths of their own: those that take an empty one, and calls that are refused."""
+
+
+def test_arrays_of_any_length():
+    for name, args in TAKE_NONE.items():
+        getattr(_core, name)(*args)
+    for name, calls in NEED_SOME.items():
+        for args in calls:
+            with pytest.raises(hs.DomainError, match="outside the domain of the kernel"):
+                getattr(_core, name)(*args)
+
+
+def test_every_gate_function_with_arrays_is_tried():
+    stub = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text())
+    kinds = re.compile("NDArray|_Vector|_Table|_Longs|_Families")
+    gate = [f for f in stub.body if isinstance(f, ast.FunctionDef)]
+    found = {f.name for f in gate if any(kinds.search(ast.unparse(a.annotation)) for a in f.args.args if a.annotation)}
+    assert found == LENGTHS.keys() | TAKE_NONE.keys() | NEED_SOME.keys()
+
+
 def gate_calls():
     for name, args in LENGTHS.items():
         yield name, [FREE.get(name, WORK) if a is None else np.array(a) if isinstance(a, list) else a for a in args]
