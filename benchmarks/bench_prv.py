@@ -29,12 +29,12 @@ CASES = [  # sigma, q, k, delta
 
 
 def run_ours(case, how):
-    from hockeystick.pair import GaussianSteps
-    from hockeystick.routes.fft import prv_epsilon
+    from hockeystick.law import gaussian_loss
+    from hockeystick.routes import prv
 
     sigma, q, k, delta = case
-    steps = GaussianSteps(*(np.array([v], dtype=float) for v in (1 / sigma, q, k)))
-    return [float(end[0]) for end in prv_epsilon(steps, False, [delta], eps_error=0.01, how=how)[:3]]
+    found = prv.root(((gaussian_loss(1 / sigma, q), k),), delta, None, eps_error=0.01, how=how)
+    return [found.lower, found.estimate, found.upper]
 
 
 def run_peer(case, _):

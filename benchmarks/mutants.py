@@ -53,7 +53,7 @@ TESTS = {
     "saddle": "saddlepoint saddle_laws moments",
     "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables",
     "pld tails grid convolve evolve dots": "terms_grid pld prv losses lemmas pld_bridge",
-    "fft prv": "terms_grid prv",
+    "prv": "terms_grid prv",
     "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd",
     "batch": "batch",
     "sampling batches chords": "sampling sampling_tables sampling_brute sampling_runs",

@@ -15,7 +15,7 @@ import numpy as np
 import hockeystick as hs
 from hockeystick import convolve, pair
 from hockeystick.grid import Grid, Steps
-from hockeystick.routes import fft, jumps
+from hockeystick.routes import jumps, prv
 
 CASES = 60
 
@@ -133,11 +133,10 @@ def prv_radius():
         truth = hs.epsilon(run, delta, direction="remove").estimate
         if not truth > 0.05:
             continue
-        steps, error = pair.gaussian_steps(run, "add_remove"), float(rng.uniform(0.1, 0.9)) * truth
-        found = fft.prv_epsilon(steps, False, delta, eps_error=error)
-        low, mid, high = (float(np.ravel(x)[0]) for x in found[:3])
-        actual.append(abs(mid - truth))
-        claimed.append(max(high - mid, mid - low))
+        parts, error = pair.losses(run, "add_remove", "remove"), float(rng.uniform(0.1, 0.9)) * truth
+        found = prv.root(parts, delta, None, eps_error=error)
+        actual.append(abs(found.estimate - truth))
+        claimed.append(max(found.upper - found.estimate, found.estimate - found.lower))
     return np.array(actual), np.array(claimed)
 
 

@@ -62,6 +62,7 @@ class Laws(NamedTuple):
     log_cut: float = -math.inf  # log sum k_i p_i e^{-c_i} of steps that are cut
     log_stray: float = -math.inf  # log of the bound, at eps = 0, on what evolving meshes may have misplaced ..
     t_stray: float = 0.0  # .. and its rate: it falls like e^{-t_stray eps}
+    short: float = 0.0  # part by which the lower run's curve is smaller than that of `lower`
 
     def stray(self, eps: float) -> float:
         """Bound on the error of D at eps of laws that were composed in stages (evolve.py)."""

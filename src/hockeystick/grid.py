@@ -13,7 +13,8 @@ least 1 - eta (one-sided) their sum is at most the `radius` [theory: grid.radius
 
 Proof of (c): psi(u) = e^{su} - 1 - su >= 0 and the density f of Y is at most (mass + h osc f)/h on a cell, so
 E psi(Y - J) <= (1 + h TV f) E psi(U), U uniform on a cell; and E e^{s e} <= e^{-s mu} (1 + s mu + E psi(Y -
-J)) <= exp(R (sinh(sh/2)/(sh/2) - 1)). Chernoff.   TV f: f' has the sign of -x - m + 2 m pi(x) (REMOVE), -x +
+J)) <= exp(R (sinh(sh/2)/(sh/2) - 1)). Chernoff. For any law R = 3 will do: E e^{s e} <= e^{(sh)^2/8} by Hoeffding's lemma, and
+sinh(a)/a - 1 >= a^2/6.   TV f: f' has the sign of -x - m + 2 m pi(x) (REMOVE), -x +
 m pi(x) - m (ADD) in the noise x, pi the logistic weight q e^v/(1 - q + q e^v); as pi' = m pi (1 - pi) <= m/4
 there is one zero for m^2 <= 2 (4), else at
 most three; all lie in [-m, m]. So TV f <= 2 max f, else 4 max f.
@@ -28,10 +29,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-
-from . import _core
-from .bound import AccuracyError
-from .pair import GaussianSteps
 
 ULP = 2.0**-53
 MAX_CELLS = 1 << 24
@@ -98,35 +95,6 @@ def window_reach(total: float, delta_error: float) -> tuple[float, float]:
     return -float(ndtri_exp(log_out)) * (1 + 1e-9) + 1e-6, log_out
 
 
-def cgf_table(steps: GaussianSteps, add: bool, t: np.ndarray, X: float) -> Cgf:
-    """K, K', K'' at the points t, of losses cut to their windows, by the trapezoid rule in the
-    noise.
-
-    The cut matters: for tiny q the uncut K is ruled by jumps of probability 1e-40 long before the tilt that
-    is needed.
-    """
-    k0, k1, k2 = np.zeros((3, t.size))
-    for m, q, k in zip(*steps, strict=True):
-        n = math.ceil((2 * X + m) * min(max(1.0, m), 8.0) / 0.16)
-        x, hx = np.linspace(-X, X if add else X + m, n, retstep=True)
-        v = m * x - 0.5 * m * m
-        loss = np.where(v < 30, np.log1p(q * np.expm1(np.minimum(v, 30))), v + math.log(q)) if q < 1 else v
-        weight = -0.5 * x * x + math.log(hx / math.sqrt(2 * math.pi)) + (0 if add else loss)
-        loss = -loss if add else loss
-        chunk = max(1, 2**20 // n)
-        for i in range(0, t.size, chunk):
-            at = slice(i, i + chunk)
-            a = np.outer(t[at], loss) + weight
-            top = a.max(axis=1)
-            np.exp(a - top[:, None], out=a)
-            total = a.sum(axis=1)
-            mean = a @ loss / total
-            k0[at] += k * (top + np.log(total))
-            k1[at] += k * mean
-            k2[at] += k * np.maximum(a @ (loss * loss) / total - mean * mean, 0)
-    return Cgf(t, k0, k1, k2)
-
-
 def mean_loss(m: float, q: float, add: bool) -> tuple[float, float]:
     """(E Y, bound on its error). Trapezoid rule on |x| <= 40 + m [theory: grid.mean].
 
@@ -165,8 +133,8 @@ def density_variation_upper(m: float, q: float, add: bool) -> float:
 
 
 def radius_upper(dx: float, k: np.ndarray, variation: np.ndarray, log_eta: float) -> float:
-    """The least of (a), (b), (c) at the head of the file; 1.001 covers edges off by 1e-4 dx and windows of
-    mass > 0.9995."""
+    """The least of (a), (b), (c) at the head of the file. variation : of the density of every step's loss, infinite where
+    none is known. 1.001 covers edges off by 1e-4 dx and windows of mass > 0.9995."""
     total = float(k.sum())
     hoeffding = dx * math.sqrt(-0.5 * total * log_eta)
     weight = float((k * np.minimum(1 + dx * variation, 3.0)).sum()) * 1.001
@@ -185,67 +153,3 @@ def mesh(k: np.ndarray, variation: np.ndarray, eps_error: float, log_eta: float)
         else:
             hi = mid
     return lo
-
-
-def loss_at(x: float, m: float, q: float) -> float:
-    """log(1 - q + q e^{m x - m^2/2})."""
-    v = m * x - 0.5 * m * m
-    return v if q == 1 else math.log1p(q * math.expm1(v)) if v < 30 else v + math.log(q + (1 - q) * math.exp(-v))
-
-
-def discretise(steps: GaussianSteps, add: bool, eps_error: float, delta_error: float) -> Grid:
-    """Grid of a run: radius <= eps_error, eta = delta_error/4, lost <= delta_error/8.
-
-    A window is the image of |x - centre| <= X, at most 2 Pr[N > X] of the law outside (REMOVE: [-X, m + X]
-    for both parts).
-
-    Raises
-    ------
-    AccuracyError
-        If the lattice would have more than MAX_CELLS cells, or rounding moves its edges too far.
-    """
-    for share in (0.999, 0.9, 0.5):
-        grid = _lattice(steps, add, share * eps_error, delta_error)
-        if grid.radius <= eps_error:
-            return grid
-    raise AccuracyError(f"rounding moves the sum of losses by more than eps_error={eps_error:g}; ask for a larger eps_error")
-
-
-def _lattice(steps: GaussianSteps, add: bool, eps_error: float, delta_error: float) -> Grid:
-    """Grid whose discretisation error is at most eps_error; rounding comes on top of it in `radius`."""
-    total = float(steps.k.sum())
-    X, log_out = window_reach(total, delta_error)
-    log_eta = math.log(delta_error / 4)
-    variation = np.array([density_variation_upper(m, q, add) for m, q in zip(steps.shift, steps.q, strict=True)])
-    dx = mesh(steps.k, variation, 0.999 * eps_error, log_eta)
-    spans: list[tuple[int, int]] = []
-    for m, q in zip(steps.shift, steps.q, strict=True):
-        lo, hi = loss_at(-X, m, q), loss_at(X if add else X + m, m, q)
-        lo, hi = (-hi, -lo) if add else (lo, hi)
-        if hi - lo < MAX_CELLS * dx:
-            spans.append((math.floor(lo / dx) - 1, math.ceil(hi / dx) + 1))
-    if len(spans) < steps.k.size or sum(b - a for a, b in spans) > MAX_CELLS:
-        raise AccuracyError(
-            f"eps_error={eps_error:g} needs a lattice step of {dx:.2g} and more than {MAX_CELLS} cells; "
-            "ask for a larger eps_error"
-        )
-    out, shift, radius = [], 0.0, radius_upper(dx, steps.k, variation, log_eta)
-    # |l(x)| <= m|x| + m^2/2 bounds the part of the mean outside the window, both tails of both laws
-    phi = math.exp(-0.5 * X * X) / math.sqrt(2 * math.pi)
-    for m, q, k, (first, last) in zip(*steps, spans, strict=True):
-        p, mass, mean, abs_mean, edge = _core.grid_prv(m, q, add, dx, first, last - first + 1)
-        exact, exact_error = mean_loss(m, q, add)
-        outside = 2 * (m * phi + (1.5 * m * m) * math.exp(log_out))
-        mu = (exact - mean) / mass
-        error = (exact_error + outside + 16 * ULP * abs_mean + 4 * ULP * abs(exact)) / mass + 2 * edge
-        if edge > 1e-4 * dx or mass < 0.9995 or abs(mu) > 0.5 * dx + error:
-            raise AccuracyError(
-                f"rounding moves the edges of a lattice of step {dx:.2g} by {edge:.2g} (mass {mass:.17g}); "
-                "ask for a larger eps_error"
-            )
-        shift += k * mu
-        radius += k * error
-        out.append((first, p, k))
-    radius += 4 * ULP * abs(shift) * steps.k.size
-    lost = 2 * total * math.exp(log_out) * (1 + 1e-9)
-    return Grid(dx, Steps.of(out), shift, radius, math.exp(log_eta), lost)

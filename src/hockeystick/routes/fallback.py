@@ -11,51 +11,12 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import Point, Root
-from ..arguments import exp_upper, log_lower, log_upper
-from ..bound import AccuracyError, DomainError
+from ..arguments import exp_upper
 from ..pair import GaussianSteps
 from . import contour, jumps, saddlepoint
 
-PRV_TERMS = ("mesh", "truncation", "fft_rounding")
 MOMENTS_TERMS = ("chernoff",)
-EPS_ERROR = 0.01
 U = 2.0**-53
-
-
-def prv_point(steps: GaussianSteps, add: int, eps: float, n_threads: int, eps_error: float = EPS_ERROR):
-    """delta(eps) by the PRV accountant [GLW21, Thm 5.5]; terms: mesh (of eps), truncation and FFT rounding (relative)."""
-    if not _prv_fits(steps):
-        return None
-    from .fft import prv_delta
-
-    try:
-        lower, estimate, upper, terms = prv_delta(steps, bool(add), np.array([eps]), eps_error=eps_error, n_threads=n_threads)
-    except (AccuracyError, DomainError):
-        return None
-    low, mid, high = (float(x[0]) for x in (lower, estimate, upper))
-    ends = log_lower(low) if low > 0 else -math.inf, math.log(mid) if mid > 0 else -math.inf, log_upper(high)
-    return Point(*ends, _prv_terms(terms, mid), "prv")
-
-
-def prv_root(steps: GaussianSteps, add: int, delta: float, n_threads: int, eps_error: float = EPS_ERROR):
-    """eps(delta) by the PRV accountant, as `prv_point`."""
-    if not _prv_fits(steps):
-        return None
-    from .fft import prv_epsilon
-
-    try:
-        lower, estimate, upper, terms = prv_epsilon(
-            steps, bool(add), np.array([delta]), eps_error=eps_error, n_threads=n_threads
-        )
-    except (AccuracyError, DomainError):
-        return None
-    return Root(float(lower[0]), float(estimate[0]), float(upper[0]), _prv_terms(terms, delta), "prv")
-
-
-def _prv_fits(steps: GaussianSteps) -> bool:
-    """Where the PRV accountant answers within seconds; beyond, its mesh or its planning table grows without use."""
-    m, q, k = steps
-    return 1e-3 <= m.min() <= m.max() <= 10 and q.min() >= 1e-7 and k.sum() <= 1e8 and m.size <= 200
 
 
 def moments_point(steps: GaussianSteps, add: int, eps: float):
@@ -127,8 +88,3 @@ def _single_steps(steps: GaussianSteps) -> list[tuple[float, float]]:
     """(m, q) of at most four subsampled steps, those of largest q."""
     order = np.argsort(-steps.q, kind="stable")[:4]
     return [(float(steps.shift[i]), float(steps.q[i])) for i in order if steps.q[i] < 1]
-
-
-def _prv_terms(terms, delta: float) -> tuple[float, ...]:
-    mesh, *others = (terms[name].item() for name in PRV_TERMS)
-    return mesh, *(x / delta if delta > 0 else math.inf for x in others)

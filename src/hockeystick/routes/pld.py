@@ -79,7 +79,7 @@ class _Curve(NamedTuple):
         finite = 0.0
         if at <= self.below.y_hi:
             value, _, wrapped, rounding = self.below.at(at)
-            finite = max(0.0, value - wrapped - rounding - self.laws.stray(at))
+            finite = max(0.0, value - wrapped - rounding - self.laws.stray(at)) * (1 - self.laws.short)
         short = math.exp(min(self.laws.log_cut + eps, 0.0)) * (1 + 8 * ULP)
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower - short) * (1 - 8 * ULP)
 
@@ -134,14 +134,21 @@ def _doublings(made: Plan, dx: float, t: float) -> int:
 
 
 def convolved(
-    made: Plan, laws: Laws, eps: tuple[float, float], log_tol: float, n_threads: int, points: int = MAX_CELLS
+    made: Plan,
+    laws: Laws,
+    eps: tuple[float, float],
+    log_tol: float,
+    n_threads: int,
+    points: int = MAX_CELLS,
+    how: str = "power",
 ) -> _Curve:
-    """Both convolutions over a range of eps, with circles long enough for an error of e^log_tol."""
+    """The convolutions over a range of eps, with circles long enough for an error of e^log_tol."""
     margin = 4 * laws.upper.dx + 2 * laws.upper.radius
     circle = plan_circle(laws.upper, made.table, eps[0] - margin, log_tol, points)
-    half = (n_threads + 1) // 2
-    runs = in_order(lambda grid: convolve(grid, circle, eps[1] + margin, "power", half), (laws.upper, laws.lower), n_threads)
-    return _Curve(laws, *runs)
+    grids = (laws.upper,) if laws.lower is laws.upper else (laws.upper, laws.lower)
+    share = (n_threads + len(grids) - 1) // len(grids)
+    above, *below = in_order(lambda grid: convolve(grid, circle, eps[1] + margin, how, share), grids, n_threads)
+    return _Curve(laws, above, *(below or (above,)))
 
 
 class _Limits(NamedTuple):

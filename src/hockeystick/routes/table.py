@@ -141,16 +141,12 @@ def _of_grid(settings, ask: Callable):
 def _prv_point(settings, add: int, eps: float):
     if abs(eps) > EPS_GRID or settings.hurried:
         return None
-    if settings.steps is not None:
-        return fallback.prv_point(settings.steps, add, eps, settings.n_threads)
     return _of_grid(settings, lambda: prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads))
 
 
 def _prv_root(settings, add: int, delta: float):
     if settings.hurried:
         return None
-    if settings.steps is not None:
-        return fallback.prv_root(settings.steps, add, delta, settings.n_threads)
     return _of_grid(settings, lambda: prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads))
 
 
@@ -261,7 +257,7 @@ def edgeworth():
 
 TABLE = {
     "contour": Route(contour.TERMS, _contour_point, _contour_root, points=_contour_points),
-    "prv": Route(fallback.PRV_TERMS, _prv_point, _prv_root),
+    "prv": Route(("mesh", "truncation", "fft_rounding"), _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root, points=_pld_points),
     "edgeworth": Route(
         ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample"),
