@@ -64,7 +64,7 @@ RUNS = (
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("adjacency, add", itertools.product(("add_remove", "replace_one"), (False, True)))
+@pytest.mark.parametrize("adjacency, add", list(itertools.product(("add_remove", "replace_one"), (False, True))))
 def test_bounds_before_a_route_is_asked(run, adjacency, add):
     """Distances, the square root of the second moment, Chernoff's bound: above, and near enough to be of use."""
     paired = pair.paired_steps(run, adjacency, add)
@@ -93,14 +93,16 @@ def test_the_sum_of_distances_is_no_root(run):
 
 
 def test_chernoff_lines():
-    """Bounds of log delta at many eps: above the curve, within the polynomial factor that Chernoff's bound loses."""
+    """Bounds of log delta at many eps: above the curve and above the best tilt of all, close to it."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.02) * 1000
-    eps = np.linspace(0.5, 6, 50)
+    eps, tilts = np.linspace(0.5, 6, 50), np.geomspace(0.2, 40, 400)
     steps = pair.gaussian_steps(run, "add_remove")
-    for add in (0, 1):
+    for add, direction in enumerate(("remove", "add")):
         bound = fallback.log_delta_upper(steps, add, eps)
-        truth = np.log(hs.delta(run, eps, direction="add" if add else "remove").estimate)
-        assert np.all(truth <= bound + 1e-9) and np.all(bound <= truth + 9)
+        assert np.all(np.log(hs.delta(run, eps, direction=direction).estimate) <= bound + 1e-9)
+        cumulants = np.array([t * hs.rdp(run, 1 + t, direction=direction).estimate for t in tilts])
+        best = np.min(cumulants + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts) - np.outer(eps, tilts), axis=1)
+        assert np.all(best - 0.05 <= bound) and np.all(bound <= best + 2)
 
 
 @pytest.mark.parametrize("seed", range(3))
