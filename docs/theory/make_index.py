@@ -144,21 +144,21 @@ def index():
     cited, used, tests = citations(), papers(), checks()
     out = ["# Index of statements", ""]
     out += [
-        "Generated from the book and the code by `docs/theory/make_index.py`. *Cited* statements are proved in the paper named;"
+        "Generated from the book and the code by `docs/theory/make_index.py`. What is not marked as *cited* is proved where it"
     ]
-    out += [
-        "*background* ones are read, not used.",
-        "",
-        "| statement | kind | proof | cited from | tests |",
-        "|---|---|---|---|---|",
-    ]
+    out += ["stands, definitions and assumptions apart. Python files are those of `src/hockeystick`, C files those of `csrc`."]
+    out += ["", "| statement | | the lines that rest on it | the tests that would fail |", "|---|---|---|---|"]
     for one in statements():
-        proof = "here" if one.proved else "in the paper" if "cited" in one.marks else ""
-        places = [f"`{path}:{line}`" for path, line in cited.get(one.key, ()) if not path.startswith("tests/")]
-        if "background" in one.marks:
-            places.insert(0, "background")
-        programs = " ".join(f"`{path}`" for path in tests.get(one.key, ()))
-        out.append(f"| [{one.key}](#{one.key}) | {one.kind} | {proof} | {' '.join(places)} | {programs} |")
+        kind = ", ".join([one.kind, *one.marks])
+        places = [f"{path}:{line}" for path, line in cited.get(one.key, ()) if not path.startswith("tests/")]
+        columns = (places, tests.get(one.key, ()))
+        lines, programs = (
+            " ".join(
+                f"`{name.removeprefix('src/hockeystick/').removeprefix('csrc/').removeprefix('tests/')}`" for name in names
+            )
+            for names in columns
+        )
+        out.append(f"| [{one.key}](#{one.key}) | {kind} | {lines} | {programs} |")
     out += ["", "## Papers", "", "| paper | used in |", "|---|---|"]
     for key in references():
         places = sorted({place for place, _ in used.get(key, ())})
