@@ -42,7 +42,6 @@ typedef struct {
 
 /* A certified point of a privacy curve: delta in exp(log_scale) * [lower, upper]. The four budget terms are
  * in the same unit (multiples of exp(log_scale)) and are already part of lower and upper. */
-#define HS_POINT_DEFINED
 typedef struct {
     double log_scale, estimate, lower, upper;
     double aliasing, truncation, inner, rounding;
@@ -121,9 +120,9 @@ typedef struct {
     int64_t n_nodes; /* at most so many nodes */
     hs_poll *poll;
     /* filled by mixed.c */
-    int few;      /* whether outcomes with at most one loss off the atoms are summed apart */
-    int64_t N;    /* nodes of a period */
-    int64_t last; /* last node visited */
+    int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart */
+    int64_t N;      /* nodes of a period */
+    int64_t last;   /* last node visited */
     double eps, t, c, sd, log_est, P, dy, s_right, s_left, y_max, K[3], err[3], places, tail, var;
     double *re, *im, *round, *node;
     const void *laws;
@@ -275,7 +274,7 @@ int hs_sampling_truncation(double p, double n, double max_batch, double *out);
 int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *y_below,
                       double *y_above, double *x_below, double *x_above, double *rel, double *edge);
 
-/* twosided.c */
+/* cgf_upper.c */
 /* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
 int64_t hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out);
@@ -313,9 +312,11 @@ typedef struct {
     double T0, T;
     hs_poll *poll;
     /* filled by prawitz.c */
-    int points, fine, few, lean; /* lean: grids without room to spare, where many steps round more than that leaves */
-    int stride, fair;            /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
-    double ratio;                /* of their sums */
+    int points, fine;
+    int far_only;               /* the tail is bounded at its first point alone */
+    int tight_grids;            /* grids without nats to spare, where many steps round more than those would bring */
+    int stride, representative; /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
+    double ratio;               /* of their sums */
     int64_t N;
     double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum,
         inner_sum;

@@ -22,7 +22,7 @@
  *
  * What it does not do: clamp delta to [0, 1]; choose an order; bound its error (routes/edgeworth.py, prawitz.c).
  */
-#include "clt/edgeworth.h"
+#include "law/laplace_step.h"
 
 #define HERMITE_MAX 8
 #define SQRT_2PI 2.50662827463100050242

@@ -22,7 +22,7 @@
  * What it does not do: more than one step; q = 1 of the Gaussian family in the moments (closed forms, given by the
  *   caller); a sampled Gaussian step with m > 20, where e^v leaves the range of a double.
  */
-#include "clt/edgeworth.h"
+#include "law/laplace_step.h"
 
 #define MEAN 0
 #define RHO 6.43834  /* below pi + sqrt(1 + pi^2) = 6.438499 */
@@ -38,7 +38,7 @@ typedef struct {
     double sum[COUNT], err[COUNT];
 } bounded;
 
-static double power(double x, int n) { return n == 1 ? x : n == 2 ? x * x : n == 3 ? x * x * x : x * x * x * x; }
+static double small_power(double x, int n) { return n == 1 ? x : n == 2 ? x * x : n == 3 ? x * x * x : x * x * x * x; }
 
 static double loss(double v, double q, double U) { return fabs(U) < 0.5 ? log1p(U) : log((1 - q) + q * exp(v)); }
 
@@ -61,9 +61,9 @@ static void add_point(bounded *S, double v, double dv, double W, double rel)
     }
     for (i = 1; i < COUNT; i++) {
         int n = POWER[i];
-        double f = power(i < 4 ? x : ax, n);
+        double f = small_power(i < 4 ? x : ax, n);
         S->sum[i] += W * f;
-        S->err[i] += W * ((rel + 4 * HS_U) * fabs(f) + n * dx * (n > 1 ? power(fabs(x) + dx, n - 1) : 1));
+        S->err[i] += W * ((rel + 4 * HS_U) * fabs(f) + n * dx * (n > 1 ? small_power(fabs(x) + dx, n - 1) : 1));
     }
 }
 
@@ -80,7 +80,7 @@ static void add_quadrature(bounded *S, double v, double reach, double s, double 
     F = z < 0.5 ? z * z : (S->which ? top : 1) * l + z;
     S->err[MEAN] += unit * W * F;
     X = l + fabs(S->c0);
-    for (i = 1; i < COUNT; i++) S->err[i] += unit * W * (S->which ? top : 1) * power(X, POWER[i]);
+    for (i = 1; i < COUNT; i++) S->err[i] += unit * W * (S->which ? top : 1) * small_power(X, POWER[i]);
 }
 
 /* Panels on s from lo to hi; returns how many. */
@@ -147,7 +147,7 @@ static void integrate(bounded *S)
                U1 = q * expm1(high);
         X += fmax(fabs(low), fabs(loss(high, q, U1))) + fabs(S->c0);
         S->err[MEAN] += out * (X + 2);
-        for (i = 1; i < COUNT; i++) S->err[i] += out * power(X, POWER[i]);
+        for (i = 1; i < COUNT; i++) S->err[i] += out * small_power(X, POWER[i]);
     }
 }
 

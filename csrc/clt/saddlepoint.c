@@ -119,8 +119,8 @@ static double solve_estimate(const hs_tilted *T, double eps, double log_delta, i
 /* Totals at, or within 0.2 standard deviations of, the saddle of eps or of the estimate's root for log_delta; and
  * the same carried to the saddle, for estimates. BELOW where delta at `floor` (if not infinite) is at most the
  * target. */
-static int settle(hs_steps *S, int have_eps, double value, int kind, double floor, double *eps, hs_tilted *T,
-                  hs_tilted *saddle)
+static int settle_saddle(hs_steps *S, int have_eps, double value, int kind, double floor, double *eps, hs_tilted *T,
+                         hs_tilted *saddle)
 {
     double t = guess(S, have_eps, value), moved;
     hs_ends E;
@@ -254,7 +254,7 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
     hs_ends E, first;
     double value[2], tilt[2], found;
     int st, up;
-    if ((st = settle(S, 1, eps, kind, -HUGE_VAL, &eps, &T, &saddle))) return st;
+    if ((st = settle_saddle(S, 1, eps, kind, -HUGE_VAL, &eps, &T, &saddle))) return st;
     out->raw_estimate = out->log_estimate = hs_pick_estimate(&saddle, eps, &kind);
     hs_ends_at(&T, eps, &first);
     out->lower = first.log_lower;
@@ -347,7 +347,7 @@ static int clt_ends(hs_steps *S, double log_delta, int kind, double floor, hs_ti
     hs_ends E;
     double eps, target[2], value[2], tilt[2];
     int st, up;
-    if ((st = settle(S, 0, log_delta, kind, floor, &eps, T, &saddle))) return st;
+    if ((st = settle_saddle(S, 0, log_delta, kind, floor, &eps, T, &saddle))) return st;
     out->log_estimate = log_delta;
     hs_pick_estimate(&saddle, eps, &kind);
     hs_ends_at(T, eps, &E);
@@ -467,7 +467,7 @@ int hs_saddle_moments_upper(int b, const double *m, const double *q, const doubl
     int it, st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work);
     if (st) return st;
     *upper = HUGE_VAL;
-    if (settle(&S, have_eps, value, HS_MSD0, -HUGE_VAL, &eps, &T, &saddle)) {
+    if (settle_saddle(&S, have_eps, value, HS_MSD0, -HUGE_VAL, &eps, &T, &saddle)) {
         for (t = 1e4; t > 1e-4; t *= 0.5)
             if (!hs_steps_tilted(&S, t, &T) && moments_at(&T, have_eps, value) < *upper) {
                 *upper = moments_at(&T, have_eps, value);

@@ -34,8 +34,6 @@
 #include "curve/hyperbola.h"
 #include "line/root.h"
 
-static const double MARGIN = 7.0; /* planned log of (strip integral / |M|); only the speed depends on it */
-
 /* K and its errors at node n, on the inner paths of its cell */
 static int node(hs_job *J, int n, int cell)
 {
@@ -69,7 +67,7 @@ static int node(hs_job *J, int n, int cell)
 }
 
 /* What multiplies e^{K - s a} at node n, and what its rounding adds. */
-static void weigh(hs_job *J, int n)
+static void hyperbola_weigh(hs_job *J, int n)
 {
     double v = n * J->h_v, ch = cosh(v), sh = sinh(v), x = J->nx[n], y = J->ny[n], p = x * (x - 1) - y * y,
            r = (2 * x - 1) * y; /* a (a-1) */
@@ -81,7 +79,7 @@ static void weigh(hs_job *J, int n)
     J->ern[n] += HS_U * (30 + 24 * J->pos[n] * (1 / sqrt((x - 1) * (x - 1) + y * y) + 1 / sqrt(x * x + y * y)));
 }
 
-static int nodes(hs_job *J)
+static int hyperbola_nodes(hs_job *J)
 {
     double v_end = J->mid.v_end;
     int n, st;
@@ -91,7 +89,7 @@ static int nodes(hs_job *J)
         if (cell >= J->mid.n) cell = J->mid.n - 1;
         st = node(J, n, cell);
         if (st) return st;
-        weigh(J, n);
+        hyperbola_weigh(J, n);
     }
     for (J->n = n; n % 8; n++) { /* without weight */
         J->nx[n] = J->nx[n - 1];
@@ -111,7 +109,7 @@ static inline double grown_upper(double z)
 }
 
 /* in units of e^top, from the phases in tmp: value, slope, inner, rounding, sum |terms| */
-HS_CLONES static void sum_nodes(const hs_job *J, double s, double top, double *out)
+HS_CLONES static void hyperbola_sums(const hs_job *J, double s, double top, double *out)
 {
     const double *restrict nx = J->nx, *restrict ny = J->ny, *restrict kr = J->kr, *restrict phase = J->tmp,
                            *restrict ein = J->ein;
@@ -163,7 +161,7 @@ static void assemble(const void *prepared, double eps, hs_value *v)
     for (n = 0; n < J->n || n % 8; n++) J->tmp[n] = J->ki[n] - s * J->ny[n];
     if (J->ki_max + fabs(s) * J->ny[J->n - 1] > 7e5) /* beyond hs_cis; the rounding of 2 pi adds u/2 of the phase */
         for (n = 0; n < J->n; n++) J->tmp[n] = remainder(J->tmp[n], 2 * HS_PI);
-    sum_nodes(J, s, top, out);
+    hyperbola_sums(J, s, top, out);
     v->value = sum = out[0];
     v->slope = out[1];
     v->log_scale = top + log_factor(J, s);
@@ -226,7 +224,7 @@ static int certify(hs_job *J, double log_delta, double log_tol)
     if ((st = hs_hyp_place(J))) return st;
     hs_hyp_tilt(J, J->t, F);
     cancel = F[0] - (J->add ? -1 : 1) * J->s * J->t - log(J->t) - log1p(J->t) - log_delta;
-    J->t_inner = -log_tol + log(J->ktot) + MARGIN + fmax(0, cancel);
+    J->t_inner = -log_tol + log(J->ktot) + HS_HYP_MARGIN + fmax(0, cancel);
     hs_hyp_plan(J);
     floor_ = log_delta - log_factor(J, J->s) + log_tol - 3;
     if ((st = hs_hyp_march(J, &J->lo, HS_HYP_GAMMA - HS_HYP_BETA, 0, floor_))) return st;
@@ -238,7 +236,7 @@ static int certify(hs_job *J, double log_delta, double log_tol)
     if ((st = hs_hyp_march(J, &J->mid, HS_HYP_GAMMA, 1, floor_))) return st;
     if (!(fabs(J->s) * (fabs(J->a0) + J->A * cosh(fmax(J->lo.v_end, fmax(J->up.v_end, J->mid.v_end)))) < 1e8))
         return HS_NO_DECAY;
-    return nodes(J);
+    return hyperbola_nodes(J);
 }
 
 int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps, double log_tol,

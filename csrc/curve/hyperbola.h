@@ -3,6 +3,7 @@
 #define HS_HYPERBOLA_H
 
 #include "hs.h"
+#include "tuning.h"
 
 enum {
     HS_HYP_MAX_STEPS = 6,

@@ -7,14 +7,14 @@
  *           a(v) = a0 + A sin(gamma + iv) = (a0 + A sin gamma cosh v) + i A cos gamma sinh v,  0 < gamma < pi/4: opens
  *           to the right in BOTH directions;  v -> v +- i beta is the same family with gamma -+ beta ("lo", "up").
  *           t      saddle of e^{K - s a}/(a(a-1)) at a = 1+t or -t; vertices chosen where the integrand has grown by
- *                  e^GROWTH.
+ *                  e^HS_HYP_GROWTH.
  *
  * (1) The line may be moved to a(v) [theory: hyperbola.contour]. Poles 0 and 1: a real point of the family is a vertex
  *     a0 + A sin gamma', checked in hs_hyp_place to be > 1 (REMOVE) or < 0 (ADD) at both ends of the strip.
  * (2) Trapezoid in v, and its two norms N [theory: hyperbola.trapezoid].
  * (3) N by cells, whose corners are meeting points of tangents [theory: hyperbola.cells]. Each step and each cell may
  *     use its own inner path. The corners of the rightmost cell lie beyond its arc, where K may rise like e^{m^2
- *     x^2/2}: the vertex is placed that much before GROWTH is reached.
+ *     x^2/2}: the vertex is placed that much before HS_HYP_GROWTH is reached.
  * (4) Beyond v_end [theory: hyperbola.tail].
  *
  * What it does not do: M itself (hyperbola_bound.c), the sum and the assembly (hyperbola.c). real_cgf, tilt, saddle are
@@ -26,12 +26,6 @@
 #include <string.h>
 
 #define PI 3.141592653589793
-
-static const double GROWTH = 4.0; /* rise of log |integrand| allowed at the two shifted vertices */
-static const double STRETCH =
-    0.065; /* the polygon of (3) reaches that part of the vertices' distance beyond the right one */
-static const double QUIET = 2.0; /* a cell that far below the largest adds little to a norm */
-static const double DEEP = 20.0; /* nats below the floor at which a slow tail is taken as it is */
 
 /* K, K', K'' on the real axis; any accuracy will do */
 void hs_hyp_real_cgf(const hs_job *J, double a, double *K)
@@ -82,18 +76,18 @@ int hs_hyp_saddle(hs_job *J, int have_s, double log_delta)
     return HS_OK;
 }
 
-/* t' on the side of t given by dir where F - s.. has grown by GROWTH; rough */
+/* t' on the side of t given by dir where F - s.. has grown by HS_HYP_GROWTH; rough */
 static double reach(const hs_job *J, double dir, double limit)
 {
     double F[5], sg = J->add ? -1 : 1, base, x, good = 0, step;
     int i;
     hs_hyp_tilt(J, J->t, F);
     base = F[0] - sg * J->s * J->t - log(J->t) - log1p(J->t);
-    x = step = fmin(limit, sqrt(2 * GROWTH / F[4]));
+    x = step = fmin(limit, sqrt(2 * HS_HYP_GROWTH / F[4]));
     for (i = 0; i < 8; i++) {
         double t = J->t + dir * x;
         hs_hyp_tilt(J, t, F);
-        if (F[0] - sg * J->s * t - log(t) - log1p(t) - base < GROWTH) {
+        if (F[0] - sg * J->s * t - log(t) - log1p(t) - base < HS_HYP_GROWTH) {
             good = x;
             if (x >= limit) break;
             if (i > 2 && good > 0.8 * step) break;
@@ -110,7 +104,7 @@ static double reach(const hs_job *J, double dir, double limit)
 int hs_hyp_place(hs_job *J)
 {
     double less = reach(J, -1, 0.8 * J->t), far = reach(J, 1, 4 * J->t),
-           more = J->add ? far : fmax((far - STRETCH * less) / (1 + STRETCH), 0.3 * far);
+           more = J->add ? far : fmax((far - HS_HYP_STRETCH * less) / (1 + HS_HYP_STRETCH), 0.3 * far);
     double left = J->add ? -J->t - more : 1 + J->t - less, right = J->add ? -J->t + less : 1 + J->t + more;
     J->A = (right - left) / (sin(HS_HYP_GAMMA + HS_HYP_BETA) - sin(HS_HYP_GAMMA - HS_HYP_BETA));
     J->a0 = left - J->A * sin(HS_HYP_GAMMA - HS_HYP_BETA);
@@ -201,7 +195,7 @@ static void set_vertex(const hs_job *J, hs_arc *C, int j)
     C->y[j] = J->A * cos(C->gamma) * sinh(vm) * f;
 }
 
-static int end_of(hs_job *J, hs_arc *C, int *cur)
+static int arc_end(hs_job *J, hs_arc *C, int *cur)
 {
     double v = C->n * HS_HYP_DV, sg = sin(C->gamma), cg = cos(C->gamma), ka, kb;
     int i, r;
@@ -238,7 +232,7 @@ static int end_of(hs_job *J, hs_arc *C, int *cur)
 
 /* The path of step i on cell c, from `first` on: the first one below `bar`, else the best of those that follow;
  * HS_HYP_PATHS if none. */
-static int choose(hs_job *J, const hs_arc *C, int c, int i, int first, int kind, double bar, double *w, cache *T)
+static int choose_path(hs_job *J, const hs_arc *C, int c, int i, int first, int kind, double bar, double *w, cache *T)
 {
     int r, best = HS_HYP_PATHS;
     double last = *w, next;
@@ -315,20 +309,23 @@ int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor)
     for (c = 0; c < HS_HYP_CELLS; c++) {
         set_vertex(J, C, c + 2);
         for (i = 0; i < J->b; i++) {
-            double bar = kind == ERROR                   ? fine_error(J, C, c, cur, i, log_floor, T)
-                         : c > 0 && level < high - QUIET ? w[i] - 1 / J->k[i]
-                                                         : -HUGE_VAL;
-            cur[i] = choose(J, C, c, i, cur[i], kind, bar, &w[i], T[i]);
-            if (c == 0 && !(w[i] < bar) && kind == ERROR) cur[i] = choose(J, C, c, i, 0, kind, bar, &w[i], T[i]);
+            double bar = kind == ERROR                          ? fine_error(J, C, c, cur, i, log_floor, T)
+                         : c > 0 && level < high - HS_HYP_QUIET ? w[i] - 1 / J->k[i]
+                                                                : -HUGE_VAL;
+            cur[i] = choose_path(J, C, c, i, cur[i], kind, bar, &w[i], T[i]);
+            if (c == 0 && !(w[i] < bar) && kind == ERROR) cur[i] = choose_path(J, C, c, i, 0, kind, bar, &w[i], T[i]);
             if (cur[i] == HS_HYP_PATHS) return HS_NO_PATH;
         }
         level = enter(J, C, c, cur, kind, T);
         if (!(level < HUGE_VAL)) return HS_NO_PATH;
         high = fmax(high, level);
-        if (c < 3 || level > (kind == ERROR ? log_floor : high - QUIET)) continue;
-        st = end_of(J, C, cur);
+        if (c < 3 || level > (kind == ERROR ? log_floor : high - HS_HYP_QUIET)) continue;
+        st = arc_end(J, C, cur);
         tail = st == HS_OK ? hs_hyp_log_tail_upper(J, C, J->s, 0) : HUGE_VAL;
-        if (tail < (kind == ERROR ? log_floor + 2 : level < log_floor ? HUGE_VAL : high) || level < log_floor - DEEP)
+        if (tail < (kind == ERROR       ? log_floor + 2
+                    : level < log_floor ? HUGE_VAL
+                                        : high) ||
+            level < log_floor - HS_HYP_DEEP)
             return st;
     }
     return HS_NO_DECAY;

@@ -194,7 +194,7 @@ typedef struct {
 } ladder;
 
 /* num masses w_j, scaled so that those of far tails stay normal numbers */
-static void weigh(ladder *L, int64_t n, const double *loss, const double *log_den)
+static void pld_weigh(ladder *L, int64_t n, const double *loss, const double *log_den)
 {
     double least = 0;
     int64_t j;
@@ -228,17 +228,18 @@ static void weigh(ladder *L, int64_t n, const double *loss, const double *log_de
         *(V *)(a + 2 * LANES + h) = s2;                                                                                \
     }
 HS_TARGET("avx512f")
-static void by8(int64_t n, const double *w, const double *d, double *e, double *a){
-    CLIMB(hs_v8)} HS_TARGET("avx2") static void by4(int64_t n, const double *w, const double *d, double *e, double *a)
+static void pld_by8(int64_t n, const double *w, const double *d, double *e, double *a){
+    CLIMB(hs_v8)} HS_TARGET("avx2") static void pld_by4(int64_t n, const double *w, const double *d, double *e,
+                                                        double *a)
 { CLIMB(hs_v4) }
-static void by2(int64_t n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v2) }
+static void pld_by2(int64_t n, const double *w, const double *d, double *e, double *a) { CLIMB(hs_v2) }
 
 /* The three sums, their lanes joined in order: the same bits for every width of a vector. */
 static void climb(int64_t n, const double *w, const double *d, double *e, double *s)
 {
     double a[3 * LANES];
     int i, l;
-    HS_PICK(by8, by4, by2)(n, w, d, e, a);
+    HS_PICK(pld_by8, pld_by4, pld_by2)(n, w, d, e, a);
     for (i = 0; i < 3; i++)
         for (s[i] = 0, l = 0; l < LANES; l++) s[i] += a[i * LANES + l];
 }
@@ -278,7 +279,7 @@ int hs_pld_table(int64_t up, int64_t down, double t0, int64_t n, const double *l
     L.w = work;
     L.d = work + L.n;
     L.e = work + 2 * L.n;
-    weigh(&L, n, loss, log_den);
+    pld_weigh(&L, n, loss, log_den);
     for (side = 0; side < 2; side++) {
         double end = side ? L.least : L.most;
         int64_t from = side ? up : 0, count = side ? down : up, per = side ? HS_PLD_OCTAVE / 2 : HS_PLD_OCTAVE;

@@ -19,8 +19,6 @@
  */
 #include "law/law.h"
 
-static double h2(double x) { return fabs(x) <= 0.1 ? hs_expm1mx_small(x) : expm1(x) - x; }
-
 /* Plain Laplace: K with its error, mean, variance, at any real t. */
 void hs_laplace_cgf(double m, double t, hs_law_value *out)
 {
@@ -47,7 +45,7 @@ void hs_laplace_cgf(double m, double t, hs_law_value *out)
     }
     out->mean = t < -0.5 ? -mean : mean;
     if (t > 0 && t * m <= 3) {
-        double mu = ((1 + t) * h2(t * m) + t * h2(-(1 + t) * m)) / (1 + 2 * t);
+        double mu = ((1 + t) * hs_h2(t * m) + t * hs_h2(-(1 + t) * m)) / (1 + 2 * t);
         out->K = log1p(mu);
         out->err = HS_U * (80 + 4 * t * m) * mu / (1 + mu) + 3 * HS_U * out->K;
     } else {
@@ -64,7 +62,8 @@ void hs_laplace_tilt(hs_law *w, double c)
     w->add = 0;
     w->var_upper = w->var_upper * (1 + 1e-3) + 1e-12 * m * m;
     if ((1 + c) * m <= 1) {
-        double e1 = expm1(c * m), e2 = -expm1(-(1 + c) * m), a = h2(c * m), b = h2(-(1 + c) * m), mu = expm1(w->log_m);
+        double e1 = expm1(c * m), e2 = -expm1(-(1 + c) * m), a = hs_h2(c * m), b = hs_h2(-(1 + c) * m),
+               mu = expm1(w->log_m);
         w->a = e1 / M;
         w->b = -e2 / M;
         w->w0 = 1 / M;
@@ -310,7 +309,7 @@ static double stirling_rest(double n)
 }
 
 /* x log(x/y) + y - x >= 0 without cancellation. */
-static double deviance(double x, double y)
+static double laplace_deviance(double x, double y)
 {
     double d = (x - y) / (x + y), s, term;
     int j;
@@ -339,8 +338,8 @@ static double binomial_log(double n, double i, double p, double not_p, double *e
         *err = HS_U * (8 * fabs(out) + 8 * n * there);
         return out;
     }
-    out = stirling_rest(n) - stirling_rest(i) - stirling_rest(n - i) - deviance(i, n * p) - deviance(n - i, n * not_p) +
-          0.5 * log(n / (2 * HS_PI * i * (n - i)));
+    out = stirling_rest(n) - stirling_rest(i) - stirling_rest(n - i) - laplace_deviance(i, n * p) -
+          laplace_deviance(n - i, n * not_p) + 0.5 * log(n / (2 * HS_PI * i * (n - i)));
     *err = HS_U * (250 + 60 * fabs(out) + 12 * fabs(i - n * p));
     return out;
 }

@@ -20,7 +20,7 @@
  *
  * What it does not do: m > HS_LAPLACE_STEP_MAX.
  */
-#include "clt/edgeworth.h"
+#include "law/laplace_step.h"
 
 /* Fills everything that the sums over a grid read. HS_TOO_MANY_NODES cannot happen for m <= HS_LAPLACE_STEP_MAX,
  * n_gl <= 64. */

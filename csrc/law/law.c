@@ -5,7 +5,7 @@
  *   e^{lp_j}), HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c), HS_LAW_SUBNORMAL
  *   (subnormal.c), HS_LAW_RANGE (bound m, range.c).
  *
- * Formula. For points M(t) - 1 = sum_j e^{lp_j} [ h2(t l_j) + t h2(-l_j) ] [theory: law.second-order]; with M > e^3 the
+ * Formula. For points M(t) - 1 = sum_j e^{lp_j} [ hs_h2(t l_j) + t hs_h2(-l_j) ] [theory: law.second-order]; with M > e^3 the
  *   plain sum of e^{lp + t l}. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted masses r_j normalised by their own
  *   sum, x_j the loss, or the integer place on a lattice, less a reference.
  *
@@ -22,8 +22,6 @@
 #include "law/law.h"
 
 #define LEFT_OUT 80.0
-
-static double h2(double x) { return fabs(x) <= 0.1 ? hs_expm1mx_small(x) : expm1(x) - x; }
 
 /* Mass beyond one end of a log-concave table under weights e^{lp + t l}, relative to e^top: geometric with the last
  * ratio. */
@@ -61,8 +59,8 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
             }
             p = exp(lp);
             back = exp(lp - l);
-            f = fabs(x) <= 0.1 ? p * h2(x) : big - p * (1 + x);
-            g = fabs(l) <= 0.1 ? p * h2(-l) : back - p * (1 - l);
+            f = fabs(x) <= 0.1 ? p * hs_h2(x) : big - p * (1 + x);
+            g = fabs(l) <= 0.1 ? p * hs_h2(-l) : back - p * (1 - l);
             term = f + t * g;
             a += term;
             size += fabs(f) + fabs(t * g);

@@ -38,6 +38,9 @@ typedef struct {
 } hs_law_value; /* log M(t), bound of its error,
     tilted mean and variance of the loss */
 
+/* h2(x) = e^x - 1 - x: within 3 u of itself, beyond |x| = 0.1 within 2 u |x| more. */
+static inline double hs_h2(double x) { return fabs(x) <= 0.1 ? hs_expm1mx_small(x) : expm1(x) - x; }
+
 void hs_law_cgf(const hs_law *w, double t, hs_law_value *out);
 int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
 int64_t hs_law_scratch(const hs_law *w);

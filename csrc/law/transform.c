@@ -37,15 +37,13 @@ static double strip(double m, int t)
 /* kap grows with -a: narrow strips are then worth a look. */
 static int n_strips(double a) { return a < -30 ? ALL_STRIPS : HS_STRIPS; }
 
-static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
-
 /* |M_h(a) - M(a)|/M(a) for the sum over ALL nodes [theory: law.real-mesh]. Best of the strips. */
 double hs_grid_real_upper(double m, double a, double h)
 {
     double best = HUGE_VAL, at = 0;
     int t;
     for (t = 0; t < n_strips(a); t++) {
-        double d = strip(m, t), gain = 2 * HS_PI * d / h, x = 0.5 * d * d + log_kap(a, d * m) - gain;
+        double d = strip(m, t), gain = 2 * HS_PI * d / h, x = 0.5 * d * d + hs_log_kap(a, d * m) - gain;
         if (x < best) {
             best = x;
             at = gain;
@@ -61,7 +59,7 @@ double hs_grid_real_h(double m, double a, double target)
     int t;
     for (t = 0; t < n_strips(a); t++) {
         double d = strip(m, t);
-        best = fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + log_kap(a, d * m)));
+        best = fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + hs_log_kap(a, d * m)));
     }
     return best;
 }
@@ -99,7 +97,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
     for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && (of == i - 1 || of < 0)); i++) {
         double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
-        lead[i] = 0.5 * d * d + log_kap(a, b);
+        lead[i] = 0.5 * d * d + hs_log_kap(a, b);
         if (b > HS_PI / 2) sb = b;
         for (j = 0; j < n; j++) {
             double th = rho[j] * sb / (1 + rho[j] * cb);
@@ -398,7 +396,7 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
     for (t = G->strip < 0 ? 0 : G->strip; t < (G->strip < 0 ? n_strips(a) : G->strip + 1); t++) {
         double d = strip(m, t), b = d * m, J[8] = {0}, out = 0, ends, x, gain = 2 * HS_PI * d / h;
         double sb = b <= HS_PI / 2 ? sin(b) : b, cb = b <= HS_PI / 2 ? cos(b) : 0, cap = b, odds = rim / (1 - q);
-        double lead = exp(0.5 * d * d + log_kap(a, b));
+        double lead = exp(0.5 * d * d + hs_log_kap(a, b));
         for (j = 0; j < padded; j++) { /* b > pi/2: min(1, rho) b */
             double rho = (gu[j] + q) * odds, th = rho * sb / (1 + rho * cb), e;
             e = y * (th < cap ? th : cap) - gain + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h +

@@ -57,6 +57,12 @@ static inline double hs_squares_upper(double a, double m, double g)
 static inline double hs_payoff(double s)
 { return s > 1e-300 ? -s * log1p(1 / s) - log1p(s) : s < -1 ? hs_payoff(-1 - s) : 0; }
 
+/* Log of the factor by which a path at distance b from the real line may raise |1 + U|^a [theory: law.strip]. */
+static inline double hs_log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
+
+/* At least e^x - 1, for x >= 0: x^3 and the rounding are below x^2/2 where the short form is used. */
+static inline double hs_grown_upper(double x) { return x < 1e-3 ? x * (1 + x) : expm1(x) * (1 + 1e-12); }
+
 /* About the variance of the loss of a subsampled step. */
 static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
 
@@ -114,5 +120,11 @@ void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, double *zi);
 void hs_grid_phase(hs_grid *G, double y, double *zr, double *zi);
 void hs_grid_phase_double(hs_grid *G, double *zr, double *zi);
 double hs_grid_far_upper(hs_grid *G, double a, double y);
+
+/* cgf_upper.c: log M(a) of a sampled Gaussian step is at most *log_m + *err, of a quadrature error about e^-nats, or
+ * of one that is small over k steps and against log M itself. work: HS_GRID_WORK doubles, overwritten. HS_OK, or
+ * HS_TOO_MANY_NODES, HS_OUT_OF_RANGE where no grid carries a. */
+int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err);
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err);
 
 #endif

@@ -26,10 +26,10 @@
 enum { STRIDE = HS_TWO_MAX + 8, NODE_ROWS = 9 };
 
 /* The n nodes (first + j) h of one branch. */
-HS_CLONES static void fill(double q, double up, double down, double lh, double first, double h, int n,
-                           double *restrict g, double *restrict lw, double *restrict u1, double *restrict L,
-                           double *restrict lm1, double *restrict u2, double *restrict l1, double *restrict l2,
-                           double *restrict lm2)
+HS_CLONES static void two_fill(double q, double up, double down, double lh, double first, double h, int n,
+                               double *restrict g, double *restrict lw, double *restrict u1, double *restrict L,
+                               double *restrict lm1, double *restrict u2, double *restrict l1, double *restrict l2,
+                               double *restrict lm2)
 {
     double lq = log(q);
     int j;
@@ -76,9 +76,9 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
         T->strip[r] = -1;
         T->h[r] = h[r];
         T->size[r] = fabs(lh) + fabs(lw) + 1;
-        fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total,
-             G->lw + total, T->u1 + total, G->l + total, T->lm1 + total, T->u2 + total, T->l1 + total, T->l2 + total,
-             T->lm2 + total);
+        two_fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total,
+                 G->lw + total, T->u1 + total, G->l + total, T->lm1 + total, T->u2 + total, T->l1 + total,
+                 T->l2 + total, T->lm2 + total);
         for (i = 0; i < NODE_ROWS; i++)
             for (j = n; j < padded; j++) work[(size_t)i * STRIDE + total + j] = i == 1 ? -1e4 : 0;
         total += padded;
@@ -88,7 +88,7 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
     return HS_OK;
 }
 
-static double squares(const hs_two *T, hs_exponents a)
+static double two_squares(const hs_two *T, hs_exponents a)
 {
     double most = 1;
     int r;
@@ -100,7 +100,7 @@ static double squares(const hs_two *T, hs_exponents a)
 }
 
 /* The log of the largest weight of a node. */
-HS_CLONES static double largest(const hs_two *T, hs_exponents a)
+HS_CLONES static double two_largest(const hs_two *T, hs_exponents a)
 {
     const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lw = T->G.lw;
     double top[8] = {-1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4};
@@ -115,7 +115,7 @@ HS_CLONES static double largest(const hs_two *T, hs_exponents a)
 }
 
 /* log M where e^E dominates: plain log-sum-exp, relative error of each term its exponent's. */
-HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, double top, hs_moments *out)
+HS_CLONES static void two_moments_plain(hs_two *T, hs_exponents a, double top, hs_moments *out)
 {
     const hs_pair *pair = T->pair;
     double s0 = 0, s1 = 0, s2 = 0, e0 = 0, f1 = fabs(a.a1), f2 = fabs(a.a2);
@@ -137,11 +137,11 @@ HS_CLONES static void moments_plain(hs_two *T, hs_exponents a, double top, hs_mo
     out->log_m = top + log(s0);
     out->mean = s1;
     out->var = s2 / s0;
-    out->err = HS_U * (e0 / s0 + 8 + G->n + pair->w_err + 2 * (fabs(top) + fabs(log(s0)))) * squares(T, a);
+    out->err = HS_U * (e0 / s0 + 8 + G->n + pair->w_err + 2 * (fabs(top) + fabs(log(s0)))) * two_squares(T, a);
 }
 
 /* What the caps of U1 and U2 leave out of their terms in M. */
-static double capped_upper(const hs_two *T, hs_exponents a)
+static double two_capped_upper(const hs_two *T, hs_exponents a)
 {
     double sum = 0;
     int64_t j;
@@ -165,12 +165,12 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, cut,
-           count = T->G.n, top = largest(T, a);
+           count = T->G.n, top = two_largest(T, a);
     int64_t j, i;
     int r;
     out->dropped = !(top > 0);
     if (!out->dropped) {
-        moments_plain(T, a, top, out);
+        two_moments_plain(T, a, top, out);
         return;
     }
     for (r = 0; r < pair->branches; r++) {
@@ -204,9 +204,9 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
     out->log_m = log1p(hs_lanes(s0));
     out->mean = mean;
     out->var = hs_lanes(s2) / M - mean * mean;
-    cut = capped_upper(T, a);
+    cut = two_capped_upper(T, a);
     out->err =
-        HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(T, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
+        HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * two_squares(T, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
 }
 
 /* Leaves p_j and r_j; |dphi(y)| <= |y| (c1 + n' c2) as for hs_grid_weights, with both factors in dL_j and in the
@@ -247,8 +247,8 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
             }
     }
     spread = hs_lanes(eb);
-    *c2 = HS_U * hs_lanes(t2) * squares(T, a);
-    *c1 = HS_U * hs_lanes(t1) * squares(T, a) + *c2 * (52 + 0.25 * G->n + spread);
+    *c2 = HS_U * hs_lanes(t2) * two_squares(T, a);
+    *c1 = HS_U * hs_lanes(t1) * two_squares(T, a) + *c2 * (52 + 0.25 * G->n + spread);
 }
 
 /* The least rate at which the log of a node's weight falls beyond either end of branch r. */
@@ -304,13 +304,11 @@ double hs_two_dropped_upper(const hs_two *T, double z)
 }
 
 /* Half widths of the strips tried, as in transform.c. */
-static double strip(double m, int t)
+static double two_strip(double m, int t)
 {
     static const double part[HS_STRIPS] = {0.9, 0.45, 0.2}, d_max[HS_STRIPS] = {6, 5, 4};
     return fmin(part[t] * HS_PI / m, d_max[t]);
 }
-
-static double log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
 
 /* |M_h(z) - M(z)|/M(z) for the sum over ALL nodes at real z [theory: law.real-mesh, law.two-sided]. */
 double hs_two_real_upper(const hs_two *T, double z)
@@ -321,9 +319,9 @@ double hs_two_real_upper(const hs_two *T, double z)
     for (r = 0; r < T->pair->branches; r++) {
         double up = T->pair->up[r], down = T->pair->down[r], best = HUGE_VAL;
         for (t = 0; t < HS_STRIPS; t++) {
-            double d = strip(fmax(up, down), t), gain = 2 * HS_PI * d / T->h[r];
-            best =
-                fmin(best, 0.5 * d * d + log_kap(a.a1, d * up) + log_kap(a.a2, d * down) - gain - log1p(-exp(-gain)));
+            double d = two_strip(fmax(up, down), t), gain = 2 * HS_PI * d / T->h[r];
+            best = fmin(best, 0.5 * d * d + hs_log_kap(a.a1, d * up) + hs_log_kap(a.a2, d * down) - gain -
+                                  log1p(-exp(-gain)));
         }
         sum += 2 * exp(best);
     }
@@ -337,9 +335,9 @@ double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
     double up = pair->up[r], down = pair->down[r], best = 0;
     int t;
     for (t = 0; t < HS_STRIPS; t++) {
-        double d = strip(fmax(up, down), t);
-        best =
-            fmax(best, 2 * HS_PI * d / (target + 0.7 + 0.5 * d * d + log_kap(a.a1, d * up) + log_kap(a.a2, d * down)));
+        double d = two_strip(fmax(up, down), t);
+        best = fmax(best, 2 * HS_PI * d /
+                              (target + 0.7 + 0.5 * d * d + hs_log_kap(a.a1, d * up) + hs_log_kap(a.a2, d * down)));
     }
     return best;
 }
@@ -350,7 +348,7 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     const hs_pair *pair = T->pair;
     double h = T->h[r], q = pair->q[r], up = pair->up[r], down = pair->down[r], rim1 = exp(0.5 * up * h),
            rim2 = exp(0.5 * down * h);
-    double d = strip(fmax(up, down), t), b1 = d * up, b2 = d * down, s1 = b1 <= HS_PI / 2 ? sin(b1) : b1,
+    double d = two_strip(fmax(up, down), t), b1 = d * up, b2 = d * down, s1 = b1 <= HS_PI / 2 ? sin(b1) : b1,
            c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
     double s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
     double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)),
@@ -460,48 +458,4 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
         total += fmin(best, mass * (1 + 1e-9));
     }
     return fmin(1, total * (1 + 1e-9));
-}
-
-int64_t hs_two_work(void) { return HS_TWO_WORK; }
-
-/* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M,
- * its error, mean, variance, Re phi - 1, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at
- * e^-target. work: HS_TWO_WORK doubles. */
-int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out)
-{
-    hs_two T;
-    hs_moments mo;
-    double est[3], h[HS_BRANCHES], c1, c2, edge, R = sqrt(2 * (target + 3)) + 1, re, im;
-    int r, st;
-    if (n_work < HS_TWO_WORK) return HS_SCRATCH;
-    if (!(pair->branches >= 1 && pair->branches <= HS_BRANCHES && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
-    for (r = 0; r < pair->branches; r++)
-        if (!(pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 1 && pair->up[r] >= 0 && pair->down[r] >= 0 &&
-              pair->up[r] + pair->down[r] > 0))
-            return HS_BAD_ARGUMENT;
-    hs_two_cgf_estimate(pair, z, est);
-    if (!(fabs(est[0]) < HUGE_VAL)) return HS_OUT_OF_RANGE;
-    for (r = 0; r < pair->branches; r++) {
-        h[r] = hs_two_choose_h(pair, r, z, y, target, est[0]);
-        if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
-    }
-    if ((st = hs_two_build(&T, pair, h, z, z, R, work))) return st;
-    hs_two_moments(&T, z, &mo);
-    hs_two_weights(&T, z, mo.log_m, &c1, &c2);
-    edge = hs_two_ends_upper(&T, z, mo.log_m);
-    out[0] = mo.log_m;
-    out[2] = mo.mean;
-    out[3] = mo.var;
-    out[1] = hs_two_real_upper(&T, z) + edge;
-    out[6] = out[1] + edge;
-    if (mo.dropped) out[1] += hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
-    if (!(out[1] < 0.1)) return HS_TOO_WIDE;
-    out[1] = 1.1 * out[1] + mo.err;
-    hs_grid_phase(&T.G, y, &re, &im);
-    out[4] = re;
-    out[5] = im;
-    for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
-    out[6] += hs_two_quadrature_upper(&T, z, y) + y * c1;
-    out[7] = fmin(1, hs_two_far_upper(&T, z, y) + 2 * edge);
-    return out[1] < HUGE_VAL && out[6] < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }

@@ -10,12 +10,12 @@
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 
-static double mesh(const hs_pair *pair, int r) { return 0.5 / fmax(fmax(pair->up[r], pair->down[r]), 1); }
+static double plan_mesh(const hs_pair *pair, int r) { return 0.5 / fmax(fmax(pair->up[r], pair->down[r]), 1); }
 
 /* l1, L = l1 - l2, lm1, lm1 - lm2, log weight and weight at n nodes from lo on. */
-HS_CLONES static void fill(double q, double up, double down, double shift, double lo, double h, int n,
-                           double *restrict l1, double *restrict L, double *restrict lm1, double *restrict dm,
-                           double *restrict lw, double *restrict w)
+HS_CLONES static void plan_fill(double q, double up, double down, double shift, double lo, double h, int n,
+                                double *restrict l1, double *restrict L, double *restrict lm1, double *restrict dm,
+                                double *restrict lw, double *restrict w)
 {
     double lq = log(q);
     int j;
@@ -33,12 +33,12 @@ HS_CLONES static void fill(double q, double up, double down, double shift, doubl
 }
 
 /* Branch r from lo on in n columns of six rows `stride` apart; from `real` on nodes of weight zero. */
-static void put(const hs_pair *pair, int r, double lo, int real, int n, double *x, int64_t stride)
+static void plan_put(const hs_pair *pair, int r, double lo, int real, int n, double *x, int64_t stride)
 {
-    double h = mesh(pair, r), shift = log(pair->w[r] * h) - LOG_SQRT_2PI;
+    double h = plan_mesh(pair, r), shift = log(pair->w[r] * h) - LOG_SQRT_2PI;
     int i;
-    fill(pair->q[r], pair->up[r], pair->down[r], shift, lo, h, n, x, x + stride, x + 2 * stride, x + 3 * stride,
-         x + 4 * stride, x + 5 * stride);
+    plan_fill(pair->q[r], pair->up[r], pair->down[r], shift, lo, h, n, x, x + stride, x + 2 * stride, x + 3 * stride,
+              x + 4 * stride, x + 5 * stride);
     for (; real < n; real++)
         for (i = 0; i < 6; i++) x[i * stride + real] = i == 4 ? -1e4 : 0;
 }
@@ -55,20 +55,20 @@ int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, doub
     for (r = 0; r < pair->branches; r++) {
         double count;
         hs_two_range(pair, r, z_lo, z_hi, 8.5, &lo[r], &hi);
-        count = (hi - lo[r]) / mesh(pair, r) + 1;
+        count = (hi - lo[r]) / plan_mesh(pair, r) + 1;
         if (!(6 * (n + count + 8) < (double)size)) return HS_TOO_MANY_NODES;
         real[r] = (int)count;
         n += (real[r] + 7) / 8 * 8;
     }
     for (G->n = n, n = r = 0; r < pair->branches; n += (real[r] + 7) / 8 * 8, r++)
-        put(pair, r, lo[r], real[r], (real[r] + 7) / 8 * 8, work + n, G->n);
+        plan_put(pair, r, lo[r], real[r], (real[r] + 7) / 8 * 8, work + n, G->n);
     G->z_lo = z_lo;
     G->z_hi = z_hi;
     return HS_OK;
 }
 
 /* The three sums of e^E w L^i, scaled by e^-top, added to s; top = 0: of log M in the form that does not cancel. */
-HS_CLONES static void sums(const hs_two_coarse *G, double z, double top, double *s)
+HS_CLONES static void plan_sums(const hs_two_coarse *G, double z, double top, double *s)
 {
     const double *restrict l1 = G->x, *restrict L = G->x + G->n, *restrict lm = G->x + 2 * G->n,
                            *restrict dm = G->x + 3 * G->n;
@@ -98,7 +98,7 @@ HS_CLONES static void sums(const hs_two_coarse *G, double z, double top, double 
     s[2] += hs_lanes(s2);
 }
 
-static void finish(const double *s, double top, double *out)
+static void plan_finish(const double *s, double top, double *out)
 {
     double M = top > 0 ? s[0] : 1 + s[0];
     out[0] = top > 0 ? top + log(M) : log1p(s[0]);
@@ -119,8 +119,8 @@ HS_CLONES void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out)
         }
     for (i = 0; i < 8; i++) top = fmax(top, top8[i]);
     if (top < 1.5) top = 0; /* weights hold log h - log sqrt(2 pi) < -1.6: as below */
-    sums(G, z, top, s);
-    finish(s, top, out);
+    plan_sums(G, z, top, s);
+    plan_finish(s, top, out);
 }
 
 /* E - g^2/2 at g, in the branch r */
@@ -147,18 +147,18 @@ void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out)
     }
     if (top < 3) top = 0;
     for (r = 0; r < pair->branches; r++) {
-        double lo, hi, h = mesh(pair, r);
+        double lo, hi, h = plan_mesh(pair, r);
         hs_two_range(pair, r, z, z, 8.5, &lo, &hi);
         if (!((hi - lo) / h < 16384)) {
             out[0] = out[1] = out[2] = HUGE_VAL;
             return;
         }
         for (; lo <= hi; lo += BLOCK * h) {
-            put(pair, r, lo, (hi - lo) / h < BLOCK - 1 ? (int)((hi - lo) / h) + 1 : BLOCK, BLOCK, work, BLOCK);
-            sums(&G, z, top, s);
+            plan_put(pair, r, lo, (hi - lo) / h < BLOCK - 1 ? (int)((hi - lo) / h) + 1 : BLOCK, BLOCK, work, BLOCK);
+            plan_sums(&G, z, top, s);
         }
     }
-    finish(s, top, out);
+    plan_finish(s, top, out);
 }
 
 /* A mesh for branch r, 12 bits, for which the quadrature error at frequency y should be below e^-target: best of four

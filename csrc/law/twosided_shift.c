@@ -105,9 +105,9 @@ static inline void factor(double m, double q, double lq, double b, double cs, do
 /* The n nodes (first + j) h of one branch: L, r, and the two parts of the slope: |r| (dL + e |L|) and |r L|, in u.
  * e: the errors of both logs and what products and sums with them round; g^2/2 is exact and joins other terms; the
  * turn by e^{i turn}, 24 + 2 |turn|; and what all nodes share. */
-HS_CLONES static void fill(const hs_pair *pair, int b, hs_exponents a, double d, double h, double first, int n,
-                           double log_m, double m_err, hs_two_shift *P, int at, double *restrict slope,
-                           double *restrict reach)
+HS_CLONES static void shift_fill(const hs_pair *pair, int b, hs_exponents a, double d, double h, double first, int n,
+                                 double log_m, double m_err, hs_two_shift *P, int at, double *restrict slope,
+                                 double *restrict reach)
 {
     double q = pair->q[b], up = pair->up[b], down = pair->down[b], lh = log(h), lw = log(pair->w[b]), f1 = fabs(a.a1),
            f2 = fabs(a.a2);
@@ -165,8 +165,8 @@ static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P
     damp = exp(0.5 * d * d) * kap;
     B->quad += 2 * exp(log_strip(B->a, d, up, down)) * mu / expm1(2 * HS_PI * d / h) + 2 * damp * B->edge;
     B->mass += damp * (mu + B->edge);
-    fill(B->pair, r, B->a, d, h, first, n, B->log_m, B->rounding / HS_U, P, B->total, B->slope + B->total,
-         B->reach + B->total);
+    shift_fill(B->pair, r, B->a, d, h, first, n, B->log_m, B->rounding / HS_U, P, B->total, B->slope + B->total,
+               B->reach + B->total);
     for (j = B->total; j < B->total + n; j++) {
         double size = fabs(P->rr[j]) + fabs(P->ri[j]);
         B->c1 += B->slope[j];
@@ -262,7 +262,7 @@ static inline void turns(double y, const double *Lr, const double *Li, double *r
 }
 
 /* E_k, k = 0..15, of one node from E_1: at most four products E_{a+b} = E_a + E_b + E_a E_b deep. */
-static inline void babies(double x1, double y1, double *restrict c, double *restrict s)
+static inline void shift_babies(double x1, double y1, double *restrict c, double *restrict s)
 {
     double x2 = 2 * x1 + (x1 * x1 - y1 * y1), y2 = 2 * (y1 + x1 * y1), x4 = 2 * x2 + (x2 * x2 - y2 * y2),
            y4 = 2 * (y2 + x2 * y2), x8, y8;
@@ -303,11 +303,11 @@ static inline void babies(double x1, double y1, double *restrict c, double *rest
     }
 typedef void (*product_sums)(const double *c, const double *s, const double *A, const double *B, double *out);
 HS_TARGET("avx512f")
-static void by8(const double *c, const double *s, const double *A, const double *B, double *out){
-    PRODUCTS(hs_v8)} HS_TARGET("avx2") static void by4(const double *c, const double *s, const double *A,
-                                                       const double *B, double *out)
+static void shift_by8(const double *c, const double *s, const double *A, const double *B, double *out){
+    PRODUCTS(hs_v8)} HS_TARGET("avx2") static void shift_by4(const double *c, const double *s, const double *A,
+                                                             const double *B, double *out)
 { PRODUCTS(hs_v4) }
-static void by2(const double *c, const double *s, const double *A, const double *B, double *out){PRODUCTS(hs_v2)}
+static void shift_by2(const double *c, const double *s, const double *A, const double *B, double *out){PRODUCTS(hs_v2)}
 
 /* Z_n = phi(n dy) - 1 = sum r_j E_n, E_n = e^{i n dy L_j} - 1, n = 0..N, and the slope of their rounding. Every n is
  *   16 g + k, and Z_n = Z_{16g} + Z_k + sum r E_{16g} E_k.
@@ -318,7 +318,7 @@ HS_CLONES
     double hs_two_shift_nodes(const hs_two_shift *P, double dy, int64_t N, double *scratch, double *zr, double *zi)
 {
     double bc[TILE * 16], bs[TILE * 16], A[TILE], B[TILE], er[TILE], ei[TILE], sr[TILE], si[TILE], z[32] = {0}, *single;
-    product_sums products = HS_PICK(by8, by4, by2);
+    product_sums products = HS_PICK(shift_by8, shift_by4, shift_by2);
     int j, j0, k, g, all = (int)(N / 16), before = 0, giants;
     do {
         giants = all - before < SEGMENT ? all - before : SEGMENT;
@@ -327,7 +327,7 @@ HS_CLONES
         for (j0 = 0; j0 < P->n; j0 += TILE) {
             const double *Lr = P->Lr + j0, *Li = P->Li + j0, *restrict rr = P->rr + j0, *restrict ri = P->ri + j0;
             turns(dy, Lr, Li, er, ei);
-            for (j = 0; j < TILE; j++) babies(er[j], ei[j], bc + 16 * j, bs + 16 * j);
+            for (j = 0; j < TILE; j++) shift_babies(er[j], ei[j], bc + 16 * j, bs + 16 * j);
             if (!before) products(bc, bs, rr, ri, z);
             if (!giants) continue;
             turns(16 * dy, Lr, Li, sr, si);

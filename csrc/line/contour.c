@@ -29,11 +29,11 @@
  * Cost: O(b n_inner N). Steps are cut into chunks of fixed number, summed in order [theory: rounding.sums]: results do
  * not depend on the threads.
  */
-#include "line/contour.h"
+#include "line/line.h"
 
 /* The values at the nodes as coefficients: f_n and z_n f_n at C->eps, weighted 1, 2, 2, ...; and the error sums,
  * with |eps| taken one unit of reach larger, so that every eps' with |eps' - eps| <= C->reach shares them. */
-HS_CLONES static void freeze(hs_contour *C, hs_sums *S)
+HS_CLONES static void line_freeze(hs_contour *C, hs_sums *S)
 {
     double inner = 0, round = 0, c = C->c, top = fabs(C->eps) + C->reach, dy = C->dy, eps = C->eps;
     double *restrict re = S->re, *restrict im = S->im, *restrict hr = S->round, *restrict hn = S->node,
@@ -85,7 +85,7 @@ HS_CLONES static void freeze(hs_contour *C, hs_sums *S)
 
 /* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes [theory: line.shared]. Value, its log-scale,
  * -d delta/d eps, error terms. */
-HS_CLONES static void evaluate(const void *prepared, double eps, hs_value *v)
+HS_CLONES static void line_at(const void *prepared, double eps, hs_value *v)
 {
     const hs_contour *C = (const hs_contour *)prepared;
     const hs_sums *S = (const hs_sums *)C->S;
@@ -145,7 +145,7 @@ HS_CLONES static void evaluate(const void *prepared, double eps, hs_value *v)
 static int point_at(const hs_contour *C, double eps, hs_point *out)
 {
     hs_value v;
-    evaluate(C, eps, &v);
+    line_at(C, eps, &v);
     if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
     hs_value_point(&v, C->N + 1, out);
     return v.lower > 0 && v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
@@ -153,7 +153,7 @@ static int point_at(const hs_contour *C, double eps, hs_point *out)
 
 /* Line and nodes. Where the line at the saddle takes many nodes, a lower one that loses little and takes far fewer
  * is as good. */
-static int place(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
+static int line_lay(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     int st = hs_contour_place(C, have_eps, log_delta, depth, work);
     /* planning pairs costs as much as hundreds of nodes; planning many steps costs less than a few, as it is done on
@@ -176,14 +176,14 @@ static int place(hs_contour *C, int have_eps, double log_delta, double depth, do
 
 /* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries where the tail is not small
  * enough. */
-static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work,
-                   hs_sums *S)
+static int line_prepare(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work,
+                        hs_sums *S)
 {
     int st, attempt;
     double e;
     if (hs_stopped(C->poll, 0)) return HS_INTERRUPTED;
     if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
-    if ((st = place(C, have_eps, log_delta, depth, work))) return st;
+    if ((st = line_lay(C, have_eps, log_delta, depth, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
         if (C->N > HS_OUTER_MAX / C->chunks) return HS_TOO_MANY_NODES;
         if (n_work < hs_contour_work(C->b, C->n_threads, C->N)) return HS_SCRATCH;
@@ -206,35 +206,8 @@ static int prepare(hs_contour *C, int have_eps, double log_delta, double depth, 
         C->N = (int64_t)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }
-    freeze(C, S);
+    line_freeze(C, S);
     return HS_OK;
-}
-
-/* log M(a) <= log_m + err on a grid of its own, whose quadrature error is about e^-nats. */
-int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err)
-{
-    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2)))),
-           width = sqrt(2 * (nats + 3)) + 1, out;
-    hs_grid G;
-    hs_moments mo;
-    int st;
-    if (!(h > 0)) return HS_TOO_MANY_NODES;
-    if ((st = hs_grid_build(&G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work))) return st;
-    hs_grid_moments(&G, a, &mo);
-    out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
-    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));
-    if (!(out < 1)) return HS_OUT_OF_RANGE;
-    *log_m = mo.log_m;
-    *err = mo.err - log1p(-out);
-    return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
-}
-
-/* The same with an error that is small over k steps, and against log M itself. */
-int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
-{
-    double o[3];
-    hs_cgf_estimate(m, q, a, o);
-    return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))), work, log_m, err);
 }
 
 /* K(t) + payoff(t) with K rounded up and its quadrature error added: Chernoff's bound of delta(eps) and of eps(delta)
@@ -297,7 +270,7 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs
     int st, i, found = HS_NO_SADDLE;
     for (i = 0; i < depths(C) && found != HS_OK; i++) {
         C->eps = eps;
-        st = prepare(C, 1, 0, DEPTHS[i], work, n_work, S);
+        st = line_prepare(C, 1, 0, DEPTHS[i], work, n_work, S);
         if (!st) st = point_at(C, eps, &p);
         if (st == HS_NO_SADDLE) break;
         if (st == HS_OK ||
@@ -346,12 +319,12 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
             /* x away from its centre the aliases of a contour weigh e^{8x/sd} more, and the rounding is bounded up
              * to its reach */
             C->eps = fmin(eps[i] + 0.5 * fmin(C->reach, C->sd), 0.5 * (eps[i] + eps[n - 1]));
-            if (prepare(C, 1, 0, 1, work, n_work, S) == HS_OK)
+            if (line_prepare(C, 1, 0, 1, work, n_work, S) == HS_OK)
                 while (i < n && fabs(eps[i] - C->eps) <= C->reach && row_at(C, eps[i], out + 9 * i) == HS_OK) i++;
         }
         if (i > first) continue;
         C->eps = eps[i];
-        st = prepare(C, 1, 0, 1, work, n_work, S);
+        st = line_prepare(C, 1, 0, 1, work, n_work, S);
         if (st) out[9 * i] = st;
         else row_at(C, eps[i], out + 9 * i);
         i++;
@@ -364,9 +337,9 @@ static int root_at(hs_contour *C, double log_delta, double depth, double *work, 
                    double *estimate, double *upper, hs_point *out)
 {
     hs_sums S[HS_CHUNKS];
-    hs_curve curve = {.at = evaluate, .self = C, .log_delta = log_delta};
+    hs_curve curve = {.at = line_at, .self = C, .log_delta = log_delta};
     hs_value v;
-    int st = prepare(C, 0, log_delta, depth, work, n_work, S);
+    int st = line_prepare(C, 0, log_delta, depth, work, n_work, S);
     if (st) return st;
     curve.start = C->eps;
     curve.reach = C->reach; /* freeze: up to there */

@@ -6,9 +6,9 @@
  *
  * Symbols as in contour.c.
  */
-#include "line/contour.h"
+#include "line/line.h"
 
-/* K, K', K'' at z of all steps, or of so many that the rest does not matter (take_crowd). */
+/* K, K', K'' at z of all steps, or of so many that the rest does not matter (take_subsample). */
 static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
 {
     double a = hs_contour_tilt(C, z), part[HS_CHUNKS][3];
@@ -18,7 +18,8 @@ static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
 #pragma omp parallel for num_threads(C->n_threads) schedule(static) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < C->chunks; chunk++) {
-        int64_t i, lo = hs_chunk_at(X->crowd, chunk, C->chunks), hi = hs_chunk_at(X->crowd, chunk + 1, C->chunks);
+        int64_t i, lo = hs_chunk_at(X->subsample, chunk, C->chunks),
+                   hi = hs_chunk_at(X->subsample, chunk + 1, C->chunks);
         part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
         for (i = lo; i < hi; i++) {
             int64_t j = X->who ? (int64_t)X->who[i] : i;
@@ -84,25 +85,25 @@ static double rough_variance(const hs_contour *C, int64_t j, double *m)
     return hs_rough_variance(*m, q);
 }
 
-/* At most HS_CROWD steps that stand for all: step j with chance p_j, half by its count and half by its share of the
+/* At most HS_SUBSAMPLE steps that stand for all: step j with chance p_j, half by its count and half by its share of the
  * variance, by systematic sampling, with weight k_j/(n p_j). */
-static void take_crowd(const hs_contour *C, hs_sample *X, double *work)
+static void take_subsample(const hs_contour *C, hs_sample *X, double *work)
 {
     double all = 0, sum = 0, picks = 0, m;
     int64_t j;
-    X->crowd = C->b;
+    X->subsample = C->b;
     X->who = X->weight = NULL;
-    if (C->b <= 2 * HS_CROWD) return;
+    if (C->b <= 2 * HS_SUBSAMPLE) return;
     X->who = work;
-    X->weight = work + HS_CROWD + 1;
+    X->weight = work + HS_SUBSAMPLE + 1;
     for (j = 0; j < C->b; j++) all += C->k[j] * rough_variance(C, j, &m);
-    for (X->crowd = j = 0; j < C->b && X->crowd <= HS_CROWD; j++) {
-        double p = HS_CROWD * C->k[j] * (0.5 / C->ktot + 0.5 * rough_variance(C, j, &m) / all), now;
+    for (X->subsample = j = 0; j < C->b && X->subsample <= HS_SUBSAMPLE; j++) {
+        double p = HS_SUBSAMPLE * C->k[j] * (0.5 / C->ktot + 0.5 * rough_variance(C, j, &m) / all), now;
         sum += p;
         now = floor(sum);
         if (now > picks) {
-            X->who[X->crowd] = (double)j;
-            X->weight[X->crowd++] = C->k[j] * (now - picks) / p;
+            X->who[X->subsample] = (double)j;
+            X->weight[X->subsample++] = C->k[j] * (now - picks) / p;
         }
         picks = now;
     }
@@ -123,7 +124,7 @@ static void take_sample(hs_contour *C, hs_sample *X, double *work)
         X->grid[i].a_lo = X->two[i].z_lo = 1;
         X->grid[i].a_hi = X->two[i].z_hi = 0; /* not built */
     }
-    take_crowd(C, X, work + HS_STEPS_WORK);
+    take_subsample(C, X, work + HS_STEPS_WORK);
 }
 
 /* A start: the normal law of variance sum k q^2 (e^{m^2} - 1), kept where rare jumps do not take over. */
@@ -207,7 +208,7 @@ static hs_cgf cgf_near_line(void *self, double s)
 
 /* P = the larger of the two sides' least periods; the second side is good enough once it is below the first. Where the
  * sample is not all, P is close to what all steps ask for at the tilts found. */
-static void place(placing *W)
+static void place_aliases(placing *W)
 {
     hs_contour *C = W->C;
     hs_aliases A = {cgf_near_line, W, C->c, C->eps, C->sd, C->log_est - C->nats};
@@ -261,7 +262,7 @@ static int shallow(placing *W, int have_eps, double log_delta, double depth)
 }
 
 /* c to 24 bits, so that c + i n dy is exact, and K there where the sample is not all. */
-static void settle(placing *W, int again)
+static void shorten_tilt(placing *W, int again)
 {
     hs_contour *C = W->C;
     C->c = hs_short_tilt(C->c);
@@ -272,22 +273,22 @@ static void settle(placing *W, int again)
     if (again) W->all = total_cgf(C, W->X, C->c);
 }
 
-/* Moves the line to depth `low`, unless that loses more than it is worth, `spare` nats apart: the more, the larger
+/* Moves the line to depth `low`, unless that loses more than it is worth, `most` nats apart: the more, the larger
  * the share of rare jumps, which the nodes would have to follow, in the variance at the saddle, sd^2; *ratio: sd
  * over what is left of it. */
-static int moved(placing *W, int have_eps, double log_delta, double low, double sd, double spare, double *ratio)
+static int lowered(placing *W, int have_eps, double log_delta, double low, double sd, double most, double *ratio)
 {
     hs_contour above = *W->C;
     placing before = *W;
     int st = shallow(W, have_eps, log_delta, low);
     *ratio = sd / W->C->sd;
-    if (st || W->C->loss > spare + fmin(7, 2 + 1.5 * log2(*ratio))) {
+    if (st || W->C->loss > most + fmin(7, 2 + 1.5 * log2(*ratio))) {
         *W->C = above;
         *W = before;
         return 0;
     }
     W->C->depth = low;
-    settle(W, 0);
+    shorten_tilt(W, 0);
     return 1;
 }
 
@@ -297,12 +298,14 @@ static void place_low(placing *W, int have_eps, double log_delta)
 {
     double sd = W->C->sd, ratio, deep;
     hs_aliases A = {cgf_near_line, W, W->C->c, W->C->eps, sd, W->C->log_est - W->C->nats};
-    if (hs_alias_period(&A, W->C->c + 7 / sd) > 24 * sd && !moved(W, have_eps, log_delta, 0.6, sd, 0, &ratio) &&
-        ratio < 6)
-        moved(W, have_eps, log_delta, 0.75, sd, 0, &ratio);
-    if (W->C->depth == 0.6 && ratio > 5) moved(W, have_eps, log_delta, 0.42, sd, 2, &deep);
-    place(W);
-    if (W->C->depth == 0.6 && W->C->P > 28 * W->C->sd && moved(W, have_eps, log_delta, 0.42, sd, 0, &deep)) place(W);
+    if (hs_alias_period(&A, W->C->c + 7 / sd) > HS_LINE_PERIOD * sd &&
+        !lowered(W, have_eps, log_delta, HS_LINE_LOWER, sd, 0, &ratio) && ratio < 6)
+        lowered(W, have_eps, log_delta, HS_LINE_BETWEEN, sd, 0, &ratio);
+    if (W->C->depth == HS_LINE_LOWER && ratio > 5) lowered(W, have_eps, log_delta, HS_LINE_LOWEST, sd, 2, &deep);
+    place_aliases(W);
+    if (W->C->depth == HS_LINE_LOWER && W->C->P > HS_LINE_LONG * W->C->sd &&
+        lowered(W, have_eps, log_delta, HS_LINE_LOWEST, sd, 0, &deep))
+        place_aliases(W);
 }
 
 /* c near the saddle of C->eps (or of log_delta, then C->eps as well) or below it, at C->depth <= depth times the
@@ -323,8 +326,8 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth
         /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
         C->c = fmax(pairs ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
     } else if ((st = shallow(&W, have_eps, log_delta, depth))) return st;
-    settle(&W, C->c != C->t && depth == 1);
+    shorten_tilt(&W, C->c != C->t && depth == 1);
     if (depth == 1 && !pairs) place_low(&W, have_eps, log_delta);
-    else place(&W);
+    else place_aliases(&W);
     return C->P > 0 && C->P < 1e12 ? HS_OK : HS_OUT_OF_RANGE;
 }

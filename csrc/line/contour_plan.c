@@ -6,7 +6,7 @@
  *
  * Symbols as in contour.c; far: log Psi, fall: log |phi|^k at a frequency, both negative.
  */
-#include "line/contour.h"
+#include "line/line.h"
 
 typedef struct {
     double fall[HS_PROBES], spread, fourth;
@@ -182,7 +182,7 @@ static double lead(hs_contour *C, double y, double y_far, double need, decay *D,
 int hs_contour_plan(hs_contour *C, double *work)
 {
     double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, root, lo, end, at = 0,
-           prev = 0, spare = C->nats + log(C->rtol) - 8;
+           prev = 0, surplus = C->nats + log(C->rtol) - 8;
     decay D;
     int it, pairs = hs_has_pairs(C),
             own = C->b == 1 && !pairs && C->q[0] < 1; /* whether D.G is the grid of all there is */
@@ -193,9 +193,9 @@ int hs_contour_plan(hs_contour *C, double *work)
     if (it > 0) power = fmax(0.3, log(at / prev) / log(2));
     y *= pow(target / -at, 1 / power) * (it > 0 ? 1.05 : 1);
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
-    if (spare > 0 && y > HS_FEW_NODES * C->dy) { /* nodes cost more than these nats bring */
-        y *= pow(1 - spare / target, 1 / power);
-        C->nats -= spare;
+    if (surplus > 0 && y > HS_FEW_NODES * C->dy) { /* nodes cost more than these nats bring */
+        y *= pow(1 - surplus / target, 1 / power);
+        C->nats -= surplus;
     }
     need = needed(C, y);
     if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit costs more */

@@ -11,7 +11,7 @@
  *   metric (y_far = 0): A(y) = (sum k 2 (1-|phi|))^{1/2} at the points Y, 2Y, 4Y ... [theory: line.metric,
  *     line.doubling]; the last of them is covered by Psi.
  */
-#include "line/contour.h"
+#include "line/line.h"
 
 /* A plain Gaussian step is exact: log phi(y) = -m^2 y^2/2 + i m^2 (c + 1/2) y (REMOVE and ADD alike). */
 static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
@@ -148,7 +148,7 @@ static int shifts(const hs_contour *C, int exact, double n, double n_shifted, do
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
     double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level,
-           quad, c1, c2, width, lo, hi, calm;
+           quad, c1, c2, width, lo, hi, far_h;
     hs_grid G;
     hs_moments mo;
     hs_two_shift P;
@@ -174,12 +174,12 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
     lo = -width - hs_left_reach(m, q, a);
     hi = fmax(m, a * m) + width;
-    calm = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1)));
+    far_h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1)));
     shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
-              && shifts(C, C->bands > 1, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R), (hi - lo) / calm + 16,
-                        HS_INNER_MAX / 2);
+              && shifts(C, C->bands > 1, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R),
+                        (hi - lo) / far_h + 16, HS_INNER_MAX / 2);
     if (shifted) {
-        h = calm;
+        h = far_h;
         exact = C->bands > 1;
     }
     if (!(h > 0)) return HS_TOO_MANY_NODES;
@@ -225,25 +225,25 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h,
                        int *shifted)
 {
-    double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, calm[HS_BRANCHES];
+    double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, far_h[HS_BRANCHES];
     int i, r, e;
     for (r = 0; r < pair->branches; r++) {
         double far_mesh = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
         h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), C->fine ? far_mesh : HUGE_VAL);
-        calm[r] = fmin(hs_two_real_h(pair, r, z[0], R + 2), far_mesh);
+        far_h[r] = fmin(hs_two_real_h(pair, r, z[0], R + 2), far_mesh);
         for (i = 1; i < 3; i++) { /* K there to a nat */
             double m = hs_two_real_h(pair, r, z[i], 5 + log(C->ktot));
             h[r] = fmin(h[r], m);
-            calm[r] = fmin(calm[r], m);
+            far_h[r] = fmin(far_h[r], m);
         }
         hs_two_range(pair, r, fmin(z[0], z[2]), fmax(z[0], z[1]), width, &lo, &hi);
         count += (hi - lo) / h[r];
-        rows += (hi - lo) / calm[r] + 16;
+        rows += (hi - lo) / far_h[r] + 16;
     }
     *shifted = shifts(C, 0, count, hs_two_shift_count(pair, z[0], fmin(z[0], z[2]), fmax(z[0], z[1]), width, R), rows,
                       HS_TWO_MAX / 2);
     for (r = 0; r < pair->branches; r++) {
-        if (*shifted) h[r] = calm[r];
+        if (*shifted) h[r] = far_h[r];
         h[r] = frexp(h[r], &e);
         h[r] = ldexp(floor(h[r] * 4096), e - 12); /* so that nodes and their squares are exact */
         if (!(h[r] > 0)) return 0;

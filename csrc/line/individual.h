@@ -2,7 +2,7 @@
 #ifndef HS_INDIVIDUAL_H
 #define HS_INDIVIDUAL_H
 
-#include "line/contour.h"
+#include "line/line.h"
 
 /* a level's columns: y_far and both ends of every band of the tail, 8 parts of the nodes */
 enum {

@@ -95,7 +95,7 @@ HS_CLONES static void gather(record *R, const hs_contour *C, int levels, const i
 }
 
 /* f_n at eps0, weighted 1, 2, 2, ..., in place of log phi; sums of |f_n| by eighths; the largest phase. */
-HS_CLONES static void freeze(record *R, double log_delta)
+HS_CLONES static void record_freeze(record *R, double log_delta)
 {
     const hs_contour *C = R->C;
     double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c, dy = C->dy, Y = (double)C->N * C->dy, eps0,
@@ -136,7 +136,7 @@ HS_CLONES static void freeze(record *R, double log_delta)
 }
 
 /* sum_n Re f_n' and sum_n Re z_n f_n' at eps, f' = f e^{-i (eps - eps0) y}. */
-HS_CLONES static void sums(const record *R, double eps, double *value, double *slope)
+HS_CLONES static void record_sums(const record *R, double eps, double *value, double *slope)
 {
     double v[LANES] = {0}, w[LANES] = {0}, de = eps - R->eps0, dy = R->C->dy, S = 0, D = 0;
     int n, n0;
@@ -160,7 +160,7 @@ HS_CLONES static void sums(const record *R, double eps, double *value, double *s
 }
 
 /* The upper end of delta(eps), and its estimate, which stands for the lower one as well. */
-static void evaluate(const void *frozen, double eps, hs_value *v)
+static void record_at(const void *frozen, double eps, hs_value *v)
 {
     const record *R = (const record *)frozen;
     const hs_contour *C = R->C;
@@ -170,7 +170,7 @@ static void evaluate(const void *frozen, double eps, hs_value *v)
     memset(v, 0, sizeof *v);
     v->upper = HUGE_VAL;
     if (!(R->phase + y_max * fabs(eps) < 1e6)) return; /* hs_cis_m1 ends at 2e6 */
-    sums(R, eps, &S, &slope);
+    record_sums(R, eps, &S, &slope);
     if (s < 0) S1 = exp(-L) / expm1(c * P);
     if (s < -1) S2 = exp(eps - L) / expm1((c + 1) * P);
     v->log_scale = L;
@@ -178,7 +178,7 @@ static void evaluate(const void *frozen, double eps, hs_value *v)
     v->slope = unit * slope;
     for (i = 0; i < 8; i++) { /* phases, exp, two rotations, division: 60u; the sum: nodes u */
         double each = R->head[HS_NODES + i] + 8 * HS_U * y_max * (fabs(eps) + fabs(R->eps0));
-        error += R->abs_sum[i] * ((each < 1e-3 ? each * (1 + each) : expm1(fmin(each, 1e3))) + (R->nodes + 60) * HS_U);
+        error += R->abs_sum[i] * (hs_grown_upper(each) + (R->nodes + 60) * HS_U);
     }
     whole = R->head[HS_K0_ERR] + 4 * HS_U * (fabs(K) + fabs(c * eps));
     up = unit * S + unit * error + R->tail;
@@ -191,7 +191,7 @@ static void evaluate(const void *frozen, double eps, hs_value *v)
 static double solve(const record *R, double log_delta, double *gap)
 {
     double c = R->C->c, eps, left, upper;
-    hs_curve curve = {.at = evaluate, .self = R, .log_delta = log_delta, .start = R->eps0, .reach = HUGE_VAL};
+    hs_curve curve = {.at = record_at, .self = R, .log_delta = log_delta, .start = R->eps0, .reach = HUGE_VAL};
     hs_value v;
     curve.step = 4 / c;
     curve.bend = 1 + c;
@@ -217,7 +217,7 @@ static void solve_all(const hs_contour *C, int64_t records, const int32_t *count
         double eps;
         if (hs_stopped(C->poll, (double)C->N * (C->b + 40))) continue;
         gather(&R, C, C->b, counts + i * C->b, stride, head, re, im);
-        freeze(&R, log_delta);
+        record_freeze(&R, log_delta);
         eps = solve(&R, log_delta, &gap[i]);
         if (!(eps < eps_upper[i])) gap[i] = HUGE_VAL;
         else eps_upper[i] = eps;

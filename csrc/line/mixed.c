@@ -96,7 +96,7 @@ static double decay_lower(const hs_mixed *A, double Y, double *area)
     return best;
 }
 
-/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `few`: until the tail is below `goal`), then
+/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`), then
  * the tail. */
 static int visit(hs_mixed *A, double goal)
 {
@@ -105,7 +105,7 @@ static int visit(hs_mixed *A, double goal)
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
     int64_t n0, half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, stop = -1;
     int i, n, tries;
-    if (A->few) { stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half); }
+    if (A->near_atoms) { stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half); }
     for (tries = 0, n0 = 0; tries < 6; tries++) {
         for (;; n0 += HS_LAW_BLOCK) {
             int count = (int)(half - n0 < HS_LAW_BLOCK ? half - n0 + 1 : HS_LAW_BLOCK);
@@ -126,7 +126,7 @@ static int visit(hs_mixed *A, double goal)
                 if (n0 + n == 0) start = weight;
                 top = fmax(top, A->re[n0 + n] + weight - start);
             }
-            if (A->few ? A->last >= stop : top < -want) {
+            if (A->near_atoms ? A->last >= stop : top < -want) {
                 n0 += count;
                 break;
             }
@@ -135,7 +135,7 @@ static int visit(hs_mixed *A, double goal)
             A->tail = 0;
             return HS_OK;
         }
-        if (A->few) {
+        if (A->near_atoms) {
             A->tail = hs_laplace_tail_upper(&laws[0], (double)A->last * A->dy);
             return HS_OK;
         }
@@ -163,7 +163,7 @@ static void known(const hs_mixed *A, double eps, double log_scale, double pm, do
 
 /* Aliases, known part and both ends, once value, slope, truncation, inner and rounding hold the sum's. L: the point at which
  * log_scale is taken. */
-static void finish(const hs_mixed *A, double eps, double pm, double qm, double whole, hs_value *v)
+static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, double whole, hs_value *v)
 {
     double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0],
                    exponents; /* exponents: their rounding */
@@ -189,8 +189,6 @@ static void finish(const hs_mixed *A, double eps, double pm, double qm, double w
     v->upper = v->value + v->truncation + v->inner + v->rounding + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
-static double grown(double r) { return r < 1e-3 ? r * (1 + r) : expm1(r); }
-
 static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 {
     double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1,
@@ -204,16 +202,16 @@ static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
         sum += mag * (co * dr + si * di) / den;
         der += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
         size += a;
-        round += a * (grown(r) * (1 + grown(A->node[n])) + 24 * HS_U);
-        inner += a * grown(A->node[n]);
+        round += a * (hs_grown_upper(r) * (1 + hs_grown_upper(A->node[n])) + 24 * HS_U);
+        inner += a * hs_grown_upper(A->node[n]);
     }
     v->value = unit * sum;
     v->slope = unit * der;
     v->truncation = A->tail;
     v->inner = unit * inner;
     v->rounding = unit * (round + (double)(A->last + 8) * HS_U * size);
-    if (A->few) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
-    finish(A, eps, pm, qm, 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps)), v);
+    if (A->near_atoms) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
+    mixed_ends(A, eps, pm, qm, 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps)), v);
     v->value += few;
     v->slope += slope;
     v->rounding += err;
@@ -257,9 +255,10 @@ static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
         sum += mag * (co * kr - si * ki);
         der += mag * (co * dr - si * di);
         size += mag * ks;
-        inner += mag * ks * grown(A->node[n]);
+        inner += mag * ks * hs_grown_upper(A->node[n]);
         moved += mag * (dx * (sl + edge) + ds * s * sl * sl * exp(x - a - s));
-        round += mag * ks * (grown(r) * (1 + grown(A->node[n])) + 70 * HS_U + (2 + fabs(a)) * (ds + 2 * HS_U));
+        round += mag * ks *
+                 (hs_grown_upper(r) * (1 + hs_grown_upper(A->node[n])) + 70 * HS_U + (2 + fabs(a)) * (ds + 2 * HS_U));
     }
     v->value = sum / Nd;
     v->slope = der / Nd;
@@ -267,10 +266,11 @@ static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
     v->truncation = A->tail * ks;
     v->inner = inner / Nd;
     v->rounding = (round + (double)(A->last + 8) * HS_U * size + moved) / Nd;
-    finish(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift), v);
+    mixed_ends(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift),
+               v);
 }
 
-static void evaluate(const void *prepared, double eps, hs_value *v)
+static void mixed_at(const void *prepared, double eps, hs_value *v)
 {
     const hs_mixed *A = (const hs_mixed *)prepared;
     if (hs_stopped(A->poll, 50 * (double)A->last)) {
@@ -329,8 +329,8 @@ static void moduli(hs_mixed *A)
     int64_t n;
     for (n = 0; n <= A->last; n++) {
         A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
-        if (A->few && hs_stopped(A->poll, 20 * sqrt(laws[0].k))) return;
-        if (A->few) hs_laplace_rest(&laws[0], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
+        if (A->near_atoms && hs_stopped(A->poll, 20 * sqrt(laws[0].k))) return;
+        if (A->near_atoms) hs_laplace_rest(&laws[0], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
         else A->re[n] = exp(A->re[n]);
     }
 }
@@ -389,15 +389,15 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
         }
     if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
     goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
-    A->few =
+    A->near_atoms =
         A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
         hs_laplace_floor_matters(&laws[0], A->T0) &&
         hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) < 0.1 * goal / A->rtol; /* 1e-3 of delta: of use */
     if ((st = visit(A, goal))) return st;
     moduli(A);
-    if (A->few) {
+    if (A->near_atoms) {
         hs_value v;
-        evaluate(A, A->eps, &v);
+        mixed_at(A, A->eps, &v);
         if (A->tail > 0.1 * A->rtol * v.value && v.value > 0) {
             if ((st = visit(A, 0.05 * A->rtol * v.value))) return st;
             moduli(A);
@@ -407,7 +407,7 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
 }
 
 /* Frequencies that quadrature grids are made for: doubled until the nodes visited lie below. */
-static int prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
+static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     const hs_law *laws = (const hs_law *)A->laws;
     int st, i, it, grids = 0;
@@ -440,8 +440,8 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
         out->truncation = exp(far);
         return HS_OK;
     }
-    if ((st = prepare(A, 1, 0, work))) return st;
-    evaluate(A, eps, &v);
+    if ((st = mixed_prepare(A, 1, 0, work))) return st;
+    mixed_at(A, eps, &v);
     if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
     hs_value_point(&v, A->last + 1, out);
     return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
@@ -449,9 +449,10 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
 
 /* The root on the prepared contour. The curve has a kink at each atom, or nearly one, which Newton's error does not see:
  * a whole step has to be small. */
-static int root(const hs_mixed *A, double log_delta, double *lower, double *estimate, double *upper, hs_point *out)
+static int mixed_root(const hs_mixed *A, double log_delta, double *lower, double *estimate, double *upper,
+                      hs_point *out)
 {
-    hs_curve curve = {.at = evaluate, .self = A, .log_delta = log_delta, .start = A->eps, .reach = HUGE_VAL};
+    hs_curve curve = {.at = mixed_at, .self = A, .log_delta = log_delta, .start = A->eps, .reach = HUGE_VAL};
     hs_value v;
     int st;
     curve.step = 4 / fabs(A->c) + 2 * A->step;
@@ -475,15 +476,15 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
         if (hs_stopped(A->poll, 0)) return HS_INTERRUPTED;
         A->eps = e;
         A->t = 1;
-        st = prepare(A, 1, 0, work);
-        if (st == HS_OK) evaluate(A, e, &v);
+        st = mixed_prepare(A, 1, 0, work);
+        if (st == HS_OK) mixed_at(A, e, &v);
         if (st == HS_TOO_MANY_NODES) return st;
         if (st || !(v.value > 0 && v.slope > 0)) {
             hi = e;
             next = 0.5 * (lo + hi);
         } else {
             gap = v.log_scale + log(v.value) - log_delta;
-            if (fabs(gap) < 0.3) return root(A, log_delta, lower, estimate, upper, out);
+            if (fabs(gap) < 0.3) return mixed_root(A, log_delta, lower, estimate, upper, out);
             if (gap > 0) lo = e;
             else hi = e;
             next = e + gap * v.value / v.slope;
@@ -507,8 +508,8 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, do
     int st, again;
     A->t = 1;
     if ((st = read_table(A, laws, work, n_work))) return st;
-    st = prepare(A, 0, log_delta, work);
-    if (st == HS_OK) st = root(A, log_delta, lower, estimate, upper, out);
+    st = mixed_prepare(A, 0, log_delta, work);
+    if (st == HS_OK) st = mixed_root(A, log_delta, lower, estimate, upper, out);
     if (st > HS_LOOSE) return chase(A, log_delta, work, lower, estimate, upper, out);
     if (st == HS_OK) return st;
     first[0] = *lower;
@@ -516,8 +517,8 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, do
     first[2] = *upper;
     keep = *out;
     A->eps = *estimate;
-    again = prepare(A, 1, 0, work);
-    if (again == HS_OK) again = root(A, log_delta, lower, estimate, upper, out);
+    again = mixed_prepare(A, 1, 0, work);
+    if (again == HS_OK) again = mixed_root(A, log_delta, lower, estimate, upper, out);
     if (again == HS_OK || (again == HS_LOOSE && *upper - *lower < first[2] - first[0])) return again;
     *lower = first[0];
     *estimate = first[1];

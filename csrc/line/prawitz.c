@@ -55,22 +55,22 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
     hs_tilt at = {.t = S->t};
     int st;
     S->stride = hs_prawitz_sparse(S);
-    S->fair = 2;
+    S->representative = 2;
     S->ratio = 1;
     if (S->stride > 1) {
         hs_cgf some;
         f.tol = have_eps ? 0.005 : 0.03;
-        S->fair = hs_saddle_find(&f, &at) == HS_OK ? 2 : 0;
-        if (!S->fair) at.t = S->t;
+        S->representative = hs_saddle_find(&f, &at) == HS_OK ? 2 : 0;
+        if (!S->representative) at.t = S->t;
         some = at.k;
         S->stride = 1;
         W.asked = 0;
         f.tol = have_eps ? 0.005 : 0.3;
         st = hs_saddle_find(&f, &at);
-        if (S->fair) {
+        if (S->representative) {
             double off = fmax(fabs(W.first.K - some.K) / fabs(some.K), fabs(W.first.K2 - some.K2) / some.K2);
-            S->fair = off < 0.08 ? 2 : off < 0.3 ? 1 : 0;
-            if (S->fair) S->ratio = W.first.K / some.K;
+            S->representative = off < 0.08 ? 2 : off < 0.3 ? 1 : 0;
+            if (S->representative) S->ratio = W.first.K / some.K;
         }
     } else {
         f.tol = have_eps ? 0.005 : S->b <= 48 ? 0.03 : 0.3;
@@ -86,7 +86,7 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
 
 /* P = the larger of the two sides' least periods, or what reaches beyond the support with room for eps to move; any
  * d > 0 gives a valid one. Of many steps some tell which d. */
-static int place(hs_prawitz *S)
+static int smoothed_place(hs_prawitz *S)
 {
     prawitz_placing W = {.S = S};
     hs_aliases A = {cgf_of_steps, &W, S->t, S->eps, S->sd, S->log_est - S->T0};
@@ -94,9 +94,9 @@ static int place(hs_prawitz *S)
     S->P = 0;
     for (side = 1; side >= -1; side -= 2) {
         double d = 7 / S->sd, best, reach = (side < 0 ? S->eps - S->low : S->high - S->eps) + 2 / S->t, s;
-        S->stride = S->fair > 0 ? hs_prawitz_sparse(S) : 1;
+        S->stride = S->representative > 0 ? hs_prawitz_sparse(S) : 1;
         best = hs_alias_place(&A, side, d, -0.99, HUGE_VAL, S->P, &s);
-        if (S->fair == 1) {
+        if (S->representative == 1) {
             S->stride = 1;
             best = hs_alias_period(&A, s);
         }
@@ -127,9 +127,6 @@ static void tail_lower(const hs_prawitz *S, double *seg)
     }
 }
 
-/* e^x - 1 from above, for x >= 0 (x^3 and rounding are below x^2/2 where the short form is used). */
-static double grown(double x) { return x < 1e-3 ? x * (1 + x) : expm1(fmin(700, x)) * (1 + 1e-12); }
-
 /* The smoothing and truncation terms for the T asked for, or the T for which their sum is least. */
 static void choose_limit(hs_prawitz *S)
 {
@@ -138,9 +135,12 @@ static void choose_limit(hs_prawitz *S)
     int64_t n;
     int j;
     tail_lower(S, seg);
+    S->limit = fmax(Y, S->dy); /* where the nodes are not known: Chernoff's bound alone */
+    S->smooth = HUGE_VAL;
+    S->tail = 0;
     for (n = 1; n <= S->N; n++)
         near += 2 * exp(S->re[n]) *
-                ((S->T > 0 ? fmax(0, 1 - (double)n * S->dy / S->T) : 1) + grown(S->round[n] + S->node[n]));
+                ((S->T > 0 ? fmax(0, 1 - (double)n * S->dy / S->T) : 1) + hs_grown_upper(S->round[n] + S->node[n]));
     near *= 1 + 1e-9; /* the rounding of the sum */
     if (S->T > 0 && S->T <= Y + S->dy) {
         S->limit = S->T;
@@ -176,7 +176,7 @@ static double weight(double s)
 
 /* Nodes to coefficients of value (re, im) and slope (zr, zi), weighted 1, 2, 2, ..., with |eps| up to `reach` away
  * in the error sums. */
-static void freeze(hs_prawitz *S)
+static void smoothed_freeze(hs_prawitz *S)
 {
     double abs_sum = 0, inner = 0, round = 0, t = S->t, top = fabs(S->eps) + S->reach;
     int64_t n;
@@ -184,9 +184,9 @@ static void freeze(hs_prawitz *S)
         double y = (double)n * S->dy, ph = S->im[n] - S->eps * y, mag = exp(S->re[n]) * (n ? 2 : 1), co = cos(ph),
                si = sin(ph);
         double dr = t * (1 + t) - y * y, di = y * (1 + 2 * t), den = dr * dr + di * di, a = mag / sqrt(den);
-        double grow =
-            grown(S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + top * y) + 12 * HS_U * S->reach * y);
-        double quad = grown(S->node[n]), lam = weight(y / S->limit);
+        double grow = hs_grown_upper(S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + top * y) +
+                                     12 * HS_U * S->reach * y);
+        double quad = hs_grown_upper(S->node[n]), lam = weight(y / S->limit);
         abs_sum += a;
         inner += a * quad;
         round += a * (grow * (1 + quad) + 40 * HS_U);
@@ -221,7 +221,7 @@ HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, d
 }
 
 /* At eps within `reach` of S->eps: all share the nodes. */
-static void evaluate(const void *prepared, double eps, hs_value *v)
+static void smoothed_at(const void *prepared, double eps, hs_value *v)
 {
     const hs_prawitz *S = (const hs_prawitz *)prepared;
     double unit = S->dy / (2 * HS_PI), sum, der, t = S->t, P = S->P, s = S->s_left;
@@ -276,7 +276,7 @@ static void place_points(hs_prawitz *S)
     }
     S->points = POINTS;
     if (S->T > 0 && S->T <= S->y[0] + S->dy) S->points = 0; /* the nodes are all there is */
-    else if (S->few) S->points = 1;
+    else if (S->far_only) S->points = 1;
     else if (S->b > 1)
         for (S->points = 6; S->points < POINTS && S->y[S->points - 6] < 2 * step; S->points++) {}
 }
@@ -298,11 +298,11 @@ static int64_t next_nodes(const hs_prawitz *S)
 }
 
 /* Lay out the nodes for the tilt S->t, visit the steps, again with better nodes if need be. */
-static int settle(hs_prawitz *S, double *work)
+static int smoothed_settle(hs_prawitz *S, double *work)
 {
     int64_t n;
     int st, attempt;
-    if ((st = place(S)) || (st = hs_prawitz_plan(S, work + 6 * N_MAX))) return st;
+    if ((st = smoothed_place(S)) || (st = hs_prawitz_plan(S, work + 6 * N_MAX))) return st;
     S->re = work;
     S->im = work + N_MAX;
     S->round = work + 2 * N_MAX;
@@ -310,12 +310,12 @@ static int settle(hs_prawitz *S, double *work)
     S->zr = work + 4 * N_MAX;
     S->zi = work + 5 * N_MAX;
     place_points(S);
-    S->lean = S->b > 64 && !S->add && S->N < 384;
-    for (attempt = 0;; attempt++, S->lean = 0) {
+    S->tight_grids = S->b > 64 && !S->add && S->N < 384;
+    for (attempt = 0;; attempt++, S->tight_grids = 0) {
         if ((st = hs_prawitz_visit(S, work + 6 * N_MAX))) return st;
         if (attempt == 5 || !(n = next_nodes(S))) return HS_OK;
-        if (S->few) {
-            S->few = 0;
+        if (S->far_only) {
+            S->far_only = 0;
             place_points(S);
             continue;
         } /* the far bound alone does not do */
@@ -352,16 +352,16 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
     if ((st = find_saddle(S, have_eps, log_delta))) return st;
     for (j = 0; j < 30; j++, S->t *= 0.5) {
         S->reach = fmin(0.5 + 4 / S->t, 30 / S->t); /* the leading-order log delta may be off by nats */
-        st = settle(S, work);
+        st = smoothed_settle(S, work);
         if (st != HS_TOO_WIDE && st != HS_TOO_MANY_NODES && st != HS_OUT_OF_RANGE) break;
     }
     if (st) return st;
     choose_limit(S);
-    freeze(S);
+    smoothed_freeze(S);
     return HS_OK;
 }
 
-static int prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, int64_t n_work)
+static int smoothed_prepare(hs_prawitz *S, int have_eps, double log_delta, double *work, int64_t n_work)
 {
     hs_prawitz_kept kept;
     int st;
@@ -380,8 +380,8 @@ int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs
     hs_value v;
     int st;
     S->eps = eps;
-    if ((st = prepare(S, 1, 0, work, n_work))) return st;
-    evaluate(S, eps, &v);
+    if ((st = smoothed_prepare(S, 1, 0, work, n_work))) return st;
+    smoothed_at(S, eps, &v);
     hs_value_point(&v, S->N + 1, out);
     return v.upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
@@ -390,18 +390,18 @@ int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs
 int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
                    double *upper, hs_point *out)
 {
-    hs_curve curve = {.at = evaluate, .self = S, .log_delta = log_delta};
+    hs_curve curve = {.at = smoothed_at, .self = S, .log_delta = log_delta};
     hs_value v;
     double left, proved = HUGE_VAL;
     int st;
-    if ((st = prepare(S, 0, log_delta, work, n_work))) return st;
+    if ((st = smoothed_prepare(S, 0, log_delta, work, n_work))) return st;
     curve.start = S->eps;
     curve.reach = S->reach;
     curve.step = 0.4 * S->reach;
     curve.bend = 1 + S->t;
     if (hs_root_estimate(&curve, estimate, &left, &v)) {
         *estimate = S->eps;
-        evaluate(S, S->eps, &v);
+        smoothed_at(S, S->eps, &v);
         left = fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value / v.slope;
     }
     *lower = -HUGE_VAL;

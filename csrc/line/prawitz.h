@@ -2,7 +2,7 @@
 #ifndef HS_PRAWITZ_H
 #define HS_PRAWITZ_H
 
-#include "clt/edgeworth.h"
+#include "law/laplace_step.h"
 #include "line/root.h"
 #include "line/saddle.h"
 

@@ -17,7 +17,7 @@
 
 #define LEVELS 8 /* parts of the frequency range with a quadrature error of their own */
 
-static void step_cgf(const hs_prawitz *S, int i, double t, double *o)
+static void smoothed_step_cgf(const hs_prawitz *S, int i, double t, double *o)
 {
     double a = S->add ? -t : 1 + t, m = S->m[i], q = S->q[i];
     hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
@@ -54,7 +54,7 @@ void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
     for (i = 0; i < S->b; i += S->stride) {
         int at = pick(S, i, S->stride);
         if (hs_stopped(S->poll, 1e3)) return;
-        step_cgf(S, at, t, o);
+        smoothed_step_cgf(S, at, t, o);
         total += S->k[at];
         for (r = 0; r < 3; r++) out[r] += S->k[at] * o[r];
     }
@@ -115,7 +115,8 @@ static double real_error_upper(opened *O, double a, int first_order, double log_
 
 /* The grid of step i for the line's tilt tilt[2] and frequencies up to y_grid. For ADD it would do for the alias
  * tilts as well, which costs little there and leaves room where |f| falls slowly. */
-static int build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, opened *O, double *work)
+static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, opened *O,
+                          double *work)
 {
     double m = S->m[i], q = S->q[i], a = tilt[2], h, width, nats = 5 + log(S->ktot);
     double lo = S->add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
@@ -165,7 +166,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
     O->m = m;
     O->q = S->q[i];
     O->n_gl = S->n_gl;
-    if (O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
+    if (O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     for (j = 0; j < 2; j++) {
         double log_m;
         if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
@@ -174,7 +175,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
         S->K[j] += k * log_m;
         S->inner[j] += out < 1 ? -k * log1p(-out) : HUGE_VAL;
     }
-    if (!O->family && (st = build(S, i, a, y_grid, R, O, work))) return st;
+    if (!O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     hs_grid_moments(&O->G, a[2], &mo);
     out = real_error_upper(O, a[2], mo.dropped, mo.log_m, &dropped);
     if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
@@ -191,7 +192,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
 }
 
 /* A plain Gaussian step: M(a) in closed form, log phi(y) = -m^2 y^2/2 + i m^2 (t + 1/2) y for REMOVE and ADD alike. */
-static void visit_gaussian(hs_prawitz *S, double m, double k)
+static void smoothed_visit_gaussian(hs_prawitz *S, double m, double k)
 {
     double v = m * m * k, z[3];
     int64_t n;
@@ -237,7 +238,7 @@ HS_CLONES static void add_range(const hs_prawitz *S, double k, double c, double 
 }
 
 /* All nodes; level: the quadrature errors of the parts of their range. */
-static void add_nodes(hs_prawitz *S, double k, double c, const double *level)
+static void smoothed_add_nodes(hs_prawitz *S, double k, double c, const double *level)
 {
     int j, n0 = 0, n1;
     for (j = 0; j < LEVELS; j++, n0 = n1) {
@@ -270,7 +271,7 @@ static void add_points(hs_prawitz *S, double k, opened *O)
 
 int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
-    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->lean ? 0 : 6);
+    double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->tight_grids ? 0 : 6);
     int i, j, st;
     opened O;
     if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
@@ -282,7 +283,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         double quad[LEVELS];
         if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;
         if (S->family[i] == 0 && S->q[i] == 1) {
-            visit_gaussian(S, S->m[i], S->k[i]);
+            smoothed_visit_gaussian(S, S->m[i], S->k[i]);
             continue;
         }
         if ((st = open_step(S, i, y_grid, R, &O, work))) return st;
@@ -301,7 +302,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         }
         hs_grid_trim(&O.G, exp(-R - 2));
         hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);
-        add_nodes(S, S->k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
+        smoothed_add_nodes(S, S->k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
         add_points(S, S->k[i], &O);
     }
     return HS_OK;
@@ -312,7 +313,7 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
 {
     double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t, o[3], c1, c2;
     int st;
-    step_cgf(S, j, S->t, o);
+    smoothed_step_cgf(S, j, S->t, o);
     *log_m = o[0];
     if (S->family[j]) st = hs_laplace_step_grid(G, m, q, S->x, S->w, S->n_gl, work);
     else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach(m, q, a), fmax(a * m, 0) + 7, work);
@@ -342,7 +343,7 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
 }
 
 /* The decay of |f| sampled at geometric y on middling grids of at most 48 steps: how many nodes are worth having.
- * `few`: the far bound at the last of them should do. */
+ * `far_only`: the far bound at the last of them should do. */
 int hs_prawitz_plan(hs_prawitz *S, double *work)
 {
     double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far,
@@ -364,7 +365,7 @@ int hs_prawitz_plan(hs_prawitz *S, double *work)
             if (S->b == 1 && sum[it] - 2 * log(hypot(S->t, y) / S->t) < -target) break;
         }
     }
-    S->fine = S->few = 0;
+    S->fine = S->far_only = 0;
     for (it = 0, y = y0; it < 16; it++, prev_y = y, y *= 1.35) {
         double at = sum[it] * S->ktot / total - 2 * log(hypot(S->t, y) / S->t);
         if (at < -target) {
@@ -372,7 +373,7 @@ int hs_prawitz_plan(hs_prawitz *S, double *work)
             if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
             far = far_estimate(S, end, stride, &G, work); /* it sees less than |f|, but all that follows */
             S->fine = far > 0 ? 1 : 0;
-            S->few = far > 0.4 * target && S->b > 1 ? 1 : 0;
+            S->far_only = far > 0.4 * target && S->b > 1 ? 1 : 0;
             if (S->fine) y = fmax(y, end * fmin(2.5, pow(target / far, 0.8)));
             break;
         }

@@ -15,14 +15,13 @@
  * What it does not do: find a curve on which the root lies within reach.
  */
 #include "line/root.h"
-
-enum { NEWTON_STEPS = 60, OUTWARD_STEPS = 40 };
+#include "tuning.h"
 
 int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v)
 {
     double e = f->start, lo = -HUGE_VAL, hi = HUGE_VAL, gap, step, over;
     int it;
-    for (it = 0; it < NEWTON_STEPS; it++) {
+    for (it = 0; it < HS_ROOT_NEWTON; it++) {
         f->at(f->self, e, v);
         if (!(v->value > 0 && v->slope > 0 && v->upper < HUGE_VAL)) { /* beyond the largest loss, if anywhere */
             if (!(lo > -HUGE_VAL)) return HS_TOO_WIDE;
@@ -36,7 +35,7 @@ int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v)
         else hi = e;
         step = fmax(-f->step, fmin(f->step, gap * over));
         *left = fabs(step) * fmin(1, f->bend * fabs(step));
-        if (*left <= 2e-16 * fabs(e) + fmax(f->enough, 0.05 * (v->upper - v->lower) / v->slope)) {
+        if (*left <= 2e-16 * fabs(e) + fmax(f->enough, HS_ROOT_NEAR * (v->upper - v->lower) / v->slope)) {
             *eps = e + step;
             return fabs(*eps - f->start) <= f->reach ? HS_OK : HS_NO_BRACKET;
         }
@@ -64,7 +63,7 @@ int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *
            up = first_step(f, eps, left, v, v->upper - v->value), room = f->reach - fabs(eps - f->start);
     int it, found = lower ? 0 : 1;
     hs_value at;
-    for (it = 0; it < OUTWARD_STEPS && found != 3; it++, down *= 1.5, up *= 1.5) {
+    for (it = 0; it < HS_ROOT_OUTWARD && found != 3; it++, down *= HS_ROOT_GROWTH, up *= HS_ROOT_GROWTH) {
         if (!(found & 1) && down <= room) {
             f->at(f->self, eps - down, &at);
             if (at.lower > 0 && at.log_scale + log(at.lower) - slack(f, &at) >= f->log_delta) {

@@ -12,8 +12,7 @@
  * What it does not do: tilts in (-1, 0).
  */
 #include "line/saddle.h"
-
-enum { NEWTON_MOST = 90, SECANTS = 8, ALIAS_FIRST = 30, ALIAS_MOST = 14 };
+#include "tuning.h"
 
 typedef struct { /* a bracket of the saddle, and the last step's gap there */
     double lo, hi, gap, x;
@@ -66,7 +65,7 @@ int hs_saddle_find(const hs_saddle_search *f, hs_tilt *at)
     double F2, H, slope, t;
     int it;
     at->t = fmin(at->t, f->top);
-    for (it = 0; it < NEWTON_MOST; it++) {
+    for (it = 0; it < HS_SADDLE_STEPS; it++) {
         t = at->t;
         at->k = f->cgf(f->self, t);
         F2 = at->k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
@@ -82,7 +81,7 @@ int hs_saddle_find(const hs_saddle_search *f, hs_tilt *at)
         if (saddle_gap(f, at, F2, &H, &slope)) return HS_OK;
         if (H < 0 && t >= f->top) return HS_LOOSE;
         if (B.lo > 0 && B.hi > 0 && B.hi - B.lo < 1e-14 * B.hi) return HS_NO_SADDLE;
-        at->t = fmin(next_tilt(&B, t, H, slope, it >= SECANTS), f->top);
+        at->t = fmin(next_tilt(&B, t, H, slope, it >= HS_SADDLE_SECANTS), f->top);
         if (!(at->t > 1e-12)) return HS_NO_SADDLE;
     }
     return HS_NO_SADDLE;
@@ -112,9 +111,9 @@ double hs_alias_place(const hs_aliases *A, int side, double d, double lo, double
     int it;
     d = fmax(fmin(d, most), fmin(2 * fmax(least, 0), most));
     best = alias_try(A, side, d, &next);
-    for (it = 0; it < ALIAS_FIRST && !(best < HUGE_VAL) && 0.5 * d > least; it++)
+    for (it = 0; it < HS_ALIAS_HALVINGS && !(best < HUGE_VAL) && 0.5 * d > least; it++)
         best = alias_try(A, side, d *= 0.5, &next);
-    for (it = 0; it < ALIAS_MOST && best < HUGE_VAL && !(best <= enough); it++) {
+    for (it = 0; it < HS_ALIAS_STEPS && best < HUGE_VAL && !(best <= enough); it++) {
         double at, newton, trial = fmax(0.25 * d, fmin(2.5 * d, next));
         if (it < 2 && fabs(trial - d) < 0.1 * d) {
             if (best < 9.5 * A->sd) break; /* a normal law has P = sqrt(2 T0) sd */
@@ -124,7 +123,7 @@ double hs_alias_place(const hs_aliases *A, int side, double d, double lo, double
         if (fabs(trial - d) < 0.1 * d) break;
         at = trial > least && trial <= most ? alias_try(A, side, trial, &newton) : HUGE_VAL;
         if (at < best) {
-            if (at > 0.95 * best && it > 0) it = ALIAS_MOST;
+            if (at > 0.95 * best && it > 0) it = HS_ALIAS_STEPS;
             best = at;
             d = trial;
             next = newton;

@@ -51,7 +51,7 @@ static int lay(run *R, double t_inner, double end, double h)
         return 0;
     if (hs_hyp_march(J, &J->mid, HS_HYP_GAMMA, 1, R->log_delta - log_factor(J, J->s) + end)) return 0;
     J->h_v = h;
-    return nodes(J) == HS_OK;
+    return hyperbola_nodes(J) == HS_OK;
 }
 
 static int fine(run *R, hs_value *F)
@@ -86,7 +86,7 @@ static void alias(run *R)
     moved = 0;
     if (!st) return;
     R->J.h_v *= between(1.3, 4);
-    if (nodes(&R->J)) return;
+    if (hyperbola_nodes(&R->J)) return;
     assemble(&R->J, turned(&R->J, R->J.s), &S);
     term("hyperbola-alias", off(&S, &F), S.alias_right, own(&F) + S.rounding + S.inner + S.truncation);
 }

@@ -77,8 +77,8 @@ static void judge(const char *name, run *W, record *R, int only_above)
 {
     double est;
     hs_value v;
-    freeze(R, W->log_delta);
-    evaluate(R, start(W), &v);
+    record_freeze(R, W->log_delta);
+    record_at(R, start(W), &v);
     est = v.log_scale + log(v.value);
     if (!(fabs(est) < HUGE_VAL)) return;
     term(name, fmax(0, only_above ? -expm1(est - W->truth) : fabs(expm1(est - W->truth))),
@@ -132,7 +132,7 @@ static void truncation(run *W)
                 double y = (double)n * C.dy;
                 sum += C.dy / HS_PI * exp(W->R.fr[n]) / hypot(C.c, y) / hypot(1 + C.c, y);
             }
-            freeze(R, W->log_delta);
+            record_freeze(R, W->log_delta);
             scale = C.c * (1 + C.c); /* f_0 = 1/scale */
             term("individual-tail", sum * scale, R->tail * scale, 1e-7 * sum * scale);
         }

@@ -6,9 +6,7 @@
  * over its nodes. What bounds the truncation bounds the sum of moduli beyond the last node, so that sum is its actual
  * error: phases may turn all of them one way.
  */
-#define hs_log_m_upper                                                                                                 \
-    own_log_m_upper /* contour.c is read here for its static functions: its public ones get names of their own */
-#define hs_log_m_nats_upper own_log_m_nats_upper
+/* contour.c is read here for its static functions: its public ones get names of their own */
 #define hs_contour_chernoff_upper own_contour_chernoff_upper
 #define hs_contour_work own_contour_work
 #define hs_contour_delta own_contour_delta
@@ -176,8 +174,8 @@ static void aliasing(int kind, int side)
     if (fine_line(L, -between(1, 8), between(0.2, 1), 1)) {
         C = L->C;
         var = L->k[0] * L->m[0] * L->m[0];
-        freeze(&L->C, L->S);
-        evaluate(&L->C, C.eps, &fine);
+        line_freeze(&L->C, L->S);
+        line_at(&L->C, C.eps, &fine);
         C.P = C.sd * between(1.5, 7) + between(0, 1);
         C.dy = 2 * HS_PI / C.P;
         C.s_right = best_tilt(exponent, L, C.c * 1.01, C.c + 30 + 20 / C.sd, C.eps + C.P);
@@ -188,7 +186,7 @@ static void aliasing(int kind, int side)
         C.y_grid = (double)(C.N + 2) * C.dy;
         if (C.y_far > 0) C.y_far = fmax(C.y_far, (double)C.N * C.dy);
         if (on_line(&C, work_coarse, S) == HS_OK) {
-            freeze(&C, S);
+            line_freeze(&C, S);
             if (uniform() < 0.5) /* K known to a few nats at the tilts of the aliases */
                 for (n = 1; n < 3; n++) {
                     double a = between(0, 3), b = between(0, 3);
@@ -196,7 +194,7 @@ static void aliasing(int kind, int side)
                     S->err[n] += a;
                     S->inner[n] += b;
                 }
-            evaluate(&C, C.eps, &v);
+            line_at(&C, C.eps, &v);
             ends_hold(v.lower, v.value, v.upper, v.inner + v.rounding + v.truncation, v.alias_left, v.alias_right,
                       C.s_left);
             scale = exp(fine.log_scale - v.log_scale);
@@ -235,8 +233,8 @@ static void inner(int kind, int how)
     hs_value fine, v;
     any_run(L, kind, how == 3 ? 0.02 : 0.5, how == 3 ? 0.5 : 10, how == 3 ? 10 : 2);
     if (fine_line(L, -between(1, 12), 1, how == 3 ? 20 : 1)) {
-        freeze(&L->C, L->S);
-        evaluate(&L->C, L->C.eps, &fine);
+        line_freeze(&L->C, L->S);
+        line_at(&L->C, L->C.eps, &fine);
         C = L->C;
         C.damp = -1;
         C.far_mesh = 0;
@@ -246,8 +244,8 @@ static void inner(int kind, int how)
         C.y_far = how == 2 ? 0 : (double)C.N * C.dy * (how == 1 ? 3 : 1);
         C.nats = between(1, 20) - log(C.ktot) - C.loss;
         if (on_line(&C, work_coarse, S) == HS_OK) {
-            freeze(&C, S);
-            evaluate(&C, C.eps, &v);
+            line_freeze(&C, S);
+            line_at(&C, C.eps, &v);
             if (kind == SAMPLED)
                 term("k-at-c", fabs(S->K[0] - L->S->K[0]), S->inner[0] + S->err[0], L->S->inner[0] + L->S->err[0]);
             else
@@ -293,7 +291,7 @@ static void planned(int kind)
     long n;
     any_run(L, kind, 0.05, 2, 4);
     L->C.T0 = between(0.5, 12);
-    if (prepare(&L->C, 0, -between(1, 8), 1, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), L->S) == HS_OK) {
+    if (line_prepare(&L->C, 0, -between(1, 8), 1, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), L->S) == HS_OK) {
         C = L->C;
         C.N = 4 * C.N + 16;
         C.y_grid = (double)(C.N + 2) * C.dy;
@@ -350,8 +348,8 @@ static void plain(void)
             term("plain-node", (double)hypotl(0.5L * v * y * y + L->S->re[n], v * (c + 0.5L) * y - L->S->im[n]),
                  L->S->round[n], 1e-18 * (fabs(L->S->re[n]) + fabs(L->S->im[n])));
         }
-        freeze(C, L->S);
-        evaluate(C, C->eps, &L->v);
+        line_freeze(C, L->S);
+        line_at(C, C->eps, &L->v);
         truth = 0.5L * (erfcl(a * sqrtl(0.5L)) - expl(C->eps) * erfcl((a + mu) * sqrtl(0.5L))) *
                 expl(-(long double)L->v.log_scale);
         term("plain-value", (double)fabsl(L->v.value - truth),
@@ -380,8 +378,8 @@ static void injected(int what)
             re[n] = S->re[n];
             re[N + 1 + n] = S->im[n];
         }
-        freeze(C, S);
-        evaluate(C, C->eps, &fine);
+        line_freeze(C, S);
+        line_at(C, C->eps, &fine);
         for (n = 0; n <= N; n++) {
             double y = (double)n * C->dy, turn = re[N + 1 + n] - C->eps * y - atan2(y, C->c) - atan2(y, 1 + C->c);
             S->re[n] = re[n] + (what % 2 ? d * cos(turn) : 0);
@@ -389,7 +387,7 @@ static void injected(int what)
             S->node[n] = what == 1 ? d : 0;
             S->round[n] = what == 3 ? d : 0;
         }
-        freeze(C, S);
+        line_freeze(C, S);
         if (what == 0) {
             S->K[0] -= d;
             S->inner[0] += d;
@@ -399,7 +397,7 @@ static void injected(int what)
             S->err[0] += d;
         }
         C->tail = d;
-        evaluate(C, C->eps, &v);
+        line_at(C, C->eps, &v);
         ends_hold(v.lower, v.value, v.upper, v.inner + v.rounding + v.truncation, v.alias_left, v.alias_right,
                   C->s_left);
         term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value),

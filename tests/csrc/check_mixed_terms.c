@@ -232,7 +232,7 @@ static void aliasing(run *R, int lattice, int side)
             R->A.K[n] -= a;
             R->A.err[n] += a;
         }
-    evaluate(&R->A, R->A.eps, &v);
+    mixed_at(&R->A, R->A.eps, &v);
     ends_hold(v.lower, v.value, v.upper, v.truncation + v.inner + v.rounding, v.alias_left, v.alias_right, R->A.s_left);
     closed(e0, k, m, R->A.eps, &truth, &rest, &less);
     truth *= exp(-v.log_scale);
@@ -281,7 +281,7 @@ static void full(run *R, int lattice)
     begin(R, FINE + 4);
     two_atoms(R, e0, k, m);
     if (!lay(R, mean + between(-2, 4) * sd)) return;
-    evaluate(&R->A, R->A.eps, &v);
+    mixed_at(&R->A, R->A.eps, &v);
     for (i = 0; i <= k; i++) {
         long double gap = R->A.eps - x * (2 * i - (long double)k), log_p = lgammal(k + 1) - lgammal(i + 1) -
                                                                            lgammal(k - i + 1) - i * log1pl(expl(-x)) -
@@ -319,7 +319,7 @@ static void complement(run *R)
     begin(R, FINE);
     two_atoms(R, e0, k, 0);
     if (!lay(R, mean - between(2.5, 6) * sd) || !(R->A.c < 0)) return;
-    evaluate(&R->A, R->A.eps, &v);
+    mixed_at(&R->A, R->A.eps, &v);
     for (i = 0; i <= k; i++) {
         long double loss = x * (2 * i - (long double)k), log_p = lgammal(k + 1) - lgammal(i + 1) - lgammal(k - i + 1) -
                                                                  i * log1pl(expl(-x)) - (k - i) * log1pl(expl(x));
@@ -394,8 +394,8 @@ static void truncation(run *R, int kind)
     for (n = 1; n < fine.A.last && fine.A.re[n] > fall; n++) {}
     if (kind == 5) R->A.rtol = log_between(1e-4, 0.5);
     else R->A.n_nodes = n + 1;
-    if (lay(R, eps) && R->A.last < fine.A.last && R->A.few == fine.A.few) {
-        evaluate(&R->A, eps, &v);
+    if (lay(R, eps) && R->A.last < fine.A.last && R->A.near_atoms == fine.A.near_atoms) {
+        mixed_at(&R->A, eps, &v);
         for (n = R->A.last + 1; n <= fine.A.last; n++) {
             if (fine.A.round[n] > 1e-3) continue; /* |phi| is near 0 there, and 1 stands for what is not known */
             sum += share(&fine.A, eps, n);
@@ -423,7 +423,7 @@ static void injected(run *R, int lattice, int what)
     if (read_table(&R->A, R->laws, work, n_work)) return;
     bulk = hs_mixed_total(&R->A, 0);
     if (!lay(R, bulk.mean + between(0, 3) * sqrt(bulk.var))) return;
-    evaluate(&R->A, R->A.eps, &fine);
+    mixed_at(&R->A, R->A.eps, &fine);
     if (what == 0) {
         R->A.K[0] -= d;
         R->A.err[0] += d;
@@ -442,7 +442,7 @@ static void injected(run *R, int lattice, int what)
         R->A.d_step += d;
         R->A.step *= 1 + (uniform() < 0.5 ? d : -d);
     }
-    evaluate(&R->A, R->A.eps, &v);
+    mixed_at(&R->A, R->A.eps, &v);
     ends_hold(v.lower, v.value, v.upper, v.truncation + v.inner + v.rounding, v.alias_left, v.alias_right, R->A.s_left);
     claimed = what == 1 ? v.inner : v.rounding;
     term(names[lattice][what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), claimed,

@@ -1,6 +1,6 @@
 /* check_prawitz_terms.c - what prawitz_steps.c says of one step, and how prawitz.c joins it, each error where it is
  * large: inner meshes and rules as coarse as asked, errors as large as their claims put into a line, ends of eps for
- * few nats.
+ * far_only nats.
  *
  * References: integrals over a mesh or a rule so fine that its error is below 1e-15, in long double; the contour's
  * certified interval.
@@ -65,7 +65,7 @@ static exact_value exact(int family, double m, double q, double a, double y)
     return M;
 }
 
-/* One step opened for few nats: K at three tilts, its variance, phi at any frequency and beyond it. */
+/* One step opened for far_only nats: K at three tilts, its variance, phi at any frequency and beyond it. */
 static void one_step(int family)
 {
     static const char *names[2][6] = {
@@ -137,7 +137,7 @@ static void plain(void)
     S.round = work + 20;
     S.node = work + 30;
     memset(work, 0, sizeof *work * 40);
-    visit_gaussian(&S, m, k);
+    smoothed_visit_gaussian(&S, m, k);
     for (j = 0; j < 3; j++) {
         z = j == 0 ? S.s_right : j == 1 ? S.s_left : S.t;
         term("plain-k", (double)fabsl(0.5L * v * z * (1 + z) - S.K[j]),
@@ -183,8 +183,8 @@ static void injected(int what)
     int family;
     long n;
     S.eps = any_run(&S, &family, &m, &q, &k, between(-1, 4), 28);
-    if (prepare(&S, 1, 0, work, hs_prawitz_work())) return;
-    evaluate(&S, S.eps, &fine);
+    if (smoothed_prepare(&S, 1, 0, work, hs_prawitz_work())) return;
+    smoothed_at(&S, S.eps, &fine);
     if (hs_prawitz_visit(&S, work + 6 * N_MAX)) return;
     for (n = 0; n <= S.N; n++) {
         double y = (double)n * S.dy, turn = S.im[n] - S.eps * y - atan2(y, S.t) - atan2(y, 1 + S.t);
@@ -195,7 +195,7 @@ static void injected(int what)
         S.node[n] = what == 1 ? d : 0;
         S.round[n] = what == 3 ? d : 0;
     }
-    freeze(&S);
+    smoothed_freeze(&S);
     if (what == 0) {
         S.K[2] -= d;
         S.inner[2] += d;
@@ -204,7 +204,7 @@ static void injected(int what)
         S.K[2] -= d;
         S.err += d;
     }
-    evaluate(&S, S.eps, &v);
+    smoothed_at(&S, S.eps, &v);
     term(names[what], fabs(v.value * exp(v.log_scale - fine.log_scale) - fine.value), what < 2 ? v.inner : v.rounding,
          fine.rounding + 1e-13);
 }

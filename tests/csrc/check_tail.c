@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "line/contour.h"
+#include "line/line.h"
 
 static int failures, lines, banded, points;
 

@@ -19,7 +19,7 @@ ORDERS = (0, 1, 2, 3)
 FORMS = {"one_sequence": 1, "two_sequence": 2}
 GAUSSIAN, LAPLACE = 0, 1
 M_GAUSSIAN, M_LAPLACE = 1 / SIGMA_RANGE[0], 40.0
-"""Largest sensitivity/noise; csrc/clt/edgeworth.h has the second."""
+"""Largest sensitivity/noise; csrc/law/laplace_step.h has the second."""
 
 
 class _Columns(NamedTuple):

@@ -1,26 +1,17 @@
-/* contour.h - what the files contour*.c share; the public part is in hs.h. */
-#ifndef HS_CONTOUR_H
-#define HS_CONTOUR_H
+/* line.h - what the files contour*.c and individual_*.c share; the public part is in hs.h. */
+#ifndef HS_LINE_H
+#define HS_LINE_H
 
 #include "law/twosided.h"
 #include "line/root.h"
 #include "line/saddle.h"
+#include "tuning.h"
 
-#define HS_DOUBLINGS 20    /* tail points Y, 2Y, 4Y, ... */
-#define HS_PROBES 12       /* frequencies at which the decay is sampled, ratio 2 */
-#define HS_FAR_MESH 0.15   /* mesh times shift for which Psi is good at small phases */
-#define HS_BANDS 8         /* of frequencies beyond the nodes, each with its own moments */
-#define HS_BAND_MESH 0.05  /* mesh times shift where moments are bounded cell by cell */
-#define HS_BAND_CUT 1.7    /* a band counts losses that lie no further apart than this over its last frequency */
-#define HS_BAND_BOTH 1.1   /* nor, where they reach as far to both sides, beyond this over it */
-#define HS_LOSS_MAX 28     /* nats that cancellation may take from the 36 of a double */
-#define HS_FEW_NODES 64    /* outer nodes that cost less than placing the line */
-#define HS_LONG_LINE 512   /* outer nodes from which a visit in vain is dear */
-#define HS_SHIFT_NODES 128 /* outer nodes that shifted paths, which round about three times more, do not pay for */
-#define HS_SAMPLE 48       /* steps on which a contour is placed */
-#define HS_CROWD 2048      /* how many stand for all where K is summed to place one */
+#define HS_DOUBLINGS 20 /* tail points Y, 2Y, 4Y, ... */
+#define HS_PROBES 12    /* frequencies at which the decay is sampled, ratio 2 */
+#define HS_BANDS 8      /* of frequencies beyond the nodes, each with its own moments */
 #define HS_STEPS_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
-#define HS_SAMPLE_WORK (HS_STEPS_WORK + 2 * (HS_CROWD + 1))
+#define HS_SAMPLE_WORK (HS_STEPS_WORK + 2 * (HS_SUBSAMPLE + 1))
 #define HS_SUMS_WORK(N) (6 * ((int64_t)(N) + 1))
 
 #define HS_STEP_WORK HS_TWO_WORK /* scratch of one step: the larger of HS_GRID_WORK and HS_TWO_WORK */
@@ -32,7 +23,7 @@ typedef struct { /* at most HS_SAMPLE of the steps, evenly spread, with a grid e
     hs_two_coarse two[HS_SAMPLE]; /* of the steps that are pairs */
     int64_t stride;               /* doubles of work a step */
     double k, *work;              /* total count of the sample */
-    int64_t crowd;                /* so many steps, who[i] with weight[i]; all of them where who is NULL */
+    int64_t subsample;            /* so many steps, who[i] with weight[i]; all of them where who is NULL */
     double *who, *weight;
 } hs_sample;
 
@@ -96,7 +87,5 @@ int hs_contour_plan(hs_contour *C, double *work); /* contour_plan.c */
 int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S); /* contour_visit.c */
 double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S);
-int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err); /* contour.c */
-int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* edgeworth.h - what edgeworth.c, laplace_step.c and prawitz.c share; not for the gate. */
-#ifndef HS_EDGEWORTH_H
-#define HS_EDGEWORTH_H
+/* laplace_step.h - a subsampled Laplace step on Gauss-Legendre panels; not for the gate. */
+#ifndef HS_LAPLACE_STEP_H
+#define HS_LAPLACE_STEP_H
 
 #include "law/transform.h"
 

@@ -1,0 +1,77 @@
+/* cgf_upper.c - certified values at one exponent, each on a grid made for it: log M of a sampled Gaussian step; log M, mean,
+ * variance and phi of a public mixture.
+ *
+ * Symbols and error claims: transform.c, twosided.c. What it does not do: share a grid between exponents.
+ */
+#include "law/twosided.h"
+
+/* log M(a) <= log_m + err on a grid of its own, whose quadrature error is about e^-nats. */
+int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err)
+{
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2)))),
+           width = sqrt(2 * (nats + 3)) + 1, out;
+    hs_grid G;
+    hs_moments mo;
+    int st;
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_grid_build(&G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work))) return st;
+    hs_grid_moments(&G, a, &mo);
+    out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
+    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));
+    if (!(out < 1)) return HS_OUT_OF_RANGE;
+    *log_m = mo.log_m;
+    *err = mo.err - log1p(-out);
+    return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+/* The same with an error that is small over k steps, and against log M itself. */
+int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
+{
+    double o[3];
+    hs_cgf_estimate(m, q, a, o);
+    return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))), work, log_m, err);
+}
+
+int64_t hs_two_work(void) { return HS_TWO_WORK; }
+
+/* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M,
+ * its error, mean, variance, Re phi - 1, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at
+ * e^-target. work: HS_TWO_WORK doubles. */
+int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out)
+{
+    hs_two T;
+    hs_moments mo;
+    double est[3], h[HS_BRANCHES], c1, c2, edge, R = sqrt(2 * (target + 3)) + 1, re, im;
+    int r, st;
+    if (n_work < HS_TWO_WORK) return HS_SCRATCH;
+    if (!(pair->branches >= 1 && pair->branches <= HS_BRANCHES && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
+    for (r = 0; r < pair->branches; r++)
+        if (!(pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 1 && pair->up[r] >= 0 && pair->down[r] >= 0 &&
+              pair->up[r] + pair->down[r] > 0))
+            return HS_BAD_ARGUMENT;
+    hs_two_cgf_estimate(pair, z, est);
+    if (!(fabs(est[0]) < HUGE_VAL)) return HS_OUT_OF_RANGE;
+    for (r = 0; r < pair->branches; r++) {
+        h[r] = hs_two_choose_h(pair, r, z, y, target, est[0]);
+        if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
+    }
+    if ((st = hs_two_build(&T, pair, h, z, z, R, work))) return st;
+    hs_two_moments(&T, z, &mo);
+    hs_two_weights(&T, z, mo.log_m, &c1, &c2);
+    edge = hs_two_ends_upper(&T, z, mo.log_m);
+    out[0] = mo.log_m;
+    out[2] = mo.mean;
+    out[3] = mo.var;
+    out[1] = hs_two_real_upper(&T, z) + edge;
+    out[6] = out[1] + edge;
+    if (mo.dropped) out[1] += hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
+    if (!(out[1] < 0.1)) return HS_TOO_WIDE;
+    out[1] = 1.1 * out[1] + mo.err;
+    hs_grid_phase(&T.G, y, &re, &im);
+    out[4] = re;
+    out[5] = im;
+    for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
+    out[6] += hs_two_quadrature_upper(&T, z, y) + y * c1;
+    out[7] = fmin(1, hs_two_far_upper(&T, z, y) + 2 * edge);
+    return out[1] < HUGE_VAL && out[6] < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
+}

@@ -1,0 +1,44 @@
+/* tuning.h - constants that cost speed or width and never soundness: every bound holds whatever they are. benchmarks/
+ * bench_contour.py times the line and the batch, bench_saddlepoint.py the saddle point, bench_edgeworth.py the smoothing
+ * inequality; benchmarks/widths.py shows what a change does to widths.
+ */
+#ifndef HS_TUNING_H
+#define HS_TUNING_H
+
+/* The line (bench_contour.py). */
+#define HS_FAR_MESH 0.15     /* mesh times shift for which Psi is good at small phases */
+#define HS_BAND_MESH 0.05    /* mesh times shift where moments are bounded cell by cell */
+#define HS_BAND_CUT 1.7      /* a band counts losses that lie no further apart than this over its last frequency */
+#define HS_BAND_BOTH 1.1     /* losses that reach as far to both sides count up to this over the last frequency */
+#define HS_LOSS_MAX 28       /* nats that cancellation may take from the 36 of a double */
+#define HS_FEW_NODES 64      /* outer nodes that cost less than placing the line */
+#define HS_LONG_LINE 512     /* outer nodes from which a visit that has to be repeated costs most of the answer */
+#define HS_SHIFT_NODES 128   /* outer nodes that shifted paths, which round about three times more, do not pay for */
+#define HS_SAMPLE 48         /* steps on which a line is placed */
+#define HS_SUBSAMPLE 2048    /* steps that stand for all where K is summed to place a line */
+#define HS_LINE_PERIOD 24    /* deviations: a longer period at the saddle asks for a line below it */
+#define HS_LINE_LOWER 0.6    /* the tilt of that line over the saddle's */
+#define HS_LINE_BETWEEN 0.75 /* and where that loses too much, of one between */
+#define HS_LINE_LOWEST 0.42  /* and of one further down, for a period above HS_LINE_LONG deviations */
+#define HS_LINE_LONG 28
+
+/* The saddle and the period (bench_contour.py). */
+#define HS_SADDLE_STEPS 90   /* evaluations of K in search of a saddle */
+#define HS_SADDLE_SECANTS 8  /* evaluations from which on secants replace Newton's steps between two signs */
+#define HS_ALIAS_STEPS 14    /* tilts tried for the least period */
+#define HS_ALIAS_HALVINGS 30 /* halvings to a tilt at which K is known at all */
+
+/* The certified root (bench_contour.py). */
+#define HS_ROOT_NEWTON 60  /* evaluations of the curve for the estimate */
+#define HS_ROOT_OUTWARD 40 /* evaluations for each end */
+#define HS_ROOT_NEAR 0.05  /* of the width of the curve at a point: what Newton may leave of the distance */
+#define HS_ROOT_GROWTH 1.5 /* of the distance from one trial of an end to the next */
+
+/* The hyperbola (bench_contour.py, rows of small k). */
+#define HS_HYP_MARGIN 7.0    /* planned log of (strip integral / |M|) */
+#define HS_HYP_GROWTH 4.0    /* rise of log |integrand| allowed at the two shifted vertices */
+#define HS_HYP_STRETCH 0.065 /* part of the vertices' distance that the polygon reaches beyond the right one */
+#define HS_HYP_QUIET 2.0     /* nats below the largest cell at which a cell adds little to a norm */
+#define HS_HYP_DEEP 20.0     /* nats below the floor at which a slow tail is taken as it is */
+
+#endif
