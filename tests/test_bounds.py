@@ -31,7 +31,7 @@ def four_points(mu: float, centre: float, h: float, wide: float = 0.0) -> chords
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_four_points_bound_the_trade_off(seed):
+def test_four_points_bound_the_trade_off(seed):  # [theory: risk.four-points, risk.slope]
     """Of a Gaussian curve, tpr = Phi(Phi^-1(fpr) + mu): wherever the points lie below, and closely where they lie about the
     slope -fpr."""
     random = np.random.default_rng(seed)
@@ -65,7 +65,7 @@ RUNS = (
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("adjacency, add", list(itertools.product(("add_remove", "replace_one"), (False, True))))
-def test_bounds_before_a_route_is_asked(run, adjacency, add):
+def test_bounds_before_a_route_is_asked(run, adjacency, add):  # [theory: pair.variation]
     """Distances, the square root of the second moment, Chernoff's bound: above, and near enough to be of use."""
     paired = pair.paired_steps(run, adjacency, add)
     asked = {"adjacency": adjacency, "direction": "add" if add else "remove", "route": "contour"}
@@ -92,7 +92,7 @@ def test_the_sum_of_distances_is_no_root(run):
         assert eps.upper > 0 and hs.delta(run, eps.upper, **asked).lower <= share * at_zero.lower
 
 
-def test_chernoff_lines():
+def test_chernoff_lines():  # [theory: line.chernoff, small.between]
     """Bounds of log delta at many eps: above the curve and above the best tilt of all, close to it."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.02) * 1000
     eps, tilts = np.linspace(0.5, 6, 50), np.geomspace(0.2, 40, 400)
@@ -106,7 +106,7 @@ def test_chernoff_lines():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_largest_regret_between_points(seed):
+def test_the_largest_regret_between_points(seed):  # [theory: risk.regret]
     """(G_mu - delta)/(1 + x) between the inner two of four points of another Gaussian curve, against a fine grid."""
     random = np.random.default_rng(seed)
     for _ in range(100):
@@ -129,7 +129,7 @@ def test_square_exp(slope, ends):
 
 
 @pytest.mark.parametrize("n", (64, 1000, 4096, 100_000))
-def test_error_of_a_transform(n):
+def test_error_of_a_transform(n):  # [theory: grid.fft]
     """Against a transform in long double: the relative Euclidean error is covered, and is no thousandth of the bound."""
     w = np.random.default_rng(n).standard_normal(n)
     exact = scipy.fft.rfft(w.astype(np.longdouble))
@@ -138,7 +138,7 @@ def test_error_of_a_transform(n):
     assert error <= _fft.error_upper(n) <= 400 * error
 
 
-def test_divergences_of_any_step():
+def test_divergences_of_any_step():  # [theory: saddle.renyi]
     """Renyi divergences of Laplace noise in closed form [Mir17, Prop. 6]."""
     orders, b = (1.5, 2.0, 8.0, 64.0), 1.7
     for a, bound in zip(orders, filters.step_rho_upper(hs.laplace(b), orders), strict=True):
@@ -147,7 +147,7 @@ def test_divergences_of_any_step():
 
 
 @pytest.mark.parametrize("m, k, y", ((0.3, 40, 2.0), (1.0, 3, 1.5), (0.05, 1, 30.0)))
-def test_modulus_of_normal_losses(m, k, y):
+def test_modulus_of_normal_losses(m, k, y):  # [theory: edgeworth.modulus]
     """|E e^{iyL}| = e^{-m^2 y^2/2}, and its k-th power."""
     steps = SimpleNamespace(shift=np.array([m]), q=np.ones(1), k=np.array([float(k)]), family=np.array([eeai.GAUSSIAN]))
     one, all_of_them = eeai._modulus_upper(steps, 0, 0, y), eeai._product_upper(steps, 0, y)
@@ -157,7 +157,7 @@ def test_modulus_of_normal_losses(m, k, y):
 
 @pytest.mark.parametrize("m, q", ((0.5, 1.0), (2.0, 1.0), (0.7, 0.1), (1.3, 0.01), (3.0, 0.2), (2.5, 0.9)))
 @pytest.mark.parametrize("add", (False, True))
-def test_variation_of_a_density(m, q, add):
+def test_variation_of_a_density(m, q, add):  # [theory: grid.variation]
     """The total variation of the density of a loss, from its values on a fine grid, at which it is at most what is bounded."""
     g = np.linspace(-12, 12 + m, 400_001)
     v = m * g - m * m / 2

@@ -41,7 +41,7 @@ def check_gaussian(sigma, k, eps):
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(-1.5, 1.5), st.integers(1, 10**6), st.floats(0.2, 30.0))
-def test_gaussian_closed_form(log_mu, k, depth):
+def test_gaussian_closed_form(log_mu, k, depth):  # [theory: pair.gaussian, line.aliasing, line.known-aliases]
     """mu from 0.03 to 30; eps at `depth` standard deviations beyond the mean loss: delta down to 1e-197."""
     mu = 10.0**log_mu
     check_gaussian(math.sqrt(k) / mu, k, 0.5 * mu * mu + depth * mu)
@@ -54,7 +54,7 @@ def test_gaussian_far_tail(mu, depth):
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.1, 5.0), st.floats(1e-4, 0.9), st.floats(0.01, 10.0), DIRECTION)
-def test_one_subsampled_step(sigma, q, eps, direction):  # [theory: risk.tpr]
+def test_one_subsampled_step(sigma, q, eps, direction):  # [theory: pair.one-sampled-step]
     """k = 1: E (num - e^eps den)_+ is an integral over a half line whose end is known."""
     with mpmath.workdps(60):
         s, p, e = mpmath.mpf(sigma), mpmath.mpf(q), mpmath.mpf(eps)

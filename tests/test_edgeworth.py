@@ -46,7 +46,7 @@ def exact(family, m, q):
 
 @pytest.mark.parametrize(("m", "q"), GRID)
 @pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
-def test_moments_of_a_step(family, m, q):
+def test_moments_of_a_step(family, m, q):  # [theory: edgeworth.moments-form]
     """Mean and variance to 2e-12 of themselves, k_r to 2e-12 of its own size plus sd^r."""
     for ours, true in zip(_core.edgeworth_moments(family, m, q, *rule()), exact(family, m, q), strict=True):
         for r, (a, b) in enumerate(zip(ours, true, strict=True), 1):
@@ -112,7 +112,7 @@ TABLE_A4 = [
 
 
 @pytest.mark.parametrize("row", TABLE_A4, ids=lambda r: f"q{r[0]}-k{r[2]}-{r[3]}-{r[4]}")
-def test_table_of_estimates(row):
+def test_table_of_estimates(row):  # [theory: edgeworth.expansion]
     q, sigma, k, direction, eps, two, one = row
     run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
     for form, values in (("two_sequence", two), ("one_sequence", one)):
@@ -144,7 +144,7 @@ def closed_form(rho, order, B, z):
     [(1e-4, 20.0), (0.3, 6.0), (60.0, 20.0)]
     + [pytest.param(B, z, marks=pytest.mark.slow) for B, z in ((1e-4, 0.5), (0.3, -3.0), (3.0, 0.5), (60.0, 0.5))],
 )
-def test_one_sequence_closed_form(B, z):
+def test_one_sequence_closed_form(B, z):  # [theory: edgeworth.one-sequence, edgeworth.mills]
     """For small and large deviations of the loss alike: no power of B is lost."""
     M, rho = B * B / 2, (0.3, 0.2, 0.1)
     Y = np.array([M, B * B, *(r * B**j for j, r in enumerate(rho, 3))])

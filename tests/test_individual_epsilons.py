@@ -37,7 +37,7 @@ CASES = [  # q, delta, steps, largest relative excess over the truth (a few reco
 
 
 @pytest.mark.parametrize(("q", "delta", "steps", "excess"), CASES)
-def test_above_the_truth_and_close(q, delta, steps, excess):
+def test_above_the_truth_and_close(q, delta, steps, excess):  # [theory: individual.contour, individual.linear]
     counts = random_counts(40, steps)
     found = hs.individual_epsilons(counts, sigmas=SIGMAS, q=q, delta=delta)
     wide = 0
@@ -123,7 +123,7 @@ def test_plain_levels_are_one_number_a_record():
 
 
 @pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-12, 1e-100])
-def test_chords_stay_above_a_convex_curve(delta):
+def test_chords_stay_above_a_convex_curve(delta):  # [theory: individual.convex]
     mu = np.concatenate(([0.0, 1e-12, 1e-7], np.geomspace(1e-5, 50, 400)))
     upper = gdp_epsilons_upper(mu, delta)
     assert (np.diff(upper) >= 0).all() and upper[0] == 0

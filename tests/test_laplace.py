@@ -35,7 +35,7 @@ def laplace_by_residues(m, k, eps):
 
 
 @pytest.mark.parametrize("m, k", [(1.0, 1), (0.02, 2), (0.7, 3), (3.0, 4), (12.0, 5), (0.004, 8), (0.4, 13), (2.0, 22)])
-def test_laplace_against_residues(m, k):
+def test_laplace_against_residues(m, k):  # [theory: law.laplace, law.few]
     """Bulk to the neighbourhood of the largest loss, and where delta is near one."""
     mean, sd = k * (m - 1 + math.exp(-m)), m * math.sqrt(k)
     for eps in (mean, min(mean + sd, 0.97 * k * m), mean + 0.8 * (k * m - mean), k * m * (1 - 1e-5), 0.0, -0.6 * k * m):
@@ -67,7 +67,7 @@ def one_step(m, q, add, eps):
 
 
 @pytest.mark.parametrize("m, q, add", [(0.5, 0.1, 0), (0.5, 0.1, 1), (0.05, 0.01, 0), (2.0, 0.3, 1), (1.0, 0.9, 0)])
-def test_subsampled_twice_against_quadrature(m, q, add):
+def test_subsampled_twice_against_quadrature(m, q, add):  # [theory: law.gauss-panels, law.laplace-ends, law.second-order]
     """delta_2(eps) = E delta_1(eps - L): two atoms, and the density between with its kinks as break points."""
     with mp.workdps(25):
         sign = -1 if add else 1

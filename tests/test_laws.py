@@ -94,7 +94,7 @@ def asked(route, i, query="log_delta", direction=None, at=None):
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_route_answers_what_it_answered(route):
+def test_a_route_answers_what_it_answered(route):  # [theory: pair.composition]
     found = {i: asked(route, i) for i in range(len(QUESTIONS)) if takes(route, i)}
     assert len(found) >= (45 if route in GRIDS else 150)
     assert {i for i, bound in found.items() if bound is None} <= DECLINES.get(route, set())
@@ -103,7 +103,7 @@ def test_a_route_answers_what_it_answered(route):
 
 
 @pytest.mark.parametrize("i", range(len(QUESTIONS)))
-def test_routes_meet(i):
+def test_routes_meet(i):  # [theory: small.consistent]
     """Both ways: log delta at an eps, and eps at the delta that the first route names there."""
     found = [bound for route in ROUTES if takes(route, i) and (bound := asked(route, i))]
     assert max(bound.lower for bound in found) <= min(bound.upper for bound in found), found
@@ -131,7 +131,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("law", "route"), JUDGED)
-def test_law(law, route):
+def test_law(law, route):  # [theory: pair.curve, pair.dropping, pair.reversal]
     seen = 0
     for i, (parts, direction, eps) in enumerate(QUESTIONS):
         bound = asked(route, i) if takes(route, i) else None
@@ -153,7 +153,7 @@ def test_law(law, route):
 
 
 @pytest.mark.parametrize("route", FAST)
-def test_both_is_the_larger_direction(route):
+def test_both_is_the_larger_direction(route):  # [theory: pair.directions, line.both]
     for i, (parts, _, _) in enumerate(QUESTIONS):
         one, two, both = (takes(route, i) and asked(route, i, direction=d) for d in ("remove", "add", "both"))
         if one and two and both:
@@ -163,7 +163,7 @@ def test_both_is_the_larger_direction(route):
 
 
 @pytest.mark.parametrize("route", ("auto", *FAST))
-def test_the_root_is_a_root(route):
+def test_the_root_is_a_root(route):  # [theory: line.root]
     """delta at the ends of eps(delta) is on either side of delta; a root that the route declines, auto may know."""
     seen = 0
     for i in range(0, len(QUESTIONS), 3):
@@ -263,7 +263,7 @@ THREADED += [("pairs", "auto"), ("pairs", "contour"), ("laplace", "pld"), ("one 
 
 
 @pytest.mark.parametrize(("name", "route"), THREADED)
-def test_threads_give_the_same_bits(name, route):
+def test_threads_give_the_same_bits(name, route):  # [theory: rounding.sums]
     run, adjacency = MANY[name]
     asked = [(hs.delta, [0.5, 1.0, 3.0]), (hs.epsilon, [1e-5, 1e-7]), (hs.log_delta, 5.0)]
     for query, at in asked:
@@ -363,7 +363,7 @@ BOUNDED = {
 
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("name", BOUNDED)
-def test_beyond_the_largest_loss(name, route):
+def test_beyond_the_largest_loss(name, route):  # [theory: small.range, small.walls]
     run, largest, direction = BOUNDED[name]
     if route == "edgeworth" and name == "responses":
         return

@@ -29,7 +29,7 @@ def response_delta(e0, k, eps):
 @pytest.mark.parametrize(
     ("k", "odds", "at"), [(1, 3, 2), (2, 2, 3), (17, 2, 40), (200, Fraction(9, 8), 30), (2000, Fraction(33, 32), 200)]
 )
-def test_randomized_response_against_rationals(k, odds, at):
+def test_randomized_response_against_rationals(k, odds, at):  # [theory: pair.approx-dp]
     """delta at e^eps = at, odds and at rational; eps0 = log(odds) is rounded, so truth is bracketed by neighbouring odds."""
     e0 = math.log(odds)
     eps = math.log(at)
@@ -110,7 +110,7 @@ SINGLE = [
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize("dx", [0.3, 0.05, 0.0071])
 @pytest.mark.parametrize("step", SINGLE)
-def test_laws_are_above_and_below(step, dx, add):
+def test_laws_are_above_and_below(step, dx, add):  # [theory: grid.cells, grid.upper, grid.lower, grid.domination]
     """For every eps, also negative: D_lower <= delta <= D_upper(eps - radius), against a curve on a lattice ten times finer."""
     eps = np.linspace(-3, 3, 121)
     coarse, fine = lattice_laws(step, dx, add), lattice_laws(step, dx / 40, add)
@@ -123,7 +123,7 @@ def test_laws_are_above_and_below(step, dx, add):
     assert np.max(high - low) <= (dx if not loss.smooth else 4 * dx**1.5 if loss.atoms() else 8 * dx * dx)
 
 
-def test_upper_law_is_connect_the_dots():
+def test_upper_law_is_connect_the_dots():  # [theory: grid.upper]
     """At lattice points the upper curve is the curve itself [DGK+22]."""
     laws = lattice_laws(hs.gaussian(1.0), 0.1)
     eps = laws.upper.dx * np.arange(-20, 21)
@@ -132,7 +132,7 @@ def test_upper_law_is_connect_the_dots():
     assert np.allclose(curve_of(laws.upper, eps), truth, rtol=0, atol=2e-11)
 
 
-def test_second_order():
+def test_second_order():  # [theory: grid.mesh]
     """A mesh half as wide is four times as good; below, up to where the wall of the law falls between lattice points."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
     parts, truth = losses(run, "add_remove", "remove"), 2.612420578626924e-03
@@ -162,7 +162,7 @@ def test_tiny_deltas_are_as_good(delta):
 @pytest.mark.parametrize(
     ("k", "truth"), [(10**7, 1014.067072835614869734), (10**8, 8939.180070648941655262), (10**9, 85578.29426008203755628)]
 )
-def test_evolving_mesh(k, truth):
+def test_evolving_mesh(k, truth):  # [theory: grid.stages]
     """Counts whose plain circle would be long; truths as in benchmarks/cases.py."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * k
     parts = losses(run, "add_remove", "remove")
@@ -175,7 +175,7 @@ def test_evolving_mesh(k, truth):
 
 @pytest.mark.parametrize("upper", [True, False])
 @pytest.mark.parametrize("k", [4**5, 4**5 + 77])
-def test_stages_stay_on_their_side(upper, k):
+def test_stages_stay_on_their_side(upper, k):  # [theory: grid.stages, grid.tilted-mass]
     """The k-fold law in stages, against one plain power of the same masses: above or below it, by little."""
     dx, t = 0.01, 3.0
     laws = lattice_laws(hs.gaussian(20.0), dx, t=t)
@@ -258,7 +258,7 @@ def test_many_points_share_convolutions(run, route):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_tilted_mass_that_coarser_lower_laws_lose_is_carried_on(count):
+def test_tilted_mass_that_coarser_lower_laws_lose_is_carried_on(count):  # [theory: grid.stages]
     """Errors are relative to the tilted mass before: a coarser law below has less of it, one above has more."""
     rng = np.random.default_rng(count)
     for _ in range(20):
@@ -273,7 +273,7 @@ def test_tilted_mass_that_coarser_lower_laws_lose_is_carried_on(count):
 
 
 @pytest.mark.parametrize("eps, width", [(0.1, 1e-3), (1.5, 1e-3), (3.0, 1e-3), (20.0, 1e-5), (5100.0, 1e-2)])
-def test_losses_far_beyond_eps_are_cut(eps, width):
+def test_losses_far_beyond_eps_are_cut(eps, width):  # [theory: grid.cut]
     """A public mixture of two steps that has a loss near 5,000 with probability 1e-3; which of them ran is public."""
     w, mu = mpf(1e-3), mpf(1) / mpf(0.01)
     run = hs.public_mixture([hs.gaussian(0.01), hs.gaussian(2.0)], [1e-3, 1 - 1e-3]) * 2

@@ -71,7 +71,7 @@ def test_published_interval(q, sigma, k, add, eps, T, low, high, truth):
 
 @pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("add", [0, 1])
-def test_every_limit_is_sound(family, add):
+def test_every_limit_is_sound(family, add):  # [theory: prawitz.inequality, prawitz.curve]
     """T from far too small to far beyond need: always around the sharp interval, the half-width falling as 1/T."""
     steps = edgeworth.loss_steps((1.0, 0.02, 2000, family))
     sharp = edgeworth.point(steps, add, 2.0)
@@ -88,7 +88,7 @@ def test_every_limit_is_sound(family, add):
 # -- other laws -----------------------------------------------------------------------------------------------------------
 
 
-def test_gauss_legendre_rule():
+def test_gauss_legendre_rule():  # [theory: law.gauss-panels]
     """Nodes within 2 u and weights within 16 u of themselves, as csrc/law/laplace_step.c takes for granted."""
     with mp.workdps(40):
         for x, w in zip(*rule(), strict=True):
@@ -99,7 +99,7 @@ def test_gauss_legendre_rule():
 
 
 @pytest.mark.parametrize("m", [0.01, 0.3, 1.0, 5.0, 30.0])
-def test_one_laplace_step(m):
+def test_one_laplace_step(m):  # [theory: law.laplace-ellipse, law.laplace-far]
     """delta = 1 - e^((eps - m)/2) for 0 <= eps <= m, 0 above: atoms of nearly all the mass, so wide, but around it."""
     steps = edgeworth.loss_steps((m, 1.0, 1, LAPLACE))
     for part in (0.0, 0.3, 0.9, 0.999):

@@ -30,7 +30,7 @@ def parts(*rows, add=False):
         (50.0, 2500, 1e-40),
     ],
 )
-def test_exact_gaussian(sigma, k, delta):
+def test_exact_gaussian(sigma, k, delta):  # [theory: grid.coupling, pair.gaussian]
     """k = 1e4 and 1e5 are where an untilted FFT accountant returns upper bounds below the truth."""
     mu = math.sqrt(k) / sigma
     for eps_error in (0.1, 0.01):
@@ -54,7 +54,7 @@ def test_deltas(eps):
 
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize("eps", [0.5, 2.0])
-def test_squaring_equals_power(add, eps):
+def test_squaring_equals_power(add, eps):  # [theory: grid.squaring, grid.power]
     run = parts((1.0, 0.01, 500), (0.5, 0.02, 37), (0.1, 1, 3), add=add)
     a, b = (prv.point(run, eps, None, eps_error=0.02, how=how) for how in ("power", "squaring"))
     assert abs(math.expm1(a.estimate - b.estimate)) <= a.terms[2] + b.terms[2]
@@ -71,7 +71,7 @@ def test_scipy_fallback(monkeypatch):
     assert abs(found.estimate - first.estimate) < 1e-9
 
 
-def test_fft_error_is_inside_its_bound():
+def test_fft_error_is_inside_its_bound():  # [theory: grid.fft, grid.fft-error]
     rng = np.random.default_rng(1)
     for n in (1 << 12, 5 << 11, 45 << 8):
         x = _fft.zeros(n)
@@ -102,7 +102,7 @@ def test_splitting_a_step_changes_nothing():
     assert abs(a.estimate - b.estimate) < 1e-6
 
 
-def test_mass_at_infinity():
+def test_mass_at_infinity():  # [theory: pair.infinite]
     """delta = d + (1 - d) delta_finite, and eps is infinite where delta < d."""
     d = 1e-4
     run = losses((hs.gaussian(10.0) * 100 + hs.approx_dp(0.0, d)), "add_remove", "remove")
@@ -120,7 +120,7 @@ def test_large_delta_gives_zero_eps(delta):
 
 
 @pytest.mark.parametrize(("m", "q", "add"), [(1, 0.01, False), (1, 0.01, True), (3, 0.2, False), (0.1, 1, True)])
-def test_grid_is_mean_matched(m, q, add):
+def test_grid_is_mean_matched(m, q, add):  # [theory: grid.mean, law.prv-cells]
     made, _, _ = pld.prepare(parts((m, q, 50), add=add), lambda made: pld.at_eps(made, 1.0), 1e-3)
     laws = prv._matched(made, 0.05, math.log(1e-5))
     z = np.linspace(-12, 12 + m, 400_001)
@@ -136,7 +136,7 @@ def test_grid_is_mean_matched(m, q, add):
     assert abs(p[right].sum() - float(law[loss >= x[right][0] - grid.dx / 2].sum())) < 1e-4
 
 
-def test_radius_is_an_error_quantile():
+def test_radius_is_an_error_quantile():  # [theory: grid.radius]
     """The radius is above the empirical quantile of summed rounding errors, and not far above; Hoeffding without a density."""
     rng = np.random.default_rng(7)
     k, dx, m = 200, 0.05, 0.4

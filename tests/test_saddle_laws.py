@@ -26,7 +26,7 @@ def binomial_curve(eps0, k, eps, delta0=0.0):
 
 @settings(max_examples=150, deadline=None)
 @given(st.floats(-3.0, 0.7), st.integers(1, 400), st.floats(-2.0, 7.0), st.sampled_from([0.0, 1e-8, 1e-4]))
-def test_binomial_curve_is_inside(log_eps0, k, depth, delta0):
+def test_binomial_curve_is_inside(log_eps0, k, depth, delta0):  # [theory: saddle.atoms]
     eps0 = 10.0**log_eps0
     eps = k * eps0 * math.tanh(eps0 / 2) + depth * eps0 * math.sqrt(k)
     assume(eps < 0.99 * k * eps0)
@@ -64,7 +64,7 @@ def test_published_errors_on_a_lattice(name, error):
         (6.0, 3.5651741e-4, (-3.3e-3, 5.6e-4, 3.7e-4)),
     ],
 )
-def test_published_errors_on_laplace(eps, truth, errors):
+def test_published_errors_on_laplace(eps, truth, errors):  # [theory: saddle.lattice]
     run = hs.laplace(20.0) * 1000
     for name, error in zip(("msd0", "msd1", "clt"), errors, strict=True):
         assert hs.saddlepoint_delta(run, eps, estimate=name).delta / truth - 1 == pytest.approx(error, rel=0.02)
@@ -73,7 +73,7 @@ def test_published_errors_on_laplace(eps, truth, errors):
     assert guess.delta == pytest.approx(truth, rel=4e-5)  # the reference itself has these digits
 
 
-def test_infinite_losses():
+def test_infinite_losses():  # [theory: pair.infinite]
     run = hs.approx_dp(0.1, 1e-6) * 100
     some = -math.expm1(100 * math.log1p(-1e-6))
     far = hs.delta(run, 9.9, route="saddlepoint")

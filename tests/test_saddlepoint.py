@@ -61,7 +61,7 @@ def exact(m, q, t, add):
         for x in ((0.5, 1e-6, 3.0), (1.0, 0.5, 0.7), (0.25, 0.2, 9.0), (2.0, 0.05, 1.5))
     ],
 )
-def test_cumulants_are_within_their_errors(m, q, t, add):
+def test_cumulants_are_within_their_errors(m, q, t, add):  # [theory: saddle.cumulants, saddle.mean-variance]
     got = cumulants(1 / m, q, t, add)
     assert 1 / (1 / m) == m
     log_m, mean, var, cube = exact(m, q, t, add)
@@ -102,7 +102,7 @@ def test_steps_add():
 
 
 @pytest.mark.parametrize("row", D9["estimates"], ids=lambda r: "s{sigma}-q{q}-k{k}-{eps}".format(**r))
-def test_published_estimates(row):
+def test_published_estimates(row):  # [theory: saddle.estimates]
     run = sgm(row["sigma"], row["q"], row["k"])
     for name, text in row["errors"].items():
         want = float(text)
@@ -132,7 +132,7 @@ def test_the_gate_says_no_where_estimates_fail():
 
 
 @pytest.mark.parametrize("row", D9["estimates"], ids=lambda r: "s{sigma}-q{q}-k{k}-{eps}".format(**r))
-def test_published_settings_are_contained(row):
+def test_published_settings_are_contained(row):  # [theory: saddle.clt, saddle.moments]
     run, truth = sgm(row["sigma"], row["q"], row["k"]), row["delta"]
     bound = hs.delta(run, row["eps"], route="saddlepoint", direction="remove")
     assert bound.certified and bound.route == "saddlepoint"
@@ -175,7 +175,7 @@ def test_heterogeneous():
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(-2.0, 1.3), st.integers(1, 10**6), st.floats(0.5, 35.0))
-def test_plain_gaussian_is_exact(log_mu, k, depth):
+def test_plain_gaussian_is_exact(log_mu, k, depth):  # [theory: line.gaussian, saddle.identity]
     """Normal losses have no Berry-Esseen error: what is left is rounding."""
     mu = 10.0**log_mu
     eps, run = 0.5 * mu * mu + depth * mu, hs.gaussian(math.sqrt(k) / mu) * k
@@ -187,7 +187,7 @@ def test_plain_gaussian_is_exact(log_mu, k, depth):
     assert bound.width <= 1e-9 * max(1.0, abs(bound.estimate))
 
 
-def test_width_falls_like_one_over_sqrt_k():
+def test_width_falls_like_one_over_sqrt_k():  # [theory: saddle.berry-esseen]
     widths = []
     for k in (10**6, 10**8, 10**9):
         run = sgm(1.0, 0.01, k)
@@ -256,7 +256,7 @@ def add_uppers(count, seed):
             yield m, q, k, eps, upper, answer[1] + math.log(answer[2])
 
 
-def test_what_is_pruned_is_smaller():
+def test_what_is_pruned_is_smaller():  # [theory: line.both, saddle.add]
     """`enough` = 0 takes whatever the first bound says, mostly the one without a grid: never below delta, often close to it."""
     rows = list(add_uppers(400, 7))
     assert len(rows) > 200

@@ -1,11 +1,12 @@
 /* check_special.c - measures the elementary functions of csrc/special.h against long double and fails beyond their
  * claims.
  *
- * Claims, u = 2^-53 (copied from special.h; contour.c's rounding constants assume them): hs_exp and hs_log within 2 u
- * relative, hs_expm1 within 5 u, hs_log1pmx_small and hs_expm1mx_small within 3 u, hs_expm1mx within 4 u; hs_cis_m1
- * within 8 u min(|x|, 3) + 2 u |x| absolute, |x| < 2e6; cosine and sine of hs_cis within 3 u absolute, |x| <= 8e5. The
- * references carry 64 bits: their own error is 2^-11 of a claim. Where long double is double nothing is measured.
- * Grids: a dense one, a random one, and the neighbours of every point where a reduction changes its branch.
+ * Claims [theory: rounding.functions], u = 2^-53 (copied from special.h; contour.c's rounding constants assume them):
+ * hs_exp and hs_log within 2 u relative, hs_expm1 within 5 u, hs_log1pmx_small and hs_expm1mx_small within 3 u,
+ * hs_expm1mx within 4 u; hs_cis_m1 within 8 u min(|x|, 3) + 2 u |x| absolute, |x| < 2e6; cosine and sine of hs_cis
+ * within 3 u absolute, |x| <= 8e5. The references carry 64 bits: their own error is 2^-11 of a claim. Where long double
+ * is double nothing is measured. Grids: a dense one, a random one, and the neighbours of every point where a reduction
+ * changes its branch.
  */
 #include <float.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* check_tail.c - beyond the last node of a line: what hs_contour_log_tail_upper claims of |phi| against |phi| itself.
  *
+ * Statements: [theory: line.moments, line.far-frequencies, law.far, law.spread].
+ *
  * A line is placed, planned and visited; at frequencies from its last node to past the point where Psi takes over, sum
  * k log|phi|, by a sum over a grid fine enough for them, is at most minus the least over the bands that the tail bound
  * uses. Also hs_grid_band against sums over cells a hundred times as narrow. Lines that decline are counted, not
