@@ -5,9 +5,9 @@
  *   e^{lp_j}), HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c), HS_LAW_SUBNORMAL
  *   (subnormal.c), HS_LAW_RANGE (bound m, range.c).
  *
- * Formula. For points M(t) - 1 = sum_j e^{lp_j} [ hs_h2(t l_j) + t hs_h2(-l_j) ] [theory: law.second-order]; with M > e^3 the
- *   plain sum of e^{lp + t l}. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted masses r_j normalised by their own
- *   sum, x_j the loss, or the integer place on a lattice, less a reference.
+ * Formula. For points M(t) - 1 = sum_j e^{lp_j} [ hs_h2(t l_j) + t hs_h2(-l_j) ] [theory: law.second-order]; with M >
+ *   e^3 the plain sum of e^{lp + t l}. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted masses r_j normalised by
+ *   their own sum, x_j the loss, or the integer place on a lattice, less a reference.
  *
  * Error claims, first order in u, constants rounded up by more than the second order:
  *   K       hs_law_value.err: errors dl_j, dp_j of the data [theory: law.table], 45u of h2 (3u, or 20.3 times 2u where
@@ -219,7 +219,8 @@ static double missing(const hs_law *w, double low, double y)
     if (by_ends(w, low)) return hs_ends_missing(w, low);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
     if (w->kind != HS_LAW_SUBLAPLACE) return w->quad;
-    return w->quad + 2 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m);
+    /* [theory: law.quotient] */
+    return w->quad + 2.25 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m);
 }
 
 /* phi(y_n) - 1 at a block of nodes, by 64 points at a time. */

@@ -68,6 +68,7 @@ int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, d
         at0 = hs_grid_quadrature_upper(&w->grid, a[0], 0);
         w->grid.strip = -1;
         w->quad = hs_grid_quadrature_upper(&w->grid, a[0], y_max) + at0 + 2 * ends;
+        w->quad *= 1 + 1.2 * (at0 + ends); /* [theory: law.quotient] */
         if (w->quad <= target) break;
     }
     if (tries == 24) return HS_TOO_MANY_NODES;

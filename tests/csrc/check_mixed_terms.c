@@ -651,7 +651,6 @@ int main(int argc, char **argv)
     for (i = 0; i < cases(200); i++) {
         panels(R, scratch);
         tables(R, scratch);
-        variance(scratch);
         far(R, scratch, i % 3);
         subnormal(R, scratch);
     }
@@ -664,6 +663,7 @@ int main(int argc, char **argv)
         complement(R);
         full(R, i % 2);
     }
+    for (i = 0; i < cases(200); i++) variance(scratch);
     free(work);
     free(R);
     free(scratch);
