@@ -14,8 +14,9 @@ from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_rand
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
 from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
-from .ranged import bounded_range, exponential_mechanism
+from .ranged import bounded_range, exponential_mechanism, permute_and_flip
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
+from .topk import top_k
 
 if TYPE_CHECKING:
     from . import plot as plot
@@ -135,6 +136,7 @@ __all__ = [
     "moments_epsilon_upper",
     "mu_gdp",
     "noise_multiplier",
+    "permute_and_flip",
     "poisson_subsampled",
     "posterior",
     "prawitz_delta",
@@ -148,6 +150,7 @@ __all__ = [
     "saddlepoint_delta",
     "to_dict",
     "to_json",
+    "top_k",
     "tradeoff",
     "true_positive_rate",
     "truncated_poisson_subsampled",

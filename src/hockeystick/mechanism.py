@@ -243,6 +243,8 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     if q == 1:
         return mechanism
     for step in leaves(mechanism):
+        if step.open and not step.sized:
+            raise DomainError(f"poisson_subsampled takes a step with a pair of its own, got {step!r}, known between two curves")
         if step.sized:
             raise DomainError(
                 f"poisson_subsampled takes steps whose guarantee holds on samples of every size, got {step!r}, which states a "

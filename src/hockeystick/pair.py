@@ -23,6 +23,7 @@ from .law import LDBL_ULP, atomic_loss, cdf_loss, gaussian_loss, gaussian_mixtur
 from .loss import Lattice, Loss, U, mixture, poisson, reversed_loss
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 from .ranged import BoundedRange, range_loss
+from .topk import TopK
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
 DIRECTIONS = ("both", "remove", "add")
@@ -277,6 +278,11 @@ def range_pair(step: BoundedRange, adjacency: str, add: bool) -> Loss:
     return range_loss(step.eps0)
 
 
+def top_k_pair(step: TopK, adjacency: str, add: bool) -> Loss:
+    """None: it is known between two pairs (topk.py), which the queries of query.py ask one by one."""
+    raise DomainError(f"{step!r} is known between two curves: ask delta, log_delta or epsilon of it, or charge bounded_range")
+
+
 def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism [theory: pair.random-shift]."""
     _only(step, adjacency, "add_remove")
@@ -353,13 +359,13 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
         eps, delta = np.r_[e, eps], np.r_[-np.expm1(e) + np.exp(e) * d, delta]
     rough = np.r_[0, 6 * LDBL_ULP * delta * (eps < 0) * step.symmetric]
     a, delta = np.r_[0, np.exp(eps)], np.r_[1, delta]
-    keep: list[int] = []
-    for i in range(a.size):
-        while len(keep) > 1 and (delta[i] - delta[keep[-1]]) * (a[keep[-1]] - a[keep[-2]]) <= (
-            delta[keep[-1]] - delta[keep[-2]]
-        ) * (a[i] - a[keep[-1]]):
-            keep.pop()
-        keep.append(i)
+    keep = np.arange(a.size)
+    while True:  # what is not below the chord of its neighbours is no corner of the hull
+        rise, width = np.diff(delta[keep]), np.diff(a[keep])
+        above = rise[1:] * width[:-1] <= rise[:-1] * width[1:]
+        if not above.any():
+            break
+        keep = np.delete(keep, 1 + np.flatnonzero(above))
     a, delta, at = a[keep], delta[keep], eps[[i - 1 for i in keep[1:]]]
     gaps = np.r_[a[1], a[1:-1] * np.expm1(np.diff(at))]
     slopes = np.minimum(np.r_[np.diff(delta) / gaps, 0.0], 0.0)
@@ -430,6 +436,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     DiscreteLaplace: discrete_laplace_pair,
     ApproxDP: approx_dp_pair,
     BoundedRange: range_pair,
+    TopK: top_k_pair,
     KAryRandomizedResponse: k_ary_pair,
     GaussianMixture: gaussian_mixture_pair,
     PublicMixture: public_mixture_pair,

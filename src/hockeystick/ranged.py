@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bound import DomainError
-from .discrete import EPS0_MAX
+from .discrete import EPS0_MAX, ApproxDP, pure_dp
 from .loss import TINY, Loss, Tails, U, gauss_legendre
 from .mechanism import Mechanism, real
 
@@ -40,7 +40,7 @@ def bounded_range(eps0: float) -> BoundedRange:
     One pair dominates every such step: delta(g) = (1 - e^{(g-eps0)/2})^2/(1 - e^-eps0) for |g| <= eps0, loss density
     e^{l/2}/(4 sinh(eps0/2)) on [-eps0, eps0]. It is its own mirror image, so both directions have one curve. The pair dominates
     every such step, so its products, with itself and with the pairs of any other steps, dominate every adaptive composition
-    [ZDW22, Thm 10]. At each eps some mechanism attains the curve of one step; that of several steps is not attained.
+    [ZDW22, Thm 10]. At each eps some mechanism attains the curve of one step; that of several steps is not attained: `top_k`.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def bounded_range(eps0: float) -> BoundedRange:
     Notes
     -----
     Noisy maxima with Gumbel noise are exponential mechanisms. Permute-and-flip, and noisy maxima with Laplace or exponential
-    noise, are eps0-DP and so have a range of 2 eps0 only: charge them as `pure_dp(eps0)`.
+    noise, are eps0-DP and so have a range of 2 eps0 only: `permute_and_flip`.
 
     References
     ----------
@@ -88,6 +88,35 @@ def exponential_mechanism(eps0: float) -> BoundedRange:
     '[5.1890, 5.1891]'
     """
     return bounded_range(eps0)
+
+
+def permute_and_flip(eps0: float) -> ApproxDP:
+    """Permute-and-flip, or a noisy maximum with exponential noise, of parameter `eps0`: the worst eps0-DP step.
+
+    It is `pure_dp(eps0)`. Permute-and-flip is eps0-DP but not of range eps0: of two candidates with equal utilities each has
+    probability 1/2, and after both utilities have moved apart e^-eps0/2 and 1 - e^-eps0/2, losses eps0 + log(2 - e^-eps0)
+    apart. So neither `exponential_mechanism(eps0)` nor its zero-concentrated bound eps0^2/8 holds for it.
+
+    Between two candidates it is a threshold of a release with Laplace noise, and under "add_remove" `laplace(1 / eps0)` may be
+    charged; for more candidates no proof of that is known here.
+
+    Parameters
+    ----------
+    eps0 : float
+        In nats, 0 <= eps0 <= 300, under the adjacency for which it holds.
+
+    Raises
+    ------
+    DomainError
+        If `eps0` is not a number in its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> hs.permute_and_flip(0.5) == hs.pure_dp(0.5)
+    True
+    """
+    return pure_dp(eps0)
 
 
 def range_loss(m: float) -> Loss:

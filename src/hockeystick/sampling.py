@@ -203,7 +203,7 @@ def check_fixed_size(run: Run, adjacency: str) -> None:
     for step in steps:
         if step.open:
             raise DomainError(
-                f"{step!r} leaves a dataset size or a group open, which only delta, log_delta and epsilon take; "
+                f"{step!r} leaves a dataset size, a group or its curve open, which only delta, log_delta and epsilon take; "
                 "give one dataset_size, or the steps of one group"
             )
     cut = [step for step in steps if isinstance(step, TruncatedPoisson)]

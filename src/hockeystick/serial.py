@@ -45,6 +45,7 @@ from .mechanism import (
     poisson_subsampled,
 )
 from .ranged import BoundedRange, bounded_range
+from .topk import TopK, top_k
 
 
 class Kind(NamedTuple):
@@ -62,6 +63,7 @@ KINDS = {
     "discrete_laplace": Kind(DiscreteLaplace, ("scale", "sensitivity"), lambda s, c: discrete_laplace(s, sensitivity=c)),
     "approx_dp": Kind(ApproxDP, ("eps0", "delta0"), approx_dp),
     "bounded_range": Kind(BoundedRange, ("eps0",), bounded_range),
+    "top_k": Kind(TopK, ("eps0", "k"), top_k),
     "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
     "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),
     "public_mixture": Kind(PublicMixture, ("parts", "weights"), public_mixture),

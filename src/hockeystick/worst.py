@@ -27,6 +27,7 @@ from .bound import AccuracyError, Bound, DomainError
 from .mechanism import Gaussian, Run, compose, poisson_subsampled
 from .pair import paired_steps
 from .routes.chernoff import certainly_below
+from .topk import enclosed
 
 RTOL = 1e-3
 """Relative width aimed at without `rtol`."""
@@ -60,7 +61,15 @@ def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roo
     entries = np.asarray(at, dtype=object).ravel().tolist()
 
     def ask(which, x):
-        return query(which, x, adjacency=adjacency, rtol=rtol and 0.25 * rtol, **settings)
+        ends = enclosed(which)
+        if ends is None:
+            return query(which, x, adjacency=adjacency, rtol=rtol and 0.25 * rtol, **settings)
+        named = settings if which.steps == 1 or settings.get("route") != "auto" else settings | {"route": "pld"}
+        below, above = (query(end, x, adjacency=adjacency, **named) for end in ends[:2])  # many atoms on no lattice: no line
+        pairs = query(ends[2], x, adjacency=adjacency, **settings)
+        lower, upper = below.lower, min(above.upper, pairs.upper)
+        estimate = min(max(0.5 * (below.estimate + above.estimate), lower), upper)
+        return Bound(lower, estimate, upper, above.route, True, above.budget, "between curves below and above top_k")
 
     def enough(value: float) -> float:
         return value + 0.25 * (rtol or RTOL) * (1.0 if log else value)
