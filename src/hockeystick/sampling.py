@@ -203,8 +203,8 @@ def check_fixed_size(run: Run, adjacency: str) -> None:
     for step in steps:
         if step.open:
             raise DomainError(
-                f"{step!r} leaves a dataset size, a group or its curve open, which only delta, log_delta and epsilon take; "
-                "give one dataset_size, or the steps of one group"
+                f"{step!r} leaves a dataset size or a group open, or is known between two curves, which only delta, log_delta "
+                "and epsilon take; give one dataset_size, or the steps of one group, or bounded_range for top_k"
             )
     cut = [step for step in steps if isinstance(step, TruncatedPoisson)]
     if adjacency != "add_remove" or not cut or all(step.assume_fixed_n for step in cut):
