@@ -84,7 +84,7 @@ def prepare(m, q, add: bool, total: float, counts, delta: float, eps_error: floa
     parts, mu, error = [], np.empty(m.size), 0.0
     phi = math.exp(-0.5 * reach * reach) / math.sqrt(2 * math.pi)
     for j in range(m.size):
-        lo, hi = grid.loss_at(-reach, m[j], q[j]), grid.loss_at(reach if add else reach + m[j], m[j], q[j])
+        lo, hi = _loss_at(-reach, m[j], q[j]), _loss_at(reach if add else reach + m[j], m[j], q[j])
         lo, hi = (-hi, -lo) if add else (lo, hi)
         first, last = math.floor(lo / dx) - 1, math.ceil(hi / dx) + 1
         if last - first > POINTS_MAX:
@@ -104,6 +104,12 @@ def prepare(m, q, add: bool, total: float, counts, delta: float, eps_error: floa
     log_mgf = _log_mgf(parts, dx, mu, tilts)
     n = _circle(dx, log_mgf, tilts, counts, delta)
     return _transform(parts, dx, n, radius, slack, mu, log_mgf, tilts, counts, n_threads)
+
+
+def _loss_at(x: float, m: float, q: float) -> float:
+    """log(1 - q + q e^{m x - m^2/2})."""
+    v = m * x - 0.5 * m * m
+    return v if q == 1 else math.log1p(q * math.expm1(v)) if v < 30 else v + math.log(q + (1 - q) * math.exp(-v))
 
 
 def _log_mgf(parts, dx: float, mu, tilts) -> np.ndarray:
