@@ -57,7 +57,7 @@ TESTS = {
     "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd",
     "batch": "batch",
     "sampling batches chords": "sampling sampling_tables sampling_brute sampling_runs",
-    "moments cumulant chernoff fallback single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
+    "moments cumulant bounds single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
         "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice",

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 import hockeystick as hs
 from hockeystick import _fft, chords, grid, pair, risk_gdp
 from hockeystick.individual import filters, units
-from hockeystick.routes import chernoff, eeai, fallback, finite_sample
+from hockeystick.routes import bounds, eeai, finite_sample
 
 
 def gaussian_curve(mu: float, x):
@@ -71,14 +71,14 @@ def test_bounds_before_a_route_is_asked(run, adjacency, add):  # [theory: pair.v
     asked = {"adjacency": adjacency, "direction": "add" if add else "remove", "route": "contour"}
     at_zero = hs.delta(run, 0.0, **asked)
     assert at_zero.lower <= paired.variation_upper <= 1.6 * math.sqrt(sum(k for _, k in run.parts)) * at_zero.upper
-    square = chernoff.square_variation_upper(paired)
+    square = bounds.square_variation_upper(paired)
     assert at_zero.lower <= square <= max(3 * at_zero.upper, 0.5)
     for delta in (1e-2, 1e-6, 1e-12):
         eps = hs.epsilon(run, delta, **asked)
-        root = chernoff.root_upper(paired, add, math.log(delta))
+        root = bounds.root_upper(paired, add, math.log(delta))
         assert eps.lower <= root <= 2.5 * eps.upper + 1e-9
         if eps.lower > 0:
-            log_delta = chernoff.log_delta_upper(paired, add, eps.estimate)
+            log_delta = bounds.log_delta_upper(paired, add, eps.estimate)
             assert math.log(delta) - 1e-6 <= log_delta <= math.log(delta) + 7
 
 
@@ -98,7 +98,7 @@ def test_chernoff_lines():  # [theory: line.chernoff, small.between]
     eps, tilts = np.linspace(0.5, 6, 50), np.geomspace(0.2, 40, 400)
     steps = pair.gaussian_steps(run, "add_remove")
     for add, direction in enumerate(("remove", "add")):
-        bound = fallback.log_delta_upper(steps, add, eps)
+        bound = bounds.curve_upper(steps, add, eps)
         assert np.all(np.log(hs.delta(run, eps, direction=direction).estimate) <= bound + 1e-9)
         cumulants = np.array([t * hs.rdp(run, 1 + t, direction=direction).estimate for t in tilts])
         best = np.min(cumulants + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts) - np.outer(eps, tilts), axis=1)

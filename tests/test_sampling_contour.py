@@ -7,7 +7,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core, pair, sampling
-from hockeystick.routes import chernoff
+from hockeystick.routes import bounds
 
 ADJACENCIES = ("add_remove", "zero_out", "replace_one")
 LONG = np.longdouble
@@ -117,9 +117,9 @@ def test_distances_of_many_sparse_steps(adjacency):
     for add in (False, True):
         paired = pair.paired_steps(hs.compose(step), adjacency, add)
         assert one <= paired.variation_upper <= one * (1 + 1e-9) / (1 - 1e-6)
-        assert one <= chernoff.square_variation_upper(paired) <= 3 * one
+        assert one <= bounds.square_variation_upper(paired) <= 3 * one
     many = pair.paired_steps(cut(1e-5, 10**5, 8, 3.0) * 10**5, adjacency, False)
-    square = chernoff.square_variation_upper(many)
+    square = bounds.square_variation_upper(many)
     assert square < 0.1 * many.variation_upper
     bound = hs.epsilon(cut(1e-5, 10**5, 8, 3.0) * 10**5, 1.01 * square, adjacency=adjacency)
     assert bound.upper == 0
@@ -157,8 +157,8 @@ def test_chernoff_of_pairs_lies_above(adjacency, add):
     run, direction = cut(0.02, 2000, 44) * 300, "add" if add else "remove"
     of = pair.paired_steps(run, adjacency, add)
     for delta in (1e-3, 1e-8):
-        eps = chernoff.root_upper(of, add, math.log(delta))
+        eps = bounds.root_upper(of, add, math.log(delta))
         truth = hs.epsilon(run, delta, adjacency=adjacency, direction=direction)
         assert truth.lower <= eps <= 1.5 * truth.upper
-        assert hs.log_delta(run, eps, adjacency=adjacency, direction=direction).lower <= chernoff.log_delta_upper(of, add, eps)
-        assert chernoff.log_delta_upper(of, add, eps) == pytest.approx(math.log(delta), abs=0.05)
+        assert hs.log_delta(run, eps, adjacency=adjacency, direction=direction).lower <= bounds.log_delta_upper(of, add, eps)
+        assert bounds.log_delta_upper(of, add, eps) == pytest.approx(math.log(delta), abs=0.05)

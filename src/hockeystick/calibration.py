@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import query, risk, risk_gdp
 from .arguments import respelled
-from .bound import AccuracyError, Bound, Budget, DomainError
+from .bound import AccuracyError, Bound, DomainError
 from .mechanism import K_MAX, Q_MIN, Run, compose, count, gaussian, poisson_subsampled, real
-from .routes import moments
 from .search import Calibration, Search
 
 if TYPE_CHECKING:
@@ -263,20 +262,8 @@ def _target(options: Asked, **asked: Any) -> Target:
 
 def _delta(run, eps: float, level: float, width, options: Any) -> Bound:
     """delta(eps); far below `level`, where only slow routes would give both ends, an upper end that says so will do."""
-    if width is None and options.get("route", "auto") == "auto":
-        try:
-            bound = query.delta(run, eps, **{**options, "route": "contour"})
-            if bound.upper - bound.lower <= query.GOOD_ENOUGH * bound.estimate:
-                return bound
-        except AccuracyError:
-            pass
-        try:
-            sides = {name: options[name] for name in ("adjacency", "direction") if name in options}
-            upper = moments.moments_delta_upper(run, eps, **sides)
-            if upper <= FAR * level:
-                return Bound(0.0, upper, upper, "moments", True, Budget({"chernoff": 1.0}))
-        except (AccuracyError, DomainError):
-            pass  # not of the Gaussian family
+    if width is None:
+        return query.delta_or_less(run, eps, FAR * level, **options)
     return query.delta(run, eps, rtol=width, **options)
 
 

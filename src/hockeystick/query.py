@@ -17,7 +17,7 @@ from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .mechanism import as_run, real
 from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
-from .routes import chernoff, contour, fallback
+from .routes import bounds, contour
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
 
@@ -193,15 +193,34 @@ def epsilon(
     return settings.bound(roots, delta).answers("epsilon", delta)
 
 
+def delta_or_less(
+    run: Ran,
+    eps: float,
+    enough: float,
+    *,
+    adjacency: Adjacency = "add_remove",
+    direction: Direction = "both",
+    route: Route = "auto",
+    rtol: float | None = None,
+    n_threads: int = 1,
+) -> Bound[float]:
+    """`delta` at one eps, of which an upper end will do where the contour declines and that end is at most `enough`."""
+    if worst.unsettled(run := as_run(run)):
+        options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        return worst.maximum(lambda one, at, **rest: delta_or_less(one, at, enough, **rest), run, eps, **options)
+    settings = _Settings(run, adjacency, direction, route, rtol, n_threads, math.log(enough))
+    return settings.bound([settings.point(eps).of_delta()], eps)
+
+
 class _Settings:
     """The validated settings of one call, and what they decide: directions, exact cases, choice of route.
 
     A run of the Gaussian family has `steps` (arrays); any other has `steps` None and `total` 0, and goes through `losses`.
     """
 
-    __slots__ = ("adjacency", "directions", "n_threads", "route", "rtol", "run", "steps", "total", "wall", "why")
+    __slots__ = ("adjacency", "directions", "enough", "n_threads", "route", "rtol", "run", "steps", "total", "wall", "why")
 
-    def __init__(self, run, adjacency, direction, route, rtol, n_threads):
+    def __init__(self, run, adjacency, direction, route, rtol, n_threads, enough=None):
         one_of("adjacency", adjacency, ADJACENCIES)
         one_of("direction", direction, DIRECTIONS)
         one_of("route", route, ROUTES)
@@ -212,6 +231,7 @@ class _Settings:
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
         self.n_threads = threads(n_threads)
         self.why = ""  # what a route said when it declined
+        self.enough = enough  # log of a delta below which an upper end will do, or None
         self.run, self.adjacency, self.route, self.rtol = run, adjacency, route, rtol
         self.steps = gaussian_steps(run, adjacency)
         facts = (0, math.inf, False) if self.steps is None else gaussian_facts(run, self.steps)
@@ -267,68 +287,46 @@ class _Settings:
         """Where this direction is not certainly the smaller."""
         if self.steps is None:
             return np.full(eps.size, not mirrored(self.run, self.adjacency))
-        return ~(fallback.log_delta_upper(self.steps, add, eps) <= log_lower)
+        return ~(bounds.curve_upper(self.steps, add, eps) <= log_lower)
 
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""
         return losses(self.run, self.adjacency, "add" if add else "remove")
 
-    def point(self, eps: float):
+    def point(self, eps: float) -> Point:
         """delta(eps), the larger over the directions."""
         if eps < -EPS_BOTTOM:
             least = min(math.log1p(-math.exp(eps)) * (1 + 4 * U), -exp_upper(eps))  # the second where e^eps is subnormal or 0
             return Point(least, 0.5 * least, 0.0, ZERO, "exact")
-        if self.steps is None:
-            return self._largest(
-                lambda own, add: chernoff.beyond(own, add, eps) or own._try("point", GENERAL, add, eps),
-                lambda add, lower: self._below(add, eps, lower),
-            )
-        first, *others = self.directions
-        best = self.exact(first, eps) or self._try("point", GAUSSIAN, first, eps)
-        for add in others:
-            if not self._below(add, eps, best.lower):
-                best = larger(best, self.exact(add, eps) or self._try("point", GAUSSIAN, add, eps))
-        return best
+        return self._largest("point", eps)
 
-    def root(self, delta: float):
+    def root(self, delta: float) -> Root:
         """eps(delta), clipped at 0, the larger over the directions."""
-        if not self.total:
-            if self.steps is not None:
-                return Root(0.0, 0.0, 0.0, ZERO, "exact")
-            return self._largest(
-                lambda own, add: (
-                    (own._prune() and chernoff.no_root(own, add, delta))
-                    or chernoff.at_jump(own, delta, add)
-                    or own._try("root", GENERAL, add, delta)
-                ),
-                lambda add, lower: lower > 0 and self._below(add, lower, log_lower(delta)),
-            )
-        first, *others = self.directions
-        ask = TABLE[self.route].larger_root if others and self.route != "auto" and self.rtol is None else None
-        best = ask and ask(self, delta)
-        if best:
-            return ordered(best.within_a_curve(delta), self.run)
-        best = self._try("root", GAUSSIAN, first, delta)
-        for add in others:
-            beyond = add and best.lower >= self.wall * (
-                1 + (self.steps.k.size + 5) * U
-            )  # no loss in this direction is that large
-            if not beyond and not (best.lower > 0 and self._below(add, best.lower, log_lower(delta))):
-                best = larger(best, self._try("root", GAUSSIAN, add, delta))
-        return best
+        ask = TABLE[self.route].larger_root if self.total and self.route != "auto" and self.rtol is None else None
+        best = ask and len(self.directions) > 1 and ask(self, delta)
+        return ordered(best.within_a_curve(delta), self.run) if best else self._largest("root", delta)
 
-    def _largest(self, ask, below):
-        """The larger over the directions. One is left out where both have the same losses, or `below` proves it smaller
+    def _largest(self, what: str, at: float):
+        """The larger over the directions. One is left out where both have the same losses, or it is proved to be the smaller
         [theory: pair.directions, line.both]."""
         first, *others = self.directions
-        if not others or mirrored(self.run, self.adjacency):
-            return ask(self, first)
+        if not others or (self.steps is None and mirrored(self.run, self.adjacency)):
+            return self._one(what, first, at)
         if self._apart():
-            found = in_order(lambda at: ask(*at), self._halves(), self.n_threads)
+            best, other = in_order(lambda half: half[0]._one(what, half[1], at), self._halves(), self.n_threads)
+            return larger(best, other)
+        best = self._one(what, first, at)
+        if what == "point":
+            smaller = self._below(others[0], at, best.lower)
         else:
-            found = (ask(self, add) for add in self.directions)
-        best = next(found)
-        return best if below(others[0], best.lower) else larger(best, next(found))
+            smaller = best.lower > 0 and self._below(others[0], best.lower, log_lower(at))
+        return best if smaller else larger(best, self._one(what, others[0], at))
+
+    def _one(self, what: str, add: int, at: float):
+        """The answer in one direction."""
+        if what == "point":
+            return bounds.beyond(self, add, at) or self._try(what, add, at)
+        return bounds.known_root(self, add, at, self._prune()) or self._try(what, add, at)
 
     def _apart(self) -> bool:
         """Whether both directions are asked at once, on threads of their own: where a convolution takes long, and the first
@@ -345,40 +343,28 @@ class _Settings:
 
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
-        if self.steps is None:
-            return self._prune() and chernoff.below(self, add, eps, log_delta)
-        return self._prune() and fallback.certainly_below(self.steps, add, eps, log_delta, self.n_threads)
+        if add and self.wall < math.inf and eps >= self.wall * (1 + (self.steps.k.size + 5) * U):  # beyond the largest loss
+            return True
+        return self._prune() and bounds.below(self, add, eps, log_delta)
 
     def _prune(self) -> bool:
         return self.route == "auto" or TABLE[self.route].prune
 
-    def exact(self, add: int, eps: float):
-        """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss
-        [theory: small.range].
-
-        ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes decide.
-        """
-        band = self.wall * (self.steps.k.size + 4) * U if self.total else 0.0
-        wall = self.wall if self.total else 0.0
-        if (add and eps >= wall + band) or (not self.total and eps >= 0):
-            return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
-        if (not add or not self.total) and eps <= -wall - band and eps < 0:
-            value = math.log(-math.expm1(eps))
-            slack = 4 * U * (1 + abs(value))
-            return Point(value - slack, value, min(value + slack, 0.0), ZERO, "exact")
-        return None
-
-    def _try(self, what: str, names: tuple[str, ...], add: int, at: float):
-        """The route asked for, or with `auto` the routes of `names` in turn until the answer is good enough: what all leave."""
+    def _try(self, what: str, add: int, at: float):
+        """The route asked for, or with `auto` all in turn until the answer is good enough: what they leave."""
         found, wanted, before = None, GOOD_ENOUGH if self.rtol is None else self.rtol, ""
+        names = GENERAL if self.steps is None else GAUSSIAN
         for name in names if self.route == "auto" else (self.route,):
             if before == "contour":
                 _note(self, what, at, found)
+                far = self.enough and bounds.far_below(self, add, at, self.enough)
+                if far:
+                    return meet(found, far, self.run)
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
             if found and (found.width <= wanted or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
-            far = self._try(what, names, add, EPS_FAR)
+            far = self._try(what, add, EPS_FAR)
             return far._replace(lower=-math.inf, estimate=-math.inf)  # delta does not increase
         if found is None or (self.rtol is not None and not found.width <= self.rtol):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"

@@ -26,7 +26,7 @@ from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
 from .bound import AccuracyError, Bound, DomainError
 from .mechanism import Gaussian, Run, compose, poisson_subsampled
 from .pair import paired_steps
-from .routes.chernoff import certainly_below
+from .routes.bounds import certainly_below
 from .topk import enclosed
 
 RTOL = 1e-3

@@ -23,7 +23,7 @@ from ..arguments import exp_lower, exp_upper
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from ..pair import GaussianSteps
-from . import eeai, fallback
+from . import bounds, eeai
 from .contour import RTOL, margin
 from .eeai import eeai_delta, eeai_epsilon
 from .loss_steps import (
@@ -193,7 +193,7 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
         log_upper = min(log_upper, math.nextafter(math.log(high), math.inf) if high > 0 else -math.inf)
         terms = (*terms[:-1], constant / max(math.exp(log_upper), 1e-300))
     if log_lower == -math.inf:
-        other = fallback.moments_point(GaussianSteps(*steps[:3]), add, eps) if steps.all_gaussian else None
+        other = bounds.moments_point(GaussianSteps(*steps[:3]), add, eps) if steps.all_gaussian else None
         if other is None and answer is None:
             return None
         if other:
@@ -221,7 +221,7 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int =
     if lower == -math.inf:
         _, high = support(steps, add)
         upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
-        other = fallback.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if steps.all_gaussian else None
+        other = bounds.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if steps.all_gaussian else None
         if other:
             lower, upper = other.lower if other.lower > 0 else lower, min(upper, other.upper)  # other is clipped at 0
         if upper == math.inf:

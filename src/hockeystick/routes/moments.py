@@ -7,7 +7,6 @@ here sums alternating binomials. `gdp_*` is the one thing here that is no bound.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any, overload
 
@@ -220,14 +219,22 @@ def _upper(run, like, values, have_eps: int, adjacency, direction, finish):
     run = as_run(run)
     if not run.parts:
         raise DomainError("an empty run has no moments bound; compose one or more steps")
+    adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
+    found = [finish(max(_best(run, adjacency, add, have_eps, value) for add in adds)) for value in values]
+    return found[0] if np.ndim(like) == 0 else np.array(found).reshape(np.shape(like))
+
+
+def log_delta_upper_of(run, adjacency: str, add: int, eps: float) -> float:
+    """The logarithm of `moments_delta_upper` in one direction."""
+    return _best(run, adjacency, add, 1, eps)
+
+
+def _best(run, adjacency: str, add: int, have_eps: int, value: float) -> float:
+    """An upper bound of log delta at eps = value, or of eps at log delta = value."""
     steps = gaussian_steps(run, adjacency)
     if steps is not None:
-        best = functools.partial(_best_order, steps)
-    else:
-        best = functools.partial(_best_order_of, run, adjacency)
-    adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
-    found = [finish(max(best(add, have_eps, value) for add in adds)) for value in values]
-    return found[0] if np.ndim(like) == 0 else np.array(found).reshape(np.shape(like))
+        return _best_order(steps, add, have_eps, value)
+    return _best_order_of(run, adjacency, add, have_eps, value)
 
 
 def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> float:

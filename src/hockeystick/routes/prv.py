@@ -57,7 +57,7 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     up, low, shift, radius, lost, widest, short = [], [], 0.0, 0.0, 0.0, 0.0, 0.0
     for i, (loss, k) in enumerate(made.parts):
         j0 = int(first[i])
-        cells = _gaussian_cells if _is_gaussian(loss) else _cells
+        cells = _gaussian_cells if variation[i] < math.inf else _cells
         p_up, p_lo, mu, error, edge, outside = cells(loss, h, j0, j0 + int(size[i]) - 1)
         up.append((j0, p_up, k))
         low.append((j0, p_lo, k))
@@ -81,13 +81,9 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     )
 
 
-def _is_gaussian(loss: Loss) -> bool:
-    return loss.additive is not None and loss.additive.kind == GAUSSIAN
-
-
 def _variation_upper(loss: Loss) -> float:
     """Bound on the total variation of the density of a loss; infinite where there is an atom, or none is known."""
-    if not _is_gaussian(loss):
+    if loss.additive is None or loss.additive.kind != GAUSSIAN:
         return math.inf
     _, m, q, back = loss.additive
     return density_variation_upper(m, q, bool(back))

@@ -18,8 +18,8 @@ from ..bound import AccuracyError
 from ..loss import ends
 from ..pair import paired_steps
 from ..threads import together
-from . import chernoff, contour, fallback, saddlepoint, single
-from .chernoff import U
+from . import bounds, contour, saddlepoint, single
+from .bounds import U
 
 
 class Route(NamedTuple):
@@ -73,7 +73,7 @@ def _contour_root(settings, add: int, delta: float):
         return _zero_root(
             paired_steps(settings.run, settings.adjacency, bool(add)),
             delta,
-            lambda: settings.exact(add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads),
+            lambda: bounds.beyond(settings, add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads),
         )
     return found
 
@@ -97,7 +97,7 @@ def _pair_root(settings, paired, add: int, delta: float):
 
 def _zero_root(paired, delta: float, at_zero: Callable):
     """The root 0 where the distances of the steps, or the contour, prove that delta(0) <= delta; else None."""
-    if min(paired.variation_upper, chernoff.square_variation_upper(paired)) <= delta:
+    if min(paired.variation_upper, bounds.square_variation_upper(paired)) <= delta:
         return Root(0.0, 0.0, 0.0, ZERO, "contour")
     point = at_zero()
     return Root(0.0, 0.0, 0.0, ZERO, "contour") if point and point.at_most(delta) else None
@@ -152,20 +152,20 @@ def _prv_root(settings, add: int, delta: float):
 
 def _moments_point(settings, add: int, eps: float):
     if settings.steps is not None:
-        return fallback.moments_point(settings.steps, add, eps)
+        return bounds.moments_point(settings.steps, add, eps)
     paired = paired_steps(settings.run, settings.adjacency, bool(add))
     if paired is None:
         return None
     floor = math.log(-math.expm1(eps)) * (1 + 8 * U) - 8 * U if eps < 0 else -math.inf
-    upper = chernoff.log_delta_upper(paired, add, eps)
+    upper = bounds.log_delta_upper(paired, add, eps)
     return Point(min(floor, upper), upper, upper, (1.0,), "moments")
 
 
 def _moments_root(settings, add: int, delta: float):
     if settings.steps is not None:
-        return fallback.moments_root(settings.steps, add, math.log(delta))
+        return bounds.moments_root(settings.steps, add, math.log(delta))
     paired = paired_steps(settings.run, settings.adjacency, bool(add))
-    upper = chernoff.root_upper(paired, add, log_lower(delta)) if paired else math.inf
+    upper = bounds.root_upper(paired, add, log_lower(delta)) if paired else math.inf
     return Root(0.0, max(upper, 0.0), max(upper, 0.0), (1.0,), "moments") if upper < math.inf else None
 
 
@@ -264,7 +264,7 @@ TABLE = {
         _edgeworth_point,
         _edgeworth_root,
     ),
-    "moments": Route(fallback.MOMENTS_TERMS, _moments_point, _moments_root),
+    "moments": Route(bounds.MOMENTS_TERMS, _moments_point, _moments_root),
     "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False, larger_root=_larger_saddle_root),
     "exact": Route(contour.TERMS, _exact_point, _exact_root),
 }

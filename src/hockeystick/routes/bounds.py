@@ -1,0 +1,260 @@
+"""What is known of a run without a route: before one is asked, and where all decline.
+
+Beyond the range of the losses a curve is known exactly. Total variation distances of steps add up: for eps >= 0, delta(eps) <=
+delta(0) <= sum k_i delta_i(0) [theory: pair.variation]. Chernoff's bound: log delta(eps) <= K(t) - t eps + t log t -
+(1+t) log1p(t) for every t > 0, K the sum of the steps' log M(t), rounded up [CKS20, Prop. 12] [theory: line.chernoff]. The
+saddle-point accountant bounds a run of Gaussian steps from above. A direction that these prove to be the smaller one is not
+asked.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _core, scratch
+from ..answers import ZERO, Point, Root
+from ..arguments import exp_lower, exp_upper
+from ..bound import AccuracyError, DomainError
+from ..loss import ends, log_finite
+from ..pair import GaussianSteps, PairedSteps, paired_steps
+from ..sampling import PACKED
+from . import contour, jumps, saddlepoint
+from .single import variation_upper
+from .walls import rest
+
+MOMENTS_TERMS = ("chernoff",)
+U = 2.0**-53
+ZERO_ROOT = Root(0.0, 0.0, 0.0, ZERO, "exact")
+
+
+def beyond(settings, add: int, eps: float) -> Point | None:
+    """What is known of delta(eps) beyond the sum of the losses' ranges: the mass at infinity, or 1 - e^eps (shared mass); or
+    where that mass leaves less than e^-35 to anything else. Else None.
+
+    Ends and masses at infinity with the errors that the losses state; e^x and its complement add 4u each.
+    """
+    if settings.steps is not None:
+        return _beyond_wall(settings, add, eps)
+    parts = settings.losses(add)
+    low, high = ends(parts)
+    if eps >= high:
+        log_none = log_finite(parts)
+    elif any(loss.mass_inf > 0.5 for loss, _ in parts) and log_finite(parts)[1] < -35:
+        log_none = -math.inf, log_finite(parts)[1]
+    elif eps <= low and eps < 0:
+        least, most = (eps + x for x in log_finite(parts, minus=True))
+        log_none = least - U * abs(least), most + U * abs(most)
+    else:
+        return None
+    upper, lower = (_log_one_minus_exp(min(x, 0.0)) for x in log_none)
+    lower, upper = (x + side * 8 * U * (1 + abs(x)) if x > -math.inf else x for x, side in ((lower, -1), (upper, 1)))
+    upper = min(upper, 0.0)
+    value = upper if lower == -math.inf else 0.5 * (lower + upper)
+    return Point(lower, value, upper, ZERO, "exact")
+
+
+def _log_one_minus_exp(x: float) -> float:
+    """log(1 - e^x) for x <= 0."""
+    return math.log(-math.expm1(x)) if x < 0 else -math.inf
+
+
+def _beyond_wall(settings, add: int, eps: float) -> Point | None:
+    """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss
+    [theory: small.range].
+
+    ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes decide.
+    """
+    wall = settings.wall if settings.total else 0.0
+    if -wall < eps < wall:
+        return None
+    band = wall * (settings.steps.k.size + 4) * U
+    if (add and eps >= wall + band) or (not settings.total and eps >= 0):
+        return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
+    if (not add or not settings.total) and eps <= -wall - band and eps < 0:
+        value = math.log(-math.expm1(eps))
+        slack = 4 * U * (1 + abs(value))
+        return Point(value - slack, value, min(value + slack, 0.0), ZERO, "exact")
+    return None
+
+
+def known_root(settings, add: int, delta: float, cheaply: bool) -> Root | None:
+    """eps(delta) where no route is needed: of no steps, at a jump of the curve, or (`cheaply`) where the distances alone keep
+    delta(0) below delta. Else None."""
+    if settings.steps is not None:
+        return None if settings.total else ZERO_ROOT
+    if cheaply and _variation_upper(settings, add) <= delta:
+        return ZERO_ROOT
+    return _at_jump(settings, add, delta)
+
+
+def _at_jump(settings, add: int, delta: float) -> Root | None:
+    """The root where delta is below D; or equal to D, where the curve of atoms jumps from its largest sum; or where no finite
+    sum of losses is positive. Else None."""
+    parts = settings.losses(add)
+    if all(loss.hi > 0 and not loss.mass_inf for loss, _ in parts):
+        return None
+    high = ends(parts)[1]
+    if high > 0 and not any(loss.mass_inf for loss, _ in parts):
+        return None
+    least, most = rest(parts, delta)
+    low = math.inf
+    if most >= 0:
+        if high > 0 and (most > 0 or high == math.inf or any(loss.smooth for loss, _ in parts)):
+            return None
+        low = max(0.0, 2 * math.fsum(k * loss.hi for loss, k in parts) - high)
+    high = max(0.0, high) if least >= 0 else math.inf
+    return Root(low, low, high, ZERO, "exact")
+
+
+def below(settings, add: int, eps: float, log_delta: float) -> bool:
+    """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
+    if log_delta == -math.inf:
+        return False
+    if settings.steps is not None:
+        m, q, k = settings.steps
+        work = scratch.borrow(settings.n_threads * _core.saddle_work())
+        status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, settings.n_threads, work)
+        scratch.give_back(work)
+        return status == 0 and upper <= log_delta
+    if eps >= 0 and _variation_upper(settings, add) * (1 + 8 * U) <= exp_lower(log_delta):
+        return True
+    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+    return paired is not None and certainly_below(paired, add, eps, log_delta)
+
+
+def far_below(settings, add: int, eps: float, log_enough: float) -> Point | None:
+    """An upper end of delta(eps) alone, by the moments accountant at its best order, where that is at most e^log_enough."""
+    from .moments import log_delta_upper_of
+
+    try:
+        upper = log_delta_upper_of(settings.run, settings.adjacency, add, eps)
+    except (AccuracyError, DomainError):  # no order is found, or the run is empty
+        return None
+    return Point(-math.inf, upper, upper, (1.0,), "moments") if upper <= log_enough else None
+
+
+def _variation_upper(settings, add: int) -> float:
+    """Upper bound of delta(0)."""
+    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+    if paired is not None:
+        return paired.variation_upper
+    cache, key = settings.run._cache, (settings.adjacency, add, "variation")
+    if key not in cache:
+        cache[key] = variation_upper(settings.losses(add))
+    return cache[key]
+
+
+def square_variation_upper(paired: PairedSteps) -> float:
+    """Upper bound of delta(0): (1/2) sqrt(E_den (num/den)^2 - 1), by Cauchy and Schwarz, with log E_den (num/den)^2 = K(1); 1
+    where a transform declines. Distances that add up grow like k, this like sqrt(k)."""
+    total = paired.dropped and -2 * math.log1p(-min(paired.dropped, 0.5))
+    for i, (m, q, k) in enumerate(zip(*paired.steps, strict=True)):
+        pair = paired.pairs[i * PACKED.size : (i + 1) * PACKED.size]
+        if pair[:4].any():
+            try:
+                log_m, error, *_ = _core.two_transform(pair, 1.0, 0.0, 40.0 + math.log(k))
+            except AccuracyError:
+                return 1.0
+            total += k * (log_m + error)
+        else:
+            total += k * math.log1p(q * q * math.expm1(min(m * m, 700.0))) if m * m < 700 else math.inf
+    return min(1.0, 0.5 * math.sqrt(math.expm1(min(total * (1 + 64 * U), 700.0))) * (1 + 16 * U) + paired.dropped)
+
+
+def certainly_below(paired: PairedSteps, add: int, eps: float, log_delta: float) -> bool:
+    """Whether eps is beyond every loss, or beyond Chernoff's bound of eps(e^log_delta)."""
+    return (eps >= paired.loss_upper and _spare(paired, log_delta) > -math.inf) or root_upper(paired, add, log_delta) <= eps
+
+
+def root_upper(paired: PairedSteps, add: int, log_delta: float) -> float:
+    """Chernoff's bound of eps(e^log_delta), infinite where it says nothing."""
+    spare = _spare(paired, log_delta)
+    return min(_chernoff(paired, add, 0, spare), paired.loss_upper) if spare > -math.inf else math.inf
+
+
+def log_delta_upper(paired: PairedSteps, add: int, eps: float) -> float:
+    """Chernoff's bound of log delta(eps), at most 0."""
+    upper = min(0.0, _chernoff(paired, add, 1, eps))
+    if paired.dropped:
+        dropped = math.log(paired.dropped)
+        upper = max(upper, dropped) + math.log1p(math.exp(-abs(upper - dropped))) + 4 * U
+    return min(0.0, upper)
+
+
+def _spare(paired: PairedSteps, log_delta: float) -> float:
+    """log of delta less what was dropped; -inf where that is not the smaller by a factor e."""
+    if not paired.dropped:
+        return log_delta
+    log_part = math.log(paired.dropped) - log_delta
+    if not log_part <= -1:
+        return -math.inf
+    return log_delta + math.log1p(-math.exp(log_part)) - 1e-12  # log_part is within 1e-12
+
+
+def _chernoff(paired: PairedSteps, add: int, have_eps: int, at: float) -> float:
+    asked = *paired.steps, add, have_eps, at
+    status, upper, _ = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *asked, pairs=paired.pairs)
+    return upper if status == 0 else math.inf
+
+
+def curve_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
+    """Upper bounds of log delta at ascending eps: the least of `lines` Chernoff lines K(t) - eps t, tilts spread over eps."""
+    best = np.zeros(eps.size)
+    size = _core.contour_work(1)
+    for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)]:
+        status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *steps, add, 1, float(at))
+        if status == 0:
+            with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
+                line = upper - (eps - at) * tilt
+                best = np.fmin(best, line + 8 * U * (abs(upper) + tilt * (np.abs(eps) + abs(at))))
+    return best
+
+
+def moments_point(steps: GaussianSteps, add: int, eps: float) -> Point | None:
+    """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's bound
+    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12] [theory: pair.dropping, small.between], inside the interval of the route
+    saddlepoint and that of one rare large loss (jumps.py). The estimate is the upper end."""
+    upper = _best_order_upper(steps, add, 1, eps)
+    if upper is None:
+        return None
+    lower = -math.inf
+    for one in _single_steps(steps):
+        if abs(eps) < -math.log1p(-one[1]) or (not add and eps > 0):
+            point = contour.single_point(*one, add, eps)
+            lower = max(lower, point.lower) if point else lower
+    other = saddlepoint.point(steps, add, eps)
+    if other:
+        lower, upper = max(lower, other.lower), min(upper, other.upper)
+    if not add and eps > 0 and jumps.serves(steps):
+        lower, upper = max(lower, jumps.log_delta_lower(steps, eps)), min(upper, jumps.log_delta_upper(steps, eps))
+    return Point(lower, upper, upper, (1.0,), "moments")
+
+
+def moments_root(steps: GaussianSteps, add: int, log_delta: float) -> Root | None:
+    """eps(delta), clipped at 0, as `moments_point`; log_delta is log delta rounded to nearest."""
+    least, most = (math.nextafter(log_delta, side) for side in (-math.inf, math.inf))
+    upper = _best_order_upper(steps, add, 0, least)
+    if upper is None:
+        return None
+    roots = [contour.single_root(*one, add, exp_upper(most)) for one in _single_steps(steps)]
+    lower = max([0.0, *(root.lower for root in roots if root)])
+    other = saddlepoint.root(steps, add, log_delta)
+    if other:
+        lower, upper = max(lower, other.lower), min(upper, other.upper)
+    upper = max(upper, 0.0)
+    if not add and lower < upper < math.inf and jumps.serves(steps):
+        lower, upper = jumps.narrowed(steps, least, most, lower, upper)
+    return Root(lower, upper, upper, (1.0,), "moments")
+
+
+def _best_order_upper(steps: GaussianSteps, add: int, have_eps: int, value: float):
+    status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, *steps, add, have_eps, value)
+    return upper if status == 0 else None
+
+
+def _single_steps(steps: GaussianSteps) -> list[tuple[float, float]]:
+    """(m, q) of at most four subsampled steps, those of largest q."""
+    order = np.argsort(-steps.q, kind="stable")[:4]
+    return [(float(steps.shift[i]), float(steps.q[i])) for i in order if steps.q[i] < 1]
