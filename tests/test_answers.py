@@ -56,6 +56,16 @@ def test_a_curve_with_an_empty_interval_is_reported(monkeypatch):
         hs.delta(hs.gaussian(1.0) * 3, np.linspace(0, 1, 9))
 
 
+def test_widths_are_relative_to_the_estimate():
+    ends = math.log(0.09), math.log(0.1), math.log(0.13)
+    assert answers.Point(*ends, (), "a").width == pytest.approx(0.4)
+    assert answers.Point(-math.inf, *ends[1:], (), "a").width == pytest.approx(1.3)
+    assert answers.Point(-math.inf, -math.inf, -1e5, (), "a").width == math.inf
+    assert answers.Point(-1e5, -1e5, -1.0, (), "a").width == math.inf
+    assert answers.Point(-1e5, -1e5, -1e5, (), "a").width == answers.Point(*[-math.inf] * 3, (), "a").width == 0
+    assert answers.Root(0.9, 1.0, 1.3, (), "a").width == pytest.approx(0.4)
+
+
 def test_what_two_answers_leave():
     a, b = answers.Root(0.1, 0.3, 0.3, (), "a"), answers.Root(0.15, 0.17, 0.2, (), "b")
     assert answers.meet(a, b) == answers.meet(b, a) == (0.15, 0.17, 0.2, (), "b")

@@ -65,6 +65,8 @@ def question(i):
 
 
 QUESTIONS = [question(i) for i in range(200)]
+HALF = [i for i in range(200) if i // 4 % 2 == 0]
+"""As many of each kind; what asks a question again takes these."""
 
 
 def steps_of(parts):
@@ -133,7 +135,8 @@ REFUSED = {
 @pytest.mark.parametrize(("law", "route"), JUDGED)
 def test_law(law, route):  # [theory: pair.curve, pair.dropping, pair.reversal]
     seen = 0
-    for i, (parts, direction, eps) in enumerate(QUESTIONS):
+    for i in HALF:
+        parts, direction, eps = QUESTIONS[i]
         bound = asked(route, i) if takes(route, i) else None
         if bound is None:
             continue
@@ -149,16 +152,16 @@ def test_law(law, route):  # [theory: pair.curve, pair.dropping, pair.reversal]
             continue
         seen += said is not None
         assert said is None or laws.meet(fact, said), (i, laws.shown(fact, said))
-    assert seen >= 30
+    assert seen >= 25
 
 
 @pytest.mark.parametrize("route", FAST)
 def test_both_is_the_larger_direction(route):  # [theory: pair.directions, line.both]
-    for i, (parts, _, _) in enumerate(QUESTIONS):
+    for i in HALF:
         one, two, both = (takes(route, i) and asked(route, i, direction=d) for d in ("remove", "add", "both"))
         if one and two and both:
             assert both.upper <= max(one.upper, two.upper)
-            mirrored = all(step.name in MIRRORED for step, _ in parts)  # one direction is the other, up to rounding
+            mirrored = all(step.name in MIRRORED for step, _ in QUESTIONS[i][0])  # one direction is the other, up to rounding
             assert both.lower >= (min if mirrored else max)(one.lower, two.lower)
 
 
@@ -231,6 +234,16 @@ def test_named_runs(name, route, direction):
         assert abs(bound.estimate / best.estimate - 1) < 2e-3
     best, bound = (named(name, r, direction, "epsilon", best.estimate) for r in ("auto", route))
     assert overlap(bound, best) and bound.lower <= bound.estimate <= bound.upper
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_adjacencies_of_additive_noise(route):
+    """Replacing a record moves a sum twice as far as adding one; zeroing it out moves it as far."""
+    run, half = hs.gaussian(4.0) * 10 + hs.laplace(8.0) * 20, hs.gaussian(2.0) * 10 + hs.laplace(4.0) * 20
+    once, twice = (hs.delta(of, 1.0, route=route) for of in (run, half))
+    zeroed, replaced = (hs.delta(run, 1.0, route=route, adjacency=a) for a in ("zero_out", "replace_one"))
+    assert bits(zeroed) == bits(once) and overlap(replaced, twice)
+    assert replaced.lower > once.upper
 
 
 # The machine

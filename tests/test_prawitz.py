@@ -214,16 +214,6 @@ def test_route_of_the_query():
     assert mixed.lower <= other.upper and other.lower <= mixed.upper and mixed.width < 1e-9
 
 
-def test_other_adjacencies():
-    run = hs.gaussian(4.0) * 10 + hs.laplace(8.0) * 20
-    twice = hs.gaussian(2.0) * 10 + hs.laplace(4.0) * 20
-    for one, other in ((("zero_out", run), run), (("replace_one", run), twice)):
-        adjacency, of = one
-        a = hs.delta(of, 1.0, route="edgeworth", adjacency=adjacency)
-        b = hs.delta(other, 1.0, route="edgeworth")
-        assert (a.lower, a.estimate, a.upper) == (b.lower, b.estimate, b.upper)
-
-
 def test_refused_steps():
     with pytest.raises(hs.DomainError, match="Gaussian and Laplace steps"):
         hs.delta(hs.randomized_response(1.0) * 3, 1.0, route="edgeworth")

@@ -63,12 +63,6 @@ def test_known_value_of_fixed_size():
     assert bound.lower - 1e-12 <= 0.022518606551 <= bound.upper + 1e-12
 
 
-def test_replace_one_of_plain_steps_doubles_the_sensitivity():
-    assert overlap(hs.epsilon(hs.gaussian(3.0) * 5, 1e-6, adjacency="replace_one"), hs.epsilon(hs.gaussian(1.5) * 5, 1e-6))
-    assert overlap(hs.delta(hs.laplace(4.0) * 3, 0.5, adjacency="replace_one"), hs.delta(hs.laplace(2.0) * 3, 0.5))
-    assert overlap(hs.delta(hs.laplace(4.0) * 3, 0.3, adjacency="zero_out"), hs.delta(hs.laplace(4.0) * 3, 0.3))
-
-
 def test_sampled_laplace_under_every_adjacency():
     run = hs.poisson_subsampled(hs.laplace(1.5), 0.2) * 12
     found = {a: hs.delta(run, 0.3, adjacency=a) for a in ADJACENCIES}
