@@ -141,7 +141,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, *, eps_erro
     eps_error : bound on the radius, smaller where rtol asks for that.   how : self-convolution, see convolve.py.
     """
     made, log_delta, t = pld.prepare(parts, lambda made: pld.at_eps(made, eps), DELTA_SHARE)
-    eps_error = eps_error if rtol is None else min(eps_error, rtol / (2.5 * t))
+    eps_error = eps_error if rtol is None else min(eps_error, rtol / (2.8 * t))
     for _ in range(2):
         laws = _matched(made, eps_error, log_delta)
         curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads, how=how)
