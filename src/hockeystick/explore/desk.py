@@ -65,7 +65,8 @@ class Desk:
 
     def _run(self, i: int) -> None:
         while True:
-            found, entry = {}, None
+            found: dict[Any, Any] = {}
+            entry: Any = None
             with self._turn:
                 while not (self._closed or found or entry):
                     if self._due():

@@ -268,7 +268,7 @@ def _halving(size: int) -> list[int]:
     return list(dict.fromkeys([0, size - 1, *order]))
 
 
-def _along(what: Choice, name: str, values: np.ndarray, delta: float, options) -> Iterator[tuple[str, Series]]:
+def _along(what: Choice, name: str, values: np.ndarray, delta: float, options) -> Iterator[tuple[str, Series | None]]:
     """eps at every value of a field, from 0 to inf where nothing is certified. What the fast loop does not know, or not
     narrowly, is asked one by one, in an order that halves the largest gap."""
     low, mid, high = np.zeros(values.size), np.zeros(values.size), np.full(values.size, math.inf)

@@ -34,7 +34,8 @@ class Atoms:
         self.lost, self.lost_den = arb(lost), arb(lost_den)
         self.mass_inf = sum((n for n, d in self.outcomes if d.is_zero()), arb(0))
         self._finite = None
-        self.largest, self.mirrored = None, False
+        self.largest: arb | None = None
+        self.mirrored = False
 
     def reversed(self) -> Atoms:
         gap, indices = self.gap, self.indices

@@ -193,14 +193,14 @@ class _Pieces:
         m = about(self.m)
         pieces = max(1, math.ceil(m * (0.5 + about(steep))))
         half = self.m / (2 * pieces)
-        rho = 2.0
-        while rho < 64 and about(half) * rho < 1:
-            rho *= 1.25
-        rise = about(half) * (rho - 1 / rho) / 2
-        n = 8 * math.ceil((nats + 2 * rise * about(y)) / (16 * math.log(rho)) + 1)
+        ellipse = 2.0
+        while ellipse < 64 and about(half) * ellipse < 1:
+            ellipse *= 1.25
+        rise = about(half) * (ellipse - 1 / ellipse) / 2
+        n = 8 * math.ceil((nats + 2 * rise * about(y)) / (16 * math.log(ellipse)) + 1)
         if pieces * n > MAX_NODES:
             raise UndecidedError(f"the transform of a Laplace step needs {pieces * n} nodes, more than {MAX_NODES}")
-        rho = arb(rho)
+        rho = arb(ellipse)
         reach, b = half * (rho + 1 / rho) / 2, half * (rho - 1 / rho) / 2
         if not 2 * b < 3:
             raise UndecidedError("the pieces of a Laplace step are too long")
