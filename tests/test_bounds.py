@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 import hockeystick as hs
 from hockeystick import _fft, chords, grid, pair, risk_gdp
-from hockeystick.individual import filters, units
+from hockeystick.individual import renyi, units
 from hockeystick.routes import bounds, eeai, finite_sample
 
 
@@ -141,7 +141,7 @@ def test_error_of_a_transform(n):  # [theory: grid.fft]
 def test_divergences_of_any_step():  # [theory: saddle.renyi]
     """Renyi divergences of Laplace noise in closed form [Mir17, Prop. 6]."""
     orders, b = (1.5, 2.0, 8.0, 64.0), 1.7
-    for a, bound in zip(orders, filters.step_rho_upper(hs.laplace(b), orders), strict=True):
+    for a, bound in zip(orders, renyi.step_rho_upper(hs.laplace(b), orders), strict=True):
         exact = math.log(a / (2 * a - 1) * math.exp((a - 1) / b) + (a - 1) / (2 * a - 1) * math.exp(-a / b)) / (a - 1)
         assert exact * (1 - 1e-13) <= bound <= exact * (1 + 1e-9)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import hockeystick as hs
-from hockeystick.individual import filters, units
+from hockeystick.individual import renyi, units
 
 TRACE = (0.6, 0.7, 0.5, 0.9, 0.3)
 MUS = st.floats(0.0, 2.0)
@@ -170,7 +170,7 @@ def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):  # [theory: 
             mp.binomial(alpha, i) * (1 - p) ** (alpha - i) * p**i * mp.exp((i * i - i) * v / 2) for i in range(alpha + 1)
         )
         truth = mp.log(total) / (alpha - 1)
-        (upper,) = filters.step_rho_upper(hs.poisson_subsampled(hs.gaussian(sigma), q), [alpha])
+        (upper,) = renyi.step_rho_upper(hs.poisson_subsampled(hs.gaussian(sigma), q), [alpha])
         assert truth <= upper <= truth * (1 + mp.mpf(1e-10))
 
 

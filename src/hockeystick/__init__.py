@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from .calibration import Calibration, calibrate, max_steps, noise_multiplier
     from .explanation import Explanation, explain
     from .individual.epsilons import IndividualEpsilons, individual_epsilons
-    from .individual.filters import GDPFilter, RDPFilter
+    from .individual.filters import GDPFilter
     from .individual.odometer import GDPOdometer
     from .individual.records import IndividualGDPFilter
+    from .individual.renyi import RDPFilter
     from .judge import Verdict, verify
     from .logs import read_log
     from .risk import advantage, bayes_risk, posterior, tradeoff, true_positive_rate
@@ -44,7 +45,8 @@ _LAZY = {
         "calibration": "Calibration calibrate max_steps noise_multiplier",
         "explanation": "Explanation explain",
         "individual.epsilons": "IndividualEpsilons individual_epsilons",
-        "individual.filters": "GDPFilter RDPFilter",
+        "individual.filters": "GDPFilter",
+        "individual.renyi": "RDPFilter",
         "individual.odometer": "GDPOdometer",
         "individual.records": "IndividualGDPFilter",
         "store": "StoreError",

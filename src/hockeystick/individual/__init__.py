@@ -3,11 +3,12 @@
 from ..store import StoreError
 from .dpsgd import mu_from_norms, norms_of_all
 from .epsilons import IndividualEpsilons, individual_epsilons
-from .filters import GDPFilter, RDPFilter
+from .filters import GDPFilter
 from .heuristic import FittedMu, fit_mu
 from .levels import NoiseLevels
 from .odometer import GDPOdometer
 from .records import IndividualGDPFilter
+from .renyi import RDPFilter
 
 __all__ = [
     "FittedMu",
