@@ -57,8 +57,7 @@ static void one(void)
 int main(int argc, char **argv)
 {
     int i;
-    (void)argv;
-    print_pairs = argc > 1;
+    terms_begin(argc, argv);
     for (i = 0; i < cases(4000); i++) one();
     median("range-k", 1500, 60, 12);
     median("range-phi", 500, 800, 150);
