@@ -37,7 +37,9 @@ def steps() -> hs.Run:
         hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=40, bands=2, dataset_size=199),
     ]
     run: hs.Run = hs.compose([step * 10, *others]) + step
-    assert hs.compose(run, (step, 3), [step]).steps == 25 and local and len(sized) == 3
+    chosen: list[hs.Mechanism] = [hs.bounded_range(0.1), hs.exponential_mechanism(0.1), hs.permute_and_flip(0.1)]
+    assert hs.compose(run, (step, 3), [step]).steps == 25 and local and len(sized) == len(chosen) == 3
+    assert hs.compose(hs.top_k(0.1, 2)).steps > 0
     return step * 1000
 
 
