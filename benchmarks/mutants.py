@@ -46,9 +46,9 @@ KEEP, SHRINK, GROW, SINK, RISE, DROP = range(6)
 """Kinds: nothing, times 1e-3, times 1e3, minus log 1e3, plus log 1e3, zero."""
 
 TESTS = {
-    "contour transform twosided cgf": "contour truth sparse shifts saddlepoint prawitz sampling moments",
+    "contour line transform twosided cgf": "contour truth sparse shifts saddlepoint prawitz sampling moments",
     "hyperbola": "contour truth sampling_tables lattice",
-    "root": "contour laplace lattice prawitz individual_epsilons",
+    "root sum metric": "contour laplace lattice prawitz individual_epsilons",
     "mixed law laplace subnormal": "laplace lattice losses mechanisms",
     "saddle": "saddlepoint saddle_laws moments",
     "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables",

@@ -31,86 +31,35 @@
  */
 #include "line/line.h"
 
-/* The values at the nodes as coefficients: f_n and z_n f_n at C->eps, weighted 1, 2, 2, ...; and the error sums,
- * with |eps| taken one unit of reach larger, so that every eps' with |eps' - eps| <= C->reach shares them. */
-HS_CLONES static void line_freeze(hs_contour *C, hs_sums *S)
+static hs_nodes nodes_of(const hs_contour *C, const hs_sums *S)
 {
-    double inner = 0, round = 0, c = C->c, top = fabs(C->eps) + C->reach, dy = C->dy, eps = C->eps;
-    double *restrict re = S->re, *restrict im = S->im, *restrict hr = S->round, *restrict hn = S->node,
-                     *restrict a = S->zr, *restrict b = S->zi;
-    /* Units of u beside the nodes' own errors: two turns by hs_cis_m1, 24 each, z (1+z) and its inverse 22, products
-     * and sums with them 9, the exponential 2, a block of 64 terms 63, the blocks N/64 + 1, their scale 4. */
-    double adds = 150 + (double)C->N / 64;
-    int n, count = (int)C->N + 1, wild = 0;
-    HS_SEPARATE
-    for (n = 0; n < count; n++) {
-        double ph = im[n] - eps * (n * dy), x, w;
-        hs_cis_m1(ph, &x, &w);
-        a[n] = x;
-        b[n] = w;
-    }
-    for (n = 0; n < count; n++) wild |= fabs(im[n] - eps * (n * dy)) > 1e6;
-    if (wild) /* beyond the range of hs_cis_m1 */
-        for (n = 0; n < count; n++) {
-            double ph = im[n] - eps * (n * dy);
-            a[n] = cos(ph) - 1;
-            b[n] = sin(ph);
-        }
-    HS_SEPARATE
-    for (n = 0; n < count; n++) {
-        double y = n * dy, count = n ? 2 : 1, mag = hs_exp(re[n]) * count, co = 1 + a[n], si = b[n], node = hn[n];
-        double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, cy = (1 + c) * (1 + c) + y * y,
-               size = mag / sqrt(den);
-        /* phases: three of the five units by im - eps y and its turn, two by eps y; (eps' - eps) y and its turn have
-         * four */
-        double r = hr[n] + 5 * HS_U * (fabs(im[n]) + top * y), far = r + node > 600 ? 1 : 0;
-        double er = hs_expm1(far != 0 ? re[n] + r + node : r) * (1 + 1e-15),
-               en = hs_expm1(far != 0 ? 0 : node) * (1 + 1e-15);
-        er = far != 0 ? count / sqrt(den) * (er + 1 + 1e-15)
-                      : size * (er * (1 + en) + adds * HS_U); /* all that the node can be */
-        re[n] = mag * (co * dr + si * di) / den;
-        im[n] = mag * (si * dr - co * di) / den;
-        hr[n] = mag * (co * (1 + c) + si * y) / cy;
-        hn[n] = mag * (si * (1 + c) - co * y) / cy;
-        a[n] = size * en;
-        b[n] = er;
-    }
-    for (n = 0; n < count; n++) {
-        inner += a[n];
-        round += b[n];
-    }
-    C->round = round * (1 + HS_SUMS);
-    C->inner = inner * (1 + HS_SUMS);
+    hs_nodes F = {.c = C->c, .dy = C->dy, .eps = C->eps, .reach = C->reach, .N = C->N, .re = S->re, .im = S->im};
+    F.round = S->round;
+    F.node = S->node;
+    F.a = S->zr;
+    F.b = S->zi;
+    return F;
+}
+
+static void line_freeze(hs_contour *C, hs_sums *S)
+{
+    hs_nodes F = nodes_of(C, S);
+    hs_nodes_freeze(&F);
+    C->round = F.rounding;
+    C->inner = F.inner;
 }
 
 /* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes [theory: line.shared]. Value, its log-scale,
  * -d delta/d eps, error terms. */
-HS_CLONES static void line_at(const void *prepared, double eps, hs_value *v)
+static void line_at(const void *prepared, double eps, hs_value *v)
 {
     const hs_contour *C = (const hs_contour *)prepared;
     const hs_sums *S = (const hs_sums *)C->S;
-    const double *restrict fr = S->re, *restrict fi = S->im, *restrict gr = S->round, *restrict gi = S->node;
-    double de = eps - C->eps, unit = C->dy / (2 * HS_PI), sum = 0, der = 0, c = C->c, P = C->P, part[64], slope[64];
-    double s = C->s_left, d, A, S1 = 0, S2 = 0, scale, whole, w_in, part_A;
-    double dy = C->dy;
-    int64_t n0;
+    const hs_nodes F = nodes_of(C, S);
+    double unit = C->dy / (2 * HS_PI), sum, der, c = C->c, P = C->P, s = C->s_left;
+    double d, A, S1 = 0, S2 = 0, scale, whole, w_in, part_A;
+    hs_nodes_sum(&F, eps, &sum, &der);
     v->log_scale = S->K[0] - c * eps;
-    for (n0 = 0; n0 <= C->N; n0 += 64) {
-        int n, count = C->N - n0 < 63 ? (int)(C->N - n0) + 1 : 64;
-        double base = (double)n0, block = 0, slopes = 0;
-        for (n = 0; n < count; n++) { /* e^{-i de y} = 1 + re + i im */
-            double re, im;
-            hs_cis_m1(-de * ((base + (double)n) * dy), &re, &im);
-            part[n] = fr[n0 + n] + (fr[n0 + n] * re - fi[n0 + n] * im);
-            slope[n] = gr[n0 + n] + (gr[n0 + n] * re - gi[n0 + n] * im);
-        }
-        for (n = 0; n < count; n++) {
-            block += part[n];
-            slopes += slope[n];
-        }
-        sum += block;
-        der += slopes;
-    }
     scale = -v->log_scale;
     if (s < 0) {
         S1 = exp(scale) / expm1(c * P);

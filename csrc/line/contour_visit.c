@@ -416,8 +416,7 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
         for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
             double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;
             for (i = 0; i < stop; i++, y *= 2) {
-                double a = 0.5 * ((sqrt(S->metric[i]) + sqrt(S->metric[i + 1])) * (1 - HS_SUMS) - y * sd), x = 0;
-                if (a > 0) x = a * a / (2 * k) < 1 ? -k * log1p(-a * a / (2 * k)) : 0;
+                double x = hs_metric_lower(S->metric[i], S->metric[i + 1], y * sd, k);
                 least = fmin(least, x + S->gauss[i]);
             }
             best = fmax(best, least);

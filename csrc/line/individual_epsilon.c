@@ -135,42 +135,20 @@ HS_CLONES static void record_freeze(record *R, double log_delta)
     R->tail *= (1 + dy / Y) * (1 + 1e-9);
 }
 
-/* sum_n Re f_n' and sum_n Re z_n f_n' at eps, f' = f e^{-i (eps - eps0) y}. */
-HS_CLONES static void record_sums(const record *R, double eps, double *value, double *slope)
-{
-    double v[LANES] = {0}, w[LANES] = {0}, de = eps - R->eps0, dy = R->C->dy, S = 0, D = 0;
-    int n, n0;
-    for (n0 = 0; n0 < R->nodes; n0 += LANES) {
-        const double *restrict fr = R->fr + n0, *restrict fi = R->fi + n0;
-        double base = n0;
-        int count = R->nodes - n0 < LANES ? R->nodes - n0 : LANES;
-        for (n = 0; n < count; n++) {
-            double y = (base + (double)n) * dy, co, si;
-            hs_cis_m1(de * y, &co, &si);
-            v[n] += fr[n] + (fr[n] * co + fi[n] * si);
-            w[n] += y * (fi[n] + (fi[n] * co - fr[n] * si));
-        }
-    }
-    for (n = 0; n < LANES; n++) {
-        S += v[n];
-        D += w[n];
-    }
-    *value = S;
-    *slope = R->C->c * S - D;
-}
-
 /* The upper end of delta(eps), and its estimate, which stands for the lower one as well. */
 static void record_at(const void *frozen, double eps, hs_value *v)
 {
     const record *R = (const record *)frozen;
     const hs_contour *C = R->C;
+    const hs_nodes F = {
+        .c = C->c, .dy = C->dy, .eps = R->eps0, .N = C->N, .re = (double *)R->fr, .im = (double *)R->fi};
     double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI), K = R->head[HS_K0], L = K - c * eps;
     double S, slope, S1 = 0, S2 = 0, up, whole, y_max = (double)C->N * C->dy, s = C->s_left, error = 0;
     int i;
     memset(v, 0, sizeof *v);
     v->upper = HUGE_VAL;
     if (!(R->phase + y_max * fabs(eps) < 1e6)) return; /* hs_cis_m1 ends at 2e6 */
-    record_sums(R, eps, &S, &slope);
+    hs_nodes_sum(&F, eps, &S, &slope);
     if (s < 0) S1 = exp(-L) / expm1(c * P);
     if (s < -1) S2 = exp(eps - L) / expm1((c + 1) * P);
     v->log_scale = L;

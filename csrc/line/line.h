@@ -5,6 +5,7 @@
 #include "law/twosided.h"
 #include "line/root.h"
 #include "line/saddle.h"
+#include "line/sum.h"
 #include "tuning.h"
 
 #define HS_DOUBLINGS 20 /* tail points Y, 2Y, 4Y, ... */
@@ -35,9 +36,6 @@ typedef struct { /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
     double spread[HS_BANDS], fourth[HS_BANDS],
         slack; /* sums of k Var l, k E(l-l')^4 for each band, k times the error of |phi| up to y_far */
 } hs_sums;
-
-#define HS_SUMS                                                                                                        \
-    1e-7 /* relative: a sum of positive terms over all steps, or nodes, of an int's number; 2^31/16 u = 1.5e-8 */
 
 /* How often a sum over all steps is rounded on the way of one term. */
 static inline double hs_joins(const hs_contour *C) { return ceil((double)C->b / C->chunks) + C->chunks - 2; }

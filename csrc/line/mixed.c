@@ -84,9 +84,7 @@ static double decay_lower(const hs_mixed *A, double Y, double *area)
         if (A->step > 0 && y + h > end) h = end - y;
         for (next = 0, i = 0; i < A->b; i++)
             if (laws[i].kind != HS_LAW_NORMAL) next += laws[i].k * hs_law_gap_lower(&laws[i], y + h);
-        low = fmax(0, 0.5 * (sqrt(at) + sqrt(next) - h * sd * (1 + 1e-12)));
-        low = low * low / (2 * k) * (1 - 1e-12);
-        low = (low < 1 ? -k * log1p(-low) : 1e3) + normal * y * y;
+        low = hs_metric_lower(at, next, h * sd * (1 + 1e-12), k) + normal * y * y;
         least = fmin(least, low);
         *area += exp(-fmax(low, far)) * (h / (y * (y + h)) + A->dy / (y * y));
         y += h;

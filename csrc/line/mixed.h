@@ -5,6 +5,7 @@
 #include "law/law.h"
 #include "line/root.h"
 #include "line/saddle.h"
+#include "line/metric.h"
 
 hs_law_value hs_mixed_total(const hs_mixed *A, double t);
 int hs_mixed_saddle(hs_mixed *A, int have_eps, double log_delta);

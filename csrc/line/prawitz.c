@@ -118,10 +118,8 @@ static void tail_lower(const hs_prawitz *S, double *seg)
     double sd = sqrt(S->var), best = 0;
     int j, n = S->points;
     for (j = 0; j < n; j++) {
-        double a = 0, x = 0;
-        if (j + 1 < n)
-            a = 0.5 * (sqrt(S->metric[j]) + sqrt(S->metric[j + 1]) - (S->y[j + 1] - S->y[j]) * sd * (1 + 1e-12));
-        if (a > 0) x = a * a < 2 * S->k_smooth ? -S->k_smooth * log1p(-a * a / (2 * S->k_smooth)) : 0;
+        double x = 0, gap = j + 1 < n ? (S->y[j + 1] - S->y[j]) * sd * (1 + 1e-12) : 0;
+        if (j + 1 < n) x = hs_metric_lower(S->metric[j], S->metric[j + 1], gap, S->k_smooth);
         best = fmax(best, S->far[j]);
         seg[j] = fmax(x, best) * (1 - 1e-9) - 1e-9 + S->gauss[j];
     }
@@ -174,60 +172,40 @@ static double weight(double s)
     return s > 0.5 ? s * (1 - c) : (1 - s) * c + s;
 }
 
-/* Nodes to coefficients of value (re, im) and slope (zr, zi), weighted 1, 2, 2, ..., with |eps| up to `reach` away
- * in the error sums. */
-static void smoothed_freeze(hs_prawitz *S)
+static hs_nodes smoothed_nodes(const hs_prawitz *S)
 {
-    double abs_sum = 0, inner = 0, round = 0, t = S->t, top = fabs(S->eps) + S->reach;
-    int64_t n;
-    for (n = 0; n <= S->N; n++) {
-        double y = (double)n * S->dy, ph = S->im[n] - S->eps * y, mag = exp(S->re[n]) * (n ? 2 : 1), co = cos(ph),
-               si = sin(ph);
-        double dr = t * (1 + t) - y * y, di = y * (1 + 2 * t), den = dr * dr + di * di, a = mag / sqrt(den);
-        double grow = hs_grown_upper(S->round[n] + 2 * HS_U * (fabs(S->re[n]) + fabs(S->im[n]) + top * y) +
-                                     12 * HS_U * S->reach * y);
-        double quad = hs_grown_upper(S->node[n]), lam = weight(y / S->limit);
-        abs_sum += a;
-        inner += a * quad;
-        round += a * (grow * (1 + quad) + 40 * HS_U);
-        mag *= lam;
-        S->re[n] = mag * (co * dr + si * di) / den;
-        S->im[n] = mag * (si * dr - co * di) / den;
-        den = (1 + t) * (1 + t) + y * y;
-        S->zr[n] = mag * (co * (1 + t) + si * y) / den;
-        S->zi[n] = mag * (si * (1 + t) - co * y) / den;
-    }
-    for (; n % 8; n++) S->re[n] = S->im[n] = S->zr[n] = S->zi[n] = 0; /* N <= N_MAX - 4, N_MAX a multiple of 8 */
-    S->round_sum = round + (double)S->N * HS_U * abs_sum;
-    S->inner_sum = inner;
+    hs_nodes F = {.c = S->t, .dy = S->dy, .eps = S->eps, .reach = S->reach, .N = S->N, .re = S->re, .im = S->im};
+    F.round = S->round;
+    F.node = S->node;
+    F.a = S->zr;
+    F.b = S->zi;
+    return F;
 }
 
-/* The sums of value and slope, `de` away from S->eps; the nodes past the last are zero. */
-HS_CLONES static void node_sums(const hs_prawitz *S, double de, double *value, double *slope)
+/* The nodes with their weights lam, at most 1 and 16 u off, which the errors of hs_nodes_freeze have room for. */
+static void smoothed_freeze(hs_prawitz *S)
 {
-    const double *restrict re = S->re, *restrict im = S->im, *restrict dre = S->zr, *restrict dim = S->zi;
-    double v[8] = {0}, d[8] = {0}, dy = S->dy;
-    int64_t n, last = S->N;
-    int i;
-    for (n = 0; n <= last; n += 8)
-        for (i = 0; i < 8; i++) {
-            double c, s;
-            hs_cis_m1(-de * ((double)(n + i) * dy), &c, &s);
-            v[i] += re[n + i] + (re[n + i] * c - im[n + i] * s);
-            d[i] += dre[n + i] + (dre[n + i] * c - dim[n + i] * s);
-        }
-    *value = ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-    *slope = ((d[0] + d[4]) + (d[2] + d[6])) + ((d[1] + d[5]) + (d[3] + d[7]));
+    hs_nodes F = smoothed_nodes(S);
+    int64_t n;
+    hs_nodes_freeze(&F);
+    for (n = 0; n <= S->N; n++) {
+        double lam = weight((double)n * S->dy / S->limit);
+        S->re[n] *= lam;
+        S->im[n] *= lam;
+    }
+    S->round_sum = F.rounding;
+    S->inner_sum = F.inner;
 }
 
 /* At eps within `reach` of S->eps: all share the nodes. */
 static void smoothed_at(const void *prepared, double eps, hs_value *v)
 {
     const hs_prawitz *S = (const hs_prawitz *)prepared;
+    const hs_nodes F = smoothed_nodes(S);
     double unit = S->dy / (2 * HS_PI), sum, der, t = S->t, P = S->P, s = S->s_left;
     double d, S1 = 0, S2 = 0, whole, A, left, exponents;
     v->log_scale = S->K[2] - t * eps;
-    node_sums(S, eps - S->eps, &sum, &der);
+    hs_nodes_sum(&F, eps, &sum, &der);
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
     if (eps - P <= S->low) {
         S1 = exp(-v->log_scale) / expm1(t * P);

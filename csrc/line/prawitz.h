@@ -5,6 +5,7 @@
 #include "law/laplace_step.h"
 #include "line/root.h"
 #include "line/saddle.h"
+#include "line/sum.h"
 
 #define POINTS HS_PRAWITZ_POINTS
 #define N_MAX HS_PRAWITZ_NODES
