@@ -37,6 +37,7 @@
 /* The hyperbola (bench_contour.py, rows of small k). */
 #define HS_HYP_MARGIN 7.0    /* planned log of (strip integral / |M|) */
 #define HS_HYP_GROWTH 4.0    /* rise of log |integrand| allowed at the two shifted vertices */
+#define HS_HYP_LEFT 0.4      /* of the saddle: how far left of it the left vertex may lie; wider arcs round more */
 #define HS_HYP_STRETCH 0.065 /* part of the vertices' distance that the polygon reaches beyond the right one */
 #define HS_HYP_QUIET 2.0     /* nats below the largest cell at which a cell adds little to a norm */
 #define HS_HYP_DEEP 20.0     /* nats below the floor at which a slow tail is taken as it is */

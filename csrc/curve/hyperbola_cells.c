@@ -103,7 +103,7 @@ static double reach(const hs_job *J, double dir, double limit)
 
 int hs_hyp_place(hs_job *J)
 {
-    double less = reach(J, -1, 0.8 * J->t), far = reach(J, 1, 4 * J->t),
+    double less = reach(J, -1, HS_HYP_LEFT * J->t), far = reach(J, 1, 4 * J->t),
            more = J->add ? far : fmax((far - HS_HYP_STRETCH * less) / (1 + HS_HYP_STRETCH), 0.3 * far);
     double left = J->add ? -J->t - more : 1 + J->t - less, right = J->add ? -J->t + less : 1 + J->t + more;
     J->A = (right - left) / (sin(HS_HYP_GAMMA + HS_HYP_BETA) - sin(HS_HYP_GAMMA - HS_HYP_BETA));
