@@ -62,7 +62,7 @@ def few_gaussians(row):
 
 WIDE = {"tinyq-s0.5-k1000": 2e-3, "tinyq-s0.5-k1000000": 1e-6, "tinyq-d-s1-k1e7-a": 2e-3, "tinyq-deep-remove": 1e14}
 WIDE |= {"tinyq-s100.0-k10000000": 3.0, "tinyq-d-s1-k1e7-b": 1e23, "gopi-d-k100-rem": 2e-9, "ro-q0.01-s1.0-k10": 2e-9}
-WIDE |= {"kgrow-e-k2": 2e-9}
+WIDE |= {"sl-k1-remove": 2e-9}  # the first ladder of panels within rtol, which is half of a width
 JUMPS = {"gopi-d-k2-rem": 3e3, "gopi-d-k10-rem": 1e3, "gopi-d-k100-rem": 200.0, "gopi-d-k300-rem": 100.0, "gopi-d-k1-rem": 5e3}
 JUMPS |= {"edge-logsqrt-m10": 300.0, "tinyq-deep-remove": 1e23, "tinyq-d-s1-k1e7-a": 1e7, "tinyq-d-s1-k1e7-b": 1e28}
 MESHES = {"sig0.3-q0.01-k10000-remove": 0.03, "tinyq-d-s1-k1e7-a": 0.05}
