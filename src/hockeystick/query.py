@@ -239,8 +239,8 @@ class _Settings:
         self.directions = (1,) if direction == "add" else (0,) if mirrored or direction == "remove" else (0, 1)
 
     @property
-    def hurried(self) -> bool:
-        """Whether a run of the contour's gets what a grid gives at once where that declines; rtol, a named route: longer."""
+    def brief(self) -> bool:
+        """Whether a grid is asked only for what it gives at once: `auto` without rtol, and a run that the contour takes."""
         if self.route != "auto" or self.rtol is not None:
             return False
         return self.steps is not None or paired_steps(self.run, self.adjacency, False) is not None

@@ -165,13 +165,13 @@ def square_variation_upper(paired: PairedSteps) -> float:
 
 def certainly_below(paired: PairedSteps, add: int, eps: float, log_delta: float) -> bool:
     """Whether eps is beyond every loss, or beyond Chernoff's bound of eps(e^log_delta)."""
-    return (eps >= paired.loss_upper and _spare(paired, log_delta) > -math.inf) or root_upper(paired, add, log_delta) <= eps
+    return (eps >= paired.loss_upper and _log_kept(paired, log_delta) > -math.inf) or root_upper(paired, add, log_delta) <= eps
 
 
 def root_upper(paired: PairedSteps, add: int, log_delta: float) -> float:
     """Chernoff's bound of eps(e^log_delta), infinite where it says nothing."""
-    spare = _spare(paired, log_delta)
-    return min(_chernoff(paired, add, 0, spare), paired.loss_upper) if spare > -math.inf else math.inf
+    kept = _log_kept(paired, log_delta)
+    return min(_chernoff(paired, add, 0, kept), paired.loss_upper) if kept > -math.inf else math.inf
 
 
 def log_delta_upper(paired: PairedSteps, add: int, eps: float) -> float:
@@ -183,7 +183,7 @@ def log_delta_upper(paired: PairedSteps, add: int, eps: float) -> float:
     return min(0.0, upper)
 
 
-def _spare(paired: PairedSteps, log_delta: float) -> float:
+def _log_kept(paired: PairedSteps, log_delta: float) -> float:
     """log of delta less what was dropped; -inf where that is not the smaller by a factor e."""
     if not paired.dropped:
         return log_delta

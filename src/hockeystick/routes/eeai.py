@@ -248,10 +248,10 @@ def _tail_integral(law: Law, eps: float) -> tuple[float, float]:
     else:
         one, two = _mills(w, 0.0), _mills(w, MILLS_DEPTH / w)
         J, cut = [phi * r for r in one], phi * max(abs(a - b) for a, b in zip(one, two, strict=True))
-    lean = sd * rho / 6
-    value = 0.5 * math.erfc(z / math.sqrt(2)) - J[0] + lean * ((z * z - 1) * J[0] + 2 * z * J[1] + J[2])
-    size = 1 + abs(lean) * ((z * z + 1) * J[0] + 2 * abs(z) * J[1] + J[2])
-    cut *= 1 + abs(lean) * (z * z + 2 * abs(z) + 2)
+    skew = sd * rho / 6
+    value = 0.5 * math.erfc(z / math.sqrt(2)) - J[0] + skew * ((z * z - 1) * J[0] + 2 * z * J[1] + J[2])
+    size = 1 + abs(skew) * ((z * z + 1) * J[0] + 2 * abs(z) * J[1] + J[2])
+    cut *= 1 + abs(skew) * (z * z + 2 * abs(z) + 2)
     error = moved + cut + U * (256 + 16 * min(z * z, 800.0) + 16 * min(abs(power), 800.0)) * size
     return value, error if error == error else math.inf
 

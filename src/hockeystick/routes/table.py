@@ -139,13 +139,13 @@ def _of_grid(settings, ask: Callable):
 
 
 def _prv_point(settings, add: int, eps: float):
-    if abs(eps) > EPS_GRID or settings.hurried:
+    if abs(eps) > EPS_GRID or settings.brief:
         return None
     return _of_grid(settings, lambda: prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads))
 
 
 def _prv_root(settings, add: int, delta: float):
-    if settings.hurried:
+    if settings.brief:
         return None
     return _of_grid(settings, lambda: prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads))
 
@@ -172,12 +172,12 @@ def _moments_root(settings, add: int, delta: float):
 def _pld_point(settings, add: int, eps: float):
     if abs(eps) > EPS_GRID:
         return None
-    ask = settings.losses(add), eps, settings.rtol, settings.n_threads, settings.hurried
+    ask = settings.losses(add), eps, settings.rtol, settings.n_threads, settings.brief
     return _of_grid(settings, lambda: together(lambda: pld().point(*ask), settings.n_threads))
 
 
 def _pld_root(settings, add: int, delta: float):
-    ask = settings.losses(add), delta, settings.rtol, settings.n_threads, settings.hurried
+    ask = settings.losses(add), delta, settings.rtol, settings.n_threads, settings.brief
     return _of_grid(settings, lambda: together(lambda: pld().root(*ask), settings.n_threads))
 
 
