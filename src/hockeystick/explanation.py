@@ -186,7 +186,7 @@ def explain(
         add = settings.directions[0]
         tilt = _tilt(run, where, adjacency, add)
         if settings.steps is not None and settings.total > 1 and "contour" in bound.route:
-            shape = contour.shape(settings.steps, add, where, settings.goal(), settings.n_threads)
+            shape = contour.shape(settings.steps, add, where, settings.goal, settings.n_threads)
         steps = () if tilt is None else _shares(run, adjacency, add, tilt)
     return Explanation(bound, asked, at, adjacency, direction, tuple(tried), tilt, *(shape or ("", 0)), steps)
 

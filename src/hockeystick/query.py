@@ -16,8 +16,9 @@ from .answers import ZERO, Point, Root, larger, meet, ordered
 from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .mechanism import as_run, real
-from .pair import ADJACENCIES, DIRECTIONS, gaussian_facts, gaussian_steps, losses, mirrored, paired_steps
-from .routes import bounds, contour
+from .pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
+from .routes import bounds
+from .routes.question import Question
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
 
@@ -212,13 +213,10 @@ def delta_or_less(
     return settings.bound([settings.point(eps).of_delta()], eps)
 
 
-class _Settings:
-    """The validated settings of one call, and what they decide: directions, exact cases, choice of route.
+class _Settings(Question):
+    """The validated settings of one call, and what they decide: directions, exact cases, choice of route."""
 
-    A run of the Gaussian family has `steps` (arrays); any other has `steps` None and `total` 0, and goes through `losses`.
-    """
-
-    __slots__ = ("adjacency", "directions", "enough", "n_threads", "route", "rtol", "run", "steps", "total", "wall", "why")
+    __slots__ = ("directions", "enough", "route")
 
     def __init__(self, run, adjacency, direction, route, rtol, n_threads, enough=None):
         one_of("adjacency", adjacency, ADJACENCIES)
@@ -229,21 +227,10 @@ class _Settings:
             rtol = real("rtol", rtol, f"from {lo:g} to {hi:g}")
             if not lo <= rtol <= hi:
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
-        self.n_threads = threads(n_threads)
-        self.why = ""  # what a route said when it declined
+        super().__init__(run, adjacency, route == "auto", rtol, threads(n_threads))
+        self.route = route
         self.enough = enough  # log of a delta below which an upper end will do, or None
-        self.run, self.adjacency, self.route, self.rtol = run, adjacency, route, rtol
-        self.steps = gaussian_steps(run, adjacency)
-        facts = (0, math.inf, False) if self.steps is None else gaussian_facts(run, self.steps)
-        self.total, self.wall, mirrored = facts
-        self.directions = (1,) if direction == "add" else (0,) if mirrored or direction == "remove" else (0, 1)
-
-    @property
-    def brief(self) -> bool:
-        """Whether a grid is asked only for what it gives at once: `auto` without rtol, and a run that the contour takes."""
-        if self.route != "auto" or self.rtol is not None:
-            return False
-        return self.steps is not None or paired_steps(self.run, self.adjacency, False) is not None
+        self.directions = (1,) if direction == "add" else (0,) if self.mirrored or direction == "remove" else (0, 1)
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
         """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by one."""
@@ -289,10 +276,6 @@ class _Settings:
             return np.full(eps.size, not mirrored(self.run, self.adjacency))
         return ~(bounds.curve_upper(self.steps, add, eps) <= log_lower)
 
-    def losses(self, add: int):
-        """(loss, count) of the distinct steps in one direction."""
-        return losses(self.run, self.adjacency, "add" if add else "remove")
-
     def point(self, eps: float) -> Point:
         """delta(eps), the larger over the directions."""
         if eps < -EPS_BOTTOM:
@@ -326,6 +309,8 @@ class _Settings:
         """The answer in one direction."""
         if what == "point":
             return bounds.beyond(self, add, at) or self._try(what, add, at)
+        if self.total:
+            return self._try(what, add, at)
         return bounds.known_root(self, add, at, self._prune()) or self._try(what, add, at)
 
     def _apart(self) -> bool:
@@ -343,8 +328,8 @@ class _Settings:
 
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
-        if add and self.wall < math.inf and eps >= self.wall * (1 + (self.steps.k.size + 5) * U):  # beyond the largest loss
-            return True
+        if add and eps >= self.wall and self.steps is not None and eps >= self.wall * (1 + (self.steps.k.size + 5) * U):
+            return True  # beyond the largest loss
         return self._prune() and bounds.below(self, add, eps, log_delta)
 
     def _prune(self) -> bool:
@@ -376,9 +361,6 @@ class _Settings:
         route = TABLE[name]
         found = (route.point if what == "point" else route.root)(self, add, at)
         return found and found.within_a_curve(at)
-
-    def goal(self) -> float:
-        return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
 
     def _refusal(self, what: str, width) -> str:
         why = self.why and f" ({self.why})"

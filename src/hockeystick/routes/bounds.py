@@ -29,15 +29,15 @@ U = 2.0**-53
 ZERO_ROOT = Root(0.0, 0.0, 0.0, ZERO, "exact")
 
 
-def beyond(settings, add: int, eps: float) -> Point | None:
+def beyond(question, add: int, eps: float) -> Point | None:
     """What is known of delta(eps) beyond the sum of the losses' ranges: the mass at infinity, or 1 - e^eps (shared mass); or
     where that mass leaves less than e^-35 to anything else. Else None.
 
     Ends and masses at infinity with the errors that the losses state; e^x and its complement add 4u each.
     """
-    if settings.steps is not None:
-        return _beyond_wall(settings, add, eps)
-    parts = settings.losses(add)
+    if question.steps is not None:
+        return _beyond_wall(question, add, eps)
+    parts = question.losses(add)
     low, high = ends(parts)
     if eps >= high:
         log_none = log_finite(parts)
@@ -60,39 +60,39 @@ def _log_one_minus_exp(x: float) -> float:
     return math.log(-math.expm1(x)) if x < 0 else -math.inf
 
 
-def _beyond_wall(settings, add: int, eps: float) -> Point | None:
+def _beyond_wall(question, add: int, eps: float) -> Point | None:
     """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss
     [theory: small.range].
 
     ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes decide.
     """
-    wall = settings.wall if settings.total else 0.0
+    wall = question.wall if question.total else 0.0
     if -wall < eps < wall:
         return None
-    band = wall * (settings.steps.k.size + 4) * U
-    if (add and eps >= wall + band) or (not settings.total and eps >= 0):
+    band = wall * (question.steps.k.size + 4) * U
+    if (add and eps >= wall + band) or (not question.total and eps >= 0):
         return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
-    if (not add or not settings.total) and eps <= -wall - band and eps < 0:
+    if (not add or not question.total) and eps <= -wall - band and eps < 0:
         value = math.log(-math.expm1(eps))
         slack = 4 * U * (1 + abs(value))
         return Point(value - slack, value, min(value + slack, 0.0), ZERO, "exact")
     return None
 
 
-def known_root(settings, add: int, delta: float, cheaply: bool) -> Root | None:
+def known_root(question, add: int, delta: float, cheaply: bool) -> Root | None:
     """eps(delta) where no route is needed: of no steps, at a jump of the curve, or (`cheaply`) where the distances alone keep
     delta(0) below delta. Else None."""
-    if settings.steps is not None:
-        return None if settings.total else ZERO_ROOT
-    if cheaply and _variation_upper(settings, add) <= delta:
+    if question.steps is not None:
+        return None if question.total else ZERO_ROOT
+    if cheaply and _variation_upper(question, add) <= delta:
         return ZERO_ROOT
-    return _at_jump(settings, add, delta)
+    return _at_jump(question, add, delta)
 
 
-def _at_jump(settings, add: int, delta: float) -> Root | None:
+def _at_jump(question, add: int, delta: float) -> Root | None:
     """The root where delta is below D; or equal to D, where the curve of atoms jumps from its largest sum; or where no finite
     sum of losses is positive. Else None."""
-    parts = settings.losses(add)
+    parts = question.losses(add)
     if all(loss.hi > 0 and not loss.mass_inf for loss, _ in parts):
         return None
     high = ends(parts)[1]
@@ -108,41 +108,41 @@ def _at_jump(settings, add: int, delta: float) -> Root | None:
     return Root(low, low, high, ZERO, "exact")
 
 
-def below(settings, add: int, eps: float, log_delta: float) -> bool:
+def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
     if log_delta == -math.inf:
         return False
-    if settings.steps is not None:
-        m, q, k = settings.steps
-        work = scratch.borrow(settings.n_threads * _core.saddle_work())
-        status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, settings.n_threads, work)
+    if question.steps is not None:
+        m, q, k = question.steps
+        work = scratch.borrow(question.n_threads * _core.saddle_work())
+        status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, question.n_threads, work)
         scratch.give_back(work)
         return status == 0 and upper <= log_delta
-    if eps >= 0 and _variation_upper(settings, add) * (1 + 8 * U) <= exp_lower(log_delta):
+    if eps >= 0 and _variation_upper(question, add) * (1 + 8 * U) <= exp_lower(log_delta):
         return True
-    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+    paired = paired_steps(question.run, question.adjacency, bool(add))
     return paired is not None and certainly_below(paired, add, eps, log_delta)
 
 
-def far_below(settings, add: int, eps: float, log_enough: float) -> Point | None:
+def far_below(question, add: int, eps: float, log_enough: float) -> Point | None:
     """An upper end of delta(eps) alone, by the moments accountant at its best order, where that is at most e^log_enough."""
     from .moments import log_delta_upper_of
 
     try:
-        upper = log_delta_upper_of(settings.run, settings.adjacency, add, eps)
+        upper = log_delta_upper_of(question.run, question.adjacency, add, eps)
     except (AccuracyError, DomainError):  # no order is found, or the run is empty
         return None
     return Point(-math.inf, upper, upper, (1.0,), "moments") if upper <= log_enough else None
 
 
-def _variation_upper(settings, add: int) -> float:
+def _variation_upper(question, add: int) -> float:
     """Upper bound of delta(0)."""
-    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+    paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is not None:
         return paired.variation_upper
-    cache, key = settings.run._cache, (settings.adjacency, add, "variation")
+    cache, key = question.run._cache, (question.adjacency, add, "variation")
     if key not in cache:
-        cache[key] = variation_upper(settings.losses(add))
+        cache[key] = variation_upper(question.losses(add))
     return cache[key]
 
 

@@ -113,10 +113,10 @@ def _line_step(step, loss, law, add: int, k: int, moves: int):
     return mixed.AtomicStep(found.loss, log_mass, np.broadcast_to(found.edge, log_mass.shape), d_log_mass, False, k)
 
 
-def point(settings, add: int, eps: float):
+def point(question, add: int, eps: float):
     """delta(eps)."""
-    found = describe(settings.run, settings.losses(add), add, settings.adjacency)
-    answer = found and found.route.point(found.run, eps, settings.goal())
+    found = describe(question.run, question.losses(add), add, question.adjacency)
+    answer = found and found.route.point(found.run, eps, question.goal)
     if found is None or not answer:
         return None
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
@@ -137,15 +137,15 @@ def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
     return min(math.nextafter(math.log(value), side * math.inf) if side else math.log(value), 0.0)
 
 
-def root(settings, add: int, delta: float):
+def root(question, add: int, delta: float):
     """eps(delta), clipped at 0."""
-    parts = settings.losses(add)
-    found = describe(settings.run, parts, add, settings.adjacency)
+    parts = question.losses(add)
+    found = describe(question.run, parts, add, question.adjacency)
     if not found:
         return None
     least, most = rest(parts, delta)
     visible, most = seen(least, most, delta)
-    if not visible and found.route is mixed and settings.route == "auto":  # a grid sees the lower end sooner
+    if not visible and found.route is mixed and question.auto:  # a grid sees the lower end sooner
         return None
     if found.lost and not math.log(most) > math.log(found.lost) + LOST:
         return None
@@ -158,9 +158,9 @@ def root(settings, add: int, delta: float):
         if found.log_finite or found.lost
         else [math.log(delta)]
     )
-    answers = [found.route.root(found.run, min(x, -1e-300), settings.goal()) for x in ends]
+    answers = [found.route.root(found.run, min(x, -1e-300), question.goal) for x in ends]
     if None in answers:
-        at_zero = point(settings, add, 0.0)
+        at_zero = point(question, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
     first, last = answers[0], answers[-1]
     mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall(parts, least)

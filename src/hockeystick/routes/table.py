@@ -1,7 +1,6 @@
 """The one table of routes, and the order in which `auto` tries them.
 
-A route is two functions of the validated settings of a query (query.py): what the run is (`steps`: arrays of a Gaussian run, or
-None; `losses(add)`: the losses of any run), the tolerance and the number of threads.
+A route is two functions of a question (question.py): the run, the tolerance and the number of threads.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ class Route(NamedTuple):
     """One row of the table of routes.
 
     terms : names of the error terms that its answers carry, in order.
-    point, root : (settings, add, eps or delta) -> a Point or a Root (answers.py), None where the route declines. add is 0 for
+    point, root : (question, add, eps or delta) -> a Point or a Root (answers.py), None where the route declines. add is 0 for
     REMOVE, 1 for ADD.
-    points : (settings, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one call share
+    points : (question, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one call share
     what they can; NaN where they do not.
-    larger_root : (settings, delta) -> the larger root over REMOVE and ADD, where that is cheaper than both.
+    larger_root : (question, delta) -> the larger root over REMOVE and ADD, where that is cheaper than both.
     prune : whether it pays to ask first, by a cheap upper end, if the second direction can be the larger.
     """
 
@@ -42,38 +41,38 @@ class Route(NamedTuple):
     larger_root: Callable | None = None
 
 
-def _contour_point(settings, add: int, eps: float):
-    if settings.steps is None:
-        paired = paired_steps(settings.run, settings.adjacency, bool(add))
+def _contour_point(question, add: int, eps: float):
+    if question.steps is None:
+        paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
-            return general().point(settings, add, eps)
-        if settings.run.steps == 1:  # as for the Gaussian family, in closed form
-            return _exact_point(settings, add, eps)
-        return contour.pair_point(paired, add, eps, settings.goal(), settings.n_threads)
-    if settings.total == 1 and settings.wall < math.inf:
-        return contour.single_point(*_only_step(settings.steps), add, eps)
-    return contour.point(settings.steps, add, eps, settings.goal(), settings.n_threads)
+            return general().point(question, add, eps)
+        if question.run.steps == 1:  # as for the Gaussian family, in closed form
+            return _exact_point(question, add, eps)
+        return contour.pair_point(paired, add, eps, question.goal, question.n_threads)
+    if question.total == 1 and question.wall < math.inf:
+        return contour.single_point(*_only_step(question.steps), add, eps)
+    return contour.point(question.steps, add, eps, question.goal, question.n_threads)
 
 
-def _contour_root(settings, add: int, delta: float):
-    if settings.steps is None:
-        paired = paired_steps(settings.run, settings.adjacency, bool(add))
+def _contour_root(question, add: int, delta: float):
+    if question.steps is None:
+        paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
-            return general().root(settings, add, delta)
-        if settings.run.steps == 1:
-            return _exact_root(settings, add, delta)
-        return _pair_root(settings, paired, add, delta)
-    if settings.total == 1 and settings.wall < math.inf:
-        found = contour.single_root(*_only_step(settings.steps), add, delta)
+            return general().root(question, add, delta)
+        if question.run.steps == 1:
+            return _exact_root(question, add, delta)
+        return _pair_root(question, paired, add, delta)
+    if question.total == 1 and question.wall < math.inf:
+        found = contour.single_root(*_only_step(question.steps), add, delta)
     else:
-        found = contour.root(settings.steps, add, math.log(delta), settings.goal(), settings.n_threads)
+        found = contour.root(question.steps, add, math.log(delta), question.goal, question.n_threads)
     if found is None:
-        if _one_step_exceeds(settings.steps, delta):
+        if _one_step_exceeds(question.steps, delta):
             return None
         return _zero_root(
-            paired_steps(settings.run, settings.adjacency, bool(add)),
+            paired_steps(question.run, question.adjacency, bool(add)),
             delta,
-            lambda: bounds.beyond(settings, add, 0.0) or contour.point(settings.steps, add, 0.0, 1e-3, settings.n_threads),
+            lambda: bounds.beyond(question, add, 0.0) or contour.point(question.steps, add, 0.0, 1e-3, question.n_threads),
         )
     return found
 
@@ -88,10 +87,10 @@ def _one_step_exceeds(steps, delta: float) -> bool:
     return any(q * math.erf(m / math.sqrt(8)) > 2 * delta for m, q in zip(*(x.tolist() for x in steps[:2]), strict=True))
 
 
-def _pair_root(settings, paired, add: int, delta: float):
-    found = contour.pair_root(paired, add, delta, settings.goal(), settings.n_threads)
+def _pair_root(question, paired, add: int, delta: float):
+    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads)
     if found is None:
-        return _zero_root(paired, delta, lambda: contour.pair_point(paired, add, 0.0, 1e-3, settings.n_threads))
+        return _zero_root(paired, delta, lambda: contour.pair_point(paired, add, 0.0, 1e-3, question.n_threads))
     return Root(max(found.lower, 0.0), max(found.estimate, 0.0), max(found.upper, 0.0), found.terms, "contour")
 
 
@@ -103,21 +102,21 @@ def _zero_root(paired, delta: float, at_zero: Callable):
     return Root(0.0, 0.0, 0.0, ZERO, "contour") if point and point.at_most(delta) else None
 
 
-def _contour_points(settings, add: int, eps):
-    return contour.points(settings.steps, add, eps, settings.goal(), settings.n_threads)
+def _contour_points(question, add: int, eps):
+    return contour.points(question.steps, add, eps, question.goal, question.n_threads)
 
 
-def _exact_point(settings, add: int, eps: float):
-    if settings.run.steps != 1:
+def _exact_point(question, add: int, eps: float):
+    if question.run.steps != 1:
         return None
-    ((loss, _),) = settings.losses(add)
+    ((loss, _),) = question.losses(add)
     return single.point(loss, eps)
 
 
-def _exact_root(settings, add: int, delta: float):
-    if settings.run.steps != 1:
+def _exact_root(question, add: int, delta: float):
+    if question.run.steps != 1:
         return None
-    ((loss, _),) = settings.losses(add)
+    ((loss, _),) = question.losses(add)
     return single.root(loss, delta)
 
 
@@ -129,31 +128,31 @@ EPS_BOTTOM = 45.0
 """Below -EPS_BOTTOM, 1 - e^eps <= delta(eps) <= 1 is narrower than a double's last digit."""
 
 
-def _of_grid(settings, ask: Callable):
+def _of_grid(question, ask: Callable):
     """What a grid says; None where it declines, and why is kept for the message to the caller."""
     try:
         return ask()
     except AccuracyError as refused:
-        settings.why = str(refused)
+        question.why = str(refused)
         return None
 
 
-def _prv_point(settings, add: int, eps: float):
-    if abs(eps) > EPS_GRID or settings.brief:
+def _prv_point(question, add: int, eps: float):
+    if abs(eps) > EPS_GRID or question.brief:
         return None
-    return _of_grid(settings, lambda: prv().point(settings.losses(add), eps, settings.rtol, settings.n_threads))
+    return _of_grid(question, lambda: prv().point(question.losses(add), eps, question.rtol, question.n_threads))
 
 
-def _prv_root(settings, add: int, delta: float):
-    if settings.brief:
+def _prv_root(question, add: int, delta: float):
+    if question.brief:
         return None
-    return _of_grid(settings, lambda: prv().root(settings.losses(add), delta, settings.rtol, settings.n_threads))
+    return _of_grid(question, lambda: prv().root(question.losses(add), delta, question.rtol, question.n_threads))
 
 
-def _moments_point(settings, add: int, eps: float):
-    if settings.steps is not None:
-        return bounds.moments_point(settings.steps, add, eps)
-    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+def _moments_point(question, add: int, eps: float):
+    if question.steps is not None:
+        return bounds.moments_point(question.steps, add, eps)
+    paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
         return None
     floor = math.log(-math.expm1(eps)) * (1 + 8 * U) - 8 * U if eps < 0 else -math.inf
@@ -161,51 +160,51 @@ def _moments_point(settings, add: int, eps: float):
     return Point(min(floor, upper), upper, upper, (1.0,), "moments")
 
 
-def _moments_root(settings, add: int, delta: float):
-    if settings.steps is not None:
-        return bounds.moments_root(settings.steps, add, math.log(delta))
-    paired = paired_steps(settings.run, settings.adjacency, bool(add))
+def _moments_root(question, add: int, delta: float):
+    if question.steps is not None:
+        return bounds.moments_root(question.steps, add, math.log(delta))
+    paired = paired_steps(question.run, question.adjacency, bool(add))
     upper = bounds.root_upper(paired, add, log_lower(delta)) if paired else math.inf
     return Root(0.0, max(upper, 0.0), max(upper, 0.0), (1.0,), "moments") if upper < math.inf else None
 
 
-def _pld_point(settings, add: int, eps: float):
+def _pld_point(question, add: int, eps: float):
     if abs(eps) > EPS_GRID:
         return None
-    ask = settings.losses(add), eps, settings.rtol, settings.n_threads, settings.brief
-    return _of_grid(settings, lambda: together(lambda: pld().point(*ask), settings.n_threads))
+    ask = question.losses(add), eps, question.rtol, question.n_threads, question.brief
+    return _of_grid(question, lambda: together(lambda: pld().point(*ask), question.n_threads))
 
 
-def _pld_root(settings, add: int, delta: float):
-    ask = settings.losses(add), delta, settings.rtol, settings.n_threads, settings.brief
-    return _of_grid(settings, lambda: together(lambda: pld().root(*ask), settings.n_threads))
+def _pld_root(question, add: int, delta: float):
+    ask = question.losses(add), delta, question.rtol, question.n_threads, question.brief
+    return _of_grid(question, lambda: together(lambda: pld().root(*ask), question.n_threads))
 
 
-def _pld_points(settings, add: int, eps):
-    parts = settings.losses(add)
+def _pld_points(question, add: int, eps):
+    parts = question.losses(add)
     low, high = ends(parts)
     rows = np.full((eps.size, 6), np.nan)
     inside = (eps > max(low, -EPS_BOTTOM)) & (eps < min(high, EPS_GRID))
     if inside.any():
-        ask = parts, eps[inside], settings.rtol, settings.n_threads
-        rows[inside] = together(lambda: pld().points(*ask), settings.n_threads)
+        ask = parts, eps[inside], question.rtol, question.n_threads
+        rows[inside] = together(lambda: pld().points(*ask), question.n_threads)
     return rows
 
 
-def _saddle_point(settings, add: int, eps: float):
-    if settings.steps is None:
-        return laws().point(settings.losses(add), eps)
-    return saddlepoint.point(settings.steps, add, eps)
+def _saddle_point(question, add: int, eps: float):
+    if question.steps is None:
+        return laws().point(question.losses(add), eps)
+    return saddlepoint.point(question.steps, add, eps)
 
 
-def _saddle_root(settings, add: int, delta: float):
-    if settings.steps is None:
-        return laws().root(settings.losses(add), delta)
-    return saddlepoint.root(settings.steps, add, math.log(delta))
+def _saddle_root(question, add: int, delta: float):
+    if question.steps is None:
+        return laws().root(question.losses(add), delta)
+    return saddlepoint.root(question.steps, add, math.log(delta))
 
 
-def _larger_saddle_root(settings, delta: float):
-    return saddlepoint.larger_root(settings.steps, math.log(delta), settings.wall * (1 + (settings.steps.k.size + 5) * U))
+def _larger_saddle_root(question, delta: float):
+    return saddlepoint.larger_root(question.steps, math.log(delta), question.wall * (1 + (question.steps.k.size + 5) * U))
 
 
 def laws():
@@ -236,15 +235,15 @@ def prv():
     return prv
 
 
-def _edgeworth_point(settings, add: int, eps: float):
+def _edgeworth_point(question, add: int, eps: float):
     route = edgeworth()
-    return route.point(route.steps_of(settings.run, settings.adjacency), add, eps, settings.goal(), settings.n_threads)
+    return route.point(route.steps_of(question.run, question.adjacency), add, eps, question.goal, question.n_threads)
 
 
-def _edgeworth_root(settings, add: int, delta: float):
+def _edgeworth_root(question, add: int, delta: float):
     route = edgeworth()
-    steps = route.steps_of(settings.run, settings.adjacency)
-    found = route.root(steps, add, math.log(delta), settings.goal(), settings.n_threads)
+    steps = route.steps_of(question.run, question.adjacency)
+    found = route.root(steps, add, math.log(delta), question.goal, question.n_threads)
     return found
 
 
