@@ -160,7 +160,7 @@ int main(int argc, char **argv)
     }
     free(work);
     free(R);
-    median("hyperbola-alias", 80, 400, 30);
+    median("hyperbola-alias", 80, 2000, 50);
     median("hyperbola-truncation", 80, 1500, 4);
     median("hyperbola-inner", 50, 2000, 30);
     median("hyperbola-inner-nodes", 50, 1.1, 1.001);

@@ -413,7 +413,7 @@ int main(int argc, char **argv)
     terms_begin(argc, argv);
     work_fine = room(hs_contour_work(1, 1, HS_OUTER_MAX));
     work_coarse = room(hs_contour_work(1, 1, HS_OUTER_MAX));
-    for (i = 0; i < cases(800); i++) {
+    for (i = 0; i < cases(1600); i++) {
         truncation(i % KINDS, i / KINDS % 4, 0);
         truncation(i % 3 ? SAMPLED : PAIR, i / 3 % 4, 1);
         injected(i % 4);
@@ -463,7 +463,7 @@ int main(int argc, char **argv)
     median("inner-pair", 40, 10000, 100);
     median("inner-pair-bands", 40, 5000, 100);
     median("inner-pair-metric", 40, 5000, 50);
-    median("inner-pair-shifted", 40, 20000, 100);
+    median("inner-pair-shifted", 40, 20000, 200);
     median("alias-right", 150, 15, 5);
     median("alias-left-above", 50, 1.2, 1.02);
     median("alias-left-between", 50, 1.2, 1.02);

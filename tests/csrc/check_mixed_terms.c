@@ -682,12 +682,12 @@ int main(int argc, char **argv)
     median("mixed-left-above", 30, 1.3, 1.05);
     median("mixed-left-between", 30, 2, 1.1);
     median("mixed-left-below", 25, 5, 1.1);
-    median("mixed-left-complement", 30, 10, 2);
+    median("mixed-left-complement", 30, 10, 3);
     median("period-right", 80, 10, 3);
     median("period-left-above", 30, 2, 1.05);
     median("period-left-between", 30, 2, 1.05);
     median("period-left-below", 25, 5, 2.5);
-    median("period-left-complement", 25, 10, 2.5);
+    median("period-left-complement", 15, 10, 2.5);
     median("mixed-alias-sum", 0, HUGE_VAL, HUGE_VAL); /* an identity: nothing is left to bound */
     median("period-fall", 30, 2, 1.1);
     median("period-fall-logconcave", 40, 8, 1.1);
