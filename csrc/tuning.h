@@ -29,10 +29,11 @@
 #define HS_ALIAS_HALVINGS 30 /* halvings to a tilt at which K is known at all */
 
 /* The certified root (bench_contour.py). */
-#define HS_ROOT_NEWTON 60  /* evaluations of the curve for the estimate */
-#define HS_ROOT_OUTWARD 40 /* evaluations for each end */
-#define HS_ROOT_NEAR 0.05  /* of the width of the curve at a point: what Newton may leave of the distance */
-#define HS_ROOT_GROWTH 1.5 /* of the distance from one trial of an end to the next */
+#define HS_ROOT_NEWTON 60   /* evaluations of the curve for the estimate */
+#define HS_ROOT_SHORT 0.01  /* of the bracket: a shorter step of the tangent is none */
+#define HS_ROOT_OUTWARD 70  /* evaluations for each end */
+#define HS_ROOT_NEAR 0.05   /* of the width of the curve at a point: what Newton may leave of the distance */
+#define HS_ROOT_GROWTH 1.25 /* of the distance from one trial of an end to the next */
 
 /* The hyperbola (bench_contour.py, rows of small k). */
 #define HS_HYP_MARGIN 7.0    /* planned log of (strip integral / |M|) */

@@ -113,7 +113,7 @@ def width(pair) -> float:
     if low == high:
         return 0.0
     wide = abs(high) if low == -math.inf else (high - low) / abs(high) if 0 < abs(high) < math.inf else math.inf
-    return min(wide, sys.float_info.max)
+    return min(wide, 1e300)
 
 
 def compared(row, found) -> list[str]:

@@ -106,18 +106,23 @@ def test_route_pld_gives_the_same_bits(name, direction):
     assert all(answers(n) == first for n in (2, 3, 4))
 
 
-def test_a_direction_that_is_proved_smaller_is_left_out():
+@pytest.mark.parametrize("route", ("contour", "pld"))
+def test_a_direction_that_is_proved_smaller_is_left_out(monkeypatch, route):
     """Whatever it would say: also where both are asked at once."""
-    settings = query._Settings(RUNS["distinct"], "add_remove", "both", "pld", 1e-2, 2)
+    settings = query._Settings(RUNS["distinct"], "add_remove", "both", route, 1e-2, 2)
+    found = Point(1.0, 2.0, 3.0, (), "contour")
 
-    def ask(own, add):
+    def ask(self, what, add, at):
         if add:
             raise hs.AccuracyError("no answer")
-        return Point(1.0, 2.0, 3.0, (), "pld")
+        return found
 
-    assert settings._largest(ask, lambda add, lower: True) == Point(1.0, 2.0, 3.0, (), "pld")
+    monkeypatch.setattr(query._Settings, "_one", ask)
+    monkeypatch.setattr(query._Settings, "_below", lambda self, add, eps, log_delta: True)
+    assert settings._largest("point", 0.5) == found
+    monkeypatch.setattr(query._Settings, "_below", lambda self, add, eps, log_delta: False)
     with pytest.raises(hs.AccuracyError):
-        settings._largest(ask, lambda add, lower: False)
+        settings._largest("point", 0.5)
 
 
 def test_two_directions_that_both_fail_say_the_same():

@@ -80,7 +80,7 @@ int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, d
     far = fmax(-w->grid.lo, w->grid.hi);
     w->var_upper = hs_grid_var_upper(
         &w->grid, w->add ? -g.mean : g.mean, hs_squares_upper(a[0], w->m, far), 20 * HS_U * w->m * (far + w->m),
-        18.1 + w->m * 2.61 * (w->grid.h + 1 / hs_grid_fall(&w->grid, a[0])), 2 * (at0 + 2 * ends));
+        3.4 + w->m * 2.61 * (w->grid.h + 1 / hs_grid_fall(&w->grid, a[0])), 2 * (at0 + 2 * ends));
     w->c1 = (c1 + 64 * c2) * (1 + 1e-9);
     w->level = at0 + 2 * ends;
     w->r = w->grid.r;

@@ -215,7 +215,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
         S->var += k * hs_grid_var_upper(&G, mo.mean, hs_squares_upper(a, m, fmax(-G.lo, G.hi)),
                                         20 * HS_U * m * (fmax(-G.lo, G.hi) + m),
-                                        18.1 + m * 2.61 * (G.h + 1 / hs_grid_fall(&G, a)), level);
+                                        3.4 + m * 2.61 * (G.h + 1 / hs_grid_fall(&G, a)), level);
     }
     S->k_smooth += k;
     return HS_OK;

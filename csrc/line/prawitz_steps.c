@@ -141,7 +141,7 @@ static double var_upper(const opened *O, double mean)
     double m = O->m, far = fmax(-G->lo, G->hi), squares = hs_squares_upper(O->a, G->m, far);
     if (O->family) return hs_grid_var_upper(G, mean, squares, 24 * HS_U * m, 3.1, O->level);
     return hs_grid_var_upper(G, mean, squares, 20 * HS_U * m * (far + m),
-                             18.1 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, O->a)), O->level);
+                             3.4 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, O->a)), O->level);
 }
 
 /* A coarse grid for an alias tilt: K there, of all the steps, to a nat. */

@@ -4,10 +4,10 @@
  *   e^{log_scale} upper; g = log d(eps) - log delta.
  *
  * Formula. The estimate: Newton's step g d/|d'| on log delta. Where it leaves the bracket of points seen on either
- *   side of the root, delta is convex in e^eps: the tangent there, from a point left of the root, falls short of it;
- *   from elsewhere the bracket is halved. The ends: delta decreases, so that a certified lower end at or above the
- *   target proves that the root is not to the left, and an upper end at or below it that it is not to the right
- *   [theory: line.root].
+ *   side of the root, delta is convex in e^eps: the tangent there, from a point left of the root, falls short of it.
+ *   From elsewhere, and where it falls too short, as between atoms that lie far apart, the bracket is halved. The ends:
+ *   delta decreases, so that a certified lower end at or above the target proves that the root is not to the left, and
+ *   an upper end at or below it that it is not to the right [theory: line.root].
  *
  * Error claim. The comparison of ends allows 4u (2 + |log_scale| + |log delta|) for the rounding of the logarithm, the
  *   sum and the rounded target; nothing else here enters a bound, wherever the estimate lies.
@@ -33,13 +33,17 @@ int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v)
         gap = v->log_scale + log(v->value) - f->log_delta;
         if (gap > 0) lo = e;
         else hi = e;
-        step = fmax(-f->step, fmin(f->step, gap * over));
+        step = gap * over;
         *left = fabs(step) * fmin(1, f->bend * fabs(step));
+        step = fmax(-f->step, fmin(f->step, step));
         if (*left <= 2e-16 * fabs(e) + fmax(f->enough, HS_ROOT_NEAR * (v->upper - v->lower) / v->slope)) {
             *eps = e + step;
             return fabs(*eps - f->start) <= f->reach ? HS_OK : HS_NO_BRACKET;
         }
-        if (!(e + step > lo && e + step < hi)) step = gap > 0 ? log1p(-expm1(-gap) * over) : 0.5 * (lo + hi) - e;
+        if (!(e + step > lo && e + step < hi)) {
+            step = log1p(-expm1(-gap) * over);
+            if (!(gap > 0) || (hi < HUGE_VAL && step < HS_ROOT_SHORT * (hi - e))) step = 0.5 * (lo + hi) - e;
+        }
         e += step;
         if (!(fabs(e - f->start) < 0.8 * f->reach)) return HS_NO_BRACKET;
     }

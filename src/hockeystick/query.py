@@ -296,14 +296,15 @@ class _Settings(Question):
         if not others or (self.steps is None and mirrored(self.run, self.adjacency)):
             return self._one(what, first, at)
         if self._apart():
-            best, other = in_order(lambda half: half[0]._one(what, half[1], at), self._halves(), self.n_threads)
-            return larger(best, other)
-        best = self._one(what, first, at)
+            found = in_order(lambda half: half[0]._one(what, half[1], at), self._halves(), self.n_threads)
+        else:
+            found = (self._one(what, add, at) for add in self.directions)
+        best = next(found)
         if what == "point":
             smaller = self._below(others[0], at, best.lower)
         else:
             smaller = best.lower > 0 and self._below(others[0], best.lower, log_lower(at))
-        return best if smaller else larger(best, self._one(what, others[0], at))
+        return best if smaller else larger(best, next(found))
 
     def _one(self, what: str, add: int, at: float):
         """The answer in one direction."""
