@@ -274,7 +274,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u,
                            *restrict gg = G->g;
     const double *restrict gi = G->inv, *restrict gw = G->w;
-    double *restrict gp = G->p, over[8] = {0}, base = 130 + 25 * lh + 0.125 * G->n, cut;
+    double *restrict gp = G->p, over[8] = {0}, base = 132 + 26 * lh + 0.125 * G->n, cut;
     int j, i, n = G->n;
     for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
     for (j = 0; j < n; j += 8)
@@ -288,7 +288,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
             s1[i] += e1 * l + w * lm;
             s2[i] += e * l * l;
             over[i] += e > 1 ? 1 : 0;
-            e0[i] += size * (base + 11 * g * g) + fabs(e1) * 13 * fabs(E) +
+            e0[i] += size * (base + 12 * g * g) + fabs(e1) * 13 * fabs(E) +
                      fa * fabs(U > 0.5 ? e * gi[j + i] - w : e1 - e * U * gi[j + i]) *
                          ((U + q) * dv + 6 * fabs(U)); /* e/(1+U) - w */
         }

@@ -178,7 +178,7 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
                                *restrict u2 = T->u2;
         const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lm1 = T->lm1, *restrict lm2 = T->lm2;
         double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err,
-               base = 130 + 25 * T->size[r] + 0.125 * count + pair->w_err;
+               base = 132 + 26 * T->size[r] + 0.125 * count + pair->w_err;
         for (j = T->first[r]; j < T->first[r + 1]; j += 8)
             for (i = 0; i < 8; i++) {
                 double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i], lw = lw_[j + i],
@@ -194,7 +194,7 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
                 s0[i] += h2 + (m1 + m2);
                 s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
                 s2[i] += e * L * L;
-                e0[i] += size * (base + 11 * g * g) + fabs(e1) * 14 * (fabs(E1) + fabs(E2)) +
+                e0[i] += size * (base + 12 * g * g) + fabs(e1) * 14 * (fabs(E1) + fabs(E2)) +
                          f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (6 + rq) * fabs(U1)) +
                          f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (6 + rq) * fabs(U2));
             }

@@ -81,7 +81,8 @@ def calibrate(
     Parameters
     ----------
     make_run : callable
-        make_run(x) returns a Run or Mechanism. The cost must be monotone in x, in either direction.
+        make_run(x) returns a Run or Mechanism. The cost must be monotone in x, in either direction. In the scale of Gaussian
+        and Laplace noise it is; in that of discrete Gaussian noise below 1, at one eps, it is not [theory: pair.dropping].
     over : (lo, hi)
         Range of x, 0 < lo < hi. Two integers make x an integer.
     eps, delta : float

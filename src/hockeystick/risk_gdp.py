@@ -205,7 +205,7 @@ def _ask(run, eps: np.ndarray, options: Asked, routes: set[str]) -> list[_Point]
 
 
 def _tangent(mu: float, t: float, eps: float) -> tuple[float, float]:
-    """Bounds of T_t(e^eps), computed with its rounding: erfc within 8 u (libm), its argument within 4 u of the sum of the
+    """Bounds of T_t(e^eps), computed with its rounding: erfc within 16 u (libm), its argument within 4 u of the sum of the
     sizes of its terms, and Phi(z) changes by a factor of at most e^{(|z|+1) dz}."""
     ends = []
     for sign in (1.0, -1.0):

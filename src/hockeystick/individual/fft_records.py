@@ -183,7 +183,7 @@ def _solve(levels: Levels, counts, delta: float, weight, weight_sum: float, drop
     total = k.sum(axis=1)
     phase = (levels.mu.size + 8) * grid.ULP * (total * math.pi + KEPT_NATS)
     rounding = weight_sum * (np.expm1(total * levels.rounding) + phase + 64 * grid.ULP)
-    beyond = dropped * np.exp(np.minimum(k @ levels.beyond, 0) + total * levels.rounding)
+    beyond = dropped * (np.exp(np.minimum(k @ levels.beyond, 0)) + np.expm1(total * levels.rounding))
     missing_log = k @ levels.log_mgf
     shift = k @ levels.mu
     b = np.exp(np.minimum(log_b, 0)) * weight
