@@ -325,3 +325,26 @@ def test_much_noise_within_a_mixture_is_not_nothing(eps):
     parts = [hs.laplace(26.2), hs.poisson_subsampled(hs.gaussian(3.4e7), 0.002), hs.gaussian(2e7)]
     found = single.point(step_loss(hs.public_mixture(parts, [0.25, 0.25, 0.5]), "add_remove", False), eps)
     assert found is None or found[2] > -1e17
+
+
+@pytest.mark.parametrize(
+    "run, delta, low, high",
+    [
+        (hs.randomized_response(7.834913652240326) * 686573004694, 1e-5, 5374986114787.33, 5374986114787.38),
+        (hs.discrete_gaussian(0.16067221104083346) * 30000, 1e-5, 581083.58015776798, 581083.58015776868),
+        (
+            hs.poisson_subsampled(hs.gaussian(40.0), 0.3174741252753468) * 2
+            + hs.approx_dp(300.0, 0.0) * 2
+            + hs.approx_dp(0.01707313411027383, 0.0) * 150,
+            1.053870428647044e-47,
+            602.5624753692157,
+            602.5624754514448,
+        ),
+    ],
+    ids=("coarse lattice", "flat beside an atom", "a lattice that returns to 1"),
+)
+def test_roots_between_atoms_that_lie_far_apart(run, delta, low, high):
+    """Where Newton's step is cut, the tangent crawls, or a grid does not fall beyond the frequencies that it was made for."""
+    bound = hs.epsilon(run, delta)
+    assert bound.lower <= high and low <= bound.upper
+    assert bound.upper - bound.lower <= 2 * (high - low) + 1e-15 * high

@@ -404,7 +404,8 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     return HS_OK;
 }
 
-/* Frequencies that quadrature grids are made for: doubled until the nodes visited lie below. */
+/* Frequencies that quadrature grids are made for: raised until the nodes visited lie below, by no more than a factor, as
+ * a grid need not fall where it was not made for. */
 static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     const hs_law *laws = (const hs_law *)A->laws;
@@ -414,8 +415,7 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
     for (it = 0; it < 12; it++) {
         if ((st = prepare_once(A, have_eps, log_delta, work)) || !grids) return st;
         if ((double)A->last * A->dy <= A->y_max) return HS_OK;
-        A->y_max = fmax(2 * A->y_max, 1.05 * (double)A->last * A->dy);
-        A->y_max = fmin(A->y_max, fmax(it ? 0 : 1.05 * 12 / A->sd, A->y_max));
+        A->y_max = fmin(it ? 4 * A->y_max : 12 / A->sd, 1.05 * (double)A->last * A->dy);
     }
     return HS_NO_DECAY;
 }
