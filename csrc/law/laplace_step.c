@@ -26,7 +26,7 @@
  * n_gl <= 64. */
 int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const double *w, int n_gl, double *work)
 {
-    int panels = hs_laplace_step_panels(m), n = 2 + panels * n_gl, stride = HS_INNER_MAX + 8, j;
+    int panels = hs_laplace_step_panels(m), n = 2 + panels * n_gl, j;
     double half = 0.5 * m / panels, lw_max = 0;
     if (!(n < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
     G->strip = -1;
@@ -35,20 +35,7 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const 
     G->hi = m;
     G->n = G->last = (n + 7) / 8 * 8;
     G->first = 0;
-    G->g = work;
-    G->lw = work + stride;
-    G->u = work + 2 * stride;
-    G->l = work + 3 * stride;
-    G->lm = work + 4 * stride;
-    G->p = work + 5 * stride;
-    G->s = work + 6 * stride;
-    G->r = work + 7 * stride;
-    G->er = work + 8 * stride;
-    G->ei = work + 9 * stride;
-    G->er1 = work + 10 * stride;
-    G->ei1 = work + 11 * stride;
-    G->inv = work + 12 * stride;
-    G->w = work + 13 * stride;
+    hs_grid_rows(G, work);
     for (j = 0; j < G->n; j++) {
         double v, lw, U, small, t;
         int i = j - 2;

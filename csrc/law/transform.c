@@ -127,7 +127,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
 HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work)
 {
     int64_t j0 = (int64_t)floor(lo / h), j1 = (int64_t)ceil(hi / h);
-    int j, n = (int)(j1 - j0) + 1, stride = HS_INNER_MAX + 8;
+    int j, n = (int)(j1 - j0) + 1;
     double lh = log(h) - LOG_SQRT_2PI, lq = log(q), base = (double)j0;
     if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
     G->strip = G->damp = -1;
@@ -136,20 +136,7 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     G->h = h;
     G->lo = j0 * h;
     G->hi = j1 * h;
-    G->g = work;
-    G->lw = work + stride;
-    G->u = work + 2 * stride;
-    G->l = work + 3 * stride;
-    G->lm = work + 4 * stride;
-    G->p = work + 5 * stride;
-    G->s = work + 6 * stride;
-    G->r = work + 7 * stride;
-    G->er = work + 8 * stride;
-    G->ei = work + 9 * stride;
-    G->er1 = work + 10 * stride;
-    G->ei1 = work + 11 * stride;
-    G->inv = work + 12 * stride;
-    G->w = work + 13 * stride;
+    hs_grid_rows(G, work);
     G->n = G->last = (n + 7) / 8 * 8;
     G->first = 0;
     {

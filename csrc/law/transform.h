@@ -90,6 +90,26 @@ typedef struct {
     double *p, *s, *r, *er, *ei, *er1, *ei1; /* scratch of the sums */
 } hs_grid;
 
+/* The 14 rows of a grid, in scratch. */
+static inline void hs_grid_rows(hs_grid *G, double *work)
+{
+    const int stride = HS_INNER_MAX + 8;
+    G->g = work;
+    G->lw = work + stride;
+    G->u = work + 2 * stride;
+    G->l = work + 3 * stride;
+    G->lm = work + 4 * stride;
+    G->p = work + 5 * stride;
+    G->s = work + 6 * stride;
+    G->r = work + 7 * stride;
+    G->er = work + 8 * stride;
+    G->ei = work + 9 * stride;
+    G->er1 = work + 10 * stride;
+    G->ei1 = work + 11 * stride;
+    G->inv = work + 12 * stride;
+    G->w = work + 13 * stride;
+}
+
 typedef struct { /* log M(a); bound of its error; E l, Var l under the tilted law; what makes the p that are left */
     double log_m, err, mean, var, unit; /* weights of total 1; whether the first-order terms were dropped */
     int dropped;
