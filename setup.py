@@ -1,5 +1,5 @@
-"""Build of the one extension module. Its C files are compiled side by side, and of those only what has changed. Switches are
-environment variables:
+"""Build of the one extension module. Its C files are compiled side by side, and of those only what has changed.
+Switches are environment variables:
 
 HS_NO_OPENMP=1   build without OpenMP (one thread; results are the same, bit for bit)
 HS_SANITIZE=1    AddressSanitizer and UndefinedBehaviorSanitizer
@@ -7,8 +7,8 @@ HS_COVERAGE=1    gcov instrumentation, no optimisation
 HS_NOISE=1       rounding made worse on purpose, for tests/noise.py alone (tests/csrc/noise.h); gcc on x86-64
 HS_WERROR=1      warnings are errors
 
-`pip install .` uses every core; after `pip install -e .`, `python setup.py build_ext --inplace` compiles what has changed.
-"""
+`pip install .` uses every core; after `pip install -e .`, `python setup.py build_ext --inplace` compiles what has
+changed."""
 
 import hashlib
 import math
@@ -44,7 +44,8 @@ else:
         "-Wextra",
         "-Wno-unused-command-line-argument",  # clang's, of the flag that was taken back above
     ]
-    gate_flags = ["-O1"]  # 66,000 generated lines without a loop of weight: no query gains from more, and -O3 takes 12 s
+    # 66,000 generated lines without a loop of weight: no query gains from more, and -O3 takes 12 s
+    gate_flags = ["-O1"]
     lflags = ["-lm"]
 if switch("HS_SANITIZE"):
     cflags += ["-g", "-fsanitize=address,undefined"]
@@ -53,7 +54,14 @@ if switch("HS_COVERAGE"):
     cflags += ["-O0", "--coverage"]
     lflags += ["--coverage"]
 if switch("HS_NOISE"):
-    cflags += ["-O1", "-frounding-math", "-DHS_NO_CLONES", "-D_POSIX_C_SOURCE=200809L", "-include", "tests/csrc/noise.h"]
+    cflags += [
+        "-O1",
+        "-frounding-math",
+        "-DHS_NO_CLONES",
+        "-D_POSIX_C_SOURCE=200809L",
+        "-include",
+        "tests/csrc/noise.h",
+    ]
 if switch("HS_WERROR"):
     cflags += ["-Werror"]
 if sys.platform not in ("darwin", "win32") and not switch("HS_NO_OPENMP"):  # MSVC's OpenMP has no atomic reads
@@ -78,8 +86,9 @@ core = Extension(
 
 
 class SideBySide(build_ext):
-    """Objects stay in build/, in a folder for each set of flags, also where pip builds; a file is compiled if it, a header or
-    this file is newer than its object. The gate, which takes longest, is written and compiled while the others are compiled."""
+    """Objects stay in build/, in a folder for each set of flags, also where pip builds; a file is compiled if it, a
+    header or this file is newer than its object. The gate, which takes longest, is written and compiled while the
+    others are compiled."""
 
     def finalize_options(self):
         super().finalize_options()
@@ -117,7 +126,8 @@ class SideBySide(build_ext):
 
 
 def urls():
-    """Project URLs: those of the repository that builds the package, where it is built by a workflow; a fork names itself."""
+    """Project URLs: those of the repository that builds the package, where it is built by a workflow; a fork names
+    itself."""
     if not os.environ.get("GITHUB_REPOSITORY"):
         return {}
     home = f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"

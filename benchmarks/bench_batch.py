@@ -2,9 +2,9 @@
 
     python benchmarks/bench_batch.py [--n N] [--threads T]
 
-Training runs as in practice: sigma 0.6 to 2, rates 0.005 to 0.1, 1,000 to 30,000 steps, delta 1e-9 to 1e-5, all drawn once
-from a fixed seed, no two alike. What one line contour does not answer is asked alone, as the library does on its own.
-"""
+Training runs as in practice: sigma 0.6 to 2, rates 0.005 to 0.1, 1,000 to 30,000 steps, delta 1e-9 to 1e-5, all drawn
+once from a fixed seed, no two alike. What one line contour does not answer is asked alone, as the library does on its
+own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def problems(n: int):
 
 
 def check(columns, bound, sample: int = 200):
-    """Entry by entry an interval that meets the single query's; its upper end is certified from outside by the other query."""
+    """Entry by entry an interval that meets the single query's; its upper end is certified from outside by the other
+    query."""
     for i in np.random.default_rng(1).integers(0, columns[0].size, sample):
         sigma, q, k, delta = (float(column[i]) for column in columns)
         run = hs.poisson_subsampled(hs.gaussian(sigma), q) * int(k)
@@ -51,7 +52,10 @@ def main():
     start = time.perf_counter()
     _core.batch(1 / few[0], *few[1:], *settings, ends, done)
     took = time.perf_counter() - start
-    print(f"one thread, the C loop alone: {machine.pretty(took / 2000)} a query; {np.sum(done != 1)} of 2000 left to ask alone")
+    print(
+        f"one thread, the C loop alone: {machine.pretty(took / 2000)} a query; {np.sum(done != 1)} of 2000 left to ask"
+        " alone"
+    )
     columns = problems(args.n)
     shown = sys.stderr.isatty()
     bar = (lambda done, total: print(f"\r{done}/{total}", end="", file=sys.stderr)) if shown else None

@@ -2,9 +2,9 @@
 
     python benchmarks/bench_calibrate.py [--no-peers]
 
-Problem: the noise multiplier of 1,000 steps of rate 0.01 for eps = 1 at delta = 1e-5, and how many steps sigma = 1 allows.
-Warm: every call differs a little, so that nothing remembered is timed. Targets that are missed are listed at the end.
-"""
+Problem: the noise multiplier of 1,000 steps of rate 0.01 for eps = 1 at delta = 1e-5, and how many steps sigma = 1
+allows. Warm: every call differs a little, so that nothing remembered is timed. Targets that are missed are listed at
+the end."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def main():
     found = hs.noise_multiplier(q=Q, steps=STEPS, epsilon=EPS, delta=DELTA)
     cold = time.perf_counter() - start
     proved(found, dpsgd)
-    print(f"sigma in ({found.limit:.9f}, {found.value:.9f}], {found.evaluations} evaluations; cold {machine.pretty(cold)}")
+    print(
+        f"sigma in ({found.limit:.9f}, {found.value:.9f}], {found.evaluations} evaluations; cold {machine.pretty(cold)}"
+    )
 
     def sigma(delta):
         return hs.noise_multiplier(q=Q, steps=STEPS, epsilon=EPS, delta=delta)
@@ -100,7 +102,11 @@ def main():
             lambda a: hs.calibrate(dpsgd, over=(0.3, 100.0), advantage=a),
             [0.1 + i / 1e4 for i in range(50)],
         ),
-        ("sigma for fnr 0.8 at fpr 0.01", lambda f: hs.calibrate(dpsgd, over=(0.3, 100.0), fnr=f, fpr=0.01, tol=1e-5), [0.8]),
+        (
+            "sigma for fnr 0.8 at fpr 0.01",
+            lambda f: hs.calibrate(dpsgd, over=(0.3, 100.0), fnr=f, fpr=0.01, tol=1e-5),
+            [0.8],
+        ),
     ]
     for name, call, arguments in other:
         print(f"{'hockeystick, ' + name:44s} {machine.pretty(machine.seconds(call, arguments)):>10s}")

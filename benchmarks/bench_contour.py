@@ -2,9 +2,9 @@
 
     python benchmarks/bench_contour.py
 
-Cold numbers come from fresh processes. Warm calls all differ (delta varies; where k grows, `epsilon` on a run that is kept,
-and with building the run anew), so that nothing remembered is timed. Targets that are missed are listed at the end.
-"""
+Cold numbers come from fresh processes. Warm calls all differ (delta varies; where k grows, `epsilon` on a run that is
+kept, and with building the run anew), so that nothing remembered is timed. Targets that are missed are listed at the
+end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,11 @@ CURVE = "hs.delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, numpy.li
 
 def report(what, value, limit=None, show=machine.pretty, at_least=False):
     missed = limit is not None and (value < limit if at_least else value > limit)
-    sign = "" if limit is None else f"  ({'at least' if at_least else 'at most'} {show(limit)}{': MISSED' if missed else ''})"
+    sign = (
+        ""
+        if limit is None
+        else f"  ({'at least' if at_least else 'at most'} {show(limit)}{': MISSED' if missed else ''})"
+    )
     print(f"{what:58s} {show(value):>10s}{sign}", flush=True)
     if missed:
         MISSED.append(f"{what}: {show(value)}, {'at least' if at_least else 'at most'} {show(limit)} wanted")
@@ -101,7 +105,8 @@ def growing_k():
         width = (answer.upper - answer.lower) / true
         error = abs(answer.estimate - true) / true
         report(
-            f"k={problem.steps[0].k:.0e} (width {width:.1e}, error {error:.1e}; with building the run {machine.pretty(fresh)})",
+            f"k={problem.steps[0].k:.0e} (width {width:.1e}, error {error:.1e}; with building the run"
+            f" {machine.pretty(fresh)})",
             same,
             40e-6,
         )
@@ -173,8 +178,8 @@ def line(name, rows):
     routes = "+".join(sorted({row[3] for row in rows}))
     late, half = (machine.pretty(times[int(part * (len(times) - 1))]) for part in (0.9, 0.5))
     print(
-        f"{name}: {len(rows)} problems ({routes}), width median {statistics.median(widths):.1e} worst {widths[-1]:.1e}, "
-        f"time median {half} 90% {late} worst {machine.pretty(times[-1])}",
+        f"{name}: {len(rows)} problems ({routes}), width median {statistics.median(widths):.1e} worst {widths[-1]:.1e},"
+        f" time median {half} 90% {late} worst {machine.pretty(times[-1])}",
         flush=True,
     )
 

@@ -1,10 +1,10 @@
-"""The route `edgeworth`: accuracy of the estimates, width and time of the certified interval; every answer is checked first.
+"""The route `edgeworth`: accuracy of the estimates, width and time of the certified interval; every answer is checked
+first.
 
     python benchmarks/bench_edgeworth.py
 
-Truth: the contour route's certified interval (Gaussian steps), the truth table's rows (Laplace steps). Targets that are missed
-are listed at the end.
-"""
+Truth: the contour route's certified interval (Gaussian steps), the truth table's rows (Laplace steps). Targets that are
+missed are listed at the end."""
 
 from __future__ import annotations
 
@@ -37,12 +37,18 @@ def run_of(k: int):
 
 
 def growing_k() -> None:
-    """All deltas different, REMOVE and ADD both: order 3 of the estimate, runs built anew; the certified query, a run kept."""
+    """All deltas different, REMOVE and ADD both: order 3 of the estimate, runs built anew; the certified query, a run
+    kept."""
     for e in range(3, 10):
         k, n = 10**e, 300
         true = hs.epsilon(run_of(k), 1e-5, route="contour")
         estimate, bound = edgeworth.aea_epsilon(run_of(k), 1e-5), hs.epsilon(run_of(k), 1e-5, route="edgeworth")
-        assert bound.certified and bound.lower <= true.upper and true.lower <= bound.upper and bound.width < 1e-9 * bound.upper
+        assert (
+            bound.certified
+            and bound.lower <= true.upper
+            and true.lower <= bound.upper
+            and bound.width < 1e-9 * bound.upper
+        )
         error = abs(estimate / true.estimate - 1)
         assert error < 0.1
         took = machine.seconds(lambda d, k=k: edgeworth.aea_epsilon(run_of(k), d), deltas(n))
@@ -81,7 +87,9 @@ def laplace() -> None:
         steps = edgeworth.loss_steps((m, q, k, 1))
         low, _, high, *_ = edgeworth.point(steps, add, eps)
         assert math.exp(low) <= true * (1 + 1e-14) and true * (1 - 1e-14) <= math.exp(high) and high - low < 1e-10
-        took = machine.seconds(lambda e, s=steps, a=add: edgeworth.point(s, a, e), [eps * (1 + i * 1e-5) for i in range(200)])
+        took = machine.seconds(
+            lambda e, s=steps, a=add: edgeworth.point(s, a, e), [eps * (1 + i * 1e-5) for i in range(200)]
+        )
         report(f"{name}: certified delta (relative width {high - low:.1e})", took)
 
 
@@ -99,7 +107,9 @@ def distinct(n: int, limit: float) -> None:
     for direction in ("remove", "both"):
         bound = hs.epsilon(run, 1e-5, route="edgeworth", direction=direction)
         assert bound.certified and bound.lower <= true * (1 + 1e-14) and true * (1 - 1e-14) <= bound.upper
-        took = machine.seconds(lambda d, side=direction: hs.epsilon(run, d, route="edgeworth", direction=side), deltas(25))
+        took = machine.seconds(
+            lambda d, side=direction: hs.epsilon(run, d, route="edgeworth", direction=side), deltas(25)
+        )
         report(f"{n} distinct steps: certified eps, {direction} (relative width {bound.width / true:.1e})", took, limit)
 
 

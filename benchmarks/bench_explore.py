@@ -2,11 +2,10 @@
 
     python benchmarks/bench_explore.py [--moves 30] [--runs 1] [--size 1360x1000]
 
-Needs the extra `explore`, selenium, chromium and chromedriver. Times run from the move in the browser to the end of the frame
-that shows it: through the web socket, the certified curves, and back. Two cores that others use make them many times longer:
-the load is printed, and on Linux `echo -15 > /proc/self/autogroup` in the shell before gives the whole benchmark priority.
-Before a time is reported, what the figures hold is compared with the library's answers.
-"""
+Needs the extra `explore`, selenium, chromium and chromedriver. Times run from the move in the browser to the end of the
+frame that shows it: through the web socket, the certified curves, and back. Two cores that others use make them many
+times longer: the load is printed, and on Linux `echo -15 > /proc/self/autogroup` in the shell before gives the whole
+benchmark priority. Before a time is reported, what the figures hold is compared with the library's answers."""
 
 from __future__ import annotations
 
@@ -111,12 +110,21 @@ def main() -> None:
                 page.execute_async_script(MOVES, slider, start - 0.05, 4, 500)
                 rows, _ = page.execute_async_script(MOVES, slider, start, args.moves, 500)
                 check(page)
-                print(f"{slider} moved, load {os.getloadavg()[0]:.1f}: ms to the end of the frame: median, 90%; data alone")
+                print(
+                    f"{slider} moved, load {os.getloadavg()[0]:.1f}: ms to the end of the frame: median, 90%; data"
+                    " alone"
+                )
                 for key in FIGURES:
                     times, data = ([row.get(name, np.inf) for row in rows] for name in (key, f"{key} data"))
-                    print(f"  {key:9}{np.median(times):6.1f}{np.quantile(times, 0.9):6.1f}; {np.median(data):5.1f}", flush=True)
+                    print(
+                        f"  {key:9}{np.median(times):6.1f}{np.quantile(times, 0.9):6.1f}; {np.median(data):5.1f}",
+                        flush=True,
+                    )
             _, count = page.execute_async_script(MOVES, "noise", 0.0, 90, 33)
-            print("dragged for 3 s, a move every 33 ms: redraws a second:", {key: round(n / 3, 1) for key, n in count.items()})
+            print(
+                "dragged for 3 s, a move every 33 ms: redraws a second:",
+                {key: round(n / 3, 1) for key, n in count.items()},
+            )
         finally:
             page.quit()
             server.terminate()

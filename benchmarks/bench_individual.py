@@ -1,7 +1,8 @@
 """Individual accounting: `charge` against a measured copy, per-record epsilons, growth with records and steps.
 
     python benchmarks/bench_individual.py [--records 1e8] [--eps-records 1e6] [--threads 2] [--growth FILE.png]
-    python benchmarks/bench_individual.py --disk FOLDER [--records 1e9]     state on disk: 20 bytes a record of free space
+    python benchmarks/bench_individual.py --disk FOLDER [--records 1e9]     state on disk: 20 bytes a record of free
+        space
 
 Every part checks its answers before it reports a time.
 """
@@ -69,12 +70,14 @@ def bench_charge(n, threads):
         )
         del filter, mask, norms
     print(
-        f"peak resident memory, norms of the caller included: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB"
+        "peak resident memory, norms of the caller included:"
+        f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB"
     )
 
 
 def bench_disk(n, folder, threads):
-    """Two steps with the state in a file of the caller's, and durable; the answers agree, and the second survives reopening."""
+    """Two steps with the state in a file of the caller's, and durable; the answers agree, and the second survives
+    reopening."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -98,7 +101,8 @@ def bench_disk(n, folder, threads):
             assert np.array_equal(mask[sample], norms[sample] != 3.0)
             size = sum(file.stat().st_size for file in path.glob("lent" if "lent" in label else "state*"))
             print(
-                f"{label}: {n:.0e} records, {size / n:.2f} bytes a record on disk, steps of {times[0]:.2f} and {times[1]:.2f} s"
+                f"{label}: {n:.0e} records, {size / n:.2f} bytes a record on disk, steps of {times[0]:.2f} and"
+                f" {times[1]:.2f} s"
             )
         spent = kept["words lent, memory-mapped"].spent_mu_upper(np.arange(0, n, max(1, n // 10_000)))
         kept["durable, sync"].close()
@@ -119,7 +123,9 @@ def problem(n, levels=32, steps=1000):
 
 def check(counts, sigmas, upper, excess, q=0.01, delta=1e-5):
     for i in np.linspace(0, min(len(counts), 10_000) - 1, 8).astype(int):
-        steps = [(hs.poisson_subsampled(hs.gaussian(s), q), int(k)) for s, k in zip(sigmas, counts[i], strict=True) if k]
+        steps = [
+            (hs.poisson_subsampled(hs.gaussian(s), q), int(k)) for s, k in zip(sigmas, counts[i], strict=True) if k
+        ]
         bound = hs.epsilon(hs.compose(*steps), delta)
         assert bound.lower <= upper[i] <= bound.upper * (1 + 1e-4) + excess
 
@@ -137,7 +143,8 @@ def bench_epsilons(n, threads):
 
 
 def bench_plancherel(n):
-    """Plancherel against an inverse transform a record, on the same levels; both at the contour's accuracy of the mesh."""
+    """Plancherel against an inverse transform a record, on the same levels; both at the contour's accuracy of the
+    mesh."""
     from hockeystick.individual import fft_records
 
     counts, sigmas = problem(n)
@@ -157,8 +164,9 @@ def bench_plancherel(n):
         np.fft.irfft(spectrum, levels.n)
     direct = (time.perf_counter() - start) / some
     print(
-        f"fft: {levels.n} points, {kept} frequencies matter, prepared in {prepared:.2f} s; a record: Plancherel with its root "
-        f"{plancherel * 1e6:.0f} us, one inverse transform alone {direct * 1e6:.0f} us ({direct / plancherel:.0f} times)"
+        f"fft: {levels.n} points, {kept} frequencies matter, prepared in {prepared:.2f} s; a record: Plancherel with"
+        f" its root {plancherel * 1e6:.0f} us, one inverse transform alone {direct * 1e6:.0f} us"
+        f" ({direct / plancherel:.0f} times)"
     )
 
 
@@ -168,6 +176,9 @@ def growth(path, threads):
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+
+    def individual(counts, sigmas):
+        return hs.individual_epsilons(counts, sigmas=sigmas, q=0.01, delta=1e-5, n_threads=threads)
 
     sizes = [10**k for k in range(3, 8)]
     charge, eps = [], []
@@ -180,14 +191,12 @@ def growth(path, threads):
         charge.append(best(lambda f=filter, x=norms, m=mask: f.charge(x, sigma=10.0, out=m), 3))
         if n <= 10**6:
             counts, sigmas = problem(n)
-            call = lambda c=counts, s=sigmas: hs.individual_epsilons(c, sigmas=s, q=0.01, delta=1e-5, n_threads=threads)  # noqa: E731
-            eps.append(best(call, 1))
+            eps.append(best(lambda c=counts, s=sigmas: individual(c, s), 1))
     steps = [10**k for k in range(1, 7)]
     by_steps = []
     for k in steps:
         counts, sigmas = problem(10_000, steps=k)
-        call = lambda c=counts, s=sigmas: hs.individual_epsilons(c, sigmas=s, q=0.01, delta=1e-5, n_threads=threads)  # noqa: E731
-        by_steps.append(best(call, 1))
+        by_steps.append(best(lambda c=counts, s=sigmas: individual(c, s), 1))
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
     left.loglog(sizes, charge, "o-", label="charge, one step")
     left.loglog(sizes[: len(eps)], eps, "s-", label="individual_epsilons, 32 levels")

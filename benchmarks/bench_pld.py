@@ -3,9 +3,8 @@
     python benchmarks/bench_pld.py [--peers] [--threads]
 
 Every run is a process of its own. Every answer of ours must contain the truth at the width asked for before its time is
-printed; dp_accounting runs first, and ours is then asked for the relative error that it achieved as well (at most 0.3, at least
-1e-5). `--threads` times one and two threads.
-"""
+printed; dp_accounting runs first, and ours is then asked for the relative error that it achieved as well (at most 0.3,
+at least 1e-5). `--threads` times one and two threads."""
 
 from __future__ import annotations
 

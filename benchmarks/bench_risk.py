@@ -2,9 +2,8 @@
 
     python benchmarks/bench_risk.py
 
-Truth: Gaussian in 50 digits; for DP-SGD our interval is checked against lines of the privacy curve. Notes say which side of the
-truth a peer is on; a true positive rate below fpr, or below the truth, under-reports the risk.
-"""
+Truth: Gaussian in 50 digits; for DP-SGD our interval is checked against lines of the privacy curve. Notes say which
+side of the truth a peer is on; a true positive rate below fpr, or below the truth, under-reports the risk."""
 
 from __future__ import annotations
 
@@ -29,7 +28,9 @@ def gaussian_tpr(fpr: float) -> float:
 def lines(run, fpr: float) -> float:
     """An upper bound of tpr: the least of many lines delta(eps) + e^eps fpr, both directions."""
     eps = np.linspace(-1, 9, 400)
-    return max(float((hs.delta(run, eps, direction=side).upper + np.exp(eps) * fpr).min()) for side in ("remove", "add"))
+    return max(
+        float((hs.delta(run, eps, direction=side).upper + np.exp(eps) * fpr).min()) for side in ("remove", "add")
+    )
 
 
 def peers() -> dict:
@@ -41,14 +42,18 @@ def peers() -> dict:
     try:
         from riskcal.analysis import get_beta_from_pld
 
-        found["riskcal"] = {name: lambda fpr, law=law: 1 - float(get_beta_from_pld(law, fpr)) for name, law in laws.items()}
+        found["riskcal"] = {
+            name: lambda fpr, law=law: 1 - float(get_beta_from_pld(law, fpr)) for name, law in laws.items()
+        }
     except ImportError as error:
         print(f"riskcal left out ({error})")
     try:
         from gdpnum import PLDConverter
 
         made = {name: PLDConverter(law) for name, law in laws.items()}
-        found["gdpnum"] = {name: lambda fpr, law=law: 1 - float(np.ravel(law.get_beta(fpr))[0]) for name, law in made.items()}
+        found["gdpnum"] = {
+            name: lambda fpr, law=law: 1 - float(np.ravel(law.get_beta(fpr))[0]) for name, law in made.items()
+        }
         print(f"gdpnum: mu of the Gaussian of mu = 1: {float(made['gaussian'].get_mu()):.10f}")
     except ImportError as error:
         print(f"gdpnum left out ({error})")
@@ -67,7 +72,9 @@ def main():
             truth = gaussian_tpr(fpr) if name == "gaussian" else bound.estimate
             assert fpr < bound.lower <= truth <= bound.upper <= bound.lower * (1 + 1e-6), (name, fpr)
             assert bound.lower <= lines(run, fpr) <= bound.upper * 1.001, (name, fpr)
-            took = machine.seconds(lambda a, run=run: hs.true_positive_rate(run, a), [fpr * (1 + i / 1e4) for i in range(10)])
+            took = machine.seconds(
+                lambda a, run=run: hs.true_positive_rate(run, a), [fpr * (1 + i / 1e4) for i in range(10)]
+            )
             cells = [f"hockeystick {bound.lower:.8g} ({machine.pretty(took)})"]
             for peer, ask in others.items():
                 theirs = ask[name](fpr)

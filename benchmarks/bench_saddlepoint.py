@@ -2,9 +2,9 @@
 
     python benchmarks/bench_saddlepoint.py
 
-Truths are those of tests/reference/saddlepoint.json and of the contour route. Targets that are missed are listed at the end.
-Where dp-accelerator can be imported, the fastest accountant that knows Renyi orders only, it is timed in the same run.
-"""
+Truths are those of tests/reference/saddlepoint.json and of the contour route. Targets that are missed are listed at the
+end. Where dp-accelerator can be imported, the fastest accountant that knows Renyi orders only, it is timed in the same
+run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def published():
 
 
 def one_step():
-    """epsilon of one distinct step, k from 100 to 1e9, run kept; delta differs in every call. Every answer is checked first."""
+    """epsilon of one distinct step, k from 100 to 1e9, run kept; delta differs in every call. Every answer is checked
+    first."""
     for sigma in (0.5, 1.0, 2.0, 5.0, 10.0):
         for k in (10**e for e in range(2, 10)):
             run = sgm(sigma, 0.01, k)
@@ -75,7 +76,8 @@ def one_step():
                 error = abs(answer.estimate / truth.estimate - 1)
                 width = answer.width / answer.estimate
                 report(
-                    f"epsilon, sigma={sigma:g}, k={k:.0e}, {direction} (width {width:.1e}, error of the estimate {error:.0e})",
+                    f"epsilon, sigma={sigma:g}, k={k:.0e}, {direction} (width {width:.1e}, error of the estimate"
+                    f" {error:.0e})",
                     took,
                     40e-6,
                 )
@@ -85,7 +87,9 @@ def asked(run, direction="both"):
     """The answer at delta 1e-5, and seconds an answer over a thousand deltas next to it."""
     answer = hs.epsilon(run, 1e-5, route="saddlepoint", direction=direction)
     took = machine.seconds(
-        lambda d: hs.epsilon(run, d, route="saddlepoint", direction=direction), [1e-5 * (1 + i / 1000) for i in range(1000)], 10
+        lambda d: hs.epsilon(run, d, route="saddlepoint", direction=direction),
+        [1e-5 * (1 + i / 1000) for i in range(1000)],
+        10,
     )
     return answer, took
 
@@ -111,7 +115,9 @@ def many_steps():
         run = hs.compose(
             *(
                 sgm(float(s), float(q), int(k))
-                for s, q, k in zip(draw.uniform(0.7, 3, b), draw.uniform(0.001, 0.02, b), draw.integers(1, 20, b), strict=True)
+                for s, q, k in zip(
+                    draw.uniform(0.7, 3, b), draw.uniform(0.001, 0.02, b), draw.integers(1, 20, b), strict=True
+                )
             )
         )
         truth = hs.epsilon(run, 1e-5)
@@ -127,7 +133,10 @@ def others():
     run = sgm(1.0, 0.01, 1000)
     d = hs.rdp(run, 8.0)
     assert d.lower <= d.upper <= d.lower * (1 + 1e-11)
-    report("rdp at one order, both directions", machine.seconds(lambda a: hs.rdp(run, a), [8 + i / 1000 for i in range(500)]))
+    report(
+        "rdp at one order, both directions",
+        machine.seconds(lambda a: hs.rdp(run, a), [8 + i / 1000 for i in range(500)]),
+    )
     assert abs(hs.moments_delta_upper(run, 1.0) / 8.346452e-3 - 1) < 1e-6
     report(
         "moments_epsilon_upper, both directions",
@@ -151,7 +160,10 @@ def peer():
     assert mine.lower <= 1.8282366665 <= mine.upper
     deltas = [1e-5 * (1 + i / 1000) for i in range(200)]
     slow, fast = machine.seconds(ask, deltas), machine.seconds(ours, deltas)
-    print(f"dp-accelerator: eps {theirs:.4f} (truth 1.8282), {machine.pretty(slow)}; here [{mine.lower:.4f}, {mine.upper:.4f}]")
+    print(
+        f"dp-accelerator: eps {theirs:.4f} (truth 1.8282), {machine.pretty(slow)}; here [{mine.lower:.4f},"
+        f" {mine.upper:.4f}]"
+    )
     report("this route, run built anew, against a fifth of dp-accelerator's time", fast, slow / 5)
 
 

@@ -2,13 +2,12 @@
 
     python benchmarks/bench_sampling.py [--markdown] [--fine]
 
-Every answer of ours is certified and checked before it is timed; the peer's must not lie below our lower end by more than its
-grid. Add/remove differs most: the peer takes the replace-one pair in the truncating branch for every adjacency, which no finer
-grid repairs. Times: processor time of one thread, as the machine may be shared; the run, or the peer's event, is built
-beforehand; the median of calls whose deltas vary so that nothing remembered is timed; the peer answers once or more within two
-seconds. With --fine the rows of replace_one, where both compute the same number, also on a peer's grid ten times finer, whose
-error is still above ours.
-"""
+Every answer of ours is certified and checked before it is timed; the peer's must not lie below our lower end by more
+than its grid. Add/remove differs most: the peer takes the replace-one pair in the truncating branch for every
+adjacency, which no finer grid repairs. Times: processor time of one thread, as the machine may be shared; the run, or
+the peer's event, is built beforehand; the median of calls whose deltas vary so that nothing remembered is timed; the
+peer answers once or more within two seconds. With --fine the rows of replace_one, where both compute the same number,
+also on a peer's grid ten times finer, whose error is still above ours."""
 
 from __future__ import annotations
 
@@ -74,7 +73,12 @@ def line(row, adjacency, with_peer, fine):
     bound = hs.epsilon(run, delta, adjacency=adjacency)
     assert bound.certified and bound.lower <= bound.estimate <= bound.upper
     took = seconds(lambda d: hs.epsilon(run, d, adjacency=adjacency), delta, 0.2)
-    out = [f"n={row[0]} p={row[1]} B={row[2]} sigma={row[3]:g} k={row[4]}", adjacency, f"{bound.upper:.6f}", bound.route]
+    out = [
+        f"n={row[0]} p={row[1]} B={row[2]} sigma={row[3]:g} k={row[4]}",
+        adjacency,
+        f"{bound.upper:.6f}",
+        bound.route,
+    ]
     out += [f"{bound.width / bound.estimate:.0e}", machine.pretty(took)]
     if with_peer:
         ask = peer(row, adjacency)

@@ -131,7 +131,10 @@ def gaussian_eps(mu: float, delta: float) -> float:
     with mp.workdps(40):
         m = mp.mpf(mu)
         start = m * m / 2 + m * mp.sqrt(-2 * mp.log(delta))
-        curve = lambda e: mp.log(mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)) - mp.log(delta)  # noqa: E731
+
+        def curve(e):
+            return mp.log(mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)) - mp.log(delta)
+
         return float(mp.findroot(curve, start))
 
 
@@ -154,6 +157,7 @@ def small_k_rows():
 def build(hs, problem: Problem):
     """The problem's run, by the package's own constructors."""
     parts = [
-        (hs.gaussian(s.sigma) if s.q == 1 else hs.poisson_subsampled(hs.gaussian(s.sigma), s.q), s.k) for s in problem.steps
+        (hs.gaussian(s.sigma) if s.q == 1 else hs.poisson_subsampled(hs.gaussian(s.sigma), s.q), s.k)
+        for s in problem.steps
     ]
     return hs.compose(*parts)

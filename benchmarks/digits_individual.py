@@ -1,16 +1,17 @@
-"""Individual accounting on real runs: private gradient descent and DP-SGD on scikit-learn's digits and breast-cancer data.
+"""Individual accounting on real runs: private gradient descent and DP-SGD on scikit-learn's digits and breast-cancer
+data.
 
     python benchmarks/digits_individual.py [--out individual_runs]
 
-DP-GD: full clipped gradients plus noise. Worst-case accounting stops after `steps`; the individual filter, with the same
-budget for every record, runs on: records leave when their own budget is used up, and come back for steps at which their
-gradient is small. DP-SGD: Poisson samples of rate q; norms of all records at every step (charges do not depend on the draw),
-eps of every record from counts of noise levels. Histograms against the worst case, and eps by class beside the class's
-accuracy, go to pictures.
+DP-GD: full clipped gradients plus noise. Worst-case accounting stops after `steps`; the individual filter, with the
+same budget for every record, runs on: records leave when their own budget is used up, and come back for steps at which
+their gradient is small. DP-SGD: Poisson samples of rate q; norms of all records at every step (charges do not depend on
+the draw), eps of every record from counts of noise levels. Histograms against the worst case, and eps by class beside
+the class's accuracy, go to pictures.
 
-The features are scaled by constants, not by the data, and sums are divided by the number of records, which is taken as public.
-The pictures and the numbers by record show private quantities: they are for a study like this one, not for release.
-"""
+The features are scaled by constants, not by the data, and sums are divided by the number of records, which is taken as
+public. The pictures and the numbers by record show private quantities: they are for a study like this one, not for
+release."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ def accuracy(weights, x, y):
 
 
 def descend(case, data, rng, filter=None, steps=None):
-    """DP-GD; with a filter, its active records only. Returns (weights, norms of every step, accuracies, number active)."""
+    """DP-GD; with a filter, its active records only. Returns (weights, norms of every step, accuracies, number
+    active)."""
     x, y, x_test, y_test = data
     weights = np.zeros((x.shape[1], y.max() + 1))
     history, curve, active = [], [], []
@@ -108,7 +110,9 @@ def descend_sampled(case, data, rng):
         error, norms = gradients(weights, x, y)
         levels.add(counts, mu_from_norms(norms, noise_multiplier=case.sgd_sigma, clip=case.clip))
         total = clipped_sum(x, error, norms, rng.random(len(x)) < case.q, case.clip)
-        weights = weights - case.rate * (total + rng.normal(0, case.sgd_sigma * case.clip, weights.shape)) / (case.q * len(x))
+        weights = weights - case.rate * (total + rng.normal(0, case.sgd_sigma * case.clip, weights.shape)) / (
+            case.q * len(x)
+        )
     return weights, counts, levels
 
 
@@ -129,8 +133,9 @@ def study(case, out: Path):
     assert active[: case.steps] == [len(x)] * case.steps
     assert filter.spent_mu_upper().max() <= budget * (1 + 1e-12)
     print(f"{case.name}: {len(x)} records, DP-GD, eps <= {worst:.4f} at delta {DELTA:g} for all")
-    print(f"  worst-case stop, step {case.steps}: test accuracy {curve[-1]:.4f}; individual eps median {np.median(eps):.4f}, "
-          f"5% {np.quantile(eps, 0.05):.4f}, max {eps.max():.4f}")  # fmt: skip
+    print(f"  worst-case stop, step {case.steps}: test accuracy {curve[-1]:.4f}; "
+          f"individual eps median {np.median(eps):.4f}, 5% {np.quantile(eps, 0.05):.4f}, "
+          f"max {eps.max():.4f}")  # fmt: skip
     print(f"  individual filter, step {2 * case.steps}: test accuracy {longer[-1]:.4f} (best {max(longer):.4f}), "
           f"same guarantee; active records {active[-1]}, least {min(active)}")  # fmt: skip
 
@@ -138,11 +143,14 @@ def study(case, out: Path):
     found = hs.individual_epsilons(counts, sigmas=levels.sigmas, q=case.q, delta=DELTA)
     sgd_worst = hs.epsilon(hs.poisson_subsampled(hs.gaussian(case.sgd_sigma), case.q) * case.sgd_steps, DELTA).upper
     assert found.upper.max() <= sgd_worst * (1 + 1e-4) and found.wider == 0
-    print(f"  DP-SGD, {case.sgd_steps} steps of rate {case.q}: test accuracy {accuracy(sgd_weights, x_test, y_test):.4f}, "
+    reached = accuracy(sgd_weights, x_test, y_test)
+    print(f"  DP-SGD, {case.sgd_steps} steps of rate {case.q}: test accuracy {reached:.4f}, "
           f"worst case {sgd_worst:.4f}; individual eps median {np.median(found.upper):.4f}, "
           f"max {found.upper.max():.4f}")  # fmt: skip
     by_class(eps, y, weights, x)
-    picture(out / f"{case.name}.png", case, (eps, worst), (found.upper, sgd_worst), y, weights, x, curve, longer, active)
+    picture(
+        out / f"{case.name}.png", case, (eps, worst), (found.upper, sgd_worst), y, weights, x, curve, longer, active
+    )
 
 
 def by_class(eps, y, weights, x):
@@ -162,17 +170,25 @@ def picture(path, case, gd, sgd, y, weights, x, curve, longer, active):
     for at, (eps, worst), title in ((axes[0, 0], gd, "DP-GD"), (axes[0, 1], sgd, "DP-SGD")):
         at.hist(eps, bins=50, color="#3b6ea5")
         at.axvline(worst, color="#b03030", label=f"worst case {worst:.2f}")
-        at.set(title=f"{title}: individual eps, delta = {DELTA:g}", xlabel="eps (upper bound, ex post)", ylabel="records")
+        at.set(
+            title=f"{title}: individual eps, delta = {DELTA:g}", xlabel="eps (upper bound, ex post)", ylabel="records"
+        )
         at.legend()
     eps, classes = gd[0], np.unique(y)
     right = (x @ weights).argmax(axis=1) == y
-    axes[1, 0].boxplot([eps[y == c] for c in classes], tick_labels=[str(c) for c in classes], whis=(5, 95), showfliers=False)
+    axes[1, 0].boxplot(
+        [eps[y == c] for c in classes], tick_labels=[str(c) for c in classes], whis=(5, 95), showfliers=False
+    )
     axes[1, 0].set(title="DP-GD: eps by class (box: quartiles, whiskers: 5% and 95%)", xlabel="class", ylabel="eps")
     other = axes[1, 0].twinx()
     other.plot(np.arange(1, len(classes) + 1), [right[y == c].mean() for c in classes], "o", color="#b03030")
     other.set_ylabel("train accuracy", color="#b03030")
-    axes[1, 1].plot(np.arange(1, len(curve) + 1), curve, color="#b03030", lw=2, label="all records, until the worst case stops")
-    axes[1, 1].plot(np.arange(1, len(longer) + 1), longer, color="#3b6ea5", lw=1, label="individual filter, same guarantee")
+    axes[1, 1].plot(
+        np.arange(1, len(curve) + 1), curve, color="#b03030", lw=2, label="all records, until the worst case stops"
+    )
+    axes[1, 1].plot(
+        np.arange(1, len(longer) + 1), longer, color="#3b6ea5", lw=1, label="individual filter, same guarantee"
+    )
     axes[1, 1].axvline(case.steps, color="grey", ls=":")
     axes[1, 1].set(title="DP-GD: test accuracy and active records", xlabel="step", ylabel="test accuracy")
     axes[1, 1].legend(loc="lower right")

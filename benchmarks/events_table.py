@@ -2,9 +2,8 @@
 
     python benchmarks/events_table.py [--markdown]
 
-eps at delta = 1e-5. A peer's "-" is an event that it does not support. Each answer runs in a process of its own, stopped
-after 60 s. Under the table stands why a peer is below our lower end, or more than 1% above our upper.
-"""
+eps at delta = 1e-5. A peer's "-" is an event that it does not support. Each answer runs in a process of its own,
+stopped after 60 s. Under the table stands why a peer is below our lower end, or more than 1% above our upper."""
 
 from __future__ import annotations
 
@@ -177,7 +176,10 @@ def main():
         cells.append("" if row.truth is None else f"{row.truth:.7g}")
         table.append([f"`{row.event}`", WORDS[row.relation], *cells])
         if not args.markdown:
-            print("  ".join(f"{cell:34s}" if i < 1 else f"{cell:20s}" for i, cell in enumerate(table[-1])).rstrip(), flush=True)
+            print(
+                "  ".join(f"{cell:34s}" if i < 1 else f"{cell:20s}" for i, cell in enumerate(table[-1])).rstrip(),
+                flush=True,
+            )
     if args.markdown:
         for i, line in enumerate(table):
             print("| " + " | ".join(line) + " |")

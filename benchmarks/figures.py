@@ -2,16 +2,18 @@
 
     python benchmarks/figures.py [DIRECTORY] [--no-pictures]
 
-Writes one CSV a figure, and one PNG where matplotlib is here. The contour route is the truth; each figure prints what its paper
-says about it and whether the data agree.
+Writes one CSV a figure, and one PNG where matplotlib is here. The contour route is the truth; each figure prints what
+its paper says about it and whether the data agree.
 
 gopi1      [GLW21, Fig. 1]: eps over steps at rate 0.01, noise 0.8, delta 0.015; and delta over steps at rate 4e-3,
            noise 0.8, eps 1.5: this package, Renyi orders, the Gaussian limit.
 spa_delta  [AGH+22]: delta(eps) after 3,000 steps of noise 2, rate 0.01; every estimate and the certified interval.
 spa_eps    [AGH+22]: eps over epochs (100 steps each) at delta 1e-15, same mechanism.
 edgeworth  [WGZ22]: the three settings, delta 0.1, noise 0.8; drawn by figures_edgeworth.py.
-sampling   eps against the largest batch that fits in memory: truncation, padding, plain Poisson; drawn by figures_sampling.py.
-spa_error  [AGH+22]: relative error of every estimate over eps, same mechanism, and over steps at eps = mean + 2 deviations.
+sampling   eps against the largest batch that fits in memory: truncation, padding, plain Poisson; drawn by
+           figures_sampling.py.
+spa_error  [AGH+22]: relative error of every estimate over eps, same mechanism, and over steps at eps = mean + 2
+           deviations.
 """
 
 from __future__ import annotations
@@ -78,9 +80,17 @@ def gopi1(where):
     save(where, "gopi1_eps", columns)
     upper, gdp, rdp = (np.array(columns[c]) for c in ("upper", "gdp_estimate", "rdp_upper"))
     under = [int(k) for k, g, b in zip(steps, gdp, truth, strict=True) if g < b.lower * (1 - 1e-9)]
-    said("the Gaussian limit under-reports eps", bool(under), f"at {len(under)} of {steps.size} points, first {under[:1]}")
+    said(
+        "the Gaussian limit under-reports eps",
+        bool(under),
+        f"at {len(under)} of {steps.size} points, first {under[:1]}",
+    )
     big = upper > 0
-    said("Renyi orders over-report", bool((rdp[big] > upper[big]).all()), f"by {np.min(rdp[big] / upper[big]):.2f}x at least")
+    said(
+        "Renyi orders over-report",
+        bool((rdp[big] > upper[big]).all()),
+        f"by {np.min(rdp[big] / upper[big]):.2f}x at least",
+    )
     runs = [sgm(0.8, 0.004, k) for k in steps]
     truth = [hs.delta(run, 1.5) for run in runs]
     second = {
@@ -115,7 +125,9 @@ def spa_delta(where):
     off = max(abs(a - b) for a, b in zip(columns["log10_clt"], columns["log10_truth"], strict=True))
     at = max(e for e, c, t in zip(eps, columns["log10_clt"], columns["log10_truth"], strict=True) if abs(c - t) < 5e-4)
     said(
-        "saddle-point and truth lie on each other in the plot of delta(eps)", off < 0.02, f"apart by {10**off - 1:.1%} at most"
+        "saddle-point and truth lie on each other in the plot of delta(eps)",
+        off < 0.02,
+        f"apart by {10**off - 1:.1%} at most",
     )
     print(f"  SP-CLT is within 0.1% up to eps = {at:.2f}, delta = 1e{np.interp(at, eps, columns['log10_truth']):.0f}")
     return columns
@@ -147,7 +159,9 @@ def spa_eps(where):
         bool(errors[trusted].max() < 1e-3),
         f"worst {errors[trusted].max():.1e}",
     )
-    said("also for few epochs", bool(errors.max() < 1e-3), f"worst {errors.max():.1e} at epoch {epochs[errors.argmax()]}")
+    said(
+        "also for few epochs", bool(errors.max() < 1e-3), f"worst {errors.max():.1e} at epoch {epochs[errors.argmax()]}"
+    )
     return columns
 
 
@@ -180,7 +194,11 @@ def spa_error(where):
     first, last = second["clt"][0], second["clt"][-1]
     said("the error of SP-CLT falls as steps grow", last < 0.1 * first, f"{first:.1e} at 1e3 steps, {last:.1e} at 1e8")
     still = second["msd0"][-1]
-    said("and that of steepest descent does too", still < 0.1 * second["msd0"][0], f"{second['msd0'][0]:.1e}, then {still:.1e}")
+    said(
+        "and that of steepest descent does too",
+        still < 0.1 * second["msd0"][0],
+        f"{second['msd0'][0]:.1e}, then {still:.1e}",
+    )
     return columns, second
 
 
@@ -223,7 +241,15 @@ def pictures(where, data):
     lines = {"log10_moments": "C3--", "log10_truth": "k-"}
     draw(left, table, "eps", lines, xlabel="eps", ylabel="log10 delta", title="3,000 steps, sigma=2, q=0.01")
     for column, mark in (("log10_clt", "C0o"), ("log10_msd0", "C1x")):
-        left.plot(table["eps"], table[column], mark, mfc="none", ms=6, markevery=5, label=LABELS[column.removeprefix("log10_")])
+        left.plot(
+            table["eps"],
+            table[column],
+            mark,
+            mfc="none",
+            ms=6,
+            markevery=5,
+            label=LABELS[column.removeprefix("log10_")],
+        )
     left.legend(fontsize=8)
     low, high, clt, msd0 = (
         10 ** (np.array(table[f"log10_{name}"]) - table["log10_truth"]) for name in ("lower", "upper", "clt", "msd0")
@@ -238,7 +264,9 @@ def pictures(where, data):
     write(figure, "spa_delta")
     figure, axis = plt.subplots(figsize=(7, 4.6))
     table = data["spa_eps"]
-    axis.fill_between(table["epochs"], table["lower"], table["upper"], color="C0", alpha=0.25, label="certified interval")
+    axis.fill_between(
+        table["epochs"], table["lower"], table["upper"], color="C0", alpha=0.25, label="certified interval"
+    )
     lines = {"moments_upper": "C3--", "truth": "k-", "gdp_estimate": "C2-."}
     axis.plot(table["epochs"], table["estimate"], "C1o", mfc="none", ms=5, markevery=2, label="estimate")
     draw(axis, table, "epochs", lines, xlabel="epochs of 100 steps", ylabel="eps", title="delta=1e-15, sigma=2, q=0.01")

@@ -1,9 +1,10 @@
-"""The three settings of the Edgeworth accountant's paper [WGZ22], redrawn from our own computation; the contour route is truth.
+"""The three settings of the Edgeworth accountant's paper [WGZ22], redrawn from our own computation; the contour route
+is truth.
 
     python benchmarks/figures_edgeworth.py [folder]     (default: benchmarks/figures)
 
-NoisySGD with sigma = 0.8 and delta = 0.1, m steps at sampling rate p = 0.4/sqrt(m), 1/sqrt(m log m), 0.1 sqrt(log(m)/m). Writes
-edgeworth.csv and edgeworth.png and prints whether the claims hold that the curves are drawn for.
+NoisySGD with sigma = 0.8 and delta = 0.1, m steps at sampling rate p = 0.4/sqrt(m), 1/sqrt(m log m), 0.1
+sqrt(log(m)/m). Writes edgeworth.csv and edgeworth.png and prints whether the claims hold that the curves are drawn for.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def row(setting: str, m: int) -> list:
     ours = edgeworth.eeai_epsilon(run, DELTA)
     for b in (published, ours):
         assert b.lower <= true.upper and true.lower <= b.upper
-    estimates = [edgeworth.aea_epsilon(run, DELTA, order=n, form=f) for n, f in ((1, "two_sequence"), (1, "one_sequence"))]
+    estimates = [
+        edgeworth.aea_epsilon(run, DELTA, order=n, form=f) for n, f in ((1, "two_sequence"), (1, "one_sequence"))
+    ]
     return [
         setting, m, p, true.lower, true.upper, sharp.lower, sharp.upper, *estimates, edgeworth.aea_epsilon(run, DELTA),
         published.lower, published.upper, ours.lower, ours.upper,
@@ -61,10 +64,14 @@ def draw(rows: list[list], path: pathlib.Path) -> None:
         top, low = axes[0, j], axes[1, j]
         top.fill_between(m, data["eeai_published_lower"], data["eeai_published_upper"], color="tab:orange", alpha=0.18,
                          label="EEAI, published form")  # fmt: skip
-        top.fill_between(m, data["eeai_lower"], data["eeai_upper"], color="tab:green", alpha=0.28, label="EEAI, one sequence")
+        top.fill_between(
+            m, data["eeai_lower"], data["eeai_upper"], color="tab:green", alpha=0.28, label="EEAI, one sequence"
+        )
         top.plot(m, data["rdp"], color="tab:red", ls="--", label="RDP (Chernoff)")
         top.plot(m, data["gdp"], color="tab:purple", ls=":", lw=2, label="GDP (CLT)")
-        top.plot(m, data["published_1"], color="tab:orange", marker="o", ms=4, lw=1, label="AEA order 1, published form")
+        top.plot(
+            m, data["published_1"], color="tab:orange", marker="o", ms=4, lw=1, label="AEA order 1, published form"
+        )
         top.plot(m, data["one_sequence_3"], color="tab:blue", marker="s", ms=4, lw=1, label="AEA order 3, one sequence")
         top.plot(m, true, color="black", lw=1.6, label="certified (contour, Prawitz)")
         top.set_title(f"{setting},  sigma = {SIGMA},  delta = {DELTA}", fontsize=11)
@@ -97,7 +104,8 @@ def claims(rows: list[list]) -> None:
     for setting in SETTINGS:
         data = [dict(zip(COLUMNS, r, strict=True)) for r in rows if r[0] == setting and r[3] > 0]
         worst = {
-            n: max(abs(d[n] / d["lower"] - 1) for d in data if d["m"] >= 1000) for n in ("published_1", "one_sequence_3", "gdp")
+            n: max(abs(d[n] / d["lower"] - 1) for d in data if d["m"] >= 1000)
+            for n in ("published_1", "one_sequence_3", "gdp")
         }
         below = {n: sum(d[n] < d["lower"] for d in data) for n in ("published_1", "one_sequence_3", "gdp")}
         beats = [d["m"] for d in data if d["eeai_published_upper"] < d["rdp"] * 0.999]
@@ -107,18 +115,18 @@ def claims(rows: list[list]) -> None:
         print("  largest relative error, m >= 1000: " + ", ".join(f"{n} {w:.1e}" for n, w in worst.items()))
         print("  estimates below the certified eps: " + ", ".join(f"{n} {c}" for n, c in below.items()))
         first = [min(found, default=None) for found in (beats, ours, lower)]
-        print(
-            "  EEAI below RDP from m = {} (published), {} (one sequence); lower end positive from m = {} (published)".format(
-                *first
-            )
-        )
+        below, ours, positive = first
+        print(f"  EEAI below RDP from m = {below} (published), {ours} (one sequence)")
+        print(f"  lower end positive from m = {positive} (published)")
 
 
 def make(folder: pathlib.Path, pictures: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = [row(setting, m) for setting in SETTINGS for m in STEPS]
     with open(folder / "edgeworth.csv", "w", newline="", encoding="utf-8") as out:
-        csv.writer(out).writerows([COLUMNS, *([x if isinstance(x, str | int) else f"{x:.10g}" for x in r] for r in rows)])
+        csv.writer(out).writerows(
+            [COLUMNS, *([x if isinstance(x, str | int) else f"{x:.10g}" for x in r] for r in rows)]
+        )
     claims(rows)
     if pictures:
         draw(rows, folder / "edgeworth.png")

@@ -1,11 +1,12 @@
-"""A picture: eps against the memory of a step. Truncated Poisson sampling, padding to a size that never overflows, Poisson.
+"""A picture: eps against the memory of a step. Truncated Poisson sampling, padding to a size that never overflows,
+Poisson.
 
     python benchmarks/figures_sampling.py [folder]     (default: benchmarks/figures)
 
-A step must fit B records. Truncation cuts larger samples down and pays in eps; padding runs plain Poisson sampling in buffers
-of size B and pays the probability eta that some of the k samples is larger, as delta + (1 + e^eps) eta (coupling both data sets
-with untruncated runs); plain Poisson has no limit. Batches of fixed size are the star. Every point is a certified upper bound.
-"""
+A step must fit B records. Truncation cuts larger samples down and pays in eps; padding runs plain Poisson sampling in
+buffers of size B and pays the probability eta that some of the k samples is larger, as delta + (1 + e^eps) eta
+(coupling both data sets with untruncated runs); plain Poisson has no limit. Batches of fixed size are the star. Every
+point is a certified upper bound."""
 
 from __future__ import annotations
 
@@ -74,8 +75,8 @@ def make(where: pathlib.Path, with_picture: bool = True) -> None:
         least = min(size for size, eps in zip(SIZES, pad, strict=True) if eps < math.inf)
         at = SIZES.index(least)
         print(
-            f"  {adjacency}: truncation at B = {int(N * P)} {cut[SIZES.index(N * P)]:.4g}, fixed batches of it {fixed:.4g}; "
-            f"padding needs B >= {least} ({pad[at]:.4g}, truncation {cut[at]:.4g}, no limit {floor:.4g})"
+            f"  {adjacency}: truncation at B = {int(N * P)} {cut[SIZES.index(N * P)]:.4g}, fixed batches of it"
+            f" {fixed:.4g}; padding needs B >= {least} ({pad[at]:.4g}, truncation {cut[at]:.4g}, no limit {floor:.4g})"
         )
     with open(where / "eps_against_memory.csv", "w", newline="") as file:
         rows = csv.writer(file)
@@ -109,7 +110,9 @@ def picture(target: pathlib.Path, found) -> None:
     panels[0].set_yticks([1, 1.5, 2, 3, 5, 8, 12], [str(x) for x in (1, 1.5, 2, 3, 5, 8, 12)])
     panels[0].minorticks_off()
     panels[0].legend(fontsize=8)
-    figure.suptitle(f"n = {N:,}, expected batch {int(N * P)}, sigma = {SIGMA:g}, {K} steps; padding fails in the shaded range")
+    figure.suptitle(
+        f"n = {N:,}, expected batch {int(N * P)}, sigma = {SIGMA:g}, {K} steps; padding fails in the shaded range"
+    )
     figure.tight_layout()
     figure.savefig(target, dpi=150)
     plt.close(figure)

@@ -2,8 +2,8 @@
 
     python benchmarks/growth.py [--picture growth.svg] [--quick]
 
-Every point is a process of its own; its answer must contain the contour's before its time counts. The picture needs matplotlib.
-"""
+Every point is a process of its own; its answer must contain the contour's before its time counts. The picture needs
+matplotlib."""
 
 from __future__ import annotations
 

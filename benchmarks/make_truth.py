@@ -152,7 +152,8 @@ def main(names):
     for case in cases.PROBLEMS:
         if case.by_script and (not names or case.name in names):
             eps, other = eps_of(case)
-            print(f'    "{case.name}": "{mp.nstr(mp.mpf(str(eps)), 22)}",  # two lines agree to {other:.0e}', flush=True)
+            found = mp.nstr(mp.mpf(str(eps)), 22)
+            print(f'    "{case.name}": "{found}",  # two lines agree to {other:.0e}', flush=True)
 
 
 if __name__ == "__main__":

@@ -4,23 +4,22 @@
     python benchmarks/mutants.py --state mutants.jsonl --report   # the table, and the survivors
     python benchmarks/mutants.py --state mutants.jsonl --files transform.c contour.c
 
-One build holds all mutants. A copy of the tree is instrumented: every site becomes a call of `hs_mutant(id, value, kind)`,
-which returns its value unless the environment variable HS_MUTANT names the site. So a mutant costs a run of tests, not a
-compilation, and the clean run of the same build shows that the instrument itself breaks nothing. The sites, in csrc and in the
-Python bounds:
+One build holds all mutants. A copy of the tree is instrumented: every site becomes a call of `hs_mutant(id, value,
+kind)`, which returns its value unless the environment variable HS_MUTANT names the site. So a mutant costs a run of
+tests, not a compilation, and the clean run of the same build shows that the instrument itself breaks nothing. The
+sites, in csrc and in the Python bounds:
 
-    bound     the value of every `return` of a function named _upper or _lower: by 1e-3 (1e3 where it is a lower bound; the
-              other way where it is negative), or by log 1e-3 where the name has `log`
+    bound     the value of every `return` of a function named _upper or _lower: by 1e-3 (1e3 where it is a lower bound;
+              the other way where it is negative), or by log 1e-3 where the name has `log`
     budget    every assignment to a term of an error budget: by 1e-3
     end       every term of a sum that is assigned to `lower` or `upper`, but the first: 0
     slack     every product with the unit roundoff: by 1e-3
 
-Every test records once the sites at which a mutation would change a value. A mutant then meets the tests of its room that reach
-it until one fails: programs, programs check_*_terms in a build whose rounding is worse (tests/csrc/noise.h), Python modules. A
-site that none of them reaches is reported as not reached, and counts as a survivor. With --keep the build and the records stay:
-later calls build what changed, tests or everything, and --again runs survivors again. Survivors that are understood:
-mutants_explained.md.
-"""
+Every test records once the sites at which a mutation would change a value. A mutant then meets the tests of its room
+that reach it until one fails: programs, programs check_*_terms in a build whose rounding is worse (tests/csrc/noise.h),
+Python modules. A site that none of them reaches is reported as not reached, and counts as a survivor. With --keep the
+build and the records stay: later calls build what changed, tests or everything, and --again runs survivors again.
+Survivors that are understood: mutants_explained.md."""
 
 from __future__ import annotations
 
@@ -67,9 +66,8 @@ TESTS = {
 """Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth,
 test_laws, test_attack and the programs tests/csrc/check_*.c, which are compiled with the mutants in."""
 
-BUDGET = (
-    "rounding inner tail truncation alias_left alias_right aliasing err round dropped slack smooth trunc alias quad".split()
-)
+BUDGET = """rounding inner tail truncation alias_left alias_right aliasing err round dropped slack smooth trunc alias
+quad""".split()
 
 
 NOISE = ("40", "21", "32")
@@ -286,7 +284,8 @@ if LOG:
 
 
 def instrument(where: Path, sites: dict[int, Site], paths: set[str]) -> None:
-    """The tree at `where` with every site wrapped. Inner sites lie in outer ones: text goes in from the end of a file."""
+    """The tree at `where` with every site wrapped. Inner sites lie in outer ones: text goes in from the end of a
+    file."""
     for path in sorted(paths):
         text = (ROOT / path).read_text()
         marks = []
@@ -333,7 +332,8 @@ def digest(*paths: str) -> str:
 
 
 def build(where: Path) -> dict[int, Site]:
-    """The instrumented tree at `where`; if one lies there and csrc and src are what they were, only tests are renewed."""
+    """The instrumented tree at `where`; if one lies there and csrc and src are what they were, only tests are
+    renewed."""
     names, memory = tree(), where / "sites.json"
     state = digest(*(n for n in names if n.startswith(("csrc/", "src/")) or n == "setup.py"))
     old = json.loads(memory.read_text()) if memory.exists() else {}
@@ -355,8 +355,9 @@ def build(where: Path) -> dict[int, Site]:
         env = {**os.environ, "CFLAGS": flags, "HS_MUTANT": "-1"}
         subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=where, env=env, check=True)
         memory.write_text(json.dumps({"state": state, "sites": sites}))
-    flags = "-std=c99 -w -g0 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -DHS_NO_CLONES -Icsrc".split()
-    words = [*os.environ.get("CC", "gcc").split(), *flags, "-include", "mutant.h"]
+    flags = "-std=c99 -w -g0 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp"
+    compiler = os.environ.get("CC", "gcc")
+    words = f"{compiler} {flags} -DHS_NO_CLONES -Icsrc -include mutant.h".split()
     worse = [*words, "-frounding-math", "-D_POSIX_C_SOURCE=200809L", "-include", "tests/csrc/noise.h"]
     noisy = where / "noisy"
     noisy.mkdir(exist_ok=True)
@@ -385,7 +386,10 @@ def room(path: str) -> list[str]:
     checks += [f"{check}@{kind}" for check in checks if check.endswith("_terms") for kind in NOISE]
     tests = []
     for prefixes, names in TESTS.items():
-        if any(stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p)) for p in prefixes.split()):
+        if any(
+            stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p))
+            for p in prefixes.split()
+        ):
             tests += names.split()
     tests = [f"tests/test_{n}.py" for n in dict.fromkeys(["bounds", *tests, "truth", "laws", "attack"])]
     return checks + [t for t in tests if (ROOT / t).exists()]
@@ -429,7 +433,11 @@ class Server:
     """Whether a test module passes with a mutant, or takes longer than `seconds`."""
 
     def __init__(self, where: Path):
-        self.words = {"args": [sys.executable, "-c", SERVER], "cwd": where, "env": {**os.environ, "PYTHONPATH": f"{where}/src"}}
+        self.words = {
+            "args": [sys.executable, "-c", SERVER],
+            "cwd": where,
+            "env": {**os.environ, "PYTHONPATH": f"{where}/src"},
+        }
         self.process = None
 
     def run(self, test: str, at: int, seconds: float) -> bool:
@@ -450,8 +458,8 @@ class Plan:
         self.server = Server(where)
 
     def of(self, test: str):
-        """Seconds without a mutant, and the sites that are reached: none if the test fails or takes too long. Under noise a
-        program reaches what it reaches without."""
+        """Seconds without a mutant, and the sites that are reached: none if the test fails or takes too long. Under
+        noise a program reaches what it reaches without."""
         program, _, noise = test.partition("@")
         if noise:
             seconds, reached = self.of(program)
@@ -465,7 +473,10 @@ class Plan:
             reached = sorted({int(x) for x in log.read_text().split()}) if good and log.exists() else []
             self.known[test] = {"state": state, "seconds": seconds, "reached": reached}
             self.memory.write_text(json.dumps(self.known))
-            print(f"{seconds:6.1f} s  {len(reached):5d} sites  {test}{'' if good else ' fails, or takes too long'}", flush=True)
+            print(
+                f"{seconds:6.1f} s  {len(reached):5d} sites  {test}{'' if good else ' fails, or takes too long'}",
+                flush=True,
+            )
         return self.known[test]["seconds"], set(self.known[test]["reached"])
 
     def clean(self, test: str, **more: str):
@@ -476,8 +487,8 @@ class Plan:
         return good and seconds < self.longest, seconds
 
     def judge(self, at: int, site: Site, budget: float) -> str:
-        """The test that fails, or that none does: programs first, those that killed in this file, the fastest, for `budget`
-        seconds or so."""
+        """The test that fails, or that none does: programs first, those that killed in this file, the fastest, for
+        `budget` seconds or so."""
         reached, tests = False, [t for t in room(site.path) if self.only in t]
 
         def order(test):
@@ -494,7 +505,9 @@ class Plan:
             reached = True
             most = 90 + 10 * seconds
             if not (
-                self.server.run(test, at, most) if test.endswith(".py") else run(self.where, test, most, HS_MUTANT=str(at))
+                self.server.run(test, at, most)
+                if test.endswith(".py")
+                else run(self.where, test, most, HS_MUTANT=str(at))
             ):
                 if "@" in test and test not in self.sound and not self.clean(test)[0]:
                     raise SystemExit(f"{test} fails without a mutant")
@@ -542,7 +555,9 @@ def main() -> None:
     parser.add_argument("--what", nargs="*", help="only mutants of these kinds: bound, budget, end, slack")
     parser.add_argument("--most", type=int, default=10**9, help="how many to run now")
     parser.add_argument("--seed", type=int, default=0, help="order in which they are drawn")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests that a mutant meets at most, about")
+    parser.add_argument(
+        "--budget", type=float, default=60.0, help="seconds of tests that a mutant meets at most, about"
+    )
     parser.add_argument("--longest", type=float, default=120.0, help="seconds; tests that take longer are left out")
     parser.add_argument("--only", default="", help="only tests whose name holds this: check_ for the programs")
     parser.add_argument("--keep", type=Path, help="where the build lies or goes; else a temporary folder")

@@ -4,9 +4,8 @@
 
 Each call runs in a process of its own, stopped after 60 s. Peers that cannot be imported are left out. Times are warm:
 the process answers once (checked), then again for slightly different deltas (once only, if over 5 s); accountants are
-built anew each time, as is our run, but for the row where it is kept and asked again. The ratios are an accountant's time over
-those two.
-"""
+built anew each time, as is our run, but for the row where it is kept and asked again. The ratios are an accountant's
+time over those two."""
 
 from __future__ import annotations
 
@@ -70,7 +69,9 @@ def microsoft(problem):
             for s in problem.steps
         ]
         counts = [s.k for s in problem.steps]
-        accountant = prv.PRVAccountant(prvs=laws, max_self_compositions=counts, eps_error=0.01, delta_error=delta / 1000)
+        accountant = prv.PRVAccountant(
+            prvs=laws, max_self_compositions=counts, eps_error=0.01, delta_error=delta / 1000
+        )
         return accountant.compute_epsilon(delta, counts)
 
     return ask
@@ -160,7 +161,8 @@ def main() -> None:
     print(machine.describe() + (f"; not installed: {', '.join(left_out)}" if left_out else "") + "\n")
     if options.markdown:
         print(
-            "| problem | truth | accountant | eps | true error | time | ratio | kept | |\n|---|---|---|---|---|---|---|---|---|"
+            "| problem | truth | accountant | eps | true error | time | ratio | kept |"
+            " |\n|---|---|---|---|---|---|---|---|---|"
         )
     for problem, true, peer, found, ratios in rows(problems):
         bad = "failure" in found

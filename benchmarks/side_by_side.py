@@ -2,8 +2,8 @@
 
     python benchmarks/side_by_side.py
 
-Names in the calls are those of SETTING and of each library's IMPORTS. A library that is not installed leaves its answers out.
-"""
+Names in the calls are those of SETTING and of each library's IMPORTS. A library that is not installed leaves its
+answers out."""
 
 from __future__ import annotations
 
@@ -60,19 +60,28 @@ CALLS = [
     ),
     (
         "prv_accountant",
-        "PRVAccountant(prvs=[p], max_self_compositions=[1000], eps_error=0.01, delta_error=1e-8).compute_epsilon(1e-5, [1000])",
+        (
+            "PRVAccountant(prvs=[p], max_self_compositions=[1000], eps_error=0.01,"
+            " delta_error=1e-8).compute_epsilon(1e-5, [1000])"
+        ),
         "hs.epsilon(step * 1000, 1e-5)",
     ),
     (
         "prv_accountant",
-        "find_noise_multiplier(sampling_probability=0.01, num_steps=1000, target_epsilon=1, target_delta=1e-5, eps_error=0.1)",
+        (
+            "find_noise_multiplier(sampling_probability=0.01, num_steps=1000, target_epsilon=1, target_delta=1e-5,"
+            " eps_error=0.1)"
+        ),
         "hs.noise_multiplier(q=0.01, steps=1000, eps=1.0, delta=1e-5).value",
     ),
     ("Opacus", 'epsilon_of("prv")', 'epsilon_of("hockeystick")'),
     (
         "Opacus",
         "get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.01, steps=1000)",
-        'get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.01, steps=1000, accountant="hockeystick")',
+        (
+            "get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.01, steps=1000,"
+            ' accountant="hockeystick")'
+        ),
     ),
     ("riskcal", "get_beta_from_pld(pld, 1e-6)", "hs.tradeoff(step * 1000, 1e-6).lower"),
     ("riskcal", "get_advantage_from_pld(pld)", "hs.advantage(step * 1000).upper"),

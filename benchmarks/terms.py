@@ -1,10 +1,11 @@
-"""Pictures of error terms: what each really is, where a plan far too coarse makes it large, against what is claimed of it.
+"""Pictures of error terms: what each really is, where a plan far too coarse makes it large, against what is claimed of
+it.
 
     python benchmarks/terms.py [--out docs/theory/figures] [--only lines]
 
-One picture (SVG) a group of terms, one panel a term: across the actual error, up the claim, both logarithmic; a claim is sound
-where every point lies on or above the diagonal. docs/theory/error-terms.md says what each bound is and where it is proved.
-The pairs of the C floor are printed by the programs tests/csrc/check_*_terms.c, which check them as well.
+One picture (SVG) a group of terms, one panel a term: across the actual error, up the claim, both logarithmic; a claim
+is sound where every point lies on or above the diagonal. docs/theory/error-terms.md says what each bound is and where
+it is proved. The pairs of the C floor are printed by the programs tests/csrc/check_*_terms.c, which check them as well.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def objects():
     compiler = os.environ.get("CC", "cc").split()
     sources = sorted((ROOT / "csrc").rglob("*.c"))
     jobs = [
-        subprocess.Popen([*compiler, *FLAGS, f"-I{ROOT / 'csrc'}", "-c", source, "-o", Path(where.name) / f"{source.stem}.o"])
+        subprocess.Popen(
+            [*compiler, *FLAGS, f"-I{ROOT / 'csrc'}", "-c", source, "-o", Path(where.name) / f"{source.stem}.o"]
+        )
         for source in sources
     ]
     if any(job.wait() for job in jobs):
@@ -80,18 +83,18 @@ GROUPS = {
         "check_line_terms",
         """alias-right alias-left-above alias-left-between alias-left-below alias-sampled alias-sampled-between
         fall-psi fall-moments fall-bands fall-metric fall-pair-psi fall-pair-moments fall-pair-bands fall-pair-metric
-        fall-coarse-psi fall-coarse-bands fall-coarse-metric tail tail-pair inner-k inner-nodes rounding-k rounding-nodes
-        k-at-c k-at-c-pair inner inner-bands inner-metric inner-shifted inner-pair inner-pair-bands inner-pair-metric
-        inner-pair-shifted""",
+        fall-coarse-psi fall-coarse-bands fall-coarse-metric tail tail-pair inner-k inner-nodes rounding-k
+        rounding-nodes k-at-c k-at-c-pair inner inner-bands inner-metric inner-shifted inner-pair inner-pair-bands
+        inner-pair-metric inner-pair-shifted""",
     ),
     "atoms": c_group(
         "check_mixed_terms",
         """mixed-right mixed-left-above mixed-left-between mixed-left-below mixed-left-complement period-right
-        period-left-above period-left-between period-left-below period-left-complement period-fall period-fall-logconcave
-        mixed-fall mixed-fall-laplace mixed-fall-sublaplace period-tail period-tail-logconcave mixed-tail mixed-tail-laplace
-        mixed-tail-sublaplace mixed-tail-few mixed-k mixed-inner mixed-rounding period-k period-inner period-rounding
-        period-shift period-step panels-k panels-phi table-k table-phi far-logconcave far-laplace far-sublaplace
-        subnormal-k subnormal-phi""",
+        period-left-above period-left-between period-left-below period-left-complement period-fall
+        period-fall-logconcave mixed-fall mixed-fall-laplace mixed-fall-sublaplace period-tail period-tail-logconcave
+        mixed-tail mixed-tail-laplace mixed-tail-sublaplace mixed-tail-few mixed-k mixed-inner mixed-rounding period-k
+        period-inner period-rounding period-shift period-step panels-k panels-phi table-k table-phi far-logconcave
+        far-laplace far-sublaplace subnormal-k subnormal-phi""",
     ),
     "hyperbola": c_group(
         "check_hyperbola_terms",
@@ -139,9 +142,14 @@ def draw(path, group):
     rows = math.ceil(len(group) / ACROSS)
     width, height = ACROSS * (SIDE + GAP) + GAP, rows * (SIDE + GAP + HEAD) + GAP
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="10">',
-        "<style>rect{fill:none;stroke:#888}.d{stroke:#c33;stroke-width:.7}.n{fill:#888}"
-        ".p{stroke:#124;stroke-width:2.2;stroke-linecap:round;stroke-opacity:.5}</style>",
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif"'
+            ' font-size="10">'
+        ),
+        (
+            "<style>rect{fill:none;stroke:#888}.d{stroke:#c33;stroke-width:.7}.n{fill:#888}"
+            ".p{stroke:#124;stroke-width:2.2;stroke-linecap:round;stroke-opacity:.5}</style>"
+        ),
         f'<rect width="{width}" height="{height}" style="fill:#fff;stroke:none"/>',
     ]
     for i, (name, pairs) in enumerate(group.items()):

@@ -1,9 +1,8 @@
 """Error terms of the grid routes and of bounds in closed form, each where it is large: (actual, claimed) of many cases.
 
-Every function returns two arrays. A circle is given to convolve.py instead of planned: too short, too far to the left, hardly
-tilted. The step has two losses on the lattice, so that D, the tail functional of the exact convolution, is a binomial sum with
-60 digits. Sizes are relative to D, or to delta.
-"""
+Every function returns two arrays. A circle is given to convolve.py instead of planned: too short, too far to the left,
+hardly tilted. The step has two losses on the lattice, so that D, the tail functional of the exact convolution, is a
+binomial sum with 60 digits. Sizes are relative to D, or to delta."""
 
 from __future__ import annotations
 

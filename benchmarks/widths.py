@@ -2,9 +2,8 @@
 
     python benchmarks/widths.py [--n 1500] [--seed 1]
 
-Logarithms of sigma, q, k and delta are uniform over BOX. A width is upper/lower - 1; times are processor time, each run built
-anew.
-"""
+Logarithms of sigma, q, k and delta are uniform over BOX. A width is upper/lower - 1; times are processor time, each run
+built anew."""
 
 from __future__ import annotations
 

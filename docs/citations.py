@@ -6,7 +6,9 @@ from pathlib import Path
 from docutils import nodes
 
 PAGE = "theory/references"
-KEYS = re.findall(r"^- \[(\S+)\] ", Path(__file__).parent.joinpath(f"{PAGE}.md").read_text(encoding="utf-8"), re.MULTILINE)
+KEYS = re.findall(
+    r"^- \[(\S+)\] ", Path(__file__).parent.joinpath(f"{PAGE}.md").read_text(encoding="utf-8"), re.MULTILINE
+)
 ANY = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, KEYS))})(?![\w+])")
 LEFT = nodes.literal, nodes.FixedTextElement, nodes.reference, nodes.title, nodes.math
 

@@ -59,7 +59,8 @@ copybutton_prompt_is_regexp = True
 
 
 def setup(app):
-    """Docstrings are written for a terminal: |x| is an absolute value, which reStructuredText takes for a substitution."""
+    """Docstrings are written for a terminal: |x| is an absolute value, which reStructuredText takes for a
+    substitution."""
 
     def escape(_app, _what, _name, _object, _options, lines):
         lines[:] = [re.sub(r"`[^`]*`|\|", lambda m: r"\|" if m[0] == "|" else m[0], line) for line in lines]

@@ -61,7 +61,10 @@ def batches():
     records, epochs = 60_000, 20
     sizes = np.unique(np.geomspace(30, records, 30).astype(int))
     for which, eps in enumerate((1.0, 2.0, 8.0)):
-        found = [hs.noise_multiplier(q=b / records, steps=-(-epochs * records // b), eps=eps, delta=DELTA).value for b in sizes]
+        found = [
+            hs.noise_multiplier(q=b / records, steps=-(-epochs * records // b), eps=eps, delta=DELTA).value
+            for b in sizes
+        ]
         draw(axis, sizes, np.array(found) / sizes, which, f"eps = {eps:g}")
     axis.set(xscale="log", yscale="log", xlabel="expected batch size B", ylabel="noise of a mean gradient, sigma/B")
     axis.set_title(f"{records:,} records, {epochs} epochs, delta = {DELTA:g}, clip 1", fontsize="medium")
@@ -74,7 +77,9 @@ def steps():
     figure, axis = axes_of()
     count = np.unique(np.geomspace(1, 10_000, 60).astype(int))
     for which, sigma in enumerate((0.8, 1.0, 2.0)):
-        draw(axis, count, [hs.epsilon(sgd(sigma, 0.01, int(k)), DELTA).upper for k in count], which, f"sigma = {sigma:g}")
+        draw(
+            axis, count, [hs.epsilon(sgd(sigma, 0.01, int(k)), DELTA).upper for k in count], which, f"sigma = {sigma:g}"
+        )
     axis.set(xscale="log", yscale="log", xlabel="steps", ylabel=f"eps at delta = {DELTA:g}")
     axis.set_title("q = 0.01", fontsize="medium")
     axis.legend(frameon=False, fontsize="small")
@@ -121,7 +126,10 @@ def samplers():
     sigmas = np.geomspace(0.8, 8, 25)
     ways = {
         "fixed size, add_remove": (lambda g: hs.without_replacement(g, dataset_size=n, max_batch=batch), "add_remove"),
-        "fixed size, replace_one": (lambda g: hs.without_replacement(g, dataset_size=n, max_batch=batch), "replace_one"),
+        "fixed size, replace_one": (
+            lambda g: hs.without_replacement(g, dataset_size=n, max_batch=batch),
+            "replace_one",
+        ),
         "Poisson, replace_one": (lambda g: hs.poisson_subsampled(g, batch / n), "replace_one"),
         "Poisson cut at 130, add_remove": (
             lambda g: hs.truncated_poisson_subsampled(g, batch / n, dataset_size=n, max_batch=130),

@@ -1,4 +1,5 @@
-"""Random queries judged by what must hold: `python -m tests.attack --n 1000000 --seed 1 --state FILE` goes on where it stopped.
+"""Random queries judged by what must hold: `python -m tests.attack --n 1000000 --seed 1 --state FILE` goes on where it
+stopped.
 
 Cases are asked in other processes, which may crash or hang; an answer is turned into facts (laws.py), and facts
 about one number must meet. A case that takes longer than its patience (processor time) is counted as slow, not judged.
@@ -190,7 +191,8 @@ class Worker:
 
 
 def attack(n: int, seed, state: Path, jobs: int = 1, patience: float = PATIENCE) -> None:
-    """Judge the cases of a seed that `state` does not hold yet, up to n; each line of `state` is a range that is done."""
+    """Judge the cases of a seed that `state` does not hold yet, up to n; each line of `state` is a range that is
+    done."""
     lines = [json.loads(line) for line in state.read_text().splitlines()] if state.exists() else []
     if any(line["seed"] != seed for line in lines):
         raise SystemExit(f"{state} is about seed {lines[0]['seed']}, not {seed}")
@@ -230,7 +232,9 @@ def table(state: Path) -> str:
     ]
     for head in ("refused ", "law ", "family "):
         names = sorted((name for name in counts if name.startswith(head)), key=lambda name: -counts[name])
-        rows += [f"| {name} | {counts[name]:,} | {counts[name.replace('family', 'compared')] or ''} |" for name in names]
+        rows += [
+            f"| {name} | {counts[name]:,} | {counts[name.replace('family', 'compared')] or ''} |" for name in names
+        ]
     return "\n".join(rows)
 
 

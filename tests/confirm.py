@@ -1,8 +1,8 @@
-"""python -m tests.confirm FILE --n 10000: answers of the shared generator of queries, confirmed one by one by `hs.verify`.
+"""python -m tests.confirm FILE --n 10000: answers of the shared generator of queries, confirmed one by one by
+`hs.verify`.
 
-Cases of `tests/queries.py` that ask delta, log_delta or epsilon are asked and judged; each outcome is appended to FILE as a
-line of JSON, and a later call goes on where it stopped. A table by kind of mechanism is printed.
-"""
+Cases of `tests/queries.py` that ask delta, log_delta or epsilon are asked and judged; each outcome is appended to FILE
+as a line of JSON, and a later call goes on where it stopped. A table by kind of mechanism is printed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ VERDICTS = ("confirmed", "not decided", "refuted", "refused", "slow", "error")
 
 def kind(case) -> str:
     """What kind of mechanism a case asks about."""
-    names = {step.name if step.name != "poisson_subsampled" else f"sampled {step.args[0].name}" for step, _ in case.parts}
+    names = {
+        step.name if step.name != "poisson_subsampled" else f"sampled {step.args[0].name}" for step, _ in case.parts
+    }
     return names.pop() if len(names) == 1 else "several kinds"
 
 
@@ -42,8 +44,8 @@ def _late(*_):
 
 
 def outcome(seed, index: int, seconds: float, patience: float = 5.0) -> dict | None:
-    """The verdict on one case as a line of the file, or None if the case asks something else. `patience`: processor seconds
-    after which an answer of the library itself is given up."""
+    """The verdict on one case as a line of the file, or None if the case asks something else. `patience`: processor
+    seconds after which an answer of the library itself is given up."""
     case = queries.draw(seed, index)
     if case.query not in JUDGED:
         return None

@@ -1,4 +1,5 @@
-"""Laws are tried on the same examples by every run, so that a run can be repeated; --hypothesis-profile=fresh finds others."""
+"""Laws are tried on the same examples by every run, so that a run can be repeated; --hypothesis-profile=fresh finds
+others."""
 
 from hypothesis import settings
 

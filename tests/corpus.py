@@ -1,10 +1,10 @@
-"""Answers kept from an earlier version, which every later one must meet: `python -m tests.corpus make`, `check`, `times`.
+"""Answers kept from an earlier version, which every later one must meet: `python -m tests.corpus make`, `check`,
+`times`.
 
-20,000 queries of the shared generator (queries.py) over the whole allowed domain, each as the text of a call with both ends of
-its answer in full digits, or with the fact that it was refused. `check` asks them again: an interval that does not meet the old
-one, a refusal where there was an answer, and families whose widths grew are printed. `times` compares processor times by family
-of two work trees: `python -m tests.corpus times --base ../old/src`.
-"""
+20,000 queries of the shared generator (queries.py) over the whole allowed domain, each as the text of a call with both
+ends of its answer in full digits, or with the fact that it was refused. `check` asks them again: an interval that does
+not meet the old one, a refusal where there was an answer, and families whose widths grew are printed. `times` compares
+processor times by family of two work trees: `python -m tests.corpus times --base ../old/src`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def kept(index: int):
     """The row [family, text, answer] of one index of the generator, or None."""
     case = queries.draw(SEED, index)
     text = repr(case)
-    if case.query in ("calibrate", "noise_multiplier", "max_steps"):  # searches: their answers are intervals of other queries
+    # searches: their answers are intervals of other queries
+    if case.query in ("calibrate", "noise_multiplier", "max_steps"):
         return None
     found, _ = asked(text)
     return found and [family(case), text, found]
@@ -186,7 +187,9 @@ def main(argv=None) -> int:
     rows = read()[:: given.every]
     counts = Counter(row[0] for row in rows)
     if given.what == "make":
-        print(f"{len(rows)} rows, {FILE.stat().st_size} bytes;", ", ".join(f"{k} {v}" for k, v in counts.most_common(20)))
+        print(
+            f"{len(rows)} rows, {FILE.stat().st_size} bytes;", ", ".join(f"{k} {v}" for k, v in counts.most_common(20))
+        )
         return 0
     wrong, table = check(rows)
     for name, row in sorted(table.items()):

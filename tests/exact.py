@@ -1,8 +1,7 @@
 """Privacy curves from their definitions in 60 digits, sharing nothing with the package: closed forms and finite sums.
 
-A curve is a function eps -> (lower, upper) of delta(eps) in one direction, its ends 1e-45 of the terms apart; `add` turns the
-pair round. A law is a list of (num, den), the masses of its outcomes.
-"""
+A curve is a function eps -> (lower, upper) of delta(eps) in one direction, its ends 1e-45 of the terms apart; `add`
+turns the pair round. A law is a list of (num, den), the masses of its outcomes."""
 
 from __future__ import annotations
 
@@ -43,7 +42,9 @@ def law(step, adjacency: str) -> list[tuple[mpf, mpf]] | None:
         return _integers(name, scale, moved) if moved <= 40 and (name == "discrete_laplace" or scale <= 2) else None
     if name == "from_curve":
         return _dots(*args, step.options.get("symmetric", True))
-    if name == "poisson_subsampled" and (adjacency == "add_remove" or (adjacency == "zero_out" and "discrete" in args[0].name)):
+    if name == "poisson_subsampled" and (
+        adjacency == "add_remove" or (adjacency == "zero_out" and "discrete" in args[0].name)
+    ):
         base, q = law(args[0], "add_remove"), _number(args[1])
         return base and [(q * p + (1 - q) * d, d) for p, d in base]
     if name == "public_mixture":
@@ -54,7 +55,8 @@ def law(step, adjacency: str) -> list[tuple[mpf, mpf]] | None:
 
 
 def _integers(name: str, scale: mpf, moved: int) -> list[tuple[mpf, mpf]]:
-    """Integer noise against the same moved; beyond the two centres a discrete Laplace law has one loss on either side."""
+    """Integer noise against the same moved; beyond the two centres a discrete Laplace law has one loss on either
+    side."""
     if name == "discrete_laplace":
         r = mp.exp(-1 / scale)
         inner = [(1 - r) / (1 + r) * r**x for x in range(1, moved)]
@@ -67,8 +69,8 @@ def _integers(name: str, scale: mpf, moved: int) -> list[tuple[mpf, mpf]]:
 
 
 def _dots(eps, delta, symmetric: bool) -> list[tuple[mpf, mpf]] | None:
-    """The law whose curve joins the points by lines in e^eps: a mass is a kink; the lower hull, with the mirrored points.
-    Masses of 1e-324 are differences of numbers near 1."""
+    """The law whose curve joins the points by lines in e^eps: a mass is a kink; the lower hull, with the mirrored
+    points. Masses of 1e-324 are differences of numbers near 1."""
     with mp.workdps(700):
         points = {mp.exp(e): _number(y) for e, y in zip(eps, delta, strict=True)}
         if any(y < 1 - a for a, y in points.items()):  # by rounding: no law has that curve
@@ -130,8 +132,8 @@ def _near(value: mpf) -> tuple[mpf, mpf]:
 
 
 def _sampled(base: Callable, q: mpf, add: bool) -> Callable:
-    """REMOVE: (q P + (1-q) Q - x Q)_+ is q (P - x' Q)_+ with x' = 1 + (x-1)/q, if x' > 0. ADD: (Q - x (q P + (1-q) Q))_+ is
-    c (Q - x' P)_+ with c = 1 - x (1-q), x' = x q/c, if c > 0; `base` is the curve of (Q, P) then."""
+    """REMOVE: (q P + (1-q) Q - x Q)_+ is q (P - x' Q)_+ with x' = 1 + (x-1)/q, if x' > 0. ADD: (Q - x (q P + (1-q)
+    Q))_+ is c (Q - x' P)_+ with c = 1 - x (1-q), x' = x q/c, if c > 0; `base` is the curve of (Q, P) then."""
 
     def curve(eps):
         x = mp.exp(eps)
@@ -277,7 +279,8 @@ def renyi(parts, adjacency: str, add: bool, alpha: mpf) -> mpf | None:
 
 
 def power(outcomes, fpr: mpf) -> mpf:
-    """The true positive rate of the best test of level `fpr`: outcomes in the order of their losses, the last one by a coin."""
+    """The true positive rate of the best test of level `fpr`: outcomes in the order of their losses, the last one by a
+    coin."""
     found = mp.fsum(p for p, d in outcomes if p and not d)
     for p, d in sorted((row for row in outcomes if row[1]), key=lambda row: row[0] / row[1], reverse=True):
         if d >= fpr:

@@ -1,8 +1,8 @@
 """What must hold between answers: every answer becomes facts about delta(eps), and facts about one number must meet.
 
-A `Fact` says lower <= delta(eps) <= upper, for one run, adjacency and direction. A law asks something else of the same run, or
-of one that must be more or less private, and returns a fact about the same number. Truths of exact.py are facts as well.
-"""
+A `Fact` says lower <= delta(eps) <= upper, for one run, adjacency and direction. A law asks something else of the same
+run, or of one that must be more or less private, and returns a fact about the same number. Truths of exact.py are facts
+as well."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class Point(NamedTuple):
 
     def options(self) -> dict:
         """How the number is asked for again."""
-        return {"adjacency": self.adjacency, "direction": self.direction} | ({"route": self.route} if self.route else {})
+        return {"adjacency": self.adjacency, "direction": self.direction} | (
+            {"route": self.route} if self.route else {}
+        )
 
     def delta(self, route=None, direction=None, eps=None, parts=None, query="delta", adjacency=None):
         """The same number asked again, with changes: (lower, upper)."""
@@ -63,7 +65,9 @@ def fixed_size_inside(step: Call, sampled: bool = False) -> bool:
         return sampled and 0 < batch < (size[1] if isinstance(size, tuple) else size) and step.args[-1] != 0
     if step.name == "cyclic_poisson":
         return sampled
-    inner = step.args[0] if step.name == "public_mixture" else step.args[:1] if step.name == "poisson_subsampled" else ()
+    inner = (
+        step.args[0] if step.name == "public_mixture" else step.args[:1] if step.name == "poisson_subsampled" else ()
+    )
     return any(fixed_size_inside(x, sampled or step.name == "poisson_subsampled") for x in inner)
 
 
@@ -73,7 +77,9 @@ def sane(bound, lowest: float, highest: float) -> list[str]:
 
     rows = list(zip(*(ravel(x).tolist() for x in (bound.lower, bound.estimate, bound.upper)), strict=True))
     wrong = [f"not lower <= estimate <= upper: {row}" for row in rows if not row[0] <= row[1] <= row[2]]
-    return wrong + [f"outside [{lowest}, {highest}]: {row}" for row in rows if not (lowest <= row[0] and row[2] <= highest)]
+    return wrong + [
+        f"outside [{lowest}, {highest}]: {row}" for row in rows if not (lowest <= row[0] and row[2] <= highest)
+    ]
 
 
 RANGES = {"log_delta": (-math.inf, 0), "epsilon": (0, math.inf), "rdp": (0, math.inf), "mu_gdp": (0, math.inf)}
@@ -138,7 +144,9 @@ def _bounds_above(case: Case, answer):
     if query == "rdp" and answer.upper < math.inf:
         alpha, rho = mpf(at), mpf(answer.upper)
         least = (alpha - 1) * mp.log(alpha - 1) - alpha * mp.log(alpha)
-        return [(eps, ZERO, min(mp.exp((alpha - 1) * (rho - eps) + least), ONE)) for eps in (float(answer.upper), *probes)]
+        return [
+            (eps, ZERO, min(mp.exp((alpha - 1) * (rho - eps) + least), ONE)) for eps in (float(answer.upper), *probes)
+        ]
     if query == "tradeoff":  # 1 - fnr <= delta(eps) + e^eps fpr
         return [(eps, 1 - mpf(answer.upper) - mp.exp(eps) * mpf(at), ONE) for eps in (-1.0, *probes)]
     if query == "true_positive_rate":
@@ -252,7 +260,8 @@ ADDITIVE = {"gaussian", "laplace", "discrete_gaussian", "discrete_laplace"}
 
 
 def relations(p: Point, d) -> Fact | None:
-    """For additive noise zero_out is add_remove, and replace_one, which may replace a record by nothing, is no more private."""
+    """For additive noise zero_out is add_remove, and replace_one, which may replace a record by nothing, is no more
+    private."""
     names = {(step.args[0] if step.name == "poisson_subsampled" else step).name for step, _ in p.parts}
     if not names <= ADDITIVE:
         return None
@@ -269,7 +278,10 @@ def weaker(step: Call, d) -> Call | None:
     x = step.args[0]
     if step.name in ("gaussian", "laplace", "gaussian_mixture", "discrete_laplace") and x * factor > x:
         return step._replace(args=(x * factor, *step.args[1:]))
-    if step.name in ("randomized_response", "approx_dp", "k_ary_randomized_response", "bounded_range") and x / factor < x:
+    if (
+        step.name in ("randomized_response", "approx_dp", "k_ary_randomized_response", "bounded_range")
+        and x / factor < x
+    ):
         return step._replace(args=(x / factor, *step.args[1:]))
     if step.name == "poisson_subsampled":
         inner = weaker(x, d) if d.chance(0.5) else None
@@ -294,11 +306,23 @@ def post_processing(p: Point, d) -> Fact | None:
     return Fact(p.delta(parts=tuple(rest))[0], ONE, f"weaker: {run_text(tuple(rest))}")
 
 
-LAWS = (another_route, directions, curve_shape, moments, inverse, reordered, among_others, in_batch, relations, post_processing)
+LAWS = (
+    another_route,
+    directions,
+    curve_shape,
+    moments,
+    inverse,
+    reordered,
+    among_others,
+    in_batch,
+    relations,
+    post_processing,
+)
 
 
 def directly(case: Case, answer) -> list[Fact] | None:
-    """The answer and the truth as facts, for queries that say something else than delta(eps); None where no truth is known."""
+    """The answer and the truth as facts, for queries that say something else than delta(eps); None where no truth is
+    known."""
     sides = {"remove": (0,), "add": (1,), "both": (0, 1)}[case.options.get("direction", "both")]
     adjacency = case.options.get("adjacency", "add_remove")
     if case.query == "rdp":

@@ -1,19 +1,19 @@
 """Rounding made worse on purpose: whether what an answer allows for rounding covers the worst that its claims allow.
 
-In the build HS_NOISE=1 every elementary function of the C floor is off by as much as its claim allows and operations are
-rounded in another direction (tests/csrc/noise.h). The same is done here to the functions of `math` and numpy that the Python
-floor calls; transforms, dot products and cumulative sums of arrays run in the other direction. A query is asked again under
-several KINDS of noise, and every answer is compared with the clean one:
+In the build HS_NOISE=1 every elementary function of the C floor is off by as much as its claim allows and operations
+are rounded in another direction (tests/csrc/noise.h). The same is done here to the functions of `math` and numpy that
+the Python floor calls; transforms, dot products and cumulative sums of arrays run in the other direction. A query is
+asked again under several KINDS of noise, and every answer is compared with the clean one:
 
     lower <= estimate <= upper; the interval meets the clean one, and holds the truth where a table has it;
-    |log delta - clean log delta| <= the rounding term of the budget (twice that where operations are off by 2 u, as the term
-    counts u), plus its other terms where they are the larger: what a line cuts off depends on where it lies, which noise moves.
+    |log delta - clean log delta| <= the rounding term of the budget (twice that where operations are off by 2 u, as the
+    term counts u), plus its other terms where they are the larger: what a line cuts off depends on where it lies, which
+    noise moves.
 
     python tests/noise.py [--n 2000] [--seed 0] [--seconds 600] [--build DIR]
 
-builds, asks the table of truths, one query of every kind and n queries of tests/queries.py, and prints what each route used of
-its rounding term.
-"""
+builds, asks the table of truths, one query of every kind and n queries of tests/queries.py, and prints what each route
+used of its rounding term."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ U = 2.0**-53
 OFF, RANDOM, HIGH, LOW, SITES = range(5)  # see csrc/noise.h
 NEAREST, UP, DOWN, TO_ZERO, ANY = range(5)
 KINDS = ((SITES, ANY), (HIGH, UP), (LOW, DOWN), (SITES, NEAREST), (SITES, UP), (LOW, UP), (RANDOM, TO_ZERO))
-"""(what functions are off by, how operations are rounded): those that move answers most, and every direction of rounding."""
+"""(what functions are off by, how operations are rounded): those that move answers most, and every direction of
+rounding."""
 
 WIDE = 0.1
 """Width, relative to delta, of an interval whose estimate says little: it need only meet the clean one."""
@@ -58,7 +59,10 @@ def build(folder: Path) -> None:
     root = HERE.parent
     where = ["--build-lib", str(folder), "--build-temp", str(folder / "objects")]
     subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", *where], cwd=root, env={**os.environ, "HS_NOISE": "1"}, check=True
+        [sys.executable, "setup.py", "-q", "build_ext", *where],
+        cwd=root,
+        env={**os.environ, "HS_NOISE": "1"},
+        check=True,
     )
     shutil.copytree(
         root / "src/hockeystick", folder / "hockeystick", dirs_exist_ok=True, ignore=shutil.ignore_patterns("_core.*")
@@ -153,13 +157,17 @@ def install():
             except ImportError:  # an extra is not installed
                 pass
     gate = {
-        name: noise.turned(f) for name, f in vars(_core).items() if callable(f) and not isinstance(f, type) and name != "check"
+        name: noise.turned(f)
+        for name, f in vars(_core).items()
+        if callable(f) and not isinstance(f, type) and name != "check"
     }
     arrays = {name: noise.turned(getattr(np, name)) for name in ARRAYS}
     noisy = {
         _core: Noisy(_core, gate),
         math: Noisy(math, {name: noise.off(getattr(math, name)) for name in FUNCTIONS if hasattr(math, name)}),
-        np: Noisy(np, {**arrays, **{name: _ufunc(noise, getattr(np, name)) for name in FUNCTIONS if hasattr(np, name)}}),
+        np: Noisy(
+            np, {**arrays, **{name: _ufunc(noise, getattr(np, name)) for name in FUNCTIONS if hasattr(np, name)}}
+        ),
     }
     rows = _fft.lent_rows
 
@@ -206,7 +214,8 @@ def compare(clean, noisy, log: bool, unit: float):
     if not np.all((noisy.lower <= clean.upper) & (clean.lower <= noisy.upper)):
         raise MissError(f"{noisy} does not meet {clean}")
     (rounding, rest), own = _budget(clean), _budget(noisy)
-    rounding, rest = np.maximum(rounding, own[0]), np.maximum(rest, own[1])  # noise may choose another line, another mesh
+    # noise may choose another line, another mesh
+    rounding, rest = np.maximum(rounding, own[0]), np.maximum(rest, own[1])
     if not log or noisy.route != clean.route:
         return None
     with np.errstate(all="ignore"):
@@ -218,7 +227,9 @@ def compare(clean, noisy, log: bool, unit: float):
     if not np.all(off <= allowed):
         worst = np.argmax(off / allowed)
         parts = [float(np.ravel(x)[worst]) for x in np.broadcast_arrays(off, rounding, rest, clean.estimate)]
-        raise MissError("off by {:.3g}, rounding term {:.3g}, the other terms {:.3g}, at log delta = {!r}".format(*parts))
+        raise MissError(
+            "off by {:.3g}, rounding term {:.3g}, the other terms {:.3g}, at log delta = {!r}".format(*parts)
+        )
     some = np.broadcast_to(np.greater(rounding, 0) & narrow, off.shape)
     return float(np.max(off[some] / np.broadcast_to(rounding, off.shape)[some])) if some.any() else None
 
@@ -286,7 +297,10 @@ class Report:
                 f"{route:12} {len(ratios):5} queries: worst noise / rounding term: least {ratios[0]:.2g}, median "
                 f"{statistics.median(ratios):.2g}, most {ratios[-1]:.2g} ({max(found)[1]})"
             )
-        print(f"{self.asked} queries, {len(set(self.missed))} missed; under noise {self.declined} declined, {self.late} late")
+        print(
+            f"{self.asked} queries, {len(set(self.missed))} missed; under noise {self.declined} declined, {self.late}"
+            " late"
+        )
 
 
 def known():
@@ -339,7 +353,10 @@ def every_route():
         yield (
             name,
             functools.partial(
-                lambda parts, *at, **options: hs.log_delta(hs.compose(*parts), *at, **options), run.parts, eps, **options
+                lambda parts, *at, **options: hs.log_delta(hs.compose(*parts), *at, **options),
+                run.parts,
+                eps,
+                **options,
             ),
         )
 

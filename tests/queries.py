@@ -5,10 +5,9 @@ A case is text: its repr is the expression that is asked, which can be pasted af
     import hockeystick as hs
     from scipy.special import ndtr
 
-Half of the cases are mild (parameters that people use); the others take every number log-uniform over its whole domain, or at
-an end of the domain, or next to one. The point asked is scattered around the losses of the run, or lies on one of its landmarks
-(a jump of the curve, a wall of the loss, the probability of an infinite loss), or anywhere.
-"""
+Half of the cases are mild (parameters that people use); the others take every number log-uniform over its whole domain,
+or at an end of the domain, or next to one. The point asked is scattered around the losses of the run, or lies on one of
+its landmarks (a jump of the curve, a wall of the loss, the probability of an infinite loss), or anywhere."""
 
 from __future__ import annotations
 
@@ -148,8 +147,8 @@ class Dice(Random):
         return STEPS[self.weighted(table)][1](self)
 
 
-# Steps. STEPS has, for each kind, a weight, a function of dice, the adjacencies for which the step is defined, and those for
-# which it is on a Poisson sample.
+# Steps. STEPS has, for each kind, a weight, a function of dice, the adjacencies for which the step is defined, and
+# those for which it is on a Poisson sample.
 
 
 def gaussian(d: Dice) -> Call:
@@ -210,8 +209,12 @@ def loss_cdf(d: Dice) -> Call:
 
 
 def gaussian_mixture(d: Dice) -> Call:
-    shifts = [d.choice((0.0, 1.0, d.number(1e-3, 10.0))) for _ in range(d.choice((0, 1, 1, 2, 4)))] + [d.choice((1.0, 2.0))]
-    return Call("gaussian_mixture", (d.number(2e-3, 1e9, (0.3, 30.0), (0.01,)), shifts, d.probabilities(len(shifts))), {})
+    shifts = [d.choice((0.0, 1.0, d.number(1e-3, 10.0))) for _ in range(d.choice((0, 1, 1, 2, 4)))] + [
+        d.choice((1.0, 2.0))
+    ]
+    return Call(
+        "gaussian_mixture", (d.number(2e-3, 1e9, (0.3, 30.0), (0.01,)), shifts, d.probabilities(len(shifts))), {}
+    )
 
 
 def truncated(d: Dice) -> Call:
@@ -256,7 +259,12 @@ STEPS = {
     "pure": (4, lambda d: Call("randomized_response", (loss_of(d),), {}), ANY, ADD),
     "range": (5, lambda d: Call("bounded_range", (d.number(1e-9, 300, (0.01, 5.0), (20.0,)),), {}), ANY, ADD),
     "approx": (3, lambda d: Call("approx_dp", (loss_of(d), d.choice((0.0, d.probability()))), {}), ANY, ADD),
-    "k_ary": (6, lambda d: Call("k_ary_randomized_response", (loss_of(d), d.whole(2, 10**9, (2, 1e6))), {}), KEEP, NONE),
+    "k_ary": (
+        6,
+        lambda d: Call("k_ary_randomized_response", (loss_of(d), d.whole(2, 10**9, (2, 1e6))), {}),
+        KEEP,
+        NONE,
+    ),
     "pmf": (8, pmf, ANY, ADD),
     "curve": (4, curve, ANY, ADD),
     "loss_cdf": (1, loss_cdf, ANY, ADD),

@@ -1,8 +1,7 @@
 """The table of truths as runs that a query takes, and what many tests say in the same words.
 
-reference/truth.jsonl has a row a question: mechanisms with counts and directions, `query` at `at`, and its answer to 30 digits
-or more, within `err_bound`.
-"""
+reference/truth.jsonl has a row a question: mechanisms with counts and directions, `query` at `at`, and its answer to 30
+digits or more, within `err_bound`."""
 
 import json
 import math
@@ -58,7 +57,8 @@ MIRRORED = {"gaussian", "laplace", "randomized_response", "discrete_laplace", "d
 
 
 class Part(NamedTuple):
-    """k times one step of a row. `kind` is its family, sampled or not; `direction` of a mirrored family says nothing."""
+    """k times one step of a row. `kind` is its family, sampled or not; `direction` of a mirrored family says
+    nothing."""
 
     kind: str
     sampled: bool
@@ -139,7 +139,8 @@ ASKED = {name: row for name, row in ROWS.items() if row.options}
 
 
 def holds(lower, estimate, upper, row):
-    """Whether an interval is in order and has the truth in it. A number of the table is a decimal, a question a double."""
+    """Whether an interval is in order and has the truth in it. A number of the table is a decimal, a question a
+    double."""
     with mp.workdps(50):
         slack = row.error + 2 * U * abs(row.truth)
         return lower <= estimate <= upper and lower <= row.truth + slack and row.truth - slack <= upper

@@ -1,4 +1,5 @@
-"""What leaves a query: ordered intervals, ends rounded outward, jumps of the curve, contradictions that are never hidden."""
+"""What leaves a query: ordered intervals, ends rounded outward, jumps of the curve, contradictions that are never
+hidden."""
 
 import contextlib
 import math
@@ -95,7 +96,9 @@ def test_lower_ends_below_the_least_normal_number():
     from mpmath import mp, mpf
 
     with mp.workdps(40):
-        for low, high, *ends in zip(log.lower, log.upper, curve.lower, curve.upper, batch.lower, batch.upper, strict=True):
+        for low, high, *ends in zip(
+            log.lower, log.upper, curve.lower, curve.upper, batch.lower, batch.upper, strict=True
+        ):
             assert mpf(float(ends[0])) <= mp.exp(mpf(float(high))) and mpf(float(ends[2])) <= mp.exp(mpf(float(high)))
             assert mpf(float(ends[1])) >= mp.exp(mpf(float(low))) and mpf(float(ends[3])) >= mp.exp(mpf(float(low)))
 
@@ -155,7 +158,8 @@ def test_delta_on_the_jump_of_one_step():
 
 @pytest.mark.parametrize("route", ["auto", "pld", "prv", "contour"])
 def test_delta_next_to_the_jump_of_a_run(route):
-    """(1 - 0.1)(1 - 0.2) of doubles leaves 1.2e-17 between 0.28 and the jump: below 3, by nothing that a double shows."""
+    """(1 - 0.1)(1 - 0.2) of doubles leaves 1.2e-17 between 0.28 and the jump: below 3, by nothing that a double
+    shows."""
     for direction in ("both", "add"):
         b = hs.epsilon(hs.approx_dp(1.0, 0.1) + hs.approx_dp(2.0, 0.2), 0.28, route=route, direction=direction)
         assert 2.9 < b.lower <= 3.0 <= b.upper < 3.1
@@ -220,7 +224,9 @@ def test_numbers_that_a_double_does_not_hold_are_refused():
 
 
 def test_masses_of_one_and_lattices_of_unlike_units():
-    step = hs.from_curve([4.0, 10.390926000254382, 166.40218602367415], [1.0, 1.0, 1.4013003598631984e-273], symmetric=False)
+    step = hs.from_curve(
+        [4.0, 10.390926000254382, 166.40218602367415], [1.0, 1.0, 1.4013003598631984e-273], symmetric=False
+    )
     assert hs.epsilon(step * 10, 3.1740934877105717e-4).lower == math.inf
     run = hs.compose((hs.k_ary_randomized_response(1.0000000000000001e-16, 42), 10**12), (hs.approx_dp(1.19, 0.0), 68))
     b = hs.delta(run, -0.001, adjacency="replace_one")
@@ -280,14 +286,17 @@ def test_delta_far_beyond_every_answers_reach(eps):
 
 
 def test_laws_of_nothing():
-    """No loss but 0, on a lattice of unlike unit; no finite loss at all; a window without mass that is known from below."""
+    """No loss but 0, on a lattice of unlike unit; no finite loss at all; a window without mass that is known from
+    below."""
     still = hs.from_pmf([1.4e-66, 1.0, 1.4e-117], [1.4e-66, 1.0, 1.4e-117])
     run = hs.compose((hs.k_ary_randomized_response(1.017e-16, 82803732), 2), (still, 672752))
     b = hs.delta(run, 1e-17, adjacency="replace_one")
     assert b.lower <= b.estimate <= b.upper < 0.1
     lost = hs.compose((hs.discrete_gaussian(9.0), 2), (hs.from_curve([-151.3], [1.0], symmetric=False), 5))
     assert hs.moments_delta_upper(lost, 111.74, direction="remove") == 1.0
-    odd = hs.poisson_subsampled(hs.from_pmf([1.0, 5e-87, 0.0], [0.0, 0.6017542222591843, 0.39824577774081565]), 0.999999999999)
+    odd = hs.poisson_subsampled(
+        hs.from_pmf([1.0, 5e-87, 0.0], [0.0, 0.6017542222591843, 0.39824577774081565]), 0.999999999999
+    )
     run = hs.compose(odd, (hs.from_curve([1.0000000000000002e-06], [0.0]), 2))
     with contextlib.suppress(hs.AccuracyError):
         hs.log_delta(run, -27.631043237893333, direction="remove")
@@ -321,11 +330,15 @@ def test_calibration_where_every_parameter_meets_the_target():
 
 
 def test_what_lies_within_rounding_of_an_end():
-    """A curve given 4e-13 below 1 - e^eps, 53,184 times; a prior at which delta is 1e-7,022,769; deltas of 1e-311 beside D."""
+    """A curve given 4e-13 below 1 - e^eps, 53,184 times; a prior at which delta is 1e-7,022,769; deltas of 1e-311
+    beside D."""
     step = hs.from_curve([-9.197596861890592, -1.0000000000000002e-06], [0.999898717494537, 0.001], symmetric=False)
     b = hs.log_delta(step * 53184, 0.05, direction="add", route="pld")
     assert b.lower <= b.estimate <= b.upper <= 0
-    assert hs.bayes_risk(hs.poisson_subsampled(hs.gaussian(8.12), 0.03), 2.782391155420867e-303).lower < 2.782391155420867e-303
+    assert (
+        hs.bayes_risk(hs.poisson_subsampled(hs.gaussian(8.12), 0.03), 2.782391155420867e-303).lower
+        < 2.782391155420867e-303
+    )
     run = hs.compose((hs.approx_dp(97.114, 3.966e-318), 4106207), (hs.laplace(166928.98), 2))
     try:
         assert hs.epsilon(run, 1.6284986971995e-311).upper > 0

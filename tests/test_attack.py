@@ -44,7 +44,8 @@ def test_what_is_drawn_can_be_pasted():
 
 
 def test_laws_see_an_answer_that_misses():
-    """The judge has teeth: an interval moved by a tenth of its value contradicts the definition, duality, or another route."""
+    """The judge has teeth: an interval moved by a tenth of its value contradicts the definition, duality, or another
+    route."""
     seen = Counter()
     for i in range(400):
         if seen["truth"] > 5 and seen["duality"] > 10:
@@ -76,8 +77,10 @@ def test_two_thousand_cases(tmp_path, capsys):
 
 
 FOUND = [  # each raised an exception that is none of the package's, or a numpy warning, or contradicted itself
-    "hs.epsilon(hs.truncated_poisson_subsampled(hs.gaussian(2e8), 1.0, dataset_size=(12, 2199), max_batch=12) * 10**12, 1e-5,"
-    "  route='saddlepoint')",
+    (
+        "hs.epsilon(hs.truncated_poisson_subsampled(hs.gaussian(2e8), 1.0, dataset_size=(12, 2199), max_batch=12) *"
+        " 10**12, 1e-5,  route='saddlepoint')"
+    ),
     "hs.delta(hs.poisson_subsampled(hs.gaussian(1e9), 6.045339512310763e-06) * 3, 12738.40155237479)",
     "hs.rdp(hs.poisson_subsampled(hs.gaussian(2382891.9561394434), 3e-11), 1.0002145903280704, adjacency='zero_out')",
     "hs.mu_gdp(hs.approx_dp(0.03773810564063749, 7.406299742121737e-06), 2e-09)",
@@ -89,7 +92,10 @@ FOUND = [  # each raised an exception that is none of the package's, or a numpy 
     "hs.mu_gdp(hs.poisson_subsampled(hs.randomized_response(1e-16), 5.46e-07), 1.6e-282)",
     "hs.delta(hs.laplace(211101401.8614676) * 10**12, 0.181, route='saddlepoint')",
     "hs.delta(hs.poisson_subsampled(hs.gaussian(123385.86539621363), 1.081343401801932e-10), -1.081343401860397e-10)",
-    "hs.individual_epsilons([[24364, 1120]], sigmas=[0.001, 6756.0], delta=3.6e-103, q=1.0463071717499048e-09, route='fft')",
+    (
+        "hs.individual_epsilons([[24364, 1120]], sigmas=[0.001, 6756.0], delta=3.6e-103, q=1.0463071717499048e-09,"
+        " route='fft')"
+    ),
     "hs.moments_delta_upper(hs.from_curve([0.333, 175.5], [0.126, 3.3e-15]) * 31614521745, -5547214715447.729)",
 ]
 

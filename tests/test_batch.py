@@ -23,7 +23,9 @@ def same(bound, i, one):
     """The same interval, or one that meets it and is narrow: batch takes the first answer within rtol."""
     low, mid, high = bound.lower.flat[i], bound.estimate.flat[i], bound.upper.flat[i]
     narrow = high - low <= 1e-6 * mid or high - low <= one.upper - one.lower
-    return (low, mid, high) == (one.lower, one.estimate, one.upper) or (low <= one.upper and one.lower <= high and narrow)
+    return (low, mid, high) == (one.lower, one.estimate, one.upper) or (
+        low <= one.upper and one.lower <= high and narrow
+    )
 
 
 @pytest.mark.parametrize("direction", ["both", "remove", "add"])
@@ -106,13 +108,20 @@ def test_rtol():
 @pytest.mark.parametrize("direction", ["both", "remove", "add"])
 def test_not_alone(direction):
     """What the loop leaves gets an upper end that holds, and 0 below."""
-    args = (np.array([1.0, 0.9, 1.0]), np.array([0.01, 0.004, 0.01]), np.array([1000, 12, 1]), np.array([1e-5, 1e-4, 1e-5]))
+    args = (
+        np.array([1.0, 0.9, 1.0]),
+        np.array([0.01, 0.004, 0.01]),
+        np.array([1000, 12, 1]),
+        np.array([1e-5, 1e-4, 1e-5]),
+    )
     quick = hs.epsilon_batch(*args, alone=False, direction=direction)
     slow = hs.epsilon_batch(*args, direction=direction)
     assert quick.lower[0] == slow.lower[0] and quick.upper[0] == slow.upper[0]
     assert (quick.lower[1:] <= slow.lower[1:]).all() and (quick.upper[1:] >= slow.upper[1:] * (1 - 1e-12)).all()
     deltas = hs.delta_batch(*args[:3], 0.5, alone=False, direction=direction)
-    assert (deltas.upper >= hs.delta_batch(*args[:3], 0.5, direction=direction).lower).all() and (deltas.upper <= 1).all()
+    assert (deltas.upper >= hs.delta_batch(*args[:3], 0.5, direction=direction).lower).all() and (
+        deltas.upper <= 1
+    ).all()
 
 
 def test_what_cannot_be_certified(monkeypatch):

@@ -32,8 +32,8 @@ def four_points(mu: float, centre: float, h: float, wide: float = 0.0) -> chords
 
 @pytest.mark.parametrize("seed", range(4))
 def test_four_points_bound_the_trade_off(seed):  # [theory: risk.four-points, risk.slope]
-    """Of a Gaussian curve, tpr = Phi(Phi^-1(fpr) + mu): wherever the points lie below, and closely where they lie about the
-    slope -fpr."""
+    """Of a Gaussian curve, tpr = Phi(Phi^-1(fpr) + mu): wherever the points lie below, and closely where they lie about
+    the slope -fpr."""
     random = np.random.default_rng(seed)
     for _ in range(300):
         mu, z = random.uniform(0.2, 3), random.uniform(-3, 3)
@@ -130,7 +130,8 @@ def test_square_exp(slope, ends):
 
 @pytest.mark.parametrize("n", (64, 1000, 4096, 100_000))
 def test_error_of_a_transform(n):  # [theory: grid.fft]
-    """Against a transform in long double: the relative Euclidean error is covered, and is no thousandth of the bound."""
+    """Against a transform in long double: the relative Euclidean error is covered, and is no thousandth of the
+    bound."""
     w = np.random.default_rng(n).standard_normal(n)
     exact = scipy.fft.rfft(w.astype(np.longdouble))
     ours = scipy.fft.rfft(w)
@@ -158,7 +159,8 @@ def test_modulus_of_normal_losses(m, k, y):  # [theory: edgeworth.modulus]
 @pytest.mark.parametrize("m, q", ((0.5, 1.0), (2.0, 1.0), (0.7, 0.1), (1.3, 0.01), (3.0, 0.2), (2.5, 0.9)))
 @pytest.mark.parametrize("add", (False, True))
 def test_variation_of_a_density(m, q, add):  # [theory: grid.variation]
-    """The total variation of the density of a loss, from its values on a fine grid, at which it is at most what is bounded."""
+    """The total variation of the density of a loss, from its values on a fine grid, at which it is at most what is
+    bounded."""
     g = np.linspace(-12, 12 + m, 400_001)
     v = m * g - m * m / 2
     weight = np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)

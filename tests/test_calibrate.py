@@ -140,7 +140,8 @@ SLOW = {
 
 
 @pytest.mark.parametrize(
-    "parameter, target", [pytest.param(p, t, marks=[pytest.mark.slow] * ((p, t) in SLOW)) for p in PARAMETERS for t in TARGETS]
+    "parameter, target",
+    [pytest.param(p, t, marks=[pytest.mark.slow] * ((p, t) in SLOW)) for p in PARAMETERS for t in TARGETS],
 )
 def test_every_parameter_to_every_target(parameter, target):  # [theory: risk.calibration]
     """Asked again from outside: the value meets the target, the limit does not, and no other lies between."""
@@ -149,12 +150,16 @@ def test_every_parameter_to_every_target(parameter, target):  # [theory: risk.ca
     found = hs.calibrate(make_run, over=over, tol=1e-3, **asked, **options)
     whole = isinstance(over[0], int)
     at = query(make_run(found.value), **options)
-    assert sign * (at.lower if sign > 0 else at.upper) <= sign * level and type(found.value) is (int if whole else float)
+    assert sign * (at.lower if sign > 0 else at.upper) <= sign * level and type(found.value) is (
+        int if whole else float
+    )
     if found.limit is None:
         assert found.value in over
         return
     beyond = query(make_run(found.limit), **options)
-    assert sign * (beyond.upper if sign > 0 else beyond.lower) >= sign * level and type(found.limit) is type(found.value)
+    assert sign * (beyond.upper if sign > 0 else beyond.lower) >= sign * level and type(found.limit) is type(
+        found.value
+    )
     assert abs(found.value - found.limit) <= (1 if whole and found.value < 1000 else 1e-3 * found.value)
 
 
@@ -183,7 +188,11 @@ def test_cost_that_does_not_depend_on_the_parameter():
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.floats(1e-3, 0.5), st.integers(50, 10**6), st.floats(0.1, 10), st.floats(-12, -3), st.sampled_from([1e-2, 1e-5, 1e-7])
+    st.floats(1e-3, 0.5),
+    st.integers(50, 10**6),
+    st.floats(0.1, 10),
+    st.floats(-12, -3),
+    st.sampled_from([1e-2, 1e-5, 1e-7]),
 )
 def test_any_problem(q, steps, epsilon, log_delta, tol):
     delta = 10.0**log_delta
@@ -241,7 +250,11 @@ def test_bad_input_of_the_short_forms():
         lambda **target: hs.noise_multiplier(q=0.1, steps=10, **target),
         lambda **target: hs.max_steps(sigma=1.0, q=0.1, **target),
     ):
-        for target in ({"epsilon": "1", "delta": 0.1}, {"epsilon": 1.0, "delta": None}, {"epsilon": math.nan, "delta": 0.1}):
+        for target in (
+            {"epsilon": "1", "delta": 0.1},
+            {"epsilon": 1.0, "delta": None},
+            {"epsilon": math.nan, "delta": 0.1},
+        ):
             with pytest.raises(hs.DomainError, match=r"eps|delta|target"):
                 ask(**target)
     with pytest.raises(hs.DomainError, match="make_run"):

@@ -190,7 +190,10 @@ def test_figures_hold_the_bounds():
     eps = np.linspace(0, 3, 7)
     axes = plot.privacy_curve({"a": RUN, "b": hs.gaussian(3.0)}, eps).axes[0]
     bound = hs.delta(RUN, eps)
-    assert axes.lines[0].get_ydata().tolist() == bound.estimate.tolist() and axes.lines[0].get_xdata().tolist() == eps.tolist()
+    assert (
+        axes.lines[0].get_ydata().tolist() == bound.estimate.tolist()
+        and axes.lines[0].get_xdata().tolist() == eps.tolist()
+    )
     band = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert band.max() == bound.upper.max() and band.min() == bound.lower.min()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
@@ -198,7 +201,9 @@ def test_figures_hold_the_bounds():
     figure = plot.tradeoff_curve({"a": RUN}, [1e-12, 0.5])
     assert figure.axes[0].get_xlim()[0] < 1e-12 and len(figure.axes[0].lines) == 2
     axes = plot.epsilon_over_steps({"a": (1.0, 0.01)}, [1, 10, 100], 1e-5).axes[0]
-    assert axes.lines[0].get_ydata()[-1] == hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 100, 1e-5).estimate
+    assert (
+        axes.lines[0].get_ydata()[-1] == hs.epsilon(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 100, 1e-5).estimate
+    )
 
 
 def test_a_wide_band_is_said():
@@ -223,4 +228,9 @@ def test_bad_runs(bad):
 
 
 def test_powers():
-    assert [plot._power(x) for x in (1e-5, 2.5e-7, 0.01, 1e-300)] == ["10^{-5}", "2.5 \\cdot 10^{-7}", "0.01", "10^{-300}"]
+    assert [plot._power(x) for x in (1e-5, 2.5e-7, 0.01, 1e-300)] == [
+        "10^{-5}",
+        "2.5 \\cdot 10^{-7}",
+        "0.01",
+        "10^{-300}",
+    ]

@@ -62,7 +62,8 @@ def test_expressions(text, run):
         ("gaussian(True)", "sigma must be a real number"),
         ("gaussian(1)@2", "q .sampling rate. must be"),
         ("gaussian(1)@0.1@0.1", "sampled once"),
-        ("(2*gaussian(1))@0.1", "@RATE belongs to one step"),  # two steps on one sample are no composition of sampled ones
+        # two steps on one sample are no composition of sampled ones
+        ("(2*gaussian(1))@0.1", "@RATE belongs to one step"),
         ("(\n2*gaussian(1)\n)@0.1", "@RATE belongs to one step"),
         ("gaussian(1)*2@0.1", "@RATE belongs to one step"),
         ("(gaussian(1) + laplace(1))@0.1", "@RATE belongs to one step"),
@@ -218,7 +219,9 @@ def test_a_log_of_a_training_loop():
     assert run.steps == 5 and run.parts[0][0].base == G(1.1) and run.parts[0][0].q == pytest.approx(0.01, abs=1e-16)
     assert run.parts[0][0].q * 60000 >= 600  # rounded up
     objects = [
-        json.dumps(dict(zip(FULL.strip().split(","), [i, 0, 1.1, 150, 60000, "poisson", 4, "add_remove", {}], strict=True)))
+        json.dumps(
+            dict(zip(FULL.strip().split(","), [i, 0, 1.1, 150, 60000, "poisson", 4, "add_remove", {}], strict=True))
+        )
         for i in range(5)
     ]
     assert log("\n".join(objects) + "\n", columns=columns) == run
@@ -252,7 +255,10 @@ def test_columns(data, run):
 @pytest.mark.parametrize(
     "data, message",
     [
-        ("sigma,q,batch_size,dataset_size\n1,0.02,600,60000\n", r"log:2: q=0.02 is not batch_size/dataset_size=600/60000=0.01"),
+        (
+            "sigma,q,batch_size,dataset_size\n1,0.02,600,60000\n",
+            r"log:2: q=0.02 is not batch_size/dataset_size=600/60000=0.01",
+        ),
         (
             "sigma,q,batch_size,dataset_size,accumulation\n1,0.01,600,60000,4\n",
             "but 4 are accumulated in a step: q must be about 0.04",
@@ -286,7 +292,11 @@ def test_columns_by_name(capsys, tmp_path):
     flags = ("--columns", "sigma=noise_multiplier,q=sample_rate")
     assert upper(capsys, "epsilon", path, "--delta", 1e-5, *flags) == [hs.epsilon(SGD, 1e-5).upper]
     assert upper(capsys, "check", path, *flags)[:2] == [1, 1]
-    for bad, message in (("sigma", "NAME=COLUMN"), ("noise=x", "columns must map"), ("sigma=other", "has no column 'other'")):
+    for bad, message in (
+        ("sigma", "NAME=COLUMN"),
+        ("noise=x", "columns must map"),
+        ("sigma=other", "has no column 'other'"),
+    ):
         status, _, err = call(capsys, "epsilon", path, "--delta", 1e-5, "--columns", bad)
         assert status == 2 and message in err
     assert hs.read_log(path, columns={"sigma": "noise_multiplier", "q": "sample_rate"}) == hs.compose(SGD)
@@ -335,7 +345,16 @@ def test_help_of_every_verb_names_the_common_options(capsys):
         status, out, _ = call(capsys, name, "--help")
         assert status == 0 and f"hockeystick {name}" in out and "exit status" in out
         if {"query", "kept"} & set(verb.shares):
-            for option in ("--adjacency", "--direction", "--route", "--rtol", "--threads", "--format", "--plot", "--quiet"):
+            for option in (
+                "--adjacency",
+                "--direction",
+                "--route",
+                "--rtol",
+                "--threads",
+                "--format",
+                "--plot",
+                "--quiet",
+            ):
                 assert option in out, (name, option)
 
 
@@ -404,7 +423,9 @@ def test_a_ledger_is_a_run(capsys, tmp_path):
         assert {row["kind"] for row in json.loads(out)["rows"]} == {"ledger"}
         assert call(capsys, "ledger", path, "step", path)[0] == 0
         assert accountant.steps == 6
-        status, out, _ = call(capsys, "ledger", path, "left", "gaussian(2.0)", "--eps", 30, "--delta", 1e-5, "--format", "json")
+        status, out, _ = call(
+            capsys, "ledger", path, "left", "gaussian(2.0)", "--eps", 30, "--delta", 1e-5, "--format", "json"
+        )
         assert json.loads(out)["adjacency"] == "replace_one"
         assert json.loads(out)["rows"][0]["left"] == accountant.steps_left(hs.gaussian(2.0), eps=30.0, delta=1e-5) > 0
 

@@ -141,7 +141,8 @@ def test_fork_after_use(n_threads):
     ],
 )
 def test_much_noise(sigma, q, k, delta, direction):
-    """Losses so small that the run is a Gaussian mechanism of shift q sqrt(k)/sigma, up to a skewness of about 1/sigma."""
+    """Losses so small that the run is a Gaussian mechanism of shift q sqrt(k)/sigma, up to a skewness of about
+    1/sigma."""
     b = hs.epsilon(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, delta, direction=direction)
     limit = hs.epsilon(hs.gaussian(sigma / (q * math.sqrt(k))), delta)
     assert b.certified and b.upper - b.lower <= 1e-8 * b.lower
@@ -159,7 +160,11 @@ def test_one_step_whose_root_lies_far_below_its_wall(sigma, q, delta, direction)
         def curve(eps):
             eps = mpmath.mpf(eps)
             weight = 1 - (1 - rate) * mpmath.exp(eps) if direction == "add" else rate
-            x = mpmath.log(rate) + eps - mpmath.log(weight) if direction == "add" else mpmath.log1p(mpmath.expm1(eps) / rate)
+            x = (
+                mpmath.log(rate) + eps - mpmath.log(weight)
+                if direction == "add"
+                else mpmath.log1p(mpmath.expm1(eps) / rate)
+            )
             return weight * (mpmath.ncdf(m / 2 - x / m) - mpmath.exp(x) * mpmath.ncdf(-m / 2 - x / m))
 
         assert curve(b.lower) >= delta >= curve(b.upper)

@@ -234,10 +234,13 @@ def test_extreme_arguments():
 
 @pytest.mark.parametrize("rho, xi", [(0.1, 0.0), (0.01, 0.02), (2.0, 0.0)])
 def test_zcdp(rho, xi):
-    """Never below the RDP conversion minimised over a fine grid of orders, and within a percent of it; holds the Gaussian."""
+    """Never below the RDP conversion minimised over a fine grid of orders, and within a percent of it; holds the
+    Gaussian."""
     bound = account(dpa.ZCDpEvent(rho, xi)).epsilon_bound(1e-5)
     alphas = [1 + 10 ** (i / 500) for i in range(-500, 2000)]
-    conversion = min(a * rho + xi + (-math.log(1e-5) + (a - 1) * math.log1p(-1 / a) - math.log(a)) / (a - 1) for a in alphas)
+    conversion = min(
+        a * rho + xi + (-math.log(1e-5) + (a - 1) * math.log1p(-1 / a) - math.log(a)) / (a - 1) for a in alphas
+    )
     assert conversion * (1 - 1e-4) <= bound.upper <= conversion * 1.01
     exact = hs.epsilon(hs.gaussian(1 / math.sqrt(2 * rho)), 1e-5)
     assert exact.upper <= bound.upper and bound.lower == 0
@@ -337,7 +340,9 @@ def test_gdp_parameter_estimate():
 
 def test_mixtures_are_narrow():
     """Without a tolerance a grid leaves eps 6e-4 wide, wider than the peer's default."""
-    bound = account(dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.8, 0.15, 0.05]), count=1).epsilon_bound(1e-6)
+    bound = account(dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.8, 0.15, 0.05]), count=1).epsilon_bound(
+        1e-6
+    )
     assert bound.upper - bound.lower <= 1e-7 * bound.upper
 
 
@@ -360,8 +365,9 @@ def test_what_is_stated_about_sizes_composes():
 def test_what_is_supported_is_answered(relation):
     """Events of two kinds together: where `supports` says yes, no query refuses them."""
     several = [
-        Gaussian(2.0), DPSGD, dpa.LaplaceDpEvent(2.0), EpsilonDeltaDpEvent(0.1, 1e-7), dpa.ZCDpEvent(0.01), TRUNCATED, SMALLER,
-        dpa.RandomizedResponseDpEvent(0.5, 4), Poisson(0.1, dpa.LaplaceDpEvent(1.0)), Self(dpa.LaplaceDpEvent(3.0), 2),
+        Gaussian(2.0), DPSGD, dpa.LaplaceDpEvent(2.0), EpsilonDeltaDpEvent(0.1, 1e-7), dpa.ZCDpEvent(0.01), TRUNCATED,
+        SMALLER, dpa.RandomizedResponseDpEvent(0.5, 4), Poisson(0.1, dpa.LaplaceDpEvent(1.0)),
+        Self(dpa.LaplaceDpEvent(3.0), 2),
         dpa.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(2.0)), dpa.SingleEpochTreeAggregationDpEvent(2.0, 7),
     ]  # fmt: skip
     answered = 0

@@ -1,4 +1,5 @@
-"""Every event of dp_accounting: our interval beside its accountants, the truth where it is known, all three relations."""
+"""Every event of dp_accounting: our interval beside its accountants, the truth where it is known, all three
+relations."""
 
 import math
 from types import SimpleNamespace
@@ -140,8 +141,8 @@ def test_truncated(relation):
 
 
 def test_without_replacement():
-    """Replacing a record moves a sum of norms at most C by up to 2 C. dp_accounting's RDP accountant moves it by C: it is asked
-    with half the noise."""
+    """Replacing a record moves a sum of norms at most C by up to 2 C. dp_accounting's RDP accountant moves it by C: it
+    is asked with half the noise."""
     event = Self(dpa.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(2.0)), 10)
     peer = Self(dpa.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(1.0)), 10)
     bound = ours(event, ONE).epsilon_bound(DELTA)
@@ -193,7 +194,10 @@ def event_of(name, **fields):
         (event_of("EpsilonDeltaDpEvent", epsilon=0.5, delta=1e-6), lambda: hs.approx_dp(0.5, 1e-6)),
         (event_of("ExponentialMechanismDpEvent", epsilon=0.5), lambda: hs.bounded_range(0.5)),
         (event_of("PermuteAndFlipDpEvent", epsilon=0.5), lambda: hs.pure_dp(0.5)),
-        (event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.0, dimension=1), lambda: hs.discrete_gaussian(3.0)),
+        (
+            event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.0, dimension=1),
+            lambda: hs.discrete_gaussian(3.0),
+        ),
         (
             event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=2, dimension=None),
             lambda: hs.discrete_gaussian(3.0, sensitivity=2),

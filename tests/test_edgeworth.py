@@ -99,16 +99,81 @@ TABLE_A4 = [
         (1.7790e-6, 1.0084e-5, 2.6760e-5, 4.4182e-5),
         (2.1500e-7, 1.4134e-6, 4.5086e-6, 9.4013e-6),
     ),
-    (0.01, 0.8, 1000, "add", 1.0, (-4.418e-3, 1.2007e-2, 1.1885e-2, 1.0370e-2), (1.4135e-2, 1.0672e-2, 1.0649e-2, 1.0782e-2)),
-    (0.01, 0.8, 1000, "add", 2.0, (-8.139e-4, 1.4584e-3, -9.563e-4, 2.0513e-4), (7.4411e-5, -6.251e-5, 4.1911e-5, 2.5871e-6)),
-    (0.05, 1.0, 200, "remove", 0.5, (2.1178e-1, 1.9020e-1, 1.9235e-1, 1.9238e-1), (1.9770e-1, 1.9302e-1, 1.9227e-1, 1.9234e-1)),
-    (0.05, 1.0, 200, "remove", 2.0, (2.6227e-2, 2.0273e-2, 1.4890e-2, 1.5191e-2), (1.1065e-2, 1.5505e-2, 1.5570e-2, 1.5432e-2)),
-    (0.05, 1.0, 200, "remove", 3.0, (1.9097e-3, 3.2722e-3, 2.5187e-3, 1.5728e-3), (4.9057e-4, 1.1913e-3, 1.5170e-3, 1.5380e-3)),
-    (0.05, 1.0, 200, "add", 1.0, (3.6301e-2, 6.3614e-2, 6.7022e-2, 6.6821e-2), (7.0658e-2, 6.7362e-2, 6.6685e-2, 6.6703e-2)),
-    (0.05, 1.0, 200, "add", 2.0, (-1.3202e-2, 8.7414e-3, 3.7064e-3, 2.3624e-3), (5.1055e-3, 2.3694e-3, 2.6104e-3, 2.6896e-3)),
-    (0.02, 0.8, 400, "remove", 1.0, (8.4392e-2, 5.5238e-2, 5.4627e-2, 5.6322e-2), (5.1697e-2, 5.7769e-2, 5.6344e-2, 5.6077e-2)),
+    (
+        0.01,
+        0.8,
+        1000,
+        "add",
+        1.0,
+        (-4.418e-3, 1.2007e-2, 1.1885e-2, 1.0370e-2),
+        (1.4135e-2, 1.0672e-2, 1.0649e-2, 1.0782e-2),
+    ),
+    (
+        0.01,
+        0.8,
+        1000,
+        "add",
+        2.0,
+        (-8.139e-4, 1.4584e-3, -9.563e-4, 2.0513e-4),
+        (7.4411e-5, -6.251e-5, 4.1911e-5, 2.5871e-6),
+    ),
+    (
+        0.05,
+        1.0,
+        200,
+        "remove",
+        0.5,
+        (2.1178e-1, 1.9020e-1, 1.9235e-1, 1.9238e-1),
+        (1.9770e-1, 1.9302e-1, 1.9227e-1, 1.9234e-1),
+    ),
+    (
+        0.05,
+        1.0,
+        200,
+        "remove",
+        2.0,
+        (2.6227e-2, 2.0273e-2, 1.4890e-2, 1.5191e-2),
+        (1.1065e-2, 1.5505e-2, 1.5570e-2, 1.5432e-2),
+    ),
+    (
+        0.05,
+        1.0,
+        200,
+        "remove",
+        3.0,
+        (1.9097e-3, 3.2722e-3, 2.5187e-3, 1.5728e-3),
+        (4.9057e-4, 1.1913e-3, 1.5170e-3, 1.5380e-3),
+    ),
+    (
+        0.05,
+        1.0,
+        200,
+        "add",
+        1.0,
+        (3.6301e-2, 6.3614e-2, 6.7022e-2, 6.6821e-2),
+        (7.0658e-2, 6.7362e-2, 6.6685e-2, 6.6703e-2),
+    ),
+    (
+        0.05,
+        1.0,
+        200,
+        "add",
+        2.0,
+        (-1.3202e-2, 8.7414e-3, 3.7064e-3, 2.3624e-3),
+        (5.1055e-3, 2.3694e-3, 2.6104e-3, 2.6896e-3),
+    ),
+    (
+        0.02,
+        0.8,
+        400,
+        "remove",
+        1.0,
+        (8.4392e-2, 5.5238e-2, 5.4627e-2, 5.6322e-2),
+        (5.1697e-2, 5.7769e-2, 5.6344e-2, 5.6077e-2),
+    ),
 ]
-"""q, sigma, k, direction, eps, then delta by both forms, orders 0 to 3: computed apart from this package, five digits."""
+"""q, sigma, k, direction, eps, then delta by both forms, orders 0 to 3: computed apart from this package, five
+digits."""
 
 
 @pytest.mark.parametrize("row", TABLE_A4, ids=lambda r: f"q{r[0]}-k{r[2]}-{r[3]}-{r[4]}")
@@ -135,7 +200,8 @@ def closed_form(rho, order, B, z):
         return mp.ncdf(-u) + mp.npdf(u) * sum(a * 2 ** (-mpf(i) / 2) * mp.hermite(i, u / mp.sqrt(2)) for i, a in terms)
 
     return mp.quad(
-        lambda s: scale * mp.exp(-scale * s) * tail(z + scale * s / B), [0, 0.1, 0.2, 0.4, 0.7, 1, 2, 4, 8, 16, 32, 64 / scale]
+        lambda s: scale * mp.exp(-scale * s) * tail(z + scale * s / B),
+        [0, 0.1, 0.2, 0.4, 0.7, 1, 2, 4, 8, 16, 32, 64 / scale],
     )
 
 
@@ -175,7 +241,9 @@ def test_gaussian_is_order_zero():
     """A Gaussian PRV has no further cumulants: every order and both forms give the exact curve."""
     run = hs.gaussian(20.0) * 300
     for eps, (order, form) in itertools.product((0.1, 1.0, 3.0), itertools.product(range(4), edgeworth.FORMS)):
-        assert edgeworth.aea_delta(run, eps, order=order, form=form) == pytest.approx(hs.delta(run, eps).estimate, rel=1e-10)
+        assert edgeworth.aea_delta(run, eps, order=order, form=form) == pytest.approx(
+            hs.delta(run, eps).estimate, rel=1e-10
+        )
 
 
 def test_estimates_invert_and_keep_shape():
@@ -201,7 +269,7 @@ def test_heterogeneous_totals_add():
     assert mixed.totals[0][0] == pytest.approx(apart[0] + apart[1], rel=1e-14)
 
 
-# -- what is refused ------------------------------------------------------------------------------------------------------
+# -- what is refused ---------------------------------------------------------------------------------------------------
 
 RUN = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 100
 
@@ -228,7 +296,10 @@ def test_bad_order(order):
         (lambda: edgeworth.eeai_delta(RUN, math.nan), "eps must be"),
         (lambda: edgeworth.eeai_epsilon(RUN, 0.0), "delta must be"),
         (lambda: edgeworth.eeai_delta(RUN, 1.0, form=2), "form must be"),
-        (lambda: eeai.constant_upper(edgeworth.loss_steps((1, 0.1, 5, 0), (2, 0.1, 5, 0)), 0, "iid"), "version must be"),
+        (
+            lambda: eeai.constant_upper(edgeworth.loss_steps((1, 0.1, 5, 0), (2, 0.1, 5, 0)), 0, "iid"),
+            "version must be",
+        ),
         (
             lambda: eeai.constant_upper(edgeworth.loss_steps((1, 0.1, 5, 0)), 0, "inid_regular", published=True),
             "version must be",

@@ -1,5 +1,5 @@
-"""Numbers of the Edgeworth accountant computed apart from this package, reproduced: cumulants, moments of the finite-sample
-constants, constants, bounds of tails, and eps."""
+"""Numbers of the Edgeworth accountant computed apart from this package, reproduced: cumulants, moments of the
+finite-sample constants, constants, bounds of tails, and eps."""
 
 import math
 
@@ -123,16 +123,22 @@ def test_eps_at_a_given_limit(limit, low, high):
 
 
 def test_tails_of_laplace_steps():
-    """Range, Hoeffding's mean and square of the range; Chernoff's bounds of the tail at eps = 1, 3, 5 are those of K."""
+    """Range, Hoeffding's mean and square of the range; Chernoff's bounds of the tail at eps = 1, 3, 5 are those of
+    K."""
     m, q, k = 1.0, 0.1, 100
     low, high = (math.log1p(q * math.expm1(x)) for x in (-m, m))
     assert (low, high) == pytest.approx((-0.06529834, 0.15856508), abs=1e-8)
     mean = _core.edgeworth_moments(LAPLACE, m, q, *rule())[0][0]
-    assert mean == pytest.approx(-0.00403306609, rel=1e-8) and (high - low) ** 2 == pytest.approx(0.0501148285, rel=1e-8)
+    assert mean == pytest.approx(-0.00403306609, rel=1e-8) and (high - low) ** 2 == pytest.approx(
+        0.0501148285, rel=1e-8
+    )
     step = hs.poisson_subsampled(hs.laplace(1.0), q)
     for eps, want in ((1.0, 0.319), (3.0, 1.32e-3), (5.0, 1.02e-7)):
-        logs = [k * (t - 1) * hs.rdp(step, t, direction="remove").estimate - t * eps for t in np.geomspace(1.01, 120, 400)]
-        assert 0.94 * want < math.exp(min(logs)) < want  # P(X >= eps) <= E e^{tX} e^{-t eps}, there at a coarse choice of t
+        logs = [
+            k * (t - 1) * hs.rdp(step, t, direction="remove").estimate - t * eps for t in np.geomspace(1.01, 120, 400)
+        ]
+        # P(X >= eps) <= E e^{tX} e^{-t eps}, there at a coarse choice of t
+        assert 0.94 * want < math.exp(min(logs)) < want
 
 
 def test_roots_below_zero_are_zero():

@@ -1,4 +1,5 @@
-"""EEAI: moments with proved errors, constants and intervals against their anchors, measured errors and the certified curve."""
+"""EEAI: moments with proved errors, constants and intervals against their anchors, measured errors and the certified
+curve."""
 
 import functools
 import itertools
@@ -72,8 +73,8 @@ TABLE_A5 = {
     1e8: (2.04e-4, 2.04e-4, 4.2e-7, 3.95e-7),
     1e10: (2.04e-5, 2.04e-5, 3.0e-9, 3.06e-9),
 }
-"""D for q = 0.01, sigma = 0.8, REMOVE: versions inid, iid, regular as printed, and inid_regular, never printed; the first
-entry of the first row is the trivial bound."""
+"""D for q = 0.01, sigma = 0.8, REMOVE: versions inid, iid, regular as printed, and inid_regular, never printed; the
+first entry of the first row is the trivial bound."""
 
 
 @pytest.mark.parametrize("k", TABLE_A5)
@@ -108,7 +109,8 @@ def test_modulus_from_both_sides(m, q, family, which):  # [theory: edgeworth.mod
 
 
 def test_interval_contains_the_curve():  # [theory: eeai.interval]
-    """Where the constants say something: both forms against Prawitz' interval, their widths in the order that theory gives."""
+    """Where the constants say something: both forms against Prawitz' interval, their widths in the order that theory
+    gives."""
     run = hs.poisson_subsampled(hs.gaussian(0.8), 1e-5) * 10**9
     widths = {}
     for form in edgeworth.FORMS:
@@ -135,7 +137,8 @@ def test_integral_of_the_expansion(B, z):  # [theory: edgeworth.one-sequence]
 
 
 def test_interval_moves_with_the_moments():  # [theory: eeai.standardised]
-    """What an error of mean, variance and third cumulant adds covers the change it makes, from below and within a factor."""
+    """What an error of mean, variance and third cumulant adds covers the change it makes, from below and within a
+    factor."""
     moments = finite_sample.Moments(1e6, 2.0, 5.0, 1.0, 3.0)
     sums, errors = (0.5, 1.0, 0.3), (1e-4, 3e-4, 2e-4)
     law = eeai.Law(moments, 1.0, sums, errors)
@@ -156,7 +159,10 @@ SHARP = [
     (hs.poisson_subsampled(hs.gaussian(0.8), 1e-4) * 10**8, 1.0),
     (hs.poisson_subsampled(hs.laplace(1.0), 1e-4) * 10**8, 0.5),
     (hs.laplace(3e4) * 10**9, 1.0),
-    (hs.poisson_subsampled(hs.gaussian(0.8), 1e-4) * 10**8 + hs.poisson_subsampled(hs.gaussian(1.5), 2e-4) * 10**7, 1.0),
+    (
+        hs.poisson_subsampled(hs.gaussian(0.8), 1e-4) * 10**8 + hs.poisson_subsampled(hs.gaussian(1.5), 2e-4) * 10**7,
+        1.0,
+    ),
 ]
 
 
@@ -168,7 +174,10 @@ def test_sharp_intervals_from_both_sides(run, eps, direction):
     side = eeai.Side(steps, int(direction == "add"))
     assert side.error < 2e-5
     for at in (0.5 * eps, eps, 2 * eps):
-        sharp, b = edgeworth.prawitz_delta(run, at, direction=direction), edgeworth.eeai_delta(run, at, direction=direction)
+        sharp, b = (
+            edgeworth.prawitz_delta(run, at, direction=direction),
+            edgeworth.eeai_delta(run, at, direction=direction),
+        )
         assert sharp.width < 0.1 * b.width
         assert b.lower <= sharp.lower and sharp.upper <= b.upper
         assert b.upper - b.estimate <= 1.001 * side.error and b.estimate - b.lower <= 1.001 * side.error
@@ -177,7 +186,8 @@ def test_sharp_intervals_from_both_sides(run, eps, direction):
 
 
 def test_route_takes_the_constants_where_prawitz_is_wide(monkeypatch):
-    """A line without nodes leaves Prawitz' inequality with nothing but Chernoff's bound: the constants then carry both ends."""
+    """A line without nodes leaves Prawitz' inequality with nothing but Chernoff's bound: the constants then carry both
+    ends."""
     run = hs.poisson_subsampled(hs.gaussian(0.8), 1e-4) * 10**8
     sharp, root = hs.delta(run, 1.0, route="contour"), hs.epsilon(run, 0.1, route="contour")
     delta, eps = _core.prawitz_delta, _core.prawitz_eps
@@ -213,10 +223,16 @@ SIGMA, RATE, COUNT = st.floats(0.3, 20.0), st.floats(-6.0, -0.2), st.floats(0.5,
 
 
 @settings(max_examples=30)
-@given(st.lists(st.tuples(st.booleans(), SIGMA, RATE, COUNT), min_size=1, max_size=3), st.floats(-12.0, -0.5), st.booleans())
+@given(
+    st.lists(st.tuples(st.booleans(), SIGMA, RATE, COUNT), min_size=1, max_size=3),
+    st.floats(-12.0, -0.5),
+    st.booleans(),
+)
 def test_certified_intervals_meet(rows, log_delta, two):
     """EEAI and the route edgeworth, on random runs of both families."""
-    steps = [(hs.poisson_subsampled((hs.laplace if lap else hs.gaussian)(s), 10**q), int(10**k)) for lap, s, q, k in rows]
+    steps = [
+        (hs.poisson_subsampled((hs.laplace if lap else hs.gaussian)(s), 10**q), int(10**k)) for lap, s, q, k in rows
+    ]
     run, delta = hs.compose(*steps), 10**log_delta
     form = "two_sequence" if two else "one_sequence"
     found = []
@@ -244,8 +260,8 @@ def test_interval_is_chernoff_where_constants_say_nothing():
 
 
 def test_constant_is_above_the_error():  # [theory: edgeworth.finite-sample, edgeworth.inid-regular]
-    """The error of the expansion of order 1, seen through delta at 40 points, is below D (one-sequence form: |error| <= D), for
-    equal steps and for steps that differ."""
+    """The error of the expansion of order 1, seen through delta at 40 points, is below D (one-sequence form: |error| <=
+    D), for equal steps and for steps that differ."""
     one, two = (1.25, 0.01, 1000, GAUSSIAN), (1.0, 0.01, 100_000, GAUSSIAN)
     for rows, add in itertools.product(((one,), (two,), ((0.5, 0.1, 50_000, LAPLACE), two)), (0, 1)):
         steps = edgeworth.loss_steps(*rows)

@@ -15,9 +15,14 @@ import hockeystick
 from hockeystick import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts),
+]
 BLOCK = re.compile(
-    r"^(?:(?P<heading>#+ .*)|(?P<fence>`{3,})(?:\{code-block\} *)?(?P<language>[\w{}-]*).*\n(?P<body>(?s:.*?))^(?P=fence) *$)",
+    r"^(?:(?P<heading>#+ .*)|(?P<fence>`{3,})(?:\{code-block\}"
+    r" *)?(?P<language>[\w{}-]*).*\n(?P<body>(?s:.*?))^(?P=fence) *$)",
     re.MULTILINE,
 )
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -59,8 +64,8 @@ def test_docstrings_have_examples():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_pages(page, tmp_path, monkeypatch, capsys):
-    """Every block of a page, in order, in a folder of its own: Python as it would be typed, commands and what they print, files
-    by their captions. A section that imports an optional package which is not installed is passed over.
+    """Every block of a page, in order, in a folder of its own: Python as it would be typed, commands and what they
+    print, files by their captions. A section that imports an optional package which is not installed is passed over.
     """
     monkeypatch.chdir(tmp_path)
     names, missing, text = {}, False, page.read_text(encoding="utf-8")
@@ -81,7 +86,9 @@ def test_pages(page, tmp_path, monkeypatch, capsys):
             test = doctest.DocTestParser().get_doctest(body, names, page.name, str(page), line)
             said = []
             assert (
-                not doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test, out=said.append, clear_globs=False).failed
+                not doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
+                .run(test, out=said.append, clear_globs=False)
+                .failed
             ), "".join(said)
             names.update(test.globs)
         elif language in ("console", "", "sh") and not missing:
@@ -120,8 +127,8 @@ def run(command, capsys):
 
 
 def test_links():
-    """Links of pages that are read as they are lead somewhere; a strict build of the site sees to the others. Files that a page
-    names with their folder exist."""
+    """Links of pages that are read as they are lead somewhere; a strict build of the site sees to the others. Files
+    that a page names with their folder exist."""
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
         links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
         assert all((page.parent / link).exists() for link in links), links
@@ -145,7 +152,9 @@ def test_contributing_names_tests_and_files_that_exist():
     names = re.findall(r"test_[a-z_]+\*?", text)
     assert len(names) > 30 and all(any(here.glob(f"{name}.py")) for name in names)
     rows = text[text.index("| a change of |") : text.index("## What a change must hold")]
-    files = re.findall(r"`(?:\w+/)*([\w*]+\.\w+)`", "".join(line.split("|")[1] for line in rows.splitlines() if "|" in line))
+    files = re.findall(
+        r"`(?:\w+/)*([\w*]+\.\w+)`", "".join(line.split("|")[1] for line in rows.splitlines() if "|" in line)
+    )
     places = [folder for folder in (ROOT / "csrc", ROOT / "src") if folder.exists()]
     if len(places) == 2:
         missing = [name for name in files if not any(any(place.rglob(name)) for place in (*places, ROOT))]

@@ -220,7 +220,10 @@ def test_the_server_is_for_those_with_the_token_on_this_machine(served):
         "Sec-WebSocket-Key": "x" * 22 + "==",
     }
     address = served.replace("/?", "/ws?")
-    assert status(address, **socket, **{"Origin": "http://elsewhere.example", "Sec-WebSocket-Protocol": "bokeh, x.y"})[0] == 403
+    assert (
+        status(address, **socket, **{"Origin": "http://elsewhere.example", "Sec-WebSocket-Protocol": "bokeh, x.y"})[0]
+        == 403
+    )
 
 
 def test_bad_arguments_are_refused():
@@ -269,11 +272,16 @@ def test_in_a_browser(served):
     page = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
 
     def of(name, what):
-        code = "const model = globalThis.Bokeh?.documents[0]?.get_model_by_name(arguments[0]); return model?.[arguments[1]]"
+        code = (
+            "const model = globalThis.Bokeh?.documents[0]?.get_model_by_name(arguments[0]); return"
+            " model?.[arguments[1]]"
+        )
         return page.execute_script(code, name, what)
 
     def within(name, css):
-        code = "const doc = Bokeh.documents[0]; return Bokeh.index.find_one_by_id(doc.get_model_by_name(arguments[0]).id)"
+        code = (
+            "const doc = Bokeh.documents[0]; return Bokeh.index.find_one_by_id(doc.get_model_by_name(arguments[0]).id)"
+        )
         return page.execute_script(code + ".shadow_el.querySelector(arguments[1])", name, css)
 
     def until(check):

@@ -65,7 +65,8 @@ def test_gaps_of_hundreds_of_nats_eps():
 
 @pytest.mark.parametrize("tol", [1e-6, 1e-5, 1e-4])
 def test_calibrated_limit_is_not_met(tol):
-    """1 - (1 - q)^2 = 0.1: answered, or refused for the width of the bounds, and then the message encloses the truth."""
+    """1 - (1 - q)^2 = 0.1: answered, or refused for the width of the bounds, and then the message encloses the
+    truth."""
     truth = 1 - mp.sqrt(mpf(0.9))
     try:
         found = hs.calibrate(
@@ -249,7 +250,8 @@ def test_discrete_gaussian_far_out(sigma, eps, truth, adjacency):
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("q", [1.0, 0.1])
 def test_tie_beside_a_large_loss(direction, q):
-    """Every loss had the edge of the largest: delta in [0, 6.5e-14] for 3.3e-19. At eps = 0 sampling multiplies it by q."""
+    """Every loss had the edge of the largest: delta in [0, 6.5e-14] for 3.3e-19. At eps = 0 sampling multiplies it by
+    q."""
     num, den = [3.34e-19, 1.0], [1.7e-24, 1.0]
     truth = pmf_delta(num, den, 1, 0) * mpf(q)
     step = hs.from_pmf(num, den)
@@ -261,7 +263,9 @@ def test_tie_beside_a_large_loss(direction, q):
 def test_range_of_sizes_that_starts_where_all_are_taken():
     """A rate of 1 had a wall at log(1 - 1): ValueError. Up to 2 m all sizes together; the smallest alone is an m."""
     sigma, k = 1e4, 10
-    step = hs.truncated_poisson_subsampled(hs.gaussian(sigma), 1.0, dataset_size=(50, 60), max_batch=50, assume_fixed_n=True)
+    step = hs.truncated_poisson_subsampled(
+        hs.gaussian(sigma), 1.0, dataset_size=(50, 60), max_batch=50, assume_fixed_n=True
+    )
     for direction in ("remove", "add"):
         bound = hs.log_delta(step * k, 1e-4, direction=direction, route="saddlepoint")
         least, most = (mp.log(gaussian_delta(m / sigma * math.sqrt(k), 1e-4)) for m in (1, 2))
@@ -271,7 +275,8 @@ def test_range_of_sizes_that_starts_where_all_are_taken():
 
 @pytest.mark.parametrize("eps", [0.0, 0.1, 5.0])
 def test_curve_that_promises_nothing(eps):
-    """All mass at infinity: its logarithm of nothing was a ValueError, its den mass more than 1, and delta in [0, 1]."""
+    """All mass at infinity: its logarithm of nothing was a ValueError, its den mass more than 1, and delta in [0,
+    1]."""
     all_of_it = hs.from_curve([-63.04778261425075], [1.0], symmetric=False)
     for run in (all_of_it, all_of_it * 3, hs.compose((all_of_it, 2), (hs.gaussian(1.0), 3))):
         for direction in ("remove", "add"):
@@ -292,7 +297,8 @@ def test_den_mass_at_minus_infinity_of_one_point(eps0, delta0):
 
 @pytest.mark.parametrize("route", ["auto", "pld", "prv"])
 def test_samples_that_reveal_nothing(route):
-    """The end of the losses was taken to be uncertain by 8u log(1-q), and the mesh for losses of 0 was a ZeroDivisionError."""
+    """The end of the losses was taken to be uncertain by 8u log(1-q), and the mesh for losses of 0 was a
+    ZeroDivisionError."""
     for step in (hs.from_pmf([1.0], [1.0]), hs.from_pmf([0.3, 0.7], [0.3, 0.7])):
         assert hs.delta(hs.poisson_subsampled(step, 1 - 1e-9) * 2, 0.0, route=route).upper == 0
 
@@ -344,7 +350,8 @@ def test_much_noise_within_a_mixture_is_not_nothing(eps):
     ids=("coarse lattice", "flat beside an atom", "a lattice that returns to 1"),
 )
 def test_roots_between_atoms_that_lie_far_apart(run, delta, low, high):
-    """Where Newton's step is cut, the tangent crawls, or a grid does not fall beyond the frequencies that it was made for."""
+    """Where Newton's step is cut, the tangent crawls, or a grid does not fall beyond the frequencies that it was made
+    for."""
     bound = hs.epsilon(run, delta)
     assert bound.lower <= high and low <= bound.upper
     assert bound.upper - bound.lower <= 2 * (high - low) + 1e-15 * high

@@ -63,7 +63,9 @@ def test_header_agrees():
 def test_stubs_name_the_arguments_of_the_gate():
     stub = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text())
     stubs = {f.name: [a.arg for a in f.args.args] for f in stub.body if isinstance(f, ast.FunctionDef)}
-    gate = {name: f for name, f in vars(_core).items() if callable(f) and not name.startswith("_") and inspect.isroutine(f)}
+    gate = {
+        name: f for name, f in vars(_core).items() if callable(f) and not name.startswith("_") and inspect.isroutine(f)
+    }
     gate = {name: f for name, f in gate.items() if getattr(f, "__module__", "") == _core.__name__}
     assert stubs.keys() == gate.keys()
     for name, f in gate.items():
@@ -109,7 +111,20 @@ LENGTHS = {
     "individual_scatter": (PLACES, WORDS[:2], None),
     "individual_tilts": (M, Q, 0, 9.0, None, 1),
     "individual_chernoff": (np.ones((4, 2), np.int32), M, np.ones((2, 2)), -5.0, 1),
-    "individual_group": (M, Q, K, 0, 1.1, 26.0, 9.0, np.ones((4, 2), np.int32), -5.0, 1, np.full(4, 9.0), np.full(4, 9.0)),
+    "individual_group": (
+        M,
+        Q,
+        K,
+        0,
+        1.1,
+        26.0,
+        9.0,
+        np.ones((4, 2), np.int32),
+        -5.0,
+        1,
+        np.full(4, 9.0),
+        np.full(4, 9.0),
+    ),
     "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 100, None),
     "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 100, None),
     "mixed_cgf": (*LAWS, 1.0, None),
@@ -141,7 +156,10 @@ FREE = {
     "step_tails": np.array([0.0]),
 }
 ANY = {
-    *((name, i, 0) for name, i in (("contour_curve", 4), ("grid_log_mgfs", 0), ("grid_log_mgfs", 3), ("grid_log_mgfs", 4))),
+    *(
+        (name, i, 0)
+        for name, i in (("contour_curve", 4), ("grid_log_mgfs", 0), ("grid_log_mgfs", 3), ("grid_log_mgfs", 4))
+    ),
     *((name, i, axis) for name in ("mixed_delta", "mixed_eps", "mixed_cgf") for i, axis in ((0, 0), (1, 1))),
     ("convolve_tilts", 3, 0),
     ("convolve_tilts", 6, 1),

@@ -1,5 +1,5 @@
-"""Numbers of individual accounting from papers and derivations, each from both sides: eps against mu for GDP and the best Renyi
-order, 495 steps against 420, rounding of noise levels, the error of the FFT route's mesh."""
+"""Numbers of individual accounting from papers and derivations, each from both sides: eps against mu for GDP and the
+best Renyi order, 495 steps against 420, rounding of noise levels, the error of the FFT route's mesh."""
 
 import math
 
@@ -60,7 +60,8 @@ def test_the_renyi_filter_needs_the_eps_of_its_best_order(mu):
 
 
 def test_495_steps_for_420():
-    """sigma = 100, delta = 1e-5: GDP allows 495 steps within the eps that RDP needs for 420; and 478 for 405 at eps = 0.8."""
+    """sigma = 100, delta = 1e-5: GDP allows 495 steps within the eps that RDP needs for 420; and 478 for 405 at eps =
+    0.8."""
     alpha, needed = best_order(math.sqrt(420) / 100, 1e-5)
     assert alpha == pytest.approx(21.08, abs=0.01) and needed == pytest.approx(0.8156234, abs=1e-7)
     run = hs.gaussian(100.0) * 420
@@ -84,7 +85,8 @@ def test_495_steps_for_420():
 
 @pytest.fixture(scope="module")
 def realised():
-    """2,000 steps of rate 0.01, noise multiplier 1, norms exponential and clipped: (mu of each, delta(1) from both sides)."""
+    """2,000 steps of rate 0.01, noise multiplier 1, norms exponential and clipped: (mu of each, delta(1) from both
+    sides)."""
     mu = np.minimum(np.random.default_rng(3).exponential(0.5, 2000), 1.0)
     ends = []
     for value in (np.floor(200 * mu) / 200, np.ceil(200 * mu) / 200):
@@ -100,8 +102,8 @@ def delta_at_one(counts, sigmas):
 
 
 def test_rounding_of_levels_is_safe_in_one_direction_only(realised):
-    """Rounded to less noise, delta is 3.4, 1.86, 1.36, 1.12 times the truth with 5 to 50 levels uniform in 1/sigma^2, and more
-    with levels uniform in sigma; rounded to more noise it is below the truth."""
+    """Rounded to less noise, delta is 3.4, 1.86, 1.36, 1.12 times the truth with 5 to 50 levels uniform in 1/sigma^2,
+    and more with levels uniform in sigma; rounded to more noise it is below the truth."""
     mu, low, high = realised
     assert 1.5e-4 < low < high < 1.08 * low
     for n, times in ((5, 3.4), (10, 1.86), (20, 1.36), (50, 1.12)):
@@ -117,8 +119,9 @@ def test_rounding_of_levels_is_safe_in_one_direction_only(realised):
 
 @pytest.mark.parametrize(("dx", "k", "eta", "hoeffding"), [(1e-4, 1e3, 1e-10, 0.01089), (1e-5, 1e4, 1e-12, 0.00376)])
 def test_error_of_the_mesh(dx, k, eta, hoeffding):
-    """Mean-preserving rounding moves a sum of k losses by at most dx sqrt(k/2 log(2/eta)), but for probability eta. The route
-    charges less (one-sided, and the variance of a uniform law), yet more than sums of uniform remainders reach."""
+    """Mean-preserving rounding moves a sum of k losses by at most dx sqrt(k/2 log(2/eta)), but for probability eta. The
+    route charges less (one-sided, and the variance of a uniform law), yet more than sums of uniform remainders
+    reach."""
     assert dx * math.sqrt(k / 2 * math.log(2 / eta)) == pytest.approx(hoeffding, abs=5e-6)
     variation = grid.density_variation_upper(1.0, 0.01, False)
     radius = grid.radius_upper(dx, np.array([k]), np.array([variation]), math.log(eta))

@@ -125,7 +125,17 @@ def test_bad_usage(capsys, norms):
     (folder / "junk.csv").write_text("a,b\n1,x\n")
     (folder / "norms.txt").write_text("1")
     flags = ("--noise", 1, "--delta", 1e-5)
-    for path in ("neg.npy", "nan.npy", "deep.npy", "text.npy", "none.npy", "junk.npy", "junk.csv", "norms.txt", "nowhere.npy"):
+    for path in (
+        "neg.npy",
+        "nan.npy",
+        "deep.npy",
+        "text.npy",
+        "none.npy",
+        "junk.npy",
+        "junk.csv",
+        "norms.txt",
+        "nowhere.npy",
+    ):
         status, out, err = call(capsys, folder / path, *flags)
         assert (status, out) == (2, "") and err.startswith("hockeystick: error:"), path
     for bad in (
@@ -148,7 +158,17 @@ def test_bad_usage(capsys, norms):
 
 def test_as_a_process(norms):
     folder, _ = norms
-    command = [sys.executable, "-m", "hockeystick", "individual", str(folder / "norms.npy"), "--noise", "5", "--delta", "1e-5"]
+    command = [
+        sys.executable,
+        "-m",
+        "hockeystick",
+        "individual",
+        str(folder / "norms.npy"),
+        "--noise",
+        "5",
+        "--delta",
+        "1e-5",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "50 records" in done.stdout and done.stderr == ""
     listed = subprocess.run([sys.executable, "-m", "hockeystick", "--help"], capture_output=True, text=True, timeout=60)

@@ -86,10 +86,13 @@ def test_no_level_is_safe_beyond_the_last(mu):
 
 
 def test_bucket_directions_and_spacing():
-    """Rounding up stays above the true sequence, down below; uniform in 1/sigma^2 is the tightest and 32 levels suffice."""
+    """Rounding up stays above the true sequence, down below; uniform in 1/sigma^2 is the tightest and 32 levels
+    suffice."""
     q, steps, delta = 0.01, 2000, 1e-5
     mu = np.random.default_rng(0).beta(2, 2, steps)
-    true = hs.epsilon(hs.compose(*((hs.poisson_subsampled(hs.gaussian(1 / x), q), 1) for x in np.ceil(mu * 400) / 400)), delta)
+    true = hs.epsilon(
+        hs.compose(*((hs.poisson_subsampled(hs.gaussian(1 / x), q), 1) for x in np.ceil(mu * 400) / 400)), delta
+    )
     bounds = {}
     for n in (8, 32):
         for spacing in ("variance", "linear"):
@@ -108,7 +111,8 @@ def test_bucket_directions_and_spacing():
 
 @given(st.floats(1e-3, 1e9), st.floats(1e-9, 1e9), st.integers(1, 64), st.sampled_from(["variance", "linear"]))
 def test_a_norm_at_the_clip_has_the_last_level(z, clip, n, spacing):
-    """The mu of the noise multiplier, however its user rounds it, and the mu of a norm that is clipped: each rounded apart."""
+    """The mu of the noise multiplier, however its user rounds it, and the mu of a norm that is clipped: each rounded
+    apart."""
     charged = mu_from_norms([clip, 2 * clip], noise_multiplier=z, clip=clip), mu_from_norms([clip], sigma=z * clip)
     for mu_max in (1 / z, clip / (z * clip)):
         levels = NoiseLevels(mu_max, levels=n, spacing=spacing)
@@ -149,7 +153,12 @@ def test_counting_a_step_never_wraps():
     for bad, message in (([0.5, 1.0], "full"), ([0.1, 2.0], "mu must be"), ([0.1], "shape")):
         with pytest.raises(hs.DomainError, match=message):
             levels.add(counts, np.array(bad), [2, 0])
-    for rows, message in (([1, 1], "distinct"), ([1, -1], "from 0 to 2"), ([1, 3], "from 0 to 2"), ([0.0, 1.0], "integers")):
+    for rows, message in (
+        ([1, 1], "distinct"),
+        ([1, -1], "from 0 to 2"),
+        ([1, 3], "from 0 to 2"),
+        ([0.0, 1.0], "integers"),
+    ):
         with pytest.raises(hs.DomainError, match=message):
             levels.add(counts, np.array([0.5, 1.0]), rows)
     with pytest.raises(hs.DomainError, match="integers of shape"):
@@ -166,7 +175,8 @@ def test_bad_levels():
 
 
 def test_the_fit_is_below_the_truth_where_it_is_known_to_fail():  # [theory: individual.fit]
-    """q = 0.01, sigma = 0.8, 1000 steps: fitted up to eps = 2, mu is 0.6831 and eps(1e-5) reads 3.0676; truth: 3.1410."""
+    """q = 0.01, sigma = 0.8, 1000 steps: fitted up to eps = 2, mu is 0.6831 and eps(1e-5) reads 3.0676; truth:
+    3.1410."""
     run = hs.poisson_subsampled(hs.gaussian(0.8), 0.01) * 1000
     fitted = fit_mu(run, eps_max=2.0, points=4)
     assert fitted.mu == pytest.approx(0.6831, abs=1e-4) and "heuristic" in fitted.label
@@ -203,7 +213,8 @@ def test_route_fft_names_what_it_cannot_reach():
 
 
 def test_plancherel_equals_the_inverse_transform():  # [theory: individual.fft]
-    """The same sum by the inverse transform; without the conjugate, or without the weights' doubling, it is another number."""
+    """The same sum by the inverse transform; without the conjugate, or without the weights' doubling, it is another
+    number."""
     counts = np.array([[0, 100, 0, 300, 200, 0, 0, 400]])
     levels = fft_records.prepare(1 / SIGMAS, np.full(8, 0.01), False, 1000.0, counts, 1e-5, 0.02, 1)
     weight, _, _ = fft_records._weights(levels)

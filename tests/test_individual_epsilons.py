@@ -1,4 +1,5 @@
-"""Per-record epsilons: against the query of the library record by record, routes against each other, anchors, bad input."""
+"""Per-record epsilons: against the query of the library record by record, routes against each other, anchors, bad
+input."""
 
 import math
 
@@ -20,7 +21,9 @@ def random_counts(n, steps, seed=0, spread=0.3):
 
 def truth(row, sigmas, q, delta):
     rates = np.broadcast_to(q, len(sigmas))
-    steps = [(hs.poisson_subsampled(hs.gaussian(s), p), int(k)) for s, p, k in zip(sigmas, rates, row, strict=True) if k]
+    steps = [
+        (hs.poisson_subsampled(hs.gaussian(s), p), int(k)) for s, p, k in zip(sigmas, rates, row, strict=True) if k
+    ]
     return hs.epsilon(hs.compose(*steps), delta)
 
 

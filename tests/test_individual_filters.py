@@ -105,7 +105,8 @@ def test_odometer_moves_at_refills_only():
     shown = []
     for mu in (0.6, 0.6, 0.6, 0.8, 1.0, 0.1, 0.0):
         shown.append((odometer.charge(mu), odometer.mu_upper))
-    assert [n for n, _ in shown] == [1, 1, 2, 3, 4, 5, 5]  # 0.6 and 0.8 as doubles have squares that add up to more than 1
+    # 0.6 and 0.8 as doubles have squares that add up to more than 1
+    assert [n for n, _ in shown] == [1, 1, 2, 3, 4, 5, 5]
     for n, mu in shown:
         assert math.sqrt(n) <= mu <= math.sqrt(n) * (1 + 1e-15)
     assert odometer.epsilon_upper(1e-5) >= hs.epsilon(hs.gaussian(0.5), 1e-5).lower
@@ -167,7 +168,8 @@ def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):  # [theory: 
     with mp.workdps(60):
         p, v = mp.mpf(q), 1 / mp.mpf(sigma) ** 2
         total = sum(
-            mp.binomial(alpha, i) * (1 - p) ** (alpha - i) * p**i * mp.exp((i * i - i) * v / 2) for i in range(alpha + 1)
+            mp.binomial(alpha, i) * (1 - p) ** (alpha - i) * p**i * mp.exp((i * i - i) * v / 2)
+            for i in range(alpha + 1)
         )
         truth = mp.log(total) / (alpha - 1)
         (upper,) = renyi.step_rho_upper(hs.poisson_subsampled(hs.gaussian(sigma), q), [alpha])
@@ -245,7 +247,9 @@ def test_the_library_loads_this_room_late():
     import subprocess
     import sys
 
-    code = "import sys, hockeystick; assert 'sqlite3' not in sys.modules and 'hockeystick.individual' not in sys.modules"
+    code = (
+        "import sys, hockeystick; assert 'sqlite3' not in sys.modules and 'hockeystick.individual' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "GDPFilter" in dir(hs)
     with pytest.raises(AttributeError, match="no attribute"):

@@ -33,8 +33,9 @@ while True:
 
 
 def kill_at_random_instants(kind, path, kills, seed):
-    """Kill writers at random instants, a fifth of them anywhere from their start on, the others after a step; after each,
-    reopen and hold the state against a replay in memory. Returns the steps done, and how often one was not announced yet."""
+    """Kill writers at random instants, a fifth of them anywhere from their start on, the others after a step; after
+    each, reopen and hold the state against a replay in memory. Returns the steps done, and how often one was not
+    announced yet."""
     rng = np.random.default_rng(seed)
     replay, acknowledged, mid_step = start(kind), 0, 0
     start(kind, path).close()
@@ -52,7 +53,9 @@ def kill_at_random_instants(kind, path, kills, seed):
         out, err = child.stdout.read(), child.stderr.read()
         child.wait()
         assert not err
-        acknowledged = max([acknowledged, *(int(line) for line in out.split(b"\n")[:-1] if not line.startswith(b"ready"))])
+        acknowledged = max(
+            [acknowledged, *(int(line) for line in out.split(b"\n")[:-1] if not line.startswith(b"ready"))]
+        )
         with start(kind, path) as filter:
             assert acknowledged <= filter.steps <= acknowledged + 1  # one may be on file and not yet announced
             mid_step += filter.steps > acknowledged
@@ -109,7 +112,8 @@ def test_a_step_that_was_done_in_part_is_finished(tmp_path, monkeypatch, first, 
         words[512:] = np.where(rng.random(N) < share, new, old)
         if share < 1:  # what is kept is not what was acknowledged
             one_bit, sign = (kept[:-1] + bytes([kept[-1] ^ bit]) for bit in (64, 128))
-            foreign = kept[:30] + bytes([kept[30] ^ 1]) + kept[31:]  # its identity is random: a fixed byte may be there already
+            # its identity is random: a fixed byte may be there already
+            foreign = kept[:30] + bytes([kept[30] ^ 1]) + kept[31:]
             for spoiled in (one_bit, sign, kept[:-8], kept[:4096], foreign):
                 (tmp_path / "state.step").write_bytes(spoiled)
                 before = snapshot(tmp_path)
@@ -129,7 +133,8 @@ def test_a_step_that_was_done_in_part_is_finished(tmp_path, monkeypatch, first, 
 
 @pytest.mark.parametrize(("step", "where"), [(1, "_sweep"), (2, "_put")])
 def test_an_interrupted_step_is_not_gone_over(tmp_path, monkeypatch, step, where):
-    """Control-C after the acknowledgement, before the words have changed: this process goes no further, opening finishes it."""
+    """Control-C after the acknowledgement, before the words have changed: this process goes no further, opening
+    finishes it."""
     real, path = getattr(hs.IndividualGDPFilter, where), tmp_path / "state"
 
     def interrupted(self, *given, look=False, **rest):
@@ -162,7 +167,9 @@ def test_words_that_cannot_be_forced_to_disk_are_forced_later(tmp_path, monkeypa
     with start("records", tmp_path / "state") as filter:
         filter._words.sync = True
         real = data._fdatasync
-        monkeypatch.setattr(data, "_fdatasync", lambda file: real(file) if file != filter._words._words_file else broken())
+        monkeypatch.setattr(
+            data, "_fdatasync", lambda file: real(file) if file != filter._words._words_file else broken()
+        )
         run_step("records", filter, 1)
         with pytest.raises(hs.StoreError, match="Input/output error; nothing was charged"):
             run_step("records", filter, 2)
@@ -174,7 +181,8 @@ def test_words_that_cannot_be_forced_to_disk_are_forced_later(tmp_path, monkeypa
 
 
 def test_a_step_written_over_is_not_done_again(tmp_path, monkeypatch):
-    """After a loss of power the head of the last step may be on disk with what the next one wrote behind it: its words are."""
+    """After a loss of power the head of the last step may be on disk with what the next one wrote behind it: its words
+    are."""
     path, replay = tmp_path / "state", start("records")
     with start("records", path) as filter:
         monkeypatch.setattr(data.Words, "_let_go", lambda self: None)

@@ -37,7 +37,13 @@ def test_trace(dtype):
 
 @pytest.mark.parametrize(
     ("budget", "sigma", "norms"),
-    [(1.0, 1.0, [0.5] * 4), (1.0, 0.6, [0.3] * 4), (5.0, 2.0, [6.0, 8.0]), (0.3, 2.0, [0.3] * 4), (1.5, 100.0, [75.0] * 4)],
+    [
+        (1.0, 1.0, [0.5] * 4),
+        (1.0, 0.6, [0.3] * 4),
+        (5.0, 2.0, [6.0, 8.0]),
+        (0.3, 2.0, [0.3] * 4),
+        (1.5, 100.0, [75.0] * 4),
+    ],
 )
 def test_spending_exactly_the_budget_is_allowed(budget, sigma, norms):
     assert sum((Fraction(x) / Fraction(sigma)) ** 2 for x in norms) == Fraction(budget) ** 2
@@ -54,7 +60,8 @@ def test_spending_exactly_the_budget_is_allowed(budget, sigma, norms):
     st.sampled_from([np.float32, np.float64]),
     st.booleans(),
 )
-def test_against_the_rule_over_the_rationals(budget, steps, dtype, sticky):  # [theory: individual.cost, individual.records]
+# [theory: individual.cost, individual.records]
+def test_against_the_rule_over_the_rationals(budget, steps, dtype, sticky):
     """Costs are within one unit and 20u of the exact square, never below; the decision follows the costs exactly."""
     filter = hs.IndividualGDPFilter(1, budget_mu=budget, sticky=sticky)
     layout, spent, out = units.units_of(budget), 0, False
@@ -97,7 +104,11 @@ def test_same_bits_for_every_thread_count_and_for_subsets(dtype):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_does_not_wait_for_threads_that_it_has_not():
-    filter, norms, counts = hs.IndividualGDPFilter(200_000, budget_mu=2.0, n_threads=2), np.ones(200_000), np.full((50, 2), 9)
+    filter, norms, counts = (
+        hs.IndividualGDPFilter(200_000, budget_mu=2.0, n_threads=2),
+        np.ones(200_000),
+        np.full((50, 2), 9),
+    )
     filter.charge(norms, sigma=1.0)
     before = hs.individual_epsilons(counts, sigmas=[1.0, 2.0], q=0.1, delta=1e-5, n_threads=2).upper
     pid = os.fork()
@@ -188,7 +199,9 @@ def test_bad_sizes(n):
         hs.IndividualGDPFilter(n, budget_mu=1.0)
 
 
-@pytest.mark.parametrize("option", [{"sticky": 1}, {"clip": 0.0}, {"clip": math.nan}, {"n_threads": -1}, {"n_threads": 1.5}])
+@pytest.mark.parametrize(
+    "option", [{"sticky": 1}, {"clip": 0.0}, {"clip": math.nan}, {"n_threads": -1}, {"n_threads": 1.5}]
+)
 def test_bad_options(option):
     with pytest.raises(hs.DomainError):
         hs.IndividualGDPFilter(3, budget_mu=1.0, **option)
@@ -229,7 +242,9 @@ def test_nothing_is_rounded_down_on_its_way_in():
         filter.charge(np.array([above]), sigma=1.0)
     with pytest.raises(hs.DomainError, match="holds exactly"):
         hs.GDPFilter(budget_mu=1.0).charge(above)
-    assert filter.charge(np.ones(1, np.longdouble), sigma=1.0).all() and hs.GDPFilter(budget_mu=1.0).charge(np.longdouble(1))
+    assert filter.charge(np.ones(1, np.longdouble), sigma=1.0).all() and hs.GDPFilter(budget_mu=1.0).charge(
+        np.longdouble(1)
+    )
 
 
 def test_state_in_an_array_on_disk(tmp_path):

@@ -23,7 +23,9 @@ def start(kind, path=None):
         if path and Path(path).exists():
             return hs.IndividualGDPFilter.open(path, sync=False)
         return hs.IndividualGDPFilter(N, budget_mu=3.0, path=path, sync=False)
-    cls, options = {"gdp": (hs.GDPFilter, {"budget_mu": 100.0}), "odometer": (hs.GDPOdometer, {"increment_mu": 1.0})}[kind]
+    cls, options = {"gdp": (hs.GDPFilter, {"budget_mu": 100.0}), "odometer": (hs.GDPOdometer, {"increment_mu": 1.0})}[
+        kind
+    ]
     return cls.open(path, sync=False) if path and Path(path).exists() else cls(**options, path=path, sync=False)
 
 
@@ -160,7 +162,11 @@ def test_a_forked_child_may_not_charge(tmp_path):
 def test_closed_filters_take_nothing(tmp_path):
     filter = start("records", tmp_path / "state")
     filter.close()
-    for use in (lambda: filter.charge(np.ones(N), sigma=1.0), filter.spent_mu_upper, lambda: filter.epsilons_upper(1e-5)):
+    for use in (
+        lambda: filter.charge(np.ones(N), sigma=1.0),
+        filter.spent_mu_upper,
+        lambda: filter.epsilons_upper(1e-5),
+    ):
         with pytest.raises(hs.StoreError, match="closed"):
             use()
 

@@ -19,7 +19,8 @@ def steps(n, make=lambda i: hs.gaussian(1.0 + i)):
 
 def answers():
     known = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
-    bounds = hs.epsilon(known, 1e-5), hs.epsilon(known, 1e-5, route="saddlepoint"), hs.epsilon_batch(1.0, 0.01, 1000, 1e-5)
+    bounds = [hs.epsilon(known, 1e-5, route=route) for route in ("auto", "saddlepoint")]
+    bounds.append(hs.epsilon_batch(1.0, 0.01, 1000, 1e-5))
     return [(bound.lower, bound.estimate, bound.upper) for bound in bounds]
 
 before = answers()
@@ -47,7 +48,8 @@ CALLS = {
         "hs.individual_epsilons(k, sigmas=np.linspace(1, 20, 32), q=0.01, delta=1e-5)",
     ),
     "sizes": (
-        "def run(size): return hs.truncated_poisson_subsampled(hs.gaussian(1.0), 1e-3, dataset_size=size, max_batch=1100)",
+        "def run(size): return hs.truncated_poisson_subsampled(hs.gaussian(1.0), 1e-3, dataset_size=size,"
+        " max_batch=1100)",
         "[hs.epsilon(run((10**4, 10**6 + i)) * 1000, 1e-5, adjacency='zero_out') for i in range(100)]",
     ),
     "hyperbola": (

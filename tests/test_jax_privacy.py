@@ -1,4 +1,5 @@
-"""The dp_accounting accountant inside jax-privacy: its calibrations and an execution plan, where jax-privacy is installed.
+"""The dp_accounting accountant inside jax-privacy: its calibrations and an execution plan, where jax-privacy is
+installed.
 
 pip install '.[dp-accounting,test]' jax-privacy && pytest tests/test_jax_privacy.py
 """

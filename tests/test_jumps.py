@@ -1,4 +1,5 @@
-"""Bounds where one rare large loss makes nearly all of the curve: against certified intervals, and how close they come."""
+"""Bounds where one rare large loss makes nearly all of the curve: against certified intervals, and how close they
+come."""
 
 import math
 

@@ -11,7 +11,8 @@ from hockeystick.routes import lattice, mixed, pld
 
 
 def laplace_by_residues(m, k, eps):
-    """M(z)^k = sum_j C(k,j) (1+z)^j z^(k-j) e^{..}/(1+2z)^k: the residues at -1/2 (order k), 0 (j = k) and -1 (j = 0)."""
+    """M(z)^k = sum_j C(k,j) (1+z)^j z^(k-j) e^{..}/(1+2z)^k: the residues at -1/2 (order k), 0 (j = k) and -1 (j =
+    0)."""
 
     def series(c0, power):
         out = [mp.mpf(c0) ** power]
@@ -67,7 +68,8 @@ def one_step(m, q, add, eps):
 
 
 @pytest.mark.parametrize("m, q, add", [(0.5, 0.1, 0), (0.5, 0.1, 1), (0.05, 0.01, 0), (2.0, 0.3, 1), (1.0, 0.9, 0)])
-def test_subsampled_twice_against_quadrature(m, q, add):  # [theory: law.gauss-panels, law.laplace-ends, law.second-order]
+# [theory: law.gauss-panels, law.laplace-ends, law.second-order]
+def test_subsampled_twice_against_quadrature(m, q, add):
     """delta_2(eps) = E delta_1(eps - L): two atoms, and the density between with its kinks as break points."""
     with mp.workdps(25):
         sign = -1 if add else 1
@@ -87,7 +89,8 @@ def test_subsampled_twice_against_quadrature(m, q, add):  # [theory: law.gauss-p
                 if inside > 0 and -m < mp.log(inside) < m:
                     breaks.append(mp.log(inside))
             truth = mp.quad(
-                lambda u, eps=eps: mp.exp(-(u + m_) / 2) / 4 * tilt(u) * one_step(m_, q, add, eps - loss(u)), sorted(breaks)
+                lambda u, eps=eps: mp.exp(-(u + m_) / 2) / 4 * tilt(u) * one_step(m_, q, add, eps - loss(u)),
+                sorted(breaks),
             )
             for u, mass in ((-m_, mp.mpf(1) / 2), (m_, mp.exp(-m_) / 2)):
                 truth += mass * tilt(u) * one_step(m_, q, add, eps - loss(u))
@@ -117,7 +120,8 @@ def test_gaussian_with_randomized_response(q, add):
         up = mp.exp(eps0) / (1 + mp.exp(eps0))
         for eps in (0.3, 1.4):
             truth = mp.fsum(
-                mp.binomial(k, j) * up**j * (1 - up) ** (k - j) * step(eps - eps0 * mp.mpf(2 * j - k)) for j in range(k + 1)
+                mp.binomial(k, j) * up**j * (1 - up) ** (k - j) * step(eps - eps0 * mp.mpf(2 * j - k))
+                for j in range(k + 1)
             )
             steps = [mixed.NormalStep(m, q, add, 1), mixed.off_lattice(lattice.randomized_response(eps0), k)]
             found = mixed.point(steps, eps)

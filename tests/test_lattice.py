@@ -87,7 +87,8 @@ CASES = [
 
 @pytest.mark.parametrize("make, exact", CASES)
 def test_against_convolution(make, exact):  # [theory: line.lattice]
-    """Bulk, tail, close to the largest loss, at a lattice point, below the bulk, negative eps: contained, and narrow."""
+    """Bulk, tail, close to the largest loss, at a lattice point, below the bulk, negative eps: contained, and
+    narrow."""
     run, law = lattice.compose(make()), convolve(*exact())
     top = float(max(law))
     places = sorted(law)
@@ -140,7 +141,9 @@ def test_huge_counts(k, eps0, sds):
     sd = 2 * mp.mpf(eps0) * mp.sqrt(k * up * (1 - up))
     eps = float(k * mp.mpf(eps0) * (2 * up - 1) + sds * sd)
     i = int(mp.floor((mp.mpf(eps) / eps0 + k) / 2)) + 1
-    term = mp.exp(mp.loggamma(k + 1) - mp.loggamma(i + 1) - mp.loggamma(k - i + 1) + i * mp.log(up) + (k - i) * mp.log1p(-up))
+    term = mp.exp(
+        mp.loggamma(k + 1) - mp.loggamma(i + 1) - mp.loggamma(k - i + 1) + i * mp.log(up) + (k - i) * mp.log1p(-up)
+    )
     with mp.workdps(30):
         ratio, truth, first = up / (1 - up), mp.mpf(0), +term
         while first > 0 and term > first * mp.mpf(10) ** -18:
@@ -187,7 +190,9 @@ def test_subsampled_steps_share_a_lattice():
             num, other = (mixed, den[x]) if direction == "remove" else (den[x], mixed)
             law[mp.log(num / other)] = num
         truth = exact_delta(convolve(*[law] * k), eps)
-        bound = hs.delta(hs.poisson_subsampled(hs.randomized_response(eps0), q) * k, eps, direction=direction, route="contour")
+        bound = hs.delta(
+            hs.poisson_subsampled(hs.randomized_response(eps0), q) * k, eps, direction=direction, route="contour"
+        )
         assert bound.lower <= truth <= bound.upper and bound.width < 1e-10 * truth
 
 
@@ -202,7 +207,8 @@ def test_commensurate_or_not():  # [theory: line.commensurate]
 
 @pytest.mark.parametrize("sigma, k", [(100.0, 10**4), (1000.0, 10**6), (1000.0, 10**9)])
 def test_wide_discrete_gaussian(sigma, k):
-    """Sums are normal on a lattice of step h = 1/sigma^2, up to e^(-2 pi^2 sigma^2); the kink at eps costs h^2 of a density."""
+    """Sums are normal on a lattice of step h = 1/sigma^2, up to e^(-2 pi^2 sigma^2); the kink at eps costs h^2 of a
+    density."""
     mu, h = math.sqrt(k) / sigma, sigma**-2
     eps = mu * mu / 2 + 3 * mu
     truth = hs.delta(hs.gaussian(1 / mu), eps).estimate

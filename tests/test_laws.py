@@ -1,4 +1,5 @@
-"""Laws that hold for every route: what is answered, where answers meet, tolerances, threads, shapes, ends of the domain."""
+"""Laws that hold for every route: what is answered, where answers meet, tolerances, threads, shapes, ends of the
+domain."""
 
 import concurrent.futures
 import functools
@@ -24,7 +25,8 @@ def test_every_route_is_here():
     assert {"auto", *FAST, *GRIDS} == set(ROUTES)
 
 
-# Questions drawn once for all: runs of some steps of most kinds, eps around their losses, delta from nearly 1 to below 1e-400.
+# Questions drawn once for all: runs of some steps of most kinds, eps around their losses, delta from nearly 1 to below
+# 1e-400.
 
 
 def noisy(d, name):
@@ -53,7 +55,8 @@ def question(i):
         parts = [(noisy(d, "gaussian"), round(10 ** d.uniform(0, 6))) for _ in range(d.randint(2, 4))]
     elif i % 4 == 2:
         parts = [
-            (noisy(d, d.choice(("laplace", "laplace", "gaussian"))), round(10 ** d.uniform(0, 5))) for _ in range(1 + i % 3)
+            (noisy(d, d.choice(("laplace", "laplace", "gaussian"))), round(10 ** d.uniform(0, 5)))
+            for _ in range(1 + i % 3)
         ]
     else:
         parts = [
@@ -111,7 +114,9 @@ def test_routes_meet(i):  # [theory: small.consistent]
     assert max(bound.lower for bound in found) <= min(bound.upper for bound in found), found
     delta = math.exp(found[0].estimate)
     if 0 < delta < 0.9:
-        found = [bound for route in ("auto", *FAST) if takes(route, i) and (bound := asked(route, i, "epsilon", at=delta))]
+        found = [
+            bound for route in ("auto", *FAST) if takes(route, i) and (bound := asked(route, i, "epsilon", at=delta))
+        ]
         assert max(bound.lower for bound in found) <= min(bound.upper for bound in found), found
         assert all(0 <= bound.lower <= bound.estimate <= bound.upper for bound in found)
 
@@ -162,7 +167,8 @@ def test_both_is_the_larger_direction(route):  # [theory: pair.directions, line.
         one, two, both = (takes(route, i) and asked(route, i, direction=d) for d in ("remove", "add", "both"))
         if one and two and both:
             assert both.upper <= max(one.upper, two.upper)
-            mirrored = all(step.name in MIRRORED for step, _ in QUESTIONS[i][0])  # one direction is the other, up to rounding
+            # one direction is the other, up to rounding
+            mirrored = all(step.name in MIRRORED for step, _ in QUESTIONS[i][0])
             assert both.lower >= (min if mirrored else max)(one.lower, two.lower)
 
 
@@ -216,7 +222,8 @@ def named(name, route, direction, query="delta", at=None):
 @pytest.mark.parametrize("route", ["auto", "contour", "pld", "prv", "saddlepoint", "edgeworth"])
 @pytest.mark.parametrize("name", RUNS)
 def test_named_runs(name, route, direction):
-    """Every route answers both queries, near `auto` from both sides; where the skewness is small, its estimate is close."""
+    """Every route answers both queries, near `auto` from both sides; where the skewness is small, its estimate is
+    close."""
     if route == "edgeworth" and name not in LINES:
         with pytest.raises(hs.DomainError, match="takes Gaussian and Laplace steps"):
             named(name, route, direction)
@@ -253,7 +260,9 @@ def test_adjacencies_of_additive_noise(route):
 MANY = {
     "steps": (hs.compose(*((sgm(0.8 + 0.01 * i, 0.002 + 0.0001 * i), 1 + i) for i in range(100))), "add_remove"),
     "laplace": (
-        hs.compose(*((hs.poisson_subsampled(hs.laplace(1.0 + i / 30), 0.05), 7) for i in range(30)), hs.gaussian(3.0) * 5),
+        hs.compose(
+            *((hs.poisson_subsampled(hs.laplace(1.0 + i / 30), 0.05), 7) for i in range(30)), hs.gaussian(3.0) * 5
+        ),
         "add_remove",
     ),
     "pairs": (
@@ -371,7 +380,11 @@ BOUNDED = {
     "responses": (hs.randomized_response(1.0) * 4, 4.0, "both"),
     "laplace": (hs.laplace(1.0) * 5, 5.0, "both"),
     "sampled": (sgm(1.0, 0.01, 10), -10 * math.log1p(-0.01), "add"),
-    "sampled laplace": (hs.poisson_subsampled(hs.laplace(1.0), 0.3) * 6, 6 * math.log1p(0.3 * math.expm1(1.0)), "remove"),
+    "sampled laplace": (
+        hs.poisson_subsampled(hs.laplace(1.0), 0.3) * 6,
+        6 * math.log1p(0.3 * math.expm1(1.0)),
+        "remove",
+    ),
 }
 
 
@@ -387,14 +400,18 @@ def test_beyond_the_largest_loss(name, route):  # [theory: small.range, small.wa
     assert hs.delta(run, largest * 0.9, **options).upper > 0
     far = hs.delta(run, -1.2 * largest - 5, **options)
     truth = -math.expm1(-1.2 * largest - 5)
-    assert far.lower <= truth <= far.upper and far.width < (1e-2 if route != "auto" else 1e-11 if name == "responses" else 1e-9)
+    assert far.lower <= truth <= far.upper and far.width < (
+        1e-2 if route != "auto" else 1e-11 if name == "responses" else 1e-9
+    )
     assert route != "auto" or hs.delta(run, largest, **options).upper < 1e-13
     assert hs.epsilon(run, 0.99, **options).upper == 0 or route == "edgeworth"
     for delta in (1e-8, 1e-300):
         try:
             root = hs.epsilon(run, delta, **options)
         except hs.AccuracyError:
-            assert route == "saddlepoint" or (route in ("contour", "prv") and (delta == 1e-300 or name == "sampled laplace"))
+            assert route == "saddlepoint" or (
+                route in ("contour", "prv") and (delta == 1e-300 or name == "sampled laplace")
+            )
             continue
         assert 0.5 * largest < root.upper <= largest * (1 + 1e-9) + (0.011 if route == "prv" else 0)
 
@@ -440,7 +457,25 @@ def test_an_empty_run_is_refused(name):
 
 @pytest.mark.parametrize("name", EPSILONS)
 def test_bad_delta(name):
-    for delta in (0, 0.0, 1, 1.0, -1e-5, 1.5, NAN, INF, -INF, "1e-5", None, True, 1e-5j, [0.1, 0.0], [0.1, NAN], ["a"], [True]):
+    for delta in (
+        0,
+        0.0,
+        1,
+        1.0,
+        -1e-5,
+        1.5,
+        NAN,
+        INF,
+        -INF,
+        "1e-5",
+        None,
+        True,
+        1e-5j,
+        [0.1, 0.0],
+        [0.1, NAN],
+        ["a"],
+        [True],
+    ):
         with pytest.raises(hs.DomainError, match="delta"):
             EPSILONS[name](RUN, delta)
 

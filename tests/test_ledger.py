@@ -43,8 +43,9 @@ def of(accountant, own):
 
 
 def kill_at_random_instants(path, kills, seed, writers=2, sync=True):
-    """Writers charge one ledger at once and are killed one after another at random instants; after each kill every writer's
-    steps on file are held against what it had been told. Returns the steps, and how often one was not told of yet."""
+    """Writers charge one ledger at once and are killed one after another at random instants; after each kill every
+    writer's steps on file are held against what it had been told. Returns the steps, and how often one was not told of
+    yet."""
     rng, told, untold, alive = np.random.default_rng(seed), {}, 0, {}
     hs.Accountant(path, sync=sync).close()
 
@@ -107,7 +108,9 @@ def snapshot(folder):
 
 
 def run_code(code, *arguments):
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def written(path, **options):
@@ -224,7 +227,9 @@ def test_a_limit_is_kept():
         accountant.step(SGD, most + 1)
     assert accountant.steps == 0
     accountant.step(SGD, most - 2)
-    assert accountant.steps_left(SGD) == 2 and accountant.steps_left(SGD * 2) == 1 and accountant.steps_left(SGD * 3) == 0
+    assert (
+        accountant.steps_left(SGD) == 2 and accountant.steps_left(SGD * 2) == 1 and accountant.steps_left(SGD * 3) == 0
+    )
     accountant.step(SGD, 2)
     assert accountant.would_exceed(SGD) and accountant.steps_left(SGD) == 0
     assert accountant.steps == most and accountant.epsilon(1e-5).upper <= 1.0
@@ -487,7 +492,10 @@ def damage(path, what):
         "step": ("UPDATE steps SET step = replace(step, '0.01', '0.001')", "checksum of the steps"),
         "row lost": ("DELETE FROM steps WHERE id = 2", "checksum of the steps"),
         "state": ("UPDATE manifest SET state = replace(state, '106', '6')", "checksum of the manifest"),
-        "limit": ("""UPDATE manifest SET parameters = '{"limit": [9.0, 1e-05], "adjacency": "add_remove"}'""", "checksum"),
+        "limit": (
+            """UPDATE manifest SET parameters = '{"limit": [9.0, 1e-05], "adjacency": "add_remove"}'""",
+            "checksum",
+        ),
         "manifest lost": ("DELETE FROM manifest", "no manifest"),
     }[what]
     with sqlite3.connect(path) as other:
@@ -498,8 +506,8 @@ def damage(path, what):
 
 @pytest.mark.parametrize(
     "what",
-    ["foreign", "empty", "truncated", "another database", "newer", "kind", "count", "step", "row lost", "state", "limit",
-     "manifest lost"],
+    ["foreign", "empty", "truncated", "another database", "newer", "kind", "count", "step", "row lost", "state",
+     "limit", "manifest lost"],
 )  # fmt: skip
 def test_damaged_files_are_named_and_left_untouched(tmp_path, what):
     path = tmp_path / "ledger"
@@ -656,7 +664,8 @@ def test_a_disk_that_is_really_full(small_disk):
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are another matter here")
 def test_a_read_only_file_is_read(tmp_path):
-    """A file system that is read-only where this machine lets us mount one, else a folder without permission to write."""
+    """A file system that is read-only where this machine lets us mount one, else a folder without permission to
+    write."""
     path, root = tmp_path / "ledger", os.geteuid() == 0
     run = written(path)
     if root:

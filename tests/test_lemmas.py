@@ -42,7 +42,10 @@ def answers(rng):
     e0, k = log_uniform(rng, 1e-9, 300), int(log_uniform(rng, 2, 1e9))
     small = mp.exp(-mpf(e0))
     whole = 1 + (k - 1) * small
-    rows = [(mp.log(k * small / whole), (k - 1) * small / whole, mpf(k - 1) / k), (mp.log(k / whole), 1 / whole, mpf(1) / k)]
+    rows = [
+        (mp.log(k * small / whole), (k - 1) * small / whole, mpf(k - 1) / k),
+        (mp.log(k / whole), 1 / whole, mpf(1) / k),
+    ]
     return hs.k_ary_randomized_response(e0, k), rows, "zero_out"
 
 
@@ -51,7 +54,9 @@ def pmf(rng):
     n = int(rng.integers(2, 7))
     num = np.exp(-rng.exponential(rng.choice([1.0, 30.0, 100.0]), n))
     turn = rng.choice([1e-15, 1e-9, 1e-3, 1.0, 30.0])
-    den = num * np.exp(np.clip(turn * rng.standard_normal(n), -600, 600)) if rng.random() < 0.7 else rng.permutation(num)
+    den = (
+        num * np.exp(np.clip(turn * rng.standard_normal(n), -600, 600)) if rng.random() < 0.7 else rng.permutation(num)
+    )
     num, den = (np.maximum(x / x.sum(), 1e-300) for x in (num, den))
     num, den = num * (1 + 1e-10 * rng.uniform(-1, 1)), den / math.fsum(den)
     p, d = ([Fraction(x) for x in mass.tolist()] for mass in (num, den))
@@ -95,14 +100,20 @@ def test_atoms_and_ends(make):  # [theory: rounding.sampled-loss]
             edge, rel = (np.broadcast_to(e, atoms.loss.shape) for e in (atoms.edge, atoms.rel))
             for i, (at, num, den) in enumerate(rows):
                 positions.append(close(atoms.loss[i], at, edge[i]))
-                masses += [close(atoms.num[i], num, rel[i] * num + atoms.absolute), close(atoms.den[i], den, rel[i] * den)]
+                masses += [
+                    close(atoms.num[i], num, rel[i] * num + atoms.absolute),
+                    close(atoms.den[i], den, rel[i] * den),
+                ]
             assert close(loss.lo, rows[0][0], loss.ends_error) <= 1 >= close(loss.hi, rows[-1][0], loss.ends_error)
             if q == 1 and make in (laplace, response):  # their own mirror images
                 assert close(back.lo, rows[0][0], back.ends_error) <= 1
             if (lattice := loss.lattice()) is not None:
                 for i, row in enumerate(rows):
                     j = lattice.first + (i if len(rows) == lattice.num.size else 0)
-                    assert close(lattice.offset + lattice.step * j, row[0], lattice.edge + 2.0**-52 * abs(lattice.offset)) <= 1
+                    assert (
+                        close(lattice.offset + lattice.step * j, row[0], lattice.edge + 2.0**-52 * abs(lattice.offset))
+                        <= 1
+                    )
     assert max(positions) <= 1
     assert max(masses) <= 1
     assert np.median(masses) > 1e-3
@@ -127,7 +138,8 @@ def discrete_gaussian(rng):
     far = int(sigma * 36) + 2
     z = mp.fsum(mp.exp(-mpf(x * x) / s2) for x in range(-far - 1, far + 2))
     rows = [
-        (d * (d - 2 * x) / s2, mp.exp(-mpf(x * x) / s2) / z, mp.exp(-mpf((x - d) ** 2) / s2) / z) for x in range(-far, far + d)
+        (d * (d - 2 * x) / s2, mp.exp(-mpf(x * x) / s2) / z, mp.exp(-mpf((x - d) ** 2) / s2) / z)
+        for x in range(-far, far + d)
     ]
     return hs.discrete_gaussian(sigma, sensitivity=d), rows, "add_remove"
 
@@ -201,11 +213,16 @@ def normal_tails(rng):
         return hs.gaussian(sigma), [1 / mpf(sigma)], [mpf(1)]
     sigma, p = log_uniform(rng, 0.05, 1e6), float(rng.choice([log_uniform(rng, 1e-9, 0.5), rng.uniform(0, 1)]))
     share = [p, 1 - p]
-    return hs.gaussian_mixture(sigma, [1.0, 0.25], share), [1 / mpf(sigma), mpf(0.25) / mpf(sigma)], [mpf(x) for x in share]
+    return (
+        hs.gaussian_mixture(sigma, [1.0, 0.25], share),
+        [1 / mpf(sigma), mpf(0.25) / mpf(sigma)],
+        [mpf(x) for x in share],
+    )
 
 
 def test_tails_of_normal_laws():  # [theory: law.edges]
-    """Four tails of one set of outcomes {x <= y}, whose loss is within the edge of s: the ends of that range hold them."""
+    """Four tails of one set of outcomes {x <= y}, whose loss is within the edge of s: the ends of that range hold
+    them."""
     rng, used = np.random.default_rng(16), []
     with mp.workdps(40):
         for _ in range(25):
@@ -225,7 +242,9 @@ def test_tails_of_normal_laws():  # [theory: law.edges]
                         parts = [w * mp.exp(u * y - u * u / 2) for w, u in terms]
                         slope = mp.fsum(u * part for part, u in zip(parts, means, strict=True)) / mp.fsum(parts)
                         y -= (mp.log(mp.fsum(parts)) - level - side * mpf(t.edge)) / slope
-                    ends.append([mp.fsum(w * phi(sign * (y - u)) for w, u in terms) for sign in (1, -1)] + [phi(y), phi(-y)])
+                    ends.append(
+                        [mp.fsum(w * phi(sign * (y - u)) for w, u in terms) for sign in (1, -1)] + [phi(y), phi(-y)]
+                    )
                 for found, *truths in zip((a[i] for a in t[:4]), *ends, strict=True):
                     low, high = min(truths), max(truths)
                     rel, found = mpf(float(t.rel[i])), mpf(float(found))

@@ -23,7 +23,9 @@ BASE = {
     "gaussian_mixture": hs.gaussian_mixture(1.0, [0.0, 1.0, 2.5], [0.5, 0.3, 0.2]),
     "from_pmf": hs.from_pmf([0.6, 0.3, 0.1, 0.0], [0.5, 0.0, 0.3, 0.2]),
     "from_curve": hs.from_curve([0.1, 0.5, 1.0], [0.2, 0.05, 1e-6]),
-    "public_mixture": hs.public_mixture([hs.gaussian(1.0), hs.laplace(1.0), hs.randomized_response(0.3)], [0.3, 0.5, 0.2]),
+    "public_mixture": hs.public_mixture(
+        [hs.gaussian(1.0), hs.laplace(1.0), hs.randomized_response(0.3)], [0.3, 0.5, 0.2]
+    ),
 }
 STEPS = BASE | {f"poisson {name}": hs.poisson_subsampled(step, 0.2) for name, step in BASE.items()}
 CASES = [
@@ -90,7 +92,12 @@ def test_reversed_twice_is_the_same(loss):  # [theory: pair.reversal]
     for a, b in zip(t[:4], back[:4], strict=True):
         assert np.allclose(a, b, rtol=0, atol=1e-12)
     once = reversed_loss(loss)
-    assert (once.lo, once.hi, once.mass_inf, once.mass_minus_inf) == (-loss.hi, -loss.lo, loss.mass_minus_inf, loss.mass_inf)
+    assert (once.lo, once.hi, once.mass_inf, once.mass_minus_inf) == (
+        -loss.hi,
+        -loss.lo,
+        loss.mass_minus_inf,
+        loss.mass_inf,
+    )
 
 
 def gaussian_tails(s, m, q, dps=60):
@@ -109,7 +116,8 @@ def gaussian_tails(s, m, q, dps=60):
 
 @pytest.mark.parametrize(("m", "q"), [(1.0, 0.01), (0.2, 1e-4), (3.0, 0.5), (1.0, 1e-9), (0.05, 0.9)])
 def test_gaussian_claims(m, q):  # [theory: law.gaussian-tails, rounding.edges]
-    """Every tail is within its relative error of an exact tail at an edge moved by at most `edge`, one move for all four."""
+    """Every tail is within its relative error of an exact tail at an edge moved by at most `edge`, one move for all
+    four."""
     rng = np.random.default_rng(3)
     loss = step_loss(hs.poisson_subsampled(hs.gaussian(1 / m), q), "add_remove", False)
     v = np.sort(rng.uniform(-12 * m, 12 * m, 60))

@@ -262,7 +262,8 @@ def test_undefined_adjacencies():
 
 @pytest.mark.parametrize("make, scale", [(hs.discrete_gaussian, 7.0), (hs.discrete_laplace, 3.0)])
 def test_integer_noise_under_other_adjacencies(make, scale):
-    """zero_out is add_remove, also when sampled; replace_one doubles the shift, as the pmfs say; sampled: no theorem here."""
+    """zero_out is add_remove, also when sampled; replace_one doubles the shift, as the pmfs say; sampled: no theorem
+    here."""
     step, wide = make(scale, sensitivity=2), make(scale, sensitivity=4)
     power = 2 if make is hs.discrete_gaussian else 1
     pmf = {x: math.exp(-(abs(x) ** power) / (2 * scale**2 if power == 2 else scale)) for x in range(-300, 301)}

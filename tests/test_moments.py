@@ -45,7 +45,9 @@ def fractional_rdp(m, q, alpha, add):
     with mpmath.workdps(40):
         m, q, a = mpmath.mpf(m), mpmath.mpf(q), mpmath.mpf(1 - alpha if add else alpha)
         ends = [-20, -10, -5, -2, 0, 2, 5, 10, 20, 30]
-        total = mpmath.quad(lambda g: mpmath.npdf(g) * mpmath.exp(a * mpmath.log1p(q * mpmath.expm1(m * g - m * m / 2))), ends)
+        total = mpmath.quad(
+            lambda g: mpmath.npdf(g) * mpmath.exp(a * mpmath.log1p(q * mpmath.expm1(m * g - m * m / 2))), ends
+        )
         return mpmath.log(total) / (alpha - 1)
 
 
@@ -197,7 +199,12 @@ def test_rdp_of_other_losses():
 
 
 def test_rdp_adds_over_steps_of_all_kinds():
-    parts = [(sgm(1.0, 0.01), 3), (hs.laplace(2.0), 2), (hs.discrete_gaussian(4.0), 5), (hs.randomized_response(0.3), 4)]
+    parts = [
+        (sgm(1.0, 0.01), 3),
+        (hs.laplace(2.0), 2),
+        (hs.discrete_gaussian(4.0), 5),
+        (hs.randomized_response(0.3), 4),
+    ]
     parts += [(hs.public_mixture([hs.gaussian(2.0), hs.laplace(3.0)], [0.25, 0.75]), 2)]
     whole, alone = hs.rdp(hs.compose(*parts), 3.0), [hs.rdp(step * k, 3.0) for step, k in parts]
     assert whole.lower <= sum(b.upper for b in alone) and sum(b.lower for b in alone) <= whole.upper
@@ -240,7 +247,9 @@ def test_moments_bound_of_any_run(name):
     assert hs.moments_delta_upper(run, upper, **options) == pytest.approx(1e-5, rel=1e-3)
     assert hs.moments_delta_upper(run, upper, **options) >= hs.delta(run, upper, **options).lower
     if name == "infinite":
-        assert hs.moments_epsilon_upper(run, 9e-8) == math.inf and hs.moments_delta_upper(run, 11.0) >= 1e-7 * (1 - 1e-6)
+        assert hs.moments_epsilon_upper(run, 9e-8) == math.inf and hs.moments_delta_upper(run, 11.0) >= 1e-7 * (
+            1 - 1e-6
+        )
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.5, -2.0, math.nan, math.inf, 1e9, "2", None, True])
@@ -264,7 +273,11 @@ def test_published_moments_bound(eps, want):
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.floats(0.4, 20.0), st.floats(1e-4, 0.5), st.integers(1, 10**7), st.floats(0.05, 40.0), st.sampled_from(["remove", "add"])
+    st.floats(0.4, 20.0),
+    st.floats(1e-4, 0.5),
+    st.integers(1, 10**7),
+    st.floats(0.05, 40.0),
+    st.sampled_from(["remove", "add"]),
 )
 def test_moments_bound_is_above_the_truth(sigma, q, k, eps, direction):  # [theory: line.chernoff]
     run = sgm(sigma, q, k)
@@ -277,7 +290,8 @@ def test_moments_bound_is_above_the_truth(sigma, q, k, eps, direction):  # [theo
     assert upper >= math.exp(truth.lower)
     if normal:
         delta = math.exp(truth.estimate)
-        assert upper <= delta * 8 * (1 + math.sqrt(-truth.estimate))  # near normal: loose by a factor like t s sqrt(2 pi)
+        # near normal: loose by a factor like t s sqrt(2 pi)
+        assert upper <= delta * 8 * (1 + math.sqrt(-truth.estimate))
         if 1e-250 < delta < 0.5:
             at = hs.moments_epsilon_upper(run, delta, direction=direction)
             assert at >= eps * (1 - 1e-6)
@@ -362,7 +376,8 @@ def test_beyond_doubles_the_bound_is_not_zero():
 )
 @pytest.mark.parametrize("direction", ["remove", "add", "both"])
 def test_rdp_of_orders_near_one_where_rounding_shows(sigma, q, k, alpha, direction):
-    """(alpha/2) q^2 (e^{m^2} - 1) k up to a factor 1 + O(q m^2), below 1e-13 here; the estimate lies between the bounds."""
+    """(alpha/2) q^2 (e^{m^2} - 1) k up to a factor 1 + O(q m^2), below 1e-13 here; the estimate lies between the
+    bounds."""
     b = hs.rdp(sgm(sigma, q, k), alpha, direction=direction)
     with mpmath.workdps(40):
         truth = mpmath.mpf(alpha) / 2 * mpmath.mpf(q) ** 2 * mpmath.expm1(1 / mpmath.mpf(sigma) ** 2) * k

@@ -1,4 +1,5 @@
-"""Names that agree: one word for one thing, old words accepted; bounds that compare, print and slice; steps that add up."""
+"""Names that agree: one word for one thing, old words accepted; bounds that compare, print and slice; steps that add
+up."""
 
 import copy
 import math
@@ -39,11 +40,15 @@ def test_bounds_compare():
     assert a == b and hash(a) == hash(b) and a != hs.epsilon(SGD * 10, 1e-6) and a != 1.0 and len({a, b}) == 1
     many = hs.delta(SGD * 10, [0.1, 0.2])
     assert many == copy.copy(many) == pickle.loads(pickle.dumps(many)) and many != hs.delta(SGD * 10, [0.1, 0.3])
-    assert hs.noise_multiplier(q=0.1, steps=2, eps=1, delta=1e-5) == hs.noise_multiplier(q=0.1, steps=2, eps=1, delta=1e-5)
+    assert hs.noise_multiplier(q=0.1, steps=2, eps=1, delta=1e-5) == hs.noise_multiplier(
+        q=0.1, steps=2, eps=1, delta=1e-5
+    )
 
 
 @pytest.mark.parametrize("spec", [".0f", ".3f", ".30f", ".1e", ".12e", ".3g", ".17g", "f"])
-@pytest.mark.parametrize("low, high", [(1.2345678, 1.2345679), (-0.5, 0.25), (1e-300, 3e-5), (0.0, 1e5), (9.9996, 9.9997)])
+@pytest.mark.parametrize(
+    "low, high", [(1.2345678, 1.2345679), (-0.5, 0.25), (1e-300, 3e-5), (0.0, 1e5), (9.9996, 9.9997)]
+)
 def test_a_bound_is_printed_outward(spec, low, high):
     text = format(hs.Bound(low, low, high, "x", True, hs.Budget({})), spec)
     ends = [Fraction(end) for end in text.strip("[]").split(", ")]
@@ -149,7 +154,9 @@ def test_a_log_says_where_the_contour_failed(caplog):
         hs.epsilon(SGD * 1000 + hs.laplace(2.0), 1e-5)
         assert not caplog.records
         hs.epsilon(hs.poisson_subsampled(hs.gaussian(0.05), 1e-3) * 10**6, 1e-5)
-    assert re.match(r"eps at delta=1e-05 of Run\(1000000 x .*: the contour (declined|left)", caplog.records[0].getMessage())
+    assert re.match(
+        r"eps at delta=1e-05 of Run\(1000000 x .*: the contour (declined|left)", caplog.records[0].getMessage()
+    )
 
 
 def test_saddlepoint_estimates_take_the_larger_direction():

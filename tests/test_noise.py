@@ -55,7 +55,8 @@ def test_log_of_a_mass_at_infinity(mass):
 
 
 def test_budget_of_one_sampled_step():
-    """The shift of eps, known to some units, moves delta by what the budget says: both ends together are as far apart."""
+    """The shift of eps, known to some units, moves delta by what the budget says: both ends together are as far
+    apart."""
     step = hs.poisson_subsampled(hs.gaussian(22.966214101239398), 0.00013008114972509554)
     bound = hs.log_delta(step, 2.139113299578059e-05, direction="add")
     assert bound.upper - bound.lower <= 2.5 * sum(bound.budget.terms.values())
@@ -71,7 +72,9 @@ def test_budget_of_plain_steps_by_the_saddle_point():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (HERE.parent / "setup.py").exists(), reason="only where the sources are")
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="the noisy build is for gcc on x86-64")
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="the noisy build is for gcc on x86-64"
+)
 def test_answers_under_noise():
     command = [sys.executable, str(HERE / "noise.py"), "--n", "100", "--seconds", "60"]
     found = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "HS_WERROR": "0"})

@@ -70,7 +70,8 @@ def test_no_noise_is_no_privacy(history):
 
 
 def test_no_noise_on_a_sample_may_still_be_private():
-    """One step of rate 0.01 without noise shows a record with probability 0.01: eps(0.5) is 0, and 0 is not excluded."""
+    """One step of rate 0.01 without noise shows a record with probability 0.01: eps(0.5) is 0, and 0 is not
+    excluded."""
     assert of([(0.0, 0.01, 1)]).epsilon_bound(0.5).lower == 0
     assert of([(1e-9, 1.0, 1)]).epsilon_bound(0.5).lower == 0
     assert of([(0.0, 1.0, 1)]).epsilon_bound(0.5).lower == math.inf
@@ -164,7 +165,9 @@ def train(opacus, engine, target=None):
     if target is None:
         model, optimizer, loader = engine.make_private(noise_multiplier=1.5, **parts)
     else:
-        model, optimizer, loader = engine.make_private_with_epsilon(target_epsilon=target, target_delta=1e-5, epochs=1, **parts)
+        model, optimizer, loader = engine.make_private_with_epsilon(
+            target_epsilon=target, target_delta=1e-5, epochs=1, **parts
+        )
     for x, y in loader:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()

@@ -1,4 +1,5 @@
-"""The budget accountant for PipelineDP: on a stand-in of its base class, and in a real pipeline where it is installed."""
+"""The budget accountant for PipelineDP: on a stand-in of its base class, and in a real pipeline where it is
+installed."""
 
 import enum
 import importlib

@@ -16,7 +16,8 @@ from rows import U, gaussian_delta
 
 
 def response_delta(e0, k, eps):
-    """Exact delta of k-fold randomised response, odds e^e0 = r rational: losses (2j - k) log r, compared as powers of r."""
+    """Exact delta of k-fold randomised response, odds e^e0 = r rational: losses (2j - k) log r, compared as powers of
+    r."""
     r = e0
     total = Fraction(0)
     for j in range(k + 1):
@@ -30,7 +31,8 @@ def response_delta(e0, k, eps):
     ("k", "odds", "at"), [(1, 3, 2), (2, 2, 3), (17, 2, 40), (200, Fraction(9, 8), 30), (2000, Fraction(33, 32), 200)]
 )
 def test_randomized_response_against_rationals(k, odds, at):  # [theory: pair.approx-dp]
-    """delta at e^eps = at, odds and at rational; eps0 = log(odds) is rounded, so truth is bracketed by neighbouring odds."""
+    """delta at e^eps = at, odds and at rational; eps0 = log(odds) is rounded, so truth is bracketed by neighbouring
+    odds."""
     e0 = math.log(odds)
     eps = math.log(at)
     truth = float(response_delta(Fraction(odds), k, Fraction(at)))
@@ -49,7 +51,8 @@ def test_randomized_response_grows_with_k():
 
 
 def same_law():
-    """One Gaussian and one Laplace step, described in four ways; curves are sampled finely, so they are dominated pairs."""
+    """One Gaussian and one Laplace step, described in four ways; curves are sampled finely, so they are dominated
+    pairs."""
     from scipy.special import ndtr
 
     m = 0.25
@@ -111,7 +114,8 @@ SINGLE = [
 @pytest.mark.parametrize("dx", [0.3, 0.05, 0.0071])
 @pytest.mark.parametrize("step", SINGLE)
 def test_laws_are_above_and_below(step, dx, add):  # [theory: grid.cells, grid.upper, grid.lower, grid.domination]
-    """For every eps, also negative: D_lower <= delta <= D_upper(eps - radius), against a curve on a lattice ten times finer."""
+    """For every eps, also negative: D_lower <= delta <= D_upper(eps - radius), against a curve on a lattice ten times
+    finer."""
     eps = np.linspace(-3, 3, 121)
     coarse, fine = lattice_laws(step, dx, add), lattice_laws(step, dx / 40, add)
     low, high = curve_of(coarse.lower, eps) + coarse.inf_lower, curve_of(coarse.upper, eps - 1e-13) + coarse.inf_upper
@@ -133,7 +137,8 @@ def test_upper_law_is_connect_the_dots():  # [theory: grid.upper]
 
 
 def test_second_order():  # [theory: grid.mesh]
-    """A mesh half as wide is four times as good; below, up to where the wall of the law falls between lattice points."""
+    """A mesh half as wide is four times as good; below, up to where the wall of the law falls between lattice
+    points."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
     parts, truth = losses(run, "add_remove", "remove"), 2.612420578626924e-03
     made = pld.prepare(parts, lambda made: pld.at_eps(made, 1.0), 1e-3)[0]
@@ -160,7 +165,8 @@ def test_tiny_deltas_are_as_good(delta):
 
 
 @pytest.mark.parametrize(
-    ("k", "truth"), [(10**7, 1014.067072835614869734), (10**8, 8939.180070648941655262), (10**9, 85578.29426008203755628)]
+    ("k", "truth"),
+    [(10**7, 1014.067072835614869734), (10**8, 8939.180070648941655262), (10**9, 85578.29426008203755628)],
 )
 def test_evolving_mesh(k, truth):  # [theory: grid.stages]
     """Counts whose plain circle would be long; truths as in benchmarks/cases.py."""
@@ -203,7 +209,8 @@ def test_stages_stay_on_their_side(upper, k):  # [theory: grid.stages, grid.tilt
 
 @pytest.mark.parametrize("add", [False, True])
 def test_blocks_are_the_steps_one_by_one(add):
-    """Additive noise goes to C by blocks: table and laws as from each step's own nodes and tails, whatever the threads."""
+    """Additive noise goes to C by blocks: table and laws as from each step's own nodes and tails, whatever the
+    threads."""
     steps = [hs.laplace(1.0 + i / 9) for i in range(20)] + [hs.gaussian(2.0 + i / 9) for i in range(20)]
     steps = [hs.poisson_subsampled(step, 0.1 + i / 100) if i % 3 else step for i, step in enumerate(steps)]
     run = hs.compose(*((step, 1 + i) for i, step in enumerate(steps)), (hs.discrete_laplace(2.0), 3))

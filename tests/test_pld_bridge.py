@@ -28,7 +28,8 @@ def test_dominates_and_is_tight_at_the_grid(run):
         assert (theirs <= bound.upper * (1 + 1e-9) + 1e-14).all()
         between = eps[:-1] + 0.4 * DX
         assert (
-            np.array([pmf.get_delta_for_epsilon(e) for e in between]) >= hs.delta(run, between, direction=direction).lower
+            np.array([pmf.get_delta_for_epsilon(e) for e in between])
+            >= hs.delta(run, between, direction=direction).lower
         ).all()
         assert (pmf._probs >= 0).all() and math.fsum(pmf._probs) + pmf._infinity_mass == pytest.approx(1, abs=1e-9)
 
@@ -52,7 +53,9 @@ def test_from():
 
 
 def test_from_keeps_the_mass_at_infinity():
-    pld = plds.from_privacy_parameters(plds.common.DifferentialPrivacyParameters(0.5, 0.01), value_discretization_interval=0.1)
+    pld = plds.from_privacy_parameters(
+        plds.common.DifferentialPrivacyParameters(0.5, 0.01), value_discretization_interval=0.1
+    )
     bound = hs.delta(from_dp_accounting_pld(pld), 5.0, direction="remove")
     assert bound.lower <= 0.01 * (1 + 1e-9) and 0.01 * (1 - 1e-9) <= bound.upper
 

@@ -1,5 +1,5 @@
-"""Prawitz' interval: the truth table, closed forms, the published interval recomputed, an independent contour for mixtures,
-and the certified contour route; sound at every smoothing limit and as wide as theory says."""
+"""Prawitz' interval: the truth table, closed forms, the published interval recomputed, an independent contour for
+mixtures, and the certified contour route; sound at every smoothing limit and as wide as theory says."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from hockeystick.routes import contour, edgeworth
 from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
 from rows import U
 
-# -- the published interval -----------------------------------------------------------------------------------------------
+# -- the published interval --------------------------------------------------------------------------------------------
 
 PRINTED = [
     (0.01, 0.8, 1000, 0, 2.0, 1e3, 8.58926e-4, 8.79550e-4, 8.692002960669496e-4),
@@ -35,7 +35,8 @@ def loss_and_law(q, sigma, add):
 
 
 def smoothing(q, sigma, k, add, eps, T):
-    """2 max h (1/T) int_0^inf |f| over delta, for f the normal one of its variance at the saddle t: 2 pi t (t/(1+t))^t/T."""
+    """2 max h (1/T) int_0^inf |f| over delta, for f the normal one of its variance at the saddle t: 2 pi t
+    (t/(1+t))^t/T."""
     L, w = loss_and_law(q, sigma, add)
     tilts = np.geomspace(0.2, 20, 4000)
     K = k * np.log(np.exp(np.outer(tilts, L)) @ w)
@@ -44,7 +45,8 @@ def smoothing(q, sigma, k, add, eps, T):
 
 
 def untilted(q, sigma, k, add, eps, T):
-    """[A - W, A + W], A = 1/2 + (1/T) int_0^T c Im g, W = (1/T) int_0^T (1 - t/T) Re g, g = e^{-i eps t} f(t)^k/(1 + it)."""
+    """[A - W, A + W], A = 1/2 + (1/T) int_0^T c Im g, W = (1/T) int_0^T (1 - t/T) Re g, g = e^{-i eps t} f(t)^k/(1 +
+    it)."""
     L, w = loss_and_law(q, sigma, add)
     nodes, weights = np.polynomial.legendre.leggauss(100)
     sd = math.sqrt(k * (w @ L**2 - (w @ L) ** 2))
@@ -61,7 +63,8 @@ def untilted(q, sigma, k, add, eps, T):
 
 @pytest.mark.parametrize(("q", "sigma", "k", "add", "eps", "T", "low", "high", "truth"), PRINTED)
 def test_published_interval(q, sigma, k, add, eps, T, low, high, truth):
-    """The untilted formula gives the printed ends; the tilted interval at the same T lies inside them, around the truth."""
+    """The untilted formula gives the printed ends; the tilted interval at the same T lies inside them, around the
+    truth."""
     assert untilted(q, sigma, k, add, eps, T) == pytest.approx((low, high), rel=2e-5)
     run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
     b = edgeworth.prawitz_delta(run, eps, direction="add" if add else "remove", limit=T)
@@ -85,7 +88,7 @@ def test_every_limit_is_sound(family, add):  # [theory: prawitz.inequality, praw
     assert all(8 < a / b < 12 for a, b in itertools.pairwise(wide))
 
 
-# -- other laws -----------------------------------------------------------------------------------------------------------
+# -- other laws --------------------------------------------------------------------------------------------------------
 
 
 def test_gauss_legendre_rule():  # [theory: law.gauss-panels]
@@ -111,7 +114,8 @@ def test_one_laplace_step(m):  # [theory: law.laplace-ellipse, law.laplace-far]
 
 
 def independent(parts, add, eps):
-    """delta by the Bromwich integral with transforms summed on plain grids: shares nothing with the package. About 1e-10."""
+    """delta by the Bromwich integral with transforms summed on plain grids: shares nothing with the package. About
+    1e-10."""
 
     def log_transform(z):
         total = 0
@@ -157,12 +161,15 @@ def test_periodic_runs(row, add):
     ]
     steps = edgeworth.loss_steps(*rows)
     ours, other = (
-        root(at, add, math.log(1e-5)) for root, at in ((edgeworth.root, steps), (contour.root, GaussianSteps(*steps[:3])))
+        root(at, add, math.log(1e-5))
+        for root, at in ((edgeworth.root, steps), (contour.root, GaussianSteps(*steps[:3])))
     )
     assert ours[0] <= other[2] and other[0] <= ours[2] and ours[2] - ours[0] < 1e-6 * ours[2]
 
 
-@pytest.mark.parametrize(("sigma", "q", "k", "eps"), [(0.44359157, 9.69844268e-06, 5308, 3.0), (0.3, 1.8e-6, 8886, 2.6)])
+@pytest.mark.parametrize(
+    ("sigma", "q", "k", "eps"), [(0.44359157, 9.69844268e-06, 5308, 3.0), (0.3, 1.8e-6, 8886, 2.6)]
+)
 def test_as_many_nodes_as_fit(sigma, q, k, eps):
     """Where the decay asks for about as many nodes as there is room for."""
     run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
@@ -179,7 +186,9 @@ def test_width_does_not_grow_with_k(k):
         assert 0 < low <= mid <= high and high - low < 1e-9 * mid
 
 
-@pytest.mark.parametrize("row", [(1.0, 1e-9, 10**9), (20.0, 1e-3, 100), (1e-4, 0.5, 10**9), (1e-4, 1e-9, 1), (1000.0, 0.01, 5)])
+@pytest.mark.parametrize(
+    "row", [(1.0, 1e-9, 10**9), (20.0, 1e-3, 100), (1e-4, 0.5, 10**9), (1e-4, 1e-9, 1), (1000.0, 0.01, 5)]
+)
 @pytest.mark.parametrize("add", [0, 1])
 @pytest.mark.parametrize("log_delta", [-0.1, -12.0, -690.0])
 def test_corners(row, add, log_delta):
@@ -197,7 +206,7 @@ def test_corners(row, add, log_delta):
     assert other is None or (max(low, 0) <= max(other[2], 0) and max(other[0], 0) <= max(high, 0))
 
 
-# -- the query ------------------------------------------------------------------------------------------------------------
+# -- the query ---------------------------------------------------------------------------------------------------------
 
 
 def test_route_of_the_query():
@@ -221,7 +230,9 @@ def test_refused_steps():
         hs.delta(hs.poisson_subsampled(hs.laplace(1.0), 0.1) * 3, 0.1, route="edgeworth", adjacency="replace_one")
 
 
-@pytest.mark.parametrize("bad", [{"limit": 0.0}, {"limit": -1.0}, {"limit": math.nan}, {"limit": math.inf}, {"limit": "1"}])
+@pytest.mark.parametrize(
+    "bad", [{"limit": 0.0}, {"limit": -1.0}, {"limit": math.nan}, {"limit": math.inf}, {"limit": "1"}]
+)
 def test_bad_limit(bad):
     run = hs.gaussian(1.0) * 3
     for call in (lambda: edgeworth.prawitz_delta(run, 1.0, **bad), lambda: edgeworth.prawitz_epsilon(run, 0.1, **bad)):

@@ -137,7 +137,8 @@ def test_grid_is_mean_matched(m, q, add):  # [theory: grid.mean, law.prv-cells]
 
 
 def test_radius_is_an_error_quantile():  # [theory: grid.radius]
-    """The radius is above the empirical quantile of summed rounding errors, and not far above; Hoeffding without a density."""
+    """The radius is above the empirical quantile of summed rounding errors, and not far above; Hoeffding without a
+    density."""
     rng = np.random.default_rng(7)
     k, dx, m = 200, 0.05, 0.4
     y = rng.normal(m * m / 2, m, (20_000, k))
@@ -159,7 +160,8 @@ def test_refuses_what_it_cannot_certify():
 
 
 def test_a_billion_tiny_steps():
-    """k times the rounding of a spectrum power exceeds delta here: both ends hold, and the term says why they are wide."""
+    """k times the rounding of a spectrum power exceeds delta here: both ends hold, and the term says why they are
+    wide."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 1e-9) * 10**9
     found, truth = prv.root(parts((1, 1e-9, 10**9)), 1e-8, None), hs.epsilon(run, 1e-8, direction="remove")
     assert found.lower <= truth.upper and truth.lower <= found.upper and found.terms[2] > 1

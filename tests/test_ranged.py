@@ -1,4 +1,5 @@
-"""Bounded range: the pair of a step against its definition, sums of k of them against powers, samples against quadrature."""
+"""Bounded range: the pair of a step against its definition, sums of k of them against powers, samples against
+quadrature."""
 
 import math
 import sys
@@ -87,7 +88,9 @@ def test_poisson_samples(eps0, q, direction):
         top = math.log1p(q * math.expm1(eps0)) if direction == "remove" else -math.log1p(q * math.expm1(-eps0))
         for part in (0.0, 0.3):
             true = sampled_delta(eps0, q, k, part * k * top, direction == "add")
-            found = [hs.delta(step * k, part * k * top, direction=direction, route=r) for r in ("auto", "contour", "pld")]
+            found = [
+                hs.delta(step * k, part * k * top, direction=direction, route=r) for r in ("auto", "contour", "pld")
+            ]
             assert all(b.lower * (1 - slack) <= true <= b.upper * (1 + slack) for b in found)
             assert max(b.lower for b in found) <= min(b.upper for b in found)
             assert found[0].upper - found[0].lower <= 1e-7 * found[0].estimate

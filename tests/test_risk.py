@@ -159,7 +159,8 @@ def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):  # [theory: r
         return
     x = [mp.e ** mp.mpf(e) for e in eps]
     delta = [
-        phi(mp.mpf(mu) / 2 - e / mp.mpf(mu)) - v * phi(-mp.mpf(mu) / 2 - e / mp.mpf(mu)) for e, v in zip(eps, x, strict=True)
+        phi(mp.mpf(mu) / 2 - e / mp.mpf(mu)) - v * phi(-mp.mpf(mu) / 2 - e / mp.mpf(mu))
+        for e, v in zip(eps, x, strict=True)
     ]
     nodes = chords.Nodes(
         tuple(eps),
@@ -234,7 +235,9 @@ def test_what_nothing_ran_costs():
     for direction in ("remove", "add", "both"):
         bound = hs.delta(run, [-1.0, 0.0, 1.0], direction=direction)
         assert bound.upper.tolist()[1:] == [0, 0] and bound.lower[0] <= -math.expm1(-1.0) <= bound.upper[0]
-        assert hs.tradeoff(run, 0.1, direction=direction).upper >= 0.9 >= hs.tradeoff(run, 0.1, direction=direction).lower
+        assert (
+            hs.tradeoff(run, 0.1, direction=direction).upper >= 0.9 >= hs.tradeoff(run, 0.1, direction=direction).lower
+        )
     belief = hs.posterior(run, 0.3, tail=0.1)
     assert belief.lower <= 0.3 <= belief.upper <= 0.3 + 1e-6
     assert hs.mu_gdp(run, 1e-5).upper == 0 and hs.bayes_risk(run, 0.3).upper == 0.3

@@ -1,4 +1,5 @@
-"""The saddle-point route beyond the Gaussian family: exact sums, published errors, intersection with the lattice route."""
+"""The saddle-point route beyond the Gaussian family: exact sums, published errors, intersection with the lattice
+route."""
 
 import math
 

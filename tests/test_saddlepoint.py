@@ -88,12 +88,19 @@ def test_published_cumulants(row):
 def test_steps_add():
     one, two = cumulants(0.8, 0.01, 2.0, k=500.0), cumulants(1.2, 0.02, 2.0, k=700.0)
     status, both = _core.saddle_cumulants(
-        np.array([1 / 0.8, 1 / 1.2]), np.array([0.01, 0.02]), np.array([500.0, 700.0]), 0, 2.0, np.empty(_core.saddle_work())
+        np.array([1 / 0.8, 1 / 1.2]),
+        np.array([0.01, 0.02]),
+        np.array([500.0, 700.0]),
+        0,
+        2.0,
+        np.empty(_core.saddle_work()),
     )
     assert status == 0
     for i in (0, 2, 3, 4, 5, 6, 7, 8):
         assert both[i] == pytest.approx(one[i] + two[i], rel=1e-12)
-    plain = _core.saddle_cumulants(np.array([0.1]), np.ones(1), np.array([1e6]), 1, 3.0, np.empty(_core.saddle_work()))[1]
+    plain = _core.saddle_cumulants(np.array([0.1]), np.ones(1), np.array([1e6]), 1, 3.0, np.empty(_core.saddle_work()))[
+        1
+    ]
     assert plain[0] == pytest.approx(0.5 * 1e4 * 3 * 4, rel=1e-15)
     assert plain[12] < 1e-12  # a plain Gaussian step is normal: rounding of the mean, 3.5e4, over its deviation, 100
 
@@ -257,20 +264,24 @@ def add_uppers(count, seed):
 
 
 def test_what_is_pruned_is_smaller():  # [theory: line.both, saddle.add]
-    """`enough` = 0 takes whatever the first bound says, mostly the one without a grid: never below delta, often close to it."""
+    """`enough` = 0 takes whatever the first bound says, mostly the one without a grid: never below delta, often close
+    to it."""
     rows = list(add_uppers(400, 7))
     assert len(rows) > 200
     for *case, upper, lower in rows:
         assert upper >= lower, case
     assert np.median([upper - lower for *_, upper, lower in rows]) < 6  # nats; Chernoff's own distance is 2 to 4
     one = np.ones(1)
-    status, upper = _core.saddle_delta_upper(one, 0.01 * one, 100 * one, 1, 0.718, -11.5, 1, np.empty(_core.saddle_work()))
+    status, upper = _core.saddle_delta_upper(
+        one, 0.01 * one, 100 * one, 1, 0.718, -11.5, 1, np.empty(_core.saddle_work())
+    )
     assert status == 0 and upper < -11.5
 
 
 @pytest.mark.parametrize("t", [5000.0, 9000.0, 1e4, 2e4])
 def test_cumulants_beyond_the_range_of_doubles(t):
-    """M(t) of one step exceeds 1e308 from t = 9000 on, where the largest weight lies neither near 0 nor near (1+t)/sigma."""
+    """M(t) of one step exceeds 1e308 from t = 9000 on, where the largest weight lies neither near 0 nor near
+    (1+t)/sigma."""
     sigma, q, a = 71.02546638328721, 0.237970080606452, 1 + t
     work = np.empty(_core.saddle_work())
     status, out = _core.saddle_cumulants(np.array([1 / sigma]), np.array([q]), np.ones(1), 0, t, work)
@@ -291,5 +302,7 @@ def test_the_constant_of_chernoffs_bound_does_not_cancel(m):
     status, tilt, upper = _core.saddle_moments_upper(m * one, one, one, 0, 1, eps, np.empty(_core.saddle_work()))
     with mpmath.workdps(50):
         t = mpmath.mpf(tilt)
-        exact = mpmath.mpf(m) ** 2 * t * (1 + t) / 2 - t * mpmath.mpf(eps) + t * mpmath.log(t) - (1 + t) * mpmath.log1p(t)
+        exact = (
+            mpmath.mpf(m) ** 2 * t * (1 + t) / 2 - t * mpmath.mpf(eps) + t * mpmath.log(t) - (1 + t) * mpmath.log1p(t)
+        )
     assert status == 0 and float(exact) <= upper <= float(exact) + 1e-12 * (1 + abs(float(exact)))

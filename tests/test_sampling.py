@@ -167,14 +167,17 @@ def exact_tails(q, up, down, s):
 
 
 def transform_by_sums(branches, z, y):
-    """log M(z), phi(y) by the trapezoid rule in long double on a fine grid: exponentially accurate for |y| m << pi/h."""
+    """log M(z), phi(y) by the trapezoid rule in long double on a fine grid: exponentially accurate for |y| m <<
+    pi/h."""
     total, at_y = np.longdouble(0), np.clongdouble(0)
     for w, q, up, down in branches:
         m = max(up, down, 1.0)
         reach = 12.0 + 2 * (abs(z) + 2) * max(up, down)
         h = np.longdouble(1) / (64 * m)
         g = np.arange(-int(reach / h), int(reach / h) + 1) * h
-        l1, l2 = (np.log1p(np.longdouble(q) * np.expm1(m * x - np.longdouble(m) ** 2 / 2)) for m, x in ((up, g), (down, -g)))
+        l1, l2 = (
+            np.log1p(np.longdouble(q) * np.expm1(m * x - np.longdouble(m) ** 2 / 2)) for m, x in ((up, g), (down, -g))
+        )
         terms = w * h / np.sqrt(TWO_PI) * np.exp((1 + z) * l1 - z * l2 - g * g / 2)
         phase = y * (l1 - l2)
         total += terms.sum()
@@ -205,7 +208,9 @@ def test_transform_within_its_bounds(q, m, shifts, weight, z, waves):  # [theory
 
 def test_transform_is_one_at_both_ends():  # [theory: pair.exponent, pair.reversal]
     """M(0) = M(-1) = 1, and the mirrored pair has M(-1-z)."""
-    of = sampling.pair(hs.truncated_poisson_subsampled(hs.gaussian(0.8), 0.01, dataset_size=10_000, max_batch=110), "zero_out")
+    of = sampling.pair(
+        hs.truncated_poisson_subsampled(hs.gaussian(0.8), 0.01, dataset_size=10_000, max_batch=110), "zero_out"
+    )
     for z in (0.0, -1.0):
         log_m, error, *_ = _core.two_transform(sampling.packed([of]), z, 0.0)
         assert abs(log_m) <= error < 1e-15

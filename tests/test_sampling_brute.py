@@ -1,11 +1,10 @@
-"""The sampled mechanisms enumerated exactly on tiny data sets: true divergences never exceed the bound, and meet it where it is
-tight.
+"""The sampled mechanisms enumerated exactly on tiny data sets: true divergences never exceed the bound, and meet it
+where it is tight.
 
-Records are -1, 0 or 1 in one dimension; every subset that can be drawn, and every uniform choice among too many, is enumerated,
-so the output is a mixture of normal laws at whole numbers. H = sup_S P(S) - e^eps Q(S) is evaluated at the set where the
-density of P exceeds e^eps times that of Q, found on a fine grid and refined: any set gives a lower bound of H, this one is off
-by less than 1e-12.
-"""
+Records are -1, 0 or 1 in one dimension; every subset that can be drawn, and every uniform choice among too many, is
+enumerated, so the output is a mixture of normal laws at whole numbers. H = sup_S P(S) - e^eps Q(S) is evaluated at the
+set where the density of P exceeds e^eps times that of Q, found on a fine grid and refined: any set gives a lower bound
+of H, this one is off by less than 1e-12."""
 
 import functools
 import itertools

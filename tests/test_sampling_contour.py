@@ -19,7 +19,8 @@ def cut(q, n, size, sigma=1.0):
 
 
 def log_delta_by_integral(branches, k, eps, c, sd):
-    """log delta(eps) by the trapezoid rule on Re z = c in long double; every alias is positive and below 1e-16 of it here."""
+    """log delta(eps) by the trapezoid rule on Re z = c in long double; every alias is positive and below 1e-16 of it
+    here."""
     g = np.arange(-2000, 2001) * LONG(0.015)
     parts = []
     for w, q, up, down in branches:
@@ -80,12 +81,14 @@ def test_one_sided_pairs_are_gaussian_steps(m, q, k, direction):
     one, counts = np.ones(1), np.array([float(k)])
     work = np.empty(_core.contour_work(1))
     for log_delta in (-8.0, -20.0, -60.0):
-        pairs = _core.contour_eps(one, one, counts, int(add), log_delta, 1e-9, 31.0, 1, work, pairs=sampling.packed([of]))
+        pairs = _core.contour_eps(
+            one, one, counts, int(add), log_delta, 1e-9, 31.0, 1, work, pairs=sampling.packed([of])
+        )
         steps = _core.contour_eps(np.array([m]), np.array([q]), counts, int(add), log_delta, 1e-9, 31.0, 1, work)
         assert pairs[0] <= 1 and steps[0] <= 1
         assert pairs[1] <= steps[3] and steps[1] <= pairs[3]
-        # the contour of pairs stands two standard units left of the saddle, where rounding weighs e^2 more; on shifted paths,
-        # for long lines, weights and losses are larger
+        # the contour of pairs stands two standard units left of the saddle, where rounding weighs e^2 more; on shifted
+        # paths, for long lines, weights and losses are larger
         more = 9 if pairs[-1] > 128 else 3
         assert pairs[3] - pairs[1] <= more * math.e**2 * (steps[3] - steps[1]) + 1e-12
 
@@ -93,7 +96,9 @@ def test_one_sided_pairs_are_gaussian_steps(m, q, k, direction):
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_mixed_with_gaussian_steps(direction):
     """Pairs, sampled steps and plain steps in one run; the grid route agrees."""
-    run = hs.compose((cut(0.05, 400, 26), 30), (hs.poisson_subsampled(hs.gaussian(1.5), 0.05), 40), (hs.gaussian(8.0), 3))
+    run = hs.compose(
+        (cut(0.05, 400, 26), 30), (hs.poisson_subsampled(hs.gaussian(1.5), 0.05), 40), (hs.gaussian(8.0), 3)
+    )
     contour = hs.epsilon(run, 1e-5, adjacency="zero_out", direction=direction, route="contour")
     grid = hs.epsilon(run, 1e-5, adjacency="zero_out", direction=direction, route="pld")
     assert contour.width < 1e-9 * contour.estimate
@@ -138,9 +143,12 @@ SPARSE = [(10**6, 1e-4, 120, 10, 1e-8), (10**9, 1e-6, 1100, 10, 1e-9), (10**7, 1
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize(("n", "q", "size", "k", "delta"), [*SPARSE[:2], pytest.param(*SPARSE[2], marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("n", "q", "size", "k", "delta"), [*SPARSE[:2], pytest.param(*SPARSE[2], marks=pytest.mark.slow)]
+)
 def test_few_jumps_are_answered_by_a_coarse_grid(n, q, size, k, delta, adjacency):
-    """The line has too many nodes: without rtol the lattice is as coarse as it must be; the route by name takes longer."""
+    """The line has too many nodes: without rtol the lattice is as coarse as it must be; the route by name takes
+    longer."""
     run = cut(q, n, size) * k
     quick = hs.epsilon(run, delta, adjacency=adjacency)
     careful = hs.epsilon(run, delta, adjacency=adjacency, route="pld")
@@ -160,5 +168,7 @@ def test_chernoff_of_pairs_lies_above(adjacency, add):
         eps = bounds.root_upper(of, add, math.log(delta))
         truth = hs.epsilon(run, delta, adjacency=adjacency, direction=direction)
         assert truth.lower <= eps <= 1.5 * truth.upper
-        assert hs.log_delta(run, eps, adjacency=adjacency, direction=direction).lower <= bounds.log_delta_upper(of, add, eps)
+        assert hs.log_delta(run, eps, adjacency=adjacency, direction=direction).lower <= bounds.log_delta_upper(
+            of, add, eps
+        )
         assert bounds.log_delta_upper(of, add, eps) == pytest.approx(math.log(delta), abs=0.05)

@@ -28,7 +28,8 @@ def test_batches_as_large_as_the_data_are_poisson(adjacency):
     plain = hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 20
     for size in (400, 10**6):
         assert overlap(
-            hs.epsilon(cut(0.05, 400, size) * 20, 1e-5, adjacency=adjacency), hs.epsilon(plain, 1e-5, adjacency=adjacency)
+            hs.epsilon(cut(0.05, 400, size) * 20, 1e-5, adjacency=adjacency),
+            hs.epsilon(plain, 1e-5, adjacency=adjacency),
         )
 
 
@@ -59,7 +60,9 @@ def test_rate_one_with_room_is_the_gaussian_mechanism():
 
 
 def test_known_value_of_fixed_size():
-    bound = hs.delta(hs.without_replacement(hs.gaussian(1.0), dataset_size=1000, batch=50) * 10, 2.0, direction="remove")
+    bound = hs.delta(
+        hs.without_replacement(hs.gaussian(1.0), dataset_size=1000, batch=50) * 10, 2.0, direction="remove"
+    )
     assert bound.lower - 1e-12 <= 0.022518606551 <= bound.upper + 1e-12
 
 
@@ -225,7 +228,9 @@ def test_cyclic_drops_dominated_groups():
 def test_one_band_is_truncated_sampling():
     run = hs.cyclic_poisson(hs.gaussian(2.0), 0.3, iterations=6, bands=1, dataset_size=50, max_batch=18)
     for adjacency in ADJACENCIES:
-        assert overlap(hs.delta(run, 0.5, adjacency=adjacency), hs.delta(cut(0.3, 50, 18, 2.0) * 6, 0.5, adjacency=adjacency))
+        assert overlap(
+            hs.delta(run, 0.5, adjacency=adjacency), hs.delta(cut(0.3, 50, 18, 2.0) * 6, 0.5, adjacency=adjacency)
+        )
 
 
 # What may be composed
@@ -300,7 +305,9 @@ def test_every_route_heeds_the_adjacency():
         assert overlap(hs.delta(run, 0.5, adjacency="replace_one"), hs.delta(same, 0.5))
     for base in (gauss, lap):
         run = hs.poisson_subsampled(base, 0.2) * 12
-        assert overlap(hs.delta(run, 0.1, adjacency="replace_one"), hs.delta(run, 0.1, adjacency="replace_one", route="pld"))
+        assert overlap(
+            hs.delta(run, 0.1, adjacency="replace_one"), hs.delta(run, 0.1, adjacency="replace_one", route="pld")
+        )
         assert hs.delta(run, 0.1, adjacency="replace_one").lower > 1.2 * hs.delta(run, 0.1).upper
 
 

@@ -1,8 +1,7 @@
 """Sampled runs through the public queries: tables of eps and delta, and how they depend on n.
 
-Entries of the tables are printed to 9 digits; they are the reference's own contour integrals, which share no code with the
-package.
-"""
+Entries of the tables are printed to 9 digits; they are the reference's own contour integrals, which share no code with
+the package."""
 
 import itertools
 import math
@@ -66,7 +65,15 @@ def test_delta_table(row):
         holds(bound, value, 10.0 ** (math.floor(math.log10(value)) - digits))
 
 
-NOT_MONOTONE = {8000: 1.34367, 10000: 4.62491, 12000: 7.97204, 13000: 8.93924, 14000: 9.05610, 15000: 8.77088, 20000: 7.27270}
+NOT_MONOTONE = {
+    8000: 1.34367,
+    10000: 4.62491,
+    12000: 7.97204,
+    13000: 8.93924,
+    14000: 9.05610,
+    15000: 8.77088,
+    20000: 7.27270,
+}
 NOT_MONOTONE |= {40000: 4.89444, 100000: 3.15506}
 
 
@@ -77,7 +84,8 @@ def test_eps_rises_and_falls_with_n(n):
 
 
 def test_against_the_coupling_bound():
-    """Baseline: any plain Poisson bound plus (1 + e^eps) eta, eta = the probability that some step is cut. Ours is below."""
+    """Baseline: any plain Poisson bound plus (1 + e^eps) eta, eta = the probability that some step is cut. Ours is
+    below."""
     n, p, k, delta = 10_000, 0.01, 500, 1e-5
     plain = hs.poisson_subsampled(hs.gaussian(1.0), p) * k
     for size, eta, baseline, exact in ((170, 2.74e-8, 1.327496, 1.326047), (180, 8.1e-11, 1.326052, 1.326047)):

@@ -1,18 +1,23 @@
-"""The Renyi curve of Gaussian noise around random shifts, at low and very high orders, against finite sums and quadrature."""
+"""The Renyi curve of Gaussian noise around random shifts, at low and very high orders, against finite sums and
+quadrature."""
 
 import mpmath
 import pytest
 
 import hockeystick as hs
 
-SHIFTED = [(1.0, (0.5, 2.0), (0.75, 0.25)), (0.3, (0.0, 1.0), (0.875, 0.125)), (30.0, (0.0, 5.0), (1 - 2.0**-20, 2.0**-20))]
+SHIFTED = [
+    (1.0, (0.5, 2.0), (0.75, 0.25)),
+    (0.3, (0.0, 1.0), (0.875, 0.125)),
+    (30.0, (0.0, 5.0), (1 - 2.0**-20, 2.0**-20)),
+]
 
 
 @pytest.mark.parametrize("alpha", [2, 17, 300, 3000])
 @pytest.mark.parametrize(("sigma", "shifts", "probabilities"), SHIFTED)
 def test_rdp_of_random_shifts(sigma, shifts, probabilities, alpha):  # [theory: law.shifts]
-    """REMOVE: E r^alpha is a finite sum. ADD: the trapezoid rule about the largest value of r^(1-alpha) w. Sampled at a rate of
-    2^-10: one more shift, 0."""
+    """REMOVE: E r^alpha is a finite sum. ADD: the trapezoid rule about the largest value of r^(1-alpha) w. Sampled at a
+    rate of 2^-10: one more shift, 0."""
     with mpmath.workdps(30):
         s, w = [mpmath.mpf(x) / mpmath.mpf(sigma) for x in shifts], [mpmath.mpf(p) for p in probabilities]
         terms = (

@@ -1,4 +1,5 @@
-"""Sparse sampling: rare jumps explode K near its saddle, the contour lies below it. Checked against the certified grids."""
+"""Sparse sampling: rare jumps explode K near its saddle, the contour lies below it. Checked against the certified
+grids."""
 
 import math
 
@@ -54,7 +55,8 @@ def test_large_training_runs_are_narrow(sigma, q):
 @pytest.mark.parametrize("direction", [0, 1])
 @pytest.mark.parametrize("delta", [1e-5, 1e-30, 1e-300])
 def test_every_corner_ends(delta, direction):
-    """Down to noise of 0.05 and rates of 1e-9: an answer in order, or a status that declines; never a loop, never a NaN."""
+    """Down to noise of 0.05 and rates of 1e-9: an answer in order, or a status that declines; never a loop, never a
+    NaN."""
     for sigma in (0.05, 0.3, 1.0, 10.0, 1e4):
         for q in (1e-9, 1e-6, 1e-3, 0.01, 0.5):
             for k in (10, 1000, 10**6, 10**9):
@@ -65,11 +67,12 @@ def test_every_corner_ends(delta, direction):
                 assert status > 1 or low <= mid <= high
 
 
-# -- where rare jumps, a long tail and a short line meet: an inversion of its own, in long double ---------------------------
+# -- where rare jumps, a long tail and a short line meet: an inversion of its own, in long double ----------------------
 
 
 def long_double_log_delta(sigma, q, k, eps, c, period, reach, mesh):
-    """log delta(eps), REMOVE, by trapezoid sums up to `reach` on Re z = c over an inner grid; K in its second-order form."""
+    """log delta(eps), REMOVE, by trapezoid sums up to `reach` on Re z = c over an inner grid; K in its second-order
+    form."""
     ld = np.longdouble
     m, q, k, eps, c = 1 / ld(sigma), ld(q), ld(k), ld(eps), ld(c)
     g = np.arange(math.floor(-12 / mesh), math.ceil((float((1 + c) * m) + 12) / mesh) + 1).astype(ld) * ld(mesh)

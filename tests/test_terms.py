@@ -1,9 +1,8 @@
 """Every error term is tested where it is large: the programs tests/csrc/check_*_terms.c, compiled and run.
 
-Each makes one term large on purpose (a mesh, period, range or number of nodes coarser than any plan would choose) and asserts
-that its claim covers the actual error of every case and exceeds it by no more than a stated factor at the median. One test more
-asks whole lines for few nats through the gate.
-"""
+Each makes one term large on purpose (a mesh, period, range or number of nodes coarser than any plan would choose) and
+asserts that its claim covers the actual error of every case and exceeds it by no more than a stated factor at the
+median. One test more asks whole lines for few nats through the gate."""
 
 import math
 import os
@@ -23,7 +22,9 @@ terms = pytest.importorskip("terms")
 CHECKS = sorted(p.stem for p in (ROOT / "tests" / "csrc").glob("check_*_terms.c"))
 
 
-@pytest.mark.skipif(sys.platform == "win32" or not shutil.which(os.environ.get("CC", "cc").split()[0]), reason="no C compiler")
+@pytest.mark.skipif(
+    sys.platform == "win32" or not shutil.which(os.environ.get("CC", "cc").split()[0]), reason="no C compiler"
+)
 @pytest.mark.parametrize("check", CHECKS)
 def test_claims_cover_and_do_not_exceed(check):
     said, status = terms.run(check)

@@ -1,4 +1,5 @@
-"""The theory book and the code agree: every key cited is stated, every paper has an entry, and nothing stands elsewhere."""
+"""The theory book and the code agree: every key cited is stated, every paper has an entry, and nothing stands
+elsewhere."""
 
 import importlib.util
 from pathlib import Path

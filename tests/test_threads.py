@@ -1,4 +1,5 @@
-"""Sharing out work among threads: order, nesting, errors, calls from several threads; and answers that do not depend on it."""
+"""Sharing out work among threads: order, nesting, errors, calls from several threads; and answers that do not depend on
+it."""
 
 import threading
 import time

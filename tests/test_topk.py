@@ -1,4 +1,5 @@
-"""Adaptive steps of bounded range: the enclosure against nested maxima, random adaptive trees, and other mechanisms between."""
+"""Adaptive steps of bounded range: the enclosure against nested maxima, random adaptive trees, and other mechanisms
+between."""
 
 import math
 
@@ -8,7 +9,11 @@ import pytest
 import hockeystick as hs
 from hockeystick.topk import curves
 
-ANCHORS = ((100, 0.1, 2.249407, 2.254796, 1e-4), (10, 0.5, 3.579387, 3.579878, 5e-5), (50, 0.2, 3.289804, 3.293810, 1e-4))
+ANCHORS = (
+    (100, 0.1, 2.249407, 2.254796, 1e-4),
+    (10, 0.5, 3.579387, 3.579878, 5e-5),
+    (50, 0.2, 3.289804, 3.293810, 1e-4),
+)
 
 
 @pytest.mark.parametrize("k, eps0, low, high, width", ANCHORS)
@@ -53,8 +58,8 @@ def test_two_and_three_steps(eps0):
 
 
 def tree(random, g, eps0, k, others, weight=1.0):
-    """The curve at g of a random adaptive run of k steps of range eps0, of 2 to 4 outcomes, and `others` coins of eps 0.4
-    between them, in random order."""
+    """The curve at g of a random adaptive run of k steps of range eps0, of 2 to 4 outcomes, and `others` coins of eps
+    0.4 between them, in random order."""
     if not k and not others:
         return weight * max(-math.expm1(g), 0.0)
     if others and (not k or random.random() < others / (k + others)):
@@ -85,7 +90,9 @@ def test_among_other_steps():
     run = hs.top_k(0.2, 10) + rest
     b = hs.epsilon(run, 1e-5)
     assert b.upper - b.lower < 1e-3 * b.estimate and "top_k" in b.note
-    assert hs.epsilon(rest, 1e-5).lower < b.lower and b.upper <= hs.epsilon(hs.bounded_range(0.2) * 10 + rest, 1e-5).upper
+    assert (
+        hs.epsilon(rest, 1e-5).lower < b.lower and b.upper <= hs.epsilon(hs.bounded_range(0.2) * 10 + rest, 1e-5).upper
+    )
     assert hs.epsilon(hs.top_k(0.2, 11) + rest, 1e-5).lower > b.upper
     for direction in ("remove", "add"):
         own = hs.epsilon(run, 1e-5, direction=direction)
@@ -104,7 +111,9 @@ def test_curves_are_curves():
         assert (np.diff(above.delta) <= 0).all()
 
 
-@pytest.mark.parametrize("eps0, k", [(0.5, 0), (0.5, 2049), (0.5, 1.0), (200.0, 2), (0.0, 3), (math.nan, 3), (0.5, True)])
+@pytest.mark.parametrize(
+    "eps0, k", [(0.5, 0), (0.5, 2049), (0.5, 1.0), (200.0, 2), (0.0, 3), (math.nan, 3), (0.5, True)]
+)
 def test_bad_input(eps0, k):
     with pytest.raises(hs.DomainError):
         hs.top_k(eps0, k)
@@ -112,7 +121,11 @@ def test_bad_input(eps0, k):
 
 def test_what_it_does_not_have():
     step = hs.top_k(0.5, 10)
-    for ask in (lambda: hs.rdp(step, 2.0), lambda: hs.poisson_subsampled(step, 0.1), lambda: hs.public_mixture([step], [1.0])):
+    for ask in (
+        lambda: hs.rdp(step, 2.0),
+        lambda: hs.poisson_subsampled(step, 0.1),
+        lambda: hs.public_mixture([step], [1.0]),
+    ):
         with pytest.raises(hs.DomainError):
             ask()
     with pytest.raises(hs.AccuracyError):

@@ -1,4 +1,5 @@
-"""The table of 40-digit values: every row by every route that takes it is certified, contained, and as narrow as promised."""
+"""The table of 40-digit values: every row by every route that takes it is certified, contained, and as narrow as
+promised."""
 
 import functools
 import math
@@ -24,10 +25,9 @@ NO_SADDLE = {"gopi-d-k1-add", "gopi-d-k300-add", "tinyq-s100.0-k10000000"}
 class Promise(NamedTuple):
     """What a route owes the rows that it takes.
 
-    `width`: of every row but those in `wide`, relative to the truth (of eps, to 1e-3 at least); `shares`: (part of the rows,
-    width that so many keep to). A row may decline only where `declines` names it; what is not taken is, where `foreign`, a
-    DomainError.
-    """
+    `width`: of every row but those in `wide`, relative to the truth (of eps, to 1e-3 at least); `shares`: (part of the
+    rows, width that so many keep to). A row may decline only where `declines` names it; what is not taken is, where
+    `foreign`, a DomainError."""
 
     ask: Callable
     takes: Callable
@@ -63,7 +63,13 @@ def few_gaussians(row):
 WIDE = {"tinyq-s0.5-k1000": 2e-3, "tinyq-s0.5-k1000000": 1e-6, "tinyq-d-s1-k1e7-a": 2e-3, "tinyq-deep-remove": 1e14}
 WIDE |= {"tinyq-s100.0-k10000000": 3.0, "tinyq-d-s1-k1e7-b": 1e23, "gopi-d-k100-rem": 2e-9, "ro-q0.01-s1.0-k10": 2e-9}
 WIDE |= {"sl-k1-remove": 2e-9}  # the first ladder of panels within rtol, which is half of a width
-JUMPS = {"gopi-d-k2-rem": 3e3, "gopi-d-k10-rem": 1e3, "gopi-d-k100-rem": 200.0, "gopi-d-k300-rem": 100.0, "gopi-d-k1-rem": 5e3}
+JUMPS = {
+    "gopi-d-k2-rem": 3e3,
+    "gopi-d-k10-rem": 1e3,
+    "gopi-d-k100-rem": 200.0,
+    "gopi-d-k300-rem": 100.0,
+    "gopi-d-k1-rem": 5e3,
+}
 JUMPS |= {"edge-logsqrt-m10": 300.0, "tinyq-deep-remove": 1e23, "tinyq-d-s1-k1e7-a": 1e7, "tinyq-d-s1-k1e7-b": 1e28}
 MESHES = {"sig0.3-q0.01-k10000-remove": 0.03, "tinyq-d-s1-k1e7-a": 0.05}
 """Widths of eps that route prv leaves by itself, where that is more than 0.021."""
@@ -78,7 +84,9 @@ PROMISES = {
         declines={"tinyq-s100.0-k10000000", "tinyq-d-s1-k1e7-b"},
     ),
     "saddlepoint": Promise(route("saddlepoint"), lambda row: True, 60.0, JUMPS, ((0.5, 1.0),), declines=NO_SADDLE),
-    "edgeworth": Promise(route("edgeworth"), lambda row: row.kinds <= LINE, shares=((0.5, 1e-10), (0.7, 1e-6)), foreign=True),
+    "edgeworth": Promise(
+        route("edgeworth"), lambda row: row.kinds <= LINE, shares=((0.5, 1e-10), (0.7, 1e-6)), foreign=True
+    ),
     "pld": Promise(route("pld", rtol=1e-3), few_gaussians, 1.002e-3, slow={"spa-e-1e-100", "la-b300.0-k1000000"}),
     "prv": Promise(
         route("prv", rtol=0.05),
@@ -192,7 +200,9 @@ def test_rows_that_no_query_can_ask(row):
         low, mid, high, *_ = contour.pair_point(steps, 0, row.at)
     else:
         at = row.at if row.query == "delta" else math.log(row.at)
-        low, mid, high, *_ = (mixed.point if row.query == "delta" else mixed.root)([line_step(x) for x in row.parts], at)
+        low, mid, high, *_ = (mixed.point if row.query == "delta" else mixed.root)(
+            [line_step(x) for x in row.parts], at
+        )
     with mp.workdps(40):
         truth = mp.log(row.truth) if row.query == "delta" else row.truth
         assert low <= truth <= high and high - low < 1e-8 and abs(mid - truth) < 1e-9

@@ -61,7 +61,13 @@ WRONG = [  # (run, question, lower, upper, settings): intervals that miss the tr
         7.978876429613853e-07,
         {"direction": "remove"},
     ),
-    (hs.from_pmf([0.500001, 0.499999], [0.5, 0.5]) * 100, {"eps": 0.0}, 0.0, 7.958931696594218e-06, {"direction": "remove"}),
+    (
+        hs.from_pmf([0.500001, 0.499999], [0.5, 0.5]) * 100,
+        {"eps": 0.0},
+        0.0,
+        7.958931696594218e-06,
+        {"direction": "remove"},
+    ),
     (hs.from_pmf([3.34e-19, 1.0], [1.7e-24, 1.0]), {"eps": 0.0}, 0.0, 0.0, {"direction": "add"}),
     (
         hs.k_ary_randomized_response(20.0, 10**9) * 2,
@@ -96,8 +102,8 @@ TRUTHS = [row for row in ASKED.values() if not row.kinds & {"truncated_gaussian"
 
 
 def agree(rows):
-    """Numbers of rows whose truth is confirmed, and not decided; none may be refuted. Parameters and "at" of the table are
-    decimals, rounded here to doubles: the interval judged is 1e-11 wide."""
+    """Numbers of rows whose truth is confirmed, and not decided; none may be refuted. Parameters and "at" of the table
+    are decimals, rounded here to doubles: the interval judged is 1e-11 wide."""
     counts = {"confirmed": 0, "not decided": 0}
     for row in rows:
         truth = float(row.truth)

@@ -23,7 +23,9 @@ def limit(sigma, q, k, delta):
         mu = mpmath.sqrt(k * mpmath.mpf(q) ** 2 * mpmath.expm1(1 / mpmath.mpf(sigma) ** 2))
 
         def excess(eps):
-            return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu) - mpmath.mpf(delta)
+            return (
+                mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu) - mpmath.mpf(delta)
+            )
 
         low, high = mpmath.mpf(0), mu * mpmath.sqrt(-2 * mpmath.log(delta)) + mu * mu / 2
         for _ in range(100):

@@ -65,7 +65,14 @@ def queries(run: Ran, adjacency: Adjacency, direction: Direction, route: Route) 
     tilt: float | None = found.tilt
     judged: hs.Verdict = hs.verify(run, one) if False else hs.Verdict("confirmed", "")
     assert (
-        upper > logs and uppers.shape == (2,) and entry > 0 and width >= 0 and terms and verdict and tilt and judged.confirmed
+        upper > logs
+        and uppers.shape == (2,)
+        and entry > 0
+        and width >= 0
+        and terms
+        and verdict
+        and tilt
+        and judged.confirmed
     )
 
 

@@ -1,12 +1,13 @@
-"""The index of the theory book: every statement with the code lines that cite it, every reference with the places that use it.
+"""The index of the theory book: every statement with the code lines that cite it, every reference with the places that
+use it.
 
     python docs/theory/make_index.py            writes docs/theory/statements.md
     python docs/theory/make_index.py --check    nothing is written; the exit status tells whether book and code agree
 
-A statement is a line `**Theorem (key).** ...` below the anchor `(key)=`; `cited` behind the key says that its proof is in the
-paper named, `background` that no code rests on it. A code line cites it in a comment, `[theory: key]`, several keys with commas
-between. Papers are cited as `[ABC12, Thm 3]` from code and book alike, and have an entry `- [ABC12] ...` in references.md.
-"""
+A statement is a line `**Theorem (key).** ...` below the anchor `(key)=`; `cited` behind the key says that its proof is
+in the paper named, `background` that no code rests on it. A code line cites it in a comment, `[theory: key]`, several
+keys with commas between. Papers are cited as `[ABC12, Thm 3]` from code and book alike, and have an entry `- [ABC12]
+...` in references.md."""
 
 import re
 import sys
@@ -92,7 +93,8 @@ def references():
 
 
 def checks():
-    """key -> [program, ...] that would fail: tests that cite the key, and those of error-terms.md whose tables link to it."""
+    """key -> [program, ...] that would fail: tests that cite the key, and those of error-terms.md whose tables link to
+    it."""
     found = {}
     for key, where in citations().items():
         found[key] = [path for path, _ in where if path.startswith("tests/")]
@@ -144,9 +146,13 @@ def index():
     cited, used, tests = citations(), papers(), checks()
     out = ["# Index of statements", ""]
     out += [
-        "Generated from the book and the code by `docs/theory/make_index.py`. What is not marked as *cited* is proved where it"
+        "Generated from the book and the code by `docs/theory/make_index.py`. What is not marked as *cited* is proved"
+        " where it"
     ]
-    out += ["stands, definitions and assumptions apart. Python files are those of `src/hockeystick`, C files those of `csrc`."]
+    out += [
+        "stands, definitions and assumptions apart. Python files are those of `src/hockeystick`, C files those of"
+        " `csrc`."
+    ]
     out += ["", "| statement | | the lines that rest on it | the tests that would fail |", "|---|---|---|---|"]
     for one in statements():
         kind = ", ".join([one.kind, *one.marks])
@@ -154,7 +160,8 @@ def index():
         columns = (places, tests.get(one.key, ()))
         lines, programs = (
             " ".join(
-                f"`{name.removeprefix('src/hockeystick/').removeprefix('csrc/').removeprefix('tests/')}`" for name in names
+                f"`{name.removeprefix('src/hockeystick/').removeprefix('csrc/').removeprefix('tests/')}`"
+                for name in names
             )
             for names in columns
         )

@@ -10,7 +10,14 @@ from .accountant import Accountant
 from .batch import delta_batch, epsilon_batch
 from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError, LimitError, SoundnessError
-from .discrete import approx_dp, discrete_gaussian, discrete_laplace, k_ary_randomized_response, pure_dp, randomized_response
+from .discrete import (
+    approx_dp,
+    discrete_gaussian,
+    discrete_laplace,
+    k_ary_randomized_response,
+    pure_dp,
+    randomized_response,
+)
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
 from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta

@@ -30,8 +30,10 @@ cnp.import_array()
 
 
 cdef inline double *doubles(a, Py_ssize_t n) except NULL:
-    """The n > 0 entries of an array of doubles; a memoryview of it costs ten times as much, which warm queries notice."""
-    if type(a) is not cnp.ndarray or cnp.PyArray_TYPE(<cnp.ndarray>a) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(a):
+    """The n > 0 entries of an array of doubles; a memoryview of it costs ten times as much, which warm queries
+    notice."""
+    if (type(a) is not cnp.ndarray or cnp.PyArray_TYPE(<cnp.ndarray>a) != cnp.NPY_DOUBLE
+            or not cnp.PyArray_IS_C_CONTIGUOUS(a)):
         check(HS_BAD_ARGUMENT, "doubles")
     lengths(n, cnp.PyArray_SIZE(<cnp.ndarray>a), n)
     return <double *>cnp.PyArray_DATA(<cnp.ndarray>a)
@@ -45,7 +47,8 @@ cdef int lengths(Py_ssize_t n, Py_ssize_t a, Py_ssize_t b) except -1:
 
 
 cdef int signalled() noexcept with gil:
-    """Run the handlers of the signals that came (in Python's main thread). True: one raised, and `passed` hands that on."""
+    """Run the handlers of the signals that came (in Python's main thread). True: one raised, and `passed` hands that
+    on."""
     return PyErr_CheckSignals() != 0
 
 
@@ -96,7 +99,8 @@ def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double
     return scaled(status, &p)
 
 
-def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol, double[::1] work):
+def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol,
+                  double[::1] work):
     """Crossing: one certified eps; see hs.h."""
     cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0]), status
     cdef double lower = 0, estimate = 0, upper = 0
@@ -216,8 +220,10 @@ ctypedef fused real_t:
 
 
 def individual_charge(const real_t[::1] norms, double scale, double top, int64_t limit, int sticky, int turn,
-                      const int64_t[::1] spent, int64_t[::1] after, uint8_t[::1] active, int n_threads, int with_checksum):
-    """(status, checksum, first bad record) of one step over all records; see hs.h. after, active may be None, none empty."""
+                      const int64_t[::1] spent, int64_t[::1] after, uint8_t[::1] active, int n_threads,
+                      int with_checksum):
+    """(status, checksum, first bad record) of one step over all records; see hs.h. after, active may be None, none
+    empty."""
     cdef uint64_t checksum = 0
     cdef int64_t bad = 0
     cdef int status
@@ -225,7 +231,8 @@ def individual_charge(const real_t[::1] norms, double scale, double top, int64_t
     lengths(norms.shape[0], norms.shape[0], norms.shape[0] if active is None else active.shape[0])
     with nogil:
         status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, turn,
-                                      &spent[0], NULL if after is None else &after[0], NULL if active is None else &active[0],
+                                      &spent[0], NULL if after is None else &after[0],
+                                      NULL if active is None else &active[0],
                                       n_threads, &checksum if with_checksum else NULL, &bad)
     return status, checksum, bad
 
@@ -239,8 +246,8 @@ def individual_charge_some(const real_t[::1] norms, const int64_t[::1] index, do
     lengths(norms.shape[0], index.shape[0], after.shape[0])
     lengths(norms.shape[0], norms.shape[0], active.shape[0])
     with nogil:
-        status = hs_individual_charge_some(spent.shape[0], norms.shape[0], real_t is float, &norms[0], &index[0], scale, top,
-                                           limit, sticky, &spent[0], &after[0], &active[0], &change, &bad)
+        status = hs_individual_charge_some(spent.shape[0], norms.shape[0], real_t is float, &norms[0], &index[0],
+                                           scale, top, limit, sticky, &spent[0], &after[0], &active[0], &change, &bad)
     return status, change, bad
 
 
@@ -262,7 +269,8 @@ def individual_checksum(const int64_t[::1] spent, int64_t limit, int n_threads):
     return status, checksum
 
 
-def individual_tilts(const double[::1] m, const double[::1] q, int add, double k_total, const double[::1] t, int n_threads):
+def individual_tilts(const double[::1] m, const double[::1] q, int add, double k_total, const double[::1] t,
+                     int n_threads):
     """Upper bounds of log M of every level at every tilt, [levels, tilts]."""
     up = np.empty((m.shape[0], t.shape[0]))
     cdef double[:, ::1] out = up
@@ -313,8 +321,9 @@ def individual_group(const double[::1] m, const double[::1] q, const double[::1]
 # batch.c
 
 
-def batch(const double[::1] m, const double[::1] q, const double[::1] k, const double[::1] at, int want_eps, int directions,
-          int replaced, double rtol, double T0, double widest, int n_threads, double[:, ::1] ends, unsigned char[::1] done):
+def batch(const double[::1] m, const double[::1] q, const double[::1] k, const double[::1] at, int want_eps,
+          int directions, int replaced, double rtol, double T0, double widest, int n_threads, double[:, ::1] ends,
+          unsigned char[::1] done):
     """Fill ends = (lower, estimate, upper) and done of every query; see hs.h."""
     cdef int status, n = lengths(m.shape[0], q.shape[0], k.shape[0])
     lengths(n, at.shape[0], ends.shape[1])
@@ -394,8 +403,8 @@ cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1]
     A.step, A.step_low, A.d_step, A.shift, A.d_shift = lattice[0], lattice[1], lattice[2], lattice[3], lattice[4]
 
 
-def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps, double rtol,
-                double T0, int64_t n_nodes, double[::1] work):
+def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
+                double rtol, double T0, int64_t n_nodes, double[::1] work):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
@@ -410,8 +419,8 @@ def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const d
     return scaled(status, &p)
 
 
-def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta, double rtol,
-              double T0, int64_t n_nodes, double[::1] work):
+def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta,
+              double rtol, double T0, int64_t n_nodes, double[::1] work):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
@@ -427,7 +436,8 @@ def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const dou
     return crossing(status, lower, estimate, upper, &p)
 
 
-def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double t, double[::1] work):
+def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double t,
+              double[::1] work):
     """(status, K, bound of its error) at tilt t; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
@@ -442,7 +452,8 @@ def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const dou
 
 
 def mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes):
-    """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes nodes."""
+    """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes
+    nodes."""
     return hs_mixed_work(n_points, n_subnormal, n_nodes)
 
 
@@ -453,8 +464,8 @@ def sublaplace_points(double m, double q, int add, int64_t panels, const double[
     cdef double[:, ::1] o = out
     cdef int status
     with nogil:
-        status = hs_sublaplace_points(m, q, add, panels, node.shape[0], &node[0], &weight[0], &o[1, 0], &o[2, 0], &o[3, 0],
-                                      &o[4, 0])
+        status = hs_sublaplace_points(m, q, add, panels, node.shape[0], &node[0], &weight[0], &o[1, 0], &o[2, 0],
+                                      &o[3, 0], &o[4, 0])
     check(status, "laplace")
     out[0] = out[1]
     return out

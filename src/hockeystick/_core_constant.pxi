@@ -37,7 +37,8 @@ def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_
     return saddle(status, s.estimate, &s)
 
 
-def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delta, int kind, double wall, double[::1] work):
+def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delta, int kind, double wall,
+                    double[::1] work):
     """Saddle: the larger eps over both directions; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
@@ -61,7 +62,8 @@ def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, doubl
     return status, out
 
 
-def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work):
+def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value,
+                         double[::1] work):
     """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef double tilt = 0, upper = 0
     cdef hs_poll poll = polling()
@@ -86,7 +88,8 @@ def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarr
     cdef int status, b = lengths(n, n, n)
     cdef hs_poll poll = polling()
     with nogil:
-        status = hs_saddle_delta_upper(b, shifts, rates, counts, add, eps, enough, n_threads, &poll, lent, n_lent, &upper)
+        status = hs_saddle_delta_upper(b, shifts, rates, counts, add, eps, enough, n_threads, &poll, lent, n_lent,
+                                       &upper)
     passed(&poll)
     return status, upper
 
@@ -102,7 +105,8 @@ def saddle_atoms(const int64_t[::1] first, const double[::1] loss, const double[
     lengths(first[b], loss.shape[0], num.shape[0])
     lengths(3, errors.shape[0], 3)
     lengths(b, errors.shape[1], b)
-    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    a.first, a.loss, a.num = &first[0], &loss[0], &num[0]
+    a.rel, a.edge, a.inf = &errors[0, 0], &errors[1, 0], &errors[2, 0]
     with nogil:
         status = hs_saddle_atoms(b, &a, &k[0], have_eps, value, kind, &s)
     return saddle(status, s.log_estimate if have_eps else s.estimate, &s)
@@ -118,7 +122,8 @@ def saddle_atoms_cgf(const int64_t[::1] first, const double[::1] loss, const dou
     lengths(first[b], loss.shape[0], num.shape[0])
     lengths(3, errors.shape[0], 3)
     lengths(b, errors.shape[1], b)
-    a.first, a.loss, a.num, a.rel, a.edge, a.inf = &first[0], &loss[0], &num[0], &errors[0, 0], &errors[1, 0], &errors[2, 0]
+    a.first, a.loss, a.num = &first[0], &loss[0], &num[0]
+    a.rel, a.edge, a.inf = &errors[0, 0], &errors[1, 0], &errors[2, 0]
     with nogil:
         status = hs_saddle_atoms_cgf(b, &a, &k[0], t, &value, &err)
     return status, value, err
@@ -214,7 +219,8 @@ def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q,
     with nogil:
         status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
     passed(&poll)
-    return status, lower, estimate, upper, p.estimate, (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit
+    terms = S.smooth, p.aliasing, p.truncation, p.inner, p.rounding
+    return status, lower, estimate, upper, p.estimate, terms, S.limit
 
 
 def prawitz_work():
@@ -235,8 +241,8 @@ def edgeworth_bounded(int family, double m, double q, int which, const double[::
     return out[0], out[1]
 
 
-def edgeworth_modulus_upper(int family, double m, double q, int which, const double[::1] x, const double[::1] w, double y0,
-                            double y1, double[::1] work):
+def edgeworth_modulus_upper(int family, double m, double q, int which, const double[::1] x, const double[::1] w,
+                            double y0, double y1, double[::1] work):
     """The largest modulus of the step's characteristic function on [y0, y1], from above."""
     cdef double modulus
     cdef int status

@@ -49,7 +49,8 @@ def convolve_tilt(int64_t j0, double dx, const double[::1] p, double t, double l
 
 def convolve_tilts(const int64_t[::1] j0, const int64_t[::1] start, double dx, const double[::1] p, double t,
                    const double[::1] log_mgf, double[:, ::1] w):
-    """Tilted masses of every step in the rows of w, but for those at index 0; (these, Euclidean norms, sums) of the rows."""
+    """Tilted masses of every step in the rows of w, but for those at index 0; (these, Euclidean norms, sums) of the
+    rows."""
     lengths(w.shape[0], j0.shape[0], log_mgf.shape[0])
     lengths(w.shape[0], min(start.shape[0] - 1, w.shape[0]), w.shape[0])
     lengths(start[w.shape[0]], min(start[w.shape[0]], p.shape[0]), start[w.shape[0]])
@@ -57,21 +58,22 @@ def convolve_tilts(const int64_t[::1] j0, const int64_t[::1] start, double dx, c
     cdef double[:, ::1] o = out
     cdef int status
     with nogil:
-        status = hs_convolve_tilts(w.shape[0], &j0[0], &start[0], dx, &p[0], t, &log_mgf[0], w.shape[1], &w[0, 0], &o[0, 0],
-                                   &o[1, 0], &o[2, 0])
+        status = hs_convolve_tilts(w.shape[0], &j0[0], &start[0], dx, &p[0], t, &log_mgf[0], w.shape[1], &w[0, 0],
+                                   &o[0, 0], &o[1, 0], &o[2, 0])
     check(status, "convolve")
     return out
 
 
 def convolve_powers(const double complex[:, ::1] spec, const double[::1] point, const double[::1] k, int n_threads,
                     bint first, double complex[::1] product):
-    """product (unless `first`, times what it holds) = the product over rows of (point + spec)**k; it may be the first row."""
+    """product (unless `first`, times what it holds) = the product over rows of (point + spec)**k; it may be the first
+    row."""
     lengths(spec.shape[0], point.shape[0], k.shape[0])
     lengths(spec.shape[1], product.shape[0], spec.shape[1])
     cdef int status
     with nogil:
-        status = hs_convolve_powers(spec.shape[1], spec.shape[0], <const double *>&spec[0, 0], &point[0], &k[0], n_threads,
-                                    first, <double *>&product[0])
+        status = hs_convolve_powers(spec.shape[1], spec.shape[0], <const double *>&spec[0, 0], &point[0], &k[0],
+                                    n_threads, first, <double *>&product[0])
     check(status, "convolve")
 
 
@@ -141,15 +143,16 @@ def poisson_tails(double q, double all_y, double all_x, int64_t first, double[:,
     cdef int status = 0
     if o.shape[1]:
         with nogil:
-            status = hs_poisson_tails(q, all_y, all_x, first, o.shape[1], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
+            status = hs_poisson_tails(q, all_y, all_x, first, o.shape[1], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0],
+                                      &o[4, 0])
     check(status, "tails")
 
 
 # pld.c
 
 
-def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, const double[::1] xb, const double[::1] xa,
-              const double[::1] rel, double edge, double absolute):
+def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, const double[::1] xb,
+              const double[::1] xa, const double[::1] rel, double edge, double absolute):
     """(y_upper, u_upper, y_lower, u_lower) of the fine cells between the points of the tails."""
     cdef int64_t n = rel.shape[0] - 1
     lengths(n + 1, yb.shape[0], ya.shape[0])
@@ -189,8 +192,8 @@ def pld_lower(int m, double w, const double[::1] y_lower, const double[::1] u_lo
 
 
 def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, double absolute, double t, bint cut=False):
-    """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails, which are overwritten; with `cut`
-    the mass above is not in the lower law."""
+    """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails, which are overwritten;
+    with `cut` the mass above is not in the lower law."""
     cdef int64_t n = (tails.shape[1] - 1) // m
     lengths(5, tails.shape[0], 5)
     lengths(tails.shape[1], n * m + 1, tails.shape[1])
@@ -275,13 +278,14 @@ def pld_table(int64_t up, int64_t down, double t0, const double[::1] loss, const
     cdef double[::1] work = lent
     cdef int status
     with nogil:
-        status = hs_pld_table(up, down, t0, loss.shape[0], &loss[0], &log_den[0], k, &work[0], &o[0, 0], &o[1, 0], &o[2, 0])
+        status = hs_pld_table(up, down, t0, loss.shape[0], &loss[0], &log_den[0], k, &work[0], &o[0, 0], &o[1, 0],
+                              &o[2, 0])
     check(status, "pld")
     return out
 
 
-def pld_tables(const double[:, ::1] table, const double[::1] k, double p, const double[::1] x, const double[::1] w, int64_t up,
-               int64_t down, double t0):
+def pld_tables(const double[:, ::1] table, const double[::1] k, double p, const double[::1] x, const double[::1] w,
+               int64_t up, int64_t down, double t0):
     """The same of all steps together, and the largest loss of a node."""
     lengths(HS_STEP_COLUMNS, table.shape[1], HS_STEP_COLUMNS)
     lengths(table.shape[0], k.shape[0], table.shape[0])

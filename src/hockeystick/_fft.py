@@ -70,12 +70,12 @@ def _lent(key):
 
 @contextmanager
 def lent_rows(count: int, n: int):
-    """(array of `count` rows of even length n, function () that transforms them all, function () for a product of transforms).
+    """(array of `count` rows of even length n, function () that transforms them all, function () for a product of
+    transforms).
 
-    Transforms are the n/2 + 1 leading coefficients. Both arrays are the caller's until the end of the `with`; short ones are
-    then used again, as touching fresh memory may take as long as a transform. The product outlives it: an array of its own, or
-    the first row of the transforms where they are long.
-    """
+    Transforms are the n/2 + 1 leading coefficients. Both arrays are the caller's until the end of the `with`; short
+    ones are then used again, as touching fresh memory may take as long as a transform. The product outlives it: an
+    array of its own, or the first row of the transforms where they are long."""
     library = _pyfftw()
     if library is None:
         import scipy.fft
@@ -85,7 +85,10 @@ def lent_rows(count: int, n: int):
         return
     plan = _lent((count, n))
     if plan is None:
-        values, spectra = library.empty_aligned((count, n)), library.empty_aligned((count, n // 2 + 1), dtype=np.complex128)
+        values, spectra = (
+            library.empty_aligned((count, n)),
+            library.empty_aligned((count, n // 2 + 1), dtype=np.complex128),
+        )
         plan = library.FFTW(values, spectra, flags=("FFTW_ESTIMATE",))
     again = count * n <= PLAN_LENGTH
 

@@ -37,42 +37,44 @@ class Accountant(Recorder):
     whose `step` has returned. Copies and pickles of one in memory are accountants of their own.
 
     **In a file.** With `path` every step is on disk when `step` returns, whatever happens to the process afterwards.
-    Processes may share a ledger: each opens it by its path, every step is recorded once, in some order, and `run` holds the
-    steps of all. The ledger is an SQLite database; after a crash `path`-wal beside it holds the latest steps, so move or
-    copy the two together, or close all accountants first. An older copy of both that is put back cannot be told from the
-    newest state. A pickle of such an accountant is its path. Network file systems, where processes on several machines
-    cannot lock a file, are not for ledgers.
+    Processes may share a ledger: each opens it by its path, every step is recorded once, in some order, and `run` holds
+    the steps of all. The ledger is an SQLite database; after a crash `path`-wal beside it holds the latest steps, so
+    move or copy the two together, or close all accountants first. An older copy of both that is put back cannot be told
+    from the newest state. A pickle of such an accountant is its path. Network file systems, where processes on several
+    machines cannot lock a file, are not for ledgers.
 
-    **With a limit.** `step` raises `LimitError` where the steps recorded so far and this one are not certified, by the upper
-    end of the interval, to be (epsilon, delta)-DP; nothing is recorded then, and the step must not run. In a file this is
-    one transaction, decided upon the steps of all processes.
+    **With a limit.** `step` raises `LimitError` where the steps recorded so far and this one are not certified, by the
+    upper end of the interval, to be (epsilon, delta)-DP; nothing is recorded then, and the step must not run. In a file
+    this is one transaction, decided upon the steps of all processes.
 
-    **What may be claimed.** A privacy curve is about steps whose kind, noise, sampling rate and number are fixed in advance,
-    or chosen without a look at the data; what a step computes may depend on earlier outputs, as gradients do. Then a limit
-    holds, also for a run that is ended early because of what was seen: that is a part of a run which fits. Where *noise,
-    rates or the number of steps themselves* are chosen from earlier outputs, the curve of what happened to run is no
-    guarantee, and a limit upon it is no privacy filter [RRUV16]. Ask `GDPFilter` or `RDPFilter` for every step instead:
-    theirs hold for parameters chosen in any way from the past [KTH23; ST22; FZ21].
+    **What may be claimed.** A privacy curve is about steps whose kind, noise, sampling rate and number are fixed in
+    advance, or chosen without a look at the data; what a step computes may depend on earlier outputs, as gradients do.
+    Then a limit holds, also for a run that is ended early because of what was seen: that is a part of a run which fits.
+    Where *noise, rates or the number of steps themselves* are chosen from earlier outputs, the curve of what happened
+    to run is no guarantee, and a limit upon it is no privacy filter [RRUV16]. Ask `GDPFilter` or `RDPFilter` for every
+    step instead: theirs hold for parameters chosen in any way from the past [KTH23; ST22; FZ21].
 
     Parameters
     ----------
     path : path-like, optional
         Ledger to keep the steps in; it is opened if it exists, and made if not. Without it they are in memory.
     limit : (epsilon, delta), optional
-        What the steps together may cost: epsilon >= 0, 0 < delta < 1. A ledger has the limit that it was made with; another
-        one is refused.
+        What the steps together may cost: epsilon >= 0, 0 < delta < 1. A ledger has the limit that it was made with;
+        another one is refused.
     adjacency : "add_remove", "replace_one" or "zero_out", optional
-        The relation of the limit, and of every query that names none. A ledger has the one that it was made with; "add_remove".
+        The relation of the limit, and of every query that names none. A ledger has the one that it was made with;
+        "add_remove".
     sync : bool, default True
-        With `path`: whether a recorded step also survives a loss of power (it always survives the death of the process).
+        With `path`: whether a recorded step also survives a loss of power (it always survives the death of the
+        process).
 
     Raises
     ------
     DomainError
         For arguments outside their domain.
     StoreError
-        If `path` is foreign, newer, corrupted or the ledger of a filter, and is left as it is; if it cannot be created, or
-        was made with another limit or adjacency.
+        If `path` is foreign, newer, corrupted or the ledger of a filter, and is left as it is; if it cannot be created,
+        or was made with another limit or adjacency.
 
     References
     ----------
@@ -190,8 +192,8 @@ class Accountant(Recorder):
         Raises
         ------
         DomainError
-            If `mechanism` is neither, or `steps` or the merged count is out of range; nothing is recorded then, nor in the
-            following cases.
+            If `mechanism` is neither, or `steps` or the merged count is out of range; nothing is recorded then, nor in
+            the following cases.
         LimitError
             If the limit would be exceeded, or is not certified to be kept.
         AccuracyError
@@ -220,8 +222,8 @@ class Accountant(Recorder):
             if not kept:
                 eps, delta = self.limit
                 raise LimitError(
-                    f"the steps would cost delta in [{bound.lower:.6g}, {bound.upper:.6g}] at eps={eps!r}; the limit is "
-                    f"delta={delta!r}. Nothing was recorded: do not run {times} x {brief(Run(parts))}"
+                    f"the steps would cost delta in [{bound.lower:.6g}, {bound.upper:.6g}] at eps={eps!r}; the limit is"
+                    f" delta={delta!r}. Nothing was recorded: do not run {times} x {brief(Run(parts))}"
                 )
         return new
 
@@ -244,15 +246,16 @@ class Accountant(Recorder):
     ) -> bool:
         """Whether (eps, delta) is not certified to hold with `step` on top of what was recorded; nothing is recorded.
 
-        Another process, or thread, may record something before this one does: `step` of an accountant with a limit decides
-        and records at once.
+        Another process, or thread, may record something before this one does: `step` of an accountant with a limit
+        decides and records at once.
 
         Parameters
         ----------
         step : Mechanism or Run
             What would run.
         eps, delta : float, optional
-            eps >= 0, 0 < delta < 1; the limit of the accountant if neither is given. `epsilon` is another name of `eps`.
+            eps >= 0, 0 < delta < 1; the limit of the accountant if neither is given. `epsilon` is another name of
+            `eps`.
         adjacency, direction, route, n_threads
             As in `hockeystick.delta`.
 
@@ -278,7 +281,9 @@ class Accountant(Recorder):
         return not target.judged(self.run + as_run(step))[0]
 
     @respelled(epsilon="eps")
-    def steps_left(self, step: Ran, *, eps: float | None = None, delta: float | None = None, **options: Unpack[Asked]) -> int:
+    def steps_left(
+        self, step: Ran, *, eps: float | None = None, delta: float | None = None, **options: Unpack[Asked]
+    ) -> int:
         """How often `step` may still run on top of what was recorded within (eps, delta), from 0 to 1e12.
 
         Parameters
@@ -289,8 +294,8 @@ class Accountant(Recorder):
         Returns
         -------
         int
-            So many are certified to fit. Where the certified interval is narrow enough, which it is unless AccuracyError says
-            otherwise to a query, one more does not.
+            So many are certified to fit. Where the certified interval is narrow enough, which it is unless
+            AccuracyError says otherwise to a query, one more does not.
 
         Raises
         ------
@@ -346,16 +351,20 @@ class Accountant(Recorder):
 
     @overload
     def epsilon(self, delta: float, **options: Unpack[Query]) -> Bound[float]: ...
+
     @overload
     def epsilon(self, delta: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+
     def epsilon(self, delta: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """eps(delta) of what was recorded; options as in `hockeystick.epsilon`. Returns a Bound."""
         return query.epsilon(self.run, delta, **self._related(options))
 
     @overload
     def delta(self, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
+
     @overload
     def delta(self, eps: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+
     def delta(self, eps: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """delta(eps) of what was recorded; options as in `hockeystick.delta`. Returns a Bound."""
         return query.delta(self.run, eps, **self._related(options))
@@ -379,8 +388,8 @@ class Accountant(Recorder):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Replace what was recorded by what `state_dict` returned.
 
-        Equal parts merge. A refused state leaves the accountant as it was. Its limit stays, and is not asked: the state says
-        what ran.
+        Equal parts merge. A refused state leaves the accountant as it was. Its limit stays, and is not asked: the state
+        says what ran.
 
         Parameters
         ----------
@@ -390,9 +399,9 @@ class Accountant(Recorder):
         Raises
         ------
         DomainError
-            If the format, the version, a key or a kind of step is unknown or missing, or a number is outside its domain. The
-            message names what was found and what is allowed. If the accountant keeps a ledger, which only grows: record
-            `hockeystick.from_json(...)` or another accountant's run in it by `step`.
+            If the format, the version, a key or a kind of step is unknown or missing, or a number is outside its
+            domain. The message names what was found and what is allowed. If the accountant keeps a ledger, which only
+            grows: record `hockeystick.from_json(...)` or another accountant's run in it by `step`.
         """
         if self._ledger is not None:
             raise DomainError(

@@ -1,9 +1,8 @@
 """What is known of one number of a run: the named answers of the routes and of the C floor, and how answers combine.
 
-A route answers in one direction. A `Point` is about delta(eps) and holds logarithms; a `Root` is about eps(delta). Both are
-certified: lower <= truth <= upper. The fields `terms` are the error terms behind the interval, relative to delta, under the
-names that the table of routes lists for `route`.
-"""
+A route answers in one direction. A `Point` is about delta(eps) and holds logarithms; a `Root` is about eps(delta). Both
+are certified: lower <= truth <= upper. The fields `terms` are the error terms behind the interval, relative to delta,
+under the names that the table of routes lists for `route`."""
 
 from __future__ import annotations
 
@@ -99,7 +98,8 @@ class Scaled(NamedTuple):
         return aliasing / value, truncation / value, inner / value, rounding / value
 
     def point(self, route: str) -> Point:
-        """The logarithms, rounded outward [theory: rounding.outward]: the scale and the logarithms carry 4u(1 + |log|)."""
+        """The logarithms, rounded outward [theory: rounding.outward]: the scale and the logarithms carry 4u(1 +
+        |log|)."""
         log_upper = self.log_scale + math.log(self.upper)
         slack = 4 * U * (2 + abs(self.log_scale) + abs(log_upper - self.log_scale))
         lower = self.log_scale + math.log(self.lower) - slack if self.lower > 0 else -math.inf
@@ -130,8 +130,8 @@ class Crossing(NamedTuple):
 
 
 class Saddle(NamedTuple):
-    """What the saddle-point accountant says of log delta or of eps: ends, the mid-point of its kind, and the estimate `raw` by
-    the formula number `kind`; terms relative to delta."""
+    """What the saddle-point accountant says of log delta or of eps: ends, the mid-point of its kind, and the estimate
+    `raw` by the formula number `kind`; terms relative to delta."""
 
     status: int
     kind: int
@@ -145,8 +145,8 @@ class Saddle(NamedTuple):
 
 
 def between(lower: float, estimate: float, upper: float, route: str, run: Any = None) -> float:
-    """The estimate, which is no bound, moved between certified ends; SoundnessError where these are no interval or one of the
-    three is NaN."""
+    """The estimate, which is no bound, moved between certified ends; SoundnessError where these are no interval or one
+    of the three is NaN."""
     if lower <= estimate <= upper:
         return estimate
     if lower <= upper and estimate == estimate:

@@ -60,7 +60,8 @@ def numbers(name: str, value: Any, allowed: str, lo: float, hi: float) -> list[f
     return flat
 
 
-# A function of libm or numpy is within a unit in the last place. A unit is 5e-324 below 2^-1022, where no factor rounds.
+# A function of libm or numpy is within a unit in the last place. A unit is 5e-324 below 2^-1022, where no factor
+# rounds.
 
 
 def exp_lower(log_value: float) -> float:

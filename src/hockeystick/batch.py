@@ -1,8 +1,7 @@
 """Many queries in one call: arrays of Poisson-subsampled Gaussian runs, each with its own delta or eps.
 
-csrc/line/batch.c answers what one line contour answers within `rtol` [theory: risk.batch]; the rest (single steps, few jumps,
-exact cases, fall-backs) is asked one by one through `query`.
-"""
+csrc/line/batch.c answers what one line contour answers within `rtol` [theory: risk.batch]; the rest (single steps, few
+jumps, exact cases, fall-backs) is asked one by one through `query`."""
 
 from __future__ import annotations
 
@@ -46,20 +45,21 @@ def epsilon_batch(
     Parameters
     ----------
     sigma, q, steps, delta : float or array_like
-        Noise multiplier, sampling rate (1: none), number of steps (`k` is its old name), and delta in (0, 1); broadcast against
-        each other.
+        Noise multiplier, sampling rate (1: none), number of steps (`k` is its old name), and delta in (0, 1); broadcast
+        against each other.
     adjacency : "add_remove", "replace_one" or "zero_out"
         Neighbouring relation, as in `epsilon`.
     direction : "both", "remove" or "add"
         As in `epsilon`.
     rtol : float, default 1e-6
-        Relative width (of eps; of delta for `delta_batch`) with which the fast loop's answer is taken, 1e-14 to 0.5. Entries
-        it does not answer so are asked alone, as `epsilon` without rtol: narrow where that is possible, and slower.
+        Relative width (of eps; of delta for `delta_batch`) with which the fast loop's answer is taken, 1e-14 to 0.5.
+        Entries it does not answer so are asked alone, as `epsilon` without rtol: narrow where that is possible, and
+        slower.
     n_threads : int, default 1
         Threads; 0 = all allowed cores. Results do not depend on it.
     alone : bool, default True
-        Whether entries that the fast loop does not answer within rtol are asked alone, which can take a second each. If not,
-        they get Chernoff's bound above, a few tens of percent too large as a rule, and 0 below.
+        Whether entries that the fast loop does not answer within rtol are asked alone, which can take a second each. If
+        not, they get Chernoff's bound above, a few tens of percent too large as a rule, and 0 below.
     strict : bool, default True
         Whether an entry that no route certifies is an AccuracyError. If not, its bounds are 0 and inf.
     progress : callable, optional
@@ -107,8 +107,8 @@ def delta_batch(
 ) -> Bound[Any]:
     """delta(eps) of Poisson-subsampled Gaussian steps, for arrays of sigma, q, steps and eps.
 
-    `eps` is finite. Other parameters, errors and guarantees are those of `epsilon_batch`; without `strict` an entry that
-    no route certifies has the bounds 0 and 1.
+    `eps` is finite. Other parameters, errors and guarantees are those of `epsilon_batch`; without `strict` an entry
+    that no route certifies has the bounds 0 and 1.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """How batches are really drawn: truncated Poisson sampling, fixed-size batches, cyclic groups.
 
-Values and constructors; their theorems are in sampling.py. In all of them the noise must not depend on how many records were
-drawn: dividing the noisy sum by the realised batch size is not covered, dividing by a public number is.
-"""
+Values and constructors; their theorems are in sampling.py. In all of them the noise must not depend on how many records
+were drawn: dividing the noisy sum by the realised batch size is not covered, dividing by a public number is."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TruncatedPoisson(Mechanism):
-    """A Gaussian step on a truncated Poisson sample; see `truncated_poisson_subsampled`. q = 1: see `without_replacement`."""
+    """A Gaussian step on a truncated Poisson sample; see `truncated_poisson_subsampled`. q = 1: see
+    `without_replacement`."""
 
     base: Gaussian
     q: float
@@ -47,7 +47,8 @@ class TruncatedPoisson(Mechanism):
 
 @dataclass(frozen=True, slots=True)
 class SizeRange(Mechanism):
-    """Stands for `step` at every size lo..hi at once: its pair dominates all of theirs (worst.py). Upper bounds only."""
+    """Stands for `step` at every size lo..hi at once: its pair dominates all of theirs (worst.py). Upper bounds
+    only."""
 
     step: TruncatedPoisson
     lo: int
@@ -82,9 +83,9 @@ def truncated_poisson_subsampled(
 ) -> TruncatedPoisson:
     """A Gaussian step on a Poisson sample cut down to `max_batch` records, by a uniform choice among the sampled ones.
 
-    A step is a public mixture: with probability 1-w the sample without the record at hand leaves room for it and the pair is
-    that of Poisson sampling, with w = Pr[Bin(n-1, q) >= max_batch] the record may displace another one and the pair has shift 2
-    and a smaller rate (sampling.py). Neither extreme is safe: privacy is not monotone in n.
+    A step is a public mixture: with probability 1-w the sample without the record at hand leaves room for it and the
+    pair is that of Poisson sampling, with w = Pr[Bin(n-1, q) >= max_batch] the record may displace another one and the
+    pair has shift 2 and a smaller rate (sampling.py). Neither extreme is safe: privacy is not monotone in n.
 
     Parameters
     ----------
@@ -93,17 +94,17 @@ def truncated_poisson_subsampled(
     q : float
         Inclusion probability before truncation: 0, or 1e-12 <= q <= 1. With 0 nothing is ever used.
     dataset_size : int or (int, int)
-        Number n of records, public: of the larger of the two data sets under "add_remove", of both under "replace_one" and
-        "zero_out". A pair (lo, hi) asks for the certified maximum over lo <= n <= hi, the same n in every step; `note` of the
-        answer says how it was proved. At most 1e12.
+        Number n of records, public: of the larger of the two data sets under "add_remove", of both under "replace_one"
+        and "zero_out". A pair (lo, hi) asks for the certified maximum over lo <= n <= hi, the same n in every step;
+        `note` of the answer says how it was proved. At most 1e12.
     max_batch : int
         Largest batch, >= 0. From n on nothing is ever truncated; with 0 nothing is ever used.
     assume_fixed_n : bool, default False
-        Under "add_remove" the guarantee compares n with n-1 records for this one n, which every step then takes as known.
-        Composed with mechanisms whose guarantee covers every n, or holds for another n, the result is not an add-or-remove-one
-        guarantee: the neighbour of a neighbour may have n+1 records, for which nothing was shown. Such a run is refused unless
-        this is True, which states that n is fixed and public throughout. "replace_one" and "zero_out" keep n and need no such
-        statement.
+        Under "add_remove" the guarantee compares n with n-1 records for this one n, which every step then takes as
+        known. Composed with mechanisms whose guarantee covers every n, or holds for another n, the result is not an
+        add-or-remove-one guarantee: the neighbour of a neighbour may have n+1 records, for which nothing was shown.
+        Such a run is refused unless this is True, which states that n is fixed and public throughout. "replace_one" and
+        "zero_out" keep n and need no such statement.
 
     Raises
     ------
@@ -140,13 +141,14 @@ def truncated_poisson_subsampled(
 def without_replacement(
     mechanism: Gaussian, *, dataset_size: int | tuple[int, int], max_batch: int, assume_fixed_n: bool = False
 ) -> TruncatedPoisson:
-    """A Gaussian step on a batch of fixed size, drawn uniformly without replacement: truncated Poisson sampling with q = 1.
+    """A Gaussian step on a batch of fixed size, drawn uniformly without replacement: truncated Poisson sampling with q
+    = 1.
 
-    With n > B = max_batch the record displaces another one: num = b(B/n, 2), den = N(0) (add/remove), b(B/n, -1) (zero-out),
-    b(B/n, -2) (replace-one), b(c, u) the mixture (1-c) N(0) + c N(u) in units of the sensitivity.
+    With n > B = max_batch the record displaces another one: num = b(B/n, 2), den = N(0) (add/remove), b(B/n, -1)
+    (zero-out), b(B/n, -2) (replace-one), b(c, u) the mixture (1-c) N(0) + c N(u) in units of the sensitivity.
 
-    Status: "add_remove" tight (one data set of n and one of n-1 records attain it); "zero_out" and "replace_one" valid but not
-    tight: the proof lets the displaced record differ between the two data sets.
+    Status: "add_remove" tight (one data set of n and one of n-1 records attain it); "zero_out" and "replace_one" valid
+    but not tight: the proof lets the displaced record differ between the two data sets.
 
     Parameters
     ----------
@@ -198,11 +200,12 @@ def cyclic_poisson(
 ) -> CyclicPoisson:
     """A whole run of a b-banded matrix mechanism whose batches come from b groups of records in turn.
 
-    Iteration i releases row i of C x + noise, C lower triangular with C_ij = 0 unless 0 <= i-j < b; its batch is drawn from
-    group i mod b only, every member with probability `q`, cut down to `max_batch`. A record takes part in iterations g, g+b,
-    ... of its group g, whose columns of C are orthogonal: at most ceil(iterations/b) (truncated) Poisson steps with noise
-    sigma/(sensitivity |C e_i|). The answer is the maximum over the groups and over both group sizes, floor and ceil of n/b:
-    with truncation the larger group may be the safer one.
+    Iteration i releases row i of C x + noise, C lower triangular with C_ij = 0 unless 0 <= i-j < b; its batch is drawn
+    from group i mod b only, every member with probability `q`, cut down to `max_batch`. A record takes part in
+    iterations g, g+b,
+    ... of its group g, whose columns of C are orthogonal: at most ceil(iterations/b) (truncated) Poisson steps with
+    noise sigma/(sensitivity |C e_i|). The answer is the maximum over the groups and over both group sizes, floor and
+    ceil of n/b: with truncation the larger group may be the safer one.
 
     Parameters
     ----------
@@ -219,15 +222,16 @@ def cyclic_poisson(
     column_norms : sequence of float, optional
         L2 norms of the T columns of C, each > 0. Default: all 1.
     per_record : bool, default False
-        True: a record's group depends on that record alone (a hash of its key, a coin of its own), so one more record moves no
-        other. Then "add_remove" is defined for any number of bands; but a group may be of any size up to n, so with `max_batch`
-        the answer is the maximum over group sizes 1..n (which makes it one for every data set of at most n records).
+        True: a record's group depends on that record alone (a hash of its key, a coin of its own), so one more record
+        moves no other. Then "add_remove" is defined for any number of bands; but a group may be of any size up to n, so
+        with `max_batch` the answer is the maximum over group sizes 1..n (which makes it one for every data set of at
+        most n records).
 
     Notes
     -----
-    For adjacency "zero_out" and "replace_one". Without `per_record`, one record more or less changes the groups of the others:
-    up to b - 1 records elsewhere may move to another group, for which nothing is shown. So "add_remove" is refused then, unless
-    there is one group.
+    For adjacency "zero_out" and "replace_one". Without `per_record`, one record more or less changes the groups of the
+    others: up to b - 1 records elsewhere may move to another group, for which nothing is shown. So "add_remove" is
+    refused then, unless there is one group.
 
     Raises
     ------

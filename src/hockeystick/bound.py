@@ -42,21 +42,22 @@ class AccuracyError(HockeystickError, ArithmeticError):
 
 
 class LimitError(HockeystickError, RuntimeError):
-    """A step of an accountant with a limit would exceed it, or is not proved not to. The step is not recorded: do not run
-    it."""
+    """A step of an accountant with a limit would exceed it, or is not proved not to. The step is not recorded: do not
+    run it."""
 
 
 class SoundnessError(HockeystickError, RuntimeError):
-    """Certified intervals contradict each other, so that one of them misses the truth: a defect of this package. Nothing is
-    returned. Please report the message, which names the run, the intervals and their routes.
-    """
+    """Certified intervals contradict each other, so that one of them misses the truth: a defect of this package.
+    Nothing is returned. Please report the message, which names the run, the intervals and their routes."""
 
 
 def contradiction(run: Any, *found: Any) -> SoundnessError:
     """The error where answers (lower, estimate, upper, ..., route) about one number of `run` cannot all be right."""
     ends = ", ".join(f"[{low!r}, {high!r}] by route {route!r}" for low, _, high, *_, route in found)
     about = "" if run is None else f" of {run!r}"
-    return SoundnessError(f"a defect of hockeystick, please report it: certified bounds{about} contradict each other: {ends}")
+    return SoundnessError(
+        f"a defect of hockeystick, please report it: certified bounds{about} contradict each other: {ends}"
+    )
 
 
 class Budget(NamedTuple):
@@ -76,10 +77,11 @@ class Budget(NamedTuple):
 
 
 class Bound(Generic[Value]):
-    """An interval for a privacy quantity. A certified one with anything but lower <= estimate <= upper is a SoundnessError.
+    """An interval for a privacy quantity. A certified one with anything but lower <= estimate <= upper is a
+    SoundnessError.
 
-    Bounds are equal where their ends, estimates and routes are. ``f"{bound:.3f}"`` rounds outward: "[1.828, 1.829]". A bound of
-    an array has a length, entries and slices, which are bounds.
+    Bounds are equal where their ends, estimates and routes are. ``f"{bound:.3f}"`` rounds outward: "[1.828, 1.829]". A
+    bound of an array has a length, entries and slices, which are bounds.
 
     Attributes
     ----------
@@ -97,7 +99,8 @@ class Bound(Generic[Value]):
     note : str
         How a maximum over something left open (a range of dataset sizes, groups of records) was found; else empty.
     asked : (str, float or array_like) or None
-        The question that `delta`, `log_delta` or `epsilon` answered: its name and its argument. None from other functions.
+        The question that `delta`, `log_delta` or `epsilon` answered: its name and its argument. None from other
+        functions.
 
     Examples
     --------
@@ -121,9 +124,8 @@ class Bound(Generic[Value]):
     def __init__(
         self, lower: Value, estimate: Value, upper: Value, route: str, certified: bool, budget: Budget, note: str = ""
     ) -> None:
-        if certified:
-            if not (lower <= estimate <= upper if type(lower) is float else _in_order(lower, estimate, upper)):  # type: ignore[operator]
-                raise contradiction(None, (lower, estimate, upper, route))
+        if certified and not _in_order(lower, estimate, upper):
+            raise contradiction(None, (lower, estimate, upper, route))
         self.lower = lower
         self.estimate = estimate
         self.upper = upper
@@ -207,6 +209,8 @@ class Bound(Generic[Value]):
 
 
 def _in_order(lower: Any, estimate: Any, upper: Any) -> bool:
+    if type(lower) is float:
+        return lower <= estimate <= upper
     return bool(np.all((lower <= estimate) & (estimate <= upper)))
 
 

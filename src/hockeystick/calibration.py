@@ -28,7 +28,8 @@ WIDTHS = (1e-4, 1e-8)
 
 
 class Target(NamedTuple):
-    """ask(run, width) gives the Bound that is compared with `level`: to be at most that if `sign` is 1, at least that if -1.
+    """ask(run, width) gives the Bound that is compared with `level`: to be at most that if `sign` is 1, at least that
+    if -1.
 
     `width` is a wanted relative width, or None for what comes soonest.
     """
@@ -45,7 +46,8 @@ class Target(NamedTuple):
         return bound.lower > self.level if self.sign > 0 else bound.upper < self.level
 
     def judged(self, run: Run) -> tuple[bool, Bound]:
-        """Whether `run` is proved to meet the target, and the bound compared: a narrower one where the first says neither."""
+        """Whether `run` is proved to meet the target, and the bound compared: a narrower one where the first says
+        neither."""
         bound = self.ask(run, None)
         for width in WIDTHS:
             if self.meets(bound) or self.fails(bound):
@@ -81,12 +83,14 @@ def calibrate(
     Parameters
     ----------
     make_run : callable
-        make_run(x) returns a Run or Mechanism. The cost must be monotone in x, in either direction. In the scale of Gaussian
-        and Laplace noise it is; in that of discrete Gaussian noise below 1, at one eps, it is not [theory: pair.dropping].
+        make_run(x) returns a Run or Mechanism. The cost must be monotone in x, in either direction. In the scale of
+        Gaussian and Laplace noise it is; in that of discrete Gaussian noise below 1, at one eps, it is not
+        [theory: pair.dropping].
     over : (lo, hi)
         Range of x, 0 < lo < hi. Two integers make x an integer.
     eps, delta : float
-        Target eps(delta) <= eps, which is delta(eps) <= delta. eps >= 0, 0 < delta < 1. `epsilon` is another name of `eps`.
+        Target eps(delta) <= eps, which is delta(eps) <= delta. eps >= 0, 0 < delta < 1. `epsilon` is another name of
+        `eps`.
     advantage : float
         Target: membership advantage at most this, in (0, 1).
     fnr, fpr : float
@@ -110,8 +114,8 @@ def calibrate(
     DomainError
         For arguments outside their domain, and where make_run raises it.
     AccuracyError
-        If the target cannot be met in `over` (the message names the best reachable), or the certified bounds are too wide
-        to tell parameters apart within `tol`.
+        If the target cannot be met in `over` (the message names the best reachable), or the certified bounds are too
+        wide to tell parameters apart within `tol`.
 
     Examples
     --------
@@ -170,7 +174,9 @@ def noise_multiplier(
 
 
 @respelled(epsilon="eps")
-def max_steps(*, sigma: float, q: float, eps: float, delta: float, tol: float = 1e-6, **options: Unpack[Asked]) -> Calibration:
+def max_steps(
+    *, sigma: float, q: float, eps: float, delta: float, tol: float = 1e-6, **options: Unpack[Asked]
+) -> Calibration:
     """How many Poisson-subsampled Gaussian steps may run under (eps, delta)-DP.
 
     Parameters
@@ -183,7 +189,8 @@ def max_steps(*, sigma: float, q: float, eps: float, delta: float, tol: float = 
     Returns
     -------
     Calibration
-        `value` is the number of steps, proved to meet the target; `limit` (value + 1 up to 1/tol steps) is proved not to.
+        `value` is the number of steps, proved to meet the target; `limit` (value + 1 up to 1/tol steps) is proved not
+        to.
 
     Raises
     ------
@@ -212,7 +219,8 @@ def privacy_target(eps: float | None, delta: float | None, options: Asked) -> Ta
 
 
 def most_steps(target: Target, before: Run, more: Run, most: int) -> int:
-    """How often `more` is proved to meet the target after `before`, from 0 to `most`: as often as can be where bounds tell."""
+    """How often `more` is proved to meet the target after `before`, from 0 to `most`: as often as can be where bounds
+    tell."""
     if most < 1 or not target.judged(compose(before, more))[0]:
         return 0
     for tol in (TOL_RANGE[0], 1e-6, 1e-3, 0.1) if most > 1 else ():

@@ -1,11 +1,11 @@
 """What convexity alone says about a privacy curve between certified points, and where to place the points.
 
-With x = e^eps, delta(x) = sup_S num(S) - x den(S) is convex and does not increase [theory: pair.curve]; p(x) = den[L > eps] is
-minus its slope and delta + x p = num[L > eps]. A convex curve lies below its chords and above their prolongations, so four
-certified points x0 < x1 < x2 < x3 bound min_x delta(x) + a x from both sides [theory: risk.four-points]: above by any of them,
-below, between x1 and x2, by the chords of (x0, x1) and (x2, x3) prolonged. Both ends meet to second order in the distance of
-the points, which is driven down until rounding and the width of the deltas stop it. No density, atom or derivative is needed.
-"""
+With x = e^eps, delta(x) = sup_S num(S) - x den(S) is convex and does not increase [theory: pair.curve]; p(x) = den[L >
+eps] is minus its slope and delta + x p = num[L > eps]. A convex curve lies below its chords and above their
+prolongations, so four certified points x0 < x1 < x2 < x3 bound min_x delta(x) + a x from both sides
+[theory: risk.four-points]: above by any of them, below, between x1 and x2, by the chords of (x0, x1) and (x2, x3)
+prolonged. Both ends meet to second order in the distance of the points, which is driven down until rounding and the
+width of the deltas stop it. No density, atom or derivative is needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ROUNDS = 40
 
 
 class Nodes(NamedTuple):
-    """Four certified points of a curve, eps rising: delta(x_dn) >= low, delta(x_up) <= high. x_dn and x_up enclose e^eps."""
+    """Four certified points of a curve, eps rising: delta(x_dn) >= low, delta(x_up) <= high. x_dn and x_up enclose
+    e^eps."""
 
     eps: tuple[float, ...]
     x_dn: tuple[float, ...]
@@ -82,7 +83,9 @@ class Curve:
                 if tails[1] <= level:
                     above = min(above, nodes.eps[i + 1])
                 value = 0.5 * (tails[0] + tails[1])
-                middles.append((0.5 * (nodes.eps[i] + nodes.eps[i + 1]), math.log(value / level) if value > 0 else -math.inf))
+                middles.append(
+                    (0.5 * (nodes.eps[i] + nodes.eps[i + 1]), math.log(value / level) if value > 0 else -math.inf)
+                )
             guess, inside = _zero(middles, 8 * h)
             room = above - below
             if room <= 1e-9 * (1 + abs(centre)):
@@ -93,8 +96,8 @@ class Curve:
 
 
 def _zero(points: list[tuple[float, float]], reach: float) -> tuple[float, bool]:
-    """The zero of a decreasing function given at three points, and whether it lies between two of them; else a step that way,
-    at most `reach`."""
+    """The zero of a decreasing function given at three points, and whether it lies between two of them; else a step
+    that way, at most `reach`."""
     for (a, fa), (b, fb) in itertools.pairwise(points):
         if fa > 0 >= fb:
             return (a + (b - a) * fa / (fa - fb) if math.isfinite(fb) else 0.5 * (a + b)), True
@@ -106,7 +109,8 @@ def _zero(points: list[tuple[float, float]], reach: float) -> tuple[float, bool]
 
 
 def fpr_upper(nodes: Nodes, tpr: float, start: float) -> float:
-    """An upper bound of max_x (tpr - delta(x)) / x: an f with delta(x) + f x >= tpr for all x > 0 [theory: risk.fpr]."""
+    """An upper bound of max_x (tpr - delta(x)) / x: an f with delta(x) + f x >= tpr for all x > 0
+    [theory: risk.fpr]."""
     # Where delta(x) >= tpr, smaller x add nothing and larger ones at most tpr / x.
     best = min([tpr] + [tpr / x * (1 + 4 * U) for d, x in zip(nodes.low, nodes.x_dn, strict=True) if d >= tpr])
     f = start
@@ -119,7 +123,8 @@ def fpr_upper(nodes: Nodes, tpr: float, start: float) -> float:
 
 
 def tpr_lower(nodes: Nodes, a: float) -> float:
-    """A lower bound of delta(x) + a x over all x > 0 (head of the file); a, which no tpr is below, if the points lie wrong."""
+    """A lower bound of delta(x) + a x over all x > 0 (head of the file); a, which no tpr is below, if the points lie
+    wrong."""
     x, low, high, xu = nodes.x_dn, nodes.low, nodes.high, nodes.x_up
     parts = [low[i] + a * x[i] for i in range(4)]
 
@@ -134,7 +139,8 @@ def tpr_lower(nodes: Nodes, a: float) -> float:
     if (low[3] - high[2]) / (x[3] - xu[2]) * (1 + 8 * U) + a < 0:
         return a  # nothing bounds the curve beyond the last point
     parts += [left(0, 1, 0.0), left(1, 2, x[0]), right(1, 2, x[3])]
-    # Between the inner points the curve is above both prolonged chords, hence above each of their mixtures; the flat one.
+    # Between the inner points the curve is above both prolonged chords, hence above each of their mixtures; the flat
+    # one.
     down = (low[1] - high[0]) / (x[1] - xu[0]) + a
     up = (high[3] - low[2]) / (xu[3] - x[2]) + a
     mix = min(max(up / (up - down), 0.0), 1.0) if up > down else 0.5
@@ -144,8 +150,8 @@ def tpr_lower(nodes: Nodes, a: float) -> float:
 
 
 def chord_slope(nodes: Nodes, i: int, worse: bool) -> float:
-    """p between the points i and i+1 [theory: risk.slope]: at least what the chord's slope says at the left point, at most that
-    at the right."""
+    """p between the points i and i+1 [theory: risk.slope]: at least what the chord's slope says at the left point, at
+    most that at the right."""
     if worse:
         return max(0.0, nodes.high[i] - nodes.low[i + 1]) / (nodes.x_dn[i + 1] - nodes.x_up[i]) * (1 + 8 * U)
     return max(0.0, nodes.low[i] - nodes.high[i + 1]) / (nodes.x_up[i + 1] - nodes.x_dn[i]) * (1 - 8 * U)

@@ -7,8 +7,8 @@ y_lo .. y_lo + W - dx; r is the inverse FFT of prod_i phi_i^{k_i}, and for eps >
 
   D^(eps) = sum_{y > eps} r_y e^{L - t x} (1 - e^{eps - y}).
 
-Errors of D^, proved here but for the FFT constant eta_f (_fft.py) [theory: grid.fft-error]. S is the sum of the grid variables,
-K~(t) = log E e^{tS}.
+Errors of D^, proved here but for the FFT constant eta_f (_fft.py) [theory: grid.fft-error]. S is the sum of the grid
+variables, K~(t) = log E e^{tS}.
 
 wrapped    A sum y outside the circle is met at y' = y - jW > eps with weight e^{t(y - y')}. From the right,
            y > eps + W: at most exp(K~(t') - t'(eps + W) + tW), any t' >= t. From the left:
@@ -123,13 +123,14 @@ def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float, points: int 
     return fit_circle(grid.dx, grid.radius, float(grid.steps.k.sum()), table, eps, log_tol, points)
 
 
-def fit_circle(dx: float, radius: float, total: float, table: Cgf, eps: float, log_tol: float, points: int = MAX_CELLS) -> Plan:
-    """The shortest circle among the tilts whose predicted FFT error is below the tolerance (else the most accurate one), from
-    eps or from the point that the sum stays above. AccuracyError if it has more than `points` points.
+def fit_circle(
+    dx: float, radius: float, total: float, table: Cgf, eps: float, log_tol: float, points: int = MAX_CELLS
+) -> Plan:
+    """The shortest circle among the tilts whose predicted FFT error is below the tolerance (else the most accurate
+    one), from eps or from the point that the sum stays above. AccuracyError if it has more than `points` points.
 
-    total, dx, radius: how many steps, of what lattice step, whose sum is moved by at most radius. eps is the least eps asked.
-    Everything here is a prediction from the quadrature table; `convolve` certifies.
-    """
+    total, dx, radius: how many steps, of what lattice step, whose sum is moved by at most radius. eps is the least eps
+    asked. Everything here is a prediction from the quadrature table; `convolve` certifies."""
     pos, neg = table.t > 0, table.t < 0
     k0 = table.k0 + total * _log_sinhc(0.5 * dx * table.t)  # the lattice spreads the law [theory: grid.mesh]
     tp, kp, tn, kn = table.t[pos], k0[pos], table.t[neg], k0[neg]
@@ -185,7 +186,9 @@ def _log_mgf_uppers(grid: Grid, tilts: tuple[float, ...], logs: np.ndarray) -> l
 def log_mgfs(grid: Grid, tilts: tuple[float, ...], n_threads: int) -> np.ndarray:
     """log sum_j p_j e^{t j dx} of every step, a row for each tilt t."""
     (j0, start, p, _), t = grid.steps, np.array(tilts)
-    found = in_order(lambda at: _core.grid_log_mgfs(j0[at], start[at.start :], grid.dx, p, t), blocks(j0.size, MANY), n_threads)
+    found = in_order(
+        lambda at: _core.grid_log_mgfs(j0[at], start[at.start :], grid.dx, p, t), blocks(j0.size, MANY), n_threads
+    )
     return np.concatenate(list(found), axis=1)
 
 
@@ -237,7 +240,8 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
 
 
 def _multiply(a, b, n_threads: int):
-    """Circular convolution of (x, bound on its error e_2, bound on the exact sum s) pairs; a may be b [theory: grid.squaring].
+    """Circular convolution of (x, bound on its error e_2, bound on the exact sum s) pairs; a may be b
+    [theory: grid.squaring].
 
     ||x^ y^ - x y||_2 <= s_y e_x + ||x^||_1 e_y: Young's inequality. The transforms add eta ||x^||_2 ||y^||_1
     (sup of the other spectrum) + eta ||y^||_2 (||x^||_1 + eta sqrt n ||x^||_2) and (eta + 4u) times the

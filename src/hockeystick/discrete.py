@@ -9,10 +9,12 @@ from .bound import DomainError
 from .mechanism import LAPLACE_RANGE, Mechanism, count, noise, real
 
 DISCRETE_SIGMA_RANGE = (0.05, 1e5)
-"""Allowed sigma/sensitivity of the discrete Gaussian: below it losses overflow, above it its lattice has millions of points."""
+"""Allowed sigma/sensitivity of the discrete Gaussian: below it losses overflow, above it its lattice has millions of
+points."""
 
 OUTCOMES_MAX = 1 << 24
-"""Most outcomes of a discrete Gaussian, sensitivity + 78 sigma of them within its tables (pair.py): about 2 GB of memory."""
+"""Most outcomes of a discrete Gaussian, sensitivity + 78 sigma of them within its tables (pair.py): about 2 GB of
+memory."""
 
 EPS0_MAX = 300.0
 """Largest loss of one pure-DP step: its exponential must fit a double with room for products."""
@@ -53,8 +55,8 @@ class KAryRandomizedResponse(Mechanism):
 def discrete_gaussian(sigma: float, *, sensitivity: int = 1) -> DiscreteGaussian:
     """Integer noise with Pr[x] proportional to exp(-x^2/(2 sigma^2)), on an integer query of integer sensitivity.
 
-    `sigma`/sensitivity lies in [0.05, 1e5]; sensitivity from 1 to 1e6; sensitivity + 78 sigma, the number of outcomes that are
-    tabled, is at most 2^24; under adjacency "replace_one" all hold for twice the sensitivity.
+    `sigma`/sensitivity lies in [0.05, 1e5]; sensitivity from 1 to 1e6; sensitivity + 78 sigma, the number of outcomes
+    that are tabled, is at most 2^24; under adjacency "replace_one" all hold for twice the sensitivity.
 
     Raises
     ------
@@ -103,8 +105,8 @@ def shifted(step: DiscreteGaussian, adjacency: str) -> DiscreteGaussian: ...
 @overload
 def shifted(step: DiscreteLaplace, adjacency: str) -> DiscreteLaplace: ...
 def shifted(step: DiscreteGaussian | DiscreteLaplace, adjacency: str) -> DiscreteGaussian | DiscreteLaplace:
-    """The step whose pair under add_remove is that of `step` under the adjacency: a zeroed record adds nothing, like an absent
-    one; a replaced record moves the query by up to twice the sensitivity, as for continuous noise."""
+    """The step whose pair under add_remove is that of `step` under the adjacency: a zeroed record adds nothing, like an
+    absent one; a replaced record moves the query by up to twice the sensitivity, as for continuous noise."""
     if adjacency != "replace_one":
         return step
     if isinstance(step, DiscreteGaussian):
@@ -115,8 +117,9 @@ def shifted(step: DiscreteGaussian | DiscreteLaplace, adjacency: str) -> Discret
 def approx_dp(eps0: float, delta0: float) -> ApproxDP:
     """The worst (eps0, delta0)-DP step: loss +inf with probability delta0, else +-eps0 as in randomised response.
 
-    Every (eps0, delta0)-DP mechanism is post-processing of it [KOV15, Thm 3.4; GLW21, Prop. B.3], so composing it bounds the
-    composition of any mechanisms known only by their (eps0, delta0), under the adjacency for which they hold.
+    Every (eps0, delta0)-DP mechanism is post-processing of it [KOV15, Thm 3.4; GLW21, Prop. B.3], so composing it
+    bounds the composition of any mechanisms known only by their (eps0, delta0), under the adjacency for which they
+    hold.
 
     Parameters
     ----------
@@ -169,7 +172,8 @@ pure_dp = randomized_response
 def k_ary_randomized_response(eps0: float, k: int) -> KAryRandomizedResponse:
     """One of k answers: the true one with e^eps0 times the probability of each other one.
 
-    Defined for adjacency "replace_one" (a record changes its answer) and "zero_out" (a record's answer against a uniform one).
+    Defined for adjacency "replace_one" (a record changes its answer) and "zero_out" (a record's answer against a
+    uniform one).
 
     Parameters
     ----------

@@ -1,23 +1,24 @@
 """Connect-the-dots: a run's losses as lattice laws above and below it, and what is needed to choose the lattice.
 
-csrc/grid/pld.c proves, for each step, D(eps) <= D_upper(eps - edge) and D >= D_lower, for all real eps, D the hockey-stick
-functional of a positive measure; both survive convolution [theory: grid.domination, grid.run]. A step i also has outcomes of
-loss +inf, and for the upper law those above its window, together of probability at most p_i; with F the k-fold convolution of
-the finite lattice masses,
+csrc/grid/pld.c proves, for each step, D(eps) <= D_upper(eps - edge) and D >= D_lower, for all real eps, D the
+hockey-stick functional of a positive measure; both survive convolution [theory: grid.domination, grid.run]. A step i
+also has outcomes of loss +inf, and for the upper law those above its window, together of probability at most p_i; with
+F the k-fold convolution of the finite lattice masses,
   D_F_lower(eps) + 1 - prod (1 - d_i)^k_i <= delta(eps) <= D_F_upper(eps - radius) + 1 - prod (1 - p_i)^k_i,
-radius = sum k_i edge_i, d_i = Pr[Y_i = +inf]: some loss is infinite, or all are in the lattice. Mass below the window is moved
-up to it (upper) or dropped (lower); finite mass above it is put on its last point (lower).
+radius = sum k_i edge_i, d_i = Pr[Y_i = +inf]: some loss is infinite, or all are in the lattice. Mass below the window
+is moved up to it (upper) or dropped (lower); finite mass above it is put on its last point (lower).
 
 Losses far beyond eps are as good as infinite, and need no lattice [theory: grid.cut]: let a loss be cut at c (loss.py:
-`capped`), not below the last point of its window, with p_i = Pr[Y_i > c_i], +inf included. The upper law has them at +inf. For
-the lower law, let i be the first step with Y_i > c_i. As E e^{-Y} <= 1 for every other step, such outcomes have
+`capped`), not below the last point of its window, with p_i = Pr[Y_i > c_i], +inf included. The upper law has them at
++inf. For the lower law, let i be the first step with Y_i > c_i. As E e^{-Y} <= 1 for every other step, such outcomes
+have
   E[(1 - e^{eps-Y})_+; first is i] >= Pr[first is i] - e^{eps-c_i} p_i,
-so with F of what lies in the windows, D_F_lower(eps) + 1 - prod (1 - p_i)^k_i - e^eps sum k_i p_i e^{-c_i} <= delta(eps).
+so with F of what lies in the windows, D_F_lower(eps) + 1 - prod (1 - p_i)^k_i - e^eps sum k_i p_i e^{-c_i} <=
+delta(eps).
 
-The lattices of all steps share dx; each has its own offset, so that one lies on the highest atom of its step. Atoms between
-lattice points cost the lower law O(dx), densities and atoms on points O(dx^2). Where one lattice carries all atoms of a run
-(one discrete mechanism; both atoms of one Laplace mechanism), dx divides its step.
-"""
+The lattices of all steps share dx; each has its own offset, so that one lies on the highest atom of its step. Atoms
+between lattice points cost the lower law O(dx), densities and atoms on points O(dx^2). Where one lattice carries all
+atoms of a run (one discrete mechanism; both atoms of one Laplace mechanism), dx divides its step."""
 
 from __future__ import annotations
 
@@ -48,8 +49,9 @@ AIM = 0.7
 """Part of the tolerance that `mesh` aims at where atoms lie between points."""
 
 BELOW_ATOMS = 1e-8
-"""Lattice points lie this fraction of a fine cell (and 1e-14) below the atoms they are aligned to, so that rounding cannot put
-an atom below its point. It costs 1e-8 of what a misaligned atom costs: masses move up by dx with that probability."""
+"""Lattice points lie this fraction of a fine cell (and 1e-14) below the atoms they are aligned to, so that rounding
+cannot put an atom below its point. It costs 1e-8 of what a misaligned atom costs: masses move up by dx with that
+probability."""
 
 
 class Laws(NamedTuple):
@@ -71,8 +73,8 @@ class Laws(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The steps of additive noise, which C takes all at once: their places in the run, their rows; and the places of others.
-    Then for every step its count, and its highest atom (0 if none)."""
+    """The steps of additive noise, which C takes all at once: their places in the run, their rows; and the places of
+    others. Then for every step its count, and its highest atom (0 if none)."""
 
     at: np.ndarray
     rows: np.ndarray
@@ -104,15 +106,16 @@ def batch_of(parts) -> Batch:
     at = np.array([i for i, row in enumerate(rows) if row], dtype=np.int64)
     table = np.array([x for row in rows if row for x in row], dtype=float).reshape(-1, 4)
     others = np.array([i for i, row in enumerate(rows) if not row], dtype=np.int64)
-    return Batch(at, table, others, np.array([k for _, k in parts], dtype=float), np.array([_top(loss) for loss, _ in parts]))
+    return Batch(
+        at, table, others, np.array([k for _, k in parts], dtype=float), np.array([_top(loss) for loss, _ in parts])
+    )
 
 
 def _top(loss: Loss) -> float:
     """What lies on a lattice point: the highest atom, or of many beside a density the heaviest; 0 without any.
 
-    A sampled Gaussian step has next to all of its mass within about q of an end of its range, log(1-q) or that negated: as good
-    as an atom. Between two points it would hide losses of a step, which are as rare, from the lower law.
-    """
+    A sampled Gaussian step has next to all of its mass within about q of an end of its range, log(1-q) or that negated:
+    as good as an atom. Between two points it would hide losses of a step, which are as rare, from the lower law."""
     if loss.atoms is no_atoms:
         rate, swapped = loss.additive[2:] if loss.additive else (1.0, 0.0)
         return (-1 if swapped else 1) * math.log1p(-rate) if rate < 1 else 0.0
@@ -125,8 +128,9 @@ def _top(loss: Loss) -> float:
 
 
 def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batch: Batch | None = None) -> Plan:
-    """Planning table of a run, from nodes that are good until tails of mass p of one step. Its tilts go by eighths of an octave
-    (negative ones: quarters): neighbours differ by 9 %, and Chernoff exponents by under 1 % of their curvature."""
+    """Planning table of a run, from nodes that are good until tails of mass p of one step. Its tilts go by eighths of
+    an octave (negative ones: quarters): neighbours differ by 9 %, and Chernoff exponents by under 1 % of their
+    curvature."""
     batch = batch or batch_of(parts)
     counts, own, parts_of = batch.counts, batch.counts[batch.at], blocks(batch.at.size, BLOCK)
     nodes = [parts[i][0].nodes(p) for i in batch.others.tolist()]
@@ -134,7 +138,9 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batc
     def table(up, down, t0):
         rows, far = np.zeros((3, up + down + 1)), 1e-100  # of smaller losses t^2 would overflow
         for more, reach in in_order(
-            lambda at: _core.pld_tables(batch.rows[at], own[at], p, *gauss_legendre(), up, down, t0), parts_of, n_threads
+            lambda at: _core.pld_tables(batch.rows[at], own[at], p, *gauss_legendre(), up, down, t0),
+            parts_of,
+            n_threads,
         ):
             rows += more
             far = max(far, reach)
@@ -169,10 +175,9 @@ def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def mesh(plan: Plan, t: float, rtol: float) -> float:
     """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
-    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [theory: grid.mesh]; 0.55 rtol is aimed at. Aligned to the
-    atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that. Atoms between points add
-    what `_misaligned` says.
-    """
+    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [theory: grid.mesh]; 0.55 rtol is aimed at. Aligned to
+    the atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that. Atoms between
+    points add what `_misaligned` says."""
     dx = math.sqrt(rtol * 4.4 / (plan.k * t * (1 + t)))
     step = _common_step(plan.parts)
     if step:
@@ -189,13 +194,14 @@ def mesh(plan: Plan, t: float, rtol: float) -> float:
 
 
 def _misaligned(plan: Plan, t: float) -> tuple[float, float]:
-    """What lowest atoms of Laplace steps cost the lower law, relative to delta: the smaller of linear dx and power dx^1.5.
+    """What lowest atoms of Laplace steps cost the lower law, relative to delta: the smaller of linear dx and power
+    dx^1.5.
 
-    An atom of mass M lies some (1-f) dx below a lattice point, f uniform, and above it a density r. The law below it moves the
-    atom down, which costs t M f dx; or up, and for that as much mass down from the next D = sqrt(2 M (1-f) dx/r), which costs
-    t (1+t) r D^3/6 in spread (pld.c: settle). E (1-f)^1.5 = 0.4. The law that is not sampled has an atom of den/2 there,
-    and beside it a density of den/4 in its own loss s, whose slope is sampled/(q e^s) times smaller. An estimate.
-    """
+    An atom of mass M lies some (1-f) dx below a lattice point, f uniform, and above it a density r. The law below it
+    moves the atom down, which costs t M f dx; or up, and for that as much mass down from the next D = sqrt(2 M (1-f)
+    dx/r), which costs t (1+t) r D^3/6 in spread (pld.c: settle). E (1-f)^1.5 = 0.4. The law that is not sampled has an
+    atom of den/2 there, and beside it a density of den/4 in its own loss s, whose slope is sampled/(q e^s) times
+    smaller. An estimate."""
     own = plan.batch.rows[:, 0] == LAPLACE
     m, q, back = plan.batch.rows[own, 1:].T
     den, end = np.where(back > 0, np.exp(-m), 1.0), np.where(back > 0, m, -m)
@@ -207,7 +213,8 @@ def _misaligned(plan: Plan, t: float) -> tuple[float, float]:
 
 
 def _common_step(parts) -> float:
-    """A lattice step that all atoms of the run share, or 0: only runs whose atoms come from one distinct law are looked at."""
+    """A lattice step that all atoms of the run share, or 0: only runs whose atoms come from one distinct law are looked
+    at."""
     if sum(loss.atoms is not no_atoms for loss, _ in parts) > 4:
         return 0.0
     steps = set()
@@ -316,8 +323,8 @@ def windows(plan: Plan, dx: float, p_low: float, p_high: float, at: np.ndarray, 
 
 
 def lattice_laws(plan: Plan, dx: float, at: np.ndarray, first: np.ndarray, size: np.ndarray, t: float, n_threads: int):
-    """(upper steps, lower steps, edges, upper bounds of masses above the windows, lower bounds of finite masses above the cut)
-    on the lattice points at + (first + j) dx, j < size."""
+    """(upper steps, lower steps, edges, upper bounds of masses above the windows, lower bounds of finite masses above
+    the cut) on the lattice points at + (first + j) dx, j < size."""
     start = np.cumsum([0, *size], dtype=np.int64)
     upper, lower, (edge, p_inf, p_cut) = np.empty(start[-1]), np.empty(start[-1]), np.zeros((3, size.size))
 
@@ -328,7 +335,9 @@ def lattice_laws(plan: Plan, dx: float, at: np.ndarray, first: np.ndarray, size:
 
     def one(i):
         here = slice(start[i], start[i + 1])
-        upper[here], lower[here], edge[i], p_inf[i], p_cut[i] = _lattice_law(plan.parts[i][0], dx, at[i], first[i], size[i], t)
+        upper[here], lower[here], edge[i], p_inf[i], p_cut[i] = _lattice_law(
+            plan.parts[i][0], dx, at[i], first[i], size[i], t
+        )
 
     deque(in_order(many, blocks(plan.batch.at.size, BLOCK), n_threads), maxlen=0)
     deque(in_order(one, plan.batch.others.tolist(), n_threads), maxlen=0)

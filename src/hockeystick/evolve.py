@@ -1,24 +1,24 @@
 """Many compositions of one step by repeated powers on a mesh that grows with them [GKKM22] [theory: grid.stages].
 
 A lattice law is raised to the power k1 = 4^c on a circle that just holds its tilted law, and put on a lattice 2^c times
-coarser, above or below it as before (pld.c): the law has become 2^c times wider, so it is resolved as well as it was. What
-is left of k is composed once more. Circles then keep their length while k grows, so time and memory grow like log k. Laws with
-rare large losses gain little: the first circle must hold one of them at the finest mesh; `doublings` looks at that.
+coarser, above or below it as before (pld.c): the law has become 2^c times wider, so it is resolved as well as it was.
+What is left of k is composed once more. Circles then keep their length while k grows, so time and memory grow like log
+k. Laws with rare large losses gain little: the first circle must hold one of them at the finest mesh; `doublings` looks
+at that.
 
 Accounts are kept in tilted mass M(mu) = int e^{ty} dmu, with one t for all laws: a positive measure mu on losses has
 D_mu(eps) = int (1 - e^{eps-y})_+ dmu <= c M(mu), c = e^{-t eps} f(t), f(t) = t^t/(1+t)^{1+t} the maximum of e^{-ty}(1 -
-e^{-y}) [theory: grid.tilted-mass]. So for a law mu = nu + r, where nu is used and M(|r|) <= omega M(nu), the product over all
-factors of the difference, expanded, gives
+e^{-y}) [theory: grid.tilted-mass]. So for a law mu = nu + r, where nu is used and M(|r|) <= omega M(nu), the product
+over all factors of the difference, expanded, gives
   |D of prod mu_i^{k_i} - D of prod nu_i^{k_i}| <= c prod M(nu_i)^{k_i} (prod (1 + omega_i)^{k_i} - 1).         (1)
-For one power [theory: grid.power-omega], omega is at most: sqrt(n) times the Euclidean error of the convolution, what is
-dropped for being below four times that error, and the tilted mass outside the circle, by Chernoff's bound at other tilts; such
-mass is missed by the upper law and wrapped into the lower one.
-Stages. Let nu be used for mu, its coarsened law nu' be used from there on, and rho for the k1-fold nu'. nu' bounds D of all
-powers of nu from its side, so that only (1) and (1) of rho remain, whose sum is, with M(nu')^{k1} <= (1 + omega_1) M(rho),
+For one power [theory: grid.power-omega], omega is at most: sqrt(n) times the Euclidean error of the convolution, what
+is dropped for being below four times that error, and the tilted mass outside the circle, by Chernoff's bound at other
+tilts; such mass is missed by the upper law and wrapped into the lower one. Stages. Let nu be used for mu, its coarsened
+law nu' be used from there on, and rho for the k1-fold nu'. nu' bounds D of all powers of nu from its side, so that only
+(1) and (1) of rho remain, whose sum is, with M(nu')^{k1} <= (1 + omega_1) M(rho),
   c M(rho)^{k2} ((1 + omega_1)^{k2} (1 + omega)^{k1 k2} - 1) (M(nu)/M(nu'))^{k1 k2}
-where the last factor exceeds 1: the omega of rho becomes (1 + omega)^{k1} (1 + omega_1) - 1. Upper laws have M(nu') >= M(nu).
-For lower ones `lost` carries log M(nu)/M(nu') on, and what rounding takes from their masses.
-"""
+where the last factor exceeds 1: the omega of rho becomes (1 + omega)^{k1} (1 + omega_1) - 1. Upper laws have M(nu') >=
+M(nu). For lower ones `lost` carries log M(nu)/M(nu') on, and what rounding takes from their masses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ TARGET = 1 << 16
 """Circle length at which the mesh stops doubling."""
 
 WORTH = 8
-"""The mesh evolves where that shortens the longest circle so many times: each stage has two powers, and a finer first mesh."""
+"""The mesh evolves where that shortens the longest circle so many times: each stage has two powers, and a finer first
+mesh."""
 
 STAGE = 3
 """Most doublings of the mesh in one stage: k1 = 64."""
@@ -45,13 +46,13 @@ LOG_OUTSIDE = math.log(1e-16)
 """Tilted mass left outside a circle, on each side: below the error of the convolution, so that it costs nothing."""
 
 RATES = 10
-"""Second tilts tried for Chernoff's bound, from 8/(width of one law), best for rare large losses, to 12/deviation: a normal
-law at LOG_OUTSIDE wants 8.6/deviation."""
+"""Second tilts tried for Chernoff's bound, from 8/(width of one law), best for rare large losses, to 12/deviation: a
+normal law at LOG_OUTSIDE wants 8.6/deviation."""
 
 
 class Law(NamedTuple):
-    """Masses p at at + (first + j) dx, omega (relative to tilted mass) by which they may be wrong, and the log of what tilted
-    mass has fallen by on the way; see the head of the file."""
+    """Masses p at at + (first + j) dx, omega (relative to tilted mass) by which they may be wrong, and the log of what
+    tilted mass has fallen by on the way; see the head of the file."""
 
     first: int
     p: np.ndarray
@@ -110,7 +111,9 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
     y = (first + np.arange(n)) * dx
     exponent = k * log_m - t * y
     far = max(abs(law.first), abs(law.first + law.p.size)) * dx
-    theta = ULP * (k * (20 + 6 * abs(t) * far + 4 * abs(log_m)) + 16 + 4 * float(np.abs(exponent[kept]).max(initial=0.0)))
+    theta = ULP * (
+        k * (20 + 6 * abs(t) * far + 4 * abs(log_m)) + 16 + 4 * float(np.abs(exponent[kept]).max(initial=0.0))
+    )
     theta += k * law.p.size * LDBL_ULP
     if not theta < 0.01 or not omega < 0.01:
         raise AccuracyError(f"a {k}-fold law loses its digits (relative error {max(theta, omega):.2g})")
@@ -119,11 +122,14 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
     omega /= 1 - omega  # of the tilted mass that is left
     grown = math.expm1(k * math.log1p(law.omega)) * (1 + omega)
     lost = k * law.lost + (0.0 if upper else 3 * theta)
-    return Law(first + int(used[0]), p[used[0] : used[-1] + 1], k * law.at, (grown + omega) * (1 + 8 * theta + 1e-9), lost)
+    return Law(
+        first + int(used[0]), p[used[0] : used[-1] + 1], k * law.at, (grown + omega) * (1 + 8 * theta + 1e-9), lost
+    )
 
 
 def _reach(law: Law, k: int, dx: float, t: float, log_m: float, rates: np.ndarray) -> float:
-    """A point beyond which, on the side of the sign of the rates, the tilted k-fold law has mass at most e^LOG_OUTSIDE."""
+    """A point beyond which, on the side of the sign of the rates, the tilted k-fold law has mass at most
+    e^LOG_OUTSIDE."""
     ends = []
     for s in rates.tolist():
         log_ratio = k * (_core.grid_log_mgf(law.first, dx, law.p, t + s) - log_m)

@@ -32,7 +32,8 @@ class Tried(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A distinct step, how often it ran, and its part of the cumulant K(t) at the saddle point, which adds up over steps."""
+    """A distinct step, how often it ran, and its part of the cumulant K(t) at the saddle point, which adds up over
+    steps."""
 
     step: Mechanism
     steps: int
@@ -49,13 +50,14 @@ class Explanation(NamedTuple):
     query, at, adjacency, direction
         What was asked: "epsilon" at a delta, or "delta" at an eps.
     tried : tuple of Tried
-        The routes asked, in order. Empty where the range of the loss alone gives the answer, and for runs that leave a size or
-        a group open (`bound.note` says how those are answered).
+        The routes asked, in order. Empty where the range of the loss alone gives the answer, and for runs that leave a
+        size or a group open (`bound.note` says how those are answered).
     tilt : float or None
-        The saddle point t > 0: where e^{-eps t} M(t) is least, M the moment generating function of the loss. The line of the
-        contour crosses the real axis near it.
+        The saddle point t > 0: where e^{-eps t} M(t) is least, M the moment generating function of the loss. The line
+        of the contour crosses the real axis near it.
     contour : str
-        "line" or "hyperbola" and the number of nodes, where the route is the contour of a run of Gaussian steps; else empty.
+        "line" or "hyperbola" and the number of nodes, where the route is the contour of a run of Gaussian steps; else
+        empty.
     nodes : int
         Nodes of that contour; 0 where there is none.
     steps : tuple of Share
@@ -134,7 +136,8 @@ def explain(
     rtol: float | None = None,
     n_threads: int = 1,
 ) -> Explanation:
-    """How delta(eps) or eps(delta) of a run is obtained: routes asked and what they said, saddle point, nodes, shares of steps.
+    """How delta(eps) or eps(delta) of a run is obtained: routes asked and what they said, saddle point, nodes, shares
+    of steps.
 
     Parameters
     ----------
@@ -148,8 +151,8 @@ def explain(
     Returns
     -------
     Explanation
-        `bound` is the certified answer of `hockeystick.delta` or `hockeystick.epsilon`. The intervals of `tried` are certified
-        too; `tilt`, `steps` and times are estimates.
+        `bound` is the certified answer of `hockeystick.delta` or `hockeystick.epsilon`. The intervals of `tried` are
+        certified too; `tilt`, `steps` and times are estimates.
 
     Raises
     ------
@@ -173,7 +176,9 @@ def explain(
     run = as_run(run)
     asked, name, value = ("epsilon", "delta", delta) if eps is None else ("delta", "eps", eps)
     at = real(name, value, "and one number")
-    options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+    options: dict[str, Any] = dict(
+        adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+    )
     bound = (query.epsilon if eps is None else query.delta)(run, at, **options)
     tried: list[Tried] = []
     tilt, shape = None, None

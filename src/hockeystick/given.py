@@ -204,10 +204,10 @@ def from_pmf(num: Numbers, den: Numbers) -> FromPmf:
     Returns
     -------
     FromPmf
-        Its pair is (num, den) for REMOVE and (den, num) for ADD, under the adjacency for which the caller knows it. Every step
-        of a run faces the same way. Under a symmetric relation ("replace_one", "zero_out" of either data set) two steps may
-        face opposite ways, so there (num, den) must dominate every ordered pair of neighbours, as a pair that is its own mirror
-        image does; else give the worst of both by `from_curve` with `symmetric`.
+        Its pair is (num, den) for REMOVE and (den, num) for ADD, under the adjacency for which the caller knows it.
+        Every step of a run faces the same way. Under a symmetric relation ("replace_one", "zero_out" of either data
+        set) two steps may face opposite ways, so there (num, den) must dominate every ordered pair of neighbours, as a
+        pair that is its own mirror image does; else give the worst of both by `from_curve` with `symmetric`.
 
     Raises
     ------
@@ -246,8 +246,9 @@ def from_curve(eps: Numbers, delta: Numbers, *, symmetric: bool = True) -> FromC
     delta : sequence of float
         In [0, 1], not increasing, convex in e^eps.
     symmetric : bool, default True
-        The guarantee holds with num and den in either order. Then the mirrored points belong to the curve too, and the pair
-        serves both directions. Otherwise the curve is that of (num, den) = REMOVE only, and ADD is its mirror image.
+        The guarantee holds with num and den in either order. Then the mirrored points belong to the curve too, and the
+        pair serves both directions. Otherwise the curve is that of (num, den) = REMOVE only, and ADD is its mirror
+        image.
 
     Raises
     ------
@@ -317,8 +318,9 @@ def from_loss_cdf(
     Raises
     ------
     DomainError
-        If a function returns NaN, leaves [0, 1], decreases, has another shape than s, or if the two laws do not belong to one
-        loss (between two points a < b the num mass must lie between e^a and e^b times the den mass): the point is named.
+        If a function returns NaN, leaves [0, 1], decreases, has another shape than s, or if the two laws do not belong
+        to one loss (between two points a < b the num mass must lie between e^a and e^b times the den mass): the point
+        is named.
 
     Examples
     --------
@@ -356,8 +358,8 @@ REGISTERED: dict[str, FromLossCdf] = {}
 def register(name: str, step: FromLossCdf) -> FromLossCdf:
     """Let a step of `from_loss_cdf` be written to JSON by `name`: text cannot hold its functions.
 
-    Whoever reads the text registers the same functions under the same name first. What is written besides the name are values
-    of the functions at a few points, and other functions under that name are refused.
+    Whoever reads the text registers the same functions under the same name first. What is written besides the name are
+    values of the functions at a few points, and other functions under that name are refused.
 
     Parameters
     ----------
@@ -387,14 +389,17 @@ def register(name: str, step: FromLossCdf) -> FromLossCdf:
     if not isinstance(name, str) or not name:
         raise DomainError(f"name must be a text that is not empty, got {name!r}")
     if not isinstance(step, FromLossCdf):
-        raise DomainError(f"register takes a step of from_loss_cdf, which cannot be written without a name, got {step!r}")
+        raise DomainError(
+            f"register takes a step of from_loss_cdf, which cannot be written without a name, got {step!r}"
+        )
     if REGISTERED.setdefault(name, step) is not step:
         raise DomainError(f"the name {name!r} is registered for another step; choose another one")
     return step
 
 
 def fingerprint(step: FromLossCdf) -> list[float]:
-    """What tells functions registered under one name apart: their values at a few points, and the masses at infinity."""
+    """What tells functions registered under one name apart: their values at a few points, and the masses at
+    infinity."""
     lo, hi = max(step.lo, -4.0), min(step.hi, 4.0)
     at = lo + (hi - lo) * np.array([0.25, 0.5, 0.75])
     values = [f(at) for f in (step.cdf_num, step.cdf_den)]
@@ -411,7 +416,9 @@ def registered(name: Any, probe: Any) -> FromLossCdf:
         )
     own = fingerprint(step)
     near = isinstance(probe, list | tuple) and len(probe) == len(own)
-    if not near or not all(abs(real("probe", a, "") - b) <= 1e-9 + 2 * step.error for a, b in zip(probe, own, strict=True)):
+    if not near or not all(
+        abs(real("probe", a, "") - b) <= 1e-9 + 2 * step.error for a, b in zip(probe, own, strict=True)
+    ):
         raise DomainError(f"the step registered under {name!r} is not the one that was written: its functions differ")
     return step
 
@@ -433,6 +440,7 @@ def _probe(step: FromLossCdf) -> None:
     wrong = ~((y + slack >= low * (x - slack)) & (y - slack <= high * (x + slack)))
     for i in np.flatnonzero(wrong)[:1]:
         raise DomainError(
-            f"cdf_num and cdf_den are not those of one loss: between s={float(s[i])!r} and s={float(s[i + 1])!r} "
-            f"the num mass is {float(y[i])!r}, the den mass {float(x[i])!r}; their ratio must lie between e^s at the two ends"
+            f"cdf_num and cdf_den are not those of one loss: between s={float(s[i])!r} and s={float(s[i + 1])!r} the"
+            f" num mass is {float(y[i])!r}, the den mass {float(x[i])!r}; their ratio must lie between e^s at the two"
+            " ends"
         )

@@ -1,10 +1,10 @@
 """Discretisation of losses on a lattice: the mean-matched grid of the PRV accountant.
 
-The coupling [GLW21, Lemma C.5, Thm 5.5] [theory: grid.coupling], with constants rederived so that every event is paid for once.
-Let Y_i be the loss of step i, W_i its window, J_i the lattice point of its cell, mu_i = E[Y_i - J_i | W_i], e_i =
-Y_i - J_i - mu_i. With all Y_i inside their windows the e_i are independent, have mean 0 and lie in an
-interval of width h, so with probability at
-least 1 - eta (one-sided) their sum is at most the `radius` [theory: grid.radius], the least of
+The coupling [GLW21, Lemma C.5, Thm 5.5] [theory: grid.coupling], with constants rederived so that every event is paid
+for once. Let Y_i be the loss of step i, W_i its window, J_i the lattice point of its cell, mu_i = E[Y_i - J_i | W_i],
+e_i = Y_i - J_i - mu_i. With all Y_i inside their windows the e_i are independent, have mean 0 and lie in an interval of
+width h, so with probability at least 1 - eta (one-sided) their sum is at most the `radius` [theory: grid.radius], the
+least of
 
   (a) h sqrt(k/2 log(1/eta))                                          Hoeffding, as in [GLW21, Lemma C.6];
   (b) k h;
@@ -13,7 +13,8 @@ least 1 - eta (one-sided) their sum is at most the `radius` [theory: grid.radius
 
 Proof of (c): psi(u) = e^{su} - 1 - su >= 0 and the density f of Y is at most (mass + h osc f)/h on a cell, so
 E psi(Y - J) <= (1 + h TV f) E psi(U), U uniform on a cell; and E e^{s e} <= e^{-s mu} (1 + s mu + E psi(Y -
-J)) <= exp(R (sinh(sh/2)/(sh/2) - 1)). Chernoff. For any law R = 3 will do: E e^{s e} <= e^{(sh)^2/8} by Hoeffding's lemma, and
+J)) <= exp(R (sinh(sh/2)/(sh/2) - 1)). Chernoff. For any law R = 3 will do: E e^{s e} <= e^{(sh)^2/8} by Hoeffding's
+lemma, and
 sinh(a)/a - 1 >= a^2/6.   TV f: f' has the sign of -x - m + 2 m pi(x) (REMOVE), -x +
 m pi(x) - m (ADD) in the noise x, pi the logistic weight q e^v/(1 - q + q e^v); as pi' = m pi (1 - pi) <= m/4
 there is one zero for m^2 <= 2 (4), else at
@@ -128,13 +129,14 @@ def density_variation_upper(m: float, q: float, add: bool) -> float:
     v = m * x - 0.5 * m * m
     log_w = np.logaddexp(math.log1p(-q), math.log(q) + v) if q < 1 else v
     log_f = -0.5 * x * x + (1 if add else 2) * log_w - v
-    peak = math.exp(min(log_f.max() + m * step + 1e-9 - math.log(math.sqrt(2 * math.pi) * m * q), 700))  # in use: up to 2/dx
+    # in use: up to 2/dx
+    peak = math.exp(min(log_f.max() + m * step + 1e-9 - math.log(math.sqrt(2 * math.pi) * m * q), 700))
     return (2 if q == 1 or m * m <= (4 if add else 2) else 4) * peak
 
 
 def radius_upper(dx: float, k: np.ndarray, variation: np.ndarray, log_eta: float) -> float:
-    """The least of (a), (b), (c) at the head of the file. variation : of the density of every step's loss, infinite where
-    none is known. 1.001 covers edges off by 1e-4 dx and windows of mass > 0.9995."""
+    """The least of (a), (b), (c) at the head of the file. variation : of the density of every step's loss, infinite
+    where none is known. 1.001 covers edges off by 1e-4 dx and windows of mass > 0.9995."""
     total = float(k.sum())
     hoeffding = dx * math.sqrt(-0.5 * total * log_eta)
     weight = float((k * np.minimum(1 + dx * variation, 3.0)).sum()) * 1.001

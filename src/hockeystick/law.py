@@ -32,12 +32,13 @@ WELL_KNOWN = 1e-9
 """Largest relative error of masses with which the contour of a lattice is worth a try."""
 
 EVERY = 64
-"""Arguments of a mixture's tails from one to the next that is solved from afar; chords between these start the others."""
+"""Arguments of a mixture's tails from one to the next that is solved from afar; chords between these start the
+others."""
 
 
 def gaussian_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
-    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1] [theory: law.gaussian-tails]; sampled,
-    turned round."""
+    """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1] [theory: law.gaussian-tails];
+    sampled, turned round."""
     return additive_loss(Additive(GAUSSIAN, m, q, float(back)))
 
 
@@ -47,14 +48,15 @@ def laplace_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
 
 
 def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
-    """sum_i p_i N(m_i, 1) against N(0, 1), m_i >= 0: l(x) = log sum_i p_i e^{m_i x - m_i^2/2}, convex and increasing in x
-    [theory: law.shift-tails].
+    """sum_i p_i N(m_i, 1) against N(0, 1), m_i >= 0: l(x) = log sum_i p_i e^{m_i x - m_i^2/2}, convex and increasing in
+    x [theory: law.shift-tails].
 
-    x(s) by Newton's method from the right, where it falls monotonically, at every EVERY-th s, and from their chords, where the
-    first step ends to the right. The edge is moved by what is left of l(x) - s, whatever x, and by
-    the rounding of l. A term of it is within 2u(|log p_i| + m_i (|x| + m_i)), which weighted by the terms' parts of the sum is
-    at most 4u(|s| + 5 + l' (|x| + max m)), as |log p_i| <= |l| + |log of its part| + m_i (|x| + m_i); exp, their sum (at most
-    64, pairwise: 12u) and log add 16u: 40u(1 + |s| + l' (|x| + max m)) in all. Pr[Y <= s] = sum_i p_i Phi(x - m_i).
+    x(s) by Newton's method from the right, where it falls monotonically, at every EVERY-th s, and from their chords,
+    where the first step ends to the right. The edge is moved by what is left of l(x) - s, whatever x, and by the
+    rounding of l. A term of it is within 2u(|log p_i| + m_i (|x| + m_i)), which weighted by the terms' parts of the sum
+    is at most 4u(|s| + 5 + l' (|x| + max m)), as |log p_i| <= |l| + |log of its part| + m_i (|x| + m_i); exp, their sum
+    (at most 64, pairwise: 12u) and log add 16u: 40u(1 + |s| + l' (|x| + max m)) in all. Pr[Y <= s] = sum_i p_i Phi(x -
+    m_i).
 
     The end lo = log p_0: the weights p are within (5n + 4)u (loss.py: mixture), so log p_0 by (5n + 6)u + 2u|lo|; where
     p_0 > 1/2 it is log1p(-rest), which they move by 2 (5n + 5)u |lo|.
@@ -73,7 +75,8 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
         return peak + np.log(total), (parts * m).sum(axis=-1) / total
 
     def root_at(s, x):
-        end = (s - math.log(weight)) / top + 0.5 * top  # l(x) >= the top term alone, so this x is to the right of the root
+        # l(x) >= the top term alone, so this x is to the right of the root
+        end = (s - math.log(weight)) / top + 0.5 * top
         x, left = np.minimum(x, end), np.arange(s.size)
         for _ in range(100):
             value, slope = loss_at(x[left])
@@ -113,19 +116,32 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
 
     def nodes(prob):
         reach = math.sqrt(2 * max(1.0, -math.log(prob))) + 0.5
-        x, dx = np.linspace(-reach, top + reach, math.ceil((2 * reach + top) * min(max(1.0, top), 8.0) / 0.2), retstep=True)
+        x, dx = np.linspace(
+            -reach, top + reach, math.ceil((2 * reach + top) * min(max(1.0, top), 8.0) / 0.2), retstep=True
+        )
         return loss_at(x)[0], -0.5 * x * x + math.log(dx / math.sqrt(2 * math.pi))
 
     return Loss(tails, nodes, lo, ends_error=lo_error)
 
 
 def atomic_loss(
-    loss, num, den, *, edge, rel, lattice=None, mass_inf=0.0, mass_minus_inf=0.0, mass_error=0.0, absolute=0.0, endless=False
+    loss,
+    num,
+    den,
+    *,
+    edge,
+    rel,
+    lattice=None,
+    mass_inf=0.0,
+    mass_minus_inf=0.0,
+    mass_error=0.0,
+    absolute=0.0,
+    endless=False,
 ) -> Loss:
-    """Atoms at increasing `loss` (each within `edge`) of masses num, den, each within `rel` relative; edge and rel are one
-    number, or one an atom. `absolute` bounds all that masses are off besides. `endless`: outcomes left out, within `absolute`,
-    may have any loss. Sums run from both ends in long double, so that either tail keeps its relative accuracy.
-    """
+    """Atoms at increasing `loss` (each within `edge`) of masses num, den, each within `rel` relative; edge and rel are
+    one number, or one an atom. `absolute` bounds all that masses are off besides. `endless`: outcomes left out, within
+    `absolute`, may have any loss. Sums run from both ends in long double, so that either tail keeps its relative
+    accuracy."""
     loss, num, den = (np.ascontiguousarray(a, dtype=float) for a in (loss, num, den))
     sums, worst = [], np.full(loss.size + 1, np.max(rel, initial=0.0) if np.ndim(rel) == 0 else 0.0)
     for mass in (num, den):
@@ -192,7 +208,9 @@ def user_probabilities(name: str, f, s: np.ndarray, mass: float, error: float) -
         raise DomainError(f"{name} must return an array of the shape of its argument {s.shape}, got {out.shape}")
     slack, rises = 2 * error + 2.0**-50, not name.startswith("sf")
     for i in np.flatnonzero(~((out >= -slack) & (out <= 1 - mass + slack)))[:1]:
-        raise DomainError(f"{name} must return probabilities in [0, {1 - mass:g}], got {float(out[i])!r} at s={float(s[i])!r}")
+        raise DomainError(
+            f"{name} must return probabilities in [0, {1 - mass:g}], got {float(out[i])!r} at s={float(s[i])!r}"
+        )
     for i in np.flatnonzero(~((1 if rises else -1) * np.diff(out) >= -slack))[:1]:
         raise DomainError(
             f"{name} must not {'fall' if rises else 'rise'}, got {float(out[i])!r} at s={float(s[i])!r}, "

@@ -1,13 +1,13 @@
-"""The ledger of an accountant: every distinct step with its count, in one file of state (store.py) that processes share.
+"""The ledger of an accountant: every distinct step with its count, in one file of state (store.py) that processes
+share.
 
-A row holds a step as JSON (serial.py), its count, the revision at which it changed last, and a CRC-32 of these; the sum of
-the latter is chained into the manifest, whose state is the revision and the total of all counts. Recording is one
-transaction, begun by whoever gets the lock first: it reads what others have changed since, so that a limit is held against
-all that is recorded, and writes new counts. A reader takes the rows whose revision it has not seen.
+A row holds a step as JSON (serial.py), its count, the revision at which it changed last, and a CRC-32 of these; the sum
+of the latter is chained into the manifest, whose state is the revision and the total of all counts. Recording is one
+transaction, begun by whoever gets the lock first: it reads what others have changed since, so that a limit is held
+against all that is recorded, and writes new counts. A reader takes the rows whose revision it has not seen.
 
-Connections are closed before a process forks and opened again on both sides: what a child inherits of one would be taken for
-locks that it does not hold.
-"""
+Connections are closed before a process forks and opened again on both sides: what a child inherits of one would be
+taken for locks that it does not hold."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ _ROWS = "SELECT id, step, count, revision, checksum FROM steps"
 
 
 class StepLedger:
-    """An open ledger. `parameters`: as created; `counts`: as last read or written. Its user holds `lock` around every call."""
+    """An open ledger. `parameters`: as created; `counts`: as last read or written. Its user holds `lock` around every
+    call."""
 
     def __init__(self, path: Path, sync: bool, lock: threading.Lock):
         self.path, self.lock = path, lock
@@ -61,7 +62,9 @@ class StepLedger:
         _LIVE.add(self)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], parameters: dict[str, Any], sync: bool, lock: threading.Lock) -> StepLedger:
+    def open(
+        cls, path: str | os.PathLike[str], parameters: dict[str, Any], sync: bool, lock: threading.Lock
+    ) -> StepLedger:
         """The ledger at `path`, a new one with these parameters if there is none.
 
         Raises
@@ -145,10 +148,11 @@ class StepLedger:
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[dict[Mechanism, int]], None]]:
-        """A transaction that nobody comes between. Inside, `counts` are up to date; what is yielded takes new counts of steps.
+        """A transaction that nobody comes between. Inside, `counts` are up to date; what is yielded takes new counts of
+        steps.
 
-        Raises StoreError if the file cannot take them, DomainError where a step has no JSON form; nothing is recorded then.
-        """
+        Raises StoreError if the file cannot take them, DomainError where a step has no JSON form; nothing is recorded
+        then."""
         if self.path.exists() and not self._writable():
             raise StoreError(f"{self.path} or its folder is read-only; nothing was charged")
         connection = self._connected()
@@ -193,7 +197,9 @@ class StepLedger:
                 return
             except sqlite3.Error as error:
                 if "locked" not in str(error) or time.monotonic() > end:
-                    raise StoreError(f"{self.path}: {error}; nothing was charged, the last good state is on file") from error
+                    raise StoreError(
+                        f"{self.path}: {error}; nothing was charged, the last good state is on file"
+                    ) from error
 
     def _require_open(self) -> None:
         if self._closed:
@@ -289,7 +295,8 @@ _FORKING: list[StepLedger] = []
 
 def _before_fork() -> None:
     for ledger in list(_LIVE):
-        if ledger._busy != threading.get_ident():  # else a step of this very thread forks, and its child may not use the ledger
+        # else a step of this very thread forks, and its child may not use the ledger
+        if ledger._busy != threading.get_ident():
             ledger.lock.acquire()
             ledger.disconnect()
             _FORKING.append(ledger)

@@ -1,10 +1,9 @@
 """Training logs: what ran, line by line, with what the log itself says against it.
 
 A log names for every line, or every phase, how much noise there was and how batches were drawn. What is read of it is
-`COLUMNS`; other columns are passed over, unless they are `LIKELY` one of these under another name. Everything that a log says
-twice has to agree: a rate that is not batch over data set, a running number that leaves steps out, shuffled batches or
-accumulated ones accounted as one Poisson sample are refused by name.
-"""
+`COLUMNS`; other columns are passed over, unless they are `LIKELY` one of these under another name. Everything that a
+log says twice has to agree: a rate that is not batch over data set, a running number that leaves steps out, shuffled
+batches or accumulated ones accounted as one Poisson sample are refused by name."""
 
 from __future__ import annotations
 
@@ -124,8 +123,9 @@ def read_log(
 ) -> Run:
     """The run that a training log describes, read line by line in memory proportional to distinct steps.
 
-    CSV whose first line names the columns, in any order, or JSON lines, one object each with these as keys; told apart by the
-    first line that is not blank. UTF-8; a byte order mark, CRLF line ends, blank lines and other columns are passed over.
+    CSV whose first line names the columns, in any order, or JSON lines, one object each with these as keys; told apart
+    by the first line that is not blank. UTF-8; a byte order mark, CRLF line ends, blank lines and other columns are
+    passed over.
 
     sigma
         Noise multiplier: standard deviation of the noise / clipping norm.
@@ -134,8 +134,8 @@ def read_log(
     steps
         How many such steps a line stands for; 1 where there is no such column.
     sampler
-        poisson, none, truncated_poisson (needs dataset_size, max_batch), without_replacement (needs dataset_size, batch_size);
-        others are refused with the reason.
+        poisson, none, truncated_poisson (needs dataset_size, max_batch), without_replacement (needs dataset_size,
+        batch_size); others are refused with the reason.
     dataset_size, batch_size, accumulation, adjacency, step
         What the log says besides: has to agree with q, with the number of steps and with `adjacency`.
 
@@ -146,13 +146,13 @@ def read_log(
     name : str, optional
         What messages call the log; its path if not given.
     columns : mapping, optional
-        From the names above to the column that holds them: {"sigma": "noise_multiplier", "q": "sample_rate"}. An empty name
-        passes over that column.
+        From the names above to the column that holds them: {"sigma": "noise_multiplier", "q": "sample_rate"}. An empty
+        name passes over that column.
     adjacency : "add_remove", "replace_one" or "zero_out"
         The relation that the run will be asked about. A log that names another one is refused.
     allow_unterminated : bool, default False
-        Take a last line without a line end. It is refused by default: a log cut short by a crash may end in "1.0,0.01,1" where
-        "1.0,0.01,1000" was written.
+        Take a last line without a line end. It is refused by default: a log cut short by a crash may end in
+        "1.0,0.01,1" where "1.0,0.01,1000" was written.
     allow_empty : bool, default False
         Take a log without any step, as the empty run.
 
@@ -164,7 +164,8 @@ def read_log(
     Raises
     ------
     DomainError
-        "name:line: what is wrong" at the first line that is malformed or contradicts itself, or if the log holds no step.
+        "name:line: what is wrong" at the first line that is malformed or contradicts itself, or if the log holds no
+        step.
     OSError
         If the file cannot be read.
 
@@ -172,7 +173,8 @@ def read_log(
     --------
     >>> import io
     >>> import hockeystick as hs
-    >>> log = io.BytesIO(b"step,noise_multiplier,batch_size,dataset_size,loss\\n1,1.1,600,60000,2.3\\n2,1.1,600,60000,2.1\\n")
+    >>> lines = ["step,noise_multiplier,batch_size,dataset_size,loss", "1,1.1,600,60000,2.3", "2,1.1,600,60000,2.1", ""]
+    >>> log = io.BytesIO("\\n".join(lines).encode())
     >>> run = hs.read_log(log, columns={"sigma": "noise_multiplier"})
     >>> run.steps
     2
@@ -291,17 +293,22 @@ class _Reader:
                 raise DomainError(f"column {brief(name)} appears twice in the CSV header")
         for name, column in self.renamed.items():
             if column and column not in names:
-                raise DomainError(f"the CSV header has no column {column!r} for {name}; it has {brief(','.join(names))}")
+                raise DomainError(
+                    f"the CSV header has no column {column!r} for {name}; it has {brief(','.join(names))}"
+                )
         if self.renamed.get("sigma", "sigma") not in names:
             hint = next((f" (--columns sigma={name}?)" for name in names if LIKELY.get(name) == "sigma"), "")
-            hint = hint or (" (fields are separated by commas)" if len(names) == 1 and (";" in text or "\t" in text) else "")
+            hint = hint or (
+                " (fields are separated by commas)" if len(names) == 1 and (";" in text or "\t" in text) else ""
+            )
             raise DomainError(
                 f'the CSV header has no column "sigma"{hint}; the first line must name the columns, got {brief(text)}'
             )
         return [self._column(name, names) for name in names]
 
     def _column(self, name: str, present: Collection[str]) -> str | None:
-        """What the column of this name holds, or None; refused where it is likely something that no other of them holds."""
+        """What the column of this name holds, or None; refused where it is likely something that no other of them
+        holds."""
         known = self.known.get(name)
         if known is not None:
             self.seen[known] = None
@@ -313,7 +320,8 @@ class _Reader:
             source = self.renamed.get(meant, meant)
             if source and source not in present:
                 raise DomainError(
-                    f"column {name!r} looks like {meant}: say --columns {meant}={name}, or --columns {name}= to pass over it"
+                    f"column {name!r} looks like {meant}: say --columns {meant}={name}, or --columns {name}= to pass"
+                    " over it"
                 )
         return None
 
@@ -346,8 +354,8 @@ class _Reader:
         return plan
 
     def _follow(self, index: int, n: int) -> None:
-        """DomainError where the running numbers show that steps are missing: index is that of a line's first step, counted from
-        0 or 1, or of its last."""
+        """DomainError where the running numbers show that steps are missing: index is that of a line's first step,
+        counted from 0 or 1, or of its last."""
         if self.last is None:
             self.reads = [index in (0, 1), index in (n - 1, n)]
             where = f"the log starts at step {index}"
@@ -373,11 +381,12 @@ class _Reader:
 
 
 def require_line_end(ended: bool) -> None:
-    """DomainError unless the last line of a file `ended`: what stands there may be the beginning of what was written."""
+    """DomainError unless the last line of a file `ended`: what stands there may be the beginning of what was
+    written."""
     if not ended:
         raise DomainError(
-            "the last line has no line end, so the file may have been cut short; complete it (--allow-unterminated takes the "
-            "line as it stands)"
+            "the last line has no line end, so the file may have been cut short; complete it (--allow-unterminated"
+            " takes the line as it stands)"
         )
 
 
@@ -398,7 +407,9 @@ def _fields(text: str) -> list[str]:
 def _csv_row(columns: list[str | None], text: str) -> dict[str, Any]:
     fields = _fields(text)
     if len(fields) != len(columns):
-        raise DomainError(f"expected {len(columns)} fields ({','.join(name or '.' for name in columns)}), got {len(fields)}")
+        raise DomainError(
+            f"expected {len(columns)} fields ({','.join(name or '.' for name in columns)}), got {len(fields)}"
+        )
     row: dict[str, Any] = {}
     for name, field in zip(columns, fields, strict=True):
         if name is None or (name in WORDS and not field):
@@ -447,7 +458,9 @@ def _key(row: dict[str, Any]) -> tuple[float, float, str, int, int]:
             )
         sampler = SAMPLERS[said]
     if sampler == "none" and q != 1:
-        raise DomainError(f"sampler 'none' uses every record, but q={q!r}; leave out q, or name the sampler that drew batches")
+        raise DomainError(
+            f"sampler 'none' uses every record, but q={q!r}; leave out q, or name the sampler that drew batches"
+        )
     if sampler in ("poisson", "none"):
         return sigma, q, "poisson", 0, 0
     limit = "batch_size" if sampler == "without_replacement" else "max_batch"
@@ -455,21 +468,25 @@ def _key(row: dict[str, Any]) -> tuple[float, float, str, int, int]:
         if name not in row:
             raise DomainError(f"sampler {sampler!r} needs a column {name}")
     if row.get("accumulation", 1) != 1:
-        raise DomainError(f"sampler {sampler!r} with accumulation has no proof here: log every accumulated batch as one")
+        raise DomainError(
+            f"sampler {sampler!r} with accumulation has no proof here: log every accumulated batch as one"
+        )
     q = 1.0 if sampler == "without_replacement" else q
     return sigma, q, sampler, _whole("dataset_size", row["dataset_size"], 1), _whole(limit, row[limit], 1)
 
 
 def _rate(row: dict[str, Any]) -> float:
-    """The sampling rate, which must be accumulation * batch_size/dataset_size where these are there: within half a record and
-    0.1%, for an expected batch size is often a rounded one."""
+    """The sampling rate, which must be accumulation * batch_size/dataset_size where these are there: within half a
+    record and 0.1%, for an expected batch size is often a rounded one."""
     many = _whole("accumulation", row.get("accumulation", 1), 1)
     q = real("q", row["q"], "in (0, 1]") if "q" in row else None
     if "batch_size" in row and "dataset_size" in row:
         size = _whole("dataset_size", row["dataset_size"], 1)
         one = real("batch_size", row["batch_size"], "> 0")
         if not 0 < one * many <= size:
-            raise DomainError(f"batch_size must be > 0 and with accumulation at most dataset_size={size}, got {one * many:g}")
+            raise DomainError(
+                f"batch_size must be > 0 and with accumulation at most dataset_size={size}, got {one * many:g}"
+            )
         if q is None:
             return min(1.0, math.nextafter(one * many / size, math.inf))
         if not abs(q * size - one * many) <= 0.5 + 1e-3 * one * many:
@@ -485,8 +502,8 @@ def _rate(row: dict[str, Any]) -> float:
             )
     elif many != 1:
         raise DomainError(
-            f"accumulation={many} without batch_size and dataset_size does not tell whether q is the rate of one batch or "
-            f"of all {many}; give both columns (--columns accumulation= passes over it: q is that of all)"
+            f"accumulation={many} without batch_size and dataset_size does not tell whether q is the rate of one batch"
+            f" or of all {many}; give both columns (--columns accumulation= passes over it: q is that of all)"
         )
     return 1.0 if q is None else q
 

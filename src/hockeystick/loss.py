@@ -1,12 +1,13 @@
 """One step's loss in one direction: Y = log(num/den) under num, X the same under den.
 
-A `Loss` says all that a route may ask about one step, whatever the mechanism: tails of both laws, essential range, masses at
-infinity, atoms, a lattice where there is one, and nodes to estimate moments with. Base losses are in law.py; `reversed_loss`,
-`poisson` and `mixture` build the others from them.
+A `Loss` says all that a route may ask about one step, whatever the mechanism: tails of both laws, essential range,
+masses at infinity, atoms, a lattice where there is one, and nodes to estimate moments with. Base losses are in law.py;
+`reversed_loss`, `poisson` and `mixture` build the others from them.
 
-Errors. Nothing is known of a loss but what its builder states and proves (law.py, pair.py, sampling.py, below): `Tails`,
-`Atoms`, `Lattice` and `Loss` carry the error of every number in them; the combinators here prove how errors pass through; what
-asks (walls, ends, lattices, contours) takes its slack from there. exp, log, expm1, log1p are taken to be within 2u.
+Errors. Nothing is known of a loss but what its builder states and proves (law.py, pair.py, sampling.py, below):
+`Tails`, `Atoms`, `Lattice` and `Loss` carry the error of every number in them; the combinators here prove how errors
+pass through; what asks (walls, ends, lattices, contours) takes its slack from there. exp, log, expm1, log1p are taken
+to be within 2u.
 
 On finite values the laws determine each other: dPr[Y = s] = e^s dPr[X = s] [theory: pair.exponent].
 `poisson` [theory: pair.sampled-laws], with g(s) = log1p(expm1(s)/q) the base loss whose subsampled loss is s:
@@ -32,16 +33,15 @@ COARSE_NODES = 512
 
 
 class Tails(NamedTuple):
-    """Tail probabilities of the finite parts of Y and X at an increasing array s, with what rounding may have done to them
-    [theory: law.tails].
+    """Tail probabilities of the finite parts of Y and X at an increasing array s, with what rounding may have done to
+    them [theory: law.tails].
 
     y_below = Pr[-inf < Y <= s], y_above = Pr[s < Y < inf], x_below, x_above: the same of X.
 
     Between two entries s_i < s_{i+1} of the array lies one and the same set of outcomes for all four; its losses are in
     [s_i - edge, s_{i+1} + edge]. Each entry is the exact probability of its set within a relative error `rel` and an
-    absolute error `absolute`. So rounding may move an edge, or put it on the other side of an atom, but never differently
-    for Y and X.
-    """
+    absolute error `absolute`. So rounding may move an edge, or put it on the other side of an atom, but never
+    differently for Y and X."""
 
     y_below: np.ndarray
     y_above: np.ndarray
@@ -53,8 +53,8 @@ class Tails(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Points of positive probability, increasing, each within `edge` absolute; masses within `rel` relative and `absolute`
-    besides, which bounds outcomes left out as well. rel and edge are one number, or one an atom."""
+    """Points of positive probability, increasing, each within `edge` absolute; masses within `rel` relative and
+    `absolute` besides, which bounds outcomes left out as well. rel and edge are one number, or one an atom."""
 
     loss: np.ndarray
     num: np.ndarray
@@ -67,8 +67,8 @@ class Atoms(NamedTuple):
 class Lattice(NamedTuple):
     """All finite losses lie at offset + step j, j = first, first+1, ..., each within `edge` absolute.
 
-    num, den: masses of Y and X there (some may be 0), within `rel` relative. lost: bound on the num and den mass left out.
-    """
+    num, den: masses of Y and X there (some may be 0), within `rel` relative. lost: bound on the num and den mass left
+    out."""
 
     step: float
     offset: float
@@ -88,8 +88,8 @@ GAUSSIAN, LAPLACE = 0.0, 1.0
 
 
 class Additive(NamedTuple):
-    """Additive noise, Poisson-sampled at rate q (1: not): its kind, sensitivity over scale, q, and 1 where num and den are
-    swapped."""
+    """Additive noise, Poisson-sampled at rate q (1: not): its kind, sensitivity over scale, q, and 1 where num and den
+    are swapped."""
 
     kind: float
     m: float
@@ -129,7 +129,8 @@ class Loss(NamedTuple):
     curve: Callable[[float], tuple[float, float]] | None = None
 
     def cgf(self, t, p: float = 1e-30) -> np.ndarray:
-        """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes; -inf of no mass. An estimate, for planning only."""
+        """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes; -inf of no mass. An estimate, for planning
+        only."""
         values, log_den = self.nodes(p)
         if not values.size:
             return np.full(np.size(t), -math.inf)
@@ -152,9 +153,8 @@ def additive_loss(row: Additive) -> Loss:
     """Gaussian noise [GLW21, Prop. B.1] or Laplace noise, whose atoms are 1/2 at m and e^-m/2 at -m, with density
     e^{(s-m)/2}/4 between [GLW21, Prop. B.2]; errors of tails in csrc/grid/tails.c and csrc/grid/pld_steps.c.
 
-    m is a quotient of the user's numbers, within u. So atoms and ends before sampling are within um, masses within u(m + 4);
-    `Sampled` says what sampling adds.
-    """
+    m is a quotient of the user's numbers, within u. So atoms and ends before sampling are within um, masses within u(m
+    + 4); `Sampled` says what sampling adds."""
     kind, m, q, back = row
 
     def tails(s):
@@ -174,7 +174,9 @@ def additive_loss(row: Additive) -> Loss:
     top = m if kind == LAPLACE else math.inf
     ends = sampled(-top, q), sampled(top, q)
     lo, hi = (-ends[1], -ends[0]) if back else ends
-    error = (U * m if kind == LAPLACE else 0.0) + (8 * U * max(abs(x) for x in ends if abs(x) < math.inf) if q < 1 else 0.0)
+    error = (U * m if kind == LAPLACE else 0.0) + (
+        8 * U * max(abs(x) for x in ends if abs(x) < math.inf) if q < 1 else 0.0
+    )
     return Loss(tails, nodes, lo, hi, atoms=atoms if kind == LAPLACE else no_atoms, additive=row, ends_error=error)
 
 
@@ -182,8 +184,8 @@ def additive_loss(row: Additive) -> Loss:
 
 
 def reversed_loss(base: Loss) -> Loss:
-    """num and den swapped: Y' = -X, X' = -Y [theory: pair.reversal]. Atoms on an edge fall on its other side, as `Tails`
-    allows. A sign rounds nothing: every error stays."""
+    """num and den swapped: Y' = -X, X' = -Y [theory: pair.reversal]. Atoms on an edge fall on its other side, as
+    `Tails` allows. A sign rounds nothing: every error stays."""
     if base.additive:
         return additive_loss(base.additive._replace(back=1.0 - base.additive.back))
 
@@ -236,10 +238,9 @@ def _turned(error):
 def sampled(loss: float, q: float) -> float:
     """log(1 - q + q e^loss) within 8u relative [theory: rounding.sampled-loss]; +-inf map to +inf and log(1-q).
 
-    With v = q expm1(loss), within 3u: log1p(v) has the relative condition |v/((1+v) log1p(v))| <= 1.45 for v >= -1/2. Below,
-    it is -log1p(-v/(1 - q + q e^loss)) of positive numbers, 1-q being exact as q > 1/2: 2u + (3 + 4 + 1)u/1.4, the condition of
-    log1p at 1 and beyond being at most 1/(2 log 2). Beyond 700 what is left out is below e^-600.
-    """
+    With v = q expm1(loss), within 3u: log1p(v) has the relative condition |v/((1+v) log1p(v))| <= 1.45 for v >= -1/2.
+    Below, it is -log1p(-v/(1 - q + q e^loss)) of positive numbers, 1-q being exact as q > 1/2: 2u + (3 + 4 + 1)u/1.4,
+    the condition of log1p at 1 and beyond being at most 1/(2 log 2). Beyond 700 what is left out is below e^-600."""
     if q == 1:
         return loss
     if loss > 700.0:
@@ -260,8 +261,8 @@ def subsample(loss, q: float):
 
 
 def _sampled_atoms(base: Atoms, q: float) -> Atoms:
-    """Atoms of the sampled law [theory: law.edges]. A position s moves by ds/dg = q e^{g-s} <= 1 times that of g, which rises
-    in g, and is rounded by 8u; a mass of num is a sum of positive products, 4u."""
+    """Atoms of the sampled law [theory: law.edges]. A position s moves by ds/dg = q e^{g-s} <= 1 times that of g, which
+    rises in g, and is rounded by 8u; a mass of num is a sum of positive products, 4u."""
     loss, num, den, rel, edge, absolute = base
     at = subsample(loss, q)
     slope = np.minimum(1.0, q * np.exp(np.minimum(loss - at, 700.0)) * (1 + 2 * edge + 1e-9))
@@ -269,13 +270,12 @@ def _sampled_atoms(base: Atoms, q: float) -> Atoms:
 
 
 def poisson(base: Loss, q: float) -> Loss:
-    """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11] [theory: pair.poisson].
-    Errors of tails in tails.c; losses within rounding of the wall log(1-q), where the base loss runs to -inf, are taken to lie
-    above it.
+    """num -> q num + (1-q) den against den: Poisson sampling, record present in num [ZDW22, Thm 11]
+    [theory: pair.poisson]. Errors of tails in tails.c; losses within rounding of the wall log(1-q), where the base loss
+    runs to -inf, are taken to lie above it.
 
-    Ends and atoms: `sampled`, `_sampled_atoms`; the slope at the upper end bounds that at the lower. Masses at infinity: one
-    product each, u.
-    """
+    Ends and atoms: `sampled`, `_sampled_atoms`; the slope at the upper end bounds that at the lower. Masses at
+    infinity: one product each, u."""
     if q == 1:
         return base
     lo, hi = sampled(base.lo, q), sampled(base.hi, q)
@@ -309,7 +309,11 @@ def poisson(base: Loss, q: float) -> Loss:
             found = Atoms(loss, num, den, rel, edge, absolute)
         return found
 
-    slope = min(1.0, q * math.exp(min(base.hi - hi, 700.0)) * (1 + 2 * base.ends_error + 1e-9)) if base.hi < math.inf else 1.0
+    slope = (
+        min(1.0, q * math.exp(min(base.hi - hi, 700.0)) * (1 + 2 * base.ends_error + 1e-9))
+        if base.hi < math.inf
+        else 1.0
+    )
     limits = (lo, hi, wall) if base.mass_minus_inf else (lo, hi)
     error = slope * base.ends_error + 8 * U * max((abs(x) for x in limits if abs(x) < math.inf), default=0.0)
     exact = None if base.exact_inf is None else Fraction(q) * base.exact_inf
@@ -319,7 +323,9 @@ def poisson(base: Loss, q: float) -> Loss:
         mass_error += 5e-324 / mass_inf
     made = Loss(tails, nodes, lo, hi, mass_inf, ends_error=error, mass_error=mass_error, exact_inf=exact)
     if base.mass_minus_inf:
-        return _with_wall(base, q, wall, made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth))
+        return _with_wall(
+            base, q, wall, made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth)
+        )
     if base.atoms is no_atoms:
         return made
     return made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth)
@@ -386,7 +392,8 @@ def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
         return Atoms(loss[order], num, den, rel + weighing, edge, max(a.absolute for _, a in found))
 
     inf, minus_inf = (
-        math.fsum(w * getattr(p, name) for w, p in zip(weights, parts, strict=True)) for name in ("mass_inf", "mass_minus_inf")
+        math.fsum(w * getattr(p, name) for w, p in zip(weights, parts, strict=True))
+        for name in ("mass_inf", "mass_minus_inf")
     )
     return Loss(
         tails,
@@ -403,8 +410,8 @@ def mixture(parts: tuple[Loss, ...], weights: tuple[float, ...]) -> Loss:
 
 
 def capped(base: Loss, cap: float) -> Loss:
-    """The same loss, cut at `cap`: window, nodes and atoms end there. Its tails still count what lies above, its masses at
-    infinity do not: dots.py says what becomes of it."""
+    """The same loss, cut at `cap`: window, nodes and atoms end there. Its tails still count what lies above, its masses
+    at infinity do not: dots.py says what becomes of it."""
     if base.hi <= cap:
         return base
 
@@ -438,7 +445,8 @@ def two_points(atoms: Atoms) -> Lattice | None:
 
 
 def ends(parts) -> tuple[float, float]:
-    """No finite sum of losses of a run [(loss, count), ...] lies outside: errors of the ends, a product and a sum for each."""
+    """No finite sum of losses of a run [(loss, count), ...] lies outside: errors of the ends, a product and a sum for
+    each."""
     low = math.fsum(k * (loss.lo - loss.ends_error) for loss, k in parts)
     high = math.fsum(k * (loss.hi + loss.ends_error) for loss, k in parts)
     room = [
@@ -449,9 +457,9 @@ def ends(parts) -> tuple[float, float]:
 
 
 def log_finite(parts, minus: bool = False, cut=()) -> tuple[float, float]:
-    """Bounds of log Pr[no loss of a run is infinite], lower first: under num, or under den with `minus`; the upper one also for
-    outcomes of num that are cut, at least cut[i] of each step i. Each log1p is within 2u of its value, the products and the sum
-    2u more."""
+    """Bounds of log Pr[no loss of a run is infinite], lower first: under num, or under den with `minus`; the upper one
+    also for outcomes of num that are cut, at least cut[i] of each step i. Each log1p is within 2u of its value, the
+    products and the sum 2u more."""
     low = high = 0.0
     for (loss, k), more in zip(parts, itertools.chain(cut, itertools.repeat(0.0)), strict=False):
         mass = loss.mass_minus_inf if minus else loss.mass_inf
@@ -466,8 +474,8 @@ def log_finite(parts, minus: bool = False, cut=()) -> tuple[float, float]:
 
 
 def window(loss: Loss, p_low: float, p_high: float) -> tuple[float, float]:
-    """(lo, hi) with Pr[Y <= lo] <= p_low and Pr[hi < Y <= cut] <= p_high, nearly the narrowest: bisection on the computed
-    tails."""
+    """(lo, hi) with Pr[Y <= lo] <= p_low and Pr[hi < Y <= cut] <= p_high, nearly the narrowest: bisection on the
+    computed tails."""
     lo, hi = loss.lo, loss.hi
     if loss.cut < math.inf:
         p_high += loss.tails(np.array([loss.cut])).y_above.item()

@@ -24,20 +24,24 @@ SIGMA_RANGE = (1e-3, 1e9)
 """Allowed sigma/sensitivity: outside it a double cannot carry the loss or its square."""
 
 LAPLACE_RANGE = (1.0 / 300, 1e9)
-"""Allowed scale/sensitivity of Laplace noise: the loss reaches sensitivity/scale, and its exponential must fit a double."""
+"""Allowed scale/sensitivity of Laplace noise: the loss reaches sensitivity/scale, and its exponential must fit a
+double."""
 
 Q_MIN = 1e-12
 K_MAX = 10**12
 
 
 def real(name: str, value: Any, allowed: str) -> float:
-    """`value` as a float, or a DomainError naming it. Booleans and strings are refused, and so is what a double cannot hold
-    exactly (a long int, a longdouble, Decimal("0.1")): rounded to nearest, there could be more noise than there was."""
+    """`value` as a float, or a DomainError naming it. Booleans and strings are refused, and so is what a double cannot
+    hold exactly (a long int, a longdouble, Decimal("0.1")): rounded to nearest, there could be more noise than there
+    was."""
     if type(value) is float:
         return value
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
-    if isinstance(value, bool | np.bool_ | str | bytes) or not isinstance(value, int | float | np.number | Decimal | Fraction):
+    if isinstance(value, bool | np.bool_ | str | bytes) or not isinstance(
+        value, int | float | np.number | Decimal | Fraction
+    ):
         raise DomainError(f"{name} must be a real number {allowed}, got {value!r}")
     try:
         number = float(value)
@@ -215,8 +219,8 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     Parameters
     ----------
     mechanism : Mechanism
-        The step that runs on the sample. Its guarantee must hold on samples of every size [ZDW22, Thm 11], so steps that state
-        a dataset size (truncated, without replacement, cyclic) are refused, wherever they stand in it.
+        The step that runs on the sample. Its guarantee must hold on samples of every size [ZDW22, Thm 11], so steps
+        that state a dataset size (truncated, without replacement, cyclic) are refused, wherever they stand in it.
     q : float
         Inclusion probability, 1e-12 <= q <= 1. q = 1 returns `mechanism` itself.
 
@@ -244,11 +248,13 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
         return mechanism
     for step in leaves(mechanism):
         if step.open and not step.sized:
-            raise DomainError(f"poisson_subsampled takes a step with a pair of its own, got {step!r}, known between two curves")
+            raise DomainError(
+                f"poisson_subsampled takes a step with a pair of its own, got {step!r}, known between two curves"
+            )
         if step.sized:
             raise DomainError(
-                f"poisson_subsampled takes steps whose guarantee holds on samples of every size, got {step!r}, which states a "
-                "dataset size: on a random sample its own sampling rate is random and larger"
+                f"poisson_subsampled takes steps whose guarantee holds on samples of every size, got {step!r}, which"
+                " states a dataset size: on a random sample its own sampling rate is random and larger"
             )
     return PoissonSubsampled(mechanism, q)
 
@@ -273,10 +279,11 @@ def noise(name: str, value: Any, sensitivity: float, allowed: tuple[float, float
 
 
 def laplace(scale: float, *, sensitivity: float = 1.0) -> Laplace:
-    """The Laplace mechanism: density exp(-|x|/scale)/(2 scale) added to every entry of a query of L1 sensitivity `sensitivity`.
+    """The Laplace mechanism: density exp(-|x|/scale)/(2 scale) added to every entry of a query of L1 sensitivity
+    `sensitivity`.
 
-    Of all such queries one with a single entry is the worst (proof in pair.py). Under adjacency "replace_one" a Poisson sample
-    of it is proved for scalar queries only.
+    Of all such queries one with a single entry is the worst (proof in pair.py). Under adjacency "replace_one" a Poisson
+    sample of it is proved for scalar queries only.
 
     Parameters
     ----------
@@ -313,7 +320,8 @@ def as_run(what: Any) -> Run:
 
 
 def compose(*parts: Ran | tuple[Ran, int] | list[Ran | tuple[Ran, int]]) -> Run:
-    """Compose steps and runs: each argument is a mechanism, a run, an accountant, a pair (one of these, count), or a list.
+    """Compose steps and runs: each argument is a mechanism, a run, an accountant, a pair (one of these, count), or a
+    list.
 
     Equal steps merge. `compose()` is the empty run, which is perfectly private.
 

@@ -1,9 +1,8 @@
 """From what ran to its worst-case pair, in both directions.
 
-Every mechanism here is dominated by a pair of laws (num, den) [theory: pair.domination]; the loss is log(num/den) under num
-[theory: pair.loss]. `losses` describes any run;
-a family of pairs that one C kernel evaluates has a shorter description by plain arrays (`gaussian_steps`).
-"""
+Every mechanism here is dominated by a pair of laws (num, den) [theory: pair.domination]; the loss is log(num/den) under
+num [theory: pair.loss]. `losses` describes any run; a family of pairs that one C kernel evaluates has a shorter
+description by plain arrays (`gaussian_steps`)."""
 
 from __future__ import annotations
 
@@ -44,9 +43,8 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     """The run as arrays of (m, q, k), or None where some step's pair is not q N(m,1) + (1-q) N(0,1) against N(0,1).
 
     REMOVE has the mixture as num, ADD as den. For Poisson sampling this pair dominates under add_remove and zero_out
-    [theory: pair.poisson]; q = 1 is the Gaussian mechanism under any adjacency (sampling.py). Steps that use no record are
-    left out.
-    """
+    [theory: pair.poisson]; q = 1 is the Gaussian mechanism under any adjacency (sampling.py). Steps that use no record
+    are left out."""
     cached = run._cache.get(adjacency, ...)
     if cached is ...:
         sampling.check_fixed_size(run, adjacency)
@@ -60,7 +58,8 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
 
 
 def gaussian_facts(run: Run, steps: GaussianSteps) -> tuple[float, float, bool]:
-    """(number of steps; sum k |log(1-q)|, the largest loss in the ADD direction; whether both directions have one curve)."""
+    """(number of steps; sum k |log(1-q)|, the largest loss in the ADD direction; whether both directions have one
+    curve)."""
     key = ("facts", id(steps))  # steps of one adjacency, kept by the run's cache
     facts = run._cache.get(key)
     if facts is None:
@@ -171,8 +170,8 @@ def laplace_pair(step: Laplace, adjacency: str, add: bool) -> Loss:
 
 def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
     """q num + (1-q) den against den for REMOVE; for ADD the mirror image of the same made from the mirrored ADD pair
-    [theory: pair.poisson]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one needs
-    more than the pair of the base step: sampling.py."""
+    [theory: pair.poisson]. zero_out for additive noise: the zeroed record adds nothing, like an absent one. replace_one
+    needs more than the pair of the base step: sampling.py."""
     if isinstance(step.base, Gaussian | Laplace) and adjacency == "replace_one":
         return sampling.replace_one_loss(step)
     if isinstance(step.base, Gaussian | Laplace | DiscreteGaussian | DiscreteLaplace):
@@ -190,14 +189,13 @@ def poisson_pair(step: PoissonSubsampled, adjacency: str, add: bool) -> Loss:
 
 
 def discrete_gaussian_pair(step: DiscreteGaussian, adjacency: str, add: bool) -> Loss:
-    """Integer noise x against D + x: loss D(D - 2x)/(2 sigma^2), its own mirror image [theory: pair.discrete-gaussian]. The
-    worst shift is D, as for every log-concave noise [theory: pair.log-concave].
+    """Integer noise x against D + x: loss D(D - 2x)/(2 sigma^2), its own mirror image [theory: pair.discrete-gaussian].
+    The worst shift is D, as for every log-concave noise [theory: pair.log-concave].
 
-    Exponents y^2/(2 sigma^2) and positions are formed in long double by four roundings each: a mass of exponent 745 or less is
-    within 8u + 4 * 745 long double units, a position within 2u relative. Outcomes stay unless both masses are below e^-745.
-    Exponents from 708 to 745, where masses are subnormal, take sigma on either side, and what is left out falls geometrically
-    by e^{-38/sigma}: together fewer than 8 (sigma + 8) units of 2^-1074. The range is endless.
-    """
+    Exponents y^2/(2 sigma^2) and positions are formed in long double by four roundings each: a mass of exponent 745 or
+    less is within 8u + 4 * 745 long double units, a position within 2u relative. Outcomes stay unless both masses are
+    below e^-745. Exponents from 708 to 745, where masses are subnormal, take sigma on either side, and what is left out
+    falls geometrically by e^{-38/sigma}: together fewer than 8 (sigma + 8) units of 2^-1074. The range is endless."""
     step = shifted(step, adjacency)
     s2, d = np.longdouble(step.sigma) ** 2, step.sensitivity
     reach = int(step.sigma * math.sqrt(2 * 745.2)) + 1
@@ -220,8 +218,8 @@ def discrete_laplace_pair(step: DiscreteLaplace, adjacency: str, add: bool) -> L
     """Integer noise x against D + x: losses a(D - 2j) with a = 1/scale, j = 0..D; its own mirror image
     [theory: pair.discrete-laplace]. The worst shift is D [theory: pair.log-concave].
 
-    a and a j <= 600 in long double by two roundings: positions within 2u relative, masses within 8u + 4 * 600 long double ones.
-    """
+    a and a j <= 600 in long double by two roundings: positions within 2u relative, masses within 8u + 4 * 600 long
+    double ones."""
     step = shifted(step, adjacency)
     a, d = 1 / np.longdouble(step.scale), step.sensitivity
     j = np.arange(d, -1, -1).astype(np.longdouble)
@@ -235,13 +233,14 @@ def discrete_laplace_pair(step: DiscreteLaplace, adjacency: str, add: bool) -> L
 def approx_dp_pair(step: ApproxDP, adjacency: str, add: bool) -> Loss:
     """The pair that dominates every (eps0, delta0)-DP step, whatever the adjacency [theory: pair.approx-dp].
 
-    The losses +-eps0 and the mass delta0 at infinity are the user's numbers, exact; a finite mass is 1 - delta0 (u), exp (2u),
-    1 + exp (3u), a product and a quotient: 8u.
-    """
+    The losses +-eps0 and the mass delta0 at infinity are the user's numbers, exact; a finite mass is 1 - delta0 (u),
+    exp (2u), 1 + exp (3u), a product and a quotient: 8u."""
     e0, d0 = step.eps0, step.delta0
     if e0 == 0:
         one = np.array([1 - d0])
-        return atomic_loss([0.0], one, one, edge=0.0, rel=U, mass_inf=d0, mass_minus_inf=d0)._replace(exact_inf=Fraction(d0))
+        return atomic_loss([0.0], one, one, edge=0.0, rel=U, mass_inf=d0, mass_minus_inf=d0)._replace(
+            exact_inf=Fraction(d0)
+        )
     num = (1 - d0) * np.array([math.exp(-e0), 1.0]) / (1 + math.exp(-e0))
     loss = atomic_loss([-e0, e0], num, num[::-1], edge=0.0, rel=8 * U, mass_inf=d0, mass_minus_inf=d0)
     return loss._replace(exact_inf=Fraction(d0))
@@ -251,10 +250,9 @@ def k_ary_pair(step: KAryRandomizedResponse, adjacency: str, add: bool) -> Loss:
     """replace_one: losses e0, 0, -e0, exact. zero_out: the true answer against a uniform one
     [theory: pair.k-ary].
 
-    Masses: small = e^-e0 within 2u, 1 + (k-1) small 4u, quotients and products at most 9u. zero_out: the losses are log of
-    k/(1 + (k-1) small), as log1p((k-1)(1 - small)/(1 + (k-1) small)), and -log1p(expm1(e0)/k): sums, products and quotients of
-    positive numbers, 10u and 3u, of which log1p makes no more, and adds 2u.
-    """
+    Masses: small = e^-e0 within 2u, 1 + (k-1) small 4u, quotients and products at most 9u. zero_out: the losses are log
+    of k/(1 + (k-1) small), as log1p((k-1)(1 - small)/(1 + (k-1) small)), and -log1p(expm1(e0)/k): sums, products and
+    quotients of positive numbers, 10u and 3u, of which log1p makes no more, and adds 2u."""
     _only(step, adjacency, "replace_one", "zero_out")
     e0, k = step.eps0, step.k
     small = math.exp(-e0)
@@ -280,11 +278,14 @@ def range_pair(step: BoundedRange, adjacency: str, add: bool) -> Loss:
 
 def top_k_pair(step: TopK, adjacency: str, add: bool) -> Loss:
     """None: it is known between two pairs (topk.py), which the queries of query.py ask one by one."""
-    raise DomainError(f"{step!r} is known between two curves: ask delta, log_delta or epsilon of it, or charge bounded_range")
+    raise DomainError(
+        f"{step!r} is known between two curves: ask delta, log_delta or epsilon of it, or charge bounded_range"
+    )
 
 
 def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> Loss:
-    """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism [theory: pair.random-shift]."""
+    """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism
+    [theory: pair.random-shift]."""
     _only(step, adjacency, "add_remove")
     loss = gaussian_mixture_loss(np.array(step.shifts) / step.sigma, np.array(step.probabilities))
     return reversed_loss(loss) if add else loss
@@ -300,13 +301,12 @@ def pmf_pair(step: FromPmf, adjacency: str, add: bool) -> Loss:
     """The user's pair, each law divided by its sum; ADD is its mirror image [theory: pair.pmf].
 
     The sums S, T of num p and den d, and S - T, are rounded once each (fsum). A loss is log(p T/(d S)).
-      p, d within a factor 2: log1p(((p - d)/d T - (S - T))/S), where p - d is exact: the argument is within 8u (|r| + |S - T|),
-        r = (p - d)/d, log1p has slope at most 2.1 there and adds 2u; |r| <= 1.5 |loss| + 1.7 |S - T|.
-      Others: log of the quotient of the mantissas, 3u, plus their exponents' difference times log 2, 4u (|loss| + 0.7), plus
-        log1p((T - S)/S): all below 12u |loss|, as |loss| > 0.69.
-    So a loss is within 48u (|loss| + |S - T|). Equal computed losses make one atom. A mass is a sum divided by a sum, u(n + 4);
-    where that is subnormal, 2^-1074 for each of its outcomes besides.
-    """
+      p, d within a factor 2: log1p(((p - d)/d T - (S - T))/S), where p - d is exact: the argument is within 8u (|r| +
+        |S - T|), r = (p - d)/d, log1p has slope at most 2.1 there and adds 2u; |r| <= 1.5 |loss| + 1.7 |S - T|.
+      Others: log of the quotient of the mantissas, 3u, plus their exponents' difference times log 2, 4u (|loss| + 0.7),
+        plus log1p((T - S)/S): all below 12u |loss|, as |loss| > 0.69.
+    So a loss is within 48u (|loss| + |S - T|). Equal computed losses make one atom. A mass is a sum divided by a sum,
+    u(n + 4); where that is subnormal, 2^-1074 for each of its outcomes besides."""
     num, den = np.array(step.num), np.array(step.den)
     s, t, more = math.fsum(num), math.fsum(den), math.fsum((*step.num, *(-x for x in step.den)))
     both = (num > 0) & (den > 0)
@@ -339,19 +339,19 @@ def pmf_pair(step: FromPmf, adjacency: str, add: bool) -> Loss:
 
 
 def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
-    """Connect-the-dots on the given points [theory: pair.given-curve]: p_i = a_i (s_{i+} - s_{i-}), a = e^eps, s chord slopes.
+    """Connect-the-dots on the given points [theory: pair.given-curve]: p_i = a_i (s_{i+} - s_{i-}), a = e^eps, s chord
+    slopes.
 
     A symmetric guarantee bounds the mirrored curve as well [theory: pair.reversal]: delta(-eps) = 1 - e^-eps + e^-eps
     delta(eps). A convex curve below all points is below their lower convex hull, which is taken.
 
-    Long double throughout, v = its ulp. Positions are the user's eps, exact. Deltas are the user's, or mirrored ones, sums of
-    two positive terms: 6v each. Gaps of a are a expm1(difference of eps), the difference being within v: 6v. So a slope is
-    within 8v of itself and the errors of two deltas over the gap, and a den mass within the sum for two slopes; one that comes
-    out smaller than that is taken to be as large.
-    Mass at infinity: delta at the last point, the user's number. Den mass at minus infinity, at the first point of the hull:
-    (expm1(eps) + delta)/e^eps = 1 - (1 - delta)/e^eps, the last delta for its mirror image; else delta, within 6v of itself if
-    mirrored, moves it by 6v delta/e^eps, and operations err by 4v of each of the terms added: the better form is taken.
-    """
+    Long double throughout, v = its ulp. Positions are the user's eps, exact. Deltas are the user's, or mirrored ones,
+    sums of two positive terms: 6v each. Gaps of a are a expm1(difference of eps), the difference being within v: 6v. So
+    a slope is within 8v of itself and the errors of two deltas over the gap, and a den mass within the sum for two
+    slopes; one that comes out smaller than that is taken to be as large. Mass at infinity: delta at the last point, the
+    user's number. Den mass at minus infinity, at the first point of the hull: (expm1(eps) + delta)/e^eps = 1 - (1 -
+    delta)/e^eps, the last delta for its mirror image; else delta, within 6v of itself if mirrored, moves it by 6v
+    delta/e^eps, and operations err by 4v of each of the terms added: the better form is taken."""
     eps, delta = (np.array(a, dtype=np.longdouble) for a in (step.eps, step.delta))
     if step.symmetric:
         mirrored = eps > 0
@@ -378,7 +378,10 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
     num = den * a[1:][ok]
     rel = (4 * U + 4 * LDBL_ULP + 2 * error / den).astype(float)
     left, over = (1 - delta[1]) / a[1], np.expm1(at[0])
-    forms = (4 * LDBL_ULP * (abs(over) + delta[1]) / a[1], (over + delta[1]) / a[1]), (4 * LDBL_ULP * (1 + left), 1 - left)
+    forms = (
+        (4 * LDBL_ULP * (abs(over) + delta[1]) / a[1], (over + delta[1]) / a[1]),
+        (4 * LDBL_ULP * (1 + left), 1 - left),
+    )
     unsure, bottom = min(forms)
     unsure += rough[1] / a[1]
     bottom = min(max(bottom, unsure), np.longdouble(1))
@@ -415,8 +418,8 @@ def cdf_pair(step: FromLossCdf, adjacency: str, add: bool) -> Loss:
 
 
 def truncated_pair(step: TruncatedPoisson | SizeRange, adjacency: str, add: bool) -> Loss:
-    """The public mixture of [Gan25, Thms 3.1, 3.3, 3.4] [theory: pair.truncated]; sampling.py. A SizeRange: one that dominates
-    many of them."""
+    """The public mixture of [Gan25, Thms 3.1, 3.3, 3.4] [theory: pair.truncated]; sampling.py. A SizeRange: one that
+    dominates many of them."""
     if not sampling.reveals(step):
         return atomic_loss([0.0], [1.0], [1.0], edge=0.0, rel=0.0)
     plain = sampling.as_gaussian(step, adjacency)
@@ -451,6 +454,7 @@ MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, Boun
 
 
 def mirrored(run: Run, adjacency: str) -> bool:
-    """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are sampled steps'."""
+    """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are sampled
+    steps'."""
     kinds = MIRRORED + ((PoissonSubsampled, TruncatedPoisson, SizeRange) if adjacency == "replace_one" else ())
     return all(isinstance(step, kinds) for step, _ in run.parts)

@@ -1,9 +1,8 @@
 """Pictures: privacy curves, trade-off curves and eps over steps, with their certified bounds. Needs the extra `plot`.
 
-Every function takes a mapping from the name in the legend to what ran, asks the queries, and returns a matplotlib Figure.
-The band between lower and upper end is drawn; where it is thinner than a line, the line is the proof, and the legend's
-title says how wide the widest band is.
-"""
+Every function takes a mapping from the name in the legend to what ran, asks the queries, and returns a matplotlib
+Figure. The band between lower and upper end is drawn; where it is thinner than a line, the line is the proof, and the
+legend's title says how wide the widest band is."""
 
 from __future__ import annotations
 
@@ -43,7 +42,9 @@ class Series(NamedTuple):
     bound: Bound[NDArray[np.float64]]
 
 
-def privacy_curves(runs: Mapping[str, Any], eps: Numbers | None = None, points: int = 200, **options: Any) -> list[Series]:
+def privacy_curves(
+    runs: Mapping[str, Any], eps: Numbers | None = None, points: int = 200, **options: Any
+) -> list[Series]:
     """delta(eps) of each run; without `eps`, at `points` from 0 to where the last curve reaches `TAIL`."""
     runs = _named(runs)
     if eps is None:
@@ -183,11 +184,14 @@ def _lines(axes, curves: list[Series], floor: float, what: str) -> None:
     widest = 0.0
     for i, curve in enumerate(curves):
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
-        low, high = (np.maximum(end, 1e-3 * floor) for end in (curve.bound.lower, curve.bound.upper))  # below the picture
+        # below the picture
+        low, high = (np.maximum(end, 1e-3 * floor) for end in (curve.bound.lower, curve.bound.upper))
         axes.fill_between(curve.x, low, high, color=colour, alpha=0.25, linewidth=0)
         estimate = np.clip(curve.bound.estimate, low, high)
         sure = curve.bound.upper - curve.bound.lower <= SURE * curve.bound.estimate
-        axes.plot(curve.x, np.where(sure, estimate, np.nan), color=colour, linestyle=dash, linewidth=1.4, label=curve.name)
+        axes.plot(
+            curve.x, np.where(sure, estimate, np.nan), color=colour, linestyle=dash, linewidth=1.4, label=curve.name
+        )
         if not sure.all():
             for end in (low, high):
                 axes.plot(curve.x, np.where(sure, np.nan, end), color=colour, linewidth=0.6)

@@ -1,7 +1,7 @@
 """Queries: the privacy curve, its logarithm and its inverse.
 
-A query finds the worst-case pairs of a run, asks a route for certified points (see routes/contour.py), returns one `Bound`.
-"""
+A query finds the worst-case pairs of a run, asks a route for certified points (see routes/contour.py), returns one
+`Bound`."""
 
 from __future__ import annotations
 
@@ -61,22 +61,23 @@ def delta(
     eps : float or array_like
         Finite real numbers, in nats; negative values are allowed.
     adjacency : "add_remove", "replace_one" or "zero_out"
-        Neighbouring relation: one record more or less, one record with another value, one record that contributes nothing.
+        Neighbouring relation: one record more or less, one record with another value, one record that contributes
+        nothing.
     direction : "both", "remove" or "add"
         "both" is the larger of the two deltas.
     route : "auto", "contour", "prv", "pld", "saddlepoint" or "edgeworth"
         "auto" takes the certified route that meets the tolerance soonest; the result names it.
     rtol : float, optional
-        Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does what
-        it can; the width is in the answer.
+        Wanted width (upper - lower)/estimate of delta, 1e-14 to 0.5: met, or AccuracyError. Without it a route does
+        what it can; the width is in the answer.
     n_threads : int, default 1
         Threads; 0 = all allowed cores. Results do not depend on it.
 
     Returns
     -------
     Bound
-        Certified lower <= delta <= upper, of the shape of `eps`. `estimate` is not a bound. `budget` lists the error terms
-        relative to delta.
+        Certified lower <= delta <= upper, of the shape of `eps`. `estimate` is not a bound. `budget` lists the error
+        terms relative to delta.
 
     Raises
     ------
@@ -99,7 +100,9 @@ def delta(
     True
     """
     if worst.unsettled(run := as_run(run)):
-        options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        options: dict[str, Any] = dict(
+            adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
         return worst.maximum(delta, run, eps, **options).answers("delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
@@ -134,7 +137,9 @@ def log_delta(
     True
     """
     if worst.unsettled(run := as_run(run)):
-        options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        options: dict[str, Any] = dict(
+            adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
         return worst.maximum(log_delta, run, eps, log=True, **options).answers("log_delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
@@ -171,8 +176,8 @@ def epsilon(
     Returns
     -------
     Bound
-        Certified lower <= eps <= upper, of the shape of `delta`: certified deltas at both ends lie on the two sides of the
-        target, and the curve is monotone. `budget` is relative to delta at the estimate.
+        Certified lower <= eps <= upper, of the shape of `delta`: certified deltas at both ends lie on the two sides of
+        the target, and the curve is monotone. `budget` is relative to delta at the estimate.
 
     Raises
     ------
@@ -187,7 +192,9 @@ def epsilon(
     True
     """
     if worst.unsettled(run := as_run(run)):
-        options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        options: dict[str, Any] = dict(
+            adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
         return worst.maximum(epsilon, run, delta, roots=True, **options).answers("epsilon", delta)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
@@ -207,7 +214,9 @@ def delta_or_less(
 ) -> Bound[float]:
     """`delta` at one eps, of which an upper end will do where the contour declines and that end is at most `enough`."""
     if worst.unsettled(run := as_run(run)):
-        options: dict[str, Any] = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+        options: dict[str, Any] = dict(
+            adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
+        )
         return worst.maximum(lambda one, at, **rest: delta_or_less(one, at, enough, **rest), run, eps, **options)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads, math.log(enough))
     return settings.bound([settings.point(eps).of_delta()], eps)
@@ -233,7 +242,8 @@ class _Settings(Question):
         self.directions = (1,) if direction == "add" else (0,) if self.mirrored or direction == "remove" else (0, 1)
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
-        """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by one."""
+        """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by
+        one."""
         order = np.argsort(eps, kind="stable")
         name = self._shared(float(eps[order[0]]))
         rows = np.full((eps.size, 3), np.nan)
@@ -261,7 +271,9 @@ class _Settings(Question):
                 terms.setdefault(term, np.zeros(eps.size))[i] = value
         low, mid, high = rows[:, :3].T if log else exp_ends(rows[:, :3])
         budget = Budget({name: value.reshape(shape) for name, value in terms.items()})
-        return Bound(low.reshape(shape), mid.reshape(shape), high.reshape(shape), "+".join(sorted(routes)), True, budget)
+        return Bound(
+            low.reshape(shape), mid.reshape(shape), high.reshape(shape), "+".join(sorted(routes)), True, budget
+        )
 
     def _shared(self, eps: float) -> str | None:
         """The route whose points are shared: the one asked for, or what `auto` takes at one of the points."""
@@ -279,7 +291,8 @@ class _Settings(Question):
     def point(self, eps: float) -> Point:
         """delta(eps), the larger over the directions."""
         if eps < -EPS_BOTTOM:
-            least = min(math.log1p(-math.exp(eps)) * (1 + 4 * U), -exp_upper(eps))  # the second where e^eps is subnormal or 0
+            # the second where e^eps is subnormal or 0
+            least = min(math.log1p(-math.exp(eps)) * (1 + 4 * U), -exp_upper(eps))
             return Point(least, 0.5 * least, 0.0, ZERO, "exact")
         return self._largest("point", eps)
 
@@ -290,8 +303,8 @@ class _Settings(Question):
         return ordered(best.within_a_curve(delta), self.run) if best else self._largest("root", delta)
 
     def _largest(self, what: str, at: float):
-        """The larger over the directions. One is left out where both have the same losses, or it is proved to be the smaller
-        [theory: pair.directions, line.both]."""
+        """The larger over the directions. One is left out where both have the same losses, or it is proved to be the
+        smaller [theory: pair.directions, line.both]."""
         first, *others = self.directions
         if not others or (self.steps is None and mirrored(self.run, self.adjacency)):
             return self._one(what, first, at)
@@ -315,8 +328,8 @@ class _Settings(Question):
         return bounds.known_root(self, add, at, self._prune()) or self._try(what, add, at)
 
     def _apart(self) -> bool:
-        """Whether both directions are asked at once, on threads of their own: where a convolution takes long, and the first
-        seldom proves that the second is the smaller."""
+        """Whether both directions are asked at once, on threads of their own: where a convolution takes long, and the
+        first seldom proves that the second is the smaller."""
         paired = self.n_threads > 1 and self.route == "pld" and paired_steps(self.run, self.adjacency, False)
         return paired is None
 

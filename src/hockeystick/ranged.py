@@ -35,18 +35,20 @@ def _range(eps0: object) -> float:
 
 
 def bounded_range(eps0: float) -> BoundedRange:
-    """The worst step of `eps0`-bounded range: log P(y)/P'(y) - log P(z)/P'(z) <= eps0 for all outputs y, z and neighbours.
+    """The worst step of `eps0`-bounded range: log P(y)/P'(y) - log P(z)/P'(z) <= eps0 for all outputs y, z and
+    neighbours.
 
     One pair dominates every such step: delta(g) = (1 - e^{(g-eps0)/2})^2/(1 - e^-eps0) for |g| <= eps0, loss density
-    e^{l/2}/(4 sinh(eps0/2)) on [-eps0, eps0]. It is its own mirror image, so both directions have one curve. The pair dominates
-    every such step, so its products, with itself and with the pairs of any other steps, dominate every adaptive composition
-    [ZDW22, Thm 10]. At each eps some mechanism attains the curve of one step; that of several steps is not attained: `top_k`.
+    e^{l/2}/(4 sinh(eps0/2)) on [-eps0, eps0]. It is its own mirror image, so both directions have one curve. The pair
+    dominates every such step, so its products, with itself and with the pairs of any other steps, dominate every
+    adaptive composition [ZDW22, Thm 10]. At each eps some mechanism attains the curve of one step; that of several
+    steps is not attained: `top_k`.
 
     Parameters
     ----------
     eps0 : float
-        In nats, 1e-9 <= eps0 <= 300, under the adjacency for which the caller knows it; the relation must be symmetric, or the
-        bound must hold in both orders. A Poisson sample is defined for "add_remove".
+        In nats, 1e-9 <= eps0 <= 300, under the adjacency for which the caller knows it; the relation must be symmetric,
+        or the bound must hold in both orders. A Poisson sample is defined for "add_remove".
 
     Raises
     ------
@@ -55,8 +57,8 @@ def bounded_range(eps0: float) -> BoundedRange:
 
     Notes
     -----
-    Noisy maxima with Gumbel noise are exponential mechanisms. Permute-and-flip, and noisy maxima with Laplace or exponential
-    noise, are eps0-DP and so have a range of 2 eps0 only: `permute_and_flip`.
+    Noisy maxima with Gumbel noise are exponential mechanisms. Permute-and-flip, and noisy maxima with Laplace or
+    exponential noise, are eps0-DP and so have a range of 2 eps0 only: `permute_and_flip`.
 
     References
     ----------
@@ -74,10 +76,11 @@ def bounded_range(eps0: float) -> BoundedRange:
 
 
 def exponential_mechanism(eps0: float) -> BoundedRange:
-    """The exponential mechanism with Pr[y] in proportion to exp(eps0 u(y)/(2 D)), D the sensitivity of every utility u(y).
+    """The exponential mechanism with Pr[y] in proportion to exp(eps0 u(y)/(2 D)), D the sensitivity of every utility
+    u(y).
 
-    It has eps0-bounded range: `bounded_range(eps0)`. Where all utilities move the same way (monotone), exp(eps0 u/D) has it as
-    well; else that one is `exponential_mechanism(2 * eps0)`.
+    It has eps0-bounded range: `bounded_range(eps0)`. Where all utilities move the same way (monotone), exp(eps0 u/D)
+    has it as well; else that one is `exponential_mechanism(2 * eps0)`.
 
     Parameters, errors and guarantees are those of `bounded_range`.
 
@@ -93,12 +96,12 @@ def exponential_mechanism(eps0: float) -> BoundedRange:
 def permute_and_flip(eps0: float) -> ApproxDP:
     """Permute-and-flip, or a noisy maximum with exponential noise, of parameter `eps0`: the worst eps0-DP step.
 
-    It is `pure_dp(eps0)`. Permute-and-flip is eps0-DP but not of range eps0: of two candidates with equal utilities each has
-    probability 1/2, and after both utilities have moved apart e^-eps0/2 and 1 - e^-eps0/2, losses eps0 + log(2 - e^-eps0)
-    apart. So neither `exponential_mechanism(eps0)` nor its zero-concentrated bound eps0^2/8 holds for it.
+    It is `pure_dp(eps0)`. Permute-and-flip is eps0-DP but not of range eps0: of two candidates with equal utilities
+    each has probability 1/2, and after both utilities have moved apart e^-eps0/2 and 1 - e^-eps0/2, losses eps0 + log(2
+    - e^-eps0) apart. So neither `exponential_mechanism(eps0)` nor its zero-concentrated bound eps0^2/8 holds for it.
 
-    Between two candidates it is a threshold of a release with Laplace noise, and under "add_remove" `laplace(1 / eps0)` may be
-    charged; for more candidates no proof of that is known here.
+    Between two candidates it is a threshold of a release with Laplace noise, and under "add_remove" `laplace(1 / eps0)`
+    may be charged; for more candidates no proof of that is known here.
 
     Parameters
     ----------
@@ -123,7 +126,8 @@ def range_loss(m: float) -> Loss:
     """The loss of the worst step of range m. With F(s) = expm1((s+m)/2)/expm1(m), G(s) = expm1((s-m)/2)/expm1(-m):
     Pr[Y <= s] = F(s), Pr[Y > s] = G(s), and X = -Y in law.
 
-    Rounding. m is the user's number. s + m is within u of itself, which moves F by at most (1 + m)u of itself and G by u, as
+    Rounding. m is the user's number. s + m is within u of itself, which moves F by at most (1 + m)u of itself and G by
+    u, as
     |x e^x/expm1(x)| <= 1 + x_+; expm1 twice, a quotient: 6u. A tail next to 0 may be subnormal.
     """
 

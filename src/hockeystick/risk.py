@@ -4,9 +4,8 @@ A test of false positive rate a has, with x = e^eps [DRS22, Prop. 2.13] [theory:
 
     tpr(a) = min_x delta(x) + a x,        fnr(a) = 1 - tpr(a) = max_x 1 - delta(x) - a x,
 
-so that everything follows from certified deltas; chords.py has the proof of both ends. Bayes risk: [theory: risk.bayes];
-posterior: [theory: risk.posterior].
-"""
+so that everything follows from certified deltas; chords.py has the proof of both ends. Bayes risk:
+[theory: risk.bayes]; posterior: [theory: risk.posterior]."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ GOOD_ENOUGH = 1e-9
 """Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
 
 STALLED = 30
-"""The rounds stop when one gains less than a tenth and the gap is below this many widths of the deltas: then those make it."""
+"""The rounds stop when one gains less than a tenth and the gap is below this many widths of the deltas: then those make
+it."""
 
 REVERSE = {"remove": "add", "add": "remove"}
 
@@ -82,7 +82,8 @@ def tradeoff(run: Ran, fpr: float | Numbers, *, direction: Direction = "both", *
     -------
     Bound
         Certified bounds of fnr, of the shape of `fpr`. Near 1 a double cannot show the distance to 1: there
-        `true_positive_rate` has the digits. `budget`: what the width of the deltas and the distance of the points leave.
+        `true_positive_rate` has the digits. `budget`: what the width of the deltas and the distance of the points
+        leave.
 
     Raises
     ------
@@ -110,7 +111,8 @@ def true_positive_rate(run: Ran, fpr: Numbers, **options: Unpack[Asked]) -> Boun
 def true_positive_rate(
     run: Ran, fpr: float | Numbers, *, direction: Direction = "both", **options: Unpack[Sided]
 ) -> Bound[Any]:
-    """Largest true positive rate of an attack of false positive rate at most `fpr`: 1 - `tradeoff`, with relative accuracy.
+    """Largest true positive rate of an attack of false positive rate at most `fpr`: 1 - `tradeoff`, with relative
+    accuracy.
 
     Parameters, errors and guarantees are those of `tradeoff`.
 
@@ -173,12 +175,14 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
     return Bound(low, mid, high, found[0][3].route, True, found[0][3].budget)
 
 
-def posterior(run: Ran, prior: float, *, tail: float, direction: Direction = "both", **options: Unpack[Sided]) -> Bound[float]:
+def posterior(
+    run: Ran, prior: float, *, tail: float, direction: Direction = "both", **options: Unpack[Sided]
+) -> Bound[float]:
     """The belief that an attacker's posterior exceeds with probability at most `tail`.
 
-    prior e^L / (1 - prior + prior e^L) at the loss L that num exceeds with probability `tail`: an attacker who holds the
-    record for present with probability `prior` believes it with more than this after seeing the output of a run with the
-    record, with probability at most `tail`.
+    prior e^L / (1 - prior + prior e^L) at the loss L that num exceeds with probability `tail`: an attacker who holds
+    the record for present with probability `prior` believes it with more than this after seeing the output of a run
+    with the record, with probability at most `tail`.
 
     Parameters
     ----------
@@ -245,8 +249,12 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     routes: set[str] = set()
     rows = []
     for a in flat:
-        sides = [_point(run, side, options, a, routes) for side in _directions(direction)]  # (tpr low, high, fnr low, high)
-        tpr, fnr = (max(s[0] for s in sides), max(s[1] for s in sides)), (min(s[2] for s in sides), min(s[3] for s in sides))
+        # (tpr low, high, fnr low, high)
+        sides = [_point(run, side, options, a, routes) for side in _directions(direction)]
+        tpr, fnr = (
+            (max(s[0] for s in sides), max(s[1] for s in sides)),
+            (min(s[2] for s in sides), min(s[3] for s in sides)),
+        )
         low, high = (tpr, fnr)[which]
         rows.append((low, 0.5 * (low + high), high))
     ends: list[Any] = [np.array([row[i] for row in rows]).reshape(rates.shape) for i in range(3)]

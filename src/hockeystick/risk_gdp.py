@@ -46,11 +46,12 @@ class _Point(NamedTuple):
 
 
 def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked]) -> Bound[float]:
-    """Certified bounds of the smallest mu whose Gaussian curve G_mu lies on or above the run's, at every delta from `delta` up.
+    """Certified bounds of the smallest mu whose Gaussian curve G_mu lies on or above the run's, at every delta from
+    `delta` up.
 
-    G_mu(eps) >= delta(eps) for all eps >= 0 with delta(eps) >= `delta` (and, with direction "both", for the eps < 0 that
-    mirror them): whoever reports mu reports a valid eps at every delta from `delta` to 1. Below `delta` a subsampled run
-    may leave the curve.
+    G_mu(eps) >= delta(eps) for all eps >= 0 with delta(eps) >= `delta` (and, with direction "both", for the eps < 0
+    that mirror them): whoever reports mu reports a valid eps at every delta from `delta` to 1. Below `delta` a
+    subsampled run may leave the curve.
 
     Parameters
     ----------
@@ -129,11 +130,12 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
 
 
 def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Asked]) -> Bound[float]:
-    """How much reporting mu-GDP overstates the run: the smallest r with f(a + r) - r <= G_mu's trade-off curve at all a.
+    """How much reporting mu-GDP overstates the run: the smallest r with f(a + r) - r <= G_mu's trade-off curve at all
+    a.
 
     sup over eps >= 0 of (G_mu(eps) - delta(eps)) / (1 + e^eps), with direction "both" for both orders. This is also the
-    largest difference, over all priors, of the Bayes risks of the run and of what is reported. Where the run is not mu-GDP,
-    the parts that stick out count as 0.
+    largest difference, over all priors, of the Bayes risks of the run and of what is reported. Where the run is not
+    mu-GDP, the parts that stick out count as 0.
 
     Parameters
     ----------
@@ -179,7 +181,8 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     for eps in order[1:-1]:
         best = max(best, _regret_lower(mu, points[eps]))
     heap: list[Any] = [
-        (-_regret_upper(mu, [points[e] for e in order[i - 1 : i + 3]]), order[i - 1 : i + 3]) for i in range(1, len(order) - 2)
+        (-_regret_upper(mu, [points[e] for e in order[i - 1 : i + 3]]), order[i - 1 : i + 3])
+        for i in range(1, len(order) - 2)
     ]
     heapq.heapify(heap)
     beyond = _tangent(mu, far, far)[1] / (1 + math.exp(far))
@@ -195,7 +198,9 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
         for four in ((a, b, middle, c), (b, middle, c, d)):
             heapq.heappush(heap, (-_regret_upper(mu, [points[e] for e in four]), four))
     upper = max(best, -heap[0][0], beyond)
-    return Bound(best, 0.5 * (best + upper), upper, "+".join(sorted(routes)), True, Budget({"chords": upper - best}, "rate"))
+    return Bound(
+        best, 0.5 * (best + upper), upper, "+".join(sorted(routes)), True, Budget({"chords": upper - best}, "rate")
+    )
 
 
 def _ask(run, eps: np.ndarray, options: Asked, routes: set[str]) -> list[_Point]:
@@ -205,8 +210,8 @@ def _ask(run, eps: np.ndarray, options: Asked, routes: set[str]) -> list[_Point]
 
 
 def _tangent(mu: float, t: float, eps: float) -> tuple[float, float]:
-    """Bounds of T_t(e^eps), computed with its rounding: erfc within 16 u (libm), its argument within 4 u of the sum of the
-    sizes of its terms, and Phi(z) changes by a factor of at most e^{(|z|+1) dz}."""
+    """Bounds of T_t(e^eps), computed with its rounding: erfc within 16 u (libm), its argument within 4 u of the sum of
+    the sizes of its terms, and Phi(z) changes by a factor of at most e^{(|z|+1) dz}."""
     ends = []
     for sign in (1.0, -1.0):
         z = sign * mu / 2 - t / mu
@@ -255,9 +260,8 @@ def _regret_lower(mu: float, point: _Point) -> float:
 def _regret_upper(mu: float, four: list[_Point]) -> float:
     """An upper bound of (G_mu - delta) / (1 + x) between the inner two of four points [theory: risk.regret].
 
-    G_mu is below its chord, delta above the outer chords prolonged and so above their mixtures; a ratio of linear functions
-    is largest at an end.
-    """
+    G_mu is below its chord, delta above the outer chords prolonged and so above their mixtures; a ratio of linear
+    functions is largest at an end."""
     x = [math.exp(point.eps) for point in four]
     inner = [_tangent(mu, point.eps, point.eps)[1] for point in four[1:3]]
     low, high = [point.low for point in four], [point.high for point in four]
@@ -287,4 +291,6 @@ def _inside(name: str, value, lo: float, hi: float) -> float:
 
 
 def _vague(run, lower: float, upper: float, tol: float) -> str:
-    return f"mu_gdp reached mu >= {lower:g} without proving {upper:g} for {run!r}: tol={tol:g} is too small for its deltas"
+    return (
+        f"mu_gdp reached mu >= {lower:g} without proving {upper:g} for {run!r}: tol={tol:g} is too small for its deltas"
+    )

@@ -1,24 +1,25 @@
 """Dominating pairs of sampled Gaussian steps for the three adjacencies, and their losses.
 
-b(c, u) is the law (1-c) N(0, 1) + c N(u, 1), in units of the noise with u in units of m = sensitivity/sigma; D holds the
-record.
+b(c, u) is the law (1-c) N(0, 1) + c N(u, 1), in units of the noise with u in units of m = sensitivity/sigma; D holds
+the record.
 
               Poisson sampling, rate p    truncated: weight 1-w     weight w
 add_remove    b(p, 1)  | N(0)             b(p, 1) | N(0)            b(q, 2) | N(0)
 zero_out      b(p, 1)  | N(0)             b(p, 1) | N(0)            b(q, 2) | b(q, -1)
 replace_one   b(p, 1)  | b(p, -1)         b(p, 1) | b(p, -1)        b(q, 2) | b(q, -2)
 
-num | den for the direction "remove"; "add" swaps them, which mirrors x and swaps the two shifts. The right half is [Gan25, Thms
-3.1, 3.3, 3.4], w = Pr[Bin(n-1, p) >= B] and q = p E[B/(s+1) | s >= B] (csrc/sampling.c) [theory: pair.truncated]; the branch is
-public and drawn anew in every step. The left half: add_remove and zero_out are one pair, [ZDW22, Thm 11]; replace_one is the
-right half's first branch [theory: pair.replace-one]. Laplace noise under replace_one: `laplace_replace_one`.
+num | den for the direction "remove"; "add" swaps them, which mirrors x and swaps the two shifts. The right half is
+[Gan25, Thms 3.1, 3.3, 3.4], w = Pr[Bin(n-1, p) >= B] and q = p E[B/(s+1) | s >= B] (csrc/sampling.c)
+[theory: pair.truncated]; the branch is public and drawn anew in every step. The left half: add_remove and zero_out are
+one pair, [ZDW22, Thm 11]; replace_one is the right half's first branch [theory: pair.replace-one]. Laplace noise under
+replace_one: `laplace_replace_one`.
 
-What rounding does to a pair. Every pair here is monotone in its rate [theory: pair.rate]: b(q', u) is b(q, u) mixed with N(0)
-for q' < q, on both sides alike, so a rounded-up q is safe for upper bounds. A weight has no safe direction (at p = 1 the second
-branch can reveal less). So q and w are carried as doubles with bounds `q_err`, `w_err` of their relative error in units of u =
-2^-53, which every route adds to both ends. A branch whose weight is below 1e-300 is dropped and its weight stays as `dropped`,
-an absolute error of every probability [theory: small.dropped]: never silently lost.
-"""
+What rounding does to a pair. Every pair here is monotone in its rate [theory: pair.rate]: b(q', u) is b(q, u) mixed
+with N(0) for q' < q, on both sides alike, so a rounded-up q is safe for upper bounds. A weight has no safe direction
+(at p = 1 the second branch can reveal less). So q and w are carried as doubles with bounds `q_err`, `w_err` of their
+relative error in units of u = 2^-53, which every route adds to both ends. A branch whose weight is below 1e-300 is
+dropped and its weight stays as `dropped`, an absolute error of every probability [theory: small.dropped]: never
+silently lost."""
 
 from __future__ import annotations
 
@@ -77,8 +78,8 @@ def packed(pairs) -> np.ndarray:
 
 
 def variation(branches) -> float:
-    """Total variation distance of a pair [theory: pair.branch-variation]: b(q, up) - b(q, -down) is q times N(up) - N(-down),
-    of distance erf((up + down)/sqrt 8)."""
+    """Total variation distance of a pair [theory: pair.branch-variation]: b(q, up) - b(q, -down) is q times N(up) -
+    N(-down), of distance erf((up + down)/sqrt 8)."""
     return math.fsum(w * q * math.erf((up + down) * math.sqrt(0.125)) for w, q, up, down in branches)
 
 
@@ -101,7 +102,8 @@ class Truncation(NamedTuple):
 
 
 def truncation(p: float, n: int, max_batch: int) -> Truncation:
-    """w and q of n >= 1 records sampled at rate p > 0 and cut to max_batch >= 1 of them; w = 0 exactly if max_batch >= n."""
+    """w and q of n >= 1 records sampled at rate p > 0 and cut to max_batch >= 1 of them; w = 0 exactly if max_batch >=
+    n."""
     if max_batch >= n:
         return Truncation(0.0, p, 1.0)
     if p == 1:
@@ -146,13 +148,15 @@ def as_gaussian(step: Gaussian, adjacency: str, cut: Truncation | None = None) -
 @overload
 def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> tuple[float, float] | None: ...
 def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> tuple[float, float] | None:
-    """(shift, rate) of a step whose pair is that of a Poisson-subsampled (rate 1: plain) Gaussian, known exactly; else None.
+    """(shift, rate) of a step whose pair is that of a Poisson-subsampled (rate 1: plain) Gaussian, known exactly; else
+    None.
 
-    Plain Gaussian: N(m) | N(0), replace_one N(m) | N(-m), a shift of 2m. Truncation that never happens changes nothing. Where
-    a range of sizes at rate 1 holds one that is not truncated and one that is, its pair has rate 1 (`_range_pair`).
-    """
+    Plain Gaussian: N(m) | N(0), replace_one N(m) | N(-m), a shift of 2m. Truncation that never happens changes nothing.
+    Where a range of sizes at rate 1 holds one that is not truncated and one that is, its pair has rate 1
+    (`_range_pair`)."""
     base, rate, moves = step, 1.0, 1
-    if isinstance(step, SizeRange):  # every record in every batch: b(1, 2) | b(1, -2) at most; upper bounds only (worst.py)
+    # every record in every batch: b(1, 2) | b(1, -2) at most; upper bounds only (worst.py)
+    if isinstance(step, SizeRange):
         everyone = step.step.q == 1 and step.lo <= step.step.max_batch
         return ((2 if adjacency == "add_remove" else 4) * shift(step.step.base), 1.0) if everyone else None
     if isinstance(step, PoissonSubsampled):
@@ -203,8 +207,9 @@ def check_fixed_size(run: Run, adjacency: str) -> None:
     for step in steps:
         if step.open:
             raise DomainError(
-                f"{step!r} leaves a dataset size or a group open, or is known between two curves, which only delta, log_delta "
-                "and epsilon take; give one dataset_size, or the steps of one group, or bounded_range for top_k"
+                f"{step!r} leaves a dataset size or a group open, or is known between two curves, which only delta,"
+                " log_delta and epsilon take; give one dataset_size, or the steps of one group, or bounded_range for"
+                " top_k"
             )
     cut = [step for step in steps if isinstance(step, TruncatedPoisson)]
     if adjacency != "add_remove" or not cut or all(step.assume_fixed_n for step in cut):
@@ -212,9 +217,10 @@ def check_fixed_size(run: Run, adjacency: str) -> None:
     sizes = {step.dataset_size for step in cut}
     if len(sizes) > 1 or len(cut) < len(steps):
         raise DomainError(
-            "a truncated step holds add/remove-one for its own fixed dataset_size only, so it cannot be composed or mixed with "
-            f"other mechanisms or sizes under adjacency 'add_remove' (sizes here: {sorted(map(str, sizes))}, other steps: "
-            f"{len(steps) - len(cut)}); use 'zero_out' or 'replace_one', or state assume_fixed_n=True"
+            "a truncated step holds add/remove-one for its own fixed dataset_size only, so it cannot be composed or"
+            " mixed with other mechanisms or sizes under adjacency 'add_remove' (sizes here:"
+            f" {sorted(map(str, sizes))}, other steps: {len(steps) - len(cut)}); use 'zero_out' or 'replace_one', or"
+            " state assume_fixed_n=True"
         )
 
 
@@ -248,10 +254,9 @@ def pair(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> Pair
 
 
 def _range_pair(of: SizeRange, down: int, down_cut: int) -> Pair:
-    """A pair that dominates those of all sizes lo..hi [theory: pair.sizes]: b(p, 1) | .. with weight 1-w_hi, the truncated
-    branch at q_lo with weight w_lo, the rest of the weight on the truncated branch at rate p (worst.py). Both weights may be
-    rounded down, so they are exact.
-    """
+    """A pair that dominates those of all sizes lo..hi [theory: pair.sizes]: b(p, 1) | .. with weight 1-w_hi, the
+    truncated branch at q_lo with weight w_lo, the rest of the weight on the truncated branch at rate p (worst.py). Both
+    weights may be rounded down, so they are exact."""
     step, m = of.step, shift(of.step.base)
     low, high = (truncation(step.q, n, step.max_batch) for n in (of.lo, of.hi))
     rest, weight = (x * (1 - (cut.w_err + 2) * U) for x, cut in ((high.rest, high), (low.weight, low)))
@@ -266,17 +271,17 @@ def _range_pair(of: SizeRange, down: int, down_cut: int) -> Pair:
 
 
 def laplace_replace_one(m: float, q: float) -> Loss:
-    """Poisson-sampled Laplace noise on a scalar query under replace_one: (1-q) f_0 + q f_m against (1-q) f_0 + q f_-m, f_u
-    moved by u scales.
+    """Poisson-sampled Laplace noise on a scalar query under replace_one: (1-q) f_0 + q f_m against (1-q) f_0 + q f_-m,
+    f_u moved by u scales.
 
     This pair dominates for scalar symmetric log-concave noise [theory: pair.replace-one-laplace].
 
-    The loss is odd in x [theory: pair.replaced-laplace-loss]: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on [0, m],
-    constant beyond, so atoms at both ends. L > s is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in csrc/sampling.c all tails
-    are those at one and the same x, and the edge is measured: |L(x) - s|, plus the rounding of L: 8u of each of its two parts
-    (loss.py: sampled), u of their difference, and 4um of 2x - m, whose slope is at most 1. The ends are the difference of two
-    such parts, and m is within u. The mass of an end is a sum of products of exponentials of at most 2m: u(12 + 2m).
-    """
+    The loss is odd in x [theory: pair.replaced-laplace-loss]: with c = log(1-q+q e^-m), L = log(1-q+q e^{2x-m}) - c on
+    [0, m], constant beyond, so atoms at both ends. L > s is x > (m + log1p(expm1(s+c)/q))/2 for s >= 0. As in
+    csrc/sampling.c all tails are those at one and the same x, and the edge is measured: |L(x) - s|, plus the rounding
+    of L: 8u of each of its two parts (loss.py: sampled), u of their difference, and 4um of 2x - m, whose slope is at
+    most 1. The ends are the difference of two such parts, and m is within u. The mass of an end is a sum of products of
+    exponentials of at most 2m: u(12 + 2m)."""
     low = sampled(-m, q)
     top = sampled(m, q) - low
     rounding = U * (6 * m + 10 * (top + 2 * abs(low)))
@@ -325,8 +330,9 @@ def laplace_replace_one(m: float, q: float) -> Loss:
 
 
 def branch_loss(branch: Branch, q_err: float) -> Loss:
-    """The loss of one branch; tails by csrc/sampling.c. An end is log(1-q) or its negative: 2u of itself, and what q_err u of q
-    moves it by, q_err u q/(1-q) to first order and at most 1.5 times that where q_err u q <= (1-q)/3 (else it has no end)."""
+    """The loss of one branch; tails by csrc/sampling.c. An end is log(1-q) or its negative: 2u of itself, and what
+    q_err u of q moves it by, q_err u q/(1-q) to first order and at most 1.5 times that where q_err u q <= (1-q)/3 (else
+    it has no end)."""
     _, q, up, down = branch
     wall, moved = -math.log1p(-q), q_err * U * q
     error = 2 * U * wall + 1.5 * moved / (1 - q)

@@ -2,9 +2,8 @@
 
 The search runs on estimates (secant steps in the logarithm of the parameter, inside a bracket) and proves only its last
 two points: `value` meets the target by its certified bound, `limit` provably does not, and the two are within the
-tolerance [theory: risk.calibration]. That the best parameter lies between them uses that the cost is monotone in the parameter;
-that `value` meets the target does not.
-"""
+tolerance [theory: risk.calibration]. That the best parameter lies between them uses that the cost is monotone in the
+parameter; that `value` meets the target does not."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ NARROW = 1e-4
 """Relative width asked for at an integer whose first bound does not decide: the grids reach it at once."""
 
 STEP = 2.0
-"""Largest step in the log of the parameter while no bracket is known; it doubles as long as the side does not change."""
+"""Largest step in the log of the parameter while no bracket is known; it doubles as long as the side does not
+change."""
 
 
 class Calibration(NamedTuple):
@@ -74,7 +74,9 @@ class Search:
         x = min(max(round(x), self.lo), self.hi) if self.whole else float(x)
         if x not in self.tried or width:
             if len(self.tried) >= EVALUATIONS:
-                raise AccuracyError(f"no parameter with {self.target.text} was certified within {EVALUATIONS} evaluations")
+                raise AccuracyError(
+                    f"no parameter with {self.target.text} was certified within {EVALUATIONS} evaluations"
+                )
             run = self.make_run(x)
             try:
                 bound = self.target.ask(run, width)
@@ -106,7 +108,8 @@ class Search:
         return max(ends, key=lambda end: (end.estimate != one.estimate, abs(math.log(end.x / one.x))))
 
     def clear(self, first: float) -> _Tried:
-        """The first point, or one elsewhere in the range if its bound does not say on which side of the target it is."""
+        """The first point, or one elsewhere in the range if its bound does not say on which side of the target it
+        is."""
         point = self.at(first)
         for parts in (2, 4, 8, 16):
             for i in range(1, parts, 2):
@@ -116,7 +119,8 @@ class Search:
         return point
 
     def root(self, one: _Tried, other: _Tried) -> float:
-        """Where the estimate meets the target, to a fraction of the tolerance; an end of the range if it lies beyond."""
+        """Where the estimate meets the target, to a fraction of the tolerance; an end of the range if it lies
+        beyond."""
         goal = 0.1 * self.tol
         ends = {-1: math.log(self.private), 1: math.log(self.costly)}  # where the target is met, and where it is not
         seen: set[int] = set()
@@ -154,7 +158,8 @@ class Search:
         return math.exp(0.5 * (ends[1] + ends[-1])) if len(seen) == 2 else (self.costly if -1 in seen else self.private)
 
     def prove(self, root: float) -> Calibration:
-        """A point that meets the target and one that does not, from the root outwards, then inwards to the tolerance."""
+        """A point that meets the target and one that does not, from the root outwards, then inwards to the
+        tolerance."""
         value = self.outward(root, self.private, lambda point: point.meets)
         if value is None:
             raise AccuracyError(self.unmet())
@@ -194,7 +199,9 @@ class Search:
                 return None
             # Wide bounds need one step of their width, not many doublings.
             short = point.upper if end == self.private else -point.lower
-            step = max(2 * step, min(1.1 * short / abs(self.slope), STEP) if self.slope and math.isfinite(short) else 0.0)
+            step = max(
+                2 * step, min(1.1 * short / abs(self.slope), STEP) if self.slope and math.isfinite(short) else 0.0
+            )
 
     def close(self, value: _Tried, limit: _Tried) -> bool:
         gap = abs(value.x - limit.x)
@@ -203,7 +210,10 @@ class Search:
     def unmet(self) -> str:
         best = self.at(self.private)
         reached = "nothing could be certified there" if best.bound is None else f"the best reachable is {best.bound!r}"
-        return f"{self.target.text} cannot be met between {self.lo!r} and {self.hi!r}: at {best.x!r} {reached}{self.advice}"
+        return (
+            f"{self.target.text} cannot be met between {self.lo!r} and {self.hi!r}: at {best.x!r}"
+            f" {reached}{self.advice}"
+        )
 
     def vague(self, value: _Tried, limit: _Tried | None) -> str:
         other = "none is proved not to" if limit is None else f"{limit.x!r} is proved not to"

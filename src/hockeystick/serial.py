@@ -59,8 +59,12 @@ class Kind(NamedTuple):
 KINDS = {
     "gaussian": Kind(Gaussian, ("sigma", "sensitivity"), lambda s, c: gaussian(s, sensitivity=c)),
     "laplace": Kind(Laplace, ("scale", "sensitivity"), lambda s, c: laplace(s, sensitivity=c)),
-    "discrete_gaussian": Kind(DiscreteGaussian, ("sigma", "sensitivity"), lambda s, c: discrete_gaussian(s, sensitivity=c)),
-    "discrete_laplace": Kind(DiscreteLaplace, ("scale", "sensitivity"), lambda s, c: discrete_laplace(s, sensitivity=c)),
+    "discrete_gaussian": Kind(
+        DiscreteGaussian, ("sigma", "sensitivity"), lambda s, c: discrete_gaussian(s, sensitivity=c)
+    ),
+    "discrete_laplace": Kind(
+        DiscreteLaplace, ("scale", "sensitivity"), lambda s, c: discrete_laplace(s, sensitivity=c)
+    ),
     "approx_dp": Kind(ApproxDP, ("eps0", "delta0"), approx_dp),
     "bounded_range": Kind(BoundedRange, ("eps0",), bounded_range),
     "top_k": Kind(TopK, ("eps0", "k"), top_k),
@@ -107,7 +111,9 @@ def to_json(step: Mechanism) -> dict[str, Any]:
         for known, own in REGISTERED.items():
             if own is step:
                 return {"kind": "registered", "name": known, "probe": fingerprint(step)}
-        raise DomainError("cannot serialise the functions of from_loss_cdf; hs.register(name, step) lets it be written by name")
+        raise DomainError(
+            "cannot serialise the functions of from_loss_cdf; hs.register(name, step) lets it be written by name"
+        )
     if name is None:
         raise DomainError(f"cannot serialise {step!r}; serialisable kinds: {_listed(KINDS)}")
     params = {p: getattr(step, p) for p in KINDS[name].params}

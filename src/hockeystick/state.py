@@ -4,9 +4,8 @@
     bound   {"format": "hockeystick.bound", "version": 1, "lower", "estimate", "upper", "route", "certified",
              "budget": {"unit", "terms"}}
 
-A step is {"kind": ..., parameters} as in serial.py. Floats are numbers whose shortest text reads back to the same double,
-infinite ones the strings "inf" and "-inf", arrays nested lists.
-"""
+A step is {"kind": ..., parameters} as in serial.py. Floats are numbers whose shortest text reads back to the same
+double, infinite ones the strings "inf" and "-inf", arrays nested lists."""
 
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ VERSION = 1
 
 
 def to_json(what: Ran | Bound[Any], *, indent: int | None = None) -> str:
-    """A step, a run, an accountant's run or a bound as JSON text, which `from_json` reads back exactly, floats included.
+    """A step, a run, an accountant's run or a bound as JSON text, which `from_json` reads back exactly, floats
+    included.
 
     Parameters
     ----------
@@ -160,7 +160,9 @@ def from_dict(state: dict[str, Any]) -> Mechanism | Run | Bound[Any]:
             raise DomainError(f"unknown format {serial.brief(state['format'])}; allowed: {RUN}, {BOUND}")
         version = state.get("version")
         if type(version) is not int or not 1 <= version <= VERSION:
-            raise DomainError(f"{state['format']} has version {serial.brief(version)}; this release reads up to {VERSION}")
+            raise DomainError(
+                f"{state['format']} has version {serial.brief(version)}; this release reads up to {VERSION}"
+            )
         return _read_run(state) if state["format"] == RUN else _read_bound(state)
     return serial.from_json(state)
 
@@ -186,14 +188,23 @@ def _read_bound(state: dict[str, Any]) -> Bound[Any]:
     serial.exact_keys("budget", state["budget"], ("unit", "terms"))
     terms = state["budget"]["terms"]
     texts = (state["route"], state["budget"]["unit"])
-    if not isinstance(terms, dict) or type(state["certified"]) is not bool or not all(isinstance(t, str) for t in texts):
+    if (
+        not isinstance(terms, dict)
+        or type(state["certified"]) is not bool
+        or not all(isinstance(t, str) for t in texts)
+    ):
         raise DomainError(
             "a bound needs a string route, a boolean certified, and a budget of a string unit and a dict of terms"
         )
     low, mid, high = (_number(name, state[name]) for name in ends)
-    if np.shape(low) != np.shape(high) or np.shape(low) != np.shape(mid) or not np.all(np.asarray(low) <= np.asarray(high)):
+    if (
+        np.shape(low) != np.shape(high)
+        or np.shape(low) != np.shape(mid)
+        or not np.all(np.asarray(low) <= np.asarray(high))
+    ):
         raise DomainError(
-            f"a bound needs lower <= upper of one shape, got {serial.brief(state['lower'])}, {serial.brief(state['upper'])}"
+            f"a bound needs lower <= upper of one shape, got {serial.brief(state['lower'])},"
+            f" {serial.brief(state['upper'])}"
         )
     budget = Budget({name: _number(name, term) for name, term in terms.items()}, state["budget"]["unit"])
     return Bound(low, mid, high, state["route"], state["certified"], budget)

@@ -1,13 +1,13 @@
 """Files of state: what a filter's journal and an accountant's ledger have in common, one sqlite3 database each.
 
-The file has the application id of this package, a format version, and one manifest row (kind, parameters, state, checksum).
-What else it holds is the business of its kind; `chain` is the checksum of that. A change is one transaction of a write-ahead
-log (FILE-wal), so that a process killed at any instant leaves the file either before the change or after it, and acknowledging
-one costs one fsync. With a rollback journal it costs four, and a loss of power just after the last of them can bring the
-journal back, and with it the state before.
+The file has the application id of this package, a format version, and one manifest row (kind, parameters, state,
+checksum). What else it holds is the business of its kind; `chain` is the checksum of that. A change is one transaction
+of a write-ahead log (FILE-wal), so that a process killed at any instant leaves the file either before the change or
+after it, and acknowledging one costs one fsync. With a rollback journal it costs four, and a loss of power just after
+the last of them can bring the journal back, and with it the state before.
 
-Whether a file is ours and whole is found out without writing to it: foreign, newer and corrupted files are left as they are.
-"""
+Whether a file is ours and whole is found out without writing to it: foreign, newer and corrupted files are left as they
+are."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from .bound import HockeystickError
 APPLICATION_ID = 0x68735F6C  # "hs_l"
 VERSION = 1
 
-MANIFEST = """CREATE TABLE manifest (id INTEGER PRIMARY KEY CHECK (id = 1), kind TEXT NOT NULL, parameters TEXT NOT NULL,
-                       state TEXT NOT NULL, chain INTEGER NOT NULL, checksum INTEGER NOT NULL)"""
+MANIFEST = """CREATE TABLE manifest (id INTEGER PRIMARY KEY CHECK (id = 1), kind TEXT NOT NULL,
+                       parameters TEXT NOT NULL, state TEXT NOT NULL, chain INTEGER NOT NULL,
+                       checksum INTEGER NOT NULL)"""
 
 OWNERS = {
     "accountant": "Accountant",
@@ -79,7 +80,8 @@ class Manifest(NamedTuple):
 
 
 def fill(connection: sqlite3.Connection, manifest: Manifest, tables: str) -> None:
-    """Write what a new file holds, then turn to the write-ahead log: the header is in the file itself from the start."""
+    """Write what a new file holds, then turn to the write-ahead log: the header is in the file itself from the
+    start."""
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -112,8 +114,8 @@ def connect(path: Path, sync: bool, shared: bool, timeout: float = 0.0) -> sqlit
 
 @contextmanager
 def looking(path: Path, timeout: float = 0.0) -> Iterator[sqlite3.Connection]:
-    """A connection that changes nothing in the file: one without a log is only read, with one it is read through the log. What
-    a rollback journal of version 0.1 has to undo is undone."""
+    """A connection that changes nothing in the file: one without a log is only read, with one it is read through the
+    log. What a rollback journal of version 0.1 has to undo is undone."""
     query = "?mode=rw" if _full(path, "-journal") else "?mode=ro" if _full(path, "-wal") else "?mode=ro&immutable=1"
     uri = path.absolute().as_uri() + query
     with closing(sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)) as connection:
@@ -123,9 +125,8 @@ def looking(path: Path, timeout: float = 0.0) -> Iterator[sqlite3.Connection]:
 def require_ours(path: Path) -> None:
     """StoreError unless the header says that the file is one of this package, of a version that this release reads.
 
-    Nothing is locked or recovered for that: another program's database stays as it is. (Reading the file instead would not do:
-    closing it drops the locks that this process holds on it.)
-    """
+    Nothing is locked or recovered for that: another program's database stays as it is. (Reading the file instead would
+    not do: closing it drops the locks that this process holds on it.)"""
     if not path.is_file():
         raise StoreError(f"{path} is not a file; nothing to open")
     uri = path.absolute().as_uri() + "?mode=ro&immutable=1"

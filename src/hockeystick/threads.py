@@ -38,8 +38,8 @@ class _Crew(NamedTuple):
 def threads(n_threads) -> int:
     """As asked, 0 being all allowed cores; one in a forked child.
 
-    The thread pool of GNU OpenMP does not survive a fork: a child of a process that used it would wait for ever. Answers do not
-    depend on the number.
+    The thread pool of GNU OpenMP does not survive a fork: a child of a process that used it would wait for ever.
+    Answers do not depend on the number.
 
     Raises
     ------
@@ -62,7 +62,8 @@ def blocks(n: int, most: int) -> list[slice]:
 
 
 def together(call, n_threads: int):
-    """call() by one of n_threads threads, which all do what it shares out: one at work never waits for another to wake up."""
+    """call() by one of n_threads threads, which all do what it shares out: one at work never waits for another to wake
+    up."""
     if n_threads == 1 or getattr(_here, "crew", None):
         return call()
     (found,) = _shared(lambda _: call(), (None,), _borrow(n_threads), False)
@@ -124,7 +125,8 @@ class _Task:
 
 
 def _first(waiting: deque, inside: bool):
-    """The result of the first task. While another thread of the crew is at it, this one, if of the crew, begins others."""
+    """The result of the first task. While another thread of the crew is at it, this one, if of the crew, begins
+    others."""
     for task in waiting if inside else ():
         if not waiting[0].done.locked():
             break

@@ -1,19 +1,20 @@
-"""k exponential mechanisms, each chosen after seeing the results of those before it: their optimal curve between two curves.
+"""k exponential mechanisms, each chosen after seeing the results of those before it: their optimal curve between two
+curves.
 
 With x = e^g and D_0 = (1 - x)_+, the largest curve of k adaptive steps of range e is [theory: range.recursion]
     D_{j+1}(g) = max_{0 <= s <= e} p_s D_j(g - s) + (1 - p_s) D_j(g - s + e),  p_s = (1 - e^{s-e})/(1 - e^-e),
-convex in x, its own mirror image, and among other steps of any adaptive run it may stand for the k steps wherever they come
-[theory: range.interleaving]. Both sides are computed at g = i h, h = e/m, i >= 0; for i < 0 D(-g) = 1 - e^-g + e^-g D(g). What
-happens between lattice points: [theory: range.between].
+convex in x, its own mirror image, and among other steps of any adaptive run it may stand for the k steps wherever they
+come [theory: range.interleaving]. Both sides are computed at g = i h, h = e/m, i >= 0; for i < 0 D(-g) = 1 - e^-g +
+e^-g D(g). What happens between lattice points: [theory: range.between].
 
-Below. Only s = a h: the exact value, at every point of the lattice, of the best of the runs whose every s is on it. That is a
-curve E <= D_k, convex in x, and between two lattice points lies at most (w/4)(right slope - left slope) below its chord, w the
-length of the cell in x and the slopes those of the chords of the cells next to it. Points that much lower, joined, lie below E.
-Above. U_j, chords between points above D_j. For s in a cell [ah, (a+1)h] of the lattice the bracket is concave in s,
-C - c1 e^-s - c2 e^s, so at most max of both ends + (h^2/8) max (c1 e^-s + c2 e^s), where with slope B_t and intercept A_t of
-the chord of cell t, c1 e^-s + c2 e^s <= [x_{t+1} (B_{t+m} - B_t) + A_t - A_{t+m}]/(1 - e^-e), t the cell of g - s.
-Rounding. All sums are of positive terms, a few u each in k steps: 16(k + 8)u in all; slopes and intercepts enter errors only.
-"""
+Below. Only s = a h: the exact value, at every point of the lattice, of the best of the runs whose every s is on it.
+That is a curve E <= D_k, convex in x, and between two lattice points lies at most (w/4)(right slope - left slope) below
+its chord, w the length of the cell in x and the slopes those of the chords of the cells next to it. Points that much
+lower, joined, lie below E. Above. U_j, chords between points above D_j. For s in a cell [ah, (a+1)h] of the lattice the
+bracket is concave in s, C - c1 e^-s - c2 e^s, so at most max of both ends + (h^2/8) max (c1 e^-s + c2 e^s), where with
+slope B_t and intercept A_t of the chord of cell t, c1 e^-s + c2 e^s <= [x_{t+1} (B_{t+m} - B_t) + A_t - A_{t+m}]/(1 -
+e^-e), t the cell of g - s. Rounding. All sums are of positive terms, a few u each in k steps: 16(k + 8)u in all; slopes
+and intercepts enter errors only."""
 
 from __future__ import annotations
 
@@ -50,12 +51,13 @@ class TopK(Mechanism):
 
 
 def top_k(eps0: float, k: int) -> Mechanism:
-    """k exponential mechanisms of range `eps0` each, every one chosen after seeing the results before it: top-k by peeling.
+    """k exponential mechanisms of range `eps0` each, every one chosen after seeing the results before it: top-k by
+    peeling.
 
     Its curve is the largest of any such k steps, D_{j+1}(g) = max_s p_s D_j(g - s) + (1 - p_s) D_j(g - s + eps0),
-    p_s = (1 - e^{s-eps0})/(1 - e^-eps0), s in [0, eps0], D_0 = (1 - e^g)_+, enclosed from both sides. In a run of other steps
-    it bounds every interleaving with them, adaptive ones included. It is smaller than that of `bounded_range(eps0) * k`, since
-    no k steps are the worst at every eps at once.
+    p_s = (1 - e^{s-eps0})/(1 - e^-eps0), s in [0, eps0], D_0 = (1 - e^g)_+, enclosed from both sides. In a run of other
+    steps it bounds every interleaving with them, adaptive ones included. It is smaller than that of
+    `bounded_range(eps0) * k`, since no k steps are the worst at every eps at once.
 
     Parameters
     ----------
@@ -67,8 +69,8 @@ def top_k(eps0: float, k: int) -> Mechanism:
     Returns
     -------
     Mechanism
-        For `delta`, `log_delta` and `epsilon`, alone or composed, under the adjacency for which `eps0` holds. It has no pair of
-        its own: Renyi curves and samples of it are refused.
+        For `delta`, `log_delta` and `epsilon`, alone or composed, under the adjacency for which `eps0` holds. It has no
+        pair of its own: Renyi curves and samples of it are refused.
 
     Raises
     ------
@@ -161,13 +163,15 @@ def _upper(high: np.ndarray, g: np.ndarray) -> FromCurve:
 
 
 def _lower(low: np.ndarray, g: np.ndarray) -> FromCurve:
-    """Points at g >= 0 moved down by what the cells beside them bend, and to the left; 0 from where they are not known to be
-    above 0. Their mirror images are joined by the mirror images of their chords."""
+    """Points at g >= 0 moved down by what the cells beside them bend, and to the left; 0 from where they are not known
+    to be above 0. Their mirror images are joined by the mirror images of their chords."""
     at = np.concatenate([-g[1:2], g])
     value = _mirrored(low, at[:1])
     width = np.diff(np.exp(at))
     slope = np.concatenate([np.diff(value) / width, [0.0]])
-    bend = 0.25 * width[1:] * (np.maximum(slope[2:] - slope[:-2], 0.0) + 1e-9 * (np.abs(slope[2:]) + np.abs(slope[:-2])))
+    bend = (
+        0.25 * width[1:] * (np.maximum(slope[2:] - slope[:-2], 0.0) + 1e-9 * (np.abs(slope[2:]) + np.abs(slope[:-2])))
+    )
     value = (1 - 64 * U) * low - np.maximum(np.concatenate([bend, [0.0]]), np.concatenate([[0.0], bend]))
     sure = int(np.argmax(np.append(value, 0.0) <= 0))
     value = value[: max(sure, 1)]

@@ -1,18 +1,21 @@
-"""The certified maximum over what is not known: the dataset size within a range, the group of a record under cyclic sampling.
+"""The certified maximum over what is not known: the dataset size within a range, the group of a record under cyclic
+sampling.
 
-Sizes. eps is not monotone in n: with n the weight w_n of truncation rises and its rate q_n falls (Bin(N, p) increases in N in
-the likelihood ratio order, also given s >= B, and B/(s+1) falls in s). Up to n = B all sizes have one pair. For n1 <= n <= n2
+Sizes. eps is not monotone in n: with n the weight w_n of truncation rises and its rate q_n falls (Bin(N, p) increases
+in N in the likelihood ratio order, also given s >= B, and B/(s+1) falls in s). Up to n = B all sizes have one pair. For
+n1 <= n <= n2
   (1-w_n) A + w_n B(q_n)  is dominated by  (1-w_n2) A + w_n1 B(q_n1) + (w_n2 - w_n1) C,   C = B(p) [theory: pair.sizes],
-because C dominates A (half-lines: larger shifts, the same rate) and B(q) (monotone in q), so every part of the left side is
-moved to one that dominates it (sampling.py). Branch and bound [theory: risk.worst-size]: sizes are evaluated, a range between
-two of them is bounded by its dominating pair and halved, most promising first, until no range can exceed the largest lower
-bound by more than the tolerance. What Chernoff's bound shows to lie below that lower bound is not evaluated.
+because C dominates A (half-lines: larger shifts, the same rate) and B(q) (monotone in q), so every part of the left
+side is moved to one that dominates it (sampling.py). Branch and bound [theory: risk.worst-size]: sizes are evaluated, a
+range between two of them is bounded by its dominating pair and halved, most promising first, until no range can exceed
+the largest lower bound by more than the tolerance. What Chernoff's bound shows to lie below that lower bound is not
+evaluated.
 
-Groups. Given the rounds of the other groups [theory: pair.cyclic], which do not hold the record and are the same for both data
-sets, its own R rounds are a composition of steps on a group of m records: m = floor or ceil n/b, or any of 1..n where every
-record is assigned on its own. That holds for add/remove wherever the neighbour leaves the other records in their groups. Of the
-R sensitivities of a group's rounds only the multiset counts; one that is below another entry by entry is dominated.
-"""
+Groups. Given the rounds of the other groups [theory: pair.cyclic], which do not hold the record and are the same for
+both data sets, its own R rounds are a composition of steps on a group of m records: m = floor or ceil n/b, or any of
+1..n where every record is assigned on its own. That holds for add/remove wherever the neighbour leaves the other
+records in their groups. Of the R sensitivities of a group's rounds only the multiset counts; one that is below another
+entry by entry is dominated."""
 
 from __future__ import annotations
 
@@ -49,13 +52,14 @@ def unsettled(run: Run) -> bool:
 def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roots: bool = False, **settings) -> Bound:
     """The largest of query(run, at) over everything that `run` leaves open; array arguments entry by entry.
 
-    With `log` the query is of a logarithm, and rtol is about what it is the logarithm of; with `roots` it is of eps(delta).
-    """
+    With `log` the query is of a logarithm, and rtol is about what it is the logarithm of; with `roots` it is of
+    eps(delta)."""
     moves = any(isinstance(s, CyclicPoisson) and s.bands > 1 and not s.per_record for s, _ in run.parts)
     if moves and adjacency == "add_remove":
         raise DomainError(
-            "adjacency 'add_remove' is not defined for cyclic sampling: one record more or less moves others between groups; "
-            "use 'zero_out' or 'replace_one', or per_record=True if the group of a record depends on that record alone"
+            "adjacency 'add_remove' is not defined for cyclic sampling: one record more or less moves others between"
+            " groups; use 'zero_out' or 'replace_one', or per_record=True if the group of a record depends on that"
+            " record alone"
         )
     kinds = _kinds(run)
     entries = np.asarray(at, dtype=object).ravel().tolist()
@@ -65,7 +69,8 @@ def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roo
         if ends is None:
             return query(which, x, adjacency=adjacency, rtol=rtol and 0.25 * rtol, **settings)
         named = settings if which.steps == 1 or settings.get("route") != "auto" else settings | {"route": "pld"}
-        below, above = (query(end, x, adjacency=adjacency, **named) for end in ends[:2])  # many atoms on no lattice: no line
+        # many atoms on no lattice: no line
+        below, above = (query(end, x, adjacency=adjacency, **named) for end in ends[:2])
         pairs = query(ends[2], x, adjacency=adjacency, **settings)
         lower, upper = below.lower, min(above.upper, pairs.upper)
         estimate = min(max(0.5 * (below.estimate + above.estimate), lower), upper)
@@ -78,7 +83,9 @@ def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roo
 
     def below(which: Run, x, value: float) -> bool:
         """Whether Chernoff's bound proves, at a fraction of the cost, that the query of `which` is at most `value`."""
-        eps, log_delta = (value, math.log(x)) if roots else (x, value if log else math.log(value) if value > 0 else -math.inf)
+        eps, log_delta = (
+            (value, math.log(x)) if roots else (x, value if log else math.log(value) if value > 0 else -math.inf)
+        )
         if not (eps >= 0 and -math.inf < log_delta < 0):
             return False
         paired = [paired_steps(which, adjacency, bool(add)) for add in directions]
@@ -88,8 +95,8 @@ def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roo
     for x, bound in zip(entries, found, strict=True):
         if rtol is not None and not bound.upper - bound.lower <= rtol * (1.0 if log else bound.estimate):
             raise AccuracyError(
-                f"the maximum at {x!r} is certified to [{bound.lower:.6g}, {bound.upper:.6g}] ({bound.note}), wider than "
-                f"rtol={rtol:g}; ask for a larger rtol or a narrower dataset_size"
+                f"the maximum at {x!r} is certified to [{bound.lower:.6g}, {bound.upper:.6g}] ({bound.note}), wider"
+                f" than rtol={rtol:g}; ask for a larger rtol or a narrower dataset_size"
             )
     if np.ndim(at) == 0:
         return found[0]
@@ -154,14 +161,18 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
     asked = split(lo, hi) if hi - lo > 1 else 0
     while cells and asked < MAX_ASKED:
         top = max(b.upper for b in evaluated.values())
-        if -cells[0][0] <= max(enough(goal()), top + 0.5 * (top - goal())):  # wide answers do not get better by being many
+        # wide answers do not get better by being many
+        if -cells[0][0] <= max(enough(goal()), top + 0.5 * (top - goal())):
             break
         asked += split(*heapq.heappop(cells)[1:])
     best, top = max(evaluated, key=lambda n: evaluated[n].estimate), max(b.upper for b in evaluated.values())
     rest = max((-c[0] for c in cells), default=-math.inf)
     others = hi - lo + 1 - len(evaluated)
     how = f"the other {others} bounded by pairs that dominate them" if others else "no other"
-    note = f"maximum over dataset_size {steps[0].sizes[0]}..{hi}: {len(evaluated)} sizes evaluated, largest at {best}, {how}"
+    note = (
+        f"maximum over dataset_size {steps[0].sizes[0]}..{hi}: {len(evaluated)} sizes evaluated, largest at {best},"
+        f" {how}"
+    )
     if lo > steps[0].sizes[0]:
         note += f", all up to {lo} alike"
     lower, one = goal(), evaluated[best]
@@ -179,7 +190,8 @@ def _resized(run: Run, change) -> Run:
 def _kinds(run: Run) -> list[Run]:
     """One run for every combination of groups that may be the worst, group sizes left open."""
     choices = [
-        [compose((g, k)) for g in _groups(s)] if isinstance(s, CyclicPoisson) else [compose((s, k))] for s, k in run.parts
+        [compose((g, k)) for g in _groups(s)] if isinstance(s, CyclicPoisson) else [compose((s, k))]
+        for s, k in run.parts
     ]
     total = math.prod(map(len, choices))
     if total > MAX_KINDS:
@@ -210,4 +222,6 @@ def _groups(step: CyclicPoisson) -> list[Run]:
             return poisson_subsampled(base, step.q)
         return TruncatedPoisson(base, step.q, sizes if sizes[0] < sizes[1] else sizes[1], step.max_batch)
 
-    return [compose(*((one(norm), len(list(same))) for norm, same in itertools.groupby(rounds))) for rounds in sorted(worst)]
+    return [
+        compose(*((one(norm), len(list(same))) for norm, same in itertools.groupby(rounds))) for rounds in sorted(worst)
+    ]

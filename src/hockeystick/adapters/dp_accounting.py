@@ -58,8 +58,8 @@ class HockeystickAccountant(PrivacyAccountant):
     n_threads : int, default 1
         Threads of a query; 0 = all allowed cores. Answers do not depend on it.
     assume_fixed_n : bool, default False
-        That truncated and fixed-size samples are of one data set size throughout, which is public: then they compose with other
-        events under ADD_OR_REMOVE_ONE as well; see `hockeystick.truncated_poisson_subsampled`.
+        That truncated and fixed-size samples are of one data set size throughout, which is public: then they compose
+        with other events under ADD_OR_REMOVE_ONE as well; see `hockeystick.truncated_poisson_subsampled`.
 
     Raises
     ------
@@ -92,8 +92,12 @@ class HockeystickAccountant(PrivacyAccountant):
         if not isinstance(assume_fixed_n, bool):
             raise DomainError(f"assume_fixed_n must be True or False, got {assume_fixed_n!r}")
         self._adjacency, self._fixed = ADJACENCY[neighboring_relation], assume_fixed_n
-        self._options: dict[str, Any] = {"adjacency": self._adjacency, "n_threads": count("n_threads", n_threads, 0, 4096)}
-        # Numbers that a translation has to round are rounded towards less privacy in one ledger, towards more in the other.
+        self._options: dict[str, Any] = {
+            "adjacency": self._adjacency,
+            "n_threads": count("n_threads", n_threads, 0, 4096),
+        }
+        # Numbers that a translation has to round are rounded towards less privacy in one ledger, towards more in the
+        # other.
         self._worse, self._better = Accountant(), Accountant()
         self._steps = 0
         self._exact_pure: Fraction | float = Fraction(0)  # sum of pure eps; inf where one has none
@@ -213,8 +217,8 @@ class HockeystickAccountant(PrivacyAccountant):
         return mild if self._better.run == self._worse.run else self._ask(ask, self._worse.run, value)
 
     def _ask(self, ask, run: Run, value: float) -> Bound:
-        """A query of a run; the empty run has the same curve under every relation. Runs with a Gaussian mixture, which a grid
-        answers, are asked for `MIXTURE_RTOL`, where that is to be had."""
+        """A query of a run; the empty run has the same curve under every relation. Runs with a Gaussian mixture, which
+        a grid answers, are asked for `MIXTURE_RTOL`, where that is to be had."""
         if not run.parts:
             return ask(run, value)
         if any(isinstance(leaf, GaussianMixture) for step, _ in run.parts for leaf in leaves(base(step))):
@@ -225,11 +229,11 @@ class HockeystickAccountant(PrivacyAccountant):
         return ask(run, value, **self._options)
 
     def get_true_positive_rates(self, false_positive_rates, deltas=None):
-        """Certified upper ends of the true positive rates of attacks at `false_positive_rates`, a number from 0 to 1 or many.
+        """Certified upper ends of the true positive rates of attacks at `false_positive_rates`, a number from 0 to 1 or
+        many.
 
-        Of both directions, as the peer's method, whose `deltas` (a grid) is not needed here and ignored. 1 after a non-private
-        event; events known by a zCDP guarantee only are refused (DomainError).
-        """
+        Of both directions, as the peer's method, whose `deltas` (a grid) is not needed here and ignored. 1 after a
+        non-private event; events known by a zCDP guarantee only are refused (DomainError)."""
         rates = np.asarray(false_positive_rates, dtype=float)
         if not ((rates >= 0) & (rates <= 1)).all():
             raise DomainError(f"false_positive_rates must be from 0 to 1, got {false_positive_rates!r}")
@@ -245,13 +249,18 @@ class HockeystickAccountant(PrivacyAccountant):
         return risk.true_positive_rate(run, rate, **self._options).upper if run.parts else rate
 
     def get_gdp_parameter_estimate(self, false_positive_rates=None, deltas=None) -> float:
-        """An estimate of mu of Gaussian DP, by the peer's rule: the smallest mu whose true positive rates are at least the
-        certified ones at `false_positive_rates` (48 from 1e-6 to 0.5 if not given); between these it may be too small.
+        """An estimate of mu of Gaussian DP, by the peer's rule: the smallest mu whose true positive rates are at least
+        the certified ones at `false_positive_rates` (48 from 1e-6 to 0.5 if not given); between these it may be too
+        small.
 
         inf after a non-private event, and where a loss is infinite with more than the least of these rates. `deltas` is
         ignored. The proved number is `hockeystick.mu_gdp`.
         """
-        rates = np.geomspace(1e-6, 0.5, 48) if false_positive_rates is None else np.ravel(false_positive_rates).astype(float)
+        rates = (
+            np.geomspace(1e-6, 0.5, 48)
+            if false_positive_rates is None
+            else np.ravel(false_positive_rates).astype(float)
+        )
         if not (rates.size and (rates > 0).all() and (rates < 1).all()):
             raise DomainError(f"false_positive_rates must be in (0, 1), got {false_positive_rates!r}")
         if self._non_private or self._true_positive_rate(0.0) > rates.min():
@@ -267,15 +276,16 @@ class HockeystickAccountant(PrivacyAccountant):
         return self._worse.run
 
     def _zcdp_bound(self, ask, value: float) -> Bound:
-        """The upper end with zCDP composed in, through Renyi divergences where the transform of every other step is at hand.
+        """The upper end with zCDP composed in, through Renyi divergences where the transform of every other step is at
+        hand.
 
-        (alpha, xi + rho alpha)-RDP is what a Gaussian step of m^2 = 2 rho has, and xi shifts the loss: the moments bound of
-        run + that step at eps - xi holds [BS16, Lemma 1.7; CKS20, Prop. 12]. Elsewhere the worst pair under the curve that
-        RDP gives (zcdp_curve) stands for the zCDP steps.
-        """
+        (alpha, xi + rho alpha)-RDP is what a Gaussian step of m^2 = 2 rho has, and xi shifts the loss: the moments
+        bound of run + that step at eps - xi holds [BS16, Lemma 1.7; CKS20, Prop. 12]. Elsewhere the worst pair under
+        the curve that RDP gives (zcdp_curve) stands for the zCDP steps."""
         run = self._worse.run
         sides: dict[str, Any] = {"adjacency": self._adjacency}
-        moved = 2 if self._adjacency == "replace_one" else 1  # by how many sensitivities the pair of a Gaussian step is apart
+        # by how many sensitivities the pair of a Gaussian step is apart
+        moved = 2 if self._adjacency == "replace_one" else 1
         stand_in = down(moved / math.sqrt(2 * self._rho))
         if stand_in >= SIGMA_RANGE[0]:
             both = compose(run, gaussian(min(SIGMA_RANGE[1], stand_in)))
@@ -315,7 +325,9 @@ def zcdp_curve(rho: float, xi: float) -> Mechanism:
         ):
             hull.pop()
         hull.append((x, y, eps))
-    return hockeystick.from_curve([eps for _, _, eps in hull[1:]], np.minimum.accumulate([y for _, y, _ in hull[1:]]).tolist())
+    return hockeystick.from_curve(
+        [eps for _, _, eps in hull[1:]], np.minimum.accumulate([y for _, y, _ in hull[1:]]).tolist()
+    )
 
 
 def _exponent(rho: float, xi: float, eps: float, t: float) -> float:

@@ -1,12 +1,11 @@
 """dp_accounting's events as steps of this library: one row per event type, with the proof of each.
 
 An event is a value with a type name and fields, so nothing is imported from dp_accounting; types of newer releases are
-rows like any other. A row yields (what, count, pure): a Mechanism, or NonPrivate or Zcdp; how often; and an upper bound of its
-pure eps (inf if it has none). Numbers that have to be rounded are rounded towards less privacy when `worse` is set,
-towards more otherwise, and a step that only dominates the event is None then: two translations enclose the event,
+rows like any other. A row yields (what, count, pure): a Mechanism, or NonPrivate or Zcdp; how often; and an upper bound
+of its pure eps (inf if it has none). Numbers that have to be rounded are rounded towards less privacy when `worse` is
+set, towards more otherwise, and a step that only dominates the event is None then: two translations enclose the event,
 because leaving a step out is post-processing. What has no proof, or needs a constructor that this release does not
-have, is refused (RefusedError).
-"""
+have, is refused (RefusedError)."""
 
 from __future__ import annotations
 
@@ -44,7 +43,8 @@ class Zcdp(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a translation is for: the adjacency, on which side numbers are rounded, and whether data set sizes are fixed."""
+    """What a translation is for: the adjacency, on which side numbers are rounded, and whether data set sizes are
+    fixed."""
 
     adjacency: str
     worse: bool
@@ -119,8 +119,8 @@ def _gaussian(event, asked):
 
 
 def _one_gaussian(event, asked):
-    """sigma of the single Gaussian step that a nest of composed Gaussian steps on the same records equals; None if it is not
-    such a nest; inf if it is empty.
+    """sigma of the single Gaussian step that a nest of composed Gaussian steps on the same records equals; None if it
+    is not such a nest; inf if it is empty.
 
     The pairs N(m_i, 1) against N(0, 1) compose to N(m, 1) against N(0, 1), m^2 = sum m_i^2: the projection on (m_i) is
     sufficient. So this may stand inside a sampling step, whose pair is built from the pair inside [ZDW22, Thm 11].
@@ -268,8 +268,8 @@ def _zcdp(event, asked):
 
 
 def _tree_aggregation(event, asked):
-    """A record meets one leaf of one tree, hence at most bit_length(n) nodes of a tree of n leaves: one Gaussian step of L2
-    sensitivity sqrt(bit_length(n)), n the largest tree [KMS21, App. D]."""
+    """A record meets one leaf of one tree, hence at most bit_length(n) nodes of a tree of n leaves: one Gaussian step
+    of L2 sensitivity sqrt(bit_length(n)), n the largest tree [KMS21, App. D]."""
     if asked.adjacency != "zero_out":
         raise RefusedError(event, "SingleEpochTreeAggregationDpEvent is defined for REPLACE_SPECIAL only")
     sigma = _non_negative("noise_multiplier", event.noise_multiplier)
@@ -322,7 +322,8 @@ def _poisson(event, asked):
     if q < 1 and any(leaf.sized for leaf in leaves(step)):
         raise RefusedError(
             event,
-            f"PoissonSampledDpEvent cannot take a step that states a dataset size, got {inner!r}: its proof is for that size",
+            f"PoissonSampledDpEvent cannot take a step that states a dataset size, got {inner!r}: its proof is for that"
+            " size",
         )
     yield hockeystick.poisson_subsampled(step, q), 1, pure
 
@@ -364,7 +365,13 @@ def _truncated(event, asked):
         step = hockeystick.gaussian(sigma)
         yield (
             _make(
-                event, "truncated_poisson_subsampled", step, q, dataset_size=size, max_batch=batch, assume_fixed_n=asked.fixed
+                event,
+                "truncated_poisson_subsampled",
+                step,
+                q,
+                dataset_size=size,
+                max_batch=batch,
+                assume_fixed_n=asked.fixed,
             ),
             1,
             math.inf,

@@ -3,16 +3,16 @@
     from flwr.serverapp import PrivacyConfig, NeighboringRelation, SamplingMethod
     strategy = DifferentialPrivacyServerSideFixedClipping(..., accountant=HockeystickAccountant(PrivacyConfig(...)))
 
-It keeps the contract of `flwr.serverapp.PrivacyAccountant` (Flower 1.35 and later) and needs nothing of Flower: events and
-configurations are read by their fields.
+It keeps the contract of `flwr.serverapp.PrivacyAccountant` (Flower 1.35 and later) and needs nothing of Flower: events
+and configurations are read by their fields.
 
     sampling method        relation             step
     POISSON                ADD_OR_REMOVE_ONE    poisson_subsampled(gaussian(z), sample_size/population_size)
     WITHOUT_REPLACEMENT    REPLACE_ONE          without_replacement(gaussian(z), dataset_size=population_size, ...)
     NO_AMPLIFICATION       ADD_OR_REMOVE_ONE    gaussian(z)
 
-z is the noise multiplier of the event. A client that is replaced by another moves a sum of updates of norm at most C by up
-to 2C, as everywhere in this package; Flower's own accountant moves it by C, so that its numbers are smaller there.
+z is the noise multiplier of the event. A client that is replaced by another moves a sum of updates of norm at most C by
+up to 2C, as everywhere in this package; Flower's own accountant moves it by C, so that its numbers are smaller there.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ class HockeystickAccountant:
         Raises
         ------
         DomainError
-            If a number is outside its domain or the event's population is not that of the configuration; nothing is recorded.
+            If a number is outside its domain or the event's population is not that of the configuration; nothing is
+            recorded.
         """
         after = _times(self._step(event), count)
         with self._lock:
@@ -139,7 +140,11 @@ class HockeystickAccountant:
         """eps at `delta`, or at the configured target_delta, with the number of releases."""
         at = self._config.target_delta if delta is None else delta
         return _spent()(
-            epsilon=self.get_epsilon(at), delta=at, num_releases=self.num_releases, accounting_method=METHOD, optimal_order=None
+            epsilon=self.get_epsilon(at),
+            delta=at,
+            num_releases=self.num_releases,
+            accounting_method=METHOD,
+            optimal_order=None,
         )
 
     def would_exceed(self, event: Any, max_epsilon: float | None = None, count: int = 1) -> bool:
@@ -155,7 +160,8 @@ class HockeystickAccountant:
         return not query.epsilon(after, self._config.target_delta, **self._asked(after)).upper <= limit
 
     def state_dict(self) -> dict[str, object]:
-        """What was composed, as a JSON-able dict that `load_state_dict` of an equal configuration reads back exactly."""
+        """What was composed, as a JSON-able dict that `load_state_dict` of an equal configuration reads back
+        exactly."""
         with self._lock:
             kept = list(self._compositions)
         return {
@@ -186,7 +192,9 @@ class HockeystickAccountant:
             try:
                 loaded.compose(_Event(**row["event"]), row["count"])
             except (KeyError, TypeError) as error:
-                raise DomainError(f"compositions[{i}] must have an event ({', '.join(EVENT)}) and a count: {error}") from None
+                raise DomainError(
+                    f"compositions[{i}] must have an event ({', '.join(EVENT)}) and a count: {error}"
+                ) from None
         with self._lock:
             self._run, self._compositions = loaded._run, loaded._compositions
 
@@ -196,7 +204,9 @@ class HockeystickAccountant:
     def _step(self, event: Any) -> Mechanism:
         own = self._config.population_size
         if event.population_size != own:
-            raise DomainError(f"population_size must be that of the configuration, {own!r}, got {event.population_size!r}")
+            raise DomainError(
+                f"population_size must be that of the configuration, {own!r}, got {event.population_size!r}"
+            )
         size = count("population_size", event.population_size)
         sample = count("sample_size", event.sample_size, 1, size)
         noise = gaussian(positive("noise_multiplier", event.noise_multiplier))

@@ -30,8 +30,8 @@ OPTIONS = ("adjacency", "direction", "route", "rtol", "n_threads")
 class HockeystickAccountant(IAccountant):
     """Accountant of DP-SGD on Poisson samples, from its history alone.
 
-    `history` is a list of (noise multiplier, sampling rate, steps), which may be assigned; every answer is computed from
-    it as it is then.
+    `history` is a list of (noise multiplier, sampling rate, steps), which may be assigned; every answer is computed
+    from it as it is then.
 
     Examples
     --------
@@ -78,8 +78,8 @@ class HockeystickAccountant(IAccountant):
     def get_epsilon(self, delta: float, **options: Any) -> float:
         """The certified upper end of eps(delta); inf if a step had no noise.
 
-        Keywords that are not below (`alphas`, `eps_error`, `delta_error`, ...) are those of Opacus' other accountants, which
-        callers pass to whichever they have: they are ignored, since the answer needs no tuning.
+        Keywords that are not below (`alphas`, `eps_error`, `delta_error`, ...) are those of Opacus' other accountants,
+        which callers pass to whichever they have: they are ignored, since the answer needs no tuning.
 
         Parameters
         ----------

@@ -3,13 +3,14 @@
     accountant = HockeystickBudgetAccountant(total_epsilon=1.0, total_delta=1e-6)
     engine = pipeline_dp.DPEngine(accountant, backend)
 
-It keeps the contract of `pipeline_dp.budget_accounting.BudgetAccountant` (PipelineDP 0.3): mechanisms are requested while the
-pipeline is built, `compute_budgets` then gives each its noise. With s the smallest base deviation for which the composition of
-all of them meets the budget, by `hockeystick.calibrate`, a mechanism of weight w gets
+It keeps the contract of `pipeline_dp.budget_accounting.BudgetAccountant` (PipelineDP 0.3): mechanisms are requested
+while the pipeline is built, `compute_budgets` then gives each its noise. With s the smallest base deviation for which
+the composition of all of them meets the budget, by `hockeystick.calibrate`, a mechanism of weight w gets
 
     LAPLACE, GAUSSIAN             the standard deviation s/w, per unit of sensitivity
     .._THRESHOLDING               the same; its thresholds share a quarter of total_delta, which the noise does not get
-    GENERIC, TRUNCATED_GEOMETRIC  eps = sqrt(2) w/s and delta = eps total_delta/total_epsilon: accounted as the worst such step
+    GENERIC, TRUNCATED_GEOMETRIC  eps = sqrt(2) w/s and delta = eps total_delta/total_epsilon: accounted as the worst
+                                  such step
 
 Needs pipeline-dp. Refused: a sensitivity other than 1 (the engine scales by its own) and a deviation of the caller's.
 """
@@ -73,7 +74,9 @@ class HockeystickBudgetAccountant(budget_accounting.BudgetAccountant):
     ) -> None:
         positive("total_epsilon", total_epsilon)
         if not 0 < real("total_delta", total_delta, "in (0, 1)") < 1:
-            raise DomainError(f"total_delta must be in (0, 1), got {total_delta!r}: with 0 take PipelineDP's naive accountant")
+            raise DomainError(
+                f"total_delta must be in (0, 1), got {total_delta!r}: with 0 take PipelineDP's naive accountant"
+            )
         super().__init__(total_epsilon, total_delta, num_aggregations, aggregation_weights)
         self.base_noise_std: float | None = None
         self.run: Run | None = None
@@ -96,7 +99,9 @@ class HockeystickBudgetAccountant(budget_accounting.BudgetAccountant):
             raise DomainError(f"sensitivity must be 1, got {sensitivity!r}: noise is per unit, which the engine scales")
         spec = budget_accounting.MechanismSpec(mechanism_type=mechanism_type, name=name, _count=_times(count))
         weight = positive("weight", weight)
-        self._register_mechanism(budget_accounting.MechanismSpecInternal(sensitivity=1, weight=weight, mechanism_spec=spec))
+        self._register_mechanism(
+            budget_accounting.MechanismSpecInternal(sensitivity=1, weight=weight, mechanism_spec=spec)
+        )
         return spec
 
     def compute_budgets(self) -> None:

@@ -26,7 +26,12 @@ PAD = 1e-12
 
 
 def to_dp_accounting_pld(
-    run, *, value_discretization_interval: float = 1e-4, tail: float = 1e-15, adjacency: str = "add_remove", n_threads: int = 1
+    run,
+    *,
+    value_discretization_interval: float = 1e-4,
+    tail: float = 1e-15,
+    adjacency: str = "add_remove",
+    n_threads: int = 1,
 ):
     """A pessimistic PrivacyLossDistribution of dp_accounting that dominates the run.
 
@@ -63,10 +68,13 @@ def to_dp_accounting_pld(
     options: dict[str, Any] = {"adjacency": adjacency, "n_threads": n_threads}
     run = as_run(run)
     ends = {
-        side: math.ceil(query.epsilon(run, tail, **{**options, "direction": side}).upper / dx) + 1 for side in ("remove", "add")
+        side: math.ceil(query.epsilon(run, tail, **{**options, "direction": side}).upper / dx) + 1
+        for side in ("remove", "add")
     }
     if sum(ends.values()) > POINTS:
-        raise DomainError(f"the grid would have {sum(ends.values())} points; ask for a larger value_discretization_interval")
+        raise DomainError(
+            f"the grid would have {sum(ends.values())} points; ask for a larger value_discretization_interval"
+        )
     upper = {
         side: query.delta(run, dx * np.arange(end + 1), **{**options, "direction": side}).upper.astype(np.longdouble)
         for side, end in ends.items()

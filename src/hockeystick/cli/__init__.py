@@ -30,7 +30,8 @@ STATUS = """exit status:
 
 
 class Verb(NamedTuple):
-    """module: what holds `arguments_NAME(parser)` and `answer_NAME(args)`. shares: which options of options.py come along."""
+    """module: what holds `arguments_NAME(parser)` and `answer_NAME(args)`. shares: which options of options.py come
+    along."""
 
     summary: str
     module: str
@@ -50,8 +51,12 @@ VERBS = {
     "check": Verb("what a log or state says ran, and what to look at twice", ".audit"),
     "explain": Verb("how an answer is obtained", ".audit"),
     "verify": Verb("judge an answer by computing the curve again, independently", ".audit"),
-    "ledger": Verb("what an accountant keeps in a file: shown, added to, and what still fits", ".ledger", ("runs", "kept")),
-    "explore": Verb("a page in the browser: sliders, curves, comparisons (extra `explore`)", "..explore.command", ("runs",)),
+    "ledger": Verb(
+        "what an accountant keeps in a file: shown, added to, and what still fits", ".ledger", ("runs", "kept")
+    ),
+    "explore": Verb(
+        "a page in the browser: sliders, curves, comparisons (extra `explore`)", "..explore.command", ("runs",)
+    ),
     "completion": Verb("a script that completes this command in bash, zsh or fish", ".completion", ()),
 }
 """One line adds a verb."""

@@ -31,7 +31,9 @@ def _titled(curve):
 
 
 def arguments_epsilon(parser) -> None:
-    parser.add_argument("--delta", type=values("delta"), required=True, help="one or several, a list A,B or a range LO:HI:N")
+    parser.add_argument(
+        "--delta", type=values("delta"), required=True, help="one or several, a list A,B or a range LO:HI:N"
+    )
 
 
 def answer_epsilon(args) -> Answer:
@@ -71,7 +73,9 @@ def answer_curve(args) -> Answer:
     curves = plot.privacy_curves(runs, eps, args.points, **asked(args))
     rows = [row for name, xs, bound in curves for row in tables.rows(bound, {"run": name}, "eps", xs.tolist())]
     bottom = 0.0 if args.eps else plot.TAIL
-    return Answer(rows, tables.summary("delta", runs, args), runs, draw=lambda: _privacy(runs, args, curves, bottom), many=True)
+    return Answer(
+        rows, tables.summary("delta", runs, args), runs, draw=lambda: _privacy(runs, args, curves, bottom), many=True
+    )
 
 
 def arguments_tradeoff(parser) -> None:
@@ -103,7 +107,9 @@ def _tradeoffs(curves):
 
 def arguments_along(parser) -> None:
     parser.add_argument("--delta", type=number, required=True, help="0 < delta < 1")
-    parser.add_argument("--at", type=values("at"), help="numbers of steps, list or range LO:HI:N; default over the whole run")
+    parser.add_argument(
+        "--at", type=values("at"), help="numbers of steps, list or range LO:HI:N; default over the whole run"
+    )
     parser.add_argument("--points", type=points, default=200, help="of a range without N; default 200")
 
 
@@ -149,7 +155,9 @@ def _prefixes(sequence, at: list[int]):
 
 
 def arguments_risk(parser) -> None:
-    parser.add_argument("--prior", type=values("prior"), help="prior beliefs of the posterior and the guess; default 0.5")
+    parser.add_argument(
+        "--prior", type=values("prior"), help="prior beliefs of the posterior and the guess; default 0.5"
+    )
     parser.add_argument(
         "--tail", type=number, default=0.05, help="probability with which the posterior is exceeded; default 0.05"
     )
@@ -183,7 +191,8 @@ def answer_risk(args) -> Answer:
             *(("tpr", "fpr", x, risk.true_positive_rate(run, x, **options)) for x in fpr),
             *(("posterior", "prior", x, risk.posterior(run, x, tail=args.tail, **options)) for x in prior),
             *(("bayes_risk", "prior", x, risk.bayes_risk(run, x, **options)) for x in prior),
-            # Whoever guesses right with probability b without the output tells the laws apart at a false positive rate of b.
+            # Whoever guesses right with probability b without the output tells the laws apart at a false positive rate
+            # of b.
             *(("reconstruction", "baseline", x, risk.true_positive_rate(run, x, **options)) for x in baseline),
         ]
         for quantity, given, at, bound in asked_of:

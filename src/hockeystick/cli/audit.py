@@ -19,8 +19,9 @@ FEW = 1e-6
 QUIET_NOISE = 0.3
 """So is a noise multiplier below this, of which eps is seldom what anyone wants."""
 
-more_check = "\n\nA log has one line per step or phase, and these columns (CSV header) or keys (JSON lines):\n" + "\n".join(
-    f"  {name:<13}{what}" for name, what in COLUMNS.items()
+more_check = (
+    "\n\nA log has one line per step or phase, and these columns (CSV header) or keys (JSON lines):\n"
+    + "\n".join(f"  {name:<13}{what}" for name, what in COLUMNS.items())
 )
 
 

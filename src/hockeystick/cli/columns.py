@@ -21,8 +21,8 @@ COLUMNS = ("sigma", "q", "steps", "delta", "eps")
 
 more_batch = """
 
-The first line names the columns: sigma, q (default 1), steps (default 1), and delta or eps; every line is one query of its
-own about that many Poisson-subsampled Gaussian steps."""
+The first line names the columns: sigma, q (default 1), steps (default 1), and delta or eps; every line is one query of
+its own about that many Poisson-subsampled Gaussian steps."""
 
 
 def arguments_batch(parser) -> None:
@@ -80,7 +80,8 @@ def _ask(columns: dict[str, list[float]], args) -> list[dict[str, Any]]:
 
 
 def _read(stream: TextIO, name: str, allow_unterminated: bool) -> tuple[dict[str, list[float]], list[int]]:
-    """The columns of a CSV file of numbers, and the line of every entry; DomainError with the line of whatever is wrong."""
+    """The columns of a CSV file of numbers, and the line of every entry; DomainError with the line of whatever is
+    wrong."""
     lines = stream.read().splitlines(keepends=True)
     reader = csv.reader(lines)
     header = [field.strip().lower() for field in next(reader, [])]
@@ -96,7 +97,9 @@ def _read(stream: TextIO, name: str, allow_unterminated: bool) -> tuple[dict[str
         try:
             rows.append([float(field) for field in fields])
         except ValueError:
-            raise DomainError(f"{name}:{reader.line_num}: not all fields are numbers: {','.join(fields)!r:.80}") from None
+            raise DomainError(
+                f"{name}:{reader.line_num}: not all fields are numbers: {','.join(fields)!r:.80}"
+            ) from None
         if len(fields) != len(header):
             raise DomainError(f"{name}:{reader.line_num}: expected {len(header)} fields, got {len(fields)}")
         numbers.append(reader.line_num)

@@ -4,9 +4,9 @@
     EXPR   := TERM + TERM ...            TERM := [COUNT *] STEP          STEP := MECH [@ RATE]
     MECH   := NAME(number, name=number, ...)
 
-An expression is parsed as Python and its tree walked over the few nodes above; nothing is evaluated. `STEPS` is the one table
-of mechanisms. One `?` may stand for a count, a rate or the first argument of a mechanism: what `calibrate` looks for.
-"""
+An expression is parsed as Python and its tree walked over the few nodes above; nothing is evaluated. `STEPS` is the one
+table of mechanisms. One `?` may stand for a count, a rate or the first argument of a mechanism: what `calibrate` looks
+for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from ..store import state_kind
 
 HELP = """RUN is what ran, optionally NAME=RUN:
   FILE             a log of steps (CSV with a header, or JSON lines: sigma, q, steps; see `hockeystick check --help`),
-                   a run or accountant as hs.to_json and Accountant.state_dict write them, or a ledger (hs.Accountant(FILE))
+                   a run or accountant as hs.to_json and Accountant.state_dict write them, or a ledger
+                   (hs.Accountant(FILE))
   -                the same from standard input
   '1000*gaussian(1.0)@0.01 + 5*laplace(2)'
                    COUNT*MECHANISM(noise ...)@RATE, joined by +; @RATE: every batch is a Poisson sample of that rate
@@ -55,7 +56,8 @@ def _noisy(build: Callable[..., Mechanism]) -> Callable[..., Mechanism]:
 
 
 class Step(NamedTuple):
-    """build(*arguments, **named) of a name in an expression; short names of parameters; where `?` as the first is sought."""
+    """build(*arguments, **named) of a name in an expression; short names of parameters; where `?` as the first is
+    sought."""
 
     build: Callable[..., Mechanism | Run]
     short: dict[str, str] = {}  # noqa: RUF012 (never changed)
@@ -155,7 +157,9 @@ def sought(args) -> Sought:
         left = [name for name, value in given.items() if value is None]
         solve = args.solve or (left[0] if len(left) == 1 else None)
         if solve is None:
-            raise DomainError("name what to look for: --solve sigma, q or steps, or a ? in RUN as in '1000*gaussian(?)@0.01'")
+            raise DomainError(
+                "name what to look for: --solve sigma, q or steps, or a ? in RUN as in '1000*gaussian(?)@0.01'"
+            )
         if given[solve] is not None:
             raise DomainError(f"--{solve} is given and to be solved for: leave one of the two out")
         for name in ("sigma", "steps"):
@@ -202,8 +206,11 @@ def _source(text: str, args, ordered: bool) -> Source:
         return _file(sys.stdin.buffer, "<stdin>", args, ordered)
     triple = None if os.path.exists(text) else _triple(text)
     if triple:
-        sigma, q, steps = (real(name, _float(part), "") for name, part in zip(("SIGMA", "Q", "STEPS"), triple, strict=True))
-        return _plain(text, sigma, q, count("STEPS", int(steps) if steps.is_integer() else steps))  # type: ignore[arg-type]
+        sigma, q, steps = (
+            real(name, _float(part), "") for name, part in zip(("SIGMA", "Q", "STEPS"), triple, strict=True)
+        )
+        steps = int(steps) if steps.is_integer() else steps
+        return _plain(text, sigma, q, count("STEPS", steps))  # type: ignore[arg-type]
     if "(" in text and not os.path.exists(text):
         run = expression(text)
         return Source(text, run, run.parts, "expression")
@@ -269,7 +276,11 @@ def _tree(text: str) -> ast.expr:
 def _place(tree: ast.expr) -> tuple[str, Step | None]:
     """What the unknown stands for, and the mechanism whose first argument it is."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and (_unknown(node.left) or _unknown(node.right)):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mult)
+            and (_unknown(node.left) or _unknown(node.right))
+        ):
             return "steps", None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) and _unknown(node.right):
             return "q", None
@@ -307,8 +318,8 @@ class _Walk:
         raise self._refuse(node, "expected COUNT*MECHANISM(...)@RATE, joined by +")
 
     def _sampled(self, node: ast.BinOp) -> Run:
-        """MECH@RATE or COUNT*MECH@RATE, which Python reads as (COUNT*MECH)@RATE. What is in brackets would be several steps on
-        one sample, which are no composition of sampled steps."""
+        """MECH@RATE or COUNT*MECH@RATE, which Python reads as (COUNT*MECH)@RATE. What is in brackets would be several
+        steps on one sample, which are no composition of sampled steps."""
         left: Any = node.left
         times = 1
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
@@ -473,5 +484,7 @@ def _columns(text: str | None) -> dict[str, str] | None:
     pairs = [item.partition("=") for item in text.split(",")]
     for name, equals, _ in pairs:
         if not equals or not name.strip():
-            raise DomainError(f"--columns takes NAME=COLUMN,..., as in sigma=noise_multiplier,q=sample_rate; got {text!r}")
+            raise DomainError(
+                f"--columns takes NAME=COLUMN,..., as in sigma=noise_multiplier,q=sample_rate; got {text!r}"
+            )
     return {name.strip(): column.strip() for name, _, column in pairs}

@@ -21,20 +21,25 @@ ACTIONS = ("show", "step", "left")
 more_ledger = """
 
   show   what is recorded and what it costs: eps at the delta of the limit, or at --delta
-  step   record RUN before it runs, on disk when the command ends. Exit status 1: it is not certified to fit the limit, and
-         nothing was recorded: do not run it. --new makes the file, with the limit --eps and --delta if these are given
+  step   record RUN before it runs, on disk when the command ends. Exit status 1: it is not certified to fit the limit,
+         and nothing was recorded: do not run it. --new makes the file, with the limit --eps and --delta if these are
+         given
   left   how often RUN may still run within the limit, or within --eps and --delta
 
-Several processes may use one ledger at once. A limit is about steps whose noise, rates and number do not depend on what came
-out of earlier ones; where they do, ask a filter (hs.GDPFilter, hs.RDPFilter)."""
+Several processes may use one ledger at once. A limit is about steps whose noise, rates and number do not depend on what
+came out of earlier ones; where they do, ask a filter (hs.GDPFilter, hs.RDPFilter)."""
 
 
 def arguments_ledger(parser) -> None:
     parser.add_argument("file", metavar="FILE", help="as hs.Accountant(FILE) keeps it")
     parser.add_argument("action", choices=ACTIONS, help="what to do")
     parser.add_argument("--new", action="store_true", help="with step: make FILE, which must not exist")
-    parser.add_argument("--delta", type=values("delta"), help="show: one or several, A,B or a range; else one, with --eps")
-    parser.add_argument("--eps", "--epsilon", type=values("eps"), help="with --delta: the limit of a new ledger, or of left")
+    parser.add_argument(
+        "--delta", type=values("delta"), help="show: one or several, A,B or a range; else one, with --eps"
+    )
+    parser.add_argument(
+        "--eps", "--epsilon", type=values("eps"), help="with --delta: the limit of a new ledger, or of left"
+    )
 
 
 def answer_ledger(args) -> Answer:
@@ -80,9 +85,13 @@ def _shown(args, accountant: Accountant) -> Answer:
         bound = query.epsilon(run, delta, **asked(args))
         rows.append(tables.row(bound, {"quantity": "eps", "delta": delta}))
     notes = [f"{n} x {step!r}" for step, n in run.parts[:SHOWN]]
-    notes += [f"... {len(run.parts) - SHOWN} more distinct steps (--format json has all)"] if len(run.parts) > SHOWN else []
+    notes += (
+        [f"... {len(run.parts) - SHOWN} more distinct steps (--format json has all)"] if len(run.parts) > SHOWN else []
+    )
     kept = {"limit": _listed(limit), "parts": accountant.state_dict()["parts"]}
-    return Answer(rows, _title(args, accountant), {args.file: run}, kept, notes + tables.NOTES, lambda: _drawn(args, run))
+    return Answer(
+        rows, _title(args, accountant), {args.file: run}, kept, notes + tables.NOTES, lambda: _drawn(args, run)
+    )
 
 
 SHOWN = 20

@@ -16,13 +16,14 @@ from ..routes.table import ROUTES
 PROMISE = """what is certified: lower <= truth <= upper for the run as it is given, floating-point rounding included;
 upper is what to report. `certified no` marks an estimate.
 What is not: that batches were drawn so, gradients clipped and noise drawn as stated; what the run leaves out
-(tuning runs, statistics published besides); the accuracy of the C library's exp, log and erfc is taken as documented."""
+(tuning runs, statistics published besides); the accuracy of the C library's exp, log and erfc is taken as
+documented."""
 
 NOTE = "certified for the run as given; that it ran so (sampling, clipping, noise, nothing left out) is not checked"
 
 NEIGHBOURS = (
-    "which data sets must look alike: add_remove (one record more or less, the default), replace_one (one record with another "
-    "value), zero_out (one record that contributes nothing)"
+    "which data sets must look alike: add_remove (one record more or less, the default), replace_one (one record with"
+    " another value), zero_out (one record that contributes nothing)"
 )
 DIRECTED = "remove: outputs with the record against outputs without; add: the reverse; both, the default: the larger"
 
@@ -38,7 +39,9 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
     one.add_argument("--q", type=number, help="Poisson sampling rate, default 1 (none)")
     one.add_argument("--steps", type=whole, help="number of steps")
     logs = parser.add_argument_group("logs")
-    logs.add_argument("--columns", metavar="NAME=COLUMN,...", help="which column holds what; NAME= passes over a column")
+    logs.add_argument(
+        "--columns", metavar="NAME=COLUMN,...", help="which column holds what; NAME= passes over a column"
+    )
     add_allowances(logs)
     logs.add_argument("--allow-empty", action="store_true", help="take a log without steps as a run without steps")
 
@@ -53,13 +56,19 @@ def add_query(parser: argparse.ArgumentParser, adjacency: str | None = "add_remo
     group = parser.add_argument_group("options of all verbs")
     group.add_argument("--adjacency", default=adjacency, help=NEIGHBOURS)
     group.add_argument("--direction", default="both", help=DIRECTED)
-    group.add_argument("--route", default="auto", help=f"{', '.join(ROUTES)}; default auto, the certified one that is soonest")
+    group.add_argument(
+        "--route", default="auto", help=f"{', '.join(ROUTES)}; default auto, the certified one that is soonest"
+    )
     group.add_argument("--rtol", type=number, help="largest relative width; an error if it cannot be met")
     group.add_argument(
         "--threads", type=whole, default=1, help="default 1; 0 is all cores allowed; answers do not depend on it"
     )
-    group.add_argument("--format", choices=("table", "csv", "json"), help="default table; csv for the verbs with many rows")
-    group.add_argument("--plot", type=picture, metavar="FILE", help=f"also draw it: {', '.join(PICTURES)} (extra `plot`)")
+    group.add_argument(
+        "--format", choices=("table", "csv", "json"), help="default table; csv for the verbs with many rows"
+    )
+    group.add_argument(
+        "--plot", type=picture, metavar="FILE", help=f"also draw it: {', '.join(PICTURES)} (extra `plot`)"
+    )
     group.add_argument("--quiet", action="store_true", help="no notes, no progress bar")
 
 
@@ -102,7 +111,8 @@ class Values(NamedTuple):
     items: tuple[float | tuple[float, float, int | None], ...]
 
     def at(self, scale: str = "even", n: int = 200) -> list[float]:
-        """All numbers; a range is even in x ("even"), log x ("log") or log x/(1-x) ("logit"), with n where it names none."""
+        """All numbers; a range is even in x ("even"), log x ("log") or log x/(1-x) ("logit"), with n where it names
+        none."""
         out: list[float] = []
         for item in self.items:
             out += [item] if isinstance(item, float) else self._range(*item[:2], item[2] or n, scale)
@@ -225,7 +235,9 @@ def narrow(bound: Bound[Any], args) -> Bound[Any]:
     if args.rtol is not None:
         gap, size = np.asarray(bound.upper) - bound.lower, np.abs(bound.estimate)
         if not (gap <= args.rtol * size).all():
-            raise AccuracyError(f"the interval is {np.max(gap / size):.2g} wide, relatively; rtol={args.rtol:g} was asked for")
+            raise AccuracyError(
+                f"the interval is {np.max(gap / size):.2g} wide, relatively; rtol={args.rtol:g} was asked for"
+            )
     return bound
 
 

@@ -29,13 +29,16 @@ NORMS holds one row a record and one column a step:
   .npy      an array of float32 or float64 with one or two dimensions, read in blocks
   .csv      numbers separated by commas; a first line of names is passed over
   .parquet  numeric columns (needs the extra "parquet")
-The noise is --noise, in the unit of the norms, or --noise-multiplier times --clip. With --q below 1 every record is charged at
-every step, drawn or not: give the norm that it has or would have, or the clip. Upper bounds only, ex post, and private."""
+The noise is --noise, in the unit of the norms, or --noise-multiplier times --clip. With --q below 1 every record is
+charged at every step, drawn or not: give the norm that it has or would have, or the clip. Upper bounds only, ex post,
+and private."""
 
 
 def arguments_individual(parser) -> None:
     parser.add_argument("norms", metavar="NORMS", type=Path, help="file of norms: .npy, .csv or .parquet")
-    parser.add_argument("--noise", type=options.number, help="standard deviation of the noise, in the unit of the norms")
+    parser.add_argument(
+        "--noise", type=options.number, help="standard deviation of the noise, in the unit of the norms"
+    )
     parser.add_argument("--noise-multiplier", type=options.number, help="instead of --noise, with --clip: noise / clip")
     parser.add_argument("--clip", type=options.number, help="clipping norm; larger norms are cut to it")
     parser.add_argument("--delta", type=options.number, required=True, help="0 < delta < 1")
@@ -95,7 +98,9 @@ def _open(path: Path, allow_unterminated: bool):
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2 or table.dtype.kind not in "fiu" or not table.size:
-        raise DomainError(f"{path}: expected one row a record and one column a step, got {table.dtype} of shape {table.shape}")
+        raise DomainError(
+            f"{path}: expected one row a record and one column a step, got {table.dtype} of shape {table.shape}"
+        )
     return lambda: (np.asarray(table[at : at + BLOCK]) for at in range(0, len(table), BLOCK)), len(table)
 
 
@@ -195,7 +200,12 @@ def _bar(records: int):
         last[0] = now
         full = 40 * done // records
         end = "\n" if done >= records else ""
-        print(f"\r[{'#' * full}{'.' * (40 - full)}] {done}/{records} records {now:.0f} s", end=end, file=sys.stderr, flush=True)
+        print(
+            f"\r[{'#' * full}{'.' * (40 - full)}] {done}/{records} records {now:.0f} s",
+            end=end,
+            file=sys.stderr,
+            flush=True,
+        )
 
     return show
 

@@ -11,8 +11,8 @@ from .tables import Answer
 
 more_calibrate = """
 
-RUN holds a ? for what is sought: '1000*gaussian(?)@0.01', '?*laplace(2)', '500*gaussian(1)@?', ?:0.01:1000. Or leave out one of
---sigma, --q, --steps. The answer is proved to meet the target; the row's limit is proved not to."""
+RUN holds a ? for what is sought: '1000*gaussian(?)@0.01', '?*laplace(2)', '500*gaussian(1)@?', ?:0.01:1000. Or leave
+out one of --sigma, --q, --steps. The answer is proved to meet the target; the row's limit is proved not to."""
 
 
 START = {"sigma": 1.0, "q": 0.01, "steps": 1000}
@@ -35,7 +35,9 @@ def arguments_calibrate(parser) -> None:
 def answer_calibrate(args) -> Answer:
     found = grammar.sought(args)
     names = ("eps", "delta", "advantage", "fnr", "fpr", "mu")
-    target = {"epsilon" if name == "eps" else name: value for name in names if (value := getattr(args, name)) is not None}
+    target = {
+        "epsilon" if name == "eps" else name: value for name in names if (value := getattr(args, name)) is not None
+    }
     if args.rtol is not None:
         raise DomainError("--rtol is not an option of calibrate; ask for a distance of the parameter with --tol")
     options = {**target, "tol": args.tol, **without_rtol(args)}

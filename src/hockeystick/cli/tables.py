@@ -5,9 +5,9 @@ JSON is one object with the keys
     format ("hockeystick.result"), version (2), package (the release), query (the verb), adjacency, direction,
     runs ([{name, steps, distinct_steps}]; absent where there are none), what the verb adds, rows
 
-and one row per value asked: what was asked (run, delta, eps, fpr, steps ...), lower, estimate, upper, route, certified, and
-what the verb adds (budget: {unit, terms}). CSV has the same columns but for nested ones, a table what fits on a line.
-Floats are the shortest text that reads back to the same double; an infinite value is the string "inf" or "-inf".
+and one row per value asked: what was asked (run, delta, eps, fpr, steps ...), lower, estimate, upper, route, certified,
+and what the verb adds (budget: {unit, terms}). CSV has the same columns but for nested ones, a table what fits on a
+line. Floats are the shortest text that reads back to the same double; an infinite value is the string "inf" or "-inf".
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def rows(bound: Bound[Any], at: dict[str, Any], name: str, values) -> list[dict[
     """A row for every entry of an array answer asked at `values` of `name`."""
     ends = zip(values, bound.lower, bound.estimate, bound.upper, strict=True)
     answered = {"route": bound.route, "certified": bool(bound.certified)}
-    return [{**at, name: x, "lower": float(a), "estimate": float(b), "upper": float(c), **answered} for x, a, b, c in ends]
+    return [
+        {**at, name: x, "lower": float(a), "estimate": float(b), "upper": float(c), **answered} for x, a, b, c in ends
+    ]
 
 
 def budget(bound: Bound) -> dict[str, Any]:

@@ -14,7 +14,12 @@ from typing import Any
 
 
 def serve(
-    runs: Mapping[str, Any] | None = None, *, delta: float = 1e-5, adjacency: str = "add_remove", port: int = 0, browser=True
+    runs: Mapping[str, Any] | None = None,
+    *,
+    delta: float = 1e-5,
+    adjacency: str = "add_remove",
+    port: int = 0,
+    browser=True,
 ):
     """Serve the explorer until interrupted, and open it in a browser.
 

@@ -20,7 +20,9 @@ STYLE = """
     :host { font: 15px/1.4 system-ui, sans-serif; }
     p { margin: .1rem 0; } .eps { font-size: 1.15rem; font-weight: 600; } .proof { color: #333; font-size: .85rem; }
     .wrong { color: #a40000; font-size: .85rem; } code { overflow-wrap: anywhere; }
-    .noUi-handle:focus-visible, input:focus-visible, button:focus-visible, select:focus-visible { outline: 3px solid #0072b2; }
+    .noUi-handle:focus-visible, input:focus-visible, button:focus-visible, select:focus-visible {
+        outline: 3px solid #0072b2;
+    }
 """
 CODE = {"sizing_mode": "stretch_width", "stylesheets": [STYLE, "textarea { font-family: monospace; }"]}
 WIDE = {"sizing_mode": "stretch_width", "stylesheets": [STYLE]}
@@ -42,14 +44,21 @@ def plain(value: float) -> str:
 
 
 class Number:
-    """A text field with a logarithmic slider under it and room for a message. `moved(value)` is told of every new number."""
+    """A text field with a logarithmic slider under it and room for a message. `moved(value)` is told of every new
+    number."""
 
     def __init__(self, key: str, name: str, value: float, moved):
         self.name, self.field, self.value, self.moved, self.quiet = name, FIELDS[name], value, moved, False
         self.text = TextInput(title=self.field.label, value=plain(value), name=f"{key}-{name}", **WIDE)
         low, high = math.log10(self.field.low), math.log10(self.field.high)
         self.slider = Slider(
-            start=low, end=high, step=0.01, value=self._place(value), show_value=False, name=f"{key}-{name}-slider", **WIDE
+            start=low,
+            end=high,
+            step=0.01,
+            value=self._place(value),
+            show_value=False,
+            name=f"{key}-{name}-slider",
+            **WIDE,
         )
         self.message = Div(visible=False, name=f"{key}-{name}-message", **WIDE)
         on(self.text, "value", self._typed)
@@ -117,7 +126,9 @@ class Card:
 
     def _fields(self, what: Choice) -> list:
         key = str(self.serial)
-        self.sampler = Select(title="batches", options=list(SAMPLERS), value=what.sampler, name=f"{key}-sampler", **WIDE)
+        self.sampler = Select(
+            title="batches", options=list(SAMPLERS), value=what.sampler, name=f"{key}-sampler", **WIDE
+        )
         on(self.sampler, "value", self._sampled)
         self.numbers = {name: Number(key, name, getattr(what, name), partial(self._moved, name)) for name in FIELDS}
         self.aim = Toggle(label=f"Find the noise for a target {EPS}", name=f"{key}-aim", **WIDE)

@@ -23,7 +23,10 @@ def answer_explore(args) -> str:
     found = list(grammar.sources(args).values()) if given else []
     words = [word.removeprefix(f"{source.name}=") for source, word in zip(found, args.runs or [""], strict=False)]
     serve(
-        {s.name: choice_of(s.run, word, s.kind == "log" and not args.columns) for s, word in zip(found, words, strict=True)},
+        {
+            s.name: choice_of(s.run, word, s.kind == "log" and not args.columns)
+            for s, word in zip(found, words, strict=True)
+        },
         delta=args.delta,
         adjacency=args.adjacency,
         port=args.port,

@@ -1,9 +1,8 @@
 """Threads that compute pieces of what was asked for, and hand them on.
 
-What was asked for last comes first, up to its piece `REST`; asked for again under the same key, what is left of the old is
-dropped. One thread computes at a time: two would hold up each other. But a piece that takes longer than `PATIENCE` is left to
-its thread, and another goes on with the rest, while there is one.
-"""
+What was asked for last comes first, up to its piece `REST`; asked for again under the same key, what is left of the old
+is dropped. One thread computes at a time: two would hold up each other. But a piece that takes longer than `PATIENCE`
+is left to its thread, and another goes on with the rest, while there is one."""
 
 from __future__ import annotations
 
@@ -14,16 +13,18 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 SOON, LATER = 0.02, 0.15
-"""Seconds from a question to its first delivery, and between later ones, whose drawing must hold up neither the one before nor
-the next question."""
+"""Seconds from a question to its first delivery, and between later ones, whose drawing must hold up neither the one
+before nor the next question."""
 PATIENCE, THREADS = 0.3, 4
 """Seconds for which a thread is alone with a piece, and threads in all."""
 NOW, REST = "now", "rest"
-"""Names of pieces that say: what has been found is worth a delivery; and what follows can wait for other keys besides."""
+"""Names of pieces that say: what has been found is worth a delivery; and what follows can wait for other keys
+besides."""
 
 
 class Desk:
-    """deliver({(key, name): piece}) is called in the computing thread; it must return at once and later call `delivered`."""
+    """deliver({(key, name): piece}) is called in the computing thread; it must return at once and later call
+    `delivered`."""
 
     def __init__(self, deliver: Callable[[dict], None]):
         self._deliver = deliver
@@ -70,7 +71,12 @@ class Desk:
             with self._turn:
                 while not (self._closed or found or entry):
                     if self._due():
-                        found, self._found, self._under_way, self._next = self._found, {}, True, time.perf_counter() + LATER
+                        found, self._found, self._under_way, self._next = (
+                            self._found,
+                            {},
+                            True,
+                            time.perf_counter() + LATER,
+                        )
                     elif entry := self._entry():
                         self._at[i] = entry, time.perf_counter()
                     else:

@@ -1,4 +1,5 @@
-"""The four figures: how they look on the page, what of a curve is drawn, and the same as a PNG or SVG file (extra `plot`)."""
+"""The four figures: how they look on the page, what of a curve is drawn, and the same as a PNG or SVG file (extra
+`plot`)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ RATES = (float(FPR[0]), 1.0)
 
 
 COLUMNS = ("x", "lower", "upper", "edge", "at least", "at most")
-"""Of a curve: its band, the lower edge where that is not the upper one to the eye, and the true ends for the pointer."""
+"""Of a curve: its band, the lower edge where that is not the upper one to the eye, and the true ends for the
+pointer."""
 NOTHING = {column: [math.nan] for column in (*COLUMNS, "dot x", "dot y")}
 NOWHERE = (math.nan, math.nan)
 TICKS = """
@@ -34,13 +36,15 @@ for (let power = Math.floor(Math.log10(start)); power <= Math.log10(end); power+
   for (const digit of digits) ticks.push(Number(`${digit}e${power}`));
 return ticks.filter(x => start <= x && x <= end);
 """
-"""Numbers of a logarithmic axis of one or two decades: Bokeh's are at equal distances and leave half of such an axis bare."""
+"""Numbers of a logarithmic axis of one or two decades: Bokeh's are at equal distances and leave half of such an axis
+bare."""
 NICE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 """Where an axis may end, times a power of 10: its numbers stand still while a curve moves a little."""
 
 
 class Plan(NamedTuple):
-    """A figure: its title, its axes with their scales, and ranges that do not follow the curves. A linear axis starts at 0."""
+    """A figure: its title, its axes with their scales, and ranges that do not follow the curves. A linear axis starts
+    at 0."""
 
     title: str
     x: str
@@ -66,13 +70,15 @@ PLANS = {
 
 
 class Drawn:
-    """One of the figures. Its axes end where Python says, at a nice number beyond the curves: a browser that had to find the
-    ends would lay the figure out again after every move of a slider."""
+    """One of the figures. Its axes end where Python says, at a nice number beyond the curves: a browser that had to
+    find the ends would lay the figure out again after every move of a slider."""
 
     def __init__(self, name: str):
         plan = PLANS[name]
         self.ranges = {"x": Range1d(*(plan.x_range or (0.1, 1.0))), "y": Range1d(*(plan.y_range or (0.1, 1.0)))}
-        self.scales = {axis: scale for axis, scale in zip("xy", plan.scales, strict=True) if not getattr(plan, f"{axis}_range")}
+        self.scales = {
+            axis: scale for axis, scale in zip("xy", plan.scales, strict=True) if not getattr(plan, f"{axis}_range")
+        }
         self.fitted: dict[str, tuple[float, float]] = {}
         self.plot = figure(
             height=300,
@@ -120,12 +126,11 @@ def nice(value: float, up: bool) -> float:
 
 
 class Lines:
-    """The curves of the i-th run in all figures: a band between the certified ends, a line at the upper one, another at the
-    lower one where the band is wide, and dots where the run itself is.
+    """The curves of the i-th run in all figures: a band between the certified ends, a line at the upper one, another at
+    the lower one where the band is wide, and dots where the run itself is.
 
-    A figure has a source of its own: it is drawn as soon as its curve is known. Columns are lists: an array would go to the
-    browser as two more messages.
-    """
+    A figure has a source of its own: it is drawn as soon as its curve is known. Columns are lists: an array would go to
+    the browser as two more messages."""
 
     def __init__(self, drawn: dict[str, Drawn], i: int):
         self.dots = dict.fromkeys(drawn, NOWHERE)
@@ -137,7 +142,10 @@ class Lines:
             plot.line("x", "edge", line_width=1, **look)
             if name != "tradeoff":
                 plot.scatter("dot x", "dot y", source=self.sources[name], size=9, color=COLOURS[i])
-            tips = [(PLANS[name].x, "@x{0.000000}"), *((end, f"@{{{end}}}{{0.0000000e+0}}") for end in ("at least", "at most"))]
+            tips = [
+                (PLANS[name].x, "@x{0.000000}"),
+                *((end, f"@{{{end}}}{{0.0000000e+0}}") for end in ("at least", "at most")),
+            ]
             plot.add_tools(HoverTool(renderers=[upper], tooltips=tips, mode="vline", visible=False, attachment="left"))
 
     def clear(self) -> None:
@@ -166,7 +174,9 @@ def legend(names: dict[int, str]) -> str:
     rows = []
     for i, name in names.items():
         dashes = " ".join(map(str, DASHES[i]))
-        line = f"<line x1='0' y1='6' x2='42' y2='6' stroke='{COLOURS[i]}' stroke-width='3' stroke-dasharray='{dashes}'/>"
+        line = (
+            f"<line x1='0' y1='6' x2='42' y2='6' stroke='{COLOURS[i]}' stroke-width='3' stroke-dasharray='{dashes}'/>"
+        )
         rows.append(f"<span><svg width='42' height='12' aria-hidden='true'>{line}</svg> {html.escape(name)}</span>")
     return "".join(rows)
 

@@ -1,12 +1,11 @@
 """What the page shows: runs as its fields say, and their certified curves. Nothing here knows of widgets.
 
-A `Choice` is a run whose fields can be moved, a `Given` one that came as it is. `pieces` yields what is drawn of either, with
-few points first, so that a page can follow a slider, then with more.
+A `Choice` is a run whose fields can be moved, a `Given` one that came as it is. `pieces` yields what is drawn of
+either, with few points first, so that a page can follow a slider, then with more.
 
-The trade-off curve is read off the same deltas as the privacy curve: chords.py bounds it from both sides between them, which
-takes microseconds a point where `hs.true_positive_rate` searches for milliseconds, and leaves a band as wide as the points are
-apart.
-"""
+The trade-off curve is read off the same deltas as the privacy curve: chords.py bounds it from both sides between them,
+which takes microseconds a point where `hs.true_positive_rate` searches for milliseconds, and leaves a band as wide as
+the points are apart."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ from .desk import NOW, REST
 
 
 class Field(NamedTuple):
-    """A number of a run: its label, the range of its slider, whether it is an integer, and check(value), which refuses."""
+    """A number of a run: its label, the range of its slider, whether it is an integer, and check(value), which
+    refuses."""
 
     label: str
     low: float
@@ -41,7 +41,9 @@ class Field(NamedTuple):
 
 FIELDS = {
     "noise": Field("noise multiplier \N{GREEK SMALL LETTER SIGMA}", 0.1, 100.0, False, lambda x: gaussian(x).sigma),
-    "rate": Field("sampling rate q", 1e-6, 1.0, False, lambda x: getattr(poisson_subsampled(gaussian(1.0), x), "q", 1.0)),
+    "rate": Field(
+        "sampling rate q", 1e-6, 1.0, False, lambda x: getattr(poisson_subsampled(gaussian(1.0), x), "q", 1.0)
+    ),
     "steps": Field("steps k", 1, 1e6, True, lambda x: count("steps", x)),
     "records": Field("records n", 10, 1e8, True, lambda x: count("records", x, 1, 10**12)),
     "batch": Field("batch size", 1, 1e6, True, lambda x: count("batch", x, 1, 10**12)),
@@ -79,7 +81,8 @@ class Choice(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A run that came with the call. `text`: how the command line said it, if that did; `log`: whether that is a log's path."""
+    """A run that came with the call. `text`: how the command line said it, if that did; `log`: whether that is a log's
+    path."""
 
     run: Run
     text: str = ""
@@ -122,7 +125,8 @@ SAMPLERS = {
         ("noise", "rate", "steps", "records", "batch"),
         lambda c: truncated_poisson_subsampled(gaussian(c.noise), c.rate, dataset_size=c.records, max_batch=c.batch),
         lambda c: math.ceil(1 / c.rate),
-        "hs.truncated_poisson_subsampled(hs.gaussian({c.noise!r}), {c.rate!r}, dataset_size={c.records}, max_batch={c.batch})",
+        "hs.truncated_poisson_subsampled(hs.gaussian({c.noise!r}), {c.rate!r}, dataset_size={c.records},"
+        " max_batch={c.batch})",
         "truncated({c.noise!r}, q={c.rate!r}, n={c.records}, max={c.batch})",
     ),
     "batches of fixed size": Sampler(
@@ -192,7 +196,8 @@ def noise_for(choice: Choice, epsilon: float, delta: float, **options) -> Choice
 
 
 def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str, Bound | Series | None]]:
-    """("epsilon", eps at `delta`), ("epoch", the same after one more epoch), and (figure, its curve), ever finer ones."""
+    """("epsilon", eps at `delta`), ("epoch", the same after one more epoch), and (figure, its curve), ever finer
+    ones."""
     yield "epsilon", query.epsilon(what.run, delta, **options)
     if isinstance(what, Choice):
         yield "epoch", query.epsilon(what.step * (what.steps + what.epoch), delta, **options)
@@ -202,7 +207,8 @@ def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str,
         if name == "privacy":  # the first figure is drawn while the others are computed
             yield NOW, None
     if isinstance(what, Choice):
-        steps = np.append(1 + (2 * what.steps - 1) * np.linspace(0, 1, POINTS) ** 2, what.steps)  # eps grows like a root
+        # eps grows like a root
+        steps = np.append(1 + (2 * what.steps - 1) * np.linspace(0, 1, POINTS) ** 2, what.steps)
         noise = np.append(what.noise * np.logspace(-0.5, 0.5, POINTS), what.noise)
         for name, values in (("steps", np.round(steps).astype(np.int64)), ("noise", noise)):
             rest.append(_along(what, name, np.unique(values), delta, options))
@@ -228,7 +234,8 @@ def _curves(what, delta: float, points: int, options) -> Iterator[tuple[str, Ser
 
 
 def tradeoff(eps: np.ndarray, sides: list[Bound[Any]]) -> Bound[Any]:
-    """Certified ends of the largest true positive rate at every `FPR`, over both directions, from deltas at rising eps."""
+    """Certified ends of the largest true positive rate at every `FPR`, over both directions, from deltas at rising
+    eps."""
     inside = np.abs(eps) <= EPS_MAX  # whose e^eps a double holds
     eps, sides = eps[inside], [side[inside] for side in sides]
     low, high = FPR.copy(), np.ones(FPR.size)
@@ -259,7 +266,10 @@ def _sharper(what, found: Bound[Any], options) -> Iterator[tuple[str, Series]]:
             except AccuracyError:
                 continue
             low[i], high[i] = max(low[i], point.lower), min(high[i], point.upper)
-            yield "tradeoff", Series("", FPR, Bound(low.copy(), 0.5 * (low + high), high.copy(), "", True, point.budget))
+            yield (
+                "tradeoff",
+                Series("", FPR, Bound(low.copy(), 0.5 * (low + high), high.copy(), "", True, point.budget)),
+            )
 
 
 def _halving(size: int) -> list[int]:
@@ -275,7 +285,8 @@ def _along(what: Choice, name: str, values: np.ndarray, delta: float, options) -
     asked, budget = np.zeros(values.size, dtype=bool), Budget({})
     if what.sampler in ("Poisson", "all records"):
         rate = what.rate if what.sampler == "Poisson" else 1.0
-        for half in (slice((values.size - 1) % 2, None, 2), slice(values.size % 2, None, 2)):  # the first has the last value
+        # the first has the last value
+        for half in (slice((values.size - 1) % 2, None, 2), slice(values.size % 2, None, 2)):
             sigma, steps = (values[half] if name == field else getattr(what, field) for field in ("noise", "steps"))
             found = batch.epsilon_batch(sigma, rate, steps, delta, alone=False, strict=False, **options)
             low[half], mid[half], high[half], budget = found.lower, found.estimate, found.upper, found.budget

@@ -1,8 +1,7 @@
 """The page of one session: a card a run, four figures, and what can be taken along.
 
-A field that is moved makes a new `Choice`; the desk computes its pieces in a thread of its own, and `_show` draws what has been
-found. What is wrong with a field stands beside that field.
-"""
+A field that is moved makes a new `Choice`; the desk computes its pieces in a thread of its own, and `_show` draws what
+has been found. What is wrong with a field stands beside that field."""
 
 from __future__ import annotations
 
@@ -214,7 +213,8 @@ class Page:
             button = Button(label=kind.upper(), name=kind, width=80, align="end")
             button.on_click(partial(self._send, kind))
             buttons.append(button)
-        self.no_picture = Div(visible=False, name="picture-message", tags=[self.parcel], **WIDE)  # a page has what it refers to
+        # a page has what it refers to
+        self.no_picture = Div(visible=False, name="picture-message", tags=[self.parcel], **WIDE)
         pictures = row(self.picture, *buttons, sizing_mode="stretch_width")
         return column(self.kind, self.text, copy, pictures, self.no_picture, sizing_mode="stretch_width", name="take")
 
@@ -244,4 +244,8 @@ class Page:
             return
         say(self.no_picture, "")
         form = "image/svg+xml" if kind == "svg" else "image/png"
-        self.parcel.data = {"name": [f"hockeystick-{name}.{kind}"], "type": [form], "body": [base64.b64encode(body).decode()]}
+        self.parcel.data = {
+            "name": [f"hockeystick-{name}.{kind}"],
+            "type": [form],
+            "body": [base64.b64encode(body).decode()],
+        }

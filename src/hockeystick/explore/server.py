@@ -1,9 +1,9 @@
 """The server: Bokeh's, on 127.0.0.1 alone, for those who have the token.
 
-A page of another origin can send requests to 127.0.0.1, and a name of its own can be made to point there. So every request but
-for Bokeh's own scripts, which are public, must name this address as its host, carry the token (the web socket's too), and come
-from no other origin. The answers say that they must not be framed, kept, or named to other sites.
-"""
+A page of another origin can send requests to 127.0.0.1, and a name of its own can be made to point there. So every
+request but for Bokeh's own scripts, which are public, must name this address as its host, carry the token (the web
+socket's too), and come from no other origin. The answers say that they must not be framed, kept, or named to other
+sites."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .model import Choice, Given, choice_of, number
 from .page import MOST, Page
 
 TURN = 2e-4
-"""Seconds for which the thread that computes may keep the one that talks to the browser waiting, some times a message. Python
-has 5 ms."""
+"""Seconds for which the thread that computes may keep the one that talks to the browser waiting, some times a message.
+Python has 5 ms."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",

@@ -1,6 +1,5 @@
-"""What a caller may hand to the filter of every record: norms, indices, a mask, words to keep the state in. Anything else is
-a DomainError; nothing is converted with a rounding.
-"""
+"""What a caller may hand to the filter of every record: norms, indices, a mask, words to keep the state in. Anything
+else is a DomainError; nothing is converted with a rounding."""
 
 from __future__ import annotations
 
@@ -53,7 +52,9 @@ def sorted_indices(indices, n: int):
     if index.size == 0:
         return np.empty(0, np.int64), None
     if index.dtype.kind not in "iu" or index.ndim != 1:
-        raise DomainError(f"indices must be a one-dimensional array of integers, got {index.dtype} of shape {index.shape}")
+        raise DomainError(
+            f"indices must be a one-dimensional array of integers, got {index.dtype} of shape {index.shape}"
+        )
     index = np.ascontiguousarray(index, dtype=np.int64)
     order = None
     if index.size > 1 and not (index[1:] > index[:-1]).all():

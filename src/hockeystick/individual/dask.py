@@ -1,12 +1,11 @@
 """The individual filter over more records than one machine holds: the same kernels on the blocks of a Dask array.
 
-State is a block of words for every block of norms, on the worker that has the norms. A step is a pure function of the blocks
-before it, so a block lost with its worker is computed again and comes out the same, bit for bit; a step with a bad norm
-anywhere is not taken. Needs the extra "dask".
+State is a block of words for every block of norms, on the worker that has the norms. A step is a pure function of the
+blocks before it, so a block lost with its worker is computed again and comes out the same, bit for bit; a step with a
+bad norm anywhere is not taken. Needs the extra "dask".
 
-To do that the scheduler remembers every step since the start, and the norms too where they are handed over as arrays: in a long
-run let the workers read them from files. Nothing outlives the cluster; records.py does, on one machine.
-"""
+To do that the scheduler remembers every step since the start, and the norms too where they are handed over as arrays:
+in a long run let the workers read them from files. Nothing outlives the cluster; records.py does, on one machine."""
 
 from __future__ import annotations
 
@@ -101,7 +100,9 @@ class ShardedGDPFilter:
             if found is not None:
                 record = sum(self.chunks[:block]) + found[0]
                 allowed = "finite" if self.clip is None else f"at most the promised clip {self.clip!r}"
-                raise DomainError(f"norms must be >= 0 and {allowed}, got {found[1]!r} at record {record}; nobody was charged")
+                raise DomainError(
+                    f"norms must be >= 0 and {allowed}, got {found[1]!r} at record {record}; nobody was charged"
+                )
         self._blocks = [dask.delayed(_words)(part) for part in parts]
         self.steps += 1
         masks = [dask.delayed(_mask)(part) for part in parts]
@@ -116,8 +117,8 @@ class ShardedGDPFilter:
         return da.concatenate([da.from_delayed(p, (n,), float) for p, n in zip(parts, self.chunks, strict=True)])
 
     def summary(self, delta: float, quantiles=(0.5, 0.95)) -> dict:
-        """Maximum, quantiles and histogram of eps(delta) over all records, reduced block by block: upper bounds, ex post,
-        private.
+        """Maximum, quantiles and histogram of eps(delta) over all records, reduced block by block: upper bounds, ex
+        post, private.
 
         Parameters
         ----------
@@ -129,7 +130,8 @@ class ShardedGDPFilter:
         Returns
         -------
         dict
-            "max", "quantiles" ({p: eps}, each at most one bin high), "edges" (eps at the bins' upper edges), "histogram".
+            "max", "quantiles" ({p: eps}, each at most one bin high), "edges" (eps at the bins' upper edges),
+            "histogram".
 
         Raises
         ------
@@ -148,7 +150,12 @@ class ShardedGDPFilter:
         below = np.cumsum(histogram)
         at = {p: float(eps[np.searchsorted(below, math.ceil(p * (below[-1] - 1)) + 1)]) for p in quantiles}
         top = float(eps[-1])
-        return {"max": top, "quantiles": {p: min(e, top) for p, e in at.items()}, "edges": eps[:-1], "histogram": histogram}
+        return {
+            "max": top,
+            "quantiles": {p: min(e, top) for p, e in at.items()},
+            "edges": eps[:-1],
+            "histogram": histogram,
+        }
 
 
 def epsilons_upper(counts, *, sigmas, delta, q=1.0, route="contour"):

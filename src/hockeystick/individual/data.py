@@ -1,22 +1,23 @@
 """The words of an individual filter: in memory, or in a memory-mapped file beside its ledger.
 
-File `<path>.words`: a header of 4096 bytes (magic, version, number of records, identity, CRC-32), then the words, 8 bytes a
-record. File `<path>.step`: a header of 4096 bytes (magic, identity, number of a step, what follows, CRC-32) and what it takes
-to do the last step again: the norms of a step over all records, or the places and new words of one over some.
+File `<path>.words`: a header of 4096 bytes (magic, version, number of records, identity, CRC-32), then the words, 8
+bytes a record. File `<path>.step`: a header of 4096 bytes (magic, identity, number of a step, what follows, CRC-32) and
+what it takes to do the last step again: the norms of a step over all records, or the places and new words of one over
+some.
 
-A step is kept in `.step` first and becomes acknowledged by the ledger's transaction; only then the words change, in place, and
-only once they are on disk the next step is written over it. The ledger has the checksum of what must come out: opening does a
-kept step again if it is the ledger's last and the words are not that. Where it was done already this changes nothing: words are
-put in twice, and a step over all turns a bit of every word that it has been done to (individual.c). So whatever instant a
-process dies at, words and kept step are the last acknowledged state. A step costs three waits for the disk: for itself, for its
-acknowledgement, for the words. Files that keep their sizes spare each the file system's own journal.
+A step is kept in `.step` first and becomes acknowledged by the ledger's transaction; only then the words change, in
+place, and only once they are on disk the next step is written over it. The ledger has the checksum of what must come
+out: opening does a kept step again if it is the ledger's last and the words are not that. Where it was done already
+this changes nothing: words are put in twice, and a step over all turns a bit of every word that it has been done to
+(individual.c). So whatever instant a process dies at, words and kept step are the last acknowledged state. A step costs
+three waits for the disk: for itself, for its acknowledgement, for the words. Files that keep their sizes spare each the
+file system's own journal.
 
-Disk: 8 bytes a record, and while the filter is open 4 or 8 more, the norms of its last step as they were given (16 a record of
-a step over some). That is the least for a step that is all or nothing: until it is acknowledged the old words must be on disk,
-afterwards the new ones, and what leads from one to the other is the norms. A disk too full for them refuses the step; the words
-were reserved at first. Two copies of the words would take 16 always, and half of the time (benchmarks/bench_individual.py
---disk).
-"""
+Disk: 8 bytes a record, and while the filter is open 4 or 8 more, the norms of its last step as they were given (16 a
+record of a step over some). That is the least for a step that is all or nothing: until it is acknowledged the old words
+must be on disk, afterwards the new ones, and what leads from one to the other is the norms. A disk too full for them
+refuses the step; the words were reserved at first. Two copies of the words would take 16 always, and half of the time
+(benchmarks/bench_individual.py --disk)."""
 
 from __future__ import annotations
 
@@ -89,14 +90,17 @@ class Words:
 
     @classmethod
     def open(cls, path: Path, n: int, identity: bytes, sync: bool) -> Words:
-        """The file at `path`. StoreError if it is missing, foreign, truncated, or of another filter; it is left as it is."""
+        """The file at `path`. StoreError if it is missing, foreign, truncated, or of another filter; it is left as it
+        is."""
         try:
             with open(path, "rb+") as stream:
                 head = stream.read(_LAYOUT.size + 4)
                 _check_head(path, head, n, identity)
                 size = os.fstat(stream.fileno()).st_size
                 if size != HEADER + 8 * n:
-                    raise StoreError(f"{path} is truncated: {size} bytes, expected {HEADER + 8 * n}; it is left as it is")
+                    raise StoreError(
+                        f"{path} is truncated: {size} bytes, expected {HEADER + 8 * n}; it is left as it is"
+                    )
                 self = cls(path, n, identity, stream, sync)
         except OSError as error:
             if isinstance(error, StoreError):
@@ -107,12 +111,15 @@ class Words:
 
     @contextmanager
     def keeping(self, step: int, *parts: np.ndarray):
-        """Keep a step, its norms or its places and words, for the body to acknowledge it; let it go if the body refuses.
+        """Keep a step, its norms or its places and words, for the body to acknowledge it; let it go if the body
+        refuses.
 
         Afterwards the words must be changed and `settle` called; until then no other step is taken. Raises StoreError.
         """
         if self._undone:
-            raise StoreError(f"{self.path}: a step was interrupted; close the filter and open it again. Nothing was charged")
+            raise StoreError(
+                f"{self.path}: a step was interrupted; close the filter and open it again. Nothing was charged"
+            )
         if self._unsettled:
             self._force()
         self._undone = True
@@ -140,14 +147,16 @@ class Words:
             raise self._failure(error) from None
 
     def kept(self, step: int):
-        """The norms of step number `step`, or its (places, words), or None if another step or none is kept. StoreError if the
-        file is foreign."""
+        """The norms of step number `step`, or its (places, words), or None if another step or none is kept. StoreError
+        if the file is foreign."""
         try:
             with open(_step_path(self.path), "rb") as stream:
                 head, size = stream.read(_STEP.size + 4), os.fstat(stream.fileno()).st_size
                 if head.strip(b"\0") and not head.startswith(MAGIC_STEP):
                     raise StoreError(f"{_step_path(self.path)} is not a step of hockeystick; it is left as it is")
-                if len(head) < _STEP.size + 4 or struct.unpack("<I", head[_STEP.size :])[0] != zlib.crc32(head[: _STEP.size]):
+                if len(head) < _STEP.size + 4 or struct.unpack("<I", head[_STEP.size :])[0] != zlib.crc32(
+                    head[: _STEP.size]
+                ):
                     return None
                 _, identity, number, count, kind = _STEP.unpack(head[: _STEP.size])
                 if (identity, number) != (self.identity, step) or size < HEADER + kind * count:
@@ -162,8 +171,8 @@ class Words:
         return np.frombuffer(content, np.int64, 2 * count, HEADER).reshape(2, count)
 
     def settle(self) -> None:
-        """The kept step has been done to the words: force them to disk. If that fails, the next step tries again: this one is
-        acknowledged and stays kept."""
+        """The kept step has been done to the words: force them to disk. If that fails, the next step tries again: this
+        one is acknowledged and stays kept."""
         self._undone, self._unsettled = False, True
         with suppress(StoreError):
             self._force()
@@ -179,7 +188,8 @@ class Words:
             raise self._failure(error) from None
 
     def _let_go(self) -> None:
-        os.truncate(_step_path(self.path), HEADER)  # not to 0: ext4 would then write the next step out when it is closed
+        # not to 0: ext4 would then write the next step out when it is closed
+        os.truncate(_step_path(self.path), HEADER)
 
     def _failure(self, error: OSError) -> StoreError:
         return StoreError(f"{self.path}: {error.strerror}; nothing was charged, the last good state is on file")

@@ -1,16 +1,16 @@
 """From the norms of a training step to what is charged: private gradient descent and DP-SGD.
 
-A step releases sum_i clip(g_i) + N(0, s^2 I): record i has mu_i = min(|g_i|, clip)/s. With a noise multiplier z the noise is
-s = z clip. Divide by a constant afterwards, never by the number of active or sampled records.
+A step releases sum_i clip(g_i) + N(0, s^2 I): record i has mu_i = min(|g_i|, clip)/s. With a noise multiplier z the
+noise is s = z clip. Divide by a constant afterwards, never by the number of active or sampled records.
 
 Poisson sampling, two sound ways, and a trap [theory: individual.every-step].
-  (a) Amplified: the step is a subsampled Gaussian of rate q. Being sampled or not is part of the randomness, so every record is
-      charged at every step, whether or not it was drawn, for the norm that it has (or would have) at that step. Where only the
-      sampled records' norms are known, the others are charged the clip: `norms_of_all`.
-  (b) Unamplified: the sample is treated as known (it does not depend on the data); sampled records are charged their full mu by
-      `IndividualGDPFilter.charge(norms, sigma=s, indices=sampled)`, the others nothing.
-  Trap: amplified charges (rate q) for the sampled records only. After k steps a record then has about q k charges instead of k:
-  the sum is below the truth (tests/test_individual_dpsgd.py measures it).
+  (a) Amplified: the step is a subsampled Gaussian of rate q. Being sampled or not is part of the randomness, so every
+      record is charged at every step, whether or not it was drawn, for the norm that it has (or would have) at that
+      step. Where only the sampled records' norms are known, the others are charged the clip: `norms_of_all`.
+  (b) Unamplified: the sample is treated as known (it does not depend on the data); sampled records are charged their
+      full mu by `IndividualGDPFilter.charge(norms, sigma=s, indices=sampled)`, the others nothing.
+  Trap: amplified charges (rate q) for the sampled records only. After k steps a record then has about q k charges
+  instead of k: the sum is below the truth (tests/test_individual_dpsgd.py measures it).
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
     Returns
     -------
     ndarray
-        Upper bounds of mu, within 4 units in the last place; a positive one, and a positive norm/clip, is at least 2^-500.
+        Upper bounds of mu, within 4 units in the last place; a positive one, and a positive norm/clip, is at least
+        2^-500.
 
     Raises
     ------
@@ -76,7 +77,8 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
 
 
 def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:
-    """Norms of all records where only those of `indices` were computed: the others stand at the clip, the most they can have.
+    """Norms of all records where only those of `indices` were computed: the others stand at the clip, the most they can
+    have.
 
     Parameters
     ----------
@@ -108,7 +110,9 @@ def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:
     n, clip = count("n_records", n_records), units.positive("clip", clip)
     norms, indices = _checked(norms, allow_infinite=True), np.asarray(indices)
     if indices.shape != norms.shape or norms.ndim != 1 or indices.dtype.kind not in "iu":
-        raise DomainError(f"indices must be integers, one a norm; got {indices.shape} {indices.dtype} for {norms.shape}")
+        raise DomainError(
+            f"indices must be integers, one a norm; got {indices.shape} {indices.dtype} for {norms.shape}"
+        )
     if indices.size and not 0 <= indices.min() <= indices.max() < n:
         raise DomainError(f"indices must be from 0 to {n - 1}, got values from {indices.min()} to {indices.max()}")
     if np.unique(indices).size != indices.size:

@@ -1,16 +1,15 @@
 """eps(delta) of every record of a realised sequence of steps, as certified upper bounds.
 
-Ex post: the numbers are certified for the sequence of (noise level, sampling rate) that each record met, as if it had been
-fixed in advance. Where steps were chosen from past outputs they are not a privacy guarantee (no theorem extends PLD
-composition to that); the guarantee then is the filter's. They are functions of the private data in any case.
+Ex post: the numbers are certified for the sequence of (noise level, sampling rate) that each record met, as if it had
+been fixed in advance. Where steps were chosen from past outputs they are not a privacy guarantee (no theorem extends
+PLD composition to that); the guarantee then is the filter's. They are functions of the private data in any case.
 
-Route "contour". log M of a composition is linear in the counts, so the transforms of the noise levels at shared nodes serve all
-records (individual_levels.c, individual_epsilon.c). Records are grouped by the tilt at which Chernoff's bound of eps
-is least; each group shares one contour, on which each record has its own certificate. A record whose certificate does not
-come out keeps Chernoff's bound, which is certified too and wider: by about a tenth, more where delta lies in a tail of rare
-jumps. A few such records are taken up again, the last of them by every route; the number of the others is in the answer.
-Route "fft": fft_records.py. Plain Gaussian levels only: one number a record, gaussian.py.
-"""
+Route "contour". log M of a composition is linear in the counts, so the transforms of the noise levels at shared nodes
+serve all records (individual_levels.c, individual_epsilon.c). Records are grouped by the tilt at which Chernoff's bound
+of eps is least; each group shares one contour, on which each record has its own certificate. A record whose certificate
+does not come out keeps Chernoff's bound, which is certified too and wider: by about a tenth, more where delta lies in a
+tail of rare jumps. A few such records are taken up again, the last of them by every route; the number of the others is
+in the answer. Route "fft": fft_records.py. Plain Gaussian levels only: one number a record, gaussian.py."""
 
 from __future__ import annotations
 
@@ -53,10 +52,12 @@ SINGLY = 256
 """.. if no more than so many are: a query of the library each, milliseconds."""
 
 GRIDS = 16
-"""Where that declines too, all routes are asked, grids among them, if no more than so many are left: about 0.1 s each."""
+"""Where that declines too, all routes are asked, grids among them, if no more than so many are left: about 0.1 s
+each."""
 
 DIRECTIONS: tuple[Any, Any] = ("remove", "both")
-"""What such a query asks for, by `add`: the larger of both is what the answer needs, and easier to certify than ADD alone."""
+"""What such a query asks for, by `add`: the larger of both is what the answer needs, and easier to certify than ADD
+alone."""
 
 BLOCK = 1 << 16
 LABEL = "ex post: certified for the realised sequence as if fixed in advance; no guarantee under adaptivity"
@@ -102,11 +103,11 @@ def individual_epsilons(
     Parameters
     ----------
     counts : array of int, shape (records, levels)
-        How many steps record i met at level j, at least 0. With Poisson sampling count every step, whether or not the record
-        was in the sample; see dpsgd.py.
+        How many steps record i met at level j, at least 0. With Poisson sampling count every step, whether or not the
+        record was in the sample; see dpsgd.py.
     sigmas : array of float, shape (levels,)
-        Noise multiplier of each level for the record: noise deviation over the record's own clipped norm. `NoiseLevels` makes
-        counts whose levels are rounded in the safe direction.
+        Noise multiplier of each level for the record: noise deviation over the record's own clipped norm. `NoiseLevels`
+        makes counts whose levels are rounded in the safe direction.
     delta : float
         In (0, 1).
     q : float or array of shape (levels,), default 1
@@ -158,10 +159,14 @@ def individual_epsilons(
 def _checked(counts, sigmas, q, delta, route, n_threads):
     counts, sigmas = np.asarray(counts), np.asarray(sigmas)
     if counts.ndim != 2 or counts.dtype.kind not in "iu":
-        raise DomainError(f"counts must be a (records, levels) array of integers, got {counts.dtype} of shape {counts.shape}")
+        raise DomainError(
+            f"counts must be a (records, levels) array of integers, got {counts.dtype} of shape {counts.shape}"
+        )
     levels = counts.shape[1]
     if not 1 <= levels <= LEVELS_MAX or sigmas.shape != (levels,) or sigmas.dtype.kind not in "fiu":
-        raise DomainError(f"sigmas must hold one number for each of {levels} levels (1 to {LEVELS_MAX}), got {sigmas!r}")
+        raise DomainError(
+            f"sigmas must hold one number for each of {levels} levels (1 to {LEVELS_MAX}), got {sigmas!r}"
+        )
     lo, hi = SIGMA_RANGE
     if not ((sigmas >= lo) & (sigmas <= hi)).all():
         raise DomainError(f"sigmas must be from {lo:g} to {hi:g}, got {sigmas!r}")
@@ -190,7 +195,8 @@ def _mu_upper(counts: np.ndarray, m: np.ndarray) -> np.ndarray:
 def _contour(counts, m, q, delta: float, n_threads: int, progress) -> tuple[np.ndarray, int]:
     """(upper bounds, how many are Chernoff's), the larger over both directions."""
     k_total = max(
-        1.0, max(float(counts[at : at + BLOCK].sum(axis=1, dtype=np.int64).max()) for at in range(0, len(counts), BLOCK))
+        1.0,
+        max(float(counts[at : at + BLOCK].sum(axis=1, dtype=np.int64).max()) for at in range(0, len(counts), BLOCK)),
     )
     tilts = _tilts(counts, m, q, delta)
     upper, wider = _direction(counts, m, q, 0, delta, k_total, tilts, n_threads, progress)
@@ -213,15 +219,18 @@ def _int32(counts: np.ndarray) -> np.ndarray:
 
 
 def _tilts(counts, m, q, delta: float) -> np.ndarray:
-    """Tilts around sqrt(-2 log delta)/sd for the variances q^2 (e^{m^2} - 1) k met, and down to where rare jumps of size m take
-    over, about 2 + 4/m^2; 24 bits, so that 1 + t is exact."""
+    """Tilts around sqrt(-2 log delta)/sd for the variances q^2 (e^{m^2} - 1) k met, and down to where rare jumps of
+    size m take over, about 2 + 4/m^2; 24 bits, so that 1 + t is exact."""
     weight = q * q * np.expm1(np.minimum(m * m, 50.0))
     variance = np.concatenate([counts[at : at + BLOCK].astype(float) @ weight for at in range(0, len(counts), BLOCK)])
     variance = variance[variance > 0]
     if not variance.size:
         return np.array([1.0])
     reach = math.sqrt(2.0 - 2 * math.log(delta))
-    lo, hi = 0.25 * min(reach / math.sqrt(variance.max()), 2 + 4 / float(m.max()) ** 2), 2.0 * reach / math.sqrt(variance.min())
+    lo, hi = (
+        0.25 * min(reach / math.sqrt(variance.max()), 2 + 4 / float(m.max()) ** 2),
+        2.0 * reach / math.sqrt(variance.min()),
+    )
     lo, hi = max(min(lo, 50.0), 1e-3), max(min(hi, 1e3), 2.0)
     n = int(min(TILTS, 2 + math.ceil(math.log(hi / lo) / math.log(RATIO))))
     fraction, exponent = np.frexp(np.geomspace(lo, hi, n))
@@ -257,7 +266,9 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
             if bound is not None:
                 if not (add or bound.lower <= upper[i]):
                     known = (0.0, upper[i], upper[i], "individual")
-                    raise contradiction(counts[i].tolist(), known, (bound.lower, bound.estimate, bound.upper, bound.route))
+                    raise contradiction(
+                        counts[i].tolist(), known, (bound.lower, bound.estimate, bound.upper, bound.route)
+                    )
                 upper[i] = min(upper[i], bound.upper)
                 loose[i] = _is_loose(bound.upper - bound.lower, bound.upper)
     return upper, int(loose.sum())

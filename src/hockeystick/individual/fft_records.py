@@ -1,19 +1,21 @@
-"""Route "fft" of individual_epsilons: the published accountant, transforms of the levels' grids and Plancherel's identity.
+"""Route "fft" of individual_epsilons: the published accountant, transforms of the levels' grids and Plancherel's
+identity.
 
-The levels are discretised once on one lattice (grid.py: mean-matched, Theorem 5.5 coupling), and transformed once: F_j. A
-record's law on the circle of n points has the transform B = prod_j F_j^{k_j}, and with g_r = 1 - e^{-r dx}, r = 1..n/2,
+The levels are discretised once on one lattice (grid.py: mean-matched, Theorem 5.5 coupling), and transformed once: F_j.
+A record's law on the circle of n points has the transform B = prod_j F_j^{k_j}, and with g_r = 1 - e^{-r dx}, r =
+1..n/2,
 
     D(m) = sum_r g_r b_{m+r} = (1/n) sum_w B(w) e^{i w m} conj(G(w)),   G(w) = sum_r g_r e^{-i w r}  in closed form,
 
-so a record costs a sum over the frequencies that matter and no inverse transform [KTH23, App. D; the conjugate is needed]
-[theory: individual.fft]. Lattice point m stands for the loss m dx + shift, shift = sum_j k_j mu_j.
+so a record costs a sum over the frequencies that matter and no inverse transform [KTH23, App. D; the conjugate is
+needed] [theory: individual.fft]. Lattice point m stands for the loss m dx + shift, shift = sum_j k_j mu_j.
 
 Upper bound: delta(x + radius) <= D(x) + eta + lost + missing + rounding + dropped, each for the worst record:
     eta, lost   grid.py, for the total count k of the record that ran most.
     missing     Pr[S >= x + n dx/2] by Chernoff on the lattice law; mass that wraps around only raises D.
-    rounding    |B^ - B| <= k (eta_f sqrt(n) |a|_2 + 80u) + (levels + 8)u (pi k + KEPT_NATS) at every kept frequency, times
-                (1/n) sum |G|; eta_f is the constant of _fft.py. It is absolute, about 1e-12 k: below delta ~ 1e-9 use the
-                contour.
+    rounding    |B^ - B| <= k (eta_f sqrt(n) |a|_2 + 80u) + (levels + 8)u (pi k + KEPT_NATS) at every kept frequency,
+                times (1/n) sum |G|; eta_f is the constant of _fft.py. It is absolute, about 1e-12 k: below delta ~ 1e-9
+                use the contour.
     dropped     (1/n) sum over the dropped |G|, times the largest exp(sum_j k_j max log|F_j|) of the block.
 """
 
@@ -56,7 +58,9 @@ class Levels(NamedTuple):
 def fft_epsilons_upper(counts, m, q, delta: float, n_threads: int = 1, progress=None, eps_error: float = EPS_ERROR):
     """Certified upper bounds of eps(delta), the larger over both directions; see the head of the file."""
     if delta < DELTA_MIN:
-        raise AccuracyError(f"route 'fft' answers for delta from {DELTA_MIN:g} on, got {delta!r}; ask for route='contour'")
+        raise AccuracyError(
+            f"route 'fft' answers for delta from {DELTA_MIN:g} on, got {delta!r}; ask for route='contour'"
+        )
     upper = np.zeros(len(counts))
     total = float(counts.sum(axis=1, dtype=np.int64).max())
     if not total:
@@ -154,7 +158,9 @@ def _transform(parts, dx, n, radius, slack, mu, log_mgf, tilts, counts, n_thread
     kept = int(np.argmax(slowest @ tail < -KEPT_NATS)) or n // 2 + 1
     kept = min(max(kept, 64), n // 2 + 1)
     beyond = tail[:, kept] if kept <= n // 2 else np.full(len(parts), -1e4)
-    return Levels(dx, n, radius, slack, mu, log_abs[:, :kept], np.array(angles)[:, :kept], beyond, rounding, log_mgf, tilts)
+    return Levels(
+        dx, n, radius, slack, mu, log_abs[:, :kept], np.array(angles)[:, :kept], beyond, rounding, log_mgf, tilts
+    )
 
 
 def _weights(levels: Levels):

@@ -63,8 +63,8 @@ class Kept:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a {type(self).__name__} is not copied: two copies would spend one budget twice. Share it among threads, or keep "
-            "it in a file (path=...) and open that where it is needed"
+            f"a {type(self).__name__} is not copied: two copies would spend one budget twice. Share it among threads,"
+            " or keep it in a file (path=...) and open that where it is needed"
         )
 
 

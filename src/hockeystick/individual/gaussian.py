@@ -1,10 +1,10 @@
 """eps(delta) of many Gaussian compositions at once: each record's is the curve of one number, its mu.
 
-Fix delta. Along delta(eps; mu) = Phi(-z1) - e^eps Phi(-z2) [theory: line.gaussian], z1 = eps/mu - mu/2, z2 = eps/mu + mu/2, one
-has d eps/d mu = phi(z2)/Phi(-z2) = 1/R(z2), R the Mills ratio, as e^eps phi(z2) = phi(z1). And z2 grows along the curve:
-mu dz2/dmu = 1/R(z2) - z1 >= z2 - z1 = mu > 0, because R(x) < 1/x. R falls, so d eps/d mu grows: eps is a convex function of
-mu [theory: individual.convex]. Chords between certified upper values therefore stay above it, and so does their maximum with 0.
-"""
+Fix delta. Along delta(eps; mu) = Phi(-z1) - e^eps Phi(-z2) [theory: line.gaussian], z1 = eps/mu - mu/2, z2 = eps/mu +
+mu/2, one has d eps/d mu = phi(z2)/Phi(-z2) = 1/R(z2), R the Mills ratio, as e^eps phi(z2) = phi(z1). And z2 grows along
+the curve: mu dz2/dmu = 1/R(z2) - z1 >= z2 - z1 = mu > 0, because R(x) < 1/x. R falls, so d eps/d mu grows: eps is a
+convex function of mu [theory: individual.convex]. Chords between certified upper values therefore stay above it, and so
+does their maximum with 0."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def gdp_epsilons_upper(mu: np.ndarray, delta: float) -> np.ndarray:
         raise DomainError(f"mu must be from 0 to {units.MU_RANGE[1]:g}, got values from {mu.min()!r} to {top!r}")
     if top == 0:
         return np.zeros(mu.shape)
-    # eps(delta) = 0 up to the mu at which delta(0) = 2 Phi(mu/2) - 1 < mu phi(0) reaches delta: below that one chord is enough
+    # eps(delta) = 0 up to the mu at which delta(0) = 2 Phi(mu/2) - 1 < mu phi(0) reaches delta: below that one chord is
+    # enough
     free = min(delta * 2.5, top)
     low = max(float(mu[mu > 0].min()) * (1 - 1e-12), free * (1 - 1e-12), 1e-9)
     low = min(low, top)
@@ -51,7 +52,8 @@ def gdp_epsilons_upper(mu: np.ndarray, delta: float) -> np.ndarray:
 
 
 def _curve_upper(at: np.ndarray, delta: float) -> np.ndarray:
-    """Certified eps(delta) at each node. Near the zero of the curve the route may decline: then the next value serves."""
+    """Certified eps(delta) at each node. Near the zero of the curve the route may decline: then the next value
+    serves."""
     values = np.empty(at.size)
     above = units.epsilon_upper(float(at[-1]), delta)
     for i in range(at.size - 1, -1, -1):

@@ -1,12 +1,11 @@
 """The published fit of one mu to a privacy curve [KTH23, Sec. 5] [theory: individual.fit]. A heuristic, kept apart from
 everything certified.
 
-Claim fitted: delta(eps) <= H(eps; mu) for all eps, H the curve of N(mu,1) against N(0,1); the transcript would then obey the
-Renyi curve alpha mu^2/2. The fit looks at finitely many eps. For subsampled Gaussian steps the claim for all eps forces
-mu = sqrt(sum 1/sigma^2), no amplification at all; a fit over small eps is below that, and the eps read off it can lie below
-the truth: q = 0.01, sigma = 0.8, 1000 steps, delta = 1e-5 gives 3.068, the truth is 3.141 (tests/test_individual_dpsgd.py).
-Use a filter for a guarantee.
-"""
+Claim fitted: delta(eps) <= H(eps; mu) for all eps, H the curve of N(mu,1) against N(0,1); the transcript would then
+obey the Renyi curve alpha mu^2/2. The fit looks at finitely many eps. For subsampled Gaussian steps the claim for all
+eps forces mu = sqrt(sum 1/sigma^2), no amplification at all; a fit over small eps is below that, and the eps read off
+it can lie below the truth: q = 0.01, sigma = 0.8, 1000 steps, delta = 1e-5 gives 3.068, the truth is 3.141
+(tests/test_individual_dpsgd.py). Use a filter for a guarantee."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ class FittedMu(NamedTuple):
     label: str = LABEL
 
     def epsilon(self, delta: float) -> float:
-        """eps(delta) read off the Renyi curve alpha mu^2/2, least over orders: an estimate, possibly below the truth."""
+        """eps(delta) read off the Renyi curve alpha mu^2/2, least over orders: an estimate, possibly below the
+        truth."""
         delta = in_unit("delta", delta)
         rho = 0.5 * self.mu**2
         alpha = 1 + np.geomspace(1e-3, 1e4, 4000)

@@ -1,10 +1,9 @@
 """Noise levels: which of a few noise multipliers stands for a record at a step, rounded in the safe direction.
 
-A record's charge at a step is set by mu = clipped norm/noise deviation. Levels are spaced uniformly in mu^2 = 1/sigma^2, in
-which the variance of the loss is about linear; a mu goes up to the next level (less noise than there was: more noise is a
-post-processing of less, so the result only gets larger) [theory: individual.noise-levels]. A mu above the last level has no
-safe level: it is refused, never clamped.
-"""
+A record's charge at a step is set by mu = clipped norm/noise deviation. Levels are spaced uniformly in mu^2 =
+1/sigma^2, in which the variance of the loss is about linear; a mu goes up to the next level (less noise than there was:
+more noise is a post-processing of less, so the result only gets larger) [theory: individual.noise-levels]. A mu above
+the last level has no safe level: it is refused, never clamped."""
 
 from __future__ import annotations
 
@@ -24,13 +23,14 @@ class NoiseLevels:
     Parameters
     ----------
     mu_max : float
-        Largest mu of a step: clip/noise deviation, 1/noise multiplier. The last level lies 16u (2e-15, relative) above it,
-        u = 2^-53, for a quotient rounded by the caller and for `mu_from_norms`, which rounds the mu of a norm at the clip up.
+        Largest mu of a step: clip/noise deviation, 1/noise multiplier. The last level lies 16u (2e-15, relative) above
+        it, u = 2^-53, for a quotient rounded by the caller and for `mu_from_norms`, which rounds the mu of a norm at
+        the clip up.
     levels : int, default 32
         1 to 4096.
     spacing : "variance" or "linear"
-        Uniform in 1/sigma^2 (the default), or in sigma from 1/mu_max to 16/mu_max, the published choice, which is coarser
-        where it matters.
+        Uniform in 1/sigma^2 (the default), or in sigma from 1/mu_max to 16/mu_max, the published choice, which is
+        coarser where it matters.
 
     Raises
     ------
@@ -55,7 +55,8 @@ class NoiseLevels:
         n = count("levels", levels, 1, 4096)
         if spacing not in SPACINGS:
             raise DomainError(f"spacing must be one of {SPACINGS}, got {spacing!r}")
-        # mu_from_norms is within 8u above clip/noise deviation or at MU_MIN; a mu_max up to 6u too small still holds that.
+        # mu_from_norms is within 8u above clip/noise deviation or at MU_MIN; a mu_max up to 6u too small still holds
+        # that.
         top = max(self.mu_max * (1 + 16 * U), MU_MIN)
         self.mu = top * np.sqrt(np.arange(1, n + 1) / n) if spacing == "variance" else top / np.linspace(16.0, 1.0, n)
         self.mu[-1] = top
@@ -85,7 +86,9 @@ class NoiseLevels:
         mu = np.asarray(mu, dtype=float)
         bad = ~((mu >= 0) & (mu <= self.mu[-1]))
         if bad.any():
-            raise DomainError(f"mu must be from 0 to {self.mu_max!r}, got {mu[bad].ravel()[0]!r}; no level is safe above: clip")
+            raise DomainError(
+                f"mu must be from 0 to {self.mu_max!r}, got {mu[bad].ravel()[0]!r}; no level is safe above: clip"
+            )
         return np.where(mu > 0, np.searchsorted(self.mu, mu, side="left"), -1)
 
     def add(self, counts: np.ndarray, mu, indices=None) -> None:
@@ -109,7 +112,12 @@ class NoiseLevels:
         """
         level = self.index(mu)
         rows = np.arange(len(counts)) if indices is None else np.asarray(indices)
-        if counts.dtype.kind not in "iu" or counts.ndim != 2 or counts.shape[1] != self.mu.size or level.shape != rows.shape:
+        if (
+            counts.dtype.kind not in "iu"
+            or counts.ndim != 2
+            or counts.shape[1] != self.mu.size
+            or level.shape != rows.shape
+        ):
             raise DomainError(
                 f"counts must be integers of shape (records, {self.mu.size}), mu one entry a record; "
                 f"got {counts.dtype} {counts.shape}, {level.shape}"

@@ -38,17 +38,20 @@ class IndividualGDPFilter:
 
     At step j record i has mu = norm_i/sigma, norm_i the (clipped) norm of its contribution. It is active if the squares
     charged to it so far and this one do not exceed budget_mu^2; active records are charged, the others must be left out
-    of the step and are charged nothing. The whole transcript is then budget_mu-GDP for every record, for add-or-remove-one
-    neighbours [KTH23, Alg. 1 and Thm 4.1]. Call `charge` before the step runs, then run it on the active records only.
+    of the step and are charged nothing. The whole transcript is then budget_mu-GDP for every record, for
+    add-or-remove-one neighbours [KTH23, Alg. 1 and Thm 4.1]. Call `charge` before the step runs, then run it on the
+    active records only.
 
-    What a norm may depend on: the record itself and past outputs. Batch normalisation, losses across records, clipping at
-    a quantile of the data, or dividing by the number of active records void the guarantee: divide by a constant. The mask,
-    the number of active records and the per-record epsilons are functions of the private data and must not be released.
+    What a norm may depend on: the record itself and past outputs. Batch normalisation, losses across records, clipping
+    at a quantile of the data, or dividing by the number of active records void the guarantee: divide by a constant. The
+    mask, the number of active records and the per-record epsilons are functions of the private data and must not be
+    released.
 
     Parameters
     ----------
     n_records : int
-        From 1 to 1e10. 8 bytes a record, in memory, in `words` or at `path`; there a step needs room for its norms as well.
+        From 1 to 1e10. 8 bytes a record, in memory, in `words` or at `path`; there a step needs room for its norms as
+        well.
     budget_mu : float, optional
         Budget of every record, from 1e-6 to 1e3.
     eps, delta : float, optional
@@ -63,10 +66,11 @@ class IndividualGDPFilter:
     path : path-like, optional
         Keep the state in new files `path`, `path`.words and `path`.step; see `open`.
     sync : bool, default True
-        With `path`: whether an acknowledged charge also survives a loss of power (it always survives the death of the process).
+        With `path`: whether an acknowledged charge also survives a loss of power (it always survives the death of the
+        process).
     words : array of int64 zeros, optional
-        Where to keep the state instead, such as numpy.memmap(file, numpy.int64, "w+", shape=n_records): more records than
-        memory holds at 8 bytes each. Not durable: a killed step may be half applied.
+        Where to keep the state instead, such as numpy.memmap(file, numpy.int64, "w+", shape=n_records): more records
+        than memory holds at 8 bytes each. Not durable: a killed step may be half applied.
 
     Raises
     ------
@@ -121,7 +125,9 @@ class IndividualGDPFilter:
         if path is not None and words is not None:
             raise DomainError("give path (durable) or words (not durable), not both")
         if path is None:
-            self._spent = np.zeros(self.n_records, np.int64) if words is None else arrays.words_of(words, self.n_records)
+            self._spent = (
+                np.zeros(self.n_records, np.int64) if words is None else arrays.words_of(words, self.n_records)
+            )
         else:
             self._create(Path(path), flag("sync", sync))
 
@@ -151,11 +157,14 @@ class IndividualGDPFilter:
 
     @staticmethod
     def _state(steps: int, turn: int, scale: float, checksum: int) -> dict:
-        """`turn`: 1 if words have the bit TURN, 2 if they have it no more; `scale`: of the last step, if one over all."""
+        """`turn`: 1 if words have the bit TURN, 2 if they have it no more; `scale`: of the last step, if one over
+        all."""
         return {"steps": steps, "turn": turn, "scale": scale, "checksum": checksum}
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, n_records: int | None = None, n_threads: int = 1, sync: bool = True) -> Self:
+    def open(
+        cls, path: str | os.PathLike[str], *, n_records: int | None = None, n_threads: int = 1, sync: bool = True
+    ) -> Self:
         """The filter kept in `path`, with every charge that it acknowledged.
 
         Parameters
@@ -168,8 +177,8 @@ class IndividualGDPFilter:
         Raises
         ------
         StoreError
-            If a file is missing, open elsewhere, foreign, of another version, truncated, corrupted, or of another number
-            of records. The files are left as they are.
+            If a file is missing, open elsewhere, foreign, of another version, truncated, corrupted, or of another
+            number of records. The files are left as they are.
         """
         path = Path(path)
         ledger = Ledger.open(path, cls.KIND, flag("sync", sync))
@@ -232,8 +241,8 @@ class IndividualGDPFilter:
         sigma : float
             Standard deviation of the step's noise, in the unit of the norms (noise multiplier times clipping norm).
         indices : array of int, optional
-            Distinct record numbers, in any order: only they have a nonzero norm at this step. With Poisson sampling this
-            is sound only if the charge is the unamplified one and the sample may be known; see dpsgd.py.
+            Distinct record numbers, in any order: only they have a nonzero norm at this step. With Poisson sampling
+            this is sound only if the charge is the unamplified one and the sample may be known; see dpsgd.py.
         out : array of bool, optional
             Where the mask goes; of the length of `norms`. With it, a step over all records allocates nothing.
 
@@ -283,7 +292,8 @@ class IndividualGDPFilter:
         self._checksum = checksum
 
     def _sweep(self, norms, scale: float, turn: int, active, *, look=False) -> int:
-        """Do a step over all records, or only look what would come of it: the checksum of the words, where they are kept."""
+        """Do a step over all records, or only look what would come of it: the checksum of the words, where they are
+        kept."""
         top = self.clip if self.clip is not None else np.finfo(np.float64).max
         status, checksum, bad = _core.individual_charge(
             norms, scale, top, self._units.limit, self.sticky, turn, self._spent, None if look else self._spent,
@@ -348,8 +358,8 @@ class IndividualGDPFilter:
         return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * (1 + 8 * query.U))
 
     def left_mu_lower(self, indices: Numbers | None = None) -> NDArray[np.float64]:
-        """The largest mu that each record may have now, rounded down: a norm clipped to left_mu_lower * sigma takes part
-        in a last step that spends its budget. Private; it depends on past outputs and on the record alone."""
+        """The largest mu that each record may have now, rounded down: a norm clipped to left_mu_lower * sigma takes
+        part in a last step that spends its budget. Private; it depends on past outputs and on the record alone."""
         left = np.maximum(self._units.limit - self._look(indices), 0).astype(float)
         # the cost of a norm is off by 19u, its product with sigma by 1: (1 - 32u)^2 covers both
         return self._units.divisor * np.sqrt(left) * (2.0**-self._units.half * (1 - 32 * query.U))

@@ -42,11 +42,11 @@ class RDPFilter(Kept):
     and the transcript is (eps, delta)-DP: on the event that order alpha is within its budget the supermartingale
     exp((alpha-1)(loss - sum rho)) bounds its part of delta by w_alpha delta [CKS20, Prop. 12 for the conversion].
 
-    The shares w say what the filter is good for. With n equal ones every order pays log n/(alpha - 1) of eps, half of a budget
-    of eps = 1. With a `plan` the order that holds it most often has 31/32 of delta, which costs 0.03/(alpha - 1); the others
-    share the rest, for steps that turn out differently. `admits` tells what a filter can still take. Sampled steps of little
-    noise stay hard for every Renyi order: at eps = 1, sigma = 1, q = 0.01 a plan holds 3 steps, where 254 fixed in advance fit
-    (`max_steps`).
+    The shares w say what the filter is good for. With n equal ones every order pays log n/(alpha - 1) of eps, half of a
+    budget of eps = 1. With a `plan` the order that holds it most often has 31/32 of delta, which costs 0.03/(alpha -
+    1); the others share the rest, for steps that turn out differently. `admits` tells what a filter can still take.
+    Sampled steps of little noise stay hard for every Renyi order: at eps = 1, sigma = 1, q = 0.01 a plan holds 3 steps,
+    where 254 fixed in advance fit (`max_steps`).
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class RDPFilter(Kept):
     eps, delta : float
         Instead of budgets. `epsilon` is another name of `eps`.
     plan : Run or Mechanism, optional
-        With eps and delta: the steps that are expected, in their proportions. What is charged is what is asked for; the plan
-        decides the shares of delta only, and no guarantee rests on it.
+        With eps and delta: the steps that are expected, in their proportions. What is charged is what is asked for; the
+        plan decides the shares of delta only, and no guarantee rests on it.
     weights : sequence of float, optional
         With eps and delta: the shares w of the orders, > 0, of sum at most 1. Default: as above.
     sticky : bool, default False
@@ -170,7 +170,9 @@ class RDPFilter(Kept):
         """What a step costs at every order, in units."""
         last, costs = self._last
         if not isinstance(step, Mechanism) or step != last:
-            rho = step_rho_upper(step, self.orders) if isinstance(step, Mechanism) else _given_rho(step, len(self.orders))
+            rho = (
+                step_rho_upper(step, self.orders) if isinstance(step, Mechanism) else _given_rho(step, len(self.orders))
+            )
             costs = [_rho_units(r, b) for r, b in zip(rho, self.budgets, strict=True)]
             self._last = step if isinstance(step, Mechanism) else None, costs
         return costs
@@ -204,7 +206,9 @@ class RDPFilter(Kept):
     def spent_rho_upper(self) -> tuple[float, ...]:
         """What was charged at every order, rounded up."""
         parts = zip(self._spent, self.budgets, strict=True)
-        return tuple(math.ldexp(float(s), -RHO_BITS) * b * (1 + 4 * U) if 0 < b and s < NEVER else math.inf for s, b in parts)
+        return tuple(
+            math.ldexp(float(s), -RHO_BITS) * b * (1 + 4 * U) if 0 < b and s < NEVER else math.inf for s, b in parts
+        )
 
     def __repr__(self) -> str:
         return f"RDPFilter(orders={self.orders!r}, budgets={self.budgets!r}, steps={self._steps})"
@@ -229,8 +233,8 @@ PLANNED = 31 / 32
 
 
 def _planned(plan: Run, eps: float, delta: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(orders, weights) for a plan: the order whose budget holds the plan most often, of three digits, beside the usual ones.
-    The search is on estimates: any order is valid."""
+    """(orders, weights) for a plan: the order whose budget holds the plan most often, of three digits, beside the usual
+    ones. The search is on estimates: any order is valid."""
     low, high = 1.01, float(ORDER_MAX)
     best = 2.0
     for _ in range(3):
@@ -318,7 +322,9 @@ def step_rho_upper(step: Mechanism, orders) -> tuple[float, ...]:
     """
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
     if any(leaf.sized for leaf in leaves(base)):
-        raise DomainError(f"a filter composes guarantees that hold for data sets of every size, got {step!r}, which states one")
+        raise DomainError(
+            f"a filter composes guarantees that hold for data sets of every size, got {step!r}, which states one"
+        )
     if not isinstance(base, Gaussian):
         return tuple(_divergence(Run(((step, 1),)), a) for a in orders)
     v = (base.sensitivity / base.sigma) ** 2 * (1 + 8 * U)
@@ -338,7 +344,9 @@ def _subsampled_rho_upper(v: float, q: float, alpha: float) -> float:
     logs = sum(parts) + grow
     # lgamma is correct to a few units of its own size: 16u (|terms| + 3 lgamma(a+1)) covers the sum of all parts
     slack = (
-        16 * U * (np.abs(parts[1]) + np.abs(parts[2]) + np.abs(x) + np.abs(np.log(-np.expm1(-x))) + 3 * math.lgamma(a + 1) + 1)
+        16
+        * U
+        * (np.abs(parts[1]) + np.abs(parts[2]) + np.abs(x) + np.abs(np.log(-np.expm1(-x))) + 3 * math.lgamma(a + 1) + 1)
     )
     top = float((logs + slack).max())
     total = math.fsum(np.exp(logs + slack - top)) * (1 + (a + 8) * U)

@@ -1,10 +1,9 @@
 """The state of one filter or odometer, kept: a manifest and a journal of steps in one file of state (../store.py).
 
-A step is one transaction: a journal row and the state after it; the journal is chained by CRC-32 into the manifest. The file is
-locked as long as it is open: a second writer, in this or another process, is refused. A ledger that is dropped lets its file go
-at once; without a finalizer the connection, which refers to itself, would hold the lock until the garbage collector runs. What
-is larger than a row lies in data.py.
-"""
+A step is one transaction: a journal row and the state after it; the journal is chained by CRC-32 into the manifest. The
+file is locked as long as it is open: a second writer, in this or another process, is refused. A ledger that is dropped
+lets its file go at once; without a finalizer the connection, which refers to itself, would hold the lock until the
+garbage collector runs. What is larger than a row lies in data.py."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Squared GDP parameters in whole units: sums are exact and do not depend on their order.
 
 A budget B is laid out once as (divisor D, half h, limit): a step of parameter mu costs ceil((mu/D)^2 4^h) units,
-computed exactly [theory: individual.units], and the steps must stay within `limit` units <= (B/D)^2 4^h. The rounding is upward
-for every charge and downward for the budget, so nothing is under-charged; it costs at most one unit a step, 2^-48 of the
-budget or less.
+computed exactly [theory: individual.units], and the steps must stay within `limit` units <= (B/D)^2 4^h. The rounding
+is upward for every charge and downward for the budget, so nothing is under-charged; it costs at most one unit a step,
+2^-48 of the budget or less.
 
 Where B has at most 25 significant bits, D = 1 and the limit is B^2 exactly (3, 4 fill 5); otherwise D = B and the
 limit is 2^50 (any B: B fills B, four times B/2 fill B). Spending exactly the budget is allowed.
@@ -86,7 +86,9 @@ def positive(name: str, value: Any) -> float:
 def _exact(name: str, number: float, value) -> float:
     """Long doubles and large integers would be rounded to nearest: which side is safe, only the caller knows."""
     if number != value:
-        raise DomainError(f"{name} must be a number that float64 holds exactly, got {value!r}; round it to the safe side")
+        raise DomainError(
+            f"{name} must be a number that float64 holds exactly, got {value!r}; round it to the safe side"
+        )
     return number
 
 

@@ -1,4 +1,5 @@
-"""An independent judge of certified intervals: the privacy curve again, by ball arithmetic, with none of the judged code.
+"""An independent judge of certified intervals: the privacy curve again, by ball arithmetic, with none of the judged
+code.
 
 pairs.py      what ran -> dominating pairs, with proofs or theorems
 gauss.py, laplace.py, atoms.py   laws of one step and their transforms
@@ -7,9 +8,8 @@ finite.py     compositions with few outcomes
 twofold.py    two steps, by one integral
 result.py, verdict.py    "confirmed", "refuted" or "not decided"
 
-Rests on python-flint (Arb) alone. Every number is a ball that holds the truth, every truncation and discretisation has a bound
-that is proved at the head of its file; doubles only plan (a mesh, a line, a number of nodes).
-"""
+Rests on python-flint (Arb) alone. Every number is a ball that holds the truth, every truncation and discretisation has
+a bound that is proved at the head of its file; doubles only plan (a mesh, a line, a number of nodes)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def verify(
     direction: Direction = "both",
     seconds: float = 10.0,
 ) -> Verdict:
-    """Judge an interval for delta(eps) or eps(delta) by computing the curve again, in ball arithmetic and with other code.
+    """Judge an interval for delta(eps) or eps(delta) by computing the curve again, in ball arithmetic and with other
+    code.
 
     Parameters
     ----------
@@ -44,8 +45,8 @@ def verify(
     bound : Bound or (float, float)
         The interval claimed: what `delta`, `log_delta` or `epsilon` returned, or (lower, upper).
     eps, delta : float or array_like, optional
-        The question that the interval answers: delta at this `eps`, or eps at this `delta`. A `Bound` from the three queries
-        says so itself.
+        The question that the interval answers: delta at this `eps`, or eps at this `delta`. A `Bound` from the three
+        queries says so itself.
     log : bool, default False
         With `eps`: the interval is of log delta(eps).
     adjacency, direction
@@ -56,9 +57,9 @@ def verify(
     Returns
     -------
     Verdict
-        "confirmed": the truth is proved to lie within the interval. "refuted": it is proved to lie outside, and `evidence` has
-        the enclosure of the curve that shows it. "not decided": `why` says what is missing. For arrays "refuted" if one
-        entry is, else "confirmed" if all are.
+        "confirmed": the truth is proved to lie within the interval. "refuted": it is proved to lie outside, and
+        `evidence` has the enclosure of the curve that shows it. "not decided": `why` says what is missing. For arrays
+        "refuted" if one entry is, else "confirmed" if all are.
 
     Raises
     ------
@@ -69,12 +70,13 @@ def verify(
 
     Notes
     -----
-    The only thing shared with the rest of the package are the parameters of the steps; the modules of `hockeystick.judge` say
-    how each pair is derived, and prove every error. Covered: Gaussian, Laplace, their Poisson samples, truncated Poisson and
-    fixed-size batches, Gaussian and public mixtures, randomised responses, discrete noise, `approx_dp`, `from_pmf`,
-    `from_curve`, and their compositions. Not covered: `from_loss_cdf`, `cyclic_poisson`, ranges of dataset sizes, discrete
-    Gaussian noise beyond sigma 500, and long compositions of discrete laws off a lattice without continuous noise. Often not
-    decided: three steps or more with so small a rate that next to no record is ever drawn.
+    The only thing shared with the rest of the package are the parameters of the steps; the modules of
+    `hockeystick.judge` say how each pair is derived, and prove every error. Covered: Gaussian, Laplace, their Poisson
+    samples, truncated Poisson and fixed-size batches, Gaussian and public mixtures, randomised responses, discrete
+    noise, `approx_dp`, `from_pmf`, `from_curve`, and their compositions. Not covered: `from_loss_cdf`,
+    `cyclic_poisson`, ranges of dataset sizes, discrete Gaussian noise beyond sigma 500, and long compositions of
+    discrete laws off a lattice without continuous noise. Often not decided: three steps or more with so small a rate
+    that next to no record is ever drawn.
 
     Examples
     --------

@@ -2,11 +2,10 @@
 
 The curve of one step is sum (num_i - e^eps den_i)^+ whatever the losses are, outcomes of den 0 (loss +inf) included.
 
-Falling off on a lattice. Let losses be offset + gap j and f_j = num_j^{1+c} den_j^{-c}. Two neighbours contribute to |M(c+iy)|
-at most f_j + f_{j+1} - 2 min(f_j, f_{j+1}) (1 - |cos(y gap/2)|), since |1 + e^{iy gap}| = 2 |cos(y gap/2)|. So with W the sum
-of min(f_j, f_{j+1}) over disjoint neighbours, |M(c+iy)| <= M(c) - 2 W (1 - cos(y gap/2)) for 0 <= y <= pi/gap, which falls
-with y.
-"""
+Falling off on a lattice. Let losses be offset + gap j and f_j = num_j^{1+c} den_j^{-c}. Two neighbours contribute to
+|M(c+iy)| at most f_j + f_{j+1} - 2 min(f_j, f_{j+1}) (1 - |cos(y gap/2)|), since |1 + e^{iy gap}| = 2 |cos(y gap/2)|.
+So with W the sum of min(f_j, f_{j+1}) over disjoint neighbours, |M(c+iy)| <= M(c) - 2 W (1 - cos(y gap/2)) for 0 <= y
+<= pi/gap, which falls with y."""
 
 from __future__ import annotations
 
@@ -39,7 +38,9 @@ class Atoms:
 
     def reversed(self) -> Atoms:
         gap, indices = self.gap, self.indices
-        out = Atoms([(d, n) for n, d in self.outcomes], gap, indices and [-i for i in indices], self.lost_den, self.lost)
+        out = Atoms(
+            [(d, n) for n, d in self.outcomes], gap, indices and [-i for i in indices], self.lost_den, self.lost
+        )
         out.largest = self.largest if self.mirrored else None
         return out
 
@@ -111,7 +112,8 @@ class Atoms:
         return exponential_sums(*self._tilted(c), h, count)
 
     def falloff(self, c: arb, y: arb) -> arb:
-        """At least |M(c + iy')|/M(c) for y' >= y, on a lattice up to y' = pi/gap; losses off a lattice need not fall off."""
+        """At least |M(c + iy')|/M(c) for y' >= y, on a lattice up to y' = pi/gap; losses off a lattice need not fall
+        off."""
         if self.gap is None:
             return arb(1)
         at = dict(

@@ -1,8 +1,8 @@
 """Ball arithmetic: every number is a midpoint with a radius that holds the truth (Arb, through python-flint).
 
-Notation of this package: a step has a pair of laws (num, den), its loss is L = log(num/den) under num, and its transform is
-M(z) = E_num[e^{zL}; L finite] = sum or integral of num^{1+z} den^{-z}. A composition multiplies transforms.
-"""
+Notation of this package: a step has a pair of laws (num, den), its loss is L = log(num/den) under num, and its
+transform is M(z) = E_num[e^{zL}; L finite] = sum or integral of num^{1+z} den^{-z}. A composition multiplies
+transforms."""
 
 from __future__ import annotations
 

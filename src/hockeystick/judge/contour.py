@@ -1,21 +1,21 @@
 """The curve of a composition from its transform: a trapezoid rule on a line, every error proved.
 
-Let M(z) be the transform of the finite losses of the composition (a product), H(e) = E[(1 - e^{e-L})^+; L finite] its curve.
-For c > 0 the Fourier transform of e^{c e} H(e) is F(z) = M(z)/(z (1+z)) at z = c + iy, so by Poisson summation with mesh h,
-T = 2 pi/h, and F(n) short for M(z) e^{-eps z}/(z (1+z)) at z = c + inh,
+Let M(z) be the transform of the finite losses of the composition (a product), H(e) = E[(1 - e^{e-L})^+; L finite] its
+curve. For c > 0 the Fourier transform of e^{c e} H(e) is F(z) = M(z)/(z (1+z)) at z = c + iy, so by Poisson summation
+with mesh h, T = 2 pi/h, and F(n) short for M(z) e^{-eps z}/(z (1+z)) at z = c + inh,
 
     (h/pi) Re( F(0)/2 + sum_{n >= 1} F(n) ) = sum_{j integer} H(eps + j T) e^{c j T}
 
 (both sums converge absolutely: |F| <= const/y^2). All terms on the right are >= 0:
   j < 0: together at most 1/(e^{cT} - 1), as H <= M(0) <= 1;
-  j > 0: (1 - e^-x)^+ e^{-s x} <= s^s/(1+s)^{1+s} gives H(e) <= M(s) e^{-s e} s^s/(1+s)^{1+s}; with s > c a geometric series.
-Nodes beyond Y = N h: where |M(c+iy)| <= M(c) g for y >= Y they add at most (1/pi) M(c) e^{-eps c} g sum h/y^2 <= g M(c) e^{-c
-eps}/(pi Y).
+  j > 0: (1 - e^-x)^+ e^{-s x} <= s^s/(1+s)^{1+s} gives H(e) <= M(s) e^{-s e} s^s/(1+s)^{1+s}; with s > c a geometric
+  series.
+Nodes beyond Y = N h: where |M(c+iy)| <= M(c) g for y >= Y they add at most (1/pi) M(c) e^{-eps c} g sum h/y^2 <= g M(c)
+e^{-c eps}/(pi Y).
 
-Losses on a lattice x_j = x_0 + g j: the same for sequences. T = N g, n runs over one period, and e^{-eps z}/(z (1+z)) becomes
-g sum_{x_j > eps} (1 - e^{eps - x_j}) e^{-z x_j}, two geometric series. Nodes beyond Y together are at most g(Y) M(c) times the
-kernel at c.
-"""
+Losses on a lattice x_j = x_0 + g j: the same for sequences. T = N g, n runs over one period, and e^{-eps z}/(z (1+z))
+becomes g sum_{x_j > eps} (1 - e^{eps - x_j}) e^{-z x_j}, two geometric series. Nodes beyond Y together are at most g(Y)
+M(c) times the kernel at c."""
 
 from __future__ import annotations
 
@@ -80,8 +80,11 @@ class Line:
         return self._sum(eps, c, s, period, goal, size)
 
     def _period(self, c: float, goal: float, table) -> tuple[float, float]:
-        """About the least period at which both kinds of aliases are below the goal, and the exponent s of the right ones."""
-        period = max((math.log1p(math.exp(-goal)) if goal > -700 else -goal) / c, 4 * math.sqrt(max(self.moments(c)[2], 0.0)))
+        """About the least period at which both kinds of aliases are below the goal, and the exponent s of the right
+        ones."""
+        period = max(
+            (math.log1p(math.exp(-goal)) if goal > -700 else -goal) / c, 4 * math.sqrt(max(self.moments(c)[2], 0.0))
+        )
         while True:
             least, s = min(((log - (s - c) * period, s) for s, log in table if s > 1.1 * c))
             if least <= goal or not period < 1e300:

@@ -68,10 +68,9 @@ def _halved(steps, deadline) -> tuple[Any, Any]:
 def _in_halves(first, second, price: arb, deadline) -> arb:
     """sum over pairs of outcomes of (n n' - price d d')^+.
 
-    For one outcome of the first half those of the second are taken from the largest ratio down to some place. Any place gives
-    a value that is not too large; pairs within SLACK of the true place in the logarithm, more than doubles can be wrong by, are
-    evaluated one by one.
-    """
+    For one outcome of the first half those of the second are taken from the largest ratio down to some place. Any place
+    gives a value that is not too large; pairs within SLACK of the true place in the logarithm, more than doubles can be
+    wrong by, are evaluated one by one."""
     second = sorted(((math.inf if d.is_zero() else _log_ratio(n, d), n, d) for n, d in second), key=lambda row: -row[0])
     falling = [-row[0] for row in second]
     sums = [(arb(0), arb(0))]
@@ -107,7 +106,9 @@ def _states(law, k: int):
             raise UndecidedError("a composition of discrete laws has too many outcomes")
         return _binomial(atoms, k)
     if law.indices is not None:
-        places = {i: o for i, o in zip(law.indices, law.outcomes, strict=True) if not (o[0].is_zero() or o[1].is_zero())}
+        places = {
+            i: o for i, o in zip(law.indices, law.outcomes, strict=True) if not (o[0].is_zero() or o[1].is_zero())
+        }
         first, last = min(places), max(places)
         if (last - first) * k <= MAX_DEGREE:
             rows = [places.get(i, (arb(0), arb(0))) for i in range(first, last + 1)]

@@ -1,31 +1,34 @@
 """Pairs of Gaussian mixtures: plain, sampled, truncated, without replacement, random shifts.
 
-A branch is num = sum_i a_i N(alpha_i, 1), den = sum_j b_j N(beta_j, 1) with weights that sum to 1; a law is a public mixture of
-branches. With A(x) = sum a_i e^{alpha_i x - alpha_i^2/2}, B likewise, num = phi A, den = phi B, L(x) = log A - log B, and
+A branch is num = sum_i a_i N(alpha_i, 1), den = sum_j b_j N(beta_j, 1) with weights that sum to 1; a law is a public
+mixture of branches. With A(x) = sum a_i e^{alpha_i x - alpha_i^2/2}, B likewise, num = phi A, den = phi B, L(x) = log A
+- log B, and
 
     M(z) = int phi A^{1+z} B^{-z} dx,    z = c + iy, c > 0.
 
 Every pair used has all alpha >= 0 >= beta or all alpha <= 0 <= beta, so that L is monotone.
 
-Quadrature. Let b > 0 with b (max alpha - min alpha) < pi and the same for beta. The terms of A(x + ib) lie in a sector of angle
-below pi, so A(x + ib) is not 0, |A(x + ib)| <= A(x), |B(x + ib)| >= cos(b (max beta - min beta)/2) B(x), and the integrand is
-analytic in the strip. A trapezoid rule of mesh h on a line inside, at distance t from both edges, misses the integral by at
-most (J1 + J2)/(e^{2 pi t/h} - 1), J = int |f| on an edge [Trefethen and Weideman 2014, Thm 5.1]. At y = 0 the line is the real
-axis. For y > 0 it is Im x = +-t between 0 and +-2t, with the sign that makes arg A - arg B >= 0: then |f| falls with y on all
-of the strip, no node turns fast, and J at y = 0 serves. On Im x = b, with f at y = 0 on the right,
+Quadrature. Let b > 0 with b (max alpha - min alpha) < pi and the same for beta. The terms of A(x + ib) lie in a sector
+of angle below pi, so A(x + ib) is not 0, |A(x + ib)| <= A(x), |B(x + ib)| >= cos(b (max beta - min beta)/2) B(x), and
+the integrand is analytic in the strip. A trapezoid rule of mesh h on a line inside, at distance t from both edges,
+misses the integral by at most (J1 + J2)/(e^{2 pi t/h} - 1), J = int |f| on an edge [Trefethen and Weideman 2014, Thm
+5.1]. At y = 0 the line is the real axis. For y > 0 it is Im x = +-t between 0 and +-2t, with the sign that makes arg A
+- arg B >= 0: then |f| falls with y on all of the strip, no node turns fast, and J at y = 0 serves. On Im x = b, with f
+at y = 0 on the right,
     |f(x + ib)| <= f(x) e^{E}, E = b^2/2 + (1+c) log|A(x+ib)/A(x)| - c log|B(x+ib)/B(x)|,
-and J is summed over cells of width d: E is bounded over a cell by ball arithmetic, and the mass of f is at most d f(mid)
-e^{G d^2/8 + |s| d/2}, s = (log f)'(mid), G >= |(log f)''| (1 and variances of shifts, at most spread^2/4 [Popoviciu]).
-Beyond x = R: A grows at most by e^{max alpha (x - R)}, B at least by e^{min beta (x - R)}, phi at least by e^{-R (x - R)}: an
-exponential, for sums a geometric series, with exponent R - (1+c) max alpha + c min beta. Mirrored on the left.
+and J is summed over cells of width d: E is bounded over a cell by ball arithmetic, and the mass of f is at most d
+f(mid) e^{G d^2/8 + |s| d/2}, s = (log f)'(mid), G >= |(log f)''| (1 and variances of shifts, at most spread^2/4
+[Popoviciu]). Beyond x = R: A grows at most by e^{max alpha (x - R)}, B at least by e^{min beta (x - R)}, phi at least
+by e^{-R (x - R)}: an exponential, for sums a geometric series, with exponent R - (1+c) max alpha + c min beta. Mirrored
+on the left.
 
-Falling off. Move the path of integration to x + i l(x), l continuous, piecewise linear and 0 far out, with the sign that makes
-arg A - arg B >= 0. Then for y > 0
+Falling off. Move the path of integration to x + i l(x), l continuous, piecewise linear and 0 far out, with the sign
+that makes arg A - arg B >= 0. Then for y > 0
     |M(c + iy)| <= int f(x) e^{E(x)} dx,
     E = l^2/2 + (1+c) log|A(x+il)/A(x)| - c log|B(x+il)/B(x)| - y (arg A - arg B)(x + il) + log(1 + l'^2)/2,
-which does not rise with y: its value at Y serves all y >= Y. M(c) less that is summed over cells: E is bounded over a cell by
-ball arithmetic; where E < 0 the mass of f counts at least d f(mid) e^{-G d^2/24} (Jensen), elsewhere at most as above.
-"""
+which does not rise with y: its value at Y serves all y >= Y. M(c) less that is summed over cells: E is bounded over a
+cell by ball arithmetic; where E < 0 the mass of f counts at least d f(mid) e^{-G d^2/24} (Jensen), elsewhere at most as
+above."""
 
 from __future__ import annotations
 
@@ -58,7 +61,9 @@ class Gauss:
 
     def sampled(self, q: arb) -> Gauss:
         """The law of a Poisson sample of rate q: q num + (1-q) den against den."""
-        return Gauss([(w, [*((q * x, s) for x, s in a), *(((1 - q) * x, s) for x, s in b)], b) for w, a, b in self.branches])
+        return Gauss(
+            [(w, [*((q * x, s) for x, s in a), *(((1 - q) * x, s) for x, s in b)], b) for w, a, b in self.branches]
+        )
 
     @property
     def plain(self) -> arb | None:
@@ -82,7 +87,11 @@ class Gauss:
             log_a, log_b = _log_sum(a, x), _log_sum(b, x)
             losses.append(log_a - log_b)
             logs.append(
-                math.log(w) - 0.5 * x * x + (1 + c) * log_a - c * log_b + math.log((x[1] - x[0]) / math.sqrt(2 * math.pi))
+                math.log(w)
+                - 0.5 * x * x
+                + (1 + c) * log_a
+                - c * log_b
+                + math.log((x[1] - x[0]) / math.sqrt(2 * math.pi))
             )
         return tilted(np.concatenate(logs), np.concatenate(losses))
 
@@ -110,7 +119,8 @@ class Gauss:
         return [v + acb(error, error) for v in exponential_sums(weights, losses, h, count)]
 
     def _points(self, c: arb, lifted: bool, nats: float):
-        """Weights and losses of a quadrature for M(c), `lifted`: for M(c + iy), y >= 0, and a ball for what it misses."""
+        """Weights and losses of a quadrature for M(c), `lifted`: for M(c + iy), y >= 0, and a ball for what it
+        misses."""
         weights, losses, error = [], [], arb(0)
         for w, a, b in self.branches:
             part = _trapezoid(a, b, c, lifted, nats)
@@ -151,8 +161,8 @@ class Gauss:
     # Laws with few outcomes on both sides of this one
 
     def revealed(self) -> Atoms:
-        """A law that dominates this one: the component of the mixture is told with the output, components of one shift on both
-        sides being one. Leaving the name of the component out is post-processing."""
+        """A law that dominates this one: the component of the mixture is told with the output, components of one shift
+        on both sides being one. Leaving the name of the component out is post-processing."""
         outcomes = []
         for w, a, b in self.branches:
             for x, s in a:
@@ -170,14 +180,15 @@ class Gauss:
         return min(gaps)
 
     def coarse(self) -> Atoms:
-        """A law that this one dominates: of the output only the interval between midpoints of shifts is told, counted from the
-        one around 0, and the branch is not."""
+        """A law that this one dominates: of the output only the interval between midpoints of shifts is told, counted
+        from the one around 0, and the branch is not."""
         told: dict[int, tuple[arb, arb]] = {}
         for w, a, b in self.branches:
             shifts = sorted({about(s): s for _, s in (*a, *b)}.items())
             middles = [((s + t) / 2).mid() for (_, s), (_, t) in itertools.pairwise(shifts)]
             above = [
-                [arb(1), *(sum((x * normal_above(m - s) for x, s in side), arb(0)) for m in middles), arb(0)] for side in (a, b)
+                [arb(1), *(sum((x * normal_above(m - s) for x, s in side), arb(0)) for m in middles), arb(0)]
+                for side in (a, b)
             ]
             pairs = zip(itertools.pairwise(above[0]), itertools.pairwise(above[1]), strict=True)
             first = -sum(about(s) < 0 for _, s in shifts)
@@ -222,7 +233,8 @@ def _phi(x: arb) -> arb:
 
 
 def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
-    """Weights, losses and a ball for the error of the trapezoid rule on the real axis, or on the line Im x = +-strip."""
+    """Weights, losses and a ball for the error of the trapezoid rule on the real axis, or on the line Im x =
+    +-strip."""
     tilt = about(c)
     right = max((1 + tilt) * about(a[-1][1]) - tilt * about(b[0][1]), 0.0)
     left = min((1 + tilt) * about(a[0][1]) - tilt * about(b[-1][1]), 0.0)
@@ -254,15 +266,16 @@ def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
 
 
 def _log(side, x):
-    """log A(x) or log B(x), real on the real axis and continuous in the strip: what is left of e^{first shift x} has an angle
-    below pi."""
+    """log A(x) or log B(x), real on the real axis and continuous in the strip: what is left of e^{first shift x} has an
+    angle below pi."""
     s = side[0][1]
     rest = sum((a * ((t - s) * (x - (t + s) / 2)).exp() for a, t in side[1:]), side[0][0])
     return s * (x - s / 2) + rest.log()
 
 
 def _plan_strip(a, b, tilt: float, lifted: bool, nats: float, left: float, right: float) -> tuple[float, float]:
-    """The distance of the line from the edges of the strip that allows the largest mesh, and log M(c). For planning only."""
+    """The distance of the line from the edges of the strip that allows the largest mesh, and log M(c). For planning
+    only."""
     doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
     spread, width = (max(float(np.ptp(doubles[i][1])) for i in own) for own in ((0, 1), (1,)))
     limit = min(0.99 * math.pi / spread if spread > 0 else math.inf, 10 * math.sqrt(nats))
@@ -332,8 +345,8 @@ def _mass(a, b, c: arb) -> arb:
 
 
 def _turned(side, x: arb, lift: arb) -> tuple[arb, arb]:
-    """(|A(x + ib)|/A(x), arg A(x + ib)) for x and b in balls. With weights p of the terms at x the ratio is e^{i b s_0} (1 +
-    sum_{j > 0} p_j (e^{i b (s_j - s_0)} - 1)), which loses nothing where b or p is small."""
+    """(|A(x + ib)|/A(x), arg A(x + ib)) for x and b in balls. With weights p of the terms at x the ratio is e^{i b s_0}
+    (1 + sum_{j > 0} p_j (e^{i b (s_j - s_0)} - 1)), which loses nothing where b or p is small."""
     inner, first = acb(1), side[0][1]
     for a, s in side[1:]:
         ratio = sum((o / a * ((t - s) * (x - (t + s) / 2)).exp() for o, t in side), arb(0))
@@ -359,7 +372,13 @@ def _gap(a, b, c: arb, y: arb) -> arb:
         if not size > 0:
             return arb(0)
         slant = (arb(two) - arb(one)) / d
-        e = lift * lift / 2 + (1 + c) * size_a.upper().min(arb(1)).log() - c * size.log() - y * angle + (1 + slant**2).log() / 2
+        e = (
+            lift * lift / 2
+            + (1 + c) * size_a.upper().min(arb(1)).log()
+            - c * size.log()
+            - y * angle
+            + (1 + slant**2).log() / 2
+        )
         e = e.upper()
         point = ((arb(low) + arb(high)) / 2).mid()
         top, bottom = _sum(a, point), _sum(b, point)
@@ -374,7 +393,8 @@ def _gap(a, b, c: arb, y: arb) -> arb:
 
 
 def _path(a, b, tilt: float, reach: float):
-    """Edges of cells and heights of the path there, for about the largest gap; height 0 at both ends. For planning only."""
+    """Edges of cells and heights of the path there, for about the largest gap; height 0 at both ends. For planning
+    only."""
     doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
     spread = [float(np.ptp(shift)) for _, shift in doubles]
     widest = max(*spread, 1e-9)
@@ -403,7 +423,8 @@ def _path(a, b, tilt: float, reach: float):
 
 
 def _at(doubles, x, tilt: float):
-    """log f, the slope of the loss, and (|A(x+ib)/A(x)|, |B(x+ib)/B(x)|, arg A - arg B) as a function of b. For planning."""
+    """log f, the slope of the loss, and (|A(x+ib)/A(x)|, |B(x+ib)/B(x)|, arg A - arg B) as a function of b. For
+    planning."""
     parts, tops = [], []
     for coefficient, shift in doubles:
         logs = np.log(np.maximum(coefficient, 1e-300))[:, None] + shift[:, None] * x - 0.5 * shift[:, None] ** 2
@@ -452,7 +473,9 @@ def _one_step(a, b, eps: arb) -> arb:
             break
         low, high = (low, mid) if where > 0 else (mid, high)
     at = between(low, high) if where else between(*_around(sign, mid, low, high))
-    return sum((w * normal_above(at - s) for w, s in a), arb(0)) - price * sum((w * normal_above(at - s) for w, s in b), arb(0))
+    return sum((w * normal_above(at - s) for w, s in a), arb(0)) - price * sum(
+        (w * normal_above(at - s) for w, s in b), arb(0)
+    )
 
 
 def _around(sign, mid: arb, low: arb, high: arb) -> tuple[arb, arb]:

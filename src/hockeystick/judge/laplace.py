@@ -2,23 +2,25 @@
 
 With f_u the density e^{-|x-u|}/2 and f_0 as the reference, f_m/f_0 = e^l, l = -m below 0, 2x - m on [0, m], m above.
 
-plain     f_m | f_0:  M(z) = e^{mz} (1+z)/(1+2z) + e^{-m(1+z)} z/(1+2z), and the curve is 1 - e^{(eps-m)/2} for |eps| <= m.
-sampled   q f_m + (1-q) f_0 | f_0: L = log w(l), w(l) = 1 - q + q e^l: den masses 1/2 at w(-m), e^{-m}/2 at w(m), and on [0, m]
-          the den density e^{-x}/2. H_a(q P + (1-q) Q | Q) = q H_b(P | Q) with b = 1 + (a-1)/q for a > 1 - q, else 1 - a.
+plain     f_m | f_0:  M(z) = e^{mz} (1+z)/(1+2z) + e^{-m(1+z)} z/(1+2z), and the curve is 1 - e^{(eps-m)/2} for |eps| <=
+          m.
+sampled   q f_m + (1-q) f_0 | f_0: L = log w(l), w(l) = 1 - q + q e^l: den masses 1/2 at w(-m), e^{-m}/2 at w(m), and on
+          [0, m] the den density e^{-x}/2. H_a(q P + (1-q) Q | Q) = q H_b(P | Q) with b = 1 + (a-1)/q for a > 1 - q,
+          else 1 - a.
 replaced  q f_m + (1-q) f_0 | q f_{-m} + (1-q) f_0: w(2|x| - m) over w(-m) for x > 0, the inverse for x < 0; odd in x.
 
 k plain steps, in closed form. Expanding M(z)^k e^{-eps z}/(z (1+z)) gives terms
     C(k, j) e^{-m(k-j)} e^{az} (1+z)^{j-1} z^{k-j-1}/(1+2z)^k,  a = m (2j - k) - eps,  j = 0..k.
-Each falls like |z|^-2: its integral over Re z = c is 0 for a <= 0 (close to the right) and for a > 0 the sum of residues: at
--1/2 it is e^{-a/2} 2^-k times the coefficient of w^{k-1} in e^{aw} (1/2 + w)^{j-1} (w - 1/2)^{k-j-1}; at 0 it is 1 if j = k;
-at -1 it is -e^{-a} if j = 0.
+Each falls like |z|^-2: its integral over Re z = c is 0 for a <= 0 (close to the right) and for a > 0 the sum of
+residues: at -1/2 it is e^{-a/2} 2^-k times the coefficient of w^{k-1} in e^{aw} (1/2 + w)^{j-1} (w - 1/2)^{k-j-1}; at 0
+it is 1 if j = k; at -1 it is -e^{-a} if j = 0.
 
-Falling off. |1+z|/|1+2z| falls and |z|/|1+2z| rises (to 1/2) as Im z grows, since (1+c)/(1+2c) >= 1/2 >= c/(1+2c). For the
-other two the masses at the ends keep their size, and int_0^m f e^{iyL} dx = [f e^{iyL}/(iyL')] - (1/iy) int (f/L')' e^{iyL} dx
-is at most 1/y times f/L' at both ends plus its variation. There f/L' is a constant times e^{-3x} w^p, p = 2 + c or 1 - c, with
-|x| for x: for p >= 0 its logarithm is convex, so it falls and then rises; for p < 0 it only falls: either way the variation is
-at most the sum of both ends.
-"""
+Falling off. |1+z|/|1+2z| falls and |z|/|1+2z| rises (to 1/2) as Im z grows, since (1+c)/(1+2c) >= 1/2 >= c/(1+2c). For
+the other two the masses at the ends keep their size, and int_0^m f e^{iyL} dx = [f e^{iyL}/(iyL')] - (1/iy) int (f/L')'
+e^{iyL} dx is at most 1/y times f/L' at both ends plus its variation. There f/L' is a constant times e^{-3x} w^p, p = 2
++ c or 1 - c, with
+|x| for x: for p >= 0 its logarithm is convex, so it falls and then rises; for p < 0 it only falls: either way the
+variation is at most the sum of both ends."""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ class Laplace:
         if eps <= -m:
             return 1 - eps.exp()
         inside = 1 - ((eps - m) / 2).exp()
-        return inside if eps < m and eps > -m else arb(0) if eps >= m else inside.nonnegative_part().union(1 - eps.exp())
+        return (
+            inside if eps < m and eps > -m else arb(0) if eps >= m else inside.nonnegative_part().union(1 - eps.exp())
+        )
 
 
 def composed(m: arb, k: int, eps: arb) -> arb:
@@ -135,13 +139,11 @@ def _series(x: fmpq, power: int, count: int) -> fmpq_poly:
 class _Pieces:
     """A law with two masses and a smooth part on [0, m], by Gauss-Legendre quadrature.
 
-    On a piece of half length s the integrand f is analytic in the Bernstein ellipse of parameter rho, which reaches a = s
-    (rho + 1/rho)/2 along the axis and b = s (rho - 1/rho)/2 across it. Its Chebyshev coefficients are at most 2 max|f| rho^-k;
-    the rule with n nodes is exact up to degree 2n - 1, has positive weights of sum 2 s, and |T_k| <= 1: so it misses at most
-    sum_{k >= 2n} 2 max|f| rho^-k 4 s = 8 s max|f| rho^-2n/(1 - 1/rho). There |w(2x - m)| lies between cos(b) and 1 times
-    w(2 Re x - m), and
-    arg w is at most 2b < pi.
-    """
+    On a piece of half length s the integrand f is analytic in the Bernstein ellipse of parameter rho, which reaches a =
+    s (rho + 1/rho)/2 along the axis and b = s (rho - 1/rho)/2 across it. Its Chebyshev coefficients are at most 2
+    max|f| rho^-k; the rule with n nodes is exact up to degree 2n - 1, has positive weights of sum 2 s, and |T_k| <= 1:
+    so it misses at most sum_{k >= 2n} 2 max|f| rho^-k 4 s = 8 s max|f| rho^-2n/(1 - 1/rho). There |w(2x - m)| lies
+    between cos(b) and 1 times w(2 Re x - m), and arg w is at most 2b < pi."""
 
     lattice = None
     mass_inf = arb(0)
@@ -181,15 +183,18 @@ class _Pieces:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
         if not hasattr(self, "_plan"):
             weights, losses, _ = self._points(arb(0), arb(0), 30.0)
-            self._plan = (np.array([math.log(max(about(w), 1e-300)) for w in weights]), np.array([about(x) for x in losses]))
+            self._plan = (
+                np.array([math.log(max(about(w), 1e-300)) for w in weights]),
+                np.array([about(x) for x in losses]),
+            )
         return tilted(self._plan[0] + c * self._plan[1], self._plan[1])
 
     def _w(self, loss: arb) -> arb:
         return 1 + self.q * loss.expm1()
 
     def _smooth(self, smooth, bound, steep: arb, y: arb, nats: float):
-        """Nodes (weight, loss) of int_0^m, and a ball for what they miss. `smooth(x)` is (f, loss), `bound(low, high, b)`
-        bounds |f| for Re x in [low, high], |Im x| <= b at y = 0; pieces are as short as `steep` asks."""
+        """Nodes (weight, loss) of int_0^m, and a ball for what they miss. `smooth(x)` is (f, loss), `bound(low, high,
+        b)` bounds |f| for Re x in [low, high], |Im x| <= b at y = 0; pieces are as short as `steep` asks."""
         m = about(self.m)
         pieces = max(1, math.ceil(m * (0.5 + about(steep))))
         half = self.m / (2 * pieces)
@@ -232,7 +237,8 @@ class SampledLaplace(_Pieces):
         return type(self)(self.m, self.q, not self.turned)
 
     def _power(self, c: arb) -> arb:
-        """f is w^power e^{-x}/2 in the direction taken: num^{1+c} den^{-c} = w^{1+c}, or w^{-c} with the two laws turned."""
+        """f is w^power e^{-x}/2 in the direction taken: num^{1+c} den^{-c} = w^{1+c}, or w^{-c} with the two laws
+        turned."""
         return -c if self.turned else 1 + c
 
     def _points(self, c: arb, y: arb, nats: float):

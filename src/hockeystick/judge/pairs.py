@@ -1,33 +1,37 @@
 """From what ran to its dominating pair (num, den), direction "remove"; "add" is the pair turned round.
 
-D and D' are the two data sets, D with the record. H_a(P | Q) = sup_S P(S) - a Q(S). A pair dominates a step if its H_a is at
-least that of any two outputs, for all a >= 0; then products of pairs dominate compositions [ZDW22, Thm 10]. The pairs, and why
-they dominate:
+D and D' are the two data sets, D with the record. H_a(P | Q) = sup_S P(S) - a Q(S). A pair dominates a step if its H_a
+is at least that of any two outputs, for all a >= 0; then products of pairs dominate compositions [ZDW22, Thm 10]. The
+pairs, and why they dominate:
 
 Gaussian, N(m, 1) | N(0, 1), m = sensitivity/sigma: H of N(u) | N(0) is one-dimensional, along u, and rises with |u|.
-  replace_one: two outputs within 2m of each other, so 2m for m; zero_out: a zeroed record adds nothing, as an absent one.
-Laplace, f_m | f_0, m = sensitivity/scale: H_a(f_u | f_v) = max(0, 1 - sqrt(a) e^{-|u-v|/2}) for |log a| <= |u-v|, which rises
-  with |u - v| (scalar queries; for vectors of L1 sensitivity this pair is taken by definition of the mechanism).
-Discrete Gaussian and Laplace: the same on the integers, shift D. For a log-concave pmf f the set S = {f(x-d) > a f(x)} is a
-  half-line [t, oo), and f(S - d) - a f(S) does not fall as d grows with S fixed: the largest shift is worst.
-approx_dp: an outcome of num probability delta0 and den probability 0, its mirror image, else truth with odds e^eps0 [KOV15,
-  Thm 3.4].
+  replace_one: two outputs within 2m of each other, so 2m for m; zero_out: a zeroed record adds nothing, as an absent
+  one.
+Laplace, f_m | f_0, m = sensitivity/scale: H_a(f_u | f_v) = max(0, 1 - sqrt(a) e^{-|u-v|/2}) for |log a| <= |u-v|, which
+  rises with |u - v| (scalar queries; for vectors of L1 sensitivity this pair is taken by definition of the mechanism).
+Discrete Gaussian and Laplace: the same on the integers, shift D. For a log-concave pmf f the set S = {f(x-d) > a f(x)}
+  is a half-line [t, oo), and f(S - d) - a f(S) does not fall as d grows with S fixed: the largest shift is worst.
+approx_dp: an outcome of num probability delta0 and den probability 0, its mirror image, else truth with odds e^eps0
+  [KOV15, Thm 3.4].
 bounded_range: judge/ranged.py.
-k-ary, b = 1/(e^eps0 + k - 1): masses e^eps0 b, b, (k-2) b against b, e^eps0 b, (k-2) b, by definition; zero_out: against 1/k.
-Poisson sampling, add_remove: q num + (1-q) den | den. Given the other sampled records the outputs are q P + (1-q) Q and Q; H_a
-  is jointly convex [theory: pair.convexity], and H_a(qP + (1-q)Q | Q) = q H_b(P | Q), b = (a - 1 + q)/q, keeps domination; the
-  other order likewise. replace_one (Gaussian, Laplace): q N(m) + (1-q) N(0) | q N(-m) + (1-q) N(0), opposite contributions of
-  full size [Gan25, Thm 3.4 where nothing is truncated]; for scalar Laplace noise both tails are monotone in the two
-  contributions as well.
-Truncated Poisson of n records at rate p, at most B: with probability 1-w as above, with probability w = Pr[Bin(n-1, p) >= B]
-  b(q, 2) | N(0) (add_remove), b(q, 2) | b(q, -1) (zero_out), b(q, 2) | b(q, -2) (replace_one), b(c, u) = (1-c) N(0) + c N(u m)
-  [Gan25, Thms 3.1, 3.3, 3.4], q = p E[B/(s+1) | s >= B], s ~ Bin(n-1, p). As C(n-1, s)/(s+1) = C(n, s+1)/n,
-  q = B Pr[Bin(n, p) >= B+1]/(n w), and both tails are regularised incomplete beta functions. p = 1: w = 1, q = B/n.
+k-ary, b = 1/(e^eps0 + k - 1): masses e^eps0 b, b, (k-2) b against b, e^eps0 b, (k-2) b, by definition; zero_out:
+against 1/k. Poisson sampling, add_remove: q num + (1-q) den | den. Given the other sampled records the outputs are q P
++ (1-q) Q and Q; H_a
+  is jointly convex [theory: pair.convexity], and H_a(qP + (1-q)Q | Q) = q H_b(P | Q), b = (a - 1 + q)/q, keeps
+  domination; the other order likewise. replace_one (Gaussian, Laplace): q N(m) + (1-q) N(0) | q N(-m) + (1-q) N(0),
+  opposite contributions of full size [Gan25, Thm 3.4 where nothing is truncated]; for scalar Laplace noise both tails
+  are monotone in the two contributions as well.
+Truncated Poisson of n records at rate p, at most B: with probability 1-w as above, with probability w = Pr[Bin(n-1, p)
+  >= B] b(q, 2) | N(0) (add_remove), b(q, 2) | b(q, -1) (zero_out), b(q, 2) | b(q, -2) (replace_one), b(c, u) = (1-c)
+  N(0) + c N(u m) [Gan25, Thms 3.1, 3.3, 3.4], q = p E[B/(s+1) | s >= B], s ~ Bin(n-1, p). As C(n-1, s)/(s+1) = C(n,
+  s+1)/n, q = B Pr[Bin(n, p) >= B+1]/(n w), and both tails are regularised incomplete beta functions. p = 1: w = 1, q =
+  B/n.
 from_pmf: the given vectors, each over its exact sum. Mixtures: by their definition; the choice of a part is public.
-from_curve: H of a finite law is convex and piecewise linear in a = e^eps with H(0) = 1: den has the jump of slope at a corner
-  a_i, num is a_i times as large, the rest of num is at +inf, the rest of den at -inf. A convex curve below the given points and
-  1 at a = 0 lies below their lower convex hull. Symmetric: H(1/a) = 1 - 1/a + H(a)/a gives the points mirrored, and the mass of
-  den at -inf is that of num at +inf, which is taken from there: 1 + (the first slope) may cancel.
+from_curve: H of a finite law is convex and piecewise linear in a = e^eps with H(0) = 1: den has the jump of slope at a
+  corner a_i, num is a_i times as large, the rest of num is at +inf, the rest of den at -inf. A convex curve below the
+  given points and 1 at a = 0 lies below their lower convex hull. Symmetric: H(1/a) = 1 - 1/a + H(a)/a gives the points
+  mirrored, and the mass of den at -inf is that of num at +inf, which is taken from there: 1 + (the first slope) may
+  cancel.
 """
 
 from __future__ import annotations
@@ -72,7 +76,11 @@ def _branch(top, bottom, m: arb):
     sides = []
     for rate, shift in (top, bottom):
         sides.append(
-            [(arb(1), arb(0))] if not shift else [(arb(1), shift * m)] if rate == 1 else [(1 - rate, arb(0)), (rate, shift * m)]
+            [(arb(1), arb(0))]
+            if not shift
+            else [(arb(1), shift * m)]
+            if rate == 1
+            else [(1 - rate, arb(0)), (rate, shift * m)]
         )
     return sides
 
@@ -153,8 +161,8 @@ def _binomial_tail(n: int, p: fmpq, b: int) -> tuple[arb, arb]:
 
 
 def _discrete_gaussian(step: DiscreteGaussian, adjacency: str) -> Atoms:
-    """num(x) = f(x), den(x) = f(x - D) up to mirroring x; the loss is D (D - 2x)/(2 sigma^2). Outcomes far out are left out: f
-    falls by more than e^{-(2r+1)/(2 sigma^2)} from r to r + 1, a geometric series."""
+    """num(x) = f(x), den(x) = f(x - D) up to mirroring x; the loss is D (D - 2x)/(2 sigma^2). Outcomes far out are left
+    out: f falls by more than e^{-(2r+1)/(2 sigma^2)} from r to r + 1, a geometric series."""
     d, sigma = step.sensitivity * (2 if adjacency == "replace_one" else 1), _arb(step.sigma)
     s = step.sigma
     reach = math.ceil(min(max(60.0 * s, 3.0), max(0.5 * MAX_OUTCOMES, 12 * s))) + d
@@ -171,8 +179,8 @@ def _discrete_gaussian(step: DiscreteGaussian, adjacency: str) -> Atoms:
 
 
 def _discrete_laplace(step: DiscreteLaplace, adjacency: str) -> Atoms:
-    """With r = e^{-1/scale}: f(x) = r^|x| (1-r)/(1+r) against f(x - D): the losses (D - 2j)/scale for x = j in 0..D, whose
-    ends hold all outcomes beyond, of probability 1/(1+r) and r^D/(1+r)."""
+    """With r = e^{-1/scale}: f(x) = r^|x| (1-r)/(1+r) against f(x - D): the losses (D - 2j)/scale for x = j in 0..D,
+    whose ends hold all outcomes beyond, of probability 1/(1+r) and r^D/(1+r)."""
     d = step.sensitivity * (2 if adjacency == "replace_one" else 1)
     if d > MAX_OUTCOMES:
         raise UndecidedError(f"a discrete Laplace law has more than {MAX_OUTCOMES} outcomes")

@@ -1,13 +1,13 @@
 """Pairs of bounded-range steps: density e^{l/2}/(4 sinh(m/2)) of the loss on [-m, m], plain and Poisson-sampled.
 
-Every curve below it. A step of range m has its loss in [s - m, s] for some s in [0, m]; with U = e^-L, E U = 1 under num,
-H_a = E (1 - a U)_+ is convex in U and so largest for the two ends of U. At a = e^g that is
-(1 + e^{g-m} - e^{s-m} - e^{g-s})/(1 - e^-m) for s - m <= g <= s, which is largest at s = (g + m)/2. The supremum H over s is a
-curve, and its loss has den density H''(a) a da and num density a times that, which gives the density above.
+Every curve below it. A step of range m has its loss in [s - m, s] for some s in [0, m]; with U = e^-L, E U = 1 under
+num, H_a = E (1 - a U)_+ is convex in U and so largest for the two ends of U. At a = e^g that is (1 + e^{g-m} - e^{s-m}
+- e^{g-s})/(1 - e^-m) for s - m <= g <= s, which is largest at s = (g + m)/2. The supremum H over s is a curve, and its
+loss has den density H''(a) a da and num density a times that, which gives the density above.
 
-M(z) = int e^{(z + 1/2) l} dl/(4 sinh(m/2)) = sinh((z + 1/2) m)/((1 + 2z) sinh(m/2)), and |sinh(x + iy)| <= cosh(x). With the
-density 1/(1 - e^-m) times that between the atoms of Laplace laws moved by m, samples are those of laplace.py without atoms.
-"""
+M(z) = int e^{(z + 1/2) l} dl/(4 sinh(m/2)) = sinh((z + 1/2) m)/((1 + 2z) sinh(m/2)), and |sinh(x + iy)| <= cosh(x).
+With the density 1/(1 - e^-m) times that between the atoms of Laplace laws moved by m, samples are those of laplace.py
+without atoms."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 
 class Evidence(NamedTuple):
-    """lower <= delta(eps) <= upper in one direction, rounded outward; `text` has the digits that a double cannot hold."""
+    """lower <= delta(eps) <= upper in one direction, rounded outward; `text` has the digits that a double cannot
+    hold."""
 
     direction: str
     eps: float

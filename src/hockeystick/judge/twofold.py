@@ -1,13 +1,12 @@
 """The curve of two steps by one integral, where the transform of so few steps falls off too slowly for a contour.
 
-For two steps H(eps) = E_{x ~ num_1}[H_2(eps - L_1(x))]. Let both be one branch: A = 1 - q + q e^{m x - m^2/2}, B = 1 (sampled),
-or B = 1 - q + q e^{-m x - m^2/2} (two-sided). H_2 is the closed form with S = [t, oo), t where A = e^e B: for a sampled step
-t = log((e^e - 1 + q)/q)/m + m/2 if e^e > 1 - q, else H_2 = 1 - e^e; two-sided: u = e^{mt} is the positive root of
-q k u^2 + (1-q) (1 - e^e) u - q k e^e = 0, k = e^{-m^2/2}.
-As L_1 rises, e^{eps - L_1(x)} > 1 - q_2 is x < w for one w, beyond which the integral is num_1(x > w) - e^eps den_1(x > w). On
-the rest the integrand is analytic and goes to Arb's rigorous quadrature; a last piece of length e^-nats before w, and what lies
-beyond the ends, is bounded by 0 <= H_2 <= 1.
-"""
+For two steps H(eps) = E_{x ~ num_1}[H_2(eps - L_1(x))]. Let both be one branch: A = 1 - q + q e^{m x - m^2/2}, B = 1
+(sampled), or B = 1 - q + q e^{-m x - m^2/2} (two-sided). H_2 is the closed form with S = [t, oo), t where A = e^e B:
+for a sampled step t = log((e^e - 1 + q)/q)/m + m/2 if e^e > 1 - q, else H_2 = 1 - e^e; two-sided: u = e^{mt} is the
+positive root of q k u^2 + (1-q) (1 - e^e) u - q k e^e = 0, k = e^{-m^2/2}. As L_1 rises, e^{eps - L_1(x)} > 1 - q_2 is
+x < w for one w, beyond which the integral is num_1(x > w) - e^eps den_1(x > w). On the rest the integrand is analytic
+and goes to Arb's rigorous quadrature; a last piece of length e^-nats before w, and what lies beyond the ends, is
+bounded by 0 <= H_2 <= 1."""
 
 from __future__ import annotations
 

@@ -205,7 +205,9 @@ def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdic
         for one in found:
             if one.verdict == wanted:
                 return one
-    return Verdict("confirmed", found[0].why if len(found) == 1 else "", tuple(e for one in found for e in one.evidence))
+    return Verdict(
+        "confirmed", found[0].why if len(found) == 1 else "", tuple(e for one in found for e in one.evidence)
+    )
 
 
 def _question(bound, eps, delta, log: bool):
@@ -276,8 +278,8 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
 
 
 def _judge_root(curves, at: float, low: float, high: float) -> Verdict:
-    """Whether low <= max(0, inf{e: delta(e) <= at}) <= high: delta is continuous and does not rise, and it falls strictly
-    until it reaches Pr[L = inf]."""
+    """Whether low <= max(0, inf{e: delta(e) <= at}) <= high: delta is continuous and does not rise, and it falls
+    strictly until it reaches Pr[L = inf]."""
     if high < 0:
         return Verdict("refuted", "eps(delta) is never negative")
     scale = min(0.05, max((high - low) / max(high, 0.1), 0.0) / 30) if high < math.inf else 0.05
@@ -294,7 +296,9 @@ def _judge_root(curves, at: float, low: float, high: float) -> Verdict:
             with precision(curve.base):
                 top = curve.top()
                 if top is not None and low <= top and curve.floor() >= arb(at):
-                    return Verdict("confirmed", "delta falls to Pr[L = inf] at the largest finite loss only", tuple(evidence))
+                    return Verdict(
+                        "confirmed", "delta falls to Pr[L = inf] at the largest finite loss only", tuple(evidence)
+                    )
         verdict = _side(curves, at, low, start, scale > 1e-6, evidence)
         if verdict < 0:
             return Verdict("refuted", f"delta({low!r}) < {at!r}: eps lies below {low!r}", tuple(evidence))

@@ -1,11 +1,10 @@
 """What is known of a run without a route: before one is asked, and where all decline.
 
-Beyond the range of the losses a curve is known exactly. Total variation distances of steps add up: for eps >= 0, delta(eps) <=
-delta(0) <= sum k_i delta_i(0) [theory: pair.variation]. Chernoff's bound: log delta(eps) <= K(t) - t eps + t log t -
-(1+t) log1p(t) for every t > 0, K the sum of the steps' log M(t), rounded up [CKS20, Prop. 12] [theory: line.chernoff]. The
-saddle-point accountant bounds a run of Gaussian steps from above. A direction that these prove to be the smaller one is not
-asked.
-"""
+Beyond the range of the losses a curve is known exactly. Total variation distances of steps add up: for eps >= 0,
+delta(eps) <= delta(0) <= sum k_i delta_i(0) [theory: pair.variation]. Chernoff's bound: log delta(eps) <= K(t) - t eps
++ t log t - (1+t) log1p(t) for every t > 0, K the sum of the steps' log M(t), rounded up [CKS20, Prop. 12]
+[theory: line.chernoff]. The saddle-point accountant bounds a run of Gaussian steps from above. A direction that these
+prove to be the smaller one is not asked."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ ZERO_ROOT = Root(0.0, 0.0, 0.0, ZERO, "exact")
 
 
 def beyond(question, add: int, eps: float) -> Point | None:
-    """What is known of delta(eps) beyond the sum of the losses' ranges: the mass at infinity, or 1 - e^eps (shared mass); or
-    where that mass leaves less than e^-35 to anything else. Else None.
+    """What is known of delta(eps) beyond the sum of the losses' ranges: the mass at infinity, or 1 - e^eps (shared
+    mass); or where that mass leaves less than e^-35 to anything else. Else None.
 
     Ends and masses at infinity with the errors that the losses state; e^x and its complement add 4u each.
     """
@@ -64,8 +63,8 @@ def _beyond_wall(question, add: int, eps: float) -> Point | None:
     """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss
     [theory: small.range].
 
-    ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes decide.
-    """
+    ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes
+    decide."""
     wall = question.wall if question.total else 0.0
     if -wall < eps < wall:
         return None
@@ -80,8 +79,8 @@ def _beyond_wall(question, add: int, eps: float) -> Point | None:
 
 
 def known_root(question, add: int, delta: float, cheaply: bool) -> Root | None:
-    """eps(delta) where no route is needed: of no steps, at a jump of the curve, or (`cheaply`) where the distances alone keep
-    delta(0) below delta. Else None."""
+    """eps(delta) where no route is needed: of no steps, at a jump of the curve, or (`cheaply`) where the distances
+    alone keep delta(0) below delta. Else None."""
     if question.steps is not None:
         return None if question.total else ZERO_ROOT
     if cheaply and _variation_upper(question, add) <= delta:
@@ -90,8 +89,8 @@ def known_root(question, add: int, delta: float, cheaply: bool) -> Root | None:
 
 
 def _at_jump(question, add: int, delta: float) -> Root | None:
-    """The root where delta is below D; or equal to D, where the curve of atoms jumps from its largest sum; or where no finite
-    sum of losses is positive. Else None."""
+    """The root where delta is below D; or equal to D, where the curve of atoms jumps from its largest sum; or where no
+    finite sum of losses is positive. Else None."""
     parts = question.losses(add)
     if all(loss.hi > 0 and not loss.mass_inf for loss, _ in parts):
         return None
@@ -125,7 +124,8 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
 
 
 def far_below(question, add: int, eps: float, log_enough: float) -> Point | None:
-    """An upper end of delta(eps) alone, by the moments accountant at its best order, where that is at most e^log_enough."""
+    """An upper end of delta(eps) alone, by the moments accountant at its best order, where that is at most
+    e^log_enough."""
     from .moments import log_delta_upper_of
 
     try:
@@ -147,8 +147,8 @@ def _variation_upper(question, add: int) -> float:
 
 
 def square_variation_upper(paired: PairedSteps) -> float:
-    """Upper bound of delta(0): (1/2) sqrt(E_den (num/den)^2 - 1), by Cauchy and Schwarz, with log E_den (num/den)^2 = K(1); 1
-    where a transform declines. Distances that add up grow like k, this like sqrt(k)."""
+    """Upper bound of delta(0): (1/2) sqrt(E_den (num/den)^2 - 1), by Cauchy and Schwarz, with log E_den (num/den)^2 =
+    K(1); 1 where a transform declines. Distances that add up grow like k, this like sqrt(k)."""
     total = paired.dropped and -2 * math.log1p(-min(paired.dropped, 0.5))
     for i, (m, q, k) in enumerate(zip(*paired.steps, strict=True)):
         pair = paired.pairs[i * PACKED.size : (i + 1) * PACKED.size]
@@ -165,7 +165,9 @@ def square_variation_upper(paired: PairedSteps) -> float:
 
 def certainly_below(paired: PairedSteps, add: int, eps: float, log_delta: float) -> bool:
     """Whether eps is beyond every loss, or beyond Chernoff's bound of eps(e^log_delta)."""
-    return (eps >= paired.loss_upper and _log_kept(paired, log_delta) > -math.inf) or root_upper(paired, add, log_delta) <= eps
+    return (eps >= paired.loss_upper and _log_kept(paired, log_delta) > -math.inf) or root_upper(
+        paired, add, log_delta
+    ) <= eps
 
 
 def root_upper(paired: PairedSteps, add: int, log_delta: float) -> float:
@@ -200,7 +202,8 @@ def _chernoff(paired: PairedSteps, add: int, have_eps: int, at: float) -> float:
 
 
 def curve_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
-    """Upper bounds of log delta at ascending eps: the least of `lines` Chernoff lines K(t) - eps t, tilts spread over eps."""
+    """Upper bounds of log delta at ascending eps: the least of `lines` Chernoff lines K(t) - eps t, tilts spread over
+    eps."""
     best = np.zeros(eps.size)
     size = _core.contour_work(1)
     for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)]:
@@ -213,9 +216,9 @@ def curve_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int = 16
 
 
 def moments_point(steps: GaussianSteps, add: int, eps: float) -> Point | None:
-    """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's bound
-    e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12] [theory: pair.dropping, small.between], inside the interval of the route
-    saddlepoint and that of one rare large loss (jumps.py). The estimate is the upper end."""
+    """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's
+    bound e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12] [theory: pair.dropping, small.between], inside the interval
+    of the route saddlepoint and that of one rare large loss (jumps.py). The estimate is the upper end."""
     upper = _best_order_upper(steps, add, 1, eps)
     if upper is None:
         return None

@@ -1,8 +1,8 @@
 """Route `contour`: Fourier inversion with a certificate, at a cost that does not depend on k.
 
-Two contours share the name. The vertical line (contour.c) takes any number of distinct steps; where the transform decays
-too slowly along it (few steps, small sampling rates), a hyperbola (csrc/curve/hyperbola.c) takes up to six distinct steps. One
-subsampled step is a Gaussian curve at a shifted eps, exactly.
+Two contours share the name. The vertical line (contour.c) takes any number of distinct steps; where the transform
+decays too slowly along it (few steps, small sampling rates), a hyperbola (csrc/curve/hyperbola.c) takes up to six
+distinct steps. One subsampled step is a Gaussian curve at a shifted eps, exactly.
 
 Answers are those of answers.py, None where the route declines; `terms` follow TERMS.
 """
@@ -31,18 +31,21 @@ SHORT_LINE = 700
 """Outer nodes up to which the line is faster than the hyperbola."""
 
 MANY = 1.0
-"""Records expected in all samples, sum k q, from which the line is tried first: fewer leave it an atom that hardly decays."""
+"""Records expected in all samples, sum k q, from which the line is tried first: fewer leave it an atom that hardly
+decays."""
 
 U = 2.0**-53
 
 LOOSER = (1e-6, 1e-4)
-"""Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a grid."""
+"""Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a
+grid."""
 
 HOPELESS = (4, 8, 9)
 """Statuses of a line that no other goal helps: no saddle, or more lost to rounding than there is."""
 
 LONG_RUN = ((5.0, math.inf), (12.0, 1e6), (math.inf, 1e4))
-"""(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, inner grids hardly ever fit."""
+"""(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, inner grids hardly ever
+fit."""
 
 
 @functools.lru_cache(16)
@@ -58,8 +61,8 @@ def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 
 
 def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
-    """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms), NaN where
-    the line gives less than rtol."""
+    """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms), NaN
+    where the line gives less than rtol."""
     size = _core.contour_work(steps.shift.size, n_threads)
     rows = scratch.lend(size, _core.contour_curve, *steps, add, eps, rtol, margin(rtol), n_threads)
     status, scale, lower, estimate, upper, *terms = rows.T
@@ -138,7 +141,8 @@ def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_
 
 
 def _answer(line, hyperbola, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
-    """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or None."""
+    """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
+    None."""
     m, q, k = steps
     few = m.size <= HYPERBOLA_STEPS
     work = scratch.borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if few else 0))
@@ -247,8 +251,8 @@ def single_root(m: float, q: float, add: int, delta: float):
 
 
 def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None) -> Root | None:
-    """Certified root in (lo, hi) from certified points of a decreasing curve: bisection on the estimate, then outward steps.
-    `wall` is an upper bound of the root that holds anyway."""
+    """Certified root in (lo, hi) from certified points of a decreasing curve: bisection on the estimate, then outward
+    steps. `wall` is an upper bound of the root that holds anyway."""
     log_delta, above = math.log(delta), log_upper(delta)
     for _ in range(200):
         mid = 0.5 * (lo + hi)

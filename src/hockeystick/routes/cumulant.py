@@ -8,14 +8,14 @@ Every step goes to the evaluation that knows it best:
   noise around random shifts  shifts.py
   all others                  cells of the loss, below
 
-Cells. With r = num/den of the base step, u = q(r - 1), a = 1 + t (REMOVE) or -t (ADD, r that of REMOVE), E_den u = -q d, d the
-num mass of infinite loss:
+Cells. With r = num/den of the base step, u = q(r - 1), a = 1 + t (REMOVE) or -t (ADD, r that of REMOVE), E_den u = -q
+d, d the num mass of infinite loss:
   M - 1 = E_den f(r) - a q d,   f(r) = (1+u)^a - 1 - a u >= 0, convex in r.
-A cell of den mass x and num mass y holds the outcomes of losses between its ends, so, A and B the line that touches f at any
-point and C and D the chord over the cell,  A x + B y <= E[f; cell] <= C x + D y [theory: law.cells]: an error of second order
-in the width of the cell, relative to M - 1 however small q is. x and y are differences of the tails of loss.py, whose errors
-are added. f = (1+u)(e^{tL} - 1 - tL) + t((1+u)L - u) with L = log(1+u), or (e^{-tL} - 1 + tL) + t(u - L): positive terms. Where
-M is large, (1+u)^a, scaled, stands for f.
+A cell of den mass x and num mass y holds the outcomes of losses between its ends, so, A and B the line that touches f
+at any point and C and D the chord over the cell, A x + B y <= E[f; cell] <= C x + D y [theory: law.cells]: an error of
+second order in the width of the cell, relative to M - 1 however small q is. x and y are differences of the tails of
+loss.py, whose errors are added. f = (1+u)(e^{tL} - 1 - tL) + t((1+u)L - u) with L = log(1+u), or (e^{-tL} - 1 + tL) +
+t(u - L): positive terms. Where M is large, (1+u)^a, scaled, stands for f.
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ def _two_sided(pair, add: bool, t: float) -> Cumulant:
 
 
 def _laplace(step: mixed.LaplaceStep | mixed.RangeStep, t: float) -> Cumulant:
-    table, points = mixed.tables([step], 1 if step.q == 1 else min(PANELS, max(1, mixed.PANELS_MAX // math.ceil(step.m))))
+    table, points = mixed.tables(
+        [step], 1 if step.q == 1 else min(PANELS, max(1, mixed.PANELS_MAX // math.ceil(step.m)))
+    )
     size = _core.mixed_work(points.shape[1], 0, 0)
     status, value, error = scratch.lend(size, _core.mixed_cgf, table, points, np.zeros(5), t)
     if status:
@@ -165,7 +167,9 @@ def _mixture(parts: list[Cumulant], weights) -> Cumulant:
         K = np.array([part[i] for part in parts])
         top = float(K.max())
         out.append(
-            top + math.log(np.dot(weights, np.exp(K - top))) if top > LARGE else math.log1p(np.dot(weights, np.expm1(K)))
+            top + math.log(np.dot(weights, np.exp(K - top)))
+            if top > LARGE
+            else math.log1p(np.dot(weights, np.expm1(K)))
         )
     slack = 16 * U * len(parts) * max(abs(x) for x in out)
     return Cumulant(out[0] - slack, out[1], out[2] + slack, max(part.quadrature for part in parts))
@@ -182,8 +186,8 @@ def _shifts(step: GaussianMixture, q: float, a: float, t: float) -> Cumulant:
 
 
 def _theta(step: DiscreteGaussian, t: float) -> Cumulant:
-    """K = D^2 t(1+t)/(2 s^2) + log Z(tD)/Z(0), Z(c) = sum_x e^{-(x+c)^2/2s^2}, of period 1: from the sum, or from its dual
-    [theory: law.theta] 1 + 2 sum_j e^{-2 pi^2 s^2 j^2} cos(2 pi j c), whose first term tells the size."""
+    """K = D^2 t(1+t)/(2 s^2) + log Z(tD)/Z(0), Z(c) = sum_x e^{-(x+c)^2/2s^2}, of period 1: from the sum, or from its
+    dual [theory: law.theta] 1 + 2 sum_j e^{-2 pi^2 s^2 j^2} cos(2 pi j c), whose first term tells the size."""
     s, d = step.sigma, step.sensitivity
     c = float(Fraction(t) * d % 1)
     lead = 0.5 * (d / s) ** 2 * t * (1 + t)
@@ -200,8 +204,8 @@ def _theta(step: DiscreteGaussian, t: float) -> Cumulant:
 
 
 def _table(step: DiscreteGaussian, q: float, a: float, t: float) -> Cumulant:
-    """Sum over noise x from where the tilted law has fallen by e^-800 on both sides. Beyond, terms fall by e^{-40/s} a step;
-    all masses there are below e^-800/(1 - e^{-40/s}), so u and 1 are left out for less than 1e-300 (1 + t)."""
+    """Sum over noise x from where the tilted law has fallen by e^-800 on both sides. Beyond, terms fall by e^{-40/s} a
+    step; all masses there are below e^-800/(1 - e^{-40/s}), so u and 1 are left out for less than 1e-300 (1 + t)."""
     s, d = step.sigma, step.sensitivity
     last = d + math.ceil(REACH * s)
     first = -math.ceil(REACH * s) - (math.ceil(t * d) if a > 0 else 0)
@@ -296,7 +300,9 @@ def _cells(base: Loss, q: float, a: float, t: float) -> Cumulant:
     with np.errstate(all="ignore"):
         top = float(np.max(a * all_L[2] + np.log(x + y / np.maximum(r, 1e-300))))
         scaled = top > LARGE
-        at_lo, at_hi, at_r = (np.exp(a * L - top) if scaled else _convex(u, L, a) for u, L in zip(all_u, all_L, strict=True))
+        at_lo, at_hi, at_r = (
+            np.exp(a * L - top) if scaled else _convex(u, L, a) for u, L in zip(all_u, all_L, strict=True)
+        )
         slope = a * q * (np.exp((a - 1) * all_L[2] - top) if scaled else np.expm1((a - 1) * all_L[2]))
         if lo[0] == 0 and q == 1:  # the end u = -1 of the first cell
             at_lo[0] = 0.0 if scaled else t
@@ -340,8 +346,8 @@ def _masses(base: Loss, s: np.ndarray):
 
 
 def _ends(base: Loss, q: float, a: float) -> np.ndarray:
-    """Ends of the cells: fine within nine deviations of den's law and of the tilted one, coarse to the ends of the range, and
-    close to every atom."""
+    """Ends of the cells: fine within nine deviations of den's law and of the tilted one, coarse to the ends of the
+    range, and close to every atom."""
     values, log_den = base.nodes(1e-60)
     L = _sampled_loss(np.minimum(values, 600.0), q)
     inner = []

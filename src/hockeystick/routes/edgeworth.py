@@ -1,15 +1,14 @@
-"""Route `edgeworth`: the Edgeworth accountant's estimates, and certified intervals from Prawitz' inequality and finite-sample
-constants, at a cost that does not depend on k.
+"""Route `edgeworth`: the Edgeworth accountant's estimates, and certified intervals from Prawitz' inequality and
+finite-sample constants, at a cost that does not depend on k.
 
-Estimates (AEA, orders 0 to 3, edgeworth.c) are never bounds [theory: edgeworth.expansion]: they can lie on either side of the
-truth and are clamped to [0, 1]. Intervals: Prawitz' inequality with the characteristic function summed numerically
-(csrc/line/prawitz.c), never above Chernoff's bound; where that is wider than any finite-sample constant could be, intersected
-with EEAI (eeai.py), the estimate of order 1 with a proved uniform error.
+Estimates (AEA, orders 0 to 3, edgeworth.c) are never bounds [theory: edgeworth.expansion]: they can lie on either side
+of the truth and are clamped to [0, 1]. Intervals: Prawitz' inequality with the characteristic function summed
+numerically (csrc/line/prawitz.c), never above Chernoff's bound; where that is wider than any finite-sample constant
+could be, intersected with EEAI (eeai.py), the estimate of order 1 with a proved uniform error.
 
-Steps are Gaussian or Laplace mechanisms, Poisson-subsampled or not, in any mixture. A point is (log_lower, log_estimate,
-log_upper, terms, "edgeworth") of delta, a root is (lower, estimate, upper, terms, "edgeworth") of eps; `terms` are relative to
-delta and follow TERMS. None means that the route declines.
-"""
+Steps are Gaussian or Laplace mechanisms, Poisson-subsampled or not, in any mixture. A point is (log_lower,
+log_estimate, log_upper, terms, "edgeworth") of delta, a root is (lower, estimate, upper, terms, "edgeworth") of eps;
+`terms` are relative to delta and follow TERMS. None means that the route declines."""
 
 from __future__ import annotations
 
@@ -65,11 +64,12 @@ TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", 
 _VACUOUS = (math.inf,) * len(TERMS)
 U = 2.0**-53
 CONSTANT, WIDE = 0.1, 1e-6
-"""Finite-sample constants, which take milliseconds, are asked where Prawitz' interval is wider than WIDE relative to delta, and
-half of it wider than CONSTANT/k: no constant is smaller (0.327 (1/12 + 1/4) K4/k is part of each, and K4 >= 1)."""
+"""Finite-sample constants, which take milliseconds, are asked where Prawitz' interval is wider than WIDE relative to
+delta, and half of it wider than CONSTANT/k: no constant is smaller (0.327 (1/12 + 1/4) K4/k is part of each, and K4 >=
+1)."""
 
 
-# -- estimates ------------------------------------------------------------------------------------------------------------
+# -- estimates ---------------------------------------------------------------------------------------------------------
 
 
 @overload
@@ -81,8 +81,9 @@ def aea_delta(
 ) -> Any:
     """Edgeworth estimate of delta(eps), clamped to [0, 1]. Not a bound: it may lie below the truth.
 
-    Form "two_sequence" is the published 1 - F_Y(eps) - e^eps (1 - F_X(eps)), each distribution function by its own expansion;
-    "one_sequence" integrates the expansion of the loss alone, int e^(eps-x) P(Y > x) dx, without the factor e^eps on an error.
+    Form "two_sequence" is the published 1 - F_Y(eps) - e^eps (1 - F_X(eps)), each distribution function by its own
+    expansion; "one_sequence" integrates the expansion of the loss alone, int e^(eps-x) P(Y > x) dx, without the factor
+    e^eps on an error.
 
     Parameters
     ----------
@@ -93,8 +94,8 @@ def aea_delta(
     direction : "both", "remove" or "add"
         "both" is the larger of the two estimates.
     order : 0, 1, 2 or 3
-        Terms of the expansion; its error is O(k^(-(order+1)/2)) near the mean of the loss. Far in the tail more terms need not
-        help.
+        Terms of the expansion; its error is O(k^(-(order+1)/2)) near the mean of the loss. Far in the tail more terms
+        need not help.
     form : "one_sequence" or "two_sequence"
 
     Returns
@@ -120,7 +121,9 @@ def aea_delta(
     '0.095648'
     """
     curves = estimators(run, direction, order, form)
-    return each("eps", eps, -math.inf, math.inf, lambda e: max(min(1.0, value_of(Y, X, order, form, e)) for Y, X in curves))
+    return each(
+        "eps", eps, -math.inf, math.inf, lambda e: max(min(1.0, value_of(Y, X, order, form, e)) for Y, X in curves)
+    )
 
 
 @overload
@@ -167,13 +170,15 @@ def aea_epsilon(
     )
 
 
-# -- certified intervals --------------------------------------------------------------------------------------------------
+# -- certified intervals -----------------------------------------------------------------------------------------------
 
 
-def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
-    """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval; where that is narrow
-    (WIDE), the inversion's own. `limit` is Prawitz' T, 0 to have it chosen. One thread: `n_threads` is accepted for the other
-    routes' sake. Proof: csrc/line/prawitz.c."""
+def point(
+    steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0
+):
+    """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval; where that is
+    narrow (WIDE), the inversion's own. `limit` is Prawitz' T, 0 to have it chosen. One thread: `n_threads` is accepted
+    for the other routes' sake. Proof: csrc/line/prawitz.c."""
     steps = steps_of(steps)
     edge = _beyond_support(steps, add, eps)
     if edge:
@@ -205,8 +210,19 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *
     return Point(log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth")
 
 
-def root(steps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0):
-    """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in `point`."""
+def root(
+    steps,
+    add: int,
+    log_delta: float,
+    rtol: float = RTOL,
+    n_threads: int = 1,
+    *,
+    order=3,
+    form="one_sequence",
+    limit=0.0,
+):
+    """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in
+    `point`."""
     steps = steps_of(steps)
     lower, estimate, upper, terms = -math.inf, -math.inf, math.inf, _VACUOUS
     answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
@@ -270,8 +286,8 @@ def prawitz_delta(
 ) -> Bound[Any]:
     """Certified delta(eps) from Prawitz' smoothing inequality under a tilt, intersected with Chernoff's bound.
 
-    With T = `limit` the half-width is about 2 pi t (t/(1+t))^t delta/T, t the tilt; without one, T is chosen so that smoothing
-    and what is not known of the characteristic function beyond the last node are least together.
+    With T = `limit` the half-width is about 2 pi t (t/(1+t))^t delta/T, t the tilt; without one, T is chosen so that
+    smoothing and what is not known of the characteristic function beyond the last node are least together.
 
     Parameters
     ----------
@@ -364,7 +380,10 @@ def prawitz_epsilon(
     steps = steps_of(run)
     if not 0 < delta < 1:
         raise DomainError(f"delta must be in (0, 1), got {delta!r}")
-    found = [root(steps, add, math.log(delta), order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
+    found = [
+        root(steps, add, math.log(delta), order=order, form=form, limit=limit)
+        for add in directions_of(steps, direction)
+    ]
     if None in found:
         raise AccuracyError(f"Prawitz' interval was not found at delta={delta!r}: hs.epsilon has other routes")
     best = functools.reduce(larger, found)

@@ -1,15 +1,16 @@
 """EEAI: certified intervals from the Edgeworth expansion of order 1 and a finite-sample constant [WGZ22, Def. 4.2].
 
 With D >= sup |F - G_1| for the composed loss (finite_sample.py), the one-sequence interval is the estimate +- D
-[theory: eeai.interval]: an error D of the distribution function is an error of at most D of delta = int e^(eps-x) P(Y > x) dx.
-The published one is the two-sequence estimate +- (D_Y + e^eps D_X). Both are intersected with Chernoff's bound and [0, 1].
+[theory: eeai.interval]: an error D of the distribution function is an error of at most D of delta = int e^(eps-x) P(Y >
+x) dx. The published one is the two-sequence estimate +- (D_Y + e^eps D_X). Both are intersected with Chernoff's bound
+and [0, 1].
 
-Vacuous unless k is very large: delta = 1e-5 needs about 1e7 steps with the constants for regular characteristic functions and
-4e10 without; at k = 1e4 nothing below 1e-2. Prawitz' interval (prawitz.c) is sharp at every such k.
+Vacuous unless k is very large: delta = 1e-5 needs about 1e7 steps with the constants for regular characteristic
+functions and 4e10 without; at k = 1e4 nothing below 1e-2. Prawitz' interval (prawitz.c) is sharp at every such k.
 
-Rounding. Moments of a step come with proved errors (edgeworth_bound.c); D is taken at their upper ends. G_1 is that of the
-true mean, variance and third cumulant: with u = (x - mean)/sd, rho = K3/sd^3 and the computed ones off by a shift of u, a
-factor of u and a difference of rho [theory: eeai.standardised],
+Rounding. Moments of a step come with proved errors (edgeworth_bound.c); D is taken at their upper ends. G_1 is that of
+the true mean, variance and third cumulant: with u = (x - mean)/sd, rho = K3/sd^3 and the computed ones off by a shift
+of u, a factor of u and a difference of rho [theory: eeai.standardised],
   |G_1 - its computed twin| <= shift (0.3990 + 0.0918 rho) + |log factor| (0.2420 + 0.0807 rho) + 0.0665 |difference|,
 the largest values of phi, |u^3 - 3u| phi/6, |u| phi, |u^4 - 3 u^2| phi/6 and |u^2 - 1| phi/6. The closed form of
 int e^(eps-x) (1 - G_1(x)) dx is evaluated by sums of positive parts, each known to some units of itself.
@@ -52,8 +53,8 @@ _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
 class Law(NamedTuple):
-    """The composed loss of one direction: standardised moments rounded up, an upper bound of its deviation Bbar a step, and
-    mean, variance and third cumulant of the sum with bounds of their errors."""
+    """The composed loss of one direction: standardised moments rounded up, an upper bound of its deviation Bbar a step,
+    and mean, variance and third cumulant of the sum with bounds of their errors."""
 
     moments: finite_sample.Moments
     sd_upper: float
@@ -64,7 +65,9 @@ class Law(NamedTuple):
 def law_of(steps: LossSteps, add: int) -> Law:
     """DomainError where a sampled Gaussian step has m > M_MAX."""
     if not takes(steps):
-        raise DomainError(f"finite-sample constants need sensitivity/noise at most {M_MAX:g}: hs.delta has other routes")
+        raise DomainError(
+            f"finite-sample constants need sensitivity/noise at most {M_MAX:g}: hs.delta has other routes"
+        )
     columns = zip(*(column.tolist() for column in steps), strict=True)
     rows = np.array([_moments(m, q, k, family, add) for m, q, k, family in columns])  # step, value or error, 6
     v, e, k = rows[:, 0], rows[:, 1], steps.k
@@ -109,7 +112,8 @@ def _moments(m: float, q: float, k: float, family: int, add: int):
 
 
 def constant_upper(steps: LossSteps, add: int, version: str = "best", *, e=None, published: bool = False) -> float:
-    """D >= sup |F_Y - G_1|: the least of the versions that hold for these steps, or the one named; 1 where nothing is known."""
+    """D >= sup |F_Y - G_1|: the least of the versions that hold for these steps, or the one named; 1 where nothing is
+    known."""
     return _constant_upper(law_of(steps, add), steps, add, version, e, published)
 
 
@@ -117,11 +121,14 @@ def _constant_upper(law: Law, steps: LossSteps, add: int, version: str, e, publi
     moments, sd = law.moments, law.sd_upper
     equal = steps.k.size == 1
     known = [
-        v for v in (finite_sample.VERSIONS if equal else ("inid", "inid_regular")) if not (published and v == "inid_regular")
+        v
+        for v in (finite_sample.VERSIONS if equal else ("inid", "inid_regular"))
+        if not (published and v == "inid_regular")
     ]
     if version != "best" and version not in known:
         raise DomainError(
-            f'version must be "best", "inid" or "inid_regular", for equal steps also "iid" or "regular"; got {version!r}'
+            'version must be "best", "inid" or "inid_regular", for equal steps also "iid" or "regular"; got'
+            f" {version!r}"
         )
     best = 1.0
     for name in known if version == "best" and sd < math.inf else () if version == "best" else (version,):
@@ -129,7 +136,9 @@ def _constant_upper(law: Law, steps: LossSteps, add: int, version: str, e, publi
         if name == "regular":
             kappa = _modulus_upper(steps, 0, add, 2 * math.pi * finite_sample.T1 / moments.K3t / sd * (1 - 8 * U))
         elif name == "inid_regular":
-            kappa = _product_upper(steps, add, finite_sample.frequency(moments) / (sd * math.sqrt(moments.n)) * (1 - 8 * U))
+            kappa = _product_upper(
+                steps, add, finite_sample.frequency(moments) / (sd * math.sqrt(moments.n)) * (1 - 8 * U)
+            )
         best = min(best, finite_sample.uniform_error_upper(moments, name, kappa=kappa, e=e, published=published))
     return best
 
@@ -196,7 +205,9 @@ class Side:
         _, _, upper, *_ = answer or (0.0, 0.0, math.inf)
         top = min(upper, top + 16 * U * (self.steps.k.size + 1) * (1 + abs(top)))
         if not top < math.inf:
-            raise AccuracyError(f"no certified bracket of eps was found at delta={delta!r}: hs.epsilon has other routes")
+            raise AccuracyError(
+                f"no certified bracket of eps was found at delta={delta!r}: hs.epsilon has other routes"
+            )
         return max(0.0, top)
 
     def _prawitz(self, kernel, at: float):
@@ -236,8 +247,8 @@ def _survival(law: Law, x: float) -> tuple[float, float]:
 
 
 def _tail_integral(law: Law, eps: float) -> tuple[float, float]:
-    """int_eps^inf e^(eps-x) (1 - G_1(x)) dx and a bound of its error: with w = z + B, B the deviation, phi(z) r_j(w) = J_j,
-    r_j(w) = int t^j e^(-wt - t^2/2) dt, it is sf(z) - J_0 + (B rho/6) ((z^2 - 1) J_0 + 2 z J_1 + J_2)."""
+    """int_eps^inf e^(eps-x) (1 - G_1(x)) dx and a bound of its error: with w = z + B, B the deviation, phi(z) r_j(w) =
+    J_j, r_j(w) = int t^j e^(-wt - t^2/2) dt, it is sf(z) - J_0 + (B rho/6) ((z^2 - 1) J_0 + 2 z J_1 + J_2)."""
     z, sd, rho, moved = _standard(law, eps)
     w, phi, power = z + sd, math.exp(-0.5 * z * z) / _ROOT_2PI, 0.0
     if w < 1:
@@ -260,8 +271,8 @@ MILLS_DEPTH = 200
 
 
 def _mills(w: float, tail: float) -> list[float]:
-    """r_0, r_1, r_2 at w >= 1 by r_n/r_(n-1) = n/(w + r_(n+1)/r_n): from tail = 0 and from depth/w, which is too large, they
-    enclose the truth [theory: edgeworth.mills]."""
+    """r_0, r_1, r_2 at w >= 1 by r_n/r_(n-1) = n/(w + r_(n+1)/r_n): from tail = 0 and from depth/w, which is too large,
+    they enclose the truth [theory: edgeworth.mills]."""
     ratio = tail
     for n in range(MILLS_DEPTH - 1, 2, -1):
         ratio = n / (w + ratio)
@@ -303,7 +314,12 @@ def eeai_delta(run: Ran, eps: float, **options: Unpack[Finite]) -> Bound[float]:
 @overload
 def eeai_delta(run: Ran, eps: Numbers, **options: Unpack[Finite]) -> Bound[NDArray[np.float64]]: ...
 def eeai_delta(
-    run: Ran, eps: float | Numbers, *, direction: Direction = "both", form: Form = "one_sequence", published: bool = False
+    run: Ran,
+    eps: float | Numbers,
+    *,
+    direction: Direction = "both",
+    form: Form = "one_sequence",
+    published: bool = False,
 ) -> Bound[Any]:
     """delta(eps) from the Edgeworth expansion of order 1 and its finite-sample constant; see the head of the file.
 
@@ -317,8 +333,8 @@ def eeai_delta(
     form : "one_sequence" or "two_sequence"
         The second is the published interval, of half-width D_Y + e^eps D_X.
     published : bool
-        With the constants exactly as published; else with one remainder term as small as its derivation allows, and with the
-        version of finite_sample.py that is not published.
+        With the constants exactly as published; else with one remainder term as small as its derivation allows, and
+        with the version of finite_sample.py that is not published.
 
     Returns
     -------
@@ -355,11 +371,17 @@ def eeai_epsilon(run: Ran, delta: float, **options: Unpack[Finite]) -> Bound[flo
 @overload
 def eeai_epsilon(run: Ran, delta: Numbers, **options: Unpack[Finite]) -> Bound[NDArray[np.float64]]: ...
 def eeai_epsilon(
-    run: Ran, delta: float | Numbers, *, direction: Direction = "both", form: Form = "one_sequence", published: bool = False
+    run: Ran,
+    delta: float | Numbers,
+    *,
+    direction: Direction = "both",
+    form: Form = "one_sequence",
+    published: bool = False,
 ) -> Bound[Any]:
     """eps(delta): where the upper curve of `eeai_delta` is at most delta, and where the lower one is at least delta.
 
-    A single such point proves its side, whether or not the published interval's root exists: the search starts from Chernoff's.
+    A single such point proves its side, whether or not the published interval's root exists: the search starts from
+    Chernoff's.
 
     Parameters
     ----------
@@ -409,4 +431,6 @@ def _bisect(holds, good: float, bad: float) -> float:
 
 def _bound(ends, error: float, slack: float) -> Bound:
     lower, estimate, upper = (float(x) for x in ends)
-    return Bound(lower, estimate, upper, "edgeworth", True, Budget(dict(zip(TERMS, (error, slack), strict=True)), "delta"))
+    return Bound(
+        lower, estimate, upper, "edgeworth", True, Budget(dict(zip(TERMS, (error, slack), strict=True)), "delta")
+    )

@@ -1,23 +1,23 @@
 """Finite-sample constants of the Edgeworth expansion of order 1, as functions of a run's standardised moments.
 
-A constant D bounds sup_x |F(x) - G_1(x)|, F the distribution function of the composed loss and G_1 its expansion of order 1
-[WGZ22, Lemma 4.3; DGG24, Thms 2.1, A.2, A.3, A.5] [theory: edgeworth.finite-sample]. Four versions: "inid" for steps that
-differ, "iid" for equal steps, and for both the same with regular characteristic functions: "regular" for equal steps whose
-standardised characteristic function is at most kappa < 1 beyond 2 pi T1/K3t, "inid_regular" for any steps. Each holds for every
-value of a free parameter e in (0, 1/3), over which it is minimised.
+A constant D bounds sup_x |F(x) - G_1(x)|, F the distribution function of the composed loss and G_1 its expansion of
+order 1 [WGZ22, Lemma 4.3; DGG24, Thms 2.1, A.2, A.3, A.5] [theory: edgeworth.finite-sample]. Four versions: "inid" for
+steps that differ, "iid" for equal steps, and for both the same with regular characteristic functions: "regular" for
+equal steps whose standardised characteristic function is at most kappa < 1 beyond 2 pi T1/K3t, "inid_regular" for any
+steps. Each holds for every value of a free parameter e in (0, 1/3), over which it is minimised.
 
-"inid_regular" is made like [DGG24, Thm A.4] [theory: edgeworth.inid-regular]: smoothing at T = 16 pi^4 n^2/K3t^4; below b = 2
-sqrt n/K3t the difference to the expansion by the terms of "inid"; from b to T both parts on their own: |f| <= kappa, the
-product over the steps of what the modulus of each reaches beyond b (a step left out of the product counts as 1), (C/pi) kappa
-log(T/b); and the Gaussian part.
+"inid_regular" is made like [DGG24, Thm A.4] [theory: edgeworth.inid-regular]: smoothing at T = 16 pi^4 n^2/K3t^4; below
+b = 2 sqrt n/K3t the difference to the expansion by the terms of "inid"; from b to T both parts on their own: |f| <=
+kappa, the product over the steps of what the modulus of each reaches beyond b (a step left out of the product counts as
+1), (C/pi) kappa log(T/b); and the Gaussian part.
 
-Symbols: n steps; averages over steps of moments about each step's own mean, over Bbar = (mean variance)^(1/2): K3 = E|d|^3,
-K4 = E d^4, l3 = E d^3, K3t = K3 + mean of E|d| Var d / Bbar^3.
+Symbols: n steps; averages over steps of moments about each step's own mean, over Bbar = (mean variance)^(1/2): K3 =
+E|d|^3, K4 = E d^4, l3 = E d^3, K3t = K3 + mean of E|d| Var d / Bbar^3.
 
-The bounds are proved, rounding included. Every term but the differences grows with every moment, so moments come rounded up;
-`loose` is how far, relatively, K3t and K4 may then lie above the truth, and where a term falls with one of them, or at the far
-limit of an integral, the lower value is taken. Differences of incomplete gamma and exponential integrals are rounded up on
-their own; what is left, sums and products of positive terms, is enlarged by 1e-9 of itself.
+The bounds are proved, rounding included. Every term but the differences grows with every moment, so moments come
+rounded up; `loose` is how far, relatively, K3t and K4 may then lie above the truth, and where a term falls with one of
+them, or at the far limit of an integral, the lower value is taken. Differences of incomplete gamma and exponential
+integrals are rounded up on their own; what is left, sums and products of positive terms, is enlarged by 1e-9 of itself.
 
 Also the published tail bounds, as numbers for comparison, not rounded outward: they are far weaker than Chernoff's.
 """
@@ -245,12 +245,13 @@ def _normal_gap_upper(T: float, T_up: float) -> float:
     return gap
 
 
-# -- published tail bounds ------------------------------------------------------------------------------------------------
+# -- published tail bounds ---------------------------------------------------------------------------------------------
 
 
 def noisy_sgd_tail(m: float, q: float, k: float, eps: float) -> float:
-    """2 exp(-(eps + k eta)^2/(8 k tau^2)) >= P(sum X > eps), X the subsampled Gaussian loss without the record [WGZ22, Thm 1],
-    the smallest over the split point a (0.05 to 8). Kept for comparison: practically empty; use Chernoff's bound."""
+    """2 exp(-(eps + k eta)^2/(8 k tau^2)) >= P(sum X > eps), X the subsampled Gaussian loss without the record [WGZ22,
+    Thm 1], the smallest over the split point a (0.05 to 8). Kept for comparison: practically empty; use Chernoff's
+    bound."""
     from scipy.special import log_ndtr, ndtr
 
     best = 2.0
@@ -273,7 +274,8 @@ def noisy_sgd_tail(m: float, q: float, k: float, eps: float) -> float:
 
 
 def laplace_tail(m: float, q: float, k: float, mean: float, eps: float) -> float:
-    """exp(-2 (eps - k mean)^2/(k r^2)) >= P(sum X > eps), X the subsampled Laplace loss, r its range [WGZ22, Prop. 4.5]."""
+    """exp(-2 (eps - k mean)^2/(k r^2)) >= P(sum X > eps), X the subsampled Laplace loss, r its range [WGZ22, Prop.
+    4.5]."""
     span = math.log1p(q * math.expm1(m)) - math.log1p(q * math.expm1(-m))
     gap = eps - k * mean
     return math.exp(-2 * gap * gap / (k * span * span)) if gap > 0 else 1.0

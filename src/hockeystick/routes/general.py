@@ -1,9 +1,8 @@
 """Route `contour` beyond the Gaussian family: one run, one direction, to the sum that takes it.
 
-Laws on a common lattice go to lattice.py, Laplace and mixed runs to mixed.py. Finite losses are composed; masses at infinity
-are divided out first [theory: pair.infinite]: with D = 1 - prod (1 - d_i)^k_i, delta = D + (1 - D) delta_finite. Answers
-are those of answers.py, None where nothing here takes the run.
-"""
+Laws on a common lattice go to lattice.py, Laplace and mixed runs to mixed.py. Finite losses are composed; masses at
+infinity are divided out first [theory: pair.infinite]: with D = 1 - prod (1 - d_i)^k_i, delta = D + (1 - D)
+delta_finite. Answers are those of answers.py, None where nothing here takes the run."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ from . import lattice, mixed
 from .walls import rest, seen, wall
 
 LOST = 40.0
-"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-40 of delta then, below u/2."""
+"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-40 of delta then, below
+u/2."""
 
 LAWS_MAX = 128
 """Distinct steps; more cost more here than by convolution."""
@@ -45,7 +45,8 @@ def describe(run, losses, add: int, adjacency: str) -> Finite | None:
     """What the run is made of. losses: (Loss, count) of every step, by which the adjacency has been accepted."""
     key = ("finite", add, id(losses))
     if key not in run._cache:
-        run._cache[key] = (_describe(run, losses, add, adjacency), losses)  # the losses live as long as their id is used
+        # the losses live as long as their id is used
+        run._cache[key] = (_describe(run, losses, add, adjacency), losses)
     return run._cache[key][0]
 
 
@@ -60,7 +61,8 @@ def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
             return Finite(common, log_finite)
     moves = 2 if adjacency == "replace_one" else 1
     steps = [
-        _line_step(step, loss, law, add, k, moves) for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
+        _line_step(step, loss, law, add, k, moves)
+        for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
     ]
     lost = math.fsum(
         k * loss.tails(np.zeros(1)).absolute for step, (loss, k) in zip(steps, losses, strict=True) if _is_cut(step)
@@ -93,7 +95,8 @@ def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | Non
 
 
 def _line_step(step, loss, law, add: int, k: int, moves: int):
-    """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is two-sided."""
+    """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is
+    two-sided."""
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
     if moves == 2 and q < 1:
         return None
@@ -128,8 +131,8 @@ def point(question, add: int, eps: float):
 
 
 def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
-    """log(D + (1 - D) e^log_delta), rounded to the given side: log_finite is a sum of logs within 4u each. Below 2^-1022 this
-    sum is off by units of 5e-324, and its logarithm by a unit in the last place wherever that is large."""
+    """log(D + (1 - D) e^log_delta), rounded to the given side: log_finite is a sum of logs within 4u each. Below
+    2^-1022 this sum is off by units of 5e-324, and its logarithm by a unit in the last place wherever that is large."""
     value = -math.expm1(log_finite) + math.exp(log_finite + log_delta)
     value += side * (16 * U * (abs(log_finite) * math.exp(log_finite) + value) + 1e-322)
     if not value > 0:

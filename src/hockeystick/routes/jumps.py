@@ -1,19 +1,23 @@
-"""Bounds of the curve where one rare large loss makes nearly all of it: few records sampled, delta far below the chance of one.
+"""Bounds of the curve where one rare large loss makes nearly all of it: few records sampled, delta far below the chance
+of one.
 
-Symbols. Steps i with count k_i, losses L = log(1+U) under num (REMOVE), U = q (e^v - 1) at x, v = m x - m^2/2; S their sum, R
-the sum of all but one. p(a) >= sum k P(L > a). delta_1(e) = sum k (delta of one step at e), in closed form
-(contour.single_point). lf(u) = u log u - (1+u) log1p u = -u log1p(1/u) - log1p u. K(b, u) >= sum k E[e^{uL} - 1; L <= b].
+Symbols. Steps i with count k_i, losses L = log(1+U) under num (REMOVE), U = q (e^v - 1) at x, v = m x - m^2/2; S their
+sum, R the sum of all but one. p(a) >= sum k P(L > a). delta_1(e) = sum k (delta of one step at e), in closed form
+(contour.single_point). lf(u) = u log u - (1+u) log1p u = -u log1p(1/u) - log1p u. K(b, u) >= sum k E[e^{uL} - 1; L <=
+b].
 
-Upper end. With levels a_0 < ... < a_n = eps - s, by the place of one loss above a_0, if there is any [theory: small.jumps]:
-  delta(eps) <= e^{lf(u) - u eps + K(a_0, u)} + sum_r p(a_r) T(eps - a_{r+1}) + delta_1(eps - s) + p(a_n) T(s),
+Upper end. With levels a_0 < ... < a_n = eps - s, by the place of one loss above a_0, if there is any
+  [theory: small.jumps]: delta(eps) <= e^{lf(u) - u eps + K(a_0, u)} + sum_r p(a_r) T(eps - a_{r+1}) + delta_1(eps - s)
+  + p(a_n) T(s),
   P(R > s) <= T(s) = p(b) + e^{-us + K(b, u)}                                   for all u, s, b > 0.
-  The first term is Chernoff's on {all L <= a_0} [(1-e^-x)_+ <= e^{lf(u) + ux}]; a loss in (a_r, a_{r+1}] needs R > eps -
-  a_{r+1}; one above a_n has R <= s, where (1 - e^{eps-L-R})_+ is that of the step alone at eps - s, or R > s.
+  The first term is Chernoff's on {all L <= a_0} [(1-e^-x)_+ <= e^{lf(u) + ux}]; a loss in (a_r, a_{r+1}] needs R > eps
+  - a_{r+1}; one above a_n has R <= s, where (1 - e^{eps-L-R})_+ is that of the step alone at eps - s, or R > s.
 K. E[e^{uL}-1; L <= b] <= int_{L <= b} w (e^E - 1 - E) dx, E = (1+u) L, w the normal density: (1+U) (e^{uL} - 1) is
-  (e^E - 1 - (1+u) U) + u U, L <= U, and int_{L <= b} w U <= 0 for b > 0. The integrand is convex in L: in a cell at most its
-  larger end.
+  (e^E - 1 - (1+u) U) + u U, L <= U, and int_{L <= b} w U <= 0 for b > 0. The integrand is convex in L: in a cell at
+  most its larger end.
 Lower end. One loss above eps + s, all others below it, R >= -s:
-  delta(eps) >= delta_1(eps + s) (1 - p(eps + s) - e^{-us + V u^2 e^{u l}/2}),  V = sum k q^2 (e^{m^2} - 1), l = max -log(1-q):
+  delta(eps) >= delta_1(eps + s) (1 - p(eps + s) - e^{-us + V u^2 e^{u l}/2}),  V = sum k q^2 (e^{m^2} - 1), l = max
+      -log(1-q):
   E e^{-uL} <= 1 + u^2 e^{ul} E L^2/2, as E L >= 0, and E L^2 = int w (1+U) L^2 <= int w U^2 [theory: small.log-square].
 
 All exponents are known to 1e-12 of their size; SLACK is far above that.
@@ -40,7 +44,8 @@ TILTS = np.array([1.0, 2.5, 5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0, 100.0, 250.0
 """u times the level that it belongs to."""
 LEFT, LEAST_SHIFT = -9.0, 0.2
 LOOKS, FAR = 14, 6.0
-"""How often the lower end is asked for one eps, and the factor between two looks at the upper end at which it is given up."""
+"""How often the lower end is asked for one eps, and the factor between two looks at the upper end at which it is given
+up."""
 
 
 def log_delta_upper(steps, eps: float) -> float:
@@ -50,13 +55,16 @@ def log_delta_upper(steps, eps: float) -> float:
         log_t = np.minimum(0.0, np.minimum(_log_rest_upper(steps, s, s), _log_rest_upper(steps, s, 0.5 * s)))
         low = eps - s
         u = TILTS / low[:, None]
-        none = (-u * np.log1p(1 / u) - np.log1p(u) - u * eps + _k_upper(steps, low, u)).min(axis=1)  # lf without cancellation
+        # lf without cancellation
+        none = (-u * np.log1p(1 / u) - np.log1p(u) - u * eps + _k_upper(steps, low, u)).min(axis=1)
         above = _log_above_upper(steps, low)
         between = np.concatenate(([-np.inf], above[1:] + log_t[:-1]))  # a loss from level r to the next higher
         best = math.inf
         for i, at in enumerate(low):
             one = _log_one(steps, float(at), 2)
-            layers = np.logaddexp.accumulate(np.concatenate(([np.logaddexp(one, above[i] + log_t[i])], between[i + 1 :])))
+            layers = np.logaddexp.accumulate(
+                np.concatenate(([np.logaddexp(one, above[i] + log_t[i])], between[i + 1 :]))
+            )
             best = min(best, float(np.logaddexp(layers, none[i:]).min()))
     return best + SLACK * (1 + abs(best)) if best == best else math.inf
 
@@ -81,8 +89,8 @@ def log_delta_lower(steps, eps: float) -> float:
 
 
 def narrowed(steps, log_least: float, log_most: float, lo: float, hi: float) -> tuple[float, float]:
-    """What the bounds leave of eps(delta) in [lo, hi], REMOVE, 0 <= lo < hi, log delta in [log_least, log_most]: a few looks at
-    each, upper ones from the lower."""
+    """What the bounds leave of eps(delta) in [lo, hi], REMOVE, 0 <= lo < hi, log delta in [log_least, log_most]: a few
+    looks at each, upper ones from the lower."""
     least, factor = max(lo, 1e-6 * hi), 1.03
     below, above = least, hi
     for _ in range(LOOKS):
@@ -166,7 +174,9 @@ def _k_upper(steps, level: np.ndarray, u: np.ndarray) -> np.ndarray:
             np.where(exponent < 30, np.log(np.expm1(np.minimum(exponent, 30.0)) - exponent), exponent),
         )
         worst = (1 + u) * math.log1p(-q)  # left of all cells the loss falls to log(1-q)
-        left = np.maximum(np.exp(log_value[:, :, 0]), 0.5 * worst**2) * np.exp(_log_normal_above_upper(-x[:, 0]))[:, None]
+        left = (
+            np.maximum(np.exp(log_value[:, :, 0]), 0.5 * worst**2) * np.exp(_log_normal_above_upper(-x[:, 0]))[:, None]
+        )
         total += k * (np.exp(np.maximum(log_value[:, :, 1:], log_value[:, :, :-1]) + log_mass).sum(axis=2) + left)
     return total * (1 + SLACK)
 

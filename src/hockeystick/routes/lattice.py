@@ -1,8 +1,8 @@
-"""Laws whose losses are integer multiples of one unit: composed exactly on their lattice by a Fourier sum over one period.
+"""Laws whose losses are integer multiples of one unit: composed exactly on their lattice by a Fourier sum over one
+period.
 
-A step is a `LatticeLaw`; steps with commensurate units share a lattice. The sum, its error terms and their proofs are in
-csrc/line/mixed.c. Answers are those of answers.py, None where the route declines.
-"""
+A step is a `LatticeLaw`; steps with commensurate units share a lattice. The sum, its error terms and their proofs are
+in csrc/line/mixed.c. Answers are those of answers.py, None where the route declines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ GRID_MAX = 1 << 53
 """Largest place on a common lattice: a double holds it."""
 
 MATCH = 16 * U
-"""Units whose ratio is that close to a fraction of denominator at most 10^4 share a lattice; the mismatch is an error term."""
+"""Units whose ratio is that close to a fraction of denominator at most 10^4 share a lattice; the mismatch is an error
+term."""
 
 
 class LatticeLaw(NamedTuple):
@@ -73,9 +74,8 @@ def discrete_laplace(scale: float, sensitivity: int) -> LatticeLaw:
 def discrete_gaussian(sigma: float, sensitivity: int, copies: int = 1) -> LatticeLaw:
     """Noise of mass in proportion e^{-x^2/2 sigma^2}, moved by D: losses D(D - 2x)/(2 sigma^2).
 
-    The table ends 16 + 48/sqrt(copies) sigma out: at delta >= 1e-300 the tilt moves a step's mean by 38/sqrt(copies) sigma
-    at most, and the aliases ask for tilts 8/sqrt(copies) sigma further. What is cut is an error term.
-    """
+    The table ends 16 + 48/sqrt(copies) sigma out: at delta >= 1e-300 the tilt moves a step's mean by 38/sqrt(copies)
+    sigma at most, and the aliases ask for tilts 8/sqrt(copies) sigma further. What is cut is an error term."""
     d = int(sensitivity)
     last = math.ceil((16 + 48 / math.sqrt(copies)) * sigma) + d + 2
     x = np.arange(last, -last - 1, -1)
@@ -88,7 +88,9 @@ def discrete_gaussian(sigma: float, sensitivity: int, copies: int = 1) -> Lattic
 def of_masses(unit: float, offset: float, places: np.ndarray, num: np.ndarray, rel, d_loss: float) -> LatticeLaw:
     """A law given by its masses, each within `rel` relative, and losses, each within d_loss."""
     log_mass = np.log(num)
-    return LatticeLaw(Fraction(unit), 0.0, places, log_mass, rel + 2 * U * np.abs(log_mass), False, Fraction(offset), d_loss)
+    return LatticeLaw(
+        Fraction(unit), 0.0, places, log_mass, rel + 2 * U * np.abs(log_mass), False, Fraction(offset), d_loss
+    )
 
 
 def _rounding(log_mass: np.ndarray, size: float = 0.0) -> np.ndarray:
@@ -110,10 +112,9 @@ class Lattice(NamedTuple):
 def compose(steps) -> Lattice | None:
     """The lattice of (law, count) pairs; None where their units are not commensurate.
 
-    Units that miss a common one by rounding (0.3 and 3 * 0.1) are moved onto it [theory: line.commensurate]: surely the total
-    loss moves by no more than the sum of count * mismatch * largest loss, so delta is that of the lattice at eps moved by as
-    much.
-    """
+    Units that miss a common one by rounding (0.3 and 3 * 0.1) are moved onto it [theory: line.commensurate]: surely the
+    total loss moves by no more than the sum of count * mismatch * largest loss, so delta is that of the lattice at eps
+    moved by as much."""
     first = steps[0][0]
     ratios = [r for r in (_ratio(law.unit, first.unit) for law, _ in steps) if r is not None]
     if len(ratios) < len(steps):

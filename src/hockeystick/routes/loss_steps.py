@@ -30,8 +30,8 @@ class _Columns(NamedTuple):
 
 
 class LossSteps(_Columns):
-    """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k, and the
-    family (numpy.intc: GAUSSIAN or LAPLACE); with what every query asks of them."""
+    """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k,
+    and the family (numpy.intc: GAUSSIAN or LAPLACE); with what every query asks of them."""
 
     @functools.cached_property
     def rule(self) -> tuple[np.ndarray, np.ndarray]:
@@ -48,8 +48,8 @@ class LossSteps(_Columns):
 
     @functools.cached_property
     def totals(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """For REMOVE and for ADD, whose loss is -X under den: (Y, X), mean and cumulants 2 to 5 of the composed loss under num
-        and under den."""
+        """For REMOVE and for ADD, whose loss is -X under den: (Y, X), mean and cumulants 2 to 5 of the composed loss
+        under num and under den."""
         Y, X = _core.edgeworth_totals(self.family, self.shift, self.q, self.k, 0, *self.rule)
         return (Y, X), (_TURN * X, _TURN * Y)
 

@@ -1,4 +1,5 @@
-"""Laplace and bounded-range steps, Poisson-subsampled or not, alone or with Gaussian and atomic ones: the vertical line.
+"""Laplace and bounded-range steps, Poisson-subsampled or not, alone or with Gaussian and atomic ones: the vertical
+line.
 
 The integral, its error terms and their proofs are in mixed.c, law.c and laplace.c. Answers are those of answers.py,
 None where the route declines.
@@ -64,7 +65,8 @@ class NormalStep(NamedTuple):
 
 
 class AtomicStep(NamedTuple):
-    """k steps of a law of atoms: losses, log masses under num, bounds of the errors of both; log_concave as in LatticeLaw."""
+    """k steps of a law of atoms: losses, log masses under num, bounds of the errors of both; log_concave as in
+    LatticeLaw."""
 
     loss: np.ndarray
     log_mass: np.ndarray
@@ -94,9 +96,9 @@ def root(steps, log_delta: float, rtol: float = contour.RTOL) -> Root | None:
 
 
 def _answer(function, steps, at: float, rtol: float):
-    """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these may be what falls
-    short; else the narrowest, or None. What falls short is told by truncation, quadrature, and rounding, which quadrature
-    enters."""
+    """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these may be what
+    falls short; else the narrowest, or None. What falls short is told by truncation, quadrature, and rounding, which
+    quadrature enters."""
     found, panels, nodes, before = [], 1, NODES, math.inf
     while True:
         table, points = tables(steps, panels)
@@ -123,7 +125,8 @@ def _answer(function, steps, at: float, rtol: float):
 
 
 def tables(steps, panels: int):
-    """Rows of laws and of their points for csrc/line/mixed.c. panels: per unit of a subsampled step's base loss range."""
+    """Rows of laws and of their points for csrc/line/mixed.c. panels: per unit of a subsampled step's base loss
+    range."""
     rows: list[list[float]] = []
     columns: list[np.ndarray] = []
     for step in steps:
@@ -145,8 +148,8 @@ def tables(steps, panels: int):
 
 
 def _without_atoms(points, m: float):
-    """The points of a bounded-range step: those between the atoms of Laplace noise, whose masses under num and den are both
-    (1 - e^-m)/2 in all, over that. Logs of masses gain 6u and the rounding of one sum."""
+    """The points of a bounded-range step: those between the atoms of Laplace noise, whose masses under num and den are
+    both (1 - e^-m)/2 in all, over that. Logs of masses gain 6u and the rounding of one sum."""
     found = np.ascontiguousarray(points[:, 1:-1])
     found[2] += math.log(-2 / math.expm1(-m))
     found[4] += U * (6 + 2 * np.abs(found[2]))

@@ -1,9 +1,8 @@
 """Moments accountant, Renyi curve and the Gaussian-limit approximation.
 
 All of it is read off K(t) = log E e^{tY}, the cumulant function of the loss [theory: saddle.renyi], which
-csrc/clt/saddle_step.c (Gaussian steps) and cumulant.py (all others) evaluate with a proved error in both directions: nothing
-here sums alternating binomials. `gdp_*` is the one thing here that is no bound.
-"""
+csrc/clt/saddle_step.c (Gaussian steps) and cumulant.py (all others) evaluate with a proved error in both directions:
+nothing here sums alternating binomials. `gdp_*` is the one thing here that is no bound."""
 
 from __future__ import annotations
 
@@ -37,8 +36,11 @@ ALPHA_RANGE = (1 + 1e-6, 1e6)
 def rdp(run: Ran, alpha: float, **options: Unpack[Sides]) -> Bound[float]: ...
 @overload
 def rdp(run: Ran, alpha: Numbers, **options: Unpack[Sides]) -> Bound[NDArray[np.float64]]: ...
-def rdp(run: Ran, alpha: float | Numbers, *, adjacency: Adjacency = "add_remove", direction: Direction = "both") -> Bound[Any]:
-    """The Renyi divergence of order alpha, rho(alpha) = K(alpha-1)/(alpha-1), K the cumulant function of the composed loss.
+def rdp(
+    run: Ran, alpha: float | Numbers, *, adjacency: Adjacency = "add_remove", direction: Direction = "both"
+) -> Bound[Any]:
+    """The Renyi divergence of order alpha, rho(alpha) = K(alpha-1)/(alpha-1), K the cumulant function of the composed
+    loss.
 
     Parameters
     ----------
@@ -55,9 +57,9 @@ def rdp(run: Ran, alpha: float | Numbers, *, adjacency: Adjacency = "add_remove"
     -------
     Bound
         Certified lower <= rho(alpha) <= upper, in nats, of the shape of `alpha`: quadrature and rounding included.
-        `budget` lists both in the unit of rho. Infinite where a loss can be infinite. Relative width about 1e-13, to 1e-10
-        for Gaussian noise around random shifts; 1e-6 for losses given by their distribution functions, and sampled Laplace
-        noise under replace_one.
+        `budget` lists both in the unit of rho. Infinite where a loss can be infinite. Relative width about 1e-13, to
+        1e-10 for Gaussian noise around random shifts; 1e-6 for losses given by their distribution functions, and
+        sampled Laplace noise under replace_one.
 
     Raises
     ------
@@ -83,7 +85,9 @@ def rdp(run: Ran, alpha: float | Numbers, *, adjacency: Adjacency = "add_remove"
     if not run.parts:
         raise DomainError("an empty run has no Renyi curve; compose one or more steps")
     lo, hi = ALPHA_RANGE
-    orders = numbers("alpha", alpha, f"a number from {lo!r} to {hi:g}", math.nextafter(lo, 0), math.nextafter(hi, math.inf))
+    orders = numbers(
+        "alpha", alpha, f"a number from {lo!r} to {hi:g}", math.nextafter(lo, 0), math.nextafter(hi, math.inf)
+    )
     adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
     found = [_larger([_divergence(run, adjacency, add, a) for add in adds]) for a in orders]
     if np.ndim(alpha) == 0:
@@ -119,7 +123,9 @@ def _cumulant(run, adjacency: str, add: int, t: float):
         return run_cumulant(run, adjacency, bool(add), t)
     status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, *steps, add, t)
     if status:
-        raise AccuracyError(f"the divergence of order alpha={1 + t!r} is beyond the quadrature; try a smaller order", status)
+        raise AccuracyError(
+            f"the divergence of order alpha={1 + t!r} is beyond the quadrature; try a smaller order", status
+        )
     value, error = float(sums[0]), float(sums[1])
     return value - error, value, value + error, float(sums[13])
 
@@ -139,7 +145,8 @@ def moments_delta_upper(run: Ran, eps: Numbers, **options: Unpack[Sides]) -> NDA
 def moments_delta_upper(
     run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_remove", direction: Direction = "both"
 ) -> Any:
-    """Upper bound of delta(eps) by the moments accountant at its best real order: min_t e^{K(t) - eps t} t^t/(1+t)^(1+t).
+    """Upper bound of delta(eps) by the moments accountant at its best real order: min_t e^{K(t) - eps t}
+    t^t/(1+t)^(1+t).
 
     Parameters
     ----------
@@ -153,7 +160,8 @@ def moments_delta_upper(
     Returns
     -------
     float or ndarray
-        A certified upper bound, quadrature and rounding included; the order is found numerically, and every order is valid.
+        A certified upper bound, quadrature and rounding included; the order is found numerically, and every order is
+        valid.
 
     Raises
     ------
@@ -171,7 +179,9 @@ def moments_delta_upper(
     >>> print(f"{hs.moments_delta_upper(run, 1.0):.6e}")
     8.346452e-03
     """
-    return _upper(run, eps, numbers("eps", eps, "a finite number", -math.inf, math.inf), 1, adjacency, direction, exp_upper)
+    return _upper(
+        run, eps, numbers("eps", eps, "a finite number", -math.inf, math.inf), 1, adjacency, direction, exp_upper
+    )
 
 
 @overload
@@ -250,8 +260,8 @@ def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> 
 
 
 def _best_order_of(run, adjacency: str, add: int, have_eps: int, value: float) -> float:
-    """The bound for any run: the order is chosen on estimates, the bound at that order is certified. With D the probability of
-    an infinite loss, delta <= D + e^{K(t) - eps t} t^t/(1+t)^(1+t), K that of the finite losses."""
+    """The bound for any run: the order is chosen on estimates, the bound at that order is certified. With D the
+    probability of an infinite loss, delta <= D + e^{K(t) - eps t} t^t/(1+t)^(1+t), K that of the finite losses."""
     parts = losses(run, adjacency, "add" if add else "remove")
     gone = _infinite_upper(run, adjacency, add)
     high = ends(parts)[1]
@@ -326,8 +336,8 @@ def gdp_mu(run: Ran, *, adjacency: Adjacency = "add_remove") -> float:
 def gdp_delta(run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_remove") -> Bound[Any]:
     """An estimate, no bound: delta(eps) of N(mu, 1) against N(0, 1) at the run's `gdp_mu`, which can under-report.
 
-    It is a central-limit approximation, for comparison: `lower` and `upper` are 0 and 1. At sigma=1, q=0.01, 1000 steps, eps=4
-    it reports 7.5e-23 where the truth is 5.4e-13.
+    It is a central-limit approximation, for comparison: `lower` and `upper` are 0 and 1. At sigma=1, q=0.01, 1000
+    steps, eps=4 it reports 7.5e-23 where the truth is 5.4e-13.
 
     Parameters
     ----------
@@ -370,7 +380,9 @@ def gdp_epsilon(run: Ran, delta: float | Numbers, *, adjacency: Adjacency = "add
     True
     """
     values = [math.log(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
-    return _approximation([max(0.0, _gdp(_core.saddle_eps, run, adjacency, v).estimate) for v in values], delta, math.inf)
+    return _approximation(
+        [max(0.0, _gdp(_core.saddle_eps, run, adjacency, v).estimate) for v in values], delta, math.inf
+    )
 
 
 def _gdp(function, run, adjacency, at: float):

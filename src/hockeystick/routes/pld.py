@@ -1,13 +1,12 @@
 """Route `pld`: connect-the-dots with a certificate, for any run of losses.
 
-The lattice laws of dots.py are convolved by convolve.py, which adds what the FFT, the circle and the tilt may have done. The
-terms of its answers follow TERMS: "mesh" is the distance of the two lattice laws, "truncation" what windows and circles leave
-out or wrap, "rounding" the FFT and the weights.
+The lattice laws of dots.py are convolved by convolve.py, which adds what the FFT, the circle and the tilt may have
+done. The terms of its answers follow TERMS: "mesh" is the distance of the two lattice laws, "truncation" what windows
+and circles leave out or wrap, "rounding" the FFT and the weights.
 
-The lattice step is predicted from the tolerance and k, then the width is measured; where it is too wide the step shrinks, at
-most ROUNDS times. The narrowest interval found is the answer, whatever the tolerance. Where only short circles are allowed, a
-step that needs a longer one is tried again halfway to the last that fitted.
-"""
+The lattice step is predicted from the tolerance and k, then the width is measured; where it is too wide the step
+shrinks, at most ROUNDS times. The narrowest interval found is the answer, whatever the tolerance. Where only short
+circles are allowed, a step that needs a longer one is tried again halfway to the last that fitted."""
 
 from __future__ import annotations
 
@@ -46,10 +45,12 @@ POINTS = 1 << 21
 """Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
 
 CIRCLE, QUICK = 1 << 15, 15_000
-"""Longest circle, and lattice points of all laws together, where `auto` only wants what a few hundredths of a second give."""
+"""Longest circle, and lattice points of all laws together, where `auto` only wants what a few hundredths of a second
+give."""
 
 REACH = 6.0
-"""Nats of delta that one convolution serves: its tilt is that of the largest eps, where the circle is longest for the least."""
+"""Nats of delta that one convolution serves: its tilt is that of the largest eps, where the circle is longest for the
+least."""
 
 SHARE = 0.02
 """Part of the tolerance given to windows, and the same to circles: the lattice step gets the rest."""
@@ -105,7 +106,9 @@ class _Curve(NamedTuple):
         return max(above.y_lo + above.dx, below.y_lo + below.dx), min(above.y_hi, below.y_hi)
 
 
-def _curve(made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, limits: _Limits) -> _Curve:
+def _curve(
+    made: Plan, dx: float, t: float, eps: tuple[float, float], log_delta: float, rtol: float, limits: _Limits
+) -> _Curve:
     """Both convolutions over a range of eps whose smallest delta is about e^log_delta."""
     share = SHARE * rtol / made.k
     n_threads, points, cells, evolving = limits
@@ -170,7 +173,8 @@ class _Limits(NamedTuple):
 
 
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
-    """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough."""
+    """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short
+    enough."""
     goal, best, narrowest = rtol or RTOL, None, math.inf
     made, log_delta, t = prepare_at(parts, eps, goal, n_threads)
     far = out_of_reach(made, eps)
@@ -212,8 +216,9 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
 
 
 def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np.ndarray:
-    """Rows (log_lower, log_estimate, log_upper, *terms) at increasing eps, as `point` gives them; NaN where no convolution is
-    good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH nats of delta."""
+    """Rows (log_lower, log_estimate, log_upper, *terms) at increasing eps, as `point` gives them; NaN where no
+    convolution is good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH
+    nats of delta."""
     goal, limits = rtol or RTOL, _Limits.of(rtol, n_threads, False)
     made = prepare_at(parts, float(eps[-1]), goal, n_threads)[0]
     rows, todo = np.full((eps.size, 3 + len(TERMS)), np.nan), list(range(eps.size))
@@ -302,8 +307,8 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
 
 
 def prepare(parts, locate, goal: float, n_threads: int = 1):
-    """(plan, what `locate` finds, t): twice, as nodes must reach as far as the answer needs and no further; bounded losses
-    have nodes all over."""
+    """(plan, what `locate` finds, t): twice, as nodes must reach as far as the answer needs and no further; bounded
+    losses have nodes all over."""
     first = 1e-20
     made = plan(parts, first, n_threads)
     value, t, log_delta = locate(made)
@@ -335,7 +340,8 @@ def prepare_root(parts, delta: float, goal: float, n_threads: int = 1):
 
 
 def _cut(parts, cap: float, locate, goal: float, n_threads: int, delta: float = math.inf):
-    """What `prepare` finds for losses that are cut at `cap`; None where what is above the cap is next to `delta` or more."""
+    """What `prepare` finds for losses that are cut at `cap`; None where what is above the cap is next to `delta` or
+    more."""
     cut = tuple((capped(loss, cap), k) for loss, k in parts)
     above = ((min(loss.tails(np.array([cap])).y_above.item(), 1 - ULP), k) for loss, k in cut if loss.cut == cap)
     beyond = -math.expm1(math.fsum(k * math.log1p(-p) for p, k in above))
@@ -379,8 +385,9 @@ def at_delta(made: Plan, log_delta: float):
 
 
 def invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float, endless: bool = False):
-    """(lower, estimate, upper) of the root in [lo, hi], or on which side of it an end lies. lo = 0 is the floor, and no loss
-    exceeds `wall`, where the curve falls to its mass at infinity, which is below delta. `endless`: delta may be below that."""
+    """(lower, estimate, upper) of the root in [lo, hi], or on which side of it an end lies. lo = 0 is the floor, and no
+    loss exceeds `wall`, where the curve falls to its mass at infinity, which is below delta. `endless`: delta may be
+    below that."""
     if lo > 0 and not curve.lower(lo) >= delta:
         return "below"
     if hi < wall and not curve.upper(hi) <= delta and not endless:
@@ -430,6 +437,7 @@ def logs(low: float, mid: float, high: float) -> tuple[float, float, float]:
 
 
 def _shrink(goal: float, width: float, aligned: bool) -> float:
-    """Width goes like dx^2; where atoms lie between points, by a power between 1 and 2 (1.3 in benchmarks/bench_pld.py)."""
+    """Width goes like dx^2; where atoms lie between points, by a power between 1 and 2 (1.3 in
+    benchmarks/bench_pld.py)."""
     power = 2.0 if aligned else 1.25
     return min(0.7, max(0.1, (0.8 * goal / width) ** (1 / power))) if width < math.inf else 0.1

@@ -1,19 +1,22 @@
-"""Route `prv`: the mean-matched grid of the PRV accountant [GLW21, Alg. 2, Thm 5.5], for any run of losses, from tails alone.
+"""Route `prv`: the mean-matched grid of the PRV accountant [GLW21, Alg. 2, Thm 5.5], for any run of losses, from tails
+alone.
 
-Y is rounded to the lattice point J of its cell of width h; mu = E[Y - J | window]. With all losses in their windows the errors
-Y_i - J_i - mu_i are independent, have mean 0 and lie in an interval of width h + 2 edge, so with probability 1 - eta their sum
-is at most the radius of grid.py, one-sided: sharper where the density of a loss has a known variation, Hoeffding's
-[GLW21, Lemma C.6] elsewhere. mu is bracketed from the same tails: with u = E[1 - e^{a-Y}; cell], a its left end and y its mass,
-  y (-log(1 - u/y)) <= E[Y - a; cell] <= u h/(1 - e^-h)      (Jensen; chord of a convex function) [theory: grid.bracketed-mean],
-which leaves at most h^2/8 a step. So, with the masses rounded down and up (csrc/grid/pld.c) and the masses at infinity of
-dots.py,
+Y is rounded to the lattice point J of its cell of width h; mu = E[Y - J | window]. With all losses in their windows the
+errors Y_i - J_i - mu_i are independent, have mean 0 and lie in an interval of width h + 2 edge, so with probability 1 -
+eta their sum is at most the radius of grid.py, one-sided: sharper where the density of a loss has a known variation,
+Hoeffding's [GLW21, Lemma C.6] elsewhere. mu is bracketed from the same tails: with u = E[1 - e^{a-Y}; cell], a its left
+end and y its mass,
+  y (-log(1 - u/y)) <= E[Y - a; cell] <= u h/(1 - e^-h)      (Jensen; chord of a convex function)
+      [theory: grid.bracketed-mean],
+which leaves at most h^2/8 a step. So, with the masses rounded down and up (csrc/grid/pld.c) and the masses at infinity
+of dots.py,
   D_lower(eps + radius) - eta + inf <= delta(eps) <= D_upper(eps - radius) + eta + lost + inf.
-D is a sum of products of masses: where the lower masses are at least 1 - r_i of the upper ones, D_lower >= prod (1 - r_i)^k_i
-D_upper, and the upper law alone is convolved. So it is for Gaussian steps, whose masses and mean have kernels of their own.
+D is a sum of products of masses: where the lower masses are at least 1 - r_i of the upper ones, D_lower >= prod (1 -
+r_i)^k_i D_upper, and the upper law alone is convolved. So it is for Gaussian steps, whose masses and mean have kernels
+of their own.
 
-It serves laws whose atoms no common lattice carries: there the laws of dots.py are first order in their mesh. Terms: mesh
-is the radius (of eps), truncation and fft_rounding are of delta.
-"""
+It serves laws whose atoms no common lattice carries: there the laws of dots.py are first order in their mesh. Terms:
+mesh is the radius (of eps), truncation and fft_rounding are of delta."""
 
 from __future__ import annotations
 
@@ -112,10 +115,9 @@ def _cells(loss, h: float, first: int, last: int):
 def _gaussian_cells(loss, h: float, first: int, last: int):
     """The same for a Gaussian step, sampled or not, with masses within 9u of their size, and the mean by quadrature.
 
-    The mean counts what is outside the window, of probability p: |Y| <= m |z| + 3 m^2/2 with z standard normal, under both
-    laws. E[|z|; A] for Pr A = p is largest for A = {|z| > a}, 2 Q(a) = p: there it is 2 w(a) <= p (a + 1/a), as
-    Q(a) >= w(a) a/(1 + a^2), and a^2 <= 2 log(1/p).
-    """
+    The mean counts what is outside the window, of probability p: |Y| <= m |z| + 3 m^2/2 with z standard normal, under
+    both laws. E[|z|; A] for Pr A = p is largest for A = {|z| > a}, 2 Q(a) = p: there it is 2 w(a) <= p (a + 1/a), as
+    Q(a) >= w(a) a/(1 + a^2), and a^2 <= 2 log(1/p)."""
     _, m, q, back = loss.additive
     p, mass, mean, abs_mean, edge = _core.grid_prv(m, q, int(back), h, first, last - first + 1)
     exact, exact_error = mean_loss(m, q, bool(back))
@@ -135,7 +137,9 @@ def _terms(curve, eps: float, delta: float) -> tuple[float, float, float]:
     return curve.laws.upper.radius, truncation, rounding
 
 
-def point(parts, eps: float, rtol: float | None, n_threads: int = 1, *, eps_error: float = EPS_ERROR, how: str = "power"):
+def point(
+    parts, eps: float, rtol: float | None, n_threads: int = 1, *, eps_error: float = EPS_ERROR, how: str = "power"
+):
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough.
 
     eps_error : bound on the radius, smaller where rtol asks for that.   how : self-convolution, see convolve.py.
@@ -153,7 +157,9 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, *, eps_erro
     return Point(*pld.logs(low, mid, high), _terms(curve, eps, mid), "prv")
 
 
-def root(parts, delta: float, rtol: float | None, n_threads: int = 1, *, eps_error: float = EPS_ERROR, how: str = "power"):
+def root(
+    parts, delta: float, rtol: float | None, n_threads: int = 1, *, eps_error: float = EPS_ERROR, how: str = "power"
+):
     """eps(delta) of a run of losses, clipped at 0, or None; options as in `point`."""
     least, most = rest(parts, delta)
     if most < 0:

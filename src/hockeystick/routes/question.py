@@ -1,4 +1,5 @@
-"""What a route is asked: a run under an adjacency, and how good an answer is wanted. Routes see this of a query and no more."""
+"""What a route is asked: a run under an adjacency, and how good an answer is wanted. Routes see this of a query and no
+more."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ from . import contour
 class Question:
     """The run of a query, its tolerance and its threads.
 
-    steps : arrays of a run of the Gaussian family (total : their number, wall : the largest loss in the ADD direction); None, 0
-    and infinite for any other run, whose routes go through `losses`.   auto : whether no route was named.   why : what the
+    steps : arrays of a run of the Gaussian family (total : their number, wall : the largest loss in the ADD direction);
+    None, 0
+    and infinite for any other run, whose routes go through `losses`.   auto : whether no route was named.   why : what
+        the
     last route said that declined.
     """
 
@@ -29,7 +32,8 @@ class Question:
 
     @property
     def brief(self) -> bool:
-        """Whether a grid is asked only for what it gives at once: `auto` without rtol, and a run that the contour takes."""
+        """Whether a grid is asked only for what it gives at once: `auto` without rtol, and a run that the contour
+        takes."""
         if not self.auto or self.rtol is not None:
             return False
         return self.steps is not None or paired_steps(self.run, self.adjacency, False) is not None

@@ -1,7 +1,7 @@
 """Route `saddlepoint` for any run of losses (loss.py): the same interval and estimates on laws of finitely many losses.
 
-Steps whose losses are atoms go to csrc/clt/saddle_atoms.c as they are. Where some step has a density, the interval comes from
-the two lattice laws of dots.py, one above and one below the run, and the estimate from quadrature nodes
+Steps whose losses are atoms go to csrc/clt/saddle_atoms.c as they are. Where some step has a density, the interval
+comes from the two lattice laws of dots.py, one above and one below the run, and the estimate from quadrature nodes
 [theory: saddle.lattice]:
   D_lower(eps) + inf_lower <= delta(eps) <= D_upper(eps - radius) + inf_upper,
 D the finite part of the curve of either law. An infinite loss is left out of D; its probability is added back.
@@ -30,7 +30,8 @@ RTOL = 1e-3
 """What the lattice may add to the width of delta: small against a Berry-Esseen interval."""
 
 LATTICE_TILT = 0.1
-"""Largest (lattice step) x tilt at which an estimate that takes the law for smooth is trusted: its error is the square / 24."""
+"""Largest (lattice step) x tilt at which an estimate that takes the law for smooth is trusted: its error is the square
+/ 24."""
 
 UNTRUSTED = 1.0
 NODE_TAIL = 1e-60
@@ -39,7 +40,8 @@ Parts = tuple[tuple[Loss, int], ...]
 
 
 class _Run(NamedTuple):
-    """Steps of finitely many losses, as csrc/clt/saddle_atoms.c takes them; exact: the steps themselves, not nodes of them."""
+    """Steps of finitely many losses, as csrc/clt/saddle_atoms.c takes them; exact: the steps themselves, not nodes of
+    them."""
 
     first: np.ndarray
     loss: np.ndarray
@@ -60,7 +62,9 @@ def _run(steps, counts, exact: bool) -> _Run:
     """steps: (losses, masses, relative error of masses, error of losses, mass of an infinite loss)."""
     losses, masses, *errors = zip(*steps, strict=True)
     first = np.cumsum([0, *(x.size for x in losses)], dtype=np.int64)
-    return _Run(first, np.concatenate(losses), np.concatenate(masses), np.array(counts, dtype=float), np.array(errors), exact)
+    return _Run(
+        first, np.concatenate(losses), np.concatenate(masses), np.array(counts, dtype=float), np.array(errors), exact
+    )
 
 
 def _middle(parts: Parts) -> _Run:
@@ -99,7 +103,8 @@ def _infinite(parts: Parts) -> tuple[float, float]:
 
 
 def _left_out(atoms: Atoms | None) -> float:
-    """Mass that `_middle` leaves out, of outcomes whose mass is not well known: below `absolute` each time 1/WELL_KNOWN."""
+    """Mass that `_middle` leaves out, of outcomes whose mass is not well known: below `absolute` each time
+    1/WELL_KNOWN."""
     return atoms.absolute * (1 + atoms.num.size / WELL_KNOWN) * 1.01 if atoms else 0.0
 
 
@@ -145,7 +150,8 @@ def point(parts: Parts, eps: float, kind: int = 0):
 
 
 def cgf(parts: Parts, t: float):
-    """(K(t), bound of its error) of a run of finitely many losses, the infinite one left out; None where out of range."""
+    """(K(t), bound of its error) of a run of finitely many losses, the infinite one left out; None where out of
+    range."""
     status, value, error = _core.saddle_atoms_cgf(*_middle(parts)[:5], t)
     return None if status else (value, error)
 

@@ -1,10 +1,10 @@
-"""Route `saddlepoint`: the saddle-point accountant, a certified interval and an estimate at a cost that does not depend on k.
+"""Route `saddlepoint`: the saddle-point accountant, a certified interval and an estimate at a cost that does not depend
+on k.
 
 Formulas and proofs are in saddlepoint.c, saddle_ends.c and saddle_step.c. Answers are those of answers.py; None
 means that the route declines. The interval comes from a Berry-Esseen bound and from
-moments: it is narrow, at best, like 1/sqrt(k), and far wider than the contour's. What it gives is an independent proof in
-microseconds.
-"""
+moments: it is narrow, at best, like 1/sqrt(k), and far wider than the contour's. What it gives is an independent proof
+in microseconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ TERMS = ("berry_esseen", "quadrature", "rounding", "skewness")
 
 ESTIMATES = ("auto", "msd0", "msd1", "clt", "edgeworth", "msd_order2", "msd_order3")
 SKEWED = 0.5
-"""Skewness from which on no estimate is trusted: relative errors of 1e-2 to 2 were seen; below 0.1, "edgeworth" has 1e-5."""
+"""Skewness from which on no estimate is trusted: relative errors of 1e-2 to 2 were seen; below 0.1, "edgeworth" has
+1e-5."""
 
 _AUTO = 0
 
@@ -103,10 +104,9 @@ def saddlepoint_delta(
         Finite real numbers, in nats.
     estimate : str, default "auto"
         "msd0", "msd1" : steepest descent, leading order and with all terms of order 1/k.
-        "msd_order2", "msd_order3" : the series cut after its second and third bracket term, as the published code cuts it.
-        "clt" : the tilted law replaced by a normal law.
-        "edgeworth" : the same with the two leading Edgeworth corrections.
-        "auto" : "edgeworth" where the skewness is below 0.5, else "clt".
+        "msd_order2", "msd_order3" : the series cut after its second and third bracket term, as the published code cuts
+        it. "clt" : the tilted law replaced by a normal law. "edgeworth" : the same with the two leading Edgeworth
+        corrections. "auto" : "edgeworth" where the skewness is below 0.5, else "clt".
     adjacency : "add_remove", "replace_one" or "zero_out"
         Neighbouring relation.
     direction : "both", "remove" or "add"
@@ -156,7 +156,9 @@ def saddlepoint_delta(
     def larger(e: float):
         found = [at(side, e) for side in (("remove", "add") if direction == "both" else (direction,))]
         return max(
-            (each for each in found if each), key=lambda each: math.inf if math.isnan(each[0]) else each[0], default=None
+            (each for each in found if each),
+            key=lambda each: math.inf if math.isnan(each[0]) else each[0],
+            default=None,
         )
 
     found = [_checked(larger(e), e) for e in numbers("eps", eps, "a finite number", -math.inf, math.inf)]
@@ -171,7 +173,9 @@ def _checked(found, eps: float):
         raise AccuracyError(f"no saddle point for eps={eps!r}: delta may be 0 there; hs.delta has other ways")
     log_delta, used, tilt, skewness = found
     if math.isnan(log_delta):
-        raise AccuracyError(f"{ESTIMATES[used]!r} gives no positive delta at eps={eps!r} (skewness {skewness:.2g}); try 'clt'")
+        raise AccuracyError(
+            f"{ESTIMATES[used]!r} gives no positive delta at eps={eps!r} (skewness {skewness:.2g}); try 'clt'"
+        )
     return log_delta, ESTIMATES[used], tilt, skewness, skewness < SKEWED
 
 

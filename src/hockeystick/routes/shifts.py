@@ -1,24 +1,23 @@
 """K(t) of Gaussian noise around a random shift, sampled or not, by quadrature in the noise with proved errors
 [theory: law.shifts].
 
-In units of the noise: num/den at x is r(x) = sum_j w_j e^(v_j), v_j = s_j x - s_j^2/2, shifts s_j >= 0, weights of sum 1
-(sampling at rate q is a shift 0 of weight 1-q), and M = E r(x)^a under the normal law, a = 1+t (REMOVE) or -t (ADD). As in
-cumulant.py, M - 1 = E f, f = (1+u)^a - 1 - a u >= 0, u = r - 1, where M is moderate; else r^a, scaled. L = log r is convex,
-increasing, of slope at most s = max s_j; g = a L - x^2/2.
+In units of the noise: num/den at x is r(x) = sum_j w_j e^(v_j), v_j = s_j x - s_j^2/2, shifts s_j >= 0, weights of sum
+1 (sampling at rate q is a shift 0 of weight 1-q), and M = E r(x)^a under the normal law, a = 1+t (REMOVE) or -t (ADD).
+As in cumulant.py, M - 1 = E f, f = (1+u)^a - 1 - a u >= 0, u = r - 1, where M is moderate; else r^a, scaled. L = log r
+is convex, increasing, of slope at most s = max s_j; g = a L - x^2/2.
 
-Where the mass lies. a > 0: on a cell of length d, g <= its larger end + d^2/8, for a L lies below its chord and x^2/2 at most
-d^2/8 below its own; left of -R and right of a s + R, |g'| >= R. a < 0: g is concave, g'' <= -1: at most g(x) + g'(x)^2/2
-everywhere, and beyond a point where it falls, e^g has at most sqrt(pi/2) of its value there. f <= r^a + |a| for a > 0 and
-<= r^a + t r for a < 0 tell what the other terms of f add outside.
+Where the mass lies. a > 0: on a cell of length d, g <= its larger end + d^2/8, for a L lies below its chord and x^2/2
+at most d^2/8 below its own; left of -R and right of a s + R, |g'| >= R. a < 0: g is concave, g'' <= -1: at most g(x) +
+g'(x)^2/2 everywhere, and beyond a point where it falls, e^g has at most sqrt(pi/2) of its value there. f <= r^a + |a|
+for a > 0 and <= r^a + t r for a < 0 tell what the other terms of f add outside.
 
-Quadrature. Gauss-Legendre panels of half-length s0 <= min(1, 1/s)/2: (64/15) s0 F rho^-62/(1-rho^-2) a panel [Tre13, Thm 19.3],
-ellipse of semi-axes pi s0 and sqrt(1+pi^2) s0. There all v_j turn by angles between 0 and pi s s0 <= pi/2, so |r| lies between
-cos(pi s s0/2) r(Re x) and r(Re x), and |normal density| <= e^((pi s0)^2/2) times itself. (1 + 2|a|) covers the other terms of
-f, as r times the normal density is at most 1/sqrt(2 pi).
+Quadrature. Gauss-Legendre panels of half-length s0 <= min(1, 1/s)/2: (64/15) s0 F rho^-62/(1-rho^-2) a panel [Tre13,
+Thm 19.3], ellipse of semi-axes pi s0 and sqrt(1+pi^2) s0. There all v_j turn by angles between 0 and pi s s0 <= pi/2,
+so |r| lies between cos(pi s s0/2) r(Re x) and r(Re x), and |normal density| <= e^((pi s0)^2/2) times itself. (1 + 2|a|)
+covers the other terms of f, as r times the normal density is at most 1/sqrt(2 pi).
 
-Rounding. x is off by 6 units of the range, v_j by s_j times that and 3 units of its terms; where |u| < 1/2, u is known through
-the shifts that move alone, and L = log1p(u), so that the error of f stays of second order in u.
-"""
+Rounding. x is off by 6 units of the range, v_j by s_j times that and 3 units of its terms; where |u| < 1/2, u is known
+through the shifts that move alone, and L = log1p(u), so that the error of f stays of second order in u."""
 
 from __future__ import annotations
 
@@ -62,7 +61,12 @@ class _Ratio:
         v = np.multiply.outer(x, self.all_s) + (self.log_w - 0.5 * self.all_s**2)
         most = v.max(axis=-1)
         u, L = e @ self.w, most + np.log(np.exp(v - most[..., None]).sum(axis=-1))
-        return u, np.abs(e) @ self.w, (e + 1) @ (self.w * self.s), np.where(np.abs(u) < 0.5, np.log1p(np.clip(u, -0.5, 0.5)), L)
+        return (
+            u,
+            np.abs(e) @ self.w,
+            (e + 1) @ (self.w * self.s),
+            np.where(np.abs(u) < 0.5, np.log1p(np.clip(u, -0.5, 0.5)), L),
+        )
 
     def g(self, a: float, x):
         return a * self.at(np.asarray(x, dtype=float))[3] - 0.5 * np.square(x)
@@ -74,8 +78,8 @@ class _Ratio:
 
 
 def cumulant(shifts, probabilities, q: float, a: float, convex):
-    """(total, error, top): M - 1 = total within error where top is None, else log M = top + log total; None where it takes too
-    many nodes. convex(u, L, a) = f."""
+    """(total, error, top): M - 1 = total within error where top is None, else log M = top + log total; None where it
+    takes too many nodes. convex(u, L, a) = f."""
     r = _Ratio(shifts, probabilities, q)
     R = math.sqrt(2 * (DROPPED - 4 * math.log(min(1.0, float(r.w.sum()) * r.top))))
     made = _right(r, a, R) if a > 0 else _left(r, a, R)
@@ -101,11 +105,15 @@ def cumulant(shifts, probabilities, q: float, a: float, convex):
         beyond = UNIT * s0 * centres.size * _turned(r, a, s0)
     else:
         near = np.where(far, 0.0, L)
-        terms = weights * np.where(far, np.exp(np.where(far, g, 0.0)), np.exp(-half) * convex(np.where(far, 0.0, u), near, a))
+        terms = weights * np.where(
+            far, np.exp(np.where(far, g, 0.0)), np.exp(-half) * convex(np.where(far, 0.0, u), near, a)
+        )
         with np.errstate(over="ignore"):
             steep = np.where(far, np.exp(np.where(far, g, 0.0)), np.exp(near - half) * np.abs(np.expm1((a - 1) * near)))
         error = float((terms * (base + 64 * U) + weights * steep * abs(a) * dL).sum())
-        beyond = UNIT * s0 * centres.size * (math.exp(top) * _turned(r, a, s0) + (1 + 2 * abs(a)) * math.exp(5 * s0 * s0))
+        beyond = (
+            UNIT * s0 * centres.size * (math.exp(top) * _turned(r, a, s0) + (1 + 2 * abs(a)) * math.exp(5 * s0 * s0))
+        )
     total = math.fsum(terms.sum(axis=1).tolist())
     error = (error + 64 * U * total + beyond + outside) * (1 + 1e-9)
     root = math.sqrt(2 * math.pi)

@@ -1,14 +1,15 @@
 """One step of any law, without composition: delta(eps) = num(S) - e^eps den(S) at the set S of losses above eps
 [theory: small.single].
 
-`Tails` (loss.py) give both masses of one and the same set S, whose losses are >= eps - edge and which holds every loss above
-eps + edge. Any S bounds delta from below. Where S is not the best set it misses at most p |1 - e^{eps-L}| on losses within
-`edge` of eps, so
+`Tails` (loss.py) give both masses of one and the same set S, whose losses are >= eps - edge and which holds every loss
+above eps + edge. Any S bounds delta from below. Where S is not the best set it misses at most p |1 - e^{eps-L}| on
+losses within `edge` of eps, so
   num(S) - e^eps den(S) <= delta <= num(S) - e^eps den(S) + expm1(edge) Pr_num[L >= eps - edge].
 With the complement T of S among the finite losses, and d, d' the masses of infinite losses under num and den,
   d + num(S) - e^eps den(S) = 1 - e^eps + e^eps (d' + den(T)) - num(T),
-whose right side keeps its digits where S is nearly everything. Rounding: the masses carry `rel` and `absolute`, e^eps and the
-difference 4u. Where one edge for all losses says little, atoms are taken one by one, each with its own: `_atom_by_atom`.
+whose right side keeps its digits where S is nearly everything. Rounding: the masses carry `rel` and `absolute`, e^eps
+and the difference 4u. Where one edge for all losses says little, atoms are taken one by one, each with its own:
+`_atom_by_atom`.
 
 Answers are those of answers.py; None below 1e-290.
 """
@@ -77,9 +78,8 @@ def _atom_by_atom(loss: Loss, atoms: Atoms, eps: float) -> tuple[float, float]:
     """(error, delta) of a loss that is nothing but atoms L_i of masses n_i under num, d_i under den, by
       d + sum n_i (1 - e^{eps-L_i})_+ = 1 - e^eps + e^eps (d' + sum d_i (1 - e^{L_i-eps})_+),
     whichever errs less. A term rises (falls) with L_i, by at most n_i (d_i) times the change: the edge of L_i and
-    u(|eps| + |L_i|) of the difference; expm1, products and a sum of N < 2^30 terms (numpy adds pairs of blocks of 128: 24u)
-    make 32u.
-    What masses are off besides counts at most once. Infinite masses, e^eps and the sum of the parts: 8u.
+    u(|eps| + |L_i|) of the difference; expm1, products and a sum of N < 2^30 terms (numpy adds pairs of blocks of 128:
+    24u) make 32u. What masses are off besides counts at most once. Infinite masses, e^eps and the sum of the parts: 8u.
     """
     at, num, den, rel, edge, absolute = atoms
     a, gap = math.exp(eps), at - eps
@@ -119,7 +119,8 @@ def root(loss: Loss, delta: float) -> Root | None:
 
 
 def variation_upper(parts) -> float:
-    """Upper bound of delta(0) of a composition: total variation distances of the steps add up. 1 where a step declines."""
+    """Upper bound of delta(0) of a composition: total variation distances of the steps add up. 1 where a step
+    declines."""
     found = [(_distance_upper(loss), k) for loss, k in parts]
     if any(distance is None for distance, _ in found):
         return 1.0

@@ -25,10 +25,10 @@ class Route(NamedTuple):
     """One row of the table of routes.
 
     terms : names of the error terms that its answers carry, in order.
-    point, root : (question, add, eps or delta) -> a Point or a Root (answers.py), None where the route declines. add is 0 for
-    REMOVE, 1 for ADD.
-    points : (question, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one call share
-    what they can; NaN where they do not.
+    point, root : (question, add, eps or delta) -> a Point or a Root (answers.py), None where the route declines. add is
+    0 for REMOVE, 1 for ADD.
+    points : (question, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one
+    call share what they can; NaN where they do not.
     larger_root : (question, delta) -> the larger root over REMOVE and ADD, where that is cheaper than both.
     prune : whether it pays to ask first, by a cheap upper end, if the second direction can be the larger.
     """
@@ -72,7 +72,9 @@ def _contour_root(question, add: int, delta: float):
         return _zero_root(
             paired_steps(question.run, question.adjacency, bool(add)),
             delta,
-            lambda: bounds.beyond(question, add, 0.0) or contour.point(question.steps, add, 0.0, 1e-3, question.n_threads),
+            lambda: (
+                bounds.beyond(question, add, 0.0) or contour.point(question.steps, add, 0.0, 1e-3, question.n_threads)
+            ),
         )
     return found
 
@@ -84,7 +86,9 @@ def _only_step(steps) -> tuple[float, float]:
 
 def _one_step_exceeds(steps, delta: float) -> bool:
     """Whether some step has delta(0) = q (2 Phi(m/2) - 1) above twice delta; leaving out steps is post-processing."""
-    return any(q * math.erf(m / math.sqrt(8)) > 2 * delta for m, q in zip(*(x.tolist() for x in steps[:2]), strict=True))
+    return any(
+        q * math.erf(m / math.sqrt(8)) > 2 * delta for m, q in zip(*(x.tolist() for x in steps[:2]), strict=True)
+    )
 
 
 def _pair_root(question, paired, add: int, delta: float):
@@ -204,7 +208,9 @@ def _saddle_root(question, add: int, delta: float):
 
 
 def _larger_saddle_root(question, delta: float):
-    return saddlepoint.larger_root(question.steps, math.log(delta), question.wall * (1 + (question.steps.k.size + 5) * U))
+    return saddlepoint.larger_root(
+        question.steps, math.log(delta), question.wall * (1 + (question.steps.k.size + 5) * U)
+    )
 
 
 def laws():

@@ -1,9 +1,8 @@
 """Where the curve of a run ends: the largest sum of finite losses, and what its infinite losses take of delta.
 
-With D = 1 - prod (1 - d_i)^k_i the probability that some loss is infinite, delta(eps) is D and a finite part, which is 0 from
-the largest finite sum on. So eps(delta) jumps at delta = D: it is infinite below, at most that sum from D on
-[theory: small.walls].
-"""
+With D = 1 - prod (1 - d_i)^k_i the probability that some loss is infinite, delta(eps) is D and a finite part, which is
+0 from the largest finite sum on. So eps(delta) jumps at delta = D: it is infinite below, at most that sum from D on
+[theory: small.walls]."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ NEAR = 1e-13
 
 
 def rest(parts, delta: float) -> tuple[float, float]:
-    """Bounds of delta - D, D = 1 - prod (1 - d_i)^k_i the probability that some loss is infinite: in exact fractions where that
-    alone tells its sign and the masses are exact."""
+    """Bounds of delta - D, D = 1 - prod (1 - d_i)^k_i the probability that some loss is infinite: in exact fractions
+    where that alone tells its sign and the masses are exact."""
     held = [(loss, k) for loss, k in parts if loss.mass_inf]
     if not held:
         return delta, delta
@@ -38,8 +37,8 @@ def rest(parts, delta: float) -> tuple[float, float]:
 
 
 def seen(least: float, most: float, delta: float) -> tuple[float, float]:
-    """The same bounds as a route sees them beside D: nothing, 0, is left of one too small; the larger, of which eps is a lower
-    bound of eps(delta), is made no smaller."""
+    """The same bounds as a route sees them beside D: nothing, 0, is left of one too small; the larger, of which eps is
+    a lower bound of eps(delta), is made no smaller."""
     return (least if least >= NEAR * delta else 0.0), max(most, NEAR * delta, 5e-324)
 
 
