@@ -2,6 +2,7 @@
 up."""
 
 import copy
+import inspect
 import math
 import pickle
 import re
@@ -14,6 +15,8 @@ from scipy.special import ndtr
 
 import hockeystick as hs
 from hockeystick.given import REGISTERED
+from hockeystick.individual.renyi import INTEGER_ORDERS
+from hockeystick.individual.store import Ledger
 
 SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
 
@@ -104,7 +107,10 @@ def test_entries_of_bounds():
             lambda: hs.truncated_poisson_subsampled(hs.gaussian(1.0), 0.1, dataset_size=9, max_batch=2),
         ),
         (lambda: hs.GDPFilter(epsilon=1.0, delta=1e-5).budget_mu, lambda: hs.GDPFilter(eps=1.0, delta=1e-5).budget_mu),
-        (lambda: hs.RDPFilter(epsilon=1.0, delta=1e-5).budgets, lambda: hs.RDPFilter(eps=1.0, delta=1e-5).budgets),
+        (
+            lambda: hs.RDPFilter(epsilon=1.0, delta=1e-5, orders=[16]).budgets,
+            lambda: hs.RDPFilter(eps=1.0, delta=1e-5, orders=[16]).budgets,
+        ),
         (
             lambda: hs.IndividualGDPFilter(3, epsilon=1.0, delta=1e-5).budget_mu,
             lambda: hs.IndividualGDPFilter(3, eps=1.0, delta=1e-5).budget_mu,
@@ -115,9 +121,27 @@ def test_old_words_are_accepted(old, new):
     assert old() == new()
 
 
-def test_old_and_new_word_together_are_refused():
+def _taking_eps():
+    """Every public function and method with a parameter `eps`."""
+    for name in hs.__all__:
+        thing = getattr(hs, name)
+        for f in vars(thing).values() if inspect.isclass(thing) else [thing]:
+            public = inspect.isfunction(f) and (f.__name__ == "__init__" or not f.__name__.startswith("_"))
+            if public and "eps" in inspect.signature(f).parameters:
+                yield f
+
+
+@pytest.mark.parametrize("f", list(_taking_eps()), ids=lambda f: f.__qualname__)
+def test_epsilon_is_another_name_of_eps_everywhere(f):
     with pytest.raises(hs.DomainError, match="epsilon is another name of eps"):
-        hs.noise_multiplier(q=0.1, steps=2, eps=1.0, epsilon=1.0, delta=1e-5)
+        f(eps=1.0, epsilon=1.0)
+
+
+def test_epsilon_by_keyword_is_eps():
+    assert hs.delta(SGD, epsilon=1.0) == hs.delta(SGD, 1.0) and hs.log_delta(SGD, epsilon=1.0) == hs.log_delta(SGD, 1.0)
+    assert hs.delta(SGD, epsilon=[1.0, 2.0]) == hs.delta(SGD, eps=[1.0, 2.0])
+    assert hs.delta_batch(1.0, 0.1, k=2, epsilon=1.0) == hs.delta_batch(1.0, 0.1, 2, 1.0)
+    assert hs.from_curve(epsilon=[1.0], delta=[1e-5]) == hs.from_curve([1.0], [1e-5])
 
 
 def test_numbers_of_other_types():
@@ -212,12 +236,62 @@ def test_admits_is_exact(plan):
 
 def test_a_plan_loses_little():
     """The budget of the planned order alone bounds what any shares can allow; equal shares lose half."""
-    equal, planned = (hs.RDPFilter(eps=2.0, delta=1e-5, plan=plan).admits(SGD) for plan in (None, SGD))
+    equal = hs.RDPFilter(eps=2.0, delta=1e-5, orders=INTEGER_ORDERS).admits(SGD)
     filter = hs.RDPFilter(eps=2.0, delta=1e-5, plan=SGD)
+    planned = filter.admits(SGD)
     best = filter.orders[filter.weights.index(max(filter.weights))]
     alone = hs.RDPFilter(eps=2.0, delta=1e-5, orders=[best]).admits(SGD)
     assert equal < 0.5 * alone and 0.98 * alone < planned <= alone
     assert hs.RDPFilter(eps=1.0, delta=1e-5, plan=SGD).charge(SGD)  # equal shares refuse the first step
+
+
+def test_the_first_step_charged_is_the_plan(tmp_path):
+    huge, other = hs.gaussian(0.1), hs.laplace(40.0)
+    asked = hs.RDPFilter(eps=2.0, delta=1e-5, plan=SGD)
+    with hs.RDPFilter(eps=2.0, delta=1e-5, path=tmp_path / "f") as filter:
+        assert not filter.charge(huge) and filter.admits(other) > 0 and filter.weights == ()  # neither settles anything
+        assert filter.admits(SGD) == asked.admits(SGD) and filter.charge(SGD) and asked.charge(SGD)
+        assert (filter.orders, filter.weights, filter.budgets) == (asked.orders, asked.weights, asked.budgets)
+        assert filter.charge(other) and asked.charge(other)
+        left = filter.admits(SGD)
+    with hs.RDPFilter.open(tmp_path / "f") as filter:
+        assert filter.spent_rho_upper == asked.spent_rho_upper and filter.orders == asked.orders
+        assert filter.admits(SGD) == left == asked.admits(SGD) and filter.steps == 3
+    with hs.RDPFilter(eps=2.0, delta=1e-5, path=tmp_path / "g"):
+        pass
+    with hs.RDPFilter.open(tmp_path / "g") as filter:
+        assert filter.admits(SGD) == hs.RDPFilter(eps=2.0, delta=1e-5).admits(SGD)
+    assert [hs.RDPFilter(eps=1.0, delta=1e-5).admits(SGD) for _ in range(2)] == [3, 3]
+
+
+def test_the_first_rho_charged_is_the_plan():
+    filter = hs.RDPFilter(eps=1.0, delta=1e-5)
+    rho = [a * 1e-3 for a in filter.orders]
+    n = filter.admits(rho)
+    equal = hs.RDPFilter(eps=1.0, delta=1e-5, orders=filter.orders)
+    assert n > 1.1 * equal.admits(rho) and sum(filter.charge(rho) for _ in range(n + 5)) == n
+    assert filter.weights[filter.orders.index(20)] == max(filter.weights) and len(filter.orders) == 24
+    with pytest.raises(hs.DomainError, match="one rho for each of 24 orders"):
+        filter.charge(rho[1:])
+
+
+def test_files_of_filters_whose_shares_were_equal_open(tmp_path):
+    parameters = {"orders": list(INTEGER_ORDERS), "sticky": False, "epsilon": 2.0, "delta": 1e-5}
+    Ledger.create(
+        tmp_path / "f", "rdp_filter", parameters, {"spent": [0] * 24, "steps": 0, "closed": False}, True
+    ).close()
+    with hs.RDPFilter.open(tmp_path / "f") as filter:
+        n = filter.admits(SGD)
+        assert n == hs.RDPFilter(eps=2.0, delta=1e-5, orders=INTEGER_ORDERS).admits(SGD) == 371 and filter.charge(SGD)
+    with hs.RDPFilter.open(tmp_path / "f") as filter:
+        assert filter.admits(SGD) == n - 1 and len(set(filter.weights)) == 1
+
+
+def test_a_filter_that_can_hold_nothing_is_refused_when_it_is_made():
+    with pytest.raises(hs.DomainError, match="leaves none"):
+        hs.RDPFilter(eps=1e-3, delta=1e-12)
+    weak = hs.RDPFilter(eps=0.06, delta=1e-6)
+    assert not weak.charge(hs.approx_dp(0.1, 1e-7)) and weak.admits(hs.gaussian(1e3)) > 0
 
 
 def test_what_a_filter_takes_of_weights_and_plans(tmp_path):

@@ -364,7 +364,7 @@ class Accountant(Recorder):
 
     @overload
     def delta(self, eps: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
-
+    @respelled(epsilon="eps")
     def delta(self, eps: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """delta(eps) of what was recorded; options as in `hockeystick.delta`. Returns a Bound."""
         return query.delta(self.run, eps, **self._related(options))

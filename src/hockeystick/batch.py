@@ -90,7 +90,7 @@ def epsilon_batch(
     return _batch(sigma, q, steps, at, True, adjacency, direction, rtol, n_threads, alone, strict, progress)
 
 
-@respelled(k="steps")
+@respelled(epsilon="eps", k="steps")
 def delta_batch(
     sigma: float | Numbers,
     q: float | Numbers,

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import query, worst
-from .arguments import exp_lower, exp_upper
+from .arguments import exp_lower, exp_upper, respelled
 from .bound import AccuracyError, Bound, DomainError
 from .mechanism import Mechanism, Run, as_run, real
 from .routes import contour, moments
@@ -125,6 +125,7 @@ class _Traced(query._Settings):
         return found
 
 
+@respelled(epsilon="eps")
 def explain(
     run: Ran,
     *,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import respelled
 from .bound import DomainError
 from .law import user_probabilities
 from .mechanism import SIGMA_RANGE, Mechanism, noise, real
@@ -233,6 +234,7 @@ def from_pmf(num: Numbers, den: Numbers) -> FromPmf:
     return FromPmf(tuple(num[used].tolist()), tuple(den[used].tolist()))
 
 
+@respelled(epsilon="eps")
 def from_curve(eps: Numbers, delta: Numbers, *, symmetric: bool = True) -> FromCurve:
     """The worst pair among all mechanisms that are (eps[i], delta[i])-DP for every i, by connect-the-dots.
 

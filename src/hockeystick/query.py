@@ -13,7 +13,7 @@ import numpy as np
 
 from . import worst
 from .answers import ZERO, Point, Root, larger, meet, ordered
-from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of
+from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .mechanism import as_run, real
 from .pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
@@ -42,6 +42,7 @@ GOOD_ENOUGH = 0.02
 def delta(run: Ran, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
 @overload
 def delta(run: Ran, eps: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+@respelled(epsilon="eps")
 def delta(
     run: Ran,
     eps: float | Numbers,
@@ -115,6 +116,7 @@ def delta(
 def log_delta(run: Ran, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
 @overload
 def log_delta(run: Ran, eps: Numbers, **options: Unpack[Query]) -> Bound[NDArray[np.float64]]: ...
+@respelled(epsilon="eps")
 def log_delta(
     run: Ran,
     eps: float | Numbers,

@@ -31,15 +31,15 @@ class Kept:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, sync: bool = True) -> Self:
-        """The filter kept in `path`, with every charge that it acknowledged. Raises StoreError; see `Ledger`."""
+        """What is kept in `path`, with every charge that it acknowledged. Raises StoreError; see `Ledger`."""
         ledger = Ledger.open(path, cls.KIND, sync)
         with ledger.closing_on_error():
             self = cls(**ledger.parameters)
-            self._set(*(ledger.state[name] for name in ("spent", "steps", "closed")))
+            self._set(ledger.state)
         self._ledger = ledger
         return self
 
-    def _set(self, spent: Any, steps: int, closed: bool) -> None:
+    def _set(self, state: dict[str, Any]) -> None:
         raise NotImplementedError
 
     def _state(self) -> dict[str, Any]:
@@ -126,13 +126,13 @@ class GDPFilter(Kept):
     ) -> None:
         self.budget_mu = units.budget(budget_mu, eps, delta)
         self.sticky = flag("sticky", sticky)
-        self._set(0, 0, False)
+        self._set({"spent": 0, "steps": 0, "closed": False})
         parameters = {"budget_mu": self.budget_mu, "sticky": self.sticky}
         self._ledger = None if path is None else Ledger.create(path, self.KIND, parameters, self._state(), sync)
 
-    def _set(self, spent: int, steps: int, closed: bool) -> None:
+    def _set(self, state: dict[str, Any]) -> None:
         self._units = units.units_of(self.budget_mu)
-        self._spent, self._steps, self._closed = spent, steps, closed
+        self._spent, self._steps, self._closed = state["spent"], state["steps"], state["closed"]
         self._lock = threading.Lock()
 
     def charge(self, mu: float | None = None, *, sigma: float | None = None, sensitivity: float = 1.0) -> bool:

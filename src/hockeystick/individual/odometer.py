@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..bound import DomainError
 from . import units
 from .filters import Kept, exact_mu
 from .store import Ledger
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 # The statement for every n: [theory: individual.odometer].
@@ -54,24 +51,14 @@ class GDPOdometer(Kept):
 
     def __init__(self, *, increment_mu: float, path: str | os.PathLike[str] | None = None, sync: bool = True) -> None:
         self.increment_mu = units.budget(increment_mu, None, None)
-        self._set(0, 0, 0)
+        self._set({"spent": 0, "steps": 0, "filters": 0})
         self._ledger = None
         if path is not None:
             self._ledger = Ledger.create(path, self.KIND, {"increment_mu": self.increment_mu}, self._state(), sync)
 
-    @classmethod
-    def open(cls, path: str | os.PathLike[str], *, sync: bool = True) -> Self:
-        """The odometer kept in `path`, with every charge that it acknowledged. Raises StoreError; see `Ledger`."""
-        ledger = Ledger.open(path, cls.KIND, sync)
-        with ledger.closing_on_error():
-            self = cls(**ledger.parameters)
-            self._set(*(ledger.state[name] for name in ("spent", "steps", "filters")))
-        self._ledger = ledger
-        return self
-
-    def _set(self, spent: int, steps: int, filters: int) -> None:
+    def _set(self, state: dict[str, Any]) -> None:
         self._units = units.units_of(self.increment_mu)
-        self._spent, self._steps, self._filters = spent, steps, filters
+        self._spent, self._steps, self._filters = state["spent"], state["steps"], state["filters"]
         self._lock = threading.Lock()
 
     def _state(self) -> dict[str, Any]:

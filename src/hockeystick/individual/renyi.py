@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,14 @@ ORDER_MAX = 1024
 U = 2.0**-53
 
 
+class Shares(NamedTuple):
+    """Renyi orders, the share w of delta of each (none where budgets were given), and the largest rho of each."""
+
+    orders: tuple[float, ...]
+    weights: tuple[float, ...]
+    budgets: tuple[float, ...]
+
+
 class RDPFilter(Kept):
     """Fully adaptive composition of Renyi-DP steps: of any mechanism whose Renyi curve is known.
 
@@ -44,23 +52,26 @@ class RDPFilter(Kept):
 
     The shares w say what the filter is good for. With n equal ones every order pays log n/(alpha - 1) of eps, half of a
     budget of eps = 1. With a `plan` the order that holds it most often has 31/32 of delta, which costs 0.03/(alpha -
-    1); the others share the rest, for steps that turn out differently. `admits` tells what a filter can still take.
-    Sampled steps of little noise stay hard for every Renyi order: at eps = 1, sigma = 1, q = 0.01 a plan holds 3 steps,
-    where 254 fixed in advance fit (`max_steps`).
+    1); the others share the rest, for steps that turn out differently. A filter that is given neither plan, orders nor
+    weights takes the first step that it can charge for its plan: that one is chosen before anything came out. `admits`
+    tells what a filter can still take. Sampled steps of little noise stay hard for every Renyi order: at eps = 1, sigma
+    = 1, q = 0.01 a plan holds 3 steps, where 254 fixed in advance fit (`max_steps`).
 
     Parameters
     ----------
     orders : sequence of float, optional
-        Renyi orders, 1 < alpha <= 1024, increasing. Default: 24 whole orders from 2 to 256, and that of the `plan`.
+        Renyi orders, 1 < alpha <= 1024, increasing. Default: 24 whole orders from 2 to 256, and the one that suits the
+        plan.
     budgets : sequence of float
         rho > 0 for every order.
     eps, delta : float
         Instead of budgets. `epsilon` is another name of `eps`.
     plan : Run or Mechanism, optional
         With eps and delta: the steps that are expected, in their proportions. What is charged is what is asked for; the
-        plan decides the shares of delta only, and no guarantee rests on it.
+        plan decides the shares of delta only, and no guarantee rests on it. Default: the first step that is charged.
     weights : sequence of float, optional
-        With eps and delta: the shares w of the orders, > 0, of sum at most 1. Default: as above.
+        With eps and delta: the shares w of the orders, > 0, of sum at most 1. Default: those of the plan; equal ones
+        where `orders` are given.
     sticky : bool, default False
         Whether the first refusal ends the filter.
     path, sync
@@ -85,8 +96,8 @@ class RDPFilter(Kept):
     >>> sum(filter.charge(sigma=100.0) for _ in range(500))
     495
     >>> step = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
-    >>> [hs.RDPFilter(eps=2.0, delta=1e-5, plan=plan).admits(step) for plan in (None, step * 1000)]
-    [371, 876]
+    >>> [hs.RDPFilter(eps=eps, delta=1e-5).admits(step) for eps in (1.0, 2.0, 3.0)]
+    [3, 876, 2186]
     """
 
     KIND = "rdp_filter"
@@ -105,33 +116,72 @@ class RDPFilter(Kept):
         path: str | os.PathLike[str] | None = None,
         sync: bool = True,
     ) -> None:
-        self.sticky = flag("sticky", sticky)
-        self.every = budgets is not None
-        if plan is not None:
-            if self.every or orders is not None or weights is not None or eps is None or delta is None:
-                raise DomainError("plan goes with eps and delta alone: it chooses the orders and their weights")
-            orders, weights = _planned(as_run(plan), units.positive("eps", eps), units.positive("delta", delta))
-        self.orders = _orders(INTEGER_ORDERS if orders is None else orders)
-        self.budgets = _given_budgets(budgets, eps, delta, len(self.orders))
-        self.weights = _weights(weights, len(self.orders))
-        if self.every and weights is not None:
+        if (budgets is None) == (eps is None) or (eps is None) != (delta is None):
+            raise DomainError(
+                f"give either budgets=... or eps=..., delta=...; got budgets={budgets!r}, eps={eps!r}, delta={delta!r}"
+            )
+        if plan is not None and not (budgets is None and orders is None and weights is None):
+            raise DomainError("plan goes with eps and delta alone: it chooses the orders and their weights")
+        if budgets is not None and weights is not None:
             raise DomainError("weights go with eps and delta: budgets need no shares of delta")
-        if not self.every:
-            self.budgets = _budgets_lower(self.orders, eps, delta, self.weights)
+        self.sticky, self.every = flag("sticky", sticky), budgets is not None
         self.epsilon, self.delta = eps, delta
-        self._set([0] * len(self.orders), 0, False)
-        parameters: dict[str, Any] = {"orders": self.orders, "sticky": self.sticky}
+        self._settled = not (budgets is None and plan is None and orders is None and weights is None)
+        usual = _orders(INTEGER_ORDERS if orders is None else orders)
+        parameters: dict[str, Any] = {"sticky": self.sticky}
         if eps is None or delta is None:
-            parameters["budgets"] = self.budgets
+            self._shares = Shares(usual, (), _given_budgets(budgets, len(usual)))
+            parameters |= {"orders": self.orders, "budgets": self.budgets}
         else:
-            parameters |= {"epsilon": float(eps), "delta": float(delta)}
-            parameters |= {} if weights is None else {"weights": self.weights}
+            eps, delta = _target(eps, delta)
+            parameters |= {"epsilon": eps, "delta": delta}
+            if plan is not None:
+                self._shares = _shares_of(_best_order(as_run(plan), eps, delta), eps, delta)
+            elif self._settled:
+                self._shares = _shares(usual, _weights(weights, len(usual)), eps, delta)
+            else:
+                _require_budget(_shares(usual, (PLANNED,) * len(usual), eps, delta), eps, delta)
+                self._shares = Shares(usual, (), ())
+            if self._settled:
+                _require_budget(self._shares, eps, delta)
+                parameters |= {"orders": self.orders, "weights": self.weights}
+        self._set({"spent": [0] * len(self.orders), "steps": 0, "closed": False})
         self._ledger = None if path is None else Ledger.create(path, self.KIND, parameters, self._state(), sync)
 
-    def _set(self, spent: list[int], steps: int, closed: bool) -> None:
-        self._spent, self._steps, self._closed = list(spent), steps, closed
+    def _set(self, state: dict[str, Any]) -> None:
+        self._spent, self._steps, self._closed = list(state["spent"]), state["steps"], state["closed"]
+        self._best: float | None = state.get("best")
+        if self._best is not None:
+            self._settle(_shares_of(self._best, *_target(self.epsilon, self.delta)), self._best)
         self._lock = threading.Lock()
-        self._last: tuple[Mechanism | None, list[int]] = (None, [])  # the last step and its costs: most runs repeat one
+        self._last: tuple[Any, Shares, list[int], float | None] = (
+            None,
+            self._shares,
+            [],
+            None,
+        )  # most runs repeat one step
+
+    def _settle(self, shares: Shares, best: float | None) -> None:
+        self._shares, self._best, self._settled = shares, best, True
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "best": self._best}
+
+    @property
+    def orders(self) -> tuple[float, ...]:
+        """The Renyi orders; the usual ones until the first charge has settled them."""
+        return self._shares.orders
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The shares of delta, one an order; none where budgets were given, and until the first charge has settled
+        them."""
+        return self._shares.weights
+
+    @property
+    def budgets(self) -> tuple[float, ...]:
+        """The largest rho of every order, rounded down; none until the first charge has settled them."""
+        return self._shares.budgets
 
     def charge(self, step: Mechanism | Sequence[float] | NDArray[np.float64]) -> bool:
         """Ask for a step before it runs; charge every order if the budget holds it.
@@ -151,31 +201,50 @@ class RDPFilter(Kept):
         DomainError
             For steps without a Renyi curve, and bad arrays.
         """
-        costs = self._costs(step)
         with self._lock:
-            after = [s + c for s, c in zip(self._spent, costs, strict=True)]
+            shares, costs, best = self._judged(step)
+            spent = self._spent if self._settled else [0] * len(costs)
+            after = [s + c for s, c in zip(spent, costs, strict=True)]
             fits = [a <= 1 << RHO_BITS for a in after]
             ok = not self._closed and (all(fits) if self.every else any(fits))
             state: dict[str, Any] = {
                 "spent": after if ok else self._spent,
                 "steps": self._steps + 1,
                 "closed": self._closed or (self.sticky and not ok),
+                "best": best if ok else self._best,
             }
             if self._ledger:
                 self._ledger.commit(state, {"step": state["steps"], "cost": costs, "charged": int(ok)})
             self._spent, self._steps, self._closed = state["spent"], state["steps"], state["closed"]
+            if ok:
+                self._settle(shares, best)
         return ok
 
-    def _costs(self, step: Any) -> list[int]:
-        """What a step costs at every order, in units."""
-        last, costs = self._last
-        if not isinstance(step, Mechanism) or step != last:
-            rho = (
-                step_rho_upper(step, self.orders) if isinstance(step, Mechanism) else _given_rho(step, len(self.orders))
-            )
-            costs = [_rho_units(r, b) for r, b in zip(rho, self.budgets, strict=True)]
-            self._last = step if isinstance(step, Mechanism) else None, costs
-        return costs
+    def _judged(self, step: Any) -> tuple[Shares, list[int], float | None]:
+        """What a step is charged under: shares, which it settles if it is the first; its cost at every order, in units;
+        the order that suits the plan, if the first step is the plan."""
+        last, shares, costs, best = self._last
+        if isinstance(step, Mechanism) and step == last and (shares is self._shares or not self._settled):
+            return shares, costs, best
+        shares, best = (self._shares, self._best) if self._settled else self._first(step)
+        n = len(shares.orders)
+        rho = step_rho_upper(step, shares.orders) if isinstance(step, Mechanism) else _given_rho(step, n)
+        costs = [_rho_units(r, b) for r, b in zip(rho, shares.budgets, strict=True)]
+        self._last = step if isinstance(step, Mechanism) else None, shares, costs, best
+        return shares, costs, best
+
+    def _first(self, step: Any) -> tuple[Shares, float]:
+        """The shares that suit the first step, and their best order."""
+        eps, delta = _target(self.epsilon, self.delta)
+        if isinstance(step, Mechanism):
+            best = _best_order(as_run(step), eps, delta)
+        else:
+            often = [
+                _budget(a, PLANNED, eps, delta) / max(rho, 1e-300)
+                for a, rho in zip(self.orders, _given_rho(step, len(self.orders)), strict=True)
+            ]
+            best = self.orders[int(np.argmax(often))]
+        return _shares_of(best, eps, delta), best
 
     def admits(self, step: Mechanism | Sequence[float] | NDArray[np.float64]) -> int:
         """How many more steps of one kind `charge` would allow from now on, one after another; asking charges nothing.
@@ -195,16 +264,19 @@ class RDPFilter(Kept):
         DomainError
             As `charge`, and for a step that costs nothing.
         """
-        costs = self._costs(step)
-        if not all(costs):
-            raise DomainError(f"a step must cost something at every order to be counted, got {step!r}")
         with self._lock:
-            left = [((1 << RHO_BITS) - spent) // cost for spent, cost in zip(self._spent, costs, strict=True)]
+            _, costs, _ = self._judged(step)
+            if not all(costs):
+                raise DomainError(f"a step must cost something at every order to be counted, got {step!r}")
+            spent = self._spent if self._settled else [0] * len(costs)
+            left = [((1 << RHO_BITS) - s) // cost for s, cost in zip(spent, costs, strict=True)]
             return 0 if self._closed else max(0, min(left) if self.every else max(left))
 
     @property
     def spent_rho_upper(self) -> tuple[float, ...]:
         """What was charged at every order, rounded up."""
+        if not self._settled:
+            return (0.0,) * len(self.orders)
         parts = zip(self._spent, self.budgets, strict=True)
         return tuple(
             math.ldexp(float(s), -RHO_BITS) * b * (1 + 4 * U) if 0 < b and s < NEVER else math.inf for s, b in parts
@@ -232,20 +304,23 @@ PLANNED = 31 / 32
 """Share of delta of the order that suits the plan best."""
 
 
-def _planned(plan: Run, eps: float, delta: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(orders, weights) for a plan: the order whose budget holds the plan most often, of three digits, beside the usual
-    ones. The search is on estimates: any order is valid."""
-    low, high = 1.01, float(ORDER_MAX)
-    best = 2.0
+def _best_order(plan: Run, eps: float, delta: float) -> float:
+    """The order whose budget holds the plan most often, of three digits. The search is on estimates: any order is
+    valid."""
+    low, high, best = 1.01, float(ORDER_MAX), 2.0
     for _ in range(3):
         tried = np.geomspace(low, high, 40)
         often = [_budget(a, PLANNED, eps, delta) / max(_divergence(plan, a), 1e-300) for a in tried.tolist()]
         i = int(np.argmax(often))
         best, low, high = float(tried[i]), float(tried[max(i - 1, 0)]), float(tried[min(i + 1, tried.size - 1)])
-    best = float(f"{best:.3g}")
+    return float(f"{best:.3g}")
+
+
+def _shares_of(best: float, eps: float, delta: float) -> Shares:
+    """The shares of a plan: those of the usual orders beside its best one."""
     orders = tuple(sorted({float(a) for a in INTEGER_ORDERS} | {best}))
     rest = (1 - PLANNED) / (len(orders) - 1) * (1 - 2 * U)
-    return orders, tuple(PLANNED if a == best else rest for a in orders)
+    return _shares(orders, tuple(PLANNED if a == best else rest for a in orders), eps, delta)
 
 
 def _divergence(run: Run, alpha: float) -> float:
@@ -273,26 +348,29 @@ def _orders(orders) -> tuple[float, ...]:
     return out
 
 
-def _given_budgets(budgets, epsilon, delta, n: int) -> tuple[float, ...]:
-    if (budgets is None) == (epsilon is None) or (epsilon is None) != (delta is None):
-        raise DomainError(
-            f"give either budgets=... or eps=..., delta=...; got budgets={budgets!r}, eps={epsilon!r}, delta={delta!r}"
-        )
-    out = () if budgets is None else tuple(units.positive("budgets", b) for b in budgets)
-    if budgets is not None and len(out) != n:
+def _given_budgets(budgets, n: int) -> tuple[float, ...]:
+    out = tuple(units.positive("budgets", b) for b in budgets)
+    if len(out) != n:
         raise DomainError(f"budgets must hold one rho for each of {n} orders, got {len(out)}")
     return out
 
 
-def _budgets_lower(orders, epsilon, delta, weights) -> tuple[float, ...]:
-    """rho_alpha of the class at every order, rounded down."""
-    epsilon, delta = units.positive("eps", epsilon), units.positive("delta", delta)
+def _target(eps: Any, delta: Any) -> tuple[float, float]:
+    """(eps, delta) as numbers, if a filter can hold them."""
+    eps, delta = units.positive("eps", eps), units.positive("delta", delta)
     if not delta < 1:
         raise DomainError(f"delta must be a number in (0, 1), got {delta!r}")
-    out = [_budget(a, w, epsilon, delta) for a, w in zip(orders, weights, strict=True)]
-    if not max(out) > 0:
-        raise DomainError(f"eps={epsilon!r} at delta={delta!r} leaves none of the orders {orders!r} a budget")
-    return tuple(out)
+    return eps, delta
+
+
+def _shares(orders: tuple[float, ...], weights: tuple[float, ...], eps: float, delta: float) -> Shares:
+    """rho_alpha of the class at every order, rounded down."""
+    return Shares(orders, weights, tuple(_budget(a, w, eps, delta) for a, w in zip(orders, weights, strict=True)))
+
+
+def _require_budget(shares: Shares, eps: float, delta: float) -> None:
+    if not max(shares.budgets) > 0:
+        raise DomainError(f"eps={eps!r} at delta={delta!r} leaves none of the orders {shares.orders!r} a budget")
 
 
 def _budget(alpha: float, weight: float, eps: float, delta: float) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import respelled
 from ..bound import Bound
 from .result import Evidence, Verdict
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Evidence", "Verdict", "verify"]
 
 
+@respelled(epsilon="eps")
 def verify(
     run: Ran,
     bound: Bound[Any] | tuple[Any, Any],

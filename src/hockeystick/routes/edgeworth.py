@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import _core, scratch
 from ..answers import Point, Root, larger
-from ..arguments import exp_lower, exp_upper
+from ..arguments import exp_lower, exp_upper, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from ..pair import GaussianSteps
@@ -76,6 +76,7 @@ delta, and half of it wider than CONSTANT/k: no constant is smaller (0.327 (1/12
 def aea_delta(run: Ran, eps: float, **options: Unpack[Expansion]) -> float: ...
 @overload
 def aea_delta(run: Ran, eps: Numbers, **options: Unpack[Expansion]) -> NDArray[np.float64]: ...
+@respelled(epsilon="eps")
 def aea_delta(
     run: Ran, eps: float | Numbers, *, direction: Direction = "both", order: int = 3, form: Form = "one_sequence"
 ) -> Any:
@@ -275,6 +276,7 @@ def _beyond_support(steps: LossSteps, add: int, eps: float):
 def prawitz_delta(run: Ran, eps: float, **options: Unpack[Smoothing]) -> Bound[float]: ...
 @overload
 def prawitz_delta(run: Ran, eps: Numbers, **options: Unpack[Smoothing]) -> Bound[NDArray[np.float64]]: ...
+@respelled(epsilon="eps")
 def prawitz_delta(
     run: Ran,
     eps: float | Numbers,

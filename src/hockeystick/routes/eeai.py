@@ -25,6 +25,7 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import between
+from ..arguments import respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
 from . import finite_sample
@@ -313,6 +314,7 @@ def root(steps: LossSteps, add: int, more: float, less: float, top: float) -> tu
 def eeai_delta(run: Ran, eps: float, **options: Unpack[Finite]) -> Bound[float]: ...
 @overload
 def eeai_delta(run: Ran, eps: Numbers, **options: Unpack[Finite]) -> Bound[NDArray[np.float64]]: ...
+@respelled(epsilon="eps")
 def eeai_delta(
     run: Ran,
     eps: float | Numbers,

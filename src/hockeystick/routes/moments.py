@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import between
-from ..arguments import exp_upper, numbers, one_of
+from ..arguments import exp_upper, numbers, one_of, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..loss import ends, log_finite
 from ..mechanism import as_run
@@ -142,6 +142,7 @@ def _infinite_upper(run, adjacency: str, add: int) -> float:
 def moments_delta_upper(run: Ran, eps: float, **options: Unpack[Sides]) -> float: ...
 @overload
 def moments_delta_upper(run: Ran, eps: Numbers, **options: Unpack[Sides]) -> NDArray[np.float64]: ...
+@respelled(epsilon="eps")
 def moments_delta_upper(
     run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_remove", direction: Direction = "both"
 ) -> Any:
@@ -333,6 +334,7 @@ def gdp_mu(run: Ran, *, adjacency: Adjacency = "add_remove") -> float:
     return mu
 
 
+@respelled(epsilon="eps")
 def gdp_delta(run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_remove") -> Bound[Any]:
     """An estimate, no bound: delta(eps) of N(mu, 1) against N(0, 1) at the run's `gdp_mu`, which can under-report.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import Point, Root, Saddle
-from ..arguments import numbers, one_of
+from ..arguments import numbers, one_of, respelled
 from ..bound import AccuracyError, DomainError
 from ..mechanism import as_run
 from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
@@ -86,6 +86,7 @@ class SaddlepointEstimate(NamedTuple):
         return float(found) if isinstance(self.log_delta, float) else found
 
 
+@respelled(epsilon="eps")
 def saddlepoint_delta(
     run: Ran,
     eps: float | Numbers,
