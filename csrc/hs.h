@@ -85,11 +85,14 @@ typedef struct {
     double rtol, T0;
     hs_poll *poll;
     /* filled by contour.c */
-    int chunks, doublings, fine, damp,
-        bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
+    int chunks, doublings, fine;
+    int damp, bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
     int64_t N;
-    double ktot, eps, t, c, sd, log_est, depth, loss, nats, P, dy, s_right, s_left, y_grid, y_far, far_mesh, tail,
-        reach, round, inner;
+    double ktot, eps, t, c;
+    double sd, log_est, depth, loss;
+    double nats, P, dy, s_right;
+    double s_left, y_grid, y_far, far_mesh;
+    double tail, reach, round, inner;
     const void *S;
 } hs_contour;
 int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);
@@ -114,8 +117,10 @@ enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7 };
 enum { HS_LAWS_MAX = 128 };
 typedef struct {
     int b;
-    double step, step_low, d_step, shift, d_shift;
-    const double *table, *x, *l, *lp, *dl, *dp;
+    double step, step_low, d_step;
+    double shift, d_shift;
+    const double *table, *x, *l;
+    const double *lp, *dl, *dp;
     double rtol, T0;
     int64_t n_nodes; /* at most so many nodes */
     hs_poll *poll;
@@ -123,7 +128,10 @@ typedef struct {
     int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart */
     int64_t N;      /* nodes of a period */
     int64_t last;   /* last node visited */
-    double eps, t, c, sd, log_est, P, dy, s_right, s_left, y_max, K[3], err[3], places, tail, var;
+    double eps, t, c, sd;
+    double log_est, P, dy, s_right;
+    double s_left, y_max, K[3], err[3];
+    double places, tail, var;
     double *re, *im, *round, *node;
     const void *laws;
 } hs_mixed;
@@ -249,7 +257,8 @@ int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k,
  * without infinite losses. value: eps (have_eps) or log delta. */
 typedef struct {
     const int64_t *first;
-    const double *loss, *num, *rel, *edge, *inf;
+    const double *loss, *num, *rel;
+    const double *edge, *inf;
 } hs_atoms;
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind,
                     hs_saddle *out);
@@ -308,7 +317,8 @@ enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
 typedef struct {
     int b, add, n_gl;
     const int *family;
-    const double *m, *q, *k, *x, *w;
+    const double *m, *q, *k;
+    const double *x, *w;
     double T0, T;
     hs_poll *poll;
     /* filled by prawitz.c */
@@ -318,11 +328,16 @@ typedef struct {
     int stride, representative; /* of the steps that a cumulant is estimated from; how like all those are: 0 to 2 */
     double ratio;               /* of their sums */
     int64_t N;
-    double ktot, low, high, eps, t, sd, log_est, s_right, s_left, P, dy, reach, limit, smooth, tail, round_sum,
-        inner_sum;
-    double K[3], inner[3], err, var, k_smooth; /* at s_right, s_left, t; err at t */
+    double ktot, low, high, eps;
+    double t, sd, log_est, s_right;
+    double s_left, P, dy, reach;
+    double limit, smooth, tail, round_sum;
+    double inner_sum;
+    double K[3], inner[3], err;
+    double var, k_smooth; /* at s_right, s_left, t; err at t */
     double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
-    double *re, *im, *round, *node, *zr, *zi;
+    double *re, *im, *round;
+    double *node, *zr, *zi;
     void *kept; /* while the line is placed */
 } hs_prawitz;
 int64_t hs_prawitz_work(void);

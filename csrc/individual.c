@@ -56,8 +56,8 @@ static ruler ruler_of(double scale)
  * = x, products of 26-bit numbers being exact and x - h hi too, for they are close. */
 static inline int64_t cost(double x, ruler R)
 {
-    double q = x * R.inv, w = q * 134217729.0, h = w - (w - q),
-           s = x - h * R.hi == h * R.lo ? h * h : q * q * (1 + 12 * HS_U), r;
+    double q = x * R.inv, w = q * 134217729.0, h = w - (w - q);
+    double s = x - h * R.hi == h * R.lo ? h * h : q * q * (1 + 12 * HS_U), r;
     s = s < TOP ? s : TOP;
     s = s < 1 ? (x > 0 ? 1 : 0) : s;
     r = (s + TWO52) - TWO52;

@@ -82,7 +82,8 @@ static long double log_pmf(long double N, long double B, long double p, long dou
 /* sum_{j>=1} prod_{i<=j} (a-i+1)/(b+i) odds for odds a/b < 1; relative error in err */
 static long double ratio_sum(long double a, long double b, long double odds, long double *err)
 {
-    long double t = 1, sum = 0, moment = 0, j, rest = 0;
+    long double t = 1, sum = 0, moment = 0;
+    long double j, rest = 0;
     for (j = 1; j <= a; j++) {
         long double ratio = odds * (a - j) / (b + j + 1);
         t *= odds * (a - j + 1) / (b + j);
@@ -105,8 +106,10 @@ static void interval(long double x, long double err, double *out)
 /* Intervals of q, log w, log(1-w) for 0 < p < 1, 1 <= B <= n - 1: out[0..1], out[2..3], out[4..5]. */
 int hs_sampling_truncation(double p, double n, double max_batch, double *out)
 {
-    long double N = (long double)n - 1, B = max_batch, pl = p, f, f_err, sum, s_err, log_w, log_rest, w_err, r_err, q,
-                q_err, x;
+    long double N = (long double)n - 1, B = max_batch, pl = p, f;
+    long double f_err, sum, s_err, log_w;
+    long double log_rest, w_err, r_err, q;
+    long double q_err, x;
     if (!(p > 0 && p < 1 && n <= 9007199254740992.0 && max_batch >= 1 && max_batch <= n - 1)) return HS_BAD_ARGUMENT;
     if (floor(n) != n || floor(max_batch) != max_batch) return HS_BAD_ARGUMENT;
     f = log_pmf(N, B, pl, &f_err);
@@ -188,7 +191,8 @@ static double start(double q, double up, double down, double s, double last)
 /* x with L(x) = s to rounding, -+infinity beyond the range; edge: how far the loss at x may be from s */
 static double root(double q, double q_err, double up, double down, double s, double last, double *edge)
 {
-    double wall = log1p(-q), lo = -HUGE_VAL, hi = HUGE_VAL, x, slope, err, step, L;
+    double wall = log1p(-q), lo = -HUGE_VAL, hi = HUGE_VAL, x;
+    double slope, err, step, L;
     int it;
     *edge = HALF_ULP * (4 * fabs(wall) + (4 + q_err) * q / (1 - q));
     if (down == 0 && s <= wall) return -HUGE_VAL;

@@ -135,7 +135,8 @@ static inline double hs_expm1(double x)
 static inline double hs_log(double x)
 {
     uint64_t b = hs_bits(x), e = b >> 52;
-    double f = hs_from_bits((b & 0x000fffffffffffffULL) | 0x3ff0000000000000ULL), k, s, z, w, R, hfsq;
+    double f = hs_from_bits((b & 0x000fffffffffffffULL) | 0x3ff0000000000000ULL), k, s, z;
+    double w, R, hfsq;
     k = hs_from_bits(e | 0x4330000000000000ULL) - (4503599627370496.0 + 1023.0);
     k = f > 1.4142135623730951 ? k + 1.0 : k;
     f = f > 1.4142135623730951 ? 0.5 * f : f;
@@ -209,7 +210,9 @@ static inline double hs_expm1mx(double x)
  * because the half angle is reduced with a pi/2 of 33 + 33 + 53 bits. */
 static inline void hs_cis_m1(double x, double *re, double *im)
 {
-    double y = 0.5 * x, t = y * 0.63661977236758134308 + HS_MAGIC, n = t - HS_MAGIC, r, z, s, c, a, b;
+    double y = 0.5 * x, t = y * 0.63661977236758134308 + HS_MAGIC, n = t - HS_MAGIC;
+    double r, z, s;
+    double c, a, b;
     uint64_t quad = hs_bits(t);
     r = ((y - n * 1.57079632673412561417e+00) - n * 6.07710050630396597660e-11) - n * 2.02226624879595063154e-21;
     z = r * r;
@@ -235,7 +238,8 @@ static inline void hs_cis_m1(double x, double *re, double *im)
  * pi/4. */
 static inline void hs_cis(double x, double *co, double *si)
 {
-    double t = x * 0.63661977236758134308 + HS_MAGIC, n = t - HS_MAGIC, r, z, c, s;
+    double t = x * 0.63661977236758134308 + HS_MAGIC, n = t - HS_MAGIC, r;
+    double z, c, s;
     uint64_t k = hs_bits(t), swap = (uint64_t)0 - (k & 1), cb, sb;
     r = ((x - n * 1.57079632673412561417e+00) - n * 6.07710050630396597660e-11) - n * 2.02226624879595063154e-21;
     z = r * r;
@@ -256,7 +260,9 @@ static inline void hs_cis(double x, double *co, double *si)
  * polynomial. */
 static inline double hs_atan2(double y, double x)
 {
-    double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y, hi = ax > ay ? ax : ay, lo = ax > ay ? ay : ax, t, z, w, p, odd, a;
+    double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y, hi = ax > ay ? ax : ay, lo = ax > ay ? ay : ax;
+    double t, z, w, p;
+    double odd, a;
     double far = lo > 0.41421356237309503 * hi ? 1 : 0;
     t = (far != 0 ? lo - hi : lo) / (far != 0 ? lo + hi : hi);
     z = t * t;

@@ -31,7 +31,8 @@
 #define BLOCK 64
 
 typedef struct {
-    double wA[BLOCK], wB[BLOCK], L[BLOCK], first[BLOCK], firstB[BLOCK];
+    double wA[BLOCK], wB[BLOCK], L[BLOCK];
+    double first[BLOCK], firstB[BLOCK];
 } nodes;
 
 /* At 64 nodes from g0: weights of both laws, L, and the integrands of the two means. Nodes past the last weigh
@@ -41,7 +42,9 @@ HS_CLONES static void normal_block(double m, double q, double h, double g0, int 
     double lq = log(q), scale = h / SQRT_2PI;
     int j;
     for (j = 0; j < BLOCK; j++) {
-        double g = g0 + j * h, v = m * g - 0.5 * m * m, U, t, l, lm, wA, wB, d = g - m, small;
+        double g = g0 + j * h, v = m * g - 0.5 * m * m, U, t;
+        double l, lm, wA, wB;
+        double d = g - m, small;
         double far = j < count ? 0 : 1e4;
         U = q * hs_expm1(v > 700 ? 700 : v);
         small = U < 0.1 && U > -0.1 ? U : 0;
@@ -89,7 +92,8 @@ static void to_cumulants(const double *c, double mean, double *out)
  * 40, L bends where neither law has mass. */
 static void normal_moments(double m, double q, double *A, double *B)
 {
-    double h = 0.45 / (m > 1 && m < 40 ? m : 1), lo = -9.5, hi, g, mean[2] = {0, 0}, c[8] = {0};
+    double h = 0.45 / (m > 1 && m < 40 ? m : 1), lo = -9.5, hi;
+    double g, mean[2] = {0, 0}, c[8] = {0};
     nodes N;
     int pass, j;
     hi = m > 40 ? m + WINDOW : fmax(m, fmin(6 * m, 1.5 * m - log(q) / m)) + 9.5;
@@ -124,7 +128,8 @@ static void laplace_point(double v, double q, double wA, int j, nodes *N)
  * panels. */
 static void laplace_moments(double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
 {
-    int panels = hs_laplace_step_panels(m), total = 2 + panels * n_gl, i, j, pass, at;
+    int panels = hs_laplace_step_panels(m), total = 2 + panels * n_gl, i;
+    int j, pass, at;
     double half = 0.5 * m / panels, mean[2] = {0, 0}, c[8] = {0};
     nodes N;
     for (pass = 0; pass < 2; pass++)
@@ -239,7 +244,8 @@ static int coefficients(const double *T, int order, double *c)
 /* e^{log_scale} value = 1 - F(x) of the expansion with totals T. */
 static void survival(const double *T, const double *c, int top, double x, double *log_scale, double *value)
 {
-    double z = (x - T[0]) / sqrt(T[1]), He[HERMITE_MAX + 1], r[2], S = 0, lphi = -0.5 * z * z - LOG_SQRT_2PI;
+    double z = (x - T[0]) / sqrt(T[1]), He[HERMITE_MAX + 1], r[2];
+    double S = 0, lphi = -0.5 * z * z - LOG_SQRT_2PI;
     int i;
     hermite(z, HERMITE_MAX, He);
     for (i = 2; i <= top; i++) S += c[i] * He[i];
@@ -256,8 +262,8 @@ static void survival(const double *T, const double *c, int top, double x, double
 /* The one-sequence estimate at eps, as e^{log_scale} value; value may be negative. */
 static void one_sequence(const double *T, const double *c, int top, double eps, double *log_scale, double *value)
 {
-    double B = sqrt(T[1]), z = (eps - T[0]) / B, w = z + B, He[HERMITE_MAX + 1], r[HERMITE_MAX + 1],
-           rz[HERMITE_MAX + 1];
+    double B = sqrt(T[1]), z = (eps - T[0]) / B, w = z + B;
+    double He[HERMITE_MAX + 1], r[HERMITE_MAX + 1], rz[HERMITE_MAX + 1];
     double sum = 0, lead, phi = -0.5 * z * z - LOG_SQRT_2PI, rise = w < 1 ? 0.5 * w * w : 0;
     int i, j;
     hermite(z, HERMITE_MAX, He);
@@ -321,7 +327,8 @@ static double excess(const double *Y, const double *X, int form, int order, doub
  * polynomials of degree 8 with coefficients below e^10. */
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)
 {
-    double z, step = 0.5, lo, hi, g, g_lo, g_hi = -HUGE_VAL;
+    double z, step = 0.5, lo, hi;
+    double g, g_lo, g_hi = -HUGE_VAL;
     int it, side = 0;
     if (!(order >= 0 && order <= 3 && (form == 1 || form == 2) && Y[1] > 0 && X[1] > 0)) return HS_BAD_ARGUMENT;
     if (!(log_delta < 0 && log_delta > -1e300)) return HS_BAD_ARGUMENT;

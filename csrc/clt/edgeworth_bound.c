@@ -33,7 +33,8 @@ static const int POWER[COUNT] = {1, 2, 3, 4, 1, 3}; /* mean; X^2, X^3, X^4; |X|,
 
 typedef struct {
     int family, which, n;
-    double m, q, c0, span, side, nats; /* nats: what lies outside the range is e^-nats (qm)^4 */
+    double m, q, c0;
+    double span, side, nats; /* nats: what lies outside the range is e^-nats (qm)^4 */
     const double *x, *w;
     double sum[COUNT], err[COUNT];
 } bounded;
@@ -45,8 +46,9 @@ static double loss(double v, double q, double U) { return fabs(U) < 0.5 ? log1p(
 /* The integrands at v, known to dv, with weight W known to rel; `side`: the sign of X, 0 to take that of X itself. */
 static void add_point(bounded *S, double v, double dv, double W, double rel)
 {
-    double q = S->q, U = q * expm1(v), one = (1 - q) + q * exp(v), r = q * exp(v) / one, l = loss(v, q, U),
-           x = l - S->c0, lm, el, F, dF;
+    double q = S->q, U = q * expm1(v), one = (1 - q) + q * exp(v), r = q * exp(v) / one;
+    double l = loss(v, q, U), x = l - S->c0, lm, el;
+    double F, dF;
     double dl = r * dv + 14 * HS_U * fabs(l), dx = dl + HS_U * fabs(x), ax = S->side != 0 ? S->side * x : fabs(x);
     int i, near = fabs(U) < 0.1;
     lm = near ? hs_log1pmx_small(U) : l - U;
@@ -71,8 +73,9 @@ static void add_point(bounded *S, double v, double dv, double W, double rel)
  * ellipse `s`. */
 static void add_quadrature(bounded *S, double v, double reach, double s, double s0)
 {
-    double q = S->q, lo = v - reach, hi = v + reach, top = (1 - q) + q * exp(hi), r = q * exp(hi) / top, W, F, X, l,
-           z = q * (exp(hi) + 1);
+    double q = S->q, lo = v - reach, hi = v + reach, top = (1 - q) + q * exp(hi);
+    double r = q * exp(hi) / top, W, F, X;
+    double l, z = q * (exp(hi) + 1);
     double unit = 64.0 / 15 * s0 * pow(RHO, -2.0 * S->n) / (1 - 1 / (RHO * RHO)) * (1 + 1e-9);
     int i;
     W = S->family ? 0.5 * exp(-s) : 0.3989423 * exp(-0.5 * s * s + 0.5 * HS_PI * HS_PI * s0 * s0);
@@ -86,7 +89,8 @@ static void add_quadrature(bounded *S, double v, double reach, double s, double 
 /* Panels on s from lo to hi; returns how many. */
 static int add_panels(bounded *S, double lo, double hi)
 {
-    double m = S->m, alpha = S->family ? 2 : m, zero = S->family ? -m : -0.5 * m * m, most = fmin(1, 1 / alpha), s0;
+    double m = S->m, alpha = S->family ? 2 : m, zero = S->family ? -m : -0.5 * m * m;
+    double most = fmin(1, 1 / alpha), s0;
     int panels = hi > lo ? (int)ceil((hi - lo) / most) : 0, i, j;
     for (i = 0; i < panels; i++) {
         double s, c, near, before[COUNT];
@@ -112,7 +116,9 @@ static int add_panels(bounded *S, double lo, double hi)
 /* E X^n and the mean of one law, errors included: all but the move to the mean. */
 static void integrate(bounded *S)
 {
-    double m = S->m, q = S->q, root = log1p(fmax(expm1(S->c0) / q, -1 + 1e-300)), lo, hi, at, eta, U, R = 0;
+    double m = S->m, q = S->q, root = log1p(fmax(expm1(S->c0) / q, -1 + 1e-300));
+    double lo, hi, at;
+    double eta, U, R = 0;
     int i, panels;
     if (S->family == 0) {
         R = sqrt(2 * (S->nats - 4 * log(q * fmin(m, 1))));
@@ -143,8 +149,8 @@ static void integrate(bounded *S)
     S->err[4] += 2 * eta;
     S->err[5] += 2 * eta * eta * eta;
     if (S->family == 0) {
-        double out = 2 * exp(-0.5 * R * R) / R, X = 2.22 * m / R, low = log1p(-q), high = m * hi - 0.5 * m * m,
-               U1 = q * expm1(high);
+        double out = 2 * exp(-0.5 * R * R) / R, X = 2.22 * m / R, low = log1p(-q);
+        double high = m * hi - 0.5 * m * m, U1 = q * expm1(high);
         X += fmax(fabs(low), fabs(loss(high, q, U1))) + fabs(S->c0);
         S->err[MEAN] += out * (X + 2);
         for (i = 1; i < COUNT; i++) S->err[i] += out * small_power(X, POWER[i]);
@@ -156,7 +162,8 @@ static void integrate(bounded *S)
 int hs_edgeworth_bounded(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
                          double *out)
 {
-    double a[5], b[5], eta, *v = out, *e = out + COUNT, s2, s3, a1;
+    double a[5], b[5], eta, *v = out;
+    double *e = out + COUNT, s2, s3, a1;
     bounded S;
     int i, st;
     if ((family == 0 && (q == 1 || m > HS_EDGEWORTH_M_MAX)) || (which != 0 && which != 1) || n_gl < 2)
@@ -194,7 +201,9 @@ int hs_edgeworth_bounded(int family, double m, double q, int which, const double
 int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
                                double y0, double y1, double *work, int64_t n_work, double *modulus)
 {
-    double a = which, best = 0, prev = -1, y = y0, c1, c2, q0, ends = 0, sd, h, s = 0;
+    double a = which, best = 0, prev = -1, y = y0;
+    double c1, c2, q0, ends = 0;
+    double sd, h, s = 0;
     hs_grid G;
     hs_moments mo;
     int st, j;
@@ -220,7 +229,8 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
     if (!(q0 < 1e-3)) return HS_TOO_WIDE; /* it is relative to the grid's own M: 1.01 below */
     sd = sqrt(mo.var);
     for (j = 0; j < 4000; j++) {
-        double zr, zi, err, at, far;
+        double zr, zi, err;
+        double at, far;
         G.strip = -1;
         hs_grid_phase(&G, y, &zr, &zi);
         err = family == 0 ? hs_grid_quadrature_upper(&G, a, y)

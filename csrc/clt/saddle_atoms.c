@@ -19,7 +19,8 @@ void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out)
 {
     const double *l = A->loss + A->first[i], *n = A->num + A->first[i];
     int64_t j, count = A->first[i + 1] - A->first[i];
-    double top = 0, s0 = 0, s1 = 0, s2 = 0, scale;
+    double top = 0, s0 = 0, s1 = 0;
+    double s2 = 0, scale;
     for (j = 0; j < count; j++) top = fmax(top, t * l[j]);
     if (top < 30) top = 0;
     scale = exp(-top);
@@ -38,8 +39,11 @@ void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out)
 int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
 {
     const double *l = A->loss + A->first[i], *n = A->num + A->first[i];
-    double rel = A->rel[i], edge = A->edge[i], top = 0, M, K, s[7] = {0}, abs1 = 0, abs3 = 0, c, nu, r;
-    double e0 = 0, e1 = 0, e2 = 0, e3 = 0, size = 0, shift = 0;
+    double rel = A->rel[i], edge = A->edge[i], top = 0, M;
+    double K, s[7] = {0}, abs1 = 0, abs3 = 0;
+    double c, nu, r;
+    double e0 = 0, e1 = 0, e2 = 0;
+    double e3 = 0, size = 0, shift = 0;
     int64_t j, count = A->first[i + 1] - A->first[i];
     hs_cgf g;
     if (count < 1 || !(rel < 1e-6)) return HS_BAD_ARGUMENT;

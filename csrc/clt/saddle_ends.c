@@ -25,7 +25,9 @@
 /* E f(x) for x ~ N(d, s^2), d = K' - eps, and a bound of its relative error. False where it is of no use. */
 static int normal_part(double t, double d, double s, double *value, double *rel)
 {
-    double gam = d / s, alp = t * s - gam, bet = alp + s, ea, eb, shift, qa, qb, da, db;
+    double gam = d / s, alp = t * s - gam, bet = alp + s, ea;
+    double eb, shift, qa, qb;
+    double da, db;
     *value = 0;
     *rel = 1;
     if (!(alp > -30 && fabs(gam) < 37)) return 0;
@@ -51,7 +53,8 @@ double hs_log_chebyshev(double t, double d, double var)
 /* Both ends of log delta(eps) from the totals at one tilt. */
 void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
 {
-    double t = T->t, d = T->d[1] - eps, var = T->d[2], s = sqrt(var), E0 = T->K - eps * t, lf = hs_payoff(t);
+    double t = T->t, d = T->d[1] - eps, var = T->d[2];
+    double s = sqrt(var), E0 = T->K - eps * t, lf = hs_payoff(t);
     double slack = T->K_err + HS_U * (4 * fabs(T->K) + 4 * fabs(eps * t) + 8 * fabs(lf) + 16), fmaxv = exp(lf);
     double clt, rel, err, low;
     double d_up = d + T->mean_err + HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top;
@@ -102,17 +105,20 @@ static void edgeworth_parts(double a, double x0, double *J)
 /* Log of an estimate of delta(eps) at a tilt near the saddle; NaN where the estimate is not positive. */
 static double log_estimate(const hs_tilted *T, double eps, int kind)
 {
-    double t = T->t, E0 = T->K - eps * t, s2 = T->d[2], s = sqrt(s2), d = T->d[1] - eps, value, rel;
+    double t = T->t, E0 = T->K - eps * t, s2 = T->d[2], s = sqrt(s2);
+    double d = T->d[1] - eps, value, rel;
     if (kind == HS_CLT) return normal_part(t, d, s, &value, &rel) ? E0 + log(value) : NAN;
     if (kind == HS_EDGEWORTH) {
-        double x0 = -d / s, l3 = T->d[3] / (s2 * s), l4 = T->d[4] / (s2 * s2), A[7], B[7], sum;
+        double x0 = -d / s, l3 = T->d[3] / (s2 * s), l4 = T->d[4] / (s2 * s2);
+        double A[7], B[7], sum;
         if (!(fabs(x0) < 12)) return NAN;
         edgeworth_parts(t * s, x0, A);
         edgeworth_parts((1 + t) * s, x0, B);
         sum = (A[0] - B[0]) + l3 / 6 * (A[3] - B[3]) + l4 / 24 * (A[4] - B[4]) + l3 * l3 / 72 * (A[6] - B[6]);
         return sum > 0 ? E0 - 0.5 * x0 * x0 - LOG_SQRT_2PI + log(sum) : NAN;
     } else {
-        double u = 1 / t, v = 1 / (1 + t), un = u, vn = v, F[7], bracket = 1, f2, fact = -1;
+        double u = 1 / t, v = 1 / (1 + t), un = u, vn = v;
+        double F[7], bracket = 1, f2, fact = -1;
         int j;
         for (j = 2; j < 7; j++) { /* (-1)^j (j-1)! (t^-j + (1+t)^-j) */
             fact *= -(j > 2 ? j - 1 : 1);

@@ -28,14 +28,18 @@
 
 enum { LANES = 8 };
 typedef struct { /* sums over the grid, the error sums in units of u, the cell sums */
-    double s[7], abs1, abs3, cube, e0, e1, e2, e3, j0, ja, jr, jaa, jar, jrr, j3;
+    double s[7], abs1, abs3, cube;
+    double e0, e1, e2, e3;
+    double j0, ja, jr, jaa;
+    double jar, jrr, j3;
     double room; /* lower bound of y/r */
 } sums;
 
 /* The nodes' weights, from what hs_grid_moments left, and upper bounds of them over their cells. */
 HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
 {
-    double m = G->m, q = G->q, h = G->h, fa = fabs(a), drift = (0.25 * fa * m * m + 1) * 0.5 * h;
+    double m = G->m, q = G->q, h = G->h;
+    double fa = fabs(a), drift = (0.25 * fa * m * m + 1) * 0.5 * h;
     const double *restrict gu = G->u, *restrict gi = G->inv, *restrict gg = G->g;
     double *restrict gp = G->p, *restrict gs = G->s;
     int j, n = G->n;
@@ -51,16 +55,17 @@ HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
 HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
 {
     enum { N = 14 };
-    double acc[N][LANES], *to = (double *)out, m = G->m, q = G->q, fa = fabs(a);
+    double acc[N][LANES], *to = (double *)out, m = G->m;
+    double q = G->q, fa = fabs(a);
     double base = 6 * fabs(log(G->h)) + 10 + fabs(log_m), tau2 = tau * tau;
-    const double *restrict gl = G->l, *restrict gp = G->p, *restrict gu = G->u, *restrict gi = G->inv,
-                           *restrict gg = G->g;
+    const double *restrict gl = G->l, *restrict gp = G->p, *restrict gu = G->u;
+    const double *restrict gi = G->inv, *restrict gg = G->g;
     int i, j, n = G->n;
     memset(acc, 0, sizeof acc);
     for (j = 0; j < n; j += LANES)
         for (i = 0; i < LANES; i++) {
-            double l = gl[j + i], g = gg[j + i], p = gp[j + i], x = l - c, ax = x < 0 ? -x : x, x2 = x * x,
-                   px2 = p * x2;
+            double l = gl[j + i], g = gg[j + i], p = gp[j + i], x = l - c;
+            double ax = x < 0 ? -x : x, x2 = x * x, px2 = p * x2;
             double r0 = (gu[j + i] + q) * gi[j + i], r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
             double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + 1.5 * g * g + base,
                    dx = dl + ax;
@@ -87,15 +92,16 @@ HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double
 HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *out)
 {
     enum { N = 7 };
-    double acc[N][LANES], most[LANES] = {0}, *to = &out->j0, m = G->m, q = G->q, h = G->h, rim = exp(0.5 * m * h);
+    double acc[N][LANES], most[LANES] = {0}, *to = &out->j0, m = G->m;
+    double q = G->q, h = G->h, rim = exp(0.5 * m * h);
     double tau2 = tau * tau;
     const double *restrict gl = G->l, *restrict gs = G->s, *restrict gu = G->u, *restrict gi = G->inv;
     int i, j, n = G->n;
     memset(acc, 0, sizeof acc);
     for (j = 0; j < n; j += LANES)
         for (i = 0; i < LANES; i++) {
-            double x = gl[j + i] - c, r0 = (gu[j + i] + q) * gi[j + i], rr = (r0 > 0 ? r0 : 0) * rim, pg = gs[j + i],
-                   ratio;
+            double x = gl[j + i] - c, r0 = (gu[j + i] + q) * gi[j + i], rr = (r0 > 0 ? r0 : 0) * rim;
+            double pg = gs[j + i], ratio;
             double X = (x < 0 ? -x : x) + 0.5 * h * m * rr, Y2 = X * X + tau2, pX = pg * X, pr = pg * rr;
             acc[0][i] += pg;
             acc[1][i] += pX;
@@ -160,7 +166,10 @@ static int open_grid(double m, double q, double a_lo, double a_hi, double *work,
 int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
 {
     double m = G->m, q = G->q, h = G->h;
-    double beta, f, ends, lam, reach, L, q0, q1, q2, r, A2, n, tau, cube, shift, plain;
+    double beta, f, ends, lam;
+    double reach, L, q0, q1;
+    double q2, r, A2, n;
+    double tau, cube, shift, plain;
     hs_moments mo;
     sums S;
     int j1;

@@ -28,7 +28,8 @@
  * log delta; below the tilt where rare jumps take over: k q^a e^{a(a-1)m^2/2} = |log delta| for one step, a = 1+t. */
 static double guess(hs_steps *S, int have_eps, double value)
 {
-    double v = 0, m = 0, mean, b, top = HUGE_VAL;
+    double v = 0, m = 0, mean;
+    double b, top = HUGE_VAL;
     int i;
     if (S->atoms) {
         hs_cgf c = hs_steps_cgf(S, 0, 1);
@@ -162,8 +163,8 @@ static double end_at(const hs_tilted *T, double t, double eps, int up)
  * from the tilt whose mean is at the top of f, then the vertex of the last three points. Any tilt is valid. */
 static double search(const hs_tilted *T, double eps, int up, double *value)
 {
-    double s = sqrt(T->d[2] + 1 / (T->t * T->t)), x = fmax(-1, (eps + log1p(1 / T->t) - T->d[1]) / s), y, left, right,
-           step = 0.4;
+    double s = sqrt(T->d[2] + 1 / (T->t * T->t)), x = fmax(-1, (eps + log1p(1 / T->t) - T->d[1]) / s), y;
+    double left, right, step = 0.4;
     int it;
     y = end_at(T, T->t + x / s, eps, up);
     left = end_at(T, T->t + (x - step) / s, eps, up);
@@ -282,8 +283,8 @@ static int answer_delta(hs_steps *S, double eps, int kind, hs_saddle *out)
  * it never does. */
 static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
 {
-    double e0 = eps, g0 = 0, slope = -T->t, tiny = 1e-14 * (1 + fabs(log_delta)),
-           slack = 4 * HS_U * (2 + fabs(log_delta)), out, last = 0;
+    double e0 = eps, g0 = 0, slope = -T->t, tiny = 1e-14 * (1 + fabs(log_delta));
+    double slack = 4 * HS_U * (2 + fabs(log_delta)), out, last = 0;
     hs_ends E;
     int it;
     for (it = 0; it < 16; it++) {

@@ -29,7 +29,8 @@ typedef struct {                   /* the steps, as in hs.h, and a sample of the
 
 /* clt, error (times e^{K - eps t}), rounding (relative): for the budget */
 typedef struct {
-    double log_lower, log_upper, clt, error, rounding;
+    double log_lower, log_upper, clt;
+    double error, rounding;
 } hs_ends;
 
 int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll,

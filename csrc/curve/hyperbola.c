@@ -38,10 +38,12 @@
 static int node(hs_job *J, int n, int cell)
 {
     double v = n * J->h_v, x = J->a0 + J->A * sin(HS_HYP_GAMMA) * cosh(v), y = J->A * cos(HS_HYP_GAMMA) * sinh(v);
-    double kr = 0, ki = 0, ab = 0, ein = 0, ern = 0, o[4];
+    double kr = 0, ki = 0, ab = 0;
+    double ein = 0, ern = 0, o[4];
     int i;
     for (i = 0; i < J->b; i++) {
-        double mod, lm, th, e, r;
+        double mod, lm, th;
+        double e, r;
         hs_line_node(&J->path[i][J->mid.rung[cell][i]].mid, x, y, o, J->tmp);
         mod = sqrt(o[0] * o[0] + o[1] * o[1]);
         lm = log(mod) + o[3];
@@ -69,8 +71,8 @@ static int node(hs_job *J, int n, int cell)
 /* What multiplies e^{K - s a} at node n, and what its rounding adds. */
 static void hyperbola_weigh(hs_job *J, int n)
 {
-    double v = n * J->h_v, ch = cosh(v), sh = sinh(v), x = J->nx[n], y = J->ny[n], p = x * (x - 1) - y * y,
-           r = (2 * x - 1) * y; /* a (a-1) */
+    double v = n * J->h_v, ch = cosh(v), sh = sinh(v), x = J->nx[n];
+    double y = J->ny[n], p = x * (x - 1) - y * y, r = (2 * x - 1) * y; /* a (a-1) */
     double dr = cos(HS_HYP_GAMMA) * ch, di = -sin(HS_HYP_GAMMA) * sh,
            f = (n ? 2 : 1) * J->A * J->h_v / (2 * HS_PI * (p * p + r * r));
     J->wr[n] = f * (dr * p + di * r);
@@ -111,16 +113,17 @@ static inline double grown_upper(double z)
 /* in units of e^top, from the phases in tmp: value, slope, inner, rounding, sum |terms| */
 HS_CLONES static void hyperbola_sums(const hs_job *J, double s, double top, double *out)
 {
-    const double *restrict nx = J->nx, *restrict ny = J->ny, *restrict kr = J->kr, *restrict phase = J->tmp,
-                           *restrict ein = J->ein;
+    const double *restrict nx = J->nx, *restrict ny = J->ny, *restrict kr = J->kr;
+    const double *restrict phase = J->tmp, *restrict ein = J->ein;
     const double *restrict ern = J->ern, *restrict wr = J->wr, *restrict wi = J->wi, *restrict pos = J->pos;
-    double sum[5][8] = {{0}}, far = 40 * HS_U * fabs(s), flat = 4 * HS_U * fabs(top), sign = J->add ? -1 : 1,
-           shift = J->add ? 0 : 1;
+    double sum[5][8] = {{0}}, far = 40 * HS_U * fabs(s), flat = 4 * HS_U * fabs(top);
+    double sign = J->add ? -1 : 1, shift = J->add ? 0 : 1;
     int i, j, n = J->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double x = nx[j + i], y = ny[j + i], a = wr[j + i], b = wi[j + i], d = kr[j + i] - s * x - top,
-                   f = hs_exp(d), c, t, re, im, size;
+            double x = nx[j + i], y = ny[j + i], a = wr[j + i], b = wi[j + i];
+            double d = kr[j + i] - s * x - top, f = hs_exp(d), c, t;
+            double re, im, size;
             hs_cis(phase[j + i], &c, &t);
             re = f * (c * a - t * b);
             im = f * (c * b + t * a);

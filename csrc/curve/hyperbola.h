@@ -20,13 +20,18 @@ typedef struct {
     double h;
     double *lr, *li, *lw, *dd; /* log(1+U); log(h |w|/sqrt(2 pi)) + slack; slack per unit |a| */
     double *cr, *ci, *c0, *c1; /* node line only: log(w g' sqrt(2 pi)); rounding per unit, per |a| */
-    double logq1, left_lw, left_rho, right_lw, right_lr, right_li; /* both open ends */
-    double lam0, mslope, merr, m, l_max;
+    double logq1, left_lw, left_rho;
+    double right_lw, right_lr, right_li; /* both open ends */
+    double lam0, mslope, merr;
+    double m, l_max;
 } hs_line;
 
 typedef struct { /* an inner path and its two shifted copies */
     int state;   /* 0 not built, 1 built, -1 unusable */
-    double m, q, logq, logq1, xb, mu1, mu2, x1, x2, w, d, h, lo, hi;
+    double m, q, logq, logq1;
+    double xb, mu1, mu2, x1;
+    double x2, w, d, h;
+    double lo, hi;
     hs_line mid, up, dn;
 } hs_path;
 
@@ -54,7 +59,8 @@ typedef struct { /* cells of one hyperbola, v in [i DV, (i+1) DV] */
     double phi[HS_HYP_CELLS][3], x[HS_HYP_CELLS + 2], y[HS_HYP_CELLS + 2]; /* sum k log B at three vertices; vertices */
     double log_e[HS_HYP_CELLS][HS_HYP_MAX_STEPS];
     int rung[HS_HYP_CELLS][HS_HYP_MAX_STEPS];
-    double end_phi, end_x, end_y, rate0, rate1; /* tail: sum k log B at the end, sum k Lambda per unit y */
+    double end_phi, end_x, end_y;
+    double rate0, rate1; /* tail: sum k log B at the end, sum k Lambda per unit y */
     double kap0, kap1;
 } hs_arc;
 
@@ -62,12 +68,16 @@ typedef struct {
     int b, add, n;
     const double *m, *q, *k;
     double ktot, wall; /* wall = sum k log(1-q): s > wall */
-    double s, t, a_s, k2, a0, A, h_v, t_inner, ki_max;
+    double s, t, a_s;
+    double k2, a0, A;
+    double h_v, t_inner, ki_max;
     hs_path path[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
     hs_arena mem;
     /* node position, its |error| over 22U; K, relative inner and rounding error; A h_v a'/(2 pi i a (a-1)), doubled
      * after the first */
-    double *tmp, *nx, *ny, *pos, *kr, *ki, *ein, *ern, *wr, *wi;
+    double *tmp, *nx, *ny, *pos;
+    double *kr, *ki, *ein, *ern;
+    double *wr, *wi;
     hs_arc lo, up, mid;
 } hs_job;
 

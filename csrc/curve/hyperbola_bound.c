@@ -95,7 +95,8 @@ static int ends(const hs_line *L, double x, double y, double a, double *left, do
 
 HS_CLONES double hs_line_log_upper(const hs_line *L, double x, double y, double *restrict tmp)
 {
-    double a = sqrt(x * x + y * y), top, sum, lam, el, er;
+    double a = sqrt(x * x + y * y), top, sum;
+    double lam, el, er;
     const double *restrict lw = L->lw, *restrict lr = L->lr, *restrict li = L->li, *restrict dd = L->dd;
     int j, n = L->n;
     if (!ends(L, x, y, a, &el, &er, &lam)) return HUGE_VAL;
@@ -116,7 +117,8 @@ HS_CLONES double hs_line_log_upper(const hs_line *L, double x, double y, double 
 /* the two open ends of the line alone */
 double hs_line_log_ends_upper(const hs_line *L, double x, double y)
 {
-    double a = sqrt(x * x + y * y), lam, el, er, hi;
+    double a = sqrt(x * x + y * y), lam, el;
+    double er, hi;
     if (!ends(L, x, y, a, &el, &er, &lam)) return HUGE_VAL;
     er += log(1 / lam + L->h);
     hi = fmax(el, er);
@@ -144,11 +146,12 @@ HS_CLONES double hs_line_rate_upper(const hs_line *L, double kappa)
 /* out: e^{-out[3]} times Re, Im of the trapezoid sum, its rounding bound (the last scaling, 3u, apart) */
 HS_CLONES void hs_line_node(const hs_line *L, double x, double y, double *out, double *tmp)
 {
-    double a = sqrt(x * x + y * y), top, big, size, scale = L->h * 0.39894228040143267794; /* h/sqrt(2 pi) */
+    double a = sqrt(x * x + y * y), top, big;
+    double size, scale = L->h * 0.39894228040143267794; /* h/sqrt(2 pi) */
     double *restrict f = tmp, *restrict re = tmp + HS_HYP_TMP, *restrict im = tmp + 2 * HS_HYP_TMP,
                      *restrict er = tmp + 3 * HS_HYP_TMP;
-    const double *restrict cr = L->cr, *restrict ci = L->ci, *restrict lr = L->lr, *restrict li = L->li,
-                           *restrict c0 = L->c0, *restrict c1 = L->c1;
+    const double *restrict cr = L->cr, *restrict ci = L->ci, *restrict lr = L->lr;
+    const double *restrict li = L->li, *restrict c0 = L->c0, *restrict c1 = L->c1;
     int j, lo = 0, hi = L->n;
     for (j = 0; j < hi; j++) f[j] = cr[j] + x * lr[j] - y * li[j];
     top = hs_max(f, hi);

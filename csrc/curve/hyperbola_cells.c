@@ -79,7 +79,8 @@ int hs_hyp_saddle(hs_job *J, int have_s, double log_delta)
 /* t' on the side of t given by dir where F - s.. has grown by HS_HYP_GROWTH; rough */
 static double reach(const hs_job *J, double dir, double limit)
 {
-    double F[5], sg = J->add ? -1 : 1, base, x, good = 0, step;
+    double F[5], sg = J->add ? -1 : 1, base;
+    double x, good = 0, step;
     int i;
     hs_hyp_tilt(J, J->t, F);
     base = F[0] - sg * J->s * J->t - log(J->t) - log1p(J->t);
@@ -197,7 +198,8 @@ static void set_vertex(const hs_job *J, hs_arc *C, int j)
 
 static int arc_end(hs_job *J, hs_arc *C, int *cur)
 {
-    double v = C->n * HS_HYP_DV, sg = sin(C->gamma), cg = cos(C->gamma), ka, kb;
+    double v = C->n * HS_HYP_DV, sg = sin(C->gamma), cg = cos(C->gamma);
+    double ka, kb;
     int i, r;
     C->v_end = v;
     C->end_x = J->a0 + J->A * sg * cosh(v);
@@ -206,8 +208,8 @@ static int arc_end(hs_job *J, hs_arc *C, int *cur)
     C->kap0 = ka = kb * tanh(v);
     C->end_phi = C->rate0 = C->rate1 = 0;
     for (i = 0; i < J->b; i++) {
-        double best = HUGE_VAL, bp = 0, b0 = 0, b1 = 0,
-               room = 0.3 * (J->s - J->wall) * fmax(fabs(ka), 1e-3) / (J->k[i] * J->b);
+        double best = HUGE_VAL, bp = 0, b0 = 0;
+        double b1 = 0, room = 0.3 * (J->s - J->wall) * fmax(fabs(ka), 1e-3) / (J->k[i] * J->b);
         for (r = cur[i] > 0 ? cur[i] : 1; r < HS_HYP_PATHS && (r <= cur[i] + 2 || best > 1e5); r++) {
             double phi, r0, r1, score;
             if (!usable(J, i, r, 0)) continue;

@@ -18,7 +18,8 @@ static const double STRIP_STEP = 0.25;
 enum { CHUNK = 64 };
 
 typedef struct { /* g, g', bounds of |g''| and |g'''| over a half cell; rho^(+-1) <= 1 and |1 + rho^(+-1) e^{+-ib}|^2 */
-    double g0[CHUNK], g1[CHUNK], p0[CHUNK], p1[CHUNK], d0[CHUNK], d1[CHUNK], rho[CHUNK], mod2[CHUNK];
+    double g0[CHUNK], g1[CHUNK], p0[CHUNK], p1[CHUNK];
+    double d0[CHUNK], d1[CHUNK], rho[CHUNK], mod2[CHUNK];
 } chunk;
 
 static double *take(hs_arena *mem, int64_t n)
@@ -125,8 +126,9 @@ HS_CLONES static void fill_log(const hs_path *p, int n, chunk *restrict c, doubl
     double m = p->m, xb = p->xb, logq1 = p->logq1;
     int j;
     for (j = 0; j < n; j++) {
-        double v = m * (c->g0[j] - xb), b = m * c->g1[j], far = v < 0 ? -v : v, r = hs_exp(-(far < 650 ? far : 650)), x,
-               y, n2, small, l;
+        double v = m * (c->g0[j] - xb), b = m * c->g1[j], far = v < 0 ? -v : v;
+        double r = hs_exp(-(far < 650 ? far : 650)), x, y;
+        double n2, small, l;
         hs_cis(b, &x, &y);
         x *= r;
         y *= v > 0 ? -r : r;
@@ -147,14 +149,15 @@ HS_CLONES static void fill_log(const hs_path *p, int n, chunk *restrict c, doubl
 HS_CLONES static void fill_slack(const hs_path *p, double h, int n, const chunk *restrict c, double *restrict lw,
                                  double *restrict slack, double *restrict dd)
 {
-    double gpmax = 1 + p->mu1 + p->mu2, m = p->m, em = expm1(m * 0.5 * h * gpmax), ed = em + 1,
-           logh = log(h) - LOG_SQRT_2PI, part = h * h / 8;
+    double gpmax = 1 + p->mu1 + p->mu2, m = p->m, em = expm1(m * 0.5 * h * gpmax);
+    double ed = em + 1, logh = log(h) - LOG_SQRT_2PI, part = h * h / 8;
     int j;
     for (j = 0; j < n; j++) {
-        double g0 = c->g0[j], g1 = c->g1[j], r = c->rho[j], d0 = c->d0[j], d1 = c->d1[j], big = g0 > p->xb ? 1 : 0;
+        double g0 = c->g0[j], g1 = c->g1[j], r = c->rho[j];
+        double d0 = c->d0[j], d1 = c->d1[j], big = g0 > p->xb ? 1 : 0;
         double near = big != 0 ? 1 : r, other = big != 0 ? r : 1, den = sqrt(c->mod2[j]) - near * em, inv = 1 / den;
-        double g2 = c->p0[j] * c->p0[j] + c->p1[j] * c->p1[j], ga = sqrt(g2), gl = ga - 0.5 * h * d0,
-               gh = ga + 0.5 * h * d0, x, y;
+        double g2 = c->p0[j] * c->p0[j] + c->p1[j] * c->p1[j], ga = sqrt(g2), gl = ga - 0.5 * h * d0;
+        double gh = ga + 0.5 * h * d0, x, y;
         int ok = (den > 0.02) & (gl > 0.3) & (d1 < 1e300);
         gh = gh < gpmax ? gh : gpmax;
         gl = 1 / gl;
@@ -176,8 +179,8 @@ HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c
     int j;
     HS_SEPARATE
     for (j = 0; j < n; j++) {
-        double g0 = c->g0[j], g1 = c->g1[j], p0 = c->p0[j], p1 = c->p1[j], r = c->rho[j], size = fabs(g0) + g1,
-               inv = 1 / c->mod2[j];
+        double g0 = c->g0[j], g1 = c->g1[j], p0 = c->p0[j], p1 = c->p1[j];
+        double r = c->rho[j], size = fabs(g0) + g1, inv = 1 / c->mod2[j];
         double share = sqrt(inv), dg = 12 * g1, lw = -0.5 * (g0 * g0 - g1 * g1) + 0.5 * hs_log(p0 * p0 + p1 * p1);
         share = g0 > xb ? share : share * r;
         cr[j] = lw;
@@ -192,7 +195,9 @@ HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c
 static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double hi, const double *left,
                      const double *right)
 {
-    double mu = p->mu1 + p->mu2, gpmax = 1 + mu, w2 = p->w * p->w, size = fabs(t), e0 = 0, e1 = 0, lam, rho, lead = 0;
+    double mu = p->mu1 + p->mu2, gpmax = 1 + mu, w2 = p->w * p->w;
+    double size = fabs(t), e0 = 0, e1 = 0;
+    double lam, rho, lead = 0;
     if (mu > 0) {
         double a = p->x1 - lo, c = p->x2 - lo;
         if (!(a >= p->w)) return HS_NO_PATH;
@@ -246,7 +251,8 @@ HS_CLONES static int over_cells(hs_line *L, double *restrict slack, double *rest
 /* tmp: 2 HS_HYP_TMP doubles. */
 static int line_build(hs_line *L, const hs_path *p, double t, double h, int node, hs_arena *mem, double *tmp)
 {
-    double *slack = tmp + 8, *raw = tmp + HS_HYP_TMP + 8, *at, lo, hi, left[2] = {0}, right[2] = {0};
+    double *slack = tmp + 8, *raw = tmp + HS_HYP_TMP + 8, *at, lo;
+    double hi, left[2] = {0}, right[2] = {0};
     int64_t j0 = (int64_t)floor(p->lo / h), n = ((int64_t)ceil(p->hi / h) - j0 + 8) / 8 * 8, j;
     int crossed = 0, i;
     chunk c;

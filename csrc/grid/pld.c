@@ -44,7 +44,8 @@ int hs_pld_cells(int64_t n, double s0, double w, const double *y_below, const do
     int64_t i;
     if (!(n > 0 && w > 0 && edge >= 0 && absolute >= 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) {
-        double a = s0 + (double)i * w, ey, ex, scale, turn = HS_U * (16 + 16 * (fabs(a) + fabs(s0)));
+        double a = s0 + (double)i * w, ey, ex;
+        double scale, turn = HS_U * (16 + 16 * (fabs(a) + fabs(s0)));
         double y = cell(y_below, y_above, rel, absolute, i, &ey), x = cell(x_below, x_above, rel, absolute, i, &ex);
         y_upper[i] = (y + ey) * (1 + 4 * HS_U);
         y_lower[i] = above_zero((y - ey) * (1 - 4 * HS_U));
@@ -141,13 +142,15 @@ int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double
                  double *p)
 {
     double gains[2 * HS_PLD_FINE + 1], backs[2 * HS_PLD_FINE + 1];
-    double group = top, S = 0, loss = 0, f = 1, terms = 0;
+    double group = top, S = 0, loss = 0;
+    double f = 1, terms = 0;
     int64_t i = m * n - 1, j = n, d;
     if (!(n > 0 && w > 0 && m > 0 && m <= HS_PLD_FINE)) return HS_BAD_ARGUMENT;
     for (d = -HS_PLD_FINE; d <= HS_PLD_FINE; d++) lift((double)d * w, gains + d + HS_PLD_FINE, backs + d + HS_PLD_FINE);
     for (j = n; j >= 0; j--) {
         for (; i >= 0; i--, f = 1) {
-            double y = f * y_lower[i], z, gain, back, s, more, spare;
+            double y = f * y_lower[i], z, gain, back;
+            double s, more, spare;
             if (y == 0) continue;
             d = i - m * j;
             z = (double)d * w;
@@ -186,8 +189,8 @@ int hs_pld_laws(int64_t n, int m, double s0, double w, double *tails, double edg
                 double *p_upper, double *p_lower, double *p_inf)
 {
     int64_t c = m * n, rows = c + 1;
-    double *y_below = tails, *y_above = tails + rows, *x_below = tails + 2 * rows, *x_above = tails + 3 * rows,
-           *rel = tails + 4 * rows;
+    double *y_below = tails, *y_above = tails + rows, *x_below = tails + 2 * rows;
+    double *x_above = tails + 3 * rows, *rel = tails + 4 * rows;
     double bottom = (y_below[0] * (1 + rel[0]) + absolute) * (1 + 4 * HS_U), top;
     int st;
     top = cut ? 0 : above_zero(y_above[c] * (1 - rel[c]) - absolute) * (1 - 4 * HS_U);

@@ -34,7 +34,8 @@ enum {
  * see tails.c. s may be the last row. */
 int hs_step_tails(const double *step, int64_t n, const double *s, double *o, double *edge)
 {
-    double m = step[SHIFT], q = step[RATE], move = 0, slope = 1, *at = o, *g = o + 4 * n;
+    double m = step[SHIFT], q = step[RATE], move = 0;
+    double slope = 1, *at = o, *g = o + 4 * n;
     int laplace = step[KIND] != 0, back = step[BACK] != 0, st;
     int64_t i, first = 0;
     if (!(n >= 0 && m > 0 && q > 0 && q <= 1)) return HS_BAD_ARGUMENT;

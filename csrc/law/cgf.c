@@ -72,8 +72,8 @@ HS_CLONES static void sums(const hs_coarse *G, double a, double top, double *s)
     } else
         for (j = 0; j < n; j += 8)
             for (i = 0; i < 8; i++) {
-                double E = a * l[j + i], p = w[j + i], e = hs_exp(E + lw[j + i]), es = E < 0.1 && E > -0.1 ? E : 0,
-                       x = hs_expm1mx_small(es);
+                double E = a * l[j + i], p = w[j + i], e = hs_exp(E + lw[j + i]);
+                double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es);
                 double h2 = es != 0 ? p * x : e - p - p * E, e1 = es != 0 ? p * (x + es) : e - p;
                 s0[i] += h2 + p * a * lm[j + i];
                 s1[i] += e1 * l[j + i] + p * lm[j + i];
@@ -120,7 +120,8 @@ void hs_coarse_cgf(const hs_coarse *G, double a, double *out)
 /* The same for one tilt, however far it reaches: the nodes come in blocks. */
 void hs_cgf_estimate(double m, double q, double a, double *out)
 {
-    double work[4 * HS_COARSE_MAX], s[3] = {0}, h = mesh(m), lo = left_end(m, q, a), hi = right_end(m, a), at, top = 0;
+    double work[4 * HS_COARSE_MAX], s[3] = {0}, h = mesh(m), lo = left_end(m, q, a);
+    double hi = right_end(m, a), at, top = 0;
     int pass, n;
     hs_coarse G;
     if (q == 1) {

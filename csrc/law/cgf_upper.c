@@ -41,7 +41,8 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
 {
     hs_two T;
     hs_moments mo;
-    double est[3], h[HS_BRANCHES], c1, c2, edge, R = sqrt(2 * (target + 3)) + 1, re, im;
+    double est[3], h[HS_BRANCHES], c1, c2;
+    double edge, R = sqrt(2 * (target + 3)) + 1, re, im;
     int r, st;
     if (n_work < HS_TWO_WORK) return HS_SCRATCH;
     if (!(pair->branches >= 1 && pair->branches <= HS_BRANCHES && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;

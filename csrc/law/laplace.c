@@ -22,7 +22,9 @@
 /* Plain Laplace: K with its error, mean, variance, at any real t. */
 void hs_laplace_cgf(double m, double t, hs_law_value *out)
 {
-    double v = fabs(t + 0.5), x = v * m, e2 = exp(-2 * x), C = 0.5 * (1 + e2), sc, sc1, sc2, g, N, mean;
+    double v = fabs(t + 0.5), x = v * m, e2 = exp(-2 * x), C = 0.5 * (1 + e2);
+    double sc, sc1, sc2, g;
+    double N, mean;
     double S = -0.5 * expm1(-2 * x); /* cosh, sinh, scaled by e^-x */
     if (x < 1e-2) {                  /* sinh(x)/x and its derivatives, scaled alike */
         double f = exp(-x);
@@ -62,8 +64,8 @@ void hs_laplace_tilt(hs_law *w, double c)
     w->add = 0;
     w->var_upper = w->var_upper * (1 + 1e-3) + 1e-12 * m * m;
     if ((1 + c) * m <= 1) {
-        double e1 = expm1(c * m), e2 = -expm1(-(1 + c) * m), a = hs_h2(c * m), b = hs_h2(-(1 + c) * m),
-               mu = expm1(w->log_m);
+        double e1 = expm1(c * m), e2 = -expm1(-(1 + c) * m), a = hs_h2(c * m);
+        double b = hs_h2(-(1 + c) * m), mu = expm1(w->log_m);
         w->a = e1 / M;
         w->b = -e2 / M;
         w->w0 = 1 / M;
@@ -85,7 +87,9 @@ void hs_laplace_tilt(hs_law *w, double c)
 /* phi(y) - 1. Small (1+c)m: differences of the h2 form; else of the plain one. */
 void hs_laplace_phi(const hs_law *w, double y, double *zr, double *zi)
 {
-    double c = w->c, er, ei, nr, ni, dr, di, den, th = y * w->m;
+    double c = w->c, er, ei;
+    double nr, ni, dr;
+    double di, den, th = y * w->m;
     if (th < 1e6) hs_cis_m1(th, &er, &ei);
     else {
         er = -2 * sin(0.5 * th) * sin(0.5 * th);
@@ -148,7 +152,8 @@ int hs_sublaplace_points(double m, double q, int add, int64_t panels, int64_t n,
  * e^log_m. */
 static double ellipse_log(double m, double q, double alpha, double y, double u0, double hw, double r)
 {
-    double reach = 0.5 * hw * (r + 1 / r), b = 0.5 * hw * (r - 1 / r), hi = u0 + reach, lo = u0 - reach, th = b;
+    double reach = 0.5 * hw * (r + 1 / r), b = 0.5 * hw * (r - 1 / r), hi = u0 + reach;
+    double lo = u0 - reach, th = b;
     if (b <= HS_PI / 2) th = fmin(b, q * exp(hi) / (1 - q) * sin(b));
     if (alpha >= 0) return alpha * log1p(q * expm1(hi)) + y * th - 0.5 * (lo + m);
     return alpha * (log(cos(0.5 * b)) + log1p(q * expm1(lo))) + y * th - 0.5 * (lo + m);
@@ -185,7 +190,8 @@ double hs_sublaplace_quadrature_upper(const hs_law *w, double t, double y, doubl
 /* Log of the tilted atoms' mass and V, |phi(y)| <= a + V/y; kept for the few-losses sum. */
 static void atoms_of(const hs_law *w, double *low, double *high, double *var)
 {
-    double m = w->m, q = w->q, alpha = w->add ? -w->c : 1 + w->c, l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m));
+    double m = w->m, q = w->q, alpha = w->add ? -w->c : 1 + w->c;
+    double l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m));
     *low = w->atoms * 0.5 * exp(alpha * l0 - w->log_m);
     *high = w->atoms * 0.5 * exp(alpha * l1 - m - w->log_m);
     *var = w->smooth * 0.5 / q * (exp((alpha + 1) * l0 + m - w->log_m) + exp((alpha + 1) * l1 - 2 * m - w->log_m));
@@ -228,10 +234,12 @@ double hs_laplace_reach(const hs_law *w, double target)
 static void ratio(const hs_law *w, double y, double log_mod, double arg, double d_log, double *rr, double *ri,
                   double *rel)
 {
-    double er, ei, pr, pi, sr, si, den, dphi;
+    double er, ei, pr, pi;
+    double sr, si, den, dphi;
     if (w->kind == HS_LAW_LAPLACE) { /* tanh(zeta) = (1-x)/(1+x), x = e^{-2 zeta}; divided by 1 + 2z */
         double dr = fabs(1 + 2 * w->c), di = w->c < -0.5 ? -2 * y : 2 * y; /* even in zeta */
-        double a = dr * w->m, g = exp(-a), th = di * w->m, br, bi;
+        double a = dr * w->m, g = exp(-a), th = di * w->m;
+        double br, bi;
         er = -2 * sin(0.5 * th) * sin(0.5 * th);
         ei = -sin(th);
         pr = -expm1(-a) - g * er;
@@ -263,7 +271,10 @@ static void ratio(const hs_law *w, double y, double log_mod, double arg, double 
  * 2d stands for it: off by at most 7d, which (e^1.6 - 1) 2d covers. */
 void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double *im, double *round)
 {
-    double k = w->k, r, i, rel, lost = *round >= 1 ? HUGE_VAL : 0, gr, gi, e, xr, xi, d, size, one, two;
+    double k = w->k, r, i, rel;
+    double lost = *round >= 1 ? HUGE_VAL : 0, gr, gi, e;
+    double xr, xi, d, size;
+    double one, two;
     ratio(w, y, *re / k, *im / k, (*round + (node < 1 ? node * (1 + node) : HUGE_VAL)) / k, &r, &i, &rel);
     one = hypot(1 + r, i);
     gr = 0.5 * log1p(k * (2 * r + k * (r * r + i * i)));
@@ -347,7 +358,8 @@ static double binomial_log(double n, double i, double p, double not_p, double *e
 /* The loss's smooth part alone: delta of it at e (relative to one), and -d delta/d e. */
 static void smooth_delta(const hs_law *w, double e, double *delta, double *slope)
 {
-    double m = w->m, q = w->q, all = -0.5 * expm1(-m), x, t;
+    double m = w->m, q = w->q, all = -0.5 * expm1(-m);
+    double x, t;
     double lo = w->add ? -log1p(q * expm1(m)) : log1p(q * expm1(-m)),
            hi = w->add ? -log1p(q * expm1(-m)) : log1p(q * expm1(m));
     if (e >= hi) {
@@ -380,7 +392,9 @@ static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l
     double first = fmax(0, floor((eps - (smooth ? top : 0) - n * l0) / (l1 - l0))), i;
     int64_t steps = 0;
     for (i = first; i <= n; i++) {
-        double x = i * l1 + (n - i) * l0, e = eps - x, lw, le, wt, d, s, ratio_up, shift;
+        double x = i * l1 + (n - i) * l0, e = eps - x, lw;
+        double le, wt, d;
+        double s, ratio_up, shift;
         lw = binomial_log(n, i, p, not_p, &le) + log_factor;
         wt = exp(fmin(lw, 700));
         if (smooth) smooth_delta(w, e, &d, &s);
@@ -413,8 +427,9 @@ static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l
 void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope,
                     double *err)
 {
-    double m = w->m, q = w->q, k = w->k, all = -0.5 * expm1(-m), l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m)),
-           low, high, la, p, not_p, lam;
+    double m = w->m, q = w->q, k = w->k, all = -0.5 * expm1(-m);
+    double l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m)), low, high;
+    double la, p, not_p, lam;
     low = 0.5 * (w->add ? 1 : exp(l0));
     high = 0.5 * exp(-m) * (w->add ? 1 : exp(l1)); /* num masses at base -m, m */
     if (w->add) {

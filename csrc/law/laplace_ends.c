@@ -22,7 +22,8 @@
 /* Derivatives f^(n)(lambda), n < TERMS, in units of y_ends^n, and bounds of their absolute values. */
 static void derivatives(double q, double alpha, double lambda, double f0, double unit, double *out, double *bound)
 {
-    double g[TERMS + 1], G[TERMS + 1], f[TERMS + 1], F[TERMS + 1], fact = 1;
+    double g[TERMS + 1], G[TERMS + 1], f[TERMS + 1];
+    double F[TERMS + 1], fact = 1;
     int n, j;
     g[0] = 1 / (1 - (1 - q) * exp(-lambda));
     G[0] = fabs(g[0]);
@@ -50,7 +51,8 @@ static void derivatives(double q, double alpha, double lambda, double f0, double
 /* Expansion at the tilt w->c. lost[j]: what J_j misses, times y. */
 void hs_ends_tilt(hs_law *w, double *scratch)
 {
-    double m = w->m, q = w->q, alpha = w->add ? -w->c : 1 + w->c, wall = log1p(-q), scale, d[2];
+    double m = w->m, q = w->q, alpha = w->add ? -w->c : 1 + w->c;
+    double wall = log1p(-q), scale, d[2];
     int j, n;
     w->ends = scratch;
     w->lambda[0] = log1p(q * expm1(-m));
@@ -62,8 +64,8 @@ void hs_ends_tilt(hs_law *w, double *scratch)
     w->y_ends = 67 / d[0];
     scale = w->smooth * exp(-0.5 * m - w->log_m) / (4 * q);
     for (j = 0; j < 2; j++) {
-        double *out = scratch + 2 * j * (TERMS + 1), *bound = out + TERMS + 1, left = w->lambda[j] - d[j], top, x,
-               rest = 0;
+        double *out = scratch + 2 * j * (TERMS + 1), *bound = out + TERMS + 1, left = w->lambda[j] - d[j];
+        double top, x, rest = 0;
         double f0 = scale * exp((alpha + 1) * w->lambda[j] - (j ? 1.5 : -1.5) * m);
         derivatives(q, alpha, w->lambda[j], f0, w->y_ends, out, bound);
         top = fmax((alpha + 1) * left, (alpha + 1) * (w->lambda[j] + d[j]));
@@ -91,7 +93,8 @@ void hs_ends_phi(const hs_law *w, double y, double *zr, double *zi)
     int j, n;
     for (j = 0; j < 2; j++) {
         const double *b = w->ends + 2 * j * (TERMS + 1);
-        double even = 0, odd = 0, th = y * w->lambda[j], co = cos(th), s = sin(th), jr, ji;
+        double even = 0, odd = 0, th = y * w->lambda[j], co = cos(th);
+        double s = sin(th), jr, ji;
         for (n = TERMS - 2; n >= 0; n -= 2) {
             even = b[n] - r * r * even;
             odd = b[n + 1] - r * r * odd;

@@ -37,7 +37,8 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const 
     G->first = 0;
     hs_grid_rows(G, work);
     for (j = 0; j < G->n; j++) {
-        double v, lw, U, small, t;
+        double v, lw, U;
+        double small, t;
         int i = j - 2;
         if (j == 0) {
             v = -m;
@@ -74,7 +75,8 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const 
 void hs_laplace_step_cgf_estimate(double m, double q, double a, const double *x, const double *w, int n_gl, double *out)
 {
     int panels = hs_laplace_step_panels(m), n = 2 + panels * n_gl, j;
-    double half = 0.5 * m / panels, s0 = 0, s1 = 0, s2 = 0, ends[2], top, plain, M;
+    double half = 0.5 * m / panels, s0 = 0, s1 = 0, s2 = 0;
+    double ends[2], top, plain, M;
     ends[0] = a * log((1 - q) + q * exp(-m));
     ends[1] = a * log((1 - q) + q * exp(m));
     top = fmax(ends[0], ends[1]);
@@ -117,7 +119,8 @@ double hs_laplace_step_quadrature_upper(double m, double q, double a, double y, 
         for (t = 0; t < 4; t++) {
             double minor = fmin(strip[t] / (2 * s), 30), major = sqrt(1 + minor * minor), rho = minor + major,
                    b = 2 * s * minor;
-            double v_hi = 2 * (x0 + s * major) - m, v_lo = 2 * (x0 - s * major) - m, R, arg, F;
+            double v_hi = 2 * (x0 + s * major) - m, v_lo = 2 * (x0 - s * major) - m, R;
+            double arg, F;
             R = q < 1 ? q * exp(v_hi) / (1 - q) : HUGE_VAL;
             arg = R < 1e15 ? atan2(R * sin(b), 1 + R * cos(b)) : b;
             F = s * major - x0 - log_m + y * arg;

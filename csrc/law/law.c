@@ -38,16 +38,21 @@ static double ends_upper(const hs_law *w, double t, double top)
 
 static void points_cgf(const hs_law *w, double t, hs_law_value *out)
 {
-    double top = -HUGE_VAL, sum = 0, err = 0, size = 0, s1 = 0, s2 = 0, s0 = 0, mean, M;
+    double top = -HUGE_VAL, sum = 0, err = 0;
+    double size = 0, s1 = 0, s2 = 0;
+    double s0 = 0, mean, M;
     int64_t j, i;
     int direct;
     for (j = 0; j < w->n; j++) top = fmax(top, w->lp[j] + t * w->l[j]);
     direct = top > 3;
     if (!direct) top = 0;
     for (j = 0; j < w->n; j += 64) {
-        double a = 0, e = 0, b0 = 0, b1 = 0, b2 = 0;
+        double a = 0, e = 0, b0 = 0;
+        double b1 = 0, b2 = 0;
         for (i = j; i < j + 64 && i < w->n; i++) {
-            double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top), p, back, f, g, term, dx;
+            double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top);
+            double p, back, f, g;
+            double term, dx;
             b0 += big;
             b1 += big * l;
             b2 += big * l * l;
@@ -123,8 +128,10 @@ int64_t hs_law_scratch(const hs_law *w)
  * of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
 {
-    double total = 0, ebar = 0, sum_x = 0, c1 = 0, mean = 0, var = 0, out = 0, floor_log, xs = 0, xe = 0, xd = 0,
-           top = 0, var_e = 0, edge = 0, level = 0, range;
+    double total = 0, ebar = 0, sum_x = 0, c1 = 0;
+    double mean = 0, var = 0, out = 0, floor_log;
+    double xs = 0, xe = 0, xd = 0, top = 0;
+    double var_e = 0, edge = 0, level = 0, range;
     int64_t j, first = -1, last = -1;
     floor_log = w->kind == HS_LAW_SUBLAPLACE ? -HUGE_VAL : w->log_m - LEFT_OUT - log(w->k);
     for (j = 0; j < w->n; j++) {
@@ -299,7 +306,8 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
     }
     phi(w, dy, n0, count, zr, zi);
     for (n = 0; n < count; n++) {
-        double x = zr[n], v = zi[n], X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), y = (double)(n0 + n) * dy;
+        double x = zr[n], v = zi[n], X = 2 * x + x * x + v * v;
+        double mod = hypot(1 + x, v), y = (double)(n0 + n) * dy;
         double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
         double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3),
                b = mod + y * w->c1 + quad + 8 * HS_U;

@@ -14,23 +14,27 @@
 
 typedef struct {
     int kind, tails, add;
-    double k, m, q;                     /* copies; shift of the normal or Laplace base; sampling rate */
-    int64_t n;                          /* atoms or quadrature points: */
-    const double *x, *l, *lp, *dl, *dp; /* phase coordinate, loss, log mass, bounds of the errors of the last two */
-    double unit;                        /* loss = unit (x + constant): 1 where x is the loss itself */
+    double k, m, q; /* copies; shift of the normal or Laplace base; sampling rate */
+    int64_t n;      /* atoms or quadrature points: */
+    const double *x, *l, *lp;
+    const double *dl, *dp; /* phase coordinate, loss, log mass, bounds of the errors of the last two */
+    double unit;           /* loss = unit (x + constant): 1 where x is the loss itself */
     /* set by hs_law_tilt at the tilt c: */
-    double c, log_m, err, mean, var_upper; /* K with its error; mean and an upper bound of the variance of x */
-    double *r, *xr, ref, c1, quad;         /* tilted masses, x - ref; |dphi(y)| <= |y| c1 + quad */
+    double c, log_m, err;
+    double mean, var_upper; /* K with its error; mean and an upper bound of the variance of x */
+    double *r, *xr, ref;
+    double c1, quad; /* tilted masses, x - ref; |dphi(y)| <= |y| c1 + quad */
     int64_t nr;
     double peak;          /* log-concave on consecutive integers: bound of its largest tilted mass, else HUGE_VAL */
     double panels, order; /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each */
-    double a, b, w0, w1, flat; /* Laplace: constants of phi */
-    double y_max, level;       /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
+    double a, b, w0;
+    double w1, flat;     /* Laplace: constants of phi */
+    double y_max, level; /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
     hs_grid grid;
-    double *ends, y_ends, lost[2], lambda[2],
-        mass[2];            /* HS_LAW_SUBLAPLACE: expansion for y >= y_ends, see laplace_ends.c */
-    double atoms, smooth;   /* HS_LAW_SUBLAPLACE: 1 and 1; without its atoms 0 and 2/(1 - e^-m), see range.c */
-    double half, log_atoms; /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
+    double *ends, y_ends, lost[2];
+    double lambda[2], mass[2]; /* HS_LAW_SUBLAPLACE: expansion for y >= y_ends, see laplace_ends.c */
+    double atoms, smooth;      /* HS_LAW_SUBLAPLACE: 1 and 1; without its atoms 0 and 2/(1 - e^-m), see range.c */
+    double half, log_atoms;    /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
 } hs_law;
 
 typedef struct {

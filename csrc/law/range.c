@@ -59,7 +59,8 @@ static double near_one(double m, double t, double *err)
 /* K with its error, mean and variance of the loss tilted by t, at any real t. */
 void hs_range_cgf(double m, double t, hs_law_value *out)
 {
-    double s = t < -0.5 ? -1 - t : t, v = fmax(s + 0.5, 1e-150), x = v * m, q, err, K;
+    double s = t < -0.5 ? -1 - t : t, v = fmax(s + 0.5, 1e-150), x = v * m;
+    double q, err, K;
     double near = log(-expm1(-2 * x) / (2 * x)), base = log(-expm1(-m) / m);
     out->K = s * m + near - base;
     out->err = HS_U * (16 + 3 * fabs(s * m) + 3 * fabs(near) + 3 * fabs(base));
@@ -89,7 +90,8 @@ void hs_range_tilt(hs_law *w, double c)
 /* phi(y) - 1, within y c1. */
 void hs_range_phi(const hs_law *w, double y, double *zr, double *zi)
 {
-    double er, ei, nr, ni, den = w->a * w->a + y * y, theta = y * w->m;
+    double er, ei, nr;
+    double ni, den = w->a * w->a + y * y, theta = y * w->m;
     if (theta < 1e6) hs_cis_m1(theta, &er, &ei);
     else {
         er = -2 * sin(0.5 * theta) * sin(0.5 * theta);
@@ -109,7 +111,8 @@ void hs_range_nodes(const hs_law *w, double dy, int64_t n0, int count, double *r
 {
     int n;
     for (n = 0; n < count; n++) {
-        double y = (double)(n0 + n) * dy, theta = y * w->m, v = w->a, lr, li, err;
+        double y = (double)(n0 + n) * dy, theta = y * w->m, v = w->a;
+        double lr, li, err;
         if (theta <= 1) {
             double x, z, mod;
             hs_range_phi(w, y, &x, &z);

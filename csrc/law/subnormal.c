@@ -26,7 +26,8 @@ void hs_subnormal_estimate(const hs_law *w, double t, hs_law_value *out)
 /* K at real tilt t on the grid that was built, certified. */
 void hs_subnormal_value(hs_law *w, double t, hs_law_value *out)
 {
-    double a = tilt(w, t), o[3], c1, c2, miss;
+    double a = tilt(w, t), o[3], c1;
+    double c2, miss;
     hs_moments mo;
     hs_cgf_estimate(w->m, w->q, a, o);
     w->grid.strip = -1;
@@ -43,8 +44,9 @@ void hs_subnormal_value(hs_law *w, double t, hs_law_value *out)
 /* The grid for tilts[0] = c and the two alias tilts, frequencies up to y_max, and the constants of phi at c. */
 int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch)
 {
-    double a[3], lo, hi, h, e, width = sqrt(2 * (T0 + log(w->k) + 12)) + 1, c1, c2, ends = 0, at0 = 0,
-                               target = exp(-T0) / w->k, far;
+    double a[3], lo, hi, h;
+    double e, width = sqrt(2 * (T0 + log(w->k) + 12)) + 1, c1, c2;
+    double ends = 0, at0 = 0, target = exp(-T0) / w->k, far;
     hs_law_value g;
     int i, st, tries;
     for (i = 0; i < 3; i++) a[i] = tilt(w, tilts[i]);

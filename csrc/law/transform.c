@@ -77,9 +77,12 @@ double hs_grid_mesh(double h)
  * e^-(target+8). */
 HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
 {
-    double best = 0, lp[96], rho[96], x[96], fits[ALL_STRIPS], lead[ALL_STRIPS], all[8] = {0}, peak = 0, norm, hc, lo,
-           hi, h;
-    int i, j, t, n, of = -1;
+    double best = 0, lp[96], rho[96], x[96];
+    double fits[ALL_STRIPS], lead[ALL_STRIPS], all[8] = {0}, peak = 0;
+    double norm, hc, lo, hi;
+    double h;
+    int i, j, t;
+    int n, of = -1;
     lo = -8.5 - hs_left_reach(m, q, a);
     hi = fmax(a * m, m) + 9.5;
     hc = fmax((hi - lo) / 95, 0.4 / (m > 1 ? m : 1));
@@ -96,7 +99,8 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     norm = peak + log(hs_lanes(all) * hc) - LOG_SQRT_2PI;
     for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
     for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && (of == i - 1 || of < 0)); i++) {
-        double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0, part[8] = {0}, top = 0, J;
+        double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0;
+        double part[8] = {0}, top = 0, J;
         lead[i] = 0.5 * d * d + hs_log_kap(a, b);
         if (b > HS_PI / 2) sb = b;
         for (j = 0; j < n; j++) {
@@ -140,8 +144,8 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     G->n = G->last = (n + 7) / 8 * 8;
     G->first = 0;
     {
-        double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l, *restrict glm = G->lm,
-                         *restrict glw = G->lw;
+        double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l;
+        double *restrict glm = G->lm, *restrict glw = G->lw;
         double *restrict gi = G->inv, *restrict gx = G->p, *restrict gw = G->w;
         int nn = G->n;
         for (j = 0; j < nn; j++) { /* short loops: the processor overlaps their passes */
@@ -153,15 +157,16 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
         }
         for (j = 0; j < nn; j++) gw[j] = hs_exp(glw[j]);
         for (j = 0; j < nn; j++) {
-            double ev = gi[j], U = q * gu[j], x = 1 + U, big = U > 0.5 || U < -0.5 ? 1 : 0, inv = 1 / x;
+            double ev = gi[j], U = q * gu[j], x = 1 + U;
+            double big = U > 0.5 || U < -0.5 ? 1 : 0, inv = 1 / x;
             gu[j] = U;
             gi[j] = inv;
             glm[j] = big != 0 ? 0 : (U - (x - 1)) * inv;
             gx[j] = big != 0 ? (1 - q) + q * ev : x;
         }
         for (j = 0; j < nn; j++) {
-            double U = gu[j], v = gl[j], small = U < 0.1 && U > -0.1 ? U : 0, t = hs_log1pmx_small(small),
-                   l = hs_log(gx[j]) + glm[j];
+            double U = gu[j], v = gl[j], small = U < 0.1 && U > -0.1 ? U : 0;
+            double t = hs_log1pmx_small(small), l = hs_log(gx[j]) + glm[j];
             l = v > 600 ? v + lq : l;
             gl[j] = small != 0 ? U + t : l;
             glm[j] = small != 0 ? t : l - U;
@@ -186,7 +191,8 @@ static double squares(const hs_grid *G, double a) { return hs_squares_upper(a, G
  * u. */
 HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments *out)
 {
-    double s0 = 0, s1 = 0, s2 = 0, e0 = 0, fa = fabs(a), M;
+    double s0 = 0, s1 = 0, s2 = 0;
+    double e0 = 0, fa = fabs(a), M;
     int j;
     for (j = 0; j < G->n; j++) G->p[j] = hs_exp(a * G->l[j] + G->lw[j] - top);
     for (j = 0; j < G->n; j++) {
@@ -209,7 +215,8 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
  * moments_plain. */
 HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
 {
-    double s[8] = {0}, e[8] = {0}, fa = fabs(a), m = G->m, lh = fabs(log(G->h)), top = hs_grid_top(G, a), M;
+    double s[8] = {0}, e[8] = {0}, fa = fabs(a), m = G->m;
+    double lh = fabs(log(G->h)), top = hs_grid_top(G, a), M;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gg = G->g;
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
@@ -256,17 +263,19 @@ static double capped_upper(const hs_grid *G, double a)
  * the rounding of log M [theory: rounding.log-m]. */
 HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
 {
-    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m,
-           M, mean;
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm, *restrict gu = G->u,
-                           *restrict gg = G->g;
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0};
+    double fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m;
+    double M, mean;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm;
+    const double *restrict gu = G->u, *restrict gg = G->g;
     const double *restrict gi = G->inv, *restrict gw = G->w;
     double *restrict gp = G->p, over[8] = {0}, base = 132 + 26 * lh + 0.125 * G->n, cut;
     int j, i, n = G->n;
     for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double l = gl[j + i], E = a * l, w = gw[j + i], e = gp[j + i], lm = glm[j + i];
+            double l = gl[j + i], E = a * l, w = gw[j + i];
+            double e = gp[j + i], lm = glm[j + i];
             double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es);
             double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w,
                    alm = w * a * lm; /* E = 0: e = w */
@@ -299,10 +308,11 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
  * [theory: rounding.phi]. See hs_grid_nodes for what its sums add. */
 HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, double *c2)
 {
-    double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, fa = fabs(a), lh = fabs(log(G->h)), m = G->m, q = G->q,
-           inv;
-    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u, *restrict gg = G->g,
-                           *restrict gi = G->inv;
+    double sum[8] = {0}, t1[8] = {0}, t2[8] = {0};
+    double eb[8] = {0}, fa = fabs(a), lh = fabs(log(G->h));
+    double m = G->m, q = G->q, inv;
+    const double *restrict gl = G->l, *restrict glw = G->lw, *restrict gu = G->u;
+    const double *restrict gg = G->g, *restrict gi = G->inv;
     double *restrict gp = G->p, *restrict gr = G->r;
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
@@ -373,15 +383,18 @@ static double over_cell(const hs_grid *G, double a, int j)
  * or the best one where that is negative. */
 HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
 {
-    double h = G->h, m = G->m, q = G->q, rim = exp(0.5 * m * h), best = HUGE_VAL, fa = fabs(a);
-    int n = (int)((G->hi - G->lo) / h + 0.5) + 1, j, t, i, cut = n, padded;
+    double h = G->h, m = G->m, q = G->q;
+    double rim = exp(0.5 * m * h), best = HUGE_VAL, fa = fabs(a);
+    int n = (int)((G->hi - G->lo) / h + 0.5) + 1, j, t;
+    int i, cut = n, padded;
     double *restrict gs = G->s;
     const double *restrict gu = G->u, *restrict gp = G->p, *restrict gg = G->g;
     if (y * m > 2 * HS_PI / h)
         for (cut = 0; cut < n && y * m * (G->u[cut] + q) * rim <= 2 * HS_PI / h * (1 - q); cut++) {}
     padded = (cut + 7) / 8 * 8;
     for (t = G->strip < 0 ? 0 : G->strip; t < (G->strip < 0 ? n_strips(a) : G->strip + 1); t++) {
-        double d = strip(m, t), b = d * m, J[8] = {0}, out = 0, ends, x, gain = 2 * HS_PI * d / h;
+        double d = strip(m, t), b = d * m, J[8] = {0}, out = 0;
+        double ends, x, gain = 2 * HS_PI * d / h;
         double sb = b <= HS_PI / 2 ? sin(b) : b, cb = b <= HS_PI / 2 ? cos(b) : 0, cap = b, odds = rim / (1 - q);
         double lead = exp(0.5 * d * d + hs_log_kap(a, b));
         for (j = 0; j < padded; j++) { /* b > pi/2: min(1, rho) b */
@@ -444,10 +457,11 @@ HS_CLONES void hs_grid_phase_double(hs_grid *G, double *zr, double *zi)
  * call on a grid, which the later ones keep (any d is valid). */
 HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
 {
-    double best = 1, h = G->h, q = G->q, cap = fmin(6, 0.95 * HS_PI / 2 / G->m), d0,
-           part[8] = {0}, *restrict gs = G->s, *restrict ge = G->er1; /* er, ei: the phases in use */
+    double best = 1, h = G->h, q = G->q, cap = fmin(6, 0.95 * HS_PI / 2 / G->m);
+    double d0, part[8] = {0}, *restrict gs = G->s, *restrict ge = G->er1; /* er, ei: the phases in use */
     const double *restrict gu = G->u, *restrict gr = G->r, *restrict gi = G->inv;
-    int t, j, i, n = G->n, found = G->damp;
+    int t, j, i;
+    int n = G->n, found = G->damp;
     G->shift = 0;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
@@ -457,7 +471,8 @@ HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
         }
     d0 = y * G->m * hs_lanes(part); /* where e^{d^2/2 - y d m E s} is least; any d is valid */
     for (t = G->damp < 0 ? 0 : G->damp; t < (G->damp < 0 ? 3 : G->damp + 1); t++) {
-        double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), b = d * G->m, sb, s2, f, total[8] = {0}, x;
+        double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), b = d * G->m, sb, s2;
+        double f, total[8] = {0}, x;
         sb = sin(b);
         s2 = sin(0.5 * b) * sin(0.5 * b);
         f = a > 0 ? 2 * a * s2 : 2.7726 * a * s2;
@@ -493,7 +508,8 @@ void hs_grid_trim(hs_grid *G, double tol)
  * at most m_0 m_2 and, by Cauchy-Schwarz, m_0 m_4. */
 HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double *var, double *fourth)
 {
-    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, s3[8] = {0}, s4[8] = {0}, all, a, b;
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, s3[8] = {0};
+    double s4[8] = {0}, all, a, b;
     const double *restrict r = G->r, *restrict l = G->l;
     int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
@@ -530,8 +546,9 @@ double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double o
  * Needs the p of hs_grid_weights. l is off by 14u of itself where a mesh of l' does not hold more. */
 HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_lower, double *fourth_upper)
 {
-    double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0, mean_lo = 0, mean_hi = 0, mean, h = G->h, m = G->m, from = HUGE_VAL,
-           to = -HUGE_VAL;
+    double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0;
+    double mean_lo = 0, mean_hi = 0, mean, h = G->h;
+    double m = G->m, from = HUGE_VAL, to = -HUGE_VAL;
     double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h + 2 * (squares(G, a) - 1); /* and what p_j is off by */
     int j, n = (int)((G->hi - G->lo) / h + 0.5);
     for (j = 1; j < n; j++) {

@@ -80,14 +80,17 @@ typedef struct { /* cgf.c: a coarse grid for the tilts a_lo..a_hi */
 } hs_coarse;
 
 typedef struct {
-    int strip;              /* which strip of analyticity bounds the quadrature, -1: the best */
-    int damp;               /* which inner shift bounds the far range, -1: the best, which later calls keep */
-    int first, last;        /* the nodes that carry phi, multiples of 8; see hs_grid_trim */
-    int n;                  /* nodes, padded to a multiple of 8 by nodes of weight zero */
-    double m, q, h, lo, hi; /* lo, hi: first and last node */
-    double shift;           /* the inner shift that hs_grid_far_upper took last */
-    double *g, *lw, *w, *u, *inv, *l, *lm;   /* node; log(h w(g)); h w(g); U; 1/(1+U); log(1+U); log(1+U)-U */
-    double *p, *s, *r, *er, *ei, *er1, *ei1; /* scratch of the sums */
+    int strip;       /* which strip of analyticity bounds the quadrature, -1: the best */
+    int damp;        /* which inner shift bounds the far range, -1: the best, which later calls keep */
+    int first, last; /* the nodes that carry phi, multiples of 8; see hs_grid_trim */
+    int n;           /* nodes, padded to a multiple of 8 by nodes of weight zero */
+    double m, q, h;
+    double lo, hi; /* lo, hi: first and last node */
+    double shift;  /* the inner shift that hs_grid_far_upper took last */
+    double *g, *lw, *w, *u;
+    double *inv, *l, *lm; /* node; log(h w(g)); h w(g); U; 1/(1+U); log(1+U); log(1+U)-U */
+    double *p, *s, *r, *er;
+    double *ei, *er1, *ei1; /* scratch of the sums */
 } hs_grid;
 
 /* The 14 rows of a grid, in scratch. */
@@ -111,7 +114,8 @@ static inline void hs_grid_rows(hs_grid *G, double *work)
 }
 
 typedef struct { /* log M(a); bound of its error; E l, Var l under the tilted law; what makes the p that are left */
-    double log_m, err, mean, var, unit; /* weights of total 1; whether the first-order terms were dropped */
+    double log_m, err, mean;
+    double var, unit; /* weights of total 1; whether the first-order terms were dropped */
     int dropped;
 } hs_moments;
 

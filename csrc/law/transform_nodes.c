@@ -48,9 +48,10 @@ HS_CLONES static void babies(int n, double dy, const double *l, double *bc, doub
     int j, i;
     for (j = 0; j < n; j++) hs_cis_m1(dy * l[j], &er[j], &ei[j]);
     for (j = 0; j < n; j++) {
-        double x1 = er[j], y1 = ei[j], x2 = 2 * x1 + (x1 * x1 - y1 * y1), y2 = 2 * (y1 + x1 * y1),
-               x4 = 2 * x2 + (x2 * x2 - y2 * y2), y4 = 2 * (y2 + x2 * y2), x3 = x1 + x2 + (x1 * x2 - y1 * y2),
-               y3 = y1 + y2 + (x1 * y2 + y1 * x2), *c = bc + 8 * j, *s = bs + 8 * j;
+        double x1 = er[j], y1 = ei[j], x2 = 2 * x1 + (x1 * x1 - y1 * y1), y2 = 2 * (y1 + x1 * y1);
+        double x4 = 2 * x2 + (x2 * x2 - y2 * y2), y4 = 2 * (y2 + x2 * y2), x3 = x1 + x2 + (x1 * x2 - y1 * y2),
+               y3 = y1 + y2 + (x1 * y2 + y1 * x2);
+        double *c = bc + 8 * j, *s = bs + 8 * j;
         c[0] = x1;
         c[1] = x2;
         c[2] = x3;
@@ -141,7 +142,8 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, doubl
     HS_ALIGNED double bc[TILE * 8], bs[TILE * 8];
     double zc[8] = {0}, zs[8] = {0}, *at = G->er;
     product_sums products = HS_PICK(by8, by4, by2);
-    int j, j0, i, all = (int)((N + 8) / 17), before = 0;
+    int j, j0, i;
+    int all = (int)((N + 8) / 17), before = 0;
     do {
         int giants = all - before < SEGMENT ? all - before : SEGMENT;
         double *single = at + 32L * giants;

@@ -34,7 +34,8 @@ HS_CLONES static void two_fill(double q, double up, double down, double lh, doub
     double lq = log(q);
     int j;
     for (j = 0; j < n; j++) {
-        double x = (first + (double)j) * h, U1, U2, a, b, am, bm;
+        double x = (first + (double)j) * h, U1, U2, a;
+        double b, am, bm;
         hs_factor(up, q, lq, x, &U1, &a, &am);
         hs_factor(down, q, lq, -x, &U2, &b, &bm);
         g[j] = x;
@@ -63,7 +64,8 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
     G->strip = -1;
     T->pair = pair;
     for (r = 0; r < pair->branches; r++) {
-        double lw = log(pair->w[r]), lh = log(h[r]), lo, hi, first, last;
+        double lw = log(pair->w[r]), lh = log(h[r]), lo;
+        double hi, first, last;
         int n, padded;
         hs_two_range(pair, r, z_lo, z_hi, R, &lo, &hi);
         first = floor(lo / h[r]);
@@ -118,7 +120,8 @@ HS_CLONES static double two_largest(const hs_two *T, hs_exponents a)
 HS_CLONES static void two_moments_plain(hs_two *T, hs_exponents a, double top, hs_moments *out)
 {
     const hs_pair *pair = T->pair;
-    double s0 = 0, s1 = 0, s2 = 0, e0 = 0, f1 = fabs(a.a1), f2 = fabs(a.a2);
+    double s0 = 0, s1 = 0, s2 = 0;
+    double e0 = 0, f1 = fabs(a.a1), f2 = fabs(a.a2);
     hs_grid *G = &T->G;
     int64_t j;
     int r;
@@ -164,8 +167,9 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
 {
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
-    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean, cut,
-           count = T->G.n, top = two_largest(T, a);
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0};
+    double f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean;
+    double cut, count = T->G.n, top = two_largest(T, a);
     int64_t j, i;
     int r;
     out->dropped = !(top > 0);
@@ -174,17 +178,17 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
         return;
     }
     for (r = 0; r < pair->branches; r++) {
-        const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l, *restrict u1 = T->u1,
-                               *restrict u2 = T->u2;
+        const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l;
+        const double *restrict u1 = T->u1, *restrict u2 = T->u2;
         const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lm1 = T->lm1, *restrict lm2 = T->lm2;
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err,
-               base = 132 + 26 * T->size[r] + 0.125 * count + pair->w_err;
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r];
+        double rq = pair->q_err, base = 132 + 26 * T->size[r] + 0.125 * count + pair->w_err;
         for (j = T->first[r]; j < T->first[r + 1]; j += 8)
             for (i = 0; i < 8; i++) {
-                double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i], lw = lw_[j + i],
-                       w = hs_exp(lw), e = hs_exp(E + lw);
-                double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es), U1 = u1[j + i], U2 = u2[j + i],
-                       g = fabs(g_[j + i]);
+                double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i];
+                double lw = lw_[j + i], w = hs_exp(lw), e = hs_exp(E + lw);
+                double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es), U1 = u1[j + i];
+                double U2 = u2[j + i], g = fabs(g_[j + i]);
                 double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
                 double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
                 double d1 =
@@ -215,7 +219,8 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
 {
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
-    double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0}, f1 = fabs(a.a1), f2 = fabs(a.a2), inv, spread;
+    double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0};
+    double f1 = fabs(a.a1), f2 = fabs(a.a2), inv, spread;
     hs_grid *G = &T->G;
     int64_t j, i;
     int r;
@@ -227,15 +232,15 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
         }
     inv = 1 / hs_lanes(sum);
     for (r = 0; r < pair->branches; r++) {
-        const double *restrict g_ = G->g, *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict l1 = T->l1,
-                               *restrict l2 = T->l2, *restrict gp = G->p;
+        const double *restrict g_ = G->g, *restrict u1 = T->u1, *restrict u2 = T->u2;
+        const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict gp = G->p;
         double *restrict gr = G->r;
         double q = pair->q[r], up = pair->up[r], down = pair->down[r], rq = pair->q_err;
         double base = 6 * T->size[r] + 8 + fabs(log_m) + pair->w_err;
         for (j = T->first[r]; j < T->first[r + 1]; j += 8)
             for (i = 0; i < 8; i++) {
-                double p = gp[j + i] * inv, g = fabs(g_[j + i]), U1 = u1[j + i], U2 = u2[j + i], k1 = fabs(l1[j + i]),
-                       k2 = fabs(l2[j + i]), e;
+                double p = gp[j + i] * inv, g = fabs(g_[j + i]), U1 = u1[j + i], U2 = u2[j + i];
+                double k1 = fabs(l1[j + i]), k2 = fabs(l2[j + i]), e;
                 double s1 = U1 + q > 0 ? U1 + q : 0, s2 = U2 + q > 0 ? U2 + q : 0;
                 double d1 = (s1 * (3 * up * g + 2 * up * up) + rq * fabs(U1)) / (1 + U1) + 14 * k1;
                 double d2 = (s2 * (3 * down * g + 2 * down * down) + rq * fabs(U2)) / (1 + U2) + 14 * k2;
@@ -346,17 +351,19 @@ double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
 HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, double y, int t)
 {
     const hs_pair *pair = T->pair;
-    double h = T->h[r], q = pair->q[r], up = pair->up[r], down = pair->down[r], rim1 = exp(0.5 * up * h),
-           rim2 = exp(0.5 * down * h);
-    double d = two_strip(fmax(up, down), t), b1 = d * up, b2 = d * down, s1 = b1 <= HS_PI / 2 ? sin(b1) : b1,
-           c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
+    double h = T->h[r], q = pair->q[r], up = pair->up[r];
+    double down = pair->down[r], rim1 = exp(0.5 * up * h), rim2 = exp(0.5 * down * h);
+    double d = two_strip(fmax(up, down), t), b1 = d * up, b2 = d * down;
+    double s1 = b1 <= HS_PI / 2 ? sin(b1) : b1, c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
     double s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
     double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)),
-           grow = fabs(a.a1) * up + fabs(a.a2) * down, J8[8] = {0}, J, out = 0, ends, gain = 2 * HS_PI * d / h;
+           grow = fabs(a.a1) * up + fabs(a.a2) * down, J8[8] = {0}, J;
+    double out = 0, ends, gain = 2 * HS_PI * d / h;
     const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r],
                            *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
-    int64_t j, i, j0 = 0, n = T->nodes[r], j1 = n;
+    int64_t j, i, j0 = 0;
+    int64_t n = T->nodes[r], j1 = n;
     if (y * (up + down) > 2 * HS_PI / h) {
         double most = 2 * HS_PI / (h * y);
         for (; j0 < n &&
@@ -422,8 +429,8 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
     int64_t j, i;
     int r, t;
     for (r = 0; r < pair->branches; r++) {
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r], s0[8] = {0}, s1[8] = {0}, mass, slope,
-               best = HUGE_VAL;
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r], s0[8] = {0};
+        double s1[8] = {0}, mass, slope, best = HUGE_VAL;
         double cap = fmin(6, 0.95 * HS_PI / 2 / fmax(up, down)), d0;
         int lo = T->first[r], n = T->first[r + 1];
         const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
@@ -439,7 +446,9 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
         d0 = y * slope / fmax(mass, 1e-300); /* near the least of e^{d^2/2 - y d slope}; any d is valid */
         for (t = 0; t < 3; t++) {
             double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap);
-            double b1 = d * up, b2 = d * down, y1 = y * sin(b1), y2 = y * sin(b2), total8[8] = {0}, sum, kap, f1, f2;
+            double b1 = d * up, b2 = d * down, y1 = y * sin(b1);
+            double y2 = y * sin(b2), total8[8] = {0}, sum;
+            double kap, f1, f2;
             f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1);
             f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2);
             kap = pow(cos(b1), fmin(a.a1, 0)) * pow(cos(b2), fmin(a.a2, 0));

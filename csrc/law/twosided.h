@@ -14,7 +14,8 @@ typedef struct {
     int first[HS_BRANCHES + 1], nodes[HS_BRANCHES],
         strip[HS_BRANCHES];                   /* where a branch starts (multiples of 8), its nodes */
     double h[HS_BRANCHES], size[HS_BRANCHES]; /* mesh; |log h| + |log w| */
-    double *u1, *u2, *l1, *l2, *lm1, *lm2;
+    double *u1, *u2, *l1;
+    double *l2, *lm1, *lm2;
 } hs_two;
 
 typedef struct { /* twosided_plan.c: all branches in rows l1, L, lm1, lm1 - lm2, log weight, weight */
@@ -24,7 +25,8 @@ typedef struct { /* twosided_plan.c: all branches in rows l1, L, lm1, lm1 - lm2,
 
 typedef struct { /* twosided_shift.c: nodes of the shifted paths; rounding of phi at y is at most y (c1 + x c2) */
     int n;
-    double *Lr, *Li, *rr, *ri, c1, c2, quad; /* quad: every other error of phi, the same at all y >= 0 */
+    double *Lr, *Li, *rr, *ri;
+    double c1, c2, quad; /* quad: every other error of phi, the same at all y >= 0 */
 } hs_two_shift;
 
 typedef struct {
@@ -48,7 +50,9 @@ static inline double hs_angle_upper(double rho, double b, double sb, double cb)
 /* U, log(1+U), log(1+U) - U of one factor at v = m g - m^2/2. */
 static inline void hs_factor(double m, double q, double lq, double g, double *U, double *l, double *lm)
 {
-    double v = m * g - 0.5 * m * m, m1, ev = hs_exp_m1(v > 600 ? 600 : v, &m1), x, x2, c, t, lg, big, small;
+    double v = m * g - 0.5 * m * m, m1, ev = hs_exp_m1(v > 600 ? 600 : v, &m1), x;
+    double x2, c, t, lg;
+    double big, small;
     *U = q * m1;
     x = 1 + *U;
     x2 = (1 - q) + q * ev;
@@ -65,7 +69,8 @@ static inline void hs_factor(double m, double q, double lq, double g, double *U,
 /* The range of g in which a branch has weight at the tilts z_lo .. z_hi, R away from every peak. */
 static inline void hs_two_range(const hs_pair *pair, int r, double z_lo, double z_hi, double R, double *lo, double *hi)
 {
-    double q = pair->q[r], up = pair->up[r], down = pair->down[r], neg1 = fmax(0, -1 - z_lo), neg2 = fmax(0, z_hi);
+    double q = pair->q[r], up = pair->up[r], down = pair->down[r];
+    double neg1 = fmax(0, -1 - z_lo), neg2 = fmax(0, z_hi);
     *hi = fmax(fmax(1, 1 + z_hi) * up, neg2 * down * q > 0 ? log1p(neg2 * down * q) / down : 0) + R;
     *lo = -fmax(fmax(1, -z_lo) * down, neg1 * up * q > 0 ? log1p(neg1 * up * q) / up : 0) - R;
 }

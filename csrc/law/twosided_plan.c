@@ -20,7 +20,8 @@ HS_CLONES static void plan_fill(double q, double up, double down, double shift, 
     double lq = log(q);
     int j;
     for (j = 0; j < n; j++) {
-        double g = lo + j * h, U, a, b, am, bm, x = shift - 0.5 * g * g;
+        double g = lo + j * h, U, a, b;
+        double am, bm, x = shift - 0.5 * g * g;
         hs_factor(up, q, lq, g, &U, &a, &am);
         hs_factor(down, q, lq, -g, &U, &b, &bm);
         l1[j] = a;
@@ -86,8 +87,8 @@ HS_CLONES static void plan_sums(const hs_two_coarse *G, double z, double top, do
     else
         for (j = 0; j < n; j += 8)
             for (i = 0; i < 8; i++) {
-                double E = l1[j + i] + z * L[j + i], p = w[j + i], e = hs_exp(E + lw[j + i]),
-                       es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es);
+                double E = l1[j + i] + z * L[j + i], p = w[j + i], e = hs_exp(E + lw[j + i]);
+                double es = E < 0.1 && E > -0.1 ? E : 0, x = hs_expm1mx_small(es);
                 double h2 = es != 0 ? p * x : e - p - p * E, e1 = es != 0 ? p * (x + es) : e - p;
                 s0[i] += h2 + p * (lm[j + i] + z * dm[j + i]);
                 s1[i] += e1 * L[j + i] + p * dm[j + i];
@@ -126,7 +127,8 @@ HS_CLONES void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out)
 /* E - g^2/2 at g, in the branch r */
 static double exponent(const hs_pair *pair, int r, hs_exponents a, double g)
 {
-    double U, l1, l2, lm, q = pair->q[r], lq = log(q);
+    double U, l1, l2;
+    double lm, q = pair->q[r], lq = log(q);
     hs_factor(pair->up[r], q, lq, g, &U, &l1, &lm);
     hs_factor(pair->down[r], q, lq, -g, &U, &l2, &lm);
     return a.a1 * l1 + a.a2 * l2 - 0.5 * g * g;
@@ -168,15 +170,19 @@ HS_CLONES double hs_two_choose_h(const hs_pair *pair, int r, double z, double y,
 {
     static const double part[4] = {0.9, 0.5, 0.28, 0.14};
     hs_exponents a = hs_at_tilt(z);
-    double q = pair->q[r], up = pair->up[r], down = pair->down[r], m = fmax(up, down), lq = log(q),
-           scale = log(pair->w[r]) - log_m;
-    double best = 0, lp[96], rho1[96], rho2[96], x[96], hc, lo, hi, h;
-    int i, j, t, n, e;
+    double q = pair->q[r], up = pair->up[r], down = pair->down[r];
+    double m = fmax(up, down), lq = log(q), scale = log(pair->w[r]) - log_m;
+    double best = 0, lp[96], rho1[96];
+    double rho2[96], x[96], hc;
+    double lo, hi, h;
+    int i, j, t;
+    int n, e;
     hs_two_range(pair, r, z, z, 9.5, &lo, &hi);
     hc = fmax((hi - lo) / 95, 0.2 / (m > 1 ? m : 1));
     n = (int)((hi - lo) / hc) + 1;
     for (j = 0; j < 96; j++) {
-        double g = lo + j * hc, U1, U2, l1, l2, lm;
+        double g = lo + j * hc, U1, U2;
+        double l1, l2, lm;
         hs_factor(up, q, lq, g, &U1, &l1, &lm);
         hs_factor(down, q, lq, -g, &U2, &l2, &lm);
         lp[j] = j < n ? a.a1 * l1 + a.a2 * l2 - 0.5 * g * g + scale : -1e4;

@@ -85,11 +85,13 @@ double hs_grid_shift_count(double m, double q, double a, double range, double ta
 static inline void factor(double m, double q, double lq, double b, double cs, double cm, double sn, double q_err,
                           double g, double *re, double *im, double *err)
 {
-    double v = m * g - 0.5 * m * m, m1, ev = hs_exp_m1(v > 300 ? 300 : v, &m1), x = q * (m1 * cs + cm), w = q * ev * sn;
+    double v = m * g - 0.5 * m * m, m1, ev = hs_exp_m1(v > 300 ? 300 : v, &m1);
+    double x = q * (m1 * cs + cm), w = q * ev * sn;
     double X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
     double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)),
            li = hs_atan2(w, 1 + x);
-    double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2), g0 = g < 0 ? -g : g, l0, l1;
+    double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2), g0 = g < 0 ? -g : g;
+    double l0, l1;
     lr = v > 300 ? v + lq : lr;
     li = v > 300 ? b : li; /* less than (1-q)/X off, e^-270 for q > 1e-13 */
     l0 = lr < 0 ? -lr : lr;
@@ -109,10 +111,10 @@ HS_CLONES static void shift_fill(const hs_pair *pair, int b, hs_exponents a, dou
                                  double log_m, double m_err, hs_two_shift *P, int at, double *restrict slope,
                                  double *restrict reach)
 {
-    double q = pair->q[b], up = pair->up[b], down = pair->down[b], lh = log(h), lw = log(pair->w[b]), f1 = fabs(a.a1),
-           f2 = fabs(a.a2);
-    double c1 = cos(d * up), s1 = sin(d * up), c2 = cos(d * down), s2 = -sin(d * down), t1 = sin(0.5 * d * up),
-           t2 = sin(0.5 * d * down);
+    double q = pair->q[b], up = pair->up[b], down = pair->down[b], lh = log(h);
+    double lw = log(pair->w[b]), f1 = fabs(a.a1), f2 = fabs(a.a2);
+    double c1 = cos(d * up), s1 = sin(d * up), c2 = cos(d * down);
+    double s2 = -sin(d * down), t1 = sin(0.5 * d * up), t2 = sin(0.5 * d * down);
     double shift = lh - LOG_SQRT_2PI + lw + 0.5 * d * d - log_m;
     double lq = log(q), base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(log_m) + pair->w_err + m_err,
            qe = pair->q_err;
@@ -120,7 +122,10 @@ HS_CLONES static void shift_fill(const hs_pair *pair, int b, hs_exponents a, dou
     int j;
     HS_SEPARATE
     for (j = 0; j < n; j++) {
-        double g = (first + (double)j) * h, x1, y1, e1, x2, y2, e2, p, turn, cr, ci, k1, k2, e, size;
+        double g = (first + (double)j) * h, x1, y1, e1;
+        double x2, y2, e2, p;
+        double turn, cr, ci, k1;
+        double k2, e, size;
         factor(up, q, lq, d * up, c1, -2 * t1 * t1, s1, qe, g, &x1, &y1, &e1);
         factor(down, q, lq, -d * down, c2, -2 * t2 * t2, s2, qe, -g, &x2, &y2, &e2);
         e2 = down > 0 ? e2 : 0;
@@ -145,14 +150,16 @@ typedef struct { /* what branches are laid with, and the sums over them */
     const hs_pair *pair;
     hs_exponents a;
     int room, total;
-    double log_m, rounding, out, target, edge, *slope, *reach, c1, c2, quad, mass, dropped;
+    double log_m, rounding, out, target;
+    double edge, *slope, *reach, c1;
+    double c2, quad, mass, dropped;
 } layer;
 
 /* The path of branch r over lo .. hi of the real line, mu its part of M(c). */
 static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P)
 {
-    double d = 0, h = choose(B->pair, r, B->a, B->target, &d), up = B->pair->up[r], down = B->pair->down[r], damp, kap,
-           first, last;
+    double d = 0, h = choose(B->pair, r, B->a, B->target, &d), up = B->pair->up[r], down = B->pair->down[r];
+    double damp, kap, first, last;
     double tol = exp(-B->target - 2) / HALF;
     int j, n, kept = B->total;
     first = floor(lo / h);
@@ -264,8 +271,8 @@ static inline void turns(double y, const double *Lr, const double *Li, double *r
 /* E_k, k = 0..15, of one node from E_1: at most four products E_{a+b} = E_a + E_b + E_a E_b deep. */
 static inline void shift_babies(double x1, double y1, double *restrict c, double *restrict s)
 {
-    double x2 = 2 * x1 + (x1 * x1 - y1 * y1), y2 = 2 * (y1 + x1 * y1), x4 = 2 * x2 + (x2 * x2 - y2 * y2),
-           y4 = 2 * (y2 + x2 * y2), x8, y8;
+    double x2 = 2 * x1 + (x1 * x1 - y1 * y1), y2 = 2 * (y1 + x1 * y1), x4 = 2 * x2 + (x2 * x2 - y2 * y2);
+    double y4 = 2 * (y2 + x2 * y2), x8, y8;
     int i;
     c[0] = s[0] = 0;
     c[1] = x1;
@@ -317,9 +324,12 @@ static void shift_by2(const double *c, const double *s, const double *A, const d
 HS_CLONES
     double hs_two_shift_nodes(const hs_two_shift *P, double dy, int64_t N, double *scratch, double *zr, double *zi)
 {
-    double bc[TILE * 16], bs[TILE * 16], A[TILE], B[TILE], er[TILE], ei[TILE], sr[TILE], si[TILE], z[32] = {0}, *single;
+    double bc[TILE * 16], bs[TILE * 16], A[TILE], B[TILE];
+    double er[TILE], ei[TILE], sr[TILE], si[TILE];
+    double z[32] = {0}, *single;
     product_sums products = HS_PICK(shift_by8, shift_by4, shift_by2);
-    int j, j0, k, g, all = (int)(N / 16), before = 0, giants;
+    int j, j0, k, g;
+    int all = (int)(N / 16), before = 0, giants;
     do {
         giants = all - before < SEGMENT ? all - before : SEGMENT;
         memset(scratch, 0, sizeof(double) * 34 * (size_t)giants);

@@ -56,8 +56,10 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     const hs_contour *C = (const hs_contour *)prepared;
     const hs_sums *S = (const hs_sums *)C->S;
     const hs_nodes F = nodes_of(C, S);
-    double unit = C->dy / (2 * HS_PI), sum, der, c = C->c, P = C->P, s = C->s_left;
-    double d, A, S1 = 0, S2 = 0, scale, whole, w_in, part_A;
+    double unit = C->dy / (2 * HS_PI), sum, der;
+    double c = C->c, P = C->P, s = C->s_left;
+    double d, A, S1 = 0, S2 = 0;
+    double scale, whole, w_in, part_A;
     hs_nodes_sum(&F, eps, &sum, &der);
     v->log_scale = S->K[0] - c * eps;
     scale = -v->log_scale;
@@ -170,7 +172,8 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     C->eps = value;
     if (!(C->t > 0) && (st = hs_contour_saddle(C, have_eps, value, work))) return st;
     for (t = C->t, j = 0; j < C->b; j++) {
-        double m = C->m[j], q = C->q[j], k = C->k[j], term = 0, err = 0;
+        double m = C->m[j], q = C->q[j], k = C->k[j];
+        double term = 0, err = 0;
         if (hs_stopped(C->poll, 1e4)) return HS_INTERRUPTED;
         if (hs_is_pair(C, j)) {
             double o[8];

@@ -18,7 +18,8 @@ typedef struct {
 /* The grid of step j at c, fine enough for the frequencies of the nodes. */
 static int build(const hs_contour *C, int64_t j, decay *D, double *work)
 {
-    double m = C->m[j], q = C->q[j], a = hs_contour_tilt(C, C->c), o[3], c1, c2, lo, hi;
+    double m = C->m[j], q = C->q[j], a = hs_contour_tilt(C, C->c), o[3];
+    double c1, c2, lo, hi;
     if (D->built == j) return HS_OK;
     D->built = j;
     if (hs_is_pair(C, j)) {
@@ -42,7 +43,8 @@ static int build(const hs_contour *C, int64_t j, decay *D, double *work)
 /* log |phi|^k at y0 2^i and the moments of hs_sums, scaled from a sample to the whole run. */
 static int sample_fall(const hs_contour *C, double y0, double target, decay *D, double *work)
 {
-    double total = 0, y, var, fourth, zr, zi;
+    double total = 0, y, var;
+    double fourth, zr, zi;
     int i, it, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
     memset(D->fall, 0, sizeof D->fall);
     D->spread = D->fourth = 0;
@@ -92,7 +94,8 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
 /* The least over the bands of what B of hs_contour_log_tail_upper is in them, from the sample. */
 static double sample_bands(const hs_contour *C, decay *D, double *work)
 {
-    double V[HS_BANDS] = {0}, F[HS_BANDS] = {0}, total = 0, least = HUGE_VAL, var, fourth;
+    double V[HS_BANDS] = {0}, F[HS_BANDS] = {0}, total = 0;
+    double least = HUGE_VAL, var, fourth;
     int i, r, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
     for (i = 0; i < n; i++) {
         int64_t j = (int64_t)((double)C->b * i / n);
@@ -129,8 +132,8 @@ static int64_t nodes_up_to(const hs_contour *C, double y) { return (int64_t)(1.0
  * less its trapezoid error, so nothing below shifts d of about one mesh, and log Psi ~ -y^2 from there. */
 static double find_far(const hs_contour *C, double y, double need, double cap, decay *D, double *work)
 {
-    double want = 1.02 * need + 0.3, prev = y, before = 0, far = 0,
-           end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need)))), next;
+    double want = 1.02 * need + 0.3, prev = y, before = 0;
+    double far = 0, end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need)))), next;
     int it, closely = hs_has_pairs(C) || C->b > HS_SAMPLE; /* a second visit costs more than a closer look */
     for (; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
         far = -sample_far(C, end, D, work);
@@ -181,8 +184,9 @@ static double lead(hs_contour *C, double y, double y_far, double need, decay *D,
  * not twelve. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2, need, root, lo, end, at = 0,
-           prev = 0, surplus = C->nats + log(C->rtol) - 8;
+    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2;
+    double need, root, lo, end;
+    double at = 0, prev = 0, surplus = C->nats + log(C->rtol) - 8;
     decay D;
     int it, pairs = hs_has_pairs(C),
             own = C->b == 1 && !pairs && C->q[0] < 1; /* whether D.G is the grid of all there is */

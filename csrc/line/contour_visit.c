@@ -49,12 +49,12 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, dou
     int n, count = (int)to;
     HS_SEPARATE
     for (n = (int)from; n < count; n++) {
-        double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w,
-               near = X > -0.75 && X < 1 ? 1 : 0;
+        double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w;
+        double one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
         double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)),
                li = hs_atan2(w, 1 + x);
-        double y = (double)n * dy, inv = 1 / sqrt(mod2), dz = y * slope * inv, qz = quad * inv,
-               size = sqrt(x * x + w * w);
+        double y = (double)n * dy, inv = 1 / sqrt(mod2), dz = y * slope * inv;
+        double qz = quad * inv, size = sqrt(x * x + w * w);
         re[n] += k * lr;
         im[n] += sign * li;
         size = size < 3 ? size : 3;
@@ -103,7 +103,8 @@ static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k,
 {
     int i;
     for (i = 0; i < C->doublings; i++) {
-        double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+        double y = C->N * C->dy * ldexp(1, i), x, w;
+        double err, a2;
         if (i == 0) hs_grid_phase(G, y, &x, &w);
         else hs_grid_phase_double(G, &x, &w);
         err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_grid_quadrature_upper(G, a, y);
@@ -147,12 +148,15 @@ static int shifts(const hs_contour *C, int exact, double n, double n_shifted, do
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), out, level,
-           quad, c1, c2, width, lo, hi, far_h;
+    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2);
+    double out, level, quad, c1;
+    double c2, width, lo, hi;
+    double far_h;
     hs_grid G;
     hs_moments mo;
     hs_two_shift P;
-    int st, i, strip = 0, shifted, exact = 0;
+    int st, i, strip = 0;
+    int shifted, exact = 0;
     for (i = 1; i < 3; i++) { /* the aliases, to a nat over all steps */
         double s = i == 1 ? C->s_right : C->s_left, log_m, err;
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
@@ -225,7 +229,8 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h,
                        int *shifted)
 {
-    double count = 0, rows = 0, lo, hi, width = sqrt(2 * (R + 3)) + 1, far_h[HS_BRANCHES];
+    double count = 0, rows = 0, lo;
+    double hi, width = sqrt(2 * (R + 3)) + 1, far_h[HS_BRANCHES];
     int i, r, e;
     for (r = 0; r < pair->branches; r++) {
         double far_mesh = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
@@ -285,7 +290,8 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
         wider = fmax(wider, 36.2 + (up + down) * 2.61 * (T->h[r] + 1 / hs_two_fall(T, C->c, r)));
     }
     for (i = 0; i < C->doublings; i++) {
-        double y = C->N * C->dy * ldexp(1, i), x, w, err, a2;
+        double y = C->N * C->dy * ldexp(1, i), x, w;
+        double err, a2;
         if (i == 0) hs_grid_phase(&T->G, y, &x, &w);
         else hs_grid_phase_double(&T->G, &x, &w);
         err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_two_quadrature_upper(T, C->c, y);
@@ -300,8 +306,9 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
 /* One two-sided pair (twosided.c), by the same steps. */
 static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
 {
-    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3], h[HS_BRANCHES], R = C->nats + C->loss + log(C->ktot) + 2,
-           level = 0, out = 0, c1, c2;
+    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3];
+    double h[HS_BRANCHES], R = C->nats + C->loss + log(C->ktot) + 2, level = 0;
+    double out = 0, c1, c2;
     hs_two T;
     hs_two_shift P;
     hs_moments mo[3];

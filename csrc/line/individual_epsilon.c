@@ -67,8 +67,9 @@ int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, i
 
 typedef struct {
     const hs_contour *C;
-    double head[HS_HEADS], fr[HS_STRIDE_MAX], fi[HS_STRIDE_MAX], eps0, abs_sum[8], tail, phase; /* phase: the largest */
-    int nodes; /* padded to a multiple of 8 with zeros */
+    double head[HS_HEADS], fr[HS_STRIDE_MAX], fi[HS_STRIDE_MAX], eps0;
+    double abs_sum[8], tail, phase; /* phase: the largest */
+    int nodes;                      /* padded to a multiple of 8 with zeros */
 } record;
 
 /* The record's sums over levels. */
@@ -98,10 +99,11 @@ HS_CLONES static void gather(record *R, const hs_contour *C, int levels, const i
 HS_CLONES static void record_freeze(record *R, double log_delta)
 {
     const hs_contour *C = R->C;
-    double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c, dy = C->dy, Y = (double)C->N * C->dy, eps0,
-                     size[LANES], top = 0;
+    double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c, dy = C->dy;
+    double Y = (double)C->N * C->dy, eps0, size[LANES], top = 0;
     double cc = c * (1 + c), c2 = 1 + 2 * c;
-    int n, n0, part = 0, eighth = (int)(C->N + 1) / 8, nodes = R->nodes;
+    int n, n0, part = 0;
+    int eighth = (int)(C->N + 1) / 8, nodes = R->nodes;
     eps0 = (R->head[HS_K0] - log_delta - log(cc * C->sd * 2.5)) / c; /* leading order of the saddle point: a start */
     memset(R->abs_sum, 0, sizeof R->abs_sum);
     for (n0 = 0; n0 < nodes; n0 += LANES) {
@@ -109,8 +111,8 @@ HS_CLONES static void record_freeze(record *R, double log_delta)
         double base = n0, *restrict xr = fr + n0, *restrict xi = fi + n0;
         for (n = 0; n < count; n++) top = fabs(xi[n]) > top ? fabs(xi[n]) : top;
         for (n = 0; n < count; n++) {
-            double y = (base + (double)n) * dy, dr = cc - y * y, di = y * c2, den = dr * dr + di * di, x = xr[n], co,
-                   si, mag;
+            double y = (base + (double)n) * dy, dr = cc - y * y, di = y * c2, den = dr * dr + di * di;
+            double x = xr[n], co, si, mag;
             hs_cis_m1(xi[n] - eps0 * y, &co, &si);
             co += 1;
             mag = 2 * hs_exp(x < 0.5 ? x : 0.5) / den; /* |phi| <= 1: more is rounding */
@@ -142,8 +144,11 @@ static void record_at(const void *frozen, double eps, hs_value *v)
     const hs_contour *C = R->C;
     const hs_nodes F = {
         .c = C->c, .dy = C->dy, .eps = R->eps0, .N = C->N, .re = (double *)R->fr, .im = (double *)R->fi};
-    double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI), K = R->head[HS_K0], L = K - c * eps;
-    double S, slope, S1 = 0, S2 = 0, up, whole, y_max = (double)C->N * C->dy, s = C->s_left, error = 0;
+    double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI);
+    double K = R->head[HS_K0], L = K - c * eps;
+    double S, slope, S1 = 0;
+    double S2 = 0, up, whole;
+    double y_max = (double)C->N * C->dy, s = C->s_left, error = 0;
     int i;
     memset(v, 0, sizeof *v);
     v->upper = HUGE_VAL;

@@ -33,7 +33,8 @@ int hs_individual_tilts(int levels, const double *m, const double *q, int add, d
         int at;
         for (at = chunk; at < levels * tilts && !hs_stopped(poll, 3e4); at += HS_CHUNKS) {
             int j = at / tilts;
-            double s = t[at % tilts], log_m, err = 0, m2 = m[j] * m[j], *own = work + chunk * (int64_t)HS_GRID_WORK;
+            double s = t[at % tilts], log_m, err = 0;
+            double m2 = m[j] * m[j], *own = work + chunk * (int64_t)HS_GRID_WORK;
             if (q[j] == 1) up[at] = 0.5 * m2 * s * (1 + s) * (1 + 8 * HS_U);
             else if (hs_log_m_upper(m[j], q[j], add ? -s : 1 + s, k_total, own, &log_m, &err)) up[at] = HS_CAP;
             else up[at] = capped(fmax(log_m + err + 4 * HS_U * fabs(log_m), 0));

@@ -32,7 +32,8 @@ typedef struct { /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
     double K[3], err[3], inner[3];
     double *re, *im, *round, *node; /* k log phi at the nodes; bounds of its rounding and quadrature error */
     double *zr, *zi;                /* scratch: phi - 1 of one step */
-    double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS], var, k_smooth;
+    double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS];
+    double var, k_smooth;
     double spread[HS_BANDS], fourth[HS_BANDS],
         slack; /* sums of k Var l, k E(l-l')^4 for each band, k times the error of |phi| up to y_far */
 } hs_sums;

@@ -31,8 +31,11 @@
 static void kernel(double a, double s, double theta, double x, double rest, double *kr, double *ki, double *dr,
                    double *di, double *size, double *slope)
 {
-    double er, ei, ea = exp(-a), es = exp(-s), ar, ai, br, bi, p = -expm1(-x), q = exp(-x) * -expm1(-rest), nr, ni, xr,
-                   xi, ra, rb, dd;
+    double er, ei, ea = exp(-a), es = exp(-s);
+    double ar, ai, br, bi;
+    double p = -expm1(-x), q = exp(-x) * -expm1(-rest), nr, ni;
+    double xr, xi, ra, rb;
+    double dd;
     hs_cis_m1(-theta, &er, &ei);
     ar = -expm1(-a) - ea * er;
     ai = -ea * ei; /* 1 - e^{-w} */
@@ -62,7 +65,9 @@ static void kernel(double a, double s, double theta, double x, double rest, doub
 static double decay_lower(const hs_mixed *A, double Y, double *area)
 {
     const hs_law *laws = (const hs_law *)A->laws;
-    double sd = sqrt(A->var), least = HUGE_VAL, best = 0, y = Y, at, normal = 0, k = 0, end = HS_PI, far;
+    double sd = sqrt(A->var), least = HUGE_VAL, best = 0;
+    double y = Y, at, normal = 0;
+    double k = 0, end = HS_PI, far;
     int i, it;
     for (i = 0; i < A->b; i++)
         if (laws[i].kind == HS_LAW_NORMAL) normal += 0.5 * laws[i].k * laws[i].m * laws[i].m;
@@ -99,7 +104,8 @@ static double decay_lower(const hs_mixed *A, double Y, double *area)
 static int visit(hs_mixed *A, double goal)
 {
     hs_law *laws = (hs_law *)A->laws;
-    double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, start = 0, B, area;
+    double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est;
+    double start = 0, B, area;
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
     int64_t n0, half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, stop = -1;
     int i, n, tries;
@@ -163,8 +169,8 @@ static void known(const hs_mixed *A, double eps, double log_scale, double pm, do
  * log_scale is taken. */
 static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, double whole, hs_value *v)
 {
-    double S1, S2, d = A->s_right - A->c, a, s = A->s_left, inner = A->err[0],
-                   exponents; /* exponents: their rounding */
+    double S1, S2, d = A->s_right - A->c, a;
+    double s = A->s_left, inner = A->err[0], exponents; /* exponents: their rounding */
     known(A, eps, v->log_scale, pm, qm, &S1, &S2);
     v->rounding +=
         expm1(whole + inner) * fabs(v->value) +
@@ -189,12 +195,14 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
 
 static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 {
-    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0, round = 0, inner = 0, size = 0, pm = 1, qm = 1,
-           few = 0, slope = 0, err = 0;
+    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0;
+    double round = 0, inner = 0, size = 0, pm = 1;
+    double qm = 1, few = 0, slope = 0, err = 0;
     int64_t n;
     v->log_scale = A->K[0] - c * eps;
     for (n = 0; n <= A->last; n++) {
-        double y = (double)n * A->dy, ph = A->im[n] - eps * y, mag = A->re[n] * (n ? 2 : 1), co = cos(ph), si = sin(ph);
+        double y = (double)n * A->dy, ph = A->im[n] - eps * y, mag = A->re[n] * (n ? 2 : 1);
+        double co = cos(ph), si = sin(ph);
         double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, a = mag / sqrt(den);
         double r = A->round[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y);
         sum += mag * (co * dr + si * di) / den;
@@ -223,9 +231,12 @@ static double from_lattice(const hs_mixed *A, double V, double eps)
 
 static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
 {
-    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x, rest, L0, dx, sum = 0, der = 0, round = 0,
-           inner = 0, size = 0, moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
-    double turns, kr, ki, dr, di, ks = 0, sl = 0, Nd = (double)A->N;
+    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x;
+    double rest, L0, dx, sum = 0;
+    double der = 0, round = 0, inner = 0, size = 0;
+    double moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
+    double turns, kr, ki, dr;
+    double di, ks = 0, sl = 0, Nd = (double)A->N;
     int64_t n;
     if (!(fabs(V0) < 2e15 && fabs(A->shift) < 2e15)) { /* places would not be exact */
         memset(v, 0, sizeof *v);
@@ -244,7 +255,8 @@ static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
     turns = fmod(V0 - A->places, Nd); /* |V0|, N < 2^53 and n turns < 2^53: products below are exact */
     edge = (x <= 2 * dx ? 1 : 0) + (rest <= 2 * dx ? exp(a) : 0);
     for (n = 0; n <= A->last; n++) {
-        double theta = (double)n * A->dy, mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), ph, co, si;
+        double theta = (double)n * A->dy, mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd);
+        double ph, co, si;
         double r = A->round[n] + 4 * HS_U * (fabs(A->im[n]) + 4);
         ph = A->im[n] - back * A->dy;
         co = cos(ph);
@@ -467,7 +479,8 @@ static int mixed_root(const hs_mixed *A, double log_delta, double *lower, double
 static int chase(hs_mixed *A, double log_delta, double *work, double *lower, double *estimate, double *upper,
                  hs_point *out)
 {
-    double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL, gap, next;
+    double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL;
+    double gap, next;
     hs_value v;
     int it, st;
     for (it = 0; it < 60; it++) {

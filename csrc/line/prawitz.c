@@ -128,8 +128,8 @@ static void tail_lower(const hs_prawitz *S, double *seg)
 /* The smoothing and truncation terms for the T asked for, or the T for which their sum is least. */
 static void choose_limit(hs_prawitz *S)
 {
-    double seg[POINTS], near = 1, mass = 0, cut = 0, top = exp(hs_payoff(S->t)), best = HUGE_VAL,
-                        Y = (double)S->N * S->dy;
+    double seg[POINTS], near = 1, mass = 0, cut = 0;
+    double top = exp(hs_payoff(S->t)), best = HUGE_VAL, Y = (double)S->N * S->dy;
     int64_t n;
     int j;
     tail_lower(S, seg);
@@ -202,8 +202,10 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
 {
     const hs_prawitz *S = (const hs_prawitz *)prepared;
     const hs_nodes F = smoothed_nodes(S);
-    double unit = S->dy / (2 * HS_PI), sum, der, t = S->t, P = S->P, s = S->s_left;
-    double d, S1 = 0, S2 = 0, whole, A, left, exponents;
+    double unit = S->dy / (2 * HS_PI), sum, der;
+    double t = S->t, P = S->P, s = S->s_left;
+    double d, S1 = 0, S2 = 0, whole;
+    double A, left, exponents;
     v->log_scale = S->K[2] - t * eps;
     hs_nodes_sum(&F, eps, &sum, &der);
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);

@@ -80,7 +80,8 @@ void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high)
 typedef struct {
     hs_grid G;
     int family, n_gl;
-    double m, q, a, log_m, c1, c2, level;
+    double m, q, a, log_m;
+    double c1, c2, level;
 } opened;
 
 static double quadrature_upper(opened *O, double y)
@@ -118,7 +119,8 @@ static double real_error_upper(opened *O, double a, int first_order, double log_
 static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, opened *O,
                           double *work)
 {
-    double m = S->m[i], q = S->q[i], a = tilt[2], h, width, nats = 5 + log(S->ktot);
+    double m = S->m[i], q = S->q[i], a = tilt[2];
+    double h, width, nats = 5 + log(S->ktot);
     double lo = S->add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
     int strip = 0, st;
     if (O->family) return hs_laplace_step_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
@@ -155,7 +157,8 @@ static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
 static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, double *work)
 {
-    double a[3], m = S->m[i], k = S->k[i], out, dropped;
+    double a[3], m = S->m[i], k = S->k[i];
+    double out, dropped;
     hs_moments mo;
     int j, st;
     a[0] = S->s_right;
@@ -222,8 +225,10 @@ HS_CLONES static void add_range(const hs_prawitz *S, double k, double c, double 
     int n;
     HS_SEPARATE
     for (n = n0; n < n1; n++) {
-        double x = zr[n], w = zi[n], ax = x < 0 ? -x : x, aw = w < 0 ? -w : w, X = 2 * x + x * x + w * w, y = 1 + X;
-        double mod2 = (1 + x) * (1 + x) + w * w, inv2 = 1 / mod2, inv = sqrt(inv2), lr, li = hs_atan2(w, 1 + x);
+        double x = zr[n], w = zi[n], ax = x < 0 ? -x : x;
+        double aw = w < 0 ? -w : w, X = 2 * x + x * x + w * w, y = 1 + X;
+        double mod2 = (1 + x) * (1 + x) + w * w, inv2 = 1 / mod2, inv = sqrt(inv2);
+        double lr, li = hs_atan2(w, 1 + x);
         double small = X < 0.1 && X > -0.1 ? X : 0, far = X > -0.75 ? 0 : 1, dz = (double)n * step * inv,
                qz = quad * inv;
         double l = hs_log(far != 0 ? mod2 : y) + (far != 0 ? 0 : (X - (y - 1)) * inv2);
@@ -252,7 +257,8 @@ static void add_points(hs_prawitz *S, double k, opened *O)
 {
     int j, strip = O->G.strip;
     for (j = 0; j < S->points; j++) {
-        double y = S->y[j], x, w, err, a2;
+        double y = S->y[j], x, w;
+        double err, a2;
         S->far[j] -= k * log(far_upper(O, y));
         if (S->b == 1 && S->far[j] >= S->T0 + 2) S->points = j + 1; /* enough for all that follows */
         if (S->points == 1) return;
@@ -311,7 +317,8 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
 /* A middling grid of step j at the line's tilt, for planning only. Plain Gaussian steps need none. */
 static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, double *work)
 {
-    double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t, o[3], c1, c2;
+    double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t;
+    double o[3], c1, c2;
     int st;
     smoothed_step_cgf(S, j, S->t, o);
     *log_m = o[0];
@@ -346,8 +353,9 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
  * `far_only`: the far bound at the last of them should do. */
 int hs_prawitz_plan(hs_prawitz *S, double *work)
 {
-    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0}, total = 0, y, prev = 0, prev_y = 0, far,
-           log_m;
+    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0};
+    double total = 0, y, prev = 0;
+    double prev_y = 0, far, log_m;
     int stride = hs_prawitz_sparse(S), i, j, it;
     hs_grid G;
     for (i = 0; i < S->b; i += stride) {

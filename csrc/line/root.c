@@ -19,7 +19,8 @@
 
 int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v)
 {
-    double e = f->start, lo = -HUGE_VAL, hi = HUGE_VAL, gap, step, over;
+    double e = f->start, lo = -HUGE_VAL, hi = HUGE_VAL;
+    double gap, step, over;
     int it;
     for (it = 0; it < HS_ROOT_NEWTON; it++) {
         f->at(f->self, e, v);

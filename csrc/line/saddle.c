@@ -107,7 +107,8 @@ double hs_alias_period(const hs_aliases *A, double s)
  * like e^{d^2} once rare jumps take over), steps by a factor. */
 double hs_alias_place(const hs_aliases *A, int side, double d, double lo, double hi, double enough, double *s)
 {
-    double least = side < 0 ? A->c - hi : lo - A->c, most = side < 0 ? A->c - lo : hi - A->c, best, next, factor = 0.65;
+    double least = side < 0 ? A->c - hi : lo - A->c, most = side < 0 ? A->c - lo : hi - A->c, best;
+    double next, factor = 0.65;
     int it;
     d = fmax(fmin(d, most), fmin(2 * fmax(least, 0), most));
     best = alias_try(A, side, d, &next);

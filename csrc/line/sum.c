@@ -15,7 +15,8 @@ enum { LANES = 64 }; /* nodes at a time: a multiple of every vector length */
 /* log f becomes f_n, with |eps| taken reach larger in the error sums, so that every eps' within reach shares them. */
 HS_CLONES void hs_nodes_freeze(hs_nodes *F)
 {
-    double inner = 0, round = 0, c = F->c, top = fabs(F->eps) + F->reach, dy = F->dy, eps = F->eps;
+    double inner = 0, round = 0, c = F->c;
+    double top = fabs(F->eps) + F->reach, dy = F->dy, eps = F->eps;
     const double *restrict hr = F->round, *restrict hn = F->node;
     double *restrict re = F->re, *restrict im = F->im, *restrict a = F->a, *restrict b = F->b;
     /* Units of u beside the nodes' own errors: two turns by hs_cis_m1, 24 each, z (1+z) and its inverse 22, products
@@ -38,7 +39,8 @@ HS_CLONES void hs_nodes_freeze(hs_nodes *F)
         }
     HS_SEPARATE
     for (n = 0; n < count; n++) {
-        double y = n * dy, count = n ? 2 : 1, mag = hs_exp(re[n]) * count, co = 1 + a[n], si = b[n], node = hn[n];
+        double y = n * dy, count = n ? 2 : 1, mag = hs_exp(re[n]) * count;
+        double co = 1 + a[n], si = b[n], node = hn[n];
         double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, size = mag / sqrt(den);
         /* phases: three of the five units by im - eps y and its turn, two by eps y; (eps' - eps) y and its turn have
          * four */
@@ -62,7 +64,8 @@ HS_CLONES void hs_nodes_freeze(hs_nodes *F)
 
 HS_CLONES void hs_nodes_sum(const hs_nodes *F, double eps, double *value, double *slope)
 {
-    double v[LANES] = {0}, w[LANES] = {0}, de = eps - F->eps, dy = F->dy, S = 0, D = 0;
+    double v[LANES] = {0}, w[LANES] = {0}, de = eps - F->eps;
+    double dy = F->dy, S = 0, D = 0;
     int64_t n0, nodes = F->N + 1;
     int n;
     for (n0 = 0; n0 < nodes; n0 += LANES) {

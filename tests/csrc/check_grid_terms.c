@@ -22,8 +22,8 @@ static double right_of(double m, double a) { return fmax(a * m, m); }
 /* log M(a) and phi(y) = M(a +- iy)/M(a). */
 static exact_value exact(double m, double q, double a, double y)
 {
-    double lo = left_of(m, q, a) - 10, hi = right_of(m, a) + 10, h = fmin(0.1 / fmax(m, 1), 1 / (4 + y * m)), g,
-           top = -HUGE_VAL;
+    double lo = left_of(m, q, a) - 10, hi = right_of(m, a) + 10, h = fmin(0.1 / fmax(m, 1), 1 / (4 + y * m));
+    double g, top = -HUGE_VAL;
     long double sum = 0, re = 0, im = 0;
     exact_value out;
     for (g = lo; g < hi; g += 8 * h) top = fmax(top, log_weight(m, q, a, g));
@@ -111,8 +111,8 @@ static void capped(void)
 static void dropped(int range)
 {
     step s = any_step(4);
-    double h = range ? 0.05 : between(0.7, 2), R = range ? between(2.5, 6) : 10, L = range && uniform() < 0.5 ? 10 : R,
-           sw = 0, su = 0;
+    double h = range ? 0.05 : between(0.7, 2), R = range ? between(2.5, 6) : 10, L = range && uniform() < 0.5 ? 10 : R;
+    double sw = 0, su = 0;
     hs_grid G;
     int j, n;
     if (hs_grid_build(&G, s.m, s.q, hs_grid_mesh(h), -L, s.m + R, work)) return;
@@ -152,7 +152,8 @@ static void ends(void)
 static void strip(int wild)
 {
     step s = any_step(10);
-    double y = log_between(0.1, 60 / fmin(s.m, 1)), worst = 0, h, c1, c2, claimed;
+    double y = log_between(0.1, 60 / fmin(s.m, 1)), worst = 0, h;
+    double c1, c2, claimed;
     int which = -1, j, i;
     exact_value M = exact(s.m, s.q, s.a, 0);
     hs_grid G;
@@ -200,7 +201,8 @@ static void far(int coarse)
 static void trim(void)
 {
     step s = any_step(10);
-    double tol = log_between(1e-8, 1e-2), y = log_between(0.1, 30), c1, c2, re = 0, im = 0, re0 = 0, im0 = 0;
+    double tol = log_between(1e-8, 1e-2), y = log_between(0.1, 30), c1, c2;
+    double re = 0, im = 0, re0 = 0, im0 = 0;
     exact_value M = exact(s.m, s.q, s.a, 0);
     hs_grid G;
     int j;
@@ -226,8 +228,8 @@ static void shifted(int what)
 {
     static const char *names[4] = {"shifted", "shifted-much-noise", "shifted-ends", "shifted-m"};
     step s = any_step(6);
-    double dy, worst = 0, c1, c2, out = what == 3 ? log_between(1e-7, 1e-2) : 1e-13,
-               side = what == 2 ? between(3, 6) : 10;
+    double dy, worst = 0, c1;
+    double c2, out = what == 3 ? log_between(1e-7, 1e-2) : 1e-13, side = what == 2 ? between(3, 6) : 10;
     hs_grid G;
     hs_moments mo;
     hs_two_shift P;

@@ -18,7 +18,8 @@ static const double TOP = 1e300;
 
 static void check_charge(int64_t n, int is_float, int threads, int sticky)
 {
-    int64_t limit = (int64_t)1 << 50, *spent = calloc((size_t)n, 8), *other = malloc((size_t)n * 8), bad, i;
+    int64_t limit = (int64_t)1 << 50, *spent = calloc((size_t)n, 8), *other = malloc((size_t)n * 8);
+    int64_t bad, i;
     uint8_t *active = malloc((size_t)n), *again = malloc((size_t)n);
     void *norms = malloc((size_t)n * (is_float ? 4 : 8));
     uint64_t sum, direct;
@@ -87,7 +88,8 @@ static void check_some(void)
 
 static void check_epsilons(int add)
 {
-    double m[2] = {1, 0.25}, q[2] = {0.01, 0.01}, k[2] = {1000, 0}, t[2] = {4, 8}, up[4], best[2], gap[2], first;
+    double m[2] = {1, 0.25}, q[2] = {0.01, 0.01}, k[2] = {1000, 0}, t[2] = {4, 8};
+    double up[4], best[2], gap[2], first;
     int32_t counts[4] = {1000, 0, 200, 800}, which[2];
     long n_work = hs_individual_work(2);
     double *work = malloc(sizeof *work * (size_t)n_work);

@@ -11,11 +11,13 @@
 #include "terms.h"
 
 enum { LEVELS = 3 };
-static double *work, *line_work, *head, *re, *im;
+static double *work, *line_work, *head;
+static double *re, *im;
 static long n_work;
 
 typedef struct {
-    double m[LEVELS], q[LEVELS], k[LEVELS], log_delta, truth; /* truth: log delta at eps0 of the fine record */
+    double m[LEVELS], q[LEVELS], k[LEVELS];
+    double log_delta, truth; /* truth: log delta at eps0 of the fine record */
     int32_t counts[LEVELS];
     hs_contour C;
     record R;

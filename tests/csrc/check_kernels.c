@@ -85,7 +85,8 @@ static void one(double sigma, double q, double k, double eps, double log_delta)
 /* Scratch of every short length: refused, or enough; the sanitizer watches the end. */
 static void short_scratch(void)
 {
-    double m = 1, q = 0.01, k = 1000, lo, est, up;
+    double m = 1, q = 0.01, k = 1000;
+    double lo, est, up;
     for (long n = 0; n < n_work; n = n < 8 ? n + 1 : n * 3) {
         double *lent = malloc((size_t)(n ? n : 1) * sizeof *lent);
         hs_point p = {0};
@@ -102,7 +103,8 @@ static void short_scratch(void)
 static void many_steps(void)
 {
     enum { B = 37 };
-    double m[B], q[B], k[B], lo, est, up;
+    double m[B], q[B], k[B];
+    double lo, est, up;
     long need = hs_contour_work(B, 1, HS_OUTER_MAX);
     double *lent = malloc((size_t)need * sizeof *lent);
     for (int i = 0; i < B; i++) {

@@ -104,7 +104,8 @@ static void truncation(int kind, int how, int coarse)
     line *L = malloc(sizeof *L);
     hs_contour C;
     hs_sums S[HS_CHUNKS];
-    double sum = 0, most = 0, Y, fall, B;
+    double sum = 0, most = 0, Y;
+    double fall, B;
     long n;
     any_run(L, kind, coarse ? 1 : 0.05, coarse ? 30 : 2, coarse ? 1 : 40);
     if (fine_line(L, -between(1, 6), between(0.05, 1), 8)) {
@@ -168,7 +169,9 @@ static void aliasing(int kind, int side)
     hs_contour C;
     hs_sums S[HS_CHUNKS];
     hs_value fine, v;
-    double right = 0, left = 0, delta, rest, less, var, scale, off, rounding;
+    double right = 0, left = 0, delta;
+    double rest, less, var;
+    double scale, off, rounding;
     int n;
     any_run(L, kind, 0.05, 2, 40);
     if (fine_line(L, -between(1, 8), between(0.2, 1), 1)) {
@@ -310,7 +313,8 @@ static void planned(int kind)
 static void eps_ends(int kind)
 {
     line *L = malloc(sizeof *L);
-    double log_delta = -between(0.5, 12), low, mid, high, delta[2] = {0, 0};
+    double log_delta = -between(0.5, 12), low, mid;
+    double high, delta[2] = {0, 0};
     hs_point p;
     int i;
     any_run(L, kind, 0.05, 4, 4);
@@ -339,8 +343,8 @@ static void plain(void)
     any_run(L, PLAIN, 0.05, uniform() < 0.5 ? 2 : 50, 40);
     if (fine_line(L, -between(1, 6), between(0.2, 1), 1)) {
         hs_contour *C = &L->C;
-        long double v = (long double)L->m[0] * L->m[0] * L->k[0], c = C->c, mu = sqrtl(v), a = C->eps / mu - 0.5L * mu,
-                    truth;
+        long double v = (long double)L->m[0] * L->m[0] * L->k[0], c = C->c, mu = sqrtl(v);
+        long double a = C->eps / mu - 0.5L * mu, truth;
         long n;
         term("plain-k", (double)fabsl(0.5L * v * c * (1 + c) - L->S->K[0]), L->S->err[0], 1e-18 * fabs(L->S->K[0]));
         for (n = 1; n <= C->N; n += 1 + C->N / 8) {

@@ -23,7 +23,8 @@ static const double FINE = 30;
 typedef struct {
     hs_mixed A;
     hs_law laws[HS_LAWS_MAX];
-    double table[14], x[ROOM], l[ROOM], lp[ROOM], dl[ROOM], dp[ROOM];
+    double table[14], x[ROOM], l[ROOM];
+    double lp[ROOM], dl[ROOM], dp[ROOM];
 } run;
 
 static double *work, period_of, depth_of; /* of the planned period, of the planned tilt */
@@ -212,7 +213,8 @@ static void aliasing(run *R, int lattice, int side)
         {"period-left-above", "period-left-between", "period-left-below", "period-left-complement"}};
     double e0 = log_between(0.05, 1), k = floor(log_between(4, 200)), m = lattice ? 0 : log_between(0.3, 2),
            sd = sqrt(k * e0 * e0 / pow(cosh(0.5 * e0), 2) + m * m);
-    double mean = k * e0 * tanh(0.5 * e0) + 0.5 * m * m, delta, rest, less, truth, right = 0, left = 0, a = 0;
+    double mean = k * e0 * tanh(0.5 * e0) + 0.5 * m * m, delta, rest, less;
+    double truth, right = 0, left = 0, a = 0;
     int n;
     hs_value v;
     begin(R, FINE);
@@ -257,7 +259,9 @@ static void aliasing(run *R, int lattice, int side)
 static void eps_ends(run *R, int lattice)
 {
     double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2),
-           log_delta = -between(0.5, 8), low, mid, high, delta, rest, less;
+           log_delta = -between(0.5, 8);
+    double low, mid, high, delta;
+    double rest, less;
     hs_point p;
     begin(R, FINE);
     two_atoms(R, e0, k, m);
@@ -273,8 +277,8 @@ static void eps_ends(run *R, int lattice)
 /* The rounding of delta on a line or a period of full length; atoms and a normal step, in long double. */
 static void full(run *R, int lattice)
 {
-    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2),
-           mean = k * e0 * tanh(0.5 * e0), sd = sqrt(k) * e0 / cosh(0.5 * e0);
+    double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2);
+    double mean = k * e0 * tanh(0.5 * e0), sd = sqrt(k) * e0 / cosh(0.5 * e0);
     long double x = e0, mu = m, truth = 0, size = 0;
     hs_value v;
     int i;
@@ -333,8 +337,8 @@ static void complement(run *R)
 /* K of a run of atoms and normal steps without a line, against long double. */
 static void cgf(run *R)
 {
-    double m = log_between(1e-3, 5), s = log_between(1e-3, 3), t = log_between(1e-3, 30 / m),
-           k = floor(log_between(4, 1000)), K, err;
+    double m = log_between(1e-3, 5), s = log_between(1e-3, 3), t = log_between(1e-3, 30 / m);
+    double k = floor(log_between(4, 1000)), K, err;
     long double z = t, x = m, M = (expm1l(z * x) + expl(-x) * expm1l(-z * x)) / (1 + expl(-x));
     begin(R, FINE);
     two_atoms(R, m, k, s);
@@ -360,7 +364,9 @@ static int any_kind(run *R, int kind)
 /* (1/N or dy/2pi) |f| |kernel| of node n > 0, both signs. */
 static double share(const hs_mixed *A, double eps, long n)
 {
-    double y = (double)n * A->dy, kr, ki, dr, di, size, slope, x, V0;
+    double y = (double)n * A->dy, kr, ki;
+    double dr, di, size;
+    double slope, x, V0;
     if (A->step == 0) return A->re[n] * A->dy / HS_PI / (hypot(A->c, y) * hypot(1 + A->c, y));
     V0 = ceil(eps / A->step - A->shift);
     x = A->step * (V0 + A->shift) - eps;
@@ -377,7 +383,8 @@ static void truncation(run *R, int kind)
                                    "mixed-fall-sublaplace"};
     static run fine;
     hs_law_value bulk;
-    double eps, sum = 0, most = 0, area, fall = exp(-log_between(0.05, 8));
+    double eps, sum = 0, most = 0;
+    double area, fall = exp(-log_between(0.05, 8));
     long n;
     hs_value v;
     begin(R, FINE);
@@ -535,7 +542,9 @@ static void tables(run *R, double *scratch)
  * [theory: law.point-variance]. */
 static void variance(double *scratch)
 {
-    double loss[6], mass[6], dl[6] = {0}, dp[6], den[6], num = 0, all = 0, c = log_between(0.01, 2), tilts[3];
+    double loss[6], mass[6], dl[6] = {0};
+    double dp[6], den[6], num = 0;
+    double all = 0, c = log_between(0.01, 2), tilts[3];
     double off = log_between(1e-5, 0.1);
     long double computed[3] = {0}, exact[3] = {0}, var, most;
     int n = 2 + (int)between(0, 5), i;
@@ -583,7 +592,8 @@ static void far(run *R, double *scratch, int kind)
 {
     static const char *names[3] = {"far-logconcave", "far-laplace", "far-sublaplace"};
     double m = log_between(0.3, 4), sigma = log_between(2, 20), c = log_between(0.05, kind ? 4 : sigma),
-           y = kind ? log_between(0.3, 60) : between(0.05, 3), most = 0, re, im;
+           y = kind ? log_between(0.3, 60) : between(0.05, 3);
+    double most = 0, re, im;
     hs_law w;
     int i;
     begin(R, FINE);
@@ -613,8 +623,8 @@ static double spread(const hs_law *w)
 static void subnormal(run *R, double *scratch)
 {
     static run fine;
-    double m = log_between(0.3, 3), q = log_between(0.01, 0.8), c = log_between(0.1, 4), y = between(2, 20) / m,
-           T0 = between(-3, 14), worst = 0;
+    double m = log_between(0.3, 3), q = log_between(0.01, 0.8), c = log_between(0.1, 4);
+    double y = between(2, 20) / m, T0 = between(-3, 14), worst = 0;
     int add = uniform() < 0.5, i;
     hs_law w, v;
     begin(R, T0);

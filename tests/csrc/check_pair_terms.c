@@ -27,7 +27,8 @@ static exact_value exact(const hs_pair *pair, double z, double y)
     exact_value out = {0, 0, 0};
     int r;
     for (r = 0; r < pair->branches; r++) {
-        double lo, hi, g, m = fmax(pair->up[r], pair->down[r]), h = fmin(0.1 / fmax(m, 1), 1 / (4 + y * m)), l;
+        double lo, hi, g;
+        double m = fmax(pair->up[r], pair->down[r]), h = fmin(0.1 / fmax(m, 1), 1 / (4 + y * m)), l;
         hs_two_range(pair, r, z, z, 10, &lo, &hi);
         for (g = lo; g < hi; g += h) {
             long double p = h * expl((long double)exponent(pair, r, z, g, &l));
@@ -143,7 +144,8 @@ static void capped(void)
 /* The three dropped sums, by a coarse mesh or a short range. */
 static void dropped(int range)
 {
-    double z, h[HS_BRANCHES], sum = 0, claimed, s0, s1, s2;
+    double z, h[HS_BRANCHES], sum = 0, claimed;
+    double s0, s1, s2;
     hs_pair pair = any_pair(&z);
     hs_two T;
     int r, j;
@@ -184,7 +186,8 @@ static void ends(void)
 
 static void strip(int wild)
 {
-    double z, h[HS_BRANCHES], y = log_between(0.1, 40), worst = 0, target = between(1, 16), c1, c2, claimed;
+    double z, h[HS_BRANCHES], y = log_between(0.1, 40), worst = 0;
+    double target = between(1, 16), c1, c2, claimed;
     hs_pair pair = any_pair(&z);
     exact_value at = exact(&pair, z, 0);
     hs_two T;
@@ -210,7 +213,8 @@ static void strip(int wild)
 
 static void far(int coarse)
 {
-    double z, h[HS_BRANCHES], y, worst = 0, c1, c2, m = 0;
+    double z, h[HS_BRANCHES], y, worst = 0;
+    double c1, c2, m = 0;
     hs_pair pair = any_pair(&z);
     exact_value at = exact(&pair, z, 0);
     hs_two T;
@@ -231,8 +235,9 @@ static void far(int coarse)
 static void shifted(int what)
 {
     static const char *names[3] = {"pair-shifted", "pair-shifted-ends", "pair-shifted-m"};
-    double z, h[HS_BRANCHES], dy, worst = 0, c1, c2, out = what == 2 ? log_between(1e-7, 1e-2) : 1e-13, zr[80], zi[80],
-                                  log_m;
+    double z, h[HS_BRANCHES], dy, worst = 0;
+    double c1, c2, out = what == 2 ? log_between(1e-7, 1e-2) : 1e-13, zr[80];
+    double zi[80], log_m;
     hs_pair pair = any_pair(&z);
     hs_two T;
     hs_two_shift P;

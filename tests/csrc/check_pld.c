@@ -23,11 +23,15 @@ static void *lend(size_t count, size_t size)
 /* one step with every entry; arrays end where the contract says */
 static void one(const double *step, double dx, double p)
 {
-    double lo, hi, s[9], o[45], edge, p_inf, x[NODES], w[NODES], at = 0.3 * dx, t = 2, far, k = 7,
-                                                                 k0[UP + DOWN + 1] = {0};
-    double k1[UP + DOWN + 1] = {0}, k2[UP + DOWN + 1] = {0}, *work, *upper, *lower, sum[2] = {0, 0}, norm[3], *circle,
-                          log_mgf;
-    long first, size, start[2] = {0, 0}, room = hs_step_nodes(1, step, p, NODES), i, n_fft = 64;
+    double lo, hi, s[9], o[45];
+    double edge, p_inf, x[NODES], w[NODES];
+    double at = 0.3 * dx, t = 2, far, k = 7;
+    double k0[UP + DOWN + 1] = {0};
+    double k1[UP + DOWN + 1] = {0}, k2[UP + DOWN + 1] = {0}, *work;
+    double *upper, *lower, sum[2] = {0, 0};
+    double norm[3], *circle, log_mgf;
+    long first, size, start[2] = {0, 0};
+    long room = hs_step_nodes(1, step, p, NODES), i, n_fft = 64;
     int st, good = step[1] > 0 && step[2] > 0 && step[2] <= 1;
     for (i = 0; i < 9; i++) s[i] = (double)(i - 4) * step[1];
     st = hs_step_tails(step, 9, s, o, &edge);
@@ -76,8 +80,8 @@ static void one(const double *step, double dx, double p)
 
 static void powers(void)
 {
-    double spec[2 * 3 * 5], product[2 * 5], apart[2 * 5], point[3] = {0.5, 0.25, 0}, k[3] = {1, 7, 1e9},
-                                                          bad[3] = {1, 0.5, NAN};
+    double spec[2 * 3 * 5], product[2 * 5], apart[2 * 5];
+    double point[3] = {0.5, 0.25, 0}, k[3] = {1, 7, 1e9}, bad[3] = {1, 0.5, NAN};
     int i;
     for (i = 0; i < 30; i++) spec[i] = 0.4 * cos(i * i);
     expect(hs_convolve_powers(5, 3, spec, point, k, 2, 1, product) == HS_OK, "powers", 0, 0, 0);

@@ -18,7 +18,8 @@
 #include "terms.h"
 
 enum { FINE = 40 };
-static double *work, *more, rule_x[FINE], rule_w[FINE], fine_x[FINE], fine_w[FINE];
+static double *work, *more, rule_x[FINE];
+static double rule_w[FINE], fine_x[FINE], fine_w[FINE];
 static long n_more;
 typedef struct {
     long double log_m, re, im, var;
@@ -73,8 +74,9 @@ static void one_step(int family)
         {"step-laplace-k", "step-laplace-k-aliases", "step-laplace-variance", "step-laplace-phi", "step-laplace-far",
          "step-laplace-nodes"}};
     const char **name = names[family];
-    double m = family ? log_between(0.3, 20) : log_between(0.1, 3), q = log_between(0.01, 0.95), k = 1,
-           R = between(0, 40), far, y, zr, zi, quad;
+    double m = family ? log_between(0.3, 20) : log_between(0.1, 3), q = log_between(0.01, 0.95), k = 1;
+    double R = between(0, 40), far, y;
+    double zr, zi, quad;
     hs_prawitz S = {0};
     exact_value M;
     opened O;
@@ -212,7 +214,8 @@ static void injected(int what)
 /* delta(eps) is at least delta at the lower end of eps, at most at the upper: by the contour. */
 static void eps_ends(void)
 {
-    double m, q, k, low, mid, high, log_delta = -between(0.5, 12), delta[2];
+    double m, q, k, low;
+    double mid, high, log_delta = -between(0.5, 12), delta[2];
     hs_prawitz S;
     hs_contour C = {0};
     hs_point p;

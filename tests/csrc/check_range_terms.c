@@ -21,9 +21,11 @@ static long double quotient(long double x, long double h, long double d)
 static void one(void)
 {
     double m = log_between(1e-9, 300), t = uniform() < 0.6 ? log_between(1e-3, 30 / m) : -log_between(1e-3, 30 / m);
-    double y = uniform() < 0.5 ? log_between(1e-4, 1e3) / m : exp(between(-5, 5)) * fabs(t + 0.5), re = 0, im = 0,
-           round = 0, zr, zi;
-    long double z = t, h = 0.5L * m, v = fabsl(z + 0.5L), th = (long double)y * m, C, a, b, d, pr, pi, mod;
+    double y = uniform() < 0.5 ? log_between(1e-4, 1e3) / m : exp(between(-5, 5)) * fabs(t + 0.5), re = 0, im = 0;
+    double round = 0, zr, zi;
+    long double z = t, h = 0.5L * m, v = fabsl(z + 0.5L), th = (long double)y * m;
+    long double C, a, b, d;
+    long double pr, pi, mod;
     hs_law w;
     hs_law_value g;
     if (!(v > 1e-3L)) return;

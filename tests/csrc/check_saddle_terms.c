@@ -23,7 +23,8 @@ static long double loss_at(long double m, long double q, long double g)
 static exact_moments exact(double m, double q, double a)
 {
     double lo = -hs_left_reach(m, q, a) - 12, hi = fmax(a * m, m) + 12,
-           h = ldexp(1, m > 1 ? -6 - (int)ceil(log2(m)) : -6), g, top = -HUGE_VAL;
+           h = ldexp(1, m > 1 ? -6 - (int)ceil(log2(m)) : -6);
+    double g, top = -HUGE_VAL;
     long double s[3] = {0, 0, 0}, cube = 0, size = 0, block = 0;
     int n = 0;
     exact_moments out;
@@ -100,9 +101,10 @@ static hs_atoms two_points(double p, double l, double rel, double edge, const lo
 static void known_badly(void)
 {
     static const long first[2] = {0, 2};
-    double loss[2], num[2], errs[3], p = between(0.02, 0.7), l = log_between(0.05, 4), t = log_between(0.05, 20 / l),
-                                     moved[2], masses[2];
-    double rel = log_between(1e-12, 9e-7), edge = log_between(1e-12, 1e-7), s1, s2, top, M, c, var;
+    double loss[2], num[2], errs[3], p = between(0.02, 0.7);
+    double l = log_between(0.05, 4), t = log_between(0.05, 20 / l), moved[2], masses[2];
+    double rel = log_between(1e-12, 9e-7), edge = log_between(1e-12, 1e-7), s1, s2;
+    double top, M, c, var;
     hs_atoms A = two_points(p, l, rel, edge, first, loss, num, errs);
     hs_tilted T;
     int side = uniform() < 0.5 ? -1 : 1;
@@ -127,9 +129,10 @@ static void known_badly(void)
 static void composed(int kinds)
 {
     static const long first[3] = {0, 2, 4};
-    double loss[4], num[4], errs[3], same[2][2] = {{1e-15, 1e-15}, {1e-15, 1e-15}}, none[2] = {0, 0}, k[2],
-                                     t = log_between(0.05, 6), eps;
-    double cdf = 0, distance = 0, value = 0, sd, low;
+    double loss[4], num[4], errs[3], same[2][2] = {{1e-15, 1e-15}, {1e-15, 1e-15}};
+    double none[2] = {0, 0}, k[2], t = log_between(0.05, 6), eps;
+    double cdf = 0, distance = 0, value = 0;
+    double sd, low;
     hs_atoms A;
     hs_steps S;
     hs_tilted T;
@@ -216,8 +219,8 @@ static void strong(void)
  * |g| + 2 m^2) + 1.5 g^2 + 17 |a l| and n are below 9e5 together for m <= 33, -3 <= a <= 4. */
 static void parts(void)
 {
-    double m = between(28, 33), q = log_between(1e-3, 0.9), k = floor(log_between(1, 10)), t = log_between(0.1, 3),
-           out[14];
+    double m = between(28, 33), q = log_between(1e-3, 0.9), k = floor(log_between(1, 10));
+    double t = log_between(0.1, 3), out[14];
     if (hs_saddle_cumulants(1, &m, &q, &k, uniform() < 0.5, t, NULL, work, HS_GRID_WORK, out)) return;
     term("sp-quadrature-part", out[1], out[13] * 1.2 + 1e-10 * k, 0);
 }
@@ -226,8 +229,8 @@ static void parts(void)
 static void without_grid(void)
 {
     static double *more;
-    double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4)),
-           v = k * q * q * expm1(m * m), eps = v * log_between(0.5, 10) + between(0, 3) * sqrt(v), upper;
+    double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4));
+    double v = k * q * q * expm1(m * m), eps = v * log_between(0.5, 10) + between(0, 3) * sqrt(v), upper;
     hs_contour C = {0};
     hs_point p;
     if (!more) more = malloc(sizeof *more * (size_t)hs_contour_work(1, 1, 4096));

@@ -84,7 +84,8 @@ static void transforms(void)
 static void contours(void)
 {
     static const double q[] = {1e-6, 0.01, 0.3, 0.97}, m[] = {0.05, 0.9, 3}, k[] = {1, 40, 3000};
-    double one[3] = {1, 0.5, 0.05}, rate[3] = {1, 0.02, 1}, count[3], lower, estimate, upper, found;
+    double one[3] = {1, 0.5, 0.05}, rate[3] = {1, 0.02, 1}, count[3], lower;
+    double estimate, upper, found;
     long n = hs_contour_work(3, 1, HS_OUTER_MAX);
     for (int i = 0; i < 4 * 3 * 3 * 4; i++) {
         hs_pair pair[3] = {{0}};
@@ -157,7 +158,8 @@ static void shifted_paths(void)
     double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)),
            *work = malloc(sizeof(double) * (size_t)hs_two_work());
     for (int i = 0; i < 4 * 4 * 3 * 2; i++) { /* the largest shift: losses beyond e^300 */
-        double mm = m[i / 4 % 4], c = tilt[i / 16 % 3], step = mm > 3 ? 1e-3 : dy[i / 48], est[3], h[2], c1, c2, slope;
+        double mm = m[i / 4 % 4], c = tilt[i / 16 % 3], step = mm > 3 ? 1e-3 : dy[i / 48], est[3];
+        double h[2], c1, c2, slope;
         hs_pair pair = {2, {0.9, 0.1}, {q[i % 4], 0.7 * q[i % 4]}, {mm, 2 * mm}, {i % 2 * mm, i % 3 * mm}, 0, 0};
         hs_two_shift P;
         hs_moments mo;
@@ -197,8 +199,9 @@ static void shifted_paths_of_a_plain_step(void)
            *work = malloc(sizeof(double) * (size_t)hs_two_work());
     for (int i = 0; i < 4 * 3 * 3 * 2 * 2; i++) {
         int add = i / 72;
-        double mm = m[i / 4 % 3], qq = q[i % 4], c = tilt[i / 12 % 3], step = dy[i / 36 % 2], a = add ? -c : 1 + c, c1,
-               c2, slope, out;
+        double mm = m[i / 4 % 3], qq = q[i % 4], c = tilt[i / 12 % 3];
+        double step = dy[i / 36 % 2], a = add ? -c : 1 + c, c1;
+        double c2, slope, out;
         hs_pair pair = {1, {1}, {qq}, {add ? 0 : mm}, {add ? mm : 0}, 0, 0};
         hs_two_shift P;
         hs_moments mo;

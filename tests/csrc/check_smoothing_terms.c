@@ -19,8 +19,8 @@ static long n_more;
 static void whole(void)
 {
     int family = 0, add = uniform() < 0.5;
-    double m = log_between(0.3, 3), q = log_between(0.01, 0.9), k = floor(log_between(2, 3000)), eps, sum, actual, o[3],
-           part[4];
+    double m = log_between(0.3, 3), q = log_between(0.01, 0.9), k = floor(log_between(2, 3000)), eps;
+    double sum, actual, o[3], part[4];
     static const char *names[3] = {"pw-aliasing", "pw-smoothing", "pw-truncation"};
     hs_contour C = {0};
     hs_prawitz S = {0};
@@ -113,8 +113,8 @@ static void edgeworth(int n)
     static const char *names[6] = {"ew-mean",   "ew-second",         "ew-third",
                                    "ew-fourth", "ew-first-absolute", "ew-third-absolute"};
     int family = uniform() < 0.5, which = uniform() < 0.5, i;
-    double m = log_between(0.2, family ? 30 : 8), q = log_between(1e-3, 0.9), coarse[2 * HS_EDGEWORTH_BOUNDED],
-           fine[2 * HS_EDGEWORTH_BOUNDED], size;
+    double m = log_between(0.2, family ? 30 : 8), q = log_between(1e-3, 0.9), coarse[2 * HS_EDGEWORTH_BOUNDED];
+    double fine[2 * HS_EDGEWORTH_BOUNDED], size;
     double y0, bound, worst = 0;
     gauss_legendre(n, node, weight);
     if (hs_edgeworth_bounded(family, m, q, which, node, weight, n, coarse)) return;
@@ -131,7 +131,8 @@ static void edgeworth(int n)
     if (hs_edgeworth_modulus_upper(family, m, q, which, node, weight, RULE, y0, 2 * y0, work, HS_GRID_WORK, &bound))
         return;
     for (i = 0; i <= 20; i++) {
-        double y = y0 * (1 + i / 20.0), re = 0, im = 0, g, h = 0.02 / fmax(1, m * fmax(1, y0));
+        double y = y0 * (1 + i / 20.0), re = 0, im = 0;
+        double g, h = 0.02 / fmax(1, m * fmax(1, y0));
         if (family) {
             long double out[3];
             laplace_sums(m, q, which, y, RULE, 0, 6, out);
@@ -185,7 +186,8 @@ static void edgeworth_rounding(void)
     static const char *names[4] = {"ew-mean-rounding", "ew-second-rounding", "ew-third-rounding", "ew-fourth-rounding"};
     int which = uniform() < 0.5, i;
     double m = log_between(0.1, 4), q = log_between(1e-2, 0.9), v[2 * HS_EDGEWORTH_BOUNDED];
-    long double h = 0.25L / fmax(1, m), g, total = 0, sum = 0, mean, moment[5] = {0};
+    long double h = 0.25L / fmax(1, m), g, total = 0;
+    long double sum = 0, mean, moment[5] = {0};
     if (hs_edgeworth_bounded(0, m, q, which, node, weight, RULE, v)) return;
     for (g = -12; g < 12 + m; g += h) {
         long double U = q * expm1l(m * g - 0.5L * m * m), p = expl(-0.5L * g * g) * (which ? 1 + U : 1);

@@ -70,9 +70,10 @@ static void check_line(double m, double q, double k, int add, double log_delta, 
 static void check_band(double m, double q, double a, double cut, double h, double *work)
 {
     hs_grid G;
-    double c1, c2, s[5] = {0}, var, fourth, at;
-    int j, r, i, n,
-        st = hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach(m, q, a), fmax(a * m, m) + 9, work);
+    double c1, c2, s[5] = {0};
+    double var, fourth, at;
+    int j, r, i;
+    int n, st = hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach(m, q, a), fmax(a * m, m) + 9, work);
     hs_moments mo;
     if (st) return;
     hs_grid_moments(&G, a, &mo);

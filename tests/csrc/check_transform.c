@@ -93,7 +93,8 @@ static exact factor(double m, double q, double g)
 /* One row of nodes: shared by both kinds of grid. */
 typedef struct {
     int n;
-    long double l[HS_TWO_MAX + 8], p[HS_TWO_MAX + 8], M1, mean, var;
+    long double l[HS_TWO_MAX + 8], p[HS_TWO_MAX + 8], M1;
+    long double mean, var;
 } row;
 static row R;
 
@@ -153,8 +154,9 @@ static void one_node(const hs_grid *G, double a, int j)
 
 static void one_step(double m, double q, double a)
 {
-    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, 40), 0.6)), width = 10.3, c1, c2, y, slope, worst_U = 0,
-           worst_l = 0, out;
+    double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, 40), 0.6)), width = 10.3, c1;
+    double c2, y, slope;
+    double worst_U = 0, worst_l = 0, out;
     double left = -width - hs_left_reach(m, q, a), right = fmax(m, a * m) + width;
     long double log_m = 0, top = -1e30L, re, im;
     hs_grid G;
@@ -216,7 +218,8 @@ static void one_step(double m, double q, double a)
 
 static void one_pair(double up, double down, double q, double z)
 {
-    double h[HS_BRANCHES], est[3], c1, c2, y, slope, out;
+    double h[HS_BRANCHES], est[3], c1, c2;
+    double y, slope, out;
     long double log_m = 0, re, im;
     int n_real;
     hs_pair pair = {0};
