@@ -53,7 +53,8 @@ static ruler ruler_of(double scale)
 }
 
 /* The cost of one norm. q is off by 2u, so q^2 (1 + 12u) is above; h = q to 26 bits is the exact quotient if h scale
- * = x, products of 26-bit numbers being exact and x - h hi too, for they are close. */
+ * = x, products of 26-bit numbers being exact and x - h hi too, for they are close [theory: individual.cost,
+ * individual.units]. */
 static inline int64_t cost(double x, ruler R)
 {
     double q = x * R.inv, w = q * 134217729.0, h = w - (w - q);
@@ -130,6 +131,7 @@ static inline int64_t word(int64_t old, int64_t c, rule L, int64_t *in)
 {
     int64_t turn = old & HS_TURN, spent = old ^ turn, sum = spent + c;
     *in = sum <= L.limit;
+    /* [theory: individual.turn] */
     return turn == L.done ? old : (*in ? sum : spent | L.mark) | (turn ^ L.flip);
 }
 

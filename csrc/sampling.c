@@ -120,7 +120,7 @@ int hs_sampling_truncation(double p, double n, double max_batch, double *out)
         if (!(log_w < -w_err)) return HS_OUT_OF_RANGE;
         log_rest = logl(-expm1l(log_w));
         r_err = w_err / expm1l(-log_w) + 4 * E * (1 + fabsl(log_rest)); /* d log(1-w) = -w/(1-w) d log w */
-        q = B / (long double)n * (pl + sum) / (1 + sum);
+        q = B / (long double)n * (pl + sum) / (1 + sum);                /* [theory: pair.truncation-weights] */
         q_err = s_err * sum * (1 - pl) / ((pl + sum) * (1 + sum)) + 8 * E;
     } else {
         sum = ratio_sum(B, N - B, (1 - pl) / pl, &s_err);
@@ -201,7 +201,7 @@ static double root(double q, double q_err, double up, double down, double s, dou
     if (!(fabs(x) < HUGE_VAL)) x = last;
     for (it = 0; it < 200; it++) {
         L = loss_at(q, q_err, up, down, x, &slope, &err);
-        *edge = (fabs(L - s) + err) * (1 + 1e-9);
+        *edge = (fabs(L - s) + err) * (1 + 1e-9); /* [theory: law.branch-tails, law.edges] */
         if (fabs(L - s) <= 2 * err) break;
         if (L < s) lo = x;
         else hi = x;

@@ -101,7 +101,8 @@ static inline double hs_exp_part(double x, double *t)
     return r + r * r * p;
 }
 
-/* e^x: within 2 u for -708 <= x <= 709, exactly 0 below, +infinity from 710 on, one of e^x and +infinity between. */
+/* e^x: within 2 u for -708 <= x <= 709, exactly 0 below, +infinity from 710 on, one of e^x and +infinity between
+ * [theory: rounding.functions]. */
 static inline double hs_exp(double x)
 {
     double t, p = 1.0 + hs_exp_part(x, &t);

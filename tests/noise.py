@@ -5,7 +5,8 @@ are rounded in another direction (tests/csrc/noise.h). The same is done here to 
 the Python floor calls; transforms, dot products and cumulative sums of arrays run in the other direction. A query is
 asked again under several KINDS of noise, and every answer is compared with the clean one:
 
-    lower <= estimate <= upper; the interval meets the clean one, and holds the truth where a table has it;
+    lower <= estimate <= upper [theory: rounding.first-order];
+    the interval meets the clean one, and holds the truth where a table has it;
     |log delta - clean log delta| <= the rounding term of the budget (twice that where operations are off by 2 u, as the
     term counts u), plus its other terms where they are the larger: what a line cuts off depends on where it lies, which
     noise moves.

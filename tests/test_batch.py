@@ -29,7 +29,7 @@ def same(bound, i, one):
 
 
 @pytest.mark.parametrize("direction", ["both", "remove", "add"])
-def test_epsilon_is_the_single_query(direction):
+def test_epsilon_is_the_single_query(direction):  # [theory: risk.batch]
     sigma, q, k, delta = problems(40)
     q[::7] = 1.0
     bound = hs.epsilon_batch(sigma, q, k, delta, direction=direction)
@@ -39,7 +39,7 @@ def test_epsilon_is_the_single_query(direction):
 
 
 @pytest.mark.parametrize("direction", ["both", "remove", "add"])
-def test_delta_is_the_single_query(direction):
+def test_delta_is_the_single_query(direction):  # [theory: risk.batch]
     sigma, q, k, _ = problems(30, 1)
     q[::7] = 1.0
     eps = np.linspace(-1, 5, 30)

@@ -85,7 +85,7 @@ def test_hundreds_of_kills(tmp_path, monkeypatch, n):
 
 @pytest.mark.parametrize("last", [4, 5])  # a step over all, one over some
 @pytest.mark.parametrize("first", [0, 1])  # another step over all before: words turn there and back
-def test_a_step_that_was_done_in_part_is_finished(tmp_path, monkeypatch, first, last):
+def test_a_step_that_was_done_in_part_is_finished(tmp_path, monkeypatch, first, last):  # [theory: individual.turn]
     """Whatever part of the words is new when the process dies after the acknowledgement, opening does the rest only."""
     path, replay = tmp_path / "state", start("records")
     steps = [1] * first + [1, 2, 3, last]

@@ -86,7 +86,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("make, exact", CASES)
-def test_against_convolution(make, exact):  # [theory: line.lattice]
+def test_against_convolution(make, exact):  # [theory: line.lattice, pair.discrete-laplace]
     """Bulk, tail, close to the largest loss, at a lattice point, below the bulk, negative eps: contained, and
     narrow."""
     run, law = lattice.compose(make()), convolve(*exact())

@@ -37,7 +37,7 @@ GRID = np.linspace(-4.0371, 4.0523, 1237)
 
 
 @pytest.mark.parametrize("loss", CASES)
-def test_both_laws_of_one_loss(loss):  # [theory: pair.exponent]
+def test_both_laws_of_one_loss(loss):  # [theory: pair.exponent, pair.loss]
     """num mass of a cell is between e^a and e^b times its den mass; the tails add up to the finite mass."""
     t = loss.tails(GRID)
     slack = 4 * float(np.max(t.rel)) + 2 * t.absolute

@@ -24,7 +24,7 @@ def contains(bound, value, rtol=1e-3):
     assert bound.width <= rtol * max(value, 1e-300)
 
 
-def test_single_steps_in_closed_form():
+def test_single_steps_in_closed_form():  # [theory: small.single]
     contains(hs.delta(hs.laplace(1.0), 0.5), 1 - math.exp(-0.25))
     contains(hs.delta(hs.randomized_response(1.0), 0.4), (math.e - math.exp(0.4)) / (1 + math.e))
     contains(hs.delta(hs.approx_dp(1.0, 1e-3), 0.4), 1e-3 + (1 - 1e-3) * (math.e - math.exp(0.4)) / (1 + math.e))

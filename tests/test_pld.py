@@ -113,7 +113,8 @@ SINGLE = [
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize("dx", [0.3, 0.05, 0.0071])
 @pytest.mark.parametrize("step", SINGLE)
-def test_laws_are_above_and_below(step, dx, add):  # [theory: grid.cells, grid.upper, grid.lower, grid.domination]
+def test_laws_are_above_and_below(step, dx, add):
+    # [theory: grid.cells, grid.upper, grid.lower, grid.domination, pair.measure]
     """For every eps, also negative: D_lower <= delta <= D_upper(eps - radius), against a curve on a lattice ten times
     finer."""
     eps = np.linspace(-3, 3, 121)

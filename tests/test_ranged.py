@@ -28,7 +28,7 @@ def test_published_digits(k, eps0, eps):
     assert curve(mpf(b.lower))[1] >= 1e-6 >= curve(mpf(b.upper))[0]
 
 
-def test_the_supremum_over_two_point_pairs():
+def test_the_supremum_over_two_point_pairs():  # [theory: range.two-points, range.pair]
     """delta(g) is the largest over s of p_s (1 - e^{g-s})_+ + (1 - p_s)(1 - e^{g-s+eps0})_+."""
     for eps0 in (1e-3, 0.7, 9.0):
         s = np.linspace(0, eps0, 20001)
@@ -41,7 +41,7 @@ def test_the_supremum_over_two_point_pairs():
 
 @given(EPS0, st.integers(1, 30), st.floats(-1, 1))
 @settings(max_examples=40, deadline=None)
-def test_curves_of_k_steps(eps0, k, at):
+def test_curves_of_k_steps(eps0, k, at):  # [theory: range.law]
     """Every route around the closed form."""
     eps = at * k * eps0
     low, high = ranges_curve(mpf(eps0), k)(mpf(eps))
@@ -114,7 +114,7 @@ def test_against_others_known():
     assert hs.epsilon(hs.bounded_range(0.1) * 100, 1e-6).upper < hs.epsilon(hs.pure_dp(0.1) * 100, 1e-6).lower
 
 
-def test_an_exponential_mechanism():
+def test_an_exponential_mechanism():  # [theory: range.pair]
     """Random utilities and neighbours: every curve lies below the pair's."""
     random = np.random.default_rng(5)
     for _ in range(200):
@@ -127,7 +127,7 @@ def test_an_exponential_mechanism():
             assert own <= hs.delta(hs.exponential_mechanism(eps0), eps).upper + 1e-15
 
 
-def test_renyi_divergence():
+def test_renyi_divergence():  # [theory: range.law]
     for eps0, alpha in ((1e-9, 2.0), (0.3, 1.5), (5.0, 40.0), (300.0, 3.0)):
         m, t = mpf(eps0), mpf(alpha) - 1
         true = mp.log(mp.sinh((t + 0.5) * m) / ((2 * t + 1) * mp.sinh(m / 2))) / t

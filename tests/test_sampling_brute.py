@@ -107,7 +107,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"n{c[0]}-B{c[2]}" for c in CASES])
-def test_enumerated_mechanism_is_below_the_bound(case):
+def test_enumerated_mechanism_is_below_the_bound(case):  # [theory: pair.domination, pair.truncated]
     n, p, size, sigma, known = case
     step = hs.truncated_poisson_subsampled(hs.gaussian(sigma), p, dataset_size=n, max_batch=size)
     for adjacency, ratio in zip(("add_remove", "zero_out", "replace_one"), known, strict=True):
@@ -120,7 +120,7 @@ def test_enumerated_mechanism_is_below_the_bound(case):
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "zero_out", "replace_one"])
-def test_fixed_size_batches_are_below_the_bound(adjacency):
+def test_fixed_size_batches_are_below_the_bound(adjacency):  # [theory: pair.truncated]
     step = hs.without_replacement(hs.gaussian(0.8), dataset_size=4, batch=2)
     ratios = [
         worst_ratio(step, 4, 1.0, 2, 0.8, adjacency, direction, eps)
@@ -131,7 +131,7 @@ def test_fixed_size_batches_are_below_the_bound(adjacency):
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "zero_out", "replace_one"])
-def test_poisson_sampling_meets_the_bound(adjacency):
+def test_poisson_sampling_meets_the_bound(adjacency):  # [theory: pair.replace-one, pair.poisson]
     """Without truncation every pair is attained."""
     step = hs.truncated_poisson_subsampled(hs.gaussian(1.0), 0.4, dataset_size=3, max_batch=3)
     ratios = [worst_ratio(step, 3, 0.4, 3, 1.0, adjacency, direction, 0.3) for direction in ("remove", "add")]

@@ -115,7 +115,7 @@ def test_empty_slots_and_wrong_sizes_are_refused():
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_distances_of_many_sparse_steps(adjacency):
+def test_distances_of_many_sparse_steps(adjacency):  # [theory: pair.branch-variation]
     """Both bounds of delta(0) hold at the closed form of one step; for many steps the one by squares is the smaller."""
     step = cut(0.01, 1000, 14, 1.5)
     one = hs.delta(step, 0.0, adjacency=adjacency).lower

@@ -34,10 +34,12 @@ def test_book_and_code_agree(tool):
 
 def test_what_does_not_agree_is_seen(tool, monkeypatch):
     """One of each kind of disagreement, put in on purpose."""
-    book, cited = tool.statements(), {"pair.nothing": [("csrc/x.c", 3)]}
-    again = [*book, book[0], tool.Statement("Theorem", "pair.new", (), "pairs", False)]
+    book = tool.statements()
+    cited = {"pair.nothing": [("csrc/x.c", 3)], "pair.curve": [("csrc/x.c", 7)], "pair.loss": [("csrc/y.c", 7)]}
+    again = [*book, book[0], tool.Statement("Theorem", "pair.new", (), "pairs", False, frozenset())]
     monkeypatch.setattr(tool, "statements", lambda: again)
     monkeypatch.setattr(tool, "citations", lambda: cited)
+    monkeypatch.setattr(tool, "heads", lambda: {"csrc/x.c": 9, "csrc/y.c": 0})
     monkeypatch.setattr(tool, "papers", lambda: {"ABC12": [("csrc/x.c", 4)]})
     monkeypatch.setattr(tool, "sources", lambda: [("csrc/x.c", "/* see [" + "maths B.4] */")])
     found = "\n".join(tool.problems())
@@ -45,10 +47,21 @@ def test_what_does_not_agree_is_seen(tool, monkeypatch):
         f"{book[0].key}: stated 2 times",
         "pair.new has no anchor",
         "pair.new has no proof",
-        "no code cites pair.new",
+        "no line that computes cites pair.new",
+        "no line that computes cites pair.curve",
+        "no test cites pair.new",
         "csrc/x.c:3: [theory: pair.nothing] is not stated",
         "csrc/x.c:4: [ABC12] has no entry",
         "nothing uses [GLW21]",
         "csrc/x.c:1: '[" + "maths' is a document outside the repository",
     ):
         assert wanted in found, wanted
+    assert "no line that computes cites pair.loss" not in found
+
+
+def test_a_part_of_proofs_names_what_it_serves(tool):
+    """Statements without a test of their own: the nearest ones with a test that rest on them."""
+    rests = {"a": (), "b": "a", "c": "b", "d": "a"}
+    made = [tool.Statement("Lemma", key, (), "page", True, frozenset(on)) for key, on in rests.items()]
+    assert tool.through(made, {"c": ["t"]}) == {"a": ["c"], "b": ["c"], "d": []}
+    assert tool.through(made, {"c": ["t"], "d": ["t"]})["a"] == ["d"]

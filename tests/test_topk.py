@@ -44,7 +44,7 @@ def one(eps0):
 
 
 @pytest.mark.parametrize("eps0", [0.05, 0.7, 4.0])
-def test_two_and_three_steps(eps0):
+def test_two_and_three_steps(eps0):  # [theory: range.recursion, range.between]
     """D_2 and D_3 by nested maxima of the closed form of D_1."""
     two = np.vectorize(lambda g: best(one(eps0), g, eps0, 201))
     for part in (-0.7, -0.1, 0.0, 0.35, 0.8):
@@ -73,7 +73,7 @@ def tree(random, g, eps0, k, others, weight=1.0):
     return sum(w * tree(random, g - y, eps0, k - 1, others) for w, y in zip(num, loss, strict=True))
 
 
-def test_random_adaptive_runs_lie_below():
+def test_random_adaptive_runs_lie_below():  # [theory: range.recursion, range.interleaving]
     random = np.random.default_rng(8)
     for eps0 in (0.3, 1.5):
         for k, others in ((2, 0), (3, 1), (2, 2)):

@@ -57,7 +57,7 @@ HS_CLONES static void normal_block(double m, double q, double h, double g0, int 
         N->wA[j] = wA;
         N->wB[j] = wB;
         N->L[j] = l;
-        N->first[j] = small != 0 ? wA * t : wA * l - lm;
+        N->first[j] = small != 0 ? wA * t : wA * l - lm; /* [theory: edgeworth.moments-form] */
         N->firstB[j] = small != 0 ? wA * (U * U + (1 + U) * t) : wB * l - lm;
     }
 }
@@ -259,7 +259,7 @@ static void survival(const double *T, const double *c, int top, double x, double
     *value = r[0] + S;
 }
 
-/* The one-sequence estimate at eps, as e^{log_scale} value; value may be negative. */
+/* The one-sequence estimate at eps, as e^{log_scale} value; value may be negative [theory: edgeworth.one-sequence]. */
 static void one_sequence(const double *T, const double *c, int top, double eps, double *log_scale, double *value)
 {
     double B = sqrt(T[1]), z = (eps - T[0]) / B, w = z + B;
@@ -297,7 +297,7 @@ int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, do
     double c[HERMITE_MAX + 1], other, sx;
     int top;
     if (!(order >= 0 && order <= 3 && (form == 1 || form == 2) && Y[1] > 0 && X[1] > 0)) return HS_BAD_ARGUMENT;
-    top = coefficients(Y, order, c);
+    top = coefficients(Y, order, c); /* [theory: edgeworth.expansion] */
     if (form == 1) {
         one_sequence(Y, c, top, eps, log_scale, value);
         return HS_OK;

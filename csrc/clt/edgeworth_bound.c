@@ -53,7 +53,7 @@ static void add_point(bounded *S, double v, double dv, double W, double rel)
     int i, near = fabs(U) < 0.1;
     lm = near ? hs_log1pmx_small(U) : l - U;
     el = near ? HS_U * (3 * U * U / one + 3 * fabs(lm)) : HS_U * (14 * fabs(l) + 4 * fabs(U));
-    F = S->which ? U * l + lm : lm;
+    F = S->which ? U * l + lm : lm; /* [theory: edgeworth.moments-form] */
     dF = el + dv * (S->which ? q * exp(v) * fabs(l) : r * fabs(U)) + (S->which ? 20 * HS_U * fabs(U * l) : 0);
     S->sum[MEAN] += W * F;
     S->err[MEAN] += W * (rel * fabs(F) + dF);
@@ -76,6 +76,7 @@ static void add_quadrature(bounded *S, double v, double reach, double s, double 
     double q = S->q, lo = v - reach, hi = v + reach, top = (1 - q) + q * exp(hi);
     double r = q * exp(hi) / top, W, F, X;
     double l, z = q * (exp(hi) + 1);
+    /* [theory: edgeworth.moments, law.gauss-panels] */
     double unit = 64.0 / 15 * s0 * pow(RHO, -2.0 * S->n) / (1 - 1 / (RHO * RHO)) * (1 + 1e-9);
     int i;
     W = S->family ? 0.5 * exp(-s) : 0.3989423 * exp(-0.5 * s * s + 0.5 * HS_PI * HS_PI * s0 * s0);
@@ -240,6 +241,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
         far =
             family == 0 ? hs_grid_far_upper(&G, a, y) + q0 : hs_laplace_step_far_upper(m, q, a, y, mo.log_m) * (1 + q0);
         far = fmin(1, far);
+        /* [theory: edgeworth.modulus] */
         if (prev >= 0) best = fmax(best, 0.5 * (fmin(at, 1) + prev + s * sd * (1 + 1e-6)));
         prev = fmin(at, 1);
         if (y >= y1 || far <= fmax(best, prev)) {

@@ -75,6 +75,7 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     M = exp(K);
     T->K = K;
     T->quad = 0;
+    /* [theory: saddle.atoms] */
     if (top < 30) T->K_err = (size * (rel + 4 * HS_U + nu) + A->inf[i] * rel) / M + shift + HS_U * 4 * fabs(K);
     else T->K_err = size * (rel + nu + HS_U * (10 + top)) + shift * 2 + HS_U * 4 * fabs(K);
     T->K_err = T->K_err * (1 + 1e-6) + 2 * HS_U; /* the masses sum to 1 - d_inf to within 2u */

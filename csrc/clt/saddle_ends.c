@@ -34,7 +34,7 @@ static int normal_part(double t, double d, double s, double *value, double *rel)
     qa = hs_mills(alp, &ea);
     qb = hs_mills(bet, &eb);
     shift = HS_U * (4 * t * s + 4 * fabs(gam) + 2 * s);
-    da = alp > 1 ? 1 / alp : 1 + fabs(alp);
+    da = alp > 1 ? 1 / alp : 1 + fabs(alp); /* [theory: saddle.mills] */
     db = bet > 1 ? 1 / bet : 1 + fabs(bet);
     *value = exp(-0.5 * gam * gam) * (qa - qb) * 0.39894228040143267794;
     *rel = 1.01 * ((ea + da * shift) * qa + (eb + db * shift) * qb) / (qa - qb) + HS_U * (4 * gam * gam + 8);
@@ -47,6 +47,7 @@ static double log_f(double t, double x) { return log(-expm1(-x)) - t * x; }
 double hs_log_chebyshev(double t, double d, double var)
 {
     double x1 = fmax(fmin(exp(-2 * t * d), fmin(log1p(1 / t), 0.25 * d)), 1e-250), w = d - x1, room = 1 - var / (w * w);
+    /* [theory: saddle.chebyshev] */
     return room > 1e-6 ? fmin(log_f(t, x1), log_f(t, 2 * d - x1)) + log(room) : -HUGE_VAL;
 }
 
@@ -59,12 +60,13 @@ void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
     double clt, rel, err, low;
     double d_up = d + T->mean_err + HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top;
     double d_lo = d - T->mean_err - HS_U * (fabs(d) + fabs(eps)), cheb;
-    top = fmin(fmaxv, 0.5 * (sqrt(v_up + d_up * d_up) + d_up));
+    top = fmin(fmaxv, 0.5 * (sqrt(v_up + d_up * d_up) + d_up)); /* [theory: saddle.moments] */
     if (d_up < 0) top = fmin(fmaxv, 0.5 * v_up / (sqrt(v_up + d_up * d_up) - d_up));
     low = -HUGE_VAL;
     E->clt = E->error = 0;
     E->rounding = slack - T->quad;
     if (normal_part(t, d, s, &clt, &rel)) {
+        /* [theory: saddle.clt] */
         err = 2 * fmaxv * (T->kolmogorov + HS_U * (fabs(eps) + fabs(d)) / s); /* d itself is rounded */
         E->clt = clt;
         E->error = err;
@@ -76,7 +78,7 @@ void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
         cheb = hs_log_chebyshev(t, d_lo, (v_up + (d_up - d_lo) * (d_up - d_lo)) * (1 + 1e-12));
         low = fmax(low, cheb - 1e-12 * (1 + fabs(cheb)));
     }
-    E->log_lower = E0 - slack + low - 8 * HS_U * fabs(low);
+    E->log_lower = E0 - slack + low - 8 * HS_U * fabs(low); /* [theory: saddle.identity, saddle.any-tilt] */
     E->log_upper = fmin(0, E0 + slack + log(top) + 8 * HS_U * (1 + fabs(log(top))));
 }
 
@@ -127,6 +129,7 @@ static double log_estimate(const hs_tilted *T, double eps, int kind)
             F[j] = T->d[j] + fact * (un + vn);
         }
         f2 = F[2];
+        /* [theory: saddle.estimates] */
         if (kind == HS_MSD1) bracket += F[4] / (8 * f2 * f2) - 5 * F[3] * F[3] / (24 * f2 * f2 * f2);
         if (kind >= HS_MSD_K2) bracket += F[4] / (8 * f2 * f2);
         if (kind == HS_MSD_K3) bracket -= (F[6] + 10 * F[3] * F[3]) / (48 * f2 * f2 * f2);

@@ -79,7 +79,7 @@ HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double
             acc[6][i] += px2 * x2 * x2;
             acc[7][i] += p * ax;
             acc[8][i] += px2 * ax;
-            acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v)));
+            acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v))); /* [theory: saddle.cube] */
             acc[10][i] += p * e;
             acc[11][i] += p * (e * ax + dx);
             acc[12][i] += p * (e * x2 + 2 * ax * dx);
@@ -182,10 +182,10 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
     ends = hs_grid_ends_upper(G, a, mo.log_m);
     j1 = (int)((G->hi - G->lo) / h + 0.5);
     lam = fmin(G->hi - fmax(a, 0) * m, -G->lo - fmax(-a, 0) * m * (G->u[0] + q) / (1 + G->u[0]));
-    reach = 2.61 * (h + 1 / lam);
+    reach = 2.61 * (h + 1 / lam); /* [theory: saddle.ends] */
     L = fmax(fabs(G->l[0] - mo.mean), fabs(G->l[j1] - mo.mean)) + beta + m * reach;
     q0 = f * (S.j0 + ends) + ends;
-    q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L;
+    q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L; /* [theory: saddle.mesh] */
     q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
     n = G->n;
     A2 = S.s[2] / S.s[0];
@@ -204,7 +204,7 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
     T->quad *= 1 + 1e-8;
     T->K = mo.log_m + shift;
     T->K_err = mo.err + T->quad;
-    T->mean_err = (fabs(S.s[1]) + q1 + HS_U * (S.e1 + n * S.abs1)) * (1 + 1e-8);
+    T->mean_err = (fabs(S.s[1]) + q1 + HS_U * (S.e1 + n * S.abs1)) * (1 + 1e-8); /* [theory: saddle.mean-variance] */
     T->var_err = (q2 + A2 * (q0 + HS_U * (S.e0 + n)) + HS_U * (S.e2 + (n + 4) * S.s[2]) + T->mean_err * T->mean_err) *
                  (1 + 1e-8);
     T->r3 = S.abs3 / S.s[0];
@@ -220,7 +220,7 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
     T->d[3] = S.s[3] / S.s[0];
     {
         double A3 = T->d[3], A4 = S.s[4] / S.s[0], A5 = S.s[5] / S.s[0], A6 = S.s[6] / S.s[0];
-        T->d[4] = A4 - 3 * A2 * A2;
+        T->d[4] = A4 - 3 * A2 * A2; /* [theory: saddle.cumulants] */
         T->d[5] = A5 - 10 * A3 * A2;
         T->d[6] = A6 - 15 * A4 * A2 - 10 * A3 * A3 + 30 * A2 * A2 * A2;
     }

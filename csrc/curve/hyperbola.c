@@ -55,7 +55,7 @@ static int node(hs_job *J, int n, int cell)
         ki += J->k[i] * th;
         ab += J->k[i] * (fabs(lm) + fabs(th));
         /* |(M+d)^k - M^k| <= |M|^k ((1+|d/M|)^k - 1), k whole */
-        ein += J->k[i] * (log1p(e + r) - log1p(r));
+        ein += J->k[i] * (log1p(e + r) - log1p(r)); /* [theory: hyperbola.inner] */
         ern += J->k[i] * (log1p(r) + HS_U * (7 + 3 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[3])));
     }
     J->nx[n] = x;
@@ -170,10 +170,12 @@ static void assemble(const void *prepared, double eps, hs_value *v)
     v->log_scale = top + log_factor(J, s);
     v->inner = out[2] * (1 + 1e-6);
     v->rounding =
+        /* [theory: hyperbola.rounding] */
         out[3] * (1 + 1e-6) + (J->n + 8) * HS_U * out[4] + 4 * HS_U * (fabs(top) + fabs(s) + 1) * fabs(out[0]);
+    /* [theory: hyperbola.tail] */
     v->truncation = exp(hs_hyp_log_tail_upper(J, &J->mid, s, J->h_v) - top) / HS_PI * (1 + 1e-6);
     v->alias_right = exp(hs_hyp_log_norm_upper(J, &J->lo, s) - top) + exp(hs_hyp_log_norm_upper(J, &J->up, s) - top);
-    v->alias_right *= 1 / expm1(2 * HS_PI * HS_HYP_BETA / J->h_v) * (1 + 1e-6);
+    v->alias_right *= 1 / expm1(2 * HS_PI * HS_HYP_BETA / J->h_v) * (1 + 1e-6); /* [theory: hyperbola.trapezoid] */
     v->lower = sum - v->alias_right - v->truncation - v->inner - v->rounding;
     v->upper = sum + v->alias_right + v->truncation + v->inner + v->rounding;
 }

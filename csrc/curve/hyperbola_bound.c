@@ -87,7 +87,7 @@ static inline double hs_sum(const double *v, int n)
 /* logs of what the left end holds, and of the right end times its rate; false where the right rate is not positive */
 static int ends(const hs_line *L, double x, double y, double a, double *left, double *right, double *lam)
 {
-    *lam = L->lam0 - L->m * (x - L->mslope * y + a * L->merr);
+    *lam = L->lam0 - L->m * (x - L->mslope * y + a * L->merr); /* [theory: hyperbola.line-ends] */
     *left = L->left_lw + x * L->logq1 + a * L->left_rho;
     *right = L->right_lw + x * L->right_lr - y * L->right_li;
     return *lam > 0;
@@ -100,7 +100,7 @@ HS_CLONES double hs_line_log_upper(const hs_line *L, double x, double y, double 
     const double *restrict lw = L->lw, *restrict lr = L->lr, *restrict li = L->li, *restrict dd = L->dd;
     int j, n = L->n;
     if (!ends(L, x, y, a, &el, &er, &lam)) return HUGE_VAL;
-    for (j = 0; j < n; j++) tmp[j] = (lw[j] + x * lr[j]) + (a * dd[j] - y * li[j]);
+    for (j = 0; j < n; j++) tmp[j] = (lw[j] + x * lr[j]) + (a * dd[j] - y * li[j]); /* [theory: hyperbola.line-bound] */
     top = hs_max(tmp, n);
     el -= top;
     er -= top;
@@ -136,7 +136,7 @@ HS_CLONES double hs_line_rate_upper(const hs_line *L, double kappa)
     for (i = 0; i < 8; i++) top[i] = r;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double x = kappa * lr[j + i] - li[j + i] + s * dd[j + i];
+            double x = kappa * lr[j + i] - li[j + i] + s * dd[j + i]; /* [theory: hyperbola.convex] */
             top[i] = x > top[i] ? x : top[i];
         }
     r = hs_max(top, 8);
@@ -184,6 +184,7 @@ HS_CLONES void hs_line_node(const hs_line *L, double x, double y, double *out, d
     size = hs_sum(f + lo, hi - lo);
     out[0] = scale * hs_sum(re + lo, hi - lo);
     out[1] = scale * hs_sum(im + lo, hi - lo);
+    /* [theory: hyperbola.rounding] */
     out[2] = scale * (hs_sum(er + lo, hi - lo) + ((hi - lo) / 64.0 + 11) * HS_U * size +
                       L->n * 2.9e-20); /* e^-45 for each skipped term */
     out[3] = top;

@@ -112,7 +112,7 @@ int hs_hyp_place(hs_job *J)
     J->a_s = J->a0 + J->A * sin(HS_HYP_GAMMA);
     left = J->a0 + J->A * sin(HS_HYP_GAMMA - HS_HYP_BETA);
     right = J->a0 + J->A * sin(HS_HYP_GAMMA + HS_HYP_BETA);
-    /* the poles 0 and 1 stay on their side of the whole strip */
+    /* the poles 0 and 1 stay on their side of the whole strip [theory: hyperbola.contour] */
     return J->A > 0 && (J->add ? right < -1e-9 * J->A : left > 1 + 1e-9 * J->A) ? HS_OK : HS_NO_SADDLE;
 }
 
@@ -150,7 +150,7 @@ static double log_err_upper(hs_job *J, int i, int r, double x, double y)
     double w = 2 * PI * p->d / p->h;
     double up = hs_line_log_upper(&p->up, x, y, J->tmp);
     double dn = p->mu1 > 0 ? hs_line_log_upper(&p->dn, x, y, J->tmp) : hs_line_log_upper(&p->up, x, -y, J->tmp);
-    double e = hs_hyp_log_add(up, dn) - w + 1e-6;
+    double e = hs_hyp_log_add(up, dn) - w + 1e-6; /* [theory: hyperbola.inner] */
     return hs_hyp_log_add(e, hs_line_log_ends_upper(&p->mid, x, y));
 }
 
@@ -191,11 +191,13 @@ static double log_kernel_upper(const hs_job *J, const hs_arc *C, int cell)
 
 static void set_vertex(const hs_job *J, hs_arc *C, int j)
 {
+    /* [theory: hyperbola.cells] */
     double vm = j == 0 ? 0 : (j - 0.5) * HS_HYP_DV, f = j == 0 ? 1 : 1 / cosh(0.5 * HS_HYP_DV);
     C->x[j] = J->a0 + J->A * sin(C->gamma) * cosh(vm) * f;
     C->y[j] = J->A * cos(C->gamma) * sinh(vm) * f;
 }
 
+/* [theory: hyperbola.tail] */
 static int arc_end(hs_job *J, hs_arc *C, int *cur)
 {
     double v = C->n * HS_HYP_DV, sg = sin(C->gamma), cg = cos(C->gamma);

@@ -284,7 +284,7 @@ static int line_build(hs_line *L, const hs_path *p, double t, double h, int node
         for (i = 0; !crossed && i < size; i++) /* sheet: |b| < pi where the curve passes the branch abscissa */
             if (c.g0[i] >= p->xb) {
                 crossed = 1;
-                if (!(p->m * c.g1[i] < 0.999 * HS_PI)) return HS_NO_PATH;
+                if (!(p->m * c.g1[i] < 0.999 * HS_PI)) return HS_NO_PATH; /* [theory: hyperbola.paths] */
             }
         if (!(p->m * fabs(right[1]) < 8e5)) return HS_NO_PATH;
         fill_log(p, size, &c, L->lr + j, L->li + j);

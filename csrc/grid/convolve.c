@@ -116,7 +116,7 @@ int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double
         for (row = 0; row < rows; row++) {
             const double *z = spec + 2 * n * row;
             double at = point[row], kr = k[row], floor2 = exp(-1500.0 / kr); /* |z|^k < 1e-325 */
-            int whole = kr <= 64 && kr == floor(kr) ? (int)kr : 0;
+            int whole = kr <= 64 && kr == floor(kr) ? (int)kr : 0;           /* [theory: grid.power] */
             for (j = from; j < to; j++) {
                 double re = z[2 * j] + at, im = z[2 * j + 1], a, b;
                 if (whole != 1) power(re, im, kr, whole, floor2, &re, &im);
@@ -172,7 +172,7 @@ int hs_convolve_tail(int64_t n, const double *r, int64_t j_lo, double dx, double
     if (at < 0) at += n;
     for (i = n - 1; i >= 0; i--) {
         double e = log_scale - t * ((double)i * dx), v;
-        d = gain * a + keep * d;
+        d = gain * a + keep * d; /* [theory: grid.tilt] */
         if (i < n_keep) {
             mass[i] = (double)a;
             delta[i] = (double)d;

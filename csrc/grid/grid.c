@@ -52,6 +52,7 @@ static void edge_at(double s, double m, double q, int add, edge *e, double *edge
     e->x1 = g / m - 0.5 * m;
     e->t0 = tail(e->x0);
     e->t1 = add ? 0 : tail(e->x1);
+    /* [theory: rounding.edges] */
     err = 32 * HS_U * (fabs(s) + (q < 1 && s < 0 ? expm1(-s) : 0) + fabs(g) + m * (fmax(fabs(e->x0), fabs(e->x1)) + 4));
     if (err > *edge_upper) *edge_upper = err;
 }
@@ -83,7 +84,7 @@ int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, d
         double v, x = (double)(add ? -jl : jl) * dx;
         edge_at(((double)jl + 0.5) * dx, m, q, add, &b, edge_upper);
         v = between(a.x0, a.t0, b.x0, b.t0);
-        if (!add) v = (1 - q) * v + q * between(a.x1, a.t1, b.x1, b.t1);
+        if (!add) v = (1 - q) * v + q * between(a.x1, a.t1, b.x1, b.t1); /* [theory: law.prv-cells] */
         if (!(v >= 0)) v = 0; /* both tails underflow, or differ in the last place: an edge within its error */
         p[at] = v;
         add_to(&total, v);

@@ -55,7 +55,7 @@ int hs_pld_cells(int64_t n, double s0, double w, const double *y_below, const do
             continue;
         }
         scale = exp(a);
-        u_upper[i] = y_upper[i] - exp(a - edge) * (1 - turn) * above_zero(x - ex);
+        u_upper[i] = y_upper[i] - exp(a - edge) * (1 - turn) * above_zero(x - ex); /* [theory: grid.cells] */
         u_upper[i] = fmin(above_zero(u_upper[i] + 4 * HS_U * y_upper[i]), y_upper[i] * full * (1 + 8 * HS_U));
         u_lower[i] = y_lower[i] - scale * (1 + turn) * (x + ex);
         u_lower[i] = fmax(u_lower[i] - 4 * HS_U * y_lower[i], y_lower[i] * least);
@@ -83,7 +83,7 @@ int hs_pld_upper(int64_t n, int m, double w, const double *y_upper, const double
             u += y_upper[m * j + i] * full[i] + keep[i] * u_upper[m * j + i];
         }
         y *= 1 + 8 * HS_U;
-        up = fmin(u / whole * (1 + 32 * HS_U), y);
+        up = fmin(u / whole * (1 + 32 * HS_U), y); /* [theory: grid.upper] */
         p[j] += (y - up) + 2 * HS_U * y;
         p[j + 1] = up;
     }
@@ -162,7 +162,7 @@ int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double
             s = y * gain + f * u_lower[i] * back;
             more = HS_U * (8 + 2 * fabs(z)) * (y * fabs(gain) + fabs(f * u_lower[i]) * back);
             spare = S - loss - more;
-            if (!(s >= 0) && !(spare + s >= 0)) {
+            if (!(s >= 0) && !(spare + s >= 0)) { /* [theory: grid.lower] */
                 double part = spare > 0 ? spare / -s : 0;
                 group += part * y;
                 f *= 1 - part;
@@ -184,7 +184,7 @@ int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double
 
 /* Both laws on n + 1 lattice points from tails at the m n + 1 edges of their fine cells, rows y_below, y_above,
  * x_below, x_above, rel, which are overwritten: p_upper, p_lower; p_inf bounds the mass above the last edge, which
- * the lower law has on its last point, or, with `cut`, not at all. */
+ * the lower law has on its last point, or, with `cut`, not at all [theory: pair.measure, grid.domination]. */
 int hs_pld_laws(int64_t n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
                 double *p_upper, double *p_lower, double *p_inf)
 {

@@ -43,7 +43,7 @@ int hs_gaussian_tails(double m, int64_t n, const double *s, double *y_below, dou
         double at = s[i] / m, half = 0.5 * m, size = fabs(at) + half;
         normal(at - half, y_below + i, y_above + i);
         normal(at + half, x_below + i, x_above + i);
-        rel[i] = HS_U * (20 + 8 * (size + 1) * (size + m));
+        rel[i] = HS_U * (20 + 8 * (size + 1) * (size + m)); /* [theory: law.gaussian-tails, rounding.edges] */
     }
     return HS_OK;
 }
@@ -91,6 +91,7 @@ int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *f
             else
                 at = (s[i] > 40 ? s[i] : log(expm1(s[i]))) -
                      log(q); /* at > 690, and neither term is beyond 745 where s < 40 */
+            /* [theory: rounding.edges] */
             move = fmax(move, 4 * HS_U * fabs(expm1(-s[i])) + 4 * HS_U * turn * fabs(at));
         } else {
             at = log((exp(s[i]) - (1 - q)) / q);
@@ -120,7 +121,7 @@ int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_
     }
     for (; i < n; i++) {
         y_below[i] = q * y_below[i] + (1 - q) * x_below[i];
-        y_above[i] = q * y_above[i] + (1 - q) * x_above[i];
+        y_above[i] = q * y_above[i] + (1 - q) * x_above[i]; /* [theory: pair.sampled-laws] */
         rel[i] += 4 * HS_U;
     }
     return HS_OK;

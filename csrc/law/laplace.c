@@ -47,6 +47,7 @@ void hs_laplace_cgf(double m, double t, hs_law_value *out)
     }
     out->mean = t < -0.5 ? -mean : mean;
     if (t > 0 && t * m <= 3) {
+        /* [theory: law.laplace] */
         double mu = ((1 + t) * hs_h2(t * m) + t * hs_h2(-(1 + t) * m)) / (1 + 2 * t);
         out->K = log1p(mu);
         out->err = HS_U * (80 + 4 * t * m) * mu / (1 + mu) + 3 * HS_U * out->K;
@@ -170,6 +171,7 @@ static double family_upper(const hs_law *w, double t, double y, double log_m)
         for (i = 0; i < 7; i++) {
             double r = sizes[i], at;
             if (0.5 * hw * (r - 1 / r) > 0.95 * HS_PI) break; /* branch points at Im u = pi */
+            /* [theory: law.gauss-panels] */
             at = ellipse_log(w->m, w->q, alpha, y, u0, hw, r) - log_m - 2 * n * log(r) - log1p(-1 / r);
             best = fmin(best, at);
         }
@@ -201,6 +203,7 @@ double hs_sublaplace_far_upper(const hs_law *w, double y)
 {
     double low, high, var;
     atoms_of(w, &low, &high, &var);
+    /* [theory: law.decay] */
     return (low + high + var / y) * (1 + 1e-12 + 2 * w->err) * (1 + 8 * HS_U * (fabs(w->log_m) + w->c * w->m));
 }
 

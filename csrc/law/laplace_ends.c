@@ -70,7 +70,7 @@ void hs_ends_tilt(hs_law *w, double *scratch)
         derivatives(q, alpha, w->lambda[j], f0, w->y_ends, out, bound);
         top = fmax((alpha + 1) * left, (alpha + 1) * (w->lambda[j] + d[j]));
         x = scale * exp(top) * pow((exp(left) - exp(wall)) / q, -1.5) * (1 + 1e-9);
-        for (n = 1; n <= TERMS; n++) x *= n / (d[j] * w->y_ends);
+        for (n = 1; n <= TERMS; n++) x *= n / (d[j] * w->y_ends); /* [theory: law.laplace-ends] */
         for (n = 0; n < TERMS; n++) rest += bound[n];
         w->lost[j] = x + rest +
                      f0 * HS_U * (40 + 8 * (fabs(alpha) + 4) * (fabs(w->lambda[j]) + m) + 4 * fabs(w->log_m)) +

@@ -125,6 +125,7 @@ double hs_laplace_step_quadrature_upper(double m, double q, double a, double y, 
             arg = R < 1e15 ? atan2(R * sin(b), 1 + R * cos(b)) : b;
             F = s * major - x0 - log_m + y * arg;
             F += a >= 0 ? a * log1p(q * expm1(v_hi)) : a * (log(cos(0.5 * b)) + log((1 - q) + q * exp(v_lo)) - 1e-14);
+            /* [theory: law.gauss-panels, law.laplace-ellipse] */
             F += log(64.0 / 30 * s) - 2 * n_gl * log(rho) - log1p(-1 / (rho * rho));
             best = fmin(best, exp(fmin(F, 700)));
         }
@@ -143,7 +144,7 @@ double hs_laplace_step_far_upper(double m, double q, double a, double y, double 
         double x = i * m / 8, l = log((1 - q) + q * exp(2 * x - m)), left, r;
         r = 0.5 * exp(a * l - x - log_m) / (2 * q * exp(2 * x - m - l));
         left = -0.5 * expm1(-x) * exp(a * (a > 0 ? l : lo) - log_m);
-        best = fmin(best, left + 2 * (r + r_hi) / y);
+        best = fmin(best, left + 2 * (r + r_hi) / y); /* [theory: law.laplace-far] */
     }
     return fmin(1, (p_lo + p_hi + fmin(fmax(1 - p_lo - p_hi, 0) + 1e-9, best)) * (1 + 1e-9));
 }

@@ -66,10 +66,11 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
             back = exp(lp - l);
             f = fabs(x) <= 0.1 ? p * hs_h2(x) : big - p * (1 + x);
             g = fabs(l) <= 0.1 ? p * hs_h2(-l) : back - p * (1 - l);
-            term = f + t * g;
+            term = f + t * g; /* [theory: law.second-order] */
             a += term;
             size += fabs(f) + fabs(t * g);
             dx = 2 * HS_U * fabs(x) + fabs(t) * w->dl[i];
+            /* [theory: law.table] */
             e += (fabs(f) + fabs(t * g)) * (w->dp[i] + 8 * HS_U) + (fabs(big - p) + fmax(big, p) * dx) * dx +
                  fabs(t) * (fabs(back - p) + fmax(back, p) * w->dl[i]) * w->dl[i];
             if (fabs(x) > 0.1) e += HS_U * (big * (fabs(lp + x) + 5) + p * (1 + fabs(x)) * 5);

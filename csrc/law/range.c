@@ -49,6 +49,7 @@ static double odd_rest(double y, double sign)
 static double near_one(double m, double t, double *err)
 {
     double y = t * m, s = sinh(0.5 * y), g = coth_rest(0.5 * m);
+    /* [theory: range.law] */
     double a = 2 * s * s, b = 2 * (1 + g) / m * odd_rest(y, 1), d = 2 * t * g;
     double mu = (a + b + d) / (1 + 2 * t), size = (a + fabs(b) + fabs(d)) / (1 + 2 * t);
     double d_mu = HS_U * (32 + 4 * fabs(y)) * size;

@@ -280,7 +280,7 @@ HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
             double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w,
                    alm = w * a * lm; /* E = 0: e = w */
             double U = gu[j + i], g = gg[j + i], dv = 3 * m * fabs(g) + 2 * m * m, size = fabs(h2) + fabs(alm);
-            s0[i] += h2 + alm;
+            s0[i] += h2 + alm; /* [theory: law.sampled-form] */
             s1[i] += e1 * l + w * lm;
             s2[i] += e * l * l;
             over[i] += e > 1 ? 1 : 0;
@@ -409,7 +409,7 @@ HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
         for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
         ends = 2 * d * lead / h *
                (G->p[0] * over_cell(G, a, 0) + (cut > 0 ? G->p[cut - 1] * over_cell(G, a, cut - 1) : 0));
-        x = 2 * lead * (hs_lanes(J) + 1e-290) / -expm1(-gain) + ends + out;
+        x = 2 * lead * (hs_lanes(J) + 1e-290) / -expm1(-gain) + ends + out; /* [theory: law.trapezoid] */
         if (x < best) best = x;
     }
     return cut > 0 ? best * (1 + 1e-6) : HUGE_VAL;

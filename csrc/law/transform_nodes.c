@@ -85,6 +85,7 @@ HS_CLONES static void giant_steps(int n, double dy, const double *l, const doubl
         int pair = g + 1 < giants ? 2 : 1;
         for (t = 0; t < pair; t++) {
             double *lane = single + 16 * (g + t), ta[8] = {0}, tb[8] = {0};
+            /* [theory: rounding.nodes] */
             if ((g + t) % 32 == 31) /* node 17 (before + g + t + 1) */
                 for (j = 0; j < n; j++) hs_cis_m1(17 * ((before + g + t + 1) * (dy * l[j])), &er[j], &ei[j]);
             for (j = 0; j < n; j++) {

@@ -195,7 +195,7 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
                     fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* the form that does not cancel */
                 double d2 = fabs(U2 > 1 ? e / (1 + U2) - w : e1 - (e * U2) / (1 + U2));
                 size = fabs(h2) + fabs(m1) + fabs(m2);
-                s0[i] += h2 + (m1 + m2);
+                s0[i] += h2 + (m1 + m2); /* [theory: law.sampled-form, law.two-sided] */
                 s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
                 s2[i] += e * L * L;
                 e0[i] += size * (base + 12 * g * g) + fabs(e1) * 14 * (fabs(E1) + fabs(E2)) +

@@ -170,6 +170,7 @@ static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P
     kap = exp((B->a.a1 < 0 ? B->a.a1 * log(cos(0.5 * d * up)) : 0) +
               (B->a.a2 < 0 ? B->a.a2 * log(cos(0.5 * d * down)) : 0));
     damp = exp(0.5 * d * d) * kap;
+    /* [theory: law.shifted] */
     B->quad += 2 * exp(log_strip(B->a, d, up, down)) * mu / expm1(2 * HS_PI * d / h) + 2 * damp * B->edge;
     B->mass += damp * (mu + B->edge);
     shift_fill(B->pair, r, B->a, d, h, first, n, B->log_m, B->rounding / HS_U, P, B->total, B->slope + B->total,

@@ -64,15 +64,16 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     v->log_scale = S->K[0] - c * eps;
     scale = -v->log_scale;
     if (s < 0) {
-        S1 = exp(scale) / expm1(c * P);
+        S1 = exp(scale) / expm1(c * P); /* [theory: line.known-aliases, pair.parity] */
         S2 = exp(scale + eps) / expm1((c + 1) * P);
     }
     /* an estimate: the first alias has slope -e^(eps - P) left of all losses, and about 0 among them */
     v->slope = unit * der - (s < -1 || C->P > 2 * fabs(eps) ? S2 : 0);
     if (!(s < -1)) S2 = 0;
-    v->value = unit * sum - (S1 - S2);
+    v->value = unit * sum - (S1 - S2); /* [theory: line.inversion, line.aliasing] */
     whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0];
     w_in = S->inner[0];
+    /* [theory: rounding.line] */
     v->rounding = unit * C->round + expm1(whole) * fabs(unit * sum) * (1 + w_in) +
                   16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
     v->inner = unit * C->inner + expm1(w_in) * fabs(unit * sum);
@@ -82,7 +83,7 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     d = C->s_right - c;
     A = part_A + 8 * HS_U * fabs(S->K[1]) + (S->K[1] + S->err[1] + S->inner[1] - S->K[0]) - d * eps +
         hs_payoff(C->s_right) - d * P;
-    v->alias_right = exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    v->alias_right = exp(A) / -expm1(-d * P) * (1 + 1e-9); /* [theory: line.aliases] */
     d = c - s;
     A = part_A + 8 * HS_U * fabs(S->K[2]) + (S->K[2] + S->err[2] + S->inner[2] - S->K[0]) + d * eps + hs_payoff(s) -
         d * P;
@@ -115,6 +116,7 @@ static int line_lay(hs_contour *C, int have_eps, double log_delta, double depth,
     if (!st && depth == 1 && C->N > many) {
         hs_contour best = *C;
         double lost = 4 + 1.5 * fmax(0, log2((double)C->N / 256)), low;
+        /* [theory: line.depth] */
         for (low = 0.7 * C->depth; low > 0.3 && best.N > 0.8 * fmin((double)many, 256); low *= 0.7) {
             if (hs_contour_place(C, have_eps, log_delta, low, work) || C->loss > lost) break;
             if (hs_contour_plan(C, work) == HS_OK && C->N < best.N) best = *C;

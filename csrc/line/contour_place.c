@@ -151,7 +151,7 @@ static hs_cgf cgf_of_all(void *self, double t)
     return total_cgf(W->C, W->X, t);
 }
 
-/* The sample's, scaled to the run. */
+/* The sample's, scaled to the run [theory: line.planning]. */
 static hs_cgf cgf_of_sample(void *self, double t)
 {
     placing *W = (placing *)self;

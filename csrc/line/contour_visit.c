@@ -412,6 +412,7 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 /* Log of the tail bound. Y = N dy is the last node, which the sum keeps: counting it twice is on the safe side. */
 double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
 {
+    /* [theory: line.far-frequencies] */
     double Y = C->N * C->dy, sd = sqrt(S->var) * (1 + HS_SUMS), best = -HUGE_VAL,
            k = S->k_smooth * (1 + HS_SUMS); /* best: of the lower bounds B */
     int i, stop;
@@ -428,5 +429,5 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
             }
             best = fmax(best, least);
         }
-    return -best + HS_SUMS * fabs(best) - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9;
+    return -best + HS_SUMS * fabs(best) - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9; /* [theory: line.truncation] */
 }

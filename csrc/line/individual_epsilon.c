@@ -91,7 +91,7 @@ HS_CLONES static void gather(record *R, const hs_contour *C, int levels, const i
                 fr[n] += kj * rr[n];
                 fi[n] += kj * ri[n];
             }
-            for (i = 0; i < HS_HEADS; i++) R->head[i] += kj * head[j * HS_HEADS + i];
+            for (i = 0; i < HS_HEADS; i++) R->head[i] += kj * head[j * HS_HEADS + i]; /* [theory: individual.linear] */
         }
 }
 
@@ -165,6 +165,7 @@ static void record_at(const void *frozen, double eps, hs_value *v)
     }
     whole = R->head[HS_K0_ERR] + 4 * HS_U * (fabs(K) + fabs(c * eps));
     up = unit * S + unit * error + R->tail;
+    /* [theory: individual.contour, line.aliases] */
     if (s < 0 && s >= -1) up += exp(R->head[HS_K_LEFT] - K + (c - s) * (eps - P)) / -expm1(-(c - s) * P) * (1 + 1e-9);
     up = up * exp(fmin(whole, 1e3)) - (S1 - S2) + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(L)) * (S1 + S2);
     v->upper = up * (1 + 8 * HS_U * (2 + fabs(L)));

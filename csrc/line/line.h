@@ -38,7 +38,7 @@ typedef struct { /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
         slack; /* sums of k Var l, k E(l-l')^4 for each band, k times the error of |phi| up to y_far */
 } hs_sums;
 
-/* How often a sum over all steps is rounded on the way of one term. */
+/* How often a sum over all steps is rounded on the way of one term [theory: rounding.sums]. */
 static inline double hs_joins(const hs_contour *C) { return ceil((double)C->b / C->chunks) + C->chunks - 2; }
 
 /* Sums are kept for chunks of many steps; few steps have one, with room for as many nodes as all have together. */

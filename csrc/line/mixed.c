@@ -177,14 +177,14 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
         (24 * HS_U * (2 + fabs(A->c) * A->P + A->P + fabs(eps) + fabs(v->log_scale)) + A->d_shift) * (fabs(S1) + S2);
     v->value -= S1 - S2;
     if (A->c < 0) {
-        v->value += pm * exp(-v->log_scale);
+        v->value += pm * exp(-v->log_scale); /* [theory: line.complement] */
         v->rounding += 8 * HS_U * exp(-v->log_scale) * (1 + fabs(v->log_scale));
     }
     exponents =
         8 * HS_U *
         (fabs(A->K[1]) + fabs(A->K[2]) + fabs(v->log_scale) + (fabs(A->c) + fabs(s) + A->s_right) * (fabs(eps) + A->P));
     a = exponents + A->K[1] + A->err[1] - eps * A->s_right + hs_payoff(A->s_right) - d * A->P - v->log_scale;
-    v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
+    v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9); /* [theory: line.aliases] */
     d = A->c - s;
     a = exponents + A->K[2] + A->err[2] - eps * s + hs_payoff(s) - d * A->P - v->log_scale;
     v->alias_left = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
@@ -211,7 +211,7 @@ static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
         round += a * (hs_grown_upper(r) * (1 + hs_grown_upper(A->node[n])) + 24 * HS_U);
         inner += a * hs_grown_upper(A->node[n]);
     }
-    v->value = unit * sum;
+    v->value = unit * sum; /* [theory: line.aliasing] */
     v->slope = unit * der;
     v->truncation = A->tail;
     v->inner = unit * inner;
@@ -266,11 +266,11 @@ static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
         der += mag * (co * dr - si * di);
         size += mag * ks;
         inner += mag * ks * hs_grown_upper(A->node[n]);
-        moved += mag * (dx * (sl + edge) + ds * s * sl * sl * exp(x - a - s));
+        moved += mag * (dx * (sl + edge) + ds * s * sl * sl * exp(x - a - s)); /* [theory: line.lattice-moved] */
         round += mag * ks *
                  (hs_grown_upper(r) * (1 + hs_grown_upper(A->node[n])) + 70 * HS_U + (2 + fabs(a)) * (ds + 2 * HS_U));
     }
-    v->value = sum / Nd;
+    v->value = sum / Nd; /* [theory: line.lattice] */
     v->slope = der / Nd;
     kernel(a, s, (double)A->last * A->dy, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
     v->truncation = A->tail * ks;

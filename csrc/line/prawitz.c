@@ -150,9 +150,9 @@ static void choose_limit(hs_prawitz *S)
         double F = exp(-seg[j]), lo = S->y[j], hi = j + 1 < S->points ? S->y[j + 1] : FAR * lo, smooth;
         if (S->T > 0) hi = j + 1 < S->points ? fmin(hi, S->T) : S->T;
         if (!(hi > lo)) break;
-        mass += F * (hi - lo + S->dy); /* one node more: lo is off the mesh */
-        cut += F * (1 / lo - 1 / hi + S->dy / (lo * lo)) / HS_PI;
-        smooth = top / hi * (S->dy * near + 2 * mass) * (1 + 1e-6);
+        mass += F * (hi - lo + S->dy);                              /* one node more: lo is off the mesh */
+        cut += F * (1 / lo - 1 / hi + S->dy / (lo * lo)) / HS_PI;   /* [theory: prawitz.tail] */
+        smooth = top / hi * (S->dy * near + 2 * mass) * (1 + 1e-6); /* [theory: prawitz.curve] */
         if (S->T > 0 || smooth + cut < best) {
             best = smooth + cut;
             S->smooth = smooth;
@@ -169,7 +169,7 @@ static double weight(double s)
     if (s < 1e-9) return 1;
     x = HS_PI * (s > 0.5 ? 1 - s : s);
     c = x > 1e-8 ? x / tan(x) : 1;
-    return s > 0.5 ? s * (1 - c) : (1 - s) * c + s;
+    return s > 0.5 ? s * (1 - c) : (1 - s) * c + s; /* [theory: prawitz.inequality] */
 }
 
 static hs_nodes smoothed_nodes(const hs_prawitz *S)
@@ -228,7 +228,7 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
     d = t - s;
     left = exponents + S->K[1] + S->inner[1] - S->K[2] + d * eps + hs_payoff(s) - d * P;
     left = exp(left) / -expm1(-d * P) * (1 + 1e-9);
-    if (eps + P >= S->high) A = 0;
+    if (eps + P >= S->high) A = 0; /* [theory: prawitz.aliases] */
     if (eps - P <= S->low) left = 0;
     v->alias_right = A;
     v->alias_left = left;

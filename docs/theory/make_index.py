@@ -6,8 +6,10 @@ use it.
 
 A statement is a line `**Theorem (key).** ...` below the anchor `(key)=`; `cited` behind the key says that its proof is
 in the paper named, `background` that no code rests on it. A code line cites it in a comment, `[theory: key]`, several
-keys with commas between. Papers are cited as `[ABC12, Thm 3]` from code and book alike, and have an entry `- [ABC12]
-...` in references.md."""
+keys with commas between: the line that computes and, where that helps, the head of the file as well, which the index
+leaves out. A test cites what would make it fail; a statement that no test cites must be part of the proof of one that
+a test does cite. Papers are cited as `[ABC12, Thm 3]` from code and book alike, and have an entry `- [ABC12] ...` in
+references.md."""
 
 import re
 import sys
@@ -33,6 +35,7 @@ class Statement(NamedTuple):
     marks: tuple
     page: str
     proved: bool
+    rests_on: frozenset
 
 
 def sources():
@@ -60,7 +63,9 @@ def statements():
         for i, match in enumerate(matches):
             end = matches[i + 1].start() if i + 1 < len(matches) else len(text)
             marks = tuple(match[3].replace(",", "").split())
-            found.append(Statement(match[1], match[2], marks, page, "*Proof" in text[match.end() : end]))
+            says = re.split(r"\n#+ ", text[match.end() : end])[0]
+            links = frozenset(re.findall(r"\]\(#([^)]+)\)", says))
+            found.append(Statement(match[1], match[2], marks, page, "*Proof" in says, links))
     return found
 
 
@@ -73,6 +78,23 @@ def citations():
             for key in re.findall(r"[^\s,*]+", match[1]):
                 found.setdefault(key, []).append((path, line))
     return found
+
+
+def heads():
+    """path -> the last line of the comment or docstring that a file begins with; 0 of a file that has none."""
+    found = {}
+    for path, text in sources():
+        end = re.match(r'/\*.*?\*/|""".*?"""', text, re.DOTALL)
+        found[path] = text.count("\n", 0, end.end()) + 1 if end else 0
+    return found
+
+
+def computing(cited, ends):
+    """key -> [(path, line), ...] of the code lines that compute what it says: no heads of files, no tests."""
+    return {
+        key: [(path, line) for path, line in where if path.startswith(("csrc", "src")) and line > ends.get(path, 0)]
+        for key, where in cited.items()
+    }
 
 
 def papers():
@@ -93,8 +115,7 @@ def references():
 
 
 def checks():
-    """key -> [program, ...] that would fail: tests that cite the key, and those of error-terms.md whose tables link to
-    it."""
+    """key -> [program, ...] that would fail: tests that cite it, and programs of error-terms.md."""
     found = {}
     for key, where in citations().items():
         found[key] = [path for path, _ in where if path.startswith("tests/")]
@@ -105,9 +126,29 @@ def checks():
     return {key: sorted(set(paths)) for key, paths in found.items()}
 
 
+def through(book, tests):
+    """key -> the nearest statements with tests whose proofs rest on it, for every statement that no test cites."""
+    users = {}
+    for one in book:
+        for key in one.rests_on - {one.key}:
+            users.setdefault(key, []).append(one.key)
+    found = {}
+    for one in book:
+        level, seen = [one.key], {one.key}
+        while level and not tests.get(one.key):
+            level = [user for key in level for user in users.get(key, ()) if user not in seen]
+            seen.update(level)
+            found[one.key] = sorted({user for user in level if tests.get(user)})
+            if found[one.key]:
+                break
+    return found
+
+
 def problems(uncited=True):
     """What book and code do not agree on, a line each."""
     book, cited, entries, used = statements(), citations(), references(), papers()
+    lines, tests = computing(cited, heads()), checks()
+    indirectly = through(book, tests)
     keys = [statement.key for statement in book]
     found = [f"{key}: stated {keys.count(key)} times" for key in sorted(set(keys)) if keys.count(key) > 1]
     anchors = {key for _, text in pages() for key in re.findall(r"^\(([^)]+)\)=$", text, re.MULTILINE)}
@@ -119,9 +160,10 @@ def problems(uncited=True):
             found.append(f"{place}: {statement.key} has no anchor ({statement.key})= above it")
         if statement.kind in KINDS[2:] and not statement.proved and "cited" not in statement.marks:
             found.append(f"{place}: {statement.key} has no proof and is not marked as cited")
-        by_code = any(path.startswith(("csrc", "src")) for path, _ in cited.get(statement.key, ()))
-        if uncited and not by_code and "background" not in statement.marks:
-            found.append(f"{place}: no code cites {statement.key}, and it is not marked as background")
+        if uncited and not lines.get(statement.key) and "background" not in statement.marks:
+            found.append(f"{place}: no line that computes cites {statement.key}, and it is not marked as background")
+        if uncited and not tests.get(statement.key) and not indirectly.get(statement.key):
+            found.append(f"{place}: no test cites {statement.key}, nor a statement whose proof rests on it")
     for key, where in sorted(cited.items()):
         if key not in keys:
             found += [f"{path}:{line}: [theory: {key}] is not stated in the book" for path, line in where]
@@ -141,31 +183,32 @@ def problems(uncited=True):
     return found
 
 
+def short(name):
+    """A path as the index shows it."""
+    return re.sub(r"^(src/hockeystick|csrc|tests(?!/csrc))/", "", name)
+
+
 def index():
     """The text of statements.md."""
-    cited, used, tests = citations(), papers(), checks()
+    book, cited, used, tests = statements(), citations(), papers(), checks()
+    lines, indirectly = computing(cited, heads()), through(book, tests)
     out = ["# Index of statements", ""]
+    out += ["Generated from the book and the code by `docs/theory/make_index.py`. What is not marked *cited* is proved"]
     out += [
-        "Generated from the book and the code by `docs/theory/make_index.py`. What is not marked as *cited* is proved"
-        " where it"
+        "where it stands, definitions and assumptions apart. Python files are those of `src/hockeystick`, C files those"
     ]
     out += [
-        "stands, definitions and assumptions apart. Python files are those of `src/hockeystick`, C files those of"
-        " `csrc`."
+        "of `csrc`. Of a statement that is a part of proofs only, the statements are named through which a test would"
     ]
-    out += ["", "| statement | | the lines that rest on it | the tests that would fail |", "|---|---|---|---|"]
-    for one in statements():
+    out += ["find it."]
+    out += ["", "| statement | | the lines that compute it | the tests that would fail |", "|---|---|---|---|"]
+    for one in book:
         kind = ", ".join([one.kind, *one.marks])
-        places = [f"{path}:{line}" for path, line in cited.get(one.key, ()) if not path.startswith("tests/")]
-        columns = (places, tests.get(one.key, ()))
-        lines, programs = (
-            " ".join(
-                f"`{name.removeprefix('src/hockeystick/').removeprefix('csrc/').removeprefix('tests/')}`"
-                for name in names
-            )
-            for names in columns
-        )
-        out.append(f"| [{one.key}](#{one.key}) | {kind} | {lines} | {programs} |")
+        columns = ([f"{path}:{line}" for path, line in lines.get(one.key, ())], tests.get(one.key, ()))
+        places, programs = (" ".join(f"`{short(name)}`" for name in names) for names in columns)
+        if not programs:
+            programs = "through " + ", ".join(f"[{key}](#{key})" for key in indirectly.get(one.key, ())[:3])
+        out.append(f"| [{one.key}](#{one.key}) | {kind} | {places} | {programs} |")
     out += ["", "## Papers", "", "| paper | used in |", "|---|---|"]
     for key in references():
         places = sorted({place for place, _ in used.get(key, ())})

@@ -46,7 +46,7 @@ def fast_length(n: int) -> int:
 
 def error_upper(n: int) -> float:
     """Bound on the relative Euclidean error of one transform of length n; see the head of the file."""
-    return 16 * 2.0**-53 * math.log2(n)
+    return 16 * 2.0**-53 * math.log2(n)  # [theory: grid.fft]
 
 
 def zeros(n: int) -> np.ndarray:

@@ -181,7 +181,7 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
         for start in range(0, n, CHUNK):
             part = slice(start, min(start + CHUNK, n))
             out = np.zeros((3, part.stop - part.start))
-            _core.batch(m[part], q[part], k[part], at[part], *settings, out, done[part])
+            _core.batch(m[part], q[part], k[part], at[part], *settings, out, done[part])  # [theory: risk.batch]
             ends[:, part] = out if want_eps else arguments.exp_ends(out.T)
             ends[1, part] = np.clip(ends[1, part], ends[0, part], ends[2, part])
             routes |= {

@@ -122,7 +122,7 @@ def fpr_upper(nodes: Nodes, tpr: float, start: float) -> float:
     return best
 
 
-def tpr_lower(nodes: Nodes, a: float) -> float:
+def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.four-points]
     """A lower bound of delta(x) + a x over all x > 0 (head of the file); a, which no tpr is below, if the points lie
     wrong."""
     x, low, high, xu = nodes.x_dn, nodes.low, nodes.high, nodes.x_up

@@ -308,6 +308,7 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
         t_right=plan.t_right,
         left=_exp(-t * width + min(0.0, left - plan.t_left * y_lo)),
         truncated=_exp(cut - plan.t_cut * (y_lo + width)),
+        # [theory: grid.fft-error]
         log_fft=scale + math.log(error2 * math.sqrt(_weight2(t, width, dx)) + 8 * n * LDBL_ULP * norm1) + 2 * theta,
         relative=2 * theta,
     )

@@ -267,8 +267,10 @@ def discretise(
         raise AccuracyError("nothing is known of where the losses of a step lie")
     log_up = math.fsum((k * np.log1p(-np.minimum(p_inf, 1 - ULP))).tolist())
     slack = 8 * ULP * (k.size + 4)
+    # [theory: grid.domination, grid.run]
     inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts, cut=p_cut)[1]) * (1 - 4 * ULP)
     over = np.flatnonzero(p_cut)
+    # [theory: grid.cut]
     logs = np.log(k[over] * p_inf[over]) + edge[over] - [plan.parts[i][0].cut for i in over.tolist()]
     top = logs.max() if over.size else -math.inf
     log_cut = float(top + np.log(np.exp(logs - top).sum()) + 1e-9 * (1 + abs(top))) if over.size else top
@@ -280,7 +282,7 @@ def discretise(
             parts = [found for law, k in laws for found in evolve(law, k, dx, t, count, above, n_threads)]
             steps = Steps.of([(law.first, law.p, k) for law, k in parts])
             places = np.array([law.at for law, _ in parts])
-            stray = math.expm1(math.fsum(k * math.log1p(law.omega) for law, k in parts))
+            stray = math.expm1(math.fsum(k * math.log1p(law.omega) for law, k in parts))  # [theory: grid.tilted-mass]
             lost = math.fsum(k * law.lost for law, k in parts)
         grid = _grid(steps, places, dx * 2**count, radius if above else 0.0)
         grids.append(grid)

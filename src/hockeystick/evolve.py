@@ -107,6 +107,7 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
     r, error2, _ = tilted_power(alone, t, np.array([log_m]), n, n_threads)
     r = np.roll(r, -(first % n))
     kept = r > 4 * error2
+    # [theory: grid.power-omega]
     omega = math.sqrt(n) * error2 + float(np.abs(r[~kept]).sum()) + 2.1 * math.exp(LOG_OUTSIDE)
     y = (first + np.arange(n)) * dx
     exponent = k * log_m - t * y
@@ -120,7 +121,7 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
     p = np.where(kept, r, 0.0) * np.exp(np.minimum(exponent, 700.0)) * (1 + (2 if upper else -2) * theta)
     used = np.flatnonzero(kept)
     omega /= 1 - omega  # of the tilted mass that is left
-    grown = math.expm1(k * math.log1p(law.omega)) * (1 + omega)
+    grown = math.expm1(k * math.log1p(law.omega)) * (1 + omega)  # [theory: grid.stages]
     lost = k * law.lost + (0.0 if upper else 3 * theta)
     return Law(
         first + int(used[0]), p[used[0] : used[-1] + 1], k * law.at, (grown + omega) * (1 + 8 * theta + 1e-9), lost

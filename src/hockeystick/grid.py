@@ -142,7 +142,7 @@ def radius_upper(dx: float, k: np.ndarray, variation: np.ndarray, log_eta: float
     weight = float((k * np.minimum(1 + dx * variation, 3.0)).sum()) * 1.001
     a = math.sqrt(-6 * log_eta / weight)
     chernoff = dx * (weight * (math.sinh(a) / a - 1) - log_eta) / (2 * a) if a < 30 else math.inf
-    return min(hoeffding, total * dx, chernoff) * (1 + 1e-12)
+    return min(hoeffding, total * dx, chernoff) * (1 + 1e-12)  # [theory: grid.radius]
 
 
 def mesh(k: np.ndarray, variation: np.ndarray, eps_error: float, log_eta: float) -> float:

@@ -134,6 +134,7 @@ class Loss(NamedTuple):
         values, log_den = self.nodes(p)
         if not values.size:
             return np.full(np.size(t), -math.inf)
+        # [theory: pair.exponent]
         terms = np.multiply.outer(1.0 + np.atleast_1d(np.asarray(t, dtype=float)), values) + log_den
         top = terms.max(axis=-1)
         return top + np.log(np.exp(terms - top[..., None]).sum(axis=-1))
@@ -286,6 +287,7 @@ def poisson(base: Loss, q: float) -> Loss:
         g, first, edge, slope = _core.poisson_place(q, np.ascontiguousarray(s))
         t = base.tails(g)
         rows = np.array(t[:5])
+        # [theory: pair.sampled-laws]
         _core.poisson_tails(q, 1.0 - base.mass_inf, 1.0 - base.mass_minus_inf, first, rows)
         return Tails(*rows[:4], rows[4] + all_error, edge + slope * t.edge, t.absolute)
 

@@ -135,13 +135,14 @@ def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], 
     cached = run._cache.get(key)
     if cached is None:
         sampling.check_fixed_size(run, adjacency)
+        # [theory: pair.composition]
         cached = run._cache[key] = tuple((step_loss(step, adjacency, direction == "add"), k) for step, k in run.parts)
     return cached
 
 
 def step_loss(step: Mechanism, adjacency: str, add: bool) -> Loss:
     """The loss of one step in one direction, by the function of its kind in PAIRS."""
-    return PAIRS[type(step)](step, adjacency, add)
+    return PAIRS[type(step)](step, adjacency, add)  # [theory: pair.loss, pair.domination]
 
 
 def _only(step: Mechanism, adjacency: str, *allowed: str) -> None:

@@ -135,7 +135,7 @@ def range_loss(m: float) -> Loss:
         s = np.clip(s, -m, m)
         low, high = np.expm1(0.5 * (s + m)), np.expm1(0.5 * (m - s))
         up, down = math.expm1(m), math.expm1(-m)
-        y = low / up, np.expm1(-0.5 * (m - s)) / down
+        y = low / up, np.expm1(-0.5 * (m - s)) / down  # [theory: range.law]
         x = np.expm1(-0.5 * (s + m)) / down, high / up
         return Tails(*y, *x, np.full(s.size, U * (m + 10)), 0.0, TINY)
 
@@ -154,6 +154,7 @@ def range_loss(m: float) -> Loss:
         """expm1((eps-m)/2) is within 3u of itself."""
         if eps <= -m:
             return -math.expm1(eps), 4 * U
+        # [theory: range.two-points, range.pair]
         return math.expm1(0.5 * min(eps - m, 0.0)) ** 2 / -math.expm1(-m), 12 * U
 
     return Loss(tails, nodes, -m, m, curve=curve)

@@ -167,6 +167,7 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
             query.delta(run, eps + slack, direction=asked, **options),
             query.delta(run, eps - slack, direction=asked, **options),
         )
+        # [theory: risk.bayes]
         ends = [odds * (1 - end) for end in (high.upper, 0.5 * (low.estimate + high.estimate), low.lower)]
         least = max(0.0, ends[0] * (1 - 4 * U) - 1e-323)
         most = min(ends[2] * (1 + 4 * U) + 5e-324, odds)
@@ -229,7 +230,7 @@ def posterior(
     low, mid, high = (max(end[i] for end in ends) for i in range(3))
     slack = 8 * U * (1 + abs(logit))
     return Bound(
-        _logistic(low + logit - slack) * (1 - 8 * U),
+        _logistic(low + logit - slack) * (1 - 8 * U),  # [theory: risk.posterior]
         _logistic(mid + logit),
         min(1.0, _logistic(high + logit + slack) * (1 + 8 * U)),
         "+".join(sorted(routes)),
@@ -276,7 +277,7 @@ def _point(run, side: str, options: dict, a: float, routes: set[str]) -> tuple[f
     if a <= 0.5 * math.erfc(curve.mu / math.sqrt(8)):
         low, high, gap = a, 1.0, 1.0
         for nodes in curve.rounds(a, dual=False):
-            low = max(low, tpr_lower(nodes, a))
+            low = max(low, tpr_lower(nodes, a))  # [theory: risk.tpr]
             high = min(high, *((d + a * x) * (1 + 4 * U) for d, x in zip(nodes.high, nodes.x_up, strict=True)))
             last, gap = gap, high - low
             if gap <= GOOD_ENOUGH * min(high, 1 - high) or 0.9 * last < gap < STALLED * nodes.width():

@@ -226,7 +226,7 @@ def _tangent(mu: float, t: float, eps: float) -> tuple[float, float]:
 def _covered(mu: float, left: _Point, right: _Point) -> bool:
     """Whether one tangent of G_mu lies above the chord of two points: then G_mu covers the interval."""
     t = 0.5 * (left.eps + right.eps)
-    return all(_tangent(mu, t, point.eps)[0] >= point.high for point in (left, right))
+    return all(_tangent(mu, t, point.eps)[0] >= point.high for point in (left, right))  # [theory: risk.tangents]
 
 
 def _chord(left: _Point, right: _Point, eps: float) -> float:

@@ -242,13 +242,14 @@ def pair(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> Pair
     down = {"add_remove": 0, "zero_out": 0, "replace_one": 1}[adjacency]
     if isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian):
         m = shift(step.base)
-        return Pair((Branch(1.0, step.q, m, down * m),))
+        return Pair((Branch(1.0, step.q, m, down * m),))  # [theory: pair.replace-one, pair.comparison]
     down_cut = DOWN_CUT[adjacency]
     if isinstance(step, SizeRange):
         return _range_pair(step, down, down_cut)
     if not isinstance(step, TruncatedPoisson) or not reveals(step):
         raise DomainError(f"no two-sided pair for {step!r}")
     cut, m = cut or truncation_of(step), shift(step.base)
+    # [theory: pair.truncated, pair.comparison]
     branches = (Branch(cut.rest, step.q, m, down * m), Branch(cut.weight, cut.q, 2 * m, down_cut * m))
     return Pair(tuple(b for b in branches if b.weight > 0), cut.q_err, cut.w_err, cut.dropped)
 
@@ -259,6 +260,7 @@ def _range_pair(of: SizeRange, down: int, down_cut: int) -> Pair:
     weights may be rounded down, so they are exact."""
     step, m = of.step, shift(of.step.base)
     low, high = (truncation(step.q, n, step.max_batch) for n in (of.lo, of.hi))
+    # [theory: pair.rate]
     rest, weight = (x * (1 - (cut.w_err + 2) * U) for x, cut in ((high.rest, high), (low.weight, low)))
     branches: tuple[Branch, ...] = (
         Branch(rest, step.q, m, down * m),

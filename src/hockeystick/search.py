@@ -179,7 +179,7 @@ class Search:
                 limit = middle
             else:
                 raise AccuracyError(self.vague(value, limit))
-        return Calibration(value.x, limit.x, value.bound, len(self.tried))
+        return Calibration(value.x, limit.x, value.bound, len(self.tried))  # [theory: risk.calibration]
 
     def outward(self, root: float, end: float, holds) -> _Tried | None:
         """The first point from the root towards `end` where `holds`; None if not even the end does."""

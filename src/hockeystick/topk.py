@@ -101,6 +101,7 @@ def enclosed(run: Run) -> tuple[Run, Run, Run] | None:
         return None
     ends = [curves(step) if isinstance(step, TopK) else (step, step) for step, _ in run.parts]
     pairs = [(BoundedRange(step.eps0), k * step.k) if isinstance(step, TopK) else (step, k) for step, k in run.parts]
+    # [theory: range.interleaving]
     below, above = (compose(*((end[i], k) for end, (_, k) in zip(ends, run.parts, strict=True))) for i in (0, 1))
     return below, above, compose(*pairs)
 
@@ -126,7 +127,7 @@ def curves(step: TopK) -> tuple[FromCurve, FromCurve]:
         best, top = np.zeros(n), np.zeros(n)
         for i in range(m + 1):
             near, far = (slice(f * m + 1 - i, f * m + 1 - i + n) for f in (2, 3))
-            np.maximum(best, p[i] * below[near] + q[i] * below[far], out=best)
+            np.maximum(best, p[i] * below[near] + q[i] * below[far], out=best)  # [theory: range.recursion]
             np.maximum(top, p[i] * above[near] + q[i] * above[far] + gap[near], out=top)
         low, high = best, np.minimum(top, 1.0)
         high[-1] = 0.0
@@ -149,7 +150,7 @@ def _gaps(above: np.ndarray, x: np.ndarray, m: int, h: float, eps0: float) -> np
     slope, cut = (np.concatenate([c, np.zeros(m)]) for c in (slope, cut))
     bend = np.maximum(x[1:size] * (slope[m:] - slope[:-m]), 0.0) + np.maximum(cut[:-m] - cut[m:], 0.0)
     known = 1e-9 * (above[:-1] + x[1:size] * np.abs(slope[:-m]))  # x is within 300u, a width within 1e-10 of itself
-    cell = h * h / 8 / -math.expm1(-eps0) * (bend + known)
+    cell = h * h / 8 / -math.expm1(-eps0) * (bend + known)  # [theory: range.between]
     return np.maximum(np.concatenate([cell, [0.0]]), np.concatenate([[0.0], cell]))
 
 

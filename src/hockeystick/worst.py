@@ -154,7 +154,7 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
                 continue
             above = _resized(run, lambda s, a=a, b=b: SizeRange(s, a + 1, b - 1))
             if not below(above, x, goal()):
-                heapq.heappush(cells, (-ask(above, x).upper, a, b))
+                heapq.heappush(cells, (-ask(above, x).upper, a, b))  # [theory: risk.worst-size]
                 asked += 1
         return asked
 
@@ -208,7 +208,7 @@ def _groups(step: CyclicPoisson) -> list[Run]:
     if norms is None:
         kinds = {(1.0,) * -(-step.iterations // step.bands)}
     else:
-        kinds = {tuple(sorted(norms[g :: step.bands], reverse=True)) for g in range(b)}
+        kinds = {tuple(sorted(norms[g :: step.bands], reverse=True)) for g in range(b)}  # [theory: pair.cyclic]
     worst = [
         a
         for a in kinds

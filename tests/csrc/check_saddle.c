@@ -57,7 +57,7 @@ static void atoms(void)
     }
 }
 
-static void mills(void)
+static void mills(void) /* [theory: saddle.mills] */
 {
     double z, err, before = HUGE_VAL;
     for (z = -37; z < 1e6; z += z < 40 ? 0.01 : 0.3 * z) { /* decreasing, and between its bounds z/(1+z^2) and 1/z */

@@ -118,7 +118,7 @@ def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:
     if np.unique(indices).size != indices.size:
         raise DomainError("indices must be distinct")
     out = np.full(n, clip)
-    out[indices] = np.minimum(norms, clip)
+    out[indices] = np.minimum(norms, clip)  # [theory: individual.every-step]
     return out
 
 

@@ -202,6 +202,7 @@ def _solve(levels: Levels, counts, delta: float, weight, weight_sum: float, drop
         reach = x + levels.n // 2 * levels.dx
         gone = np.exp(np.minimum((missing_log[rows] - np.multiply.outer(reach, levels.tilts)).min(axis=1), 0))
         angle_error = 4 * grid.ULP * np.abs(m) * math.pi * 2  # of m w, reduced or not
+        # [theory: individual.fft]
         return d + levels.slack + gone + beyond[rows] + rounding[rows] + weight_sum * angle_error
 
     rows = np.arange(len(k))

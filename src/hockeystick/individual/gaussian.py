@@ -47,7 +47,7 @@ def gdp_epsilons_upper(mu: np.ndarray, delta: float) -> np.ndarray:
     nodes = min(NODES, 2 + math.ceil(math.log(top / low) * 150))
     at = np.unique(np.concatenate(([0.0], np.geomspace(low, top * (1 + 1e-12), nodes))))
     values = _curve_upper(at[1:], delta)
-    upper = np.interp(mu.ravel(), at, np.concatenate(([0.0], values)))
+    upper = np.interp(mu.ravel(), at, np.concatenate(([0.0], values)))  # [theory: individual.convex]
     return (upper * (1 + 16 * query.U)).reshape(mu.shape)  # interp rounds a product and a sum of numbers >= 0
 
 
@@ -58,6 +58,7 @@ def _curve_upper(at: np.ndarray, delta: float) -> np.ndarray:
     above = units.epsilon_upper(float(at[-1]), delta)
     for i in range(at.size - 1, -1, -1):
         sigma = 1 / float(at[i]) * (1 - 2 * query.U)
+        # [theory: line.gaussian]
         above = values[i] = min(above, query.epsilon(gaussian(sigma), delta, direction="remove").upper)
     return values
 

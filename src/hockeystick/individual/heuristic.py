@@ -98,6 +98,7 @@ def _needed(eps: float, log_delta: float) -> float:
     lo, hi = 1e-3, 100.0
     while hi / lo - 1 > 1e-9:
         mid = math.sqrt(lo * hi)
+        # [theory: individual.fit]
         above = query.epsilon(gaussian(1 / mid), math.exp(log_delta)).estimate >= eps if log_delta < -1e-300 else False
         lo, hi = (lo, mid) if above else (mid, hi)
     return hi

@@ -89,7 +89,7 @@ class NoiseLevels:
             raise DomainError(
                 f"mu must be from 0 to {self.mu_max!r}, got {mu[bad].ravel()[0]!r}; no level is safe above: clip"
             )
-        return np.where(mu > 0, np.searchsorted(self.mu, mu, side="left"), -1)
+        return np.where(mu > 0, np.searchsorted(self.mu, mu, side="left"), -1)  # [theory: individual.noise-levels]
 
     def add(self, counts: np.ndarray, mu, indices=None) -> None:
         """Count one step in place: counts[i, level of mu_i] += 1 for all records or those of `indices`.

@@ -36,7 +36,7 @@ class Units(NamedTuple):
     def cost(self, mu: Fraction) -> int:
         """Units of a step of parameter `mu`, rounded up: exact."""
         ratio = (mu / Fraction(self.divisor)) ** 2 * Fraction(4) ** self.half
-        return -(-ratio.numerator // ratio.denominator)
+        return -(-ratio.numerator // ratio.denominator)  # [theory: individual.units]
 
     def scale_lower(self, sigma: float) -> float:
         """sigma D 2^-h rounded down: what a norm is divided by before squaring."""

@@ -105,7 +105,7 @@ def _sampled(step: PoissonSubsampled, adjacency: str):
     if adjacency != "add_remove" and not (noisy and adjacency == "zero_out"):
         raise UndecidedError(f"adjacency {adjacency!r} is not covered for {step!r}")
     _refuse_fixed(base)
-    return law(base, "add_remove").sampled(q)
+    return law(base, "add_remove").sampled(q)  # [theory: pair.convexity, pair.poisson]
 
 
 def _refuse_fixed(step) -> None:

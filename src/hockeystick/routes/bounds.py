@@ -142,7 +142,7 @@ def _variation_upper(question, add: int) -> float:
         return paired.variation_upper
     cache, key = question.run._cache, (question.adjacency, add, "variation")
     if key not in cache:
-        cache[key] = variation_upper(question.losses(add))
+        cache[key] = variation_upper(question.losses(add))  # [theory: pair.variation]
     return cache[key]
 
 

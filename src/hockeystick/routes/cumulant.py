@@ -307,7 +307,7 @@ def _cells(base: Loss, q: float, a: float, t: float) -> Cumulant:
         if lo[0] == 0 and q == 1:  # the end u = -1 of the first cell
             at_lo[0] = 0.0 if scaled else t
         chord = (at_hi - at_lo) / wide
-        low = x * at_r + slope * (y - r * x) - np.abs(at_r - slope * r) * dx - np.abs(slope) * dy
+        low = x * at_r + slope * (y - r * x) - np.abs(at_r - slope * r) * dx - np.abs(slope) * dy  # [theory: law.cells]
         high = x * at_lo + chord * (y - lo * x) + np.abs(at_lo - chord * lo) * dx + np.abs(chord) * dy
     low, high = float(np.maximum(low, 0).sum()), float(np.maximum(high, 0).sum())
     with np.errstate(over="ignore"):

@@ -206,7 +206,7 @@ def point(
             log_lower, log_upper = other.lower, min(log_upper, other.upper)
     if log_upper - log_lower > WIDE:
         Y, X = steps.totals[add]
-        log_scale, value = _core.edgeworth_delta(Y, X, FORMS[form], order, eps)
+        log_scale, value = _core.edgeworth_delta(Y, X, FORMS[form], order, eps)  # [theory: edgeworth.expansion]
         estimate = log_scale + math.log(value) if value > 0 else -math.inf
     return Point(log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth")
 

@@ -178,7 +178,7 @@ class Side:
         """(lower, estimate, upper, rounding) of delta(eps), without Chernoff's bound."""
         if self.form == "one_sequence":
             middle, slack = _tail_integral(self.law, eps)
-            low, high = middle - self.error - slack, middle + self.error + slack
+            low, high = middle - self.error - slack, middle + self.error + slack  # [theory: eeai.interval]
             if not self.error < 1:  # nothing is known: the expansion itself may lie outside [0, 1]
                 low, high = 0.0, 1.0
         else:
@@ -236,6 +236,7 @@ def _standard(law: Law, x: float) -> tuple[float, float, float, float]:
     factor = 0.5 * d_variance / least + 4 * U
     d_rho = d_third / (least * math.sqrt(least)) + abs(rho) * (1.6 * d_variance / least + 8 * U)
     size = abs(rho) + d_rho
+    # [theory: eeai.standardised]
     moved = shift * (0.3990 + 0.0918 * size) + factor * (0.2420 + 0.0807 * size) + 0.0665 * d_rho
     return (x - mean) / sd, sd, rho, moved * (1 + 1e-9)
 

@@ -114,6 +114,7 @@ def _shared(mo: Moments, e):
     n, K4, K3t = mo.n, mo.K4, mo.K3t
     q = (1 - 3 * e) ** 2
     P1 = (144 + 48 * e + 4 * e**2 + 96 * np.sqrt(2 * e) + 32 * e + 16 * math.sqrt(2) * e**1.5) / 576
+    # [theory: edgeworth.finite-sample]
     main = 0.1995 * K3t / math.sqrt(n) + (0.031 * K3t**2 + 0.327 * K4 * (1 / 12 + 1 / (4 * q))) / n
     return main, q, P1, np.exp(e**2 * (1 / 6 + 2 * P1 / q)), K4 / n
 
@@ -167,6 +168,7 @@ def _inid_regular(mo: Moments, e, published, kappa):
     skew, rest = _inid_rest(mo, e, published)
     main = 0.327 * K4 * (1 / 12 + 1 / (4 * (1 - 3 * e) ** 2)) / n
     normal = C / math.pi * (0.5 * _e1(b * b / 2)[1] + math.sqrt(2 / n) * l3 / 6 * _gamma(b * b / 2))
+    # [theory: edgeworth.inid-regular]
     far = C / math.pi * kappa * math.log(8 * math.pi**4 * n**1.5 / mo.lower().K3t ** 3)
     return main + skew + _smoothing(T, n, l3) + rest + normal + far
 

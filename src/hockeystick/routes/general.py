@@ -133,7 +133,7 @@ def point(question, add: int, eps: float):
 def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
     """log(D + (1 - D) e^log_delta), rounded to the given side: log_finite is a sum of logs within 4u each. Below
     2^-1022 this sum is off by units of 5e-324, and its logarithm by a unit in the last place wherever that is large."""
-    value = -math.expm1(log_finite) + math.exp(log_finite + log_delta)
+    value = -math.expm1(log_finite) + math.exp(log_finite + log_delta)  # [theory: pair.infinite]
     value += side * (16 * U * (abs(log_finite) * math.exp(log_finite) + value) + 1e-322)
     if not value > 0:
         return -math.inf

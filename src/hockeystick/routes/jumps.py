@@ -62,6 +62,7 @@ def log_delta_upper(steps, eps: float) -> float:
         best = math.inf
         for i, at in enumerate(low):
             one = _log_one(steps, float(at), 2)
+            # [theory: small.jumps]
             layers = np.logaddexp.accumulate(
                 np.concatenate(([np.logaddexp(one, above[i] + log_t[i])], between[i + 1 :]))
             )
@@ -74,7 +75,7 @@ def log_delta_lower(steps, eps: float) -> float:
     m, q, k = steps
     best, reach = -math.inf, -math.log1p(-float(q.max()))
     with np.errstate(all="ignore"):
-        variance = float((k * q * q * np.expm1(m * m)).sum()) * (1 + SLACK)
+        variance = float((k * q * q * np.expm1(m * m)).sum()) * (1 + SLACK)  # [theory: small.log-square]
         above = _log_above_upper(steps, eps + SHIFTS * eps)
     if variance == math.inf:
         return -math.inf

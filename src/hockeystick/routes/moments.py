@@ -109,7 +109,7 @@ def _divergence(run, adjacency: str, add: int, alpha: float):
         return (math.inf,) * 3 + (0.0,) * 2
     low, mid, high, quadrature = _cumulant(run, adjacency, add, t)
     rounding = max(0.0, 0.5 * (high - low) - quadrature) + 4 * U * abs(mid)
-    lower, upper = (low - 4 * U * abs(low)) / t, (high + 4 * U * abs(high)) / t
+    lower, upper = (low - 4 * U * abs(low)) / t, (high + 4 * U * abs(high)) / t  # [theory: saddle.renyi]
     lower, upper = max(0.0, lower) * (1 - 2 * U), upper * (1 + 2 * U)
     return lower, between(lower, mid / t, upper, "rdp", run), upper, quadrature / t, rounding / t
 

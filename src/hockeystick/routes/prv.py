@@ -72,6 +72,7 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
         short += k * float(np.max(1 - p_lo[held] / p_up[held])) if (p_lo >= ALIKE * p_up).all() else math.inf
         if not (edge <= WELL_RESOLVED[0] * h and p_lo.sum() >= WELL_RESOLVED[1]):
             variation[i] = math.inf
+    # [theory: grid.coupling]
     radius += radius_upper(h + 2 * widest, counts, variation, log_share) + 8 * ULP * abs(shift) * len(up)
     none = log_finite(made.parts)
     upper = Grid(h, Steps.of(up), shift, radius * (1 + 1e-9), eta, lost)
@@ -102,6 +103,7 @@ def _cells(loss, h: float, first: int, last: int):
     if not (y_up.sum() < 1.5 and y_lo.sum() > 0):
         raise AccuracyError("the tails of a loss carry no mass that can be resolved")
     y = np.maximum(y_lo, 1e-300)
+    # [theory: grid.bracketed-mean]
     low = np.where(y_lo > 0, -y * np.log1p(-np.clip(u_lo / y, 0.0, -math.expm1(-h))), 0.0)
     high = np.minimum(u_up * (h / -math.expm1(-h)), h * y_up)
     mass = float(y_up.sum()), float(y_lo.sum())

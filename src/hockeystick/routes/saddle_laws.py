@@ -143,7 +143,7 @@ def point(parts: Parts, eps: float, kind: int = 0):
         if above is None:
             return None
         low, high = below.lower if below else -math.inf, above.upper
-        inf_lower, inf_upper = laws.inf_lower, laws.inf_upper
+        inf_lower, inf_upper = laws.inf_lower, laws.inf_upper  # [theory: saddle.lattice]
     low, high = _log_sum(inf_lower, low, -1), min(0.0, _log_sum(inf_upper, high, 1))
     mid = _log_sum(0.5 * (inf_lower + inf_upper), mid if math.isnan(found.raw) else found.raw, 0)
     return Point(low, mid, high, (*found.terms, _trust(parts, found.tilt, found.skewness)), "saddlepoint")

@@ -102,7 +102,7 @@ def cumulant(shifts, probabilities, q: float, a: float, convex):
     if scaled:
         terms = weights * np.exp(g - top)
         error = float((terms * (base + abs(a) * dL)).sum())
-        beyond = UNIT * s0 * centres.size * _turned(r, a, s0)
+        beyond = UNIT * s0 * centres.size * _turned(r, a, s0)  # [theory: law.shifts]
     else:
         near = np.where(far, 0.0, L)
         terms = weights * np.where(

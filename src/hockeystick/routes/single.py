@@ -61,7 +61,7 @@ def point(loss: Loss, eps: float) -> Point | None:
             other, mid = _atom_by_atom(loss, atoms, eps)
             if 2 * other < 2 * rounding + wrong:
                 rounding, value, wrong = other, mid, 0.0
-    lower, upper = value - rounding, value + rounding + wrong
+    lower, upper = value - rounding, value + rounding + wrong  # [theory: small.single]
     floor = -math.expm1(eps)  # delta(eps) >= 1 - e^eps
     lower, value, upper = max(lower, floor * (1 - 4 * U)), max(value, floor), min(1.0, max(upper, floor * (1 + 4 * U)))
     if eps >= loss.hi + loss.ends_error and not loss.mass_inf and eps >= 0:
