@@ -15,7 +15,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick.explore import model
-from hockeystick.explore.desk import REST, Desk
+from hockeystick.explore.desk import DRAWN, NOW, REST, Desk
 from hockeystick.explore.model import FPR, SAMPLERS, Choice, Given
 
 DELTA = 1e-5
@@ -150,6 +150,26 @@ def test_the_finer_rounds_of_a_run_wait_for_the_first_of_others():
     assert firsts[1] > firsts[2]  # what was asked last comes first
 
 
+def test_numbers_are_delivered_before_curves_are_begun_and_finer_ones_wait_for_the_drawing():
+    deliveries, begun, gone = [], {}, threading.Event()
+
+    def pieces():
+        for name in ("number", NOW, "curve", REST, "finer"):
+            begun[name] = time.perf_counter(), len(deliveries)
+            yield name, name
+        gone.set()
+
+    desk = Desk(lambda found: (deliveries.append([name for _, name in found]), desk.delivered()))
+    desk.ask("a", pieces())
+    assert gone.wait(5)
+    desk.close()
+    assert deliveries[:2] == [["number"], ["curve"]] and begun["curve"][1] == 1
+    assert begun["finer"][0] - begun[REST][0] >= DRAWN
+    order = [name for name, _ in model.pieces(SMALL, DELTA)]
+    assert order[:3] == ["epsilon", "epoch", NOW]
+    assert set(order[3 : order.index(REST)]) == {"privacy", "tradeoff", "steps", "noise"}
+
+
 def test_a_piece_that_takes_long_does_not_hold_up_a_newer_question():
     found, end = {}, threading.Event()
 
@@ -258,6 +278,28 @@ def test_axes_hold_the_curves_and_stay_where_somebody_moved_them():
         assert x.end >= longer[name].x.max()
         drawn.fit([])
         assert x.end >= longer[name].x.max()
+
+
+def test_columns_of_all_figures_go_together():
+    pytest.importorskip("bokeh")
+    from hockeystick.explore import figures
+
+    curves = {name: piece for name, piece in model.pieces(SMALL, DELTA) if name in figures.PLANS}
+    lines = figures.Lines({name: figures.Drawn(name) for name in figures.PLANS}, 0)
+    lines.mark(SMALL, hs.epsilon(SMALL.run, DELTA), DELTA)
+    lines.draw({"privacy": curves["privacy"]})
+    lines.draw({name: curves[name] for name in ("tradeoff", "steps", "noise")})
+    data = lines.source.data
+    assert len({len(values) for values in data.values()}) == 1
+    for name, series in curves.items():
+        size = series.x.size
+        assert np.array_equal(data[f"{name} x"][:size], series.x)
+        assert data[f"{name} at least"][:size] == series.bound.lower.tolist()
+        assert data[f"{name} at most"][:size] == series.bound.upper.tolist()
+        assert set(data[f"{name} upper"][size:]) <= {data[f"{name} upper"][size - 1]}  # the last point again
+    assert data["steps dot x"][0] == SMALL.steps and data["noise dot x"][0] == SMALL.noise
+    lines.clear()
+    assert all(np.isnan(values).all() for values in lines.source.data.values())
 
 
 def test_in_a_browser(served):

@@ -13,13 +13,23 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 SOON, LATER = 0.02, 0.15
-"""Seconds from a question to its first delivery, and between later ones, whose drawing must hold up neither the one
-before nor the next question."""
+"""Seconds from a question to its first delivery and between deliveries up to the piece `REST`, and between later ones,
+whose drawing must hold up neither the one before nor the next question."""
+DRAWN = 0.05
+"""Seconds for which what comes after `REST` is not begun: the browser draws what came before, and wants the
+processor."""
 PATIENCE, THREADS = 0.3, 4
 """Seconds for which a thread is alone with a piece, and threads in all."""
 NOW, REST = "now", "rest"
 """Names of pieces that say: what has been found is worth a delivery; and what follows can wait for other keys
 besides."""
+
+
+class Job:
+    """The pieces asked for under a key, of which none is computed before the time `after`."""
+
+    def __init__(self, key: Hashable, pieces: Iterator[tuple[str, Any]]):
+        self.key, self.pieces, self.after = key, pieces, 0.0
 
 
 class Desk:
@@ -29,19 +39,19 @@ class Desk:
     def __init__(self, deliver: Callable[[dict], None]):
         self._deliver = deliver
         self._turn = threading.Condition()
-        self._work: list[tuple[Hashable, Iterator[tuple[str, Any]]]] = []
+        self._work: list[Job] = []
         self._found: dict[tuple[Hashable, str], Any] = {}
         self._under_way = self._closed = False
-        self._next = 0.0
-        self._at: dict[int, tuple[Any, float]] = {}
+        self._next, self._pace = 0.0, SOON
+        self._at: dict[int, tuple[Job, float]] = {}
         for i in range(THREADS):
             threading.Thread(target=self._run, args=(i,), name=f"hockeystick-explore-{i}", daemon=True).start()
 
     def ask(self, key: Hashable, pieces: Iterator[tuple[str, Any]]) -> None:
         with self._turn:
             self._drop(key)
-            self._work.append((key, pieces))
-            self._next = time.perf_counter() + SOON
+            self._work.append(Job(key, pieces))
+            self._next, self._pace = time.perf_counter() + SOON, SOON
             self._turn.notify_all()
 
     def drop(self, key: Hashable) -> None:
@@ -61,60 +71,57 @@ class Desk:
             self._turn.notify_all()
 
     def _drop(self, key: Hashable) -> None:
-        self._work = [entry for entry in self._work if entry[0] != key]
+        self._work = [job for job in self._work if job.key != key]
         self._found = {at: piece for at, piece in self._found.items() if at[0] != key}
 
     def _run(self, i: int) -> None:
         while True:
             found: dict[Any, Any] = {}
-            entry: Any = None
+            job: Job | None = None
             with self._turn:
-                while not (self._closed or found or entry):
+                while not (self._closed or found or job):
                     if self._due():
-                        found, self._found, self._under_way, self._next = (
-                            self._found,
-                            {},
-                            True,
-                            time.perf_counter() + LATER,
-                        )
-                    elif entry := self._entry():
-                        self._at[i] = entry, time.perf_counter()
+                        found, self._found, self._under_way = self._found, {}, True
+                        self._next = time.perf_counter() + self._pace
+                    elif job := self._job():
+                        self._at[i] = job, time.perf_counter()
                     else:
                         self._turn.wait(self._pause())
                 if self._closed:
                     return
             if found:
                 self._deliver(found)
-                continue
-            self._step(entry)
-            with self._turn:
-                del self._at[i]
+            elif job:
+                self._step(job)
+                with self._turn:
+                    del self._at[i]
 
     def _due(self) -> bool:
         return bool(self._found) and not self._under_way and time.perf_counter() >= self._next
 
-    def _entry(self):
-        """What a thread can go on with, or None."""
+    def _job(self) -> Job | None:
+        """What a thread can go on with."""
         now = time.perf_counter()
         if self._under_way or any(now - since < PATIENCE for _, since in self._at.values()):
             return None
-        return next((e for e in reversed(self._work) if all(e is not entry for entry, _ in self._at.values())), None)
+        taken = [job for job, _ in self._at.values()]
+        return next((job for job in reversed(self._work) if job not in taken and job.after <= now), None)
 
     def _pause(self) -> float | None:
-        """Seconds until `_due` or `_entry` may say something else without being notified; None: never."""
+        """Seconds until `_due` or `_job` may say something else without being notified; None: never."""
         now = time.perf_counter()
         ends = [self._next] if self._found and not self._under_way else []
         ends += [since + PATIENCE for _, since in self._at.values() if self._work and now - since < PATIENCE]
+        ends += [job.after for job in self._work if job.after > now]
         return max(0.0, min(ends) - now) if ends else None
 
-    def _step(self, entry) -> None:
-        """One piece more of an entry. An error is the last piece of its key, under the name "error"."""
-        key, pieces = entry
+    def _step(self, job: Job) -> None:
+        """One piece more of a job. An error is the last piece of its key, under the name "error"."""
         try:
-            name, piece = next(pieces)
+            name, piece = next(job.pieces)
         except StopIteration:
             with self._turn:
-                self._work = [other for other in self._work if other is not entry]
+                self._work = [other for other in self._work if other is not job]
             return
         except Exception as error:
             if not isinstance(error, ValueError | ArithmeticError):
@@ -124,6 +131,7 @@ class Desk:
             if name in (NOW, REST):
                 self._next = 0.0
                 if name == REST:  # to the end of the queue, unless it was dropped meanwhile
-                    self._work.sort(key=lambda other: other is not entry)
-            elif any(other is entry for other in self._work):  # else it was dropped meanwhile
-                self._found[key, name] = piece
+                    self._work.sort(key=lambda other: other is not job)
+                    job.after, self._pace = time.perf_counter() + DRAWN, LATER
+            elif job in self._work:  # else it was dropped meanwhile
+                self._found[job.key, name] = piece

@@ -201,15 +201,13 @@ def pieces(what: Choice | Given, delta: float, **options) -> Iterator[tuple[str,
     yield "epsilon", query.epsilon(what.run, delta, **options)
     if isinstance(what, Choice):
         yield "epoch", query.epsilon(what.step * (what.steps + what.epoch), delta, **options)
+    yield NOW, None  # the browser shows the numbers while the curves are computed
     rest = []
-    for name, piece in _curves(what, delta, ROUNDS[0], options):
-        yield name, piece
-        if name == "privacy":  # the first figure is drawn while the others are computed
-            yield NOW, None
+    yield from _curves(what, delta, ROUNDS[0], options)
     if isinstance(what, Choice):
         # eps grows like a root
         steps = np.append(1 + (2 * what.steps - 1) * np.linspace(0, 1, POINTS) ** 2, what.steps)
-        noise = np.append(what.noise * np.logspace(-0.5, 0.5, POINTS), what.noise)
+        noise = np.append(what.noise * np.geomspace(0.5, 3.0, POINTS), what.noise)
         for name, values in (("steps", np.round(steps).astype(np.int64)), ("noise", noise)):
             rest.append(_along(what, name, np.unique(values), delta, options))
             yield next(rest[-1])

@@ -177,8 +177,9 @@ class Page:
         self.series |= {(card.key, name): piece for name, piece in curves.items()}
         if "epsilon" in found:
             self.lines[card.key].mark(card.what, found["epsilon"], self.delta)
-        for name, series in curves.items():  # first: the browser draws while the rest is on its way
-            self.lines[card.key].draw(name, series)
+        if curves:  # first: the browser draws while the rest is on its way
+            self.lines[card.key].draw(curves)
+        for name in curves:
             self._fit(name)
         for name, piece in found.items():
             if name not in curves:
