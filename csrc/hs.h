@@ -48,6 +48,34 @@ typedef struct {
     int64_t n_nodes;
 } hs_point;
 
+/* What a caller lends to a call: n_work doubles of scratch, threads, and how to stop it (NULL: never). */
+typedef struct {
+    double *work;
+    int64_t n_work;
+    int n_threads;
+    hs_poll *poll;
+} hs_lent;
+
+/* b steps in one direction, each k runs of (m, q); family: 0 Gaussian, 1 Laplace (m = sensitivity/scale), NULL where
+ * all are Gaussian. */
+typedef struct {
+    int b, add;
+    const int *family;
+    const double *m, *q, *k;
+} hs_run;
+
+/* A Gauss-Legendre rule on [-1, 1]. */
+typedef struct {
+    int n;
+    const double *x, *w;
+} hs_rule;
+
+/* Where a privacy curve is a given delta: lower <= eps <= upper, and the certified delta near the estimate. */
+typedef struct {
+    double lower, estimate, upper;
+    hs_point delta;
+} hs_crossing;
+
 /* version.c */
 int hs_status_last(void); /* the largest status code, for the test that walks them all */
 
@@ -55,11 +83,9 @@ int hs_status_last(void); /* the largest status code, for the test that walks th
  * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: hs_hyperbola_work(b)
  * doubles. */
 int64_t hs_hyperbola_work(int b);
-int hs_hyperbola_delta(int b, const double *m, const double *q, const double *k, int add, double eps, double log_tol,
-                       double *work, int64_t n_work, hs_point *out);
-int hs_hyperbola_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta,
-                     double log_tol, double *work, int64_t n_work, double *eps_lower, double *eps_estimate,
-                     double *eps_upper, hs_point *out);
+int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *work, int64_t n_work, hs_point *out);
+int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double *work, int64_t n_work,
+                     hs_crossing *out);
 
 /* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err:
  * relative errors of q and w in units of u. */
@@ -102,8 +128,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out);
 int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work,
                      double *out); /* out: 9 n */
-int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
-                   double *upper, hs_point *out);
+int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 /* mixed.c: certified delta(eps) and eps(delta) of a composition of laws with atoms. The caller fills the first block.
  * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate,
  * direction, points of it in the arrays that follow, which hold all laws' points one after the other: coordinate x,
@@ -137,29 +162,34 @@ typedef struct {
 } hs_mixed;
 int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes);
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out);
-int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
-                 double *upper, hs_point *out);
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 /* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
 int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err);
-/* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), from n Gauss-Legendre nodes and
- * weights on `panels`
- * panels: 2 + n panels entries in each array. */
-int hs_sublaplace_points(double m, double q, int add, int64_t panels, int64_t n, const double *node,
-                         const double *weight, double *l, double *lp, double *dl, double *dp);
+/* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), by a rule on each of `panels` panels:
+ * 2 + n panels entries in each array. */
+int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,
+                         double *dl, double *dp);
 /* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of one step's loss, their sum, first and absolute moment, and how far an
  * edge may be off; log sum p_j exp(t j dx). */
-int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, double *p, double *mass, double *mean,
-                double *abs_mean, double *edge_upper);
+typedef struct {
+    double mass, mean, abs_mean, edge_upper;
+} hs_cell_sums;
+int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, double *p, hs_cell_sums *sums);
 int hs_grid_log_mgf(int64_t j0, int64_t n, double dx, const double *p, double t, double *log_mgf);
-/* the same of many steps, step i on p[start[i]..start[i+1]-1] from j0[i] on: a row for each tilt t */
-int hs_grid_log_mgfs(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, int64_t tilts,
-                     const double *t, double *log_mgf);
+/* masses of many steps on {j dx}: step i has p[start[i]..start[i+1]-1], from j0[i] on */
+typedef struct {
+    int64_t steps;
+    const int64_t *j0, *start;
+    double dx;
+    const double *p;
+} hs_cells;
+int hs_grid_log_mgfs(const hs_cells *cells, int64_t tilts, const double *t, double *log_mgf); /* a row for each tilt */
 
 /* convolve.c: around the FFT. Complex arrays are interleaved pairs; see the head of the file. */
 int hs_convolve_tilt(int64_t j0, int64_t n, double dx, const double *p, double t, double log_mgf, int64_t n_fft,
                      double *w);
-int hs_convolve_tilts(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, double t,
-                      const double *log_mgf, int64_t n_fft, double *w, double *point, double *norm2, double *norm1);
+int hs_convolve_tilts(const hs_cells *cells, double t, const double *log_mgf, int64_t n_fft, double *w, double *point,
+                      double *norm2, double *norm1);
 int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double *point, const double *k, int n_threads,
                        int first, double *product);
 int hs_convolve_multiply(int64_t n, double *a, const double *b);
@@ -173,12 +203,16 @@ int hs_convolve_tail(int64_t n, const double *r, int64_t j_lo, double dx, double
  * sets it; 2 this step clears it. */
 #define HS_DROPPED ((int64_t)1 << 62)
 #define HS_TURN ((int64_t)1 << 61)
-int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit,
-                         int sticky, int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads,
-                         uint64_t *checksum, int64_t *bad);
-int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
-                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after,
-                              uint8_t *active, uint64_t *change, int64_t *bad);
+typedef struct {
+    const void *norms;
+    double scale, top;
+    int64_t limit;
+    int is_float, sticky, turn;
+} hs_charge;
+int hs_individual_charge(int64_t n, const hs_charge *step, const int64_t *spent, int64_t *after, uint8_t *active,
+                         int n_threads, uint64_t *checksum, int64_t *bad);
+int hs_individual_charge_some(int64_t n, int64_t m, const hs_charge *step, const int64_t *index, const int64_t *spent,
+                              int64_t *after, uint8_t *active, uint64_t *change, int64_t *bad);
 int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent);
 int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum);
 
@@ -187,52 +221,66 @@ int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n
  * record and its tilt;
  * group: for records of similar tilt, the bounds lowered to those of one contour, placed for counts k, widened by
  * margin. */
-int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts,
-                        const double *t, int n_threads, hs_poll *poll, double *work, int64_t n_work, double *up);
-int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t,
-                           const double *up, double log_delta, int n_threads, hs_poll *poll, double *best,
-                           int32_t *which);
+int hs_individual_tilts(const hs_run *levels, double k_total, int tilts, const double *t, const hs_lent *lent,
+                        double *up);
+typedef struct {
+    int64_t records;
+    int levels;
+    const int32_t *k;
+} hs_counts;
+int hs_individual_chernoff(const hs_counts *counts, int tilts, const double *t, const double *up, double log_delta,
+                           const hs_lent *lent, double *best, int32_t *which);
 int64_t hs_individual_work(int levels);
-int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
-                        double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
-                        int n_threads, hs_poll *poll, double *work, int64_t n_work, double *eps_upper, double *gap);
-/* tails.c: Pr[Y <= s], Pr[Y > s], the same of X, relative errors; base losses, and their Poisson samples. See each
- * head. */
+int hs_individual_group(const hs_run *levels, const hs_counts *counts, double margin, double T0, double k_total,
+                        double log_delta, const hs_lent *lent, double *eps_upper, double *gap);
+/* tails.c: `tails` are five rows of n numbers, Pr[Y <= s], Pr[Y > s], the same of X, relative errors, at n losses s,
+ * which may be the last row; base losses, and their Poisson samples. See each head. */
 int hs_normal_tails(int64_t n, const double *x, double *below, double *above);
-int hs_gaussian_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below,
-                      double *x_above, double *rel);
-int hs_laplace_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below,
-                     double *x_above, double *rel);
+int hs_gaussian_tails(double m, int64_t n, const double *s, double *tails);
+int hs_laplace_tails(double m, int64_t n, const double *s, double *tails);
 int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *first, double *edge, double *slope);
-int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *y_below, double *y_above,
-                     double *x_below, double *x_above, double *rel);
-/* pld.c: laws on a lattice above and below a loss; see the head of the file. */
-int hs_pld_cells(int64_t n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
-                 const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
-                 double *u_upper, double *y_lower, double *u_lower);
+int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *tails);
+/* pld.c: laws on a lattice above and below a loss; see the head of the file. The n fine cells between tails at s0 + i w,
+ * i = 0..n, m of them to a cell of the lattice; losses are within `edge`, tails within (1 + rel) and `absolute`. */
+typedef struct {
+    int64_t n;
+    int m;
+    double s0, w, edge, absolute;
+} hs_fine;
+int hs_pld_cells(const hs_fine *fine, double *tails);
 enum { HS_PLD_FINE = 8 }; /* most fine cells between two lattice points */
 int hs_pld_upper(int64_t n, int m, double w, const double *y_upper, const double *u_upper, double bottom, double *p);
 int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double *u_lower, double top, double t,
                  double *p);
-int hs_pld_laws(int64_t n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
-                double *p_upper, double *p_lower, double *p_inf);
+int hs_pld_laws(const hs_fine *fine, double *tails, double t, int cut, double *p_upper, double *p_lower, double *p_inf);
 
 /* pld_steps.c: many steps at once, rows of HS_STEP_COLUMNS numbers (kind 0 Gaussian or 1 Laplace, m, q, back); see
  * its head. */
 enum { HS_STEP_COLUMNS = 4, HS_PLD_OCTAVE = 8, HS_PLD_LANES = 8 };
-int hs_step_tails(const double *step, int64_t n, const double *s, double *o, double *edge);
+int hs_step_tails(const double *step, int64_t n, const double *s, double *tails, double *edge);
 int64_t hs_step_nodes(int64_t steps, const double *table, double p, int64_t gl);
-int hs_pld_step_nodes(const double *step, double p, int64_t gl, const double *x, const double *w, int64_t room,
-                      int64_t *n, double *loss, double *log_den);
+int hs_pld_step_nodes(const double *step, double p, const hs_rule *rule, int64_t room, int64_t *n, double *loss,
+                      double *log_den);
 int hs_pld_windows(int64_t steps, const double *table, double p_low, double p_high, double *lo, double *hi);
-int hs_pld_steps(int64_t steps, const double *table, int m, double dx, double t, const double *at, const int64_t *first,
-                 const int64_t *start, const int64_t *size, double *work, double *p_upper, double *p_lower,
-                 double *edge, double *p_inf);
-int hs_pld_table(int64_t up, int64_t down, double t0, int64_t n, const double *loss, const double *log_den, double k,
-                 double *work, double *k0, double *k1, double *k2);
-int hs_pld_tables(int64_t steps, const double *table, const double *k, double p, int64_t gl, const double *x,
-                  const double *w, int64_t up, int64_t down, double t0, int64_t room, double *work, double *k0,
-                  double *k1, double *k2, double *far);
+/* where the laws of many steps go: step i on the points at[i] + j dx, j = first[i], .., size[i] of them, each of m fine
+ * cells, its masses from start[i] on; t: see hs_pld_lower */
+typedef struct {
+    int m;
+    double dx, t;
+    const double *at;
+    const int64_t *first, *start, *size;
+} hs_windows;
+int hs_pld_steps(int64_t steps, const double *table, const hs_windows *windows, double *work, double *p_upper,
+                 double *p_lower, double *edge, double *p_inf);
+/* tilts t0 2^{i/8}, i < up, then -t0 2^{i/4}, i < down, then 0; sums: rows K, K', K'' at these */
+typedef struct {
+    int64_t up, down;
+    double t0;
+} hs_ladder;
+int hs_pld_table(const hs_ladder *tilts, int64_t n, const double *loss, const double *log_den, double k, double *work,
+                 double *sums);
+int hs_pld_tables(int64_t steps, const double *table, const double *k, double p, const hs_rule *rule,
+                  const hs_ladder *tilts, double *work, double *sums, double *far);
 /* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
 enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
 typedef struct {
@@ -244,13 +292,10 @@ typedef struct {
     int kind;                                  /* the estimate that was used */
 } hs_saddle;
 int64_t hs_saddle_work(void); /* doubles of scratch (work) that the functions below need */
-int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
-                    hs_poll *poll, double *work, int64_t n_work, hs_saddle *out);
-int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
-                  hs_poll *poll, double *work, int64_t n_work, hs_saddle *out);
-int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind,
-                       double wall, hs_poll *poll, double *work, int64_t n_work,
-                       hs_saddle *out); /* the larger over the directions; ADD has no loss above wall */
+int hs_saddle_delta(const hs_run *run, double eps, int kind, const hs_lent *lent, hs_saddle *out);
+int hs_saddle_eps(const hs_run *run, double log_delta, int kind, const hs_lent *lent, hs_saddle *out);
+/* the larger over the directions; ADD has no loss above wall */
+int hs_saddle_eps_both(const hs_run *run, double log_delta, int kind, double wall, const hs_lent *lent, hs_saddle *out);
 /* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each
  * within edge[i]) of probability `num` under the numerator (each within rel[i], relative), and probability inf[i]
  * (within rel[i]) of an infinite loss, which is left out: `out` is about sup over S of num(S) - e^eps den(S), S
@@ -265,14 +310,12 @@ int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps,
 int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
 /* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the
  * Kolmogorov distance to normal, and of the quadrature's part in the error of K */
-int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll,
-                        double *work, int64_t n_work, double *out);
-int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
-                            double value, hs_poll *poll, double *work, int64_t n_work, double *tilt, double *upper);
+int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out);
+int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
+                            double *upper);
 /* one upper end of log delta(eps), any that is at most `enough` being as good as the least; work: n_threads
  * hs_saddle_work() */
-int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double enough,
-                          int n_threads, hs_poll *poll, double *work, int64_t n_work, double *upper);
+int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, double *upper);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used:
  * intervals of the effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1],
@@ -280,21 +323,19 @@ int hs_saddle_delta_upper(int b, const double *m, const double *q, const double 
 int hs_sampling_truncation(double p, double n, double max_batch, double *out);
 
 /* tails of one branch at increasing losses; see the head of the file */
-int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *y_below,
-                      double *y_above, double *x_below, double *x_above, double *rel, double *edge);
+int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *tails,
+                      double *edge);
 
 /* cgf_upper.c */
 /* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
 int64_t hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out);
-/* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace; x, w[n_gl] a Gauss-Legendre rule on
- * [-1, 1]. Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y
+/* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace.
+ * Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y
  * and X. Estimates of delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the
  * published one; order 0 to 3. */
-int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A,
-                         double *B);
-int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,
-                        const double *x, const double *w, int n_gl, hs_poll *poll, double *Y, double *X);
+int hs_edgeworth_moments(int family, double m, double q, const hs_rule *rule, double *A, double *B);
+int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, double *Y, double *X);
 int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
                        double *value);
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
@@ -304,10 +345,9 @@ int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, doub
  * suffice. */
 #define HS_EDGEWORTH_BOUNDED 6
 #define HS_EDGEWORTH_M_MAX 20.0 /* of a sampled Gaussian step */
-int hs_edgeworth_bounded(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
-                         double *out);
-int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
-                               double y0, double y1, double *work, int64_t n_work, double *modulus);
+int hs_edgeworth_bounded(int family, double m, double q, int which, const hs_rule *rule, double *out);
+int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const hs_rule *rule, double y0, double y1,
+                               const hs_lent *lent, double *modulus);
 
 /* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as
  * in hs_contour, T the smoothing limit, 0 to have it chosen. HS_OK leaves valid outputs, however wide. work:
@@ -315,10 +355,10 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
  * unit. */
 enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
 typedef struct {
-    int b, add, n_gl;
+    int b, add;
     const int *family;
     const double *m, *q, *k;
-    const double *x, *w;
+    hs_rule rule; /* for Laplace steps */
     double T0, T;
     hs_poll *poll;
     /* filled by prawitz.c */
@@ -342,15 +382,17 @@ typedef struct {
 } hs_prawitz;
 int64_t hs_prawitz_work(void);
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out);
-int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
-                   double *upper, hs_point *out);
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 
 /* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at`
- * holds deltas and the answers are eps; else `at` holds eps and the answers are logs of delta. done[i]: 1 within
- * `widest`, 2 an upper end only, 0 unspecified. */
+ * holds deltas and the answers are eps; else `at` holds eps and the answers are logs of delta. ends: rows lower, estimate,
+ * upper. done[i]: 1 within `widest`, 2 an upper end only, 0 unspecified. */
 int64_t hs_batch_work(int n_threads);
-int hs_batch(int64_t n, const double *m, const double *q, const double *k, const double *at, int want_eps,
-             int directions, int replaced, double rtol, double T0, double widest, int n_threads, hs_poll *poll,
-             double *work, int64_t n_work, double *lower, double *estimate, double *upper, unsigned char *done);
+typedef struct {
+    int want_eps, directions, replaced;
+    double rtol, T0, widest;
+} hs_asked;
+int hs_batch(int64_t n, const double *m, const double *q, const double *k, const double *at, const hs_asked *asked,
+             const hs_lent *lent, double *ends, unsigned char *done);
 
 #endif

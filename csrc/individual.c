@@ -215,9 +215,13 @@ static void undo(const cut *C, int is_float, const void *norms, double scale, co
 }
 
 /* Charge records lo..hi-1; returns hi, or the first record of the first block with a bad norm. */
-HS_CLONES static int64_t sweep(int64_t lo, int64_t hi, int is_float, const void *norms, ruler R, double top, rule L,
-                               const int64_t *spent, int64_t *after, uint8_t *active, uint64_t *sum)
+HS_CLONES static int64_t sweep(int64_t lo, int64_t hi, const hs_charge *step, const int64_t *spent, int64_t *after,
+                               uint8_t *active, uint64_t *sum)
 {
+    const rule L = rule_of(step->limit, step->sticky, step->turn);
+    const ruler R = ruler_of(step->scale);
+    const void *norms = step->norms;
+    const int is_float = step->is_float;
     int64_t old[BLOCK], fresh[BLOCK], j;
     uint8_t in[BLOCK];
     uint64_t total = 0;
@@ -225,7 +229,7 @@ HS_CLONES static int64_t sweep(int64_t lo, int64_t hi, int is_float, const void 
         int count = (int)(hi - j < BLOCK ? hi - j : BLOCK);
         int64_t *out = after ? after + j : fresh;
         fetch(at(norms, is_float, j), is_float, spent + j, hi - j);
-        if (!valid(count, is_float, at(norms, is_float, j), top)) return j;
+        if (!valid(count, is_float, at(norms, is_float, j), step->top)) return j;
         memcpy(old, spent + j, sizeof *old * (size_t)count);
         apply(count, is_float, at(norms, is_float, j), R, L, old, out, active ? active + j : in);
         if (sum) total += hash_block(count, out, j);
@@ -237,54 +241,50 @@ HS_CLONES static int64_t sweep(int64_t lo, int64_t hi, int is_float, const void 
 /* One step over all n records. spent may be after: then nothing is charged unless every norm is good (a mark or a
  * turn cannot be taken back, so all norms are looked at first). after, active and checksum may be NULL: a look
  * without a change. On HS_BAD_ARGUMENT *bad is the first bad record. */
-int hs_individual_charge(int64_t n, int is_float, const void *norms, double scale, double top, int64_t limit,
-                         int sticky, int turn, const int64_t *spent, int64_t *after, uint8_t *active, int n_threads,
-                         uint64_t *checksum, int64_t *bad)
+int hs_individual_charge(int64_t n, const hs_charge *step, const int64_t *spent, int64_t *after, uint8_t *active,
+                         int n_threads, uint64_t *checksum, int64_t *bad)
 {
-    rule L = rule_of(limit, sticky, turn);
     uint64_t sum[CHUNKS];
-    ruler R = ruler_of(scale);
+    int lasting = step->sticky || step->turn, i;
     cut C;
-    int i;
-    if (!(n >= 0 && scale > 0 && top >= 0 && n_threads > 0 && (active || turn || spent != after)))
-        return HS_BAD_ARGUMENT;
+    if (!(n >= 0 && step->scale > 0 && step->top >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
+    if (!(active || step->turn || spent != after)) return HS_BAD_ARGUMENT;
     cut_into(&C, n, n_threads);
-    *bad = (sticky || turn) && spent == after ? bad_of_all(&C, is_float, norms, top) : n;
+    *bad = lasting && spent == after ? bad_of_all(&C, step->is_float, step->norms, step->top) : n;
     if (*bad < n) return HS_BAD_ARGUMENT;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C.chunks) schedule(static) if (C.chunks > 1)
 #endif
     for (i = 0; i < C.chunks; i++)
-        C.done[i] = sweep(i * C.per, end_of(&C, i), is_float, norms, R, top, L, spent, after, active,
-                          checksum ? &sum[i] : NULL);
+        C.done[i] = sweep(i * C.per, end_of(&C, i), step, spent, after, active, checksum ? &sum[i] : NULL);
     if (checksum)
         for (*checksum = 0, i = 0; i < C.chunks; i++) *checksum += sum[i];
     for (i = C.chunks - 1; i >= 0; i--)
-        if (C.done[i] < end_of(&C, i)) *bad = first_bad(C.done[i], n, is_float, norms, top);
+        if (C.done[i] < end_of(&C, i)) *bad = first_bad(C.done[i], n, step->is_float, step->norms, step->top);
     if (*bad == n) return HS_OK;
-    if (spent == after) undo(&C, is_float, norms, scale, active, after);
+    if (spent == after) undo(&C, step->is_float, step->norms, step->scale, active, after);
     return HS_BAD_ARGUMENT;
 }
 
 /* One step over m of n records: index strictly increasing. after[j] is the new word of record index[j]; nothing is
  * stored in spent (hs_individual_scatter does). *change is what the checksum of all records gains. *bad: first bad
  * position. */
-int hs_individual_charge_some(int64_t n, int64_t m, int is_float, const void *norms, const int64_t *index, double scale,
-                              double top, int64_t limit, int sticky, const int64_t *spent, int64_t *after,
-                              uint8_t *active, uint64_t *change, int64_t *bad)
+int hs_individual_charge_some(int64_t n, int64_t m, const hs_charge *step, const int64_t *index, const int64_t *spent,
+                              int64_t *after, uint8_t *active, uint64_t *change, int64_t *bad)
 {
     int64_t old[BLOCK], j, i, last = -1;
-    rule L = rule_of(limit, sticky, 0);
-    ruler R = ruler_of(scale);
-    if (!(m >= 0 && m <= n && scale > 0 && top >= 0)) return HS_BAD_ARGUMENT;
+    int is_float = step->is_float;
+    rule L = rule_of(step->limit, step->sticky, 0);
+    ruler R = ruler_of(step->scale);
+    if (!(m >= 0 && m <= n && step->scale > 0 && step->top >= 0)) return HS_BAD_ARGUMENT;
     *bad = m;
     *change = 0;
     for (j = 0; j < m; j += BLOCK) {
         int count = (int)(m - j < BLOCK ? m - j : BLOCK);
-        const void *x = at(norms, is_float, j);
+        const void *x = at(step->norms, is_float, j);
         for (i = 0; i < count && index[j + i] > last && index[j + i] < n; i++) last = index[j + i];
-        if (i < count || !valid(count, is_float, x, top)) {
-            *bad = j + (i < count ? i : first_bad(0, count, is_float, x, top));
+        if (i < count || !valid(count, is_float, x, step->top)) {
+            *bad = j + (i < count ? i : first_bad(0, count, is_float, x, step->top));
             return HS_BAD_ARGUMENT;
         }
         for (i = 0; i < count; i++) old[i] = spent[index[j + i]];

@@ -217,9 +217,11 @@ static double root(double q, double q_err, double up, double down, double s, dou
 /* The tails of one branch at an increasing s[0..n-1]: see the head of the file. rel: relative error of the four tails
  * at s_i.
  */
-int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *y_below,
-                      double *y_above, double *x_below, double *x_above, double *rel, double *edge)
+int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *tails,
+                      double *edge)
 {
+    double *y_below = tails, *y_above = tails + n, *x_below = tails + 2 * n;
+    double *x_above = tails + 3 * n, *rel = tails + 4 * n;
     const double r = 0.70710678118654752440;
     double x = 0, before = 0, one;
     int64_t i;

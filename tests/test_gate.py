@@ -134,7 +134,7 @@ LENGTHS = {
     "convolve_powers": (np.ones((2, 4), complex), LOSS, K, 1, True, np.ones(4, complex)),
     "convolve_multiply": (np.ones(4, complex), np.ones(4, complex)),
     "poisson_tails": (0.1, 1.0, 1.0, 0, TAILS.copy()),
-    "pld_cells": (-1.0, 0.125, *TAILS, 0.0, 0.0),
+    "pld_cells": (-1.0, 0.125, TAILS.copy(), 0.0, 0.0),
     "pld_upper": (4, 0.125, TAILS[0][:16], TAILS[1][:16], 0.0),
     "pld_lower": (4, 0.125, TAILS[0][:16], TAILS[1][:16], 0.0, 1.0),
     "pld_laws": (4, -1.0, 0.125, TAILS.copy(), 0.0, 0.0, 1.0),
@@ -166,6 +166,7 @@ ANY = {
     ("individual_chernoff", 0, 0),
     ("pld_windows", 0, 0),
     ("poisson_tails", 4, 1),
+    ("pld_cells", 2, 1),
 }
 """(function, argument, axis) of arrays that may be longer, or of any length."""
 

@@ -126,9 +126,9 @@ static void laplace_point(double v, double q, double wA, int j, nodes *N)
 
 /* Atoms at v = -m (mass 1/2) and v = m (mass e^-m/2), density e^{-x}/2 at v = 2x - m, 0 < x < m: Gauss-Legendre
  * panels. */
-static void laplace_moments(double m, double q, const double *x, const double *w, int n_gl, double *A, double *B)
+static void laplace_moments(double m, double q, const hs_rule *rule, double *A, double *B)
 {
-    int panels = hs_laplace_step_panels(m), total = 2 + panels * n_gl, i;
+    int panels = hs_laplace_step_panels(m), total = 2 + panels * rule->n, i;
     int j, pass, at;
     double half = 0.5 * m / panels, mean[2] = {0, 0}, c[8] = {0};
     nodes N;
@@ -140,8 +140,8 @@ static void laplace_moments(double m, double q, const double *x, const double *w
                 if (i == -2) laplace_point(-m, q, 0.5, j, &N);
                 else if (i == -1) laplace_point(m, q, 0.5 * exp(-m), j, &N);
                 else {
-                    double y = (2 * (i / n_gl) + 1 + x[i % n_gl]) * half;
-                    laplace_point(2 * y - m, q, 0.5 * half * w[i % n_gl] * exp(-y), j, &N);
+                    double y = (2 * (i / rule->n) + 1 + rule->x[i % rule->n]) * half;
+                    laplace_point(2 * y - m, q, 0.5 * half * rule->w[i % rule->n] * exp(-y), j, &N);
                 }
             }
             if (pass) add_powers(&N, mean, c);
@@ -157,8 +157,7 @@ static void laplace_moments(double m, double q, const double *x, const double *w
 
 int hs_laplace_step_panels(double m) { return m > 2 ? (int)ceil(0.5 * m) : 1; }
 
-int hs_edgeworth_moments(int family, double m, double q, const double *x, const double *w, int n_gl, double *A,
-                         double *B)
+int hs_edgeworth_moments(int family, double m, double q, const hs_rule *rule, double *A, double *B)
 {
     if (!(m > 0 && q > 0 && q <= 1)) return HS_BAD_ARGUMENT;
     if (family == 0 && q == 1) { /* Gaussian losses N(-+m^2/2, m^2) */
@@ -168,24 +167,23 @@ int hs_edgeworth_moments(int family, double m, double q, const double *x, const 
         A[0] = -B[0];
         A[1] = B[1] = m * m;
     } else if (family == 0) normal_moments(m, q, A, B);
-    else if (family == 1 && m <= HS_LAPLACE_STEP_MAX && n_gl > 0) laplace_moments(m, q, x, w, n_gl, A, B);
+    else if (family == 1 && m <= HS_LAPLACE_STEP_MAX && rule->n > 0) laplace_moments(m, q, rule, A, B);
     else return HS_BAD_ARGUMENT;
     return HS_OK;
 }
 
-int hs_edgeworth_totals(int b, const int *family, const double *m, const double *q, const double *k, int add,
-                        const double *x, const double *w, int n_gl, hs_poll *poll, double *Y, double *X)
+int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, double *Y, double *X)
 {
     double A[5], B[5];
     int i, r, st;
     memset(Y, 0, 5 * sizeof *Y);
     memset(X, 0, 5 * sizeof *X);
-    for (i = 0; i < b; i++) {
+    for (i = 0; i < run->b; i++) {
         if (hs_stopped(poll, 5e3)) return HS_INTERRUPTED;
-        if ((st = hs_edgeworth_moments(family[i], m[i], q[i], x, w, n_gl, A, B))) return st;
+        if ((st = hs_edgeworth_moments(run->family[i], run->m[i], run->q[i], rule, A, B))) return st;
         for (r = 0; r < 5; r++) { /* the sign of odd cumulants turns with the loss */
-            Y[r] += k[i] * (add ? (r % 2 ? A[r] : -A[r]) : B[r]);
-            X[r] += k[i] * (add ? (r % 2 ? B[r] : -B[r]) : A[r]);
+            Y[r] += run->k[i] * (run->add ? (r % 2 ? A[r] : -A[r]) : B[r]);
+            X[r] += run->k[i] * (run->add ? (r % 2 ? B[r] : -B[r]) : A[r]);
         }
     }
     return Y[1] > 0 && X[1] > 0 && Y[1] < HUGE_VAL && X[1] < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;

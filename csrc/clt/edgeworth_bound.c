@@ -160,25 +160,24 @@ static void integrate(bounded *S)
 
 /* Mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 of the loss about its mean under law A (which = 0) or B, then bounds of
  * their errors. */
-int hs_edgeworth_bounded(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
-                         double *out)
+int hs_edgeworth_bounded(int family, double m, double q, int which, const hs_rule *rule, double *out)
 {
     double a[5], b[5], eta, *v = out;
     double *e = out + COUNT, s2, s3, a1;
     bounded S;
     int i, st;
-    if ((family == 0 && (q == 1 || m > HS_EDGEWORTH_M_MAX)) || (which != 0 && which != 1) || n_gl < 2)
+    if ((family == 0 && (q == 1 || m > HS_EDGEWORTH_M_MAX)) || (which != 0 && which != 1) || rule->n < 2)
         return HS_BAD_ARGUMENT;
-    if ((st = hs_edgeworth_moments(family, m, q, x, w, n_gl, a, b))) return st;
+    if ((st = hs_edgeworth_moments(family, m, q, rule, a, b))) return st;
     memset(&S, 0, sizeof S);
     S.family = family;
     S.which = which;
     S.m = m;
     S.q = q;
     S.c0 = which ? b[0] : a[0];
-    S.x = x;
-    S.w = w;
-    S.n = n_gl;
+    S.x = rule->x;
+    S.w = rule->w;
+    S.n = rule->n;
     S.nats = 45;
     integrate(&S);
     for (i = 0; i < COUNT; i++) {
@@ -199,8 +198,8 @@ int hs_edgeworth_bounded(int family, double m, double q, int which, const double
 
 /* sup |phi(y)| over y0 <= y <= y1 under law A (which = 0) or B. At most 4,000 points, of spacing 0.002/sd up to 1/sd,
  * 0.01/sd up to 3/sd, then 0.05/sd. */
-int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const double *x, const double *w, int n_gl,
-                               double y0, double y1, double *work, int64_t n_work, double *modulus)
+int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const hs_rule *rule, double y0, double y1,
+                               const hs_lent *lent, double *modulus)
 {
     double a = which, best = 0, prev = -1, y = y0;
     double c1, c2, q0, ends = 0;
@@ -208,7 +207,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
     hs_grid G;
     hs_moments mo;
     int st, j;
-    if (n_work < HS_GRID_WORK) return HS_SCRATCH;
+    if (lent->n_work < HS_GRID_WORK) return HS_SCRATCH;
     if (!(y0 > 0 && y1 >= y0) || (family == 0 && q == 1)) return HS_BAD_ARGUMENT;
     if (family == 0) {
         double o[3];
@@ -216,13 +215,13 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
         h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0.15 / fmax(m, 1), &j);
         /* no finer than fits: the bounds below tell what a coarse mesh costs. A power of two keeps the nodes exact. */
         h = fmax(h, ldexp(1, (int)ceil(log2((m + 22) / (HS_INNER_MAX - 24)))));
-        st = hs_grid_build(&G, m, q, h, -10.5, m + 10.5, work);
-    } else st = hs_laplace_step_grid(&G, m, q, x, w, n_gl, work);
+        st = hs_grid_build(&G, m, q, h, -10.5, m + 10.5, lent->work);
+    } else st = hs_laplace_step_grid(&G, m, q, rule, lent->work);
     if (st) return st;
     hs_grid_moments(&G, a, &mo);
     hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
-    q0 =
-        family == 0 ? hs_grid_quadrature_upper(&G, a, 0) : hs_laplace_step_quadrature_upper(m, q, a, 0, mo.log_m, n_gl);
+    q0 = family == 0 ? hs_grid_quadrature_upper(&G, a, 0)
+                     : hs_laplace_step_quadrature_upper(m, q, a, 0, mo.log_m, rule->n);
     if (family == 0) {
         ends = hs_grid_ends_upper(&G, a, mo.log_m);
         q0 += 2 * ends;
@@ -235,7 +234,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
         G.strip = -1;
         hs_grid_phase(&G, y, &zr, &zi);
         err = family == 0 ? hs_grid_quadrature_upper(&G, a, y)
-                          : hs_laplace_step_quadrature_upper(m, q, a, y, mo.log_m, n_gl);
+                          : hs_laplace_step_quadrature_upper(m, q, a, y, mo.log_m, rule->n);
         err = 1.01 * (err + q0);
         at = hypot(1 + zr, zi) + err + y * (c1 + 64 * c2) + 8 * HS_U;
         far =

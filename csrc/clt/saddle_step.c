@@ -229,22 +229,22 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
 
 int64_t hs_saddle_work(void) { return HS_GRID_WORK; }
 
-int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll,
-                  double *work, int64_t n_work)
+int hs_steps_open(hs_steps *S, const hs_run *run, const hs_lent *lent)
 {
+    const double *m = run->m, *q = run->q, *k = run->k;
     double all = 0, part = 0;
-    int i;
-    if (b < 1 || !m || !q || !k || !work) return HS_BAD_ARGUMENT;
-    if (n_work < HS_GRID_WORK) return HS_SCRATCH;
+    int i, b = run->b;
+    if (b < 1 || !m || !q || !k || !lent->work) return HS_BAD_ARGUMENT;
+    if (lent->n_work < HS_GRID_WORK) return HS_SCRATCH;
     S->b = b;
     S->m = m;
     S->q = q;
     S->k = k;
-    S->add = add;
-    S->work = work;
+    S->add = run->add;
+    S->work = lent->work;
     S->atoms = NULL;
     S->n_threads = 1;
-    S->poll = poll;
+    S->poll = lent->poll;
     S->coarse.a_lo = S->grid_lo = 1;
     S->coarse.a_hi = S->grid_hi = -1;
     S->stride = b > 64 ? b / 32 : 1;
@@ -448,13 +448,12 @@ void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to)
 }
 
 /* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */
-int hs_saddle_cumulants(int b, const double *m, const double *q, const double *k, int add, double t, hs_poll *poll,
-                        double *work, int64_t n_work, double *out)
+int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out)
 {
     hs_steps S;
     hs_tilted T;
     int st, j;
-    if ((st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work))) return st;
+    if ((st = hs_steps_open(&S, run, lent))) return st;
     if ((st = hs_steps_tilted(&S, t, &T))) return st;
     out[0] = T.K;
     out[1] = T.K_err;

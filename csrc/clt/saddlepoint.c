@@ -398,39 +398,41 @@ static int answer_eps(hs_steps *S, double log_delta, int kind, double floor, hs_
     return HS_OK;
 }
 
-int hs_saddle_delta(int b, const double *m, const double *q, const double *k, int add, double eps, int kind,
-                    hs_poll *poll, double *work, int64_t n_work, hs_saddle *out)
+int hs_saddle_delta(const hs_run *run, double eps, int kind, const hs_lent *lent, hs_saddle *out)
 {
     hs_steps S;
-    int st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work);
+    int st = hs_steps_open(&S, run, lent);
     return st ? st : answer_delta(&S, eps, kind, out);
 }
 
-int hs_saddle_eps(int b, const double *m, const double *q, const double *k, int add, double log_delta, int kind,
-                  hs_poll *poll, double *work, int64_t n_work, hs_saddle *out)
+int hs_saddle_eps(const hs_run *run, double log_delta, int kind, const hs_lent *lent, hs_saddle *out)
 {
     hs_steps S;
-    int st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work);
+    int st = hs_steps_open(&S, run, lent);
     return st ? st : answer_eps(&S, log_delta, kind, -HUGE_VAL, out);
 }
 
 /* The larger over the directions. No loss of ADD exceeds `wall`; ADD is left out where it ends at the lower end of
  * REMOVE, and Chebyshev's end of REMOVE where it is not expected above that of ADD. */
-int hs_saddle_eps_both(int b, const double *m, const double *q, const double *k, double log_delta, int kind,
-                       double wall, hs_poll *poll, double *work, int64_t n_work, hs_saddle *out)
+int hs_saddle_eps_both(const hs_run *run, double log_delta, int kind, double wall, const hs_lent *lent, hs_saddle *out)
 {
+    hs_run turned = *run;
     hs_steps S;
     hs_saddle add;
     hs_tilted T;
     double lower, mid;
-    int st = hs_steps_open(&S, b, m, q, k, 0, poll, work, n_work);
+    int st;
+    turned.add = 0;
+    st = hs_steps_open(&S, &turned, lent);
     if (st || (st = clt_ends(&S, log_delta, kind, -HUGE_VAL, &T, out))) return st;
     add.lower = add.estimate = add.upper = -HUGE_VAL;
     if (out->lower < wall) {
-        hs_steps_open(&S, b, m, q, k, 1, poll, work, n_work);
+        turned.add = 1;
+        hs_steps_open(&S, &turned, lent);
         st = answer_eps(&S, log_delta, kind, out->lower, &add);
         if (st && st != BELOW) return st;
-        hs_steps_open(&S, b, m, q, k, 0, poll, work, n_work);
+        turned.add = 0;
+        hs_steps_open(&S, &turned, lent);
     }
     chebyshev_ends(&S, log_delta, fmax(0, add.lower), add.lower > 0 ? 0 : 2, &T, out);
     lower = fmax(out->lower, add.lower);
@@ -459,13 +461,13 @@ static double moments_at(const hs_tilted *T, int have_eps, double value)
 
 /* The moments accountant: that bound at its best tilt, as log delta at eps (have_eps) or as eps at log delta. Where
  * the saddle is out of reach (next to the largest loss), the best of a ladder of tilts; every tilt is valid. */
-int hs_saddle_moments_upper(int b, const double *m, const double *q, const double *k, int add, int have_eps,
-                            double value, hs_poll *poll, double *work, int64_t n_work, double *tilt, double *upper)
+int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
+                            double *upper)
 {
     hs_steps S;
     hs_tilted T, M, saddle;
     double eps = value, x, t;
-    int it, st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work);
+    int it, st = hs_steps_open(&S, run, lent);
     if (st) return st;
     *upper = HUGE_VAL;
     if (settle_saddle(&S, have_eps, value, HS_MSD0, -HUGE_VAL, &eps, &T, &saddle)) {
@@ -515,18 +517,17 @@ static double add_upper(const hs_steps *S, double eps)
 /* One upper end of log delta(eps), at the saddle: Chernoff's, and where the law is near normal the CLT's, which is
  * close to delta. Or one that is below `enough`: without a grid, or at the first tilt tried at which Chernoff's is
  * about 0.1 below it. */
-int hs_saddle_delta_upper(int b, const double *m, const double *q, const double *k, int add, double eps, double enough,
-                          int n_threads, hs_poll *poll, double *work, int64_t n_work, double *upper)
+int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, double *upper)
 {
     hs_steps S;
     hs_tilted T;
     hs_ends E;
     double t;
-    int st = hs_steps_open(&S, b, m, q, k, add, poll, work, n_work);
+    int st = hs_steps_open(&S, run, lent);
     if (st) return st;
-    if (n_threads < 1 || n_work < n_threads * HS_GRID_WORK) return HS_SCRATCH;
-    S.n_threads = n_threads;
-    if (add && b <= FEW && (*upper = add_upper(&S, eps)) <= enough) return HS_OK;
+    if (lent->n_threads < 1 || lent->n_work < lent->n_threads * HS_GRID_WORK) return HS_SCRATCH;
+    S.n_threads = lent->n_threads;
+    if (run->add && run->b <= FEW && (*upper = add_upper(&S, eps)) <= enough) return HS_OK;
     t = guess(&S, 1, eps);
     if ((st = newton(&S, 1, eps, S.stride, 0.02, enough - 0.1, &t, &eps)) || (st = hs_steps_tilted(&S, t, &T)))
         return st;

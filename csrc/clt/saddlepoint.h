@@ -33,8 +33,7 @@ typedef struct {
     double error, rounding;
 } hs_ends;
 
-int hs_steps_open(hs_steps *S, int b, const double *m, const double *q, const double *k, int add, hs_poll *poll,
-                  double *work, int64_t n_work);
+int hs_steps_open(hs_steps *S, const hs_run *run, const hs_lent *lent); /* for one thread */
 hs_cgf hs_steps_cgf(hs_steps *S, double t, int stride);
 int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T);
 int hs_step_tilted(hs_grid *G, double a, hs_tilted *T); /* one step on a grid of any mesh */

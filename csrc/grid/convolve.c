@@ -39,19 +39,20 @@ static void add_norms(int64_t n, const double *x, long double *square, long doub
     }
 }
 
-/* Rows w of n_fft numbers, tilted masses of one step each (step i: masses p[start[i]..start[i+1]-1] from j0[i] on),
+/* Rows w of n_fft numbers, tilted masses of one step each,
  * without the mass at index 0: that is point[i]. norm2, norm1 of each row. */
-int hs_convolve_tilts(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, double t,
-                      const double *log_mgf, int64_t n_fft, double *w, double *point, double *norm2, double *norm1)
+int hs_convolve_tilts(const hs_cells *cells, double t, const double *log_mgf, int64_t n_fft, double *w, double *point,
+                      double *norm2, double *norm1)
 {
     int64_t i, j;
-    for (i = 0; i < steps; i++) {
-        int64_t n = start[i + 1] - start[i], at = n_fft > 0 ? j0[i] % n_fft : 0, past;
+    for (i = 0; i < cells->steps; i++) {
+        int64_t j0 = cells->j0[i], first = cells->start[i], n = cells->start[i + 1] - first;
+        int64_t at = n_fft > 0 ? j0 % n_fft : 0, past;
         double *row = w + i * n_fft;
         long double square = 0, sum = 0;
         int st;
         for (j = 0; j < n_fft; j++) row[j] = 0;
-        if ((st = hs_convolve_tilt(j0[i], n, dx, p + start[i], t, log_mgf[i], n_fft, row))) return st;
+        if ((st = hs_convolve_tilt(j0, n, cells->dx, cells->p + first, t, log_mgf[i], n_fft, row))) return st;
         point[i] = row[0];
         row[0] = 0;
         if (at < 0) at += n_fft;

@@ -68,21 +68,20 @@ static void add_to(neumaier *a, long double v)
     a->sum = s;
 }
 
-int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, double *p, double *mass, double *mean,
-                double *abs_mean, double *edge_upper)
+int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, double *p, hs_cell_sums *sums)
 {
     neumaier total = {0, 0}, first = {0, 0};
     double spread = 0;
     edge a, b;
     int64_t i;
     if (!(m > 0 && q > 0 && q <= 1 && dx > 0 && n > 0 && p)) return HS_BAD_ARGUMENT;
-    *edge_upper = 0;
+    sums->edge_upper = 0;
     /* ADD runs over the mirrored cells: mass of cell j is the mass of cell -j of l(x) under N(0,1) */
-    edge_at(((double)(add ? -j0 - n + 1 : j0) - 0.5) * dx, m, q, add, &a, edge_upper);
+    edge_at(((double)(add ? -j0 - n + 1 : j0) - 0.5) * dx, m, q, add, &a, &sums->edge_upper);
     for (i = 0; i < n; i++) {
         int64_t jl = add ? -j0 - n + 1 + i : j0 + i, at = add ? n - 1 - i : i;
         double v, x = (double)(add ? -jl : jl) * dx;
-        edge_at(((double)jl + 0.5) * dx, m, q, add, &b, edge_upper);
+        edge_at(((double)jl + 0.5) * dx, m, q, add, &b, &sums->edge_upper);
         v = between(a.x0, a.t0, b.x0, b.t0);
         if (!add) v = (1 - q) * v + q * between(a.x1, a.t1, b.x1, b.t1); /* [theory: law.prv-cells] */
         if (!(v >= 0)) v = 0; /* both tails underflow, or differ in the last place: an edge within its error */
@@ -92,9 +91,9 @@ int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, d
         spread += fabs(x) * v;
         a = b;
     }
-    *mass = (double)(total.sum + total.carry);
-    *mean = (double)(first.sum + first.carry);
-    *abs_mean = spread;
+    sums->mass = (double)(total.sum + total.carry);
+    sums->mean = (double)(first.sum + first.carry);
+    sums->abs_mean = spread;
     return HS_OK;
 }
 
@@ -122,13 +121,14 @@ int hs_grid_log_mgf(int64_t j0, int64_t n, double dx, const double *p, double t,
     return HS_OK;
 }
 
-int hs_grid_log_mgfs(int64_t steps, const int64_t *j0, const int64_t *start, double dx, const double *p, int64_t tilts,
-                     const double *t, double *log_mgf)
+int hs_grid_log_mgfs(const hs_cells *cells, int64_t tilts, const double *t, double *log_mgf)
 {
     int64_t i, j;
     int st = HS_OK;
-    for (i = 0; i < steps; i++)
-        for (j = 0; j < tilts && !st; j++)
-            st = hs_grid_log_mgf(j0[i], start[i + 1] - start[i], dx, p + start[i], t[j], log_mgf + j * steps + i);
+    for (i = 0; i < cells->steps; i++)
+        for (j = 0; j < tilts && !st; j++) {
+            int64_t first = cells->start[i], n = cells->start[i + 1] - first;
+            st = hs_grid_log_mgf(cells->j0[i], n, cells->dx, cells->p + first, t[j], log_mgf + j * cells->steps + i);
+        }
     return st;
 }

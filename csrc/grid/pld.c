@@ -23,30 +23,31 @@
 
 static double above_zero(double x) { return x > 0 ? x : 0; /* NaN: 0 */ }
 
-/* mass of a cell from the smaller pair of tails, and a bound on its error */
-static double cell(const double *below, const double *above, const double *rel, double absolute, int64_t i,
-                   double *error)
+/* The mass of cell i from the smaller pair of tails, rows of that length, and a bound on its error. */
+static double cell(const double *below, const double *rel, int64_t rows, double absolute, int64_t i, double *error)
 {
+    const double *above = below + rows;
     int top = above[i] < below[i + 1];
     double left = top ? above[i] : below[i], right = top ? above[i + 1] : below[i + 1];
     *error = (rel[i] * left + rel[i + 1] * right + 2 * absolute) * (1 + 8 * HS_U);
     return above_zero(top ? left - right : right - left);
 }
 
-/* Tails at s_i, i = 0..n; see the head of the file. The outputs may be the first four arrays: cell i is read before
- * it is written. Where the den mass is not resolved, u <= y (1 - e^{-w}) (its losses may reach the right edge) and u
+/* The tails at s_i, i = 0..n, become y_upper, u_upper, y_lower, u_lower of the cells, a row each, of which the last
+ * entry keeps its tail: cell i is read before it is written; see the head of the file. Where the den mass is not resolved, u <= y (1 - e^{-w}) (its losses may reach the right edge) and u
  * >= -y (e^edge - 1) (all of them are above the left one). */
-int hs_pld_cells(int64_t n, double s0, double w, const double *y_below, const double *y_above, const double *x_below,
-                 const double *x_above, const double *rel, double edge, double absolute, double *y_upper,
-                 double *u_upper, double *y_lower, double *u_lower)
+int hs_pld_cells(const hs_fine *f, double *tails)
 {
-    double full = -expm1(-w), least = -expm1(edge) * (1 + 4 * HS_U);
-    int64_t i;
-    if (!(n > 0 && w > 0 && edge >= 0 && absolute >= 0)) return HS_BAD_ARGUMENT;
-    for (i = 0; i < n; i++) {
-        double a = s0 + (double)i * w, ey, ex;
-        double scale, turn = HS_U * (16 + 16 * (fabs(a) + fabs(s0)));
-        double y = cell(y_below, y_above, rel, absolute, i, &ey), x = cell(x_below, x_above, rel, absolute, i, &ex);
+    int64_t rows = f->n + 1, i;
+    double *y_upper = tails, *u_upper = tails + rows, *y_lower = tails + 2 * rows;
+    double *u_lower = tails + 3 * rows, *rel = tails + 4 * rows;
+    double full = -expm1(-f->w), least = -expm1(f->edge) * (1 + 4 * HS_U);
+    if (!(f->n > 0 && f->w > 0 && f->edge >= 0 && f->absolute >= 0)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < f->n; i++) {
+        double a = f->s0 + (double)i * f->w, ey, ex;
+        double scale, turn = HS_U * (16 + 16 * (fabs(a) + fabs(f->s0)));
+        double y = cell(tails, rel, rows, f->absolute, i, &ey);
+        double x = cell(tails + 2 * rows, rel, rows, f->absolute, i, &ex);
         y_upper[i] = (y + ey) * (1 + 4 * HS_U);
         y_lower[i] = above_zero((y - ey) * (1 - 4 * HS_U));
         if (a > 700) { /* e^a does not fit: everything up, or down */
@@ -55,7 +56,7 @@ int hs_pld_cells(int64_t n, double s0, double w, const double *y_below, const do
             continue;
         }
         scale = exp(a);
-        u_upper[i] = y_upper[i] - exp(a - edge) * (1 - turn) * above_zero(x - ex); /* [theory: grid.cells] */
+        u_upper[i] = y_upper[i] - exp(a - f->edge) * (1 - turn) * above_zero(x - ex); /* [theory: grid.cells] */
         u_upper[i] = fmin(above_zero(u_upper[i] + 4 * HS_U * y_upper[i]), y_upper[i] * full * (1 + 8 * HS_U));
         u_lower[i] = y_lower[i] - scale * (1 + turn) * (x + ex);
         u_lower[i] = fmax(u_lower[i] - 4 * HS_U * y_lower[i], y_lower[i] * least);
@@ -182,21 +183,18 @@ int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double
     return HS_OK;
 }
 
-/* Both laws on n + 1 lattice points from tails at the m n + 1 edges of their fine cells, rows y_below, y_above,
- * x_below, x_above, rel, which are overwritten: p_upper, p_lower; p_inf bounds the mass above the last edge, which
- * the lower law has on its last point, or, with `cut`, not at all [theory: pair.measure, grid.domination]. */
-int hs_pld_laws(int64_t n, int m, double s0, double w, double *tails, double edge, double absolute, double t, int cut,
-                double *p_upper, double *p_lower, double *p_inf)
+/* Both laws on n/m + 1 lattice points from tails at the n + 1 edges of their fine cells, which are overwritten: p_upper,
+ * p_lower; p_inf bounds the mass above the last edge, which the lower law has on its last point, or, with `cut`, not at
+ * all [theory: pair.measure, grid.domination]. */
+int hs_pld_laws(const hs_fine *f, double *tails, double t, int cut, double *p_upper, double *p_lower, double *p_inf)
 {
-    int64_t c = m * n, rows = c + 1;
-    double *y_below = tails, *y_above = tails + rows, *x_below = tails + 2 * rows;
-    double *x_above = tails + 3 * rows, *rel = tails + 4 * rows;
-    double bottom = (y_below[0] * (1 + rel[0]) + absolute) * (1 + 4 * HS_U), top;
+    int64_t n = f->n / f->m, rows = f->n + 1;
+    const double *rel = tails + 4 * rows, above = tails[rows + f->n];
+    double bottom = (tails[0] * (1 + rel[0]) + f->absolute) * (1 + 4 * HS_U), top;
     int st;
-    top = cut ? 0 : above_zero(y_above[c] * (1 - rel[c]) - absolute) * (1 - 4 * HS_U);
-    *p_inf = (y_above[c] * (1 + rel[c]) + absolute) * (1 + 4 * HS_U);
-    st = hs_pld_cells(c, s0, w, y_below, y_above, x_below, x_above, rel, edge, absolute, y_below, y_above, x_below,
-                      x_above);
-    if (!st) st = hs_pld_upper(n, m, w, y_below, y_above, bottom, p_upper);
-    return st ? st : hs_pld_lower(n, m, w, x_below, x_above, top, t, p_lower);
+    top = cut ? 0 : above_zero(above * (1 - rel[f->n]) - f->absolute) * (1 - 4 * HS_U);
+    *p_inf = (above * (1 + rel[f->n]) + f->absolute) * (1 + 4 * HS_U);
+    if ((st = hs_pld_cells(f, tails))) return st;
+    if ((st = hs_pld_upper(n, f->m, f->w, tails, tails + rows, bottom, p_upper))) return st;
+    return hs_pld_lower(n, f->m, f->w, tails + 2 * rows, tails + 3 * rows, top, t, p_lower);
 }

@@ -30,8 +30,7 @@ enum {
     LANES = HS_PLD_LANES
 }; /* LANES is 8, as in special.h */
 
-/* Rows y_below, y_above, x_below, x_above, rel of the tails at s_0 < .. < s_{n-1}, a row being n long, and `edge`;
- * see tails.c. s may be the last row. */
+/* The tails at s_0 < .. < s_{n-1}, and `edge`; see tails.c. */
 int hs_step_tails(const double *step, int64_t n, const double *s, double *o, double *edge)
 {
     double m = step[SHIFT], q = step[RATE], move = 0;
@@ -44,8 +43,8 @@ int hs_step_tails(const double *step, int64_t n, const double *s, double *o, dou
         if ((st = hs_poisson_place(q, n, at, g, &first, &move, &slope))) return st;
     } else
         for (i = 0; i < n; i++) g[i] = at[i];
-    st = (laplace ? hs_laplace_tails : hs_gaussian_tails)(m, n, g, o, o + n, o + 2 * n, o + 3 * n, g);
-    if (!st && q < 1) st = hs_poisson_tails(q, 1, 1, first, n, o, o + n, o + 2 * n, o + 3 * n, g);
+    st = (laplace ? hs_laplace_tails : hs_gaussian_tails)(m, n, g, o);
+    if (!st && q < 1) st = hs_poisson_tails(q, 1, 1, first, n, o);
     *edge = move + slope * (laplace ? 2 * HS_U * m : 0);
     for (i = 0; back && i < (n + 1) / 2; i++) {
         int64_t e = n - 1 - i;
@@ -113,26 +112,24 @@ int hs_pld_windows(int64_t steps, const double *table, double p_low, double p_hi
     return HS_OK;
 }
 
-/* Laws of step i on size[i] > 1 lattice points at[i] + j dx, j = first[i], .., its masses from p_upper[start[i]] and
- * p_lower[start[i]] on; edge[i], p_inf[i] as in hs_pld_laws. work: 5 (m (size - 1) + 1) doubles for the largest
- * size. */
-int hs_pld_steps(int64_t steps, const double *table, int m, double dx, double t, const double *at, const int64_t *first,
-                 const int64_t *start, const int64_t *size, double *work, double *p_upper, double *p_lower,
-                 double *edge, double *p_inf)
+/* Laws of all steps on their windows of at least two points; edge[i], p_inf[i] as in hs_pld_laws. work: 5 (m (size - 1)
+ * + 1) doubles for the largest size. */
+int hs_pld_steps(int64_t steps, const double *table, const hs_windows *W, double *work, double *p_upper,
+                 double *p_lower, double *edge, double *p_inf)
 {
     int64_t i, j;
-    if (!(steps >= 0 && dx > 0 && m > 0)) return HS_BAD_ARGUMENT;
+    if (!(steps >= 0 && W->dx > 0 && W->m > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < steps; i++) {
-        int64_t n = size[i] - 1, rows = m * n + 1;
-        double w = dx / m, s0 = at[i] + (double)first[i] * dx, *s = work + 4 * rows;
+        int64_t n = W->m * (W->size[i] - 1), rows = n + 1, start = W->start[i];
+        hs_fine f = {n, W->m, W->at[i] + (double)W->first[i] * W->dx, W->dx / W->m, 0, TINY};
+        double *s = work + 4 * rows;
         int st;
         if (n <= 0) return HS_BAD_ARGUMENT;
-        for (j = 0; j < rows; j++) s[j] = s0 + w * (double)j;
+        for (j = 0; j < rows; j++) s[j] = f.s0 + f.w * (double)j;
         if ((st = hs_step_tails(table + COLUMNS * i, rows, s, work, edge + i))) return st;
-        edge[i] += 16 * HS_U * (fmax(fabs(s0), fabs(s0 + w * (double)(rows - 1))) + fabs(at[i]));
-        if ((st = hs_pld_laws(n, m, s0, w, work, edge[i], TINY, t, 0, p_upper + start[i], p_lower + start[i],
-                              p_inf + i)))
-            return st;
+        edge[i] += 16 * HS_U * (fmax(fabs(f.s0), fabs(f.s0 + f.w * (double)n)) + fabs(W->at[i]));
+        f.edge = edge[i];
+        if ((st = hs_pld_laws(&f, work, W->t, 0, p_upper + start, p_lower + start, p_inf + i))) return st;
     }
     return HS_OK;
 }
@@ -153,12 +150,11 @@ int64_t hs_step_nodes(int64_t steps, const double *table, double p, int64_t gl)
 
 /* Nodes of one step, at most `room` of them: their number, 0 where there is no room. p: mass of the tails that they
  * leave out. */
-static int64_t nodes(const double *step, double p, int64_t gl, const double *x, const double *w, int64_t room,
-                     double *loss, double *log_den)
+static int64_t nodes(const double *step, double p, const hs_rule *rule, int64_t room, double *loss, double *log_den)
 {
     double m = step[SHIFT], reach = sqrt(2 * fmax(1.0, -log(p))) + 0.5;
     int laplace = step[KIND] != 0;
-    int64_t i, n = laplace ? gl + 2 : hs_step_nodes(1, step, p, 0);
+    int64_t i, n = laplace ? rule->n + 2 : hs_step_nodes(1, step, p, 0);
     double dx = (2 * reach + m) / (double)(n - 1);
     if (n > room) return 0;
     for (i = 0; i < n; i++) {
@@ -167,12 +163,12 @@ static int64_t nodes(const double *step, double p, int64_t gl, const double *x, 
             double at = -reach + dx * (double)i;
             v = m * at - 0.5 * m * m;
             d = -0.5 * at * at + log(dx) - 0.91893853320467274; /* log(2 pi)/2 */
-        } else if (i < gl) {
-            v = m * x[i];
-            d = log(0.25 * m * w[i]) - 0.5 * m * (1 + x[i]);
+        } else if (i < rule->n) {
+            v = m * rule->x[i];
+            d = log(0.25 * m * rule->w[i]) - 0.5 * m * (1 + rule->x[i]);
         } else {
-            v = i == gl ? -m : m;
-            d = (i == gl ? 0 : -m) - 0.69314718055994531; /* log 2 */
+            v = i == rule->n ? -m : m;
+            d = (i == rule->n ? 0 : -m) - 0.69314718055994531; /* log 2 */
         }
         v = sampled(v, step[RATE]);
         loss[i] = step[BACK] != 0 ? -v : v;
@@ -181,10 +177,10 @@ static int64_t nodes(const double *step, double p, int64_t gl, const double *x, 
     return n;
 }
 
-int hs_pld_step_nodes(const double *step, double p, int64_t gl, const double *x, const double *w, int64_t room,
-                      int64_t *n, double *loss, double *log_den)
+int hs_pld_step_nodes(const double *step, double p, const hs_rule *rule, int64_t room, int64_t *n, double *loss,
+                      double *log_den)
 {
-    *n = nodes(step, p, gl, x, w, room, loss, log_den);
+    *n = nodes(step, p, rule, room, loss, log_den);
     return *n > 0 ? HS_OK : HS_SCRATCH;
 }
 
@@ -192,10 +188,10 @@ typedef struct {
     int64_t n;                /* nodes, padded to a multiple of LANES by nodes of mass 0 */
     double lift, least, most; /* w holds masses times e^lift; the smallest and largest loss of any mass */
     double *w, *d, *e;        /* masses; losses less the end that t counts from; e^{t d} */
-} ladder;
+} masses;
 
 /* num masses w_j, scaled so that those of far tails stay normal numbers */
-static void pld_weigh(ladder *L, int64_t n, const double *loss, const double *log_den)
+static void pld_weigh(masses *L, int64_t n, const double *loss, const double *log_den)
 {
     double least = 0;
     int64_t j;
@@ -251,63 +247,61 @@ HS_CLONES static void form(int64_t n, double t, const double *restrict d, double
     for (j = 0; j < n; j++) e[j] = hs_exp(t * d[j]);
 }
 
-/* Adds k copies of a step to K, K', K'' at t, t 2, t 4, .., `octaves` of them, `stride` apart in k0, k1, k2. */
-static void ascend(const ladder *L, double end, double k, double t, int64_t octaves, int64_t stride, double *k0,
-                   double *k1, double *k2)
+/* Adds k copies of a step to K, K', K'' at t, t 2, t 4, .., `octaves` of them, `stride` apart in rows of that length. */
+static void ascend(const masses *L, double end, double k, double t, int64_t octaves, int64_t stride, int64_t row,
+                   double *sums)
 {
     double s[3];
     int64_t o;
-    for (o = 0; o < octaves; o++, t *= 2, k0 += stride, k1 += stride, k2 += stride) {
+    for (o = 0; o < octaves; o++, t *= 2, sums += stride) {
         if (o % FRESH == 0) form(L->n, t, L->d, L->e);
         climb(L->n, L->w, L->d, L->e, s);
         s[1] /= s[0];
-        *k0 += k * (log(s[0]) - L->lift + t * end);
-        *k1 += k * (end + s[1]);
-        *k2 += k * fmax(0.0, s[2] / s[0] - s[1] * s[1]);
+        sums[0] += k * (log(s[0]) - L->lift + t * end);
+        sums[row] += k * (end + s[1]);
+        sums[2 * row] += k * fmax(0.0, s[2] / s[0] - s[1] * s[1]);
     }
 }
 
-/* Adds k copies of a step of n nodes to the table: t0 2^{i/8}, i < up, then -t0 2^{i/4}, i < down, then 0. work: 3
- * (n + LANES) doubles. */
-int hs_pld_table(int64_t up, int64_t down, double t0, int64_t n, const double *loss, const double *log_den, double k,
-                 double *work, double *k0, double *k1, double *k2)
+/* Adds k copies of a step of n nodes to the sums. work: 3 (n + LANES) doubles. */
+int hs_pld_table(const hs_ladder *tilts, int64_t n, const double *loss, const double *log_den, double k, double *work,
+                 double *sums)
 {
-    ladder L;
-    int64_t i, j;
+    int64_t up = tilts->up, down = tilts->down, row = up + down + 1, i, j;
+    masses L;
     int side;
-    if (!(up > 0 && down > 0 && t0 > 0 && n > 0)) return HS_BAD_ARGUMENT;
+    if (!(up > 0 && down > 0 && tilts->t0 > 0 && n > 0)) return HS_BAD_ARGUMENT;
     L.n = (n + LANES - 1) / LANES * LANES;
     L.w = work;
     L.d = work + L.n;
     L.e = work + 2 * L.n;
     pld_weigh(&L, n, loss, log_den);
     for (side = 0; side < 2; side++) {
-        double end = side ? L.least : L.most;
+        double end = side ? L.least : L.most, t0 = side ? -tilts->t0 : tilts->t0;
         int64_t from = side ? up : 0, count = side ? down : up, per = side ? HS_PLD_OCTAVE / 2 : HS_PLD_OCTAVE;
         for (j = 0; j < L.n; j++) L.d[j] = L.w[j] > 0 ? loss[j] - end : 0; /* without weight e^{t d} may be infinite */
         for (i = 0; i < per && i < count; i++)
-            ascend(&L, end, k, (side ? -t0 : t0) * exp2((double)i / (double)per), (count - i + per - 1) / per, per,
-                   k0 + from + i, k1 + from + i, k2 + from + i);
+            ascend(&L, end, k, t0 * exp2((double)i / (double)per), (count - i + per - 1) / per, per, row,
+                   sums + from + i);
     }
-    ascend(&L, L.least, k, 0, 1, 1, k0 + up + down, k1 + up + down, k2 + up + down);
+    ascend(&L, L.least, k, 0, 1, 1, row, sums + up + down);
     return HS_OK;
 }
 
-/* The same for many steps by their own nodes, at most `room` of them. work: 5 room + 3 LANES doubles. far: the
- * largest |loss|. */
-int hs_pld_tables(int64_t steps, const double *table, const double *k, double p, int64_t gl, const double *x,
-                  const double *w, int64_t up, int64_t down, double t0, int64_t room, double *work, double *k0,
-                  double *k1, double *k2, double *far)
+/* The same for many steps by their own nodes, at most `room` = hs_step_nodes() of them. work: 5 room + 3 LANES doubles.
+ * far: the largest |loss|. */
+int hs_pld_tables(int64_t steps, const double *table, const double *k, double p, const hs_rule *rule,
+                  const hs_ladder *tilts, double *work, double *sums, double *far)
 {
+    int64_t room = hs_step_nodes(steps, table, p, rule->n), i, j;
     double *loss = work, *log_den = work + room;
-    int64_t i, j;
     *far = 0;
     for (i = 0; i < steps; i++) {
-        int64_t n = nodes(table + COLUMNS * i, p, gl, x, w, room, loss, log_den);
+        int64_t n = nodes(table + COLUMNS * i, p, rule, room, loss, log_den);
         int st;
         if (!n) return HS_SCRATCH;
         for (j = 0; j < n; j++) *far = fmax(*far, fabs(loss[j]));
-        if ((st = hs_pld_table(up, down, t0, n, loss, log_den, k[i], work + 2 * room, k0, k1, k2))) return st;
+        if ((st = hs_pld_table(tilts, n, loss, log_den, k[i], work + 2 * room, sums))) return st;
     }
     return HS_OK;
 }

@@ -34,25 +34,24 @@ int hs_normal_tails(int64_t n, const double *x, double *below, double *above)
 
 /* x = s/m +- m/2 is off by at most 4u(|s|/m + m), m by u; a tail moves by that times its hazard <= |x| + 1; the
  * tails themselves carry 16u and 2u |x| (|x| + 1). All of it is relative error: no edge moves. */
-int hs_gaussian_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below,
-                      double *x_above, double *rel)
+int hs_gaussian_tails(double m, int64_t n, const double *s, double *tails)
 {
     int64_t i;
     if (!(n >= 0 && m > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) {
         double at = s[i] / m, half = 0.5 * m, size = fabs(at) + half;
-        normal(at - half, y_below + i, y_above + i);
-        normal(at + half, x_below + i, x_above + i);
-        rel[i] = HS_U * (20 + 8 * (size + 1) * (size + m)); /* [theory: law.gaussian-tails, rounding.edges] */
+        normal(at - half, tails + i, tails + n + i);
+        normal(at + half, tails + 2 * n + i, tails + 3 * n + i);
+        tails[4 * n + i] = HS_U * (20 + 8 * (size + 1) * (size + m)); /* [theory: law.gaussian-tails, rounding.edges] */
     }
     return HS_OK;
 }
 
 /* Relative error: u(|s| + m) of the exponents and 6u; m itself is known to u, so the ends may move by 2um, the
  * caller's edge. */
-int hs_laplace_tails(double m, int64_t n, const double *s, double *y_below, double *y_above, double *x_below,
-                     double *x_above, double *rel)
+int hs_laplace_tails(double m, int64_t n, const double *s, double *tails)
 {
+    double *y_below = tails, *y_above = tails + n, *x_below = tails + 2 * n, *x_above = tails + 3 * n;
     int64_t i;
     if (!(n >= 0 && m > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) {
@@ -61,7 +60,7 @@ int hs_laplace_tails(double m, int64_t n, const double *s, double *y_below, doub
         x_above[i] = low ? 1 : high ? 0 : 0.5 * exp(-0.5 * (s[i] + m));
         y_above[i] = 1 - y_below[i];
         x_below[i] = 1 - x_above[i];
-        rel[i] = HS_U * (8 + fmin(fabs(s[i]), m) + m);
+        tails[4 * n + i] = HS_U * (8 + fmin(fabs(s[i]), m) + m);
     }
     return HS_OK;
 }
@@ -108,9 +107,10 @@ int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *f
 /* From the base's tails at g[first..] to the sampled law's, in place; before `first` all mass is above: all_x of X,
  * and of Y q all_y + (1-q) all_x, all_y and all_x the base's masses of finite losses. Two products and a sum: 4u
  * more. */
-int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *y_below, double *y_above,
-                     double *x_below, double *x_above, double *rel)
+int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *tails)
 {
+    double *y_below = tails, *y_above = tails + n, *x_below = tails + 2 * n;
+    double *x_above = tails + 3 * n, *rel = tails + 4 * n;
     int64_t i;
     if (!(n >= first && first >= 0 && q > 0 && q < 1)) return HS_BAD_ARGUMENT;
     for (i = 0; i < first; i++) {

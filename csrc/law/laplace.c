@@ -128,17 +128,17 @@ double hs_laplace_decay_upper(const hs_law *w, double y)
 
 /* Points of a subsampled step: atom, panels of Gauss nodes on u in (-m, m), atom; node known to 4u, weight within
  * 30u. */
-int hs_sublaplace_points(double m, double q, int add, int64_t panels, int64_t n, const double *node,
-                         const double *weight, double *l, double *lp, double *dl, double *dp)
+int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,
+                         double *dl, double *dp)
 {
     int64_t j, at = 0, p;
     double hw = m / (double)panels;
     for (p = -1; p <= panels; p++) {
         int ends = p < 0 || p == panels;
-        for (j = 0; j < (ends ? 1 : n); j++, at++) {
-            double u = ends ? (p < 0 ? -m : m) : m * ((2 * (double)p + 1) / (double)panels - 1) + hw * node[j],
+        for (j = 0; j < (ends ? 1 : rule->n); j++, at++) {
+            double u = ends ? (p < 0 ? -m : m) : m * ((2 * (double)p + 1) / (double)panels - 1) + hw * rule->x[j],
                    U = q * expm1(u), lg = log1p(U);
-            double mass = ends ? -log(2.0) - (p < 0 ? 0 : m) : log(0.25 * hw * weight[j]) - 0.5 * (u + m);
+            double mass = ends ? -log(2.0) - (p < 0 ? 0 : m) : log(0.25 * hw * rule->w[j]) - 0.5 * (u + m);
             double d = (4 * HS_U * fabs(U) + q * exp(u) * 8 * HS_U * m) / (1 + U) + 2 * HS_U * fabs(lg);
             l[at] = add ? -lg : lg;
             lp[at] = add ? mass : mass + lg;

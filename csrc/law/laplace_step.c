@@ -23,10 +23,10 @@
 #include "law/laplace_step.h"
 
 /* Fills everything that the sums over a grid read. HS_TOO_MANY_NODES cannot happen for m <= HS_LAPLACE_STEP_MAX,
- * n_gl <= 64. */
-int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const double *w, int n_gl, double *work)
+ * rule->n <= 64. */
+int hs_laplace_step_grid(hs_grid *G, double m, double q, const hs_rule *rule, double *work)
 {
-    int panels = hs_laplace_step_panels(m), n = 2 + panels * n_gl, j;
+    int panels = hs_laplace_step_panels(m), n = 2 + panels * rule->n, j;
     double half = 0.5 * m / panels, lw_max = 0;
     if (!(n < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
     G->strip = -1;
@@ -47,9 +47,9 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const 
             v = m;
             lw = -0.69314718055994530942 - m;
         } else if (j < n) {
-            double y = (2 * (i / n_gl) + 1 + x[i % n_gl]) * half;
+            double y = (2 * (i / rule->n) + 1 + rule->x[i % rule->n]) * half;
             v = 2 * y - m;
-            lw = log(0.5 * half * w[i % n_gl]) - y;
+            lw = log(0.5 * half * rule->w[i % rule->n]) - y;
         } else {
             v = 0;
             lw = -1e4;
@@ -72,9 +72,9 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const 
 }
 
 /* log M(a), mean and variance of L under the tilted law: for placing contours, never for bounds. */
-void hs_laplace_step_cgf_estimate(double m, double q, double a, const double *x, const double *w, int n_gl, double *out)
+void hs_laplace_step_cgf_estimate(double m, double q, double a, const hs_rule *rule, double *out)
 {
-    int panels = hs_laplace_step_panels(m), n = 2 + panels * n_gl, j;
+    int panels = hs_laplace_step_panels(m), n = 2 + panels * rule->n, j;
     double half = 0.5 * m / panels, s0 = 0, s1 = 0, s2 = 0;
     double ends[2], top, plain, M;
     ends[0] = a * log((1 - q) + q * exp(-m));
@@ -84,8 +84,10 @@ void hs_laplace_step_cgf_estimate(double m, double q, double a, const double *x,
     top = plain != 0 ? top : 0;
     for (j = 0; j < n; j++) {
         int i = j - 2;
-        double y = j < 2 ? 0 : (2 * (i / n_gl) + 1 + x[i % n_gl]) * half, v = j == 0 ? -m : j == 1 ? m : 2 * y - m;
-        double weight = j == 0 ? 0.5 : j == 1 ? 0.5 * hs_exp(-m) : 0.5 * half * w[i % n_gl] * hs_exp(-y);
+        double y = j < 2 ? 0 : (2 * (i / rule->n) + 1 + rule->x[i % rule->n]) * half, v = j == 0   ? -m
+                                                                                          : j == 1 ? m
+                                                                                                   : 2 * y - m;
+        double weight = j == 0 ? 0.5 : j == 1 ? 0.5 * hs_exp(-m) : 0.5 * half * rule->w[i % rule->n] * hs_exp(-y);
         double U = q * hs_expm1(v), small = fabs(U) < 0.1 ? U : 0;
         double t = hs_log1pmx_small(small), l = small != 0 ? U + t : hs_log((1 - q) + q * hs_exp(v));
         double E = a * l, es = fabs(E) < 0.1 ? E : 0, e, h2;

@@ -7,9 +7,8 @@
 #define HS_LAPLACE_STEP_MAX 40.0 /* largest m of a Laplace step: 20 panels */
 
 int hs_laplace_step_panels(double m); /* Gauss-Legendre panels of length at most 2 on (0, m) */
-int hs_laplace_step_grid(hs_grid *G, double m, double q, const double *x, const double *w, int n_gl, double *work);
-void hs_laplace_step_cgf_estimate(double m, double q, double a, const double *x, const double *w, int n_gl,
-                                  double *out);
+int hs_laplace_step_grid(hs_grid *G, double m, double q, const hs_rule *rule, double *work);
+void hs_laplace_step_cgf_estimate(double m, double q, double a, const hs_rule *rule, double *out);
 double hs_laplace_step_quadrature_upper(double m, double q, double a, double y, double log_m, int n_gl);
 double hs_laplace_step_far_upper(double m, double q, double a, double y, double log_m);
 

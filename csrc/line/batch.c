@@ -28,13 +28,8 @@
  */
 #include "law/transform.h"
 
-typedef struct {
-    int want_eps, directions, replaced;
-    double rtol, T0, widest;
-} setting;
-
 /* The contour of one query; `pair` is lent to it. */
-static hs_contour aim(const setting *s, const double *m, const double *q, const double *k, int add, hs_pair *pair)
+static hs_contour aim(const hs_asked *s, const double *m, const double *q, const double *k, int add, hs_pair *pair)
 {
     hs_contour C = {0};
     hs_pair none = {0};
@@ -59,7 +54,7 @@ static hs_contour aim(const setting *s, const double *m, const double *q, const 
 }
 
 /* One direction: out[0..2] = lower, estimate, upper. 1 if answered within the width. */
-static int one_direction(const setting *s, const double *m, const double *q, const double *k, int add, double at,
+static int one_direction(const hs_asked *s, const double *m, const double *q, const double *k, int add, double at,
                          double *work, int64_t n_work, double *out)
 {
     hs_pair pair;
@@ -68,8 +63,11 @@ static int one_direction(const setting *s, const double *m, const double *q, con
     double slack;
     int st;
     if (s->want_eps) {
-        st = hs_contour_eps(&C, at, work, n_work, &out[0], &out[1], &out[2], &p);
-        if (st > HS_LOOSE) return 0;
+        hs_crossing root;
+        if (hs_contour_eps(&C, at, work, n_work, &root) > HS_LOOSE) return 0;
+        out[0] = root.lower;
+        out[1] = root.estimate;
+        out[2] = root.upper;
         return out[1] > 0 && out[2] - out[0] <= s->widest * out[1];
     }
     st = hs_contour_delta(&C, at, work, n_work, &p);
@@ -87,19 +85,21 @@ static int one_direction(const setting *s, const double *m, const double *q, con
 }
 
 /* Whether delta in direction `add` is proved to be at most e^log_delta at eps. */
-static int certainly_below(const setting *s, const double *m, const double *q, const double *k, int add, double eps,
+static int certainly_below(const hs_asked *s, const double *m, const double *q, const double *k, int add, double eps,
                            double log_delta, double *work, int64_t n_work)
 {
     hs_pair pair;
     hs_contour C = aim(s, m, q, k, add, &pair);
     double upper;
+    const hs_run run = {1, add, NULL, m, q, k};
+    const hs_lent lent = {work, n_work, 1, NULL};
     int st = C.pair ? hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper)
-                    : hs_saddle_delta_upper(1, m, q, k, add, eps, log_delta, 1, NULL, work, n_work, &upper);
+                    : hs_saddle_delta_upper(&run, eps, log_delta, &lent, &upper);
     return st == HS_OK && fmin(upper, 0.0) <= log_delta;
 }
 
 /* Chernoff's bound above, the larger over the directions, and nothing below. */
-static int coarse(const setting *s, const double *m, const double *q, const double *k, double at, double *work,
+static int coarse(const hs_asked *s, const double *m, const double *q, const double *k, double at, double *work,
                   int64_t n_work, double *out)
 {
     double upper;
@@ -117,7 +117,7 @@ static int coarse(const setting *s, const double *m, const double *q, const doub
     return 1;
 }
 
-static int answer(const setting *s, const double *m, const double *q, const double *k, double at, double *work,
+static int answer(const hs_asked *s, const double *m, const double *q, const double *k, double at, double *work,
                   int64_t n_work, double *out)
 {
     double wall = *q < 1 && !s->replaced ? -*k * log1p(-*q) : HUGE_VAL, other[3];
@@ -140,31 +140,22 @@ static int answer(const setting *s, const double *m, const double *q, const doub
 
 int64_t hs_batch_work(int n_threads) { return n_threads * hs_contour_work(1, 1, HS_OUTER_MAX); }
 
-int hs_batch(int64_t n, const double *m, const double *q, const double *k, const double *at, int want_eps,
-             int directions, int replaced, double rtol, double T0, double widest, int n_threads, hs_poll *poll,
-             double *work, int64_t n_work, double *lower, double *estimate, double *upper, unsigned char *done)
+int hs_batch(int64_t n, const double *m, const double *q, const double *k, const double *at, const hs_asked *asked,
+             const hs_lent *lent, double *ends, unsigned char *done)
 {
-    setting s;
     int64_t each = hs_batch_work(1), i;
-    if (n < 0 || n_threads < 1 || directions < 1 || directions > 3) return HS_BAD_ARGUMENT;
-    if (n_work < n_threads * each) return HS_SCRATCH;
-    s.want_eps = want_eps;
-    s.directions = directions;
-    s.replaced = replaced;
-    s.rtol = rtol;
-    s.T0 = T0;
-    s.widest = widest;
+    if (n < 0 || lent->n_threads < 1 || asked->directions < 1 || asked->directions > 3) return HS_BAD_ARGUMENT;
+    if (lent->n_work < lent->n_threads * each) return HS_SCRATCH;
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, 16) num_threads(n_threads)
+#pragma omp parallel for schedule(dynamic, 16) num_threads(lent->n_threads)
 #endif
     for (i = 0; i < n; i++) {
-        double out[3] = {0, 0, 0}, *mine = work + hs_thread() * each;
-        if (hs_stopped(poll, 4e4)) continue;
-        done[i] = (unsigned char)answer(&s, m + i, q + i, k + i, at[i], mine, each, out);
-        if (!done[i]) done[i] = coarse(&s, m + i, q + i, k + i, at[i], mine, each, out) ? 2 : 0;
-        lower[i] = out[0];
-        estimate[i] = out[1];
-        upper[i] = out[2];
+        double out[3] = {0, 0, 0}, *mine = lent->work + hs_thread() * each;
+        int r;
+        if (hs_stopped(lent->poll, 4e4)) continue;
+        done[i] = (unsigned char)answer(asked, m + i, q + i, k + i, at[i], mine, each, out);
+        if (!done[i]) done[i] = coarse(asked, m + i, q + i, k + i, at[i], mine, each, out) ? 2 : 0;
+        for (r = 0; r < 3; r++) ends[r * n + i] = out[r];
     }
     return HS_OK;
 }

@@ -287,8 +287,7 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
 }
 
 /* The root on the line at one depth. */
-static int root_at(hs_contour *C, double log_delta, double depth, double *work, int64_t n_work, double *lower,
-                   double *estimate, double *upper, hs_point *out)
+static int root_at(hs_contour *C, double log_delta, double depth, double *work, int64_t n_work, hs_crossing *out)
 {
     hs_sums S[HS_CHUNKS];
     hs_curve curve = {.at = line_at, .self = C, .log_delta = log_delta};
@@ -299,29 +298,25 @@ static int root_at(hs_contour *C, double log_delta, double depth, double *work, 
     curve.reach = C->reach; /* freeze: up to there */
     curve.step = 0.4 * C->reach;
     curve.bend = 1 + C->c;
-    if ((st = hs_root_find(&curve, lower, estimate, upper, &v))) return st;
-    hs_value_point(&v, C->N + 1, out);
+    if ((st = hs_root_find(&curve, out, &v))) return st;
+    hs_value_point(&v, C->N + 1, &out->delta);
     return v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
 /* As hs_contour_delta. */
-int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
-                   double *upper, hs_point *out)
+int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out)
 {
     int i, found = HS_NO_SADDLE;
     for (i = 0; i < depths(C) && found != HS_OK; i++) {
-        hs_point p;
-        double low, mid, high;
-        int st = root_at(C, log_delta, DEPTHS[i], work, n_work, &low, &mid, &high, &p);
+        hs_crossing at;
+        int st = root_at(C, log_delta, DEPTHS[i], work, n_work, &at);
         if (st == HS_NO_SADDLE) break;
-        if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || high - low < *upper - *lower))) {
-            *lower = low;
-            *estimate = mid;
-            *upper = high;
-            *out = p;
+        if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || at.upper - at.lower < out->upper - out->lower))) {
+            *out = at;
             found = st;
         } else if (found != HS_LOOSE) found = st;
-        if (st == HS_LOOSE && 4 * p.rounding > p.upper - p.lower) break; /* which only grows below */
+        if (st == HS_LOOSE && 4 * at.delta.rounding > at.delta.upper - at.delta.lower)
+            break; /* which only grows below */
     }
     return found;
 }

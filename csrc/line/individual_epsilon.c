@@ -28,25 +28,24 @@ HS_CLONES static void add_row(int n, double k, const double *restrict row, doubl
 
 /* best[i] = least Chernoff bound of eps of record i (at least 0), which[i] = its tilt. K_t > 0 grows by (levels +
  * 4)u in summing. */
-int hs_individual_chernoff(int64_t records, int levels, const int32_t *counts, int tilts, const double *t,
-                           const double *up, double log_delta, int n_threads, hs_poll *poll, double *best,
-                           int32_t *which)
+int hs_individual_chernoff(const hs_counts *counts, int tilts, const double *t, const double *up, double log_delta,
+                           const hs_lent *lent, double *best, int32_t *which)
 {
+    int levels = counts->levels;
     double base[TILTS_MAX];
     int64_t i;
     int g;
-    (void)n_threads;
     if (!(tilts > 0 && tilts <= TILTS_MAX && levels > 0 && log_delta < 0)) return HS_BAD_ARGUMENT;
     for (g = 0; g < tilts; g++)
         base[g] = hs_payoff(t[g]) - log_delta + 8 * HS_U * (fabs(hs_payoff(t[g])) + fabs(log_delta) + 1);
 #ifdef _OPENMP
-#pragma omp parallel for num_threads(n_threads) schedule(static) if (n_threads > 1)
+#pragma omp parallel for num_threads(lent->n_threads) schedule(static) if (lent->n_threads > 1)
 #endif
-    for (i = 0; i < records; i++) {
-        const int32_t *k = counts + i * levels;
+    for (i = 0; i < counts->records; i++) {
+        const int32_t *k = counts->k + i * levels;
         double K[TILTS_MAX] = {0}, least = HUGE_VAL, at;
         int j, h, found = 0, ran = 0;
-        if (hs_stopped(poll, (double)levels * tilts)) continue;
+        if (hs_stopped(lent->poll, (double)levels * tilts)) continue;
         for (j = 0; j < levels; j++)
             if (k[j]) {
                 add_row(tilts, k[j], up + (int64_t)j * tilts, K);
@@ -187,20 +186,18 @@ static double solve(const record *R, double log_delta, double *gap)
     return upper;
 }
 
-static void solve_all(const hs_contour *C, int64_t records, const int32_t *counts, int64_t stride, const double *head,
-                      const double *re, const double *im, double log_delta, int n_threads, double *eps_upper,
-                      double *gap)
+static void solve_all(const hs_contour *C, const hs_counts *counts, int64_t stride, const double *head,
+                      const double *re, const double *im, double log_delta, double *eps_upper, double *gap)
 {
     int64_t i;
-    (void)n_threads;
 #ifdef _OPENMP
-#pragma omp parallel for num_threads(n_threads) schedule(static) if (n_threads > 1)
+#pragma omp parallel for num_threads(C->n_threads) schedule(static) if (C->n_threads > 1)
 #endif
-    for (i = 0; i < records; i++) {
+    for (i = 0; i < counts->records; i++) {
         record R;
         double eps;
         if (hs_stopped(C->poll, (double)C->N * (C->b + 40))) continue;
-        gather(&R, C, C->b, counts + i * C->b, stride, head, re, im);
+        gather(&R, C, C->b, counts->k + i * C->b, stride, head, re, im);
         record_freeze(&R, log_delta);
         eps = solve(&R, log_delta, &gap[i]);
         if (!(eps < eps_upper[i])) gap[i] = HUGE_VAL;
@@ -224,37 +221,38 @@ static double tail_of(int levels, const double *k, const double *head)
 /* eps_upper[i] (holding a valid bound, Chernoff's say) is lowered to that of a contour placed for counts k, widened
  * by `margin`. T0 nats is how far aliases and tail should lie below delta. gap[i]: bound less estimate, infinite
  * where the bound stayed. */
-int hs_individual_group(int levels, const double *m, const double *q, const double *k, int add, double margin,
-                        double T0, double k_total, int64_t records, const int32_t *counts, double log_delta,
-                        int n_threads, hs_poll *poll, double *work, int64_t n_work, double *eps_upper, double *gap)
+int hs_individual_group(const hs_run *levels, const hs_counts *counts, double margin, double T0, double k_total,
+                        double log_delta, const hs_lent *lent, double *eps_upper, double *gap)
 {
-    double *head = work, *re = head + (int64_t)levels * HS_HEADS, *im = re + (int64_t)levels * HS_STRIDE_MAX, *rest;
+    int64_t b = levels->b, n_work = lent->n_work;
+    double *head = lent->work, *re = head + b * HS_HEADS, *im = re + b * HS_STRIDE_MAX, *rest;
     hs_contour C = {0};
     int st, attempt;
     int64_t stride;
-    if (!(levels > 0 && margin >= 1 && k_total >= 1 && records >= 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
-    if (n_work < hs_individual_work(levels)) return HS_SCRATCH;
-    rest = im + (int64_t)levels * HS_STRIDE_MAX;
-    n_work -= rest - work;
-    C.b = levels;
-    C.m = m;
-    C.q = q;
-    C.k = k;
-    C.add = add;
-    C.n_threads = n_threads;
+    if (!(b > 0 && margin >= 1 && k_total >= 1 && counts->records >= 0 && lent->n_threads > 0)) return HS_BAD_ARGUMENT;
+    if (counts->levels != b) return HS_BAD_ARGUMENT;
+    if (n_work < hs_individual_work(levels->b)) return HS_SCRATCH;
+    rest = im + b * HS_STRIDE_MAX;
+    n_work -= rest - lent->work;
+    C.b = levels->b;
+    C.m = levels->m;
+    C.q = levels->q;
+    C.k = levels->k;
+    C.add = levels->add;
+    C.n_threads = lent->n_threads;
     C.T0 = T0;
     C.n_max = HS_STRIDE_MAX;
-    C.poll = poll;
+    C.poll = lent->poll;
     if ((st = hs_individual_plan(&C, log_delta, margin, rest, n_work))) return st;
     C.ktot = k_total;
     for (attempt = 0;; attempt++) {
         stride = (C.N + 8) / 8 * 8;
         if (stride > HS_STRIDE_MAX) return HS_TOO_MANY_NODES;
         if ((st = hs_individual_table(&C, stride, rest, n_work, head, re, im))) return st;
-        if (tail_of(levels, k, head) > T0 || attempt == 4) break;
+        if (tail_of(levels->b, levels->k, head) > T0 || attempt == 4) break;
         if (attempt == 0) C.y_far = 0; /* moments did not do: Psi alone */
         hs_individual_lengthen(&C, 1.3);
     }
-    solve_all(&C, records, counts, stride, head, re, im, log_delta, n_threads, eps_upper, gap);
+    solve_all(&C, counts, stride, head, re, im, log_delta, eps_upper, gap);
     return HS_OK;
 }

@@ -18,25 +18,25 @@
 
 static double capped(double x) { return x < HS_CAP ? x : HS_CAP; }
 
-/* up[j * tilts + g] >= log M_j(t_g) of direction `add`; work: HS_GRID_WORK doubles for each of HS_CHUNKS chunks. */
-int hs_individual_tilts(int levels, const double *m, const double *q, int add, double k_total, int tilts,
-                        const double *t, int n_threads, hs_poll *poll, double *work, int64_t n_work, double *up)
+/* up[j * tilts + g] >= log M_j(t_g) in the direction of `levels`; work: HS_GRID_WORK doubles for each of HS_CHUNKS chunks. */
+int hs_individual_tilts(const hs_run *levels, double k_total, int tilts, const double *t, const hs_lent *lent,
+                        double *up)
 {
+    const double *m = levels->m, *q = levels->q;
     int chunk;
-    (void)n_threads;
-    if (!(levels > 0 && tilts > 0 && k_total >= 1)) return HS_BAD_ARGUMENT;
-    if (n_work < (int64_t)HS_CHUNKS * HS_GRID_WORK) return HS_SCRATCH;
+    if (!(levels->b > 0 && tilts > 0 && k_total >= 1)) return HS_BAD_ARGUMENT;
+    if (lent->n_work < (int64_t)HS_CHUNKS * HS_GRID_WORK) return HS_SCRATCH;
 #ifdef _OPENMP
-#pragma omp parallel for num_threads(n_threads) schedule(dynamic, 1) if (n_threads > 1)
+#pragma omp parallel for num_threads(lent->n_threads) schedule(dynamic, 1) if (lent->n_threads > 1)
 #endif
     for (chunk = 0; chunk < HS_CHUNKS; chunk++) {
         int at;
-        for (at = chunk; at < levels * tilts && !hs_stopped(poll, 3e4); at += HS_CHUNKS) {
+        for (at = chunk; at < levels->b * tilts && !hs_stopped(lent->poll, 3e4); at += HS_CHUNKS) {
             int j = at / tilts;
             double s = t[at % tilts], log_m, err = 0;
-            double m2 = m[j] * m[j], *own = work + chunk * (int64_t)HS_GRID_WORK;
+            double m2 = m[j] * m[j], *own = lent->work + chunk * (int64_t)HS_GRID_WORK;
             if (q[j] == 1) up[at] = 0.5 * m2 * s * (1 + s) * (1 + 8 * HS_U);
-            else if (hs_log_m_upper(m[j], q[j], add ? -s : 1 + s, k_total, own, &log_m, &err)) up[at] = HS_CAP;
+            else if (hs_log_m_upper(m[j], q[j], levels->add ? -s : 1 + s, k_total, own, &log_m, &err)) up[at] = HS_CAP;
             else up[at] = capped(fmax(log_m + err + 4 * HS_U * fabs(log_m), 0));
         }
     }

@@ -459,16 +459,15 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
 
 /* The root on the prepared contour. The curve has a kink at each atom, or nearly one, which Newton's error does not see:
  * a whole step has to be small. */
-static int mixed_root(const hs_mixed *A, double log_delta, double *lower, double *estimate, double *upper,
-                      hs_point *out)
+static int mixed_root(const hs_mixed *A, double log_delta, hs_crossing *out)
 {
     hs_curve curve = {.at = mixed_at, .self = A, .log_delta = log_delta, .start = A->eps, .reach = HUGE_VAL};
     hs_value v;
     int st;
     curve.step = 4 / fabs(A->c) + 2 * A->step;
     curve.bend = HUGE_VAL;
-    if ((st = hs_root_find(&curve, lower, estimate, upper, &v))) return st;
-    hs_value_point(&v, A->last + 1, out);
+    if ((st = hs_root_find(&curve, out, &v))) return st;
+    hs_value_point(&v, A->last + 1, &out->delta);
     return v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
@@ -476,8 +475,7 @@ static int mixed_root(const hs_mixed *A, double log_delta, double *lower, double
  * where that overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour
  * that is near enough.
  */
-static int chase(hs_mixed *A, double log_delta, double *work, double *lower, double *estimate, double *upper,
-                 hs_point *out)
+static int chase(hs_mixed *A, double log_delta, double *work, hs_crossing *out)
 {
     double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL;
     double gap, next;
@@ -495,7 +493,7 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
             next = 0.5 * (lo + hi);
         } else {
             gap = v.log_scale + log(v.value) - log_delta;
-            if (fabs(gap) < 0.3) return mixed_root(A, log_delta, lower, estimate, upper, out);
+            if (fabs(gap) < 0.3) return mixed_root(A, log_delta, out);
             if (gap > 0) lo = e;
             else hi = e;
             next = e + gap * v.value / v.slope;
@@ -510,31 +508,23 @@ static int chase(hs_mixed *A, double log_delta, double *work, double *lower, dou
 
 /* The leading-order estimate of eps places the first contour; where that is poor, the root found or a chase places
  * another. */
-int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
-                 double *upper, hs_point *out)
+int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
 {
     hs_law laws[HS_LAWS_MAX];
-    double first[3];
-    hs_point keep;
+    hs_crossing first;
     int st, again;
     A->t = 1;
     if ((st = read_table(A, laws, work, n_work))) return st;
     st = mixed_prepare(A, 0, log_delta, work);
-    if (st == HS_OK) st = mixed_root(A, log_delta, lower, estimate, upper, out);
-    if (st > HS_LOOSE) return chase(A, log_delta, work, lower, estimate, upper, out);
+    if (st == HS_OK) st = mixed_root(A, log_delta, out);
+    if (st > HS_LOOSE) return chase(A, log_delta, work, out);
     if (st == HS_OK) return st;
-    first[0] = *lower;
-    first[1] = *estimate;
-    first[2] = *upper;
-    keep = *out;
-    A->eps = *estimate;
+    first = *out;
+    A->eps = out->estimate;
     again = mixed_prepare(A, 1, 0, work);
-    if (again == HS_OK) again = mixed_root(A, log_delta, lower, estimate, upper, out);
-    if (again == HS_OK || (again == HS_LOOSE && *upper - *lower < first[2] - first[0])) return again;
-    *lower = first[0];
-    *estimate = first[1];
-    *upper = first[2];
-    *out = keep;
+    if (again == HS_OK) again = mixed_root(A, log_delta, out);
+    if (again == HS_OK || (again == HS_LOOSE && out->upper - out->lower < first.upper - first.lower)) return again;
+    *out = first;
     return HS_LOOSE;
 }
 

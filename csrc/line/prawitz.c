@@ -367,8 +367,7 @@ int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs
 }
 
 /* Where no point within reach proves an end: Chernoff's eps above, -infinity below. */
-int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, double *lower, double *estimate,
-                   double *upper, hs_point *out)
+int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, hs_crossing *out)
 {
     hs_curve curve = {.at = smoothed_at, .self = S, .log_delta = log_delta};
     hs_value v;
@@ -379,16 +378,16 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work
     curve.reach = S->reach;
     curve.step = 0.4 * S->reach;
     curve.bend = 1 + S->t;
-    if (hs_root_estimate(&curve, estimate, &left, &v)) {
-        *estimate = S->eps;
+    if (hs_root_estimate(&curve, &out->estimate, &left, &v)) {
+        out->estimate = S->eps;
         smoothed_at(S, S->eps, &v);
         left = fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value / v.slope;
     }
-    *lower = -HUGE_VAL;
-    *upper = (S->K[2] + S->err + S->inner[2] + hs_payoff(S->t) - log_delta) / S->t;
-    *upper += 8 * HS_U * (fabs(*upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
-    hs_root_bracket(&curve, *estimate, left, &v, lower, &proved);
-    *upper = fmin(*upper, proved);
-    hs_value_point(&v, S->N + 1, out);
-    return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+    out->lower = -HUGE_VAL;
+    out->upper = (S->K[2] + S->err + S->inner[2] + hs_payoff(S->t) - log_delta) / S->t;
+    out->upper += 8 * HS_U * (fabs(out->upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
+    hs_root_bracket(&curve, out->estimate, left, &v, &out->lower, &proved);
+    out->upper = fmin(out->upper, proved);
+    hs_value_point(&v, S->N + 1, &out->delta);
+    return out->upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }

@@ -32,7 +32,7 @@ static void smoothed_step_cgf(const hs_prawitz *S, int i, double t, double *o)
         }
     }
     if (S->family[i] == 0) hs_cgf_estimate(m, q, a, o);
-    else hs_laplace_step_cgf_estimate(S->m[i], S->q[i], a, S->x, S->w, S->n_gl, o);
+    else hs_laplace_step_cgf_estimate(S->m[i], S->q[i], a, &S->rule, o);
 }
 
 int hs_prawitz_sparse(const hs_prawitz *S) { return S->b > 48 ? S->b / 48 : 1; }
@@ -123,7 +123,7 @@ static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double
     double h, width, nats = 5 + log(S->ktot);
     double lo = S->add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
     int strip = 0, st;
-    if (O->family) return hs_laplace_step_grid(&O->G, m, q, S->x, S->w, S->n_gl, work);
+    if (O->family) return hs_laplace_step_grid(&O->G, m, q, &S->rule, work);
     h = S->fine ? 0.15 / fmax(m, 1) : 1; /* as hs_prawitz_plan saw the far bound */
     if (S->add) h = fmin(h, fmin(hs_grid_real_h(m, tilt[0], nats), hs_grid_real_h(m, tilt[1], nats)));
     h = hs_grid_choose_h(m, q, a, y_grid, R, h, &strip);
@@ -168,7 +168,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
     O->family = S->family[i];
     O->m = m;
     O->q = S->q[i];
-    O->n_gl = S->n_gl;
+    O->n_gl = S->rule.n;
     if (O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     for (j = 0; j < 2; j++) {
         double log_m;
@@ -322,7 +322,7 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
     int st;
     smoothed_step_cgf(S, j, S->t, o);
     *log_m = o[0];
-    if (S->family[j]) st = hs_laplace_step_grid(G, m, q, S->x, S->w, S->n_gl, work);
+    if (S->family[j]) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
     else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach(m, q, a), fmax(a * m, 0) + 7, work);
     if (st) return st;
     hs_grid_weights(G, a, o[0], &c1, &c2);

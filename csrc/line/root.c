@@ -87,12 +87,12 @@ int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *
     return found;
 }
 
-int hs_root_find(const hs_curve *f, double *lower, double *estimate, double *upper, hs_value *v)
+int hs_root_find(const hs_curve *f, hs_crossing *out, hs_value *v)
 {
     double left;
-    int st = hs_root_estimate(f, estimate, &left, v);
+    int st = hs_root_estimate(f, &out->estimate, &left, v);
     if (st) return st;
-    return hs_root_bracket(f, *estimate, left, v, lower, upper) == 3 ? HS_OK : HS_NO_BRACKET;
+    return hs_root_bracket(f, out->estimate, left, v, &out->lower, &out->upper) == 3 ? HS_OK : HS_NO_BRACKET;
 }
 
 void hs_value_point(const hs_value *v, int64_t n_nodes, hs_point *p)

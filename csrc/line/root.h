@@ -36,8 +36,8 @@ int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v);
  * it is, and *lower is not sought where it is NULL. */
 int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *v, double *lower, double *upper);
 
-/* Both, from the curve's start: HS_NO_BRACKET, HS_TOO_WIDE, or HS_OK with all outputs. */
-int hs_root_find(const hs_curve *f, double *lower, double *estimate, double *upper, hs_value *v);
+/* Both, from the curve's start: HS_NO_BRACKET, HS_TOO_WIDE, or HS_OK with out->delta left to the caller. */
+int hs_root_find(const hs_curve *f, hs_crossing *out, hs_value *v);
 
 /* *v as a point of the gate; the ends that leave are rounded outwards. */
 void hs_value_point(const hs_value *v, int64_t n_nodes, hs_point *p);

@@ -118,11 +118,7 @@ def poisson_tails(q: float, all_y: float, all_x: float, first: int, o: _Vector) 
 def pld_cells(
     s0: float,
     w: float,
-    yb: _Vector,
-    ya: _Vector,
-    xb: _Vector,
-    xa: _Vector,
-    rel: _Vector,
+    tails: _Table,
     edge: float,
     absolute: float,
 ) -> tuple[_Vector, _Vector, _Vector, _Vector]: ...

@@ -63,6 +63,28 @@ cdef inline int passed(hs_poll *poll) except -1:
     return -1 if poll.stop else 0
 
 
+cdef hs_run run_of(const double[::1] m, const double[::1] q, const double[::1] k, int add) except *:
+    """Gaussian steps, which the caller keeps alive."""
+    cdef hs_run run
+    memset(&run, 0, sizeof(run))
+    run.b, run.add = lengths(m.shape[0], q.shape[0], k.shape[0]), add
+    run.m, run.q, run.k = &m[0], &q[0], &k[0]
+    return run
+
+
+cdef hs_rule rule_of(const double[::1] x, const double[::1] w) except *:
+    cdef hs_rule rule
+    rule.n, rule.x, rule.w = lengths(x.shape[0], w.shape[0], x.shape[0]), &x[0], &w[0]
+    return rule
+
+
+cdef hs_lent lent_of(double[::1] work, hs_poll *poll, int n_threads=1) noexcept:
+    cdef hs_lent lent
+    lent.work, lent.n_work = &work[0] if work.shape[0] else NULL, work.shape[0]
+    lent.n_threads, lent.poll = n_threads, poll
+    return lent
+
+
 def check(int status, where="core"):
     """Raise the error that a status of the C floor stands for; HS_OK and HS_LOOSE pass."""
     if status in (0, 1):
@@ -81,35 +103,35 @@ cdef object scaled(int status, const hs_point *p):
     return named(Scaled, (status, p.log_scale, p.lower, p.estimate, p.upper, terms, p.n_nodes))
 
 
-cdef object crossing(int status, double lower, double estimate, double upper, const hs_point *p):
-    """A Crossing; p is the delta at the estimate."""
+cdef object crossing(int status, const hs_crossing *at):
+    cdef const hs_point *p = &at.delta
     if status > 1:
         return Crossing(status, 0.0, 0.0, 0.0, (), 0)
     terms = (p.aliasing / p.estimate, p.truncation / p.estimate, p.inner / p.estimate, p.rounding / p.estimate)
-    return named(Crossing, (status, lower, estimate, upper, terms, p.n_nodes))
+    return named(Crossing, (status, at.lower, at.estimate, at.upper, terms, p.n_nodes))
 
 
 def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double log_tol, double[::1] work):
     """Scaled: one certified delta; see hs.h."""
-    cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0]), status
+    cdef hs_run run = run_of(m, q, k, add)
     cdef hs_point p
+    cdef int status
     memset(&p, 0, sizeof(p))
     with nogil:
-        status = hs_hyperbola_delta(b, &m[0], &q[0], &k[0], add, eps, log_tol, &work[0], work.shape[0], &p)
+        status = hs_hyperbola_delta(&run, eps, log_tol, &work[0], work.shape[0], &p)
     return scaled(status, &p)
 
 
 def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol,
                   double[::1] work):
     """Crossing: one certified eps; see hs.h."""
-    cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0]), status
-    cdef double lower = 0, estimate = 0, upper = 0
-    cdef hs_point p
-    memset(&p, 0, sizeof(p))
+    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_crossing at
+    cdef int status
+    memset(&at, 0, sizeof(at))
     with nogil:
-        status = hs_hyperbola_eps(b, &m[0], &q[0], &k[0], add, log_delta, log_tol, &work[0], work.shape[0],
-                                  &lower, &estimate, &upper, &p)
-    return crossing(status, lower, estimate, upper, &p)
+        status = hs_hyperbola_eps(&run, log_delta, log_tol, &work[0], work.shape[0], &at)
+    return crossing(status, &at)
 
 
 cdef hs_contour blank(int b, int add, hs_poll *poll) noexcept nogil:
@@ -171,18 +193,17 @@ def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k no
     cdef hs_poll poll = polling()
     cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
     cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
-    cdef hs_point p
+    cdef hs_crossing at
     cdef int status
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
-    cdef double lower = 0, estimate = 0, upper = 0
-    memset(&p, 0, sizeof(p))
+    memset(&at, 0, sizeof(at))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
     C.m, C.q, C.k, C.pair = doubles(m, b), doubles(q, b), doubles(k, b), _pairs(pairs, C.b)
     with nogil:
-        status = hs_contour_eps(&C, log_delta, lent, n_lent, &lower, &estimate, &upper, &p)
+        status = hs_contour_eps(&C, log_delta, lent, n_lent, &at)
     passed(&poll)
-    return crossing(status, lower, estimate, upper, &p)
+    return crossing(status, &at)
 
 
 def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work,
@@ -226,14 +247,14 @@ def individual_charge(const real_t[::1] norms, double scale, double top, int64_t
     empty."""
     cdef uint64_t checksum = 0
     cdef int64_t bad = 0
+    cdef hs_charge step = hs_charge(&norms[0], scale, top, limit, real_t is float, sticky, turn)
     cdef int status
     lengths(norms.shape[0], spent.shape[0], norms.shape[0] if after is None else after.shape[0])
     lengths(norms.shape[0], norms.shape[0], norms.shape[0] if active is None else active.shape[0])
     with nogil:
-        status = hs_individual_charge(norms.shape[0], real_t is float, &norms[0], scale, top, limit, sticky, turn,
-                                      &spent[0], NULL if after is None else &after[0],
-                                      NULL if active is None else &active[0],
-                                      n_threads, &checksum if with_checksum else NULL, &bad)
+        status = hs_individual_charge(norms.shape[0], &step, &spent[0], NULL if after is None else &after[0],
+                                      NULL if active is None else &active[0], n_threads,
+                                      &checksum if with_checksum else NULL, &bad)
     return status, checksum, bad
 
 
@@ -242,12 +263,13 @@ def individual_charge_some(const real_t[::1] norms, const int64_t[::1] index, do
     """(status, change of the checksum, first bad position) of one step over some records; see hs.h."""
     cdef uint64_t change = 0
     cdef int64_t bad = 0
+    cdef hs_charge step = hs_charge(&norms[0], scale, top, limit, real_t is float, sticky, 0)
     cdef int status
     lengths(norms.shape[0], index.shape[0], after.shape[0])
     lengths(norms.shape[0], norms.shape[0], active.shape[0])
     with nogil:
-        status = hs_individual_charge_some(spent.shape[0], norms.shape[0], real_t is float, &norms[0], &index[0],
-                                           scale, top, limit, sticky, &spent[0], &after[0], &active[0], &change, &bad)
+        status = hs_individual_charge_some(spent.shape[0], norms.shape[0], &step, &index[0], &spent[0], &after[0],
+                                           &active[0], &change, &bad)
     return status, change, bad
 
 
@@ -276,10 +298,11 @@ def individual_tilts(const double[::1] m, const double[::1] q, int add, double k
     cdef double[:, ::1] out = up
     cdef double[::1] work = np.empty(hs_contour_work(1, HS_CHUNKS, 1))
     cdef hs_poll poll = polling()
-    cdef int status, levels = lengths(m.shape[0], q.shape[0], m.shape[0])
+    cdef hs_run levels = run_of(m, q, q, add)
+    cdef hs_lent lent = lent_of(work, &poll, n_threads)
+    cdef int status
     with nogil:
-        status = hs_individual_tilts(levels, &m[0], &q[0], add, k_total, t.shape[0], &t[0], n_threads, &poll, &work[0],
-                                     work.shape[0], &out[0, 0])
+        status = hs_individual_tilts(&levels, k_total, t.shape[0], &t[0], &lent, &out[0, 0])
     passed(&poll)
     check(status, "individual")
     return up
@@ -292,12 +315,13 @@ def individual_chernoff(const int32_t[:, ::1] counts, const double[::1] t, const
     cdef double[::1] b = best
     cdef int32_t[::1] w = which
     cdef hs_poll poll = polling()
+    cdef hs_lent lent = hs_lent(NULL, 0, n_threads, &poll)
+    cdef hs_counts table = hs_counts(counts.shape[0], counts.shape[1], &counts[0, 0])
     cdef int status
     lengths(counts.shape[1], up.shape[0], counts.shape[1])
     lengths(t.shape[0], up.shape[1], t.shape[0])
     with nogil:
-        status = hs_individual_chernoff(counts.shape[0], counts.shape[1], &counts[0, 0], t.shape[0], &t[0], &up[0, 0],
-                                        log_delta, n_threads, &poll, &b[0], &w[0])
+        status = hs_individual_chernoff(&table, t.shape[0], &t[0], &up[0, 0], log_delta, &lent, &b[0], &w[0])
     passed(&poll)
     check(status, "individual")
     return best, which
@@ -307,15 +331,16 @@ def individual_group(const double[::1] m, const double[::1] q, const double[::1]
                      double T0, double k_total, const int32_t[:, ::1] counts, double log_delta, int n_threads,
                      double[::1] eps_upper, double[::1] gap):
     """The status: eps_upper is lowered to the bounds on one contour, gap filled; see hs.h."""
-    cdef int status, levels = lengths(m.shape[0], q.shape[0], k.shape[0])
-    cdef double[::1] work = np.empty(hs_individual_work(levels))
+    cdef hs_run levels = run_of(m, q, k, add)
+    cdef hs_counts table = hs_counts(counts.shape[0], counts.shape[1], &counts[0, 0])
+    cdef double[::1] work = np.empty(hs_individual_work(levels.b))
     cdef hs_poll poll = polling()
-    lengths(levels, counts.shape[1], levels)
+    cdef hs_lent lent = lent_of(work, &poll, n_threads)
+    cdef int status
+    lengths(levels.b, counts.shape[1], levels.b)
     lengths(counts.shape[0], eps_upper.shape[0], gap.shape[0])
     with nogil:
-        status = hs_individual_group(levels, &m[0], &q[0], &k[0], add, margin, T0, k_total, counts.shape[0],
-                                     &counts[0, 0], log_delta, n_threads, &poll, &work[0], work.shape[0], &eps_upper[0],
-                                     &gap[0])
+        status = hs_individual_group(&levels, &table, margin, T0, k_total, log_delta, &lent, &eps_upper[0], &gap[0])
     passed(&poll)
     return status
 # batch.c
@@ -331,9 +356,10 @@ def batch(const double[::1] m, const double[::1] q, const double[::1] k, const d
     lengths(n, done.shape[0], n)
     cdef double[::1] work = np.empty(hs_batch_work(n_threads))
     cdef hs_poll poll = polling()
+    cdef hs_lent lent = lent_of(work, &poll, n_threads)
+    cdef hs_asked asked = hs_asked(want_eps, directions, replaced, rtol, T0, widest)
     with nogil:
-        status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], want_eps, directions, replaced, rtol, T0, widest, n_threads,
-                          &poll, &work[0], work.shape[0], &ends[0, 0], &ends[1, 0], &ends[2, 0], &done[0])
+        status = hs_batch(n, &m[0], &q[0], &k[0], &at[0], &asked, &lent, &ends[0, 0], &done[0])
     passed(&poll)
     check(status, "batch")
 
@@ -359,8 +385,7 @@ def sampling_tails(double q, double q_err, double up, double down, const double[
     if s.shape[0] == 0:
         return table, 0.0
     with nogil:
-        status = hs_sampling_tails(q, q_err, up, down, s.shape[0], &s[0], &t[0, 0], &t[1, 0], &t[2, 0], &t[3, 0],
-                                   &t[4, 0], &edge)
+        status = hs_sampling_tails(q, q_err, up, down, s.shape[0], &s[0], &t[0, 0], &edge)
     check(status, "sampling")
     return table, edge
 
@@ -424,16 +449,15 @@ def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const dou
     """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
-    cdef hs_point p
-    cdef double lower = 0, estimate = 0, upper = 0
+    cdef hs_crossing at
     cdef int status
     lend_laws(&A, table, points, lattice, &poll)
-    memset(&p, 0, sizeof(p))
+    memset(&at, 0, sizeof(at))
     A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
     with nogil:
-        status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+        status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &at)
     passed(&poll)
-    return crossing(status, lower, estimate, upper, &p)
+    return crossing(status, &at)
 
 
 def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double t,
@@ -459,13 +483,12 @@ def mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes):
 
 def sublaplace_points(double m, double q, int add, int64_t panels, const double[::1] node, const double[::1] weight):
     """Rows x, l, lp, dl, dp of the quadrature points of a subsampled Laplace step; see csrc/law/laplace.c."""
-    lengths(node.shape[0], weight.shape[0], node.shape[0])
+    cdef hs_rule rule = rule_of(node, weight)
     out = np.empty((5, 2 + panels * node.shape[0]))
     cdef double[:, ::1] o = out
     cdef int status
     with nogil:
-        status = hs_sublaplace_points(m, q, add, panels, node.shape[0], &node[0], &weight[0], &o[1, 0], &o[2, 0],
-                                      &o[3, 0], &o[4, 0])
+        status = hs_sublaplace_points(m, q, add, panels, &rule, &o[1, 0], &o[2, 0], &o[3, 0], &o[4, 0])
     check(status, "laplace")
     out[0] = out[1]
     return out

@@ -17,10 +17,12 @@ def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double ep
     """Saddle: log delta; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
-    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_lent lent = lent_of(work, &poll)
+    cdef int status
     memset(&s, 0, sizeof(s))
     with nogil:
-        status = hs_saddle_delta(b, &m[0], &q[0], &k[0], add, eps, kind, &poll, &work[0], work.shape[0], &s)
+        status = hs_saddle_delta(&run, eps, kind, &lent, &s)
     passed(&poll)
     return saddle(status, s.log_estimate, &s)
 
@@ -29,10 +31,12 @@ def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_
     """Saddle: eps; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
-    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_lent lent = lent_of(work, &poll)
+    cdef int status
     memset(&s, 0, sizeof(s))
     with nogil:
-        status = hs_saddle_eps(b, &m[0], &q[0], &k[0], add, log_delta, kind, &poll, &work[0], work.shape[0], &s)
+        status = hs_saddle_eps(&run, log_delta, kind, &lent, &s)
     passed(&poll)
     return saddle(status, s.estimate, &s)
 
@@ -42,10 +46,12 @@ def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delt
     """Saddle: the larger eps over both directions; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
-    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    cdef hs_run run = run_of(m, q, k, 0)
+    cdef hs_lent lent = lent_of(work, &poll)
+    cdef int status
     memset(&s, 0, sizeof(s))
     with nogil:
-        status = hs_saddle_eps_both(b, &m[0], &q[0], &k[0], log_delta, kind, wall, &poll, &work[0], work.shape[0], &s)
+        status = hs_saddle_eps_both(&run, log_delta, kind, wall, &lent, &s)
     passed(&poll)
     return saddle(status, s.estimate, &s)
 
@@ -55,9 +61,11 @@ def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, doubl
     out = np.empty(14)
     cdef double[::1] to = out
     cdef hs_poll poll = polling()
-    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_lent lent = lent_of(work, &poll)
+    cdef int status
     with nogil:
-        status = hs_saddle_cumulants(b, &m[0], &q[0], &k[0], add, t, &poll, &work[0], work.shape[0], &to[0])
+        status = hs_saddle_cumulants(&run, t, &lent, &to[0])
     passed(&poll)
     return status, out
 
@@ -67,10 +75,11 @@ def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, i
     """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef double tilt = 0, upper = 0
     cdef hs_poll poll = polling()
-    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
+    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_lent lent = lent_of(work, &poll)
+    cdef int status
     with nogil:
-        status = hs_saddle_moments_upper(b, &m[0], &q[0], &k[0], add, have_eps, value, &poll, &work[0], work.shape[0],
-                                         &tilt, &upper)
+        status = hs_saddle_moments_upper(&run, have_eps, value, &lent, &tilt, &upper)
     passed(&poll)
     return status, tilt, upper
 
@@ -80,16 +89,13 @@ def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarr
     """(status, upper): an upper bound of log delta at eps; see hs.h."""
     cdef double upper = 0
     cdef Py_ssize_t n = cnp.PyArray_SIZE(m)
-    cdef const double *shifts = doubles(m, n)
-    cdef const double *rates = doubles(q, n)
-    cdef const double *counts = doubles(k, n)
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
-    cdef double *lent = doubles(work, n_lent)
-    cdef int status, b = lengths(n, n, n)
     cdef hs_poll poll = polling()
+    cdef hs_run run = hs_run(lengths(n, n, n), add, NULL, doubles(m, n), doubles(q, n), doubles(k, n))
+    cdef hs_lent lent = hs_lent(doubles(work, n_lent), n_lent, n_threads, &poll)
+    cdef int status
     with nogil:
-        status = hs_saddle_delta_upper(b, shifts, rates, counts, add, eps, enough, n_threads, &poll, lent, n_lent,
-                                       &upper)
+        status = hs_saddle_delta_upper(&run, eps, enough, &lent, &upper)
     passed(&poll)
     return status, upper
 
@@ -134,10 +140,10 @@ def edgeworth_moments(int family, double m, double q, const double[::1] x, const
     """(A, B): mean and cumulants 2 to 5 of one step's loss under both laws."""
     A, B = np.empty(5), np.empty(5)
     cdef double[::1] a = A, b = B
+    cdef hs_rule rule = rule_of(x, w)
     cdef int status
-    lengths(x.shape[0], w.shape[0], x.shape[0])
     with nogil:
-        status = hs_edgeworth_moments(family, m, q, &x[0], &w[0], x.shape[0], &a[0], &b[0])
+        status = hs_edgeworth_moments(family, m, q, &rule, &a[0], &b[0])
     check(status, "edgeworth")
     return A, B
 
@@ -148,12 +154,13 @@ def edgeworth_totals(const int[::1] family, const double[::1] m, const double[::
     Y, X = np.empty(5), np.empty(5)
     cdef double[::1] y = Y, z = X
     cdef hs_poll poll = polling()
-    cdef int status, b = lengths(m.shape[0], q.shape[0], k.shape[0])
-    lengths(b, family.shape[0], b)
-    lengths(x.shape[0], w.shape[0], x.shape[0])
+    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_rule rule = rule_of(x, w)
+    cdef int status
+    lengths(run.b, family.shape[0], run.b)
+    run.family = &family[0]
     with nogil:
-        status = hs_edgeworth_totals(b, &family[0], &m[0], &q[0], &k[0], add, &x[0], &w[0], x.shape[0], &poll, &y[0],
-                                     &z[0])
+        status = hs_edgeworth_totals(&run, &rule, &poll, &y[0], &z[0])
     passed(&poll)
     check(status, "edgeworth")
     return Y, X
@@ -193,8 +200,8 @@ def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] 
     lengths(b, family.shape[0], b)
     memset(&S, 0, sizeof(S))
     memset(&p, 0, sizeof(p))
-    S.b, S.add, S.n_gl, S.T0, S.T, S.poll = b, add, lengths(x.shape[0], w.shape[0], x.shape[0]), T0, T, &poll
-    S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
+    S.b, S.add, S.rule, S.T0, S.T, S.poll = b, add, rule_of(x, w), T0, T, &poll
+    S.family, S.m, S.q, S.k = &family[0], &m[0], &q[0], &k[0]
     with nogil:
         status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
     passed(&poll)
@@ -208,19 +215,19 @@ def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q,
     cdef hs_poll poll = polling()
     cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0])
     cdef hs_prawitz S
-    cdef hs_point p
+    cdef hs_crossing at
+    cdef hs_point *p = &at.delta
     cdef int status
-    cdef double lower = 0, estimate = 0, upper = 0
     lengths(b, family.shape[0], b)
     memset(&S, 0, sizeof(S))
-    memset(&p, 0, sizeof(p))
-    S.b, S.add, S.n_gl, S.T0, S.T, S.poll = b, add, lengths(x.shape[0], w.shape[0], x.shape[0]), T0, T, &poll
-    S.family, S.m, S.q, S.k, S.x, S.w = &family[0], &m[0], &q[0], &k[0], &x[0], &w[0]
+    memset(&at, 0, sizeof(at))
+    S.b, S.add, S.rule, S.T0, S.T, S.poll = b, add, rule_of(x, w), T0, T, &poll
+    S.family, S.m, S.q, S.k = &family[0], &m[0], &q[0], &k[0]
     with nogil:
-        status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &lower, &estimate, &upper, &p)
+        status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &at)
     passed(&poll)
     terms = S.smooth, p.aliasing, p.truncation, p.inner, p.rounding
-    return status, lower, estimate, upper, p.estimate, terms, S.limit
+    return status, at.lower, at.estimate, at.upper, p.estimate, terms, S.limit
 
 
 def prawitz_work():
@@ -233,10 +240,10 @@ def edgeworth_bounded(int family, double m, double q, int which, const double[::
     """(values, bounds of their errors): mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 of one step's loss under one law."""
     out = np.empty((2, 6))
     cdef double[:, ::1] to = out
+    cdef hs_rule rule = rule_of(x, w)
     cdef int status
-    lengths(x.shape[0], w.shape[0], x.shape[0])
     with nogil:
-        status = hs_edgeworth_bounded(family, m, q, which, &x[0], &w[0], x.shape[0], &to[0, 0])
+        status = hs_edgeworth_bounded(family, m, q, which, &rule, &to[0, 0])
     check(status, "edgeworth")
     return out[0], out[1]
 
@@ -245,10 +252,10 @@ def edgeworth_modulus_upper(int family, double m, double q, int which, const dou
                             double y0, double y1, double[::1] work):
     """The largest modulus of the step's characteristic function on [y0, y1], from above."""
     cdef double modulus
+    cdef hs_rule rule = rule_of(x, w)
+    cdef hs_lent lent = lent_of(work, NULL)
     cdef int status
-    lengths(x.shape[0], w.shape[0], x.shape[0])
     with nogil:
-        status = hs_edgeworth_modulus_upper(family, m, q, which, &x[0], &w[0], x.shape[0], y0, y1, &work[0],
-                                            work.shape[0], &modulus)
+        status = hs_edgeworth_modulus_upper(family, m, q, which, &rule, y0, y1, &lent, &modulus)
     check(status, "edgeworth")
     return modulus

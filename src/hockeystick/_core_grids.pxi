@@ -7,12 +7,20 @@ def grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n):
     """(p, mass, mean, abs_mean, edge_upper) of one step's loss on cells j0..j0+n-1."""
     p = np.empty(n)
     cdef double[::1] out = p
-    cdef double mass, mean, abs_mean, edge_upper
+    cdef hs_cell_sums sums
     cdef int status
     with nogil:
-        status = hs_grid_prv(m, q, add, dx, j0, n, &out[0], &mass, &mean, &abs_mean, &edge_upper)
+        status = hs_grid_prv(m, q, add, dx, j0, n, &out[0], &sums)
     check(status, "grid")
-    return p, mass, mean, abs_mean, edge_upper
+    return p, sums.mass, sums.mean, sums.abs_mean, sums.edge_upper
+
+
+cdef hs_cells cells_of(const int64_t[::1] j0, const int64_t[::1] start, double dx, const double[::1] p) except *:
+    """Steps of which each has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
+    cdef int64_t n = j0.shape[0]
+    lengths(n, n, min(start.shape[0] - 1, n))
+    lengths(start[n], min(start[n], p.shape[0]), start[n])
+    return hs_cells(n, &j0[0], &start[0], dx, &p[0])
 
 
 def grid_log_mgf(int64_t j0, double dx, const double[::1] p, double t):
@@ -27,14 +35,13 @@ def grid_log_mgf(int64_t j0, double dx, const double[::1] p, double t):
 
 
 def grid_log_mgfs(const int64_t[::1] j0, const int64_t[::1] start, double dx, const double[::1] p, const double[::1] t):
-    """log sum_j p_j exp(t j dx), a row for every t; step i has the masses p[start[i]..start[i+1]-1], from j0[i] on."""
-    lengths(j0.shape[0], j0.shape[0], min(start.shape[0] - 1, j0.shape[0]))
-    lengths(start[j0.shape[0]], min(start[j0.shape[0]], p.shape[0]), start[j0.shape[0]])
+    """log sum_j p_j exp(t j dx) of every step, a row for every t."""
+    cdef hs_cells cells = cells_of(j0, start, dx, p)
     log_mgf = np.empty((t.shape[0], j0.shape[0]))
     cdef double[:, ::1] out = log_mgf
     cdef int status
     with nogil:
-        status = hs_grid_log_mgfs(j0.shape[0], &j0[0], &start[0], dx, &p[0], t.shape[0], &t[0], &out[0, 0])
+        status = hs_grid_log_mgfs(&cells, t.shape[0], &t[0], &out[0, 0])
     check(status, "grid")
     return log_mgf
 
@@ -51,15 +58,13 @@ def convolve_tilts(const int64_t[::1] j0, const int64_t[::1] start, double dx, c
                    const double[::1] log_mgf, double[:, ::1] w):
     """Tilted masses of every step in the rows of w, but for those at index 0; (these, Euclidean norms, sums) of the
     rows."""
+    cdef hs_cells cells = cells_of(j0, start, dx, p)
     lengths(w.shape[0], j0.shape[0], log_mgf.shape[0])
-    lengths(w.shape[0], min(start.shape[0] - 1, w.shape[0]), w.shape[0])
-    lengths(start[w.shape[0]], min(start[w.shape[0]], p.shape[0]), start[w.shape[0]])
     out = np.empty((3, w.shape[0]))
     cdef double[:, ::1] o = out
     cdef int status
     with nogil:
-        status = hs_convolve_tilts(w.shape[0], &j0[0], &start[0], dx, &p[0], t, &log_mgf[0], w.shape[1], &w[0, 0],
-                                   &o[0, 0], &o[1, 0], &o[2, 0])
+        status = hs_convolve_tilts(&cells, t, &log_mgf[0], w.shape[1], &w[0, 0], &o[0, 0], &o[1, 0], &o[2, 0])
     check(status, "convolve")
     return out
 
@@ -143,28 +148,22 @@ def poisson_tails(double q, double all_y, double all_x, int64_t first, double[:,
     cdef int status = 0
     if o.shape[1]:
         with nogil:
-            status = hs_poisson_tails(q, all_y, all_x, first, o.shape[1], &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0],
-                                      &o[4, 0])
+            status = hs_poisson_tails(q, all_y, all_x, first, o.shape[1], &o[0, 0])
     check(status, "tails")
 
 
 # pld.c
 
 
-def pld_cells(double s0, double w, const double[::1] yb, const double[::1] ya, const double[::1] xb,
-              const double[::1] xa, const double[::1] rel, double edge, double absolute):
-    """(y_upper, u_upper, y_lower, u_lower) of the fine cells between the points of the tails."""
-    cdef int64_t n = rel.shape[0] - 1
-    lengths(n + 1, yb.shape[0], ya.shape[0])
-    lengths(n + 1, xb.shape[0], xa.shape[0])
-    out = np.empty((4, n))
-    cdef double[:, ::1] o = out
+def pld_cells(double s0, double w, double[:, ::1] tails, double edge, double absolute):
+    """(y_upper, u_upper, y_lower, u_lower) of the fine cells between the points of the tails, which they overwrite."""
+    cdef hs_fine fine = hs_fine(tails.shape[1] - 1, 1, s0, w, edge, absolute)
     cdef int status
+    lengths(5, tails.shape[0], 5)
     with nogil:
-        status = hs_pld_cells(n, s0, w, &yb[0], &ya[0], &xb[0], &xa[0], &rel[0], edge, absolute,
-                              &o[0, 0], &o[1, 0], &o[2, 0], &o[3, 0])
+        status = hs_pld_cells(&fine, &tails[0, 0])
     check(status, "pld")
-    return out[0], out[1], out[2], out[3]
+    return tuple(np.asarray(tails)[:4, :-1])
 
 
 def pld_upper(int m, double w, const double[::1] y_upper, const double[::1] u_upper, double bottom):
@@ -195,6 +194,7 @@ def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, doub
     """(upper masses, lower masses, bound of the mass above) on a lattice, from rows of tails, which are overwritten;
     with `cut` the mass above is not in the lower law."""
     cdef int64_t n = (tails.shape[1] - 1) // m
+    cdef hs_fine fine = hs_fine(n * m, m, s0, w, edge, absolute)
     lengths(5, tails.shape[0], 5)
     lengths(tails.shape[1], n * m + 1, tails.shape[1])
     upper, lower = np.empty(n + 1), np.empty(n + 1)
@@ -202,7 +202,7 @@ def pld_laws(int m, double s0, double w, double[:, ::1] tails, double edge, doub
     cdef double p_inf = 0
     cdef int status
     with nogil:
-        status = hs_pld_laws(n, m, s0, w, &tails[0, 0], edge, absolute, t, cut, &p[0], &r[0], &p_inf)
+        status = hs_pld_laws(&fine, &tails[0, 0], t, cut, &p[0], &r[0], &p_inf)
     check(status, "pld")
     return upper, lower, p_inf
 
@@ -227,13 +227,13 @@ def step_tails(const double[::1] step, const double[::1] s):
 def step_nodes(const double[::1] step, double p, const double[::1] x, const double[::1] w):
     """(losses, log den masses): a quadrature rule of one step until tails of mass p. Estimates."""
     lengths(HS_STEP_COLUMNS, step.shape[0], HS_STEP_COLUMNS)
-    lengths(x.shape[0], w.shape[0], x.shape[0])
-    cdef int64_t n, room = hs_step_nodes(1, &step[0], p, x.shape[0])
+    cdef hs_rule rule = rule_of(x, w)
+    cdef int64_t n, room = hs_step_nodes(1, &step[0], p, rule.n)
     loss, log_den = np.empty(room), np.empty(room)
     cdef double[::1] a = loss, b = log_den
     cdef int status
     with nogil:
-        status = hs_pld_step_nodes(&step[0], p, x.shape[0], &x[0], &w[0], room, &n, &a[0], &b[0])
+        status = hs_pld_step_nodes(&step[0], p, &rule, room, &n, &a[0], &b[0])
     check(status, "pld")
     return loss[:n], log_den[:n]
 
@@ -262,10 +262,11 @@ def pld_steps(const double[:, ::1] table, int m, double dx, double t, const doub
     out, lent = np.empty((2, table.shape[0])), np.empty(5 * (m * np.max(size) + 1))
     cdef double[:, ::1] o = out
     cdef double[::1] work = lent
+    cdef hs_windows windows = hs_windows(m, dx, t, &at[0], &first[0], &start[0], &size[0])
     cdef int status
     with nogil:
-        status = hs_pld_steps(table.shape[0], &table[0, 0], m, dx, t, &at[0], &first[0], &start[0], &size[0], &work[0],
-                              &p_upper[0], &p_lower[0], &o[0, 0], &o[1, 0])
+        status = hs_pld_steps(table.shape[0], &table[0, 0], &windows, &work[0], &p_upper[0], &p_lower[0], &o[0, 0],
+                              &o[1, 0])
     check(status, "pld")
     return out[0], out[1]
 
@@ -276,10 +277,10 @@ def pld_table(int64_t up, int64_t down, double t0, const double[::1] loss, const
     out, lent = np.zeros((3, up + down + 1)), np.empty(3 * (loss.shape[0] + HS_PLD_LANES))
     cdef double[:, ::1] o = out
     cdef double[::1] work = lent
+    cdef hs_ladder tilts = hs_ladder(up, down, t0)
     cdef int status
     with nogil:
-        status = hs_pld_table(up, down, t0, loss.shape[0], &loss[0], &log_den[0], k, &work[0], &o[0, 0], &o[1, 0],
-                              &o[2, 0])
+        status = hs_pld_table(&tilts, loss.shape[0], &loss[0], &log_den[0], k, &work[0], &o[0, 0])
     check(status, "pld")
     return out
 
@@ -289,15 +290,15 @@ def pld_tables(const double[:, ::1] table, const double[::1] k, double p, const 
     """The same of all steps together, and the largest loss of a node."""
     lengths(HS_STEP_COLUMNS, table.shape[1], HS_STEP_COLUMNS)
     lengths(table.shape[0], k.shape[0], table.shape[0])
-    lengths(x.shape[0], w.shape[0], x.shape[0])
-    cdef int64_t room = hs_step_nodes(table.shape[0], &table[0, 0], p, x.shape[0])
+    cdef hs_rule rule = rule_of(x, w)
+    cdef hs_ladder tilts = hs_ladder(up, down, t0)
+    cdef int64_t room = hs_step_nodes(table.shape[0], &table[0, 0], p, rule.n)
     out, lent = np.zeros((3, up + down + 1)), np.empty(5 * room + 3 * HS_PLD_LANES)
     cdef double[:, ::1] o = out
     cdef double[::1] work = lent
     cdef double far = 0
     cdef int status
     with nogil:
-        status = hs_pld_tables(table.shape[0], &table[0, 0], &k[0], p, x.shape[0], &x[0], &w[0], up, down, t0, room,
-                               &work[0], &o[0, 0], &o[1, 0], &o[2, 0], &far)
+        status = hs_pld_tables(table.shape[0], &table[0, 0], &k[0], p, &rule, &tilts, &work[0], &o[0, 0], &far)
     check(status, "pld")
     return out, far

@@ -58,13 +58,15 @@ static int fine(run *R, hs_value *F)
 {
     int i, b = 1 + (uniform() < 0.3);
     hs_job *J = &R->J;
+    hs_run steps;
     R->log_delta = -between(1.5, 16);
     for (i = 0; i < b; i++) {
         R->m[i] = log_between(0.4, 2);
         R->q[i] = log_between(2e-3, 0.5);
         R->k[i] = floor(log_between(2, 80));
     }
-    if (job_init(J, b, R->m, R->q, R->k, uniform() < 0.4, work, n_work)) return 0;
+    steps = (hs_run){b, uniform() < 0.4, NULL, R->m, R->q, R->k};
+    if (job_init(J, &steps, work, n_work)) return 0;
     R->mem = J->mem;
     if (hs_hyp_saddle(J, 0, R->log_delta) || !(J->s > J->wall) || certify(J, R->log_delta, FINE)) return 0;
     assemble(J, turned(J, J->s), F);

@@ -65,20 +65,22 @@ static hs_contour contour_of(const double *m, const double *q, const double *k, 
 
 static void one(double sigma, double q, double k, double eps, double log_delta)
 {
-    double m = 1 / sigma, lo = 0, est = 0, up = 0;
+    double m = 1 / sigma;
     for (int add = 0; add < 2; add++) {
+        const hs_run run = {1, add, NULL, &m, &q, &k};
         hs_point p = {0};
+        hs_crossing e = {0};
         hs_contour C = contour_of(&m, &q, &k, 1, add, 1);
         int st = hs_contour_delta(&C, eps, work, n_work, &p);
         check_delta("contour_delta", st, &p, sigma, q, k, eps, add);
         C = contour_of(&m, &q, &k, 1, add, 1);
-        st = hs_contour_eps(&C, log_delta, work, n_work, &lo, &est, &up, &p);
-        check_eps("contour_eps", st, lo, est, up, sigma, q, k, log_delta, add);
+        st = hs_contour_eps(&C, log_delta, work, n_work, &e);
+        check_eps("contour_eps", st, e.lower, e.estimate, e.upper, sigma, q, k, log_delta, add);
         if (q >= 1) continue;
-        st = hs_hyperbola_delta(1, &m, &q, &k, add, eps, log(1e-9), work, n_work, &p);
+        st = hs_hyperbola_delta(&run, eps, log(1e-9), work, n_work, &p);
         check_delta("hyperbola_delta", st, &p, sigma, q, k, eps, add);
-        st = hs_hyperbola_eps(1, &m, &q, &k, add, log_delta, log(1e-9), work, n_work, &lo, &est, &up, &p);
-        check_eps("hyperbola_eps", st, lo, est, up, sigma, q, k, log_delta, add);
+        st = hs_hyperbola_eps(&run, log_delta, log(1e-9), work, n_work, &e);
+        check_eps("hyperbola_eps", st, e.lower, e.estimate, e.upper, sigma, q, k, log_delta, add);
     }
 }
 
@@ -86,16 +88,17 @@ static void one(double sigma, double q, double k, double eps, double log_delta)
 static void short_scratch(void)
 {
     double m = 1, q = 0.01, k = 1000;
-    double lo, est, up;
+    const hs_run run = {1, 0, NULL, &m, &q, &k};
     for (long n = 0; n < n_work; n = n < 8 ? n + 1 : n * 3) {
         double *lent = malloc((size_t)(n ? n : 1) * sizeof *lent);
         hs_point p = {0};
+        hs_crossing e = {0};
         int st;
-        st = hs_hyperbola_delta(1, &m, &q, &k, 0, 1, log(1e-9), lent, n, &p);
+        st = hs_hyperbola_delta(&run, 1, log(1e-9), lent, n, &p);
         check_delta("hyperbola_delta, short", st, &p, 1, q, k, 1, 0);
         if (n < 8 && st != HS_SCRATCH) complain("hyperbola_delta took no scratch", 1, q, k, (double)n, 0, st);
-        st = hs_hyperbola_eps(1, &m, &q, &k, 0, -11, log(1e-9), lent, n, &lo, &est, &up, &p);
-        check_eps("hyperbola_eps, short", st, lo, est, up, 1, q, k, -11, 0);
+        st = hs_hyperbola_eps(&run, -11, log(1e-9), lent, n, &e);
+        check_eps("hyperbola_eps, short", st, e.lower, e.estimate, e.upper, 1, q, k, -11, 0);
         free(lent);
     }
 }
@@ -104,7 +107,6 @@ static void many_steps(void)
 {
     enum { B = 37 };
     double m[B], q[B], k[B];
-    double lo, est, up;
     long need = hs_contour_work(B, 1, HS_OUTER_MAX);
     double *lent = malloc((size_t)need * sizeof *lent);
     for (int i = 0; i < B; i++) {
@@ -114,15 +116,17 @@ static void many_steps(void)
     }
     for (int add = 0; add < 2; add++)
         for (int b = 1; b <= B; b += b < 8 ? 1 : 29) {
+            const hs_run run = {b, add, NULL, m, q, k};
             hs_point p = {0};
+            hs_crossing e = {0};
             hs_contour C = contour_of(m, q, k, b, add, 1);
             int st = hs_contour_delta(&C, 3, lent, need, &p);
             check_delta("contour_delta, steps", st, &p, 0, 0, b, 3, add);
             C = contour_of(m, q, k, b, add, 1);
-            st = hs_contour_eps(&C, -14, lent, need, &lo, &est, &up, &p);
-            check_eps("contour_eps, steps", st, lo, est, up, 0, 0, b, -14, add);
+            st = hs_contour_eps(&C, -14, lent, need, &e);
+            check_eps("contour_eps, steps", st, e.lower, e.estimate, e.upper, 0, 0, b, -14, add);
             if (b > 7) continue;
-            st = hs_hyperbola_delta(b, m, q, k, add, 1, log(1e-9), work, n_work, &p);
+            st = hs_hyperbola_delta(&run, 1, log(1e-9), work, n_work, &p);
             check_delta("hyperbola_delta, steps", st, &p, 0, 0, b, 1, add);
             if (b == 7 && st <= HS_LOOSE) complain("hyperbola took seven steps", 0, 0, b, 1, add, st);
         }

@@ -119,8 +119,9 @@ static void discrete(run *R, double sigma, double k, double reach)
 static int sublaplace(run *R, double m, double q, int add, double k, int panels, int order)
 {
     double x[64], w[64];
+    const hs_rule rule = {order, x, w};
     gauss_legendre(order, x, w);
-    if (hs_sublaplace_points(m, q, add, panels, order, x, w, R->l, R->lp, R->dl, R->dp)) return 0;
+    if (hs_sublaplace_points(m, q, add, panels, &rule, R->l, R->lp, R->dl, R->dp)) return 0;
     memcpy(R->x, R->l, sizeof R->x);
     row(R, HS_LAW_SUBLAPLACE, k, m, q, add, 2 + (long)panels * order, panels);
     return 1;
@@ -260,17 +261,16 @@ static void eps_ends(run *R, int lattice)
 {
     double e0 = log_between(0.05, 1), k = floor(log_between(20, 200)), m = lattice ? 0 : log_between(0.3, 2),
            log_delta = -between(0.5, 8);
-    double low, mid, high, delta;
-    double rest, less;
-    hs_point p;
+    double delta, rest, less;
+    hs_crossing e;
     begin(R, FINE);
     two_atoms(R, e0, k, m);
     R->A.rtol = 1;
     period_of = between(0.4, 0.9);
-    if (own_mixed_eps(&R->A, log_delta, work, n_work, &low, &mid, &high, &p) > HS_LOOSE) return;
-    closed(e0, k, m, low, &delta, &rest, &less);
+    if (own_mixed_eps(&R->A, log_delta, work, n_work, &e) > HS_LOOSE) return;
+    closed(e0, k, m, e.lower, &delta, &rest, &less);
     term("eps-lower", 0.5 * exp(log_delta) / delta, 0.5, 1e-9);
-    closed(e0, k, m, high, &delta, &rest, &less);
+    closed(e0, k, m, e.upper, &delta, &rest, &less);
     term("eps-upper", 0.5 * delta * exp(-log_delta), 0.5, 1e-9);
 }
 

@@ -26,12 +26,16 @@ static void one(const double *step, double dx, double p)
     double lo, hi, s[9], o[45];
     double edge, p_inf, x[NODES], w[NODES];
     double at = 0.3 * dx, t = 2, far, k = 7;
-    double k0[UP + DOWN + 1] = {0};
-    double k1[UP + DOWN + 1] = {0}, k2[UP + DOWN + 1] = {0}, *work;
+    double sums[3][UP + DOWN + 1] = {{0}}, *work;
+    const hs_rule rule = {NODES, x, w};
+    const hs_ladder tilts = {UP, DOWN, 1e-3};
     double *upper, *lower, sum[2] = {0, 0};
     double norm[3], *circle, log_mgf;
     long first, size, start[2] = {0, 0};
     long room = hs_step_nodes(1, step, p, NODES), i, n_fft = 64;
+    int64_t used;
+    hs_windows windows;
+    hs_cells cells;
     int st, good = step[1] > 0 && step[2] > 0 && step[2] <= 1;
     for (i = 0; i < 9; i++) s[i] = (double)(i - 4) * step[1];
     st = hs_step_tails(step, 9, s, o, &edge);
@@ -43,12 +47,12 @@ static void one(const double *step, double dx, double p)
         w[i] = 2.0 / NODES;
     }
     work = lend((size_t)(5 * room + 3 * HS_PLD_LANES), sizeof *work);
-    st = hs_pld_tables(1, step, &k, p, NODES, x, w, UP, DOWN, 1e-3, room, work, k0, k1, k2, &far);
+    st = hs_pld_tables(1, step, &k, p, &rule, &tilts, work, sums[0], &far);
     expect(st == HS_OK && far > 0, "table", step[0], step[1], step[2]);
     for (i = 0; i <= UP + DOWN; i++)
-        expect(isfinite(k0[i]) && isfinite(k1[i]) && k2[i] >= 0, "cumulant", (double)i, k0[i], k2[i]);
-    expect(hs_pld_tables(1, step, &k, p, NODES, x, w, UP, DOWN, 1e-3, 1, work, k0, k1, k2, &far) == HS_SCRATCH, "room",
-           0, 0, 0);
+        expect(isfinite(sums[0][i]) && isfinite(sums[1][i]) && sums[2][i] >= 0, "cumulant", (double)i, sums[0][i],
+               sums[2][i]);
+    expect(hs_pld_step_nodes(step, p, &rule, 1, &used, work, work + 1) == HS_SCRATCH, "room", 0, 0, 0);
     free(work);
     expect(hs_pld_windows(1, step, p, p, &lo, &hi) == HS_OK && lo < hi, "window", step[1], lo, hi);
     first = (long)floor((lo - at) / dx);
@@ -57,7 +61,8 @@ static void one(const double *step, double dx, double p)
     work = lend((size_t)(5 * (FINE * (size - 1) + 1)), sizeof *work);
     upper = lend((size_t)size, sizeof *upper);
     lower = lend((size_t)size, sizeof *lower);
-    st = hs_pld_steps(1, step, FINE, dx, 2.0, &at, &first, start, &size, work, upper, lower, &edge, &p_inf);
+    windows = (hs_windows){FINE, dx, 2.0, &at, &first, start, &size};
+    st = hs_pld_steps(1, step, &windows, work, upper, lower, &edge, &p_inf);
     expect(st == HS_OK && edge >= 0 && p_inf >= 0 && p_inf < 1.01, "laws", step[0], step[1], p_inf);
     for (i = 0; i < size; i++) {
         expect(upper[i] >= 0 && lower[i] >= 0, "mass", (double)i, upper[i], lower[i]);
@@ -66,10 +71,11 @@ static void one(const double *step, double dx, double p)
     }
     expect(sum[0] + p_inf > 1 - 1e-9 && sum[0] < 1 + 1e-9 && sum[1] < 1 + 1e-9, "sum", sum[0], sum[1], p_inf);
     start[1] = size;
-    st = hs_grid_log_mgfs(1, &first, start, dx, upper, 1, &t, &log_mgf);
+    cells = (hs_cells){1, &first, start, dx, upper};
+    st = hs_grid_log_mgfs(&cells, 1, &t, &log_mgf);
     expect(st == HS_OK && isfinite(log_mgf), "moment", log_mgf, 0, 0);
     circle = lend((size_t)n_fft, sizeof *circle);
-    st = hs_convolve_tilts(1, &first, start, dx, upper, 2.0, &log_mgf, n_fft, circle, norm, norm + 1, norm + 2);
+    st = hs_convolve_tilts(&cells, 2.0, &log_mgf, n_fft, circle, norm, norm + 1, norm + 2);
     expect(st == HS_OK && norm[0] >= 0 && fabs(norm[0] + norm[2] - 1) < 1e-9 && norm[1] <= norm[2], "tilt", norm[0],
            norm[1], norm[2]);
     free(circle);

@@ -87,10 +87,8 @@ static void one_step(int family)
     S.m = &m;
     S.q = &q;
     S.k = &k;
-    S.n_gl = !family || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform());
-    S.x = rule_x;
-    S.w = rule_w;
-    gauss_legendre(S.n_gl, rule_x, rule_w);
+    S.rule = (hs_rule){!family || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform()), rule_x, rule_w};
+    gauss_legendre(S.rule.n, rule_x, rule_w);
     S.ktot = exp(between(-5.5, -1)); /* so that the tilts of the aliases have fewer nats */
     S.t = log_between(0.1, fmax(1, 6 / m));
     S.s_right = S.t + log_between(0.1, 2 / fmin(m, 1));
@@ -164,13 +162,11 @@ static double any_run(hs_prawitz *S, int *family, double *m, double *q, double *
     S->add = uniform() < 0.5;
     hs_cgf_estimate(*m, *q, S->add ? -1e-9 : 1, o);
     S->b = 1;
-    S->n_gl = FINE;
     S->family = family;
     S->m = m;
     S->q = q;
     S->k = k;
-    S->x = fine_x;
-    S->w = fine_w;
+    S->rule = (hs_rule){FINE, fine_x, fine_w};
     S->T0 = T0;
     return *k * (S->add ? -o[1] : o[1]) + at * sqrt(*k * o[2]);
 }
@@ -214,14 +210,15 @@ static void injected(int what)
 /* delta(eps) is at least delta at the lower end of eps, at most at the upper: by the contour. */
 static void eps_ends(void)
 {
-    double m, q, k, low;
-    double mid, high, log_delta = -between(0.5, 12), delta[2];
+    double m, q, k, log_delta = -between(0.5, 12);
+    double delta[2];
+    hs_crossing e;
     hs_prawitz S;
     hs_contour C = {0};
     hs_point p;
     int family, i;
     any_run(&S, &family, &m, &q, &k, 0, between(1, 10));
-    if (hs_prawitz_eps(&S, log_delta, work, hs_prawitz_work(), &low, &mid, &high, &p)) return;
+    if (hs_prawitz_eps(&S, log_delta, work, hs_prawitz_work(), &e)) return;
     C.b = 1;
     C.add = S.add;
     C.n_threads = 1;
@@ -232,7 +229,8 @@ static void eps_ends(void)
     C.rtol = 1e-10;
     C.T0 = 31;
     for (i = 0; i < 2; i++) {
-        if (!(fabs(i ? high : low) < HUGE_VAL) || hs_contour_delta(&C, i ? high : low, more, n_more, &p)) return;
+        double end = i ? e.upper : e.lower;
+        if (!(fabs(end) < HUGE_VAL) || hs_contour_delta(&C, end, more, n_more, &p)) return;
         delta[i] = p.estimate * exp(p.log_scale - log_delta);
     }
     term("eps-lower", 0.5 / delta[0], 0.5, 1e-9);

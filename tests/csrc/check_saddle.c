@@ -20,20 +20,20 @@ static void gaussian(double *work)
     int add, st;
     hs_saddle s;
     double upper, tilt;
+    const hs_lent lent = {work, hs_saddle_work(), 1, NULL};
     for (i = 0; i < sizeof M / sizeof *M; i++)
         for (j = 0; j < sizeof Q / sizeof *Q; j++)
             for (l = 0; l < sizeof K / sizeof *K; l++)
                 for (add = 0; add < 2; add++)
                     for (n = 0; n < 5; n++) {
                         double m = M[i], q = Q[j], k = K[l];
-                        st =
-                            hs_saddle_delta(1, &m, &q, &k, add, EPS[n], (int)(n % 7), NULL, work, hs_saddle_work(), &s);
+                        const hs_run run = {1, add, NULL, &m, &q, &k};
+                        st = hs_saddle_delta(&run, EPS[n], (int)(n % 7), &lent, &s);
                         check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper && s.upper <= 0), "delta",
                               m, q, k, add, EPS[n]);
-                        st = hs_saddle_eps(1, &m, &q, &k, add, LOG[n], HS_AUTO, NULL, work, hs_saddle_work(), &s);
+                        st = hs_saddle_eps(&run, LOG[n], HS_AUTO, &lent, &s);
                         check(st || (s.lower <= s.estimate && s.estimate <= s.upper), "eps", m, q, k, add, LOG[n]);
-                        st = hs_saddle_moments_upper(1, &m, &q, &k, add, 1, EPS[n], NULL, work, hs_saddle_work(), &tilt,
-                                                     &upper);
+                        st = hs_saddle_moments_upper(&run, 1, EPS[n], &lent, &tilt, &upper);
                         check(st || (upper <= 0 && tilt > 0), "moments", m, q, k, add, EPS[n]);
                     }
 }

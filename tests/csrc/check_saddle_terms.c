@@ -221,7 +221,9 @@ static void parts(void)
 {
     double m = between(28, 33), q = log_between(1e-3, 0.9), k = floor(log_between(1, 10));
     double t = log_between(0.1, 3), out[14];
-    if (hs_saddle_cumulants(1, &m, &q, &k, uniform() < 0.5, t, NULL, work, HS_GRID_WORK, out)) return;
+    const hs_run run = {1, uniform() < 0.5, NULL, &m, &q, &k};
+    const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};
+    if (hs_saddle_cumulants(&run, t, &lent, out)) return;
     term("sp-quadrature-part", out[1], out[13] * 1.2 + 1e-10 * k, 0);
 }
 
@@ -231,10 +233,12 @@ static void without_grid(void)
     static double *more;
     double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4));
     double v = k * q * q * expm1(m * m), eps = v * log_between(0.5, 10) + between(0, 3) * sqrt(v), upper;
+    const hs_run run = {1, 1, NULL, &m, &q, &k};
+    const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};
     hs_contour C = {0};
     hs_point p;
     if (!more) more = malloc(sizeof *more * (size_t)hs_contour_work(1, 1, 4096));
-    if (!more || hs_saddle_delta_upper(1, &m, &q, &k, 1, eps, HUGE_VAL, 1, NULL, work, HS_GRID_WORK, &upper)) return;
+    if (!more || hs_saddle_delta_upper(&run, eps, HUGE_VAL, &lent, &upper)) return;
     C.b = 1;
     C.add = 1;
     C.n_threads = 1;

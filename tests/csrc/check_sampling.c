@@ -42,7 +42,7 @@ static void tails(void)
     for (int i = 0; i < 7; i++)
         for (int a = 0; a < 6; a++)
             for (int b = 0; b < 6; b++) {
-                int st = hs_sampling_tails(q[i], 3, m[a], m[b], 41, s, t[0], t[1], t[2], t[3], t[4], &edge);
+                int st = hs_sampling_tails(q[i], 3, m[a], m[b], 41, s, t[0], &edge);
                 expect(st == HS_OK || st == HS_BAD_ARGUMENT, "status", q[i], m[a], m[b]);
                 if (st) continue;
                 expect(edge >= 0 && edge < 1e-6, "edge", q[i], m[a], m[b]);
@@ -84,8 +84,9 @@ static void transforms(void)
 static void contours(void)
 {
     static const double q[] = {1e-6, 0.01, 0.3, 0.97}, m[] = {0.05, 0.9, 3}, k[] = {1, 40, 3000};
-    double one[3] = {1, 0.5, 0.05}, rate[3] = {1, 0.02, 1}, count[3], lower;
-    double estimate, upper, found;
+    double one[3] = {1, 0.5, 0.05}, rate[3] = {1, 0.02, 1}, count[3];
+    double upper, found;
+    hs_crossing e;
     long n = hs_contour_work(3, 1, HS_OUTER_MAX);
     for (int i = 0; i < 4 * 3 * 3 * 4; i++) {
         hs_pair pair[3] = {{0}};
@@ -114,14 +115,15 @@ static void contours(void)
         C.q = rate;
         C.k = count;
         C.pair = pair;
-        st = hs_contour_eps(&C, target, work, n, &lower, &estimate, &upper, &p);
+        st = hs_contour_eps(&C, target, work, n, &e);
         expect(st >= 0 && st <= hs_status_last(), "status", st, i, 0);
         if (st <= HS_LOOSE) {
-            expect(lower <= estimate && estimate <= upper && upper < HUGE_VAL, "root", lower, estimate, upper);
-            st = hs_contour_delta(&C, lower, work, n, &p);
+            expect(e.lower <= e.estimate && e.estimate <= e.upper && e.upper < HUGE_VAL, "root", e.lower, e.estimate,
+                   e.upper);
+            st = hs_contour_delta(&C, e.lower, work, n, &p);
             found = st > HS_LOOSE ? target : p.log_scale + log(p.upper);
             expect(found >= target - 1e-9, "point at the lower end", target, found, i);
-            st = hs_contour_delta(&C, upper, work, n, &p);
+            st = hs_contour_delta(&C, e.upper, work, n, &p);
             found = st > HS_LOOSE ? target : p.log_scale + log(p.lower);
             expect(found <= target + 1e-9, "point at the upper end", target, found, i);
         }

@@ -13,6 +13,7 @@
 
 enum { RULE = 48 };
 static double *work, *more, node[RULE], weight[RULE];
+static const hs_rule rule = {RULE, node, weight};
 static long n_more;
 
 /* Prawitz' sum with aliases, smoothing, truncation as large as asked, against the contour. */
@@ -40,13 +41,11 @@ static void whole(void)
     if (hs_contour_delta(&C, eps, more, n_more, &truth)) return;
     S.b = 1;
     S.add = add;
-    S.n_gl = RULE;
     S.family = &family;
     S.m = &m;
     S.q = &q;
     S.k = &k;
-    S.x = node;
-    S.w = weight;
+    S.rule = rule;
     S.T0 = between(0.5, 14);
     S.T = uniform() < 0.5 ? 0 : log_between(0.5, 300) / sqrt(k * o[2]);
     if (hs_prawitz_delta(&S, eps, work, hs_prawitz_work(), &p)) return;
@@ -116,10 +115,11 @@ static void edgeworth(int n)
     double m = log_between(0.2, family ? 30 : 8), q = log_between(1e-3, 0.9), coarse[2 * HS_EDGEWORTH_BOUNDED];
     double fine[2 * HS_EDGEWORTH_BOUNDED], size;
     double y0, bound, worst = 0;
+    const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};
     gauss_legendre(n, node, weight);
-    if (hs_edgeworth_bounded(family, m, q, which, node, weight, n, coarse)) return;
+    if (hs_edgeworth_bounded(family, m, q, which, &(hs_rule){n, node, weight}, coarse)) return;
     gauss_legendre(40, node, weight);
-    if (hs_edgeworth_bounded(family, m, q, which, node, weight, 40, fine)) return;
+    if (hs_edgeworth_bounded(family, m, q, which, &(hs_rule){40, node, weight}, fine)) return;
     for (i = 0; i < HS_EDGEWORTH_BOUNDED; i++) {
         size = pow(fine[1], i == 0 ? 0.5 : i == 4 ? 0.5 : i == 1 ? 1 : i == 3 ? 2 : 1.5);
         term(names[i], fabs(coarse[i] - fine[i]) / size, coarse[HS_EDGEWORTH_BOUNDED + i] / size,
@@ -128,8 +128,7 @@ static void edgeworth(int n)
     if (uniform() < 0.8) return; /* what follows takes longer */
     y0 = log_between(0.3, 20) / sqrt(fine[1]);
     gauss_legendre(RULE, node, weight);
-    if (hs_edgeworth_modulus_upper(family, m, q, which, node, weight, RULE, y0, 2 * y0, work, HS_GRID_WORK, &bound))
-        return;
+    if (hs_edgeworth_modulus_upper(family, m, q, which, &rule, y0, 2 * y0, &lent, &bound)) return;
     for (i = 0; i <= 20; i++) {
         double y = y0 * (1 + i / 20.0), re = 0, im = 0;
         double g, h = 0.02 / fmax(1, m * fmax(1, y0));
@@ -169,7 +168,7 @@ static void edgeworth_range(void)
     S.x = node;
     S.w = weight;
     S.n = RULE;
-    if (hs_edgeworth_moments(0, S.m, S.q, node, weight, RULE, a, b)) return;
+    if (hs_edgeworth_moments(0, S.m, S.q, &rule, a, b)) return;
     S.c0 = S.which ? b[0] : a[0];
     F = S;
     S.nats = between(1, 10) + 4 * log(S.q * fmin(S.m, 1));
@@ -188,7 +187,7 @@ static void edgeworth_rounding(void)
     double m = log_between(0.1, 4), q = log_between(1e-2, 0.9), v[2 * HS_EDGEWORTH_BOUNDED];
     long double h = 0.25L / fmax(1, m), g, total = 0;
     long double sum = 0, mean, moment[5] = {0};
-    if (hs_edgeworth_bounded(0, m, q, which, node, weight, RULE, v)) return;
+    if (hs_edgeworth_bounded(0, m, q, which, &rule, v)) return;
     for (g = -12; g < 12 + m; g += h) {
         long double U = q * expm1l(m * g - 0.5L * m * m), p = expl(-0.5L * g * g) * (which ? 1 + U : 1);
         total += p;

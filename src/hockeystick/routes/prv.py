@@ -98,8 +98,7 @@ def _cells(loss, h: float, first: int, last: int):
     s0 = (first - 0.5) * h
     tails = loss.tails(s0 + h * np.arange(last - first + 2))
     edge = tails.edge + 4 * ULP * float(abs(s0) + abs(last * h))
-    yb, ya, xb, xa, rel = (np.ascontiguousarray(column) for column in tails[:5])
-    y_up, u_up, y_lo, u_lo = _core.pld_cells(s0, h, yb, ya, xb, xa, rel, edge, tails.absolute)
+    y_up, u_up, y_lo, u_lo = _core.pld_cells(s0, h, np.array(tails[:5]), edge, tails.absolute)
     if not (y_up.sum() < 1.5 and y_lo.sum() > 0):
         raise AccuracyError("the tails of a loss carry no mass that can be resolved")
     y = np.maximum(y_lo, 1e-300)
