@@ -15,7 +15,8 @@ from hypothesis import given
 import hockeystick as hs
 from hockeystick import cli, query
 from hockeystick.bound import Bound, Budget
-from hockeystick.logs import LINE_MAX, RECENT_MAX, read_log
+from hockeystick.logs import RECENT_MAX, read_log
+from hockeystick.textrows import LINE_MAX
 
 DIGITS = pathlib.Path(__file__).parent / "reference" / "digits_run.csv"
 ROWS = st.lists(st.tuples(st.floats(1e-3, 1e9), st.floats(1e-12, 1.0), st.integers(1, 10**6)), max_size=20)
@@ -85,6 +86,23 @@ def test_a_log_without_steps_is_the_empty_run_if_asked(data):
     assert log(data, allow_empty=True) == hs.compose()
 
 
+SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 5 + hs.gaussian(2.0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "# made by train.py\nsigma;q;steps\n1.0;0.01;5\n# phase 2\n2.0;1;1\n",
+        "Sigma\tQ\tsteps\tnote\r\n1.0\t0.01\t5\t\r\n2.0\t1\t1\ta;b,c\r\n",
+        'loss;sigma;q;steps;note\n"1,5";1.0;0.01;5;"a;b"\n1,5;2.0;1;1;\n',
+        'note,sigma,q,steps\n"# 1",1.0,0.01,5\n,2.0,1,1\n',
+        "\ufeff\n  # JSON lines\n" + '{"sigma": 1.0, "q": 0.01, "steps": 5}\n\n# {"sigma": 3.0}\n{"sigma": 2.0}\n',
+    ],
+)
+def test_separators_and_comments(data):
+    assert log(data) == SGD
+
+
 WHOLE = ["sigma,q,steps\n1.0,0.01,5\n1.0,0.01,1000\n", '{"sigma": 1.0, "q": 0.01}\r\n{"sigma": 2.0, "steps": 1000}\r\n']
 
 
@@ -108,8 +126,16 @@ BAD_LOGS = [
     ('{"sigma": 1.0}\n{"sigma": 1.0}', "log:2: the last line has no line end"),
     ("sigma,q,steps", "log:1: the last line has no line end"),
     ("sigma\n1\n ", "log:3: the last line has no line end"),
-    ("1.0,0.1,5\n", 'log:1: .*no column "sigma".*first line must name'),
-    ("sigma;q;steps\n", 'log:1: .*no column "sigma" .fields are separated by commas'),
+    ("1.0,0.1,5\n", 'log:1: .*no column "sigma".*first line that .* must name'),
+    ("sigma q steps\n", 'log:1: .*no column "sigma"; .*separated by commas, semicolons or tabs'),
+    ("# sigma,q\n1.0,0.1\n", "log:2: .*the first line that is no # comment must name"),
+    ("sigma;q\n1,0;0,01\n", "log:2: sigma must be a number, with a decimal point, got '1,0'"),
+    ("sigma,q;steps\n1,0.1;5\n", "log:1: column 'q;steps' holds more than one name"),
+    ("sigma;loss;q,steps\n1;2;0.1,5\n", "log:1: column 'q,steps' holds more than one name"),
+    ("tag,sigma\n#1,1.0\n2,1.0\n", "log:2: a comment or a row"),
+    ("sigma;q\n1;0.1\n1,0.1\n", "log:3: expected 2 fields .sigma;q., got 1"),
+    ("sigma\n1\n# end", "log:3: the last line has no line end"),
+    ("# nothing\n", "log: empty log"),
     ("noise_multiplier,q\n", "log:1: .*--columns sigma=noise_multiplier"),
     ("sigma,sample_rate\n", "log:1: column 'sample_rate' looks like q: say --columns q=sample_rate"),
     ("sigma,q,count\n", "log:1: column 'count' looks like steps"),

@@ -92,10 +92,22 @@ def test_batch(capsys, tmp_path, asked, values):
     assert float(table[1]["lower"]) == single(hs.gaussian(2.0) * 10, float(values[1])).lower
 
 
-def test_batch_of_standard_input_and_defaults(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("sigma,delta\n2,1e-5\n"))
+def piped(text):
+    return io.TextIOWrapper(io.BytesIO(text.encode()))
+
+
+@pytest.mark.parametrize(
+    "text", ["# asked\nsigma;delta\n2;1e-5\n", "delta\tsigma\r\n1e-5\t2\r\n", '{"sigma": 2, "delta": 1e-5}\n']
+)
+def test_batch_reads_what_logs_are_read_from(capsys, monkeypatch, text):
+    monkeypatch.setattr(sys, "stdin", piped(text))
     assert rows(capsys, "batch", "-", "--format", "json")[0]["upper"] == hs.epsilon(hs.gaussian(2.0), 1e-5).upper
-    monkeypatch.setattr(sys, "stdin", io.StringIO("sigma,delta\n"))
+
+
+def test_batch_of_standard_input_and_defaults(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", piped("sigma,delta\n2,1e-5\n"))
+    assert rows(capsys, "batch", "-", "--format", "json")[0]["upper"] == hs.epsilon(hs.gaussian(2.0), 1e-5).upper
+    monkeypatch.setattr(sys, "stdin", piped("sigma,delta\n"))
     assert rows(capsys, "batch", "-", "--format", "json") == []
 
 
@@ -149,15 +161,18 @@ def test_bad_usage(capsys, argv):
         ("sigma,delta,eps\n", "header"),
         ("sigma,delta,other\n", "header"),
         ("sigma,sigma,delta\n", "header"),
-        ("sigma,delta\n1,x\n", ":2: not all"),
+        ("sigma,delta\n1,x\n", ":2: delta must be a number, got 'x'"),
         ("sigma,delta\n1,0.1\n1,0.0", ":3: the last line has no line end"),
         ("sigma,delta\n1,0.1\n1\n", ":3: expected 2"),
         ("sigma,delta\n1,0.1\n\n1,nan\n", "<stdin>:4: delta must be in"),
         ("sigma,delta\n-1,0.1\n", "<stdin>:2: sigma must be"),
+        ('{"sigma": 1, "delta": 0.1}\n{"sigma": 1}\n', ":2: every line must say sigma, delta"),
+        ('{"sigma": 1, "delta": 0.1}\n{"sigma": 1, "delta": 0.1, "q": 0.1}\n', ":2: every line must say"),
+        ('{"sigma": "1", "delta": 0.1}\n', ":1: sigma must be a real number"),
     ],
 )
 def test_bad_batch(text, word, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    monkeypatch.setattr(sys, "stdin", piped(text))
     assert cli.main(["batch", "-"]) == 2
     import re
 
@@ -165,7 +180,7 @@ def test_bad_batch(text, word, capsys, monkeypatch):
 
 
 def test_a_batch_cut_short_is_answered_if_asked(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("sigma,delta\n1,0.1"))
+    monkeypatch.setattr(sys, "stdin", piped("sigma,delta\n1,0.1"))
     assert len(rows(capsys, "batch", "-", "--allow-unterminated")) == 1
 
 

@@ -55,6 +55,22 @@ def test_csv_says_what_the_array_says(capsys, norms, name):
     assert a["rows"][3]["upper"] == pytest.approx(b["rows"][3]["upper"], rel=1e-6)
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_csv_with_other_separators(capsys, norms, separator):
+    folder, _ = norms
+    options = ("--noise-multiplier", 2, "--clip", 0.5, "--delta", 1e-5, "--format", "json")
+    comma = json.loads(call(capsys, folder / "norms.csv", *options)[1])
+    (folder / "other.csv").write_text((folder / "norms.csv").read_text().replace(",", separator))
+    assert json.loads(call(capsys, folder / "other.csv", *options)[1])["rows"] == comma["rows"]
+    (folder / "other.csv").write_text("0,5;0,7\n")  # decimal commas are no numbers, and no names of columns
+    status, out, err = call(capsys, folder / "other.csv", *options)
+    assert (status, out) == (2, "") and ":1: neither numbers nor names of columns: '0,5;0,7'" in err
+    (folder / "other.csv").write_text("a,b\n")
+    assert "got float64 of shape (0, 1)" in call(capsys, folder / "other.csv", *options)[2]
+    (folder / "other.csv").write_text("a,0.7\n0.5,0.7\n")
+    assert ":1: neither numbers nor names of columns: 'a,0.7'" in call(capsys, folder / "other.csv", *options)[2]
+
+
 def test_a_table_cut_short_is_refused_unless_asked(capsys, norms):
     folder, _ = norms
     for name in ("norms.csv", "bare.csv"):

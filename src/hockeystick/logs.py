@@ -7,12 +7,9 @@ batches or accumulated ones accounted as one Poisson sample are refused by name.
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import os
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from .arguments import one_of
@@ -21,6 +18,7 @@ from .bound import DomainError
 from .mechanism import K_MAX, Mechanism, Run, count, gaussian, poisson_subsampled, real
 from .pair import ADJACENCIES
 from .serial import brief
+from .textrows import Columns, raw_lines, text_of
 
 if TYPE_CHECKING:
     from .types import Adjacency
@@ -93,13 +91,8 @@ RELATIONS = {
 }
 """Other names of adjacencies."""
 
-LINE_MAX = 4096
-"""Bytes of the longest line read. Three numbers of 17 digits and their JSON keys take under 120."""
-
 RECENT_MAX = 1 << 16
 """Lines remembered as parsed, so that a repeated line costs one look-up; about 10 MB when full."""
-
-_BOM = b"\xef\xbb\xbf"
 
 
 class Log(NamedTuple):
@@ -110,6 +103,7 @@ class Log(NamedTuple):
     lines: int
     columns: tuple[str, ...]
     ignored: tuple[str, ...]
+    comments: int
 
 
 def read_log(
@@ -123,9 +117,9 @@ def read_log(
 ) -> Run:
     """The run that a training log describes, read line by line in memory proportional to distinct steps.
 
-    CSV whose first line names the columns, in any order, or JSON lines, one object each with these as keys; told apart
-    by the first line that is not blank. UTF-8; a byte order mark, CRLF line ends, blank lines and other columns are
-    passed over.
+    CSV whose first line names the columns, in any order, separated by commas, semicolons or tabs; or JSON lines, one
+    object each with these as keys; told apart by the first line that says something. UTF-8; a byte order mark, CRLF
+    line ends, blank lines, comments (lines that begin with #) and other columns are passed over.
 
     sigma
         Noise multiplier: standard deviation of the noise / clipping norm.
@@ -182,12 +176,14 @@ def read_log(
     allowed = {"allow_unterminated": allow_unterminated, "allow_empty": allow_empty}
     if isinstance(source, str | os.PathLike):
         with open(source, "rb") as stream:
-            return scan(stream, os.fspath(source) if name is None else name, columns, adjacency, **allowed).run
-    return scan(source, name or str(getattr(source, "name", "log")), columns, adjacency, **allowed).run
+            return scan(
+                raw_lines(stream), os.fspath(source) if name is None else name, columns, adjacency, **allowed
+            ).run
+    return scan(raw_lines(source), name or str(getattr(source, "name", "log")), columns, adjacency, **allowed).run
 
 
 def scan(
-    stream: BinaryIO,
+    lines: Iterable[bytes],
     name: str,
     columns: Mapping[str, str] | None = None,
     adjacency: str = "add_remove",
@@ -196,26 +192,23 @@ def scan(
     allow_empty: bool = False,
     ordered: bool = False,
 ) -> Log:
-    """The same with what else the log says; `sequence` is empty unless `ordered`."""
+    """The same of lines (see `raw_lines`), with what else the log says; `sequence` is empty unless `ordered`."""
     one_of("adjacency", adjacency, ADJACENCIES)
-    reader = _Reader(_renamed(columns), adjacency)
+    reader = _Reader(columns, adjacency)
     counts: dict[tuple, int] = {}  # by the key of a step
     recent: dict[bytes, tuple[tuple, int]] = {}
     sequence: list[list] = []
     number = 0
     try:
-        for number, raw in enumerate(iter(partial(stream.readline, LINE_MAX + 1), b""), 1):
+        for raw in lines:
+            number += 1
             known = recent.get(raw)
             if known is None:
-                text = _line_text(raw.removeprefix(_BOM) if number == 1 else raw)
-                if not allow_unterminated:
-                    require_line_end(raw.endswith(b"\n"))
-                if not text:
-                    continue
-                known = reader.read(text)
+                text = text_of(raw, allow_unterminated)
+                known = reader.read(text) if text else None
                 if known is None:
                     continue
-                if not reader.numbered:
+                if "step" not in reader.columns.seen:
                     if len(recent) == RECENT_MAX:
                         recent.clear()
                     recent[raw] = known
@@ -238,44 +231,24 @@ def scan(
     steps = reader.steps
     run = Run(tuple((steps[key], n) for key, n in counts.items()))
     order = tuple((steps[key], n) for key, n in sequence)
-    return Log(run, order, number, tuple(reader.seen), tuple(reader.ignored))
-
-
-def _renamed(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """The column that holds each name that is not called so; empty where a column is passed over."""
-    for name, column in (columns or {}).items():
-        if not isinstance(name, str) or not isinstance(column, str) or (column and name not in COLUMNS):
-            raise DomainError(
-                f"columns must map {', '.join(COLUMNS)} to names of columns, or a column to pass over to '', "
-                f"got {name!r}: {column!r}"
-            )
-    return {name.strip().lower(): column.strip().lower() for name, column in (columns or {}).items()}
+    return Log(run, order, number, tuple(reader.columns.seen), tuple(reader.columns.ignored), reader.columns.comments)
 
 
 class _Reader:
     """The lines of one log as (key of a step, count); `steps` holds the step of every key."""
 
-    def __init__(self, renamed: dict[str, str], adjacency: str):
-        self.renamed, self.adjacency = renamed, adjacency
-        self.known = {renamed.get(name, name): name for name in COLUMNS}
-        self.known.pop("", None)
+    def __init__(self, renamed: Mapping[str, str] | None, adjacency: str):
+        self.columns = Columns(COLUMNS, "sigma", words=WORDS, likely=LIKELY, renamed=renamed)
+        self.adjacency = adjacency
         self.steps: dict[tuple, Mechanism] = {}
-        self.seen: dict[str, None] = {}  # in order
-        self.ignored: dict[str, None] = {}
-        self.plans: dict[tuple[str, ...], list[tuple[str, str]]] = {}  # of the keys of JSON objects
-        self.parse: Callable[[str], dict[str, Any]] | None = None
-        self.numbered = False
         self.last: tuple[int, int] | None = None  # number and count of the last line
         self.reads = [True, True]  # whether numbers may stand for the first, the last step of a line
 
     def read(self, text: str) -> tuple[tuple, int] | None:
         """(key, count) of a line, None for the header."""
-        if self.parse is None:
-            if text[0] not in "{[":
-                self.parse = partial(_csv_row, self._header(text))
-                return None
-            self.parse = self._json_row
-        row = self.parse(text)
+        row = self.columns.row(text)
+        if row is None:
+            return None
         n = _whole("steps", row.get("steps", 1), 1)
         if "step" in row:
             self._follow(_whole("step", row["step"], 0), n)
@@ -285,73 +258,6 @@ class _Reader:
         if key not in self.steps:
             self.steps[key] = _step(*key)
         return key, n
-
-    def _header(self, text: str) -> list[str | None]:
-        names = [field.lower() for field in _fields(text)]
-        for name in names:
-            if names.count(name) > 1:
-                raise DomainError(f"column {brief(name)} appears twice in the CSV header")
-        for name, column in self.renamed.items():
-            if column and column not in names:
-                raise DomainError(
-                    f"the CSV header has no column {column!r} for {name}; it has {brief(','.join(names))}"
-                )
-        if self.renamed.get("sigma", "sigma") not in names:
-            hint = next((f" (--columns sigma={name}?)" for name in names if LIKELY.get(name) == "sigma"), "")
-            hint = hint or (
-                " (fields are separated by commas)" if len(names) == 1 and (";" in text or "\t" in text) else ""
-            )
-            raise DomainError(
-                f'the CSV header has no column "sigma"{hint}; the first line must name the columns, got {brief(text)}'
-            )
-        return [self._column(name, names) for name in names]
-
-    def _column(self, name: str, present: Collection[str]) -> str | None:
-        """What the column of this name holds, or None; refused where it is likely something that no other of them
-        holds."""
-        known = self.known.get(name)
-        if known is not None:
-            self.seen[known] = None
-            self.numbered |= known == "step"
-            return known
-        self.ignored[name] = None
-        meant = LIKELY.get(name)
-        if meant and self.renamed.get(name) != "":
-            source = self.renamed.get(meant, meant)
-            if source and source not in present:
-                raise DomainError(
-                    f"column {name!r} looks like {meant}: say --columns {meant}={name}, or --columns {name}= to pass"
-                    " over it"
-                )
-        return None
-
-    def _json_row(self, text: str) -> dict[str, Any]:
-        try:
-            row = _ROW.decode(text)
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, DomainError):
-                raise
-            raise DomainError(f"not one JSON object per line: {error}") from None
-        if not isinstance(row, dict):
-            raise DomainError(f"expected a JSON object with keys among {', '.join(COLUMNS)}, got {brief(row)}")
-        keys = tuple(row)
-        if keys not in self.plans:
-            self.plans[keys] = self._plan(keys)
-        out = {known: row[key] for key, known in self.plans[keys]}
-        for name in WORDS:
-            if not isinstance(out.get(name, ""), str):
-                raise DomainError(f"{name} must be text, got {brief(out[name])}")
-        return out
-
-    def _plan(self, keys: tuple[str, ...]) -> list[tuple[str, str]]:
-        """Which key of such an object holds what."""
-        present = [key.lower() for key in keys]
-        plan = [(key, known) for key, name in zip(keys, present, strict=True) if (known := self._column(name, present))]
-        held = [known for _, known in plan]
-        for name in ("sigma", *(name for name, column in self.renamed.items() if column)):
-            if name not in held:
-                raise DomainError(f'no key "{self.renamed.get(name, name)}"')
-        return plan
 
     def _follow(self, index: int, n: int) -> None:
         """DomainError where the running numbers show that steps are missing: index is that of a line's first step,
@@ -378,60 +284,6 @@ class _Reader:
                 f"the log says adjacency {brief(word)}, asked is {self.adjacency!r}: "
                 + (f"ask with adjacency {said!r}" if said in ADJACENCIES else f"allowed are {', '.join(ADJACENCIES)}")
             )
-
-
-def require_line_end(ended: bool) -> None:
-    """DomainError unless the last line of a file `ended`: what stands there may be the beginning of what was
-    written."""
-    if not ended:
-        raise DomainError(
-            "the last line has no line end, so the file may have been cut short; complete it (--allow-unterminated"
-            " takes the line as it stands)"
-        )
-
-
-def _line_text(raw: bytes) -> str:
-    if len(raw) > LINE_MAX:
-        raise DomainError(f"line longer than {LINE_MAX} bytes")
-    try:
-        return raw.decode("utf-8").strip()
-    except UnicodeDecodeError as error:
-        raise DomainError(f"not UTF-8 text ({error.reason} at byte {error.start + 1})") from None
-
-
-def _fields(text: str) -> list[str]:
-    fields = next(csv.reader([text], skipinitialspace=True)) if '"' in text else text.split(",")
-    return [field.strip() for field in fields]
-
-
-def _csv_row(columns: list[str | None], text: str) -> dict[str, Any]:
-    fields = _fields(text)
-    if len(fields) != len(columns):
-        raise DomainError(
-            f"expected {len(columns)} fields ({','.join(name or '.' for name in columns)}), got {len(fields)}"
-        )
-    row: dict[str, Any] = {}
-    for name, field in zip(columns, fields, strict=True):
-        if name is None or (name in WORDS and not field):
-            continue
-        try:
-            if name not in WORDS and ("_" in field or not field.isascii()):  # float() reads 1_000 and foreign digits
-                raise ValueError
-            row[name] = field if name in WORDS else float(field)
-        except ValueError:
-            raise DomainError(f"{name} must be a number, got {brief(field)}") from None
-    return row
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) != len(pairs):
-        raise DomainError("a key appears twice in the JSON object")
-    return row
-
-
-# A decoder made once: json.loads with a hook makes one per call, which costs more than the line.
-_ROW = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _word(text: str) -> str:

@@ -75,6 +75,8 @@ def _warnings(source) -> list[str]:
     if not run.parts:
         out.append("no steps: eps and delta are 0")
     if log:
+        if log.comments:
+            out.append(f"comments passed over: {log.comments} lines")
         if log.ignored:
             out.append(f"columns passed over: {', '.join(log.ignored)}")
         sampled = any(isinstance(leaf, PoissonSubsampled) for step, _ in run.parts for leaf in leaves(step))

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from .. import batch, query
 from ..bound import DomainError
-from ..logs import require_line_end
-from ..mechanism import compose, gaussian, poisson_subsampled
+from ..mechanism import compose, gaussian, poisson_subsampled, real
+from ..textrows import Columns, raw_lines, text_of
 from . import options, tables
 from .options import Bar, narrow
 from .tables import Answer
 
 COLUMNS = ("sigma", "q", "steps", "delta", "eps")
+NEEDED = "the header must name sigma, q, steps, and delta or eps, each once, and nothing else"
 
 more_batch = """
 
@@ -33,9 +33,9 @@ def arguments_batch(parser) -> None:
 def answer_batch(args) -> Answer:
     name = "<stdin>" if args.file == "-" else args.file
     if args.file == "-":
-        columns, lines = _read(sys.stdin, name, args.allow_unterminated)
+        columns, lines = _read(sys.stdin.buffer, name, args.allow_unterminated)
     else:
-        with open(args.file, encoding="utf-8-sig", newline="") as stream:
+        with open(args.file, "rb") as stream:
             columns, lines = _read(stream, name, args.allow_unterminated)
     try:
         rows = _ask(columns, args)
@@ -79,37 +79,29 @@ def _ask(columns: dict[str, list[float]], args) -> list[dict[str, Any]]:
     return rows
 
 
-def _read(stream: TextIO, name: str, allow_unterminated: bool) -> tuple[dict[str, list[float]], list[int]]:
-    """The columns of a CSV file of numbers, and the line of every entry; DomainError with the line of whatever is
+def _read(stream: BinaryIO, name: str, allow_unterminated: bool) -> tuple[dict[str, list[float]], list[int]]:
+    """The columns of a table of numbers, and the line of every entry; DomainError with the line of whatever is
     wrong."""
-    lines = stream.read().splitlines(keepends=True)
-    reader = csv.reader(lines)
-    header = [field.strip().lower() for field in next(reader, [])]
-    asked = [field for field in ("delta", "eps") if field in header]
-    if len(set(header)) != len(header) or not set(header) <= set(COLUMNS) or "sigma" not in header or len(asked) != 1:
-        raise DomainError(
-            f"{name}:1: the header must name sigma, q, steps, and delta or eps, each once; got {','.join(header)!r}"
-        )
-    rows, numbers = [], []
-    for fields in reader:
-        if not fields:
-            continue
-        try:
-            rows.append([float(field) for field in fields])
-        except ValueError:
-            raise DomainError(
-                f"{name}:{reader.line_num}: not all fields are numbers: {','.join(fields)!r:.80}"
-            ) from None
-        if len(fields) != len(header):
-            raise DomainError(f"{name}:{reader.line_num}: expected {len(header)} fields, got {len(fields)}")
-        numbers.append(reader.line_num)
-    if lines and not allow_unterminated:
-        try:
-            require_line_end(lines[-1].endswith(("\n", "\r")))
-        except DomainError as error:
-            raise DomainError(f"{name}:{len(lines)}: {error}") from None
-    columns = map(list, zip(*rows, strict=True)) if rows else [[] for _ in header]
-    return dict(zip(header, columns, strict=True)), numbers
+    reader = Columns(COLUMNS, "sigma")
+    rows, numbers, number = [], [], 0
+    try:
+        for raw in raw_lines(stream):
+            number += 1
+            text = text_of(raw, allow_unterminated)
+            row = reader.row(text) if text else None
+            if reader.ignored or len({"delta", "eps"} & set(reader.seen)) != bool(reader.seen):
+                raise DomainError(f"{NEEDED}; got {text!r:.80}")
+            if row is not None:
+                if len(row) != len(reader.seen) or (rows and len(row) != len(rows[0])):
+                    raise DomainError(f"every line must say {', '.join(reader.seen)}; got {text!r:.80}")
+                rows.append([real(column, row[column], "") for column in reader.seen])
+                numbers.append(number)
+    except DomainError as error:
+        raise DomainError(f"{name}:{number}: {error}") from None
+    if not reader.seen:
+        raise DomainError(f"{name}:1: {NEEDED}; got nothing")
+    columns = map(list, zip(*rows, strict=True)) if rows else [[] for _ in reader.seen]
+    return dict(zip(reader.seen, columns, strict=True)), numbers
 
 
 def _draw(rows: list[dict[str, Any]]):

@@ -18,6 +18,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -29,6 +30,7 @@ from ..mechanism import K_MAX, Gaussian, Mechanism, Run, as_run, compose, count,
 from ..serial import brief
 from ..state import from_dict
 from ..store import state_kind
+from ..textrows import raw_lines
 
 HELP = """RUN is what ran, optionally NAME=RUN:
   FILE             a log of steps (CSV with a header, or JSON lines: sigma, q, steps; see `hockeystick check --help`),
@@ -416,22 +418,24 @@ def _kept(path: str, kind: str, adjacency: str | None) -> Source:
 
 def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
     """A log, or a state if the first line or the whole file is one JSON object with "format" or "kind"."""
-    first = stream.readline()
-    while first and not first.strip():
-        first = stream.readline()
+    head = []
+    for raw in raw_lines(stream):
+        head.append(raw)
+        if raw.strip():
+            break
+    first = head[-1] if head else b""
     if first.startswith(b"SQLite format 3\0"):
         raise DomainError(f"{name}: a database, not a log; a ledger of hs.Accountant is read by its path")
-    text = first.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"{"):
-        rest = b"" if _whole_object(first) is not None else stream.read()
-        state = _whole_object(first) if not rest else _whole_object(first + rest)
-        if state is not None and ("format" in state or "kind" in state):
+    if first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+        whole = first if _object(first) else first + stream.read()
+        state = _object(whole)
+        if state and ("format" in state or "kind" in state):
             if stream.read(1).strip():
                 raise DomainError(f"{name}:2: one state per file, more follows")
             return _state(state, name)
-        first += rest
+        head[-1:] = raw_lines(io.BytesIO(whole))
     log = scan(
-        _Chain(first, stream),  # type: ignore[arg-type]
+        chain(head, raw_lines(stream)),
         name,
         _columns(args.columns),
         args.adjacency,
@@ -442,7 +446,7 @@ def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
     return Source(name, log.run, log.sequence, "log", log)
 
 
-def _whole_object(text: bytes) -> dict | None:
+def _object(text: bytes) -> dict | None:
     try:
         state = json.loads(text)
     except (ValueError, RecursionError):
@@ -462,20 +466,6 @@ def _state(state: dict, name: str) -> Source:
     except DomainError as error:
         raise DomainError(f"{name}: {error}") from None
     return Source(name, as_run(what), as_run(what).parts, "run")
-
-
-class _Chain(io.RawIOBase):
-    """A stream whose beginning was read already; lines only."""
-
-    def __init__(self, head: bytes, rest: BinaryIO):
-        self.head, self.rest = io.BytesIO(head), rest
-
-    def readline(self, size: int | None = -1) -> bytes:  # type: ignore[override]
-        limit = -1 if size is None else size
-        line = self.head.readline(limit)
-        if line and (line.endswith(b"\n") or len(line) == limit):
-            return line
-        return line + self.rest.readline(limit - len(line) if limit >= 0 else -1)
 
 
 def _columns(text: str | None) -> dict[str, str] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ from ..individual.dpsgd import mu_from_norms
 from ..individual.epsilons import LABEL, individual_epsilons
 from ..individual.gaussian import gdp_epsilons_upper, in_unit
 from ..individual.levels import NoiseLevels
-from ..logs import require_line_end
 from ..mechanism import count, gaussian, poisson_subsampled
+from ..textrows import require_line_end, separator_of
 from . import options
 from .tables import Answer
 
@@ -27,7 +29,7 @@ more_individual = """
 
 NORMS holds one row a record and one column a step:
   .npy      an array of float32 or float64 with one or two dimensions, read in blocks
-  .csv      numbers separated by commas; a first line of names is passed over
+  .csv      numbers separated by commas, semicolons or tabs; a first line of names is passed over
   .parquet  numeric columns (needs the extra "parquet")
 The noise is --noise, in the unit of the norms, or --noise-multiplier times --clip. With --q below 1 every record is
 charged at every step, drawn or not: give the norm that it has or would have, or the clip. Upper bounds only, ex post,
@@ -116,15 +118,24 @@ def _csv(path: Path, allow_unterminated: bool):
         first = stream.readline()
     if not allow_unterminated:
         _require_last_line_end(path)
+    separator = separator_of(first)
+    named = [any(map(str.isalpha, field)) and not _is_number(field) for field in first.split(separator)]
+    if not all(named) and not all(map(_is_number, first.split(separator))):
+        raise DomainError(f"{path}:1: neither numbers nor names of columns: {first.strip()!r:.80}")
     try:
-        [float(field) for field in first.split(",")]
-        skip = 0
-    except ValueError:
-        skip = 1
-    try:
-        return np.loadtxt(path, delimiter=",", skiprows=skip, ndmin=2, encoding="utf-8")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")  # refused by its shape
+            return np.loadtxt(path, delimiter=separator, skiprows=int(all(named)), ndmin=2, encoding="utf-8")
     except ValueError as error:
         raise DomainError(f"{path}: {error}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _require_last_line_end(path: Path) -> None:
