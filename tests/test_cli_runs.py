@@ -1,17 +1,20 @@
 """The one grammar of RUN in every verb, what logs say against themselves, old spellings."""
 
 import csv
+import inspect
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import hockeystick as hs
 from hockeystick import cli
-from hockeystick.cli import grammar, options
+from hockeystick.cli import expression, options
 from test_cli import call, log
 
 G, P = hs.gaussian, hs.poisson_subsampled
@@ -43,19 +46,50 @@ SGD = P(G(1.0), 0.01)
         ("3*from_pmf([.6, .4], [.4, .6])@0.5", P(hs.from_pmf([0.6, 0.4], [0.4, 0.6]), 0.5) * 3),
         ("from_curve([-0.5], [0.5], symmetric=False)", hs.from_curve([-0.5], [0.5], symmetric=False)),
         ("k_ary_randomized_response(1.0, 4)", hs.k_ary_randomized_response(1.0, 4)),
+        ("9*bounded_range(0.1)@0.5", P(hs.bounded_range(0.1), 0.5) * 9),
+        (
+            "exponential_mechanism(0.1) + permute_and_flip(0.2)",
+            hs.exponential_mechanism(0.1) + hs.permute_and_flip(0.2),
+        ),
+        ("top_k(0.1, 1e1)", hs.top_k(0.1, 10)),
+        ("1000*poisson_subsampled(gaussian(1.0), 0.01)", SGD * 1000),  # as in Python
+        ("poisson_subsampled(mechanism=gaussian(1.0), q=0.01) * 1000", SGD * 1000),
+        (
+            "truncated_poisson_subsampled(gaussian(1.0), 0.01, dataset_size=10000, max_batch=150)",
+            hs.truncated_poisson_subsampled(G(1.0), 0.01, dataset_size=10000, max_batch=150),
+        ),
     ],
 )
 def test_expressions(text, run):
-    assert grammar.expression(text) == hs.compose(run)
+    assert expression.parse(text) == hs.compose(run)
+
+
+def test_every_step_that_python_makes_of_numbers_can_be_written():
+    """Public functions that say that they return a step, but for those that take a function or a name."""
+    makes = {name for name in hs.__all__ if _makes_a_step(getattr(hs, name))}
+    assert {"gaussian", "top_k", "cyclic_poisson"} <= makes and not makes - set(expression.STEPS) - {
+        "from_loss_cdf",
+        "register",
+    }
+    listed = expression.mechanisms()
+    assert all(f"{name}(" in listed for name in expression.STEPS if name not in expression.LONG)
+
+
+def _makes_a_step(thing):
+    if not inspect.isfunction(thing):
+        return False
+    made = getattr(sys.modules[thing.__module__], str(inspect.signature(thing).return_annotation), None)
+    return inspect.isclass(made) and issubclass(made, hs.Mechanism)
 
 
 @pytest.mark.parametrize(
     "text, message",
     [
         ("gaussian(1", "not an expression"),
+        ("from_pmf([1/3, 2/3], [.5, .5])", "expected a number"),
         ("gaussian(1)(2)", "unknown mechanism"),
         ("gauss(1)", "unknown mechanism; allowed: gaussian, laplace"),
-        ("gaussian()", r"missing a required argument: 'sigma'; gaussian\(sigma, sensitivity\)"),
+        ("gaussian()", r"missing a required argument: 'sigma'; gaussian\(sigma, sensitivity=1.0\)"),
         ("gaussian(1, noise=2)", "unexpected keyword argument 'noise'"),
         ("gaussian(0)", "sigma must be"),
         ("gaussian('1')", "expected a number"),
@@ -81,7 +115,7 @@ def test_expressions(text, run):
 )
 def test_what_is_no_expression_is_refused_by_name(text, message):
     with pytest.raises(hs.DomainError, match=message):
-        grammar.expression(text)
+        expression.parse(text)
 
 
 def upper(capsys, *argv):
@@ -306,9 +340,47 @@ def test_check_warns(capsys, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("sigma,q,lr\n0.01,1e-7,3\n")
     status, out, _ = call(capsys, "check", path)
-    for word in ("columns passed over: lr", "no column sampler", "sigma as small as", "q as small as", "What is not"):
+    for word in (
+        "columns passed over: lr",
+        "no column sampler",
+        "sigma as small as",
+        "q as small as",
+        "what is not certified",
+    ):
         assert word in out
     assert status == 0
+
+
+@pytest.mark.parametrize("line", [line for lines in cli.EXAMPLES.values() for line in lines])
+def test_examples_of_the_help_work(capsys, tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    for name in ("train_log.csv", "a.csv", "b.csv"):
+        (tmp_path / name).write_text("sigma,q,steps\n1.0,0.01,500\n1.2,0.01,500\n")
+    (tmp_path / "other_log.csv").write_text("noise_multiplier,sample_rate\n1.0,0.01\n")
+    (tmp_path / "questions.csv").write_text("sigma,q,steps,delta\n1.0,0.01,1000,1e-5\n")
+    np.save(tmp_path / "norms.npy", np.linspace(0, 0.5, 10).reshape(5, 2))
+    if "spent.db left" in line:
+        call(capsys, *shlex.split(cli.EXAMPLES["ledger"][0]))
+    verb, *rest = shlex.split(line)
+    if verb == "explore":
+        cli.parser(verb).parse_intermixed_args(rest)
+        return
+    for extra, module in (("--plot", "matplotlib"), ("verify", "flint")):
+        if extra in (verb, *rest):
+            pytest.importorskip(module)
+    status, out, err = call(capsys, verb, *rest)
+    assert (status, err) == (0, "") and out
+
+
+def test_the_help_explains_every_column_and_fits_a_terminal(capsys):
+    for verb in cli.VERBS:
+        with pytest.raises(SystemExit):
+            cli.main([verb, "--help"])
+        text = capsys.readouterr().out
+        assert max(map(len, text.splitlines())) <= 120
+        if "runs" in cli.VERBS[verb].shares:
+            for word in ("lower, upper", "estimate", "route", "certified", "budget", "examples:", "noise multiplier"):
+                assert word in text, (verb, word)
 
 
 # Old spellings

@@ -86,7 +86,7 @@ def test_fields_read_what_they_show():
 
 
 def test_what_is_copied_can_be_run():
-    from hockeystick.cli import grammar
+    from hockeystick.cli import expression
 
     runs = {sampler: SMALL._replace(sampler=sampler) for sampler in SAMPLERS} | {"it's": Given(hs.laplace(2.0) * 3)}
     lines: list = []
@@ -98,7 +98,7 @@ def test_what_is_copied_can_be_run():
     _, verb, *words = shlex.split(model.as_command(runs, DELTA, {"adjacency": "zero_out"}))
     assert verb == "epsilon" and words[len(runs) :] == ["--delta", "1e-05", "--adjacency", "zero_out"]
     for word, what in zip(words[: len(runs)], runs.values(), strict=True):
-        assert grammar.expression(word.partition("=")[2]) == what.run
+        assert expression.parse(word.partition("=")[2]) == what.run
 
 
 def test_the_last_question_comes_first_and_drops_the_one_before():

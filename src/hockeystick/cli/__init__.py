@@ -17,6 +17,7 @@ import argparse
 import difflib
 import os
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from typing import NamedTuple
 
@@ -39,17 +40,19 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "epsilon": Verb("eps(delta) of runs", ".answers"),
-    "delta": Verb("delta(eps) of runs", ".answers"),
-    "curve": Verb("the privacy curve delta(eps) of runs", ".answers"),
-    "tradeoff": Verb("the trade-off curve of attacks on runs", ".answers"),
-    "along": Verb("eps(delta) while the steps of a run or a log go by", ".answers"),
-    "risk": Verb("advantage, mu of Gaussian DP, posterior belief, reconstruction", ".answers"),
+    "epsilon": Verb("the least eps at which a run is (eps, delta)-DP, for every --delta", ".answers"),
+    "delta": Verb("the least delta at which a run is (eps, delta)-DP, for every --eps", ".answers"),
+    "curve": Verb("the privacy curve, delta for a range of eps, as CSV and picture", ".answers"),
+    "tradeoff": Verb("the least error rates of membership attacks on a run, as CSV and picture", ".answers"),
+    "along": Verb("eps after the first steps of a run or a log, as CSV and picture", ".answers"),
+    "risk": Verb(
+        "what a run means for attacks: advantage, mu of Gaussian DP, posterior belief, reconstruction", ".answers"
+    ),
     "calibrate": Verb("the noise, rate or number of steps that meets a target", ".solve"),
-    "batch": Verb("eps(delta) or delta(eps) of every line of a CSV file", ".columns", ("query",)),
-    "individual": Verb("eps(delta) of every record from a file of norms", ".records", ("query",)),
+    "batch": Verb("eps or delta of every line of a table", ".columns", ("query",)),
+    "individual": Verb("eps of every record, from a file of gradient norms", ".records", ("query",)),
     "check": Verb("what a log or state says ran, and what to look at twice", ".audit"),
-    "explain": Verb("how an answer is obtained", ".audit"),
+    "explain": Verb("how an answer is obtained: routes tried, error terms, the share of every step", ".audit"),
     "verify": Verb("judge an answer by computing the curve again, independently", ".audit"),
     "ledger": Verb(
         "what an accountant keeps in a file: shown, added to, and what still fits", ".ledger", ("runs", "kept")
@@ -128,7 +131,7 @@ def top_parser() -> argparse.ArgumentParser:
         usage="hockeystick VERB RUN... [options]\n       hockeystick VERB --help",
         description="Certified privacy accounting: what ran goes in, two-sided bounds of what it cost come out.\n\n"
         f"verbs:\n{verbs}\n\n{grammar.HELP}\n\n{options.PROMISE}",
-        epilog=f"{EXAMPLES}\n\n{STATUS}",
+        epilog=f"{_examples(VERBS, 1)}\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"hockeystick {__version__}")
@@ -136,13 +139,38 @@ def top_parser() -> argparse.ArgumentParser:
     return top
 
 
-EXAMPLES = """examples:
-  hockeystick epsilon train_log.csv --delta 1e-5
-  hockeystick epsilon 'sgd=1000*gaussian(1.0)@0.01 + 5*laplace(2)' 'plain=20*gaussian(9)' --delta 1e-5,1e-6
-  hockeystick epsilon --sigma 1.0 --q 0.01 --steps 1000 --delta 1e-5
-  hockeystick calibrate '1000*gaussian(?)@0.01' --eps 1 --delta 1e-5
-  hockeystick curve A=a.csv B=b.csv --eps 0:4:200 --plot curves.png
-  hockeystick verify train_log.csv --delta 1e-5"""
+EXAMPLES = {
+    "epsilon": (
+        "epsilon train_log.csv --delta 1e-5",
+        "epsilon 'sgd=1000*gaussian(1.0)@0.01 + 5*laplace(2)' 'plain=20*gaussian(9)' --delta 1e-5,1e-6",
+        "epsilon --sigma 1.0 --q 0.01 --steps 1000 --delta 1e-5",
+    ),
+    "delta": ("delta 1.0:0.01:1000 --eps 1",),
+    "curve": ("curve A=a.csv B=b.csv --eps 0:4:200 --plot curves.png",),
+    "tradeoff": ("tradeoff 1.0:0.01:1000 --fpr 0.01,0.1",),
+    "along": ("along train_log.csv --delta 1e-5 --at 100,500,1000",),
+    "risk": ("risk 1.0:0.01:1000 --fpr 0.001",),
+    "calibrate": (
+        "calibrate '1000*gaussian(?)@0.01' --eps 1 --delta 1e-5",
+        "calibrate --sigma 1.0 --q 0.01 --eps 1 --delta 1e-5",
+    ),
+    "batch": ("batch questions.csv",),
+    "individual": ("individual norms.npy --noise-multiplier 1.0 --clip 0.5 --q 0.01 --delta 1e-5",),
+    "check": ("check other_log.csv --columns sigma=noise_multiplier,q=sample_rate",),
+    "explain": ("explain train_log.csv --delta 1e-5",),
+    "verify": ("verify train_log.csv --delta 1e-5",),
+    "ledger": (
+        "ledger spent.db step 1.0:0.01:1000 --new --eps 3 --delta 1e-5",
+        "ledger spent.db left 'gaussian(1.0)@0.01'",
+    ),
+    "explore": ("explore train_log.csv",),
+}
+"""Of every verb that needs more than its name."""
+
+
+def _examples(names: Iterable[str], most: int) -> str:
+    lines = [line for name in names for line in EXAMPLES.get(name, ())[:most]]
+    return "\n".join(["examples:", *(f"  hockeystick {line}" for line in lines)]) if lines else ""
 
 
 def parser(name: str) -> argparse.ArgumentParser:
@@ -150,7 +178,8 @@ def parser(name: str) -> argparse.ArgumentParser:
     verb = VERBS[name]
     runs = " RUN..." if "runs" in verb.shares else ""
     more = f"\n\n{grammar.HELP}\n\n{options.PROMISE}" if runs else ""
-    what = verb.summary if "(" in verb.summary[:6] else verb.summary[0].upper() + verb.summary[1:]
+    more = f"{_examples([name], 9)}{more}"
+    what = verb.summary[0].upper() + verb.summary[1:]
     made = argparse.ArgumentParser(
         prog=f"hockeystick {name}",
         usage=USAGES.get(name) or (f"hockeystick {name}{runs} [options]" if runs else None),

@@ -32,7 +32,10 @@ def _titled(curve):
 
 def arguments_epsilon(parser) -> None:
     parser.add_argument(
-        "--delta", type=values("delta"), required=True, help="one or several, a list A,B or a range LO:HI:N"
+        "--delta",
+        type=values("delta"),
+        required=True,
+        help="of (eps, delta)-DP, in (0, 1): one or several, a list A,B or a range LO:HI:N",
     )
 
 
@@ -42,7 +45,11 @@ def answer_epsilon(args) -> Answer:
 
 def arguments_delta(parser) -> None:
     parser.add_argument(
-        "--eps", "--epsilon", type=values("eps"), required=True, help="one or several, a list A,B or a range LO:HI:N"
+        "--eps",
+        "--epsilon",
+        type=values("eps"),
+        required=True,
+        help="of (eps, delta)-DP: one or several, a list A,B or a range LO:HI:N",
     )
 
 
@@ -61,7 +68,9 @@ def _ask(args, what: str, name: str, ask, at) -> Answer:
 
 
 def arguments_curve(parser) -> None:
-    parser.add_argument("--eps", "--epsilon", type=values("eps"), help="list or range LO:HI:N; default 0 to eps(1e-12)")
+    parser.add_argument(
+        "--eps", "--epsilon", type=values("eps"), help="list or range LO:HI:N; default from 0 to where delta is 1e-12"
+    )
     parser.add_argument("--points", type=points, default=200, help="of a range without N; default 200")
 
 
@@ -78,8 +87,16 @@ def answer_curve(args) -> Answer:
     )
 
 
+more_tradeoff = """
+
+lower, estimate, upper: the least false negative rate of any attack that tells whether a record was there, at a false
+positive rate of fpr; tpr_lower, tpr_upper: its largest true positive rate."""
+
+
 def arguments_tradeoff(parser) -> None:
-    parser.add_argument("--fpr", type=values("fpr"), help="list or range LO:HI:N; default 1e-12 to 0.999")
+    parser.add_argument(
+        "--fpr", type=values("fpr"), help="false positive rates, list or range LO:HI:N; default 1e-12 to 0.999"
+    )
     parser.add_argument("--points", type=points, default=60, help="of a range without N; default 60")
 
 
@@ -106,9 +123,9 @@ def _tradeoffs(curves):
 
 
 def arguments_along(parser) -> None:
-    parser.add_argument("--delta", type=number, required=True, help="0 < delta < 1")
+    parser.add_argument("--delta", type=number, required=True, help="of (eps, delta)-DP, in (0, 1)")
     parser.add_argument(
-        "--at", type=values("at"), help="numbers of steps, list or range LO:HI:N; default over the whole run"
+        "--at", type=values("at"), help="after how many steps, list or range LO:HI:N; default over the whole run"
     )
     parser.add_argument("--points", type=points, default=200, help="of a range without N; default 200")
 

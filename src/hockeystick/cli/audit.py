@@ -20,8 +20,9 @@ QUIET_NOISE = 0.3
 """So is a noise multiplier below this, of which eps is seldom what anyone wants."""
 
 more_check = (
-    "\n\nA log has one line per step or phase, and these columns (CSV header) or keys (JSON lines):\n"
-    + "\n".join(f"  {name:<13}{what}" for name, what in COLUMNS.items())
+    "\n\nA log has one line per step or phase, and these columns (CSV header) or keys (JSON lines); others that look\n"
+    "like one of these have to be named with --columns, the rest is passed over. So are lines that begin with #.\n"
+    + "\n".join(f"  {name:<13} {what}" for name, what in COLUMNS.items())
 )
 
 
@@ -127,8 +128,8 @@ def arguments_verify(parser) -> None:
     parser.add_argument("--seconds", type=number, default=60.0, help="processor time allowed, default 60")
 
 
-more_verify = """ The interval is the one given by
---lower and --upper, or the one that this package answers; the judge works in ball arithmetic and shares no code with it
+more_verify = """ Judged is the interval of --lower and
+--upper, or the one that this package answers; the judge works in ball arithmetic and shares no numerical code with it
 (extra `verify`). Exit status: 0 confirmed, 1 not decided, 3 refuted."""
 
 

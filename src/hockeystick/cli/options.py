@@ -13,19 +13,23 @@ import numpy as np
 from ..bound import AccuracyError, Bound, DomainError
 from ..routes.table import ROUTES
 
-PROMISE = """what is certified: lower <= truth <= upper for the run as it is given, floating-point rounding included;
-upper is what to report. `certified no` marks an estimate.
-What is not: that batches were drawn so, gradients clipped and noise drawn as stated; what the run leaves out
-(tuning runs, statistics published besides); the accuracy of the C library's exp, log and erfc is taken as
-documented."""
+PROMISE = """what an answer says, in every row:
+  lower, upper  ends of the interval that is certified to hold the truth, for the run as it is given, floating-point
+                rounding included; upper is what to report (of error rates of attacks: lower)
+  estimate      in between, no bound              route    how it was computed
+  certified     `no` marks an estimate            budget   the part of every source of error in the width
+what is not certified: that batches were drawn so, gradients clipped and noise drawn as stated; what the run leaves out
+(tuning runs, statistics published besides); the accuracy of the C library's exp, log and erfc, taken as documented."""
 
 NOTE = "certified for the run as given; that it ran so (sampling, clipping, noise, nothing left out) is not checked"
 
 NEIGHBOURS = (
-    "which data sets must look alike: add_remove (one record more or less, the default), replace_one (one record with"
-    " another value), zero_out (one record that contributes nothing)"
+    "which two data sets must look alike: add_remove (one has a record more; the default), replace_one (one record has "
+    "another value), zero_out (one record contributes nothing)"
 )
-DIRECTED = "remove: outputs with the record against outputs without; add: the reverse; both, the default: the larger"
+DIRECTED = (
+    "both, the default: the larger of remove (outputs with the record against outputs without) and add (the reverse)"
+)
 
 PICTURES = ("png", "pdf", "svg")
 POINTS_MAX = 10**6
@@ -57,14 +61,20 @@ def add_query(parser: argparse.ArgumentParser, adjacency: str | None = "add_remo
     group.add_argument("--adjacency", default=adjacency, help=NEIGHBOURS)
     group.add_argument("--direction", default="both", help=DIRECTED)
     group.add_argument(
-        "--route", default="auto", help=f"{', '.join(ROUTES)}; default auto, the certified one that is soonest"
+        "--route",
+        default="auto",
+        help=f"how to compute: {', '.join(ROUTES)}; default auto, which takes the certified one that is soonest",
     )
-    group.add_argument("--rtol", type=number, help="largest relative width; an error if it cannot be met")
+    group.add_argument(
+        "--rtol",
+        type=number,
+        help="largest width of the interval / estimate, 1e-14 to 0.5; an error if it cannot be met",
+    )
     group.add_argument(
         "--threads", type=whole, default=1, help="default 1; 0 is all cores allowed; answers do not depend on it"
     )
     group.add_argument(
-        "--format", choices=("table", "csv", "json"), help="default table; csv for the verbs with many rows"
+        "--format", choices=("table", "csv", "json"), help="default table; csv for curve, tradeoff, along, batch"
     )
     group.add_argument(
         "--plot", type=picture, metavar="FILE", help=f"also draw it: {', '.join(PICTURES)} (extra `plot`)"

@@ -6,14 +6,15 @@ from ..cli import grammar, options
 from . import serve
 from .model import choice_of
 
-more_explore = " Ctrl-C ends the server. Only this machine can reach the page, and only with the token in its address."
+more_explore = """
+
+The command prints the address and opens it; Ctrl-C ends the server. Only this machine can reach the page, and only with
+the token in its address."""
 
 
 def arguments_explore(parser) -> None:
     parser.add_argument("--delta", type=options.number, default=1e-5, help="where eps is asked for, default 1e-5")
-    parser.add_argument(
-        "--adjacency", default="add_remove", help="what neighbours differ by: add_remove, replace_one, zero_out"
-    )
+    parser.add_argument("--adjacency", default="add_remove", help=options.NEIGHBOURS)
     parser.add_argument("--port", type=options.whole, default=0, help="of 127.0.0.1; default: any that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
 
