@@ -12,7 +12,8 @@ from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
 from .mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
 from .pair import ADJACENCIES
-from .serial import brief, exact_keys, from_json, to_json
+from .serial import brief
+from .state import ACCOUNTANT, from_dict, to_dict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from .calibration import Target
     from .ledger import StepLedger
     from .types import Adjacency, Asked, Numbers, Query, Ran
-
-FORMAT = "hockeystick.accountant"
-VERSION = 1
 
 
 class Accountant(Recorder):
@@ -382,8 +380,7 @@ class Accountant(Recorder):
         DomainError
             If a recorded mechanism has no JSON form.
         """
-        parts = [{"step": to_json(step), "count": n} for step, n in self.run.parts]
-        return {"format": FORMAT, "version": VERSION, "parts": parts}
+        return {**to_dict(self.run), "format": ACCOUNTANT}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Replace what was recorded by what `state_dict` returned.
@@ -407,23 +404,12 @@ class Accountant(Recorder):
             raise DomainError(
                 f"{self._ledger.path} is a ledger, which only grows; record the run of a loaded accountant by step"
             )
-        if isinstance(state, dict) and state.get("format") != FORMAT:
-            raise DomainError(f"state has format {state.get('format')!r}; allowed: {FORMAT!r}")
-        if isinstance(state, dict) and (type(state.get("version")) is not int or state["version"] != VERSION):
-            raise DomainError(f"state has version {state.get('version')!r}; this release reads {VERSION}")
-        exact_keys("state", state, ("format", "version", "parts"))
-        if not isinstance(state["parts"], list | tuple):
-            raise DomainError(f"state['parts'] must be a list, got {state['parts']!r}")
-        loaded = Accountant()
-        for i, part in enumerate(state["parts"]):
-            try:
-                exact_keys("part", part, ("step", "count"))
-                loaded.step(from_json(part["step"]), part["count"])
-            except DomainError as error:
-                raise DomainError(f"state['parts'][{i}]: {error}") from None
+        if isinstance(state, dict) and state.get("format") != ACCOUNTANT:
+            raise DomainError(f"state has format {brief(state.get('format'))}; allowed: {ACCOUNTANT!r}")
+        loaded = as_run(from_dict(state))
         with self._lock:
             self._run = None
-            self._counts = loaded._counts
+            self._counts = dict(loaded.parts)
 
 
 def _limit(limit: Any) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """What ran and what it cost, as JSON, so that a ledger can keep what ran and recompute.
 
     run     {"format": "hockeystick.run", "version": 1, "parts": [{"step": ..., "count": ...}]}
+            the same as "hockeystick.accountant" is the state of an accountant, which is read as its run
     bound   {"format": "hockeystick.bound", "version": 1, "lower", "estimate", "upper", "route", "certified",
              "budget": {"unit", "terms"}}
 
@@ -21,9 +22,9 @@ from .mechanism import Mechanism, Recorder, Run, count, real
 if TYPE_CHECKING:
     from .types import Ran
 
-RUN, BOUND = "hockeystick.run", "hockeystick.bound"
+RUN, ACCOUNTANT, BOUND = "hockeystick.run", "hockeystick.accountant", "hockeystick.bound"
 VERSION = 1
-"""Of both formats. A release reads every version up to its own."""
+"""Of all formats. A release reads every version up to its own."""
 
 
 def to_json(what: Ran | Bound[Any], *, indent: int | None = None) -> str:
@@ -156,14 +157,14 @@ def from_dict(state: dict[str, Any]) -> Mechanism | Run | Bound[Any]:
     True
     """
     if isinstance(state, dict) and "format" in state:
-        if state["format"] not in (RUN, BOUND):
-            raise DomainError(f"unknown format {serial.brief(state['format'])}; allowed: {RUN}, {BOUND}")
+        if state["format"] not in (RUN, ACCOUNTANT, BOUND):
+            raise DomainError(f"unknown format {serial.brief(state['format'])}; allowed: {RUN}, {ACCOUNTANT}, {BOUND}")
         version = state.get("version")
         if type(version) is not int or not 1 <= version <= VERSION:
             raise DomainError(
                 f"{state['format']} has version {serial.brief(version)}; this release reads up to {VERSION}"
             )
-        return _read_run(state) if state["format"] == RUN else _read_bound(state)
+        return _read_bound(state) if state["format"] == BOUND else _read_run(state)
     return serial.from_json(state)
 
 

@@ -58,9 +58,9 @@ def fields(text: str, separator: str) -> list[str]:
     return [field.strip() for field in text.split(separator)]
 
 
-def separator_of(text: str, needed: str | None = None) -> str:
+def separator_of(text: str, needed: str = "") -> str:
     """What separates the fields of a header: what makes a column `needed`; else a tab or semicolon if there is one."""
-    makes = [separator for separator in SEPARATORS if needed in map(str.lower, fields(text, separator))]
+    makes = [separator for separator in SEPARATORS if needed in [name.lower() for name in fields(text, separator)]]
     return makes[0] if makes else next((separator for separator in SEPARATORS[:0:-1] if separator in text), ",")
 
 

@@ -83,7 +83,9 @@ def _read(stream: BinaryIO, name: str, allow_unterminated: bool) -> tuple[dict[s
     """The columns of a table of numbers, and the line of every entry; DomainError with the line of whatever is
     wrong."""
     reader = Columns(COLUMNS, "sigma")
-    rows, numbers, number = [], [], 0
+    rows: list[list[float]] = []
+    numbers: list[int] = []
+    number = 0
     try:
         for raw in raw_lines(stream):
             number += 1

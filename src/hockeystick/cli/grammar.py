@@ -19,7 +19,7 @@ import hockeystick as hs
 from ..bound import DomainError
 from ..logs import Log, scan
 from ..mechanism import Mechanism, Run, as_run, compose, count, gaussian, poisson_subsampled, real
-from ..state import from_dict
+from ..state import ACCOUNTANT, from_dict
 from ..store import state_kind
 from ..textrows import raw_lines
 from . import expression
@@ -228,16 +228,12 @@ def _object(text: bytes) -> dict | None:
 
 def _state(state: dict, name: str) -> Source:
     try:
-        if state.get("format") == "hockeystick.accountant":
-            accountant = hs.Accountant()
-            accountant.load_state_dict(state)
-            return Source(name, accountant.run, accountant.run.parts, "accountant")
         what = from_dict(state)
         if not isinstance(what, Run | Mechanism):
             raise DomainError("a bound says what a run cost, not what ran: give the run")
     except DomainError as error:
         raise DomainError(f"{name}: {error}") from None
-    return Source(name, as_run(what), as_run(what).parts, "run")
+    return Source(name, as_run(what), as_run(what).parts, "accountant" if state.get("format") == ACCOUNTANT else "run")
 
 
 def _columns(text: str | None) -> dict[str, str] | None:
