@@ -164,11 +164,19 @@ def test_tree_aggregation():
 
 
 def test_repeat_and_select():
-    """Geometric repetition (shape 1) of a 1/2-DP step is 3/2-DP."""
+    """Geometric repetition (shape 1) of a 1/2-DP step is 3/2-DP; of Gaussian steps, below the peer's Renyi
+    divergences."""
     accountant = ours(events.RepeatAndSelectDpEvent(Laplace(2.0), 10.0, 1.0))
     assert accountant.get_epsilon(0) == pytest.approx(1.5) and accountant.get_epsilon(0) >= 1.5
     assert accountant.get_epsilon(DELTA) <= accountant.get_epsilon(0)
     assert accountant.epsilon_bound(DELTA).lower == 0  # known by its guarantee only
+    for inner in (Gaussian(2.0), Self(Poisson(0.01, Gaussian(1.0)), 300), Composed([Laplace(2.0), Gaussian(5.0)])):
+        for mean, shape in ((10.0, 1.0), (30.0, 0.0), (5.0, math.inf)):
+            event = events.RepeatAndSelectDpEvent(inner, mean, shape)
+            peer = dpa.rdp.RdpAccountant().compose(event).get_epsilon(DELTA)
+            assert ours(inner).get_epsilon(DELTA) < ours(event).get_epsilon(DELTA) < peer
+    nothing = events.RepeatAndSelectDpEvent(dpa.NonPrivateDpEvent(), 10.0, 1.0)
+    assert ours(nothing).get_epsilon(DELTA) == math.inf
 
 
 @pytest.mark.parametrize("rho, xi", [(0.1, 0.0), (0.01, 0.02), (2.0, 0.0)])

@@ -23,6 +23,7 @@ from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsa
 from .query import delta, epsilon, log_delta
 from .ranged import bounded_range, exponential_mechanism, permute_and_flip
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
+from .selection import select
 from .topk import top_k
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ __all__ = [
     "read_log",
     "register",
     "saddlepoint_delta",
+    "select",
     "to_dict",
     "to_json",
     "top_k",

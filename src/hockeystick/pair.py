@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import sampling
+from . import sampling, selection
 from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
@@ -22,6 +22,7 @@ from .law import LDBL_ULP, atomic_loss, cdf_loss, gaussian_loss, gaussian_mixtur
 from .loss import Lattice, Loss, U, mixture, poisson, reversed_loss
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 from .ranged import BoundedRange, range_loss
+from .selection import Select
 from .topk import TopK
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
@@ -284,6 +285,11 @@ def top_k_pair(step: TopK, adjacency: str, add: bool) -> Loss:
     )
 
 
+def select_pair(step: Select, adjacency: str, add: bool) -> Loss:
+    """The worst pair below the proved curve of the selection [theory: select.pair]."""
+    return curve_pair(selection.curve(step, adjacency), adjacency, add)
+
+
 def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism
     [theory: pair.random-shift]."""
@@ -441,6 +447,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     ApproxDP: approx_dp_pair,
     BoundedRange: range_pair,
     TopK: top_k_pair,
+    Select: select_pair,
     KAryRandomizedResponse: k_ary_pair,
     GaussianMixture: gaussian_mixture_pair,
     PublicMixture: public_mixture_pair,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,11 +41,13 @@ from .mechanism import (
     Laplace,
     Mechanism,
     PoissonSubsampled,
+    compose,
     gaussian,
     laplace,
     poisson_subsampled,
 )
 from .ranged import BoundedRange, bounded_range
+from .selection import Select, select
 from .topk import TopK, top_k
 
 
@@ -68,6 +71,7 @@ KINDS = {
     "approx_dp": Kind(ApproxDP, ("eps0", "delta0"), approx_dp),
     "bounded_range": Kind(BoundedRange, ("eps0",), bounded_range),
     "top_k": Kind(TopK, ("eps0", "k"), top_k),
+    "select": Kind(Select, ("steps", "counts", "mean", "shape", "trials"), lambda *params: _selected(*params)),
     "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
     "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),
     "public_mixture": Kind(PublicMixture, ("parts", "weights"), public_mixture),
@@ -92,6 +96,14 @@ KINDS = {
         ),
     ),
 }
+
+
+def _selected(steps: Any, counts: Any, mean: Any, shape: Any, trials: Any) -> Mechanism:
+    if not (isinstance(steps, list | tuple) and isinstance(counts, list | tuple) and len(steps) == len(counts)):
+        raise DomainError(f"steps and counts must be lists of equal length, got {brief(steps)} and {brief(counts)}")
+    run = compose(*zip(steps, counts, strict=True))
+    return select(run, mean=mean, shape=math.inf if shape is None else shape, trials=trials)
+
 
 _NAMES = {kind.cls: name for name, kind in KINDS.items()}
 

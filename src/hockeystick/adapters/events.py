@@ -379,16 +379,26 @@ def _truncated(event, asked):
 
 
 def _repeat_and_select(event, asked):
-    """Repeating an eps-DP step a truncated negative binomial number of times and selecting one output is
-    (2 + shape) eps-DP, for every mean [PS22, Cor. 3]."""
-    shape = _non_negative("shape", event.shape) if event.shape != math.inf else math.inf
+    """The best of a random number of runs (selection.py); of eps-DP runs it is (2 + shape) eps-DP, for every mean of a
+    truncated negative binomial number [PS22, Cor. 3]. A guarantee only: the score is not part of the event."""
+    shape = event.shape if event.shape == math.inf else _non_negative("shape", event.shape)
+    mean = real("mean", event.mean, "at least 1")
+    if not mean >= 1:
+        raise DomainError(f"mean must be at least 1, got {event.mean!r}")
     parts = list(_walk(event.event, 1, asked))
-    pure = math.fsum(n * each for _, n, each in parts)
-    if not math.isfinite(pure) or not math.isfinite(shape):
-        raise RefusedError(event, "RepeatAndSelectDpEvent has a proof here for pure eps-DP steps and a finite shape")
-    if parts:
-        eps = up((2 + shape) * pure)
-        yield _dominated(_make(event, "pure_dp", eps), asked), 1, eps
+    if not parts:
+        return
+    if any(isinstance(what, NonPrivate) for what, _, _ in parts):
+        yield NonPrivate(sure=False), 1, math.inf
+        return
+    if any(isinstance(what, Zcdp) for what, _, _ in parts):
+        raise RefusedError(event, "RepeatAndSelectDpEvent has no proof here for ZCDpEvent, whose curve is not known")
+    eps = up((2 + shape) * math.fsum(n * each for _, n, each in parts))
+    if not asked.worse:
+        yield None, 1, eps
+        return
+    run = hockeystick.compose(*((what, n) for what, n, _ in parts))
+    yield _make(event, "select", run, mean=mean, shape=shape), 1, eps
 
 
 ROWS = {
