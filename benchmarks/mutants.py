@@ -11,9 +11,11 @@ sites, in csrc and in the Python bounds:
 
     bound     the value of every `return` of a function named _upper or _lower: by 1e-3 (1e3 where it is a lower bound;
               the other way where it is negative), or by log 1e-3 where the name has `log`
-    budget    every assignment to a term of an error budget: by 1e-3
+    budget    every assignment to a term of an error budget (in Python also to a variable of such a name): by 1e-3
     end       every term of a sum that is assigned to `lower` or `upper`, but the first: 0
     slack     every product with the unit roundoff: by 1e-3
+
+Mutants are run in an order drawn by --seed, which a site keeps when others come and go.
 
 Every test records once the sites at which a mutation would change a value. A mutant then meets the tests of its room
 that reach it until one fails: programs, programs check_*_terms in a build whose rounding is worse (tests/csrc/noise.h),
@@ -28,7 +30,6 @@ import ast
 import hashlib
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -70,11 +71,16 @@ BUDGET = """rounding inner tail truncation alias_left alias_right aliasing err r
 quad""".split()
 
 
+BUDGET_PYTHON = "rounding truncation aliasing error err dropped slack quadrature".split()
+
 NOISE = ("40", "21", "32")
 """Kinds of noise (tests/csrc/noise.h: style, rounding) under which the programs check_*_terms run as well."""
 
-TRIVIAL = ("0", "1", "HUGE_VAL", "-math.inf", "np.zeros(mu.shape)")
-"""What a bound says that says nothing, or that no factor changes."""
+TRIVIAL = ("0", "1", "HUGE_VAL", "math.inf", "-math.inf")
+"""What a bound says that says nothing, or that no factor changes; and an array of zeros."""
+
+CURVES = ("FromCurve",)
+"""Answers whose second field, delta at the points of the first, is the bound."""
 
 
 class Site(NamedTuple):
@@ -172,6 +178,28 @@ def c_sites(path: str):
 # Sites in Python
 
 
+def parts(node):
+    """(target, value) of every assignment and of every keyword of a call, element by element where both are tuples."""
+    pairs = []
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        pairs = [(node.target, node.value)]
+    elif isinstance(node, ast.Call):
+        pairs = [(ast.Name(word.arg), word.value) for word in node.keywords if word.arg]
+    for target, value in pairs:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            yield from zip(target.elts, value.elts, strict=False)
+        else:
+            yield target, value
+
+
+def summands(node):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        return [*summands(node.left), *summands(node.right)]
+    return [node]
+
+
 def python_sites(path: str):
     text = (ROOT / path).read_text()
     starts = [0]
@@ -193,8 +221,19 @@ def python_sites(path: str):
         for node in ast.walk(function):
             if isinstance(node, ast.Return) and function.name.endswith(("_upper", "_lower")) and node.value:
                 said = (ast.Tuple, ast.Constant, ast.Compare, ast.BoolOp)  # a factor changes no constant and no truth
-                if not isinstance(node.value, said) and ast.unparse(node.value) not in TRIVIAL:
-                    yield Site(path, *span(node.value), "bound", of_bound(function.name))
+                value = node.value
+                if isinstance(value, ast.Call) and ast.unparse(value.func) in CURVES:
+                    value = value.args[1]
+                plain = ast.unparse(value)
+                if not isinstance(value, said) and plain not in TRIVIAL and not plain.startswith("np.zeros("):
+                    yield Site(path, *span(value), "bound", of_bound(function.name))
+            for target, value in parts(node):
+                name = ast.unparse(target).rpartition(".")[2]
+                if name in BUDGET_PYTHON and any(isinstance(x, ast.BinOp) for x in ast.walk(value)):
+                    yield Site(path, *span(value), "budget", SHRINK)
+                if name in ("lower", "upper"):
+                    for term in summands(value)[1:]:
+                        yield Site(path, *span(term), "end", DROP)
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
                 for side in (node.left, node.right):
                     if isinstance(side, ast.Name) and side.id in ("U", "ULP", "LDBL_ULP"):
@@ -202,9 +241,9 @@ def python_sites(path: str):
 
 
 def all_sites() -> list[Site]:
-    found = [s for p in sorted((ROOT / "csrc").rglob("*.c")) for s in c_sites(p.relative_to(ROOT).as_posix())]
+    found = [s for p in sorted((ROOT / "csrc").rglob("*.[ch]")) for s in c_sites(p.relative_to(ROOT).as_posix())]
     for p in sorted((ROOT / "src/hockeystick").glob("**/*.py")):
-        if not {"adapters", "verify", "dask.py"} & set(p.parts):
+        if not {"adapters", "judge", "dask.py"} & set(p.parts):
             found += python_sites(p.relative_to(ROOT).as_posix())
     return sorted(set(found))
 
@@ -311,7 +350,7 @@ def compiling(where: Path, sites: dict[int, Site]) -> dict[int, Site]:
         for path in sorted({s.path for s in sites.values() if s.path.endswith(".c")}):
             words = ["gcc", "-std=c99", "-fsyntax-only", "-fopenmp", "-Icsrc", "-include", "mutant.h", path]
             out = subprocess.run(words, cwd=where, capture_output=True, text=True).stderr
-            bad |= {(path, int(n)) for n in re.findall(rf"{re.escape(path)}:(\d+):\d+: error", out)}
+            bad |= {(name, int(n)) for name, n in re.findall(r"(csrc/[\w/]+\.[ch]):(\d+):\d+: error", out)}
         if not bad:
             return sites
         left = {at: s for at, s in sites.items() if (s.path, s.line) not in bad}
@@ -522,11 +561,16 @@ LIVED = ("survived", "not reached")
 
 
 def named(sites: dict[int, Site]) -> dict[int, dict]:
-    """File, line, kind and text without spaces of every site, and its number among equal ones: what moving a file or
-    laying it out anew does not change."""
+    """File, line, kind and text without spaces of every site (of a slack constant, its statement), and its number among
+    equal ones: what moving a file or laying it out anew does not change."""
     out, texts, seen = {}, {p: (ROOT / p).read_text() for p in {s.path for s in sites.values()}}, Counter()
     for at, s in sorted(sites.items(), key=lambda item: item[1]):
-        text = "".join(texts[s.path][s.start : s.stop].split())[:90]
+        start, stop = s.start, s.stop
+        if s.what == "slack":
+            ends = "\n" if s.path.endswith(".py") else ";{}"
+            start = 1 + max(texts[s.path].rfind(end, 0, start) for end in ends)
+            stop = min(found for end in ends if (found := texts[s.path].find(end, stop)) >= 0)
+        text = "".join(texts[s.path][start:stop].split())[:90]
         key = Path(s.path).name, s.what, text
         out[at] = {"file": key[0], "what": s.what, "text": text, "number": seen[key], "line": s.line}
         seen[key] += 1
@@ -535,6 +579,13 @@ def named(sites: dict[int, Site]) -> dict[int, dict]:
 
 def name_of(row: dict) -> tuple:
     return row["file"], row["what"], row["text"], row["number"]
+
+
+def drawn(names: dict[int, dict], seed: int, slack: int) -> list[int]:
+    """The sites in the order of a hash of seed and name: all but slack constants, and the first `slack` of these."""
+    order = sorted(names, key=lambda at: hashlib.sha256(f"{seed} {name_of(names[at])}".encode()).digest())
+    constants = [at for at in order if names[at]["what"] == "slack"][:slack]
+    return [at for at in order if names[at]["what"] != "slack"] + constants
 
 
 def report(rows: list[dict]) -> None:
@@ -555,6 +606,7 @@ def main() -> None:
     parser.add_argument("--what", nargs="*", help="only mutants of these kinds: bound, budget, end, slack")
     parser.add_argument("--most", type=int, default=10**9, help="how many to run now")
     parser.add_argument("--seed", type=int, default=0, help="order in which they are drawn")
+    parser.add_argument("--slack", type=int, default=10**9, help="how many slack constants are in the sample")
     parser.add_argument(
         "--budget", type=float, default=60.0, help="seconds of tests that a mutant meets at most, about"
     )
@@ -575,17 +627,18 @@ def main() -> None:
         for row in rows:
             plan.kills[row["file"], row["by"]] += 1
         done = {name_of(r) for r in rows if r["by"] not in LIVED or not given.again}
-        order = sorted(at for at in sites if name_of(names[at]) not in done)
+        sample = drawn(names, given.seed, given.slack)
+        order = [at for at in sample if name_of(names[at]) not in done]
         order = [at for at in order if not given.what or sites[at].what in given.what]
         order = [at for at in order if not given.files or any(f in sites[at].path for f in given.files)]
-        random.Random(given.seed).shuffle(order)
         print(f"{len(sites)} sites, {len(order)} to run", flush=True)
         for at in order[: given.most]:
             row = {**names[at], "by": plan.judge(at, sites[at], given.budget)}
             rows = [r for r in rows if name_of(r) != name_of(row)] + [row]
             print(f"{row['by']:40s} {row['file']}:{row['line']} {row['what']} {row['text']}", flush=True)
             given.state.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    report(rows)
+    sampled = {name_of(names[at]) for at in sample}
+    report([r for r in rows if name_of(r) in sampled])
 
 
 if __name__ == "__main__":
