@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from .arguments import exp_lower, exp_upper, log_lower
 from .bound import contradiction
+from .outward import log_floor, log_slack
 
-U = 2.0**-53
 named = tuple.__new__
 """named(Root, fields) takes half as long as Root(*fields), which warm queries notice."""
 
@@ -41,8 +41,7 @@ class Point(NamedTuple):
         """The interval within max(0, 1 - e^eps) <= delta(eps) <= 1, which any curve obeys."""
         if self.upper <= 0 <= eps:
             return self
-        low = math.log(-math.expm1(eps)) if eps < 0 else -math.inf
-        low -= 4 * U * (1 - low) if eps < 0 else 0.0
+        low = log_floor(eps)[0] if eps < 0 else -math.inf
         return self._replace(lower=max(self.lower, low), upper=min(self.upper, 0.0))
 
     def of_delta(self) -> Point:
@@ -101,7 +100,7 @@ class Scaled(NamedTuple):
         """The logarithms, rounded outward [theory: rounding.outward]: the scale and the logarithms carry 4u(1 +
         |log|)."""
         log_upper = self.log_scale + math.log(self.upper)
-        slack = 4 * U * (2 + abs(self.log_scale) + abs(log_upper - self.log_scale))
+        slack = log_slack(self.log_scale, log_upper - self.log_scale)
         lower = self.log_scale + math.log(self.lower) - slack if self.lower > 0 else -math.inf
         estimate = self.log_scale + math.log(self.estimate)
         return named(Point, (lower, estimate, log_upper + slack, self.relative(), route))

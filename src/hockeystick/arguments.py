@@ -11,11 +11,10 @@ import numpy as np
 
 from .bound import DomainError
 from .mechanism import real
+from .outward import DOWN, UP
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-U = 2.0**-53
 
 
 def respelled(**old: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -66,20 +65,20 @@ def numbers(name: str, value: Any, allowed: str, lo: float, hi: float) -> list[f
 
 def exp_lower(log_value: float) -> float:
     """e^log_value, rounded down."""
-    value = math.exp(log_value) * (1 - 4 * U)
+    value = math.exp(log_value) * DOWN
     return value if value > 1e-300 else max(0.0, value - 1e-323)
 
 
 def exp_upper(log_value: float) -> float:
     """The probability e^log_value, rounded up; a positive one never becomes 0."""
-    value = math.exp(log_value) * (1 + 4 * U)
+    value = math.exp(log_value) * UP
     return min(1.0, value if value > 1e-300 or log_value == -math.inf else value + 5e-324)
 
 
 def exp_ends(logs: np.ndarray) -> np.ndarray:
     """The same for rows of log_lower, log_estimate, log_upper, of which -inf is 0."""
     low, mid, high = np.exp(logs.T)
-    low, high = low * (1 - 4 * U), high * (1 + 4 * U)
+    low, high = low * DOWN, high * UP
     low = np.where(low > 1e-300, low, np.maximum(0.0, low - 1e-323))
     high = np.where((high > 1e-300) | (logs[:, 2] == -math.inf), high, high + 5e-324)
     return np.array([low, mid, np.minimum(1.0, high)])

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import query
+from .outward import DOWN, UP, U
 
-U = 2.0**-53
 EPS_MAX = 690.0
 """Largest eps whose x = e^eps is used: a double still holds it, with room for a product."""
 
@@ -57,7 +57,7 @@ class Curve:
         self.routes.update(bound.route.split("+"))
         x = [math.exp(e) for e in eps]
         ends = (bound.lower, bound.estimate, bound.upper)
-        dn, up = tuple(v * (1 - 4 * U) for v in x), tuple(v * (1 + 4 * U) for v in x)
+        dn, up = tuple(v * DOWN for v in x), tuple(v * UP for v in x)
         return Nodes(tuple(eps), dn, up, *(tuple(map(float, end)) for end in ends))
 
     def rounds(self, level: float, dual: bool):
@@ -112,7 +112,7 @@ def fpr_upper(nodes: Nodes, tpr: float, start: float) -> float:
     """An upper bound of max_x (tpr - delta(x)) / x: an f with delta(x) + f x >= tpr for all x > 0
     [theory: risk.fpr]."""
     # Where delta(x) >= tpr, smaller x add nothing and larger ones at most tpr / x.
-    best = min([tpr] + [tpr / x * (1 + 4 * U) for d, x in zip(nodes.low, nodes.x_dn, strict=True) if d >= tpr])
+    best = min([tpr] + [tpr / x * UP for d, x in zip(nodes.low, nodes.x_dn, strict=True) if d >= tpr])
     f = start
     for _ in range(8):
         short = tpr - tpr_lower(nodes, f)
@@ -136,7 +136,7 @@ def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.fou
         r = (x[i] - at) / (xu[j] - x[i])
         return low[i] + (low[i] - high[j]) * r + a * at - 8 * U * (low[i] + abs(low[i] - high[j]) * r)
 
-    if (low[3] - high[2]) / (x[3] - xu[2]) * (1 + 8 * U) + a < 0:
+    if (low[3] - high[2]) / (x[3] - xu[2]) * UP + a < 0:
         return a  # nothing bounds the curve beyond the last point
     parts += [left(0, 1, 0.0), left(1, 2, x[0]), right(1, 2, x[3])]
     # Between the inner points the curve is above both prolonged chords, hence above each of their mixtures; the flat
@@ -146,15 +146,15 @@ def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.fou
     mix = min(max(up / (up - down), 0.0), 1.0) if up > down else 0.5
     for at in (x[1], x[2]):
         parts.append(mix * right(0, 1, at) + (1 - mix) * left(2, 3, at))
-    return max(a, min(parts) * (1 - 16 * U))
+    return max(a, min(parts) * DOWN)
 
 
 def chord_slope(nodes: Nodes, i: int, worse: bool) -> float:
     """p between the points i and i+1 [theory: risk.slope]: at least what the chord's slope says at the left point, at
     most that at the right."""
     if worse:
-        return max(0.0, nodes.high[i] - nodes.low[i + 1]) / (nodes.x_dn[i + 1] - nodes.x_up[i]) * (1 + 8 * U)
-    return max(0.0, nodes.low[i] - nodes.high[i + 1]) / (nodes.x_up[i + 1] - nodes.x_dn[i]) * (1 - 8 * U)
+        return max(0.0, nodes.high[i] - nodes.low[i + 1]) / (nodes.x_dn[i + 1] - nodes.x_up[i]) * UP
+    return max(0.0, nodes.low[i] - nodes.high[i + 1]) / (nodes.x_up[i + 1] - nodes.x_dn[i]) * DOWN
 
 
 def normal_quantile(p: float) -> float:

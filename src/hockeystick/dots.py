@@ -34,6 +34,7 @@ from .convolve import log_mgfs
 from .evolve import Law, evolve
 from .grid import MAX_CELLS, ULP, Cgf, Grid, Steps
 from .loss import LAPLACE, Loss, gauss_legendre, log_finite, no_atoms, window
+from .outward import DOWN, UP
 from .threads import blocks, in_order
 
 BLOCK = 128
@@ -268,7 +269,7 @@ def discretise(
     log_up = math.fsum((k * np.log1p(-np.minimum(p_inf, 1 - ULP))).tolist())
     slack = 8 * ULP * (k.size + 4)
     # [theory: grid.domination, grid.run]
-    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts, cut=p_cut)[1]) * (1 - 4 * ULP)
+    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts, cut=p_cut)[1]) * DOWN
     over = np.flatnonzero(p_cut)
     # [theory: grid.cut]
     logs = np.log(k[over] * p_inf[over]) + edge[over] - [plan.parts[i][0].cut for i in over.tolist()]
@@ -356,9 +357,9 @@ def _lattice_law(loss: Loss, dx: float, at: float, first: int, size: int, t: flo
     beyond = 0.0
     if loss.cut < math.inf:
         far = loss.tails(np.array([max(loss.cut, s[-1])]))
-        beyond = max(0.0, far.y_above.item() * (1 - far.rel.item()) - far.absolute) * (1 - 4 * ULP)
+        beyond = max(0.0, far.y_above.item() * (1 - far.rel.item()) - far.absolute) * DOWN
     if loss.mass_inf:
-        above = (above + loss.mass_inf * (1 + loss.mass_error)) * (1 + 8 * ULP)
+        above = (above + loss.mass_inf * (1 + loss.mass_error)) * UP
     return upper, lower, edge, above, beyond
 
 

@@ -20,11 +20,11 @@ from .loss import (
     Atoms,
     Loss,
     Tails,
-    U,
     additive_loss,
     nodes_of_tails,
     two_points,
 )
+from .outward import U
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
+from .outward import DOWN, U
 
-U = 2.0**-53
 COARSE_NODES = 512
 """Nodes are for planning: a law is cut into this many cells, and more atoms than this are merged."""
 
@@ -467,7 +467,7 @@ def log_finite(parts, minus: bool = False, cut=()) -> tuple[float, float]:
         mass = loss.mass_minus_inf if minus else loss.mass_inf
         if mass or more:
             low += k * math.log1p(-min(mass * (1 + loss.mass_error + 2 * U), 1 - U))
-            high += k * math.log1p(-max(mass * (1 - loss.mass_error - 2 * U) + more * (1 - U), 0.0))
+            high += k * math.log1p(-max(mass * (1 - loss.mass_error - 2 * U) + more * DOWN, 0.0))
     slack = U * (8 + len(parts))
     return low * (1 + slack), high * (1 - slack)
 

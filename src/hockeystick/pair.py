@@ -19,8 +19,9 @@ from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
 from .law import LDBL_ULP, atomic_loss, cdf_loss, gaussian_loss, gaussian_mixture_loss, laplace_loss
-from .loss import Lattice, Loss, U, mixture, poisson, reversed_loss
+from .loss import Lattice, Loss, mixture, poisson, reversed_loss
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
+from .outward import U
 from .ranged import BoundedRange, range_loss
 from .selection import Select
 from .topk import TopK

@@ -16,6 +16,7 @@ from .answers import ZERO, Point, Root, larger, meet, ordered
 from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .mechanism import as_run, real
+from .outward import UP, U
 from .pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 from .routes import bounds
 from .routes.question import Question
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from .types import Adjacency, Direction, Numbers, Query, Ran, Route
 
 RTOL_RANGE = (1e-14, 0.5)
-U = 2.0**-53
 EPS_FAR = 1e3
 """Where no route answers at a larger eps, delta here is an upper end."""
 SHARED = 8
@@ -294,7 +294,7 @@ class _Settings(Question):
         """delta(eps), the larger over the directions."""
         if eps < -EPS_BOTTOM:
             # the second where e^eps is subnormal or 0
-            least = min(math.log1p(-math.exp(eps)) * (1 + 4 * U), -exp_upper(eps))
+            least = min(math.log1p(-math.exp(eps)) * UP, -exp_upper(eps))
             return Point(least, 0.5 * least, 0.0, ZERO, "exact")
         return self._largest("point", eps)
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from . import arguments, query
 from .bound import Bound, Budget, DomainError
-from .chords import EPS_MAX, Curve, U, chord_slope, fpr_upper, tpr_lower
+from .chords import EPS_MAX, Curve, chord_slope, fpr_upper, tpr_lower
 from .mechanism import real
+from .outward import DOWN, UP, log_slack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,7 +160,7 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
     pi = _open("prior", prior)
     odds = min(pi, 1 - pi)  # 1 - pi is exact where it is the smaller
     eps = math.log1p(-odds) - math.log(odds)
-    slack = 8 * U * (1 + abs(eps))
+    slack = 2 * log_slack(eps)
     found: list[tuple[Any, ...]] = []
     for side in _directions(direction):
         asked: Any = side if pi <= 0.5 else REVERSE[side]
@@ -169,8 +170,8 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
         )
         # [theory: risk.bayes]
         ends = [odds * (1 - end) for end in (high.upper, 0.5 * (low.estimate + high.estimate), low.lower)]
-        least = max(0.0, ends[0] * (1 - 4 * U) - 1e-323)
-        most = min(ends[2] * (1 + 4 * U) + 5e-324, odds)
+        least = max(0.0, ends[0] * DOWN - 1e-323)
+        most = min(ends[2] * UP + 5e-324, odds)
         found.append((least, min(max(ends[1], least), most), most, low))
     low, mid, high = (min(each[i] for each in found) for i in range(3))
     return Bound(low, mid, high, found[0][3].route, True, found[0][3].budget)
@@ -220,19 +221,19 @@ def posterior(
         for nodes in Curve(run, side, dict(options), routes).rounds(tau, dual=True):
             for i in range(3):
                 share = [chord_slope(nodes, i, worse) for worse in (False, True)]  # x p between the two points
-                if nodes.low[i] + share[0] * nodes.x_dn[i] > tau * (1 + 8 * U):
+                if nodes.low[i] + share[0] * nodes.x_dn[i] > tau * UP:
                     low = max(low, nodes.eps[i])
-                if nodes.high[i + 1] + share[1] * nodes.x_up[i + 1] < tau * (1 - 8 * U):
+                if nodes.high[i + 1] + share[1] * nodes.x_up[i + 1] < tau * DOWN:
                     high = min(high, nodes.eps[i + 1])
             if high - low <= 1e-8:
                 break
         ends.append((low, 0.5 * (low + high) if math.isfinite(low + high) else min(max(low, 0.0), high), high))
     low, mid, high = (max(end[i] for end in ends) for i in range(3))
-    slack = 8 * U * (1 + abs(logit))
+    slack = 2 * log_slack(logit)
     return Bound(
-        _logistic(low + logit - slack) * (1 - 8 * U),  # [theory: risk.posterior]
+        _logistic(low + logit - slack) * DOWN,  # [theory: risk.posterior]
         _logistic(mid + logit),
-        min(1.0, _logistic(high + logit + slack) * (1 + 8 * U)),
+        min(1.0, _logistic(high + logit + slack) * UP),
         "+".join(sorted(routes)),
         True,
         Budget({"loss": high - low}, "eps"),
@@ -278,7 +279,7 @@ def _point(run, side: str, options: dict, a: float, routes: set[str]) -> tuple[f
         low, high, gap = a, 1.0, 1.0
         for nodes in curve.rounds(a, dual=False):
             low = max(low, tpr_lower(nodes, a))  # [theory: risk.tpr]
-            high = min(high, *((d + a * x) * (1 + 4 * U) for d, x in zip(nodes.high, nodes.x_up, strict=True)))
+            high = min(high, *((d + a * x) * UP for d, x in zip(nodes.high, nodes.x_up, strict=True)))
             last, gap = gap, high - low
             if gap <= GOOD_ENOUGH * min(high, 1 - high) or 0.9 * last < gap < STALLED * nodes.width():
                 break
@@ -287,7 +288,7 @@ def _point(run, side: str, options: dict, a: float, routes: set[str]) -> tuple[f
     tpr_low, tpr_high = _one_minus(a, -1), _one_minus(a, 1)
     low, high, gap = 0.0, tpr_high, 1.0
     for nodes in curve.rounds(1 - a, dual=True):
-        low = max(low, *((tpr_low - d) * (1 - 4 * U) / x for d, x in zip(nodes.high, nodes.x_up, strict=True)))
+        low = max(low, *((tpr_low - d) * DOWN / x for d, x in zip(nodes.high, nodes.x_up, strict=True)))
         high = min(high, fpr_upper(nodes, tpr_high, low))
         last, gap = gap, high - low
         if gap <= GOOD_ENOUGH * high or 0.9 * last < gap < STALLED * nodes.width() / nodes.x_up[-1]:

@@ -21,13 +21,13 @@ from . import query
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .chords import EPS_MAX
 from .mechanism import real
+from .outward import DOWN, UP, U
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .types import Asked, Ran
 
-U = 2.0**-53
 POINTS = 20_000
 """Limit of points asked of a curve; a run that is Gaussian but for the last digit needs about 1/sqrt(tol)."""
 
@@ -232,7 +232,7 @@ def _covered(mu: float, left: _Point, right: _Point) -> bool:
 def _chord(left: _Point, right: _Point, eps: float) -> float:
     """An upper bound of delta(eps) between two points: where a single answer is wide, its neighbours bound it."""
     share = math.expm1(eps - left.eps) / math.expm1(right.eps - left.eps)  # of the way from left to right, in x
-    return (left.high + (right.high - left.high) * share) * (1 + 16 * U) + 16 * U * abs(left.high - right.high)
+    return (left.high + (right.high - left.high) * share) * UP + 16 * U * abs(left.high - right.high)
 
 
 def _mu_lower(point: _Point) -> float:
@@ -254,7 +254,7 @@ def _mu_lower(point: _Point) -> float:
 
 
 def _regret_lower(mu: float, point: _Point) -> float:
-    return (_tangent(mu, point.eps, point.eps)[0] - point.high) / (1 + math.exp(point.eps)) * (1 - 8 * U)
+    return (_tangent(mu, point.eps, point.eps)[0] - point.high) / (1 + math.exp(point.eps)) * DOWN
 
 
 def _regret_upper(mu: float, four: list[_Point]) -> float:
@@ -274,7 +274,7 @@ def _regret_upper(mu: float, four: list[_Point]) -> float:
         floor = (mix * low[1] + (1 - mix) * before, mix * after + (1 - mix) * low[2])
         ends = [(inner[i] - floor[i]) / (1 + x[1 + i]) for i in (0, 1)]
         best = min(best, max(ends))
-    return best * (1 + 16 * U) + 16 * U
+    return best * UP + 16 * U
 
 
 def _checked(options: Asked) -> Asked:

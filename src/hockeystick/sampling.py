@@ -35,8 +35,8 @@ from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .loss import Atoms, Loss, Tails, mixture, sampled, subsample
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run, leaves
+from .outward import UP, U
 
-U = 2.0**-53
 MAX_BRANCHES = 3
 PACKED = struct.Struct(f"@i{4 * MAX_BRANCHES + 2}d")
 """hs_pair of csrc/hs.h: number of branches, w, q, up, down of each, w_err, q_err."""
@@ -173,7 +173,7 @@ def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) 
     elif isinstance(step, SizeRange) and step.step.q == 1 and step.lo <= step.step.max_batch:
         base = step.step.base
         if step.hi > step.step.max_batch:
-            return (2 + DOWN_CUT[adjacency]) * shift(base) * (1 + 4 * U), 1.0
+            return (2 + DOWN_CUT[adjacency]) * shift(base) * UP, 1.0
     if not isinstance(base, Gaussian):
         return None
     if adjacency == "replace_one":

@@ -27,8 +27,8 @@ import numpy as np
 
 from .bound import DomainError
 from .given import FromCurve
-from .loss import U
 from .mechanism import Mechanism, Run, compose, count
+from .outward import UP, U
 from .ranged import BoundedRange, bounded_range
 
 K_MAX = 2048
@@ -158,7 +158,7 @@ def _upper(high: np.ndarray, g: np.ndarray) -> FromCurve:
     """Points moved to the right."""
     delta = np.minimum.accumulate(np.minimum(high, 1.0))
     last = int(np.flatnonzero(delta == 0)[0])
-    at = np.nextafter(g * (1 + 4 * U), np.inf)
+    at = np.nextafter(g * UP, np.inf)
     at[0] = 0.0
     return FromCurve(tuple(at[: last + 1].tolist()), tuple(delta[: last + 1].tolist()), True)
 

@@ -91,6 +91,7 @@ static void alias(run *R)
     if (hyperbola_nodes(&R->J)) return;
     assemble(&R->J, turned(&R->J, R->J.s), &S);
     term("hyperbola-alias", off(&S, &F), S.alias_right, own(&F) + S.rounding + S.inner + S.truncation);
+    ends_hold(S.lower, S.value, S.upper, own(&S), 0, 0, 0);
 }
 
 /* An end too near. */
@@ -111,6 +112,7 @@ static void truncation(run *R)
                 if (n * h >= J->mid.v_end) sum += size[n];
             sum *= exp(F.log_scale - S.log_scale);
             term("hyperbola-truncation", sum, S.truncation, 1e-6 * sum + 1e-300);
+            ends_hold(S.lower, S.value, S.upper, own(&S), 0, 0, 0);
         }
     }
     free(size);
@@ -124,6 +126,7 @@ static void inner(run *R)
     if (!lay(R, between(2, 16), FINE - 3, R->J.h_v)) return;
     assemble(&R->J, turned(&R->J, R->J.s), &S);
     term("hyperbola-inner", off(&S, &F), S.inner, own(&F) + S.rounding);
+    ends_hold(S.lower, S.value, S.upper, own(&S), 0, 0, 0);
 }
 
 /* Errors of K at the nodes as large as claimed, turned so that all add. */
@@ -143,6 +146,7 @@ static void injected(run *R, int what)
     assemble(J, turned(J, J->s), &S);
     term(what ? "hyperbola-rounding-nodes" : "hyperbola-inner-nodes", off(&S, &F), what ? S.rounding : S.inner,
          F.rounding + 1e-13);
+    ends_hold(S.lower, S.value, S.upper, own(&S), 0, 0, 0);
 }
 
 int main(int argc, char **argv)
@@ -165,6 +169,8 @@ int main(int argc, char **argv)
     median("hyperbola-alias", 80, 2000, 50);
     median("hyperbola-truncation", 80, 1500, 4);
     median("hyperbola-inner", 50, 2000, 30);
+    median("end-lower", 80, 1 + 1e-6, 1 + 1e-6);
+    median("end-upper", 80, 1 + 1e-6, 1 + 1e-6);
     median("hyperbola-inner-nodes", 50, 1.1, 1.001);
     median("hyperbola-rounding-nodes", 50, 1.1, 1.001);
     return terms_end();

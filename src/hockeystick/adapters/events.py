@@ -16,9 +16,8 @@ import hockeystick
 
 from ..bound import DomainError
 from ..mechanism import Mechanism, count, leaves, real
+from ..outward import U
 from ..ranged import EPS0_MIN
-
-U = 2.0**-53
 
 
 class RefusedError(Exception):

@@ -17,6 +17,7 @@ from ..individual.epsilons import LABEL, individual_epsilons
 from ..individual.gaussian import gdp_epsilons_upper, in_unit
 from ..individual.levels import NoiseLevels
 from ..mechanism import count, gaussian, poisson_subsampled
+from ..outward import DOWN, U
 from ..textrows import require_line_end, separator_of
 from . import options
 from .tables import Answer
@@ -170,7 +171,7 @@ def _plain(blocks, repeat: int, args, show):
     for block in blocks():
         mu = _mu(block, args)
         steps, mu_max = mu.shape[1] * repeat, max(mu_max, float(mu.max()))
-        parts.append(np.sqrt((mu * mu).sum(axis=1) * repeat) * (1 + (mu.shape[1] + 4) * query.U))
+        parts.append(np.sqrt((mu * mu).sum(axis=1) * repeat) * (1 + (mu.shape[1] + 4) * U))
         if show:
             show(sum(map(len, parts)))
     return gdp_epsilons_upper(np.concatenate(parts), args.delta), steps, mu_max
@@ -225,7 +226,7 @@ def _worst(args, steps: int, mu_max: float) -> float:
     mu = mu_max if args.clip is None else float(_mu(np.array([args.clip]), args)[0])
     if mu == 0:
         return 0.0
-    step = poisson_subsampled(gaussian(1 / mu * (1 - 2 * query.U)), args.q)
+    step = poisson_subsampled(gaussian(1 / mu * DOWN), args.q)
     return query.epsilon(step * steps, args.delta).upper
 
 

@@ -21,8 +21,9 @@ from .. import batch, query, risk
 from ..batches import truncated_poisson_subsampled, without_replacement
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..calibration import calibrate
-from ..chords import EPS_MAX, Nodes, U, tpr_lower
+from ..chords import EPS_MAX, Nodes, tpr_lower
 from ..mechanism import Mechanism, Run, as_run, count, gaussian, poisson_subsampled
+from ..outward import DOWN, UP
 from ..plot import Series
 from ..state import to_dict
 from .desk import NOW, REST
@@ -241,9 +242,9 @@ def tradeoff(eps: np.ndarray, sides: list[Bound[Any]]) -> Bound[Any]:
         return Bound(low, 0.5 * (low + high), high, sides[0].route, True, sides[0].budget)
     high = FPR.copy()
     x = np.exp(eps)
-    dn, up = x * (1 - 4 * U), x * (1 + 4 * U)
+    dn, up = x * DOWN, x * UP
     for side in sides:
-        above = (side.upper + np.multiply.outer(FPR, up)) * (1 + 4 * U)
+        above = (side.upper + np.multiply.outer(FPR, up)) * UP
         at = np.argmin(above, axis=1)
         high = np.maximum(high, np.minimum(above[np.arange(FPR.size), at], 1.0))
         rows = [array.tolist() for array in (eps, dn, up, side.lower, side.estimate, side.upper)]

@@ -19,9 +19,9 @@ import numpy as np
 
 from ..bound import DomainError
 from ..mechanism import count
+from ..outward import U
 from . import units
 
-U = 2.0**-53
 MU_MIN = 2.0**-500
 """What a smaller positive mu counts as: rounding stays relative, and a square stays positive."""
 

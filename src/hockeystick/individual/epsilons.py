@@ -23,6 +23,7 @@ import numpy as np
 from .. import _core, query
 from ..bound import AccuracyError, DomainError, contradiction
 from ..mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
+from ..outward import DOWN, UP, U
 from ..threads import threads
 from .gaussian import gdp_epsilons_upper, in_unit
 
@@ -180,7 +181,7 @@ def _checked(counts, sigmas, q, delta, route, n_threads):
     if route not in ("contour", "fft"):
         raise DomainError(f"route must be 'contour' or 'fft', got {route!r}")
     n_threads = threads(n_threads)
-    m = 1 / sigmas.astype(float) * (1 + 2 * query.U)  # rounded up: no more noise than there was
+    m = 1 / sigmas.astype(float) * UP  # rounded up: no more noise than there was
     return counts, m, np.ascontiguousarray(rates, dtype=float), in_unit("delta", delta), n_threads
 
 
@@ -189,7 +190,7 @@ def _mu_upper(counts: np.ndarray, m: np.ndarray) -> np.ndarray:
     out = np.empty(counts.shape[0])
     for at in range(0, out.size, BLOCK):
         out[at : at + BLOCK] = counts[at : at + BLOCK].astype(float) @ (m * m)
-    return np.sqrt(out) * (1 + (m.size + 4) * query.U)
+    return np.sqrt(out) * (1 + (m.size + 4) * U)
 
 
 def _contour(counts, m, q, delta: float, n_threads: int, progress) -> tuple[np.ndarray, int]:
@@ -276,7 +277,7 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
 
 def _query(row, m, q, add: int, delta: float, route: Any, n_threads: int):
     """The bound that the library has for one record, or None if the route declines."""
-    sigmas = np.maximum(1 / m * (1 - 2 * query.U), SIGMA_RANGE[0])
+    sigmas = np.maximum(1 / m * DOWN, SIGMA_RANGE[0])
     steps = (poisson_subsampled(gaussian(sigmas[j]), q[j]) * int(row[j]) for j in np.flatnonzero(row))
     try:
         return query.epsilon(compose(*steps), delta, direction=DIRECTIONS[add], route=route, n_threads=n_threads)

@@ -28,6 +28,7 @@ import numpy as np
 
 from .. import _core, _fft, grid
 from ..bound import AccuracyError
+from ..outward import UP
 
 EPS_ERROR = 0.005
 """Radius of the discretisation, in eps: what the bounds of this route are wide by."""
@@ -218,4 +219,4 @@ def _solve(levels: Levels, counts, delta: float, weight, weight_sum: float, drop
         ok = bound(mid, rows) <= delta
         high, low = np.where(ok, mid, high), np.where(ok, low, mid)
     eps = np.where(done, 0.0, high * levels.dx + shift) + levels.radius
-    return np.where(done, 0.0, np.maximum(eps * (1 + 8 * grid.ULP), 0))
+    return np.where(done, 0.0, np.maximum(eps * UP, 0))

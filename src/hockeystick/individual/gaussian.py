@@ -15,6 +15,7 @@ import numpy as np
 from .. import query
 from ..bound import DomainError
 from ..mechanism import gaussian
+from ..outward import DOWN, UP
 from . import units
 
 NODES = 1024
@@ -48,7 +49,7 @@ def gdp_epsilons_upper(mu: np.ndarray, delta: float) -> np.ndarray:
     at = np.unique(np.concatenate(([0.0], np.geomspace(low, top * (1 + 1e-12), nodes))))
     values = _curve_upper(at[1:], delta)
     upper = np.interp(mu.ravel(), at, np.concatenate(([0.0], values)))  # [theory: individual.convex]
-    return (upper * (1 + 16 * query.U)).reshape(mu.shape)  # interp rounds a product and a sum of numbers >= 0
+    return (upper * UP).reshape(mu.shape)  # interp rounds a product and a sum of numbers >= 0
 
 
 def _curve_upper(at: np.ndarray, delta: float) -> np.ndarray:
@@ -57,7 +58,7 @@ def _curve_upper(at: np.ndarray, delta: float) -> np.ndarray:
     values = np.empty(at.size)
     above = units.epsilon_upper(float(at[-1]), delta)
     for i in range(at.size - 1, -1, -1):
-        sigma = 1 / float(at[i]) * (1 - 2 * query.U)
+        sigma = 1 / float(at[i]) * DOWN
         # [theory: line.gaussian]
         above = values[i] = min(above, query.epsilon(gaussian(sigma), delta, direction="remove").upper)
     return values

@@ -11,8 +11,9 @@ import numpy as np
 
 from ..bound import DomainError
 from ..mechanism import count
+from ..outward import UP
 from . import units
-from .dpsgd import MU_MIN, U
+from .dpsgd import MU_MIN
 
 SPACINGS = ("variance", "linear")
 
@@ -57,7 +58,7 @@ class NoiseLevels:
             raise DomainError(f"spacing must be one of {SPACINGS}, got {spacing!r}")
         # mu_from_norms is within 8u above clip/noise deviation or at MU_MIN; a mu_max up to 6u too small still holds
         # that.
-        top = max(self.mu_max * (1 + 16 * U), MU_MIN)
+        top = max(self.mu_max * UP, MU_MIN)
         self.mu = top * np.sqrt(np.arange(1, n + 1) / n) if spacing == "variance" else top / np.linspace(16.0, 1.0, n)
         self.mu[-1] = top
 

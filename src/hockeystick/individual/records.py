@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _core, query
+from .. import _core
 from ..arguments import respelled
 from ..bound import DomainError
 from ..mechanism import count
+from ..outward import UP, U
 from ..store import StoreError
 from ..threads import threads
 from . import arrays, data, units
@@ -355,14 +356,14 @@ class IndividualGDPFilter:
     def spent_mu_upper(self, indices: Numbers | None = None) -> NDArray[np.float64]:
         """sqrt of the squares charged to each record (or to those of `indices`), rounded up. Private."""
         units_spent = (self._look(indices) & ~DROPPED).astype(float)
-        return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * (1 + 8 * query.U))
+        return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * UP)
 
     def left_mu_lower(self, indices: Numbers | None = None) -> NDArray[np.float64]:
         """The largest mu that each record may have now, rounded down: a norm clipped to left_mu_lower * sigma takes
         part in a last step that spends its budget. Private; it depends on past outputs and on the record alone."""
         left = np.maximum(self._units.limit - self._look(indices), 0).astype(float)
         # the cost of a norm is off by 19u, its product with sigma by 1: (1 - 32u)^2 covers both
-        return self._units.divisor * np.sqrt(left) * (2.0**-self._units.half * (1 - 32 * query.U))
+        return self._units.divisor * np.sqrt(left) * (2.0**-self._units.half * (1 - 32 * U))
 
     def dropped(self, indices: Numbers | None = None) -> NDArray[np.bool_]:
         """Which records a sticky filter has dropped for good. Private."""

@@ -15,6 +15,7 @@ import numpy as np
 from ..arguments import respelled
 from ..bound import AccuracyError, DomainError
 from ..mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, as_run, count, leaves
+from ..outward import DOWN, UP, U
 from ..routes import moments
 from . import units
 from .filters import Kept, flag
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 INTEGER_ORDERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256)
 ORDER_MAX = 1024
-U = 2.0**-53
 
 
 class Shares(NamedTuple):
@@ -278,9 +278,7 @@ class RDPFilter(Kept):
         if not self._settled:
             return (0.0,) * len(self.orders)
         parts = zip(self._spent, self.budgets, strict=True)
-        return tuple(
-            math.ldexp(float(s), -RHO_BITS) * b * (1 + 4 * U) if 0 < b and s < NEVER else math.inf for s, b in parts
-        )
+        return tuple(math.ldexp(float(s), -RHO_BITS) * b * UP if 0 < b and s < NEVER else math.inf for s, b in parts)
 
     def __repr__(self) -> str:
         return f"RDPFilter(orders={self.orders!r}, budgets={self.budgets!r}, steps={self._steps})"
@@ -319,7 +317,7 @@ def _best_order(plan: Run, eps: float, delta: float) -> float:
 def _shares_of(best: float, eps: float, delta: float) -> Shares:
     """The shares of a plan: those of the usual orders beside its best one."""
     orders = tuple(sorted({float(a) for a in INTEGER_ORDERS} | {best}))
-    rest = (1 - PLANNED) / (len(orders) - 1) * (1 - 2 * U)
+    rest = (1 - PLANNED) / (len(orders) - 1) * DOWN
     return _shares(orders, tuple(PLANNED if a == best else rest for a in orders), eps, delta)
 
 
@@ -334,7 +332,7 @@ def _divergence(run: Run, alpha: float) -> float:
 def _weights(weights: Sequence[float] | None, n: int) -> tuple[float, ...]:
     """The shares of delta, whose sum is at most 1: every one of n equal ones is 1/n, rounded down."""
     if weights is None:
-        return (1 / n * (1 - U),) * n
+        return (1 / n * DOWN,) * n
     out = tuple(units.positive("weights", w) for w in weights)
     if len(out) != n or sum(map(Fraction, out)) > 1:
         raise DomainError(f"weights must be {n} numbers > 0, one an order, of sum at most 1, got {weights!r}")
@@ -405,9 +403,9 @@ def step_rho_upper(step: Mechanism, orders) -> tuple[float, ...]:
         )
     if not isinstance(base, Gaussian):
         return tuple(_divergence(Run(((step, 1),)), a) for a in orders)
-    v = (base.sensitivity / base.sigma) ** 2 * (1 + 8 * U)
+    v = (base.sensitivity / base.sigma) ** 2 * UP
     if q == 1:
-        return tuple(0.5 * a * v * (1 + 4 * U) for a in orders)
+        return tuple(0.5 * a * v * UP for a in orders)
     return tuple(_subsampled_rho_upper(v, q, a) if a == int(a) else _divergence(Run(((step, 1),)), a) for a in orders)
 
 
@@ -429,4 +427,4 @@ def _subsampled_rho_upper(v: float, q: float, alpha: float) -> float:
     top = float((logs + slack).max())
     total = math.fsum(np.exp(logs + slack - top)) * (1 + (a + 8) * U)
     log_sum = math.log1p(total * math.exp(top)) if top < 30 else top + math.log(total + math.exp(-top))
-    return log_sum * (1 + 16 * U) / (a - 1)
+    return log_sum * UP / (a - 1)

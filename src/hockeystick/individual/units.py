@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from .. import query
 from ..bound import DomainError
 from ..mechanism import SIGMA_RANGE, gaussian, real
+from ..outward import DOWN, UP
 
 LIMIT_BITS = 50
 """Limits lie in (2^48, 2^50]: a charge, cut at 2^51, and every sum stay whole numbers of a double."""
@@ -47,13 +48,13 @@ class Units(NamedTuple):
     def mu_upper(self, units: int) -> float:
         """The mu of `units` spent, rounded up."""
         mu = self.divisor * math.sqrt(units) / 2.0**self.half
-        return mu * (1 + 4 * query.U) if units else 0.0
+        return mu * UP if units else 0.0
 
     def left_mu_lower(self, spent: int) -> float:
         """The mu that still fits when `spent` units are gone: its cost is within what is left."""
         left = max(0, self.limit - spent)
         mu = self.divisor * math.sqrt(left) / 2.0**self.half
-        return mu if self.cost(Fraction(mu)) <= left else mu * (1 - 4 * query.U)
+        return mu if self.cost(Fraction(mu)) <= left else mu * DOWN
 
 
 def units_of(mu: float) -> Units:
@@ -121,7 +122,7 @@ def mu_lower(epsilon: float, delta: float) -> float:
     """A mu, as large as bisection finds it, whose Gaussian curve certifiedly has delta(epsilon) <= delta."""
 
     def fits(mu: float) -> bool:
-        sigma = 1 / mu * (1 - 2 * query.U)  # no more noise than mu stands for
+        sigma = 1 / mu * DOWN  # no more noise than mu stands for
         return query.epsilon(gaussian(max(sigma, SIGMA_RANGE[0])), delta, direction="remove").upper <= epsilon
 
     lo, hi = MU_RANGE
@@ -141,7 +142,7 @@ def epsilon_upper(mu: float, delta: float) -> float:
     """Certified upper bound of eps(delta) of a mu-GDP transcript."""
     if mu == 0:
         return 0.0
-    sigma = 1 / mu * (1 - 2 * query.U)
+    sigma = 1 / mu * DOWN
     if not SIGMA_RANGE[0] <= sigma:
         raise DomainError(f"mu={mu!r} is beyond {1 / SIGMA_RANGE[0]:g}")
     return query.epsilon(gaussian(min(sigma, SIGMA_RANGE[1])), delta, direction="remove").upper

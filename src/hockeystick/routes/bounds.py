@@ -17,6 +17,7 @@ from ..answers import ZERO, Point, Root
 from ..arguments import exp_lower, exp_upper
 from ..bound import AccuracyError, DomainError
 from ..loss import ends, log_finite
+from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..pair import GaussianSteps, PairedSteps, paired_steps
 from ..sampling import PACKED
 from . import contour, jumps, saddlepoint
@@ -24,7 +25,6 @@ from .single import variation_upper
 from .walls import rest
 
 MOMENTS_TERMS = ("chernoff",)
-U = 2.0**-53
 ZERO_ROOT = Root(0.0, 0.0, 0.0, ZERO, "exact")
 
 
@@ -48,7 +48,7 @@ def beyond(question, add: int, eps: float) -> Point | None:
     else:
         return None
     upper, lower = (_log_one_minus_exp(min(x, 0.0)) for x in log_none)
-    lower, upper = (x + side * 8 * U * (1 + abs(x)) if x > -math.inf else x for x, side in ((lower, -1), (upper, 1)))
+    lower, upper = (x + side * 2 * log_slack(x) if x > -math.inf else x for x, side in ((lower, -1), (upper, 1)))
     upper = min(upper, 0.0)
     value = upper if lower == -math.inf else 0.5 * (lower + upper)
     return Point(lower, value, upper, ZERO, "exact")
@@ -72,9 +72,7 @@ def _beyond_wall(question, add: int, eps: float) -> Point | None:
     if (add and eps >= wall + band) or (not question.total and eps >= 0):
         return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
     if (not add or not question.total) and eps <= -wall - band and eps < 0:
-        value = math.log(-math.expm1(eps))
-        slack = 4 * U * (1 + abs(value))
-        return Point(value - slack, value, min(value + slack, 0.0), ZERO, "exact")
+        return Point(*log_floor(eps), ZERO, "exact")
     return None
 
 
@@ -117,7 +115,7 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, question.n_threads, work)
         scratch.give_back(work)
         return status == 0 and upper <= log_delta
-    if eps >= 0 and _variation_upper(question, add) * (1 + 8 * U) <= exp_lower(log_delta):
+    if eps >= 0 and _variation_upper(question, add) * UP <= exp_lower(log_delta):
         return True
     paired = paired_steps(question.run, question.adjacency, bool(add))
     return paired is not None and certainly_below(paired, add, eps, log_delta)
@@ -160,7 +158,7 @@ def square_variation_upper(paired: PairedSteps) -> float:
             total += k * (log_m + error)
         else:
             total += k * math.log1p(q * q * math.expm1(min(m * m, 700.0))) if m * m < 700 else math.inf
-    return min(1.0, 0.5 * math.sqrt(math.expm1(min(total * (1 + 64 * U), 700.0))) * (1 + 16 * U) + paired.dropped)
+    return min(1.0, 0.5 * math.sqrt(math.expm1(min(total * (1 + 64 * U), 700.0))) * UP + paired.dropped)
 
 
 def certainly_below(paired: PairedSteps, add: int, eps: float, log_delta: float) -> bool:
@@ -180,8 +178,7 @@ def log_delta_upper(paired: PairedSteps, add: int, eps: float) -> float:
     """Chernoff's bound of log delta(eps), at most 0."""
     upper = min(0.0, _chernoff(paired, add, 1, eps))
     if paired.dropped:
-        dropped = math.log(paired.dropped)
-        upper = max(upper, dropped) + math.log1p(math.exp(-abs(upper - dropped))) + 4 * U
+        upper = log_sum(upper, math.log(paired.dropped))
     return min(0.0, upper)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from .. import _core, scratch
 from ..answers import ZERO, Point, Root
 from ..arguments import log_upper
+from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..pair import GaussianSteps, PairedSteps
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
@@ -34,7 +35,6 @@ MANY = 1.0
 """Records expected in all samples, sum k q, from which the line is tried first: fewer leave it an atom that hardly
 decays."""
 
-U = 2.0**-53
 
 LOOSER = (1e-6, 1e-4)
 """Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a
@@ -69,7 +69,7 @@ def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threa
     good = status == 0
     with np.errstate(all="ignore"):
         log_upper = scale + np.log(upper)
-        slack = 4 * U * (2 + np.abs(scale) + np.abs(np.log(upper)))
+        slack = log_slack(scale, np.log(upper))
         ends = scale + np.log(lower) - slack, scale + np.log(estimate), log_upper + slack
         return np.where(good, np.array([*ends, *(t / estimate for t in terms)]), np.nan).T
 
@@ -106,9 +106,7 @@ def pair_point(paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_
     found = answer.point("contour")
     if not paired.dropped:
         return found
-    log_dropped = math.log(paired.dropped)
-    upper = max(found.upper, log_dropped) + math.log1p(math.exp(-abs(found.upper - log_dropped))) + 4 * U
-    return found._replace(upper=upper)
+    return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
 
 
 def pair_root(paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n_threads: int = 1) -> Root | None:
@@ -122,7 +120,7 @@ def pair_root(paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n
     found = answer.root("contour")
     if not paired.dropped:
         return found
-    log_less = log_delta + math.log1p(-paired.dropped / delta) - 4 * U
+    log_less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
     less = _pair_answer(_core.contour_eps, paired, add, log_less, rtol, n_threads)
     return less and found._replace(upper=max(found.upper, less.upper))
 
@@ -204,20 +202,20 @@ def single_point(m: float, q: float, add: int, eps: float):
     if add:
         weight = -math.expm1(eps + wall)
         if weight <= 0:
-            return Point(-math.inf, -math.inf, -math.inf, ZERO, "contour") if eps >= -wall * (1 + 4 * U) else None
+            return Point(-math.inf, -math.inf, -math.inf, ZERO, "contour") if eps >= -wall * UP else None
         spoiled = 8 * U * (abs(eps) + abs(wall)) / weight * math.exp(eps + wall) + 8 * U
         log_weight = math.log(weight)
         at = math.log(q) + eps - log_weight
     else:
         ratio = math.expm1(min(eps, 600.0)) / q
         if ratio < 1e-12 - 1:  # 1 - e^eps <= delta(eps), and delta(eps) <= delta(log(1-q)) = q from the wall on
-            floor = math.log(-math.expm1(eps))
-            slack = 4 * U * (1 - floor)
-            return Point(floor - slack, floor, min(max(floor, math.log(q)) + slack, 0.0), ZERO, "contour")
+            lower, floor, upper = log_floor(eps)
+            at_wall = math.log(q)
+            return Point(lower, floor, min(max(upper, at_wall + log_slack(at_wall)), 0.0), ZERO, "contour")
         log_weight, spoiled = math.log(q), 8 * U
         at = math.log1p(ratio) if eps < 600 else eps - log_weight
         spoiled += 8 * U * abs(ratio) / (1 + ratio)
-    slack = spoiled + 8 * U * (1 + abs(at) + abs(log_weight))
+    slack = spoiled + 2 * log_slack(at, log_weight)
     one = GaussianSteps(np.array([m]), np.ones(1), np.ones(1))
     left, mid, right = (point(one, 0, at + move) for move in (-slack, 0.0, slack))
     if left is None or mid is None or right is None:
@@ -237,7 +235,7 @@ def single_root(m: float, q: float, add: int, delta: float):
         log_delta, log_q = math.log(delta), math.log(q)
         target = log_delta - log_q
         one = GaussianSteps(np.array([m]), np.ones(1), np.ones(1))
-        slack = 4 * U * (2 - log_delta - log_q)
+        slack = log_slack(log_delta, log_q)
         low, high = (root(one, 0, target + slack) if target + slack < 0 else None), root(one, 0, target - slack)
         if high is None:
             return None

@@ -30,8 +30,9 @@ from .. import _core, sampling, scratch
 from ..bound import AccuracyError
 from ..discrete import DiscreteGaussian, shifted
 from ..given import GaussianMixture, PublicMixture
-from ..loss import Loss, U, reversed_loss
+from ..loss import Loss, reversed_loss
 from ..mechanism import Laplace, PoissonSubsampled
+from ..outward import U
 from ..pair import step_loss
 from ..ranged import BoundedRange
 from . import mixed, saddle_laws, shifts

@@ -21,6 +21,7 @@ from ..answers import Point, Root, larger
 from ..arguments import exp_lower, exp_upper, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
+from ..outward import U, log_floor, log_slack
 from ..pair import GaussianSteps
 from . import bounds, eeai
 from .contour import RTOL, margin
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 
 TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample")
 _VACUOUS = (math.inf,) * len(TERMS)
-U = 2.0**-53
 CONSTANT, WIDE = 0.1, 1e-6
 """Finite-sample constants, which take milliseconds, are asked where Prawitz' interval is wider than WIDE relative to
 delta, and half of it wider than CONSTANT/k: no constant is smaller (0.327 (1/12 + 1/4) K4/k is part of each, and K4 >=
@@ -189,7 +189,7 @@ def point(
     scale, lower, middle, upper, middle_terms = answer or (0.0, 0.0, 0.0, 0.0, ())
     if upper > 0:
         log_upper, estimate = scale + math.log(upper), scale + math.log(max(middle, 1e-300))
-        slack = 4 * U * (2 + abs(scale) + abs(log_upper - scale))
+        slack = log_slack(scale, log_upper - scale)
         log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
         log_upper = min(0.0, log_upper + slack)
         terms = (*(t / (middle if lower > 0 else upper) for t in middle_terms), 0.0)
@@ -230,7 +230,7 @@ def root(
     if answer:
         lower, estimate, upper, unit, terms = answer
         terms = (*(t / unit if unit > 0 else math.inf for t in terms), 0.0)
-    delta, slack = math.exp(log_delta), 4 * U * (1 + abs(log_delta))
+    delta, slack = math.exp(log_delta), log_slack(log_delta)
     if not limit and upper < math.inf and _wide(steps, delta, 2 * sum(terms) * delta):
         low, high, constant = eeai.root(steps, add, delta * (1 + slack), delta * (1 - slack), max(upper, 0.0))
         lower, upper = max(lower, low), min(upper, high) if high > 0 else upper
@@ -266,9 +266,7 @@ def _beyond_support(steps: LossSteps, add: int, eps: float):
     if eps >= high + room * (1 + abs(high)):
         return Point(-math.inf, -math.inf, -math.inf, (0.0,) * len(TERMS), "edgeworth")
     if eps <= low - room * (1 + abs(low)) and eps < 0:
-        value = math.log(-math.expm1(eps))
-        slack = 4 * U * (1 + abs(value))
-        return Point(value - slack, value, min(value + slack, 0.0), (0.0,) * len(TERMS), "edgeworth")
+        return Point(*log_floor(eps), (0.0,) * len(TERMS), "edgeworth")
     return None
 
 

@@ -28,6 +28,7 @@ from ..answers import between
 from ..arguments import respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..mechanism import real
+from ..outward import DOWN, UP, U
 from . import finite_sample
 from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, steps_of, support
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     Form = Literal["one_sequence", "two_sequence"]
 
-U = 2.0**-53
 NO_SMOOTHING = 1e-300
 """A limit so small that Prawitz' inequality says nothing and Chernoff's bound alone remains."""
 
@@ -80,17 +80,17 @@ def law_of(steps: LossSteps, add: int) -> Law:
     least, loose = variance - errors[1], float(np.max(errors[[1, 3, 5, 6]] / sums[[1, 3, 5, 6]]))
     if not (least > 0 and loose < 1e-3):
         return Law(finite_sample.Moments(n, *(math.inf,) * 4), math.inf, (mean, variance, third), (math.inf,) * 3)
-    sd = math.sqrt(least / n) * (1 - 4 * U)
-    top = (sums + errors) / n * (1 + 16 * U)
+    sd = math.sqrt(least / n) * DOWN
+    top = (sums + errors) / n * UP
     moments = finite_sample.Moments(
         n,
         top[5] / sd**3,
         top[3] / sd**4,
-        math.copysign((abs(third) + errors[2]) / n / sd**3 * (1 + 16 * U), third),
+        math.copysign((abs(third) + errors[2]) / n / sd**3 * UP, third),
         (top[5] + top[6]) / sd**3,
         8 * loose + 1e-14,
     )
-    spread = math.sqrt(top[1]) * (1 + 4 * U)
+    spread = math.sqrt(top[1]) * UP
     off_mean, off_variance, off_third = errors[:3].tolist()
     return Law(moments, spread, (mean, variance, third), (off_mean, off_variance, off_third))
 
@@ -135,11 +135,9 @@ def _constant_upper(law: Law, steps: LossSteps, add: int, version: str, e, publi
     for name in known if version == "best" and sd < math.inf else () if version == "best" else (version,):
         kappa = None
         if name == "regular":
-            kappa = _modulus_upper(steps, 0, add, 2 * math.pi * finite_sample.T1 / moments.K3t / sd * (1 - 8 * U))
+            kappa = _modulus_upper(steps, 0, add, 2 * math.pi * finite_sample.T1 / moments.K3t / sd * DOWN)
         elif name == "inid_regular":
-            kappa = _product_upper(
-                steps, add, finite_sample.frequency(moments) / (sd * math.sqrt(moments.n)) * (1 - 8 * U)
-            )
+            kappa = _product_upper(steps, add, finite_sample.frequency(moments) / (sd * math.sqrt(moments.n)) * DOWN)
         best = min(best, finite_sample.uniform_error_upper(moments, name, kappa=kappa, e=e, published=published))
     return best
 
@@ -182,14 +180,14 @@ class Side:
             if not self.error < 1:  # nothing is known: the expansion itself may lie outside [0, 1]
                 low, high = 0.0, 1.0
         else:
-            grow = math.exp(min(eps, 700.0)) * (1 + 4 * U)
+            grow = math.exp(min(eps, 700.0)) * UP
             (num, slack), (den, slack_den) = _survival(self.law, eps), _survival(self.law_den, eps)
             ends = [
                 (max(0.0, f - d - s), min(1.0, f + d + s)) if d < 1 else (0.0, 1.0)
                 for f, d, s in ((num, self.error, slack), (den, self.error_den, slack_den))
             ]
             middle, slack = num - grow * den, slack + grow * (slack_den + 8 * U)
-            low, high = ends[0][0] - grow * ends[1][1] - 4 * U, ends[0][1] - grow * ends[1][0] * (1 - 16 * U) + 4 * U
+            low, high = ends[0][0] - grow * ends[1][1] - 4 * U, ends[0][1] - grow * ends[1][0] * DOWN + 4 * U
         low, high = max(0.0, low), min(1.0, high)
         return low, min(max(middle, low), high), high, slack
 
@@ -201,7 +199,7 @@ class Side:
         return min(1.0, math.exp(min(0.0, log_scale + math.log(upper))) * (1 + 1e-12))
 
     def chernoff_eps_upper(self, delta: float) -> float:
-        answer = self._prawitz(_core.prawitz_eps, math.log(delta) * (1 + 2 * U))
+        answer = self._prawitz(_core.prawitz_eps, math.log(delta) * UP)
         _, top = support(self.steps, self.add)
         _, _, upper, *_ = answer or (0.0, 0.0, math.inf)
         top = min(upper, top + 16 * U * (self.steps.k.size + 1) * (1 + abs(top)))

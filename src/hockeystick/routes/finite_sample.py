@@ -29,6 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..outward import DOWN, UP, U
+
 VERSIONS = ("inid", "iid", "regular", "inid_regular")
 C = 1.0253
 """Above sup 2 pi t |Psi(t)| = 1.02528964 of Prawitz' kernel Psi."""
@@ -37,7 +39,6 @@ CHI = 0.0991619136
 """sup |cos x - 1 + x^2/2| / |x|^3 = 0.09916191350..., rounded up; attained at 2 pi T1."""
 
 T1 = 0.6359658
-U = 2.0**-53
 ENLARGE = 1 + 1e-9
 _GRID = np.concatenate((np.geomspace(1e-6, 1e-2, 61), np.linspace(0.012, 0.33, 54)))
 
@@ -242,7 +243,7 @@ def _normal_gap_upper(T: float, T_up: float) -> float:
         ),
         (lambda x: min(math.sqrt(x), x * x) / (2 * math.pi**2), lambda x: x * x / (2 * math.pi**2)),
     ):
-        ends = [(_e1(f(T_up) * (1 + 8 * U))[0], _e1(f(T) * (1 - 8 * U))[1]) for f in (one, two)]
+        ends = [(_e1(f(T_up) * UP)[0], _e1(f(T) * DOWN)[1]) for f in (one, two)]
         gap += max(ends[0][1] - ends[1][0], ends[1][1] - ends[0][0])
     return gap
 

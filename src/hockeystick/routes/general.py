@@ -14,6 +14,7 @@ import numpy as np
 from ..answers import ZERO, Point, Root
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
+from ..outward import U
 from ..ranged import BoundedRange
 from . import lattice, mixed
 from .walls import rest, seen, wall
@@ -24,8 +25,6 @@ u/2."""
 
 LAWS_MAX = 128
 """Distinct steps; more cost more here than by convolution."""
-
-U = 2.0**-53
 
 
 class Finite(NamedTuple):

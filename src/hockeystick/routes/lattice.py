@@ -14,9 +14,9 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import Point, Root
+from ..outward import U
 from . import contour
 
-U = 2.0**-53
 POINTS, LOG_CONCAVE = 2.0, 3.0
 """Kinds of table, csrc/hs.h."""
 

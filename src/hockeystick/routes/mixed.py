@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import Point, Root
+from ..outward import U
 from . import contour
 from .lattice import LOG_CONCAVE, POINTS, LatticeLaw
 
@@ -34,7 +35,6 @@ COST = 1 << 26
 
 _NO_POINTS = np.zeros((5, 1))
 _LINE = np.zeros(5)
-U = 2.0**-53
 
 
 class LaplaceStep(NamedTuple):

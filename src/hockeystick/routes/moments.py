@@ -17,6 +17,7 @@ from ..arguments import exp_upper, numbers, one_of, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..loss import ends, log_finite
 from ..mechanism import as_run
+from ..outward import DOWN, UP, U, log_slack
 from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
 from .saddlepoint import gaussian_family
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from ..types import Adjacency, Direction, Numbers, Ran, Sides
 
-U = 2.0**-53
 RDP_TERMS = ("quadrature", "rounding")
 GDP_TERMS = ("clt_approximation",)
 ALPHA_RANGE = (1 + 1e-6, 1e6)
@@ -109,8 +109,7 @@ def _divergence(run, adjacency: str, add: int, alpha: float):
         return (math.inf,) * 3 + (0.0,) * 2
     low, mid, high, quadrature = _cumulant(run, adjacency, add, t)
     rounding = max(0.0, 0.5 * (high - low) - quadrature) + 4 * U * abs(mid)
-    lower, upper = (low - 4 * U * abs(low)) / t, (high + 4 * U * abs(high)) / t  # [theory: saddle.renyi]
-    lower, upper = max(0.0, lower) * (1 - 2 * U), upper * (1 + 2 * U)
+    lower, upper = max(0.0, low) / t * DOWN, high / t * UP  # [theory: saddle.renyi]
     return lower, between(lower, mid / t, upper, "rdp", run), upper, quadrature / t, rounding / t
 
 
@@ -135,7 +134,7 @@ def _infinite_upper(run, adjacency: str, add: int) -> float:
     if gaussian_steps(run, adjacency) is not None:
         return 0.0
     parts = losses(run, adjacency, "add" if add else "remove")
-    return -math.expm1(log_finite(parts)[0]) * (1 + 4 * U)
+    return -math.expm1(log_finite(parts)[0]) * UP
 
 
 @overload
@@ -220,7 +219,7 @@ def moments_epsilon_upper(
     >>> print(f"{hs.moments_epsilon_upper(run, 2.5e-9):.3f}")
     5.789
     """
-    logs = [math.log(d) * (1 + 2 * U) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
+    logs = [math.log(d) * UP for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return _upper(run, delta, logs, 0, adjacency, direction, lambda e: max(0.0, e))
 
 
@@ -270,10 +269,10 @@ def _best_order_of(run, adjacency: str, add: int, have_eps: int, value: float) -
         if value >= high or gone >= 1:
             return min(0.0, _log_up(gone))
     else:
-        rest = math.exp(value) * (1 - 4 * U * (1 + abs(value))) - gone
+        rest = math.exp(value - log_slack(value)) - gone
         if not rest > 0:
             return math.inf
-        value = math.log(rest) - 4 * U * (1 + abs(math.log(rest)))
+        value = math.log(rest) - log_slack(math.log(rest))
     t = _order(parts, have_eps, value)
     for _ in range(8):
         try:
@@ -305,7 +304,7 @@ def _order(parts, have_eps: int, value: float) -> float:
 
 
 def _log_up(x: float) -> float:
-    return math.log(x) + 4 * U * (1 + abs(math.log(x))) if x > 0 else -math.inf
+    return math.log(x) + log_slack(math.log(x)) if x > 0 else -math.inf
 
 
 # [theory: saddle.gdp-limit]

@@ -24,6 +24,7 @@ from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..evolve import doublings, stages
 from ..grid import MAX_CELLS, ULP
 from ..loss import capped
+from ..outward import DOWN, UP
 from ..threads import in_order
 from .walls import rest, seen, wall
 
@@ -70,7 +71,7 @@ class _Curve(NamedTuple):
         at = min(at, self.above.y_hi)  # the curve falls
         value, truncated, _, rounding = self.above.at(at)
         extra = self.laws.stray(at) + self.laws.inf_upper
-        delta = (value + truncated + rounding + extra) * (1 + 8 * ULP)
+        delta = (value + truncated + rounding + extra) * UP
         if delta < 1e-300:  # two products a point may have underflowed
             delta += 2 * (self.above.delta.size + 4) * 5e-324
         return min(1.0, delta)
@@ -81,8 +82,8 @@ class _Curve(NamedTuple):
         if at <= self.below.y_hi:
             value, _, wrapped, rounding = self.below.at(at)
             finite = max(0.0, value - wrapped - rounding - self.laws.stray(at)) * (1 - self.laws.short)
-        short = math.exp(min(self.laws.log_cut + eps, 0.0)) * (1 + 8 * ULP)
-        return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower - short) * (1 - 8 * ULP)
+        short = math.exp(min(self.laws.log_cut + eps, 0.0)) * UP
+        return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower - short) * DOWN
 
     def estimate(self, eps: float) -> float:
         """The middle: the two laws are about as far from the truth [theory: grid.mesh]."""
@@ -265,14 +266,14 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         log_delta, t, _ = at_eps(made, guess)
     if log_delta < LOG_MIN:
         return None
-    slack = min(1.5 / t, 1.0 + abs(guess))
+    room = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
     dx = last = mesh(made, t, tolerance)
     aligned, refused = aligns(parts), 0
     for _ in range(7 if quick else ROUNDS + 4):
-        lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
+        lo, hi = max(0.0, guess - room), max(0.0, guess) + room
         try:
-            curve = _curve(made, dx, t, (lo, hi), log_delta - t * slack, tolerance, limits)
+            curve = _curve(made, dx, t, (lo, hi), log_delta - t * room, tolerance, limits)
         except AccuracyError:
             refused += 1
             if (best and (rtol or not quick)) or refused == REFUSALS:
@@ -284,9 +285,9 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         limits = limits.after(curve, quick)
         found = invert(curve, delta, lo, min(hi, curve.ends[1]), end, not visible and end == math.inf)
         if isinstance(found, str):
-            guess, slack = (lo if found == "below" else hi), 2 * slack
+            guess, room = (lo if found == "below" else hi), 2 * room
             if best:  # the root lies in what is certified
-                guess, slack = 0.5 * (best.lower + best.upper), 0.5 * (best.upper - best.lower) + 8 * dx
+                guess, room = 0.5 * (best.lower + best.upper), 0.5 * (best.upper - best.lower) + 8 * dx
             continue
         low, mid, high = found
         terms = curve.terms(mid)
@@ -302,7 +303,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
             continue
         dx *= _shrink(goal * mid, high - low, aligned)
         tolerance = max(1e-12, min(tolerance, _of_delta(goal, mid, t)))
-        guess, slack = mid, min(slack, 2 * (high - low) + 8 * dx)
+        guess, room = mid, min(room, 2 * (high - low) + 8 * dx)
     return best
 
 

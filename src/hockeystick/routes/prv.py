@@ -31,6 +31,7 @@ from ..dots import Laws, Plan, windows
 from ..grid import ULP, Grid, Steps, density_variation_upper, mean_loss, radius_upper
 from ..grid import mesh as mesh_of
 from ..loss import GAUSSIAN, Loss, log_finite
+from ..outward import DOWN, UP
 from . import pld
 from .walls import rest, seen, wall
 
@@ -79,8 +80,8 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     return Laws(
         upper,
         upper if short < math.inf else Grid(h, Steps.of(low), shift, radius * (1 + 1e-9), eta, lost),
-        -math.expm1(none[0]) * (1 + 4 * ULP) + (eta + lost) * (1 + 1e-9),
-        -math.expm1(none[1]) * (1 - 4 * ULP) - eta * (1 + 1e-9),
+        -math.expm1(none[0]) * UP + (eta + lost) * (1 + 1e-9),
+        -math.expm1(none[1]) * DOWN - eta * (1 + 1e-9),
         short=min(short * (1 + 1e-9) + 4 * ULP * made.k, 1.0) if short < math.inf else 0.0,
     )
 
@@ -130,7 +131,7 @@ def _gaussian_cells(loss, h: float, first: int, last: int):
     error = (exact_error + beyond + 16 * ULP * abs_mean + 4 * ULP * abs(exact)) / mass + 2 * edge
     if abs(mu) > 0.5 * h + error:
         raise AccuracyError(f"rounding moves the edges of a lattice of step {h:.2g} by {edge:.2g}")
-    return p * (1 + 9 * ULP), p * (1 - 9 * ULP), mu, error, edge, outside
+    return p * UP, p * DOWN, mu, error, edge, outside
 
 
 def _terms(curve, eps: float, delta: float) -> tuple[float, float, float]:
@@ -171,14 +172,14 @@ def root(
         return None
     made, guess, t = pld.prepare(parts, lambda made: pld.at_delta(made, target), DELTA_SHARE)
     eps_error = eps_error if rtol is None else min(eps_error, rtol * max(guess, 1e-9) / 2.5)
-    slack, end = min(1.5 / t, 1.0 + abs(guess)) + 2 * eps_error, wall(parts, least)
+    room, end = min(1.5 / t, 1.0 + abs(guess)) + 2 * eps_error, wall(parts, least)
     for _ in range(8):
-        lo, hi = max(0.0, guess - slack), max(0.0, guess) + slack
+        lo, hi = max(0.0, guess - room), max(0.0, guess) + room
         laws = _matched(made, eps_error, target)
-        curve = pld.convolved(made, laws, (lo, hi), target - t * slack + math.log(DELTA_SHARE), n_threads, how=how)
+        curve = pld.convolved(made, laws, (lo, hi), target - t * room + math.log(DELTA_SHARE), n_threads, how=how)
         found = pld.invert(curve, delta, lo, min(hi, curve.ends[1]), end, not visible and end == math.inf)
         if not isinstance(found, str):
             lower, estimate, upper = found
             return Root(lower, estimate, upper, _terms(curve, estimate, delta), "prv")
-        guess, slack = (lo if found == "below" else hi), 2 * slack
+        guess, room = (lo if found == "below" else hi), 2 * room
     return None

@@ -23,9 +23,9 @@ from ..dots import discretise, mesh, plan
 from ..grid import Grid
 from ..law import WELL_KNOWN
 from ..loss import Atoms, Loss, log_finite
+from ..outward import DOWN, UP, U, log_of, log_slack, log_sum
 from .walls import rest, seen, wall
 
-U = 2.0**-53
 RTOL = 1e-3
 """What the lattice may add to the width of delta: small against a Berry-Esseen interval."""
 
@@ -99,7 +99,7 @@ def _infinite(parts: Parts) -> tuple[float, float]:
     """Bounds of the probability that some loss is infinite; the upper one counts outcomes that a lattice left out."""
     lost = sum(k * _left_out(loss.atoms()) for loss, k in parts if not loss.smooth)
     upper, lower = (-math.expm1(x) for x in log_finite(parts))
-    return lower * (1 - 4 * U), min(1.0, upper * (1 + 4 * U) + lost)
+    return lower * DOWN, min(1.0, upper * UP + lost)
 
 
 def _left_out(atoms: Atoms | None) -> float:
@@ -144,8 +144,8 @@ def point(parts: Parts, eps: float, kind: int = 0):
             return None
         low, high = below.lower if below else -math.inf, above.upper
         inf_lower, inf_upper = laws.inf_lower, laws.inf_upper  # [theory: saddle.lattice]
-    low, high = _log_sum(inf_lower, low, -1), min(0.0, _log_sum(inf_upper, high, 1))
-    mid = _log_sum(0.5 * (inf_lower + inf_upper), mid if math.isnan(found.raw) else found.raw, 0)
+    low, high = log_sum(log_of(inf_lower), low, -1), min(0.0, log_sum(log_of(inf_upper), high))
+    mid = log_sum(log_of(0.5 * (inf_lower + inf_upper)), mid if math.isnan(found.raw) else found.raw, 0)
     return Point(low, mid, high, (*found.terms, _trust(parts, found.tilt, found.skewness)), "saddlepoint")
 
 
@@ -162,7 +162,7 @@ def estimate(parts: Parts, eps: float, kind: int):
     answer = _core.saddle_atoms(*middle[:5], 1, eps, kind)
     if answer.status:
         return None
-    log_delta = _log_sum(0.5 * sum(_infinite(parts)), answer.raw, 0)
+    log_delta = log_sum(log_of(0.5 * sum(_infinite(parts))), answer.raw, 0)
     return log_delta, answer.kind, answer.tilt, _trust(parts, answer.tilt, answer.skewness)
 
 
@@ -209,13 +209,4 @@ def _log_rest(delta: float, inf: float, sign: int) -> float:
     if not delta > inf:
         return -math.inf
     value = math.log(delta - inf)
-    return value + sign * 4 * U * (1 + abs(value) + inf / (delta - inf))
-
-
-def _log_sum(inf: float, log_finite: float, sign: int) -> float:
-    """log(inf + e^log_finite), rounded towards `sign`."""
-    if inf == 0:
-        return log_finite
-    low, high = sorted((log_finite, math.log(inf)))
-    value = high + math.log1p(math.exp(low - high))
-    return value + sign * 16 * U * (1 + abs(value))
+    return value + sign * log_slack(value, inf / (delta - inf))

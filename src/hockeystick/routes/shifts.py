@@ -25,7 +25,7 @@ import math
 
 import numpy as np
 
-from ..loss import U
+from ..outward import UP, U
 from .loss_steps import rule
 
 RHO = 6.43834
@@ -149,7 +149,7 @@ def _right(r: _Ratio, a: float, R: float):
         keep = unit >= -0.5 * R * R - math.log(count)
         tails = (math.exp(g[0]) + math.exp(g[-1]) + 2 * a * math.exp(-0.5 * R * R)) / R
     outside = 2 * s0 * float(np.exp(unit[~keep]).sum()) + tails
-    return (ends[:-1] + s0)[keep], s0 * (1 + 4 * U), top, outside * (1 + 1e-6), scaled
+    return (ends[:-1] + s0)[keep], s0 * UP, top, outside * (1 + 1e-6), scaled
 
 
 def _left(r: _Ratio, a: float, R: float):

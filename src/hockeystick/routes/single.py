@@ -23,9 +23,9 @@ import numpy as np
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_upper
 from ..loss import LAPLACE, Atoms, Loss
+from ..outward import DOWN, UP, U, log_slack
 from . import contour, walls
 
-U = 2.0**-53
 LOG_LEAST = math.log(1e-290)
 
 WIDE = 1e-9
@@ -39,8 +39,8 @@ def point(loss: Loss, eps: float) -> Point | None:
     if loss.curve:
         value, rel = loss.curve(eps)
         if value > 1e-300:
-            slack = rel * 1.01 + 4 * U * (1 + abs(math.log(value)))
             mid = math.log(value)
+            slack = rel * 1.01 + log_slack(mid)
             return Point(mid - slack, mid, min(0.0, mid + slack), (0.0, 0.0, 0.0, rel), "exact")
     t = loss.tails(np.array([eps]))
     a, rel, known = math.exp(eps), float(t.rel[0]) + 4 * U, loss.mass_error + 4 * U
@@ -63,13 +63,13 @@ def point(loss: Loss, eps: float) -> Point | None:
                 rounding, value, wrong = other, mid, 0.0
     lower, upper = value - rounding, value + rounding + wrong  # [theory: small.single]
     floor = -math.expm1(eps)  # delta(eps) >= 1 - e^eps
-    lower, value, upper = max(lower, floor * (1 - 4 * U)), max(value, floor), min(1.0, max(upper, floor * (1 + 4 * U)))
+    lower, value, upper = max(lower, floor * DOWN), max(value, floor), min(1.0, max(upper, floor * UP))
     if eps >= loss.hi + loss.ends_error and not loss.mass_inf and eps >= 0:
         return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
     if not value > math.exp(LOG_LEAST):  # also 0, of masses that underflow
         return None
     log_lower = math.log(lower) if lower > 0 else -math.inf
-    slack = 4 * U * (1 + abs(math.log(upper)))
+    slack = log_slack(math.log(upper))
     terms = (0.0, 0.0, 0.0, (rounding + wrong) / value)
     return Point(log_lower - slack, math.log(value), min(0.0, math.log(upper) + slack), terms, "exact")
 
@@ -124,13 +124,13 @@ def variation_upper(parts) -> float:
     found = [(_distance_upper(loss), k) for loss, k in parts]
     if any(distance is None for distance, _ in found):
         return 1.0
-    return min(1.0, math.fsum(k * distance for distance, k in found) * (1 + 16 * U))
+    return min(1.0, math.fsum(k * distance for distance, k in found) * UP)
 
 
 def _distance_upper(loss: Loss) -> float | None:
     """Upper bound of delta(0) of one step; additive noise: q (1 - e^{-m/2}) or q (2 Phi(m/2) - 1)."""
     if loss.additive:
         kind, m, q, _ = loss.additive
-        return q * (-math.expm1(-0.5 * m) if kind == LAPLACE else math.erf(m * 0.35355339059327379)) * (1 + 16 * U)
+        return q * (-math.expm1(-0.5 * m) if kind == LAPLACE else math.erf(m * 0.35355339059327379)) * UP
     at = point(loss, 0.0)
     return at and exp_upper(at.upper)

@@ -15,10 +15,10 @@ from ..answers import ZERO, Point, Root
 from ..arguments import log_lower
 from ..bound import AccuracyError
 from ..loss import ends
+from ..outward import U, log_floor
 from ..pair import paired_steps
 from ..threads import together
 from . import bounds, contour, saddlepoint, single
-from .bounds import U
 
 
 class Route(NamedTuple):
@@ -159,7 +159,7 @@ def _moments_point(question, add: int, eps: float):
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
         return None
-    floor = math.log(-math.expm1(eps)) * (1 + 8 * U) - 8 * U if eps < 0 else -math.inf
+    floor = log_floor(eps)[0] if eps < 0 else -math.inf
     upper = bounds.log_delta_upper(paired, add, eps)
     return Point(min(floor, upper), upper, upper, (1.0,), "moments")
 

@@ -10,8 +10,8 @@ import math
 from fractions import Fraction
 
 from ..loss import ends, log_finite
+from ..outward import U
 
-U = 2.0**-53
 EXACT = 4096
 """Most steps of infinite losses whose probabilities are multiplied as fractions: about a millisecond."""
 

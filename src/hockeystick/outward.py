@@ -1,0 +1,37 @@
+"""Numbers moved outward by what a few floating-point operations may have lost [theory: rounding.outward]; u = 2^-53.
+
+Products, quotients, square roots, sums of positive numbers and libm's functions of exact arguments: what seven of them
+make is within 14u of itself, so that times UP it is an upper bound, times DOWN a lower one. Not below 2^-1022, where an
+operation may lose more than a part. Of a sum of logarithms the largest of them says what it may have lost.
+"""
+
+from __future__ import annotations
+
+import math
+
+U = 2.0**-53
+UP, DOWN = 1 + 16 * U, 1 - 16 * U
+
+
+def log_slack(a, b=0.0):
+    """What the sum of logarithms a and b may have lost: each is within 2u(1 + |.|) of itself, their sum is rounded."""
+    return 4 * U * (2 + abs(a) + abs(b))
+
+
+def log_of(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
+
+
+def log_sum(a: float, b: float, side: int = 1) -> float:
+    """log(e^a + e^b), rounded up or, for `side` -1, down; a and b are bounds or within 2u(1 + |.|) of themselves."""
+    low, high = sorted((a, b))
+    if high == -math.inf:
+        return high
+    return high + math.log1p(math.exp(low - high)) + side * log_slack(high)
+
+
+def log_floor(eps: float) -> tuple[float, float, float]:
+    """log(1 - e^eps), eps < 0, which no curve lies below: (lower, estimate, upper at most 0)."""
+    value = math.log(-math.expm1(eps))
+    slack = log_slack(value)
+    return value - slack, value, min(value + slack, 0.0)
