@@ -11,7 +11,8 @@ sites, in csrc and in the Python bounds:
 
     bound     the value of every `return` of a function named _upper or _lower: by 1e-3 (1e3 where it is a lower bound;
               the other way where it is negative), or by log 1e-3 where the name has `log`
-    budget    every assignment to a term of an error budget (in Python also to a variable of such a name): by 1e-3
+    budget    every assignment to a term of an error budget: by 1e-3; in Python, to a variable of such a name, if no
+              slack constant is in it
     end       every term of a sum that is assigned to `lower` or `upper`, but the first: 0
     slack     every product with the unit roundoff: by 1e-3
 
@@ -61,7 +62,8 @@ TESTS = {
         "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice",
-    "query arguments worst bound": "answers contour budget truth mechanisms",
+    "query arguments worst bound outward answers": "outward answers contour budget truth mechanisms",
+    "topk ranged": "topk ranged",
     "risk calibration search": "risk risk_gdp calibrate",
 }
 """Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth,
@@ -72,6 +74,9 @@ quad""".split()
 
 
 BUDGET_PYTHON = "rounding truncation aliasing error err dropped slack quadrature".split()
+
+SLACK = re.compile(r"\b(U|ULP|LDBL_ULP|log_slack)\b")
+"""Names of the unit roundoff in Python: what holds one is made of slack constants, which are sites of their own."""
 
 NOISE = ("40", "21", "32")
 """Kinds of noise (tests/csrc/noise.h: style, rounding) under which the programs check_*_terms run as well."""
@@ -230,7 +235,10 @@ def python_sites(path: str):
             for target, value in parts(node):
                 name = ast.unparse(target).rpartition(".")[2]
                 if name in BUDGET_PYTHON and any(isinstance(x, ast.BinOp) for x in ast.walk(value)):
-                    yield Site(path, *span(value), "budget", SHRINK)
+                    if not re.search(
+                        r"\b(U|ULP|LDBL_ULP|log_slack)\b", ast.unparse(value)
+                    ):  # else there are slack constants
+                        yield Site(path, *span(value), "budget", SHRINK)
                 if name in ("lower", "upper"):
                     for term in summands(value)[1:]:
                         yield Site(path, *span(term), "end", DROP)

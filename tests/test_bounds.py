@@ -11,9 +11,10 @@ import scipy.fft
 from scipy.special import ndtr, ndtri
 
 import hockeystick as hs
-from hockeystick import _fft, chords, grid, pair, risk_gdp
+from hockeystick import _fft, chords, grid, pair, query, risk_gdp
 from hockeystick.individual import renyi, units
-from hockeystick.routes import bounds, eeai, finite_sample
+from hockeystick.routes import bounds, eeai, finite_sample, prv
+from hockeystick.routes.loss_steps import steps_of
 
 
 def gaussian_curve(mu: float, x):
@@ -183,3 +184,93 @@ def test_epsilon_of_a_budget(mu):
 
 def test_the_largest_budget():
     assert 1e3 * (1 - 1e-9) <= units.mu_lower(1e8, 1e-5) < 1e3
+
+
+@pytest.mark.parametrize("sigma, q", ((0.7, 0.02), (3.0, 1e-3), (1.0, 0.5), (40.0, 1e-6)))
+def test_divergences_of_a_sampled_step(sigma, q):  # [theory: individual.rdp-step]
+    """The sum over 0..alpha in 60 digits."""
+    orders = (2.0, 3.0, 7.0, 32.0)
+    step = hs.poisson_subsampled(hs.gaussian(sigma), q)
+    with mpmath.workdps(60):
+        for a, bound in zip(orders, renyi.step_rho_upper(step, orders), strict=True):
+            n, rate, v = int(a), mpmath.mpf(q), 1 / mpmath.mpf(sigma) ** 2
+            total = mpmath.fsum(
+                mpmath.binomial(n, i) * (1 - rate) ** (n - i) * rate**i * mpmath.exp((i * i - i) * v / 2)
+                for i in range(n + 1)
+            )
+            truth = mpmath.log(total) / (n - 1)
+            assert truth <= bound <= truth * (1 + 1e-9)
+            assert renyi._subsampled_rho_upper(float(v), q, a) <= truth * (1 + 1e-9)
+        plain = renyi.step_rho_upper(hs.gaussian(sigma), orders)
+        assert all(a * v / 2 <= bound <= a * v / 2 * (1 + 1e-13) for a, bound in zip(orders, plain, strict=True))
+
+
+def test_budgets_of_orders():  # [theory: individual.rdp]
+    orders, weights, eps, delta = (1.5, 4.0, 64.0, 500.0), (0.25,) * 4, 8.0, 1e-6
+    with mpmath.workdps(50):
+        for a, w, bound in zip(orders, weights, renyi._budgets_lower(orders, eps, delta, weights), strict=True):
+            x = mpmath.mpf(a)
+            truth = eps - mpmath.log(1 - 1 / x) + (mpmath.log(x) + mpmath.log(mpmath.mpf(delta) * w)) / (x - 1)
+            assert truth - 1e-12 <= bound <= truth
+
+
+def test_what_a_filter_has_spent():
+    """Every order: between n times the divergence of a step and a little more."""
+    kept = renyi.RDPFilter(eps=4.0, delta=1e-6)
+    step = hs.gaussian(20.0)
+    for n in (1, 2, 3):
+        kept.charge(step)
+        for a, spent in zip(kept.orders, kept.spent_rho_upper, strict=True):
+            truth = n * a / 800
+            assert truth <= spent <= truth * (1 + 1e-9) + 1e-12 or spent == math.inf
+
+
+@pytest.mark.parametrize("add", (0, 1))
+@pytest.mark.parametrize("m, q", ((1.0, 0.1), (0.4, 0.02), (2.0, 0.7)))
+def test_modulus_of_sampled_losses(m, q, add):  # [theory: edgeworth.modulus]
+    """The largest |E e^{i y' L}| beyond y, from sums on a fine grid."""
+    x = np.linspace(-14, 14 + m, 20_001)
+    ratio = 1 - q + q * np.exp(m * x - m * m / 2)
+    mass = np.exp(-0.5 * x * x) * (1.0 if add else ratio)
+    mass, loss = mass / mass.sum(), np.log(ratio)
+    steps = steps_of(hs.poisson_subsampled(hs.gaussian(1 / m), q) * 3, "add_remove")
+    for y in (0.5, 2.0, 6.0):
+        tried = y * np.linspace(1, 4, 40)
+        truth = max(abs(complex(np.sum(mass * np.exp(1j * t * loss)))) for t in tried)
+        assert truth * (1 - 1e-9) <= eeai._modulus_upper(steps, 0, add, y) <= min(1.0, 3 * truth + 0.2)
+
+
+@pytest.mark.parametrize("add", (0, 1))
+def test_chernoff_beside_an_expansion(add):
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.1) * 50
+    side = eeai.Side(steps_of(run, "add_remove"), add)
+    for eps in (0.5, 1.5, 4.0):
+        truth = hs.delta(run, eps, direction="add" if add else "remove")
+        assert truth.lower <= side.chernoff_upper(eps) <= 20 * truth.upper
+
+
+@pytest.mark.parametrize("step", (hs.laplace(1.5), hs.randomized_response(0.7), hs.discrete_gaussian(2.0)))
+def test_distances_of_any_steps(step):
+    question = query._Settings(step * 3, "add_remove", "both", "auto", None, 1)
+    one, three = hs.delta(step, 0.0), hs.delta(step * 3, 0.0)
+    for _ in range(2):  # the second is remembered
+        assert three.lower <= bounds._variation_upper(question, 0) <= 3 * one.upper * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("add", (False, True))
+def test_moments_of_any_order(add):
+    """The best order is at most the seven nats above the curve that an order alone would lose."""
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.02) * 500
+    steps, direction = pair.gaussian_steps(run, "add_remove"), "add" if add else "remove"
+    for eps in (0.5, 2.0):
+        truth = hs.log_delta(run, eps, direction=direction)
+        assert truth.lower <= bounds.moments_point(steps, int(add), eps).upper <= truth.upper + 7
+    truth = hs.epsilon(run, 1e-5, direction=direction)
+    assert truth.lower <= bounds.moments_root(steps, int(add), math.log(1e-5)).upper <= 2 * truth.upper
+
+
+def test_variation_of_a_gaussian_loss():  # [theory: grid.variation]
+    """Of density N(m^2/2, m^2): twice its largest value."""
+    for m in (0.1, 1.0, 3.0):
+        (loss, _), *_ = query._Settings(hs.gaussian(1 / m) * 2, "add_remove", "both", "prv", None, 1).losses(0)
+        assert 2 / (m * math.sqrt(2 * math.pi)) * (1 - 1e-12) <= prv._variation_upper(loss) <= 2 / m

@@ -62,10 +62,10 @@ def fft_epsilons_upper(counts, m, q, delta: float, n_threads: int = 1, progress=
         raise AccuracyError(
             f"route 'fft' answers for delta from {DELTA_MIN:g} on, got {delta!r}; ask for route='contour'"
         )
-    upper = np.zeros(len(counts))
     total = float(counts.sum(axis=1, dtype=np.int64).max())
     if not total:
-        return upper
+        return np.zeros(len(counts))
+    upper = np.zeros(len(counts))
     ran = np.flatnonzero(counts.any(axis=1))
     for add in (False, True):
         levels = prepare(m, q, add, total, counts[ran], delta, eps_error, n_threads)
