@@ -205,11 +205,11 @@ def test_divergences_of_a_sampled_step(sigma, q):  # [theory: individual.rdp-ste
         assert all(a * v / 2 <= bound <= a * v / 2 * (1 + 1e-13) for a, bound in zip(orders, plain, strict=True))
 
 
-def test_budgets_of_orders():  # [theory: individual.rdp]
+def test_budgets_of_orders():  # [theory: individual.rdp-shares]
     orders, weights, eps, delta = (1.5, 4.0, 64.0, 500.0), (0.25,) * 4, 8.0, 1e-6
     with mpmath.workdps(50):
-        for a, w, bound in zip(orders, weights, renyi._budgets_lower(orders, eps, delta, weights), strict=True):
-            x = mpmath.mpf(a)
+        for a, w in zip(orders, weights, strict=True):
+            bound, x = renyi._budget(a, w, eps, delta), mpmath.mpf(a)
             truth = eps - mpmath.log(1 - 1 / x) + (mpmath.log(x) + mpmath.log(mpmath.mpf(delta) * w)) / (x - 1)
             assert truth - 1e-12 <= bound <= truth
 
