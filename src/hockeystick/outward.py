@@ -8,12 +8,13 @@ operation may lose more than a part. Of a sum of logarithms the largest of them 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 U = 2.0**-53
 UP, DOWN = 1 + 16 * U, 1 - 16 * U
 
 
-def log_slack(a, b=0.0):
+def log_slack(a: Any, b: Any = 0.0) -> Any:
     """What the sum of logarithms a and b may have lost: each is within 2u(1 + |.|) of itself, their sum is rounded."""
     return 4 * U * (2 + abs(a) + abs(b))
 
