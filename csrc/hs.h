@@ -240,8 +240,8 @@ int hs_gaussian_tails(double m, int64_t n, const double *s, double *tails);
 int hs_laplace_tails(double m, int64_t n, const double *s, double *tails);
 int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *first, double *edge, double *slope);
 int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *tails);
-/* pld.c: laws on a lattice above and below a loss; see the head of the file. The n fine cells between tails at s0 + i w,
- * i = 0..n, m of them to a cell of the lattice; losses are within `edge`, tails within (1 + rel) and `absolute`. */
+/* pld.c: laws on a lattice above and below a loss; see the head of the file. The n fine cells between tails at s0 + i
+ * w, i = 0..n, m of them to a cell of the lattice; losses are within `edge`, tails within (1 + rel) and `absolute`. */
 typedef struct {
     int64_t n;
     int m;
@@ -385,8 +385,8 @@ int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs
 int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 
 /* batch.c: n independent queries; see the head of the file. work: hs_batch_work(n_threads) doubles. want_eps: `at`
- * holds deltas and the answers are eps; else `at` holds eps and the answers are logs of delta. ends: rows lower, estimate,
- * upper. done[i]: 1 within `widest`, 2 an upper end only, 0 unspecified. */
+ * holds deltas and the answers are eps; else `at` holds eps and the answers are logs of delta. ends: rows lower,
+ * estimate, upper. done[i]: 1 within `widest`, 2 an upper end only, 0 unspecified. */
 int64_t hs_batch_work(int n_threads);
 typedef struct {
     int want_eps, directions, replaced;

@@ -1,6 +1,6 @@
 /* tuning.h - constants that cost speed or width and never soundness: every bound holds whatever they are. benchmarks/
- * bench_contour.py times the line and the batch, bench_saddlepoint.py the saddle point, bench_edgeworth.py the smoothing
- * inequality; benchmarks/widths.py shows what a change does to widths.
+ * bench_contour.py times the line and the batch, bench_saddlepoint.py the saddle point, bench_edgeworth.py the
+ * smoothing inequality; benchmarks/widths.py shows what a change does to widths.
  */
 #ifndef HS_TUNING_H
 #define HS_TUNING_H

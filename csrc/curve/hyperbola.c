@@ -143,8 +143,9 @@ static double turned(const hs_job *J, double x) { return J->add ? -x : x; }
 
 static double log_factor(const hs_job *J, double s) { return J->add ? 0 : s; }
 
-/* The curve at eps from the stored nodes; the sums have n/8 + 3 of the n + 8 roundings claimed, the ends the others. Beyond the wall delta is exact: no loss of ADD lies above -wall, none of REMOVE
- * below wall, and delta = 1 - e^eps at or below the least loss. */
+/* The curve at eps from the stored nodes; the sums have n/8 + 3 of the n + 8 roundings claimed, the ends the others.
+ * Beyond the wall delta is exact: no loss of ADD lies above -wall, none of REMOVE below wall, and delta = 1 - e^eps at
+ * or below the least loss. */
 static void assemble(const void *prepared, double eps, hs_value *v)
 {
     const hs_job *J = (const hs_job *)prepared;

@@ -34,8 +34,9 @@ static double cell(const double *below, const double *rel, int64_t rows, double 
 }
 
 /* The tails at s_i, i = 0..n, become y_upper, u_upper, y_lower, u_lower of the cells, a row each, of which the last
- * entry keeps its tail: cell i is read before it is written; see the head of the file. Where the den mass is not resolved, u <= y (1 - e^{-w}) (its losses may reach the right edge) and u
- * >= -y (e^edge - 1) (all of them are above the left one). */
+ * entry keeps its tail: cell i is read before it is written; see the head of the file. Where the den mass is not
+ * resolved, u <= y (1 - e^{-w}) (its losses may reach the right edge) and u >= -y (e^edge - 1) (all of them are above
+ * the left one). */
 int hs_pld_cells(const hs_fine *f, double *tails)
 {
     int64_t rows = f->n + 1, i;
@@ -183,9 +184,9 @@ int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double
     return HS_OK;
 }
 
-/* Both laws on n/m + 1 lattice points from tails at the n + 1 edges of their fine cells, which are overwritten: p_upper,
- * p_lower; p_inf bounds the mass above the last edge, which the lower law has on its last point, or, with `cut`, not at
- * all [theory: pair.measure, grid.domination]. */
+/* Both laws on n/m + 1 lattice points from tails at the n + 1 edges of their fine cells, which are overwritten:
+ * p_upper, p_lower; p_inf bounds the mass above the last edge, which the lower law has on its last point, or, with
+ * `cut`, not at all [theory: pair.measure, grid.domination]. */
 int hs_pld_laws(const hs_fine *f, double *tails, double t, int cut, double *p_upper, double *p_lower, double *p_inf)
 {
     int64_t n = f->n / f->m, rows = f->n + 1;

@@ -247,7 +247,7 @@ HS_CLONES static void form(int64_t n, double t, const double *restrict d, double
     for (j = 0; j < n; j++) e[j] = hs_exp(t * d[j]);
 }
 
-/* Adds k copies of a step to K, K', K'' at t, t 2, t 4, .., `octaves` of them, `stride` apart in rows of that length. */
+/* Adds k copies of a step to K, K', K'', a row each, at t, t 2, t 4, .., `octaves` of them, `stride` apart. */
 static void ascend(const masses *L, double end, double k, double t, int64_t octaves, int64_t stride, int64_t row,
                    double *sums)
 {

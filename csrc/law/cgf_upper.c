@@ -1,5 +1,5 @@
-/* cgf_upper.c - certified values at one exponent, each on a grid made for it: log M of a sampled Gaussian step; log M, mean,
- * variance and phi of a public mixture.
+/* cgf_upper.c - certified values at one exponent, each on a grid made for it: log M of a sampled Gaussian step; log M,
+ * mean, variance and phi of a public mixture.
  *
  * Symbols and error claims: transform.c, twosided.c. What it does not do: share a grid between exponents.
  */

@@ -386,40 +386,40 @@ static void smooth_delta(const hs_law *w, double e, double *delta, double *slope
     }
 }
 
-/* sum over i of the binomial(n) weights of the atoms times `log_factor`'s exponential times the pay-off: pure atoms,
- * or one smooth loss. */
-static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l1, double p, double not_p,
-                      double log_factor, double eps, double *value, double *slope, double *err)
+/* Two atoms, the lower loss l0 with probability not_p, the upper l1 with p. */
+typedef struct {
+    double l0, l1, p, not_p;
+} two_atoms;
+
+/* delta, minus its derivative, a bound of its error. */
+typedef struct {
+    double value, slope, err;
+} atom_sum;
+
+/* Adds the sum over i of the binomial(n) weights of the atoms times e^log_factor times the pay-off at eps: of atoms alone,
+ * or with one smooth loss. */
+static void add_atoms(const hs_law *w, two_atoms at, double n, int smooth, double log_factor, double eps, atom_sum *sum)
 {
     double top = w->add ? -log1p(w->q * expm1(-w->m)) : log1p(w->q * expm1(w->m)); /* the largest smooth loss */
-    double first = fmax(0, floor((eps - (smooth ? top : 0) - n * l0) / (l1 - l0))), i;
+    double first = fmax(0, floor((eps - (smooth ? top : 0) - n * at.l0) / (at.l1 - at.l0))), i;
     int64_t steps = 0;
     for (i = first; i <= n; i++) {
-        double x = i * l1 + (n - i) * l0, e = eps - x, lw;
-        double le, wt, d;
-        double s, ratio_up, shift;
-        lw = binomial_log(n, i, p, not_p, &le) + log_factor;
-        wt = exp(fmin(lw, 700));
+        double x = i * at.l1 + (n - i) * at.l0, e = eps - x, le;
+        double lw = binomial_log(n, i, at.p, at.not_p, &le) + log_factor, wt = exp(fmin(lw, 700));
+        double d = e < 0 ? -expm1(e) : 0, s = e <= 0 ? exp(e) : 0;
+        double ratio_up = (n - i) / (i + 1) * at.p / at.not_p; /* falls with i: the rest is below a geometric series */
+        double shift = HS_U * (8 * (i * fabs(at.l1) + (n - i) * fabs(at.l0)) + 4 * fabs(eps) + 8 + 2 * w->m);
         if (smooth) smooth_delta(w, e, &d, &s);
-        else {
-            d = e < 0 ? -expm1(e) : 0;
-            s = e <= 0 ? exp(e) : 0;
-        }
-        shift = HS_U * (8 * (i * fabs(l1) + (n - i) * fabs(l0)) + 4 * fabs(eps) + 8 + 2 * w->m);
-        *value += wt * d;
-        *slope += wt * s;
+        sum->value += wt * d;
+        sum->slope += wt * s;
         if (!smooth && e > 0 && e < shift) s = 1;
-        *err += wt * (d * (le + HS_U * (40 + 2 * fabs(lw))) + (s + (smooth ? d : 0)) * shift);
-        ratio_up = (n - i) / (i + 1) * p / not_p; /* falls with i: the rest is below a geometric series */
-        if (ratio_up < 1) {
-            double rest = wt * ratio_up / (1 - ratio_up);
-            if (rest < 1e-17 * *value) {
-                *err += rest;
-                return;
-            }
+        sum->err += wt * (d * (le + HS_U * (40 + 2 * fabs(lw))) + (s + (smooth ? d : 0)) * shift);
+        if (ratio_up < 1 && wt * ratio_up / (1 - ratio_up) < 1e-17 * sum->value) {
+            sum->err += wt * ratio_up / (1 - ratio_up);
+            return;
         }
         if (++steps > 200000) {
-            *err = HUGE_VAL;
+            sum->err = HUGE_VAL;
             return;
         }
     }
@@ -430,26 +430,16 @@ static void atoms_sum(const hs_law *w, double n, int smooth, double l0, double l
 void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope,
                     double *err)
 {
-    double m = w->m, q = w->q, k = w->k, all = -0.5 * expm1(-m);
-    double l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m)), low, high;
-    double la, p, not_p, lam;
-    low = 0.5 * (w->add ? 1 : exp(l0));
-    high = 0.5 * exp(-m) * (w->add ? 1 : exp(l1)); /* num masses at base -m, m */
-    if (w->add) {
-        double s = l0;
-        l0 = -l1;
-        l1 = -s;
-        s = low;
-        low = high;
-        high = s;
-    }
-    p = high / (low + high);
-    not_p = low / (low + high);
-    la = log1p(-all); /* both atoms, under num and under den alike: 1 - all */
-    lam = k * all / (1 - all);
+    double m = w->m, q = w->q, k = w->k, all = -0.5 * expm1(-m); /* both atoms, under num and den alike: 1 - all */
+    double l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m)), la = log1p(-all), lam = k * all / (1 - all);
+    double low = 0.5 * (w->add ? 1 : exp(l0)), high = 0.5 * exp(-m) * (w->add ? 1 : exp(l1)); /* num masses at -m, m */
+    two_atoms at = {l0, l1, high / (low + high), low / (low + high)};
+    atom_sum sum = {0, 0, 0};
+    if (w->add) at = (two_atoms){-l1, -l0, low / (low + high), high / (low + high)};
     *pm = *qm = fmax(0, -expm1(k * la + log1p(lam)));
-    *value = *slope = *err = 0;
-    atoms_sum(w, k, 0, l0, l1, p, not_p, k * la - log_scale, eps, value, slope, err);
-    atoms_sum(w, k - 1, 1, l0, l1, p, not_p, (k - 1) * la + log(k) - log_scale, eps, value, slope, err);
-    *err += *value * HS_U * (20 + 6 * k * fabs(la));
+    add_atoms(w, at, k, 0, k * la - log_scale, eps, &sum);
+    add_atoms(w, at, k - 1, 1, (k - 1) * la + log(k) - log_scale, eps, &sum);
+    *value = sum.value;
+    *slope = sum.slope;
+    *err = sum.err + sum.value * HS_U * (20 + 6 * k * fabs(la));
 }

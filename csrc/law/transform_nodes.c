@@ -67,46 +67,59 @@ HS_CLONES static void babies(int n, double dy, const double *l, double *bc, doub
     }
 }
 
+/* n nodes of the inner grid: losses l, weights r, and the baby steps' cosines and sines, eight a node. */
+typedef struct {
+    int n;
+    const double *l, *r, *bc, *bs;
+} tile;
+
+/* The eighths of sum r E in lane[0..7] and lane[8..15], the products A + iB = r E, and E turned by one giant step. */
+static inline void giant_step(const tile *T, const double *restrict sr, const double *restrict si, double *restrict er,
+                              double *restrict ei, double *restrict A, double *restrict B, double *lane)
+{
+    double ta[8] = {0}, tb[8] = {0};
+    int j, i;
+    for (j = 0; j < T->n; j++) {
+        double x = er[j], w = ei[j];
+        A[j] = T->r[j] * x;
+        B[j] = T->r[j] * w;
+        er[j] = x + (sr[j] + (sr[j] * x - si[j] * w));
+        ei[j] = w + (si[j] + (sr[j] * w + si[j] * x));
+    }
+    for (j = 0; j < T->n; j += 8)
+        for (i = 0; i < 8; i++) {
+            ta[i] += A[j + i];
+            tb[i] += B[j + i];
+        }
+    for (i = 0; i < 8; i++) {
+        lane[i] += ta[i];
+        lane[8 + i] += tb[i];
+    }
+}
+
 /* The sums over one tile, added to at[32 per giant step], single[16 per giant step] (r E_17g, eight lanes each of
  * its parts), for the `giants` steps that follow the first `before`, a multiple of 32. */
-HS_CLONES static void giant_steps(int n, double dy, const double *l, const double *r, const double *bc,
-                                  const double *bs, int before, int giants, product_sums products, double *at,
+HS_CLONES static void giant_steps(const tile *T, double dy, int before, int giants, product_sums products, double *at,
                                   double *single)
 {
     HS_ALIGNED double A[2][TILE], B[2][TILE], er[TILE], ei[TILE], sr[TILE], si[TILE];
-    int j, i, g, t;
+    int j, g, t, n = T->n;
     for (j = 0; j < n; j++) {
-        hs_cis_m1(17 * (dy * l[j]), &sr[j], &si[j]);
+        hs_cis_m1(17 * (dy * T->l[j]), &sr[j], &si[j]);
         er[j] = sr[j];
         ei[j] = si[j];
     }
-    for (j = 0; before && j < n; j++) hs_cis_m1(17 * ((before + 1) * (dy * l[j])), &er[j], &ei[j]);
+    for (j = 0; before && j < n; j++) hs_cis_m1(17 * ((before + 1) * (dy * T->l[j])), &er[j], &ei[j]);
     for (g = 0; g < giants; g += 2) {
         int pair = g + 1 < giants ? 2 : 1;
         for (t = 0; t < pair; t++) {
-            double *lane = single + 16 * (g + t), ta[8] = {0}, tb[8] = {0};
             /* [theory: rounding.nodes] */
             if ((g + t) % 32 == 31) /* node 17 (before + g + t + 1) */
-                for (j = 0; j < n; j++) hs_cis_m1(17 * ((before + g + t + 1) * (dy * l[j])), &er[j], &ei[j]);
-            for (j = 0; j < n; j++) {
-                double x = er[j], w = ei[j];
-                A[t][j] = r[j] * x;
-                B[t][j] = r[j] * w;
-                er[j] = x + (sr[j] + (sr[j] * x - si[j] * w));
-                ei[j] = w + (si[j] + (sr[j] * w + si[j] * x));
-            }
-            for (j = 0; j < n; j += 8)
-                for (i = 0; i < 8; i++) {
-                    ta[i] += A[t][j + i];
-                    tb[i] += B[t][j + i];
-                }
-            for (i = 0; i < 8; i++) {
-                lane[i] += ta[i];
-                lane[8 + i] += tb[i];
-            }
+                for (j = 0; j < n; j++) hs_cis_m1(17 * ((before + g + t + 1) * (dy * T->l[j])), &er[j], &ei[j]);
+            giant_step(T, sr, si, er, ei, A[t], B[t], single + 16 * (g + t));
         }
-        products(n, bc, bs, A[0], B[0], at + 32 * g);
-        if (pair == 2) products(n, bc, bs, A[1], B[1], at + 32 * (g + 1));
+        products(n, T->bc, T->bs, A[0], B[0], at + 32 * g);
+        if (pair == 2) products(n, T->bc, T->bs, A[1], B[1], at + 32 * (g + 1));
     }
 }
 
@@ -150,9 +163,10 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, doubl
         double *single = at + 32L * giants;
         memset(at, 0, sizeof(double) * 48 * (size_t)giants);
         for (j0 = G->first; j0 < G->last; j0 += TILE) {
-            const double *l = G->l + j0, *r = G->r + j0;
+            const double *r = G->r + j0;
             int n = G->last - j0 < TILE ? G->last - j0 : TILE;
-            babies(n, dy, l, bc, bs);
+            const tile T = {n, G->l + j0, r, bc, bs};
+            babies(n, dy, T.l, bc, bs);
             if (!before) {
                 double tc[8] = {0}, ts[8] = {0};
                 for (j = 0; j < n; j++)
@@ -165,7 +179,7 @@ HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, doubl
                     zs[i] += ts[i];
                 }
             }
-            giant_steps(n, dy, l, r, bc, bs, before, giants, products, at, single);
+            giant_steps(&T, dy, before, giants, products, at, single);
         }
         put(at, single, before, giants, zc, zs, N, zr, zi);
         before += giants;

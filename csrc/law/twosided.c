@@ -25,14 +25,17 @@
 
 enum { STRIDE = HS_TWO_MAX + 8, NODE_ROWS = 9 };
 
-/* The n nodes (first + j) h of one branch. */
-HS_CLONES static void two_fill(double q, double up, double down, double lh, double first, double h, int n,
-                               double *restrict g, double *restrict lw, double *restrict u1, double *restrict L,
-                               double *restrict lm1, double *restrict u2, double *restrict l1, double *restrict l2,
-                               double *restrict lm2)
+/* The n nodes (first + j) h of branch r from position `at` of the rows on. */
+HS_CLONES static void two_fill(const hs_two *T, int r, double lh, double first, int n, int at)
 {
-    double lq = log(q);
+    const hs_grid *G = &T->G;
+    double *restrict g = G->g + at, *restrict lw = G->lw + at, *restrict L = G->l + at;
+    double *restrict u1 = T->u1 + at, *restrict l1 = T->l1 + at, *restrict lm1 = T->lm1 + at;
+    double *restrict u2 = T->u2 + at, *restrict l2 = T->l2 + at, *restrict lm2 = T->lm2 + at;
+    double q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r];
+    double lq = log(q), h = T->h[r];
     int j;
+    HS_SEPARATE
     for (j = 0; j < n; j++) {
         double x = (first + (double)j) * h, U1, U2, a;
         double b, am, bm;
@@ -78,9 +81,7 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
         T->strip[r] = -1;
         T->h[r] = h[r];
         T->size[r] = fabs(lh) + fabs(lw) + 1;
-        two_fill(pair->q[r], pair->up[r], pair->down[r], lh - LOG_SQRT_2PI + lw, first, h[r], padded, G->g + total,
-                 G->lw + total, T->u1 + total, G->l + total, T->lm1 + total, T->u2 + total, T->l1 + total,
-                 T->l2 + total, T->lm2 + total);
+        two_fill(T, r, lh - LOG_SQRT_2PI + lw, first, padded, total);
         for (i = 0; i < NODE_ROWS; i++)
             for (j = n; j < padded; j++) work[(size_t)i * STRIDE + total + j] = i == 1 ? -1e4 : 0;
         total += padded;

@@ -12,13 +12,15 @@
 
 static double plan_mesh(const hs_pair *pair, int r) { return 0.5 / fmax(fmax(pair->up[r], pair->down[r]), 1); }
 
-/* l1, L = l1 - l2, lm1, lm1 - lm2, log weight and weight at n nodes from lo on. */
-HS_CLONES static void plan_fill(double q, double up, double down, double shift, double lo, double h, int n,
-                                double *restrict l1, double *restrict L, double *restrict lm1, double *restrict dm,
-                                double *restrict lw, double *restrict w)
+/* l1, L = l1 - l2, lm1, lm1 - lm2, log weight and weight at n nodes of branch r from lo on, in rows `stride` apart. */
+HS_CLONES static void plan_fill(const hs_pair *pair, int r, double lo, int n, double *rows, int64_t stride)
 {
-    double lq = log(q);
+    double *restrict l1 = rows, *restrict L = rows + stride, *restrict lm1 = rows + 2 * stride;
+    double *restrict dm = rows + 3 * stride, *restrict lw = rows + 4 * stride, *restrict w = rows + 5 * stride;
+    double q = pair->q[r], up = pair->up[r], down = pair->down[r];
+    double lq = log(q), h = plan_mesh(pair, r), shift = log(pair->w[r] * h) - LOG_SQRT_2PI;
     int j;
+    HS_SEPARATE
     for (j = 0; j < n; j++) {
         double g = lo + j * h, U, a, b;
         double am, bm, x = shift - 0.5 * g * g;
@@ -36,10 +38,8 @@ HS_CLONES static void plan_fill(double q, double up, double down, double shift, 
 /* Branch r from lo on in n columns of six rows `stride` apart; from `real` on nodes of weight zero. */
 static void plan_put(const hs_pair *pair, int r, double lo, int real, int n, double *x, int64_t stride)
 {
-    double h = plan_mesh(pair, r), shift = log(pair->w[r] * h) - LOG_SQRT_2PI;
     int i;
-    plan_fill(pair->q[r], pair->up[r], pair->down[r], shift, lo, h, n, x, x + stride, x + 2 * stride, x + 3 * stride,
-              x + 4 * stride, x + 5 * stride);
+    plan_fill(pair, r, lo, n, x, stride);
     for (; real < n; real++)
         for (i = 0; i < 6; i++) x[i * stride + real] = i == 4 ? -1e4 : 0;
 }

@@ -80,44 +80,65 @@ double hs_grid_shift_count(double m, double q, double a, double range, double ta
     return range / choose(&one, 0, e, target, &d) + TILE + 16;
 }
 
-/* log(1+U) of one factor with phase b of either sign, its cosine and sine; beyond e^300 log X: and the bound of its
- * error in u, of both parts together [theory: rounding.shifted]. */
-static inline void factor(double m, double q, double lq, double b, double cs, double cm, double sn, double q_err,
-                          double g, double *re, double *im, double *err)
+/* One factor 1 + U with phase b of either sign: cs = cos b, cm = cos b - 1, sn = sin b, lq = log q. */
+typedef struct {
+    double m, q, q_err, lq;
+    double b, cs, cm, sn;
+} turned;
+
+static turned turned_by(double m, double d, const hs_pair *pair, int r)
 {
+    double b = d * m, t = sin(0.5 * b), q = pair->q[r];
+    turned f = {fabs(m), q, pair->q_err, log(q), b, cos(b), -2 * t * t, sin(b)};
+    return f;
+}
+
+/* log(1+U) of one factor at g; beyond e^300 log X: and the bound of its error in u, of both parts together
+ * [theory: rounding.shifted]. */
+static inline void factor(turned f, double g, double *re, double *im, double *err)
+{
+    double m = f.m, q = f.q, cm = f.cm;
     double v = m * g - 0.5 * m * m, m1, ev = hs_exp_m1(v > 300 ? 300 : v, &m1);
-    double x = q * (m1 * cs + cm), w = q * ev * sn;
+    double x = q * (m1 * f.cs + cm), w = q * ev * f.sn;
     double X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
     double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)),
            li = hs_atan2(w, 1 + x);
     double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2), g0 = g < 0 ? -g : g;
     double l0, l1;
-    lr = v > 300 ? v + lq : lr;
-    li = v > 300 ? b : li; /* less than (1-q)/X off, e^-270 for q > 1e-13 */
+    lr = v > 300 ? v + f.lq : lr;
+    li = v > 300 ? f.b : li; /* less than (1-q)/X off, e^-270 for q > 1e-13 */
     l0 = lr < 0 ? -lr : lr;
     l1 = li < 0 ? -li : li;
     *re = lr;
     *im = li;
     *err = (q * (ev * (3 * m * g0 + 2 * m * m) + 9 * (m1 < 0 ? -m1 : m1) - 7 * cm) + 6 * (w < 0 ? -w : w) +
-            (2 + q_err) * size) *
+            (2 + f.q_err) * size) *
                inv +
            (near != 0 ? (2 + 1.5 * size) * size * inv * inv : 2) + 3 * l0 + 5 * l1 + (l1 > 0.39 ? 4 : 0);
 }
 
+typedef struct { /* what branches are laid with, and the sums over them */
+    const hs_pair *pair;
+    hs_exponents a;
+    int room, total;
+    double log_m, rounding, out, target;
+    double edge, *slope, *reach, c1;
+    double c2, quad, mass, dropped;
+} layer;
+
 /* The n nodes (first + j) h of one branch: L, r, and the two parts of the slope: |r| (dL + e |L|) and |r L|, in u.
  * e: the errors of both logs and what products and sums with them round; g^2/2 is exact and joins other terms; the
  * turn by e^{i turn}, 24 + 2 |turn|; and what all nodes share. */
-HS_CLONES static void shift_fill(const hs_pair *pair, int b, hs_exponents a, double d, double h, double first, int n,
-                                 double log_m, double m_err, hs_two_shift *P, int at, double *restrict slope,
-                                 double *restrict reach)
+HS_CLONES static void shift_fill(const layer *B, int r, double d, double h, double first, int n, hs_two_shift *P)
 {
-    double q = pair->q[b], up = pair->up[b], down = pair->down[b], lh = log(h);
-    double lw = log(pair->w[b]), f1 = fabs(a.a1), f2 = fabs(a.a2);
-    double c1 = cos(d * up), s1 = sin(d * up), c2 = cos(d * down);
-    double s2 = -sin(d * down), t1 = sin(0.5 * d * up), t2 = sin(0.5 * d * down);
-    double shift = lh - LOG_SQRT_2PI + lw + 0.5 * d * d - log_m;
-    double lq = log(q), base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(log_m) + pair->w_err + m_err,
-           qe = pair->q_err;
+    const hs_pair *pair = B->pair;
+    const hs_exponents a = B->a;
+    const turned one = turned_by(pair->up[r], d, pair, r), two = turned_by(-pair->down[r], d, pair, r);
+    double lh = log(h), lw = log(pair->w[r]), f1 = fabs(a.a1), f2 = fabs(a.a2);
+    double shift = lh - LOG_SQRT_2PI + lw + 0.5 * d * d - B->log_m;
+    double base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(B->log_m) + pair->w_err + B->rounding / HS_U;
+    double *restrict slope = B->slope + B->total, *restrict reach = B->reach + B->total;
+    int at = B->total;
     double *restrict Lr = P->Lr + at, *restrict Li = P->Li + at, *restrict rr = P->rr + at, *restrict ri = P->ri + at;
     int j;
     HS_SEPARATE
@@ -126,9 +147,9 @@ HS_CLONES static void shift_fill(const hs_pair *pair, int b, hs_exponents a, dou
         double x2, y2, e2, p;
         double turn, cr, ci, k1;
         double k2, e, size;
-        factor(up, q, lq, d * up, c1, -2 * t1 * t1, s1, qe, g, &x1, &y1, &e1);
-        factor(down, q, lq, -d * down, c2, -2 * t2 * t2, s2, qe, -g, &x2, &y2, &e2);
-        e2 = down > 0 ? e2 : 0;
+        factor(one, g, &x1, &y1, &e1);
+        factor(two, -g, &x2, &y2, &e2);
+        e2 = two.m > 0 ? e2 : 0;
         p = hs_exp(shift - 0.5 * g * g + a.a1 * x1 + a.a2 * x2);
         turn = a.a1 * y1 + a.a2 * y2 - g * d;
         hs_cis_m1(turn, &cr, &ci);
@@ -145,15 +166,6 @@ HS_CLONES static void shift_fill(const hs_pair *pair, int b, hs_exponents a, dou
         reach[j] = p * size;
     }
 }
-
-typedef struct { /* what branches are laid with, and the sums over them */
-    const hs_pair *pair;
-    hs_exponents a;
-    int room, total;
-    double log_m, rounding, out, target;
-    double edge, *slope, *reach, c1;
-    double c2, quad, mass, dropped;
-} layer;
 
 /* The path of branch r over lo .. hi of the real line, mu its part of M(c). */
 static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P)
@@ -173,8 +185,7 @@ static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P
     /* [theory: law.shifted] */
     B->quad += 2 * exp(log_strip(B->a, d, up, down)) * mu / expm1(2 * HS_PI * d / h) + 2 * damp * B->edge;
     B->mass += damp * (mu + B->edge);
-    shift_fill(B->pair, r, B->a, d, h, first, n, B->log_m, B->rounding / HS_U, P, B->total, B->slope + B->total,
-               B->reach + B->total);
+    shift_fill(B, r, d, h, first, n, P);
     for (j = B->total; j < B->total + n; j++) {
         double size = fabs(P->rr[j]) + fabs(P->ri[j]);
         B->c1 += B->slope[j];

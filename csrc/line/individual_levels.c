@@ -18,7 +18,8 @@
 
 static double capped(double x) { return x < HS_CAP ? x : HS_CAP; }
 
-/* up[j * tilts + g] >= log M_j(t_g) in the direction of `levels`; work: HS_GRID_WORK doubles for each of HS_CHUNKS chunks. */
+/* up[j * tilts + g] >= log M_j(t_g) in the direction of `levels`; work: HS_GRID_WORK doubles for each of HS_CHUNKS
+ * chunks. */
 int hs_individual_tilts(const hs_run *levels, double k_total, int tilts, const double *t, const hs_lent *lent,
                         double *up)
 {

@@ -27,19 +27,30 @@
  */
 #include "line/mixed.h"
 
-/* |numerator of kappa| and the moduli of its two factors, at w = a + i theta. */
-static void kernel(double a, double s, double theta, double x, double rest, double *kr, double *ki, double *dr,
-                   double *di, double *size, double *slope)
+/* eps against the lattice: the loss below it is `rest` below, the one above `x` above; a = c step, s = step. */
+typedef struct {
+    double a, s, x, rest;
+} gap;
+
+/* The kernel kappa of the period, minus its derivative in eps, and bounds of the moduli of both. */
+typedef struct {
+    double kr, ki, dr, di;
+    double size, slope;
+} kernel;
+
+/* At w = a + i theta: |numerator of kappa| and the moduli of its two factors. */
+static kernel kernel_at(gap at, double theta)
 {
-    double er, ei, ea = exp(-a), es = exp(-s);
+    double er, ei, ea = exp(-at.a), es = exp(-at.s);
     double ar, ai, br, bi;
-    double p = -expm1(-x), q = exp(-x) * -expm1(-rest), nr, ni;
+    double p = -expm1(-at.x), q = exp(-at.x) * -expm1(-at.rest), nr, ni;
     double xr, xi, ra, rb;
     double dd;
+    kernel out;
     hs_cis_m1(-theta, &er, &ei);
-    ar = -expm1(-a) - ea * er;
+    ar = -expm1(-at.a) - ea * er;
     ai = -ea * ei; /* 1 - e^{-w} */
-    br = -expm1(-a - s) - ea * es * er;
+    br = -expm1(-at.a - at.s) - ea * es * er;
     bi = -ea * es * ei; /* 1 - e^{-w-s} */
     nr = p + q * ea * (1 + er);
     ni = q * ea * ei;
@@ -50,12 +61,13 @@ static void kernel(double a, double s, double theta, double x, double rest, doub
     dd = br * br + bi * bi;
     xr = (ar * br - ai * bi) * rb;
     xi = (ar * bi + ai * br) * rb; /* of modulus 1 */
-    *kr = (nr * xr + ni * xi) * ra * rb;
-    *ki = (ni * xr - nr * xi) * ra * rb;
-    *dr = exp(-x) * br / dd;
-    *di = -exp(-x) * bi / dd;
-    *size = (p + q * ea) * ra * rb;
-    *slope = exp(-x) / sqrt(dd);
+    out.kr = (nr * xr + ni * xi) * ra * rb;
+    out.ki = (ni * xr - nr * xi) * ra * rb;
+    out.dr = exp(-at.x) * br / dd;
+    out.di = -exp(-at.x) * bi / dd;
+    out.size = (p + q * ea) * ra * rb;
+    out.slope = exp(-at.x) / sqrt(dd);
+    return out;
 }
 
 /* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice, by the metric in steps h = A/(2 sd)
@@ -99,8 +111,8 @@ static double decay_lower(const hs_mixed *A, double Y, double *area)
     return best;
 }
 
-/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`), then
- * the tail. */
+/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`),
+ * then the tail. */
 static int visit(hs_mixed *A, double goal)
 {
     hs_law *laws = (hs_law *)A->laws;
@@ -165,8 +177,8 @@ static void known(const hs_mixed *A, double eps, double log_scale, double pm, do
     if (A->s_left < -1) *S2 = qm * exp(eps - log_scale) / expm1((A->c + 1) * A->P);
 }
 
-/* Aliases, known part and both ends, once value, slope, truncation, inner and rounding hold the sum's. L: the point at which
- * log_scale is taken. */
+/* Aliases, known part and both ends, once value, slope, truncation, inner and rounding hold the sum's. L: the point at
+ * which log_scale is taken. */
 static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, double whole, hs_value *v)
 {
     double S1, S2, d = A->s_right - A->c, a;
@@ -229,51 +241,54 @@ static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 static double from_lattice(const hs_mixed *A, double V, double eps)
 { return fma(V + A->shift, A->step, -eps) + (V + A->shift) * A->step_low; }
 
+/* The least place V0 whose loss is at or above eps, and eps between it and the place below. */
+static gap place_of(const hs_mixed *A, double eps, double *V0)
+{
+    gap at = {A->c * A->step, A->step, 0, 0};
+    *V0 = ceil(eps / A->step - A->shift);
+    if (!(fabs(*V0) < 2e15 && fabs(A->shift) < 2e15)) return at; /* places would not be exact */
+    while ((at.x = from_lattice(A, *V0, eps)) < 0) *V0 += 1;
+    while (from_lattice(A, *V0 - 1, eps) >= 0) {
+        *V0 -= 1;
+        at.x = from_lattice(A, *V0, eps);
+    }
+    at.rest = -from_lattice(A, *V0 - 1, eps);
+    return at;
+}
+
 static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
 {
-    double s = A->step, a = A->c * s, V0 = ceil(eps / s - A->shift), x;
-    double rest, L0, dx, sum = 0;
-    double der = 0, round = 0, inner = 0, size = 0;
-    double moved = 0, edge, ds = A->d_step + fabs(A->step_low) / s;
-    double turns, kr, ki, dr;
-    double di, ks = 0, sl = 0, Nd = (double)A->N;
+    double V0, s = A->step, ds = A->d_step + fabs(A->step_low) / s, Nd = (double)A->N;
+    gap at = place_of(A, eps, &V0);
+    double L0 = s * (V0 + A->shift), dx, turns, edge;
+    double sum = 0, der = 0, size = 0;
+    double round = 0, inner = 0, moved = 0;
     int64_t n;
-    if (!(fabs(V0) < 2e15 && fabs(A->shift) < 2e15)) { /* places would not be exact */
+    if (!(at.rest > 0)) {
         memset(v, 0, sizeof *v);
         v->upper = HUGE_VAL;
         return;
     }
-    while ((x = from_lattice(A, V0, eps)) < 0) V0 += 1;
-    while (from_lattice(A, V0 - 1, eps) >= 0) {
-        V0 -= 1;
-        x = from_lattice(A, V0, eps);
-    }
-    rest = -from_lattice(A, V0 - 1, eps);
-    L0 = s * (V0 + A->shift);
-    dx = 2 * HS_U * x + fabs(L0) * (A->d_step + 8 * HS_U * HS_U) + A->d_shift;
+    dx = 2 * HS_U * at.x + fabs(L0) * (A->d_step + 8 * HS_U * HS_U) + A->d_shift;
     v->log_scale = A->K[0] - A->c * L0;
     turns = fmod(V0 - A->places, Nd); /* |V0|, N < 2^53 and n turns < 2^53: products below are exact */
-    edge = (x <= 2 * dx ? 1 : 0) + (rest <= 2 * dx ? exp(a) : 0);
+    edge = (at.x <= 2 * dx ? 1 : 0) + (at.rest <= 2 * dx ? exp(at.a) : 0);
     for (n = 0; n <= A->last; n++) {
-        double theta = (double)n * A->dy, mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd);
-        double ph, co, si;
+        double mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), node = hs_grown_upper(A->node[n]);
+        double ph = A->im[n] - back * A->dy, co = cos(ph), si = sin(ph);
         double r = A->round[n] + 4 * HS_U * (fabs(A->im[n]) + 4);
-        ph = A->im[n] - back * A->dy;
-        co = cos(ph);
-        si = sin(ph);
-        kernel(a, s, theta, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
-        sum += mag * (co * kr - si * ki);
-        der += mag * (co * dr - si * di);
-        size += mag * ks;
-        inner += mag * ks * hs_grown_upper(A->node[n]);
-        moved += mag * (dx * (sl + edge) + ds * s * sl * sl * exp(x - a - s)); /* [theory: line.lattice-moved] */
-        round += mag * ks *
-                 (hs_grown_upper(r) * (1 + hs_grown_upper(A->node[n])) + 70 * HS_U + (2 + fabs(a)) * (ds + 2 * HS_U));
+        kernel k = kernel_at(at, (double)n * A->dy);
+        sum += mag * (co * k.kr - si * k.ki);
+        der += mag * (co * k.dr - si * k.di);
+        size += mag * k.size;
+        inner += mag * k.size * node;
+        /* [theory: line.lattice-moved] */
+        moved += mag * (dx * (k.slope + edge) + ds * s * k.slope * k.slope * exp(at.x - at.a - s));
+        round += mag * k.size * (hs_grown_upper(r) * (1 + node) + 70 * HS_U + (2 + fabs(at.a)) * (ds + 2 * HS_U));
     }
     v->value = sum / Nd; /* [theory: line.lattice] */
     v->slope = der / Nd;
-    kernel(a, s, (double)A->last * A->dy, x, rest, &kr, &ki, &dr, &di, &ks, &sl);
-    v->truncation = A->tail * ks;
+    v->truncation = A->tail * kernel_at(at, (double)A->last * A->dy).size;
     v->inner = inner / Nd;
     v->rounding = (round + (double)(A->last + 8) * HS_U * size + moved) / Nd;
     mixed_ends(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift),
@@ -416,8 +431,8 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     return HS_OK;
 }
 
-/* Frequencies that quadrature grids are made for: raised until the nodes visited lie below, by no more than a factor, as
- * a grid need not fall where it was not made for. */
+/* Frequencies that quadrature grids are made for: raised until the nodes visited lie below, by no more than a factor,
+ * as a grid need not fall where it was not made for. */
 static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     const hs_law *laws = (const hs_law *)A->laws;
@@ -457,8 +472,8 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
     return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
-/* The root on the prepared contour. The curve has a kink at each atom, or nearly one, which Newton's error does not see:
- * a whole step has to be small. */
+/* The root on the prepared contour. The curve has a kink at each atom, or nearly one, which Newton's error does not
+ * see: a whole step has to be small. */
 static int mixed_root(const hs_mixed *A, double log_delta, hs_crossing *out)
 {
     hs_curve curve = {.at = mixed_at, .self = A, .log_delta = log_delta, .start = A->eps, .reach = HUGE_VAL};

@@ -3,8 +3,8 @@
  * Symbols. S the composed loss, K(t) = log E e^{tS} (= sum k log M), t > 0 the tilt, E~ the law tilted by e^{tS -
  *   K(t)}, f its characteristic function, h(v) = e^{-tv}(1 - e^{-v}) for v > 0, else 0, so that
  *   delta(eps) = e^{K(t) - t eps} E~ h(S - eps). T the smoothing limit, dy the mesh, P = 2 pi/dy, N nodes, Y = N dy,
- *   s = |y|/T, lam(s) = (1-s) pi s cot(pi s) + s in [0, 1], hs_payoff(t) = t log t - (1+t) log1p t (so max h = e^{hs_payoff(t)}),
- *   g = e^{-i eps y} f/((t+iy)(1+t+iy)).
+ *   s = |y|/T, lam(s) = (1-s) pi s cot(pi s) + s in [0, 1], hs_payoff(t) = t log t - (1+t) log1p t (so max h =
+ *   e^{hs_payoff(t)}), g = e^{-i eps y} f/((t+iy)(1+t+iy)).
  *
  * Formula [Pra72] [theory: prawitz.inequality, prawitz.curve].
  *     | (dy/2pi) sum_n lam g(n dy) - sum_j E~ h(S-eps-jP) | <= max h (dy/T) [1 + 2 sum_{0<n<T/dy} (1-s) |f(n dy)|].

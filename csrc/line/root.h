@@ -30,8 +30,8 @@ typedef struct {
  * estimate where the search was; HS_NO_BRACKET: no root within reach. */
 int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v);
 
-/* Outwards from an estimate eps that is about `left` off, *v a point of the curve near it: *lower, a point where delta is
- * proved to be at least e^log_delta, and *upper, one where it is proved to be at most that. The curve decreases: the
+/* Outwards from an estimate eps that is about `left` off, *v a point of the curve near it: *lower, a point where delta
+ * is proved to be at least e^log_delta, and *upper, one where it is proved to be at most that. The curve decreases: the
  * root is between. Returned: 1 if *lower was found, plus 2 if *upper was, within reach; what was not found is left as
  * it is, and *lower is not sought where it is NULL. */
 int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *v, double *lower, double *upper);

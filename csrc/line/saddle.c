@@ -43,8 +43,8 @@ static int saddle_gap(const hs_saddle_search *f, const hs_tilt *at, double F2, d
     return 0;
 }
 
-/* The next tilt: Newton in log t, or with `secants` between two gaps of opposite sign and alike in size; within the bracket,
- * or between its ends. */
+/* The next tilt: Newton in log t, or with `secants` between two gaps of opposite sign and alike in size; within the
+ * bracket, or between its ends. */
 static double next_tilt(saddle_bracket *B, double t, double H, double slope, int secants)
 {
     double x = log(t), step = -H / slope;

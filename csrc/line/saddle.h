@@ -1,4 +1,4 @@
-/* saddle.h - where a line goes: the tilt of the saddle, and the tilts at which aliases are bounded; not for the gate. */
+/* saddle.h - where a line goes: the saddle's tilt, and the tilts at which aliases are bounded; not for the gate. */
 #ifndef HS_SADDLE_H
 #define HS_SADDLE_H
 

@@ -364,14 +364,11 @@ static int any_kind(run *R, int kind)
 /* (1/N or dy/2pi) |f| |kernel| of node n > 0, both signs. */
 static double share(const hs_mixed *A, double eps, long n)
 {
-    double y = (double)n * A->dy, kr, ki;
-    double dr, di, size;
-    double slope, x, V0;
+    double y = (double)n * A->dy, x, V0;
     if (A->step == 0) return A->re[n] * A->dy / HS_PI / (hypot(A->c, y) * hypot(1 + A->c, y));
     V0 = ceil(eps / A->step - A->shift);
     x = A->step * (V0 + A->shift) - eps;
-    kernel(A->c * A->step, A->step, y, x, A->step - x, &kr, &ki, &dr, &di, &size, &slope);
-    return 2 * A->re[n] * size / (double)A->N;
+    return 2 * A->re[n] * kernel_at((gap){A->c * A->step, A->step, x, A->step - x}, y).size / (double)A->N;
 }
 
 /* Nodes cut short: the largest |f| of those left out (fall), and the sum (tail). */

@@ -2,10 +2,10 @@
  * variance, phi at a frequency and at all nodes of a line, on the real path and on shifted ones, for plain steps and
  * two-sided pairs.
  *
- * Every rounding bound must hold [theory: rounding.grid, rounding.squares, rounding.log-m, rounding.phi, rounding.nodes,
- * rounding.shifted]; the program also prints the largest and the median share of it that the error takes.
- * Shifts of 1e-9 to 20, rates of 1e-12 to 1 - 2^-53, tilts of both signs; where e^E - 1 - E switches its form there are
- * nodes in every case. Where long double is double nothing is measured.
+ * Every rounding bound must hold [theory: rounding.grid, rounding.squares, rounding.log-m, rounding.phi,
+ * rounding.nodes, rounding.shifted]; the program also prints the largest and the median share of it that the error
+ * takes. Shifts of 1e-9 to 20, rates of 1e-12 to 1 - 2^-53, tilts of both signs; where e^E - 1 - E switches its form
+ * there are nodes in every case. Where long double is double nothing is measured.
  */
 #include <float.h>
 #include <math.h>
