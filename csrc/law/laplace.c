@@ -396,8 +396,8 @@ typedef struct {
     double value, slope, err;
 } atom_sum;
 
-/* Adds the sum over i of the binomial(n) weights of the atoms times e^log_factor times the pay-off at eps: of atoms alone,
- * or with one smooth loss. */
+/* Adds the sum over i of the binomial(n) weights of the atoms times e^log_factor times the pay-off at eps: of atoms
+ * alone, or with one smooth loss. */
 static void add_atoms(const hs_law *w, two_atoms at, double n, int smooth, double log_factor, double eps, atom_sum *sum)
 {
     double top = w->add ? -log1p(w->q * expm1(-w->m)) : log1p(w->q * expm1(w->m)); /* the largest smooth loss */
