@@ -36,62 +36,63 @@ void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out)
     out[2] = s2 / scale - out[1] * out[1];
 }
 
-int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
+typedef struct {
+    double s[7], abs1, abs3; /* sums of p x^j, p |x|, p |x|^3 */
+    double e0, e1, e2, e3;   /* what the errors of losses and masses move them by */
+    double top, size, shift; /* the largest exponent (at least 0); sums for the error of K */
+} atom_sums;
+
+/* Sums over the atoms of step i, weighted by e^{t l - K}, x = l - c. */
+static void sum_atoms(const hs_atoms *A, int i, double t, double K, double c, atom_sums *S)
 {
     const double *l = A->loss + A->first[i], *n = A->num + A->first[i];
-    double rel = A->rel[i], edge = A->edge[i], top = 0, M;
-    double K, s[7] = {0}, abs1 = 0, abs3 = 0;
-    double c, nu, r;
-    double e0 = 0, e1 = 0, e2 = 0;
-    double e3 = 0, size = 0, shift = 0;
+    double rel = A->rel[i], edge = A->edge[i];
     int64_t j, count = A->first[i + 1] - A->first[i];
+    memset(S, 0, sizeof *S);
+    for (j = 0; j < count; j++) S->top = fmax(S->top, t * l[j]);
+    for (j = 0; j < count; j++) {
+        double p = n[j] * hs_exp(t * l[j] - K), x = l[j] - c, y = fabs(x), x2 = x * x;
+        double dx = edge + 2 * HS_U * (fabs(l[j]) + fabs(c)), pw = p;
+        double e = rel + t * (edge + 2 * HS_U * fabs(l[j])) + HS_U * (8 + fabs(K));
+        int k;
+        for (k = 0; k < 7; k++, pw *= x) S->s[k] += pw;
+        S->abs1 += p * y;
+        S->abs3 += p * x2 * y;
+        S->e0 += p * e;
+        S->e1 += p * (e * y + dx);
+        S->e2 += p * (e * x2 + 2 * y * dx + dx * dx);
+        S->e3 += p * (e * x2 * y + 3 * x2 * dx + 3 * y * dx * dx + dx * dx * dx);
+        S->size += S->top < 30 ? n[j] * fabs(expm1(t * l[j])) : p;
+        S->shift += p * t * (edge + HS_U * fabs(l[j]));
+    }
+}
+
+int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
+{
+    int64_t count = A->first[i + 1] - A->first[i];
+    double rel = A->rel[i], nu = (double)count * HS_U, K;
+    double M, r;
+    atom_sums S;
     hs_cgf g;
     if (count < 1 || !(rel < 1e-6)) return HS_BAD_ARGUMENT;
     hs_atoms_cgf(A, i, t, &g.K);
-    c = g.K1;
     K = g.K;
-    nu = (double)count * HS_U;
-    for (j = 0; j < count; j++) top = fmax(top, t * l[j]);
-    for (j = 0; j < count; j++) {
-        double p = n[j] * hs_exp(t * l[j] - K), x = l[j] - c, y = fabs(x), x2 = x * x;
-        double dx = edge + 2 * HS_U * (fabs(l[j]) + fabs(c)),
-               e = rel + t * (edge + 2 * HS_U * fabs(l[j])) + HS_U * (8 + fabs(K));
-        s[0] += p;
-        s[1] += p * x;
-        s[2] += p * x2;
-        s[3] += p * x2 * x;
-        s[4] += p * x2 * x2;
-        s[5] += p * x2 * x2 * x;
-        s[6] += p * x2 * x2 * x2;
-        abs1 += p * y;
-        abs3 += p * x2 * y;
-        e0 += p * e;
-        e1 += p * (e * y + dx);
-        e2 += p * (e * x2 + 2 * y * dx + dx * dx);
-        e3 += p * (e * x2 * y + 3 * x2 * dx + 3 * y * dx * dx + dx * dx * dx);
-        size += top < 30 ? n[j] * fabs(expm1(t * l[j])) : p;
-        shift += p * t * (edge + HS_U * fabs(l[j]));
-    }
+    sum_atoms(A, i, t, K, g.K1, &S);
     M = exp(K);
     T->K = K;
     T->quad = 0;
     /* [theory: saddle.atoms] */
-    if (top < 30) T->K_err = (size * (rel + 4 * HS_U + nu) + A->inf[i] * rel) / M + shift + HS_U * 4 * fabs(K);
-    else T->K_err = size * (rel + nu + HS_U * (10 + top)) + shift * 2 + HS_U * 4 * fabs(K);
+    if (S.top < 30) T->K_err = (S.size * (rel + 4 * HS_U + nu) + A->inf[i] * rel) / M + S.shift + HS_U * 4 * fabs(K);
+    else T->K_err = S.size * (rel + nu + HS_U * (10 + S.top)) + S.shift * 2 + HS_U * 4 * fabs(K);
     T->K_err = T->K_err * (1 + 1e-6) + 2 * HS_U; /* the masses sum to 1 - d_inf to within 2u */
     if (!(T->K_err < 1e-3)) return HS_OUT_OF_RANGE;
     M = 1 + 2 * T->K_err; /* the weights are off by that factor together */
-    T->mean_err = (fabs(s[1]) + e1 + nu * abs1) * M * (1 + 1e-6);
-    T->var_err = (e2 + (nu + 4 * HS_U) * s[2] + s[2] * (e0 + nu) + T->mean_err * T->mean_err) * M * (1 + 1e-6);
-    r = cbrt((abs3 + e3 + (nu + 4 * HS_U) * abs3) * M) + T->mean_err;
-    T->r3 = abs3 / s[0];
+    T->mean_err = (fabs(S.s[1]) + S.e1 + nu * S.abs1) * M * (1 + 1e-6);
+    T->var_err = (S.e2 + (nu + 4 * HS_U) * S.s[2] + S.s[2] * (S.e0 + nu) + T->mean_err * T->mean_err) * M * (1 + 1e-6);
+    r = cbrt((S.abs3 + S.e3 + (nu + 4 * HS_U) * S.abs3) * M) + T->mean_err;
+    T->r3 = S.abs3 / S.s[0];
     T->r3_upper = r * r * r * (1 + 1e-6);
-    T->d[1] = c;
-    T->d[2] = s[2] / s[0];
-    T->d[3] = s[3] / s[0];
-    T->d[4] = s[4] / s[0] - 3 * T->d[2] * T->d[2];
-    T->d[5] = s[5] / s[0] - 10 * T->d[3] * T->d[2];
-    T->d[6] = s[6] / s[0] - 15 * s[4] / s[0] * T->d[2] - 10 * T->d[3] * T->d[3] + 30 * T->d[2] * T->d[2] * T->d[2];
+    hs_tilted_cumulants(T, g.K1, S.s);
     return HS_OK;
 }
 

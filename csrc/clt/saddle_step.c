@@ -162,51 +162,63 @@ static int open_grid(double m, double q, double a_lo, double a_hi, double *work,
     return h > 0 && h < 1 ? hs_grid_build(G, m, q, h, lo, hi, work) : HS_TOO_MANY_NODES;
 }
 
+void hs_tilted_cumulants(hs_tilted *T, double mean, const double *s)
+{
+    double A2 = s[2] / s[0], A3 = s[3] / s[0], A4 = s[4] / s[0];
+    T->d[1] = mean;
+    T->d[2] = A2;
+    T->d[3] = A3;
+    T->d[4] = A4 - 3 * A2 * A2; /* [theory: saddle.cumulants] */
+    T->d[5] = s[5] / s[0] - 10 * A3 * A2;
+    T->d[6] = s[6] / s[0] - 15 * A4 * A2 - 10 * A3 * A3 + 30 * A2 * A2 * A2;
+}
+
+/* log M and its error. Where m is large, U is huge at some nodes, and log M is its plain sum. */
+static int step_total(const hs_grid *G, double a, const hs_moments *mo, const sums *S, hs_tilted *T)
+{
+    double plain = HS_U * (S->e0 + G->n + 4), err = mo->err;
+    T->K = mo->log_m;
+    if (mo->dropped) {
+        if (err < plain || !(fabs(S->s[0] - 1) < 1e-9))
+            T->quad += hs_grid_dropped_upper(G, a) / exp(fmin(mo->log_m, 0));
+        else {
+            T->K += log(S->s[0]);
+            err = plain + 2 * HS_U;
+        }
+    }
+    if (!(T->quad < 1e-9 && err < 1e-9)) return HS_TOO_WIDE;
+    T->quad *= 1 + 1e-8;
+    T->K_err = err + T->quad;
+    return HS_OK;
+}
+
 /* The step of an open grid at tilt a, everything but the sign of ADD. */
 int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
 {
-    double m = G->m, q = G->q, h = G->h;
-    double beta, f, ends, lam;
-    double reach, L, q0, q1;
-    double q2, r, A2, n;
-    double tau, cube, shift, plain;
+    double m = G->m, q = G->q, h = G->h, n = G->n;
+    double beta, f = strip_factor(m, h, a, &beta), ends, lam;
+    double reach, L, q1, q2;
+    double r, A2, tau, cube;
     hs_moments mo;
     sums S;
-    int j1;
+    int st, j1 = (int)((G->hi - G->lo) / h + 0.5);
     hs_grid_moments(G, a, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
     weigh(G, a, mo.unit);
     sum_nodes(G, a, mo.log_m, mo.mean, tau, &S);
     sum_cells(G, mo.mean, tau, &S);
-    f = strip_factor(m, h, a, &beta);
     ends = hs_grid_ends_upper(G, a, mo.log_m);
-    j1 = (int)((G->hi - G->lo) / h + 0.5);
     lam = fmin(G->hi - fmax(a, 0) * m, -G->lo - fmax(-a, 0) * m * (G->u[0] + q) / (1 + G->u[0]));
     reach = 2.61 * (h + 1 / lam); /* [theory: saddle.ends] */
     L = fmax(fabs(G->l[0] - mo.mean), fabs(G->l[j1] - mo.mean)) + beta + m * reach;
-    q0 = f * (S.j0 + ends) + ends;
+    T->quad = f * (S.j0 + ends) + ends;
     q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L; /* [theory: saddle.mesh] */
     q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
-    n = G->n;
     A2 = S.s[2] / S.s[0];
-    T->quad = q0;
-    shift = 0;
-    plain = HS_U * (S.e0 + n + 4);
-    if (mo.dropped) {
-        if (mo.err < plain || !(fabs(S.s[0] - 1) < 1e-9))
-            T->quad += hs_grid_dropped_upper(G, a) / exp(fmin(mo.log_m, 0));
-        else {
-            shift = log(S.s[0]);
-            mo.err = plain + 2 * HS_U;
-        } /* m large: U is huge at some nodes, and log M = its plain sum */
-    }
-    if (!(T->quad < 1e-9 && mo.err < 1e-9)) return HS_TOO_WIDE;
-    T->quad *= 1 + 1e-8;
-    T->K = mo.log_m + shift;
-    T->K_err = mo.err + T->quad;
+    q2 += A2 * (T->quad + HS_U * (S.e0 + n)) + HS_U * (S.e2 + (n + 4) * S.s[2]);
+    if ((st = step_total(G, a, &mo, &S, T))) return st;
     T->mean_err = (fabs(S.s[1]) + q1 + HS_U * (S.e1 + n * S.abs1)) * (1 + 1e-8); /* [theory: saddle.mean-variance] */
-    T->var_err = (q2 + A2 * (q0 + HS_U * (S.e0 + n)) + HS_U * (S.e2 + (n + 4) * S.s[2]) + T->mean_err * T->mean_err) *
-                 (1 + 1e-8);
+    T->var_err = (q2 + T->mean_err * T->mean_err) * (1 + 1e-8);
     T->r3 = S.abs3 / S.s[0];
     cube = (L + tau) * (L + tau) * (L + tau) * ends; /* y^3 beyond the grid, as a sum and as an integral */
     /* y/r beyond the last node: r <= 1 and y grows; and l >= U/(1+U) >= r - q, so x/r >= 1 - (q + c)/r, which grows */
@@ -215,15 +227,7 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
     r = cbrt(S.cube + HS_U * (S.e3 + (n + 4) * S.j3) + f * (S.j3 + cube) + cube) +
         T->mean_err; /* |l - E l| <= |x| + |A_1| */
     T->r3_upper = r * r * r * (1 + 1e-8);
-    T->d[1] = mo.mean;
-    T->d[2] = A2;
-    T->d[3] = S.s[3] / S.s[0];
-    {
-        double A3 = T->d[3], A4 = S.s[4] / S.s[0], A5 = S.s[5] / S.s[0], A6 = S.s[6] / S.s[0];
-        T->d[4] = A4 - 3 * A2 * A2; /* [theory: saddle.cumulants] */
-        T->d[5] = A5 - 10 * A3 * A2;
-        T->d[6] = A6 - 15 * A4 * A2 - 10 * A3 * A3 + 30 * A2 * A2 * A2;
-    }
+    hs_tilted_cumulants(T, mo.mean, S.s);
     return A2 > 0 && T->r3_upper < HUGE_VAL && fabs(T->K) < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
