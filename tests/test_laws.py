@@ -68,8 +68,9 @@ def question(i):
 
 
 QUESTIONS = [question(i) for i in range(200)]
-HALF = [i for i in range(200) if i // 4 % 2 == 0]
-"""As many of each kind; what asks a question again takes these."""
+HALF = [i for i in range(200) if i // 4 % 2 == 0 and i != 26]
+"""About as many of each kind; what asks a question again takes these. Question 26 is asked once of each route: its
+other direction takes the contour 3 s."""
 
 
 def steps_of(parts):
@@ -107,7 +108,10 @@ def test_a_route_answers_what_it_answered(route):  # [theory: pair.composition]
         assert bound is None or (bound.certified and bound.lower <= bound.estimate <= bound.upper <= 0), i
 
 
-@pytest.mark.parametrize("i", range(len(QUESTIONS)))
+# eps of question 98 takes the contour 4 s.
+@pytest.mark.parametrize(
+    "i", [pytest.param(i, marks=pytest.mark.slow) if i == 98 else i for i in range(len(QUESTIONS))]
+)
 def test_routes_meet(i):  # [theory: small.consistent]
     """Both ways: log delta at an eps, and eps at the delta that the first route names there."""
     found = [bound for route in ROUTES if takes(route, i) and (bound := asked(route, i))]

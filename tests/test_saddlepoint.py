@@ -1,5 +1,6 @@
 """The saddle-point route: cumulants against multiprecision, published settings, intervals from both sides, corners."""
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -36,9 +37,11 @@ def exact(m, q, t, add):
         m, q, t = mpmath.mpf(m), mpmath.mpf(q), mpmath.mpf(t)
         a = -t if add else 1 + t
 
+        @functools.cache  # all integrals but one have the same nodes
         def loss(g):
             return mpmath.log1p(q * mpmath.expm1(m * g - m * m / 2))
 
+        @functools.cache
         def law(g):
             return mpmath.npdf(g) * mpmath.exp(a * loss(g))
 

@@ -304,9 +304,9 @@ class Accountant(Recorder):
         --------
         >>> import hockeystick as hs
         >>> accountant = hs.Accountant()
-        >>> accountant.step(hs.laplace(2.0))
+        >>> accountant.step(hs.gaussian(4.0))
         >>> accountant.steps_left(hs.poisson_subsampled(hs.gaussian(1.0), 0.01), epsilon=1.0, delta=1e-5)
-        42
+        32
         """
         from .calibration import most_steps
 
