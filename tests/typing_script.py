@@ -39,7 +39,8 @@ def steps() -> hs.Run:
     run: hs.Run = hs.compose([step * 10, *others]) + step
     chosen: list[hs.Mechanism] = [hs.bounded_range(0.1), hs.exponential_mechanism(0.1), hs.permute_and_flip(0.1)]
     assert hs.compose(run, (step, 3), [step]).steps == 25 and local and len(sized) == len(chosen) == 3
-    assert hs.compose(hs.top_k(0.1, 2), hs.select(hs.gaussian(2.0), mean=10)).steps > 0
+    told = [hs.top_k(0.1, 2), hs.select(hs.gaussian(2.0), mean=10), hs.shuffled(hs.pure_dp(1.0), 100)]
+    assert hs.compose(*told).steps > 0
     return step * 1000
 
 

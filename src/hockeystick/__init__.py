@@ -24,6 +24,7 @@ from .query import delta, epsilon, log_delta
 from .ranged import bounded_range, exponential_mechanism, permute_and_flip
 from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
 from .selection import select
+from .shuffling import shuffled
 from .topk import top_k
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ __all__ = [
     "register",
     "saddlepoint_delta",
     "select",
+    "shuffled",
     "to_dict",
     "to_json",
     "top_k",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import sampling, selection
+from . import sampling, selection, shuffling
 from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
@@ -24,6 +24,7 @@ from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 from .outward import U
 from .ranged import BoundedRange, range_loss
 from .selection import Select
+from .shuffling import Shuffled
 from .topk import TopK
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
@@ -291,6 +292,14 @@ def select_pair(step: Select, adjacency: str, add: bool) -> Loss:
     return curve_pair(selection.curve(step, adjacency), adjacency, add)
 
 
+def shuffled_pair(step: Shuffled, adjacency: str, add: bool) -> Loss:
+    """One report among shuffled ones, its own mirror image [theory: shuffle.three]. A record replaced; one zeroed where
+    the local guarantee holds for that, which for k-ary answers it does not: its pair is another one."""
+    allowed = ("replace_one",) if isinstance(step.local, KAryRandomizedResponse) else ("replace_one", "zero_out")
+    _only(step, adjacency, *allowed)
+    return curve_pair(shuffling.curve(step), adjacency, add)
+
+
 def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism
     [theory: pair.random-shift]."""
@@ -449,6 +458,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     BoundedRange: range_pair,
     TopK: top_k_pair,
     Select: select_pair,
+    Shuffled: shuffled_pair,
     KAryRandomizedResponse: k_ary_pair,
     GaussianMixture: gaussian_mixture_pair,
     PublicMixture: public_mixture_pair,
@@ -458,7 +468,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
 }
 """The one table of mechanisms: class -> function(step, adjacency, add) -> Loss."""
 
-MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, BoundedRange)
+MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, BoundedRange, Shuffled)
 """Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""
 
 

@@ -48,6 +48,7 @@ from .mechanism import (
 )
 from .ranged import BoundedRange, bounded_range
 from .selection import Select, select
+from .shuffling import Shuffled, shuffled
 from .topk import TopK, top_k
 
 
@@ -72,6 +73,7 @@ KINDS = {
     "bounded_range": Kind(BoundedRange, ("eps0",), bounded_range),
     "top_k": Kind(TopK, ("eps0", "k"), top_k),
     "select": Kind(Select, ("steps", "counts", "mean", "shape", "trials"), lambda *params: _selected(*params)),
+    "shuffled": Kind(Shuffled, ("local", "n", "bound"), lambda local, n, bound: shuffled(local, n, bound=bound)),
     "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
     "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),
     "public_mixture": Kind(PublicMixture, ("parts", "weights"), public_mixture),
