@@ -1,11 +1,11 @@
-/* tuning.h - constants that cost speed or width and never soundness: every bound holds whatever they are. benchmarks/
- * bench_contour.py times the line and the batch, bench_saddlepoint.py the saddle point, bench_edgeworth.py the
- * smoothing inequality; benchmarks/widths.py shows what a change does to widths.
+/* tuning.h - constants that cost speed or width and never soundness: every bound holds whatever they are.
+ * `python benchmarks/tune.py NAME` builds the library with several values of one and prints what time and width each
+ * has on the questions of its part below.
  */
 #ifndef HS_TUNING_H
 #define HS_TUNING_H
 
-/* The line (bench_contour.py). */
+/* The line. */
 #define HS_FAR_MESH 0.15     /* mesh times shift for which Psi is good at small phases */
 #define HS_BAND_MESH 0.05    /* mesh times shift where moments are bounded cell by cell */
 #define HS_BAND_CUT 1.7      /* a band counts losses that lie no further apart than this over its last frequency */
@@ -22,20 +22,20 @@
 #define HS_LINE_LOWEST 0.42  /* and of one further down, for a period above HS_LINE_LONG deviations */
 #define HS_LINE_LONG 28
 
-/* The saddle and the period (bench_contour.py). */
+/* The saddle and the period. */
 #define HS_SADDLE_STEPS 90   /* evaluations of K in search of a saddle */
 #define HS_SADDLE_SECANTS 8  /* evaluations from which on secants replace Newton's steps between two signs */
 #define HS_ALIAS_STEPS 14    /* tilts tried for the least period */
 #define HS_ALIAS_HALVINGS 30 /* halvings to a tilt at which K is known at all */
 
-/* The certified root (bench_contour.py). */
+/* The certified root. */
 #define HS_ROOT_NEWTON 60   /* evaluations of the curve for the estimate */
 #define HS_ROOT_SHORT 0.01  /* of the bracket: a shorter step of the tangent is none */
 #define HS_ROOT_OUTWARD 70  /* evaluations for each end */
 #define HS_ROOT_NEAR 0.05   /* of the width of the curve at a point: what Newton may leave of the distance */
 #define HS_ROOT_GROWTH 1.25 /* of the distance from one trial of an end to the next */
 
-/* The hyperbola (bench_contour.py, rows of small k). */
+/* The hyperbola. */
 #define HS_HYP_MARGIN 7.0    /* planned log of (strip integral / |M|) */
 #define HS_HYP_GROWTH 4.0    /* rise of log |integrand| allowed at the two shifted vertices */
 #define HS_HYP_LEFT 0.4      /* of the saddle: how far left of it the left vertex may lie; wider arcs round more */

@@ -1,6 +1,8 @@
 """What the package says of itself to an installer."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,13 +33,49 @@ def test_pyfftw_is_asked_for_where_it_has_wheels(machine, python, implementation
     assert pyfftw.marker.evaluate(place) is wanted
 
 
+ROOT = Path(__file__).parent.parent
+
+
 def test_no_size_has_the_width_of_long():
     """A long has 32 bits on Windows: sizes and indices of the C floor and of its gate are int64_t."""
-    root = Path(__file__).parent.parent
-    files = [*root.glob("csrc/**/*.[ch]"), *root.glob("src/hockeystick/_core*.p[yx][xdi]")]
+    files = [*ROOT.glob("csrc/**/*.[ch]"), *ROOT.glob("src/hockeystick/_core*.p[yx][xdi]")]
     assert any(path.suffix == ".c" for path in files)
     for path in files:
         code = re.sub(
             r'/\*.*?\*/|""".*?"""|"(?:\\.|[^"\\\n])*"|//[^\n]*|# [^\n]*', "", path.read_text("utf-8"), flags=re.DOTALL
         )
         assert not re.findall(r"^.*\blong\b(?! double).*$", code, re.MULTILINE), path
+
+
+TYPE = r"(?:double|float|int|long double|size_t|u?int\d+_t|hs_\w+)"
+
+
+def without_brackets(code):
+    """`code` without what stands in round, square or curly brackets."""
+    while (less := re.sub(r"\([^()]*\)|\[[^][]*\]|\{[^{}]*\}", "", code)) != code:
+        code = less
+    return code
+
+
+def test_c_is_readable():
+    """At most nine arguments of a function, four names in a declaration, 120 columns."""
+    function = re.compile(r"^(?:static |inline |HS_CLONES )*[\w *]+?\b(\w+)\(([^;{}]*?)\)\s*\{", re.MULTILINE)
+    declaration = re.compile(rf"^\s*(?:const |static )*{TYPE} ([^;{{}}]*);", re.MULTILINE)
+    seen = 0
+    for path in ROOT.glob("csrc/**/*.[ch]"):
+        text = path.read_text("utf-8")
+        assert max(map(len, text.splitlines())) <= 120, path
+        code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+        for name, arguments in function.findall(code):
+            seen += 1
+            assert without_brackets(arguments).count(",") < 9, (path, name)
+        for names in declaration.findall(code):
+            assert without_brackets(names).count(",") < 4, (path, names)
+    assert seen > 300
+
+
+def test_every_constant_can_be_tuned():
+    tool = ROOT / "benchmarks/tune.py"
+    said = subprocess.run([sys.executable, str(tool), "--list"], capture_output=True, text=True, check=True).stdout
+    listed = [line.split()[0] for line in said.splitlines()]
+    assert listed == re.findall(r"^#define (HS_\w+) \S", (ROOT / "csrc/tuning.h").read_text(), re.MULTILINE)

@@ -267,7 +267,8 @@ static void ascend(const masses *L, double end, double k, double t, int64_t octa
 int hs_pld_table(const hs_ladder *tilts, int64_t n, const double *loss, const double *log_den, double k, double *work,
                  double *sums)
 {
-    int64_t up = tilts->up, down = tilts->down, row = up + down + 1, i, j;
+    int64_t up = tilts->up, down = tilts->down, row = up + down + 1;
+    int64_t i, j;
     masses L;
     int side;
     if (!(up > 0 && down > 0 && tilts->t0 > 0 && n > 0)) return HS_BAD_ARGUMENT;
