@@ -68,9 +68,9 @@ def question(i):
 
 
 QUESTIONS = [question(i) for i in range(200)]
-HALF = [i for i in range(200) if i // 4 % 2 == 0 and i != 26]
-"""About as many of each kind; what asks a question again takes these. Question 26 is asked once of each route: its
-other direction takes the contour 3 s."""
+HALF = [i for i in range(200) if i // 4 % 2 == 0 and i not in {10, 26, 98}]
+"""About as many of each kind; what asks a question again takes these. Three are asked once of each route: their other
+directions, eps and powers take the contour seconds."""
 
 
 def steps_of(parts):
@@ -134,8 +134,7 @@ REFUSED = {
     ("directions", "saddlepoint"): {58, 74, 128},
     ("curve_shape", "saddlepoint"): {160},
     ("among_others", "contour"): {2},
-    ("relations", "contour"): {2, 10, 50, 74, 82, 90, 114, 146, 194},
-    ("post_processing", "contour"): {10},
+    ("relations", "contour"): {2, 50, 74, 82, 90, 114, 146, 194},
     ("post_processing", "saddlepoint"): {122, 152},
 }
 """All questions answered of which a law asks what the route declines: another adjacency, eps, direction or run."""
