@@ -65,4 +65,9 @@ def setup(app):
     def escape(_app, _what, _name, _object, _options, lines):
         lines[:] = [re.sub(r"`[^`]*`|\|", lambda m: r"\|" if m[0] == "|" else m[0], line) for line in lines]
 
+    def of_a_tuple(_app, _what, _name, thing, _skip, _options):
+        """A field of a named tuple is described with its class."""
+        return True if type(thing).__name__ == "_tuplegetter" else None
+
     app.connect("autodoc-process-docstring", escape)
+    app.connect("autodoc-skip-member", of_a_tuple)

@@ -12,19 +12,11 @@ from pathlib import Path
 import pytest
 
 import hockeystick
+import pages
 from hockeystick import cli
+from pages import BLOCK, CAPTION, PAGES, SHELLS, commands, inside
 
 ROOT = Path(__file__).parents[1]
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts),
-]
-BLOCK = re.compile(
-    r"^(?:(?P<heading>#+ .*)|(?P<fence>`{3,})(?:\{code-block\}"
-    r" *)?(?P<language>[\w{}-]*).*\n(?P<body>(?s:.*?))^(?P=fence) *$)",
-    re.MULTILINE,
-)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 IMPORT = re.compile(r"^(?:>>> )?(?:import|from) (\w+)", re.MULTILINE)
 OPTIONAL = {"dp_accounting", "flint", "jax_privacy", "matplotlib", "opacus", "prv_accountant", "torch"}
@@ -77,7 +69,7 @@ def test_pages(page, tmp_path, monkeypatch, capsys):
             missing = False
             continue
         line, language, body = text[: block.start()].count("\n") + 1, block["language"] or "", block["body"]
-        caption = re.search(r"^:caption: (\S+\.\w+)$", body, re.MULTILINE)
+        caption = CAPTION.search(body)
         missing = missing or any(find_spec(package) is None for package in set(IMPORT.findall(body)) & OPTIONAL)
         if caption:
             (tmp_path / caption[1]).write_text(body.split("\n\n", 1)[1], encoding="utf-8")
@@ -91,7 +83,7 @@ def test_pages(page, tmp_path, monkeypatch, capsys):
                 .failed
             ), "".join(said)
             names.update(test.globs)
-        elif language in ("console", "", "sh") and not missing:
+        elif language in SHELLS and not missing:
             for command, expected in commands(language, body):
                 printed = run(command, capsys)
                 right = expected is None or doctest.OutputChecker().check_output(expected, printed, FLAGS)
@@ -100,20 +92,12 @@ def test_pages(page, tmp_path, monkeypatch, capsys):
     logging.getLogger("hockeystick").setLevel(logging.NOTSET)
 
 
-def commands(language, body):
-    """(command, what it prints or None) of a block: after "$ " in a console, else each line that is a command."""
-    body = body.replace("\\\n", " ")
-    if language == "console":
-        return [tuple(part.partition("\n")[::2]) for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]]
-    return [(command, None) for line in body.splitlines() for command in line.split("&&")]
-
-
 def run(command, capsys):
-    """What `hockeystick ...` prints. Of other commands, the files that they name exist."""
+    """What `hockeystick ...` prints. Of other commands, which pages.py runs, the files that they name exist."""
     words = shlex.split(command, comments=True)
     ours = [word for word in words if re.fullmatch(r"(tests|benchmarks|docs)/[\w/.]+\.\w+", word)]
     assert all((ROOT / word).exists() for word in ours), command
-    if words[:1] != ["hockeystick"] or words[1] == "explore":  # a server does not end
+    if not words or not inside(command):
         return ""
     words = [str(ROOT / word) if word in ours else word for word in words]
     capsys.readouterr()
@@ -124,6 +108,14 @@ def run(command, capsys):
     out = capsys.readouterr()
     assert status in (0, 3), f"{command} ends with {status}: {out.err}"
     return out.out + out.err
+
+
+def test_what_a_shell_runs():
+    """What takes long is a command of some page, and the other commands are all those that are not run above."""
+    left = [command.split("#")[0].strip() for page in PAGES for command, caption in pages.outside(page) if not caption]
+    assert set(pages.LONG) <= set(left)
+    assert {command.split()[0] for command in left} == {"python", ".", "pip", "sphinx-build", "hockeystick", "pytest"}
+    assert all(command.split()[1] == "explore" for command in left if command.startswith("hockeystick"))
 
 
 def test_links():
