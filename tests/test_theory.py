@@ -2,9 +2,13 @@
 elsewhere."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
+
+from hockeystick.routes import bounds, eeai, moments
+from hockeystick.routes.table import TERMS
 
 TOOL = Path(__file__).parent.parent / "docs" / "theory" / "make_index.py"
 
@@ -65,3 +69,26 @@ def test_a_part_of_proofs_names_what_it_serves(tool):
     made = [tool.Statement("Lemma", key, (), "page", True, frozenset(on)) for key, on in rests.items()]
     assert tool.through(made, {"c": ["t"]}) == {"a": ["c"], "b": ["c"], "d": []}
     assert tool.through(made, {"c": ["t"], "d": ["t"]})["a"] == ["d"]
+
+
+def test_every_term_of_a_budget_leads_to_what_bounds_it(tool):
+    """Each route has a row for each of its terms, in their order; so do the literal budgets of the sources."""
+    rows = re.findall(
+        r"^\| (`.*?) \| `(\w+)` \| .* \| (.*) \|$", (tool.BOOK / "budget.md").read_text("utf-8"), re.MULTILINE
+    )
+    keys = {statement.key for statement in tool.statements()}
+    for _, _, links in rows:
+        found = re.findall(r"\]\(#([^)]+)\)", links)
+        assert found and set(found) <= keys
+    named = [(route, term) for column, term, _ in rows for route in re.findall(r"`(\w+)`", column)]
+    for route, terms in TERMS.items():
+        assert [term for other, term in named if other == route] == list(terms), route
+    others = {term for route, term in named if route not in TERMS}
+    literal = {
+        name
+        for path, text in tool.sources()
+        if path.startswith("src")
+        for name in re.findall(r'Budget\(\{"(\w+)"', text)
+    }
+    assert {*eeai.TERMS, *moments.RDP_TERMS, *moments.GDP_TERMS} <= others
+    assert literal - others <= set(bounds.MOMENTS_TERMS)
