@@ -41,7 +41,7 @@ def check_gaussian(sigma, k, eps):
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(-1.5, 1.5), st.integers(1, 10**6), st.floats(0.2, 30.0))
-def test_gaussian_closed_form(log_mu, k, depth):  # [theory: pair.gaussian, line.aliasing, line.known-aliases]
+def test_gaussian_closed_form(log_mu, k, depth):  # [theory: pair.gaussian, line.gaussian, line.aliasing]
     """mu from 0.03 to 30; eps at `depth` standard deviations beyond the mean loss: delta down to 1e-197."""
     mu = 10.0**log_mu
     check_gaussian(math.sqrt(k) / mu, k, 0.5 * mu * mu + depth * mu)

@@ -20,7 +20,7 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
     int64_t n;
     int i;
     for (i = 0; i < 3; i++) {
-        S->K[i] += 0.5 * v * z[i] * (1 + z[i]);
+        S->K[i] += 0.5 * v * z[i] * (1 + z[i]); /* [theory: pair.gaussian] */
         S->err[i] += units * 0.5 * v * fabs(z[i] * (1 + z[i]));
     }
     for (n = 0; n <= C->N; n++) {

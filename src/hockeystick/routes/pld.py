@@ -70,7 +70,7 @@ class _Curve(NamedTuple):
             return 1.0
         at = min(at, self.above.y_hi)  # the curve falls
         value, truncated, _, rounding = self.above.at(at)
-        extra = self.laws.stray(at) + self.laws.inf_upper
+        extra = self.laws.stray(at) + self.laws.inf_upper  # [theory: grid.run, grid.tilt]
         delta = (value + truncated + rounding + extra) * UP
         if delta < 1e-300:  # two products a point may have underflowed
             delta += 2 * (self.above.delta.size + 4) * 5e-324
@@ -81,6 +81,7 @@ class _Curve(NamedTuple):
         finite = 0.0
         if at <= self.below.y_hi:
             value, _, wrapped, rounding = self.below.at(at)
+            # [theory: grid.run, grid.tilt]
             finite = max(0.0, value - wrapped - rounding - self.laws.stray(at)) * (1 - self.laws.short)
         short = math.exp(min(self.laws.log_cut + eps, 0.0)) * UP
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower - short) * DOWN
