@@ -190,3 +190,9 @@ def test_a_tolerance_is_met():
     found = hs.epsilon(run, 1e-6, route="prv", rtol=2e-3)
     exact = hs.epsilon(run, 1e-6)
     assert found.lower <= exact.upper and exact.lower <= found.upper and found.width <= 2e-3 * found.estimate
+
+
+def test_a_window_without_mass_is_refused():
+    """Losses near 2e6 on a lattice of 0.01: the 29 cells that the query leaves hold nothing of them."""
+    with pytest.raises(hs.AccuracyError):
+        hs.delta(hs.gaussian(1e-3), 1e6, route="prv", adjacency="replace_one")

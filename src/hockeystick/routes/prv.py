@@ -50,6 +50,8 @@ ALIKE = 1 - 1e-13
 """Where all lower masses are that near to the upper ones, these are the only ones that are convolved."""
 
 
+NO_MASS = "the lattice carries no mass of a loss that can be resolved"
+
 def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     """Both laws with a radius of about eps_error."""
     log_share = log_delta + math.log(DELTA_SHARE)
@@ -101,7 +103,7 @@ def _cells(loss, h: float, first: int, last: int):
     edge = tails.edge + 4 * ULP * float(abs(s0) + abs(last * h))
     y_up, u_up, y_lo, u_lo = _core.pld_cells(s0, h, np.array(tails[:5]), edge, tails.absolute)
     if not (y_up.sum() < 1.5 and y_lo.sum() > 0):
-        raise AccuracyError("the tails of a loss carry no mass that can be resolved")
+        raise AccuracyError(NO_MASS)
     y = np.maximum(y_lo, 1e-300)
     # [theory: grid.bracketed-mean]
     low = np.where(y_lo > 0, -y * np.log1p(-np.clip(u_lo / y, 0.0, -math.expm1(-h))), 0.0)
@@ -122,6 +124,8 @@ def _gaussian_cells(loss, h: float, first: int, last: int):
     Q(a) >= w(a) a/(1 + a^2), and a^2 <= 2 log(1/p)."""
     _, m, q, back = loss.additive
     p, mass, mean, abs_mean, edge = _core.grid_prv(m, q, int(back), h, first, last - first + 1)
+    if not mass > 0:
+        raise AccuracyError(NO_MASS)
     exact, exact_error = mean_loss(m, q, bool(back))
     tails = loss.tails((np.array([first, last]) + np.array([-0.5, 0.5])) * h)
     outside = float(tails.y_below[0] + tails.y_above[-1]) * (1 + 1e-9) + 2 * tails.absolute
