@@ -52,6 +52,7 @@ ALIKE = 1 - 1e-13
 
 NO_MASS = "the lattice carries no mass of a loss that can be resolved"
 
+
 def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     """Both laws with a radius of about eps_error."""
     log_share = log_delta + math.log(DELTA_SHARE)
