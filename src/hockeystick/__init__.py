@@ -29,6 +29,7 @@ from .topk import top_k
 
 if TYPE_CHECKING:
     from . import plot as plot
+    from .attacks import attribute_advantage, one_run_audit, reconstruction
     from .calibration import Calibration, calibrate, max_steps, noise_multiplier
     from .explanation import Explanation, explain
     from .individual.epsilons import IndividualEpsilons, individual_epsilons
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 _LAZY = {
     name: module
     for module, names in {
+        "attacks": "attribute_advantage one_run_audit reconstruction",
         "calibration": "Calibration calibrate max_steps noise_multiplier",
         "explanation": "Explanation explain",
         "individual.epsilons": "IndividualEpsilons individual_epsilons",
@@ -112,6 +114,7 @@ __all__ = [
     "aea_delta",
     "aea_epsilon",
     "approx_dp",
+    "attribute_advantage",
     "bayes_risk",
     "bounded_range",
     "calibrate",
@@ -147,6 +150,7 @@ __all__ = [
     "moments_epsilon_upper",
     "mu_gdp",
     "noise_multiplier",
+    "one_run_audit",
     "permute_and_flip",
     "poisson_subsampled",
     "posterior",
@@ -157,6 +161,7 @@ __all__ = [
     "randomized_response",
     "rdp",
     "read_log",
+    "reconstruction",
     "register",
     "saddlepoint_delta",
     "select",

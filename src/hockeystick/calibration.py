@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import query, risk, risk_gdp
+from . import attacks, query, risk, risk_gdp
 from .arguments import respelled
 from .bound import AccuracyError, Bound, DomainError
 from .mechanism import K_MAX, Q_MIN, Run, compose, count, gaussian, poisson_subsampled, real
@@ -74,6 +74,8 @@ def calibrate(
     fnr: float | None = None,
     fpr: float | None = None,
     mu: float | None = None,
+    reconstruction: float | None = None,
+    baseline: float | None = None,
     tol: float = 1e-6,
     start: float | None = None,
     **options: Unpack[Asked],
@@ -97,6 +99,8 @@ def calibrate(
         Target: every attack of false positive rate at most `fpr` has a false negative rate of at least `fnr`.
     mu, delta : float
         Target: mu_gdp(run, delta) <= mu.
+    reconstruction, baseline : float
+        Target: reconstruction(run, baseline) <= reconstruction.
     tol : float, default 1e-6
         Relative distance of `value` and `limit`, 1e-12 to 0.5; for integers, or 1 if that is more.
     start : float, optional
@@ -125,7 +129,17 @@ def calibrate(
     >>> found.bound.upper <= 1e-6 and found.value < found.limit < found.value * (1 + 2e-6)
     True
     """
-    target = _target(options, eps=eps, delta=delta, advantage=advantage, fnr=fnr, fpr=fpr, mu=mu)
+    target = _target(
+        options,
+        eps=eps,
+        delta=delta,
+        advantage=advantage,
+        fnr=fnr,
+        fpr=fpr,
+        mu=mu,
+        reconstruction=reconstruction,
+        baseline=baseline,
+    )
     return _solve(make_run, target, over, tol, start, "; widen `over`")
 
 
@@ -259,12 +273,17 @@ def _target(options: Asked, **asked: Any) -> Target:
         fnr, fpr = _between("fnr", asked["fnr"], 0, 1), _between("fpr", asked["fpr"], 0, 1)
         text = f"fnr={fnr!r} at fpr={fpr!r}"
         return Target(lambda run, width: risk.tradeoff(run, fpr, **options), -1, fnr, text)
+    if given == {"reconstruction", "baseline"}:
+        most, base = (_between(name, asked[name], 0, 1) for name in ("reconstruction", "baseline"))
+        sided: Any = {name: value for name, value in options.items() if name != "direction"}
+        text = f"reconstruction={most!r} at baseline={base!r}"
+        return Target(lambda run, width: attacks.reconstruction(run, base, **sided), 1, most, text)
     if given == {"mu", "delta"}:
         mu, delta = _between("mu", asked["mu"], 0, math.inf), _between("delta", asked["delta"], 0, 1)
         text = f"mu={mu!r} from delta={delta!r} on"
         return Target(lambda run, width: _mu(run, delta, width, options), 1, mu, text)
     raise DomainError(
-        "the target must be eps and delta, or advantage, or fnr and fpr, or mu and delta; "
+        "the target must be eps and delta, advantage, fnr and fpr, reconstruction and baseline, or mu and delta; "
         f"got {', '.join(sorted(given)) or 'none'}"
     )
 
