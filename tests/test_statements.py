@@ -51,6 +51,20 @@ def test_centres_on_one_line_are_the_worst():  # [theory: pair.comparison]
     assert nearest > 0.99
 
 
+def test_a_group_of_sampled_records():  # [theory: pair.groups]
+    """Two records whose contributions are shorter, or point apart, lie below their mixture; equal ones meet it."""
+    q, x = 0.3, np.linspace(-12, 14, 26001)
+    weights = [(1 - q) ** 2, q * (1 - q), q * (1 - q), q * q]
+    pair = hs.gaussian_mixture(1.0, [0.0, 1.0, 2.0], [weights[0], 2 * weights[1], weights[3]])
+    for a, b in ((1.0, 1.0), (1.0, 0.4), (1.0, -1.0)):
+        num, den = mixture(weights, [[0.0], [a], [b], [a + b]], x[:, None]), mixture([1.0], [[0.0]], x[:, None])
+        for eps in (-0.3, 0.0, 0.8):
+            for direction, p, d in (("remove", num, den), ("add", den, num)):
+                true, bound = curve(math.exp(eps), p, d, 0.001), hs.delta(pair, eps, direction=direction)
+                assert true <= bound.upper + 1e-6
+                assert (a, b) != (1.0, 1.0) or true >= bound.lower - 1e-6
+
+
 def test_samples_cost_more_with_the_record_than_without():  # [theory: individual.rdp-step]
     """Renyi divergences of a sampled mechanism that is its own mirror image: those of REMOVE are the larger."""
     g, w = np.polynomial.hermite_e.hermegauss(80)

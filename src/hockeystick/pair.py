@@ -302,7 +302,7 @@ def shuffled_pair(step: Shuffled, adjacency: str, add: bool) -> Loss:
 
 def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism
-    [theory: pair.random-shift]."""
+    [theory: pair.random-shift, pair.groups]."""
     _only(step, adjacency, "add_remove")
     loss = gaussian_mixture_loss(np.array(step.shifts) / step.sigma, np.array(step.probabilities))
     return reversed_loss(loss) if add else loss
