@@ -40,11 +40,12 @@ typedef struct {
     int stop;
 } hs_poll;
 
-/* A certified point of a privacy curve: delta in exp(log_scale) * [lower, upper]. The four budget terms are
+/* A certified point of a privacy curve: delta in exp(log_scale) * [lower, upper]. The budget terms are
  * in the same unit (multiples of exp(log_scale)) and are already part of lower and upper. */
 typedef struct {
     double log_scale, estimate, lower, upper;
     double aliasing, truncation, inner, rounding;
+    double interpolation; /* of contour.c: fit.c */
     int64_t n_nodes;
 } hs_point;
 
@@ -96,6 +97,26 @@ typedef struct {
     double w_err, q_err;
 } hs_pair;
 
+/* crowd.c: moments of the shifts m of many steps of one sampling rate, in boxes of an eighth of an octave: for box and
+ * degree j < HS_CROWD_MOMENTS the sum of k round(2^50 T_j(x)), x = -1..1 over the box, as two words, the lower one
+ * first. sums: HS_CROWD_BOXES HS_CROWD_MOMENTS pairs; add: those of n steps are added (sign 1) or taken away (-1), k =
+ * NULL for ones; HS_BAD_ARGUMENT, with nothing changed, for an m outside 2^HS_CROWD_LOWEST .. 2^(HS_CROWD_LOWEST +
+ * HS_CROWD_BOXES/8) or a k outside 1..2^41. read: the moments over 2^50, within 3u. join: sums += sign * others. */
+enum { HS_CROWD_MOMENTS = 16, HS_CROWD_BOXES = 328, HS_CROWD_LOWEST = -30 };
+int hs_crowd_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums);
+int hs_crowd_join(int sign, const uint64_t *others, uint64_t *sums);
+int hs_crowd_read(const uint64_t *sums, double *moments);
+
+/* fit.c: a rule of few shifts stands for many steps of one sampling rate q. Error of sum k log M(a; m): within a group
+ * the least over its rows of weight D/(1 - D), D = factor kappa |M(A; m) - 1|; see the head of the file. q = 1: weight
+ * |z (1+z)|/2. */
+typedef struct {
+    double group, q, m;
+    double factor, weight;
+} hs_fit;
+
+enum { HS_FITS_MAX = 512 };
+
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the
  * first block; rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE
  * leave valid outputs.
@@ -108,6 +129,8 @@ typedef struct {
         n_max; /* decline when more outer nodes are planned; at most HS_OUTER_MAX, a 16th of it for 32 steps or more */
     const double *m, *q, *k;
     const hs_pair *pair; /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
+    int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
+    const hs_fit *fits;
     double rtol, T0;
     hs_poll *poll;
     /* filled by contour.c */
@@ -119,6 +142,7 @@ typedef struct {
     double nats, P, dy, s_right;
     double s_left, y_grid, y_far, far_mesh;
     double tail, reach, round, inner;
+    double fit;
     const void *S;
 } hs_contour;
 int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);
@@ -127,7 +151,7 @@ int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper);
 int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out);
 int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work,
-                     double *out); /* out: 9 n */
+                     double *out); /* out: 10 n */
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 /* mixed.c: certified delta(eps) and eps(delta) of a composition of laws with atoms. The caller fills the first block.
  * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate,

@@ -15,6 +15,7 @@ from hockeystick import _fft, chords, grid, pair, query, risk_gdp
 from hockeystick.individual import renyi, units
 from hockeystick.routes import bounds, eeai, finite_sample, prv
 from hockeystick.routes.loss_steps import steps_of
+from hockeystick.routes.question import Question
 
 
 def gaussian_curve(mu: float, x):
@@ -97,9 +98,9 @@ def test_chernoff_lines():  # [theory: line.chernoff, small.between]
     """Bounds of log delta at many eps: above the curve and above the best tilt of all, close to it."""
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.02) * 1000
     eps, tilts = np.linspace(0.5, 6, 50), np.geomspace(0.2, 40, 400)
-    steps = pair.gaussian_steps(run, "add_remove")
+    question = Question(run, "add_remove", True, None, 1)
     for add, direction in enumerate(("remove", "add")):
-        bound = bounds.curve_upper(steps, add, eps)
+        bound = bounds.curve_upper(question, add, eps)
         assert np.all(np.log(hs.delta(run, eps, direction=direction).estimate) <= bound + 1e-9)
         cumulants = np.array([t * hs.rdp(run, 1 + t, direction=direction).estimate for t in tilts])
         best = np.min(cumulants + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts) - np.outer(eps, tilts), axis=1)

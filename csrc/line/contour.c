@@ -18,6 +18,7 @@
  *   inner       quadrature of M (transform.c; on long lines twosided_shift.c), through each node and through K(c)
  *               [theory: line.inner].
  *   rounding    of K(c), of every node, of the sum [theory: rounding.line].
+ *   fit         of rules that stand for many steps: fit.c.
  *   The line is symmetric: only n >= 0 is evaluated. Plain Gaussian steps (q = 1) have M in closed form.
  *
  * Where c lies. At the saddle the sum loses nothing to cancellation. Sparse sampling has a K that explodes near there
@@ -44,9 +45,19 @@ static hs_nodes nodes_of(const hs_contour *C, const hs_sums *S)
 static void line_freeze(hs_contour *C, hs_sums *S)
 {
     hs_nodes F = nodes_of(C, S);
+    int64_t n;
     hs_nodes_freeze(&F);
     C->round = F.rounding;
     C->inner = F.inner;
+    C->fit = 0;
+    if (!C->n_fits) return;
+    for (C->inner = n = 0; n <= C->N; n++) { /* F.a: what either does to a node, shared as they share its logarithm */
+        double share = S->fit[n] > 0 ? S->fit[n] / S->node[n] : 0;
+        C->inner += F.a[n] * (1 - share);
+        C->fit += F.a[n] * share;
+    }
+    C->inner *= 1 + HS_SUMS;
+    C->fit *= 1 + HS_SUMS;
 }
 
 /* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes [theory: line.shared]. Value, its log-scale,
@@ -59,7 +70,8 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     double unit = C->dy / (2 * HS_PI), sum, der;
     double c = C->c, P = C->P, s = C->s_left;
     double d, A, S1 = 0, S2 = 0;
-    double scale, whole, w_in, part_A;
+    double scale, whole, w_in, w_fit;
+    double part_A;
     hs_nodes_sum(&F, eps, &sum, &der);
     v->log_scale = S->K[0] - c * eps;
     scale = -v->log_scale;
@@ -73,24 +85,26 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     v->value = unit * sum - (S1 - S2); /* [theory: line.inversion, line.aliasing] */
     whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0];
     w_in = S->inner[0];
+    w_fit = S->fitted[0];
     /* [theory: rounding.line] */
-    v->rounding = unit * C->round + expm1(whole) * fabs(unit * sum) * (1 + w_in) +
+    v->rounding = unit * C->round + expm1(whole) * fabs(unit * sum) * exp(w_in + w_fit) +
                   16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
     v->inner = unit * C->inner + expm1(w_in) * fabs(unit * sum);
+    v->fit = unit * C->fit + expm1(w_fit) * (exp(w_in) * fabs(unit * sum) + v->rounding + v->inner + unit * C->fit);
     v->truncation = C->tail;
     part_A = 8 * HS_U *
              (fabs(S->K[0]) + (fabs(c) + fabs(s) + C->s_right) * (fabs(eps) + P)); /* rounding of the exponents A */
     d = C->s_right - c;
-    A = part_A + 8 * HS_U * fabs(S->K[1]) + (S->K[1] + S->err[1] + S->inner[1] - S->K[0]) - d * eps +
+    A = part_A + 8 * HS_U * fabs(S->K[1]) + (S->K[1] + S->err[1] + S->inner[1] + S->fitted[1] - S->K[0]) - d * eps +
         hs_payoff(C->s_right) - d * P;
     v->alias_right = exp(A) / -expm1(-d * P) * (1 + 1e-9); /* [theory: line.aliases] */
     d = c - s;
-    A = part_A + 8 * HS_U * fabs(S->K[2]) + (S->K[2] + S->err[2] + S->inner[2] - S->K[0]) + d * eps + hs_payoff(s) -
-        d * P;
+    A = part_A + 8 * HS_U * fabs(S->K[2]) + (S->K[2] + S->err[2] + S->inner[2] + S->fitted[2] - S->K[0]) + d * eps +
+        hs_payoff(s) - d * P;
     v->alias_left = exp(A) / -expm1(-d * P) * (1 + 1e-9);
-    v->lower =
-        v->value - v->alias_right - v->inner - v->rounding - v->truncation - (s >= 0 || s < -1 ? v->alias_left : 0);
-    v->upper = v->value + v->inner + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);
+    v->lower = v->value - v->alias_right - v->inner - v->fit - v->rounding - v->truncation -
+               (s >= 0 || s < -1 ? v->alias_left : 0);
+    v->upper = v->value + v->inner + v->fit + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
 /* The point at eps on a prepared contour. */
@@ -151,7 +165,7 @@ static int line_prepare(hs_contour *C, int have_eps, double log_delta, double de
             C->y_grid = (double)(C->N + 2) * C->dy;
             continue;
         }
-        if (C->y_far > 0 && attempt == 0 && C->N < HS_LONG_LINE) {
+        if (C->y_far > 0 && attempt == 0 && C->N < HS_LONG_LINE && !C->ruled) {
             C->y_far = 0;
             continue;
         }
@@ -196,7 +210,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
         K += k * term;
         slack += k * err + 2 * HS_U * fabs(k * term);
     }
-    K += slack + (double)C->b * HS_U * fabs(K) + hs_payoff(t);
+    K += slack + (double)C->b * HS_U * fabs(K) + hs_payoff(t) + hs_fit_upper(C, t, work);
     K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
     C->t = t;
     *upper = have_eps ? K - value * t : (K - value) / t * (1 + 4 * HS_U);
@@ -239,7 +253,7 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs
 }
 
 /* The point at eps on a prepared contour as a row of hs_contour_curve: status, log_scale, lower, estimate, upper,
- * the four terms. */
+ * the five terms. */
 static int row_at(const hs_contour *C, double eps, double *o)
 {
     hs_point p;
@@ -254,11 +268,12 @@ static int row_at(const hs_contour *C, double eps, double *o)
     o[6] = p.truncation;
     o[7] = p.inner;
     o[8] = p.rounding;
+    o[9] = p.interpolation;
     return st;
 }
 
 /* Deltas at n ascending eps: neighbours within reach share a contour, placed so that the first of them lies at its
- * left; where that gives less than HS_OK, an entry has its own. Entry i is the row at out[9 i]. */
+ * left; where that gives less than HS_OK, an entry has its own. Entry i is the row at out[10 i]. */
 int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out)
 {
     hs_sums S[HS_CHUNKS];
@@ -274,13 +289,13 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
              * to its reach */
             C->eps = fmin(eps[i] + 0.5 * fmin(C->reach, C->sd), 0.5 * (eps[i] + eps[n - 1]));
             if (line_prepare(C, 1, 0, 1, work, n_work, S) == HS_OK)
-                while (i < n && fabs(eps[i] - C->eps) <= C->reach && row_at(C, eps[i], out + 9 * i) == HS_OK) i++;
+                while (i < n && fabs(eps[i] - C->eps) <= C->reach && row_at(C, eps[i], out + 10 * i) == HS_OK) i++;
         }
         if (i > first) continue;
         C->eps = eps[i];
         st = line_prepare(C, 1, 0, 1, work, n_work, S);
-        if (st) out[9 * i] = st;
-        else row_at(C, eps[i], out + 9 * i);
+        if (st) out[10 * i] = st;
+        else row_at(C, eps[i], out + 10 * i);
         i++;
     }
     return HS_OK;

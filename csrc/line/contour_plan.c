@@ -76,7 +76,7 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
     return HS_OK;
 }
 
-/* log Psi^k at y, scaled from the sample. */
+/* log Psi^k at y, or of a rule what stands for it in fit.c; scaled from the sample. */
 static double sample_far(const hs_contour *C, double y, decay *D, double *work)
 {
     double total = 0, far = 0, a = hs_contour_tilt(C, C->c);
@@ -86,7 +86,8 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
         total += C->k[j];
         if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : C->k[j] * log(hs_two_far_upper(&D->T, C->c, y));
         else if (C->q[j] == 1) far -= 0.5 * C->k[j] * C->m[j] * C->m[j] * y * y;
-        else if (build(C, j, D, work) == HS_OK) far += C->k[j] * log(hs_grid_far_upper(&D->G, a, y));
+        else if (build(C, j, D, work) == HS_OK)
+            far += C->k[j] * hs_far_log(hs_grid_far_upper(&D->G, a, y), hs_is_ruled(C, j));
     }
     return far * C->ktot / total;
 }
@@ -218,6 +219,7 @@ int hs_contour_plan(hs_contour *C, double *work)
         C->y_far = fmax(end, 1.05 * y);
     } else if (end < HUGE_VAL) y = lead(C, y, end, need, &D, work);
     if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
+    if (C->ruled && !(C->y_far > 0)) return HS_TOO_MANY_NODES;
     C->N = nodes_up_to(C, y);
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);

@@ -39,9 +39,10 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
 
 /* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|
  * [theory: rounding.log-phi]. Z is off by dz |phi|, a bound of first order by products of errors that transform.c pays
- * for; the node is off by no more than prod (1 + dz) - 1 [theory: line.inner], log1p dz <= dz/sqrt(1 + dz). */
-HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, double slope, double quad, int64_t from,
-                                int64_t to, hs_sums *S)
+ * for; the node is off by no more than prod (1 + dz) - 1 [theory: line.inner], log1p dz <= dz/sqrt(1 + dz). Powers of a
+ * rule are real: there the logarithm itself has to be known, to -log(1 - dz - qz) [theory: compression.real]. */
+HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int ruled, double slope, double quad,
+                                int64_t from, int64_t to, hs_sums *S)
 {
     double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
     const double *restrict zr = S->zr, *restrict zi = S->zi;
@@ -65,6 +66,7 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, dou
                                : HUGE_VAL;
         node[n] +=
             qz < 1e200 ? k * (qz / sqrt(1 + qz)) : HUGE_VAL; /* >= k log1p(qz): |prod (1+d) - 1| <= prod (1+|d|) - 1 */
+        node[n] += ruled ? dz + qz < 0.25 ? 1.6 * k * qz * (dz + qz) : HUGE_VAL : 0;
     }
 }
 
@@ -124,15 +126,15 @@ static int turns_fit(const hs_contour *C, const hs_grid *G, int from, int to)
 /* The nodes of one subsampled step on its grid of the real line: an error bound for all or, where that is not small
  * beside the aliases, one for those up to half of y_grid, which carry most of the sum, and one for the others.
  * Returns the larger. */
-static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double rest,
-                          hs_sums *S)
+static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, int ruled, double c1, double c2,
+                          double rest, hs_sums *S)
 {
     double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid,
            quad = hs_grid_quadrature_upper(G, a, C->y_grid) + rest;
     int64_t mid = k * quad < exp(-C->nats) ? 0 : (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
     hs_grid_nodes(G, C->dy, C->N, S->zr, S->zi);
-    if (mid) add_nodes(C, k, C->add, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
-    add_nodes(C, k, C->add, slope, quad, mid, C->N + 1, S);
+    if (mid) add_nodes(C, k, C->add, ruled, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
+    add_nodes(C, k, C->add, ruled, slope, quad, mid, C->N + 1, S);
     return quad;
 }
 
@@ -146,7 +148,7 @@ static int shifts(const hs_contour *C, int exact, double n, double n_shifted, do
 }
 
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
-static int visit_subsampled(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
+static int visit_subsampled(const hs_contour *C, double m, double q, double k, int ruled, hs_sums *S, double *work)
 {
     double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2);
     double out, level, quad, c1;
@@ -205,8 +207,8 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
         double slope;
         if ((st = hs_grid_shift_build(&G, a, mo.log_m, mo.err, 1.1 * out, R, &P))) return st;
         slope = hs_two_shift_nodes(&P, C->dy, C->N, G.er, S->zr, S->zi);
-        add_nodes(C, k, C->add, slope, quad = P.quad, 0, C->N + 1, S);
-    } else quad = plain_nodes(C, &G, a, k, c1, c2, level + 4 * exp(-R - 2), S);
+        add_nodes(C, k, C->add, ruled, slope, quad = P.quad, 0, C->N + 1, S);
+    } else quad = plain_nodes(C, &G, a, k, ruled, c1, c2, level + 4 * exp(-R - 2), S);
     if (C->y_far > 0) {
         if (exact) exact_moments(C, &G, a, 1.1 * out + mo.err, k, S);
         else if (C->y_far > C->N * C->dy) {
@@ -214,7 +216,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, h
             if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
             band_moments(C, &G, q, mo.mean, quad + C->y_far * c1, k, S);
         }
-        S->far[0] += k * log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level));
+        S->far[0] += k * hs_far_log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level), ruled);
     } else {
         visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
         S->var += k * hs_grid_var_upper(&G, mo.mean, hs_squares_upper(a, m, fmax(-G.lo, G.hi)),
@@ -265,7 +267,7 @@ static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, doub
     for (i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
         double quad = hs_two_quadrature_upper(T, C->c, C->y_grid * i / 4) + rest;
         to = i < 4 ? (int64_t)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
-        add_nodes(C, k, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
+        add_nodes(C, k, 0, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
     }
 }
 
@@ -338,7 +340,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     if (shifted) {
         if ((st = hs_two_shift_build(&T, z[0], mo[0].log_m, mo[0].err, 1.1 * out, R, &P))) return st;
         c1 = hs_two_shift_nodes(&P, C->dy, C->N, T.G.er, S->zr, S->zi);
-        add_nodes(C, k, 0, c1, P.quad, 0, C->N + 1, S);
+        add_nodes(C, k, 0, 0, c1, P.quad, 0, C->N + 1, S);
     } else pair_nodes(C, &T, k, c1, c2, level + 4 * exp(-R - 2), S);
     pair_tail(C, &T, k, c1, c2, level, level + 4 * exp(-R - 2), mo, S);
     S->k_smooth += k;
@@ -351,6 +353,10 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
     int chunk, i, st[HS_CHUNKS];
     int64_t n;
     double *sums = work + (int64_t)C->n_threads * HS_STEP_WORK;
+    hs_sums fits;
+    memset(&fits, 0, sizeof fits);
+    fits.fit = sums + 4 * (C->N + 1);
+    if ((st[0] = hs_fit_visit(C, work, &fits))) return st[0];
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
@@ -360,18 +366,21 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
         hs_sums *s = &S[chunk];
         double *own = work + hs_thread() * HS_STEP_WORK;
         memset(s, 0, sizeof *s);
+        if (!chunk) *s = fits;
         s->re = sums + chunk * HS_SUMS_WORK(C->N);
         s->im = s->re + size;
         s->round = s->im + size;
         s->node = s->round + size;
-        s->zr = s->node + size;
+        s->fit = s->node + size;
+        s->zr = s->fit + size;
         s->zi = s->zr + size;
         memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
+        if (!chunk && C->n_fits) memcpy(s->node, s->fit, sizeof(double) * (size_t)size);
         for (st[chunk] = HS_OK, j = lo; j < hi && st[chunk] == HS_OK; j++) {
             if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st[chunk] = HS_INTERRUPTED;
             else if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, own);
             else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
-            else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], s, own);
+            else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], hs_is_ruled(C, j), s, own);
         }
     }
     for (chunk = 0; chunk < C->chunks; chunk++) {
@@ -416,6 +425,7 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
     double Y = C->N * C->dy, sd = sqrt(S->var) * (1 + HS_SUMS), best = -HUGE_VAL,
            k = S->k_smooth * (1 + HS_SUMS); /* best: of the lower bounds B */
     int i, stop;
+    if (C->ruled && !(C->y_far > 0)) return HUGE_VAL; /* the metric is one of 1 - |phi|, of which fit.c knows nothing */
     if (C->y_far > 0) {
         best = -S->far[0];
         for (i = 0; C->y_far > Y && i < 2 * C->bands; i++)

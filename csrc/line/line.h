@@ -13,7 +13,7 @@
 #define HS_BANDS 8      /* of frequencies beyond the nodes, each with its own moments */
 #define HS_STEPS_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
 #define HS_SAMPLE_WORK (HS_STEPS_WORK + 2 * (HS_SUBSAMPLE + 1))
-#define HS_SUMS_WORK(N) (6 * ((int64_t)(N) + 1))
+#define HS_SUMS_WORK(N) (7 * ((int64_t)(N) + 1))
 
 #define HS_STEP_WORK HS_TWO_WORK /* scratch of one step: the larger of HS_GRID_WORK and HS_TWO_WORK */
 
@@ -28,9 +28,10 @@ typedef struct { /* at most HS_SAMPLE of the steps, evenly spread, with a grid e
     double *who, *weight;
 } hs_sample;
 
-typedef struct { /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
-    double K[3], err[3], inner[3];
-    double *re, *im, *round, *node; /* k log phi at the nodes; bounds of its rounding and quadrature error */
+typedef struct {                              /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
+    double K[3], err[3], inner[3], fitted[3]; /* fitted: what the rules of fit.c may be off by */
+    double *re, *im, *round, *node; /* k log phi at the nodes; bounds of its rounding, and of its quadrature and fit */
+    double *fit;                    /* the part of fit.c in node, kept by the first chunk */
     double *zr, *zi;                /* scratch: phi - 1 of one step */
     double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS];
     double var, k_smooth;
@@ -49,6 +50,13 @@ static inline int hs_is_pair(const hs_contour *C, int64_t j) { return C->pair &&
 
 /* The exponent of a step's M at z. */
 static inline double hs_contour_tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
+
+/* Whether step j is one of a rule that stands for many steps: its k is a real number, and fit.c bounds what the rule is
+ * off by. */
+static inline int hs_is_ruled(const hs_contour *C, int64_t j) { return j >= C->b - C->ruled; }
+
+/* log Psi; of a rule -(1 - Psi^2)/2, which is more: the rule is good for 1 - |phi|^2 [theory: compression.tail]. */
+static inline double hs_far_log(double psi, int ruled) { return ruled ? -0.5 * (1 - psi) * (1 + psi) : log(psi); }
 
 static inline int hs_has_pairs(const hs_contour *C)
 {
@@ -86,5 +94,7 @@ int hs_contour_plan(hs_contour *C, double *work); /* contour_plan.c */
 int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S); /* contour_visit.c */
 double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S);
+double hs_fit_upper(const hs_contour *C, double s, double *work); /* fit.c */
+int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S);
 
 #endif

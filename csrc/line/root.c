@@ -105,5 +105,6 @@ void hs_value_point(const hs_value *v, int64_t n_nodes, hs_point *p)
     p->truncation = v->truncation;
     p->inner = v->inner;
     p->rounding = v->rounding;
+    p->interpolation = v->fit;
     p->n_nodes = n_nodes;
 }

@@ -11,7 +11,7 @@ typedef struct {
     double log_scale, value, slope;
     double lower, upper;
     double alias_left, alias_right, truncation;
-    double inner, rounding;
+    double inner, rounding, fit;
 } hs_value;
 
 /* A decreasing curve delta(eps), certified by `at` within `reach` of `start`, and the value sought on it. */

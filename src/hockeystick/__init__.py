@@ -7,6 +7,7 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 from typing import TYPE_CHECKING, Any
 
 from .accountant import Accountant
+from .arrays import compose_arrays
 from .batch import delta_batch, epsilon_batch
 from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError, LimitError, SoundnessError
@@ -119,6 +120,7 @@ __all__ = [
     "bounded_range",
     "calibrate",
     "compose",
+    "compose_arrays",
     "cyclic_poisson",
     "delta",
     "delta_batch",

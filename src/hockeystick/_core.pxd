@@ -12,7 +12,7 @@ cdef extern from "hs.h" nogil:
         int stop
     ctypedef struct hs_point:
         double log_scale, estimate, lower, upper
-        double aliasing, truncation, inner, rounding
+        double aliasing, truncation, inner, rounding, interpolation
         int64_t n_nodes
     ctypedef struct hs_lent:
         double *work
@@ -41,6 +41,8 @@ cdef extern from "hs.h" nogil:
         HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS, HS_STEP_COLUMNS
     ctypedef struct hs_pair:
         pass
+    ctypedef struct hs_fit:
+        pass
     ctypedef struct hs_contour:
         int b, add, n_threads
         int64_t n_max
@@ -48,6 +50,8 @@ cdef extern from "hs.h" nogil:
         const double *q
         const double *k
         const hs_pair *pair
+        int ruled, n_fits
+        const hs_fit *fits
         double rtol, T0, t
         hs_poll *poll
     int64_t hs_contour_work(int b, int n_threads, int64_t n_outer)
@@ -78,6 +82,12 @@ cdef extern from "hs.h" nogil:
     int hs_convolve_norms(int64_t n, double *x, double scale, double *norm2, double *norm1)
     int hs_convolve_tail(int64_t n, const double *r, int64_t j_lo, double dx, double t, double log_scale,
                          int64_t n_keep, double *mass, double *delta)
+    # crowd.c
+    enum:
+        HS_CROWD_MOMENTS, HS_CROWD_BOXES, HS_CROWD_LOWEST
+    int hs_crowd_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums)
+    int hs_crowd_join(int sign, const uint64_t *others, uint64_t *sums)
+    int hs_crowd_read(const uint64_t *sums, double *moments)
     # individual.c
     ctypedef struct hs_charge:
         const void *norms

@@ -32,6 +32,8 @@ def contour_delta(
     work: _Vector,
     n_max: int = ...,
     pairs: NDArray[np.uint8] | None = ...,
+    fits: _Table | None = ...,
+    ruled: int = ...,
 ) -> Scaled: ...
 def contour_curve(
     m: _Vector,
@@ -43,6 +45,8 @@ def contour_curve(
     T0: float,
     n_threads: int,
     work: _Vector,
+    fits: _Table | None = ...,
+    ruled: int = ...,
 ) -> NDArray[np.float64]: ...
 def contour_eps(
     m: _Vector,
@@ -56,6 +60,8 @@ def contour_eps(
     work: _Vector,
     n_max: int = ...,
     pairs: NDArray[np.uint8] | None = ...,
+    fits: _Table | None = ...,
+    ruled: int = ...,
 ) -> Crossing: ...
 def chernoff_upper(
     m: _Vector,
@@ -66,8 +72,18 @@ def chernoff_upper(
     value: float,
     work: _Vector,
     pairs: NDArray[np.uint8] | None = ...,
+    fits: _Table | None = ...,
+    ruled: int = ...,
 ) -> tuple[int, float, float]: ...
 def contour_work(b: int, n_threads: int = 1) -> int: ...
+
+CROWD_LOWEST: int
+CROWD_BOXES: int
+CROWD_MOMENTS: int
+
+def crowd_add(m: _Vector, k: NDArray[np.int64] | None, sign: int, sums: NDArray[np.uint64]) -> None: ...
+def crowd_join(sign: int, others: NDArray[np.uint64], sums: NDArray[np.uint64]) -> None: ...
+def crowd_read(sums: NDArray[np.uint64]) -> NDArray[np.float64]: ...
 def individual_charge(
     norms: NDArray[np.float32] | _Vector,
     scale: float,

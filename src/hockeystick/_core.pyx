@@ -98,16 +98,21 @@ def check(int status, where="core"):
 cdef object named = tuple.__new__  # a named tuple by its own constructor takes twice as long, which warm queries notice
 
 
-cdef object scaled(int status, const hs_point *p):
+cdef object scaled(int status, const hs_point *p, bint ruled=False):
+    """A Scaled; of a run with rules the interpolation error is the fifth term."""
     terms = (p.aliasing, p.truncation, p.inner, p.rounding)
+    if ruled:
+        terms += (p.interpolation,)
     return named(Scaled, (status, p.log_scale, p.lower, p.estimate, p.upper, terms, p.n_nodes))
 
 
-cdef object crossing(int status, const hs_crossing *at):
+cdef object crossing(int status, const hs_crossing *at, bint ruled=False):
     cdef const hs_point *p = &at.delta
     if status > 1:
         return Crossing(status, 0.0, 0.0, 0.0, (), 0)
     terms = (p.aliasing / p.estimate, p.truncation / p.estimate, p.inner / p.estimate, p.rounding / p.estimate)
+    if ruled:
+        terms += (p.interpolation / p.estimate,)
     return named(Crossing, (status, at.lower, at.estimate, at.upper, terms, p.n_nodes))
 
 
@@ -141,6 +146,17 @@ cdef hs_contour blank(int b, int add, hs_poll *poll) noexcept nogil:
     return C
 
 
+cdef int _rule(hs_contour *C, const double[:, ::1] fits, int ruled) except -1:
+    """The last `ruled` steps of C are rules, off by what the rows of `fits` say."""
+    if fits is None:
+        return 0
+    lengths(5, fits.shape[1], 5)
+    if not 0 <= ruled <= C.b or fits.shape[0] < 1:
+        check(HS_BAD_ARGUMENT, "contour")
+    C.ruled, C.n_fits, C.fits = ruled, lengths(fits.shape[0], fits.shape[0], fits.shape[0]), <const hs_fit *>&fits[0, 0]
+    return 0
+
+
 cdef const hs_pair *_pairs(const unsigned char[::1] pairs, int b) except? NULL:
     if pairs is None:
         return NULL
@@ -151,7 +167,7 @@ cdef const hs_pair *_pairs(const unsigned char[::1] pairs, int b) except? NULL:
 
 def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double eps,
                   double rtol, double T0, int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX,
-                  const unsigned char[::1] pairs=None):
+                  const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
     cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
@@ -163,22 +179,24 @@ def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k 
     memset(&p, 0, sizeof(p))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
     C.m, C.q, C.k, C.pair = doubles(m, b), doubles(q, b), doubles(k, b), _pairs(pairs, C.b)
+    _rule(&C, fits, ruled)
     with nogil:
         status = hs_contour_delta(&C, eps, lent, n_lent, &p)
     passed(&poll)
-    return scaled(status, &p)
+    return scaled(status, &p, fits is not None)
 
 
 def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const double[::1] eps, double rtol, double T0,
-                  int n_threads, double[::1] work):
-    """Rows (status, log_scale, lower, estimate, upper, four terms) of deltas at ascending eps; see hs.h."""
+                  int n_threads, double[::1] work, const double[:, ::1] fits=None, int ruled=0):
+    """Rows (status, log_scale, lower, estimate, upper, five terms) of deltas at ascending eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_contour C = blank(lengths(m.shape[0], q.shape[0], k.shape[0]), add, &poll)
     cdef int status
-    out = np.empty((eps.shape[0], 9))
+    out = np.empty((eps.shape[0], 10))
     cdef double[:, ::1] rows = out
     C.n_threads, C.rtol, C.T0 = n_threads, rtol, T0
     C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    _rule(&C, fits, ruled)
     with nogil:
         status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &rows[0, 0])
     passed(&poll)
@@ -188,7 +206,7 @@ def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const do
 
 def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double log_delta,
                 double rtol, double T0, int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX,
-                const unsigned char[::1] pairs=None):
+                const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
@@ -200,20 +218,22 @@ def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k no
     memset(&at, 0, sizeof(at))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
     C.m, C.q, C.k, C.pair = doubles(m, b), doubles(q, b), doubles(k, b), _pairs(pairs, C.b)
+    _rule(&C, fits, ruled)
     with nogil:
         status = hs_contour_eps(&C, log_delta, lent, n_lent, &at)
     passed(&poll)
-    return crossing(status, &at)
+    return crossing(status, &at, fits is not None)
 
 
 def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work,
-                   const unsigned char[::1] pairs=None):
+                   const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0):
     """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_contour C = blank(lengths(m.shape[0], q.shape[0], k.shape[0]), add, &poll)
     cdef double upper = 0
     cdef int status
     C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
+    _rule(&C, fits, ruled)
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
     passed(&poll)
@@ -231,6 +251,48 @@ def contour_work(int b, int n_threads=1):
 
 
 include "_core_grids.pxi"
+
+# crowd.c
+
+CROWD_LOWEST, CROWD_BOXES, CROWD_MOMENTS = HS_CROWD_LOWEST, HS_CROWD_BOXES, HS_CROWD_MOMENTS
+
+
+def crowd_add(const double[::1] m, const int64_t[::1] k, int sign, uint64_t[:, :, ::1] sums):
+    """Add the moments of steps of one rate to `sums`, or with sign -1 take them away; k may be None, for ones: hs.h."""
+    cdef int64_t n = m.shape[0]
+    cdef int status
+    if k is not None and k.shape[0] != n:
+        check(HS_BAD_ARGUMENT, "lengths of arrays")
+    _moments(sums)
+    if n == 0:
+        return
+    with nogil:
+        status = hs_crowd_add(n, &m[0], NULL if k is None else &k[0], sign, &sums[0, 0, 0])
+    check(status, "crowd")
+
+
+def crowd_join(int sign, const uint64_t[:, :, ::1] others, uint64_t[:, :, ::1] sums):
+    """Add others to sums, or with sign -1 take them away."""
+    _moments(others)
+    _moments(sums)
+    check(hs_crowd_join(sign, &others[0, 0, 0], &sums[0, 0, 0]), "crowd")
+
+
+def crowd_read(const uint64_t[:, :, ::1] sums):
+    """The moments as doubles, [boxes, degrees]; see hs.h."""
+    out = np.empty((HS_CROWD_BOXES, HS_CROWD_MOMENTS))
+    cdef double[:, ::1] moments = out
+    _moments(sums)
+    check(hs_crowd_read(&sums[0, 0, 0], &moments[0, 0]), "crowd")
+    return out
+
+
+cdef int _moments(const uint64_t[:, :, ::1] sums) except -1:
+    lengths(HS_CROWD_BOXES, sums.shape[0], HS_CROWD_BOXES)
+    lengths(HS_CROWD_MOMENTS, sums.shape[1], HS_CROWD_MOMENTS)
+    lengths(2, sums.shape[2], 2)
+    return 0
+
 
 # individual.c
 

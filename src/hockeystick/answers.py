@@ -92,8 +92,10 @@ class Scaled(NamedTuple):
 
     def relative(self) -> tuple[float, ...]:
         """The terms relative to delta."""
-        aliasing, truncation, inner, rounding = self.terms
         value = self.estimate
+        if len(self.terms) > 4:
+            return tuple(term / value for term in self.terms)
+        aliasing, truncation, inner, rounding = self.terms
         return aliasing / value, truncation / value, inner / value, rounding / value
 
     def point(self, route: str) -> Point:

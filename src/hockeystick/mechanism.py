@@ -18,6 +18,8 @@ import numpy as np
 from .bound import DomainError
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from .types import Ran
 
 SIGMA_RANGE = (1e-3, 1e9)
@@ -152,11 +154,19 @@ class Run(_Composable):
     __slots__ = ("_cache", "parts")
 
     parts: tuple[tuple[Mechanism, int], ...]
+    columns: ClassVar[Any] = None  # of a run made from arrays (arrays.py), which knows its Gaussian steps without parts
     _cache: dict[Any, Any]
 
     def __init__(self, parts: tuple[tuple[Mechanism, int], ...]) -> None:
         self.parts = parts
         self._cache = {}
+
+    @staticmethod
+    def from_arrays(sigma: ArrayLike, q: ArrayLike = 1.0, count: ArrayLike = 1, *, sensitivity: float = 1.0) -> Run:
+        """The run of many Gaussian steps; see `compose_arrays`."""
+        from .arrays import compose_arrays
+
+        return compose_arrays(sigma, q, count, sensitivity=sensitivity)
 
     def _repeat(self, k: int) -> Run:
         return Run(tuple((step, count("number of steps", n * k)) for step, n in self.parts))

@@ -50,29 +50,56 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     are left out."""
     cached = run._cache.get(adjacency, ...)
     if cached is ...:
+        if run.columns is not None and run.is_gaussian(adjacency):
+            cached = run._cache[adjacency] = run.gaussian_steps(adjacency)
+            return cached
         sampling.check_fixed_size(run, adjacency)
         rows = _rows(run, adjacency)
         cached = None
         if all(isinstance(row, tuple) and not isinstance(row, sampling.Pair) for row, _ in rows):
             table = np.array([(*row, k) for row, k in rows], dtype=float).reshape(-1, 3)
-            cached = GaussianSteps(*table.T.copy())
+            cached = in_order(*table.T.copy())
         run._cache[adjacency] = cached
     return cached
 
 
-def gaussian_facts(run: Run, steps: GaussianSteps) -> tuple[float, float, bool]:
-    """(number of steps; sum k |log(1-q)|, the largest loss in the ADD direction; whether both directions have one
-    curve)."""
-    key = ("facts", id(steps))  # steps of one adjacency, kept by the run's cache
+def in_order(m: np.ndarray, q: np.ndarray, k: np.ndarray) -> GaussianSteps:
+    """The steps by ascending shift and rate, equal ones merged: sums do not depend on the order in which they came."""
+    if m.size < 2:  # as most runs
+        return GaussianSteps(m, q, k)
+    order = np.lexsort((q, m))
+    m, q, k = m[order], q[order], k[order]
+    first = np.flatnonzero(np.concatenate(([True], (m[1:] != m[:-1]) | (q[1:] != q[:-1]))))
+    return GaussianSteps(m[first], q[first], np.add.reduceat(k, first))
+
+
+def is_gaussian(run: Run, adjacency: str) -> bool:
+    """Whether `gaussian_steps` has arrays of the run."""
+    return gaussian_steps(run, adjacency) is not None if run.columns is None else run.is_gaussian(adjacency)
+
+
+def gaussian_facts(run: Run, adjacency: str) -> tuple[float, float, bool]:
+    """Of a run of the Gaussian family: (number of steps; sum k |log(1-q)|, the largest loss in the ADD direction;
+    whether both directions have one curve)."""
+    key = ("facts", adjacency)
     facts = run._cache.get(key)
     if facts is None:
-        total, wall, whole = 0.0, 0.0, True
-        for n, x in zip(steps.k.tolist(), steps.q.tolist(), strict=True):  # most runs have one row
-            total += n
-            wall += -n * math.log1p(-x) if x < 1 else math.inf
-            whole = whole and x == 1
-        facts = run._cache[key] = total, wall, whole
+        facts = _facts(gaussian_steps(run, adjacency)) if run.columns is None else run.gaussian_facts()
+        run._cache[key] = facts
     return facts
+
+
+def _facts(steps: GaussianSteps) -> tuple[float, float, bool]:
+    if steps.k.size > 8:
+        plain = steps.q == 1
+        wall = math.inf if plain.any() else math.fsum((-steps.k * np.log1p(-steps.q)).tolist())
+        return float(steps.k.sum()), wall, bool(plain.all())
+    total, wall, whole = 0.0, 0.0, True
+    for n, x in zip(steps.k.tolist(), steps.q.tolist(), strict=True):  # most runs have one row
+        total += n
+        wall += -n * math.log1p(-x) if x < 1 else math.inf
+        whole = whole and x == 1
+    return total, wall, whole
 
 
 class PairedSteps(NamedTuple):

@@ -279,16 +279,16 @@ class _Settings(Question):
 
     def _shared(self, eps: float) -> str | None:
         """The route whose points are shared: the one asked for, or what `auto` takes at one of the points."""
-        if self.steps is not None and self.total > 1 and self.route in ("auto", "contour"):
-            return "contour"
-        asked = self.route == "pld" or (self.route == "auto" and self.steps is None and self.point(eps).route == "pld")
+        if self.gaussian and self.total > 1 and self.route in ("auto", "contour"):
+            return "compressed" if any(True for _ in self.rules) else "contour"
+        asked = self.route == "pld" or (self.route == "auto" and not self.gaussian and self.point(eps).route == "pld")
         return "pld" if asked else None
 
     def _matters(self, add: int, eps: np.ndarray, log_lower: np.ndarray) -> np.ndarray:
         """Where this direction is not certainly the smaller."""
-        if self.steps is None:
+        if not self.gaussian:
             return np.full(eps.size, not mirrored(self.run, self.adjacency))
-        return ~(bounds.curve_upper(self.steps, add, eps) <= log_lower)
+        return ~(bounds.curve_upper(self, add, eps) <= log_lower)
 
     def point(self, eps: float) -> Point:
         """delta(eps), the larger over the directions."""
@@ -308,7 +308,7 @@ class _Settings(Question):
         """The larger over the directions. One is left out where both have the same losses, or it is proved to be the
         smaller [theory: pair.directions, line.both]."""
         first, *others = self.directions
-        if not others or (self.steps is None and mirrored(self.run, self.adjacency)):
+        if not others or (not self.gaussian and mirrored(self.run, self.adjacency)):
             return self._one(what, first, at)
         if self._apart():
             found = in_order(lambda half: half[0]._one(what, half[1], at), self._halves(), self.n_threads)
@@ -344,7 +344,7 @@ class _Settings(Question):
 
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
-        if add and eps >= self.wall and self.steps is not None and eps >= self.wall * (1 + (self.steps.k.size + 5) * U):
+        if add and eps >= self.wall and self.gaussian and eps >= self.wall * (1 + (self.steps.k.size + 5) * U):
             return True  # beyond the largest loss
         return self._prune() and bounds.below(self, add, eps, log_delta)
 
@@ -354,7 +354,7 @@ class _Settings(Question):
     def _try(self, what: str, add: int, at: float):
         """The route asked for, or with `auto` all in turn until the answer is good enough: what they leave."""
         found, wanted, before = None, GOOD_ENOUGH if self.rtol is None else self.rtol, ""
-        names = GENERAL if self.steps is None else GAUSSIAN
+        names = GENERAL if not self.gaussian else GAUSSIAN
         for name in names if self.route == "auto" else (self.route,):
             if before == "contour":
                 _note(self, what, at, found)

@@ -34,7 +34,7 @@ def beyond(question, add: int, eps: float) -> Point | None:
 
     Ends and masses at infinity with the errors that the losses state; e^x and its complement add 4u each.
     """
-    if question.steps is not None:
+    if question.gaussian:
         return _beyond_wall(question, add, eps)
     parts = question.losses(add)
     low, high = ends(parts)
@@ -79,7 +79,7 @@ def _beyond_wall(question, add: int, eps: float) -> Point | None:
 def known_root(question, add: int, delta: float, cheaply: bool) -> Root | None:
     """eps(delta) where no route is needed: of no steps, at a jump of the curve, or (`cheaply`) where the distances
     alone keep delta(0) below delta. Else None."""
-    if question.steps is not None:
+    if question.gaussian:
         return None if question.total else ZERO_ROOT
     if cheaply and _variation_upper(question, add) <= delta:
         return ZERO_ROOT
@@ -109,7 +109,11 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
     if log_delta == -math.inf:
         return False
-    if question.steps is not None:
+    if question.gaussian:
+        for ruled in question.rules:
+            size = _core.contour_work(1)
+            status, upper, _ = scratch.lend(size, _core.chernoff_upper, *ruled.steps, add, 1, eps, **ruled.options)
+            return status == 0 and upper <= log_delta
         m, q, k = question.steps
         work = scratch.borrow(question.n_threads * _core.saddle_work())
         status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, question.n_threads, work)
@@ -198,13 +202,15 @@ def _chernoff(paired: PairedSteps, add: int, have_eps: int, at: float) -> float:
     return upper if status == 0 else math.inf
 
 
-def curve_upper(steps: GaussianSteps, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
+def curve_upper(question, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
     """Upper bounds of log delta at ascending eps: the least of `lines` Chernoff lines K(t) - eps t, tilts spread over
     eps."""
     best = np.zeros(eps.size)
     size = _core.contour_work(1)
+    ruled = next(iter(question.rules), None)
+    steps, options = (ruled.steps, ruled.options) if ruled else (question.steps, {})
     for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)]:
-        status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *steps, add, 1, float(at))
+        status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *steps, add, 1, float(at), **options)
         if status == 0:
             with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
                 line = upper - (eps - at) * tilt

@@ -17,10 +17,12 @@ import numpy as np
 from .. import _core, scratch
 from ..answers import ZERO, Point, Root
 from ..arguments import log_upper
+from ..crowd import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..pair import GaussianSteps, PairedSteps
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
+RULED_TERMS = (*TERMS, "interpolation")
 RTOL = 1e-9
 """Relative half-width of delta that a contour must reach, or the next one is tried as well."""
 
@@ -39,6 +41,12 @@ decays."""
 LOOSER = (1e-6, 1e-4)
 """Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a
 grid."""
+
+CROWDED = 100_000
+"""Steps beyond which a looser answer of a rule is taken before all are summed."""
+
+SMALL_SHARE = 8
+"""A rule answers where its own error is less than this part of the width."""
 
 HOPELESS = (4, 8, 9)
 """Statuses of a line that no other goal helps: no saddle, or more lost to rounding than there is."""
@@ -63,8 +71,17 @@ def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
     """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms), NaN
     where the line gives less than rtol."""
+    return _points(steps, add, eps, rtol, n_threads)[:, :-1]
+
+
+def ruled_points(ruled: Ruled, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
+    """The same of a crowd by a rule, with five terms."""
+    return _points(ruled.steps, add, eps, rtol, n_threads, **ruled.options)
+
+
+def _points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int, **options) -> np.ndarray:
     size = _core.contour_work(steps.shift.size, n_threads)
-    rows = scratch.lend(size, _core.contour_curve, *steps, add, eps, rtol, margin(rtol), n_threads)
+    rows = scratch.lend(size, _core.contour_curve, *steps, add, eps, rtol, margin(rtol), n_threads, **options)
     status, scale, lower, estimate, upper, *terms = rows.T
     good = status == 0
     with np.errstate(all="ignore"):
@@ -79,6 +96,33 @@ def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n
     [theory: line.root]."""
     answer = _answer(_core.contour_eps, _core.hyperbola_eps, steps, add, log_delta, rtol, n_threads)
     return answer and answer.root("contour")
+
+
+def ruled_point(question, add: int, eps: float) -> Point | None:
+    """A certified point of a crowd by the first of its rules that is as good as all the steps, or None."""
+    answer = _ruled_answer(_core.contour_delta, question, add, eps)
+    return answer and answer.point("compressed")
+
+
+def ruled_root(question, add: int, log_delta: float) -> Root | None:
+    """A certified root by the same."""
+    answer = _ruled_answer(_core.contour_eps, question, add, log_delta)
+    return answer and answer.root("compressed")
+
+
+def _ruled_answer(line, question, add: int, at: float):
+    """The answer of a rule where it meets the goal, or misses that for other reasons than the rule; of many steps one
+    that meets a looser goal."""
+    goal, n_threads = question.goal, question.n_threads
+    goals = (goal, *(x for x in LOOSER if x > goal)) if question.total > CROWDED else (goal,)
+    for rtol in goals:
+        for ruled in question.rules:
+            work = scratch.borrow(_core.contour_work(ruled.steps.shift.size, n_threads))
+            answer = line(*ruled.steps, add, at, rtol, margin(rtol), n_threads, work, **ruled.options)
+            scratch.give_back(work)
+            if answer.status == 0 or (answer.status == 1 and SMALL_SHARE * answer.relative()[-1] < answer.width):
+                return answer
+    return None
 
 
 def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1) -> tuple[str, int] | None:

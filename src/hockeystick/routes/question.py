@@ -5,30 +5,34 @@ from __future__ import annotations
 
 import math
 
-from ..pair import gaussian_facts, gaussian_steps, losses, paired_steps
+from ..crowd import crowd_of, rules
+from ..pair import gaussian_facts, gaussian_steps, is_gaussian, losses, paired_steps
 from . import contour
 
 
 class Question:
     """The run of a query, its tolerance and its threads.
 
-    steps : arrays of a run of the Gaussian family (total : their number, wall : the largest loss in the ADD direction);
-    None, 0
-    and infinite for any other run, whose routes go through `losses`.   auto : whether no route was named.   why : what
-        the
-    last route said that declined.
+    gaussian : whether all pairs are of the Gaussian family; other runs go through `losses`.
+    total : number of steps of such a run, wall : its largest loss in the ADD direction; 0 and infinite for any other.
+    auto : whether no route was named.   why : what the last route said that declined.
     """
 
-    __slots__ = ("adjacency", "auto", "mirrored", "n_threads", "rtol", "run", "steps", "total", "wall", "why")
+    __slots__ = ("adjacency", "auto", "gaussian", "mirrored", "n_threads", "rtol", "run", "total", "wall", "why")
 
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
         self.why = ""
-        self.steps = gaussian_steps(run, adjacency)
+        self.gaussian = is_gaussian(run, adjacency)
         self.total: float = 0
         self.wall, self.mirrored = math.inf, False
-        if self.steps is not None:
-            self.total, self.wall, self.mirrored = gaussian_facts(run, self.steps)
+        if self.gaussian:
+            self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
+
+    @property
+    def steps(self):
+        """A run of the Gaussian family as arrays, those of many steps made when asked for; None for any other."""
+        return gaussian_steps(self.run, self.adjacency) if self.gaussian else None
 
     @property
     def brief(self) -> bool:
@@ -36,12 +40,22 @@ class Question:
         takes."""
         if not self.auto or self.rtol is not None:
             return False
-        return self.steps is not None or paired_steps(self.run, self.adjacency, False) is not None
+        return self.gaussian or paired_steps(self.run, self.adjacency, False) is not None
 
     @property
     def goal(self) -> float:
         """The relative half-width of delta asked of a contour."""
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
+
+    @property
+    def rules(self):
+        """What may stand for a run of many distinct Gaussian steps (crowd.py), made when asked; nothing for others."""
+        run, adjacency = self.run, self.adjacency
+        if not self.gaussian:
+            return ()
+        if run.columns is not None:
+            return rules(run, adjacency, run.distinct, lambda: run.crowd(adjacency))
+        return rules(run, adjacency, len(run.parts), lambda: crowd_of(self.steps))
 
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""

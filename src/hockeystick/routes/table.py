@@ -42,7 +42,7 @@ class Route(NamedTuple):
 
 
 def _contour_point(question, add: int, eps: float):
-    if question.steps is None:
+    if not question.gaussian:
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
             return general().point(question, add, eps)
@@ -51,11 +51,12 @@ def _contour_point(question, add: int, eps: float):
         return contour.pair_point(paired, add, eps, question.goal, question.n_threads)
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
-    return contour.point(question.steps, add, eps, question.goal, question.n_threads)
+    found = contour.ruled_point(question, add, eps)
+    return found or contour.point(question.steps, add, eps, question.goal, question.n_threads)
 
 
 def _contour_root(question, add: int, delta: float):
-    if question.steps is None:
+    if not question.gaussian:
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
             return general().root(question, add, delta)
@@ -65,8 +66,12 @@ def _contour_root(question, add: int, delta: float):
     if question.total == 1 and question.wall < math.inf:
         found = contour.single_root(*_only_step(question.steps), add, delta)
     else:
-        found = contour.root(question.steps, add, math.log(delta), question.goal, question.n_threads)
+        found = contour.ruled_root(question, add, math.log(delta))
+        found = found or contour.root(question.steps, add, math.log(delta), question.goal, question.n_threads)
     if found is None:
+        zero = contour.ruled_point(question, add, 0.0)
+        if zero and zero.at_most(delta):
+            return Root(0.0, 0.0, 0.0, zero.terms, zero.route)
         if _one_step_exceeds(question.steps, delta):
             return None
         return _zero_root(
@@ -108,6 +113,10 @@ def _zero_root(paired, delta: float, at_zero: Callable):
 
 def _contour_points(question, add: int, eps):
     return contour.points(question.steps, add, eps, question.goal, question.n_threads)
+
+
+def _ruled_points(question, add: int, eps):
+    return contour.ruled_points(next(iter(question.rules)), add, eps, question.goal, question.n_threads)
 
 
 def _exact_point(question, add: int, eps: float):
@@ -154,7 +163,7 @@ def _prv_root(question, add: int, delta: float):
 
 
 def _moments_point(question, add: int, eps: float):
-    if question.steps is not None:
+    if question.gaussian:
         return bounds.moments_point(question.steps, add, eps)
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
@@ -165,7 +174,7 @@ def _moments_point(question, add: int, eps: float):
 
 
 def _moments_root(question, add: int, delta: float):
-    if question.steps is not None:
+    if question.gaussian:
         return bounds.moments_root(question.steps, add, math.log(delta))
     paired = paired_steps(question.run, question.adjacency, bool(add))
     upper = bounds.root_upper(paired, add, log_lower(delta)) if paired else math.inf
@@ -196,13 +205,13 @@ def _pld_points(question, add: int, eps):
 
 
 def _saddle_point(question, add: int, eps: float):
-    if question.steps is None:
+    if not question.gaussian:
         return laws().point(question.losses(add), eps)
     return saddlepoint.point(question.steps, add, eps)
 
 
 def _saddle_root(question, add: int, delta: float):
-    if question.steps is None:
+    if not question.gaussian:
         return laws().root(question.losses(add), delta)
     return saddlepoint.root(question.steps, add, math.log(delta))
 
@@ -272,8 +281,9 @@ TABLE = {
     "moments": Route(bounds.MOMENTS_TERMS, _moments_point, _moments_root),
     "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False, larger_root=_larger_saddle_root),
     "exact": Route(contour.TERMS, _exact_point, _exact_root),
+    "compressed": Route(contour.RULED_TERMS, _contour_point, _contour_root, points=_ruled_points),
 }
-"""The one table of routes. "exact" and "moments" are names of answers, not of choices."""
+"""The one table of routes. "exact", "moments" and "compressed" are names of answers, not of choices."""
 
 GAUSSIAN = ("contour", "saddlepoint", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
@@ -281,7 +291,7 @@ GAUSSIAN = ("contour", "saddlepoint", "prv", "pld", "moments")
 GENERAL = ("exact", "contour", "pld", "prv", "moments")
 """The same for any other run."""
 
-ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments")))
+ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments", "compressed")))
 """What a caller may ask for."""
 
 TERMS = {name: route.terms for name, route in TABLE.items()}

@@ -1,0 +1,314 @@
+"""Many distinct Gaussian steps as a rule: a few shifts with positive weights, whose line is that of all the steps.
+
+Steps of one sampling rate are kept as Chebyshev moments of their shifts m = sensitivity/sigma, in boxes of an eighth of
+an octave and in whole numbers (csrc/crowd.c): order, merging and taking away change no bit. From its 16 moments every
+box gets a Gauss rule of at most eight shifts, and the rules of boxes within an octave become one. log M(a; m) is
+analytic in m around a box [theory: compression.strip], so that the sum over the steps and the one over the rule differ
+by little, and by how much is bounded from the moments of both [theory: compression.rule, compression.moments];
+csrc/line/fit.c turns that into an error of the line. How the rule was found enters no bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .mechanism import Run
+from .pair import GaussianSteps
+
+U = 2.0**-53
+UNIT = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)
+BOXES, DEGREES, LOWEST = _core.CROWD_BOXES, _core.CROWD_MOMENTS, _core.CROWD_LOWEST
+POINTS = DEGREES // 2
+PARTS = (0.85, 0.6, 0.42, 0.3, 0.2, 0.13)
+"""Of the widest ellipse, those tried."""
+REACH = 0.62
+"""The ellipse for which a merged rule has as many points as leave e^-PRECISION."""
+PRECISION = 35.0
+ARCS = 32
+FEWEST = 48
+"""Fewer distinct steps are summed as they are."""
+WORTH = 0.7
+"""Of the number of distinct steps: a rule with more rows is none."""
+RATES_MAX = 64
+"""Most sampling rates that are kept apart."""
+
+_DEGREE = np.arange(DEGREES)
+MOMENT_ERROR = 2.0**-51 + 1.5 * _DEGREE * (_DEGREE - 1) * U
+"""Error of a step's T_j in the sums of csrc/crowd.c, and, less its first term, of T_j computed here
+[theory: compression.moments]."""
+
+
+class Ruled(NamedTuple):
+    """A rule in place of the steps that it stands for.
+
+    steps : its rows, the one of rate 1 first.   ruled : how many of the last rows are of rates below 1.
+    fits : what it is off by, rows of hs_fit.   total : number of steps.
+    """
+
+    steps: GaussianSteps
+    ruled: int
+    fits: NDArray[np.float64]
+    total: float
+
+    @property
+    def options(self):
+        """What the gate takes besides the steps."""
+        return {"fits": self.fits, "ruled": self.ruled}
+
+
+class Crowd:
+    """The moments of steps, for every sampling rate."""
+
+    __slots__ = ("sums",)
+
+    def __init__(self) -> None:
+        self.sums: dict[float, NDArray[np.uint64]] = {}
+
+    def add(self, m: NDArray[np.float64], q: float, k: NDArray[np.int64] | None, sign: int = 1) -> None:
+        """Add steps of one rate, or with sign -1 take away what was added."""
+        if q not in self.sums:
+            self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
+        _core.crowd_add(m, k, sign, self.sums[q])
+
+    def add_many(self, m: NDArray[np.float64], q: NDArray[np.float64], k: NDArray[np.int64] | None) -> bool:
+        """Add steps of several rates, q an array or one for all; False where they have too many."""
+        rates = np.unique(q) if q.ndim and (q != q[0]).any() else q.ravel()[:1]
+        if len(self.sums.keys() | set(rates.tolist())) > RATES_MAX:
+            return False
+        for rate in rates.tolist():
+            here = slice(None) if rates.size == 1 else q == rate
+            self.add(np.ascontiguousarray(m[here]), rate, k if k is None else np.ascontiguousarray(k[here]))
+        return True
+
+    def join(self, other: Crowd, sign: int = 1) -> None:
+        """Add another crowd, or with sign -1 take one away that was added."""
+        for q, sums in other.sums.items():
+            if q not in self.sums:
+                self.sums[q] = np.zeros_like(sums)
+            _core.crowd_join(sign, sums, self.sums[q])
+
+    def rule(self, merged: bool = True) -> Ruled:
+        """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box."""
+        rows, fits, total, plain = [], [], 0.0, 0
+        for q in sorted(self.sums, reverse=True):
+            moments = _core.crowd_read(self.sums[q])
+            box = np.flatnonzero(moments[:, 0])
+            if not box.size:
+                continue
+            moments = moments[box]
+            total += float(moments[:, 0].sum())
+            middle, half = _places(box)
+            x, w = gauss(moments)
+            m = middle[:, None] + half[:, None] * x
+            x = (m - middle[:, None]) / half[:, None]  # exactly, the half widths being powers of two
+            off = _differences(moments, chebyshev(x), w, MOMENT_ERROR)
+            if q == 1:  # log M = m^2 z (1+z)/2 [theory: compression.gaussian]
+                squares, plain = float(np.sum(w * m * m)), 1
+                x_2 = (
+                    off[:, 0] * (middle**2 + 0.5 * half**2) + 2 * middle * half * off[:, 1] + 0.5 * half**2 * off[:, 2]
+                )
+                rows.append((1.0, 1.0, squares))
+                fits.append((0.0, 1.0, 0.0, 0.0, float(x_2.sum()) * (1 + 1e-9) + (w.size + 8) * U * squares))
+                continue
+            for here in _octaves(middle, half):
+                group = 2.0 * len(fits)  # a name that no other group has
+                for rho in _ellipses(middle[here], half[here]):
+                    size = _weight(off[here], moments[here, 0], w[here].sum(axis=1), rho)
+                    fits.append((group, q, *ellipse(middle[here], half[here], rho), size))
+                shift, weight = m[here][w[here] > 0], w[here][w[here] > 0]
+                if merged:
+                    shift, weight, more = _one_rule(shift, weight)
+                    fits += [(group + 1, q, *row) for row in more]
+                rows += [(one, q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
+        steps = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
+        return Ruled(steps, len(rows) - plain, np.array(fits, dtype=float).reshape(-1, 5), total)
+
+
+def rules(run: Run, adjacency: str, count: int, crowd_of: Callable[[], Crowd | None]) -> Iterator[Ruled]:
+    """The rules worth a line, the merged one first, of a run of `count` distinct steps whose moments are crowd_of();
+    none where the steps are hardly more."""
+    if count < FEWEST:
+        return
+    key = (adjacency, "crowd")
+    if key not in run._cache:
+        run._cache[key] = crowd_of()
+    crowd = run._cache[key]
+    for merged in (True, False) if crowd else ():
+        at = (adjacency, "rule", merged)
+        if at not in run._cache:
+            run._cache[at] = crowd.rule(merged)
+        if run._cache[at].steps.shift.size < WORTH * count:
+            yield run._cache[at]
+
+
+def crowd_of(steps: GaussianSteps) -> Crowd | None:
+    """The moments of steps; None where they have too many rates."""
+    crowd = Crowd()
+    counts = None if (steps.k == 1).all() else steps.k.astype(np.int64)
+    return crowd if crowd.add_many(steps.shift, steps.q, counts) else None
+
+
+def _octaves(middle, half) -> list[slice]:
+    """Neighbouring boxes that lie within a factor of two."""
+    low, high, found, first = middle - half, middle + half, [], 0
+    for i in range(1, middle.size + 1):
+        if i == middle.size or high[i] > 2.01 * low[first]:
+            found.append(slice(first, i))
+            first = i
+    return found
+
+
+def _one_rule(m, w):
+    """A Gauss rule of the weights w at m, and rows (m', F, weight) of what it is off by; none where it has no fewer."""
+    low, high = float(m.min()), float(m.max())
+    middle, half = 0.5 * (low + high), 0.5 * (high - low) * (1 + 1e-9)
+    if not half > 1e-9 * middle:
+        return m, w, []
+    count = math.ceil(PRECISION / (2 * math.log(REACH * _widest(middle, half))))
+    if not count < m.size:
+        return m, w, []
+    points, weights = stieltjes((m - middle) / half, w, count)
+    shift = middle + half * points
+    degrees = 2 * count + 8
+    degree = np.arange(degrees)
+    error = (3.5 * degree**2 + 2) * UNIT  # of T_j at what the quotients below, within 2 units, stand for
+    x, y = ((at.astype(np.longdouble) - middle) / half for at in (m, shift))
+    moments = w.astype(np.longdouble) @ chebyshev(x, degrees)
+    ours = weights.astype(np.longdouble) @ chebyshev(y, degrees)
+    count_of = moments[0] * (error + (m.size + 4) * UNIT) + ours[0] * (error + (y.size + 4) * UNIT)
+    off = ((np.abs(moments - ours) + count_of) * (1 + 1e-9)).astype(float)[None]
+    one, wide = np.array([middle]), np.array([half])
+    rows = [
+        (*ellipse(one, wide, rho), _weight(off, w.sum(keepdims=True), weights.sum(keepdims=True), rho))
+        for rho in _ellipses(one, wide)
+    ]
+    return shift, weights, rows
+
+
+def stieltjes(x, w, count: int):
+    """(points, weights) of the Gauss rule of `count` points of the weights w at x, or of fewer where these do, by
+    Lanczos' recurrence with full reorthogonalisation."""
+    total = w.sum()
+    basis = [np.sqrt(w / total)]
+    diagonal, below = [], []
+    for n in range(count):
+        v = basis[-1]
+        diagonal.append(float(v @ (x * v)))
+        if n == count - 1:
+            break
+        rest = x * v
+        for _ in range(2):
+            every = np.array(basis)
+            rest = rest - every.T @ (every @ rest)
+        size = float(np.sqrt(rest @ rest))
+        if not size > 1e-8:
+            break
+        below.append(size)
+        basis.append(rest / size)
+    jacobi = np.diag(diagonal) + np.diag(below[: len(diagonal) - 1], -1)
+    points, vectors = np.linalg.eigh(jacobi)
+    return np.clip(points, x.min(), x.max()), vectors[0] ** 2 * total
+
+
+def _widest(middle: float, half: float) -> float:
+    """About the largest ellipse around a box that stays where log M is analytic."""
+    return math.sqrt(1.96) * middle / half
+
+
+def _ellipses(middle, half) -> list[float]:
+    """Sums of the half axes, in half widths, of the ellipses tried around boxes."""
+    most = _widest(1.0, float((half / middle).max()))
+    return [max(1.2, part * most) for part in PARTS]
+
+
+def _places(box):
+    """(middle, half width) of boxes, exactly."""
+    scale = np.ldexp(1.0, LOWEST + box // 8)
+    return scale * (1 + (2 * (box % 8) + 1) / 16), scale / 16
+
+
+def chebyshev(x: NDArray[np.float64], degrees: int = DEGREES) -> NDArray[np.float64]:
+    """T_0..T_{degrees-1}, the last axis, each within 1.5 j (j-1) units of x's type for |x| <= 1
+    [theory: compression.moments]."""
+    t = np.empty((*x.shape, degrees), x.dtype)
+    t[..., 0] = 1
+    t[..., 1] = x
+    for j in range(2, degrees):
+        t[..., j] = 2 * x * t[..., j - 1] - t[..., j - 2]
+    return t
+
+
+def gauss(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(points, weights), [boxes, POINTS], of the Gauss rules of Chebyshev moments [boxes, 2 POINTS]; where fewer points
+    carry all the weight the others have none. By the modified Chebyshev algorithm and the vectors of Jacobi's matrix.
+    """
+    boxes = len(moments)
+    count = moments[:, 0]
+    now = (moments / count[:, None]).astype(np.longdouble)
+    now[:, 1:] *= np.ldexp(1.0, -np.arange(DEGREES - 1))  # of monic polynomials
+    own = np.full(DEGREES, 0.25)
+    own[:2] = 0, 0.5  # the recurrence of those: P_{j+1} = x P_j - own_j P_{j-1}
+    centre, square = np.zeros((2, boxes, POINTS), np.longdouble)
+    centre[:, 0] = now[:, 1] / now[:, 0]
+    before, alive = np.zeros_like(now), np.ones(boxes, bool)
+    for n in range(1, POINTS):
+        new, at = np.zeros_like(now), slice(n, DEGREES - n)
+        new[:, at] = (
+            now[:, n + 1 : DEGREES - n + 1]
+            - centre[:, n - 1, None] * now[:, at]
+            - square[:, n - 1, None] * before[:, at]
+        )
+        new[:, at] += own[at] * now[:, n - 1 : DEGREES - n - 1]
+        alive = alive & (new[:, n] > 2e-14 * 0.25**n)  # else what is left is rounding
+        safe = np.where(alive, new[:, n], 1)
+        centre[:, n] = np.where(alive, new[:, n + 1] / safe - now[:, n] / now[:, n - 1], 0)
+        square[:, n] = np.where(alive, safe / now[:, n - 1], 0)
+        before, now = now, np.where(alive[:, None], new, 1)
+    jacobi = np.zeros((boxes, POINTS, POINTS))
+    i = np.arange(POINTS)
+    jacobi[:, i, i] = centre
+    jacobi[:, i[1:], i[:-1]] = np.sqrt(square[:, 1:])
+    x, vectors = np.linalg.eigh(jacobi)
+    w = vectors[:, 0] ** 2
+    w[w < 1e-25] = 0  # of points that are not coupled to the first
+    return np.clip(x, -1, 1), w * count[:, None]
+
+
+def _differences(moments, t, w, error):
+    """Bounds of |sum k T_j(x_i) - sum w t_j|, [boxes, degrees], t = T_j at the points; error: of both."""
+    ours = np.einsum("bp,bpj->bj", w, t)
+    total = w.sum(axis=1)
+    off = np.abs(moments - ours) + 4 * U * np.abs(moments)
+    off += moments[:, :1] * error + total[:, None] * (error + (w.shape[1] + 4) * U)
+    return off * (1 + 1e-9)
+
+
+def _weight(off, count, total, rho: float) -> float:
+    """The sum over boxes of what the sums over steps and rule of an f with |f| <= 1 on the ellipse may differ by
+    [theory: compression.rule]."""
+    degrees = off.shape[1]
+    known = off[:, 0] + 2 * (off[:, 1:] * rho ** -np.arange(1.0, degrees)).sum(axis=1)
+    rest = 2 * rho**-degrees / (1 - 1 / rho) * (count + total)
+    return float((known + rest).sum()) * (1 + 1e-9)
+
+
+def ellipse(middle, half, rho: float) -> tuple[float, float]:
+    """(m', F) of the ellipses with sum of half axes rho * half around boxes, the largest over all, by arcs up to the
+    largest arg m [theory: compression.arcs]; infinite where an ellipse leaves the sector."""
+    a, b = half * 0.5 * (rho + 1 / rho), half * 0.5 * (rho - 1 / rho)
+    if not np.all(a * a + b * b < 0.98 * middle**2):
+        return np.inf, np.inf
+    t = np.arccos(-a / middle)[:, None] * np.linspace(0, 1, ARCS + 1)
+    x, y = middle[:, None] + a[:, None] * np.cos(t), b[:, None] * np.sin(t)
+    size2 = (x * x + y * y)[:, :-1] * (1 + 1e-12)
+    turn = np.arctan2(y, x)[:, 1:] * (1 + 1e-12) + 1e-15
+    cos2 = np.cos(2 * turn) * (1 - 1e-12)
+    most2 = size2 / cos2
+    log_factor = (most2 - size2 * cos2) / 8 - 0.5 * np.log(cos2)
+    return float(np.sqrt(most2.max()) * (1 + 1e-12)), float(np.exp(log_factor.max()) * (1 + 1e-12))

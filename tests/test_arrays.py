@@ -1,0 +1,122 @@
+"""Runs from arrays: the same as from objects, whatever the order, and what is refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+
+
+def both(sigma, q, count):
+    objects = hs.compose(
+        *(
+            (hs.poisson_subsampled(hs.gaussian(s), x), n)
+            for s, x, n in zip(*map(np.ndarray.tolist, (sigma, q, count)), strict=True)
+        )
+    )
+    return hs.compose_arrays(sigma, q, count), objects
+
+
+def columns(n, seed):
+    rng = np.random.default_rng(seed)
+    return rng.choice(rng.uniform(0.9, 3, n), n), rng.choice([0.01, 0.02, 1e-3], n), rng.integers(1, 60, n)
+
+
+@pytest.mark.parametrize("n", [1, 30, 700])
+def test_arrays_and_objects_are_one_run(n):
+    run, objects = both(*columns(n, n))
+    assert run == objects and hash(run) == hash(objects) and run.steps == objects.steps
+    assert dict(run.parts) == dict(objects.parts) and list(run.parts) == sorted(
+        run.parts, key=lambda p: (p[0].base.sigma, p[0].q)
+    )
+    assert repr(run)[:40] == repr(hs.compose(*run.parts))[:40]
+    assert run * 3 == objects * 3 and run + objects == objects * 2
+    assert hs.Run.from_arrays(*columns(n, n)) == run and pickle.loads(pickle.dumps(run)) == run
+    for adjacency in ("add_remove", "zero_out"):
+        one, other = (hs.epsilon(r, 1e-5, adjacency=adjacency) for r in (run, objects))
+        assert (one.lower, one.upper) == (other.lower, other.upper) and one.route == other.route
+    assert hs.delta(run, 1.0, route="saddlepoint").lower <= hs.delta(objects, 1.0).upper
+
+
+@pytest.mark.parametrize("ask", [hs.epsilon, hs.delta], ids=["epsilon", "delta"])
+def test_order_and_cuts_change_no_bit(ask):
+    sigma, q, count = columns(900, 3)
+    order = np.random.default_rng(1).permutation(900)
+    at = 1e-5 if ask is hs.epsilon else 2.0
+    whole, turned = (ask(hs.compose_arrays(sigma[i], q[i], count[i]), at) for i in (slice(None), order))
+    halves = ask(hs.compose_arrays(np.tile(sigma, 2), np.tile(q, 2), np.tile(count, 2)), at)
+    doubled = ask(hs.compose_arrays(sigma, q, 2 * count), at)
+    assert (whole.lower, whole.upper) == (turned.lower, turned.upper) and whole.route == "compressed"
+    assert (halves.lower, halves.upper) == (doubled.lower, doubled.upper)
+
+
+def test_replace_one():
+    """Plain Gaussian steps are of the family with twice the shift; sampled ones are two-sided pairs."""
+    run, objects = both(np.linspace(20, 60, 200), np.ones(200), np.full(200, 2))
+    one, other = (hs.epsilon(r, 1e-5, adjacency="replace_one") for r in (run, objects))
+    assert (one.lower, one.upper) == (other.lower, other.upper) and one.route == "compressed"
+    run, objects = both(np.array([1.0, 2.0]), np.full(2, 0.1), np.array([3, 4]))
+    one, other = (hs.delta(r, 0.5, adjacency="replace_one") for r in (run, objects))
+    assert (one.lower, one.upper) == (other.lower, other.upper)
+
+
+def test_numbers_of_many_types():
+    expected = hs.gaussian(2.0) * 3
+    for sigma in ([2.0], [2], np.array([2], np.float32), np.array([2], np.uint8), [np.longdouble(2)]):
+        assert hs.compose_arrays(sigma, count=3) == expected
+    assert hs.compose_arrays([4.0], sensitivity=2.0).parts == ((hs.gaussian(4.0, sensitivity=2.0), 1),)
+    assert hs.compose_arrays([]).steps == 0 and hs.epsilon(hs.compose_arrays([]), 1e-5).upper == 0
+    strided = np.linspace(1, 2, 40)[::4]
+    assert hs.compose_arrays(strided, 0.1) == hs.compose_arrays(strided.copy(), 0.1)
+    given = np.ones(3)
+    run = hs.compose_arrays(given, 0.1)
+    given[:] = 9
+    assert run.parts[0][0].base.sigma == 1
+
+
+REFUSED = [
+    (([1.0, float("nan")],), r"sigma\[1\] must be .*nan"),
+    (([1.0, 0.0],), r"sigma\[1\]"),
+    (([-1.0],), r"sigma\[0\]"),
+    (([1e-4],), "sigma/sensitivity from 0.001"),
+    (([float("inf")],), r"sigma\[0\]"),
+    (([[1.0]],), "one-dimensional"),
+    ((["1.0"],), "real numbers"),
+    (([True],), "real numbers"),
+    (([np.longdouble(1) + np.longdouble(2) ** -60],), "holds exactly")
+    if np.finfo(np.longdouble).nmant > 60
+    else (([None],), "real"),
+    (([1.0], 0.0), "q must be"),
+    (([1.0, 2.0], [0.1, 1.5]), r"q\[1\] must be .*1.5"),
+    (([1.0, 2.0], [0.1]), "q must be one number or as many"),
+    (([1.0], 0.1, 0), "count must be .*0"),
+    (([1.0], 0.1, 1.0), "count must be integers"),
+    (([1.0], 0.1, [[1]]), "count must be one number or as many"),
+    (([1.0], 0.1, 10**12 + 1), "count"),
+    (([1.0, 1.0], 0.1, 10**12), "total count of sigma"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_refused(arguments, message):
+    with pytest.raises(hs.DomainError, match=message):
+        hs.compose_arrays(*arguments)
+
+
+def test_counts_that_grow_too_large():
+    with pytest.raises(hs.DomainError, match="number of steps"):
+        hs.compose_arrays([1.0, 2.0], 0.1, 10**11) * 100
+    assert (hs.compose_arrays([1.0, 2.0], 0.1, 10**11) * 10).steps == 2 * 10**12
+
+
+@pytest.mark.slow
+def test_a_million_steps():
+    """Answered as 1,000 of them are, each repeated: the run of a grid of noise, by its rule and by sums over all."""
+    sigma = np.repeat(np.linspace(0.9, 1.3, 1000), 1000)
+    run, few = (
+        hs.compose_arrays(np.random.default_rng(0).permutation(sigma), 1e-3),
+        hs.compose_arrays(sigma[::1000], 1e-3, 1000),
+    )
+    one, other = hs.epsilon(run, 1e-6), hs.epsilon(few, 1e-6)
+    assert (one.lower, one.upper) == (other.lower, other.upper) and one.upper - one.lower < 1e-10

@@ -1,0 +1,255 @@
+"""Many distinct steps as a rule of few: the certificate against mpmath, the moments bit for bit, answers against the
+sums over all steps."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import _core, crowd
+from hockeystick.pair import GaussianSteps, gaussian_steps
+from hockeystick.routes import contour
+
+U = 2.0**-53
+
+
+def steps_of(rng, n, low, high, q, most=1) -> GaussianSteps:
+    sigma = np.exp(rng.uniform(np.log(low), np.log(high), n))
+    return GaussianSteps(1 / sigma, np.full(n, float(q)), rng.integers(1, most + 1, n).astype(float))
+
+
+def run_of(steps: GaussianSteps) -> hs.Run:
+    rows = zip(*(part.tolist() for part in steps), strict=True)
+    return hs.compose(*((hs.poisson_subsampled(hs.gaussian(1 / m), q), int(k)) for m, q, k in rows))
+
+
+def ruled_of(steps: GaussianSteps, merged=True) -> crowd.Ruled:
+    return crowd.crowd_of(steps).rule(merged)
+
+
+def line(ask, ruled: crowd.Ruled, add: int, at: float, n_threads: int = 1):
+    work = np.empty(_core.contour_work(ruled.steps.shift.size, n_threads))
+    return ask(*ruled.steps, add, at, 1e-9, contour.margin(1e-9), n_threads, work, **ruled.options)
+
+
+def transform(a, m, q):
+    """M(a; m) - 1 for complex m, by a trapezoid rule over v whose error is far below 25 digits."""
+    real = abs(m) / mpmath.sqrt(mpmath.cos(2 * mpmath.arg(m)))
+    reach, mesh = 11 * real + abs(mpmath.re(a)) * real**2 + real**2, min(real / 4, 0.3)
+
+    def term(j):
+        v = j * mesh
+        big_u = q * mpmath.expm1(v)
+        density = mpmath.exp(-((v + m * m / 2) ** 2) / (2 * m * m)) / (m * mpmath.sqrt(2 * mpmath.pi))
+        return (mpmath.power(1 + big_u, a) - 1 - a * big_u) * density
+
+    count = int(reach / mesh)
+    return mesh * mpmath.fsum(term(j) for j in range(-count, count + 1))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_complex_shifts(seed):  # [theory: compression.strip, compression.arcs, compression.between]
+    """|M(a; m) - 1| on and inside an ellipse is at most D, and at its largest is not far below D where a is real."""
+    rng = np.random.default_rng(seed)
+    q, middle = 10 ** rng.uniform(-4, -0.3), rng.uniform(0.2, 1.5)
+    half = middle * float(rng.choice([1 / 17, 1 / 31, 1 / 3]))
+    rho = max(1.3, float(rng.uniform(0.3, 0.85)) * crowd._widest(middle, half))
+    most, factor = crowd.ellipse(np.array([middle]), np.array([half]), rho)
+    tilt = float(rng.uniform(0.5, 6))
+    at = [1 + tilt, -tilt, complex(1 + tilt, 3), complex(-tilt, -2), float(rng.uniform(0.1, 0.9))][seed % 5]
+    real = complex(at).real
+    with mpmath.workdps(30):
+        kappa = abs(at * (at - 1) / (real * (real - 1)))
+        bound = factor * kappa * abs(transform(real, mpmath.mpf(most), q))
+        seen = []
+        for turn, part in ((0.0, 1.0), (math.acos(-half * (rho + 1 / rho) / 2 / middle), 1.0), (1.2, 1.0), (2.6, 0.6)):
+            x, y = math.cos(turn) * (rho + 1 / rho) / 2, math.sin(turn) * (rho - 1 / rho) / 2
+            seen.append(abs(transform(at, mpmath.mpc(middle + part * half * x, part * half * y), q)))
+        assert max(seen) <= bound * (1 + mpmath.mpf(10) ** -12)
+        assert bound <= 60 * max(seen)
+        if 0 < real < 1:
+            taylor = real * (1 - real) / 2 * (1 - q) ** (real - 2) * q * q * mpmath.expm1(mpmath.mpf(most) ** 2)
+            assert bound / factor <= taylor <= 4 * bound
+
+
+def test_an_ellipse_beyond_the_sector_is_none():  # [theory: compression.arcs]
+    assert crowd.ellipse(np.ones(1), np.full(1, 1 / 3), 4.3) == (math.inf, math.inf)
+    assert crowd.ellipse(np.ones(1), np.full(1, 1 / 3), 3.5)[0] < 5
+
+
+def test_moments_are_whole_numbers():  # [theory: compression.moments]
+    """Order, calls, joining and taking away change no bit; a step's T_j is right to the claim."""
+    rng = np.random.default_rng(5)
+    m = np.concatenate([np.exp(rng.uniform(-20, 6, 400)), np.ldexp(1.0, np.arange(-29, 10)), [1 - 2.0**-53]])
+    k = rng.integers(1, 10**12, m.size)
+    whole = crowd.Crowd()
+    whole.add(m, 0.01, k)
+    order = rng.permutation(m.size)
+    other, rest = crowd.Crowd(), crowd.Crowd()
+    other.add(m[order[:77]], 0.01, k[order[:77]])
+    rest.add(m[order[77:]], 0.01, k[order[77:]])
+    other.join(rest)
+    assert np.array_equal(whole.sums[0.01], other.sums[0.01])
+    other.add(m, 0.01, k, -1)
+    assert not other.sums[0.01].any()
+    whole.join(rest, -1)
+    whole.add(m[order[:77]], 0.01, k[order[:77]], -1)
+    assert not whole.sums[0.01].any()
+    for one in m[::9].tolist():
+        alone = crowd.Crowd()
+        alone.add(np.array([one]), 0.5, None)
+        (box,) = np.flatnonzero(alone.sums[0.5][:, 0].any(axis=1))
+        middle, half = (Fraction(float(x)) for x in crowd._places(box))
+        x = (Fraction(one) - middle) / half
+        assert -1 <= x < 1
+        a, b, found = Fraction(1), x, _core.crowd_read(alone.sums[0.5])[box]
+        for j in range(1, crowd.DEGREES):
+            assert abs(Fraction(found[j]) - b) <= Fraction(crowd.MOMENT_ERROR[j])
+            a, b = b, 2 * x * b - a
+
+
+def test_shifts_out_of_range_change_nothing():
+    made = crowd.Crowd()
+    made.add(np.array([1.0]), 0.1, None)
+    before = made.sums[0.1].copy()
+    for m, k in (([1.0, 1e-10], None), ([1.0, 4e3], None), ([math.nan], None), ([1.0], [0]), ([1.0], [2**42])):
+        with pytest.raises(hs.DomainError):
+            made.add(np.array(m), 0.1, None if k is None else np.array(k, np.int64))
+    assert np.array_equal(made.sums[0.1], before)
+
+
+CONCENTRATED = {
+    "one point": [0.3],
+    "three": [-0.3, 0.2, 0.9],
+    "narrow": 0.3 + 1e-3 * np.linspace(0, 1, 900),
+    "narrower": 0.3 + 1e-8 * np.linspace(0, 1, 900),
+    "two heaps": [*np.linspace(-0.9, -0.88, 300), *np.linspace(0.5, 0.6, 200)],
+    "ends": [-1.0, 1 - 2.0**-40, 1 - 2.0**-48],
+    "nine": np.linspace(-1, 0.99, 9),
+    "all": np.linspace(-1, 1 - 2.0**-48, 5000),
+    "symmetric": [-0.5, 0.0, 0.5],
+}
+
+
+@pytest.mark.parametrize("name", CONCENTRATED)
+def test_gauss_rules(name):  # [theory: compression.rule]
+    """Points in the box, weights not negative, and moments of the rule those of the steps to rounding."""
+    x = np.asarray(CONCENTRATED[name], dtype=float)
+    made = crowd.Crowd()
+    made.add(1.0625 + x / 16, 0.1, None)
+    moments = _core.crowd_read(made.sums[0.1])
+    moments = moments[np.flatnonzero(moments[:, 0])]
+    points, weights = crowd.gauss(moments)
+    assert np.all(np.abs(points) <= 1) and np.all(weights >= 0)
+    assert np.count_nonzero(weights) <= min(8, x.size)
+    off = np.abs(moments - np.einsum("bp,bpj->bj", weights, crowd.chebyshev(points)))
+    assert np.all((off * 4.0 ** -np.arange(16)).sum(axis=1) <= 4e-15 * moments[:, 0])
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_sums_over_the_steps(merged):  # [theory: compression.rule]
+    """sum k log M(n) at whole n, where M is a finite sum, over steps and rule at 40 digits: within the bound, which is
+    what rounding of the moments asks for."""
+    rng = np.random.default_rng(8)
+    steps = steps_of(rng, 400, 1, 1.9, 0.02, 50)
+    ruled = ruled_of(steps, merged)
+
+    def log_m(n, m):
+        q, m = mpmath.mpf(0.02), mpmath.mpf(m)
+        each = (
+            mpmath.binomial(n, j) * (1 - q) ** (n - j) * q**j * mpmath.exp(j * (j - 1) * m * m / 2)
+            for j in range(n + 1)
+        )
+        return mpmath.log(mpmath.fsum(each))
+
+    for n in (2, 4):
+        with mpmath.workdps(40):
+            sums = [
+                mpmath.fsum(mpmath.mpf(k) * log_m(n, m) for m, k in zip(of.shift.tolist(), of.k.tolist(), strict=True))
+                for of in (steps, ruled.steps)
+            ]
+            bound, groups = mpmath.mpf(0), {}
+            for group, _, m, factor, weight in ruled.fits.tolist():
+                one = factor * mpmath.expm1(log_m(n, m)) if m < 30 else 1
+                groups[group] = min(groups.get(group, mpmath.inf), weight * one / (1 - one) if one < 1 else mpmath.inf)
+            bound = mpmath.fsum(groups.values())
+            assert abs(sums[0] - sums[1]) <= bound <= 1e-12 * sums[0]
+
+
+CROWDS = [
+    (300, 0.9, 1.1, 0.02, 40, 1e-5),
+    (400, 0.6, 3, 0.01, 100, 1e-6),
+    (300, 0.8, 1.6, 1e-3, 1000, 1e-7),
+    (300, 1, 4, 0.1, 300, 1e-9),
+    (300, 2, 5, 0.5, 100, 1e-3),
+    (300, 20, 400, 1, 5, 1e-5),
+]
+
+
+@pytest.mark.parametrize("case", CROWDS, ids=str)
+@pytest.mark.parametrize("add", [0, 1])
+def test_rules_and_all_steps_meet(case, add):  # [theory: compression.real, compression.tail, compression.gaussian]
+    """Certified intervals of the two intersect, and that of the rule is at most twice as wide, plus 1e-10."""
+    n, low, high, q, most, delta = case
+    steps = steps_of(np.random.default_rng(n + most), n, low, high, q, most)
+    whole = contour.root(steps, add, math.log(delta))
+    other = contour.point(steps, add, whole.estimate)
+    for merged in (True, False):
+        ruled = ruled_of(steps, merged)
+        found = line(_core.contour_eps, ruled, add, math.log(delta)).root("compressed")
+        assert found.lower <= whole.upper and whole.lower <= found.upper
+        assert found.width <= 1.5 * whole.width + 1e-10
+        point = line(_core.contour_delta, ruled, add, whole.estimate).point("compressed")
+        assert point.lower <= other.upper and other.lower <= point.upper
+        assert 0 < point.terms[-1] < point.width
+
+
+def test_rates_are_kept_apart():
+    """Steps of three rates, one of them 1, in both adjacencies that know them."""
+    rng = np.random.default_rng(2)
+    parts = [steps_of(rng, 100, 1, 3, q, 100) for q in (0.01, 0.1)] + [steps_of(rng, 100, 90, 200, 1, 2)]
+    run = run_of(GaussianSteps(*(np.concatenate(each) for each in zip(*parts, strict=True))))
+    for adjacency in ("add_remove", "zero_out"):
+        found = hs.epsilon(run, 1e-6, adjacency=adjacency)
+        whole = contour.root(gaussian_steps(run, adjacency), 0, math.log(1e-6))
+        assert found.route == "compressed" and found.lower <= whole.upper and whole.lower <= found.upper
+        assert found.upper - found.lower <= 1e-9 and "interpolation" in found.budget.terms
+
+
+def test_order_and_threads_change_no_bit():
+    rng = np.random.default_rng(4)
+    run = run_of(steps_of(rng, 200, 0.8, 2, 0.02, 50))
+    parts = list(run.parts)
+    rng.shuffle(parts)
+    turned = hs.compose(*parts)
+    eps = np.linspace(0.2, 3, 9)
+    asked = [
+        lambda r, **o: hs.epsilon(r, 1e-6, **o),
+        lambda r, **o: hs.delta(r, eps, **o),
+        lambda r, **o: hs.delta(r, 1.0, **o),
+    ]
+    for ask in asked:
+        one, other, two = ask(run), ask(turned), ask(run, n_threads=2)
+        for name in ("lower", "estimate", "upper"):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+            assert np.array_equal(getattr(one, name), getattr(two, name))
+
+
+def test_curves_share_a_rule():
+    run = run_of(steps_of(np.random.default_rng(6), 150, 0.9, 1.5, 0.05, 60))
+    eps = np.linspace(0.1, 4, 12)
+    curve = hs.delta(run, eps)
+    assert curve.route == "compressed" and np.all(curve.upper - curve.lower <= 1e-8 * curve.estimate)
+    for at, low, high in zip(eps.tolist(), curve.lower, curve.upper, strict=True):
+        whole = contour.point(gaussian_steps(run, "add_remove"), 0, at).of_delta()
+        assert low <= whole.upper and whole.lower <= high
+
+
+def test_a_rule_with_too_wide_an_ellipse_gives_way():
+    """Where jumps rule the line no ellipse has D < 1 at all nodes: the sum over all steps answers."""
+    run = run_of(steps_of(np.random.default_rng(7), 60, 0.45, 0.6, 1e-4, 2))
+    found = hs.delta(run, 4.0)
+    assert found.route != "compressed" and found.lower <= found.upper
