@@ -429,12 +429,12 @@ def build(where: Path) -> dict[int, Site]:
 def room(path: str) -> list[str]:
     """The tests of a file: all programs of the C floor, and the test modules of its room."""
     stem = Path(path).stem if "individual" not in path else "individual"
-    checks = sorted(p.stem for p in (ROOT / "tests/csrc").glob("check_*.c")) if path.endswith(".c") else []
+    checks = sorted(p.stem for p in (ROOT / "tests/csrc").glob("check_*.c")) if path.endswith((".c", ".h")) else []
     checks += [f"{check}@{kind}" for check in checks if check.endswith("_terms") for kind in NOISE]
     tests = []
     for prefixes, names in TESTS.items():
         if any(
-            stem == p or stem.startswith(p + "_") or (path.endswith(".c") and stem.startswith(p))
+            stem == p or stem.startswith(p + "_") or (path.endswith((".c", ".h")) and stem.startswith(p))
             for p in prefixes.split()
         ):
             tests += names.split()

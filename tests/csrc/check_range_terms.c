@@ -53,7 +53,7 @@ static void one(void)
     if (round < 0.1)
         term("range-node", (double)(hypotl(a, b) / mod), round * 1.06,
              (double)(2e-19L * (1 + C * (1 + th)) * (1 + 1 / mod)));
-    term("range-far", (double)mod, hs_range_far_upper(&w, y), 1e-12);
+    term("range-far", (double)mod, hs_law_far_upper(&w, y), 1e-12);
 }
 
 int main(int argc, char **argv)
