@@ -82,7 +82,8 @@ NOISE = ("40", "21", "32")
 """Kinds of noise (tests/csrc/noise.h: style, rounding) under which the programs check_*_terms run as well."""
 
 TRIVIAL = ("0", "1", "HUGE_VAL", "math.inf", "-math.inf")
-"""What a bound says that says nothing, or that no factor changes; and an array of zeros."""
+ZEROS = ("np.zeros(", "(0.0,) * ")
+"""What a bound says that says nothing, or that no factor changes."""
 
 CURVES = ("FromCurve",)
 """Answers whose second field, delta at the points of the first, is the bound."""
@@ -230,7 +231,7 @@ def python_sites(path: str):
                 if isinstance(value, ast.Call) and ast.unparse(value.func) in CURVES:
                     value = value.args[1]
                 plain = ast.unparse(value)
-                if not isinstance(value, said) and plain not in TRIVIAL and not plain.startswith("np.zeros("):
+                if not isinstance(value, said) and plain not in TRIVIAL and not plain.startswith(ZEROS):
                     yield Site(path, *span(value), "bound", of_bound(function.name))
             for target, value in parts(node):
                 name = ast.unparse(target).rpartition(".")[2]
