@@ -196,3 +196,13 @@ def test_a_window_without_mass_is_refused():
     """Losses near 2e6 on a lattice of 0.01: the 29 cells that the query leaves hold nothing of them."""
     with pytest.raises(hs.AccuracyError):
         hs.delta(hs.gaussian(1e-3), 1e6, route="prv", adjacency="replace_one")
+
+
+@pytest.mark.parametrize("route", ("pld", "prv"))
+@pytest.mark.parametrize("sigma, k, eps", ((12.183480977498263, 2, 3.151928438249206), (3.0, 3, 12.0), (0.7, 2, 40.0)))
+def test_far_beyond_what_a_first_plan_reaches(route, sigma, k, eps):
+    """The plan's nodes ended before the answer: prv declined, pld said [0, 1]."""
+    run = hs.gaussian(sigma) * k
+    truth, bound = (hs.log_delta(run, eps, direction="add", route=name) for name in ("contour", route))
+    assert bound.lower <= truth.upper and truth.lower <= bound.upper
+    assert bound.upper - bound.lower < (6 if route == "prv" else 2e-3)

@@ -39,6 +39,9 @@ ROOM = 40.0
 LOG_MIN = math.log(1e-285)
 """Below it masses of a double no longer carry a relative error."""
 
+PLANS = 4
+"""Most plans of one answer."""
+
 REFUSALS = 4
 """Lattices too fine for the longest circle after which a root is given up, or left as it is."""
 
@@ -309,15 +312,18 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
 
 
 def prepare(parts, locate, goal: float, n_threads: int = 1):
-    """(plan, what `locate` finds, t): twice, as nodes must reach as far as the answer needs and no further; bounded
-    losses have nodes all over."""
-    first = 1e-20
-    made = plan(parts, first, n_threads)
-    value, t, log_delta = locate(made)
-    reach = max(1e-300, 1e-3 * goal * math.exp(max(-680.0, log_delta)) / made.k)
-    if reach < first or not all(-math.inf < loss.lo and loss.hi < math.inf for loss, _ in parts):
-        made = plan(parts, reach, n_threads, made.batch)
+    """(plan, what `locate` finds, t): twice, as nodes must reach as far as the answer needs and no further, and again
+    where the answer lies beyond what the nodes reached; bounded losses have nodes all over."""
+    reach, batch = 1e-20, None
+    open_ended = not all(-math.inf < loss.lo and loss.hi < math.inf for loss, _ in parts)
+    for again in range(PLANS):
+        made = plan(parts, reach, n_threads, batch)
+        batch = made.batch
         value, t, log_delta = locate(made)
+        needed = max(1e-300, 1e-3 * goal * math.exp(max(-680.0, log_delta)) / made.k)
+        if not (needed < reach * (1e-6 if again else 1) or (open_ended and not again)):
+            break
+        reach = needed
     return made, value, t
 
 
