@@ -85,6 +85,7 @@ def rows() -> list[Row]:
         Row("SampledWithReplacement(1000, 10, Gaussian(2.0))", ONE),
         Row("SingleEpochTreeAggregation(2.0, 7)", ZERO, gaussian(math.sqrt(3) / 2)),
         Row("RepeatAndSelect(Laplace(2.0), 10.0, 1.0)", ADD),
+        Row("RepeatAndSelect(Gaussian(2.0), 10.0, 1.0)", ADD),
         Row("ZC(0.1)", ADD),
         Row("Composed([ZC(0.1), Laplace(2.0)])", ADD),
         Row("NonPrivate()", ADD, math.inf),

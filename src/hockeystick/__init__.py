@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .risk_gdp import gdp_regret, mu_gdp
     from .routes.edgeworth import aea_delta, aea_epsilon, eeai_delta, eeai_epsilon, prawitz_delta, prawitz_epsilon
     from .routes.moments import gdp_delta, gdp_epsilon, gdp_mu, moments_delta_upper, moments_epsilon_upper, rdp
+    from .sampled import monte_carlo
     from .state import from_dict, from_json, to_dict, to_json
     from .store import StoreError
 
@@ -68,6 +69,7 @@ _LAZY = {
         "risk_gdp": "gdp_regret mu_gdp",
         "routes.edgeworth": "aea_delta aea_epsilon eeai_delta eeai_epsilon prawitz_delta prawitz_epsilon",
         "routes.moments": "gdp_delta gdp_epsilon gdp_mu moments_delta_upper moments_epsilon_upper rdp",
+        "sampled": "monte_carlo",
         "state": "from_dict from_json to_dict to_json",
     }.items()
     for name in names.split()
@@ -150,6 +152,7 @@ __all__ = [
     "max_steps",
     "moments_delta_upper",
     "moments_epsilon_upper",
+    "monte_carlo",
     "mu_gdp",
     "noise_multiplier",
     "one_run_audit",
