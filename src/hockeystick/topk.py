@@ -97,8 +97,12 @@ def top_k(eps0: float, k: int) -> Mechanism:
 
 def enclosed(run: Run) -> tuple[Run, Run, Run] | None:
     """The run with steps below and above its `top_k`, and with pairs above them; None where it has none."""
-    if not any(isinstance(step, TopK) for step, _ in run.parts):
-        return None
+    return _enclosed(run) if any(isinstance(step, TopK) for step, _ in run.parts) else None
+
+
+@functools.lru_cache(8)
+def _enclosed(run: Run) -> tuple[Run, Run, Run]:
+    """Kept, for these runs keep the laws of their steps."""
     ends = [curves(step) if isinstance(step, TopK) else (step, step) for step, _ in run.parts]
     pairs = [(BoundedRange(step.eps0), k * step.k) if isinstance(step, TopK) else (step, k) for step, k in run.parts]
     # [theory: range.interleaving]
