@@ -35,6 +35,8 @@ FEWEST = 48
 """Fewer distinct steps are summed as they are."""
 WORTH = 0.7
 """Of the number of distinct steps: a rule with more rows is none."""
+LIKELY = 0.5
+"""The same of the rows expected, from which the moments are taken at all."""
 RATES_MAX = 64
 """Most sampling rates that are kept apart."""
 
@@ -148,10 +150,26 @@ def rules(run: Run, adjacency: str, count: int, crowd_of: Callable[[], Crowd | N
 
 
 def crowd_of(steps: GaussianSteps) -> Crowd | None:
-    """The moments of steps; None where they have too many rates."""
+    """The moments of steps; None where they have too many rates, or so many that no rule could have fewer rows."""
+    if not _rows_expected(steps.shift, steps.q) < LIKELY * steps.shift.size:
+        return None
     crowd = Crowd()
     counts = None if (steps.k == 1).all() else steps.k.astype(np.int64)
     return crowd if crowd.add_many(steps.shift, steps.q, counts) else None
+
+
+def _rows_expected(m, q) -> float:
+    """About how many rows the merged rule of steps has: what an ellipse around the shifts of a rate asks for, an octave
+    at a time, and no more than the rate has steps."""
+    rates, which, count = np.unique(q, return_inverse=True, return_counts=True)
+    low, high = np.full(rates.size, np.inf), np.zeros(rates.size)
+    np.minimum.at(low, which, m)
+    np.maximum.at(high, which, m)
+    octaves = np.maximum(np.ceil(np.log2(high / low)), 1)
+    ratio = np.minimum((high + low) / np.maximum(high - low, 1e-9 * high), 1e9)
+    ratio = np.where(octaves > 1, 3.0, np.maximum(ratio, 3.0))  # of middle and half width of a box
+    points = PRECISION / (2 * np.log(REACH * _widest(ratio, 1.0)))
+    return float(np.minimum(np.where(rates == 1, 1, octaves * np.ceil(points)), count).sum())
 
 
 def _octaves(middle, half) -> list[slice]:
@@ -216,7 +234,7 @@ def stieltjes(x, w, count: int):
     return np.clip(points, x.min(), x.max()), vectors[0] ** 2 * total
 
 
-def _widest(middle: float, half: float) -> float:
+def _widest(middle, half):
     """About the largest ellipse around a box that stays where log M is analytic."""
     return math.sqrt(1.96) * middle / half
 
