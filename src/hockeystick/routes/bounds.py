@@ -48,7 +48,7 @@ def beyond(question, add: int, eps: float) -> Point | None:
     else:
         return None
     upper, lower = (_log_one_minus_exp(min(x, 0.0)) for x in log_none)
-    lower, upper = (x + side * 2 * log_slack(x) if x > -math.inf else x for x, side in ((lower, -1), (upper, 1)))
+    lower, upper = (x + side * log_slack(x) if x > -math.inf else x for x, side in ((lower, -1), (upper, 1)))
     upper = min(upper, 0.0)
     value = upper if lower == -math.inf else 0.5 * (lower + upper)
     return Point(lower, value, upper, ZERO, "exact")
