@@ -160,9 +160,10 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work
  * cut out of a log-concave law. step > 0: every loss is (step + step_low)(x + constant), x integers, the constants
  * summing to `shift` over all copies; step + step_low is known to d_step (relative), and all losses together to
  * d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
- * work: hs_mixed_work() doubles for n_points points, n_subnormal laws of that kind and n_nodes nodes. */
+ * HS_LAW_ALLOCATION: q is the number of steps of an epoch. work: hs_mixed_work() doubles for n_points points,
+ * n_subnormal and n_allocations laws of these kinds and n_nodes nodes. */
 enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
-enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7 };
+enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOCATION = 8 };
 enum { HS_LAWS_MAX = 128 };
 typedef struct {
     int b;
@@ -184,11 +185,14 @@ typedef struct {
     double *re, *im, *round, *node;
     const void *laws;
 } hs_mixed;
-int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes);
+int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes);
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out);
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 /* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
 int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err);
+/* allocation.c: the transform of one epoch of random allocation at given frequencies; see its end. */
+int64_t hs_allocation_work(void);
+int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out);
 /* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), by a rule on each of `panels` panels:
  * 2 + n panels entries in each array. */
 int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,

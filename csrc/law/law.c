@@ -110,6 +110,7 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
         out->var = w->m * w->m;
     } else if (w->kind == HS_LAW_LAPLACE) hs_laplace_cgf(w->m, t, out);
     else if (w->kind == HS_LAW_RANGE) hs_range_cgf(w->m, t, out);
+    else if (w->kind == HS_LAW_ALLOCATION) hs_allocation_cgf(w, t, out);
     else if (w->kind == HS_LAW_SUBNORMAL) hs_subnormal_estimate(w, t, out);
     else points_cgf(w, t, out);
     if (w->kind == HS_LAW_SUBLAPLACE) {
@@ -121,7 +122,7 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
 int64_t hs_law_scratch(const hs_law *w)
 {
     if (w->kind == HS_LAW_SUBNORMAL) return HS_GRID_WORK;
-    if (w->kind == HS_LAW_RANGE) return 0;
+    if (w->kind == HS_LAW_RANGE || w->kind == HS_LAW_ALLOCATION) return 0;
     return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
 }
 
@@ -198,6 +199,7 @@ int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double 
     double c = tilts[0];
     hs_law_value g;
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_tilt(w, tilts, y_max, T0, scratch);
+    if (w->kind == HS_LAW_ALLOCATION) return hs_allocation_tilt(w, c, T0);
     hs_law_cgf(w, c, &g);
     w->c = c;
     w->log_m = g.K;
@@ -280,8 +282,7 @@ static void phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, d
 void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round,
                   double *node)
 {
-    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k,
-                                               quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
+    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k, quad;
     int n;
     if (w->kind == HS_LAW_NORMAL) {
         for (n = 0; n < count; n++) {
@@ -296,6 +297,11 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
         hs_range_nodes(w, dy, n0, count, re, im, round);
         return;
     }
+    if (w->kind == HS_LAW_ALLOCATION) {
+        hs_allocation_nodes(w, dy, n0, count, re, im, round);
+        return;
+    }
+    quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     if (w->kind == HS_LAW_SUBLAPLACE && !by_ends(w, (double)n0 * dy)) { /* its error grows with y, up to y_ends */
         int piece = (int)fmax(1, fmin(count, fmin(0.1 * w->y_ends / dy, ceil(w->y_ends / dy - (double)n0))));
         if (piece < count) {
@@ -328,6 +334,7 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
 double hs_law_gap_lower(const hs_law *w, double y)
 {
     double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], a2;
+    if (w->kind == HS_LAW_ALLOCATION) return hs_allocation_gap_lower(w, y);
     phi(w, y, 1, 1, zr, zi);
     a2 = -(2 * zr[0] + zr[0] * zr[0] + zi[0] * zi[0]); /* 1 - |phi|^2 */
     return fmax(0, 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing(w, y, y)) - 8 * HS_U * fabs(a2));
@@ -339,6 +346,7 @@ double hs_law_far_upper(const hs_law *w, double y)
     if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);
     if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_decay_upper(w, y));
     if (w->kind == HS_LAW_RANGE) return hs_range_far_upper(w, y);
+    if (w->kind == HS_LAW_ALLOCATION) return hs_allocation_far_upper(w, y);
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_far_upper(w, y);
     if (w->kind == HS_LAW_SUBLAPLACE) return fmin(1, hs_sublaplace_far_upper(w, y));
     if (w->kind == HS_LAW_POINTS_LOGCONCAVE) return fmin(1, w->peak / sin(0.5 * fmin(y, HS_PI)) * (1 + 1e-12));

@@ -35,6 +35,7 @@ typedef struct {
     double lambda[2], mass[2]; /* HS_LAW_SUBLAPLACE: expansion for y >= y_ends, see laplace_ends.c */
     double atoms, smooth;      /* HS_LAW_SUBLAPLACE: 1 and 1; without its atoms 0 and 2/(1 - e^-m), see range.c */
     double half, log_atoms;    /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
+    double *allocation; /* HS_LAW_ALLOCATION: hs_allocation_work doubles from the start; q is the number of steps */
 } hs_law;
 
 typedef struct {
@@ -72,6 +73,13 @@ void hs_range_tilt(hs_law *w, double c);
 void hs_range_phi(const hs_law *w, double y, double *zr, double *zi);
 void hs_range_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round);
 double hs_range_far_upper(const hs_law *w, double y);
+
+/* allocation.c */
+void hs_allocation_cgf(const hs_law *w, double t, hs_law_value *out);
+int hs_allocation_tilt(hs_law *w, double c, double T0);
+void hs_allocation_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round);
+double hs_allocation_gap_lower(const hs_law *w, double y);
+double hs_allocation_far_upper(const hs_law *w, double y);
 
 /* laplace.c */
 void hs_laplace_cgf(double m, double t, hs_law_value *out);

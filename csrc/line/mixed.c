@@ -305,12 +305,15 @@ static void mixed_at(const void *prepared, double eps, hs_value *v)
     else evaluate_line(A, eps, v);
 }
 
-int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes)
-{ return 2 * n_points + HS_LAWS_MAX * HS_ENDS_WORK + n_subnormal * HS_GRID_WORK + 4 * (n_nodes + HS_LAW_BLOCK); }
+int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes)
+{
+    return 2 * n_points + HS_LAWS_MAX * HS_ENDS_WORK + n_subnormal * HS_GRID_WORK +
+           n_allocations * hs_allocation_work() + 4 * (n_nodes + HS_LAW_BLOCK);
+}
 
 static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
 {
-    int64_t at = 0, grids = 0;
+    int64_t at = 0, grids = 0, allocations = 0;
     int i;
     if (A->b < 1 || A->b > HS_LAWS_MAX) return HS_BAD_ARGUMENT;
     memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
@@ -337,12 +340,19 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
         w->unit = A->step > 0 ? 0 : 1;
         at += w->n;
         grids += w->kind == HS_LAW_SUBNORMAL;
+        allocations += w->kind == HS_LAW_ALLOCATION;
     }
-    if (n_work < hs_mixed_work(at, grids, A->n_nodes)) return HS_SCRATCH;
+    if (n_work < hs_mixed_work(at, grids, allocations, A->n_nodes)) return HS_SCRATCH;
     A->re = work + 2 * at + HS_LAWS_MAX * HS_ENDS_WORK + grids * HS_GRID_WORK;
     A->im = A->re + A->n_nodes + HS_LAW_BLOCK;
     A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
     A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
+    work = A->node + A->n_nodes + HS_LAW_BLOCK;
+    for (i = 0; i < A->b; i++)
+        if (laws[i].kind == HS_LAW_ALLOCATION) {
+            laws[i].allocation = work;
+            work += hs_allocation_work();
+        }
     A->laws = laws;
     return HS_OK;
 }

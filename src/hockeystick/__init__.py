@@ -7,6 +7,7 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 from typing import TYPE_CHECKING, Any
 
 from .accountant import Accountant
+from .allocation import balls_and_bins, random_allocation
 from .arrays import compose_arrays
 from .batch import delta_batch, epsilon_batch
 from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
@@ -118,6 +119,7 @@ __all__ = [
     "aea_epsilon",
     "approx_dp",
     "attribute_advantage",
+    "balls_and_bins",
     "bayes_risk",
     "bounded_range",
     "calibrate",
@@ -163,6 +165,7 @@ __all__ = [
     "prawitz_epsilon",
     "public_mixture",
     "pure_dp",
+    "random_allocation",
     "randomized_response",
     "rdp",
     "read_log",

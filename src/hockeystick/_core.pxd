@@ -224,9 +224,11 @@ cdef extern from "hs.h" nogil:
         double rtol, T0
         int64_t n_nodes
         hs_poll *poll
-    int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes)
+    int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes)
     int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
     int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
     int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err)
     int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,
                              double *dl, double *dp)
+    int64_t hs_allocation_work()
+    int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out)

@@ -537,10 +537,22 @@ def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const dou
     return status, value, err
 
 
-def mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_nodes):
-    """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes
-    nodes."""
-    return hs_mixed_work(n_points, n_subnormal, n_nodes)
+def mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes):
+    """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, n_allocations epochs
+    of random allocation, at most n_nodes nodes."""
+    return hs_mixed_work(n_points, n_subnormal, n_allocations, n_nodes)
+
+
+def allocation_line(double m, double t, double c, const double[::1] y):
+    """(log F(-c), bound of its error, rows re, im, err of F(-c-iy)/F(-c) at every y), or None; see
+    csrc/law/allocation.c."""
+    cdef int64_t n = y.shape[0]
+    work, out = np.empty(hs_allocation_work()), np.empty(2 + 3 * n)
+    cdef double[::1] w = work, o = out
+    cdef int status
+    with nogil:
+        status = hs_allocation_line(m, t, c, n, &y[0] if n else NULL, &w[0], &o[0])
+    return None if status else (float(out[0]), float(out[1]), out[2:].reshape(3, n))
 
 
 def sublaplace_points(double m, double q, int add, int64_t panels, const double[::1] node, const double[::1] weight):

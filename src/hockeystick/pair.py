@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import sampling, selection, shuffling
+from .allocation import RandomAllocation, allocation_loss
 from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
@@ -307,6 +308,14 @@ def range_pair(step: BoundedRange, adjacency: str, add: bool) -> Loss:
     return range_loss(step.eps0)
 
 
+def allocation_pair(step: RandomAllocation, adjacency: str, add: bool) -> Loss:
+    """Q moved by 1 in one of t entries, drawn uniformly, against Q = N(0, sigma^2 I)
+    [theory: allocation.comparison, allocation.pair]."""
+    _only(step, adjacency, "add_remove", "zero_out")
+    loss = allocation_loss(step.shift, step.steps)
+    return reversed_loss(loss) if add else loss
+
+
 def top_k_pair(step: TopK, adjacency: str, add: bool) -> Loss:
     """None: it is known between two pairs (topk.py), which the queries of query.py ask one by one."""
     raise DomainError(
@@ -483,6 +492,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     DiscreteLaplace: discrete_laplace_pair,
     ApproxDP: approx_dp_pair,
     BoundedRange: range_pair,
+    RandomAllocation: allocation_pair,
     TopK: top_k_pair,
     Select: select_pair,
     Shuffled: shuffled_pair,

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .allocation import RandomAllocation, allocated
 from .batches import CyclicPoisson, TruncatedPoisson, cyclic_poisson, truncated_poisson_subsampled
 from .bound import DomainError
 from .discrete import (
@@ -71,6 +72,7 @@ KINDS = {
     ),
     "approx_dp": Kind(ApproxDP, ("eps0", "delta0"), approx_dp),
     "bounded_range": Kind(BoundedRange, ("eps0",), bounded_range),
+    "random_allocation": Kind(RandomAllocation, ("base", "steps", "epochs"), allocated),
     "top_k": Kind(TopK, ("eps0", "k"), top_k),
     "select": Kind(Select, ("steps", "counts", "mean", "shape", "trials"), lambda *params: _selected(*params)),
     "shuffled": Kind(Shuffled, ("local", "n", "bound"), lambda local, n, bound: shuffled(local, n, bound=bound)),

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core, sampling, scratch
+from ..allocation import RandomAllocation
 from ..bound import AccuracyError
 from ..discrete import DiscreteGaussian, shifted
 from ..given import GaussianMixture, PublicMixture
@@ -90,6 +91,8 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
     if isinstance(base, Laplace) and (q == 1 or adjacency != "replace_one"):
         moves = 2 if adjacency == "replace_one" else 1
         return _laplace(mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, int(add), 1), t)
+    if isinstance(step, RandomAllocation):
+        return _of_line(mixed.AllocationStep(step.shift, step.steps, int(add), 1), 1, t)
     if isinstance(base, BoundedRange):
         return _laplace(mixed.RangeStep(base.eps0, q, int(add), 1), t)
     if isinstance(base, DiscreteGaussian):
@@ -144,10 +147,12 @@ def _two_sided(pair, add: bool, t: float) -> Cumulant:
 
 
 def _laplace(step: mixed.LaplaceStep | mixed.RangeStep, t: float) -> Cumulant:
-    table, points = mixed.tables(
-        [step], 1 if step.q == 1 else min(PANELS, max(1, mixed.PANELS_MAX // math.ceil(step.m)))
-    )
-    size = _core.mixed_work(points.shape[1], 0, 0)
+    return _of_line(step, 1 if step.q == 1 else min(PANELS, max(1, mixed.PANELS_MAX // math.ceil(step.m))), t)
+
+
+def _of_line(step, panels: int, t: float) -> Cumulant:
+    table, points = mixed.tables([step], panels)
+    size = _core.mixed_work(points.shape[1], 0, int(isinstance(step, mixed.AllocationStep)), 0)
     status, value, error = scratch.lend(size, _core.mixed_cgf, table, points, np.zeros(5), t)
     if status:
         raise _refusal(t, "K is out of range")

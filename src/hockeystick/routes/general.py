@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..allocation import RandomAllocation
 from ..answers import ZERO, Point, Root
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
@@ -103,6 +104,8 @@ def _line_step(step, loss, law, add: int, k: int, moves: int):
         return mixed.NormalStep(moves * base.sensitivity / base.sigma, q, add, k)
     if isinstance(base, Laplace):
         return mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, add, k)
+    if isinstance(step, RandomAllocation):
+        return mixed.AllocationStep(step.shift, step.steps, add, k)
     if isinstance(base, BoundedRange):
         return mixed.RangeStep(base.eps0, q, add, k)
     if law is not None:

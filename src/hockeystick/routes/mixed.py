@@ -18,7 +18,7 @@ from ..outward import U
 from . import contour
 from .lattice import LOG_CONCAVE, POINTS, LatticeLaw
 
-NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL, RANGE, SUBRANGE = 0.0, 1.0, 4.0, 5.0, 6.0, 7.0
+NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL, RANGE, SUBRANGE, ALLOCATION = 0.0, 1.0, 4.0, 5.0, 6.0, 7.0, 8.0
 """Kinds of law, csrc/hs.h."""
 
 NODES = 1 << 14
@@ -60,6 +60,16 @@ class NormalStep(NamedTuple):
 
     m: float
     q: float
+    add: int
+    k: int
+
+
+class AllocationStep(NamedTuple):
+    """k epochs of `steps` Gaussian steps with m = sensitivity/sigma, a record in one of them at random, in one
+    direction."""
+
+    m: float
+    steps: int
     add: int
     k: int
 
@@ -132,6 +142,8 @@ def tables(steps, panels: int):
     for step in steps:
         if isinstance(step, NormalStep):
             rows.append([NORMAL if step.q == 1 else SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
+        elif isinstance(step, AllocationStep):
+            rows.append([ALLOCATION, step.k, step.m, step.steps, step.add, 0, 0])
         elif isinstance(step, AtomicStep):
             columns.append(np.array([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass]))
             rows.append([LOG_CONCAVE if step.log_concave else POINTS, step.k, 0, 0, 0, step.loss.size, 0])
@@ -161,6 +173,6 @@ def _gauss():
 
 
 def _call(function, table, points, at: float, rtol: float, nodes: int):
-    grids = int((table[:, 0] == SUBNORMAL).sum())
-    size = _core.mixed_work(points.shape[1], grids, nodes)
+    grids, epochs = (int((table[:, 0] == kind).sum()) for kind in (SUBNORMAL, ALLOCATION))
+    size = _core.mixed_work(points.shape[1], grids, epochs, nodes)
     return scratch.lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), nodes)

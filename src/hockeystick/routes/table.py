@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..allocation import RandomAllocation
 from ..answers import ZERO, Point, Root
 from ..arguments import log_lower
 from ..bound import AccuracyError
@@ -119,9 +120,16 @@ def _ruled_points(question, add: int, eps):
     return contour.ruled_points(next(iter(question.rules)), add, eps, question.goal, question.n_threads)
 
 
+def _known_on_the_line(question) -> bool:
+    """Whether the line knows the step better than its tails do."""
+    return question.auto and isinstance(question.run.parts[0][0], RandomAllocation)
+
+
 def _exact_point(question, add: int, eps: float):
     if question.run.steps != 1:
         return None
+    if _known_on_the_line(question) and (found := general().point(question, add, eps)):
+        return found
     ((loss, _),) = question.losses(add)
     return single.point(loss, eps)
 
@@ -129,6 +137,8 @@ def _exact_point(question, add: int, eps: float):
 def _exact_root(question, add: int, delta: float):
     if question.run.steps != 1:
         return None
+    if _known_on_the_line(question) and (found := general().root(question, add, delta)):
+        return found
     ((loss, _),) = question.losses(add)
     return single.root(loss, delta)
 

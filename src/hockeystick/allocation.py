@@ -1,0 +1,317 @@
+"""Random allocation: in every epoch a record takes part in one of t steps, drawn uniformly.
+
+With X_i iid lognormal of mean one, log X_i ~ N(-v/2, v), v = (sensitivity/sigma)^2, and S = X_1 + .. + X_t, the loss
+of an epoch is log(S/t) under P, where one X_i is multiplied by e^v, for REMOVE; for ADD its negative under Q
+[theory: allocation.comparison, allocation.pair].
+Its transform F(z) = E_P (S/t)^z is that of csrc/law/allocation.c; the contour takes it as it is, the grids by the
+tails below.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _core
+from .bound import AccuracyError, DomainError
+from .loss import Loss, Tails, nodes_of_tails
+from .mechanism import Gaussian, Mechanism, count
+from .outward import U
+
+STEPS_MAX = 10**7
+SHIFT_MAX = 5.0
+"""Largest sensitivity/sigma, times sqrt(epochs) where a record keeps its bin."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomAllocation(Mechanism):
+    """One epoch in which a record takes part in one of `steps` steps; see `random_allocation`, and `balls_and_bins`
+    for the `epochs` in which it keeps its step."""
+
+    base: Gaussian
+    steps: int
+    epochs: int = 1
+
+    @property
+    def shift(self) -> float:
+        """m = sensitivity/sigma sqrt(epochs), within 3u."""
+        return self.base.sensitivity / self.base.sigma * math.sqrt(self.epochs)
+
+
+def _allocation(mechanism: object, name: str, steps: int, epochs: int) -> RandomAllocation:
+    if not isinstance(mechanism, Gaussian):
+        raise DomainError(f"{name} takes a gaussian(...) step, got {mechanism!r}")
+    found = RandomAllocation(mechanism, steps, epochs)
+    if not found.shift <= SHIFT_MAX:
+        raise DomainError(
+            f"{name} needs sensitivity/sigma{' sqrt(epochs)' if epochs > 1 else ''} of at most {SHIFT_MAX:g}, got "
+            f"{found.shift:g}: with less noise an epoch reveals almost everything"
+        )
+    return found
+
+
+def allocated(base: Mechanism, steps: int, epochs: int) -> Mechanism:
+    """`random_allocation`, or `balls_and_bins` where there are epochs."""
+    return balls_and_bins(base, steps, epochs=epochs) if epochs > 1 else random_allocation(base, steps)
+
+
+def random_allocation(mechanism: Mechanism, steps: int) -> Mechanism:
+    """One epoch of `steps` Gaussian steps in which every record takes part in exactly one, drawn uniformly: random
+    allocation.
+
+    With S the sum of t = `steps` independent lognormals of mean one the loss is log(S/t) (REMOVE) or its negative
+    (ADD): both directions are option prices: delta_ADD(eps) = e^eps E(e^-eps - S/t)_+, delta_REMOVE(eps) = E(S/t -
+    e^eps)_+. The pair is attained, so the answer is exact: it is the curve itself that is enclosed.
+    `random_allocation(...) * epochs` composes epochs with fresh assignments, among any other steps, in any adaptive
+    order.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        `gaussian(sigma)`, sensitivity/sigma at most 5. Its sensitivity is the largest norm of a record's contribution.
+    steps : int
+        t, 1 to 1e7. One step is `mechanism` itself.
+
+    Returns
+    -------
+    Mechanism
+        Under adjacency "add_remove" or "zero_out"; "replace_one" is refused.
+
+    Raises
+    ------
+    DomainError
+        If `mechanism` is not Gaussian or an argument is outside its range.
+
+    Notes
+    -----
+    The guarantee needs all of this:
+
+    - the step of a record is drawn independently of the data, of all outputs and of the steps of other records;
+    - t, and what updates are divided by, are public constants: never the size that a batch happened to have; noise
+      is added to empty batches as well;
+    - given the history, a step releases noise plus a function of the other records plus the contribution of the
+      record, if it takes part;
+    - the assignment stays secret, batch sizes included; the noise of every step is fixed in advance;
+    - assignments of different epochs are independent.
+
+    So it does not cover batches of a fixed size, shuffling, or a published schedule.
+
+    References
+    ----------
+    docs/theory/allocation.md for the pair and for the transform with its error bounds.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> epoch = hs.random_allocation(hs.gaussian(1.0), 100)
+    >>> f"{hs.epsilon(epoch * 10, 1e-5):.6f}"    # of Poisson sampling at rate 1/100: 1.828237
+    '[1.701498, 1.701499]'
+    """
+    steps = count("steps", steps, 1, STEPS_MAX)
+    found = _allocation(mechanism, "random_allocation", steps, 1)
+    return mechanism if steps == 1 else found
+
+
+def balls_and_bins(mechanism: Mechanism, bins: int, *, epochs: int) -> Mechanism:
+    """`epochs` epochs of `bins` Gaussian steps in which every record takes part in one, drawn once: the same in
+    every epoch.
+
+    The losses of one bin add up, so it is one epoch of `random_allocation` at noise sigma/sqrt(epochs): fresh
+    assignments in every epoch, `random_allocation(mechanism, bins) * epochs`, cost less.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        `gaussian(sigma)`, sensitivity/sigma times sqrt(epochs) at most 5.
+    bins : int
+        Steps of an epoch, 1 to 1e7; one bin is `mechanism * epochs`.
+    epochs : int
+        1 to 1e6.
+
+    Returns
+    -------
+    Mechanism
+        All epochs as one step, under the conditions and adjacencies of `random_allocation`.
+
+    Raises
+    ------
+    DomainError
+        If `mechanism` is not Gaussian or an argument is outside its range.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> f"{hs.epsilon(hs.balls_and_bins(hs.gaussian(2.0), 100, epochs=4), 1e-5):.6f}"
+    '[0.620939, 0.620940]'
+    >>> f"{hs.epsilon(hs.random_allocation(hs.gaussian(2.0), 100) * 4, 1e-5):.6f}"
+    '[0.366661, 0.366662]'
+    """
+    bins, epochs = count("bins", bins, 1, STEPS_MAX), count("epochs", epochs, 1, 10**6)
+    found = _allocation(mechanism, "balls_and_bins", bins, epochs)
+    if bins > 1:
+        return found
+    return Gaussian(found.base.sigma, found.base.sensitivity * math.sqrt(epochs))
+
+
+# Tails
+
+DEPTH = 42.0
+"""Nats below which aliases and what is cut of a line shall lie."""
+
+NODES = 1 << 14
+TILT_MAX, FEW = 56.0, 60.0
+SMALL, KNOWN = 1e-10, 1e-7
+"""Relative errors from which a tail is computed for itself; and is stated as an absolute error."""
+
+TINIEST = 1e-300
+NO_NODES = np.zeros(0)
+
+
+def allocation_loss(m: float, t: int) -> Loss:
+    """log(S/t) under P and under Q: the loss of REMOVE.
+
+    On a line Re z = -c < 0, e^{-cs} Pr[L <= s] has the transform F(z)/(-z), and the trapezoid rule of step 2 pi/P
+    returns sum_j e^{-cjP} Pr[L <= s + jP]; on Re z = c > 0 the same with Pr[L > s - jP]. Terms j > 0 are at most
+    e^{-cjP}, terms j < 0 at most F(r) e^{..} by Chernoff's bound at r beyond c [theory: allocation.tails]. Under Q,
+    E_Q e^{zL} = F(z-1): the same values with z one further to the right. A tail near 1 is 1 less the other.
+    """
+    sides = _Side(m, t, False), _Side(m, t, True)
+
+    def tails(s):
+        y_below, x_below = sides[0].tails(s)
+        far = (y_below[1] > SMALL * (1 - y_below[0])) | (x_below[1] > SMALL * (1 - x_below[0]))
+        y_above, x_above = sides[1].tails(s, far)
+        out, rel, absolute = [], np.zeros(s.size), 0.0
+        for (v, e), (w, d) in ((y_below, y_above), (y_above, y_below), (x_below, x_above), (x_above, x_below)):
+            other = d + U < e
+            v, e = np.where(other, 1 - w, v), np.where(other, d + U, e)
+            known = e < KNOWN * v
+            rel = np.maximum(rel, np.where(known, e / np.maximum(v, 1e-300) * 1.01, 0.0))
+            absolute = max(absolute, float(np.max(np.where(known, 0.0, e), initial=0.0)))
+            out.append(np.maximum(v, 0.0))
+        if not absolute < KNOWN:
+            raise AccuracyError(
+                f"tails of an allocation over {t} steps at sensitivity/sigma {m:g} are known to {absolute:g}"
+            )
+        return Tails(*out, rel + 4 * U, 0.0, absolute)
+
+    return Loss(tails, lambda p: nodes_of_tails(tails, -math.inf, math.inf, max(p, 1e-12)))
+
+
+class _Side:
+    """The lines for Pr[L <= s] (above: Pr[L > s]), made where they are asked for."""
+
+    __slots__ = ("above", "lines", "m", "means", "t", "tilts")
+
+    def __init__(self, m: float, t: int, above: bool):
+        self.m, self.t, self.above = m, t, above
+        sd = min(1.0, math.sqrt(math.expm1(m * m) / t))
+        bulk = {x / sd for x in (1.5, 4.0, 9.0, 18.0)}
+        found = {1.2 + c for c in bulk}
+        if above:  # beyond FEW a line needs more moments of S than csrc/law/allocation.h has room for
+            found = {c for c in bulk | {1.0, 3.0, 6.0, 12.0, 24.0} if c < TILT_MAX} if math.sqrt(t) / m < FEW else set()
+        self.tilts = sorted(found)
+        self.lines: dict[int, _Line | None] = {}
+        self.means: list[float] = []
+
+    def tails(self, s: np.ndarray, where: np.ndarray | None = None):
+        """(values, errors) under P, and under Q; without an error that is finite but `where`."""
+        out = [(np.zeros(s.size), np.full(s.size, np.inf)) for _ in range(2)]
+        at = np.arange(s.size) if where is None else np.flatnonzero(where)
+        if not at.size:
+            return out
+        for line in self.near(float(s[at].min()), float(s[at].max())):
+            for (value, error), den in zip(out, (False, True), strict=True):
+                v, e = line.tail(s[at], den)
+                better = e / np.maximum(v, TINIEST) < error[at] / np.maximum(value[at], TINIEST)
+                value[at[better]], error[at[better]] = v[better], e[better]
+        return out
+
+    def near(self, low: float, high: float):
+        """Lines that are best for some s in [low, high]."""
+        sign = -1.0 if self.above else 1.0
+        if not self.means:
+            for c in self.tilts:
+                here, there = (_core.allocation_line(self.m, self.t, sign * x, NO_NODES) for x in (c, 1.001 * c))
+                if here is None or there is None:
+                    self.means.append(math.nan)
+                else:
+                    self.means.append(sign * (here[0] - there[0]) / (0.001 * c))
+        known = [i for i, mean in enumerate(self.means) if mean == mean]
+        order = sorted(known, key=lambda i: self.means[i])
+        first = max([j for j, i in enumerate(order) if self.means[i] <= low], default=0)
+        last = min([j for j, i in enumerate(order) if self.means[i] >= high], default=len(order) - 1)
+        for i in order[first : last + 1]:
+            if i not in self.lines:
+                self.lines[i] = _Line.at(self.m, self.t, self.tilts[i], self.above, sign * self.means[i])
+            if self.lines[i] is not None:
+                yield self.lines[i]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """F on Re z = -c (above: Re z = c) at y = n dy: parts over F(-c) and errors; log F(-c); beyond: (r, log F at r)."""
+
+    c: float
+    above: bool
+    period: float
+    y: np.ndarray
+    rows: np.ndarray
+    log_f: float
+    beyond: tuple[float, float]
+    cut: float
+
+    @classmethod
+    def at(cls, m: float, t: int, c: float, above: bool, slope: float) -> _Line | None:
+        """The line with its period, or None where it is out of reach. slope: of log F in c, about."""
+        sign = -1.0 if above else 1.0
+        here = _core.allocation_line(m, t, sign * c, NO_NODES)
+        if here is None:
+            return None
+        slope, log_f = -slope, here[0]
+        floor = log_f - c * slope  # about the log of the tail that it is best for
+        best = (math.inf, 0.0, 0.0)
+        for factor in (1.15, 1.3, 1.6, 2.0, 3.0, 5.0):
+            r = factor * c + 0.1
+            found = _core.allocation_line(m, t, sign * r, NO_NODES)
+            if found is not None:
+                at_r = found[0] + found[1]
+                best = min(best, ((DEPTH + at_r - r * slope - floor) / (r - c), r, at_r))
+        period = max(best[0], (DEPTH - floor) / c)
+        reach = math.sqrt(t) / m * math.sqrt(2 * DEPTH)
+        n = math.ceil(reach * period / (2 * math.pi)) if period < math.inf else NODES
+        if n >= NODES:
+            return None
+        dy = 2 * math.pi / period
+        y = np.asarray(dy * np.arange(n + 1), dtype=np.float64)
+        found = _core.allocation_line(m, t, sign * c, y)
+        if found is None:
+            return None
+        cut = math.exp(-0.5 * (y[-1] * m) ** 2 / t) * (1 + t / (m * m * y[-1] * dy))  # sum over n' > n of |F|
+        return cls(c, above, period, y, found[2], found[0], best[1:], cut * (1 + 1e-9) + math.expm1(found[1]))
+
+    def tail(self, s: np.ndarray, den: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Pr[L <= s] (above: Pr[L > s]) under P, or under Q with `den`, and a bound of its error."""
+        if self.above:  # Re z = c is c + 1 for Q
+            c, r, sign = self.c + den, self.beyond[0] + den, -1.0
+        else:
+            c, r, sign = self.c - den, self.beyond[0] - den, 1.0
+        re, im, err = self.rows
+        kernel = 1 / (c + sign * 1j * self.y)  # F(-c-iy)/(c+iy) e^{iys}; above F(c-iy)/(c-iy) e^{iys}
+        weight = np.where(self.y > 0, 2.0, 1.0) / self.period
+        values = weight * (re + 1j * im) * kernel
+        size = weight * np.abs(kernel)
+        phase = np.exp(1j * np.multiply.outer(s, self.y))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = np.exp(self.log_f + sign * c * s)
+            total = scale * (phase @ values).real
+            moved = np.abs(s) * float((size * self.y * np.abs(re + 1j * im)).sum()) * 4 * U
+            rounding = float((size * (err + (60 + len(self.y)) * U)).sum()) + moved
+            cut = self.cut * (2 / self.period / c + float(np.abs(values).sum()))
+            error = scale * (rounding + cut) + np.abs(total) * U * (40 + 6 * np.abs(c * s) + 6 * abs(self.log_f))
+            error += math.exp(-c * self.period) / -math.expm1(-c * self.period)
+            error += np.exp(self.beyond[1] + sign * r * s - (r - c) * self.period) / -math.expm1(-(r - c) * self.period)
+        bad = ~(np.isfinite(total) & np.isfinite(error))
+        return np.where(bad, 0.0, total), np.where(bad, np.inf, error * 1.01)

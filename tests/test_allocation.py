@@ -1,0 +1,196 @@
+"""Random allocation: transforms against closed forms, curves against quadrature and samples, routes against each
+other."""
+
+import math
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import _core
+from hockeystick.pair import step_loss
+from hockeystick.routes import single
+
+ANCHORS = [
+    (1.0, 100, 1, 1e-5, 0.42195347332, 0.62093967162),
+    (1.0, 100, 10, 1e-5, 1.54772729664, 1.70149843583),
+    (2.0, 100, 10, 1e-5, 0.59944923093, 0.60309644510),
+]
+
+
+@pytest.mark.parametrize("sigma, t, epochs, delta, add, remove", ANCHORS)
+def test_published_settings(sigma, t, epochs, delta, add, remove):
+    """Digits on which two sums agreed in double precision before there was a certificate. The metric of a line is
+    that of its deviation [theory: allocation.variance]."""
+    run = hs.random_allocation(hs.gaussian(sigma), t) * epochs
+    for direction, eps in (("add", add), ("remove", remove)):
+        b = hs.epsilon(run, delta, direction=direction)
+        assert b.route == "contour" and b.certified and b.upper - b.lower < 1e-9
+        assert abs(b.estimate - eps) < 1e-10
+    assert hs.epsilon(run, delta).upper == b.upper
+
+
+def second_moment(m, t):
+    return math.expm1(m * m) / t
+
+
+@pytest.mark.parametrize("m, t", [(0.1, 50), (0.5, 2), (1.0, 3), (1.0, 100), (1.5, 40), (0.3, 10**4)])
+def test_moments_with_a_closed_form(m, t):
+    """F(0) = F(-1) = 1, F(1) = 1 + (e^{m^2} - 1)/t, and F(2) by hand."""
+    v, none = m * m, np.zeros(0)
+    third = (math.exp(3 * v) + 3 * (t - 1) * math.exp(v) + (t - 1) * (t - 2)) / t**2
+    for c, exact in ((0.0, 0.0), (1.0, 0.0), (-1.0, math.log1p(second_moment(m, t))), (-2.0, math.log(third))):
+        value, error, _ = _core.allocation_line(m, t, c, none)
+        assert abs(value - exact) <= error + 4e-16 * (1 + abs(exact)) and error < 1e-9, (c, value, exact)
+
+
+@pytest.mark.parametrize("m", [0.4, 1.0, 2.0])
+@pytest.mark.parametrize("c", [4.0, 1.5, -0.5, -2.0])
+def test_transform_of_two_steps(m, c):
+    """t = 2: S/2 = e^{m A - v/2} cosh(m B), A, B independent normals of variance 1/2: F is Gaussian times one integral.
+
+    Sums on rotated lines, quadrature, aliases, ends and Gamma [theory: allocation.mellin, allocation.normal,
+    allocation.aliases, allocation.ends, allocation.gamma]; what F falls by [theory: allocation.decay].
+    """
+    v = m * m
+    y = np.array([0.0, 0.3, 1.0, 2.5, 4.0]) / m
+    log_f, error, rows = _core.allocation_line(m, 2, c, y)
+    b = np.linspace(-24, 24, 4801)
+    weight = np.exp(-(b**2)) * 0.01 / math.sqrt(math.pi)
+    p = 1 - c - 1j * y  # E_Q (S/2)^p
+    spread = (weight * np.exp(np.multiply.outer(p, np.log(np.cosh(m * b))))).sum(axis=1)
+    exact = np.exp(-p * v / 2 + p * p * v / 4) * spread
+    assert abs(log_f - math.log(exact[0].real)) <= error + 1e-13
+    off = np.abs(rows[0] + 1j * rows[1] - exact / exact[0])
+    assert (off <= rows[2] + 1e-13).all() and (rows[2] < 1e-8).all()
+    assert (np.hypot(*rows[:2]) - rows[2] <= np.exp(-y * y * v / 4)).all()
+
+
+def two_step_delta(sigma, eps, add):
+    """delta of one epoch of two steps by quadrature: E(a - S/2)_+ for ADD, E(S/2 - a)_+ for REMOVE, a = e^{-+eps}."""
+    from scipy.integrate import quad
+    from scipy.special import ndtr
+
+    m, a = 1 / sigma, math.exp(-eps if add else eps)
+    k = 2 * a
+
+    def inner(g):  # E over the second lognormal, given the first
+        rest = k - math.exp(m * g - m * m / 2)
+        if add:
+            if rest <= 0:
+                return 0.0
+            d = (math.log(rest) + m * m / 2) / m
+            return rest * ndtr(d) - ndtr(d - m)
+        if rest <= 0:
+            return 1 - rest
+        d = (-math.log(rest) - m * m / 2) / m
+        return ndtr(d + m) - rest * ndtr(d)
+
+    kink = (math.log(k) + m * m / 2) / m
+    f = lambda g: inner(g) * math.exp(-g * g / 2) / math.sqrt(2 * math.pi)  # noqa: E731
+    value = sum(
+        quad(f, lo, hi, epsabs=1e-14, epsrel=1e-12, limit=300)[0] for lo, hi in ((-12, kink), (kink, max(12, kink + 1)))
+    )
+    return 0.5 * value * (math.exp(eps) if add else 1)
+
+
+@pytest.mark.parametrize("sigma, eps", [(1.0, 0.5), (1.0, 2.0), (2.0, 0.3), (0.6, 1.0)])
+@pytest.mark.parametrize("direction", ["add", "remove"])
+def test_two_steps_by_quadrature(sigma, eps, direction):
+    """The curve of the pair itself [theory: allocation.pair]."""
+    exact = two_step_delta(sigma, eps, direction == "add")
+    for route in ("auto", "contour"):
+        b = hs.delta(hs.random_allocation(hs.gaussian(sigma), 2), eps, direction=direction, route=route)
+        assert b.lower * (1 - 1e-9) <= exact <= b.upper * (1 + 1e-9) and b.upper - b.lower < 1e-6 * exact
+
+
+def test_routes_meet():
+    """The line, the tails of one epoch, and the grid made of them."""
+    step = hs.random_allocation(hs.gaussian(1.3), 30)
+    for run, eps, route in ((step, 0.4, "pld"), (step * 3, 0.7, "pld"), (step, 0.4, "exact"), (step, 1.5, "exact")):
+        for direction in ("add", "remove"):
+            found = [hs.delta(run, eps, direction=direction, route="contour")]
+            if route == "pld":
+                found.append(hs.delta(run, eps, direction=direction, route=route))
+            else:  # the tails themselves
+                log = single.point(step_loss(step, "add_remove", direction == "add"), eps)
+                ends = (math.exp(x) for x in (log.lower, log.estimate, log.upper))
+                found.append(hs.Bound(*ends, "exact", True, found[0].budget))
+            assert max(b.lower for b in found) <= min(b.upper for b in found)
+            assert found[1].upper < 1.01 * found[1].lower
+
+
+def test_tails_are_those_of_samples():
+    """Both laws at many losses within five deviations of 400,000 draws, and e^s between their densities
+    [theory: allocation.tails]."""
+    m, t, n = 0.8, 12, 400_000
+    rng = np.random.default_rng(5)
+    x = np.exp(m * rng.standard_normal((n, t)) - m * m / 2)
+    s = np.linspace(-0.8, 1.2, 41)
+    tails = step_loss(hs.random_allocation(hs.gaussian(1 / m), t), "add_remove", False).tails(s)
+    for below, above, shift in ((tails.y_below, tails.y_above, math.exp(m * m)), (tails.x_below, tails.x_above, 1.0)):
+        loss = np.log((x.sum(axis=1) + (shift - 1) * x[:, 0]) / t)
+        share = np.searchsorted(np.sort(loss), s, side="right") / n
+        assert (np.abs(share - below) < 5 * np.sqrt(below * above / n) + 1e-6).all()
+        assert np.abs(below + above - 1).max() < 1e-9
+    y, x = -np.diff(tails.y_above), -np.diff(tails.x_above)
+    ok = x > 1e-9
+    assert (y[ok] >= x[ok] * np.exp(s[:-1][ok]) * (1 - 1e-6)).all() and (
+        y[ok] <= x[ok] * np.exp(s[1:][ok]) * (1 + 1e-6)
+    ).all()
+
+
+def test_among_other_steps():
+    """Adding steps cannot lower eps; the order does not matter; the mirror image holds."""
+    epoch, rest = hs.random_allocation(hs.gaussian(1.0), 50), hs.gaussian(4.0) * 3 + hs.laplace(5.0)
+    alone, mixed = hs.epsilon(epoch * 4, 1e-6), hs.epsilon(rest + epoch * 4, 1e-6)
+    other = hs.epsilon(epoch * 4 + rest, 1e-6)
+    assert mixed.lower > alone.upper and abs(mixed.estimate - other.estimate) < 1e-13
+    for eps in (0.3, 1.0):
+        add = hs.delta(epoch * 4, -eps, direction="add", route="contour")
+        remove = hs.delta(epoch * 4, eps, direction="remove", route="contour")
+        assert abs(1 - math.exp(eps) + math.exp(eps) * add.estimate - remove.estimate) < 1e-9
+
+
+def test_one_direction_is_not_enough():
+    """REMOVE costs less than Poisson sampling of the same rate, ADD more."""
+    epoch = hs.random_allocation(hs.gaussian(1.0), 100) * 10
+    poisson = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+    assert hs.epsilon(epoch, 1e-5).upper < hs.epsilon(poisson, 1e-5).lower
+    assert hs.epsilon(epoch, 1e-5, direction="add").lower > hs.epsilon(poisson, 1e-5, direction="add").upper
+
+
+def test_equal_runs():
+    base = hs.gaussian(2.0)
+    assert hs.random_allocation(base, 1) == base
+    assert hs.balls_and_bins(base, 1, epochs=4) == hs.gaussian(2.0, sensitivity=2.0)
+    step = hs.balls_and_bins(base, 100, epochs=4)
+    assert hs.epsilon(step, 1e-5).estimate == hs.epsilon(hs.random_allocation(hs.gaussian(1.0), 100), 1e-5).estimate
+    for run in (hs.random_allocation(base, 7) * 3, step * 2):
+        assert hs.from_json(hs.to_json(run)) == run
+    sampled = hs.poisson_subsampled(hs.random_allocation(hs.gaussian(1.5), 8), 0.5)
+    b = hs.delta(sampled, 0.1)
+    assert 0 < b.lower < b.upper < hs.delta(hs.random_allocation(hs.gaussian(1.5), 8), 0.1).lower
+
+
+def test_renyi():
+    """exp((alpha - 1) D_alpha) = F(alpha - 1): alpha = 2 in closed form."""
+    step = hs.random_allocation(hs.gaussian(1.0), 20)
+    b = hs.rdp(step, 2.0, direction="remove")
+    assert b.lower <= math.log1p(second_moment(1.0, 20)) <= b.upper and b.upper - b.lower < 1e-11
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: hs.random_allocation(hs.laplace(1.0), 10), "gaussian"),
+        (lambda: hs.random_allocation(hs.gaussian(1.0), 0), "steps"),
+        (lambda: hs.random_allocation(hs.gaussian(1.0), 10**8), "steps"),
+        (lambda: hs.random_allocation(hs.gaussian(0.1), 10), "at most 5"),
+        (lambda: hs.balls_and_bins(hs.gaussian(1.0), 10, epochs=100), "sqrt"),
+        (lambda: hs.epsilon(hs.random_allocation(hs.gaussian(1.0), 10), 1e-5, adjacency="replace_one"), "replace_one"),
+    ],
+)
+def test_bad_input(make, words):
+    with pytest.raises(hs.DomainError, match=words):
+        make()
