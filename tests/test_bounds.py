@@ -275,3 +275,37 @@ def test_variation_of_a_gaussian_loss():  # [theory: grid.variation]
     for m in (0.1, 1.0, 3.0):
         (loss, _), *_ = query._Settings(hs.gaussian(1 / m) * 2, "add_remove", "both", "prv", None, 1).losses(0)
         assert 2 / (m * math.sqrt(2 * math.pi)) * (1 - 1e-12) <= prv._variation_upper(loss) <= 2 / m
+
+
+@pytest.mark.parametrize("sign", (-1, 1))
+def test_a_stated_error_counts_in_full(sign):
+    """Distribution functions off by all that their user said: the truth is an end of the interval."""
+    m, error = 0.5, 1e-4
+    step = hs.from_loss_cdf(
+        lambda s: ndtr((s - m * m / 2) / m) - sign * error,
+        lambda s: ndtr((s + m * m / 2) / m) + sign * error,
+        sf_num=lambda s: ndtr((m * m / 2 - s) / m) + sign * error,
+        sf_den=lambda s: ndtr((-m * m / 2 - s) / m) - sign * error,
+        error=error,
+    )
+    for eps in (0.0, 0.5, 1.0):
+        bound, truth = hs.delta(step, eps), hs.delta(hs.gaussian(1 / m), eps)
+        assert bound.lower <= truth.upper and truth.lower <= bound.upper
+        end = bound.lower if sign > 0 else bound.upper
+        assert abs(end - truth.estimate) < 1e-9 * truth.estimate
+
+
+def test_functions_may_waver_by_their_error():
+    """Steps up and down of the stated size are no reason to refuse, of three times that they are."""
+    m, error = 0.5, 1e-5
+
+    def wavering(size):
+        return hs.from_loss_cdf(
+            lambda s: np.clip(ndtr((s - m * m / 2) / m) + size * np.cos(1e7 * s), 0, 1),
+            lambda s: np.clip(ndtr((s + m * m / 2) / m) + size * np.sin(1e7 * s), 0, 1),
+            error=error,
+        )
+
+    assert hs.delta(wavering(error), 0.5).lower <= hs.delta(hs.gaussian(1 / m), 0.5).upper
+    with pytest.raises(hs.DomainError):
+        wavering(4 * error)
