@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 import os
 import threading
-from typing import TYPE_CHECKING, Any, overload
+import weakref
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
+from .crowd import FEWEST, Crowd
 from .mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
 from .pair import ADJACENCIES
-from .serial import brief
+from .recorded import FORMAT, VERSION, RecordedRun, from_moments, gather, takes, to_moments
+from .serial import brief, exact_keys
 from .state import ACCOUNTANT, from_dict, to_dict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import numpy as np
@@ -96,7 +100,7 @@ class Accountant(Recorder):
     (54, True)
     """
 
-    __slots__ = ("_counts", "_ledger", "_lock", "_run", "_sync", "adjacency", "limit")
+    __slots__ = ("_base", "_counts", "_crowd", "_given", "_ledger", "_lock", "_run", "_sync", "adjacency", "limit")
 
     limit: tuple[float, float] | None
     adjacency: Adjacency
@@ -111,6 +115,9 @@ class Accountant(Recorder):
     ) -> None:
         self._counts: dict[Mechanism, int] = {}
         self._run: Run | None = None  # of these counts, or None; both change under the lock only
+        self._crowd: Crowd | Literal[False] | None = None  # of the counts; None: not made, False: there is none
+        self._base: Crowd | None = None  # moments of steps that are not in the counts; never changed
+        self._given: Callable[[], Run | None] | None = None  # the last run that shares both, while it lives
         self._lock = threading.Lock()
         self._ledger: StepLedger | None = None
         self._sync = sync
@@ -163,17 +170,18 @@ class Accountant(Recorder):
         if self._ledger:
             return None, {**given, "path": self._ledger.path}
         with self._lock:
-            return None, {**given, "_counts": dict(self._counts)}
+            return None, {**given, "_counts": dict(self._counts), "_base": self._base}
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         given = dict(state[1])
-        counts = given.pop("_counts", {})
+        counts, base = given.pop("_counts", {}), given.pop("_base", None)
         if "path" in given and not given["path"].exists():
             from .store import StoreError
 
             raise StoreError(f"{given['path']} is gone: this pickle is the path of a ledger")
         Accountant.__init__(self, **given)
         self._counts.update(counts)
+        self._base = base
 
     def step(self, mechanism: Ran, steps: int = 1, *, k: int | None = None) -> None:
         """Record that `mechanism` (a step, or a whole run) runs `steps` times.
@@ -204,7 +212,12 @@ class Accountant(Recorder):
         with self._lock:
             self._run = None  # first: an interrupt after it must not leave a run without these steps
             if self._ledger is None:
-                self._counts.update(self._admitted(parts, times))
+                new = self._admitted(parts, times)
+                self._run = None
+                crowd = self._apart()
+                self._crowd = None  # until the counts have the step as well; after an interrupt it is made again
+                self._counts.update(new)
+                self._crowd = (gather(crowd, parts, times) and crowd) if crowd else crowd
             else:
                 with self._ledger.recording() as record:
                     record(self._admitted(parts, times))
@@ -213,9 +226,16 @@ class Accountant(Recorder):
         """The new counts of `parts`, once it is sure that they may be recorded."""
         new: dict[Mechanism, int] = {}
         for step, n in parts:
+            if self._base and not takes(self._base, step):
+                raise DomainError(
+                    f"an accountant of moments takes Gaussian steps of at most 64 rates, got {brief(step)}"
+                )
             new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * times)
         if self.limit is not None:
-            after = Run(tuple({**self._counts, **new}.items()))
+            if self._ledger:  # in a transaction, with all counts at hand
+                after = Run(tuple({**self._counts, **new}.items()))
+            else:
+                after = self._recorded() + Run(parts) * times
             kept, bound = self._target(None, None, {}).judged(after)
             if not kept:
                 eps, delta = self.limit
@@ -328,14 +348,35 @@ class Accountant(Recorder):
             self._run = None
             self._ledger.refresh()
         if self._run is None:
-            self._run = Run(tuple(self._counts.items()))
+            crowd = self._gathered() if self._ledger is None else None
+            if crowd:
+                self._run = RecordedRun(self._counts, crowd, self._base)
+                self._given = weakref.ref(self._run)
+            else:
+                self._run = Run(tuple(self._counts.items()))
         return self._run
+
+    def _gathered(self) -> Crowd | None:
+        """The moments of the counts, where these are many and all have some."""
+        if self._crowd is None and (self._base or len(self._counts) >= FEWEST):
+            crowd = self._base.copy() if self._base else Crowd()
+            self._crowd = gather(crowd, self._counts.items()) and crowd
+        return self._crowd or None
+
+    def _apart(self) -> Crowd | Literal[False] | None:
+        """The moments, which may be changed now, as may the counts: a run that was handed out and is still in use keeps
+        those that it has."""
+        if self._given and self._given() is not None:
+            self._counts = dict(self._counts)
+            self._crowd = self._crowd and self._crowd.copy()
+        self._given = None
+        return self._crowd
 
     @property
     def steps(self) -> int:
         """Number of steps recorded, with repetitions."""
         with self._lock:
-            return sum(n for _, n in self._recorded().parts)
+            return self._recorded().steps
 
     def __len__(self) -> int:
         return self.steps
@@ -383,7 +424,7 @@ class Accountant(Recorder):
         return {**to_dict(self.run), "format": ACCOUNTANT}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Replace what was recorded by what `state_dict` returned.
+        """Replace what was recorded by what `state_dict` or `compact_state_dict` returned.
 
         Equal parts merge. A refused state leaves the accountant as it was. Its limit stays, and is not asked: the state
         says what ran.
@@ -391,7 +432,7 @@ class Accountant(Recorder):
         Parameters
         ----------
         state : dict
-            From `state_dict`, possibly through JSON.
+            From either, possibly through JSON.
 
         Raises
         ------
@@ -404,12 +445,57 @@ class Accountant(Recorder):
             raise DomainError(
                 f"{self._ledger.path} is a ledger, which only grows; record the run of a loaded accountant by step"
             )
+        if isinstance(state, dict) and state.get("format") == FORMAT:
+            exact_keys("state", state, ("format", "version", "rates"))
+            if state["version"] != VERSION:
+                raise DomainError(f"state has version {brief(state['version'])}; this release reads {VERSION}")
+            return self._replace({}, from_moments(state["rates"]))
         if isinstance(state, dict) and state.get("format") != ACCOUNTANT:
-            raise DomainError(f"state has format {brief(state.get('format'))}; allowed: {ACCOUNTANT!r}")
-        loaded = as_run(from_dict(state))
+            raise DomainError(f"state has format {brief(state.get('format'))}; allowed: {ACCOUNTANT!r}, {FORMAT!r}")
+        counts = dict(as_run(from_dict(state)).parts)
+        self._replace(counts, None)
+
+    def _replace(self, counts: dict[Mechanism, int], base: Crowd | None) -> None:
         with self._lock:
-            self._run = None
-            self._counts = dict(loaded.parts)
+            self._run = self._given = self._crowd = None
+            self._counts, self._base = counts, base
+
+    def compact_state_dict(self) -> dict[str, Any]:
+        """The moments of what was recorded, of a size that does not grow with the number of steps.
+
+        An accountant that loads them answers as this one does, bit for bit, and goes on recording Gaussian steps; which
+        steps there were is not kept. Where a query needs them it raises AccuracyError: as a rule of thumb, where fewer
+        than some thousand steps of rate 0.01 and noise 1 were taken, or single steps cost much.
+
+        Returns
+        -------
+        dict
+            "format" and "version" (these name this layout), and for every sampling rate the boxes of shifts that hold
+            steps with their sums, whole numbers of more than 64 bits (docs/theory/compression.md).
+
+        Raises
+        ------
+        DomainError
+            If a recorded step is neither Gaussian nor a Poisson sample of a Gaussian one, or there are more than 64
+            rates, or the accountant keeps a ledger.
+
+        Examples
+        --------
+        >>> import hockeystick as hs
+        >>> accountant, other = hs.Accountant(), hs.Accountant()
+        >>> for i in range(2000):
+        ...     accountant.step(hs.poisson_subsampled(hs.gaussian(1 + i / 4000), 0.01), 50)
+        >>> other.load_state_dict(accountant.compact_state_dict())
+        >>> other.epsilon(1e-6) == accountant.epsilon(1e-6)
+        True
+        """
+        if self._ledger is not None:
+            raise DomainError(f"{self._ledger.path} is a ledger: it keeps the list")
+        with self._lock:
+            crowd = self._base.copy() if self._base else Crowd()
+            if not gather(crowd, self._counts.items()):
+                raise DomainError("moments are those of at most 64 rates of Gaussian steps: use state_dict")
+            return {"format": FORMAT, "version": VERSION, "rates": to_moments(crowd)}
 
 
 def _limit(limit: Any) -> tuple[float, float]:

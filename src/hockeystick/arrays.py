@@ -100,7 +100,35 @@ def _within(name: str, values: NDArray[Any], good: NDArray[np.bool_], allowed: s
         raise DomainError(f"{where} must be a number {allowed}, got {values.ravel()[at]!r}")
 
 
-class ColumnsRun(Run):
+class Gathered(Run):
+    """A run of Gaussian steps that is asked about them without its parts."""
+
+    __slots__ = ()
+    gathered = True
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct steps, at most."""
+        raise NotImplementedError
+
+    def is_gaussian(self, adjacency: str) -> bool:
+        """Whether all pairs are of the Gaussian family."""
+        raise NotImplementedError
+
+    def gaussian_facts(self) -> tuple[float, float, bool]:
+        """As `pair.gaussian_facts`, whatever the order of the steps."""
+        raise NotImplementedError
+
+    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
+        """The merged steps as arrays of (m, q, k)."""
+        raise NotImplementedError
+
+    def crowd(self, adjacency: str) -> Crowd | None:
+        """The moments of all steps; None where they have too many rates."""
+        raise NotImplementedError
+
+
+class ColumnsRun(Gathered):
     """A run of Gaussian steps as columns; see `compose_arrays`."""
 
     __slots__ = ("columns", "sensitivity")

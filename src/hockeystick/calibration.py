@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import attacks, query, risk, risk_gdp
 from .arguments import respelled
 from .bound import AccuracyError, Bound, DomainError
-from .mechanism import K_MAX, Q_MIN, Run, compose, count, gaussian, poisson_subsampled, real
+from .mechanism import K_MAX, Q_MIN, Run, count, gaussian, poisson_subsampled, real
 from .search import Calibration, Search
 
 if TYPE_CHECKING:
@@ -235,11 +235,11 @@ def privacy_target(eps: float | None, delta: float | None, options: Asked) -> Ta
 def most_steps(target: Target, before: Run, more: Run, most: int) -> int:
     """How often `more` is proved to meet the target after `before`, from 0 to `most`: as often as can be where bounds
     tell."""
-    if most < 1 or not target.judged(compose(before, more))[0]:
+    if most < 1 or not target.judged(before + more)[0]:
         return 0
     for tol in (TOL_RANGE[0], 1e-6, 1e-3, 0.1) if most > 1 else ():
         with suppress(AccuracyError):  # of bounds too wide to tell numbers apart within tol
-            return int(_solve(lambda k: compose(before, (more, k)), target, (1, most), tol, 1).value)
+            return int(_solve(lambda k: before + more * k, target, (1, most), tol, 1).value)
     return 1
 
 

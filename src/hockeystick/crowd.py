@@ -10,6 +10,7 @@ csrc/line/fit.c turns that into an error of the line. How the rule was found ent
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -95,6 +96,28 @@ class Crowd:
                 self.sums[q] = np.zeros_like(sums)
             _core.crowd_join(sign, sums, self.sums[q])
 
+    def copy(self) -> Crowd:
+        """The same moments, apart from these."""
+        made = Crowd()
+        made.sums = {q: sums.copy() for q, sums in self.sums.items()}
+        return made
+
+    def counts(self) -> dict[float, int]:
+        """Number of steps of every rate."""
+        found = {}
+        for q, sums in self.sums.items():
+            low, high = (int(part) for part in sums[:, 0].sum(axis=0, dtype=object))
+            found[q] = (low + (high << 64)) >> 50
+        return {q: n for q, n in found.items() if n}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Crowd):
+            return NotImplemented
+        mine, theirs = self.counts(), other.counts()
+        return mine == theirs and all(np.array_equal(self.sums[q], other.sums[q]) for q in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def rule(self, merged: bool = True) -> Ruled:
         """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box."""
         rows, fits, total, plain = [], [], 0.0, 0
@@ -120,12 +143,13 @@ class Crowd:
                 continue
             for here in _octaves(middle, half):
                 group = 2.0 * len(fits)  # a name that no other group has
-                for rho in _ellipses(middle[here], half[here]):
+                boxes = tuple(box[here].tolist())
+                for rho, most, factor in _ellipses_of(boxes):
                     size = _weight(off[here], moments[here, 0], w[here].sum(axis=1), rho)
-                    fits.append((group, q, *ellipse(middle[here], half[here], rho), size))
+                    fits.append((group, q, most, factor, size))
                 shift, weight = m[here][w[here] > 0], w[here][w[here] > 0]
                 if merged:
-                    shift, weight, more = _one_rule(shift, weight)
+                    shift, weight, more = _one_rule(shift, weight, (boxes[0], boxes[-1]))
                     fits += [(group + 1, q, *row) for row in more]
                 rows += [(one, q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
         steps = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
@@ -182,12 +206,23 @@ def _octaves(middle, half) -> list[slice]:
     return found
 
 
-def _one_rule(m, w):
+@functools.lru_cache(256)
+def _ellipses_of(boxes: tuple[int, ...], whole: bool = False) -> list[tuple[float, float, float]]:
+    """(rho, m', F) of the ellipses tried around boxes, or, `whole`, around all between the first and the last."""
+    middle, half = _places(np.array(boxes))
+    if whole:
+        middle, half = (part[None] for part in _hull(middle, half))
+    return [(rho, *ellipse(middle, half, rho)) for rho in _ellipses(middle, half)]
+
+
+def _hull(middle, half):
+    low, high = middle[0] - half[0], middle[-1] + half[-1]
+    return 0.5 * (low + high), 0.5 * (high - low)
+
+
+def _one_rule(m, w, ends: tuple[int, int]):
     """A Gauss rule of the weights w at m, and rows (m', F, weight) of what it is off by; none where it has no fewer."""
-    low, high = float(m.min()), float(m.max())
-    middle, half = 0.5 * (low + high), 0.5 * (high - low) * (1 + 1e-9)
-    if not half > 1e-9 * middle:
-        return m, w, []
+    middle, half = (float(part) for part in _hull(*_places(np.array(ends))))
     count = math.ceil(PRECISION / (2 * math.log(REACH * _widest(middle, half))))
     if not count < m.size:
         return m, w, []
@@ -201,10 +236,9 @@ def _one_rule(m, w):
     ours = weights.astype(np.longdouble) @ chebyshev(y, degrees)
     count_of = moments[0] * (error + (m.size + 4) * UNIT) + ours[0] * (error + (y.size + 4) * UNIT)
     off = ((np.abs(moments - ours) + count_of) * (1 + 1e-9)).astype(float)[None]
-    one, wide = np.array([middle]), np.array([half])
+    total = weights.sum(keepdims=True)
     rows = [
-        (*ellipse(one, wide, rho), _weight(off, w.sum(keepdims=True), weights.sum(keepdims=True), rho))
-        for rho in _ellipses(one, wide)
+        (most, factor, _weight(off, w.sum(keepdims=True), total, rho)) for rho, most, factor in _ellipses_of(ends, True)
     ]
     return shift, weights, rows
 

@@ -154,7 +154,7 @@ class Run(_Composable):
     __slots__ = ("_cache", "parts")
 
     parts: tuple[tuple[Mechanism, int], ...]
-    columns: ClassVar[Any] = None  # of a run made from arrays (arrays.py), which knows its Gaussian steps without parts
+    gathered: ClassVar[bool] = False  # whether it knows its Gaussian steps without parts (arrays.py)
     _cache: dict[Any, Any]
 
     def __init__(self, parts: tuple[tuple[Mechanism, int], ...]) -> None:

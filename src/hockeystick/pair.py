@@ -51,7 +51,7 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     are left out."""
     cached = run._cache.get(adjacency, ...)
     if cached is ...:
-        if run.columns is not None and run.is_gaussian(adjacency):
+        if run.gathered and run.is_gaussian(adjacency):
             cached = run._cache[adjacency] = run.gaussian_steps(adjacency)
             return cached
         sampling.check_fixed_size(run, adjacency)
@@ -76,7 +76,7 @@ def in_order(m: np.ndarray, q: np.ndarray, k: np.ndarray) -> GaussianSteps:
 
 def is_gaussian(run: Run, adjacency: str) -> bool:
     """Whether `gaussian_steps` has arrays of the run."""
-    return gaussian_steps(run, adjacency) is not None if run.columns is None else run.is_gaussian(adjacency)
+    return run.is_gaussian(adjacency) if run.gathered else gaussian_steps(run, adjacency) is not None
 
 
 def gaussian_facts(run: Run, adjacency: str) -> tuple[float, float, bool]:
@@ -85,7 +85,7 @@ def gaussian_facts(run: Run, adjacency: str) -> tuple[float, float, bool]:
     key = ("facts", adjacency)
     facts = run._cache.get(key)
     if facts is None:
-        facts = _facts(gaussian_steps(run, adjacency)) if run.columns is None else run.gaussian_facts()
+        facts = run.gaussian_facts() if run.gathered else _facts(gaussian_steps(run, adjacency))
         run._cache[key] = facts
     return facts
 

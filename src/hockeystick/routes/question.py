@@ -53,7 +53,7 @@ class Question:
         run, adjacency = self.run, self.adjacency
         if not self.gaussian:
             return ()
-        if run.columns is not None:
+        if run.gathered:
             return rules(run, adjacency, run.distinct, lambda: run.crowd(adjacency))
         return rules(run, adjacency, len(run.parts), lambda: crowd_of(self.steps))
 

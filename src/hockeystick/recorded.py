@@ -1,0 +1,174 @@
+"""What an accountant has recorded, as a run that costs the same however many distinct steps there were."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .arrays import Gathered
+from .bound import AccuracyError, DomainError
+from .crowd import RATES_MAX, Crowd
+from .mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
+from .pair import GaussianSteps, gaussian_steps
+from .sampling import as_gaussian
+
+OCTAVE = 8
+"""Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
+
+FORMAT = "hockeystick.moments"
+VERSION = 1
+
+
+def row_of(step: Mechanism) -> tuple[float, float] | None:
+    """(shift, rate) of a Gaussian step or a Poisson sample of one; None of others."""
+    base = step.base if isinstance(step, PoissonSubsampled) else step
+    return as_gaussian(step, "add_remove") if isinstance(base, Gaussian) else None
+
+
+def takes(crowd: Crowd, step: Mechanism) -> bool:
+    """Whether the moments may take a step."""
+    row = row_of(step)
+    return row is not None and (row[1] in crowd.sums or len(crowd.sums) < RATES_MAX)
+
+
+def gather(crowd: Crowd, parts, times: int = 1) -> bool:
+    """Add the moments of n * times of every (step, n); False, with some of them added, where one has none."""
+    for step, n in parts:
+        row = row_of(step)
+        if row is None or not crowd.add_many(np.array([row[0]]), np.array(row[1]), np.array([n * times])):
+            return False
+    return True
+
+
+class RecordedRun(Gathered):
+    """Counts and moments of an accountant, neither copied nor ever changed; `base` are those of steps that are not in
+    the counts."""
+
+    __slots__ = ("__weakref__", "_base", "_counts", "_crowd", "_more", "_shared")
+
+    def __init__(
+        self, counts: dict[Mechanism, int], crowd: Crowd, base: Crowd | None, more: tuple[Run, ...] = ()
+    ) -> None:
+        self._counts, self._crowd, self._base, self._more = counts, crowd, base, more
+        self._shared: RecordedRun | None = None
+        self._cache = {"unsettled": False}
+
+    def __reduce__(self):
+        return RecordedRun, (self._counts, self._crowd, self._base, self._more)
+
+    def __add__(self, other: Any) -> Run:
+        """With more steps on top; their moments are added, if they have any."""
+        if not isinstance(other, Run | Mechanism):
+            return super().__add__(other)
+        more, crowd = compose(other), self._crowd.copy()
+        if gather(crowd, more.parts):
+            both = RecordedRun(self._counts, crowd, self._base, (*self._more, more))
+            both._shared = self  # while it lives, the accountant leaves the counts alone
+            return both
+        return super().__add__(other)
+
+    @property
+    def parts(self) -> tuple[tuple[Mechanism, int], ...]:  # type: ignore[override]
+        """Distinct steps and counts."""
+        if self._kept:
+            raise DomainError(f"of {self._kept} steps of this run the moments alone were kept, not the list")
+        if "parts" not in self._cache:
+            self._cache["parts"] = compose(Run(tuple(self._counts.items())), *self._more).parts
+        return self._cache["parts"]
+
+    @property
+    def _kept(self) -> int:
+        """Number of steps known by moments alone."""
+        return sum(self._base.counts().values()) if self._base else 0
+
+    @property
+    def steps(self) -> int:
+        """Total number of steps."""
+        return sum(self._crowd.counts().values())
+
+    def __eq__(self, other: object) -> bool:
+        base = other._base if isinstance(other, RecordedRun) else None
+        if self._base or base:  # nothing but the moments is known
+            return isinstance(other, RecordedRun) and bool(self._base and base) and self._crowd == other._crowd
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._crowd.counts().items()))) if self._base else super().__hash__()
+
+    def __repr__(self) -> str:
+        return f"Run({self.steps} steps, of {self._kept} the moments)" if self._kept else super().__repr__()
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct steps, at least where some are known by moments alone."""
+        return self._kept + len(self._counts) + sum(len(more.parts) for more in self._more)
+
+    def is_gaussian(self, adjacency: str) -> bool:
+        """Whether all pairs are of the Gaussian family: sampled steps have others under replace_one."""
+        return adjacency != "replace_one" or all(q == 1 for q in self._crowd.counts())
+
+    def gaussian_facts(self) -> tuple[float, float, bool]:
+        """As `pair.gaussian_facts`."""
+        counts = self._crowd.counts()
+        wall = math.fsum(-n * math.log1p(-q) if q < 1 else math.inf for q, n in counts.items())
+        return float(sum(counts.values())), wall, all(q == 1 for q in counts)
+
+    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
+        """All steps as arrays of (m, q, k)."""
+        if self._kept:
+            raise AccuracyError(
+                f"the steps of this run are too few or too strong for their moments, and of {self._kept} nothing else"
+                " was kept: keep the list (state_dict)"
+            )
+        found = gaussian_steps(Run(self.parts), adjacency)
+        assert found is not None  # `is_gaussian`
+        return found
+
+    def crowd(self, adjacency: str) -> Crowd:
+        """The moments of all steps; under replace_one of twice the shifts."""
+        if adjacency != "replace_one":
+            return self._crowd
+        twice = Crowd()
+        twice.sums = {q: np.roll(sums, OCTAVE, axis=0) for q, sums in self._crowd.sums.items()}
+        return twice
+
+
+def to_moments(crowd: Crowd) -> list[dict[str, Any]]:
+    """The moments as JSON: of every rate the boxes that hold steps, each with its sums as whole numbers."""
+    found = []
+    for q in sorted(crowd.sums):
+        sums = crowd.sums[q]
+        boxes = np.flatnonzero(sums.any(axis=(1, 2))).tolist()
+        if boxes:
+            held = [{"box": box, "sums": [_whole(*pair) for pair in sums[box].tolist()]} for box in boxes]
+            found.append({"q": q, "boxes": held})
+    return found
+
+
+def from_moments(rates: Any) -> Crowd:
+    """The crowd of `to_moments`, or a DomainError."""
+    crowd = Crowd()
+    try:
+        for rate in rates:
+            q = float(rate["q"])
+            if not 0 < q <= 1 or q in crowd.sums:
+                raise ValueError(q)
+            sums = crowd.sums[q] = np.zeros((_core.CROWD_BOXES, _core.CROWD_MOMENTS, 2), np.uint64)
+            for held in rate["boxes"]:
+                box, whole = int(held["box"]), [int(x) for x in held["sums"]]
+                count = whole[0] >> 50
+                if not (0 <= box < len(sums) and count > 0 and whole[0] == count << 50 and not sums[box].any()):
+                    raise ValueError(box)
+                if len(whole) != _core.CROWD_MOMENTS or any(abs(x) > (count << 50) + 8 * count for x in whole):
+                    raise ValueError(whole)
+                sums[box] = [(x & (2**64 - 1), (x >> 64) & (2**64 - 1)) for x in whole]
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DomainError(f"the moments are not what compact_state_dict writes: {error!r}") from None
+    return crowd
+
+
+def _whole(low: int, high: int) -> int:
+    return low + ((high - 2**64 if high >> 63 else high) << 64)

@@ -1,0 +1,162 @@
+"""An accountant of many distinct steps: its moments are those of its list, and can stand without it."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import crowd, recorded
+
+SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
+
+
+def some(n, seed=0, q=0.01):
+    sigma = np.random.default_rng(seed).uniform(0.9, 1.5, n).tolist()
+    return [hs.poisson_subsampled(hs.gaussian(s), q) for s in sigma]
+
+
+def recorder(steps, **options) -> hs.Accountant:
+    accountant = hs.Accountant(**options)
+    for step in steps:
+        accountant.step(step)
+    return accountant
+
+
+def ends(bound):
+    return bound.lower, bound.estimate, bound.upper, bound.route
+
+
+def test_a_query_after_every_step():
+    """The same bits as of the list, before and after the moments take over, and in any order."""
+    steps = some(150) + [hs.gaussian(30.0), hs.poisson_subsampled(hs.gaussian(2.0), 0.02)] * 3
+    accountant, routes = hs.Accountant(), set()
+    for i, step in enumerate(steps):
+        accountant.step(step, 40)
+        bound = accountant.epsilon(1e-6) if i % 13 == 0 or i > 148 else None
+        if bound:
+            routes.add(bound.route)
+            assert ends(bound) == ends(hs.epsilon(hs.compose(*((s, 40) for s in steps[: i + 1])), 1e-6))
+    assert "compressed" in routes and isinstance(accountant.run, recorded.RecordedRun)
+    turned = hs.Accountant()
+    for step in reversed(steps):
+        turned.step(step, 40)
+    assert ends(turned.epsilon(1e-6)) == ends(accountant.epsilon(1e-6)) and turned.run == accountant.run
+    assert accountant.steps == 40 * len(steps) == len(accountant)
+
+
+def test_a_run_that_was_handed_out_stays_as_it_was():
+    accountant = recorder(some(100))
+    run = accountant.run
+    accountant.step(SGD, 1000)
+    assert run.steps == 100 and accountant.run.steps == 1100 and len(run.parts) == 100
+    assert run == hs.compose(*some(100)) and ends(hs.delta(run, 1.0)) == ends(hs.delta(hs.compose(*some(100)), 1.0))
+    assert (run + SGD).steps == 101 and run.steps == 100 and (run + SGD) == hs.compose(run, SGD)
+    both = accountant.run + SGD
+    accountant.step(SGD)
+    assert both.steps == 1101 and both == hs.compose(*some(100), (SGD, 1001)) and accountant.steps == 1101
+    assert ends(hs.delta(both, 1.0)) == ends(accountant.delta(1.0))
+    for other in (copy.copy(accountant), copy.deepcopy(accountant), pickle.loads(pickle.dumps(accountant))):
+        other.step(SGD)
+        assert other.steps == 1102 and accountant.steps == 1101
+    assert pickle.loads(pickle.dumps(run)) == run and hash(run) == hash(hs.compose(*some(100)))
+
+
+def test_steps_without_moments():
+    """A Laplace step among many Gaussian ones: the list answers."""
+    accountant = recorder(some(60))
+    assert isinstance(accountant.run, recorded.RecordedRun)
+    mixed = accountant.run + hs.laplace(50.0)
+    accountant.step(hs.laplace(50.0))
+    assert not isinstance(accountant.run, recorded.RecordedRun) and accountant.run == mixed
+    accountant.step(SGD)
+    assert accountant.steps == 62 and len(accountant.run.parts) == 62
+
+
+def test_limits_and_what_is_left():
+    steps = some(120)
+    accountant = recorder(steps, limit=(2.0, 1e-6))
+    left = accountant.steps_left(SGD)
+    assert left > 0 and not accountant.would_exceed(SGD * left) and accountant.would_exceed(SGD * (left + 1))
+    assert left == hs.Accountant.steps_left(recorder(reversed(steps), limit=(2.0, 1e-6)), SGD)
+    with pytest.raises(hs.LimitError):
+        accountant.step(SGD, left + 1)
+    assert accountant.steps == 120
+    accountant.step(SGD, left)
+    with pytest.raises(hs.LimitError):
+        accountant.step(SGD)
+    assert accountant.epsilon(1e-6).upper <= 2.0 and accountant.steps == 120 + left
+
+
+def test_moments_without_the_list():
+    """Through JSON, with more steps on top: the same bits; the list is refused, and what moments cannot take."""
+    accountant, other = recorder(some(300) * 10), hs.Accountant()
+    state = json.loads(json.dumps(accountant.compact_state_dict()))
+    assert len(json.dumps(state)) < 20_000
+    other.load_state_dict(state)
+    for _ in range(2):
+        assert ends(other.epsilon(1e-6)) == ends(accountant.epsilon(1e-6)) and other.steps == accountant.steps
+        assert ends(other.delta(1.0, direction="add")) == ends(accountant.delta(1.0, direction="add"))
+        assert other.compact_state_dict() == accountant.compact_state_dict()
+        for each in (other, accountant):
+            each.step(SGD, 70)
+    assert pickle.loads(pickle.dumps(other)).run == other.run and other.run != accountant.run
+    with pytest.raises(hs.DomainError, match="moments alone"):
+        other.state_dict()
+    with pytest.raises(hs.DomainError, match="takes Gaussian steps"):
+        other.step(hs.laplace(1.0))
+    assert other.steps == accountant.steps
+    with pytest.raises(hs.AccuracyError, match="keep the list"):
+        other.epsilon(1e-6, route="saddlepoint")
+
+
+def test_few_steps_are_not_answered_by_moments():
+    accountant, other = recorder([hs.poisson_subsampled(hs.gaussian(0.4), 1e-4)] * 3), hs.Accountant()
+    other.load_state_dict(accountant.compact_state_dict())
+    assert other.steps == 3
+    with pytest.raises(hs.AccuracyError, match="keep the list"):
+        other.delta(3.0)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda s: s.update(version=2),
+        lambda s: s.update(more=1),
+        lambda s: s.pop("rates"),
+        lambda s: s["rates"][0].update(q=0.0),
+        lambda s: s["rates"][0].pop("boxes"),
+        lambda s: s["rates"][0]["boxes"][0].update(box=328),
+        lambda s: s["rates"][0]["boxes"][0]["sums"].pop(),
+        lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(0, 5),
+        lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(3, 1 << 70),
+        lambda s: s["rates"].append(s["rates"][0]),
+    ],
+)
+def test_moments_that_are_none(spoil):
+    accountant = recorder(some(60))
+    state = json.loads(json.dumps(accountant.compact_state_dict()))
+    spoil(state)
+    kept = recorder([SGD])
+    with pytest.raises(hs.DomainError):
+        kept.load_state_dict(state)
+    assert kept.run == SGD * 1
+
+
+def test_too_many_rates():
+    steps = [hs.poisson_subsampled(hs.gaussian(1.0), x) for x in np.linspace(0.01, 0.02, crowd.RATES_MAX + 1).tolist()]
+    accountant = recorder(steps)
+    assert accountant.steps == len(steps) and not isinstance(accountant.run, recorded.RecordedRun)
+    with pytest.raises(hs.DomainError, match="state_dict"):
+        accountant.compact_state_dict()
+
+
+def test_replace_one():
+    accountant = recorder([hs.gaussian(20.0 + i / 10) for i in range(80)])
+    objects = hs.compose(*accountant.run.parts)
+    for adjacency in ("replace_one", "zero_out"):
+        assert ends(accountant.epsilon(1e-6, adjacency=adjacency)) == ends(
+            hs.epsilon(objects, 1e-6, adjacency=adjacency)
+        )
