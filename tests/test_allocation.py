@@ -173,6 +173,15 @@ def test_equal_runs():
     assert 0 < b.lower < b.upper < hs.delta(hs.random_allocation(hs.gaussian(1.5), 8), 0.1).lower
 
 
+def test_many_steps():
+    """Where the tails of an epoch are out of reach the line answers ADD, and nothing fails but by name."""
+    run = hs.random_allocation(hs.gaussian(1.0), 10**6) * 10
+    b = hs.epsilon(run, 1e-5, direction="add")
+    assert b.route == "contour" and 0 < b.lower < b.upper < 1.001 * b.lower
+    with pytest.raises(hs.AccuracyError):
+        hs.epsilon(run, 1e-5, direction="remove", route="pld")
+
+
 def test_renyi():
     """exp((alpha - 1) D_alpha) = F(alpha - 1): alpha = 2 in closed form."""
     step = hs.random_allocation(hs.gaussian(1.0), 20)

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_upper
+from ..bound import AccuracyError
 from ..loss import LAPLACE, Atoms, Loss
 from ..outward import DOWN, UP, U, log_slack
 from . import contour, walls
@@ -132,5 +133,8 @@ def _distance_upper(loss: Loss) -> float | None:
     if loss.additive:
         kind, m, q, _ = loss.additive
         return q * (-math.expm1(-0.5 * m) if kind == LAPLACE else math.erf(m * 0.35355339059327379)) * UP
-    at = point(loss, 0.0)
+    try:
+        at = point(loss, 0.0)
+    except AccuracyError:  # tails that are not known here
+        return None
     return at and exp_upper(at.upper)

@@ -131,7 +131,7 @@ def _exact_point(question, add: int, eps: float):
     if _known_on_the_line(question) and (found := general().point(question, add, eps)):
         return found
     ((loss, _),) = question.losses(add)
-    return single.point(loss, eps)
+    return _of_grid(question, lambda: single.point(loss, eps))
 
 
 def _exact_root(question, add: int, delta: float):
@@ -140,7 +140,7 @@ def _exact_root(question, add: int, delta: float):
     if _known_on_the_line(question) and (found := general().root(question, add, delta)):
         return found
     ((loss, _),) = question.losses(add)
-    return single.root(loss, delta)
+    return _of_grid(question, lambda: single.root(loss, delta))
 
 
 EPS_GRID = 1e5
