@@ -31,8 +31,8 @@ def test_every_kind_route_and_query_is_drawn():
     assert all(getattr(hs, name) for name in queries.QUERIES)
 
 
-ASKED_ELSEWHERE = {"top_k", "select", "shuffled"}
-"""Kinds that the attack does not draw: between two curves, or made of a whole curve of another run; own tests ask
+ASKED_ELSEWHERE = {"top_k", "select", "shuffled", "random_allocation"}
+"""Kinds that the attack does not draw: between two curves, made of a whole curve, or without a pair; own tests ask
 them."""
 
 
