@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -51,8 +51,8 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     are left out."""
     cached = run._cache.get(adjacency, ...)
     if cached is ...:
-        if run.gathered and run.is_gaussian(adjacency):
-            cached = run._cache[adjacency] = run.gaussian_steps(adjacency)
+        if run.gathered and cast(Any, run).is_gaussian(adjacency):
+            cached = run._cache[adjacency] = cast(Any, run).gaussian_steps(adjacency)
             return cached
         sampling.check_fixed_size(run, adjacency)
         rows = _rows(run, adjacency)
@@ -76,7 +76,7 @@ def in_order(m: np.ndarray, q: np.ndarray, k: np.ndarray) -> GaussianSteps:
 
 def is_gaussian(run: Run, adjacency: str) -> bool:
     """Whether `gaussian_steps` has arrays of the run."""
-    return run.is_gaussian(adjacency) if run.gathered else gaussian_steps(run, adjacency) is not None
+    return cast(Any, run).is_gaussian(adjacency) if run.gathered else gaussian_steps(run, adjacency) is not None
 
 
 def gaussian_facts(run: Run, adjacency: str) -> tuple[float, float, bool]:
@@ -85,7 +85,8 @@ def gaussian_facts(run: Run, adjacency: str) -> tuple[float, float, bool]:
     key = ("facts", adjacency)
     facts = run._cache.get(key)
     if facts is None:
-        facts = run.gaussian_facts() if run.gathered else _facts(gaussian_steps(run, adjacency))
+        known: Any = run if run.gathered else gaussian_steps(run, adjacency)
+        facts = known.gaussian_facts() if run.gathered else _facts(known)
         run._cache[key] = facts
     return facts
 
