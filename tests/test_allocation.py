@@ -173,6 +173,13 @@ def test_equal_runs():
     assert 0 < b.lower < b.upper < hs.delta(hs.random_allocation(hs.gaussian(1.5), 8), 0.1).lower
 
 
+def test_far_tails_warn_of_nothing():
+    """Small noise, far beyond what the lines reach: errors overflow inside."""
+    step = hs.random_allocation(hs.gaussian(0.386), 197)
+    b = hs.delta(step, 9.37, direction="add")
+    assert 0 <= b.lower <= b.upper
+
+
 def test_many_steps():
     """Where the tails of an epoch are out of reach the line answers ADD, and nothing fails but by name."""
     run = hs.random_allocation(hs.gaussian(1.0), 10**6) * 10
