@@ -259,6 +259,7 @@ CROWD_LOWEST, CROWD_BOXES, CROWD_MOMENTS = HS_CROWD_LOWEST, HS_CROWD_BOXES, HS_C
 
 def crowd_add(const double[::1] m, const int64_t[::1] k, int sign, uint64_t[:, :, ::1] sums):
     """Add the moments of steps of one rate to `sums`, or with sign -1 take them away; k may be None, for ones: hs.h."""
+    cdef const int64_t *counts = NULL
     cdef int64_t n = m.shape[0]
     cdef int status
     if k is not None and k.shape[0] != n:
@@ -266,8 +267,10 @@ def crowd_add(const double[::1] m, const int64_t[::1] k, int sign, uint64_t[:, :
     _moments(sums)
     if n == 0:
         return
+    if k is not None:
+        counts = &k[0]
     with nogil:
-        status = hs_crowd_add(n, &m[0], NULL if k is None else &k[0], sign, &sums[0, 0, 0])
+        status = hs_crowd_add(n, &m[0], counts, sign, &sums[0, 0, 0])
     check(status, "crowd")
 
 
