@@ -65,6 +65,7 @@ STEPS = {
     "truncated": Step(_noisy(hs.truncated_poisson_subsampled), SIZES),
     "without_replacement": Step(_noisy(hs.without_replacement), {"n": "dataset_size", "batch": "max_batch"}),
     "cyclic": Step(_noisy(hs.cyclic_poisson), SIZES),
+    "allocation": Step(_noisy(hs.random_allocation)),
     "pure_dp": Step(hs.pure_dp, over=LOSSES),
     "approx_dp": Step(hs.approx_dp, over=LOSSES),
     "randomized_response": Step(hs.randomized_response, over=LOSSES),
@@ -76,7 +77,12 @@ STEPS = {
 }
 """What may be written in an expression: every kind of step that has a public name, and these. One line adds another."""
 
-LONG = {"poisson_subsampled": "@", "truncated_poisson_subsampled": "truncated", "cyclic_poisson": "cyclic"}
+LONG = {
+    "poisson_subsampled": "@",
+    "truncated_poisson_subsampled": "truncated",
+    "cyclic_poisson": "cyclic",
+    "random_allocation": "allocation",
+}
 """Names in Python of what is written shorter, too."""
 
 WHOLE = ("dataset_size", "max_batch", "iterations", "bands", "k", "steps", "sensitivity")
