@@ -52,6 +52,7 @@ SGD = P(G(1.0), 0.01)
             hs.exponential_mechanism(0.1) + hs.permute_and_flip(0.2),
         ),
         ("top_k(0.1, 1e1)", hs.top_k(0.1, 10)),
+        ("balls_and_bins(2.0, 10, epochs=2)", hs.balls_and_bins(G(2.0), 10, epochs=2)),
         ("10*allocation(1.0, steps=100)", hs.random_allocation(G(1.0), 100) * 10),
         ("1000*poisson_subsampled(gaussian(1.0), 0.01)", SGD * 1000),  # as in Python
         ("poisson_subsampled(mechanism=gaussian(1.0), q=0.01) * 1000", SGD * 1000),

@@ -66,6 +66,7 @@ STEPS = {
     "without_replacement": Step(_noisy(hs.without_replacement), {"n": "dataset_size", "batch": "max_batch"}),
     "cyclic": Step(_noisy(hs.cyclic_poisson), SIZES),
     "allocation": Step(_noisy(hs.random_allocation)),
+    "balls_and_bins": Step(_noisy(hs.balls_and_bins)),
     "pure_dp": Step(hs.pure_dp, over=LOSSES),
     "approx_dp": Step(hs.approx_dp, over=LOSSES),
     "randomized_response": Step(hs.randomized_response, over=LOSSES),
@@ -85,7 +86,7 @@ LONG = {
 }
 """Names in Python of what is written shorter, too."""
 
-WHOLE = ("dataset_size", "max_batch", "iterations", "bands", "k", "steps", "sensitivity")
+WHOLE = ("dataset_size", "max_batch", "iterations", "bands", "bins", "epochs", "k", "steps", "sensitivity")
 """Parameters that are integers where they are whole: 1e4 may be written for 10000."""
 
 
