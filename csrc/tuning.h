@@ -43,4 +43,8 @@
 #define HS_HYP_QUIET 2.0     /* nats below the largest cell at which a cell adds little to a norm */
 #define HS_HYP_DEEP 20.0     /* nats below the floor at which a slow tail is taken as it is */
 
+/* One large loss (widths.py, rows of small k q). */
+#define HS_JUMPS_ENOUGH 1e-9 /* relative width of delta at which no lower cut is tried */
+#define HS_JUMPS_SPREAD 12.0 /* theta^2 var of the bulk from which Taylor's polynomial is hopeless */
+
 #endif

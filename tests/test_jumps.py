@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import erfcx, log_ndtr
 
 import hockeystick as hs
 from hockeystick.pair import gaussian_steps
-from hockeystick.routes import jumps
+from hockeystick.routes import contour, jumps
 
 
 def sparse_runs(count, seed):
@@ -73,3 +74,95 @@ def test_empty_hands():
     for eps in (1e-300, 1e-9, 1.0, 1e4):
         lower, upper = jumps.log_delta_lower(steps, eps), jumps.log_delta_upper(steps, eps)
         assert lower == lower and upper == upper and lower <= upper
+
+
+NODE, WEIGHT = np.polynomial.legendre.leggauss(24)
+
+
+def two_runs(sigma: float, q: float, eps: float, log_unit: float) -> float:
+    """delta(eps) of two runs over e^log_unit: twice the pay-off with one loss below eps/2, and where both are above it,
+    in closed form; panels in double, the normal tails by scipy."""
+    m, half = 1 / sigma, 0.5 * eps
+    cut = math.log1p(math.expm1(half) / q) / m + m / 2
+    at = np.linspace(-14, cut, 601)
+    x = 0.5 * (at[1:] + at[:-1])[:, None] + 0.5 * np.diff(at)[:, None] * NODE
+    loss = np.log1p(q * np.expm1(m * x - m * m / 2))
+    g = np.log1p(np.expm1(eps - loss) / q) / m + m / 2
+    gap = math.sqrt(math.pi / 2) * (erfcx((g - m) / math.sqrt(2)) - erfcx(g / math.sqrt(2)))
+    exponent = -0.5 * x * x + loss - 0.5 * (g - m) ** 2 - math.log(2 * math.pi) - log_unit
+    one = q * float((0.5 * np.diff(at)[:, None] * WEIGHT * np.exp(exponent) * gap).sum())
+    num, den = (math.exp(log_ndtr(z) - 0.5 * log_unit) for z in (m - cut, -cut))
+    more = q * (num - den)
+    return 2 * one + more * (more + 2 * den) - math.expm1(eps) * den * den
+
+
+def test_the_expansion_of_two_runs():  # [theory: small.numbers, small.expansion, small.complex, small.bulk]
+    rng, sharp, seen = np.random.default_rng(4), 0, 0
+    for _ in range(400):
+        sigma, q = math.exp(rng.uniform(-2, 3)), 10 ** rng.uniform(-9, -0.6)
+        loss = math.log1p(q * math.expm1(min(600.0, rng.uniform(2, 28) / sigma - 0.5 / sigma**2)))
+        steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * 2, "add_remove")
+        at = jumps.point(steps, loss) if 0 < loss < 400 else None
+        if at is None or at.width > 1:
+            continue
+        truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
+        assert at.lower - 1e-11 * (1 + sigma**2) <= truth <= at.upper + 1e-11 * (1 + sigma**2)
+        seen += 1
+        sharp += at.width < 1e-9
+    assert seen > 100
+    assert sharp > 50
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "k", "eps", "delta", "width"),
+    [
+        (0.99, 4.8e-5, 282080, 1.5, 2.54967555567736e-26, 1e-9),
+        (1.0, 1e-5, 100000, 0.4, 2.992023537215e-26, 1e-9),
+        (1.0, 1e-6, 1000, 0.065, 1.07817476280e-30, 1e-9),
+        (1.23, 1.14e-6, 57472, 0.05, 4.60156958048e-40, 1e-9),
+        (0.5, 1e-5, 10000, 2.0, 1.65386289602e-10, 1e-4),
+    ],
+)
+def test_the_expansion_of_many_runs(sigma, q, k, eps, delta, width):
+    """Deltas by sums over the number of jumps in real space, with several cuts that agree."""
+    steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, "add_remove")
+    at = jumps.point(steps, eps)
+    assert at.lower - 3e-11 <= math.log(delta) <= at.upper + 3e-11
+    assert at.width < width
+    root = jumps.root(steps, at.estimate)
+    assert root.lower <= eps <= root.upper
+    assert root.width < width
+
+
+def test_the_expansion_against_the_line():
+    rng, seen = np.random.default_rng(9), 0
+    for _ in range(150):
+        sigma, q, k = math.exp(rng.uniform(-1.6, 1.5)), 10 ** rng.uniform(-6, -2), int(10 ** rng.uniform(0.4, 4.5))
+        steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, "add_remove")
+        root = jumps.root(steps, math.log(10) * rng.uniform(-14, -5))
+        if root is None:
+            continue
+        own, line = jumps.point(steps, root.estimate), contour.point(steps, 0, root.estimate)
+        if own and line:
+            seen += 1
+            assert own.lower <= line.upper
+            assert line.lower <= own.upper
+    assert seen > 10
+
+
+def test_what_the_expansion_declines():
+    gaussian = hs.gaussian(1.0)
+    several = hs.compose(hs.poisson_subsampled(gaussian, 1e-5) * 3, hs.poisson_subsampled(gaussian, 1e-4) * 3)
+    for run in (
+        gaussian * 5,
+        hs.poisson_subsampled(gaussian, 1e-3) * 1,
+        several,
+        hs.poisson_subsampled(gaussian, 0.5) * 1000,
+    ):
+        steps = gaussian_steps(run, "add_remove")
+        assert jumps.point(steps, 1.0) is None
+        assert jumps.root(steps, -20.0) is None
+    steps = gaussian_steps(hs.poisson_subsampled(gaussian, 1e-3) * 100, "add_remove")
+    assert jumps.point(steps, -0.1) is None
+    assert jumps.point(steps, 0.0) is None
+    assert jumps.point(steps, 1e3) is None

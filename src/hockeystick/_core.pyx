@@ -116,6 +116,37 @@ cdef object crossing(int status, const hs_crossing *at, bint ruled=False):
     return named(Crossing, (status, at.lower, at.estimate, at.upper, terms, p.n_nodes))
 
 
+def jumps_work():
+    """Doubles of scratch that a jumps function needs."""
+    return 5 * HS_JUMPS_NODES
+
+
+def jumps_delta(double m, double q, double k, double eps, const double[::1] node, const double[::1] weight,
+                double[::1] work):
+    """Scaled: one certified delta; see hs.h."""
+    cdef hs_rule rule
+    cdef hs_point p
+    cdef int status
+    memset(&p, 0, sizeof(p))
+    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
+    with nogil:
+        status = hs_jumps_delta(m, q, k, eps, &rule, &work[0], work.shape[0], &p)
+    return scaled(status, &p)
+
+
+def jumps_eps(double m, double q, double k, double log_delta, const double[::1] node, const double[::1] weight,
+              double[::1] work):
+    """Crossing: one certified eps; see hs.h."""
+    cdef hs_rule rule
+    cdef hs_crossing at
+    cdef int status
+    memset(&at, 0, sizeof(at))
+    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
+    with nogil:
+        status = hs_jumps_eps(m, q, k, log_delta, &rule, &work[0], work.shape[0], &at)
+    return crossing(status, &at)
+
+
 def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double log_tol, double[::1] work):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_run run = run_of(m, q, k, add)

@@ -35,7 +35,9 @@ EPS_FAR = 1e3
 SHARED = 8
 """Points of one call from which they share contours or convolutions."""
 GOOD_ENOUGH = 0.02
-"""Relative width above which `auto` looks for a narrower interval than the contour's."""
+"""Relative width above which `auto` looks for a narrower interval than a route's."""
+SHARP = 1e-6
+"""The same for the contour, and for what is asked right after it."""
 
 
 @overload
@@ -356,13 +358,14 @@ class _Settings(Question):
         found, wanted, before = None, GOOD_ENOUGH if self.rtol is None else self.rtol, ""
         names = GENERAL if not self.gaussian else GAUSSIAN
         for name in names if self.route == "auto" else (self.route,):
-            if before == "contour":
+            if before == "contour" and not (found and found.width <= wanted):
                 _note(self, what, at, found)
                 far = self.enough and bounds.far_below(self, add, at, self.enough)
                 if far:
                     return meet(found, far, self.run)
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
-            if found and (found.width <= wanted or found.upper == math.inf):  # a jump to infinity: no route knows more
+            goal = min(wanted, SHARP) if name == "contour" and names is GAUSSIAN else wanted
+            if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
             far = self._try(what, add, EPS_FAR)

@@ -1,5 +1,5 @@
-"""Bounds of the curve where one rare large loss makes nearly all of it: few records sampled, delta far below the chance
-of one.
+"""Route `jumps`: one rare large loss makes nearly all of the curve: few records sampled, delta far below the chance of
+one. One distinct step: the expansion of csrc/line/jumps.c. Below, bounds for several, which nothing else narrows.
 
 Symbols. Steps i with count k_i, losses L = log(1+U) under num (REMOVE), U = q (e^v - 1) at x, v = m x - m^2/2; S their
 sum, R the sum of all but one. p(a) >= sum k P(L > a). delta_1(e) = sum k (delta of one step at e), in closed form
@@ -27,11 +27,22 @@ What it does not do: ADD, whose losses are bounded; more than STEPS distinct ste
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
+from .. import _core, scratch
+from ..pair import GaussianSteps
 from . import contour
+
+TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
+ORDER = 20
+SHIFTS_SERVED = 1e-3, 10.0
+"""sensitivity/sigma of a step that the expansion takes."""
+
+MANY = 50.0
+"""Records expected in all samples, k q, from which many losses make delta together."""
 
 STEPS = 8
 SLACK = 1e-8
@@ -46,6 +57,40 @@ LEFT, LEAST_SHIFT = -9.0, 0.2
 LOOKS, FAR = 14, 6.0
 """How often the lower end is asked for one eps, and the factor between two looks at the upper end at which it is given
 up."""
+
+
+def point(steps: GaussianSteps, eps: float):
+    """A certified point of the curve, REMOVE, or None [theory: small.expansion]."""
+    if not (_one(steps) and eps > 0):
+        return None
+    answer = _asked(_core.jumps_delta, steps, eps)
+    return answer.point("jumps") if answer.status <= 1 else None
+
+
+def root(steps: GaussianSteps, log_delta: float):
+    """A certified root of delta(eps) = e^log_delta, REMOVE, or None."""
+    if not _one(steps):
+        return None
+    answer = _asked(_core.jumps_eps, steps, log_delta)
+    return answer.root("jumps") if answer.status <= 1 else None
+
+
+def _one(steps: GaussianSteps) -> bool:
+    """Whether the expansion may serve: several runs of one sampled step."""
+    if not isinstance(steps, GaussianSteps) or steps.q.size != 1 or not steps.k[0] >= 2:
+        return False
+    low, high = SHIFTS_SERVED
+    return bool(low < steps.shift[0] < high and steps.q[0] < 0.9 and steps.k[0] * steps.q[0] < MANY)
+
+
+def _asked(function, steps: GaussianSteps, at: float):
+    step = float(steps.shift[0]), float(steps.q[0]), float(steps.k[0])
+    return scratch.lend(_core.jumps_work(), function, *step, at, *_rule())
+
+
+@functools.lru_cache(1)
+def _rule():
+    return np.polynomial.legendre.leggauss(ORDER)
 
 
 def log_delta_upper(steps, eps: float) -> float:

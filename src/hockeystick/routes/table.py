@@ -19,7 +19,7 @@ from ..loss import ends
 from ..outward import U, log_floor
 from ..pair import paired_steps
 from ..threads import together
-from . import bounds, contour, saddlepoint, single
+from . import bounds, contour, jumps, saddlepoint, single
 
 
 class Route(NamedTuple):
@@ -172,6 +172,14 @@ def _prv_root(question, add: int, delta: float):
     return _of_grid(question, lambda: prv().root(question.losses(add), delta, question.rtol, question.n_threads))
 
 
+def _jumps_point(question, add: int, eps: float):
+    return None if add else jumps.point(question.steps, eps)
+
+
+def _jumps_root(question, add: int, delta: float):
+    return None if add else jumps.root(question.steps, math.log(delta))
+
+
 def _moments_point(question, add: int, eps: float):
     if question.gaussian:
         return bounds.moments_point(question.steps, add, eps)
@@ -288,20 +296,21 @@ TABLE = {
         _edgeworth_point,
         _edgeworth_root,
     ),
+    "jumps": Route(jumps.TERMS, _jumps_point, _jumps_root),
     "moments": Route(bounds.MOMENTS_TERMS, _moments_point, _moments_root),
     "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False, larger_root=_larger_saddle_root),
     "exact": Route(contour.TERMS, _exact_point, _exact_root),
     "compressed": Route(contour.RULED_TERMS, _contour_point, _contour_root, points=_ruled_points),
 }
-"""The one table of routes. "exact", "moments" and "compressed" are names of answers, not of choices."""
+"""The one table of routes. "exact", "jumps", "moments" and "compressed" are names of answers, not of choices."""
 
-GAUSSIAN = ("contour", "saddlepoint", "prv", "pld", "moments")
+GAUSSIAN = ("contour", "jumps", "saddlepoint", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
 GENERAL = ("exact", "contour", "pld", "prv", "moments")
 """The same for any other run."""
 
-ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "moments", "compressed")))
+ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "jumps", "moments", "compressed")))
 """What a caller may ask for."""
 
 TERMS = {name: route.terms for name, route in TABLE.items()}
