@@ -33,6 +33,9 @@ SPAN_S = 0.5
 WAIT_S = 900
 """Of the clock, on a machine that does something else as well."""
 
+README = ("headline", "headline, 1e-20", "long", "longer, sparse", "few steps", "100 distinct", "Gaussian k=1e4")
+"""The problems of the table in README.md."""
+
 KEPT = "hockeystick, run kept"
 NEEDS = {
     "hockeystick": "hockeystick",
@@ -131,7 +134,7 @@ def measure(peer: str, problem) -> dict:
         return {"failure": f"over {TIMEOUT_S} s"}
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
-        return {"failure": lines[-1][:70]}
+        return {"failure": lines[-1].partition(":")[0][:70]}
     (lower, estimate, upper), took = json.loads(done.stdout.splitlines()[-1])
     return {"lower": lower, "eps": estimate, "upper": upper, "seconds": took}
 
@@ -163,45 +166,62 @@ def rows(problems):
             yield problem, true, peer, found, ratios
 
 
+def short(x: float) -> str:
+    """A number as one says it: 0.01, 1e-5, 1e3."""
+    digits = f"{x:.3g}"
+    power = math.log10(x)
+    if power == round(power) and not 0.01 <= x < 1000:
+        return f"1e{round(power)}"
+    return digits
+
+
 def described(problem) -> str:
     if len(problem.steps) > 1:
-        return f"{len(problem.steps)} distinct steps, delta={problem.delta:g}"
+        return f"{len(problem.steps)} distinct steps, {short(problem.delta)}"
     ((sigma, q, k),) = problem.steps
-    return f"sigma={sigma:.6g}, q={q:g}, k={k:.6g}, delta={problem.delta:g}"
+    if q == 1:
+        return f"Gaussian {short(sigma)}, k = {short(k)}, {short(problem.delta)}"
+    return ", ".join(short(x) for x in (sigma, q, k, problem.delta))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="hockeystick beside other accountants")
-    parser.add_argument("--markdown", action="store_true", help="print the README's table")
+    parser.add_argument("--markdown", action="store_true", help="the table of README.md")
     parser.add_argument("--quick", action="store_true", help="the headline problem only")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         return child(*options.child)
     problems = cases.PEER_PROBLEMS[:1] if options.quick else cases.PEER_PROBLEMS
+    if options.markdown:
+        problems = [problem for problem in problems if problem.name in README]
     left_out = sorted({n for n in NEEDS.values() if importlib.util.find_spec(n) is None})
     print(machine.describe() + (f"; not installed: {', '.join(left_out)}" if left_out else "") + "\n")
     if options.markdown:
         print(
-            "| problem | truth | accountant | eps | true error | time | ratio | kept |"
-            " |\n|---|---|---|---|---|---|---|---|---|"
+            "| sigma, q, k, delta | accountant | eps | true error | time | ratio | to a kept run |\n" + "|---" * 7 + "|"
         )
     for problem, true, peer, found, ratios in rows(problems):
-        bad = "failure" in found
+        bad, own = "failure" in found, NEEDS[peer] == "hockeystick"
+        finite = not bad and math.isfinite(found["eps"])
         cells = [
             described(problem) if peer == "hockeystick" else "",
-            f"{true:.10g}" if peer == "hockeystick" else "",
             peer,
             "" if bad else f"{found['eps']:.6g}",
-            "" if bad else f"{abs(found['eps'] - true):.1e}",
+            f"{abs(found['eps'] - true):.1e}" if finite else "",
             "" if bad else machine.pretty(found["seconds"]),
-            *("" if math.isnan(ratio) else f"{ratio:,.0f}x" for ratio in ratios),
-            verdict(peer, found, true),
+            *("" if own or math.isnan(ratio) else f"{ratio:,.0f}x" for ratio in ratios),
         ]
+        said = verdict(peer, found, true)
         if options.markdown:
+            if bad:
+                cells[2] = said
+            elif finite and not own and said:
+                cells[3] = said
+            cells[4] = cells[4].replace(" ", "\u00a0")  # a number and its unit stay on one line
             print("| " + " | ".join(cells) + " |", flush=True)
         else:
-            print("{:48s} {:>14s}  {:21s} {:>9s} {:>9s} {:>9s} {:>9s} {:>9s}  {}".format(*cells), flush=True)
+            print("{:26s} {:21s} {:>9s} {:>9s} {:>9s} {:>9s} {:>9s}  {}".format(*cells, said), flush=True)
     return None
 
 
