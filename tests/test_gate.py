@@ -183,6 +183,7 @@ TAKE_NONE = {
     "poisson_place": (0.1, NO),
     "sampling_tails": (0.1, 0.0, 1.0, 0.0, NO),
     "convolve_norms": (NO, 1.0),
+    "allocation_line": (1.0, 10.0, 1.0, NO),
 }
 NEED_SOME = {
     "convolve_tilt": [(0, 0.1, LOSS, 1.0, 0.0, NO), (0, 0.1, NO, 1.0, 0.0, np.zeros(4))],
