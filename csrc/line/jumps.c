@@ -44,9 +44,10 @@ typedef struct {
     const double *node, *weight;
     double *columns;
     double x0, l0, half;
-    double log_unit, p, u, q_den, rel; /* masses above the cut in units of e^log_unit: num, num - den, den; p's error */
-    double tilt[TILTS], log_b[TILTS];  /* log B at most */
-    double mean, square;               /* E[R]/(k-1) at least and E L^2 at most, of the bulk, untilted */
+    double log_unit, p, u;
+    double q_den, rel;                /* masses above the cut in units of e^log_unit: num, num - den, den; p's error */
+    double tilt[TILTS], log_b[TILTS]; /* log B at most */
+    double mean, square;              /* E[R]/(k-1) at least and E L^2 at most, of the bulk, untilted */
 } jumps;
 
 typedef struct {
@@ -60,7 +61,8 @@ static double log_sum(double a, double b) { return a > b ? a + log1p(exp(b - a))
 static double log_payoff(const jumps *J, double x, double *theta, double *rel)
 {
     double v = log1p(expm1(x) / J->q), g = v / J->m + 0.5 * J->m, e0, e1;
-    double r0 = hs_mills(g - J->m, &e0), r1 = hs_mills(g, &e1), gap = r0 - r1, steep = r1 / gap, value;
+    double r0 = hs_mills(g - J->m, &e0), r1 = hs_mills(g, &e1), gap = r0 - r1;
+    double steep = r1 / gap, value;
     if (!(gap > 0)) {
         *theta = *rel = HUGE_VAL;
         return HUGE_VAL;
@@ -75,7 +77,8 @@ static double log_payoff(const jumps *J, double x, double *theta, double *rel)
 /* Masses above the place x in units of e^log_unit: num, num - den, den. */
 static void masses(const jumps *J, double x, double *p, double *u, double *den, double *rel)
 {
-    double v = J->m * x - 0.5 * J->m * J->m, e0, e1, r0 = hs_mills(x - J->m, &e0), r1 = hs_mills(x, &e1);
+    double v = J->m * x - 0.5 * J->m * J->m, e0, e1;
+    double r0 = hs_mills(x - J->m, &e0), r1 = hs_mills(x, &e1);
     double fall = exp(-v), z = x - J->m, unit = exp(log(J->q) - 0.5 * z * z - LOG_SQRT_2PI - J->log_unit);
     *u = unit * (r0 - fall * r1);
     *den = unit * fall * r1 / J->q;
@@ -139,7 +142,8 @@ static void quadrature(const jumps *J, double a, int order, double *out)
     for (i = 0; i < J->panels; i++) {
         double x = J->x0 - J->half * (2 * (double)i + 1), xl = x - R, xr = x + R, near = fmax(0, fmax(xl, -xr));
         double vl = J->m * xl - 0.5 * J->m * J->m, vr = J->m * xr - 0.5 * J->m * J->m;
-        double U = J->q * (fmax(-expm1(vl), fabs(expm1(vr))) + exp(vr) * beta), top, big, w, L, power;
+        double U = J->q * (fmax(-expm1(vl), fabs(expm1(vr))) + exp(vr) * beta), top, big;
+        double w, L, power;
         U = fmax(U, J->q * fabs(expm1(vl)));
         top = fmax(0, log1p(J->q * expm1(vr)));
         big = exp((a - 2) * (a >= 2 ? top : low));
@@ -154,7 +158,8 @@ static void quadrature(const jumps *J, double a, int order, double *out)
 /* The bulk at the tilt t >= 0, with `order` raw moments; HS_OUT_OF_RANGE where B says nothing. */
 static int bulk_at(const jumps *J, double t, int order, tilted *T)
 {
-    double a = 1 + t, sum[ORDER + 1] = {0}, size[ORDER + 1] = {0}, err[ORDER + 1] = {0}, lost[ORDER + 1];
+    double a = 1 + t, sum[ORDER + 1] = {0}, size[ORDER + 1] = {0};
+    double err[ORDER + 1] = {0}, lost[ORDER + 1];
     double scale = exp(J->log_unit), part, x;
     const double *c = J->columns;
     int64_t p;
@@ -162,7 +167,8 @@ static int bulk_at(const jumps *J, double t, int order, tilted *T)
     if (a * J->l0 > 600) return HS_OUT_OF_RANGE;
     for (p = 0; p < J->panels; p++)
         for (i = 0; i < J->per; i++, c += COLUMNS) {
-            double w = c[0], L = c[2], E = a * L, m1 = expm1(E), h2 = hs_h2(E), rel, dL, power;
+            double w = c[0], L = c[2], E = a * L, m1 = expm1(E);
+            double h2 = hs_h2(E), rel, dL, power;
             x = J->x0 - J->half * (2 * (double)(J->panels - p) - 1 - J->node[i]);
             rel = HS_U * (6 * x * x + 8 * fabs(x) + 24);
             dL = c[4] / (1 + c[1]) + 2 * HS_U * fabs(L);
@@ -236,10 +242,14 @@ static void moments_of_sum(const tilted *T, double r, double off, double *out, d
  * relative error of f' / f. */
 static void expansion(const jumps *J, double x, double theta, double *h, double *big, double *coarse)
 {
-    double y0 = J->q + expm1(x), ex = exp(x), v = log(y0 / J->q), g0 = v / J->m + 0.5 * J->m, e0, e1;
-    double r0 = hs_mills(g0 - J->m, &e0), r1 = hs_mills(g0, &e1), gap = r0 - r1, s, S;
-    double l[ORDER + 1], L[ORDER + 1], p[ORDER + 1] = {1}, P[ORDER + 1] = {1}, r[ORDER + 1] = {r1}, R[ORDER + 1] = {r1};
-    double c[ORDER + 1] = {1}, C[ORDER + 1] = {1}, fact[ORDER + 2] = {1}, slope[ORDER + 1], steep[ORDER + 1], power = 1;
+    double y0 = J->q + expm1(x), ex = exp(x), v = log(y0 / J->q);
+    double g0 = v / J->m + 0.5 * J->m, e0, e1;
+    double r0 = hs_mills(g0 - J->m, &e0), r1 = hs_mills(g0, &e1), gap = r0 - r1;
+    double s, S;
+    double l[ORDER + 1], L[ORDER + 1], p[ORDER + 1] = {1};
+    double P[ORDER + 1] = {1}, r[ORDER + 1] = {r1}, R[ORDER + 1] = {r1};
+    double c[ORDER + 1] = {1}, C[ORDER + 1] = {1}, fact[ORDER + 2] = {1};
+    double slope[ORDER + 1], steep[ORDER + 1], power = 1;
     int i, n;
     for (n = 1; n <= ORDER + 1; n++) fact[n] = fact[n - 1] * n;
     for (n = 0; n <= ORDER; n++) { /* derivative of log y, divided by m: that of g */
@@ -332,7 +342,9 @@ static double log_under(const jumps *J, double n, double s)
 /* An upper bound of log F_2(x), the pay-off of two jumps. */
 static double log_two(const jumps *J, double x)
 {
-    double all = 2 * J->log_unit, total = 0, g, end, p, u, den, rel, last = J->p, at;
+    double all = 2 * J->log_unit, total = 0, g, end;
+    double p, u, den, rel;
+    double last = J->p, at;
     int i;
     if (x <= 2 * J->l0) {
         at = J->u * (J->p + J->q_den) - expm1(x) * J->q_den * J->q_den;
@@ -401,7 +413,8 @@ static int prepare(jumps *J, double l, double theta)
  * E|R - mu|^ORDER, and what lies beyond. */
 static double left_over(const jumps *J, double eps, double x, double theta, double scale, const double *h, double top)
 {
-    double best = HUGE_VAL, radius = 0, taylor = 0, unused, rel, here = log_payoff(J, x, &unused, &rel);
+    double best = HUGE_VAL, radius = 0, taylor = 0;
+    double unused, rel, here = log_payoff(J, x, &unused, &rel);
     double n = J->k - 1, each = log(J->k) - scale, right, left;
     int i, j;
     for (i = 1; i <= 8; i++) {
@@ -425,7 +438,8 @@ static void jumps_at(const void *self, double eps, hs_value *v)
 {
     const jumps *J = (const jumps *)self;
     double h[ORDER + 1], big[ORDER + 1], m[ORDER + 1], err[ORDER + 1];
-    double x = eps, theta, rel, n = J->k - 1, here = 0, coarse, whole, off;
+    double x = eps, theta, rel, n = J->k - 1;
+    double here = 0, coarse, whole, off;
     tilted T;
     int i;
     memset(v, 0, sizeof(*v));
