@@ -74,11 +74,11 @@ def reconstruction(run: Ran, baseline: float, **options: Unpack[Sided]) -> Bound
     >>> import hockeystick as hs
     >>> run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
     >>> f"{hs.reconstruction(run, 0.001):.6f}"
-    '[0.003864, 0.003865]'
+    '[0.004068, 0.004069]'
     >>> found = hs.calibrate(lambda s: hs.poisson_subsampled(hs.gaussian(s), 0.01) * 1000, over=(0.5, 5.0),
     ...                      reconstruction=0.002, baseline=0.001)
     >>> print(f"{found.value:.3f}")
-    1.378
+    1.684
     """
     return risk.true_positive_rate(run, baseline, direction="remove", **options)  # [theory: risk.guess]
 
@@ -147,8 +147,8 @@ def one_run_audit(run: Ran, *, canaries: int, guesses: int, correct: int, adjace
     >>> claimed = hs.gaussian(2.0)
     >>> hs.one_run_audit(claimed, canaries=1000, guesses=1000, correct=560)     # 0.599 is the largest expected share
     1.0
-    >>> hs.one_run_audit(claimed, canaries=1000, guesses=1000, correct=800) < 1e-6
-    True
+    >>> print(f"{hs.one_run_audit(claimed, canaries=1000, guesses=1000, correct=800):.2f}")  # one event may reveal all
+    0.02
     """
     one_of("adjacency", adjacency, ADJACENCIES)
     m = count("canaries", canaries, 1, MOST)

@@ -21,7 +21,8 @@
     X(hs_expm1mx, 4, HS_ANY) X(hs_expm1, 5, -1, HUGE_VAL) X(exp, 2, HS_ANY) X(exp2, 2, HS_ANY)                         \
     X(expm1, 2, -1, HUGE_VAL) X(log, 2, HS_ANY) X(log1p, 2, HS_ANY) X(log2, 2, HS_ANY) X(sin, 2, -1, 1)                \
     X(cos, 2, -1, 1) X(tan, 2, HS_ANY) X(atan, 2, HS_ANY) X(sinh, 4, HS_ANY) X(cosh, 4, 1, HUGE_VAL)                   \
-    X(tanh, 4, -1, 1) X(erf, 2, -1, 1) X(erfc, 10, 0, 2) X(lgamma, 4, HS_ANY) X(cbrt, 2, HS_ANY)
+    X(tanh, 4, -1, 1) X(erf, 2, -1, 1) X(erfc, 10, 0, 2) X(lgamma, 4, HS_ANY) X(cbrt, 2, HS_ANY)        \
+    X(asin, 2, HS_ANY) X(asinh, 4, HS_ANY)
 /* clang-format on */
 #define HS_NOISY2(X) X(pow, 2) X(hypot, 2) X(atan2, 2)
 #define HS_NOISE_DECLARE(f, ...) double hs_noisy_##f(double x);
@@ -60,6 +61,8 @@ void hs_noisy_hs_cis_m1(double x, double *re, double *im);
 #define lgamma(x) hs_noisy_lgamma(x)
 #define exp2(x) hs_noisy_exp2(x)
 #define cbrt(x) hs_noisy_cbrt(x)
+#define asin(x) hs_noisy_asin(x)
+#define asinh(x) hs_noisy_asinh(x)
 #define pow(x, y) hs_noisy_pow(x, y)
 #define hypot(x, y) hs_noisy_hypot(x, y)
 #define atan2(y, x) hs_noisy_atan2(y, x)
