@@ -243,7 +243,7 @@ def _bad(part):
 
 
 def _spent(words, layout):
-    return layout.divisor * np.sqrt((words & ~DROPPED).astype(float)) * (2.0**-layout.half * (1 + 2.0**-50))
+    return layout.all_mu_upper((words & ~DROPPED).astype(float))
 
 
 def _histogram(words, layout, edges):

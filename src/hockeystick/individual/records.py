@@ -14,7 +14,7 @@ from .. import _core
 from ..arguments import respelled
 from ..bound import DomainError
 from ..mechanism import count
-from ..outward import UP, U
+from ..outward import U
 from ..store import StoreError
 from ..threads import threads
 from . import arrays, data, units
@@ -355,8 +355,7 @@ class IndividualGDPFilter:
 
     def spent_mu_upper(self, indices: Numbers | None = None) -> NDArray[np.float64]:
         """sqrt of the squares charged to each record (or to those of `indices`), rounded up. Private."""
-        units_spent = (self._look(indices) & ~DROPPED).astype(float)
-        return self._units.divisor * np.sqrt(units_spent) * (2.0**-self._units.half * UP)
+        return self._units.all_mu_upper((self._look(indices) & ~DROPPED).astype(float))
 
     def left_mu_lower(self, indices: Numbers | None = None) -> NDArray[np.float64]:
         """The largest mu that each record may have now, rounded down: a norm clipped to left_mu_lower * sigma takes

@@ -15,6 +15,9 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import query
 from ..bound import DomainError
 from ..mechanism import SIGMA_RANGE, gaussian, real
@@ -49,6 +52,10 @@ class Units(NamedTuple):
         """The mu of `units` spent, rounded up."""
         mu = self.divisor * math.sqrt(units) / 2.0**self.half
         return mu * UP if units else 0.0
+
+    def all_mu_upper(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same of many records."""
+        return self.divisor * np.sqrt(units) * (2.0**-self.half * UP)
 
     def left_mu_lower(self, spent: int) -> float:
         """The mu that still fits when `spent` units are gone: its cost is within what is left."""

@@ -113,6 +113,8 @@ def ruled_root(question, add: int, log_delta: float) -> Root | None:
 def _ruled_answer(line, question, add: int, at: float):
     """The answer of a rule where it meets the goal, or misses that for other reasons than the rule; of many steps one
     that meets a looser goal."""
+    if question.few:
+        return None
     goal, n_threads = question.goal, question.n_threads
     goals = (goal, *(x for x in LOOSER if x > goal)) if question.total > CROWDED else (goal,)
     for rtol in goals:

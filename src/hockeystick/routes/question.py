@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from ..crowd import crowd_of, rules
+from ..crowd import FEWEST, crowd_of, rules
 from ..pair import gaussian_facts, gaussian_steps, is_gaussian, losses, paired_steps
 from . import contour
 
@@ -15,15 +15,31 @@ class Question:
 
     gaussian : whether all pairs are of the Gaussian family; other runs go through `losses`.
     total : number of steps of such a run, wall : its largest loss in the ADD direction; 0 and infinite for any other.
+    few : whether nothing may stand for its steps but they themselves.
     auto : whether no route was named.   why : what the last route said that declined.
     """
 
-    __slots__ = ("adjacency", "auto", "gaussian", "mirrored", "n_threads", "rtol", "run", "total", "wall", "why")
+    __slots__ = (
+        "_steps",
+        "adjacency",
+        "auto",
+        "few",
+        "gaussian",
+        "mirrored",
+        "n_threads",
+        "rtol",
+        "run",
+        "total",
+        "wall",
+        "why",
+    )
 
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
         self.why = ""
-        self.gaussian = is_gaussian(run, adjacency)
+        self._steps = None if run.gathered else gaussian_steps(run, adjacency)
+        self.gaussian = self._steps is not None or (run.gathered and is_gaussian(run, adjacency))
+        self.few = not self.gaussian or (not run.gathered and len(run.parts) < FEWEST)
         self.total: float = 0
         self.wall, self.mirrored = math.inf, False
         if self.gaussian:
@@ -32,7 +48,9 @@ class Question:
     @property
     def steps(self):
         """A run of the Gaussian family as arrays, those of many steps made when asked for; None for any other."""
-        return gaussian_steps(self.run, self.adjacency) if self.gaussian else None
+        if self._steps is None and self.gaussian:
+            self._steps = gaussian_steps(self.run, self.adjacency)
+        return self._steps
 
     @property
     def brief(self) -> bool:
@@ -51,7 +69,7 @@ class Question:
     def rules(self):
         """What may stand for a run of many distinct Gaussian steps (crowd.py), made when asked; nothing for others."""
         run, adjacency = self.run, self.adjacency
-        if not self.gaussian:
+        if self.few:
             return ()
         if run.gathered:
             return rules(run, adjacency, run.distinct, lambda: run.crowd(adjacency))
