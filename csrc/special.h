@@ -42,6 +42,7 @@
 
 #define HS_U 1.1102230246251565e-16 /* 2^-53 */
 #define HS_PI 3.14159265358979323846
+#define HS_LOG_SQRT_2PI 0.91893853320467274178
 #define HS_MAGIC 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to the nearest integer, left in the low bits */
 
 /* Eight lanes, as vectors of the width that the machine has registers for: wider ones go through memory. A lane sees
@@ -282,6 +283,13 @@ static inline double hs_atan2(double y, double x)
     a = ax > ay ? a : 1.57079632679489661923 - a;
     a = x < 0 ? 3.14159265358979323846 - a : a;
     return y < 0 ? -a : a;
+}
+
+/* log(e^a + e^b), either of which may be 0 or infinite. */
+static inline double hs_log_add(double a, double b)
+{
+    double hi = fmax(a, b);
+    return hi == HUGE_VAL || hi == -HUGE_VAL ? hi : hi + log1p(exp(fmin(a, b) - hi));
 }
 
 #endif

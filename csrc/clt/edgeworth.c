@@ -26,7 +26,6 @@
 
 #define HERMITE_MAX 8
 #define SQRT_2PI 2.50662827463100050242
-#define LOG_SQRT_2PI 0.91893853320467274178
 #define WINDOW 12.0 /* e^{-72} at its edge */
 #define BLOCK 64
 
@@ -243,7 +242,7 @@ static int coefficients(const double *T, int order, double *c)
 static void survival(const double *T, const double *c, int top, double x, double *log_scale, double *value)
 {
     double z = (x - T[0]) / sqrt(T[1]), He[HERMITE_MAX + 1], r[2];
-    double S = 0, lphi = -0.5 * z * z - LOG_SQRT_2PI;
+    double S = 0, lphi = -0.5 * z * z - HS_LOG_SQRT_2PI;
     int i;
     hermite(z, HERMITE_MAX, He);
     for (i = 2; i <= top; i++) S += c[i] * He[i];
@@ -262,7 +261,7 @@ static void one_sequence(const double *T, const double *c, int top, double eps, 
 {
     double B = sqrt(T[1]), z = (eps - T[0]) / B, w = z + B;
     double He[HERMITE_MAX + 1], r[HERMITE_MAX + 1], rz[HERMITE_MAX + 1];
-    double sum = 0, lead, phi = -0.5 * z * z - LOG_SQRT_2PI, rise = w < 1 ? 0.5 * w * w : 0;
+    double sum = 0, lead, phi = -0.5 * z * z - HS_LOG_SQRT_2PI, rise = w < 1 ? 0.5 * w * w : 0;
     int i, j;
     hermite(z, HERMITE_MAX, He);
     mills(w, HERMITE_MAX, r);

@@ -20,8 +20,6 @@
  */
 #include "clt/saddlepoint.h"
 
-#define LOG_SQRT_2PI 0.91893853320467274178
-
 /* E f(x) for x ~ N(d, s^2), d = K' - eps, and a bound of its relative error. False where it is of no use. */
 static int normal_part(double t, double d, double s, double *value, double *rel)
 {
@@ -117,7 +115,7 @@ static double log_estimate(const hs_tilted *T, double eps, int kind)
         edgeworth_parts(t * s, x0, A);
         edgeworth_parts((1 + t) * s, x0, B);
         sum = (A[0] - B[0]) + l3 / 6 * (A[3] - B[3]) + l4 / 24 * (A[4] - B[4]) + l3 * l3 / 72 * (A[6] - B[6]);
-        return sum > 0 ? E0 - 0.5 * x0 * x0 - LOG_SQRT_2PI + log(sum) : NAN;
+        return sum > 0 ? E0 - 0.5 * x0 * x0 - HS_LOG_SQRT_2PI + log(sum) : NAN;
     } else {
         double u = 1 / t, v = 1 / (1 + t), un = u, vn = v;
         double F[7], bracket = 1, f2, fact = -1;
@@ -133,7 +131,7 @@ static double log_estimate(const hs_tilted *T, double eps, int kind)
         if (kind == HS_MSD1) bracket += F[4] / (8 * f2 * f2) - 5 * F[3] * F[3] / (24 * f2 * f2 * f2);
         if (kind >= HS_MSD_K2) bracket += F[4] / (8 * f2 * f2);
         if (kind == HS_MSD_K3) bracket -= (F[6] + 10 * F[3] * F[3]) / (48 * f2 * f2 * f2);
-        return f2 > 0 && bracket > 0 ? E0 - log(t) - log1p(t) - LOG_SQRT_2PI - 0.5 * log(f2) + log(bracket) : NAN;
+        return f2 > 0 && bracket > 0 ? E0 - log(t) - log1p(t) - HS_LOG_SQRT_2PI - 0.5 * log(f2) + log(bracket) : NAN;
     }
 }
 

@@ -235,7 +235,7 @@ static int certify(hs_job *J, double log_delta, double log_tol)
     floor_ = log_delta - log_factor(J, J->s) + log_tol - 3;
     if ((st = hs_hyp_march(J, &J->lo, HS_HYP_GAMMA - HS_HYP_BETA, 0, floor_))) return st;
     if ((st = hs_hyp_march(J, &J->up, HS_HYP_GAMMA + HS_HYP_BETA, 0, floor_))) return st;
-    norm = hs_hyp_log_add(hs_hyp_log_norm_upper(J, &J->lo, J->s), hs_hyp_log_norm_upper(J, &J->up, J->s)) -
+    norm = hs_log_add(hs_hyp_log_norm_upper(J, &J->lo, J->s), hs_hyp_log_norm_upper(J, &J->up, J->s)) -
            (log_delta - log_factor(J, J->s));
     if (!(norm < 500)) return HS_NO_DECAY;
     J->h_v = 2 * HS_PI * HS_HYP_BETA / (fmax(norm, 0) - log_tol + 3);

@@ -86,7 +86,6 @@ void hs_hyp_tilt(const hs_job *J, double t, double *F);
 int hs_hyp_saddle(hs_job *J, int have_s, double log_delta);
 int hs_hyp_place(hs_job *J);
 int hs_hyp_plan(hs_job *J);
-double hs_hyp_log_add(double a, double b);
 int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor);
 double hs_hyp_log_tail_upper(const hs_job *J, const hs_arc *C, double s, double h);
 double hs_hyp_log_norm_upper(const hs_job *J, const hs_arc *C, double s);

@@ -137,12 +137,6 @@ static int usable(hs_job *J, int i, int r, int strip)
     return strip ? p->state == 2 : p->state > 0 || p->state == -2;
 }
 
-double hs_hyp_log_add(double a, double b)
-{
-    double hi = fmax(a, b);
-    return hi == HUGE_VAL || hi == -HUGE_VAL ? hi : hi + log1p(exp(fmin(a, b) - hi));
-}
-
 /* log of the inner quadrature error of path r of step i */
 static double log_err_upper(hs_job *J, int i, int r, double x, double y)
 {
@@ -150,8 +144,8 @@ static double log_err_upper(hs_job *J, int i, int r, double x, double y)
     double w = 2 * PI * p->d / p->h;
     double up = hs_line_log_upper(&p->up, x, y, J->tmp);
     double dn = p->mu1 > 0 ? hs_line_log_upper(&p->dn, x, y, J->tmp) : hs_line_log_upper(&p->up, x, -y, J->tmp);
-    double e = hs_hyp_log_add(up, dn) - w + 1e-6; /* [theory: hyperbola.inner] */
-    return hs_hyp_log_add(e, hs_line_log_ends_upper(&p->mid, x, y));
+    double e = hs_log_add(up, dn) - w + 1e-6; /* [theory: hyperbola.inner] */
+    return hs_log_add(e, hs_line_log_ends_upper(&p->mid, x, y));
 }
 
 enum { BOUND, ERROR }; /* log B of path r, log of its inner quadrature error */

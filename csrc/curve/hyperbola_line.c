@@ -11,7 +11,6 @@
 #include "special.h"
 #include <stddef.h>
 
-static const double LOG_SQRT_2PI = 0.9189385332046728;
 /* largest step of a strip line, in 1/m: keeps the second-order slack finite near the branch points */
 static const double STRIP_STEP = 0.25;
 
@@ -150,7 +149,7 @@ HS_CLONES static void fill_slack(const hs_path *p, double h, int n, const chunk 
                                  double *restrict slack, double *restrict dd)
 {
     double gpmax = 1 + p->mu1 + p->mu2, m = p->m, em = expm1(m * 0.5 * h * gpmax);
-    double ed = em + 1, logh = log(h) - LOG_SQRT_2PI, part = h * h / 8;
+    double ed = em + 1, logh = log(h) - HS_LOG_SQRT_2PI, part = h * h / 8;
     int j;
     for (j = 0; j < n; j++) {
         double g0 = c->g0[j], g1 = c->g1[j], r = c->rho[j];
@@ -207,7 +206,7 @@ static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double h
     lam = (-lo - e0) * (1 - e1) - (size + e0) * e1;
     rho = exp(p->m * (left[0] - p->xb));
     if (!(lam > 0.5 && rho < 0.5 && e1 < 0.5)) return HS_NO_PATH;
-    L->left_lw = -0.5 * (left[0] * left[0] - left[1] * left[1]) - LOG_SQRT_2PI + log((1 / lam + L->h) * gpmax);
+    L->left_lw = -0.5 * (left[0] * left[0] - left[1] * left[1]) - HS_LOG_SQRT_2PI + log((1 / lam + L->h) * gpmax);
     L->left_rho = rho / (1 - rho);
     e0 = e1 = 0;
     if (mu > 0) {
@@ -222,7 +221,7 @@ static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double h
     L->lam0 = (hi - mu * size - e0) * (1 - e1) - (size + lead + e0) * (mu + e1);
     L->mslope = mu;
     L->merr = e1 + (1 + mu + e1) / (rho - 1);
-    L->right_lw = -0.5 * (right[0] * right[0] - right[1] * right[1]) - LOG_SQRT_2PI + log(gpmax);
+    L->right_lw = -0.5 * (right[0] * right[0] - right[1] * right[1]) - HS_LOG_SQRT_2PI + log(gpmax);
     return HS_OK;
 }
 

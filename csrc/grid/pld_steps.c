@@ -162,7 +162,7 @@ static int64_t nodes(const double *step, double p, const hs_rule *rule, int64_t 
         if (!laplace) {
             double at = -reach + dx * (double)i;
             v = m * at - 0.5 * m * m;
-            d = -0.5 * at * at + log(dx) - 0.91893853320467274; /* log(2 pi)/2 */
+            d = -0.5 * at * at + log(dx) - HS_LOG_SQRT_2PI;
         } else if (i < rule->n) {
             v = m * rule->x[i];
             d = log(0.25 * m * rule->w[i]) - 0.5 * m * (1 + rule->x[i]);

@@ -62,7 +62,7 @@ static double log_gamma(double x, double y, double w0, double *re, double *im)
     }
     l = 0.5 * log(d) - w0;
     a = atan2(y, x);
-    *re = lr + (x - 0.5) * l - y * a - 0.5 * w0 - x + 0.91893853320467274178 + (sr * ir - si * ii);
+    *re = lr + (x - 0.5) * l - y * a - 0.5 * w0 - x + HS_LOG_SQRT_2PI + (sr * ir - si * ii);
     *im = li + (x - 0.5) * a + y * l - y + (sr * ii + si * ir);
     return HS_U * (6 * size + (8 * (fabs(l) + a) + 4 * (fabs(w0) + 1)) * sqrt(d) + 8 * fabs(w0) + 40) + 1e-18;
 }

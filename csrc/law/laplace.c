@@ -318,7 +318,7 @@ void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double 
 static double stirling_rest(double n)
 {
     double s = 1 / (n * n);
-    if (n < 16) return lgamma(n + 1) - (n + 0.5) * log(n) + n - 0.91893853320467274178;
+    if (n < 16) return lgamma(n + 1) - (n + 0.5) * log(n) + n - HS_LOG_SQRT_2PI;
     return (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s / 1188)))) / n;
 }
 

@@ -13,12 +13,10 @@
  *   Mean of the tilted loss: g(vm)/v. Variance: (1 - (vm/sinh vm)^2)/v^2.
  *
  * Error claims, first order in u. g: the continued fraction x^2/(3 + x^2/(5 + ..)) of positive terms, 8u (17 levels
- * leave
- *   nothing for x <= 2), beyond x/tanh x - 1, 8u. sinh y - y and sin y - y: their series, 8u.
+ *   leave nothing for x <= 2), beyond x/tanh x - 1, 8u. sinh y - y and sin y - y: their series, 8u.
  *   K       the terms of the first form are within (32 + 4|tm|)u, the second form within (16 + 3|tm| + 3|log|..)u.
  *   phi     |y| c1, c1 = 160 m u: the three terms over |v+iy| are at most theta, 2.6 theta (as v coth(vm) <= v + 1/m)
- *   and
- *           theta, each is known to 26u of its size, the quotient to 8u.
+ *           and theta, each is known to 26u of its size, the quotient to 8u.
  *   log phi theta <= 1: that over |phi|. Beyond: theta is known to u theta, which moves log phi by at most u theta
  *           |v sin + i v coth cos|/|v cos + i v coth sin| (times 1.12, where that is below 0.1), the rest is within
  *           24u. Elsewhere the bound of |phi| stands for it, as in law.c.

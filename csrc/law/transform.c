@@ -20,8 +20,6 @@
  */
 #include "law/transform.h"
 
-#define LOG_SQRT_2PI 0.91893853320467274178
-
 /* Half widths d of the strips tried: a fraction of the distance pi/m to the branch points, capped. The first
  * HS_STRIPS are tried where nothing is known; the narrow ones after them where the frequency is high for what the
  * far nodes still weigh. */
@@ -96,7 +94,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     for (j = 0; j < n; j++) peak = lp[j] > peak ? lp[j] : peak;
     for (j = 0; j < n; j += 8)
         for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] - peak);
-    norm = peak + log(hs_lanes(all) * hc) - LOG_SQRT_2PI;
+    norm = peak + log(hs_lanes(all) * hc) - HS_LOG_SQRT_2PI;
     for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
     for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && (of == i - 1 || of < 0)); i++) {
         double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0;
@@ -132,7 +130,7 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
 {
     int64_t j0 = (int64_t)floor(lo / h), j1 = (int64_t)ceil(hi / h);
     int j, n = (int)(j1 - j0) + 1;
-    double lh = log(h) - LOG_SQRT_2PI, lq = log(q), base = (double)j0;
+    double lh = log(h) - HS_LOG_SQRT_2PI, lq = log(q), base = (double)j0;
     if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
     G->strip = G->damp = -1;
     G->m = m;

@@ -21,8 +21,6 @@
  */
 #include "law/twosided.h"
 
-#define LOG_SQRT_2PI 0.91893853320467274178
-
 enum { STRIDE = HS_TWO_MAX + 8, NODE_ROWS = 9 };
 
 /* The n nodes (first + j) h of branch r from position `at` of the rows on. */
@@ -81,7 +79,7 @@ int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, d
         T->strip[r] = -1;
         T->h[r] = h[r];
         T->size[r] = fabs(lh) + fabs(lw) + 1;
-        two_fill(T, r, lh - LOG_SQRT_2PI + lw, first, padded, total);
+        two_fill(T, r, lh - HS_LOG_SQRT_2PI + lw, first, padded, total);
         for (i = 0; i < NODE_ROWS; i++)
             for (j = n; j < padded; j++) work[(size_t)i * STRIDE + total + j] = i == 1 ? -1e4 : 0;
         total += padded;

@@ -8,8 +8,6 @@
  */
 #include "law/twosided.h"
 
-#define LOG_SQRT_2PI 0.91893853320467274178
-
 static double plan_mesh(const hs_pair *pair, int r) { return 0.5 / fmax(fmax(pair->up[r], pair->down[r]), 1); }
 
 /* l1, L = l1 - l2, lm1, lm1 - lm2, log weight and weight at n nodes of branch r from lo on, in rows `stride` apart. */
@@ -18,7 +16,7 @@ HS_CLONES static void plan_fill(const hs_pair *pair, int r, double lo, int n, do
     double *restrict l1 = rows, *restrict L = rows + stride, *restrict lm1 = rows + 2 * stride;
     double *restrict dm = rows + 3 * stride, *restrict lw = rows + 4 * stride, *restrict w = rows + 5 * stride;
     double q = pair->q[r], up = pair->up[r], down = pair->down[r];
-    double lq = log(q), h = plan_mesh(pair, r), shift = log(pair->w[r] * h) - LOG_SQRT_2PI;
+    double lq = log(q), h = plan_mesh(pair, r), shift = log(pair->w[r] * h) - HS_LOG_SQRT_2PI;
     int j;
     HS_SEPARATE
     for (j = 0; j < n; j++) {

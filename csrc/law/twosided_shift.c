@@ -17,8 +17,6 @@
  */
 #include "law/twosided.h"
 
-#define LOG_SQRT_2PI 0.91893853320467274178
-
 enum { HALF = HS_TWO_MAX / 2, PLAIN_HALF = HS_INNER_MAX / 2, TILE = 32, SEGMENT = 320 }; /* SEGMENT: a multiple of 32 */
 
 /* log of what the strip costs: 1 + e^{2 d^2} kap2. */
@@ -135,7 +133,7 @@ HS_CLONES static void shift_fill(const layer *B, int r, double d, double h, doub
     const hs_exponents a = B->a;
     const turned one = turned_by(pair->up[r], d, pair, r), two = turned_by(-pair->down[r], d, pair, r);
     double lh = log(h), lw = log(pair->w[r]), f1 = fabs(a.a1), f2 = fabs(a.a2);
-    double shift = lh - LOG_SQRT_2PI + lw + 0.5 * d * d - B->log_m;
+    double shift = lh - HS_LOG_SQRT_2PI + lw + 0.5 * d * d - B->log_m;
     double base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(B->log_m) + pair->w_err + B->rounding / HS_U;
     double *restrict slope = B->slope + B->total, *restrict reach = B->reach + B->total;
     int at = B->total;

@@ -35,7 +35,6 @@
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
 #define COLUMNS 5
 #define PANELS (HS_JUMPS_NODES / 20)
-#define LOG_SQRT_2PI 0.91893853320467274178
 
 typedef struct {
     double m, q, k;
@@ -55,8 +54,6 @@ typedef struct {
     double moment[ORDER + 1], size[ORDER + 1], wrong; /* raw moments, of |L|; their largest relative error */
 } tilted;
 
-static double log_sum(double a, double b) { return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b)); }
-
 /* log f(x) for x > 0; *theta: -f'/f; *rel: bound of the relative error of f. f = q w(g-m) (R(g-m) - R(g)). */
 static double log_payoff(const jumps *J, double x, double *theta, double *rel)
 {
@@ -67,7 +64,7 @@ static double log_payoff(const jumps *J, double x, double *theta, double *rel)
         *theta = *rel = HUGE_VAL;
         return HUGE_VAL;
     }
-    value = log(J->q) - 0.5 * (g - J->m) * (g - J->m) - LOG_SQRT_2PI + log(gap);
+    value = log(J->q) - 0.5 * (g - J->m) * (g - J->m) - HS_LOG_SQRT_2PI + log(gap);
     *theta = exp(x) / (J->q + expm1(x)) * steep;
     *rel = HS_U * steep * (6 + 3 * v + 3 * J->m * g) + (e0 * r0 + e1 * r1) / gap +
            HS_U * (3 * (g - J->m) * (g - J->m) + 20 + 3 * fabs(value));
@@ -79,7 +76,7 @@ static void masses(const jumps *J, double x, double *p, double *u, double *den, 
 {
     double v = J->m * x - 0.5 * J->m * J->m, e0, e1;
     double r0 = hs_mills(x - J->m, &e0), r1 = hs_mills(x, &e1);
-    double fall = exp(-v), z = x - J->m, unit = exp(log(J->q) - 0.5 * z * z - LOG_SQRT_2PI - J->log_unit);
+    double fall = exp(-v), z = x - J->m, unit = exp(log(J->q) - 0.5 * z * z - HS_LOG_SQRT_2PI - J->log_unit);
     *u = unit * (r0 - fall * r1);
     *den = unit * fall * r1 / J->q;
     *p = *u + *den;
@@ -106,7 +103,7 @@ static int cut_at(jumps *J, double l)
     J->x0 = place(J, l);
     J->l0 = log1p(J->q * expm1(J->m * J->x0 - 0.5 * J->m * J->m));
     z = J->x0 - J->m;
-    J->log_unit = log(J->q) - 0.5 * z * z - LOG_SQRT_2PI;
+    J->log_unit = log(J->q) - 0.5 * z * z - HS_LOG_SQRT_2PI;
     masses(J, J->x0, &J->p, &J->u, &J->q_den, &J->rel);
     J->half = fmin(0.5, 0.5 / J->m);
     J->panels = (int64_t)ceil((J->x0 + FAR_LEFT) / (2 * J->half));
@@ -117,7 +114,7 @@ static int cut_at(jumps *J, double l)
             double x = J->x0 - J->half * (2 * (double)(J->panels - p) - 1 - J->node[i]), e;
             double v = J->m * x - 0.5 * J->m * J->m, dv = HS_U * J->m * (8 * fabs(x) + 4 + 5 * J->m);
             e = expm1(v);
-            c[0] = J->half * J->weight[i] * exp(-0.5 * x * x - LOG_SQRT_2PI);
+            c[0] = J->half * J->weight[i] * exp(-0.5 * x * x - HS_LOG_SQRT_2PI);
             c[1] = J->q * e;
             c[2] = log1p(c[1]);
             c[3] = fabs(c[1]) < 0.1 ? hs_log1pmx_small(c[1]) : c[2] - c[1];
@@ -132,7 +129,7 @@ static void quadrature(const jumps *J, double a, int order, double *out)
 {
     double R = 0.5 * J->half * (ELLIPSE + 1 / ELLIPSE), b = 0.5 * J->half * (ELLIPSE - 1 / ELLIPSE), beta = J->m * b;
     double low = log1p(-J->q), each = 64.0 / 15 * J->half * pow(ELLIPSE, -2.0 * J->per) / (1 - 1 / (ELLIPSE * ELLIPSE));
-    double c = FAR_LEFT, far = exp(-0.5 * c * c - LOG_SQRT_2PI), deep;
+    double c = FAR_LEFT, far = exp(-0.5 * c * c - HS_LOG_SQRT_2PI), deep;
     int64_t i;
     int n;
     deep = fmin(J->q * J->m * (c + 0.5 * J->m) / (1 - J->q), -low);
@@ -148,7 +145,7 @@ static void quadrature(const jumps *J, double a, int order, double *out)
         top = fmax(0, log1p(J->q * expm1(vr)));
         big = exp((a - 2) * (a >= 2 ? top : low));
         L = fmin(U / (1 - J->q), fmax(-low, top) + beta);
-        w = each * exp(0.5 * (b * b - near * near) - LOG_SQRT_2PI);
+        w = each * exp(0.5 * (b * b - near * near) - HS_LOG_SQRT_2PI);
         out[0] += w * 0.5 * a * (a - 1) * U * U * big; /* [theory: small.bulk] */
         if (order) out[1] += w * 0.5 * U * U * big * (a * (a - 1) * L + 2 * a - 1);
         for (power = w * exp(a * top) * L, n = 2; n <= order; n++) out[n] += power *= L;
@@ -370,7 +367,7 @@ static double log_layers(const jumps *J, double (*F)(const jumps *, double), dou
     double total = most + log_above(J, n, eps), step = (eps - from) / LAYERS;
     int i;
     for (i = 0; i < LAYERS; i++)
-        total = log_sum(total, F(J, eps - (from + (i + 1) * step)) + log_above(J, n, from + i * step));
+        total = hs_log_add(total, F(J, eps - (from + (i + 1) * step)) + log_above(J, n, from + i * step));
     return total + SLACK * (1 + fabs(total));
 }
 
@@ -385,9 +382,9 @@ static double others(const jumps *J, double eps, double scale)
         none = fmin(none, J->k * J->log_b[i] - t * eps - t * log1p(1 / t) - log1p(t));
     }
     low = fmin(low, 0.5 * eps);
-    two = log_sum(log_two(J, eps - low), log_layers(J, log_two, J->k - 2, eps, low, 2 * one)) + pairs;
+    two = hs_log_add(log_two(J, eps - low), log_layers(J, log_two, J->k - 2, eps, low, 2 * one)) + pairs;
     if (J->k > 2) more = 3 * one + pairs + log((J->k - 2) / 3);
-    none = log_sum(none, log_sum(two, more)) - scale; /* [theory: small.numbers] */
+    none = hs_log_add(none, hs_log_add(two, more)) - scale; /* [theory: small.numbers] */
     return exp(none + SLACK * (2 + fabs(none) + fabs(scale)));
 }
 

@@ -3,9 +3,8 @@
  * Symbols. z_n = c + i n dy; f_n = e^{log f(n dy) - i eps n dy}/(z_n (1 + z_n)), weighted 1, 2, 2, ....
  *
  * Error claim. For |eps' - eps| <= reach, the computed sum of f_n e^{-i (eps' - eps) n dy} is within rounding + inner
- * of
- *   the exact one for the exact f: each f_n is off by |f_n| (e^{round + node} - 1), by its phases' rounding and by the
- *   operations counted below [theory: line.shared].
+ *   of the exact one for the exact f: each f_n is off by |f_n| (e^{round + node} - 1), by its phases' rounding and by
+ *   the operations counted below [theory: line.shared].
  *
  * What it does not do: weights other than these; slopes with a bound.
  */
