@@ -75,11 +75,11 @@ static double leave(double y)
     return y;
 }
 
-/* y off by at most `reach`, seen from the call at `site`, within [low, high]. */
+/* A finite y off by at most `reach`, seen from the call at `site`, within [low, high]. */
 static double off(double y, double reach, double low, double high, const char *site)
 {
     double by, z;
-    if (!noise.on || noise.style == HS_NOISE_OFF) return y;
+    if (!noise.on || noise.style == HS_NOISE_OFF || !isfinite(y)) return y;
     by = noise.style == HS_NOISE_HIGH  ? 1
          : noise.style == HS_NOISE_LOW ? -1
          : noise.style == HS_NOISE_SITES
@@ -116,6 +116,12 @@ double hs_noisy_hs_atan2(double y, double x)
 {
     double a = (hs_atan2)(calm(y), calm(x)), size = fabs(a);
     return leave(off(a, HS_U * (size < 0.39 ? 4 * size : 4 + 4 * size), -HUGE_VAL, HUGE_VAL, HERE));
+}
+
+double hs_noisy_hs_log_add(double a, double b)
+{
+    double sum = (hs_log_add)(calm(a), calm(b));
+    return leave(off(sum, HS_U * (fabs(sum) + 3), -HUGE_VAL, HUGE_VAL, HERE));
 }
 
 void hs_noisy_hs_cis(double x, double *co, double *si)

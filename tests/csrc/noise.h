@@ -31,6 +31,7 @@ HS_NOISY(HS_NOISE_DECLARE)
 HS_NOISY2(HS_NOISE_DECLARE2)
 double hs_noisy_hs_exp_m1(double x, double *m1);
 double hs_noisy_hs_atan2(double y, double x);
+double hs_noisy_hs_log_add(double a, double b);
 void hs_noisy_hs_cis(double x, double *co, double *si);
 void hs_noisy_hs_cis_m1(double x, double *re, double *im);
 
@@ -42,6 +43,7 @@ void hs_noisy_hs_cis_m1(double x, double *re, double *im);
 #define hs_expm1mx(x) hs_noisy_hs_expm1mx(x)
 #define hs_exp_m1(x, m1) hs_noisy_hs_exp_m1(x, m1)
 #define hs_atan2(y, x) hs_noisy_hs_atan2(y, x)
+#define hs_log_add(a, b) hs_noisy_hs_log_add(a, b)
 #define hs_cis(x, co, si) hs_noisy_hs_cis(x, co, si)
 #define hs_cis_m1(x, re, im) hs_noisy_hs_cis_m1(x, re, im)
 #define exp(x) hs_noisy_exp(x)
