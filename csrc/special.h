@@ -285,7 +285,8 @@ static inline double hs_atan2(double y, double x)
     return y < 0 ? -a : a;
 }
 
-/* log(e^a + e^b), off by HS_U (|log(e^a + e^b)| + 3) where exp and log1p are within 1 ulp; e^a, e^b may be 0 or infinite. */
+/* log(e^a + e^b), off by HS_U (|log(e^a + e^b)| + 3) where exp and log1p are within 1 ulp; e^a and e^b may be 0 or
+ * infinite. */
 static inline double hs_log_add(double a, double b)
 {
     double hi = fmax(a, b);
