@@ -120,7 +120,7 @@ def attacks():
 
 
 def samplers():
-    """eps of one training, its batches drawn in four ways."""
+    """eps of one training, its batches drawn in six ways."""
     figure, axis = axes_of()
     n, batch, steps = 10_000, 100, 1000
     sigmas = np.geomspace(0.8, 8, 25)
@@ -140,6 +140,14 @@ def samplers():
     for which, (name, (sampled, adjacency)) in enumerate(ways.items()):
         eps = [hs.epsilon(sampled(hs.gaussian(s)) * steps, DELTA, adjacency=adjacency).upper for s in sigmas]
         draw(axis, sigmas, eps, which, name)
+    bins = n // batch
+    epochs = {
+        "balls and bins, add_remove": lambda g: hs.balls_and_bins(g, bins, epochs=steps // bins) * 1,
+        "random allocation, add_remove": lambda g: hs.random_allocation(g, bins) * (steps // bins),
+    }
+    near = sigmas[sigmas < 5]  # beyond, an epoch of 100 steps is not narrow
+    for which, (name, drawn) in enumerate(epochs.items(), len(ways)):
+        draw(axis, near, [hs.epsilon(drawn(hs.gaussian(s)), DELTA).upper for s in near], which, name)
     axis.set(xscale="log", yscale="log", xlabel="noise multiplier sigma", ylabel=f"eps at delta = {DELTA:g}")
     axis.set_title(f"{n:,} records, batches of {batch}, {steps:,} steps", fontsize="medium")
     axis.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"], minor=False)
