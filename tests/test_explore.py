@@ -303,7 +303,8 @@ def test_columns_of_all_figures_go_together():
 
 
 def test_in_a_browser(served):
-    """Keys move a slider, a wrong number is a message beside its field."""
+    """Keys move a slider, whose move draws curves and not the axes under them; a wrong number is a message beside its
+    field."""
     webdriver = pytest.importorskip("selenium.webdriver")
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("no chromium")
@@ -336,8 +337,18 @@ def test_in_a_browser(served):
         page.get(served)
         until(lambda: "certified" in (of("0-cost", "text") or ""))
         before = of("0-cost", "text")
+        page.execute_script(
+            "const view = Bokeh.index.find_one_by_id(Bokeh.documents[0].get_model_by_name('tradeoff').id);"
+            "window.drawn = {primary: 0, overlays: 0};"
+            "for (const what in drawn) {"
+            "  const canvas = view.canvas_view[what], prepare = canvas.prepare;"
+            "  canvas.prepare = function() { drawn[what] += 1; return prepare.call(this); };"
+            "}"
+        )
         within("0-noise-slider", ".noUi-handle").send_keys("\ue014")  # arrow right
         until(lambda: float(of("0-noise", "value")) > 2 and of("0-cost", "text") != before)
+        until(lambda: page.execute_script("return drawn.overlays") > 0)
+        assert page.execute_script("return drawn.primary") == 0
         within("0-rate", "input").send_keys("x\ue007")  # enter
         until(lambda: of("0-rate-message", "visible"))
         assert "must be a number" in of("0-rate-message", "text")

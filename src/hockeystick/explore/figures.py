@@ -147,13 +147,14 @@ class Lines:
         self.source = ColumnDataSource(self._data())
         first = CDSView(filter=IndexFilter([0]))
         for name, one in drawn.items():
-            plot, look = one.plot, {"source": self.source, "color": COLOURS[i], "line_dash": DASHES[i]}
+            plot, data = one.plot, {"source": self.source, "level": "overlay"}  # page.html tells why
+            look = data | {"color": COLOURS[i], "line_dash": DASHES[i]}
             x, lower, upper, edge, *_ = (f"{name} {column}" for column in COLUMNS)
-            plot.varea(x, lower, upper, source=self.source, fill_color=COLOURS[i], fill_alpha=0.25)
+            plot.varea(x, lower, upper, fill_color=COLOURS[i], fill_alpha=0.25, **data)
             line = plot.line(x, upper, line_width=2, **look)
             plot.line(x, edge, line_width=1, **look)
             if name != "tradeoff":
-                plot.scatter(f"{name} dot x", f"{name} dot y", source=self.source, view=first, size=9, color=COLOURS[i])
+                plot.scatter(f"{name} dot x", f"{name} dot y", view=first, size=9, color=COLOURS[i], **data)
             tips = [(PLANS[name].x, f"@{{{x}}}{{0.000000}}")]
             tips += [(end, f"@{{{name} {end}}}{{0.0000000e+0}}") for end in ("at least", "at most")]
             plot.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline", visible=False, attachment="left"))
