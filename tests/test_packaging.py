@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,21 @@ def test_every_constant_can_be_tuned():
     said = subprocess.run([sys.executable, str(tool), "--list"], capture_output=True, text=True, check=True).stdout
     listed = [line.split()[0] for line in said.splitlines()]
     assert listed == re.findall(r"^#define (HS_\w+) \S", (ROOT / "csrc/tuning.h").read_text(), re.MULTILINE)
+
+
+def test_who_changes_a_file_is_told_what_to_run():
+    """Every source file and every test is in a row of CONTRIBUTING.md, and what a row names exists."""
+    root = Path(__file__).parent.parent
+    table = (root / "CONTRIBUTING.md").read_text("utf-8").split("| a change of | asks for |")[1].split("\n\n")[0]
+    rows = [line.split(" | ") for line in table.splitlines()[2:]]
+    names = {name for files, _ in rows for name in re.findall(r"`([^`]+)`", files)}
+    sources = [path.as_posix() for f in ("csrc", "src/hockeystick") for path in (root / f).rglob("*.[chp]*")]
+    used = {n for n in names for s in sources if fnmatch(s, f"*/{n}") or (n.endswith("/") and f"/hockeystick/{n}" in s)}
+    assert names - used <= {"docs/", "docs/theory", ".ci/", "README.md", "setup.py", "pyproject.toml"}
+    for path in sources:
+        covered = any(fnmatch(path, f"*/{n}") or (n.endswith("/") and f"/hockeystick/{n}" in path) for n in names)
+        assert covered or path.endswith((".pyc", "/__init__.py", "/__main__.py")), path
+    asked = {name for _, tests in rows for name in re.findall(r"test_[\w*]+", tests)}
+    found = {name: {path.stem for path in (root / "tests").glob(f"{name}.py")} for name in asked}
+    assert all(found.values())
+    assert {path.stem for path in (root / "tests").glob("test_*.py")} == set().union(*found.values())
