@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -18,7 +19,18 @@ import hockeystick as hs
 
 from ..bound import DomainError
 from ..logs import Log, scan
-from ..mechanism import Mechanism, Run, as_run, compose, count, gaussian, poisson_subsampled, real
+from ..mechanism import (
+    Gaussian,
+    Mechanism,
+    PoissonSubsampled,
+    Run,
+    as_run,
+    compose,
+    count,
+    gaussian,
+    poisson_subsampled,
+    real,
+)
 from ..state import ACCOUNTANT, from_dict
 from ..store import state_kind
 from ..textrows import raw_lines
@@ -42,7 +54,12 @@ HELP = f"""RUN is what ran; NAME=RUN names it in the answer:
 mechanisms, which are those of the Python package:
 {expression.mechanisms()}
   sigma, scale: of the noise; eps0: the step is eps0-DP; n: size of the data set; max, batch: most records in a batch;
-  num, den, eps, delta, shifts ...: lists, as in from_pmf([0.6, 0.4], [0.4, 0.6])"""
+  num, den, eps, delta, shifts ...: lists, as in from_pmf([0.6, 0.4], [0.4, 0.6])
+  batches other than by @RATE: truncated (a Poisson sample cut to max records), without_replacement (a fixed size),
+  cyclic (a whole run of a banded matrix mechanism, groups of records in turn), allocation (one epoch of so many steps,
+  every record in one of them), balls_and_bins (epochs of bins steps, every record in the same one each time)
+  select: the best of a random number of runs, as in tuning; shuffled: reports of n users; from_curve: any mechanism
+  that is (eps, delta)-DP so; public_mixture: a step of parts, drawn in public"""
 
 
 class Source(NamedTuple):
@@ -87,14 +104,17 @@ def one(args, ordered: bool = False) -> Source:
 
 
 def sought(args) -> Sought:
-    """The RUN with a `?`, or with one of --sigma, --q, --steps left out and named by --solve."""
+    """The RUN with a `?`, or what --solve names of a RUN of equal steps, or of --sigma, --q, --steps."""
     if args.runs:
         if len(args.runs) != 1:
             raise DomainError(f"one RUN with a ? is wanted here, got {len(args.runs)}")
         label, text = _label(args.runs[0])
         triple = _triple(text)
-        found = expression.sought(text if triple is None else "{2}*gaussian({0})@{1}".format(*triple))
-        found = found._replace(name=label or found.name)
+        if "?" not in text and args.solve is not None:
+            found = _solved(one(args), args.solve)
+        else:
+            found = expression.sought(text if triple is None else "{2}*gaussian({0})@{1}".format(*triple))
+            found = found._replace(name=label or found.name)
     else:
         given = {"sigma": args.sigma, "q": args.q, "steps": args.steps}
         left = [name for name, value in given.items() if value is None]
@@ -118,6 +138,24 @@ def sought(args) -> Sought:
     if args.solve not in (None, found.solve):
         raise DomainError(f"--solve {args.solve}, but the ? stands for {found.solve}")
     return found
+
+
+def _solved(source: Source, solve: str) -> Sought:
+    """A run of equal steps whose noise multiplier, rate or number is open."""
+    if len(source.run.parts) != 1:
+        raise DomainError(f"--solve needs a RUN of equal steps; {source.name} has {len(source.run.parts)} distinct")
+    ((step, steps),) = source.run.parts
+    base = step.base if isinstance(step, PoissonSubsampled) else step
+    if solve != "steps" and not isinstance(base, Gaussian):
+        raise DomainError(f"--solve {solve} needs steps of gaussian(SIGMA)@RATE, got {step!r}; write a ? into RUN")
+
+    def make(x) -> Run:
+        if solve == "steps":
+            return step * x
+        noise = replace(base, sigma=gaussian(x).sigma * base.sensitivity) if solve == "sigma" else base
+        return poisson_subsampled(noise, x if solve == "q" else getattr(step, "q", 1.0)) * steps
+
+    return Sought(f"{source.name} with {solve}=?", make, solve, expression.OVER[solve])
 
 
 def _flags(args) -> Source:

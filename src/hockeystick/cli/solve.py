@@ -11,8 +11,10 @@ from .tables import Answer
 
 more_calibrate = """
 
-RUN holds a ? for what is sought: '1000*gaussian(?)@0.01', '?*laplace(2)', '500*gaussian(1)@?', ?:0.01:1000. Or leave
-out one of --sigma, --q, --steps. The answer is proved to meet the target; the row's limit is proved not to."""
+RUN holds a ? for what is sought: '1000*gaussian(?)@0.01', '?*laplace(2)', '500*gaussian(1)@?', ?:0.01:1000. Or --solve
+names it: the noise multiplier (sigma), the rate (q) or the number of the steps of RUN, which are equal, as in a log of
+one training run. Or leave out one of --sigma, --q, --steps. The answer is proved to meet the target; the row's limit is
+proved not to."""
 
 
 START = {"sigma": 1.0, "q": 0.01, "steps": 1000}
