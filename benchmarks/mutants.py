@@ -63,7 +63,11 @@ TESTS = {
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice",
     "query arguments worst bound outward answers": "outward answers contour budget truth mechanisms",
-    "topk ranged": "topk ranged",
+    "topk ranged range selection": "topk ranged selection",
+    "allocation": "allocation",
+    "crowd fit": "crowd arrays",
+    "jumps walls": "jumps sparse extreme_laws",
+    "shuffling attacks sampled": "shuffling attacks sampled selection",
     "risk calibration search": "risk risk_gdp calibrate",
 }
 """Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth,

@@ -6,6 +6,7 @@ turns the pair round. A law is a list of (num, den), the masses of its outcomes.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from math import comb, prod
 
@@ -258,6 +259,74 @@ def run_curve(parts, adjacency: str, add: bool) -> Callable | None:
         return tuple(mp.fsum(end) for end in zip(*ends, strict=True))
 
     return curve
+
+
+def _generating(mean: mpf, shape: float | None, trials: int | None) -> Callable:
+    """x -> E x^K of the number of trials of a selection; a truncated negative binomial law by its gamma
+    [PS22, Definition 1]."""
+    if trials is not None:
+        return lambda x: (1 + mean / trials * (x - 1)) ** trials
+    if shape == math.inf:
+        return lambda x: mp.exp(mean * (x - 1))
+    if mean == 1:
+        return lambda x: x
+    s = mpf(shape)
+
+    def mean_at(gamma):
+        return (1 / gamma - 1) * s / -mp.expm1(s * mp.log(gamma)) if s else (1 / gamma - 1) / -mp.log(gamma)
+
+    low, high = mpf("1e-30"), ONE  # of gamma: the mean falls
+    for _ in range(300):
+        middle = mp.sqrt(low * high)
+        low, high = (middle, high) if mean_at(middle) > mean else (low, middle)
+    gamma = low
+    if s:
+        return lambda x: mp.expm1(-s * mp.log(1 - (1 - gamma) * x)) / mp.expm1(-s * mp.log(gamma))
+    return lambda x: mp.log(1 - (1 - gamma) * x) / mp.log(gamma)
+
+
+def best_of(step, adjacency: str, dice) -> list[tuple[mpf, mpf]] | None:
+    """The law of a selection whose base is one step of few outcomes, scored by their losses or in any order."""
+    ((base, k),) = step.args[0].parts if len(step.args[0].parts) == 1 else ((None, 0),)
+    outcomes = powers(law(base, adjacency) or [], k) if base and law(base, adjacency) else None
+    if not outcomes or len(outcomes) > 12 or not all(p + q for p, q in outcomes):
+        return None
+    if dice.chance(0.7):
+        outcomes.sort(key=lambda row: row[0] / row[1] if row[1] else mp.inf, reverse=dice.chance(0.5))
+    else:
+        dice.shuffle(outcomes)
+    options = step.options
+    phi = _generating(mpf(options["mean"]), options.get("shape", 1.0), options.get("trials"))
+    sides = []
+    for side in (0, 1):
+        total = mp.fsum(row[side] for row in outcomes)
+        below = [mp.fsum(row[side] for row in outcomes[i:]) / total for i in range(len(outcomes))] + [ZERO]
+        sides.append([phi(a) - phi(b) for a, b in itertools.pairwise(below)] + [phi(ZERO)])
+    return [(max(p, ZERO), max(q, ZERO)) for p, q in zip(*sides, strict=True)]
+
+
+def shuffled(step, dice) -> list[tuple[mpf, mpf]] | None:
+    """The number of ones among n shuffled binary answers, of which the first is 1 or 0, the others as they come."""
+    local, n = step.args
+    if n > 150 or (local.name == "k_ary_randomized_response" and local.args[1] > 2):
+        return None
+    p = 1 / (1 + mp.exp(-mpf(local.args[0])))
+    ones = dice.choice((0, 0, n - 1, dice.randint(0, n - 1)))
+    counts = _convolved(_binomial(ones, p), _binomial(n - 1 - ones, 1 - p))
+    num, den = _convolved(counts, [1 - p, p]), _convolved(counts, [p, 1 - p])
+    return list(zip(num, den, strict=True))
+
+
+def _binomial(n: int, p: mpf) -> list[mpf]:
+    return [comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(n + 1)]
+
+
+def _convolved(a, b) -> list[mpf]:
+    found = [ZERO] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            found[i + j] += x * y
+    return found
 
 
 def renyi(parts, adjacency: str, add: bool, alpha: mpf) -> mpf | None:

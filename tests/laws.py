@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from typing import NamedTuple
+from unittest import mock
 
-from exact import DUST, composed, gaussian_curve, mp, mpf, power, renyi, run_curve
-from queries import ROUTES, Call, Case, made, run_text
+from exact import DUST, best_of, composed, gaussian_curve, law_curve, mp, mpf, power, renyi, run_curve, shuffled
+from queries import ARRAYS, ROUTES, Call, Case, U, gaussian_rows, made, run_text
 
 ZERO, ONE = mpf(0), mpf(1)
 OTHER = {"remove": "add", "add": "remove", "both": "both"}
@@ -130,7 +131,7 @@ def points(case: Case, answer) -> list[Point]:
 
 def _bounds_above(case: Case, answer):
     """(eps, lower, upper) of queries that say less than delta itself."""
-    query, at = case.query, case.at[0]
+    query, at = case.query, case.at[0] if case.at else None
     probes = [0.0, 0.5, 3.0]
     if query == "moments_delta_upper":
         return [(at, ZERO, mpf(answer))]
@@ -149,8 +150,9 @@ def _bounds_above(case: Case, answer):
         ]
     if query == "tradeoff":  # 1 - fnr <= delta(eps) + e^eps fpr
         return [(eps, 1 - mpf(answer.upper) - mp.exp(eps) * mpf(at), ONE) for eps in (-1.0, *probes)]
-    if query == "true_positive_rate":
-        return [(eps, mpf(answer.lower) - mp.exp(eps) * mpf(at), ONE) for eps in (-1.0, *probes)]
+    if query in ("true_positive_rate", "reconstruction", "attribute_advantage"):
+        least = mpf(answer.lower) + (mpf(at) if query == "attribute_advantage" else 0)
+        return [(eps, least - mp.exp(eps) * mpf(at), ONE) for eps in (-1.0, *probes)]
     if query == "mu_gdp" and answer.upper < math.inf:  # the Gaussian curve is above wherever delta(eps) >= at
         return [(eps, ZERO, max(gaussian_curve(mpf(answer.upper))(mpf(eps))[1], mpf(at))) for eps in probes]
     return None
@@ -283,6 +285,10 @@ def weaker(step: Call, d) -> Call | None:
         and x / factor < x
     ):
         return step._replace(args=(x / factor, *step.args[1:]))
+    if step.name == "top_k" and x / factor > 1e-9:
+        return step._replace(args=(x / factor, step.args[1]))
+    if step.name in ("random_allocation", "balls_and_bins") and (inner := weaker(x, d)):
+        return step._replace(args=(inner, step.args[1]))
     if step.name == "poisson_subsampled":
         inner = weaker(x, d) if d.chance(0.5) else None
         return step._replace(args=(inner, step.args[1])) if inner else step._replace(args=(x, step.args[1] / factor))
@@ -306,6 +312,65 @@ def post_processing(p: Point, d) -> Fact | None:
     return Fact(p.delta(parts=tuple(rest))[0], ONE, f"weaker: {run_text(tuple(rest))}")
 
 
+def every_step(p: Point, d) -> Fact | None:
+    """Where a rule of few stands for many steps: the sum over all of them."""
+    if len(p.parts) < ARRAYS or not gaussian_rows(p.parts):
+        return None
+    with mock.patch("hockeystick.routes.question.rules", return_value=iter(())):
+        found = Fact(*p.delta(query=d.choice(("delta", "log_delta"))), "every step")
+    return found
+
+
+def stand_ins(step: Call) -> list[tuple[bool, tuple]]:
+    """(whether they are more private than the step, steps that can take its place in any run)."""
+    if step.name == "top_k":
+        eps0, k = step.args
+        ranges = (Call("bounded_range", (eps0,), {}), k)  # whose range one coin of losses +-eps0/2 has
+        return [(False, (ranges,)), (True, ((Call("randomized_response", (eps0 / 2,), {}), k),))]
+    if step.name in ("random_allocation", "balls_and_bins"):  # a mean of Gaussian steps; its marginal in one step
+        (base, t), epochs = step.args, step.options.get("epochs", 1)
+        less, more = (Call("gaussian", (base.args[0] / math.sqrt(epochs) * x,), {}) for x in (1 + 8 * U, 1 - 8 * U))
+        alone = (Call("poisson_subsampled", (less, math.nextafter(1 / t, 0)), {}), 1)
+        return [(False, ((more, 1),)), (True, (alone,)), (True, ((step._replace(args=(base, t + 1)), 1),))]
+    if step.name == "select" and step.options.get("shape", math.inf) < math.inf:  # a score that is always the same
+        return [(True, step.args[0].parts)]
+    return []
+
+
+def in_its_place(p: Point, d) -> Fact | None:
+    """Steps that are more or less private than one of the run, in its place."""
+    found = [(i, *row) for i, (step, _) in enumerate(p.parts) for row in stand_ins(step)]
+    if not found:
+        return None
+    i, private, steps = d.choice(found)
+    rest = [part for j, part in enumerate(p.parts) if j != i] + [(s, n * p.parts[i][1]) for s, n in steps]
+    if max(n for _, n in rest) > 10**12:
+        return None
+    lower, upper = p.delta(parts=tuple(rest), route="auto")
+    source = f"in its place: {run_text(tuple(rest))}"
+    return Fact(lower, ONE, source) if private else Fact(ZERO, upper, source)
+
+
+def carried_out(p: Point, d) -> Fact | None:
+    """A selection with some order of the scores; reports that are shuffled, those of the others as they come."""
+    if len(p.parts) > 1 or p.parts[0][1] > 1 or abs(p.eps) > 1e4:
+        return None
+    step, law = p.parts[0][0], None
+    if step.name == "select":
+        law = best_of(step, p.adjacency, d)
+    elif step.name == "shuffled" and p.adjacency == "replace_one":
+        law = shuffled(step, d)
+    if law is None:
+        return None
+    sides = {"remove": (1,), "add": (-1,), "both": (1, -1)}[p.direction]
+    return Fact(
+        max(law_curve([row[::side] for row in law])(mpf(p.eps))[0] for side in sides) - DUST, ONE, "carried out"
+    )
+
+
+OWN = (every_step, in_its_place, carried_out)
+"""Laws about one kind of run each, which are asked wherever they say something."""
+
 LAWS = (
     another_route,
     directions,
@@ -318,6 +383,13 @@ LAWS = (
     relations,
     post_processing,
 )
+
+
+def upper_tail(n: int, p: mpf, v: int) -> mpf:
+    """Pr[Bin(n, p) >= v] from below."""
+    if v == 0 or p == 1:
+        return ONE if v <= n else ZERO
+    return mp.betainc(v, n - v + 1, 0, p, regularized=True) - DUST
 
 
 def directly(case: Case, answer) -> list[Fact] | None:
@@ -334,6 +406,21 @@ def directly(case: Case, answer) -> list[Fact] | None:
             return None
         true = max(power(outcomes, mpf(case.at[0])) for outcomes, _ in runs)
         true = 1 - true if case.query == "tradeoff" else true
+    elif case.query in ("reconstruction", "attribute_advantage"):
+        run = composed(case.parts, adjacency, 0)
+        if run is None or run[1]:
+            return None
+        true = power(run[0], mpf(case.at[0])) - (mpf(case.at[0]) if case.query == "attribute_advantage" else 0)
+    elif case.query == "one_run_audit":  # whoever guesses every canary from its own advantage is right this often
+        found, (m, g, v) = made("hs.advantage")(case.run(), adjacency=adjacency), list(case.options.values())[:3]
+        tail = upper_tail(g, (1 + mpf(found.lower)) / 2, v)
+        return [Fact(ZERO, mpf(answer), "p-value"), Fact(tail, ONE, "a test of every canary")]
+    elif case.query == "monte_carlo":
+        m = float(str(case.at[0]).split("(")[-1].split(", ")[1])
+        own = Call("gaussian", (1 / m,), {})
+        text = run_text((*case.options["run"].parts, (own, 1)))
+        whole = made("hs.delta")(made(text), case.at[1], adjacency=adjacency, direction=case.options["direction"])
+        return [Fact(mpf(b.lower), mpf(b.upper), name) for b, name in ((answer, "samples"), (whole, "steps"))]
     elif case.query == "calibrate" and "delta" in case.options:  # one Bound at each end, by another route
         runs, eps, delta = made(case.at[0]), case.options["epsilon"], mpf(case.options["delta"])
         ends = [made("hs.delta")(runs(x), eps, route="pld") for x in (answer.value, answer.limit) if x is not None]

@@ -3,7 +3,11 @@
 A case is text: its repr is the expression that is asked, which can be pasted after
 
     import hockeystick as hs
+    import numpy as np
+    from math import inf
     from scipy.special import ndtr
+
+A seed may name kinds of steps, "61 allocation top_k": then every run begins with one of them.
 
 Half of the cases are mild (parameters that people use); the others take every number log-uniform over its whole domain,
 or at an end of the domain, or next to one. The point asked is scattered around the losses of the run, or lies on one of
@@ -60,26 +64,51 @@ class Case(NamedTuple):
         return made(run_text(self.parts))
 
 
+class Inner(NamedTuple):
+    """A run within a step, as text."""
+
+    parts: tuple[tuple[Call, int], ...]
+
+    def __repr__(self):
+        return run_text(self.parts)
+
+
+ARRAYS = 48
+"""Steps from which on a run of sampled Gaussian steps alone is written as arrays."""
+
+
 def run_text(parts) -> Text:
     """A run of (step, count) as an expression."""
+    if len(parts) >= ARRAYS and (rows := gaussian_rows(parts)):
+        return Text("hs.compose_arrays({!r}, {!r}, {!r})".format(*rows))
     if len(parts) == 1:
         step, k = parts[0]
         return Text(f"{step!r} * {k}" if k > 1 else repr(step))
     return Text(f"hs.compose({', '.join(f'({step!r}, {k})' for step, k in parts)})")
 
 
+def gaussian_rows(parts) -> list[list] | None:
+    """Noise, rates and counts of sampled Gaussian steps of sensitivity 1; None where there are others."""
+    pairs = [((s.args[0], s.args[1], k) if s.name == "poisson_subsampled" else (s, 1.0, k)) for s, k in parts]
+    if any(base.name != "gaussian" or base.options for base, _, _ in pairs):
+        return None
+    sigma, rate, count = zip(*((base.args[0], q, k) for base, q, k in pairs), strict=True)
+    return [list(sigma), rate[0] if len(set(rate)) == 1 else list(rate), list(count)]
+
+
 def made(text: str):
     """The value of an expression."""
+    import numpy as np
     from scipy.special import ndtr
 
     import hockeystick as hs
 
-    return eval(text, {"hs": hs, "ndtr": ndtr})
+    return eval(text, {"hs": hs, "np": np, "inf": math.inf, "ndtr": ndtr})
 
 
 def draw(seed, index: int) -> Case:
     """Case number `index` of a seed, drawn alone."""
-    d = Dice(f"{seed}/{index}")
+    d = Dice(f"{seed}/{index}", str(seed).split()[1:])
     name = d.weighted(QUERIES)
     return QUERIES[name][1](d, name)
 
@@ -87,10 +116,13 @@ def draw(seed, index: int) -> Case:
 class Dice(Random):
     """A source of numbers. `mild` cases keep to parameters that people use."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, first=()):
         super().__init__(seed)
+        self.first = first
         self.mild = self.chance(0.5)
         self.adjacency = self.choices(ADJACENCIES, (6, 2, 2))[0]
+        if defined := [STEPS[name][2] for name in first if name in STEPS]:
+            self.adjacency = self.choice(sorted(frozenset.union(*defined)))
 
     def chance(self, p: float) -> bool:
         return self.random() < p
@@ -249,6 +281,46 @@ def public_mixture(d: Dice) -> Call:
     return Call("public_mixture", (parts, d.probabilities(len(parts))), {})
 
 
+def allocation(d: Dice) -> Call:
+    """Steps of which a record takes part in one; now and then the same one in every epoch."""
+    epochs = d.whole(1, 10**6, (2, 100)) if d.chance(0.2) else 1
+    scale = d.number(1e-9, 5.0, (0.05, 2.0), (4.9999999, 1e-4)) / math.sqrt(epochs)
+    base = Call("gaussian", (min(max(1 / scale, 1e-3), 1e9) * (1 + 4 * U),), {})
+    t = d.choice((2, 3, d.whole(1, 10**7, (2, 3000))))
+    if epochs > 1:
+        return Call("balls_and_bins", (base, t), {"epochs": epochs})
+    return Call("random_allocation", (base, t), {})
+
+
+def best_of(d: Dice) -> Call:
+    """The best of a random number of runs."""
+    names = ("sampled_gaussian", "gaussian", "laplace", "pure", "range", "approx", "pmf", "truncated", "top_k")
+    run = Inner(tuple((d.step(names), d.choice((1, 1, 2, d.count()))) for _ in range(d.choice((1, 1, 1, 2)))))
+    kind = d.choice(("shape", "shape", "poisson", "binomial"))
+    if kind == "binomial":
+        trials = d.whole(2, 10**9, (2, 100))
+        return Call("select", (run,), {"mean": trials * d.number(max(1e-6 / trials, 1e-12), 0.999), "trials": trials})
+    if kind == "poisson":
+        return Call("select", (run,), {"mean": d.number(1e-6, 1e9, (0.1, 100.0)), "shape": math.inf})
+    shape = d.choice((1.0, 1.0, 0.0, -0.5, d.number(1e-6, 1000.0, (0.1, 10.0)), -d.number(1e-12, 0.5)))
+    return Call("select", (run,), {"mean": d.number(1.0, 1e9, (1.0, 300.0), (1 + 1e-12,)), "shape": shape})
+
+
+def shuffle(d: Dice) -> Call:
+    eps0 = d.number(1e-9, 20.0, (0.1, 5.0), (1e-300,))
+    options = {"bound": "stronger_clone"} if d.chance(0.3) else {}
+    local = Call("pure_dp", (eps0,), {})
+    if d.chance(0.4) and d.adjacency == "replace_one":
+        k = d.choice((2, 3, d.whole(2, 10**9, (2, 100))))
+        local, options = Call("k_ary_randomized_response", (eps0, k), {}), {}
+    return Call("shuffled", (local, d.choice((1, 2, 10, d.whole(1, 10**9, (2, 1e5))))), options)
+
+
+def top_k(d: Dice) -> Call:
+    k = d.choice((2, 3, d.whole(1, 2048, (2, 60))))
+    return Call("top_k", (d.number(1e-9, 300 / k, (0.01, min(2.0, 300 / k)), (20.0 / k,)), k), {})
+
+
 ANY, ADD, KEEP = frozenset(ADJACENCIES), frozenset(ADJACENCIES[:1]), frozenset(ADJACENCIES[1:])
 ZERO, NONE = frozenset(("add_remove", "zero_out")), frozenset()
 STEPS = {
@@ -273,23 +345,42 @@ STEPS = {
     "cyclic": (1, cyclic, KEEP, NONE),
     "sampled": (10, sampled, ANY, NONE),
     "public_mixture": (3, public_mixture, ADD, ADD),
+    "allocation": (1, allocation, ZERO, NONE),
+    "select": (1, best_of, ANY, NONE),
+    "shuffle": (1, shuffle, KEEP, NONE),
+    "top_k": (1, top_k, ANY, NONE),
 }
 
 
 def steps(d: Dice) -> tuple[tuple[Call, int], ...]:
     """One step several times, a few different ones, one with a twin that differs by rounding, or now and then many."""
-    kind = d.choices(("one", "few", "twin", "many"), (70, 20, 8, 2))[0]
-    parts = [(d.step(), d.count())]
+    kind = d.choices(("one", "few", "twin", "many", "near"), (70, 20, 8, 2, 1))[0]
+    if "near" in d.first or (kind == "near" and not d.first):
+        return nearby(d)
+    parts = [(d.step(d.first), d.count())]
     step = parts[0][0]
     if kind == "few":
         parts += [(d.step(), d.count()) for _ in range(d.choice((1, 1, 2, 3)))]
-    elif kind == "many":
+    elif kind == "many" and not d.first:
         parts = [(d.step(("sampled_gaussian", "gaussian")), d.count()) for _ in range(d.choice((10, 40, 120)))]
     elif kind == "twin" and step.name in ("gaussian", "laplace", "randomized_response"):
         parts += [(Call(step.name, (d.near(step.args[0]),), step.options), d.count())]
     if d.chance(0.4):  # as many steps as make the composed loss a number of moderate size
         parts = [(s, min(max(round(d.number(1e-3, 1e2) / max(spread(s)[1], 1e-30)), 1), 10**12)) for s, _ in parts]
     return tuple(parts)
+
+
+def nearby(d: Dice) -> tuple[tuple[Call, int], ...]:
+    """Many sampled Gaussian steps whose noise and rates are near each other: a rule of few may stand for them."""
+    sigma, wide = d.number(1e-3, 1e9, (0.3, 30.0)), d.number(1e-9, 3.0, (1e-3, 0.5))
+    rates = [d.rate() for _ in range(d.choice((1, 1, 1, 2, 5)))]
+    counts = [d.whole(1, 10**6, (1, 300)) if d.chance(0.5) else 1 for _ in range(3)]
+    found = []
+    for _ in range(d.choice((50, 64, 100, 300))):
+        base = Call("gaussian", (min(max(sigma * (1 + wide * d.random()), 1e-3), 1e9),), {})
+        q = d.choice(rates)
+        found.append((base if q == 1 else Call("poisson_subsampled", (base, q), {}), d.choice(counts)))
+    return tuple(found)
 
 
 def spread(step: Call) -> tuple[float, float]:
@@ -300,6 +391,16 @@ def spread(step: Call) -> tuple[float, float]:
         q = numbers[-1] if numbers else step.options["batch"] / max(step.options["dataset_size"], 1)
         square = min(q * q * math.expm1(min(variance, 300.0)), q * variance)
         return min(square / 2, q * mean), square
+    if step.name in ("random_allocation", "balls_and_bins"):
+        square = min(spread(step.args[0])[1] * step.options.get("epochs", 1), 300.0)
+        square = min(square, math.expm1(square) / step.args[1])
+        return square / 2, square
+    if step.name == "select":
+        rows = [(k * x, k * y) for one, k in step.args[0].parts for x, y in [spread(one)]]
+        return 2 * sum(x for x, _ in rows), 4 * sum(y for _, y in rows)
+    if step.name == "shuffled":
+        square = math.exp(step.args[0].args[0]) * step.args[0].args[0] ** 2 / step.args[1]
+        return square / 2, square
     if step.name in ("gaussian", "discrete_gaussian", "gaussian_mixture"):
         square = (step.options.get("sensitivity", 1) / numbers[0]) ** 2
         return square / 2, square
@@ -323,6 +424,10 @@ def landmarks(step: Call) -> tuple[list[float], list[float]]:
         return [step.options.get("sensitivity", 1) / args[0]], []
     if name == "bounded_range":
         return [args[0]], [math.tanh(args[0] / 4)]
+    if name == "top_k":
+        return [args[0] * args[1]], []
+    if name == "shuffled":
+        return [args[0].args[0]], []
     if name in ("randomized_response", "approx_dp", "k_ary_randomized_response"):
         return [args[0]], [math.tanh(args[0] / 2), math.exp(-args[0]), *args[1:2]]
     if name == "from_pmf":
@@ -413,6 +518,22 @@ def individual(d: Dice, name: str) -> Case:
     return Case(name, (), (counts,), {"sigmas": sigmas, "delta": d.probability(), "q": d.rate(), **route})
 
 
+def audit(d: Dice, name: str) -> Case:
+    parts, m = steps(d), d.whole(1, 10**5, (1, 2000))
+    g = d.choice((m, m, d.whole(1, m)))
+    v = min(max(round(g * d.choice((0.5, d.random(), 1.0)) + d.uniform(-5, 5) * math.sqrt(g)), 0), g)
+    return Case(name, parts, (), {"canaries": m, "guesses": g, "correct": v} | options_of(d, ("adjacency",)))
+
+
+def samples(d: Dice, name: str) -> Case:
+    """Losses drawn of a Gaussian step of shift m, beside other steps."""
+    parts, m, n = steps(d), d.number(1e-6, 30.0, (0.05, 3.0)), d.choice((1, 100, 20000))
+    losses = Text(f"np.random.default_rng({d.randrange(10**6)}).normal({m * m / 2!r}, {m!r}, {n})")
+    eps = eps_at(d, (*parts, (Call("gaussian", (1 / m,), {}), 1)))
+    side = {"direction": d.choice(DIRECTIONS[1:])}
+    return Case(name, (), (losses, eps), {"run": Inner(parts)} | side | options_of(d, ("adjacency",)))
+
+
 QUERIES = {
     "delta": (33, asked(eps_at, *ALL)),
     "log_delta": (17, asked(eps_at, *ALL)),
@@ -438,4 +559,8 @@ QUERIES = {
     "max_steps": (1, target),
     "calibrate": (0.3, target),
     "individual_epsilons": (1.5, individual),
+    "reconstruction": (0.3, asked(lambda d, parts: d.probability(), "adjacency", "route")),
+    "attribute_advantage": (0.2, asked(lambda d, parts: d.probability(), "adjacency", "route")),
+    "one_run_audit": (0.2, audit),
+    "monte_carlo": (0.2, samples),
 }

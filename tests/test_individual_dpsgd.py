@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 import hockeystick as hs
+from hockeystick import grid
 from hockeystick.individual import NoiseLevels, fft_records, fit_mu, mu_from_norms, norms_of_all
 
 POSITIVE = st.floats(5e-324, 1.7e308)
@@ -229,3 +230,12 @@ def test_plancherel_equals_the_inverse_transform():  # [theory: individual.fft]
         turn = np.exp(2j * np.pi * np.arange(log_b.size) * m / levels.n)
         assert (spectrum[: log_b.size] * weight * turn).real.sum() == pytest.approx(direct, abs=1e-12)
         assert abs((spectrum[: log_b.size] * np.conj(weight) * turn).real.sum() - direct) > 1e-3 * direct
+
+
+def test_the_radius_is_that_of_the_slack():
+    """Rounding to the lattice moves a sum of losses by more than `radius` with probability `slack` at most."""
+    counts = np.array([[0, 100, 0, 300, 200, 0, 0, 400]])
+    levels = fft_records.prepare(1 / SIGMAS, np.full(8, 0.01), False, 1000.0, counts, 1e-5, 0.02, 1)
+    worst = max(grid.density_variation_upper(1 / sigma, 0.01, False) for sigma in SIGMAS)
+    own = grid.radius_upper(levels.dx, np.array([1000.0]), np.array([worst]), math.log(levels.slack))
+    assert levels.slack <= 1e-3 * 1e-5 and 0.95 * levels.radius < own <= levels.radius

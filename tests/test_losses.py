@@ -9,9 +9,10 @@ from mpmath import mp, mpf
 
 import hockeystick as hs
 from hockeystick.law import gaussian_mixture_loss
-from hockeystick.loss import poisson, reversed_loss, window
+from hockeystick.loss import Loss, Tails, poisson, reversed_loss, window
 from hockeystick.mechanism import as_run
 from hockeystick.pair import losses, step_loss
+from hockeystick.routes import single
 
 BASE = {
     "gaussian": hs.gaussian(0.7),
@@ -227,3 +228,53 @@ def test_tails_of_a_mixture_do_not_depend_on_how_many_are_asked(shifts):
     for i in range(4):
         want = np.concatenate([t[i] for t in few])
         np.testing.assert_allclose(many[i], want, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("moved", [0.9, -0.9])
+def test_one_step_whose_losses_are_known_roughly(moved):  # [theory: small.single]
+    """Atoms that the tails put nearly an edge away from where they are: at eps between both places the wrong set misses
+    nearly all that the edge allows."""
+    edge, at, num = (
+        1e-3,
+        np.array([2.0, 1.0, math.log(0.3 / (1 - 0.3 * math.exp(-2) - 0.4 * math.exp(-1)))]),
+        [0.3, 0.4, 0.3],
+    )
+    den = num * np.exp(-at)
+
+    def tails(s):
+        above = (at + moved * edge)[:, None] > s
+        y, x = num @ above, den @ above
+        return Tails(1 - y, y, 1 - x, x, np.full(s.size, 1e-15), edge)
+
+    loss = Loss(tails, None, at[2], 2.0, ends_error=edge)
+    for eps in np.r_[at[1:] - 0.8 * edge, at[1:] + 0.8 * edge, 0.5, 0.0]:
+        true = float(np.maximum(num - math.exp(eps) * den, 0).sum())
+        found = single.point(loss, float(eps))
+        assert found.lower <= math.log(true) + 1e-12 and math.log(true) <= found.upper + 1e-12
+
+
+def test_masses_between_points_on_nearly_one_line():
+    """A kink of 1e-6 to 1e-12 of the slopes beside it: rounding of the slopes is what its mass is off by, which the
+    claim covers, and by less than a thousand times."""
+    rng, least = np.random.default_rng(5), math.inf
+    for _ in range(60):
+        eps = np.sort(rng.uniform(0.1, 3.0, 4))
+        slopes = -rng.uniform(0.01, 0.03) * (1 - np.array([0, 1, 2]) * 10.0 ** rng.uniform(-12, -6))
+        delta = 0.9 - 0.02 * eps[0] + np.r_[0, np.cumsum(slopes * np.diff(np.exp(eps)))]
+        try:
+            step = hs.from_curve(eps, delta, symmetric=False)
+        except hs.DomainError:
+            continue
+        atoms = step_loss(step, "add_remove", False).atoms()
+        with mp.workdps(60):
+            x, y = [mp.exp(mpf(e)) for e in step.eps], [mpf(d) for d in step.delta]
+            slope = [(y[0] - 1) / x[0], *((y[i + 1] - y[i]) / (x[i + 1] - x[i]) for i in range(3)), mpf(0)]
+            for at, mass, rel in zip(atoms.loss, atoms.den, np.broadcast_to(atoms.rel, atoms.den.shape), strict=True):
+                i = step.eps.index(at)
+                true = slope[i + 1] - slope[i]
+                if not 0 < true < 1e-4 or rel > 0.3:
+                    continue
+                off = abs(mpf(float(mass)) - true)
+                assert off <= rel * mass * (1 + 1e-9)
+                least = min(least, float(rel * mass / off)) if off else least
+    assert least < 200

@@ -293,3 +293,16 @@ def test_k_ary_zero_out_is_its_own_pair(eps0, k):  # [theory: pair.k-ary]
     other = hs.epsilon(run, 1e-5, adjacency="zero_out", route="pld")
     assert found.lower <= other.upper and other.lower <= found.upper
     assert found.upper < hs.epsilon(run, 1e-5, adjacency="replace_one").lower
+
+
+def test_points_on_one_line_are_a_curve():
+    """Deltas of randomized response, linear in e^eps, as close as users round them: chords that fall by rounding alone
+    are taken."""
+    rng = np.random.default_rng(8)
+    for _ in range(50):
+        top = float(rng.uniform(0.5, 5.0))
+        eps = np.sort(rng.uniform(0.0, top, 30)) * float(rng.choice([1.0, 0.01]))
+        delta = (math.exp(top) - np.exp(eps)) / (math.exp(top) + 1)
+        step = hs.from_curve(eps, delta, symmetric=False)
+        bound = hs.delta(step, float(eps[7]), direction="remove")
+        assert bound.lower <= delta[7] * (1 + 1e-15) and delta[7] * (1 - 1e-15) <= bound.upper

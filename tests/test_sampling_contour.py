@@ -138,6 +138,8 @@ def test_what_was_dropped_raises_the_upper_end_only():
     step = cut(0.05, 2000, 1000)
     of = pair.paired_steps(step * 50, "zero_out", False)
     assert 0 < of.dropped < 1e-298
+    one = pair.paired_steps(hs.compose(step), "zero_out", False)
+    assert of.dropped >= 50 * one.dropped > 0
     bound = hs.log_delta(step * 50, 0.5, adjacency="zero_out", direction="remove")
     plain = hs.log_delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.05) * 50, 0.5, direction="remove")
     assert bound.lower <= plain.upper and plain.lower <= bound.upper

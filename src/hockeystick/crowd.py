@@ -363,4 +363,5 @@ def ellipse(middle, half, rho: float) -> tuple[float, float]:
     cos2 = np.cos(2 * turn) * (1 - 1e-12)
     most2 = size2 / cos2
     log_factor = (most2 - size2 * cos2) / 8 - 0.5 * np.log(cos2)
-    return float(np.sqrt(most2.max()) * (1 + 1e-12)), float(np.exp(log_factor.max()) * (1 + 1e-12))
+    with np.errstate(over="ignore"):  # shifts of 50 and more: no bound
+        return float(np.sqrt(most2.max()) * (1 + 1e-12)), float(np.exp(log_factor.max()) * (1 + 1e-12))

@@ -283,7 +283,8 @@ def from_curve(eps: Numbers, delta: Numbers, *, symmetric: bool = True) -> FromC
     gaps = a[:-1] * np.expm1(np.diff(eps.astype(np.longdouble)))  # positive, where those of a may round to 0
     chord = np.diff(delta.astype(np.longdouble)) / gaps
     slopes = np.r_[(delta[0] - 1) / a[0], chord, 0.0]
-    slack = 1e-12 * np.maximum(np.abs(slopes[:-1]), np.abs(slopes[1:])) + 4e-16 * np.r_[0, delta[:-1]] / np.r_[1, gaps]
+    rounding = 1e-15 * delta[:-1] / gaps  # of deltas that took a few operations
+    slack = 1e-12 * np.maximum(np.abs(slopes[:-1]), np.abs(slopes[1:])) + np.r_[0, rounding] + np.r_[rounding, 0]
     bad = ~(np.diff(slopes) >= -slack)
     if eps.size > 1 or not symmetric:
         _refuse("delta", delta, bad, "convex in e^eps (the chord slopes must not fall)")
