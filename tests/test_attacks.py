@@ -34,6 +34,7 @@ def test_attribute_advantage():
         by = [hs.attribute_advantage(run, p) for p in (0.001, 0.1, 0.3, 0.5, 0.9)]
         assert all(0 <= b.lower <= b.upper <= hs.advantage(run).upper * (1 + 1e-9) for b in by)
         assert by[2].lower > by[0].upper
+    assert hs.attribute_advantage(hs.gaussian(0.01), 1.5e-90).upper == 1
 
 
 def test_calibration():

@@ -97,7 +97,7 @@ def attribute_advantage(run: Ran, baseline: float, **options: Unpack[Sided]) -> 
     """
     found = reconstruction(run, baseline, **options)
     low, mid, high = (end - baseline for end in (found.lower, found.estimate, found.upper))
-    low, high = max(low - 2 * U, 0.0), max(high, 0.0) + 2 * U
+    low, high = max(low - 2 * U, 0.0), min(max(high, 0.0) + 2 * U, 1.0)
     return Bound(low, min(max(mid, low), high), high, found.route, True, Budget({"chords": high - low}, "rate"))
 
 
