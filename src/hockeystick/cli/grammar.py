@@ -152,7 +152,9 @@ def _solved(source: Source, solve: str) -> Sought:
     def make(x) -> Run:
         if solve == "steps":
             return step * x
-        noise = replace(base, sigma=gaussian(x).sigma * base.sensitivity) if solve == "sigma" else base
+        noise = base
+        if solve == "sigma" and isinstance(base, Gaussian):
+            noise = replace(base, sigma=gaussian(x).sigma * base.sensitivity)
         return poisson_subsampled(noise, x if solve == "q" else getattr(step, "q", 1.0)) * steps
 
     return Sought(f"{source.name} with {solve}=?", make, solve, expression.OVER[solve])

@@ -55,7 +55,9 @@ class RDPFilter(Kept):
     1); the others share the rest, for steps that turn out differently. A filter that is given neither plan, orders nor
     weights takes the first step that it can charge for its plan: that one is chosen before anything came out. `admits`
     tells what a filter can still take. Sampled steps of little noise stay hard for every Renyi order: at eps = 1, sigma
-    = 1, q = 0.01 a plan holds 3 steps, where 254 fixed in advance fit (`max_steps`).
+    = 1, q = 0.01 a plan holds 3 steps. Where the steps chosen on the way have a worst one in common, no filter is
+    needed: however noise >= 1, rates <= 0.01 and the end of the run are chosen, `max_steps` such steps fit, here 254
+    [theory: pair.composition].
 
     Parameters
     ----------
