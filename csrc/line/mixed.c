@@ -111,41 +111,69 @@ static double decay_lower(const hs_mixed *A, double Y, double *area)
     return best;
 }
 
-/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`),
- * then the tail. */
-static int visit(hs_mixed *A, double goal)
+/* log of the kernel's modulus at frequency y, up to what is the same at every frequency. */
+static double kernel_log(const hs_mixed *A, double y)
+{
+    double a = A->c * A->step;
+    if (A->step == 0) return -log(hypot(A->c, y)) - log(hypot(1 + A->c, y));
+    return -log(hypot(-expm1(-a), 2 * sin(y / 2) * exp(-a / 2))) -
+           log(hypot(-expm1(-a - A->step), 2 * sin(y / 2) * exp(-(a + A->step) / 2)));
+}
+
+/* Nodes n0 to n0 + count - 1; top: log of the largest modulus of the integrand among them, relative to that at 0. */
+static int visit_block(hs_mixed *A, int64_t n0, int count, double *top)
 {
     hs_law *laws = (hs_law *)A->laws;
-    double a = A->c * A->step, want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est;
-    double start = 0, B, area;
+    double start = kernel_log(A, 0);
+    int i, n;
+    for (n = 0; n < count; n++) A->re[n0 + n] = A->im[n0 + n] = A->round[n0 + n] = A->node[n0 + n] = 0;
+    for (i = 0; i < A->b; i++) {
+        if (hs_stopped(A->poll, (double)count * (double)(100 + laws[i].n))) return HS_INTERRUPTED;
+        hs_law_nodes(&laws[i], A->dy, n0, count, A->re + n0, A->im + n0, A->round + n0, A->node + n0);
+    }
+    A->last = n0 + count - 1;
+    for (*top = -HUGE_VAL, n = 0; n < count; n++)
+        *top = fmax(*top, A->re[n0 + n] + kernel_log(A, (double)(n0 + n) * A->dy) - start);
+    return HS_OK;
+}
+
+/* The last node that a first visit reaches where quadrature grids have a largest frequency: a normal integrand has
+ * fallen by 45 nats there. */
+static int64_t first_reach(const hs_mixed *A) { return (int64_t)(9.5 / (A->sd * A->dy)) + HS_LAW_BLOCK; }
+
+/* The last node to visit for a fall of `want` nats. Grids reach frequency y_max; beyond a first visit the last block
+ * there is looked at before all others. Returns HS_NO_DECAY if the integrand has not fallen there. At `half`, the last
+ * of all nodes, it need not; where it has not even fallen by 0.4 of that, a first visit has to do. */
+static int reach(hs_mixed *A, double want, int64_t half, int64_t *end)
+{
+    double top;
+    int st;
+    *end = A->y_max > 0 ? (int64_t)fmin((double)half, A->y_max / A->dy) : half;
+    if (A->y_max == 0 || *end <= first_reach(A)) return HS_OK;
+    if ((st = visit_block(A, *end - HS_LAW_BLOCK + 1, HS_LAW_BLOCK, &top))) return st;
+    if (*end < half) return top < -want ? HS_OK : HS_NO_DECAY;
+    if (top > -0.4 * want) *end = first_reach(A);
+    return HS_OK;
+}
+
+/* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`),
+ * then the tail; more where that is too large. HS_NO_DECAY if grids with a larger y_max may do better. */
+static int visit(hs_mixed *A, double goal)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    double want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, B, area, top = 0;
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
-    int64_t n0, half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, stop = -1;
-    int i, n, tries;
+    int64_t half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, n0 = 0, end, stop = -1;
+    int tries, st, last;
+    if ((st = reach(A, want, half, &end))) return st;
+    last = end == half || A->y_max > (double)(end + 1) * A->dy;
     if (A->near_atoms) { stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half); }
-    for (tries = 0, n0 = 0; tries < 6; tries++) {
-        for (;; n0 += HS_LAW_BLOCK) {
-            int count = (int)(half - n0 < HS_LAW_BLOCK ? half - n0 + 1 : HS_LAW_BLOCK);
-            double top = -HUGE_VAL;
-            if (count <= 0) break;
-            for (n = 0; n < count; n++) A->re[n0 + n] = A->im[n0 + n] = A->round[n0 + n] = A->node[n0 + n] = 0;
-            for (i = 0; i < A->b; i++) {
-                if (hs_stopped(A->poll, (double)count * (double)(100 + laws[i].n))) return HS_INTERRUPTED;
-                hs_law_nodes(&laws[i], A->dy, n0, count, A->re + n0, A->im + n0, A->round + n0, A->node + n0);
-            }
-            A->last = n0 + count - 1;
-            for (n = 0; n < count; n++) {
-                double y = (double)(n0 + n) * A->dy, weight;
-                if (A->step > 0)
-                    weight = -log(hypot(-expm1(-a), 2 * sin(y / 2) * exp(-a / 2))) -
-                             log(hypot(-expm1(-a - A->step), 2 * sin(y / 2) * exp(-(a + A->step) / 2)));
-                else weight = -log(hypot(A->c, y)) - log(hypot(1 + A->c, y));
-                if (n0 + n == 0) start = weight;
-                top = fmax(top, A->re[n0 + n] + weight - start);
-            }
-            if (A->near_atoms ? A->last >= stop : top < -want) {
-                n0 += count;
-                break;
-            }
+    for (tries = 0; tries < 6; tries++) {
+        while (n0 <= end) {
+            int count = (int)(end - n0 < HS_LAW_BLOCK ? end - n0 + 1 : HS_LAW_BLOCK);
+            if ((st = visit_block(A, n0, count, &top))) return st;
+            n0 += count;
+            if (A->near_atoms ? A->last >= stop : top < -want) break;
         }
         if (A->step > 0 && A->last == whole) {
             A->tail = 0;
@@ -157,7 +185,8 @@ static int visit(hs_mixed *A, double goal)
         }
         B = decay_lower(A, (double)A->last * A->dy, &area);
         A->tail = A->step > 0 ? exp(-B) : area;
-        if ((A->step > 0 ? -B : log(area) + rel) < -(A->T0 - 3) || n0 > half) return HS_OK;
+        if ((A->step > 0 ? -B : log(area) + rel) < -(A->T0 - 3)) return HS_OK;
+        if (n0 > end) return last ? HS_OK : HS_NO_DECAY;
         want = A->T0 + 4 + 4 * (tries + 1);
         if (A->step == 0 && n0 > 4096 && tries > 2) return HS_OK;
     }
@@ -403,6 +432,8 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
         A->P = N * A->step;
         A->dy = 2 * HS_PI / N;
     } else A->dy = 2 * HS_PI / A->P;
+    for (i = 0; i < A->b && A->y_max == 0; i++)
+        if (laws[i].kind == HS_LAW_SUBNORMAL) A->y_max = (double)first_reach(A) * A->dy * (1 + 4 * HS_U);
     tilts[0] = A->c;
     tilts[1] = A->s_right;
     tilts[2] = A->s_left;
@@ -441,20 +472,13 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     return HS_OK;
 }
 
-/* Frequencies that quadrature grids are made for: raised until the nodes visited lie below, by no more than a factor,
- * as a grid need not fall where it was not made for. */
+/* Quadrature grids are made for frequencies up to y_max, which is raised until the integrand falls below it. */
 static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
-    const hs_law *laws = (const hs_law *)A->laws;
-    int st, i, it, grids = 0;
-    for (i = 0; i < A->b; i++) grids += laws[i].kind == HS_LAW_SUBNORMAL;
-    A->y_max = 0;
-    for (it = 0; it < 12; it++) {
-        if ((st = prepare_once(A, have_eps, log_delta, work)) || !grids) return st;
-        if ((double)A->last * A->dy <= A->y_max) return HS_OK;
-        A->y_max = fmin(it ? 4 * A->y_max : 12 / A->sd, 1.05 * (double)A->last * A->dy);
-    }
-    return HS_NO_DECAY;
+    int st = HS_NO_DECAY, it;
+    for (A->y_max = 0, it = 0; it < 12 && st == HS_NO_DECAY; it++, A->y_max *= 4)
+        st = prepare_once(A, have_eps, log_delta, work);
+    return st;
 }
 
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
