@@ -90,6 +90,7 @@ LENGTHS = {
     "contour_delta": (M, Q, K, 0, 1.0, 1e-6, 20.0, 1, None),
     "contour_curve": (M, Q, K, 0, [1.0], 1e-6, 20.0, 1, None),
     "contour_eps": (M, Q, K, 0, -5.0, 1e-6, 20.0, 1, None),
+    "contour_larger_eps": (M, Q, K, 0.01, np.inf, 1e-6, 20.0, 1, None),
     "chernoff_upper": (M, Q, K, 0, 1, 1.0, None),
     "crowd_add": (M, K.astype(np.int64), 1, np.zeros((328, 16, 2), np.uint64)),
     "crowd_join": (1, np.zeros((328, 16, 2), np.uint64), np.zeros((328, 16, 2), np.uint64)),

@@ -5,7 +5,7 @@
  * asked for.
  *
  *   m, q, k      step and count of a query, as in hs.h          at      delta (eps wanted) or eps (delta wanted)
- *   directions   1 REMOVE, 2 ADD, 3 both                        done    1: answered; 2: a Chernoff bound above and
+ *   directions   1 REMOVE, 2 ADD, 3 both (both.c)               done    1: answered; 2: a Chernoff bound above and
  *   nothing below;
  *   replaced     the pair is (1-q) N(0,1) + q N(m,1) against                0: ask this one on its own
  *                (1-q) N(0,1) + q N(-m,1), the same in both directions (sampling.py); with q = 1 the caller doubles m
@@ -13,10 +13,6 @@
  *   lower, estimate, upper   the answer: eps, clipped at 0, or log delta
  *
  * An answer is kept if its relative width is at most `widest`.
- *
- *     both:  max over the directions; ADD is skipped where an upper end of saddlepoint.c (for `replaced` pairs
- *            Chernoff's bound e^{K(t) - t eps} t^t/(1+t)^(1+t) [CKS20, Prop. 12]) proves delta_ADD(eps_lower) <= delta:
- *            it cannot be the larger then.
  *
  * Error claim: that of contour.c; nothing is added but the slack of the logs, 4u (2 + |scale| + |log|) at either end,
  * as each of scale + log(value) is two operations on numbers known to 2u of their size.
@@ -84,20 +80,6 @@ static int one_direction(const hs_asked *s, const double *m, const double *q, co
     return 1;
 }
 
-/* Whether delta in direction `add` is proved to be at most e^log_delta at eps. */
-static int certainly_below(const hs_asked *s, const double *m, const double *q, const double *k, int add, double eps,
-                           double log_delta, double *work, int64_t n_work)
-{
-    hs_pair pair;
-    hs_contour C = aim(s, m, q, k, add, &pair);
-    double upper;
-    const hs_run run = {1, add, NULL, m, q, k};
-    const hs_lent lent = {work, n_work, 1, NULL};
-    int st = C.pair ? hs_contour_chernoff_upper(&C, 1, eps, work, n_work, &upper)
-                    : hs_saddle_delta_upper(&run, eps, log_delta, &lent, &upper);
-    return st == HS_OK && fmin(upper, 0.0) <= log_delta;
-}
-
 /* Chernoff's bound above, the larger over the directions, and nothing below. */
 static int coarse(const hs_asked *s, const double *m, const double *q, const double *k, double at, double *work,
                   int64_t n_work, double *out)
@@ -117,6 +99,17 @@ static int coarse(const hs_asked *s, const double *m, const double *q, const dou
     return 1;
 }
 
+/* Whether ADD is proved not to be the larger; out: the answer for REMOVE. */
+static int add_below(const hs_asked *s, const double *m, const double *q, const double *k, double at, const double *out,
+                     double *work, int64_t n_work)
+{
+    hs_pair pair;
+    hs_contour C = aim(s, m, q, k, 1, &pair);
+    double wall = -*k * log1p(-*q) * (1 + 6 * HS_U);
+    if (!s->want_eps) return hs_contour_add_below(&C, wall, at, out[0], work, n_work);
+    return out[0] > 0 && hs_contour_add_below(&C, wall, out[0], nextafter(log(at), -HUGE_VAL), work, n_work);
+}
+
 static int answer(const hs_asked *s, const double *m, const double *q, const double *k, double at, double *work,
                   int64_t n_work, double *out)
 {
@@ -125,13 +118,9 @@ static int answer(const hs_asked *s, const double *m, const double *q, const dou
     if (*k == 1 && *q < 1) return 0;
     if (!s->want_eps && fabs(at) >= wall * (1 - 8 * HS_U)) return 0;
     if (!one_direction(s, m, q, k, first, s->want_eps ? log(at) : at, work, n_work, out)) return 0;
-    if (s->directions == 3 && *q < 1) {
-        int skip = s->want_eps ? out[0] > 0 && certainly_below(s, m, q, k, 1, out[0], log(at), work, n_work)
-                               : certainly_below(s, m, q, k, 1, at, out[0], work, n_work);
-        if (!skip) {
-            if (!one_direction(s, m, q, k, 1, s->want_eps ? log(at) : at, work, n_work, other)) return 0;
-            for (i = 0; i < 3; i++) out[i] = fmax(out[i], other[i]);
-        }
+    if (s->directions == 3 && *q < 1 && !add_below(s, m, q, k, at, out, work, n_work)) {
+        if (!one_direction(s, m, q, k, 1, s->want_eps ? log(at) : at, work, n_work, other)) return 0;
+        for (i = 0; i < 3; i++) out[i] = fmax(out[i], other[i]);
     }
     if (s->want_eps)
         for (i = 0; i < 3; i++) out[i] = fmax(out[i], 0.0);

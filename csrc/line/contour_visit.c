@@ -40,7 +40,8 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
 /* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|
  * [theory: rounding.log-phi]. Z is off by dz |phi|, a bound of first order by products of errors that transform.c pays
  * for; the node is off by no more than prod (1 + dz) - 1 [theory: line.inner], log1p dz <= dz/sqrt(1 + dz). Powers of a
- * rule are real: there the logarithm itself has to be known, to -log(1 - dz - qz) [theory: compression.real]. */
+ * rule are real: there the logarithm itself has to be known, to -log(1 - dz - qz) [theory: compression.real]. One root
+ * serves both errors, as sqrt(1 + x) <= 1 + x/2, and 1/(1 - x) <= 1 + 2x up to 1/2 spares a quotient. */
 HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int ruled, double slope, double quad,
                                 int64_t from, int64_t to, hs_sums *S)
 {
@@ -55,18 +56,20 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int
         double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)),
                li = hs_atan2(w, 1 + x);
         double y = (double)n * dy, inv = 1 / sqrt(mod2), dz = y * slope * inv;
-        double qz = quad * inv, size = sqrt(x * x + w * w);
+        double qz = quad * inv, size = sqrt(x * x + w * w), root = 1 / sqrt((1 + dz) * (1 + qz));
+        double fits = dz < 1e150 && qz < 1e150 ? 1 : 0, off, moved, real;
         re[n] += k * lr;
         im[n] += sign * li;
         size = size < 3 ? size : 3;
         li = li < 0 ? -li : li;
         lr = lr < 0 ? -lr : lr;
-        round[n] += dz < 1e200 ? k * ((dz < 0.5 ? dz / (1 - dz) : dz / sqrt(1 + dz)) + 12 * HS_U * size) +
-                                     joins * HS_U * k * (lr + li)
-                               : HUGE_VAL;
-        node[n] +=
-            qz < 1e200 ? k * (qz / sqrt(1 + qz)) : HUGE_VAL; /* >= k log1p(qz): |prod (1+d) - 1| <= prod (1+|d|) - 1 */
-        node[n] += ruled ? dz + qz < 0.25 ? 1.6 * k * qz * (dz + qz) : HUGE_VAL : 0;
+        off = dz < 0.5 ? dz * (1 + 2 * dz) : dz * (1 + 0.5 * qz) * root;
+        off = k * (off + 12 * HS_U * size) + joins * HS_U * k * (lr + li);
+        moved = k * (qz * (1 + 0.5 * dz) * root); /* |prod (1+d) - 1| <= prod (1+|d|) - 1 */
+        real = dz + qz < 0.25 ? 1.6 * k * qz * (dz + qz) : HUGE_VAL;
+        moved += ruled ? real : 0;
+        round[n] += fits != 0 ? off : HUGE_VAL;
+        node[n] += fits != 0 ? moved : HUGE_VAL;
     }
 }
 

@@ -161,7 +161,8 @@ static int reach(hs_mixed *A, double want, int64_t half, int64_t *end)
 static int visit(hs_mixed *A, double goal)
 {
     const hs_law *laws = (const hs_law *)A->laws;
-    double want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, B, area, top = 0;
+    double want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, top = 0;
+    double B, area;
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
     int64_t half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, n0 = 0, end, stop = -1;
     int tries, st, last;

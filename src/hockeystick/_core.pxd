@@ -66,6 +66,7 @@ cdef extern from "hs.h" nogil:
     int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out)
     int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out)
     int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out)
+    int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out)
     # grid.c, convolve.c
     ctypedef struct hs_cell_sums:
         double mass, mean, abs_mean, edge_upper

@@ -68,6 +68,18 @@ def contour_eps(
     fits: _Table | None = ...,
     ruled: int = ...,
 ) -> Crossing: ...
+def contour_larger_eps(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    delta: float,
+    wall: float,
+    rtol: float,
+    T0: float,
+    n_threads: int,
+    work: _Vector,
+    n_max: int = ...,
+) -> Crossing: ...
 def chernoff_upper(
     m: _Vector,
     q: _Vector,

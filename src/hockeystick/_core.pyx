@@ -256,6 +256,26 @@ def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k no
     return crossing(status, &at, fits is not None)
 
 
+def contour_larger_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, double delta,
+                       double wall, double rtol, double T0, int n_threads, cnp.ndarray work not None,
+                       int64_t n_max=HS_OUTER_MAX):
+    """Crossing: one certified eps, the larger over both directions; see hs.h."""
+    cdef hs_poll poll = polling()
+    cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
+    cdef hs_contour C = blank(lengths(b, b, b), 0, &poll)
+    cdef hs_crossing at
+    cdef int status
+    cdef int64_t n_lent = cnp.PyArray_SIZE(work)
+    cdef double *lent = doubles(work, n_lent)
+    memset(&at, 0, sizeof(at))
+    C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
+    C.m, C.q, C.k = doubles(m, b), doubles(q, b), doubles(k, b)
+    with nogil:
+        status = hs_contour_larger_eps(&C, delta, wall, lent, n_lent, &at)
+    passed(&poll)
+    return crossing(status, &at, False)
+
+
 def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work,
                    const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0):
     """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""

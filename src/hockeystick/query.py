@@ -302,9 +302,12 @@ class _Settings(Question):
 
     def root(self, delta: float) -> Root:
         """eps(delta), clipped at 0, the larger over the directions."""
-        ask = TABLE[self.route].larger_root if self.total and self.route != "auto" and self.rtol is None else None
-        best = ask and len(self.directions) > 1 and ask(self, delta)
-        return ordered(best.within_a_curve(delta), self.run) if best else self._largest("root", delta)
+        if self.total and self.rtol is None and (self.mirrored or len(self.directions) > 1):
+            ask = TABLE["contour" if self.route == "auto" else self.route].larger_root
+            best = ask and ask(self, delta)
+            if best and (self.route != "auto" or best.width <= SHARP):
+                return ordered(best.within_a_curve(delta), self.run)
+        return self._largest("root", delta)
 
     def _largest(self, what: str, at: float):
         """The larger over the directions. One is left out where both have the same losses, or it is proved to be the
@@ -312,16 +315,17 @@ class _Settings(Question):
         first, *others = self.directions
         if not others or (not self.gaussian and mirrored(self.run, self.adjacency)):
             return self._one(what, first, at)
-        if self._apart():
-            found = in_order(lambda half: half[0]._one(what, half[1], at), self._halves(), self.n_threads)
+        if self.n_threads > 1 and self._apart():
+            both = in_order(lambda half: half[0]._one(what, half[1], at), self._halves(), self.n_threads)
+            best = next(both)
         else:
-            found = (self._one(what, add, at) for add in self.directions)
-        best = next(found)
+            both = (self._one(what, add, at) for add in others)
+            best = self._one(what, first, at)
         if what == "point":
             smaller = self._below(others[0], at, best.lower)
         else:
             smaller = best.lower > 0 and self._below(others[0], best.lower, log_lower(at))
-        return best if smaller else larger(best, next(found))
+        return best if smaller else larger(best, next(both))
 
     def _one(self, what: str, add: int, at: float):
         """The answer in one direction."""
@@ -334,8 +338,7 @@ class _Settings(Question):
     def _apart(self) -> bool:
         """Whether both directions are asked at once, on threads of their own: where a convolution takes long, and the
         first seldom proves that the second is the smaller."""
-        paired = self.n_threads > 1 and self.route == "pld" and paired_steps(self.run, self.adjacency, False)
-        return paired is None
+        return self.route == "pld" and paired_steps(self.run, self.adjacency, False) is None
 
     def _halves(self):
         """(settings, direction) of both directions, with half of the threads each."""
@@ -363,7 +366,8 @@ class _Settings(Question):
                 far = self.enough and bounds.far_below(self, add, at, self.enough)
                 if far:
                     return meet(found, far, self.run)
-            found, before = meet(found, self._ask(name, what, add, at), self.run), name
+            answer = TABLE[name].point(self, add, at) if what == "point" else TABLE[name].root(self, add, at)
+            found, before = meet(found, answer and answer.within_a_curve(at), self.run), name
             goal = min(wanted, SHARP) if name == "contour" and names is GAUSSIAN else wanted
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
@@ -374,12 +378,6 @@ class _Settings(Question):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, found and found.width))
         return found
-
-    def _ask(self, name: str, what: str, add: int, at: float):
-        """What one route answers, or None."""
-        route = TABLE[name]
-        found = (route.point if what == "point" else route.root)(self, add, at)
-        return found and found.within_a_curve(at)
 
     def _refusal(self, what: str, width) -> str:
         why = self.why and f" ({self.why})"

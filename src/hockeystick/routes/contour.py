@@ -98,6 +98,19 @@ def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n
     return answer and answer.root("contour")
 
 
+def larger_root(steps: GaussianSteps, delta: float, wall: float, n_threads: int) -> Root | None:
+    """The larger root over both directions where the line, which is tried first, reaches its goal, or None
+    [theory: line.both]. wall: an eps from which ADD is not the larger."""
+    b = steps.shift.size
+    if not _order(steps)[0]:
+        return None
+    work = scratch.borrow(max(_core.contour_work(b, n_threads), n_threads * _core.saddle_work()))
+    short = (SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
+    answer = _core.contour_larger_eps(*steps, delta, wall, RTOL, margin(RTOL), n_threads, work, *short)
+    scratch.give_back(work)
+    return answer.root("contour") if answer.status == 0 else None
+
+
 def ruled_point(question, add: int, eps: float) -> Point | None:
     """A certified point of a crowd by the first of its rules that is as good as all the steps, or None."""
     answer = _ruled_answer(_core.contour_delta, question, add, eps)
@@ -113,8 +126,6 @@ def ruled_root(question, add: int, log_delta: float) -> Root | None:
 def _ruled_answer(line, question, add: int, at: float):
     """The answer of a rule where it meets the goal, or misses that for other reasons than the rule; of many steps one
     that meets a looser goal."""
-    if question.few:
-        return None
     goal, n_threads = question.goal, question.n_threads
     goals = (goal, *(x for x in LOOSER if x > goal)) if question.total > CROWDED else (goal,)
     for rtol in goals:

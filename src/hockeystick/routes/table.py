@@ -52,7 +52,7 @@ def _contour_point(question, add: int, eps: float):
         return contour.pair_point(paired, add, eps, question.goal, question.n_threads)
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
-    found = contour.ruled_point(question, add, eps)
+    found = None if question.few else contour.ruled_point(question, add, eps)
     return found or contour.point(question.steps, add, eps, question.goal, question.n_threads)
 
 
@@ -67,10 +67,11 @@ def _contour_root(question, add: int, delta: float):
     if question.total == 1 and question.wall < math.inf:
         found = contour.single_root(*_only_step(question.steps), add, delta)
     else:
-        found = contour.ruled_root(question, add, math.log(delta))
-        found = found or contour.root(question.steps, add, math.log(delta), question.goal, question.n_threads)
+        log_delta = math.log(delta)
+        found = None if question.few else contour.ruled_root(question, add, log_delta)
+        found = found or contour.root(question.steps, add, log_delta, question.goal, question.n_threads)
     if found is None:
-        zero = contour.ruled_point(question, add, 0.0)
+        zero = None if question.few else contour.ruled_point(question, add, 0.0)
         if zero and zero.at_most(delta):
             return Root(0.0, 0.0, 0.0, zero.terms, zero.route)
         if _one_step_exceeds(question.steps, delta):
@@ -83,6 +84,18 @@ def _contour_root(question, add: int, delta: float):
             ),
         )
     return found
+
+
+def _larger_contour_root(question, delta: float):
+    """None where the contour, or each direction, has to be asked on its own."""
+    if question.few and question.total > 1:
+        return contour.larger_root(question.steps, delta, _wall(question), question.n_threads)
+    return None
+
+
+def _wall(question) -> float:
+    """An eps from which ADD is not the larger: its largest loss, or 0 where both directions have one curve."""
+    return 0.0 if question.mirrored else question.wall * (1 + (question.steps.k.size + 5) * U)
 
 
 def _only_step(steps) -> tuple[float, float]:
@@ -235,9 +248,7 @@ def _saddle_root(question, add: int, delta: float):
 
 
 def _larger_saddle_root(question, delta: float):
-    return saddlepoint.larger_root(
-        question.steps, math.log(delta), question.wall * (1 + (question.steps.k.size + 5) * U)
-    )
+    return saddlepoint.larger_root(question.steps, math.log(delta), _wall(question))
 
 
 def laws():
@@ -288,7 +299,9 @@ def edgeworth():
 
 
 TABLE = {
-    "contour": Route(contour.TERMS, _contour_point, _contour_root, points=_contour_points),
+    "contour": Route(
+        contour.TERMS, _contour_point, _contour_root, points=_contour_points, larger_root=_larger_contour_root
+    ),
     "prv": Route(("mesh", "truncation", "fft_rounding"), _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root, points=_pld_points),
     "edgeworth": Route(
