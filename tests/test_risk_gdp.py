@@ -94,6 +94,18 @@ def test_tangents(mu, t, eps):  # [theory: risk.tangents]
     assert touch[0] <= math.exp(curve.upper) * (1 + 1e-12) and touch[1] >= math.exp(curve.lower) * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("mu", [0.05, 1.0, 7.0])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_point_above_the_tangent_is_not_covered(mu, side):  # [theory: risk.tangents]
+    """Two points on the tangent between them are covered; one of them a billionth higher is not."""
+    eps = {"left": 0.2 * mu, "right": 0.9 * mu}
+    heights = {name: risk_gdp._tangent(mu, 0.55 * mu, e) for name, e in eps.items()}
+    for factor, covered in ((1 - 1e-9, True), (1 + 1e-9, False)):
+        high = {name: low * (factor if name == side else 1 - 1e-9) for name, (low, _) in heights.items()}
+        points = [risk_gdp._Point(eps[name], 0.0, 0.0, high[name]) for name in ("left", "right")]
+        assert risk_gdp._covered(mu, *points) == covered
+
+
 @pytest.mark.parametrize("bad", [0, 1, -1.0, math.nan, "0.1", None])
 def test_bad_input(bad):
     with pytest.raises(hs.DomainError, match="delta"):

@@ -58,7 +58,7 @@ def advantage(run: Ran, **options: Unpack[Query]) -> Bound[float]:
     >>> b.lower <= 0.3829249225480263 <= b.upper
     True
     """
-    return query.delta(run, 0.0, **options)
+    return query.delta(run, 0.0, **options)  # [theory: risk.tpr]
 
 
 @overload
