@@ -81,13 +81,21 @@ typedef struct {
 int hs_status_last(void); /* the largest status code, for the test that walks them all */
 
 /* jumps.c: certified delta(eps) and eps(delta) of k >= 2 runs of one sampled step, REMOVE, where one rare large loss
- * makes nearly all of delta. rule: 20 Gauss-Legendre nodes. work: 5 HS_JUMPS_NODES doubles. The four terms of a point:
+ * makes nearly all of delta. rule: 20 Gauss-Legendre nodes. work: HS_BULK_WORK doubles. The four terms of a point:
  * jumps that the upper end alone has, truncation, quadrature, rounding. */
 #define HS_JUMPS_NODES 8000
+#define HS_BULK_WORK (6 * HS_JUMPS_NODES + HS_JUMPS_NODES / 10)
 int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
                    hs_point *out);
 int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                  hs_crossing *out);
+
+/* bulk_line.c: the same of k >= 1 runs of one step in either direction, by the line through the law below a cut. work: hs_bulk_line_work doubles. The
+ * aliasing of a point includes what runs with a loss above the cut add, which the upper end alone has. */
+int64_t hs_bulk_line_work(void);
+int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, double *work, int64_t n_work, hs_point *out);
+int hs_bulk_line_eps(const hs_run *run, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
+                     hs_crossing *out);
 
 /* hyperbola.c: certified delta(eps) and eps(delta) for at most 6 distinct steps with q < 1. log_tol is the log of
  * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: hs_hyperbola_work(b)

@@ -47,4 +47,6 @@
 #define HS_JUMPS_ENOUGH 1e-9 /* relative width of delta at which no lower cut is tried */
 #define HS_JUMPS_SPREAD 12.0 /* theta^2 var of the bulk from which Taylor's polynomial is hopeless */
 
+#define HS_BULK_NODES 16384 /* outer nodes of the line through the law below a cut */
+
 #endif

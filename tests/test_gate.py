@@ -83,6 +83,8 @@ ATOMS = (np.array([0, 2]), LOSS, NUM, np.ones(1), np.zeros((3, 1)))
 LAWS = np.array([[2, 3.0, 0, 0, 0, 2, 0]]), np.array([[0.0, 1], LOSS, np.log(NUM), 0 * LOSS, 0 * LOSS]), np.zeros(5)
 
 LENGTHS = {
+    "bulk_line_delta": (M, Q, K, 0, 0.4, NODE, WEIGHT, None),
+    "bulk_line_eps": (M, Q, K, 0, -40.0, NODE, WEIGHT, None),
     "jumps_delta": (1.0, 1e-5, 1000.0, 0.4, NODE, WEIGHT, None),
     "jumps_eps": (1.0, 1e-5, 1000.0, -40.0, NODE, WEIGHT, None),
     "hyperbola_delta": (M, Q, K, 0, 1.0, -10.0, None),

@@ -8,7 +8,8 @@ import pytest
 from scipy.special import erfcx, log_ndtr
 
 import hockeystick as hs
-from hockeystick.pair import gaussian_steps
+from hockeystick import _core
+from hockeystick.pair import GaussianSteps, gaussian_steps
 from hockeystick.routes import contour, jumps
 
 
@@ -102,7 +103,7 @@ def test_the_expansion_of_two_runs():  # [theory: small.numbers, small.expansion
         sigma, q = math.exp(rng.uniform(-2, 3)), 10 ** rng.uniform(-9, -0.6)
         loss = math.log1p(q * math.expm1(min(600.0, rng.uniform(2, 28) / sigma - 0.5 / sigma**2)))
         steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * 2, "add_remove")
-        at = jumps.point(steps, loss) if 0 < loss < 400 else None
+        at = jumps.point(steps, 0, loss) if 0 < loss < 400 else None
         if at is None or at.width > 1:
             continue
         truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
@@ -126,10 +127,10 @@ def test_the_expansion_of_two_runs():  # [theory: small.numbers, small.expansion
 def test_the_expansion_of_many_runs(sigma, q, k, eps, delta, width):
     """Deltas by sums over the number of jumps in real space, with several cuts that agree."""
     steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, "add_remove")
-    at = jumps.point(steps, eps)
+    at = jumps.point(steps, 0, eps)
     assert at.lower - 3e-11 <= math.log(delta) <= at.upper + 3e-11
     assert at.width < width
-    root = jumps.root(steps, at.estimate)
+    root = jumps.root(steps, 0, at.estimate)
     assert root.lower <= eps <= root.upper
     assert root.width < width
 
@@ -139,10 +140,10 @@ def test_the_expansion_against_the_line():
     for _ in range(150):
         sigma, q, k = math.exp(rng.uniform(-1.6, 1.5)), 10 ** rng.uniform(-6, -2), int(10 ** rng.uniform(0.4, 4.5))
         steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, "add_remove")
-        root = jumps.root(steps, math.log(10) * rng.uniform(-14, -5))
+        root = jumps.root(steps, 0, math.log(10) * rng.uniform(-14, -5))
         if root is None:
             continue
-        own, line = jumps.point(steps, root.estimate), contour.point(steps, 0, root.estimate)
+        own, line = jumps.point(steps, 0, root.estimate), contour.point(steps, 0, root.estimate)
         if own and line:
             seen += 1
             assert own.lower <= line.upper
@@ -150,19 +151,106 @@ def test_the_expansion_against_the_line():
     assert seen > 10
 
 
+def bulk_line(function, sigma: float, q: float, k: float, add: int, at: float):
+    work = np.empty(_core.bulk_line_work())
+    return function(*(np.array([x]) for x in (1 / sigma, q, k)), add, at, *jumps._rule(), work)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "k", "eps", "delta"),
+    [
+        (2.0, 1e-4, 1e4, 0.05, 2.000856608e-23),
+        (5.0, 1e-5, 1e3, 1e-3, 6.40892960735e-56),
+        (4.0, 1e-3, 1e3, 0.02, 1.826469147e-5),
+    ],
+)
+def test_the_line_below_a_cut(sigma, q, k, eps, delta):  # [theory: small.bulk-beyond, small.bulk-line]
+    """Deltas by lines through smoothly cut laws, whose several cuts agree to the digits given."""
+    at = bulk_line(_core.bulk_line_delta, sigma, q, k, 0, eps).point("jumps")
+    assert at.estimate == pytest.approx(math.log(delta), abs=1e-9)
+    assert at.width < 1e-8
+
+
+@pytest.mark.parametrize("add", [0, 1])
+def test_the_line_below_a_cut_against_the_whole_line(add):
+    rng, seen, narrow = np.random.default_rng(17), 0, 0
+    for _ in range(120):
+        sigma, q = math.exp(rng.uniform(-1.2, 6)), 10 ** rng.uniform(-7, -0.4)
+        k, log_delta = float(int(10 ** rng.uniform(0, 6))), math.log(10) * rng.uniform(-25, -1)
+        own = bulk_line(_core.bulk_line_eps, sigma, q, k, add, log_delta)
+        steps = GaussianSteps(*(np.array([x]) for x in (1 / sigma, q, k)))
+        line = contour.root(steps, add, log_delta)
+        if own.status > 1:
+            continue
+        narrow += own.width < 1e-9
+        if line is None:
+            continue
+        seen += 1
+        assert own.lower <= line.upper
+        assert line.lower <= own.upper
+        at, other = (
+            bulk_line(_core.bulk_line_delta, sigma, q, k, add, own.estimate),
+            contour.point(steps, add, own.estimate),
+        )
+        if at.status <= 1 and other:
+            at = at.point("jumps")
+            assert at.lower <= other.upper
+            assert other.lower <= at.upper
+    assert seen > 40
+    assert narrow > 60
+
+
+def test_the_line_below_a_cut_of_two_runs():
+    rng, seen = np.random.default_rng(5), 0
+    for _ in range(200):
+        sigma, q = math.exp(rng.uniform(-1, 6)), 10 ** rng.uniform(-9, -0.6)
+        loss = math.log1p(q * math.expm1(min(600.0, rng.uniform(2, 20) / sigma - 0.5 / sigma**2)))
+        at = bulk_line(_core.bulk_line_delta, sigma, q, 2.0, 0, loss) if 0 < loss < 400 else None
+        if at is None or at.status > 1:
+            continue
+        at = at.point("jumps")
+        truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
+        assert at.lower - 1e-11 * (1 + sigma**2) <= truth <= at.upper + 1e-11 * (1 + sigma**2)
+        seen += 1
+    assert seen > 60
+
+
+def test_what_lies_beyond_the_last_node():  # [theory: small.bulk-far]
+    """|phi| against its bound, by dense panels, and the masses of cells against sums."""
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        m, q, add = math.exp(rng.uniform(-4, 0.7)), 10 ** rng.uniform(-6, -0.5), rng.integers(2)
+        left, cut = -12.0, rng.uniform(2, 12)
+        at = np.linspace(left, cut, 4001)
+        x = (0.5 * (at[1:] + at[:-1])[:, None] + 0.5 * np.diff(at)[:, None] * NODE[None, ::3]).ravel()
+        x.sort()
+        v = m * x - m * m / 2
+        reach = math.log1p(q * math.expm1(m * cut - m * m / 2))
+        a = -rng.uniform(1, 3) / (q * m) if add else 1 + min(rng.uniform(0.1, 3) / (q * m), 100 / reach)
+        weight = np.gradient(x) * np.exp(a * np.log1p(q * np.expm1(v)) - x * x / 2)
+        phi = weight / weight.sum()
+        loss, s = np.log1p(q * np.expm1(v)), q * np.exp(v) / (1 + q * np.expm1(v))
+        sd = math.sqrt(phi @ loss**2 - (phi @ loss) ** 2)
+        low = rng.uniform(0.3, 20) / sd
+        for tau in (0.5, 1.0, 1.4):
+            sine = math.sin(tau) / tau
+            cost = 1 + m * m + (abs(a) * m * m * s / math.cos(tau / 2) ** 2 if add else 0 * s)
+            d = np.minimum(sine * low * m * s / cost, tau / m)
+            edge = phi[-1] / np.gradient(x)[-1] * min(d[-1], 2 / (sine * low * m * s[-1]))
+            most = 1 - phi @ -np.expm1(-cost * d * d / 2) + edge
+            for y in low * np.array([1, 1.3, 2.7, 9]):
+                if y * np.abs(np.diff(loss)).max() < 0.3:
+                    assert abs(phi @ np.exp(1j * y * loss)) <= most + 1e-4
+
+
 def test_what_the_expansion_declines():
     gaussian = hs.gaussian(1.0)
     several = hs.compose(hs.poisson_subsampled(gaussian, 1e-5) * 3, hs.poisson_subsampled(gaussian, 1e-4) * 3)
-    for run in (
-        gaussian * 5,
-        hs.poisson_subsampled(gaussian, 1e-3) * 1,
-        several,
-        hs.poisson_subsampled(gaussian, 0.5) * 1000,
-    ):
+    for run in (gaussian * 5, several, hs.poisson_subsampled(gaussian, 0.95) * 1000):
         steps = gaussian_steps(run, "add_remove")
-        assert jumps.point(steps, 1.0) is None
-        assert jumps.root(steps, -20.0) is None
+        assert jumps.point(steps, 0, 1.0) is None
+        assert jumps.root(steps, 0, -20.0) is None
     steps = gaussian_steps(hs.poisson_subsampled(gaussian, 1e-3) * 100, "add_remove")
-    assert jumps.point(steps, -0.1) is None
-    assert jumps.point(steps, 0.0) is None
-    assert jumps.point(steps, 1e3) is None
+    assert jumps.point(steps, 0, -0.1) is None
+    assert jumps.point(steps, 0, 0.0) is None
+    assert jumps.point(steps, 0, 1e3) is None

@@ -22,40 +22,17 @@
  * What it does not do: ADD, whose losses are bounded; several distinct steps; bulks too wide for the expansion.
  */
 #include "clt/saddlepoint.h"
-#include "law/law.h"
+#include "law/bulk.h"
 #include "line/root.h"
 #include "tuning.h"
 
-#define ORDER 12      /* moments of the bulk */
-#define TILTS 24      /* of Chernoff's bounds, a third of an octave apart */
-#define LAYERS 24     /* of a sum beyond the expansion */
-#define CELLS 32      /* of the first of two jumps */
-#define FAR_LEFT 10.0 /* the panels begin at -FAR_LEFT */
-#define ELLIPSE 4.0
+#define ORDER HS_BULK_ORDER
+#define LAYERS 24  /* of a sum beyond the expansion */
+#define CELLS 32   /* of the first of two jumps */
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
-#define COLUMNS 5
-#define PANELS (HS_JUMPS_NODES / 20)
-
-typedef struct {
-    double m, q, k;
-    int per; /* nodes a panel */
-    int64_t panels;
-    const double *node, *weight;
-    double *columns;
-    double x0, l0, half;
-    double log_unit, p, u;
-    double q_den, rel;                /* masses above the cut in units of e^log_unit: num, num - den, den; p's error */
-    double tilt[TILTS], log_b[TILTS]; /* log B at most */
-    double mean, square;              /* E[R]/(k-1) at least and E L^2 at most, of the bulk, untilted */
-} jumps;
-
-typedef struct {
-    double log_b, err, mean, mean_err;
-    double moment[ORDER + 1], size[ORDER + 1], wrong; /* raw moments, of |L|; their largest relative error */
-} tilted;
 
 /* log f(x) for x > 0; *theta: -f'/f; *rel: bound of the relative error of f. f = q w(g-m) (R(g-m) - R(g)). */
-static double log_payoff(const jumps *J, double x, double *theta, double *rel)
+static double log_payoff(const hs_bulk *J, double x, double *theta, double *rel)
 {
     double v = log1p(expm1(x) / J->q), g = v / J->m + 0.5 * J->m, e0, e1;
     double r0 = hs_mills(g - J->m, &e0), r1 = hs_mills(g, &e1), gap = r0 - r1;
@@ -71,20 +48,8 @@ static double log_payoff(const jumps *J, double x, double *theta, double *rel)
     return value;
 }
 
-/* Masses above the place x in units of e^log_unit: num, num - den, den. */
-static void masses(const jumps *J, double x, double *p, double *u, double *den, double *rel)
-{
-    double v = J->m * x - 0.5 * J->m * J->m, e0, e1;
-    double r0 = hs_mills(x - J->m, &e0), r1 = hs_mills(x, &e1);
-    double fall = exp(-v), z = x - J->m, unit = exp(log(J->q) - 0.5 * z * z - HS_LOG_SQRT_2PI - J->log_unit);
-    *u = unit * (r0 - fall * r1);
-    *den = unit * fall * r1 / J->q;
-    *p = *u + *den;
-    *rel = e0 + e1 + HS_U * (40 + 4 * fabs(v) + 4 * z * z);
-}
-
 /* An upper bound of log F_1(x). */
-static double log_jump(const jumps *J, double x)
+static double log_jump(const hs_bulk *J, double x)
 {
     double most = J->log_unit + log(J->p), theta, rel, u;
     if (x >= J->l0 * (1 + 1e-9)) return fmin(most, log_payoff(J, x, &theta, &rel));
@@ -92,126 +57,11 @@ static double log_jump(const jumps *J, double x)
     return u > 0 ? fmin(most, J->log_unit + log(u)) : -HUGE_VAL;
 }
 
-static double place(const jumps *J, double loss) { return log1p(expm1(loss) / J->q) / J->m + 0.5 * J->m; }
-
-/* Nodes up to the cut at the loss l: w, U, L, L - U, bound of the error of U. */
-static int cut_at(jumps *J, double l)
-{
-    double z, *c = J->columns;
-    int64_t p;
-    int i;
-    J->x0 = place(J, l);
-    J->l0 = log1p(J->q * expm1(J->m * J->x0 - 0.5 * J->m * J->m));
-    z = J->x0 - J->m;
-    J->log_unit = log(J->q) - 0.5 * z * z - HS_LOG_SQRT_2PI;
-    masses(J, J->x0, &J->p, &J->u, &J->q_den, &J->rel);
-    J->half = fmin(0.5, 0.5 / J->m);
-    J->panels = (int64_t)ceil((J->x0 + FAR_LEFT) / (2 * J->half));
-    if (!(J->x0 > -5 && J->panels <= PANELS && J->rel < 1e-10 && J->l0 > 0)) return HS_TOO_MANY_NODES;
-    J->half = 0.5 * (J->x0 + FAR_LEFT) / (double)J->panels;
-    for (p = 0; p < J->panels; p++)
-        for (i = 0; i < J->per; i++, c += COLUMNS) {
-            double x = J->x0 - J->half * (2 * (double)(J->panels - p) - 1 - J->node[i]), e;
-            double v = J->m * x - 0.5 * J->m * J->m, dv = HS_U * J->m * (8 * fabs(x) + 4 + 5 * J->m);
-            e = expm1(v);
-            c[0] = J->half * J->weight[i] * exp(-0.5 * x * x - HS_LOG_SQRT_2PI);
-            c[1] = J->q * e;
-            c[2] = log1p(c[1]);
-            c[3] = fabs(c[1]) < 0.1 ? hs_log1pmx_small(c[1]) : c[2] - c[1];
-            c[4] = J->q * (1 + e) * dv + 6 * HS_U * fabs(c[1]);
-        }
-    return HS_OK;
-}
-
-/* Error of Gauss-Legendre over all panels and of what lies left of them, of B (out[0]) and of the first `order` raw
- * moments times B (out[n]) at the exponent a >= 1. */
-static void quadrature(const jumps *J, double a, int order, double *out)
-{
-    double R = 0.5 * J->half * (ELLIPSE + 1 / ELLIPSE), b = 0.5 * J->half * (ELLIPSE - 1 / ELLIPSE), beta = J->m * b;
-    double low = log1p(-J->q), each = 64.0 / 15 * J->half * pow(ELLIPSE, -2.0 * J->per) / (1 - 1 / (ELLIPSE * ELLIPSE));
-    double c = FAR_LEFT, far = exp(-0.5 * c * c - HS_LOG_SQRT_2PI), deep;
-    int64_t i;
-    int n;
-    deep = fmin(J->q * J->m * (c + 0.5 * J->m) / (1 - J->q), -low);
-    for (n = 0; n <= order; n++) out[n] = far * pow(deep, n) / (c - n / c);
-    out[0] = far * deep * deep / (c - 2 / c) * a * a / (1 - J->q);
-    if (order) out[1] = far * deep * deep / (c - 2 / c) * (a * a * deep + 2 * a) / (1 - J->q);
-    for (i = 0; i < J->panels; i++) {
-        double x = J->x0 - J->half * (2 * (double)i + 1), xl = x - R, xr = x + R, near = fmax(0, fmax(xl, -xr));
-        double vl = J->m * xl - 0.5 * J->m * J->m, vr = J->m * xr - 0.5 * J->m * J->m;
-        double U = J->q * (fmax(-expm1(vl), fabs(expm1(vr))) + exp(vr) * beta), top, big;
-        double w, L, power;
-        U = fmax(U, J->q * fabs(expm1(vl)));
-        top = fmax(0, log1p(J->q * expm1(vr)));
-        big = exp((a - 2) * (a >= 2 ? top : low));
-        L = fmin(U / (1 - J->q), fmax(-low, top) + beta);
-        w = each * exp(0.5 * (b * b - near * near) - HS_LOG_SQRT_2PI);
-        out[0] += w * 0.5 * a * (a - 1) * U * U * big; /* [theory: small.bulk] */
-        if (order) out[1] += w * 0.5 * U * U * big * (a * (a - 1) * L + 2 * a - 1);
-        for (power = w * exp(a * top) * L, n = 2; n <= order; n++) out[n] += power *= L;
-    }
-}
-
-/* The bulk at the tilt t >= 0, with `order` raw moments; HS_OUT_OF_RANGE where B says nothing. */
-static int bulk_at(const jumps *J, double t, int order, tilted *T)
-{
-    double a = 1 + t, sum[ORDER + 1] = {0}, size[ORDER + 1] = {0};
-    double err[ORDER + 1] = {0}, lost[ORDER + 1];
-    double scale = exp(J->log_unit), part, x;
-    const double *c = J->columns;
-    int64_t p;
-    int i, n;
-    if (a * J->l0 > 600) return HS_OUT_OF_RANGE;
-    for (p = 0; p < J->panels; p++)
-        for (i = 0; i < J->per; i++, c += COLUMNS) {
-            double w = c[0], L = c[2], E = a * L, m1 = expm1(E);
-            double h2 = hs_h2(E), rel, dL, power;
-            x = J->x0 - J->half * (2 * (double)(J->panels - p) - 1 - J->node[i]);
-            rel = HS_U * (6 * x * x + 8 * fabs(x) + 24);
-            dL = c[4] / (1 + c[1]) + 2 * HS_U * fabs(L);
-            sum[0] += w * (h2 + a * c[3]);
-            err[0] += w * (a * fabs((m1 + 1) / (1 + c[1]) - 1) * c[4] + (rel + 150 * HS_U) * (h2 + a * fabs(c[3])) +
-                           6 * HS_U * fabs(E * m1));
-            if (!order) continue;
-            sum[1] += w * (L * m1 + c[3]);
-            err[1] += w * (fabs((m1 + 1) / (1 + c[1]) * (E + 1) - 1) * c[4] + (rel + 150 * HS_U) * fabs(L * m1) +
-                           (rel + 150 * HS_U) * fabs(c[3]) + 6 * HS_U * fabs(L) * (m1 + 1) * fabs(E));
-            rel += a * dL + HS_U * (4 * fabs(E) + 30);
-            for (power = w * (m1 + 1) * L, n = 2; n <= order; n++) {
-                err[n] += fabs(power) * (n * dL + fabs(L) * rel);
-                power *= L;
-                sum[n] += power;
-                size[n] += fabs(power);
-            }
-        }
-    quadrature(J, a, order, lost);
-    part = HS_U * (double)(J->panels * J->per + 20);
-    x = scale * (J->p + t * J->u);
-    T->log_b = log1p(sum[0] - scale * J->p - t * scale * J->u);
-    T->err = 2.3 * (lost[0] + err[0] + part * (sum[0] + err[0]) + (3 * J->rel + 8 * HS_U) * (x + scale * J->p * t)) +
-             8 * HS_U * fabs(T->log_b);
-    if (!(T->log_b > -0.6 && T->log_b < 600 && T->err < 0.1)) return HS_OUT_OF_RANGE;
-    if (!order) return HS_OK;
-    T->wrong = 0;
-    T->size[1] = 1.001 * sqrt(size[2] * exp(-T->log_b));
-    for (n = 1; n <= order; n++) {
-        T->moment[n] = sum[n] * exp(-T->log_b);
-        if (n > 1) T->size[n] = size[n] * exp(-T->log_b);
-        err[n] += lost[n] * (n > 1) + part * (fabs(sum[n]) + err[n] + size[n]);
-        if (n > 1) T->wrong = fmax(T->wrong, err[n] / size[n] + T->err);
-    }
-    T->mean = T->moment[1] = (sum[1] - scale * J->u) * exp(-T->log_b);
-    T->mean_err = 1.2 * exp(-T->log_b) * (lost[1] + err[1] + scale * (3 * J->rel * J->p + 4 * HS_U * J->u)) +
-                  fabs(T->mean) * (2 * T->err + 8 * HS_U);
-    T->wrong = fmax(T->wrong, T->mean_err / T->size[1]);
-    return T->wrong < 1e-3 ? HS_OK : HS_OUT_OF_RANGE;
-}
-
 static double choose(int n, int j) { return j == 0 ? 1 : choose(n - 1, j - 1) * n / j; }
 
 /* Moments about `mean` of the sum of r losses: out, and bounds of their errors. wide[n]: what errors multiply, the same
  * polynomial of sizes. */
-static void moments_of_sum(const tilted *T, double r, double off, double *out, double *err)
+static void moments_of_sum(const hs_bulk_tilted *T, double r, double off, double *out, double *err)
 {
     double cum[ORDER + 1], big[ORDER + 1], wide[ORDER + 1] = {1}, calm[ORDER + 1] = {1};
     int i, n;
@@ -237,7 +87,7 @@ static void moments_of_sum(const tilted *T, double r, double off, double *out, d
 
 /* Coefficients in d of e^{theta d} f(x + d)/f(x), and in big[] those of a majorant that errors multiply; *coarse: the
  * relative error of f' / f. */
-static void expansion(const jumps *J, double x, double theta, double *h, double *big, double *coarse)
+static void expansion(const hs_bulk *J, double x, double theta, double *h, double *big, double *coarse)
 {
     double y0 = J->q + expm1(x), ex = exp(x), v = log(y0 / J->q);
     double g0 = v / J->m + 0.5 * J->m, e0, e1;
@@ -299,7 +149,7 @@ static void expansion(const jumps *J, double x, double theta, double *h, double 
 }
 
 /* An upper bound of log |e^{-theta d} f(x-d)| on |d| <= rho < x. */
-static double log_disc(const jumps *J, double x, double theta, double rho)
+static double log_disc(const hs_bulk *J, double x, double theta, double rho)
 {
     double worst = -HUGE_VAL, unused, rel;
     int i;
@@ -316,20 +166,12 @@ static double log_disc(const jumps *J, double x, double theta, double rho)
     return worst + SLACK * (1 + fabs(worst));
 }
 
-/* Upper bounds of the log of Pr[sum of n losses > s, all of the bulk], and of Pr[it < s]. */
-static double log_above(const jumps *J, double n, double s)
-{
-    double best = 0;
-    int i;
-    for (i = 0; i < TILTS; i++) best = fmin(best, n * J->log_b[i] - J->tilt[i] * s);
-    return best + SLACK * fabs(best);
-}
-
-static double log_under(const jumps *J, double n, double s)
+/* An upper bound of the log of Pr[sum of n losses < s, all of the bulk]. */
+static double log_under(const hs_bulk *J, double n, double s)
 {
     double best = 0, reach = -log1p(-J->q);
     int i;
-    for (i = 0; i < TILTS; i++) {
+    for (i = 0; i < HS_BULK_TILTS; i++) {
         double t = J->tilt[i], one = 0.5 * t * t * exp(fmin(600, t * reach)) * J->square - t * J->mean;
         best = fmin(best, t * s + n * one);
     }
@@ -337,7 +179,7 @@ static double log_under(const jumps *J, double n, double s)
 }
 
 /* An upper bound of log F_2(x), the pay-off of two jumps. */
-static double log_two(const jumps *J, double x)
+static double log_two(const hs_bulk *J, double x)
 {
     double all = 2 * J->log_unit, total = 0, g, end;
     double p, u, den, rel;
@@ -347,10 +189,10 @@ static double log_two(const jumps *J, double x)
         at = J->u * (J->p + J->q_den) - expm1(x) * J->q_den * J->q_den;
         return all + log(fmax(at + 8 * J->rel * J->p * J->p, 1e-300));
     }
-    end = place(J, x - J->l0);
+    end = hs_bulk_place(J, x - J->l0);
     for (i = 1; i <= CELLS; i++) {
         g = J->x0 + (end - J->x0) * i / CELLS;
-        masses(J, g, &p, &u, &den, &rel);
+        hs_bulk_masses(J, g, &p, &u, &den, &rel);
         at = log1p(J->q * expm1(J->m * g - 0.5 * J->m * J->m));
         total += (fmax(0, last - p) + 2 * rel * last) * exp(log_jump(J, x - at) - J->log_unit);
         last = p;
@@ -361,23 +203,23 @@ static double log_two(const jumps *J, double x)
 
 /* An upper bound of the log of E[F(eps - S); S > from] for a decreasing F, S the sum of n losses, all of the bulk:
  * layers up to eps, and `most` beyond [theory: small.numbers]. */
-static double log_layers(const jumps *J, double (*F)(const jumps *, double), double n, double eps, double from,
+static double log_layers(const hs_bulk *J, double (*F)(const hs_bulk *, double), double n, double eps, double from,
                          double most)
 {
-    double total = most + log_above(J, n, eps), step = (eps - from) / LAYERS;
+    double total = most + hs_bulk_above(J, n, eps), step = (eps - from) / LAYERS;
     int i;
     for (i = 0; i < LAYERS; i++)
-        total = hs_log_add(total, F(J, eps - (from + (i + 1) * step)) + log_above(J, n, from + i * step));
+        total = hs_log_add(total, F(J, eps - (from + (i + 1) * step)) + hs_bulk_above(J, n, from + i * step));
     return total + SLACK * (1 + fabs(total));
 }
 
 /* Runs with no jump, or with two or more, relative to e^scale. */
-static double others(const jumps *J, double eps, double scale)
+static double others(const hs_bulk *J, double eps, double scale)
 {
     double none = HUGE_VAL, two = -HUGE_VAL, more = -HUGE_VAL, pairs = log(J->k) + log(0.5 * (J->k - 1));
     double low = (J->k - 2) * J->mean, one = J->log_unit + log(J->p);
     int i;
-    for (i = 0; i < TILTS; i++) {
+    for (i = 0; i < HS_BULK_TILTS; i++) {
         double t = J->tilt[i];
         none = fmin(none, J->k * J->log_b[i] - t * eps - t * log1p(1 / t) - log1p(t));
     }
@@ -389,18 +231,18 @@ static double others(const jumps *J, double eps, double scale)
 }
 
 /* The cut at the loss l, and what is shared by all eps near one at which theta is the tilt. */
-static int prepare(jumps *J, double l, double theta)
+static int prepare(hs_bulk *J, double l, double theta)
 {
-    tilted T;
-    int i, st = cut_at(J, l);
+    hs_bulk_tilted T;
+    int i, st = hs_bulk_cut(J, l, 0, 0);
     if (st) return st;
-    if ((st = bulk_at(J, theta, 2, &T))) return st;
+    if ((st = hs_bulk_at(J, theta, 2, &T))) return st;
     if (!(theta * theta * (J->k - 1) * T.moment[2] < HS_JUMPS_SPREAD)) return HS_TOO_WIDE;
-    for (i = 0; i < TILTS; i++) {
+    for (i = 0; i < HS_BULK_TILTS; i++) {
         J->tilt[i] = theta * exp2((i - 8) / 3.0);
-        J->log_b[i] = bulk_at(J, J->tilt[i], 0, &T) ? HUGE_VAL : T.log_b + T.err;
+        J->log_b[i] = hs_bulk_at(J, J->tilt[i], 0, &T) ? HUGE_VAL : T.log_b + T.err;
     }
-    if ((st = bulk_at(J, 0, 2, &T))) return st;
+    if ((st = hs_bulk_at(J, 0, 2, &T))) return st;
     J->mean = T.mean - T.mean_err;
     J->square = T.moment[2] + T.wrong * T.size[2];
     return HS_OK;
@@ -408,7 +250,7 @@ static int prepare(jumps *J, double l, double theta)
 
 /* What the expansion leaves, relative to e^scale, at the best of a few radii: Taylor's remainder, with `top` at least
  * E|R - mu|^ORDER, and what lies beyond. */
-static double left_over(const jumps *J, double eps, double x, double theta, double scale, const double *h, double top)
+static double left_over(const hs_bulk *J, double eps, double x, double theta, double scale, const double *h, double top)
 {
     double best = HUGE_VAL, radius = 0, taylor = 0;
     double unused, rel, here = log_payoff(J, x, &unused, &rel);
@@ -418,7 +260,7 @@ static double left_over(const jumps *J, double eps, double x, double theta, doub
         double rho = (x - J->l0) * i / 8.001, sum = exp(fmin(600, log_disc(J, x, theta, rho) - here)), power = 1, all;
         for (j = 0; j < ORDER; j++, power *= rho) sum += fabs(h[j]) * power;
         all = sum * top / power + /* [theory: small.expansion] */
-              exp(each + log_jump(J, x - rho) + log_above(J, n, eps - x + rho));
+              exp(each + log_jump(J, x - rho) + hs_bulk_above(J, n, eps - x + rho));
         if (!(all < best)) continue;
         best = all;
         taylor = sum * top / power;
@@ -433,18 +275,18 @@ static double left_over(const jumps *J, double eps, double x, double theta, doub
 /* delta(eps) with the cut as prepared; value 0 where this says nothing. */
 static void jumps_at(const void *self, double eps, hs_value *v)
 {
-    const jumps *J = (const jumps *)self;
+    const hs_bulk *J = (const hs_bulk *)self;
     double h[ORDER + 1], big[ORDER + 1], m[ORDER + 1], err[ORDER + 1];
     double x = eps, theta, rel, n = J->k - 1;
     double here = 0, coarse, whole, off;
-    tilted T;
+    hs_bulk_tilted T;
     int i;
     memset(v, 0, sizeof(*v));
     v->upper = HUGE_VAL;
     for (i = 0; i < 5; i++) {
         if (!(x > 1.02 * J->l0)) return;
         here = log_payoff(J, x, &theta, &rel);
-        if (!(theta < HUGE_VAL) || bulk_at(J, theta, i < 4 ? 2 : ORDER, &T)) return;
+        if (!(theta < HUGE_VAL) || hs_bulk_at(J, theta, i < 4 ? 2 : ORDER, &T)) return;
         if (i < 4) x = eps - n * T.mean;
     }
     v->log_scale = log(J->k) + n * T.log_b - theta * (eps - x) + here;
@@ -468,7 +310,7 @@ static void jumps_at(const void *self, double eps, hs_value *v)
 static const double CUTS[] = {0.5, 0.4, 0.3, 0.22, 0.15, 0.1, 0.07, 0.05, 0.03};
 
 /* The cut that leaves least at eps; HS_TOO_WIDE where none serves. */
-static int best_cut(jumps *J, double eps, hs_value *v)
+static int best_cut(hs_bulk *J, double eps, hs_value *v)
 {
     double theta, rel, best = HUGE_VAL, chosen = 0;
     int i;
@@ -487,25 +329,17 @@ static int best_cut(jumps *J, double eps, hs_value *v)
     return v->value > 0 ? HS_OK : HS_TOO_WIDE;
 }
 
-static int opened(jumps *J, double m, double q, double k, const hs_rule *rule, double *work, int64_t n_work)
+static int opened(hs_bulk *J, double m, double q, double k, const hs_rule *rule, double *work, int64_t n_work)
 {
-    memset(J, 0, sizeof(*J));
-    J->m = m;
-    J->q = q;
-    J->k = k;
-    J->per = rule->n;
-    J->node = rule->x;
-    J->weight = rule->w;
-    J->columns = work;
-    if (n_work < COLUMNS * HS_JUMPS_NODES) return HS_SCRATCH;
-    if (!(m > 1e-3 && m < 10 && q > 0 && q < 0.9 && k >= 2 && k < 1e12 && rule->n == 20)) return HS_BAD_ARGUMENT;
-    return HS_OK;
+    if (n_work < HS_BULK_WORK) return HS_SCRATCH;
+    J->add = 0;
+    return m > 1e-3 && m < 10 && k >= 2 ? hs_bulk_open(J, m, q, k, rule, work) : HS_BAD_ARGUMENT;
 }
 
 int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
                    hs_point *out)
 {
-    jumps J;
+    hs_bulk J;
     hs_value v;
     int st = opened(&J, m, q, k, rule, work, n_work);
     if (st) return st;
@@ -516,7 +350,7 @@ int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule
 }
 
 /* Where k one-step pay-offs make e^log_delta: the start of a root; 0 where none do. */
-static double start_of(const jumps *J, double log_delta)
+static double start_of(const hs_bulk *J, double log_delta)
 {
     double lo = 1e-300, hi = 500, theta, rel;
     int i;
@@ -531,7 +365,7 @@ static double start_of(const jumps *J, double log_delta)
 int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                  hs_crossing *out)
 {
-    jumps J;
+    hs_bulk J;
     hs_value v;
     hs_curve curve = {.at = jumps_at, .self = &J, .log_delta = log_delta, .reach = HUGE_VAL};
     double left, eps;

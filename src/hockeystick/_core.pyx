@@ -118,7 +118,7 @@ cdef object crossing(int status, const hs_crossing *at, bint ruled=False):
 
 def jumps_work():
     """Doubles of scratch that a jumps function needs."""
-    return 5 * HS_JUMPS_NODES
+    return HS_BULK_WORK
 
 
 def jumps_delta(double m, double q, double k, double eps, const double[::1] node, const double[::1] weight,
@@ -144,6 +144,39 @@ def jumps_eps(double m, double q, double k, double log_delta, const double[::1] 
     rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
         status = hs_jumps_eps(m, q, k, log_delta, &rule, &work[0], work.shape[0], &at)
+    return crossing(status, &at)
+
+
+def bulk_line_work():
+    """Doubles of scratch that a bulk_line function needs."""
+    return hs_bulk_line_work()
+
+
+def bulk_line_delta(const double[::1] m, const double[::1] q, const double[::1] k, int add, double eps,
+                    const double[::1] node, const double[::1] weight, double[::1] work):
+    """Scaled: one certified delta; see hs.h."""
+    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_rule rule
+    cdef hs_point p
+    cdef int status
+    memset(&p, 0, sizeof(p))
+    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
+    with nogil:
+        status = hs_bulk_line_delta(&run, eps, &rule, &work[0], work.shape[0], &p)
+    return scaled(status, &p)
+
+
+def bulk_line_eps(const double[::1] m, const double[::1] q, const double[::1] k, int add, double log_delta,
+                  const double[::1] node, const double[::1] weight, double[::1] work):
+    """Crossing: one certified eps; see hs.h."""
+    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_rule rule
+    cdef hs_crossing at
+    cdef int status
+    memset(&at, 0, sizeof(at))
+    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
+    with nogil:
+        status = hs_bulk_line_eps(&run, log_delta, &rule, &work[0], work.shape[0], &at)
     return crossing(status, &at)
 
 

@@ -1,5 +1,6 @@
-"""Route `jumps`: one rare large loss makes nearly all of the curve: few records sampled, delta far below the chance of
-one. One distinct step: the expansion of csrc/line/jumps.c. Below, bounds for several, which nothing else narrows.
+"""Route `jumps`: few records sampled, delta far below the chance of one. One distinct step: the line through the law
+below a cut (csrc/line/bulk_line.c), or where one rare large loss makes nearly all of the curve, the expansion of
+csrc/line/jumps.c. Below, bounds for several, which nothing else narrows.
 
 Symbols. Steps i with count k_i, losses L = log(1+U) under num (REMOVE), U = q (e^v - 1) at x, v = m x - m^2/2; S their
 sum, R the sum of all but one. p(a) >= sum k P(L > a). delta_1(e) = sum k (delta of one step at e), in closed form
@@ -41,6 +42,11 @@ ORDER = 20
 SHIFTS_SERVED = 1e-3, 10.0
 """sensitivity/sigma of a step that the expansion takes."""
 
+MOST_SAMPLED = 0.9
+
+ENOUGH = 1e-9
+"""Relative width of the expansion from which the line is not asked."""
+
 MANY = 50.0
 """Records expected in all samples, k q, from which many losses make delta together."""
 
@@ -59,33 +65,29 @@ LOOKS, FAR = 14, 6.0
 up."""
 
 
-def point(steps: GaussianSteps, eps: float):
-    """A certified point of the curve, REMOVE, or None [theory: small.expansion]."""
-    if not (_one(steps) and eps > 0):
+def point(steps: GaussianSteps, add: int, eps: float):
+    """A certified point of the curve, or None: the narrower of the two [theory: small.expansion, small.bulk-far]."""
+    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, steps, add, eps) if eps > 0 else None
+    return answer and answer.point("jumps")
+
+
+def root(steps: GaussianSteps, add: int, log_delta: float):
+    """A certified root of delta(eps) = e^log_delta, or None."""
+    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, steps, add, log_delta)
+    return answer and answer.root("jumps")
+
+
+def _answer(expansion, line, steps: GaussianSteps, add: int, at: float):
+    """The expansion's answer, and the line's where that is not narrow; None where neither has one."""
+    if not isinstance(steps, GaussianSteps) or steps.q.size != 1 or not steps.q[0] < MOST_SAMPLED:
         return None
-    answer = _asked(_core.jumps_delta, steps, eps)
-    return answer.point("jumps") if answer.status <= 1 else None
-
-
-def root(steps: GaussianSteps, log_delta: float):
-    """A certified root of delta(eps) = e^log_delta, REMOVE, or None."""
-    if not _one(steps):
-        return None
-    answer = _asked(_core.jumps_eps, steps, log_delta)
-    return answer.root("jumps") if answer.status <= 1 else None
-
-
-def _one(steps: GaussianSteps) -> bool:
-    """Whether the expansion may serve: several runs of one sampled step."""
-    if not isinstance(steps, GaussianSteps) or steps.q.size != 1 or not steps.k[0] >= 2:
-        return False
-    low, high = SHIFTS_SERVED
-    return bool(low < steps.shift[0] < high and steps.q[0] < 0.9 and steps.k[0] * steps.q[0] < MANY)
-
-
-def _asked(function, steps: GaussianSteps, at: float):
-    step = float(steps.shift[0]), float(steps.q[0]), float(steps.k[0])
-    return scratch.lend(_core.jumps_work(), function, *step, at, *_rule())
+    (m, q, k), answers, (low, high) = (float(x[0]) for x in steps), [], SHIFTS_SERVED
+    if not add and low < m < high and k >= 2 and k * q < MANY:
+        answers.append(scratch.lend(_core.jumps_work(), expansion, m, q, k, at, *_rule()))
+    if not (answers and answers[0].status <= 1 and answers[0].width < ENOUGH):
+        answers.append(scratch.lend(_core.bulk_line_work(), line, *steps, add, at, *_rule()))
+    answers = [answer for answer in answers if answer.status <= 1]
+    return min(answers, key=lambda answer: answer.width) if answers else None
 
 
 @functools.lru_cache(1)

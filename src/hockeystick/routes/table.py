@@ -186,11 +186,11 @@ def _prv_root(question, add: int, delta: float):
 
 
 def _jumps_point(question, add: int, eps: float):
-    return None if add else jumps.point(question.steps, eps)
+    return jumps.point(question.steps, add, eps)
 
 
 def _jumps_root(question, add: int, delta: float):
-    return None if add else jumps.root(question.steps, math.log(delta))
+    return jumps.root(question.steps, add, math.log(delta))
 
 
 def _moments_point(question, add: int, eps: float):
