@@ -90,8 +90,9 @@ int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule
 int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                  hs_crossing *out);
 
-/* bulk_line.c: the same of k >= 1 runs of one step in either direction, by the line through the law below a cut. work: hs_bulk_line_work doubles. The
- * aliasing of a point includes what runs with a loss above the cut add, which the upper end alone has. */
+/* bulk_line.c: the same of k >= 1 runs of one step in either direction, by the line through the law below a cut. work:
+ * hs_bulk_line_work doubles. The aliasing of a point includes what runs with a loss above the cut add, which the upper
+ * end alone has. */
 int64_t hs_bulk_line_work(void);
 int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, double *work, int64_t n_work, hs_point *out);
 int hs_bulk_line_eps(const hs_run *run, double log_delta, const hs_rule *rule, double *work, int64_t n_work,

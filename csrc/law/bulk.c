@@ -68,7 +68,8 @@ static double panel_upper(const hs_bulk *J, double mid, double half, double a, d
     int e;
     for (e = 0; e < ELLIPSES; e++) {
         double rho = ELLIPSE[e], R = 0.5 * half * (rho + 1 / rho), b = 0.5 * half * (rho - 1 / rho), beta = J->m * b;
-        double right = mid + R, left = mid - R, near = fmax(0, fmax(left, -right)), ev, turn, log_most;
+        double right = mid + R, left = mid - R, near = fmax(0, fmax(left, -right)), ev;
+        double turn, log_most;
         if (!(beta <= 1)) break;
         ev = J->q * exp(J->m * right - 0.5 * J->m * J->m);
         turn = atan2(ev * sin(beta), 1 - J->q + ev * cos(beta));

@@ -1,22 +1,24 @@
-/* bulk_line.c - certified delta(eps) and eps(delta) of k runs of one sampled Gaussian step, REMOVE, eps > 0, by the line
- * of contour.c through the law below a cut.
+/* bulk_line.c - certified delta(eps) and eps(delta) of k runs of one sampled Gaussian step, eps > 0, by the line of
+ * contour.c through the law below a cut.
  *
- * Symbols. B, x0, l0, P, L of bulk.c; K(z) = k log B(z); c a tilt near the saddle of K(z) - eps z - log z - log(1+z), a =
- *   1 + c, r(x) = w (1+U)^a/B(c) for x <= x0, phi(y) = B(c+iy)/B(c), s = (U+q)/(1+U); dy, P, f_n, lf as in contour.c.
+ * Symbols. B, x0, l0, P, L of bulk.c; K(z) = k log B(z); c a tilt near the saddle of K(z) - eps z - log z - log(1+z);
+ *   a = 1 + c (REMOVE) or -c (ADD), r(x) = w (1+U)^a/B(c) for x <= x0, phi(y) = B(c+iy)/B(c), s = (U+q)/(1+U); dy, P,
+ *   f_n, lf as in contour.c.
  *
- * Formula. delta = H_0 + what runs with a loss above l0 add, which is >= 0 [theory: small.numbers]. H_0 is the curve of a
- *   measure of mass at most 1: T = H_0 + aliases for tilts s_left >= 0 [theory: line.aliasing, line.known-aliases]. Rare
- *   jumps no longer make K explode near the saddle: periods and nodes are those of a sum of alike losses.
+ * Formula. delta = H_0 + what runs with a loss beyond the cut add, which is >= 0 [theory: small.bulk-beyond]. H_0 is
+ *   the curve of a measure of mass at most 1: T = H_0 + aliases for tilts s_left >= 0 [theory: line.aliasing,
+ *   line.known-aliases]. Rare jumps no longer make K explode near the saddle: periods and nodes are those of a sum of
+ *   alike losses.
  *
  * Error terms, relative to e^{K(c)-c eps}:
- *   jumps       runs with a loss above l0: upper end alone [theory: small.bulk-beyond].
+ *   jumps       runs with a loss beyond the cut: upper end alone [theory: small.bulk-beyond].
  *   aliasing    as in contour.c; both sides only lower the lower end.
- *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y) [theory: line.truncation]; |phi(y)| <= 1 - G + E for y >= Y, from a path that
- *               leaves the real line the more the steeper the loss is [theory: small.bulk-far].
+ *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y) [theory: line.truncation], by a path that leaves the real line the more the
+ *               steeper the loss is [theory: small.bulk-far].
  *   inner       panels of bulk.c, through K(c) and every node [theory: small.bulk-line].
  *   rounding    as in contour.c [theory: rounding.line, rounding.nodes].
  *
- * What it does not do: ADD, whose losses are bounded; several distinct steps.
+ * What it does not do: several distinct steps.
  */
 #include "law/bulk.h"
 #include "line/root.h"
@@ -35,7 +37,8 @@
 typedef struct {
     hs_bulk J;
     double eps, reach, c, dy;
-    double P, s_left, s_right, log_est, sd;
+    double P, s_left, s_right, log_est;
+    double sd;
     double K[3], err[3]; /* at c, s_right, s_left */
     double log_tail;     /* of the truncation */
     double log_beyond;   /* of what runs with a loss above the cut add */
@@ -61,7 +64,8 @@ HS_CLONES static hs_cgf cgf(void *self, double t)
     hs_cgf out = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
     if (!(t < top_tilt(J))) return out;
     for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double w = c[0], L = c[2], E = a * L, e = hs_exp(E), near = E < 0.1 && E > -0.1 ? 1 : 0;
+        double w = c[0], L = c[2], E = a * L, e = hs_exp(E);
+        double near = E < 0.1 && E > -0.1 ? 1 : 0;
         double h = near != 0 ? hs_expm1mx_small(near != 0 ? E : 0) : e - 1 - E;
         s0 += w * (h + a * c[3]);
         s1 += w * (L * (h + E) + c[3]);
@@ -82,7 +86,8 @@ HS_CLONES static hs_cgf cgf(void *self, double t)
 static void lay_cells(bulk_line *A, double log_b, double err)
 {
     const hs_bulk *J = &A->J;
-    double m = J->m, q = J->q, a = hs_bulk_exponent(J, A->c), v = m * J->x0 - 0.5 * m * m, U = q * expm1(fmin(v, 600));
+    double m = J->m, q = J->q, a = hs_bulk_exponent(J, A->c), v = m * J->x0 - 0.5 * m * m;
+    double U = q * expm1(fmin(v, 600));
     double width = J->x0 + J->left, n = fmin(CELLS, ceil(width / fmin(0.05, 0.1 / m))), h = width / n, last = 0;
     int i;
     A->cells = (int)n;
@@ -109,7 +114,8 @@ HS_CLONES static double decay_lower(const bulk_line *A, double Y)
     double m = A->J.m, best = 0;
     int i, t;
     for (t = 0; t < 3; t++) {
-        double sine = sin(TURN[t]) / TURN[t], slope = sine * Y * m, cap = TURN[t] / m, end, one = 1 + m * m;
+        double sine = sin(TURN[t]) / TURN[t], slope = sine * Y * m, cap = TURN[t] / m, end;
+        double one = 1 + m * m;
         double gain = 0, rest = 0, most;
         double more = A->J.add ? A->c * m * m / pow(cos(0.5 * TURN[t]), 2) : 0;
         for (i = 0; i < A->cells; i++) {
@@ -204,14 +210,15 @@ static int place(bulk_line *A, int have_eps, double value, double l)
     return A->N <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
 }
 
-/* k log phi at the nodes from .. to-1 from phi - 1 in F.a, F.b, with the errors of phi: slope y and quad. As in law.c: a
- * node lost in its own error is replaced by a bound of it [theory: line.inner]. */
+/* k log phi at the nodes from .. to-1 from phi - 1 in F.a, F.b, with the errors of phi: slope y and quad. As in law.c,
+ * a node lost in its own error is replaced by a bound of it [theory: line.inner]. */
 static void add_nodes(bulk_line *A, double slope, double quad, int64_t from, int64_t to)
 {
     double k = A->J.k, *round = A->nodes + 2 * (HS_BULK_NODES + 1), *node = round + HS_BULK_NODES + 1;
     int64_t n;
     for (n = from; n < to; n++) {
-        double x = A->F.a[n], v = A->F.b[n], X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), y = (double)n * A->dy;
+        double x = A->F.a[n], v = A->F.b[n], X = 2 * x + x * x + v * v, mod = hypot(1 + x, v);
+        double y = (double)n * A->dy;
         double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
         double dz = y * slope / mod, qz = quad / mod, b = mod + y * slope + quad + 8 * HS_U;
         node[n] = 0;
@@ -233,7 +240,8 @@ static void add_nodes(bulk_line *A, double slope, double quad, int64_t from, int
 static double transform_nodes(bulk_line *A)
 {
     const hs_bulk *J = &A->J;
-    double a = hs_bulk_exponent(J, A->c), total = 0, own = 0, size = 0, mean = 0;
+    double a = hs_bulk_exponent(J, A->c), total = 0, own = 0, size = 0;
+    double mean = 0;
     const double *c = J->columns;
     int64_t j, n = J->panels * J->per;
     hs_grid G;
@@ -336,7 +344,8 @@ enum { CUT_ONE = 6, CUT_LAST = 13 };
 /* The loss above which k steps have one with the chance e^log_delta. */
 static double one_loss(hs_bulk *J, double log_delta)
 {
-    double low = 0, high = J->m + 45, p, u, den, rel;
+    double low = 0, high = J->m + 45, p, u;
+    double den, rel;
     int i;
     for (i = 0; i < 40; i++) {
         double x = 0.5 * (low + high), z = x - J->m;
