@@ -34,6 +34,12 @@ cdef extern from "hs.h" nogil:
         hs_point delta
     int hs_status_last()
     enum:
+        HS_OK, HS_LOOSE, HS_NO_SADDLE, HS_TOO_WIDE, HS_NO_BRACKET
+    enum:
+        HS_LAW_NORMAL, HS_LAW_LAPLACE, HS_LAW_POINTS, HS_LAW_POINTS_LOGCONCAVE, HS_LAW_SUBLAPLACE, HS_LAW_SUBNORMAL
+        HS_LAW_RANGE, HS_LAW_SUBRANGE, HS_LAW_ALLOCATION
+    const int64_t HS_DROPPED, HS_TURN
+    enum:
         HS_BULK_WORK
     int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule, double *work,
                        int64_t n_work, hs_point *out)

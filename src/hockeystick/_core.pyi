@@ -12,6 +12,23 @@ _FiveTerms: TypeAlias = tuple[float, float, float, float, float]
 _Longs: TypeAlias = NDArray[np.int64]
 _Table: TypeAlias = NDArray[np.float64]
 
+OK: int
+LOOSE: int
+NO_SADDLE: int
+TOO_WIDE: int
+NO_BRACKET: int
+NORMAL: int
+LAPLACE: int
+SUBLAPLACE: int
+SUBNORMAL: int
+POINTS: int
+LOG_CONCAVE: int
+RANGE: int
+SUBRANGE: int
+ALLOCATION: int
+DROPPED: int
+TURN: int
+
 def check(status: int, where: str = "core") -> None: ...
 def jumps_work() -> int: ...
 def jumps_delta(m: float, q: float, k: float, eps: float, node: _Vector, weight: _Vector, work: _Vector) -> Scaled: ...

@@ -10,6 +10,13 @@ from libc.string cimport memset
 from .answers import Crossing, Saddle, Scaled
 from .bound import AccuracyError, DomainError
 
+# What Python names of csrc/hs.h: statuses, kinds of law, bits of a record's word.
+OK, LOOSE, NO_SADDLE, TOO_WIDE, NO_BRACKET = HS_OK, HS_LOOSE, HS_NO_SADDLE, HS_TOO_WIDE, HS_NO_BRACKET
+NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL = HS_LAW_NORMAL, HS_LAW_LAPLACE, HS_LAW_SUBLAPLACE, HS_LAW_SUBNORMAL
+POINTS, LOG_CONCAVE = HS_LAW_POINTS, HS_LAW_POINTS_LOGCONCAVE
+RANGE, SUBRANGE, ALLOCATION = HS_LAW_RANGE, HS_LAW_SUBRANGE, HS_LAW_ALLOCATION
+DROPPED, TURN = HS_DROPPED, HS_TURN
+
 _STATUS = (
     (None, ""),
     (None, "proved, but wider than asked"),

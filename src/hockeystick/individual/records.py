@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..types import Numbers
 
 RECORDS_MAX = 10**10
-DROPPED, TURN = np.int64(1) << 62, np.int64(1) << 61
+DROPPED, TURN = _core.DROPPED, _core.TURN
 SCALE_RANGE = (2.0**-400, 2.0**400)
 """What a norm may be divided by: squares of what is of any use stay within a double."""
 

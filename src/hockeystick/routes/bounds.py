@@ -113,12 +113,12 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         for ruled in question.rules:
             size = _core.contour_work(1)
             status, upper, _ = scratch.lend(size, _core.chernoff_upper, *ruled.steps, add, 1, eps, **ruled.options)
-            return status == 0 and upper <= log_delta
+            return status == _core.OK and upper <= log_delta
         m, q, k = question.steps
         work = scratch.borrow(question.n_threads * _core.saddle_work())
         status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, question.n_threads, work)
         scratch.give_back(work)
-        return status == 0 and upper <= log_delta
+        return status == _core.OK and upper <= log_delta
     if eps >= 0 and _variation_upper(question, add) * UP <= exp_lower(log_delta):
         return True
     paired = paired_steps(question.run, question.adjacency, bool(add))
@@ -199,7 +199,7 @@ def _log_kept(paired: PairedSteps, log_delta: float) -> float:
 def _chernoff(paired: PairedSteps, add: int, have_eps: int, at: float) -> float:
     asked = *paired.steps, add, have_eps, at
     status, upper, _ = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *asked, pairs=paired.pairs)
-    return upper if status == 0 else math.inf
+    return upper if status == _core.OK else math.inf
 
 
 def curve_upper(question, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
@@ -211,7 +211,7 @@ def curve_upper(question, add: int, eps: np.ndarray, lines: int = 16) -> np.ndar
     steps, options = (ruled.steps, ruled.options) if ruled else (question.steps, {})
     for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)]:
         status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *steps, add, 1, float(at), **options)
-        if status == 0:
+        if status == _core.OK:
             with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
                 line = upper - (eps - at) * tilt
                 best = np.fmin(best, line + 8 * U * (abs(upper) + tilt * (np.abs(eps) + abs(at))))
@@ -257,7 +257,7 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float) -> Root | Non
 
 def _best_order_upper(steps: GaussianSteps, add: int, have_eps: int, value: float):
     status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, *steps, add, have_eps, value)
-    return upper if status == 0 else None
+    return upper if status == _core.OK else None
 
 
 def _single_steps(steps: GaussianSteps) -> list[tuple[float, float]]:

@@ -48,7 +48,7 @@ CROWDED = 100_000
 SMALL_SHARE = 8
 """A rule answers where its own error is less than this part of the width."""
 
-HOPELESS = (4, 8, 9)
+HOPELESS = (_core.NO_SADDLE, _core.TOO_WIDE, _core.NO_BRACKET)
 """Statuses of a line that no other goal helps: no saddle, or more lost to rounding than there is."""
 
 LONG_RUN = ((5.0, math.inf), (12.0, 1e6), (math.inf, 1e4))
@@ -83,7 +83,7 @@ def _points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_thre
     size = _core.contour_work(steps.shift.size, n_threads)
     rows = scratch.lend(size, _core.contour_curve, *steps, add, eps, rtol, margin(rtol), n_threads, **options)
     status, scale, lower, estimate, upper, *terms = rows.T
-    good = status == 0
+    good = status == _core.OK
     with np.errstate(all="ignore"):
         log_upper = scale + np.log(upper)
         slack = log_slack(scale, np.log(upper))
@@ -108,7 +108,7 @@ def larger_root(steps: GaussianSteps, delta: float, wall: float, n_threads: int)
     short = (SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
     answer = _core.contour_larger_eps(*steps, delta, wall, RTOL, margin(RTOL), n_threads, work, *short)
     scratch.give_back(work)
-    return answer.root("contour") if answer.status == 0 else None
+    return answer.root("contour") if answer.status == _core.OK else None
 
 
 def ruled_point(question, add: int, eps: float) -> Point | None:
@@ -133,7 +133,9 @@ def _ruled_answer(line, question, add: int, at: float):
             work = scratch.borrow(_core.contour_work(ruled.steps.shift.size, n_threads))
             answer = line(*ruled.steps, add, at, rtol, margin(rtol), n_threads, work, **ruled.options)
             scratch.give_back(work)
-            if answer.status == 0 or (answer.status == 1 and SMALL_SHARE * answer.relative()[-1] < answer.width):
+            if answer.status == _core.OK or (
+                answer.status == _core.LOOSE and SMALL_SHARE * answer.relative()[-1] < answer.width
+            ):
                 return answer
     return None
 
@@ -188,7 +190,7 @@ def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_
     try:
         for goal in (rtol, *(x for x in LOOSER if x > rtol)):
             answer = line(m, q, k, add, at, goal, margin(goal), n_threads, work, pairs=paired.pairs)
-            if answer.status <= 1:
+            if answer.status <= _core.LOOSE:
                 return answer
         return None
     finally:
@@ -211,15 +213,15 @@ def _answer(line, hyperbola, steps: GaussianSteps, add: int, at: float, rtol: fl
                 continue
             else:
                 answer = hyperbola(m, q, k, add, at, math.log(rtol), work)
-            if answer.status == 0:
+            if answer.status == _core.OK:
                 return answer
-            if answer.status == 1:
+            if answer.status == _core.LOOSE:
                 found.append(answer)
         for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)) if _long(steps) else ():
             if found and min(answer.width for answer in found) <= max(goal, ROUGH):
                 break
             answer = line(m, q, k, add, at, goal, margin(goal), n_threads, work)
-            if answer.status <= 1:
+            if answer.status <= _core.LOOSE:
                 found.append(answer)
             elif answer.status in HOPELESS:
                 break

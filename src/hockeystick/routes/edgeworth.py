@@ -256,7 +256,7 @@ def _wide(steps: LossSteps, delta: float, width: float) -> bool:
 def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float):
     asked = steps.family, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin(rtol), limit
     status, *found, _ = scratch.lend(_core.prawitz_work(), kernel, *asked)
-    return found if status <= 1 else None
+    return found if status <= _core.LOOSE else None
 
 
 def _beyond_support(steps: LossSteps, add: int, eps: float):

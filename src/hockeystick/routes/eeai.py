@@ -213,7 +213,7 @@ class Side:
         s = self.steps
         asked = s.family, s.shift, s.q, s.k, self.add, *s.rule, at, 31.0, NO_SMOOTHING
         status, *found = scratch.lend(_core.prawitz_work(), kernel, *asked)
-        return found if status <= 1 else None
+        return found if status <= _core.LOOSE else None
 
     def bounded(self, eps: float) -> tuple[float, float, float, float]:
         """The interval below Chernoff's bound."""

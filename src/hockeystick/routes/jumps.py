@@ -84,9 +84,9 @@ def _answer(expansion, line, steps: GaussianSteps, add: int, at: float):
     (m, q, k), answers, (low, high) = (float(x[0]) for x in steps), [], SHIFTS_SERVED
     if not add and low < m < high and k >= 2 and k * q < MANY:
         answers.append(scratch.lend(_core.jumps_work(), expansion, m, q, k, at, *_rule()))
-    if not (answers and answers[0].status <= 1 and answers[0].width < ENOUGH):
+    if not (answers and answers[0].status <= _core.LOOSE and answers[0].width < ENOUGH):
         answers.append(scratch.lend(_core.bulk_line_work(), line, *steps, add, at, *_rule()))
-    answers = [answer for answer in answers if answer.status <= 1]
+    answers = [answer for answer in answers if answer.status <= _core.LOOSE]
     return min(answers, key=lambda answer: answer.width) if answers else None
 
 

@@ -17,9 +17,6 @@ from ..answers import Point, Root
 from ..outward import U
 from . import contour
 
-POINTS, LOG_CONCAVE = 2.0, 3.0
-"""Kinds of table, csrc/hs.h."""
-
 NODES = 1 << 16
 GRID_MAX = 1 << 53
 """Largest place on a common lattice: a double holds it."""
@@ -136,7 +133,7 @@ def compose(steps) -> Lattice | None:
         d_shift += k * (mismatch * float(np.abs(loss).max()) + law.d_loss)
         error = law.d_loss + (np.abs(loss) + abs(float(law.offset))) * (d_step + mismatch + 4 * U)
         columns.append([(grid - grid[0]) // gap, loss, law.log_mass, error, law.d_log_mass])
-        rows.append([LOG_CONCAVE if law.log_concave else POINTS, k, 0, 0, 0, grid.size, 0])
+        rows.append([_core.LOG_CONCAVE if law.log_concave else _core.POINTS, k, 0, 0, 0, grid.size, 0])
         bottom, top = (end + k * (unit * int(grid[i]) + law.offset) for end, i in ((bottom, 0), (top, -1)))
     infinite = any(law.log_concave for law, _ in steps)
     ends = (-math.inf, math.inf) if infinite else (float(bottom), float(top))
@@ -167,4 +164,4 @@ def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL) -> Root | N
 def _call(function, run: Lattice, at: float, rtol: float):
     size = _core.mixed_work(run.points.shape[1], 0, 0, NODES)
     answer = scratch.lend(size, function, run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), NODES)
-    return answer if answer.status <= 1 else None
+    return answer if answer.status <= _core.LOOSE else None

@@ -16,15 +16,10 @@ from .. import _core, scratch
 from ..answers import Point, Root
 from ..outward import U
 from . import contour
-from .lattice import LOG_CONCAVE, POINTS, LatticeLaw
-
-NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL, RANGE, SUBRANGE, ALLOCATION = 0.0, 1.0, 4.0, 5.0, 6.0, 7.0, 8.0
-"""Kinds of law, csrc/hs.h."""
+from .lattice import LatticeLaw
 
 NODES = 1 << 14
 MORE_NODES = 1 << 19
-NO_BRACKET = 9
-"""Status, csrc/hs.h: near the largest loss no contour leads to the root, however many nodes it has."""
 
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
@@ -113,11 +108,11 @@ def _answer(function, steps, at: float, rtol: float):
     while True:
         table, points = tables(steps, panels)
         answer = _call(function, table, points, at, rtol, nodes)
-        if answer.status == 0:
+        if answer.status == _core.OK:
             return answer
         truncation = quadrature = rounding = math.inf
         used = nodes // 4
-        if answer.status == 1:
+        if answer.status == _core.LOOSE:
             found.append(answer)
             _, truncation, quadrature, rounding = answer.relative()
             used = answer.nodes + 1
@@ -125,7 +120,7 @@ def _answer(function, steps, at: float, rtol: float):
         before, most = truncation, max(truncation, quadrature, rounding)
         if sums and falls and panels < PANELS_MAX and most > 0.1 * rtol and 4 * points.shape[1] * used < COST:
             panels *= 4
-        elif nodes == MORE_NODES or answer.status == NO_BRACKET or (sums and points.shape[1] * MORE_NODES > COST):
+        elif nodes == MORE_NODES or answer.status == _core.NO_BRACKET or (sums and points.shape[1] * MORE_NODES > COST):
             break
         elif max(truncation, quadrature) > 0.1 * rtol:
             nodes = MORE_NODES
@@ -141,20 +136,30 @@ def tables(steps, panels: int):
     columns: list[np.ndarray] = []
     for step in steps:
         if isinstance(step, NormalStep):
-            rows.append([NORMAL if step.q == 1 else SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
+            rows.append([_core.NORMAL if step.q == 1 else _core.SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
         elif isinstance(step, AllocationStep):
-            rows.append([ALLOCATION, step.k, step.m, step.steps, step.add, 0, 0])
+            rows.append([_core.ALLOCATION, step.k, step.m, step.steps, step.add, 0, 0])
         elif isinstance(step, AtomicStep):
             columns.append(np.array([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass]))
-            rows.append([LOG_CONCAVE if step.log_concave else POINTS, step.k, 0, 0, 0, step.loss.size, 0])
+            rows.append([_core.LOG_CONCAVE if step.log_concave else _core.POINTS, step.k, 0, 0, 0, step.loss.size, 0])
         elif step.q == 1:
-            rows.append([RANGE if isinstance(step, RangeStep) else LAPLACE, step.k, step.m, 1, 0, 0, 0])
+            rows.append([_core.RANGE if isinstance(step, RangeStep) else _core.LAPLACE, step.k, step.m, 1, 0, 0, 0])
         else:
             n = panels * max(1, math.ceil(step.m))
             columns.append(_core.sublaplace_points(step.m, step.q, step.add, n, *_gauss()))
             if bare := isinstance(step, RangeStep):
                 columns[-1] = _without_atoms(columns[-1], step.m)
-            rows.append([SUBRANGE if bare else SUBLAPLACE, step.k, step.m, step.q, step.add, columns[-1].shape[1], n])
+            rows.append(
+                [
+                    _core.SUBRANGE if bare else _core.SUBLAPLACE,
+                    step.k,
+                    step.m,
+                    step.q,
+                    step.add,
+                    columns[-1].shape[1],
+                    n,
+                ]
+            )
     points = np.ascontiguousarray(np.concatenate(columns, axis=1)) if columns else _NO_POINTS
     return np.array(rows, dtype=float), points
 
@@ -173,6 +178,6 @@ def _gauss():
 
 
 def _call(function, table, points, at: float, rtol: float, nodes: int):
-    grids, epochs = (int((table[:, 0] == kind).sum()) for kind in (SUBNORMAL, ALLOCATION))
+    grids, epochs = (int((table[:, 0] == kind).sum()) for kind in (_core.SUBNORMAL, _core.ALLOCATION))
     size = _core.mixed_work(points.shape[1], grids, epochs, nodes)
     return scratch.lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), nodes)

@@ -55,7 +55,7 @@ class _Run(NamedTuple):
         if not abs(value) < math.inf:
             return None
         answer = _core.saddle_atoms(*self[:5], have_eps, value, kind)
-        return answer if answer.status == 0 else None
+        return answer if answer.status == _core.OK else None
 
 
 def _run(steps, counts, exact: bool) -> _Run:

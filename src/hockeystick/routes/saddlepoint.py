@@ -51,7 +51,7 @@ def larger_root(steps: GaussianSteps, log_delta: float, wall: float):
 
 def _ask(function, steps: GaussianSteps, *arguments) -> Saddle | None:
     answer = scratch.lend(_core.saddle_work(), function, *steps, *arguments)
-    return answer if answer.status == 0 else None
+    return answer if answer.status == _core.OK else None
 
 
 def _interval(answer: Saddle):
