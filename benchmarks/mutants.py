@@ -15,6 +15,8 @@ sites, in csrc and in the Python bounds:
               slack constant is in it
     end       every term of a sum that is assigned to `lower` or `upper`, but the first: 0
     slack     every product with the unit roundoff: by 1e-3
+    claim     all products with the unit roundoff of one function at once: by 1e-3. One constant mostly stands in a sum
+              of several of its size, which cover for it; a function's whole claim nothing covers
 
 Mutants are run in an order drawn by --seed, which a site keeps when others come and go.
 
@@ -65,7 +67,7 @@ TESTS = {
     "query arguments worst bound outward answers": "outward answers contour budget truth mechanisms",
     "topk ranged range selection": "topk ranged selection",
     "allocation": "allocation",
-    "crowd fit": "crowd arrays",
+    "crowd fit contour": "crowd arrays",
     "jumps walls": "jumps sparse extreme_laws",
     "shuffling attacks sampled": "shuffling attacks sampled selection",
     "risk calibration search": "risk risk_gdp calibrate",
@@ -94,13 +96,14 @@ CURVES = ("FromCurve",)
 
 
 class Site(NamedTuple):
-    """Text [start, stop) of a file, what kind of site it is, and the mutation."""
+    """Text [start, stop) of a file, what kind of site it is, the mutation, and of a slack constant its function."""
 
     path: str
     start: int
     stop: int
     what: str
     kind: int
+    within: str = ""
 
     @property
     def line(self) -> int:
@@ -182,7 +185,7 @@ def c_sites(path: str):
             for a, b in terms_of_sum(text, at, statement_end(text, at)):
                 yield Site(path, a, b, "end", DROP)
         for found in re.finditer(r"\bHS_U\b", body):
-            yield Site(path, start + found.start(), start + found.end(), "slack", SHRINK)
+            yield Site(path, start + found.start(), start + found.end(), "slack", SHRINK, name)
 
 
 # Sites in Python
@@ -250,7 +253,7 @@ def python_sites(path: str):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
                 for side in (node.left, node.right):
                     if isinstance(side, ast.Name) and side.id in ("U", "ULP", "LDBL_ULP"):
-                        yield Site(path, *span(side), "slack", SHRINK)
+                        yield Site(path, *span(side), "slack", SHRINK, function.name)
 
 
 def all_sites() -> list[Site]:
@@ -258,7 +261,10 @@ def all_sites() -> list[Site]:
     for p in sorted((ROOT / "src/hockeystick").glob("**/*.py")):
         if not {"adapters", "judge", "dask.py"} & set(p.parts):
             found += python_sites(p.relative_to(ROOT).as_posix())
-    return sorted(set(found))
+    one = {(s.path, s.start, s.stop, s.what): s for s in reversed(found)}  # a function within another is walked twice
+    constants = [s for s in one.values() if s.what == "slack"]
+    first = {(s.path, s.within): s for s in sorted(constants, reverse=True)}
+    return sorted([*one.values(), *(s._replace(what="claim") for s in first.values())])
 
 
 # The instrument
@@ -267,10 +273,10 @@ HEADER = """
 extern int hs_mutant_id, hs_mutant_log;
 extern unsigned char hs_mutant_seen[];
 double hs_mutant_apply(double x, int kind);
-__attribute__((unused)) static inline double hs_mutant(int id, double x, int kind)
+__attribute__((unused)) static inline double hs_mutant(int id, int claim, double x, int kind)
 {
-    if (hs_mutant_log && x != 0 && x - x == 0) hs_mutant_seen[id] = 1;
-    return __builtin_expect(id == hs_mutant_id, 0) ? hs_mutant_apply(x, kind) : x;
+    if (hs_mutant_log && x != 0 && x - x == 0) hs_mutant_seen[id] = hs_mutant_seen[claim] = 1;
+    return __builtin_expect(id == hs_mutant_id || claim == hs_mutant_id, 0) ? hs_mutant_apply(x, kind) : x;
 }
 """
 
@@ -312,14 +318,14 @@ LOG = os.environ.get("HS_MUTANT_LOG")
 SEEN = set()
 
 
-def hs_mutant(at, value, kind):
+def hs_mutant(at, claim, value, kind):
     if isinstance(value, (tuple, list)):
-        return type(value)(hs_mutant(at, x, kind) for x in value)
+        return type(value)(hs_mutant(at, claim, x, kind) for x in value)
     if not isinstance(value, (float, np.floating, np.ndarray)):
         return value
     if LOG and np.any(np.isfinite(value) & (value != 0)):
-        SEEN.add(at)
-    if at != ID:
+        SEEN.update((at, claim))
+    if ID not in (at, claim):
         return value
     low, high = value * np.where(value > 0, 1e-3, 1e3), value * np.where(value > 0, 1e3, 1e-3)
     return [value, low, high, value - 6.907755278982137, value + 6.907755278982137, value * 0][kind]
@@ -338,12 +344,14 @@ if LOG:
 def instrument(where: Path, sites: dict[int, Site], paths: set[str]) -> None:
     """The tree at `where` with every site wrapped. Inner sites lie in outer ones: text goes in from the end of a
     file."""
+    claims = {(s.path, s.within): at for at, s in sites.items() if s.what == "claim"}
     for path in sorted(paths):
         text = (ROOT / path).read_text()
         marks = []
         for at, s in sites.items():
-            if s.path == path:
-                marks += [(s.stop, 0, -s.start, f"), {s.kind})"), (s.start, 1, -s.stop, f" hs_mutant({at}, (")]
+            if s.path == path and s.what != "claim":
+                head = f" hs_mutant({at}, {claims.get((path, s.within), at) if s.what == 'slack' else at}, ("
+                marks += [(s.stop, 0, -s.start, f"), {s.kind})"), (s.start, 1, -s.stop, head)]
         for place, _, _, word in sorted(marks, reverse=True):
             text = text[:place] + word + text[place:]
         if path.endswith(".py"):
@@ -584,6 +592,7 @@ def named(sites: dict[int, Site]) -> dict[int, dict]:
             start = 1 + max(texts[s.path].rfind(end, 0, start) for end in ends)
             stop = min(found for end in ends if (found := texts[s.path].find(end, stop)) >= 0)
         text = "".join(texts[s.path][start:stop].split())[:90]
+        text = s.within if s.what == "claim" else text
         key = Path(s.path).name, s.what, text
         out[at] = {"file": key[0], "what": s.what, "text": text, "number": seen[key], "line": s.line}
         seen[key] += 1
@@ -616,7 +625,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--state", type=Path, required=True, help="JSON lines: outcomes so far")
     parser.add_argument("--files", nargs="*", help="only mutants in files whose name holds one of these")
-    parser.add_argument("--what", nargs="*", help="only mutants of these kinds: bound, budget, end, slack")
+    parser.add_argument("--what", nargs="*", help="only mutants of these kinds: bound, budget, end, claim, slack")
     parser.add_argument("--most", type=int, default=10**9, help="how many to run now")
     parser.add_argument("--seed", type=int, default=0, help="order in which they are drawn")
     parser.add_argument("--slack", type=int, default=10**9, help="how many slack constants are in the sample")

@@ -96,6 +96,11 @@ GROUPS = {
         period-inner period-rounding period-shift period-step panels-k panels-phi table-k table-phi far-logconcave
         far-laplace far-sublaplace subnormal-k subnormal-phi""",
     ),
+    "allocation": c_group(
+        "check_allocation_terms",
+        """allocation-normal allocation-mesh allocation-ends allocation-h allocation-right allocation-left
+        allocation-variance allocation-far allocation-gap""",
+    ),
     "hyperbola": c_group(
         "check_hyperbola_terms",
         "hyperbola-alias hyperbola-truncation hyperbola-inner hyperbola-inner-nodes hyperbola-rounding-nodes",

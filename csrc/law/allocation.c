@@ -25,8 +25,10 @@
  */
 #include "law/allocation.h"
 
-#define DEPTH 42.0 /* nats: what quadratures are made for */
-#define JUMP 40.0  /* nats that a moment may exceed the one needed by, to have lines that turn less */
+#ifndef DEPTH
+#define DEPTH 42.0 /* nats: what quadratures are made for; tests make it smaller */
+#endif
+#define JUMP 40.0 /* nats that a moment may exceed the one needed by, to have lines that turn less */
 #define BEYOND(deep) sqrt(2 * (48 + (deep))) /* deviations at which sums in the normal variable end */
 #define PEAK 0.39894228040143267794          /* 1/sqrt(2 pi) */
 #define MORE 1.02                            /* bounds of first order in u */
