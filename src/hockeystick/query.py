@@ -356,6 +356,11 @@ class _Settings(Question):
     def _prune(self) -> bool:
         return self.route == "auto" or TABLE[self.route].prune
 
+    def _ask(self, name: str, what: str, add: int, at: float):
+        """What one route answers in one direction, or None."""
+        found = TABLE[name].point(self, add, at) if what == "point" else TABLE[name].root(self, add, at)
+        return found and found.within_a_curve(at)
+
     def _try(self, what: str, add: int, at: float):
         """The route asked for, or with `auto` all in turn until the answer is good enough: what they leave."""
         found, wanted, before = None, GOOD_ENOUGH if self.rtol is None else self.rtol, ""
@@ -366,8 +371,7 @@ class _Settings(Question):
                 far = self.enough and bounds.far_below(self, add, at, self.enough)
                 if far:
                     return meet(found, far, self.run)
-            answer = TABLE[name].point(self, add, at) if what == "point" else TABLE[name].root(self, add, at)
-            found, before = meet(found, answer and answer.within_a_curve(at), self.run), name
+            found, before = meet(found, self._ask(name, what, add, at), self.run), name
             goal = min(wanted, SHARP) if name == "contour" and names is GAUSSIAN else wanted
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
