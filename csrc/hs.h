@@ -184,10 +184,13 @@ int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work
  * cut out of a log-concave law. step > 0: every loss is (step + step_low)(x + constant), x integers, the constants
  * summing to `shift` over all copies; step + step_low is known to d_step (relative), and all losses together to
  * d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
- * HS_LAW_ALLOCATION: q is the number of steps of an epoch. work: hs_mixed_work() doubles for n_points points,
+ * HS_LAW_ALLOCATION: q is the number of steps of an epoch. HS_LAW_DENSITY: equidistant points of a density, see law.c,
+ * then two entries that hold (wide, log mass beyond the low end, beyond the high end, mass that the window leaves out)
+ * and (low, high centre of the window, its width). work: hs_mixed_work() doubles for n_points points,
  * n_subnormal and n_allocations laws of these kinds and n_nodes nodes. */
 enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
 enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOCATION = 8 };
+enum { HS_LAW_DENSITY = 9 };
 enum { HS_LAWS_MAX = 128 };
 typedef struct {
     int b;

@@ -3,7 +3,8 @@
  * Symbols. L: the loss under num; M(t) = E e^{tL}, K = log M; phi(y) = M(c+iy)/M(c); u = 2^-53; h2(x) = e^x - 1 - x.
  *   Kinds of law: HS_LAW_NORMAL (shift m), HS_LAW_LAPLACE (shift m, laplace.c), HS_LAW_POINTS (atoms l_j of mass
  *   e^{lp_j}), HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c), HS_LAW_SUBNORMAL
- *   (subnormal.c), HS_LAW_RANGE (bound m, range.c).
+ *   (subnormal.c), HS_LAW_RANGE (bound m, range.c), HS_LAW_DENSITY (equidistant points of a density f with |f(l+i th)|
+ *   <= f(l) e^{(m th)^2/2}, which a window makes small beyond the points).
  *
  * Formula. For points M(t) - 1 = sum_j e^{lp_j} [ hs_h2(t l_j) + t hs_h2(-l_j) ] [theory: law.second-order]; with M >
  *   e^3 the plain sum of e^{lp + t l}. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted masses r_j normalised by
@@ -100,6 +101,29 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
     }
 }
 
+/* HS_LAW_DENSITY: a bound of the sum over points beyond both ends at the tilt c, over e^top: the masses there times the
+ * largest e^{cl} times the window, e^{-x^2/2} at x widths beyond its centre [theory: allocation.points]. */
+static double beyond_upper(const hs_law *w, double c, double top)
+{
+    double sum = 0, x, at;
+    int high;
+    for (high = 0; high < 2; high++) {
+        double side = high ? 1 : -1, centre = w->lambda[high], end = w->l[high ? w->n - 1 : 0];
+        at = side * fmax(side * end, side * (centre + c * w->flat * w->flat));
+        x = fmax(0, side * (at - centre) / w->flat);
+        sum += exp(w->lost[high] + c * at - 0.5 * x * x - top);
+    }
+    return sum * (1 + 1e-9);
+}
+
+/* What the trapezoid rule of a density misses of phi at frequency y [theory: allocation.points]. */
+static double density_miss(const hs_law *w, double y)
+{
+    double p = 2 * HS_PI / (w->l[1] - w->l[0]);
+    if (!(y < 0.9 * p)) return HUGE_VAL;
+    return 2.1 * exp(-0.5 * (p - y) * (p - y) / (w->m * w->m)) + 2.1 * exp(-0.5 * p * p / (w->m * w->m));
+}
+
 /* K, its error, and estimates of the tilted mean and variance of the loss, for one copy at real tilt t. */
 void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
 {
@@ -115,6 +139,12 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
     else points_cgf(w, t, out);
     if (w->kind == HS_LAW_SUBLAPLACE) {
         double miss = hs_sublaplace_quadrature_upper(w, t, 0, out->K); /* of M */
+        out->err = miss < 0.5 ? out->err - log1p(-miss) : HUGE_VAL;
+    }
+    if (w->kind == HS_LAW_DENSITY) { /* the masses under num and den are 1 less at most w->level */
+        double miss = beyond_upper(w, t, out->K), size = 1 + 2 * fabs(t), back = exp(-out->K);
+        miss += density_miss(w, 0) * (1 + size * back);
+        miss += size * back * (beyond_upper(w, 0, 0) + beyond_upper(w, -1, 0) + w->level);
         out->err = miss < 0.5 ? out->err - log1p(-miss) : HUGE_VAL;
     }
 }
@@ -147,6 +177,7 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     for (j = 0; j < w->n; j++)
         if (j < first || j > last) out += exp(w->lp[j] + c * w->l[j] - w->log_m);
     if (w->tails) out += ends_upper(w, c, w->log_m);
+    if (w->kind == HS_LAW_DENSITY) out += beyond_upper(w, c, w->log_m);
     w->r = scratch;
     w->xr = scratch + w->n;
     w->nr = last - first + 1;
@@ -228,6 +259,7 @@ static double missing(const hs_law *w, double low, double y)
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
     if (by_ends(w, low)) return hs_ends_missing(w, low);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
+    if (w->kind == HS_LAW_DENSITY) return w->quad + 2.25 * density_miss(w, y);
     if (w->kind != HS_LAW_SUBLAPLACE) return w->quad;
     /* [theory: law.quotient] */
     return w->quad + 2.25 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m);
@@ -319,6 +351,7 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
         double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3),
                b = mod + y * w->c1 + quad + 8 * HS_U;
         if (!(dz + qz < 0.25)) {
+            if (w->kind == HS_LAW_DENSITY) b = fmin(b, hs_law_far_upper(w, y));
             re[n] += k * log(b < 1 ? b : 1);
             round[n] += b < 1e300 ? 1.1 : HUGE_VAL;
             continue;
@@ -335,6 +368,7 @@ double hs_law_gap_lower(const hs_law *w, double y)
 {
     double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], a2;
     if (w->kind == HS_LAW_ALLOCATION) return hs_allocation_gap_lower(w, y);
+    if (w->kind == HS_LAW_DENSITY && y > 6 * w->m) return 2 * (1 - hs_law_far_upper(w, y));
     phi(w, y, 1, 1, zr, zi);
     a2 = -(2 * zr[0] + zr[0] * zr[0] + zi[0] * zi[0]); /* 1 - |phi|^2 */
     return fmax(0, 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing(w, y, y)) - 8 * HS_U * fabs(a2));
@@ -344,6 +378,7 @@ double hs_law_gap_lower(const hs_law *w, double y)
 double hs_law_far_upper(const hs_law *w, double y)
 {
     if (w->kind == HS_LAW_NORMAL) return exp(-0.5 * w->m * w->m * y * y) * (1 + 1e-12);
+    if (w->kind == HS_LAW_DENSITY) return fmin(1, exp(-0.5 * y * y / (w->m * w->m)) * (1 + 1e-12));
     if (w->kind == HS_LAW_LAPLACE) return fmin(1, hs_laplace_decay_upper(w, y));
     if (w->kind == HS_LAW_RANGE) return hs_range_far_upper(w, y);
     if (w->kind == HS_LAW_ALLOCATION) return hs_allocation_far_upper(w, y);

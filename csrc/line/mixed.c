@@ -369,6 +369,17 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
         w->dp = A->dp + at;
         w->unit = A->step > 0 ? 0 : 1;
         at += w->n;
+        if (w->kind == HS_LAW_DENSITY) {
+            const int64_t end = w->n -= 2;
+            if (end < 2) return HS_BAD_ARGUMENT;
+            w->m = w->x[end];
+            w->lost[0] = w->l[end];
+            w->lost[1] = w->lp[end];
+            w->level = w->dl[end];
+            w->lambda[0] = w->x[end + 1];
+            w->lambda[1] = w->l[end + 1];
+            w->flat = w->lp[end + 1];
+        }
         grids += w->kind == HS_LAW_SUBNORMAL;
         allocations += w->kind == HS_LAW_ALLOCATION;
     }

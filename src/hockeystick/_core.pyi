@@ -26,6 +26,7 @@ LOG_CONCAVE: int
 RANGE: int
 SUBRANGE: int
 ALLOCATION: int
+DENSITY: int
 DROPPED: int
 TURN: int
 

@@ -98,9 +98,9 @@ def random_allocation(mechanism: Mechanism, steps: int) -> Mechanism:
 
     So it does not cover batches of a fixed size, shuffling, or a published schedule.
 
-    Answers are narrow where sqrt(t) sigma/sensitivity is up to about 40 (ADD alone: 4,000). Beyond, REMOVE needs more
-    moments of S than are computed: the tails of one epoch may still give a wide answer, else an `AccuracyError` is
-    raised.
+    Answers are narrow where sigma is at least twice the sensitivity, or sqrt(t) sigma/sensitivity at most about 40 (ADD
+    alone: 4,000). With less noise and more steps REMOVE needs more moments of S than are computed: the tails of one
+    epoch may still give a wide answer, else an `AccuracyError` is raised.
 
     References
     ----------

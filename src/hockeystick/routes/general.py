@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import allocation_density
 from ..allocation import RandomAllocation
 from ..answers import ZERO, Point, Root
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
@@ -28,6 +29,11 @@ LAWS_MAX = 128
 """Distinct steps; more cost more here than by convolution."""
 
 
+POINTS_SHIFT, POINTS_FROM, SLOW = 0.55, 300.0, 1600.0
+"""sensitivity/sigma up to which, and steps over its square from which, an epoch is taken by points of its density; and
+from which by all that there are."""
+
+
 class Finite(NamedTuple):
     """The finite losses of a run as one of the two routes takes them, and log(1 - D). Outcomes of mass `lost` may be
     missing."""
@@ -41,16 +47,16 @@ class Finite(NamedTuple):
         return lattice if isinstance(self.run, lattice.Lattice) else mixed
 
 
-def describe(run, losses, add: int, adjacency: str) -> Finite | None:
+def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finite | None:
     """What the run is made of. losses: (Loss, count) of every step, by which the adjacency has been accepted."""
-    key = ("finite", add, id(losses))
+    key = ("finite", add, id(losses), deep)
     if key not in run._cache:
         # the losses live as long as their id is used
-        run._cache[key] = (_describe(run, losses, add, adjacency), losses)
+        run._cache[key] = (_describe(run, losses, add, adjacency, deep), losses)
     return run._cache[key][0]
 
 
-def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
+def _describe(run, losses, add: int, adjacency: str, deep: bool) -> Finite | None:
     if len(run.parts) > LAWS_MAX or any(not 1 > loss.mass_inf == loss.mass_minus_inf for loss, _ in losses):
         return None
     log_finite = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in losses)
@@ -61,18 +67,20 @@ def _describe(run, losses, add: int, adjacency: str) -> Finite | None:
             return Finite(common, log_finite)
     moves = 2 if adjacency == "replace_one" else 1
     steps = [
-        _line_step(step, loss, law, add, k, moves)
+        _line_step(step, loss, law, add, k, moves, deep)
         for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
     ]
     lost = math.fsum(
-        k * loss.tails(np.zeros(1)).absolute for step, (loss, k) in zip(steps, losses, strict=True) if _is_cut(step)
+        k * (step.lost if isinstance(step, mixed.DensityStep) else loss.tails(np.zeros(1)).absolute)
+        for step, (loss, k) in zip(steps, losses, strict=True)
+        if _is_cut(step)
     )
     return None if None in steps else Finite(steps, log_finite, lost)
 
 
 def _is_cut(step) -> bool:
     """Whether a step is a table of atoms that csrc/law/law.c takes for complete."""
-    return isinstance(step, mixed.AtomicStep) and not step.log_concave
+    return isinstance(step, mixed.DensityStep) or (isinstance(step, mixed.AtomicStep) and not step.log_concave)
 
 
 def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | None:
@@ -94,7 +102,7 @@ def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | Non
     return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], rel, given.edge)
 
 
-def _line_step(step, loss, law, add: int, k: int, moves: int):
+def _line_step(step, loss, law, add: int, k: int, moves: int, deep: bool):
     """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is
     two-sided."""
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
@@ -105,7 +113,7 @@ def _line_step(step, loss, law, add: int, k: int, moves: int):
     if isinstance(base, Laplace):
         return mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, add, k)
     if isinstance(step, RandomAllocation):
-        return mixed.AllocationStep(step.shift, step.steps, add, k)
+        return _allocation_step(step.shift, step.steps, add, k, deep)
     if isinstance(base, BoundedRange):
         return mixed.RangeStep(base.eps0, q, add, k)
     if law is not None:
@@ -118,10 +126,41 @@ def _line_step(step, loss, law, add: int, k: int, moves: int):
     return mixed.AtomicStep(found.loss, log_mass, np.broadcast_to(found.edge, log_mass.shape), d_log_mass, False, k)
 
 
+WINDOWS = ((110.0, 0.7), (80.0, 0.5), (64.0, 0.4))
+DEEP_WINDOWS = ((800.0, 0.7), (400.0, 0.5), (200.0, 0.4))
+"""Nats of what the points of an epoch's density leave out, and the width of their window; fewer where lines do not
+reach that far."""
+
+
+def _allocation_step(m: float, t: int, add: int, k: int, deep: bool):
+    """By points of the density of its loss where there are some, else by its transform on rotated lines."""
+    found = None
+    if m <= POINTS_SHIFT and t > POINTS_FROM * m * m:
+        for depth, eta in DEEP_WINDOWS if deep else WINDOWS:
+            found = allocation_density.points(m, t, depth + math.log(k), eta) or found
+            if found is not None and found.whole:
+                break
+    if found is None or not (found.whole or t > SLOW * m * m):
+        return mixed.AllocationStep(m, t, add, k)
+    return mixed.DensityStep(found.columns(add), found.lost, k)
+
+
+def _asked(question, add: int, log_delta: float | None):
+    """What the run is made of, with deep windows where what is left out would be seen at log_delta."""
+    found = describe(question.run, question.losses(add), add, question.adjacency)
+    if found and found.lost and log_delta is not None and not log_delta > math.log(found.lost) + LOST + 1:
+        deep = describe(question.run, question.losses(add), add, question.adjacency, deep=True)
+        return deep if deep and deep.lost < found.lost else found
+    return found
+
+
 def point(question, add: int, eps: float):
     """delta(eps)."""
-    found = describe(question.run, question.losses(add), add, question.adjacency)
+    found = _asked(question, add, None)
     answer = found and found.route.point(found.run, eps, question.goal)
+    if answer and found.lost and not answer.lower > math.log(found.lost) + LOST:
+        found = _asked(question, add, answer.lower)
+        answer = found.route.point(found.run, eps, question.goal)
     if found is None or not answer:
         return None
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
@@ -145,7 +184,7 @@ def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
 def root(question, add: int, delta: float):
     """eps(delta), clipped at 0."""
     parts = question.losses(add)
-    found = describe(question.run, parts, add, question.adjacency)
+    found = _asked(question, add, math.log(delta))
     if not found:
         return None
     least, most = rest(parts, delta)

@@ -69,6 +69,15 @@ class AllocationStep(NamedTuple):
     k: int
 
 
+class DensityStep(NamedTuple):
+    """k steps of a law known by points of its density: the columns of csrc/line/mixed.c; outcomes of mass `lost` are
+    left out of each."""
+
+    columns: np.ndarray
+    lost: float
+    k: int
+
+
 class AtomicStep(NamedTuple):
     """k steps of a law of atoms: losses, log masses under num, bounds of the errors of both; log_concave as in
     LatticeLaw."""
@@ -139,6 +148,9 @@ def tables(steps, panels: int):
             rows.append([_core.NORMAL if step.q == 1 else _core.SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
         elif isinstance(step, AllocationStep):
             rows.append([_core.ALLOCATION, step.k, step.m, step.steps, step.add, 0, 0])
+        elif isinstance(step, DensityStep):
+            columns.append(step.columns)
+            rows.append([_core.DENSITY, step.k, 0, 0, 0, step.columns.shape[1], 0])
         elif isinstance(step, AtomicStep):
             columns.append(np.array([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass]))
             rows.append([_core.LOG_CONCAVE if step.log_concave else _core.POINTS, step.k, 0, 0, 0, step.loss.size, 0])

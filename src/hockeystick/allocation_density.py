@@ -1,0 +1,448 @@
+"""The density of log(S/t), S the sum of t independent lognormals of mean one, on a lattice: the loss of an epoch of
+random allocation where sqrt(t) sigma/sensitivity is not small.
+
+Symbols. v = m^2, X = exp(m g - v/2), d = X - 1, W = S - t = d_1 + .. + d_t, x = t(e^l - 1) the value of W at the loss
+l, a = sqrt(t)/m. A line: tilt r, cut b of the normal variable with chi(g) = Phi((b-g)/eta), C(s) = E chi e^{-sd}.
+
+Formulas [theory: allocation.line, allocation.cut].
+    density of W at x = (1/P) sum_n e^{s_n x} C(s_n)^t + errors,  s_n = -r + 2 pi i n/P,
+    C(s) = 1 - q0 + s q1 + E chi h2(-sd),  h2(z) = e^z - 1 - z,  q0 = E(1-chi),  q1 = E(1-chi)d;
+the expectation by the trapezoid rule of mesh H. Points of the law are l_j = jh with masses h f(l_j) w(l_j), w a window
+of two normal distribution functions [theory: allocation.points].
+
+Error claims. The relative error of a mass is the sum of: what the rule in g misses; nodes beyond the last; aliases of
+period P; what the cut leaves out; rounding, first order in u with room to spare. What the window leaves out of the law
+is a probability, `lost`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .outward import U
+
+SEEN, MISSED = 9.3, 10.4
+"""y in deviations that the points serve, and what their aliases are beyond: e^-54."""
+
+CUT, LAST = 0.05, 12.0
+"""eta m: what a cut is smoothed by; it is sharp LAST eta beyond b."""
+
+REACH = 90.0
+"""Deviations of W beyond which no line goes."""
+
+STEP = 2.5
+TAUS = (9.0, 6.5, 4.5, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05)
+NATS = 46.0
+NODES_MAX = 1 << 17
+
+
+class Points(NamedTuple):
+    """Losses of REMOVE and log masses under P and Q with the errors of both, ascending; a with its window; bounds of
+    the log masses beyond each end (under P and Q, low and high) and of what the window leaves out; its centres."""
+
+    loss: np.ndarray
+    log_num: np.ndarray
+    log_den: np.ndarray
+    error: np.ndarray
+    wide: float
+    ends: tuple[tuple[float, float], tuple[float, float]]
+    lost: float
+    centres: tuple[float, float]
+    width: float
+    whole: bool
+
+    def columns(self, add: int) -> np.ndarray:
+        """As csrc/line/mixed.c takes a law: coordinate, loss, log mass under num, their errors; then what is beyond."""
+        side = -1 if add else 1
+        loss, log = side * self.loss[::side], (self.log_den if add else self.log_num)[::side]
+        ends, centres = [e[add] for e in self.ends][::side], [side * x for x in self.centres][::side]
+        more = np.array([[self.wide, *ends, self.lost, 0.0], [*centres, self.width, 0.0, 0.0]]).T
+        body = np.array([loss, loss, log, 0 * loss, self.error[::side]])
+        return np.ascontiguousarray(np.concatenate([body, more], axis=1))
+
+
+def _normal_cdf(x: np.ndarray) -> np.ndarray:
+    out = np.ones(x.size)
+    some = x < 8.5
+    out[some] = [0.5 * math.erfc(y) for y in (x[some] * -math.sqrt(0.5)).tolist()]
+    return out
+
+
+def _tail(x: float) -> float:
+    return 0.5 * math.erfc(x / math.sqrt(2))
+
+
+def _h2(z: np.ndarray) -> np.ndarray:
+    small = np.abs(z) < 0.05
+    y = np.where(small, z, 0.0)
+    series = y * y * (0.5 + y * (1 / 6 + y * (1 / 24 + y * (1 / 120 + y * (1 / 720 + y / 5040)))))
+    return np.where(small, series, np.expm1(np.minimum(z, 700.0)) - z)
+
+
+def _sin_less(z: np.ndarray) -> np.ndarray:
+    """sin z - z."""
+    small = np.abs(z) < 0.4
+    y = np.where(small, z, 0.0)
+    q = y * y
+    series = -y * q / 6 * (1 - q / 20 * (1 - q / 42 * (1 - q / 72 * (1 - q / 110 * (1 - q / 156)))))
+    return np.where(small, series, np.sin(z) - z)
+
+
+def exp(x: float) -> float:
+    return math.exp(x) if x < 700 else math.inf
+
+
+class _Rule:
+    """Nodes in the normal variable for a cut b, with d and weights; tau: half the width of its strip."""
+
+    __slots__ = ("H", "X", "b", "d", "end", "eta", "g", "m", "miss", "moved", "q0", "q1", "size", "tau", "top", "w")
+
+    def __init__(self, m: float, b: float, eta: float, H: float, tau: float, wide: float):
+        self.m, self.b, self.eta, self.H, self.tau = m, b, eta, H, tau
+        n = math.ceil((b + LAST * eta + wide) / H)
+        self.g = g = -wide + H * np.arange(n + 1)
+        self.d = np.expm1(m * g - 0.5 * m * m)
+        self.X = 1 + self.d
+        at = (b - g) / eta
+        normal = H / math.sqrt(2 * math.pi) * np.exp(-0.5 * g * g)
+        self.w = normal * _normal_cdf(at)
+        self.size = U * (2 * g * g + at * at + 60 + g.size)  # relative errors of w
+        self.moved = U * (4 * np.abs(m * g) + 2 * m * m + 6) * self.X  # errors of d
+        self.end = float(g[-1]) + 0.5 * H
+        self.top = math.exp(m * self.end - 0.5 * m * m)  # X there
+        scale = math.sqrt(1 + eta * eta)
+        self.q0 = _tail(b / scale)
+        self.q1 = _tail((b - m) / scale) - self.q0
+        rate = 2 * math.pi * tau / H
+        self.miss = 2 * math.exp(0.5 * tau**2 * (1 + eta**-2)) / math.expm1(rate) if rate < 700 else 0.0
+
+    def log_turned(self, tau: float, q: float) -> float:
+        """log of a bound of E (|chi(g - i tau)| - chi(g)) e^{-qX}, by cells [theory: allocation.cut]."""
+        x, H, at = tau / self.eta, self.H, (self.b - self.g) / self.eta
+        move = H if q < 0 else -H
+        up = -0.5 * np.maximum(np.abs(self.g) - H, 0) ** 2 - 0.5 * np.maximum(np.abs(at) - H / self.eta, 0) ** 2
+        up -= q * np.exp(self.m * (self.g + move) - 0.5 * self.m**2)
+        top = float(up.max())
+        return math.log(x * H / 6) + 0.5 * x * x + top + math.log(float(np.exp(up - top).sum()))
+
+    def log_mean(self, q: float, cell: float = 0.0) -> float:
+        """log of about E chi e^{-qX}; with the mesh for `cell`, of an upper bound by cells."""
+        up = -q * np.exp(self.m * (self.g - cell) - 0.5 * self.m**2) + cell * np.abs(self.g)
+        top = float(up.max())
+        return top + math.log(float((self.w * np.exp(up - top)).sum()) + 1e-300)
+
+    def log_end(self, tau: float) -> float:
+        """log of a bound of |n chi| within tau of the last place."""
+        x = (self.end - self.b) / self.eta
+        return 0.5 * tau * tau * (1 + self.eta**-2) - 0.5 * self.end**2 - 0.5 * x * x - 1.6
+
+
+class _Line:
+    """C(s)^t on Re s = -r. kappa: log C(-r); slope: its derivative; off: error of kappa."""
+
+    __slots__ = ("kappa", "m", "off", "r", "rule", "slope", "t", "top")
+
+    def __init__(self, m: float, t: int, r: float, b: float, eta: float, mean: float):
+        self.m, self.t, self.r = m, t, r
+        self.top = 9.8 / (m * math.sqrt(t) * min(1.0, mean))
+        self.rule = self._place(b, eta)
+        self.kappa, self.slope, self.off = self.real(r)
+
+    def _place(self, b: float, eta: float) -> _Rule:
+        """The widest mesh for which the rule misses less than e^-NATS/t."""
+        m, r, want = self.m, self.r, NATS + math.log(self.t)
+        wide = math.sqrt(2 * (want + 6 + max(0.0, -r)))
+        coarse = _Rule(m, b, eta, min(0.25, 0.5 * eta), 1.0, wide)
+        best = (0.0, 1.0)
+        for tau in TAUS:
+            if m * tau > 1.4:
+                continue
+            rho = max(r, r * math.cos(m * tau) + self.top * math.sin(m * tau))
+            edge = math.log(float((coarse.w * np.exp(rho * coarse.d)).sum())) + rho - r
+            if coarse.log_end(tau) + rho * coarse.top - r > -want:
+                continue
+            total = want + 2 + max(edge, 0.0) + 0.5 * tau * tau * (1 + eta**-2)
+            best = max(best, (2 * math.pi * tau / total, tau))
+        return _Rule(m, b, eta, max(best[0], MESH_MIN), best[1], wide)
+
+    def real(self, r: float) -> tuple[float, float, float]:
+        """log C(-r), its derivative, and a bound of the error of the first."""
+        R = self.rule
+        h, grown = _h2(r * R.d), np.expm1(r * R.d)
+        z = -R.q0 - r * R.q1 + float((R.w * h).sum())
+        first = -R.q1 + float((R.w * R.d * grown).sum())
+        off = float((R.w * (h * (R.size + 8 * U) + abs(r) * R.moved * np.abs(grown))).sum())
+        off += self.missed(r, 0.0) + 4 * U * (R.q0 + abs(r * R.q1))
+        if not (z > -0.9 and off < 0.1 and math.isfinite(first)):
+            return math.inf, math.nan, math.inf
+        return math.log1p(z), first / (1 + z), off / (1 + z - off) + 2 * U * abs(math.log1p(z))
+
+    def missed(self, r: float, y: float) -> float:
+        """What the rule and its ends miss of E chi h2(-sd), s = -r + iy' with |y'| <= y [theory: allocation.cut]."""
+        R, turn = self.rule, self.m * self.rule.tau
+        rho = math.hypot(r, y) if turn > math.atan2(y, r) else max(r, r * math.cos(turn) + y * math.sin(turn))
+        side = 1 + 2 * math.hypot(r, y)
+        edge = (float((R.w * np.exp(rho * R.d)).sum()) + R.miss) / max(1 - R.miss, 0.5) * exp(rho - r)
+        left = math.exp(-0.5 * float(R.g[0]) ** 2) * (exp(max(0.0, -r)) + side)
+        last, top = R.log_end(R.tau), R.top
+        right = 2 * R.tau * (math.exp(min(last + rho * top - r, 700)) + side * top * math.exp(last))
+        right += 2 * _tail(R.end - self.m) * math.exp(-0.5 * LAST**2) * side
+        return R.miss * (edge + right + side) + left + right
+
+    def tail(self, y: float) -> float:
+        """log of a bound of the integral of |C(-r + iy')|^t over y' > y, over C(-r)^t [theory: allocation.line]."""
+        R, m, t, r = self.rule, self.m, self.t, self.r
+        total, v, top, least = -math.inf, m * m, R.top, self.kappa
+        for _ in range(400):
+            tau = min(y * m, 1.3 / m, 6.0)
+            si, co, half = math.sin(m * tau), math.cos(m * tau), 2 * math.sin(0.5 * m * tau) ** 2
+            q = y * si - r * co
+            first, last = R.log_end(0.0), R.log_end(tau) - y * si * top
+            cut = math.exp(min(max(first, last) + max(r, 0.0) * top - r, 300.0)) * tau / max(1.0, abs(first - last))
+            more = R.log_turned(tau, q)
+            if q < 1:
+                rest = -R.q0 + q * R.q1 + float((R.w * _h2(-q * R.d)).sum())  # C(q) - 1
+                rest += exp(more + q) + self.missed(-q, 0.0)
+                rest += float((R.w * np.abs(np.expm1(-q * R.d)) * R.size).sum())
+                found = -y * si - r * half + 0.5 * tau * tau + math.log1p(rest)
+            else:
+                lost = math.log(R.miss + 1e-300) + R.log_mean(q * math.cos(m * R.tau), R.H)
+                rest = float(np.logaddexp(R.log_mean(q) + 1e-12, np.logaddexp(lost, more)))
+                found = -r + 0.5 * tau * tau + rest
+            least = min(least, float(np.logaddexp(found, math.log(cut + 1e-300))))
+            total = float(np.logaddexp(total, math.log(y) + t * (least - self.kappa)))
+            y *= 2
+            far = y * si - max(r, 0.0) * co
+            if far > 1:  # E e^{-qX} <= e^{v-1}/q
+                more = float(np.logaddexp(0.0, R.log_turned(tau, 0.0)))
+                one = v - 1 - r + 0.5 * tau * tau - math.log(far) + more
+                one = float(np.logaddexp(one, math.log(cut + 1e-300)))
+                rest = math.log(y) + t * (one - self.kappa) - math.log(t - 1)
+                if rest < total - 2:
+                    return float(np.logaddexp(total, rest)) + 1e-6
+        return math.inf
+
+    def peak(self, r: float) -> float:
+        """log of a bound of the density of W, times e^{rW}: that of one term on cells, times C(-r)^(t-1)."""
+        R, kappa = self.rule, self.real(r)[0]
+        grown = r * (R.d if r <= 0 else np.append(R.d[1:], R.top))
+        least = np.minimum(np.abs(R.g), np.abs(R.g + R.H)) * (R.g * (R.g + R.H) > 0)
+        one = grown - 0.5 * least**2 + np.log(_normal_cdf((R.b - R.g) / R.eta) + 1e-300) - R.m * R.g + 0.5 * R.m**2
+        far = 0.5 * R.m**2 - R.m * R.g[0] - 0.5 * R.g[0] ** 2 + abs(r)  # left of the nodes, as -g > m there
+        return max(float(one.max()), far) - math.log(R.m * 2.5) + (self.t - 1) * (kappa + 1e-6 / self.t)
+
+    def visit(self, x: np.ndarray, P: float) -> tuple[np.ndarray, np.ndarray]:
+        """The sum for e^{rx} density(x)/C(-r)^t at period P, and a bound of its error without aliases."""
+        R, t, r = self.rule, self.t, self.r
+        n = math.ceil(self.top * P / (2 * math.pi))
+        y = 2 * math.pi / P * np.arange(n + 1)
+        a, grown = r * R.d, np.expm1(r * R.d)
+        ph = np.multiply.outer(y, -R.d)
+        half = 2 * np.sin(0.5 * ph) ** 2
+        less = _sin_less(ph)
+        wide = R.w * (1 + grown)
+        re = (R.w * _h2(a)).sum() - half @ wide - R.q0 - r * R.q1
+        im = less @ wide + ph @ (R.w * grown) + y * R.q1
+        # errors: of weights, of d, of the rule
+        off = np.abs(half) @ (wide * (R.size + 12 * U)) + np.abs(less) @ (wide * (R.size + 12 * U))
+        off += np.abs(ph) @ (np.abs(R.w * grown) * (R.size + 12 * U)) + float((R.w * _h2(a) * R.size).sum())
+        off += (abs(r) + y) * float((R.w * R.moved * np.abs(grown)).sum())
+        off += (abs(r) + y) * (np.minimum(np.abs(ph), 2.0) @ (wide * R.moved))
+        off += np.array([self.missed(r, float(y[-1]))]) + 4 * U * (R.q0 + (abs(r) + y) * abs(R.q1))
+        log_mod = 0.5 * np.log1p(2 * re + re * re + im * im)
+        turn = np.arctan2(im, 1 + re)
+        mod = np.exp(t * (log_mod - self.kappa))
+        lost = off / np.maximum(np.exp(log_mod), 1e-300) + 4 * U * (np.abs(log_mod) + np.abs(turn))
+        err = mod * np.expm1(np.minimum(t * lost / np.maximum(1 - lost, 0.1), 50.0))
+        weight = np.where(y > 0, 2.0, 1.0) / P
+        angle = np.multiply.outer(x, y) + t * turn
+        value = np.cos(angle) @ (weight * mod)
+        error = (weight * (err + mod * U * (20 + 2 * len(y) + 4 * t * np.abs(turn)))).sum()
+        error = error + 4 * U * np.abs(x) * float((weight * mod * y).sum())
+        tail = math.exp(min(self.tail(float(y[-1])), 50.0)) / math.pi
+        return value, error + tail
+
+
+class _Law:
+    """Lines for the density of W, and Chernoff's bounds of its tails."""
+
+    __slots__ = ("eta", "lines", "m", "sd", "t")
+
+    def __init__(self, m: float, t: int):
+        self.m, self.t = m, t
+        self.sd = math.sqrt(t * math.expm1(m * m))
+        self.eta = min(1.0, CUT / m)
+        self.lines: dict[float, _Line | None] = {}
+
+    def line(self, z: float) -> _Line | None:
+        """The line for W about z deviations."""
+        if z not in self.lines:
+            top = (max(z, 0.0) + 9) * self.sd * math.exp(7 * self.eta * self.m)
+            far = math.sqrt((1 + self.eta**2) * (z * z + 120 + 2 * math.log(self.t))) + self.m
+            b = min((math.log1p(top) + 0.5 * self.m**2) / self.m, far) if z >= 0 else far
+            found = _Line(self.m, self.t, self._tilt(z, b), b, self.eta, max(1 + z * self.sd / self.t, 0.05))
+            self.lines[z] = found if math.isfinite(found.kappa) and found.rule.H > MESH_MIN else None
+        return self.lines[z]
+
+    def _tilt(self, z: float, b: float) -> float:
+        """z/sd, less where jumps would then be what the line mostly sees; any tilt is valid."""
+        R = _Rule(self.m, b, self.eta, min(0.25, 0.5 * self.eta), 1.0, 12.0)
+
+        def moments(r: float) -> tuple[float, float]:
+            log = np.log(R.w + 1e-320) + r * R.d
+            grown = np.exp(log - log.max())
+            mean = float((grown * R.d).sum() / grown.sum())
+            return mean, float((grown * R.d**2).sum() / grown.sum()) - mean * mean
+
+        if z == 0:
+            return 0.0
+        low, high = sorted((0.0, (3 + abs(z) * self.m) * z / self.sd))
+        for _ in range(20):
+            middle = 0.5 * (low + high)
+            mean, var = moments(middle)
+            if mean * self.t > z * self.sd or (z > 0 and var * self.t > 6 * self.sd**2):
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def tail(self, at: np.ndarray, above: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of Pr[L > at], or Pr[L < at], under P and under Q: Chernoff's for samples without a rejected term
+        [theory: allocation.cut], and the probability of the others."""
+        x = self.t * np.expm1(at)
+        num, den = np.ones(at.size), np.ones(at.size)
+        for line in self.lines.values():
+            if line is None or (line.r > 0) != above or line.r == 0:
+                continue
+            R = line.rule
+            out = np.exp(np.minimum(self.t * (line.kappa + line.off) - line.r * x, 0.0)) * (1 + 1e-6)
+            more = R.q0 * (1 + 1e-6) + 2 * _tail(R.end) * math.exp(-0.5 * LAST**2)
+            den = np.minimum(den, out + self.t * more)
+            more_x = R.q1 * (1 + 1e-6) + 2 * _tail(R.end - self.m) * math.exp(-0.5 * LAST**2)
+            num = np.minimum(num, out * 1.01 * (1 + abs(line.slope)) + self.t * more + more_x)
+        return num, den
+
+    def rejected(self, line: _Line, x: np.ndarray) -> np.ndarray:
+        """A bound of the density at x of samples with terms g > b - 12 eta that the cut rejects: one, the others
+        accepted; or two. One term by cells of the normal variable; others as one density times E e^{qd} of the rest.
+        """
+        R, cell, t, m = line.rule, 0.1 * self.eta, self.t, self.m
+        g = np.arange(R.b - min(12 * self.eta, R.b), R.end + 1.0, cell)
+        less = np.where(g + cell < R.end, _normal_cdf((g + cell - R.b) / self.eta), 1.0)
+        mass = np.append(less * np.exp(-0.5 * g * g) * cell, _tail(R.end + 1.0))
+        low = np.expm1(m * np.append(g, R.end + 1.0) - 0.5 * m * m)
+        high = np.append(np.expm1(m * (g + cell) - 0.5 * m * m), np.inf)
+        best = np.full((x.size, low.size), np.inf)
+        for q in (0.0, -4.0 / self.sd, -10.0 / self.sd, 0.5 * line.r, line.r):
+            kappa = line.real(q)[0]
+            if math.isfinite(kappa):
+                log = line.peak(q) - kappa - q * (x[:, None] - (high if q > 0 else low)[None, :])
+                best = np.minimum(best, log)
+        peak = math.exp(min(m * m + (t - 2) * 2 * R.q0, 600)) / (m * 2.5)
+        return t * np.exp(np.minimum(best, 600)) @ mass + (t * mass.sum()) ** 2 * peak
+
+    def density(self, x: np.ndarray, z: float):
+        """(log of the density of W at x, bound of its relative error) by the line of z; x are near z."""
+        line = self.lines[z]
+        t, r, sd = self.t, line.r, self.sd
+        base = t * line.kappa
+        others = [(q, line.peak(q) - base) for q in (r - 4 / sd, r - 1 / sd, r + 0.3 / sd, r + 1 / sd, r + 4 / sd)]
+        for P in (11, 14, 18, 24, 32, 48, 64):
+            alias = np.zeros(x.size)
+            for side in (1, -1):
+                best = np.full(x.size, np.inf)
+                for q, log_peak in others:
+                    gap = (q - r) * side
+                    if gap > 0 and math.isfinite(log_peak):
+                        log = log_peak - (q - r) * (x + side * P * sd)
+                        best = np.minimum(best, np.exp(np.minimum(log, 100)) / -math.expm1(-gap * P * sd))
+                alias += best
+            if (alias * sd).max() < 1e-11:
+                break
+        value, error = line.visit(x, P * sd)
+        error = error + alias + self.rejected(line, x) * np.exp(np.minimum(r * x - base, 600))
+        off = t * (line.off + 2 * _tail(min(12.0, line.rule.b / self.eta))) + U * (
+            20 + 6 * abs(base) + 8 * np.abs(r * x)
+        )
+        bad = ~(value > 4 * error)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            log = np.where(bad, 0.0, np.log(np.where(bad, 1.0, value)) + base - r * x)
+            return log, np.where(bad, np.inf, error / (value - error) + off)
+
+
+MESH_MIN = 4e-3
+
+
+@functools.lru_cache(64)
+@np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
+def points(m: float, t: int, depth: float, eta: float) -> Points | None:
+    """The law of one epoch where what is left out has a probability of at most e^-depth, or None. eta: the width of the
+    window in units of 1/a."""
+    end, grown = 3.5 + eta, math.sqrt(1 + 2 / eta**2)
+    a = math.sqrt(t) / m
+    most = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
+    law = _Law(m, t)
+    # centres of the window: the probability beyond them
+    h = 2 * math.pi / ((SEEN + MISSED) * a * grown)
+    h = math.ldexp(math.floor(math.ldexp(h, 60 - math.frexp(h)[1] - 40)), math.frexp(h)[1] + 40 - 60)
+    ends, centres, lost = [], [], 0.0
+    for side in (1, -1):
+        width = most
+        for _ in range(12):
+            z_end = t * math.expm1(side * (width + end * eta / a)) / law.sd
+            if abs(z_end) > REACH:
+                return None
+            for z in np.arange(0.0, abs(z_end) + STEP, STEP):
+                law.line(side * float(z))
+            at = side * np.linspace(0.0, width + end * eta / a, 200)
+            num, den = law.tail(at, side > 0)
+            out = [p + np.exp(-0.5 * (np.maximum(width - np.abs(at), 0) * a / eta) ** 2) for p in (num, den)]
+            found = max(float(np.min(o)) for o in out)
+            if found < 0.4 * math.exp(-depth):
+                break
+            width *= 1.12
+        else:
+            return None
+        lost += found
+        centres.append(side * width)
+        ends.append(side * math.ceil((width + end * eta / a) / h))
+    j = np.arange(ends[1] + 1, ends[0])
+    loss = j * h
+    x = t * np.expm1(loss)
+    zs = sorted(z for z, line in law.lines.items() if line is not None)
+    nearest = np.abs(x[:, None] / law.sd - np.array(zs)[None, :]).argmin(axis=1)
+    log, error = np.zeros(x.size), np.zeros(x.size)
+    for i, z in enumerate(zs):
+        at = nearest == i
+        if at.any():
+            log[at], error[at] = law.density(x[at], z)
+    middle = int(np.abs(loss).argmin())
+    bad = np.flatnonzero(~(error < 1e-4))
+    first = int(bad[bad < middle].max(initial=-1)) + 1
+    last = int(bad[bad > middle].min(initial=loss.size))
+    if middle in bad:
+        return None
+    loss, log, error = loss[first:last], log[first:last], error[first:last]
+    masses = []
+    for side, at in ((-1, loss[0] - h), (1, loss[-1] + h)):
+        num, den = law.tail(np.array([at - side * 2 * h]), side > 0)  # [theory: allocation.smooth]
+        masses.append((math.log(2.4 * float(num[0]) + 1e-320), math.log(2.4 * float(den[0]) + 1e-320)))
+    window = _normal_cdf((centres[0] - loss) * a / eta) * _normal_cdf((loss - centres[1]) * a / eta)
+    log_den = log + loss + math.log(t) + np.log(window) + math.log(h)
+    error = error + U * (40 + 8 * np.abs(log_den) + np.abs(loss) * a * 4 * REACH)
+    return Points(
+        loss,
+        log_den + loss,
+        log_den,
+        error,
+        a * grown,
+        (masses[0], masses[1]),
+        lost,
+        (centres[1], centres[0]),
+        eta / a,
+        not bad.size,
+    )

@@ -1,0 +1,87 @@
+"""Random allocation by points of its density: against closed forms, convolution, the transform on rotated lines and
+each other."""
+
+import math
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import _core, allocation_density
+from hockeystick.routes import mixed
+
+RTOL = 1e-8
+
+
+@pytest.mark.parametrize(("m", "t"), [(0.2, 400), (0.01, 10**7), (0.5, 10**5), (0.1, 100), (1e-3, 10**6)])
+def test_moments_are_those_of_the_transform(m, t):
+    """M(0), E e^-L, M_REMOVE(1) in closed form, E (S/t)^-c by the transform: the rule for points, lines, cuts
+    [theory: allocation.points, allocation.line, allocation.cut, allocation.smooth]."""
+    found = allocation_density.points(m, t, 64.0, 0.4)
+    num, error = np.exp(found.log_num), found.error
+    assert abs(num.sum() - 1) < 2 * (num * error).sum() + 1e-13
+    assert abs(np.exp(found.log_den).sum() - 1) < 2 * (np.exp(found.log_den) * error).sum() + 1e-13
+    square = num * np.expm1(found.loss)  # E_P (S/t) - 1
+    assert abs(square.sum() - math.expm1(m * m) / t) < (np.abs(square) * error).sum() + 1e-12 * np.abs(square).sum()
+    for c in (0.5, 3.0, 2 * math.sqrt(t) / m * 0.1):
+        log_f, off, _ = _core.allocation_line(m, t, c, np.zeros(0))
+        mine = num * np.exp(-c * found.loss)
+        assert abs(math.log(mine.sum()) - log_f) < off + (mine * error).sum() / mine.sum() + 1e-12
+    assert float(np.median(error)) < 1e-9
+
+
+def test_the_density_of_two_terms_is_their_convolution():
+    """The line, its aliases, ends and cut for t = 2 [theory: allocation.line, allocation.cut]."""
+    m = 0.1
+    law = allocation_density._Law(m, 2)
+    with np.errstate(all="ignore"):
+        for z in (-4.0, 0.0, 4.0):
+            law.line(0.0), law.line(z)
+            x = np.array([z - 0.5, z, z + 0.5]) * law.sd
+            log, error = law.density(x, z)
+            g = np.linspace(-12, 12, 40001)
+            first = np.exp(m * g - m * m / 2)
+            for at, mine, off in zip(x, log, error, strict=True):
+                rest = 2 + at - first
+                ok = rest > 0
+                h = (np.log(rest[ok]) + m * m / 2) / m
+                inner = np.exp(-(g[ok] ** 2) / 2 - h * h / 2) / (2 * math.pi * m * rest[ok])
+                assert abs(mine - math.log(inner.sum() * (g[1] - g[0]))) < off + 1e-11
+                assert off < 1e-8
+
+
+@pytest.mark.parametrize(("m", "t", "z"), [(0.2, 50, 5.0), (0.5, 400, 0.0), (0.05, 2, -5.0), (0.5, 10**4, 2.5)])
+def test_bounds_of_a_line_hold(m, t, z):
+    """The tail of |C|^t and the peak of a density, against sums [theory: allocation.line]."""
+    law = allocation_density._Law(m, t)
+    with np.errstate(all="ignore"):
+        line = law.line(z)
+        R, start = line.rule, 0.5 * line.top
+        y = np.linspace(start, 2 * start, 400)  # beyond, the rule in g is not made for it
+        values = np.exp(-np.multiply.outer(1j * y - line.r, R.d)) @ R.w
+        whole = (np.abs(values / math.exp(line.kappa)) ** t).sum() * (y[1] - y[0])
+        assert whole < math.exp(line.tail(start)) < 1e6 * whole + 1e-6 * start
+        near, error = line.visit(t * line.slope + np.linspace(-1, 1, 9) * law.sd, 20 * law.sd)
+        assert (near < np.exp(line.peak(line.r) - t * line.kappa) + error).all()
+
+
+@pytest.mark.parametrize(
+    ("sigma", "t", "epochs", "delta"), [(5.0, 1000, 4, 1e-6), (4.0, 10**4, 50, 1e-9), (20.0, 10, 100, 1e-6)]
+)
+def test_both_directions_are_narrow_where_many_steps_meet_much_noise(sigma, t, epochs, delta):
+    """[theory: allocation.points]"""
+    run = hs.random_allocation(hs.gaussian(sigma), t) * epochs
+    remove, add = (hs.epsilon(run, delta, direction=direction) for direction in ("remove", "add"))
+    for b in (remove, add):
+        assert b.certified and b.upper - b.lower < RTOL * b.lower
+    old = mixed.root([mixed.AllocationStep(1 / sigma, t, 1, epochs)], math.log(delta))
+    if old is not None:  # the transform knows this direction
+        assert max(old.lower, add.lower) <= min(old.upper, add.upper)
+    assert abs(remove.estimate / add.estimate - 1) < 1e-2
+
+
+def test_a_deep_delta_takes_deep_windows():
+    run = hs.random_allocation(hs.gaussian(50.0), 1000) * 10
+    b = hs.epsilon(run, 1e-60)
+    assert b.certified and b.upper - b.lower < RTOL * b.lower
+    assert hs.delta(run, b.lower * (1 - 1e-6)).upper > 1e-60 > hs.delta(run, b.upper * (1 + 1e-6)).lower
