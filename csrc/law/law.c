@@ -37,6 +37,22 @@ static double end_upper(const hs_law *w, double t, int right, double top)
 static double ends_upper(const hs_law *w, double t, double top)
 { return end_upper(w, t, 0, top) + end_upper(w, t, 1, top); }
 
+/* The j-th point's share of M(t) - 1, whose first orders cancel over all points, its modulus and its error
+ * [theory: law.second-order, law.table]; big = e^{lp + t l}. */
+static void second_order(const hs_law *w, int64_t j, double t, double big, double *sum, double *size, double *err)
+{
+    double l = w->l[j], lp = w->lp[j], x = t * l, dx = 2 * HS_U * fabs(x) + fabs(t) * w->dl[j];
+    double p = exp(lp), back = exp(lp - l);
+    double f = fabs(x) <= 0.1 ? p * hs_h2(x) : big - p * (1 + x);
+    double g = fabs(l) <= 0.1 ? p * hs_h2(-l) : back - p * (1 - l);
+    *sum += f + t * g;
+    *size += fabs(f) + fabs(t * g);
+    *err += (fabs(f) + fabs(t * g)) * (w->dp[j] + 8 * HS_U) + (fabs(big - p) + fmax(big, p) * dx) * dx +
+            fabs(t) * (fabs(back - p) + fmax(back, p) * w->dl[j]) * w->dl[j];
+    if (fabs(x) > 0.1) *err += HS_U * (big * (fabs(lp + x) + 5) + p * (1 + fabs(x)) * 5);
+    if (fabs(l) > 0.1) *err += HS_U * fabs(t) * (back * (fabs(lp - l) + 5) + p * (1 + fabs(l)) * 5);
+}
+
 static void points_cgf(const hs_law *w, double t, hs_law_value *out)
 {
     double top = -HUGE_VAL, sum = 0, err = 0;
@@ -52,8 +68,6 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
         double b1 = 0, b2 = 0;
         for (i = j; i < j + 64 && i < w->n; i++) {
             double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top);
-            double p, back, f, g;
-            double term, dx;
             b0 += big;
             b1 += big * l;
             b2 += big * l * l;
@@ -63,19 +77,7 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
                 e += big * (w->dp[i] + fabs(t) * w->dl[i] + HS_U * (2 * fabs(x) + 2 * fabs(lp) + fabs(top) + 6));
                 continue;
             }
-            p = exp(lp);
-            back = exp(lp - l);
-            f = fabs(x) <= 0.1 ? p * hs_h2(x) : big - p * (1 + x);
-            g = fabs(l) <= 0.1 ? p * hs_h2(-l) : back - p * (1 - l);
-            term = f + t * g; /* [theory: law.second-order] */
-            a += term;
-            size += fabs(f) + fabs(t * g);
-            dx = 2 * HS_U * fabs(x) + fabs(t) * w->dl[i];
-            /* [theory: law.table] */
-            e += (fabs(f) + fabs(t * g)) * (w->dp[i] + 8 * HS_U) + (fabs(big - p) + fmax(big, p) * dx) * dx +
-                 fabs(t) * (fabs(back - p) + fmax(back, p) * w->dl[i]) * w->dl[i];
-            if (fabs(x) > 0.1) e += HS_U * (big * (fabs(lp + x) + 5) + p * (1 + fabs(x)) * 5);
-            if (fabs(l) > 0.1) e += HS_U * fabs(t) * (back * (fabs(lp - l) + 5) + p * (1 + fabs(l)) * 5);
+            second_order(w, i, t, big, &a, &size, &e);
         }
         sum += a;
         err += e;
@@ -156,28 +158,35 @@ int64_t hs_law_scratch(const hs_law *w)
     return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
 }
 
+/* The points from the first to the last whose tilted mass counts, and the mass of all others; false if there are
+ * none. */
+static int kept(const hs_law *w, double c, int64_t *first, int64_t *last, double *out)
+{
+    double least = w->kind == HS_LAW_SUBLAPLACE ? -HUGE_VAL : w->log_m - LEFT_OUT - log(w->k);
+    int64_t j;
+    for (*first = -1, j = 0; j < w->n; j++)
+        if (w->lp[j] + c * w->l[j] >= least) {
+            if (*first < 0) *first = j;
+            *last = j;
+        }
+    if (*first < 0) return 0;
+    for (*out = 0, j = 0; j < w->n; j++)
+        if (j < *first || j > *last) *out += exp(w->lp[j] + c * w->l[j] - w->log_m);
+    if (w->tails) *out += ends_upper(w, c, w->log_m);
+    if (w->kind == HS_LAW_DENSITY) *out += beyond_upper(w, c, w->log_m);
+    return 1;
+}
+
 /* Tilted masses of the points, their mean and variance in the coordinate x [theory: law.point-variance], the constants
  * of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
 {
     double total = 0, ebar = 0, sum_x = 0, c1 = 0;
-    double mean = 0, var = 0, out = 0, floor_log;
+    double mean = 0, var = 0, out;
     double xs = 0, xe = 0, xd = 0, top = 0;
     double var_e = 0, edge = 0, level = 0, range;
-    int64_t j, first = -1, last = -1;
-    floor_log = w->kind == HS_LAW_SUBLAPLACE ? -HUGE_VAL : w->log_m - LEFT_OUT - log(w->k);
-    for (j = 0; j < w->n; j++) {
-        double at = w->lp[j] + c * w->l[j];
-        if (at >= floor_log) {
-            if (first < 0) first = j;
-            last = j;
-        }
-    }
-    if (first < 0) return HS_OUT_OF_RANGE;
-    for (j = 0; j < w->n; j++)
-        if (j < first || j > last) out += exp(w->lp[j] + c * w->l[j] - w->log_m);
-    if (w->tails) out += ends_upper(w, c, w->log_m);
-    if (w->kind == HS_LAW_DENSITY) out += beyond_upper(w, c, w->log_m);
+    int64_t j, first, last;
+    if (!kept(w, c, &first, &last, &out)) return HS_OUT_OF_RANGE;
     w->r = scratch;
     w->xr = scratch + w->n;
     w->nr = last - first + 1;

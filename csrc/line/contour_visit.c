@@ -150,81 +150,103 @@ static int shifts(const hs_contour *C, int exact, double n, double n_shifted, do
            fmax(rows, n_shifted) < room && 2.2 * n_shifted < n;
 }
 
-/* One subsampled step on its inner grid: K at c, every node, the tail. */
-static int visit_subsampled(const hs_contour *C, double m, double q, double k, int ruled, hs_sums *S, double *work)
+/* K of the aliases of k subsampled steps, to a nat over all steps. */
+static int subsampled_aliases(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    double a = C->add ? -C->c : 1 + C->c, h, h_max, R = C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2);
-    double out, level, quad, c1;
-    double c2, width, lo, hi;
-    double far_h;
-    hs_grid G;
-    hs_moments mo;
-    hs_two_shift P;
-    int st, i, strip = 0;
-    int shifted, exact = 0;
-    for (i = 1; i < 3; i++) { /* the aliases, to a nat over all steps */
+    int i, st;
+    for (i = 1; i < 3; i++) {
         double s = i == 1 ? C->s_right : C->s_left, log_m, err;
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
         S->K[i] += k * log_m;
         S->err[i] += k * err + HS_U * (2 + hs_joins(C)) * fabs(k * log_m);
     }
-    h_max = C->far_mesh > 0 ? C->far_mesh
-            : C->fine       ? HS_FAR_MESH / fmax(m, 1)
-                            : 1; /* Psi at small phases wants that, as in its prediction */
-    h = hs_grid_choose_h(m, q, a, C->y_grid, R, h_max, &strip);
-    if (C->bands >
+    return HS_OK;
+}
+
+/* The inner grid of a subsampled step, tilted by a, to e^-R: its mesh and ends, the strip of its quadrature bound,
+ * whether shifted paths serve the nodes, and whether the moments are those of the law itself. */
+typedef struct {
+    double a, R, h, lo, hi;
+    int strip, shifted, exact;
+} inner_grid;
+
+/* h <= 0 if there is none. */
+static inner_grid inner_grid_of(const hs_contour *C, double m, double q)
+{
+    inner_grid I = {C->add ? -C->c : 1 + C->c, C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), 0, 0, 0, 0, 0, 0};
+    double far_h, width;
+    double h_max = C->far_mesh > 0 ? C->far_mesh
+                   : C->fine       ? HS_FAR_MESH / fmax(m, 1)
+                                   : 1; /* Psi at small phases wants that, as in its prediction */
+    I.h = hs_grid_choose_h(m, q, I.a, C->y_grid, I.R, h_max, &I.strip);
+    if (C->bands > 1) {
         /* moments of the grid's law need |phi| up to y_far, to e^-4 over all steps: unless that takes too many nodes */
-        1) {
         int other = 0;
-        double fine = hs_grid_choose_h(m, q, a, C->y_far, log(C->ktot) + 4, h, &other);
-        exact = fine < 0.5 * h;
-        h = exact ? hs_grid_mesh(fmin(h, HS_BAND_MESH / fmax(m, 1))) : fine;
+        double fine = hs_grid_choose_h(m, q, I.a, C->y_far, log(C->ktot) + 4, I.h, &other);
+        I.exact = fine < 0.5 * I.h;
+        I.h = I.exact ? hs_grid_mesh(fmin(I.h, HS_BAND_MESH / fmax(m, 1))) : fine;
     }
-    width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
-    lo = -width - hs_left_reach(m, q, a);
-    hi = fmax(m, a * m) + width;
-    far_h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, R + 2), (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1)));
-    shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
-              && shifts(C, C->bands > 1, (hi - lo) / h, hs_grid_shift_count(m, q, a, hi - lo, R),
-                        (hi - lo) / far_h + 16, HS_INNER_MAX / 2);
-    if (shifted) {
-        h = far_h;
-        exact = C->bands > 1;
+    width = sqrt(2 * (I.R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
+    I.lo = -width - hs_left_reach(m, q, I.a);
+    I.hi = fmax(m, I.a * m) + width;
+    far_h = (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1);
+    far_h = hs_grid_mesh(fmin(hs_grid_real_h(m, I.a, I.R + 2), far_h));
+    I.shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
+                && shifts(C, C->bands > 1, (I.hi - I.lo) / I.h, hs_grid_shift_count(m, q, I.a, I.hi - I.lo, I.R),
+                          (I.hi - I.lo) / far_h + 16, HS_INNER_MAX / 2);
+    if (I.shifted) {
+        I.h = far_h;
+        I.exact = C->bands > 1;
     }
-    if (!(h > 0)) return HS_TOO_MANY_NODES;
-    if ((st = hs_grid_build(&G, m, q, h, lo, hi, work))) return st;
-    hs_grid_moments(&G, a, &mo);
-    out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
+    return I;
+}
+
+/* One subsampled step on its inner grid: K at c, every node, the tail. */
+static int visit_subsampled(const hs_contour *C, double m, double q, double k, int ruled, hs_sums *S, double *work)
+{
+    inner_grid I = inner_grid_of(C, m, q);
+    double out, level, quad, rest;
+    double c1, c2;
+    hs_grid G;
+    hs_moments mo;
+    hs_two_shift P;
+    int st;
+    if ((st = subsampled_aliases(C, m, q, k, S, work))) return st;
+    if (!(I.h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_grid_build(&G, m, q, I.h, I.lo, I.hi, work))) return st;
+    hs_grid_moments(&G, I.a, &mo);
+    out = hs_grid_real_upper(m, I.a, I.h) + hs_grid_ends_upper(&G, I.a, mo.log_m);
     level = 2 * out;
-    if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));
+    rest = level + 4 * exp(-I.R - 2);
+    if (mo.dropped) out += hs_grid_dropped_upper(&G, I.a) / exp(fmin(mo.log_m, 0));
     if (!(out < 0.1)) return HS_TOO_WIDE;
     S->K[0] += k * mo.log_m;
     S->err[0] += k * mo.err + HS_U * (2 + hs_joins(C)) * fabs(k * mo.log_m);
     S->inner[0] += 1.1 * k * out;
-    hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
-    hs_grid_trim(&G, exp(-R - 2));
+    hs_grid_weights(&G, I.a, mo.log_m, &c1, &c2);
+    hs_grid_trim(&G, exp(-I.R - 2));
     if (!turns_fit(C, &G, 0, (int)((G.hi - G.lo) / G.h + 0.5))) return HS_OUT_OF_RANGE;
-    G.strip = strip;
+    G.strip = I.strip;
     G.damp = C->damp;
-    if (shifted) {
+    if (I.shifted) {
         double slope;
-        if ((st = hs_grid_shift_build(&G, a, mo.log_m, mo.err, 1.1 * out, R, &P))) return st;
+        if ((st = hs_grid_shift_build(&G, I.a, mo.log_m, mo.err, 1.1 * out, I.R, &P))) return st;
         slope = hs_two_shift_nodes(&P, C->dy, C->N, G.er, S->zr, S->zi);
         add_nodes(C, k, C->add, ruled, slope, quad = P.quad, 0, C->N + 1, S);
-    } else quad = plain_nodes(C, &G, a, k, ruled, c1, c2, level + 4 * exp(-R - 2), S);
+    } else quad = plain_nodes(C, &G, I.a, k, ruled, c1, c2, rest, S);
     if (C->y_far > 0) {
-        if (exact) exact_moments(C, &G, a, 1.1 * out + mo.err, k, S);
+        if (I.exact) exact_moments(C, &G, I.a, 1.1 * out + mo.err, k, S);
         else if (C->y_far > C->N * C->dy) {
             if (C->y_far > 2 * C->y_grid) G.strip = -1;
-            if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, a, C->y_far) + level + 4 * exp(-R - 2);
+            if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, I.a, C->y_far) + rest;
             band_moments(C, &G, q, mo.mean, quad + C->y_far * c1, k, S);
         }
-        S->far[0] += k * hs_far_log(fmin(1, hs_grid_far_upper(&G, a, C->y_far) + level), ruled);
+        S->far[0] += k * hs_far_log(fmin(1, hs_grid_far_upper(&G, I.a, C->y_far) + level), ruled);
     } else {
-        visit_doublings(C, &G, a, k, c1, c2, level, sqrt(mo.var), S);
-        S->var += k * hs_grid_var_upper(&G, mo.mean, hs_squares_upper(a, m, fmax(-G.lo, G.hi)),
+        visit_doublings(C, &G, I.a, k, c1, c2, level, sqrt(mo.var), S);
+        S->var += k * hs_grid_var_upper(&G, mo.mean, hs_squares_upper(I.a, m, fmax(-G.lo, G.hi)),
                                         20 * HS_U * m * (fmax(-G.lo, G.hi) + m),
-                                        3.4 + m * 2.61 * (G.h + 1 / hs_grid_fall(&G, a)), level);
+                                        3.4 + m * 2.61 * (G.h + 1 / hs_grid_fall(&G, I.a)), level);
     }
     S->k_smooth += k;
     return HS_OK;
@@ -350,11 +372,40 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     return HS_OK;
 }
 
+/* The sums of one chunk of steps, added to those of all. */
+static void add_sums(const hs_contour *C, const hs_sums *s, hs_sums *S)
+{
+    int64_t n;
+    int i;
+    for (i = 0; i < 3; i++) {
+        S->K[i] += s->K[i];
+        S->err[i] += s->err[i];
+        S->inner[i] += s->inner[i];
+    }
+    for (n = 0; n <= C->N; n++) {
+        S->re[n] += s->re[n];
+        S->im[n] += s->im[n];
+        S->round[n] += s->round[n];
+        S->node[n] += s->node[n];
+    }
+    for (i = 0; i < HS_DOUBLINGS; i++) {
+        S->metric[i] += s->metric[i];
+        S->far[i] += s->far[i];
+        S->gauss[i] += s->gauss[i];
+    }
+    S->var += s->var;
+    S->k_smooth += s->k_smooth;
+    for (i = 0; i < C->bands; i++) {
+        S->spread[i] += s->spread[i];
+        S->fourth[i] += s->fourth[i];
+    }
+    S->slack += s->slack;
+}
+
 /* Visits every step; chunks of fixed number, summed in order. Memory: see hs_contour_work. */
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 {
     int chunk, i, st[HS_CHUNKS];
-    int64_t n;
     double *sums = work + (int64_t)C->n_threads * HS_STEP_WORK;
     hs_sums fits;
     memset(&fits, 0, sizeof fits);
@@ -387,32 +438,8 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
         }
     }
     for (chunk = 0; chunk < C->chunks; chunk++) {
-        const hs_sums *s = &S[chunk];
         if (st[chunk]) return st[chunk];
-        if (chunk == 0) continue;
-        for (i = 0; i < 3; i++) {
-            S->K[i] += s->K[i];
-            S->err[i] += s->err[i];
-            S->inner[i] += s->inner[i];
-        }
-        for (n = 0; n <= C->N; n++) {
-            S->re[n] += s->re[n];
-            S->im[n] += s->im[n];
-            S->round[n] += s->round[n];
-            S->node[n] += s->node[n];
-        }
-        for (i = 0; i < HS_DOUBLINGS; i++) {
-            S->metric[i] += s->metric[i];
-            S->far[i] += s->far[i];
-            S->gauss[i] += s->gauss[i];
-        }
-        S->var += s->var;
-        S->k_smooth += s->k_smooth;
-        for (i = 0; i < C->bands; i++) {
-            S->spread[i] += s->spread[i];
-            S->fourth[i] += s->fourth[i];
-        }
-        S->slack += s->slack;
+        if (chunk) add_sums(C, &S[chunk], S);
     }
     for (i = 0; i < 3; i++) {
         S->err[i] *= 1 + HS_SUMS;

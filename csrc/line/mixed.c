@@ -411,29 +411,32 @@ static void moduli(hs_mixed *A)
     }
 }
 
-/* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
-static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *work)
+/* The abscissa c near the saddle for A->eps (or log_delta), so that 1 + c is exact. */
+static int place_tilt(hs_mixed *A, int have_eps, double log_delta)
 {
-    hs_law *laws = (hs_law *)A->laws;
-    double tilts[3];
-    hs_law_value bulk;
-    double goal;
-    int64_t at = 0;
-    int st, i, j;
-    bulk = hs_mixed_total(A, 0);
-    if (have_eps && A->eps < bulk.mean - 2 * sqrt(bulk.var)) hs_mixed_saddle_below(A);
+    hs_law_value bulk = hs_mixed_total(A, 0);
+    double sd = sqrt(bulk.var);
+    int i, st;
+    if (have_eps && A->eps < bulk.mean - 2 * sd) hs_mixed_saddle_below(A);
     else if ((st = hs_mixed_saddle(A, have_eps, log_delta))) return st;
     A->c = A->t;
     if (A->c > 0 &&
         A->eps < bulk.mean) /* far to the left t would fall like 1/(mean - eps): the sum then cancels against S */
-        A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sqrt(bulk.var), 50 / A->step) : 0.7 / sqrt(bulk.var));
+        A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sd, 50 / A->step) : 0.7 / sd);
     if (A->c > -0.5) {
         A->c = frexp(A->c, &i);
         A->c = ldexp(floor(A->c * 16777216) / 16777216, i);
-    } else A->c = floor(A->c * 16777216) / 16777216 + 1.0 / 16777216; /* 1 + c is exact */
+    } else A->c = floor(A->c * 16777216) / 16777216 + 1.0 / 16777216;
     if (fabs(A->c + 0.5) < 0.0625)
         A->c = A->c < -0.5 ? -0.5625 : -0.4375; /* the closed form of laplace.c has 1/(1+2z) */
-    if (!(A->c < 1e14)) return HS_NO_SADDLE;
+    return A->c < 1e14 ? HS_OK : HS_NO_SADDLE;
+}
+
+/* The period, the distance of nodes, and a first y_max where grids need one. */
+static int place_nodes(hs_mixed *A)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    int i;
     A->sd = sqrt(hs_mixed_total(A, A->c).var);
     hs_mixed_place(A);
     if (!(A->P > 0 && A->P < 1e14)) return HS_OUT_OF_RANGE;
@@ -446,13 +449,19 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     } else A->dy = 2 * HS_PI / A->P;
     for (i = 0; i < A->b && A->y_max == 0; i++)
         if (laws[i].kind == HS_LAW_SUBNORMAL) A->y_max = (double)first_reach(A) * A->dy * (1 + 4 * HS_U);
-    tilts[0] = A->c;
-    tilts[1] = A->s_right;
-    tilts[2] = A->s_left;
+    return HS_OK;
+}
+
+/* Every law tilted by c; K at c and at the abscissas of the aliases, with its error. */
+static int tilt_laws(hs_mixed *A, double *work)
+{
+    hs_law *laws = (hs_law *)A->laws;
+    const double tilts[3] = {A->c, A->s_right, A->s_left};
+    int i, j, st;
     A->places = A->var = 0;
     for (i = 0; i < A->b; i++) {
-        if ((st = hs_law_tilt(&laws[i], tilts, A->y_max, A->T0, work + at))) return st;
-        at += hs_law_scratch(&laws[i]);
+        if ((st = hs_law_tilt(&laws[i], tilts, A->y_max, A->T0, work))) return st;
+        work += hs_law_scratch(&laws[i]);
         A->places += laws[i].k * laws[i].ref;
         if (laws[i].kind != HS_LAW_NORMAL) A->var += laws[i].k * laws[i].var_upper;
     }
@@ -465,7 +474,17 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
             A->K[j] += k * g.K;
             A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + A->b * fabs(A->K[j]));
         }
-    if (!(A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700)) return HS_TOO_WIDE;
+    return A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700 ? HS_OK : HS_TOO_WIDE;
+}
+
+/* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
+static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *work)
+{
+    hs_law *laws = (hs_law *)A->laws;
+    hs_value v;
+    double goal;
+    int st;
+    if ((st = place_tilt(A, have_eps, log_delta)) || (st = place_nodes(A)) || (st = tilt_laws(A, work))) return st;
     goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
     A->near_atoms =
         A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
@@ -473,13 +492,11 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
         hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) < 0.1 * goal / A->rtol; /* 1e-3 of delta: of use */
     if ((st = visit(A, goal))) return st;
     moduli(A);
-    if (A->near_atoms) {
-        hs_value v;
-        mixed_at(A, A->eps, &v);
-        if (A->tail > 0.1 * A->rtol * v.value && v.value > 0) {
-            if ((st = visit(A, 0.05 * A->rtol * v.value))) return st;
-            moduli(A);
-        }
+    if (!A->near_atoms) return HS_OK;
+    mixed_at(A, A->eps, &v);
+    if (A->tail > 0.1 * A->rtol * v.value && v.value > 0) {
+        if ((st = visit(A, 0.05 * A->rtol * v.value))) return st;
+        moduli(A);
     }
     return HS_OK;
 }
