@@ -9,6 +9,7 @@ width of the deltas stop it. No density, atom or derivative is needed."""
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ EPS_MAX = 690.0
 """Largest eps whose x = e^eps is used: a double still holds it, with room for a product."""
 
 ROUNDS = 40
+KEPT = 4
 
 
 class Nodes(NamedTuple):
@@ -41,12 +43,16 @@ class Nodes(NamedTuple):
 
 
 class Curve:
-    """The privacy curve of a run in one direction, asked at four points at a time."""
+    """The privacy curve of a run in one direction, asked at four points at a time.
+
+    `kept`: the last nodes of levels asked before. A curve of few atoms has few corners, at which many levels end.
+    """
 
     def __init__(self, run, direction: str, options: dict, routes: set[str]):
         sided: dict[str, Any] = {**options, "direction": direction}
         self.ask = lambda eps: query.delta(run, eps, **sided)
         self.routes = routes
+        self.kept: collections.deque[Nodes] = collections.deque(maxlen=KEPT)
         # The Gaussian curve of the same advantage: where the search starts and how far apart its points are.
         adv = min(max(self.ask(0.0).estimate, 1e-12), 1 - 1e-15)
         self.mu = 2 * normal_quantile(0.5 * (1 + adv))

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import arguments, query
 from .bound import Bound, Budget, DomainError
-from .chords import EPS_MAX, Curve, chord_slope, fpr_upper, tpr_lower
+from .chords import EPS_MAX, Curve, Nodes, chord_slope, fpr_upper, tpr_lower
 from .mechanism import real
 from .outward import DOWN, UP, log_slack
 
@@ -250,9 +250,10 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     flat = [_open("fpr", a) for a in rates.ravel().tolist()]
     routes: set[str] = set()
     rows = []
+    curves: dict[str, Curve] = {}
     for a in flat:
         # (tpr low, high, fnr low, high)
-        sides = [_point(run, side, options, a, routes) for side in _directions(direction)]
+        sides = [_point(run, side, options, a, routes, curves) for side in _directions(direction)]
         tpr, fnr = (
             (max(s[0] for s in sides), max(s[1] for s in sides)),
             (min(s[2] for s in sides), min(s[3] for s in sides)),
@@ -267,33 +268,63 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"chords": gap}, "rate"))
 
 
-def _point(run, side: str, options: dict, a: float, routes: set[str]) -> tuple[float, float, float, float]:
-    """(tpr lower, tpr upper, fnr lower, fnr upper) at fpr a in one direction.
+def _point(
+    run, side: str, options: dict, a: float, routes: set[str], curves: dict[str, Curve]
+) -> tuple[float, float, float, float]:
+    """(tpr lower, tpr upper, fnr lower, fnr upper) at fpr a in one direction. `curves`: those of the directions that
+    were asked before.
 
     Where the threshold lies below 0 (a large), fnr is the small number. It is the fpr of the reverse test whose tpr is
     1 - a, so that fnr = max_x (1 - a - delta_rev(x)) / x, and f bounds it from above if delta_rev(x) + f x >= 1 - a for
     all x: both are read off the points of the reverse curve, and a delta near 1 is never subtracted from 1.
     """
-    curve = Curve(run, side, options, routes)
-    if a <= 0.5 * math.erfc(curve.mu / math.sqrt(8)):
-        low, high, gap = a, 1.0, 1.0
-        for nodes in curve.rounds(a, dual=False):
-            low = max(low, tpr_lower(nodes, a))  # [theory: risk.tpr]
-            high = min(high, *((d + a * x) * UP for d, x in zip(nodes.high, nodes.x_up, strict=True)))
-            last, gap = gap, high - low
-            if gap <= GOOD_ENOUGH * min(high, 1 - high) or 0.9 * last < gap < STALLED * nodes.width():
-                break
+
+    def curve(direction: str) -> Curve:
+        if direction not in curves:
+            curves[direction] = Curve(run, direction, options, routes)
+        return curves[direction]
+
+    if a <= 0.5 * math.erfc(curve(side).mu / math.sqrt(8)):
+
+        def ends(nodes: Nodes, low: float) -> tuple[float, float]:  # [theory: risk.tpr]
+            return tpr_lower(nodes, a), min((d + a * x) * UP for d, x in zip(nodes.high, nodes.x_up, strict=True))
+
+        low, high = _narrowed(curve(side), a, False, (a, 1.0), ends)
         return low, high, _one_minus(high, -1), _one_minus(low, 1)
-    curve = Curve(run, REVERSE[side], options, routes)
     tpr_low, tpr_high = _one_minus(a, -1), _one_minus(a, 1)
-    low, high, gap = 0.0, tpr_high, 1.0
-    for nodes in curve.rounds(1 - a, dual=True):
+
+    def reverse_ends(nodes: Nodes, low: float) -> tuple[float, float]:
         low = max(low, *((tpr_low - d) * DOWN / x for d, x in zip(nodes.high, nodes.x_up, strict=True)))
-        high = min(high, fpr_upper(nodes, tpr_high, low))
-        last, gap = gap, high - low
-        if gap <= GOOD_ENOUGH * high or 0.9 * last < gap < STALLED * nodes.width() / nodes.x_up[-1]:
-            break
+        return low, fpr_upper(nodes, tpr_high, low)
+
+    low, high = _narrowed(curve(REVERSE[side]), 1 - a, True, (0.0, tpr_high), reverse_ends)
     return _one_minus(high, -1), _one_minus(low, 1), low, high
+
+
+def _narrowed(curve: Curve, level: float, dual: bool, widest: tuple[float, float], ends) -> tuple[float, float]:
+    """The narrowest [low, high] that ends(nodes, low) gives, by nodes of levels asked before if these will do."""
+
+    def enough(low: float, high: float) -> bool:
+        return high - low <= GOOD_ENOUGH * (high if dual else min(high, 1 - high))
+
+    def narrower(low: float, high: float, nodes: Nodes) -> tuple[float, float]:
+        inner = ends(nodes, low)
+        return max(low, inner[0]), min(high, inner[1])
+
+    known = widest
+    for nodes in reversed(curve.kept):
+        known = narrower(*known, nodes)
+        if enough(*known):
+            return known
+    low, high = widest
+    gap = 1.0
+    for nodes in curve.rounds(level, dual):
+        low, high = narrower(low, high, nodes)
+        last, gap = gap, high - low
+        if enough(low, high) or 0.9 * last < gap < STALLED * nodes.width() / (nodes.x_up[-1] if dual else 1.0):
+            break
+    curve.kept.append(nodes)
+    return max(low, known[0]), min(high, known[1])
 
 
 def _one_minus(value: float, toward: int) -> float:

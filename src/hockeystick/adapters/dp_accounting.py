@@ -242,16 +242,15 @@ class HockeystickAccountant(PrivacyAccountant):
         rates = np.asarray(false_positive_rates, dtype=float)
         if not ((rates >= 0) & (rates <= 1)).all():
             raise DomainError(f"false_positive_rates must be from 0 to 1, got {false_positive_rates!r}")
-        out = np.array([self._true_positive_rate(rate) for rate in rates.ravel().tolist()]).reshape(rates.shape)
+        out = np.ones(rates.shape)
+        if not self._non_private:
+            run, inner, least = self._whole_run("get_true_positive_rates"), (rates > 0) & (rates < 1), rates == 0
+            if inner.any():
+                asked = rates[inner]
+                out[inner] = risk.true_positive_rate(run, asked, **self._options).upper if run.parts else asked
+            if least.any():  # what has probability 0 without the record: the mass of infinite losses
+                out[least] = self.delta_bound(math.inf).upper
         return out if rates.ndim else float(out)
-
-    def _true_positive_rate(self, rate: float) -> float:
-        if self._non_private or rate == 1:
-            return 1.0
-        run = self._whole_run("get_true_positive_rates")
-        if not rate:  # what has probability 0 without the record: the mass of infinite losses
-            return self.delta_bound(math.inf).upper
-        return risk.true_positive_rate(run, rate, **self._options).upper if run.parts else rate
 
     def get_gdp_parameter_estimate(self, false_positive_rates=None, deltas=None) -> float:
         """An estimate of mu of Gaussian DP, by the peer's rule: the smallest mu whose true positive rates are at least
@@ -268,7 +267,7 @@ class HockeystickAccountant(PrivacyAccountant):
         )
         if not (rates.size and (rates > 0).all() and (rates < 1).all()):
             raise DomainError(f"false_positive_rates must be in (0, 1), got {false_positive_rates!r}")
-        if self._non_private or self._true_positive_rate(0.0) > rates.min():
+        if self._non_private or self.get_true_positive_rates(0.0) > rates.min():
             return math.inf
         found = self.get_true_positive_rates(rates)
         return max(0.0, float((special.ndtri(found) - special.ndtri(rates)).max()))
