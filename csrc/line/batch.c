@@ -4,12 +4,12 @@
  * hs_contour_eps and hs_contour_delta give them in one direction, and the larger of both directions where both are
  * asked for.
  *
- *   m, q, k      step and count of a query, as in hs.h          at      delta (eps wanted) or eps (delta wanted)
- *   directions   1 REMOVE, 2 ADD, 3 both (both.c)               done    1: answered; 2: a Chernoff bound above and
- *   nothing below;
- *   replaced     the pair is (1-q) N(0,1) + q N(m,1) against                0: ask this one on its own
- *                (1-q) N(0,1) + q N(-m,1), the same in both directions (sampling.py); with q = 1 the caller doubles m
- *                  instead
+ *   m, q, k      step and count of a query, as in hs.h
+ *   at           delta (eps wanted) or eps (delta wanted)
+ *   directions   1 REMOVE, 2 ADD, 3 both (both.c)
+ *   done         1: answered; 2: a Chernoff bound above and nothing below; 0: ask this one on its own
+ *   replaced     the pair is (1-q) N(0,1) + q N(m,1) against (1-q) N(0,1) + q N(-m,1), the same in both directions
+ *                (sampling.py); with q = 1 the caller doubles m instead
  *   lower, estimate, upper   the answer: eps, clipped at 0, or log delta
  *
  * An answer is kept if its relative width is at most `widest`.
