@@ -166,7 +166,8 @@ static int subsampled_aliases(const hs_contour *C, double m, double q, double k,
 /* The inner grid of a subsampled step, tilted by a, to e^-R: its mesh and ends, the strip of its quadrature bound,
  * whether shifted paths serve the nodes, and whether the moments are those of the law itself. */
 typedef struct {
-    double a, R, h, lo, hi;
+    double a, R;
+    double h, lo, hi;
     int strip, shifted, exact;
 } inner_grid;
 
