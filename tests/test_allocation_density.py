@@ -38,7 +38,7 @@ def test_the_density_of_two_terms_is_their_convolution():
         for z in (-4.0, 0.0, 4.0):
             law.line(0.0), law.line(z)
             x = np.array([z - 0.5, z, z + 0.5]) * law.sd
-            log, error = law.density(x, z)
+            log, error = law.density(x, law.line(z))
             g = np.linspace(-12, 12, 40001)
             first = np.exp(m * g - m * m / 2)
             for at, mine, off in zip(x, log, error, strict=True):

@@ -345,9 +345,8 @@ class _Law:
         peak = math.exp(min(m * m + (t - 2) * 2 * R.q0, 600)) / (m * 2.5)
         return t * np.exp(np.minimum(best, 600)) @ mass + (t * mass.sum()) ** 2 * peak
 
-    def density(self, x: np.ndarray, z: float):
-        """(log of the density of W at x, bound of its relative error) by the line of z; x are near z."""
-        line = self.lines[z]
+    def density(self, x: np.ndarray, line: _Line):
+        """(log of the density of W at x, bound of its relative error) by the line for W about x."""
         t, r, sd = self.t, line.r, self.sd
         base = t * line.kappa
         others = [(q, line.peak(q) - base) for q in (r - 4 / sd, r - 1 / sd, r + 0.3 / sd, r + 1 / sd, r + 4 / sd)]
@@ -413,13 +412,13 @@ def points(m: float, t: int, depth: float, eta: float) -> Points | None:
     j = np.arange(ends[1] + 1, ends[0])
     loss = j * h
     x = t * np.expm1(loss)
-    zs = sorted(z for z, line in law.lines.items() if line is not None)
-    nearest = np.abs(x[:, None] / law.sd - np.array(zs)[None, :]).argmin(axis=1)
+    lines = {z: line for z, line in sorted(law.lines.items()) if line is not None}
+    nearest = np.abs(x[:, None] / law.sd - np.array(list(lines))[None, :]).argmin(axis=1)
     log, error = np.zeros(x.size), np.zeros(x.size)
-    for i, z in enumerate(zs):
+    for i, line in enumerate(lines.values()):
         at = nearest == i
         if at.any():
-            log[at], error[at] = law.density(x[at], z)
+            log[at], error[at] = law.density(x[at], line)
     middle = int(np.abs(loss).argmin())
     bad = np.flatnonzero(~(error < 1e-4))
     first = int(bad[bad < middle].max(initial=-1)) + 1
