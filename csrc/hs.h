@@ -148,6 +148,7 @@ typedef struct {
     const double *m, *q, *k;
     const hs_pair *pair; /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
+    int more;            /* room for so many steps that kept.c adds */
     const hs_fit *fits;
     double rtol, T0;
     hs_poll *poll;
@@ -177,6 +178,16 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work
  * and HS_LOOSE leave valid outputs. */
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work);
 int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out);
+/* kept.c: a line for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
+ * doubles, is asked again while its run grows: n rows (m, q, k) are new, the first n_kept of them for good. Then
+ * log delta(eps) in the other direction is at most *below, at eps or, for a root, at its lower end. work:
+ * hs_kept_work() doubles; to make a line as for hs_contour_delta. */
+enum { HS_KEPT_MORE = 1024, HS_KEPT_NODES = 4096 };
+int64_t hs_kept_room(void);
+int64_t hs_kept_work(void);
+int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept);
+int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work, int64_t n_work,
+                hs_crossing *out, double *below);
 /* mixed.c: certified delta(eps) and eps(delta) of a composition of laws with atoms. The caller fills the first block.
  * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate,
  * direction, points of it in the arrays that follow, which hold all laws' points one after the other: coordinate x,

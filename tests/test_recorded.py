@@ -35,15 +35,16 @@ def test_a_query_after_every_step():
     accountant, routes = hs.Accountant(), set()
     for i, step in enumerate(steps):
         accountant.step(step, 40)
-        bound = accountant.epsilon(1e-6) if i % 13 == 0 or i > 148 else None
-        if bound:
+        if i % 13 == 0 or i > 148:
+            bound, grown = hs.epsilon(accountant.run, 1e-6), accountant.epsilon(1e-6)
             routes.add(bound.route)
             assert ends(bound) == ends(hs.epsilon(hs.compose(*((s, 40) for s in steps[: i + 1])), 1e-6))
+            assert grown.lower <= bound.upper and bound.lower <= grown.upper
     assert "compressed" in routes and isinstance(accountant.run, recorded.RecordedRun)
     turned = hs.Accountant()
     for step in reversed(steps):
         turned.step(step, 40)
-    assert ends(turned.epsilon(1e-6)) == ends(accountant.epsilon(1e-6)) and turned.run == accountant.run
+    assert ends(turned.epsilon(1e-6)) == ends(hs.epsilon(accountant.run, 1e-6)) and turned.run == accountant.run
     assert accountant.steps == 40 * len(steps) == len(accountant)
 
 

@@ -42,7 +42,8 @@ static hs_nodes nodes_of(const hs_contour *C, const hs_sums *S)
     return F;
 }
 
-static void line_freeze(hs_contour *C, hs_sums *S)
+/* The logarithms in S become terms: after the last step was visited. */
+void hs_line_freeze(hs_contour *C, hs_sums *S)
 {
     hs_nodes F = nodes_of(C, S);
     int64_t n;
@@ -107,8 +108,8 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     v->upper = v->value + v->inner + v->fit + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
-/* The point at eps on a prepared contour. */
-static int point_at(const hs_contour *C, double eps, hs_point *out)
+/* The point at eps on a frozen line. */
+int hs_line_point(const hs_contour *C, double eps, hs_point *out)
 {
     hs_value v;
     line_at(C, eps, &v);
@@ -143,8 +144,7 @@ static int line_lay(hs_contour *C, int have_eps, double log_delta, double depth,
 
 /* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries where the tail is not small
  * enough. */
-static int line_prepare(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work,
-                        hs_sums *S)
+int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work, hs_sums *S)
 {
     int st, attempt;
     double e;
@@ -173,15 +173,22 @@ static int line_prepare(hs_contour *C, int have_eps, double log_delta, double de
         C->N = (int64_t)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }
-    line_freeze(C, S);
     return HS_OK;
+}
+
+static int line_prepare(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work,
+                        hs_sums *S)
+{
+    int st = hs_line_visit(C, have_eps, log_delta, depth, work, n_work, S);
+    if (!st) hs_line_freeze(C, S);
+    return st;
 }
 
 /* K(t) + payoff(t) with K rounded up and its quadrature error added: Chernoff's bound of delta(eps) and of eps(delta)
  * for every t > 0 [theory: line.chernoff]. C->t, or if that is not positive the saddle; C->t is the one it used. */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper)
 {
-    double K = 0, slack = 0, t;
+    double K = 0, slack = 0, excess = 0, t;
     int64_t j;
     int st;
     if (n_work < HS_STEP_WORK) return HS_SCRATCH;
@@ -203,14 +210,15 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
         if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5;
-            K = slack = 0;
+            K = slack = excess = 0;
             j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */
             continue;
         }
         K += k * term;
         slack += k * err + 2 * HS_U * fabs(k * term);
+        if (hs_is_ruled(C, j)) excess += k * hs_excess(term, err);
     }
-    K += slack + (double)C->b * HS_U * fabs(K) + hs_payoff(t) + hs_fit_upper(C, t, work);
+    K += slack + (double)C->b * HS_U * fabs(K) + hs_payoff(t) + hs_fit_upper(C, t, excess, work);
     K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
     C->t = t;
     *upper = have_eps ? K - value * t : (K - value) / t * (1 + 4 * HS_U);
@@ -224,10 +232,10 @@ int64_t hs_contour_work(int b, int n_threads, int64_t n_outer)
            chunks * HS_SUMS_WORK(n_outer < HS_OUTER_MAX / chunks ? n_outer : HS_OUTER_MAX / chunks);
 }
 
-static const double DEPTHS[] = {1, 0.6, 0.35, 0.2, 0.1};
+const double hs_depths[HS_DEPTHS] = {1, 0.6, 0.35, 0.2, 0.1};
 
 /* A caller that has something else for long lines wants the first only. */
-static int depths(const hs_contour *C) { return C->n_max < HS_OUTER_MAX ? 1 : (int)(sizeof DEPTHS / sizeof *DEPTHS); }
+static int depths(const hs_contour *C) { return C->n_max < HS_OUTER_MAX ? 1 : HS_DEPTHS; }
 
 /* The line at the saddle, and where that gives less than HS_OK lines below it: the first good answer, or the
  * narrowest. */
@@ -238,8 +246,8 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs
     int st, i, found = HS_NO_SADDLE;
     for (i = 0; i < depths(C) && found != HS_OK; i++) {
         C->eps = eps;
-        st = line_prepare(C, 1, 0, DEPTHS[i], work, n_work, S);
-        if (!st) st = point_at(C, eps, &p);
+        st = line_prepare(C, 1, 0, hs_depths[i], work, n_work, S);
+        if (!st) st = hs_line_point(C, eps, &p);
         if (st == HS_NO_SADDLE) break;
         if (st == HS_OK ||
             (st == HS_LOOSE &&
@@ -257,7 +265,7 @@ int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs
 static int row_at(const hs_contour *C, double eps, double *o)
 {
     hs_point p;
-    int st = point_at(C, eps, &p);
+    int st = hs_line_point(C, eps, &p);
     o[0] = st;
     if (st > HS_LOOSE) return st;
     o[1] = p.log_scale;
@@ -301,14 +309,12 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
     return HS_OK;
 }
 
-/* The root on the line at one depth. */
-static int root_at(hs_contour *C, double log_delta, double depth, double *work, int64_t n_work, hs_crossing *out)
+/* The root on a frozen line. */
+int hs_line_root(hs_contour *C, double log_delta, hs_crossing *out)
 {
-    hs_sums S[HS_CHUNKS];
     hs_curve curve = {.at = line_at, .self = C, .log_delta = log_delta};
     hs_value v;
-    int st = line_prepare(C, 0, log_delta, depth, work, n_work, S);
-    if (st) return st;
+    int st;
     curve.start = C->eps;
     curve.reach = C->reach; /* freeze: up to there */
     curve.step = 0.4 * C->reach;
@@ -323,8 +329,10 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work
 {
     int i, found = HS_NO_SADDLE;
     for (i = 0; i < depths(C) && found != HS_OK; i++) {
+        hs_sums S[HS_CHUNKS];
         hs_crossing at;
-        int st = root_at(C, log_delta, DEPTHS[i], work, n_work, &at);
+        int st = line_prepare(C, 0, log_delta, hs_depths[i], work, n_work, S);
+        if (!st) st = hs_line_root(C, log_delta, &at);
         if (st == HS_NO_SADDLE) break;
         if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || at.upper - at.lower < out->upper - out->lower))) {
             *out = at;

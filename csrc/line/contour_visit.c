@@ -151,7 +151,7 @@ static int shifts(const hs_contour *C, int exact, double n, double n_shifted, do
 }
 
 /* K of the aliases of k subsampled steps, to a nat over all steps. */
-static int subsampled_aliases(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
+static int subsampled_aliases(const hs_contour *C, double m, double q, double k, int ruled, hs_sums *S, double *work)
 {
     int i, st;
     for (i = 1; i < 3; i++) {
@@ -159,6 +159,7 @@ static int subsampled_aliases(const hs_contour *C, double m, double q, double k,
         if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
         S->K[i] += k * log_m;
         S->err[i] += k * err + HS_U * (2 + hs_joins(C)) * fabs(k * log_m);
+        if (ruled) S->excess[i] += k * hs_excess(log_m, err);
     }
     return HS_OK;
 }
@@ -212,7 +213,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, i
     hs_moments mo;
     hs_two_shift P;
     int st;
-    if ((st = subsampled_aliases(C, m, q, k, S, work))) return st;
+    if ((st = subsampled_aliases(C, m, q, k, ruled, S, work))) return st;
     if (!(I.h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(&G, m, q, I.h, I.lo, I.hi, work))) return st;
     hs_grid_moments(&G, I.a, &mo);
@@ -243,7 +244,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, i
             band_moments(C, &G, q, mo.mean, quad + C->y_far * c1, k, S);
         }
         S->far[0] += k * hs_far_log(fmin(1, hs_grid_far_upper(&G, I.a, C->y_far) + level), ruled);
-    } else {
+    } else if (C->y_far == 0) {
         visit_doublings(C, &G, I.a, k, c1, c2, level, sqrt(mo.var), S);
         S->var += k * hs_grid_var_upper(&G, mo.mean, hs_squares_upper(I.a, m, fmax(-G.lo, G.hi)),
                                         20 * HS_U * m * (fmax(-G.lo, G.hi) + m),
@@ -382,6 +383,7 @@ static void add_sums(const hs_contour *C, const hs_sums *s, hs_sums *S)
         S->K[i] += s->K[i];
         S->err[i] += s->err[i];
         S->inner[i] += s->inner[i];
+        S->excess[i] += s->excess[i];
     }
     for (n = 0; n <= C->N; n++) {
         S->re[n] += s->re[n];
@@ -401,6 +403,14 @@ static void add_sums(const hs_contour *C, const hs_sums *s, hs_sums *S)
         S->fourth[i] += s->fourth[i];
     }
     S->slack += s->slack;
+}
+
+/* One more step of a line whose tail is known, C->y_far < 0. work: HS_STEP_WORK doubles. */
+int hs_contour_visit_more(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
+{
+    if (q < 1) return visit_subsampled(C, m, q, k, 0, S, work);
+    visit_gaussian(C, m, k, S);
+    return HS_OK;
 }
 
 /* Visits every step; chunks of fixed number, summed in order. Memory: see hs_contour_work. */
@@ -445,6 +455,7 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
     for (i = 0; i < 3; i++) {
         S->err[i] *= 1 + HS_SUMS;
         S->inner[i] *= 1 + HS_SUMS;
+        if (i && C->n_fits) S->fitted[i] = fmin(S->fitted[i], S->loose[i] + S->excess[i] * (1 + HS_SUMS));
     }
     return HS_OK;
 }

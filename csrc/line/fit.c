@@ -8,11 +8,11 @@
  * Formula. On a Bernstein ellipse of the box |M(a; m) - 1| <= D = F kappa |M(A; m') - 1|, with the largest F and m' of
  *   the ellipse [theory: compression.strip, compression.arcs]. Where D < 1, sum k_i log M(a; m_i) is within weight
  *   D/(1-D) of sum W_a log M(a; x_a), the weight made of the differences of the moments and of the ellipse
- *   [theory: compression.rule]. Every group of rows (boxes) takes the ellipse that is best at its frequency; groups
- *   add. The tail: sum k_i P_i >= sum W_a P_a - weight (1 + (F + D_0)^2/(1-D_0)^2) at every frequency, D_0 the D of
- *   y = 0
- *   [theory: compression.tail]. Rows with q = 1: log M = m^2 z (1+z)/2, and the weight bounds what sum k m^2 is off by
- *   [theory: compression.gaussian].
+ *   [theory: compression.rule]. At the tilts of the aliases an upper end will do: sum k log M <= sum k (M - 1), which
+ *   is within weight D of that of the rule, whatever D [theory: compression.above]. Every group of rows (boxes) takes
+ *   the ellipse that is best at its frequency; groups add. The tail: sum k_i P_i >= sum W_a P_a - weight (1 + (F +
+ *   D_0)^2/(1-D_0)^2) at every frequency, D_0 the D of y = 0 [theory: compression.tail]. Rows with q = 1:
+ *   log M = m^2 z (1+z)/2, and the weight bounds what sum k m^2 is off by [theory: compression.gaussian].
  *
  * Error claim. Sums of positive terms, powers and exponentials of them: SLACK pays for their rounding, 60 operations
  *   each.
@@ -46,7 +46,7 @@ static double over_groups(const hs_contour *C, const double *X, double kappa, do
         const hs_fit *f = &C->fits[i];
         double D = kappa * X[i];
         if (f->q == 1) best = 0.5 * turn * f->weight;
-        else if (D < 1) best = fmin(best, f->weight * each(f, D * SLACK));
+        else best = fmin(best, f->weight * each(f, D * SLACK));
         if (i + 1 < C->n_fits && f[1].group == f->group) continue;
         sum += best;
         best = HUGE_VAL;
@@ -58,6 +58,13 @@ static double of_log(const hs_fit *f, double D)
 {
     (void)f;
     return D < 1 ? D / (1 - D) * SLACK : HUGE_VAL;
+}
+
+/* Of M - 1 itself, whatever D. */
+static double of_one(const hs_fit *f, double D)
+{
+    (void)f;
+    return D;
 }
 
 static double of_square(const hs_fit *f, double D)
@@ -73,13 +80,15 @@ static void off_ones(const hs_contour *C, double s, double *work, double *X)
     for (i = 0; i < C->n_fits; i++) X[i] = C->fits[i].q < 1 ? off_one(&C->fits[i], hs_contour_tilt(C, s), work) : 0;
 }
 
-/* What sum k log M(s) of the rules is off by at a real tilt. work: HS_STEP_WORK doubles. */
-double hs_fit_upper(const hs_contour *C, double s, double *work)
+/* How much sum k log M(s) may exceed that of the rules at a real tilt: of log M, or, where that is less, of M - 1,
+ * which exceeds log M by `excess` in all over the rows of the rules [theory: compression.above]. work: HS_STEP_WORK
+ * doubles. */
+double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
 {
-    double X[HS_FITS_MAX];
+    double X[HS_FITS_MAX], turn = fabs(s * (1 + s));
     if (C->n_fits > HS_FITS_MAX) return HUGE_VAL;
     off_ones(C, s, work, X);
-    return over_groups(C, X, 1, fabs(s * (1 + s)), of_log);
+    return fmin(over_groups(C, X, 1, turn, of_log), over_groups(C, X, 1, turn, of_one) + excess * SLACK);
 }
 
 /* All that the rules are off by, which the first chunk starts with: K at the three tilts, fit of every node, the
@@ -91,14 +100,19 @@ int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
     int64_t n;
     if (C->n_fits > HS_FITS_MAX) return HS_BAD_ARGUMENT;
     if (!C->n_fits) return HS_OK;
-    S->fitted[1] = hs_fit_upper(C, C->s_right, work);
-    S->fitted[2] = hs_fit_upper(C, C->s_left, work);
+    for (i = 1; i < 3; i++) { /* to a nat; what more of it M - 1 is off by comes with the rows */
+        double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s));
+        off_ones(C, s, work, X);
+        S->fitted[i] = over_groups(C, X, 1, turn, of_log);
+        S->loose[i] = over_groups(C, X, 1, turn, of_one);
+        if (!(fmin(S->fitted[i], S->loose[i]) < HS_FIT_NATS)) return HS_TOO_WIDE;
+    }
     off_ones(C, C->c, work, X);
     S->fitted[0] = over_groups(C, X, 1, unit, of_log);
     for (n = C->N; n >= 0; n--) {
         double y = (double)n * C->dy, turn = hypot(C->c, y) * hypot(1 + C->c, y);
         S->fit[n] = n ? over_groups(C, X, turn / unit * SLACK, turn * SLACK, of_log) + S->fitted[0] : 0;
-        if (n == C->N && !(S->fit[n] + S->fitted[1] + S->fitted[2] < HUGE_VAL)) return HS_TOO_WIDE;
+        if (n == C->N && !(S->fit[n] < HUGE_VAL)) return HS_TOO_WIDE;
     }
     S->slack = S->far[0] = 0.5 * over_groups(C, X, 1, 0, of_square);
     for (i = 0; i < C->n_fits; i++)

@@ -30,6 +30,7 @@ typedef struct { /* at most HS_SAMPLE of the steps, evenly spread, with a grid e
 
 typedef struct {                              /* sums over steps; index 0, 1, 2: tilts c, s_right, s_left */
     double K[3], err[3], inner[3], fitted[3]; /* fitted: what the rules of fit.c may be off by */
+    double loose[3], excess[3];     /* the same of M - 1, and by how much that exceeds log M over the rows of rules */
     double *re, *im, *round, *node; /* k log phi at the nodes; bounds of its rounding, and of its quadrature and fit */
     double *fit;                    /* the part of fit.c in node, kept by the first chunk */
     double *zr, *zi;                /* scratch: phi - 1 of one step */
@@ -40,7 +41,7 @@ typedef struct {                              /* sums over steps; index 0, 1, 2:
 } hs_sums;
 
 /* How often a sum over all steps is rounded on the way of one term [theory: rounding.sums]. */
-static inline double hs_joins(const hs_contour *C) { return ceil((double)C->b / C->chunks) + C->chunks - 2; }
+static inline double hs_joins(const hs_contour *C) { return ceil((double)C->b / C->chunks) + C->chunks - 2 + C->more; }
 
 /* Sums are kept for chunks of many steps; few steps have one, with room for as many nodes as all have together. */
 static inline int hs_chunks(int b) { return b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS; }
@@ -57,6 +58,10 @@ static inline int hs_is_ruled(const hs_contour *C, int64_t j) { return j >= C->b
 
 /* log Psi; of a rule -(1 - Psi^2)/2, which is more: the rule is good for 1 - |phi|^2 [theory: compression.tail]. */
 static inline double hs_far_log(double psi, int ruled) { return ruled ? -0.5 * (1 - psi) * (1 + psi) : log(psi); }
+
+/* By how much M - 1 exceeds log_m, which is within err of log M. */
+static inline double hs_excess(double log_m, double err)
+{ return fmax(0, (expm1(log_m + err) - log_m) * (1 + 8 * HS_U) + 8 * HS_U * fabs(log_m)); }
 
 static inline int hs_has_pairs(const hs_contour *C)
 {
@@ -93,8 +98,16 @@ int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *wor
 int hs_contour_plan(hs_contour *C, double *work); /* contour_plan.c */
 int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S); /* contour_visit.c */
+int hs_contour_visit_more(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work);
 double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S);
-double hs_fit_upper(const hs_contour *C, double s, double *work); /* fit.c */
+enum { HS_DEPTHS = 5 };
+extern const double hs_depths[HS_DEPTHS]; /* of lines below the saddle, in the order in which they are tried */
+int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work,
+                  hs_sums *S); /* contour.c */
+void hs_line_freeze(hs_contour *C, hs_sums *S);
+int hs_line_point(const hs_contour *C, double eps, hs_point *out);
+int hs_line_root(hs_contour *C, double log_delta, hs_crossing *out);
+double hs_fit_upper(const hs_contour *C, double s, double excess, double *work); /* fit.c */
 int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S);
 
 #endif

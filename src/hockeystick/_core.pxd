@@ -78,6 +78,14 @@ cdef extern from "hs.h" nogil:
     int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out)
     int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out)
     int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out)
+    # kept.c
+    enum:
+        HS_KEPT_MORE
+    int64_t hs_kept_room()
+    int64_t hs_kept_work()
+    int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
+    int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work,
+                    int64_t n_work, hs_crossing *out, double *below)
     # grid.c, convolve.c
     ctypedef struct hs_cell_sums:
         double mass, mean, abs_mean, edge_upper

@@ -119,6 +119,28 @@ def chernoff_upper(
 ) -> tuple[int, float, float]: ...
 def contour_work(b: int, n_threads: int = 1) -> int: ...
 
+KEPT_MORE: int
+KEPT_ROOM: int
+KEPT_WORK: int
+
+def kept_make(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    have_eps: int,
+    value: float,
+    rtol: float,
+    T0: float,
+    kept: _Vector,
+    work: _Vector,
+    fits: _Table | None = ...,
+    ruled: int = ...,
+) -> int: ...
+def kept_ask(
+    kept: _Vector, rows: _Table, n_kept: int, have_eps: int, value: float, ruled: bool, work: _Vector
+) -> tuple[Crossing | Scaled, float]: ...
+
 CROWD_LOWEST: int
 CROWD_BOXES: int
 CROWD_MOMENTS: int

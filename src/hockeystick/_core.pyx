@@ -4,6 +4,7 @@
 import numpy as np
 cimport numpy as cnp
 from libc.limits cimport INT_MAX
+from libc.math cimport HUGE_VAL
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
@@ -330,6 +331,41 @@ def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int hav
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
     passed(&poll)
     return status, upper, C.t
+
+
+KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
+
+
+def kept_make(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double rtol, double T0,
+              double[::1] kept, double[::1] work, const double[:, ::1] fits=None, int ruled=0):
+    """The status of a line that was made to be kept in KEPT_ROOM doubles; see hs.h."""
+    cdef hs_poll poll = polling()
+    cdef hs_contour C = blank(lengths(m.shape[0], q.shape[0], k.shape[0]), add, &poll)
+    cdef int status
+    lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
+    C.rtol, C.T0 = rtol, T0
+    C.m, C.q, C.k = &m[0], &q[0], &k[0]
+    _rule(&C, fits, ruled)
+    with nogil:
+        status = hs_kept_make(&C, have_eps, value, &work[0], work.shape[0], &kept[0])
+    passed(&poll)
+    return status
+
+
+def kept_ask(double[::1] kept, const double[:, ::1] rows, int n_kept, int have_eps, double value, bint ruled,
+             double[::1] work):
+    """(Crossing or Scaled, upper bound of log delta in the other direction) of a kept line; see hs.h."""
+    cdef hs_crossing at
+    cdef double below = HUGE_VAL
+    cdef int status
+    cdef int64_t n = rows.shape[0]
+    lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
+    lengths(rows.shape[1], 3, 3)
+    memset(&at, 0, sizeof(at))
+    with nogil:
+        status = hs_kept_ask(&kept[0], n, n_kept, &rows[0, 0] if n else NULL, value, &work[0], work.shape[0], &at,
+                             &below)
+    return (scaled(status, &at.delta, ruled) if have_eps else crossing(status, &at, ruled)), below
 
 
 def hyperbola_work(int b):

@@ -15,6 +15,7 @@ from .crowd import FEWEST, Crowd
 from .mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
 from .pair import ADJACENCIES
 from .recorded import FORMAT, VERSION, RecordedRun, from_moments, gather, takes, to_moments
+from .routes.kept import Lines
 from .serial import brief, exact_keys
 from .state import ACCOUNTANT, from_dict, to_dict
 
@@ -48,6 +49,10 @@ class Accountant(Recorder):
     **With a limit.** `step` raises `LimitError` where the steps recorded so far and this one are not certified, by the
     upper end of the interval, to be (epsilon, delta)-DP; nothing is recorded then, and the step must not run. In a file
     this is one transaction, decided upon the steps of all processes.
+
+    **Asked while it grows.** The second time that `epsilon`, `delta` or `would_exceed` are asked the same, the contour
+    is kept, and only steps that are new are added to it, however many ran. Such an answer is certified like any other,
+    and may differ in its last digits from that of `run`, which is the same for the same steps in any order.
 
     **What may be claimed.** A privacy curve is about steps whose kind, noise, sampling rate and number are fixed in
     advance, or chosen without a look at the data; what a step computes may depend on earlier outputs, as gradients do.
@@ -100,7 +105,19 @@ class Accountant(Recorder):
     (54, True)
     """
 
-    __slots__ = ("_base", "_counts", "_crowd", "_given", "_ledger", "_lock", "_run", "_sync", "adjacency", "limit")
+    __slots__ = (
+        "_base",
+        "_counts",
+        "_crowd",
+        "_given",
+        "_ledger",
+        "_lines",
+        "_lock",
+        "_run",
+        "_sync",
+        "adjacency",
+        "limit",
+    )
 
     limit: tuple[float, float] | None
     adjacency: Adjacency
@@ -117,6 +134,7 @@ class Accountant(Recorder):
         self._run: Run | None = None  # of these counts, or None; both change under the lock only
         self._crowd: Crowd | Literal[False] | None = None  # of the counts; None: not made, False: there is none
         self._base: Crowd | None = None  # moments of steps that are not in the counts; never changed
+        self._lines: Lines | None = None  # that know every step of the crowd
         self._given: Callable[[], Run | None] | None = None  # the last run that shares both, while it lives
         self._lock = threading.Lock()
         self._ledger: StepLedger | None = None
@@ -214,10 +232,11 @@ class Accountant(Recorder):
             if self._ledger is None:
                 new = self._admitted(parts, times)
                 self._run = None
-                crowd = self._apart()
-                self._crowd = None  # until the counts have the step as well; after an interrupt it is made again
+                crowd, lines = self._apart(), self._lines
+                self._crowd = self._lines = None  # until the counts have the step; after an interrupt made again
                 self._counts.update(new)
-                self._crowd = (gather(crowd, parts, times) and crowd) if crowd else crowd
+                self._crowd = (gather(crowd, parts, times, lines) and crowd) if crowd else crowd
+                self._lines = lines
             else:
                 with self._ledger.recording() as record:
                     record(self._admitted(parts, times))
@@ -235,7 +254,7 @@ class Accountant(Recorder):
             if self._ledger:  # in a transaction, with all counts at hand
                 after = Run(tuple({**self._counts, **new}.items()))
             else:
-                after = self._recorded() + Run(parts) * times
+                after = self._growing() + Run(parts) * times
             kept, bound = self._target(None, None, {}).judged(after)
             if not kept:
                 eps, delta = self.limit
@@ -296,7 +315,7 @@ class Accountant(Recorder):
         [False, True]
         """
         target = self._target(eps, delta, options)
-        return not target.judged(self.run + as_run(step))[0]
+        return not target.judged(self._asked() + as_run(step))[0]
 
     @respelled(epsilon="eps")
     def steps_left(
@@ -331,7 +350,7 @@ class Accountant(Recorder):
         from .calibration import most_steps
 
         target = self._target(eps, delta, options)
-        before, more = self.run, as_run(step)
+        before, more = self._asked(), as_run(step)
         if not more.parts:
             return K_MAX
         most = min((K_MAX - dict(before.parts).get(part, 0)) // n for part, n in more.parts)
@@ -342,6 +361,10 @@ class Accountant(Recorder):
         """All that was recorded, as an immutable run."""
         with self._lock:
             return self._recorded()
+
+    def _asked(self) -> Run:
+        with self._lock:
+            return self._growing()
 
     def _recorded(self) -> Run:
         if self._ledger is not None and self._ledger.stale():
@@ -355,6 +378,14 @@ class Accountant(Recorder):
             else:
                 self._run = Run(tuple(self._counts.items()))
         return self._run
+
+    def _growing(self) -> Run:
+        """The same, whose questions go to the lines that are kept."""
+        run = self._recorded()
+        if not isinstance(run, RecordedRun):
+            return run
+        self._lines = self._lines or Lines(run.steps)
+        return run.kept_by(self._lines)
 
     def _gathered(self) -> Crowd | None:
         """The moments of the counts, where these are many and all have some."""
@@ -396,7 +427,7 @@ class Accountant(Recorder):
 
     def epsilon(self, delta: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """eps(delta) of what was recorded; options as in `hockeystick.epsilon`. Returns a Bound."""
-        return query.epsilon(self.run, delta, **self._related(options))
+        return query.epsilon(self._asked(), delta, **self._related(options))
 
     @overload
     def delta(self, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
@@ -406,7 +437,7 @@ class Accountant(Recorder):
     @respelled(epsilon="eps")
     def delta(self, eps: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """delta(eps) of what was recorded; options as in `hockeystick.delta`. Returns a Bound."""
-        return query.delta(self.run, eps, **self._related(options))
+        return query.delta(self._asked(), eps, **self._related(options))
 
     def state_dict(self) -> dict[str, Any]:
         """What was recorded, as a JSON-able dict that `load_state_dict` reads back exactly, floats included.
@@ -457,7 +488,7 @@ class Accountant(Recorder):
 
     def _replace(self, counts: dict[Mechanism, int], base: Crowd | None) -> None:
         with self._lock:
-            self._run = self._given = self._crowd = None
+            self._run = self._given = self._crowd = self._lines = None
             self._counts, self._base = counts, base
 
     def compact_state_dict(self) -> dict[str, Any]:

@@ -105,6 +105,7 @@ class Gathered(Run):
 
     __slots__ = ()
     gathered = True
+    lines: Any = None
 
     @property
     def distinct(self) -> int:

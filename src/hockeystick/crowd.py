@@ -106,8 +106,11 @@ class Crowd:
         """Number of steps of every rate."""
         found = {}
         for q, sums in self.sums.items():
-            low, high = (int(part) for part in sums[:, 0].sum(axis=0, dtype=object))
-            found[q] = (low + (high << 64)) >> 50
+            low, high = sums[:, 0, 0], sums[:, 0, 1]
+            if high.max() < 1 << 36:  # no more than 2^50 of a box, 2^59 of all
+                found[q] = int(((high << np.uint64(14)) | (low >> np.uint64(50))).sum())
+            else:
+                found[q] = sum(int(count) for count in low) + (sum(int(count) for count in high) << 64) >> 50
         return {q: n for q, n in found.items() if n}
 
     def __eq__(self, other: object) -> bool:

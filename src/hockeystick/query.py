@@ -19,6 +19,7 @@ from .mechanism import as_run, real
 from .outward import UP, U
 from .pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 from .routes import bounds
+from .routes.kept import largest as largest_kept
 from .routes.question import Question
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
@@ -312,6 +313,13 @@ class _Settings(Question):
     def _largest(self, what: str, at: float):
         """The larger over the directions. One is left out where both have the same losses, or it is proved to be the
         smaller [theory: pair.directions, line.both]."""
+        found = None
+        if self.gaussian and self.run.gathered and self.run.lines and self.route in ("auto", "contour"):
+            found = largest_kept(self, what, at)
+        elif self.enough is not None and self.route == "auto" and self.gaussian and what == "point":
+            found = bounds.ruled_far_below(self, at, self.enough)
+        if found:
+            return ordered(found.within_a_curve(at), self.run)
         first, *others = self.directions
         if not others or (not self.gaussian and mirrored(self.run, self.adjacency)):
             return self._one(what, first, at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from .crowd import RATES_MAX, Crowd
 from .mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
 from .pair import GaussianSteps, gaussian_steps
 from .sampling import as_gaussian
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .routes.kept import Lines
 
 OCTAVE = 8
 """Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
@@ -34,12 +39,15 @@ def takes(crowd: Crowd, step: Mechanism) -> bool:
     return row is not None and (row[1] in crowd.sums or len(crowd.sums) < RATES_MAX)
 
 
-def gather(crowd: Crowd, parts, times: int = 1) -> bool:
-    """Add the moments of n * times of every (step, n); False, with some of them added, where one has none."""
+def gather(crowd: Crowd, parts, times: int = 1, lines: Lines | None = None) -> bool:
+    """Add the moments of n * times of every (step, n), and record it for the lines; False, with some of them added,
+    where one has none."""
     for step, n in parts:
         row = row_of(step)
         if row is None or not crowd.add_many(np.array([row[0]]), np.array(row[1]), np.array([n * times])):
             return False
+        if lines:
+            lines.record(*row, n * times)
     return True
 
 
@@ -47,13 +55,15 @@ class RecordedRun(Gathered):
     """Counts and moments of an accountant, neither copied nor ever changed; `base` are those of steps that are not in
     the counts."""
 
-    __slots__ = ("__weakref__", "_base", "_counts", "_crowd", "_more", "_shared")
+    __slots__ = ("__weakref__", "_base", "_counts", "_crowd", "_more", "_shared", "lines", "place", "total")
 
     def __init__(
         self, counts: dict[Mechanism, int], crowd: Crowd, base: Crowd | None, more: tuple[Run, ...] = ()
     ) -> None:
         self._counts, self._crowd, self._base, self._more = counts, crowd, base, more
-        self._shared: RecordedRun | None = None
+        self._shared: RecordedRun | None = None  # while it lives, the accountant leaves the counts alone
+        self.lines: Lines | None = None  # of the accountant, which had recorded so much then:
+        self.place, self.total = 0, 0.0
         self._cache = {"unsettled": False}
 
     def __reduce__(self):
@@ -66,9 +76,24 @@ class RecordedRun(Gathered):
         more, crowd = compose(other), self._crowd.copy()
         if gather(crowd, more.parts):
             both = RecordedRun(self._counts, crowd, self._base, (*self._more, more))
-            both._shared = self  # while it lives, the accountant leaves the counts alone
+            both._shared, both.lines = self, self.lines
             return both
         return super().__add__(other)
+
+    def kept_by(self, lines: Lines) -> RecordedRun:
+        """The same run, of which an accountant's lines know every step and no more."""
+        own = RecordedRun(self._counts, self._crowd, self._base)
+        own._shared, own._cache = self, self._cache
+        own.lines, own.place, own.total = lines, lines.place, lines.total
+        return own
+
+    def recorded(self) -> tuple[RecordedRun, NDArray[np.float64]]:
+        """What the lines know of it, and the rows (m, q, count) of the steps on top."""
+        run = self
+        while run._more and run._shared:
+            run = run._shared
+        rows = [(*(row_of(step) or ()), n) for more in self._more for step, n in more.parts]
+        return run, np.array(rows, dtype=float).reshape(-1, 3)
 
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:  # type: ignore[override]

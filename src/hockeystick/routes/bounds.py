@@ -8,6 +8,7 @@ prove to be the smaller one is not asked."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -111,9 +112,7 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         return False
     if question.gaussian:
         for ruled in question.rules:
-            size = _core.contour_work(1)
-            status, upper, _ = scratch.lend(size, _core.chernoff_upper, *ruled.steps, add, 1, eps, **ruled.options)
-            return status == _core.OK and upper <= log_delta
+            return chernoff_of(ruled, add, eps)[0] <= log_delta
         m, q, k = question.steps
         work = scratch.borrow(question.n_threads * _core.saddle_work())
         status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, question.n_threads, work)
@@ -123,6 +122,22 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         return True
     paired = paired_steps(question.run, question.adjacency, bool(add))
     return paired is not None and certainly_below(paired, add, eps, log_delta)
+
+
+def chernoff_of(ruled, add: int, eps: float) -> tuple[float, float]:
+    """(Chernoff's bound of log delta(eps), its tilt) by a rule; infinite where that says nothing."""
+    size = _core.contour_work(1)
+    status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *ruled.steps, add, 1, eps, **ruled.options)
+    return (upper, tilt) if status == _core.OK else (math.inf, 0.0)
+
+
+def ruled_far_below(question, eps: float, log_enough: float) -> Point | None:
+    """An upper end of the larger delta(eps) alone, where a rule proves at most e^log_enough."""
+    uppers = [
+        chernoff_of(ruled, add, eps)[0] for ruled in itertools.islice(question.rules, 1) for add in question.directions
+    ]
+    upper = max(uppers, default=math.inf)
+    return Point(-math.inf, upper, upper, (1.0,), "moments") if upper <= log_enough else None
 
 
 def far_below(question, add: int, eps: float, log_enough: float) -> Point | None:

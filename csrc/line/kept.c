@@ -1,0 +1,177 @@
+/* kept.c - a line that is asked again and again while its run grows: what is new is added to its nodes.
+ *
+ * Symbols as in contour.c. R the steps that the line was made for, R' those and more; K_o >= log M(t) + payoff(t) of
+ *   the run in the other direction, t > 0 a tilt.
+ *
+ * Formula. K, the logarithms at the nodes and all their errors are sums over steps: those of R' are those of R and of
+ *   each new step. -sum k log|phi| only grows with the run, so that the bound of the tail beyond the nodes, which is
+ *   relative to e^{K(c) - c eps}, is kept as it is [theory: line.kept]. K_o - t eps bounds log delta(eps) of the
+ *   other direction [theory: line.chernoff].
+ *
+ * Error claim. That of contour.c, for the sums of at most HS_KEPT_MORE more steps.
+ *
+ * What it does not do: two-sided pairs; lines of more than HS_KEPT_NODES nodes; move c, dy or N. A run that has grown
+ *   far beyond R, or whose root has moved beyond reach, is HS_LOOSE or declined: it needs a line of its own.
+ */
+#include "line/line.h"
+
+#include <string.h>
+
+typedef struct {
+    hs_contour C;
+    hs_sums S;
+    double t, K_o; /* of the other direction; HUGE_VAL where nothing is known */
+    int have_eps;
+} kept_line;
+
+enum { HEAD = (sizeof(kept_line) + sizeof(double) - 1) / sizeof(double), ROWS = 5 };
+
+int64_t hs_kept_room(void) { return HEAD + ROWS * (int64_t)(HS_KEPT_NODES + 1); }
+
+int64_t hs_kept_work(void) { return HS_STEP_WORK + HS_SUMS_WORK(HS_KEPT_NODES); }
+
+/* The arrays of S in memory of 5 or 7 (N + 1) doubles. */
+static void place_rows(const hs_contour *C, hs_sums *S, double *rows, int scratch)
+{
+    int64_t size = C->N + 1;
+    S->re = rows;
+    S->im = rows + size;
+    S->round = rows + 2 * size;
+    S->node = rows + 3 * size;
+    S->fit = rows + 4 * size;
+    S->zr = scratch ? rows + 5 * size : NULL;
+    S->zi = scratch ? rows + 6 * size : NULL;
+}
+
+/* log M of a step, times k, in the other direction, rounded up. */
+static double other_upper(const kept_line *L, double m, double q, double k, double *work)
+{
+    double log_m, err;
+    if (!(L->K_o < HUGE_VAL)) return HUGE_VAL;
+    if (q == 1) return 0.5 * k * m * m * L->t * (1 + L->t) * (1 + 8 * HS_U);
+    if (hs_log_m_upper(m, q, L->C.add ? 1 + L->t : -L->t, k, work, &log_m, &err)) return HUGE_VAL;
+    return k * (log_m + err) + 4 * HS_U * k * (fabs(log_m) + err);
+}
+
+/* The tilt of the other direction's bound at eps, and the bound without - t eps. Near the largest loss of ADD there is
+ * no saddle: then some larger tilt. */
+static void make_other(kept_line *L, const hs_contour *C, double eps, double *work, int64_t n_work)
+{
+    hs_contour D = *C;
+    double upper;
+    D.add = !C->add;
+    D.t = 0;
+    L->K_o = HUGE_VAL;
+    if (hs_contour_chernoff_upper(&D, 1, eps, work, n_work, &upper) != HS_OK) {
+        D.t = 4 * C->t;
+        if (hs_contour_chernoff_upper(&D, 1, eps, work, n_work, &upper) != HS_OK) return;
+    }
+    L->t = D.t;
+    L->K_o = upper + eps * D.t + 4 * HS_U * (fabs(upper) + fabs(eps * D.t));
+}
+
+/* Adds n steps, rows of (m, q, k), to the sums of a line. */
+static int add_steps(kept_line *L, int64_t n, const double *rows, double *scratch, double *work)
+{
+    hs_sums S = L->S;
+    int64_t i;
+    int st;
+    S.zr = scratch;
+    S.zi = scratch + L->C.N + 1;
+    for (i = 0; i < n; i++, rows += 3) {
+        if ((st = hs_contour_visit_more(&L->C, rows[0], rows[1], rows[2], &S, work))) return st;
+        L->K_o += other_upper(L, rows[0], rows[1], rows[2], work) + 2 * HS_U * fabs(L->K_o);
+    }
+    L->S = S;
+    return HS_OK;
+}
+
+/* The arrays of a line that nothing is added to for good, as a copy. */
+static void borrow(const double *kept, kept_line *L, double *rows)
+{
+    *L = *(const kept_line *)kept;
+    memcpy(rows, kept + HEAD, sizeof(double) * ROWS * (size_t)(L->C.N + 1));
+    place_rows(&L->C, &L->S, rows, 1);
+}
+
+static int answer(kept_line *L, double value, hs_crossing *out, double *below)
+{
+    int st, i;
+    for (i = 0; i < 3; i++) {
+        L->S.err[i] *= 1 + HS_SUMS;
+        L->S.inner[i] *= 1 + HS_SUMS;
+    }
+    if (L->have_eps) L->C.eps = value;
+    L->C.S = &L->S;
+    hs_line_freeze(&L->C, &L->S);
+    if (L->have_eps) {
+        st = hs_line_point(&L->C, value, &out->delta);
+        out->lower = out->estimate = out->upper = value;
+    } else st = hs_line_root(&L->C, value, out);
+    if (st <= HS_LOOSE) {
+        double most = L->t * (fabs(out->lower) + 1) + fabs(L->K_o);
+        *below = L->K_o - L->t * out->lower + 8 * HS_U * most;
+    }
+    return st;
+}
+
+/* HS_BAD_ARGUMENT, with the line as it was, where more steps would be added than there is room for; after another error
+ * the line is lost. */
+int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work, int64_t n_work,
+                hs_crossing *out, double *below)
+{
+    kept_line *L = (kept_line *)kept, asked;
+    double *scratch = work + HS_STEP_WORK;
+    int st;
+    if (n_work < hs_kept_work()) return HS_SCRATCH;
+    if (!(0 <= n_kept && n_kept <= n && n <= L->C.more)) return HS_BAD_ARGUMENT;
+    place_rows(&L->C, &L->S, kept + HEAD, 0);
+    if ((st = add_steps(L, n_kept, rows, scratch, work))) return st;
+    L->C.more -= (int)n_kept;
+    borrow(kept, &asked, scratch);
+    if ((st = add_steps(&asked, n - n_kept, rows + 3 * n_kept, asked.S.zr, work))) return st;
+    st = answer(&asked, value, out, below);
+    if (st <= HS_LOOSE && !L->have_eps) L->C.eps = out->estimate; /* where the next root is sought from */
+    return st;
+}
+
+/* A line at one depth. */
+static int make_at(hs_contour *C, int have_eps, double value, double depth, double *work, int64_t n_work, double *kept)
+{
+    kept_line *L = (kept_line *)kept;
+    hs_sums S[HS_CHUNKS];
+    int st = hs_line_visit(C, have_eps, value, depth, work, n_work, S);
+    if (st) return st;
+    if (C->N > HS_KEPT_NODES) return HS_TOO_MANY_NODES;
+    L->C = *C;
+    L->S = *S;
+    L->have_eps = have_eps;
+    place_rows(C, &L->S, kept + HEAD, 0);
+    memmove(L->S.re, S->re, sizeof(double) * ROWS * (size_t)(C->N + 1));
+    make_other(L, C, C->eps, work, n_work);
+    L->C.m = L->C.q = L->C.k = NULL;
+    L->C.fits = NULL; /* their errors are in the sums */
+    L->C.poll = NULL;
+    L->C.y_far = -1; /* the tail is known */
+    L->C.far_mesh = 0;
+    L->C.fine = L->C.doublings = 0;
+    L->C.bands = 1;
+    return HS_OK;
+}
+
+/* The first line that answers to rtol, at one of the depths of contour.c. */
+int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
+{
+    hs_crossing at;
+    double below;
+    int i, st = HS_TOO_MANY_NODES;
+    if (hs_has_pairs(C)) return HS_BAD_ARGUMENT;
+    if (n_work < hs_kept_work()) return HS_SCRATCH;
+    C->more = HS_KEPT_MORE;
+    for (i = 0; i < HS_DEPTHS && st != HS_OK && st != HS_NO_SADDLE; i++) {
+        C->eps = value;
+        st = make_at(C, have_eps, value, hs_depths[i], work, n_work, kept);
+        if (!st) st = hs_kept_ask(kept, 0, 0, NULL, value, work, n_work, &at, &below);
+    }
+    return st;
+}

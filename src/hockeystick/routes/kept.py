@@ -1,0 +1,226 @@
+"""Lines that an accountant keeps: asked the same again after a few more steps, they only take in what is new
+(csrc/line/kept.c) [theory: line.kept]."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from .. import _core, scratch
+from ..answers import Point, Root, larger
+from ..arguments import log_lower
+from ..outward import U
+from . import contour
+from .question import Question
+
+GROWTH = 0.125
+"""A line serves a run that has grown by this part of it: beyond, the saddle and the period have moved on."""
+DECIDES = 1e-4
+"""The goal where a level is to be compared: an interval that holds it is narrowed by the routes."""
+LINES = 8
+"""Most lines of one accountant."""
+STEPS = 4096
+"""Most distinct steps of which a line is made where no rule stands for them."""
+
+
+class Lines:
+    """The lines of one accountant, and the steps that were recorded since the oldest of them was made.
+
+    place : number of steps recorded since the start.   total : sum of the counts of all steps.
+    """
+
+    __slots__ = ("_first", "_kept", "_lock", "_missed", "_rows", "_tried", "place", "total")
+
+    def __init__(self, total: float) -> None:
+        self.place, self.total = 0, float(total)
+        self._rows = np.empty((_core.KEPT_MORE, 3))
+        self._first = 0  # place of the first row
+        self._kept: dict[Any, _Line] = {}
+        self._tried: dict[Any, float] = {}  # what was asked: the total for which a line was made last, or given up
+        self._missed = False  # whether a step came while the lock was taken
+        self._lock = threading.Lock()
+
+    def record(self, m: float, q: float, count: int) -> None:
+        """One more step. Who records may be in a signal handler during a query: nothing waits for the lock."""
+        self.total += count
+        self.place += 1
+        if not self._lock.acquire(blocking=False):
+            self._missed = True
+            return
+        try:
+            at = self.place - self._first - 1
+            if self._kept and at < len(self._rows):
+                self._rows[at] = m, q, count
+            elif self._kept:
+                self._missed = True
+        finally:
+            self._lock.release()
+
+    def _held(self) -> bool:
+        """Whether nobody else is asking; whoever is told so gives the lock back."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        if self._missed:
+            self._missed = False
+            self._kept, self._tried = {}, dict.fromkeys(self._tried, 0.0)
+        return True
+
+    def ask(self, question: Question, have_eps: int, add: int, value: float, goal: float):
+        """(Point or Root, upper bound of log delta in the other direction) of a run; None where no line is kept that
+        serves. The second time that something is asked a line is made."""
+        if not self._held():
+            return None
+        try:
+            return self._asked((have_eps, add, value, goal), question)
+        finally:
+            self._lock.release()
+
+    def far(self, question: Question, add: int, eps: float) -> float:
+        """Chernoff's bound of log delta(eps), at the tilt that was best when it was last placed."""
+        run, key = question.run, (_FAR, add, eps, 0.0)
+        if not self._held():
+            return math.inf
+        try:
+            base, extra = run.recorded()
+            if base.total > (1 + 2 * GROWTH) * self._tried.get(key, 0.0) and base.place == self.place:
+                self._hold(key, _line_of_chernoff(_base_of(question, base), add, eps), base)
+            line = self._kept.get(key)
+            if line is None or base.place < line.place:
+                return math.inf
+            line.upper += _chernoff_more(line, add, self._rows[line.place - self._first : base.place - self._first])
+            line.place = base.place
+            return line.upper + _chernoff_more(line, add, extra)
+        finally:
+            self._lock.release()
+
+    def _asked(self, key: Any, question: Question):
+        base, extra = question.run.recorded()
+        tried = self._tried.get(key)
+        if tried is None:
+            self._hold(key, None, None)
+            return None
+        fresh = base.total > (1 + GROWTH) * tried and base.place == self.place
+        if fresh:
+            self._hold(key, _line_of(_base_of(question, base), key), base)
+        line = self._kept.get(key)
+        if line is None or base.place < line.place or base.total + extra[:, 2].sum() > (1 + 2 * GROWTH) * line.total:
+            return None
+        have_eps, _, value, _ = key
+        first, last = line.place - self._first, base.place - self._first
+        rows = np.concatenate([self._rows[first:last], extra]) if len(extra) else self._rows[first:last]
+        work = scratch.borrow(_core.KEPT_WORK)
+        found, below = _core.kept_ask(line.memory, rows, last - first, have_eps, value, line.route != "contour", work)
+        scratch.give_back(work)
+        line.place = base.place
+        if found.status == _core.OK:
+            return (found.point(line.route) if have_eps else found.root(line.route)), below
+        if not len(extra):
+            self._kept.pop(key)
+            self._tried[key] = base.total if fresh else 0.0
+        return None
+
+    def _hold(self, key: Any, line: _Line | None, base) -> None:
+        """Keep a line for all steps of `base`, note that there is none, or, without `base`, that it was asked for."""
+        if key not in self._tried and len(self._tried) >= LINES:
+            self._kept, self._tried = {}, {}
+        self._tried[key] = base.total if base else 0.0
+        self._kept.pop(key, None)
+        if line:
+            line.place, line.total = base.place, base.total
+            if not self._kept:
+                self._first = base.place
+            self._kept[key] = line
+
+
+_FAR = 2
+"""In place of have_eps: Chernoff's bound."""
+
+
+class _Line:
+    """A line, or a bound, and what it has taken in.
+
+    memory : that of csrc/line/kept.c.   route : its name.   upper, tilt : Chernoff's bound and its tilt.
+    """
+
+    __slots__ = ("memory", "place", "route", "tilt", "total", "upper")
+
+    def __init__(self, route: str, upper: float = math.inf, tilt: float = 0.0) -> None:
+        self.route, self.upper, self.tilt = route, upper, tilt
+        self.memory = np.empty(0 if upper < math.inf else _core.KEPT_ROOM)
+        self.place, self.total = 0, 0.0
+
+
+def _base_of(question: Question, base) -> Question:
+    """The same question of the steps that were recorded."""
+    return Question(base, question.adjacency, question.auto, question.rtol, 1)
+
+
+def _sums(question: Question):
+    """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where these are
+    not too many."""
+    for ruled in question.rules:
+        yield ruled.steps, ruled.options, "compressed"
+    if question.run.distinct <= STEPS:
+        yield question.steps, {}, "contour"
+
+
+def _line_of(question: Question, key: Any) -> _Line | None:
+    """A line that answers."""
+    have_eps, add, value, goal = key
+    for steps, options, route in _sums(question):
+        line = _Line(route)
+        size = max(_core.contour_work(steps.shift.size), _core.KEPT_WORK)
+        asked = *steps, add, have_eps, value, goal, contour.margin(goal), line.memory
+        if scratch.lend(size, _core.kept_make, *asked, **options) == _core.OK:
+            return line
+    return None
+
+
+def _line_of_chernoff(question: Question, add: int, eps: float) -> _Line | None:
+    """Chernoff's bound, where there is one."""
+    for steps, options, _ in _sums(question):
+        status, upper, tilt = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *steps, add, 1, eps, **options)
+        if status == _core.OK and upper < math.inf:
+            return _Line("moments", upper, tilt)
+    return None
+
+
+def _chernoff_more(line: _Line, add: int, rows) -> float:
+    """What rows (m, q, k) add to Chernoff's bound, rounded up [theory: line.kept]."""
+    if not len(rows):
+        return 0.0
+    m, q, k = rows.T.copy()
+    up = _core.individual_tilts(m, q, add, float(k.max()), np.array([line.tilt]), 1)[:, 0]
+    return float(k @ up) * (1 + 1e-9) + 8 * U * abs(line.upper)
+
+
+def largest(question, what: str, at: float) -> Point | Root | None:
+    """The larger over the directions, where lines are kept for them."""
+    lines = question.run.lines
+    if lines is None or question.rtol is not None or question.adjacency == "replace_one" or not question.total:
+        return None
+    have_eps, goal = int(what == "point"), question.goal
+    value = at if have_eps else math.log(at)
+    wall = question.wall * (1 + (question.run.distinct + 5) * U)  # beyond the largest loss, ADD has no delta
+    directions = [add for add in question.directions if not (add and have_eps and at >= wall)]
+    if question.enough is not None and have_eps:
+        upper = max((lines.far(question, add, at) for add in directions), default=math.inf)
+        if upper <= question.enough:
+            return Point(-math.inf, upper, upper, (1.0,), "moments")
+        goal = DECIDES
+    first, *others = directions or (1,)
+    answer = lines.ask(question, have_eps, first, value, goal)
+    if answer is None:
+        return None
+    found, below = answer
+    if not have_eps and not found.lower > 0:
+        return None
+    if not others or (not have_eps and found.lower >= wall) or below <= (found.lower if have_eps else log_lower(at)):
+        return found
+    if goal == DECIDES and below < 0:
+        return found._replace(upper=max(found.upper, below))
+    answer = lines.ask(question, have_eps, others[0], value, goal)
+    return answer and larger(found, answer[0].within_a_curve(at))

@@ -1,0 +1,215 @@
+"""Lines that are kept while a run grows: against the sums over all steps, at every turn that a run can take."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import _core
+from hockeystick.pair import gaussian_steps
+from hockeystick.routes import contour, kept
+
+
+def stream(seed: int, n: int, low: float, high: float, q, most: int = 1):
+    """(step, count) of n distinct steps."""
+    rng = np.random.default_rng(seed)
+    sigma = np.exp(rng.uniform(math.log(low), math.log(high), n)).tolist()
+    rates = rng.choice(np.atleast_1d(np.asarray(q, dtype=float)), n).tolist()
+    counts = rng.integers(1, most + 1, n).tolist()
+    steps = (hs.poisson_subsampled(hs.gaussian(s if r < 1 else 60 * s), r) for s, r in zip(sigma, rates, strict=True))
+    return list(zip(steps, counts, strict=True))
+
+
+def meet(a, b) -> bool:
+    return bool(a.lower <= b.upper and b.lower <= a.upper)
+
+
+STREAMS = {
+    "narrow": (250, 0.9, 1.3, 0.01, 3, 1e-6, 1.0),
+    "wide": (160, 0.6, 5, 0.02, 20, 1e-7, 2.0),
+    "rates, some of them 1": (220, 1, 3, (0.01, 0.05, 1), 9, 1e-5, 1.5),
+    "dense": (220, 2, 6, 0.5, 2, 1e-4, 3.0),
+    "sparse": (110, 0.8, 1.6, 1e-3, 30, 1e-7, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_asked_after_every_step(name):  # [theory: line.kept, compression.above]
+    """The intervals of a growing accountant meet those of all steps on a line of their own, and are as narrow."""
+    n, low, high, q, most, delta, eps = STREAMS[name]
+    accountant = hs.Accountant()
+    for i, (step, count) in enumerate(stream(n, n, low, high, q, most)):
+        accountant.step(step, count)
+        if i < 60:
+            continue
+        root, point = accountant.epsilon(delta), accountant.delta(eps)
+        if i % 47 == 0:
+            steps = gaussian_steps(hs.compose(*accountant.run.parts), "add_remove")
+            wholes = [contour.root(steps, add, math.log(delta)) for add in (0, 1)]
+            whole = max(wholes, key=lambda one: one.upper)
+            assert root.lower <= whole.upper and whole.lower <= root.upper
+            assert root.upper - root.lower <= 4 * (whole.upper - whole.lower) + 1e-9 * whole.upper
+            whole = max((contour.point(steps, add, eps) for add in (0, 1)), key=lambda one: one.upper).of_delta()
+            assert point.lower <= whole.upper and whole.lower <= point.upper
+            width = whole.upper - whole.lower
+            most = 2e-9 if width <= 1e-9 * whole.upper else 2e-8  # of those that do not meet the goal a rule is wider
+            assert point.upper - point.lower <= max(4 * width, most * whole.upper)
+
+
+def test_lines_are_made_seldom(monkeypatch):
+    """What is new is added: 1,000 steps, each with two questions, take some dozens of lines."""
+    made = []
+    for name in ("kept_make", "contour_eps", "contour_delta"):
+        ask = getattr(_core, name)
+        monkeypatch.setattr(_core, name, lambda *a, ask=ask, name=name, **o: (made.append(name), ask(*a, **o))[1])
+    steps = stream(3, 2200, 0.9, 1.3, 0.01)
+    accountant = hs.Accountant()
+    for step, _ in steps[:1200]:
+        accountant.step(step)
+    for step, _ in steps[1200:]:
+        accountant.step(step)
+        accountant.epsilon(1e-6)
+        accountant.delta(1.5)
+    assert 2 <= made.count("kept_make") <= 20 and len(made) < 40
+
+
+def test_a_run_has_the_same_bits_whatever_was_asked():
+    steps = stream(4, 150, 1, 2, 0.02, 40)
+    asked, silent = hs.Accountant(), hs.Accountant()
+    for step, count in steps:
+        asked.step(step, count)
+        asked.epsilon(1e-6)
+        asked.would_exceed(step, eps=1.0, delta=1e-6)
+    for step, count in reversed(steps):
+        silent.step(step, count)
+    one, other = (hs.epsilon(accountant.run, 1e-6) for accountant in (asked, silent))
+    assert (one.lower, one.estimate, one.upper) == (other.lower, other.estimate, other.upper)
+    assert meet(asked.epsilon(1e-6), one)
+
+
+def test_the_other_direction_is_bounded():  # [theory: line.kept, line.chernoff]
+    """What a line says of the other direction is no less than that direction's certified lower end, for rules and for
+    steps as they are."""
+    work = np.empty(max(_core.KEPT_WORK, _core.contour_work(400)))
+    for ruled in (False, True):
+        first = hs.compose(*stream(7, 300, 1, 2, 0.02, 9))
+        more = stream(8, 40, 1, 2, 0.02, 9)
+        rows = np.vstack([np.array([1 / step.base.sigma, step.q, count]) for step, count in more])
+        steps, options = gaussian_steps(first, "add_remove"), {}
+        if ruled:
+            rule = kept.Question(first, "add_remove", True, None, 1).rules
+            steps, options = (lambda one: (one.steps, one.options))(next(iter(rule)))
+        for add in (0, 1):
+            memory = np.empty(_core.KEPT_ROOM)
+            assert _core.kept_make(*steps, add, 0, math.log(1e-6), 1e-9, 30.0, memory, work, **options) == 0
+            found, below = _core.kept_ask(memory, rows, len(rows), 0, math.log(1e-6), ruled, work)
+            assert found.status == 0
+            whole = gaussian_steps(first + hs.compose(*more), "add_remove")
+            other = contour.point(whole, 1 - add, found.lower)
+            assert other.lower <= below <= other.upper + 5
+            assert meet(found.root("contour"), contour.root(whole, add, math.log(1e-6)))
+
+
+def test_questions_about_more_than_was_recorded():
+    accountant = hs.Accountant()
+    steps = stream(9, 215, 1, 1.5, 0.01, 5)
+    for step, count in steps[:200]:
+        accountant.step(step, count)
+    for step, count in steps[200:]:
+        run, at = accountant.run, accountant.epsilon(1e-5).estimate
+        for more, n in ((step, 1), (step, 40), (hs.gaussian(50.0), 1)):
+            before = hs.compose(run, (more, n))
+            whole = contour.point(gaussian_steps(hs.compose(*before.parts), "add_remove"), 0, at).of_delta()
+            near = whole.upper * (1 + 1e-8), whole.lower * (1 - 1e-8)
+            assert [accountant.would_exceed(more if n == 1 else more * n, eps=at, delta=d) for d in near] == [
+                False,
+                True,
+            ]
+        accountant.step(step, count)
+
+
+def test_limits_are_kept_by_lines():
+    """An accountant with a limit refuses at the same step as one that sums up all steps each time."""
+    steps = stream(10, 300, 1, 1.4, 0.01)
+    accountant = hs.Accountant(limit=(0.7, 1e-5))
+    done = 130
+    accountant.step(hs.compose(*steps[:done]))
+    with pytest.raises(hs.LimitError):
+        for step, _ in steps[done:]:
+            accountant.step(step)
+            done += 1
+    assert 140 < done < 299
+    within, beyond = (hs.compose(*steps[:n]) for n in (done, done + 1))
+    assert hs.delta(within, 0.7).upper <= 1e-5 < hs.delta(beyond, 0.7).upper
+
+
+def test_runs_of_another_time():
+    """A run that was handed out before further steps, copies and pickles are asked on their own."""
+    accountant = hs.Accountant()
+    steps = stream(11, 90, 1, 1.5, 0.02, 9)
+    for step, count in steps[:70]:
+        accountant.step(step, count)
+    old = accountant._asked()
+    first = accountant.epsilon(1e-6)
+    for step, count in steps[70:]:
+        accountant.step(step, count)
+        now = accountant.epsilon(1e-6)
+    assert now.lower > first.upper and meet(hs.epsilon(old, 1e-6), first)
+    assert meet(pickle.loads(pickle.dumps(accountant)).epsilon(1e-6), now)
+    assert meet(hs.epsilon(pickle.loads(pickle.dumps(old)), 1e-6), first)
+
+
+def test_steps_that_lines_miss(monkeypatch):
+    """A step that comes while a line is asked, as in a signal handler, and one more than there is room for."""
+    accountant = hs.Accountant()
+    steps = stream(12, 200, 1, 1.5, 0.02, 9)
+    for step, count in steps[:100]:
+        accountant.step(step, count)
+    for _ in range(2):
+        accountant.epsilon(1e-6)
+    ask, late = _core.kept_ask, iter(steps[100:140])
+
+    def interrupted(*arguments):
+        accountant.step(*next(late))
+        return ask(*arguments)
+
+    monkeypatch.setattr(_core, "kept_ask", interrupted)
+    for _ in range(30):
+        accountant.epsilon(1e-6)
+    monkeypatch.setattr(_core, "kept_ask", ask)
+    assert meet(accountant.epsilon(1e-6), hs.epsilon(accountant.run, 1e-6))
+    monkeypatch.setattr(_core, "KEPT_MORE", 8)
+    accountant._lines = None
+    for step, count in steps[140:]:
+        accountant.step(step, count)
+        assert meet(accountant.epsilon(1e-6), hs.epsilon(accountant.run, 1e-6))
+
+
+def test_the_gate_of_kept_lines():
+    steps = gaussian_steps(hs.compose(*stream(13, 60, 1, 1.5, 0.02, 9)), "add_remove")
+    work = np.empty(max(_core.KEPT_WORK, _core.contour_work(60)))
+    memory = np.empty(_core.KEPT_ROOM)
+    asked = *steps, 0, 0, -10.0, 1e-9, 30.0
+    assert _core.kept_make(*asked, memory, np.empty(10)) > 1
+    assert _core.kept_make(*asked, memory, work) == 0
+    row = np.array([[0.5, 0.01, 1.0]])
+    found, below = _core.kept_ask(memory, np.repeat(row, 2000, axis=0), 0, 0, -10.0, False, work)
+    assert found.status not in (0, 1) and below == math.inf
+    assert _core.kept_ask(memory, row, 1, 0, -10.0, False, work)[0].status == 0
+    with pytest.raises(hs.DomainError):
+        _core.kept_ask(memory[:9], row, 1, 0, -10.0, False, work)
+    with pytest.raises(hs.DomainError):
+        _core.kept_ask(memory, row[:, :2].copy(), 1, 0, -10.0, False, work)
+
+
+def test_beyond_the_largest_loss():
+    """Where eps is beyond all losses of ADD, that direction is not asked; the answer is that of both."""
+    accountant = hs.Accountant()
+    for step, count in stream(14, 60, 0.9, 1.1, 0.001, 2):
+        accountant.step(step, count)
+    for step, count in stream(15, 8, 0.9, 1.1, 0.001, 2):
+        accountant.step(step, count)
+        found = accountant.epsilon(1e-7)
+        assert found.lower > -math.log1p(-0.001) * accountant.steps and meet(found, hs.epsilon(accountant.run, 1e-7))
