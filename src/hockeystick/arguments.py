@@ -23,7 +23,7 @@ def respelled(**old: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def wrap(f: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(f)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            for other, name in old.items():
+            for other, name in old.items() if kwargs else ():
                 if other in kwargs:
                     if name in kwargs:
                         raise DomainError(f"{other} is another name of {name}: give one of the two")

@@ -234,7 +234,9 @@ def _order(steps: GaussianSteps) -> tuple[bool, ...]:
     """The contours to try, the likely one first: True for the line, False for the hyperbola."""
     if steps.shift.size > HYPERBOLA_STEPS:
         return (True,)
-    return (True, False) if steps.k.dot(steps.q) >= MANY else (False, True)
+    _, q, k = steps
+    expected = k.item() * q.item() if k.size == 1 else k.dot(q)
+    return (True, False) if expected >= MANY else (False, True)
 
 
 def _long(steps: GaussianSteps) -> bool:
