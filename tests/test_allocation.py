@@ -210,3 +210,53 @@ def test_renyi():
 def test_bad_input(make, words):
     with pytest.raises(hs.DomainError, match=words):
         make()
+
+
+def _several(t: int, k: int, sigma: float, draws: int, seed: int):
+    """Loss of REMOVE and of ADD in samples: log e_k(X)/C(t, k), elementary symmetric polynomials by recurrence."""
+    rng = np.random.default_rng(seed)
+    out = []
+    for taken in (k, 0):
+        x = rng.normal(size=(draws, t)) * sigma
+        x[:, :taken] += 1  # the law of e_k does not depend on which
+        ratio = np.exp(x / sigma**2 - 0.5 / sigma**2)
+        e = np.zeros((k + 1, draws))
+        e[0] = 1
+        for i in range(t):
+            e[1:] += e[:-1] * ratio[:, i]
+        out.append(np.log(e[k]) - math.log(math.comb(t, k)))
+    return out[0], -out[1]
+
+
+@pytest.mark.parametrize(
+    ("t", "k", "sigma", "eps"), [(4, 2, 1.0, 0.3), (30, 5, 1.5, 0.6), (7, 4, 2.0, 0.8), (20, 3, 0.7, 2.0)]
+)
+def test_several_participations_are_enclosed(t, k, sigma, eps):
+    """Between blocks and what sums and maxima show [theory: allocation.blocks, allocation.seen]."""
+    step, n = hs.random_allocation(hs.gaussian(sigma), t, participations=k), 200_000
+    for direction, loss in zip(("remove", "add"), _several(t, k, sigma, n, 5), strict=True):
+        values = np.maximum(-np.expm1(eps - loss), 0)
+        mean, error = values.mean(), 5 * values.std() / math.sqrt(n)
+        b = hs.delta(step, eps, direction=direction)
+        assert b.certified and b.lower - error < mean < b.upper + error
+        assert b.upper < 1.5 * (mean + error) and "between" in b.note
+    run = step * 3 + hs.gaussian(3.0)
+    assert hs.epsilon(run, 1e-5).upper > hs.epsilon(step * 3, 1e-5).upper
+    assert hs.from_json(hs.to_json(run)) == run
+
+
+def test_what_a_maximum_shows_is_a_pair():
+    """Cells with their own laws: the first is all that lies low, the last is where both agree
+    [theory: allocation.seen]."""
+    step = hs.random_allocation(hs.gaussian(1.0), 1000, participations=5)
+    _, cells = step.below()
+    num, den = np.array(cells.num), np.array(cells.den)
+    assert abs(num.sum() - 1) < 1e-12 and abs(den.sum() - 1) < 1e-12 and (num > 0).all() and (den > 0).all()
+    assert abs(num[-1] / den[-1] - 1) < 0.1  # 2 CELL over APART
+    above = [  # Pr[max > 3] without the record and with it
+        -math.expm1(
+            k * math.log1p(-0.5 * math.erfc(math.sqrt(2))) + (1000 - k) * math.log1p(-0.5 * math.erfc(3 / math.sqrt(2)))
+        )
+        for k in (0, 5)
+    ]
+    assert hs.delta(cells, 0.0, direction="remove").upper > (above[1] - above[0]) * (1 - 1e-6)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from . import sampling, selection, shuffling
-from .allocation import RandomAllocation, allocation_loss
+from .allocation import AllocationOfSeveral, RandomAllocation, allocation_loss
 from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
@@ -317,10 +317,11 @@ def allocation_pair(step: RandomAllocation, adjacency: str, add: bool) -> Loss:
     return reversed_loss(loss) if add else loss
 
 
-def top_k_pair(step: TopK, adjacency: str, add: bool) -> Loss:
+def between_pair(step: TopK | AllocationOfSeveral, adjacency: str, add: bool) -> Loss:
     """None: it is known between two pairs (topk.py), which the queries of query.py ask one by one."""
+    charge = "bounded_range" if isinstance(step, TopK) else "a random_allocation for each participation"
     raise DomainError(
-        f"{step!r} is known between two curves: ask delta, log_delta or epsilon of it, or charge bounded_range"
+        f"{step!r} is known between two curves: ask delta, log_delta or epsilon of it, or charge {charge}"
     )
 
 
@@ -494,7 +495,8 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     ApproxDP: approx_dp_pair,
     BoundedRange: range_pair,
     RandomAllocation: allocation_pair,
-    TopK: top_k_pair,
+    TopK: between_pair,
+    AllocationOfSeveral: between_pair,
     Select: select_pair,
     Shuffled: shuffled_pair,
     KAryRandomizedResponse: k_ary_pair,

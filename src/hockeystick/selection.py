@@ -336,7 +336,7 @@ def curve(step: Select, adjacency: Adjacency) -> FromCurve:
     if not run.parts:
         return FromCurve((0.0,), (0.0,))
     ends = enclosed(run)
-    run = run if ends is None else ends[1]
+    run = run if ends is None else ends.above[0]
     many = gaussian_steps(run, adjacency) is not None
     one_side = mirrored(run, adjacency)
     sides: list[Direction] = ["remove"] if one_side else ["remove", "add"]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .allocation import RandomAllocation, allocated
+from .allocation import AllocationOfSeveral, RandomAllocation, allocated, random_allocation
 from .batches import CyclicPoisson, TruncatedPoisson, cyclic_poisson, truncated_poisson_subsampled
 from .bound import DomainError
 from .discrete import (
@@ -73,6 +73,11 @@ KINDS = {
     "approx_dp": Kind(ApproxDP, ("eps0", "delta0"), approx_dp),
     "bounded_range": Kind(BoundedRange, ("eps0",), bounded_range),
     "random_allocation": Kind(RandomAllocation, ("base", "steps", "epochs"), allocated),
+    "random_allocation_of_several": Kind(
+        AllocationOfSeveral,
+        ("base", "steps", "participations"),
+        lambda base, t, k: random_allocation(base, t, participations=k),
+    ),
     "top_k": Kind(TopK, ("eps0", "k"), top_k),
     "select": Kind(Select, ("steps", "counts", "mean", "shape", "trials"), lambda *params: _selected(*params)),
     "shuffled": Kind(Shuffled, ("local", "n", "bound"), lambda local, n, bound: shuffled(local, n, bound=bound)),

@@ -21,10 +21,11 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .allocation import AllocationOfSeveral
 from .bound import DomainError
 from .given import FromCurve
 from .mechanism import Mechanism, Run, compose, count
@@ -95,19 +96,39 @@ def top_k(eps0: float, k: int) -> Mechanism:
     return TopK(eps0, k)
 
 
-def enclosed(run: Run) -> tuple[Run, Run, Run] | None:
-    """The run with steps below and above its `top_k`, and with pairs above them; None where it has none."""
-    return _enclosed(run) if any(isinstance(step, TopK) for step, _ in run.parts) else None
+class Ends(NamedTuple):
+    """Runs below and above one that holds steps known between two pairs, and another above it."""
+
+    below: tuple[Run, ...]
+    above: tuple[Run, ...]
+
+
+def enclosed(run: Run) -> Ends | None:
+    """What encloses a run that has `top_k` or several participations; None where it has none."""
+    return _enclosed(run) if any(isinstance(step, TopK | AllocationOfSeveral) for step, _ in run.parts) else None
 
 
 @functools.lru_cache(8)
-def _enclosed(run: Run) -> tuple[Run, Run, Run]:
-    """Kept, for these runs keep the laws of their steps."""
-    ends = [curves(step) if isinstance(step, TopK) else (step, step) for step, _ in run.parts]
-    pairs = [(BoundedRange(step.eps0), k * step.k) if isinstance(step, TopK) else (step, k) for step, k in run.parts]
-    # [theory: range.interleaving]
-    below, above = (compose(*((end[i], k) for end, (_, k) in zip(ends, run.parts, strict=True))) for i in (0, 1))
-    return below, above, compose(*pairs)
+def _enclosed(run: Run) -> Ends:
+    """Kept, for these runs keep the laws of their steps [theory: range.interleaving, allocation.blocks,
+    allocation.seen]."""
+    below: list[list] = [[], []]
+    above: list[list] = [[], []]
+    for step, k in run.parts:
+        if isinstance(step, TopK):
+            low, high = curves(step)
+            lows, highs = ([(low, k)],) * 2, ([(high, k)], [(BoundedRange(step.eps0), k * step.k)])
+        elif isinstance(step, AllocationOfSeveral):
+            lows, highs = (
+                tuple([(seen, k)] for seen in step.below()),
+                ([(part, n * k) for part, n in step.above()],) * 2,
+            )
+        else:
+            lows = highs = ([(step, k)],) * 2
+        for i in (0, 1):
+            below[i] += lows[i]
+            above[i] += highs[i]
+    return Ends(*(tuple(dict.fromkeys(compose(*parts) for parts in side)) for side in (below, above)))
 
 
 @functools.lru_cache(32)

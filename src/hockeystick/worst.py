@@ -27,10 +27,11 @@ import numpy as np
 
 from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
 from .bound import AccuracyError, Bound, DomainError
+from .given import FromCurve, FromPmf
 from .mechanism import Gaussian, Run, compose, poisson_subsampled
 from .pair import paired_steps
 from .routes.bounds import certainly_below
-from .topk import enclosed
+from .topk import TopK, enclosed
 
 RTOL = 1e-3
 """Relative width aimed at without `rtol`."""
@@ -47,6 +48,12 @@ def unsettled(run: Run) -> bool:
     if found is None:
         found = run._cache["unsettled"] = any(s.open for s, _ in run.parts)
     return found
+
+
+def _named(run: Run, settings: dict) -> dict:
+    """Many atoms on no lattice: no line."""
+    atoms = run.steps > 1 and any(isinstance(step, FromCurve | FromPmf) for step, _ in run.parts)
+    return settings | {"route": "pld"} if atoms and settings.get("route") == "auto" else settings
 
 
 def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roots: bool = False, **settings) -> Bound:
@@ -68,13 +75,12 @@ def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roo
         ends = enclosed(which)
         if ends is None:
             return query(which, x, adjacency=adjacency, rtol=rtol and 0.25 * rtol, **settings)
-        named = settings if which.steps == 1 or settings.get("route") != "auto" else settings | {"route": "pld"}
-        # many atoms on no lattice: no line
-        below, above = (query(end, x, adjacency=adjacency, **named) for end in ends[:2])
-        pairs = query(ends[2], x, adjacency=adjacency, **settings)
-        lower, upper = below.lower, min(above.upper, pairs.upper)
-        estimate = min(max(0.5 * (below.estimate + above.estimate), lower), upper)
-        return Bound(lower, estimate, upper, above.route, True, above.budget, "between curves below and above top_k")
+        found = [[query(end, x, adjacency=adjacency, **_named(end, settings)) for end in side] for side in ends]
+        low, high = max(found[0], key=lambda b: b.lower), min(found[1], key=lambda b: b.upper)
+        estimate = min(max(0.5 * (low.estimate + high.estimate), low.lower), high.upper)
+        kinds = {"top_k" if isinstance(s, TopK) else "random_allocation" for s, _ in which.parts if s.open}
+        note = f"between curves below and above {' and '.join(sorted(kinds))}"
+        return Bound(low.lower, estimate, high.upper, high.route, True, high.budget, note)
 
     def enough(value: float) -> float:
         return value + 0.25 * (rtol or RTOL) * (1.0 if log else value)

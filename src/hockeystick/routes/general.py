@@ -29,9 +29,9 @@ LAWS_MAX = 128
 """Distinct steps; more cost more here than by convolution."""
 
 
-POINTS_SHIFT, POINTS_FROM, SLOW = 0.55, 300.0, 1600.0
-"""sensitivity/sigma up to which, and steps over its square from which, an epoch is taken by points of its density; and
-from which by all that there are."""
+POINTS_SHIFT, POINTS_FROM, SLOW, ENOUGH = 0.55, 300.0, 1600.0, -45.0
+"""sensitivity/sigma up to which, and steps over its square from which, an epoch is taken by points of its density; from
+which by all that there are, or where what lies beyond them is so small (its logarithm)."""
 
 
 class Finite(NamedTuple):
@@ -140,7 +140,7 @@ def _allocation_step(m: float, t: int, add: int, k: int, deep: bool):
             found = allocation_density.points(m, t, depth + math.log(k), eta) or found
             if found is not None and found.whole:
                 break
-    if found is None or not (found.whole or t > SLOW * m * m):
+    if found is None or not (found.whole or t > SLOW * m * m or np.max(found.ends) < ENOUGH):
         return mixed.AllocationStep(m, t, add, k)
     return mixed.DensityStep(found.columns(add), found.lost, k)
 
