@@ -88,6 +88,19 @@ def test_orders_are_not_mixed_up():
 
 
 @pytest.mark.parametrize(
+    "mean, shape, trials, eps", [(50.0, 1.0, None, 6.5), (50.0, 0.0, None, 6.0), (20.0, math.inf, None, 5.0)]
+)
+def test_what_is_selected_may_cost_nearly_the_bound(mean, shape, trials, eps):  # [theory: select.curve]
+    """A rare outcome of large loss behind one that den favours: a bound a thousandth smaller would be wrong."""
+    p, q = np.array([1e-10, 1e-6, 0.0]), np.array([0.05, 1e-8, 0.0])
+    p[2], q[2] = 1 - p.sum(), 1 - q.sum()
+    step, phi = hs.select(hs.from_pmf(p, q), mean=mean, shape=shape, trials=trials), generating(mean, shape, trials)
+    num, den = (selected(law, np.array([2, 1, 0]), phi) for law in (p, q))
+    exact = np.maximum(num - math.exp(eps) * den, 0).sum() + phi(0.0) * max(-math.expm1(eps), 0)
+    assert 1 - 1e-7 < hs.delta(step, eps, direction="remove").upper / exact < 1.001
+
+
+@pytest.mark.parametrize(
     "mu, mean, shape, eps", [(0.5, 10, 1.0, 3.1463), (0.2, 10, 1.0, 1.1941), (0.5, 100, 1.0, 4.1935)]
 )
 def test_known_values(mu, mean, shape, eps):
