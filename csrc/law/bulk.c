@@ -80,11 +80,12 @@ static double panel_upper(const hs_bulk *J, double mid, double half, double a, d
     return best + SLACK * (1 + fabs(best));
 }
 
-/* int_{x < -J->left} w (1+U)^a at most: w alone where a > 0, else log-concave [theory: small.bulk-line]. */
+/* int_{x < -J->left} w (1+U)^a at most, nothing of a cell of jumps: w alone where a > 0, else log-concave [theory: small.bulk-line]. */
 double hs_bulk_left_upper(const hs_bulk *J, double a)
 {
     double c = J->left, U = J->q * expm1(-J->m * c - 0.5 * J->m * J->m), f = exp(-0.5 * c * c - HS_LOG_SQRT_2PI);
     double fall = c + fmin(a, 0) * J->m * (U + J->q) / (1 + U);
+    if (c < 0) return 0;
     return fall > 0.1 ? f * exp(fmin(a, 0) * log1p(U)) / fall * (1 + SLACK) : HUGE_VAL;
 }
 
@@ -117,20 +118,12 @@ static int panels(hs_bulk *J, double a, double y, double target)
     return HS_OK;
 }
 
-/* Panels and nodes up to the cut at the loss l, for tilts about the exponent a and frequencies up to y; y = 0: for
- * small ones. ADD has no cut. */
-int hs_bulk_cut(hs_bulk *J, double l, double a, double y)
+/* What the nodes of the panels hold. */
+static void fill(hs_bulk *J)
 {
     double *c = J->columns, v;
     int64_t p;
-    int i, st;
-    J->x0 = J->add ? FAR_ADD : ldexp(floor(ldexp(fmin(hs_bulk_place(J, l), J->m + FAR_RIGHT), 20)), -20);
-    v = J->m * J->x0 - 0.5 * J->m * J->m;
-    J->l0 = v < 600 ? log1p(J->q * expm1(v)) : v + log(J->q);
-    J->log_unit = log(J->q) - 0.5 * (J->x0 - J->m) * (J->x0 - J->m) - HS_LOG_SQRT_2PI;
-    hs_bulk_masses(J, J->x0, &J->p, &J->u, &J->q_den, &J->rel);
-    if (!(J->x0 > -5 && J->rel < 1e-10 && J->l0 > 0)) return HS_TOO_MANY_NODES;
-    if ((st = panels(J, a, y, 40 + log(J->k)))) return st;
+    int i;
     for (p = 0; p < J->panels; p++)
         for (i = 0; i < J->per; i++, c += COLUMNS) {
             double x = J->mid[p] + J->half[p] * J->node[i], dv = HS_U * J->m * (8 * fabs(x) + 4 + 5 * J->m), e;
@@ -143,6 +136,51 @@ int hs_bulk_cut(hs_bulk *J, double l, double a, double y)
             c[4] = J->q * (1 + e) * dv + 6 * HS_U * fabs(c[1]);
             c[5] = x;
         }
+}
+
+/* Panels and nodes of the outcomes from x to end, for frequencies up to y at the exponent a. Their ends are known to u,
+ * which the errors of the nodes cover. */
+int hs_bulk_cell(hs_bulk *J, double x, double end, double a, double y)
+{
+    double n, half;
+    int64_t p;
+    end = fmin(end, J->m + FAR_RIGHT);
+    if (!(end > x)) return HS_OUT_OF_RANGE;
+    for (n = ceil((end - x) / fmin(1, 1 / J->m));; n *= 2) {
+        half = 0.5 * (end - x) / n;
+        if (!(n <= HS_BULK_PANELS)) return HS_TOO_MANY_NODES;
+        for (p = 0; p < (int64_t)n; p++) {
+            J->mid[p] = x + half * (double)(2 * p + 1);
+            J->half[p] = half;
+        }
+        for (p = 0; y > 0 && p < (int64_t)n; p++) {
+            double mid = J->mid[p], v = J->m * mid - 0.5 * J->m * J->m;
+            if (panel_upper(J, mid, half, a, y) > a * log1p(J->q * expm1(v)) - 0.5 * mid * mid - 34) break;
+        }
+        if (!(y > 0) || p == (int64_t)n) break;
+    }
+    J->panels = (int64_t)n;
+    J->left = -x;
+    J->x0 = end;
+    J->l0 = log1p(J->q * expm1(J->m * end - 0.5 * J->m * J->m));
+    fill(J);
+    return HS_OK;
+}
+
+/* Panels and nodes up to the cut at the loss l, for tilts about the exponent a and frequencies up to y; y = 0: for
+ * small ones. ADD has no cut. */
+int hs_bulk_cut(hs_bulk *J, double l, double a, double y)
+{
+    double v;
+    int st;
+    J->x0 = J->add ? FAR_ADD : ldexp(floor(ldexp(fmin(hs_bulk_place(J, l), J->m + FAR_RIGHT), 20)), -20);
+    v = J->m * J->x0 - 0.5 * J->m * J->m;
+    J->l0 = v < 600 ? log1p(J->q * expm1(v)) : v + log(J->q);
+    J->log_unit = log(J->q) - 0.5 * (J->x0 - J->m) * (J->x0 - J->m) - HS_LOG_SQRT_2PI;
+    hs_bulk_masses(J, J->x0, &J->p, &J->u, &J->q_den, &J->rel);
+    if (!(J->x0 > -5 && J->rel < 1e-10 && J->l0 > 0)) return HS_TOO_MANY_NODES;
+    if ((st = panels(J, a, y, 40 + log(J->k)))) return st;
+    fill(J);
     return HS_OK;
 }
 

@@ -38,6 +38,7 @@ int hs_bulk_open(hs_bulk *J, double m, double q, double k, const hs_rule *rule, 
 double hs_bulk_place(const hs_bulk *J, double loss);
 void hs_bulk_masses(const hs_bulk *J, double x, double *p, double *u, double *den, double *rel);
 int hs_bulk_cut(hs_bulk *J, double l, double a, double y);
+int hs_bulk_cell(hs_bulk *J, double x, double end, double a, double y);
 int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
 double hs_bulk_left_upper(const hs_bulk *J, double a);
 double hs_bulk_phase_upper(const hs_bulk *J, double a, double y);

@@ -8,17 +8,19 @@
  * Formula. delta = H_0 + what runs with a loss beyond the cut add, which is >= 0 [theory: small.bulk-beyond]. H_0 is
  *   the curve of a measure of mass at most 1: T = H_0 + aliases for tilts s_left >= 0 [theory: line.aliasing,
  *   line.known-aliases]. Rare jumps no longer make K explode near the saddle: periods and nodes are those of a sum of
- *   alike losses.
+ *   alike losses. Where one jump matters beside the bulk, the cut is at eps, and every cell of losses above it has a
+ *   line of its own, of k-1 losses of the bulk and one of the cell [theory: small.bulk-cells].
  *
  * Error terms, relative to e^{K(c)-c eps}:
- *   jumps       runs with a loss beyond the cut: upper end alone [theory: small.bulk-beyond].
+ *   jumps       runs with a loss beyond the cut or all cells: upper end alone [theory: small.bulk-beyond,
+ *               small.bulk-cells].
  *   aliasing    as in contour.c; both sides only lower the lower end.
  *   truncation  (1/pi) e^{-B}/Y (1 + dy/Y) [theory: line.truncation], by a path that leaves the real line the more the
  *               steeper the loss is [theory: small.bulk-far].
  *   inner       panels of bulk.c, through K(c) and every node [theory: small.bulk-line].
  *   rounding    as in contour.c [theory: rounding.line, rounding.nodes].
  *
- * What it does not do: several distinct steps.
+ * What it does not do: several distinct steps; several jumps apart from the bulk.
  */
 #include "law/bulk.h"
 #include "line/root.h"
@@ -32,10 +34,23 @@
 #define LAYERS 24  /* of the jumps below eps */
 #define SIDES 6    /* tilts of Chernoff's bound of the bulk there */
 #define PLACES 8
+#define PARTS 8     /* lines, the first without a jump */
+#define NEAR 5.0    /* deviations of the bulk that the first cell spans; the others double */
+#define ENOUGH 1e-8 /* relative width of delta from which no jumps are taken apart */
 #define MARGIN 23.0 /* nats below delta that jumps beyond a cut may weigh */
 
+typedef struct { /* one line: no jump, or one in a cell of losses */
+    double c, dy, P, s_left;
+    double s_right, log_tail, K[3], err[3];
+    hs_nodes F;
+} line_part;
+
 typedef struct {
-    hs_bulk J;
+    hs_bulk J, G;  /* G: panels of the cell of losses in which one step jumps */
+    double copies; /* steps in the bulk: all, or all but the one that jumps */
+    int jump, parts;
+    line_part part[PARTS];
+    double cut, top; /* where the bulk ends, in losses; the last cell's end, 0: no cells */
     double eps, reach, c, dy;
     double P, s_left, s_right, log_est;
     double sd;
@@ -47,6 +62,7 @@ typedef struct {
     double *mass, *most, *steep;   /* of cells left of the cut: mass under r, at least and at most; s at least */
     double left, edge, edge_steep; /* the mass left of the cells; the density r and s at the cut */
     double *nodes, *grid;
+    int64_t used; /* of the nodes' room */
     hs_nodes F;
 } bulk_line;
 
@@ -56,7 +72,8 @@ static double top_tilt(const hs_bulk *J) { return 599 / (J->add ? -log1p(J->q * 
 /* K and its derivatives, as an estimate. */
 HS_CLONES static hs_cgf cgf(void *self, double t)
 {
-    const hs_bulk *J = &((const bulk_line *)self)->J;
+    const bulk_line *A = (const bulk_line *)self;
+    const hs_bulk *J = &A->J;
     double a = hs_bulk_exponent(J, t), s0 = 0, s1 = 0, s2 = 0;
     double scale = exp(J->log_unit), B;
     const double *c = J->columns;
@@ -75,9 +92,19 @@ HS_CLONES static hs_cgf cgf(void *self, double t)
     B = 1 + s0;
     if (!(B > 0.1 && B < 1e250)) return out;
     out.K1 = (s1 - scale * J->u) / B;
-    out.K2 = J->k * (s2 / B - out.K1 * out.K1);
-    out.K1 *= J->add ? -J->k : J->k;
-    out.K = J->k * log1p(s0);
+    out.K2 = A->copies * (s2 / B - out.K1 * out.K1);
+    out.K1 *= J->add ? -A->copies : A->copies;
+    out.K = A->copies * log1p(s0);
+    if (!A->jump) return out;
+    for (s0 = s1 = s2 = 0, c = A->G.columns, n = A->G.panels * A->G.per, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
+        double e = c[0] * hs_exp(a * (c[2] - A->G.l0));
+        s0 += e;
+        s1 += e * c[2];
+        s2 += e * c[2] * c[2];
+    }
+    out.K += log(J->k) + log(s0) + a * A->G.l0;
+    out.K1 += s1 / s0;
+    out.K2 += s2 / s0 - s1 / s0 * (s1 / s0);
     return out;
 }
 
@@ -129,20 +156,24 @@ HS_CLONES static double decay_lower(const bulk_line *A, double Y)
         end = fmin(fmin(slope * end / (one + more * end), cap), 2 / (slope * end));
         end *= A->edge * (1 + 1e-9);
         most = fmin(1 - (gain * (1 - 1e-9) - end), (rest + A->left) * (1 + 1e-9) + 1e-12 + end);
-        if (gain > end) best = fmax(best, -A->J.k * log(fmin(most, 1)));
+        if (gain > end) best = fmax(best, -A->copies * log(fmin(most, 1)));
     }
     return best * (1 - 1e-9);
 }
 
 /* Upper bound of the log of what runs with a loss above the cut add to delta(eps): one jump in layers, two or more
  * [theory: small.bulk-beyond]. */
-static double beyond(const hs_bulk *J, double eps)
+static double beyond(const bulk_line *A, double eps)
 {
+    const hs_bulk *J = &A->J;
     double one = log(J->k) + J->log_unit + log((J->add ? J->q_den : J->p) * (1 + 2 * J->rel)), total,
            step = eps / LAYERS;
     double p, u, den, rel;
     int i;
-    if (!J->add && J->l0 < eps) {
+    if (A->top > 0) {
+        hs_bulk_masses(J, A->G.x0, &p, &u, &den, &rel);
+        one = hs_log_add(log(J->k) + J->log_unit + log(p * (1 + 2 * rel)), 2 * one - log(2));
+    } else if (!J->add && J->l0 < eps) {
         total = hs_log_add(one + hs_bulk_above(J, J->k - 1, eps), 2 * one - log(2));
         for (i = 0; i < LAYERS; i++) {
             double least = eps - (i + 1) * step;
@@ -168,24 +199,25 @@ static void lay_tilts(bulk_line *A)
     }
 }
 
-/* The line for the cut at the loss l: tilt, period, nodes; A->eps where that is not given. */
-static int place(bulk_line *A, int have_eps, double value, double l)
+/* The line for eps with the cut at the loss l: tilt, period, nodes. */
+static int place(bulk_line *A, double eps, double l)
 {
-    hs_saddle_search f = {cgf, A, have_eps, value, have_eps ? 0.005 : 0.1, -HUGE_VAL, 0};
+    hs_saddle_search f = {cgf, A, 1, eps, 0.005, -HUGE_VAL, 0};
     hs_tilt at = {.t = A->c};
     hs_aliases S = {cgf, A, 0, 0, 0, 0};
     double goal, low, high, right;
-    int i, st = hs_bulk_cut(&A->J, l, 0, 0);
+    int jump = A->jump;
+    int i, st = A->jump ? HS_OK : hs_bulk_cut(&A->J, l, 0, 0);
     if (st) return st;
     f.top = top_tilt(&A->J);
     if (!(at.t > 0 && at.t < f.top)) at.t = 0.1 * f.top;
     if (hs_saddle_find(&f, &at)) return HS_NO_SADDLE;
     A->c = hs_short_tilt(at.t);
-    A->eps = at.eps;
+    A->eps = eps;
     A->log_est = at.log_est;
     A->sd = sqrt(at.k.K2);
-    A->reach = 12 / A->c;
-    if (!(A->eps > 0 && A->sd > 0)) return HS_NO_SADDLE;
+    if (!jump) A->reach = 12 / A->c;
+    if (!(A->sd > 0)) return HS_NO_SADDLE;
     S.c = A->c;
     S.eps = A->eps;
     S.sd = A->sd;
@@ -194,10 +226,12 @@ static int place(bulk_line *A, int have_eps, double value, double l)
     A->P = fmax(right, hs_alias_place(&S, -1, fmin(7 / A->sd, 0.5 * A->c), 0, HUGE_VAL, right, &A->s_left));
     if (!(A->P < 1e12 && A->P > 0 && A->s_left >= 0)) return HS_OUT_OF_RANGE;
     A->dy = 2 * HS_PI / A->P;
-    lay_cells(A, at.k.K / A->J.k, 0);
+    A->jump = 0;
+    lay_cells(A, cgf(A, A->c).K / A->copies, 0);
+    A->jump = jump;
     goal = NATS - (A->log_est - at.k.K + A->c * A->eps); /* what the tail may be, but for its 1/Y */
     low = 1 / A->sd;
-    high = HS_BULK_NODES * A->dy;
+    high = (double)(HS_BULK_NODES - A->used) * A->dy;
     if (!(decay_lower(A, high) + log(HS_PI * high) >= goal)) return HS_TOO_MANY_NODES;
     for (i = 0; i < 20 && high > 1.02 * low; i++) {
         double Y = sqrt(low * high);
@@ -205,41 +239,38 @@ static int place(bulk_line *A, int have_eps, double value, double l)
         else high = Y;
     }
     A->N = (int64_t)ceil(high / A->dy) + 1;
-    if (!A->J.add) lay_tilts(A);
-    A->log_beyond = beyond(&A->J, A->eps);
-    return A->N <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
+    if (!A->J.add && !jump) lay_tilts(A);
+    A->log_beyond = beyond(A, A->eps);
+    return A->N + A->used <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
 }
 
 /* k log phi at the nodes from .. to-1 from phi - 1 in F.a, F.b, with the errors of phi: slope y and quad. As in law.c,
  * a node lost in its own error is replaced by a bound of it [theory: line.inner]. */
-static void add_nodes(bulk_line *A, double slope, double quad, int64_t from, int64_t to)
+static void add_nodes(bulk_line *A, double k, double slope, double quad, int64_t from, int64_t to)
 {
-    double k = A->J.k, *round = A->nodes + 2 * (HS_BULK_NODES + 1), *node = round + HS_BULK_NODES + 1;
+    double *round = A->F.re + 2 * (A->N + 1), *node = round + A->N + 1;
     int64_t n;
     for (n = from; n < to; n++) {
         double x = A->F.a[n], v = A->F.b[n], X = 2 * x + x * x + v * v, mod = hypot(1 + x, v);
         double y = (double)n * A->dy;
         double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
         double dz = y * slope / mod, qz = quad / mod, b = mod + y * slope + quad + 8 * HS_U;
-        node[n] = 0;
         if (!(dz + qz < 0.25)) {
-            A->F.re[n] = k * log(b < 1 ? b : 1);
-            A->F.im[n] = 0;
-            round[n] = b < 1e300 ? 1.1 : HUGE_VAL;
+            A->F.re[n] += k * log(b < 1 ? b : 1);
+            round[n] += b < 1e300 ? 1.1 : HUGE_VAL;
             continue;
         }
-        A->F.re[n] = k * lr;
-        A->F.im[n] = k * li;
-        round[n] = k * (dz / (1 - dz) + 12 * HS_U * fmin(hypot(x, v), 3)) + 4 * HS_U * k * (fabs(lr) + fabs(li));
-        node[n] = k * qz / (1 - qz);
+        A->F.re[n] += k * lr;
+        A->F.im[n] += k * li;
+        round[n] += k * (dz / (1 - dz) + 12 * HS_U * fmin(hypot(x, v), 3)) + 4 * HS_U * k * (fabs(lr) + fabs(li));
+        node[n] += k * qz / (1 - qz);
     }
 }
 
 /* phi - 1 at the nodes from the panels' own tilted masses, which sum to 1; a bound of its rounding over y
  * [theory: rounding.phi, rounding.nodes]. */
-static double transform_nodes(bulk_line *A)
+static double transform_nodes(bulk_line *A, const hs_bulk *J)
 {
-    const hs_bulk *J = &A->J;
     double a = hs_bulk_exponent(J, A->c), total = 0, own = 0, size = 0;
     double mean = 0;
     const double *c = J->columns;
@@ -248,7 +279,7 @@ static double transform_nodes(bulk_line *A)
     hs_grid_rows(&G, A->grid);
     G.first = 0;
     G.n = G.last = (int)(n + 7) / 8 * 8;
-    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(a * c[2]);
+    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(a * (c[2] - (A->jump ? J->l0 : 0)));
     for (c = J->columns, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
         double x = c[5], L = c[2], dL = c[4] / (1 + c[1]) + 2 * HS_U * fabs(L), e;
         e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + 4 * fabs(a * L)) + fabs(a) * dL;
@@ -263,54 +294,89 @@ static double transform_nodes(bulk_line *A)
     return 1.01 * (own + size * (mean + HS_U * (52 + 0.25 * (double)n + 274 + 2 * fmin(32, (double)A->N / 17))));
 }
 
+/* k log phi of a law known to e^log_m, its errors by quarters of the frequencies [theory: small.bulk-line]. */
+static int visit(bulk_line *A, const hs_bulk *J, double k, double log_m)
+{
+    double slope = transform_nodes(A, J);
+    int64_t from = 0, to;
+    int i;
+    for (i = 1; i <= 4; i++, from = to) {
+        to = i < 4 ? A->N * i / 4 : A->N + 1;
+        double bound = hs_bulk_phase_upper(J, hs_bulk_exponent(&A->J, A->c), (double)to * A->dy) * exp(-log_m);
+        if (!(bound < 0.1)) return HS_TOO_WIDE;
+        add_nodes(A, k, slope, 2.25 * bound, from, to);
+    }
+    return HS_OK;
+}
+
+/* log of the mass of the cell under num tilted by t, with its error: positive terms [theory: small.bulk-line]. */
+static double jump_at(const hs_bulk *G, double t, double *err)
+{
+    double sum = 0, off = 0, a = 1 + t;
+    const double *c = G->columns;
+    int64_t j, n = G->panels * G->per;
+    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
+        double e = c[0] * exp(a * (c[2] - G->l0));
+        sum += e;
+        off +=
+            e * (HS_U * (6 * c[5] * c[5] + 8 * fabs(c[5]) + 30 + 8 * a * (fabs(c[2]) + G->l0)) + a * c[4] / (1 + c[1]));
+    }
+    *err = off / sum + HS_U * (double)(n + 8) + hs_bulk_phase_upper(G, a, 0) * exp(-a * G->l0) / sum;
+    *err = *err < 0.1 ? 1.2 * *err + 4 * HS_U * (fabs(log(sum)) + a * G->l0) : HUGE_VAL;
+    return log(sum) + a * G->l0;
+}
+
 /* The line as placed: panels made for its frequencies, K at its three tilts, nodes, tail. */
 static int prepare(bulk_line *A, double l)
 {
     const double tilt[3] = {A->c, A->s_right, A->s_left};
-    double Y = (double)A->N * A->dy, slope, *row = A->nodes;
-    int64_t from = 0, to;
+    double Y = (double)A->N * A->dy, a = hs_bulk_exponent(&A->J, A->c), *row = A->nodes + 6 * A->used, off;
+    line_part *part = &A->part[A->parts];
     hs_bulk_tilted T;
-    int i, st = hs_bulk_cut(&A->J, l, hs_bulk_exponent(&A->J, A->c), Y);
+    int i, st = hs_bulk_cut(&A->J, l, a, Y);
     if (st) return st;
-    if (A->J.panels * A->J.per > HS_INNER_MAX || !((Y + A->dy) * fmax(A->J.l0, -log1p(-A->J.q)) < 1e6))
+    if (A->jump && (st = hs_bulk_cell(&A->G, -A->G.left, A->G.x0, 1 + A->s_right, Y))) return st;
+    if (A->J.panels * A->J.per > HS_INNER_MAX || A->G.panels * A->G.per > HS_INNER_MAX ||
+        !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), -log1p(-A->J.q)) < 1e6))
         return HS_TOO_MANY_NODES;
     for (i = 2; i >= 0; i--) {
         if ((st = hs_bulk_at(&A->J, tilt[i], 0, &T))) return st;
-        A->K[i] = A->J.k * T.log_b;
-        A->err[i] = A->J.k * T.err + 4 * HS_U * fabs(A->K[i]);
+        A->K[i] = A->copies * T.log_b;
+        A->err[i] = A->copies * T.err + 4 * HS_U * fabs(A->K[i]);
+        if (!A->jump) continue;
+        A->K[i] += log(A->J.k) + jump_at(&A->G, tilt[i], &off);
+        A->err[i] += off + 4 * HS_U * (fabs(A->K[i]) + log(A->J.k));
     }
     lay_cells(A, T.log_b, T.err);
     A->log_tail = -decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
-    A->F.c = A->c;
-    A->F.dy = A->dy;
-    A->F.eps = A->eps;
-    A->F.reach = A->reach;
-    A->F.N = A->N;
-    A->F.re = row;
-    A->F.im = row += HS_BULK_NODES + 1;
-    A->F.round = row += HS_BULK_NODES + 1;
-    A->F.node = row += HS_BULK_NODES + 1;
-    A->F.a = row += HS_BULK_NODES + 1;
-    A->F.b = row + HS_BULK_NODES + 1;
-    slope = transform_nodes(A);
-    for (i = 1; i <= 4; i++, from = to) { /* [theory: small.bulk-line] */
-        double bound = exp(-T.log_b + T.err);
-        to = i < 4 ? A->N * i / 4 : A->N + 1;
-        bound *= hs_bulk_phase_upper(&A->J, hs_bulk_exponent(&A->J, A->c), (double)to * A->dy);
-        if (!(bound < 0.1)) return HS_TOO_WIDE;
-        add_nodes(A, slope, 2.25 * bound, from, to);
-    }
+    memset(row, 0, sizeof(double) * 4 * (size_t)(A->N + 1));
+    A->F = (hs_nodes){.c = A->c, .dy = A->dy, .eps = A->eps, .reach = A->reach, .N = A->N, .re = row};
+    A->F.im = row += A->N + 1;
+    A->F.round = row += A->N + 1;
+    A->F.node = row += A->N + 1;
+    A->F.a = row += A->N + 1;
+    A->F.b = row + A->N + 1;
+    if (A->jump && (st = visit(A, &A->G, 1, jump_at(&A->G, A->c, &off) - off))) return st;
+    i = A->jump;
+    A->jump = 0;
+    st = visit(A, &A->J, A->copies, T.log_b - T.err);
+    A->jump = i;
+    if (st) return st;
     hs_nodes_freeze(&A->F);
+    *part = (line_part){.c = A->c, .dy = A->dy, .P = A->P, .s_left = A->s_left, .s_right = A->s_right, .F = A->F};
+    part->log_tail = A->log_tail;
+    memcpy(part->K, A->K, sizeof A->K);
+    memcpy(part->err, A->err, sizeof A->err);
+    A->used += A->N + 1;
+    A->parts++;
     return HS_OK;
 }
 
-/* The sum at eps, as in contour.c. */
-static void line_at(const void *prepared, double eps, hs_value *v)
+/* The sum of one line at eps, as in contour.c. */
+static void part_at(const line_part *A, double eps, hs_value *v)
 {
-    const bulk_line *A = (const bulk_line *)prepared;
     double unit = A->dy / (2 * HS_PI), sum, der, whole = 2 * HS_U * (fabs(A->K[0]) + fabs(A->c * eps)) + A->err[0];
     double part, d, e;
-    memset(v, 0, sizeof(*v));
     hs_nodes_sum(&A->F, eps, &sum, &der);
     v->log_scale = A->K[0] - A->c * eps;
     v->value = unit * sum;
@@ -325,10 +391,48 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     d = A->c - A->s_left;
     e = part + (A->K[2] + A->err[2] - A->K[0]) + d * eps + hs_payoff(A->s_left) - d * A->P;
     v->alias_left = exp(e) / -expm1(-d * A->P) * (1 + 1e-9);
-    v->lower = v->value - v->alias_right - v->alias_left - v->inner - v->rounding - v->truncation;
-    e = exp(fmin(600, beyond(&A->J, eps) - v->log_scale)) * (1 + SLACK);
-    v->upper = v->value + v->inner + v->rounding + v->truncation + e;
-    v->alias_right += e;
+}
+
+/* All lines and what lies beyond them, in the unit of the largest. Every line is one of a measure, so it is >= 0. */
+static void line_at(const void *prepared, double eps, hs_value *v)
+{
+    const bulk_line *A = (const bulk_line *)prepared;
+    hs_value one[PARTS];
+    double e;
+    int i;
+    memset(v, 0, sizeof(*v));
+    v->log_scale = -HUGE_VAL;
+    for (i = 0; i < A->parts; i++) {
+        part_at(&A->part[i], eps, &one[i]);
+        e = one[i].log_scale + log(fmax(one[i].value, 1e-300));
+        if (e > v->log_scale) v->log_scale = e;
+    }
+    for (i = 0; i < A->parts; i++) {
+        const hs_value *w = &one[i];
+        double unit = exp(fmin(690, w->log_scale - v->log_scale)), off;
+        off = w->rounding + w->inner + w->truncation +
+              8 * HS_U * (1 + fabs(w->log_scale) + fabs(v->log_scale)) * fabs(w->value);
+        v->value += unit * w->value;
+        v->slope += unit * w->slope;
+        v->rounding += unit * (off - w->inner - w->truncation);
+        v->inner += unit * w->inner;
+        v->truncation += unit * w->truncation;
+        v->alias_left += unit * (w->alias_left + w->alias_right);
+        v->upper += unit * (w->value + off);
+        v->lower += unit * fmax(0, w->value - off - w->alias_left - w->alias_right);
+    }
+    v->alias_right = exp(fmin(600, beyond(A, eps) - v->log_scale)) * (1 + SLACK);
+    v->upper = (v->upper + v->alias_right) * (1 + 64 * HS_U);
+    v->lower *= 1 - 64 * HS_U;
+}
+
+/* No line yet. */
+static void start(bulk_line *A)
+{
+    A->parts = A->jump = 0;
+    A->used = 0;
+    A->top = 0;
+    A->copies = A->J.k;
 }
 
 /* How far left the panels have to begin for sums about eps: ADD leans there. */
@@ -380,16 +484,45 @@ static double about(bulk_line *A, double log_delta)
     return fmax(e, one);
 }
 
-/* The cut whose line has nodes enough for HS_BULK_NODES and the least beyond it: upwards while jumps weigh too much,
- * downwards where no line fits. */
-static int best_line(bulk_line *A, int have_eps, double value, double eps)
+/* A line with a cut at eps, and others for one jump beyond it, in cells up to where jumps weigh MARGIN nats less than
+ * delta, about e^log_delta. */
+static int with_jumps(bulk_line *A, double eps, double log_delta)
 {
-    double least = HUGE_VAL;
+    double width, top, end, from;
+    int st;
+    start(A);
+    A->cut = eps;
+    if ((st = place(A, eps, eps)) || (st = prepare(A, eps))) return st;
+    top = fmax(1.01 * A->J.l0, one_loss(&A->G, log_delta - MARGIN));
+    width = NEAR * A->sd;
+    A->copies = A->J.k - 1;
+    A->jump = 1;
+    from = A->J.x0;
+    for (end = A->J.l0; end < top && !st; width *= 2) {
+        end = A->parts == PARTS - 1 || end + 1.5 * width > top ? top : end + width;
+        A->c = 1 / A->sd;
+        if ((st = hs_bulk_cell(&A->G, from, hs_bulk_place(&A->J, end), 0, 0))) break;
+        from = A->G.x0;
+        if (!(st = place(A, eps, eps))) st = prepare(A, eps);
+    }
+    A->jump = 0;
+    A->top = top;
+    A->copies = A->J.k;
+    return st;
+}
+
+/* Lines for eps: the lowest cut beyond which jumps weigh nothing; where the sum of that line loses digits, a cut at eps
+ * and cells of one jump beyond. */
+static int best_line(bulk_line *A, double eps)
+{
+    double least = HUGE_VAL, width, log_delta;
     int i = CUT_ONE, chosen = -1, went = 0, st;
+    hs_value v;
     lean(&A->J, eps);
+    start(A);
     while (i >= 0 && i <= CUT_LAST) {
         int step = -1;
-        st = place(A, have_eps, value, CUTS[i] * eps);
+        st = place(A, eps, CUTS[i] * eps);
         if (!st) {
             double over = A->log_beyond - A->log_est;
             if (over < least) {
@@ -403,24 +536,43 @@ static int best_line(bulk_line *A, int have_eps, double value, double eps)
         went = step;
         i += step;
     }
-    if (chosen < 0 || !(least < 0)) return HS_TOO_WIDE;
-    if (i != chosen && (st = place(A, have_eps, value, CUTS[chosen] * eps))) return st;
-    return prepare(A, CUTS[chosen] * eps);
+    if (chosen < 0) return HS_TOO_WIDE;
+    A->cut = CUTS[chosen] * eps;
+    if (i != chosen && (st = place(A, eps, A->cut))) return st;
+    if ((st = prepare(A, A->cut))) return st;
+    line_at(A, eps, &v);
+    width = v.lower > 0 ? v.upper / v.lower - 1 : HUGE_VAL;
+    if (A->J.add || A->J.k < 2 || width < ENOUGH) return HS_OK;
+    log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
+    for (i = 0; i < 2 && !with_jumps(A, eps, log_delta); i++) {
+        line_at(A, eps, &v);
+        if (v.lower > 0 && v.upper / v.lower - 1 < width && (i || v.alias_right < ENOUGH * v.value)) return HS_OK;
+        if (!(v.lower > 0)) break;
+        log_delta = v.log_scale + log(v.lower);
+    }
+    start(A);
+    A->cut = CUTS[chosen] * eps;
+    if ((st = place(A, eps, A->cut))) return st;
+    return prepare(A, A->cut);
 }
 
-int64_t hs_bulk_line_work(void) { return HS_BULK_WORK + HS_GRID_WORK + 3 * CELLS + 6 * (HS_BULK_NODES + 1); }
+int64_t hs_bulk_line_work(void) { return 2 * HS_BULK_WORK + HS_GRID_WORK + 3 * CELLS + 6 * (HS_BULK_NODES + 1); }
 
 static int opened(bulk_line *A, const hs_run *run, const hs_rule *rule, double *work, int64_t n_work)
 {
     memset(A, 0, sizeof(*A));
     if (n_work < hs_bulk_line_work()) return HS_SCRATCH;
-    A->grid = work + HS_BULK_WORK;
+    A->grid = work + 2 * HS_BULK_WORK;
     A->mass = A->grid + HS_GRID_WORK;
     A->most = A->mass + CELLS;
     A->steep = A->most + CELLS;
     A->nodes = A->steep + CELLS;
     A->J.add = run->add;
-    return run->b == 1 ? hs_bulk_open(&A->J, *run->m, *run->q, *run->k, rule, work) : HS_BAD_ARGUMENT;
+    if (run->b != 1 || hs_bulk_open(&A->G, *run->m, *run->q, *run->k, rule, work + HS_BULK_WORK))
+        return HS_BAD_ARGUMENT;
+    if (hs_bulk_open(&A->J, *run->m, *run->q, *run->k, rule, work)) return HS_BAD_ARGUMENT;
+    start(A);
+    return HS_OK;
 }
 
 int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, double *work, int64_t n_work, hs_point *out)
@@ -430,7 +582,7 @@ int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, doubl
     int st = opened(&A, run, rule, work, n_work);
     if (st) return st;
     if (!(eps > 0 && eps < 1e4)) return HS_OUT_OF_RANGE;
-    if ((st = best_line(&A, 1, eps, eps))) return st;
+    if ((st = best_line(&A, eps))) return st;
     line_at(&A, eps, &v);
     if (!(v.lower > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
     hs_value_point(&v, A.N + 1, out);
@@ -448,17 +600,17 @@ int hs_bulk_line_eps(const hs_run *run, double log_delta, const hs_rule *rule, d
     if (st) return st;
     eps = about(&A, log_delta);
     for (i = 0; i < PLACES; i++) { /* the saddle's own estimate of delta is far off where few jumps make it */
-        if ((st = best_line(&A, 1, eps, eps))) return st;
+        if ((st = best_line(&A, eps))) return st;
         line_at(&A, eps, &v);
         if (!(v.value > 0 && v.slope > 0)) return HS_TOO_WIDE;
         move = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
-        if (fabs(move) * A.c < 1) break;
+        if (12 * fabs(move) < A.reach) break;
         eps += fmax(-0.5 * eps, fmin(eps, move));
     }
     curve.start = eps;
     curve.reach = fmin(A.reach, 0.9 * eps);
     curve.step = curve.reach;
-    curve.bend = 1 / A.sd;
+    curve.bend = 4 / A.reach;
     if ((st = hs_root_estimate(&curve, &out->estimate, &left, &v))) return st;
     if (hs_root_bracket(&curve, out->estimate, left, &v, &out->lower, &out->upper) != 3) return HS_NO_BRACKET;
     hs_value_point(&v, A.N + 1, &out->delta);
