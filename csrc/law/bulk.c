@@ -80,7 +80,8 @@ static double panel_upper(const hs_bulk *J, double mid, double half, double a, d
     return best + SLACK * (1 + fabs(best));
 }
 
-/* int_{x < -J->left} w (1+U)^a at most, nothing of a cell of jumps: w alone where a > 0, else log-concave [theory: small.bulk-line]. */
+/* int_{x < -J->left} w (1+U)^a at most, nothing of a cell of jumps: w alone where a > 0, else log-concave
+ * [theory: small.bulk-line]. */
 double hs_bulk_left_upper(const hs_bulk *J, double a)
 {
     double c = J->left, U = J->q * expm1(-J->m * c - 0.5 * J->m * J->m), f = exp(-0.5 * c * c - HS_LOG_SQRT_2PI);

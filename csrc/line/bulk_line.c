@@ -495,7 +495,7 @@ static int with_jumps(bulk_line *A, double eps, double log_delta)
     if ((st = place(A, eps, eps)) || (st = prepare(A, eps))) return st;
     top = fmax(1.01 * A->J.l0, one_loss(&A->G, log_delta - MARGIN));
     width = NEAR * A->sd;
-    A->copies = A->J.k - 1;
+    A->copies = A->J.k - 1; /* [theory: small.bulk-cells] */
     A->jump = 1;
     from = A->J.x0;
     for (end = A->J.l0; end < top && !st; width *= 2) {
