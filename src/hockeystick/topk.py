@@ -96,6 +96,9 @@ def top_k(eps0: float, k: int) -> Mechanism:
     return TopK(eps0, k)
 
 
+Parts = list[tuple[Mechanism, int]]
+
+
 class Ends(NamedTuple):
     """Runs below and above one that holds steps known between two pairs, and another above it."""
 
@@ -112,23 +115,21 @@ def enclosed(run: Run) -> Ends | None:
 def _enclosed(run: Run) -> Ends:
     """Kept, for these runs keep the laws of their steps [theory: range.interleaving, allocation.blocks,
     allocation.seen]."""
-    below: list[list] = [[], []]
-    above: list[list] = [[], []]
+    below: list[Parts] = [[], []]
+    above: list[Parts] = [[], []]
     for step, k in run.parts:
+        lows: list[Parts] = [[(step, k)], [(step, k)]]
+        highs = lows
         if isinstance(step, TopK):
             low, high = curves(step)
-            lows, highs = ([(low, k)],) * 2, ([(high, k)], [(BoundedRange(step.eps0), k * step.k)])
+            lows, highs = [[(low, k)], [(low, k)]], [[(high, k)], [(BoundedRange(step.eps0), k * step.k)]]
         elif isinstance(step, AllocationOfSeveral):
-            lows, highs = (
-                tuple([(seen, k)] for seen in step.below()),
-                ([(part, n * k) for part, n in step.above()],) * 2,
-            )
-        else:
-            lows = highs = ([(step, k)],) * 2
+            lows, highs = [[(seen, k)] for seen in step.below()], [[(part, n * k) for part, n in step.above()]] * 2
         for i in (0, 1):
             below[i] += lows[i]
             above[i] += highs[i]
-    return Ends(*(tuple(dict.fromkeys(compose(*parts) for parts in side)) for side in (below, above)))
+    low_runs, high_runs = (tuple(dict.fromkeys(compose(*parts) for parts in side)) for side in (below, above))
+    return Ends(low_runs, high_runs)
 
 
 @functools.lru_cache(32)
