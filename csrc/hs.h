@@ -174,8 +174,7 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 /* both.c: whether delta of ADD is proved to be at most e^log_delta at eps, and the larger root over both directions, of
  * a run of the Gaussian family without pairs. wall: from there on ADD is not the larger, as its losses end. work:
- * hs_contour_work(b, n_threads, n_max) doubles and at least n_threads hs_saddle_work(); C->add is overwritten. HS_OK
- * and HS_LOOSE leave valid outputs. */
+ * hs_contour_work(b, n_threads, n_max) doubles. C->add is overwritten; HS_OK and HS_LOOSE leave valid outputs. */
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work);
 int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out);
 /* kept.c: a line for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()

@@ -186,7 +186,7 @@ cdef extern from "hs.h" nogil:
     int hs_sampling_truncation(double p, double n, double max_batch, double *out)
     int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *tails,
                           double *edge)
-    # twosided.c
+    # cgf_upper.c
     int64_t hs_two_work()
     int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work,
                          double *out)

@@ -583,7 +583,7 @@ def sampling_tails(double q, double q_err, double up, double down, const double[
     return table, edge
 
 
-# twosided.c
+# cgf_upper.c
 
 
 def two_transform(const unsigned char[::1] pair, double z, double y, double target=40.0):

@@ -104,7 +104,7 @@ def larger_root(steps: GaussianSteps, delta: float, wall: float, n_threads: int)
     b = steps.shift.size
     if not _order(steps)[0]:
         return None
-    work = scratch.borrow(max(_core.contour_work(b, n_threads), n_threads * _core.saddle_work()))
+    work = scratch.borrow(_core.contour_work(b, n_threads))
     short = (SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
     answer = _core.contour_larger_eps(*steps, delta, wall, RTOL, margin(RTOL), n_threads, work, *short)
     scratch.give_back(work)
