@@ -120,3 +120,19 @@ def test_a_million_steps():
     )
     one, other = hs.epsilon(run, 1e-6), hs.epsilon(few, 1e-6)
     assert (one.lower, one.upper) == (other.lower, other.upper) and one.upper - one.lower < 1e-10
+
+
+def test_an_iterator_of_arrays():
+    """The bits of the arrays in one, at the memory of a chunk; its steps are not kept."""
+    sigma = np.random.default_rng(3).uniform(0.9, 1.3, 200_000)
+    whole = hs.epsilon(hs.compose_arrays(sigma, 0.001, 2, sensitivity=0.5), 1e-6)
+    run = hs.compose_arrays(iter(np.array_split(sigma, 7)), 0.001, 2, sensitivity=0.5)
+    found = hs.epsilon(run, 1e-6)
+    assert (found.lower, found.estimate, found.upper) == (whole.lower, whole.estimate, whole.upper)
+    assert run.steps == 400_000 and hs.compose_arrays(iter([]), 0.1).steps == 0
+    with pytest.raises(hs.DomainError, match="moments"):
+        print(run.parts)
+    with pytest.raises(hs.DomainError, match="one number each"):
+        hs.compose_arrays(iter([sigma]), np.full(sigma.size, 0.1))
+    with pytest.raises(hs.DomainError, match="sigma"):
+        hs.compose_arrays(iter([sigma, [-1.0]]), 0.1)

@@ -1,4 +1,4 @@
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +139,7 @@ def kept_make(
 ) -> int: ...
 def kept_ask(
     kept: _Vector, rows: _Table, n_kept: int, have_eps: int, value: float, ruled: bool, work: _Vector
-) -> tuple[Crossing | Scaled, float]: ...
+) -> tuple[Any, float]: ...
 
 CROWD_LOWEST: int
 CROWD_BOXES: int

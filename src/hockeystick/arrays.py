@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,9 @@ CHUNK = 1 << 16
 """Steps whose moments are taken at a time."""
 
 
-def compose_arrays(sigma: ArrayLike, q: ArrayLike = 1.0, count: ArrayLike = 1, *, sensitivity: float = 1.0) -> Run:
+def compose_arrays(
+    sigma: ArrayLike | Iterator[ArrayLike], q: ArrayLike = 1.0, count: ArrayLike = 1, *, sensitivity: float = 1.0
+) -> Run:
     """The run of count[i] Gaussian steps of noise sigma[i] on Poisson samples of rate q[i], for every i.
 
     The same as `compose` of `poisson_subsampled(gaussian(sigma[i], sensitivity=sensitivity), q[i]) * count[i]`, at the
@@ -30,7 +33,9 @@ def compose_arrays(sigma: ArrayLike, q: ArrayLike = 1.0, count: ArrayLike = 1, *
     Parameters
     ----------
     sigma : array_like
-        Standard deviations of the noise, one-dimensional; each sigma/sensitivity in [1e-3, 1e9].
+        Standard deviations of the noise, one-dimensional; each sigma/sensitivity in [1e-3, 1e9]. An iterator gives
+        such arrays one after the other, with one q and count for all; of these steps the moments alone are kept, so
+        that memory is that of a chunk, and the run has no `parts`.
     q : array_like, default 1
         Sampling rates in [1e-12, 1]: one for all, or one for each sigma; 1 is no sampling.
     count : array_like of int, default 1
@@ -60,6 +65,8 @@ def compose_arrays(sigma: ArrayLike, q: ArrayLike = 1.0, count: ArrayLike = 1, *
     (PoissonSubsampled(base=Gaussian(sigma=2.0, sensitivity=1.0), q=0.1), 2)
     """
     sensitivity = positive("sensitivity", sensitivity)
+    if isinstance(sigma, Iterator):
+        return _of_chunks(sigma, q, count, sensitivity)
     sigmas, rates = _reals("sigma", sigma), _reals("q", q)
     counts = np.asarray(count)
     if sigmas.ndim != 1:
@@ -79,6 +86,22 @@ def compose_arrays(sigma: ArrayLike, q: ArrayLike = 1.0, count: ArrayLike = 1, *
     if run.steps > K_MAX:
         run.merged()  # whose counts are checked
     return run
+
+
+def _of_chunks(chunks: Iterator[ArrayLike], q: ArrayLike, count: ArrayLike, sensitivity: float) -> Run:
+    """The run of all chunks, known by its moments."""
+    from .recorded import RecordedRun
+
+    if np.ndim(q) or np.ndim(count):
+        raise DomainError("of an iterator of arrays of sigma, q and count must be one number each")
+    crowd = Crowd()
+    for chunk in chunks:
+        for first in range(0, np.size(chunk), CHUNK):
+            part = compose_arrays(np.asarray(chunk)[first : first + CHUNK], q, count, sensitivity=sensitivity)
+            moments = part.crowd("add_remove") if isinstance(part, ColumnsRun) else None
+            assert moments is not None  # of one rate
+            crowd.join(moments)
+    return RecordedRun({}, crowd, crowd)
 
 
 def _reals(name: str, given: Any) -> NDArray[np.float64]:
