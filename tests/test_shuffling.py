@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import hockeystick as hs
+from hockeystick import shuffling
 from hockeystick.shuffling import curve
 
 ONE = {"adjacency": "replace_one"}
@@ -159,3 +160,14 @@ def test_written_and_read():
     step = hs.shuffled(hs.pure_dp(1.0), 9, bound="stronger_clone")
     run = hs.shuffled(hs.k_ary_randomized_response(1.0, 3), 100) * 3 + step
     assert hs.from_json(hs.to_json(run)) == run
+
+
+@pytest.mark.parametrize("local, most", [(hs.pure_dp(1.0), 1.2), (hs.k_ary_randomized_response(1.0, 5), 2.6)])
+def test_bins_of_counts_hide_less(local, most, monkeypatch):  # [theory: shuffle.merge]
+    """Counts in bins of a standard deviation, against every count by itself."""
+    rates, eps = shuffling.rates(hs.shuffled(local, 60)), np.array([0.0, 0.1, 0.3])
+    single = shuffling._delta(rates, 60, eps)
+    monkeypatch.setattr(shuffling, "WHOLE", {"coins": 0, "stars": 0})
+    monkeypatch.setattr(shuffling, "STEP", {"coins": 1.0, "stars": 1.0})
+    merged = shuffling._delta(rates, 60, eps)
+    assert (merged >= single).all() and (merged <= most * single).all()

@@ -1,12 +1,14 @@
 """Adaptive steps of bounded range: the enclosure against nested maxima, random adaptive trees, and other mechanisms
 between."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
 import hockeystick as hs
+from hockeystick import topk
 from hockeystick.topk import curves
 
 ANCHORS = (
@@ -132,3 +134,23 @@ def test_what_it_does_not_have():
         hs.epsilon(step, 1e-6, rtol=1e-12)
     assert hs.top_k(0.5, 1) == hs.bounded_range(0.5) and hs.from_json(hs.to_json(step * 2)) == step * 2
     assert hs.permute_and_flip(0.5) == hs.pure_dp(0.5)
+
+
+@pytest.mark.parametrize("eps0, nearest", [(0.2, 0.95), (1.0, 0.85), (4.0, 0.6)])
+def test_between_two_steps_of_the_lattice(eps0, nearest):  # [theory: range.between]
+    """The bracket of the recursion for every s, with chords of the curve of one step, against its lattice values."""
+    m, near = 4, 0.0
+    h = eps0 / m
+    g = h * np.arange(-2 * m - 1, 3 * m + 1)
+    inside = (1 - np.exp((np.minimum(g, eps0) - eps0) / 2)) ** 2 / -math.expm1(-eps0)
+    above = np.where(np.abs(g) <= eps0 * (1 + 1e-12), inside, np.where(g > 0, 0.0, -np.expm1(g)))
+    gap = topk._gaps(above, np.exp(g), m, h, eps0)
+    for j, a in itertools.product(range(2 * m + 1), range(m)):
+        s = h * (a + np.linspace(0, 1, 17))
+        p = np.expm1(s - eps0) / math.expm1(-eps0)
+        ours, theirs = (np.interp(np.exp(j * h - s + move), np.exp(g), above) for move in (0.0, eps0))
+        value, room = p * ours + (1 - p) * theirs, gap[2 * m + j - a : 2 * m + j - a + 2].min()
+        excess = value.max() - max(value[0], value[-1])
+        assert excess <= room + 1e-15
+        near = max(near, excess / room if room > 1e-9 else 0.0)
+    assert near > nearest
