@@ -223,6 +223,16 @@ def test_route_of_the_query():
     assert mixed.lower <= other.upper and other.lower <= mixed.upper and mixed.width < 1e-9
 
 
+@pytest.mark.parametrize("rtol", [1.1e-4, None])
+def test_roots_of_steps_whose_tilt_is_out_of_reach(rtol):
+    """Newton starts where delta is noise: the first distance to look for an end was negative, and an end far beyond
+    where the nodes hold was taken for proved: eps <= -2e-4."""
+    options = {"adjacency": "replace_one", "rtol": rtol} if rtol else {"adjacency": "replace_one"}
+    bound = hs.epsilon(hs.gaussian(999999999.9999999), 1.633294554103046e-103, route="edgeworth", **options)
+    other = hs.epsilon(hs.gaussian(999999999.9999999), 1.633294554103046e-103, adjacency="replace_one")
+    assert bound.lower <= other.upper and other.lower <= bound.upper < 1.1 * other.upper
+
+
 def test_refused_steps():
     with pytest.raises(hs.DomainError, match="Gaussian and Laplace steps"):
         hs.delta(hs.randomized_response(1.0) * 3, 1.0, route="edgeworth")

@@ -70,7 +70,7 @@ static int newton(hs_steps *S, int have_eps, double value, int stride, double to
                   double *eps)
 {
     summing W = {S, stride};
-    hs_saddle_search f = {cgf_of_summed, &W, have_eps, value, tol, enough, 1e12};
+    hs_saddle_search f = {cgf_of_summed, &W, have_eps, value, tol, enough, 1e24};
     hs_tilt at = {.t = *tilt};
     int st = hs_saddle_find(&f, &at);
     *tilt = at.t;

@@ -381,7 +381,8 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work
     if (hs_root_estimate(&curve, &out->estimate, &left, &v)) {
         out->estimate = S->eps;
         smoothed_at(S, S->eps, &v);
-        left = fabs(v.log_scale + log(fmax(v.value, 1e-300)) - log_delta) * v.value / v.slope;
+        left = HUGE_VAL;
+        if (v.value > 0 && v.slope > 0) left = fabs(v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
     }
     out->lower = -HUGE_VAL;
     out->upper = (S->K[2] + S->err + S->inner[2] + hs_payoff(S->t) - log_delta) / S->t;

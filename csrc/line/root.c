@@ -55,11 +55,11 @@ int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v)
 static double slack(const hs_curve *f, const hs_value *v)
 { return 4 * HS_U * (2 + fabs(v->log_scale) + fabs(f->log_delta)); }
 
-/* The first distance at which to ask for an end that lies `error` off the value there. */
+/* The first distance, never below 0, at which to ask for an end that lies `error` off the value there. */
 static double first_step(const hs_curve *f, double eps, double left, const hs_value *v, double error)
 {
     double r = v->slope > 0 ? (1.02 * error + slack(f, v) * fabs(v->value)) / v->slope + left : HUGE_VAL;
-    return fmin(r, 0.05 * f->reach) + 4 * HS_U * fabs(eps) + 1e-300;
+    return fmin(fmax(r, 0), 0.05 * f->reach) + 4 * HS_U * fabs(eps) + 1e-300;
 }
 
 int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *v, double *lower, double *upper)
