@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import Point, Root, larger
+from ..answers import Crossing, Point, Root, larger
 from ..arguments import log_lower
 from ..outward import U
 from . import contour
@@ -116,7 +116,7 @@ class Lines:
         scratch.give_back(work)
         line.place = base.place
         if found.status == _core.OK:
-            return (found.point(line.route) if have_eps else found.root(line.route)), below
+            return (found.root(line.route) if isinstance(found, Crossing) else found.point(line.route)), below
         if not len(extra):
             self._kept.pop(key)
             self._tried[key] = base.total if fresh else 0.0
