@@ -18,6 +18,8 @@ from .question import Question
 
 GROWTH = 0.125
 """A line serves a run that has grown by this part of it: beyond, the saddle and the period have moved on."""
+WIDER, NARROW = 4, 2e-11
+"""An answer that is so many times wider than the line's first, and wider than this, asks for another line."""
 DECIDES = 1e-4
 """The goal where a level is to be compared: an interval that holds it is narrowed by the routes."""
 LINES = 8
@@ -115,7 +117,8 @@ class Lines:
         found, below = _core.kept_ask(line.memory, rows, last - first, have_eps, value, line.route != "contour", work)
         scratch.give_back(work)
         line.place = base.place
-        if found.status == _core.OK:
+        line.width = min(line.width, found.width) if found.status == _core.OK else line.width
+        if found.status == _core.OK and found.width <= max(WIDER * line.width, NARROW):
             return (found.root(line.route) if isinstance(found, Crossing) else found.point(line.route)), below
         if not len(extra):
             self._kept.pop(key)
@@ -145,12 +148,13 @@ class _Line:
     memory : that of csrc/line/kept.c.   route : its name.   upper, tilt : Chernoff's bound and its tilt.
     """
 
-    __slots__ = ("memory", "place", "route", "tilt", "total", "upper")
+    __slots__ = ("memory", "place", "route", "tilt", "total", "upper", "width")
 
     def __init__(self, route: str, upper: float = math.inf, tilt: float = 0.0) -> None:
         self.route, self.upper, self.tilt = route, upper, tilt
         self.memory = np.empty(0 if upper < math.inf else _core.KEPT_ROOM)
         self.place, self.total = 0, 0.0
+        self.width = math.inf  # of its narrowest answer
 
 
 def _base_of(question: Question, base) -> Question:
