@@ -81,6 +81,8 @@ LATTICE = np.linspace(-1, 1, 17)
 TAILS = np.array([LATTICE + 2, 2 - LATTICE, LATTICE + 2, 2 - LATTICE, LATTICE * 0 + 1e-15])
 ATOMS = (np.array([0, 2]), LOSS, NUM, np.ones(1), np.zeros((3, 1)))
 LAWS = np.array([[2, 3.0, 0, 0, 0, 2, 0]]), np.array([[0.0, 1], LOSS, np.log(NUM), 0 * LOSS, 0 * LOSS]), np.zeros(5)
+KEPT = np.zeros(_core.KEPT_ROOM)
+_core.kept_make(M, Q, K, 0, 0, -5.0, 1e-6, 20.0, KEPT, WORK)
 
 LENGTHS = {
     "bulk_line_delta": (M, Q, K, 0, 0.4, NODE, WEIGHT, None),
@@ -94,6 +96,8 @@ LENGTHS = {
     "contour_eps": (M, Q, K, 0, -5.0, 1e-6, 20.0, 1, None),
     "contour_larger_eps": (M, Q, K, 0.01, np.inf, 1e-6, 20.0, 1, None),
     "chernoff_upper": (M, Q, K, 0, 1, 1.0, None),
+    "kept_make": (M, Q, K, 0, 0, -5.0, 1e-6, 20.0, np.zeros(_core.KEPT_ROOM), None),
+    "kept_ask": (KEPT, np.array([[1.0, 0.1, 3.0]]), 0, 0, -5.0, False, None),
     "crowd_add": (M, K.astype(np.int64), 1, np.zeros((328, 16, 2), np.uint64)),
     "crowd_join": (1, np.zeros((328, 16, 2), np.uint64), np.zeros((328, 16, 2), np.uint64)),
     "crowd_read": (np.zeros((328, 16, 2), np.uint64),),
@@ -172,6 +176,7 @@ ANY = {
     ("convolve_tilts", 3, 0),
     ("convolve_tilts", 6, 1),
     ("individual_chernoff", 0, 0),
+    ("kept_ask", 1, 0),
     ("pld_windows", 0, 0),
     ("poisson_tails", 4, 1),
     ("pld_cells", 2, 1),
