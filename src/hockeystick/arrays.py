@@ -120,7 +120,7 @@ def _within(name: str, values: NDArray[Any], good: NDArray[np.bool_], allowed: s
     if not np.all(good):
         at = int(np.argmin(good))
         where = f"{name}[{at}]" if values.ndim else name
-        raise DomainError(f"{where} must be a number {allowed}, got {values.ravel()[at]!r}")
+        raise DomainError(f"{where} must be a number {allowed}, got {values.ravel()[at].item()!r}")
 
 
 class Gathered(Run):
@@ -169,21 +169,27 @@ class ColumnsRun(Gathered):
     def merged(self):
         """(sigma, q, count) of the distinct steps, in ascending order."""
         if "merged" not in self._cache:
-            sigma, q, count = (np.broadcast_to(x, self.columns[0].shape) for x in self.columns)
-            order = np.lexsort((q, sigma)) if self.columns[1].ndim else np.argsort(sigma, kind="stable")
-            sigma, q, count = sigma[order], q[order], count[order]
+            sigma, q, count = self.columns
+            if q.ndim or count.ndim:
+                order = np.lexsort((q, sigma)) if q.ndim else np.argsort(sigma, kind="stable")
+                sigma, q, count = (x[order] if x.ndim else x for x in (sigma, q, count))
+            else:
+                sigma = np.sort(sigma)
             new = np.ones(sigma.size, bool)
-            new[1:] = (sigma[1:] != sigma[:-1]) | (q[1:] != q[:-1])
-            first = np.flatnonzero(new)
-            sums = np.add.reduceat(count.astype(np.float64), first) if first.size else np.zeros(0)
-            if np.any(sums > 2 * K_MAX) or np.any(
-                (whole := np.add.reduceat(count, first) if first.size else count) > K_MAX
-            ):
-                at = int(np.argmax(sums))
-                raise DomainError(
-                    f"total count of sigma={sigma[first[at]]!r} must be at most {K_MAX:.0e}, got {sums[at]:.6g}"
-                )
-            self._cache["merged"] = sigma[first], q[first], whole
+            new[1:] = sigma[1:] != sigma[:-1]
+            if q.ndim:
+                new[1:] |= q[1:] != q[:-1]
+            if not new.all():
+                first = np.flatnonzero(new)
+                sums = np.add.reduceat(np.broadcast_to(count.astype(np.float64), sigma.shape), first)
+                count = np.add.reduceat(np.broadcast_to(count, sigma.shape), first)
+                sigma, q = sigma[first], q[first] if q.ndim else q
+                if np.any(sums > 2 * K_MAX) or np.any(count > K_MAX):
+                    at = int(np.argmax(sums))
+                    raise DomainError(
+                        f"total count of sigma={float(sigma[at])!r} must be at most {K_MAX:.0e}, got {sums[at]:.6g}"
+                    )
+            self._cache["merged"] = sigma, *(np.broadcast_to(x, sigma.shape) for x in (q, count))
         return self._cache["merged"]
 
     @property
@@ -232,7 +238,7 @@ class ColumnsRun(Gathered):
         """The merged steps as arrays of (m, q, k)."""
         sigma, q, count = self.merged()
         m = self.sensitivity / sigma
-        return in_order(2 * m if adjacency == "replace_one" else m, q, count.astype(float))
+        return in_order(2 * m if adjacency == "replace_one" else m, q.copy(), count.astype(float))
 
     @property
     def distinct(self) -> int:

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
 
 from .arguments import one_of
 from .batches import truncated_poisson_subsampled, without_replacement
 from .bound import DomainError
 from .mechanism import K_MAX, Mechanism, Run, count, gaussian, poisson_subsampled, real
 from .pair import ADJACENCIES
+from .parquetrows import MAGIC, blocks
 from .serial import brief
+from .tally import BLOCK, Key, Tally, allowed_noise, grouped, whole_numbers
 from .textrows import Columns, raw_lines, text_of
 
 if TYPE_CHECKING:
@@ -114,12 +120,14 @@ def read_log(
     adjacency: Adjacency = "add_remove",
     allow_unterminated: bool = False,
     allow_empty: bool = False,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Run:
-    """The run that a training log describes, read line by line in memory proportional to distinct steps.
+    """The run that a training log describes, read as a stream in memory proportional to distinct steps.
 
-    CSV whose first line names the columns, in any order, separated by commas, semicolons or tabs; or JSON lines, one
-    object each with these as keys; told apart by the first line that says something. UTF-8; a byte order mark, CRLF
-    line ends, blank lines, comments (lines that begin with #) and other columns are passed over.
+    CSV whose first line names the columns, in any order, separated by commas, semicolons or tabs; JSON lines, one
+    object each with these as keys; or a Parquet file with these columns (extra `parquet`); told apart by the first line
+    that says something. Text is UTF-8; a byte order mark, CRLF line ends, blank lines, comments (lines that begin with
+    #) and other columns are passed over. Millions of distinct Gaussian steps take 8 to 24 bytes each, and no object.
 
     sigma
         Noise multiplier: standard deviation of the noise / clipping norm.
@@ -149,17 +157,20 @@ def read_log(
         "1.0,0.01,1" where "1.0,0.01,1000" was written.
     allow_empty : bool, default False
         Take a log without any step, as the empty run.
+    progress : callable, optional
+        progress(done, total), called now and then of a long log whose size is known: in bytes, of Parquet in rows.
 
     Returns
     -------
     Run
-        Equal steps merged, in order of first appearance. That the log tells what ran is not checked, nor can it be.
+        Equal steps merged, in order of first appearance; more than 65,536 distinct ones as `compose_arrays` has them.
+        That the log tells what ran is not checked, nor can it be.
 
     Raises
     ------
     DomainError
-        "name:line: what is wrong" at the first line that is malformed or contradicts itself, or if the log holds no
-        step.
+        "name:line: what is wrong" at the first line, or row of a Parquet file, that is malformed or contradicts itself,
+        or if the log holds no step.
     OSError
         If the file cannot be read.
 
@@ -173,102 +184,192 @@ def read_log(
     >>> run.steps
     2
     """
-    allowed = {"allow_unterminated": allow_unterminated, "allow_empty": allow_empty}
+    allowed: Any = {"allow_unterminated": allow_unterminated, "allow_empty": allow_empty, "progress": progress}
     if isinstance(source, str | os.PathLike):
         with open(source, "rb") as stream:
-            return scan(
-                raw_lines(stream), os.fspath(source) if name is None else name, columns, adjacency, **allowed
-            ).run
-    return scan(raw_lines(source), name or str(getattr(source, "name", "log")), columns, adjacency, **allowed).run
+            return scan(stream, os.fspath(source) if name is None else name, columns, adjacency, **allowed).run
+    return scan(source, name or str(getattr(source, "name", "log")), columns, adjacency, **allowed).run
 
 
 def scan(
-    lines: Iterable[bytes],
+    stream: BinaryIO,
     name: str,
     columns: Mapping[str, str] | None = None,
     adjacency: str = "add_remove",
     *,
+    head: Sequence[bytes] = (),
     allow_unterminated: bool = False,
     allow_empty: bool = False,
     ordered: bool = False,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Log:
-    """The same of lines (see `raw_lines`), with what else the log says; `sequence` is empty unless `ordered`."""
+    """The same of a stream whose first lines `head` were read, with what else the log says; `sequence` is empty unless
+    `ordered`."""
     one_of("adjacency", adjacency, ADJACENCIES)
-    reader = _Reader(columns, adjacency)
-    counts: dict[tuple, int] = {}  # by the key of a step
-    recent: dict[bytes, tuple[tuple, int]] = {}
-    sequence: list[list] = []
-    number = 0
+    reader = _Reader(columns, adjacency, ordered)
+    first = list(head) or list(islice(raw_lines(stream), 1))
     try:
-        for raw in lines:
-            number += 1
-            known = recent.get(raw)
-            if known is None:
-                text = text_of(raw, allow_unterminated)
-                known = reader.read(text) if text else None
-                if known is None:
-                    continue
-                if "step" not in reader.columns.seen:
-                    if len(recent) == RECENT_MAX:
-                        recent.clear()
-                    recent[raw] = known
-            key, n = known
-            total = counts[key] = counts.get(key, 0) + n
-            if total > K_MAX:
-                count(f"total of {reader.steps[key]!r}", total)
-            if ordered:
-                if sequence and sequence[-1][0] == key:
-                    sequence[-1][1] += n
-                else:
-                    sequence.append([key, n])
+        if first and first[0].startswith(MAGIC):
+            reader.read_tables(stream, progress)
+        else:
+            reader.read_lines(chain(first, raw_lines(stream)), allow_unterminated, _told(stream, progress))
+        return reader.log(name, allow_empty)
     except DomainError as error:
-        raise DomainError(f"{name}:{number}: {error}") from None
-    if not counts and not allow_empty:
-        raise DomainError(
-            f"{name}: empty log, no step in {number} lines; expected a CSV header (sigma,q,steps) and rows, or JSON "
-            "lines (--allow-empty takes it as a run without steps)"
-        )
-    steps = reader.steps
-    run = Run(tuple((steps[key], n) for key, n in counts.items()))
-    order = tuple((steps[key], n) for key, n in sequence)
-    return Log(run, order, number, tuple(reader.columns.seen), tuple(reader.columns.ignored), reader.columns.comments)
+        raise error if str(error).startswith(f"{name}:") else DomainError(f"{name}:{reader.lines}: {error}") from None
+
+
+def _told(stream: BinaryIO, progress: Callable[[int, int], object] | None) -> Callable[[int], object]:
+    """What is told of bytes read, where the size of the stream is known."""
+    try:
+        found = os.fstat(stream.fileno())
+        size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+    except (OSError, AttributeError):
+        size = 0
+    return lambda done: progress(min(done, size), size) if progress and size else None
 
 
 class _Reader:
-    """The lines of one log as (key of a step, count); `steps` holds the step of every key."""
+    """What was read of one log so far: how often every step ran, and what the log says besides."""
 
-    def __init__(self, renamed: Mapping[str, str] | None, adjacency: str):
+    def __init__(self, renamed: Mapping[str, str] | None, adjacency: str, ordered: bool = False):
         self.columns = Columns(COLUMNS, "sigma", words=WORDS, likely=LIKELY, renamed=renamed)
-        self.adjacency = adjacency
-        self.steps: dict[tuple, Mechanism] = {}
+        self.adjacency, self.ordered = adjacency, ordered
+        self.lines = 0
+        self.tally = Tally()
+        self.sequence: list[list] = []  # [key, count], neighbours that are equal merged
         self.last: tuple[int, int] | None = None  # number and count of the last line
         self.reads = [True, True]  # whether numbers may stand for the first, the last step of a line
 
-    def read(self, text: str) -> tuple[tuple, int] | None:
-        """(key, count) of a line, None for the header."""
-        row = self.columns.row(text)
-        if row is None:
-            return None
+    def log(self, name: str, allow_empty: bool) -> Log:
+        """What was read."""
+        run, seen = self.tally.run(_step), self.columns
+        if not run.steps and not allow_empty:
+            raise DomainError(
+                f"{name}: empty log, no step in {self.lines} lines; expected a CSV header (sigma,q,steps) and rows, or "
+                "JSON lines (--allow-empty takes it as a run without steps)"
+            )
+        steps = {key: _step(*key) for key, _ in self.sequence}
+        order = tuple((steps[key], n) for key, n in self.sequence)
+        return Log(run, order, self.lines, tuple(seen.seen), tuple(seen.ignored), seen.comments)
+
+    def read_lines(self, lines: Iterator[bytes], allow_unterminated: bool, told: Callable[[int], object]) -> None:
+        """Read a CSV table or JSON lines."""
+        recent: dict[bytes, tuple[Key, int]] = {}
+        done = said = 0
+        while block := list(islice(lines, BLOCK if self.columns.columns is not None else 1)):
+            done += sum(map(len, block))
+            alike = "step" not in self.columns.seen and len(set(block)) * 8 < len(block)
+            found = None if alike or self.ordered or len(block) == 1 else self.columns.table(block)
+            if found and self.many(found):
+                self.lines += len(block)
+            else:
+                for raw in block:
+                    self.lines += 1
+                    self._line(raw, recent, allow_unterminated)
+            if len(block) == BLOCK or said:
+                said = done
+                told(done)
+
+    def _line(self, raw: bytes, recent: dict[bytes, tuple[Key, int]], allow_unterminated: bool) -> None:
+        """Record what one line says; `recent` are lines seen before."""
+        known = recent.get(raw)
+        if known is None:
+            text = text_of(raw, allow_unterminated)
+            row = self.columns.row(text) if text else None
+            if row is None:
+                return
+            known = self.one(row)
+            if "step" not in self.columns.seen:
+                if len(recent) == RECENT_MAX:
+                    recent.clear()
+                recent[raw] = known
+        self._record(*known)
+
+    def read_tables(self, stream: BinaryIO, progress: Callable[[int, int], object] | None) -> None:
+        """Read a Parquet file, whose rows are its lines."""
+        for size, found, rows in blocks(stream, self.columns, BLOCK):
+            if found and not self.ordered and self.many(found):
+                self.lines += len(found["sigma"])
+            else:
+                for row in rows():
+                    self.lines += 1
+                    self._record(*self.one(self.columns.of_values(row)))
+            if progress and size > BLOCK:
+                progress(self.lines, size)
+
+    def one(self, row: dict[str, Any]) -> tuple[Key, int]:
+        """(key, count) of a line."""
         n = _whole("steps", row.get("steps", 1), 1)
         if "step" in row:
             self._follow(_whole("step", row["step"], 0), n)
         if "adjacency" in row:
             self._agree(row["adjacency"])
         key = _key(row)
-        if key not in self.steps:
-            self.steps[key] = _step(*key)
+        if key not in self.tally.counts:
+            _step(*key)
         return key, n
+
+    def _record(self, key: Key, n: int) -> None:
+        total = self.tally.add(key, n)
+        if total > K_MAX:
+            count(f"total of {_step(*key)!r}", total)
+        if self.ordered:
+            if self.sequence and self.sequence[-1][0] == key:
+                self.sequence[-1][1] += n
+            else:
+                self.sequence.append([key, n])
+
+    def many(self, found: dict[str, Any]) -> bool:
+        """Record lines as columns; False, with nothing recorded, where one of them may be none that `one` takes."""
+        sigma, size = found["sigma"], len(found["sigma"])
+        n = whole_numbers(found["steps"], 1) if "steps" in found else np.ones(size, np.int64)
+        if n is None or not allowed_noise(sigma):
+            return False
+        last, reads = self.last, self.reads
+        if "step" in found:
+            index = whole_numbers(found["step"], 0)
+            if index is None:
+                return False
+            reads = self._reads(int(index[0]), int(n[0]))
+            reads = [
+                reads[0] and bool(np.all(np.diff(index) == n[:-1])),
+                reads[1] and bool(np.all(np.diff(index) == n[1:])),
+            ]
+            if not any(reads):
+                return False
+            last = int(index[-1]), int(n[-1])
+        rest = {name: column for name, column in found.items() if name not in ("sigma", "steps", "step")}
+        first, which = grouped(size, list(rest.values()))
+        try:
+            keys = [self._kind(float(sigma[i]), {name: column[i] for name, column in rest.items()}) for i in first]
+        except DomainError:
+            return False
+        if not self.tally.add_many(keys, which, sigma, n):
+            return False
+        self.last, self.reads = last, reads
+        return True
+
+    def _kind(self, sigma: float, row: dict[str, Any]) -> Key:
+        """The key of a line of a table."""
+        said = {name: value if name in WORDS else float(value) for name, value in row.items() if value != ""}
+        if "adjacency" in said:
+            self._agree(row["adjacency"])
+        key = _key({"sigma": sigma, **said})
+        _step(*key)
+        return key
+
+    def _reads(self, index: int, n: int) -> list[bool]:
+        """`reads` after one more line."""
+        if self.last is None:
+            return [index in (0, 1), index in (n - 1, n)]
+        before, ran = self.last
+        return [self.reads[0] and index == before + ran, self.reads[1] and index == before + n]
 
     def _follow(self, index: int, n: int) -> None:
         """DomainError where the running numbers show that steps are missing: index is that of a line's first step,
         counted from 0 or 1, or of its last."""
-        if self.last is None:
-            self.reads = [index in (0, 1), index in (n - 1, n)]
-            where = f"the log starts at step {index}"
-        else:
-            before, ran = self.last
-            self.reads = [self.reads[0] and index == before + ran, self.reads[1] and index == before + n]
-            where = f"step goes from {before} to {index}"
+        where = f"the log starts at step {index}" if self.last is None else f"step goes from {self.last[0]} to {index}"
+        self.reads = self._reads(index, n)
         self.last = index, n
         if not any(self.reads):
             raise DomainError(

@@ -176,6 +176,11 @@ class Run(_Composable):
         """Total number of steps."""
         return sum(n for _, n in self.parts)
 
+    @property
+    def distinct(self) -> int:
+        """Number of distinct steps."""
+        return len(self.parts)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and dict(self.parts) == dict(other.parts)
 

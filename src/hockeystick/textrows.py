@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from .bound import DomainError
 from .serial import brief
 
@@ -104,6 +106,46 @@ class Columns:
             self.columns = []
         return self._csv_row(text, self.columns) if self.columns else self._json_row(text)
 
+    def table(self, lines: list[bytes]) -> dict[str, Any] | None:
+        """Many lines at once, as columns of what is wanted: arrays of numbers, lists of words. None where a line may be
+        no plain row, and `row` has to look at each."""
+        if self.columns is None or max(map(len, lines)) > LINE_MAX or not lines[-1].endswith(b"\n"):
+            return None
+        try:
+            text = b"".join(lines).decode("utf-8")
+            found = self._csv_table(text, self.columns) if self.columns else self._json_table(text)
+            return {name: self._values(name, values) for name, values in found.items()} if found else None
+        except (ValueError, OverflowError, RecursionError):
+            return None
+
+    def _csv_table(self, text: str, columns: list[str | None]) -> dict[str, Any] | None:
+        rows = [line.split(self.separator) for line in text.split("\n")[:-1]]
+        if '"' in text or "#" in text or set(map(len, rows)) != {len(columns)}:
+            return None
+        return {name: fields for name, fields in zip(columns, zip(*rows, strict=True), strict=True) if name}
+
+    def _json_table(self, text: str) -> dict[str, Any] | None:
+        rows = [_OBJECT.decode(line) for line in text.split("\n")[:-1]]
+        keys = {tuple(row) if isinstance(row, dict) else () for row in rows}
+        plan = self.plans.get(keys.pop()) if len(keys) == 1 else None
+        return {name: [row[key] for row in rows] for key, name in plan} if plan else None
+
+    def _values(self, name: str, given: Any) -> Any:
+        """A column of fields or of JSON values; ValueError where one of them may be no such value."""
+        types = set(map(type, given))
+        if name in self.words:
+            if types != {str} or (not self.columns and "" in given):
+                raise ValueError(name)
+            return [word.strip() for word in given]
+        if types == {str} and self.columns:
+            joined = "".join(given)
+            if "_" in joined or not joined.isascii():
+                raise ValueError(name)
+            given = list(map(float, given))
+        elif not types <= {int, float} or any(type(x) is int and abs(x) > 2**53 for x in given):
+            raise ValueError(name)
+        return np.array(given, dtype=np.float64)
+
     def _header(self, text: str) -> list[str | None]:
         needed = self.renamed.get(self.needed, self.needed)
         self.separator = separator_of(text, needed)
@@ -179,21 +221,27 @@ class Columns:
             raise DomainError(f"expected a JSON object with keys among {', '.join(self.wanted)}, got {brief(row)}")
         keys = tuple(row)
         if keys not in self.plans:
-            self.plans[keys] = self._plan(keys)
-        out = {known: row[key] for key, known in self.plans[keys]}
-        for name in self.words:
-            if not isinstance(out.get(name, ""), str):
-                raise DomainError(f"{name} must be text, got {brief(out[name])}")
-        return out
+            self.plans[keys] = self.plan(keys)
+        return self.of_values({known: row[key] for key, known in self.plans[keys]})
 
-    def _plan(self, keys: tuple[str, ...]) -> list[tuple[str, str]]:
-        """Which key of such an object holds what."""
+    def of_values(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The row, whose words must be text."""
+        for name in self.words:
+            if not isinstance(row.get(name, ""), str):
+                raise DomainError(f"{name} must be text, got {brief(row[name])}")
+        return row
+
+    def plan(self, keys: tuple[str, ...], called: str = "key") -> list[tuple[str, str]]:
+        """Which key of such an object, or column of such a table, holds what."""
         present = [key.lower() for key in keys]
         plan = [(key, known) for key, name in zip(keys, present, strict=True) if (known := self._held(name, present))]
         held = [known for _, known in plan]
         for name in (self.needed, *(name for name, column in self.renamed.items() if column)):
             if name not in held:
-                raise DomainError(f'no key "{self.renamed.get(name, name)}"')
+                raise DomainError(f'no {called} "{self.renamed.get(name, name)}"')
+        for name in held:
+            if held.count(name) > 1:
+                raise DomainError(f"{called} {name} appears twice")
         return plan
 
 

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -36,6 +35,7 @@ from ..store import state_kind
 from ..textrows import raw_lines
 from . import expression
 from .expression import Sought
+from .options import Bar
 
 HELP = f"""RUN is what ran; NAME=RUN names it in the answer:
   '1000*gaussian(1.0)@0.01'
@@ -247,10 +247,12 @@ def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
             return _state(state, name)
         head[-1:] = raw_lines(io.BytesIO(whole))
     log = scan(
-        chain(head, raw_lines(stream)),
+        stream,
         name,
         _columns(args.columns),
         args.adjacency,
+        head=head,
+        progress=Bar(args, f" of {name}"),
         allow_unterminated=args.allow_unterminated,
         allow_empty=args.allow_empty,
         ordered=ordered,

@@ -51,7 +51,7 @@ class Answer:
         head |= {"adjacency": args.adjacency, "direction": args.direction}
         if self.runs:
             head["runs"] = [
-                {"name": name, "steps": run.steps, "distinct_steps": len(run.parts)} for name, run in self.runs.items()
+                {"name": name, "steps": run.steps, "distinct_steps": run.distinct} for name, run in self.runs.items()
             ]
         return json.dumps({**head, **_plain(self.more), "rows": _plain(self.rows)}, allow_nan=False)
 
@@ -117,7 +117,7 @@ def summary(query: str, runs: dict[str, Run], args) -> str:
     """The line above a table."""
     if len(runs) == 1:
         (run,) = runs.values()
-        what = f"{run.steps} steps, {len(run.parts)} distinct"
+        what = f"{run.steps} steps, {run.distinct} distinct"
     else:
         what = f"{len(runs)} runs"
     return f"{query}: {what}; {args.adjacency}, direction {args.direction}"

@@ -39,7 +39,7 @@ class Question:
         self.why = ""
         self._steps = None if run.gathered else gaussian_steps(run, adjacency)
         self.gaussian = self._steps is not None or (run.gathered and is_gaussian(run, adjacency))
-        self.few = not self.gaussian or (not run.gathered and len(run.parts) < FEWEST)
+        self.few = not self.gaussian or (not run.gathered and run.distinct < FEWEST)
         self.total: float = 0
         self.wall, self.mirrored = math.inf, False
         if self.gaussian:
@@ -71,9 +71,9 @@ class Question:
         run, adjacency = self.run, self.adjacency
         if self.few:
             return ()
-        if run.gathered:
-            return rules(run, adjacency, run.distinct, lambda: run.crowd(adjacency))
-        return rules(run, adjacency, len(run.parts), lambda: crowd_of(self.steps))
+        return rules(
+            run, adjacency, run.distinct, lambda: run.crowd(adjacency) if run.gathered else crowd_of(self.steps)
+        )
 
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""

@@ -1,0 +1,147 @@
+"""How often every step of a log ran; and many lines of a log at once.
+
+Steps are counted by their key (see `logs`). Where Gaussian ones have more than DISTINCT keys they are kept as columns,
+8 bytes each where rate and count are those of all, at most 24, so that a log of millions of distinct steps needs no
+object for any of them.
+
+Of a block of lines all is asked that is asked of a line, of whole columns. A block that fails is left to be read line
+by line, with nothing of it recorded: that finds the line and the words for what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import ColumnsRun
+from .mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run
+
+Key = tuple[float, float, str, int, int]
+"""sigma, q, sampler, and the sizes that its sampler needs: 0, 0 where it needs none."""
+
+PLAIN = ("poisson", 0, 0)
+
+BLOCK = 1 << 14
+"""Lines of a block: with ten columns the words of one take 10 MB."""
+
+DISTINCT = 1 << 16
+"""Most keys of Gaussian steps; about 15 MB."""
+
+ROOM = 1 << 20
+"""Rows of columns that are not merged for their number."""
+
+
+class Tally:
+    """Counts of steps by key, in order of first appearance, and columns of Gaussian steps beyond DISTINCT keys."""
+
+    def __init__(self) -> None:
+        self.counts: dict[Key, int] = {}
+        self._columns: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # as those of ColumnsRun
+        self._rows, self._most = 0, ROOM
+
+    def add(self, key: Key, n: int) -> int:
+        """Count n more of a step; returns how many there are, of one whose key is kept."""
+        total = self.counts[key] = self.counts.get(key, 0) + n
+        if len(self.counts) > DISTINCT:
+            self._spill()
+        return total
+
+    def add_many(self, keys: list[Key], which: NDArray[Any], sigma: NDArray[Any], n: NDArray[Any]) -> bool:
+        """Count n[i] more of the step keys[which[i]] with noise sigma[i]; False, with nothing counted, where these are
+        too many of one step."""
+        order = np.lexsort((sigma, which))
+        new = np.ones(order.size, bool)
+        new[1:] = (np.diff(which[order]) != 0) | (np.diff(sigma[order]) != 0)
+        at = np.flatnonzero(new)
+        first, total = order[at], np.add.reduceat(n[order], at)
+        if total.max() > K_MAX:
+            return False
+        if self._columns:
+            plain = np.array([key[2:] == PLAIN for key in keys])[which[first]]
+            rate = np.array([key[1] for key in keys])[which[first]]
+            self._keep(sigma[first[plain]], rate[plain], total[plain])
+            first, total = first[~plain], total[~plain]
+        counts: dict[Key, int] = {}
+        for i in np.argsort(first).tolist():
+            key: Key = (float(sigma[first[i]]), *keys[which[first[i]]][1:])
+            counts[key] = counts.get(key, self.counts.get(key, 0)) + int(total[i])
+            if counts[key] > K_MAX:
+                return False
+        self.counts.update(counts)
+        if len(self.counts) > DISTINCT:
+            self._spill()
+        return True
+
+    def _spill(self) -> None:
+        """Keep Gaussian steps as columns from now on."""
+        plain = [key for key in self.counts if key[2:] == PLAIN]
+        sigma, q = (np.array([key[i] for key in plain], np.float64) for i in (0, 1))
+        self._keep(sigma, q, np.array([self.counts.pop(key) for key in plain], np.int64))
+
+    def _keep(self, *columns: NDArray[Any]) -> None:
+        """Add rows; merged, where these are many times what they were when merged."""
+        sigma, q, count = columns
+        if sigma.size:
+            self._columns.append((sigma, _shared(q), _shared(count)))
+            self._rows += sigma.size
+        if self._rows > self._most:
+            rows = self._rows
+            sigma, q, count = self._joined().merged()
+            self._columns = [(sigma, _shared(q), _shared(count))]
+            self._rows = sigma.size
+            self._most = ROOM + (2 * self._rows if 2 * self._rows < rows else 4 * rows)
+
+    def _joined(self) -> ColumnsRun:
+        """All rows; the columns are let go."""
+        parts, self._columns = self._columns, []
+        sigma = np.concatenate([part[0] for part in parts])
+        rest = []
+        for i in (1, 2):
+            seen = {part[i].item() for part in parts if not part[i].ndim}
+            if len(seen) == 1 and not any(part[i].ndim for part in parts):
+                rest.append(parts[0][i])
+            else:
+                rest.append(np.concatenate([np.broadcast_to(part[i], part[0].shape) for part in parts]))
+        return ColumnsRun(sigma, 1.0, *rest)
+
+    def run(self, made: Callable[..., Mechanism]) -> Run:
+        """All that was counted, `made` making the step of a key; it takes no more."""
+        few = Run(tuple((made(*key), n) for key, n in self.counts.items()))
+        if not self._columns:
+            return few
+        sigma, q, count = self._joined().merged()
+        many = ColumnsRun(sigma, 1.0, _shared(q), _shared(count))
+        return many + few if self.counts else many
+
+
+def _shared(column: NDArray[Any]) -> NDArray[Any]:
+    """One entry that holds for all, if there is one."""
+    return column[0].reshape(()) if (column == column[0]).all() else column
+
+
+def grouped(size: int, columns: list[Any]) -> tuple[list[int], NDArray[Any]]:
+    """(first, which): where the distinct rows of columns of numbers or words stand first, and which of them each is."""
+    which = np.zeros(size, np.int64)
+    for column in columns:
+        if len(set(column) if isinstance(column, list) else column[column != column[0]]) <= isinstance(column, list):
+            continue  # all are alike
+        distinct, code = np.unique(np.asarray(column), return_inverse=True)
+        if distinct.size > 1:
+            which = np.unique(which * distinct.size + code, return_inverse=True)[1]
+    return np.unique(which, return_index=True)[1].tolist(), which
+
+
+def allowed_noise(sigma: NDArray[Any]) -> bool:
+    """Whether `gaussian` takes all."""
+    lo, hi = SIGMA_RANGE
+    return bool(np.all((sigma >= lo) & (sigma <= hi)))
+
+
+def whole_numbers(column: NDArray[Any], least: int) -> NDArray[np.int64] | None:
+    """The column as integers from `least` to K_MAX; None where one is no such number."""
+    good = (column >= least) & (column <= K_MAX)
+    if not np.all(good) or np.any(column != np.floor(column)):
+        return None
+    return column.astype(np.int64)
