@@ -18,6 +18,7 @@ import pytest
 import hockeystick as hs
 from hockeystick import ledger
 from hockeystick.given import REGISTERED
+from hockeystick.recorded import RecordedRun
 
 SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
 SLOW_KILLS = 500
@@ -216,6 +217,30 @@ def test_what_is_refused_is_not_recorded(tmp_path):
         assert accountant.run == hs.gaussian(2.0) * 10**12
 
 
+def test_many_distinct_steps_are_not_added_up_again(tmp_path):
+    """Both processes keep the moments of what either records, and read no row twice."""
+    steps = [hs.poisson_subsampled(hs.gaussian(1 + i / 300), 0.01) for i in range(200)]
+    memory = hs.Accountant(limit=(20.0, 1e-6))
+    path = tmp_path / "ledger"
+    with hs.Accountant(path, sync=False, limit=(20.0, 1e-6)) as one, hs.Accountant(path, sync=False) as other:
+        for i, step in enumerate(steps):
+            (one, other)[i % 2].step(step, 100)
+            memory.step(step, 100)
+        for accountant in (one, other):
+            assert isinstance(accountant.run, RecordedRun) and accountant.run == memory.run
+            assert accountant.run.crowd("add_remove") == memory.run.crowd("add_remove")
+            assert accountant.epsilon(1e-6) == memory.epsilon(1e-6)
+            assert accountant.steps_left(steps[0]) == memory.steps_left(steps[0]) > 0
+        before = one.run
+        other.step(steps[3], 7)
+        assert before.steps == 20_000 and one.steps == 20_007 and one.run == other.run
+        rows = ledger._ROWS + " WHERE revision > 3"
+        plan = one._ledger._connection.execute(f"EXPLAIN QUERY PLAN {rows}").fetchall()
+        assert "USING INDEX latest" in str(plan)
+    with hs.Accountant(path) as again:
+        assert again.run == one._known()
+
+
 # Limits
 
 
@@ -404,7 +429,7 @@ def test_a_fork_in_the_middle_of_a_step(tmp_path, monkeypatch):
             child = os.fork()
             if not child:
                 try:
-                    with accountant._ledger.recording():
+                    with accountant._ledger.recording(accountant._keep):
                         pass
                 except hs.StoreError as error:
                     os._exit(7 if "forked" in str(error) else 1)
@@ -552,7 +577,7 @@ def test_any_flipped_bit_is_refused_or_changes_nothing(tmp_path):
     path = tmp_path / "ledger"
     run = written(path)
     pristine, rng, refused = path.read_bytes(), np.random.default_rng(3), 0
-    for _ in range(150):
+    for _ in range(300):
         spoiled = bytearray(pristine)
         spoiled[rng.integers(len(spoiled))] ^= 1 << rng.integers(8)
         path.write_bytes(spoiled)

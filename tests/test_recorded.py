@@ -161,3 +161,13 @@ def test_replace_one():
         assert ends(accountant.epsilon(1e-6, adjacency=adjacency)) == ends(
             hs.epsilon(objects, 1e-6, adjacency=adjacency)
         )
+
+
+def test_what_is_left_of_moments_alone():
+    """An accountant that has loaded moments, and no list, says how many steps fit, as the one with the list does."""
+    step, whole, moments = hs.poisson_subsampled(hs.gaussian(1.0), 0.01), hs.Accountant(), hs.Accountant()
+    for i in range(300):
+        whole.step(hs.poisson_subsampled(hs.gaussian(1 + i / 600), 0.01), 100)
+    moments.load_state_dict(whole.compact_state_dict())
+    left = [each.steps_left(step, eps=5.0, delta=1e-6) for each in (whole, moments)]
+    assert left[0] == left[1] > 0

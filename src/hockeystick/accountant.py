@@ -163,7 +163,7 @@ class Accountant(Recorder):
                 f"{ledger.path} was made with limit={limit}, adjacency={kept['adjacency']!r}; asked for with "
                 f"limit={self.limit}, adjacency={self.adjacency!r}: a ledger keeps its own, leave them out to open it"
             )
-        self._ledger, self._counts = ledger, ledger.counts
+        self._ledger = ledger
         self.limit, self.adjacency = limit, kept["adjacency"]
 
     @property
@@ -230,16 +230,20 @@ class Accountant(Recorder):
         with self._lock:
             self._run = None  # first: an interrupt after it must not leave a run without these steps
             if self._ledger is None:
-                new = self._admitted(parts, times)
-                self._run = None
-                crowd, lines = self._apart(), self._lines
-                self._crowd = self._lines = None  # until the counts have the step; after an interrupt made again
-                self._counts.update(new)
-                self._crowd = (gather(crowd, parts, times, lines) and crowd) if crowd else crowd
-                self._lines = lines
+                self._keep(self._admitted(parts, times))
             else:
-                with self._ledger.recording() as record:
+                with self._ledger.recording(self._keep) as record:
                     record(self._admitted(parts, times))
+
+    def _keep(self, new: dict[Mechanism, int]) -> None:
+        """Take new counts."""
+        more = [(step, n - before) for step, n in new.items() if n > (before := self._counts.get(step, 0))]
+        self._run = None
+        crowd, lines = self._apart(), self._lines
+        self._crowd = self._lines = None  # until the counts have the steps; after an interrupt made again
+        self._counts.update(new)
+        self._crowd = (gather(crowd, more, lines) and crowd) if crowd else crowd
+        self._lines = lines
 
     def _admitted(self, parts: tuple[tuple[Mechanism, int], ...], times: int) -> dict[Mechanism, int]:
         """The new counts of `parts`, once it is sure that they may be recorded."""
@@ -251,11 +255,7 @@ class Accountant(Recorder):
                 )
             new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * times)
         if self.limit is not None:
-            if self._ledger:  # in a transaction, with all counts at hand
-                after = Run(tuple({**self._counts, **new}.items()))
-            else:
-                after = self._growing() + Run(parts) * times
-            kept, bound = self._target(None, None, {}).judged(after)
+            kept, bound = self._target(None, None, {}).judged(self._growing(self._known()) + Run(parts) * times)
             if not kept:
                 eps, delta = self.limit
                 raise LimitError(
@@ -350,10 +350,12 @@ class Accountant(Recorder):
         from .calibration import most_steps
 
         target = self._target(eps, delta, options)
-        before, more = self._asked(), as_run(step)
+        more = as_run(step)
         if not more.parts:
             return K_MAX
-        most = min((K_MAX - dict(before.parts).get(part, 0)) // n for part, n in more.parts)
+        with self._lock:
+            before = self._growing(self._recorded())
+            most = min((K_MAX - self._counts.get(part, 0)) // n for part, n in more.parts)
         return most_steps(target, before, more, most)
 
     @property
@@ -364,14 +366,17 @@ class Accountant(Recorder):
 
     def _asked(self) -> Run:
         with self._lock:
-            return self._growing()
+            return self._growing(self._recorded())
 
     def _recorded(self) -> Run:
         if self._ledger is not None and self._ledger.stale():
-            self._run = None
-            self._ledger.refresh()
+            self._ledger.refresh(self._keep)
+        return self._known()
+
+    def _known(self) -> Run:
+        """The run of the counts."""
         if self._run is None:
-            crowd = self._gathered() if self._ledger is None else None
+            crowd = self._gathered()
             if crowd:
                 self._run = RecordedRun(self._counts, crowd, self._base)
                 self._given = weakref.ref(self._run)
@@ -379,9 +384,8 @@ class Accountant(Recorder):
                 self._run = Run(tuple(self._counts.items()))
         return self._run
 
-    def _growing(self) -> Run:
-        """The same, whose questions go to the lines that are kept."""
-        run = self._recorded()
+    def _growing(self, run: Run) -> Run:
+        """The run of the counts, whose questions go to the lines that are kept."""
         if not isinstance(run, RecordedRun):
             return run
         self._lines = self._lines or Lines(run.steps)

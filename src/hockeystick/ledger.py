@@ -40,18 +40,21 @@ LOOK = 2.0
 LOCKED = "is locked by another process"
 
 _STEPS = """CREATE TABLE steps (id INTEGER PRIMARY KEY, step TEXT NOT NULL, count INTEGER NOT NULL,
-                    revision INTEGER NOT NULL, checksum INTEGER NOT NULL)"""
+                    revision INTEGER NOT NULL, checksum INTEGER NOT NULL);
+            CREATE INDEX latest ON steps (revision)"""
 _ROWS = "SELECT id, step, count, revision, checksum FROM steps"
 
 
+Keep = Callable[[dict[Mechanism, int]], None]
+
+
 class StepLedger:
-    """An open ledger. `parameters`: as created; `counts`: as last read or written. Its user holds `lock` around every
-    call."""
+    """An open ledger. `parameters`: as created. Its user holds `lock` around every call and has the counts: `keep` is
+    told of every one that was read or written."""
 
     def __init__(self, path: Path, sync: bool, lock: threading.Lock):
         self.path, self.lock = path, lock
         self.parameters: dict[str, Any] = {}
-        self.counts: dict[Mechanism, int] = {}
         self._ids: dict[Mechanism, int] = {}
         self._seen = -1  # the last revision whose rows were taken
         self._sync, self._closed = sync, False
@@ -102,14 +105,14 @@ class StepLedger:
         return StoreError(f"{self.path} is corrupted (checksum of the steps); it is left as it is")
 
     def stale(self) -> bool:
-        """Whether the file holds what `counts` do not."""
+        """Whether the file holds counts that were not told."""
         with self._reading() as connection:
             return Manifest.read(self.path, connection, KIND).state["revision"] != self._seen
 
-    def refresh(self) -> None:
-        """Bring `counts` up to date."""
+    def refresh(self, keep: Keep) -> None:
+        """Tell what is new."""
         with self._reading() as connection:
-            self._take(connection)
+            self._take(connection, keep)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -126,12 +129,11 @@ class StepLedger:
     def _writable(self) -> bool:
         return os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
 
-    def _take(self, connection: sqlite3.Connection) -> Manifest:
+    def _take(self, connection: sqlite3.Connection, keep: Keep) -> Manifest:
         manifest = Manifest.read(self.path, connection, KIND)
         if manifest.state["revision"] != self._seen:
-            for row in connection.execute(f"{_ROWS} WHERE revision > ?", (self._seen,)):
-                step = self._step(row)
-                self.counts[step] = row[2]
+            rows = connection.execute(f"{_ROWS} WHERE revision > ?", (self._seen,)).fetchall()
+            keep({self._step(row): row[2] for row in sorted(rows)})
             self._seen = manifest.state["revision"]  # last: if something comes between, the rows are taken again
         return manifest
 
@@ -147,9 +149,9 @@ class StepLedger:
         return step
 
     @contextmanager
-    def recording(self) -> Iterator[Callable[[dict[Mechanism, int]], None]]:
-        """A transaction that nobody comes between. Inside, `counts` are up to date; what is yielded takes new counts of
-        steps.
+    def recording(self, keep: Keep) -> Iterator[Callable[[dict[Mechanism, int]], None]]:
+        """A transaction that nobody comes between. Inside, all was told; what is yielded takes new counts of steps,
+        which are told once they are on file.
 
         Raises StoreError if the file cannot take them, DomainError where a step has no JSON form; nothing is recorded
         then."""
@@ -161,9 +163,9 @@ class StepLedger:
             self._begin(connection)
             recorded: dict[Mechanism, tuple[int, int]] = {}  # identity and count
             with store.committing(self.path, connection):
-                manifest = self._take(connection)
+                manifest = self._take(connection, keep)
                 yield lambda counts: recorded.update(self._write(connection, manifest, counts))
-            self.counts.update((step, n) for step, (_, n) in recorded.items())
+            keep({step: n for step, (_, n) in recorded.items()})
             self._ids.update((step, identity) for step, (identity, _) in recorded.items())
             self._seen = manifest.state["revision"] + bool(recorded)
         finally:
@@ -172,20 +174,21 @@ class StepLedger:
     def _write(self, connection: sqlite3.Connection, manifest: Manifest, counts: dict[Mechanism, int]) -> dict:
         execute, revision = connection.execute, manifest.state["revision"] + 1
         new = execute("SELECT coalesce(max(id), 0) + 1 FROM steps").fetchone()[0]
-        recorded, chain = {}, manifest.chain
+        recorded, chain, steps = {}, manifest.chain, manifest.state["steps"]
         for step, n in counts.items():
             identity = self._ids.get(step)
             if identity is None:
                 identity, new = new, new + 1
                 text = json.dumps(to_json(step))
             else:
-                text, old = execute("SELECT step, checksum FROM steps WHERE id = ?", (identity,)).fetchone()
-                chain -= old
+                text, before, old = execute(
+                    "SELECT step, count, checksum FROM steps WHERE id = ?", (identity,)
+                ).fetchone()
+                chain, steps = chain - old, steps - before
             checksum = _checksum((identity, text, n, revision))
             execute("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?)", (identity, text, n, revision, checksum))
-            chain += checksum
+            chain, steps = chain + checksum, steps + n
             recorded[step] = identity, n
-        steps = manifest.state["steps"] + sum(n - self.counts.get(step, 0) for step, n in counts.items())
         manifest._replace(state={"revision": revision, "steps": steps}, chain=chain % 2**32).update(connection)
         return recorded
 

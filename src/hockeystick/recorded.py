@@ -39,15 +39,15 @@ def takes(crowd: Crowd, step: Mechanism) -> bool:
     return row is not None and (row[1] in crowd.sums or len(crowd.sums) < RATES_MAX)
 
 
-def gather(crowd: Crowd, parts, times: int = 1, lines: Lines | None = None) -> bool:
-    """Add the moments of n * times of every (step, n), and record it for the lines; False, with some of them added,
-    where one has none."""
+def gather(crowd: Crowd, parts, lines: Lines | None = None) -> bool:
+    """Add the moments of every (step, n), and record it for the lines; False, with some of them added, where one has
+    none."""
     for step, n in parts:
         row = row_of(step)
-        if row is None or not crowd.add_many(np.array([row[0]]), np.array(row[1]), np.array([n * times])):
+        if row is None or not crowd.add_many(np.array([row[0]]), np.array(row[1]), np.array([n])):
             return False
         if lines:
-            lines.record(*row, n * times)
+            lines.record(*row, n)
     return True
 
 

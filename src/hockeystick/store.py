@@ -87,7 +87,8 @@ def fill(connection: sqlite3.Connection, manifest: Manifest, tables: str) -> Non
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute(MANIFEST)
-    connection.execute(tables)
+    for statement in tables.split(";"):
+        connection.execute(statement)
     manifest.insert(connection)
     connection.execute("COMMIT")
 
