@@ -69,8 +69,8 @@ def forward(weights, x):
     return hidden, odds / odds.sum(axis=1, keepdims=True)
 
 
-def clipped_gradient_sum(weights, x, y):
-    """Sum over the examples of their gradients of the cross-entropy, each clipped to L2 norm CLIP.
+def gradients(weights, x, y):
+    """L2 norms of the examples' gradients of the cross-entropy, and (input, error signal) of every layer.
 
     The gradient of one example in a layer is the outer product of its input and its error signal, so its
     squared norm is a product of two squared norms, and clipping an example scales its error signals.
@@ -79,8 +79,14 @@ def clipped_gradient_sum(weights, x, y):
     error_out[np.arange(len(y)), y] -= 1
     error_hidden = (error_out @ weights[1][:-1].T) * (1 - hidden[:, :-1] ** 2)
     square = (x**2).sum(1) * (error_hidden**2).sum(1) + (hidden**2).sum(1) * (error_out**2).sum(1)
-    scale = np.minimum(1, CLIP / np.sqrt(np.maximum(square, np.finfo(float).tiny)))[:, None]
-    return x.T @ (scale * error_hidden), hidden.T @ (scale * error_out)
+    return np.sqrt(square), ((x, error_hidden), (hidden, error_out))
+
+
+def clipped_gradient_sum(weights, x, y):
+    """Sum over the examples of their gradients, each clipped to L2 norm CLIP, by layers."""
+    norms, layers = gradients(weights, x, y)
+    scale = np.minimum(1, CLIP / np.maximum(norms, np.finfo(float).tiny ** 0.5))[:, None]
+    return [given.T @ (scale * error) for given, error in layers]
 
 
 def train(x, y, rng, phases=PHASES):
