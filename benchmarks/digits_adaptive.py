@@ -103,7 +103,7 @@ def main() -> None:
     print(f"test accuracy {accuracy[-1]:.4f} at {lower[-1]:.12f} <= eps <= {upper[-1]:.12f} (delta {DELTA:g})")
     print(f"widest interval {np.max((upper - lower) / upper):.1e}, relatively")
     print(
-        f"queries: median {1e3 * np.median(seconds):.2f} ms, most {1e3 * seconds.max():.2f}, {seconds.sum():.2f} s in all"
+        f"queries: median {1e3 * np.median(seconds):.2f}, most {1e3 * seconds.max():.2f} ms, all {seconds.sum():.2f} s"
     )
     if args.picture:
         draw(rows, args.picture)
