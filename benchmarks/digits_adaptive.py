@@ -1,7 +1,7 @@
 """DP-SGD on real data with adaptive clipping and noise that differs at every step, accounted after every step.
 
 The network and the digits of digits_dpsgd.py. The clipping norm follows the median of the gradients' norms by noisy
-counts of gradients below it [ATMR21]; the noise falls from step to step by a schedule that is fixed in advance, as a
+counts of gradients below it; the noise falls from step to step by a schedule that is fixed in advance, as a
 multiple of whatever the norm is then. A step publishes sum and count, two Gaussian mechanisms on one Poisson sample: of
 noise multipliers z and, the count being shifted by 1/2, 2 b, they are one of noise (z^-2 + (2 b)^-2)^(-1/2). The norm
 depends on earlier outputs, that number does not: a privacy curve holds. (Were it the noise multiplier that follows the
@@ -11,8 +11,8 @@ outputs, only a filter would: hs.GDPFilter.)
 
 Every step is recorded before it runs, and eps at delta = 1e-5 is asked after it. Needs the extras `bench` and `plot`.
 
-[ATMR21] G. Andrew, O. Thakkar, H. B. McMahan, S. Ramaswamy, Differentially Private Learning with Adaptive Clipping,
-NeurIPS 2021.
+The rule of the norm: G. Andrew, O. Thakkar, H. B. McMahan, S. Ramaswamy, Differentially Private Learning with Adaptive
+Clipping, NeurIPS 2021.
 """
 
 from __future__ import annotations
