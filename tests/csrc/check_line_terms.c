@@ -12,6 +12,11 @@
 #define hs_contour_delta own_contour_delta
 #define hs_contour_curve own_contour_curve
 #define hs_contour_eps own_contour_eps
+#define hs_line_freeze own_line_freeze
+#define hs_line_point own_line_point
+#define hs_line_visit own_line_visit
+#define hs_line_root own_line_root
+#define hs_depths own_depths
 #include "line/contour.c"
 #include "terms.h"
 
@@ -177,7 +182,7 @@ static void aliasing(int kind, int side)
     if (fine_line(L, -between(1, 8), between(0.2, 1), 1)) {
         C = L->C;
         var = L->k[0] * L->m[0] * L->m[0];
-        line_freeze(&L->C, L->S);
+        hs_line_freeze(&L->C, L->S);
         line_at(&L->C, C.eps, &fine);
         C.P = C.sd * between(1.5, 7) + between(0, 1);
         C.dy = 2 * HS_PI / C.P;
@@ -189,7 +194,7 @@ static void aliasing(int kind, int side)
         C.y_grid = (double)(C.N + 2) * C.dy;
         if (C.y_far > 0) C.y_far = fmax(C.y_far, (double)C.N * C.dy);
         if (on_line(&C, work_coarse, S) == HS_OK) {
-            line_freeze(&C, S);
+            hs_line_freeze(&C, S);
             if (uniform() < 0.5) /* K known to a few nats at the tilts of the aliases */
                 for (n = 1; n < 3; n++) {
                     double a = between(0, 3), b = between(0, 3);
@@ -236,7 +241,7 @@ static void inner(int kind, int how)
     hs_value fine, v;
     any_run(L, kind, how == 3 ? 0.02 : 0.5, how == 3 ? 0.5 : 10, how == 3 ? 10 : 2);
     if (fine_line(L, -between(1, 12), 1, how == 3 ? 20 : 1)) {
-        line_freeze(&L->C, L->S);
+        hs_line_freeze(&L->C, L->S);
         line_at(&L->C, L->C.eps, &fine);
         C = L->C;
         C.damp = -1;
@@ -247,7 +252,7 @@ static void inner(int kind, int how)
         C.y_far = how == 2 ? 0 : (double)C.N * C.dy * (how == 1 ? 3 : 1);
         C.nats = between(1, 20) - log(C.ktot) - C.loss;
         if (on_line(&C, work_coarse, S) == HS_OK) {
-            line_freeze(&C, S);
+            hs_line_freeze(&C, S);
             line_at(&C, C.eps, &v);
             if (kind == SAMPLED)
                 term("k-at-c", fabs(S->K[0] - L->S->K[0]), S->inner[0] + S->err[0], L->S->inner[0] + L->S->err[0]);
@@ -351,7 +356,7 @@ static void plain(void)
             term("plain-node", (double)hypotl(0.5L * v * y * y + L->S->re[n], v * (c + 0.5L) * y - L->S->im[n]),
                  L->S->round[n], 1e-18 * (fabs(L->S->re[n]) + fabs(L->S->im[n])));
         }
-        line_freeze(C, L->S);
+        hs_line_freeze(C, L->S);
         line_at(C, C->eps, &L->v);
         truth = 0.5L * (erfcl(a * sqrtl(0.5L)) - expl(C->eps) * erfcl((a + mu) * sqrtl(0.5L))) *
                 expl(-(long double)L->v.log_scale);
@@ -381,7 +386,7 @@ static void injected(int what)
             re[n] = S->re[n];
             re[N + 1 + n] = S->im[n];
         }
-        line_freeze(C, S);
+        hs_line_freeze(C, S);
         line_at(C, C->eps, &fine);
         for (n = 0; n <= N; n++) {
             double y = (double)n * C->dy, turn = re[N + 1 + n] - C->eps * y - atan2(y, C->c) - atan2(y, 1 + C->c);
@@ -390,7 +395,7 @@ static void injected(int what)
             S->node[n] = what == 1 ? d : 0;
             S->round[n] = what == 3 ? d : 0;
         }
-        line_freeze(C, S);
+        hs_line_freeze(C, S);
         if (what == 0) {
             S->K[0] -= d;
             S->inner[0] += d;
