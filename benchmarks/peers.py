@@ -1,6 +1,7 @@
 """hockeystick beside other accountants, all in this run: eps, true error, seconds.
 
-    python benchmarks/peers.py [--markdown] [--quick]
+    python benchmarks/peers.py [--quick]
+    python benchmarks/peers.py --markdown      the table of README.md, which is written there as well
 
 Each call runs in a process of its own, stopped after 60 s. Peers that cannot be imported are left out. Times are
 seconds of the processor, all of one thread, so that what else a machine does changes no ratio by much. They are warm:
@@ -17,6 +18,7 @@ import math
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import cases
 import machine
@@ -37,6 +39,7 @@ README = ("headline", "headline, 1e-20", "long", "longer, sparse", "few steps", 
 """The problems of the table in README.md."""
 
 KEPT = "hockeystick, run kept"
+HEADER = "| sigma, q, k, delta | accountant | eps | true error | time (run kept) | ratio (to a run kept) |"
 NEEDS = {
     "hockeystick": "hockeystick",
     KEPT: "hockeystick",
@@ -186,7 +189,7 @@ def described(problem) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="hockeystick beside other accountants")
-    parser.add_argument("--markdown", action="store_true", help="the table of README.md")
+    parser.add_argument("--markdown", action="store_true", help="write the table of README.md")
     parser.add_argument("--quick", action="store_true", help="the headline problem only")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -198,31 +201,62 @@ def main() -> None:
     left_out = sorted({n for n in NEEDS.values() if importlib.util.find_spec(n) is None})
     print(machine.describe() + (f"; not installed: {', '.join(left_out)}" if left_out else "") + "\n")
     if options.markdown:
-        print(
-            "| sigma, q, k, delta | accountant | eps | true error | time | ratio | to a kept run |\n" + "|---" * 7 + "|"
-        )
+        return write(table(problems), whole=not left_out and not options.quick)
+    line = "{:26s} {:21s} {:>9s} {:>9s} {:>9s} {:>9s} {:>9s}  {}"
     for problem, true, peer, found, ratios in rows(problems):
-        bad, own = "failure" in found, NEEDS[peer] == "hockeystick"
-        finite = not bad and math.isfinite(found["eps"])
-        cells = [
-            described(problem) if peer == "hockeystick" else "",
-            peer,
-            "" if bad else f"{found['eps']:.6g}",
-            f"{abs(found['eps'] - true):.1e}" if finite else "",
-            "" if bad else machine.pretty(found["seconds"]),
-            *("" if own or math.isnan(ratio) else f"{ratio:,.0f}x" for ratio in ratios),
-        ]
-        said = verdict(peer, found, true)
-        if options.markdown:
-            if bad:
-                cells[2] = said
-            elif finite and not own and said:
-                cells[3] = said
-            cells[4] = cells[4].replace(" ", "\u00a0")  # a number and its unit stay on one line
-            print("| " + " | ".join(cells) + " |", flush=True)
-        else:
-            print("{:26s} {:21s} {:>9s} {:>9s} {:>9s} {:>9s} {:>9s}  {}".format(*cells, said), flush=True)
+        shown = cells(problem, true, peer, found, ratios)
+        print(line.format(*shown, verdict(peer, found, true)), flush=True)
     return None
+
+
+def cells(problem, true: float, peer: str, found: dict, ratios: list[float]) -> list[str]:
+    """What a row shows; nothing where there is no answer."""
+    bad, own = "failure" in found, NEEDS[peer] == "hockeystick"
+    return [
+        described(problem) if peer == "hockeystick" else "",
+        peer,
+        "" if bad else f"{found['eps']:.6g}",
+        f"{abs(found['eps'] - true):.1e}" if not bad and math.isfinite(found["eps"]) else "",
+        "" if bad else machine.pretty(found["seconds"]),
+        *("" if own or math.isnan(ratio) else f"{ratio:,.0f}x" for ratio in ratios),
+    ]
+
+
+def table(problems):
+    """Lines of Markdown; of a run that is kept time and ratios stand in brackets."""
+    yield HEADER
+    yield "|---" * HEADER.count(" | ") + "|---|"
+    own = []
+    for problem, true, peer, found, ratios in rows(problems):
+        shown = cells(problem, true, peer, found, ratios)
+        if peer == "hockeystick":
+            own = shown
+            continue
+        if peer == KEPT:
+            shown = [*own[:4], f"{own[4]} ({shown[4]})", ""]
+        else:
+            said = verdict(peer, found, true)
+            if said and "failure" in found:
+                shown[2] = said
+            elif said and math.isfinite(found["eps"]):
+                shown[3] = said
+            shown[5:] = [f"{shown[5]} ({shown[6]})" if shown[5] else ""]
+        shown[4] = shown[4].replace(" ", "\u00a0")  # a number and its unit stay on one line
+        yield "| " + " | ".join(shown) + " |"
+
+
+def write(lines, whole: bool) -> None:
+    """The table, printed as it grows and, if nothing is left out, put in the place of the one in README.md."""
+    made = []
+    for line in lines:
+        print(line, flush=True)
+        made.append(line)
+    if not whole:
+        return
+    page = Path(__file__).resolve().parents[1] / "README.md"
+    text = page.read_text(encoding="utf-8")
+    start = text.index(HEADER)
+    page.write_text(text[:start] + "\n".join(made) + text[text.index("\n\n", start) :], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ dpsgd = lambda sigma: hs.poisson_subsampled(hs.gaussian(sigma), 0.01) * 1000
 IMPORTS = {
     "dp_accounting": """
 import dp_accounting as dpa
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.pld import PLDAccountant, privacy_loss_distribution as plds
+from dp_accounting.rdp import RdpAccountant
 from hockeystick.adapters.dp_accounting import HockeystickAccountant
 make_event = lambda s: dpa.SelfComposedDpEvent(dpa.PoissonSampledDpEvent(0.01, dpa.GaussianDpEvent(s)), 1000)
 event = make_event(1.0)
@@ -34,6 +36,10 @@ def epsilon_of(name):
     accountant = create_accountant(name)
     accountant.history = [(1.0, 0.01, 1000)]
     return accountant.get_epsilon(delta=1e-5)
+""",
+    "autodp": """
+from autodp.mechanism_zoo import ExponentialMechanism
+from autodp.transformer_zoo import Composition
 """,
     "riskcal": """
 from dp_accounting.pld import privacy_loss_distribution as plds
@@ -57,6 +63,21 @@ CALLS = [
         "dp_accounting",
         "plds.from_laplace_mechanism(2.0).self_compose(5).get_delta_for_epsilon(1.0)",
         "hs.delta(hs.laplace(2.0) * 5, 1.0).upper",
+    ),
+    (
+        "dp_accounting",
+        "RdpAccountant().compose(dpa.ZCDpEvent(100 * 0.1**2 / 8)).get_epsilon(1e-6)",
+        "hs.epsilon(hs.top_k(0.1, 100), 1e-6)",
+    ),
+    (
+        "autodp",
+        "Composition()([ExponentialMechanism(0.5)], [10]).get_approxDP(1e-6)",
+        "hs.epsilon(hs.top_k(0.5, 10), 1e-6)",
+    ),
+    (
+        "dp_accounting",
+        "RdpAccountant().compose(RepeatAndSelectDpEvent(dpa.GaussianDpEvent(2.0), 10.0, 1.0)).get_epsilon(1e-5)",
+        "hs.epsilon(hs.select(hs.gaussian(2.0), mean=10), 1e-5).upper",
     ),
     (
         "prv_accountant",
