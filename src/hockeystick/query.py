@@ -402,7 +402,7 @@ class _Settings(Question):
         advice = helps and f"; ask for {' or '.join(helps)}"
         return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}{advice or ''}"
 
-    def bound(self, answers, like) -> Bound:
+    def bound(self, answers, like) -> Bound[Any]:
         """A Bound of the shape of `like` from the answer for every entry."""
         if isinstance(like, float) or np.ndim(like) == 0:
             low, mid, high, terms, route = answers[0]

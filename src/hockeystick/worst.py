@@ -22,6 +22,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,9 @@ def _named(run: Run, settings: dict) -> dict:
     return settings | {"route": "pld"} if atoms and settings.get("route") == "auto" else settings
 
 
-def maximum(query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roots: bool = False, **settings) -> Bound:
+def maximum(
+    query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roots: bool = False, **settings
+) -> Bound[Any]:
     """The largest of query(run, at) over everything that `run` leaves open; array arguments entry by entry.
 
     With `log` the query is of a logarithm, and rtol is about what it is the logarithm of; with `roots` it is of

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from bokeh.layouts import column, row
-from bokeh.models import Button, Div, Select, Slider, TextInput, Toggle
+from bokeh.models.widgets import Button, Div, Select, Slider, TextInput, Toggle
 
 from .. import plot
 from ..bound import Bound, DomainError
@@ -24,8 +24,8 @@ STYLE = """
         outline: 3px solid #0072b2;
     }
 """
-CODE = {"sizing_mode": "stretch_width", "stylesheets": [STYLE, "textarea { font-family: monospace; }"]}
-WIDE = {"sizing_mode": "stretch_width", "stylesheets": [STYLE]}
+CODE: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [STYLE, "textarea { font-family: monospace; }"]}
+WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [STYLE]}
 
 
 def on(widget, name: str, call) -> None:
@@ -127,7 +127,7 @@ class Card:
     def _fields(self, what: Choice) -> list:
         key = str(self.serial)
         self.sampler = Select(
-            title="batches", options=list(SAMPLERS), value=what.sampler, name=f"{key}-sampler", **WIDE
+            title="batches", options=list[Any](SAMPLERS), value=what.sampler, name=f"{key}-sampler", **WIDE
         )
         on(self.sampler, "value", self._sampled)
         self.numbers = {name: Number(key, name, getattr(what, name), partial(self._moved, name)) for name in FIELDS}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 import io
 import math
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from bokeh.models import (
@@ -51,6 +51,9 @@ NICE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 """Where an axis may end, times a power of 10: its numbers stand still while a curve moves a little."""
 
 
+Scale = Literal["linear", "log"]
+
+
 class Plan(NamedTuple):
     """A figure: its title, its axes with their scales, and ranges that do not follow the curves. A linear axis starts
     at 0."""
@@ -58,7 +61,7 @@ class Plan(NamedTuple):
     title: str
     x: str
     y: str
-    scales: tuple[str, str]
+    scales: tuple[Scale, Scale]
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
 
@@ -84,7 +87,10 @@ class Drawn:
 
     def __init__(self, name: str):
         plan = PLANS[name]
-        self.ranges = {"x": Range1d(*(plan.x_range or (0.1, 1.0))), "y": Range1d(*(plan.y_range or (0.1, 1.0)))}
+        self.ranges = {
+            axis: Range1d(start=start, end=end)
+            for axis, (start, end) in (("x", plan.x_range or (0.1, 1.0)), ("y", plan.y_range or (0.1, 1.0)))
+        }
         self.scales = {
             axis: scale for axis, scale in zip("xy", plan.scales, strict=True) if not getattr(plan, f"{axis}_range")
         }
@@ -145,9 +151,10 @@ class Lines:
     def __init__(self, drawn: dict[str, Drawn], i: int):
         self.dots, self.shown = dict.fromkeys(drawn, NOWHERE), dict.fromkeys(drawn, NOTHING)
         self.source = ColumnDataSource(self._data())
-        first = CDSView(filter=IndexFilter([0]))
+        first = CDSView(filter=IndexFilter(indices=[0]))
         for name, one in drawn.items():
-            plot, data = one.plot, {"source": self.source, "level": "overlay"}  # page.html tells why
+            plot = one.plot
+            data: dict[str, Any] = {"source": self.source, "level": "overlay"}  # page.html tells why
             look = data | {"color": COLOURS[i], "line_dash": DASHES[i]}
             x, lower, upper, edge, *_ = (f"{name} {column}" for column in COLUMNS)
             plot.varea(x, lower, upper, fill_color=COLOURS[i], fill_alpha=0.25, **data)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import base64
 from functools import partial
 from importlib.resources import files
+from typing import Any
 
 from bokeh.layouts import column, row
-from bokeh.models import Button, ColumnDataSource, CustomJS, Div, RadioButtonGroup, Select, TextAreaInput, TextInput
+from bokeh.models import ColumnDataSource, CustomJS
+from bokeh.models.widgets import Button, Div, RadioButtonGroup, Select, TextAreaInput, TextInput
 
 from ..bound import DomainError
 from ..pair import ADJACENCIES
@@ -48,7 +50,7 @@ class Page:
         self.series: dict[tuple[int, str], Series] = {}
         self.desk, self.waiting, self.serial = Desk(self._deliver), None, 0
         self.adjacency = Select(
-            title="neighbours differ by", options=list(ADJACENCIES), value=adjacency, name="adjacency", **WIDE
+            title="neighbours differ by", options=list[Any](ADJACENCIES), value=adjacency, name="adjacency", **WIDE
         )
         on(self.adjacency, "value", self.ask_all)
         self.level = TextInput(title=figures.DELTA, value=f"{delta:g}", name="delta", **WIDE)

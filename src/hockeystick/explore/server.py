@@ -54,9 +54,8 @@ class Door(AuthProvider):
             raise HTTPError(403)
         for name, value in HEADERS.items():
             handler.set_header(name, value)
-        request.connection.stream.set_nodelay(
-            True
-        )  # Bokeh sends a message in pieces, and Nagle's algorithm waits 40 ms between two
+        # Bokeh sends a message in pieces, and Nagle's algorithm waits 40 ms between two.
+        request.connection.stream.set_nodelay(True)
         return "here"
 
     get_user = get_login_url = login_handler = logout_handler = logout_url = None

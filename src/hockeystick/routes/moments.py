@@ -395,7 +395,7 @@ def _gdp(function, run, adjacency, at: float):
     return answer
 
 
-def _approximation(values, like, top: float) -> Bound:
+def _approximation(values, like, top: float) -> Bound[Any]:
     mid = values[0] if np.ndim(like) == 0 else np.array(values).reshape(np.shape(like))
     low, high, unknown = (x if np.ndim(like) == 0 else np.full(np.shape(like), x) for x in (0.0, top, math.inf))
     return Bound(low, mid, high, "gdp", False, Budget({GDP_TERMS[0]: unknown}))
