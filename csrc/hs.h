@@ -196,14 +196,14 @@ int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, dou
  * d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
  * HS_LAW_ALLOCATION: q is the number of steps of an epoch. HS_LAW_DENSITY: equidistant points of a density, see law.c,
  * then two entries that hold (wide, log mass beyond the low end, beyond the high end, mass that the window leaves out)
- * and (low, high centre of the window, its width). work: hs_mixed_work() doubles for n_points points,
- * n_subnormal and n_allocations laws of these kinds and n_nodes nodes. */
+ * and (low, high centre of the window, its width). HS_LAW_MIXTURE: q is the first node, panels the mesh of
+ * hs_mixture_points. work: hs_mixed_work() doubles for b laws, of which n_subnormal and n_allocations of these kinds,
+ * n_points points and n_nodes nodes. */
 enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
 enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOCATION = 8 };
-enum { HS_LAW_DENSITY = 9 };
-enum { HS_LAWS_MAX = 128 };
+enum { HS_LAW_DENSITY = 9, HS_LAW_MIXTURE = 10 };
 typedef struct {
-    int b;
+    int64_t b;
     double step, step_low, d_step;
     double shift, d_shift;
     const double *table, *x, *l;
@@ -222,9 +222,24 @@ typedef struct {
     double *re, *im, *round, *node;
     const void *laws;
 } hs_mixed;
-int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes);
+int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes);
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out);
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out);
+/* ranged.c: the largest curve of k adaptive steps of ranges m[k-1] h, .., m[0] h, in the order in which they run, from
+ * below or `above`, at g = 0, h, ..: m[0] + .. + m[k-1] + 1 values, the last of them 0. work: hs_ranged_work() of that
+ * many points and the largest m. */
+int64_t hs_ranged_work(int64_t points, int64_t widest);
+int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side);
+/* mixture.c: a random shift, `weight` of sum 1 on `shift` >= 0 in units of sigma, at `nodes` nodes first, first + h, ..,
+ * exact in double precision; rows as above without x. */
+enum { HS_SHIFTS_MAX = 64 };
+typedef struct {
+    int n;
+    const double *shift, *weight;
+    double first, h;
+    int64_t nodes;
+} hs_mixture;
+void hs_mixture_points(const hs_mixture *g, int add, double *l, double *lp, double *dl, double *dp);
 /* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
 int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err);
 /* allocation.c: the transform of one epoch of random allocation at given frequencies; see its end. */

@@ -1,14 +1,13 @@
 """Adaptive steps of bounded range: the enclosure against nested maxima, random adaptive trees, and other mechanisms
 between."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import topk
+from hockeystick import _core
 from hockeystick.topk import curves
 
 ANCHORS = (
@@ -136,21 +135,62 @@ def test_what_it_does_not_have():
     assert hs.permute_and_flip(0.5) == hs.pure_dp(0.5)
 
 
-@pytest.mark.parametrize("eps0, nearest", [(0.2, 0.95), (1.0, 0.85), (4.0, 0.6)])
-def test_between_two_steps_of_the_lattice(eps0, nearest):  # [theory: range.between]
-    """The bracket of the recursion for every s, with chords of the curve of one step, against its lattice values."""
-    m, near = 4, 0.0
-    h = eps0 / m
+@pytest.mark.parametrize("eps0", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize("m", [4, 40])
+def test_between_two_steps_of_the_lattice(eps0, m):  # [theory: range.between]
+    """The second step from above, against the bracket with chords of the first one's curve at every s."""
+    h, work = eps0 / m, np.empty(_core.ranged_work(2 * m + 1, m))
+    first, second = (_core.ranged_curve(np.full(k, m), h, 1, work) for k in (1, 2))
     g = h * np.arange(-2 * m - 1, 3 * m + 1)
-    inside = (1 - np.exp((np.minimum(g, eps0) - eps0) / 2)) ** 2 / -math.expm1(-eps0)
-    above = np.where(np.abs(g) <= eps0 * (1 + 1e-12), inside, np.where(g > 0, 0.0, -np.expm1(g)))
-    gap = topk._gaps(above, np.exp(g), m, h, eps0)
-    for j, a in itertools.product(range(2 * m + 1), range(m)):
-        s = h * (a + np.linspace(0, 1, 17))
-        p = np.expm1(s - eps0) / math.expm1(-eps0)
+    above = np.concatenate([first, np.zeros(2 * m)])
+    above = np.concatenate([-np.expm1(g[: 2 * m + 1]) + np.exp(g[: 2 * m + 1]) * above[2 * m + 1 : 0 : -1], above])[
+        : g.size
+    ]
+    s = eps0 * np.linspace(0, 1, 32 * m + 1)
+    p = np.expm1(s - eps0) / math.expm1(-eps0)
+    for j in range(2 * m):
         ours, theirs = (np.interp(np.exp(j * h - s + move), np.exp(g), above) for move in (0.0, eps0))
-        value, room = p * ours + (1 - p) * theirs, gap[2 * m + j - a : 2 * m + j - a + 2].min()
-        excess = value.max() - max(value[0], value[-1])
-        assert excess <= room + 1e-15
-        near = max(near, excess / room if room > 1e-9 else 0.0)
-    assert near > nearest
+        top = float((p * ours + (1 - p) * theirs).max())
+        assert top * (1 - 1e-12) <= second[j] <= top * 1.2 + 1e-9
+
+
+def test_steps_of_different_ranges_in_order():  # [theory: range.several]
+    """Between what the recursion attains on a fine grid and what any order costs; equal ranges are one."""
+    ranges = [0.4, 0.2, 0.2]
+    curve = lambda g: np.maximum(-np.expm1(g), 0.0)  # noqa: E731
+    for eps0 in reversed(ranges):
+        at = np.linspace(-2.0, 2.0, 4001)
+        value = np.array([best(curve, g, eps0, 41) for g in at])
+        curve = lambda g, at=at, value=value: np.where(  # noqa: E731
+            g >= -2, np.interp(g, at, value, right=0.0), -np.expm1(g)
+        )
+    for g in (0.0, 0.2, 0.5):
+        b = hs.delta(hs.top_k(ranges), g)
+        assert b.lower <= float(curve(np.float64(g))) * (1 + 1e-5) and b.upper >= float(curve(np.float64(g))) * (
+            1 - 1e-5
+        )
+    forth, back = (hs.epsilon(hs.top_k(r), 1e-4) for r in (ranges, ranges[::-1]))
+    free = hs.epsilon(hs.top_k(0.2, 2) + hs.bounded_range(0.4), 1e-4)
+    assert (
+        max(forth.lower, back.lower) <= free.upper and forth.upper < hs.epsilon(hs.bounded_range(0.4) * 3, 1e-4).upper
+    )
+    many = [0.1] * 50 + [0.2] * 20
+    assert hs.epsilon(hs.top_k(many), 1e-6).lower > hs.epsilon(hs.top_k(many[::-1]), 1e-6).upper + 0.01
+    assert hs.top_k([0.5, 0.5]) == hs.top_k(0.5, 2) and hs.from_json(hs.to_json(hs.top_k(ranges) * 2)) is not None
+    odd = hs.epsilon(hs.top_k([0.1, 0.1 * 2**0.5] * 10), 1e-6)
+    assert odd.upper - odd.lower < 1e-3 * odd.lower
+    for wrong in (([], None), ([0.1, -1.0], None), ([0.1, 0.2], 3), ("0.1", 2)):
+        with pytest.raises(hs.DomainError):
+            hs.top_k(*wrong)
+
+
+def test_alone_and_as_a_pair_agree():
+    step = hs.top_k(0.1, 60)
+    for eps in (-0.7, 0.0, 0.3, 1.5, 4.0, 7.0):
+        a, b = hs.delta(step, eps), hs.delta(step, eps, route="pld")
+        assert a.lower <= b.upper and b.lower <= a.upper, eps
+        if eps < 6:
+            assert abs(hs.log_delta(step, eps).upper - math.log(a.upper)) < 1e-9
+    for delta in (0.5, 1e-3, 1e-12):
+        a = hs.epsilon(step, delta)
+        assert hs.delta(step, a.upper).lower <= delta <= hs.delta(step, a.lower).upper * (1 + 1e-9)

@@ -4,7 +4,8 @@
  *   Kinds of law: HS_LAW_NORMAL (shift m), HS_LAW_LAPLACE (shift m, laplace.c), HS_LAW_POINTS (atoms l_j of mass
  *   e^{lp_j}), HS_LAW_SUBLAPLACE (two atoms and the quadrature points of a density, laplace.c), HS_LAW_SUBNORMAL
  *   (subnormal.c), HS_LAW_RANGE (bound m, range.c), HS_LAW_DENSITY (equidistant points of a density f with |f(l+i th)|
- *   <= f(l) e^{(m th)^2/2}, which a window makes small beyond the points).
+ *   <= f(l) e^{(m th)^2/2}, which a window makes small beyond the points), HS_LAW_MIXTURE (quadrature points of random
+ *   shifts, mixture.c).
  *
  * Formula. For points M(t) - 1 = sum_j e^{lp_j} [ hs_h2(t l_j) + t hs_h2(-l_j) ] [theory: law.second-order]; with M >
  *   e^3 the plain sum of e^{lp + t l}. Nodes: phi - 1 = sum r_j (e^{iy x_j} - 1) with tilted masses r_j normalised by
@@ -126,6 +127,13 @@ static double density_miss(const hs_law *w, double y)
     return 2.1 * exp(-0.5 * (p - y) * (p - y) / (w->m * w->m)) + 2.1 * exp(-0.5 * p * p / (w->m * w->m));
 }
 
+/* What quadrature misses of M(t + iy'), |y'| <= y, over e^log_m = M(t). */
+static double missing_of(const hs_law *w, double t, double y, double log_m)
+{
+    if (w->kind == HS_LAW_MIXTURE) return hs_mixture_missing_upper(w, t, y, log_m);
+    return hs_sublaplace_quadrature_upper(w, t, y, log_m);
+}
+
 /* K, its error, and estimates of the tilted mean and variance of the loss, for one copy at real tilt t. */
 void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
 {
@@ -139,8 +147,8 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
     else if (w->kind == HS_LAW_ALLOCATION) hs_allocation_cgf(w, t, out);
     else if (w->kind == HS_LAW_SUBNORMAL) hs_subnormal_estimate(w, t, out);
     else points_cgf(w, t, out);
-    if (w->kind == HS_LAW_SUBLAPLACE) {
-        double miss = hs_sublaplace_quadrature_upper(w, t, 0, out->K); /* of M */
+    if (w->kind == HS_LAW_SUBLAPLACE || w->kind == HS_LAW_MIXTURE) {
+        double miss = missing_of(w, t, 0, out->K); /* of M */
         out->err = miss < 0.5 ? out->err - log1p(-miss) : HUGE_VAL;
     }
     if (w->kind == HS_LAW_DENSITY) { /* the masses under num and den are 1 less at most w->level */
@@ -149,6 +157,13 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
         miss += size * back * (beyond_upper(w, 0, 0) + beyond_upper(w, -1, 0) + w->level);
         out->err = miss < 0.5 ? out->err - log1p(-miss) : HUGE_VAL;
     }
+}
+
+/* The same for placing a contour: no error, and points by fewer exponentials. */
+void hs_law_estimate(const hs_law *w, double t, hs_law_value *out)
+{
+    if (w->kind == HS_LAW_MIXTURE) hs_mixture_estimate(w, t, out);
+    else hs_law_cgf(w, t, out);
 }
 
 int64_t hs_law_scratch(const hs_law *w)
@@ -185,6 +200,8 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     double mean = 0, var = 0, out;
     double xs = 0, xe = 0, xd = 0, top = 0;
     double var_e = 0, edge = 0, level = 0, range;
+    double worst = 0;
+    int smooth = w->kind == HS_LAW_SUBLAPLACE || w->kind == HS_LAW_MIXTURE;
     int64_t j, first, last;
     if (!kept(w, c, &first, &last, &out)) return HS_OUT_OF_RANGE;
     w->r = scratch;
@@ -204,6 +221,7 @@ static int points_tilt(hs_law *w, double c, double *scratch)
         double x = w->xr[j] = w->x[i] - w->ref, at = fabs(w->lp[i] + c * w->l[i]);
         double e = w->dp[i] + HS_U * (at + fabs(w->log_m)) + fabs(c) * (w->dl[i] + 2 * HS_U * fabs(w->l[i])) + 6 * HS_U;
         top = fmax(top, w->r[j] * (1 + e));
+        worst = fmax(worst, e);
         ebar += w->r[j] * e;
         xe += w->r[j] * e * fabs(x);
         xs += w->r[j] * fabs(x);
@@ -223,11 +241,13 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     w->mean = sum_x + w->ref;
     w->c1 = c1 * (1 + 1e-6);
     w->quad = 2.1 * out;
-    if (w->kind == HS_LAW_SUBLAPLACE) level = hs_sublaplace_quadrature_upper(w, c, 1e-300, w->log_m);
+    if (smooth) level = missing_of(w, c, 1e-300, w->log_m);
+    if (w->kind == HS_LAW_MIXTURE) w->flat = edge;
+    if (w->kind == HS_LAW_MIXTURE && !(worst < 1e-6)) return HS_TOO_WIDE;
     range = w->x[w->n - 1] - w->x[0];
     w->var_upper = pow(sqrt((var + var_e) / fmax(1 - ebar, 1e-300)) + edge, 2) * (1 + 1e-6) + 1e-14 * mean * mean +
                    16 * out * pow(fabs(range) + fabs(mean), 2);
-    w->var_upper = (w->var_upper + level * pow(fabs(range) + 12, 2)) * (1 + 1.2 * level);
+    w->var_upper = (w->var_upper + level * pow(fabs(range) + 31, 2)) * (1 + 2.5 * level); /* [theory: law.mixture] */
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;
 }
 
@@ -269,9 +289,9 @@ static double missing(const hs_law *w, double low, double y)
     if (by_ends(w, low)) return hs_ends_missing(w, low);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
     if (w->kind == HS_LAW_DENSITY) return w->quad + 2.25 * density_miss(w, y);
-    if (w->kind != HS_LAW_SUBLAPLACE) return w->quad;
+    if (w->kind != HS_LAW_SUBLAPLACE && w->kind != HS_LAW_MIXTURE) return w->quad;
     /* [theory: law.quotient] */
-    return w->quad + 2.25 * hs_sublaplace_quadrature_upper(w, w->c, fmax(y, 1e-300), w->log_m);
+    return w->quad + 2.25 * missing_of(w, w->c, fmax(y, 1e-300), w->log_m);
 }
 
 /* phi(y_n) - 1 at a block of nodes, by 64 points at a time. */
@@ -280,7 +300,7 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, int64_t n0, int cou
 {
     double y[HS_LAW_BLOCK];
     int64_t j, i;
-    int n, lanes = count <= 4 ? count : HS_LAW_BLOCK; /* whole blocks vectorise */
+    int n, lanes = count <= 4 ? count : count <= 8 ? 8 : HS_LAW_BLOCK; /* whole blocks vectorise */
     for (n = 0; n < lanes; n++) {
         y[n] = (double)(n0 + (n < count ? n : 0)) * dy;
         zr[n] = zi[n] = 0;
@@ -393,6 +413,7 @@ double hs_law_far_upper(const hs_law *w, double y)
     if (w->kind == HS_LAW_ALLOCATION) return hs_allocation_far_upper(w, y);
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_far_upper(w, y);
     if (w->kind == HS_LAW_SUBLAPLACE) return fmin(1, hs_sublaplace_far_upper(w, y));
+    if (w->kind == HS_LAW_MIXTURE) return hs_mixture_far_upper(w, y);
     if (w->kind == HS_LAW_POINTS_LOGCONCAVE) return fmin(1, w->peak / sin(0.5 * fmin(y, HS_PI)) * (1 + 1e-12));
     return 1;
 }

@@ -26,9 +26,9 @@ typedef struct {
     double c1, quad; /* tilted masses, x - ref; |dphi(y)| <= |y| c1 + quad */
     int64_t nr;
     double peak;          /* log-concave on consecutive integers: bound of its largest tilted mass, else HUGE_VAL */
-    double panels, order; /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each */
+    double panels, order; /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each; HS_LAW_MIXTURE: the mesh */
     double a, b, w0;
-    double w1, flat;     /* Laplace: constants of phi */
+    double w1, flat;     /* Laplace: constants of phi; HS_LAW_MIXTURE: flat is the largest error of a loss */
     double y_max, level; /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
     hs_grid grid;
     double *ends, y_ends, lost[2];
@@ -47,6 +47,7 @@ typedef struct {
 static inline double hs_h2(double x) { return fabs(x) <= 0.1 ? hs_expm1mx_small(x) : expm1(x) - x; }
 
 void hs_law_cgf(const hs_law *w, double t, hs_law_value *out);
+void hs_law_estimate(const hs_law *w, double t, hs_law_value *out);
 int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
 int64_t hs_law_scratch(const hs_law *w);
 void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round,
@@ -66,6 +67,11 @@ void hs_ends_tilt(hs_law *w, double *scratch);
 void hs_ends_atoms(const hs_law *w, double y, double *ar, double *ai);
 void hs_ends_phi(const hs_law *w, double y, double *zr, double *zi);
 double hs_ends_missing(const hs_law *w, double y);
+
+/* mixture.c */
+void hs_mixture_estimate(const hs_law *w, double t, hs_law_value *out);
+double hs_mixture_missing_upper(const hs_law *w, double t, double y, double log_m);
+double hs_mixture_far_upper(const hs_law *w, double y);
 
 /* range.c */
 void hs_range_cgf(double m, double t, hs_law_value *out);

@@ -156,6 +156,16 @@ static int reach(hs_mixed *A, double want, int64_t half, int64_t *end)
     return HS_OK;
 }
 
+/* Nodes that are visited together: few where the error of a rule grows fast beyond where the integrand is small. */
+static int block_of(const hs_mixed *A)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    int64_t i;
+    for (i = 0; i < A->b; i++)
+        if (laws[i].kind == HS_LAW_MIXTURE) return 8;
+    return HS_LAW_BLOCK;
+}
+
 /* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`),
  * then the tail; more where that is too large. HS_NO_DECAY if grids with a larger y_max may do better. */
 static int visit(hs_mixed *A, double goal)
@@ -165,14 +175,16 @@ static int visit(hs_mixed *A, double goal)
     double B, area;
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
     int64_t half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, n0 = 0, end, stop = -1;
-    int tries, st, last;
+    int tries, st, last, block = block_of(A);
     if ((st = reach(A, want, half, &end))) return st;
     last = end == half || A->y_max > (double)(end + 1) * A->dy;
     if (A->near_atoms) { stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half); }
     for (tries = 0; tries < 6; tries++) {
         while (n0 <= end) {
-            int count = (int)(end - n0 < HS_LAW_BLOCK ? end - n0 + 1 : HS_LAW_BLOCK);
+            int count = (int)(end - n0 < block ? end - n0 + 1 : block);
             if ((st = visit_block(A, n0, count, &top))) return st;
+            if (block < HS_LAW_BLOCK && n0 > 0 && A->round[n0] >= 1 && A->re[n0] >= A->re[n0 - block])
+                return HS_TOO_MANY_NODES; /* lost in that error, which only grows: a finer rule is needed */
             n0 += count;
             if (A->near_atoms ? A->last >= stop : top < -want) break;
         }
@@ -335,17 +347,27 @@ static void mixed_at(const void *prepared, double eps, hs_value *v)
     else evaluate_line(A, eps, v);
 }
 
-int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes)
+/* Doubles that hold one law. */
+enum { LAW_WORK = (sizeof(hs_law) + sizeof(double) - 1) / sizeof(double) };
+
+int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes)
 {
-    return 2 * n_points + HS_LAWS_MAX * HS_ENDS_WORK + n_subnormal * HS_GRID_WORK +
+    return 2 * n_points + b * (HS_ENDS_WORK + LAW_WORK) + n_subnormal * HS_GRID_WORK +
            n_allocations * hs_allocation_work() + 4 * (n_nodes + HS_LAW_BLOCK);
+}
+
+/* The laws, at the end of the n_work doubles, which are fewer then; NULL where there are too few. */
+static hs_law *room_of_laws(const hs_mixed *A, double *work, int64_t *n_work)
+{
+    *n_work -= A->b * LAW_WORK;
+    return A->b < 1 || *n_work < 0 ? NULL : (hs_law *)(void *)(work + *n_work);
 }
 
 static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
 {
     int64_t at = 0, grids = 0, allocations = 0;
     int i;
-    if (A->b < 1 || A->b > HS_LAWS_MAX) return HS_BAD_ARGUMENT;
+    if (!laws) return HS_SCRATCH;
     memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
     for (i = 0; i < A->b; i++) {
         const double *row = A->table + 7 * i;
@@ -383,8 +405,8 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
         grids += w->kind == HS_LAW_SUBNORMAL;
         allocations += w->kind == HS_LAW_ALLOCATION;
     }
-    if (n_work < hs_mixed_work(at, grids, allocations, A->n_nodes)) return HS_SCRATCH;
-    A->re = work + 2 * at + HS_LAWS_MAX * HS_ENDS_WORK + grids * HS_GRID_WORK;
+    if (n_work < hs_mixed_work(0, at, grids, allocations, A->n_nodes) + A->b * HS_ENDS_WORK) return HS_SCRATCH;
+    A->re = work + 2 * at + A->b * HS_ENDS_WORK + grids * HS_GRID_WORK;
     A->im = A->re + A->n_nodes + HS_LAW_BLOCK;
     A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
     A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
@@ -414,7 +436,7 @@ static void moduli(hs_mixed *A)
 /* The abscissa c near the saddle for A->eps (or log_delta), so that 1 + c is exact. */
 static int place_tilt(hs_mixed *A, int have_eps, double log_delta)
 {
-    hs_law_value bulk = hs_mixed_total(A, 0);
+    hs_law_value bulk = hs_mixed_estimate(A, 0);
     double sd = sqrt(bulk.var);
     int i, st;
     if (have_eps && A->eps < bulk.mean - 2 * sd) hs_mixed_saddle_below(A);
@@ -437,7 +459,7 @@ static int place_nodes(hs_mixed *A)
 {
     const hs_law *laws = (const hs_law *)A->laws;
     int i;
-    A->sd = sqrt(hs_mixed_total(A, A->c).var);
+    A->sd = sqrt(hs_mixed_estimate(A, A->c).var);
     hs_mixed_place(A);
     if (!(A->P > 0 && A->P < 1e14)) return HS_OUT_OF_RANGE;
     if (A->step > 0) {
@@ -512,7 +534,7 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
 
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
 {
-    hs_law laws[HS_LAWS_MAX];
+    hs_law *laws = room_of_laws(A, work, &n_work);
     hs_value v;
     double far;
     int st;
@@ -555,7 +577,7 @@ static int mixed_root(const hs_mixed *A, double log_delta, hs_crossing *out)
  */
 static int chase(hs_mixed *A, double log_delta, double *work, hs_crossing *out)
 {
-    double e = hs_mixed_total(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL;
+    double e = hs_mixed_estimate(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL;
     double gap, next;
     hs_value v;
     int it, st;
@@ -588,7 +610,7 @@ static int chase(hs_mixed *A, double log_delta, double *work, hs_crossing *out)
  * another. */
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
 {
-    hs_law laws[HS_LAWS_MAX];
+    hs_law *laws = room_of_laws(A, work, &n_work);
     hs_crossing first;
     int st, again;
     A->t = 1;
@@ -609,7 +631,7 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
 /* K(t) of a run of Laplace kinds and points at t > 0, and a bound of its error; no contour, no nodes. */
 int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err)
 {
-    hs_law laws[HS_LAWS_MAX];
+    hs_law *laws = room_of_laws(A, work, &n_work);
     hs_law_value total;
     int i, st;
     if ((st = read_table(A, laws, work, n_work))) return st;

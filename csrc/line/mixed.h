@@ -8,6 +8,7 @@
 #include "line/metric.h"
 
 hs_law_value hs_mixed_total(const hs_mixed *A, double t);
+hs_law_value hs_mixed_estimate(const hs_mixed *A, double t);
 int hs_mixed_saddle(hs_mixed *A, int have_eps, double log_delta);
 void hs_mixed_saddle_below(hs_mixed *A);
 void hs_mixed_place(hs_mixed *A);

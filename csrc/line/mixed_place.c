@@ -10,7 +10,8 @@
  */
 #include "line/mixed.h"
 
-hs_law_value hs_mixed_total(const hs_mixed *A, double t)
+/* The sum over all laws at tilt t, certified or an estimate. */
+static hs_law_value total_of(const hs_mixed *A, double t, void (*one_of)(const hs_law *, double, hs_law_value *))
 {
     const hs_law *laws = (const hs_law *)A->laws;
     hs_law_value sum = {0, 0, 0, 0}, one;
@@ -18,7 +19,7 @@ hs_law_value hs_mixed_total(const hs_mixed *A, double t)
     for (i = 0; i < A->b; i++) {
         double k = laws[i].k;
         if (hs_stopped(A->poll, 20 * (double)laws[i].n)) break;
-        hs_law_cgf(&laws[i], t, &one);
+        one_of(&laws[i], t, &one);
         sum.K += k * one.K;
         sum.err += k * one.err + 3 * HS_U * fabs(k * one.K);
         sum.mean += k * one.mean;
@@ -27,9 +28,13 @@ hs_law_value hs_mixed_total(const hs_mixed *A, double t)
     return sum;
 }
 
+hs_law_value hs_mixed_total(const hs_mixed *A, double t) { return total_of(A, t, hs_law_cgf); }
+
+hs_law_value hs_mixed_estimate(const hs_mixed *A, double t) { return total_of(A, t, hs_law_estimate); }
+
 static hs_cgf cgf_of_laws(void *self, double t)
 {
-    hs_law_value k = hs_mixed_total((const hs_mixed *)self, t);
+    hs_law_value k = hs_mixed_estimate((const hs_mixed *)self, t);
     hs_cgf out = {k.err < 1 ? k.K : HUGE_VAL, k.mean, k.var};
     return out;
 }
@@ -57,10 +62,10 @@ void hs_mixed_saddle_below(hs_mixed *A)
     int it;
     for (it = 0; it < 60 && hi - lo > 1e-6 * fmin(-lo, 1 + hi); it++) {
         t = 0.5 * (lo + hi);
-        if (hs_mixed_total(A, t).mean - A->eps - 1 / t - 1 / (1 + t) > 0) hi = t;
+        if (hs_mixed_estimate(A, t).mean - A->eps - 1 / t - 1 / (1 + t) > 0) hi = t;
         else lo = t;
     }
-    k = hs_mixed_total(A, t);
+    k = hs_mixed_estimate(A, t);
     F2 = k.var + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
     A->log_est = k.K - A->eps * t - log(-t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
     A->t = t;
@@ -83,14 +88,14 @@ double hs_mixed_complement_upper(const hs_mixed *A, double eps)
 {
     const hs_law *laws = (const hs_law *)A->laws;
     double lo = -1, hi = 0, s;
-    hs_law_value k = hs_mixed_total(A, 0);
+    hs_law_value k = hs_mixed_estimate(A, 0);
     int i;
     for (i = 0; i < A->b; i++)
         if (laws[i].kind == HS_LAW_SUBNORMAL) return 0; /* K there is an estimate */
     if (!(k.mean - eps > 4 * sqrt(k.var))) return 0;
     for (i = 0; i < 30; i++) {
         s = 0.5 * (lo + hi);
-        if (hs_mixed_total(A, s).mean > eps) hi = s;
+        if (hs_mixed_estimate(A, s).mean > eps) hi = s;
         else lo = s;
     }
     if (lo == -1) hi = -1;

@@ -21,6 +21,7 @@ from .discrete import (
     randomized_response,
 )
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
+from .matrix import failure, matrix_mechanism
 from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
 from .ranged import bounded_range, exponential_mechanism, permute_and_flip
@@ -136,6 +137,7 @@ __all__ = [
     "epsilon_batch",
     "explain",
     "exponential_mechanism",
+    "failure",
     "from_curve",
     "from_dict",
     "from_json",
@@ -151,6 +153,7 @@ __all__ = [
     "k_ary_randomized_response",
     "laplace",
     "log_delta",
+    "matrix_mechanism",
     "max_steps",
     "moments_delta_upper",
     "moments_epsilon_upper",

@@ -37,7 +37,7 @@ cdef extern from "hs.h" nogil:
         HS_OK, HS_LOOSE, HS_NO_SADDLE, HS_TOO_WIDE, HS_NO_BRACKET
     enum:
         HS_LAW_NORMAL, HS_LAW_LAPLACE, HS_LAW_POINTS, HS_LAW_POINTS_LOGCONCAVE, HS_LAW_SUBLAPLACE, HS_LAW_SUBNORMAL
-        HS_LAW_RANGE, HS_LAW_SUBRANGE, HS_LAW_ALLOCATION, HS_LAW_DENSITY
+        HS_LAW_RANGE, HS_LAW_SUBRANGE, HS_LAW_ALLOCATION, HS_LAW_DENSITY, HS_LAW_MIXTURE
     const int64_t HS_DROPPED, HS_TURN
     enum:
         HS_BULK_WORK
@@ -239,7 +239,7 @@ cdef extern from "hs.h" nogil:
                                    double y1, const hs_lent *lent, double *modulus)
     # mixed.c, laplace.c
     ctypedef struct hs_mixed:
-        int b
+        int64_t b
         double step, step_low, d_step, shift, d_shift
         const double *table
         const double *x
@@ -250,11 +250,21 @@ cdef extern from "hs.h" nogil:
         double rtol, T0
         int64_t n_nodes
         hs_poll *poll
-    int64_t hs_mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes)
+    int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes)
     int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
     int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
     int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err)
     int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,
                              double *dl, double *dp)
+    ctypedef struct hs_mixture:
+        int n
+        const double *shift
+        const double *weight
+        double first, h
+        int64_t nodes
+    int HS_SHIFTS_MAX
+    void hs_mixture_points(const hs_mixture *g, int add, double *l, double *lp, double *dl, double *dp)
+    int64_t hs_ranged_work(int64_t points, int64_t widest)
+    int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side)
     int64_t hs_allocation_work()
     int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out)

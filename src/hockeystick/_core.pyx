@@ -16,7 +16,7 @@ OK, LOOSE, NO_SADDLE, TOO_WIDE, NO_BRACKET = HS_OK, HS_LOOSE, HS_NO_SADDLE, HS_T
 NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL = HS_LAW_NORMAL, HS_LAW_LAPLACE, HS_LAW_SUBLAPLACE, HS_LAW_SUBNORMAL
 POINTS, LOG_CONCAVE = HS_LAW_POINTS, HS_LAW_POINTS_LOGCONCAVE
 RANGE, SUBRANGE = HS_LAW_RANGE, HS_LAW_SUBRANGE
-ALLOCATION, DENSITY = HS_LAW_ALLOCATION, HS_LAW_DENSITY
+ALLOCATION, DENSITY, MIXTURE = HS_LAW_ALLOCATION, HS_LAW_DENSITY, HS_LAW_MIXTURE
 DROPPED, TURN = HS_DROPPED, HS_TURN
 
 _STATUS = (
@@ -668,10 +668,10 @@ def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const dou
     return status, value, err
 
 
-def mixed_work(int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes):
-    """Doubles of scratch for laws of n_points points in all, n_subnormal subsampled normal laws, n_allocations epochs
-    of random allocation, at most n_nodes nodes."""
-    return hs_mixed_work(n_points, n_subnormal, n_allocations, n_nodes)
+def mixed_work(int64_t n_laws, int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes):
+    """Doubles of scratch for n_laws laws of n_points points in all, n_subnormal subsampled normal laws, n_allocations
+    epochs of random allocation, at most n_nodes nodes."""
+    return hs_mixed_work(n_laws, n_points, n_subnormal, n_allocations, n_nodes)
 
 
 def allocation_line(double m, double t, double c, const double[::1] y):
@@ -684,6 +684,55 @@ def allocation_line(double m, double t, double c, const double[::1] y):
     with nogil:
         status = hs_allocation_line(m, t, c, n, &y[0] if n else NULL, &w[0], &o[0])
     return None if status else (float(out[0]), float(out[1]), out[2:].reshape(3, n))
+
+
+def ranged_curve(const int64_t[::1] m, double h, int above, double[::1] work):
+    """The curve of adaptive steps of bounded range at 0, h, ..; see csrc/curve/ranged.c."""
+    cdef int64_t points = 1, i
+    cdef int status
+    for i in range(m.shape[0]):
+        if not 1 <= m[i] <= 1 << 24:
+            check(HS_BAD_ARGUMENT, "ranged")
+        points += m[i]
+    side = np.empty(points)
+    cdef double[::1] o = side
+    with nogil:
+        status = hs_ranged_curve(m.shape[0], &m[0], h, above, &work[0], work.shape[0], &o[0])
+    check(status, "ranged")
+    return side
+
+
+def ranged_work(int64_t points, int64_t widest):
+    """Doubles of scratch for a curve of so many points and steps as wide as that."""
+    return hs_ranged_work(points, widest)
+
+
+def mixture_points(const double[:, ::1] rows, const double[::1] shifts, const double[::1] weights, int add):
+    """Rows x, l, lp, dl, dp of all laws' quadrature points, one law after the other; see csrc/law/mixture.c. rows:
+    (shifts, first node, mesh, nodes) of every law."""
+    cdef Py_ssize_t i, at = 0, start = 0
+    cdef double n = 0, held = 0
+    lengths(4, rows.shape[1], 4)
+    lengths(shifts.shape[0], weights.shape[0], shifts.shape[0])
+    for i in range(rows.shape[0]):
+        held += rows[i, 0]
+        n += rows[i, 3]
+        if not (1 <= rows[i, 0] <= HS_SHIFTS_MAX and rows[i, 3] >= 2):
+            check(HS_BAD_ARGUMENT, "mixture")
+    if held != shifts.shape[0] or not n < 1e9:
+        check(HS_BAD_ARGUMENT, "lengths of arrays")
+    out = np.empty((5, <Py_ssize_t>n))
+    cdef double[:, ::1] o = out
+    cdef hs_mixture g
+    with nogil:
+        for i in range(rows.shape[0]):
+            g.n, g.first, g.h, g.nodes = <int>rows[i, 0], rows[i, 1], rows[i, 2], <int64_t>rows[i, 3]
+            g.shift, g.weight = &shifts[start], &weights[start]
+            hs_mixture_points(&g, add, &o[1, at], &o[2, at], &o[3, at], &o[4, at])
+            start += g.n
+            at += g.nodes
+    out[0] = out[1]
+    return out
 
 
 def sublaplace_points(double m, double q, int add, int64_t panels, const double[::1] node, const double[::1] weight):

@@ -21,6 +21,7 @@ from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomize
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
 from .law import LDBL_ULP, atomic_loss, cdf_loss, gaussian_loss, gaussian_mixture_loss, laplace_loss
 from .loss import Lattice, Loss, mixture, poisson, reversed_loss
+from .matrix import Failure
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 from .outward import U
 from .ranged import BoundedRange, range_loss
@@ -325,6 +326,11 @@ def between_pair(step: TopK | AllocationOfSeveral, adjacency: str, add: bool) ->
     )
 
 
+def failure_pair(step: Failure, adjacency: str, add: bool) -> Loss:
+    """None: its delta is added to that of the other steps (matrix.py), which is the curve of no pair beside them."""
+    raise DomainError(f"{step!r} adds its delta to a curve: ask delta, log_delta or epsilon of it")
+
+
 def select_pair(step: Select, adjacency: str, add: bool) -> Loss:
     """The worst pair below the proved curve of the selection [theory: select.pair]."""
     return curve_pair(selection.curve(step, adjacency), adjacency, add)
@@ -340,8 +346,8 @@ def shuffled_pair(step: Shuffled, adjacency: str, add: bool) -> Loss:
 
 def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism
-    [theory: pair.random-shift, pair.groups]."""
-    _only(step, adjacency, "add_remove")
+    [theory: pair.random-shift, pair.groups], also where a record that contributes nothing stands for its absence."""
+    _only(step, adjacency, "add_remove", "zero_out")
     loss = gaussian_mixture_loss(np.array(step.shifts) / step.sigma, np.array(step.probabilities))
     return reversed_loss(loss) if add else loss
 
@@ -497,6 +503,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     RandomAllocation: allocation_pair,
     TopK: between_pair,
     AllocationOfSeveral: between_pair,
+    Failure: failure_pair,
     Select: select_pair,
     Shuffled: shuffled_pair,
     KAryRandomizedResponse: k_ary_pair,

@@ -37,6 +37,7 @@ from .given import (
     public_mixture,
     registered,
 )
+from .matrix import Failure, failure
 from .mechanism import (
     Gaussian,
     Laplace,
@@ -78,6 +79,7 @@ KINDS = {
         ("base", "steps", "participations"),
         lambda base, t, k: random_allocation(base, t, participations=k),
     ),
+    "failure": Kind(Failure, ("delta",), failure),
     "top_k": Kind(TopK, ("eps0", "k"), top_k),
     "select": Kind(Select, ("steps", "counts", "mean", "shape", "trials"), lambda *params: _selected(*params)),
     "shuffled": Kind(Shuffled, ("local", "n", "bound"), lambda local, n, bound: shuffled(local, n, bound=bound)),

@@ -10,21 +10,24 @@ e^-g D(g). What happens between lattice points: [theory: range.between].
 Below. Only s = a h: the exact value, at every point of the lattice, of the best of the runs whose every s is on it.
 That is a curve E <= D_k, convex in x, and between two lattice points lies at most (w/4)(right slope - left slope) below
 its chord, w the length of the cell in x and the slopes those of the chords of the cells next to it. Points that much
-lower, joined, lie below E. Above. U_j, chords between points above D_j. For s in a cell [ah, (a+1)h] of the lattice the
-bracket is concave in s, C - c1 e^-s - c2 e^s, so at most max of both ends + (h^2/8) max (c1 e^-s + c2 e^s), where with
-slope B_t and intercept A_t of the chord of cell t, c1 e^-s + c2 e^s <= [x_{t+1} (B_{t+m} - B_t) + A_t - A_{t+m}]/(1 -
-e^-e), t the cell of g - s. Rounding. All sums are of positive terms, a few u each in k steps: 16(k + 8)u in all; slopes
-and intercepts enter errors only."""
+lower, joined, lie below E. Above. U_j, chords between points above D_j, and the maximum over all s: csrc/curve/ranged.c
+computes both. Rounding. All sums are of positive terms, a few u each in k steps: 16(k + 8)u in all; slopes and
+intercepts enter errors only.
+
+Steps of different ranges, in a known order: the operators in turn, the last step's first, on lattices on which all
+ranges are multiples of h, rounded up above and down below."""
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from . import _core, scratch
 from .allocation import AllocationOfSeveral
 from .bound import DomainError
 from .given import FromCurve
@@ -36,22 +39,34 @@ K_MAX = 2048
 LOSS_MAX = 300.0
 """Largest k eps0."""
 
-LATTICE = 17_000
+LATTICE = 13_300
 FINEST = 512
-"""Points of the lattice for k eps0, and at most for eps0."""
+"""Points of the lattice for all steps, and at most for the smallest range."""
+
+FINE = 2000
+"""Fewer points than these are met with the bound by pairs."""
+
+ROOM = 1e-12
+"""Relative room for a few operations in double precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopK(Mechanism):
-    """k adaptive steps of range eps0; see `top_k`. It stands for two pairs, one below and one above."""
+    """k adaptive steps of range eps0, or of the ranges in eps0; see `top_k`. It stands for two pairs, one below and one
+    above."""
 
-    eps0: float
+    eps0: float | tuple[float, ...]
     k: int
     if not TYPE_CHECKING:
         open = True
 
+    @property
+    def ranges(self) -> tuple[float, ...]:
+        """Of the steps as they run."""
+        return self.eps0 if isinstance(self.eps0, tuple) else (self.eps0,) * self.k
 
-def top_k(eps0: float, k: int) -> Mechanism:
+
+def top_k(eps0: float | Sequence[float], k: int | None = None) -> Mechanism:
     """k exponential mechanisms of range `eps0` each, every one chosen after seeing the results before it: top-k by
     peeling.
 
@@ -62,10 +77,11 @@ def top_k(eps0: float, k: int) -> Mechanism:
 
     Parameters
     ----------
-    eps0 : float
-        In nats, as in `bounded_range`; k eps0 at most 300.
+    eps0 : float or sequence of float
+        In nats, as in `bounded_range`; k eps0 at most 300. A sequence: the ranges of the steps in the order in which
+        they run, which matters; in no known order add them up, ``hs.top_k(0.1, 50) + hs.top_k(0.2, 20)``.
     k : int
-        1 to 2048; one step is `bounded_range(eps0)`.
+        1 to 2048; one step is `bounded_range(eps0)`. Not needed for a sequence.
 
     Returns
     -------
@@ -80,7 +96,7 @@ def top_k(eps0: float, k: int) -> Mechanism:
 
     References
     ----------
-    [DDR20] for one step; docs/theory/ranged.md for the recursion, its proof and the interleaving.
+    [DDR20] for one step; docs/theory/ranged.md for the recursion, its proof, the interleaving and runs of several.
 
     Examples
     --------
@@ -88,12 +104,21 @@ def top_k(eps0: float, k: int) -> Mechanism:
     >>> f"{hs.epsilon(hs.top_k(0.5, 10), 1e-6):.3f}"    # of pairs 3.8134
     '[3.579, 3.580]'
     """
-    eps0, k = bounded_range(eps0).eps0, count("k", k, 1, K_MAX)
+    if isinstance(eps0, Sequence | np.ndarray) and not isinstance(eps0, str):
+        ranges = tuple(bounded_range(each).eps0 for each in eps0)
+        if not 1 <= len(ranges) <= K_MAX or k not in (None, len(ranges)):
+            raise DomainError(f"eps0 must hold 1 to {K_MAX} ranges, as many as k says, got {len(ranges)} and k={k!r}")
+        least, k = ranges[0], len(ranges)
+    else:
+        least, k = bounded_range(eps0).eps0, count("k", k, 1, K_MAX)
+        ranges = (least,) * k
     if k == 1:
-        return BoundedRange(eps0)
-    if not k * eps0 <= LOSS_MAX:
-        raise DomainError(f"k eps0 must be at most {LOSS_MAX:g}, got k={k}, eps0={eps0!r}: use bounded_range(eps0) * k")
-    return TopK(eps0, k)
+        return BoundedRange(least)
+    if not math.fsum(ranges) <= LOSS_MAX:
+        raise DomainError(
+            f"the ranges must sum to at most {LOSS_MAX:g}, got k={k}, eps0={eps0!r}: add up bounded_range(eps0) * k"
+        )
+    return TopK(least if len(set(ranges)) == 1 else ranges, k)
 
 
 Parts = list[tuple[Mechanism, int]]
@@ -113,8 +138,8 @@ def enclosed(run: Run) -> Ends | None:
 
 @functools.lru_cache(8)
 def _enclosed(run: Run) -> Ends:
-    """Kept, for these runs keep the laws of their steps [theory: range.interleaving, allocation.blocks,
-    allocation.seen]."""
+    """Kept, for these runs keep the laws of their steps [theory: range.interleaving, range.several,
+    allocation.blocks, allocation.seen]."""
     below: list[Parts] = [[], []]
     above: list[Parts] = [[], []]
     for step, k in run.parts:
@@ -122,7 +147,7 @@ def _enclosed(run: Run) -> Ends:
         highs = lows
         if isinstance(step, TopK):
             low, high = curves(step)
-            lows, highs = [[(low, k)], [(low, k)]], [[(high, k)], [(BoundedRange(step.eps0), k * step.k)]]
+            lows, highs = [[(low, k)], [(low, k)]], [[(high, k)], [(BoundedRange(e), k) for e in step.ranges]]
         elif isinstance(step, AllocationOfSeveral):
             lows, highs = [[(seen, k)] for seen in step.below()], [[(part, n * k) for part, n in step.above()]] * 2
         for i in (0, 1):
@@ -132,34 +157,85 @@ def _enclosed(run: Run) -> Ends:
     return Ends(low_runs, high_runs)
 
 
+class Polygon(NamedTuple):
+    """Points (eps >= 0, delta), the last delta 0, joined by chords in e^eps."""
+
+    eps: np.ndarray
+    delta: np.ndarray
+
+    def curve(self) -> FromCurve:
+        """The worst pair that has it."""
+        return FromCurve(tuple(self.eps.tolist()), tuple(self.delta.tolist()), True)
+
+    def at(self, eps: float, side: int) -> float:
+        """Its delta at any eps, rounded to the side of sign `side`."""
+        if eps < 0:  # [theory: pair.reversal]
+            own = self.at(-eps, side)
+            return min((-math.expm1(eps) + math.exp(eps) * own) * (1 + side * 8 * U), 1.0)
+        i = int(np.searchsorted(self.eps, eps, side="right")) - 1
+        if i < 0 or i + 1 >= self.eps.size:
+            return 0.0 if i >= 0 else 1.0 if side > 0 else 0.0
+        x, e, d = eps - self.eps[i], self.eps[i + 1] - self.eps[i], self.delta[i : i + 2]
+        part = min(max(math.expm1(x) / math.expm1(e) - side * ROOM, 0.0), 1.0)
+        return float((d[0] * (1 - part) + d[1] * part) * (1 + side * ROOM))
+
+    def root(self, delta: float, side: int) -> float:
+        """The least eps >= 0 with at most this delta, rounded to the side of sign `side`."""
+        i = int(np.searchsorted(-self.delta, -delta))  # the first point with delta or less
+        if not i:
+            return 0.0
+        e, drop = self.eps[i] - self.eps[i - 1], self.delta[i - 1] - self.delta[i]
+        part = min(max((self.delta[i - 1] - delta) / drop + side * ROOM, 0.0), 1.0)
+        return max(0.0, float((self.eps[i - 1] + math.log1p(part * math.expm1(e))) * (1 + side * ROOM)))
+
+
+def alone(run: Run, at: float, *, roots: bool, log: bool) -> tuple[float, float] | None:
+    """Lower and upper end of the query of a run that is one `top_k` on a fine lattice; None of others."""
+    step = run.parts[0][0] if len(run.parts) == 1 and run.parts[0][1] == 1 else None
+    if not isinstance(step, TopK) or polygons(step)[0].eps.size < FINE:
+        return None
+    ends = [(p.root if roots else p.at)(at, side) for p, side in zip(polygons(step), (-1, 1), strict=True)]
+    if log:
+        ends = [
+            math.log(end) * (1 - side * 4 * U) if end else -math.inf for end, side in zip(ends, (-1, 1), strict=True)
+        ]
+    return ends[0], max(ends)
+
+
+@functools.lru_cache(32)
+def polygons(step: TopK) -> tuple[Polygon, Polygon]:
+    """Points of curves below and above the optimal one."""
+    ranges = np.array(step.ranges[::-1])
+    m = _places(ranges)
+    ends = []
+    for above in (0, 1):
+        h = float((ranges / m).max() * UP if above else (ranges / m).min() / UP)
+        work = _core.ranged_work(int(m.sum()) + 1, int(m.max()))
+        side = scratch.lend(work, _core.ranged_curve, m, h, above)  # [theory: range.recursion, range.between]
+        slack = (16 * (step.k + 8) + 8 * float(ranges.sum())) * U
+        g = h * np.arange(side.size)
+        ends.append(_upper(side * (1 + slack), g) if above else _lower(side * (1 - slack), g))
+    return ends[0], ends[1]
+
+
 @functools.lru_cache(32)
 def curves(step: TopK) -> tuple[FromCurve, FromCurve]:
-    """Curves below and above the optimal one, as the worst pairs that have them."""
-    eps0, k = step.eps0, step.k
-    m = min(FINEST, max(8, LATTICE // k))
-    h = eps0 / m
-    a = np.arange(m + 1)
-    p = np.expm1((a - m) * h) / math.expm1(-eps0)
-    q = np.exp((a - m) * h) * np.expm1(-a * h) / math.expm1(-eps0)
-    q[0], p[m] = 0.0, 0.0
-    low = high = np.zeros(1)  # D_0 at i >= 0
-    at = h * np.arange(-2 * m - 1, k * m + 2 * m + 2)
-    x = np.exp(at)
-    for j in range(k):
-        n = (j + 1) * m + 1  # points i = 0..(j+1)m, beyond which the curve is 0
-        low, high = (np.concatenate([side, np.zeros(n + m + m - side.size)]) for side in (low, high))
-        below, above = _mirrored(low, at[: 2 * m + 1]), _mirrored(high, at[: 2 * m + 1])
-        gap = _gaps(above, x, m, h, eps0)
-        best, top = np.zeros(n), np.zeros(n)
-        for i in range(m + 1):
-            near, far = (slice(f * m + 1 - i, f * m + 1 - i + n) for f in (2, 3))
-            np.maximum(best, p[i] * below[near] + q[i] * below[far], out=best)  # [theory: range.recursion]
-            np.maximum(top, p[i] * above[near] + q[i] * above[far] + gap[near], out=top)
-        low, high = best, np.minimum(top, 1.0)
-        high[-1] = 0.0
-    slack = (16 * (k + 8) + 8 * k * eps0) * U
-    g = h * np.arange(k * m + 1)
-    return _lower(low * (1 - slack), g), _upper(high * (1 + slack), g)
+    """The same as the worst pairs that have these curves."""
+    below, above = polygons(step)
+    return below.curve(), above.curve()
+
+
+def _places(ranges: np.ndarray) -> np.ndarray:
+    """Multiples of one h for all ranges: the lattice, among those fine enough, that rounds them least."""
+    least = ranges.min()
+    fine = int(min(FINEST, max(8, LATTICE * least / ranges.sum())))
+    if (ranges == least).all():
+        return np.full(ranges.size, fine, np.int64)
+    most = max(8, (2 * fine) // 3)
+    tried = np.rint(np.multiply.outer(np.arange(most, fine + 1), np.unique(ranges)) / least)
+    spread = (tried / np.unique(ranges)).max(axis=1) / (tried / np.unique(ranges)).min(axis=1)
+    best = most + int(np.flatnonzero(spread <= spread.min() * (1 + 1e-12))[-1])
+    return np.rint(best * ranges / least).astype(np.int64)
 
 
 def _mirrored(side: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -168,28 +244,16 @@ def _mirrored(side: np.ndarray, left: np.ndarray) -> np.ndarray:
     return np.concatenate([-np.expm1(left) + np.exp(left) * head, side])
 
 
-def _gaps(above: np.ndarray, x: np.ndarray, m: int, h: float, eps0: float) -> np.ndarray:
-    """What the maximum over s in the two cells next to a lattice point may exceed the values at lattice points by."""
-    size = above.size
-    slope = np.diff(above) / np.diff(x[:size])
-    cut = above[:-1] - slope * x[: size - 1]
-    slope, cut = (np.concatenate([c, np.zeros(m)]) for c in (slope, cut))
-    bend = np.maximum(x[1:size] * (slope[m:] - slope[:-m]), 0.0) + np.maximum(cut[:-m] - cut[m:], 0.0)
-    known = 1e-9 * (above[:-1] + x[1:size] * np.abs(slope[:-m]))  # x is within 300u, a width within 1e-10 of itself
-    cell = h * h / 8 / -math.expm1(-eps0) * (bend + known)  # [theory: range.between]
-    return np.maximum(np.concatenate([cell, [0.0]]), np.concatenate([[0.0], cell]))
-
-
-def _upper(high: np.ndarray, g: np.ndarray) -> FromCurve:
+def _upper(high: np.ndarray, g: np.ndarray) -> Polygon:
     """Points moved to the right."""
     delta = np.minimum.accumulate(np.minimum(high, 1.0))
     last = int(np.flatnonzero(delta == 0)[0])
     at = np.nextafter(g * UP, np.inf)
     at[0] = 0.0
-    return FromCurve(tuple(at[: last + 1].tolist()), tuple(delta[: last + 1].tolist()), True)
+    return Polygon(at[: last + 1], delta[: last + 1])
 
 
-def _lower(low: np.ndarray, g: np.ndarray) -> FromCurve:
+def _lower(low: np.ndarray, g: np.ndarray) -> Polygon:
     """Points at g >= 0 moved down by what the cells beside them bend, and to the left; 0 from where they are not known
     to be above 0. Their mirror images are joined by the mirror images of their chords."""
     at = np.concatenate([-g[1:2], g])
@@ -203,4 +267,4 @@ def _lower(low: np.ndarray, g: np.ndarray) -> FromCurve:
     sure = int(np.argmax(np.append(value, 0.0) <= 0))
     value = value[: max(sure, 1)]
     value[-1] = 0.0
-    return FromCurve(tuple((g - 8 * U * g)[: value.size].tolist()), tuple(value.tolist()), True)
+    return Polygon((g - 8 * U * g)[: value.size], value)

@@ -27,12 +27,14 @@ from typing import Any
 import numpy as np
 
 from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
-from .bound import AccuracyError, Bound, DomainError
+from .bound import AccuracyError, Bound, Budget, DomainError
 from .given import FromCurve, FromPmf
+from .matrix import without_failures
 from .mechanism import Gaussian, Run, compose, poisson_subsampled
+from .outward import DOWN, U
 from .pair import paired_steps
 from .routes.bounds import certainly_below
-from .topk import TopK, enclosed
+from .topk import TopK, alone, enclosed
 
 RTOL = 1e-3
 """Relative width aimed at without `rtol`."""
@@ -75,6 +77,19 @@ def maximum(
     entries = np.asarray(at, dtype=object).ravel().tolist()
 
     def ask(which, x):
+        lost, which = without_failures(which)
+        if not lost:
+            return sure(which, x)
+        if roots:
+            return sure(which, (x - lost) * DOWN) if x > lost else Bound(*3 * (math.inf,), "exact", True, Budget({}))
+        return _beside(sure(which, x), lost, log)
+
+    def sure(which, x):
+        known = alone(which, x, roots=roots, log=log) if settings.get("route", "auto") == "auto" else None
+        if known:
+            budget = Budget({"curves": known[1] - known[0]}, "eps" if roots else "delta")
+            mid = 0.5 * (known[0] + known[1]) if known[0] > -math.inf else known[0]
+            return Bound(known[0], mid, known[1], "exact", True, budget, "between curves below and above top_k")
         ends = enclosed(which)
         if ends is None:
             return query(which, x, adjacency=adjacency, rtol=rtol and 0.25 * rtol, **settings)
@@ -115,6 +130,19 @@ def maximum(
     notes = "; ".join(dict.fromkeys(b.note for b in found))
     routes = "+".join(sorted({r for b in found for r in b.route.split("+")}))
     return Bound(low, mid, high, routes, True, found[0].budget, notes)
+
+
+def _beside(bound: Bound, lost: float, log: bool) -> Bound:
+    """A bound of delta, or of its logarithm, with the probability of a failure added [theory: matrix.conditional]."""
+    ends = [math.exp(end) if log else end for end in (bound.lower, bound.estimate, bound.upper)]
+    low, mid, high = ((end + lost) * (1 + side * 8 * U) for end, side in zip(ends, (-1, 0, 1), strict=True))
+    ends = [
+        math.log(end) + side * 4 * U * abs(math.log(end)) if log else end
+        for end, side in ((low, -1), (mid, 0), (high, 1))
+    ]
+    low, mid, high = (min(end, 0.0 if log else 1.0) for end in ends)
+    note = f"a failure of probability {lost:.6g} included"
+    return Bound(low, min(max(mid, low), high), high, bound.route, True, bound.budget, note)
 
 
 def _larger(bounds: list[Bound], kinds: int) -> Bound:

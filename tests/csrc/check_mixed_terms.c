@@ -17,12 +17,12 @@
 
 void hs_mixed_place(hs_mixed *A);
 
-enum { ROOM = 4000, NODES = 40000 };
+enum { ROOM = 4000, NODES = 40000, LAWS = 2 };
 static const double FINE = 30;
 
 typedef struct {
     hs_mixed A;
-    hs_law laws[HS_LAWS_MAX];
+    hs_law laws[LAWS];
     double table[14], x[ROOM], l[ROOM];
     double lp[ROOM], dl[ROOM], dp[ROOM];
 } run;
@@ -646,7 +646,7 @@ int main(int argc, char **argv)
     double *scratch;
     int i;
     terms_begin(argc, argv);
-    n_work = hs_mixed_work(ROOM, 2, 0, NODES);
+    n_work = hs_mixed_work(LAWS, ROOM, 2, 0, NODES);
     work = room(n_work);
     scratch = room(4 * ROOM + 2 * HS_GRID_WORK + 2 * HS_ENDS_WORK);
     if (!R) return 2;

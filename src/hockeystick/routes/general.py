@@ -15,6 +15,7 @@ from .. import allocation_density
 from ..allocation import RandomAllocation
 from ..answers import ZERO, Point, Root
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
+from ..given import GaussianMixture
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
 from ..outward import U
 from ..ranged import BoundedRange
@@ -25,8 +26,11 @@ LOST = 40.0
 """Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-40 of delta then, below
 u/2."""
 
-LAWS_MAX = 128
-"""Distinct steps; more cost more here than by convolution."""
+LAWS_MAX = {False: 128, True: 20_000}
+"""Distinct steps; more cost more here than by convolution. Of Gaussian noise around random shifts alone: more."""
+
+SHIFT_MAX = 4.0
+"""Largest shift of these, in units of sigma: beyond it convolution is as good."""
 
 
 POINTS_SHIFT, POINTS_FROM, SLOW, ENOUGH = 0.55, 300.0, 1600.0, -45.0
@@ -57,7 +61,8 @@ def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finit
 
 
 def _describe(run, losses, add: int, adjacency: str, deep: bool) -> Finite | None:
-    if len(run.parts) > LAWS_MAX or any(not 1 > loss.mass_inf == loss.mass_minus_inf for loss, _ in losses):
+    random = all(isinstance(step, GaussianMixture) for step, _ in run.parts)
+    if len(run.parts) > LAWS_MAX[random] or any(not 1 > loss.mass_inf == loss.mass_minus_inf for loss, _ in losses):
         return None
     log_finite = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in losses)
     laws = [_lattice_law(step, loss, adjacency, k) for (step, k), (loss, _) in zip(run.parts, losses, strict=True)]
@@ -114,6 +119,9 @@ def _line_step(step, loss, law, add: int, k: int, moves: int, deep: bool):
         return mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, add, k)
     if isinstance(step, RandomAllocation):
         return _allocation_step(step.shift, step.steps, add, k, deep)
+    if isinstance(step, GaussianMixture):
+        shifts, weights = np.array(step.shifts) / step.sigma, np.array(step.probabilities)
+        return mixed.MixtureStep(shifts, weights, add, k) if shifts.max() <= SHIFT_MAX else None
     if isinstance(base, BoundedRange):
         return mixed.RangeStep(base.eps0, q, add, k)
     if law is not None:

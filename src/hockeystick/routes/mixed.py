@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import Point, Root
+from ..bound import AccuracyError
 from ..outward import U
 from . import contour
 from .lattice import LatticeLaw
@@ -25,6 +26,10 @@ ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
 
 PANELS_MAX = 1 << 8
+NATS = 48.0
+"""About -log of what the rule for random shifts may miss."""
+
+MIXTURE_POINTS = 3e6
 COST = 1 << 26
 """Most values of points at nodes in one attempt: about a second."""
 
@@ -78,6 +83,15 @@ class DensityStep(NamedTuple):
     k: int
 
 
+class MixtureStep(NamedTuple):
+    """k steps of Gaussian noise around a random shift, in units of sigma, in one direction."""
+
+    shifts: np.ndarray
+    weights: np.ndarray
+    add: int
+    k: int
+
+
 class AtomicStep(NamedTuple):
     """k steps of a law of atoms: losses, log masses under num, bounds of the errors of both; log_concave as in
     LatticeLaw."""
@@ -115,7 +129,10 @@ def _answer(function, steps, at: float, rtol: float):
     quadrature enters."""
     found, panels, nodes, before = [], 1, NODES, math.inf
     while True:
-        table, points = tables(steps, panels)
+        try:
+            table, points = tables(steps, panels)
+        except AccuracyError:
+            break
         answer = _call(function, table, points, at, rtol, nodes)
         if answer.status == _core.OK:
             return answer
@@ -143,7 +160,13 @@ def tables(steps, panels: int):
     range."""
     rows: list[list[float]] = []
     columns: list[np.ndarray] = []
+    random = [step for step in steps if isinstance(step, MixtureStep)]
+    if random:
+        held, rows = _mixtures(random, panels)
+        columns.append(held)
     for step in steps:
+        if isinstance(step, MixtureStep):
+            continue
         if isinstance(step, NormalStep):
             rows.append([_core.NORMAL if step.q == 1 else _core.SUBNORMAL, step.k, step.m, step.q, step.add, 0, 0])
         elif isinstance(step, AllocationStep):
@@ -176,6 +199,30 @@ def tables(steps, panels: int):
     return np.array(rows, dtype=float), points
 
 
+def _mixtures(steps, panels: int):
+    """Points and rows of random shifts. The rule is made for the tilts and frequencies that a run of so many nats needs
+    if its loss is about normal, and for more of both with more panels; csrc/law/mixture.c bounds what it misses."""
+    sizes = np.array([step.shifts.size for step in steps])
+    shifts, weights = (np.concatenate(c) for c in ([s.shifts for s in steps], [s.weights for s in steps]))
+    starts, k = np.r_[0, np.cumsum(sizes)[:-1]], np.array([float(step.k) for step in steps])
+    top = np.maximum.reduceat(shifts, starts)
+    size = np.add.reduceat(weights * np.sqrt(np.expm1(shifts * shifts)), starts)
+    sd = math.sqrt(float(k @ (size * size)))
+    reach, wide = min(15 * math.sqrt(panels) / sd, 1e7) + 1, np.minimum(1.5 / top, 9.0)
+    mesh = 2 * math.pi / (NATS / wide + 0.5 * wide + min(12 * math.sqrt(panels) / sd, 1e7) * top)
+    power = np.exp2(np.floor(np.log2(mesh)) - 12)
+    mesh = np.floor(mesh / power) * power  # 12 bits: nodes are exact
+    left = np.ceil((9.5 + np.log1p(reach * top * size) / top) / mesh)
+    nodes = left + np.ceil((9.5 + reach * top) / mesh) + 1
+    if not nodes.sum() < MIXTURE_POINTS:
+        raise AccuracyError("random shifts need too many nodes")
+    table = np.ascontiguousarray(np.column_stack([sizes, -left * mesh, mesh, nodes]))
+    add = steps[0].add
+    points = _core.mixture_points(table, shifts, weights, add)
+    rows = [[_core.MIXTURE, *row] for row in zip(k, top, -left * mesh, [add] * k.size, nodes, mesh, strict=True)]
+    return points, rows
+
+
 def _without_atoms(points, m: float):
     """The points of a bounded-range step: those between the atoms of Laplace noise, whose masses under num and den are
     both (1 - e^-m)/2 in all, over that. Logs of masses gain 6u and the rounding of one sum."""
@@ -191,5 +238,5 @@ def _gauss():
 
 def _call(function, table, points, at: float, rtol: float, nodes: int):
     grids, epochs = (int((table[:, 0] == kind).sum()) for kind in (_core.SUBNORMAL, _core.ALLOCATION))
-    size = _core.mixed_work(points.shape[1], grids, epochs, nodes)
+    size = _core.mixed_work(len(table), points.shape[1], grids, epochs, nodes)
     return scratch.lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), nodes)

@@ -1,0 +1,249 @@
+"""Matrix mechanisms with Poisson samples, step by step: every row a Gaussian step around a random shift, outside of an
+event of small probability.
+
+Row i of C x + z, given the rows before, is Gaussian noise around sum_j C_ij x_j, and the record is in round j with at
+most the odds of a round that nothing else explains. While <y_<i, c_j> stays below t_ij for all columns c_j of C above
+row i, these odds give independent rounds of rates p_ij that dominate the row; by Chernoff's bound they all stay below
+with probability 1 - `failure` [theory: matrix.posterior, matrix.rates, matrix.conditional].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .bound import DomainError
+from .given import gaussian_mixture
+from .mechanism import Mechanism, Run, compose, real
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+ROUNDS_MAX, BANDS_MAX = 20_000, 256
+SHIFTS = 64
+"""Shifts of one row; more are merged upwards."""
+
+TILTS = np.geomspace(1e-3, 1e3, 193)
+"""Arguments of Chernoff's bound, over the deviation of the noise: any is valid."""
+
+DIGITS = 9
+"""Rates are rounded up to so many digits: rows that differ by rounding are one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure(Mechanism):
+    """An event outside of which the other steps bound what ran; see `failure`."""
+
+    delta: float
+    if not TYPE_CHECKING:
+        open = True
+
+
+def failure(delta: float) -> Failure:
+    """An event of probability at most `delta`, outside of which the other steps of a run dominate what ran.
+
+    Its delta is added to that of all other steps, at every eps: what a composition conditional on a likely event costs.
+    The event must have at most this probability under both laws of every pair of neighbours.
+
+    Parameters
+    ----------
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    Failure
+        A step for `delta`, `log_delta` and `epsilon` under every adjacency.
+
+    Raises
+    ------
+    DomainError
+        If `delta` is not a number in its range.
+
+    References
+    ----------
+    docs/theory/matrix.md.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> sure, unsure = hs.gaussian(1.0), hs.gaussian(1.0) + hs.failure(1e-3)
+    >>> print(f"{hs.delta(sure, 2.0):.6f} {hs.delta(unsure, 2.0):.6f}")
+    [0.020923, 0.020924] [0.021923, 0.021924]
+    """
+    value = real("delta", delta, "in (0, 1)")
+    if not 0 < value < 1:
+        raise DomainError(f"delta must be in (0, 1), got {value!r}")
+    return Failure(value)
+
+
+def without_failures(run: Run) -> tuple[float, Run]:
+    """The probabilities of all failures together, rounded up, and the other steps."""
+    lost = [k * step.delta for step, k in run.parts if isinstance(step, Failure)]
+    if not lost:
+        return 0.0, run
+    return math.fsum(lost) * (1 + 2**-50), Run(tuple(p for p in run.parts if not isinstance(p[0], Failure)))
+
+
+def matrix_mechanism(matrix: ArrayLike, sigma: float, q: float, *, failure: float) -> Run:
+    """A matrix mechanism C x + z whose rounds take Poisson samples of rate `q`, by conditional composition.
+
+    In every round j a record takes part with probability `q`, independently, and then contributes a vector x_j of norm
+    at most 1, which may depend on what was released. Row i releases sum_j C_ij x_j plus Gaussian noise: correlated
+    noise for training (DP-FTRL), prefix sums. Every row is charged as `gaussian_mixture` whose weights hold unless an
+    event of probability `failure` happens, which is charged as `failure(failure)`.
+
+    Parameters
+    ----------
+    matrix : array_like
+        Square, lower triangular, entries >= 0, at most 20,000 rows; at most 256 columns that are not 0 in any row. The
+        fewer, the better the bound: it is meant for banded matrices. Columns of zeros are rounds that release nothing.
+    sigma : float
+        Standard deviation of the noise on every row, for contributions of norm 1.
+    q : float
+        Sampling rate of a round, in (0, 1].
+    failure : float
+        In (0, 1), below the delta that is asked for: 1e-2 of it costs little.
+
+    Returns
+    -------
+    Run
+        Mixtures and the failure, for `delta`, `log_delta` and `epsilon` under "add_remove" and "zero_out". Upper ends
+        hold for the mechanism; lower ends are those of what is charged.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+
+    References
+    ----------
+    [CGH+23] for the method; docs/theory/matrix.md for the proof, with one bound of all that is known of a round.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> import numpy as np
+    >>> n = 200
+    >>> identity, banded = np.eye(n), np.eye(n) + 0.5 * np.eye(n, k=-1) + 0.25 * np.eye(n, k=-2)
+    >>> plain = hs.poisson_subsampled(hs.gaussian(2.0), 0.05) * n
+    >>> for what in (hs.matrix_mechanism(identity, 2.0, 0.05, failure=1e-8), plain):
+    ...     print(f"{hs.epsilon(what, 1e-5).upper:.3f}")
+    1.682
+    1.681
+    >>> hs.epsilon(hs.matrix_mechanism(banded, 2.0, 0.05, failure=1e-8), 1e-5).upper < 4
+    True
+    """
+    rows, sigma = _matrix(matrix), real("sigma", sigma, "> 0")
+    q, lost = real("q", q, "in (0, 1]"), _failure(failure)
+    if not 0 < sigma < math.inf:
+        raise DomainError(f"sigma must be a finite number > 0, got {sigma!r}")
+    if not 1e-12 <= q <= 1:
+        raise DomainError(f"q must be in [1e-12, 1], got {q!r}")
+    held = [np.flatnonzero(row) for row in rows]
+    tests = sum(int((held_i < i).sum()) for i, held_i in enumerate(held))
+    rates = _rates(rows, held, sigma, q, math.log(max(tests, 1)) - math.log(lost.delta))
+    found: dict[tuple, int] = {}
+    for i, columns in enumerate(held):
+        if columns.size:
+            key = (tuple(rows[i, columns].tolist()), tuple(rates[i].tolist()))
+            found[key] = found.get(key, 0) + 1
+    steps = [(gaussian_mixture(sigma, *_shifts(*key)), k) for key, k in found.items()]
+    return compose(*steps, *([(lost, 1)] if tests else []))
+
+
+def _failure(value: object) -> Failure:
+    try:
+        return failure(value)  # type: ignore[arg-type]
+    except DomainError as error:
+        raise DomainError(str(error).replace("delta", "failure", 1)) from None
+
+
+def _matrix(matrix: ArrayLike) -> np.ndarray:
+    rows = np.asarray(matrix)
+    if rows.dtype.kind not in "fiu" or rows.ndim != 2 or not 1 <= rows.shape[0] == rows.shape[1] <= ROUNDS_MAX:
+        raise DomainError(
+            f"matrix must be a square array of real numbers with 1 to {ROUNDS_MAX} rows, got shape {np.shape(matrix)}"
+        )
+    rows = rows.astype(float)
+    bad = np.argwhere(~((rows >= 0) & (rows < math.inf)))
+    if bad.size:
+        i, j = bad[0].tolist()
+        raise DomainError(f"matrix must have finite entries >= 0, got {float(rows[i, j])!r} at row {i}, column {j}")
+    above = np.argwhere(np.triu(rows, 1) > 0)
+    if above.size:
+        i, j = above[0].tolist()
+        raise DomainError(f"matrix must be lower triangular, got {float(rows[i, j])!r} at row {i}, column {j}")
+    wide = int((rows > 0).sum(axis=1).max())
+    if wide > BANDS_MAX:
+        raise DomainError(f"matrix must have at most {BANDS_MAX} entries that are not 0 in a row, got {wide}")
+    return rows
+
+
+def _rates(rows: np.ndarray, held, sigma: float, q: float, nats: float) -> list[np.ndarray]:
+    """p_ij for the columns held of every row. Chernoff's bound of <y_<i, c_j>: sum_j' x_j' <c_j, c_j'> plus noise of
+    variance sigma^2 |c_j|^2; sums of positive terms, within 1e-12, which the last factor pays."""
+    out, kept = [], {}
+    bands = 1 + max(i - int(columns[0]) for i, columns in enumerate(held) if columns.size) if rows.any() else 1
+    for i, columns in enumerate(held):
+        p = np.full(columns.size, q)
+        before = rows[max(0, i - bands) : i]  # above are no entries of these columns
+        for place, j in enumerate(columns.tolist()):
+            column = before[:, j]
+            square = float(column @ column)
+            if j == i or not square:
+                continue
+            products = column @ before[:, max(0, j - bands) : j + bands]
+            products = products[products > 0]
+            key = (products.tobytes(), square)
+            if key not in kept:
+                tilt = TILTS / (sigma * math.sqrt(square))
+                with np.errstate(over="ignore"):
+                    grown = np.log1p(q * np.expm1(np.multiply.outer(tilt, products))).sum(axis=1)
+                    top = np.min((nats + 0.5 * (tilt * sigma) ** 2 * square + grown) / tilt)  # [theory: matrix.rates]
+                odds = (top - 0.5 * square) / (sigma * sigma) * (1 + 1e-12) + 1e-12 * (1 + square / sigma**2)
+                # [theory: matrix.posterior]
+                kept[key] = _up(q / (q + (1 - q) * math.exp(-min(odds, 700.0)))) if odds > 0 else q
+            p[place] = max(kept[key], q)
+        out.append(p)
+    return out
+
+
+def _up(p: float) -> float:
+    """Rounded up to DIGITS digits."""
+    unit = 10.0 ** (math.floor(math.log10(p)) + 1 - DIGITS)
+    return min(1.0, (math.floor(p / unit) + 1) * unit * (1 + 2**-50))
+
+
+def _shifts(entries: tuple[float, ...], rates: tuple[float, ...]) -> tuple[list[float], list[float]]:
+    """The law of sum_j C_j B_j, B_j independent of rates p_j, with at most SHIFTS shifts: of more, those that it costs
+    least to move are moved up to the next [theory: allocation.comparison]."""
+    shift, weight = np.zeros(1), np.ones(1)
+    for c, p in zip(entries, rates, strict=True):
+        shift, weight = np.r_[shift, (shift + c) * (1 + 2**-52)], np.r_[weight * (1 - p), weight * p]
+        order = np.argsort(shift, kind="stable")
+        shift, weight = shift[order], weight[order]
+        weight[-1] += max(0.0, 1 - weight.sum())
+        cost = np.r_[weight[:-1] * np.diff(shift), math.inf]
+        least = weight < 1e-200
+        moved = least | (np.diff(shift, append=math.inf) == 0)
+        moved[-1] = False
+        spare = int((~moved).sum()) - SHIFTS
+        if spare > 0:
+            cheap = np.argsort(np.where(moved, math.inf, cost), kind="stable")[:spare]
+            moved[cheap] = True
+        keep = np.flatnonzero(~moved)
+        weight = np.add.reduceat(weight, np.r_[0, keep[:-1] + 1])
+        shift = shift[keep]
+    weight /= weight.sum()
+    # Sums of positive terms: probabilities of large shifts are within 4u of themselves an entry, which is moved up.
+    rest = len(entries) * 2.0**-48
+    weight[-1] += rest
+    for i in range(weight.size):
+        taken = min(rest, float(weight[i]))
+        weight[i], rest = weight[i] - taken, rest - taken
+    held = weight > 0
+    return shift[held].tolist(), weight[held].tolist()
