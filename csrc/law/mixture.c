@@ -15,8 +15,8 @@
 #define WIDEST 1.5  /* of b = s d: below pi/2 */
 
 /* Points of one step at n nodes. With T_i within tau = 3u s(|x| + s) + (3 PRODUCTS + 4)u of itself, weights within
- * (5 n_shifts + 4)u and their sum n_shifts u more, U = sum w_i (T_i - 1) is within sum w_i (T_i + 1)(tau + (6 n_shifts +
- * 8)u). */
+ * (5 n_shifts + 4)u and their sum n_shifts u more, U = sum w_i (T_i - 1) is within
+ * sum w_i (T_i + 1)(tau + (6 n_shifts + 8)u). */
 void hs_mixture_points(const hs_mixture *g, int add, double *l, double *lp, double *dl, double *dp)
 {
     double T[HS_SHIFTS_MAX], fall[HS_SHIFTS_MAX], top = 0;
