@@ -6,8 +6,8 @@
  *
  * Formula [theory: range.recursion]. D'(i) = max over 0 <= a <= m of v_a = p_a D(i-a) + q_a D(i-a+m). From above the
  *   maximum is over all s: between a-1 and a at most max(v_{a-1}, v_a) + E (1 - d/4E)^2 while d = |v_a - v_{a-1}| < 4E,
- *   E = (h^2/8) max -f'' of the chords of the cells of g - s and g - s + mh [theory: range.between]; the square is replaced
- *   by two chords, or by 1 - d/4E.
+ *   E = (h^2/8) max -f'' of the chords of the cells of g - s and g - s + mh [theory: range.between]; the square is
+ *   replaced by two chords, or by 1 - d/4E.
  *
  * Rounding: a few u of the result a step, all terms being positive; E is enlarged by what its slopes may be off.
  *
