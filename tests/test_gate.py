@@ -140,7 +140,6 @@ LENGTHS = {
     "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 100, None),
     "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 100, None),
     "mixed_cgf": (*LAWS, 1.0, None),
-    "ranged_curve": (np.array([4, 6], np.int64), 0.1, 1, None),
     "mixture_points": (np.array([[2.0, -8.0, 0.25, 70.0]]), np.array([0.0, 1.0]), np.array([0.9, 0.1]), 0),
     "sublaplace_points": (1.0, 0.1, 0, 2, NODE, WEIGHT),
     "grid_log_mgfs": (PLACES, None, 0.1, NODE**2, LOSS),
@@ -196,6 +195,7 @@ TAKE_NONE = {
     "allocation_line": (1.0, 10.0, 1.0, NO),
 }
 NEED_SOME = {
+    "ranged_curve": [(np.zeros(0, np.int64), 0.1, 1, WORK), (np.array([3, 0]), 0.1, 1, WORK)],
     "convolve_tilt": [(0, 0.1, LOSS, 1.0, 0.0, NO), (0, 0.1, NO, 1.0, 0.0, np.zeros(4))],
     "convolve_tail": [(NO, 0, 0.1, 1.0, 0.0, 3), (LOSS, 0, 0.1, 1.0, 0.0, 3)],
     "grid_log_mgf": [(0, 0.1, NO, 1.0)],

@@ -690,6 +690,8 @@ def ranged_curve(const int64_t[::1] m, double h, int above, double[::1] work):
     """The curve of adaptive steps of bounded range at 0, h, ..; see csrc/curve/ranged.c."""
     cdef int64_t points = 1, i
     cdef int status
+    if not m.shape[0]:
+        check(HS_BAD_ARGUMENT, "ranged")
     for i in range(m.shape[0]):
         if not 1 <= m[i] <= 1 << 24:
             check(HS_BAD_ARGUMENT, "ranged")

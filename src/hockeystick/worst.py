@@ -87,7 +87,7 @@ def maximum(
     def sure(which, x):
         known = alone(which, x, roots=roots, log=log) if settings.get("route", "auto") == "auto" else None
         if known:
-            budget = Budget({"curves": known[1] - known[0]}, "eps" if roots else "delta")
+            budget = Budget({"chords": known[1] - known[0]}, "eps" if roots else "delta")
             mid = 0.5 * (known[0] + known[1]) if known[0] > -math.inf else known[0]
             return Bound(known[0], mid, known[1], "exact", True, budget, "between curves below and above top_k")
         ends = enclosed(which)
