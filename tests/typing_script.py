@@ -41,7 +41,8 @@ def steps() -> hs.Run:
     assert many == hs.Run.from_arrays([2.0, 1.0], 0.1, [4, 3])
     chosen: list[hs.Mechanism] = [hs.bounded_range(0.1), hs.exponential_mechanism(0.1), hs.permute_and_flip(0.1)]
     assert hs.compose(run, (step, 3), [step]).steps == 25 and local and len(sized) == len(chosen) == 3
-    told = [hs.top_k(0.1, 2), hs.select(hs.gaussian(2.0), mean=10), hs.shuffled(hs.pure_dp(1.0), 100)]
+    told = [hs.top_k(0.1, 2), hs.select(hs.gaussian(2.0), mean=10), hs.shuffled(hs.pure_dp(1.0), 100), hs.failure(1e-9)]
+    banded: hs.Run = hs.matrix_mechanism([[1.0, 0.0], [0.5, 1.0]], 4.0, 0.1, failure=1e-9)
     drawn: list[hs.Mechanism] = [
         hs.random_allocation(hs.gaussian(2.0), 10),
         hs.balls_and_bins(hs.gaussian(2.0), 10, epochs=1),
