@@ -1,6 +1,7 @@
 """Random shifts on the line, matrix mechanisms, failures."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -161,3 +162,10 @@ def test_what_has_no_pair_says_so():
     for ask in (lambda r: hs.rdp(r, [2.0]), lambda r: hs.select(r, mean=5), lambda r: hs.poisson_subsampled(r, 0.1)):
         with pytest.raises(hs.HockeystickError):
             ask(Failure(1e-6))
+
+
+def test_a_failure_alone_is_inside_its_bound():
+    for delta in (1e-9, 0.1, 1e-300, 1 / 8, 2e-17):
+        for k in (1, 3, 7):
+            bound = hs.delta(hs.failure(delta) * k, 0.3)
+            assert bound.lower <= k * Fraction(delta) <= bound.upper <= k * delta * (1 + 1e-14)

@@ -47,7 +47,7 @@ def steps() -> hs.Run:
         hs.random_allocation(hs.gaussian(2.0), 10),
         hs.balls_and_bins(hs.gaussian(2.0), 10, epochs=1),
     ]
-    assert drawn
+    assert drawn and banded.steps > 1
     assert hs.compose(*told).steps > 0
     return step * 1000
 

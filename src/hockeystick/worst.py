@@ -135,7 +135,8 @@ def maximum(
 def _beside(bound: Bound, lost: float, log: bool) -> Bound:
     """A bound of delta, or of its logarithm, with the probability of a failure added [theory: matrix.conditional]."""
     ends = [math.exp(end) if log else end for end in (bound.lower, bound.estimate, bound.upper)]
-    low, mid, high = ((end + lost) * (1 + side * 8 * U) for end, side in zip(ends, (-1, 0, 1), strict=True))
+    least = lost * (1 - 2**-48)  # `lost` is rounded up
+    low, mid, high = (ends[0] + least) * (1 - 8 * U), ends[1] + lost, (ends[2] + lost) * (1 + 8 * U)
     ends = [
         math.log(end) + side * 4 * U * abs(math.log(end)) if log else end
         for end, side in ((low, -1), (mid, 0), (high, 1))
