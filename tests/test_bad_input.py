@@ -118,10 +118,9 @@ def test_not_a_run(query, at, what):
     refuses(hs.DomainError, lambda: query(what, at), repr(what))
 
 
-@pytest.mark.parametrize("adjacency", ["replace_one", "zero_out"])
-def test_adjacency_without_a_theorem(adjacency):
+def test_adjacency_without_a_theorem():
     run = hs.gaussian_mixture(2.0, [0.0, 1.0], [0.9, 0.1]) * 3
-    refuses(hs.DomainError, lambda: hs.delta(run, 1.0, adjacency=adjacency), adjacency, "add_remove")
+    refuses(hs.DomainError, lambda: hs.delta(run, 1.0, adjacency="replace_one"), "replace_one", "add_remove")
 
 
 @pytest.mark.parametrize("query, at", QUERIES)

@@ -127,15 +127,12 @@ def matrix_mechanism(matrix: ArrayLike, sigma: float, q: float, *, failure: floa
     --------
     >>> import hockeystick as hs
     >>> import numpy as np
-    >>> n = 200
-    >>> identity, banded = np.eye(n), np.eye(n) + 0.5 * np.eye(n, k=-1) + 0.25 * np.eye(n, k=-2)
-    >>> plain = hs.poisson_subsampled(hs.gaussian(2.0), 0.05) * n
-    >>> for what in (hs.matrix_mechanism(identity, 2.0, 0.05, failure=1e-8), plain):
-    ...     print(f"{hs.epsilon(what, 1e-5).upper:.3f}")
-    1.682
-    1.681
-    >>> hs.epsilon(hs.matrix_mechanism(banded, 2.0, 0.05, failure=1e-8), 1e-5).upper < 4
-    True
+    >>> n = 1000
+    >>> banded = np.eye(n) + 0.5 * np.eye(n, k=-1) + 0.25 * np.eye(n, k=-2)
+    >>> sampled = hs.matrix_mechanism(banded, 10.0, 0.05, failure=1e-7)
+    >>> whole = hs.gaussian(10.0 / np.linalg.norm(banded.sum(axis=1)))    # all records in every round
+    >>> print(f"{hs.epsilon(sampled, 1e-5):.3f} {hs.epsilon(whole, 1e-5):.3f}")
+    [1.510, 1.511] [38.149, 38.150]
     """
     rows, sigma = _matrix(matrix), real("sigma", sigma, "> 0")
     q, lost = real("q", q, "in (0, 1]"), _failure(failure)
