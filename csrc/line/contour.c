@@ -61,6 +61,17 @@ void hs_line_freeze(hs_contour *C, hs_sums *S)
     C->fit *= 1 + HS_SUMS;
 }
 
+/* What the aliases weigh at most at eps, by K at the tilt s, entry i of the sums [theory: line.aliases]. */
+static double aliases_upper(const hs_contour *C, const hs_sums *S, int i, double s, double eps)
+{
+    double d = fabs(s - C->c), P = C->P,
+           A = 8 * HS_U *
+               (fabs(S->K[0]) + (fabs(C->c) + fabs(C->s_left) + C->s_right) * (fabs(eps) + P)); /* rounding */
+    A += 8 * HS_U * fabs(S->K[i]) + (S->K[i] + S->err[i] + S->inner[i] + S->fitted[i] - S->K[0]) - (s - C->c) * eps +
+         hs_payoff(s) - d * P;
+    return exp(A) / -expm1(-d * P) * (1 + 1e-9);
+}
+
 /* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes [theory: line.shared]. Value, its log-scale,
  * -d delta/d eps, error terms. */
 static void line_at(const void *prepared, double eps, hs_value *v)
@@ -70,9 +81,8 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     const hs_nodes F = nodes_of(C, S);
     double unit = C->dy / (2 * HS_PI), sum, der;
     double c = C->c, P = C->P, s = C->s_left;
-    double d, A, S1 = 0, S2 = 0;
-    double scale, whole, w_in, w_fit;
-    double part_A;
+    double S1 = 0, S2 = 0, scale;
+    double size, whole, w_in, w_fit;
     hs_nodes_sum(&F, eps, &sum, &der);
     v->log_scale = S->K[0] - c * eps;
     scale = -v->log_scale;
@@ -88,21 +98,14 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     w_in = S->inner[0];
     w_fit = S->fitted[0];
     /* [theory: rounding.line] */
-    v->rounding = unit * C->round + expm1(whole) * fabs(unit * sum) * exp(w_in + w_fit) +
+    size = fabs(unit * sum);
+    v->rounding = unit * C->round + expm1(whole) * size * exp(w_in + w_fit) +
                   16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
-    v->inner = unit * C->inner + expm1(w_in) * fabs(unit * sum);
-    v->fit = unit * C->fit + expm1(w_fit) * (exp(w_in) * fabs(unit * sum) + v->rounding + v->inner + unit * C->fit);
+    v->inner = unit * C->inner + expm1(w_in) * size;
+    v->fit = unit * C->fit + expm1(w_fit) * (exp(w_in) * size + v->rounding + v->inner + unit * C->fit);
     v->truncation = C->tail;
-    part_A = 8 * HS_U *
-             (fabs(S->K[0]) + (fabs(c) + fabs(s) + C->s_right) * (fabs(eps) + P)); /* rounding of the exponents A */
-    d = C->s_right - c;
-    A = part_A + 8 * HS_U * fabs(S->K[1]) + (S->K[1] + S->err[1] + S->inner[1] + S->fitted[1] - S->K[0]) - d * eps +
-        hs_payoff(C->s_right) - d * P;
-    v->alias_right = exp(A) / -expm1(-d * P) * (1 + 1e-9); /* [theory: line.aliases] */
-    d = c - s;
-    A = part_A + 8 * HS_U * fabs(S->K[2]) + (S->K[2] + S->err[2] + S->inner[2] + S->fitted[2] - S->K[0]) + d * eps +
-        hs_payoff(s) - d * P;
-    v->alias_left = exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    v->alias_right = aliases_upper(C, S, 1, C->s_right, eps);
+    v->alias_left = aliases_upper(C, S, 2, s, eps);
     v->lower = v->value - v->alias_right - v->inner - v->fit - v->rounding - v->truncation -
                (s >= 0 || s < -1 ? v->alias_left : 0);
     v->upper = v->value + v->inner + v->fit + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);

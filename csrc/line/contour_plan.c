@@ -180,23 +180,46 @@ static double lead(hs_contour *C, double y, double y_far, double need, decay *D,
     return y_far;
 }
 
+/* The frequency from which |phi| is below the target, if one alone decides, from the sample; and the power of y that
+ * -log |phi| grows like. 0 if the sample has no grid or does not fall that far. */
+static double first_end(hs_contour *C, double target, decay *D, double *power, double *work)
+{
+    double y0 = sqrt(2 * target) / C->sd, y = y0, at = 0, prev = 0;
+    int it;
+    *power = 2;
+    if (sample_fall(C, y0, target, D, work)) return 0;
+    for (it = 0; it < HS_PROBES; it++, y *= 2, prev = at)
+        if ((at = D->fall[it] - 2 * log(hypot(C->c, y) / C->c)) < -target) break;
+    if (it == HS_PROBES) return 0;
+    if (it > 0) *power = fmax(0.3, log(at / prev) / log(2));
+    return y * (pow(target / -at, 1 / *power) * (it > 0 ? 1.05 : 1));
+}
+
+/* Where the tail begins if not at y, and C->y_far: moments serve up to the larger root of x V/2 - x^2 F/48 = need, x =
+ * y^2, if they do at x = lo; from C->y_far on Psi does. */
+static double tail_start(hs_contour *C, double y, double need, decay *D, double *work)
+{
+    double root = 0.25 * D->spread * D->spread - D->fourth * (need + 0.3) / 12, lo, end;
+    root = root > 0 ? (0.5 * D->spread + sqrt(root)) * 24 / D->fourth : 0;
+    lo = (need + 0.3) / (0.5 * D->spread - D->fourth * y * y / 48);
+    if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
+    end = find_far(C, y, need, hs_has_pairs(C) ? fmin(fmax(sqrt(root), 6 * y), 64 * y) : 1e6 * y, D, work);
+    if (end * end <= root) {
+        y = fmax(y, sqrt(lo));
+        C->y_far = fmax(end, 1.05 * y);
+    } else if (end < HUGE_VAL) y = lead(C, y, end, need, D, work);
+    return y;
+}
+
 /* N, y_grid, and how the tail beyond Y = N dy is covered (hs_contour_log_tail_upper): C->y_far > Y by moments up to
  * y_far, == Y by Psi alone, 0 by the metric at C->doublings points. A long line has a tail eight nats below rtol,
  * not twelve. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->nats + C->loss + 4, y0 = sqrt(2 * target) / C->sd, y, power = 2;
-    double need, root, lo, end;
-    double at = 0, prev = 0, surplus = C->nats + log(C->rtol) - 8;
+    double target = C->nats + C->loss + 4, surplus = C->nats + log(C->rtol) - 8, power, need;
     decay D;
-    int it, pairs = hs_has_pairs(C),
-            own = C->b == 1 && !pairs && C->q[0] < 1; /* whether D.G is the grid of all there is */
-    if (sample_fall(C, y0, target, &D, work)) return HS_TOO_MANY_NODES;
-    for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2, prev = at)
-        if ((at = D.fall[it] - 2 * log(hypot(C->c, y) / C->c)) < -target) break;
-    if (it == HS_PROBES) return HS_TOO_MANY_NODES;
-    if (it > 0) power = fmax(0.3, log(at / prev) / log(2));
-    y *= pow(target / -at, 1 / power) * (it > 0 ? 1.05 : 1);
+    double y = first_end(C, target, &D, &power, work);
+    int own = C->b == 1 && !hs_has_pairs(C) && C->q[0] < 1; /* whether D.G is the grid of all there is */
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
     if (surplus > 0 && y > HS_FEW_NODES * C->dy) { /* nodes cost more than these nats bring */
         y *= pow(1 - surplus / target, 1 / power);
@@ -207,17 +230,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     C->y_far = C->far_mesh = 0;
     C->fine = 0;
     C->bands = 1;
-    /* moments: good up to the larger root of x V/2 - x^2 F/48 = need, x = y^2, if they are at x = lo; Psi has to
-     * take over */
-    root = 0.25 * D.spread * D.spread - D.fourth * (need + 0.3) / 12;
-    root = root > 0 ? (0.5 * D.spread + sqrt(root)) * 24 / D.fourth : 0;
-    lo = (need + 0.3) / (0.5 * D.spread - D.fourth * y * y / 48);
-    if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    end = find_far(C, y, need, pairs ? fmin(fmax(sqrt(root), 6 * y), 64 * y) : 1e6 * y, &D, work);
-    if (end * end <= root) {
-        y = fmax(y, sqrt(lo));
-        C->y_far = fmax(end, 1.05 * y);
-    } else if (end < HUGE_VAL) y = lead(C, y, end, need, &D, work);
+    y = tail_start(C, y, need, &D, work);
     if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
     if (C->ruled && !(C->y_far > 0)) return HS_TOO_MANY_NODES;
     C->N = nodes_up_to(C, y);

@@ -102,44 +102,24 @@ static void exact_moments(const hs_contour *C, const hs_grid *G, double a, doubl
     }
 }
 
-/* The points Y 2^i of the metric. level: error of phi on the whole real line's neighbourhood (ends and y = 0). */
-static void visit_doublings(const hs_contour *C, hs_grid *G, double a, double k, double c1, double c2, double level,
-                            double sd, hs_sums *S)
+/* A lower bound of 2 (1 - |phi|) at y = Y 2^i, where phi on the grid is off by err; i rises by ones from 0. */
+static double metric_lower(hs_grid *G, int i, double y, double err)
 {
-    int i;
-    for (i = 0; i < C->doublings; i++) {
-        double y = C->N * C->dy * ldexp(1, i), x, w;
-        double err, a2;
-        if (i == 0) hs_grid_phase(G, y, &x, &w);
-        else hs_grid_phase_double(G, &x, &w);
-        err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_grid_quadrature_upper(G, a, y);
-        a2 = -(2 * x + x * x + w * w); /* 1 - |phi|^2; a^2 = 2 (1 - |phi|) */
-        a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
-        S->metric[i] += k * fmax(a2, 0);
-        if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* before that Psi says nothing; 0 is always a bound */
-            S->far[i] += k * log(fmin(1, hs_grid_far_upper(G, a, y) + level));
-    }
+    double x, w, a2;
+    if (i == 0) hs_grid_phase(G, y, &x, &w);
+    else hs_grid_phase_double(G, &x, &w);
+    a2 = -(2 * x + x * x + w * w); /* 1 - |phi|^2 */
+    a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
+    return fmax(a2, 0);
 }
+
+/* Bound of |phi - phi on the grid| at y = Y 2^i from the weights and phases; see hs_grid_weights. */
+static double doubled_error(double y, int i, double c1, double c2) { return y * (c1 + 64.0 * (1 << i) * c2); }
 
 /* Whether the phases of nodes from .. to lie where hs_cis_m1 is proved, with room for those of shifted paths; l is
  * monotone there. */
 static int turns_fit(const hs_contour *C, const hs_grid *G, int from, int to)
 { return C->y_grid * fmax(fabs(G->l[from]), fabs(G->l[to])) < 1e6; }
-
-/* The nodes of one subsampled step on its grid of the real line: an error bound for all or, where that is not small
- * beside the aliases, one for those up to half of y_grid, which carry most of the sum, and one for the others.
- * Returns the larger. */
-static double plain_nodes(const hs_contour *C, hs_grid *G, double a, double k, int ruled, double c1, double c2,
-                          double rest, hs_sums *S)
-{
-    double slope = c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid,
-           quad = hs_grid_quadrature_upper(G, a, C->y_grid) + rest;
-    int64_t mid = k * quad < exp(-C->nats) ? 0 : (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
-    hs_grid_nodes(G, C->dy, C->N, S->zr, S->zi);
-    if (mid) add_nodes(C, k, C->add, ruled, slope, hs_grid_quadrature_upper(G, a, half) + rest, 0, mid, S);
-    add_nodes(C, k, C->add, ruled, slope, quad, mid, C->N + 1, S);
-    return quad;
-}
 
 /* Whether shifted paths (twosided_shift.c), each of whose nodes costs about twice, pay for a step that would have
  * `n` nodes on the real line: then the real line serves y = 0, Psi and exact moments only, with `rows` nodes. There
@@ -203,53 +183,106 @@ static inner_grid inner_grid_of(const hs_contour *C, double m, double q)
     return I;
 }
 
+/* k copies of a subsampled step on its inner grid, and what its nodes and its tail are bounded by. */
+typedef struct {
+    inner_grid I;
+    hs_grid G;
+    hs_moments mo;
+    double k, c1, c2; /* see hs_grid_weights */
+    double out;       /* relative error of M(c) by the quadrature, the ends and what was dropped */
+    double level;     /* error of phi on the neighbourhood of the real line: ends and y = 0 */
+    double rest;      /* level and what the trimmed weights leave out */
+    double quad;      /* error of phi at the nodes visited, but for rounding */
+    int ruled;
+} gridded;
+
+/* The nodes of a step on its grid of the real line: an error bound for all or, where that is not small beside the
+ * aliases, one for those up to half of y_grid, which carry most of the sum, and one for the others. */
+static void plain_nodes(const hs_contour *C, gridded *V, hs_sums *S)
+{
+    double slope = V->c1 + V->c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid, near;
+    int64_t mid;
+    V->quad = hs_grid_quadrature_upper(&V->G, V->I.a, C->y_grid) + V->rest;
+    mid = V->k * V->quad < exp(-C->nats) ? 0 : (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
+    hs_grid_nodes(&V->G, C->dy, C->N, S->zr, S->zi);
+    if (mid) {
+        near = hs_grid_quadrature_upper(&V->G, V->I.a, half) + V->rest;
+        add_nodes(C, V->k, C->add, V->ruled, slope, near, 0, mid, S);
+    }
+    add_nodes(C, V->k, C->add, V->ruled, slope, V->quad, mid, C->N + 1, S);
+}
+
+/* What a subsampled step adds to the bound of the tail. */
+static void subsampled_tail(const hs_contour *C, gridded *V, hs_sums *S)
+{
+    hs_grid *G = &V->G;
+    double a = V->I.a, m = G->m, k = V->k, reach = fmax(-G->lo, G->hi), sd = sqrt(V->mo.var);
+    int i;
+    if (C->y_far > 0) {
+        if (V->I.exact) exact_moments(C, G, a, 1.1 * V->out + V->mo.err, k, S);
+        else if (C->y_far > C->N * C->dy) {
+            if (C->y_far > 2 * C->y_grid) G->strip = -1;
+            if (C->y_far > C->y_grid) V->quad = hs_grid_quadrature_upper(G, a, C->y_far) + V->rest;
+            band_moments(C, G, G->q, V->mo.mean, V->quad + C->y_far * V->c1, k, S);
+        }
+        S->far[0] += k * hs_far_log(fmin(1, hs_grid_far_upper(G, a, C->y_far) + V->level), V->ruled);
+    }
+    if (C->y_far != 0) return;
+    for (i = 0; i < C->doublings; i++) {
+        double y = C->N * C->dy * ldexp(1, i),
+               err = doubled_error(y, i, V->c1, V->c2) + V->level + hs_grid_quadrature_upper(G, a, y);
+        S->metric[i] += k * metric_lower(G, i, y, err);
+        if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* before that Psi says nothing; 0 is always a bound */
+            S->far[i] += k * log(fmin(1, hs_grid_far_upper(G, a, y) + V->level));
+    }
+    S->var += k * hs_grid_var_upper(G, V->mo.mean, hs_squares_upper(a, m, reach), 20 * HS_U * m * (reach + m),
+                                    3.4 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, a)), V->level);
+}
+
+/* The grid of a subsampled step and K at c with its error. work: HS_STEP_WORK doubles, where the grid lies. */
+static int lay_grid(const hs_contour *C, double m, double q, gridded *V, double *work)
+{
+    hs_grid *G = &V->G;
+    double a;
+    int st;
+    V->I = inner_grid_of(C, m, q);
+    if (!(V->I.h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_grid_build(G, m, q, V->I.h, V->I.lo, V->I.hi, work))) return st;
+    a = V->I.a;
+    hs_grid_moments(G, a, &V->mo);
+    V->out = hs_grid_real_upper(m, a, V->I.h) + hs_grid_ends_upper(G, a, V->mo.log_m);
+    V->level = 2 * V->out;
+    V->rest = V->level + 4 * exp(-V->I.R - 2);
+    if (V->mo.dropped) V->out += hs_grid_dropped_upper(G, a) / exp(fmin(V->mo.log_m, 0));
+    if (!(V->out < 0.1)) return HS_TOO_WIDE;
+    hs_grid_weights(G, a, V->mo.log_m, &V->c1, &V->c2);
+    hs_grid_trim(G, exp(-V->I.R - 2));
+    if (!turns_fit(C, G, 0, (int)((G->hi - G->lo) / G->h + 0.5))) return HS_OUT_OF_RANGE;
+    G->strip = V->I.strip;
+    G->damp = C->damp;
+    return HS_OK;
+}
+
 /* One subsampled step on its inner grid: K at c, every node, the tail. */
 static int visit_subsampled(const hs_contour *C, double m, double q, double k, int ruled, hs_sums *S, double *work)
 {
-    inner_grid I = inner_grid_of(C, m, q);
-    double out, level, quad, rest;
-    double c1, c2;
-    hs_grid G;
-    hs_moments mo;
+    gridded V_, *V = &V_;
     hs_two_shift P;
+    double slope;
     int st;
     if ((st = subsampled_aliases(C, m, q, k, ruled, S, work))) return st;
-    if (!(I.h > 0)) return HS_TOO_MANY_NODES;
-    if ((st = hs_grid_build(&G, m, q, I.h, I.lo, I.hi, work))) return st;
-    hs_grid_moments(&G, I.a, &mo);
-    out = hs_grid_real_upper(m, I.a, I.h) + hs_grid_ends_upper(&G, I.a, mo.log_m);
-    level = 2 * out;
-    rest = level + 4 * exp(-I.R - 2);
-    if (mo.dropped) out += hs_grid_dropped_upper(&G, I.a) / exp(fmin(mo.log_m, 0));
-    if (!(out < 0.1)) return HS_TOO_WIDE;
-    S->K[0] += k * mo.log_m;
-    S->err[0] += k * mo.err + HS_U * (2 + hs_joins(C)) * fabs(k * mo.log_m);
-    S->inner[0] += 1.1 * k * out;
-    hs_grid_weights(&G, I.a, mo.log_m, &c1, &c2);
-    hs_grid_trim(&G, exp(-I.R - 2));
-    if (!turns_fit(C, &G, 0, (int)((G.hi - G.lo) / G.h + 0.5))) return HS_OUT_OF_RANGE;
-    G.strip = I.strip;
-    G.damp = C->damp;
-    if (I.shifted) {
-        double slope;
-        if ((st = hs_grid_shift_build(&G, I.a, mo.log_m, mo.err, 1.1 * out, I.R, &P))) return st;
-        slope = hs_two_shift_nodes(&P, C->dy, C->N, G.er, S->zr, S->zi);
-        add_nodes(C, k, C->add, ruled, slope, quad = P.quad, 0, C->N + 1, S);
-    } else quad = plain_nodes(C, &G, I.a, k, ruled, c1, c2, rest, S);
-    if (C->y_far > 0) {
-        if (I.exact) exact_moments(C, &G, I.a, 1.1 * out + mo.err, k, S);
-        else if (C->y_far > C->N * C->dy) {
-            if (C->y_far > 2 * C->y_grid) G.strip = -1;
-            if (C->y_far > C->y_grid) quad = hs_grid_quadrature_upper(&G, I.a, C->y_far) + rest;
-            band_moments(C, &G, q, mo.mean, quad + C->y_far * c1, k, S);
-        }
-        S->far[0] += k * hs_far_log(fmin(1, hs_grid_far_upper(&G, I.a, C->y_far) + level), ruled);
-    } else if (C->y_far == 0) {
-        visit_doublings(C, &G, I.a, k, c1, c2, level, sqrt(mo.var), S);
-        S->var += k * hs_grid_var_upper(&G, mo.mean, hs_squares_upper(I.a, m, fmax(-G.lo, G.hi)),
-                                        20 * HS_U * m * (fmax(-G.lo, G.hi) + m),
-                                        3.4 + m * 2.61 * (G.h + 1 / hs_grid_fall(&G, I.a)), level);
-    }
+    if ((st = lay_grid(C, m, q, V, work))) return st;
+    V->k = k;
+    V->ruled = ruled;
+    S->K[0] += k * V->mo.log_m;
+    S->err[0] += k * V->mo.err + HS_U * (2 + hs_joins(C)) * fabs(k * V->mo.log_m);
+    S->inner[0] += 1.1 * k * V->out;
+    if (V->I.shifted) {
+        if ((st = hs_grid_shift_build(&V->G, V->I.a, V->mo.log_m, V->mo.err, 1.1 * V->out, V->I.R, &P))) return st;
+        slope = hs_two_shift_nodes(&P, C->dy, C->N, V->G.er, S->zr, S->zi);
+        add_nodes(C, k, C->add, ruled, slope, V->quad = P.quad, 0, C->N + 1, S);
+    } else plain_nodes(C, V, S);
+    subsampled_tail(C, V, S);
     S->k_smooth += k;
     return HS_OK;
 }
@@ -298,19 +331,11 @@ static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, doub
     }
 }
 
-/* What a pair adds to the bound of the tail, on the grids of the real line. */
-static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, double c2, double level, double rest,
-                      const hs_moments *mo, hs_sums *S)
+/* An upper bound of the variance of the pair's loss at the tilt c. */
+static double pair_var_upper(const hs_contour *C, hs_two *T, double mean, double level)
 {
     double squares = 1, off = 0, wider = 0;
-    int i, r;
-    if (C->y_far > 0) {
-        if (C->y_far > C->N * C->dy)
-            band_moments(C, &T->G, HUGE_VAL, mo->mean,
-                         hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest + C->y_far * c1, k, S);
-        S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
-        return;
-    }
+    int r;
     for (r = 0; r < T->pair->branches; r++) {
         double up = T->pair->up[r], down = T->pair->down[r],
                g = fmax(-T->G.g[T->first[r]], T->G.g[T->first[r] + T->nodes[r] - 1]);
@@ -318,18 +343,48 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
         off = fmax(off, 20 * HS_U * (up * (g + up) + down * (g + down)));
         wider = fmax(wider, 36.2 + (up + down) * 2.61 * (T->h[r] + 1 / hs_two_fall(T, C->c, r)));
     }
+    return hs_grid_var_upper(&T->G, mean, squares, off, wider, level);
+}
+
+/* What a pair adds to the bound of the tail, on the grids of the real line. */
+static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, double c2, double level, double rest,
+                      const hs_moments *mo, hs_sums *S)
+{
+    int i;
+    if (C->y_far > 0) {
+        if (C->y_far > C->N * C->dy)
+            band_moments(C, &T->G, HUGE_VAL, mo->mean,
+                         hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest + C->y_far * c1, k, S);
+        S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
+        return;
+    }
     for (i = 0; i < C->doublings; i++) {
-        double y = C->N * C->dy * ldexp(1, i), x, w;
-        double err, a2;
-        if (i == 0) hs_grid_phase(&T->G, y, &x, &w);
-        else hs_grid_phase_double(&T->G, &x, &w);
-        err = y * (c1 + 64.0 * (1 << i) * c2) + level + hs_two_quadrature_upper(T, C->c, y);
-        a2 = -(2 * x + x * x + w * w);
-        a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
-        S->metric[i] += k * fmax(a2, 0);
+        double y = C->N * C->dy * ldexp(1, i),
+               err = doubled_error(y, i, c1, c2) + level + hs_two_quadrature_upper(T, C->c, y);
+        S->metric[i] += k * metric_lower(&T->G, i, y, err);
         S->far[i] += k * log(fmin(1, hs_two_far_upper(T, C->c, y) + level));
     }
-    S->var += k * hs_grid_var_upper(&T->G, mo->mean, squares, off, wider, level);
+    S->var += k * pair_var_upper(C, T, mo->mean, level);
+}
+
+/* K of the pair at c and at the tilts of the aliases, on the grids of the real line, added to the sums. *out: the
+ * relative error of M(c) by the quadrature, the ends and what was dropped; *level: that of phi on the neighbourhood of
+ * the real line. */
+static int pair_cgfs(const hs_contour *C, hs_two *T, const double *z, double k, hs_sums *S, hs_moments *mo, double *out,
+                     double *level)
+{
+    int i;
+    for (i = 2; i >= 0; i--) {
+        hs_two_moments(T, z[i], &mo[i]);
+        *out = hs_two_real_upper(T, z[i]) + hs_two_ends_upper(T, z[i], mo[i].log_m);
+        *level = 2 * *out;
+        if (mo[i].dropped) *out += hs_two_dropped_upper(T, z[i]) / exp(fmin(mo[i].log_m, 0));
+        if (i == 0 && !(*out < 0.1)) return HS_TOO_WIDE;
+        S->K[i] += k * mo[i].log_m;
+        S->err[i] += k * mo[i].err + HS_U * (2 + hs_joins(C)) * fabs(k * mo[i].log_m);
+        S->inner[i] += !i ? 1.1 * k * *out : *out < 1 ? -k * log1p(-*out) : HUGE_VAL;
+    }
+    return HS_OK;
 }
 
 /* One two-sided pair (twosided.c), by the same steps. */
@@ -350,16 +405,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]),
                            sqrt(2 * (R + 3)) + 1, work)))
         return st;
-    for (i = 2; i >= 0; i--) {
-        hs_two_moments(&T, z[i], &mo[i]);
-        out = hs_two_real_upper(&T, z[i]) + hs_two_ends_upper(&T, z[i], mo[i].log_m);
-        level = 2 * out;
-        if (mo[i].dropped) out += hs_two_dropped_upper(&T, z[i]) / exp(fmin(mo[i].log_m, 0));
-        if (i == 0 && !(out < 0.1)) return HS_TOO_WIDE;
-        S->K[i] += k * mo[i].log_m;
-        S->err[i] += k * mo[i].err + HS_U * (2 + hs_joins(C)) * fabs(k * mo[i].log_m);
-        S->inner[i] += !i ? 1.1 * k * out : out < 1 ? -k * log1p(-out) : HUGE_VAL;
-    }
+    if ((st = pair_cgfs(C, &T, z, k, S, mo, &out, &level))) return st;
     hs_two_weights(&T, z[0], mo[0].log_m, &c1, &c2);
     hs_grid_trim(&T.G, exp(-R - 2));
     for (i = 0; i < pair->branches; i++)
@@ -413,6 +459,31 @@ int hs_contour_visit_more(const hs_contour *C, double m, double q, double k, hs_
     return HS_OK;
 }
 
+/* The sums of one chunk of steps, which start as `fits` in the first and lie in the room for that chunk. */
+static int visit_chunk(const hs_contour *C, int chunk, double *sums, double *own, const hs_sums *fits, hs_sums *s)
+{
+    int64_t j, lo = hs_chunk_at(C->b, chunk, C->chunks), hi = hs_chunk_at(C->b, chunk + 1, C->chunks), size = C->N + 1;
+    int st = HS_OK;
+    memset(s, 0, sizeof *s);
+    if (!chunk) *s = *fits;
+    s->re = sums + chunk * HS_SUMS_WORK(C->N);
+    s->im = s->re + size;
+    s->round = s->im + size;
+    s->node = s->round + size;
+    s->fit = s->node + size;
+    s->zr = s->fit + size;
+    s->zi = s->zr + size;
+    memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
+    if (!chunk && C->n_fits) memcpy(s->node, s->fit, sizeof(double) * (size_t)size);
+    for (j = lo; j < hi && st == HS_OK; j++) {
+        if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st = HS_INTERRUPTED;
+        else if (hs_is_pair(C, j)) st = visit_pair(C, &C->pair[j], C->k[j], s, own);
+        else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
+        else st = visit_subsampled(C, C->m[j], C->q[j], C->k[j], hs_is_ruled(C, j), s, own);
+    }
+    return st;
+}
+
 /* Visits every step; chunks of fixed number, summed in order. Memory: see hs_contour_work. */
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 {
@@ -425,29 +496,8 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
-    for (chunk = 0; chunk < C->chunks; chunk++) {
-        int64_t j, lo = hs_chunk_at(C->b, chunk, C->chunks), hi = hs_chunk_at(C->b, chunk + 1, C->chunks),
-                   size = C->N + 1;
-        hs_sums *s = &S[chunk];
-        double *own = work + hs_thread() * HS_STEP_WORK;
-        memset(s, 0, sizeof *s);
-        if (!chunk) *s = fits;
-        s->re = sums + chunk * HS_SUMS_WORK(C->N);
-        s->im = s->re + size;
-        s->round = s->im + size;
-        s->node = s->round + size;
-        s->fit = s->node + size;
-        s->zr = s->fit + size;
-        s->zi = s->zr + size;
-        memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
-        if (!chunk && C->n_fits) memcpy(s->node, s->fit, sizeof(double) * (size_t)size);
-        for (st[chunk] = HS_OK, j = lo; j < hi && st[chunk] == HS_OK; j++) {
-            if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st[chunk] = HS_INTERRUPTED;
-            else if (hs_is_pair(C, j)) st[chunk] = visit_pair(C, &C->pair[j], C->k[j], s, own);
-            else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
-            else st[chunk] = visit_subsampled(C, C->m[j], C->q[j], C->k[j], hs_is_ruled(C, j), s, own);
-        }
-    }
+    for (chunk = 0; chunk < C->chunks; chunk++)
+        st[chunk] = visit_chunk(C, chunk, sums, work + hs_thread() * HS_STEP_WORK, &fits, &S[chunk]);
     for (chunk = 0; chunk < C->chunks; chunk++) {
         if (st[chunk]) return st[chunk];
         if (chunk) add_sums(C, &S[chunk], S);

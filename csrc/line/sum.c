@@ -12,16 +12,11 @@
 
 enum { LANES = 64 }; /* nodes at a time: a multiple of every vector length */
 
-/* log f becomes f_n, with |eps| taken reach larger in the error sums, so that every eps' within reach shares them. */
-HS_CLONES void hs_nodes_freeze(hs_nodes *F)
+/* e^{i phase} - 1 of every node at the line's eps: a + i b. */
+HS_CLONES static void turn_nodes(hs_nodes *F)
 {
-    double inner = 0, round = 0, c = F->c;
-    double top = fabs(F->eps) + F->reach, dy = F->dy, eps = F->eps;
-    const double *restrict hr = F->round, *restrict hn = F->node;
-    double *restrict re = F->re, *restrict im = F->im, *restrict a = F->a, *restrict b = F->b;
-    /* Units of u beside the nodes' own errors: two turns by hs_cis_m1, 24 each, z (1+z) and its inverse 22, products
-     * and sums with them 9, the exponential 2, a block of 64 terms 63, the blocks N/64 + 1, their scale 4. */
-    double adds = 150 + (double)F->N / 64;
+    double dy = F->dy, eps = F->eps, *restrict a = F->a, *restrict b = F->b;
+    const double *restrict im = F->im;
     int n, count = (int)F->N + 1, wild = 0;
     HS_SEPARATE
     for (n = 0; n < count; n++) {
@@ -37,6 +32,20 @@ HS_CLONES void hs_nodes_freeze(hs_nodes *F)
             a[n] = cos(ph) - 1;
             b[n] = sin(ph);
         }
+}
+
+/* log f becomes f_n, with |eps| taken reach larger in the error sums, so that every eps' within reach shares them. */
+HS_CLONES void hs_nodes_freeze(hs_nodes *F)
+{
+    double inner = 0, round = 0, c = F->c;
+    double top = fabs(F->eps) + F->reach, dy = F->dy;
+    const double *restrict hr = F->round, *restrict hn = F->node;
+    double *restrict re = F->re, *restrict im = F->im, *restrict a = F->a, *restrict b = F->b;
+    /* Units of u beside the nodes' own errors: two turns by hs_cis_m1, 24 each, z (1+z) and its inverse 22, products
+     * and sums with them 9, the exponential 2, a block of 64 terms 63, the blocks N/64 + 1, their scale 4. */
+    double adds = 150 + (double)F->N / 64;
+    int n, count = (int)F->N + 1;
+    turn_nodes(F);
     HS_SEPARATE
     for (n = 0; n < count; n++) {
         double y = n * dy, count = n ? 2 : 1, mag = hs_exp(re[n]) * count;
