@@ -216,7 +216,8 @@ static void plain_nodes(const hs_contour *C, gridded *V, hs_sums *S)
 static void subsampled_tail(const hs_contour *C, gridded *V, hs_sums *S)
 {
     hs_grid *G = &V->G;
-    double a = V->I.a, m = G->m, k = V->k, reach = fmax(-G->lo, G->hi), sd = sqrt(V->mo.var);
+    double a = V->I.a, m = G->m, k = V->k;
+    double reach = fmax(-G->lo, G->hi), sd = sqrt(V->mo.var);
     int i;
     if (C->y_far > 0) {
         if (V->I.exact) exact_moments(C, G, a, 1.1 * V->out + V->mo.err, k, S);
