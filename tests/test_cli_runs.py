@@ -485,6 +485,7 @@ def test_a_ledger_on_the_command_line(capsys, tmp_path):
     several = json.loads(call(capsys, "ledger", path, "show", "--delta", "1e-6,1e-7", "--format", "json")[1])["rows"]
     assert [row["delta"] for row in several[2:]] == [1e-6, 1e-7]
     assert "203 x PoissonSubsampled" in call(capsys, "ledger", path, "show")[1]
+    assert call(capsys, "ledger", path)[1] == call(capsys, "ledger", path, "show")[1]
     assert "203 x" not in call(capsys, "ledger", path, "show", "--quiet")[1]
 
 

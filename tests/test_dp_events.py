@@ -14,7 +14,7 @@ dpa = pytest.importorskip("dp_accounting")
 from dp_accounting import dp_event as events  # noqa: E402
 
 from hockeystick.adapters.dp_accounting import ADJACENCY, HockeystickAccountant  # noqa: E402
-from hockeystick.adapters.events import NonPrivate, RefusedError, translate  # noqa: E402
+from hockeystick.adapters.events import NonPrivate, RefusedError, down, translate  # noqa: E402
 
 ADD, ONE, ZERO = ADJACENCY
 Self, Composed, Poisson, Gaussian = (
@@ -201,7 +201,7 @@ def event_of(name, **fields):
         (event_of("EpsilonDeltaDpEvent", epsilon=0.5, delta=0.0), lambda: hs.pure_dp(0.5)),
         (event_of("EpsilonDeltaDpEvent", epsilon=0.5, delta=1e-6), lambda: hs.approx_dp(0.5, 1e-6)),
         (event_of("ExponentialMechanismDpEvent", epsilon=0.5), lambda: hs.bounded_range(0.5)),
-        (event_of("PermuteAndFlipDpEvent", epsilon=0.5), lambda: hs.pure_dp(0.5)),
+        (event_of("PermuteAndFlipDpEvent", epsilon=0.5), lambda: hs.laplace(down(2.0))),
         (
             event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.0, dimension=1),
             lambda: hs.discrete_gaussian(3.0),

@@ -1,6 +1,7 @@
 """Bounded range: the pair of a step against its definition, sums of k of them against powers, samples against
 quadrature."""
 
+import itertools
 import math
 import sys
 from pathlib import Path
@@ -26,6 +27,33 @@ def test_published_digits(k, eps0, eps):
     assert abs(b.estimate - eps) < 5e-6 and b.upper - b.lower < 1e-11 and b.route == "contour"
     curve = ranges_curve(mpf(eps0), k)
     assert curve(mpf(b.lower))[1] >= 1e-6 >= curve(mpf(b.upper))[0]
+
+
+def flipped(scores: np.ndarray) -> np.ndarray:
+    """The law of permute-and-flip: candidates in random order, one is taken with probability e^(score - largest)."""
+    law, orders = np.zeros(scores.size), list(itertools.permutations(range(scores.size)))
+    for order in orders:
+        left = 1.0
+        for i in order:
+            law[i] += left * math.exp(scores[i] - scores.max()) / len(orders)
+            left *= -math.expm1(scores[i] - scores.max())
+    return law
+
+
+def test_permute_and_flip_is_a_threshold_of_laplace_noise_at_worst():  # [theory: range.flip]
+    """Every set of four candidates, every way in which a neighbour moves their utilities; two candidates attain it."""
+    rng = np.random.default_rng(20)
+    for eps0, g in itertools.product((0.3, 2.0), (0.0, 0.2, 0.6, 0.9)):
+        g *= eps0
+        b = hs.delta(hs.laplace(1 / eps0), g)
+        for scores in (*rng.uniform(0, 1.5 * eps0, (12, 4)), np.zeros(4)):
+            before = flipped(scores)
+            for moved in itertools.product((-0.5, 0.5), repeat=4):
+                gain = flipped(scores + eps0 * np.array(moved)) - math.exp(g) * before
+                assert gain[gain > 0].sum() <= b.upper * (1 + 1e-12)
+        behind = np.array([-0.5 * (eps0 + g), 0.0])
+        gain = flipped(behind + eps0 * np.array([0.5, -0.5])) - math.exp(g) * flipped(behind)
+        assert b.lower * (1 - 1e-12) <= gain[0] <= b.upper * (1 + 1e-12)
 
 
 def test_the_supremum_over_two_point_pairs():  # [theory: range.two-points, range.pair]

@@ -101,8 +101,8 @@ def permute_and_flip(eps0: float) -> ApproxDP:
     each has probability 1/2, and after both utilities have moved apart e^-eps0/2 and 1 - e^-eps0/2, losses eps0 + log(2
     - e^-eps0) apart. So neither `exponential_mechanism(eps0)` nor its zero-concentrated bound eps0^2/8 holds for it.
 
-    Between two candidates it is a threshold of a release with Laplace noise, and under "add_remove" `laplace(1 / eps0)`
-    may be charged; for more candidates no proof of that is known here.
+    Under "add_remove" and "zero_out" `laplace(1 / eps0)` may be charged instead, and costs less in a composition:
+    permute-and-flip is a threshold of a release with Laplace noise at worst [theory: range.flip].
 
     Parameters
     ----------

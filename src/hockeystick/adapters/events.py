@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import hockeystick
 
 from ..bound import DomainError
-from ..mechanism import Mechanism, count, leaves, real
+from ..mechanism import LAPLACE_RANGE, Mechanism, count, leaves, real
 from ..outward import U
 from ..ranged import EPS0_MIN
 
@@ -108,6 +108,12 @@ def _rate(name: str, value) -> float:
     return q
 
 
+def _relations(event, *names: str) -> str:
+    """What is wrong with an event that only these relations define, in the peer's words."""
+    allowed = " or ".join(f"`{name}`" for name in names)
+    return f"neighboring_relation must be {allowed} for {type(event).__name__}"
+
+
 def _non_private(event, asked):
     yield NonPrivate(), 1, math.inf
 
@@ -186,7 +192,7 @@ def _randomized_response(event, asked):
     Defined for replacing a record: by another, or by the special record, whose output is uniform.
     """
     if asked.adjacency == "add_remove":
-        raise RefusedError(event, "RandomizedResponseDpEvent is defined for REPLACE_ONE and REPLACE_SPECIAL only")
+        raise RefusedError(event, _relations(event, "REPLACE_ONE", "REPLACE_SPECIAL"))
     p, buckets = _rate("noise_parameter", event.noise_parameter), count("num_buckets", event.num_buckets)
     if buckets == 1 or p == 1:
         return
@@ -210,11 +216,18 @@ def _approx_dp(event, asked):
         yield _make(event, "pure_dp", eps), 1, eps
 
 
-def _pure_dp(event, asked):
-    """Permute-and-flip is eps-DP by the definition of its event; the worst pair of a pure eps-DP step dominates it."""
+def _permute_and_flip(event, asked):
+    """Permute-and-flip is a threshold of Laplace noise at worst [theory: range.flip]. Under replace_one, where a sample
+    of a Laplace step stands for three laws, and beyond the range of `laplace`, it is the worst step of pure eps-DP."""
     eps = _non_negative("epsilon", event.epsilon)
-    if eps:
-        yield _dominated(_make(event, "pure_dp", eps), asked), 1, eps
+    if not eps:
+        return
+    scale = down(1 / eps)
+    if asked.adjacency != "replace_one" and LAPLACE_RANGE[0] <= scale <= LAPLACE_RANGE[1]:
+        step = _make(event, "laplace", scale)
+    else:
+        step = _make(event, "pure_dp", eps)
+    yield _dominated(step, asked), 1, eps
 
 
 def _exponential(event, asked):
@@ -231,7 +244,7 @@ def _dominated(step: Mechanism, asked: Asked) -> Mechanism | None:
 def _mixture(event, asked):
     """N(0, sigma^2) against sum_i p_i N(c_i, sigma^2); with one c_i != 0 a Poisson-sampled Gaussian step."""
     if asked.adjacency == "replace_one":
-        raise RefusedError(event, "MixtureOfGaussiansDpEvent is defined for ADD_OR_REMOVE_ONE and REPLACE_SPECIAL only")
+        raise RefusedError(event, _relations(event, "ADD_OR_REMOVE_ONE", "REPLACE_SPECIAL"))
     sigma = _non_negative("standard_deviation", event.standard_deviation)
     shifts = [real("sensitivities", c, "") for c in event.sensitivities]
     weights = [_rate("sampling_probs", p) for p in event.sampling_probs]
@@ -270,7 +283,7 @@ def _tree_aggregation(event, asked):
     """A record meets one leaf of one tree, hence at most bit_length(n) nodes of a tree of n leaves: one Gaussian step
     of L2 sensitivity sqrt(bit_length(n)), n the largest tree [KMS21, App. D]."""
     if asked.adjacency != "zero_out":
-        raise RefusedError(event, "SingleEpochTreeAggregationDpEvent is defined for REPLACE_SPECIAL only")
+        raise RefusedError(event, _relations(event, "REPLACE_SPECIAL"))
     sigma = _non_negative("noise_multiplier", event.noise_multiplier)
     counts = event.step_counts if isinstance(event.step_counts, list | tuple) else [event.step_counts]
     if not counts:
@@ -409,7 +422,7 @@ ROWS = {
     "RandomizedResponseDpEvent": _randomized_response,
     "EpsilonDeltaDpEvent": _approx_dp,
     "ExponentialMechanismDpEvent": _exponential,
-    "PermuteAndFlipDpEvent": _pure_dp,
+    "PermuteAndFlipDpEvent": _permute_and_flip,
     "MixtureOfGaussiansDpEvent": _mixture,
     "ZCDpEvent": _zcdp,
     "SingleEpochTreeAggregationDpEvent": _tree_aggregation,

@@ -67,7 +67,7 @@ VERBS = {
 USAGES = {
     "batch": "hockeystick batch CSV [options]",
     "individual": "hockeystick individual NORMS [options]",
-    "ledger": "hockeystick ledger FILE show|step|left [RUN...] [options]",
+    "ledger": "hockeystick ledger FILE [show|step|left] [RUN...] [options]",
 }
 
 

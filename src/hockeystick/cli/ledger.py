@@ -32,7 +32,7 @@ came out of earlier ones; where they do, ask a filter (hs.GDPFilter, hs.RDPFilte
 
 def arguments_ledger(parser) -> None:
     parser.add_argument("file", metavar="FILE", help="as hs.Accountant(FILE) keeps it")
-    parser.add_argument("action", choices=ACTIONS, help="what to do")
+    parser.add_argument("action", nargs="?", default="show", choices=ACTIONS, help="what to do; default show")
     parser.add_argument("--new", action="store_true", help="with step: make FILE, which must not exist")
     parser.add_argument(
         "--delta", type=values("delta"), help="show: one or several, A,B or a range; else one, with --eps"

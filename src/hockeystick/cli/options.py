@@ -37,7 +37,7 @@ POINTS_MAX = 10**6
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
     """RUN..., its sugar, and how logs are read."""
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="what ran; see below")
+    parser.add_argument("runs", metavar="RUN", nargs="*", default=[], help="what ran; see below")
     one = parser.add_argument_group("one run of equal Gaussian steps, instead of RUN")
     one.add_argument("--sigma", type=number, help="noise multiplier")
     one.add_argument("--q", type=number, help="Poisson sampling rate, default 1 (none)")
