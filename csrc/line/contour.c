@@ -52,7 +52,8 @@ void hs_line_freeze(hs_contour *C, hs_sums *S)
     C->inner = F.inner;
     C->fit = 0;
     if (!C->n_fits) return;
-    for (C->inner = n = 0; n <= C->N; n++) { /* F.a: what either does to a node, shared as they share its logarithm */
+    /* What quadrature and fit do to a node, F.a, is shared out as they share its logarithm. */
+    for (C->inner = n = 0; n <= C->N; n++) {
         double share = S->fit[n] > 0 ? S->fit[n] / S->node[n] : 0;
         C->inner += F.a[n] * (1 - share);
         C->fit += F.a[n] * share;
@@ -90,7 +91,7 @@ static void line_at(const void *prepared, double eps, hs_value *v)
         S1 = exp(scale) / expm1(c * P); /* [theory: line.known-aliases, pair.parity] */
         S2 = exp(scale + eps) / expm1((c + 1) * P);
     }
-    /* an estimate: the first alias has slope -e^(eps - P) left of all losses, and about 0 among them */
+    /* The slope is an estimate: that of the first alias is -e^(eps - P) left of all losses and about 0 among them. */
     v->slope = unit * der - (s < -1 || C->P > 2 * fabs(eps) ? S2 : 0);
     if (!(s < -1)) S2 = 0;
     v->value = unit * sum - (S1 - S2); /* [theory: line.inversion, line.aliasing] */
@@ -111,7 +112,7 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     v->upper = v->value + v->inner + v->fit + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
-/* The point at eps on a frozen line. */
+/* Evaluates a frozen line at eps. */
 int hs_line_point(const hs_contour *C, double eps, hs_point *out)
 {
     hs_value v;
@@ -312,14 +313,14 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
     return HS_OK;
 }
 
-/* The root on a frozen line. */
+/* Finds the root on a frozen line. */
 int hs_line_root(hs_contour *C, double log_delta, hs_crossing *out)
 {
     hs_curve curve = {.at = line_at, .self = C, .log_delta = log_delta};
     hs_value v;
     int st;
     curve.start = C->eps;
-    curve.reach = C->reach; /* freeze: up to there */
+    curve.reach = C->reach; /* the line is frozen for all eps up to there */
     curve.step = 0.4 * C->reach;
     curve.bend = 1 + C->c;
     if ((st = hs_root_find(&curve, out, &v))) return st;

@@ -27,7 +27,7 @@ static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
             if (hs_is_pair(C, j)) {
                 hs_two_cgf_estimate(&C->pair[j], z, o);
                 if (C->add) o[1] = -o[1];
-            } /* turned already */
+            } /* rows of pairs are turned to the direction already */
             else
                 hs_cgf_estimate(C->m[j], C->q[j], a, o);
             for (int r = 0; r < 3; r++) part[chunk][r] += k * o[r];
@@ -62,7 +62,7 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
             out.K2 += k * o[2];
             continue;
         }
-        if (q < 1 && !(G->a_lo <= a && a <= G->a_hi)) /* room for the alias tilts as well */
+        if (q < 1 && !(G->a_lo <= a && a <= G->a_hi)) /* leaves room for the tilts of the aliases */
             hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, HS_COARSE_MAX, X->work + i * X->stride);
         if (q < 1 && G->a_lo <= a && a <= G->a_hi) hs_coarse_cgf(G, a, o);
         else hs_cgf_estimate(m, q, a, o);
@@ -122,12 +122,13 @@ static void take_sample(hs_contour *C, hs_sample *X, double *work)
         X->at[i] = (int64_t)((double)C->b * i / X->n);
         X->k += C->k[X->at[i]];
         X->grid[i].a_lo = X->two[i].z_lo = 1;
-        X->grid[i].a_hi = X->two[i].z_hi = 0; /* not built */
+        X->grid[i].a_hi = X->two[i].z_hi = 0; /* the grid was not built */
     }
     take_subsample(C, X, work + HS_STEPS_WORK);
 }
 
-/* A start: the normal law of variance sum k q^2 (e^{m^2} - 1), kept where rare jumps do not take over. */
+/* The search starts at the saddle of the normal law of variance sum k q^2 (e^{m^2} - 1), which is near where rare jumps
+ * do not take over. */
 static double guess_tilt(const hs_contour *C, double log_delta)
 {
     double v = 0, m = 0, one;
@@ -163,7 +164,7 @@ static hs_cgf cgf_of_sample(void *self, double t)
     return k;
 }
 
-/* The saddle on the sample, then on the whole run. */
+/* Finds the saddle on the sample, then on the whole run. */
 static int saddle(placing *W, int have_eps, double log_delta)
 {
     hs_contour *C = W->C;
@@ -230,7 +231,7 @@ static void place_aliases(placing *W)
     C->dy = 2 * HS_PI / C->P;
 }
 
-/* The parabola of K at the line. */
+/* The parabola that K follows at the line. */
 static hs_cgf cgf_of_parabola(void *self, double t)
 {
     const placing *W = (const placing *)self;
@@ -256,7 +257,7 @@ static int shallow(placing *W, int have_eps, double log_delta, double depth)
     C->eps = at.eps;
     C->log_est = at.log_est;
     C->loss = fmax(0, k.K - c * C->eps - log(c * (1 + c) * C->sd) - 0.9 - C->log_est);
-    /* the sum rounds to about e^{loss - 29}: no need for less */
+    /* the sum rounds to about e^{loss - 29}, so that aliases need not be smaller */
     C->nats = fmin(C->T0, fmax(-log(C->rtol), C->T0 - C->loss - 3));
     return C->loss < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
 }

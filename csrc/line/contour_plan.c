@@ -13,7 +13,7 @@ typedef struct {
     hs_grid G;
     hs_two T;
     int64_t built;
-} decay; /* of a pair: G = T.G */
+} decay; /* a pair's grid is T.G */
 
 /* The grid of step j at c, fine enough for the frequencies of the nodes. */
 static int build(const hs_contour *C, int64_t j, decay *D, double *work)
@@ -135,10 +135,10 @@ static double find_far(const hs_contour *C, double y, double need, double cap, d
 {
     double want = 1.02 * need + 0.3, prev = y, before = 0;
     double far = 0, end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need)))), next;
-    int it, closely = hs_has_pairs(C) || C->b > HS_SAMPLE; /* a second visit costs more than a closer look */
+    int it, closely = hs_has_pairs(C) || C->b > HS_SAMPLE; /* a second visit would cost more than a closer look */
     for (; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
         far = -sample_far(C, end, D, work);
-        if (!(far > want || far > 1.2 * before) && C->b == 1 && before > 0) { /* another shift, surely */
+        if (!(far > want || far > 1.2 * before) && C->b == 1 && before > 0) { /* another shift is better by then */
             D->G.damp = -1;
             far = -sample_far(C, end, D, work);
         }
@@ -174,7 +174,7 @@ static double lead(hs_contour *C, double y, double y_far, double need, decay *D,
     for (; y < worth * y_far && y / C->dy < longest(C); y *= 1.2) {
         C->N = nodes_up_to(C, y);
         C->bands = (int)fmin(HS_BANDS, 2 + log2(y_far / y));
-        if (sample_bands(C, D, work) > 1.3 * need + 0.5) return y; /* cell by cell moments are less */
+        if (sample_bands(C, D, work) > 1.3 * need + 0.5) return y; /* moments taken cell by cell are smaller */
     }
     C->bands = 1;
     return y_far;
@@ -219,14 +219,14 @@ int hs_contour_plan(hs_contour *C, double *work)
     double target = C->nats + C->loss + 4, surplus = C->nats + log(C->rtol) - 8, power, need;
     decay D;
     double y = first_end(C, target, &D, &power, work);
-    int own = C->b == 1 && !hs_has_pairs(C) && C->q[0] < 1; /* whether D.G is the grid of all there is */
+    int own = C->b == 1 && !hs_has_pairs(C) && C->q[0] < 1; /* whether D.G is the grid of the only step */
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
     if (surplus > 0 && y > HS_FEW_NODES * C->dy) { /* nodes cost more than these nats bring */
         y *= pow(1 - surplus / target, 1 / power);
         C->nats -= surplus;
     }
     need = needed(C, y);
-    if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit costs more */
+    if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit would cost more */
     C->y_far = C->far_mesh = 0;
     C->fine = 0;
     C->bands = 1;

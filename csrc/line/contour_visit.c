@@ -41,7 +41,7 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
  * [theory: rounding.log-phi]. Z is off by dz |phi|, a bound of first order by products of errors that transform.c pays
  * for; the node is off by no more than prod (1 + dz) - 1 [theory: line.inner], log1p dz <= dz/sqrt(1 + dz). Powers of a
  * rule are real: there the logarithm itself has to be known, to -log(1 - dz - qz) [theory: compression.real]. One root
- * serves both errors, as sqrt(1 + x) <= 1 + x/2, and 1/(1 - x) <= 1 + 2x up to 1/2 spares a quotient. */
+ * serves both errors, as sqrt(1 + x) <= 1 + x/2, and 1/(1 - x) <= 1 + 2x up to 1/2 saves a quotient. */
 HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int ruled, double slope, double quad,
                                 int64_t from, int64_t to, hs_sums *S)
 {
@@ -159,7 +159,7 @@ static inner_grid inner_grid_of(const hs_contour *C, double m, double q)
     double far_h, width;
     double h_max = C->far_mesh > 0 ? C->far_mesh
                    : C->fine       ? HS_FAR_MESH / fmax(m, 1)
-                                   : 1; /* Psi at small phases wants that, as in its prediction */
+                                   : 1; /* Psi needs that mesh at small phases, as its prediction has it */
     I.h = hs_grid_choose_h(m, q, I.a, C->y_grid, I.R, h_max, &I.strip);
     if (C->bands > 1) {
         /* moments of the grid's law need |phi| up to y_far, to e^-4 over all steps: unless that takes too many nodes */
@@ -173,7 +173,7 @@ static inner_grid inner_grid_of(const hs_contour *C, double m, double q)
     I.hi = fmax(m, I.a * m) + width;
     far_h = (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1);
     far_h = hs_grid_mesh(fmin(hs_grid_real_h(m, I.a, I.R + 2), far_h));
-    I.shifted = C->N > 2 * HS_SHIFT_NODES /* cheaper nodes than a pair's */
+    I.shifted = C->N > 2 * HS_SHIFT_NODES /* nodes cost less than a pair's */
                 && shifts(C, C->bands > 1, (I.hi - I.lo) / I.h, hs_grid_shift_count(m, q, I.a, I.hi - I.lo, I.R),
                           (I.hi - I.lo) / far_h + 16, HS_INNER_MAX / 2);
     if (I.shifted) {
@@ -233,7 +233,7 @@ static void subsampled_tail(const hs_contour *C, gridded *V, hs_sums *S)
         double y = C->N * C->dy * ldexp(1, i),
                err = doubled_error(y, i, V->c1, V->c2) + V->level + hs_grid_quadrature_upper(G, a, y);
         S->metric[i] += k * metric_lower(G, i, y, err);
-        if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* before that Psi says nothing; 0 is always a bound */
+        if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* Psi bounds nothing before; 0 is always a bound */
             S->far[i] += k * log(fmin(1, hs_grid_far_upper(G, a, y) + V->level));
     }
     S->var += k * hs_grid_var_upper(G, V->mo.mean, hs_squares_upper(a, m, reach), 20 * HS_U * m * (reach + m),
@@ -299,7 +299,7 @@ static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z
         double far_mesh = ldexp(614, -12) / fmax(fmax(pair->up[r], pair->down[r]), 1); /* about 0.15 */
         h[r] = fmin(hs_two_choose_h(pair, r, z[0], C->y_grid, R, log_m), C->fine ? far_mesh : HUGE_VAL);
         far_h[r] = fmin(hs_two_real_h(pair, r, z[0], R + 2), far_mesh);
-        for (i = 1; i < 3; i++) { /* K there to a nat */
+        for (i = 1; i < 3; i++) { /* K is needed there to a nat */
             double m = hs_two_real_h(pair, r, z[i], 5 + log(C->ktot));
             h[r] = fmin(h[r], m);
             far_h[r] = fmin(far_h[r], m);
@@ -516,15 +516,15 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
 {
     /* [theory: line.far-frequencies] */
     double Y = C->N * C->dy, sd = sqrt(S->var) * (1 + HS_SUMS), best = -HUGE_VAL,
-           k = S->k_smooth * (1 + HS_SUMS); /* best: of the lower bounds B */
+           k = S->k_smooth * (1 + HS_SUMS); /* best is the largest of the bounds B */
     int i, stop;
     if (C->ruled && !(C->y_far > 0)) return HUGE_VAL; /* the metric is one of 1 - |phi|, of which fit.c knows nothing */
     if (C->y_far > 0) {
         best = -S->far[0];
         for (i = 0; C->y_far > Y && i < 2 * C->bands; i++)
-            if (!(best <= hs_band_lower(C, S, i))) best = hs_band_lower(C, S, i); /* one that is not a number, too */
+            if (!(best <= hs_band_lower(C, S, i))) best = hs_band_lower(C, S, i); /* a NaN stays */
     } else
-        for (stop = 0; stop < C->doublings; stop++) { /* Psi from point `stop` on, the metric before it */
+        for (stop = 0; stop < C->doublings; stop++) { /* Psi serves from point `stop` on, the metric before */
             double y = Y, last = -S->far[stop] + S->gauss[stop], least = last;
             for (i = 0; i < stop; i++, y *= 2) {
                 double x = hs_metric_lower(S->metric[i], S->metric[i + 1], y * sd, k);

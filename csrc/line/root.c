@@ -24,7 +24,7 @@ int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v)
     int it;
     for (it = 0; it < HS_ROOT_NEWTON; it++) {
         f->at(f->self, e, v);
-        if (!(v->value > 0 && v->slope > 0 && v->upper < HUGE_VAL)) { /* beyond the largest loss, if anywhere */
+        if (!(v->value > 0 && v->slope > 0 && v->upper < HUGE_VAL)) { /* eps may exceed every loss */
             if (!(lo > -HUGE_VAL)) return HS_TOO_WIDE;
             hi = e;
             e = 0.5 * (lo + hi);

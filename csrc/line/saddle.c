@@ -36,7 +36,7 @@ static int saddle_gap(const hs_saddle_search *f, const hs_tilt *at, double F2, d
     }
     *H = f->value - at->log_est;
     if (fabs(*H) < f->tol) return 1;
-    *slope = fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2); /* K''' left out */
+    *slope = fmax(0.02, t * t * F2 - (1 / (t * t) + t / ((1 + t) * (1 + t) * (1 + t))) / F2); /* K''' is left out */
     if (!(at->log_est < 0 && f->value < 0)) return 0;
     *H = log(at->log_est / f->value);
     *slope /= -at->log_est;
@@ -87,7 +87,7 @@ int hs_saddle_find(const hs_saddle_search *f, hs_tilt *at)
     return HS_NO_SADDLE;
 }
 
-/* The period at c + side d and Newton's next d. */
+/* Evaluates the period at c + side d; *newton is Newton's next d. */
 static double alias_try(const hs_aliases *A, int side, double d, double *newton)
 {
     double s = A->c + side * d, over;
@@ -118,7 +118,7 @@ double hs_alias_place(const hs_aliases *A, int side, double d, double lo, double
         double at, newton, trial = fmax(0.25 * d, fmin(2.5 * d, next));
         if (it < 2 && fabs(trial - d) < 0.1 * d) {
             if (best < 9.5 * A->sd) break; /* a normal law has P = sqrt(2 T0) sd */
-            it = 2;                        /* Newton creeps where K explodes */
+            it = 2;                        /* where K grows like e^{d^2} Newton's steps are far too short */
         }
         if (it >= 2) trial = d * factor;
         if (fabs(trial - d) < 0.1 * d) break;

@@ -26,7 +26,7 @@ HS_CLONES static void turn_nodes(hs_nodes *F)
         b[n] = w;
     }
     for (n = 0; n < count; n++) wild |= fabs(im[n] - eps * (n * dy)) > 1e6;
-    if (wild) /* beyond the range of hs_cis_m1 */
+    if (wild) /* the phase lies beyond the range of hs_cis_m1 */
         for (n = 0; n < count; n++) {
             double ph = im[n] - eps * (n * dy);
             a[n] = cos(ph) - 1;
@@ -57,7 +57,7 @@ HS_CLONES void hs_nodes_freeze(hs_nodes *F)
         double er = hs_expm1(far != 0 ? re[n] + r + node : r) * (1 + 1e-15),
                en = hs_expm1(far != 0 ? 0 : node) * (1 + 1e-15);
         er = far != 0 ? count / sqrt(den) * (er + 1 + 1e-15)
-                      : size * (er * (1 + en) + adds * HS_U); /* all that the node can be */
+                      : size * (er * (1 + en) + adds * HS_U); /* the node is no larger than this */
         re[n] = mag * (co * dr + si * di) / den;
         im[n] = mag * (si * dr - co * di) / den;
         a[n] = size * en;
