@@ -13,7 +13,7 @@
  *   c_i <= ceil((x_i/scale)^2 (1 + 19u)); exact where the quotient is a number of at most 26 bits: steps that fill a
  *   budget exactly are allowed. Sums are whole numbers: exact, and the same for every number of threads.
  *
- * One pass over memory: a block of norms is checked while it sits in the first-level cache, then charged; the next ones
+ * One pass over memory: a block of norms is checked while it lies in the first-level cache, then charged; the next ones
  * are asked for early, so that memory and arithmetic overlap (a quarter of the time). If a bad norm turns up, what was
  * charged in place is taken back (costs depend on the norm alone) and the step has charged nobody.
  *
@@ -22,10 +22,10 @@
 #include "hs.h"
 #include "special.h"
 
-#define BLOCK 128 /* records; with AHEAD the best of 128..4096 (benchmarks/bench_individual.py) */
+#define BLOCK 128 /* records of a block; with AHEAD the best of 128..4096 (benchmarks/bench_individual.py) */
 #define AHEAD 512
 #define CHUNKS 64
-#define LEAST 65536 /* records a thread: 1 MB of words and norms, 0.1 ms, ten times what starting it takes */
+#define LEAST 65536 /* records of a thread: 1 MB of words and norms take 0.1 ms, ten times what starting it takes */
 #define TWO52 4503599627370496.0
 #define TOP 2251799813685248.0 /* 2^51: costs are cut there; more than any limit */
 
@@ -102,7 +102,7 @@ static inline uint64_t hash(uint64_t word, uint64_t place)
     return x ^ (x >> 29);
 }
 
-/* Ask early for what is computed later: one block's worth, AHEAD records on, while a block is computed. */
+/* Prefetches one block's words and norms, AHEAD records on, while a block is computed. */
 static inline void fetch(const void *norms, int is_float, const int64_t *spent, int64_t left)
 {
 #if defined(__GNUC__)

@@ -59,7 +59,7 @@ static long double deviance(long double x, long double mu)
     for (j = 3; fabsl(term) > 0.5L * E * fabsl(s); j += 2) {
         term *= d * d;
         s += term / j;
-    } /* ends however sums are rounded */
+    } /* the loop ends however sums are rounded */
     return s;
 }
 
@@ -183,7 +183,7 @@ static double start(double q, double up, double down, double s, double last)
     if (up == 0) return -(0.5 * down + (s > -600 ? log1p(expm1(-s) / q) : -s - log(q)) / down);
     if (up != down) return last;
     t = exp(-0.5 * m * m);
-    a = (1 - q) * -expm1(-r); /* the root over e^r: nothing overflows */
+    a = (1 - q) * -expm1(-r); /* the root is scaled by e^-r, so that nothing overflows */
     r = (r + log((a + sqrt(a * a + 4 * q * q * t * t * exp(-r))) / (2 * q)) + 0.5 * m * m) / m;
     return s < 0 ? -r : r;
 }
@@ -209,7 +209,7 @@ static double root(double q, double q_err, double up, double down, double s, dou
         if (lo == -HUGE_VAL) x = fmax(x + step, x - 8 - fabs(x));
         else if (hi == HUGE_VAL) x = fmin(x + step, x + 8 + fabs(x));
         else x = x + step > lo && x + step < hi && it % 3 < 2 ? x + step : 0.5 * (lo + hi);
-        if (x == lo || x == hi) break; /* neighbours: L has no value nearer to s */
+        if (x == lo || x == hi) break; /* x and its neighbour differ by one unit: L has no value nearer to s */
     }
     return x;
 }
@@ -230,7 +230,7 @@ int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n,
     for (i = 0; i < n; i++) {
         double z, reach, last = x;
         if (i > 1)
-            last += (x - before) * ((s[i] - s[i - 1]) / (s[i - 1] - s[i - 2])); /* on the line through the last two */
+            last += (x - before) * ((s[i] - s[i - 1]) / (s[i - 1] - s[i - 2])); /* extrapolated from the last two */
         before = x;
         x = root(q, q_err, up, down, s[i], fabs(last) < HUGE_VAL ? last : 0, &one);
         if (one > *edge) *edge = one;

@@ -93,7 +93,7 @@ static int hyperbola_nodes(hs_job *J)
         if (st) return st;
         hyperbola_weigh(J, n);
     }
-    for (J->n = n; n % 8; n++) { /* without weight */
+    for (J->n = n; n % 8; n++) { /* the node has no weight */
         J->nx[n] = J->nx[n - 1];
         J->ny[n] = J->ny[n - 1];
         J->kr[n] = J->kr[n - 1];
@@ -319,7 +319,7 @@ int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double
         curve.start = turned(J, J->s);
         if ((st = hs_root_estimate(&curve, &out->estimate, &left, &v))) return st;
         J->s = turned(J, out->estimate);
-        if (v.upper - v.value - v.rounding <= exp(log_tol) * v.value || /* rounding stays as it is */
+        if (v.upper - v.value - v.rounding <= exp(log_tol) * v.value || /* more nodes do not lower rounding */
             fabs(out->estimate - curve.start) * J->t < 0.3)
             break;
     }

@@ -40,7 +40,7 @@
 #include "curve/hyperbola.h"
 #include "special.h"
 
-static const double SKIP = 40.0; /* exponents below top - 40 are raised to it: upwards, harmless */
+static const double SKIP = 40.0; /* exponents below top - 40 are raised to it, which only raises the bound */
 /* (6): every rounding of a bound, exp_bound's 1e-10 included */
 static const double INFLATE = 1e-8;
 
@@ -114,7 +114,7 @@ HS_CLONES double hs_line_log_upper(const hs_line *L, double x, double y, double 
     return fabs(lam) < 1e300 ? lam : HUGE_VAL;
 }
 
-/* the two open ends of the line alone */
+/* only the two open ends of the line */
 double hs_line_log_ends_upper(const hs_line *L, double x, double y)
 {
     double a = sqrt(x * x + y * y), lam, el;

@@ -150,7 +150,7 @@ static double log_err_upper(hs_job *J, int i, int r, double x, double y)
 
 enum { BOUND, ERROR }; /* log B of path r, log of its inner quadrature error */
 
-/* of one path: what is known at vertices, vertex v in slot v % 3 */
+/* what is known of one path at vertices: vertex v in slot v % 3 */
 typedef struct {
     int at[2][3];
     double known[2][3];
@@ -261,7 +261,7 @@ static double enter(hs_job *J, hs_arc *C, int c, const int *cur, int kind, cache
     }
     for (i = 0; i < J->b; i++) {
         C->rung[c][i] = cur[i];
-        C->log_e[c][i] = -HUGE_VAL; /* relative to (1-q)^x: affine, so still convex */
+        C->log_e[c][i] = -HUGE_VAL; /* relative to (1-q)^x, whose log is affine: the bound stays convex */
         for (j = 0; j < 3 && kind == ERROR; j++)
             C->log_e[c][i] = fmax(C->log_e[c][i], at_vertex(J, C, c + j, i, cur[i], ERROR, &T[i][cur[i]]) -
                                                       C->x[c + j] * J->path[i][0].logq1);

@@ -82,7 +82,7 @@ HS_CLONES static void add_bend(double a, double w, double x, double t, double h,
         for (j = 0; j < n; j++) {
             double s = (j0 + j) * h - x, r = sqrt(s * s + w2), up = (s < 0 ? w2 : s + r) / (s < 0 ? r - s : 1);
             double near = 1 / (r - half), curl;
-            near = r - half > least ? near : HUGE_VAL; /* else too coarse: refused */
+            near = r - half > least ? near : HUGE_VAL; /* a line that is too coarse is refused */
             curl = a * w2 * near * near * near;
             c->g1[j] += a * up;
             c->p1[j] += a * (up / r);

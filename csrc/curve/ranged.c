@@ -43,7 +43,7 @@ HS_CLONES static void bends(const double *restrict ext, const double *restrict x
     double wide = (double)r * h, scale = wide * wide / 8 / -expm1(-(double)S->m * h), inverse = 1 / expm1(wide);
     int64_t t, m = S->m;
     for (t = 0; t < count; t++) slope[t] = (ext[t + r] - ext[t]) * back[t] * inverse;
-    for (t = count; t < count + m; t++) slope[t] = 0; /* where the curve is 0 */
+    for (t = count; t < count + m; t++) slope[t] = 0; /* the curve is 0 there */
     for (t = 0; t < count; t++) {
         double next = x[t + r], left = slope[t], right = slope[t + m], turn = next * (right - left);
         double cut = ext[t] - left * x[t] - (ext[t + m] - right * x[t + m]);
@@ -151,7 +151,7 @@ int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *wo
         x[i] = exp((double)(i - widest) * h);
         back[i] = 1 / x[i];
     }
-    side[0] = 0; /* of no steps */
+    side[0] = 0; /* the curve of no steps */
     for (j = 0; j < k; j++) {
         int64_t range = m[j], n = size + range;
         double whole = expm1(-(double)range * h);

@@ -60,7 +60,7 @@ int hs_convolve_tilts(const hs_cells *cells, double t, const double *log_mgf, in
             n = n_fft;
             at = 0;
         }
-        past = at + n > n_fft ? at + n - n_fft : 0; /* all that is not 0: [at, at + n), around the end */
+        past = at + n > n_fft ? at + n - n_fft : 0; /* what is not 0 lies in [at, at + n), around the end */
         add_norms(n - past, row + at, &square, &sum);
         add_norms(past, row, &square, &sum);
         norm2[i] = (double)sqrtl(square);
@@ -104,7 +104,7 @@ static void power(double x, double y, double k, int whole, double floor2, double
 int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double *point, const double *k, int n_threads,
                        int first, double *product)
 {
-    enum { PIECE = 512 }; /* complex numbers: a piece of the product, 8 kB, stays in the first cache */
+    enum { PIECE = 512 }; /* complex numbers of a piece of the product: 8 kB stay in the first-level cache */
     int64_t piece, pieces = (n + PIECE - 1) / PIECE, i;
     if (!(n > 0 && rows > 0 && n_threads > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < rows; i++)
@@ -116,7 +116,7 @@ int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double
         int64_t from = piece * PIECE, to = from + PIECE < n ? from + PIECE : n, row, j;
         for (row = 0; row < rows; row++) {
             const double *z = spec + 2 * n * row;
-            double at = point[row], kr = k[row], floor2 = exp(-1500.0 / kr); /* |z|^k < 1e-325 */
+            double at = point[row], kr = k[row], floor2 = exp(-1500.0 / kr); /* |z|^k underflows, being below 1e-325 */
             int whole = kr <= 64 && kr == floor(kr) ? (int)kr : 0;           /* [theory: grid.power] */
             for (j = from; j < to; j++) {
                 double re = z[2 * j] + at, im = z[2 * j + 1], a, b;

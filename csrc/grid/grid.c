@@ -43,7 +43,7 @@ typedef struct {
 static void edge_at(double s, double m, double q, int add, edge *e, double *edge_upper)
 {
     double g = inverse_loss(s, q), err;
-    if (g == -HUGE_VAL) { /* below the support */
+    if (g == -HUGE_VAL) { /* the edge lies below the support */
         e->x0 = e->x1 = g;
         e->t0 = e->t1 = 0;
         return;

@@ -21,7 +21,7 @@
 #include "special.h"
 #include <math.h>
 
-static double above_zero(double x) { return x > 0 ? x : 0; /* NaN: 0 */ }
+static double above_zero(double x) { return x > 0 ? x : 0; /* a NaN becomes 0 */ }
 
 /* The mass of cell i from the smaller pair of tails, rows of that length, and a bound on its error. */
 static double cell(const double *below, const double *rel, int64_t rows, double absolute, int64_t i, double *error)
@@ -51,7 +51,7 @@ int hs_pld_cells(const hs_fine *f, double *tails)
         double x = cell(tails + 2 * rows, rel, rows, f->absolute, i, &ex);
         y_upper[i] = (y + ey) * (1 + 4 * HS_U);
         y_lower[i] = above_zero((y - ey) * (1 - 4 * HS_U));
-        if (a > 700) { /* e^a does not fit: everything up, or down */
+        if (a > 700) { /* e^a does not fit in a double: all mass goes up, or down */
             u_upper[i] = y_upper[i] * full * (1 + 8 * HS_U);
             u_lower[i] = y_lower[i] * least;
             continue;

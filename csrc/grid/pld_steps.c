@@ -91,7 +91,7 @@ int hs_pld_windows(int64_t steps, const double *table, double p_low, double p_hi
         int side, pass, back = step[BACK] != 0;
         end[back] = sampled(-top, step[RATE]) * (back ? -1 : 1);
         end[!back] = sampled(top, step[RATE]) * (back ? -1 : 1);
-        for (side = 0; side < 2; side++) /* from 2^-20 outwards, to 2^20 at most */
+        for (side = 0; side < 2; side++) /* the search goes outwards from 2^-20, to 2^20 at most */
             for (pass = -20; pass <= 20 && fabs(end[side]) == HUGE_VAL; pass++) {
                 double s = ldexp(side ? 1 : -1, pass);
                 if (pass == 20 || one_tail(step, s, side) <= (side ? p_high : p_low)) end[side] = s;
@@ -196,7 +196,7 @@ static void pld_weigh(masses *L, int64_t n, const double *loss, const double *lo
     double least = 0;
     int64_t j;
     for (j = 0; j < n; j++) least = fmin(least, log_den[j] + loss[j]);
-    L->lift = least < -600 ? 300 : 0; /* of both signs: no mass exceeds e^300 */
+    L->lift = least < -600 ? 300 : 0; /* the tilts have both signs: no mass exceeds e^300 */
     L->least = HUGE_VAL;
     L->most = -HUGE_VAL;
     for (j = 0; j < L->n; j++) L->w[j] = j < n ? exp(log_den[j] + loss[j] + L->lift) : 0;
@@ -280,7 +280,7 @@ int hs_pld_table(const hs_ladder *tilts, int64_t n, const double *loss, const do
     for (side = 0; side < 2; side++) {
         double end = side ? L.least : L.most, t0 = side ? -tilts->t0 : tilts->t0;
         int64_t from = side ? up : 0, count = side ? down : up, per = side ? HS_PLD_OCTAVE / 2 : HS_PLD_OCTAVE;
-        for (j = 0; j < L.n; j++) L.d[j] = L.w[j] > 0 ? loss[j] - end : 0; /* without weight e^{t d} may be infinite */
+        for (j = 0; j < L.n; j++) L.d[j] = L.w[j] > 0 ? loss[j] - end : 0; /* e^{t d} may be infinite at weight 0 */
         for (i = 0; i < per && i < count; i++)
             ascend(&L, end, k, t0 * exp2((double)i / (double)per), (count - i + per - 1) / per, per, row,
                    sums + from + i);

@@ -32,7 +32,7 @@ static double strip(double m, int t)
     return fmin(part[t] * HS_PI / m, d_max[t]);
 }
 
-/* kap grows with -a: narrow strips are then worth a look. */
+/* kap grows with -a, so that narrow strips may be better then. */
 static int n_strips(double a) { return a < -30 ? ALL_STRIPS : HS_STRIPS; }
 
 /* |M_h(a) - M(a)|/M(a) for the sum over ALL nodes [theory: law.real-mesh]. Best of the strips. */
@@ -119,7 +119,7 @@ HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double
     if (of < 0) best = fits[of = i - 1];
     h = fmin(fmin(best, h_max), 2 * HS_PI / sqrt(2 * (target + 2)));
     for (t = 0; t < i; t++)
-        if (fits[t] >= h && lead[t] < lead[of]) of = t; /* the ends of its rectangle weigh less */
+        if (fits[t] >= h && lead[t] < lead[of]) of = t; /* the ends of its rectangle weigh less there */
     *best_strip = of;
     return hs_grid_mesh(h);
 }
@@ -146,7 +146,7 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
         double *restrict glm = G->lm, *restrict glw = G->lw;
         double *restrict gi = G->inv, *restrict gx = G->p, *restrict gw = G->w;
         int nn = G->n;
-        for (j = 0; j < nn; j++) { /* short loops: the processor overlaps their passes */
+        for (j = 0; j < nn; j++) { /* loops are short, so that the processor overlaps their passes */
             double g = (base + (double)j) * h, v = m * g - 0.5 * m * m;
             gg[j] = g;
             glw[j] = lh - 0.5 * g * g;
@@ -467,7 +467,7 @@ HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
             gs[j + i] = s > 0 ? s : 0;
             part[i] += gr[j + i] * gs[j + i];
         }
-    d0 = y * G->m * hs_lanes(part); /* where e^{d^2/2 - y d m E s} is least; any d is valid */
+    d0 = y * G->m * hs_lanes(part); /* e^{d^2/2 - y d m E s} is least there; any d is valid */
     for (t = G->damp < 0 ? 0 : G->damp; t < (G->damp < 0 ? 3 : G->damp + 1); t++) {
         double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), b = d * G->m, sb, s2;
         double f, total[8] = {0}, x;
@@ -484,7 +484,7 @@ HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
             found = t;
             G->shift = d;
         }
-        if (0.5 * d0 >= cap) break; /* the three are the same */
+        if (0.5 * d0 >= cap) break; /* the three strips are the same */
     }
     G->damp = found;
     return fmin(1, best * (1 + 1e-9));
@@ -547,7 +547,7 @@ HS_CLONES void hs_grid_band(const hs_grid *G, double a, double cut, double *var_
     double lo0 = 0, lo2 = 0, hi0 = 0, hi2 = 0;
     double mean_lo = 0, mean_hi = 0, mean, h = G->h;
     double m = G->m, from = HUGE_VAL, to = -HUGE_VAL;
-    double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h + 2 * (squares(G, a) - 1); /* and what p_j is off by */
+    double bend = (1 + 0.25 * fabs(a) * m * m) * 0.125 * h * h + 2 * (squares(G, a) - 1); /* with p_j's own error */
     int j, n = (int)((G->hi - G->lo) / h + 0.5);
     for (j = 1; j < n; j++) {
         double rise = fabs(a * m * (G->u[j] + G->q) * G->inv[j] - G->g[j]) * 0.5 * h + bend, t = hs_exp(rise),

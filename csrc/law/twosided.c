@@ -190,8 +190,7 @@ HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
                 double U2 = u2[j + i], g = fabs(g_[j + i]);
                 double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
                 double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
-                double d1 =
-                    fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* the form that does not cancel */
+                double d1 = fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* this form does not cancel */
                 double d2 = fabs(U2 > 1 ? e / (1 + U2) - w : e1 - (e * U2) / (1 + U2));
                 size = fabs(h2) + fabs(m1) + fabs(m2);
                 s0[i] += h2 + (m1 + m2); /* [theory: law.sampled-form, law.two-sided] */
@@ -442,7 +441,7 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
             }
         mass = hs_lanes(s0);
         slope = hs_lanes(s1);
-        d0 = y * slope / fmax(mass, 1e-300); /* near the least of e^{d^2/2 - y d slope}; any d is valid */
+        d0 = y * slope / fmax(mass, 1e-300); /* e^{d^2/2 - y d slope} is about least there; any d is valid */
         for (t = 0; t < 3; t++) {
             double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap);
             double b1 = d * up, b2 = d * down, y1 = y * sin(b1);
@@ -461,7 +460,7 @@ HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
                 for (i = 0; i < 8; i++) total8[i] += x[j + i];
             sum = exp(0.5 * d * d) * hs_lanes(total8) + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
             if (sum < best) best = sum;
-            if (0.5 * d0 >= cap) break; /* the three are the same */
+            if (0.5 * d0 >= cap) break; /* the three strips are the same */
         }
         total += fmin(best, mass * (1 + 1e-9));
     }
