@@ -163,11 +163,11 @@ def test_written_and_read():
 
 
 @pytest.mark.parametrize("local, most", [(hs.pure_dp(1.0), 1.2), (hs.k_ary_randomized_response(1.0, 5), 2.6)])
-def test_bins_of_counts_hide_less(local, most, monkeypatch):  # [theory: shuffle.merge]
+def test_bins_of_counts_hide_less(local, most, monkeypatch):  # [theory: shuffle.merge, shuffle.chords]
     """Counts in bins of a standard deviation, against every count by itself."""
     rates, eps = shuffling.rates(hs.shuffled(local, 60)), np.array([0.0, 0.1, 0.3])
     single = shuffling._delta(rates, 60, eps)
-    monkeypatch.setattr(shuffling, "WHOLE", {"coins": 0, "stars": 0})
-    monkeypatch.setattr(shuffling, "STEP", {"coins": 1.0, "stars": 1.0})
+    for name, coarse in (("WHOLE", 0), ("STEP", 1.0), ("JOINED", 1e9)):  # stars at a deviation's distance
+        monkeypatch.setattr(shuffling, name, coarse)
     merged = shuffling._delta(rates, 60, eps)
     assert (merged >= single).all() and (merged <= most * single).all()

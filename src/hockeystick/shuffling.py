@@ -9,7 +9,8 @@ pi = e s/(t (e + 1)/2 + e s) the probability that the report is a star, the exce
     sum_{i >= m} num - x den = A g(m-1) - (x - 1) G(m),   A = (1 - pi)(e - x)/(e + 1) + pi (1 - x)/2,
 
 g, G mass and upper tail of Bin(t - 1, 1/2), largest at one m [theory: shuffle.excess]. A smaller t and a smaller s/t
-dominate [theory: shuffle.merge], so t and s/t are rounded down to the ends of bins.
+dominate [theory: shuffle.merge], so t is rounded down to the ends of bins; over s, chords bound the mean
+[theory: shuffle.chords].
 """
 
 from __future__ import annotations
@@ -40,13 +41,18 @@ DEPTH = 93.0
 """-log of less than LEFT_OUT: by Hoeffding's inequality n trials leave [mean - y, mean + y], y^2 = n DEPTH/2, with
 it."""
 
-WHOLE = {"coins": 200, "stars": 100}
-"""Values within 6 standard deviations up to which each is a bin of its own."""
+WHOLE, STEP = 200, 0.2
+"""Zeros and ones within 6 standard deviations up to which each number is a bin of its own, and bins of them, in
+standard deviations, where there are more; beyond 6, half a standard deviation."""
 
-STEP = {"coins": 0.2, "stars": 0.125}
-"""Bins, in standard deviations, where there are more; beyond 6, half a standard deviation."""
+JOINED = 0.08
+"""Numbers of stars at which the excess is computed: so far apart that the best m moves by as much, in standard
+deviations of twice the zeros, but no farther than a standard deviation of the stars."""
 
-POINTS = {"coins": 1100, "stars": 400}
+RESOLVED, LAST = 1e-38, 1 - 1e-12
+"""The curve is followed down to this delta, or to this part of eps0."""
+
+POINTS = {"coins": 1100, "stars": 320}
 SLACK = 1e-11
 
 
@@ -100,7 +106,7 @@ def shuffled(local: Mechanism, n: int, *, bound: Literal["clone", "stronger_clon
     >>> import hockeystick as hs
     >>> local = hs.pure_dp(1.0)
     >>> f"{hs.epsilon(hs.shuffled(local, 1000), 1e-6, adjacency='replace_one').upper:.5f}"
-    '0.18242'
+    '0.18241'
     >>> answers = hs.shuffled(hs.k_ary_randomized_response(1.0, 10), 10**6)
     >>> hs.epsilon(answers * 10, 1e-6, adjacency="replace_one").upper < 0.03
     True
@@ -154,29 +160,38 @@ def _masses(n: int, p: float, low: int, high: int) -> np.ndarray:
     up = np.cumprod((n - j) / (j + 1) * odds)
     j = np.arange(mode, low, -1, dtype=float)
     down = np.cumprod(j / (n - j + 1) / odds)
-    mass = np.r_[down[::-1], 1, up]
+    mass = np.concatenate([down[::-1], [1.0], up])
     return mass / mass.sum()
 
 
-def _binned(n: int, p: float, kind: str) -> Bins:
-    """Bin(n, p) in bins, without at most 2 LEFT_OUT on either side. A quotient of neighbours is within 6u of itself, so
-    a mass that many times its distance from the likeliest value, and their sum no more."""
+def _law(n: int, p: float) -> tuple[int, np.ndarray]:
+    """Bin(n, p) from a least value on, without at most 2 LEFT_OUT on either side. A quotient of neighbours is within 6u
+    of itself, so a mass that many times its distance from the likeliest value, and their sum no more."""
     if not n or not p:
-        return Bins(np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.ones(1))
+        return 0, np.ones(1)
     reach = math.ceil(math.sqrt(0.5 * n * DEPTH)) + 1
     low, high = max(0, int(n * p) - reach), min(n, math.ceil(n * p) + reach)
     mass = _masses(n, p, low, high)
-    total = np.r_[0, np.cumsum(mass)]
-    start = int(np.searchsorted(total, 0.5 * LEFT_OUT, side="right")) - 1
-    end = high - low + 1 - int(np.searchsorted(np.cumsum(mass[::-1]), 0.5 * LEFT_OUT, side="right"))
-    low, high, mass = low + start, low + end - 1, mass[start:end]
-    mean, sd = n * p, math.sqrt(n * p * (1 - p))
-    ends = np.r_[np.arange(6.0, 16.0, 0.5)[::-1] * -1, np.arange(6.0, 16.0, 0.5)]
-    inner = np.arange(-6.0, 6.0, STEP[kind]) if 12 * sd > WHOLE[kind] else np.arange(-6 * sd, 6 * sd) / max(sd, 1e-300)
-    first = np.unique(np.clip(np.round(mean + sd * np.r_[ends, inner]).astype(int), low, high))
-    first[0] = low
-    held = np.add.reduceat(mass, first - low) * (1 + 2.0**-49 * (mass.size + 8))
-    return Bins(first, np.r_[first[1:] - 1, high], held)
+    start = int(np.searchsorted(np.cumsum(mass), 0.5 * LEFT_OUT, side="right"))
+    end = mass.size - int(np.searchsorted(np.cumsum(mass[::-1]), 0.5 * LEFT_OUT, side="right"))
+    return low + start, mass[start:end] * (1 + 2.0**-49 * (mass.size + 8))
+
+
+def _ends(n: int, p: float, low: int, size: int, deviations: np.ndarray) -> np.ndarray:
+    """Values of Bin(n, p) on low..low+size-1 at these standard deviations from its mean, and both ends."""
+    at = np.round(n * p + math.sqrt(n * p * (1 - p)) * deviations)
+    return np.unique(np.clip(np.concatenate([[low], at, [low + size - 1]]), low, low + size - 1).astype(int))
+
+
+def _binned(n: int, p: float) -> Bins:
+    """Bin(n, p) in bins."""
+    low, mass = _law(n, p)
+    if mass.size == 1:
+        return Bins(np.array([low]), np.array([low]), mass)
+    sd, outer = math.sqrt(n * p * (1 - p)), np.arange(6.0, 16.0, 0.5)
+    inner = np.arange(-6.0, 6.0, STEP if 12 * sd > WHOLE else 1 / sd)
+    first = _ends(n, p, low, mass.size, np.concatenate([-outer[::-1], inner, outer]))
+    return Bins(first, np.r_[first[1:] - 1, low + mass.size - 1], np.add.reduceat(mass, first - low))
 
 
 class Coins(NamedTuple):
@@ -195,56 +210,98 @@ def _coins(t: int) -> Coins:
     reach = math.ceil(math.sqrt(0.5 * max(n, 1) * DEPTH)) + 1
     middle = n // 2
     j = np.arange(middle, min(n, middle + reach), dtype=float)
-    half = np.r_[1, np.cumprod((n - j) / (j + 1))]  # from the middle value, or the lower of both, on
+    half = np.append(1.0, np.cumprod((n - j) / (j + 1)))  # from the middle value, or the lower of both, on
     g = half / (2 * half[1:].sum() + (1 - n % 2))
     tail = np.cumsum(g[::-1])[::-1]
-    return Coins(middle + 1, np.r_[g, 0], np.r_[tail[1:], 0, 0], (6 * g.size + 16) * U)
+    return Coins(middle + 1, np.append(g, 0.0), np.append(tail[1:], [0.0, 0.0]), (6 * g.size + 16) * U)
 
 
 def _excess(eps0: float, t: int, ratio: np.ndarray, eps: np.ndarray) -> np.ndarray:
-    """An upper bound of the excess over e^eps, eps >= 0, given t zeros and ones and the ratios s/t: rows by ratio. The
-    best m is within 16ut of what is computed; a term on the wrong side of it is at most 32u(1 + x) g(m-1)."""
+    """An upper bound of the excess over e^eps, eps >= 0, given t zeros and ones and the ratios s/t, times (e + 1)/2 +
+    e s/t: rows by ratio. The best m is within 16ut of what is computed; a term on the wrong side of it is at most
+    32u(1 + x) g(m-1)."""
     e, x = math.exp(eps0), np.exp(eps)
     over, rise = e * -np.expm1(eps - eps0), np.expm1(eps)  # e - x and x - 1
-    stars = ratio[:, None] * e
-    star, report = stars / (0.5 * (e + 1) + stars), 0.5 * (e + 1) / (0.5 * (e + 1) + stars)
+    stars = e * ratio[:, None]
+    whole = 0.5 * (e + 1) + stars
     coins = _coins(t)
     at = t * (e * x - 1 + stars * rise) / (math.expm1(eps0) * (1 + x))  # [theory: shuffle.excess]
     k = np.clip(np.ceil(at) - coins.first, 0, coins.g.size - 1).astype(int)
-    share = report * over / (e + 1)
-    less = 0.5 * star * rise
-    g, loss = coins.g[k], rise * coins.tail[k]
-    room = (coins.error + SLACK) * ((share + less) * g + loss) + 64 * U * (1 + x) * g
-    return np.maximum((share - less) * g - loss + room, 0.0)
+    g, loss = coins.g[k], rise * whole * coins.tail[k]
+    gain, less = 0.5 * over * g, 0.5 * stars * rise * g
+    room = (coins.error + SLACK) * (gain + less + loss) + 64 * U * (1 + x) * whole * g
+    return np.maximum(gain - less - loss + room, 0.0)
+
+
+class Stars(NamedTuple):
+    """Bin(n, p) on low, low + 1, ..., and some of these values, both ends among them, with the place of the last one up
+    to each value."""
+
+    low: int
+    mass: np.ndarray
+    nodes: np.ndarray
+    place: np.ndarray
+
+    def joined(self, own: int, high: int, e: float) -> tuple[np.ndarray, np.ndarray]:
+        """Ratios (own + s)/high at the nodes, and weights such that the sum of weighted bounds of `_excess` there is
+        above the mean excess [theory: shuffle.chords]."""
+        values = np.arange(self.low, self.low + self.mass.size)
+        weight = self.mass / (0.5 * (e + 1) + e / high * (values + own))
+        ratio = (self.nodes + own) / high
+        if ratio.size == 1:
+            return ratio, weight
+        part = weight * ((values - self.nodes[self.place]) / np.diff(self.nodes)[self.place])
+        far = np.add.reduceat(part, self.nodes[:-1] - self.low)
+        out = np.zeros(ratio.size)
+        out[:-1] = np.add.reduceat(weight, self.nodes[:-1] - self.low) - far
+        out[1:] += far
+        return ratio, out
+
+
+def _stars(n: int, p: float, t: int, e: float, x: float) -> Stars:
+    """Bin(n, p) with nodes that will do beside about t zeros and ones for e^eps up to x."""
+    low, mass = _law(n, p)
+    if mass.size == 1:
+        return Stars(low, mass, np.array([low]), np.zeros(1, dtype=int))
+    sd = math.sqrt(n * p * (1 - p))
+    moved = e * (x - 1) / ((e - 1) * (1 + x)) * sd / math.sqrt(t)  # the best m, in deviations of twice the zeros
+    nodes = _ends(n, p, low, mass.size, np.arange(-16.0, 16.0, min(1.0, max(JOINED / moved, 1 / sd))))
+    wide = np.diff(nodes)
+    wide[-1] += 1
+    return Stars(low, mass, nodes, np.repeat(np.arange(wide.size), wide))
 
 
 def _delta(rate: Rates, n: int, eps: np.ndarray) -> np.ndarray:
     """Upper bounds of delta at 0 <= eps < eps0 of the pair of one round."""
-    total = np.zeros(eps.size)
+    total, e, x = np.zeros(eps.size), math.exp(rate.eps0), math.exp(float(eps[-1]))
     share = min(rate.star / (1 - rate.coin), 1 - 2.0**-40) * (1 - 2.0**-40) if rate.star else 0.0
-    for first, last, mass in zip(*_binned(n - 1, rate.coin, "coins"), strict=True):
-        stars = _binned(n - 1 - int(last), share, "stars")
+    for first, last, mass in zip(*_binned(n - 1, rate.coin), strict=True):
+        stars = _stars(n - 1 - int(last), share, int(last) + 1, e, x)
         for own, chance in ((0, rate.u), (1, 1 - rate.u)):  # of a report that is no star, or one
             low, high = max(int(first) + 1 - own, 1), int(last) + 1 - own  # [theory: shuffle.merge]
             if chance > 0 and high:  # without zeros and ones nothing is seen of the report
-                total += mass * chance * (stars.mass @ _excess(rate.eps0, low, (stars.first + own) / high, eps))
+                ratio, weight = stars.joined(own, high, e)
+                total += mass * chance * (weight @ _excess(rate.eps0, low, ratio, eps))
     return np.minimum(total * (1 + SLACK) + 8 * LEFT_OUT, 1.0)
 
 
 def _plan(rate: Rates, n: int) -> np.ndarray:
     """Where the curve of one round is asked: log delta is about -d^2 for evenly spread d. Estimates from average
     counts, and from rarer ones that hide less."""
-    eps = rate.eps0 * np.r_[0.0, np.geomspace(1e-8, 1.0 - 1e-12, 400)]
+    eps = rate.eps0 * np.r_[0.0, np.geomspace(1e-8, LAST, 400)]
     rough = np.zeros(eps.size)
-    for z in range(0, 13, 2):
-        t, s = ((n - 1) * p - z * math.sqrt((n - 1) * p * (1 - p)) for p in (rate.coin, rate.star))
-        t = 1 + max(int(t), 0)
-        rough += math.exp(-z * z / 2) * _excess(rate.eps0, t, np.array([max(s, 0.0) / t]), eps)[0]
-    held = rough > 1e-38
+    e, away = math.exp(rate.eps0), np.arange(0.0, 13.0, 2.0)
+    coins, stars = ((n - 1) * p - away * math.sqrt((n - 1) * p * (1 - p)) for p in (rate.coin, rate.star))
+    for z, t in zip(away, 1 + np.maximum(coins.astype(int), 0), strict=True):
+        ratio = np.maximum(stars, 0.0) / t
+        chance = np.exp(-0.5 * (z * z + away * away)) / (0.5 * (e + 1) + e * ratio)
+        rough += chance @ _excess(rate.eps0, int(t), ratio, eps)
+    held = rough > RESOLVED
     depth = np.sqrt(-np.log(np.minimum(rough[held], 1 - 1e-9)))
     points = POINTS["stars" if rate.star else "coins"]
-    end = min(1.1 * float(eps[held][-1]), rate.eps0 * (1 - 1e-12))
-    return np.unique(np.r_[np.interp(np.linspace(depth[0], depth[-1], points), depth, eps[held]), 0.0, end])
+    end = min(1.1 * float(eps[held][-1]), LAST * rate.eps0)
+    spread = np.interp(np.linspace(depth[0], depth[-1], points), depth, eps[held])
+    return np.unique(np.r_[spread, np.linspace(0.0, end, points // 8)])  # also where few counts are all there are
 
 
 @functools.lru_cache(32)
@@ -254,5 +311,9 @@ def curve(step: Shuffled) -> FromCurve:
     if not rate.eps0:
         return FromCurve((0.0,), (0.0,), True)
     eps = _plan(rate, step.n)
-    delta = np.minimum.accumulate(_delta(rate, step.n, eps))
+    delta = _delta(rate, step.n, eps)
+    while delta[-1] > RESOLVED and eps[-1] < LAST * rate.eps0:
+        more = np.geomspace(eps[-1], min(2 * eps[-1], LAST * rate.eps0), POINTS["stars"] // 4)[1:]
+        eps, delta = np.r_[eps, more], np.r_[delta, _delta(rate, step.n, more)]
+    delta = np.minimum.accumulate(delta)
     return FromCurve((*eps.tolist(), rate.eps0), (*delta.tolist(), 0.0), True)
