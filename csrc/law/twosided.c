@@ -160,55 +160,80 @@ static double two_capped_upper(const hs_two *T, hs_exponents a)
     return sum * (1 + 1e-6);
 }
 
+/* Sums over the nodes in eight lanes: M - 1, E l and E l^2 under the tilted law times M, the rounding of the first. */
+typedef struct {
+    double s0[8], s1[8], s2[8], e0[8];
+} two_sums;
+
+/* What branch r adds. */
+HS_CLONES static void branch_moments(const hs_two *T, int r, hs_exponents a, two_sums *sums)
+{
+    const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l;
+    const double *restrict u1 = T->u1, *restrict u2 = T->u2;
+    const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lm1 = T->lm1, *restrict lm2 = T->lm2;
+    double q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r], rq = T->pair->q_err;
+    double f1 = fabs(a.a1), f2 = fabs(a.a2), base = 132 + 26 * T->size[r] + 0.125 * T->G.n + T->pair->w_err;
+    two_sums S = *sums;
+    int64_t j, i;
+    for (j = T->first[r]; j < T->first[r + 1]; j += 8)
+        for (i = 0; i < 8; i++) {
+            double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i];
+            double lw = lw_[j + i], w = hs_exp(lw), e = hs_exp(E + lw);
+            double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es), U1 = u1[j + i];
+            double U2 = u2[j + i], g = fabs(g_[j + i]);
+            double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
+            double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
+            double d1 = fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* this form does not cancel */
+            double d2 = fabs(U2 > 1 ? e / (1 + U2) - w : e1 - (e * U2) / (1 + U2));
+            size = fabs(h2) + fabs(m1) + fabs(m2);
+            S.s0[i] += h2 + (m1 + m2); /* [theory: law.sampled-form, law.two-sided] */
+            S.s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
+            S.s2[i] += e * L * L;
+            S.e0[i] += size * (base + 12 * g * g) + fabs(e1) * 14 * (fabs(E1) + fabs(E2)) +
+                       f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (6 + rq) * fabs(U1)) +
+                       f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (6 + rq) * fabs(U2));
+        }
+    *sums = S;
+}
+
 /* log M(z), mean and variance of L under the tilted law, bound of the rounding of log M [theory: rounding.log-m], with
  * both factors; E rounds by 2u(|E1| + |E2|). */
-HS_CLONES void hs_two_moments(hs_two *T, double z, hs_moments *out)
+void hs_two_moments(hs_two *T, double z, hs_moments *out)
 {
     hs_exponents a = hs_at_tilt(z);
-    const hs_pair *pair = T->pair;
-    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0};
-    double f1 = fabs(a.a1), f2 = fabs(a.a2), M, mean;
-    double cut, count = T->G.n, top = two_largest(T, a);
-    int64_t j, i;
+    two_sums S;
+    double M, mean, cut, top = two_largest(T, a);
     int r;
     out->dropped = !(top > 0);
     if (!out->dropped) {
         two_moments_plain(T, a, top, out);
         return;
     }
-    for (r = 0; r < pair->branches; r++) {
-        const double *restrict lw_ = T->G.lw, *restrict g_ = T->G.g, *restrict L_ = T->G.l;
-        const double *restrict u1 = T->u1, *restrict u2 = T->u2;
-        const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict lm1 = T->lm1, *restrict lm2 = T->lm2;
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r];
-        double rq = pair->q_err, base = 132 + 26 * T->size[r] + 0.125 * count + pair->w_err;
-        for (j = T->first[r]; j < T->first[r + 1]; j += 8)
-            for (i = 0; i < 8; i++) {
-                double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i];
-                double lw = lw_[j + i], w = hs_exp(lw), e = hs_exp(E + lw);
-                double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es), U1 = u1[j + i];
-                double U2 = u2[j + i], g = fabs(g_[j + i]);
-                double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
-                double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
-                double d1 = fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* this form does not cancel */
-                double d2 = fabs(U2 > 1 ? e / (1 + U2) - w : e1 - (e * U2) / (1 + U2));
-                size = fabs(h2) + fabs(m1) + fabs(m2);
-                s0[i] += h2 + (m1 + m2); /* [theory: law.sampled-form, law.two-sided] */
-                s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
-                s2[i] += e * L * L;
-                e0[i] += size * (base + 12 * g * g) + fabs(e1) * 14 * (fabs(E1) + fabs(E2)) +
-                         f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (6 + rq) * fabs(U1)) +
-                         f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (6 + rq) * fabs(U2));
-            }
-    }
-    M = 1 + hs_lanes(s0);
-    mean = hs_lanes(s1) / M;
-    out->log_m = log1p(hs_lanes(s0));
+    memset(&S, 0, sizeof S);
+    for (r = 0; r < T->pair->branches; r++) branch_moments(T, r, a, &S);
+    M = 1 + hs_lanes(S.s0);
+    mean = hs_lanes(S.s1) / M;
+    out->log_m = log1p(hs_lanes(S.s0));
     out->mean = mean;
-    out->var = hs_lanes(s2) / M - mean * mean;
+    out->var = hs_lanes(S.s2) / M - mean * mean;
     cut = two_capped_upper(T, a);
     out->err =
-        HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * two_squares(T, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
+        HS_U * (hs_lanes(S.e0) / M + 3 * fabs(out->log_m)) * two_squares(T, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
+}
+
+/* The p_j: weights tilted by a over M. Returns their sum. */
+HS_CLONES static double two_tilted(hs_two *T, hs_exponents a, double log_m)
+{
+    double sum[8] = {0};
+    hs_grid *G = &T->G;
+    int64_t j, i;
+    for (j = 0; j < G->n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double p = hs_exp(a.a1 * T->l1[j + i] + a.a2 * T->l2[j + i] + G->lw[j + i] - log_m);
+            G->p[j + i] = p;
+            sum[i] += p;
+        }
+    return hs_lanes(sum);
 }
 
 /* Leaves p_j and r_j; |dphi(y)| <= |y| (c1 + n' c2) as for hs_grid_weights, with both factors in dL_j and in the
@@ -217,18 +242,11 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
 {
     hs_exponents a = hs_at_tilt(z);
     const hs_pair *pair = T->pair;
-    double sum[8] = {0}, t1[8] = {0}, t2[8] = {0}, eb[8] = {0};
-    double f1 = fabs(a.a1), f2 = fabs(a.a2), inv, spread;
+    double t1[8] = {0}, t2[8] = {0}, eb[8] = {0};
+    double f1 = fabs(a.a1), f2 = fabs(a.a2), inv = 1 / two_tilted(T, a, log_m), spread;
     hs_grid *G = &T->G;
     int64_t j, i;
     int r;
-    for (j = 0; j < G->n; j += 8)
-        for (i = 0; i < 8; i++) {
-            double p = hs_exp(a.a1 * T->l1[j + i] + a.a2 * T->l2[j + i] + G->lw[j + i] - log_m);
-            G->p[j + i] = p;
-            sum[i] += p;
-        }
-    inv = 1 / hs_lanes(sum);
     for (r = 0; r < pair->branches; r++) {
         const double *restrict g_ = G->g, *restrict u1 = T->u1, *restrict u2 = T->u2;
         const double *restrict l1 = T->l1, *restrict l2 = T->l2, *restrict gp = G->p;
@@ -345,6 +363,24 @@ double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
     return best;
 }
 
+/* The nodes j0 <= j < j1 of branch r at which the loss's slope is small enough for a rectangle at frequency y. rim1,
+ * rim2: how much U1 and U2 grow over half a cell. */
+static void allowed_cells(const hs_two *T, int r, double y, double rim1, double rim2, int64_t *j0, int64_t *j1)
+{
+    double h = T->h[r], q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r];
+    const double *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
+    int64_t j, n = T->nodes[r];
+    *j0 = y * (up + down) > 2 * HS_PI / h ? n : 0;
+    *j1 = n;
+    if (!*j0) return;
+    for (j = 0; j < n; j++) {
+        double slope = up * fmin(1, (u1[j] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j] + q) * rim2 / (1 - q));
+        if (slope > 2 * HS_PI / (h * y)) continue;
+        if (*j0 == n) *j0 = j;
+        *j1 = j + 1;
+    }
+}
+
 /* One branch of the quadrature bound at strip t; +infinity if no rectangle is allowed. */
 HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, double y, int t)
 {
@@ -360,19 +396,10 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r],
                            *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
-    int64_t j, i, j0 = 0;
-    int64_t n = T->nodes[r], j1 = n;
-    if (y * (up + down) > 2 * HS_PI / h) {
-        double most = 2 * HS_PI / (h * y);
-        for (; j0 < n &&
-               up * fmin(1, (u1[j0] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j0] + q) * rim2 / (1 - q)) > most;
-             j0++) {}
-        for (;
-             j1 > j0 &&
-             up * fmin(1, (u1[j1 - 1] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j1 - 1] + q) * rim2 / (1 - q)) > most;
-             j1--) {}
-        if (j1 == j0) return HUGE_VAL;
-    }
+    int64_t j, i, j0, j1;
+    int64_t n = T->nodes[r];
+    allowed_cells(T, r, y, rim1, rim2, &j0, &j1);
+    if (j0 == n) return HUGE_VAL;
     for (j = 0; j < n; j++) {
         double e = (fabs(g[j]) + grow) * 0.5 * h + 0.125 * h * h;
         x[j] = p[j] * hs_exp(e); /* h times the largest density of the cell */
@@ -417,50 +444,58 @@ double hs_two_quadrature_upper(hs_two *T, double z, double y)
     return sum * (1 + 1e-6);
 }
 
+/* Mass of branch r and its mean slope of the loss under the weights of hs_two_weights. */
+HS_CLONES static void branch_slope(const hs_two *T, int r, double *mass, double *slope)
+{
+    double q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r], s0[8] = {0}, s1[8] = {0};
+    const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
+    int64_t j, i;
+    for (j = T->first[r]; j < T->first[r + 1]; j += 8)
+        for (i = 0; i < 8; i++) {
+            s0[i] += gr[j + i];
+            s1[i] += gr[j + i] * (up * (u1[j + i] + q) / (1 + u1[j + i]) + down * (u2[j + i] + q) / (1 + u2[j + i]));
+        }
+    *mass = hs_lanes(s0);
+    *slope = hs_lanes(s1);
+}
+
+/* Branch r of Psi(y) by the path moved by d. */
+HS_CLONES static double branch_far(hs_two *T, int r, hs_exponents a, double y, double d, double mass)
+{
+    double q = T->pair->q[r], b1 = d * T->pair->up[r], b2 = d * T->pair->down[r];
+    double y1 = y * sin(b1), y2 = y * sin(b2), total8[8] = {0};
+    double f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1),
+           f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2),
+           kap = pow(cos(b1), fmin(a.a1, 0)) * pow(cos(b2), fmin(a.a2, 0));
+    const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
+    double *restrict x = T->G.s;
+    int64_t j, i, n = T->first[r + 1];
+    for (j = T->first[r]; j < n; j++) {
+        double s1 = (u1[j] + q) / (1 + u1[j]), s2 = (u2[j] + q) / (1 + u2[j]);
+        s1 = s1 > 0 ? s1 : 0;
+        s2 = s2 > 0 ? s2 : 0;
+        x[j] = gr[j] * hs_exp(-f1 * s1 * (1 - s1) - f2 * s2 * (1 - s2) - y1 * s1 - y2 * s2);
+    }
+    for (j = T->first[r]; j < n; j += 8)
+        for (i = 0; i < 8; i++) total8[i] += x[j + i];
+    return exp(0.5 * d * d) * hs_lanes(total8) + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
+}
+
 /* Psi(y), without the ends [theory: law.far, law.two-sided]; 1 if nothing better is proved. Best of three d a branch.
  */
-HS_CLONES double hs_two_far_upper(hs_two *T, double z, double y)
+double hs_two_far_upper(hs_two *T, double z, double y)
 {
     hs_exponents a = hs_at_tilt(z);
-    const hs_pair *pair = T->pair;
     double total = 0;
-    int64_t j, i;
     int r, t;
-    for (r = 0; r < pair->branches; r++) {
-        double q = pair->q[r], up = pair->up[r], down = pair->down[r], s0[8] = {0};
-        double s1[8] = {0}, mass, slope, best = HUGE_VAL;
-        double cap = fmin(6, 0.95 * HS_PI / 2 / fmax(up, down)), d0;
-        int lo = T->first[r], n = T->first[r + 1];
-        const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
-        double *restrict x = T->G.s;
-        for (j = lo; j < n; j += 8)
-            for (t = 0; t < 8; t++) {
-                s0[t] += gr[j + t];
-                s1[t] +=
-                    gr[j + t] * (up * (u1[j + t] + q) / (1 + u1[j + t]) + down * (u2[j + t] + q) / (1 + u2[j + t]));
-            }
-        mass = hs_lanes(s0);
-        slope = hs_lanes(s1);
-        d0 = y * slope / fmax(mass, 1e-300); /* e^{d^2/2 - y d slope} is about least there; any d is valid */
+    for (r = 0; r < T->pair->branches; r++) {
+        double cap = fmin(6, 0.95 * HS_PI / 2 / fmax(T->pair->up[r], T->pair->down[r])), best = HUGE_VAL;
+        double mass, slope, d0;
+        branch_slope(T, r, &mass, &slope);
+        d0 = y * slope / fmax(mass, 1e-300); /* near the least of e^{d^2/2 - y d slope}; any d is valid */
         for (t = 0; t < 3; t++) {
-            double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap);
-            double b1 = d * up, b2 = d * down, y1 = y * sin(b1);
-            double y2 = y * sin(b2), total8[8] = {0}, sum;
-            double kap, f1, f2;
-            f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1);
-            f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2);
-            kap = pow(cos(b1), fmin(a.a1, 0)) * pow(cos(b2), fmin(a.a2, 0));
-            for (j = lo; j < n; j++) {
-                double s1 = (u1[j] + q) / (1 + u1[j]), s2 = (u2[j] + q) / (1 + u2[j]);
-                s1 = s1 > 0 ? s1 : 0;
-                s2 = s2 > 0 ? s2 : 0;
-                x[j] = gr[j] * hs_exp(-f1 * s1 * (1 - s1) - f2 * s2 * (1 - s2) - y1 * s1 - y2 * s2);
-            }
-            for (j = lo; j < n; j += 8)
-                for (i = 0; i < 8; i++) total8[i] += x[j + i];
-            sum = exp(0.5 * d * d) * hs_lanes(total8) + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
-            if (sum < best) best = sum;
-            if (0.5 * d0 >= cap) break; /* the three strips are the same */
+            best = fmin(best, branch_far(T, r, a, y, fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), mass));
+            if (0.5 * d0 >= cap) break; /* the three are the same */
         }
         total += fmin(best, mass * (1 + 1e-9));
     }
