@@ -164,7 +164,7 @@ def one_run_audit(run: Ran, *, canaries: int, guesses: int, correct: int, adjace
 def _rejected(x: np.ndarray, delta: np.ndarray, m: int, g: int, v: int) -> np.ndarray:
     """Whether the claim is rejected, at every level. A test of true positive rate r has a false positive rate of at
     least (r - delta)/x at every point."""
-    turn = delta[:-1] + x[:-1] * (delta[:-1] - delta[1:]) / np.diff(x)  # for smaller r the next point is better
+    turn = delta[:-1] + x[:-1] * (delta[:-1] - delta[1:]) / np.diff(x)  # below it the next point is better
     turn = np.minimum.accumulate(turn)[::-1]
     r, h = LEVELS * v / m, LEVELS * (g - v) / m  # [theory: risk.one-run]
     for i in range(v - 1, -1, -1):

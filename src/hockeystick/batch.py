@@ -157,7 +157,7 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
 
 def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done) -> set[str]:
     """Answer every query into `ends`, chunk by chunk; the routes that were used."""
-    from concurrent.futures import ThreadPoolExecutor  # brings in logging and queues: not at import
+    from concurrent.futures import ThreadPoolExecutor  # it imports logging and queues: late
 
     sigma, q, k, at = columns
     m, n, routes = 1.0 / sigma, sigma.size, set()
@@ -177,7 +177,7 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
                 raise AccuracyError(f"entry {i} (sigma={sigma[i]:g}, q={q[i]:g}, k={k[i]:.0f}): {error}") from None
             return Bound(0.0, 0.0, np.inf if want_eps else 1.0, "none", True, Budget({}))
 
-    with ThreadPoolExecutor(n_threads) as pool:  # starts no thread before it is asked
+    with ThreadPoolExecutor(n_threads) as pool:  # a pool starts its threads when work comes
         for start in range(0, n, CHUNK):
             part = slice(start, min(start + CHUNK, n))
             out = np.zeros((3, part.stop - part.start))
@@ -191,7 +191,7 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
             }
             left = start + np.flatnonzero(done[part] != 1 if alone else done[part] == 0)
             for i, bound in zip(left, pool.map(ask, left.tolist()), strict=True):
-                if done[i] and not bound.lower <= ends[2, i]:  # Chernoff's bound of the same number
+                if done[i] and not bound.lower <= ends[2, i]:  # ends[2] is Chernoff's bound of the same number
                     raise contradiction(
                         (sigma[i], q[i], k[i], at[i]),
                         (*ends[:, i].tolist(), "moments"),

@@ -137,7 +137,7 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batc
     nodes = [parts[i][0].nodes(p) for i in batch.others.tolist()]
 
     def table(up, down, t0):
-        rows, far = np.zeros((3, up + down + 1)), 1e-100  # of smaller losses t^2 would overflow
+        rows, far = np.zeros((3, up + down + 1)), 1e-100  # t^2 would overflow for smaller losses
         for more, reach in in_order(
             lambda at: _core.pld_tables(batch.rows[at], own[at], p, *gauss_legendre(), up, down, t0),
             parts_of,
@@ -235,7 +235,7 @@ def aligns(parts) -> bool:
 
 
 def offsets(plan: Plan, dx: float) -> np.ndarray:
-    """Where the lattice of each step sits: just below what `_top` says, modulo dx."""
+    """Where the lattice of each step lies: just below what `_top` says, modulo dx."""
     tops = plan.batch.tops
     return np.where(tops, np.fmod(tops - 0.5 * BELOW_ATOMS * dx - 1e-14, dx), 0.0)
 

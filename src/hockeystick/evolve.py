@@ -120,7 +120,7 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
         raise AccuracyError(f"a {k}-fold law loses its digits (relative error {max(theta, omega):.2g})")
     p = np.where(kept, r, 0.0) * np.exp(np.minimum(exponent, 700.0)) * (1 + (2 if upper else -2) * theta)
     used = np.flatnonzero(kept)
-    omega /= 1 - omega  # of the tilted mass that is left
+    omega /= 1 - omega  # relative to the tilted mass that is left
     grown = math.expm1(k * math.log1p(law.omega)) * (1 + omega)  # [theory: grid.stages]
     lost = k * law.lost + (0.0 if upper else 3 * theta)
     return Law(
@@ -139,7 +139,7 @@ def _reach(law: Law, k: int, dx: float, t: float, log_m: float, rates: np.ndarra
 
 
 def coarsened(law: Law, dx: float, t: float, count: int, upper: bool) -> Law:
-    """The law on a lattice of step dx 2^count, above or below it; its masses sit on the left edges of fine cells."""
+    """The law on a lattice of step dx 2^count, above or below it; its masses lie on the left edges of fine cells."""
     p = law.p
     at, w = law.at + law.first * dx, dx
     for _ in range(count):

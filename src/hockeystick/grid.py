@@ -129,7 +129,7 @@ def density_variation_upper(m: float, q: float, add: bool) -> float:
     v = m * x - 0.5 * m * m
     log_w = np.logaddexp(math.log1p(-q), math.log(q) + v) if q < 1 else v
     log_f = -0.5 * x * x + (1 if add else 2) * log_w - v
-    # in use: up to 2/dx
+    # tilts in use reach 2/dx
     peak = math.exp(min(log_f.max() + m * step + 1e-9 - math.log(math.sqrt(2 * math.pi) * m * q), 700))
     return (2 if q == 1 or m * m <= (4 if add else 2) else 4) * peak
 

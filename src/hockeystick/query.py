@@ -243,7 +243,7 @@ class _Settings(Question):
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
         super().__init__(run, adjacency, route == "auto", rtol, threads(n_threads))
         self.route = route
-        self.enough = enough  # log of a delta below which an upper end will do, or None
+        self.enough = enough  # below this log delta an upper end is answer enough; None: never
         self.directions = (1,) if direction == "add" else (0,) if self.mirrored or direction == "remove" else (0, 1)
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
@@ -358,7 +358,7 @@ class _Settings(Question):
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
         if add and eps >= self.wall and self.gaussian and eps >= self.wall * (1 + (self.steps.k.size + 5) * U):
-            return True  # beyond the largest loss
+            return True  # eps exceeds every loss
         return self._prune() and bounds.below(self, add, eps, log_delta)
 
     def _prune(self) -> bool:

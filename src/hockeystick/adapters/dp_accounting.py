@@ -104,9 +104,9 @@ class HockeystickAccountant(PrivacyAccountant):
         # other.
         self._worse, self._better = Accountant(), Accountant()
         self._steps = 0
-        self._exact_pure: Fraction | float = Fraction(0)  # sum of pure eps; inf where one has none
+        self._exact_pure: Fraction | float = Fraction(0)  # the sum of all pure eps; inf where a step has none
         self._rho, self._xi = 0.0, 0.0
-        self._non_private = self._exposed = False  # exposed: certainly without a finite eps
+        self._non_private = self._exposed = False  # exposed: some step certainly has no finite eps
         self._defined: set[Mechanism] = set()
         self._composed: set[Mechanism] = set()
 

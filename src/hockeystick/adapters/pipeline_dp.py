@@ -141,7 +141,7 @@ class HockeystickBudgetAccountant(budget_accounting.BudgetAccountant):
     def _step(self, each: Any, base: float) -> Mechanism:
         kind, deviation = each.mechanism_spec.mechanism_type, base / each.weight
         if kind in LAPLACE:
-            return laplace(deviation / math.sqrt(2) * (1 - 2.0**-50))  # no more noise than the engine draws
+            return laplace(deviation / math.sqrt(2) * (1 - 2.0**-50))  # at most the noise that the engine draws
         if kind in GAUSSIAN:
             return gaussian(deviation * (1 - 2.0**-50))
         if kind in KNOWN_BY_EPS:

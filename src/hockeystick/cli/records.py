@@ -124,7 +124,7 @@ def _csv(path: Path, allow_unterminated: bool):
         raise DomainError(f"{path}:1: neither numbers nor names of columns: {first.strip()!r:.80}")
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "loadtxt: input contained no data")  # refused by its shape
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")  # its shape refuses it
             return np.loadtxt(path, delimiter=separator, skiprows=int(all(named)), ndmin=2, encoding="utf-8")
     except ValueError as error:
         raise DomainError(f"{path}: {error}") from None

@@ -130,8 +130,8 @@ class Desk:
         with self._turn:
             if name in (NOW, REST):
                 self._next = 0.0
-                if name == REST:  # to the end of the queue, unless it was dropped meanwhile
+                if name == REST:  # it goes to the end of the queue, unless it was dropped meanwhile
                     self._work.sort(key=lambda other: other is not job)
                     job.after, self._pace = time.perf_counter() + DRAWN, LATER
-            elif job in self._work:  # else it was dropped meanwhile
+            elif job in self._work:  # otherwise it was dropped meanwhile
                 self._found[job.key, name] = piece

@@ -179,7 +179,7 @@ class Page:
         self.series |= {(card.key, name): piece for name, piece in curves.items()}
         if "epsilon" in found:
             self.lines[card.key].mark(card.what, found["epsilon"], self.delta)
-        if curves:  # first: the browser draws while the rest is on its way
+        if curves:  # curves go first: the browser draws them while the rest is computed
             self.lines[card.key].draw(curves)
         for name in curves:
             self._fit(name)

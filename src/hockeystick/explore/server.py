@@ -59,7 +59,7 @@ class Door(AuthProvider):
         return "here"
 
     get_user = get_login_url = login_handler = logout_handler = logout_url = None
-    login_url = "/"  # asked for by Bokeh; nobody is sent there
+    login_url = "/"  # Bokeh asks for one, and sends nobody there
     get_user_async = property(lambda self: self._ask)
 
 

@@ -32,7 +32,7 @@ def words_of(words, n: int) -> np.ndarray:
 def _exactly(array: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", over="ignore"):
         wide = array.astype(np.float64)
-        if not np.array_equal(wide.astype(array.dtype), array):  # rounded to nearest: half of them down
+        if not np.array_equal(wide.astype(array.dtype), array):  # rounding to nearest would lower half of them
             raise DomainError(f"norms of {array.dtype} must be numbers that float64 holds exactly; round them up first")
     return wide
 

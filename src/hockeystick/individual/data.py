@@ -10,7 +10,7 @@ place, and only once they are on disk the next step is written over it. The ledg
 out: opening does a kept step again if it is the ledger's last and the words are not that. Where it was done already
 this changes nothing: words are put in twice, and a step over all turns a bit of every word that it has been done to
 (individual.c). So whatever instant a process dies at, words and kept step are the last acknowledged state. A step costs
-three waits for the disk: for itself, for its acknowledgement, for the words. Files that keep their sizes spare each the
+three waits for the disk: for itself, for its acknowledgement, for the words. Files that keep their sizes save each the
 file system's own journal.
 
 Disk: 8 bytes a record, and while the filter is open 4 or 8 more, the norms of its last step as they were given (16 a
@@ -106,7 +106,7 @@ class Words:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"cannot open {path}: {error.strerror}") from None
-        self._unsettled = True  # the words may need the kept step; `settle` says when not
+        self._unsettled = True  # the words may need the kept step until `settle` says otherwise
         return self
 
     @contextmanager
@@ -128,7 +128,7 @@ class Words:
             yield
         except HockeystickError:
             self._undone = False
-            with suppress(OSError):  # what stays there is of no step that was acknowledged
+            with suppress(OSError):  # what stays in the file belongs to no acknowledged step
                 self._let_go()
             raise
 
@@ -180,7 +180,7 @@ class Words:
     def _force(self) -> None:
         try:
             if self.sync and sys.platform == "linux":
-                _fdatasync(self._words_file)  # of what was mapped, too: there is one page cache
+                _fdatasync(self._words_file)  # this writes mapped pages as well: there is one page cache
             elif self.sync:
                 self._map.flush()
             self._unsettled = False

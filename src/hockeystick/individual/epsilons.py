@@ -297,4 +297,4 @@ def _groups(which: np.ndarray):
 
 
 def _is_loose(gap: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    return gap > LOOSE * np.maximum(upper, 1e-3)  # nobody minds 1e-6
+    return gap > LOOSE * np.maximum(upper, 1e-3)  # a bound is not loose for a gap of 1e-6 near 0

@@ -84,7 +84,7 @@ def prepare(m, q, add: bool, total: float, counts, delta: float, eps_error: floa
     reach, log_out = grid.window_reach(total, delta_error)
     log_eta = math.log(delta_error / 4)
     variation = np.array([grid.density_variation_upper(a, b, add) for a, b in zip(m, q, strict=True)])
-    worst = np.array([total]), variation.max(keepdims=True)  # one kind of step, as bad as the worst
+    worst = np.array([total]), variation.max(keepdims=True)  # all steps count as the worst kind
     dx = grid.mesh(*worst, 0.99 * eps_error, log_eta)
     parts, mu, error = [], np.empty(m.size), 0.0
     phi = math.exp(-0.5 * reach * reach) / math.sqrt(2 * math.pi)

@@ -284,7 +284,7 @@ class IndividualGDPFilter:
             return
         step, turn = self._steps + 1, 2 if self._ledger.state["turn"] == 1 else 1
         with self._words.keeping(step, norms):
-            norms = self._words.kept(step)  # from here on these: the caller's may change
+            norms = self._words.kept(step)  # the caller's array may change from here on, the kept one does not
             checksum = self._sweep(norms, scale, turn, active, look=True)
             self._ledger.commit(self._state(step, turn, scale, checksum), self._entry(sigma, norms.size))
         self._sweep(norms, scale, turn, None)

@@ -251,7 +251,7 @@ def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> 
     if add and have_eps and (steps.q < 1).all():
         wall = -float(np.dot(steps.k, np.log1p(-steps.q)))
         if value >= wall * (1 + U * (steps.k.size + 8)):
-            return -math.inf  # beyond the largest loss
+            return -math.inf  # eps exceeds every loss
     status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, *steps, add, have_eps, value)
     if status:
         what = f"eps={value!r}" if have_eps else f"log delta={value!r}"

@@ -128,7 +128,7 @@ def _curve(
 
 def _doublings(made: Plan, dx: float, t: float) -> int:
     """How often the mesh may double, by the widths of the tilted laws of the run and of its steps."""
-    deviation = math.sqrt(max(0.0, float(np.interp(t, made.table.t, made.table.k2))))  # differences of rounded sums
+    deviation = math.sqrt(max(0.0, float(np.interp(t, made.table.t, made.table.k2))))  # k2 may be rounded below 0
     points = 16 * deviation / dx
     if points < 1 << 19:
         return 0
@@ -183,7 +183,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
     goal, best, narrowest = rtol or RTOL, None, math.inf
     made, log_delta, t = prepare_at(parts, eps, goal, n_threads)
     far = out_of_reach(made, eps)
-    if far:  # an upper end is all there is: at once
+    if far:  # only an upper end can be had, which a quick answer gives
         rtol, quick = None, True
     limits = _Limits.of(rtol, n_threads, quick)
     dx = first = last = mesh(made, t, goal)
@@ -210,7 +210,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         width = (high - low) / mid if mid > 0 else math.inf
         if far or width <= goal or (width == math.inf and dx < first):
             break
-        if terms[2] > 0.4 * (high - low):  # rounding is in the way: of the stages, or at its floor
+        if terms[2] > 0.4 * (high - low):  # rounding makes the width: that of the stages, or its floor
             if not limits.evolving:
                 break
             limits = limits._replace(evolving=False)
