@@ -66,9 +66,10 @@ class Root(NamedTuple):
     @property
     def width(self) -> float:
         """(upper - lower)/estimate; 0 where eps is 0 exactly."""
-        if self.upper == self.lower or self.upper <= 0:
+        lower, estimate, upper, _, _ = self
+        if upper == lower or upper <= 0:
             return 0.0
-        return (self.upper - self.lower) / max(self.estimate, 1e-300)
+        return (upper - lower) / (estimate if estimate > 1e-300 else 1e-300)
 
     def within_a_curve(self, _: float) -> Root:
         """The interval within eps(delta) >= 0, which any curve obeys."""

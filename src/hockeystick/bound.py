@@ -60,6 +60,9 @@ def contradiction(run: Any, *found: Any) -> SoundnessError:
     )
 
 
+RELATIVE = "relative delta"
+
+
 class Budget(NamedTuple):
     """Error terms of a certified bound, in the unit of the quantity that the route computed.
 
@@ -69,7 +72,7 @@ class Budget(NamedTuple):
     """
 
     terms: dict[str, Any]
-    unit: str = "relative delta"
+    unit: str = RELATIVE
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{name}={_short(value)}" for name, value in self.terms.items())

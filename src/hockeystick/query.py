@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import worst
-from .answers import ZERO, Point, Root, larger, meet, ordered
+from .answers import ZERO, Point, Root, larger, meet, named, ordered
 from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of, respelled
-from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
+from .bound import RELATIVE, AccuracyError, Bound, Budget, DomainError, contradiction
 from .mechanism import as_run, real
 from .outward import UP, U
 from .pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
@@ -406,7 +406,8 @@ class _Settings(Question):
         """A Bound of the shape of `like` from the answer for every entry."""
         if isinstance(like, float) or np.ndim(like) == 0:
             low, mid, high, terms, route = answers[0]
-            return Bound(low, mid, high, route, True, Budget(dict(zip(TERMS[route], terms, strict=True))))
+            budget = named(Budget, (dict(zip(TERMS[route], terms, strict=True)), RELATIVE))
+            return Bound(low, mid, high, route, True, budget)
         shape = np.shape(like)
         ends = np.array([(found.lower, found.estimate, found.upper) for found in answers], dtype=float).reshape(-1, 3)
         low, mid, high = (column.reshape(shape) for column in ends.T.copy())

@@ -106,7 +106,7 @@ def larger_root(steps: GaussianSteps, delta: float, wall: float, n_threads: int)
     """The larger root over both directions where the line, which is tried first, reaches its goal, or None
     [theory: line.both]. wall: an eps from which ADD is not the larger."""
     b = steps.shift.size
-    if not _order(steps)[0]:
+    if not _line_first(steps):
         return None
     work = scratch.borrow(_core.contour_work(b, n_threads))
     short = (SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
@@ -239,9 +239,16 @@ def _order(steps: GaussianSteps) -> tuple[bool, ...]:
     """The contours to try, the likely one first: True for the line, False for the hyperbola."""
     if steps.shift.size > HYPERBOLA_STEPS:
         return (True,)
+    first = _line_first(steps)
+    return first, not first
+
+
+def _line_first(steps: GaussianSteps) -> bool:
+    """Whether the line is tried before the hyperbola."""
     _, q, k = steps
-    expected = k.item() * q.item() if k.size == 1 else k.dot(q)
-    return (True, False) if expected >= MANY else (False, True)
+    if k.size == 1:  # as of most runs
+        return k.item() * q.item() >= MANY
+    return k.size > HYPERBOLA_STEPS or k.dot(q) >= MANY
 
 
 def _long(steps: GaussianSteps) -> bool:

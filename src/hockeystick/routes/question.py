@@ -37,13 +37,12 @@ class Question:
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
         self.why = ""
-        self._steps = None if run.gathered else gaussian_steps(run, adjacency)
-        self.gaussian = self._steps is not None or (run.gathered and is_gaussian(run, adjacency))
-        self.few = not self.gaussian or (not run.gathered and run.distinct < FEWEST)
-        self.total: float = 0
-        self.wall, self.mirrored = math.inf, False
-        if self.gaussian:
-            self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
+        gathered = run.gathered
+        self._steps = None if gathered else gaussian_steps(run, adjacency)
+        self.gaussian = self._steps is not None or (gathered and is_gaussian(run, adjacency))
+        self.few = not self.gaussian or (not gathered and len(run.parts) < FEWEST)
+        self.total: float
+        self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency) if self.gaussian else (0, math.inf, False)
 
     @property
     def steps(self):
