@@ -57,12 +57,25 @@ typedef struct {
     hs_poll *poll;
 } hs_lent;
 
+/* fit.c: a rule of few shifts stands for many steps of one sampling rate q. Error of sum k log M(a; m): within a group
+ * the least over its rows of weight D/(1 - D), D = factor kappa |M(A; m) - 1|; see the head of the file. q = 1: weight
+ * |z (1+z)|/2. */
+typedef struct {
+    double group, q, m;
+    double factor, weight;
+} hs_fit;
+
+enum { HS_FITS_MAX = 512 };
+
 /* b steps in one direction, each k runs of (m, q); family: 0 Gaussian, 1 Laplace (m = sensitivity/scale), NULL where
- * all are Gaussian. */
+ * all are Gaussian. With n_fits rows of what they are off by, the steps with q < 1 are rules; saddlepoint.c alone takes
+ * these. */
 typedef struct {
     int b, add;
     const int *family;
     const double *m, *q, *k;
+    int n_fits;
+    const hs_fit *fits;
 } hs_run;
 
 /* A Gauss-Legendre rule on [-1, 1]. */
@@ -124,16 +137,6 @@ enum { HS_CROWD_MOMENTS = 16, HS_CROWD_BOXES = 328, HS_CROWD_LOWEST = -30 };
 int hs_crowd_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums);
 int hs_crowd_join(int sign, const uint64_t *others, uint64_t *sums);
 int hs_crowd_read(const uint64_t *sums, double *moments);
-
-/* fit.c: a rule of few shifts stands for many steps of one sampling rate q. Error of sum k log M(a; m): within a group
- * the least over its rows of weight D/(1 - D), D = factor kappa |M(A; m) - 1|; see the head of the file. q = 1: weight
- * |z (1+z)|/2. */
-typedef struct {
-    double group, q, m;
-    double factor, weight;
-} hs_fit;
-
-enum { HS_FITS_MAX = 512 };
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the
  * first block; rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE
@@ -369,6 +372,7 @@ typedef struct {
         raw_estimate;  /* estimate clipped into the ends (of log delta), and as it came; NaN: not positive */
     double tilt, skew; /* the saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there */
     double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
+    double interpolation;                      /* likewise, of rules */
     int kind;                                  /* the estimate that was used */
 } hs_saddle;
 int64_t hs_saddle_work(void); /* doubles of scratch (work) that the functions below need */
@@ -440,6 +444,8 @@ typedef struct {
     const double *m, *q, *k;
     hs_rule rule; /* for Laplace steps */
     double T0, T;
+    int n_fits; /* rows of what the steps with q < 1, which are rules then, are off by */
+    const hs_fit *fits;
     hs_poll *poll;
     /* filled by prawitz.c */
     int points, fine;
@@ -452,13 +458,15 @@ typedef struct {
     double t, sd, log_est, s_right;
     double s_left, P, dy, reach;
     double limit, smooth, tail, round_sum;
-    double inner_sum;
-    double K[3], inner[3], err;
-    double var, k_smooth; /* at s_right, s_left, t; err at t */
+    double inner_sum, fit_sum;
+    double K[3], inner[3], err; /* at s_right, s_left, t; err at t */
+    double excess[2], fitted;   /* of fit.c: see hs_sums; part of inner[2] */
+    double var, k_smooth;
     double y[HS_PRAWITZ_POINTS], metric[HS_PRAWITZ_POINTS], far[HS_PRAWITZ_POINTS], gauss[HS_PRAWITZ_POINTS];
     double *re, *im, *round;
     double *node, *zr, *zi;
-    void *kept; /* while the line is placed */
+    double *fit; /* the part of node that is fit.c's */
+    void *kept;  /* while the line is placed */
 } hs_prawitz;
 int64_t hs_prawitz_work(void);
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out);

@@ -21,7 +21,8 @@
 #define HS_LINE_BETWEEN 0.75 /* and where that loses too much, of one between */
 #define HS_LINE_LOWEST 0.42  /* and of one further down, for a period above HS_LINE_LONG deviations */
 #define HS_LINE_LONG 28
-#define HS_FIT_NATS 3 /* what a rule may be off by at the tilts of the aliases */
+#define HS_NEAR_NATS 1e-9 /* what a rule is off by on a disc of tilts, below which no smaller disc is tried */
+#define HS_FIT_NATS 3     /* what a rule may be off by at the tilts of the aliases */
 
 /* The saddle and the period. */
 #define HS_SADDLE_STEPS 90   /* evaluations of K in search of a saddle */

@@ -11,7 +11,7 @@ import pytest
 import hockeystick as hs
 from hockeystick import _core, crowd
 from hockeystick.pair import GaussianSteps, gaussian_steps
-from hockeystick.routes import contour
+from hockeystick.routes import contour, saddlepoint
 
 U = 2.0**-53
 
@@ -253,3 +253,84 @@ def test_a_rule_with_too_wide_an_ellipse_gives_way():
     run = run_of(steps_of(np.random.default_rng(7), 60, 0.45, 0.6, 1e-4, 2))
     found = hs.delta(run, 4.0)
     assert found.route != "compressed" and found.lower <= found.upper
+
+
+def rough_rule(steps: GaussianSteps, nats: float, monkeypatch) -> crowd.Ruled:
+    """A rule of so few points that what it is off by shows."""
+    monkeypatch.setattr(crowd, "PRECISION", nats)
+    return ruled_of(steps)
+
+
+@pytest.mark.parametrize("add", [0, 1])
+@pytest.mark.parametrize("t", [0.7, 3.0])
+def test_moments_near_a_tilt(add, t, monkeypatch):  # [theory: compression.near, compression.third]
+    """K, its derivatives and the third moments of all steps lie within the errors of a rough rule's, which are not far
+    above; those of a fine rule do not show."""
+    rng = np.random.default_rng(8)
+    steps, work = steps_of(rng, 300, 0.9, 1.5, 0.02, 50), np.empty(_core.saddle_work())
+    _, exact = _core.saddle_cumulants(*steps, add, t, work)
+    fine = ruled_of(steps)
+    _, close = _core.saddle_cumulants(*fine.steps, add, t, work, fits=fine.fits)
+    rough = rough_rule(steps, 6.0, monkeypatch)
+    status, found = _core.saddle_cumulants(*rough.steps, add, t, work, fits=rough.fits)
+    _, bare = _core.saddle_cumulants(*rough.steps, add, t, work)
+    assert status == _core.OK
+    K, K_1, K_2 = (abs(found[i] - exact[i]) for i in (0, 2, 3))
+    assert 1e3 * bare[1] < K <= found[1] < 1e4 * K
+    assert 1e3 * bare[10] < K_1 <= found[10] < 1e4 * K_1 and 1e3 * bare[11] < K_2 <= found[11] < 1e5 * K_2
+    assert exact[8] <= close[9] < 1.6 * exact[8]
+    assert abs(close[0] - exact[0]) <= close[1] + exact[1] < 1e-10 * exact[0]
+    assert exact[8] <= found[9] < math.inf
+
+
+@pytest.mark.parametrize("route", ["saddlepoint", "edgeworth"])
+@pytest.mark.parametrize("direction", ["remove", "add", "both"])
+def test_other_routes_take_rules(route, direction, monkeypatch):  # [theory: compression.smoothed, compression.metric]
+    rng = np.random.default_rng(5)
+    q = np.where(rng.random(700) < 0.1, 1.0, 0.02)
+    sigma = np.where(q == 1, 30.0, 1.0) * np.exp(rng.uniform(0, 1.2, 700))
+    run = hs.compose_arrays(sigma, q, 20)
+    truth_eps = hs.epsilon(run, 1e-5, direction=direction)
+    eps = truth_eps.estimate
+    truth = hs.delta(run, eps, direction=direction)
+    by_rule = [
+        hs.epsilon(run, 1e-5, route=route, direction=direction),
+        hs.delta(run, eps, route=route, direction=direction),
+    ]
+    monkeypatch.setattr(saddlepoint, "MANY", 10_000)
+    again = hs.compose_arrays(sigma, q, 20)
+    by_steps = [
+        hs.epsilon(again, 1e-5, route=route, direction=direction),
+        hs.delta(again, eps, route=route, direction=direction),
+    ]
+    for known, found, summed in zip((truth_eps, truth), by_rule, by_steps, strict=True):
+        assert max(found.lower, known.lower) <= min(found.upper, known.upper)
+        assert max(found.lower, summed.lower) <= min(found.upper, summed.upper)
+        assert found.budget.terms["interpolation"] > 0 == summed.budget.terms["interpolation"]
+        assert found.upper - found.lower <= max(2 * (summed.upper - summed.lower), 1e-10 * found.estimate)
+
+
+def test_a_rough_rule_widens_prawitz_interval(monkeypatch):  # [theory: compression.smoothed]
+    """The interval of a rough rule holds the answer of all steps, and without what the rule is off by it would not."""
+    steps = steps_of(np.random.default_rng(8), 700, 0.9, 1.5, 0.02, 50)
+    rough = rough_rule(steps, 8.0, monkeypatch)
+    family, work = np.zeros(rough.steps.k.size, np.intc), np.empty(_core.prawitz_work())
+    for add in (0, 1):
+        exact = contour.point(steps, add, 4.0)
+        rule = np.zeros(1), np.ones(1)
+        asked = family, *rough.steps, add, *rule, 4.0, contour.margin(1e-9), 0.0, work
+        ends = []
+        for fits in (rough.fits, None):
+            _, scale, low, _, high, *_ = _core.prawitz_delta(*asked, fits=fits)
+            ends.append((scale + math.log(low), scale + math.log(high)))
+        assert ends[0][0] <= exact.lower and exact.upper <= ends[0][1] < ends[0][0] + 0.1
+        assert not (ends[1][0] <= exact.upper and exact.lower <= ends[1][1])
+
+
+def test_estimates_of_many_steps():
+    """The saddle-point estimate of a run of arrays is that of its list."""
+    sigma = np.linspace(0.9, 1.6, 600)
+    run = hs.compose_arrays(sigma, 0.02, 30)
+    found = hs.saddlepoint_delta(run, 2.0)
+    listed = hs.saddlepoint_delta(hs.compose(*run.parts), 2.0, direction="remove")
+    assert math.isclose(found.log_delta, listed.log_delta, rel_tol=1e-9)

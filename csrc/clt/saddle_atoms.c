@@ -92,6 +92,7 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     r = cbrt((S.abs3 + S.e3 + (nu + 4 * HS_U) * S.abs3) * M) + T->mean_err;
     T->r3 = S.abs3 / S.s[0];
     T->r3_upper = r * r * r * (1 + 1e-6);
+    T->r4_upper = T->side_upper = 0;
     hs_tilted_cumulants(T, g.K1, S.s);
     return HS_OK;
 }

@@ -62,7 +62,7 @@ void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
     if (d_up < 0) top = fmin(fmaxv, 0.5 * v_up / (sqrt(v_up + d_up * d_up) - d_up));
     low = -HUGE_VAL;
     E->clt = E->error = 0;
-    E->rounding = slack - T->quad;
+    E->rounding = slack - T->quad - T->fit;
     if (normal_part(t, d, s, &clt, &rel)) {
         /* [theory: saddle.clt] */
         err = 2 * fmaxv * (T->kolmogorov + HS_U * (fabs(eps) + fabs(d)) / s); /* d itself is rounded */

@@ -22,6 +22,9 @@
  * First order in u, as in transform.c; sums of bounds are rounded up by 1e-8 of themselves, which covers their own
  * rounding and that p is normalised by the computed M (refused when that is off by 2e-9).
  *
+ * Rules in place of many steps: fit.c tells what K, K' and K'' are off by, and third moments are bounded by moments
+ * that are analytic in the shifts [theory: compression.smoothed, compression.third].
+ *
  * What it does not do: choose t; laws other than the (subsampled) Gaussian.
  */
 #include "clt/saddlepoint.h"
@@ -30,8 +33,9 @@ enum { LANES = 8 };
 typedef struct { /* sums over the grid, the error sums in units of u, the cell sums */
     double s[7], abs1, abs3, cube;
     double e0, e1, e2, e3;
+    double e4;
     double j0, ja, jr, jaa;
-    double jar, jrr, j3;
+    double jar, jrr, j3, j4;
     double room; /* lower bound of y/r */
 } sums;
 
@@ -54,7 +58,7 @@ HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
 /* Moments of x = l - c, and their rounding. */
 HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
 {
-    enum { N = 14 };
+    enum { N = 15 };
     double acc[N][LANES], *to = (double *)out, m = G->m;
     double q = G->q, fa = fabs(a);
     double base = 6 * fabs(log(G->h)) + 10 + fabs(log_m), tau2 = tau * tau;
@@ -84,14 +88,15 @@ HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double
             acc[11][i] += p * (e * ax + dx);
             acc[12][i] += p * (e * x2 + 2 * ax * dx);
             acc[13][i] += p * ((e + 20) * y3 + 3 * y2 * dx);
+            acc[14][i] += px2 * (e * x2 + 4 * ax * dx);
         }
     for (i = 0; i < N; i++) to[i] = hs_lanes(acc[i]);
 }
 
 /* The cell sums. */
-HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *out)
+HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, double beta, sums *out)
 {
-    enum { N = 7 };
+    enum { N = 8 };
     double acc[N][LANES], most[LANES] = {0}, *to = &out->j0, m = G->m;
     double q = G->q, h = G->h, rim = exp(0.5 * m * h);
     double tau2 = tau * tau;
@@ -103,6 +108,7 @@ HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *ou
             double x = gl[j + i] - c, r0 = (gu[j + i] + q) * gi[j + i], rr = (r0 > 0 ? r0 : 0) * rim;
             double pg = gs[j + i], ratio;
             double X = (x < 0 ? -x : x) + 0.5 * h * m * rr, Y2 = X * X + tau2, pX = pg * X, pr = pg * rr;
+            double wide = (X + beta * rr) * (X + beta * rr);
             acc[0][i] += pg;
             acc[1][i] += pX;
             acc[2][i] += pr;
@@ -110,6 +116,7 @@ HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, sums *ou
             acc[4][i] += pX * rr;
             acc[5][i] += pr * rr;
             acc[6][i] += pg * Y2 * sqrt(Y2);
+            acc[7][i] += pg * wide * wide;
             ratio = rr * rr / (x * x + tau2);
             most[i] = ratio > most[i] ? ratio : most[i];
         }
@@ -192,6 +199,23 @@ static int step_total(const hs_grid *G, double a, const hs_moments *mo, const su
     return HS_OK;
 }
 
+/* E x^4 and E x^3 + 2 B E x^2 about the mean, rounded up [theory: compression.third, saddle.mesh]; f, beta: of
+ * the strip, ends and L: of what lies beyond the grid. */
+static void higher_upper(const hs_grid *G, const sums *S, const hs_moments *mo, double f, double beta, double L,
+                         double ends, hs_tilted *T)
+{
+    double n = G->n, L3 = L * L * L, squares = S->jaa + 2 * beta * S->jar + beta * beta * S->jrr;
+    double fourth = f * (S->j4 + ends * L3 * L) + ends * L3 * L, r;
+    double side = f * (sqrt(S->j4 * squares) + ends * L3) + ends * L3, mean = T->mean_err;
+    double var = S->s[2] / S->s[0] + T->var_err;
+    fourth += S->s[4] * (1 + T->quad + HS_U * (S->e0 + n)) + HS_U * (S->e4 + (n + 8) * S->s[4]);
+    r = sqrt(sqrt(fourth)) + mean;
+    T->r4_upper = r * r * r * r * (1 + 1e-8);
+    side += S->s[3] + S->abs3 * (T->quad + HS_U * (S->e0 + 2 * n + 8)) + HS_U * S->e3;
+    side += 2 * (mo->mean - log1p(-G->q) + mean) * var + 3 * mean * var;
+    T->side_upper = side + 2 * mean * mean * mean + 1e-8 * fabs(side);
+}
+
 /* The step of an open grid at tilt a, everything but the sign of ADD. */
 int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
 {
@@ -206,7 +230,7 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
     weigh(G, a, mo.unit);
     sum_nodes(G, a, mo.log_m, mo.mean, tau, &S);
-    sum_cells(G, mo.mean, tau, &S);
+    sum_cells(G, mo.mean, tau, beta, &S);
     ends = hs_grid_ends_upper(G, a, mo.log_m);
     lam = fmin(G->hi - fmax(a, 0) * m, -G->lo - fmax(-a, 0) * m * (G->u[0] + q) / (1 + G->u[0]));
     reach = 2.61 * (h + 1 / lam); /* [theory: saddle.ends] */
@@ -219,6 +243,7 @@ int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
     if ((st = step_total(G, a, &mo, &S, T))) return st;
     T->mean_err = (fabs(S.s[1]) + q1 + HS_U * (S.e1 + n * S.abs1)) * (1 + 1e-8); /* [theory: saddle.mean-variance] */
     T->var_err = (q2 + T->mean_err * T->mean_err) * (1 + 1e-8);
+    higher_upper(G, &S, &mo, f, beta, L, ends, T);
     T->r3 = S.abs3 / S.s[0];
     cube = (L + tau) * (L + tau) * (L + tau) * ends; /* y^3 beyond the grid, as a sum and as an integral */
     /* y/r beyond the last node: r <= 1 and y grows; and l >= U/(1+U) >= r - q, so x/r >= 1 - (q + c)/r, which grows */
@@ -247,6 +272,8 @@ int hs_steps_open(hs_steps *S, const hs_run *run, const hs_lent *lent)
     S->add = run->add;
     S->work = lent->work;
     S->atoms = NULL;
+    S->fits = run->fits;
+    S->n_fits = run->n_fits;
     S->n_threads = 1;
     S->poll = lent->poll;
     S->coarse.a_lo = S->grid_lo = 1;
@@ -323,9 +350,9 @@ static double kolmogorov_upper(const hs_tilted *T, double k, int identical)
 
 typedef struct {
     hs_tilted T;
-    double size[2];
+    double size[2], var;
     int plain, st;
-} subtotal; /* size: of K and K' without signs; plain: Gaussian steps among them */
+} subtotal; /* size: of K and K' without signs; plain: Gaussian steps among them; var: of K'' without these */
 
 /* Opens the grid that the only step of a run keeps, for tilts from lo to hi. */
 static int keep_grid(hs_steps *S, double lo, double hi, double *work)
@@ -374,6 +401,9 @@ static void add_step(hs_steps *S, int i, double *work, subtotal *sum)
     T->var_err += k * one.var_err;
     T->r3 += k * one.r3;
     T->r3_upper += k * one.r3_upper;
+    T->r4_upper += k * one.r4_upper;
+    T->side_upper += k * one.side_upper;
+    sum->var += k * one.d[2];
     for (j = 1; j < 7; j++) T->d[j] += (j & 1 ? sign : 1) * k * one.d[j];
 }
 
@@ -389,6 +419,9 @@ static void join(subtotal *sum, const subtotal *part)
     T->var_err += P->var_err;
     T->r3 += P->r3;
     T->r3_upper += P->r3_upper;
+    T->r4_upper += P->r4_upper;
+    T->side_upper += P->side_upper;
+    sum->var += part->var;
     for (j = 1; j < 7; j++) T->d[j] += P->d[j];
     sum->size[0] += part->size[0];
     sum->size[1] += part->size[1];
@@ -404,6 +437,21 @@ static void add_chunk(hs_steps *S, double t, int chunk, int chunks, subtotal *su
         if (hs_stopped(S->poll, 2e4)) sum->st = HS_INTERRUPTED;
         else add_step(S, i, S->work + hs_thread() * HS_GRID_WORK, sum);
     }
+}
+
+/* What rules may be off by, of which `var` is the variance [theory: compression.near]. E|x|^3 of a step is not
+ * analytic, but its bounds are: E x^3 + 2 B E x^2, and by Cauchy and Schwarz of the second and the fourth moment
+ * [theory: compression.third]. */
+static int add_fits(const hs_steps *S, double var, double *work, hs_tilted *T)
+{
+    hs_near N;
+    if (hs_fit_near(S->fits, S->n_fits, S->add, T->t, work, &N)) return HS_BAD_ARGUMENT;
+    T->fit = N.K;
+    T->K_err += N.K; /* [theory: compression.smoothed] */
+    T->mean_err += N.mean;
+    T->var_err += N.var;
+    T->r3_upper = fmin(sqrt((var + T->var_err) * (T->r4_upper + N.fourth)), T->side_upper + N.side) * (1 + 1e-7);
+    return T->r3_upper < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }
 
 /* Totals at tilt t, with bounds; chunks of fixed number, summed in order, so that results do not depend on the
@@ -427,7 +475,8 @@ int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T)
     T->mean_err = T->mean_err * (1 + 1e-8) + n * part[0].size[1];
     T->var_err = T->var_err * (1 + 1e-8) + n * T->d[2];
     T->r3_upper *= 1 + 1e-9;
-    T->kolmogorov = kolmogorov_upper(T, S->k[0], S->b == 1 && !part[0].plain);
+    if (S->n_fits && (chunk = add_fits(S, part[0].var, S->work, T))) return chunk;
+    T->kolmogorov = kolmogorov_upper(T, S->k[0], S->b == 1 && !part[0].plain && !S->n_fits);
     return T->d[2] > 0 && T->K_err < 1 ? HS_OK : HS_TOO_WIDE;
 }
 

@@ -245,6 +245,7 @@ static void report(const hs_tilted *T, const hs_tilted *saddle, const hs_ends *E
     out->skew = hs_skew(saddle);
     out->berry_esseen = E->error * unit;
     out->quadrature = T->quad;
+    out->interpolation = T->fit;
     out->rounding = E->rounding;
 }
 

@@ -4,6 +4,7 @@
 #define HS_SADDLEPOINT_H
 
 #include "hs.h"
+#include "line/fit.h"
 #include "line/saddle.h"
 
 /* Totals of a composition at tilt t. Errors bound the difference to the exact value. */
@@ -11,7 +12,10 @@ typedef struct {
     double t, K, K_err, quad; /* quad: the part of K_err that is quadrature */
     double d[7];              /* d[1..6]: derivatives of K */
     double mean_err, var_err; /* of d[1], d[2] */
+    double fit;               /* the part of K_err that is rules' */
     double r3, r3_upper;      /* sum k E|Y - E Y|^3 over the steps that are not plain Gaussian */
+    double r4_upper;          /* the same of the fourth powers; 0 of atoms */
+    double side_upper;        /* sum k (E x^3 + 2 B E x^2) >= sum k E|x|^3, x = l - E l >= -B; 0 of atoms */
     double kolmogorov;        /* sup |F - Phi((x - d[1])/sqrt d[2])| is at most this */
 } hs_tilted;
 
@@ -19,6 +23,8 @@ typedef struct {                   /* the steps, as in hs.h, and a sample of the
     int b, add, stride, n_threads; /* work: HS_GRID_WORK doubles for each thread */
     const double *m, *q, *k;
     const hs_atoms *atoms; /* instead of m and q */
+    int n_fits;
+    const hs_fit *fits;
     hs_poll *poll;
     double *work, scale; /* scale: all counts / counts in the sample */
     hs_grid grid;        /* of the only step, where there is one, for exponents grid_lo..grid_hi */

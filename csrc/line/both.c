@@ -8,7 +8,7 @@
 
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work)
 {
-    const hs_run add = {C->b, 1, NULL, C->m, C->q, C->k};
+    const hs_run add = {.b = C->b, .add = 1, .m = C->m, .q = C->q, .k = C->k};
     const hs_lent lent = {work, n_work, C->n_threads, C->poll};
     double upper;
     if (eps >= wall) return 1;

@@ -13,12 +13,14 @@
  *   the ellipse that is best at its frequency; groups add. The tail: sum k_i P_i >= sum W_a P_a - weight (1 + (F +
  *   D_0)^2/(1-D_0)^2) at every frequency, D_0 the D of y = 0 [theory: compression.tail]. Rows with q = 1:
  *   log M = m^2 z (1+z)/2, and the weight bounds what sum k m^2 is off by [theory: compression.gaussian].
+ *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near].
  *
  * Error claim. Sums of positive terms, powers and exponentials of them: SLACK pays for their rounding, 60 operations
  *   each.
  *
  * What it does not do: choose boxes and ellipses, or bound a weight (crowd.py).
  */
+#include "line/fit.h"
 #include "line/line.h"
 
 #define SLACK (1 + 1e-13)
@@ -37,17 +39,17 @@ static double off_one(const hs_fit *f, double A, double *work)
 }
 
 /* The sum over groups of the least over their rows of weight by `each` at D = kappa X_row; turn = |z (1+z)|. */
-static double over_groups(const hs_contour *C, const double *X, double kappa, double turn,
+static double over_groups(const hs_fit *fits, int n, const double *X, double kappa, double turn,
                           double (*each)(const hs_fit *f, double D))
 {
     double sum = 0, best = HUGE_VAL;
     int i;
-    for (i = 0; i < C->n_fits; i++) {
-        const hs_fit *f = &C->fits[i];
+    for (i = 0; i < n; i++) {
+        const hs_fit *f = &fits[i];
         double D = kappa * X[i];
         if (f->q == 1) best = 0.5 * turn * f->weight;
         else best = fmin(best, f->weight * each(f, D * SLACK));
-        if (i + 1 < C->n_fits && f[1].group == f->group) continue;
+        if (i + 1 < n && f[1].group == f->group) continue;
         sum += best;
         best = HUGE_VAL;
     }
@@ -73,11 +75,73 @@ static double of_square(const hs_fit *f, double D)
     return D < 1 ? (1 + size * size) * SLACK : HUGE_VAL;
 }
 
-/* D of every row at a real tilt. */
-static void off_ones(const hs_contour *C, double s, double *work, double *X)
+/* The square of a bound of log M. */
+static double of_log_square(const hs_fit *f, double D)
+{
+    double log_m = of_log(f, D);
+    return log_m * log_m;
+}
+
+/* The number of steps, which is that of the rule to within the weight, times the largest -l. */
+static double of_loss(const hs_fit *f, double D) { return D < 0 ? 0 : -log1p(-f->q); }
+
+double hs_fit_losses(const hs_fit *fits, int n)
+{
+    double X[HS_FITS_MAX] = {0};
+    return n > HS_FITS_MAX ? HUGE_VAL : over_groups(fits, n, X, 1, 0, of_loss);
+}
+
+/* log M times the largest -l. */
+static double of_log_far(const hs_fit *f, double D) { return -log1p(-f->q) * of_log(f, D); }
+
+/* D of every row at a real exponent. */
+static void off_ones(const hs_fit *fits, int n, double A, double *work, double *X)
 {
     int i;
-    for (i = 0; i < C->n_fits; i++) X[i] = C->fits[i].q < 1 ? off_one(&C->fits[i], hs_contour_tilt(C, s), work) : 0;
+    for (i = 0; i < n; i++) X[i] = fits[i].q < 1 ? off_one(&fits[i], A, work) : 0;
+}
+
+/* D of every row in the disc of radius r about a real exponent: |M - 1|/(A (A-1)) is convex in A
+ * [theory: compression.near]. */
+static void off_disc(const hs_fit *fits, int n, double A, double r, double *work, double *X)
+{
+    double Y[HS_FITS_MAX], size = (fabs(A) + r) * (fabs(A - 1) + r), low = A - r, high = A + r;
+    int i;
+    off_ones(fits, n, low, work, X);
+    off_ones(fits, n, high, work, Y);
+    for (i = 0; i < n; i++) X[i] = fmax(X[i] / fabs(low * (low - 1)), Y[i] / fabs(high * (high - 1))) * size * SLACK;
+}
+
+/* By Cauchy's inequalities on the best of some discs: derivatives of g, |g| <= e, and of the square of a second
+ * derivative [theory: compression.near]. Plain steps: sum k m^2 is off by their weight. */
+int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_near *out)
+{
+    static const double part[3] = {0.5, 0.15, 0.05};
+    double X[HS_FITS_MAX], A = add ? -t : 1 + t;
+    int i;
+    if (n > HS_FITS_MAX || !(t > 0)) return HS_BAD_ARGUMENT;
+    off_ones(fits, n, A, work, X);
+    out->K = over_groups(fits, n, X, 1, t * (1 + t), of_log);
+    out->mean = out->var = out->fourth = out->side = HUGE_VAL;
+    for (i = 0; i < 3; i++) {
+        double r = part[i] * t, r2 = r * r;
+        double e, square, far;
+        off_disc(fits, n, A, r, work, X);
+        e = over_groups(fits, n, X, 1, 0, of_log);
+        square = over_groups(fits, n, X, 1, 0, of_log_square);
+        far = over_groups(fits, n, X, 1, 0, of_log_far);
+        out->mean = fmin(out->mean, e / r * SLACK);
+        out->var = fmin(out->var, 2 * e / r2 * SLACK);
+        out->fourth = fmin(out->fourth, (24 * e + 12 * square) / (r2 * r2) * SLACK);
+        out->side = fmin(out->side, (6 * e + 4 * square + 4 * r * far) / (r2 * r) * SLACK);
+        if (e < HS_NEAR_NATS) break;
+    }
+    for (i = 0; i < n; i++)
+        if (fits[i].q == 1) {
+            out->mean += (t + 0.5) * fits[i].weight * SLACK;
+            out->var += fits[i].weight * SLACK;
+        }
+    return HS_OK;
 }
 
 /* How much sum k log M(s) may exceed that of the rules at a real tilt: of log M, or, where that is less, of M - 1,
@@ -87,8 +151,9 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
 {
     double X[HS_FITS_MAX], turn = fabs(s * (1 + s));
     if (C->n_fits > HS_FITS_MAX) return HUGE_VAL;
-    off_ones(C, s, work, X);
-    return fmin(over_groups(C, X, 1, turn, of_log), over_groups(C, X, 1, turn, of_one) + excess * SLACK);
+    off_ones(C->fits, C->n_fits, hs_contour_tilt(C, s), work, X);
+    return fmin(over_groups(C->fits, C->n_fits, X, 1, turn, of_log),
+                over_groups(C->fits, C->n_fits, X, 1, turn, of_one) + excess * SLACK);
 }
 
 /* All that the rules are off by, which the first chunk starts with: K at the three tilts, fit of every node, the
@@ -96,28 +161,29 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
 int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
 {
     double X[HS_FITS_MAX], unit = C->c * (1 + C->c), Y = (double)C->N * C->dy;
-    int i;
+    const hs_fit *fits = C->fits;
+    int i, rows = C->n_fits;
     int64_t n;
-    if (C->n_fits > HS_FITS_MAX) return HS_BAD_ARGUMENT;
-    if (!C->n_fits) return HS_OK;
+    if (rows > HS_FITS_MAX) return HS_BAD_ARGUMENT;
+    if (!rows) return HS_OK;
     for (i = 1; i < 3; i++) { /* to a nat; what more of it M - 1 is off by comes with the rows */
         double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s));
-        off_ones(C, s, work, X);
-        S->fitted[i] = over_groups(C, X, 1, turn, of_log);
-        S->loose[i] = over_groups(C, X, 1, turn, of_one);
+        off_ones(fits, rows, hs_contour_tilt(C, s), work, X);
+        S->fitted[i] = over_groups(fits, rows, X, 1, turn, of_log);
+        S->loose[i] = over_groups(fits, rows, X, 1, turn, of_one);
         if (!(fmin(S->fitted[i], S->loose[i]) < HS_FIT_NATS)) return HS_TOO_WIDE;
     }
-    off_ones(C, C->c, work, X);
-    S->fitted[0] = over_groups(C, X, 1, unit, of_log);
+    off_ones(fits, rows, hs_contour_tilt(C, C->c), work, X);
+    S->fitted[0] = over_groups(fits, rows, X, 1, unit, of_log);
     for (n = C->N; n >= 0; n--) {
         double y = (double)n * C->dy, turn = hypot(C->c, y) * hypot(1 + C->c, y);
-        S->fit[n] = n ? over_groups(C, X, turn / unit * SLACK, turn * SLACK, of_log) + S->fitted[0] : 0;
+        S->fit[n] = n ? over_groups(fits, rows, X, turn / unit * SLACK, turn * SLACK, of_log) + S->fitted[0] : 0;
         if (n == C->N && !(S->fit[n] < HUGE_VAL)) return HS_TOO_WIDE;
     }
-    S->slack = S->far[0] = 0.5 * over_groups(C, X, 1, 0, of_square);
-    for (i = 0; i < C->n_fits; i++)
-        if (C->fits[i].q == 1) {
-            double less = 0.5 * C->fits[i].weight * SLACK;
+    S->slack = S->far[0] = 0.5 * over_groups(fits, rows, X, 1, 0, of_square);
+    for (i = 0; i < rows; i++)
+        if (fits[i].q == 1) {
+            double less = 0.5 * fits[i].weight * SLACK;
             S->far[0] += less * C->y_far * C->y_far;
             for (n = 0; n < C->bands; n++) S->spread[n] -= 2 * less;
             for (n = 0; n < C->doublings; n++) S->gauss[n] -= less * ldexp(Y * Y, 2 * (int)n);

@@ -18,12 +18,16 @@
  *   inner       quadrature of M (transform.c, laplace_step.c), through each node and through K(t): prawitz_steps.c.
  *   rounding    of K(t), of every node, of the sums. First order in u; constants rounded up by more than u^2 terms
  *               could add.
+ *   fit         of rules in place of many steps, through each node and through K(t): fit.c
+ *               [theory: compression.smoothed].
  *   Upper ends are never above Chernoff's e^{K(t) - t eps + hs_payoff(t)}.
  *
  * What it does not do: other families; m > HS_LAPLACE_STEP_MAX. The interval is wide, never wrong, where |f| does not
  *   fall: few steps, or atoms of nearly all the mass. Cost O(b n_inner N), the same for every k. One thread.
  */
 #include "line/prawitz.h"
+#include "line/fit.h"
+#include "line/line.h"
 
 #define FAR 1.099511627776e12 /* 2^40: T for the plain inversion; smoothing is then below 2^-40 max h |f| sums */
 
@@ -119,7 +123,7 @@ static void tail_lower(const hs_prawitz *S, double *seg)
     int j, n = S->points;
     for (j = 0; j < n; j++) {
         double x = 0, gap = j + 1 < n ? (S->y[j + 1] - S->y[j]) * sd * (1 + 1e-12) : 0;
-        if (j + 1 < n) x = hs_metric_lower(S->metric[j], S->metric[j + 1], gap, S->k_smooth);
+        if (j + 1 < n) x = hs_metric_lower(S->metric[j], S->metric[j + 1], gap, S->n_fits ? 1e290 : S->k_smooth);
         best = fmax(best, S->far[j]);
         seg[j] = fmax(x, best) * (1 - 1e-9) - 1e-9 + S->gauss[j];
     }
@@ -194,7 +198,10 @@ static void smoothed_freeze(hs_prawitz *S)
         S->im[n] *= lam;
     }
     S->round_sum = F.rounding;
-    S->inner_sum = F.inner;
+    for (S->fit_sum = 0, n = 1; S->n_fits && n <= S->N; n++)
+        S->fit_sum += S->fit[n] > 0 ? F.a[n] * (S->fit[n] / S->node[n]) : 0;
+    S->inner_sum = F.inner - S->fit_sum * (1 - HS_SUMS);
+    S->fit_sum *= 1 + HS_SUMS;
 }
 
 /* At eps within `reach` of S->eps: all share the nodes. */
@@ -218,7 +225,8 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
     whole = 2 * HS_U * (fabs(S->K[2]) + fabs(t * eps)) + S->err;
     v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2]) +
                   16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
-    v->inner = unit * S->inner_sum + expm1(S->inner[2]) * fabs(unit * sum);
+    v->inner = unit * S->inner_sum + expm1(S->inner[2] - S->fitted) * fabs(unit * sum);
+    v->fit = unit * S->fit_sum + exp(S->inner[2]) * S->fitted * fabs(unit * sum);
     /* their rounding, and that of K[0] and K[1] */
     exponents = HS_U * ((16 + S->b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
                         8 * (t + fabs(s) + S->s_right) * (fabs(eps) + P));
@@ -233,8 +241,8 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
     v->alias_right = A;
     v->alias_left = left;
     v->truncation = S->tail;
-    v->lower = v->value - A - v->inner - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
-    v->upper = v->value + v->inner + v->rounding + S->tail + S->smooth + (s < 0 ? left : 0);
+    v->lower = v->value - A - v->inner - v->fit - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
+    v->upper = v->value + v->inner + v->fit + v->rounding + S->tail + S->smooth + (s < 0 ? left : 0);
     whole = exp(hs_payoff(t) + whole + S->inner[2]);
     v->upper = v->upper < whole ? v->upper : whole; /* also where the sum is not a number */
     v->lower = v->lower > 0 ? v->lower : 0;
@@ -282,17 +290,18 @@ static int smoothed_settle(hs_prawitz *S, double *work)
 {
     int64_t n;
     int st, attempt;
-    if ((st = smoothed_place(S)) || (st = hs_prawitz_plan(S, work + 6 * N_MAX))) return st;
+    if ((st = smoothed_place(S)) || (st = hs_prawitz_plan(S, work + 7 * N_MAX))) return st;
     S->re = work;
     S->im = work + N_MAX;
     S->round = work + 2 * N_MAX;
     S->node = work + 3 * N_MAX;
     S->zr = work + 4 * N_MAX;
     S->zi = work + 5 * N_MAX;
+    S->fit = work + 6 * N_MAX;
     place_points(S);
     S->tight_grids = S->b > 64 && !S->add && S->N < 384;
     for (attempt = 0;; attempt++, S->tight_grids = 0) {
-        if ((st = hs_prawitz_visit(S, work + 6 * N_MAX))) return st;
+        if ((st = hs_prawitz_visit(S, work + 7 * N_MAX))) return st;
         if (attempt == 5 || !(n = next_nodes(S))) return HS_OK;
         if (S->far_only) {
             S->far_only = 0;
@@ -318,6 +327,11 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
         S->low += low;
         S->high += high;
     }
+    if (S->n_fits) { /* the number of steps is that of the rule to within this part */
+        double part = hs_fit_losses(S->fits, S->n_fits);
+        S->low -= part;
+        S->high += part;
+    }
     S->low -= 16 * HS_U * (S->b + 1) * (1 + fabs(S->low));
     S->high += 16 * HS_U * (S->b + 1) * (1 + fabs(S->high));
     if (S->b > 64 && !S->add) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
@@ -330,8 +344,8 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
         S->t = fmax(1e-3, fmin(1e3, sqrt(fmax(0.5, -1.6 * log_delta) / o[2])));
     }
     if ((st = find_saddle(S, have_eps, log_delta))) return st;
-    for (j = 0; j < 30; j++, S->t *= 0.5) {
-        S->reach = fmin(0.5 + 4 / S->t, 30 / S->t); /* the leading-order log delta may be off by nats */
+    for (j = 0; j < (S->n_fits ? 4 : 30); j++, S->t *= 0.5) { /* rules: else the steps themselves */
+        S->reach = fmin(0.5 + 4 / S->t, 30 / S->t);           /* the leading-order log delta may be off by nats */
         st = smoothed_settle(S, work);
         if (st != HS_TOO_WIDE && st != HS_TOO_MANY_NODES && st != HS_OUT_OF_RANGE) break;
     }
@@ -353,7 +367,7 @@ static int smoothed_prepare(hs_prawitz *S, int have_eps, double log_delta, doubl
     return st;
 }
 
-int64_t hs_prawitz_work(void) { return 6 * N_MAX + HS_GRID_WORK; }
+int64_t hs_prawitz_work(void) { return 7 * N_MAX + HS_STEP_WORK; }
 
 int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out)
 {

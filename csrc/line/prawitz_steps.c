@@ -14,6 +14,8 @@
  * What it does not do: choose the line or the limit. hs_prawitz_plan and hs_prawitz_cgf_estimate only place things.
  */
 #include "line/prawitz.h"
+#include "line/fit.h"
+#include "line/line.h"
 
 #define LEVELS 8 /* parts of the frequency range with a quadrature error of their own */
 
@@ -175,8 +177,10 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, d
         if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
         log_m = hs_grid_log_m_upper(&O->G, a[j]);
         out = real_error_upper(O, a[j], 0, log_m, &dropped);
+        out = out < 1 ? -log1p(-out) : HUGE_VAL;
         S->K[j] += k * log_m;
-        S->inner[j] += out < 1 ? -k * log1p(-out) : HUGE_VAL;
+        S->inner[j] += k * out;
+        if (S->n_fits) S->excess[j] += k * hs_excess(log_m, out);
     }
     if (!O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     hs_grid_moments(&O->G, a[2], &mo);
@@ -259,7 +263,7 @@ static void add_points(hs_prawitz *S, double k, opened *O)
     for (j = 0; j < S->points; j++) {
         double y = S->y[j], x, w;
         double err, a2;
-        S->far[j] -= k * log(far_upper(O, y));
+        S->far[j] -= k * hs_far_log(far_upper(O, y), S->n_fits);
         if (S->b == 1 && S->far[j] >= S->T0 + 2) S->points = j + 1; /* enough for all that follows */
         if (S->points == 1) return;
         hs_grid_phase(&O->G, y, &x, &w);
@@ -270,8 +274,41 @@ static void add_points(hs_prawitz *S, double k, opened *O)
             err = quadrature_upper(O, y);
         } /* each frequency has its own best strip */
         err += y * (O->c1 + 64 * O->c2);
-        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w))); /* 1 - |phi|^2 */
-        S->metric[j] += k * fmax(0, 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err - 8 * HS_U);
+        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w)));                             /* 1 - |phi|^2 */
+        if (S->n_fits) S->metric[j] += k * fmax(0, a2 - (2 + err) * err - 8 * HS_U); /* of 1 - |phi|^2 */
+        else S->metric[j] += k * fmax(0, 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err - 8 * HS_U);
+    }
+}
+
+/* What the rules are off by at the line's tilts and nodes, and near its tilt: before the steps are visited. */
+static int visit_fits(hs_prawitz *S, double *work, hs_sums *F, hs_near *near)
+{
+    hs_contour C = {.add = S->add, .c = S->t, .s_right = S->s_right, .s_left = S->s_left, .dy = S->dy, .N = S->N};
+    int st;
+    memset(F, 0, sizeof *F);
+    memset(near, 0, sizeof *near);
+    F->fit = S->fit;
+    C.fits = S->fits;
+    C.n_fits = S->n_fits;
+    st = hs_fit_visit(&C, work, F);
+    return st || !S->n_fits ? st : hs_fit_near(S->fits, S->n_fits, S->add, S->t, work, near);
+}
+
+/* That, added to the sums of the rules. Beyond the nodes sum k (1 - |phi|^2) is known of the steps, which is the square
+ * of a metric too [theory: compression.tail, compression.metric]. */
+static void add_fits(hs_prawitz *S, const hs_sums *F, const hs_near *near)
+{
+    int64_t n;
+    int i, j;
+    for (j = 0; j < 2; j++) S->inner[j] += fmin(F->fitted[1 + j], F->loose[1 + j] + S->excess[j] * (1 + HS_SUMS));
+    S->inner[2] += S->fitted = F->fitted[0];
+    for (n = 0; n <= S->N; n++) S->node[n] += S->fit[n]; /* [theory: compression.smoothed] */
+    S->var += near->var;
+    for (j = 0; j < POINTS; j++) {
+        S->far[j] = fmax(0, S->far[j] - F->slack);
+        S->metric[j] = fmax(0, S->metric[j] - 2 * F->slack);
+        for (i = 0; i < S->n_fits; i++)
+            if (S->fits[i].q == 1) S->gauss[j] -= 0.5 * (1 + 1e-12) * S->fits[i].weight * S->y[j] * S->y[j];
     }
 }
 
@@ -279,12 +316,15 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
     double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->tight_grids ? 0 : 6);
     int i, j, st;
+    hs_near near;
+    hs_sums F;
     opened O;
     if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
+    if ((st = visit_fits(S, work, &F, &near))) return st;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
     for (j = 0; j < 3; j++) S->K[j] = S->inner[j] = 0;
     for (j = 0; j < POINTS; j++) S->metric[j] = S->far[j] = S->gauss[j] = 0;
-    S->err = S->var = S->k_smooth = 0;
+    S->err = S->var = S->k_smooth = S->excess[0] = S->excess[1] = S->fitted = 0;
     for (i = 0; i < S->b; i++) {
         double quad[LEVELS];
         if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;
@@ -311,6 +351,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         smoothed_add_nodes(S, S->k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
         add_points(S, S->k[i], &O);
     }
+    if (S->n_fits) add_fits(S, &F, &near);
     return HS_OK;
 }
 

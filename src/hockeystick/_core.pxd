@@ -19,12 +19,16 @@ cdef extern from "hs.h" nogil:
         int64_t n_work
         int n_threads
         hs_poll *poll
+    ctypedef struct hs_fit:
+        pass
     ctypedef struct hs_run:
         int b, add
         const int *family
         const double *m
         const double *q
         const double *k
+        int n_fits
+        const hs_fit *fits
     ctypedef struct hs_rule:
         int n
         const double *x
@@ -57,8 +61,6 @@ cdef extern from "hs.h" nogil:
     enum:
         HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS, HS_STEP_COLUMNS
     ctypedef struct hs_pair:
-        pass
-    ctypedef struct hs_fit:
         pass
     ctypedef struct hs_contour:
         int b, add, n_threads
@@ -194,7 +196,7 @@ cdef extern from "hs.h" nogil:
     int64_t hs_saddle_work()
     ctypedef struct hs_saddle:
         double lower, estimate, upper, log_estimate, raw_estimate, tilt, skew
-        double berry_esseen, quadrature, rounding
+        double berry_esseen, quadrature, rounding, interpolation
         int kind
     int hs_saddle_delta(const hs_run *run, double eps, int kind, const hs_lent *lent, hs_saddle *out)
     int hs_saddle_eps(const hs_run *run, double log_delta, int kind, const hs_lent *lent, hs_saddle *out)
@@ -229,6 +231,8 @@ cdef extern from "hs.h" nogil:
         const double *k
         hs_rule rule
         double T0, T, limit, smooth
+        int n_fits
+        const hs_fit *fits
         hs_poll *poll
     int64_t hs_prawitz_work()
     int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out)

@@ -8,7 +8,7 @@ from .answers import Crossing, Saddle, Scaled
 _Vector: TypeAlias = NDArray[np.float64]
 _Terms: TypeAlias = tuple[float, float, float, float]
 _Families: TypeAlias = NDArray[np.intc]
-_FiveTerms: TypeAlias = tuple[float, float, float, float, float]
+_SixTerms: TypeAlias = tuple[float, float, float, float, float, float]
 _Longs: TypeAlias = NDArray[np.int64]
 _Table: TypeAlias = NDArray[np.float64]
 
@@ -247,12 +247,45 @@ def sampling_truncation(
 ) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]: ...
 def sampling_tails(q: float, q_err: float, up: float, down: float, s: _Vector) -> tuple[_Vector, float]: ...
 def saddle_work() -> int: ...
-def saddle_delta(m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, kind: int, work: _Vector) -> Saddle: ...
-def saddle_eps(m: _Vector, q: _Vector, k: _Vector, add: int, log_delta: float, kind: int, work: _Vector) -> Saddle: ...
-def saddle_eps_both(
-    m: _Vector, q: _Vector, k: _Vector, log_delta: float, kind: int, wall: float, work: _Vector
+def saddle_delta(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    eps: float,
+    kind: int,
+    work: _Vector,
+    fits: _Table | None = ...,
 ) -> Saddle: ...
-def saddle_cumulants(m: _Vector, q: _Vector, k: _Vector, add: int, t: float, work: _Vector) -> tuple[int, _Vector]: ...
+def saddle_eps(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    log_delta: float,
+    kind: int,
+    work: _Vector,
+    fits: _Table | None = ...,
+) -> Saddle: ...
+def saddle_eps_both(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    log_delta: float,
+    kind: int,
+    wall: float,
+    work: _Vector,
+    fits: _Table | None = ...,
+) -> Saddle: ...
+def saddle_cumulants(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    t: float,
+    work: _Vector,
+    fits: _Table | None = ...,
+) -> tuple[int, _Vector]: ...
 def saddle_moments_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float, float]: ...
@@ -290,7 +323,8 @@ def prawitz_delta(
     T0: float,
     T: float,
     work: _Vector,
-) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
+    fits: _Table | None = ...,
+) -> tuple[int, float, float, float, float, _SixTerms, float]: ...
 def prawitz_eps(
     family: _Families,
     m: _Vector,
@@ -303,7 +337,8 @@ def prawitz_eps(
     T0: float,
     T: float,
     work: _Vector,
-) -> tuple[int, float, float, float, float, _FiveTerms, float]: ...
+    fits: _Table | None = ...,
+) -> tuple[int, float, float, float, float, _SixTerms, float]: ...
 def prawitz_work() -> int: ...
 def edgeworth_bounded(
     family: int, m: float, q: float, which: int, x: _Vector, w: _Vector

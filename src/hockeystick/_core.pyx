@@ -72,12 +72,26 @@ cdef inline int passed(hs_poll *poll) except -1:
     return -1 if poll.stop else 0
 
 
-cdef hs_run run_of(const double[::1] m, const double[::1] q, const double[::1] k, int add) except *:
+cdef const hs_fit *fits_of(const double[:, ::1] fits, int *n) except? NULL:
+    """Rows of what rules are off by; NULL of none."""
+    n[0] = 0
+    if fits is None:
+        return NULL
+    lengths(5, fits.shape[1], 5)
+    if fits.shape[0] < 1:
+        check(HS_BAD_ARGUMENT, "rules")
+    n[0] = lengths(fits.shape[0], fits.shape[0], fits.shape[0])
+    return <const hs_fit *>&fits[0, 0]
+
+
+cdef hs_run run_of(const double[::1] m, const double[::1] q, const double[::1] k, int add,
+                   const double[:, ::1] fits=None) except *:
     """Gaussian steps, which the caller keeps alive."""
     cdef hs_run run
     memset(&run, 0, sizeof(run))
     run.b, run.add = lengths(m.shape[0], q.shape[0], k.shape[0]), add
     run.m, run.q, run.k = &m[0], &q[0], &k[0]
+    run.fits = fits_of(fits, &run.n_fits)
     return run
 
 
@@ -221,12 +235,10 @@ cdef hs_contour blank(int b, int add, hs_poll *poll) noexcept nogil:
 
 cdef int _rule(hs_contour *C, const double[:, ::1] fits, int ruled) except -1:
     """The last `ruled` steps of C are rules, off by what the rows of `fits` say."""
-    if fits is None:
-        return 0
-    lengths(5, fits.shape[1], 5)
-    if not 0 <= ruled <= C.b or fits.shape[0] < 1:
+    C.fits = fits_of(fits, &C.n_fits)
+    if not 0 <= ruled <= (C.b if fits is not None else 0):
         check(HS_BAD_ARGUMENT, "contour")
-    C.ruled, C.n_fits, C.fits = ruled, lengths(fits.shape[0], fits.shape[0], fits.shape[0]), <const hs_fit *>&fits[0, 0]
+    C.ruled = ruled
     return 0
 
 

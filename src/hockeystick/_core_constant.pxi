@@ -9,15 +9,16 @@ def saddle_work():
 
 
 cdef object saddle(int status, double estimate, const hs_saddle *s):
-    terms = (s.berry_esseen, s.quadrature, s.rounding)
+    terms = (s.berry_esseen, s.quadrature, s.rounding, s.interpolation)
     return Saddle(status, s.kind, s.lower, estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew)
 
 
-def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work):
+def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work,
+                 const double[:, ::1] fits=None):
     """Saddle: log delta; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_run run = run_of(m, q, k, add, fits)
     cdef hs_lent lent = lent_of(work, &poll)
     cdef int status
     memset(&s, 0, sizeof(s))
@@ -27,11 +28,12 @@ def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double ep
     return saddle(status, s.log_estimate, &s)
 
 
-def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work):
+def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work,
+               const double[:, ::1] fits=None):
     """Saddle: eps; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_run run = run_of(m, q, k, add, fits)
     cdef hs_lent lent = lent_of(work, &poll)
     cdef int status
     memset(&s, 0, sizeof(s))
@@ -42,11 +44,11 @@ def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_
 
 
 def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delta, int kind, double wall,
-                    double[::1] work):
+                    double[::1] work, const double[:, ::1] fits=None):
     """Saddle: the larger eps over both directions; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, 0)
+    cdef hs_run run = run_of(m, q, k, 0, fits)
     cdef hs_lent lent = lent_of(work, &poll)
     cdef int status
     memset(&s, 0, sizeof(s))
@@ -56,12 +58,13 @@ def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delt
     return saddle(status, s.estimate, &s)
 
 
-def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work):
+def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work,
+                     const double[:, ::1] fits=None):
     """(status, 14 numbers) of the composition at tilt t; see hs.h."""
     out = np.empty(14)
     cdef double[::1] to = out
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_run run = run_of(m, q, k, add, fits)
     cdef hs_lent lent = lent_of(work, &poll)
     cdef int status
     with nogil:
@@ -91,7 +94,7 @@ def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarr
     cdef Py_ssize_t n = cnp.PyArray_SIZE(m)
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef hs_poll poll = polling()
-    cdef hs_run run = hs_run(lengths(n, n, n), add, NULL, doubles(m, n), doubles(q, n), doubles(k, n))
+    cdef hs_run run = hs_run(lengths(n, n, n), add, NULL, doubles(m, n), doubles(q, n), doubles(k, n), 0, NULL)
     cdef hs_lent lent = hs_lent(doubles(work, n_lent), n_lent, n_threads, &poll)
     cdef int status
     with nogil:
@@ -190,7 +193,8 @@ def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order,
 
 
 def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
-                  const double[::1] x, const double[::1] w, double eps, double T0, double T, double[::1] work):
+                  const double[::1] x, const double[::1] w, double eps, double T0, double T, double[::1] work,
+                  const double[:, ::1] fits=None):
     """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
     cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0])
@@ -201,16 +205,17 @@ def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] 
     memset(&S, 0, sizeof(S))
     memset(&p, 0, sizeof(p))
     S.b, S.add, S.rule, S.T0, S.T, S.poll = b, add, rule_of(x, w), T0, T, &poll
-    S.family, S.m, S.q, S.k = &family[0], &m[0], &q[0], &k[0]
+    S.family, S.m, S.q, S.k, S.fits = &family[0], &m[0], &q[0], &k[0], fits_of(fits, &S.n_fits)
     with nogil:
         status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
     passed(&poll)
     return (status, p.log_scale, p.lower, p.estimate, p.upper,
-            (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding), S.limit)
+            (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding, p.interpolation), S.limit)
 
 
 def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
-                const double[::1] x, const double[::1] w, double log_delta, double T0, double T, double[::1] work):
+                const double[::1] x, const double[::1] w, double log_delta, double T0, double T, double[::1] work,
+                const double[:, ::1] fits=None):
     """(status, lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0])
@@ -222,11 +227,11 @@ def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q,
     memset(&S, 0, sizeof(S))
     memset(&at, 0, sizeof(at))
     S.b, S.add, S.rule, S.T0, S.T, S.poll = b, add, rule_of(x, w), T0, T, &poll
-    S.family, S.m, S.q, S.k = &family[0], &m[0], &q[0], &k[0]
+    S.family, S.m, S.q, S.k, S.fits = &family[0], &m[0], &q[0], &k[0], fits_of(fits, &S.n_fits)
     with nogil:
         status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &at)
     passed(&poll)
-    terms = S.smooth, p.aliasing, p.truncation, p.inner, p.rounding
+    terms = S.smooth, p.aliasing, p.truncation, p.inner, p.rounding, p.interpolation
     return status, at.lower, at.estimate, at.upper, p.estimate, terms, S.limit
 
 

@@ -155,6 +155,7 @@ class Run(_Composable):
 
     parts: tuple[tuple[Mechanism, int], ...]
     gathered: ClassVar[bool] = False  # whether it knows its Gaussian steps without parts (arrays.py)
+    listed: ClassVar[bool] = True  # whether it knows its steps, and not their moments alone (recorded.py)
     _cache: dict[Any, Any]
 
     def __init__(self, parts: tuple[tuple[Mechanism, int], ...]) -> None:

@@ -110,6 +110,11 @@ class RecordedRun(Gathered):
         return sum(self._base.counts().values()) if self._base else 0
 
     @property
+    def listed(self) -> bool:  # type: ignore[override]
+        """Whether the steps are known, and not by their moments alone."""
+        return not self._kept
+
+    @property
     def steps(self) -> int:
         """Total number of steps."""
         return sum(self._crowd.counts().values())

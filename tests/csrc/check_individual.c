@@ -87,7 +87,7 @@ static void check_epsilons(int add)
     int32_t counts[4] = {1000, 0, 200, 800}, which[2];
     long n_work = hs_individual_work(2);
     double *work = malloc(sizeof *work * (size_t)n_work);
-    const hs_run levels = {2, add, NULL, m, q, k};
+    const hs_run levels = {.b = 2, .add = add, .m = m, .q = q, .k = k};
     const hs_counts two = {2, 2, counts}, one = {1, 2, counts};
     const hs_lent lent = {work, n_work, 1, NULL}, less = {work, 10, 1, NULL};
     CHECK(hs_individual_tilts(&levels, 1000, 2, t, &lent, up) == HS_OK);

@@ -67,7 +67,7 @@ static void one(double sigma, double q, double k, double eps, double log_delta)
 {
     double m = 1 / sigma;
     for (int add = 0; add < 2; add++) {
-        const hs_run run = {1, add, NULL, &m, &q, &k};
+        const hs_run run = {.b = 1, .add = add, .m = &m, .q = &q, .k = &k};
         hs_point p = {0};
         hs_crossing e = {0};
         hs_contour C = contour_of(&m, &q, &k, 1, add, 1);
@@ -88,7 +88,7 @@ static void one(double sigma, double q, double k, double eps, double log_delta)
 static void short_scratch(void)
 {
     double m = 1, q = 0.01, k = 1000;
-    const hs_run run = {1, 0, NULL, &m, &q, &k};
+    const hs_run run = {.b = 1, .add = 0, .m = &m, .q = &q, .k = &k};
     for (long n = 0; n < n_work; n = n < 8 ? n + 1 : n * 3) {
         double *lent = malloc((size_t)(n ? n : 1) * sizeof *lent);
         hs_point p = {0};
@@ -116,7 +116,7 @@ static void many_steps(void)
     }
     for (int add = 0; add < 2; add++)
         for (int b = 1; b <= B; b += b < 8 ? 1 : 29) {
-            const hs_run run = {b, add, NULL, m, q, k};
+            const hs_run run = {.b = b, .add = add, .m = m, .q = q, .k = k};
             hs_point p = {0};
             hs_crossing e = {0};
             hs_contour C = contour_of(m, q, k, b, add, 1);

@@ -27,7 +27,7 @@ static void gaussian(double *work)
                 for (add = 0; add < 2; add++)
                     for (n = 0; n < 5; n++) {
                         double m = M[i], q = Q[j], k = K[l];
-                        const hs_run run = {1, add, NULL, &m, &q, &k};
+                        const hs_run run = {.b = 1, .add = add, .m = &m, .q = &q, .k = &k};
                         st = hs_saddle_delta(&run, EPS[n], (int)(n % 7), &lent, &s);
                         check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper && s.upper <= 0), "delta",
                               m, q, k, add, EPS[n]);

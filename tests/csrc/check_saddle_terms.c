@@ -221,7 +221,7 @@ static void parts(void)
 {
     double m = between(28, 33), q = log_between(1e-3, 0.9), k = floor(log_between(1, 10));
     double t = log_between(0.1, 3), out[14];
-    const hs_run run = {1, uniform() < 0.5, NULL, &m, &q, &k};
+    const hs_run run = {.b = 1, .add = uniform() < 0.5, .m = &m, .q = &q, .k = &k};
     const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};
     if (hs_saddle_cumulants(&run, t, &lent, out)) return;
     term("sp-quadrature-part", out[1], out[13] * 1.2 + 1e-10 * k, 0);
@@ -233,7 +233,7 @@ static void without_grid(void)
     static double *more;
     double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4));
     double v = k * q * q * expm1(m * m), eps = v * log_between(0.5, 10) + between(0, 3) * sqrt(v), upper;
-    const hs_run run = {1, 1, NULL, &m, &q, &k};
+    const hs_run run = {.b = 1, .add = 1, .m = &m, .q = &q, .k = &k};
     const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};
     hs_contour C = {0};
     hs_point p;

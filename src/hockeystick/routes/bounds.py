@@ -69,7 +69,7 @@ def _beyond_wall(question, add: int, eps: float) -> Point | None:
     wall = question.wall if question.total else 0.0
     if -wall < eps < wall:
         return None
-    band = wall * (question.steps.k.size + 4) * U
+    band = wall * (question.run.distinct + 4) * U
     if (add and eps >= wall + band) or (not question.total and eps >= 0):
         return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
     if (not add or not question.total) and eps <= -wall - band and eps < 0:

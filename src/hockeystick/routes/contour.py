@@ -130,7 +130,7 @@ def ruled_root(question, add: int, log_delta: float) -> Root | None:
 def _ruled_answer(line, question, add: int, at: float):
     """The answer of a rule where it meets the goal and its own error does not show; of many steps also one whose own
     error shows, or one that misses the goal for other reasons, or meets a looser one."""
-    goal, n_threads, crowded = question.goal, question.n_threads, question.run.distinct > CROWDED
+    goal, n_threads, crowded = question.goal, question.n_threads, question.crowded
     goals = (goal, *(x for x in LOOSER if x > goal)) if crowded else (goal,)
     for rtol in goals:
         for ruled in question.rules:

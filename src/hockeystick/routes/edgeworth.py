@@ -16,6 +16,8 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
+
 from .. import _core, scratch
 from ..answers import Point, Root, larger
 from ..arguments import exp_lower, exp_upper, respelled
@@ -24,10 +26,11 @@ from ..mechanism import real
 from ..outward import U, log_floor, log_slack
 from ..pair import GaussianSteps
 from . import bounds, eeai
-from .contour import RTOL, margin
+from .contour import NARROW, RTOL, SMALL_SHARE, margin
 from .eeai import eeai_delta, eeai_epsilon
 from .loss_steps import (
     FORMS,
+    GAUSSIAN,
     LossSteps,
     directions_of,
     each,
@@ -37,6 +40,7 @@ from .loss_steps import (
     support,
     value_of,
 )
+from .saddlepoint import rules_of
 
 __all__ = [
     "FORMS",
@@ -53,7 +57,6 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
 
     Form = Literal["one_sequence", "two_sequence"]
 
-TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample")
+TERMS = ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "interpolation", "finite_sample")
 _VACUOUS = (math.inf,) * len(TERMS)
 CONSTANT, WIDE = 0.1, 1e-6
 """Finite-sample constants, which take milliseconds, are asked where Prawitz' interval is wider than WIDE relative to
@@ -184,15 +187,8 @@ def point(
     edge = _beyond_support(steps, add, eps)
     if edge:
         return edge
-    log_lower, estimate, log_upper, terms = -math.inf, -math.inf, 0.0, _VACUOUS
     answer = _call(_core.prawitz_delta, steps, add, eps, rtol, limit)
-    scale, lower, middle, upper, middle_terms = answer or (0.0, 0.0, 0.0, 0.0, ())
-    if upper > 0:
-        log_upper, estimate = scale + math.log(upper), scale + math.log(max(middle, 1e-300))
-        slack = log_slack(scale, log_upper - scale)
-        log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
-        log_upper = min(0.0, log_upper + slack)
-        terms = (*(t / (middle if lower > 0 else upper) for t in middle_terms), 0.0)
+    log_lower, estimate, log_upper, terms, _ = _smoothed_point(answer)
     if not limit and _wide(steps, math.exp(log_upper), math.exp(log_upper) - math.exp(log_lower)):
         low, high, constant = eeai.point(steps, add, eps)
         log_lower = max(log_lower, math.nextafter(math.log(low), -math.inf) if low > 0 else -math.inf)
@@ -225,11 +221,8 @@ def root(
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in
     `point`."""
     steps = steps_of(steps)
-    lower, estimate, upper, terms = -math.inf, -math.inf, math.inf, _VACUOUS
     answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
-    if answer:
-        lower, estimate, upper, unit, terms = answer
-        terms = (*(t / unit if unit > 0 else math.inf for t in terms), 0.0)
+    lower, estimate, upper, terms, _ = _smoothed_root(answer)
     delta, slack = math.exp(log_delta), log_slack(log_delta)
     if not limit and upper < math.inf and _wide(steps, delta, 2 * sum(terms) * delta):
         low, high, constant = eeai.root(steps, add, delta * (1 + slack), delta * (1 - slack), max(upper, 0.0))
@@ -249,13 +242,62 @@ def root(
     return Root(lower, min(max(estimate, lower), upper), upper, terms, "edgeworth")
 
 
+def ruled_point(question, add: int, eps: float) -> Point | None:
+    """A point by the first rule for many Gaussian steps that is as good as these, or None."""
+    return _ruled(
+        question, lambda *asked, **options: _smoothed_point(_call(_core.prawitz_delta, *asked, **options)), add, eps
+    )
+
+
+def ruled_root(question, add: int, log_delta: float) -> Root | None:
+    """A root by the same."""
+    return _ruled(
+        question, lambda *asked, **options: _smoothed_root(_call(_core.prawitz_eps, *asked, **options)), add, log_delta
+    )
+
+
+def _ruled(question, ask, add: int, at: float):
+    """The answer of a rule whose own error does not show; of very many steps also one where it does, if that is narrow
+    enough for eeai.py to have nothing to say."""
+    for ruled in rules_of(question):
+        m, q, k = ruled.steps
+        steps = LossSteps(m, q, k, np.full(k.size, GAUSSIAN, np.intc))
+        found = ask(steps, add, at, question.goal, 0.0, fits=ruled.fits)
+        if found.lower == -math.inf or found.width > WIDE:
+            continue
+        fine = SMALL_SHARE * found.terms[TERMS.index("interpolation")] < found.width or found.width <= NARROW
+        if fine or question.crowded:
+            return found
+    return None
+
+
+def _smoothed_point(answer) -> Point:
+    """Prawitz' interval alone; the whole range where there is none."""
+    scale, lower, middle, upper, terms = answer or (0.0, 0.0, 0.0, 0.0, ())
+    if not upper > 0:
+        return Point(-math.inf, -math.inf, 0.0, _VACUOUS, "edgeworth")
+    log_upper, estimate = scale + math.log(upper), scale + math.log(max(middle, 1e-300))
+    slack = log_slack(scale, log_upper - scale)
+    log_lower = scale + math.log(lower) - slack if lower > 0 else -math.inf
+    terms = (*(t / (middle if lower > 0 else upper) for t in terms), 0.0)
+    return Point(log_lower, estimate, min(0.0, log_upper + slack), terms, "edgeworth")
+
+
+def _smoothed_root(answer) -> Root:
+    """The same for eps(delta)."""
+    if not answer:
+        return Root(-math.inf, -math.inf, math.inf, _VACUOUS, "edgeworth")
+    lower, estimate, upper, unit, terms = answer
+    return Root(lower, estimate, upper, (*(t / unit if unit > 0 else math.inf for t in terms), 0.0), "edgeworth")
+
+
 def _wide(steps: LossSteps, delta: float, width: float) -> bool:
     return width > WIDE * delta and width > 2 * CONSTANT / steps.total
 
 
-def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float):
+def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float, **options):
     asked = steps.family, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin(rtol), limit
-    status, *found, _ = scratch.lend(_core.prawitz_work(), kernel, *asked)
+    status, *found, _ = scratch.lend(_core.prawitz_work(), kernel, *asked, **options)
     return found if status <= _core.LOOSE else None
 
 

@@ -65,6 +65,11 @@ class Question:
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
 
     @property
+    def crowded(self) -> bool:
+        """Whether a looser answer of a rule is taken before the steps are summed: these are very many, or not known."""
+        return self.run.distinct > contour.CROWDED or not self.run.listed
+
+    @property
     def rules(self):
         """What may stand for a run of many distinct Gaussian steps (crowd.py), made when asked; nothing for others."""
         run, adjacency = self.run, self.adjacency

@@ -19,14 +19,19 @@ from ..arguments import numbers, one_of, respelled
 from ..bound import AccuracyError, DomainError
 from ..mechanism import as_run
 from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
+from .question import Question
 
-TERMS = ("berry_esseen", "quadrature", "rounding", "skewness")
+TERMS = ("berry_esseen", "quadrature", "rounding", "interpolation", "skewness")
 """Relative to the estimate of delta, but for `skewness`: that of the tilted law at the saddle, see `SKEWED`."""
 
 ESTIMATES = ("auto", "msd0", "msd1", "clt", "edgeworth", "msd_order2", "msd_order3")
 SKEWED = 0.5
 """Skewness from which on no estimate is trusted: relative errors of 1e-2 to 2 were seen; below 0.1, "edgeworth" has
 1e-5."""
+
+MANY = 500
+"""Distinct steps beyond which a rule stands for them: third moments of a rule are bounded by second and fourth ones, a
+tenth larger, and the sum over so many steps takes milliseconds."""
 
 _AUTO = 0
 
@@ -43,14 +48,40 @@ def root(steps: GaussianSteps, add: int, log_delta: float, kind: int = _AUTO):
     return answer and Root(*_interval(answer))
 
 
-def larger_root(steps: GaussianSteps, log_delta: float, wall: float):
-    """A certified root over both directions: the larger, in one pass. No loss of ADD exceeds `wall`."""
-    answer = _ask(_core.saddle_eps_both, steps, log_delta, _AUTO, wall)
+def point_of(question, add: int, eps: float):
+    """The point of a question about Gaussian steps, by a rule where they are many."""
+    answer = _ruled(question, _core.saddle_delta, add, eps, _AUTO)
+    return answer and Point(*_interval(answer))
+
+
+def root_of(question, add: int, log_delta: float):
+    """The root of the same."""
+    answer = _ruled(question, _core.saddle_eps, add, log_delta, _AUTO)
     return answer and Root(*_interval(answer))
 
 
-def _ask(function, steps: GaussianSteps, *arguments) -> Saddle | None:
-    answer = scratch.lend(_core.saddle_work(), function, *steps, *arguments)
+def larger_root(question, log_delta: float, wall: float):
+    """A certified root over both directions: the larger, in one pass. No loss of ADD exceeds `wall`."""
+    answer = _ruled(question, _core.saddle_eps_both, log_delta, _AUTO, wall)
+    return answer and Root(*_interval(answer))
+
+
+def _ruled(question, function, *arguments) -> Saddle | None:
+    """An answer of the first rule that has one, or of the steps."""
+    for ruled in rules_of(question):
+        answer = _ask(function, ruled.steps, *arguments, fits=ruled.fits)
+        if answer:
+            return answer
+    return _ask(function, question.steps, *arguments)
+
+
+def rules_of(question):
+    """The rules of a question about so many steps that they are asked first."""
+    return question.rules if question.run.distinct > MANY else ()
+
+
+def _ask(function, steps: GaussianSteps, *arguments, **options) -> Saddle | None:
+    answer = scratch.lend(_core.saddle_work(), function, *steps, *arguments, **options)
     return answer if answer.status == _core.OK else None
 
 
@@ -142,9 +173,11 @@ def saddlepoint_delta(
     one_of("adjacency", adjacency, ADJACENCIES)
     one_of("direction", direction, DIRECTIONS)
     run, kind = as_run(run), ESTIMATES.index(estimate)
-    steps = gaussian_steps(run, adjacency)
-    if not run.parts:
+    if not run.steps:
         raise DomainError("an empty run has no saddle point; compose one or more steps")
+    asked = Question(run, adjacency, False, None, 1)
+    ruled = next(iter(rules_of(asked)), None)
+    steps = ruled.steps if ruled else asked.steps
 
     def at(side: str, e: float):
         if steps is not None:

@@ -95,7 +95,7 @@ def _larger_contour_root(question, delta: float):
 
 def _wall(question) -> float:
     """An eps from which ADD is not the larger: its largest loss, or 0 where both directions have one curve."""
-    return 0.0 if question.mirrored else question.wall * (1 + (question.steps.k.size + 5) * U)
+    return 0.0 if question.mirrored else question.wall * (1 + (question.run.distinct + 5) * U)
 
 
 def _only_step(steps) -> tuple[float, float]:
@@ -238,17 +238,17 @@ def _pld_points(question, add: int, eps):
 def _saddle_point(question, add: int, eps: float):
     if not question.gaussian:
         return laws().point(question.losses(add), eps)
-    return saddlepoint.point(question.steps, add, eps)
+    return saddlepoint.point_of(question, add, eps)
 
 
 def _saddle_root(question, add: int, delta: float):
     if not question.gaussian:
         return laws().root(question.losses(add), delta)
-    return saddlepoint.root(question.steps, add, math.log(delta))
+    return saddlepoint.root_of(question, add, math.log(delta))
 
 
 def _larger_saddle_root(question, delta: float):
-    return saddlepoint.larger_root(question.steps, math.log(delta), _wall(question))
+    return saddlepoint.larger_root(question, math.log(delta), _wall(question))
 
 
 def laws():
@@ -281,14 +281,17 @@ def prv():
 
 def _edgeworth_point(question, add: int, eps: float):
     route = edgeworth()
+    if found := route.ruled_point(question, add, eps):
+        return found
     return route.point(route.steps_of(question.run, question.adjacency), add, eps, question.goal, question.n_threads)
 
 
 def _edgeworth_root(question, add: int, delta: float):
     route = edgeworth()
+    if found := route.ruled_root(question, add, math.log(delta)):
+        return found
     steps = route.steps_of(question.run, question.adjacency)
-    found = route.root(steps, add, math.log(delta), question.goal, question.n_threads)
-    return found
+    return route.root(steps, add, math.log(delta), question.goal, question.n_threads)
 
 
 def edgeworth():
@@ -305,7 +308,7 @@ TABLE = {
     "prv": Route(("mesh", "truncation", "fft_rounding"), _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root, points=_pld_points),
     "edgeworth": Route(
-        ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "finite_sample"),
+        ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "interpolation", "finite_sample"),
         _edgeworth_point,
         _edgeworth_root,
     ),
