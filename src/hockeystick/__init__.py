@@ -21,6 +21,7 @@ from .discrete import (
     randomized_response,
 )
 from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
+from .groups import group
 from .matrix import failure, matrix_mechanism
 from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
 from .query import delta, epsilon, log_delta
@@ -149,6 +150,7 @@ __all__ = [
     "gdp_epsilon",
     "gdp_mu",
     "gdp_regret",
+    "group",
     "individual_epsilons",
     "k_ary_randomized_response",
     "laplace",

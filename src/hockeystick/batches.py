@@ -58,7 +58,8 @@ class SizeRange(Mechanism):
 
 @dataclass(frozen=True, slots=True)
 class CyclicPoisson(Mechanism):
-    """A whole run of a banded matrix mechanism with cyclic sampling; see `cyclic_poisson`."""
+    """A whole run of a banded matrix mechanism with cyclic sampling; see `cyclic_poisson`, and `group` for its
+    `records`."""
 
     base: Gaussian
     q: float
@@ -68,6 +69,7 @@ class CyclicPoisson(Mechanism):
     max_batch: int | None
     column_norms: tuple[float, ...] | None
     per_record: bool = False
+    records: int | tuple[float, ...] = 1
     sized: ClassVar[bool] = True
     open: ClassVar[bool] = True  # type: ignore[assignment,misc]
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
+SHIFTS_MAX = 10**6
+
 
 @dataclass(frozen=True, slots=True)
 class GaussianMixture(Mechanism):
@@ -64,7 +66,7 @@ def gaussian_mixture(sigma: float, shifts: Iterable[float], probabilities: Itera
     sigma : float
         Standard deviation, in the unit of the shifts.
     shifts : sequence of float
-        Each >= 0, at most 64 of them, the largest with sigma/shift in [1e-3, 1e9].
+        Each >= 0, at most a million of them, the largest with sigma/shift in [1e-3, 1e9].
     probabilities : sequence of float
         Each in (0, 1], summing to 1 within 1e-9.
 
@@ -87,9 +89,10 @@ def gaussian_mixture(sigma: float, shifts: Iterable[float], probabilities: Itera
     """
     shifts = tuple(real(f"shifts[{i}]", x, ">= 0") for i, x in enumerate(shifts))
     probabilities = _weights("probabilities", probabilities)
-    if len(shifts) != len(probabilities) or not 1 <= len(shifts) <= 64:
+    if len(shifts) != len(probabilities) or not 1 <= len(shifts) <= SHIFTS_MAX:
         raise DomainError(
-            f"shifts and probabilities need equal lengths from 1 to 64, got {len(shifts)} and {len(probabilities)}"
+            f"shifts and probabilities need equal lengths from 1 to {SHIFTS_MAX}, got {len(shifts)} and "
+            f"{len(probabilities)}"
         )
     for i, x in enumerate(shifts):
         if not 0 <= x < math.inf:

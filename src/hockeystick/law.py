@@ -47,39 +47,30 @@ def laplace_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
     return additive_loss(Additive(LAPLACE, m, q, float(back)))
 
 
-def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
+def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1), m_i >= 0: l(x) = log sum_i p_i e^{m_i x - m_i^2/2}, convex and increasing in
     x [theory: law.shift-tails].
 
     x(s) by Newton's method from the right, where it falls monotonically, at every EVERY-th s, and from their chords,
     where the first step ends to the right. The edge is moved by what is left of l(x) - s, whatever x, and by the
-    rounding of l. A term of it is within 2u(|log p_i| + m_i (|x| + m_i)), which weighted by the terms' parts of the sum
-    is at most 4u(|s| + 5 + l' (|x| + max m)), as |log p_i| <= |l| + |log of its part| + m_i (|x| + m_i); exp, their sum
-    (at most 64, pairwise: 12u) and log add 16u: 40u(1 + |s| + l' (|x| + max m)) in all. Pr[Y <= s] = sum_i p_i Phi(x -
-    m_i).
+    rounding of l (_log_mixture), LOG_MIXTURE (1 + |s| + l' (|x| + max m)). Pr[Y <= s] = sum_i p_i Phi(x - m_i).
 
     The end lo = log p_0: the weights p are within (5n + 4)u (loss.py: mixture), so log p_0 by (5n + 6)u + 2u|lo|; where
     p_0 > 1/2 it is log1p(-rest), which they move by 2 (5n + 5)u |lo|.
     """
-    still = float(p[m == 0].sum())
+    still = m == 0
     top = float(m.max())
-    weight = float(p[m == top].sum())
-    lo = -math.inf if not still else math.log1p(-float(p[m > 0].sum())) if still > 0.5 else math.log(still)
-    lo_error = (6 * p.size + 10) * U * (min(1.0, 2 * abs(lo)) + abs(lo)) if still else 0.0
-
-    def loss_at(x):
-        terms = np.multiply.outer(x, m) + (np.log(p) - 0.5 * m * m)
-        peak = terms.max(axis=-1)
-        parts = np.exp(terms - peak[..., None])
-        total = parts.sum(axis=-1)
-        return peak + np.log(total), (parts * m).sum(axis=-1) / total
+    log_top = float(np.logaddexp.reduce(log_p[m == top]))
+    lo = float(np.logaddexp.reduce(log_p[still], initial=-math.inf))
+    lo = math.log1p(-float(p[~still].sum())) if lo > math.log(0.5) else lo
+    lo_error = (6 * p.size + 10) * U * (min(1.0, 2 * abs(lo)) + abs(lo)) if still.any() else 0.0
 
     def root_at(s, x):
         # l(x) >= the top term alone, so this x is to the right of the root
-        end = (s - math.log(weight)) / top + 0.5 * top
+        end = (s - log_top) / top + 0.5 * top
         x, left = np.minimum(x, end), np.arange(s.size)
         for _ in range(100):
-            value, slope = loss_at(x[left])
+            value, slope = _log_mixture(x[left], m, log_p)
             off = value - s[left]
             step = off / np.maximum(slope, 1e-300)
             x[left] = np.maximum(np.minimum(x[left] - step, end[left]), -60.0 - top)
@@ -89,39 +80,140 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray) -> Loss:
         return x
 
     def tails(s):
-        inside = s > lo + 40 * U * (1 + abs(lo)) if still else np.ones(s.shape, dtype=bool)
+        inside = s > lo + 40 * U * (1 + abs(lo)) if still.any() else np.ones(s.shape, dtype=bool)
         first, last = int(np.searchsorted(inside, True)), int(np.searchsorted(s, math.inf))  # no loss is above +inf
         pad, beyond, s = np.zeros(first), np.zeros(s.size - max(first, last)), s[first : max(first, last)]
-        some = np.unique(np.r_[0 : s.size : EVERY, max(0, s.size - 1)])[: s.size]
-        x = np.interp(s, s[some], root_at(s[some], math.inf)) if s.size > EVERY else math.inf
-        x = root_at(s, x)
-        value, slope = loss_at(x)
+        x = root_at(s, _chords(root_at, s, math.inf))
+        value, slope = _log_mixture(x, m, log_p)
         x = np.maximum.accumulate(x) if x.size else x
         ok = x > -60.0 - top
         left = np.where(ok, np.abs(value - s), 0.0)
-        edge = float((left + 40 * U * (1 + np.abs(s) + slope * (np.abs(x) + top))).max(initial=0.0))
+        edge = float((left + LOG_MIXTURE * (1 + np.abs(s) + slope * (np.abs(x) + top))).max(initial=0.0))
         x_below, x_above = _core.normal_tails(x)
-        y = [_core.normal_tails(x - mean) for mean in m]
-        y_below, y_above = (sum(w * t[i] for w, t in zip(p, y, strict=True)) for i in (0, 1))
-        size = np.abs(x) + top
+        y_below, y_above = _mixture_tails(x, m, p)
         return Tails(
             np.r_[pad, y_below, beyond + 1],
             np.r_[pad + 1, y_above, beyond],
             np.r_[pad, x_below, beyond + 1],
             np.r_[pad + 1, x_above, beyond],
-            np.r_[pad + 8 * U, U * (28 + 5 * p.size + 8 * (size + 1) * (size + 1)), beyond + 8 * U],
+            np.r_[pad + 8 * U, _mixture_error(x, top, p.size), beyond + 8 * U],
             edge + (80 * U * (1 + abs(lo)) + 2 * lo_error if first else 0.0),
-            TINY,
+            TINY * (1 + p.size),
         )
 
     def nodes(prob):
-        reach = math.sqrt(2 * max(1.0, -math.log(prob))) + 0.5
-        x, dx = np.linspace(
-            -reach, top + reach, math.ceil((2 * reach + top) * min(max(1.0, top), 8.0) / 0.2), retstep=True
-        )
-        return loss_at(x)[0], -0.5 * x * x + math.log(dx / math.sqrt(2 * math.pi))
+        x, log_mass = _mixture_nodes(prob, 0.0, float(m[p >= prob].max(initial=0.0)))
+        return _log_mixture(x, m, log_p)[0], log_mass
 
     return Loss(tails, nodes, lo, ends_error=lo_error)
+
+
+def opposite_mixtures_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Loss:
+    """sum_i p_i N(m_i, 1) against sum_i p_i N(-m_i, 1), m_i >= 0, its own mirror image: L(x) = l(x) - l(-x), l as in
+    gaussian_mixture_loss, odd and increasing.
+
+    x(|s|) by Newton's method within a bracket, [0, (s - log p_top)/top + top/2], as l(-x) <= 0 <= x. The edge is moved
+    by what is left of L(x) - |s| and by the rounding of both logarithms. Pr[Y <= s] = sum_i p_i Phi(x - m_i), Pr[X <=
+    s] = sum_i p_i Phi(x + m_i)."""
+    top = float(m.max())
+    log_top = float(np.logaddexp.reduce(log_p[m == top]))
+
+    def loss_at(x):
+        (up, rise), (down, fall) = _log_mixture(x, m, log_p), _log_mixture(-x, m, log_p)
+        return up - down, rise + fall, np.abs(up) + np.abs(down)
+
+    def root_at(s, x):
+        low, high = np.zeros(s.size), np.maximum((s - log_top) / top + 0.5 * top, 0.0)
+        x, left = np.clip(x, low, high), np.arange(s.size)
+        for _ in range(200):
+            at = x[left]
+            value, slope, _ = loss_at(at)
+            off = value - s[left]
+            far = np.abs(off) > 32 * U * s[left]
+            left, at, off, slope = left[far], at[far], off[far], slope[far]
+            if not left.size:
+                break
+            low[left], high[left] = np.where(off < 0, at, low[left]), np.where(off > 0, at, high[left])
+            new = at - off / np.maximum(slope, 1e-300)
+            near = (new >= low[left]) & (new <= high[left])
+            x[left] = np.where(near, new, 0.5 * (low[left] + high[left]))
+            left = left[np.abs(x[left] - at) > 1e-15 * at]
+        return x
+
+    def tails(s):
+        size, back = np.unique(np.abs(s), return_inverse=True)
+        x = root_at(size, _chords(root_at, size, 0.5 * top))
+        value, slope, logs = loss_at(x)
+        rounding = LOG_MIXTURE * (2 + logs + slope * (np.abs(x) + top))
+        edge = float((np.abs(value - size) + rounding).max(initial=0.0))
+        x = np.where(s < 0, -x[back], x[back])
+        x = np.maximum.accumulate(x) if x.size else x
+        y_below, y_above = _mixture_tails(x, m, p)
+        x_above, x_below = _mixture_tails(-x, m, p)
+        return Tails(y_below, y_above, x_below, x_above, _mixture_error(x, top, p.size), edge, TINY * (1 + p.size))
+
+    def nodes(prob):
+        far = float(m[p >= prob].max(initial=0.0))
+        x, log_mass = _mixture_nodes(prob, -far, far)
+        up, down = _log_mixture(x, m, log_p)[0], _log_mixture(-x, m, log_p)[0]
+        return up - down, log_mass + down
+
+    return Loss(tails, nodes)
+
+
+LOG_MIXTURE = 120 * U
+"""Of _log_mixture: a term's exponent is within 2u |log p_i| + 8u m_i (|x| + m_i), as m_i are within 4u. Weighted by the
+terms' parts of the sum this is at most 8u (|l| + 5 + l' (|x| + max m)), as |log p_i| <= |l| + |log of its part| + m_i
+(|x| + m_i); exp, a pairwise sum of at most a million terms and log add 40u."""
+
+TERMS = 1 << 20
+"""Terms of a sum that are held at once."""
+
+
+def _log_mixture(x, m, log_p):
+    """l(x) = log sum_i p_i e^{m_i x - m_i^2/2} and its slope."""
+    value, slope = np.empty(x.size), np.empty(x.size)
+    rows = max(1, TERMS // m.size)
+    for start in range(0, x.size, rows):
+        at = slice(start, start + rows)
+        terms = np.multiply.outer(x[at], m) + (log_p - 0.5 * m * m)
+        peak = terms.max(axis=-1)
+        parts = np.exp(terms - peak[:, None])
+        total = parts.sum(axis=-1)
+        value[at], slope[at] = peak + np.log(total), (parts * m).sum(axis=-1) / total
+    return value, slope
+
+
+def _chords(root_at, s, start):
+    """Where the search for every root begins: on chords between every EVERY-th one."""
+    if s.size <= EVERY:
+        return start
+    some = np.unique(np.r_[0 : s.size : EVERY, s.size - 1])
+    return np.interp(s, s[some], root_at(s[some], start))
+
+
+def _mixture_tails(x, m, p):
+    """sum_i p_i Phi(x - m_i), and of the upper tails."""
+    below, above = np.zeros(x.size), np.zeros(x.size)
+    for weight, mean in zip(p, m, strict=True):
+        low, high = _core.normal_tails(x - mean)
+        below += weight * low
+        above += weight * high
+    return below, above
+
+
+def _mixture_error(x, top: float, n: int):
+    """Relative error of these: weights, their n terms, x - m_i, which is off by 8u (|x| + max m)."""
+    size = np.abs(x) + top
+    return U * (28 + 5 * n + 16 * (size + 1) * (size + 1))
+
+
+def _mixture_nodes(prob: float, left: float, right: float):
+    """Points x of a trapezoid rule, logarithms of their masses under N(0, 1)."""
+    reach = math.sqrt(2 * max(1.0, -math.log(prob))) + 0.5
+    n = math.ceil((2 * reach + right - left) * min(max(1.0, right), 8.0) / 0.2)
+    x, dx = np.linspace(left - reach, right + reach, n, retstep=True)
+    return x, -0.5 * x * x + math.log(dx / math.sqrt(2 * math.pi))
 
 
 def atomic_loss(

@@ -19,7 +19,16 @@ from .batches import SizeRange, TruncatedPoisson
 from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
-from .law import LDBL_ULP, atomic_loss, cdf_loss, gaussian_loss, gaussian_mixture_loss, laplace_loss
+from .groups import Group
+from .law import (
+    LDBL_ULP,
+    atomic_loss,
+    cdf_loss,
+    gaussian_loss,
+    gaussian_mixture_loss,
+    laplace_loss,
+    opposite_mixtures_loss,
+)
 from .loss import Lattice, Loss, mixture, poisson, reversed_loss
 from .matrix import Failure
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
@@ -348,7 +357,17 @@ def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> L
     """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism
     [theory: pair.random-shift, pair.groups], also where a record that contributes nothing stands for its absence."""
     _only(step, adjacency, "add_remove", "zero_out")
-    loss = gaussian_mixture_loss(np.array(step.shifts) / step.sigma, np.array(step.probabilities))
+    p = np.array(step.probabilities)
+    loss = gaussian_mixture_loss(np.array(step.shifts) / step.sigma, p, np.log(p))
+    return reversed_loss(loss) if add else loss
+
+
+def group_pair(step: Group, adjacency: str, add: bool) -> Loss:
+    """Random shifts against none, or against as many the other way, which is its own mirror image
+    [theory: pair.groups]."""
+    if adjacency == "replace_one":
+        return opposite_mixtures_loss(*step.shifts())
+    loss = gaussian_mixture_loss(*step.shifts())
     return reversed_loss(loss) if add else loss
 
 
@@ -508,6 +527,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     Shuffled: shuffled_pair,
     KAryRandomizedResponse: k_ary_pair,
     GaussianMixture: gaussian_mixture_pair,
+    Group: group_pair,
     PublicMixture: public_mixture_pair,
     FromPmf: pmf_pair,
     FromCurve: curve_pair,
@@ -522,5 +542,5 @@ MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, Boun
 def mirrored(run: Run, adjacency: str) -> bool:
     """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are sampled
     steps'."""
-    kinds = MIRRORED + ((PoissonSubsampled, TruncatedPoisson, SizeRange) if adjacency == "replace_one" else ())
+    kinds = MIRRORED + ((PoissonSubsampled, TruncatedPoisson, SizeRange, Group) if adjacency == "replace_one" else ())
     return all(isinstance(step, kinds) for step, _ in run.parts)

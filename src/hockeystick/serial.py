@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ from .given import (
     public_mixture,
     registered,
 )
+from .groups import Group, group
 from .matrix import Failure, failure
 from .mechanism import (
     Gaussian,
@@ -85,6 +87,7 @@ KINDS = {
     "shuffled": Kind(Shuffled, ("local", "n", "bound"), lambda local, n, bound: shuffled(local, n, bound=bound)),
     "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
     "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),
+    "group": Kind(Group, ("base", "records"), group),
     "public_mixture": Kind(PublicMixture, ("parts", "weights"), public_mixture),
     "from_pmf": Kind(FromPmf, ("num", "den"), from_pmf),
     "from_curve": Kind(
@@ -129,6 +132,9 @@ def to_json(step: Mechanism) -> dict[str, Any]:
     DomainError
         If the mechanism has no row in `KINDS`.
     """
+    if isinstance(step, CyclicPoisson) and step.records != 1:
+        one = to_json(dataclasses.replace(step, records=1))
+        return {"kind": "group", "base": one, "records": _out(step.records)}
     name = _NAMES.get(type(step))
     if isinstance(step, FromLossCdf):
         for known, own in REGISTERED.items():

@@ -29,6 +29,7 @@ import numpy as np
 from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .given import FromCurve, FromPmf
+from .groups import group
 from .matrix import without_failures
 from .mechanism import Gaussian, Run, compose, poisson_subsampled
 from .outward import DOWN, U
@@ -240,13 +241,16 @@ def _kinds(run: Run) -> list[Run]:
 
 
 def _groups(step: CyclicPoisson) -> list[Run]:
-    """The runs of the groups that no other group dominates: rounds of a record with their sensitivities."""
+    """The runs of the parts that no other part dominates: rounds of a record with their sensitivities. Several records
+    are dominated by all of them in one part, of the largest sensitivity of every round [theory: pair.groups]."""
     b, n = min(step.bands, step.iterations), step.dataset_size
     norms = step.column_norms
     if norms is None:
         kinds = {(1.0,) * -(-step.iterations // step.bands)}
     else:
         kinds = {tuple(sorted(norms[g :: step.bands], reverse=True)) for g in range(b)}  # [theory: pair.cyclic]
+    if step.records != 1:
+        kinds = {tuple(map(max, itertools.zip_longest(*kinds, fillvalue=0.0)))}
     worst = [
         a
         for a in kinds
@@ -257,7 +261,7 @@ def _groups(step: CyclicPoisson) -> list[Run]:
     def one(norm: float):
         base = Gaussian(step.base.sigma, step.base.sensitivity * norm)
         if step.max_batch is None:
-            return poisson_subsampled(base, step.q)
+            return group(poisson_subsampled(base, step.q), step.records)
         return TruncatedPoisson(base, step.q, sizes if sizes[0] < sizes[1] else sizes[1], step.max_batch)
 
     return [

@@ -26,6 +26,9 @@ Truncated Poisson of n records at rate p, at most B: with probability 1-w as abo
   N(0) + c N(u m) [Gan25, Thms 3.1, 3.3, 3.4], q = p E[B/(s+1) | s >= B], s ~ Bin(n-1, p). As C(n-1, s)/(s+1) = C(n,
   s+1)/n, q = B Pr[Bin(n, p) >= B+1]/(n w), and both tails are regularised incomplete beta functions. p = 1: w = 1, q =
   B/n.
+group: given the other records, the centre moves by the sum of the contributions whose coins fell so; of mixtures of
+  normal laws whose centres are no further out the worst lie on a line, those of num on one side of 0, of den on the
+  other [theory: pair.comparison].
 from_pmf: the given vectors, each over its exact sum. Mixtures: by their definition; the choice of a part is public.
 from_curve: H of a finite law is convex and piecewise linear in a = e^eps with H(0) = 1: den has the jump of slope at a
   corner a_i, num is a_i times as large, the rest of num is at +inf, the rest of den at -inf. A convex curve below the
@@ -46,6 +49,7 @@ from flint import arb, fmpq
 from ..batches import CyclicPoisson, TruncatedPoisson
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
 from ..given import FromCurve, FromPmf, GaussianMixture, PublicMixture
+from ..groups import Group
 from ..mechanism import Gaussian, Mechanism, PoissonSubsampled
 from ..mechanism import Laplace as LaplaceStep
 from ..ranged import BoundedRange
@@ -233,6 +237,24 @@ def _gaussian_mixture(step: GaussianMixture, adjacency: str) -> Gauss:
     return Gauss([(arb(1), top, [(arb(1), arb(0))])])
 
 
+def _group(step: Group, adjacency: str) -> Gauss:
+    """Every record's coin moves the sum by its own part, or leaves it."""
+    parts = [1.0] * step.records if isinstance(step.records, int) else list(step.records)
+    q, noise = rational(step.base.q), step.base.base
+    laws = {fmpq(0): fmpq(1)}
+    for part in map(rational, parts):
+        more: dict[fmpq, fmpq] = {}
+        for s, p in laws.items():
+            more[s] = more.get(s, fmpq(0)) + p * (1 - q)
+            more[s + part] = more.get(s + part, fmpq(0)) + p * q
+        laws = more
+    unit = rational(noise.sensitivity) / rational(noise.sigma)
+    top = [(arb(p), arb(s * unit)) for s, p in laws.items()]
+    if adjacency == "replace_one":
+        return Gauss([(arb(1), top, [(p, -s) for p, s in top])])
+    return Gauss([(arb(1), top, [(arb(1), arb(0))])])
+
+
 def _public_mixture(step: PublicMixture, adjacency: str):
     total = sum(map(rational, step.weights), fmpq(0))
     parts: list[tuple[arb, Any]] = []
@@ -317,6 +339,7 @@ _LAWS: dict[type[Mechanism], Callable[..., Any]] = {
     BoundedRange: lambda step, _: Range(_arb(step.eps0)),
     KAryRandomizedResponse: _k_ary,
     GaussianMixture: _gaussian_mixture,
+    Group: _group,
     PublicMixture: _public_mixture,
     FromPmf: _from_pmf,
     FromCurve: _from_curve,

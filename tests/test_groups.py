@@ -1,0 +1,175 @@
+"""Groups of records: quadrature in 30 digits, mixtures in the plane, the pairs of one record, text, refusals."""
+
+import json
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick.law import opposite_mixtures_loss
+from hockeystick.pair import step_loss
+
+STEP = hs.poisson_subsampled(hs.gaussian(2.0), 0.125)
+
+
+def truth(step, size, eps, adjacency, add):
+    """H by quadrature over x of the double mixture, from coins of the records."""
+    clips = [1.0] * size if isinstance(size, int) else size
+    q, unit = mpmath.mpf(step.q), mpmath.mpf(step.base.sensitivity) / mpmath.mpf(step.base.sigma)
+    law = {mpmath.mpf(0): mpmath.mpf(1)}
+    for clip in clips:
+        more = {}
+        for s, p in law.items():
+            for shift, weight in ((s, 1 - q), (s + mpmath.mpf(clip), q)):
+                more[shift] = more.get(shift, 0) + p * weight
+        law = more
+
+    def density(x, sign):
+        return mpmath.fsum(p * mpmath.npdf(x - sign * s * unit) for s, p in law.items())
+
+    sides = [lambda x: density(x, 1), lambda x: density(x, -1) if adjacency == "replace_one" else mpmath.npdf(x)]
+    num, den = sides[::-1] if add else sides
+    a, sign = mpmath.exp(eps), -1 if add else 1
+    at = mpmath.findroot(lambda x: mpmath.log(num(x) / den(x)) - eps, sign * 3.0, tol=1e-25)
+    return mpmath.quad(lambda x: num(x) - a * den(x), [at, at + sign, at + 4 * sign, at + 30 * sign]) * sign
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "zero_out", "replace_one"])
+@pytest.mark.parametrize("size", [2, 7, [1.0, 0.25], (0.5, 0.5, 2.0)])
+def test_one_step_against_quadrature(size, adjacency):  # [theory: pair.groups]
+    run = hs.group(STEP, size)
+    for direction, eps in (("remove", 1.25), ("add", 0.125)):
+        with mpmath.workdps(30):
+            exact = truth(STEP, size, mpmath.mpf(eps), adjacency, direction == "add")
+        bound = hs.delta(run, eps, adjacency=adjacency, direction=direction, rtol=1e-9)
+        assert bound.lower <= exact <= bound.upper, (bound, exact)
+
+
+def test_one_record_is_the_sampled_step():
+    """The double mixture of one coin, by its own tails, has those of the two-sided branch."""
+    p = np.array([0.875, 0.125])
+    s = np.linspace(-4.0, 4.0, 700)
+    one, own = (
+        loss.tails(s)
+        for loss in (opposite_mixtures_loss(np.array([0.0, 0.5]), p, np.log(p)), step_loss(STEP, "replace_one", False))
+    )
+    for a, b in zip(one[:4], own[:4], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+    assert one.edge < 1e-12
+    assert hs.group(STEP, 1) is STEP and hs.group(STEP, [1.0]) is STEP and hs.group(STEP, [1, 1]) == hs.group(STEP, 2)
+    assert hs.group(hs.gaussian(2.0), 3) == hs.gaussian(2.0, sensitivity=3.0)
+    assert hs.group(hs.laplace(2.0) * 2 + hs.discrete_gaussian(5.0), 4) == (
+        hs.laplace(2.0, sensitivity=4.0) * 2 + hs.discrete_gaussian(5.0, sensitivity=4)
+    )
+
+
+def test_mixtures_in_the_plane_are_dominated():  # [theory: pair.comparison, pair.groups]
+    """Contributions in any directions of the plane, no longer than their bounds: H by sums over a grid of
+    mesh h, which lose about h^2/8 times the slope of what is summed where that begins."""
+    rng = np.random.default_rng(3)
+    x, h = np.linspace(-9.0, 9.0, 361, retstep=True)
+    grid = np.stack(np.meshgrid(x, x), axis=-1)
+    for _ in range(25):
+        g, q, eps = int(rng.integers(2, 4)), rng.choice([0.25, 0.5]), rng.uniform(-0.5, 2.0)
+        clips = rng.choice([0.5, 1.0, 1.5], g)
+        step = hs.poisson_subsampled(hs.gaussian(1.0), float(q))
+        densities = []
+        for _ in range(2):
+            angle = rng.uniform(0, 2 * math.pi, g)
+            lengths = clips * rng.choice([1.0, rng.random()], g)
+            moves = lengths[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
+            if rng.random() < 0.3:
+                moves = np.stack([clips, np.zeros(g)], 1) * (-1) ** len(densities)
+            total = np.zeros(grid.shape[:2])
+            for mask in range(2**g):
+                part = np.array([mask >> i & 1 for i in range(g)])
+                weight = np.prod(np.where(part, q, 1 - q))
+                total += weight * np.exp(-0.5 * ((grid - part @ moves) ** 2).sum(-1)) / (2 * math.pi)
+            densities.append(total)
+        bare = np.exp(-0.5 * (grid**2).sum(-1)) / (2 * math.pi)
+        run = hs.group(step, clips.tolist())
+        for num, den, options in (
+            (*densities, {"adjacency": "replace_one"}),
+            (densities[0], bare, {"direction": "remove"}),
+            (bare, densities[0], {"direction": "add"}),
+        ):
+            found = np.maximum(num - math.exp(eps) * den, 0.0).sum() * h * h
+            assert found <= hs.delta(run, eps, **options).upper + 1e-4
+
+
+def test_many_records_and_many_steps():
+    """The routes meet; larger groups reveal more; far below post-hoc group privacy; a thousand records."""
+    step = hs.poisson_subsampled(hs.gaussian(20.0), 0.001)
+    for adjacency in ("add_remove", "replace_one"):
+        found = [hs.epsilon(hs.group(step, size) * 100, 1e-6, adjacency=adjacency) for size in (1, 10, 100, 1000)]
+        assert all(a.upper < b.lower for a, b in zip(found, found[1:], strict=False))
+        assert all(b.width <= 2e-3 * b.upper for b in found)
+    run = hs.group(STEP, 3) * 30
+    pld, prv = (hs.delta(run, 4.0, route=route, rtol=1e-4) for route in ("pld", "prv"))
+    assert pld.lower <= prv.upper and prv.lower <= pld.upper
+    one = hs.epsilon(STEP * 30, 1e-9)
+    assert hs.epsilon(run, 1e-6).upper < 3 * one.lower
+
+
+def test_cyclic():
+    """All records in one part, of the largest norms."""
+    options = {"iterations": 6, "bands": 2, "dataset_size": 100, "per_record": True}
+    run = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, **options)
+    found = hs.epsilon(hs.group(run, 3), 1e-6)
+    other = hs.epsilon(hs.group(hs.poisson_subsampled(hs.gaussian(4.0), 0.5), 3) * 3, 1e-6)
+    assert found.lower <= other.upper and other.lower <= found.upper
+    normed = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, **options, column_norms=[1.0, 2.0, 3.0, 0.5, 0.5, 1.0])
+    noise = [hs.gaussian(4.0, sensitivity=x) for x in (3.0, 1.0, 0.5)]  # of (3, 1, 0.5) and (2, 1, 0.5)
+    other = hs.epsilon(hs.group(hs.compose(*(hs.poisson_subsampled(n, 0.5) for n in noise)), 2), 1e-6)
+    found = hs.epsilon(hs.group(normed, 2), 1e-6)
+    assert found.lower <= other.upper and other.lower <= found.upper
+    fixed = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=6, bands=2, dataset_size=100)
+    with pytest.raises(hs.DomainError, match="add_remove"):
+        hs.epsilon(hs.group(fixed, 3), 1e-6)
+
+
+@pytest.mark.parametrize("size", [5, (0.5, 1.0, 1.5)])
+def test_text(size):
+    cyclic = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=40, bands=2, dataset_size=199)
+    run = hs.group(STEP, size) * 3 + hs.group(cyclic, size)
+    assert hs.from_json(hs.to_json(run)) == run
+    assert json.loads(hs.to_json(run))
+
+
+@pytest.mark.parametrize("size", [0, 1001, 1.5, True, "3", [], [0.0], [math.nan], [1.0, -1.0]])
+def test_sizes_are_refused(size):
+    with pytest.raises(hs.DomainError, match="size"):
+        hs.group(STEP, size)
+
+
+def test_steps_are_refused():
+    noise = hs.gaussian(2.0)
+    refused = [
+        hs.without_replacement(noise, dataset_size=100, max_batch=10),
+        hs.random_allocation(noise, 10),
+        hs.cyclic_poisson(noise, 0.5, iterations=4, bands=1, dataset_size=9, max_batch=3),
+        hs.poisson_subsampled(hs.laplace(1.0), 0.5),
+        hs.group(STEP, 2),
+    ]
+    for step in refused:
+        with pytest.raises(hs.DomainError, match="group takes"):
+            hs.group(step, 2)
+    with pytest.raises(hs.DomainError, match="group takes"):
+        hs.group(3, 2)
+    with pytest.raises(hs.DomainError, match="sums"):
+        hs.group(STEP, [math.sqrt(i) for i in range(2, 20)])
+    with pytest.raises(hs.DomainError, match="integer"):
+        hs.group(hs.discrete_gaussian(4.0), [0.5, 0.25])
+    with pytest.raises(hs.DomainError, match="sigma"):
+        hs.group(hs.poisson_subsampled(hs.gaussian(0.01), 0.5), 100)
+
+
+def test_more_than_64_shifts():
+    """Weights on many shifts that add up to those of few: the same curve."""
+    n = 200
+    many = hs.gaussian_mixture(3.0, [0.0] * n + [1.0] * n, [0.75 / n] * n + [0.25 / n] * n) * 5
+    few = hs.poisson_subsampled(hs.gaussian(3.0), 0.25) * 5
+    a, b = hs.delta(many, 0.5, route="pld"), hs.delta(few, 0.5)
+    assert a.lower <= b.upper and b.lower <= a.upper and a.width < 1e-2 * a.upper
