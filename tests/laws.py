@@ -287,7 +287,7 @@ def weaker(step: Call, d) -> Call | None:
         return step._replace(args=(x / factor, *step.args[1:]))
     if step.name == "top_k" and x / factor > 1e-9:
         return step._replace(args=(x / factor, step.args[1]))
-    if step.name in ("random_allocation", "balls_and_bins") and (inner := weaker(x, d)):
+    if step.name in ("random_allocation", "balls_and_bins", "group") and (inner := weaker(x, d)):
         return step._replace(args=(inner, step.args[1]))
     if step.name == "poisson_subsampled":
         inner = weaker(x, d) if d.chance(0.5) else None

@@ -249,6 +249,15 @@ def gaussian_mixture(d: Dice) -> Call:
     )
 
 
+def group(d: Dice) -> Call:
+    """Several records and a sampled step, or one that is not sampled."""
+    size = d.choice((2, 3, d.whole(1, 1000, (2, 30))))
+    if d.chance(0.3):
+        size = [d.choice((1.0, 0.5, 0.25, d.whole(1, 8) / 8)) for _ in range(d.whole(1, 8))]
+    base = gaussian(d)
+    return Call("group", (base if d.chance(0.1) else Call("poisson_subsampled", (base, d.rate()), {}), size), {})
+
+
 def truncated(d: Dice) -> Call:
     base, n = gaussian(d), d.whole(0, 10**12, (2, 1e5))
     fixed = {"assume_fixed_n": True} if d.chance(0.5) else {}
@@ -341,6 +350,7 @@ STEPS = {
     "curve": (4, curve, ANY, ADD),
     "loss_cdf": (1, loss_cdf, ANY, ADD),
     "gaussian_mixture": (3, gaussian_mixture, ADD, ADD),
+    "group": (1, group, ANY, NONE),
     "truncated": (8, truncated, ANY, NONE),
     "cyclic": (1, cyclic, KEEP, NONE),
     "sampled": (10, sampled, ANY, NONE),
@@ -391,6 +401,10 @@ def spread(step: Call) -> tuple[float, float]:
         q = numbers[-1] if numbers else step.options["batch"] / max(step.options["dataset_size"], 1)
         square = min(q * q * math.expm1(min(variance, 300.0)), q * variance)
         return min(square / 2, q * mean), square
+    if step.name == "group":
+        many = step.args[1] if isinstance(step.args[1], int) else sum(step.args[1])
+        mean, square = spread(step.args[0])
+        return many * many * mean, many * many * square
     if step.name in ("random_allocation", "balls_and_bins"):
         square = min(spread(step.args[0])[1] * step.options.get("epochs", 1), 300.0)
         square = min(square, math.expm1(square) / step.args[1])

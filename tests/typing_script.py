@@ -47,7 +47,8 @@ def steps() -> hs.Run:
         hs.random_allocation(hs.gaussian(2.0), 10),
         hs.balls_and_bins(hs.gaussian(2.0), 10, epochs=1),
     ]
-    assert drawn and banded.steps > 1
+    together: hs.Run = hs.group(step * 10, 3) + hs.group(step, [0.5, 1.0])
+    assert drawn and together.steps == 11 and banded.steps > 1
     assert hs.compose(*told).steps > 0
     return step * 1000
 
