@@ -1,6 +1,7 @@
 """Random allocation: transforms against closed forms, curves against quadrature and samples, routes against each
 other."""
 
+import io
 import math
 
 import numpy as np
@@ -260,3 +261,25 @@ def test_what_a_maximum_shows_is_a_pair():
         for k in (0, 5)
     ]
     assert hs.delta(cells, 0.0, direction="remove").upper > (above[1] - above[0]) * (1 - 1e-6)
+
+
+def _log(*lines: str) -> hs.Run:
+    return hs.read_log(io.BytesIO("\n".join(("sigma,q,steps,sampler", *lines, "")).encode()))
+
+
+def test_logs():
+    """Lines are steps, and whole epochs of one noise are what ran."""
+    epoch = hs.random_allocation(hs.gaussian(2.0), 100)
+    assert _log("2.0,0.01,150,allocation", "1.0,1,3,none", "2.0,0.01,50,random allocation") == (
+        epoch * 2 + hs.gaussian(1.0) * 3
+    )
+    third = hs.random_allocation(hs.gaussian(2.0), 3)
+    assert _log("2.0,0.333333333,6,allocation") == third * 2
+    for lines, words in (
+        (("2.0,0.01,150,allocation",), "whole number of epochs of 100"),
+        (("2.0,0.013,150,allocation",), "q must be 1/steps"),
+        (("2.0,0.01,100,allocation", "1.0,0.01,100,allocation"), "share an epoch"),
+        (("0.1,0.01,100,allocation",), "at most 5"),
+    ):
+        with pytest.raises(hs.DomainError, match=words):
+            _log(*lines)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from .allocation import random_allocation
 from .arguments import one_of
 from .batches import truncated_poisson_subsampled, without_replacement
 from .bound import DomainError
@@ -33,7 +34,7 @@ COLUMNS = {
     "sigma": "noise multiplier: standard deviation of the noise / clipping norm",
     "q": "sampling rate; batch_size/dataset_size where both are there, else 1",
     "steps": "how many such steps; 1 if there is no such column",
-    "sampler": "poisson, none (full batches), truncated_poisson or without_replacement",
+    "sampler": "poisson, none (full batches), truncated_poisson, without_replacement or allocation",
     "dataset_size": "number of records",
     "batch_size": "expected number of records of a batch, the exact one without replacement",
     "max_batch": "largest batch of truncated_poisson",
@@ -80,6 +81,8 @@ SAMPLERS = {
     "truncated_poisson": "truncated_poisson",
     "fixed_size": "without_replacement",
     "without_replacement": "without_replacement",
+    "allocation": "allocation",
+    "random_allocation": "allocation",
 }
 UNPROVED = {
     "shuffle": "batches of a shuffled pass are no Poisson samples, and their eps can be much larger",
@@ -137,7 +140,8 @@ def read_log(
         How many such steps a line stands for; 1 where there is no such column.
     sampler
         poisson, none, truncated_poisson (needs dataset_size, max_batch), without_replacement (needs dataset_size,
-        batch_size); others are refused with the reason.
+        batch_size), allocation (each record in one step of every epoch, drawn afresh; q is one over the steps of an
+        epoch; whole epochs of one noise); others are refused with the reason.
     dataset_size, batch_size, accumulation, adjacency, step
         What the log says besides: has to agree with q, with the number of steps and with `adjacency`.
 
@@ -242,14 +246,22 @@ class _Reader:
 
     def log(self, name: str, allow_empty: bool) -> Log:
         """What was read."""
-        run, seen = self.tally.run(_step), self.columns
+        counts, seen = self.tally.counts, self.columns
+        epochs = [key for key in counts if key[2] == "allocation"]
+        if len(epochs) > 1:
+            raise DomainError(
+                f"{name}: steps by allocation of different noise or rates, which may share an epoch: "
+                f"{_step(*epochs[0])!r}, {_step(*epochs[1])!r}; hs.random_allocation makes epochs one by one"
+            )
+        counts.update({key: _epochs(key, counts[key]) for key in epochs})
+        run = self.tally.run(_step)
         if not run.steps and not allow_empty:
             raise DomainError(
                 f"{name}: empty log, no step in {self.lines} lines; expected a CSV header (sigma,q,steps) and rows, or "
                 "JSON lines (--allow-empty takes it as a run without steps)"
             )
         steps = {key: _step(*key) for key, _ in self.sequence}
-        order = tuple((steps[key], n) for key, n in self.sequence)
+        order = tuple((steps[key], _epochs(key, n)) for key, n in self.sequence)
         return Log(run, order, self.lines, tuple(seen.seen), tuple(seen.ignored), seen.comments)
 
     def read_lines(self, lines: Iterator[bytes], allow_unterminated: bool, told: Callable[[int], object]) -> None:
@@ -416,6 +428,14 @@ def _key(row: dict[str, Any]) -> tuple[float, float, str, int, int]:
         )
     if sampler in ("poisson", "none"):
         return sigma, q, "poisson", 0, 0
+    if sampler == "allocation":
+        t = round(1 / q)
+        if not abs(q * t - 1) <= 1e-6:
+            raise DomainError(
+                f"sampler 'allocation' has epochs of a whole number of steps: q must be 1/steps, got {q!r}"
+                f" (1/{1 / q:g})"
+            )
+        return sigma, 1 / t, sampler, t, 0
     limit = "batch_size" if sampler == "without_replacement" else "max_batch"
     for name in ("dataset_size", limit):
         if name not in row:
@@ -461,8 +481,23 @@ def _rate(row: dict[str, Any]) -> float:
     return 1.0 if q is None else q
 
 
+def _epochs(key: Key, n: int) -> int:
+    """How many times `_step` of a key ran in n steps of a log."""
+    if key[2] != "allocation":
+        return n
+    whole, more = divmod(n, key[3])
+    if more:
+        raise DomainError(
+            f"{n} steps by allocation are no whole number of epochs of {key[3]}: log the steps of the last one that did"
+            " not run as well, they can only add to what is revealed"
+        )
+    return whole
+
+
 def _step(sigma: float, q: float, sampler: str, dataset_size: int, batch: int) -> Mechanism:
     noise = gaussian(sigma)
+    if sampler == "allocation":
+        return random_allocation(noise, dataset_size)
     if sampler == "truncated_poisson":
         return truncated_poisson_subsampled(noise, q, dataset_size=dataset_size, max_batch=batch)
     if sampler == "without_replacement":
