@@ -235,7 +235,7 @@ int64_t hs_ranged_work(int64_t points, int64_t widest);
 int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side);
 /* mixture.c: a random shift, `weight` of sum 1 on `shift` >= 0 in units of sigma, at the nodes first, first + h, ..,
  * exact in double precision; rows as above without x. */
-enum { HS_SHIFTS_MAX = 64 };
+enum { HS_SHIFTS_MAX = 1024 };
 typedef struct {
     int n;
     const double *shift, *weight;

@@ -108,8 +108,13 @@ def test_many_records_and_many_steps():
         assert all(a.upper < b.lower for a, b in itertools.pairwise(found))
         assert all(b.width <= 2e-3 * b.upper for b in found)
     run = hs.group(STEP, 3) * 30
-    pld, prv = (hs.delta(run, 4.0, route=route, rtol=1e-2) for route in ("pld", "prv"))
-    assert pld.lower <= prv.upper and prv.lower <= pld.upper
+    for direction in ("remove", "add"):
+        line, pld = (hs.delta(run, 4.0, route=route, direction=direction) for route in ("contour", "pld"))
+        assert line.lower <= pld.upper and pld.lower <= line.upper and line.width < 1e-9 * line.upper
+    few = hs.poisson_subsampled(hs.gaussian(10.0), 0.001)
+    cut = hs.group(few, 100) * 10  # sums beyond 40 are moved
+    line, pld = (hs.epsilon(cut, 1e-9, route=route) for route in ("contour", "pld"))
+    assert line.lower <= pld.upper and pld.lower <= line.upper and line.width < 1e-9 * line.upper
     one = hs.epsilon(STEP * 30, 1e-9)
     assert hs.epsilon(run, 1e-6).upper < 3 * one.lower
 

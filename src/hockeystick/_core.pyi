@@ -29,6 +29,7 @@ ALLOCATION: int
 DENSITY: int
 MIXTURE: int
 DROPPED: int
+SHIFTS_MAX: int
 TURN: int
 
 def check(status: int, where: str = "core") -> None: ...

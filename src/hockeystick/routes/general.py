@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import allocation_density
+from .. import _core, allocation_density
 from ..allocation import RandomAllocation
 from ..answers import ZERO, Point, Root
 from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..given import GaussianMixture
+from ..groups import Group
 from ..mechanism import Gaussian, Laplace, PoissonSubsampled
 from ..outward import U
 from ..ranged import BoundedRange
@@ -75,17 +76,16 @@ def _describe(run, losses, add: int, adjacency: str, deep: bool) -> Finite | Non
         _line_step(step, loss, law, add, k, moves, deep)
         for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
     ]
-    lost = math.fsum(
-        k * (step.lost if isinstance(step, mixed.DensityStep) else loss.tails(np.zeros(1)).absolute)
-        for step, (loss, k) in zip(steps, losses, strict=True)
-        if _is_cut(step)
-    )
+    lost = math.fsum(k * _lost(step, loss) for step, (loss, k) in zip(steps, losses, strict=True))
     return None if None in steps else Finite(steps, log_finite, lost)
 
 
-def _is_cut(step) -> bool:
-    """Whether a step is a table of atoms that csrc/law/law.c takes for complete."""
-    return isinstance(step, mixed.DensityStep) or (isinstance(step, mixed.AtomicStep) and not step.log_concave)
+def _lost(step, loss) -> float:
+    """Probability of what the line does not know of a step, such as atoms that a table leaves out."""
+    if isinstance(step, mixed.DensityStep | mixed.MixtureStep):
+        return step.lost
+    cut = isinstance(step, mixed.AtomicStep) and not step.log_concave
+    return loss.tails(np.zeros(1)).absolute if cut else 0.0
 
 
 def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | None:
@@ -121,7 +121,9 @@ def _line_step(step, loss, law, add: int, k: int, moves: int, deep: bool):
         return _allocation_step(step.shift, step.steps, add, k, deep)
     if isinstance(step, GaussianMixture):
         shifts, weights = np.array(step.shifts) / step.sigma, np.array(step.probabilities)
-        return mixed.MixtureStep(shifts, weights, add, k) if shifts.max() <= SHIFT_MAX else None
+        return _mixture_step(mixed.MixtureStep(shifts, weights, add, k))
+    if isinstance(step, Group) and moves == 1:
+        return _group_step(step, add, k, deep)
     if isinstance(base, BoundedRange):
         return mixed.RangeStep(base.eps0, q, add, k)
     if law is not None:
@@ -132,6 +134,24 @@ def _line_step(step, loss, law, add: int, k: int, moves: int, deep: bool):
     log_mass = np.log(found.num)
     d_log_mass = found.rel + found.absolute / found.num + 2 * U * np.abs(log_mass)
     return mixed.AtomicStep(found.loss, log_mass, np.broadcast_to(found.edge, log_mass.shape), d_log_mass, False, k)
+
+
+def _mixture_step(step):
+    """The step, where the line takes it."""
+    fits = step.shifts.size <= _core.SHIFTS_MAX and step.shifts.max() <= SHIFT_MAX and step.weights.min() > 0
+    return step if fits else None
+
+
+def _group_step(step: Group, add: int, k: int, deep: bool):
+    """The probability of the largest sums, e^-SUMS in all, is moved to the next one [theory: pair.groups]."""
+    shifts, weights, _ = step.shifts()
+    above = np.cumsum(weights[::-1])[::-1]  # that of a sum and all larger ones
+    n = max(int(np.count_nonzero(above > math.exp(-SUMS[deep]) / k)), 2)
+    lost = float(above[n]) * (1 + 2 * shifts.size * U) if n < above.size else 0.0
+    return _mixture_step(mixed.MixtureStep(shifts[:n], np.append(weights[: n - 1], above[n - 1]), add, k, lost))
+
+
+SUMS = (110.0, 640.0)
 
 
 WINDOWS = ((110.0, 0.7), (80.0, 0.5), (64.0, 0.4))

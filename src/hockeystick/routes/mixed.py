@@ -84,12 +84,14 @@ class DensityStep(NamedTuple):
 
 
 class MixtureStep(NamedTuple):
-    """k steps of Gaussian noise around a random shift, in units of sigma, in one direction."""
+    """k steps of Gaussian noise around a random shift, in units of sigma, in one direction; shifts of probability
+    `lost` are left out of each."""
 
     shifts: np.ndarray
     weights: np.ndarray
     add: int
     k: int
+    lost: float = 0.0
 
 
 class AtomicStep(NamedTuple):
