@@ -10,7 +10,8 @@ import pytest
 
 import hockeystick as hs
 from hockeystick.law import opposite_mixtures_loss
-from hockeystick.pair import step_loss
+from hockeystick.pair import losses, step_loss
+from hockeystick.routes.general import describe
 
 STEP = hs.poisson_subsampled(hs.gaussian(2.0), 0.125)
 
@@ -111,9 +112,9 @@ def test_many_records_and_many_steps():
     for direction in ("remove", "add"):
         line, pld = (hs.delta(run, 4.0, route=route, direction=direction) for route in ("contour", "pld"))
         assert line.lower <= pld.upper and pld.lower <= line.upper and line.width < 1e-9 * line.upper
-    few = hs.poisson_subsampled(hs.gaussian(10.0), 0.001)
-    cut = hs.group(few, 100) * 10  # sums beyond 40 are moved
-    line, pld = (hs.epsilon(cut, 1e-9, route=route) for route in ("contour", "pld"))
+    cut = hs.group(hs.poisson_subsampled(hs.gaussian(20.0), 0.01), 60) * 1000
+    assert describe(cut, losses(cut, "add_remove", "remove"), 0, "add_remove").lost > 0  # largest sums are moved
+    line, pld = (hs.epsilon(cut, 1e-6, route=route) for route in ("contour", "pld"))
     assert line.lower <= pld.upper and pld.lower <= line.upper and line.width < 1e-9 * line.upper
     one = hs.epsilon(STEP * 30, 1e-9)
     assert hs.epsilon(run, 1e-6).upper < 3 * one.lower
