@@ -220,7 +220,8 @@ def test_atoms_carry_the_error_of_their_masses():
 @pytest.mark.parametrize("shifts", [[0.0, 1.0, 2.0], [0.5, 4.0]])
 def test_tails_of_a_mixture_do_not_depend_on_how_many_are_asked(shifts):
     """Many arguments start Newton's method on chords, few from afar."""
-    loss = gaussian_mixture_loss(np.array(shifts), np.array([0.9, 0.1 - 1e-9, 1e-9][: len(shifts)]))
+    p = np.array([0.9, 0.1 - 1e-9, 1e-9][: len(shifts)])
+    loss = gaussian_mixture_loss(np.array(shifts), p, np.log(p))
     s = np.linspace(-3.0, 20.0, 2000)
     many = loss.tails(s)
     few = [loss.tails(s[i : i + 50]) for i in range(0, s.size, 50)]
