@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import overload
+from typing import cast, overload
 
 import numpy as np
 
@@ -45,6 +45,11 @@ class Group(Mechanism):
     base: PoissonSubsampled
     records: int | tuple[float, ...]
 
+    @property
+    def noise(self) -> Gaussian:
+        """The step without sampling."""
+        return cast(Gaussian, self.base.base)
+
     def shifts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sums of contributions over sigma within 4u of themselves, their probabilities within u, the logarithms of
         these within 2u."""
@@ -64,7 +69,7 @@ def _shifts(step: Group) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             law = found
         sums = sorted(law)
         logs = np.array([_log(law[s]) for s in sums])
-    noise = step.base.base
+    noise = step.noise
     m = noise.sensitivity / noise.sigma
     return np.array([float(s * unit) * m for s in sums]), np.array([float(law[s]) for s in sums]), logs
 

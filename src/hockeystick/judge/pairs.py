@@ -240,7 +240,7 @@ def _gaussian_mixture(step: GaussianMixture, adjacency: str) -> Gauss:
 def _group(step: Group, adjacency: str) -> Gauss:
     """Every record's coin moves the sum by its own part, or leaves it."""
     parts = [1.0] * step.records if isinstance(step.records, int) else list(step.records)
-    q, noise = rational(step.base.q), step.base.base
+    q, noise = rational(step.base.q), step.noise
     laws = {fmpq(0): fmpq(1)}
     for part in map(rational, parts):
         more: dict[fmpq, fmpq] = {}
