@@ -166,3 +166,52 @@ def test_millions_of_atoms_agree_with_the_grid():
     low, _, high, *_ = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps)
     below, _, above, *_ = pld.point(((step_loss(hs.laplace(1 / m), "add_remove", False), k),), eps, 0.05)
     assert below <= low and high <= above and high - low < 1e-8
+
+
+@pytest.mark.parametrize("m, k", [(0.3, 4), (2.0, 6), (0.05, 30)])
+def test_next_to_the_largest_loss_against_residues(m, k):  # [theory: law.top]
+    """From where no two losses off the atoms matter to where they are most of delta and the claim is wide."""
+    wide = 0
+    for x in (1e-9, 1e-4, 0.03, 0.5, 3.0, 12.0):
+        s = min(2 * x * (1 + math.exp(-m)) / k, 0.6 * m)  # k f s/p is about x
+        eps = k * m - s
+        truth = mp.log(laplace_by_residues(m, k, mp.mpf(k * m) - mp.mpf(s)))
+        answer = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps, 0.4)
+        assert answer.lower <= float(truth) + 4e-16 * k * m / s and float(truth) - 4e-16 * k * m / s <= answer.upper
+        wide += answer.upper - answer.lower > 1e-6
+        found = mixed.root([mixed.LaplaceStep(m, 1.0, 0, k)], float(truth), 0.4)
+        assert found.lower <= eps * (1 + 1e-15) and eps * (1 - 1e-15) <= found.upper
+    assert wide
+
+
+@pytest.mark.parametrize("m, q, add", [(1.0, 0.05, 0), (3.0, 0.01, 0), (0.4, 0.3, 1), (5.0, 0.6, 1), (0.02, 1e-3, 0)])
+def test_next_to_the_largest_loss_of_two_sampled_steps(m, q, add):  # [theory: law.top, law.laplace-series]
+    """Two losses off the atoms by quadrature of one against the pay-off of the other."""
+    with mp.workdps(30):
+        m_, q_ = mp.mpf(m), mp.mpf(q)
+        loss = {u: (-1 if add else 1) * mp.log1p(q_ * mp.expm1(u)) for u in (-m_, m_)}
+        mass = {-m_: (1 if add else mp.exp(loss[-m_])) / 2, m_: (1 if add else mp.exp(loss[m_])) * mp.exp(-m_) / 2}
+        top = max(loss, key=loss.get)
+
+        def weight(u):  # of the density in the base loss, under num
+            return mp.exp(-(u + m_) / 2) / 4 * (1 if add else 1 + q_ * mp.expm1(u))
+
+        def base(at):  # the base loss at a loss
+            return mp.log1p(mp.expm1(-at if add else at) / q_)
+
+        def one(e):  # delta of the smooth part of one step at e
+            if add:
+                return q_ / 2 * mp.exp(e - m_) * mp.expm1((base(e) + m_) / 2) ** 2
+            return q_ / 2 * mp.expm1((base(e) - m_) / 2) ** 2
+
+        for share in (1e-7, 1e-3, 0.05, 0.4):
+            s = share * abs(loss[m_] - loss[-m_])
+            eps = 2 * loss[top] - s
+            edge = base(loss[top] - s)
+            ends = (-m_, edge) if add else (edge, m_)
+            two = mp.quad(lambda u, e=eps: weight(u) * one(e + (1 if add else -1) * mp.log1p(q_ * mp.expm1(u))), ends)
+            delta = mass[top] ** 2 * -mp.expm1(-s) + 2 * mass[top] * one(eps - loss[top]) + two
+            for rtol in (1e-10, 0.4):
+                low, _, high, *_ = mixed.point([mixed.LaplaceStep(m, q, add, 2)], float(eps), rtol)
+                slack = 1e-15 * float(eps / s)
+                assert low <= float(mp.log(delta)) + slack and float(mp.log(delta)) - slack <= high and high - low < 1

@@ -199,12 +199,23 @@ static void atoms_of(const hs_law *w, double *low, double *high, double *var)
     *var = w->smooth * 0.5 / q * (exp((alpha + 1) * l0 + m - w->log_m) + exp((alpha + 1) * l1 - 2 * m - w->log_m));
 }
 
+/* The density up to the base loss u counts with a bound of its mass, the rest by parts: the best u of sixteen. */
 double hs_sublaplace_far_upper(const hs_law *w, double y)
 {
-    double low, high, var;
+    double alpha = w->add ? -w->c : 1 + w->c, m = w->m;
+    double low, high, var, best;
+    double least = alpha * log1p(w->q * expm1(-m)), most = w->smooth * exp(alpha * log1p(w->q * expm1(m)) - w->log_m);
+    int i;
     atoms_of(w, &low, &high, &var);
-    /* [theory: law.decay] */
-    return (low + high + var / y) * (1 + 1e-12 + 2 * w->err) * (1 + 8 * HS_U * (fabs(w->log_m) + w->c * w->m));
+    best = var / y; /* [theory: law.decay] */
+    for (i = 1; i < 16; i++) {
+        double u = m * (0.125 * i - 1), l = log1p(w->q * expm1(u)), left, end;
+        left = -0.5 * expm1(-0.5 * (u + m)) * w->smooth * exp(fmax(alpha * l, least) - w->log_m);
+        end = w->smooth * exp((alpha + 1) * l - 1.5 * u - 0.5 * m - w->log_m) / (4 * w->q);
+        end += most * exp(log1p(w->q * expm1(m)) - 2 * m) / (4 * w->q);
+        best = fmin(best, left + 2 * end / y); /* [theory: law.laplace-far] */
+    }
+    return (low + high + best) * (1 + 1e-12 + 2 * w->err) * (1 + 8 * HS_U * (fabs(w->log_m) + w->c * w->m));
 }
 
 /* Outcomes with at most one loss off the atoms. */
@@ -386,9 +397,10 @@ static void smooth_delta(const hs_law *w, double e, double *delta, double *slope
     }
 }
 
-/* Two atoms, the lower loss l0 with probability not_p, the upper l1 with p. */
+/* Two atoms, the lower loss l0 with probability not_p, the upper l1 with p; how far either loss may be off. */
 typedef struct {
     double l0, l1, p, not_p;
+    double d0, d1;
 } two_atoms;
 
 /* delta, minus its derivative, a bound of its error. */
@@ -408,8 +420,11 @@ static void add_atoms(const hs_law *w, two_atoms at, double n, int smooth, doubl
         double lw = binomial_log(n, i, at.p, at.not_p, &le) + log_factor, wt = exp(fmin(lw, 700));
         double d = e < 0 ? -expm1(e) : 0, s = e <= 0 ? exp(e) : 0;
         double ratio_up = (n - i) / (i + 1) * at.p / at.not_p; /* falls with i: the rest is below a geometric series */
-        double shift = HS_U * (8 * (i * fabs(at.l1) + (n - i) * fabs(at.l0)) + 4 * fabs(eps) + 8 + 2 * w->m);
-        if (smooth) smooth_delta(w, e, &d, &s);
+        double shift = i * at.d1 + (n - i) * at.d0 + HS_U * (4 * (i * fabs(at.l1) + (n - i) * fabs(at.l0) + fabs(eps)));
+        if (smooth) { /* the base loss is found within (8 + 2m)u, the loss within the largest slope of that */
+            smooth_delta(w, e, &d, &s);
+            shift += HS_U * (8 + 2 * w->m) * fmin(1, w->q * exp(w->m));
+        }
         sum->value += wt * d;
         sum->slope += wt * s;
         if (!smooth && e > 0 && e < shift) s = 1;
@@ -431,11 +446,12 @@ void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, d
                     double *err)
 {
     double m = w->m, q = w->q, k = w->k, all = -0.5 * expm1(-m); /* both atoms, under num and den alike: 1 - all */
-    double l0 = log1p(q * expm1(-m)), l1 = log1p(q * expm1(m)), la = log1p(-all), lam = k * all / (1 - all);
+    double l0 = q < 1 ? log1p(q * expm1(-m)) : -m, l1 = q < 1 ? log1p(q * expm1(m)) : m, la = log1p(-all);
+    double d0 = HS_U * (4 * q * -expm1(-m) / exp(l0) + 2 * fabs(l0)), d1 = 6 * HS_U * l1, lam = k * all / (1 - all);
     double low = 0.5 * (w->add ? 1 : exp(l0)), high = 0.5 * exp(-m) * (w->add ? 1 : exp(l1)); /* num masses at -m, m */
-    two_atoms at = {l0, l1, high / (low + high), low / (low + high)};
+    two_atoms at = {l0, l1, high / (low + high), low / (low + high), q < 1 ? d0 : 0, q < 1 ? d1 : 0};
     atom_sum sum = {0, 0, 0};
-    if (w->add) at = (two_atoms){-l1, -l0, low / (low + high), high / (low + high)};
+    if (w->add) at = (two_atoms){-l1, -l0, low / (low + high), high / (low + high), d1, d0};
     *pm = *qm = fmax(0, -expm1(k * la + log1p(lam)));
     add_atoms(w, at, k, 0, k * la - log_scale, eps, &sum);
     add_atoms(w, at, k - 1, 1, (k - 1) * la + log(k) - log_scale, eps, &sum);

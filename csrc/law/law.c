@@ -170,7 +170,8 @@ int64_t hs_law_scratch(const hs_law *w)
 {
     if (w->kind == HS_LAW_SUBNORMAL) return HS_GRID_WORK;
     if (w->kind == HS_LAW_RANGE || w->kind == HS_LAW_ALLOCATION) return 0;
-    return w->kind >= HS_LAW_POINTS ? 2 * w->n + HS_ENDS_WORK : 0;
+    if (w->kind == HS_LAW_SUBLAPLACE) return 2 * w->n + HS_ENDS_WORK;
+    return w->kind >= HS_LAW_POINTS ? 2 * w->n : 0;
 }
 
 /* The points from the first to the last whose tilted mass counts, and the mass of all others; false if there are
@@ -286,7 +287,7 @@ static double missing(const hs_law *w, double low, double y)
 {
     if (w->kind < HS_LAW_POINTS || w->kind == HS_LAW_RANGE) return 0;
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
-    if (by_ends(w, low)) return hs_ends_missing(w, low);
+    if (by_ends(w, low)) return hs_ends_missing(w, low, y);
     if (!(y * fmax(fabs(w->xr[0]), fabs(w->xr[w->nr - 1])) < 1e6)) return HUGE_VAL;
     if (w->kind == HS_LAW_DENSITY) return w->quad + 2.25 * density_miss(w, y);
     if (w->kind != HS_LAW_SUBLAPLACE && w->kind != HS_LAW_MIXTURE) return w->quad;
@@ -328,8 +329,7 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, int64_t n0, int cou
 static void phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, double *zi)
 {
     int n;
-    if (by_ends(w, (double)n0 * dy))
-        for (n = 0; n < count; n++) hs_ends_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
+    if (by_ends(w, (double)n0 * dy)) hs_ends_phi(w, dy, n0, count, zr, zi);
     else if (w->kind == HS_LAW_RANGE)
         for (n = 0; n < count; n++) hs_range_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
     else if (w->kind >= HS_LAW_POINTS) points_phi(w, dy, n0, count, zr, zi);

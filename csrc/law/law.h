@@ -10,7 +10,9 @@
 
 #define HS_LAW_BLOCK 32  /* nodes handled together */
 #define HS_ENDS_TERMS 32 /* terms of the expansion at each end of a subsampled Laplace loss */
-#define HS_ENDS_WORK (4 * (HS_ENDS_TERMS + 1))
+#define HS_ENDS_COEFS 28 /* of the series of an octave below that */
+#define HS_ENDS_OCTAVES 48
+#define HS_ENDS_WORK (4 * (HS_ENDS_TERMS + 1) + 2 * HS_ENDS_OCTAVES * (2 * HS_ENDS_COEFS + 2))
 
 typedef struct {
     int kind, tails, add;
@@ -31,11 +33,11 @@ typedef struct {
     double w1, flat;     /* Laplace: constants of phi; HS_LAW_MIXTURE: flat is the largest error of a loss */
     double y_max, level; /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
     hs_grid grid;
-    double *ends, y_ends, lost[2];
-    double lambda[2], mass[2]; /* HS_LAW_SUBLAPLACE: expansion for y >= y_ends, see laplace_ends.c */
-    double atoms, smooth;      /* HS_LAW_SUBLAPLACE: 1 and 1; without its atoms 0 and 2/(1 - e^-m), see range.c */
-    double half, log_atoms;    /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
-    double *allocation; /* HS_LAW_ALLOCATION: hs_allocation_work doubles from the start; q is the number of steps */
+    double *ends, y_ends, y_out[2], lost[2];
+    double lambda[2], mass[2], rho[2], level_f[2]; /* HS_LAW_SUBLAPLACE: from y_ends on, see laplace_ends.c */
+    double atoms, smooth;   /* HS_LAW_SUBLAPLACE: 1 and 1; without its atoms 0 and 2/(1 - e^-m), see range.c */
+    double half, log_atoms; /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
+    double *allocation;     /* HS_LAW_ALLOCATION: hs_allocation_work doubles from the start; q is the number of steps */
 } hs_law;
 
 typedef struct {
@@ -65,8 +67,8 @@ double hs_subnormal_far_upper(const hs_law *w, double y);
 /* laplace_ends.c */
 void hs_ends_tilt(hs_law *w, double *scratch);
 void hs_ends_atoms(const hs_law *w, double y, double *ar, double *ai);
-void hs_ends_phi(const hs_law *w, double y, double *zr, double *zi);
-double hs_ends_missing(const hs_law *w, double y);
+void hs_ends_phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, double *zi);
+double hs_ends_missing(const hs_law *w, double low, double y);
 
 /* mixture.c */
 void hs_mixture_estimate(const hs_law *w, double t, hs_law_value *out);

@@ -86,7 +86,7 @@ static double decay_lower(const hs_mixed *A, double Y, double *area)
         else k += laws[i].k;
     for (at = 0, i = 0; i < A->b; i++)
         if (laws[i].kind != HS_LAW_NORMAL) at += laws[i].k * hs_law_gap_lower(&laws[i], y);
-    for (*area = 0, far = 0, it = 0; it < 400; it++) {
+    for (*area = 0, far = 0, it = 0; it < 3000; it++) {
         double h, next, low, B = 0;
         for (i = 0; i < A->b; i++) B -= laws[i].k * log(hs_law_far_upper(&laws[i], y));
         far = fmax(far, B * (1 - 1e-12));
@@ -365,7 +365,7 @@ static hs_law *room_of_laws(const hs_mixed *A, double *work, int64_t *n_work)
 
 static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
 {
-    int64_t at = 0, grids = 0, allocations = 0;
+    int64_t at = 0, grids = 0, allocations = 0, ends = 0;
     int i;
     if (!laws) return HS_SCRATCH;
     memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
@@ -404,9 +404,10 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
         }
         grids += w->kind == HS_LAW_SUBNORMAL;
         allocations += w->kind == HS_LAW_ALLOCATION;
+        ends += w->kind == HS_LAW_SUBLAPLACE;
     }
-    if (n_work < hs_mixed_work(0, at, grids, allocations, A->n_nodes) + A->b * HS_ENDS_WORK) return HS_SCRATCH;
-    A->re = work + 2 * at + A->b * HS_ENDS_WORK + grids * HS_GRID_WORK;
+    if (n_work < hs_mixed_work(0, at, grids, allocations, A->n_nodes) + ends * HS_ENDS_WORK) return HS_SCRATCH;
+    A->re = work + 2 * at + ends * HS_ENDS_WORK + grids * HS_GRID_WORK;
     A->im = A->re + A->n_nodes + HS_LAW_BLOCK;
     A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
     A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
@@ -536,11 +537,16 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
 {
     hs_law *laws = room_of_laws(A, work, &n_work);
     hs_value v;
+    hs_point top;
     double far;
-    int st;
+    int st, near;
     A->eps = eps;
     A->t = 1;
     if ((st = read_table(A, laws, work, n_work))) return st;
+    if ((near = hs_mixed_top_delta(A, eps, &top)) == HS_OK) {
+        *out = top;
+        return HS_OK;
+    }
     far = hs_mixed_complement_upper(A, eps);
     if (far < log(A->rtol)) {
         memset(out, 0, sizeof *out);
@@ -550,8 +556,14 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
         out->truncation = exp(far);
         return HS_OK;
     }
-    if ((st = mixed_prepare(A, 1, 0, work))) return st;
-    mixed_at(A, eps, &v);
+    if (!(st = mixed_prepare(A, 1, 0, work))) mixed_at(A, eps, &v);
+    if (st == HS_INTERRUPTED) return st;
+    if (near == HS_LOOSE &&
+        (st || !(v.value > 0) || v.log_scale + log(v.upper - v.lower) > top.log_scale + log(top.upper - top.lower))) {
+        *out = top;
+        return HS_LOOSE;
+    }
+    if (st) return st;
     if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
     hs_value_point(&v, A->last + 1, out);
     return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
@@ -611,12 +623,21 @@ static int chase(hs_mixed *A, double log_delta, double *work, hs_crossing *out)
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
 {
     hs_law *laws = room_of_laws(A, work, &n_work);
-    hs_crossing first;
-    int st, again;
+    hs_crossing first, top;
+    int st, again, near;
     A->t = 1;
     if ((st = read_table(A, laws, work, n_work))) return st;
+    if ((near = hs_mixed_top_eps(A, log_delta, &top)) == HS_OK) {
+        *out = top;
+        return HS_OK;
+    }
     st = mixed_prepare(A, 0, log_delta, work);
     if (st == HS_OK) st = mixed_root(A, log_delta, out);
+    if (st == HS_INTERRUPTED) return st;
+    if (near == HS_LOOSE && (st > HS_LOOSE || top.upper - top.lower < out->upper - out->lower)) {
+        *out = top;
+        return HS_LOOSE;
+    }
     if (st > HS_LOOSE) return chase(A, log_delta, work, out);
     if (st == HS_OK) return st;
     first = *out;

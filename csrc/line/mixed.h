@@ -14,4 +14,8 @@ void hs_mixed_saddle_below(hs_mixed *A);
 void hs_mixed_place(hs_mixed *A);
 double hs_mixed_complement_upper(const hs_mixed *A, double eps);
 
+/* mixed_top.c: the answer where it lies next to the largest loss; whether it does, or a status. */
+int hs_mixed_top_delta(const hs_mixed *A, double eps, hs_point *out);
+int hs_mixed_top_eps(const hs_mixed *A, double log_delta, hs_crossing *out);
+
 #endif

@@ -80,6 +80,13 @@ void hs_mixed_place(hs_mixed *A)
     double d = fmin(7 / A->sd, A->step > 0 ? 60 / A->step : HUGE_VAL), right, left;
     right = hs_alias_place(&line, 1, d, A->c < 0 ? 0 : -HUGE_VAL, HUGE_VAL, 0, &A->s_right);
     left = hs_alias_place(&line, -1, d, -HUGE_VAL, A->c < 0 ? -1 : HUGE_VAL, right, &A->s_left);
+    if (A->c > 0 && 0.9 * A->c < d) { /* next to the largest loss the search from beyond 0 does not come back */
+        double tilt, low = hs_alias_place(&line, -1, 0.9 * A->c, 0, A->c, right, &tilt);
+        if (low < left) {
+            left = low;
+            A->s_left = tilt;
+        }
+    }
     A->P = fmax(right, left);
 }
 

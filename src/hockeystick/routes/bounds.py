@@ -120,6 +120,9 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         return status == _core.OK and upper <= log_delta
     if eps >= 0 and _variation_upper(question, add) * UP <= exp_lower(log_delta):
         return True
+    parts = question.losses(add)
+    if eps >= ends(parts)[1] and not any(loss.mass_inf for loss, _ in parts):
+        return True  # beyond the largest loss
     paired = paired_steps(question.run, question.adjacency, bool(add))
     return paired is not None and certainly_below(paired, add, eps, log_delta)
 

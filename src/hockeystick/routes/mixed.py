@@ -20,7 +20,7 @@ from . import contour
 from .lattice import LatticeLaw
 
 NODES = 1 << 14
-MORE_NODES = 1 << 19
+MORE_NODES = 1 << 17
 
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
@@ -142,13 +142,13 @@ def _answer(function, steps, at: float, rtol: float):
         used = nodes // 4
         if answer.status == _core.LOOSE:
             found.append(answer)
-            _, truncation, quadrature, rounding = answer.relative()
-            used = answer.nodes + 1
-        sums, falls = table[:, 6].any(), max(quadrature, rounding) > 0.1 * rtol or truncation < 0.5 * before
-        before, most = truncation, max(truncation, quadrature, rounding)
-        if sums and falls and panels < PANELS_MAX and most > 0.1 * rtol and 4 * points.shape[1] * used < COST:
+            if answer.nodes:  # else of mixed_top.c, after a line that failed
+                _, truncation, quadrature, rounding = answer.relative()
+                used = answer.nodes + 1
+        falls, before = quadrature > 0.1 * rtol or 0.1 * rtol < rounding < 0.5 * before, rounding
+        if falls and table[:, 6].any() and panels < PANELS_MAX and 4 * points.shape[1] * used < COST:
             panels *= 4
-        elif nodes == MORE_NODES or answer.status == _core.NO_BRACKET or (sums and points.shape[1] * MORE_NODES > COST):
+        elif nodes == MORE_NODES or answer.status == _core.NO_BRACKET:
             break
         elif max(truncation, quadrature) > 0.1 * rtol:
             nodes = MORE_NODES
