@@ -101,6 +101,13 @@ GROUPS = {
         """allocation-normal allocation-mesh allocation-ends allocation-h allocation-right allocation-left
         allocation-variance allocation-far allocation-gap""",
     ),
+    "jumps": c_group(
+        "check_bulk_terms",
+        """bulk-phase bulk-cell bulk-jump bulk-left bulk-b bulk-mean bulk-moments bulk-k bulk-jump-k bulk-inner
+        bulk-alias bulk-fall bulk-truncation bulk-beyond bulk-inner-nodes bulk-rounding-nodes bulk-rounding-k""",
+    )
+    | c_group("check_jumps_terms", "jumps-truncation jumps-others jumps-inner jumps-rounding"),
+    "rules": c_group("check_fit_terms", "fit-k fit-aliases fit-nodes fit-upper fit-far fit-value fit-inner"),
     "hyperbola": c_group(
         "check_hyperbola_terms",
         "hyperbola-alias hyperbola-truncation hyperbola-inner hyperbola-inner-nodes hyperbola-rounding-nodes",

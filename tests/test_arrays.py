@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
+from hockeystick import pair
 
 
 def both(sigma, q, count):
@@ -21,6 +22,15 @@ def both(sigma, q, count):
 def columns(n, seed):
     rng = np.random.default_rng(seed)
     return rng.choice(rng.uniform(0.9, 3, n), n), rng.choice([0.01, 0.02, 1e-3], n), rng.integers(1, 60, n)
+
+
+@pytest.mark.parametrize("rates", [1, 3, 2000])
+def test_sorting_in_pieces(monkeypatch, rates):
+    monkeypatch.setattr(pair, "PIECE", 64)
+    rng = np.random.default_rng(rates)
+    m, q = rng.choice(rng.uniform(0.9, 3, 50), 1000), rng.choice(rng.uniform(0, 1, rates), 1000)
+    for n in (2, 64, 65, 1000):
+        assert np.array_equal(pair.sorted_by(m[:n], q[:n]), np.lexsort((q[:n], m[:n])))
 
 
 @pytest.mark.parametrize("n", [1, 30, 700])

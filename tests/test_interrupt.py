@@ -42,6 +42,14 @@ CALLS = {
         "run = hs.from_pmf(a / a.sum(), b / b.sum()) * 3 + hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 10",
         "hs.epsilon(run, 1e-5)",
     ),
+    "columns": (
+        "x = np.random.default_rng(0).random((2, 10**6))",
+        "hs.epsilon(hs.compose_arrays(0.5 + 3 * x[0], 1e-3 + 1e-2 * x[1]), 1e-6)",
+    ),
+    "allocation": (
+        "",
+        "[hs.epsilon(hs.random_allocation(hs.gaussian(1 + i / 100), 1000) * 10, 1e-6) for i in range(100)]",
+    ),
     "batch": ("x = np.geomspace(0.5, 5, 100_000)", "hs.epsilon_batch(x, 0.01, 1000, 1e-5)"),
     "records": (
         "k = np.random.default_rng(0).integers(0, 50, (20_000, 32))",

@@ -104,7 +104,7 @@ double hs_bulk_phase_upper(const hs_bulk *J, double a, double y)
  * at a + iy is known to e^-target in each. */
 static int panels(hs_bulk *J, double a, double y, double target)
 {
-    double base = exp2(floor(log2(fmin(0.5, 0.5 / J->m)))), n = ceil((J->x0 + J->left) / (2 * base)), half;
+    double base = ldexp(1, (int)floor(log2(fmin(0.5, 0.5 / J->m)))), n = ceil((J->x0 + J->left) / (2 * base)), half;
     double from = J->x0 - 2 * n * base;
     if (!(n <= HS_BULK_PANELS)) return HS_TOO_MANY_NODES;
     for (J->panels = 0; from < J->x0; from += 2 * half) {

@@ -128,7 +128,7 @@ static int visit_block(hs_mixed *A, int64_t n0, int count, double *top)
     int i, n;
     for (n = 0; n < count; n++) A->re[n0 + n] = A->im[n0 + n] = A->round[n0 + n] = A->node[n0 + n] = 0;
     for (i = 0; i < A->b; i++) {
-        if (hs_stopped(A->poll, (double)count * (double)(100 + laws[i].n))) return HS_INTERRUPTED;
+        if (hs_stopped(A->poll, (double)count * hs_law_cost(&laws[i]))) return HS_INTERRUPTED;
         hs_law_nodes(&laws[i], A->dy, n0, count, A->re + n0, A->im + n0, A->round + n0, A->node + n0);
     }
     A->last = n0 + count - 1;
@@ -483,6 +483,7 @@ static int tilt_laws(hs_mixed *A, double *work)
     int i, j, st;
     A->places = A->var = 0;
     for (i = 0; i < A->b; i++) {
+        if (hs_stopped(A->poll, 100 * hs_law_cost(&laws[i]))) return HS_INTERRUPTED;
         if ((st = hs_law_tilt(&laws[i], tilts, A->y_max, A->T0, work))) return st;
         work += hs_law_scratch(&laws[i]);
         A->places += laws[i].k * laws[i].ref;

@@ -18,7 +18,7 @@ static hs_law_value total_of(const hs_mixed *A, double t, void (*one_of)(const h
     int i;
     for (i = 0; i < A->b; i++) {
         double k = laws[i].k;
-        if (hs_stopped(A->poll, 20 * (double)laws[i].n)) break;
+        if (hs_stopped(A->poll, 20 * hs_law_cost(&laws[i]))) break;
         one_of(&laws[i], t, &one);
         sum.K += k * one.K;
         sum.err += k * one.err + 3 * HS_U * fabs(k * one.K);

@@ -11,7 +11,7 @@ import numpy as np
 from .bound import DomainError
 from .crowd import Crowd
 from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Mechanism, Run, gaussian, poisson_subsampled, positive
-from .pair import GaussianSteps, in_order
+from .pair import GaussianSteps, in_order, sorted_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -171,7 +171,7 @@ class ColumnsRun(Gathered):
         if "merged" not in self._cache:
             sigma, q, count = self.columns
             if q.ndim or count.ndim:
-                order = np.lexsort((q, sigma)) if q.ndim else np.argsort(sigma, kind="stable")
+                order = sorted_by(sigma, q) if q.ndim else np.argsort(sigma, kind="stable")
                 sigma, q, count = (x[order] if x.ndim else x for x in (sigma, q, count))
             else:
                 sigma = np.sort(sigma)

@@ -1,0 +1,234 @@
+/* check_fit_terms.c - what fit.c claims of rules that stand for many steps, and how a line adds it (contour.c): rules of
+ * one or two shifts, which are off by much.
+ *
+ * References: the same nodes, tilts and frequencies with the steps themselves. A rule's `weight` is made here from the
+ * Chebyshev moments of both sides, and its ellipse from points on it.
+ */
+/* contour.c is read here for its static functions: its public ones get names of their own */
+#define hs_contour_chernoff_upper own_contour_chernoff_upper
+#define hs_contour_work own_contour_work
+#define hs_contour_delta own_contour_delta
+#define hs_contour_curve own_contour_curve
+#define hs_contour_eps own_contour_eps
+#define hs_line_freeze own_line_freeze
+#define hs_line_point own_line_point
+#define hs_line_visit own_line_visit
+#define hs_line_root own_line_root
+#define hs_depths own_depths
+#include "line/contour.c"
+#include "terms.h"
+
+enum { STEPS = 6, POINTS = 2, PARTS = 6, DEGREES = 16 };
+
+typedef struct { /* steps of one box, and their rule */
+    double m[STEPS], q[STEPS], k[STEPS];
+    double shift[POINTS], rate[POINTS], weight[POINTS];
+    hs_fit fits[PARTS];
+    hs_contour steps, rule;
+    hs_sums S[HS_CHUNKS], R[HS_CHUNKS];
+} box;
+
+static double *work_steps, *work_rule;
+
+/* The Gauss rule of one or two points of the steps at x in [-1, 1]. */
+static void gauss(const double *x, const double *k, int points, double *at, double *weight)
+{
+    double total = 0, mean = 0, v = 0, skew = 0;
+    double wide;
+    int i;
+    for (i = 0; i < STEPS; i++) {
+        total += k[i];
+        mean += k[i] * x[i];
+    }
+    mean /= total;
+    for (i = 0; i < STEPS; i++) {
+        double d = x[i] - mean;
+        v += k[i] * d * d / total;
+        skew += k[i] * d * d * d / total;
+    }
+    at[0] = mean;
+    weight[0] = total;
+    if (points == 1) return;
+    skew /= v;
+    wide = sqrt(skew * skew + 4 * v);
+    at[0] = mean + 0.5 * (skew - wide);
+    at[1] = mean + 0.5 * (skew + wide);
+    weight[1] = total * (mean - at[0]) / wide;
+    weight[0] = total - weight[1];
+}
+
+/* The rows of fit.c for a box about `middle`, an ellipse each [theory: compression.rule, compression.strip]. */
+static void lay_fits(box *B, double middle, double half, int points)
+{
+    static const double part[PARTS] = {0.85, 0.6, 0.42, 0.3, 0.2, 0.13};
+    int i, j, p;
+    for (p = 0; p < PARTS; p++) {
+        double rho = fmax(1.2, part[p] * 1.4 * middle / half), total = 0, most = 0, factor = 1;
+        double a = 0.5 * half * (rho + 1 / rho), b = 0.5 * half * (rho - 1 / rho), sum = 0;
+        for (i = 0; i <= 400; i++) {
+            double x = middle + a * cos(HS_PI * i / 400), y = b * sin(HS_PI * i / 400), turn = cos(2 * atan2(y, x));
+            double m2 = (x * x + y * y) / turn;
+            if (!(turn > 0)) m2 = HUGE_VAL;
+            most = fmax(most, m2);
+            factor = fmax(factor, exp((m2 - (x * x + y * y) * turn) / 8) / sqrt(turn));
+        }
+        for (j = 0; j < DEGREES; j++) {
+            double off = 0;
+            for (i = 0; i < STEPS; i++) off += B->k[i] * cos(j * acos((B->m[i] - middle) / half));
+            for (i = 0; i < points; i++) off -= B->weight[i] * cos(j * acos((B->shift[i] - middle) / half));
+            sum += (j ? 2 : 1) * fabs(off) * pow(rho, -j);
+        }
+        for (i = 0; i < STEPS; i++) total += 2 * B->k[i];
+        sum += 2 * pow(rho, -DEGREES) / (1 - 1 / rho) * total;
+        B->fits[p] = (hs_fit){0, B->q[0], sqrt(most) * 1.001, factor * 1.001, sum * (1 + 1e-9)};
+    }
+}
+
+static int visit(hs_contour *C, double *work, hs_sums *S)
+{
+    int st = hs_contour_visit(C, work, S);
+    C->S = S;
+    return st;
+}
+
+/* Any steps, their rule and its line as planned, and the nodes of both on it. */
+static int any(box *B)
+{
+    int i, points = 1 + (uniform() < 0.5);
+    double middle = log_between(0.2, 2), half = middle * log_between(0.02, 0.3), q = log_between(0.003, 0.5);
+    double x[STEPS], at[POINTS], var = log_between(1e-4, 3), each;
+    hs_contour *C = &B->rule;
+    memset(B, 0, sizeof *B);
+    each = fmax(1, var / (STEPS * q * q * expm1(middle * middle)));
+    for (i = 0; i < STEPS; i++) {
+        x[i] = between(-1, 1);
+        B->m[i] = middle + half * x[i];
+        B->q[i] = q;
+        B->k[i] = ceil(each * between(0.2, 2));
+    }
+    gauss(x, B->k, points, at, B->weight);
+    for (i = 0; i < points; i++) {
+        B->shift[i] = middle + half * at[i];
+        B->rate[i] = q;
+    }
+    lay_fits(B, middle, half, points);
+    C->b = C->ruled = points;
+    C->add = uniform() < 0.4;
+    C->n_threads = 1;
+    C->n_max = HS_OUTER_MAX;
+    C->m = B->shift;
+    C->q = B->rate;
+    C->k = B->weight;
+    C->fits = B->fits;
+    C->n_fits = PARTS;
+    C->rtol = 1e-10;
+    C->T0 = 30;
+    if (hs_contour_place(C, 0, -between(1, 9), 1, work_rule) || hs_contour_plan(C, work_rule)) return 0;
+    if (!(C->N < 3000) || visit(C, work_rule, B->R)) return 0;
+    B->steps = *C;
+    B->steps.b = STEPS;
+    B->steps.ruled = B->steps.n_fits = 0;
+    B->steps.m = B->m;
+    B->steps.q = B->q;
+    B->steps.k = B->k;
+    return visit(&B->steps, work_steps, B->S) == HS_OK;
+}
+
+/* 1 - |phi|^2 of one step at node n of the line. */
+static double missing(const hs_contour *line, double m, double q, int64_t n)
+{
+    hs_contour C = *line;
+    hs_sums S[HS_CHUNKS];
+    double one = 1;
+    C.b = 1;
+    C.ruled = C.n_fits = 0;
+    C.m = &m;
+    C.q = &q;
+    C.k = &one;
+    return visit(&C, work_steps, S) ? NAN : -expm1(2 * S->re[n]);
+}
+
+/* Nodes, tilts, upper ends and the decay of the rule against those of its steps. */
+static void nodes(box *B)
+{
+    hs_contour *C = &B->rule;
+    double less = 0, excess = 0, log_m, err;
+    hs_sums fits;
+    int64_t n;
+    int i, j;
+    if (!any(B)) return;
+    for (i = 0; i < 3; i++)
+        term(i ? "fit-aliases" : "fit-k", i ? fmax(0, B->S->K[i] - B->R->K[i]) : fabs(B->S->K[0] - B->R->K[0]),
+             B->R->fitted[i], B->S->err[i] + B->R->err[i] + B->S->inner[i] + B->R->inner[i]);
+    for (i = 1; i < 8; i++) {
+        n = C->N * i / 8;
+        term("fit-nodes", hypot(B->S->re[n] - B->R->re[n], B->S->im[n] - B->R->im[n]), B->R->fit[n],
+             B->S->round[n] + B->R->round[n] + B->S->node[n] + (B->R->node[n] - B->R->fit[n]));
+    }
+    for (j = 0; j < C->b; j++)
+        if (!hs_log_m_upper(B->shift[j], B->rate[j], hs_contour_tilt(C, C->c), B->weight[j], work_rule, &log_m, &err))
+            excess += B->weight[j] * hs_excess(log_m, err);
+    term("fit-upper", fmax(0, B->S->K[0] - B->R->K[0]), hs_fit_upper(C, C->c, excess, work_rule),
+         B->S->err[0] + B->R->err[0] + B->S->inner[0] + B->R->inner[0]);
+    memset(&fits, 0, sizeof fits);
+    fits.fit = room(C->N + 1);
+    n = (int64_t)((double)C->N * uniform());
+    for (i = 0; i < C->b; i++) less += 0.5 * B->weight[i] * missing(C, B->shift[i], B->rate[i], n);
+    for (i = 0; i < STEPS; i++) less -= 0.5 * B->k[i] * missing(C, B->m[i], B->q[i], n);
+    if (!hs_fit_visit(C, work_rule, &fits)) term("fit-far", fmax(0, less), fmin(fits.slack, fits.far[0]), 1e-12);
+    free(fits.fit);
+}
+
+/* The line's value; with errors of the nodes beside the rule's, as large as claimed. */
+static void values(box *B, int what)
+{
+    hs_contour *C = &B->rule;
+    hs_value v, w;
+    double d = what ? log_between(1e-6, 0.1) : 0;
+    int64_t n;
+    if (!any(B)) return;
+    C->tail = B->steps.tail = 0;
+    own_line_freeze(&B->steps, B->S);
+    line_at(&B->steps, C->eps, &v);
+    for (n = 0; n <= C->N; n++) {
+        double y = (double)n * C->dy;
+        double turn = B->R->im[n] - C->eps * y - atan2(y, C->c) - atan2(y, 1 + C->c);
+        B->R->re[n] += d * cos(turn);
+        B->R->im[n] -= d * sin(turn);
+        B->R->node[n] += d;
+    }
+    own_line_freeze(C, B->R);
+    line_at(C, C->eps, &w);
+    v.value *= exp(v.log_scale - w.log_scale);
+    ends_hold(w.lower, w.value, w.upper, w.inner + w.rounding + w.truncation + w.fit, w.alias_left, w.alias_right,
+              C->s_left);
+    if (what) term("fit-inner", fabs(v.value - w.value), w.inner, w.fit + w.rounding + v.rounding + v.inner);
+    else term("fit-value", fabs(v.value - w.value), w.fit, w.rounding + v.rounding + w.inner + v.inner);
+}
+
+int main(int argc, char **argv)
+{
+    box *B = malloc(sizeof *B);
+    int i;
+    terms_begin(argc, argv);
+    if (!B) return 2;
+    work_steps = room(hs_contour_work(STEPS, 1, HS_OUTER_MAX));
+    work_rule = room(hs_contour_work(POINTS, 1, HS_OUTER_MAX));
+    for (i = 0; i < cases(2000); i++) {
+        nodes(B);
+        values(B, i % 2);
+    }
+    free(work_steps);
+    free(work_rule);
+    free(B);
+    median("fit-k", 200, 600, 30);
+    median("fit-aliases", 25, 40, 20);
+    median("fit-nodes", 1400, 1000, 40);
+    median("fit-upper", 200, 500, 30);
+    median("fit-far", 40, 60000, 400);
+    median("fit-value", 100, 2500, 150);
+    median("fit-inner", 20, 1.1, 1.01);
+    median("end-lower", 200, 1 + 1e-6, 1 + 1e-6);
+    median("end-upper", 200, 1 + 1e-6, 1 + 1e-6);
+    return terms_end();
+}

@@ -1,0 +1,130 @@
+/* check_jumps_terms.c - the error terms of one rare large loss (jumps.c), each where it is large.
+ *
+ * Reference: of two runs, delta and the part H_1 with one jump by integrals over the first run's outcome; else the
+ * same answer without what is injected.
+ */
+#include "law/bulk.h"
+static int given_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
+#define hs_jumps_delta own_jumps_delta
+#define hs_jumps_eps own_jumps_eps
+#define hs_bulk_at given_at /* with errors of B and of its moments as large as claimed */
+#include "line/jumps.c"
+#undef hs_bulk_at
+#include "terms.h"
+int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
+
+static double *work, x20[20], w20[20], wrong_log, wrong_moment;
+
+static int given_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
+{
+    int st = hs_bulk_at(J, t, order, T);
+    if (st || order < ORDER) return st;
+    T->log_b += wrong_log;
+    T->err += wrong_log;
+    T->moment[2] += wrong_moment * T->size[2];
+    T->wrong += wrong_moment;
+    return HS_OK;
+}
+
+static double mass_above(double x) { return 0.5 * erfc(x * 0.70710678118654752440); }
+
+/* E (1 - e^{x-L})_+ of one step, its losses above the place x0 alone where `jumps`. */
+static double payoff(const hs_bulk *J, double x, int jumps)
+{
+    double low = log1p(-J->q), g = x > low ? hs_bulk_place(J, x) : -HUGE_VAL, unused, rel;
+    if (jumps) g = fmax(g, J->x0);
+    if (g < -38) return -expm1(x);
+    if (x > 0.5 && !(jumps && g == J->x0)) return exp(log_payoff(J, x, &unused, &rel));
+    return J->q * (mass_above(g - J->m) - mass_above(g)) - expm1(x) * mass_above(g);
+}
+
+/* E payoff(eps - L) over the outcomes up to `end`; panels shrink towards the bend of the pay-off. */
+static double paid(const hs_bulk *J, double eps, double end, int jumps)
+{
+    double sum = 0, from = -12, bend = hs_bulk_place(J, jumps ? fmax(eps - J->l0, 0.5 * log1p(-J->q)) : eps);
+    while (from < end) {
+        double to = fmin(end, from + fmin(1.0 / 32, fmax(1e-9, 0.3 * fabs(bend - from)))), half, mid;
+        int i;
+        if (from < bend && to > bend) to = bend;
+        half = 0.5 * (to - from);
+        mid = from + half;
+        for (i = 0; i < 20; i++) {
+            double x = mid + half * x20[i], L = log1p(J->q * expm1(J->m * x - 0.5 * J->m * J->m));
+            sum += half * w20[i] * exp(L - 0.5 * x * x - HS_LOG_SQRT_2PI) * payoff(J, eps - L, jumps);
+        }
+        from = to;
+    }
+    return sum;
+}
+
+static void ends(const hs_value *v)
+{
+    double both = v->inner + v->truncation + v->rounding, size = 1e-14 * (fabs(v->value) + both + v->alias_right);
+    term("jumps-end-lower", both, v->value - v->lower, size);
+    term("jumps-end-upper", both + v->alias_right, v->upper - v->value, size);
+}
+
+/* A run, its eps, a cut, and what is said there. */
+static int any(hs_bulk *J, double k, double *eps, hs_value *v)
+{
+    hs_rule rule = {20, x20, w20};
+    double theta, rel, m = log_between(0.3, 5), q = log_between(1e-6, 0.1);
+    if (opened(J, m, q, k, &rule, work, HS_BULK_WORK)) return 0;
+    *eps = log_between(0.05, 20);
+    log_payoff(J, *eps, &theta, &rel);
+    if (!(theta < HUGE_VAL) || prepare(J, *eps * between(0.03, 0.9), theta)) return 0;
+    jumps_at(J, *eps, v);
+    return v->value > 0;
+}
+
+/* Two runs: what the expansion leaves of H_1, and what H_0 and H_2 add. */
+static void two(void)
+{
+    hs_bulk J;
+    hs_value v;
+    double eps, one, all, unit;
+    if (!any(&J, 2, &eps, &v) || !(v.log_scale > -500)) return;
+    unit = exp(-v.log_scale);
+    one = 2 * paid(&J, eps, J.x0, 1) * unit;
+    all = paid(&J, eps, J.m + 38, 0) * unit;
+    term("jumps-truncation", fabs(v.value - one), v.truncation, v.inner + v.rounding + 1e-11 * one);
+    term("jumps-others", all - one, v.alias_right, 1e-11 * all);
+    ends(&v);
+}
+
+/* An error of log B or of a moment. */
+static void injected(int what)
+{
+    hs_bulk J;
+    hs_value v, w;
+    double eps, d = log_between(1e-9, 1e-2);
+    if (!any(&J, floor(log_between(2, 1e6)), &eps, &v)) return;
+    wrong_log = what ? 0 : d;
+    wrong_moment = what ? d : 0;
+    jumps_at(&J, eps, &w);
+    wrong_log = wrong_moment = 0;
+    if (!(w.value > 0)) return;
+    term(what ? "jumps-inner" : "jumps-rounding", fabs(w.value - v.value * exp(v.log_scale - w.log_scale)),
+         what ? w.inner : w.rounding, v.inner + v.rounding);
+    ends(&w);
+}
+
+int main(int argc, char **argv)
+{
+    int i;
+    terms_begin(argc, argv);
+    work = room(HS_BULK_WORK);
+    gauss_legendre(20, x20, w20);
+    for (i = 0; i < cases(400); i++) {
+        two();
+        injected(i % 2);
+    }
+    free(work);
+    median("jumps-truncation", 15, 50000, 400);
+    median("jumps-others", 100, 10, 3);
+    median("jumps-inner", 40, 8, 5);
+    median("jumps-rounding", 60, 1.1, 1.001);
+    median("jumps-end-lower", 250, 1.01, 1.001);
+    median("jumps-end-upper", 250, 1.01, 1.001);
+    return terms_end();
+}
