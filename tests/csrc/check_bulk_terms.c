@@ -170,7 +170,7 @@ static double off(const hs_value *S, const hs_value *F)
 static int any_line(bulk_line *A, double *l, hs_value *F)
 {
     double m = log_between(0.05, 3), q = log_between(1e-4, 0.5), k = floor(log_between(2, 300));
-    hs_run run = {1, uniform() < 0.3, NULL, &m, &q, &k};
+    hs_run run = {.b = 1, .add = uniform() < 0.3, .m = &m, .q = &q, .k = &k};
     hs_rule rule = {20, x20, w20};
     double eps, log_delta = -log_between(0.3, 14);
     if (opened(A, &run, &rule, work, hs_bulk_line_work())) return 0;
