@@ -33,7 +33,7 @@ NORMS holds one row a record and one column a step:
   .parquet  numeric columns (needs the extra "parquet")
 The noise is --noise, in the unit of the norms, or --noise-multiplier times --clip. With --q below 1 every record is
 charged at every step, drawn or not: give the norm that it has or would have, or the clip. Upper bounds only, ex post,
-and private."""
+and private, for add_remove and the larger of both directions; --route is auto, contour or fft here."""
 
 
 def arguments_individual(parser) -> None:
