@@ -60,7 +60,10 @@ class Door(AuthProvider):
 
     get_user = get_login_url = login_handler = logout_handler = logout_url = None
     login_url = "/"  # Bokeh asks for one, and sends nobody there
-    get_user_async = property(lambda self: self._ask)
+
+    @property
+    def get_user_async(self):
+        return self._ask
 
 
 class Explorer:
