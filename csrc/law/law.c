@@ -193,60 +193,79 @@ static int kept(const hs_law *w, double c, int64_t *first, int64_t *last, double
     return 1;
 }
 
-/* Tilted masses of the points, their mean and variance in the coordinate x [theory: law.point-variance], the constants
- * of the error of phi. */
-static int points_tilt(hs_law *w, double c, double *scratch)
+/* Tilted masses r of the nr points from the first on, of sum 1; returns their mean in the coordinate x. */
+static double tilted_masses(hs_law *w, double c, int64_t first)
 {
-    double total = 0, ebar = 0, sum_x = 0, c1 = 0;
-    double mean = 0, var = 0, out;
-    double xs = 0, xe = 0, xd = 0, top = 0;
-    double var_e = 0, edge = 0, level = 0, range;
-    double worst = 0;
-    int smooth = w->kind == HS_LAW_SUBLAPLACE || w->kind == HS_LAW_MIXTURE;
-    int64_t j, first, last;
-    if (!kept(w, c, &first, &last, &out)) return HS_OUT_OF_RANGE;
-    w->r = scratch;
-    w->xr = scratch + w->n;
-    w->nr = last - first + 1;
-    for (j = first; j <= last; j++) {
-        w->r[j - first] = exp(w->lp[j] + c * w->l[j] - w->log_m);
-        total += w->r[j - first];
+    double total = 0, mean = 0;
+    int64_t j;
+    for (j = 0; j < w->nr; j++) {
+        w->r[j] = exp(w->lp[first + j] + c * w->l[first + j] - w->log_m);
+        total += w->r[j];
     }
     for (j = 0; j < w->nr; j++) {
         w->r[j] /= total;
         mean += w->r[j] * w->x[first + j];
     }
-    w->ref = w->unit != 1 ? nearbyint(mean) : 0;
+    return mean;
+}
+
+typedef struct { /* means over the tilted points, e the relative error of a mass, dl that of a place */
+    double e, x, dl;
+    double size, size_e;     /* of |x| and |x| e */
+    double var, var_e;       /* of (x - mean)^2 and e times it */
+    double top, worst, edge; /* the largest mass, e and dl */
+} tilted_sums;
+
+static tilted_sums sum_tilted(hs_law *w, double c, int64_t first, double mean)
+{
+    tilted_sums S = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    int64_t j;
     for (j = 0; j < w->nr; j++) {
         int64_t i = first + j;
         double x = w->xr[j] = w->x[i] - w->ref, at = fabs(w->lp[i] + c * w->l[i]);
         double e = w->dp[i] + HS_U * (at + fabs(w->log_m)) + fabs(c) * (w->dl[i] + 2 * HS_U * fabs(w->l[i])) + 6 * HS_U;
-        top = fmax(top, w->r[j] * (1 + e));
-        worst = fmax(worst, e);
-        ebar += w->r[j] * e;
-        xe += w->r[j] * e * fabs(x);
-        xs += w->r[j] * fabs(x);
+        S.top = fmax(S.top, w->r[j] * (1 + e));
+        S.worst = fmax(S.worst, e);
+        S.e += w->r[j] * e;
+        S.size_e += w->r[j] * e * fabs(x);
+        S.size += w->r[j] * fabs(x);
         if (w->unit == 1) { /* on a lattice the places are exact */
-            xd += w->r[j] * w->dl[i];
-            edge = fmax(edge, w->dl[i]);
+            S.dl += w->r[j] * w->dl[i];
+            S.edge = fmax(S.edge, w->dl[i]);
         }
-        sum_x += w->r[j] * x;
-        var += w->r[j] * (w->x[i] - mean) * (w->x[i] - mean);
-        var_e += w->r[j] * e * (w->x[i] - mean) * (w->x[i] - mean);
+        S.x += w->r[j] * x;
+        S.var += w->r[j] * (w->x[i] - mean) * (w->x[i] - mean);
+        S.var_e += w->r[j] * e * (w->x[i] - mean) * (w->x[i] - mean);
     }
-    c1 = xe + xd + xs * (ebar + HS_U * (15 + 2 * (66 + (double)w->nr / 64)));
+    return S;
+}
+
+/* Tilted masses of the points, their mean and variance in the coordinate x [theory: law.point-variance], the constants
+ * of the error of phi. */
+static int points_tilt(hs_law *w, double c, double *scratch)
+{
+    double mean, out, level = 0, range = w->x[w->n - 1] - w->x[0];
+    tilted_sums S;
+    int64_t first, last;
+    if (!kept(w, c, &first, &last, &out)) return HS_OUT_OF_RANGE;
+    w->r = scratch;
+    w->xr = scratch + w->n;
+    w->nr = last - first + 1;
+    mean = tilted_masses(w, c, first);
+    w->ref = w->unit != 1 ? nearbyint(mean) : 0;
+    S = sum_tilted(w, c, first, mean);
     w->peak = HUGE_VAL;
     if (w->tails && w->unit != 1 && w->x[last] - w->x[first] == (double)(last - first))
         w->peak =
-            top * (1 + 2 * ebar + HS_U * (80 + (double)w->nr)); /* the sum of positive r is off by (n + ..)u at most */
-    w->mean = sum_x + w->ref;
-    w->c1 = c1 * (1 + 1e-6);
+            S.top * (1 + 2 * S.e + HS_U * (80 + (double)w->nr)); /* the sum of positive r is off by (n + ..)u at most */
+    w->mean = S.x + w->ref;
+    w->c1 = S.size_e + S.dl + S.size * (S.e + HS_U * (15 + 2 * (66 + (double)w->nr / 64)));
+    w->c1 *= 1 + 1e-6;
     w->quad = 2.1 * out;
-    if (smooth) level = missing_of(w, c, 1e-300, w->log_m);
-    if (w->kind == HS_LAW_MIXTURE) w->flat = edge;
-    if (w->kind == HS_LAW_MIXTURE && !(worst < 1e-6)) return HS_TOO_WIDE;
-    range = w->x[w->n - 1] - w->x[0];
-    w->var_upper = pow(sqrt((var + var_e) / fmax(1 - ebar, 1e-300)) + edge, 2) * (1 + 1e-6) + 1e-14 * mean * mean +
+    if (w->kind == HS_LAW_SUBLAPLACE || w->kind == HS_LAW_MIXTURE) level = missing_of(w, c, 1e-300, w->log_m);
+    if (w->kind == HS_LAW_MIXTURE) w->flat = S.edge;
+    if (w->kind == HS_LAW_MIXTURE && !(S.worst < 1e-6)) return HS_TOO_WIDE;
+    w->var_upper = pow(sqrt((S.var + S.var_e) / fmax(1 - S.e, 1e-300)) + S.edge, 2) * (1 + 1e-6) + 1e-14 * mean * mean +
                    16 * out * pow(fabs(range) + fabs(mean), 2);
     w->var_upper = (w->var_upper + level * pow(fabs(range) + 31, 2)) * (1 + 2.5 * level); /* [theory: law.mixture] */
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;

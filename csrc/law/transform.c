@@ -70,47 +70,61 @@ double hs_grid_mesh(double h)
     return ldexp(floor(h * 4096), e - 12);
 }
 
-/* A mesh h (hs_grid_mesh), no larger than h_max, for which the quadrature error at frequency y should be below
- * e^-target, on the strip *best_strip: J estimated on a coarse grid with the far side cut where p is below
- * e^-(target+8). */
-HS_CLONES double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
+enum { COARSE = 96 };
+typedef struct { /* the tilted density on a coarse grid */
+    int n;
+    double h, lp[COARSE], rho[COARSE]; /* log of the density, -1e4 where it is cut; q e^v/(1 - q) */
+} coarse_density;
+
+/* Cut where the density is below e^-least. */
+HS_CLONES static void coarse_lay(coarse_density *D, double m, double q, double a, double least)
 {
-    double best = 0, lp[96], rho[96], x[96];
-    double fits[ALL_STRIPS], lead[ALL_STRIPS], all[8] = {0}, peak = 0;
-    double norm, hc, lo, hi;
-    double h;
-    int i, j, t;
-    int n, of = -1;
-    lo = -8.5 - hs_left_reach(m, q, a);
-    hi = fmax(a * m, m) + 9.5;
-    hc = fmax((hi - lo) / 95, 0.4 / (m > 1 ? m : 1));
-    n = (int)((hi - lo) / hc) + 1;
-    n = (n + 7) / 8 * 8;
+    double lo = -8.5 - hs_left_reach(m, q, a), hi = fmax(a * m, m) + 9.5, all[8] = {0}, peak = 0;
+    double norm, *lp = D->lp, h = D->h = fmax((hi - lo) / 95, 0.4 / (m > 1 ? m : 1));
+    int j, t, n = (int)((hi - lo) / h) + 1;
+    D->n = n = (n + 7) / 8 * 8;
     for (j = 0; j < n; j++) {
-        double g = lo + j * hc, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x = 1 + q * (ev - 1);
+        double g = lo + j * h, v = m * g - 0.5 * m * m, ev = hs_exp(v > 600 ? 600 : v), x = 1 + q * (ev - 1);
         lp[j] = a * (v > 600 ? v + hs_log(q) : hs_log(x)) - 0.5 * g * g;
-        rho[j] = q * ev / (1 - q);
+        D->rho[j] = q * ev / (1 - q);
     }
     for (j = 0; j < n; j++) peak = lp[j] > peak ? lp[j] : peak;
     for (j = 0; j < n; j += 8)
         for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] - peak);
-    norm = peak + log(hs_lanes(all) * hc) - HS_LOG_SQRT_2PI;
-    for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -target - 8 ? -1e4 : lp[j] - norm;
+    norm = peak + log(hs_lanes(all) * h) - HS_LOG_SQRT_2PI;
+    for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -least ? -1e4 : lp[j] - norm;
+}
+
+/* log J of the quadrature bound at frequency y on the strip whose edge turns U by b, at least 0. */
+HS_CLONES static double coarse_strip(const coarse_density *D, double y, double b)
+{
+    double sb = b > HS_PI / 2 ? b : sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0;
+    double part[8] = {0}, top = 0, x[COARSE];
+    int j, t;
+    for (j = 0; j < D->n; j++) {
+        double th = D->rho[j] * sb / (1 + D->rho[j] * cb);
+        x[j] = D->lp[j] > -9e3 ? D->lp[j] + y * (th < b ? th : b)
+                               : -1e4; /* cut: G2 of hs_grid_quadrature_upper lies before it */
+        top = x[j] > top ? x[j] : top;
+    }
+    for (j = 0; j < D->n; j += 8)
+        for (t = 0; t < 8; t++) part[t] += hs_exp(x[j + t] - top);
+    return fmax(0, top + log(hs_lanes(part) * D->h));
+}
+
+/* A mesh h (hs_grid_mesh), no larger than h_max, for which the quadrature error at frequency y should be below
+ * e^-target, on the strip *best_strip: J estimated on a coarse grid with the far side cut where p is below
+ * e^-(target+8). */
+double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
+{
+    double best = 0, fits[ALL_STRIPS], lead[ALL_STRIPS], h;
+    coarse_density D;
+    int i, t, of = -1;
+    coarse_lay(&D, m, q, a, target + 8);
     for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && (of == i - 1 || of < 0)); i++) {
-        double d = strip(m, i), b = d * m, sb = sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0;
-        double part[8] = {0}, top = 0, J;
-        lead[i] = 0.5 * d * d + hs_log_kap(a, b);
-        if (b > HS_PI / 2) sb = b;
-        for (j = 0; j < n; j++) {
-            double th = rho[j] * sb / (1 + rho[j] * cb);
-            x[j] = lp[j] > -9e3 ? lp[j] + y * (th < b ? th : b)
-                                : -1e4; /* cut: G2 of hs_grid_quadrature_upper lies before it */
-            top = x[j] > top ? x[j] : top;
-        }
-        for (j = 0; j < n; j += 8)
-            for (t = 0; t < 8; t++) part[t] += hs_exp(x[j + t] - top);
-        J = fmax(0, top + log(hs_lanes(part) * hc));
-        fits[i] = 2 * HS_PI * d / (target + lead[i] + J + 4);
+        double d = strip(m, i);
+        lead[i] = 0.5 * d * d + hs_log_kap(a, d * m);
+        fits[i] = 2 * HS_PI * d / (target + lead[i] + coarse_strip(&D, y, d * m) + 4);
         if (lead[i] < MOST_LEAD && fits[i] > best) {
             best = fits[i];
             of = i;

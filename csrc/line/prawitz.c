@@ -204,6 +204,16 @@ static void smoothed_freeze(hs_prawitz *S)
     S->fit_sum *= 1 + HS_SUMS;
 }
 
+/* What the aliases weigh at most at eps, by K at the tilt s, entry i of those of the plan. */
+static double aliases_upper(const hs_prawitz *S, int i, double s, double eps)
+{
+    double d = fabs(s - S->t), A = HS_U * ((16 + S->b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
+                                           8 * (S->t + fabs(S->s_left) + S->s_right) * (fabs(eps) + S->P));
+    /* their rounding, and that of K[0] and K[1] */
+    A = A + S->K[i] + S->inner[i] - S->K[2] - (s - S->t) * eps + hs_payoff(s) - d * S->P;
+    return exp(A) / -expm1(-d * S->P) * (1 + 1e-9);
+}
+
 /* At eps within `reach` of S->eps: all share the nodes. */
 static void smoothed_at(const void *prepared, double eps, hs_value *v)
 {
@@ -211,8 +221,8 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
     const hs_nodes F = smoothed_nodes(S);
     double unit = S->dy / (2 * HS_PI), sum, der;
     double t = S->t, P = S->P, s = S->s_left;
-    double d, S1 = 0, S2 = 0, whole;
-    double A, left, exponents;
+    double S1 = 0, S2 = 0, whole;
+    double right = aliases_upper(S, 0, S->s_right, eps), left = aliases_upper(S, 1, s, eps);
     v->log_scale = S->K[2] - t * eps;
     hs_nodes_sum(&F, eps, &sum, &der);
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
@@ -227,21 +237,12 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
                   16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
     v->inner = unit * S->inner_sum + expm1(S->inner[2] - S->fitted) * fabs(unit * sum);
     v->fit = unit * S->fit_sum + exp(S->inner[2]) * S->fitted * fabs(unit * sum);
-    /* their rounding, and that of K[0] and K[1] */
-    exponents = HS_U * ((16 + S->b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
-                        8 * (t + fabs(s) + S->s_right) * (fabs(eps) + P));
-    d = S->s_right - t;
-    A = exponents + S->K[0] + S->inner[0] - S->K[2] - d * eps + hs_payoff(S->s_right) - d * P;
-    A = exp(A) / -expm1(-d * P) * (1 + 1e-9);
-    d = t - s;
-    left = exponents + S->K[1] + S->inner[1] - S->K[2] + d * eps + hs_payoff(s) - d * P;
-    left = exp(left) / -expm1(-d * P) * (1 + 1e-9);
-    if (eps + P >= S->high) A = 0; /* [theory: prawitz.aliases] */
+    if (eps + P >= S->high) right = 0; /* [theory: prawitz.aliases] */
     if (eps - P <= S->low) left = 0;
-    v->alias_right = A;
+    v->alias_right = right;
     v->alias_left = left;
     v->truncation = S->tail;
-    v->lower = v->value - A - v->inner - v->fit - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
+    v->lower = v->value - right - v->inner - v->fit - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
     v->upper = v->value + v->inner + v->fit + v->rounding + S->tail + S->smooth + (s < 0 ? left : 0);
     whole = exp(hs_payoff(t) + whole + S->inner[2]);
     v->upper = v->upper < whole ? v->upper : whole; /* also where the sum is not a number */
