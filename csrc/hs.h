@@ -65,7 +65,7 @@ typedef struct {
     double factor, weight;
 } hs_fit;
 
-enum { HS_FITS_MAX = 512 };
+enum { HS_FITS_MAX = 4096 };
 
 /* b steps in one direction, each k runs of (m, q); family: 0 Gaussian, 1 Laplace (m = sensitivity/scale), NULL where
  * all are Gaussian. With n_fits rows of what they are off by, the steps with q < 1 are rules; saddlepoint.c alone takes

@@ -334,3 +334,16 @@ def test_estimates_of_many_steps():
     found = hs.saddlepoint_delta(run, 2.0)
     listed = hs.saddlepoint_delta(hs.compose(*run.parts), 2.0, direction="remove")
     assert math.isclose(found.log_delta, listed.log_delta, rel_tol=1e-9)
+
+
+def test_many_rates_have_a_rule_each():
+    rng = np.random.default_rng(2)
+    sigma, q = rng.uniform(1.0, 1.02, 3000), rng.choice(np.linspace(0.005, 0.015, 150), 3000)
+    run = hs.compose_arrays(sigma, q)
+    for direction in ("remove", "add"):
+        found = hs.epsilon(run, 1e-6, direction=direction)
+        add = int(direction == "add")
+        summed = contour.root(run.gaussian_steps("add_remove"), add, math.log(1e-6))
+        assert found.route == "compressed" and len(ruled_of(run.gaussian_steps("add_remove")).fits) > 512
+        assert max(found.lower, summed.lower) <= min(found.upper, summed.upper)
+        assert found.upper - found.lower <= 1e-9 * found.estimate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
-from .crowd import FEWEST, Crowd
+from .crowd import FEWEST, RATES_MAX, Crowd
 from .mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
 from .pair import ADJACENCIES
 from .recorded import FORMAT, VERSION, RecordedRun, from_moments, gather, takes, to_moments
@@ -251,7 +251,7 @@ class Accountant(Recorder):
         for step, n in parts:
             if self._base and not takes(self._base, step):
                 raise DomainError(
-                    f"an accountant of moments takes Gaussian steps of at most 64 rates, got {brief(step)}"
+                    f"an accountant of moments takes Gaussian steps of at most {RATES_MAX} rates, got {brief(step)}"
                 )
             new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * times)
         if self.limit is not None:
@@ -511,7 +511,7 @@ class Accountant(Recorder):
         Raises
         ------
         DomainError
-            If a recorded step is neither Gaussian nor a Poisson sample of a Gaussian one, or there are more than 64
+            If a recorded step is neither Gaussian nor a Poisson sample of a Gaussian one, or there are more than 256
             rates, or the accountant keeps a ledger.
 
         Examples
@@ -529,7 +529,7 @@ class Accountant(Recorder):
         with self._lock:
             crowd = self._base.copy() if self._base else Crowd()
             if not gather(crowd, self._counts.items()):
-                raise DomainError("moments are those of at most 64 rates of Gaussian steps: use state_dict")
+                raise DomainError(f"moments are those of at most {RATES_MAX} rates of Gaussian steps: use state_dict")
             return {"format": FORMAT, "version": VERSION, "rates": to_moments(crowd)}
 
 

@@ -38,8 +38,8 @@ WORTH = 0.7
 """Of the number of distinct steps: a rule with more rows is none."""
 LIKELY = 0.5
 """The same of the rows expected, from which the moments are taken at all."""
-RATES_MAX = 64
-"""Most sampling rates that are kept apart."""
+RATES_MAX = 256
+"""Most sampling rates that are kept apart: 84 kB each, and a dozen rows of what a rule is off by for every octave."""
 
 _DEGREE = np.arange(DEGREES)
 MOMENT_ERROR = 2.0**-51 + 1.5 * _DEGREE * (_DEGREE - 1) * U
