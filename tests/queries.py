@@ -116,6 +116,10 @@ def draw(seed, index: int) -> Case:
 class Dice(Random):
     """A source of numbers. `mild` cases keep to parameters that people use."""
 
+    def __new__(cls, seed, first=()):
+        """One argument for the generator itself: Python 3.10 refuses two."""
+        return super().__new__(cls, seed)
+
     def __init__(self, seed, first=()):
         super().__init__(seed)
         self.first = first
