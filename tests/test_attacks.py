@@ -41,6 +41,14 @@ def test_calibration():
     make = lambda s: hs.gaussian(s) * 3  # noqa: E731
     found = hs.calibrate(make, over=(0.5, 50.0), reconstruction=0.03, baseline=0.01)
     assert hs.reconstruction(make(found.value), 0.01).upper <= 0.03 < hs.reconstruction(make(found.limit), 0.01).lower
+    found = hs.calibrate(make, over=(0.5, 50.0), attribute_advantage=0.1, baseline=0.5)
+    true = lambda s: ndtr(math.sqrt(3) / s) - 0.5  # noqa: E731
+    assert true(found.value) <= 0.1 + 1e-12 and abs(true(found.value) / 0.1 - 1) < 1e-5
+    found = hs.calibrate(make, over=(0.5, 50.0), reidentification=0.03, records=100)
+    assert hs.reidentification(make(found.value), 100).upper <= 0.03
+    assert hs.reidentification(make(found.value), 100) == hs.reconstruction(make(found.value), 0.01)
+    with pytest.raises(hs.DomainError, match="records"):
+        hs.reidentification(hs.gaussian(1.0), 1)
     for target in ({"reconstruction": 0.1}, {"baseline": 0.1}, {"reconstruction": 1.5, "baseline": 0.1}):
         with pytest.raises(hs.DomainError):
             hs.calibrate(make, over=(0.5, 50.0), **target)
@@ -66,6 +74,30 @@ def test_audit_is_the_published_test(mu, m, g, v):
     p = hs.one_run_audit(hs.gaussian(1 / mu), canaries=m, guesses=g, correct=v)
     assert p == 1.0 or rejected(mu, m, g, v, p * (1 + 1e-9))
     assert p <= 1e-12 or not rejected(mu, m, g, v, p * 10 ** (-2 / 24))
+
+
+PUBLISHED = [(406, 379, 386, 2.164749), (938, 934, 374, 4.7218075), (5436, 5436, 140, 9.133752)]
+
+
+@pytest.mark.parametrize("guesses, correct, rules, eps", PUBLISHED)
+def test_published_estimates_of_gaussian_noise(guesses, correct, rules, eps):
+    """jax_privacy's own cases: scores at the quantiles of a normal law, moved by 1, 2 and 4, at the best corner of the
+    concave majorant of the rates, significance 0.05 over their number; its curve is exact, ours has points
+    [theory: risk.family]."""
+    seen = {"canaries": 20000, "guesses": guesses, "correct": correct, "delta": 1e-6}
+    found = hs.one_run_epsilon_lower(hs.gaussian, over=(0.2, 50.0), significance=0.05 / rules, **seen)
+    assert eps * (1 - 4e-3) < found <= eps
+
+
+def test_no_estimate_without_a_rejection():
+    seen = {"over": (0.5, 5.0), "canaries": 100, "delta": 1e-5}
+    assert hs.one_run_epsilon_lower(hs.gaussian, guesses=100, correct=50, **seen) == 0
+    narrow = seen | {"over": (4, 5), "significance": 0.5}
+    least = hs.one_run_epsilon_lower(hs.gaussian, guesses=100, correct=100, **narrow)
+    assert least == hs.epsilon(hs.gaussian(4.0), 1e-5).lower
+    for wrong in ({"over": (0, 1)}, {"over": (2, 1)}, {"delta": 0}, {"significance": 1.0}, {"guesses": 101}):
+        with pytest.raises(hs.DomainError):
+            hs.one_run_epsilon_lower(hs.gaussian, **({"guesses": 90, "correct": 80} | seen | wrong))
 
 
 def test_audit_keeps_its_level():

@@ -258,3 +258,20 @@ def test_what_the_expansion_declines():
     assert jumps.point(steps, 0, -0.1) is None
     assert jumps.point(steps, 0, 0.0) is None
     assert jumps.point(steps, 0, 1e3) is None
+
+
+@pytest.mark.parametrize("sigma, eps", [(4.17731884069303, 2.116940436171634), (4.92016106705973, 2.4603195205459243)])
+def test_an_estimate_that_is_lost_lies_in_its_interval(sigma, eps):
+    """Of one line it was below 0, far out."""
+    run = hs.poisson_subsampled(hs.gaussian(sigma), 0.01) * 1000
+    found = hs.log_delta(run, eps, direction="remove")
+    steps = gaussian_steps(run, "add_remove")
+    assert found.lower <= jumps.log_delta_upper(steps, eps) and jumps.log_delta_lower(steps, eps) <= found.upper
+    assert found.lower <= found.estimate <= found.upper and hs.delta(run, eps).upper <= 1e-100
+
+
+def test_no_term_stops_at_a_largest_value():
+    """What lies beyond the cut was more than e^600 of the value."""
+    run, eps = hs.poisson_subsampled(hs.gaussian(4.92016106705973), 0.01) * 1000, 17.308281172931505
+    one, other = (hs.log_delta(run, eps, direction="remove", route=route) for route in ("auto", "contour"))
+    assert one.lower <= other.upper and other.lower <= one.upper and other.width < 1e-3

@@ -14,7 +14,7 @@ from hockeystick.matrix import Failure
 BAND = np.eye(6) + 0.6 * np.eye(6, k=-1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     sigma=st.floats(0.4, 20.0),
     q=st.floats(1e-3, 1.0),
@@ -90,7 +90,7 @@ def test_without_bands_rounds_are_independent_samples():
         hs.epsilon(run, 1e-5, adjacency="replace_one")
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.floats(1.0, 10.0), st.floats(1e-3, 0.3), st.floats(1e-10, 1e-7))
 def test_more_noise_lower_rates_and_smaller_entries_cost_less(sigma, q, lost):
     def cost(matrix, sigma, q):
@@ -169,3 +169,16 @@ def test_a_failure_alone_is_inside_its_bound():
         for k in (1, 3, 7):
             bound = hs.delta(hs.failure(delta) * k, 0.3)
             assert bound.lower <= k * Fraction(delta) <= bound.upper <= k * delta * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add", "both"])
+def test_a_curve_that_is_nothing_beside_a_failure(direction):
+    """Moments prove it, at once; the answer is that of the sum."""
+    steps = hs.gaussian_mixture(8.0, [0.0, 0.6, 1.0], [0.9, 0.05, 0.05]) * 6 + hs.laplace(50.0)
+    for eps in (0.4, 1.5, 40.0):
+        rest = hs.delta(steps, eps, direction=direction, route="pld")
+        b = hs.delta(steps + hs.failure(1e-9), eps, direction=direction)
+        assert b.lower <= rest.upper + 1e-9 and rest.lower + 1e-9 <= b.upper * (1 + 1e-14)
+        assert b.upper <= (rest.upper + 1e-9) * (1 + 1e-6)
+        log = hs.log_delta(steps + hs.failure(1e-9), eps, direction=direction)
+        assert log.lower <= math.log(b.upper) and math.log(b.lower) <= log.upper < log.lower + 1e-6

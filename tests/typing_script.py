@@ -92,7 +92,9 @@ def risks(run: hs.Run) -> None:
     rates: list[float] = [hs.reconstruction(run, 0.1).upper, hs.attribute_advantage(run, 0.1).upper]
     rates.append(hs.one_run_audit(run, canaries=10, guesses=5, correct=3))
     rates.append(hs.monte_carlo([0.1, 0.2], 1.0, run=run).upper)
-    assert len(rates) == 4
+    rates.append(hs.reidentification(run, 100).upper)
+    rates.append(hs.one_run_epsilon_lower(hs.gaussian, over=(0.1, 9.0), canaries=10, guesses=5, correct=3, delta=1e-5))
+    assert len(rates) == 6
     tpr: Array = hs.true_positive_rate(run, np.array([0.1, 0.2])).upper
     mu: float = hs.mu_gdp(run, 1e-5, tol=1e-2).upper
     regret: float = hs.gdp_regret(run, mu, tol=1e-3).upper

@@ -409,7 +409,11 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     }
     for (i = 0; i < A->parts; i++) {
         const hs_value *w = &one[i];
-        double unit = exp(fmin(690, w->log_scale - v->log_scale)), off;
+        double unit = exp(w->log_scale - v->log_scale), off;
+        if (!(unit < HUGE_VAL)) { /* a value that is lost in what the line is off by */
+            v->upper = HUGE_VAL;
+            continue;
+        }
         off = w->rounding + w->inner + w->truncation +
               8 * HS_U * (1 + fabs(w->log_scale) + fabs(v->log_scale)) * fabs(w->value);
         v->value += unit * w->value;
@@ -421,7 +425,7 @@ static void line_at(const void *prepared, double eps, hs_value *v)
         v->upper += unit * (w->value + off);
         v->lower += unit * fmax(0, w->value - off - w->alias_left - w->alias_right);
     }
-    v->alias_right = exp(fmin(600, beyond(A, eps) - v->log_scale)) * (1 + SLACK);
+    v->alias_right = exp(beyond(A, eps) - v->log_scale) * (1 + SLACK);
     v->upper = (v->upper + v->alias_right) * (1 + 64 * HS_U);
     v->lower *= 1 - 64 * HS_U;
 }
@@ -585,6 +589,7 @@ int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, doubl
     if ((st = best_line(&A, eps))) return st;
     line_at(&A, eps, &v);
     if (!(v.lower > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
+    v.value = fmin(fmax(v.value, v.lower), v.upper); /* lost in what one line is off by */
     hs_value_point(&v, A.N + 1, out);
     return HS_OK;
 }

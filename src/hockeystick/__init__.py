@@ -33,7 +33,13 @@ from .topk import top_k
 
 if TYPE_CHECKING:
     from . import plot as plot
-    from .attacks import attribute_advantage, one_run_audit, reconstruction
+    from .attacks import (
+        attribute_advantage,
+        one_run_audit,
+        one_run_epsilon_lower,
+        reconstruction,
+        reidentification,
+    )
     from .calibration import Calibration, calibrate, max_steps, noise_multiplier
     from .explanation import Explanation, explain
     from .individual.epsilons import IndividualEpsilons, individual_epsilons
@@ -57,7 +63,7 @@ __version__ = "0.1.0"
 _LAZY = {
     name: module
     for module, names in {
-        "attacks": "attribute_advantage one_run_audit reconstruction",
+        "attacks": "attribute_advantage one_run_audit one_run_epsilon_lower reconstruction reidentification",
         "calibration": "Calibration calibrate max_steps noise_multiplier",
         "explanation": "Explanation explain",
         "individual.epsilons": "IndividualEpsilons individual_epsilons",
@@ -163,6 +169,7 @@ __all__ = [
     "mu_gdp",
     "noise_multiplier",
     "one_run_audit",
+    "one_run_epsilon_lower",
     "permute_and_flip",
     "poisson_subsampled",
     "posterior",
@@ -176,6 +183,7 @@ __all__ = [
     "read_log",
     "reconstruction",
     "register",
+    "reidentification",
     "saddlepoint_delta",
     "select",
     "shuffled",

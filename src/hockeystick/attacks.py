@@ -12,11 +12,13 @@ import numpy as np
 
 from . import query, risk
 from .arguments import one_of
-from .bound import Bound, Budget
-from .mechanism import as_run, count
+from .bound import Bound, Budget, DomainError
+from .mechanism import as_run, count, real
 from .pair import ADJACENCIES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Unpack
 
     from .types import Adjacency, Ran, Sided
@@ -28,11 +30,13 @@ LEVELS = np.geomspace(1e-12, 1.0, 289)
 EPS_FAR, POINTS = 30.0, 241
 """The curve behind an audit is asked from -EPS_FAR to EPS_FAR, densely near 0."""
 
+RECORDS_MAX = 10**12
+
 MOST = 10**6
 """Canaries: a second for 1e4 correct guesses."""
 
-ROOM = 1e-9
-"""Relative room for rounding at the last comparison: levels are a tenth apart."""
+ROOM, NARROW = 1e-9, 1e-4
+"""Relative room for rounding at the last comparison; width of the search for the noise that is rejected."""
 
 
 def reconstruction(run: Ran, baseline: float, **options: Unpack[Sided]) -> Bound[float]:
@@ -101,6 +105,39 @@ def attribute_advantage(run: Ran, baseline: float, **options: Unpack[Sided]) -> 
     return Bound(low, min(max(mid, low), high), high, found.route, True, Budget({"chords": high - low}, "rate"))
 
 
+def reidentification(run: Ran, records: int, **options: Unpack[Sided]) -> Bound[float]:
+    """The largest chance to name the record that is in the data among `records` that are equally likely:
+    `reconstruction` with the baseline 1/records.
+
+    Parameters
+    ----------
+    run : Run or Mechanism
+        What ran.
+    records : int
+        2 to 1e12.
+    adjacency, route, n_threads
+        As in `reconstruction`.
+
+    Returns
+    -------
+    Bound
+        Certified; its upper end holds for every attack.
+
+    Raises
+    ------
+    DomainError, AccuracyError
+        As in `reconstruction`.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+    >>> f"{hs.reidentification(run, 1000):.6f}"
+    '[0.004068, 0.004069]'
+    """
+    return reconstruction(run, 1 / count("records", records, 2, RECORDS_MAX), **options)
+
+
 def one_run_audit(run: Ran, *, canaries: int, guesses: int, correct: int, adjacency: Adjacency = "add_remove") -> float:
     """The p-value of the claim that `run` is what ran, after an attack on many canaries in one run.
 
@@ -151,22 +188,105 @@ def one_run_audit(run: Ran, *, canaries: int, guesses: int, correct: int, adjace
     0.02
     """
     one_of("adjacency", adjacency, ADJACENCIES)
-    m = count("canaries", canaries, 1, MOST)
-    g = count("guesses", guesses, 1, m)
-    v = count("correct", correct, 0, g)
-    eps = np.sinh(np.linspace(-6.0, 6.0, POINTS)) * (EPS_FAR / math.sinh(6.0))
-    delta = np.asarray(query.delta(as_run(run), eps, adjacency=adjacency).upper)
-    accepted = np.flatnonzero(~_rejected(np.exp(eps) * (1 + 4 * U), delta, m, g, v))
+    accepted = np.flatnonzero(~_rejected(run, adjacency, _observed(canaries, guesses, correct), LEVELS))
     first = int(accepted[-1]) + 1 if accepted.size else 0
     return float(LEVELS[first]) if first < LEVELS.size else 1.0
 
 
-def _rejected(x: np.ndarray, delta: np.ndarray, m: int, g: int, v: int) -> np.ndarray:
-    """Whether the claim is rejected, at every level. A test of true positive rate r has a false positive rate of at
-    least (r - delta)/x at every point."""
+def one_run_epsilon_lower(
+    make_run: Callable[[float], Ran],
+    *,
+    over: tuple[float, float],
+    canaries: int,
+    guesses: int,
+    correct: int,
+    delta: float,
+    significance: float = 0.05,
+    adjacency: Adjacency = "add_remove",
+) -> float:
+    """The eps that an attack on canaries in one run shows, if what ran is make_run(x) for some noise x.
+
+    Every make_run(x) is a claim as in `one_run_audit`, the stronger the larger x. The least x that is rejected at the
+    level `significance` is found by halving, and epsilon(make_run(x), delta) returned. If what ran is in the family,
+    with any x, the result is above its eps with probability at most `significance`. That is a statement within the
+    family, whose whole curve is used: it refutes no (eps, delta)-DP of anything else.
+
+    Parameters
+    ----------
+    make_run : callable
+        make_run(x) returns a Run or Mechanism whose curve falls, at every point, as x grows.
+    over : (lo, hi)
+        Range of x, 0 < lo < hi.
+    canaries, guesses, correct, adjacency
+        As in `one_run_audit`.
+    delta : float
+        In (0, 1), of the eps that is returned.
+    significance : float, default 0.05
+        In (0, 1); divided by the number of rules where the best of several is taken.
+
+    Returns
+    -------
+    float
+        0 where no claim is rejected; at most the eps of make_run(lo).
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    AccuracyError
+        If a curve cannot be certified.
+
+    References
+    ----------
+    [MMC24, Thm 9]. docs/theory/risk.md.
+
+    Examples
+    --------
+    >>> import hockeystick as hs
+    >>> found = hs.one_run_epsilon_lower(hs.gaussian, over=(0.1, 100.0), canaries=1000, guesses=500, correct=450,
+    ...                                  delta=1e-5)
+    >>> 3.38 < found < 3.39        # gaussian(0.9) has eps 4.56
+    True
+    """
+    one_of("adjacency", adjacency, ADJACENCIES)
+    seen = _observed(canaries, guesses, correct)
+    low, high = (real("over", end, "two numbers, 0 < lo < hi") for end in over)
+    if not 0 < low < high < math.inf:
+        raise DomainError(f"over must be two numbers with 0 < lo < hi, got {over!r}")
+    delta, level = (real(name, x, "in (0, 1)") for name, x in (("delta", delta), ("significance", significance)))
+    for name, x in (("delta", delta), ("significance", level)):
+        if not 0 < x < 1:
+            raise DomainError(f"{name} must be in (0, 1), got {x!r}")
+
+    def rejects(x: float) -> bool:
+        return bool(_rejected(make_run(x), adjacency, seen, np.array([level]))[0])
+
+    if not rejects(high):
+        return 0.0
+    if rejects(low):
+        high = low
+    while high > low * (1 + NARROW):  # [theory: risk.family]
+        middle = math.sqrt(low) * math.sqrt(high)
+        low, high = (low, middle) if rejects(middle) else (middle, high)
+    return float(query.epsilon(as_run(make_run(high)), delta, adjacency=adjacency).lower)
+
+
+def _observed(canaries: int, guesses: int, correct: int) -> tuple[int, int, int]:
+    m = count("canaries", canaries, 1, MOST)
+    g = count("guesses", guesses, 1, m)
+    return m, g, count("correct", correct, 0, g)
+
+
+def _rejected(run: Ran, adjacency: Adjacency, seen: tuple[int, int, int], levels: np.ndarray) -> np.ndarray:
+    """Whether the claim of `run` is rejected, at every level. A test of true positive rate r has a false positive rate
+    of at least (r - delta)/x at every point."""
+    m, g, v = seen
+    eps = np.sinh(np.linspace(-6.0, 6.0, POINTS)) * (EPS_FAR / math.sinh(6.0))
+    delta = np.asarray(query.delta(as_run(run), eps, adjacency=adjacency).upper)
+    x = np.exp(eps) * (1 + 4 * U)
     turn = delta[:-1] + x[:-1] * (delta[:-1] - delta[1:]) / np.diff(x)  # below it the next point is better
     turn = np.minimum.accumulate(turn)[::-1]
-    r, h = LEVELS * v / m, LEVELS * (g - v) / m  # [theory: risk.one-run]
+    r, h = levels * v / m, levels * (g - v) / m  # [theory: risk.one-run]
     for i in range(v - 1, -1, -1):
         at = delta.size - 1 - np.searchsorted(turn, r)
         more = np.maximum((r - delta[at]) / x[at], h)

@@ -63,6 +63,14 @@ class Target(NamedTuple):
         return _log(value) - math.log(self.level) if self.sign > 0 else self.level - value
 
 
+ATTACKS: tuple[tuple[str, str, Callable[..., Bound]], ...] = (
+    ("reconstruction", "baseline", attacks.reconstruction),
+    ("attribute_advantage", "baseline", attacks.attribute_advantage),
+    ("reidentification", "records", attacks.reidentification),
+)
+"""Targets by the name of an attack: what it is asked besides, and the question."""
+
+
 @respelled(epsilon="eps")
 def calibrate(
     make_run: Callable[[Any], Ran],
@@ -75,7 +83,10 @@ def calibrate(
     fpr: float | None = None,
     mu: float | None = None,
     reconstruction: float | None = None,
+    attribute_advantage: float | None = None,
     baseline: float | None = None,
+    reidentification: float | None = None,
+    records: int | None = None,
     tol: float = 1e-6,
     start: float | None = None,
     **options: Unpack[Asked],
@@ -101,6 +112,10 @@ def calibrate(
         Target: mu_gdp(run, delta) <= mu.
     reconstruction, baseline : float
         Target: reconstruction(run, baseline) <= reconstruction.
+    attribute_advantage, baseline : float
+        Target: attribute_advantage(run, baseline) <= attribute_advantage.
+    reidentification, records : float, int
+        Target: reidentification(run, records) <= reidentification.
     tol : float, default 1e-6
         Relative distance of `value` and `limit`, 1e-12 to 0.5; for integers, or 1 if that is more.
     start : float, optional
@@ -138,7 +153,10 @@ def calibrate(
         fpr=fpr,
         mu=mu,
         reconstruction=reconstruction,
+        attribute_advantage=attribute_advantage,
         baseline=baseline,
+        reidentification=reidentification,
+        records=records,
     )
     return _solve(make_run, target, over, tol, start, "; widen `over`")
 
@@ -273,19 +291,23 @@ def _target(options: Asked, **asked: Any) -> Target:
         fnr, fpr = _between("fnr", asked["fnr"], 0, 1), _between("fpr", asked["fpr"], 0, 1)
         text = f"fnr={fnr!r} at fpr={fpr!r}"
         return Target(lambda run, width: risk.tradeoff(run, fpr, **options), -1, fnr, text)
-    if given == {"reconstruction", "baseline"}:
-        most, base = (_between(name, asked[name], 0, 1) for name in ("reconstruction", "baseline"))
-        sided: Any = {name: value for name, value in options.items() if name != "direction"}
-        text = f"reconstruction={most!r} at baseline={base!r}"
-        return Target(lambda run, width: attacks.reconstruction(run, base, **sided), 1, most, text)
+    for name, other, ask in ATTACKS:
+        if given == {name, other}:
+            return _attack(name, _between(name, asked[name], 0, 1), other, asked[other], ask, options)
     if given == {"mu", "delta"}:
         mu, delta = _between("mu", asked["mu"], 0, math.inf), _between("delta", asked["delta"], 0, 1)
         text = f"mu={mu!r} from delta={delta!r} on"
         return Target(lambda run, width: _mu(run, delta, width, options), 1, mu, text)
     raise DomainError(
-        "the target must be eps and delta, advantage, fnr and fpr, reconstruction and baseline, or mu and delta; "
+        "the target must be eps and delta, advantage, fnr and fpr, mu and delta, reconstruction or attribute_advantage"
+        " and baseline, or reidentification and records; "
         f"got {', '.join(sorted(given)) or 'none'}"
     )
+
+
+def _attack(name: str, most: float, other: str, at, ask: Callable[..., Bound], options: Any) -> Target:
+    sided = {key: value for key, value in options.items() if key != "direction"}
+    return Target(lambda run, width: ask(run, at, **sided), 1, most, f"{name}={most!r} at {other}={at!r}")
 
 
 def _delta(run, eps: float, level: float, width, options: Any) -> Bound:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
-from .bound import AccuracyError, Bound, Budget, DomainError
+from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .given import FromCurve, FromPmf
 from .groups import group
 from .matrix import without_failures
@@ -36,6 +36,9 @@ from .outward import DOWN, U
 from .pair import paired_steps
 from .routes.bounds import certainly_below
 from .topk import TopK, alone, enclosed
+
+NEAR = np.array([2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
+"""Orders of moments that may prove a curve negligible beside a failure."""
 
 RTOL = 1e-3
 """Relative width aimed at without `rtol`."""
@@ -83,7 +86,11 @@ def maximum(
             return sure(which, x)
         if roots:
             return sure(which, (x - lost) * DOWN) if x > lost else Bound(*3 * (math.inf,), "exact", True, Budget({}))
-        return _beside(sure(which, x), lost, log)
+        sides = {"adjacency": adjacency, "direction": settings.get("direction", "both")}
+        rest = _negligible(which, x, lost * 1e-16, **sides)
+        if rest is None:
+            return _beside(sure(which, x), lost, log)
+        return _beside(Bound(0.0, 0.0, rest, "moments", True, Budget({"chernoff": rest})), lost, log, curve=False)
 
     def sure(which, x):
         known = alone(which, x, roots=roots, log=log) if settings.get("route", "auto") == "auto" else None
@@ -133,9 +140,24 @@ def maximum(
     return Bound(low, mid, high, routes, True, found[0].budget, notes)
 
 
-def _beside(bound: Bound, lost: float, log: bool) -> Bound:
-    """A bound of delta, or of its logarithm, with the probability of a failure added [theory: matrix.conditional]."""
-    ends = [math.exp(end) if log else end for end in (bound.lower, bound.estimate, bound.upper)]
+def _negligible(run: Run, eps: float, delta: float, **options: Any) -> float | None:
+    """`delta`, if a few moments prove, at a fraction of the cost, that the curve at eps is at most that
+    [theory: line.chernoff]."""
+    from .routes.moments import rdp
+
+    if not eps > 0 or not run.parts:
+        return None
+    try:
+        one = np.asarray(rdp(run, NEAR, **options).upper)
+    except HockeystickError:
+        return None
+    return delta if np.min((NEAR - 1) * (one - eps)) * (1 - 1e-12) < math.log(delta) - 1e-9 else None
+
+
+def _beside(bound: Bound, lost: float, log: bool, curve: bool = True) -> Bound:
+    """A bound of delta, or of its logarithm where it is a `curve` of that, with the probability of a failure added
+    [theory: matrix.conditional]."""
+    ends = [math.exp(end) if log and curve else end for end in (bound.lower, bound.estimate, bound.upper)]
     least = lost * (1 - 2**-48)  # `lost` is rounded up
     low, mid, high = (ends[0] + least) * (1 - 8 * U), ends[1] + lost, (ends[2] + lost) * (1 + 8 * U)
     ends = [
