@@ -265,7 +265,10 @@ def _ruled(question, ask, add: int, at: float):
         found = ask(steps, add, at, question.goal, 0.0, fits=ruled.fits)
         if found.lower == -math.inf or found.width > WIDE:
             continue
-        fine = SMALL_SHARE * found.terms[TERMS.index("interpolation")] < found.width or found.width <= NARROW
+        fine = found.width <= NARROW or (
+            found.width <= 2 * question.goal
+            and SMALL_SHARE * found.terms[TERMS.index("interpolation")] < found.width
+        )
         if fine or question.crowded:
             return found
     return None
