@@ -266,8 +266,7 @@ def _ruled(question, ask, add: int, at: float):
         if found.lower == -math.inf or found.width > WIDE:
             continue
         fine = found.width <= NARROW or (
-            found.width <= 2 * question.goal
-            and SMALL_SHARE * found.terms[TERMS.index("interpolation")] < found.width
+            found.width <= 2 * question.goal and SMALL_SHARE * found.terms[TERMS.index("interpolation")] < found.width
         )
         if fine or question.crowded:
             return found
