@@ -81,12 +81,13 @@ def json_of(rows, dice, odd):
     return "".join(json.dumps({name: value(text) for name, text in row.items()}) + "\n" for row in rows).encode()
 
 
-def outcome(data, **how):
+def outcome(data):
     """The run and what else the log says, or the error."""
     try:
-        found = logs.scan(io.BytesIO(data), "log", **how)
+        found = logs.scan(io.BytesIO(data), "log", ordered=True)
     except hs.DomainError as error:
         return str(error)
+    at = [*range(1, min(40, found.run.steps)), found.run.steps]
     return (
         sorted(map(repr, found.run.parts)),
         found.run.steps,
@@ -94,15 +95,18 @@ def outcome(data, **how):
         found.columns,
         found.ignored,
         found.comments,
+        [sorted(map(repr, run.parts)) for run in found.order.prefixes(at)],
     )
 
 
 @pytest.mark.parametrize("seed", range(400))
-def test_blocks_say_what_lines_say(small, seed):
+def test_blocks_say_what_lines_say(small, monkeypatch, seed):
     dice = random.Random(seed)
     odd = dice.choice([0, 0, 0, 1, 2])
     data = dice.choice([csv_of, csv_of, json_of])(rows_of(dice, dice.randint(1, 60), odd), dice, odd)
-    assert outcome(data) == outcome(data, ordered=True)
+    by_blocks = outcome(data)
+    monkeypatch.setattr(logs._Reader, "many", lambda self, found: False)
+    assert by_blocks == outcome(data)
 
 
 def test_some_of_these_are_read_by_blocks_and_some_refused(small, monkeypatch):
@@ -132,6 +136,26 @@ def test_many_distinct_steps_are_columns():
     plain = "sigma\n" + "".join(f"{x!r}\n" for x in sigma.tolist())
     run = hs.read_log(io.BytesIO(plain.encode()))
     assert run.columns[1].ndim == run.columns[2].ndim == 0 and run == hs.compose_arrays(sigma)
+
+
+def test_verbs_make_no_object_a_line(tmp_path, monkeypatch, capsys):
+    """check and along of a log that is kept as columns say what they say of the same log as objects."""
+    from hockeystick.cli import main
+
+    path, rng = tmp_path / "log.csv", np.random.default_rng(4)
+    sigma, q, steps = np.repeat(rng.uniform(0.2, 2, 20), 2), rng.choice([1e-7, 0.1, 1.0], 40), rng.integers(1, 9, 40)
+    rows = zip(sigma.tolist(), q.tolist(), steps.tolist(), strict=True)
+    path.write_text("sigma,q,steps\n" + "".join(f"{x!r},{y!r},{n}\n" for x, y, n in rows))
+    wanted = ["check"], ["along", "--delta", "1e-6", "--at", "50,101,150"]
+
+    def said():
+        assert [main([argv[0], str(path), *argv[1:]]) for argv in wanted] == [0, 0]
+        return capsys.readouterr().out
+
+    objects = said()
+    monkeypatch.setattr(tally, "DISTINCT", 5)
+    monkeypatch.setattr(ColumnsRun, "_first", lambda self, n: pytest.fail("objects were made"))
+    assert said() == objects and "q as small as 1e-07" in objects
 
 
 def test_counts_that_grow_too_large_are_refused_by_name(small):

@@ -24,7 +24,7 @@ from .mechanism import K_MAX, Mechanism, Run, count, gaussian, poisson_subsample
 from .pair import ADJACENCIES
 from .parquetrows import MAGIC, blocks
 from .serial import brief
-from .tally import BLOCK, Key, Tally, allowed_noise, grouped, whole_numbers
+from .tally import BLOCK, Key, Order, Rows, Tally, allowed_noise, grouped, whole_numbers
 from .textrows import Columns, raw_lines, text_of
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ RECENT_MAX = 1 << 16
 
 
 class Log(NamedTuple):
-    """What a log says: the run, its steps in order (neighbours that are equal merged), lines and columns."""
+    """What a log says: the run, its steps in order where this was wanted, lines and columns."""
 
     run: Run
-    sequence: tuple[tuple[Mechanism, int], ...]
+    order: Order | None
     lines: int
     columns: tuple[str, ...]
     ignored: tuple[str, ...]
@@ -207,8 +207,8 @@ def scan(
     ordered: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Log:
-    """The same of a stream whose first lines `head` were read, with what else the log says; `sequence` is empty unless
-    `ordered`."""
+    """The same of a stream whose first lines `head` were read, with what else the log says; `ordered`: with the order
+    of steps."""
     one_of("adjacency", adjacency, ADJACENCIES)
     reader = _Reader(columns, adjacency, ordered)
     first = list(head) or list(islice(raw_lines(stream), 1))
@@ -237,10 +237,10 @@ class _Reader:
 
     def __init__(self, renamed: Mapping[str, str] | None, adjacency: str, ordered: bool = False):
         self.columns = Columns(COLUMNS, "sigma", words=WORDS, likely=LIKELY, renamed=renamed)
-        self.adjacency, self.ordered = adjacency, ordered
+        self.adjacency = adjacency
         self.lines = 0
         self.tally = Tally()
-        self.sequence: list[list] = []  # [key, count], neighbours that are equal merged
+        self.rows = Rows() if ordered else None
         self.last: tuple[int, int] | None = None  # number and count of the last line
         self.reads = [True, True]  # whether numbers may stand for the first, the last step of a line
 
@@ -260,8 +260,7 @@ class _Reader:
                 f"{name}: empty log, no step in {self.lines} lines; expected a CSV header (sigma,q,steps) and rows, or "
                 "JSON lines (--allow-empty takes it as a run without steps)"
             )
-        steps = {key: _step(*key) for key, _ in self.sequence}
-        order = tuple((steps[key], _epochs(key, n)) for key, n in self.sequence)
+        order = self.rows.order(_step, _epochs) if self.rows else None
         return Log(run, order, self.lines, tuple(seen.seen), tuple(seen.ignored), seen.comments)
 
     def read_lines(self, lines: Iterator[bytes], allow_unterminated: bool, told: Callable[[int], object]) -> None:
@@ -271,7 +270,7 @@ class _Reader:
         while block := list(islice(lines, BLOCK if self.columns.columns is not None else 1)):
             done += sum(map(len, block))
             alike = "step" not in self.columns.seen and len(set(block)) * 8 < len(block)
-            found = None if alike or self.ordered or len(block) == 1 else self.columns.table(block)
+            found = None if alike or len(block) == 1 else self.columns.table(block)
             if found and self.many(found):
                 self.lines += len(block)
             else:
@@ -300,7 +299,7 @@ class _Reader:
     def read_tables(self, stream: BinaryIO, progress: Callable[[int, int], object] | None) -> None:
         """Read a Parquet file, whose rows are its lines."""
         for size, found, rows in blocks(stream, self.columns, BLOCK):
-            if found and not self.ordered and self.many(found):
+            if found and self.many(found):
                 self.lines += len(found["sigma"])
             else:
                 for row in rows():
@@ -325,11 +324,8 @@ class _Reader:
         total = self.tally.add(key, n)
         if total > K_MAX:
             count(f"total of {_step(*key)!r}", total)
-        if self.ordered:
-            if self.sequence and self.sequence[-1][0] == key:
-                self.sequence[-1][1] += n
-            else:
-                self.sequence.append([key, n])
+        if self.rows:
+            self.rows.add(key, n)
 
     def many(self, found: dict[str, Any]) -> bool:
         """Record lines as columns; False, with nothing recorded, where one of them may be none that `one` takes."""
@@ -358,6 +354,8 @@ class _Reader:
             return False
         if not self.tally.add_many(keys, which, sigma, n):
             return False
+        if self.rows:
+            self.rows.add_many(keys, which, sigma, n)
         self.last, self.reads = last, reads
         return True
 

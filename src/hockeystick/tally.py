@@ -1,4 +1,4 @@
-"""How often every step of a log ran; and many lines of a log at once.
+"""How often every step of a log ran, and in which order; and many lines of a log at once.
 
 Steps are counted by their key (see `logs`). Where Gaussian ones have more than DISTINCT keys they are kept as columns,
 8 bytes each where rate and count are those of all, at most 24, so that a log of millions of distinct steps needs no
@@ -9,13 +9,14 @@ by line, with nothing of it recorded: that finds the line and the words for what
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import ColumnsRun
+from .bound import DomainError
 from .mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run
 
 Key = tuple[float, float, str, int, int]
@@ -52,9 +53,7 @@ class Tally:
         """Count n[i] more of the step keys[which[i]] with noise sigma[i]; False, with nothing counted, where these are
         too many of one step."""
         order = np.lexsort((sigma, which))
-        new = np.ones(order.size, bool)
-        new[1:] = (np.diff(which[order]) != 0) | (np.diff(sigma[order]) != 0)
-        at = np.flatnonzero(new)
+        at = np.flatnonzero(_changed(sigma[order], which[order]))
         first, total = order[at], np.add.reduceat(n[order], at)
         if total.max() > K_MAX:
             return False
@@ -96,15 +95,8 @@ class Tally:
     def _joined(self) -> ColumnsRun:
         """All rows; the columns are let go."""
         parts, self._columns = self._columns, []
-        sigma = np.concatenate([part[0] for part in parts])
-        rest = []
-        for i in (1, 2):
-            seen = {part[i].item() for part in parts if not part[i].ndim}
-            if len(seen) == 1 and not any(part[i].ndim for part in parts):
-                rest.append(parts[0][i])
-            else:
-                rest.append(np.concatenate([np.broadcast_to(part[i], part[0].shape) for part in parts]))
-        return ColumnsRun(sigma, 1.0, *rest)
+        sigma, q, count = _joined(parts)
+        return ColumnsRun(sigma, 1.0, q, count)
 
     def run(self, made: Callable[..., Mechanism]) -> Run:
         """All that was counted, `made` making the step of a key; it takes no more."""
@@ -114,6 +106,117 @@ class Tally:
         sigma, q, count = self._joined().merged()
         many = ColumnsRun(sigma, 1.0, _shared(q), _shared(count))
         return many + few if self.counts else many
+
+
+class Order(NamedTuple):
+    """Steps as they ran: in row i, n[i] times the step of `steps` that has the number which[i]."""
+
+    steps: Run
+    which: NDArray[np.int64]
+    n: NDArray[np.int64]
+
+    def prefixes(self, at: list[int]) -> Iterator[Run]:
+        """The run of the first k steps, for every k of `at`, which ascend."""
+        if self.n.sum(dtype=np.float64) > 2.0**62:
+            raise DomainError(f"the first steps of a run of up to 4e18 are taken, got {self.n.sum(dtype=float):.3g}")
+        ends = np.cumsum(self.n)
+        counts, done = np.zeros(self.steps.distinct, np.int64), 0
+        for k in at:
+            whole = int(np.searchsorted(ends, k, "right"))
+            np.add.at(counts, self.which[done:whole], self.n[done:whole])
+            done, rest = whole, k - (int(ends[whole - 1]) if whole else 0)
+            if rest:
+                counts[self.which[whole]] += rest
+            yield self._run(counts)
+            if rest:
+                counts[self.which[whole]] -= rest
+
+    def _run(self, counts: NDArray[np.int64]) -> Run:
+        """The run of so many of every step."""
+        if not isinstance(self.steps, ColumnsRun):
+            return Run(tuple((step, n) for (step, _), n in zip(self.steps.parts, counts.tolist(), strict=True) if n))
+        sigma, q, _ = self.steps.columns
+        ran = counts > 0
+        return ColumnsRun(sigma[ran], self.steps.sensitivity, q[ran] if q.ndim else q, counts[ran])
+
+
+def order_of(run: Run) -> Order:
+    """The order of `parts`."""
+    return Order(run, np.arange(len(run.parts)), np.array([n for _, n in run.parts], np.int64))
+
+
+class Rows:
+    """The rows of an order as they are read: steps by key, neighbours that are equal merged."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[float, str, int, int], int] = {}  # numbers of keys without their noise
+        self._columns: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # noise, number of the kind, count
+        self._last: list[tuple[Key, int]] = []  # the rows that are no columns yet
+
+    def add(self, key: Key, n: int) -> None:
+        """n more of a step."""
+        if self._last and self._last[-1][0] == key:
+            n += self._last.pop()[1]
+        self._last.append((key, n))
+        if len(self._last) == BLOCK:
+            self._flush()
+
+    def add_many(self, keys: list[Key], which: NDArray[Any], sigma: NDArray[Any], n: NDArray[Any]) -> None:
+        """As `Tally.add_many`."""
+        self._flush()
+        kind = np.array([self._kinds.setdefault(key[1:], len(self._kinds)) for key in keys], np.int64)[which]
+        at = np.flatnonzero(_changed(sigma, kind))
+        self._columns.append((sigma[at], _shared(kind[at]), _shared(np.add.reduceat(n, at))))
+
+    def _flush(self) -> None:
+        rows, self._last = self._last, []
+        if rows:
+            keys, n = [key for key, _ in rows], np.array([n for _, n in rows], np.int64)
+            self.add_many(keys, np.arange(len(rows)), np.array([key[0] for key in keys], np.float64), n)
+
+    def order(self, made: Callable[..., Mechanism], times: Callable[[Key, int], int]) -> Order:
+        """All rows, `made` making the step of a key, which ran times(key, n) times where a log counts n; it takes no
+        more."""
+        self._flush()
+        if not self._columns:
+            return order_of(Run(()))
+        parts, self._columns = self._columns, []
+        sigma, kind, n = _joined(parts)
+        kind, n = (np.broadcast_to(column, sigma.shape) for column in (kind, n))
+        at = np.flatnonzero(_changed(sigma, kind))  # neighbours in different blocks
+        sigma, kind, n = sigma[at], kind[at], np.add.reduceat(n, at)
+        for number, of in enumerate(self._kinds):
+            for i in np.flatnonzero(kind == number).tolist() if of[1:] != PLAIN else ():
+                n[i] = times((float(sigma[i]), *of), int(n[i]))
+        ascending = np.lexsort((kind, sigma))
+        new = _changed(sigma[ascending], kind[ascending])
+        which = np.empty(sigma.size, np.int64)
+        which[ascending] = np.cumsum(new) - 1
+        sigma, kind, kinds = sigma[ascending[new]], kind[ascending[new]], list(self._kinds)
+        if sigma.size > DISTINCT and all(of[1:] == PLAIN for of in kinds):
+            q = np.array([of[0] for of in kinds])[kind]
+            return Order(ColumnsRun(sigma, 1.0, _shared(q), np.array(1)), which, n)
+        steps = ((made(x, *kinds[of]), 1) for x, of in zip(sigma.tolist(), kind.tolist(), strict=True))
+        return Order(Run(tuple(steps)), which, n)
+
+
+def _joined(parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any], ...]:
+    """Three columns of blocks of rows; of the last two one entry, where it is that of all."""
+    joined = [np.concatenate([part[0] for part in parts])]
+    for i in (1, 2):
+        seen = {part[i].item() for part in parts if not part[i].ndim}
+        if len(seen) == 1 and not any(part[i].ndim for part in parts):
+            joined.append(parts[0][i])
+        else:
+            joined.append(np.concatenate([np.broadcast_to(part[i], part[0].shape) for part in parts]))
+    return tuple(joined)
+
+
+def _changed(sigma: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows are not those before them."""
+    new = np.ones(sigma.size, bool)
+    new[1:] = (np.diff(sigma) != 0) | (np.diff(other) != 0)
+    return new
 
 
 def _shared(column: NDArray[Any]) -> NDArray[Any]:

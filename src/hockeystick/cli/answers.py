@@ -6,7 +6,6 @@ import numpy as np
 
 from .. import query, risk, risk_gdp
 from ..bound import Bound, Budget, DomainError
-from ..mechanism import compose
 from . import grammar, tables
 from .options import Bar, Values, asked, narrow, number, points, values, without_rtol
 from .tables import Answer
@@ -139,7 +138,7 @@ def answer_along(args) -> Answer:
         at = _whole_numbers(args, source.run.steps)
         show = Bar(args, f" points of {name}")
         bounds = []
-        for i, run in enumerate(_prefixes(source.sequence, at)):
+        for i, run in enumerate(source.order.prefixes(at)):
             bounds.append(query.epsilon(run, args.delta, **asked(args)))
             show(i + 1, len(at))
         rows += [tables.row(bound, {"run": name, "steps": k}) for k, bound in zip(at, bounds, strict=True)]
@@ -158,17 +157,6 @@ def _whole_numbers(args, last: int) -> list[int]:
     if not 1 <= at[0] <= at[-1] <= last:
         raise DomainError(f"--at must be numbers of steps from 1 to {last}, got {at[0]} to {at[-1]}")
     return at
-
-
-def _prefixes(sequence, at: list[int]):
-    """The run of the first k steps, for every k of `at`, in order."""
-    parts: list = []
-    left, steps = list(reversed(sequence)), 0
-    for k in at:
-        while left and steps + left[-1][1] <= k:
-            parts.append(left.pop())
-            steps += parts[-1][1]
-        yield compose(*parts, *([(left[-1][0], k - steps)] if k > steps else []))
 
 
 def arguments_risk(parser) -> None:

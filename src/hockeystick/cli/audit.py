@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from .. import query
-from ..logs import COLUMNS
-from ..mechanism import Gaussian, PoissonSubsampled, leaves
+from ..arrays import ColumnsRun
+from ..logs import COLUMNS, Log
+from ..mechanism import Gaussian, PoissonSubsampled, Run
 from . import grammar, tables
 from .answers import _privacy
 from .options import PROMISE, asked, number
 from .tables import Answer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FEW = 1e-6
 """A sampling rate below this part of one is looked at twice."""
@@ -36,11 +42,12 @@ def answer_check(args) -> Answer:
     lines: list[str] = []
     warnings = []
     for name, source in found.items():
-        said = _warnings(source)
+        columns = _columns(source.run)
+        said = _warnings(source.log, columns)
         warnings += [{"run": name, "warning": text} for text in said]
         lines += [f"warning: {name}: {text}" for text in said]
         known = {"run": name, "kind": source.kind, "lines": source.log.lines if source.log else None}
-        for quantity, low, mid, high in _figures(source):
+        for quantity, low, mid, high in _figures(source.run.steps, columns):
             ends = {"lower": low, "estimate": mid, "upper": high, "route": "exact", "certified": True}
             rows.append({**known, "quantity": quantity, **ends})
     runs = {name: source.run for name, source in found.items()}
@@ -49,16 +56,33 @@ def answer_check(args) -> Answer:
     return Answer(rows, title, runs, {"warnings": warnings}, notes, draw=lambda: _privacy(runs, args))
 
 
-def _figures(source):
+class _Columns(NamedTuple):
+    """Of every distinct step the noise multiplier and the rate, NaN where it has none, and how often it ran."""
+
+    sigma: NDArray[np.float64]
+    q: NDArray[np.float64]
+    count: NDArray[np.int64]
+
+
+def _columns(run: Run) -> _Columns:
+    if isinstance(run, ColumnsRun):
+        sigma, q, count = run.merged()
+        return _Columns(sigma / run.sensitivity, q, count)
+    rows = [(_sigma(step), _q(step)) for step, _ in run.parts]
+    sigma, q = np.array(rows, dtype=np.float64).reshape(-1, 2).T
+    return _Columns(sigma, q, np.array([k for _, k in run.parts], np.int64))
+
+
+def _figures(steps: int, columns: _Columns):
     """(name, least, mean, largest) of what a run consists of."""
-    run = source.run
-    yield "steps", run.steps, run.steps, run.steps
-    yield "distinct_steps", len(run.parts), len(run.parts), len(run.parts)
-    for name, of in (("sigma/sensitivity", _sigma), ("q", _q)):
-        seen = [(value, k) for step, k in run.parts if (value := of(step)) is not None]
-        if seen:
-            total, least, largest = sum(k for _, k in seen), min(v for v, _ in seen), max(v for v, _ in seen)
-            yield name, least, min(max(math.fsum(v * k / total for v, k in seen), least), largest), largest
+    yield "steps", steps, steps, steps
+    yield "distinct_steps", columns.count.size, columns.count.size, columns.count.size
+    for name, values in (("sigma/sensitivity", columns.sigma), ("q", columns.q)):
+        seen = ~np.isnan(values)
+        if seen.any():
+            least, largest = float(values[seen].min()), float(values[seen].max())
+            mean = math.fsum(values[seen] * (columns.count[seen] / columns.count[seen].sum(dtype=np.float64)))
+            yield name, least, min(max(mean, least), largest), largest
 
 
 def _sigma(step) -> float | None:
@@ -70,17 +94,16 @@ def _q(step) -> float | None:
     return step.q if isinstance(step, PoissonSubsampled) else 1.0 if isinstance(step, Gaussian) else None
 
 
-def _warnings(source) -> list[str]:
-    run, log = source.run, source.log
+def _warnings(log: Log | None, columns: _Columns) -> list[str]:
     out = []
-    if not run.parts:
+    if not columns.count.size:
         out.append("no steps: eps and delta are 0")
     if log:
         if log.comments:
             out.append(f"comments passed over: {log.comments} lines")
         if log.ignored:
             out.append(f"columns passed over: {', '.join(log.ignored)}")
-        sampled = any(isinstance(leaf, PoissonSubsampled) for step, _ in run.parts for leaf in leaves(step))
+        sampled = np.any(columns.q < 1)
         if sampled and "sampler" not in log.columns:
             out.append("no column sampler: batches are taken for Poisson samples (shuffled ones cost more)")
         if not sampled and "q" not in log.columns and "batch_size" not in log.columns:
@@ -89,14 +112,14 @@ def _warnings(source) -> list[str]:
             out.append("no column adjacency: noise is taken to be made for the relation that is asked")
         if "step" not in log.columns:
             out.append("no column step: lines that are missing cannot be noticed")
-    sigmas = [sigma for step, _ in run.parts if (sigma := _sigma(step)) is not None]
-    if sigmas and min(sigmas) < QUIET_NOISE:
-        out.append(f"sigma as small as {min(sigmas):g}: is it the noise multiplier (noise / clipping norm)?")
-    if sigmas and max(sigmas) > 1e3 * min(sigmas):
-        out.append(f"sigma from {min(sigmas):g} to {max(sigmas):g}: are all of them noise multipliers?")
-    rates = [q for step, _ in run.parts if (q := _q(step)) is not None]
-    if rates and min(rates) < FEW:
-        out.append(f"q as small as {min(rates):g}: is it batch/data set?")
+    if not np.isnan(columns.sigma).all():
+        least, largest = np.nanmin(columns.sigma), np.nanmax(columns.sigma)
+        if least < QUIET_NOISE:
+            out.append(f"sigma as small as {least:g}: is it the noise multiplier (noise / clipping norm)?")
+        if largest > 1e3 * least:
+            out.append(f"sigma from {least:g} to {largest:g}: are all of them noise multipliers?")
+    if np.any(columns.q < FEW):
+        out.append(f"q as small as {np.nanmin(columns.q):g}: is it batch/data set?")
     return out
 
 

@@ -32,6 +32,7 @@ from ..mechanism import (
 )
 from ..state import ACCOUNTANT, from_dict
 from ..store import state_kind
+from ..tally import Order, order_of
 from ..textrows import raw_lines
 from . import expression
 from .expression import Sought
@@ -63,13 +64,17 @@ mechanisms, which are those of the Python package:
 
 
 class Source(NamedTuple):
-    """A RUN: its name, what ran, in which order (neighbours that are equal merged), and the log that says so."""
+    """A RUN: its name, what ran, and the log that says so."""
 
     name: str
     run: Run
-    sequence: tuple[tuple[Mechanism, int], ...]
     kind: str
     log: Log | None = None
+
+    @property
+    def order(self) -> Order:
+        """In which order; where no log says this, that of the parts."""
+        return self.log.order if self.log and self.log.order else order_of(self.run)
 
 
 def sources(args, ordered: bool = False) -> dict[str, Source]:
@@ -168,7 +173,7 @@ def _flags(args) -> Source:
 
 def _plain(_: str, sigma, q, steps) -> Source:
     run = _equal(sigma, q, steps)
-    return Source(f"sigma={sigma:g} q={q:g} steps={steps}", run, run.parts, "expression")
+    return Source(f"sigma={sigma:g} q={q:g} steps={steps}", run, "expression")
 
 
 def _equal(sigma, q, steps) -> Run:
@@ -193,7 +198,7 @@ def _source(text: str, args, ordered: bool) -> Source:
         return _plain(text, sigma, q, count("STEPS", steps))  # type: ignore[arg-type]
     if "(" in text and not os.path.exists(text):
         run = expression.parse(text)
-        return Source(text, run, run.parts, "expression")
+        return Source(text, run, "expression")
     if os.path.isfile(text) and (kind := state_kind(Path(text))) is not None:
         return _kept(text, kind, args.adjacency)
     with open(text, "rb") as stream:
@@ -225,7 +230,7 @@ def _kept(path: str, kind: str, adjacency: str | None) -> Source:
         run = accountant.run
         if adjacency not in (None, accountant.adjacency):
             raise DomainError(f"{path} is kept for {accountant.adjacency}, asked about {adjacency}: give --adjacency")
-    return Source(path, run, run.parts, "ledger")
+    return Source(path, run, "ledger")
 
 
 def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
@@ -257,7 +262,7 @@ def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
         allow_empty=args.allow_empty,
         ordered=ordered,
     )
-    return Source(name, log.run, log.sequence, "log", log)
+    return Source(name, log.run, "log", log)
 
 
 def _object(text: bytes) -> dict | None:
@@ -275,7 +280,7 @@ def _state(state: dict, name: str) -> Source:
             raise DomainError("a bound says what a run cost, not what ran: give the run")
     except DomainError as error:
         raise DomainError(f"{name}: {error}") from None
-    return Source(name, as_run(what), as_run(what).parts, "accountant" if state.get("format") == ACCOUNTANT else "run")
+    return Source(name, as_run(what), "accountant" if state.get("format") == ACCOUNTANT else "run")
 
 
 def _columns(text: str | None) -> dict[str, str] | None:

@@ -42,15 +42,15 @@ LOOSER = (1e-6, 1e-4)
 """Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a
 grid."""
 
+NARROW = 1e-10
+"""The width from which the answer of a rule is taken: whatever line it went by, that of all steps gains little."""
+
 CROWDED = 10_000
-"""Distinct steps beyond which a looser answer of a rule is taken before all are summed: a sum of so many takes 0.15 s
+"""Distinct steps beyond which a wider answer of a rule is taken before all are summed: a sum of so many takes 0.15 s
 and more."""
 
 SMALL_SHARE = 8
-"""The error of a rule does not show where it is less than this part of the width,"""
-
-NARROW = 1e-10
-"""or where the width is at most this."""
+"""The error of a rule does not show where it is less than this part of the width."""
 
 HOPELESS = (_core.NO_SADDLE, _core.TOO_WIDE, _core.NO_BRACKET)
 """Statuses of a line that no other goal helps: no saddle, or more lost to rounding than there is."""
@@ -128,8 +128,8 @@ def ruled_root(question, add: int, log_delta: float) -> Root | None:
 
 
 def _ruled_answer(line, question, add: int, at: float):
-    """The answer of a rule where it meets the goal and its own error does not show; of many steps also one whose own
-    error shows, or one that misses the goal for other reasons, or meets a looser one."""
+    """The answer of a rule where it is narrow; of many steps also one that meets the goal, or a looser goal, or misses
+    the goal for other reasons than the rule's own error."""
     goal, n_threads, crowded = question.goal, question.n_threads, question.crowded
     goals = (goal, *(x for x in LOOSER if x > goal)) if crowded else (goal,)
     for rtol in goals:
@@ -139,8 +139,8 @@ def _ruled_answer(line, question, add: int, at: float):
             scratch.give_back(work)
             if answer.status not in (_core.OK, _core.LOOSE):
                 continue
-            fine = SMALL_SHARE * answer.relative()[-1] < answer.width
-            if (answer.status == _core.OK and (crowded or fine or answer.width <= NARROW)) or (crowded and fine):
+            fine = crowded and SMALL_SHARE * answer.relative()[-1] < answer.width
+            if fine or (answer.status == _core.OK and (crowded or answer.width <= NARROW)):
                 return answer
     return None
 
