@@ -489,6 +489,23 @@ def test_a_ledger_on_the_command_line(capsys, tmp_path):
     assert "203 x" not in call(capsys, "ledger", path, "show", "--quiet")[1]
 
 
+def test_a_log_goes_into_a_ledger(capsys, tmp_path):
+    """It is read under the ledger's own adjacency."""
+    path, log, other = tmp_path / "train.ledger", tmp_path / "log.csv", tmp_path / "other.csv"
+    log.write_text("sigma,q,steps,adjacency\n1.0,0.01,10,zero_out\n")
+    other.write_text("sigma,q,steps,adjacency\n1.0,0.01,10,add_remove\n")
+    limit = ("--new", "--eps", 1, "--delta", 1e-5)
+    assert call(capsys, "ledger", path, "step", log, *limit)[0] == 2 and not path.exists()
+    assert call(capsys, "ledger", path, "step", log, *limit, "--adjacency", "zero_out")[0] == 0
+    assert call(capsys, "ledger", path, "step", log)[0] == 0
+    _, left, _ = call(capsys, "ledger", path, "left", log, "--format", "json")
+    for action in ("step", "left"):
+        assert "asked is 'zero_out'" in call(capsys, "ledger", path, action, other)[2]
+    with hs.Accountant(path) as accountant:
+        assert accountant.run == SGD * 20
+        assert json.loads(left)["rows"][0]["left"] == accountant.steps_left(SGD * 10) == 23
+
+
 def test_a_ledger_is_a_run(capsys, tmp_path):
     path = tmp_path / "train.ledger"
     with hs.Accountant(path, adjacency="replace_one") as accountant:
@@ -519,6 +536,8 @@ def test_ledgers_are_not_asked_for_what_they_do_not_have(capsys, tmp_path):
     for words, message in (
         ([path, "show", "gaussian(1)"], "show takes no RUN"),
         ([path, "show", "--new"], "--new goes with step"),
+        ([path, "show", "--eps", 1], "hockeystick delta"),
+        ([tmp_path / "new", "step", "gauss(1)", "--new"], "gauss"),
         ([path, "step", "gaussian(1)", "--new"], "exists: leave --new out"),
         ([path, "step", "gaussian(1)", "--eps", 1, "--delta", 1e-5], "keeps its own limit"),
         ([path, "step", "gaussian(1)", "--adjacency", "zero_out"], "keeps its own limit"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,10 @@ PRECISION = 35.0
 ARCS = 32
 FEWEST = 48
 """Fewer distinct steps are summed as they are."""
+MISFIT = 4e-15
+"""By so much the rule of a box may be off, of one step and on the ellipse of TYPICAL, before fewer points are tried."""
+TYPICAL = 4.0
+"""A narrow one of the ellipses that are tried."""
 WORTH = 0.7
 """Of the number of distinct steps: a rule with more rows is none."""
 LIKELY = 0.5
@@ -301,8 +305,36 @@ def chebyshev(x: NDArray[np.float64], degrees: int = DEGREES) -> NDArray[np.floa
 
 def gauss(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(points, weights), [boxes, POINTS], of the Gauss rules of Chebyshev moments [boxes, 2 POINTS]; where fewer points
-    carry all the weight the others have none. By the modified Chebyshev algorithm and the vectors of Jacobi's matrix.
+    carry all the weight the others have none. Shifts that lie close together, far from the middle of their box, leave
+    little but rounding of the later points: where a rule misses its moments, the best of those with fewer is taken.
     """
+    count = moments[:, 0]
+    centre, square = _recurrence(moments)
+    x, w = _points(centre, square)
+    missed = _missed(moments, x, w)
+    for most in range(POINTS - 1, 0, -1):
+        bad = np.flatnonzero(missed > MISFIT)
+        if not bad.size:
+            break
+        square[bad, most:] = 0
+        fewer = _points(centre[bad], square[bad])
+        left = _missed(moments[bad], *fewer)
+        better = left < missed[bad]
+        x[bad[better]], w[bad[better]] = (part[better] for part in fewer)
+        missed[bad[better]] = left[better]
+    return x, w * count[:, None]
+
+
+def _missed(moments, x, w):
+    """By how much the rules of weight 1 miss the moments, of one step and on a typical ellipse."""
+    return np.abs(moments / moments[:, :1] - np.einsum("bp,bpj->bj", w, chebyshev(x))) @ TYPICAL ** -_DEGREE.astype(
+        float
+    )
+
+
+def _recurrence(moments: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(centre, square), [boxes, POINTS], of the polynomials that are orthogonal to each other in these moments, by the
+    modified Chebyshev algorithm."""
     boxes = len(moments)
     count = moments[:, 0]
     now = (moments / count[:, None]).astype(np.longdouble)
@@ -325,14 +357,19 @@ def gauss(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
         centre[:, n] = np.where(alive, new[:, n + 1] / safe - now[:, n] / now[:, n - 1], 0)
         square[:, n] = np.where(alive, safe / now[:, n - 1], 0)
         before, now = now, np.where(alive[:, None], new, 1)
-    jacobi = np.zeros((boxes, POINTS, POINTS))
+    return centre, square
+
+
+def _points(centre, square):
+    """(points, weights) from the vectors of Jacobi's matrix."""
+    jacobi = np.zeros((len(centre), POINTS, POINTS))
     i = np.arange(POINTS)
     jacobi[:, i, i] = centre
     jacobi[:, i[1:], i[:-1]] = np.sqrt(square[:, 1:])
     x, vectors = np.linalg.eigh(jacobi)
     w = vectors[:, 0] ** 2
     w[w < 1e-25] = 0  # of points that are not coupled to the first
-    return np.clip(x, -1, 1), w * count[:, None]
+    return np.clip(x, -1, 1), w
 
 
 def _differences(moments, t, w, error):

@@ -61,7 +61,7 @@ class _Columns(NamedTuple):
 
     sigma: NDArray[np.float64]
     q: NDArray[np.float64]
-    count: NDArray[np.int64]
+    n: NDArray[np.int64]
 
 
 def _columns(run: Run) -> _Columns:
@@ -76,12 +76,12 @@ def _columns(run: Run) -> _Columns:
 def _figures(steps: int, columns: _Columns):
     """(name, least, mean, largest) of what a run consists of."""
     yield "steps", steps, steps, steps
-    yield "distinct_steps", columns.count.size, columns.count.size, columns.count.size
+    yield "distinct_steps", columns.n.size, columns.n.size, columns.n.size
     for name, values in (("sigma/sensitivity", columns.sigma), ("q", columns.q)):
         seen = ~np.isnan(values)
         if seen.any():
             least, largest = float(values[seen].min()), float(values[seen].max())
-            mean = math.fsum(values[seen] * (columns.count[seen] / columns.count[seen].sum(dtype=np.float64)))
+            mean = math.fsum(values[seen] * (columns.n[seen] / columns.n[seen].sum(dtype=np.float64)))
             yield name, least, min(max(mean, least), largest), largest
 
 
@@ -96,7 +96,7 @@ def _q(step) -> float | None:
 
 def _warnings(log: Log | None, columns: _Columns) -> list[str]:
     out = []
-    if not columns.count.size:
+    if not columns.n.size:
         out.append("no steps: eps and delta are 0")
     if log:
         if log.comments:

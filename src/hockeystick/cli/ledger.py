@@ -43,28 +43,39 @@ def arguments_ledger(parser) -> None:
 
 
 def answer_ledger(args) -> Answer:
-    wanted = args.runs or args.sigma is not None
-    if args.action == "show" and wanted:
+    _require_sense(args)
+    runs: dict[str, Run] = {}
+    if args.new:
+        args.adjacency = args.adjacency or "add_remove"
+        runs = grammar.runs(args)  # first: a RUN that cannot be read leaves no file
+    with _opened(args) as accountant:
+        args.adjacency = args.adjacency or accountant.adjacency
+        if args.action == "show":
+            return _shown(args, accountant)
+        runs = runs or grammar.runs(args)
+        if args.action == "left":
+            return _left(args, accountant, runs)
+        accountant.step(compose(*runs.values()))
+        return _shown(args, accountant)
+
+
+def _require_sense(args) -> None:
+    """DomainError for what does not go together."""
+    if args.action == "show" and (args.runs or args.sigma is not None):
         raise DomainError("show takes no RUN: ledger FILE left RUN, or ledger FILE step RUN")
-    runs = grammar.runs(args) if args.action != "show" else {}
+    if args.action == "show" and args.eps:
+        raise DomainError(f"show answers eps, at --delta; delta: hockeystick delta {args.file} --eps ...")
     if args.new and args.action != "step":
         raise DomainError(f"--new goes with step, not with {args.action}")
     if args.new == Path(args.file).exists():
         what = "exists: leave --new out" if args.new else "does not exist: step --new makes it"
         raise DomainError(f"{args.file} {what}")
-    with _opened(args) as accountant:
-        args.adjacency = args.adjacency or accountant.adjacency
-        if args.action == "left":
-            return _left(args, accountant, runs)
-        if args.action == "step":
-            accountant.step(compose(*runs.values()))
-        return _shown(args, accountant)
+    if args.action == "step" and not args.new and (args.eps or args.delta or args.adjacency):
+        raise DomainError("a ledger keeps its own limit and adjacency: leave out --eps, --delta and --adjacency")
 
 
 def _opened(args) -> Accountant:
     if not args.new:
-        if args.action == "step" and (args.eps or args.delta or args.adjacency):
-            raise DomainError("a ledger keeps its own limit and adjacency: leave out --eps, --delta and --adjacency")
         return hs.Accountant(args.file)
     return hs.Accountant(args.file, limit=_target(args), adjacency=args.adjacency)
 
