@@ -30,6 +30,10 @@
 #define HS_ALIAS_STEPS 14    /* tilts tried for the least period */
 #define HS_ALIAS_HALVINGS 30 /* halvings to a tilt at which K is known at all */
 
+/* How far the modulus of a line has fallen beyond its last node. */
+#define HS_FALL_STEPS 400 /* of the metric at most, */
+#define HS_FALL_LONG 3000 /* and where so many lead to frequencies at which a bound for all larger ones is enough */
+
 /* The certified root. */
 #define HS_ROOT_NEWTON 60   /* evaluations of the curve for the estimate */
 #define HS_ROOT_SHORT 0.01  /* of the bracket: a shorter step of the tangent is none */

@@ -26,6 +26,7 @@
  * What it does not do: masses at infinity; c <= -1; laws whose transform neither decays nor has a common lattice.
  */
 #include "line/mixed.h"
+#include "tuning.h"
 
 /* eps against the lattice: the loss below it is `rest` below, the one above `x` above; a = c step, s = step. */
 typedef struct {
@@ -70,6 +71,16 @@ static kernel kernel_at(gap at, double theta)
     return out;
 }
 
+/* A lower bound of -sum k log|phi| at every frequency from y on. */
+static double far_lower(const hs_mixed *A, double y)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    double B = 0;
+    int i;
+    for (i = 0; i < A->b; i++) B -= laws[i].k * log(hs_law_far_upper(&laws[i], y));
+    return B;
+}
+
 /* A lower bound B of -sum k log|phi(y)| for y >= Y, up to pi on a lattice, by the metric in steps h = A/(2 sd)
  * [theory: line.metric, line.doubling]; hs_law_far_upper, or the end of the period, ends the walk. Normal steps add
  * their exact part. area, on a line: a bound of (dy/pi) sum |f|/y^2 over the nodes y >= Y, piece by piece
@@ -80,15 +91,15 @@ static double decay_lower(const hs_mixed *A, double Y, double *area)
     double sd = sqrt(A->var), least = HUGE_VAL, best = 0;
     double y = Y, at, normal = 0;
     double k = 0, end = HS_PI, far;
-    int i, it;
+    int i, it, most;
     for (i = 0; i < A->b; i++)
         if (laws[i].kind == HS_LAW_NORMAL) normal += 0.5 * laws[i].k * laws[i].m * laws[i].m;
         else k += laws[i].k;
     for (at = 0, i = 0; i < A->b; i++)
         if (laws[i].kind != HS_LAW_NORMAL) at += laws[i].k * hs_law_gap_lower(&laws[i], y);
-    for (*area = 0, far = 0, it = 0; it < 3000; it++) {
-        double h, next, low, B = 0;
-        for (i = 0; i < A->b; i++) B -= laws[i].k * log(hs_law_far_upper(&laws[i], y));
+    most = far_lower(A, y + HS_FALL_LONG * 0.5 * sqrt(at) / sd) > A->T0 - 3 ? HS_FALL_LONG : HS_FALL_STEPS;
+    for (*area = 0, far = 0, it = 0; it < most; it++) {
+        double h, next, low, B = far_lower(A, y);
         far = fmax(far, B * (1 - 1e-12));
         best = fmax(best, fmin(least, far));
         if (best >= least) break;

@@ -139,18 +139,17 @@ def _answer(function, steps, at: float, rtol: float):
         if answer.status == _core.OK:
             return answer
         truncation = quadrature = rounding = math.inf
-        used = nodes // 4
+        used, short = nodes // 4, answer.status == _core.TOO_WIDE
         if answer.status == _core.LOOSE:
             found.append(answer)
             if answer.nodes:  # else of mixed_top.c, after a line that failed
                 _, truncation, quadrature, rounding = answer.relative()
                 used = answer.nodes + 1
+            short = not answer.nodes or used > nodes - 64  # the visit ended for want of nodes
         falls, before = quadrature > 0.1 * rtol or 0.1 * rtol < rounding < 0.5 * before, rounding
         if falls and table[:, 6].any() and panels < PANELS_MAX and 4 * points.shape[1] * used < COST:
             panels *= 4
-        elif nodes == MORE_NODES or answer.status == _core.NO_BRACKET:
-            break
-        elif max(truncation, quadrature) > 0.1 * rtol:
+        elif short and nodes < MORE_NODES and max(truncation, quadrature) > 0.1 * rtol:
             nodes = MORE_NODES
         else:
             break
