@@ -114,7 +114,7 @@ def test_many_records_and_many_steps():
         assert line.lower <= pld.upper and pld.lower <= line.upper and line.width < 1e-9 * line.upper
     cut = hs.group(hs.poisson_subsampled(hs.gaussian(20.0), 0.01), 60) * 1000
     assert describe(cut, losses(cut, "add_remove", "remove"), 0, "add_remove").lost > 0  # largest sums are moved
-    line, pld = (hs.epsilon(cut, 1e-6, route=route, direction="remove") for route in ("contour", "pld"))
+    line, pld = (hs.epsilon(cut, 1e-6, route=route) for route in ("contour", "pld"))
     assert line.lower <= pld.upper and pld.lower <= line.upper and line.width < 1e-9 * line.upper
     one = hs.epsilon(STEP * 30, 1e-9)
     assert hs.epsilon(run, 1e-6).upper < 3 * one.lower

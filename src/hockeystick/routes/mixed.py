@@ -128,8 +128,8 @@ def root(steps, log_delta: float, rtol: float = contour.RTOL) -> Root | None:
 def _answer(function, steps, at: float, rtol: float):
     """The first attempt that reaches rtol, with ever more quadrature panels, then nodes, as long as these may be what
     falls short; else the narrowest, or None. What falls short is told by truncation, quadrature, and rounding, which
-    quadrature enters."""
-    found, panels, nodes, before = [], 1, NODES, math.inf
+    quadrature enters; the points of a mixture bound its far frequencies, and with them truncation, too."""
+    found, panels, nodes, before = [], 1, NODES, (math.inf, math.inf)
     while True:
         try:
             table, points = tables(steps, panels)
@@ -146,7 +146,9 @@ def _answer(function, steps, at: float, rtol: float):
                 _, truncation, quadrature, rounding = answer.relative()
                 used = answer.nodes + 1
             short = not answer.nodes or used > nodes - 64  # the visit ended for want of nodes
-        falls, before = quadrature > 0.1 * rtol or 0.1 * rtol < rounding < 0.5 * before, rounding
+        mixed = (table[:, 0] == _core.MIXTURE).any()
+        helped = 0.1 * rtol < rounding < 0.5 * before[0] or (mixed and 0.1 * rtol < truncation < 0.5 * before[1])
+        falls, before = quadrature > 0.1 * rtol or helped, (rounding, truncation)
         if falls and table[:, 6].any() and panels < PANELS_MAX and 4 * points.shape[1] * used < COST:
             panels *= 4
         elif short and nodes < MORE_NODES and max(truncation, quadrature) > 0.1 * rtol:
