@@ -29,8 +29,8 @@ CASES = [  # sigma, q, k, delta
 
 
 def run_ours(case, how):
-    from hockeystick.law import gaussian_loss
     from hockeystick.routes import prv
+    from hockeystick.what.law import gaussian_loss
 
     sigma, q, k, delta = case
     found = prv.root(((gaussian_loss(1 / sigma, q), k),), delta, None, eps_error=0.01, how=how)
@@ -74,7 +74,7 @@ def fresh(name, case):
 
 def fft_error():
     """Largest measured relative error of a transform, in units of its bound."""
-    from hockeystick import _fft
+    from hockeystick.grid import _fft
 
     rng = np.random.default_rng(0)
     worst = 0.0

@@ -12,9 +12,10 @@ import mpmath
 import numpy as np
 
 import hockeystick as hs
-from hockeystick import convolve, pair
-from hockeystick.grid import Grid, Steps
+from hockeystick.grid import convolve
+from hockeystick.grid.cells import Grid, Steps
 from hockeystick.routes import jumps, prv
+from hockeystick.what import pair
 
 CASES = 60
 

@@ -148,7 +148,8 @@ def install():
     import numpy as np
 
     import hockeystick
-    from hockeystick import _core, _fft
+    from hockeystick import _core
+    from hockeystick.grid import _fft
 
     noise = Noise(_core)
     for module in pkgutil.walk_packages(hockeystick.__path__, "hockeystick."):

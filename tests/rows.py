@@ -12,7 +12,7 @@ import numpy as np
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick.pair import step_loss
+from hockeystick.what.pair import step_loss
 
 U = 2.0**-53
 REFERENCE = Path(__file__).parent / "reference"

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 
 import hockeystick as hs
-from hockeystick import mechanism, query, serial
+from hockeystick import query, serial
+from hockeystick.what import mechanism
 
 SIGMAS = st.floats(1e-3, 1e9)
 QS = st.floats(1e-12, 1.0)

@@ -9,8 +9,8 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core
-from hockeystick.pair import step_loss
 from hockeystick.routes import single
+from hockeystick.what.pair import step_loss
 
 ANCHORS = [
     (1.0, 100, 1, 1e-5, 0.42195347332, 0.62093967162),

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import _core, allocation_density
+from hockeystick import _core
 from hockeystick.routes import mixed
+from hockeystick.what import allocation_density
 
 RTOL = 1e-8
 

@@ -11,8 +11,8 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import answers, query
-from hockeystick.pair import step_loss
 from hockeystick.routes import table
+from hockeystick.what.pair import step_loss
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import pair
+from hockeystick.what import pair
 
 
 def both(sigma, q, count):

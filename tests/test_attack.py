@@ -10,10 +10,10 @@ import attack
 import hockeystick as hs
 import laws
 import queries
-from hockeystick.allocation import AllocationOfSeveral
-from hockeystick.matrix import Failure
 from hockeystick.routes.table import ROUTES
 from hockeystick.serial import KINDS
+from hockeystick.what.allocation import AllocationOfSeveral
+from hockeystick.what.matrix import Failure
 
 OTHERS = {AllocationOfSeveral, Failure}
 """Kinds with tests of their own: one is enclosed by other steps, one adds to a curve and has none of a pair's laws."""

@@ -11,11 +11,14 @@ import scipy.fft
 from scipy.special import ndtr, ndtri
 
 import hockeystick as hs
-from hockeystick import _fft, chords, grid, pair, query, risk_gdp
+from hockeystick import chords, query, risk_gdp
+from hockeystick.grid import _fft
+from hockeystick.grid import cells as grid
 from hockeystick.individual import renyi, units
 from hockeystick.routes import bounds, eeai, finite_sample, prv
 from hockeystick.routes.loss_steps import steps_of
 from hockeystick.routes.question import Question
+from hockeystick.what import pair
 
 
 def gaussian_curve(mu: float, x):

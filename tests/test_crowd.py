@@ -10,8 +10,8 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core, crowd
-from hockeystick.pair import GaussianSteps, gaussian_steps
 from hockeystick.routes import contour, saddlepoint
+from hockeystick.what.pair import GaussianSteps, gaussian_steps
 
 U = 2.0**-53
 

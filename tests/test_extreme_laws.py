@@ -11,8 +11,8 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick.pair import step_loss
 from hockeystick.routes import single
+from hockeystick.what.pair import step_loss
 from rows import gaussian_delta
 
 GAUSSIAN = hs.gaussian(1.0)

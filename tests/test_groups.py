@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick.law import opposite_mixtures_loss
-from hockeystick.pair import losses, step_loss
 from hockeystick.routes.general import describe
+from hockeystick.what.law import opposite_mixtures_loss
+from hockeystick.what.pair import losses, step_loss
 
 STEP = hs.poisson_subsampled(hs.gaussian(2.0), 0.125)
 

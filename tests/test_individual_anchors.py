@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import grid
+from hockeystick.grid import cells as grid
 from hockeystick.individual import NoiseLevels
 
 DELTAS = (1e-5, 1e-6, 1e-8, 1e-10)

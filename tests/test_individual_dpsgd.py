@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import hockeystick as hs
-from hockeystick import grid
+from hockeystick.grid import cells as grid
 from hockeystick.individual import NoiseLevels, fft_records, fit_mu, mu_from_norms, norms_of_all
 
 POSITIVE = st.floats(5e-324, 1.7e308)

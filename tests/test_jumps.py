@@ -9,8 +9,8 @@ from scipy.special import erfcx, log_ndtr
 
 import hockeystick as hs
 from hockeystick import _core
-from hockeystick.pair import GaussianSteps, gaussian_steps
 from hockeystick.routes import contour, jumps
+from hockeystick.what.pair import GaussianSteps, gaussian_steps
 
 
 def sparse_runs(count, seed):

@@ -8,8 +8,8 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core
-from hockeystick.pair import gaussian_steps
 from hockeystick.routes import contour, kept
+from hockeystick.what.pair import gaussian_steps
 
 
 def stream(seed: int, n: int, low: float, high: float, q, most: int = 1):

@@ -6,8 +6,8 @@ import mpmath as mp
 import pytest
 
 import hockeystick as hs
-from hockeystick.pair import step_loss
 from hockeystick.routes import lattice, mixed, pld
+from hockeystick.what.pair import step_loss
 
 
 def laplace_by_residues(m, k, eps):

@@ -17,8 +17,8 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import ledger
-from hockeystick.given import REGISTERED
 from hockeystick.recorded import RecordedRun
+from hockeystick.what.given import REGISTERED
 
 SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
 SLOW_KILLS = 500

@@ -11,8 +11,8 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick.loss import sampled as sampled_loss
-from hockeystick.pair import step_loss
+from hockeystick.what.loss import sampled as sampled_loss
+from hockeystick.what.pair import step_loss
 
 COUNT = 150
 

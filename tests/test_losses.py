@@ -8,11 +8,11 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick.law import gaussian_mixture_loss
-from hockeystick.loss import Loss, Tails, poisson, reversed_loss, window
-from hockeystick.mechanism import as_run
-from hockeystick.pair import losses, step_loss
 from hockeystick.routes import single
+from hockeystick.what.law import gaussian_mixture_loss
+from hockeystick.what.loss import Loss, Tails, poisson, reversed_loss, window
+from hockeystick.what.mechanism import as_run
+from hockeystick.what.pair import losses, step_loss
 
 BASE = {
     "gaussian": hs.gaussian(0.7),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hockeystick as hs
-from hockeystick.matrix import Failure
+from hockeystick.what.matrix import Failure
 
 BAND = np.eye(6) + 0.6 * np.eye(6, k=-1)
 
@@ -104,7 +104,7 @@ def test_more_noise_lower_rates_and_smaller_entries_cost_less(sigma, q, lost):
 @pytest.mark.parametrize("bands", [8, 12])
 def test_merged_shifts_lie_above(bands):
     """With more than 64 shifts a row is merged upwards: every moment is at least that of the law itself."""
-    from hockeystick.matrix import _shifts
+    from hockeystick.what.matrix import _shifts
 
     rng = np.random.default_rng(bands)
     c, p = tuple(rng.uniform(0.1, 1, bands).tolist()), tuple(rng.uniform(0.01, 0.4, bands).tolist())

@@ -219,7 +219,7 @@ def test_rdp_adds_over_steps_of_all_kinds():
 
 def test_rdp_of_a_users_law():  # [theory: law.cells]
     """Laplace losses given by their distribution functions: the cells find what the closed form says."""
-    from hockeystick.law import laplace_loss
+    from hockeystick.what.law import laplace_loss
 
     of = laplace_loss(0.5)
     step = hs.from_loss_cdf(lambda s: of.tails(s).y_below, lambda s: of.tails(s).x_below, lo=-0.5, hi=0.5, error=1e-15)

@@ -14,9 +14,9 @@ import pytest
 from scipy.special import ndtr
 
 import hockeystick as hs
-from hockeystick.given import REGISTERED
 from hockeystick.individual.renyi import INTEGER_ORDERS
 from hockeystick.individual.store import Ledger
+from hockeystick.what.given import REGISTERED
 
 SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
 

@@ -1,5 +1,6 @@
 """What the package says of itself to an installer."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -101,3 +102,34 @@ def test_who_changes_a_file_is_told_what_to_run():
     found = {name: {path.stem for path in (root / "tests").glob(f"{name}.py")} for name in asked}
     assert all(found.values())
     assert {path.stem for path in (root / "tests").glob("test_*.py")} == set().union(*found.values())
+
+
+BELOW = {
+    "what": {"_core", "arguments", "bound", "outward", "scratch", "what"},
+    "grid": {"_core", "bound", "grid", "outward", "threads", "what"},
+    "routes": {"_core", "answers", "arguments", "bound", "crowd", "grid", "outward", "routes", "scratch"}
+    | {"threads", "what"},
+    "judge": {"arguments", "bound", "judge", "what"},
+}
+"""What the files of a folder may import; everything but types counts, wherever the import stands."""
+
+UPWARD = {"what/mechanism.py": {"arrays"}, "what/selection.py": {"query", "routes"}}
+"""Mechanisms that are defined through the curve of a run, and `Run.from_arrays`."""
+
+
+def test_arrows_point_down():
+    source, seen = ROOT / "src/hockeystick", 0
+    for path in (p for folder in BELOW for p in (source / folder).glob("*.py")):
+        inside = path.relative_to(source)
+        allowed = BELOW[inside.parts[0]] | UPWARD.get(inside.as_posix(), set())
+        tree = ast.parse(path.read_text("utf-8"))
+        for check in [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]:
+            check.body = [ast.Pass()]
+        for found in ast.walk(tree):
+            if isinstance(found, ast.ImportFrom) and found.level:
+                names = [found.module] if found.module else [name.name for name in found.names]
+                base = [] if found.level == 2 else [inside.parts[0]]
+                for name in names:
+                    seen += 1
+                    assert ".".join([*base, name]).split(".")[0] in allowed, (inside, name)
+    assert seen > 200

@@ -8,10 +8,10 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick import dots, evolve
-from hockeystick.mechanism import as_run
-from hockeystick.pair import losses, step_loss
+from hockeystick.grid import dots, evolve
 from hockeystick.routes import pld
+from hockeystick.what.mechanism import as_run
+from hockeystick.what.pair import losses, step_loss
 from rows import U, gaussian_delta
 
 

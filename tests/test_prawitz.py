@@ -9,9 +9,9 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick.pair import GaussianSteps
 from hockeystick.routes import contour, edgeworth
 from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
+from hockeystick.what.pair import GaussianSteps
 from rows import U
 
 # -- the published interval --------------------------------------------------------------------------------------------

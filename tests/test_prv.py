@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import _fft
 from hockeystick.bound import AccuracyError
-from hockeystick.grid import density_variation_upper, mesh, radius_upper
-from hockeystick.law import gaussian_loss
-from hockeystick.pair import losses
+from hockeystick.grid import _fft
+from hockeystick.grid.cells import density_variation_upper, mesh, radius_upper
 from hockeystick.routes import pld, prv
+from hockeystick.what.law import gaussian_loss
+from hockeystick.what.pair import losses
 from rows import gaussian_delta
 
 

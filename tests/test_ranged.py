@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import hockeystick as hs
 from exact import mp, mpf, ranges_curve
-from hockeystick.pair import step_loss
+from hockeystick.what.pair import step_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 cases = pytest.importorskip("cases")

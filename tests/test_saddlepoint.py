@@ -249,7 +249,7 @@ def test_the_gate_refuses_what_the_kernel_does_not_take():
     for m, q, k in ((-1.0, 0.5, 1.0), (1.0, 1.5, 1.0), (1.0, 0.5, 0.0), (math.nan, 0.5, 1.0)):
         assert _core.saddle_cumulants(m * one, q * one, k * one, 0, 1.0, work)[0] == 2
     assert _core.saddle_cumulants(one, 0.5 * one, one, 0, 1.0, np.empty(10))[0] == 3
-    assert saddlepoint.point(hs.pair.GaussianSteps(1000 * one, 0.5 * one, one), 0, 1.0) is None
+    assert saddlepoint.point(hs.what.pair.GaussianSteps(1000 * one, 0.5 * one, one), 0, 1.0) is None
 
 
 def add_uppers(count, seed):

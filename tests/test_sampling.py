@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick import _core, pair, sampling
+from hockeystick import _core
 from hockeystick.routes import single
+from hockeystick.what import pair, sampling
 from rows import U
 
 TWO_PI = 2 * np.longdouble("3.14159265358979323846264338327950288")

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import pair
 from hockeystick.routes import single
+from hockeystick.what import pair
 
 GRID = np.linspace(-12, 12, 4801)
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import _core, pair, sampling
+from hockeystick import _core
 from hockeystick.routes import bounds
+from hockeystick.what import pair, sampling
 
 ADJACENCIES = ("add_remove", "zero_out", "replace_one")
 LONG = np.longdouble

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import pair, sampling, worst
-from hockeystick.batches import SizeRange
+from hockeystick import worst
 from hockeystick.routes import single
+from hockeystick.what import pair, sampling
+from hockeystick.what.batches import SizeRange
 from rows import overlap
 
 ADJACENCIES = ("add_remove", "zero_out", "replace_one")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special
 
 import hockeystick as hs
-from hockeystick.selection import ORDERS, number
+from hockeystick.what.selection import ORDERS, number
 
 
 def generating(mean, shape, trials):

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import hockeystick as hs
-from hockeystick import shuffling
-from hockeystick.shuffling import curve
+from hockeystick.what import shuffling
+from hockeystick.what.shuffling import curve
 
 ONE = {"adjacency": "replace_one"}
 

@@ -8,7 +8,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core, scratch
-from hockeystick.pair import gaussian_steps
+from hockeystick.what.pair import gaussian_steps
 from rows import sgm
 
 QUICK = [

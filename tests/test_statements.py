@@ -10,7 +10,8 @@ from scipy import integrate
 from scipy.special import ndtr
 
 import hockeystick as hs
-from hockeystick import _core, evolve
+from hockeystick import _core
+from hockeystick.grid import evolve
 from hockeystick.routes import finite_sample
 from hockeystick.routes.finite_sample import Moments
 

@@ -8,7 +8,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core
-from hockeystick.topk import curves
+from hockeystick.what.topk import curves
 
 ANCHORS = (
     (100, 0.1, 2.249407, 2.254796, 1e-4),

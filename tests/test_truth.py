@@ -11,9 +11,9 @@ import pytest
 from mpmath import mp
 
 import hockeystick as hs
-from hockeystick import pair, sampling
 from hockeystick.routes import contour, edgeworth, eeai, lattice, mixed, pld
 from hockeystick.routes.table import ROUTES
+from hockeystick.what import pair, sampling
 from rows import ASKED, ROWS, U, holds, log_holds
 
 GAUSSIAN, TWO_SIDED = {"gaussian"}, {"truncated_gaussian", "replace_one_gaussian"}

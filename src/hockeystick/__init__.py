@@ -7,12 +7,14 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 from typing import TYPE_CHECKING, Any
 
 from .accountant import Accountant
-from .allocation import balls_and_bins, random_allocation
 from .arrays import compose_arrays
 from .batch import delta_batch, epsilon_batch
-from .batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError, LimitError, SoundnessError
-from .discrete import (
+from .query import delta, epsilon, log_delta
+from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
+from .what.allocation import balls_and_bins, random_allocation
+from .what.batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
+from .what.discrete import (
     approx_dp,
     discrete_gaussian,
     discrete_laplace,
@@ -20,16 +22,14 @@ from .discrete import (
     pure_dp,
     randomized_response,
 )
-from .given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
-from .groups import group
-from .matrix import failure, matrix_mechanism
-from .mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
-from .query import delta, epsilon, log_delta
-from .ranged import bounded_range, exponential_mechanism, permute_and_flip
-from .routes.saddlepoint import SaddlepointEstimate, saddlepoint_delta
-from .selection import select
-from .shuffling import shuffled
-from .topk import top_k
+from .what.given import from_curve, from_loss_cdf, from_pmf, gaussian_mixture, public_mixture, register
+from .what.groups import group
+from .what.matrix import failure, matrix_mechanism
+from .what.mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
+from .what.ranged import bounded_range, exponential_mechanism, permute_and_flip
+from .what.selection import select
+from .what.shuffling import shuffled
+from .what.topk import top_k
 
 if TYPE_CHECKING:
     from . import plot as plot

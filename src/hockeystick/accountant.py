@@ -12,12 +12,12 @@ from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
 from .crowd import FEWEST, RATES_MAX, Crowd
-from .mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
-from .pair import ADJACENCIES
 from .recorded import FORMAT, VERSION, RecordedRun, from_moments, gather, takes, to_moments
 from .routes.kept import Lines
 from .serial import brief, exact_keys
 from .state import ACCOUNTANT, from_dict, to_dict
+from .what.mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
+from .what.pair import ADJACENCIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from .bound import DomainError
-from .mechanism import real
 from .outward import DOWN, UP
+from .what.mechanism import real
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -10,8 +10,8 @@ import numpy as np
 
 from .bound import DomainError
 from .crowd import Crowd
-from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Mechanism, Run, gaussian, poisson_subsampled, positive
-from .pair import GaussianSteps, in_order, sorted_by
+from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Mechanism, Run, gaussian, poisson_subsampled, positive
+from .what.pair import GaussianSteps, in_order, sorted_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

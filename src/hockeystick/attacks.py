@@ -13,8 +13,8 @@ import numpy as np
 from . import query, risk
 from .arguments import one_of
 from .bound import Bound, Budget, DomainError
-from .mechanism import as_run, count, real
-from .pair import ADJACENCIES
+from .what.mechanism import as_run, count, real
+from .what.pair import ADJACENCIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,10 +13,10 @@ import numpy as np
 from . import _core, arguments, query
 from .arguments import respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
-from .mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
-from .pair import ADJACENCIES
 from .routes import contour
 from .threads import threads
+from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
+from .what.pair import ADJACENCIES
 
 if TYPE_CHECKING:
     from .types import Adjacency, Direction, Numbers

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import attacks, query, risk, risk_gdp
 from .arguments import respelled
 from .bound import AccuracyError, Bound, DomainError
-from .mechanism import K_MAX, Q_MIN, Run, count, gaussian, poisson_subsampled, real
 from .search import Calibration, Search
+from .what.mechanism import K_MAX, Q_MIN, Run, count, gaussian, poisson_subsampled, real
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

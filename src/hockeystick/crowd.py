@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .mechanism import Run
-from .pair import GaussianSteps
+from .what.mechanism import Run
+from .what.pair import GaussianSteps
 
 U = 2.0**-53
 UNIT = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)

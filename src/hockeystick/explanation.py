@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import query, worst
 from .arguments import exp_lower, exp_upper, respelled
 from .bound import AccuracyError, Bound, DomainError
-from .mechanism import Mechanism, Run, as_run, real
 from .routes import contour, moments
 from .routes.saddlepoint import saddlepoint_delta
+from .what.mechanism import Mechanism, Run, as_run, real
 
 if TYPE_CHECKING:
     from .types import Adjacency, Direction, Ran, Route

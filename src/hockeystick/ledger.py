@@ -26,9 +26,9 @@ from typing import Any
 
 from . import store
 from .bound import DomainError
-from .mechanism import Mechanism
 from .serial import from_json, to_json
 from .store import Manifest, StoreError
+from .what.mechanism import Mechanism
 
 KIND = "accountant"
 PATIENCE = 60.0

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from .allocation import random_allocation
 from .arguments import one_of
-from .batches import truncated_poisson_subsampled, without_replacement
 from .bound import DomainError
-from .mechanism import K_MAX, Mechanism, Run, count, gaussian, poisson_subsampled, real
-from .pair import ADJACENCIES
 from .parquetrows import MAGIC, blocks
 from .serial import brief
 from .tally import BLOCK, Key, Order, Rows, Tally, allowed_noise, grouped, whole_numbers
 from .textrows import Columns, raw_lines, text_of
+from .what.allocation import random_allocation
+from .what.batches import truncated_poisson_subsampled, without_replacement
+from .what.mechanism import K_MAX, Mechanism, Run, count, gaussian, poisson_subsampled, real
+from .what.pair import ADJACENCIES
 
 if TYPE_CHECKING:
     from .types import Adjacency

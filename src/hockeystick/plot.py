@@ -14,7 +14,7 @@ import numpy as np
 from . import query, risk
 from .batch import epsilon_batch
 from .bound import Bound, DomainError
-from .mechanism import as_run, count
+from .what.mechanism import as_run, count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

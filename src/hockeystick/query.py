@@ -15,14 +15,14 @@ from . import worst
 from .answers import ZERO, Point, Root, larger, meet, named, ordered
 from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import RELATIVE, AccuracyError, Bound, Budget, DomainError, contradiction
-from .mechanism import as_run, real
 from .outward import UP, U
-from .pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 from .routes import bounds
 from .routes.kept import largest as largest_kept
 from .routes.question import Question
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
+from .what.mechanism import as_run, real
+from .what.pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,9 @@ from . import _core
 from .arrays import Gathered
 from .bound import AccuracyError, DomainError
 from .crowd import RATES_MAX, Crowd
-from .mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
-from .pair import GaussianSteps, gaussian_steps
-from .sampling import as_gaussian
+from .what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
+from .what.pair import GaussianSteps, gaussian_steps
+from .what.sampling import as_gaussian
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

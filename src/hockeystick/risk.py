@@ -17,8 +17,8 @@ import numpy as np
 from . import arguments, query
 from .bound import Bound, Budget, DomainError
 from .chords import EPS_MAX, Curve, Nodes, chord_slope, fpr_upper, tpr_lower
-from .mechanism import real
 from .outward import DOWN, UP, log_slack
+from .what.mechanism import real
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

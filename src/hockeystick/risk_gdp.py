@@ -20,8 +20,8 @@ import numpy as np
 from . import query
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .chords import EPS_MAX
-from .mechanism import real
 from .outward import DOWN, UP, U
+from .what.mechanism import real
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

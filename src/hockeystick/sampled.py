@@ -15,7 +15,7 @@ import numpy as np
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, Budget, DomainError
-from .mechanism import as_run, real
+from .what.mechanism import as_run, real
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .allocation import AllocationOfSeveral, RandomAllocation, allocated, random_allocation
-from .batches import CyclicPoisson, TruncatedPoisson, cyclic_poisson, truncated_poisson_subsampled
 from .bound import DomainError
-from .discrete import (
+from .what.allocation import AllocationOfSeveral, RandomAllocation, allocated, random_allocation
+from .what.batches import CyclicPoisson, TruncatedPoisson, cyclic_poisson, truncated_poisson_subsampled
+from .what.discrete import (
     ApproxDP,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -24,7 +24,7 @@ from .discrete import (
     discrete_laplace,
     k_ary_randomized_response,
 )
-from .given import (
+from .what.given import (
     REGISTERED,
     FromCurve,
     FromLossCdf,
@@ -38,9 +38,9 @@ from .given import (
     public_mixture,
     registered,
 )
-from .groups import Group, group
-from .matrix import Failure, failure
-from .mechanism import (
+from .what.groups import Group, group
+from .what.matrix import Failure, failure
+from .what.mechanism import (
     Gaussian,
     Laplace,
     Mechanism,
@@ -50,10 +50,10 @@ from .mechanism import (
     laplace,
     poisson_subsampled,
 )
-from .ranged import BoundedRange, bounded_range
-from .selection import Select, select
-from .shuffling import Shuffled, shuffled
-from .topk import TopK, top_k
+from .what.ranged import BoundedRange, bounded_range
+from .what.selection import Select, select
+from .what.shuffling import Shuffled, shuffled
+from .what.topk import TopK, top_k
 
 
 class Kind(NamedTuple):

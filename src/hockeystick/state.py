@@ -17,7 +17,7 @@ import numpy as np
 
 from . import serial
 from .bound import Bound, Budget, DomainError
-from .mechanism import Mechanism, Recorder, Run, count, real
+from .what.mechanism import Mechanism, Recorder, Run, count, real
 
 if TYPE_CHECKING:
     from .types import Ran

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .arrays import ColumnsRun
 from .bound import DomainError
-from .mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run
+from .what.mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run
 
 Key = tuple[float, float, str, int, int]
 """sigma, q, sampler, and the sizes that its sampler needs: 0, 0 where it needs none."""

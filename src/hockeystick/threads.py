@@ -8,7 +8,7 @@ from collections import deque
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from .mechanism import count
+from .what.mechanism import count
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

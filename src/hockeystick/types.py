@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .mechanism import Mechanism, Recorder, Run
+    from .what.mechanism import Mechanism, Recorder, Run
 
 Adjacency = Literal["add_remove", "replace_one", "zero_out"]
 Direction = Literal["both", "remove", "add"]

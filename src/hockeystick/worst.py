@@ -26,16 +26,16 @@ from typing import Any
 
 import numpy as np
 
-from .batches import CyclicPoisson, SizeRange, TruncatedPoisson
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
-from .given import FromCurve, FromPmf
-from .groups import group
-from .matrix import without_failures
-from .mechanism import Gaussian, Run, compose, poisson_subsampled
 from .outward import DOWN, U
-from .pair import paired_steps
 from .routes.bounds import certainly_below
-from .topk import TopK, alone, enclosed
+from .what.batches import CyclicPoisson, SizeRange, TruncatedPoisson
+from .what.given import FromCurve, FromPmf
+from .what.groups import group
+from .what.matrix import without_failures
+from .what.mechanism import Gaussian, Run, compose, poisson_subsampled
+from .what.pair import paired_steps
+from .what.topk import TopK, alone, enclosed
 
 NEAR = np.array([2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
 """Orders of moments that may prove a curve negligible beside a failure."""

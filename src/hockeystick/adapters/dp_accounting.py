@@ -23,10 +23,21 @@ import hockeystick
 from .. import query, risk
 from ..accountant import Accountant
 from ..bound import AccuracyError, Bound, Budget, DomainError
-from ..given import GaussianMixture
-from ..mechanism import K_MAX, SIGMA_RANGE, Mechanism, PoissonSubsampled, Run, compose, count, gaussian, leaves, real
 from ..routes.moments import moments_delta_upper, moments_epsilon_upper
-from ..sampling import check_fixed_size
+from ..what.given import GaussianMixture
+from ..what.mechanism import (
+    K_MAX,
+    SIGMA_RANGE,
+    Mechanism,
+    PoissonSubsampled,
+    Run,
+    compose,
+    count,
+    gaussian,
+    leaves,
+    real,
+)
+from ..what.sampling import check_fixed_size
 from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
 from .pld_bridge import from_dp_accounting_pld, to_dp_accounting_pld
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import hockeystick
 
 from ..bound import DomainError
-from ..mechanism import LAPLACE_RANGE, Mechanism, count, leaves, real
 from ..outward import U
-from ..ranged import EPS0_MIN
+from ..what.mechanism import LAPLACE_RANGE, Mechanism, count, leaves, real
+from ..what.ranged import EPS0_MIN
 
 
 class RefusedError(Exception):

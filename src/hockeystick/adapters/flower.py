@@ -22,9 +22,9 @@ import threading
 from typing import Any, NamedTuple
 
 from .. import query
-from ..batches import without_replacement
 from ..bound import Bound, DomainError
-from ..mechanism import Mechanism, Run, compose, count, gaussian, poisson_subsampled, positive, real
+from ..what.batches import without_replacement
+from ..what.mechanism import Mechanism, Run, compose, count, gaussian, poisson_subsampled, positive, real
 
 METHOD = "hockeystick"
 SCHEMA = 1

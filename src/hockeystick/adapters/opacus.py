@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import query
 from ..bound import Bound, DomainError
-from ..mechanism import SIGMA_RANGE, Run, compose, count, gaussian, poisson_subsampled, real
+from ..what.mechanism import SIGMA_RANGE, Run, compose, count, gaussian, poisson_subsampled, real
 
 try:
     from opacus.accountants import IAccountant

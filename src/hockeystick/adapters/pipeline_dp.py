@@ -25,8 +25,8 @@ from pipeline_dp.aggregate_params import MechanismType
 
 from ..bound import DomainError
 from ..calibration import calibrate
-from ..discrete import approx_dp
-from ..mechanism import Mechanism, Run, compose, count, gaussian, laplace, positive, real
+from ..what.discrete import approx_dp
+from ..what.mechanism import Mechanism, Run, compose, count, gaussian, laplace, positive, real
 
 THRESHOLDS = 0.25
 """Share of total_delta that the thresholds get, where there are any."""

@@ -18,7 +18,7 @@ import hockeystick
 
 from .. import arguments, query
 from ..bound import DomainError
-from ..mechanism import Mechanism, as_run, real
+from ..what.mechanism import Mechanism, as_run, real
 
 POINTS = 2_000_000
 PAD = 1e-12

@@ -10,7 +10,7 @@ import numpy as np
 from .. import query
 from ..arrays import ColumnsRun
 from ..logs import COLUMNS, Log
-from ..mechanism import Gaussian, PoissonSubsampled, Run
+from ..what.mechanism import Gaussian, PoissonSubsampled, Run
 from . import grammar, tables
 from .answers import _privacy
 from .options import PROMISE, asked, number

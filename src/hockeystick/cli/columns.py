@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import batch, query
 from ..bound import DomainError
-from ..mechanism import compose, gaussian, poisson_subsampled, real
 from ..textrows import Columns, raw_lines, text_of
+from ..what.mechanism import compose, gaussian, poisson_subsampled, real
 from . import options, tables
 from .options import Bar, narrow
 from .tables import Answer

@@ -83,8 +83,8 @@ def _options(actions: list[argparse.Action]) -> str:
 
 
 def _choices() -> dict[str, list[str]]:
-    from ..pair import ADJACENCIES, DIRECTIONS
     from ..routes.table import ROUTES
+    from ..what.pair import ADJACENCIES, DIRECTIONS
 
     return {"--adjacency": [*ADJACENCIES], "--direction": [*DIRECTIONS], "--route": [*ROUTES]}
 

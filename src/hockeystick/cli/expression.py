@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import hockeystick as hs
 
 from ..bound import DomainError
-from ..mechanism import K_MAX, Gaussian, Mechanism, Run, as_run, count, gaussian, poisson_subsampled
 from ..serial import KINDS, brief
+from ..what.mechanism import K_MAX, Gaussian, Mechanism, Run, as_run, count, gaussian, poisson_subsampled
 
 OVER: dict[str, tuple[Any, Any]] = {"sigma": (1e-2, 1e8), "q": (1e-12, 1.0), "steps": (1, K_MAX)}
 """Where a noise multiplier, a rate, a number of steps is looked for."""

@@ -18,7 +18,11 @@ import hockeystick as hs
 
 from ..bound import DomainError
 from ..logs import Log, scan
-from ..mechanism import (
+from ..state import ACCOUNTANT, from_dict
+from ..store import state_kind
+from ..tally import Order, order_of
+from ..textrows import raw_lines
+from ..what.mechanism import (
     Gaussian,
     Mechanism,
     PoissonSubsampled,
@@ -30,10 +34,6 @@ from ..mechanism import (
     poisson_subsampled,
     real,
 )
-from ..state import ACCOUNTANT, from_dict
-from ..store import state_kind
-from ..tally import Order, order_of
-from ..textrows import raw_lines
 from . import expression
 from .expression import Sought
 from .options import Bar

@@ -10,7 +10,7 @@ import hockeystick as hs
 from .. import query
 from ..accountant import Accountant
 from ..bound import DomainError
-from ..mechanism import Run, compose
+from ..what.mechanism import Run, compose
 from . import grammar, tables
 from .answers import _privacy
 from .options import Values, asked, values

@@ -16,9 +16,9 @@ from ..individual.dpsgd import mu_from_norms
 from ..individual.epsilons import LABEL, individual_epsilons
 from ..individual.gaussian import gdp_epsilons_upper, in_unit
 from ..individual.levels import NoiseLevels
-from ..mechanism import count, gaussian, poisson_subsampled
 from ..outward import DOWN, U
 from ..textrows import require_line_end, separator_of
+from ..what.mechanism import count, gaussian, poisson_subsampled
 from . import options
 from .tables import Answer
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import __version__
 from ..bound import Bound
-from ..mechanism import Run
+from ..what.mechanism import Run
 from . import options
 
 FORMAT = "hockeystick.result"

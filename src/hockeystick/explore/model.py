@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import batch, query, risk
-from ..batches import truncated_poisson_subsampled, without_replacement
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..calibration import calibrate
 from ..chords import EPS_MAX, Nodes, tpr_lower
-from ..mechanism import Mechanism, Run, as_run, count, gaussian, poisson_subsampled
 from ..outward import DOWN, UP
 from ..plot import Series
 from ..state import to_dict
+from ..what.batches import truncated_poisson_subsampled, without_replacement
+from ..what.mechanism import Mechanism, Run, as_run, count, gaussian, poisson_subsampled
 from .desk import NOW, REST
 
 

@@ -15,8 +15,8 @@ from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import Button, Div, RadioButtonGroup, Select, TextAreaInput, TextInput
 
 from ..bound import DomainError
-from ..pair import ADJACENCIES
 from ..plot import Series
+from ..what.pair import ADJACENCIES
 from . import figures, model
 from .cards import CODE, STYLE, WIDE, Card, on, say
 from .desk import Desk

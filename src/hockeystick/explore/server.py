@@ -22,8 +22,8 @@ from tornado.web import HTTPError
 
 from ..arguments import one_of
 from ..bound import DomainError
-from ..mechanism import as_run, count
-from ..pair import ADJACENCIES
+from ..what.mechanism import as_run, count
+from ..what.pair import ADJACENCIES
 from .model import Choice, Given, choice_of, number
 from .page import MOST, Page
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..bound import DomainError
-from ..mechanism import count
 from ..outward import U
+from ..what.mechanism import count
 from . import units
 
 MU_MIN = 2.0**-500

@@ -22,9 +22,9 @@ import numpy as np
 
 from .. import _core, query
 from ..bound import AccuracyError, DomainError, contradiction
-from ..mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from ..outward import DOWN, UP, U
 from ..threads import threads
+from ..what.mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from .gaussian import gdp_epsilons_upper, in_unit
 
 if TYPE_CHECKING:

@@ -26,8 +26,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core, _fft, grid
+from .. import _core
 from ..bound import AccuracyError
+from ..grid import _fft
+from ..grid import cells as grid
 from ..outward import UP
 
 EPS_ERROR = 0.005

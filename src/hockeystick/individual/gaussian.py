@@ -14,8 +14,8 @@ import numpy as np
 
 from .. import query
 from ..bound import DomainError
-from ..mechanism import gaussian
 from ..outward import DOWN, UP
+from ..what.mechanism import gaussian
 from . import units
 
 NODES = 1024

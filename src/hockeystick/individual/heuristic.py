@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import query
 from ..bound import DomainError
-from ..mechanism import as_run, count, gaussian
+from ..what.mechanism import as_run, count, gaussian
 from .gaussian import in_unit
 
 LABEL = "heuristic: a fit at finitely many eps, not a bound"

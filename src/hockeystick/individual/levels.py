@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..bound import DomainError
-from ..mechanism import count
 from ..outward import UP
+from ..what.mechanism import count
 from . import units
 from .dpsgd import MU_MIN
 

@@ -13,10 +13,10 @@ import numpy as np
 from .. import _core
 from ..arguments import respelled
 from ..bound import DomainError
-from ..mechanism import count
 from ..outward import U
 from ..store import StoreError
 from ..threads import threads
+from ..what.mechanism import count
 from . import arrays, data, units
 from .filters import Kept, flag
 from .store import Ledger

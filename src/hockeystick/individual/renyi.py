@@ -14,9 +14,9 @@ import numpy as np
 
 from ..arguments import respelled
 from ..bound import AccuracyError, DomainError
-from ..mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, as_run, count, leaves
 from ..outward import DOWN, UP, U
 from ..routes import moments
+from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, as_run, count, leaves
 from . import units
 from .filters import Kept, flag
 from .store import Ledger

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from .. import query
 from ..bound import DomainError
-from ..mechanism import SIGMA_RANGE, gaussian, real
 from ..outward import DOWN, UP
+from ..what.mechanism import SIGMA_RANGE, gaussian, real
 
 LIMIT_BITS = 50
 """Limits lie in (2^48, 2^50]: a charge, cut at 2^51, and every sum stay whole numbers of a double."""

@@ -46,13 +46,13 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from ..batches import CyclicPoisson, TruncatedPoisson
-from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
-from ..given import FromCurve, FromPmf, GaussianMixture, PublicMixture
-from ..groups import Group
-from ..mechanism import Gaussian, Mechanism, PoissonSubsampled
-from ..mechanism import Laplace as LaplaceStep
-from ..ranged import BoundedRange
+from ..what.batches import CyclicPoisson, TruncatedPoisson
+from ..what.discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
+from ..what.given import FromCurve, FromPmf, GaussianMixture, PublicMixture
+from ..what.groups import Group
+from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled
+from ..what.mechanism import Laplace as LaplaceStep
+from ..what.ranged import BoundedRange
 from .atoms import Atoms, Mixture, joined
 from .balls import UndecidedError, rational
 from .gauss import Gauss

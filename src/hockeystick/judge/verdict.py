@@ -11,7 +11,7 @@ from flint import arb, ctx
 
 from ..arguments import one_of
 from ..bound import Bound, DomainError
-from ..mechanism import Run, as_run, real
+from ..what.mechanism import Run, as_run, real
 from . import finite, pairs, twofold
 from .atoms import Atoms
 from .balls import UndecidedError, about, between, floor_log, normal_above, precision, rational

@@ -17,10 +17,10 @@ from .. import _core, scratch
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_lower, exp_upper
 from ..bound import AccuracyError, DomainError
-from ..loss import ends, log_finite
 from ..outward import UP, U, log_floor, log_slack, log_sum
-from ..pair import GaussianSteps, PairedSteps, paired_steps
-from ..sampling import PACKED
+from ..what.loss import ends, log_finite
+from ..what.pair import GaussianSteps, PairedSteps, paired_steps
+from ..what.sampling import PACKED
 from . import contour, jumps, saddlepoint
 from .single import variation_upper
 from .walls import rest

@@ -19,7 +19,7 @@ from ..answers import ZERO, Point, Root
 from ..arguments import log_upper
 from ..crowd import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
-from ..pair import GaussianSteps, PairedSteps
+from ..what.pair import GaussianSteps, PairedSteps
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
 RULED_TERMS = (*TERMS, "interpolation")

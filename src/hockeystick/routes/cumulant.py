@@ -26,16 +26,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core, sampling, scratch
-from ..allocation import RandomAllocation
+from .. import _core, scratch
 from ..bound import AccuracyError
-from ..discrete import DiscreteGaussian, shifted
-from ..given import GaussianMixture, PublicMixture
-from ..loss import Loss, reversed_loss
-from ..mechanism import Laplace, PoissonSubsampled
 from ..outward import U
-from ..pair import step_loss
-from ..ranged import BoundedRange
+from ..what import sampling
+from ..what.allocation import RandomAllocation
+from ..what.discrete import DiscreteGaussian, shifted
+from ..what.given import GaussianMixture, PublicMixture
+from ..what.loss import Loss, reversed_loss
+from ..what.mechanism import Laplace, PoissonSubsampled
+from ..what.pair import step_loss
+from ..what.ranged import BoundedRange
 from . import mixed, saddle_laws, shifts
 
 CELLS = 6144

@@ -22,9 +22,9 @@ from .. import _core, scratch
 from ..answers import Point, Root, larger
 from ..arguments import exp_lower, exp_upper, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
-from ..mechanism import real
 from ..outward import U, log_floor, log_slack
-from ..pair import GaussianSteps
+from ..what.mechanism import real
+from ..what.pair import GaussianSteps
 from . import bounds, eeai
 from .contour import NARROW, RTOL, SMALL_SHARE, margin
 from .eeai import eeai_delta, eeai_epsilon

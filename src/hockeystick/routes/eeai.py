@@ -27,8 +27,8 @@ from .. import _core, scratch
 from ..answers import between
 from ..arguments import respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
-from ..mechanism import real
 from ..outward import DOWN, UP, U
+from ..what.mechanism import real
 from . import finite_sample
 from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, steps_of, support
 

@@ -11,15 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core, allocation_density
-from ..allocation import RandomAllocation
+from .. import _core
 from ..answers import ZERO, Point, Root
-from ..discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
-from ..given import GaussianMixture
-from ..groups import Group
-from ..mechanism import Gaussian, Laplace, PoissonSubsampled
 from ..outward import U
-from ..ranged import BoundedRange
+from ..what import allocation_density
+from ..what.allocation import RandomAllocation
+from ..what.discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
+from ..what.given import GaussianMixture
+from ..what.groups import Group
+from ..what.mechanism import Gaussian, Laplace, PoissonSubsampled
+from ..what.ranged import BoundedRange
 from . import lattice, mixed
 from .walls import rest, seen, wall
 

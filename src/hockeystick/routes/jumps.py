@@ -34,7 +34,7 @@ import math
 import numpy as np
 
 from .. import _core, scratch
-from ..pair import GaussianSteps
+from ..what.pair import GaussianSteps
 from . import contour
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")

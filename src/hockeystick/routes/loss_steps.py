@@ -12,8 +12,8 @@ import numpy as np
 from .. import _core
 from ..arguments import numbers
 from ..bound import DomainError
-from ..mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run
-from ..pair import DIRECTIONS
+from ..what.mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run
+from ..what.pair import DIRECTIONS
 
 ORDERS = (0, 1, 2, 3)
 FORMS = {"one_sequence": 1, "two_sequence": 2}

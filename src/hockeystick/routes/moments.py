@@ -15,10 +15,10 @@ from .. import _core, scratch
 from ..answers import between
 from ..arguments import exp_upper, numbers, one_of, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
-from ..loss import ends, log_finite
-from ..mechanism import as_run
 from ..outward import DOWN, UP, U, log_slack
-from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
+from ..what.loss import ends, log_finite
+from ..what.mechanism import as_run
+from ..what.pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
 from .saddlepoint import gaussian_family
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ import numpy as np
 from ..answers import Point, Root
 from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
-from ..convolve import Tail, convolve, fit_circle, plan_circle
-from ..dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
-from ..evolve import doublings, stages
-from ..grid import MAX_CELLS, ULP
-from ..loss import capped
+from ..grid.cells import MAX_CELLS, ULP
+from ..grid.convolve import Tail, convolve, fit_circle, plan_circle
+from ..grid.dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
+from ..grid.evolve import doublings, stages
 from ..outward import DOWN, UP
 from ..threads import in_order
+from ..what.loss import capped
 from .walls import rest, seen, wall
 
 TERMS = ("mesh", "truncation", "rounding")

@@ -27,11 +27,11 @@ import numpy as np
 from .. import _core
 from ..answers import Point, Root
 from ..bound import AccuracyError
-from ..dots import Laws, Plan, windows
-from ..grid import ULP, Grid, Steps, density_variation_upper, mean_loss, radius_upper
-from ..grid import mesh as mesh_of
-from ..loss import GAUSSIAN, Loss, log_finite
+from ..grid.cells import ULP, Grid, Steps, density_variation_upper, mean_loss, radius_upper
+from ..grid.cells import mesh as mesh_of
+from ..grid.dots import Laws, Plan, windows
 from ..outward import DOWN, UP
+from ..what.loss import GAUSSIAN, Loss, log_finite
 from . import pld
 from .walls import rest, seen, wall
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from ..crowd import FEWEST, crowd_of, rules
-from ..pair import gaussian_facts, gaussian_steps, is_gaussian, losses, paired_steps
+from ..what.pair import gaussian_facts, gaussian_steps, is_gaussian, losses, paired_steps
 from . import contour
 
 

@@ -19,11 +19,11 @@ import numpy as np
 from .. import _core
 from ..answers import Point, Root, Saddle
 from ..bound import AccuracyError
-from ..dots import discretise, mesh, plan
-from ..grid import Grid
-from ..law import WELL_KNOWN
-from ..loss import Atoms, Loss, log_finite
+from ..grid.cells import Grid
+from ..grid.dots import discretise, mesh, plan
 from ..outward import DOWN, UP, U, log_of, log_slack, log_sum
+from ..what.law import WELL_KNOWN
+from ..what.loss import Atoms, Loss, log_finite
 from .walls import rest, seen, wall
 
 RTOL = 1e-3

@@ -17,8 +17,8 @@ from .. import _core, scratch
 from ..answers import Point, Root, Saddle
 from ..arguments import numbers, one_of, respelled
 from ..bound import AccuracyError, DomainError
-from ..mechanism import as_run
-from ..pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
+from ..what.mechanism import as_run
+from ..what.pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
 from .question import Question
 
 TERMS = ("berry_esseen", "quadrature", "rounding", "interpolation", "skewness")

@@ -23,8 +23,8 @@ import numpy as np
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_upper
 from ..bound import AccuracyError
-from ..loss import LAPLACE, Atoms, Loss
 from ..outward import DOWN, UP, U, log_slack
+from ..what.loss import LAPLACE, Atoms, Loss
 from . import contour, walls
 
 LOG_LEAST = math.log(1e-290)

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..allocation import RandomAllocation
 from ..answers import ZERO, Point, Root
 from ..arguments import log_lower
 from ..bound import AccuracyError
-from ..loss import ends
 from ..outward import U, log_floor
-from ..pair import paired_steps
 from ..threads import together
+from ..what.allocation import RandomAllocation
+from ..what.loss import ends
+from ..what.pair import paired_steps
 from . import bounds, contour, jumps, saddlepoint, single
 
 

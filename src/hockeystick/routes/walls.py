@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from ..loss import ends, log_finite
 from ..outward import U
+from ..what.loss import ends, log_finite
 
 EXACT = 4096
 """Most steps of infinite losses whose probabilities are multiplied as fractions: about a millisecond."""

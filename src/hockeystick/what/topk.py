@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from . import _core, scratch
+from .. import _core, scratch
+from ..bound import DomainError
+from ..outward import UP, U
 from .allocation import AllocationOfSeveral
-from .bound import DomainError
 from .given import FromCurve
 from .mechanism import Mechanism, Run, compose, count
-from .outward import UP, U
 from .ranged import BoundedRange, bounded_range
 
 K_MAX = 2048

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import overload
 
-from .bound import DomainError
+from ..bound import DomainError
 from .mechanism import LAPLACE_RANGE, Mechanism, count, noise, real
 
 DISCRETE_SIGMA_RANGE = (0.05, 1e5)

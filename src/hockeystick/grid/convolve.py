@@ -42,10 +42,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _core, _fft
-from .bound import AccuracyError
-from .grid import MAX_CELLS, ULP, Cgf, Grid
-from .threads import blocks, in_order
+from .. import _core
+from ..bound import AccuracyError
+from ..threads import blocks, in_order
+from . import _fft
+from .cells import MAX_CELLS, ULP, Cgf, Grid
 
 BLOCK = 1 << 17
 """Most points that one call transforms, of the circles of many steps: a megabyte."""

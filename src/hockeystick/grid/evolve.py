@@ -27,10 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _core, _fft
-from .bound import AccuracyError
+from .. import _core
+from ..bound import AccuracyError
+from . import _fft
+from .cells import MAX_CELLS, ULP, Grid, Steps
 from .convolve import LDBL_ULP, tilted_power
-from .grid import MAX_CELLS, ULP, Grid, Steps
 
 TARGET = 1 << 16
 """Circle length at which the mesh stops doubling."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from .bound import DomainError
+from ..bound import DomainError
 from .discrete import ApproxDP, KAryRandomizedResponse
 from .given import FromCurve
 from .loss import U

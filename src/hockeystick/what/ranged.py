@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bound import DomainError
+from ..bound import DomainError
+from ..outward import U
 from .discrete import EPS0_MAX, ApproxDP, pure_dp
 from .loss import TINY, Loss, Tails, gauss_legendre
 from .mechanism import Mechanism, real
-from .outward import U
 
 EPS0_MIN = 1e-9
 """Least range of a step."""

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _core
-from .bound import AccuracyError, DomainError
+from .. import _core
+from ..bound import AccuracyError, DomainError
+from ..outward import U
 from .given import FromPmf, from_pmf
 from .loss import Loss, Tails, nodes_of_tails
 from .mechanism import Gaussian, Mechanism, count
-from .outward import U
 
 STEPS_MAX = 10**7
 SHIFT_MAX = 5.0

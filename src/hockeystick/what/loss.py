@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _core
-from .outward import DOWN, U
+from .. import _core
+from ..outward import DOWN, U
 
 COARSE_NODES = 512
 """Nodes are for planning: a law is cut into this many cells, and more atoms than this are merged."""

@@ -18,8 +18,8 @@ from typing import cast, overload
 
 import numpy as np
 
+from ..bound import DomainError
 from .batches import CyclicPoisson
-from .bound import DomainError
 from .discrete import DiscreteGaussian, DiscreteLaplace, discrete_gaussian, discrete_laplace
 from .mechanism import (
     Gaussian,

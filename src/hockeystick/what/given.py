@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arguments import respelled
-from .bound import DomainError
+from ..arguments import respelled
+from ..bound import DomainError
 from .law import user_probabilities
 from .mechanism import SIGMA_RANGE, Mechanism, noise, real
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .types import Numbers
+    from ..types import Numbers
 
     Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .bound import DomainError
+from ..bound import DomainError
 from .given import gaussian_mixture
 from .mechanism import Mechanism, Run, compose, real
 

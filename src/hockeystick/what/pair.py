@@ -13,10 +13,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from ..bound import DomainError
+from ..outward import U
 from . import sampling, selection, shuffling
 from .allocation import AllocationOfSeveral, RandomAllocation, allocation_loss
 from .batches import SizeRange, TruncatedPoisson
-from .bound import DomainError
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
 from .groups import Group
@@ -32,7 +33,6 @@ from .law import (
 from .loss import Lattice, Loss, mixture, poisson, reversed_loss
 from .matrix import Failure
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
-from .outward import U
 from .ranged import BoundedRange, range_loss
 from .selection import Select
 from .shuffling import Shuffled

@@ -30,12 +30,12 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from . import _core
+from .. import _core
+from ..bound import DomainError
+from ..outward import UP, U
 from .batches import SizeRange, TruncatedPoisson
-from .bound import DomainError
 from .loss import Atoms, Loss, Tails, mixture, sampled, subsample
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run, leaves
-from .outward import UP, U
 
 MAX_BRANCHES = 3
 PACKED = struct.Struct(f"@i{4 * MAX_BRANCHES + 2}d")

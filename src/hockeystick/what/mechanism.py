@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .bound import DomainError
+from ..bound import DomainError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .types import Ran
+    from ..types import Ran
 
 SIGMA_RANGE = (1e-3, 1e9)
 """Allowed sigma/sensitivity: outside it a double cannot carry the loss or its square."""
@@ -165,7 +165,7 @@ class Run(_Composable):
     @staticmethod
     def from_arrays(sigma: ArrayLike, q: ArrayLike = 1.0, count: ArrayLike = 1, *, sensitivity: float = 1.0) -> Run:
         """The run of many Gaussian steps; see `compose_arrays`."""
-        from .arrays import compose_arrays
+        from ..arrays import compose_arrays
 
         return compose_arrays(sigma, q, count, sensitivity=sensitivity)
 

@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
-from . import _core
-from .bound import DomainError
+from .. import _core
+from ..bound import DomainError
+from ..outward import U
 from .loss import (
     COARSE_NODES,
     GAUSSIAN,
@@ -24,7 +25,6 @@ from .loss import (
     nodes_of_tails,
     two_points,
 )
-from .outward import U
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 

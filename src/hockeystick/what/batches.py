@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .arguments import respelled
-from .bound import DomainError
+from ..arguments import respelled
+from ..bound import DomainError
 from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, gaussian, real
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .outward import U
+from ..outward import U
 
 SEEN, MISSED = 9.3, 10.4
 """y in deviations that the points serve, and what their aliases are beyond: e^-54."""

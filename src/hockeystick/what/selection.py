@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .bound import AccuracyError, DomainError
+from ..bound import AccuracyError, DomainError
 from .given import FromCurve
 from .law import LDBL_ULP as V
 from .mechanism import Mechanism, Run, as_run, count, real
 from .topk import enclosed
 
 if TYPE_CHECKING:
-    from .types import Adjacency, Direction, Ran
+    from ..types import Adjacency, Direction, Ran
 
 LEAST = 1e-40
 """Deltas of one run below it are not asked for; what is left counts as an infinite loss."""
@@ -265,7 +265,7 @@ def _upper(run: Run, law: Number, own: Tests, back: Tests, options: dict) -> tup
 def _renyi(run: Run, law: Number, a, b, options: dict) -> tuple[np.ndarray, np.ndarray]:
     """(orders, tops): at order o, delta(eps) <= exp(top - (o - 1) eps) [theory: select.renyi]. None where they are
     infinite."""
-    from .routes.moments import rdp
+    from ..routes.moments import rdp
 
     try:
         one = rdp(run, ORDERS, **options).upper
@@ -304,7 +304,7 @@ def _log_spread(law: Number, a, b, orders) -> np.ndarray:
 
 def _curve(run: Run, adjacency: Adjacency, direction: Direction, many: bool) -> tuple[np.ndarray, np.ndarray]:
     """Points (eps >= 0, upper end of delta) of one run; the last delta is 0, or what is left."""
-    from . import query
+    from .. import query
 
     def ask(eps) -> np.ndarray:
         return np.asarray(query.delta(run, eps, adjacency=adjacency, direction=direction).upper)

@@ -28,14 +28,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _core
-from .bound import AccuracyError
+from .. import _core
+from ..bound import AccuracyError
+from ..outward import DOWN, UP
+from ..threads import blocks, in_order
+from ..what.loss import LAPLACE, Loss, gauss_legendre, log_finite, no_atoms, window
+from .cells import MAX_CELLS, ULP, Cgf, Grid, Steps
 from .convolve import log_mgfs
 from .evolve import Law, evolve
-from .grid import MAX_CELLS, ULP, Cgf, Grid, Steps
-from .loss import LAPLACE, Loss, gauss_legendre, log_finite, no_atoms, window
-from .outward import DOWN, UP
-from .threads import blocks, in_order
 
 BLOCK = 128
 """Most distinct steps that one thread takes at a time."""
