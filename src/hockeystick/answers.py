@@ -46,8 +46,9 @@ class Point(NamedTuple):
 
     def of_delta(self) -> Point:
         """The same ends of delta itself, rounded outward."""
-        lower, estimate, upper, terms, route = self
-        return named(Point, (exp_lower(lower), math.exp(estimate), exp_upper(upper), terms, route))
+        lower, estimate, log_upper, terms, route = self
+        upper = exp_upper(log_upper)
+        return named(Point, (exp_lower(lower), min(math.exp(estimate), upper), upper, terms, route))
 
     def at_most(self, delta: float) -> bool:
         """Whether delta(eps) <= delta is proved."""

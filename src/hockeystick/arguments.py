@@ -81,7 +81,8 @@ def exp_ends(logs: np.ndarray) -> np.ndarray:
     low, high = low * DOWN, high * UP
     low = np.where(low > 1e-300, low, np.maximum(0.0, low - 1e-323))
     high = np.where((high > 1e-300) | (logs[:, 2] == -math.inf), high, high + 5e-324)
-    return np.array([low, mid, np.minimum(1.0, high)])
+    high = np.minimum(1.0, high)
+    return np.array([low, np.minimum(mid, high), high])  # exp(0) may be above 1 where it is rounded upward
 
 
 def log_lower(value: float) -> float:
