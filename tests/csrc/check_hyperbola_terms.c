@@ -65,7 +65,7 @@ static int fine(run *R, hs_value *F)
         R->q[i] = log_between(2e-3, 0.5);
         R->k[i] = floor(log_between(2, 80));
     }
-    steps = (hs_run){b, uniform() < 0.4, NULL, R->m, R->q, R->k};
+    steps = (hs_run){.b = b, .add = uniform() < 0.4, .m = R->m, .q = R->q, .k = R->k};
     if (job_init(J, &steps, work, n_work)) return 0;
     R->mem = J->mem;
     if (hs_hyp_saddle(J, 0, R->log_delta) || !(J->s > J->wall) || certify(J, R->log_delta, FINE)) return 0;
