@@ -118,7 +118,7 @@ UPWARD = {"what/mechanism.py": {"arrays"}, "what/selection.py": {"query", "route
 
 
 def test_arrows_point_down():
-    source, seen = ROOT / "src/hockeystick", 0
+    source, seen = Path(hockeystick.__file__).parent, 0
     for path in (p for folder in BELOW for p in (source / folder).glob("*.py")):
         inside = path.relative_to(source)
         allowed = BELOW[inside.parts[0]] | UPWARD.get(inside.as_posix(), set())
