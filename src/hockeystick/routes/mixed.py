@@ -135,7 +135,9 @@ def _answer(function, steps, at: float, rtol: float):
             table, points = tables(steps, panels)
         except AccuracyError:
             break
-        answer = _call(function, table, points, at, rtol, nodes)
+        mixed = (table[:, 0] == _core.MIXTURE).any()
+        most = COST // points.shape[1] if mixed else MORE_NODES
+        answer = _call(function, table, points, at, rtol, min(nodes, most))
         if answer.status == _core.OK:
             return answer
         truncation = quadrature = rounding = math.inf
@@ -146,12 +148,11 @@ def _answer(function, steps, at: float, rtol: float):
                 _, truncation, quadrature, rounding = answer.relative()
                 used = answer.nodes + 1
             short = not answer.nodes or used > nodes - 64  # the visit ended for want of nodes
-        mixed = (table[:, 0] == _core.MIXTURE).any()
         helped = 0.1 * rtol < rounding < 0.5 * before[0] or (mixed and 0.1 * rtol < truncation < 0.5 * before[1])
         falls, before = quadrature > 0.1 * rtol or helped, (rounding, truncation)
         if falls and table[:, 6].any() and panels < PANELS_MAX and 4 * points.shape[1] * used < COST:
             panels *= 4
-        elif short and nodes < MORE_NODES and max(truncation, quadrature) > 0.1 * rtol:
+        elif short and nodes < min(MORE_NODES, most) and max(truncation, quadrature) > 0.1 * rtol:
             nodes = MORE_NODES
         else:
             break
