@@ -78,6 +78,16 @@ def test_c_is_readable():
     assert seen > 300
 
 
+def test_local_names_of_c_are_of_one_file():
+    local = re.compile(r"^(?:HS_CLONES )?static (?:inline |HS_CLONES |const )*[\w *]+?\b(\w+)\(", re.MULTILINE)
+    held: dict[str, set[str]] = {}
+    for path in ROOT.glob("csrc/**/*.[ch]"):
+        for name in local.findall(path.read_text("utf-8")):
+            held.setdefault(name, set()).add(path.name)
+    assert len(held) > 300
+    assert not {name: files for name, files in held.items() if len(files) > 1}
+
+
 def test_every_constant_can_be_tuned():
     tool = ROOT / "benchmarks/tune.py"
     said = subprocess.run([sys.executable, str(tool), "--list"], capture_output=True, text=True, check=True).stdout

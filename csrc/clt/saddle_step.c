@@ -442,7 +442,7 @@ static void add_chunk(hs_steps *S, double t, int chunk, int chunks, subtotal *su
 /* What rules may be off by, of which `var` is the variance [theory: compression.near]. E|x|^3 of a step is not
  * analytic, but its bounds are: E x^3 + 2 B E x^2, and by Cauchy and Schwarz of the second and the fourth moment
  * [theory: compression.third]. */
-static int add_fits(const hs_steps *S, double var, double *work, hs_tilted *T)
+static int add_near_fits(const hs_steps *S, double var, double *work, hs_tilted *T)
 {
     hs_near N;
     if (hs_fit_near(S->fits, S->n_fits, S->add, T->t, work, &N)) return HS_BAD_ARGUMENT;
@@ -475,7 +475,7 @@ int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T)
     T->mean_err = T->mean_err * (1 + 1e-8) + n * part[0].size[1];
     T->var_err = T->var_err * (1 + 1e-8) + n * T->d[2];
     T->r3_upper *= 1 + 1e-9;
-    if (S->n_fits && (chunk = add_fits(S, part[0].var, S->work, T))) return chunk;
+    if (S->n_fits && (chunk = add_near_fits(S, part[0].var, S->work, T))) return chunk;
     T->kolmogorov = kolmogorov_upper(T, S->k[0], S->b == 1 && !part[0].plain && !S->n_fits);
     return T->d[2] > 0 && T->K_err < 1 ? HS_OK : HS_TOO_WIDE;
 }

@@ -120,7 +120,7 @@ static int panels(hs_bulk *J, double a, double y, double target)
 }
 
 /* What the nodes of the panels hold. */
-static void fill(hs_bulk *J)
+static void fill_cells(hs_bulk *J)
 {
     double *c = J->columns, v;
     int64_t p;
@@ -164,7 +164,7 @@ int hs_bulk_cell(hs_bulk *J, double x, double end, double a, double y)
     J->left = -x;
     J->x0 = end;
     J->l0 = log1p(J->q * expm1(J->m * end - 0.5 * J->m * J->m));
-    fill(J);
+    fill_cells(J);
     return HS_OK;
 }
 
@@ -181,7 +181,7 @@ int hs_bulk_cut(hs_bulk *J, double l, double a, double y)
     hs_bulk_masses(J, J->x0, &J->p, &J->u, &J->q_den, &J->rel);
     if (!(J->x0 > -5 && J->rel < 1e-10 && J->l0 > 0)) return HS_TOO_MANY_NODES;
     if ((st = panels(J, a, y, 40 + log(J->k)))) return st;
-    fill(J);
+    fill_cells(J);
     return HS_OK;
 }
 

@@ -118,7 +118,7 @@ static double tail_upper(double rho, double y)
 
 /* What a panel [lo, lo + 2 half] of tau misses of G at every real frequency in [Y, 2Y]: the best of four ellipses
  * [theory: law.gauss-panels, law.laplace-series]. */
-static double panel_upper(double rho, double alpha, double Y, double lo, double half)
+static double octave_upper(double rho, double alpha, double Y, double lo, double half)
 {
     static const double sizes[4] = {2, 3, 4, 6};
     double best = HUGE_VAL, g = 1 + 1 / rho;
@@ -169,7 +169,7 @@ static double tail_values(double rho, double alpha, double Y, const double *y, d
     int n;
     for (n = 0; n < COEFS; n++) re[n] = im[n] = 0;
     while (lo < end * (1 - 1e-12)) {
-        miss += panel_upper(rho, alpha, Y, lo, 0.5 * len);
+        miss += octave_upper(rho, alpha, Y, lo, 0.5 * len);
         panel(rho, alpha, lo, 0.5 * len, y, re, im);
         lo += len;
         len = fmin(lo, end - lo);

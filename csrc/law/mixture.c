@@ -85,7 +85,7 @@ void hs_mixture_estimate(const hs_law *w, double t, hs_law_value *out)
     out->err = 0;
 }
 
-static double power(const hs_law *w, double t) { return w->add ? -t : 1 + t; }
+static double mixture_power(const hs_law *w, double t) { return w->add ? -t : 1 + t; }
 
 /* Log of what a path at height d may add to the integral of |R^a| [theory: law.mixture]. */
 static double path_log(const hs_law *w, double a, double d)
@@ -94,7 +94,8 @@ static double path_log(const hs_law *w, double a, double d)
 /* Error of the rule over all nodes for M(t + iy'), |y'| <= y, over M(t): the best of a few strips. */
 static double rule_upper(const hs_law *w, double t, double y)
 {
-    double a = power(w, t), h = w->panels, widest = fmin(WIDEST / w->m, fmax(2 * HS_PI / h - y * w->m, 1e-3 * h));
+    double a = mixture_power(w, t), h = w->panels,
+           widest = fmin(WIDEST / w->m, fmax(2 * HS_PI / h - y * w->m, 1e-3 * h));
     double best = HUGE_VAL;
     int i;
     for (i = 1; i <= 8; i++) {
@@ -107,7 +108,7 @@ static double rule_upper(const hs_law *w, double t, double y)
 /* Nodes beyond both ends under the tilt t, over e^log_m, each weighted by half its distance in nats. */
 static double ends_of(const hs_law *w, double t, double log_m)
 {
-    double a = power(w, t), h = w->panels, first = w->q;
+    double a = mixture_power(w, t), h = w->panels, first = w->q;
     double last = first + (double)(w->n - 1) * h, slope = fabs(w->l[1] - w->l[0]) / h + (w->dl[0] + w->dl[1]) / h;
     double left = -first - fmax(-a, 0) * slope, right = last - fmax(a, 0) * w->m;
     double low = w->lp[0] + t * w->l[0] - log_m, high = w->lp[w->n - 1] + t * w->l[w->n - 1] - log_m;
@@ -129,7 +130,7 @@ double hs_mixture_missing_upper(const hs_law *w, double t, double y, double log_
 /* At least |phi(y')| for all y' >= y: the path moved by eta to the side that damps [theory: law.mixture]. */
 double hs_mixture_far_upper(const hs_law *w, double y)
 {
-    double h = w->panels, a = power(w, w->c), slope = 0, sum = w->r[0];
+    double h = w->panels, a = mixture_power(w, w->c), slope = 0, sum = w->r[0];
     double eta, rate, off = 2 * w->flat;
     int64_t j;
     for (j = 1; j < w->nr; j++) slope += w->r[j] * fabs(w->xr[j] - w->xr[j - 1]);

@@ -135,7 +135,7 @@ static void lay_cells(bulk_line *A, double log_b, double err)
 }
 
 /* A lower bound of -k log|phi(y)| for all y >= Y [theory: small.bulk-far]. */
-HS_CLONES static double decay_lower(const bulk_line *A, double Y)
+HS_CLONES static double bulk_decay_lower(const bulk_line *A, double Y)
 {
     static const double TURN[] = {0.5, 1, 1.4};
     double m = A->J.m, best = 0;
@@ -200,7 +200,7 @@ static void lay_tilts(bulk_line *A)
 }
 
 /* The line for eps with the cut at the loss l: tilt, period, nodes. */
-static int place(bulk_line *A, double eps, double l)
+static int place_bulk_line(bulk_line *A, double eps, double l)
 {
     hs_saddle_search f = {cgf, A, 1, eps, 0.005, -HUGE_VAL, 0};
     hs_tilt at = {.t = A->c};
@@ -232,10 +232,10 @@ static int place(bulk_line *A, double eps, double l)
     goal = NATS - (A->log_est - at.k.K + A->c * A->eps); /* what the tail may be, but for its 1/Y */
     low = 1 / A->sd;
     high = (double)(HS_BULK_NODES - A->used) * A->dy;
-    if (!(decay_lower(A, high) + log(HS_PI * high) >= goal)) return HS_TOO_MANY_NODES;
+    if (!(bulk_decay_lower(A, high) + log(HS_PI * high) >= goal)) return HS_TOO_MANY_NODES;
     for (i = 0; i < 20 && high > 1.02 * low; i++) {
         double Y = sqrt(low * high);
-        if (decay_lower(A, Y) + log(HS_PI * Y) < goal) low = Y;
+        if (bulk_decay_lower(A, Y) + log(HS_PI * Y) < goal) low = Y;
         else high = Y;
     }
     A->N = (int64_t)ceil(high / A->dy) + 1;
@@ -246,7 +246,7 @@ static int place(bulk_line *A, double eps, double l)
 
 /* k log phi at the nodes from .. to-1 from phi - 1 in F.a, F.b, with the errors of phi: slope y and quad. As in law.c,
  * a node lost in its own error is replaced by a bound of it [theory: line.inner]. */
-static void add_nodes(bulk_line *A, double k, double slope, double quad, int64_t from, int64_t to)
+static void add_bulk_nodes(bulk_line *A, double k, double slope, double quad, int64_t from, int64_t to)
 {
     double *round = A->F.re + 2 * (A->N + 1), *node = round + A->N + 1;
     int64_t n;
@@ -295,7 +295,7 @@ static double transform_nodes(bulk_line *A, const hs_bulk *J)
 }
 
 /* k log phi of a law known to e^log_m, its errors by quarters of the frequencies [theory: small.bulk-line]. */
-static int visit(bulk_line *A, const hs_bulk *J, double k, double log_m)
+static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
 {
     double slope = transform_nodes(A, J);
     int64_t from = 0, to;
@@ -304,7 +304,7 @@ static int visit(bulk_line *A, const hs_bulk *J, double k, double log_m)
         to = i < 4 ? A->N * i / 4 : A->N + 1;
         double bound = hs_bulk_phase_upper(J, hs_bulk_exponent(&A->J, A->c), (double)to * A->dy) * exp(-log_m);
         if (!(bound < 0.1)) return HS_TOO_WIDE;
-        add_nodes(A, k, slope, 2.25 * bound, from, to);
+        add_bulk_nodes(A, k, slope, 2.25 * bound, from, to);
     }
     return HS_OK;
 }
@@ -327,7 +327,7 @@ static double jump_at(const hs_bulk *G, double t, double *err)
 }
 
 /* The line as placed: panels made for its frequencies, K at its three tilts, nodes, tail. */
-static int prepare(bulk_line *A, double l)
+static int prepare_bulk_line(bulk_line *A, double l)
 {
     const double tilt[3] = {A->c, A->s_right, A->s_left};
     double Y = (double)A->N * A->dy, a = hs_bulk_exponent(&A->J, A->c), *row = A->nodes + 6 * A->used, off;
@@ -348,7 +348,7 @@ static int prepare(bulk_line *A, double l)
         A->err[i] += off + 4 * HS_U * (fabs(A->K[i]) + log(A->J.k));
     }
     lay_cells(A, T.log_b, T.err);
-    A->log_tail = -decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
+    A->log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
     memset(row, 0, sizeof(double) * 4 * (size_t)(A->N + 1));
     A->F = (hs_nodes){.c = A->c, .dy = A->dy, .eps = A->eps, .reach = A->reach, .N = A->N, .re = row};
     A->F.im = row += A->N + 1;
@@ -356,10 +356,10 @@ static int prepare(bulk_line *A, double l)
     A->F.node = row += A->N + 1;
     A->F.a = row += A->N + 1;
     A->F.b = row + A->N + 1;
-    if (A->jump && (st = visit(A, &A->G, 1, jump_at(&A->G, A->c, &off) - off))) return st;
+    if (A->jump && (st = visit_bulk(A, &A->G, 1, jump_at(&A->G, A->c, &off) - off))) return st;
     i = A->jump;
     A->jump = 0;
-    st = visit(A, &A->J, A->copies, T.log_b - T.err);
+    st = visit_bulk(A, &A->J, A->copies, T.log_b - T.err);
     A->jump = i;
     if (st) return st;
     hs_nodes_freeze(&A->F);
@@ -394,7 +394,7 @@ static void part_at(const line_part *A, double eps, hs_value *v)
 }
 
 /* All lines and what lies beyond them, in the unit of the largest. Every line is one of a measure, so it is >= 0. */
-static void line_at(const void *prepared, double eps, hs_value *v)
+static void bulk_line_at(const void *prepared, double eps, hs_value *v)
 {
     const bulk_line *A = (const bulk_line *)prepared;
     hs_value one[PARTS];
@@ -431,7 +431,7 @@ static void line_at(const void *prepared, double eps, hs_value *v)
 }
 
 /* No line yet. */
-static void start(bulk_line *A)
+static void start_tilts(bulk_line *A)
 {
     A->parts = A->jump = 0;
     A->used = 0;
@@ -494,9 +494,9 @@ static int with_jumps(bulk_line *A, double eps, double log_delta)
 {
     double width, top, end, from;
     int st;
-    start(A);
+    start_tilts(A);
     A->cut = eps;
-    if ((st = place(A, eps, eps)) || (st = prepare(A, eps))) return st;
+    if ((st = place_bulk_line(A, eps, eps)) || (st = prepare_bulk_line(A, eps))) return st;
     top = fmax(1.01 * A->J.l0, one_loss(&A->G, log_delta - MARGIN));
     width = NEAR * A->sd;
     A->copies = A->J.k - 1; /* [theory: small.bulk-cells] */
@@ -507,7 +507,7 @@ static int with_jumps(bulk_line *A, double eps, double log_delta)
         A->c = 1 / A->sd;
         if ((st = hs_bulk_cell(&A->G, from, hs_bulk_place(&A->J, end), 0, 0))) break;
         from = A->G.x0;
-        if (!(st = place(A, eps, eps))) st = prepare(A, eps);
+        if (!(st = place_bulk_line(A, eps, eps))) st = prepare_bulk_line(A, eps);
     }
     A->jump = 0;
     A->top = top;
@@ -523,10 +523,10 @@ static int best_line(bulk_line *A, double eps)
     int i = CUT_ONE, chosen = -1, went = 0, st;
     hs_value v;
     lean(&A->J, eps);
-    start(A);
+    start_tilts(A);
     while (i >= 0 && i <= CUT_LAST) {
         int step = -1;
-        st = place(A, eps, CUTS[i] * eps);
+        st = place_bulk_line(A, eps, CUTS[i] * eps);
         if (!st) {
             double over = A->log_beyond - A->log_est;
             if (over < least) {
@@ -542,27 +542,27 @@ static int best_line(bulk_line *A, double eps)
     }
     if (chosen < 0) return HS_TOO_WIDE;
     A->cut = CUTS[chosen] * eps;
-    if (i != chosen && (st = place(A, eps, A->cut))) return st;
-    if ((st = prepare(A, A->cut))) return st;
-    line_at(A, eps, &v);
+    if (i != chosen && (st = place_bulk_line(A, eps, A->cut))) return st;
+    if ((st = prepare_bulk_line(A, A->cut))) return st;
+    bulk_line_at(A, eps, &v);
     width = v.lower > 0 ? v.upper / v.lower - 1 : HUGE_VAL;
     if (A->J.add || A->J.k < 2 || width < ENOUGH) return HS_OK;
     log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
     for (i = 0; i < 2 && !with_jumps(A, eps, log_delta); i++) {
-        line_at(A, eps, &v);
+        bulk_line_at(A, eps, &v);
         if (v.lower > 0 && v.upper / v.lower - 1 < width && (i || v.alias_right < ENOUGH * v.value)) return HS_OK;
         if (!(v.lower > 0)) break;
         log_delta = v.log_scale + log(v.lower);
     }
-    start(A);
+    start_tilts(A);
     A->cut = CUTS[chosen] * eps;
-    if ((st = place(A, eps, A->cut))) return st;
-    return prepare(A, A->cut);
+    if ((st = place_bulk_line(A, eps, A->cut))) return st;
+    return prepare_bulk_line(A, A->cut);
 }
 
 int64_t hs_bulk_line_work(void) { return 2 * HS_BULK_WORK + HS_GRID_WORK + 3 * CELLS + 6 * (HS_BULK_NODES + 1); }
 
-static int opened(bulk_line *A, const hs_run *run, const hs_rule *rule, double *work, int64_t n_work)
+static int open_bulk_line(bulk_line *A, const hs_run *run, const hs_rule *rule, double *work, int64_t n_work)
 {
     memset(A, 0, sizeof(*A));
     if (n_work < hs_bulk_line_work()) return HS_SCRATCH;
@@ -575,7 +575,7 @@ static int opened(bulk_line *A, const hs_run *run, const hs_rule *rule, double *
     if (run->b != 1 || hs_bulk_open(&A->G, *run->m, *run->q, *run->k, rule, work + HS_BULK_WORK))
         return HS_BAD_ARGUMENT;
     if (hs_bulk_open(&A->J, *run->m, *run->q, *run->k, rule, work)) return HS_BAD_ARGUMENT;
-    start(A);
+    start_tilts(A);
     return HS_OK;
 }
 
@@ -583,11 +583,11 @@ int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, doubl
 {
     bulk_line A;
     hs_value v;
-    int st = opened(&A, run, rule, work, n_work);
+    int st = open_bulk_line(&A, run, rule, work, n_work);
     if (st) return st;
     if (!(eps > 0 && eps < 1e4)) return HS_OUT_OF_RANGE;
     if ((st = best_line(&A, eps))) return st;
-    line_at(&A, eps, &v);
+    bulk_line_at(&A, eps, &v);
     if (!(v.lower > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
     v.value = fmin(fmax(v.value, v.lower), v.upper); /* lost in what one line is off by */
     hs_value_point(&v, A.N + 1, out);
@@ -599,14 +599,14 @@ int hs_bulk_line_eps(const hs_run *run, double log_delta, const hs_rule *rule, d
 {
     bulk_line A;
     hs_value v;
-    hs_curve curve = {.at = line_at, .self = &A, .log_delta = log_delta};
+    hs_curve curve = {.at = bulk_line_at, .self = &A, .log_delta = log_delta};
     double eps, left, move;
-    int i, st = opened(&A, run, rule, work, n_work);
+    int i, st = open_bulk_line(&A, run, rule, work, n_work);
     if (st) return st;
     eps = about(&A, log_delta);
     for (i = 0; i < PLACES; i++) { /* the saddle's own estimate of delta is far off where few jumps make it */
         if ((st = best_line(&A, eps))) return st;
-        line_at(&A, eps, &v);
+        bulk_line_at(&A, eps, &v);
         if (!(v.value > 0 && v.slope > 0)) return HS_TOO_WIDE;
         move = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
         if (12 * fabs(move) < A.reach) break;

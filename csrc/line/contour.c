@@ -63,7 +63,7 @@ void hs_line_freeze(hs_contour *C, hs_sums *S)
 }
 
 /* What the aliases weigh at most at eps, by K at the tilt s, entry i of the sums [theory: line.aliases]. */
-static double aliases_upper(const hs_contour *C, const hs_sums *S, int i, double s, double eps)
+static double line_aliases_upper(const hs_contour *C, const hs_sums *S, int i, double s, double eps)
 {
     double d = fabs(s - C->c), P = C->P,
            A = 8 * HS_U *
@@ -105,8 +105,8 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     v->inner = unit * C->inner + expm1(w_in) * size;
     v->fit = unit * C->fit + expm1(w_fit) * (exp(w_in) * size + v->rounding + v->inner + unit * C->fit);
     v->truncation = C->tail;
-    v->alias_right = aliases_upper(C, S, 1, C->s_right, eps);
-    v->alias_left = aliases_upper(C, S, 2, s, eps);
+    v->alias_right = line_aliases_upper(C, S, 1, C->s_right, eps);
+    v->alias_left = line_aliases_upper(C, S, 2, s, eps);
     v->lower = v->value - v->alias_right - v->inner - v->fit - v->rounding - v->truncation -
                (s >= 0 || s < -1 ? v->alias_left : 0);
     v->upper = v->value + v->inner + v->fit + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);

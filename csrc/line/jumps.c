@@ -57,7 +57,7 @@ static double log_jump(const hs_bulk *J, double x)
     return u > 0 ? fmin(most, J->log_unit + log(u)) : -HUGE_VAL;
 }
 
-static double choose(int n, int j) { return j == 0 ? 1 : choose(n - 1, j - 1) * n / j; }
+static double choose_cut(int n, int j) { return j == 0 ? 1 : choose_cut(n - 1, j - 1) * n / j; }
 
 /* Moments about `mean` of the sum of r losses: out, and bounds of their errors. wide[n]: what errors multiply, the same
  * polynomial of sizes. */
@@ -69,14 +69,14 @@ static void moments_of_sum(const hs_bulk_tilted *T, double r, double off, double
         cum[n] = T->moment[n];
         big[n] = T->size[n];
         for (i = 1; i < n; i++) {
-            cum[n] -= choose(n - 1, i - 1) * cum[i] * T->moment[n - i];
-            big[n] += choose(n - 1, i - 1) * big[i] * T->size[n - i];
+            cum[n] -= choose_cut(n - 1, i - 1) * cum[i] * T->moment[n - i];
+            big[n] += choose_cut(n - 1, i - 1) * big[i] * T->size[n - i];
         }
     }
     for (out[0] = 1, err[0] = 0, n = 1; n <= ORDER; n++) {
         out[n] = wide[n] = calm[n] = 0;
         for (i = 1; i <= n; i++) {
-            double c = choose(n - 1, i - 1);
+            double c = choose_cut(n - 1, i - 1);
             out[n] += i > 1 ? c * r * cum[i] * out[n - i] : 0;
             calm[n] += i > 1 ? c * r * big[i] * calm[n - i] : 0;
             wide[n] += c * (i > 1 ? r * big[i] : off) * wide[n - i];

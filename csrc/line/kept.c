@@ -94,7 +94,7 @@ static void borrow(const double *kept, kept_line *L, double *rows)
     place_rows(&L->C, &L->S, rows, 1);
 }
 
-static int answer(kept_line *L, double value, hs_crossing *out, double *below)
+static int kept_answer(kept_line *L, double value, hs_crossing *out, double *below)
 {
     int st, i;
     for (i = 0; i < 3; i++) {
@@ -130,7 +130,7 @@ int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, dou
     L->C.more -= (int)n_kept;
     borrow(kept, &asked, scratch);
     if ((st = add_steps(&asked, n - n_kept, rows + 3 * n_kept, asked.S.zr, work))) return st;
-    st = answer(&asked, value, out, below);
+    st = kept_answer(&asked, value, out, below);
     if (st <= HS_LOOSE && !L->have_eps) L->C.eps = out->estimate; /* where the next root is sought from */
     return st;
 }

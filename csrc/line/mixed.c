@@ -155,7 +155,7 @@ static int64_t first_reach(const hs_mixed *A) { return (int64_t)(9.5 / (A->sd * 
 /* The last node to visit for a fall of `want` nats. Grids reach frequency y_max; beyond a first visit the last block
  * there is looked at before all others. Returns HS_NO_DECAY if the integrand has not fallen there. At `half`, the last
  * of all nodes, it need not; where it has not even fallen by 0.4 of that, a first visit has to do. */
-static int reach(hs_mixed *A, double want, int64_t half, int64_t *end)
+static int mixed_reach(hs_mixed *A, double want, int64_t half, int64_t *end)
 {
     double top;
     int st;
@@ -187,7 +187,7 @@ static int visit(hs_mixed *A, double goal)
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
     int64_t half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, n0 = 0, end, stop = -1;
     int tries, st, last, block = block_of(A);
-    if ((st = reach(A, want, half, &end))) return st;
+    if ((st = mixed_reach(A, want, half, &end))) return st;
     last = end == half || A->y_max > (double)(end + 1) * A->dy;
     if (A->near_atoms) { stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half); }
     for (tries = 0; tries < 6; tries++) {

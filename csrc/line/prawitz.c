@@ -205,7 +205,7 @@ static void smoothed_freeze(hs_prawitz *S)
 }
 
 /* What the aliases weigh at most at eps, by K at the tilt s, entry i of those of the plan. */
-static double aliases_upper(const hs_prawitz *S, int i, double s, double eps)
+static double smoothed_aliases_upper(const hs_prawitz *S, int i, double s, double eps)
 {
     double d = fabs(s - S->t), A = HS_U * ((16 + S->b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
                                            8 * (S->t + fabs(S->s_left) + S->s_right) * (fabs(eps) + S->P));
@@ -222,7 +222,7 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
     double unit = S->dy / (2 * HS_PI), sum, der;
     double t = S->t, P = S->P, s = S->s_left;
     double S1 = 0, S2 = 0, whole;
-    double right = aliases_upper(S, 0, S->s_right, eps), left = aliases_upper(S, 1, s, eps);
+    double right = smoothed_aliases_upper(S, 0, S->s_right, eps), left = smoothed_aliases_upper(S, 1, s, eps);
     v->log_scale = S->K[2] - t * eps;
     hs_nodes_sum(&F, eps, &sum, &der);
     if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);

@@ -173,14 +173,14 @@ static int any_line(bulk_line *A, double *l, hs_value *F)
     hs_run run = {.b = 1, .add = uniform() < 0.3, .m = &m, .q = &q, .k = &k};
     hs_rule rule = {20, x20, w20};
     double eps, log_delta = -log_between(0.3, 14);
-    if (opened(A, &run, &rule, work, hs_bulk_line_work())) return 0;
+    if (open_bulk_line(A, &run, &rule, work, hs_bulk_line_work())) return 0;
     eps = about(A, log_delta);
     if (!(eps > 0 && eps < 1e3)) return 0;
     lean(&A->J, eps);
-    start(A);
+    start_tilts(A);
     *l = log_between(0.3, 3) * eps;
-    if (place(A, eps, *l) || prepare(A, *l)) return 0;
-    line_at(A, eps, F);
+    if (place_bulk_line(A, eps, *l) || prepare_bulk_line(A, *l)) return 0;
+    bulk_line_at(A, eps, F);
     return F->value > 0 && own(F) < 1e-6 * F->value;
 }
 
@@ -207,9 +207,9 @@ static void alias(bulk_line *A)
     A->N = (int64_t)ceil(Y / A->dy) + 1;
     A->s_right = best_tilt(right_exponent, A, c * 1.0001, fmin(0.99 * top_tilt(&A->J), 20 * c), A->eps + A->P);
     A->s_left = best_tilt(right_exponent, A, 0, c * 0.999, A->eps - A->P);
-    start(A);
-    if (prepare(A, l)) return;
-    line_at(A, A->eps, &S);
+    start_tilts(A);
+    if (prepare_bulk_line(A, l)) return;
+    bulk_line_at(A, A->eps, &S);
     term("bulk-alias", off(&S, &F), S.alias_left, own(&F) + S.inner + S.rounding + S.truncation);
     ends(&S);
 }
@@ -231,16 +231,16 @@ static void truncation(bulk_line *A)
         if (log(size[n] * HS_PI / A->dy * hypot(A->c, y) * hypot(1 + A->c, y)) < -fall) break;
     }
     A->N = n;
-    start(A);
-    if (A->N > 1 && !prepare(A, l)) {
+    start_tilts(A);
+    if (A->N > 1 && !prepare_bulk_line(A, l)) {
         double Y = (double)A->N * A->dy;
-        line_at(A, A->eps, &S);
+        bulk_line_at(A, A->eps, &S);
         for (n = A->N; n <= N; n++) {
             double y = (double)n * A->dy;
             if (n > A->N) sum += size[n];
             most = fmax(most, size[n] * HS_PI / A->dy * hypot(A->c, y) * hypot(1 + A->c, y));
         }
-        term("bulk-fall", most, exp(-decay_lower(A, Y)), 1e-12);
+        term("bulk-fall", most, exp(-bulk_decay_lower(A, Y)), 1e-12);
         sum *= exp(A->K[0] - A->c * A->eps - S.log_scale);
         term("bulk-truncation", sum, S.truncation, 1e-12 * F.value);
         ends(&S);
@@ -260,15 +260,15 @@ static void inner(bulk_line *A)
     tilt[2] = A->s_left;
     if (uniform() < 0.6) A->J.left = between(2, 7);
     any_few(uniform() < 0.5 ? 10 : 2);
-    start(A);
-    st = prepare(A, l);
+    start_tilts(A);
+    st = prepare_bulk_line(A, l);
     few_nodes = 0;
     if (st) return;
     for (i = 0; i < 3; i++) {
         integral(&A->J, -40, A->J.x0, hs_bulk_exponent(&A->J, tilt[i]), 0, 0, &re, &im);
         term("bulk-k", fabs(A->K[i] - A->J.k * log(re)), A->err[i], A->J.k * 2e-13);
     }
-    line_at(A, A->eps, &S);
+    bulk_line_at(A, A->eps, &S);
     term("bulk-inner", off(&S, &F), S.inner + S.rounding, own(&F));
     ends(&S);
 }
@@ -305,15 +305,15 @@ static void injected(bulk_line *A, int what)
     if (!any_line(A, &l, &F)) return;
     turned_node = what == 0 ? d : 0;
     turned_round = what == 1 ? d : 0;
-    start(A);
-    st = prepare(A, l);
+    start_tilts(A);
+    st = prepare_bulk_line(A, l);
     turned_node = turned_round = 0;
     if (st) return;
     if (what == 2) {
         A->part[0].K[0] -= d;
         A->part[0].err[0] += d;
     }
-    line_at(A, A->eps, &S);
+    bulk_line_at(A, A->eps, &S);
     term(names[what], off(&S, &F), what ? S.rounding : S.inner, own(&F));
     ends(&S);
 }
@@ -324,14 +324,14 @@ static void beyond_cut(bulk_line *A)
     hs_value F, S;
     double l, width;
     if (!any_line(A, &l, &F) || best_line(A, A->eps)) return;
-    line_at(A, A->eps, &F);
+    bulk_line_at(A, A->eps, &F);
     if (!(F.lower > 0)) return;
     width = F.upper - F.lower;
     if (A->parts > 1) ends(&F);
-    start(A);
+    start_tilts(A);
     l = between(0.2, 1) * A->eps;
-    if (A->J.add || place(A, A->eps, l) || prepare(A, l)) return;
-    line_at(A, A->eps, &S);
+    if (A->J.add || place_bulk_line(A, A->eps, l) || prepare_bulk_line(A, l)) return;
+    bulk_line_at(A, A->eps, &S);
     width *= exp(F.log_scale - S.log_scale);
     term("bulk-beyond", fmax(0, F.value * exp(F.log_scale - S.log_scale) - S.value), S.alias_right, width + own(&S));
 }

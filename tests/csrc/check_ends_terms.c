@@ -46,7 +46,7 @@ static void long_panel(void)
         most = fmax(most, (double)hypotl(re[n] - fr, im[n] - fi));
     }
     most /= tail_upper(rho, Y);
-    term("ends-panel", most, panel_upper(rho, alpha, Y, lo, half) / tail_upper(rho, Y), 1e-13);
+    term("ends-panel", most, octave_upper(rho, alpha, Y, lo, half) / tail_upper(rho, Y), 1e-13);
 }
 
 static void few_coefficients(double *scratch)

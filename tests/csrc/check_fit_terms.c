@@ -4,18 +4,7 @@
  * References: the same nodes, tilts and frequencies with the steps themselves. A rule's `weight` is made here from the
  * Chebyshev moments of both sides, and its ellipse from points on it.
  */
-/* contour.c is read here for its static functions: its public ones get names of their own */
-#define hs_contour_chernoff_upper own_contour_chernoff_upper
-#define hs_contour_work own_contour_work
-#define hs_contour_delta own_contour_delta
-#define hs_contour_curve own_contour_curve
-#define hs_contour_eps own_contour_eps
-#define hs_line_freeze own_line_freeze
-#define hs_line_point own_line_point
-#define hs_line_visit own_line_visit
-#define hs_line_root own_line_root
-#define hs_depths own_depths
-#include "line/contour.c"
+#include "own_contour.h"
 #include "terms.h"
 
 enum { STEPS = 6, POINTS = 2, PARTS = 6, DEGREES = 16 };
