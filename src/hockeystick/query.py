@@ -15,7 +15,7 @@ from . import worst
 from .answers import ZERO, Point, Root, larger, meet, named, ordered
 from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import RELATIVE, AccuracyError, Bound, Budget, DomainError, contradiction
-from .outward import UP, U
+from .outward import UP
 from .routes import bounds
 from .routes.kept import largest as largest_kept
 from .routes.question import Question
@@ -357,7 +357,7 @@ class _Settings(Question):
 
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
-        if add and eps >= self.wall and self.gaussian and eps >= self.wall * (1 + (self.steps.k.size + 5) * U):
+        if add and self.gaussian and eps >= self.wall_upper:
             return True  # eps exceeds every loss
         return self._prune() and bounds.below(self, add, eps, log_delta)
 

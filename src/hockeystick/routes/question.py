@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from ..crowd import FEWEST, crowd_of, rules
+from ..outward import U
 from ..what.pair import gaussian_facts, gaussian_steps, is_gaussian, losses, paired_steps
 from . import contour
 
@@ -50,6 +51,11 @@ class Question:
         if self._steps is None and self.gaussian:
             self._steps = gaussian_steps(self.run, self.adjacency)
         return self._steps
+
+    @property
+    def wall_upper(self) -> float:
+        """At least the largest loss of the ADD direction: of b steps `wall` is within (b+4)u [theory: small.range]."""
+        return self.wall * (1 + (self.run.distinct + 5) * U)
 
     @property
     def brief(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from ..answers import ZERO, Point, Root
 from ..arguments import log_lower
 from ..bound import AccuracyError
-from ..outward import U, log_floor
+from ..outward import log_floor
 from ..threads import together
 from ..what.allocation import RandomAllocation
 from ..what.loss import ends
@@ -95,7 +95,7 @@ def _larger_contour_root(question, delta: float):
 
 def _wall(question) -> float:
     """An eps from which ADD is not the larger: its largest loss, or 0 where both directions have one curve."""
-    return 0.0 if question.mirrored else question.wall * (1 + (question.run.distinct + 5) * U)
+    return 0.0 if question.mirrored else question.wall_upper
 
 
 def _only_step(steps) -> tuple[float, float]:
