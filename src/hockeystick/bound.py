@@ -113,19 +113,26 @@ class Bound(Generic[Value]):
     ('[0.020, 0.021]', ('delta', 2.0), 2, True)
     """
 
-    __slots__ = ("asked", "budget", "certified", "estimate", "lower", "note", "route", "upper")
+    __slots__ = ("_budget", "asked", "certified", "estimate", "lower", "note", "route", "upper")
 
     lower: Value
     estimate: Value
     upper: Value
     route: str
     certified: bool
-    budget: Budget
+    _budget: Budget | tuple[tuple[str, ...], tuple[float, ...]]
     note: str
     asked: tuple[str, Any] | None
 
     def __init__(
-        self, lower: Value, estimate: Value, upper: Value, route: str, certified: bool, budget: Budget, note: str = ""
+        self,
+        lower: Value,
+        estimate: Value,
+        upper: Value,
+        route: str,
+        certified: bool,
+        budget: Budget | tuple[tuple[str, ...], tuple[float, ...]],
+        note: str = "",
     ) -> None:
         if certified and not _in_order(lower, estimate, upper):
             raise contradiction(None, (lower, estimate, upper, route))
@@ -134,9 +141,17 @@ class Bound(Generic[Value]):
         self.upper = upper
         self.route = route
         self.certified = certified
-        self.budget = budget
+        self._budget = budget
         self.note = note
         self.asked = None
+
+    @property
+    def budget(self) -> Budget:
+        """Named error terms behind the interval: put together when read, as most are not."""
+        found = self._budget
+        if not isinstance(found, Budget):
+            found = self._budget = Budget(dict(zip(*found, strict=True)))
+        return found
 
     def answers(self, query: str, at: Any) -> Bound[Value]:
         """The same bound, which now says what was asked."""

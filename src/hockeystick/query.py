@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import worst
-from .answers import ZERO, Point, Root, larger, meet, named, ordered
+from .answers import ZERO, Point, Root, larger, meet, ordered
 from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of, respelled
-from .bound import RELATIVE, AccuracyError, Bound, Budget, DomainError, contradiction
+from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .outward import UP
 from .routes import bounds
 from .routes.kept import largest as largest_kept
@@ -357,7 +357,7 @@ class _Settings(Question):
 
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
-        if add and self.gaussian and eps >= self.wall_upper:
+        if add and self.gaussian and eps >= self.wall:
             return True  # eps exceeds every loss
         return self._prune() and bounds.below(self, add, eps, log_delta)
 
@@ -406,8 +406,7 @@ class _Settings(Question):
         """A Bound of the shape of `like` from the answer for every entry."""
         if isinstance(like, float) or np.ndim(like) == 0:
             low, mid, high, terms, route = answers[0]
-            budget = named(Budget, (dict(zip(TERMS[route], terms, strict=True)), RELATIVE))
-            return Bound(low, mid, high, route, True, budget)
+            return Bound(low, mid, high, route, True, (TERMS[route], terms))
         shape = np.shape(like)
         ends = np.array([(found.lower, found.estimate, found.upper) for found in answers], dtype=float).reshape(-1, 3)
         low, mid, high = (column.reshape(shape) for column in ends.T.copy())

@@ -64,15 +64,11 @@ def _beyond_wall(question, add: int, eps: float) -> Point | None:
     """Where the loss cannot exceed eps (0), or cannot fall below it (1 - e^eps): essential range of the loss
     [theory: small.range].
 
-    ADD: loss <= sum k |log(1-q)|; REMOVE: loss >= -that. The sum is known to (b+4)u; inside that band the routes
-    decide."""
+    ADD: loss <= sum k |log(1-q)| <= wall; REMOVE: loss >= -that."""
     wall = question.wall if question.total else 0.0
-    if -wall < eps < wall:
-        return None
-    band = wall * (question.run.distinct + 4) * U
-    if (add and eps >= wall + band) or (not question.total and eps >= 0):
+    if eps >= wall and (add or not question.total):
         return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
-    if (not add or not question.total) and eps <= -wall - band and eps < 0:
+    if eps <= -wall and eps < 0 and (not add or not question.total):
         return Point(*log_floor(eps), ZERO, "exact")
     return None
 

@@ -208,7 +208,7 @@ def largest(question, what: str, at: float) -> Point | Root | None:
         return None
     have_eps, goal = int(what == "point"), question.goal
     value = at if have_eps else math.log(at)
-    wall = question.wall_upper  # from which ADD has no delta
+    wall = question.wall  # from which ADD has no delta
     directions = [add for add in question.directions if not (add and have_eps and at >= wall)]
     if question.enough is not None and have_eps:
         upper = max((lines.far(question, add, at) for add in directions), default=math.inf)

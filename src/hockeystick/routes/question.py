@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 
 from ..crowd import FEWEST, crowd_of, rules
-from ..outward import U
 from ..what.pair import gaussian_facts, gaussian_steps, is_gaussian, losses, paired_steps
 from . import contour
 
@@ -15,7 +14,7 @@ class Question:
     """The run of a query, its tolerance and its threads.
 
     gaussian : whether all pairs are of the Gaussian family; other runs go through `losses`.
-    total : number of steps of such a run, wall : its largest loss in the ADD direction; 0 and infinite for any other.
+    total, wall : number of steps of such a run, no loss of its ADD direction is larger; 0 and infinite for any other.
     few : whether nothing may stand for its steps but they themselves.
     auto : whether no route was named.   why : what the last route said that declined.
     """
@@ -51,11 +50,6 @@ class Question:
         if self._steps is None and self.gaussian:
             self._steps = gaussian_steps(self.run, self.adjacency)
         return self._steps
-
-    @property
-    def wall_upper(self) -> float:
-        """At least the largest loss of the ADD direction: of b steps `wall` is within (b+4)u [theory: small.range]."""
-        return self.wall * (1 + (self.run.distinct + 5) * U)
 
     @property
     def brief(self) -> bool:

@@ -95,7 +95,7 @@ def _larger_contour_root(question, delta: float):
 
 def _wall(question) -> float:
     """An eps from which ADD is not the larger: its largest loss, or 0 where both directions have one curve."""
-    return 0.0 if question.mirrored else question.wall_upper
+    return 0.0 if question.mirrored else question.wall
 
 
 def _only_step(steps) -> tuple[float, float]:

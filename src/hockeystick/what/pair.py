@@ -101,14 +101,14 @@ def is_gaussian(run: Run, adjacency: str) -> bool:
 
 
 def gaussian_facts(run: Run, adjacency: str) -> tuple[float, float, bool]:
-    """Of a run of the Gaussian family: (number of steps; sum k |log(1-q)|, the largest loss in the ADD direction;
-    whether both directions have one curve)."""
+    """Of a run of the Gaussian family: (number of steps; an upper bound of the largest loss in the ADD direction, sum k
+    |log(1-q)|, of which b steps leave (b+4)u [theory: small.range]; whether both directions have one curve)."""
     key = ("facts", adjacency)
     facts = run._cache.get(key)
     if facts is None:
         known: Any = run if run.gathered else gaussian_steps(run, adjacency)
-        facts = known.gaussian_facts() if run.gathered else _facts(known)
-        run._cache[key] = facts
+        total, wall, mirrored = known.gaussian_facts() if run.gathered else _facts(known)
+        facts = run._cache[key] = total, wall * (1 + (run.distinct + 5) * U), mirrored
     return facts
 
 
