@@ -123,6 +123,108 @@ def test_few_steps_are_not_answered_by_moments():
         other.delta(3.0)
 
 
+def of_moments(accountant) -> hs.Accountant:
+    made = hs.Accountant()
+    made.load_state_dict(json.loads(json.dumps(accountant.compact_state_dict())))
+    return made
+
+
+def test_merging_and_taking_back_change_no_bit():
+    """Lists and moments in any order, with a step recorded and taken back in between."""
+    steps = some(200) + some(100, seed=1, q=0.02) + [hs.gaussian(30.0)] * 2
+    whole = recorder([hs.compose(*steps) * 7])
+    state, answer = whole.compact_state_dict(), ends(hs.epsilon(whole.run, 1e-6))
+    for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
+        for make in ((recorder, of_list), (of_list, recorder), (of_list, of_list)):
+            parts = [make[i % 2](steps[i::3]) for i in order]
+            merged = hs.Accountant()
+            for part in parts:
+                merged.step(part, 6)
+                merged.step(steps[0], 3)
+                merged.step(part)
+                merged.undo(steps[0], 3)
+            assert merged.compact_state_dict() == state and merged.steps == whole.steps
+            assert ends(hs.epsilon(merged.run, 1e-6)) == answer
+            merged.undo(parts[0], 5)
+            merged.step(parts[0] if order[0] else parts[0].run * 5, 5 if order[0] else 1)
+            assert merged.compact_state_dict() == state
+            for part in parts:
+                merged.undo(part, 7)
+            assert merged.steps == 0 and merged.run == hs.compose() and merged.state_dict()["parts"] == []
+
+
+def of_list(steps) -> hs.Accountant:
+    return of_moments(recorder(steps))
+
+
+def test_a_list_that_something_was_taken_back_from():
+    steps = some(60)
+    accountant = recorder(steps)
+    run = accountant.run
+    accountant.undo(hs.compose(*steps[20:]))
+    assert accountant.run == hs.compose(*steps[:20]) and type(accountant.run) is hs.Run and run.steps == 60
+    assert run == hs.compose(*steps)
+    accountant.step(hs.laplace(1.0))
+    for step in steps[20:]:
+        accountant.step(step)
+    accountant.undo(hs.laplace(1.0))
+    assert isinstance(accountant.run, recorded.RecordedRun) and accountant.run == run
+    assert accountant.compact_state_dict() == recorder(steps).compact_state_dict()
+    with pytest.raises(hs.DomainError, match="was recorded 1 times: 2 cannot be taken back"):
+        accountant.undo(steps[3] + SGD, 2)
+    with pytest.raises(hs.DomainError, match="was recorded 0 times"):
+        accountant.undo(SGD)
+    assert accountant.run == run
+    limited = recorder(steps, limit=(2.0, 1e-6))
+    left = limited.steps_left(SGD)
+    limited.step(SGD, left)
+    limited.undo(SGD, 2)
+    assert limited.steps_left(SGD) == 2
+
+
+def test_moments_are_a_run():
+    """They compose, repeat and pass through JSON as other runs; what they cannot take changes nothing."""
+    accountant = recorder([step * 40 for step in some(100)])
+    run = of_moments(accountant).run
+    assert hs.from_json(hs.to_json(run)) == run == hs.from_dict(accountant.compact_state_dict()) and not run.listed
+    assert hs.from_json(hs.to_json(of_moments(accountant))) == run
+    assert run * 3 == run + run + run == hs.compose((run, 2), run) == hs.compose(accountant.run, run, accountant)
+    assert ends(hs.delta(run * 2 + SGD, 1.0)) == ends(hs.delta(accountant.run * 2 + SGD, 1.0))
+    alone = of_moments(accountant)
+    for refused in (hs.laplace(1.0), hs.laplace(2.0) * 3):
+        with pytest.raises(hs.DomainError, match="Gaussian steps"):
+            hs.compose(run, refused)
+        with pytest.raises(hs.DomainError, match="Gaussian steps"):
+            alone.step(refused)
+        with pytest.raises(hs.DomainError, match="Gaussian steps"):
+            alone.undo(refused)
+    with pytest.raises(hs.DomainError, match="not recorded"):
+        alone.undo(hs.poisson_subsampled(hs.gaussian(5.0), 0.01))
+    with pytest.raises(hs.DomainError, match="not recorded"):
+        alone.undo(accountant, 2)
+    with pytest.raises(hs.DomainError, match="at most 4"):
+        alone.step(run * 10**12, 10**12)
+    mixed = recorder([hs.laplace(1.0)])
+    with pytest.raises(hs.DomainError, match="Gaussian steps"):
+        mixed.step(run)
+    limited = recorder([], limit=(12.0, 1e-6))
+    with pytest.raises(hs.LimitError):
+        limited.step(run, 1000)
+    assert alone.run == run and mixed.run == hs.compose(hs.laplace(1.0)) and not limited.steps
+    limited.step(run)
+    left = limited.steps_left(run)
+    assert left and not limited.would_exceed(run * left) and limited.would_exceed(run * (left + 1))
+
+
+def test_a_ledger_only_grows(tmp_path):
+    with hs.Accountant(tmp_path / "ledger") as ledger:
+        ledger.step(recorder(some(50)))
+        for refused in (ledger.undo, lambda less: ledger.step(of_list([less]))):
+            with pytest.raises(hs.DomainError, match="ledger"):
+                refused(SGD)
+        assert ledger.steps == 50
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -134,6 +236,7 @@ def test_few_steps_are_not_answered_by_moments():
         lambda s: s["rates"][0]["boxes"][0].update(box=328),
         lambda s: s["rates"][0]["boxes"][0]["sums"].pop(),
         lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(0, 5),
+        lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(0, 1 << 128),
         lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(3, 1 << 70),
         lambda s: s["rates"].append(s["rates"][0]),
     ],

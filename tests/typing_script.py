@@ -131,6 +131,8 @@ def records(folder: Path) -> None:
     spent: float = accountant.epsilon(1e-5).upper + accountant.delta(1.0).upper
     state: dict[str, Any] = accountant.state_dict()
     accountant.load_state_dict(state)
+    accountant.step(accountant)
+    accountant.undo(hs.gaussian(2.0), 3)
     with hs.Accountant(folder / "ledger", limit=(5.0, 1e-5), adjacency="add_remove") as ledger:
         ledger.step(hs.gaussian(2.0))
         more: int = ledger.steps_left(hs.gaussian(2.0)) + ledger.steps_left(hs.laplace(3.0), eps=9.0, delta=1e-5)

@@ -6,16 +6,16 @@ import math
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
 from .crowd import FEWEST, RATES_MAX, Crowd
-from .recorded import FORMAT, VERSION, RecordedRun, from_moments, gather, takes, to_moments
+from .recorded import RecordedRun, gather, joined, moments_of, takes
 from .routes.kept import Lines
-from .serial import brief, exact_keys
-from .state import ACCOUNTANT, from_dict, to_dict
+from .serial import brief
+from .state import ACCOUNTANT, MOMENTS, from_dict, to_dict
 from .what.mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
 from .what.pair import ADJACENCIES
 
@@ -53,6 +53,10 @@ class Accountant(Recorder):
     **Asked while it grows.** The second time that `epsilon`, `delta` or `would_exceed` are asked the same, the contour
     is kept, and only steps that are new are added to it, however many ran. Such an answer is certified like any other,
     and may differ in its last digits from that of `run`, which is the same for the same steps in any order.
+
+    **Merged and taken back.** `step(other)` records all that another accountant did, and `undo` takes back what was
+    recorded and did not run. Order, merging and taking back change no bit of what `run` answers, nor of
+    `compact_state_dict`, whose accountants merge as well.
 
     **What may be claimed.** A privacy curve is about steps whose kind, noise, sampling rate and number are fixed in
     advance, or chosen without a look at the data; what a step computes may depend on earlier outputs, as gradients do.
@@ -208,8 +212,8 @@ class Accountant(Recorder):
 
         Parameters
         ----------
-        mechanism : Mechanism or Run
-            What runs.
+        mechanism : Mechanism, Run or Accountant
+            What runs; of an accountant all that it has recorded, so that the two are merged.
         steps : int, default 1
             How often, from 1 to 1e12. `k` is its old name.
 
@@ -226,7 +230,10 @@ class Accountant(Recorder):
             If the ledger cannot take the step.
         """
         times = count("steps", steps if k is None else k)
-        parts = as_run(mechanism).parts
+        more = as_run(mechanism)
+        if not more.listed:
+            return self._change_moments(more, times)
+        parts = more.parts
         with self._lock:
             self._run = None  # first: an interrupt after it must not leave a run without these steps
             if self._ledger is None:
@@ -255,14 +262,79 @@ class Accountant(Recorder):
                 )
             new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * times)
         if self.limit is not None:
-            kept, bound = self._target(None, None, {}).judged(self._growing(self._known()) + Run(parts) * times)
-            if not kept:
-                eps, delta = self.limit
-                raise LimitError(
-                    f"the steps would cost delta in [{bound.lower:.6g}, {bound.upper:.6g}] at eps={eps!r}; the limit is"
-                    f" delta={delta!r}. Nothing was recorded: do not run {times} x {brief(Run(parts))}"
-                )
+            self._require(self._growing(self._known()) + Run(parts) * times, Run(parts), times)
         return new
+
+    def _require(self, whole: Run, more: Run, times: int) -> None:
+        """LimitError where the whole with `more` so many times on top is not certified to keep the limit."""
+        kept, bound = self._target(None, None, {}).judged(whole)
+        if not kept:
+            eps, delta = cast(tuple[float, float], self.limit)
+            raise LimitError(
+                f"the steps would cost delta in [{bound.lower:.6g}, {bound.upper:.6g}] at eps={eps!r}; the limit is"
+                f" delta={delta!r}. Nothing was recorded: do not run {times} x {brief(more)}"
+            )
+
+    def undo(self, mechanism: Ran, steps: int = 1) -> None:
+        """Take back what was recorded and did not run: the accountant is then as if it had never been, bit for bit.
+
+        Take back nothing that ran, or part of which did: what it cost is spent.
+
+        Parameters
+        ----------
+        mechanism : Mechanism, Run or Accountant
+            What was recorded.
+        steps : int, default 1
+            How often, from 1 to 1e12.
+
+        Raises
+        ------
+        DomainError
+            If it was not recorded so often, or the accountant keeps a ledger, which only grows; nothing is taken back
+            then. Of steps whose moments alone are known (`compact_state_dict`) it is refused where the moments show
+            that they were not recorded, which moments of steps of like noise do not.
+
+        Examples
+        --------
+        >>> import hockeystick as hs
+        >>> accountant = hs.Accountant()
+        >>> accountant.step(hs.gaussian(3.0), 10)
+        >>> accountant.undo(hs.gaussian(3.0), 9)
+        >>> accountant.run
+        Run(1 x Gaussian(sigma=3.0, sensitivity=1.0))
+        """
+        times = count("steps", steps)
+        less = as_run(mechanism)
+        if self._ledger is not None:
+            raise DomainError(f"{self._ledger.path} is a ledger, which only grows: nothing is taken back")
+        if not less.listed:
+            return self._change_moments(less, -times)
+        with self._lock:
+            have = [(step, n * times, min(n * times, self._counts.get(step, 0))) for step, n in less.parts]
+            rest = Run(tuple((step, n - held) for step, n, held in have if n > held))
+            if rest.parts and self._base is None:
+                step, n, held = next(part for part in have if part[1] > part[2])
+                raise DomainError(f"{brief(step)} was recorded {held} times: {n} cannot be taken back")
+            base = joined([(self._base, 1), (moments_of(rest), -1)]) if rest.parts and self._base else self._base
+            crowd = joined([(self._crowd, 1), (moments_of(less), -times)]) if self._crowd else None
+            counts = dict(self._counts)
+            for step, _, held in have:
+                if counts.get(step) == held:
+                    del counts[step]
+                elif held:
+                    counts[step] -= held
+            self._replace(counts, base, crowd)
+
+    def _change_moments(self, run: Run, times: int) -> None:
+        """Add a run that is known by its moments, or take it away, so many times."""
+        if self._ledger is not None:
+            raise DomainError(f"{self._ledger.path} is a ledger of a list of steps, and takes no moments")
+        with self._lock:
+            base = joined([(self._base or Crowd(), 1), (moments_of(run), times)])
+            crowd = joined([(base, 1), (moments_of(Run(tuple(self._counts.items()))), 1)])
+            if self.limit is not None and times > 0:
+                self._require(RecordedRun({}, crowd, crowd), run, times)
+            self._replace(dict(self._counts), base, crowd)
 
     def _target(self, eps: float | None, delta: float | None, options: Asked) -> Target:
         """What is not to be exceeded: (eps, delta), or the limit where neither is given."""
@@ -351,11 +423,12 @@ class Accountant(Recorder):
 
         target = self._target(eps, delta, options)
         more = as_run(step)
-        if not more.parts:
+        if not more.steps:
             return K_MAX
         with self._lock:
-            before = self._growing(self._recorded())
-            most = min((K_MAX - self._counts.get(part, 0)) // n for part, n in more.parts)
+            before, most = self._growing(self._recorded()), K_MAX
+            if more.listed:
+                most = min((K_MAX - self._counts.get(part, 0)) // n for part, n in more.parts)
         return most_steps(target, before, more, most)
 
     @property
@@ -446,6 +519,8 @@ class Accountant(Recorder):
     def state_dict(self) -> dict[str, Any]:
         """What was recorded, as a JSON-able dict that `load_state_dict` reads back exactly, floats included.
 
+        `from_dict` reads it as a run.
+
         Returns
         -------
         dict
@@ -456,7 +531,7 @@ class Accountant(Recorder):
         DomainError
             If a recorded mechanism has no JSON form.
         """
-        return {**to_dict(self.run), "format": ACCOUNTANT}
+        return {**to_dict(Run(self.run.parts)), "format": ACCOUNTANT}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Replace what was recorded by what `state_dict` or `compact_state_dict` returned.
@@ -480,20 +555,20 @@ class Accountant(Recorder):
             raise DomainError(
                 f"{self._ledger.path} is a ledger, which only grows; record the run of a loaded accountant by step"
             )
-        if isinstance(state, dict) and state.get("format") == FORMAT:
-            exact_keys("state", state, ("format", "version", "rates"))
-            if state["version"] != VERSION:
-                raise DomainError(f"state has version {brief(state['version'])}; this release reads {VERSION}")
-            return self._replace({}, from_moments(state["rates"]))
-        if isinstance(state, dict) and state.get("format") != ACCOUNTANT:
-            raise DomainError(f"state has format {brief(state.get('format'))}; allowed: {ACCOUNTANT!r}, {FORMAT!r}")
-        counts = dict(as_run(from_dict(state)).parts)
-        self._replace(counts, None)
-
-    def _replace(self, counts: dict[Mechanism, int], base: Crowd | None) -> None:
+        if isinstance(state, dict) and state.get("format") not in (ACCOUNTANT, MOMENTS):
+            raise DomainError(f"state has format {brief(state.get('format'))}; allowed: {ACCOUNTANT!r}, {MOMENTS!r}")
+        run = as_run(from_dict(state))
         with self._lock:
-            self._run = self._given = self._crowd = self._lines = None
-            self._counts, self._base = counts, base
+            if run.listed:
+                self._replace(dict(run.parts), None)
+            else:
+                self._replace({}, moments_of(run))
+
+    def _replace(self, counts: dict[Mechanism, int], base: Crowd | None, crowd: Crowd | None = None) -> None:
+        """Keep these counts and moments instead, under the lock; crowd: the moments of both, where they are made."""
+        self._run = self._given = self._lines = self._crowd = None
+        self._counts, self._base = counts, base if base and base.sums else None
+        self._crowd = crowd if self._base or len(counts) >= FEWEST else None
 
     def compact_state_dict(self) -> dict[str, Any]:
         """The moments of what was recorded, of a size that does not grow with the number of steps.
@@ -526,11 +601,7 @@ class Accountant(Recorder):
         """
         if self._ledger is not None:
             raise DomainError(f"{self._ledger.path} is a ledger: it keeps the list")
-        with self._lock:
-            crowd = self._base.copy() if self._base else Crowd()
-            if not gather(crowd, self._counts.items()):
-                raise DomainError(f"moments are those of at most {RATES_MAX} rates of Gaussian steps: use state_dict")
-            return {"format": FORMAT, "version": VERSION, "rates": to_moments(crowd)}
+        return to_dict(RecordedRun.joined([(self.run, 1)]))
 
 
 def _limit(limit: Any) -> tuple[float, float]:

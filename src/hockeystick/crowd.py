@@ -93,12 +93,16 @@ class Crowd:
             self.add(np.ascontiguousarray(m[here]), rate, k if k is None else np.ascontiguousarray(k[here]))
         return True
 
-    def join(self, other: Crowd, sign: int = 1) -> None:
-        """Add another crowd, or with sign -1 take one away that was added."""
+    def join(self, other: Crowd, times: int = 1) -> None:
+        """Add another crowd so many times, or take away, where that is negative, what was added."""
         for q, sums in other.sums.items():
-            if q not in self.sums:
-                self.sums[q] = np.zeros_like(sums)
-            _core.crowd_join(sign, sums, self.sums[q])
+            double, left = sums.copy(), abs(times)
+            kept = self.sums.setdefault(q, np.zeros_like(sums))
+            while left:
+                if left & 1:
+                    _core.crowd_join(1 if times > 0 else -1, double, kept)
+                _core.crowd_join(1, double.copy(), double)
+                left >>= 1
 
     def copy(self) -> Crowd:
         """The same moments, apart from these."""

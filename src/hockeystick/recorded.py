@@ -11,11 +11,14 @@ from . import _core
 from .arrays import Gathered
 from .bound import AccuracyError, DomainError
 from .crowd import RATES_MAX, Crowd
+from .serial import brief
 from .what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
 from .what.pair import GaussianSteps, gaussian_steps
 from .what.sampling import as_gaussian
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from .routes.kept import Lines
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
 OCTAVE = 8
 """Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
 
-FORMAT = "hockeystick.moments"
-VERSION = 1
+MOST = 1 << 62
+"""Most steps of a crowd, whose sums are then exact (csrc/crowd.c)."""
 
 
 def row_of(step: Mechanism) -> tuple[float, float] | None:
@@ -51,6 +54,34 @@ def gather(crowd: Crowd, parts, lines: Lines | None = None) -> bool:
     return True
 
 
+def moments_of(run: Run) -> Crowd:
+    """The moments of a run, not to be changed, or a DomainError."""
+    crowd: Crowd | None = run.crowd("add_remove") if isinstance(run, Gathered) else Crowd()
+    if crowd is None or not (isinstance(run, Gathered) or gather(crowd, run.parts)):
+        raise DomainError(
+            f"moments are those of at most {RATES_MAX} rates of Gaussian steps, got {brief(run)}: see state_dict"
+        )
+    return crowd
+
+
+def joined(crowds: Iterable[tuple[Crowd, int]]) -> Crowd:
+    """Each of the moments so many times, or, where that is negative, taken away, in whole numbers; a DomainError where
+    there are too many, or where they cannot have been in what they are taken from."""
+    both, total = Crowd(), 0
+    for crowd, times in crowds:
+        total += times * sum(crowd.counts().values())
+        if total > MOST:
+            raise DomainError(f"moments are those of at most {MOST:.2g} steps, got {total:.6g}")
+        both.join(crowd, times)
+    both.sums = {q: sums for q, sums in both.sums.items() if sums.any()}
+    if len(both.sums) > RATES_MAX:
+        raise DomainError(f"moments are those of at most {RATES_MAX} sampling rates, got {len(both.sums)}")
+    for q, sums in both.sums.items():
+        if not all(_possible(whole) for whole in _boxes(sums).values()):
+            raise DomainError(f"steps of sampling rate {q!r} that are to be taken back were not recorded")
+    return both
+
+
 class RecordedRun(Gathered):
     """Counts and moments of an accountant, neither copied nor ever changed; `base` are those of steps that are not in
     the counts."""
@@ -69,9 +100,18 @@ class RecordedRun(Gathered):
     def __reduce__(self):
         return RecordedRun, (self._counts, self._crowd, self._base, self._more)
 
+    @staticmethod
+    def joined(runs: Iterable[tuple[Run, int]]) -> RecordedRun:
+        """Runs, some of which are known by their moments alone, each so many times, as one that is."""
+        crowd = joined((moments_of(run), times) for run, times in runs)
+        return RecordedRun({}, crowd, crowd)
+
+    def _repeat(self, k: int) -> Run:
+        return super()._repeat(k) if self.listed else self.joined([(self, k)])
+
     def __add__(self, other: Any) -> Run:
         """With more steps on top; their moments are added, if they have any."""
-        if not isinstance(other, Run | Mechanism):
+        if not isinstance(other, Run | Mechanism) or (isinstance(other, Run) and not other.listed):
             return super().__add__(other)
         more, crowd = compose(other), self._crowd.copy()
         if gather(crowd, more.parts):
@@ -170,10 +210,8 @@ def to_moments(crowd: Crowd) -> list[dict[str, Any]]:
     """The moments as JSON: of every rate the boxes that hold steps, each with its sums as whole numbers."""
     found = []
     for q in sorted(crowd.sums):
-        sums = crowd.sums[q]
-        boxes = np.flatnonzero(sums.any(axis=(1, 2))).tolist()
-        if boxes:
-            held = [{"box": box, "sums": [_whole(*pair) for pair in sums[box].tolist()]} for box in boxes]
+        held = [{"box": box, "sums": whole} for box, whole in _boxes(crowd.sums[q]).items()]
+        if held:
             found.append({"q": q, "boxes": held})
     return found
 
@@ -189,10 +227,9 @@ def from_moments(rates: Any) -> Crowd:
             sums = crowd.sums[q] = np.zeros((_core.CROWD_BOXES, _core.CROWD_MOMENTS, 2), np.uint64)
             for held in rate["boxes"]:
                 box, whole = int(held["box"]), [int(x) for x in held["sums"]]
-                count = whole[0] >> 50
-                if not (0 <= box < len(sums) and count > 0 and whole[0] == count << 50 and not sums[box].any()):
+                if not (0 <= box < len(sums) and not sums[box].any()):
                     raise ValueError(box)
-                if len(whole) != _core.CROWD_MOMENTS or any(abs(x) > (count << 50) + 8 * count for x in whole):
+                if len(whole) != _core.CROWD_MOMENTS or not _possible(whole):
                     raise ValueError(whole)
                 sums[box] = [(x & (2**64 - 1), (x >> 64) & (2**64 - 1)) for x in whole]
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -200,5 +237,17 @@ def from_moments(rates: Any) -> Crowd:
     return crowd
 
 
+def _boxes(sums: NDArray[np.uint64]) -> dict[int, list[int]]:
+    """The boxes that hold steps, and their sums as whole numbers."""
+    boxes = np.flatnonzero(sums.any(axis=(1, 2))).tolist()
+    return {box: [_whole(*pair) for pair in sums[box].tolist()] for box in boxes}
+
+
 def _whole(low: int, high: int) -> int:
     return low + ((high - 2**64 if high >> 63 else high) << 64)
+
+
+def _possible(whole: list[int]) -> bool:
+    """Whether sums of a box can be those of steps: some, and none of their T_j beyond 1."""
+    count = whole[0] >> 50
+    return 0 < count <= MOST and whole[0] == count << 50 and all(abs(x) <= (count << 50) + 8 * count for x in whole)

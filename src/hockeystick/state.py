@@ -2,6 +2,8 @@
 
     run     {"format": "hockeystick.run", "version": 1, "parts": [{"step": ..., "count": ...}]}
             the same as "hockeystick.accountant" is the state of an accountant, which is read as its run
+    moments {"format": "hockeystick.moments", "version": 1, "rates": [{"q", "boxes": [{"box", "sums"}]}]}
+            a run whose list was not kept: whole numbers of more than 64 bits (csrc/crowd.c), for every sampling rate
     bound   {"format": "hockeystick.bound", "version": 1, "lower", "estimate", "upper", "route", "certified",
              "budget": {"unit", "terms"}}
 
@@ -11,18 +13,21 @@ double, infinite ones the strings "inf" and "-inf", arrays nested lists."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import serial
 from .bound import Bound, Budget, DomainError
+from .recorded import RecordedRun, from_moments, moments_of, to_moments
 from .what.mechanism import Mechanism, Recorder, Run, count, real
 
 if TYPE_CHECKING:
     from .types import Ran
 
 RUN, ACCOUNTANT, BOUND = "hockeystick.run", "hockeystick.accountant", "hockeystick.bound"
+MOMENTS = "hockeystick.moments"
 VERSION = 1
 """Of all formats. A release reads every version up to its own."""
 
@@ -92,6 +97,8 @@ def to_dict(what: Ran | Bound[Any]) -> dict[str, Any]:
         kept = {"route": what.route, "certified": bool(what.certified), "budget": budget}
         return {"format": BOUND, "version": VERSION, **ends, **kept}
     if isinstance(what, Run):
+        if not what.listed:
+            return {"format": MOMENTS, "version": VERSION, "rates": to_moments(moments_of(what))}
         parts = [{"step": serial.to_json(step), "count": n} for step, n in what.parts]
         return {"format": RUN, "version": VERSION, "parts": parts}
     return serial.to_json(what)
@@ -157,14 +164,14 @@ def from_dict(state: dict[str, Any]) -> Mechanism | Run | Bound[Any]:
     True
     """
     if isinstance(state, dict) and "format" in state:
-        if state["format"] not in (RUN, ACCOUNTANT, BOUND):
-            raise DomainError(f"unknown format {serial.brief(state['format'])}; allowed: {RUN}, {ACCOUNTANT}, {BOUND}")
+        if state["format"] not in tuple(READERS):
+            raise DomainError(f"unknown format {serial.brief(state['format'])}; allowed: {', '.join(READERS)}")
         version = state.get("version")
         if type(version) is not int or not 1 <= version <= VERSION:
             raise DomainError(
                 f"{state['format']} has version {serial.brief(version)}; this release reads up to {VERSION}"
             )
-        return _read_bound(state) if state["format"] == BOUND else _read_run(state)
+        return READERS[state["format"]](state)
     return serial.from_json(state)
 
 
@@ -181,6 +188,12 @@ def _read_run(state: dict[str, Any]) -> Run:
         except DomainError as error:
             raise DomainError(f"parts[{i}]: {error}") from None
     return Run(tuple(merged.items()))
+
+
+def _read_moments(state: dict[str, Any]) -> Run:
+    serial.exact_keys("moments", state, ("format", "version", "rates"))
+    crowd = from_moments(state["rates"])
+    return RecordedRun({}, crowd, crowd)
 
 
 def _read_bound(state: dict[str, Any]) -> Bound[Any]:
@@ -209,6 +222,14 @@ def _read_bound(state: dict[str, Any]) -> Bound[Any]:
         )
     budget = Budget({name: _number(name, term) for name, term in terms.items()}, state["budget"]["unit"])
     return Bound(low, mid, high, state["route"], state["certified"], budget)
+
+
+READERS: dict[str, Callable[[dict[str, Any]], Run | Bound[Any]]] = {
+    RUN: _read_run,
+    ACCOUNTANT: _read_run,
+    MOMENTS: _read_moments,
+    BOUND: _read_bound,
+}
 
 
 def _plain(value: Any) -> Any:

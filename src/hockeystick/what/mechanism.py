@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -339,12 +339,13 @@ def compose(*parts: Ran | tuple[Ran, int] | list[Ran | tuple[Ran, int]]) -> Run:
     """Compose steps and runs: each argument is a mechanism, a run, an accountant, a pair (one of these, count), or a
     list.
 
-    Equal steps merge. `compose()` is the empty run, which is perfectly private.
+    Equal steps merge. `compose()` is the empty run, which is perfectly private. With a run of which the moments alone
+    are known (`Accountant.compact_state_dict`) all parts must be Gaussian, and moments are what is known of the whole.
 
     Raises
     ------
     DomainError
-        If an argument is none of these, or a count is not an integer from 1 to 1e12.
+        If an argument is none of these, or a count is not an integer from 1 to 1e12, or moments cannot take a part.
 
     Examples
     --------
@@ -353,9 +354,13 @@ def compose(*parts: Ran | tuple[Ran, int] | list[Ran | tuple[Ran, int]]) -> Run:
     >>> hs.compose((step, 2), step) == hs.compose([step, step, step]) == sum([step, step, step]) == step * 3
     True
     """
+    runs = [(as_run(what), k) for what, k in _pairs(parts)]
     merged: dict[Mechanism, int] = {}
-    for what, k in _pairs(parts):
-        for step, n in as_run(what).parts:
+    for run, _ in runs:
+        if not run.listed:
+            return cast(Any, run).joined(runs)
+    for run, k in runs:
+        for step, n in run.parts:
             merged[step] = count("number of steps", merged.get(step, 0) + n * k)
     return Run(tuple(merged.items()))
 
