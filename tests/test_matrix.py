@@ -101,6 +101,18 @@ def test_more_noise_lower_rates_and_smaller_entries_cost_less(sigma, q, lost):
         assert less.lower <= here.upper
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-155, 1e160])
+def test_units_do_not_matter(unit):
+    """Squares of entries and of sigma are not formed."""
+    one, other = (hs.epsilon(hs.matrix_mechanism(BAND * u, u, 0.05, failure=1e-7), 1e-5) for u in (1.0, unit))
+    assert one.estimate == pytest.approx(other.estimate, rel=1e-9)
+
+
+def test_entries_far_above_the_noise_are_refused():
+    with pytest.raises(hs.DomainError, match="sigma"):
+        hs.matrix_mechanism(BAND * 1e200, 1.0, 0.05, failure=1e-7)
+
+
 @pytest.mark.parametrize("bands", [8, 12])
 def test_merged_shifts_lie_above(bands):
     """With more than 64 shifts a row is merged upwards: every moment is at least that of the law itself."""

@@ -111,6 +111,28 @@ def test_counts_summed(eps0, n, k):
         assert found <= 1.001 * counted(eps0, n, *rates, 0.995 * part * eps0)  # chords lose at most 0.5% of eps
 
 
+@pytest.mark.parametrize("n", [10**5, 10**9])
+def test_small_losses_scale(n):
+    """Where eps0 is small the curve over eps0 is one function of eps/eps0: e^(eps0 + eps) - 1 keeps its digits."""
+    at = np.array([0.0, 3e-5 / math.sqrt(n / 1e9)])
+
+    def scaled(eps0):
+        return shuffling._delta(shuffling.rates(hs.shuffled(hs.pure_dp(eps0), n)), n, eps0 * at) / eps0
+
+    assert np.allclose(scaled(1e-12), scaled(1e-7), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("local", [hs.pure_dp(1e-300), hs.k_ary_randomized_response(1e-300, 36)])
+def test_a_loss_that_is_next_to_nothing(local):
+    bound = hs.delta(hs.shuffled(local, 100), 2e-300, **ONE)
+    assert bound.upper == 0
+
+
+def test_answers_among_a_billion_others_of_a_billion():
+    step = hs.shuffled(hs.k_ary_randomized_response(1.74e-8, 10**9), 10**9)
+    assert 0 < hs.delta(step, 0.0, **ONE).upper < 1e-11
+
+
 def test_bins_lose_little():
     """A million users in bins beside the Gaussian limit of the clone, and beside one bin fewer users
     [theory: shuffle.merge]."""

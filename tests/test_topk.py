@@ -195,3 +195,16 @@ def test_alone_and_as_a_pair_agree():
     for delta in (0.1, 1e-3, 1e-12):
         a = hs.epsilon(step, delta)
         assert hs.delta(step, a.upper).lower <= delta <= hs.delta(step, a.lower).upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("eps0", [1e-9, 1.1293141334827204e-09, 1e-6])
+def test_below_the_least_loss_nothing_is_left_to_know(eps0):
+    """There delta is 1 - e^eps; corners of the curve below are not lost to rounding [theory: pair.given-curve]."""
+    for part in (1.001, 1.015, 1.3, 40.0):
+        bound = hs.delta(hs.top_k(eps0, 3), -3 * eps0 * part)
+        true = -math.expm1(-3 * eps0 * part)
+        assert bound.lower <= true * (1 + 4e-16) and true * (1 - 4e-16) <= bound.upper
+
+
+def test_delta_is_at_most_one():
+    assert hs.delta(hs.top_k(49.61155880461834, 5), 0.01661667411068604, direction="add").upper == 1

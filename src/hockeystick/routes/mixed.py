@@ -211,7 +211,7 @@ def _mixtures(steps, panels: int):
     starts, k = np.r_[0, np.cumsum(sizes)[:-1]], np.array([float(step.k) for step in steps])
     top = np.maximum.reduceat(shifts, starts)
     size = np.add.reduceat(weights * np.sqrt(np.expm1(shifts * shifts)), starts)
-    sd = math.sqrt(float(k @ (size * size)))
+    sd = max(math.sqrt(float(k @ (size * size))), 1e-300)
     reach, wide = min(15 * math.sqrt(panels) / sd, 1e7) + 1, np.minimum(1.5 / top, 9.0)
     mesh = 2 * math.pi / (NATS / wide + 0.5 * wide + min(12 * math.sqrt(panels) / sd, 1e7) * top)
     power = np.exp2(np.floor(np.log2(mesh)) - 12)

@@ -52,7 +52,7 @@ class _Run(NamedTuple):
 
     def ask(self, have_eps: int, value: float, kind: int = 0) -> Saddle | None:
         """What is found of log D or of eps, if anything."""
-        if not abs(value) < math.inf:
+        if not abs(value) < math.inf or not np.diff(self.first).all():  # or a step all of whose losses are infinite
             return None
         answer = _core.saddle_atoms(*self[:5], have_eps, value, kind)
         return answer if answer.status == _core.OK else None
@@ -76,8 +76,8 @@ def _middle(parts: Parts) -> _Run:
         if atoms is not None:
             at, num, _, rel, edge, absolute = atoms
             held = num > absolute / WELL_KNOWN
-            rel = max(np.max(rel) + absolute / num[held].min(initial=1.0), loss.mass_error)
-            steps.append((at[held], num[held], rel, np.max(edge), loss.mass_inf))
+            rel = max(np.max(rel, initial=0.0) + absolute / num[held].min(initial=1.0), loss.mass_error)
+            steps.append((at[held], num[held], rel, np.max(edge, initial=0.0), loss.mass_inf))
         else:
             at, log_den = loss.nodes(NODE_TAIL)
             num = np.exp(at + log_den)
@@ -158,9 +158,8 @@ def cgf(parts: Parts, t: float):
 
 def estimate(parts: Parts, eps: float, kind: int):
     """(log delta or nan, number of the formula used, tilt, skewness), or None."""
-    middle = _middle(parts)
-    answer = _core.saddle_atoms(*middle[:5], 1, eps, kind)
-    if answer.status:
+    answer = _middle(parts).ask(1, eps, kind)
+    if answer is None:
         return None
     log_delta = log_sum(log_of(0.5 * sum(_infinite(parts))), answer.raw, 0)
     return log_delta, answer.kind, answer.tilt, _trust(parts, answer.tilt, answer.skewness)

@@ -109,7 +109,12 @@ def cumulant(shifts, probabilities, q: float, a: float, convex):
             far, np.exp(np.where(far, g, 0.0)), np.exp(-half) * convex(np.where(far, 0.0, u), near, a)
         )
         with np.errstate(over="ignore"):
-            steep = np.where(far, np.exp(np.where(far, g, 0.0)), np.exp(near - half) * np.abs(np.expm1((a - 1) * near)))
+            rise = (a - 1) * near
+            steep = np.where(
+                far | (rise > 1),
+                np.exp(np.where(far, g, a * near - half)) * np.where(far, 1.0, -np.expm1(-np.maximum(rise, 1.0))),
+                np.exp(near - half) * np.abs(np.expm1(np.minimum(rise, 1.0))),
+            )
         error = float((terms * (base + 64 * U) + weights * steep * abs(a) * dL).sum())
         beyond = (
             UNIT * s0 * centres.size * (math.exp(top) * _turned(r, a, s0) + (1 + 2 * abs(a)) * math.exp(5 * s0 * s0))

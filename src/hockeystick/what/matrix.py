@@ -17,7 +17,7 @@ import numpy as np
 
 from ..bound import DomainError
 from .given import gaussian_mixture
-from .mechanism import Mechanism, Run, compose, real
+from .mechanism import SIGMA_RANGE, Mechanism, Run, compose, noise, real
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -142,7 +142,9 @@ def matrix_mechanism(matrix: ArrayLike, sigma: float, q: float, *, failure: floa
         raise DomainError(f"q must be in [1e-12, 1], got {q!r}")
     held = [np.flatnonzero(row) for row in rows]
     tests = sum(int((held_i < i).sum()) for i, held_i in enumerate(held))
-    rates = _rates(rows, held, sigma, q, math.log(max(tests, 1)) - math.log(lost.delta))
+    if rows.any():
+        noise("sigma", sigma, float(rows.max()), (SIGMA_RANGE[0], math.inf))
+    rates = _rates(rows / sigma, held, q, math.log(max(tests, 1)) - math.log(lost.delta))
     found: dict[tuple, int] = {}
     for i, columns in enumerate(held):
         if columns.size:
@@ -180,9 +182,10 @@ def _matrix(matrix: ArrayLike) -> np.ndarray:
     return rows
 
 
-def _rates(rows: np.ndarray, held, sigma: float, q: float, nats: float) -> list[np.ndarray]:
-    """p_ij for the columns held of every row. Chernoff's bound of <y_<i, c_j>: sum_j' x_j' <c_j, c_j'> plus noise of
-    variance sigma^2 |c_j|^2; sums of positive terms, within 1e-12, which the last factor pays."""
+def _rates(rows: np.ndarray, held, q: float, nats: float) -> list[np.ndarray]:
+    """p_ij for the columns held of every row, in units of sigma. Chernoff's bound of <y_<i, c_j>: sum_j' x_j' <c_j,
+    c_j'> plus noise of variance |c_j|^2; sums of positive terms, within 1e-12, which the last factor pays; what
+    underflows is far below its last term."""
     out, kept = [], {}
     bands = 1 + max(i - int(columns[0]) for i, columns in enumerate(held) if columns.size) if rows.any() else 1
     for i, columns in enumerate(held):
@@ -190,19 +193,18 @@ def _rates(rows: np.ndarray, held, sigma: float, q: float, nats: float) -> list[
         before = rows[max(0, i - bands) : i]  # above are no entries of these columns
         for place, j in enumerate(columns.tolist()):
             column = before[:, j]
-            square = float(column @ column)
-            if j == i or not square:
+            if j == i or not column.any():
                 continue
+            square = max(float(column @ column), 1e-300)
             products = column @ before[:, max(0, j - bands) : j + bands]
             products = products[products > 0]
             key = (products.tobytes(), square)
             if key not in kept:
-                tilt = TILTS / (sigma * math.sqrt(square))
+                tilt = TILTS / math.sqrt(square)
                 with np.errstate(over="ignore"):
                     grown = np.log1p(q * np.expm1(np.multiply.outer(tilt, products))).sum(axis=1)
-                    top = np.min((nats + 0.5 * (tilt * sigma) ** 2 * square + grown) / tilt)  # [theory: matrix.rates]
-                odds = (top - 0.5 * square) / (sigma * sigma) * (1 + 1e-12) + 1e-12 * (1 + square / sigma**2)
-                # [theory: matrix.posterior]
+                    top = np.min((nats + 0.5 * TILTS**2 + grown) / tilt)  # [theory: matrix.rates]
+                odds = (top - 0.5 * square) * (1 + 1e-12) + 1e-12 * (1 + square)  # [theory: matrix.posterior]
                 kept[key] = _up(q / (q + (1 - q) * math.exp(-min(odds, 700.0)))) if odds > 0 else q
             p[place] = max(kept[key], q)
         out.append(p)

@@ -439,10 +439,12 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
     Long double throughout, v = its ulp. Positions are the user's eps, exact. Deltas are the user's, or mirrored ones,
     sums of two positive terms: 6v each. Gaps of a are a expm1(difference of eps), the difference being within v: 6v. So
     a slope is within 8v of itself and the errors of two deltas over the gap, and a den mass within the sum for two
-    slopes; one that comes out smaller than that is taken to be as large. Mass at infinity: delta at the last point, the
-    user's number. Den mass at minus infinity, at the first point of the hull: (expm1(eps) + delta)/e^eps = 1 - (1 -
-    delta)/e^eps, the last delta for its mirror image; else delta, within 6v of itself if mirrored, moves it by 6v
-    delta/e^eps, and operations err by 4v of each of the terms added: the better form is taken."""
+    slopes; one that comes out smaller than that is taken to be as large. A corner that such errors hide is left out,
+    which raises the curve there by their difference times the shorter gap at most: by 64v of itself, as a slope times
+    the gap to its right is at most delta. Mass at infinity: delta at the last point, the user's number. Den mass at
+    minus infinity, at the first point of the hull: (expm1(eps) + delta)/e^eps = 1 - (1 - delta)/e^eps, the last delta
+    for its mirror image; else delta, within 6v of itself if mirrored, moves it by 6v delta/e^eps, and operations err by
+    4v of each of the terms added: the better form is taken."""
     eps, delta = (np.array(a, dtype=np.longdouble) for a in (step.eps, step.delta))
     if step.symmetric:
         mirrored = eps > 0
@@ -452,13 +454,14 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
     a, delta = np.r_[0, np.exp(eps)], np.r_[1, delta]
     keep = np.arange(a.size)
     while True:  # what is not below the chord of its neighbours is no corner of the hull
-        rise, width = np.diff(delta[keep]), np.diff(a[keep])
-        above = rise[1:] * width[:-1] <= rise[:-1] * width[1:]
+        at = eps[keep[1:] - 1]
+        gaps = np.r_[a[keep[1]], a[keep[1:-1]] * np.expm1(np.diff(at))]
+        rise = np.diff(delta[keep])
+        above = rise[1:] * gaps[:-1] <= rise[:-1] * gaps[1:]
         if not above.any():
             break
         keep = np.delete(keep, 1 + np.flatnonzero(above))
-    a, delta, at = a[keep], delta[keep], eps[[i - 1 for i in keep[1:]]]
-    gaps = np.r_[a[1], a[1:-1] * np.expm1(np.diff(at))]
+    a, delta = a[keep], delta[keep]
     slopes = np.minimum(np.r_[np.diff(delta) / gaps, 0.0], 0.0)
     rough = rough[keep]
     noise = np.r_[(rough[1:] + rough[:-1]) / gaps, 0.0] + 8 * LDBL_ULP * np.abs(slopes)

@@ -52,6 +52,9 @@ deviations of twice the zeros, but no farther than a standard deviation of the s
 RESOLVED, LAST = 1e-38, 1 - 1e-12
 """The curve is followed down to this delta, or to this part of eps0."""
 
+LEAST = 1e-12
+"""Below this eps0 the report is charged as if it were seen: masses of so small losses are lost in a double."""
+
 POINTS = {"coins": 1100, "stars": 320}
 SLACK = 1e-11
 
@@ -218,18 +221,18 @@ def _coins(t: int) -> Coins:
 
 def _excess(eps0: float, t: int, ratio: np.ndarray, eps: np.ndarray) -> np.ndarray:
     """An upper bound of the excess over e^eps, eps >= 0, given t zeros and ones and the ratios s/t, times (e + 1)/2 +
-    e s/t: rows by ratio. The best m is within 16ut of what is computed; a term on the wrong side of it is at most
-    32u(1 + x) g(m-1)."""
+    e s/t: rows by ratio. The best m is within 16ut of what is computed, below 1; a term on the wrong side of it is at
+    most 32u(e - 1)(1 + x) g(m-1)."""
     e, x = math.exp(eps0), np.exp(eps)
     over, rise = e * -np.expm1(eps - eps0), np.expm1(eps)  # e - x and x - 1
     stars = e * ratio[:, None]
     whole = 0.5 * (e + 1) + stars
     coins = _coins(t)
-    at = t * (e * x - 1 + stars * rise) / (math.expm1(eps0) * (1 + x))  # [theory: shuffle.excess]
+    at = t * (np.expm1(eps0 + eps) + stars * rise) / (math.expm1(eps0) * (1 + x))  # [theory: shuffle.excess]
     k = np.clip(np.ceil(at) - coins.first, 0, coins.g.size - 1).astype(int)
     g, loss = coins.g[k], rise * whole * coins.tail[k]
     gain, less = 0.5 * over * g, 0.5 * stars * rise * g
-    room = (coins.error + SLACK) * (gain + less + loss) + 64 * U * (1 + x) * whole * g
+    room = (coins.error + SLACK) * (gain + less + loss) + 64 * U * math.expm1(eps0) * (1 + x) * g
     return np.maximum(gain - less - loss + room, 0.0)
 
 
@@ -258,14 +261,15 @@ class Stars(NamedTuple):
         return ratio, out
 
 
-def _stars(n: int, p: float, t: int, e: float, x: float) -> Stars:
-    """Bin(n, p) with nodes that will do beside about t zeros and ones for e^eps up to x."""
+def _stars(n: int, p: float, t: int, eps0: float, eps: float) -> Stars:
+    """Bin(n, p) with nodes that will do beside about t zeros and ones for eps up to this."""
     low, mass = _law(n, p)
     if mass.size == 1:
         return Stars(low, mass, np.array([low]), np.zeros(1, dtype=int))
     sd = math.sqrt(n * p * (1 - p))
-    moved = e * (x - 1) / ((e - 1) * (1 + x)) * sd / math.sqrt(t)  # the best m, in deviations of twice the zeros
-    nodes = _ends(n, p, low, mass.size, np.arange(-16.0, 16.0, min(1.0, max(JOINED / moved, 1 / sd))))
+    share = math.expm1(eps) / (-math.expm1(-eps0) * (1 + math.exp(eps)))
+    moved = share * sd / math.sqrt(t)  # the best m, in deviations of twice the zeros
+    nodes = _ends(n, p, low, mass.size, np.arange(-16.0, 16.0, min(1.0, max(JOINED / max(moved, JOINED), 1 / sd))))
     wide = np.diff(nodes)
     wide[-1] += 1
     return Stars(low, mass, nodes, np.repeat(np.arange(wide.size), wide))
@@ -273,10 +277,10 @@ def _stars(n: int, p: float, t: int, e: float, x: float) -> Stars:
 
 def _delta(rate: Rates, n: int, eps: np.ndarray) -> np.ndarray:
     """Upper bounds of delta at 0 <= eps < eps0 of the pair of one round."""
-    total, e, x = np.zeros(eps.size), math.exp(rate.eps0), math.exp(float(eps[-1]))
+    total, e = np.zeros(eps.size), math.exp(rate.eps0)
     share = min(rate.star / (1 - rate.coin), 1 - 2.0**-40) * (1 - 2.0**-40) if rate.star else 0.0
     for first, last, mass in zip(*_binned(n - 1, rate.coin), strict=True):
-        stars = _stars(n - 1 - int(last), share, int(last) + 1, e, x)
+        stars = _stars(n - 1 - int(last), share, int(last) + 1, rate.eps0, float(eps[-1]))
         for own, chance in ((0, rate.u), (1, 1 - rate.u)):  # of a report that is no star, or one
             low, high = max(int(first) + 1 - own, 1), int(last) + 1 - own  # [theory: shuffle.merge]
             if chance > 0 and high:  # without zeros and ones nothing is seen of the report
@@ -299,7 +303,7 @@ def _plan(rate: Rates, n: int) -> np.ndarray:
     held = rough > RESOLVED
     depth = np.sqrt(-np.log(np.minimum(rough[held], 1 - 1e-9)))
     points = POINTS["stars" if rate.star else "coins"]
-    end = min(1.1 * float(eps[held][-1]), LAST * rate.eps0)
+    end = min(1.1 * float(eps[held].max(initial=eps[1])), LAST * rate.eps0)
     spread = np.interp(np.linspace(depth[0], depth[-1], points), depth, eps[held])
     return np.unique(np.r_[spread, np.linspace(0.0, end, points // 8)])  # also where few counts are all there are
 
@@ -308,8 +312,8 @@ def _plan(rate: Rates, n: int) -> np.ndarray:
 def curve(step: Shuffled) -> FromCurve:
     """The worst pair below points above the curve of one round, its own mirror image; nothing is above eps0."""
     rate = rates(step)
-    if not rate.eps0:
-        return FromCurve((0.0,), (0.0,), True)
+    if rate.eps0 < LEAST:
+        return FromCurve((rate.eps0,), (0.0,), True)
     eps = _plan(rate, step.n)
     delta = _delta(rate, step.n, eps)
     while delta[-1] > RESOLVED and eps[-1] < LAST * rate.eps0:

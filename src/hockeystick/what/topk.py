@@ -177,7 +177,7 @@ class Polygon(NamedTuple):
             return 0.0 if i >= 0 else 1.0 if side > 0 else 0.0
         x, e, d = eps - self.eps[i], self.eps[i + 1] - self.eps[i], self.delta[i : i + 2]
         part = min(max(math.expm1(x) / math.expm1(e) - side * ROOM, 0.0), 1.0)
-        return float((d[0] * (1 - part) + d[1] * part) * (1 + side * ROOM))
+        return min(float((d[0] * (1 - part) + d[1] * part) * (1 + side * ROOM)), 1.0)
 
     def root(self, delta: float, side: int) -> float:
         """The least eps >= 0 with at most this delta, rounded to the side of sign `side`."""
