@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from . import arguments, query
+from . import arguments, query, worst
 from .bound import Bound, Budget, DomainError
 from .chords import EPS_MAX, Curve, Nodes, chord_slope, fpr_upper, tpr_lower
 from .outward import DOWN, UP, log_slack
-from .what.mechanism import real
+from .what.mechanism import as_run, real
+from .what.pair import ADJACENCIES, one_curve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,7 +163,7 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
     eps = math.log1p(-odds) - math.log(odds)
     slack = 2 * log_slack(eps)
     found: list[tuple[Any, ...]] = []
-    for side in _directions(direction):
+    for side in _sides(run, direction, options):
         asked: Any = side if pi <= 0.5 else REVERSE[side]
         low, high = (
             query.delta(run, eps + slack, direction=asked, **options),
@@ -216,10 +217,10 @@ def posterior(
     logit = math.log(pi) - math.log1p(-pi)
     ends: list[tuple[float, float, float]] = []
     routes: set[str] = set()
-    for side in _directions(direction):
+    for side in _sides(run, direction, options):
         low, high = -math.inf, math.inf
         for nodes in Curve(run, side, dict(options), routes).rounds(tau, dual=True):
-            for i in range(3):
+            for i in range(len(nodes.eps) - 1):
                 share = [chord_slope(nodes, i, worse) for worse in (False, True)]  # x p between the two points
                 if nodes.low[i] + share[0] * nodes.x_dn[i] > tau * UP:
                     low = max(low, nodes.eps[i])
@@ -251,12 +252,13 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     routes: set[str] = set()
     rows = []
     curves: dict[str, Curve] = {}
+    sides = _sides(run, direction, options)
     for a in flat:
         # (tpr low, high, fnr low, high)
-        sides = [_point(run, side, options, a, routes, curves) for side in _directions(direction)]
+        found = [_point(run, side, options, a, routes, curves) for side in sides]
         tpr, fnr = (
-            (max(s[0] for s in sides), max(s[1] for s in sides)),
-            (min(s[2] for s in sides), min(s[3] for s in sides)),
+            (max(s[0] for s in found), max(s[1] for s in found)),
+            (min(s[2] for s in found), min(s[3] for s in found)),
         )
         low, high = (tpr, fnr)[which]
         rows.append((low, 0.5 * (low + high), high))
@@ -333,9 +335,15 @@ def _one_minus(value: float, toward: int) -> float:
     return min(max(math.nextafter(exact, math.inf * toward), 0.0), 1.0)
 
 
-def _directions(direction: str) -> tuple[str, ...]:
+def _sides(run: Ran, direction: str, options: Any) -> tuple[str, ...]:
+    """The directions to ask, one where both have one curve."""
     arguments.one_of("direction", direction, query.DIRECTIONS)
-    return ("remove", "add") if direction == "both" else (direction,)
+    if direction != "both":
+        return (direction,)
+    adjacency = options.get("adjacency", ADJACENCIES[0])
+    arguments.one_of("adjacency", adjacency, ADJACENCIES)
+    one = not worst.unsettled(run := as_run(run)) and one_curve(run, adjacency)
+    return ("remove",) if one else ("remove", "add")
 
 
 def _open(name: str, value) -> float:

@@ -553,8 +553,14 @@ MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, Boun
 """Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""
 
 
+def one_curve(run: Run, adjacency: str) -> bool:
+    """`mirrored`, of runs of the Gaussian family without their list of steps."""
+    return gaussian_facts(run, adjacency)[2] if is_gaussian(run, adjacency) else mirrored(run, adjacency)
+
+
 def mirrored(run: Run, adjacency: str) -> bool:
-    """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are sampled
-    steps'."""
-    kinds = MIRRORED + ((PoissonSubsampled, TruncatedPoisson, SizeRange, Group) if adjacency == "replace_one" else ())
+    """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are
+    those of sampled steps and of k-ary randomised response."""
+    replaced = (PoissonSubsampled, TruncatedPoisson, SizeRange, Group, KAryRandomizedResponse)
+    kinds = MIRRORED + (replaced if adjacency == "replace_one" else ())
     return all(isinstance(step, kinds) for step, _ in run.parts)
