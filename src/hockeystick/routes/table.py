@@ -19,7 +19,7 @@ from ..threads import together
 from ..what.allocation import RandomAllocation
 from ..what.loss import ends
 from ..what.pair import paired_steps
-from . import bounds, contour, jumps, saddlepoint, single
+from . import bounds, composed, contour, jumps, saddlepoint, single
 
 
 class Route(NamedTuple):
@@ -135,25 +135,30 @@ def _ruled_points(question, add: int, eps):
 
 def _known_on_the_line(question) -> bool:
     """Whether the line knows the step better than its tails do."""
-    return question.auto and isinstance(question.run.parts[0][0], RandomAllocation)
+    return question.run.steps == 1 and question.auto and isinstance(question.run.parts[0][0], RandomAllocation)
+
+
+def _only_loss(question, add: int):
+    """The law of a run of one step, or of few sums; else None."""
+    run = question.run
+    if run.steps == 1:
+        return question.losses(add)[0][0]
+    few = run.steps <= composed.STEPS and paired_steps(run, question.adjacency, bool(add)) is None
+    return composed.only_loss(run, question.losses(add)) if few else None
 
 
 def _exact_point(question, add: int, eps: float):
-    if question.run.steps != 1:
-        return None
     if _known_on_the_line(question) and (found := general().point(question, add, eps)):
         return found
-    ((loss, _),) = question.losses(add)
-    return _of_grid(question, lambda: single.point(loss, eps))
+    loss = _only_loss(question, add)
+    return loss and _of_grid(question, lambda: single.point(loss, eps))
 
 
 def _exact_root(question, add: int, delta: float):
-    if question.run.steps != 1:
-        return None
     if _known_on_the_line(question) and (found := general().root(question, add, delta)):
         return found
-    ((loss, _),) = question.losses(add)
-    return _of_grid(question, lambda: single.root(loss, delta))
+    loss = _only_loss(question, add)
+    return loss and _of_grid(question, lambda: single.root(loss, delta))
 
 
 EPS_GRID = 1e5

@@ -1,0 +1,84 @@
+"""Runs of few atoms as one law: exact rational arithmetic, and the trade-off curves of such runs."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hockeystick as hs
+
+
+def composed(*steps):
+    """num and den masses of every outcome of several steps (num, den), as fractions."""
+    outcomes = itertools.product(*([(Fraction(p), Fraction(q)) for p, q in zip(*step, strict=True)] for step in steps))
+    found = []
+    for outcome in outcomes:
+        p = q = Fraction(1)
+        for a, b in outcome:
+            p, q = p * a, q * b
+        found.append((p, q))
+    return found
+
+
+def whole(rng, m):
+    """Masses that sum to 1 exactly: multiples of 2^-30."""
+    cuts = np.sort(rng.choice(2**30 - 1, m - 1, replace=False) + 1)
+    return np.diff(np.concatenate(([0], cuts, [2**30]))) / 2**30
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (3, 3, 3, 3), (5, 5, 5), (2, 3, 3), (4, 2, 2, 2)])
+def test_sums_of_losses_in_rational_arithmetic(sizes):  # [theory: small.sums]
+    rng = np.random.default_rng(sum(sizes))
+    made = {m: (whole(rng, m), whole(rng, m)) for m in set(sizes)}
+    steps = [made[m] for m in sizes]
+    run = hs.compose(*(hs.from_pmf(*step) for step in steps))
+    truth = composed(*steps)
+    for x in (0.25, 1.0, 3.0, 40.0):
+        eps = float(np.log(x))
+        exact = Fraction(np.exp(eps))
+        for direction, sign in (("remove", 1), ("add", -1)):
+            bound = hs.delta(run, eps, direction=direction)
+            delta = float(sum(max(Fraction(0), p - exact * q) for p, q in (pair[::sign] for pair in truth)))
+            slack = 4e-16 * (1 + x)  # of e^eps here
+            assert bound.lower - slack <= delta <= bound.upper + slack
+            assert bound.route == "exact" and bound.upper - bound.lower <= 1e-12
+
+
+def test_routes_meet():
+    rng = np.random.default_rng(3)
+    p, q = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5))
+    run = hs.from_pmf(p / p.sum(), q / q.sum()) * 6
+    for direction in ("remove", "add"):
+        bounds = [hs.delta(run, 0.8, direction=direction, route=route) for route in ("auto", "contour", "pld", "prv")]
+        assert max(b.lower for b in bounds) <= min(b.upper for b in bounds)
+        assert bounds[0].route == "exact"
+
+
+def test_the_inverse_is_at_the_sums():
+    run = hs.from_pmf([0.5, 0.3, 0.2], [0.2, 0.35, 0.45]) * 4
+    bound = hs.epsilon(run, 0.01)
+    assert bound.route == "exact" and bound.upper - bound.lower < 1e-12 * bound.upper
+    assert hs.delta(run, bound.upper).lower <= 0.01 <= hs.delta(run, bound.lower).upper
+
+
+@pytest.mark.parametrize("fpr", [1e-4, 0.03, 0.3, 0.8])
+@pytest.mark.parametrize("direction, sign", [("remove", 1), ("add", -1)])
+def test_tradeoff_of_atoms_is_exact(fpr, direction, sign):
+    """The likelihood ratio test, outcome by outcome; a corner of the curve is found at once."""
+    rng = np.random.default_rng(1)
+    step = whole(rng, 4), whole(rng, 4)
+    pairs = sorted((pair[::sign] for pair in composed(step, step, step)), key=lambda pair: -pair[0] / pair[1])
+    power, left = Fraction(0), Fraction(fpr)
+    for p, q in pairs:
+        share = min(Fraction(1), left / q)
+        power, left = power + share * p, left - share * q
+    bound = hs.tradeoff(hs.from_pmf(*step) * 3, fpr, direction=direction)
+    fnr = float(1 - power)
+    assert bound.lower - 1e-15 <= fnr <= bound.upper + 1e-15 and bound.upper - bound.lower < 1e-12
+
+
+def test_too_many_sums_go_elsewhere():
+    p, q = np.arange(1.0, 41.0), np.arange(40.0, 0.0, -1.0) ** 1.5
+    bound = hs.delta(hs.from_pmf(p / p.sum(), q / q.sum()) * 6, 1.0)
+    assert bound.route != "exact" and bound.lower <= bound.upper
