@@ -261,3 +261,13 @@ def test_bad_input_of_the_short_forms():
         hs.calibrate(hs.gaussian(1.0), over=(1.0, 2.0), advantage=0.1)
     with pytest.raises(hs.DomainError, match="mechanism"):
         hs.calibrate(lambda s: s, over=(1.0, 2.0), advantage=0.1)
+
+
+def test_runs_between_two_curves():
+    """Several participations: `value` is the best of the upper curve, `limit` of the lower one."""
+    epoch = lambda sigma: hs.random_allocation(hs.gaussian(sigma), 30, participations=3)  # noqa: E731
+    found = hs.calibrate(epoch, over=(1.8, 2.5), eps=1.0, delta=1e-5, tol=1e-2)
+    assert hs.delta(epoch(found.value), 1.0).upper <= 1e-5 < hs.delta(epoch(found.limit), 1.0).lower
+    assert hs.delta(epoch(found.value * 0.98), 1.0).upper > 1e-5 > hs.delta(epoch(found.limit * 1.02), 1.0).lower
+    epochs = hs.calibrate(lambda k: epoch(2.0) * k, over=(1, 5), eps=2.0, delta=1e-5)
+    assert (epochs.value, epochs.limit) == (2, 4)

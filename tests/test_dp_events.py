@@ -9,6 +9,7 @@ import pytest
 
 import hockeystick as hs
 
+attr = pytest.importorskip("attr")
 dpa = pytest.importorskip("dp_accounting")
 
 from dp_accounting import dp_event as events  # noqa: E402
@@ -210,6 +211,14 @@ def event_of(name, **fields):
             event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=2, dimension=None),
             lambda: hs.discrete_gaussian(3.0, sensitivity=2),
         ),
+        (
+            event_of("RandomAllocationDpEvent", event=Gaussian(2.0), num_selected=1, num_steps=100),
+            lambda: hs.random_allocation(hs.gaussian(2.0), 100),
+        ),
+        (
+            event_of("RandomAllocationDpEvent", event=Gaussian(2.0), num_selected=10, num_steps=100),
+            lambda: hs.random_allocation(hs.gaussian(2.0), 100, participations=10),
+        ),
     ],
 )
 def test_newer_events(event, exact):
@@ -229,6 +238,9 @@ def test_newer_events(event, exact):
         event_of("ExponentialMechanismDpEvent", epsilon=math.inf),
         event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.0, dimension=2),
         event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.5, dimension=1),
+        event_of("RandomAllocationDpEvent", event=Gaussian(2.0), num_selected=3, num_steps=2),
+        event_of("RandomAllocationDpEvent", event=Laplace(2.0), num_selected=1, num_steps=2),
+        event_of("RandomAllocationDpEvent", event=Gaussian(0.1), num_selected=1, num_steps=2),
         event_of("BrandNewDpEvent", noise=1.0),
     ],
 )
@@ -241,6 +253,23 @@ def test_newer_events_without_guarantee():
     event = event_of("EpsilonDeltaDpEvent", epsilon=0.5, delta=1)
     assert translate(event, "add_remove", worse=True) == [(NonPrivate(), 1, math.inf)]
     assert translate(event_of("EpsilonDeltaDpEvent", epsilon=0.0, delta=0.0), "add_remove", worse=True) == []
+
+
+def test_random_allocation():
+    """Epochs with fresh assignments, a step of several Gaussian outputs on one batch, steps that say nothing or all."""
+
+    names = ("event", "num_selected", "num_steps")
+    event = attr.make_class("RandomAllocationDpEvent", names, bases=(dpa.DpEvent,), frozen=True)
+    accountant = ours(Self(event(Gaussian(1.0), 1, 100), 10))
+    bound, run = accountant.epsilon_bound(DELTA), hs.random_allocation(hs.gaussian(1.0), 100) * 10
+    assert accountant.run == run and bound.upper == hs.epsilon(run, DELTA).upper
+    twice = ours(event(Self(Gaussian(2.0), 4), 1, 100)).epsilon_bound(DELTA)
+    assert twice.lower <= hs.epsilon(hs.random_allocation(hs.gaussian(1.0), 100), DELTA).estimate <= twice.upper
+    assert twice.width < 1e-9
+    assert ours(event(Gaussian(3.0), 5, 5)).run == hs.gaussian(3.0) * 5
+    assert translate(event(Gaussian(3.0), 0, 5), "add_remove", worse=True) == []
+    assert translate(event(dpa.NoOpDpEvent(), 1, 5), "add_remove", worse=True) == []
+    assert translate(event(Gaussian(0.0), 1, 5), "add_remove", worse=True) == [(NonPrivate(), 1, math.inf)]
 
 
 def test_rounded_numbers_enclose():

@@ -2,8 +2,8 @@
 
 The search runs on estimates (secant steps in the logarithm of the parameter, inside a bracket) and proves only its last
 two points: `value` meets the target by its certified bound, `limit` provably does not, and the two are within the
-tolerance [theory: risk.calibration]. That the best parameter lies between them uses that the cost is monotone in the
-parameter; that `value` meets the target does not."""
+tolerance [theory: risk.calibration], or as near as the two curves that a run is known between. That the best parameter
+lies between them uses that the cost is monotone in the parameter; that `value` meets the target does not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import math
 from typing import Any, NamedTuple
 
 from .bound import AccuracyError, Bound
+from .what.mechanism import as_run
+from .what.topk import enclosed
 
 EVALUATIONS = 200
 """Limit of evaluations: bisection alone narrows twelve decades to 1e-12 in under 70."""
@@ -32,7 +34,9 @@ class Calibration(NamedTuple):
         Meets the target: `bound` proves it.
     limit : float or int or None
         Proved not to meet the target, within the tolerance of `value`: the best possible parameter lies between the
-        two. None if even the end of the range that costs most meets the target, and is `value`.
+        two. Where a run is known between two curves only (`random_allocation` of several participations, `top_k`)
+        `value` is the best that the upper one proves, `limit` that of the lower one. None if even the end of the range
+        that costs most meets the target, and is `value`.
     bound : Bound
         The quantity that the target limits, at `value`.
     evaluations : int
@@ -177,9 +181,21 @@ class Search:
                 value = middle
             elif middle.fails:
                 limit = middle
+            elif enclosed(as_run(self.make_run(middle.x))) is not None:
+                value = self.towards(value, middle, lambda point: point.meets)
+                limit = self.towards(limit, middle, lambda point: point.fails)
+                break
             else:
                 raise AccuracyError(self.vague(value, limit))
         return Calibration(value.x, limit.x, value.bound, len(self.tried))  # [theory: risk.calibration]
+
+    def towards(self, point: _Tried, other: _Tried, holds) -> _Tried:
+        """The last point where `holds`, from `point` on, where it does, to `other`, where it does not: a run that is
+        known between two curves has one such point for each of them."""
+        while not self.close(point, other):
+            middle = self.at(0.5 * (point.x + other.x) if self.whole else math.sqrt(point.x) * math.sqrt(other.x))
+            point, other = (middle, other) if holds(middle) else (point, middle)
+        return point
 
     def outward(self, root: float, end: float, holds) -> _Tried | None:
         """The first point from the root towards `end` where `holds`; None if not even the end does."""

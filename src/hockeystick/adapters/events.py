@@ -340,6 +340,27 @@ def _poisson(event, asked):
     yield hockeystick.poisson_subsampled(step, q), 1, pure
 
 
+def _random_allocation(event, asked):
+    """`num_steps` runs of the event inside, every record in `num_selected` of them (allocation.py)."""
+    steps = count("num_steps", event.num_steps, 0)
+    taken = count("num_selected", event.num_selected, 0)
+    if taken > steps:
+        raise DomainError(f"num_selected must be at most num_steps={steps}, got {taken}")
+    if not taken:
+        return
+    if taken == steps:
+        yield from _walk(event.event, steps, asked)
+        return
+    sigma = _one_gaussian(event.event, asked)
+    if sigma is None:
+        raise RefusedError(event, f"RandomAllocationDpEvent takes Gaussian steps, got {event.event!r}")
+    if not sigma:
+        yield NonPrivate(), 1, math.inf
+    elif sigma < math.inf:
+        step = _make(event, "random_allocation", hockeystick.gaussian(sigma), steps, participations=taken)
+        yield step, 1, math.inf
+
+
 def _without_replacement(event, asked):
     size = count("source_dataset_size", event.source_dataset_size, 0)
     batch = count("sample_size", event.sample_size, 0)
@@ -428,6 +449,7 @@ ROWS = {
     "SingleEpochTreeAggregationDpEvent": _tree_aggregation,
     "RepeatAndSelectDpEvent": _repeat_and_select,
     "PoissonSampledDpEvent": _poisson,
+    "RandomAllocationDpEvent": _random_allocation,
     "SampledWithoutReplacementDpEvent": _without_replacement,
     "TruncatedSubsampledGaussianDpEvent": _truncated,
 }
