@@ -193,3 +193,11 @@ def test_command(capsys, tmp_path):
 def test_time_that_ends_within_an_integral():
     run = P(G(1.923538554603051), 0.0016622576218851646) * 2
     assert hs.verify(run, (0.0, 1e-30), eps=1.0, seconds=0.001).verdict == "not decided"
+
+
+@pytest.mark.parametrize("size", [2, [1.0, 0.5, 0.5]])
+def test_nothing_is_refuted(size):
+    """An upper end of 0, for a run that has no atoms."""
+    run = hs.group(hs.poisson_subsampled(hs.gaussian(2.0), 0.1), size) * 2
+    for eps in (-1.0, 0.5, 6.0):
+        assert hs.verify(run, (0.0, 0.0), eps=eps).refuted

@@ -252,14 +252,15 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
             )
     if easy_below and easy_above:
         return Verdict("confirmed", "any curve lies within the interval")
-    goal = max(width, top - 45) - 2
+    goal = max(width, top - 45, -750.0) - 2
+    rough = not ceiling > 0  # any digit refutes an upper end of 0
     for _ in range(ROUNDS):
         found: dict = {}
         for name, curve in curves.items():
             if found and (above := curve.above(eps)) <= next(iter(found.values())).lower():
                 found[name] = between(0, above)
             else:
-                found[name] = curve.at(eps, goal)
+                found[name] = curve.at(eps, goal, rough)
         with precision(4096):
             bottom, ceiling = end(low), end(high)
             worst = arb(0)
