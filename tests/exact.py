@@ -302,7 +302,8 @@ def best_of(step, adjacency: str, dice) -> list[tuple[mpf, mpf]] | None:
         total = mp.fsum(row[side] for row in outcomes)
         below = [mp.fsum(row[side] for row in outcomes[i:]) / total for i in range(len(outcomes))] + [ZERO]
         sides.append([phi(a) - phi(b) for a, b in itertools.pairwise(below)] + [phi(ZERO)])
-    return [(max(p, ZERO), max(q, ZERO)) for p, q in zip(*sides, strict=True)]
+    lost = mpf("1e-55")  # of differences of 60 digits: what is left is a lower bound, within DUST
+    return [(max(p, ZERO) + lost, max(q, ZERO) + lost) for p, q in zip(*sides, strict=True)]
 
 
 def shuffled(step, dice) -> list[tuple[mpf, mpf]] | None:

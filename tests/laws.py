@@ -150,7 +150,8 @@ def _bounds_above(case: Case, answer):
         ]
     if query == "tradeoff":  # 1 - fnr <= delta(eps) + e^eps fpr
         return [(eps, 1 - mpf(answer.upper) - mp.exp(eps) * mpf(at), ONE) for eps in (-1.0, *probes)]
-    if query in ("true_positive_rate", "reconstruction", "attribute_advantage"):
+    if query in ("true_positive_rate", "reconstruction", "attribute_advantage", "reidentification"):
+        at = 1 / at if query == "reidentification" else at
         least = mpf(answer.lower) + (mpf(at) if query == "attribute_advantage" else 0)
         return [(eps, least - mp.exp(eps) * mpf(at), ONE) for eps in (-1.0, *probes)]
     if query == "mu_gdp" and answer.upper < math.inf:  # the Gaussian curve is above wherever delta(eps) >= at
@@ -178,9 +179,14 @@ def truth(p: Point, d) -> Fact | None:
     return Fact(ends[0] * (1 - loose), ends[1] * (1 + loose), "truth")
 
 
+def fails(p: Point) -> bool:
+    """Whether a part of delta is not that of any pair."""
+    return any(step.name in ("failure", "matrix_mechanism") for step, _ in p.parts)
+
+
 def duality(p: Point, d) -> Fact | None:
     """delta(eps) of a pair is 1 - e^eps + e^eps delta(-eps) of the pair turned round."""
-    if abs(p.eps) > 1e4:
+    if abs(p.eps) > 1e4 or fails(p):
         return None
     query = d.choice(("delta", "log_delta"))
     lower, upper = p.delta(direction=OTHER[p.direction], eps=-p.eps, query=query)
@@ -204,7 +210,7 @@ def directions(p: Point, d) -> Fact:
 def curve_shape(p: Point, d) -> Fact | None:
     """delta falls, is convex in a = e^eps, and is 1 at a = 0, so its slope is at least (delta - 1)/a."""
     other = p.eps + d.choice((1, -1)) * d.choice((1e-12, 1e-3, 0.1, 1.0, 10.0)) * max(abs(p.eps), 1e-6)
-    if not abs(other) < 1e4 or other == p.eps:
+    if not abs(other) < 1e4 or other == p.eps or fails(p):
         return None
     lower, upper = p.delta(eps=other)
     a, b = mp.exp(mpf(p.eps)), mp.exp(mpf(other))
@@ -334,6 +340,17 @@ def stand_ins(step: Call) -> list[tuple[bool, tuple]]:
         return [(False, ((more, 1),)), (True, (alone,)), (True, ((step._replace(args=(base, t + 1)), 1),))]
     if step.name == "select" and step.options.get("shape", math.inf) < math.inf:  # a score that is always the same
         return [(True, step.args[0].parts)]
+    if step.name == "matrix_mechanism":  # what is seen in the direction of all rounds together
+        rows, noise, q = step.args
+        along = [sum(row) / max(map(sum, rows)) for row in rows]
+        size = math.sqrt(math.fsum(x * x for x in along))
+        shifts = [math.fsum(x * row[j] for x, row in zip(along, rows, strict=True)) / size for j in range(len(rows))]
+        law = {0.0: 1.0} if q < 1 else {math.fsum(shifts): 1.0}
+        for shift in shifts if q < 1 else ():
+            law = {s + by: p * c for s, p in law.items() for by, c in ((0.0, 1 - q), (shift, q)) if p * c > 0}
+        less = [(s * (1 - 1e-12), p) for s, p in law.items()]
+        seen = Call("gaussian_mixture", (noise, [s for s, _ in less], [p for _, p in less]), {})
+        return [(True, ((seen, 1),))]
     return []
 
 
@@ -406,11 +423,12 @@ def directly(case: Case, answer) -> list[Fact] | None:
             return None
         true = max(power(outcomes, mpf(case.at[0])) for outcomes, _ in runs)
         true = 1 - true if case.query == "tradeoff" else true
-    elif case.query in ("reconstruction", "attribute_advantage"):
+    elif case.query in ("reconstruction", "attribute_advantage", "reidentification"):
         run = composed(case.parts, adjacency, 0)
         if run is None or run[1]:
             return None
-        true = power(run[0], mpf(case.at[0])) - (mpf(case.at[0]) if case.query == "attribute_advantage" else 0)
+        at = mpf(1 / case.at[0] if case.query == "reidentification" else case.at[0])
+        true = power(run[0], at) - (at if case.query == "attribute_advantage" else 0)
     elif case.query == "one_run_audit":  # whoever guesses every canary from its own advantage is right this often
         found, (m, g, v) = made("hs.advantage")(case.run(), adjacency=adjacency), list(case.options.values())[:3]
         tail = upper_tail(g, (1 + mpf(found.lower)) / 2, v)

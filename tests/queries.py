@@ -334,6 +334,21 @@ def top_k(d: Dice) -> Call:
     return Call("top_k", (d.number(1e-9, 300 / k, (0.01, min(2.0, 300 / k)), (20.0 / k,)), k), {})
 
 
+def matrix(d: Dice) -> Call:
+    """A few rounds of noise that is correlated, in any unit."""
+    n, sigma = d.whole(1, 7), d.number(1e-3, 1e9, (0.3, 30.0))
+    unit = d.number(1e-290, 1e290) if d.chance(0.15) else 1.0
+    band = [d.choice((0.0, 1.0, 0.5, d.number(1e-6, 1.0))) for _ in range(d.randint(0, n - 1))]
+    rows = [[unit] + [unit * x for x in band] for _ in range(n)]
+    rows = [[row[i - j] if 0 <= i - j < len(row) else 0.0 for j in range(n)] for i, row in enumerate(rows)]
+    noise = min(max(sigma * unit * (1 + sum(band)), 1e-300), 1e300)
+    return Call("matrix_mechanism", (rows, noise, d.rate()), {"failure": d.probability()})
+
+
+def failure(d: Dice) -> Call:
+    return Call("failure", (d.probability(),), {})
+
+
 ANY, ADD, KEEP = frozenset(ADJACENCIES), frozenset(ADJACENCIES[:1]), frozenset(ADJACENCIES[1:])
 ZERO, NONE = frozenset(("add_remove", "zero_out")), frozenset()
 STEPS = {
@@ -363,6 +378,8 @@ STEPS = {
     "select": (1, best_of, ANY, NONE),
     "shuffle": (1, shuffle, KEEP, NONE),
     "top_k": (1, top_k, ANY, NONE),
+    "matrix": (0.5, matrix, ZERO, NONE),
+    "failure": (0.5, failure, ANY, NONE),
 }
 
 
@@ -418,6 +435,12 @@ def spread(step: Call) -> tuple[float, float]:
         return 2 * sum(x for x, _ in rows), 4 * sum(y for _, y in rows)
     if step.name == "shuffled":
         square = math.exp(step.args[0].args[0]) * step.args[0].args[0] ** 2 / step.args[1]
+        return square / 2, square
+    if step.name == "failure":
+        return 0.0, 0.0
+    if step.name == "matrix_mechanism":
+        rows, noise, q = step.args
+        square = sum(min(q * sum(row) / noise, 1e100) ** 2 for row in rows)
         return square / 2, square
     if step.name in ("gaussian", "discrete_gaussian", "gaussian_mixture"):
         square = (step.options.get("sensitivity", 1) / numbers[0]) ** 2
@@ -579,6 +602,7 @@ QUERIES = {
     "individual_epsilons": (1.5, individual),
     "reconstruction": (0.3, asked(lambda d, parts: d.probability(), "adjacency", "route")),
     "attribute_advantage": (0.2, asked(lambda d, parts: d.probability(), "adjacency", "route")),
+    "reidentification": (0.2, asked(lambda d, parts: d.whole(2, 10**12, (2, 1e4)), "adjacency", "route")),
     "one_run_audit": (0.2, audit),
     "monte_carlo": (0.2, samples),
 }
