@@ -23,6 +23,8 @@ ANSWERS = [
     (P(G(1.5), 0.05) * 2, "delta", 0.05, {}),
     (P(G(0.02), 0.3) * 2, "delta", 5.0, {}),
     (hs.from_pmf([0.6, 0.3, 0.1], [0.5, 0.2, 0.3]) * 10, "delta", 1.0, {}),
+    (hs.random_allocation(G(1.0), 100) * 10, "delta", 1.0, {}),
+    (hs.balls_and_bins(G(1.5), 5, epochs=3) + G(4.0) * 2, "delta", 1.5, {"direction": "remove"}),
     (hs.compose((P(G(1.0), 0.02), 500), (hs.laplace(4.0), 5), (hs.approx_dp(0.1, 1e-7), 3)), "delta", 2.0, {}),
 ]
 
@@ -201,3 +203,25 @@ def test_nothing_is_refuted(size):
     run = hs.group(hs.poisson_subsampled(hs.gaussian(2.0), 0.1), size) * 2
     for eps in (-1.0, 0.5, 6.0):
         assert hs.verify(run, (0.0, 0.0), eps=eps).refuted
+
+
+@pytest.mark.parametrize("m, t", [(1.5, 1), (0.5, 1), (0.7, 2)])
+def test_transform_of_random_allocation(m, t):
+    """t = 1: X^-z has mean e^{(z + z^2) m^2/2}; t = 2: V = e^{m A - m^2/2} cosh(m B), A and B of variance 1/2."""
+    flint = pytest.importorskip("flint")
+    from hockeystick.judge.allocation import Allocation
+    from hockeystick.judge.balls import precision
+
+    with precision(160):
+        c, h, m = flint.arb(1.25), flint.arb(0.5), flint.arb(m)
+        found = Allocation(m, t, turned=False).values(c, h, 12, 30.0)
+        for n, value in enumerate(found):
+            z = flint.acb(c, n * h)
+            exact = ((z + z * z / t) * m * m / 2).exp()
+            if t == 2:
+                b = [flint.arb(i) / 16 for i in range(-160, 161)]
+                exact *= sum(((-x * x).exp() * (m * x).cosh() ** -z for x in b), flint.acb(0)) / (
+                    16 * flint.arb.pi().sqrt()
+                )
+            assert abs(value - exact) < 1e-12 * abs(found[0]), (n, value, exact)
+            assert value.real.rad() < 1e-12 * abs(found[0])

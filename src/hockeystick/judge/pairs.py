@@ -29,6 +29,8 @@ Truncated Poisson of n records at rate p, at most B: with probability 1-w as abo
 group: given the other records, the centre moves by the sum of the contributions whose coins fell so; of mixtures of
   normal laws whose centres are no further out the worst lie on a line, those of num on one side of 0, of den on the
   other [theory: pair.comparison].
+random_allocation: Q = N(0, I_t) against the mean of N(m e_i, I_t), i = 1..t [theory: allocation.comparison]; a bin kept
+  for E epochs has m sqrt(E).
 from_pmf: the given vectors, each over its exact sum. Mixtures: by their definition; the choice of a part is public.
 from_curve: H of a finite law is convex and piecewise linear in a = e^eps with H(0) = 1: den has the jump of slope at a
   corner a_i, num is a_i times as large, the rest of num is at +inf, the rest of den at -inf. A convex curve below the
@@ -46,6 +48,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
+from ..what.allocation import RandomAllocation
 from ..what.batches import CyclicPoisson, TruncatedPoisson
 from ..what.discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
 from ..what.given import FromCurve, FromPmf, GaussianMixture, PublicMixture
@@ -53,6 +56,7 @@ from ..what.groups import Group
 from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled
 from ..what.mechanism import Laplace as LaplaceStep
 from ..what.ranged import BoundedRange
+from .allocation import Allocation
 from .atoms import Atoms, Mixture, joined
 from .balls import UndecidedError, rational
 from .gauss import Gauss
@@ -255,6 +259,13 @@ def _group(step: Group, adjacency: str) -> Gauss:
     return Gauss([(arb(1), top, [(arb(1), arb(0))])])
 
 
+def _allocation(step: RandomAllocation, adjacency: str) -> Allocation:
+    if adjacency == "replace_one":
+        raise UndecidedError(f"adjacency {adjacency!r} is not covered for {step!r}")
+    m = arb(rational(step.base.sensitivity) / rational(step.base.sigma)) * arb(step.epochs).sqrt()
+    return Allocation(m, step.steps)
+
+
 def _public_mixture(step: PublicMixture, adjacency: str):
     total = sum(map(rational, step.weights), fmpq(0))
     parts: list[tuple[arb, Any]] = []
@@ -340,6 +351,7 @@ _LAWS: dict[type[Mechanism], Callable[..., Any]] = {
     KAryRandomizedResponse: _k_ary,
     GaussianMixture: _gaussian_mixture,
     Group: _group,
+    RandomAllocation: _allocation,
     PublicMixture: _public_mixture,
     FromPmf: _from_pmf,
     FromCurve: _from_curve,

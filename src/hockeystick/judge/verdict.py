@@ -11,8 +11,10 @@ from flint import arb, ctx
 
 from ..arguments import one_of
 from ..bound import Bound, DomainError
+from ..what.allocation import RandomAllocation
 from ..what.mechanism import Run, as_run, real
 from . import finite, pairs, twofold
+from .allocation import Allocation
 from .atoms import Atoms
 from .balls import UndecidedError, about, between, floor_log, normal_above, precision, rational
 from .contour import Line
@@ -52,9 +54,10 @@ class _Curve:
 
     def at(self, eps, log_goal: float, rough: bool = False) -> arb:
         """delta(eps) at the rational `eps` (or inf), to about e^log_goal, `rough`: or to some percent."""
-        if -3000 < eps < -20:  # delta(eps) = 1 - e^eps (1 - delta'(-eps)), delta' of the pair turned round
-            turned = _Curve(self.run, self.adjacency, not self.add, self.deadline).at(-eps, -45.0)
-            with precision(self.base - 2 * int(eps)):
+        if self._turns(eps):  # delta(eps) = 1 - e^eps (1 - delta'(-eps)), delta' of the pair turned round
+            goal = min(-45.0, log_goal - float(eps)) if eps > 0 else -45.0
+            turned = _Curve(self.run, self.adjacency, not self.add, self.deadline).at(-eps, goal)
+            with precision(self.base + 2 * abs(int(eps))):
                 return 1 - arb(eps).exp() * (1 - turned)
         best, reason = arb(0).union(arb(1)), None
         for times in PRECISIONS:
@@ -74,6 +77,12 @@ class _Curve:
         if reason is not None and floor_log(best.rad()) > -1:
             raise reason
         return best
+
+    def _turns(self, eps) -> bool:
+        """Whether the curve is that of the pair turned round: allocation.py knows one direction."""
+        if any(isinstance(step, RandomAllocation) for step, _ in self.run.parts):
+            return not self.add and -3000 < eps < 3000
+        return -3000 < eps < -20
 
     def above(self, eps) -> arb:
         """At least delta(eps), by one evaluation of the transform; 1 where that says nothing."""
@@ -124,7 +133,7 @@ class _Curve:
         top = self.top()
         if top is not None and eps >= top:
             return self.floor()
-        if sum(k for _, k in laws) == 1:
+        if sum(k for _, k in laws) == 1 and not isinstance(laws[0][0], Allocation):
             return laws[0][0].delta(eps)
         lost = sum((k * getattr(law, "lost", arb(0)) for law, k in laws), arb(0))
         around = None if all(isinstance(law, Atoms) for law, _ in laws) else self._around(laws, eps, log_goal)
