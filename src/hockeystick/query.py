@@ -103,7 +103,7 @@ def delta(
     >>> b.lower <= 2.612420578626924e-03 <= b.upper
     True
     """
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), adjacency):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -141,7 +141,7 @@ def log_delta(
     >>> b.lower <= b.estimate <= b.upper < -1770
     True
     """
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), adjacency):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -196,7 +196,7 @@ def epsilon(
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), adjacency):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -218,7 +218,7 @@ def delta_or_less(
     n_threads: int = 1,
 ) -> Bound[float]:
     """`delta` at one eps, of which an upper end will do where the contour declines and that end is at most `enough`."""
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), adjacency):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )

@@ -21,7 +21,7 @@ from ..bound import AccuracyError, DomainError
 from ..outward import U
 from .given import FromPmf, from_pmf
 from .loss import Loss, Tails, nodes_of_tails
-from .mechanism import Gaussian, Mechanism, count
+from .mechanism import Gaussian, Mechanism, Run, count
 
 STEPS_MAX = 10**7
 SHIFT_MAX = 5.0
@@ -65,6 +65,11 @@ class AllocationOfSeveral(Mechanism):
         [theory: allocation.seen]."""
         far = math.sqrt(self.steps) * self.base.sigma / self.participations * (1 + 8 * U)
         return Gaussian(far, self.base.sensitivity), _maximum_seen(self)
+
+
+def allocates(run: Run) -> bool:
+    """Whether some step of the run is an epoch of random allocation."""
+    return any(isinstance(step, RandomAllocation | AllocationOfSeveral) for step, _ in run.parts)
 
 
 def _log_normal_cdf(x: float) -> float:
@@ -140,7 +145,8 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
     Returns
     -------
     Mechanism
-        Under adjacency "add_remove" or "zero_out"; "replace_one" is refused.
+        Under adjacency "add_remove" or "zero_out". Under "replace_one" `delta`, `log_delta` and `epsilon` are enclosed,
+        not computed: above by a record that is zeroed, then replaced, below by what shows in the sum of the outputs.
 
     Raises
     ------
