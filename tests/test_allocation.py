@@ -11,6 +11,8 @@ import pytest
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import single
+from hockeystick.routes.bounds import moments_upper
+from hockeystick.what.allocation import _Side
 from hockeystick.what.pair import step_loss
 
 ANCHORS = [
@@ -313,3 +315,35 @@ def test_replaced_records_are_enclosed(t, k, epochs, eps):  # [theory: allocatio
     assert one.lower > hs.epsilon(run, 1e-6, **options).lower and one.certified
     with pytest.raises(hs.AccuracyError, match="wider than rtol"):
         hs.epsilon(run, 1e-6, rtol=1e-3, **options)
+
+
+def test_far_beyond_the_tails_moments_answer():
+    """No tail of a double reaches so far: an upper end alone, far below the curve nearer by."""
+    for run, eps in (
+        (hs.random_allocation(hs.gaussian(1.0), 1000), 1.5),
+        (hs.random_allocation(hs.gaussian(0.5), 1000), 3.0),
+    ):
+        near, far = hs.log_delta(run, 0.8, direction="add"), hs.log_delta(run, eps, direction="add")
+        assert far.route == "moments" and far.upper < min(near.lower, -300)
+    assert hs.delta(hs.random_allocation(hs.gaussian(2.0), 10**6) * 10, 1.6).upper < 1e-30
+
+
+@pytest.mark.parametrize("eps", [0.2, 1.0, 2.5])
+@pytest.mark.parametrize("add", [False, True])
+def test_moments_lie_above_the_line(add, eps):
+    for run in (
+        hs.random_allocation(hs.gaussian(s), t) * k for s, t, k in ((1.0, 100, 10), (0.5, 8, 2), (3.0, 50, 40))
+    ):
+        exact = hs.log_delta(run, eps, direction="add" if add else "remove").lower
+        assert exact <= moments_upper(run, "add_remove", add, eps) <= max(0.75 * exact, exact + 8)
+
+
+def test_phases_by_products():
+    """Losses at equal distances are summed by blocks, the same ones in disorder one by one."""
+    s = np.linspace(-0.3, 0.3, 3001)
+    order = np.random.default_rng(3).permutation(s.size)
+    for above in (False, True):
+        rows = zip(_Side(1.0, 50, above).tails(s), _Side(1.0, 50, above).tails(s[order]), strict=True)
+        for (value, error), (other, apart) in rows:
+            assert np.all(np.abs(value[order] - other) <= error[order] + apart)
+            assert np.median(error) < 2 * np.median(apart)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .bound import AccuracyError, Bound, Budget
 from .outward import U
+from .routes.bounds import moments_upper
 from .what.allocation import AllocationOfSeveral, RandomAllocation
 from .what.mechanism import Gaussian, Run, compose
 
@@ -21,6 +22,8 @@ SHARES = (0.25, 0.5, 0.75)
 that take long and are rarely better."""
 
 LEAST = 1e-300
+NOTHING = 30.0
+"""Nats below the first neighbour from which Chernoff's bound of the second will do."""
 
 
 def replaced(run: Run, x: float, *, roots: bool, log: bool, direction: str, **settings: Any) -> Bound[Any]:
@@ -53,12 +56,14 @@ def _root(query: Any, run: Run, delta: float, share: float, chain: dict[str, Any
 
 
 def _point(query: Any, run: Run, eps: float, chain: dict[str, Any]) -> float:
-    e1 = e2 = 0.5 * eps
-    first, rest = (
-        query.log_delta(run, e, direction=direction, **chain).upper for e, direction in ((e1, "remove"), (e2, "add"))
-    )
-    total = float(np.logaddexp(first, e1 + rest))
-    return total + 8 * U * (1 + abs(e1) + max(abs(total), abs(rest) if rest > -math.inf else 0.0))
+    half = 0.5 * eps
+    first = query.log_delta(run, half, direction="remove", **chain).upper
+    enough = first - half - NOTHING
+    rest = moments_upper(run, "zero_out", True, half, enough) if half > 0 else 0.0
+    if rest > enough:
+        rest = min(rest, query.log_delta(run, half, direction="add", **chain).upper)
+    total = float(np.logaddexp(first, half + rest))
+    return total + 8 * U * (1 + abs(half) + max(abs(total), abs(rest) if rest > -math.inf else 0.0))
 
 
 def _seen(step: Any) -> Any:
