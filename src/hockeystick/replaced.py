@@ -62,7 +62,7 @@ def _point(query: Any, run: Run, eps: float, chain: dict[str, Any]) -> float:
     rest = moments_upper(run, "zero_out", True, half, enough) if half > 0 else 0.0
     if rest > enough:
         rest = min(rest, query.log_delta(run, half, direction="add", **chain).upper)
-    total = float(np.logaddexp(first, half + rest))
+    total = float(np.logaddexp(first, half + rest))  # [theory: allocation.replaced]
     return total + 8 * U * (1 + abs(half) + max(abs(total), abs(rest) if rest > -math.inf else 0.0))
 
 
