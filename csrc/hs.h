@@ -220,7 +220,8 @@ typedef struct {
     int64_t last;   /* last node visited */
     double eps, t, c, sd;
     double log_est, P, dy, s_right;
-    double s_left, y_max, K[3], err[3];
+    double s_left, y_max, y_want, y_had;
+    double K[3], err[3];
     double places, tail, var;
     double *re, *im, *round, *node;
     const void *laws;

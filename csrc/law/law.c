@@ -240,6 +240,51 @@ static tilted_sums sum_tilted(hs_law *w, double c, int64_t first, double mean)
     return S;
 }
 
+/* The step of the lattice on which the points of a log-concave law lie, known to 1e-9 of itself, or 0. */
+static double spacing_of(const hs_law *w)
+{
+    double span = w->x[w->n - 1] - w->x[0], s = span / (double)(w->n - 1);
+    double loose = w->dl[0] + w->dl[w->n - 1] + 4 * HS_U * (fabs(w->x[0]) + fabs(w->x[w->n - 1]));
+    int64_t j;
+    if (w->n < 8 || !(loose <= 1e-10 * span)) return 0;
+    for (j = 1; j < w->n; j++)
+        if (!(fabs(w->x[j] - w->x[j - 1] - s) < 1e-3 * s)) return 0;
+    return s;
+}
+
+/* fall[m]: the sum of the moduli of the m-th differences of the masses r, with their rounding [theory:
+ * law.differences]. */
+static void differences(hs_law *w)
+{
+    double before[HS_FALLS] = {0}, size = 1;
+    int64_t j;
+    int m;
+    for (m = 0; m < HS_FALLS; m++, size *= 2) w->fall[m] = size * (m + 4) * HS_U;
+    for (j = 0; j < w->nr + HS_FALLS - 1; j++) {
+        double at = j < w->nr ? w->r[j] : 0;
+        for (m = 0; m < HS_FALLS; m++) {
+            double next = at - before[m];
+            w->fall[m] += fabs(at);
+            before[m] = at;
+            at = next;
+        }
+    }
+    for (m = 0; m < HS_FALLS; m++) w->fall[m] *= 1 + HS_U * ((double)w->nr + 100);
+}
+
+/* A bound of |phi| at every frequency whose distance from the nearest multiple of 2 pi/spacing is at least x
+ * [theory: law.differences]. */
+double hs_law_spaced_upper(const hs_law *w, double x)
+{
+    double side = 2 * sin(0.5 * fmin(x * w->spacing * (1 - 1e-8), HS_PI)), power = 1, best = 1;
+    int m;
+    for (m = 1; m < HS_FALLS && power > 1e-300; m++) {
+        power *= side;
+        best = fmin(best, w->fall[m] / power);
+    }
+    return fmin(1, (best + w->off) * (1 + 1e-12));
+}
+
 /* Tilted masses of the points, their mean and variance in the coordinate x [theory: law.point-variance], the constants
  * of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
@@ -258,6 +303,9 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     if (w->tails && w->unit != 1 && w->x[last] - w->x[first] == (double)(last - first))
         w->peak =
             S.top * (1 + 2 * S.e + HS_U * (80 + (double)w->nr)); /* the sum of positive r is off by (n + ..)u at most */
+    w->spacing = w->tails && w->unit == 1 ? spacing_of(w) : 0;
+    if (w->spacing > 0) differences(w);
+    w->off = 2.2 * (S.e + out + HS_U * (80 + (double)w->nr));
     w->mean = S.x + w->ref;
     w->c1 = S.size_e + S.dl + S.size * (S.e + HS_U * (15 + 2 * (66 + (double)w->nr / 64)));
     w->c1 *= 1 + 1e-6;

@@ -9,6 +9,7 @@
 #include "law/transform.h"
 
 #define HS_LAW_BLOCK 32  /* nodes handled together */
+#define HS_FALLS 25      /* orders of differences of the masses of a lattice */
 #define HS_ENDS_TERMS 32 /* terms of the expansion at each end of a subsampled Laplace loss */
 #define HS_ENDS_COEFS 28 /* of the series of an octave below that */
 #define HS_ENDS_OCTAVES 48
@@ -27,8 +28,10 @@ typedef struct {
     double *r, *xr, ref;
     double c1, quad; /* tilted masses, x - ref; |dphi(y)| <= |y| c1 + quad */
     int64_t nr;
-    double peak;          /* log-concave on consecutive integers: bound of its largest tilted mass, else HUGE_VAL */
-    double panels, order; /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each; HS_LAW_MIXTURE: the mesh */
+    double peak;    /* log-concave on consecutive integers: bound of its largest tilted mass, else HUGE_VAL */
+    double spacing; /* log-concave on a line: the step of its lattice, 0 where it has none; */
+    double fall[HS_FALLS], off; /* sums of the moduli of differences of its tilted masses, and what these miss */
+    double panels, order;       /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each; HS_LAW_MIXTURE: the mesh */
     double a, b, w0;
     double w1, flat;     /* Laplace: constants of phi; HS_LAW_MIXTURE: flat is the largest error of a loss */
     double y_max, level; /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
@@ -59,6 +62,7 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
                   double *node);
 double hs_law_gap_lower(const hs_law *w, double y);
 double hs_law_far_upper(const hs_law *w, double y);
+double hs_law_spaced_upper(const hs_law *w, double x);
 
 /* subnormal.c */
 void hs_subnormal_estimate(const hs_law *w, double t, hs_law_value *out);

@@ -160,7 +160,7 @@ static int mixed_reach(hs_mixed *A, double want, int64_t half, int64_t *end)
     double top;
     int st;
     *end = A->y_max > 0 ? (int64_t)fmin((double)half, A->y_max / A->dy) : half;
-    if (A->y_max == 0 || *end <= first_reach(A)) return HS_OK;
+    if (A->y_max == 0 || A->y_want > 0 || *end <= first_reach(A)) return HS_OK;
     if ((st = visit_block(A, *end - HS_LAW_BLOCK + 1, HS_LAW_BLOCK, &top))) return st;
     if (*end < half) return top < -want ? HS_OK : HS_NO_DECAY;
     if (top > -0.4 * want) *end = first_reach(A);
@@ -177,6 +177,57 @@ static int block_of(const hs_mixed *A)
     return HS_LAW_BLOCK;
 }
 
+/* The nodes from n0 to the last below `to` whose distance from the lattice's frequencies is below X; others are 0. */
+static int visit_bands(hs_mixed *A, const hs_bands *bands, int64_t n0, double to)
+{
+    int64_t end = (int64_t)(to / A->dy), n;
+    double top;
+    int st, count;
+    for (; n0 <= end; n0 += count) {
+        count = (int)(end - n0 < HS_LAW_BLOCK ? end - n0 + 1 : HS_LAW_BLOCK);
+        for (n = n0; n < n0 + count; n++)
+            if (hs_bands_off(bands, (double)n * A->dy) < bands->X) break;
+        if (n < n0 + count) {
+            if ((st = visit_block(A, n0, count, &top))) return st;
+            continue;
+        }
+        for (n = n0; n < n0 + count; n++) {
+            A->re[n] = -1e4;
+            A->im[n] = A->round[n] = A->node[n] = 0;
+        }
+    }
+    A->last = end;
+    return HS_OK;
+}
+
+/* The tail where one law lies on a lattice of its own, after more nodes near its frequencies as long as they help, up
+ * to node `end`. HS_NO_DECAY where grids that reach A->y_want would take it further. log_most: of the tail wanted. */
+static int finish_bands(hs_mixed *A, const hs_bands *bands, int64_t end, int64_t half, double log_most)
+{
+    double Y = (double)A->last * A->dy, to = Y, most = (double)half * A->dy, tail;
+    A->tail = hs_bands_tail_upper(A, bands, Y, Y);
+    if (log(A->tail) < log_most || !(most * 1e-9 < 0.01 * bands->X)) return HS_OK;
+    do {
+        to = fmin(2 * to, most);
+        tail = hs_bands_tail_upper(A, bands, Y, to);
+    } while (to < most && log(tail) > log_most);
+    if (!(tail < 0.5 * A->tail)) return HS_OK;
+    if (to > (double)end * A->dy) {
+        if (A->y_want == 0) {
+            A->y_want = to * (1 + 1e-9);
+            A->y_had = A->y_max;
+            return HS_NO_DECAY;
+        }
+        to = (double)end * A->dy;
+    }
+    if (to > Y) {
+        int st = visit_bands(A, bands, A->last + 1, to);
+        if (st) return st;
+        A->tail = hs_bands_tail_upper(A, bands, Y, (double)A->last * A->dy);
+    }
+    return HS_OK;
+}
+
 /* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`),
  * then the tail; more where that is too large. HS_NO_DECAY if grids with a larger y_max may do better. */
 static int visit(hs_mixed *A, double goal)
@@ -187,6 +238,7 @@ static int visit(hs_mixed *A, double goal)
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
     int64_t half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, n0 = 0, end, stop = -1;
     int tries, st, last, block = block_of(A);
+    hs_bands bands;
     if ((st = mixed_reach(A, want, half, &end))) return st;
     last = end == half || A->y_max > (double)(end + 1) * A->dy;
     if (A->near_atoms) { stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half); }
@@ -206,6 +258,10 @@ static int visit(hs_mixed *A, double goal)
         if (A->near_atoms) {
             A->tail = hs_laplace_tail_upper(&laws[0], (double)A->last * A->dy);
             return HS_OK;
+        }
+        if (hs_bands_find(A, A->T0 + 8, &bands)) {
+            if (!(top < -want) && !last) return HS_NO_DECAY;
+            return finish_bands(A, &bands, end, half, -(A->T0 - 3) - rel);
         }
         B = decay_lower(A, (double)A->last * A->dy, &area);
         A->tail = A->step > 0 ? exp(-B) : area;
@@ -520,28 +576,34 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     double goal;
     int st;
     if ((st = place_tilt(A, have_eps, log_delta)) || (st = place_nodes(A)) || (st = tilt_laws(A, work))) return st;
-    goal = 1e-2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
+    goal = 0.2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
     A->near_atoms =
         A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
         hs_laplace_floor_matters(&laws[0], A->T0) &&
-        hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) < 0.1 * goal / A->rtol; /* 1e-3 of delta: of use */
+        hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) < 5e-3 * goal / A->rtol; /* 1e-3 of delta: of use */
     if ((st = visit(A, goal))) return st;
     moduli(A);
     if (!A->near_atoms) return HS_OK;
     mixed_at(A, A->eps, &v);
-    if (A->tail > 0.1 * A->rtol * v.value && v.value > 0) {
-        if ((st = visit(A, 0.05 * A->rtol * v.value))) return st;
+    if (A->tail > 0.4 * A->rtol * v.value && v.value > 0) {
+        if ((st = visit(A, 0.2 * A->rtol * v.value))) return st;
         moduli(A);
     }
     return HS_OK;
 }
 
-/* Quadrature grids are made for frequencies up to y_max, which is raised until the integrand falls below it. */
+/* Quadrature grids are made for frequencies up to y_max, which is raised until the integrand falls below it, and where
+ * bands beyond are wanted: towards y_want, by the furthest of some steps from y_had for which there is a grid. */
 static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     int st = HS_NO_DECAY, it;
-    for (A->y_max = 0, it = 0; it < 12 && st == HS_NO_DECAY; it++, A->y_max *= 4)
+    A->y_max = A->y_want = A->y_had = 0;
+    for (it = 0; it < 12 && st == HS_NO_DECAY && A->y_want == 0; it++, A->y_max *= 4)
         st = prepare_once(A, have_eps, log_delta, work);
+    if (A->y_want == 0) return st;
+    A->y_max = A->y_want;
+    while ((st = prepare_once(A, have_eps, log_delta, work)) > HS_LOOSE && st != HS_INTERRUPTED && A->y_max > A->y_had)
+        A->y_max = A->y_max > 16 * A->y_had ? A->y_max / 8 : A->y_had;
     return st;
 }
 
@@ -651,7 +713,7 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
         return HS_LOOSE;
     }
     if (st > HS_LOOSE) return chase(A, log_delta, work, out);
-    if (st == HS_OK) return st;
+    if (st == HS_OK || fabs(out->estimate - A->eps) < 0.25 * A->sd) return st; /* the contour would be the same */
     first = *out;
     A->eps = out->estimate;
     again = mixed_prepare(A, 1, 0, work);

@@ -14,6 +14,16 @@ void hs_mixed_saddle_below(hs_mixed *A);
 void hs_mixed_place(hs_mixed *A);
 double hs_mixed_complement_upper(const hs_mixed *A, double eps);
 
+/* mixed_bands.c: the law of a run whose lattice the others do not share. */
+typedef struct {
+    const hs_law *law;
+    double T, X; /* 2 pi over its step; distance from a multiple of T beyond which nodes are left out */
+} hs_bands;
+
+int hs_bands_find(const hs_mixed *A, double nats, hs_bands *out);
+double hs_bands_off(const hs_bands *bands, double y);
+double hs_bands_tail_upper(const hs_mixed *A, const hs_bands *bands, double Y, double to);
+
 /* mixed_top.c: the answer where it lies next to the largest loss; whether it does, or a status. */
 int hs_mixed_top_delta(const hs_mixed *A, double eps, hs_point *out);
 int hs_mixed_top_eps(const hs_mixed *A, double log_delta, hs_crossing *out);

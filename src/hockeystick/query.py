@@ -39,6 +39,8 @@ GOOD_ENOUGH = 0.02
 """Relative width above which `auto` looks for a narrower interval than a route's."""
 SHARP = 1e-6
 """The same for the contour, and for what is asked right after it."""
+NEGLIGIBLE = math.log(1e-285)
+"""An upper end of delta below it leaves nothing for a finer grid: products of two masses underflow."""
 
 
 @overload
@@ -103,7 +105,7 @@ def delta(
     >>> b.lower <= 2.612420578626924e-03 <= b.upper
     True
     """
-    if worst.unsettled(run := as_run(run), adjacency):
+    if worst.unsettled(run := as_run(run)):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -141,7 +143,7 @@ def log_delta(
     >>> b.lower <= b.estimate <= b.upper < -1770
     True
     """
-    if worst.unsettled(run := as_run(run), adjacency):
+    if worst.unsettled(run := as_run(run)):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -196,7 +198,7 @@ def epsilon(
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
-    if worst.unsettled(run := as_run(run), adjacency):
+    if worst.unsettled(run := as_run(run)):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -218,7 +220,7 @@ def delta_or_less(
     n_threads: int = 1,
 ) -> Bound[float]:
     """`delta` at one eps, of which an upper end will do where the contour declines and that end is at most `enough`."""
-    if worst.unsettled(run := as_run(run), adjacency):
+    if worst.unsettled(run := as_run(run)):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -379,6 +381,8 @@ class _Settings(Question):
                 far = self.enough and bounds.far_below(self, add, at, self.enough)
                 if far:
                     return meet(found, far, self.run)
+            if name == "prv" and self.rtol is None and what == "point" and found and found.upper < NEGLIGIBLE:
+                continue
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
             goal = min(wanted, SHARP) if name == "contour" and names is GAUSSIAN else wanted
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more

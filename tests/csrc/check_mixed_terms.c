@@ -606,6 +606,64 @@ static void far(run *R, double *scratch, int kind)
     term(names[kind], most, hs_law_far_upper(&w, y), 1e-9);
 }
 
+/* A discrete Gaussian whose lattice no other law shares. */
+static void off_lattice(run *R, double sigma, double k)
+{
+    discrete(R, sigma, k, 12);
+    memcpy(R->x, R->l, sizeof R->x);
+    R->A.step = R->A.shift = 0;
+}
+
+/* |phi| of such a law at some distance from its lattice's frequencies [theory: law.differences]. */
+static void spaced(run *R, double *scratch)
+{
+    double sigma = log_between(2, 20), s = 1 / sigma / sigma, c = log_between(0.05, 2 * sigma);
+    double x = log_between(0.1, 0.5 * sigma) * HS_PI / s / sigma, most = 0, re, im;
+    hs_law w;
+    int i;
+    begin(R, FINE);
+    off_lattice(R, sigma, 1);
+    if (!tilted(R, &w, scratch, c, 0, FINE)) return;
+    x = fmin(x, HS_PI / s);
+    for (i = 0; i < 40; i++) {
+        phi_at(&w, x + (HS_PI / s - x) * i / 39 + (i % 5) * 2 * HS_PI / s, &re, &im);
+        most = fmax(most, hypot(re, im));
+    }
+    term("far-spaced", most, hs_law_spaced_upper(&w, x), 1e-9);
+}
+
+/* The nodes that a visit of bands leaves out [theory: line.bands]. */
+static void left_out(run *R)
+{
+    enum { MOST = 8192 };
+    hs_law_value bulk;
+    hs_bands bands;
+    double Y, to, sum = 0;
+    long n, i;
+    begin(R, FINE);
+    off_lattice(R, log_between(1, 6), ceil(log_between(0.3, 10)));
+    row(R, HS_LAW_LAPLACE, floor(log_between(1, 8)), log_between(0.3, 3), 1, 0, 0, 0);
+    period_of = log_between(1, 4);
+    depth_of = between(0.2, 1);
+    if (read_table(&R->A, R->laws, work, n_work)) return;
+    bulk = hs_mixed_total(&R->A, 0);
+    if (!lay(R, bulk.mean + between(0, 3) * sqrt(bulk.var)) || !hs_bands_find(&R->A, between(2, 30), &bands)) return;
+    Y = log_between(2, 20) * R->A.dy;
+    to = fmin(Y * log_between(1, 1000), 0.9 * MOST * R->A.dy);
+    for (n = 1; n < MOST; n += HS_LAW_BLOCK) {
+        double re[HS_LAW_BLOCK] = {0}, im[HS_LAW_BLOCK] = {0};
+        double round[HS_LAW_BLOCK] = {0}, node[HS_LAW_BLOCK] = {0};
+        for (i = 0; i < 2; i++) hs_law_nodes(&R->laws[i], R->A.dy, n, HS_LAW_BLOCK, re, im, round, node);
+        for (i = 0; i < HS_LAW_BLOCK; i++) {
+            double y = (double)(n + i) * R->A.dy;
+            if (y <= Y || (y <= to && hs_bands_off(&bands, y) < bands.X)) continue;
+            if (round[i] < 1e-3) sum += exp(re[i]) * R->A.dy / HS_PI / (y * y);
+        }
+    }
+    term(to > 0.5 * bands.T ? "bands-tail" : "bands-tail-near", sum, hs_bands_tail_upper(&R->A, &bands, Y, to),
+         1e-6 * sum);
+}
+
 /* The variance of a law's points under its tilted masses. */
 static double spread(const hs_law *w)
 {
@@ -671,6 +729,10 @@ int main(int argc, char **argv)
         full(R, i % 2);
     }
     for (i = 0; i < cases(200); i++) variance(scratch);
+    for (i = 0; i < cases(200); i++) {
+        spaced(R, scratch);
+        left_out(R);
+    }
     free(work);
     free(R);
     free(scratch);
@@ -680,6 +742,9 @@ int main(int argc, char **argv)
     median("table-phi", 100, 8, 4);
     median("variance", 100, 4, 2);
     median("far-logconcave", 20, 2000, 2);
+    median("far-spaced", 60, 3, 1.5);
+    median("bands-tail", 60, 30, 8);
+    median("bands-tail-near", 30, 15, 5);
     median("far-laplace", 40, 1.1, 1.01);
     median("far-sublaplace", 8, 2, 1.1);
     median("far-subnormal", 400, 1.2, 1.02);

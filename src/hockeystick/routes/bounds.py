@@ -16,9 +16,8 @@ import numpy as np
 from .. import _core, scratch
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_lower, exp_upper
-from ..bound import AccuracyError, DomainError, HockeystickError
+from ..bound import AccuracyError, DomainError
 from ..outward import UP, U, log_floor, log_slack, log_sum
-from ..what.allocation import allocates
 from ..what.loss import ends, log_finite
 from ..what.pair import GaussianSteps, PairedSteps, paired_steps
 from ..what.sampling import PACKED
@@ -121,37 +120,7 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     if eps >= ends(parts)[1] and not any(loss.mass_inf for loss, _ in parts):
         return True  # beyond the largest loss
     paired = paired_steps(question.run, question.adjacency, bool(add))
-    if paired is None and eps > 0 and allocates(question.run):
-        return moments_upper(question.run, question.adjacency, bool(add), eps, log_delta) <= log_delta
     return paired is not None and certainly_below(paired, add, eps, log_delta)
-
-
-ORDERS_MAX = 2.0**24
-
-
-def moments_upper(run, adjacency: str, add: bool, eps: float, enough: float = -math.inf) -> float:
-    """Chernoff's bound of log delta(eps), eps > 0: the least over orders that double up to the first that is worse or
-    out of reach, and two orders around the best; not the least where one proves `enough` [theory: line.chernoff]."""
-    from .cumulant import run_cumulant
-
-    def at(t: float) -> float:
-        try:
-            high = run_cumulant(run, adjacency, add, t).high
-        except HockeystickError:
-            return math.inf
-        less = t * math.log1p(1 / t) + math.log1p(t)
-        return high - t * eps - less + 8 * U * (abs(high) + t * eps + less)
-
-    best, t = (0.0, 1.0), 1.0
-    while t < ORDERS_MAX and best[0] > enough:
-        found = at(t), t
-        if not found < best and t > 8:
-            break
-        best, t = min(best, found), 2 * t
-    for factor in (math.sqrt(2), math.sqrt(0.5)):
-        if best[0] > enough:
-            best = min(best, (at(best[1] * factor), best[1]))
-    return best[0]
 
 
 def chernoff_of(ruled, add: int, eps: float) -> tuple[float, float]:

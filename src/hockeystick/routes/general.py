@@ -52,6 +52,10 @@ class Finite(NamedTuple):
     def route(self):
         return lattice if isinstance(self.run, lattice.Lattice) else mixed
 
+    def tolerance(self, question) -> tuple[float | None, ...]:
+        """The relative half-width that a line aims at, and the width that ends it where there are longer lines."""
+        return (question.goal, question.rtol) if self.route is mixed else (question.goal,)
+
 
 def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finite | None:
     """What the run is made of. losses: (Loss, count) of every step, by which the adjacency has been accepted."""
@@ -186,10 +190,10 @@ def _asked(question, add: int, log_delta: float | None):
 def point(question, add: int, eps: float):
     """delta(eps)."""
     found = _asked(question, add, None)
-    answer = found and found.route.point(found.run, eps, question.goal)
+    answer = found and found.route.point(found.run, eps, *found.tolerance(question))
     if answer and found.lost and not answer.lower > math.log(found.lost) + LOST:
         found = _asked(question, add, answer.lower)
-        answer = found.route.point(found.run, eps, question.goal)
+        answer = found.route.point(found.run, eps, *found.tolerance(question))
     if found is None or not answer:
         return None
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
@@ -231,7 +235,7 @@ def root(question, add: int, delta: float):
         if found.log_finite or found.lost
         else [math.log(delta)]
     )
-    answers = [found.route.root(found.run, min(x, -1e-300), question.goal) for x in ends]
+    answers = [found.route.root(found.run, min(x, -1e-300), *found.tolerance(question)) for x in ends]
     if None in answers:
         at_zero = point(question, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None

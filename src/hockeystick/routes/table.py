@@ -16,7 +16,7 @@ from ..arguments import log_lower
 from ..bound import AccuracyError
 from ..outward import log_floor
 from ..threads import together
-from ..what.allocation import RandomAllocation, allocates
+from ..what.allocation import RandomAllocation
 from ..what.loss import ends
 from ..what.pair import paired_steps
 from . import bounds, composed, contour, jumps, saddlepoint, single
@@ -147,25 +147,9 @@ def _only_loss(question, add: int):
     return composed.only_loss(run, question.losses(add)) if few else None
 
 
-LOG_TINY = -300.0
-"""log of delta below which the tails of an epoch in doubles, at their mesh, bound less than its moments."""
-
-
-def _tiny(question, add: int, eps: float) -> bool:
-    """Whether the run has an epoch of random allocation and delta(eps) is below e^LOG_TINY."""
-    allocation = question.auto and eps > 0 and allocates(question.run)
-    return allocation and _moments_upper(question, add, eps, LOG_TINY) <= LOG_TINY
-
-
-def _moments_upper(question, add: int, eps: float, enough: float = -math.inf) -> float:
-    return bounds.moments_upper(question.run, question.adjacency, bool(add), eps, enough)
-
-
 def _exact_point(question, add: int, eps: float):
     if _known_on_the_line(question) and (found := general().point(question, add, eps)):
         return found
-    if _tiny(question, add, eps):
-        return None
     loss = _only_loss(question, add)
     return loss and _of_grid(question, lambda: single.point(loss, eps))
 
@@ -195,7 +179,7 @@ def _of_grid(question, ask: Callable):
 
 
 def _prv_point(question, add: int, eps: float):
-    if abs(eps) > EPS_GRID or question.brief or _tiny(question, add, eps):
+    if abs(eps) > EPS_GRID or question.brief:
         return None
     return _of_grid(question, lambda: prv().point(question.losses(add), eps, question.rtol, question.n_threads))
 
@@ -219,8 +203,7 @@ def _moments_point(question, add: int, eps: float):
         return bounds.moments_point(question.steps, add, eps)
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
-        upper = _moments_upper(question, add, eps) if allocates(question.run) else 0.0
-        return Point(-math.inf, upper, upper, (1.0,), "moments") if upper < 0 else None
+        return None
     floor = log_floor(eps)[0] if eps < 0 else -math.inf
     upper = bounds.log_delta_upper(paired, add, eps)
     return Point(min(floor, upper), upper, upper, (1.0,), "moments")
@@ -235,7 +218,7 @@ def _moments_root(question, add: int, delta: float):
 
 
 def _pld_point(question, add: int, eps: float):
-    if abs(eps) > EPS_GRID or _tiny(question, add, eps):
+    if abs(eps) > EPS_GRID:
         return None
     ask = question.losses(add), eps, question.rtol, question.n_threads, question.brief
     return _of_grid(question, lambda: together(lambda: pld().point(*ask), question.n_threads))

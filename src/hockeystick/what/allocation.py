@@ -21,7 +21,7 @@ from ..bound import AccuracyError, DomainError
 from ..outward import U
 from .given import FromPmf, from_pmf
 from .loss import Loss, Tails, nodes_of_tails
-from .mechanism import Gaussian, Mechanism, Run, count
+from .mechanism import Gaussian, Mechanism, count
 
 STEPS_MAX = 10**7
 SHIFT_MAX = 5.0
@@ -65,11 +65,6 @@ class AllocationOfSeveral(Mechanism):
         [theory: allocation.seen]."""
         far = math.sqrt(self.steps) * self.base.sigma / self.participations * (1 + 8 * U)
         return Gaussian(far, self.base.sensitivity), _maximum_seen(self)
-
-
-def allocates(run: Run) -> bool:
-    """Whether some step of the run is an epoch of random allocation."""
-    return any(isinstance(step, RandomAllocation | AllocationOfSeveral) for step, _ in run.parts)
 
 
 def _log_normal_cdf(x: float) -> float:
@@ -145,8 +140,7 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
     Returns
     -------
     Mechanism
-        Under adjacency "add_remove" or "zero_out". Under "replace_one" `delta`, `log_delta` and `epsilon` are enclosed,
-        not computed: above by a record that is zeroed, then replaced, below by what shows in the sum of the outputs.
+        Under adjacency "add_remove" or "zero_out"; "replace_one" is refused.
 
     Raises
     ------
@@ -169,7 +163,7 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
 
     Answers are narrow where sigma is at least twice the sensitivity, or sqrt(t) sigma/sensitivity at most about 40 (ADD
     alone: 4,000). With less noise and more steps REMOVE needs more moments of S than are computed: the tails of one
-    epoch may still give a wide answer, or moments an upper end alone; else an `AccuracyError` is raised.
+    epoch may still give a wide answer, else an `AccuracyError` is raised.
 
     References
     ----------
@@ -247,9 +241,6 @@ SMALL, KNOWN = 1e-10, 1e-7
 """Relative errors from which a tail is computed for itself; and is stated as an absolute error."""
 
 TINIEST = 1e-300
-BLOCK, WORK = 128, 1 << 30
-"""Losses a block, whose phases are products; losses times frequencies of a line at most, a second."""
-
 NO_NODES = np.zeros(0)
 
 
@@ -308,8 +299,6 @@ class _Side:
         if not at.size:
             return out
         for line in self.near(float(s[at].min()), float(s[at].max())):
-            if at.size * len(line.y) > WORK:
-                raise AccuracyError(f"tails of an allocation over {self.t} steps at {at.size} losses take too long")
             for (value, error), den in zip(out, (False, True), strict=True):
                 v, e = line.tail(s[at], den)
                 better = e / np.maximum(v, TINIEST) < error[at] / np.maximum(value[at], TINIEST)
@@ -390,11 +379,11 @@ class _Line:
         weight = np.where(self.y > 0, 2.0, 1.0) / self.period
         values = weight * (re + 1j * im) * kernel
         size = weight * np.abs(kernel)
-        turned, apart = self.sum(s, values)
+        phase = np.exp(1j * np.multiply.outer(s, self.y))
         with np.errstate(over="ignore", invalid="ignore"):
             scale = np.exp(self.log_f + sign * c * s)
-            total = scale * turned
-            moved = (8 * U * np.abs(s) + apart) * float((size * self.y * np.abs(re + 1j * im)).sum())
+            total = scale * (phase @ values).real
+            moved = np.abs(s) * float((size * self.y * np.abs(re + 1j * im)).sum()) * 4 * U
             rounding = float((size * (err + (60 + len(self.y)) * U)).sum()) + moved
             cut = self.cut * (2 / self.period / c + float(np.abs(values).sum()))
             error = scale * (rounding + cut) + np.abs(total) * U * (40 + 6 * np.abs(c * s) + 6 * abs(self.log_f))
@@ -402,21 +391,3 @@ class _Line:
             error += np.exp(self.beyond[1] + sign * r * s - (r - c) * self.period) / -math.expm1(-(r - c) * self.period)
         bad = ~(np.isfinite(total) & np.isfinite(error))
         return np.where(bad, 0.0, total), np.where(bad, np.inf, error * 1.01)
-
-    def sum(self, s: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
-        """Re of the sum of values e^{iys}, and by how much the s that it is of may differ: where they are equally
-        spaced a phase is the product of that of its block and that of its place there."""
-        start, place = s[::BLOCK], s[:BLOCK] - s[0]
-        made = np.add.outer(start, place).ravel()[: s.size]
-        apart = float(np.abs(made - s).max())
-        if apart <= 16 * U * float(np.abs(s).max()):
-            phase = np.exp(1j * np.multiply.outer(self.y, place))
-            found = [
-                ((np.exp(1j * np.multiply.outer(part, self.y)) * values) @ phase).real.ravel()
-                for part in np.array_split(start, 1 + start.size // BLOCK)
-            ]
-            return np.concatenate(found)[: s.size], apart + 8 * U * float(np.abs(s).max())
-        found = [
-            np.exp(1j * np.multiply.outer(part, self.y)) @ values for part in np.array_split(s, 1 + s.size // BLOCK)
-        ]
-        return np.concatenate(found).real, 0.0
