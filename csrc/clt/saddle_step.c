@@ -48,32 +48,32 @@ HS_CLONES static void weigh(const hs_grid *G, double a, double unit)
     double *restrict gp = G->p, *restrict gs = G->s;
     int j, n = G->n;
     for (j = 0; j < n; j++) {
-        double r0 = (gu[j] + q) * gi[j], psi = a * m * (r0 > 0 ? r0 : 0) - gg[j], p = gp[j] * unit,
+        double psi = a * m * hs_slope(gu[j], q, gi[j]) - gg[j], p = gp[j] * unit,
                rise = 0.5 * h * ((psi < 0 ? -psi : psi) + drift);
         gp[j] = p;
         gs[j] = rise < 700 ? p * hs_exp(rise) : HUGE_VAL;
     }
 }
 
+/* F/y^3 at v = tau^2/y^2 [theory: saddle.cube]. */
+static inline double cube_share(double v) { return 1 - v * (1.5 - v * (0.375 + 0.125 * v)); }
+
 /* Moments of x = l - c, and their rounding. */
 HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double c, double tau, sums *out)
 {
     enum { N = 15 };
-    double acc[N][LANES], *to = (double *)out, m = G->m;
-    double q = G->q, fa = fabs(a);
+    double acc[N][LANES] = {{0}}, m = G->m, fa = fabs(a);
     double base = 6 * fabs(log(G->h)) + 10 + fabs(log_m), tau2 = tau * tau;
     const double *restrict gl = G->l, *restrict gp = G->p, *restrict gu = G->u;
     const double *restrict gi = G->inv, *restrict gg = G->g;
     int i, j, n = G->n;
-    memset(acc, 0, sizeof acc);
     for (j = 0; j < n; j += LANES)
         for (i = 0; i < LANES; i++) {
             double l = gl[j + i], g = gg[j + i], p = gp[j + i], x = l - c;
-            double ax = x < 0 ? -x : x, x2 = x * x, px2 = p * x2;
-            double r0 = (gu[j + i] + q) * gi[j + i], r = r0 > 0 ? r0 : 0, ag = g < 0 ? -g : g, al = l < 0 ? -l : l;
-            double dl = r * (3 * m * ag + 2 * m * m) + 14 * al, e = fa * (dl + 3 * al) + 1.5 * g * g + base,
-                   dx = dl + ax;
-            double y2 = x2 + tau2, y3 = y2 * sqrt(y2), v = tau2 / y2;
+            double ax = fabs(x), x2 = x * x, px2 = p * x2;
+            double dl = hs_l_error(m, g, hs_slope(gu[j + i], G->q, gi[j + i]), l);
+            double e = fa * (dl + 3 * fabs(l)) + 1.5 * g * g + base, dx = dl + ax;
+            double y2 = x2 + tau2, y3 = y2 * sqrt(y2);
             acc[0][i] += p;
             acc[1][i] += p * x;
             acc[2][i] += px2;
@@ -83,14 +83,14 @@ HS_CLONES static void sum_nodes(const hs_grid *G, double a, double log_m, double
             acc[6][i] += px2 * x2 * x2;
             acc[7][i] += p * ax;
             acc[8][i] += px2 * ax;
-            acc[9][i] += p * y3 * (1 - v * (1.5 - v * (0.375 + 0.125 * v))); /* [theory: saddle.cube] */
+            acc[9][i] += p * y3 * cube_share(tau2 / y2);
             acc[10][i] += p * e;
             acc[11][i] += p * (e * ax + dx);
             acc[12][i] += p * (e * x2 + 2 * ax * dx);
             acc[13][i] += p * ((e + 20) * y3 + 3 * y2 * dx);
             acc[14][i] += px2 * (e * x2 + 4 * ax * dx);
         }
-    for (i = 0; i < N; i++) to[i] = hs_lanes(acc[i]);
+    for (i = 0; i < N; i++) ((double *)out)[i] = hs_lanes(acc[i]);
 }
 
 /* The cell sums. */
@@ -105,7 +105,7 @@ HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, double b
     memset(acc, 0, sizeof acc);
     for (j = 0; j < n; j += LANES)
         for (i = 0; i < LANES; i++) {
-            double x = gl[j + i] - c, r0 = (gu[j + i] + q) * gi[j + i], rr = (r0 > 0 ? r0 : 0) * rim;
+            double x = gl[j + i] - c, rr = hs_slope(gu[j + i], q, gi[j + i]) * rim;
             double pg = gs[j + i], ratio;
             double X = (x < 0 ? -x : x) + 0.5 * h * m * rr, Y2 = X * X + tau2, pX = pg * X, pr = pg * rr;
             double wide = (X + beta * rr) * (X + beta * rr);
@@ -199,14 +199,45 @@ static int step_total(const hs_grid *G, double a, const hs_moments *mo, const su
     return HS_OK;
 }
 
-/* E x^4 and E x^3 + 2 B E x^2 about the mean, rounded up [theory: compression.third, saddle.mesh]; f, beta: of
- * the strip, ends and L: of what lies beyond the grid. */
-static void higher_upper(const hs_grid *G, const sums *S, const hs_moments *mo, double f, double beta, double L,
-                         double ends, hs_tilted *T)
+/* Quadrature: the common factor f of J_j, its beta; p beyond the grid, and the largest |x| that it counts with. */
+typedef struct {
+    double f, beta, ends, L;
+} missed;
+
+static missed missed_by(const hs_grid *G, double a, const hs_moments *mo)
 {
-    double n = G->n, L3 = L * L * L, squares = S->jaa + 2 * beta * S->jar + beta * beta * S->jrr;
-    double fourth = f * (S->j4 + ends * L3 * L) + ends * L3 * L, r;
-    double side = f * (sqrt(S->j4 * squares) + ends * L3) + ends * L3, mean = T->mean_err;
+    missed Q = {.ends = hs_grid_ends_upper(G, a, mo->log_m)};
+    double m = G->m, lam = fmin(G->hi - fmax(a, 0) * m, -G->lo - fmax(-a, 0) * m * (G->u[0] + G->q) / (1 + G->u[0]));
+    int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
+    Q.f = strip_factor(m, G->h, a, &Q.beta);
+    Q.L = fmax(fabs(G->l[0] - mo->mean), fabs(G->l[j1] - mo->mean)) + Q.beta;
+    Q.L += m * (2.61 * (G->h + 1 / lam)); /* [theory: saddle.ends] */
+    return Q;
+}
+
+/* Q_j from J_j; beyond: the ends with their power of |x| [theory: saddle.mesh]. */
+static double missed_upper(double f, double J, double beyond) { return f * (J + beyond) + beyond; }
+
+/* J_2. */
+static double squares_upper(const sums *S, double beta) { return S->jaa + 2 * beta * S->jar + beta * beta * S->jrr; }
+
+/* Bounds of the errors of the mean and the variance [theory: saddle.mean-variance]. */
+static void low_errors(const hs_grid *G, const sums *S, const missed *Q, hs_tilted *T)
+{
+    double n = G->n, A2 = S->s[2] / S->s[0], first = Q->ends * Q->L;
+    double q1 = missed_upper(Q->f, S->ja + Q->beta * S->jr, first);
+    double q2 = missed_upper(Q->f, squares_upper(S, Q->beta), first * Q->L);
+    q2 += A2 * (T->quad + HS_U * (S->e0 + n)) + HS_U * (S->e2 + (n + 4) * S->s[2]);
+    T->mean_err = (fabs(S->s[1]) + q1 + HS_U * (S->e1 + n * S->abs1)) * (1 + 1e-8);
+    T->var_err = (q2 + T->mean_err * T->mean_err) * (1 + 1e-8);
+}
+
+/* E x^4 and E x^3 + 2 B E x^2 about the mean, rounded up [theory: compression.third, saddle.mesh]. */
+static void higher_upper(const hs_grid *G, const sums *S, const hs_moments *mo, const missed *Q, hs_tilted *T)
+{
+    double n = G->n, L = Q->L, third = Q->ends * (L * L * L);
+    double fourth = missed_upper(Q->f, S->j4, third * L), r;
+    double side = missed_upper(Q->f, sqrt(S->j4 * squares_upper(S, Q->beta)), third), mean = T->mean_err;
     double var = S->s[2] / S->s[0] + T->var_err;
     fourth += S->s[4] * (1 + T->quad + HS_U * (S->e0 + n)) + HS_U * (S->e4 + (n + 8) * S->s[4]);
     r = sqrt(sqrt(fourth)) + mean;
@@ -216,44 +247,42 @@ static void higher_upper(const hs_grid *G, const sums *S, const hs_moments *mo, 
     T->side_upper = side + 2 * mean * mean * mean + 1e-8 * fabs(side);
 }
 
+/* E |x - E x|^3, rounded up, from the sums of y^3 [theory: saddle.cube]. */
+static double cube_upper(const hs_grid *G, double a, const sums *S, const hs_moments *mo, const missed *Q, double tau,
+                         double mean_err)
+{
+    int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
+    double beyond = (Q->L + tau) * (Q->L + tau) * (Q->L + tau) * Q->ends; /* y^3 there, as a sum and as an integral */
+    /* y/r beyond the last node: r <= 1 and y grows; and l >= U/(1+U) >= r - q, so x/r >= 1 - (q + c)/r, which grows */
+    double last = 1 - (G->q + fmax(mo->mean, 0)) * (1 + G->u[j1]) / (G->u[j1] + G->q), f, r;
+    f = 9.4 * cube_factor(G->m, G->h, a, fmin(S->room, fmax(last, hypot(G->l[j1] - mo->mean, tau))));
+    r = cbrt(S->cube + HS_U * (S->e3 + (G->n + 4.0) * S->j3) + f * (S->j3 + beyond) + beyond);
+    r += mean_err; /* |l - E l| <= |x| + |A_1| */
+    return r * r * r * (1 + 1e-8);
+}
+
 /* The step of an open grid at tilt a, everything but the sign of ADD. */
 int hs_step_tilted(hs_grid *G, double a, hs_tilted *T)
 {
-    double m = G->m, q = G->q, h = G->h, n = G->n;
-    double beta, f = strip_factor(m, h, a, &beta), ends, lam;
-    double reach, L, q1, q2;
-    double r, A2, tau, cube;
+    double tau;
     hs_moments mo;
+    missed Q;
     sums S;
-    int st, j1 = (int)((G->hi - G->lo) / h + 0.5);
+    int st;
     hs_grid_moments(G, a, &mo);
     tau = mo.var > 0 ? sqrt(mo.var) : 1;
+    Q = missed_by(G, a, &mo);
     weigh(G, a, mo.unit);
     sum_nodes(G, a, mo.log_m, mo.mean, tau, &S);
-    sum_cells(G, mo.mean, tau, beta, &S);
-    ends = hs_grid_ends_upper(G, a, mo.log_m);
-    lam = fmin(G->hi - fmax(a, 0) * m, -G->lo - fmax(-a, 0) * m * (G->u[0] + q) / (1 + G->u[0]));
-    reach = 2.61 * (h + 1 / lam); /* [theory: saddle.ends] */
-    L = fmax(fabs(G->l[0] - mo.mean), fabs(G->l[j1] - mo.mean)) + beta + m * reach;
-    T->quad = f * (S.j0 + ends) + ends;
-    q1 = f * (S.ja + beta * S.jr + ends * L) + ends * L; /* [theory: saddle.mesh] */
-    q2 = f * (S.jaa + 2 * beta * S.jar + beta * beta * S.jrr + ends * L * L) + ends * L * L;
-    A2 = S.s[2] / S.s[0];
-    q2 += A2 * (T->quad + HS_U * (S.e0 + n)) + HS_U * (S.e2 + (n + 4) * S.s[2]);
+    sum_cells(G, mo.mean, tau, Q.beta, &S);
+    T->quad = missed_upper(Q.f, S.j0, Q.ends);
+    low_errors(G, &S, &Q, T);
     if ((st = step_total(G, a, &mo, &S, T))) return st;
-    T->mean_err = (fabs(S.s[1]) + q1 + HS_U * (S.e1 + n * S.abs1)) * (1 + 1e-8); /* [theory: saddle.mean-variance] */
-    T->var_err = (q2 + T->mean_err * T->mean_err) * (1 + 1e-8);
-    higher_upper(G, &S, &mo, f, beta, L, ends, T);
+    higher_upper(G, &S, &mo, &Q, T);
     T->r3 = S.abs3 / S.s[0];
-    cube = (L + tau) * (L + tau) * (L + tau) * ends; /* y^3 beyond the grid, as a sum and as an integral */
-    /* y/r beyond the last node: r <= 1 and y grows; and l >= U/(1+U) >= r - q, so x/r >= 1 - (q + c)/r, which grows */
-    r = 1 - (q + fmax(mo.mean, 0)) * (1 + G->u[j1]) / (G->u[j1] + q);
-    f = 9.4 * cube_factor(m, h, a, fmin(S.room, fmax(r, hypot(G->l[j1] - mo.mean, tau))));
-    r = cbrt(S.cube + HS_U * (S.e3 + (n + 4) * S.j3) + f * (S.j3 + cube) + cube) +
-        T->mean_err; /* |l - E l| <= |x| + |A_1| */
-    T->r3_upper = r * r * r * (1 + 1e-8);
+    T->r3_upper = cube_upper(G, a, &S, &mo, &Q, tau, T->mean_err);
     hs_tilted_cumulants(T, mo.mean, S.s);
-    return A2 > 0 && T->r3_upper < HUGE_VAL && fabs(T->K) < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+    return T->d[2] > 0 && T->r3_upper < HUGE_VAL && fabs(T->K) < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
 int64_t hs_saddle_work(void) { return HS_GRID_WORK; }

@@ -32,6 +32,17 @@ int hs_log_m_upper(double m, double q, double a, double k, double *work, double 
     return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))), work, log_m, err);
 }
 
+/* Whether a pair has branches whose weights, rates and shifts are in range. */
+static int is_mixture(const hs_pair *pair)
+{
+    int r;
+    for (r = 0; r < pair->branches && r < HS_BRANCHES; r++) {
+        double q = pair->q[r], up = pair->up[r], down = pair->down[r];
+        if (!(pair->w[r] > 0 && q > 0 && q < 1 && up >= 0 && down >= 0 && up + down > 0)) return 0;
+    }
+    return r >= 1 && r == pair->branches;
+}
+
 int64_t hs_two_work(void) { return HS_TWO_WORK; }
 
 /* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M,
@@ -45,11 +56,7 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
     double edge, R = sqrt(2 * (target + 3)) + 1, re, im;
     int r, st;
     if (n_work < HS_TWO_WORK) return HS_SCRATCH;
-    if (!(pair->branches >= 1 && pair->branches <= HS_BRANCHES && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
-    for (r = 0; r < pair->branches; r++)
-        if (!(pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 1 && pair->up[r] >= 0 && pair->down[r] >= 0 &&
-              pair->up[r] + pair->down[r] > 0))
-            return HS_BAD_ARGUMENT;
+    if (!(is_mixture(pair) && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
     hs_two_cgf_estimate(pair, z, est);
     if (!(fabs(est[0]) < HUGE_VAL)) return HS_OUT_OF_RANGE;
     for (r = 0; r < pair->branches; r++) {

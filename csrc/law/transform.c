@@ -98,13 +98,11 @@ HS_CLONES static void coarse_lay(coarse_density *D, double m, double q, double a
 /* log J of the quadrature bound at frequency y on the strip whose edge turns U by b, at least 0. */
 HS_CLONES static double coarse_strip(const coarse_density *D, double y, double b)
 {
-    double sb = b > HS_PI / 2 ? b : sin(b), cb = b <= HS_PI / 2 ? cos(b) : 0;
+    hs_turn at = hs_turned(b);
     double part[8] = {0}, top = 0, x[COARSE];
     int j, t;
-    for (j = 0; j < D->n; j++) {
-        double th = D->rho[j] * sb / (1 + D->rho[j] * cb);
-        x[j] = D->lp[j] > -9e3 ? D->lp[j] + y * (th < b ? th : b)
-                               : -1e4; /* cut: G2 of hs_grid_quadrature_upper lies before it */
+    for (j = 0; j < D->n; j++) { /* what is cut lies beyond G2 of hs_grid_quadrature_upper */
+        x[j] = D->lp[j] > -9e3 ? D->lp[j] + y * hs_angle_upper(D->rho[j], at) : -1e4;
         top = x[j] > top ? x[j] : top;
     }
     for (j = 0; j < D->n; j += 8)
@@ -138,13 +136,47 @@ double hs_grid_choose_h(double m, double q, double a, double y, double target, d
     return hs_grid_mesh(h);
 }
 
+/* The rows of the n nodes (first + j) h: v, then U, l and l - U by it. Loops are short, so that the processor overlaps
+ * their passes. */
+HS_CLONES static void fill_grid(const hs_grid *G, double first)
+{
+    double m = G->m, q = G->q, h = G->h;
+    double lq = log(q), lh = log(h) - HS_LOG_SQRT_2PI;
+    double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l;
+    double *restrict glm = G->lm, *restrict glw = G->lw;
+    double *restrict gi = G->inv, *restrict gx = G->p, *restrict gw = G->w;
+    int j, n = G->n;
+    for (j = 0; j < n; j++) {
+        double g = (first + (double)j) * h, v = m * g - 0.5 * m * m;
+        gg[j] = g;
+        glw[j] = lh - 0.5 * g * g;
+        gl[j] = v;
+        gi[j] = hs_exp_m1(v > 600 ? 600 : v, &gu[j]);
+    }
+    for (j = 0; j < n; j++) gw[j] = hs_exp(glw[j]);
+    for (j = 0; j < n; j++) {
+        double ev = gi[j], U = q * gu[j], x = 1 + U;
+        double big = U > 0.5 || U < -0.5 ? 1 : 0, inv = 1 / x;
+        gu[j] = U;
+        gi[j] = inv;
+        glm[j] = big != 0 ? 0 : (U - (x - 1)) * inv;
+        gx[j] = big != 0 ? (1 - q) + q * ev : x;
+    }
+    for (j = 0; j < n; j++) {
+        double U = gu[j], v = gl[j], small = U < 0.1 && U > -0.1 ? U : 0;
+        double t = hs_log1pmx_small(small), l = hs_log(gx[j]) + glm[j];
+        l = v > 600 ? v + lq : l;
+        gl[j] = small != 0 ? U + t : l;
+        glm[j] = small != 0 ? t : l - U;
+    }
+}
+
 /* Nodes from lo to hi (widened to multiples of h). HS_TOO_MANY_NODES if they do not fit HS_INNER_MAX. Errors of v, U
  * and l: [theory: rounding.grid]. */
-HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work)
+int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work)
 {
     int64_t j0 = (int64_t)floor(lo / h), j1 = (int64_t)ceil(hi / h);
     int j, n = (int)(j1 - j0) + 1;
-    double lh = log(h) - HS_LOG_SQRT_2PI, lq = log(q), base = (double)j0;
     if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
     G->strip = G->damp = -1;
     G->m = m;
@@ -155,42 +187,10 @@ HS_CLONES int hs_grid_build(hs_grid *G, double m, double q, double h, double lo,
     hs_grid_rows(G, work);
     G->n = G->last = (n + 7) / 8 * 8;
     G->first = 0;
-    {
-        double *restrict gg = G->g, *restrict gu = G->u, *restrict gl = G->l;
-        double *restrict glm = G->lm, *restrict glw = G->lw;
-        double *restrict gi = G->inv, *restrict gx = G->p, *restrict gw = G->w;
-        int nn = G->n;
-        for (j = 0; j < nn; j++) { /* loops are short, so that the processor overlaps their passes */
-            double g = (base + (double)j) * h, v = m * g - 0.5 * m * m;
-            gg[j] = g;
-            glw[j] = lh - 0.5 * g * g;
-            gl[j] = v;
-            gi[j] = hs_exp_m1(v > 600 ? 600 : v, &gu[j]);
-        }
-        for (j = 0; j < nn; j++) gw[j] = hs_exp(glw[j]);
-        for (j = 0; j < nn; j++) {
-            double ev = gi[j], U = q * gu[j], x = 1 + U;
-            double big = U > 0.5 || U < -0.5 ? 1 : 0, inv = 1 / x;
-            gu[j] = U;
-            gi[j] = inv;
-            glm[j] = big != 0 ? 0 : (U - (x - 1)) * inv;
-            gx[j] = big != 0 ? (1 - q) + q * ev : x;
-        }
-        for (j = 0; j < nn; j++) {
-            double U = gu[j], v = gl[j], small = U < 0.1 && U > -0.1 ? U : 0;
-            double t = hs_log1pmx_small(small), l = hs_log(gx[j]) + glm[j];
-            l = v > 600 ? v + lq : l;
-            gl[j] = small != 0 ? U + t : l;
-            glm[j] = small != 0 ? t : l - U;
-        }
-    }
+    fill_grid(G, (double)j0);
     for (j = n; j < G->n; j++) {
         G->lw[j] = -1e4;
-        G->w[j] = 0;
-        G->l[j] = 0;
-        G->u[j] = 0;
-        G->lm[j] = 0;
-        G->g[j] = 0;
+        G->w[j] = G->l[j] = G->u[j] = G->lm[j] = G->g[j] = 0;
         G->inv[j] = 1;
     }
     return HS_OK;
@@ -208,7 +208,7 @@ HS_CLONES static void moments_plain(hs_grid *G, double a, double top, hs_moments
     int j;
     for (j = 0; j < G->n; j++) G->p[j] = hs_exp(a * G->l[j] + G->lw[j] - top);
     for (j = 0; j < G->n; j++) {
-        double g = G->g[j], dv = 3 * G->m * fabs(g) + 2 * G->m * G->m;
+        double g = G->g[j], dv = hs_v_error(G->m, g);
         s0 += G->p[j];
         s1 += G->p[j] * G->l[j];
         e0 += G->p[j] * (fa * (dv + 17 * fabs(G->l[j])) + 1.5 * g * g + fabs(top));
@@ -235,7 +235,7 @@ HS_CLONES double hs_grid_log_m_upper(const hs_grid *G, double a)
         for (i = 0; i < 8; i++) {
             double l = gl[j + i], g = gg[j + i], al = l < 0 ? -l : l, p = hs_exp(a * l + glw[j + i] - top);
             s[i] += p;
-            e[i] += p * (fa * (3 * m * (g < 0 ? -g : g) + 2 * m * m + 17 * al) + 1.5 * g * g);
+            e[i] += p * (fa * (hs_v_error(m, g) + 17 * al) + 1.5 * g * g);
         }
     M = hs_lanes(s);
     return top + log(M) +
@@ -271,49 +271,45 @@ static double capped_upper(const hs_grid *G, double a)
     return fabs(a) * sum * (1 + 1e-6);
 }
 
+/* |e/(1+U) - w|, inv = 1/(1+U), in the form that does not cancel; e1 = e - w. */
+static inline double untilted(double U, double inv, double w, double e, double e1)
+{ return fabs(U > 0.5 ? e * inv - w : e1 - e * U * inv); }
+
 /* log M(a), mean and variance of l under the tilted law; in the plain form where some weight exceeds 1. `err` bounds
  * the rounding of log M [theory: rounding.log-m]. */
 HS_CLONES void hs_grid_moments(hs_grid *G, double a, hs_moments *out)
 {
     double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e0[8] = {0};
     double fa = fabs(a), lh = fabs(log(G->h)), q = G->q, m = G->m;
-    double M, mean;
     const double *restrict gl = G->l, *restrict glw = G->lw, *restrict glm = G->lm;
     const double *restrict gu = G->u, *restrict gg = G->g;
     const double *restrict gi = G->inv, *restrict gw = G->w;
-    double *restrict gp = G->p, over[8] = {0}, base = 132 + 26 * lh + 0.125 * G->n, cut;
+    double *restrict gp = G->p, over[8] = {0}, s[3], base = 132 + 26 * lh + 0.125 * G->n;
     int j, i, n = G->n;
     for (j = 0; j < n; j++) gp[j] = hs_exp(a * gl[j] + glw[j]);
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double l = gl[j + i], E = a * l, w = gw[j + i];
-            double e = gp[j + i], lm = glm[j + i];
-            double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es);
-            double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w,
-                   alm = w * a * lm; /* E = 0: e = w */
-            double U = gu[j + i], g = gg[j + i], dv = 3 * m * fabs(g) + 2 * m * m, size = fabs(h2) + fabs(alm);
+            double l = gl[j + i], E = a * l, w = gw[j + i], U = gu[j + i];
+            double e = gp[j + i], lm = glm[j + i], g = gg[j + i];
+            double alm = w * a * lm, h2, e1, size;
+            hs_grown(w, E, e, &h2, &e1);
+            size = fabs(h2) + fabs(alm);
             s0[i] += h2 + alm; /* [theory: law.sampled-form] */
             s1[i] += e1 * l + w * lm;
             s2[i] += e * l * l;
             over[i] += e > 1 ? 1 : 0;
             e0[i] += size * (base + 12 * g * g) + fabs(e1) * 13 * fabs(E) +
-                     fa * fabs(U > 0.5 ? e * gi[j + i] - w : e1 - e * U * gi[j + i]) *
-                         ((U + q) * dv + 6 * fabs(U)); /* e/(1+U) - w */
+                     fa * untilted(U, gi[j + i], w, e, e1) * ((U + q) * hs_v_error(m, g) + 6 * fabs(U));
         }
     out->dropped = hs_lanes(over) == 0;
     if (!out->dropped) {
         moments_plain(G, a, hs_grid_top(G, a), out);
         return;
     }
-    M = 1 + hs_lanes(s0);
-    mean = hs_lanes(s1) / M;
-    out->log_m = log1p(hs_lanes(s0));
-    out->unit = 1 / M;
-    out->mean = mean;
-    out->var = hs_lanes(s2) / M - mean * mean;
-    cut = capped_upper(G, a);
-    out->err =
-        HS_U * (hs_lanes(e0) / M + 3 * fabs(out->log_m)) * squares(G, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
+    s[0] = hs_lanes(s0);
+    s[1] = hs_lanes(s1);
+    s[2] = hs_lanes(s2);
+    hs_moments_of(s, hs_lanes(e0), squares(G, a), capped_upper(G, a), out);
 }
 
 /* Leaves p_j (normalised by M) in p and r_j (by their own sum) in r; c1 and c2 bound the rounding of phi
@@ -337,8 +333,7 @@ HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, d
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
             double r = gp[j + i] * inv, g = gg[j + i], l = fabs(gl[j + i]), U = gu[j + i];
-            double dl = (U + q) * gi[j + i] * (3 * m * fabs(g) + 2 * m * m) + 14 * l, e;
-            dl = U + q < 0 ? 14 * l : dl;
+            double dl = hs_l_error(m, g, hs_slope(U, q, gi[j + i]), l), e;
             e = fa * dl + 3 * fa * l + 1.5 * g * g + 3 * lh + 6 + fabs(log_m);
             gr[j + i] = r;
             t1[i] += r * (dl + l * e);
@@ -349,11 +344,20 @@ HS_CLONES void hs_grid_weights(hs_grid *G, double a, double log_m, double *c1, d
     *c1 = HS_U * hs_lanes(t1) * squares(G, a) + *c2 * (52 + 0.25 * n + hs_lanes(eb));
 }
 
-/* The least rate at which the log of h w (1+U)^a falls beyond either end; see hs_grid_ends_upper. */
-double hs_grid_fall(const hs_grid *G, double a)
+/* The rates at which the log of h w (1+U)^a falls beyond either end, at least. */
+static void falls(const hs_grid *G, double a, double *left, double *right)
 {
     double s = (G->u[0] + G->q) / (1 + G->u[0]);
-    return fmin(G->hi - fmax(a, 0) * G->m, -G->lo - fmax(-a, 0) * G->m * s);
+    *right = G->hi - fmax(a, 0) * G->m;
+    *left = -G->lo - fmax(-a, 0) * G->m * s;
+}
+
+/* The smaller of the two. */
+double hs_grid_fall(const hs_grid *G, double a)
+{
+    double left, right;
+    falls(G, a, &left, &right);
+    return fmin(right, left);
 }
 
 /* What lies beyond the first and the last node, as sums and as integrals, relative to M [theory: law.ends]. Infinite
@@ -361,12 +365,10 @@ double hs_grid_fall(const hs_grid *G, double a)
 double hs_grid_ends_upper(const hs_grid *G, double a, double log_m)
 {
     int j1 = (int)((G->hi - G->lo) / G->h + 0.5);
-    double s = (G->u[0] + G->q) / (1 + G->u[0]), right = G->hi - fmax(a, 0) * G->m,
-           left = -G->lo - fmax(-a, 0) * G->m * s;
-    double pr = exp(a * G->l[j1] + G->lw[j1] - log_m), pl = exp(a * G->l[0] + G->lw[0] - log_m);
+    double pr = exp(a * G->l[j1] + G->lw[j1] - log_m), pl = exp(a * G->l[0] + G->lw[0] - log_m), left, right;
+    falls(G, a, &left, &right);
     if (!(right > 0 && left > 0)) return HUGE_VAL;
-    return (pr * (1 / expm1(G->h * right) + 1 / (G->h * right)) + pl * (1 / expm1(G->h * left) + 1 / (G->h * left))) *
-           (1 + 1e-6);
+    return (hs_end_upper(pr, G->h, right) + hs_end_upper(pl, G->h, left)) * (1 + 1e-6);
 }
 
 /* The dropped terms 1 and aU, outside the range and between the nodes [theory: law.dropped]. */
@@ -389,39 +391,47 @@ static double over_cell(const hs_grid *G, double a, int j)
     return exp((fabs(G->g[j]) + fabs(a) * G->m * fmin(1, rho)) * 0.5 * h + 0.125 * h * h);
 }
 
-/* |M_h(a + iy') - M(a + iy')|/M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper, on a rectangle whose ends
- * G1, G2 are half nodes with y m rho <= 2 pi/h: the end of the grid, or just below equality [theory: law.rectangle]. J
- * is an upper Riemann sum of p e^{y theta} [theory: law.cell]. Needs the p of hs_grid_weights. On the strip G->strip,
- * or the best one where that is negative. */
-HS_CLONES double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
+/* The first node right of the rectangle for frequency y, n if there is none: before it y m rho <= 2 pi/h. */
+static int first_beyond(const hs_grid *G, double y, int n)
 {
-    double h = G->h, m = G->m, q = G->q;
-    double rim = exp(0.5 * m * h), best = HUGE_VAL, fa = fabs(a);
-    int n = (int)((G->hi - G->lo) / h + 0.5) + 1, j, t;
-    int i, cut = n, padded;
+    double limit = 2 * HS_PI / G->h, rim = exp(0.5 * G->m * G->h);
+    int cut = 0;
+    if (!(y * G->m > limit)) return n;
+    while (cut < n && y * G->m * (G->u[cut] + G->q) * rim <= limit * (1 - G->q)) cut++;
+    return cut;
+}
+
+/* Sums over the n nodes by strip t of the rectangle that ends before node `cut`: J, an upper Riemann sum of p e^{y
+ * theta}, with the gain of the mesh [theory: law.trapezoid, law.cell], both ends of the rectangle, and p beyond it. */
+HS_CLONES static double grid_strip_upper(hs_grid *G, double a, double y, int t, int n, int cut)
+{
+    double h = G->h, m = G->m, q = G->q, fa = fabs(a);
+    double d = strip(m, t), out = 0, ends, gain = 2 * HS_PI * d / h;
+    double odds = exp(0.5 * m * h) / (1 - q), lead = exp(0.5 * d * d + hs_log_kap(a, d * m));
+    hs_turn at = hs_turned(d * m);
     double *restrict gs = G->s;
     const double *restrict gu = G->u, *restrict gp = G->p, *restrict gg = G->g;
-    if (y * m > 2 * HS_PI / h)
-        for (cut = 0; cut < n && y * m * (G->u[cut] + q) * rim <= 2 * HS_PI / h * (1 - q); cut++) {}
-    padded = (cut + 7) / 8 * 8;
+    int j, padded = (cut + 7) / 8 * 8;
+    for (j = 0; j < padded; j++) {
+        double rho = (gu[j] + q) * odds, e;
+        e = y * hs_angle_upper(rho, at) - gain + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h + 0.125 * h * h;
+        gs[j] = gp[j] * hs_exp(e); /* y theta <= gain where j < cut */
+    }
+    for (j = cut; j < padded; j++) gs[j] = 0;
+    for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
+    ends = G->p[0] * over_cell(G, a, 0) + (cut > 0 ? G->p[cut - 1] * over_cell(G, a, cut - 1) : 0);
+    return 2 * lead * (hs_lane_sum(gs, padded) + 1e-290) / -expm1(-gain) + 2 * d * lead / h * ends + out;
+}
+
+/* |M_h(a + iy') - M(a + iy')|/M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper, on a rectangle whose ends
+ * G1, G2 are half nodes with y m rho <= 2 pi/h: the end of the grid, or just below equality [theory: law.rectangle].
+ * Needs the p of hs_grid_weights. On the strip G->strip, or the best one where that is negative. */
+double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
+{
+    double best = HUGE_VAL;
+    int n = (int)((G->hi - G->lo) / G->h + 0.5) + 1, cut = first_beyond(G, y, n), t;
     for (t = G->strip < 0 ? 0 : G->strip; t < (G->strip < 0 ? n_strips(a) : G->strip + 1); t++) {
-        double d = strip(m, t), b = d * m, J[8] = {0}, out = 0;
-        double ends, x, gain = 2 * HS_PI * d / h;
-        double sb = b <= HS_PI / 2 ? sin(b) : b, cb = b <= HS_PI / 2 ? cos(b) : 0, cap = b, odds = rim / (1 - q);
-        double lead = exp(0.5 * d * d + hs_log_kap(a, b));
-        for (j = 0; j < padded; j++) { /* b > pi/2: min(1, rho) b */
-            double rho = (gu[j] + q) * odds, th = rho * sb / (1 + rho * cb), e;
-            e = y * (th < cap ? th : cap) - gain + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h +
-                0.125 * h * h;
-            gs[j] = gp[j] * hs_exp(e); /* y th <= gain where j < cut */
-        }
-        for (j = cut; j < padded; j++) gs[j] = 0;
-        for (j = 0; j < padded; j += 8)
-            for (i = 0; i < 8; i++) J[i] += gs[j + i];
-        for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
-        ends = 2 * d * lead / h *
-               (G->p[0] * over_cell(G, a, 0) + (cut > 0 ? G->p[cut - 1] * over_cell(G, a, cut - 1) : 0));
-        x = 2 * lead * (hs_lanes(J) + 1e-290) / -expm1(-gain) + ends + out; /* [theory: law.trapezoid] */
+        double x = grid_strip_upper(G, a, y, t, n, cut);
         if (x < best) best = x;
     }
     return cut > 0 ? best * (1 + 1e-6) : HUGE_VAL;
@@ -465,34 +475,43 @@ HS_CLONES void hs_grid_phase_double(hs_grid *G, double *zr, double *zi)
     phase_sum(G, zr, zi);
 }
 
-/* Psi(y) >= |phi(y')| for every y' >= y [theory: law.far]; ends are added by the caller. Best of three d at the first
- * call on a grid, which the later ones keep (any d is valid). */
-HS_CLONES double hs_grid_far_upper(hs_grid *G, double a, double y)
+/* Psi(y) by the path moved by d, the slopes in s [theory: law.far]. */
+HS_CLONES static double grid_far(hs_grid *G, double a, double y, double d)
 {
-    double best = 1, h = G->h, q = G->q, cap = fmin(6, 0.95 * HS_PI / 2 / G->m);
-    double d0, part[8] = {0}, *restrict gs = G->s, *restrict ge = G->er1; /* er, ei: the phases in use */
+    double b = d * G->m, sb = sin(b), s2 = sin(0.5 * b) * sin(0.5 * b);
+    double f = a > 0 ? 2 * a * s2 : 2.7726 * a * s2;
+    double *restrict ge = G->er1; /* er, ei: the phases in use */
+    const double *restrict gs = G->s, *restrict gr = G->r;
+    int j, n = G->n;
+    for (j = 0; j < n; j++) ge[j] = gr[j] * hs_exp(-f * gs[j] * (1 - gs[j]) - y * gs[j] * sb);
+    return exp(0.5 * d * d) * hs_lane_sum(ge, n) +
+           2 * exp(d * d) * (a < 0 ? pow(cos(b), a) : 1) / expm1(2 * HS_PI * d / G->h);
+}
+
+/* Leaves the slopes of l in s and returns their mean under r. */
+HS_CLONES static double mean_slope(hs_grid *G)
+{
+    double part[8] = {0}, q = G->q, *restrict gs = G->s;
     const double *restrict gu = G->u, *restrict gr = G->r, *restrict gi = G->inv;
-    int t, j, i;
-    int n = G->n, found = G->damp;
-    G->shift = 0;
+    int j, i, n = G->n;
     for (j = 0; j < n; j += 8)
         for (i = 0; i < 8; i++) {
-            double s = (gu[j + i] + q) * gi[j + i];
-            gs[j + i] = s > 0 ? s : 0;
+            gs[j + i] = hs_slope(gu[j + i], q, gi[j + i]);
             part[i] += gr[j + i] * gs[j + i];
         }
-    d0 = y * G->m * hs_lanes(part); /* e^{d^2/2 - y d m E s} is least there; any d is valid */
+    return hs_lanes(part);
+}
+
+/* Psi(y) >= |phi(y')| for every y' >= y [theory: law.far]; ends are added by the caller. Best of three d at the first
+ * call on a grid, which the later ones keep (any d is valid). */
+double hs_grid_far_upper(hs_grid *G, double a, double y)
+{
+    double best = 1, cap = fmin(6, 0.95 * HS_PI / 2 / G->m);
+    double d0 = y * G->m * mean_slope(G); /* e^{d^2/2 - y d m E s} is least there; any d is valid */
+    int t, found = G->damp;
+    G->shift = 0;
     for (t = G->damp < 0 ? 0 : G->damp; t < (G->damp < 0 ? 3 : G->damp + 1); t++) {
-        double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), b = d * G->m, sb, s2;
-        double f, total[8] = {0}, x;
-        sb = sin(b);
-        s2 = sin(0.5 * b) * sin(0.5 * b);
-        f = a > 0 ? 2 * a * s2 : 2.7726 * a * s2;
-        for (j = 0; j < n; j++) ge[j] = gr[j] * hs_exp(-f * gs[j] * (1 - gs[j]) - y * gs[j] * sb);
-        for (j = 0; j < n; j += 8)
-            for (i = 0; i < 8; i++) total[i] += ge[j + i];
-        x = exp(0.5 * d * d) * hs_lanes(total) +
-            2 * exp(d * d) * (a < 0 ? pow(cos(b), a) : 1) / expm1(2 * HS_PI * d / h);
+        double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), x = grid_far(G, a, y, d);
         if (x < best) {
             best = x;
             found = t;

@@ -42,9 +42,61 @@ static inline int64_t hs_chunk_at(int64_t n, int chunk, int chunks) { return (in
 static inline double hs_lanes(const double *acc)
 { return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7])); }
 
+/* The sum of n terms, a multiple of 8, in eight lanes. */
+static inline double hs_lane_sum(const double *restrict x, int64_t n)
+{
+    double acc[8] = {0};
+    int64_t j, i;
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) acc[i] += x[j + i];
+    return hs_lanes(acc);
+}
+
 /* How far to the left the weight (1+U)^a moves a normal law, at most: -g = |a| m q e^{mg} has its root there, W(x)
  * <= log1p(x). */
 static inline double hs_left_reach(double m, double q, double a) { return a < 0 ? log1p(-a * m * m * q) / m : 0; }
+
+/* s = q e^v/(1+U), the slope of l in v, at a node; inv = 1/(1+U). The computed U + q may lie below 0. */
+static inline double hs_slope(double U, double q, double inv)
+{
+    double s = (U + q) * inv;
+    return s > 0 ? s : 0;
+}
+
+/* w (e^x - 1 - x) and w (e^x - 1) where e = w e^x: neither cancels. At x = 0 e is w. */
+static inline void hs_grown(double w, double x, double e, double *h2, double *e1)
+{
+    double xs = x < 0.34 && x > -0.34 ? x : 0, y = hs_expm1mx(xs);
+    *h2 = xs != 0 ? w * y : e - w - w * x;
+    *e1 = xs != 0 ? w * (y + xs) : e - w;
+}
+
+/* A bound of arg(1+U) on the line that turns U by b, rho = q e^v/(1-q) at its foot [theory: law.strip]: for b <= pi/2
+ * the angle whose tangent bounds it, s = sin b, c = cos b; else min(1, rho) b, s = b, c = 0. */
+typedef struct {
+    double b, s, c;
+} hs_turn;
+
+static inline hs_turn hs_turned(double b)
+{
+    hs_turn at = {b, b <= HS_PI / 2 ? sin(b) : b, b <= HS_PI / 2 ? cos(b) : 0};
+    return at;
+}
+
+static inline double hs_angle_upper(double rho, hs_turn at)
+{
+    double t = rho * at.s / (1 + rho * at.c);
+    return t < at.b ? t : at.b;
+}
+
+/* What lies beyond a node of weight p from which on weights fall at the rate `fall`, as a sum and as an integral
+ * [theory: law.ends]. */
+static inline double hs_end_upper(double p, double h, double fall)
+{ return p * (1 / expm1(h * fall) + 1 / (h * fall)); }
+
+/* Errors in units of u [theory: rounding.grid]: of v at the node g, and of l where its slope in v is s. */
+static inline double hs_v_error(double m, double g) { return 3 * m * fabs(g) + 2 * m * m; }
+static inline double hs_l_error(double m, double g, double s, double l) { return s * hs_v_error(m, g) + 14 * fabs(l); }
 
 /* What error bounds of first order in u are multiplied with [theory: rounding.squares, rounding.first-order]. */
 static inline double hs_squares_upper(double a, double m, double g)
@@ -118,6 +170,18 @@ typedef struct { /* log M(a); bound of its error; E l, Var l under the tilted la
     double var, unit; /* weights of total 1; whether the first-order terms were dropped */
     int dropped;
 } hs_moments;
+
+/* Moments from the sums M - 1, M E l, M E l^2; e0: the rounding of the first in u, squares: see hs_squares_upper; cut:
+ * what caps leave out of M. */
+static inline void hs_moments_of(const double *s, double e0, double squares, double cut, hs_moments *out)
+{
+    double M = 1 + s[0], mean = s[1] / M;
+    out->log_m = log1p(s[0]);
+    out->unit = 1 / M;
+    out->mean = mean;
+    out->var = s[2] / M - mean * mean;
+    out->err = HS_U * (e0 / M + 3 * fabs(out->log_m)) * squares + (cut < M ? cut / (M - cut) : HUGE_VAL);
+}
 
 void hs_cgf_estimate(double m, double q, double a, double *out);
 int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, int room, double *work);

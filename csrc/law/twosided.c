@@ -128,8 +128,8 @@ HS_CLONES static void two_moments_plain(hs_two *T, hs_exponents a, double top, h
     for (r = 0; r < pair->branches; r++)
         for (j = T->first[r]; j < T->first[r + 1]; j++) {
             double g = fabs(G->g[j]), up = pair->up[r], down = pair->down[r], rq = pair->q_err;
-            double d1 = 3 * up * g + 2 * up * up + 18 * fabs(T->l1[j]) + rq * fabs(T->u1[j]) / (1 + T->u1[j]);
-            double d2 = 3 * down * g + 2 * down * down + 18 * fabs(T->l2[j]) + rq * fabs(T->u2[j]) / (1 + T->u2[j]);
+            double d1 = hs_v_error(up, g) + 18 * fabs(T->l1[j]) + rq * fabs(T->u1[j]) / (1 + T->u1[j]);
+            double d2 = hs_v_error(down, g) + 18 * fabs(T->l2[j]) + rq * fabs(T->u2[j]) / (1 + T->u2[j]);
             s0 += G->p[j];
             s1 += G->p[j] * G->l[j];
             e0 += G->p[j] * (f1 * d1 + f2 * d2 + 1.5 * g * g + fabs(top) + 6 * T->size[r]);
@@ -165,6 +165,14 @@ typedef struct {
     double s0[8], s1[8], s2[8], e0[8];
 } two_sums;
 
+/* The rounding of one factor's part of E and of what it drops, exponent apart, in u: e = w e^E, e1 = e - w, q known to
+ * rq u [theory: rounding.log-m]. The form of e/(1+U) - w does not cancel. */
+static inline double factor_error(double U, double q, double rq, double v_error, double w, double e, double e1)
+{
+    double d = fabs(U > 1 ? e / (1 + U) - w : e1 - (e * U) / (1 + U));
+    return d * ((U + q) * v_error + (6 + rq) * fabs(U));
+}
+
 /* What branch r adds. */
 HS_CLONES static void branch_moments(const hs_two *T, int r, hs_exponents a, two_sums *sums)
 {
@@ -178,20 +186,17 @@ HS_CLONES static void branch_moments(const hs_two *T, int r, hs_exponents a, two
     for (j = T->first[r]; j < T->first[r + 1]; j += 8)
         for (i = 0; i < 8; i++) {
             double E1 = a.a1 * l1[j + i], E2 = a.a2 * l2[j + i], E = E1 + E2, L = L_[j + i];
-            double lw = lw_[j + i], w = hs_exp(lw), e = hs_exp(E + lw);
-            double es = E < 0.34 && E > -0.34 ? E : 0, x = hs_expm1mx(es), U1 = u1[j + i];
-            double U2 = u2[j + i], g = fabs(g_[j + i]);
-            double h2 = es != 0 ? w * x : e - w - w * E, e1 = es != 0 ? w * (x + es) : e - w;
+            double lw = lw_[j + i], w = hs_exp(lw), e = hs_exp(E + lw), g = g_[j + i];
             double m1 = w * a.a1 * lm1[j + i], m2 = w * a.a2 * lm2[j + i], size;
-            double d1 = fabs(U1 > 1 ? e / (1 + U1) - w : e1 - (e * U1) / (1 + U1)); /* this form does not cancel */
-            double d2 = fabs(U2 > 1 ? e / (1 + U2) - w : e1 - (e * U2) / (1 + U2));
+            double h2, e1;
+            hs_grown(w, E, e, &h2, &e1);
             size = fabs(h2) + fabs(m1) + fabs(m2);
             S.s0[i] += h2 + (m1 + m2); /* [theory: law.sampled-form, law.two-sided] */
             S.s1[i] += e1 * L + w * (lm1[j + i] - lm2[j + i]);
             S.s2[i] += e * L * L;
             S.e0[i] += size * (base + 12 * g * g) + fabs(e1) * 14 * (fabs(E1) + fabs(E2)) +
-                       f1 * d1 * ((U1 + q) * (3 * up * g + 2 * up * up) + (6 + rq) * fabs(U1)) +
-                       f2 * d2 * ((U2 + q) * (3 * down * g + 2 * down * down) + (6 + rq) * fabs(U2));
+                       f1 * factor_error(u1[j + i], q, rq, hs_v_error(up, g), w, e, e1) +
+                       f2 * factor_error(u2[j + i], q, rq, hs_v_error(down, g), w, e, e1);
         }
     *sums = S;
 }
@@ -202,7 +207,7 @@ void hs_two_moments(hs_two *T, double z, hs_moments *out)
 {
     hs_exponents a = hs_at_tilt(z);
     two_sums S;
-    double M, mean, cut, top = two_largest(T, a);
+    double s[3], top = two_largest(T, a);
     int r;
     out->dropped = !(top > 0);
     if (!out->dropped) {
@@ -211,14 +216,10 @@ void hs_two_moments(hs_two *T, double z, hs_moments *out)
     }
     memset(&S, 0, sizeof S);
     for (r = 0; r < T->pair->branches; r++) branch_moments(T, r, a, &S);
-    M = 1 + hs_lanes(S.s0);
-    mean = hs_lanes(S.s1) / M;
-    out->log_m = log1p(hs_lanes(S.s0));
-    out->mean = mean;
-    out->var = hs_lanes(S.s2) / M - mean * mean;
-    cut = two_capped_upper(T, a);
-    out->err =
-        HS_U * (hs_lanes(S.e0) / M + 3 * fabs(out->log_m)) * two_squares(T, a) + (cut < M ? cut / (M - cut) : HUGE_VAL);
+    s[0] = hs_lanes(S.s0);
+    s[1] = hs_lanes(S.s1);
+    s[2] = hs_lanes(S.s2);
+    hs_moments_of(s, hs_lanes(S.e0), two_squares(T, a), two_capped_upper(T, a), out);
 }
 
 /* The p_j: weights tilted by a over M. Returns their sum. */
@@ -235,6 +236,10 @@ HS_CLONES static double two_tilted(hs_two *T, hs_exponents a, double log_m)
         }
     return hs_lanes(sum);
 }
+
+/* Error of one factor's log(1+U), in u, q known to rq u [theory: rounding.grid]; l its modulus. */
+static inline double factor_l_error(double U, double q, double rq, double v_error, double l)
+{ return ((U + q > 0 ? U + q : 0) * v_error + rq * fabs(U)) / (1 + U) + 14 * l; }
 
 /* Leaves p_j and r_j; |dphi(y)| <= |y| (c1 + n' c2) as for hs_grid_weights, with both factors in dL_j and in the
  * weight's error e_j. */
@@ -255,11 +260,10 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
         double base = 6 * T->size[r] + 8 + fabs(log_m) + pair->w_err;
         for (j = T->first[r]; j < T->first[r + 1]; j += 8)
             for (i = 0; i < 8; i++) {
-                double p = gp[j + i] * inv, g = fabs(g_[j + i]), U1 = u1[j + i], U2 = u2[j + i];
-                double k1 = fabs(l1[j + i]), k2 = fabs(l2[j + i]), e;
-                double s1 = U1 + q > 0 ? U1 + q : 0, s2 = U2 + q > 0 ? U2 + q : 0;
-                double d1 = (s1 * (3 * up * g + 2 * up * up) + rq * fabs(U1)) / (1 + U1) + 14 * k1;
-                double d2 = (s2 * (3 * down * g + 2 * down * down) + rq * fabs(U2)) / (1 + U2) + 14 * k2;
+                double p = gp[j + i] * inv, g = g_[j + i], e;
+                double k1 = fabs(l1[j + i]), k2 = fabs(l2[j + i]);
+                double d1 = factor_l_error(u1[j + i], q, rq, hs_v_error(up, g), k1);
+                double d2 = factor_l_error(u2[j + i], q, rq, hs_v_error(down, g), k2);
                 e = f1 * (d1 + 4 * k1) + f2 * (d2 + 4 * k2) + 1.5 * g * g + base;
                 gr[j + i] = p;
                 t1[i] += p * (d1 + d2 + (k1 + k2) * (e + 1));
@@ -272,33 +276,36 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
     *c1 = HS_U * hs_lanes(t1) * two_squares(T, a) + *c2 * (52 + 0.25 * G->n + spread);
 }
 
-/* The least rate at which the log of a node's weight falls beyond either end of branch r. */
-double hs_two_fall(const hs_two *T, double z, int r)
+/* The rates at which the log of the weights of branch r falls beyond either end, at least. */
+static void branch_falls(const hs_two *T, int r, hs_exponents a, double *left, double *right)
 {
-    hs_exponents a = hs_at_tilt(z);
     int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
     double q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r];
     double s1 = fmax(0, T->u1[j0] + q) / (1 + T->u1[j0]), s2 = fmax(0, T->u2[j1] + q) / (1 + T->u2[j1]);
-    return fmin(T->G.g[j1] - fmax(a.a1, 0) * up - fmax(-a.a2, 0) * down * s2,
-                -T->G.g[j0] - fmax(a.a2, 0) * down - fmax(-a.a1, 0) * up * s1);
+    *right = T->G.g[j1] - fmax(a.a1, 0) * up - fmax(-a.a2, 0) * down * s2;
+    *left = -T->G.g[j0] - fmax(a.a2, 0) * down - fmax(-a.a1, 0) * up * s1;
+}
+
+/* The smaller of the two. */
+double hs_two_fall(const hs_two *T, double z, int r)
+{
+    double left, right;
+    branch_falls(T, r, hs_at_tilt(z), &left, &right);
+    return fmin(right, left);
 }
 
 double hs_two_ends_upper(const hs_two *T, double z, double log_m)
 {
     hs_exponents a = hs_at_tilt(z);
-    const hs_pair *pair = T->pair;
     double sum = 0;
     int r;
-    for (r = 0; r < pair->branches; r++) {
+    for (r = 0; r < T->pair->branches; r++) {
         int j0 = T->first[r], j1 = j0 + T->nodes[r] - 1;
-        double q = pair->q[r], h = T->h[r], s1 = fmax(0, T->u1[j0] + q) / (1 + T->u1[j0]),
-               s2 = fmax(0, T->u2[j1] + q) / (1 + T->u2[j1]);
-        double right = T->G.g[j1] - fmax(a.a1, 0) * pair->up[r] - fmax(-a.a2, 0) * pair->down[r] * s2;
-        double left = -T->G.g[j0] - fmax(a.a2, 0) * pair->down[r] - fmax(-a.a1, 0) * pair->up[r] * s1;
-        double pr = exp(a.a1 * T->l1[j1] + a.a2 * T->l2[j1] + T->G.lw[j1] - log_m);
+        double pr = exp(a.a1 * T->l1[j1] + a.a2 * T->l2[j1] + T->G.lw[j1] - log_m), left, right;
         double pl = exp(a.a1 * T->l1[j0] + a.a2 * T->l2[j0] + T->G.lw[j0] - log_m);
+        branch_falls(T, r, a, &left, &right);
         if (!(right > 0 && left > 0)) return HUGE_VAL;
-        sum += pr * (1 / expm1(h * right) + 1 / (h * right)) + pl * (1 / expm1(h * left) + 1 / (h * left));
+        sum += hs_end_upper(pr, T->h[r], right) + hs_end_upper(pl, T->h[r], left);
     }
     return sum * (1 + 1e-6);
 }
@@ -381,44 +388,50 @@ static void allowed_cells(const hs_two *T, int r, double y, double rim1, double 
     }
 }
 
+/* What |1 + U1|^a1 |1 + U2|^a2 may grow by on lines that turn the factors by 2 b1 and 2 b2, exponents below 0. */
+static double two_kap(hs_exponents a, double b1, double b2)
+{ return pow(cos(b1), fmin(a.a1, 0)) * pow(cos(b2), fmin(a.a2, 0)); }
+
+/* h times the largest tilted density over the cell of every node of branch r, in s [theory: law.cell]. */
+HS_CLONES static void cell_tops(const hs_two *T, int r, hs_exponents a)
+{
+    double h = T->h[r], grow = fabs(a.a1) * T->pair->up[r] + fabs(a.a2) * T->pair->down[r];
+    const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r];
+    double *restrict x = T->G.s + T->first[r];
+    int64_t j, n = T->nodes[r];
+    for (j = 0; j < n; j++) {
+        double e = (fabs(g[j]) + grow) * 0.5 * h + 0.125 * h * h;
+        x[j] = p[j] * hs_exp(e);
+    }
+}
+
 /* One branch of the quadrature bound at strip t; +infinity if no rectangle is allowed. */
 HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, double y, int t)
 {
-    const hs_pair *pair = T->pair;
-    double h = T->h[r], q = pair->q[r], up = pair->up[r];
-    double down = pair->down[r], rim1 = exp(0.5 * up * h), rim2 = exp(0.5 * down * h);
-    double d = two_strip(fmax(up, down), t), b1 = d * up, b2 = d * down;
-    double s1 = b1 <= HS_PI / 2 ? sin(b1) : b1, c1 = b1 <= HS_PI / 2 ? cos(b1) : 0;
-    double s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
-    double kap = pow(cos(0.5 * b1), fmin(a.a1, 0)) * pow(cos(0.5 * b2), fmin(a.a2, 0)),
-           grow = fabs(a.a1) * up + fabs(a.a2) * down, J8[8] = {0}, J;
-    double out = 0, ends, gain = 2 * HS_PI * d / h;
-    const double *restrict g = T->G.g + T->first[r], *restrict p = T->G.p + T->first[r],
-                           *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
+    double h = T->h[r], q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r];
+    double rim1 = exp(0.5 * up * h), rim2 = exp(0.5 * down * h), d = two_strip(fmax(up, down), t);
+    double kap = two_kap(a, 0.5 * (d * up), 0.5 * (d * down)), out = 0;
+    double ends, gain = 2 * HS_PI * d / h;
+    hs_turn at1 = hs_turned(d * up), at2 = hs_turned(d * down);
+    const double *restrict p = T->G.p + T->first[r];
+    const double *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
-    int64_t j, i, j0, j1;
-    int64_t n = T->nodes[r];
+    int64_t j, j0, j1, n = T->nodes[r];
     allowed_cells(T, r, y, rim1, rim2, &j0, &j1);
     if (j0 == n) return HUGE_VAL;
-    for (j = 0; j < n; j++) {
-        double e = (fabs(g[j]) + grow) * 0.5 * h + 0.125 * h * h;
-        x[j] = p[j] * hs_exp(e); /* h times the largest density of the cell */
-    }
+    cell_tops(T, r, a);
     for (j = 0; j < j0; j++) out += p[j] + x[j];
     for (j = j1; j < n; j++) out += p[j] + x[j];
     ends = 2 * d * kap * exp(0.5 * d * d) / h * (x[j0] + x[j1 - 1]);
     for (j = 0; j < n; j++) {
-        double e = y * (hs_angle_upper((u1[j] + q) * rim1 / (1 - q), b1, s1, c1) +
-                        hs_angle_upper((u2[j] + q) * rim2 / (1 - q), b2, s2, c2)) -
+        double e = y * (hs_angle_upper((u1[j] + q) * rim1 / (1 - q), at1) +
+                        hs_angle_upper((u2[j] + q) * rim2 / (1 - q), at2)) -
                    gain;
         x[j] *= hs_exp(e);
     }
     for (j = 0; j < j0; j++) x[j] = 0;
     for (j = j1; j < (n + 7) / 8 * 8; j++) x[j] = 0;
-    for (j = 0; j < n; j += 8)
-        for (i = 0; i < 8; i++) J8[i] += x[j + i];
-    J = hs_lanes(J8);
-    return 2 * exp(0.5 * d * d) * kap * (J + 1e-290) / -expm1(-gain) + ends + out;
+    return 2 * exp(0.5 * d * d) * kap * (hs_lane_sum(x, n) + 1e-290) / -expm1(-gain) + ends + out;
 }
 
 /* |M_h(z + iy') - M(z + iy')|/M(z) for all |y'| <= y, without the ends [theory: law.rectangle, law.two-sided]. Needs
@@ -463,22 +476,20 @@ HS_CLONES static void branch_slope(const hs_two *T, int r, double *mass, double 
 HS_CLONES static double branch_far(hs_two *T, int r, hs_exponents a, double y, double d, double mass)
 {
     double q = T->pair->q[r], b1 = d * T->pair->up[r], b2 = d * T->pair->down[r];
-    double y1 = y * sin(b1), y2 = y * sin(b2), total8[8] = {0};
+    double y1 = y * sin(b1), y2 = y * sin(b2);
     double f1 = (a.a1 > 0 ? 2 : 2.7726) * a.a1 * sin(0.5 * b1) * sin(0.5 * b1),
-           f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2),
-           kap = pow(cos(b1), fmin(a.a1, 0)) * pow(cos(b2), fmin(a.a2, 0));
+           f2 = (a.a2 > 0 ? 2 : 2.7726) * a.a2 * sin(0.5 * b2) * sin(0.5 * b2), kap = two_kap(a, b1, b2);
     const double *restrict u1 = T->u1, *restrict u2 = T->u2, *restrict gr = T->G.r;
     double *restrict x = T->G.s;
-    int64_t j, i, n = T->first[r + 1];
+    int64_t j, n = T->first[r + 1];
     for (j = T->first[r]; j < n; j++) {
         double s1 = (u1[j] + q) / (1 + u1[j]), s2 = (u2[j] + q) / (1 + u2[j]);
         s1 = s1 > 0 ? s1 : 0;
         s2 = s2 > 0 ? s2 : 0;
         x[j] = gr[j] * hs_exp(-f1 * s1 * (1 - s1) - f2 * s2 * (1 - s2) - y1 * s1 - y2 * s2);
     }
-    for (j = T->first[r]; j < n; j += 8)
-        for (i = 0; i < 8; i++) total8[i] += x[j + i];
-    return exp(0.5 * d * d) * hs_lanes(total8) + 2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
+    return exp(0.5 * d * d) * hs_lane_sum(x + T->first[r], n - T->first[r]) +
+           2 * mass * exp(d * d) * kap / expm1(2 * HS_PI * d / T->h[r]);
 }
 
 /* Psi(y), without the ends [theory: law.far, law.two-sided]; 1 if nothing better is proved. Best of three d a branch.

@@ -39,14 +39,6 @@ static inline hs_exponents hs_at_tilt(double z)
     return a;
 }
 
-/* A bound of arg(1+U) at height d [theory: law.strip]: tan by sb = sin b, cb = cos b for b <= pi/2; else min(1, rho) b,
- * by sb = b, cb = 0. */
-static inline double hs_angle_upper(double rho, double b, double sb, double cb)
-{
-    double t = rho * sb / (1 + rho * cb);
-    return t < b ? t : b;
-}
-
 /* U, log(1+U), log(1+U) - U of one factor at v = m g - m^2/2. */
 static inline void hs_factor(double m, double q, double lq, double g, double *U, double *l, double *lm)
 {

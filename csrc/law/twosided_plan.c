@@ -161,49 +161,64 @@ void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out)
     plan_finish(s, top, out);
 }
 
+enum { NODES = 96 };
+
+/* Branch r on a coarse mesh: the log of its tilted density over M, -1e4 where that is below e^-(target + 8), and rho of
+ * both factors. */
+typedef struct {
+    double h, lp[NODES], rho1[NODES], rho2[NODES];
+} coarse_branch;
+
+HS_CLONES static void lay_branch(coarse_branch *D, const hs_pair *pair, int r, double z, double log_m, double least)
+{
+    hs_exponents a = hs_at_tilt(z);
+    double q = pair->q[r], up = pair->up[r], down = pair->down[r], m = fmax(up, down);
+    double lq = log(q), scale = log(pair->w[r]) - log_m, lo, hi;
+    int j, n;
+    hs_two_range(pair, r, z, z, 9.5, &lo, &hi);
+    D->h = fmax((hi - lo) / (NODES - 1), 0.2 / (m > 1 ? m : 1));
+    n = (int)((hi - lo) / D->h) + 1;
+    for (j = 0; j < NODES; j++) {
+        double g = lo + j * D->h, U1, U2, l1;
+        double l2, lm;
+        hs_factor(up, q, lq, g, &U1, &l1, &lm);
+        hs_factor(down, q, lq, -g, &U2, &l2, &lm);
+        D->lp[j] = j < n ? a.a1 * l1 + a.a2 * l2 - 0.5 * g * g + scale : -1e4;
+        D->rho1[j] = (U1 + q) / (1 - q);
+        D->rho2[j] = (U2 + q) / (1 - q);
+        if (D->lp[j] < -least) D->lp[j] = -1e4;
+    }
+}
+
+/* J of the quadrature bound at frequency y on the strip whose edge turns the factors by at1 and at2. */
+HS_CLONES static double branch_strip(const coarse_branch *D, double y, hs_turn at1, hs_turn at2)
+{
+    double x[NODES];
+    int j;
+    for (j = 0; j < NODES; j++) {
+        double e = D->lp[j] + y * (hs_angle_upper(D->rho1[j], at1) + hs_angle_upper(D->rho2[j], at2));
+        x[j] = hs_exp(e < 700 ? e : 700);
+    }
+    return hs_lane_sum(x, NODES) * D->h;
+}
+
 /* A mesh for branch r, 12 bits, for which the quadrature error at frequency y should be below e^-target: best of four
- * strips.
- */
-HS_CLONES double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m)
+ * strips. */
+double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m)
 {
     static const double part[4] = {0.9, 0.5, 0.28, 0.14};
     hs_exponents a = hs_at_tilt(z);
-    double q = pair->q[r], up = pair->up[r], down = pair->down[r];
-    double m = fmax(up, down), lq = log(q), scale = log(pair->w[r]) - log_m;
-    double best = 0, lp[96], rho1[96];
-    double rho2[96], x[96], hc;
-    double lo, hi, h;
-    int i, j, t;
-    int n, e;
-    hs_two_range(pair, r, z, z, 9.5, &lo, &hi);
-    hc = fmax((hi - lo) / 95, 0.2 / (m > 1 ? m : 1));
-    n = (int)((hi - lo) / hc) + 1;
-    for (j = 0; j < 96; j++) {
-        double g = lo + j * hc, U1, U2;
-        double l1, l2, lm;
-        hs_factor(up, q, lq, g, &U1, &l1, &lm);
-        hs_factor(down, q, lq, -g, &U2, &l2, &lm);
-        lp[j] = j < n ? a.a1 * l1 + a.a2 * l2 - 0.5 * g * g + scale : -1e4;
-        rho1[j] = (U1 + q) / (1 - q);
-        rho2[j] = (U2 + q) / (1 - q);
-        if (lp[j] < -target - 8) lp[j] = -1e4;
-    }
+    double up = pair->up[r], down = pair->down[r], best = 0;
+    coarse_branch D;
+    int i;
+    lay_branch(&D, pair, r, z, log_m, target + 8);
     for (i = 0; i < 4; i++) {
-        double d = fmin(part[i] * HS_PI / m, 6), b1 = d * up, b2 = d * down, J[8] = {0};
-        double s1 = b1 <= HS_PI / 2 ? sin(b1) : b1, c1 = b1 <= HS_PI / 2 ? cos(b1) : 0,
-               s2 = b2 <= HS_PI / 2 ? sin(b2) : b2, c2 = b2 <= HS_PI / 2 ? cos(b2) : 0;
-        for (j = 0; j < 96; j++) {
-            double e = lp[j] + y * (hs_angle_upper(rho1[j], b1, s1, c1) + hs_angle_upper(rho2[j], b2, s2, c2));
-            x[j] = hs_exp(e < 700 ? e : 700);
-        }
-        for (j = 0; j < 96; j += 8)
-            for (t = 0; t < 8; t++) J[t] += x[j + t];
+        double d = fmin(part[i] * HS_PI / fmax(up, down), 6), b1 = d * up, b2 = d * down, h;
+        double J = branch_strip(&D, y, hs_turned(b1), hs_turned(b2));
         h = 2 * HS_PI * d /
-            (target + 0.5 * d * d + log(fmax(hs_lanes(J) * hc, 1)) + fmin(a.a1, 0) * log(cos(0.5 * b1)) +
+            (target + 0.5 * d * d + log(fmax(J, 1)) + fmin(a.a1, 0) * log(cos(0.5 * b1)) +
              fmin(a.a2, 0) * log(cos(0.5 * b2)) + 4);
         if (h > best) best = h;
     }
-    best = fmin(best, 2 * HS_PI / sqrt(2 * (target + 2)));
-    best = frexp(best, &e);
-    return ldexp(floor(best * 4096), e - 12);
+    return hs_grid_mesh(fmin(best, 2 * HS_PI / sqrt(2 * (target + 2))));
 }

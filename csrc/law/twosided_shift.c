@@ -34,7 +34,7 @@ static double choose(const hs_pair *pair, int r, hs_exponents a, double target, 
 {
     static const double part[6] = {0.97, 0.9, 0.75, 0.5, 0.3, 0.15};
     double m = fmax(pair->up[r], pair->down[r]), best = 0;
-    int t, e;
+    int t;
     for (t = 0; t < 6; t++) {
         double d = fmin(part[t] * HS_PI / (2 * m), 1.5), h; /* weights, and their rounding, grow by e^{d^2/2} */
         h = 2 * HS_PI * d / (target + log_strip(a, d, pair->up[r], pair->down[r]));
@@ -43,8 +43,7 @@ static double choose(const hs_pair *pair, int r, hs_exponents a, double target, 
             *shift = d;
         }
     }
-    best = frexp(best, &e);
-    return ldexp(floor(best * 4096), e - 12);
+    return hs_grid_mesh(best);
 }
 
 /* How many nodes the paths would have at tilt z on grids for the tilts z_lo .. z_hi, with room for what pads them. */
@@ -101,7 +100,7 @@ static inline void factor(turned f, double g, double *re, double *im, double *er
     double X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
     double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)),
            li = hs_atan2(w, 1 + x);
-    double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2), g0 = g < 0 ? -g : g;
+    double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2);
     double l0, l1;
     lr = v > 300 ? v + f.lq : lr;
     li = v > 300 ? f.b : li; /* less than (1-q)/X off, e^-270 for q > 1e-13 */
@@ -109,10 +108,10 @@ static inline void factor(turned f, double g, double *re, double *im, double *er
     l1 = li < 0 ? -li : li;
     *re = lr;
     *im = li;
-    *err = (q * (ev * (3 * m * g0 + 2 * m * m) + 9 * (m1 < 0 ? -m1 : m1) - 7 * cm) + 6 * (w < 0 ? -w : w) +
-            (2 + f.q_err) * size) *
-               inv +
-           (near != 0 ? (2 + 1.5 * size) * size * inv * inv : 2) + 3 * l0 + 5 * l1 + (l1 > 0.39 ? 4 : 0);
+    *err =
+        (q * (ev * hs_v_error(m, g) + 9 * (m1 < 0 ? -m1 : m1) - 7 * cm) + 6 * (w < 0 ? -w : w) + (2 + f.q_err) * size) *
+            inv +
+        (near != 0 ? (2 + 1.5 * size) * size * inv * inv : 2) + 3 * l0 + 5 * l1 + (l1 > 0.39 ? 4 : 0);
 }
 
 typedef struct { /* what branches are laid with, and the sums over them */
@@ -158,8 +157,7 @@ HS_CLONES static void shift_fill(const layer *B, int r, double d, double h, doub
         k1 = sqrt(x1 * x1 + y1 * y1);
         k2 = sqrt(x2 * x2 + y2 * y2);
         size = k1 + k2;
-        e = f1 * (e1 + 5 * k1) + f2 * (e2 + 5 * k2) + g * g + 2 * d * (g < 0 ? -g : g) + 2 * (turn < 0 ? -turn : turn) +
-            base;
+        e = f1 * (e1 + 5 * k1) + f2 * (e2 + 5 * k2) + g * g + 2 * d * fabs(g) + 2 * fabs(turn) + base;
         slope[j] = p * (e1 + e2 + size * (e + 1));
         reach[j] = p * size;
     }
