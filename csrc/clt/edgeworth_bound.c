@@ -114,12 +114,31 @@ static int add_panels(bounded *S, double lo, double hi)
     return panels;
 }
 
+/* What |X| and |X|^3 miss where panels end at v instead of the zero of X [theory: edgeworth.moments]. */
+static void add_zero(bounded *S, double v)
+{
+    double m = S->m, q = S->q, r = fmin(1, q * exp(v) / ((1 - q) + q * exp(v)));
+    double eta = fabs(loss(v, q, q * expm1(v)) - S->c0) + 32 * HS_U * (fabs(S->c0) + r * (1 + m) * (1 + m + S->span));
+    S->err[4] += 2 * eta;
+    S->err[5] += 2 * eta * eta * eta;
+}
+
+/* What a Gaussian step has beyond R standard deviations of its range, whose largest v is `high`
+ * [theory: edgeworth.moments]. */
+static void add_outside(bounded *S, double R, double high)
+{
+    double q = S->q, out = 2 * exp(-0.5 * R * R) / R, X = 2.22 * S->m / R;
+    int i;
+    X += fmax(fabs(log1p(-q)), fabs(loss(high, q, q * expm1(high)))) + fabs(S->c0);
+    S->err[MEAN] += out * (X + 2);
+    for (i = 1; i < COUNT; i++) S->err[i] += out * small_power(X, POWER[i]);
+}
+
 /* E X^n and the mean of one law, errors included: all but the move to the mean. */
 static void integrate(bounded *S)
 {
     double m = S->m, q = S->q, root = log1p(fmax(expm1(S->c0) / q, -1 + 1e-300));
-    double lo, hi, at;
-    double eta, U, R = 0;
+    double lo, hi, at, R = 0;
     int i, panels;
     if (S->family == 0) {
         R = sqrt(2 * (S->nats - 4 * log(q * fmin(m, 1))));
@@ -143,19 +162,8 @@ static void integrate(bounded *S)
         add_point(S, -m, 0, 0.5, 0);
         add_point(S, m, 0, 0.5 * exp(-m), 2 * HS_U);
     }
-    at = S->family ? 2 * at - m : m * at - 0.5 * m * m;
-    U = q * expm1(at);
-    eta = fabs(loss(at, q, U) - S->c0) +
-          32 * HS_U * (fabs(S->c0) + fmin(1, q * exp(at) / ((1 - q) + q * exp(at))) * (1 + m) * (1 + m + S->span));
-    S->err[4] += 2 * eta;
-    S->err[5] += 2 * eta * eta * eta;
-    if (S->family == 0) {
-        double out = 2 * exp(-0.5 * R * R) / R, X = 2.22 * m / R, low = log1p(-q);
-        double high = m * hi - 0.5 * m * m, U1 = q * expm1(high);
-        X += fmax(fabs(low), fabs(loss(high, q, U1))) + fabs(S->c0);
-        S->err[MEAN] += out * (X + 2);
-        for (i = 1; i < COUNT; i++) S->err[i] += out * small_power(X, POWER[i]);
-    }
+    add_zero(S, S->family ? 2 * at - m : m * at - 0.5 * m * m);
+    if (S->family == 0) add_outside(S, R, m * hi - 0.5 * m * m);
 }
 
 /* Mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 of the loss about its mean under law A (which = 0) or B, then bounds of
@@ -196,61 +204,61 @@ int hs_edgeworth_bounded(int family, double m, double q, int which, const hs_rul
     return HS_OK;
 }
 
+/* One step on a grid for phi at exponent a = 0 or 1 and frequencies of a few standard deviations; *sd is that of the
+ * loss. The mesh is no finer than fits: the bounds tell what a coarse one costs. A power of two keeps the nodes
+ * exact. */
+static int open_modulus(const hs_rule *rule, double *work, hs_opened *O, double *sd)
+{
+    double m = O->m, q = O->q, a = O->a, o[3];
+    hs_moments mo;
+    int st, strip;
+    if (O->family == 0) {
+        double h;
+        hs_cgf_estimate(m, q, a, o);
+        h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0.15 / fmax(m, 1), &strip);
+        h = fmax(h, ldexp(1, (int)ceil(log2((m + 22) / (HS_INNER_MAX - 24)))));
+        st = hs_grid_build(&O->G, m, q, h, -10.5, m + 10.5, work);
+    } else st = hs_laplace_step_grid(&O->G, m, q, rule, work);
+    if (st) return st;
+    hs_grid_moments(&O->G, a, &mo);
+    hs_grid_weights(&O->G, a, mo.log_m, &O->c1, &O->c2);
+    O->n_gl = rule->n;
+    O->log_m = mo.log_m;
+    O->level = O->family == 0 ? hs_grid_quadrature_upper(&O->G, a, 0) + 2 * hs_grid_ends_upper(&O->G, a, mo.log_m)
+                              : hs_laplace_step_quadrature_upper(m, q, a, 0, mo.log_m, rule->n);
+    *sd = sqrt(mo.var);
+    return O->level < 1e-3 ? HS_OK : HS_TOO_WIDE;
+}
+
+/* A bound of |phi(y)|. */
+static double modulus_at(hs_opened *O, double y)
+{
+    double zr, zi;
+    O->G.strip = -1;
+    hs_grid_phase(&O->G, y, &zr, &zi);
+    return fmin(1, hypot(1 + zr, zi) + hs_opened_quadrature_upper(O, y) + y * (O->c1 + 64 * O->c2) + 8 * HS_U);
+}
+
 /* sup |phi(y)| over y0 <= y <= y1 under law A (which = 0) or B. At most 4,000 points, of spacing 0.002/sd up to 1/sd,
  * 0.01/sd up to 3/sd, then 0.05/sd. */
 int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const hs_rule *rule, double y0, double y1,
                                const hs_lent *lent, double *modulus)
 {
-    double a = which, best = 0, prev = -1, y = y0;
-    double c1, c2, q0, ends = 0;
-    double sd, h, s = 0;
-    hs_grid G;
-    hs_moments mo;
+    hs_opened O = {.family = family, .m = m, .q = q, .a = which};
+    double best = 0, before = -1, y = y0, s = 0;
+    double sd;
     int st, j;
     if (lent->n_work < HS_GRID_WORK) return HS_SCRATCH;
     if (!(y0 > 0 && y1 >= y0) || (family == 0 && q == 1)) return HS_BAD_ARGUMENT;
-    if (family == 0) {
-        double o[3];
-        hs_cgf_estimate(m, q, a, o);
-        h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0.15 / fmax(m, 1), &j);
-        /* no finer than fits: the bounds below tell what a coarse mesh costs. A power of two keeps the nodes exact. */
-        h = fmax(h, ldexp(1, (int)ceil(log2((m + 22) / (HS_INNER_MAX - 24)))));
-        st = hs_grid_build(&G, m, q, h, -10.5, m + 10.5, lent->work);
-    } else st = hs_laplace_step_grid(&G, m, q, rule, lent->work);
-    if (st) return st;
-    hs_grid_moments(&G, a, &mo);
-    hs_grid_weights(&G, a, mo.log_m, &c1, &c2);
-    q0 = family == 0 ? hs_grid_quadrature_upper(&G, a, 0)
-                     : hs_laplace_step_quadrature_upper(m, q, a, 0, mo.log_m, rule->n);
-    if (family == 0) {
-        ends = hs_grid_ends_upper(&G, a, mo.log_m);
-        q0 += 2 * ends;
-    }
-    if (!(q0 < 1e-3)) return HS_TOO_WIDE; /* it is relative to the grid's own M: 1.01 below */
-    sd = sqrt(mo.var);
-    for (j = 0; j < 4000; j++) {
-        double zr, zi, err;
-        double at, far;
-        G.strip = -1;
-        hs_grid_phase(&G, y, &zr, &zi);
-        err = family == 0 ? hs_grid_quadrature_upper(&G, a, y)
-                          : hs_laplace_step_quadrature_upper(m, q, a, y, mo.log_m, rule->n);
-        err = 1.01 * (err + q0);
-        at = hypot(1 + zr, zi) + err + y * (c1 + 64 * c2) + 8 * HS_U;
-        far =
-            family == 0 ? hs_grid_far_upper(&G, a, y) + q0 : hs_laplace_step_far_upper(m, q, a, y, mo.log_m) * (1 + q0);
-        far = fmin(1, far);
-        /* [theory: edgeworth.modulus] */
-        if (prev >= 0) best = fmax(best, 0.5 * (fmin(at, 1) + prev + s * sd * (1 + 1e-6)));
-        prev = fmin(at, 1);
-        if (y >= y1 || far <= fmax(best, prev)) {
-            best = fmax(best, y >= y1 ? prev : far);
+    if ((st = open_modulus(rule, lent->work, &O, &sd))) return st;
+    for (j = 1;; j++) {
+        double at = modulus_at(&O, y), far = hs_opened_far_upper(&O, y);
+        if (before >= 0) best = fmax(best, 0.5 * (at + before + s * sd * (1 + 1e-6))); /* [theory: edgeworth.modulus] */
+        if (y >= y1 || far <= fmax(best, at) || j == 4000) {
+            best = fmax(best, y >= y1 ? at : far);
             break;
         }
-        if (j == 3999) {
-            best = fmax(best, far);
-            break;
-        }
+        before = at;
         s = (y * sd < 1 ? 0.002 : y * sd < 3 ? 0.01 : 0.05) / sd;
         if (y + s > y1) s = y1 - y;
         y = y + s > y ? y + s : y1;

@@ -54,6 +54,15 @@ static void second_order(const hs_law *w, int64_t j, double t, double big, doubl
     if (fabs(l) > 0.1) *err += HS_U * fabs(t) * (back * (fabs(lp - l) + 5) + p * (1 + fabs(l)) * 5);
 }
 
+/* The tilted variance summed about the mean; total: the sum of e^{lp + t l - top}. */
+static double centred_variance(const hs_law *w, double t, double top, double total, double mean)
+{
+    double v = 0;
+    int64_t j;
+    for (j = 0; j < w->n; j++) v += exp(w->lp[j] + t * w->l[j] - top) / total * (w->l[j] - mean) * (w->l[j] - mean);
+    return v;
+}
+
 static void points_cgf(const hs_law *w, double t, hs_law_value *out)
 {
     double top = -HUGE_VAL, sum = 0, err = 0;
@@ -97,11 +106,7 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
     mean = s1 / s0;
     out->mean = mean;
     out->var = fmax(s2 / s0 - mean * mean, 0);
-    if (out->var < 1e-6 * mean * mean) { /* centred, where the difference would lose digits */
-        double v = 0;
-        for (j = 0; j < w->n; j++) v += exp(w->lp[j] + t * w->l[j] - top) / s0 * (w->l[j] - mean) * (w->l[j] - mean);
-        out->var = v;
-    }
+    if (out->var < 1e-6 * mean * mean) out->var = centred_variance(w, t, top, s0, mean); /* no digits are lost */
 }
 
 /* HS_LAW_DENSITY: a bound of the sum over points beyond both ends at the tilt c, over e^top: the masses there times the
@@ -404,21 +409,49 @@ static void phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, d
         for (n = 0; n < count; n++) hs_laplace_phi(w, (double)(n0 + n) * dy, zr + n, zi + n);
 }
 
+static void normal_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round)
+{
+    double v = w->m * w->m * w->k, at = w->c + 0.5;
+    int n;
+    for (n = 0; n < count; n++) {
+        double y = (double)(n0 + n) * dy;
+        re[n] -= 0.5 * v * y * y;
+        im[n] += v * at * y;
+        round[n] += 8 * HS_U * v * y * (0.5 * y + fabs(at));
+    }
+}
+
+/* Adds k log phi(y) from x + iv = phi - 1, whose error is y c1 + quad. The modulus: [theory: rounding.log-phi]. Where
+ * phi is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <= (e^1.1 - 1) b^k
+ * [theory: line.inner]. */
+static void add_log_phi(const hs_law *w, double y, double x, double v, double quad, double *re, double *im,
+                        double *round, double *node)
+{
+    double X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), k = w->k;
+    double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
+    double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3);
+    if (!(dz + qz < 0.25)) {
+        double b = mod + y * w->c1 + quad + 8 * HS_U;
+        if (w->kind == HS_LAW_DENSITY) b = fmin(b, hs_law_far_upper(w, y));
+        *re += k * log(b < 1 ? b : 1);
+        *round += b < 1e300 ? 1.1 : HUGE_VAL;
+        return;
+    }
+    *re += k * lr;
+    *im += k * li;
+    *round += k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (fabs(lr) + fabs(li));
+    *node += k * qz / (1 - qz);
+}
+
 /* Add k log phi at count <= HS_LAW_BLOCK nodes from n0 to re, im, and bounds of its rounding and quadrature errors to
- * round and node. The modulus: [theory: rounding.log-phi]. Where phi is lost in its own error, an upper bound b of
- * |phi| stands for it: |phi^k - b^k| <= 2 b^k <= (e^1.1 - 1) b^k [theory: line.inner]. */
+ * round and node. */
 void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round,
                   double *node)
 {
-    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], k = w->k, quad;
+    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], quad;
     int n;
     if (w->kind == HS_LAW_NORMAL) {
-        for (n = 0; n < count; n++) {
-            double y = (double)(n0 + n) * dy, v = w->m * w->m * k;
-            re[n] -= 0.5 * v * y * y;
-            im[n] += v * (w->c + 0.5) * y;
-            round[n] += 8 * HS_U * v * y * (0.5 * y + fabs(w->c + 0.5));
-        }
+        normal_nodes(w, dy, n0, count, re, im, round);
         return;
     }
     if (w->kind == HS_LAW_RANGE) {
@@ -440,23 +473,8 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
         quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     }
     phi(w, dy, n0, count, zr, zi);
-    for (n = 0; n < count; n++) {
-        double x = zr[n], v = zi[n], X = 2 * x + x * x + v * v;
-        double mod = hypot(1 + x, v), y = (double)(n0 + n) * dy;
-        double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
-        double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3),
-               b = mod + y * w->c1 + quad + 8 * HS_U;
-        if (!(dz + qz < 0.25)) {
-            if (w->kind == HS_LAW_DENSITY) b = fmin(b, hs_law_far_upper(w, y));
-            re[n] += k * log(b < 1 ? b : 1);
-            round[n] += b < 1e300 ? 1.1 : HUGE_VAL;
-            continue;
-        }
-        re[n] += k * lr;
-        im[n] += k * li;
-        round[n] += k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (fabs(lr) + fabs(li));
-        node[n] += k * qz / (1 - qz);
-    }
+    for (n = 0; n < count; n++)
+        add_log_phi(w, (double)(n0 + n) * dy, zr[n], zi[n], quad, re + n, im + n, round + n, node + n);
 }
 
 /* A lower bound of a(y)^2 = 2 (1 - |phi(y)|) [theory: line.metric]. */

@@ -41,53 +41,66 @@ void hs_subnormal_value(hs_law *w, double t, hs_law_value *out)
     out->err = miss < 0.5 ? mo.err - log1p(-miss) : miss < 1e300 ? mo.err + log1p(miss) + 1e3 : HUGE_VAL;
 }
 
+/* Whether the grid knows K at c = tilts[0], whose value is left in g, to 0.1 and at both alias tilts to 1/k. */
+static int knows(hs_law *w, const double *tilts, hs_law_value *g)
+{
+    int i;
+    for (i = 2; i >= 0; i--) {
+        hs_subnormal_value(w, tilts[i], g);
+        if (!(g->err < (i ? 1 / w->k : 0.1))) return 0;
+    }
+    return 1;
+}
+
+/* The constants of the error of phi at exponent a for frequencies up to y_max. */
+static void phi_errors(hs_law *w, double a, double log_m, double y_max)
+{
+    double c1, c2, ends, at0;
+    hs_grid *G = &w->grid;
+    hs_grid_weights(G, a, log_m, &c1, &c2);
+    ends = hs_grid_ends_upper(G, a, log_m);
+    G->strip = -1;
+    at0 = hs_grid_quadrature_upper(G, a, 0);
+    G->strip = -1;
+    w->y_max = y_max;
+    w->quad = hs_grid_quadrature_upper(G, a, y_max) + at0 + 2 * ends;
+    w->quad *= 1 + 1.2 * (at0 + ends); /* [theory: law.quotient] */
+    w->level = at0 + 2 * ends;
+    w->c1 = (c1 + 64 * c2) * (1 + 1e-9);
+}
+
 /* The grid for tilts[0] = c and the two alias tilts, frequencies up to y_max, and the constants of phi at c. */
 int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch)
 {
-    double a[3], lo, hi, h;
-    double e, width = sqrt(2 * (T0 + log(w->k) + 12)) + 1, c1, c2;
-    double ends = 0, at0 = 0, target = exp(-T0) / w->k, far;
+    double a[3], lo, hi, h = 0.3 / fmax(w->m, 1);
+    double width = sqrt(2 * (T0 + log(w->k) + 12)) + 1, target = exp(-T0) / w->k, far;
+    hs_grid *G = &w->grid;
     hs_law_value g;
     int i, st, tries;
     for (i = 0; i < 3; i++) a[i] = tilt(w, tilts[i]);
     lo = fmin(fmin(a[0], a[1]), a[2]);
     hi = fmax(fmax(a[0], a[1]), a[2]);
-    for (h = 0.3 / fmax(w->m, 1), tries = 0; tries < 24; tries++, h *= 0.75) {
-        int ex;
-        e = frexp(h, &ex);
-        h = ldexp(floor(e * 4096) / 4096, ex); /* 12 bits: g and g^2/2 are exact */
-        st = hs_grid_build(&w->grid, w->m, w->q, h, -width - hs_left_reach(w->m, w->q, lo),
-                           fmax(w->m, hi * w->m) + width, scratch);
+    for (tries = 0;; tries++, h *= 0.75) {
+        if (tries == 24) return HS_TOO_MANY_NODES;
+        h = hs_grid_mesh(h);
+        st = hs_grid_build(G, w->m, w->q, h, -width - hs_left_reach(w->m, w->q, lo), fmax(w->m, hi * w->m) + width,
+                           scratch);
         if (st) return st;
-        for (i = 2; i >= 0; i--) {
-            hs_subnormal_value(w, tilts[i], &g);
-            if (!(g.err < (i ? 1 / w->k : 0.1))) break;
-        }
-        if (i >= 0) continue;
-        hs_grid_weights(&w->grid, a[0], g.K, &c1, &c2);
-        ends = hs_grid_ends_upper(&w->grid, a[0], g.K);
-        w->grid.strip = -1;
-        at0 = hs_grid_quadrature_upper(&w->grid, a[0], 0);
-        w->grid.strip = -1;
-        w->quad = hs_grid_quadrature_upper(&w->grid, a[0], y_max) + at0 + 2 * ends;
-        w->quad *= 1 + 1.2 * (at0 + ends); /* [theory: law.quotient] */
+        if (!knows(w, tilts, &g)) continue;
+        phi_errors(w, a[0], g.K, y_max);
         if (w->quad <= target) break;
     }
-    if (tries == 24) return HS_TOO_MANY_NODES;
     w->c = tilts[0];
     w->log_m = g.K;
     w->err = g.err;
     w->mean = g.mean;
-    w->y_max = y_max;
-    far = fmax(-w->grid.lo, w->grid.hi);
-    w->var_upper = hs_grid_var_upper(
-        &w->grid, w->add ? -g.mean : g.mean, hs_squares_upper(a[0], w->m, far), 20 * HS_U * w->m * (far + w->m),
-        3.4 + w->m * 2.61 * (w->grid.h + 1 / hs_grid_fall(&w->grid, a[0])), 2 * (at0 + 2 * ends));
-    w->c1 = (c1 + 64 * c2) * (1 + 1e-9);
-    w->level = at0 + 2 * ends;
-    w->r = w->grid.r;
-    w->xr = w->grid.l;
-    w->nr = w->grid.n;
+    far = fmax(-G->lo, G->hi);
+    w->var_upper = hs_grid_var_upper(G, w->add ? -g.mean : g.mean, hs_squares_upper(a[0], w->m, far),
+                                     20 * HS_U * w->m * (far + w->m),
+                                     3.4 + w->m * 2.61 * (G->h + 1 / hs_grid_fall(G, a[0])), 2 * w->level);
+    w->r = G->r;
+    w->xr = G->l;
+    w->nr = G->n;
     w->ref = 0;
     return HS_OK;
 }

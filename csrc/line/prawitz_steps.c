@@ -77,31 +77,9 @@ void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high)
     }
 }
 
-/* One step on its grid: what is needed to bound phi at any frequency. `level` is what the normaliser and the ends
- * add. */
-typedef struct {
-    hs_grid G;
-    int family, n_gl;
-    double m, q, a, log_m;
-    double c1, c2, level;
-} opened;
-
-static double quadrature_upper(opened *O, double y)
-{
-    double x = O->family == 0 ? hs_grid_quadrature_upper(&O->G, O->a, y)
-                              : hs_laplace_step_quadrature_upper(O->m, O->q, O->a, y, O->log_m, O->n_gl);
-    return 1.01 * (x + O->level); /* 1.01: errors are relative to the grid's own M, which open_step has within 1e-3 */
-}
-
-static double far_upper(opened *O, double y)
-{
-    if (O->family) return fmin(1, hs_laplace_step_far_upper(O->m, O->q, O->a, y, O->log_m) * (1 + O->level));
-    return fmin(1, hs_grid_far_upper(&O->G, O->a, y) + 1.01 * O->level);
-}
-
 /* Error of M at real tilt a, relative to M, without the terms of first order that log M drops; *dropped is what
  * those add. */
-static double real_error_upper(opened *O, double a, int first_order, double log_m, double *dropped)
+static double real_error_upper(hs_opened *O, double a, int first_order, double log_m, double *dropped)
 {
     double scale = exp(-fmin(log_m, 0)), fa = fabs(a), m = O->m, q = O->q;
     *dropped = 0;
@@ -118,7 +96,7 @@ static double real_error_upper(opened *O, double a, int first_order, double log_
 
 /* The grid of step i for the line's tilt tilt[2] and frequencies up to y_grid. For ADD it would do for the alias
  * tilts as well, which costs little there and leaves room where |f| falls slowly. */
-static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, opened *O,
+static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, hs_opened *O,
                           double *work)
 {
     double m = S->m[i], q = S->q[i], a = tilt[2];
@@ -139,7 +117,7 @@ static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double
 /* The variance of an opened step's loss: see hs_grid_var_upper. A Laplace step: v off by 10 m u and l by 14 u of
  * itself, at most m; on the ellipses of laplace_step.c |Im v| <= 1.4 and |Re v| <= m + 1.4, so |l - mean| is at most
  * 1.4 + log(1/cos 0.7) + 1.4 above what the nodes, two of which are at v = -m and m, have. */
-static double var_upper(const opened *O, double mean)
+static double var_upper(const hs_opened *O, double mean)
 {
     const hs_grid *G = &O->G;
     double m = O->m, far = fmax(-G->lo, G->hi), squares = hs_squares_upper(O->a, G->m, far);
@@ -149,7 +127,7 @@ static double var_upper(const opened *O, double mean)
 }
 
 /* A coarse grid for an alias tilt: K there, of all the steps, to a nat. */
-static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
+static int build_alias(const hs_prawitz *S, double a, hs_opened *O, double *work)
 {
     double m = O->m, q = O->q, nats = 5 + log(S->ktot), width = sqrt(2 * (nats + 3)) + 1;
     double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2))));
@@ -157,7 +135,7 @@ static int build_alias(const hs_prawitz *S, double a, opened *O, double *work)
 }
 
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
-static int open_step(hs_prawitz *S, int i, double y_grid, double R, opened *O, double *work)
+static int open_step(hs_prawitz *S, int i, double y_grid, double R, hs_opened *O, double *work)
 {
     double a[3], m = S->m[i], k = S->k[i];
     double out, dropped;
@@ -257,21 +235,21 @@ static void smoothed_add_nodes(hs_prawitz *S, double k, double c, const double *
 }
 
 /* -log|phi| at the tail points: as a squared distance a^2 = 2 (1 - |phi|) there, and as a bound for all larger |y|. */
-static void add_points(hs_prawitz *S, double k, opened *O)
+static void add_points(hs_prawitz *S, double k, hs_opened *O)
 {
     int j, strip = O->G.strip;
     for (j = 0; j < S->points; j++) {
         double y = S->y[j], x, w;
         double err, a2;
-        S->far[j] -= k * hs_far_log(far_upper(O, y), S->n_fits);
+        S->far[j] -= k * hs_far_log(hs_opened_far_upper(O, y), S->n_fits);
         if (S->b == 1 && S->far[j] >= S->T0 + 2) S->points = j + 1; /* enough for all that follows */
         if (S->points == 1) return;
         hs_grid_phase(&O->G, y, &x, &w);
         O->G.strip = strip;
-        err = quadrature_upper(O, y);
+        err = hs_opened_quadrature_upper(O, y);
         if (err > 1e-9) {
             O->G.strip = -1;
-            err = quadrature_upper(O, y);
+            err = hs_opened_quadrature_upper(O, y);
         } /* each frequency has its own best strip */
         err += y * (O->c1 + 64 * O->c2);
         a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w)));                             /* 1 - |phi|^2 */
@@ -318,7 +296,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
     int i, j, st;
     hs_near near;
     hs_sums F;
-    opened O;
+    hs_opened O;
     if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
     if ((st = visit_fits(S, work, &F, &near))) return st;
     for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
@@ -335,7 +313,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         if ((st = open_step(S, i, y_grid, R, &O, work))) return st;
         for (j = LEVELS - 1; j >= 0;
              j--) { /* for every frequency up to that part of y_grid; 4 e^..: the trimming, twice */
-            quad[j] = quadrature_upper(&O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
+            quad[j] = hs_opened_quadrature_upper(&O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
             if (quad[j] < 20 * exp(-R))
                 while (j > 0) {
                     quad[j - 1] = quad[j];

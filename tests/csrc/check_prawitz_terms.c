@@ -79,7 +79,7 @@ static void one_step(int family)
     double zr, zi, quad;
     hs_prawitz S = {0};
     exact_value M;
-    opened O;
+    hs_opened O;
     int j, strip;
     S.b = 1;
     S.add = uniform() < 0.4;
@@ -110,9 +110,9 @@ static void one_step(int family)
     strip = O.G.strip;
     hs_grid_phase(&O.G, y, &zr, &zi);
     O.G.strip = strip;
-    quad = quadrature_upper(&O, y);
+    quad = hs_opened_quadrature_upper(&O, y);
     term(name[3], (double)hypotl(1 + zr - M.re, zi - M.im), quad + y * (O.c1 + 64 * O.c2), 1e-14);
-    far = far_upper(&O, y);
+    far = hs_opened_far_upper(&O, y);
     term(name[4], 0.5 * (double)hypotl(M.re, M.im), 0.5 * far, 1e-14);
 }
 
