@@ -78,6 +78,34 @@ def test_c_is_readable():
     assert seen > 300
 
 
+LONG = {
+    *("log_h", "fill_line", "normal_place"),  # allocation.c
+    *("hs_bulk_at", "quadrature", "prepare_bulk_line", "place_bulk_line"),  # bulk.c, bulk_line.c
+    *("expansion", "jumps_at", "read_table", "evaluate_period"),  # jumps.c, mixed.c
+}
+"""Functions of C that are longer than the bar, which each wait for a split that makes them easier to read."""
+
+
+def test_functions_of_c_are_short():
+    """At most 60 lines and 600 tokens: a name, a number or a sign each."""
+    head = re.compile(r"^(?!\s|#|typedef|struct|enum|extern|\})[\w *]+?\b(\w+)\([^;{}]*?\)\s*\{", re.MULTILINE)
+    seen, long = 0, {}
+    for path in ROOT.glob("csrc/**/*.[ch]"):
+        code = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), path.read_text("utf-8"), flags=re.DOTALL)
+        for found in head.finditer(code):
+            depth, end = 1, found.end()
+            while depth:
+                brace = re.compile("[{}]").search(code, end)
+                depth, end = depth + (1 if brace[0] == "{" else -1), brace.end()
+            body = code[found.start() : end]
+            lines, tokens = body.count("\n") + 1, len(re.findall(r"\w+|[^\s\w]", body))
+            seen += 1
+            if lines > 60 or tokens > 600:
+                long[found[1]] = (path.name, lines, tokens)
+    assert seen > 300
+    assert not long.keys() - LONG, long
+
+
 def test_local_names_of_c_are_of_one_file():
     local = re.compile(r"^(?:HS_CLONES )?static (?:inline |HS_CLONES |const )*[\w *]+?\b(\w+)\(", re.MULTILINE)
     held: dict[str, set[str]] = {}

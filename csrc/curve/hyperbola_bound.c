@@ -143,10 +143,32 @@ HS_CLONES double hs_line_rate_upper(const hs_line *L, double kappa)
     return fabs(r) < 1e300 ? r + 1e-14 * s * L->l_max : HUGE_VAL;
 }
 
+/* e^{d + i th} of n nodes, d = f - top, th in im, |th| in re: re, im become its parts, f its size. Phases beyond the
+ * range of hs_cis take libm. */
+static inline void turn_line(int n, double top, double *restrict f, double *restrict re, double *restrict im)
+{
+    int j;
+    if (hs_max(re, n) < 6e5)
+        for (j = 0; j < n; j++) {
+            double c, s, e = hs_exp(f[j] - top);
+            hs_cis(im[j], &c, &s);
+            re[j] = e * c;
+            im[j] = e * s;
+            f[j] = e;
+        }
+    else
+        for (j = 0; j < n; j++) {
+            double th = im[j], e = exp(f[j] - top);
+            re[j] = e * cos(th);
+            im[j] = e * sin(th);
+            f[j] = e;
+        }
+}
+
 /* out: e^{-out[3]} times Re, Im of the trapezoid sum, its rounding bound (the last scaling, 3u, apart) */
 HS_CLONES void hs_line_node(const hs_line *L, double x, double y, double *out, double *tmp)
 {
-    double a = sqrt(x * x + y * y), top, big;
+    double a = sqrt(x * x + y * y), top;
     double size, scale = L->h * 0.39894228040143267794; /* h/sqrt(2 pi) */
     double *restrict f = tmp, *restrict re = tmp + HS_HYP_TMP, *restrict im = tmp + 2 * HS_HYP_TMP,
                      *restrict er = tmp + 3 * HS_HYP_TMP;
@@ -163,24 +185,9 @@ HS_CLONES void hs_line_node(const hs_line *L, double x, double y, double *out, d
         im[j] = ci[j] + x * li[j] + y * lr[j];
         re[j] = fabs(im[j]);
     }
-    big = hs_max(re + lo, hi - lo);
-    if (big < 6e5)
-        for (j = lo; j < hi; j++) {
-            double c, s, d = f[j] - top, e = hs_exp(d);
-            hs_cis(im[j], &c, &s);
-            re[j] = e * c;
-            im[j] = e * s;
-            f[j] = e;
-            er[j] = e * (c0[j] + a * c1[j] - HS_U * d);
-        }
-    else
-        for (j = lo; j < hi; j++) {
-            double th = im[j], d = f[j] - top, e = exp(d);
-            re[j] = e * cos(th);
-            im[j] = e * sin(th);
-            f[j] = e;
-            er[j] = e * (c0[j] + a * c1[j] - HS_U * d);
-        }
+    for (j = lo; j < hi; j++) er[j] = c0[j] + a * c1[j] - HS_U * (f[j] - top);
+    turn_line(hi - lo, top, f + lo, re + lo, im + lo);
+    for (j = lo; j < hi; j++) er[j] *= f[j];
     size = hs_sum(f + lo, hi - lo);
     out[0] = scale * hs_sum(re + lo, hi - lo);
     out[1] = scale * hs_sum(im + lo, hi - lo);

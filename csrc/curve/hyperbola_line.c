@@ -30,36 +30,37 @@ static double *take(hs_arena *mem, int64_t n)
     return p;
 }
 
-int hs_path_plan(hs_path *p, double m, double q, int rung, int add, double kappa, double reach, double t_inner)
+/* The bends of a rung's path and the width of its strip. Rung 0 is the real line; 1 and 2 rise by a fixed slope from x1
+ * on (ADD: 1 is the real line with a narrower strip); from 3 on a path rises by mu1 from x1 on and by mu1 + mu2 from x2
+ * on, right of xb. `at`: how far x1 lies left of xb, in 1/m. */
+static void choose_bends(hs_path *p, int rung, int add, double kappa, double at)
 {
-    static const double sh[HS_HYP_PATHS] = {0, 1.0, 1.0, 0.5, 2.0, 3.5, 5.0, 7.0, 9.5, 12.5, 16.0};
-    static const double more[HS_HYP_PATHS] = {0, 0, 0, 0, 0, 1.5, 3.0, 5.0, 8.0, 12.0, 17.0};
     static const double lift[HS_HYP_PATHS] = {0, 0, 0, 1, 0.8, 0.9, 1.0, 1.2, 1.5, 1.7, 1.8};
-    double mu = fmin(kappa + 0.15, 0.85), at = sh[rung];
-    if (add && rung > 3) at = fmax(2, log(reach) - 2) + more[rung];
-    p->m = m;
-    p->q = q;
-    p->logq1 = log1p(-q);
-    p->logq = log(q);
-    p->xb = (p->logq1 - p->logq) / m + 0.5 * m;
-    p->w = (rung < 3 ? 2.0 : rung < 4 ? 1.4 : 1.0) / m;
+    double mu = fmin(kappa + 0.15, 0.85), rise = add ? lift[rung] : rung == 4 ? 1.2 : 1.7;
+    p->mu1 = rung == 0 ? 0 : rung == 1 ? 0.2 : rung == 2 ? 0.45 : fmin(mu, rise / at);
+    p->w = (rung < 3 ? 2.0 : rung < 4 ? 1.4 : 1.0) / p->m;
     p->d = 0.7 * p->w;
-    p->mu1 = rung == 0   ? 0
-             : rung == 1 ? 0.2
-             : rung == 2 ? 0.45
-                         : fmin(mu, (add         ? lift[rung]
-                                     : rung == 4 ? 1.2
-                                                 : 1.7) /
-                                        at);
     if (add && rung == 1) {
         p->mu1 = 0;
         p->d *= 0.5;
     }
     if (add && rung > 3) p->d *= 0.85;
     p->mu2 = rung < 3 ? 0 : mu - p->mu1;
-    p->x1 = p->xb - at / m;
-    p->x2 = rung < 3 ? p->x1 : p->xb + 0.5 / m;
+    p->x1 = p->xb - at / p->m;
+    p->x2 = rung < 3 ? p->x1 : p->xb + 0.5 / p->m;
     if (p->d > 7.0) p->d = 7.0;
+}
+
+int hs_path_plan(hs_path *p, double m, double q, int rung, int add, double kappa, double reach, double t_inner)
+{
+    static const double sh[HS_HYP_PATHS] = {0, 1.0, 1.0, 0.5, 2.0, 3.5, 5.0, 7.0, 9.5, 12.5, 16.0};
+    static const double more[HS_HYP_PATHS] = {0, 0, 0, 0, 0, 1.5, 3.0, 5.0, 8.0, 12.0, 17.0};
+    p->m = m;
+    p->q = q;
+    p->logq1 = log1p(-q);
+    p->logq = log(q);
+    p->xb = (p->logq1 - p->logq) / m + 0.5 * m;
+    choose_bends(p, rung, add, kappa, add && rung > 3 ? fmax(2, log(reach) - 2) + more[rung] : sh[rung]);
     p->h = 2 * HS_PI * p->d / (t_inner + 0.5 * p->d * p->d);
     if (p->h > 0.45) p->h = 0.45;
     p->h = ldexp(floor(ldexp(p->h, 20)), -20);
@@ -190,18 +191,25 @@ HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c
     }
 }
 
+/* e0, e1 of (3) for the end whose distances from the two turns are a and c. */
+static void bend_errors(const hs_path *p, double a, double c, double *e0, double *e1)
+{
+    double w2 = p->w * p->w;
+    *e0 = w2 * (p->mu1 / (2 * a) + p->mu2 / (2 * c));
+    *e1 = w2 * (p->mu1 / (2 * a * a) + p->mu2 / (2 * c * c));
+}
+
 /* Both open ends of the line, (3): lo, hi its first and last xi, left, right its first and last g. */
 static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double hi, const double *left,
                      const double *right)
 {
-    double mu = p->mu1 + p->mu2, gpmax = 1 + mu, w2 = p->w * p->w;
+    double mu = p->mu1 + p->mu2, gpmax = 1 + mu;
     double size = fabs(t), e0 = 0, e1 = 0;
     double lam, rho, lead = 0;
     if (mu > 0) {
         double a = p->x1 - lo, c = p->x2 - lo;
         if (!(a >= p->w)) return HS_NO_PATH;
-        e0 = w2 * (p->mu1 / (2 * a) + p->mu2 / (2 * c));
-        e1 = w2 * (p->mu1 / (2 * a * a) + p->mu2 / (2 * c * c));
+        bend_errors(p, a, c, &e0, &e1);
     }
     lam = (-lo - e0) * (1 - e1) - (size + e0) * e1;
     rho = exp(p->m * (left[0] - p->xb));
@@ -212,8 +220,7 @@ static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double h
     if (mu > 0) {
         double a = hi - p->x1, c = hi - p->x2;
         if (!(c >= p->w)) return HS_NO_PATH;
-        e0 = w2 * (p->mu1 / (2 * a) + p->mu2 / (2 * c));
-        e1 = w2 * (p->mu1 / (2 * a * a) + p->mu2 / (2 * c * c));
+        bend_errors(p, a, c, &e0, &e1);
         lead = p->mu1 * a + p->mu2 * c;
     }
     rho = exp(p->m * (right[0] - p->xb));
@@ -247,20 +254,12 @@ HS_CLONES static int over_cells(hs_line *L, double *restrict slack, double *rest
     return top < 1e300; /* every sum of (2) is finite */
 }
 
-/* tmp: 2 HS_HYP_TMP doubles. */
-static int line_build(hs_line *L, const hs_path *p, double t, double h, int node, hs_arena *mem, double *tmp)
+/* Room in `mem` for the tables of n samples. */
+static int line_room(hs_line *L, int node, int64_t n, hs_arena *mem)
 {
-    double *slack = tmp + 8, *raw = tmp + HS_HYP_TMP + 8, *at, lo;
-    double hi, left[2] = {0}, right[2] = {0};
-    int64_t j0 = (int64_t)floor(p->lo / h), n = ((int64_t)ceil(p->hi / h) - j0 + 8) / 8 * 8, j;
-    int crossed = 0, i;
-    chunk c;
-    if (n > HS_HYP_TMP - 16) return HS_NO_PATH;
-    if (!(at = take(mem, n * (node ? 8 : 4)))) return HS_SCRATCH;
+    double *at = take(mem, n * (node ? 8 : 4));
+    if (!at) return HS_SCRATCH;
     L->n = (int)n;
-    L->h = h;
-    L->m = p->m;
-    L->logq1 = p->logq1;
     L->lr = at;
     L->li = at + n;
     L->lw = at + 2 * n;
@@ -271,6 +270,22 @@ static int line_build(hs_line *L, const hs_path *p, double t, double h, int node
         L->c0 = at + 6 * n;
         L->c1 = at + 7 * n;
     }
+    return HS_OK;
+}
+
+/* tmp: 2 HS_HYP_TMP doubles. */
+static int line_build(hs_line *L, const hs_path *p, double t, double h, int node, hs_arena *mem, double *tmp)
+{
+    double *slack = tmp + 8, *raw = tmp + HS_HYP_TMP + 8, lo;
+    double hi, left[2] = {0}, right[2] = {0};
+    int64_t j0 = (int64_t)floor(p->lo / h), n = ((int64_t)ceil(p->hi / h) - j0 + 8) / 8 * 8, j;
+    int crossed = 0, i;
+    chunk c;
+    if (n > HS_HYP_TMP - 16) return HS_NO_PATH;
+    if (line_room(L, node, n, mem)) return HS_SCRATCH;
+    L->h = h;
+    L->m = p->m;
+    L->logq1 = p->logq1;
     for (j = 0; j < n; j += CHUNK) {
         int size = n - j < CHUNK ? (int)(n - j) : CHUNK;
         fill_curve(p, t, h, (double)(j0 + j), size, &c);

@@ -125,10 +125,21 @@ static void best_of(const lattice_step *S, int64_t i0, int64_t n, double *out)
 
 int64_t hs_ranged_work(int64_t points, int64_t widest) { return 6 * (points + 5 * widest + 8) + 2 * (widest + 1); }
 
+/* p_a and q_a of a step of range m h. */
+static void ranged_weights(int64_t m, double h, double *p, double *q)
+{
+    double whole = expm1(-(double)m * h);
+    int64_t a;
+    for (a = 0; a <= m; a++) {
+        p[a] = a < m ? expm1((double)(a - m) * h) / whole : 0;
+        q[a] = a ? exp((double)(a - m) * h) * expm1(-(double)a * h) / whole : 0;
+    }
+}
+
 int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side)
 {
-    int64_t j, i, a, size = 1;
-    int64_t widest = 0, points = 1;
+    int64_t j, i, size = 1;
+    int64_t widest = 0, points = 1, room;
     double *ext = work, *slope, *bend, *coarse;
     double *p, *q, *x, *back;
     lattice_step one;
@@ -138,12 +149,13 @@ int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *wo
         points += m[j];
     }
     if (n_work < hs_ranged_work(points, widest)) return HS_SCRATCH;
-    slope = ext + points + 5 * widest + 8;
-    bend = slope + points + 5 * widest + 8;
-    x = bend + points + 5 * widest + 8;
-    coarse = x + points + 5 * widest + 8;
-    back = coarse + points + 5 * widest + 8;
-    p = back + points + 5 * widest + 8;
+    room = points + 5 * widest + 8;
+    slope = ext + room;
+    bend = slope + room;
+    x = bend + room;
+    coarse = x + room;
+    back = coarse + room;
+    p = back + room;
     q = p + widest + 1;
     one.p = p;
     one.q = q;
@@ -154,11 +166,7 @@ int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *wo
     side[0] = 0; /* the curve of no steps */
     for (j = 0; j < k; j++) {
         int64_t range = m[j], n = size + range;
-        double whole = expm1(-(double)range * h);
-        for (a = 0; a <= range; a++) {
-            p[a] = a < range ? expm1((double)(a - range) * h) / whole : 0;
-            q[a] = a ? exp((double)(a - range) * h) * expm1(-(double)a * h) / whole : 0;
-        }
+        ranged_weights(range, h, p, q);
         extend(side, size, range, h, ext);
         one.m = range;
         one.r = range < 16 ? range : range / (ROWS - 2) + 1 > 8 ? range / (ROWS - 2) + 1 : 8;

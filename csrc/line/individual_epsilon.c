@@ -94,31 +94,39 @@ HS_CLONES static void gather(record *R, const hs_contour *C, int levels, const i
         }
 }
 
+/* 2 f_n at eps0 in place of log phi at the nodes n0 + n, n < count; |2 f_n| in size. */
+static inline void freeze_block(const hs_contour *C, double eps0, double n0, int count, double *restrict re,
+                                double *restrict im, double *restrict size)
+{
+    double c = C->c, dy = C->dy, cc = c * (1 + c), c2 = 1 + 2 * c;
+    int n;
+    for (n = 0; n < count; n++) {
+        double y = (n0 + (double)n) * dy, dr = cc - y * y, di = y * c2, den = dr * dr + di * di;
+        double x = re[n], co, si, mag;
+        hs_cis_m1(im[n] - eps0 * y, &co, &si);
+        co += 1;
+        mag = 2 * hs_exp(x < 0.5 ? x : 0.5) / den; /* |phi| <= 1: more is rounding */
+        re[n] = mag * (co * dr + si * di);
+        im[n] = mag * (si * dr - co * di);
+        size[n] = mag * sqrt(den);
+    }
+}
+
 /* f_n at eps0, weighted 1, 2, 2, ..., in place of log phi; sums of |f_n| by eighths; the largest phase. */
 HS_CLONES static void record_freeze(record *R, double log_delta)
 {
     const hs_contour *C = R->C;
-    double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c, dy = C->dy;
+    double *restrict fr = R->fr, *restrict fi = R->fi, c = C->c;
     double Y = (double)C->N * C->dy, eps0, size[LANES], top = 0;
-    double cc = c * (1 + c), c2 = 1 + 2 * c;
     int n, n0, part = 0;
     int eighth = (int)(C->N + 1) / 8, nodes = R->nodes;
-    eps0 = (R->head[HS_K0] - log_delta - log(cc * C->sd * 2.5)) / c; /* leading order of the saddle point: a start */
+    /* leading order of the saddle point: a start */
+    eps0 = (R->head[HS_K0] - log_delta - log(c * (1 + c) * C->sd * 2.5)) / c;
     memset(R->abs_sum, 0, sizeof R->abs_sum);
+    for (n = 0; n < nodes; n++) top = fabs(fi[n]) > top ? fabs(fi[n]) : top;
     for (n0 = 0; n0 < nodes; n0 += LANES) {
         int count = nodes - n0 < LANES ? nodes - n0 : LANES;
-        double base = n0, *restrict xr = fr + n0, *restrict xi = fi + n0;
-        for (n = 0; n < count; n++) top = fabs(xi[n]) > top ? fabs(xi[n]) : top;
-        for (n = 0; n < count; n++) {
-            double y = (base + (double)n) * dy, dr = cc - y * y, di = y * c2, den = dr * dr + di * di;
-            double x = xr[n], co, si, mag;
-            hs_cis_m1(xi[n] - eps0 * y, &co, &si);
-            co += 1;
-            mag = 2 * hs_exp(x < 0.5 ? x : 0.5) / den; /* |phi| <= 1: more is rounding */
-            xr[n] = mag * (co * dr + si * di);
-            xi[n] = mag * (si * dr - co * di);
-            size[n] = mag * sqrt(den);
-        }
+        freeze_block(C, eps0, n0, count, fr + n0, fi + n0, size);
         if (n0 == 0) {
             fr[0] *= 0.5;
             fi[0] *= 0.5;
@@ -133,7 +141,7 @@ HS_CLONES static void record_freeze(record *R, double log_delta)
     R->eps0 = eps0;
     R->phase = top + fabs(eps0) * Y;
     R->tail = exp(-hs_tail_lower(R->head + HS_TAIL)) / (HS_PI * Y);
-    R->tail *= (1 + dy / Y) * (1 + 1e-9);
+    R->tail *= (1 + C->dy / Y) * (1 + 1e-9);
 }
 
 /* The upper end of delta(eps), and its estimate, which stands for the lower one as well. */
@@ -145,18 +153,17 @@ static void record_at(const void *frozen, double eps, hs_value *v)
         .c = C->c, .dy = C->dy, .eps = R->eps0, .N = C->N, .re = (double *)R->fr, .im = (double *)R->fi};
     double c = C->c, P = C->P, unit = C->dy / (2 * HS_PI);
     double K = R->head[HS_K0], L = K - c * eps;
-    double S, slope, S1 = 0;
-    double S2 = 0, up, whole;
+    double S, slope, known, known_err;
+    double up, whole;
     double y_max = (double)C->N * C->dy, s = C->s_left, error = 0;
     int i;
     memset(v, 0, sizeof *v);
     v->upper = HUGE_VAL;
     if (!(R->phase + y_max * fabs(eps) < 1e6)) return; /* hs_cis_m1 ends at 2e6 */
     hs_nodes_sum(&F, eps, &S, &slope);
-    if (s < 0) S1 = exp(-L) / expm1(c * P);
-    if (s < -1) S2 = exp(eps - L) / expm1((c + 1) * P);
+    known = hs_known_aliases(c, P, eps, L, s < 0, s < -1, &known_err);
     v->log_scale = L;
-    v->value = v->lower = unit * S - (S1 - S2);
+    v->value = v->lower = unit * S - known;
     v->slope = unit * slope;
     for (i = 0; i < 8; i++) { /* phases, exp, two rotations, division: 60u; the sum: nodes u */
         double each = R->head[HS_NODES + i] + 8 * HS_U * y_max * (fabs(eps) + fabs(R->eps0));
@@ -166,7 +173,7 @@ static void record_at(const void *frozen, double eps, hs_value *v)
     up = unit * S + unit * error + R->tail;
     /* [theory: individual.contour, line.aliases] */
     if (s < 0 && s >= -1) up += exp(R->head[HS_K_LEFT] - K + (c - s) * (eps - P)) / -expm1(-(c - s) * P) * (1 + 1e-9);
-    up = up * exp(fmin(whole, 1e3)) - (S1 - S2) + 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(L)) * (S1 + S2);
+    up = up * exp(fmin(whole, 1e3)) - known + known_err;
     v->upper = up * (1 + 8 * HS_U * (2 + fabs(L)));
 }
 

@@ -221,24 +221,20 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
     const hs_nodes F = smoothed_nodes(S);
     double unit = S->dy / (2 * HS_PI), sum, der;
     double t = S->t, P = S->P, s = S->s_left;
-    double S1 = 0, S2 = 0, whole;
+    double known, known_err, whole;
+    int bounded = eps - P <= S->low;
     double right = smoothed_aliases_upper(S, 0, S->s_right, eps), left = smoothed_aliases_upper(S, 1, s, eps);
     v->log_scale = S->K[2] - t * eps;
     hs_nodes_sum(&F, eps, &sum, &der);
-    if (s < 0) S1 = exp(-v->log_scale) / expm1(t * P);
-    if (eps - P <= S->low) {
-        S1 = exp(-v->log_scale) / expm1(t * P);
-        S2 = exp(eps - v->log_scale) / expm1((t + 1) * P);
-    }
-    v->value = unit * sum - (S1 - S2);
+    known = hs_known_aliases(t, P, eps, v->log_scale, s < 0 || bounded, bounded, &known_err);
+    v->value = unit * sum - known;
     v->slope = unit * der;
     whole = 2 * HS_U * (fabs(S->K[2]) + fabs(t * eps)) + S->err;
-    v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2]) +
-                  16 * HS_U * (2 + t * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
+    v->rounding = unit * S->round_sum + expm1(whole) * fabs(unit * sum) * (1 + S->inner[2]) + known_err;
     v->inner = unit * S->inner_sum + expm1(S->inner[2] - S->fitted) * fabs(unit * sum);
     v->fit = unit * S->fit_sum + exp(S->inner[2]) * S->fitted * fabs(unit * sum);
     if (eps + P >= S->high) right = 0; /* [theory: prawitz.aliases] */
-    if (eps - P <= S->low) left = 0;
+    if (bounded) left = 0;
     v->alias_right = right;
     v->alias_left = left;
     v->truncation = S->tail;

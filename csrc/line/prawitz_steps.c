@@ -134,6 +134,16 @@ static int build_alias(const hs_prawitz *S, double a, hs_opened *O, double *work
     return hs_grid_build(&O->G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work);
 }
 
+/* Adds k times the K of an opened step at exponent a and its error to entry j of the sums for alias tilts. */
+static void add_alias_value(hs_prawitz *S, int j, double k, double a, hs_opened *O)
+{
+    double log_m = hs_grid_log_m_upper(&O->G, a), dropped, out = real_error_upper(O, a, 0, log_m, &dropped);
+    out = out < 1 ? -log1p(-out) : HUGE_VAL;
+    S->K[j] += k * log_m;
+    S->inner[j] += k * out;
+    if (S->n_fits) S->excess[j] += k * hs_excess(log_m, out);
+}
+
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
 static int open_step(hs_prawitz *S, int i, double y_grid, double R, hs_opened *O, double *work)
 {
@@ -151,14 +161,8 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, hs_opened *O
     O->n_gl = S->rule.n;
     if (O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     for (j = 0; j < 2; j++) {
-        double log_m;
         if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
-        log_m = hs_grid_log_m_upper(&O->G, a[j]);
-        out = real_error_upper(O, a[j], 0, log_m, &dropped);
-        out = out < 1 ? -log1p(-out) : HUGE_VAL;
-        S->K[j] += k * log_m;
-        S->inner[j] += k * out;
-        if (S->n_fits) S->excess[j] += k * hs_excess(log_m, out);
+        add_alias_value(S, j, k, a[j], O);
     }
     if (!O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     hs_grid_moments(&O->G, a[2], &mo);
@@ -290,19 +294,42 @@ static void add_fits(hs_prawitz *S, const hs_sums *F, const hs_near *near)
     }
 }
 
+/* The quadrature error of phi for every frequency up to each of the LEVELS parts of y_grid, of a grid trimmed to
+ * e^-(R + 2): a part takes the error of a larger one where that is small enough, for it can only fall. */
+static void node_levels(const hs_prawitz *S, hs_opened *O, double y_grid, double R, double *quad)
+{
+    int j;
+    for (j = LEVELS - 1; j >= 0; j--) { /* 4 e^..: the trimming, twice */
+        quad[j] = hs_opened_quadrature_upper(O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
+        if (quad[j] < 20 * exp(-R))
+            for (; j > 0; j--) quad[j - 1] = quad[j];
+        else if (S->N < 64 && j > 0) {
+            quad[j - 1] = quad[j];
+            j--;
+        }
+    }
+}
+
+/* The sums of the nodes and of the tail points, of no steps. */
+static void clear_sums(hs_prawitz *S)
+{
+    int j;
+    for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
+    for (j = 0; j < 3; j++) S->K[j] = S->inner[j] = 0;
+    for (j = 0; j < POINTS; j++) S->metric[j] = S->far[j] = S->gauss[j] = 0;
+    S->err = S->var = S->k_smooth = S->excess[0] = S->excess[1] = S->fitted = 0;
+}
+
 int hs_prawitz_visit(hs_prawitz *S, double *work)
 {
     double y_grid = (double)(S->N + 2) * S->dy, R = S->T0 + log(S->ktot) + (S->tight_grids ? 0 : 6);
-    int i, j, st;
+    int i, st;
     hs_near near;
     hs_sums F;
     hs_opened O;
     if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
     if ((st = visit_fits(S, work, &F, &near))) return st;
-    for (j = 0; j < 4; j++) memset(S->re + j * N_MAX, 0, sizeof(double) * (size_t)(S->N + 1));
-    for (j = 0; j < 3; j++) S->K[j] = S->inner[j] = 0;
-    for (j = 0; j < POINTS; j++) S->metric[j] = S->far[j] = S->gauss[j] = 0;
-    S->err = S->var = S->k_smooth = S->excess[0] = S->excess[1] = S->fitted = 0;
+    clear_sums(S);
     for (i = 0; i < S->b; i++) {
         double quad[LEVELS];
         if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;
@@ -311,19 +338,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
             continue;
         }
         if ((st = open_step(S, i, y_grid, R, &O, work))) return st;
-        for (j = LEVELS - 1; j >= 0;
-             j--) { /* for every frequency up to that part of y_grid; 4 e^..: the trimming, twice */
-            quad[j] = hs_opened_quadrature_upper(&O, y_grid * (j + 1) / LEVELS) + 4 * exp(-R - 2);
-            if (quad[j] < 20 * exp(-R))
-                while (j > 0) {
-                    quad[j - 1] = quad[j];
-                    j--;
-                } /* it can only fall */
-            else if (S->N < 64 && j > 0) {
-                quad[j - 1] = quad[j];
-                j--;
-            }
-        }
+        node_levels(S, &O, y_grid, R, quad);
         hs_grid_trim(&O.G, exp(-R - 2));
         hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);
         smoothed_add_nodes(S, S->k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
@@ -368,37 +383,50 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
     return far * S->ktot / total;
 }
 
+enum { SAMPLES = 16 };
+
+/* What 1/|z(1 + z)| has fallen by at frequency y, in nats. */
+static double kernel_fall(const hs_prawitz *S, double y) { return 2 * log(hypot(S->t, y) / S->t); }
+
+/* log|f| at the frequencies y0 1.35^j, estimated from some of the steps; G: the grid of the last of them, open. One
+ * step is not followed beyond the target. */
+static int sample_decay(const hs_prawitz *S, double y0, double target, hs_grid *G, double *work, double *log_f)
+{
+    double total = 0, log_m;
+    int stride = hs_prawitz_sparse(S), i, j;
+    for (j = 0; j < SAMPLES; j++) log_f[j] = 0;
+    for (i = 0; i < S->b; i += stride) {
+        int at = pick(S, i, stride), plain = S->family[at] == 0 && S->q[at] == 1;
+        double m = S->m[at], k = S->k[at], y = y0;
+        double zr, zi;
+        total += k;
+        if (!plain && open_coarse(S, at, G, &log_m, work)) return HS_TOO_MANY_NODES;
+        for (j = 0; j < SAMPLES; j++, y *= 1.35) {
+            if (!plain) hs_grid_phase(G, y, &zr, &zi);
+            log_f[j] += plain ? -0.5 * k * m * m * y * y : 0.5 * k * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
+            if (S->b == 1 && log_f[j] - kernel_fall(S, y) < -target) break;
+        }
+    }
+    for (j = 0; j < SAMPLES; j++) log_f[j] = log_f[j] * S->ktot / total;
+    return HS_OK;
+}
+
 /* The decay of |f| sampled at geometric y on middling grids of at most 48 steps: how many nodes are worth having.
  * `far_only`: the far bound at the last of them should do. */
 int hs_prawitz_plan(hs_prawitz *S, double *work)
 {
-    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, sum[16] = {0};
-    double total = 0, y, prev = 0;
-    double prev_y = 0, far, log_m;
-    int stride = hs_prawitz_sparse(S), i, j, it;
+    double target = S->T0 + 4, y0 = sqrt(2 * target) / S->sd, log_f[SAMPLES];
+    double y = y0, prev = 0, prev_y = 0, far;
+    int i, st;
     hs_grid G;
-    for (i = 0; i < S->b; i += stride) {
-        double m, k, zr, zi;
-        int plain;
-        j = pick(S, i, stride);
-        m = S->m[j];
-        k = S->k[j];
-        plain = S->family[j] == 0 && S->q[j] == 1;
-        total += k;
-        if (!plain && open_coarse(S, j, &G, &log_m, work)) return HS_TOO_MANY_NODES;
-        for (it = 0, y = y0; it < 16; it++, y *= 1.35) {
-            if (!plain) hs_grid_phase(&G, y, &zr, &zi);
-            sum[it] += plain ? -0.5 * k * m * m * y * y : 0.5 * k * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
-            if (S->b == 1 && sum[it] - 2 * log(hypot(S->t, y) / S->t) < -target) break;
-        }
-    }
+    if ((st = sample_decay(S, y0, target, &G, work, log_f))) return st;
     S->fine = S->far_only = 0;
-    for (it = 0, y = y0; it < 16; it++, prev_y = y, y *= 1.35) {
-        double at = sum[it] * S->ktot / total - 2 * log(hypot(S->t, y) / S->t);
+    for (i = 0; i < SAMPLES; i++, prev_y = y, y *= 1.35) {
+        double at = log_f[i] - kernel_fall(S, y);
         if (at < -target) {
             double end = y;
-            if (it > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
-            far = far_estimate(S, end, stride, &G, work); /* it sees less than |f|, but all that follows */
+            if (i > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
+            far = far_estimate(S, end, hs_prawitz_sparse(S), &G, work); /* less than |f|, but of all that follows */
             S->fine = far > 0 ? 1 : 0;
             S->far_only = far > 0.4 * target && S->b > 1 ? 1 : 0;
             if (S->fine) y = fmax(y, end * fmin(2.5, pow(target / far, 0.8)));

@@ -18,6 +18,16 @@ typedef struct {
 
 void hs_nodes_freeze(hs_nodes *F);
 
+/* The aliases left of a line at c > 0 whose delta is known, 1 - e^x: the sums of 1 and of e^x as far as they are asked
+ * for, the first less the second, over e^log_scale, and what both are off by [theory: line.known-aliases]. */
+static inline double hs_known_aliases(double c, double P, double eps, double log_scale, int ones, int powers,
+                                      double *rounding)
+{
+    double S1 = ones ? exp(-log_scale) / expm1(c * P) : 0, S2 = powers ? exp(eps - log_scale) / expm1((c + 1) * P) : 0;
+    *rounding = 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(log_scale)) * (S1 + S2);
+    return S1 - S2;
+}
+
 /* sum Re f_n e^{-i (eps - F->eps) n dy}, and the same with z_n f_n; of F: c, dy, eps, N and frozen re, im. */
 void hs_nodes_sum(const hs_nodes *F, double eps, double *value, double *slope);
 
