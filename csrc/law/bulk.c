@@ -185,94 +185,114 @@ int hs_bulk_cut(hs_bulk *J, double l, double a, double y)
     return HS_OK;
 }
 
+/* Error of Gauss-Legendre on the panel at x by the ellipse of rho: of B, returned, and added to out[n] of the first
+ * `order` raw moments times B; infinite where the ellipse meets the branch points [theory: small.bulk]. */
+static double panel_moments(const hs_bulk *J, double x, double half, double rho, double a, int order, double *out)
+{
+    double R = 0.5 * half * (rho + 1 / rho), b = 0.5 * half * (rho - 1 / rho), beta = J->m * b;
+    double xl = x - R, xr = x + R, near = fmax(0, fmax(xl, -xr)), low = log1p(-J->q);
+    double vl = J->m * xl - 0.5 * J->m * J->m, vr = J->m * xr - 0.5 * J->m * J->m;
+    double U, top, big, least;
+    double w, L, power;
+    int n;
+    if (!(beta <= 1)) return HUGE_VAL;
+    U = J->q * (fmax(fabs(expm1(vl)), fabs(expm1(vr))) + exp(vr) * beta);
+    top = fmax(0, log1p(J->q * expm1(vr)));
+    least = a > 0 ? low : fmin(0, log1p(J->q * (exp(vl) * cos(beta) - 1)));
+    big = exp((a - 2) * (a >= 2 ? top : least));
+    L = fmin(U / (1 - J->q), fmax(-low, top) + beta);
+    w = 64.0 / 15 * half * pow(rho, -2.0 * J->per) / (1 - 1 / (rho * rho));
+    w *= exp(0.5 * (b * b - near * near) - HS_LOG_SQRT_2PI);
+    if (order) out[1] += w * 0.5 * U * U * big * (a * (a - 1) * L + 2 * a - 1);
+    for (power = w * exp(a * top) * L, n = 2; n <= order; n++) out[n] += power *= L;
+    return w * 0.5 * a * (a - 1) * U * U * big;
+}
+
 /* Error of Gauss-Legendre over all panels and of what lies left of them, of B (out[0]) and of the first `order` raw
  * moments times B (out[n]) at the exponent a >= 1, or of B alone at a <= 0. */
 static void quadrature(const hs_bulk *J, double a, int order, double *out)
 {
-    double low = log1p(-J->q), c = J->left, far = exp(-0.5 * c * c - HS_LOG_SQRT_2PI), deep;
+    double c = J->left, far = exp(-0.5 * c * c - HS_LOG_SQRT_2PI), deep;
     int64_t i;
     int n, e;
-    deep = fmin(J->q * J->m * (c + 0.5 * J->m) / (1 - J->q), -low);
+    deep = fmin(J->q * J->m * (c + 0.5 * J->m) / (1 - J->q), -log1p(-J->q));
     for (n = 0; n <= order; n++) out[n] = far * pow(deep, n) / (c - n / c);
     out[0] = far * deep * deep / (c - 2 / c) * a * a / (1 - J->q);
     if (a < 0) out[0] = hs_bulk_left_upper(J, a) + (2 - a * J->q) * far / c;
     if (order) out[1] = far * deep * deep / (c - 2 / c) * (a * a * deep + 2 * a) / (1 - J->q);
     for (i = 0; i < J->panels; i++) {
-        double best = HUGE_VAL, x = J->mid[i], half = J->half[i];
-        for (e = 0; e < (order ? 1 : ELLIPSES); e++) {
-            double rho = ELLIPSE[e], R = 0.5 * half * (rho + 1 / rho), b = 0.5 * half * (rho - 1 / rho);
-            double beta = J->m * b, xl = x - R, xr = x + R, near = fmax(0, fmax(xl, -xr));
-            double each = 64.0 / 15 * half * pow(rho, -2.0 * J->per) / (1 - 1 / (rho * rho));
-            double vl = J->m * xl - 0.5 * J->m * J->m, vr = J->m * xr - 0.5 * J->m * J->m;
-            double U = J->q * (fmax(fabs(expm1(vl)), fabs(expm1(vr))) + exp(vr) * beta), top, big;
-            double w, L, power, least;
-            if (!(beta <= 1)) break;
-            top = fmax(0, log1p(J->q * expm1(vr)));
-            least = a > 0 ? low : fmin(0, log1p(J->q * (exp(vl) * cos(beta) - 1)));
-            big = exp((a - 2) * (a >= 2 ? top : least));
-            L = fmin(U / (1 - J->q), fmax(-low, top) + beta);
-            w = each * exp(0.5 * (b * b - near * near) - HS_LOG_SQRT_2PI);
-            best = fmin(best, w * 0.5 * a * (a - 1) * U * U * big); /* [theory: small.bulk] */
-            if (order) out[1] += w * 0.5 * U * U * big * (a * (a - 1) * L + 2 * a - 1);
-            for (power = w * exp(a * top) * L, n = 2; n <= order; n++) out[n] += power *= L;
-        }
+        double best = HUGE_VAL;
+        for (e = 0; e < (order ? 1 : ELLIPSES); e++)
+            best = fmin(best, panel_moments(J, J->mid[i], J->half[i], ELLIPSE[e], a, order, out));
         out[0] += best;
     }
+}
+
+/* Sums over the nodes: of what B and its raw moments hold, of the moduli of that, and of its errors. */
+typedef struct {
+    double of[ORDER + 1], size[ORDER + 1], err[ORDER + 1];
+} bulk_sums;
+
+/* What one node, with the columns c, adds at the exponent a. */
+static void add_node(const double *c, double a, int order, bulk_sums *S)
+{
+    double w = c[0], L = c[2], E = a * L, m1 = expm1(E);
+    double h2 = hs_h2(E), x = c[5], rel = HS_U * (6 * x * x + 8 * fabs(x) + 24);
+    double dL = c[4] / (1 + c[1]) + 2 * HS_U * fabs(L), power;
+    int n;
+    S->of[0] += w * (h2 + a * c[3]);
+    S->err[0] += w * (fabs(a) * fabs((m1 + 1) / (1 + c[1]) - 1) * c[4] + (rel + 150 * HS_U) * (h2 + fabs(a * c[3])) +
+                      6 * HS_U * fabs(E * m1));
+    if (!order) return;
+    S->of[1] += w * (L * m1 + c[3]);
+    S->err[1] += w * (fabs((m1 + 1) / (1 + c[1]) * (E + 1) - 1) * c[4] + (rel + 150 * HS_U) * fabs(L * m1) +
+                      (rel + 150 * HS_U) * fabs(c[3]) + 6 * HS_U * fabs(L) * (m1 + 1) * fabs(E));
+    rel += a * dL + HS_U * (4 * fabs(E) + 30);
+    for (power = w * (m1 + 1) * L, n = 2; n <= order; n++) {
+        S->err[n] += fabs(power) * (n * dL + fabs(L) * rel);
+        power *= L;
+        S->of[n] += power;
+        S->size[n] += fabs(power);
+    }
+}
+
+/* The moments from the sums, what the panels miss of them, and the error `part` of B; false where they are not
+ * known to 1e-3. */
+static int set_moments(const hs_bulk *J, int order, bulk_sums *S, const double *lost, double part, hs_bulk_tilted *T)
+{
+    double scale = exp(J->log_unit);
+    int n;
+    T->wrong = 0;
+    T->size[1] = 1.001 * sqrt(S->size[2] * exp(-T->log_b));
+    for (n = 1; n <= order; n++) {
+        T->moment[n] = S->of[n] * exp(-T->log_b);
+        if (n > 1) T->size[n] = S->size[n] * exp(-T->log_b);
+        S->err[n] += lost[n] * (n > 1) + part * (fabs(S->of[n]) + S->err[n] + S->size[n]);
+        if (n > 1) T->wrong = fmax(T->wrong, S->err[n] / S->size[n] + T->err);
+    }
+    T->mean = T->moment[1] = (S->of[1] - scale * J->u) * exp(-T->log_b);
+    T->mean_err = 1.2 * exp(-T->log_b) * (lost[1] + S->err[1] + scale * (3 * J->rel * J->p + 4 * HS_U * J->u)) +
+                  fabs(T->mean) * (2 * T->err + 8 * HS_U);
+    T->wrong = fmax(T->wrong, T->mean_err / T->size[1]);
+    return T->wrong < 1e-3;
 }
 
 /* The bulk at the tilt t >= 0, with `order` raw moments, none for ADD; HS_OUT_OF_RANGE where B says nothing. */
 int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
 {
-    double a = hs_bulk_exponent(J, t), sum[ORDER + 1] = {0}, size[ORDER + 1] = {0};
-    double err[ORDER + 1] = {0}, lost[ORDER + 1];
-    double scale = exp(J->log_unit), part, x;
+    double a = hs_bulk_exponent(J, t), lost[ORDER + 1], scale = exp(J->log_unit);
+    double part = HS_U * (double)(J->panels * J->per + 20), x = scale * (J->q_den + fabs(a) * J->u);
+    bulk_sums S = {{0}, {0}, {0}};
     const double *c = J->columns;
-    int64_t p;
-    int i, n;
+    int64_t i;
     if (a * (a > 0 ? J->l0 : log1p(J->q * expm1(-J->m * J->left))) > 600) return HS_OUT_OF_RANGE;
-    for (p = 0; p < J->panels; p++)
-        for (i = 0; i < J->per; i++, c += COLUMNS) {
-            double w = c[0], L = c[2], E = a * L, m1 = expm1(E);
-            double h2 = hs_h2(E), rel, dL, power;
-            x = c[5];
-            rel = HS_U * (6 * x * x + 8 * fabs(x) + 24);
-            dL = c[4] / (1 + c[1]) + 2 * HS_U * fabs(L);
-            sum[0] += w * (h2 + a * c[3]);
-            err[0] += w * (fabs(a) * fabs((m1 + 1) / (1 + c[1]) - 1) * c[4] +
-                           (rel + 150 * HS_U) * (h2 + fabs(a * c[3])) + 6 * HS_U * fabs(E * m1));
-            if (!order) continue;
-            sum[1] += w * (L * m1 + c[3]);
-            err[1] += w * (fabs((m1 + 1) / (1 + c[1]) * (E + 1) - 1) * c[4] + (rel + 150 * HS_U) * fabs(L * m1) +
-                           (rel + 150 * HS_U) * fabs(c[3]) + 6 * HS_U * fabs(L) * (m1 + 1) * fabs(E));
-            rel += a * dL + HS_U * (4 * fabs(E) + 30);
-            for (power = w * (m1 + 1) * L, n = 2; n <= order; n++) {
-                err[n] += fabs(power) * (n * dL + fabs(L) * rel);
-                power *= L;
-                sum[n] += power;
-                size[n] += fabs(power);
-            }
-        }
+    for (i = 0; i < J->panels * J->per; i++, c += COLUMNS) add_node(c, a, order, &S);
     quadrature(J, a, order, lost);
-    part = HS_U * (double)(J->panels * J->per + 20);
-    x = scale * (J->q_den + fabs(a) * J->u);
-    T->log_b = log1p(sum[0] - scale * J->q_den - a * scale * J->u);
-    part = lost[0] + err[0] + part * (sum[0] + err[0]) + (3 * J->rel + 8 * HS_U) * (x + scale * J->p * fabs(a));
+    T->log_b = log1p(S.of[0] - scale * J->q_den - a * scale * J->u);
+    part = lost[0] + S.err[0] + part * (S.of[0] + S.err[0]) + (3 * J->rel + 8 * HS_U) * (x + scale * J->p * fabs(a));
     T->err = 1.2 * exp(-T->log_b) * part + 8 * HS_U * fabs(T->log_b);
     if (!(T->log_b > -0.6 && T->log_b < 600 && T->err < 0.1)) return HS_OUT_OF_RANGE;
-    if (!order) return HS_OK;
-    T->wrong = 0;
-    T->size[1] = 1.001 * sqrt(size[2] * exp(-T->log_b));
-    for (n = 1; n <= order; n++) {
-        T->moment[n] = sum[n] * exp(-T->log_b);
-        if (n > 1) T->size[n] = size[n] * exp(-T->log_b);
-        err[n] += lost[n] * (n > 1) + part * (fabs(sum[n]) + err[n] + size[n]);
-        if (n > 1) T->wrong = fmax(T->wrong, err[n] / size[n] + T->err);
-    }
-    T->mean = T->moment[1] = (sum[1] - scale * J->u) * exp(-T->log_b);
-    T->mean_err = 1.2 * exp(-T->log_b) * (lost[1] + err[1] + scale * (3 * J->rel * J->p + 4 * HS_U * J->u)) +
-                  fabs(T->mean) * (2 * T->err + 8 * HS_U);
-    T->wrong = fmax(T->wrong, T->mean_err / T->size[1]);
-    return T->wrong < 1e-3 ? HS_OK : HS_OUT_OF_RANGE;
+    return !order || set_moments(J, order, &S, lost, part, T) ? HS_OK : HS_OUT_OF_RANGE;
 }
 
 /* Upper bound of the log of Pr[sum of n losses > s, all of the bulk] at the tilts J->tilt. */

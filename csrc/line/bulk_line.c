@@ -199,15 +199,29 @@ static void lay_tilts(bulk_line *A)
     }
 }
 
+/* How many nodes the line needs until its tail is below e^-goal; HS_TOO_MANY_NODES where it has no room for them. */
+static int count_nodes(bulk_line *A, double goal)
+{
+    double low = 1 / A->sd, high = (double)(HS_BULK_NODES - A->used) * A->dy;
+    int i;
+    if (!(bulk_decay_lower(A, high) + log(HS_PI * high) >= goal)) return HS_TOO_MANY_NODES;
+    for (i = 0; i < 20 && high > 1.02 * low; i++) {
+        double Y = sqrt(low * high);
+        if (bulk_decay_lower(A, Y) + log(HS_PI * Y) < goal) low = Y;
+        else high = Y;
+    }
+    A->N = (int64_t)ceil(high / A->dy) + 1;
+    return HS_OK;
+}
+
 /* The line for eps with the cut at the loss l: tilt, period, nodes. */
 static int place_bulk_line(bulk_line *A, double eps, double l)
 {
     hs_saddle_search f = {cgf, A, 1, eps, 0.005, -HUGE_VAL, 0};
     hs_tilt at = {.t = A->c};
     hs_aliases S = {cgf, A, 0, 0, 0, 0};
-    double goal, low, high, right;
-    int jump = A->jump;
-    int i, st = A->jump ? HS_OK : hs_bulk_cut(&A->J, l, 0, 0);
+    double goal, right;
+    int jump = A->jump, st = A->jump ? HS_OK : hs_bulk_cut(&A->J, l, 0, 0);
     if (st) return st;
     f.top = top_tilt(&A->J);
     if (!(at.t > 0 && at.t < f.top)) at.t = 0.1 * f.top;
@@ -230,15 +244,7 @@ static int place_bulk_line(bulk_line *A, double eps, double l)
     lay_cells(A, cgf(A, A->c).K / A->copies, 0);
     A->jump = jump;
     goal = NATS - (A->log_est - at.k.K + A->c * A->eps); /* what the tail may be, but for its 1/Y */
-    low = 1 / A->sd;
-    high = (double)(HS_BULK_NODES - A->used) * A->dy;
-    if (!(bulk_decay_lower(A, high) + log(HS_PI * high) >= goal)) return HS_TOO_MANY_NODES;
-    for (i = 0; i < 20 && high > 1.02 * low; i++) {
-        double Y = sqrt(low * high);
-        if (bulk_decay_lower(A, Y) + log(HS_PI * Y) < goal) low = Y;
-        else high = Y;
-    }
-    A->N = (int64_t)ceil(high / A->dy) + 1;
+    if ((st = count_nodes(A, goal))) return st;
     if (!A->J.add && !jump) lay_tilts(A);
     A->log_beyond = beyond(A, A->eps);
     return A->N + A->used <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
@@ -326,29 +332,26 @@ static double jump_at(const hs_bulk *G, double t, double *err)
     return log(sum) + a * G->l0;
 }
 
-/* The line as placed: panels made for its frequencies, K at its three tilts, nodes, tail. */
-static int prepare_bulk_line(bulk_line *A, double l)
+/* K of the whole line at three tilts with its error, from the bulk, left in T at the line's own tilt, and the cell. */
+static int bulk_line_values(bulk_line *A, const double *tilt, hs_bulk_tilted *T)
 {
-    const double tilt[3] = {A->c, A->s_right, A->s_left};
-    double Y = (double)A->N * A->dy, a = hs_bulk_exponent(&A->J, A->c), *row = A->nodes + 6 * A->used, off;
-    line_part *part = &A->part[A->parts];
-    hs_bulk_tilted T;
-    int i, st = hs_bulk_cut(&A->J, l, a, Y);
-    if (st) return st;
-    if (A->jump && (st = hs_bulk_cell(&A->G, -A->G.left, A->G.x0, 1 + A->s_right, Y))) return st;
-    if (A->J.panels * A->J.per > HS_INNER_MAX || A->G.panels * A->G.per > HS_INNER_MAX ||
-        !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), -log1p(-A->J.q)) < 1e6))
-        return HS_TOO_MANY_NODES;
+    double off;
+    int i, st;
     for (i = 2; i >= 0; i--) {
-        if ((st = hs_bulk_at(&A->J, tilt[i], 0, &T))) return st;
-        A->K[i] = A->copies * T.log_b;
-        A->err[i] = A->copies * T.err + 4 * HS_U * fabs(A->K[i]);
+        if ((st = hs_bulk_at(&A->J, tilt[i], 0, T))) return st;
+        A->K[i] = A->copies * T->log_b;
+        A->err[i] = A->copies * T->err + 4 * HS_U * fabs(A->K[i]);
         if (!A->jump) continue;
         A->K[i] += log(A->J.k) + jump_at(&A->G, tilt[i], &off);
         A->err[i] += off + 4 * HS_U * (fabs(A->K[i]) + log(A->J.k));
     }
-    lay_cells(A, T.log_b, T.err);
-    A->log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
+    return HS_OK;
+}
+
+/* The rows of the line's nodes, behind those of the parts before it: sums begin at 0. */
+static void bulk_line_rows(bulk_line *A)
+{
+    double *row = A->nodes + 6 * A->used;
     memset(row, 0, sizeof(double) * 4 * (size_t)(A->N + 1));
     A->F = (hs_nodes){.c = A->c, .dy = A->dy, .eps = A->eps, .reach = A->reach, .N = A->N, .re = row};
     A->F.im = row += A->N + 1;
@@ -356,6 +359,35 @@ static int prepare_bulk_line(bulk_line *A, double l)
     A->F.node = row += A->N + 1;
     A->F.a = row += A->N + 1;
     A->F.b = row + A->N + 1;
+}
+
+/* Puts the line behind the parts before it. */
+static void keep_part(bulk_line *A)
+{
+    line_part *part = &A->part[A->parts++];
+    *part = (line_part){.c = A->c, .dy = A->dy, .P = A->P, .s_left = A->s_left, .s_right = A->s_right, .F = A->F};
+    part->log_tail = A->log_tail;
+    memcpy(part->K, A->K, sizeof A->K);
+    memcpy(part->err, A->err, sizeof A->err);
+    A->used += A->N + 1;
+}
+
+/* The line as placed: panels made for its frequencies, K at its three tilts, nodes, tail. */
+static int prepare_bulk_line(bulk_line *A, double l)
+{
+    const double tilt[3] = {A->c, A->s_right, A->s_left};
+    double Y = (double)A->N * A->dy, a = hs_bulk_exponent(&A->J, A->c), off;
+    hs_bulk_tilted T;
+    int i, st = hs_bulk_cut(&A->J, l, a, Y);
+    if (st) return st;
+    if (A->jump && (st = hs_bulk_cell(&A->G, -A->G.left, A->G.x0, 1 + A->s_right, Y))) return st;
+    if (A->J.panels * A->J.per > HS_INNER_MAX || A->G.panels * A->G.per > HS_INNER_MAX ||
+        !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), -log1p(-A->J.q)) < 1e6))
+        return HS_TOO_MANY_NODES;
+    if ((st = bulk_line_values(A, tilt, &T))) return st;
+    lay_cells(A, T.log_b, T.err);
+    A->log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
+    bulk_line_rows(A);
     if (A->jump && (st = visit_bulk(A, &A->G, 1, jump_at(&A->G, A->c, &off) - off))) return st;
     i = A->jump;
     A->jump = 0;
@@ -363,12 +395,7 @@ static int prepare_bulk_line(bulk_line *A, double l)
     A->jump = i;
     if (st) return st;
     hs_nodes_freeze(&A->F);
-    *part = (line_part){.c = A->c, .dy = A->dy, .P = A->P, .s_left = A->s_left, .s_right = A->s_right, .F = A->F};
-    part->log_tail = A->log_tail;
-    memcpy(part->K, A->K, sizeof A->K);
-    memcpy(part->err, A->err, sizeof A->err);
-    A->used += A->N + 1;
-    A->parts++;
+    keep_part(A);
     return HS_OK;
 }
 

@@ -85,6 +85,48 @@ static void moments_of_sum(const hs_bulk_tilted *T, double r, double off, double
     }
 }
 
+/* Coefficients of a function about x, and of a majorant that errors multiply. */
+typedef struct {
+    double of[ORDER + 1], most[ORDER + 1];
+} series;
+
+/* Coefficient n >= 1 of p where p' = -s q. */
+static void less_product(const series *s, const series *q, int n, series *p)
+{
+    double sum = 0, most = 0;
+    int i;
+    for (i = 0; i < n; i++) {
+        sum -= s->of[i] * q->of[n - 1 - i];
+        most += s->most[i] * q->most[n - 1 - i];
+    }
+    p->of[n] = sum / n;
+    p->most[n] = most / n;
+}
+
+/* g' at x, that of log y over m, y = q + e^x - 1; and g g', g = g0 at x; fact: factorials. */
+static void place_series(const hs_bulk *J, double x, double g0, const double *fact, series *l, series *slope)
+{
+    double y0 = J->q + expm1(x), ex = exp(x);
+    int i, n;
+    for (n = 0; n <= ORDER; n++) {
+        double s = ex / fact[n], S = s;
+        for (i = 1; i <= n; i++) {
+            s -= ex / fact[i] * l->of[n - i] * J->m;
+            S += ex / fact[i] * l->most[n - i] * J->m;
+        }
+        l->of[n] = s / y0 / J->m;
+        l->most[n] = S / y0 / J->m;
+    }
+    for (n = 0; n <= ORDER; n++) {
+        slope->of[n] = g0 * l->of[n];
+        slope->most[n] = g0 * l->most[n];
+        for (i = 1; i <= n; i++) {
+            slope->of[n] += l->of[i - 1] / i * l->of[n - i];
+            slope->most[n] += l->most[i - 1] / i * l->most[n - i];
+        }
+    }
+}
+
 /* Coefficients in d of e^{theta d} f(x + d)/f(x), and in big[] those of a majorant that errors multiply; *coarse: the
  * relative error of f' / f. */
 static void expansion(const hs_bulk *J, double x, double theta, double *h, double *big, double *coarse)
@@ -92,49 +134,20 @@ static void expansion(const hs_bulk *J, double x, double theta, double *h, doubl
     double y0 = J->q + expm1(x), ex = exp(x), v = log(y0 / J->q);
     double g0 = v / J->m + 0.5 * J->m, e0, e1;
     double r0 = hs_mills(g0 - J->m, &e0), r1 = hs_mills(g0, &e1), gap = r0 - r1;
-    double s, S;
-    double l[ORDER + 1], L[ORDER + 1], p[ORDER + 1] = {1};
-    double P[ORDER + 1] = {1}, r[ORDER + 1] = {r1}, R[ORDER + 1] = {r1};
-    double c[ORDER + 1] = {1}, C[ORDER + 1] = {1}, fact[ORDER + 2] = {1};
-    double slope[ORDER + 1], steep[ORDER + 1], power = 1;
+    double c[ORDER + 1] = {1}, C[ORDER + 1] = {1}, fact[ORDER + 2] = {1}, power = 1;
+    series l, slope, p = {{1}, {1}}, r = {{r1}, {r1}}; /* p, r: w(g)/w(g0) and Phi^c(g)/w(g0) */
     int i, n;
     for (n = 1; n <= ORDER + 1; n++) fact[n] = fact[n - 1] * n;
-    for (n = 0; n <= ORDER; n++) { /* derivative of log y, divided by m: that of g */
-        s = ex / fact[n];
-        S = s;
-        for (i = 1; i <= n; i++) {
-            s -= ex / fact[i] * l[n - i] * J->m;
-            S += ex / fact[i] * L[n - i] * J->m;
-        }
-        l[n] = s / y0 / J->m;
-        L[n] = S / y0 / J->m;
-    }
-    for (n = 0; n <= ORDER; n++) { /* g g' */
-        slope[n] = g0 * l[n];
-        steep[n] = g0 * L[n];
-        for (i = 1; i <= n; i++) {
-            slope[n] += l[i - 1] / i * l[n - i];
-            steep[n] += L[i - 1] / i * L[n - i];
-        }
-    }
-    for (n = 1; n <= ORDER; n++) { /* w(g)/w(g0) and Phi^c(g)/w(g0) */
-        for (s = S = 0, i = 0; i < n; i++) {
-            s -= slope[i] * p[n - 1 - i];
-            S += steep[i] * P[n - 1 - i];
-        }
-        p[n] = s / n;
-        P[n] = S / n;
-        for (s = S = 0, i = 0; i < n; i++) {
-            s -= l[i] * p[n - 1 - i];
-            S += L[i] * P[n - 1 - i];
-        }
-        r[n] = s / n;
-        R[n] = S / n;
+    place_series(J, x, g0, fact, &l, &slope);
+    for (n = 1; n <= ORDER; n++) {
+        less_product(&slope, &p, n, &p);
+        less_product(&l, &p, n, &r);
     }
     for (n = 1; n <= ORDER; n++) { /* f' = -e^x Phi^c(g) */
-        for (s = S = 0, i = 0; i < n; i++) {
-            s -= r[i] / fact[n - 1 - i];
-            S += R[i] / fact[n - 1 - i];
+        double s = 0, S = 0;
+        for (i = 0; i < n; i++) {
+            s -= r.of[i] / fact[n - 1 - i];
+            S += r.most[i] / fact[n - 1 - i];
         }
         c[n] = s / n * ex / y0 / gap;
         C[n] = S / n * ex / y0 / gap;
@@ -272,23 +285,32 @@ static double left_over(const hs_bulk *J, double eps, double x, double theta, do
     return (exp(right) + exp(left) + taylor) * (1 + SLACK * (1 + fabs(scale)));
 }
 
+/* The loss x of the one jump and the tilt theta = -f'/f there, by which the bulk, left in T, has the rest as its mean;
+ * *log_f: log f(x), *rel its error. False where there is none above the cut. */
+static int meet(const hs_bulk *J, double eps, double *x, double *theta, double *log_f, double *rel, hs_bulk_tilted *T)
+{
+    int i;
+    for (*x = eps, i = 0; i < 5; i++) {
+        if (!(*x > 1.02 * J->l0)) return 0;
+        *log_f = log_payoff(J, *x, theta, rel);
+        if (!(*theta < HUGE_VAL) || hs_bulk_at(J, *theta, i < 4 ? 2 : ORDER, T)) return 0;
+        if (i < 4) *x = eps - (J->k - 1) * T->mean;
+    }
+    return 1;
+}
+
 /* delta(eps) with the cut as prepared; value 0 where this says nothing. */
 static void jumps_at(const void *self, double eps, hs_value *v)
 {
     const hs_bulk *J = (const hs_bulk *)self;
     double h[ORDER + 1], big[ORDER + 1], m[ORDER + 1], err[ORDER + 1];
-    double x = eps, theta, rel, n = J->k - 1;
-    double here = 0, coarse, whole, off;
+    double x, theta, rel, n = J->k - 1;
+    double here, coarse, whole, off;
     hs_bulk_tilted T;
     int i;
     memset(v, 0, sizeof(*v));
     v->upper = HUGE_VAL;
-    for (i = 0; i < 5; i++) {
-        if (!(x > 1.02 * J->l0)) return;
-        here = log_payoff(J, x, &theta, &rel);
-        if (!(theta < HUGE_VAL) || hs_bulk_at(J, theta, i < 4 ? 2 : ORDER, &T)) return;
-        if (i < 4) x = eps - n * T.mean;
-    }
+    if (!meet(J, eps, &x, &theta, &here, &rel, &T)) return;
     v->log_scale = log(J->k) + n * T.log_b - theta * (eps - x) + here;
     off = n * T.mean_err + fabs(n * T.mean - (eps - x)) + 8 * HS_U * (eps + fabs(eps - x) + n * fabs(T.mean));
     moments_of_sum(&T, n, off, m, err);
