@@ -365,14 +365,42 @@ static gap place_of(const hs_mixed *A, double eps, double *V0)
     return at;
 }
 
+/* Sums over the nodes of a period: the kernel against f, its slope in eps, moduli; what rounding, quadrature and a
+ * lattice that is moved put into the first. */
+typedef struct {
+    double value, slope, size;
+    double round, inner, moved;
+} period_sums;
+
+/* turns: places from the reference of the phases to eps, within N; dx and ds: errors of the place and, relative, of the
+ * lattice's step; edge: what the kernel jumps by where a lattice point may lie on either side of eps. */
+static period_sums sum_period(const hs_mixed *A, gap at, double turns, double dx, double ds, double edge)
+{
+    period_sums S = {0, 0, 0, 0, 0, 0};
+    double s = A->step, Nd = (double)A->N;
+    int64_t n;
+    for (n = 0; n <= A->last; n++) {
+        double mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), node = hs_grown_upper(A->node[n]);
+        double ph = A->im[n] - back * A->dy, co = cos(ph), si = sin(ph);
+        double r = A->round[n] + 4 * HS_U * (fabs(A->im[n]) + 4);
+        kernel k = kernel_at(at, (double)n * A->dy);
+        S.value += mag * (co * k.kr - si * k.ki);
+        S.slope += mag * (co * k.dr - si * k.di);
+        S.size += mag * k.size;
+        S.inner += mag * k.size * node;
+        /* [theory: line.lattice-moved] */
+        S.moved += mag * (dx * (k.slope + edge) + ds * s * k.slope * k.slope * exp(at.x - at.a - s));
+        S.round += mag * k.size * (hs_grown_upper(r) * (1 + node) + 70 * HS_U + (2 + fabs(at.a)) * (ds + 2 * HS_U));
+    }
+    return S;
+}
+
 static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
 {
     double V0, s = A->step, ds = A->d_step + fabs(A->step_low) / s, Nd = (double)A->N;
     gap at = place_of(A, eps, &V0);
-    double L0 = s * (V0 + A->shift), dx, turns, edge;
-    double sum = 0, der = 0, size = 0;
-    double round = 0, inner = 0, moved = 0;
-    int64_t n;
+    double L0 = s * (V0 + A->shift), dx, edge;
+    period_sums S;
     if (!(at.rest > 0)) {
         memset(v, 0, sizeof *v);
         v->upper = HUGE_VAL;
@@ -380,26 +408,14 @@ static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
     }
     dx = 2 * HS_U * at.x + fabs(L0) * (A->d_step + 8 * HS_U * HS_U) + A->d_shift;
     v->log_scale = A->K[0] - A->c * L0;
-    turns = fmod(V0 - A->places, Nd); /* |V0|, N < 2^53 and n turns < 2^53: products below are exact */
     edge = (at.x <= 2 * dx ? 1 : 0) + (at.rest <= 2 * dx ? exp(at.a) : 0);
-    for (n = 0; n <= A->last; n++) {
-        double mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), node = hs_grown_upper(A->node[n]);
-        double ph = A->im[n] - back * A->dy, co = cos(ph), si = sin(ph);
-        double r = A->round[n] + 4 * HS_U * (fabs(A->im[n]) + 4);
-        kernel k = kernel_at(at, (double)n * A->dy);
-        sum += mag * (co * k.kr - si * k.ki);
-        der += mag * (co * k.dr - si * k.di);
-        size += mag * k.size;
-        inner += mag * k.size * node;
-        /* [theory: line.lattice-moved] */
-        moved += mag * (dx * (k.slope + edge) + ds * s * k.slope * k.slope * exp(at.x - at.a - s));
-        round += mag * k.size * (hs_grown_upper(r) * (1 + node) + 70 * HS_U + (2 + fabs(at.a)) * (ds + 2 * HS_U));
-    }
-    v->value = sum / Nd; /* [theory: line.lattice] */
-    v->slope = der / Nd;
+    /* |V0|, N < 2^53 and n turns < 2^53: products are exact */
+    S = sum_period(A, at, fmod(V0 - A->places, Nd), dx, ds, edge);
+    v->value = S.value / Nd; /* [theory: line.lattice] */
+    v->slope = S.slope / Nd;
     v->truncation = A->tail * kernel_at(at, (double)A->last * A->dy).size;
-    v->inner = inner / Nd;
-    v->rounding = (round + (double)(A->last + 8) * HS_U * size + moved) / Nd;
+    v->inner = S.inner / Nd;
+    v->rounding = (S.round + (double)(A->last + 8) * HS_U * S.size + S.moved) / Nd;
     mixed_ends(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift),
                v);
 }
@@ -430,48 +446,58 @@ static hs_law *room_of_laws(const hs_mixed *A, double *work, int64_t *n_work)
     return A->b < 1 || *n_work < 0 ? NULL : (hs_law *)(void *)(work + *n_work);
 }
 
+/* The shape of a density, which its last two columns hold. */
+static int read_density(hs_law *w)
+{
+    const int64_t end = w->n -= 2;
+    if (end < 2) return HS_BAD_ARGUMENT;
+    w->m = w->x[end];
+    w->lost[0] = w->l[end];
+    w->lost[1] = w->lp[end];
+    w->level = w->dl[end];
+    w->lambda[0] = w->x[end + 1];
+    w->lambda[1] = w->l[end + 1];
+    w->flat = w->lp[end + 1];
+    return HS_OK;
+}
+
+/* The law of one row of the table, whose points begin at `at`. */
+static int read_row(const hs_mixed *A, const double *row, int64_t at, hs_law *w)
+{
+    w->kind = (int)row[0];
+    w->k = row[1];
+    w->m = row[2];
+    w->q = row[3];
+    w->add = row[4] != 0;
+    w->n = (int64_t)row[5];
+    w->panels = row[6];
+    w->atoms = w->kind == HS_LAW_SUBRANGE ? 0 : 1;
+    w->smooth = w->kind == HS_LAW_SUBRANGE ? -2 / expm1(-w->m) : 1;
+    if (w->kind == HS_LAW_SUBRANGE) w->kind = HS_LAW_SUBLAPLACE;
+    w->order = row[6] > 0 ? (row[5] - 2 * w->atoms) / row[6] : 0;
+    w->tails = w->kind == HS_LAW_POINTS_LOGCONCAVE;
+    w->x = A->x + at;
+    w->l = A->l + at;
+    w->lp = A->lp + at;
+    w->dl = A->dl + at;
+    w->dp = A->dp + at;
+    w->unit = A->step > 0 ? 0 : 1;
+    return w->kind == HS_LAW_DENSITY ? read_density(w) : HS_OK;
+}
+
 static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
 {
     int64_t at = 0, grids = 0, allocations = 0, ends = 0;
-    int i;
+    int i, st;
     if (!laws) return HS_SCRATCH;
     memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
     for (i = 0; i < A->b; i++) {
         const double *row = A->table + 7 * i;
-        hs_law *w = &laws[i];
-        w->kind = (int)row[0];
-        w->k = row[1];
-        w->m = row[2];
-        w->q = row[3];
-        w->add = row[4] != 0;
-        w->n = (int64_t)row[5];
-        w->panels = row[6];
-        w->atoms = w->kind == HS_LAW_SUBRANGE ? 0 : 1;
-        w->smooth = w->kind == HS_LAW_SUBRANGE ? -2 / expm1(-w->m) : 1;
-        if (w->kind == HS_LAW_SUBRANGE) w->kind = HS_LAW_SUBLAPLACE;
-        w->order = row[6] > 0 ? (row[5] - 2 * w->atoms) / row[6] : 0;
-        w->tails = w->kind == HS_LAW_POINTS_LOGCONCAVE;
-        w->x = A->x + at;
-        w->l = A->l + at;
-        w->lp = A->lp + at;
-        w->dl = A->dl + at;
-        w->dp = A->dp + at;
-        w->unit = A->step > 0 ? 0 : 1;
-        at += w->n;
-        if (w->kind == HS_LAW_DENSITY) {
-            const int64_t end = w->n -= 2;
-            if (end < 2) return HS_BAD_ARGUMENT;
-            w->m = w->x[end];
-            w->lost[0] = w->l[end];
-            w->lost[1] = w->lp[end];
-            w->level = w->dl[end];
-            w->lambda[0] = w->x[end + 1];
-            w->lambda[1] = w->l[end + 1];
-            w->flat = w->lp[end + 1];
-        }
-        grids += w->kind == HS_LAW_SUBNORMAL;
-        allocations += w->kind == HS_LAW_ALLOCATION;
-        ends += w->kind == HS_LAW_SUBLAPLACE;
+        if ((st = read_row(A, row, at, &laws[i]))) return st;
+        at += (int64_t)row[5];
+        grids += laws[i].kind == HS_LAW_SUBNORMAL;
+        allocations += laws[i].kind == HS_LAW_ALLOCATION;
+        ends += laws[i].kind == HS_LAW_SUBLAPLACE;
     }
     if (n_work < hs_mixed_work(0, at, grids, allocations, A->n_nodes) + ends * HS_ENDS_WORK) return HS_SCRATCH;
     A->re = work + 2 * at + ends * HS_ENDS_WORK + grids * HS_GRID_WORK;
