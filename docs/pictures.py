@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from scipy import special
 
 import hockeystick as hs
 from hockeystick.plot import COLOURS, DASHES
@@ -119,8 +120,20 @@ def attacks():
     return figure
 
 
+def shuffled_at_least(sigma: float, steps: int):
+    """A step whose curve is below that of every accountant of a shuffled epoch [CGK+24]: which of the `steps` batches
+    is the largest is not looked at, only between which of some cuts it lies. All records but one contribute -1 to a
+    sum, that one 1, or 0 when it is zeroed: it moves its batch by 2 or by 1."""
+    cuts = np.linspace(1.0, 2 + 6 * sigma, 40)
+    masses = []
+    for moved in (2, 1):
+        below = special.log_ndtr((cuts - moved) / sigma) + (steps - 1) * special.log_ndtr(cuts / sigma)
+        masses.append(np.diff(np.exp(below), prepend=0.0, append=1.0))
+    return hs.from_pmf(*masses)
+
+
 def samplers():
-    """eps of one training, its batches drawn in six ways."""
+    """eps of one training, its batches drawn in six ways, and what shuffling costs at least."""
     figure, axis = axes_of()
     n, batch, steps = 10_000, 100, 1000
     sigmas = np.geomspace(0.8, 8, 25)
@@ -145,6 +158,8 @@ def samplers():
         "balls and bins, add_remove": lambda g: hs.balls_and_bins(g, bins, epochs=steps // bins) * 1,
         "random allocation, add_remove": lambda g: hs.random_allocation(g, bins) * (steps // bins),
     }
+    shuffled = [hs.epsilon(shuffled_at_least(s, bins) * (steps // bins), DELTA).lower for s in sigmas]
+    axis.plot(sigmas, shuffled, color="#c51b7d", linestyle="-.", linewidth=1.5, label="shuffled, zero_out: at least")
     near = sigmas[sigmas < 5]  # beyond, an epoch of 100 steps is not narrow
     for which, (name, drawn) in enumerate(epochs.items(), len(ways)):
         draw(axis, near, [hs.epsilon(drawn(hs.gaussian(s)), DELTA).upper for s in near], which, name)
