@@ -228,6 +228,22 @@ static int finish_bands(hs_mixed *A, const hs_bands *bands, int64_t end, int64_t
     return HS_OK;
 }
 
+/* The nodes from *n0 to `end` by blocks, up to one where the integrand has fallen by `want` nats, the log of its
+ * largest modulus over the first one's being left in *top; or up to node `stop` with `near_atoms`. */
+static int visit_until(hs_mixed *A, double want, int64_t stop, int64_t end, int64_t *n0, double *top)
+{
+    int st, block = block_of(A);
+    while (*n0 <= end) {
+        int count = (int)(end - *n0 < block ? end - *n0 + 1 : block);
+        if ((st = visit_block(A, *n0, count, top))) return st;
+        if (block < HS_LAW_BLOCK && *n0 > 0 && A->round[*n0] >= 1 && A->re[*n0] >= A->re[*n0 - block])
+            return HS_TOO_MANY_NODES; /* lost in that error, which only grows: a finer rule is needed */
+        *n0 += count;
+        if (A->near_atoms ? A->last >= stop : *top < -want) break;
+    }
+    return HS_OK;
+}
+
 /* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`),
  * then the tail; more where that is too large. HS_NO_DECAY if grids with a larger y_max may do better. */
 static int visit(hs_mixed *A, double goal)
@@ -237,20 +253,13 @@ static int visit(hs_mixed *A, double goal)
     double B, area;
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
     int64_t half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, n0 = 0, end, stop = -1;
-    int tries, st, last, block = block_of(A);
+    int tries, st, last;
     hs_bands bands;
     if ((st = mixed_reach(A, want, half, &end))) return st;
     last = end == half || A->y_max > (double)(end + 1) * A->dy;
-    if (A->near_atoms) { stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half); }
+    if (A->near_atoms) stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half);
     for (tries = 0; tries < 6; tries++) {
-        while (n0 <= end) {
-            int count = (int)(end - n0 < block ? end - n0 + 1 : block);
-            if ((st = visit_block(A, n0, count, &top))) return st;
-            if (block < HS_LAW_BLOCK && n0 > 0 && A->round[n0] >= 1 && A->re[n0] >= A->re[n0 - block])
-                return HS_TOO_MANY_NODES; /* lost in that error, which only grows: a finer rule is needed */
-            n0 += count;
-            if (A->near_atoms ? A->last >= stop : top < -want) break;
-        }
+        if ((st = visit_until(A, want, stop, end, &n0, &top))) return st;
         if (A->step > 0 && A->last == whole) {
             A->tail = 0;
             return HS_OK;
