@@ -208,7 +208,7 @@ def event_of(name, **fields):
             lambda: hs.discrete_gaussian(3.0),
         ),
         (
-            event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=2, dimension=None),
+            event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=2, dimension=1),
             lambda: hs.discrete_gaussian(3.0, sensitivity=2),
         ),
         (
@@ -218,6 +218,10 @@ def event_of(name, **fields):
         (
             event_of("RandomAllocationDpEvent", event=Gaussian(2.0), num_selected=10, num_steps=100),
             lambda: hs.random_allocation(hs.gaussian(2.0), 100, participations=10),
+        ),
+        (
+            event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.2, dimension=None),
+            lambda: hs.discrete_gaussian(3.0),
         ),
     ],
 )
@@ -236,7 +240,7 @@ def test_newer_events(event, exact):
         event_of("EpsilonDeltaDpEvent", epsilon=0.5, delta=1.5),
         event_of("EpsilonDeltaDpEvent", epsilon=math.nan, delta=0.1),
         event_of("ExponentialMechanismDpEvent", epsilon=math.inf),
-        event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.0, dimension=2),
+        event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.0, dimension=0),
         event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.5, dimension=1),
         event_of("RandomAllocationDpEvent", event=Gaussian(2.0), num_selected=3, num_steps=2),
         event_of("RandomAllocationDpEvent", event=Laplace(2.0), num_selected=1, num_steps=2),
@@ -247,6 +251,23 @@ def test_newer_events(event, exact):
 def test_newer_events_refused(event):
     with pytest.raises((hs.DomainError, RefusedError)):
         translate(event, "add_remove", worse=True)
+
+
+@pytest.mark.parametrize("relation", [ADD, ONE, ZERO])
+@pytest.mark.parametrize("dimension", [3, None])
+def test_a_discrete_gaussian_of_several_coordinates_covers_all_directions(relation, dimension):
+    """The shifts of norm 2: the upper end is above the curves of (2), (1, 1) and (1, 1, 1, 1), and that of a Gaussian
+    step by zCDP [CKS20]."""
+    event = event_of("DiscreteGaussianDpEvent", sigma=0.7, sensitivity=2.0, dimension=dimension)
+    moved = 2 if relation is ONE else 1
+    accountant, delta = HockeystickAccountant(relation), 1e-6
+    assert accountant._maybe_compose(event, 1, True) is None
+    upper = accountant.get_epsilon(delta)
+    for length, coordinates in ((2, 1), (1, 2), (1, 4)):
+        shifts = hs.discrete_gaussian(0.7, sensitivity=moved * length) * coordinates
+        assert hs.epsilon(shifts, delta).upper <= upper
+    rho = 0.5 * (2 * moved / 0.7) ** 2
+    assert upper <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
 def test_newer_events_without_guarantee():

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import hockeystick as hs
@@ -26,6 +27,8 @@ ANSWERS = [
     (hs.random_allocation(G(1.0), 100) * 10, "delta", 1.0, {}),
     (hs.balls_and_bins(G(1.5), 5, epochs=3) + G(4.0) * 2, "delta", 1.5, {"direction": "remove"}),
     (hs.compose((P(G(1.0), 0.02), 500), (hs.laplace(4.0), 5), (hs.approx_dp(0.1, 1e-7), 3)), "delta", 2.0, {}),
+    (G(2.0) + hs.failure(1e-6) * 3, "epsilon", 1e-5, {}),
+    (hs.matrix_mechanism(np.eye(40) + 0.5 * np.eye(40, k=-1), 2.0, 0.3, failure=1e-6), "delta", 1.0, {}),
 ]
 
 

@@ -64,11 +64,10 @@ HS_CLONES static void value_of(const double *restrict near, double p, double q, 
 HS_CLONES static int may_exceed(const double *restrict v, const double *restrict w, const double *restrict E,
                                 const double *restrict best, int64_t n)
 {
-    double count = 0;
-    int64_t i;
+    int64_t i, count = 0; /* of the width of a double, so that lanes are */
     for (i = 0; i < n; i++) {
         double gap = w[i] > v[i] ? w[i] - v[i] : v[i] - w[i], over = E[i] - 0.25 * gap;
-        count += (w[i] > v[i] ? w[i] : v[i]) + (over > 0 ? over : 0) > best[i] ? 1 : 0;
+        count += (w[i] > v[i] ? w[i] : v[i]) + (over > 0 ? over : 0) > best[i];
     }
     return count > 0;
 }

@@ -172,18 +172,28 @@ def _discrete_laplace(event, asked):
 
 
 def _discrete_gaussian(event, asked):
-    """In one dimension. In more, the pair depends on the direction of the shift, which the event does not give."""
-    if getattr(event, "dimension", None) not in (None, 1):
-        raise RefusedError(event, "DiscreteGaussianDpEvent of more than one dimension has no known dominating pair")
-    sensitivity = event.sensitivity
-    if isinstance(sensitivity, float) and sensitivity.is_integer():
-        sensitivity = int(sensitivity)
-    sensitivity = count("sensitivity", sensitivity)
-    sigma = _non_negative("sigma", event.sigma)
+    """Integer shifts of l2 norm at most the sensitivity. The step itself in one dimension, and where the norm lets only
+    one coordinate move, by 1. Elsewhere, and where no dimension is given, the pair depends on the direction: a
+    coordinate that moves by x is x^2/(2 sigma^2)-zCDP [CKS20, Thm. 4], and these numbers add up."""
+    dimension = getattr(event, "dimension", None)
+    if dimension is not None:
+        count("dimension", dimension)
+    sensitivity, sigma = event.sensitivity, _non_negative("sigma", event.sigma)
+    if dimension != 1:
+        sensitivity = _non_negative("sensitivity", sensitivity)
     if not sigma:
         yield NonPrivate(), 1, math.inf
+    elif dimension == 1 or (sensitivity**2 < 2 and asked.adjacency != "replace_one"):
+        if dimension == 1:
+            whole = isinstance(sensitivity, float) and sensitivity.is_integer()
+            sensitivity = count("sensitivity", int(sensitivity) if whole else sensitivity)
+        if sensitivity >= 1:
+            yield _make(event, "discrete_gaussian", sigma, sensitivity=int(sensitivity)), 1, math.inf
     else:
-        yield _make(event, "discrete_gaussian", sigma, sensitivity=sensitivity), 1, math.inf
+        moved = 2 if asked.adjacency == "replace_one" else 1
+        rho = 0.5 * (moved * sensitivity / sigma) ** 2
+        if sensitivity:
+            yield Zcdp(up(rho) if asked.worse else down(rho), 0.0), 1, math.inf
 
 
 def _randomized_response(event, asked):

@@ -75,7 +75,7 @@ def verify(
     The only thing shared with the rest of the package are the parameters of the steps; the modules of
     `hockeystick.judge` say how each pair is derived, and prove every error. Covered: Gaussian, Laplace, their Poisson
     samples, truncated Poisson and fixed-size batches, random allocation of one participation, groups, Gaussian and
-    public mixtures, randomised responses, discrete noise, `approx_dp`, `from_pmf`, `from_curve`, and their
+    public mixtures, randomised responses, discrete noise, `approx_dp`, `from_pmf`, `from_curve`, `failure`, and their
     compositions. Not covered: `from_loss_cdf`, `cyclic_poisson`, ranges of dataset sizes, discrete Gaussian noise
     beyond sigma 500, and long compositions of discrete laws off a lattice without continuous noise. Often not decided:
     three steps or more with so small a rate that next to no record is ever drawn, and random allocation of next to no

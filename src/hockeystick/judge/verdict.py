@@ -12,6 +12,7 @@ from flint import arb, ctx
 from ..arguments import one_of
 from ..bound import Bound, DomainError
 from ..what.allocation import RandomAllocation
+from ..what.matrix import Failure
 from ..what.mechanism import Run, as_run, real
 from . import finite, pairs, twofold
 from .allocation import Allocation
@@ -190,6 +191,36 @@ class _Curve:
         return between(*ends)
 
 
+class _Failing:
+    """A curve to which the probability of failures is added at every eps, up to 1 in all."""
+
+    def __init__(self, curve: _Curve, lost):
+        self.curve, self.lost, self.base = curve, lost, curve.base
+
+    def at(self, eps, log_goal: float, rough: bool = False) -> arb:
+        return self._beside(self.curve.at(eps, log_goal, rough))
+
+    def above(self, eps) -> arb:
+        return self._beside(self.curve.above(eps))
+
+    def floor(self) -> arb:
+        return self._beside(self.curve.floor())
+
+    def top(self) -> arb | None:
+        return self.curve.top()
+
+    def _beside(self, value: arb) -> arb:
+        with precision(2 * self.base):
+            return (value + self.lost).min(arb(1))
+
+
+def _curve(run: Run, adjacency: str, add: bool, deadline: _Deadline) -> _Curve | _Failing:
+    lost = sum(k * rational(step.delta) for step, k in run.parts if isinstance(step, Failure))
+    rest = Run(tuple(part for part in run.parts if not isinstance(part[0], Failure)))
+    curve = _Curve(rest, adjacency, add, deadline)
+    return _Failing(curve, lost) if lost else curve
+
+
 def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdict:
     """What `verify` returns."""
     run = as_run(run)
@@ -201,7 +232,7 @@ def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdic
         raise DomainError(f"bound and question must have one shape, got {np.shape(low)} and {np.shape(at)}")
     deadline = _Deadline(real("seconds", seconds, "> 0"))
     curves = {
-        name: _Curve(run, adjacency, name == "add", deadline)
+        name: _curve(run, adjacency, name == "add", deadline)
         for name in (("remove", "add") if direction == "both" else (direction,))
     }
     found = []

@@ -43,7 +43,7 @@ it."""
 
 WHOLE, STEP = 200, 0.2
 """Zeros and ones within 6 standard deviations up to which each number is a bin of its own, and bins of them, in
-standard deviations, where there are more; beyond 6, half a standard deviation."""
+standard deviations, where there are more; beyond 6, one."""
 
 JOINED = 0.08
 """Numbers of stars at which the excess is computed: so far apart that the best m moves by as much, in standard
@@ -191,7 +191,7 @@ def _binned(n: int, p: float) -> Bins:
     low, mass = _law(n, p)
     if mass.size == 1:
         return Bins(np.array([low]), np.array([low]), mass)
-    sd, outer = math.sqrt(n * p * (1 - p)), np.arange(6.0, 16.0, 0.5)
+    sd, outer = math.sqrt(n * p * (1 - p)), np.arange(6.0, 16.0)
     inner = np.arange(-6.0, 6.0, STEP if 12 * sd > WHOLE else 1 / sd)
     first = _ends(n, p, low, mass.size, np.concatenate([-outer[::-1], inner, outer]))
     return Bins(first, np.r_[first[1:] - 1, low + mass.size - 1], np.add.reduceat(mass, first - low))
