@@ -8,7 +8,7 @@
  */
 #include "line/line.h"
 
-/* K, K', K'' at z of all steps, or of so many that the rest does not matter (take_subsample). */
+/* K, K', K'' at z of all steps, or of so many that the rest does not matter (take_sample). */
 static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
 {
     double a = hs_contour_tilt(C, z), part[HS_CHUNKS][3];
@@ -48,7 +48,7 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
     hs_cgf out = {0, 0, 0};
     int i;
     for (i = 0; i < X->n; i++) {
-        double m = C->m[X->at[i]], q = C->q[X->at[i]], k = C->k[X->at[i]];
+        double m = C->m[X->at[i]], q = C->q[X->at[i]], k = X->share[i];
         hs_coarse *G = &X->grid[i];
         if (hs_is_pair(C, X->at[i])) {
             hs_two_coarse *T = &X->two[i];
@@ -85,46 +85,62 @@ static double rough_variance(const hs_contour *C, int64_t j, double *m)
     return hs_rough_variance(*m, q);
 }
 
-/* At most HS_SUBSAMPLE steps that stand for all: step j with chance p_j, half by its count and half by its share of the
- * variance, by systematic sampling, with weight k_j/(n p_j). */
-static void take_subsample(const hs_contour *C, hs_sample *X, double *work)
+/* At most n steps that stand for all, by systematic sampling: who[i] stands for share[i] steps. The chance p_j of step
+ * j, whose share is k_j/p_j, is by the share `even` the same for all, and half of the rest by its count, half by its
+ * variance. How many they are. */
+static int64_t sample_steps(const hs_contour *C, int64_t n, double even, double *who, double *share)
 {
-    double all = 0, sum = 0, picks = 0, m;
-    int64_t j;
-    X->subsample = C->b;
-    X->who = X->weight = NULL;
-    if (C->b <= 2 * HS_SUBSAMPLE) return;
-    X->who = work;
-    X->weight = work + HS_SUBSAMPLE + 1;
+    double all = 0, sum = 0.5, picks = 0, m;
+    int64_t j, found = 0;
     for (j = 0; j < C->b; j++) all += C->k[j] * rough_variance(C, j, &m);
-    for (X->subsample = j = 0; j < C->b && X->subsample <= HS_SUBSAMPLE; j++) {
-        double p = HS_SUBSAMPLE * C->k[j] * (0.5 / C->ktot + 0.5 * rough_variance(C, j, &m) / all), now;
+    for (j = 0; j < C->b && found < n; j++) {
+        double part = 0.5 * (1 - even) * C->k[j], now;
+        double p = (double)n * (even / C->b + part / C->ktot + part * rough_variance(C, j, &m) / all);
         sum += p;
         now = floor(sum);
         if (now > picks) {
-            X->who[X->subsample] = (double)j;
-            X->weight[X->subsample++] = C->k[j] * (now - picks) / p;
+            who[found] = (double)j;
+            share[found++] = C->k[j] * (now - picks) / p;
         }
         picks = now;
     }
+    return found;
+}
+
+/* At most HS_SAMPLE steps that stand for all, the same whenever they are taken; how many they are. */
+int hs_contour_sample(const hs_contour *C, double *who, double *share)
+{
+    int64_t j;
+    if (C->b > HS_SAMPLE) return (int)sample_steps(C, HS_SAMPLE, HS_EVEN, who, share);
+    for (j = 0; j < C->b; j++) {
+        who[j] = (double)j;
+        share[j] = C->k[j];
+    }
+    return C->b;
 }
 
 static void take_sample(hs_contour *C, hs_sample *X, double *work)
 {
+    double who[HS_SAMPLE];
     int64_t i;
     C->chunks = hs_chunks(C->b);
     for (C->ktot = 0, i = 0; i < C->b; i++) C->ktot += C->k[i];
-    X->n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
+    X->n = hs_contour_sample(C, who, X->share);
     X->k = 0;
     X->work = work;
     X->stride = HS_STEPS_WORK / X->n;
     for (i = 0; i < X->n; i++) {
-        X->at[i] = (int64_t)((double)C->b * i / X->n);
-        X->k += C->k[X->at[i]];
+        X->at[i] = (int64_t)who[i];
+        X->k += X->share[i];
         X->grid[i].a_lo = X->two[i].z_lo = 1;
         X->grid[i].a_hi = X->two[i].z_hi = 0; /* the grid was not built */
     }
-    take_subsample(C, X, work + HS_STEPS_WORK);
+    X->subsample = C->b;
+    X->who = X->weight = NULL;
+    if (C->b <= 2 * HS_SUBSAMPLE) return;
+    X->who = work + HS_STEPS_WORK;
+    X->weight = X->who + HS_SUBSAMPLE;
+    X->subsample = sample_steps(C, HS_SUBSAMPLE, 0, X->who, X->weight);
 }
 
 /* The search starts at the saddle of the normal law of variance sum k q^2 (e^{m^2} - 1), which is near where rare jumps

@@ -13,7 +13,15 @@ typedef struct {
     hs_grid G;
     hs_two T;
     int64_t built;
+    double who[HS_SAMPLE], share[HS_SAMPLE]; /* the sample of contour_place.c */
+    int n;
 } decay; /* a pair's grid is T.G */
+
+static void begin_decay(const hs_contour *C, decay *D)
+{
+    D->built = -1;
+    D->n = hs_contour_sample(C, D->who, D->share);
+}
 
 /* The grid of step j at c, fine enough for the frequencies of the nodes. */
 static int build(const hs_contour *C, int64_t j, decay *D, double *work)
@@ -45,13 +53,12 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
 {
     double total = 0, y, var;
     double fourth, zr, zi;
-    int i, it, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
+    int i, it;
     memset(D->fall, 0, sizeof D->fall);
     D->spread = D->fourth = 0;
-    D->built = -1;
-    for (i = 0; i < n; i++) {
-        int64_t j = (int64_t)((double)C->b * i / n);
-        double m = C->m[j], k = C->k[j];
+    for (i = 0; i < D->n; i++) {
+        int64_t j = (int64_t)D->who[i];
+        double m = C->m[j], k = D->share[i];
         total += k;
         if (C->q[j] == 1 && !hs_is_pair(C, j)) {
             for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2) D->fall[it] -= 0.5 * k * m * m * y * y;
@@ -80,14 +87,15 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
 static double sample_far(const hs_contour *C, double y, decay *D, double *work)
 {
     double total = 0, far = 0, a = hs_contour_tilt(C, C->c);
-    int i, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
-    for (i = 0; i < n; i++) {
-        int64_t j = (int64_t)((double)C->b * i / n);
-        total += C->k[j];
-        if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : C->k[j] * log(hs_two_far_upper(&D->T, C->c, y));
-        else if (C->q[j] == 1) far -= 0.5 * C->k[j] * C->m[j] * C->m[j] * y * y;
+    int i;
+    for (i = 0; i < D->n; i++) {
+        int64_t j = (int64_t)D->who[i];
+        double k = D->share[i];
+        total += k;
+        if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : k * log(hs_two_far_upper(&D->T, C->c, y));
+        else if (C->q[j] == 1) far -= 0.5 * k * C->m[j] * C->m[j] * y * y;
         else if (build(C, j, D, work) == HS_OK)
-            far += C->k[j] * hs_far_log(hs_grid_far_upper(&D->G, a, y), hs_is_ruled(C, j));
+            far += k * hs_far_log(hs_grid_far_upper(&D->G, a, y), hs_is_ruled(C, j));
     }
     return far * C->ktot / total;
 }
@@ -97,10 +105,10 @@ static double sample_bands(const hs_contour *C, decay *D, double *work)
 {
     double V[HS_BANDS] = {0}, F[HS_BANDS] = {0}, total = 0;
     double least = HUGE_VAL, var, fourth;
-    int i, r, n = C->b < HS_SAMPLE ? C->b : HS_SAMPLE;
-    for (i = 0; i < n; i++) {
-        int64_t j = (int64_t)((double)C->b * i / n);
-        double k = C->k[j], m = C->m[j];
+    int i, r;
+    for (i = 0; i < D->n; i++) {
+        int64_t j = (int64_t)D->who[i];
+        double k = D->share[i], m = C->m[j];
         int plain = C->q[j] == 1 && !hs_is_pair(C, j);
         total += k;
         if (!plain && build(C, j, D, work)) return 0;
@@ -218,8 +226,10 @@ int hs_contour_plan(hs_contour *C, double *work)
 {
     double target = C->nats + C->loss + 4, surplus = C->nats + log(C->rtol) - 8, power, need;
     decay D;
-    double y = first_end(C, target, &D, &power, work);
+    double y;
     int own = C->b == 1 && !hs_has_pairs(C) && C->q[0] < 1; /* whether D.G is the grid of the only step */
+    begin_decay(C, &D);
+    y = first_end(C, target, &D, &power, work);
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
     if (surplus > 0 && y > HS_FEW_NODES * C->dy) { /* nodes cost more than these nats bring */
         y *= pow(1 - surplus / target, 1 / power);
@@ -250,7 +260,7 @@ int hs_contour_extend(hs_contour *C, double *work)
 {
     double y = C->N * C->dy, need = needed(C, y);
     decay D;
-    D.built = -1;
+    begin_decay(C, &D);
     for (y *= 1.15; y / C->dy < longest(C); y *= 1.15)
         if (-sample_far(C, y, &D, work) > 1.02 * need + 0.3) break;
     if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;

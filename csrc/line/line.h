@@ -12,14 +12,15 @@
 #define HS_PROBES 12    /* frequencies at which the decay is sampled, ratio 2 */
 #define HS_BANDS 8      /* of frequencies beyond the nodes, each with its own moments */
 #define HS_STEPS_WORK (HS_SAMPLE * 4 * HS_COARSE_MAX)
-#define HS_SAMPLE_WORK (HS_STEPS_WORK + 2 * (HS_SUBSAMPLE + 1))
+#define HS_SAMPLE_WORK (HS_STEPS_WORK + 2 * HS_SUBSAMPLE)
 #define HS_SUMS_WORK(N) (7 * ((int64_t)(N) + 1))
 
 #define HS_STEP_WORK HS_TWO_WORK /* scratch of one step: the larger of HS_GRID_WORK and HS_TWO_WORK */
 
-typedef struct { /* at most HS_SAMPLE of the steps, evenly spread, with a grid each */
+typedef struct { /* at most HS_SAMPLE of the steps, with a grid each and how many steps each stands for */
     int n;
     int64_t at[HS_SAMPLE];
+    double share[HS_SAMPLE];
     hs_coarse grid[HS_SAMPLE];
     hs_two_coarse two[HS_SAMPLE]; /* of the steps that are pairs */
     int64_t stride;               /* doubles of work a step */
@@ -95,6 +96,7 @@ static inline double hs_band_lower(const hs_contour *C, const hs_sums *S, int i)
 
 int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth, double *work); /* contour_place.c */
 int hs_contour_saddle(hs_contour *C, int have_eps, double log_delta, double *work);
+int hs_contour_sample(const hs_contour *C, double *who, double *share);
 int hs_contour_plan(hs_contour *C, double *work); /* contour_plan.c */
 int hs_contour_extend(hs_contour *C, double *work);
 int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S); /* contour_visit.c */
