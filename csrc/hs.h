@@ -183,8 +183,8 @@ int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work
 /* kept.c: a line for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
  * doubles, is asked again while its run grows: n rows (m, q, k) are new, the first n_kept of them for good. Then
  * log delta(eps) in the other direction is at most *below, at eps or, for a root, at its lower end. work:
- * hs_kept_work() doubles; to make a line as for hs_contour_delta. */
-enum { HS_KEPT_MORE = 1024, HS_KEPT_NODES = 4096 };
+ * hs_kept_work() doubles; to make a line, HS_OK or HS_LOOSE, as for hs_contour_delta. */
+enum { HS_KEPT_MORE = 32768, HS_KEPT_NODES = 8192, HS_KEPT_LOOSE = 8 };
 int64_t hs_kept_room(void);
 int64_t hs_kept_work(void);
 int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept);

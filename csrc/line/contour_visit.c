@@ -126,8 +126,8 @@ static int turns_fit(const hs_contour *C, const hs_grid *G, int from, int to)
  * is `room` for either. */
 static int shifts(const hs_contour *C, int exact, double n, double n_shifted, double rows, double room)
 {
-    return C->N > HS_SHIFT_NODES && C->y_far > 0 && (exact || !(C->y_far > (double)C->N * C->dy)) &&
-           fmax(rows, n_shifted) < room && 2.2 * n_shifted < n;
+    int tail = C->y_far < 0 || (C->y_far > 0 && (exact || !(C->y_far > (double)C->N * C->dy)));
+    return C->N > HS_SHIFT_NODES && tail && fmax(rows, n_shifted) < room && 2.2 * n_shifted < n;
 }
 
 /* K of the aliases of k subsampled steps, to a nat over all steps. */

@@ -140,8 +140,9 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
 {
     kept_line *L = (kept_line *)kept;
     hs_sums S[HS_CHUNKS];
-    int st = hs_line_visit(C, have_eps, value, depth, work, n_work, S);
-    if (st) return st;
+    int st;
+    C->eps = value;
+    if ((st = hs_line_visit(C, have_eps, value, depth, work, n_work, S))) return st;
     if (C->N > HS_KEPT_NODES) return HS_TOO_MANY_NODES;
     L->C = *C;
     L->S = *S;
@@ -159,19 +160,25 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
     return HS_OK;
 }
 
-/* The first line that answers to rtol, at one of the depths of contour.c. */
+/* The first line that answers to rtol, at one of the depths of contour.c. HS_LOOSE: it answers to HS_KEPT_LOOSE rtol,
+ * and is asked for that from then on. */
 int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
 {
     hs_crossing at;
-    double below;
+    double loose = HS_KEPT_LOOSE * C->rtol, below;
     int i, st = HS_TOO_MANY_NODES;
     if (hs_has_pairs(C)) return HS_BAD_ARGUMENT;
     if (n_work < hs_kept_work()) return HS_SCRATCH;
-    C->more = HS_KEPT_MORE;
+    for (C->ktot = 0, i = 0; i < C->b; i++) C->ktot += C->k[i];
+    /* the more, the more rounding is paid for, which is little beside that of many steps */
+    C->more = (int)fmin(HS_KEPT_MORE, fmax(fmin(1024, 8 + 0.5 * C->ktot), C->n_fits ? 0 : C->b / 4));
     for (i = 0; i < HS_DEPTHS && st != HS_OK && st != HS_NO_SADDLE; i++) {
-        C->eps = value;
         st = make_at(C, have_eps, value, hs_depths[i], work, n_work, kept);
         if (!st) st = hs_kept_ask(kept, 0, 0, NULL, value, work, n_work, &at, &below);
+        if (st == HS_LOOSE && at.delta.upper - at.delta.lower < 2 * loose * at.delta.estimate) {
+            ((kept_line *)kept)->C.rtol = loose;
+            return HS_LOOSE;
+        }
     }
     return st;
 }

@@ -16,7 +16,7 @@ from ..outward import U
 from . import contour
 from .question import Question
 
-GROWTH = 0.125
+GROWTH = 0.25
 """A line serves a run that has grown by this part of it: beyond, the saddle and the period have moved on."""
 WIDER, NARROW = 4, 2e-11
 """An answer that is so many times wider than the line's first, and wider than this, asks for another line."""
@@ -24,8 +24,6 @@ DECIDES = 1e-4
 """The goal where a level is to be compared: an interval that holds it is narrowed by the routes."""
 LINES = 8
 """Most lines of one accountant."""
-STEPS = 4096
-"""Most distinct steps of which a line is made where no rule stands for them."""
 
 
 class Lines:
@@ -163,11 +161,11 @@ def _base_of(question: Question, base) -> Question:
 
 
 def _sums(question: Question):
-    """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where these are
-    not too many."""
+    """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where they are
+    known."""
     for ruled in question.rules:
         yield ruled.steps, ruled.options, "compressed"
-    if question.run.distinct <= STEPS:
+    if question.run.listed:
         yield question.steps, {}, "contour"
 
 
@@ -178,7 +176,8 @@ def _line_of(question: Question, key: Any) -> _Line | None:
         line = _Line(route)
         size = max(_core.contour_work(steps.shift.size), _core.KEPT_WORK)
         asked = *steps, add, have_eps, value, goal, contour.margin(goal), line.memory
-        if scratch.lend(size, _core.kept_make, *asked, **options) == _core.OK:
+        status = scratch.lend(size, _core.kept_make, *asked, **options)
+        if status == _core.OK or (status == _core.LOOSE and not options):  # all steps would hardly be narrower
             return line
     return None
 
