@@ -15,7 +15,7 @@
 #define HS_LONG_LINE 512     /* outer nodes from which a visit that has to be repeated costs most of the answer */
 #define HS_SHIFT_NODES 128   /* outer nodes that shifted paths, which round about three times more, do not pay for */
 #define HS_SAMPLE 48         /* steps on which a line is placed */
-#define HS_EVEN (1. / 3)     /* part of its chances that a sample spreads evenly over the steps */
+#define HS_EVEN 0.33         /* part of its chances that a sample spreads evenly over the steps */
 #define HS_SUBSAMPLE 2048    /* steps that stand for all where K is summed to place a line */
 #define HS_LINE_PERIOD 24    /* deviations: a longer period at the saddle asks for a line below it */
 #define HS_LINE_LOWER 0.6    /* the tilt of that line over the saddle's */
