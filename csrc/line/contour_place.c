@@ -192,7 +192,7 @@ static int saddle(placing *W, int have_eps, double log_delta)
     st = hs_saddle_find(&f, &at);
     f.cgf = cgf_of_all;
     f.tol = have_eps ? 0.005 : 0.1;
-    if (!st && !whole) st = hs_saddle_find(&f, &at);
+    if (!whole) st = hs_saddle_find(&f, &at);
     C->t = at.t;
     C->eps = at.eps;
     C->log_est = at.log_est;
