@@ -371,3 +371,41 @@ def test_a_rule_of_many_rows_has_a_line_as_good_as_all_steps():
     """Rows that stand for a handful of strong steps among 100,000 weak ones decide where the line goes."""
     row = crowds.outcome(1, 9194)
     assert row["route"] == "compressed" and row["verdict"] == "met" and row["width"] < 1e-10
+
+
+def test_no_rule_for_laplace_steps():  # [theory: compression.laplace]
+    """Two steps and a rule of one row with the same mean: the misfit at high frequencies is not small."""
+    c, mu = 1.0, 0.5
+
+    def log_m(y, m):  # less z m - log 2
+        z = c + 1j * y
+        return np.log(2 * ((1 + z) * np.exp(z * m) + z * np.exp(-(1 + z) * m)) / (1 + 2 * z) * np.exp(-z * m))
+
+    y = np.linspace(1e4, 1e4 + 400 * math.pi, 40_000, endpoint=False)
+    g = log_m(y, mu) + log_m(y, 0.7) - 2 * log_m(y, 0.6)
+    least = math.exp(-(1 + 2 * c) * mu)
+    assert np.abs(g).max() >= least
+    assert abs(np.mean(g * np.exp(2j * mu * y))) == pytest.approx(least, rel=1e-2)
+
+
+@pytest.mark.parametrize("m", [1.1, 1.1 * np.exp(0.3j), 2.0 * np.exp(-0.5j)], ids=str)
+def test_two_sided_pairs_grow_with_the_frequency(m):  # [theory: compression.two-sided]
+    """The bound of the continuation holds at every frequency."""
+    q, c, v = 0.3, 2.0, np.linspace(-40, 40, 200_001)
+    real = abs(m) / math.sqrt(math.cos(2 * np.angle(m)))
+
+    def density(m):
+        return np.exp(-v * v / (2 * m * m)) / (m * math.sqrt(2 * math.pi))
+
+    def base(sign, square):
+        return 1 - q + q * np.exp(sign * v - square / 2)
+
+    def transform(y):
+        z = c + 1j * y
+        return (base(1, m * m) ** (1 + z) * base(-1, m * m) ** -z * density(m)).sum() * (v[1] - v[0])
+
+    square = complex(m * m)
+    still = (base(1, square.real) ** (1 + c) * base(-1, square.real) ** -c * density(real)).sum() * (v[1] - v[0])
+    still *= math.cos(2 * np.angle(m)) ** -0.5 * math.cos(square.imag / 4) ** -c
+    for y in (0.0, 1.0, -3.0, 10.0, -30.0):
+        assert abs(transform(y)) <= still * math.exp(0.5 * abs(y * square.imag)) * (1 + 1e-9)
