@@ -466,8 +466,8 @@ static void start_tilts(bulk_line *A)
     A->copies = A->J.k;
 }
 
-/* How far left the panels have to begin for sums about eps: ADD leans there. */
-static void lean(hs_bulk *J, double eps)
+/* How far left the panels have to begin for sums about eps: ADD has its mass there. */
+static void begin_panels(hs_bulk *J, double eps)
 {
     if (J->add) J->left = 10 + fmin(30, ceil(2 + 1.5 * eps / (J->k * J->q * J->m)));
 }
@@ -501,7 +501,7 @@ static double about(bulk_line *A, double log_delta)
     int i;
     if (!A->J.add) e = fmax(e, one);
     for (i = 0; i < 12; i++) {
-        lean(&A->J, e);
+        begin_panels(&A->J, e);
         hs_saddle_search f = {cgf, A, 0, log_delta, 0.3, -HUGE_VAL, 0};
         hs_tilt at;
         if (hs_bulk_cut(&A->J, e, 0, 0)) break;
@@ -549,7 +549,7 @@ static int best_line(bulk_line *A, double eps)
     double least = HUGE_VAL, width, log_delta;
     int i = CUT_ONE, chosen = -1, went = 0, st;
     hs_value v;
-    lean(&A->J, eps);
+    begin_panels(&A->J, eps);
     start_tilts(A);
     while (i >= 0 && i <= CUT_LAST) {
         int step = -1;

@@ -60,10 +60,10 @@ static double log_jump(const hs_bulk *J, double x)
 static double choose_cut(int n, int j) { return j == 0 ? 1 : choose_cut(n - 1, j - 1) * n / j; }
 
 /* Moments about `mean` of the sum of r losses: out, and bounds of their errors. wide[n]: what errors multiply, the same
- * polynomial of sizes. */
+ * polynomial of sizes, which is centred[n] for losses whose mean is known. */
 static void moments_of_sum(const hs_bulk_tilted *T, double r, double off, double *out, double *err)
 {
-    double cum[ORDER + 1], big[ORDER + 1], wide[ORDER + 1] = {1}, calm[ORDER + 1] = {1};
+    double cum[ORDER + 1], big[ORDER + 1], wide[ORDER + 1] = {1}, centred[ORDER + 1] = {1};
     int i, n;
     for (n = 1; n <= ORDER; n++) {
         cum[n] = T->moment[n];
@@ -74,14 +74,14 @@ static void moments_of_sum(const hs_bulk_tilted *T, double r, double off, double
         }
     }
     for (out[0] = 1, err[0] = 0, n = 1; n <= ORDER; n++) {
-        out[n] = wide[n] = calm[n] = 0;
+        out[n] = wide[n] = centred[n] = 0;
         for (i = 1; i <= n; i++) {
             double c = choose_cut(n - 1, i - 1);
             out[n] += i > 1 ? c * r * cum[i] * out[n - i] : 0;
-            calm[n] += i > 1 ? c * r * big[i] * calm[n - i] : 0;
+            centred[n] += i > 1 ? c * r * big[i] * centred[n - i] : 0;
             wide[n] += c * (i > 1 ? r * big[i] : off) * wide[n - i];
         }
-        err[n] = 1.01 * n * (T->wrong + 200 * HS_U) * wide[n] + (wide[n] - calm[n]) + 1e-14 * wide[n];
+        err[n] = 1.01 * n * (T->wrong + 200 * HS_U) * wide[n] + (wide[n] - centred[n]) + 1e-14 * wide[n];
     }
 }
 

@@ -87,7 +87,7 @@ static int add_steps(kept_line *L, int64_t n, const double *rows, double *scratc
 }
 
 /* The arrays of a line that nothing is added to for good, as a copy. */
-static void borrow(const double *kept, kept_line *L, double *rows)
+static void copy_line(const double *kept, kept_line *L, double *rows)
 {
     *L = *(const kept_line *)kept;
     memcpy(rows, kept + HEAD, sizeof(double) * ROWS * (size_t)(L->C.N + 1));
@@ -128,7 +128,7 @@ int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, dou
     place_rows(&L->C, &L->S, kept + HEAD, 0);
     if ((st = add_steps(L, n_kept, rows, scratch, work))) return st;
     L->C.more -= (int)n_kept;
-    borrow(kept, &asked, scratch);
+    copy_line(kept, &asked, scratch);
     if ((st = add_steps(&asked, n - n_kept, rows + 3 * n_kept, asked.S.zr, work))) return st;
     st = kept_answer(&asked, value, out, below);
     if (st <= HS_LOOSE && !L->have_eps) L->C.eps = out->estimate; /* where the next root is sought from */

@@ -176,7 +176,7 @@ static int any_line(bulk_line *A, double *l, hs_value *F)
     if (open_bulk_line(A, &run, &rule, work, hs_bulk_line_work())) return 0;
     eps = about(A, log_delta);
     if (!(eps > 0 && eps < 1e3)) return 0;
-    lean(&A->J, eps);
+    begin_panels(&A->J, eps);
     start_tilts(A);
     *l = log_between(0.3, 3) * eps;
     if (place_bulk_line(A, eps, *l) || prepare_bulk_line(A, *l)) return 0;
