@@ -6,6 +6,7 @@ Run: pytest -m slow tests/slow.py
 """
 
 import mpmath
+import numpy as np
 import pytest
 
 import hockeystick as hs
@@ -72,3 +73,24 @@ def test_contour_twin(sigma, q, k, eps, direction):
         assert bound.certified
         assert bound.lower * (1 - mpmath.mpf(10) ** -16) <= truth <= bound.upper * (1 + mpmath.mpf(10) ** -16)
         assert abs(bound.estimate - truth) <= mpmath.mpf(10) ** -11 * truth
+
+
+@pytest.mark.parametrize("direction, eps", [("remove", 0.8), ("add", 0.8)])
+def test_random_allocation_by_samples(direction, eps):
+    """Two epochs of eight steps: 1e7 draws of the loss, within four deviations of their mean."""
+    m, t, draws = 0.9, 8, 10**7
+    rng, total, square = np.random.default_rng(17), 0.0, 0.0
+    for _ in range(20):
+        loss = np.zeros(draws // 20)
+        for _ in range(2):
+            x = np.exp(m * rng.standard_normal((loss.size, t)) - m * m / 2)
+            if direction == "remove":
+                x[:, 0] *= np.exp(m * m)
+            loss += np.log(x.mean(axis=1)) * (1 if direction == "remove" else -1)
+        value = np.maximum(-np.expm1(eps - loss), 0.0)
+        total, square = total + value.sum(), square + (value**2).sum()
+    mean = total / draws
+    error = 4 * np.sqrt((square / draws - mean**2) / draws)
+    bound = hs.delta(hs.random_allocation(hs.gaussian(1 / m), t) * 2, eps, direction=direction)
+    assert bound.upper < bound.lower * (1 + 1e-6) and error < 0.01 * mean
+    assert bound.lower - error <= mean <= bound.upper + error, (bound, mean, error)
