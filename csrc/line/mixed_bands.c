@@ -36,7 +36,7 @@ int hs_bands_find(const hs_mixed *A, double nats, hs_bands *out)
 }
 
 /* The distance of y from the nearest multiple of T. */
-double hs_bands_off(const hs_bands *bands, double y) { return fabs(y - bands->T * nearbyint(y / bands->T)); }
+double hs_bands_off(const hs_bands *bands, double y) { return fabs(y - bands->T * floor(y / bands->T + 0.5)); }
 
 /* A bound of the modulus of all other laws at every frequency from y on. */
 static double others_upper(const hs_mixed *A, const hs_bands *bands, double y)
