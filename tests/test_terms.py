@@ -20,13 +20,20 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 terms = pytest.importorskip("terms")
 CHECKS = sorted(p.stem for p in (ROOT / "tests" / "csrc").glob("check_*_terms.c"))
+LONG = {"check_allocation_terms"}
+"""Fifteen seconds: an eighth of the cases, and all of them where slow tests run."""
 
 
 @pytest.mark.skipif(
     sys.platform == "win32" or not shutil.which(os.environ.get("CC", "cc").split()[0]), reason="no C compiler"
 )
-@pytest.mark.parametrize("check", CHECKS)
-def test_claims_cover_and_do_not_exceed(check):
+@pytest.mark.parametrize(
+    "check, few",
+    [(check, "1" if check in LONG else "") for check in CHECKS]
+    + [pytest.param(check, "", marks=pytest.mark.slow) for check in sorted(LONG)],
+)
+def test_claims_cover_and_do_not_exceed(check, few, monkeypatch):
+    monkeypatch.setenv("HS_FEW", few)
     said, status = terms.run(check)
     assert status == 0, "\n".join(line for line in said.splitlines() if not line.startswith("pair "))
 
