@@ -92,7 +92,7 @@ def test_laws_see_an_answer_that_misses():
     for i in range(400):
         if seen["truth"] > 5 and seen["duality"] > 10:
             break
-        case = queries.draw(12, i)
+        case = queries.draw(14, i)
         if case.query not in ("delta", "log_delta") or isinstance(case.at[0], list) or "route" in case.options:
             continue
         try:
