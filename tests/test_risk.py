@@ -252,3 +252,10 @@ def test_bad_options():
         hs.tradeoff("run", 0.1)
     with pytest.raises(TypeError):
         hs.tradeoff(DPSGD, 0.1, tolerance=1)
+
+
+def test_tradeoffs_are_about_as_narrow_as_the_deltas_behind_them():
+    """Points too near for the width of the deltas say nothing of slopes; points farther apart do."""
+    run = hs.pure_dp(0.1) * 30 + hs.laplace(10.0) * 10
+    bound = hs.tradeoff(run, 1e-3)
+    assert bound.width < 5 * hs.delta(run, 1.8).width

@@ -83,7 +83,7 @@ class Curve:
         h = min(0.3 * self.mu, 0.5)
         below, above = -EPS_MAX, EPS_MAX
         known: dict[float, tuple[float, float, float]] = {}  # by x
-        corner, last = None, 0.1 * h
+        corner, last, near = None, 0.1 * h, False
         for _ in range(ROUNDS):
             centre = min(max(centre, -EPS_MAX + 2 * h), EPS_MAX - 2 * h)
             nodes = self.nodes(centre, h, EVEN if corner is None else CORNER)
@@ -102,9 +102,10 @@ class Curve:
             guess, inside = _zero(middles, 8 * h)
             room, off = above - below, abs(guess - centre)
             bend = (slopes[0] - slopes[-1]) * (points[1][1] - points[0][1])
-            # Points nearer by this factor show a bend six times as large as the width of the deltas.
-            least = math.sqrt(6 * nodes.width() / bend) if bend > 0 else 1.0
-            if room <= 1e-9 * (1 + abs(centre)) or (off < 0.5 * h and least > 0.7):
+            # Points apart by a factor of this show a bend four times as large as the width of the deltas.
+            least = math.sqrt(4 * nodes.width() / bend) if bend > 0 else 3.0
+            near, before_last = least > 0.7 and off < 0.5 * h, near
+            if room <= 1e-9 * (1 + abs(centre)) or (near and before_last):
                 return
             corner = _corner(sorted(known.values()), level, dual) if corner is None else None  # not twice in a row
             if corner is not None:
@@ -114,7 +115,7 @@ class Curve:
             if not inside:
                 h = min(2 * h, 0.5, room / 3)
             elif off < 0.3 * h:  # the error of a guess falls as the square of the distance of the points
-                h *= max(min(max(5 * off * h / before**2, 0.003), 0.1), least)
+                h *= max(min(max(5 * off * h / before**2, 0.003), 0.1), min(least, 3.0))
             else:
                 h *= 0.3
             both_sides = below > -EPS_MAX and above < EPS_MAX

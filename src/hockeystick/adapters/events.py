@@ -352,47 +352,39 @@ def _poisson(event, asked):
 
 def _random_allocation(event, asked):
     """`num_steps` runs of the event inside, every record in `num_selected` of them (allocation.py)."""
-    steps = count("num_steps", event.num_steps, 0)
-    taken = count("num_selected", event.num_selected, 0)
-    if taken > steps:
-        raise DomainError(f"num_selected must be at most num_steps={steps}, got {taken}")
-    if not taken:
-        return
-    if taken == steps:
-        yield from _walk(event.event, steps, asked)
-        return
-    sigma = _one_gaussian(event.event, asked)
-    if sigma is None:
-        raise RefusedError(event, f"RandomAllocationDpEvent takes Gaussian steps, got {event.event!r}")
-    if not sigma:
-        yield NonPrivate(), 1, math.inf
-    elif sigma < math.inf:
-        step = _make(event, "random_allocation", hockeystick.gaussian(sigma), steps, participations=taken)
-        yield step, 1, math.inf
+
+    def charged(step, steps, taken):
+        return _make(event, "random_allocation", step, steps, participations=taken)
+
+    return _chosen(event, asked, "num_steps", "num_selected", charged, runs=lambda steps: steps, sure=True)
 
 
 def _without_replacement(event, asked):
-    size = count("source_dataset_size", event.source_dataset_size, 0)
-    batch = count("sample_size", event.sample_size, 0)
-    if batch > size:
-        raise DomainError(f"sample_size must be at most source_dataset_size={size}, got {batch}")
-    if not batch:
+    def charged(step, size, batch):
+        return _make(event, "without_replacement", step, dataset_size=size, max_batch=batch, assume_fixed_n=asked.fixed)
+
+    return _chosen(event, asked, "source_dataset_size", "sample_size", charged, runs=lambda size: 1, sure=False)
+
+
+def _chosen(event, asked, whole: str, part: str, charged, *, runs, sure: bool):
+    """A Gaussian step inside that meets a record in `part` of `whole` cases, fields of the event: charged(step, whole,
+    part). All cases are runs(whole) runs of what is inside. sure: whether each record is met."""
+    most = count(whole, getattr(event, whole), 0)
+    some = count(part, getattr(event, part), 0)
+    if some > most:
+        raise DomainError(f"{part} must be at most {whole}={most}, got {some}")
+    if not some:
         return
-    if batch == size:
-        yield from _walk(event.event, 1, asked)
+    if some == most:
+        yield from _walk(event.event, runs(most), asked)
         return
     sigma = _one_gaussian(event.event, asked)
     if sigma is None:
-        raise RefusedError(event, f"SampledWithoutReplacementDpEvent takes Gaussian steps, got {event.event!r}")
+        raise RefusedError(event, f"{type(event).__name__} takes Gaussian steps, got {event.event!r}")
     if not sigma:
-        yield NonPrivate(sure=False), 1, math.inf
+        yield NonPrivate(sure), 1, math.inf
     elif sigma < math.inf:
-        step = hockeystick.gaussian(sigma)
-        yield (
-            _make(event, "without_replacement", step, dataset_size=size, max_batch=batch, assume_fixed_n=asked.fixed),
-            1,
-            math.inf,
-        )
+        yield charged(hockeystick.gaussian(sigma), most, some), 1, math.inf
 
 
 def _truncated(event, asked):
