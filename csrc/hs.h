@@ -3,8 +3,10 @@
  * Conventions. Arguments are scalars, pointers and lengths; outputs come last. A function returns a status:
  * HS_OK or the largest (worst) of the codes below; on anything but HS_OK its outputs are unspecified unless
  * said otherwise. Nothing here allocates, prints, reads errno or keeps state between calls: callers lend
- * scratch. Angles and losses are natural (nats). u = 2^-53 is half a unit in the last place of 1. Sizes and indices
- * that may exceed an int are int64_t: a long has 32 bits on Windows.
+ * scratch, `work` of n_work doubles, whose contents are overwritten; a function *_work says how many doubles its
+ * namesakes need. Inputs are left as they are, unless a comment says that they are overwritten. Angles and losses are
+ * natural (nats). u = 2^-53 is half a unit in the last place of 1. Sizes and indices that may exceed an int are
+ * int64_t: a long has 32 bits on Windows.
  *
  * A step is (m, q, k): k runs of the Poisson-subsampled Gaussian with m = sensitivity/sigma > 0 and sampling
  * rate 0 < q <= 1 (q = 1: plain Gaussian). `add` is 0 for REMOVE (num = with the record), 1 for ADD.
@@ -94,8 +96,8 @@ typedef struct {
 int hs_status_last(void); /* the largest status code, for the test that walks them all */
 
 /* jumps.c: certified delta(eps) and eps(delta) of k >= 2 runs of one sampled step, REMOVE, where one rare large loss
- * makes nearly all of delta. rule: 20 Gauss-Legendre nodes. work: HS_BULK_WORK doubles. The four terms of a point:
- * jumps that the upper end alone has, truncation, quadrature, rounding. */
+ * makes nearly all of delta. `rule` has 20 nodes; `work` holds HS_BULK_WORK doubles. The terms of a point are what more
+ * jumps add to the upper end (aliasing), truncation, quadrature (inner) and rounding. */
 #define HS_JUMPS_NODES 8000
 #define HS_BULK_WORK (6 * HS_JUMPS_NODES + HS_JUMPS_NODES / 10)
 int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
@@ -103,17 +105,15 @@ int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule
 int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                  hs_crossing *out);
 
-/* bulk_line.c: the same of k >= 1 runs of one step in either direction, by the line through the law below a cut. work:
- * hs_bulk_line_work doubles. The aliasing of a point includes what runs with a loss above the cut add, which the upper
- * end alone has. */
+/* bulk_line.c: certified delta(eps) and eps(delta) of k >= 1 runs of one step in either direction, by the line through
+ * the law below a cut. What runs with a loss above the cut add is in the upper end alone, and in `aliasing`. */
 int64_t hs_bulk_line_work(void);
 int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, double *work, int64_t n_work, hs_point *out);
 int hs_bulk_line_eps(const hs_run *run, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                      hs_crossing *out);
 
-/* hyperbola.c: certified delta(eps) and eps(delta) for at most 6 distinct steps with q < 1. log_tol is the log of
- * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. work: hs_hyperbola_work(b)
- * doubles. */
+/* hyperbola.c: certified delta(eps) and eps(delta) for b <= 6 distinct steps with q < 1. log_tol is the logarithm of
+ * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. */
 int64_t hs_hyperbola_work(int b);
 int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *work, int64_t n_work, hs_point *out);
 int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double *work, int64_t n_work,
@@ -140,14 +140,12 @@ int hs_crowd_read(const uint64_t *sums, double *moments);
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the
  * first block; rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE
- * leave valid outputs.
- * work: scratch of a step for each thread and sums for each chunk; hs_contour_work() tells how many doubles for
- * n_outer = N. */
+ * leave valid outputs. `work` holds scratch of a step for each thread and sums for each chunk of at most n_outer
+ * nodes. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 65536 };
 typedef struct {
     int b, add, n_threads;
-    int64_t
-        n_max; /* decline when more outer nodes are planned; at most HS_OUTER_MAX, a 16th of it for 32 steps or more */
+    int64_t n_max; /* most outer nodes; no more than HS_OUTER_MAX, or a 16th of it for 32 steps and more */
     const double *m, *q, *k;
     const hs_pair *pair; /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
     int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
@@ -168,40 +166,48 @@ typedef struct {
     const void *S;
 } hs_contour;
 int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);
-/* an upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt
- * tried if > 0 */
-int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper);
 int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out);
-int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work,
-                     double *out); /* out: 10 n */
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out);
+/* at n ascending eps, a row of ten numbers each: the status, log_scale, lower, estimate, upper and the five terms */
+int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out);
+/* An upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried
+ * if it is positive. */
+int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper);
+
 /* both.c: whether delta of ADD is proved to be at most e^log_delta at eps, and the larger root over both directions, of
- * a run of the Gaussian family without pairs. wall: from there on ADD is not the larger, as its losses end. work:
- * hs_contour_work(b, n_threads, n_max) doubles. C->add is overwritten; HS_OK and HS_LOOSE leave valid outputs. */
+ * a run of the Gaussian family without pairs. ADD has no loss above `wall`, so that it is not the larger from there on.
+ * `work` holds hs_contour_work(b, n_threads, n_max) doubles. C->add is overwritten; HS_OK and HS_LOOSE leave valid
+ * outputs. */
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work);
 int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out);
+
 /* kept.c: a line for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
- * doubles, is asked again while its run grows: n rows (m, q, k) are new, the first n_kept of them for good. Then
- * log delta(eps) in the other direction is at most *below, at eps or, for a root, at its lower end. work:
- * hs_kept_work() doubles; to make a line, HS_OK or HS_LOOSE, as for hs_contour_delta. */
+ * doubles, is asked again while its run grows: of n rows (m, q, k) that are new, the first n_kept are added to `kept`.
+ * Then log delta(eps) in the other direction is at most *below, at eps or, for a root, at its lower end. Making a line
+ * ends with HS_OK or HS_LOOSE as hs_contour_delta does. */
 enum { HS_KEPT_MORE = 32768, HS_KEPT_NODES = 8192, HS_KEPT_LOOSE = 8 };
 int64_t hs_kept_room(void);
 int64_t hs_kept_work(void);
 int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept);
 int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work, int64_t n_work,
                 hs_crossing *out, double *below);
-/* mixed.c: certified delta(eps) and eps(delta) of a composition of laws with atoms. The caller fills the first block.
- * table: b rows (kind, k, m, q, add, n, panels): a kind of law below, copies, shift of the base law, sampling rate,
- * direction, points of it in the arrays that follow, which hold all laws' points one after the other: coordinate x,
- * loss l, log mass lp, and bounds dl, dp of the errors of l and lp. HS_LAW_POINTS_LOGCONCAVE: the table of points is
- * cut out of a log-concave law. step > 0: every loss is (step + step_low)(x + constant), x integers, the constants
- * summing to `shift` over all copies; step + step_low is known to d_step (relative), and all losses together to
- * d_shift (absolute, surely). step = 0: the vertical line. HS_OK and HS_LOOSE leave valid outputs.
- * HS_LAW_ALLOCATION: q is the number of steps of an epoch. HS_LAW_DENSITY: equidistant points of a density, see law.c,
- * then two entries that hold (wide, log mass beyond the low end, beyond the high end, mass that the window leaves out)
- * and (low, high centre of the window, its width). HS_LAW_MIXTURE: q is the first node, panels the mesh of
- * hs_mixture_points. work: hs_mixed_work() doubles for b laws, of which n_subnormal and n_allocations of these kinds,
- * n_points points and n_nodes nodes. */
+
+/* mixed.c: certified delta(eps) and eps(delta) of a composition of laws, on the vertical line or on one period of a
+ * lattice. The caller fills the first block. HS_OK and HS_LOOSE leave valid outputs.
+ *
+ * table: b rows (kind, k, m, q, add, n, panels): one of the kinds of law below, copies, shift of the base law, sampling
+ * rate, direction, and how many of the points that follow belong to it. The arrays x, l, lp, dl, dp hold all laws'
+ * points one after the other: coordinate, loss, log mass, and bounds of the errors of loss and log mass.
+ *   HS_LAW_POINTS_LOGCONCAVE: the points are cut out of a log-concave law.
+ *   HS_LAW_ALLOCATION: q is the number of steps of an epoch.
+ *   HS_LAW_DENSITY: equidistant points of a density, see law.c; two entries more hold (wide, log mass beyond the low
+ *     end, beyond the high end, mass that the window leaves out) and (low, high centre of the window, its width).
+ *   HS_LAW_MIXTURE: q is the first node and panels the mesh of hs_mixture_points.
+ * step > 0: every loss is (step + step_low)(x + constant) with integers x, and the constants sum to `shift` over all
+ * copies; step + step_low is known to d_step (relative), all losses together to d_shift (absolute). step = 0: the
+ * vertical line.
+ * hs_mixed_work is of b laws, of which n_subnormal and n_allocations are of these kinds, n_points points and n_nodes
+ * nodes. */
 enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
 enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOCATION = 8 };
 enum { HS_LAW_DENSITY = 9, HS_LAW_MIXTURE = 10 };
@@ -229,13 +235,17 @@ typedef struct {
 int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes);
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out);
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out);
-/* ranged.c: the largest curve of k adaptive steps of ranges m[k-1] h, .., m[0] h, in the order in which they run, from
- * below or `above`, at g = 0, h, ..: m[0] + .. + m[k-1] + 1 values, the last of them 0. work: hs_ranged_work() of that
- * many points and the largest m. */
+/* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
+int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err);
+
+/* ranged.c: the largest curve of k adaptive steps of bounded ranges m[k-1] h, .., m[0] h, in the order in which they
+ * run, bounded from below or, with `above`, from above, at g = 0, h, ..: m[0] + .. + m[k-1] + 1 values, the last of
+ * them 0. hs_ranged_work is of that many points and the largest m. */
 int64_t hs_ranged_work(int64_t points, int64_t widest);
 int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side);
-/* mixture.c: a random shift, `weight` of sum 1 on `shift` >= 0 in units of sigma, at the nodes first, first + h, ..,
- * exact in double precision; rows as above without x. */
+
+/* mixture.c: a Gaussian step whose shift is random: `weight`, of sum 1, on `shift` >= 0 in units of sigma. Its points
+ * at the nodes first, first + h, .., which double precision holds exactly; rows as for mixed.c, without x. */
 enum { HS_SHIFTS_MAX = 1024 };
 typedef struct {
     int n;
@@ -244,23 +254,24 @@ typedef struct {
     int64_t nodes;
 } hs_mixture;
 void hs_mixture_points(const hs_mixture *g, int add, double *l, double *lp, double *dl, double *dp);
-/* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
-int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err);
+
 /* allocation.c: the transform of one epoch of random allocation at given frequencies; see its end. */
 int64_t hs_allocation_work(void);
 int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out);
-/* laplace.c: quadrature points of a subsampled Laplace step (csrc/laplace.c), by a rule on each of `panels` panels:
- * 2 + n panels entries in each array. */
+
+/* laplace.c: points of a subsampled Laplace step, by a rule of n nodes on each of `panels` panels: 2 + n panels entries
+ * in each array. */
 int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,
                          double *dl, double *dp);
-/* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of one step's loss, their sum, first and absolute moment, and how far an
- * edge may be off; log sum p_j exp(t j dx). */
+
+/* grid.c: masses p[0..n-1] of cells j0..j0+n-1 of width dx of one step's loss; their sum, first moment and first
+ * absolute moment; how far an edge may be off. hs_grid_log_mgf: log sum p_j exp(t j dx). */
 typedef struct {
     double mass, mean, abs_mean, edge_upper;
 } hs_cell_sums;
 int hs_grid_prv(double m, double q, int add, double dx, int64_t j0, int64_t n, double *p, hs_cell_sums *sums);
 int hs_grid_log_mgf(int64_t j0, int64_t n, double dx, const double *p, double t, double *log_mgf);
-/* masses of many steps on {j dx}: step i has p[start[i]..start[i+1]-1], from j0[i] on */
+/* Masses of many steps on {j dx}: step i has p[start[i]..start[i+1]-1], from j = j0[i] on. */
 typedef struct {
     int64_t steps;
     const int64_t *j0, *start;
@@ -300,11 +311,10 @@ int hs_individual_charge_some(int64_t n, int64_t m, const hs_charge *step, const
 int hs_individual_scatter(int64_t n, int64_t m, const int64_t *index, const int64_t *words, int64_t *spent);
 int hs_individual_checksum(int64_t n, const int64_t *spent, int64_t limit, int n_threads, uint64_t *checksum);
 
-/* individual_levels.c, individual_epsilon.c: upper bounds of eps of many records that share noise levels (m, q),
- * from their counts [records][levels], at most k_total runs each. tilts: upper bounds of log M; chernoff: a bound a
- * record and its tilt;
- * group: for records of similar tilt, the bounds lowered to those of one contour, placed for counts k, widened by
- * margin. */
+/* individual_levels.c, individual_epsilon.c: upper bounds of eps of many records that share noise levels (m, q), from
+ * their counts [records][levels], of at most k_total runs a record. hs_individual_tilts gives upper bounds `up` of
+ * log M at the tilts t, hs_individual_chernoff the least bound of each record and the tilt that gives it,
+ * hs_individual_group, for records of similar tilts, lowers these bounds to those of one contour, see there. */
 int hs_individual_tilts(const hs_run *levels, double k_total, int tilts, const double *t, const hs_lent *lent,
                         double *up);
 typedef struct {
@@ -317,15 +327,18 @@ int hs_individual_chernoff(const hs_counts *counts, int tilts, const double *t, 
 int64_t hs_individual_work(int levels);
 int hs_individual_group(const hs_run *levels, const hs_counts *counts, double margin, double T0, double k_total,
                         double log_delta, const hs_lent *lent, double *eps_upper, double *gap);
-/* tails.c: `tails` are five rows of n numbers, Pr[Y <= s], Pr[Y > s], the same of X, relative errors, at n losses s,
- * which may be the last row; base losses, and their Poisson samples. See each head. */
+
+/* tails.c: at n losses s, `tails` gets five rows of n numbers: Pr[Y <= s], Pr[Y > s], the same of X, and relative
+ * errors of these; s may be the last row. The functions are of base losses and of their Poisson samples. */
 int hs_normal_tails(int64_t n, const double *x, double *below, double *above);
 int hs_gaussian_tails(double m, int64_t n, const double *s, double *tails);
 int hs_laplace_tails(double m, int64_t n, const double *s, double *tails);
 int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *first, double *edge, double *slope);
 int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *tails);
-/* pld.c: laws on a lattice above and below a loss; see the head of the file. The n fine cells between tails at s0 + i
- * w, i = 0..n, m of them to a cell of the lattice; losses are within `edge`, tails within (1 + rel) and `absolute`. */
+
+/* pld.c: laws on a lattice above and below a loss; see the head of the file. n fine cells lie between the tails at
+ * s0 + i w, i = 0..n, m of them to a cell of the lattice; losses are known within `edge`, tails within `absolute` and
+ * their relative errors. */
 typedef struct {
     int64_t n;
     int m;
@@ -346,8 +359,8 @@ int64_t hs_step_nodes(int64_t steps, const double *table, double p, int64_t gl);
 int hs_pld_step_nodes(const double *step, double p, const hs_rule *rule, int64_t room, int64_t *n, double *loss,
                       double *log_den);
 int hs_pld_windows(int64_t steps, const double *table, double p_low, double p_high, double *lo, double *hi);
-/* where the laws of many steps go: step i on the points at[i] + j dx, j = first[i], .., size[i] of them, each of m fine
- * cells, its masses from start[i] on; t: see hs_pld_lower */
+/* Where the laws of many steps go: step i has size[i] points at[i] + j dx, j = first[i], .., each of m fine cells, and
+ * its masses from start[i] on; t is that of hs_pld_lower. */
 typedef struct {
     int m;
     double dx, t;
@@ -356,7 +369,7 @@ typedef struct {
 } hs_windows;
 int hs_pld_steps(int64_t steps, const double *table, const hs_windows *windows, double *work, double *p_upper,
                  double *p_lower, double *edge, double *p_inf);
-/* tilts t0 2^{i/8}, i < up, then -t0 2^{i/4}, i < down, then 0; sums: rows K, K', K'' at these */
+/* The tilts t0 2^{i/8}, i < up, then -t0 2^{i/4}, i < down, then 0; `sums` gets rows K, K', K'' at these. */
 typedef struct {
     int64_t up, down;
     double t0;
@@ -365,21 +378,21 @@ int hs_pld_table(const hs_ladder *tilts, int64_t n, const double *loss, const do
                  double *sums);
 int hs_pld_tables(int64_t steps, const double *table, const double *k, double p, const hs_rule *rule,
                   const hs_ladder *tilts, double *work, double *sums, double *far);
-/* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates, HS_AUTO chooses by the skewness gate. */
+
+/* saddlepoint.c: the saddle-point accountant. `kind` is one of the estimates; HS_AUTO chooses by skewness. */
 enum { HS_AUTO = 0, HS_MSD0 = 1, HS_MSD1 = 2, HS_CLT = 3, HS_EDGEWORTH = 4, HS_MSD_K2 = 5, HS_MSD_K3 = 6 };
 typedef struct {
     double lower, estimate, upper; /* certified ends and estimate: of log delta, or of eps */
-    double log_estimate,
-        raw_estimate;  /* estimate clipped into the ends (of log delta), and as it came; NaN: not positive */
-    double tilt, skew; /* the saddle; max(|K3|/K2^1.5, |K4|^0.5/K2) there */
-    double berry_esseen, quadrature, rounding; /* relative to the estimate of delta */
-    double interpolation;                      /* likewise, of rules */
-    int kind;                                  /* the estimate that was used */
+    double log_estimate;           /* the estimate clipped into the ends of log delta */
+    double raw_estimate;           /* as the formula gives it; NaN where it is not positive */
+    double tilt, skew;             /* the saddle, and max(|K3|/K2^1.5, |K4|^0.5/K2) there */
+    double berry_esseen, quadrature, rounding, interpolation; /* relative to the estimate of delta */
+    int kind;                                                 /* the estimate that was used */
 } hs_saddle;
-int64_t hs_saddle_work(void); /* doubles of scratch (work) that the functions below need */
+int64_t hs_saddle_work(void);
 int hs_saddle_delta(const hs_run *run, double eps, int kind, const hs_lent *lent, hs_saddle *out);
 int hs_saddle_eps(const hs_run *run, double log_delta, int kind, const hs_lent *lent, hs_saddle *out);
-/* the larger over the directions; ADD has no loss above wall */
+/* the larger eps over the directions, where ADD has no loss above `wall` */
 int hs_saddle_eps_both(const hs_run *run, double log_delta, int kind, double wall, const hs_lent *lent, hs_saddle *out);
 /* The same for steps of finitely many losses: step i has atoms first[i] .. first[i+1]-1, with losses `loss` (each
  * within edge[i]) of probability `num` under the numerator (each within rel[i], relative), and probability inf[i]
@@ -393,13 +406,13 @@ typedef struct {
 int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps, double value, int kind,
                     hs_saddle *out);
 int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
-/* out[14]: K, bound of its error, K', .., K6, sum k E|x|^3, its bound, bounds of the errors of K' and K'', of the
- * Kolmogorov distance to normal, and of the quadrature's part in the error of K */
+/* out[14]: K, a bound of its error, K', .., K6, the estimate of sum k E|x|^3 and its upper bound, then bounds of the
+ * errors of K' and K'', of the Kolmogorov distance to the normal law, and of the quadrature's part in the error of K. */
 int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out);
 int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
                             double *upper);
-/* one upper end of log delta(eps), any that is at most `enough` being as good as the least; work: n_threads
- * hs_saddle_work() */
+/* An upper end of log delta(eps): the search for the least stops at one that is at most `enough`. The scratch lent is
+ * n_threads hs_saddle_work() doubles. */
 int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, double *upper);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used:
@@ -407,37 +420,35 @@ int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs
  * out[2..3], out[4..5]. */
 int hs_sampling_truncation(double p, double n, double max_batch, double *out);
 
-/* tails of one branch at increasing losses; see the head of the file */
+/* The tails of one branch of hs_pair at n increasing losses, as those of tails.c. */
 int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *tails,
                       double *edge);
 
-/* cgf_upper.c */
-/* log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z), with error bounds; see the function */
+/* cgf_upper.c: log M(z), mean and variance of the loss, phi(y) = M(z+iy)/M(z) of a pair, with error bounds. */
 int64_t hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out);
-/* edgeworth.c: family 0 is the subsampled Gaussian, 1 the subsampled Laplace.
- * Five numbers a law: mean and cumulants 2 to 5 of one step under law A and B; their sums over a run for Y
- * and X. Estimates of delta are e^log_scale value (value may be negative); form 1 is the one-sequence form, 2 the
- * published one; order 0 to 3. */
+
+/* edgeworth.c: a law is five numbers, mean and cumulants 2 to 5: of one step under the laws A and B, and their sums over
+ * a run for Y and X. family as in hs_run. Estimates of delta are e^log_scale value, where value may be negative; form 1
+ * is the form of one sequence, 2 the published one; the order is 0 to 3. */
 int hs_edgeworth_moments(int family, double m, double q, const hs_rule *rule, double *A, double *B);
 int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, double *Y, double *X);
 int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
                        double *value);
 int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps);
 
-/* edgeworth_bound.c, law A (which = 0) or B (1): the mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 about it, then bounds
- * of their errors; the largest |characteristic function| of the loss on [y0, y1]. work: hs_prawitz_work() doubles
- * suffice. */
+/* edgeworth_bound.c: of law A (which = 0) or B (1) the mean and E d^2, E d^3, E d^4, E|d|, E|d|^3 about it, then bounds
+ * of their errors; and the largest modulus of the characteristic function of the loss on [y0, y1], for which
+ * hs_prawitz_work() doubles suffice. */
 #define HS_EDGEWORTH_BOUNDED 6
 #define HS_EDGEWORTH_M_MAX 20.0 /* of a sampled Gaussian step */
 int hs_edgeworth_bounded(int family, double m, double q, int which, const hs_rule *rule, double *out);
 int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const hs_rule *rule, double y0, double y1,
                                const hs_lent *lent, double *modulus);
 
-/* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as
- * in hs_contour, T the smoothing limit, 0 to have it chosen. HS_OK leaves valid outputs, however wide. work:
- * hs_prawitz_work() doubles. The terms of hs_point are those of hs_contour; `smooth` is the further one, in the same
- * unit. */
+/* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as in
+ * hs_contour, T the smoothing limit, or 0 to have it chosen. HS_OK leaves valid outputs, however wide. The terms of an
+ * hs_point are those of hs_contour, and `smooth` is one more, in the same unit. */
 enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
 typedef struct {
     int b, add;
