@@ -407,7 +407,7 @@ int hs_saddle_atoms(int b, const hs_atoms *atoms, const double *k, int have_eps,
                     hs_saddle *out);
 int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err);
 /* out[14]: K, a bound of its error, K', .., K6, the estimate of sum k E|x|^3 and its upper bound, then bounds of the
- * errors of K' and K'', of the Kolmogorov distance to the normal law, and of the quadrature's part in the error of K. */
+ * errors of K' and K'', of the Kolmogorov distance to the normal law, of quadrature in the error of K */
 int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out);
 int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
                             double *upper);
@@ -428,9 +428,9 @@ int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n,
 int64_t hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out);
 
-/* edgeworth.c: a law is five numbers, mean and cumulants 2 to 5: of one step under the laws A and B, and their sums over
- * a run for Y and X. family as in hs_run. Estimates of delta are e^log_scale value, where value may be negative; form 1
- * is the form of one sequence, 2 the published one; the order is 0 to 3. */
+/* edgeworth.c: a law is five numbers, mean and cumulants 2 to 5: of one step under the laws A and B, and their sums
+ * over a run for Y and X. family as in hs_run. Estimates of delta are e^log_scale value, where value may be negative;
+ * form 1 is the form of one sequence, 2 the published one; the order is 0 to 3. */
 int hs_edgeworth_moments(int family, double m, double q, const hs_rule *rule, double *A, double *B);
 int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, double *Y, double *X);
 int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
