@@ -6,6 +6,7 @@ A query finds the worst-case pairs of a run, asks a route for certified points (
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, overload
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from .types import Adjacency, Direction, Numbers, Query, Ran, Route
 
+ASKED = frozenset(itertools.product(ADJACENCIES, DIRECTIONS, ROUTES))
+"""All that may be asked, for one look-up a query."""
 RTOL_RANGE = (1e-14, 0.5)
 EPS_FAR = 1e3
 """Where no route answers at a larger eps, delta here is an upper end."""
@@ -235,9 +238,10 @@ class _Settings(Question):
     __slots__ = ("directions", "enough", "route")
 
     def __init__(self, run, adjacency, direction, route, rtol, n_threads, enough=None):
-        one_of("adjacency", adjacency, ADJACENCIES)
-        one_of("direction", direction, DIRECTIONS)
-        one_of("route", route, ROUTES)
+        if not (type(adjacency) is type(direction) is type(route) is str and (adjacency, direction, route) in ASKED):
+            one_of("adjacency", adjacency, ADJACENCIES)
+            one_of("direction", direction, DIRECTIONS)
+            one_of("route", route, ROUTES)
         if rtol is not None:
             lo, hi = RTOL_RANGE
             rtol = real("rtol", rtol, f"from {lo:g} to {hi:g}")

@@ -66,6 +66,9 @@ def margin(rtol: float) -> float:
     return min(31.0, 12.0 - math.log(rtol))
 
 
+MARGIN = margin(RTOL)
+
+
 def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
     """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c."""
     answer = _answer(_core.contour_delta, _core.hyperbola_delta, steps, add, eps, rtol, n_threads)
@@ -110,7 +113,7 @@ def larger_root(steps: GaussianSteps, delta: float, wall: float, n_threads: int)
         return None
     work = scratch.borrow(_core.contour_work(b, n_threads))
     short = (SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
-    answer = _core.contour_larger_eps(*steps, delta, wall, RTOL, margin(RTOL), n_threads, work, *short)
+    answer = _core.contour_larger_eps(*steps, delta, wall, RTOL, MARGIN, n_threads, work, *short)
     scratch.give_back(work)
     return answer.root("contour") if answer.status == _core.OK else None
 

@@ -3,10 +3,8 @@ more."""
 
 from __future__ import annotations
 
-import math
-
 from ..crowd import FEWEST, crowd_of, rules
-from ..what.pair import gaussian_facts, gaussian_steps, is_gaussian, losses, paired_steps
+from ..what.pair import gaussian_facts, gaussian_steps, losses, paired_steps
 from . import contour
 
 
@@ -37,16 +35,13 @@ class Question:
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
         self.why = ""
-        gathered = run.gathered
-        self._steps = None if gathered else gaussian_steps(run, adjacency)
-        self.gaussian = self._steps is not None or (gathered and is_gaussian(run, adjacency))
-        self.few = not self.gaussian or (not gathered and len(run.parts) < FEWEST)
-        self.total: float
-        self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency) if self.gaussian else (0, math.inf, False)
+        self._steps = None
+        self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
+        self.few = not self.gaussian or (not run.gathered and len(run.parts) < FEWEST)
 
     @property
     def steps(self):
-        """A run of the Gaussian family as arrays, those of many steps made when asked for; None for any other."""
+        """A run of the Gaussian family as arrays, made when asked for; None for any other."""
         if self._steps is None and self.gaussian:
             self._steps = gaussian_steps(self.run, self.adjacency)
         return self._steps

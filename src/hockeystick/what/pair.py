@@ -100,15 +100,32 @@ def is_gaussian(run: Run, adjacency: str) -> bool:
     return cast(Any, run).is_gaussian(adjacency) if run.gathered else gaussian_steps(run, adjacency) is not None
 
 
-def gaussian_facts(run: Run, adjacency: str) -> tuple[float, float, bool]:
-    """Of a run of the Gaussian family: (number of steps; an upper bound of the largest loss in the ADD direction, sum k
-    |log(1-q)|, of which b steps leave (b+4)u [theory: small.range]; whether both directions have one curve)."""
+class GaussianFacts(NamedTuple):
+    """What is known of a run without a look at its steps; of a run not of the Gaussian family, nothing.
+
+    gaussian : whether `gaussian_steps` has arrays of the run.   total : number of steps.
+    wall : an upper bound of the largest loss in the ADD direction, sum k |log(1-q)|, of which b steps leave (b+4)u
+    [theory: small.range].   mirrored : whether both directions have one curve.
+    """
+
+    gaussian: bool = False
+    total: float = 0.0
+    wall: float = math.inf
+    mirrored: bool = False
+
+
+def gaussian_facts(run: Run, adjacency: str) -> GaussianFacts:
+    """The facts of a run, kept with it."""
     key = ("facts", adjacency)
     facts = run._cache.get(key)
     if facts is None:
-        known: Any = run if run.gathered else gaussian_steps(run, adjacency)
-        total, wall, mirrored = known.gaussian_facts() if run.gathered else _facts(known)
-        facts = run._cache[key] = total, wall * (1 + (run.distinct + 5) * U), mirrored
+        facts = GaussianFacts()
+        if is_gaussian(run, adjacency):
+            total, wall, mirrored = (
+                cast(Any, run).gaussian_facts() if run.gathered else _facts(cast(Any, gaussian_steps(run, adjacency)))
+            )
+            facts = GaussianFacts(True, total, wall * (1 + (run.distinct + 5) * U), mirrored)
+        run._cache[key] = facts
     return facts
 
 
@@ -555,7 +572,7 @@ MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, Boun
 
 def one_curve(run: Run, adjacency: str) -> bool:
     """`mirrored`, of runs of the Gaussian family without their list of steps."""
-    return gaussian_facts(run, adjacency)[2] if is_gaussian(run, adjacency) else mirrored(run, adjacency)
+    return gaussian_facts(run, adjacency).mirrored if is_gaussian(run, adjacency) else mirrored(run, adjacency)
 
 
 def mirrored(run: Run, adjacency: str) -> bool:
