@@ -202,7 +202,7 @@ int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, dou
  *   HS_LAW_ALLOCATION: q is the number of steps of an epoch.
  *   HS_LAW_DENSITY: equidistant points of a density, see law.c; two entries more hold (wide, log mass beyond the low
  *     end, beyond the high end, mass that the window leaves out) and (low, high centre of the window, its width).
- *   HS_LAW_MIXTURE: q is the first node and panels the mesh of hs_mixture_points.
+ *   HS_LAW_MIXTURE: q is the first node and panels the mesh of hs_mixture_points, whose last two entries are no points.
  * step > 0: every loss is (step + step_low)(x + constant) with integers x, and the constants sum to `shift` over all
  * copies; step + step_low is known to d_step (relative), all losses together to d_shift (absolute). step = 0: the
  * vertical line.
@@ -245,13 +245,16 @@ int64_t hs_ranged_work(int64_t points, int64_t widest);
 int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side);
 
 /* mixture.c: a Gaussian step whose shift is random: `weight`, of sum 1, on `shift` >= 0 in units of sigma. Its points
- * at the nodes first, first + h, .., which double precision holds exactly; rows as for mixed.c, without x. */
+ * at the nodes first, first + h, .., which double precision holds exactly; rows as for mixed.c, without x. The masses
+ * of all further nodes are bounded, for powers up to `reach` and frequencies up to `turn`, from `beyond` more of them.
+ * Two entries after the points hold (reach, log of the bound at power 0, at `reach`) and (turn, the same at `turn`). */
 enum { HS_SHIFTS_MAX = 1024 };
 typedef struct {
     int n;
     const double *shift, *weight;
     double first, h;
-    int64_t nodes;
+    int64_t nodes, beyond;
+    double reach, turn;
 } hs_mixture;
 void hs_mixture_points(const hs_mixture *g, int add, double *l, double *lp, double *dl, double *dp);
 

@@ -140,7 +140,12 @@ LENGTHS = {
     "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 100, None),
     "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 100, None),
     "mixed_cgf": (*LAWS, 1.0, None),
-    "mixture_points": (np.array([[2.0, -8.0, 0.25, 70.0]]), np.array([0.0, 1.0]), np.array([0.9, 0.1]), 0),
+    "mixture_points": (
+        np.array([[2.0, -8.0, 0.25, 70.0, 9.0, 0.1, 1.0]]),
+        np.array([0.0, 1.0]),
+        np.array([0.9, 0.1]),
+        0,
+    ),
     "sublaplace_points": (1.0, 0.1, 0, 2, NODE, WEIGHT),
     "grid_log_mgfs": (PLACES, None, 0.1, NODE**2, LOSS),
     "convolve_tilts": (PLACES, None, 0.1, NODE**2, 1.0, LOSS, np.zeros((2, 16))),

@@ -120,7 +120,7 @@ def test_merged_shifts_lie_above(bands):
 
     rng = np.random.default_rng(bands)
     c, p = tuple(rng.uniform(0.1, 1, bands).tolist()), tuple(rng.uniform(0.01, 0.4, bands).tolist())
-    shift, weight = map(np.array, _shifts(c, p))
+    shift, weight = (rows[0] for rows in _shifts(np.array([c]), np.array([p])))
     assert shift.size <= 64 and abs(weight.sum() - 1) < 1e-12
     exact = [
         (sum(x for x, b in zip(c, bits, strict=True) if b), np.prod(np.where(bits, p, 1 - np.array(p))))

@@ -290,6 +290,18 @@ double hs_law_spaced_upper(const hs_law *w, double x)
     return fmin(1, (best + w->off) * (1 + 1e-12));
 }
 
+/* What the points of random shifts miss at the tilt c, nodes beyond both ends included; edge: the largest error of a
+ * loss. */
+static double mixture_level(hs_law *w, double c, double edge)
+{
+    double level;
+    hs_mixture_tilt(w);
+    w->flat = edge;
+    level = missing_of(w, c, 1e-300, w->log_m);
+    w->quad += level;
+    return level;
+}
+
 /* Tilted masses of the points, their mean and variance in the coordinate x [theory: law.point-variance], the constants
  * of the error of phi. */
 static int points_tilt(hs_law *w, double c, double *scratch)
@@ -315,9 +327,11 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     w->c1 = S.size_e + S.dl + S.size * (S.e + HS_U * (15 + 2 * (66 + (double)w->nr / 64)));
     w->c1 *= 1 + 1e-6;
     w->quad = 2.1 * out;
-    if (w->kind == HS_LAW_SUBLAPLACE || w->kind == HS_LAW_MIXTURE) level = missing_of(w, c, 1e-300, w->log_m);
-    if (w->kind == HS_LAW_MIXTURE) w->flat = S.edge;
-    if (w->kind == HS_LAW_MIXTURE && !(S.worst < 1e-6)) return HS_TOO_WIDE;
+    if (w->kind == HS_LAW_SUBLAPLACE) level = missing_of(w, c, 1e-300, w->log_m);
+    if (w->kind == HS_LAW_MIXTURE) {
+        if (!(S.worst < 1e-6)) return HS_TOO_WIDE;
+        level = mixture_level(w, c, S.edge);
+    }
     w->var_upper = pow(sqrt((S.var + S.var_e) / fmax(1 - S.e, 1e-300)) + S.edge, 2) * (1 + 1e-6) + 1e-14 * mean * mean +
                    16 * out * pow(fabs(range) + fabs(mean), 2);
     w->var_upper = (w->var_upper + level * pow(fabs(range) + 31, 2)) * (1 + 2.5 * level); /* [theory: law.mixture] */

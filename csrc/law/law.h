@@ -37,7 +37,9 @@ typedef struct {
     double y_max, level; /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
     hs_grid grid;
     double *ends, y_ends, y_out[2], lost[2];
-    double lambda[2], mass[2], rho[2], level_f[2]; /* HS_LAW_SUBLAPLACE: from y_ends on, see laplace_ends.c */
+    /* HS_LAW_SUBLAPLACE: from y_ends on, see laplace_ends.c. HS_LAW_MIXTURE: the largest power and a frequency; lost,
+     * mass: logs of what lies beyond the points, see mixture.c; rho: of E e^{y theta}; level_f: the slope at the end */
+    double lambda[2], mass[2], rho[2], level_f[2];
     double atoms, smooth;   /* HS_LAW_SUBLAPLACE: 1 and 1; without its atoms 0 and 2/(1 - e^-m), see range.c */
     double half, log_atoms; /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
     double *allocation;     /* HS_LAW_ALLOCATION: hs_allocation_work doubles from the start; q is the number of steps */
@@ -79,6 +81,7 @@ double hs_ends_missing(const hs_law *w, double low, double y);
 
 /* mixture.c */
 void hs_mixture_estimate(const hs_law *w, double t, hs_law_value *out);
+void hs_mixture_tilt(hs_law *w);
 double hs_mixture_missing_upper(const hs_law *w, double t, double y, double log_m);
 double hs_mixture_far_upper(const hs_law *w, double y);
 

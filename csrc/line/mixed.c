@@ -470,6 +470,23 @@ static int read_density(hs_law *w)
     return HS_OK;
 }
 
+/* What hs_mixture_points writes after the points of random shifts. */
+static int read_mixture(hs_law *w)
+{
+    const int64_t end = w->n -= 2;
+    int j;
+    if (end < 2) return HS_BAD_ARGUMENT;
+    for (j = 0; j < 2; j++) {
+        w->lambda[j] = w->l[end + j];
+        w->level_f[j] = w->dp[end + j];
+    }
+    w->lost[0] = w->lp[end];
+    w->lost[1] = w->dl[end];
+    w->mass[0] = w->lp[end + 1];
+    w->mass[1] = w->dl[end + 1];
+    return HS_OK;
+}
+
 /* The law of one row of the table, whose points begin at `at`. */
 static int read_row(const hs_mixed *A, const double *row, int64_t at, hs_law *w)
 {
@@ -491,6 +508,7 @@ static int read_row(const hs_mixed *A, const double *row, int64_t at, hs_law *w)
     w->dl = A->dl + at;
     w->dp = A->dp + at;
     w->unit = A->step > 0 ? 0 : 1;
+    if (w->kind == HS_LAW_MIXTURE) return read_mixture(w);
     return w->kind == HS_LAW_DENSITY ? read_density(w) : HS_OK;
 }
 
@@ -598,7 +616,7 @@ static int tilt_laws(hs_mixed *A, double *work)
             if (laws[i].kind == HS_LAW_SUBNORMAL) hs_subnormal_value(&laws[i], tilts[j], &g);
             else hs_law_cgf(&laws[i], tilts[j], &g);
             A->K[j] += k * g.K;
-            A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + A->b * fabs(A->K[j]));
+            A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + fabs(A->K[j])); /* of one addition */
         }
     return A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700 ? HS_OK : HS_TOO_WIDE;
 }

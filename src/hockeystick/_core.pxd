@@ -265,7 +265,8 @@ cdef extern from "hs.h" nogil:
         const double *shift
         const double *weight
         double first, h
-        int64_t nodes
+        int64_t nodes, beyond
+        double reach, turn
     int HS_SHIFTS_MAX
     void hs_mixture_points(const hs_mixture *g, int add, double *l, double *lp, double *dl, double *dp)
     int64_t hs_ranged_work(int64_t points, int64_t widest)

@@ -722,16 +722,16 @@ def ranged_work(int64_t points, int64_t widest):
 
 
 def mixture_points(const double[:, ::1] rows, const double[::1] shifts, const double[::1] weights, int add):
-    """Rows x, l, lp, dl, dp of all laws' quadrature points, one law after the other; see csrc/law/mixture.c. rows:
-    (shifts, first node, mesh, nodes) of every law."""
+    """Rows x, l, lp, dl, dp of all laws' quadrature points and two entries more, one law after the other; see
+    csrc/law/mixture.c. rows: (shifts, first node, mesh, nodes, nodes beyond, reach, turn) of every law."""
     cdef Py_ssize_t i, at = 0, start = 0
     cdef double n = 0, held = 0
-    lengths(4, rows.shape[1], 4)
+    lengths(7, rows.shape[1], 7)
     lengths(shifts.shape[0], weights.shape[0], shifts.shape[0])
     for i in range(rows.shape[0]):
         held += rows[i, 0]
-        n += rows[i, 3]
-        if not (1 <= rows[i, 0] <= HS_SHIFTS_MAX and rows[i, 3] >= 2):
+        n += rows[i, 3] + 2
+        if not (1 <= rows[i, 0] <= HS_SHIFTS_MAX and rows[i, 3] >= 2 and 1 <= rows[i, 4] < 1e9):
             check(HS_BAD_ARGUMENT, "mixture")
     if held != shifts.shape[0] or not n < 1e9:
         check(HS_BAD_ARGUMENT, "lengths of arrays")
@@ -741,10 +741,11 @@ def mixture_points(const double[:, ::1] rows, const double[::1] shifts, const do
     with nogil:
         for i in range(rows.shape[0]):
             g.n, g.first, g.h, g.nodes = <int>rows[i, 0], rows[i, 1], rows[i, 2], <int64_t>rows[i, 3]
+            g.beyond, g.reach, g.turn = <int64_t>rows[i, 4], rows[i, 5], rows[i, 6]
             g.shift, g.weight = &shifts[start], &weights[start]
             hs_mixture_points(&g, add, &o[1, at], &o[2, at], &o[3, at], &o[4, at])
             start += g.n
-            at += g.nodes
+            at += g.nodes + 2
     out[0] = out[1]
     return out
 

@@ -67,8 +67,12 @@ def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finit
 
 
 def _describe(run, losses, add: int, adjacency: str, deep: bool) -> Finite | None:
-    random = all(isinstance(step, GaussianMixture) for step, _ in run.parts)
-    if len(run.parts) > LAWS_MAX[random] or any(not 1 > loss.mass_inf == loss.mass_minus_inf for loss, _ in losses):
+    random = sum(isinstance(step, GaussianMixture) for step, _ in run.parts)
+    if (
+        len(run.parts) - random > LAWS_MAX[False]
+        or random > LAWS_MAX[True]
+        or any(not 1 > loss.mass_inf == loss.mass_minus_inf for loss, _ in losses)
+    ):
         return None
     log_finite = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in losses)
     laws = [_lattice_law(step, loss, adjacency, k) for (step, k), (loss, _) in zip(run.parts, losses, strict=True)]

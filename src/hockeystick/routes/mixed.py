@@ -36,8 +36,9 @@ PANELS_MAX = 1 << 8
 NATS = 48.0
 """About -log of what the rule for random shifts may miss."""
 
-MIXTURE_POINTS = 1 << 17
-"""Most quadrature points of all mixtures: with more, placing a line takes longer than a grid."""
+MIXTURE_POINTS, POINTS_EACH = 1 << 17, 1 << 10
+"""Most quadrature points of all mixtures together, or of each of many: with more, placing a line takes longer than a
+grid, which takes milliseconds for every distinct step."""
 COST = 1 << 26
 """Most values of points at nodes in one attempt: about a second."""
 
@@ -224,20 +225,45 @@ def _mixtures(steps, panels: int):
     starts, k = np.r_[0, np.cumsum(sizes)[:-1]], np.array([float(step.k) for step in steps])
     top = np.maximum.reduceat(shifts, starts)
     size = np.add.reduceat(weights * np.sqrt(np.expm1(shifts * shifts)), starts)
-    sd = max(math.sqrt(float(k @ (size * size))), 1e-300)
-    reach, wide = min(15 * math.sqrt(panels) / sd, 1e7) + 1, np.minimum(1.5 / top, 9.0)
-    mesh = 2 * math.pi / (NATS / wide + 0.5 * wide + min(12 * math.sqrt(panels) / sd, 1e7) * top)
+    more = math.sqrt(panels / max(float(k @ (size * size)), 1e-300))  # over the deviation of the whole loss
+    reach, turn, wide = min(18 * more, 1e7) + 3, min(20 * more, 1e7), np.minimum(1.5 / top, 9.0)
+    add = steps[0].add
+    whole = 9.5 + (reach + 2) * top + np.sqrt(2 * turn * wide * top)
+    places = np.r_[-2:13:0.75, np.geomspace(13.5, max(14.0, whole.max()), 24)]
+    loss, slope = _losses(places, shifts, weights, starts)
+    tilted = (-7 * more if add else 7 * more) * loss - 0.5 * places * places
+    far = reach * loss - 0.5 * places * places
+    angle = wide[:, None] * np.minimum(slope / np.cos(0.5 * wide * top)[:, None], top[:, None])
+    bend = np.max(tilted + turn * angle, axis=1) - tilted.max(axis=1)
+    mesh = 2 * math.pi / (NATS / wide + 0.5 * wide + bend / wide)
     power = np.exp2(np.floor(np.log2(mesh)) - 12)
     mesh = np.floor(mesh / power) * power  # 12 bits: nodes are exact
     left = np.ceil((9.5 + np.log1p(reach * top * size) / top) / mesh)
-    nodes = left + np.ceil((9.5 + reach * top) / mesh) + 1
-    if not nodes.sum() < MIXTURE_POINTS:
+    small = (tilted < tilted.max(axis=1)[:, None] - NATS - 4) & (far < far.max(axis=1)[:, None] - 8)
+    beyond = np.logical_and.accumulate(small[:, ::-1], axis=1)[:, ::-1] & (places > 9.5)
+    last = places[np.argmax(beyond, axis=1)]
+    right = np.ceil(np.where(last > 9.5, np.minimum(last, whole), whole) / mesh)
+    nodes, beyond = left + right + 1, np.ceil(whole / mesh) - right + 2
+    if not (nodes + beyond).sum() < max(MIXTURE_POINTS, POINTS_EACH * k.size):
         raise AccuracyError("random shifts need too many nodes")
-    table = np.ascontiguousarray(np.column_stack([sizes, -left * mesh, mesh, nodes]))
-    add = steps[0].add
+    ends = np.broadcast_to([reach, turn], (k.size, 2))
+    table = np.ascontiguousarray(np.column_stack([sizes, -left * mesh, mesh, nodes, beyond, ends]))
     points = _core.mixture_points(table, shifts, weights, add)
-    rows = [[_core.MIXTURE, *row] for row in zip(k, top, -left * mesh, [add] * k.size, nodes, mesh, strict=True)]
-    return points, rows
+    rows = np.column_stack(
+        [np.full(k.size, _core.MIXTURE), k, top, -left * mesh, np.full(k.size, add), nodes + 2, mesh]
+    )
+    return points, rows.tolist()
+
+
+def _losses(places, shifts, weights, starts):
+    """l = log R of mixture.c at a few places, and its slope: a row for every step."""
+    loss, slope = [], []
+    for x in places:
+        part = weights * np.exp(np.minimum(shifts * (x - 0.5 * shifts), 700.0))
+        whole = np.add.reduceat(part, starts)
+        loss.append(np.log(whole))
+        slope.append(np.add.reduceat(part * shifts, starts) / whole)
+    return np.array(loss).T, np.array(slope).T
 
 
 def _without_atoms(points, m: float):

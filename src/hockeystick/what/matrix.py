@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..bound import DomainError
-from .given import gaussian_mixture
+from .given import GaussianMixture, gaussian_mixture
 from .mechanism import SIGMA_RANGE, Mechanism, Run, compose, noise, real
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ ROUNDS_MAX, BANDS_MAX = 20_000, 256
 SHIFTS = 64
 """Shifts of one row; more are merged upwards."""
 
-TILTS = np.geomspace(1e-3, 1e3, 193)
-"""Arguments of Chernoff's bound, over the deviation of the noise: any is valid."""
+TILTS, NEAR = np.geomspace(1e-3, 1e3, 25), np.geomspace(10**-0.25, 10**0.25, 17)
+"""Arguments of Chernoff's bound, over the deviation of the noise, and beside the best: any is valid."""
 
 DIGITS = 9
 """Rates are rounded up to so many digits: rows that differ by rounding are one step."""
@@ -140,7 +140,8 @@ def matrix_mechanism(matrix: ArrayLike, sigma: float, q: float, *, failure: floa
         raise DomainError(f"sigma must be a finite number > 0, got {sigma!r}")
     if not 1e-12 <= q <= 1:
         raise DomainError(f"q must be in [1e-12, 1], got {q!r}")
-    held = [np.flatnonzero(row) for row in rows]
+    at, of = np.nonzero(rows)
+    held = np.split(of, np.cumsum(np.bincount(at, minlength=len(rows)))[:-1])
     tests = sum(int((held_i < i).sum()) for i, held_i in enumerate(held))
     if rows.any():
         noise("sigma", sigma, float(rows.max()), (SIGMA_RANGE[0], math.inf))
@@ -150,7 +151,7 @@ def matrix_mechanism(matrix: ArrayLike, sigma: float, q: float, *, failure: floa
         if columns.size:
             key = (tuple(rows[i, columns].tolist()), tuple(rates[i].tolist()))
             found[key] = found.get(key, 0) + 1
-    steps = [(gaussian_mixture(sigma, *_shifts(*key)), k) for key, k in found.items()]
+    steps = zip(_mixtures(sigma, list(found)), found.values(), strict=True)
     return compose(*steps, *([(lost, 1)] if tests else []))
 
 
@@ -172,9 +173,9 @@ def _matrix(matrix: ArrayLike) -> np.ndarray:
     if bad.size:
         i, j = bad[0].tolist()
         raise DomainError(f"matrix must have finite entries >= 0, got {float(rows[i, j])!r} at row {i}, column {j}")
-    above = np.argwhere(np.triu(rows, 1) > 0)
-    if above.size:
-        i, j = above[0].tolist()
+    at, of = np.nonzero(rows)
+    if (of > at).any():
+        i, j = int(at[of > at][0]), int(of[of > at][0])
         raise DomainError(f"matrix must be lower triangular, got {float(rows[i, j])!r} at row {i}, column {j}")
     wide = int((rows > 0).sum(axis=1).max())
     if wide > BANDS_MAX:
@@ -183,31 +184,57 @@ def _matrix(matrix: ArrayLike) -> np.ndarray:
 
 
 def _rates(rows: np.ndarray, held, q: float, nats: float) -> list[np.ndarray]:
-    """p_ij for the columns held of every row, in units of sigma. Chernoff's bound of <y_<i, c_j>: sum_j' x_j' <c_j,
-    c_j'> plus noise of variance |c_j|^2; sums of positive terms, within 1e-12, which the last factor pays; what
-    underflows is far below its last term."""
-    out, kept = [], {}
+    """p_ij for the columns held of every row, from the products <c_j, c_j'> of the columns above it, in units of
+    sigma."""
     bands = 1 + max(i - int(columns[0]) for i, columns in enumerate(held) if columns.size) if rows.any() else 1
+    asked: dict[tuple[bytes, float], int] = {}
+    out, places = [], []
     for i, columns in enumerate(held):
-        p = np.full(columns.size, q)
-        before = rows[max(0, i - bands) : i]  # above are no entries of these columns
-        for place, j in enumerate(columns.tolist()):
-            column = before[:, j]
-            if j == i or not column.any():
-                continue
-            square = max(float(column @ column), 1e-300)
-            products = column @ before[:, max(0, j - bands) : j + bands]
-            products = products[products > 0]
-            key = (products.tobytes(), square)
-            if key not in kept:
-                tilt = TILTS / math.sqrt(square)
-                with np.errstate(over="ignore"):
-                    grown = np.log1p(q * np.expm1(np.multiply.outer(tilt, products))).sum(axis=1)
-                    top = np.min((nats + 0.5 * TILTS**2 + grown) / tilt)  # [theory: matrix.rates]
-                odds = (top - 0.5 * square) * (1 + 1e-12) + 1e-12 * (1 + square)  # [theory: matrix.posterior]
-                kept[key] = _up(q / (q + (1 - q) * math.exp(-min(odds, 700.0)))) if odds > 0 else q
-            p[place] = max(kept[key], q)
-        out.append(p)
+        out.append(np.full(columns.size, q))
+        early = columns[columns < i]
+        if not early.size:
+            continue
+        before = rows[
+            max(0, i - bands) : i, max(0, int(early[0]) - bands) : i
+        ]  # beyond are no entries of these columns
+        own = before[:, early - i]
+        for place, (products, square) in enumerate(zip(own.T @ before, (own * own).sum(axis=0).tolist(), strict=True)):
+            if own[:, place].any():
+                key = (products[products > 0].tobytes(), max(square, 1e-300))
+                places.append((i, place, asked.setdefault(key, len(asked))))
+    found = [_up(p) if p > q else q for p in _posteriors(list(asked), q, nats)]
+    for i, place, at in places:
+        out[i][place] = found[at]
+    return out
+
+
+def _posteriors(asked: list[tuple[bytes, float]], q: float, nats: float) -> list[float]:
+    """p_ij for products and square of columns, by Chernoff's bound of <y_<i, c_j>: sum_j' x_j' <c_j, c_j'> plus noise
+    of variance |c_j|^2; sums of positive terms, within 1e-12, which the last factor pays; what underflows is far below
+    its last term."""
+    if not asked:
+        return []
+    lines = [np.frombuffer(products) for products, _ in asked]
+    wide = max(max(line.size for line in lines), 1)
+    some = max(1, 2_000_000 // (wide * TILTS.size))
+    out: list[float] = []
+    for first in range(0, len(asked), some):
+        part = range(first, min(first + some, len(asked)))
+        products, square = np.zeros((len(part), 1, wide)), np.array([asked[i][1] for i in part])
+        for line, i in zip(products, part, strict=True):
+            line[0, : lines[i].size] = lines[i]
+
+        def reach(tilt, products=products, square=square):  # [theory: matrix.rates]
+            tilt = tilt / np.sqrt(square)[:, None]
+            with np.errstate(over="ignore"):
+                grown = np.log1p(q * np.expm1(tilt[:, :, None] * products)).sum(axis=2)
+                return (nats + 0.5 * (tilt * np.sqrt(square)[:, None]) ** 2 + grown) / tilt
+
+        best = TILTS[np.argmin(reach(TILTS[None, :]), axis=1)]
+        top = reach(best[:, None] * NEAR).min(axis=1)
+        odds = (top - 0.5 * square) * (1 + 1e-12) + 1e-12 * (1 + square)
+        # [theory: matrix.posterior]
+        out += np.where(odds > 0, q / (q + (1 - q) * np.exp(-np.clip(odds, 0.0, 700.0))), q).tolist()
     return out
 
 
@@ -217,32 +244,49 @@ def _up(p: float) -> float:
     return min(1.0, (math.floor(p / unit) + 1) * unit * (1 + 2**-50))
 
 
-def _shifts(entries: tuple[float, ...], rates: tuple[float, ...]) -> tuple[list[float], list[float]]:
-    """The law of sum_j C_j B_j, B_j independent of rates p_j, with at most SHIFTS shifts: of more, those that it costs
-    least to move are moved up to the next [theory: allocation.comparison]."""
-    shift, weight = np.zeros(1), np.ones(1)
-    for c, p in zip(entries, rates, strict=True):
-        shift, weight = np.r_[shift, (shift + c) * (1 + 2**-52)], np.r_[weight * (1 - p), weight * p]
-        order = np.argsort(shift, kind="stable")
-        shift, weight = shift[order], weight[order]
-        weight[-1] += max(0.0, 1 - weight.sum())
-        cost = np.r_[weight[:-1] * np.diff(shift), math.inf]
-        least = weight < 1e-200
-        moved = least | (np.diff(shift, append=math.inf) == 0)
-        moved[-1] = False
-        spare = int((~moved).sum()) - SHIFTS
+def _mixtures(sigma: float, rows: list[tuple[tuple[float, ...], tuple[float, ...]]]) -> list[GaussianMixture]:
+    """The mixtures of rows of entries and rates, those of equal length together."""
+    out: dict[int, GaussianMixture] = {}
+    for size in {len(entries) for entries, _ in rows}:
+        at = [i for i, (entries, _) in enumerate(rows) if len(entries) == size]
+        shifts, weights = _shifts(*(np.array([rows[i][part] for i in at]) for part in (0, 1)))
+        for i, shift, weight in zip(at, shifts, weights, strict=True):
+            held = weight > 1e-200
+            if not (alike := shift[1:] == shift[:-1]).any() and held.all():
+                out[i] = gaussian_mixture(sigma, shift.tolist(), weight.tolist())
+                continue
+            first = np.flatnonzero(np.append(True, ~alike))  # equal shifts are one
+            shift, weight = shift[first], np.add.reduceat(weight, first)
+            held = weight > 1e-200
+            held[-1] = True
+            out[i] = gaussian_mixture(sigma, shift[held].tolist(), weight[held].tolist())
+    return [out[i] for i in range(len(rows))]
+
+
+def _shifts(entries: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The laws of sum_j C_j B_j, B_j independent of rates p_j, a row each, with at most SHIFTS shifts: of more, those
+    that it costs least to move are moved up to the next [theory: allocation.comparison]."""
+    count, columns = entries.shape
+    shift, weight = np.zeros((count, 1)), np.ones((count, 1))
+    for c, p in zip(entries.T[:, :, None], rates.T[:, :, None], strict=True):
+        shift = np.concatenate([shift, (shift + c) * (1 + 2**-52)], axis=1)
+        weight = np.concatenate([weight * (1 - p), weight * p], axis=1)
+        order = np.argsort(shift, axis=1, kind="stable")
+        shift, weight = np.take_along_axis(shift, order, axis=1), np.take_along_axis(weight, order, axis=1)
+        weight[:, -1] += np.maximum(0.0, 1 - weight.sum(axis=1))
+        spare = shift.shape[1] - SHIFTS
         if spare > 0:
-            cheap = np.argsort(np.where(moved, math.inf, cost), kind="stable")[:spare]
-            moved[cheap] = True
-        keep = np.flatnonzero(~moved)
-        weight = np.add.reduceat(weight, np.r_[0, keep[:-1] + 1])
-        shift = shift[keep]
-    weight /= weight.sum()
+            cost = weight * np.diff(shift, axis=1, append=math.inf)
+            cheap = np.argsort(cost, axis=1, kind="stable")[:, :spare]
+            keep = np.ones(shift.shape, bool)
+            np.put_along_axis(keep, cheap, False, axis=1)
+            starts = np.r_[0, np.flatnonzero(keep)[:-1] + 1]  # the last of every row is kept
+            weight = np.add.reduceat(weight.ravel(), starts).reshape(count, SHIFTS)
+            shift = shift[keep].reshape(count, SHIFTS)
+    weight /= weight.sum(axis=1, keepdims=True)
     # Sums of positive terms: probabilities of large shifts are within 4u of themselves an entry, which is moved up.
-    rest = len(entries) * 2.0**-48
-    weight[-1] += rest
-    for i in range(weight.size):
-        taken = min(rest, float(weight[i]))
-        weight[i], rest = weight[i] - taken, rest - taken
-    held = weight > 0
-    return shift[held].tolist(), weight[held].tolist()
+    above = columns * 2.0**-48
+    rest = np.maximum(above - np.cumsum(weight, axis=1), 0.0)  # still to be taken after each shift
+    weight -= np.diff(-rest, axis=1, prepend=-above)
+    weight[:, -1] += above
+    return shift, np.maximum(weight, 0.0)
