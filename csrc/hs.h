@@ -69,14 +69,23 @@ typedef struct {
 
 enum { HS_FITS_MAX = 4096 };
 
-/* b steps in one direction, each k runs of (m, q); family: 0 Gaussian, 1 Laplace (m = sensitivity/scale), NULL where
- * all are Gaussian. With n_fits rows of what they are off by, the steps with q < 1 are rules; saddlepoint.c alone takes
- * these. */
+/* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err:
+ * relative errors of q and w in units of u. */
+enum { HS_BRANCHES = 3 };
+typedef struct {
+    int branches;
+    double w[HS_BRANCHES], q[HS_BRANCHES], up[HS_BRANCHES], down[HS_BRANCHES];
+    double w_err, q_err;
+} hs_pair;
+
+/* A run: b steps in one direction, each k runs of (m, q). The arrays are lent. Where a field is 0 or NULL, there is
+ * nothing of its kind. A function takes the fields that it has a use for; which are left out, it says. */
 typedef struct {
     int b, add;
-    const int *family;
+    const int *family; /* of each step: HS_LAW_NORMAL, or HS_LAW_LAPLACE with m = sensitivity/scale; NULL: all normal */
     const double *m, *q, *k;
-    int n_fits;
+    const hs_pair *pair; /* of each step: one with branches > 0, turned to the direction, replaces (m, q) */
+    int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
     const hs_fit *fits;
 } hs_run;
 
@@ -119,15 +128,6 @@ int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *wo
 int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double *work, int64_t n_work,
                      hs_crossing *out);
 
-/* twosided.c: a step whose pair is a public mixture of branches (w, q, up, down), in units of sigma; q_err, w_err:
- * relative errors of q and w in units of u. */
-enum { HS_BRANCHES = 3 };
-typedef struct {
-    int branches;
-    double w[HS_BRANCHES], q[HS_BRANCHES], up[HS_BRANCHES], down[HS_BRANCHES];
-    double w_err, q_err;
-} hs_pair;
-
 /* crowd.c: moments of the shifts m of many steps of one sampling rate, in boxes of an eighth of an octave: for box and
  * degree j < HS_CROWD_MOMENTS the sum of k round(2^50 T_j(x)), x = -1..1 over the box, as two words, the lower one
  * first. sums: HS_CROWD_BOXES HS_CROWD_MOMENTS pairs; add: those of n steps are added (sign 1) or taken away (-1), k =
@@ -144,13 +144,10 @@ int hs_crowd_read(const uint64_t *sums, double *moments);
  * nodes. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 65536 };
 typedef struct {
-    int b, add, n_threads;
+    hs_run run; /* without families */
+    int n_threads;
+    int more;      /* room for so many steps that kept.c adds */
     int64_t n_max; /* most outer nodes; no more than HS_OUTER_MAX, or a 16th of it for 32 steps and more */
-    const double *m, *q, *k;
-    const hs_pair *pair; /* NULL, or b of them: one with branches > 0, turned to the direction, replaces (m, q) */
-    int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
-    int more;            /* room for so many steps that kept.c adds */
-    const hs_fit *fits;
     double rtol, T0;
     hs_poll *poll;
     /* filled by contour.c */
@@ -454,13 +451,9 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
  * hs_point are those of hs_contour, and `smooth` is one more, in the same unit. */
 enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
 typedef struct {
-    int b, add;
-    const int *family;
-    const double *m, *q, *k;
+    hs_run run;   /* without pairs; with rows of fits, its steps of q < 1 are rules */
     hs_rule rule; /* for Laplace steps */
     double T0, T;
-    int n_fits; /* rows of what the steps with q < 1, which are rules then, are off by */
-    const hs_fit *fits;
     hs_poll *poll;
     /* filled by prawitz.c */
     int points, fine;

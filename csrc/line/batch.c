@@ -27,15 +27,10 @@
 /* The contour of one query; `pair` is lent to it. */
 static hs_contour aim(const hs_asked *s, const double *m, const double *q, const double *k, int add, hs_pair *pair)
 {
-    hs_contour C = {0};
+    hs_contour C = {.run = {.b = 1, .add = add, .m = m, .q = q, .k = k}};
     hs_pair none = {0};
-    C.b = 1;
-    C.add = add;
     C.n_threads = 1;
     C.n_max = HS_OUTER_MAX;
-    C.m = m;
-    C.q = q;
-    C.k = k;
     C.rtol = s->rtol;
     C.T0 = s->T0;
     if (s->replaced && *q < 1) {
@@ -44,7 +39,7 @@ static hs_contour aim(const hs_asked *s, const double *m, const double *q, const
         pair->w[0] = 1;
         pair->q[0] = *q;
         pair->up[0] = pair->down[0] = *m;
-        C.pair = pair;
+        C.run.pair = pair;
     }
     return C;
 }

@@ -8,9 +8,10 @@
 
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work)
 {
-    const hs_run add = {.b = C->b, .add = 1, .m = C->m, .q = C->q, .k = C->k};
+    hs_run add = C->run;
     const hs_lent lent = {work, n_work, C->n_threads, C->poll};
     double upper;
+    add.add = 1;
     if (eps >= wall) return 1;
     return log_delta > -HUGE_VAL && hs_saddle_delta_upper(&add, eps, log_delta, &lent, &upper) == HS_OK &&
            upper <= log_delta;
@@ -21,12 +22,12 @@ int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work
     double log_delta = log(delta);
     hs_crossing other;
     int st, second;
-    C->add = 0;
+    C->run.add = 0;
     st = hs_contour_eps(C, log_delta, work, n_work, out);
     if (st > HS_LOOSE) return st;
     if (out->lower > 0 && hs_contour_add_below(C, wall, out->lower, nextafter(log_delta, -HUGE_VAL), work, n_work))
         return st;
-    C->add = 1;
+    C->run.add = 1;
     second = hs_contour_eps(C, log_delta, work, n_work, &other);
     if (second > HS_LOOSE) return second;
     if (other.upper > out->upper) out->delta = other.delta;

@@ -51,7 +51,7 @@ void hs_line_freeze(hs_contour *C, hs_sums *S)
     C->round = F.rounding;
     C->inner = F.inner;
     C->fit = 0;
-    if (!C->n_fits) return;
+    if (!C->run.n_fits) return;
     /* What quadrature and fit do to a node, F.a, is shared out as they share its logarithm. */
     for (C->inner = n = 0; n <= C->N; n++) {
         double share = S->fit[n] > 0 ? S->fit[n] / S->node[n] : 0;
@@ -129,7 +129,7 @@ static int line_lay(hs_contour *C, int have_eps, double log_delta, double depth,
     int st = hs_contour_place(C, have_eps, log_delta, depth, work);
     /* planning pairs costs as much as hundreds of nodes; planning many steps costs less than a few, as it is done on
      * a sample */
-    int64_t most = C->n_max, many = hs_has_pairs(C) ? 1024 : C->b > HS_SAMPLE ? 48 : 256;
+    int64_t most = C->n_max, many = hs_has_pairs(C) ? 1024 : C->run.b > HS_SAMPLE ? 48 : 256;
     C->n_max = HS_OUTER_MAX;
     if (!st) st = hs_contour_plan(C, work);
     if (!st && depth == 1 && C->N > many) {
@@ -153,11 +153,11 @@ int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, d
     int st, attempt;
     double e;
     if (hs_stopped(C->poll, 0)) return HS_INTERRUPTED;
-    if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
+    if (n_work < hs_contour_work(C->run.b, C->n_threads, 0)) return HS_SCRATCH;
     if ((st = line_lay(C, have_eps, log_delta, depth, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
         if (C->N > HS_OUTER_MAX / C->chunks) return HS_TOO_MANY_NODES;
-        if (n_work < hs_contour_work(C->b, C->n_threads, C->N)) return HS_SCRATCH;
+        if (n_work < hs_contour_work(C->run.b, C->n_threads, C->N)) return HS_SCRATCH;
         if ((st = hs_contour_visit(C, work, S))) return st;
         C->S = S;
         e = hs_contour_log_tail_upper(C, S);
@@ -169,7 +169,7 @@ int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, d
             C->y_grid = (double)(C->N + 2) * C->dy;
             continue;
         }
-        if (C->y_far > 0 && attempt == 0 && C->N < HS_LONG_LINE && !C->ruled) {
+        if (C->y_far > 0 && attempt == 0 && C->N < HS_LONG_LINE && !C->run.ruled) {
             C->y_far = 0;
             continue;
         }
@@ -198,19 +198,19 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     if (n_work < HS_STEP_WORK) return HS_SCRATCH;
     C->eps = value;
     if (!(C->t > 0) && (st = hs_contour_saddle(C, have_eps, value, work))) return st;
-    for (t = C->t, j = 0; j < C->b; j++) {
-        double m = C->m[j], q = C->q[j], k = C->k[j];
+    for (t = C->t, j = 0; j < C->run.b; j++) {
+        double m = C->run.m[j], q = C->run.q[j], k = C->run.k[j];
         double term = 0, err = 0;
         if (hs_stopped(C->poll, 1e4)) return HS_INTERRUPTED;
         if (hs_is_pair(C, j)) {
             double o[8];
-            st = hs_two_transform(&C->pair[j], t, 0, 20 + log(k), work, n_work, o);
+            st = hs_two_transform(&C->run.pair[j], t, 0, 20 + log(k), work, n_work, o);
             term = o[0];
             err = o[1];
         } else if (q == 1) {
             term = 0.5 * m * m * t * (1 + t);
             st = HS_OK;
-        } else st = hs_log_m_upper(m, q, C->add ? -t : 1 + t, k, work, &term, &err);
+        } else st = hs_log_m_upper(m, q, C->run.add ? -t : 1 + t, k, work, &term, &err);
         if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5;
@@ -222,7 +222,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
         slack += k * err + 2 * HS_U * fabs(k * term);
         if (hs_is_ruled(C, j)) excess += k * hs_excess(term, err);
     }
-    K += slack + (double)C->b * HS_U * fabs(K) + hs_payoff(t) + hs_fit_upper(C, t, excess, work);
+    K += slack + (double)C->run.b * HS_U * fabs(K) + hs_payoff(t) + hs_fit_upper(C, t, excess, work);
     K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
     C->t = t;
     *upper = have_eps ? K - value * t : (K - value) / t * (1 + 4 * HS_U);
@@ -291,7 +291,7 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
     hs_sums S[HS_CHUNKS];
     int64_t i = 0, first;
     int st;
-    if (n_work < hs_contour_work(C->b, C->n_threads, 0)) return HS_SCRATCH;
+    if (n_work < hs_contour_work(C->run.b, C->n_threads, 0)) return HS_SCRATCH;
     while (i < n) {
         if (hs_stopped(C->poll, 0)) return HS_INTERRUPTED;
         first = i;

@@ -23,13 +23,13 @@ static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
         part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
         for (i = lo; i < hi; i++) {
             int64_t j = X->who ? (int64_t)X->who[i] : i;
-            double o[3], k = X->who ? X->weight[i] : C->k[j];
+            double o[3], k = X->who ? X->weight[i] : C->run.k[j];
             if (hs_is_pair(C, j)) {
-                hs_two_cgf_estimate(&C->pair[j], z, o);
-                if (C->add) o[1] = -o[1];
+                hs_two_cgf_estimate(&C->run.pair[j], z, o);
+                if (C->run.add) o[1] = -o[1];
             } /* rows of pairs are turned to the direction already */
             else
-                hs_cgf_estimate(C->m[j], C->q[j], a, o);
+                hs_cgf_estimate(C->run.m[j], C->run.q[j], a, o);
             for (int r = 0; r < 3; r++) part[chunk][r] += k * o[r];
         }
     }
@@ -38,7 +38,7 @@ static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
         out.K1 += part[i][1];
         out.K2 += part[i][2];
     }
-    if (C->add) out.K1 = -out.K1;
+    if (C->run.add) out.K1 = -out.K1;
     return out;
 }
 
@@ -48,15 +48,15 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
     hs_cgf out = {0, 0, 0};
     int i;
     for (i = 0; i < X->n; i++) {
-        double m = C->m[X->at[i]], q = C->q[X->at[i]], k = X->share[i];
+        double m = C->run.m[X->at[i]], q = C->run.q[X->at[i]], k = X->share[i];
         hs_coarse *G = &X->grid[i];
         if (hs_is_pair(C, X->at[i])) {
             hs_two_coarse *T = &X->two[i];
             if (!(T->z_lo <= z && z <= T->z_hi))
-                hs_two_coarse_build(T, &C->pair[X->at[i]], z - fabs(z) - 3, z + 1.2 * fabs(z) + 3,
+                hs_two_coarse_build(T, &C->run.pair[X->at[i]], z - fabs(z) - 3, z + 1.2 * fabs(z) + 3,
                                     X->work + i * X->stride, X->stride);
             if (T->z_lo <= z && z <= T->z_hi) hs_two_coarse_cgf(T, z, o);
-            else hs_two_cgf_estimate(&C->pair[X->at[i]], z, o);
+            else hs_two_cgf_estimate(&C->run.pair[X->at[i]], z, o);
             out.K += k * o[0];
             out.K1 += k * o[1];
             out.K2 += k * o[2];
@@ -67,7 +67,7 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
         if (q < 1 && G->a_lo <= a && a <= G->a_hi) hs_coarse_cgf(G, a, o);
         else hs_cgf_estimate(m, q, a, o);
         out.K += k * o[0];
-        out.K1 += k * (C->add ? -o[1] : o[1]);
+        out.K1 += k * (C->run.add ? -o[1] : o[1]);
         out.K2 += k * o[2];
     }
     return out;
@@ -76,11 +76,11 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
 /* About the variance of the loss of step j; *m: how far its two normal laws are apart. */
 static double rough_variance(const hs_contour *C, int64_t j, double *m)
 {
-    double q = C->q[j];
-    *m = C->m[j];
+    double q = C->run.q[j];
+    *m = C->run.m[j];
     if (hs_is_pair(C, j)) {
-        *m = C->pair[j].up[0] + C->pair[j].down[0];
-        q = C->pair[j].q[0];
+        *m = C->run.pair[j].up[0] + C->run.pair[j].down[0];
+        q = C->run.pair[j].q[0];
     }
     return hs_rough_variance(*m, q);
 }
@@ -92,15 +92,15 @@ static int64_t sample_steps(const hs_contour *C, int64_t n, double even, double 
 {
     double all = 0, sum = 0.5, picks = 0, m;
     int64_t j, found = 0;
-    for (j = 0; j < C->b; j++) all += C->k[j] * rough_variance(C, j, &m);
-    for (j = 0; j < C->b && found < n; j++) {
-        double part = 0.5 * (1 - even) * C->k[j], now;
-        double p = (double)n * (even / C->b + part / C->ktot + part * rough_variance(C, j, &m) / all);
+    for (j = 0; j < C->run.b; j++) all += C->run.k[j] * rough_variance(C, j, &m);
+    for (j = 0; j < C->run.b && found < n; j++) {
+        double part = 0.5 * (1 - even) * C->run.k[j], now;
+        double p = (double)n * (even / C->run.b + part / C->ktot + part * rough_variance(C, j, &m) / all);
         sum += p;
         now = floor(sum);
         if (now > picks) {
             who[found] = (double)j;
-            share[found++] = C->k[j] * (now - picks) / p;
+            share[found++] = C->run.k[j] * (now - picks) / p;
         }
         picks = now;
     }
@@ -111,20 +111,20 @@ static int64_t sample_steps(const hs_contour *C, int64_t n, double even, double 
 int hs_contour_sample(const hs_contour *C, double *who, double *share)
 {
     int64_t j;
-    if (C->b > HS_SAMPLE) return (int)sample_steps(C, HS_SAMPLE, HS_EVEN, who, share);
-    for (j = 0; j < C->b; j++) {
+    if (C->run.b > HS_SAMPLE) return (int)sample_steps(C, HS_SAMPLE, HS_EVEN, who, share);
+    for (j = 0; j < C->run.b; j++) {
         who[j] = (double)j;
-        share[j] = C->k[j];
+        share[j] = C->run.k[j];
     }
-    return C->b;
+    return C->run.b;
 }
 
 static void take_sample(hs_contour *C, hs_sample *X, double *work)
 {
     double who[HS_SAMPLE];
     int64_t i;
-    C->chunks = hs_chunks(C->b);
-    for (C->ktot = 0, i = 0; i < C->b; i++) C->ktot += C->k[i];
+    C->chunks = hs_chunks(C->run.b);
+    for (C->ktot = 0, i = 0; i < C->run.b; i++) C->ktot += C->run.k[i];
     X->n = hs_contour_sample(C, who, X->share);
     X->k = 0;
     X->work = work;
@@ -135,9 +135,9 @@ static void take_sample(hs_contour *C, hs_sample *X, double *work)
         X->grid[i].a_lo = X->two[i].z_lo = 1;
         X->grid[i].a_hi = X->two[i].z_hi = 0; /* the grid was not built */
     }
-    X->subsample = C->b;
+    X->subsample = C->run.b;
     X->who = X->weight = NULL;
-    if (C->b <= 2 * HS_SUBSAMPLE) return;
+    if (C->run.b <= 2 * HS_SUBSAMPLE) return;
     X->who = work + HS_STEPS_WORK;
     X->weight = X->who + HS_SUBSAMPLE;
     X->subsample = sample_steps(C, HS_SUBSAMPLE, 0, X->who, X->weight);
@@ -149,8 +149,8 @@ static double guess_tilt(const hs_contour *C, double log_delta)
 {
     double v = 0, m = 0, one;
     int64_t j;
-    for (j = 0; j < C->b; j++) {
-        v += C->k[j] * rough_variance(C, j, &one);
+    for (j = 0; j < C->run.b; j++) {
+        v += C->run.k[j] * rough_variance(C, j, &one);
         m = fmax(m, one);
     }
     return fmax(1e-3, fmin(sqrt(fmax(0.5, -1.6 * log_delta)) / sqrt(v), 2 + 4 / (m * m)));
@@ -184,7 +184,7 @@ static hs_cgf cgf_of_sample(void *self, double t)
 static int saddle(placing *W, int have_eps, double log_delta)
 {
     hs_contour *C = W->C;
-    int whole = W->X->n == C->b, st;
+    int whole = W->X->n == C->run.b, st;
     hs_saddle_search f = {cgf_of_sample, W, have_eps, have_eps ? C->eps : log_delta, 0, -HUGE_VAL, 1e12};
     hs_tilt at = {.t = C->t};
     if (!(C->t > 0)) at.t = have_eps ? 1 : guess_tilt(C, log_delta);
@@ -216,7 +216,7 @@ static hs_cgf cgf_near_line(void *self, double s)
     const placing *W = (const placing *)self;
     hs_cgf k = sample_cgf(W->C, W->X, s);
     double ratio = W->all.K2 / W->part.K2, d = s - W->C->c;
-    if (W->X->n == W->C->b) return k;
+    if (W->X->n == W->C->run.b) return k;
     k.K = W->all.K + W->all.K1 * d + ratio * (k.K - W->part.K - W->part.K1 * d);
     k.K1 = W->all.K1 + ratio * (k.K1 - W->part.K1);
     k.K2 *= ratio;
@@ -234,7 +234,7 @@ static void place_aliases(placing *W)
     for (C->P = 0, side = 1; side >= -1; side -= 2) {
         double best = hs_alias_place(&A, side, d, -HUGE_VAL, HUGE_VAL, C->P, &s);
         *(side < 0 ? &C->s_left : &C->s_right) = s;
-        if (W->X->n < C->b) {
+        if (W->X->n < C->run.b) {
             hs_aliases whole = A;
             double at_all;
             whole.cgf = cgf_of_all;
@@ -263,7 +263,7 @@ static int shallow(placing *W, int have_eps, double log_delta, double depth)
 {
     hs_contour *C = W->C;
     double c = C->c = depth * C->t;
-    hs_cgf k = W->all = W->X->n < C->b ? total_cgf(C, W->X, c) : sample_cgf(C, W->X, c);
+    hs_cgf k = W->all = W->X->n < C->run.b ? total_cgf(C, W->X, c) : sample_cgf(C, W->X, c);
     hs_saddle_search f = {cgf_of_parabola, W, have_eps, have_eps ? C->eps : log_delta, 0, -HUGE_VAL, 1e12};
     hs_tilt at = {.t = c};
     if (!(k.K2 > 0 && k.K2 < 1e300)) return HS_NO_SADDLE;
@@ -285,7 +285,7 @@ static void shorten_tilt(placing *W, int again)
     C->c = hs_short_tilt(C->c);
     C->reach = 0.5 + (C->loss > 0 ? 12 : 4) /
                          C->c; /* the leading-order log delta may be off by nats, more so that of the bulk */
-    if (W->X->n == C->b) return;
+    if (W->X->n == C->run.b) return;
     W->part = sample_cgf(C, W->X, C->c);
     if (again) W->all = total_cgf(C, W->X, C->c);
 }

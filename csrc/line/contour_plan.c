@@ -26,16 +26,17 @@ static void begin_decay(const hs_contour *C, decay *D)
 /* The grid of step j at c, fine enough for the frequencies of the nodes. */
 static int build(const hs_contour *C, int64_t j, decay *D, double *work)
 {
-    double m = C->m[j], q = C->q[j], a = hs_contour_tilt(C, C->c), o[3];
+    double m = C->run.m[j], q = C->run.q[j], a = hs_contour_tilt(C, C->c), o[3];
     double c1, c2, lo, hi;
     if (D->built == j) return HS_OK;
     D->built = j;
     if (hs_is_pair(C, j)) {
         double h[HS_BRANCHES];
         int r;
-        for (r = 0; r < HS_BRANCHES; r++) h[r] = HS_FAR_MESH / fmax(fmax(C->pair[j].up[r], C->pair[j].down[r]), 1);
-        hs_two_cgf_estimate(&C->pair[j], C->c, o);
-        if (hs_two_build(&D->T, &C->pair[j], h, C->c, C->c, 7, work)) return HS_TOO_MANY_NODES;
+        for (r = 0; r < HS_BRANCHES; r++)
+            h[r] = HS_FAR_MESH / fmax(fmax(C->run.pair[j].up[r], C->run.pair[j].down[r]), 1);
+        hs_two_cgf_estimate(&C->run.pair[j], C->c, o);
+        if (hs_two_build(&D->T, &C->run.pair[j], h, C->c, C->c, 7, work)) return HS_TOO_MANY_NODES;
         hs_two_weights(&D->T, C->c, o[0], &c1, &c2);
         D->G = D->T.G;
         return HS_OK;
@@ -58,9 +59,9 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
     D->spread = D->fourth = 0;
     for (i = 0; i < D->n; i++) {
         int64_t j = (int64_t)D->who[i];
-        double m = C->m[j], k = D->share[i];
+        double m = C->run.m[j], k = D->share[i];
         total += k;
-        if (C->q[j] == 1 && !hs_is_pair(C, j)) {
+        if (C->run.q[j] == 1 && !hs_is_pair(C, j)) {
             for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2) D->fall[it] -= 0.5 * k * m * m * y * y;
             D->spread += k * m * m;
             continue;
@@ -73,7 +74,7 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
             if (it) hs_grid_phase_double(&D->G, &zr, &zi);
             else hs_grid_phase(&D->G, y, &zr, &zi);
             D->fall[it] += 0.5 * k * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
-            if (C->b == 1 && D->fall[it] - 2 * log(hypot(C->c, y) / C->c) < -target) break;
+            if (C->run.b == 1 && D->fall[it] - 2 * log(hypot(C->c, y) / C->c) < -target) break;
         }
     }
     total = C->ktot / total;
@@ -93,7 +94,7 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
         double k = D->share[i];
         total += k;
         if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : k * log(hs_two_far_upper(&D->T, C->c, y));
-        else if (C->q[j] == 1) far -= 0.5 * k * C->m[j] * C->m[j] * y * y;
+        else if (C->run.q[j] == 1) far -= 0.5 * k * C->run.m[j] * C->run.m[j] * y * y;
         else if (build(C, j, D, work) == HS_OK)
             far += k * hs_far_log(hs_grid_far_upper(&D->G, a, y), hs_is_ruled(C, j));
     }
@@ -108,8 +109,8 @@ static double sample_bands(const hs_contour *C, decay *D, double *work)
     int i, r;
     for (i = 0; i < D->n; i++) {
         int64_t j = (int64_t)D->who[i];
-        double k = D->share[i], m = C->m[j];
-        int plain = C->q[j] == 1 && !hs_is_pair(C, j);
+        double k = D->share[i], m = C->run.m[j];
+        int plain = C->run.q[j] == 1 && !hs_is_pair(C, j);
         total += k;
         if (!plain && build(C, j, D, work)) return 0;
         for (r = 0; r < C->bands; r++) {
@@ -117,7 +118,7 @@ static double sample_bands(const hs_contour *C, decay *D, double *work)
                 V[r] += k * m * m;
                 continue;
             }
-            hs_grid_spread(&D->G, 0, hs_band_cut(C, r, C->q[j]), &var, &fourth);
+            hs_grid_spread(&D->G, 0, hs_band_cut(C, r, C->run.q[j]), &var, &fourth);
             V[r] += k * var;
             F[r] += k * fourth;
         }
@@ -143,10 +144,10 @@ static double find_far(const hs_contour *C, double y, double need, double cap, d
 {
     double want = 1.02 * need + 0.3, prev = y, before = 0;
     double far = 0, end = fmin(cap, y * fmax(1, 0.17 * sqrt(C->ktot / (2 * need)))), next;
-    int it, closely = hs_has_pairs(C) || C->b > HS_SAMPLE; /* a second visit would cost more than a closer look */
+    int it, closely = hs_has_pairs(C) || C->run.b > HS_SAMPLE; /* a second visit would cost more than a closer look */
     for (; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
         far = -sample_far(C, end, D, work);
-        if (!(far > want || far > 1.2 * before) && C->b == 1 && before > 0) { /* another shift is better by then */
+        if (!(far > want || far > 1.2 * before) && C->run.b == 1 && before > 0) { /* another shift is better by then */
             D->G.damp = -1;
             far = -sample_far(C, end, D, work);
         }
@@ -227,7 +228,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     double target = C->nats + C->loss + 4, surplus = C->nats + log(C->rtol) - 8, power, need;
     decay D;
     double y;
-    int own = C->b == 1 && !hs_has_pairs(C) && C->q[0] < 1; /* whether D.G is the grid of the only step */
+    int own = C->run.b == 1 && !hs_has_pairs(C) && C->run.q[0] < 1; /* whether D.G is the grid of the only step */
     begin_decay(C, &D);
     y = first_end(C, target, &D, &power, work);
     if (!(y > 0 && y < 1e9 * C->dy)) return HS_TOO_MANY_NODES;
@@ -236,13 +237,13 @@ int hs_contour_plan(hs_contour *C, double *work)
         C->nats -= surplus;
     }
     need = needed(C, y);
-    if (C->b > HS_SAMPLE) need *= 1.1; /* a second visit would cost more */
+    if (C->run.b > HS_SAMPLE) need *= 1.1; /* a second visit would cost more */
     C->y_far = C->far_mesh = 0;
     C->fine = 0;
     C->bands = 1;
     y = tail_start(C, y, need, &D, work);
     if (!(y / C->dy < longest(C))) return HS_TOO_MANY_NODES;
-    if (C->ruled && !(C->y_far > 0)) return HS_TOO_MANY_NODES;
+    if (C->run.ruled && !(C->y_far > 0)) return HS_TOO_MANY_NODES;
     C->N = nodes_up_to(C, y);
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);

@@ -136,7 +136,7 @@ static int subsampled_aliases(const hs_contour *C, double m, double q, double k,
     int i, st;
     for (i = 1; i < 3; i++) {
         double s = i == 1 ? C->s_right : C->s_left, log_m, err;
-        if ((st = hs_log_m_nats_upper(m, q, C->add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
+        if ((st = hs_log_m_nats_upper(m, q, C->run.add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
         S->K[i] += k * log_m;
         S->err[i] += k * err + HS_U * (2 + hs_joins(C)) * fabs(k * log_m);
         if (ruled) S->excess[i] += k * hs_excess(log_m, err);
@@ -155,7 +155,8 @@ typedef struct {
 /* h <= 0 if there is none. */
 static inner_grid inner_grid_of(const hs_contour *C, double m, double q)
 {
-    inner_grid I = {C->add ? -C->c : 1 + C->c, C->nats + C->loss + log(C->ktot) + (C->add ? 6 : 2), 0, 0, 0, 0, 0, 0};
+    inner_grid I = {
+        C->run.add ? -C->c : 1 + C->c, C->nats + C->loss + log(C->ktot) + (C->run.add ? 6 : 2), 0, 0, 0, 0, 0, 0};
     double far_h, width;
     double h_max = C->far_mesh > 0 ? C->far_mesh
                    : C->fine       ? HS_FAR_MESH / fmax(m, 1)
@@ -207,9 +208,9 @@ static void plain_nodes(const hs_contour *C, gridded *V, hs_sums *S)
     hs_grid_nodes(&V->G, C->dy, C->N, S->zr, S->zi);
     if (mid) {
         near = hs_grid_quadrature_upper(&V->G, V->I.a, half) + V->rest;
-        add_nodes(C, V->k, C->add, V->ruled, slope, near, 0, mid, S);
+        add_nodes(C, V->k, C->run.add, V->ruled, slope, near, 0, mid, S);
     }
-    add_nodes(C, V->k, C->add, V->ruled, slope, V->quad, mid, C->N + 1, S);
+    add_nodes(C, V->k, C->run.add, V->ruled, slope, V->quad, mid, C->N + 1, S);
 }
 
 /* What a subsampled step adds to the bound of the tail. */
@@ -281,7 +282,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, i
     if (V->I.shifted) {
         if ((st = hs_grid_shift_build(&V->G, V->I.a, V->mo.log_m, V->mo.err, 1.1 * V->out, V->I.R, &P))) return st;
         slope = hs_two_shift_nodes(&P, C->dy, C->N, V->G.er, S->zr, S->zi);
-        add_nodes(C, k, C->add, ruled, slope, V->quad = P.quad, 0, C->N + 1, S);
+        add_nodes(C, k, C->run.add, ruled, slope, V->quad = P.quad, 0, C->N + 1, S);
     } else plain_nodes(C, V, S);
     subsampled_tail(C, V, S);
     S->k_smooth += k;
@@ -463,7 +464,8 @@ int hs_contour_visit_more(const hs_contour *C, double m, double q, double k, hs_
 /* The sums of one chunk of steps, which start as `fits` in the first and lie in the room for that chunk. */
 static int visit_chunk(const hs_contour *C, int chunk, double *sums, double *own, const hs_sums *fits, hs_sums *s)
 {
-    int64_t j, lo = hs_chunk_at(C->b, chunk, C->chunks), hi = hs_chunk_at(C->b, chunk + 1, C->chunks), size = C->N + 1;
+    int64_t j, lo = hs_chunk_at(C->run.b, chunk, C->chunks), hi = hs_chunk_at(C->run.b, chunk + 1, C->chunks),
+               size = C->N + 1;
     int st = HS_OK;
     memset(s, 0, sizeof *s);
     if (!chunk) *s = *fits;
@@ -475,12 +477,12 @@ static int visit_chunk(const hs_contour *C, int chunk, double *sums, double *own
     s->zr = s->fit + size;
     s->zi = s->zr + size;
     memset(s->re, 0, sizeof(double) * 4 * (size_t)size);
-    if (!chunk && C->n_fits) memcpy(s->node, s->fit, sizeof(double) * (size_t)size);
+    if (!chunk && C->run.n_fits) memcpy(s->node, s->fit, sizeof(double) * (size_t)size);
     for (j = lo; j < hi && st == HS_OK; j++) {
         if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st = HS_INTERRUPTED;
-        else if (hs_is_pair(C, j)) st = visit_pair(C, &C->pair[j], C->k[j], s, own);
-        else if (C->q[j] == 1) visit_gaussian(C, C->m[j], C->k[j], s);
-        else st = visit_subsampled(C, C->m[j], C->q[j], C->k[j], hs_is_ruled(C, j), s, own);
+        else if (hs_is_pair(C, j)) st = visit_pair(C, &C->run.pair[j], C->run.k[j], s, own);
+        else if (C->run.q[j] == 1) visit_gaussian(C, C->run.m[j], C->run.k[j], s);
+        else st = visit_subsampled(C, C->run.m[j], C->run.q[j], C->run.k[j], hs_is_ruled(C, j), s, own);
     }
     return st;
 }
@@ -506,7 +508,7 @@ int hs_contour_visit(const hs_contour *C, double *work, hs_sums *S)
     for (i = 0; i < 3; i++) {
         S->err[i] *= 1 + HS_SUMS;
         S->inner[i] *= 1 + HS_SUMS;
-        if (i && C->n_fits) S->fitted[i] = fmin(S->fitted[i], S->loose[i] + S->excess[i] * (1 + HS_SUMS));
+        if (i && C->run.n_fits) S->fitted[i] = fmin(S->fitted[i], S->loose[i] + S->excess[i] * (1 + HS_SUMS));
     }
     return HS_OK;
 }
@@ -518,7 +520,8 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
     double Y = C->N * C->dy, sd = sqrt(S->var) * (1 + HS_SUMS), best = -HUGE_VAL,
            k = S->k_smooth * (1 + HS_SUMS); /* best is the largest of the bounds B */
     int i, stop;
-    if (C->ruled && !(C->y_far > 0)) return HUGE_VAL; /* the metric is one of 1 - |phi|, of which fit.c knows nothing */
+    if (C->run.ruled && !(C->y_far > 0))
+        return HUGE_VAL; /* the metric is one of 1 - |phi|, of which fit.c knows nothing */
     if (C->y_far > 0) {
         best = -S->far[0];
         for (i = 0; C->y_far > Y && i < 2 * C->bands; i++)

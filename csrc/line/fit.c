@@ -150,10 +150,10 @@ int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_n
 double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
 {
     double X[HS_FITS_MAX], turn = fabs(s * (1 + s));
-    if (C->n_fits > HS_FITS_MAX) return HUGE_VAL;
-    off_ones(C->fits, C->n_fits, hs_contour_tilt(C, s), work, X);
-    return fmin(over_groups(C->fits, C->n_fits, X, 1, turn, of_log),
-                over_groups(C->fits, C->n_fits, X, 1, turn, of_one) + excess * SLACK);
+    if (C->run.n_fits > HS_FITS_MAX) return HUGE_VAL;
+    off_ones(C->run.fits, C->run.n_fits, hs_contour_tilt(C, s), work, X);
+    return fmin(over_groups(C->run.fits, C->run.n_fits, X, 1, turn, of_log),
+                over_groups(C->run.fits, C->run.n_fits, X, 1, turn, of_one) + excess * SLACK);
 }
 
 /* All that the rules are off by, which the first chunk starts with: K at the three tilts, fit of every node, the
@@ -161,8 +161,8 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
 int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
 {
     double X[HS_FITS_MAX], unit = C->c * (1 + C->c), Y = (double)C->N * C->dy;
-    const hs_fit *fits = C->fits;
-    int i, rows = C->n_fits;
+    const hs_fit *fits = C->run.fits;
+    int i, rows = C->run.n_fits;
     int64_t n;
     if (rows > HS_FITS_MAX) return HS_BAD_ARGUMENT;
     if (!rows) return HS_OK;

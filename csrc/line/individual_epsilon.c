@@ -203,8 +203,8 @@ static void solve_all(const hs_contour *C, const hs_counts *counts, int64_t stri
     for (i = 0; i < counts->records; i++) {
         record R;
         double eps;
-        if (hs_stopped(C->poll, (double)C->N * (C->b + 40))) continue;
-        gather(&R, C, C->b, counts->k + i * C->b, stride, head, re, im);
+        if (hs_stopped(C->poll, (double)C->N * (C->run.b + 40))) continue;
+        gather(&R, C, C->run.b, counts->k + i * C->run.b, stride, head, re, im);
         record_freeze(&R, log_delta);
         eps = solve(&R, log_delta, &gap[i]);
         if (!(eps < eps_upper[i])) gap[i] = HUGE_VAL;
@@ -233,7 +233,7 @@ int hs_individual_group(const hs_run *levels, const hs_counts *counts, double ma
 {
     int64_t b = levels->b, n_work = lent->n_work;
     double *head = lent->work, *re = head + b * HS_HEADS, *im = re + b * HS_STRIDE_MAX, *rest;
-    hs_contour C = {0};
+    hs_contour C = {.run = *levels};
     int st, attempt;
     int64_t stride;
     if (!(b > 0 && margin >= 1 && k_total >= 1 && counts->records >= 0 && lent->n_threads > 0)) return HS_BAD_ARGUMENT;
@@ -241,11 +241,6 @@ int hs_individual_group(const hs_run *levels, const hs_counts *counts, double ma
     if (n_work < hs_individual_work(levels->b)) return HS_SCRATCH;
     rest = im + b * HS_STRIDE_MAX;
     n_work -= rest - lent->work;
-    C.b = levels->b;
-    C.m = levels->m;
-    C.q = levels->q;
-    C.k = levels->k;
-    C.add = levels->add;
     C.n_threads = lent->n_threads;
     C.T0 = T0;
     C.n_max = HS_STRIDE_MAX;

@@ -123,23 +123,23 @@ static int fill_level(const hs_contour *C, int j, int64_t stride, double *work, 
     hs_sums S;
     int st, parts;
     own.poll = NULL;
-    own.b = own.chunks = own.n_threads = 1;
-    own.m += j;
-    own.q += j;
-    own.k = &one;
+    own.run.b = own.chunks = own.n_threads = 1;
+    own.run.m += j;
+    own.run.q += j;
+    own.run.k = &one;
     own.loss = 6; /* records unlike the planned one: a finer quadrature for the same nodes */
     if ((st = hs_contour_visit(&own, work, &S))) return st;
     memset(re, 0, sizeof *re * (size_t)stride);
     memset(im, 0, sizeof *im * (size_t)stride);
-    fill_head(C, &S, C->b, head);
-    fill_nodes(C, &S, C->b, 8, head, re, im);
+    fill_head(C, &S, C->run.b, head);
+    fill_nodes(C, &S, C->run.b, 8, head, re, im);
     for (parts = 4; parts >= 1 && C->ktot * head[HS_NODES] > 1e-9; parts /= 2) {
         own.N = (C->N + 1) * parts / 8 - 1;
         if (own.N < 8) break;
         own.y_far = (double)own.N * own.dy;
         own.y_grid = (double)(own.N + 2) * own.dy;
         if (hs_contour_visit(&own, work, &S)) break;
-        fill_nodes(&own, &S, C->b, parts, head, re, im);
+        fill_nodes(&own, &S, C->run.b, parts, head, re, im);
     }
     return HS_OK;
 }
@@ -151,14 +151,14 @@ int hs_individual_table(const hs_contour *C, int64_t stride, double *work, int64
 {
     int64_t need = hs_contour_work(1, 1, C->N);
     int chunk, st[HS_CHUNKS], worst = HS_OK;
-    if (!(C->b > 0 && (C->N + 1) % 8 == 0 && stride > C->N)) return HS_BAD_ARGUMENT;
+    if (!(C->run.b > 0 && (C->N + 1) % 8 == 0 && stride > C->N)) return HS_BAD_ARGUMENT;
     if (n_work < HS_CHUNKS * need) return HS_SCRATCH;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(dynamic, 1) if (C->n_threads > 1)
 #endif
     for (chunk = 0; chunk < HS_CHUNKS; chunk++) {
         int j;
-        for (st[chunk] = HS_OK, j = chunk; j < C->b && !st[chunk]; j += HS_CHUNKS)
+        for (st[chunk] = HS_OK, j = chunk; j < C->run.b && !st[chunk]; j += HS_CHUNKS)
             st[chunk] = hs_stopped(C->poll, 4e4 + 300 * (double)C->N)
                             ? HS_INTERRUPTED
                             : fill_level(C, j, stride, work + chunk * need, head + j * HS_HEADS, re + j * stride,

@@ -49,7 +49,7 @@ static double other_upper(const kept_line *L, double m, double q, double k, doub
     double log_m, err;
     if (!(L->K_o < HUGE_VAL)) return HUGE_VAL;
     if (q == 1) return 0.5 * k * m * m * L->t * (1 + L->t) * (1 + 8 * HS_U);
-    if (hs_log_m_upper(m, q, L->C.add ? 1 + L->t : -L->t, k, work, &log_m, &err)) return HUGE_VAL;
+    if (hs_log_m_upper(m, q, L->C.run.add ? 1 + L->t : -L->t, k, work, &log_m, &err)) return HUGE_VAL;
     return k * (log_m + err) + 4 * HS_U * k * (fabs(log_m) + err);
 }
 
@@ -59,7 +59,7 @@ static void make_other(kept_line *L, const hs_contour *C, double eps, double *wo
 {
     hs_contour D = *C;
     double upper;
-    D.add = !C->add;
+    D.run.add = !C->run.add;
     D.t = 0;
     L->K_o = HUGE_VAL;
     if (hs_contour_chernoff_upper(&D, 1, eps, work, n_work, &upper) != HS_OK) {
@@ -150,8 +150,8 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
     place_rows(C, &L->S, kept + HEAD, 0);
     memmove(L->S.re, S->re, sizeof(double) * ROWS * (size_t)(C->N + 1));
     make_other(L, C, C->eps, work, n_work);
-    L->C.m = L->C.q = L->C.k = NULL;
-    L->C.fits = NULL; /* their errors are in the sums */
+    L->C.run.m = L->C.run.q = L->C.run.k = NULL;
+    L->C.run.fits = NULL; /* their errors are in the sums */
     L->C.poll = NULL;
     L->C.y_far = -1; /* the tail is known */
     L->C.far_mesh = 0;
@@ -169,9 +169,9 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
     int i, st = HS_TOO_MANY_NODES;
     if (hs_has_pairs(C)) return HS_BAD_ARGUMENT;
     if (n_work < hs_kept_work()) return HS_SCRATCH;
-    for (C->ktot = 0, i = 0; i < C->b; i++) C->ktot += C->k[i];
+    for (C->ktot = 0, i = 0; i < C->run.b; i++) C->ktot += C->run.k[i];
     /* the more, the more rounding is paid for, which is little beside that of many steps */
-    C->more = (int)fmin(HS_KEPT_MORE, fmax(fmin(1024, 8 + 0.5 * C->ktot), C->n_fits ? 0 : C->b / 4));
+    C->more = (int)fmin(HS_KEPT_MORE, fmax(fmin(1024, 8 + 0.5 * C->ktot), C->run.n_fits ? 0 : C->run.b / 4));
     for (i = 0; i < HS_DEPTHS && st != HS_OK && st != HS_NO_SADDLE; i++) {
         st = make_at(C, have_eps, value, hs_depths[i], work, n_work, kept);
         if (!st) st = hs_kept_ask(kept, 0, 0, NULL, value, work, n_work, &at, &below);

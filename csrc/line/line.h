@@ -42,20 +42,21 @@ typedef struct {                              /* sums over steps; index 0, 1, 2:
 } hs_sums;
 
 /* How often a sum over all steps is rounded on the way of one term [theory: rounding.sums]. */
-static inline double hs_joins(const hs_contour *C) { return ceil((double)C->b / C->chunks) + C->chunks - 2 + C->more; }
+static inline double hs_joins(const hs_contour *C)
+{ return ceil((double)C->run.b / C->chunks) + C->chunks - 2 + C->more; }
 
 /* Sums are kept for chunks of many steps; few steps have one, with room for as many nodes as all have together. */
 static inline int hs_chunks(int b) { return b < 2 * HS_CHUNKS ? 1 : HS_CHUNKS; }
 
 /* Whether step j is a two-sided pair, already turned to the direction asked, instead of (m, q). */
-static inline int hs_is_pair(const hs_contour *C, int64_t j) { return C->pair && C->pair[j].branches > 0; }
+static inline int hs_is_pair(const hs_contour *C, int64_t j) { return C->run.pair && C->run.pair[j].branches > 0; }
 
 /* The exponent of a step's M at z. */
-static inline double hs_contour_tilt(const hs_contour *C, double z) { return C->add ? -z : 1 + z; }
+static inline double hs_contour_tilt(const hs_contour *C, double z) { return C->run.add ? -z : 1 + z; }
 
 /* Whether step j is one of a rule that stands for many steps: its k is a real number, and fit.c bounds what the rule is
  * off by. */
-static inline int hs_is_ruled(const hs_contour *C, int64_t j) { return j >= C->b - C->ruled; }
+static inline int hs_is_ruled(const hs_contour *C, int64_t j) { return j >= C->run.b - C->run.ruled; }
 
 /* log Psi; of a rule -(1 - Psi^2)/2, which is more: the rule is good for 1 - |phi|^2 [theory: compression.tail]. */
 static inline double hs_far_log(double psi, int ruled) { return ruled ? -0.5 * (1 - psi) * (1 + psi) : log(psi); }
@@ -67,7 +68,7 @@ static inline double hs_excess(double log_m, double err)
 static inline int hs_has_pairs(const hs_contour *C)
 {
     int64_t j;
-    for (j = 0; C->pair && j < C->b; j++)
+    for (j = 0; C->run.pair && j < C->run.b; j++)
         if (hs_is_pair(C, j)) return 1;
     return 0;
 }

@@ -77,7 +77,7 @@ static int find_saddle(hs_prawitz *S, int have_eps, double log_delta)
             if (S->representative) S->ratio = W.first.K / some.K;
         }
     } else {
-        f.tol = have_eps ? 0.005 : S->b <= 48 ? 0.03 : 0.3;
+        f.tol = have_eps ? 0.005 : S->run.b <= 48 ? 0.03 : 0.3;
         st = hs_saddle_find(&f, &at);
     }
     if (st > HS_LOOSE) return HS_NO_SADDLE;
@@ -123,7 +123,7 @@ static void tail_lower(const hs_prawitz *S, double *seg)
     int j, n = S->points;
     for (j = 0; j < n; j++) {
         double x = 0, gap = j + 1 < n ? (S->y[j + 1] - S->y[j]) * sd * (1 + 1e-12) : 0;
-        if (j + 1 < n) x = hs_metric_lower(S->metric[j], S->metric[j + 1], gap, S->n_fits ? 1e290 : S->k_smooth);
+        if (j + 1 < n) x = hs_metric_lower(S->metric[j], S->metric[j + 1], gap, S->run.n_fits ? 1e290 : S->k_smooth);
         best = fmax(best, S->far[j]);
         seg[j] = fmax(x, best) * (1 - 1e-9) - 1e-9 + S->gauss[j];
     }
@@ -198,7 +198,7 @@ static void smoothed_freeze(hs_prawitz *S)
         S->im[n] *= lam;
     }
     S->round_sum = F.rounding;
-    for (S->fit_sum = 0, n = 1; S->n_fits && n <= S->N; n++)
+    for (S->fit_sum = 0, n = 1; S->run.n_fits && n <= S->N; n++)
         S->fit_sum += S->fit[n] > 0 ? F.a[n] * (S->fit[n] / S->node[n]) : 0;
     S->inner_sum = F.inner - S->fit_sum * (1 - HS_SUMS);
     S->fit_sum *= 1 + HS_SUMS;
@@ -207,7 +207,7 @@ static void smoothed_freeze(hs_prawitz *S)
 /* What the aliases weigh at most at eps, by K at the tilt s, entry i of those of the plan. */
 static double smoothed_aliases_upper(const hs_prawitz *S, int i, double s, double eps)
 {
-    double d = fabs(s - S->t), A = HS_U * ((16 + S->b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
+    double d = fabs(s - S->t), A = HS_U * ((16 + S->run.b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
                                            8 * (S->t + fabs(S->s_left) + S->s_right) * (fabs(eps) + S->P));
     /* their rounding, and that of K[0] and K[1] */
     A = A + S->K[i] + S->inner[i] - S->K[2] - (s - S->t) * eps + hs_payoff(s) - d * S->P;
@@ -262,7 +262,7 @@ static void place_points(hs_prawitz *S)
     S->points = POINTS;
     if (S->T > 0 && S->T <= S->y[0] + S->dy) S->points = 0; /* the nodes are all there is */
     else if (S->far_only) S->points = 1;
-    else if (S->b > 1)
+    else if (S->run.b > 1)
         for (S->points = 6; S->points < POINTS && S->y[S->points - 6] < 2 * step; S->points++) {}
 }
 
@@ -296,7 +296,7 @@ static int smoothed_settle(hs_prawitz *S, double *work)
     S->zi = work + 5 * N_MAX;
     S->fit = work + 6 * N_MAX;
     place_points(S);
-    S->tight_grids = S->b > 64 && !S->add && S->N < 384;
+    S->tight_grids = S->run.b > 64 && !S->run.add && S->N < 384;
     for (attempt = 0;; attempt++, S->tight_grids = 0) {
         if ((st = hs_prawitz_visit(S, work + 7 * N_MAX))) return st;
         if (attempt == 5 || !(n = next_nodes(S))) return HS_OK;
@@ -315,23 +315,23 @@ static int smoothed_settle(hs_prawitz *S, double *work)
 static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *work, int64_t n_work)
 {
     int st, j;
-    if (n_work < hs_prawitz_work() || S->b < 1) return HS_SCRATCH;
-    for (S->ktot = S->low = S->high = 0, j = 0; j < S->b; j++) {
+    if (n_work < hs_prawitz_work() || S->run.b < 1) return HS_SCRATCH;
+    for (S->ktot = S->low = S->high = 0, j = 0; j < S->run.b; j++) {
         double low, high;
-        if (S->family[j] && !(S->m[j] <= HS_LAPLACE_STEP_MAX)) return HS_BAD_ARGUMENT;
-        S->ktot += S->k[j];
+        if (S->run.family[j] && !(S->run.m[j] <= HS_LAPLACE_STEP_MAX)) return HS_BAD_ARGUMENT;
+        S->ktot += S->run.k[j];
         hs_prawitz_support(S, j, &low, &high);
         S->low += low;
         S->high += high;
     }
-    if (S->n_fits) { /* the number of steps is that of the rule to within this part */
-        double part = hs_fit_losses(S->fits, S->n_fits);
+    if (S->run.n_fits) { /* the number of steps is that of the rule to within this part */
+        double part = hs_fit_losses(S->run.fits, S->run.n_fits);
         S->low -= part;
         S->high += part;
     }
-    S->low -= 16 * HS_U * (S->b + 1) * (1 + fabs(S->low));
-    S->high += 16 * HS_U * (S->b + 1) * (1 + fabs(S->high));
-    if (S->b > 64 && !S->add) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
+    S->low -= 16 * HS_U * (S->run.b + 1) * (1 + fabs(S->low));
+    S->high += 16 * HS_U * (S->run.b + 1) * (1 + fabs(S->high));
+    if (S->run.b > 64 && !S->run.add) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
         double o[3];
@@ -341,8 +341,8 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
         S->t = fmax(1e-3, fmin(1e3, sqrt(fmax(0.5, -1.6 * log_delta) / o[2])));
     }
     if ((st = find_saddle(S, have_eps, log_delta))) return st;
-    for (j = 0; j < (S->n_fits ? 4 : 30); j++, S->t *= 0.5) { /* rules: else the steps themselves */
-        S->reach = fmin(0.5 + 4 / S->t, 30 / S->t);           /* the leading-order log delta may be off by nats */
+    for (j = 0; j < (S->run.n_fits ? 4 : 30); j++, S->t *= 0.5) { /* rules: else the steps themselves */
+        S->reach = fmin(0.5 + 4 / S->t, 30 / S->t);               /* the leading-order log delta may be off by nats */
         st = smoothed_settle(S, work);
         if (st != HS_TOO_WIDE && st != HS_TOO_MANY_NODES && st != HS_OUT_OF_RANGE) break;
     }

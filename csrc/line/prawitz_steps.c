@@ -21,9 +21,9 @@
 
 static void smoothed_step_cgf(const hs_prawitz *S, int i, double t, double *o)
 {
-    double a = S->add ? -t : 1 + t, m = S->m[i], q = S->q[i];
+    double a = S->run.add ? -t : 1 + t, m = S->run.m[i], q = S->run.q[i];
     hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
-    if (S->b == 1 && S->family[i] == 0 && q < 1) { /* all the tilts of one step share a grid, or a few */
+    if (S->run.b == 1 && S->run.family[i] == 0 && q < 1) { /* all the tilts of one step share a grid, or a few */
         if (!(kept->G.a_lo <= a && a <= kept->G.a_hi)) {
             double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(1.5 * a, 1) : 0;
             if (hs_coarse_build(&kept->G, m, q, lo, hi, HS_COARSE_ONE, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
@@ -33,18 +33,18 @@ static void smoothed_step_cgf(const hs_prawitz *S, int i, double t, double *o)
             return;
         }
     }
-    if (S->family[i] == 0) hs_cgf_estimate(m, q, a, o);
-    else hs_laplace_step_cgf_estimate(S->m[i], S->q[i], a, &S->rule, o);
+    if (S->run.family[i] == 0) hs_cgf_estimate(m, q, a, o);
+    else hs_laplace_step_cgf_estimate(S->run.m[i], S->run.q[i], a, &S->rule, o);
 }
 
-int hs_prawitz_sparse(const hs_prawitz *S) { return S->b > 48 ? S->b / 48 : 1; }
+int hs_prawitz_sparse(const hs_prawitz *S) { return S->run.b > 48 ? S->run.b / 48 : 1; }
 
 /* One of the steps i .. i + stride - 1: scattered, for runs may be periodic. */
 static int pick(const hs_prawitz *S, int i, int stride)
 {
     double x = 0.61803398874989485 * (i / stride);
     i += (int)(stride * (x - floor(x)));
-    return i < S->b ? i : S->b - 1;
+    return i < S->run.b ? i : S->run.b - 1;
 }
 
 /* K, K', K'' at t, as estimates. */
@@ -53,24 +53,24 @@ void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
     double o[3], total = 0;
     int i, r;
     out[0] = out[1] = out[2] = 0;
-    for (i = 0; i < S->b; i += S->stride) {
+    for (i = 0; i < S->run.b; i += S->stride) {
         int at = pick(S, i, S->stride);
         if (hs_stopped(S->poll, 1e3)) return;
         smoothed_step_cgf(S, at, t, o);
-        total += S->k[at];
-        for (r = 0; r < 3; r++) out[r] += S->k[at] * o[r];
+        total += S->run.k[at];
+        for (r = 0; r < 3; r++) out[r] += S->run.k[at] * o[r];
     }
     for (r = 0; r < 3; r++) out[r] *= S->stride > 1 ? S->ratio * S->ktot / total : 1;
-    if (S->add) out[1] = -out[1];
+    if (S->run.add) out[1] = -out[1];
 }
 
 /* Essential range of k runs of step i, to 8u (1 + |value|). */
 void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high)
 {
-    double m = S->m[i], q = S->q[i], k = S->k[i], x;
-    *low = S->family[i] ? k * log((1 - q) + q * exp(-m)) : q < 1 ? k * log1p(-q) : -HUGE_VAL;
-    *high = S->family[i] ? k * log((1 - q) + q * exp(m)) : HUGE_VAL;
-    if (S->add) {
+    double m = S->run.m[i], q = S->run.q[i], k = S->run.k[i], x;
+    *low = S->run.family[i] ? k * log((1 - q) + q * exp(-m)) : q < 1 ? k * log1p(-q) : -HUGE_VAL;
+    *high = S->run.family[i] ? k * log((1 - q) + q * exp(m)) : HUGE_VAL;
+    if (S->run.add) {
         x = *low;
         *low = -*high;
         *high = -x;
@@ -99,13 +99,13 @@ static double real_error_upper(hs_opened *O, double a, int first_order, double l
 static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double y_grid, double R, hs_opened *O,
                           double *work)
 {
-    double m = S->m[i], q = S->q[i], a = tilt[2];
+    double m = S->run.m[i], q = S->run.q[i], a = tilt[2];
     double h, width, nats = 5 + log(S->ktot);
-    double lo = S->add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
+    double lo = S->run.add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->run.add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
     int strip = 0, st;
     if (O->family) return hs_laplace_step_grid(&O->G, m, q, &S->rule, work);
     h = S->fine ? 0.15 / fmax(m, 1) : 1; /* as hs_prawitz_plan saw the far bound */
-    if (S->add) h = fmin(h, fmin(hs_grid_real_h(m, tilt[0], nats), hs_grid_real_h(m, tilt[1], nats)));
+    if (S->run.add) h = fmin(h, fmin(hs_grid_real_h(m, tilt[0], nats), hs_grid_real_h(m, tilt[1], nats)));
     h = hs_grid_choose_h(m, q, a, y_grid, R, h, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
@@ -141,23 +141,23 @@ static void add_alias_value(hs_prawitz *S, int j, double k, double a, hs_opened 
     out = out < 1 ? -log1p(-out) : HUGE_VAL;
     S->K[j] += k * log_m;
     S->inner[j] += k * out;
-    if (S->n_fits) S->excess[j] += k * hs_excess(log_m, out);
+    if (S->run.n_fits) S->excess[j] += k * hs_excess(log_m, out);
 }
 
 /* Opens step i for |y| <= y_grid at the line's tilt; adds its K, errors and variance bound to the sums. */
 static int open_step(hs_prawitz *S, int i, double y_grid, double R, hs_opened *O, double *work)
 {
-    double a[3], m = S->m[i], k = S->k[i];
+    double a[3], m = S->run.m[i], k = S->run.k[i];
     double out, dropped;
     hs_moments mo;
     int j, st;
     a[0] = S->s_right;
     a[1] = S->s_left;
     a[2] = S->t;
-    for (j = 0; j < 3; j++) a[j] = S->add ? -a[j] : 1 + a[j];
-    O->family = S->family[i];
+    for (j = 0; j < 3; j++) a[j] = S->run.add ? -a[j] : 1 + a[j];
+    O->family = S->run.family[i];
     O->m = m;
-    O->q = S->q[i];
+    O->q = S->run.q[i];
     O->n_gl = S->rule.n;
     if (O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     for (j = 0; j < 2; j++) {
@@ -169,7 +169,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, hs_opened *O
     out = real_error_upper(O, a[2], mo.dropped, mo.log_m, &dropped);
     if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
     S->K[2] += k * mo.log_m;
-    S->err += k * mo.err + HS_U * (2 + S->b) * fabs(k * mo.log_m);
+    S->err += k * mo.err + HS_U * (2 + S->run.b) * fabs(k * mo.log_m);
     S->inner[2] += 1.1 * k * (out + dropped);
     O->a = a[2];
     O->log_m = mo.log_m;
@@ -190,12 +190,12 @@ static void smoothed_visit_gaussian(hs_prawitz *S, double m, double k)
     z[1] = S->s_left;
     z[2] = S->t;
     for (j = 0; j < 3; j++) S->K[j] += 0.5 * v * z[j] * (1 + z[j]);
-    S->err += (8 + S->b) * HS_U * 0.5 * v * fabs(S->t * (1 + S->t));
+    S->err += (8 + S->run.b) * HS_U * 0.5 * v * fabs(S->t * (1 + S->t));
     for (n = 0; n <= S->N; n++) {
         double y = (double)n * S->dy;
         S->re[n] -= 0.5 * v * y * y;
         S->im[n] += v * (S->t + 0.5) * y;
-        S->round[n] += (6 + S->b) * HS_U * v * y * (0.5 * y + S->t + 0.5);
+        S->round[n] += (6 + S->run.b) * HS_U * v * y * (0.5 * y + S->t + 0.5);
     }
     for (j = 0; j < POINTS; j++) S->gauss[j] += 0.5 * v * S->y[j] * S->y[j] * (1 - 1e-12);
 }
@@ -205,7 +205,7 @@ static void smoothed_visit_gaussian(hs_prawitz *S, double m, double k)
  * argument to 11u of themselves. Errors dz of phi count as dz/(|phi| - dz). */
 HS_CLONES static void add_range(const hs_prawitz *S, double k, double c, double quad, int n0, int n1)
 {
-    double sign = S->add ? -k : k, slack = (16 + S->b) * HS_U * k, step = S->dy * c;
+    double sign = S->run.add ? -k : k, slack = (16 + S->run.b) * HS_U * k, step = S->dy * c;
     const double *restrict zr = S->zr, *restrict zi = S->zi;
     double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
     int n;
@@ -245,8 +245,8 @@ static void add_points(hs_prawitz *S, double k, hs_opened *O)
     for (j = 0; j < S->points; j++) {
         double y = S->y[j], x, w;
         double err, a2;
-        S->far[j] -= k * hs_far_log(hs_opened_far_upper(O, y), S->n_fits);
-        if (S->b == 1 && S->far[j] >= S->T0 + 2) S->points = j + 1; /* enough for all that follows */
+        S->far[j] -= k * hs_far_log(hs_opened_far_upper(O, y), S->run.n_fits);
+        if (S->run.b == 1 && S->far[j] >= S->T0 + 2) S->points = j + 1; /* enough for all that follows */
         if (S->points == 1) return;
         hs_grid_phase(&O->G, y, &x, &w);
         O->G.strip = strip;
@@ -256,8 +256,8 @@ static void add_points(hs_prawitz *S, double k, hs_opened *O)
             err = hs_opened_quadrature_upper(O, y);
         } /* each frequency has its own best strip */
         err += y * (O->c1 + 64 * O->c2);
-        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w)));                             /* 1 - |phi|^2 */
-        if (S->n_fits) S->metric[j] += k * fmax(0, a2 - (2 + err) * err - 8 * HS_U); /* of 1 - |phi|^2 */
+        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w)));                                 /* 1 - |phi|^2 */
+        if (S->run.n_fits) S->metric[j] += k * fmax(0, a2 - (2 + err) * err - 8 * HS_U); /* of 1 - |phi|^2 */
         else S->metric[j] += k * fmax(0, 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err - 8 * HS_U);
     }
 }
@@ -265,15 +265,13 @@ static void add_points(hs_prawitz *S, double k, hs_opened *O)
 /* What the rules are off by at the line's tilts and nodes, and near its tilt: before the steps are visited. */
 static int visit_fits(hs_prawitz *S, double *work, hs_sums *F, hs_near *near)
 {
-    hs_contour C = {.add = S->add, .c = S->t, .s_right = S->s_right, .s_left = S->s_left, .dy = S->dy, .N = S->N};
+    hs_contour C = {.run = S->run, .c = S->t, .s_right = S->s_right, .s_left = S->s_left, .dy = S->dy, .N = S->N};
     int st;
     memset(F, 0, sizeof *F);
     memset(near, 0, sizeof *near);
     F->fit = S->fit;
-    C.fits = S->fits;
-    C.n_fits = S->n_fits;
     st = hs_fit_visit(&C, work, F);
-    return st || !S->n_fits ? st : hs_fit_near(S->fits, S->n_fits, S->add, S->t, work, near);
+    return st || !S->run.n_fits ? st : hs_fit_near(S->run.fits, S->run.n_fits, S->run.add, S->t, work, near);
 }
 
 /* That, added to the sums of the rules. Beyond the nodes sum k (1 - |phi|^2) is known of the steps, which is the square
@@ -289,8 +287,8 @@ static void add_fits(hs_prawitz *S, const hs_sums *F, const hs_near *near)
     for (j = 0; j < POINTS; j++) {
         S->far[j] = fmax(0, S->far[j] - F->slack);
         S->metric[j] = fmax(0, S->metric[j] - 2 * F->slack);
-        for (i = 0; i < S->n_fits; i++)
-            if (S->fits[i].q == 1) S->gauss[j] -= 0.5 * (1 + 1e-12) * S->fits[i].weight * S->y[j] * S->y[j];
+        for (i = 0; i < S->run.n_fits; i++)
+            if (S->run.fits[i].q == 1) S->gauss[j] -= 0.5 * (1 + 1e-12) * S->run.fits[i].weight * S->y[j] * S->y[j];
     }
 }
 
@@ -330,33 +328,33 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
     if (S->N > N_MAX - 4) return HS_TOO_MANY_NODES;
     if ((st = visit_fits(S, work, &F, &near))) return st;
     clear_sums(S);
-    for (i = 0; i < S->b; i++) {
+    for (i = 0; i < S->run.b; i++) {
         double quad[LEVELS];
         if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;
-        if (S->family[i] == 0 && S->q[i] == 1) {
-            smoothed_visit_gaussian(S, S->m[i], S->k[i]);
+        if (S->run.family[i] == 0 && S->run.q[i] == 1) {
+            smoothed_visit_gaussian(S, S->run.m[i], S->run.k[i]);
             continue;
         }
         if ((st = open_step(S, i, y_grid, R, &O, work))) return st;
         node_levels(S, &O, y_grid, R, quad);
         hs_grid_trim(&O.G, exp(-R - 2));
         hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);
-        smoothed_add_nodes(S, S->k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
-        add_points(S, S->k[i], &O);
+        smoothed_add_nodes(S, S->run.k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
+        add_points(S, S->run.k[i], &O);
     }
-    if (S->n_fits) add_fits(S, &F, &near);
+    if (S->run.n_fits) add_fits(S, &F, &near);
     return HS_OK;
 }
 
 /* A middling grid of step j at the line's tilt, for planning only. Plain Gaussian steps need none. */
 static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, double *work)
 {
-    double m = S->m[j], q = S->q[j], a = S->add ? -S->t : 1 + S->t;
+    double m = S->run.m[j], q = S->run.q[j], a = S->run.add ? -S->t : 1 + S->t;
     double o[3], c1, c2;
     int st;
     smoothed_step_cgf(S, j, S->t, o);
     *log_m = o[0];
-    if (S->family[j]) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
+    if (S->run.family[j]) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
     else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach(m, q, a), fmax(a * m, 0) + 7, work);
     if (st) return st;
     hs_grid_weights(G, a, o[0], &c1, &c2);
@@ -368,17 +366,17 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
 {
     double far = 0, total = 0, log_m;
     int i, j;
-    for (i = 0; i < S->b; i += stride) {
-        double m, a = S->add ? -S->t : 1 + S->t;
+    for (i = 0; i < S->run.b; i += stride) {
+        double m, a = S->run.add ? -S->t : 1 + S->t;
         j = pick(S, i, stride);
-        m = S->m[j];
-        total += S->k[j];
-        if (S->family[j] == 0 && S->q[j] == 1) {
-            far += 0.5 * S->k[j] * m * m * y * y;
+        m = S->run.m[j];
+        total += S->run.k[j];
+        if (S->run.family[j] == 0 && S->run.q[j] == 1) {
+            far += 0.5 * S->run.k[j] * m * m * y * y;
             continue;
         }
-        if (S->family[j] || (S->b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
-        far -= S->k[j] * log(hs_grid_far_upper(G, a, y));
+        if (S->run.family[j] || (S->run.b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
+        far -= S->run.k[j] * log(hs_grid_far_upper(G, a, y));
     }
     return far * S->ktot / total;
 }
@@ -395,16 +393,16 @@ static int sample_decay(const hs_prawitz *S, double y0, double target, hs_grid *
     double total = 0, log_m;
     int stride = hs_prawitz_sparse(S), i, j;
     for (j = 0; j < SAMPLES; j++) log_f[j] = 0;
-    for (i = 0; i < S->b; i += stride) {
-        int at = pick(S, i, stride), plain = S->family[at] == 0 && S->q[at] == 1;
-        double m = S->m[at], k = S->k[at], y = y0;
+    for (i = 0; i < S->run.b; i += stride) {
+        int at = pick(S, i, stride), plain = S->run.family[at] == 0 && S->run.q[at] == 1;
+        double m = S->run.m[at], k = S->run.k[at], y = y0;
         double zr, zi;
         total += k;
         if (!plain && open_coarse(S, at, G, &log_m, work)) return HS_TOO_MANY_NODES;
         for (j = 0; j < SAMPLES; j++, y *= 1.35) {
             if (!plain) hs_grid_phase(G, y, &zr, &zi);
             log_f[j] += plain ? -0.5 * k * m * m * y * y : 0.5 * k * log(fmax((1 + zr) * (1 + zr) + zi * zi, 1e-300));
-            if (S->b == 1 && log_f[j] - kernel_fall(S, y) < -target) break;
+            if (S->run.b == 1 && log_f[j] - kernel_fall(S, y) < -target) break;
         }
     }
     for (j = 0; j < SAMPLES; j++) log_f[j] = log_f[j] * S->ktot / total;
@@ -428,7 +426,7 @@ int hs_prawitz_plan(hs_prawitz *S, double *work)
             if (i > 0) y = prev_y + (y - prev_y) * fmin(1, (target + prev) / (prev - at) + 0.05);
             far = far_estimate(S, end, hs_prawitz_sparse(S), &G, work); /* less than |f|, but of all that follows */
             S->fine = far > 0 ? 1 : 0;
-            S->far_only = far > 0.4 * target && S->b > 1 ? 1 : 0;
+            S->far_only = far > 0.4 * target && S->run.b > 1 ? 1 : 0;
             if (S->fine) y = fmax(y, end * fmin(2.5, pow(target / far, 0.8)));
             break;
         }

@@ -21,13 +21,16 @@ cdef extern from "hs.h" nogil:
         hs_poll *poll
     ctypedef struct hs_fit:
         pass
+    ctypedef struct hs_pair:
+        pass
     ctypedef struct hs_run:
         int b, add
         const int *family
         const double *m
         const double *q
         const double *k
-        int n_fits
+        const hs_pair *pair
+        int ruled, n_fits
         const hs_fit *fits
     ctypedef struct hs_rule:
         int n
@@ -60,17 +63,10 @@ cdef extern from "hs.h" nogil:
                          hs_crossing *out)
     enum:
         HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS, HS_STEP_COLUMNS
-    ctypedef struct hs_pair:
-        pass
     ctypedef struct hs_contour:
-        int b, add, n_threads
+        hs_run run
+        int n_threads
         int64_t n_max
-        const double *m
-        const double *q
-        const double *k
-        const hs_pair *pair
-        int ruled, n_fits
-        const hs_fit *fits
         double rtol, T0, t
         hs_poll *poll
     int64_t hs_contour_work(int b, int n_threads, int64_t n_outer)
@@ -224,15 +220,9 @@ cdef extern from "hs.h" nogil:
     int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, double log_delta, double *eps)
     # prawitz.c
     ctypedef struct hs_prawitz:
-        int b, add
-        const int *family
-        const double *m
-        const double *q
-        const double *k
+        hs_run run
         hs_rule rule
         double T0, T, limit, smooth
-        int n_fits
-        const hs_fit *fits
         hs_poll *poll
     int64_t hs_prawitz_work()
     int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out)

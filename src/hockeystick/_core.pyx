@@ -72,26 +72,27 @@ cdef inline int passed(hs_poll *poll) except -1:
     return -1 if poll.stop else 0
 
 
-cdef const hs_fit *fits_of(const double[:, ::1] fits, int *n) except? NULL:
-    """Rows of what rules are off by; NULL of none."""
-    n[0] = 0
-    if fits is None:
-        return NULL
-    lengths(5, fits.shape[1], 5)
-    if fits.shape[0] < 1:
-        check(HS_BAD_ARGUMENT, "rules")
-    n[0] = lengths(fits.shape[0], fits.shape[0], fits.shape[0])
-    return <const hs_fit *>&fits[0, 0]
-
-
-cdef hs_run run_of(const double[::1] m, const double[::1] q, const double[::1] k, int add,
-                   const double[:, ::1] fits=None) except *:
-    """Gaussian steps, which the caller keeps alive."""
+cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[::1] family=None, int ruled=0,
+                   const unsigned char[::1] pairs=None) except *:
+    """The arrays of a run, which the caller keeps alive."""
     cdef hs_run run
+    cdef Py_ssize_t b = cnp.PyArray_SIZE(m) if type(m) is cnp.ndarray else 0
     memset(&run, 0, sizeof(run))
-    run.b, run.add = lengths(m.shape[0], q.shape[0], k.shape[0]), add
-    run.m, run.q, run.k = &m[0], &q[0], &k[0]
-    run.fits = fits_of(fits, &run.n_fits)
+    run.b, run.add = lengths(b, b, b), add
+    run.m, run.q, run.k = doubles(m, b), doubles(q, b), doubles(k, b)
+    if family is not None:
+        lengths(b, family.shape[0], b)
+        run.family = &family[0]
+    if pairs is not None:
+        if pairs.shape[0] != b * <Py_ssize_t>sizeof(hs_pair):
+            check(HS_BAD_ARGUMENT, "contour")
+        run.pair = <const hs_pair *>&pairs[0]
+    if fits is not None:
+        lengths(5, fits.shape[1], 5)
+        run.n_fits, run.fits = lengths(fits.shape[0], fits.shape[0], fits.shape[0]), <const hs_fit *>&fits[0, 0]
+    if not 0 <= ruled <= (run.b if fits is not None else 0):
+        check(HS_BAD_ARGUMENT, "contour")
+    run.ruled = ruled
     return run
 
 
@@ -175,8 +176,7 @@ def bulk_line_work():
     return hs_bulk_line_work()
 
 
-def bulk_line_delta(const double[::1] m, const double[::1] q, const double[::1] k, int add, double eps,
-                    const double[::1] node, const double[::1] weight, double[::1] work):
+def bulk_line_delta(m, q, k, int add, double eps, const double[::1] node, const double[::1] weight, double[::1] work):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_run run = run_of(m, q, k, add)
     cdef hs_rule rule
@@ -189,8 +189,8 @@ def bulk_line_delta(const double[::1] m, const double[::1] q, const double[::1] 
     return scaled(status, &p)
 
 
-def bulk_line_eps(const double[::1] m, const double[::1] q, const double[::1] k, int add, double log_delta,
-                  const double[::1] node, const double[::1] weight, double[::1] work):
+def bulk_line_eps(m, q, k, int add, double log_delta, const double[::1] node, const double[::1] weight,
+                  double[::1] work):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_run run = run_of(m, q, k, add)
     cdef hs_rule rule
@@ -203,7 +203,7 @@ def bulk_line_eps(const double[::1] m, const double[::1] q, const double[::1] k,
     return crossing(status, &at)
 
 
-def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, double log_tol, double[::1] work):
+def hyperbola_delta(m, q, k, int add, double eps, double log_tol, double[::1] work):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_run run = run_of(m, q, k, add)
     cdef hs_point p
@@ -214,8 +214,7 @@ def hyperbola_delta(double[::1] m, double[::1] q, double[::1] k, int add, double
     return scaled(status, &p)
 
 
-def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, double log_tol,
-                  double[::1] work):
+def hyperbola_eps(m, q, k, int add, double log_delta, double log_tol, double[::1] work):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_run run = run_of(m, q, k, add)
     cdef hs_crossing at
@@ -226,62 +225,40 @@ def hyperbola_eps(double[::1] m, double[::1] q, double[::1] k, int add, double l
     return crossing(status, &at)
 
 
-cdef hs_contour blank(int b, int add, hs_poll *poll) noexcept nogil:
+cdef hs_contour contour_of(hs_run run, hs_poll *poll) noexcept nogil:
     cdef hs_contour C
     memset(&C, 0, sizeof(C))
-    C.b, C.add, C.n_threads, C.n_max, C.poll = b, add, 1, HS_OUTER_MAX, poll
+    C.run, C.n_threads, C.n_max, C.poll = run, 1, HS_OUTER_MAX, poll
     return C
 
 
-cdef int _rule(hs_contour *C, const double[:, ::1] fits, int ruled) except -1:
-    """The last `ruled` steps of C are rules, off by what the rows of `fits` say."""
-    C.fits = fits_of(fits, &C.n_fits)
-    if not 0 <= ruled <= (C.b if fits is not None else 0):
-        check(HS_BAD_ARGUMENT, "contour")
-    C.ruled = ruled
-    return 0
-
-
-cdef const hs_pair *_pairs(const unsigned char[::1] pairs, int b) except? NULL:
-    if pairs is None:
-        return NULL
-    if pairs.shape[0] != b * <Py_ssize_t>sizeof(hs_pair):
-        check(HS_BAD_ARGUMENT, "contour")
-    return <const hs_pair *>&pairs[0]
-
-
-def contour_delta(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double eps,
-                  double rtol, double T0, int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX,
-                  const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0):
+def contour_delta(m, q, k, int add, double eps, double rtol, double T0, int n_threads, cnp.ndarray work not None,
+                  int64_t n_max=HS_OUTER_MAX, const unsigned char[::1] pairs=None, const double[:, ::1] fits=None,
+                  int ruled=0):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
-    cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs), &poll)
     cdef hs_point p
     cdef int status
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
     memset(&p, 0, sizeof(p))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
-    C.m, C.q, C.k, C.pair = doubles(m, b), doubles(q, b), doubles(k, b), _pairs(pairs, C.b)
-    _rule(&C, fits, ruled)
     with nogil:
         status = hs_contour_delta(&C, eps, lent, n_lent, &p)
     passed(&poll)
     return scaled(status, &p, fits is not None)
 
 
-def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const double[::1] eps, double rtol, double T0,
-                  int n_threads, double[::1] work, const double[:, ::1] fits=None, int ruled=0):
+def contour_curve(m, q, k, int add, const double[::1] eps, double rtol, double T0, int n_threads, double[::1] work,
+                  const double[:, ::1] fits=None, int ruled=0):
     """Rows (status, log_scale, lower, estimate, upper, five terms) of deltas at ascending eps; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = blank(lengths(m.shape[0], q.shape[0], k.shape[0]), add, &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled), &poll)
     cdef int status
     out = np.empty((eps.shape[0], 10))
     cdef double[:, ::1] rows = out
     C.n_threads, C.rtol, C.T0 = n_threads, rtol, T0
-    C.m, C.q, C.k = &m[0], &q[0], &k[0]
-    _rule(&C, fits, ruled)
     with nogil:
         status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &rows[0, 0])
     passed(&poll)
@@ -289,56 +266,48 @@ def contour_curve(double[::1] m, double[::1] q, double[::1] k, int add, const do
     return out
 
 
-def contour_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double log_delta,
-                double rtol, double T0, int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX,
-                const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0):
+def contour_eps(m, q, k, int add, double log_delta, double rtol, double T0, int n_threads, cnp.ndarray work not None,
+                int64_t n_max=HS_OUTER_MAX, const unsigned char[::1] pairs=None, const double[:, ::1] fits=None,
+                int ruled=0):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
-    cdef hs_contour C = blank(lengths(b, b, b), add, &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs), &poll)
     cdef hs_crossing at
     cdef int status
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
     memset(&at, 0, sizeof(at))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
-    C.m, C.q, C.k, C.pair = doubles(m, b), doubles(q, b), doubles(k, b), _pairs(pairs, C.b)
-    _rule(&C, fits, ruled)
     with nogil:
         status = hs_contour_eps(&C, log_delta, lent, n_lent, &at)
     passed(&poll)
     return crossing(status, &at, fits is not None)
 
 
-def contour_larger_eps(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, double delta,
-                       double wall, double rtol, double T0, int n_threads, cnp.ndarray work not None,
-                       int64_t n_max=HS_OUTER_MAX):
+def contour_larger_eps(m, q, k, double delta, double wall, double rtol, double T0, int n_threads,
+                       cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX):
     """Crossing: one certified eps, the larger over both directions; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef Py_ssize_t b = cnp.PyArray_SIZE(m)
-    cdef hs_contour C = blank(lengths(b, b, b), 0, &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, 0), &poll)
     cdef hs_crossing at
     cdef int status
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
     memset(&at, 0, sizeof(at))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
-    C.m, C.q, C.k = doubles(m, b), doubles(q, b), doubles(k, b)
     with nogil:
         status = hs_contour_larger_eps(&C, delta, wall, lent, n_lent, &at)
     passed(&poll)
     return crossing(status, &at, False)
 
 
-def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double[::1] work,
+def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] work,
                    const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0):
     """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = blank(lengths(m.shape[0], q.shape[0], k.shape[0]), add, &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs), &poll)
     cdef double upper = 0
     cdef int status
-    C.m, C.q, C.k, C.pair = &m[0], &q[0], &k[0], _pairs(pairs, C.b)
-    _rule(&C, fits, ruled)
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
     passed(&poll)
@@ -348,16 +317,14 @@ def chernoff_upper(double[::1] m, double[::1] q, double[::1] k, int add, int hav
 KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
 
 
-def kept_make(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value, double rtol, double T0,
-              double[::1] kept, double[::1] work, const double[:, ::1] fits=None, int ruled=0):
+def kept_make(m, q, k, int add, int have_eps, double value, double rtol, double T0, double[::1] kept,
+              double[::1] work, const double[:, ::1] fits=None, int ruled=0):
     """The status of a line that was made to be kept in KEPT_ROOM doubles; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = blank(lengths(m.shape[0], q.shape[0], k.shape[0]), add, &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled), &poll)
     cdef int status
     lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
     C.rtol, C.T0 = rtol, T0
-    C.m, C.q, C.k = &m[0], &q[0], &k[0]
-    _rule(&C, fits, ruled)
     with nogil:
         status = hs_kept_make(&C, have_eps, value, &work[0], work.shape[0], &kept[0])
     passed(&poll)
@@ -496,8 +463,7 @@ def individual_checksum(const int64_t[::1] spent, int64_t limit, int n_threads):
     return status, checksum
 
 
-def individual_tilts(const double[::1] m, const double[::1] q, int add, double k_total, const double[::1] t,
-                     int n_threads):
+def individual_tilts(m, q, int add, double k_total, const double[::1] t, int n_threads):
     """Upper bounds of log M of every level at every tilt, [levels, tilts]."""
     up = np.empty((m.shape[0], t.shape[0]))
     cdef double[:, ::1] out = up
@@ -532,9 +498,8 @@ def individual_chernoff(const int32_t[:, ::1] counts, const double[::1] t, const
     return best, which
 
 
-def individual_group(const double[::1] m, const double[::1] q, const double[::1] k, int add, double margin,
-                     double T0, double k_total, const int32_t[:, ::1] counts, double log_delta, int n_threads,
-                     double[::1] eps_upper, double[::1] gap):
+def individual_group(m, q, k, int add, double margin, double T0, double k_total, const int32_t[:, ::1] counts,
+                     double log_delta, int n_threads, double[::1] eps_upper, double[::1] gap):
     """The status: eps_upper is lowered to the bounds on one contour, gap filled; see hs.h."""
     cdef hs_run levels = run_of(m, q, k, add)
     cdef hs_counts table = hs_counts(counts.shape[0], counts.shape[1], &counts[0, 0])

@@ -13,8 +13,7 @@ cdef object saddle(int status, double estimate, const hs_saddle *s):
     return Saddle(status, s.kind, s.lower, estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew)
 
 
-def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double eps, int kind, double[::1] work,
-                 const double[:, ::1] fits=None):
+def saddle_delta(m, q, k, int add, double eps, int kind, double[::1] work, const double[:, ::1] fits=None):
     """Saddle: log delta; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
@@ -28,8 +27,7 @@ def saddle_delta(double[::1] m, double[::1] q, double[::1] k, int add, double ep
     return saddle(status, s.log_estimate, &s)
 
 
-def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_delta, int kind, double[::1] work,
-               const double[:, ::1] fits=None):
+def saddle_eps(m, q, k, int add, double log_delta, int kind, double[::1] work, const double[:, ::1] fits=None):
     """Saddle: eps; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
@@ -43,8 +41,8 @@ def saddle_eps(double[::1] m, double[::1] q, double[::1] k, int add, double log_
     return saddle(status, s.estimate, &s)
 
 
-def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delta, int kind, double wall,
-                    double[::1] work, const double[:, ::1] fits=None):
+def saddle_eps_both(m, q, k, double log_delta, int kind, double wall, double[::1] work,
+                    const double[:, ::1] fits=None):
     """Saddle: the larger eps over both directions; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
@@ -58,8 +56,7 @@ def saddle_eps_both(double[::1] m, double[::1] q, double[::1] k, double log_delt
     return saddle(status, s.estimate, &s)
 
 
-def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, double t, double[::1] work,
-                     const double[:, ::1] fits=None):
+def saddle_cumulants(m, q, k, int add, double t, double[::1] work, const double[:, ::1] fits=None):
     """(status, 14 numbers) of the composition at tilt t; see hs.h."""
     out = np.empty(14)
     cdef double[::1] to = out
@@ -73,8 +70,7 @@ def saddle_cumulants(double[::1] m, double[::1] q, double[::1] k, int add, doubl
     return status, out
 
 
-def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, int have_eps, double value,
-                         double[::1] work):
+def saddle_moments_upper(m, q, k, int add, int have_eps, double value, double[::1] work):
     """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef double tilt = 0, upper = 0
     cdef hs_poll poll = polling()
@@ -87,14 +83,12 @@ def saddle_moments_upper(double[::1] m, double[::1] q, double[::1] k, int add, i
     return status, tilt, upper
 
 
-def saddle_delta_upper(cnp.ndarray m not None, cnp.ndarray q not None, cnp.ndarray k not None, int add, double eps,
-                       double enough, int n_threads, cnp.ndarray work not None):
+def saddle_delta_upper(m, q, k, int add, double eps, double enough, int n_threads, cnp.ndarray work not None):
     """(status, upper): an upper bound of log delta at eps; see hs.h."""
     cdef double upper = 0
-    cdef Py_ssize_t n = cnp.PyArray_SIZE(m)
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef hs_poll poll = polling()
-    cdef hs_run run = hs_run(lengths(n, n, n), add, NULL, doubles(m, n), doubles(q, n), doubles(k, n), 0, NULL)
+    cdef hs_run run = run_of(m, q, k, add)
     cdef hs_lent lent = hs_lent(doubles(work, n_lent), n_lent, n_threads, &poll)
     cdef int status
     with nogil:
@@ -151,17 +145,14 @@ def edgeworth_moments(int family, double m, double q, const double[::1] x, const
     return A, B
 
 
-def edgeworth_totals(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
-                     const double[::1] x, const double[::1] w):
+def edgeworth_totals(const int[::1] family, m, q, k, int add, const double[::1] x, const double[::1] w):
     """(Y, X): the run's mean and cumulants 2 to 5."""
     Y, X = np.empty(5), np.empty(5)
     cdef double[::1] y = Y, z = X
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_run run = run_of(m, q, k, add, None, family)
     cdef hs_rule rule = rule_of(x, w)
     cdef int status
-    lengths(run.b, family.shape[0], run.b)
-    run.family = &family[0]
     with nogil:
         status = hs_edgeworth_totals(&run, &rule, &poll, &y[0], &z[0])
     passed(&poll)
@@ -192,20 +183,17 @@ def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order,
 # prawitz.c
 
 
-def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
-                  const double[::1] x, const double[::1] w, double eps, double T0, double T, double[::1] work,
-                  const double[:, ::1] fits=None):
+def prawitz_delta(const int[::1] family, m, q, k, int add, const double[::1] x, const double[::1] w, double eps,
+                  double T0, double T, double[::1] work, const double[:, ::1] fits=None):
     """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0])
     cdef hs_prawitz S
     cdef hs_point p
     cdef int status
-    lengths(b, family.shape[0], b)
     memset(&S, 0, sizeof(S))
     memset(&p, 0, sizeof(p))
-    S.b, S.add, S.rule, S.T0, S.T, S.poll = b, add, rule_of(x, w), T0, T, &poll
-    S.family, S.m, S.q, S.k, S.fits = &family[0], &m[0], &q[0], &k[0], fits_of(fits, &S.n_fits)
+    S.run = run_of(m, q, k, add, fits, family)
+    S.rule, S.T0, S.T, S.poll = rule_of(x, w), T0, T, &poll
     with nogil:
         status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
     passed(&poll)
@@ -213,21 +201,18 @@ def prawitz_delta(const int[::1] family, const double[::1] m, const double[::1] 
             (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding, p.interpolation), S.limit)
 
 
-def prawitz_eps(const int[::1] family, const double[::1] m, const double[::1] q, const double[::1] k, int add,
-                const double[::1] x, const double[::1] w, double log_delta, double T0, double T, double[::1] work,
-                const double[:, ::1] fits=None):
+def prawitz_eps(const int[::1] family, m, q, k, int add, const double[::1] x, const double[::1] w, double log_delta,
+                double T0, double T, double[::1] work, const double[:, ::1] fits=None):
     """(status, lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef int b = lengths(m.shape[0], q.shape[0], k.shape[0])
     cdef hs_prawitz S
     cdef hs_crossing at
     cdef hs_point *p = &at.delta
     cdef int status
-    lengths(b, family.shape[0], b)
     memset(&S, 0, sizeof(S))
     memset(&at, 0, sizeof(at))
-    S.b, S.add, S.rule, S.T0, S.T, S.poll = b, add, rule_of(x, w), T0, T, &poll
-    S.family, S.m, S.q, S.k, S.fits = &family[0], &m[0], &q[0], &k[0], fits_of(fits, &S.n_fits)
+    S.run = run_of(m, q, k, add, fits, family)
+    S.rule, S.T0, S.T, S.poll = rule_of(x, w), T0, T, &poll
     with nogil:
         status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &at)
     passed(&poll)

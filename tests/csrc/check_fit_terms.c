@@ -101,25 +101,25 @@ static int any(box *B)
         B->rate[i] = q;
     }
     lay_fits(B, middle, half, points);
-    C->b = C->ruled = points;
-    C->add = uniform() < 0.4;
+    C->run.b = C->run.ruled = points;
+    C->run.add = uniform() < 0.4;
     C->n_threads = 1;
     C->n_max = HS_OUTER_MAX;
-    C->m = B->shift;
-    C->q = B->rate;
-    C->k = B->weight;
-    C->fits = B->fits;
-    C->n_fits = PARTS;
+    C->run.m = B->shift;
+    C->run.q = B->rate;
+    C->run.k = B->weight;
+    C->run.fits = B->fits;
+    C->run.n_fits = PARTS;
     C->rtol = 1e-10;
     C->T0 = 30;
     if (hs_contour_place(C, 0, -between(1, 9), 1, work_rule) || hs_contour_plan(C, work_rule)) return 0;
     if (!(C->N < 3000) || visit(C, work_rule, B->R)) return 0;
     B->steps = *C;
-    B->steps.b = STEPS;
-    B->steps.ruled = B->steps.n_fits = 0;
-    B->steps.m = B->m;
-    B->steps.q = B->q;
-    B->steps.k = B->k;
+    B->steps.run.b = STEPS;
+    B->steps.run.ruled = B->steps.run.n_fits = 0;
+    B->steps.run.m = B->m;
+    B->steps.run.q = B->q;
+    B->steps.run.k = B->k;
     return visit(&B->steps, work_steps, B->S) == HS_OK;
 }
 
@@ -129,11 +129,11 @@ static double missing(const hs_contour *line, double m, double q, int64_t n)
     hs_contour C = *line;
     hs_sums S[HS_CHUNKS];
     double one = 1;
-    C.b = 1;
-    C.ruled = C.n_fits = 0;
-    C.m = &m;
-    C.q = &q;
-    C.k = &one;
+    C.run.b = 1;
+    C.run.ruled = C.run.n_fits = 0;
+    C.run.m = &m;
+    C.run.q = &q;
+    C.run.k = &one;
     return visit(&C, work_steps, S) ? NAN : -expm1(2 * S->re[n]);
 }
 
@@ -154,7 +154,7 @@ static void nodes(box *B)
         term("fit-nodes", hypot(B->S->re[n] - B->R->re[n], B->S->im[n] - B->R->im[n]), B->R->fit[n],
              B->S->round[n] + B->R->round[n] + B->S->node[n] + (B->R->node[n] - B->R->fit[n]));
     }
-    for (j = 0; j < C->b; j++)
+    for (j = 0; j < C->run.b; j++)
         if (!hs_log_m_upper(B->shift[j], B->rate[j], hs_contour_tilt(C, C->c), B->weight[j], work_rule, &log_m, &err))
             excess += B->weight[j] * hs_excess(log_m, err);
     term("fit-upper", fmax(0, B->S->K[0] - B->R->K[0]), hs_fit_upper(C, C->c, excess, work_rule),
@@ -162,7 +162,7 @@ static void nodes(box *B)
     memset(&fits, 0, sizeof fits);
     fits.fit = room(C->N + 1);
     n = (int64_t)((double)C->N * uniform());
-    for (i = 0; i < C->b; i++) less += 0.5 * B->weight[i] * missing(C, B->shift[i], B->rate[i], n);
+    for (i = 0; i < C->run.b; i++) less += 0.5 * B->weight[i] * missing(C, B->shift[i], B->rate[i], n);
     for (i = 0; i < STEPS; i++) less -= 0.5 * B->k[i] * missing(C, B->m[i], B->q[i], n);
     if (!hs_fit_visit(C, work_rule, &fits)) term("fit-far", fmax(0, less), fmin(fits.slack, fits.far[0]), 1e-12);
     free(fits.fit);

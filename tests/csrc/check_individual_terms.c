@@ -49,11 +49,11 @@ static int fine(run *W)
         W->counts[j] = (int32_t)log_between(5, 400);
         W->k[j] = W->counts[j];
     }
-    C->b = LEVELS;
-    C->m = W->m;
-    C->q = W->q;
-    C->k = W->k;
-    C->add = uniform() < 0.4;
+    C->run.b = LEVELS;
+    C->run.m = W->m;
+    C->run.q = W->q;
+    C->run.k = W->k;
+    C->run.add = uniform() < 0.4;
     C->n_threads = 1;
     C->T0 = 30;
     C->n_max = HS_STRIDE_MAX;

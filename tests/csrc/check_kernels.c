@@ -51,12 +51,12 @@ static long n_work;
 static hs_contour contour_of(const double *m, const double *q, const double *k, int b, int add, int threads)
 {
     hs_contour C = {0};
-    C.b = b;
-    C.add = add;
+    C.run.b = b;
+    C.run.add = add;
     C.n_threads = threads;
-    C.m = m;
-    C.q = q;
-    C.k = k;
+    C.run.m = m;
+    C.run.q = q;
+    C.run.k = k;
     C.n_max = HS_OUTER_MAX;
     C.rtol = 1e-9;
     C.T0 = 33;

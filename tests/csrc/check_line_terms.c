@@ -27,14 +27,14 @@ static void any_run(line *L, int kind, double lo, double hi, double fewest)
 {
     int j;
     memset(L, 0, sizeof *L);
-    L->C.b = kind == BOTH ? 2 : 1;
-    L->C.add = uniform() < 0.4;
+    L->C.run.b = kind == BOTH ? 2 : 1;
+    L->C.run.add = uniform() < 0.4;
     L->C.n_threads = 1;
     L->C.n_max = HS_OUTER_MAX;
-    L->C.m = L->m;
-    L->C.q = L->q;
-    L->C.k = L->k;
-    L->C.pair = kind == PAIR ? L->pair : NULL;
+    L->C.run.m = L->m;
+    L->C.run.q = L->q;
+    L->C.run.k = L->k;
+    L->C.run.pair = kind == PAIR ? L->pair : NULL;
     L->C.rtol = exp(-FINE + 4);
     L->C.T0 = FINE;
     for (j = 0; j < 2; j++) {
@@ -134,7 +134,7 @@ static double about_k(const line *L, double z)
 {
     double K = 0, o[3];
     long j;
-    for (j = 0; j < L->C.b; j++) {
+    for (j = 0; j < L->C.run.b; j++) {
         if (hs_is_pair(&L->C, j)) hs_two_cgf_estimate(&L->pair[j], z, o);
         else hs_cgf_estimate(L->m[j], L->q[j], hs_contour_tilt(&L->C, z), o);
         K += L->k[j] * o[0];

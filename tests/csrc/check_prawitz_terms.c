@@ -81,12 +81,12 @@ static void one_step(int family)
     exact_value M;
     hs_opened O;
     int j, strip;
-    S.b = 1;
-    S.add = uniform() < 0.4;
-    S.family = &family;
-    S.m = &m;
-    S.q = &q;
-    S.k = &k;
+    S.run.b = 1;
+    S.run.add = uniform() < 0.4;
+    S.run.family = &family;
+    S.run.m = &m;
+    S.run.q = &q;
+    S.run.k = &k;
     S.rule = (hs_rule){!family || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform()), rule_x, rule_w};
     gauss_legendre(S.rule.n, rule_x, rule_w);
     S.ktot = exp(between(-5.5, -1)); /* so that the tilts of the aliases have fewer nats */
@@ -99,13 +99,13 @@ static void one_step(int family)
     if (open_step(&S, 0, y, R, &O, work)) return;
     for (j = 0; j < 3; j++) {
         double s = j == 0 ? S.s_right : j == 1 ? S.s_left : S.t;
-        M = exact(family, m, q, S.add ? -s : 1 + s, 0);
+        M = exact(family, m, q, S.run.add ? -s : 1 + s, 0);
         if (j == 2) term(name[0], (double)fabsl(M.log_m - S.K[2]), S.err + S.inner[2], family ? 1e-15 : 5e-17);
         else
-            term(name[1], fmax(0, (double)(M.log_m - S.K[j])), S.inner[j] + (8 + S.b) * HS_U * fabs(S.K[j]),
+            term(name[1], fmax(0, (double)(M.log_m - S.K[j])), S.inner[j] + (8 + S.run.b) * HS_U * fabs(S.K[j]),
                  family ? 1e-15 : 5e-17);
     }
-    M = exact(family, m, q, S.add ? -S.t : 1 + S.t, y);
+    M = exact(family, m, q, S.run.add ? -S.t : 1 + S.t, y);
     term(name[2], 0.1 * (double)M.var / S.var, 0.1, 1e-14);
     strip = O.G.strip;
     hs_grid_phase(&O.G, y, &zr, &zi);
@@ -124,9 +124,9 @@ static void plain(void)
     long double v = (long double)m * m * k, z;
     long n;
     int j;
-    S.b = 1;
-    S.k = &k;
-    S.m = &m;
+    S.run.b = 1;
+    S.run.k = &k;
+    S.run.m = &m;
     S.t = log_between(0.1, 30);
     S.s_right = S.t + log_between(0.1, 30);
     S.s_left = S.t - log_between(0.1, 30);
@@ -141,7 +141,7 @@ static void plain(void)
     for (j = 0; j < 3; j++) {
         z = j == 0 ? S.s_right : j == 1 ? S.s_left : S.t;
         term("plain-k", (double)fabsl(0.5L * v * z * (1 + z) - S.K[j]),
-             j == 2 ? S.err : (8 + S.b) * HS_U * fabs(S.K[j]), 1e-19 * fabs(S.K[j]));
+             j == 2 ? S.err : (8 + S.run.b) * HS_U * fabs(S.K[j]), 1e-19 * fabs(S.K[j]));
     }
     for (n = 1; n <= S.N; n++) {
         long double y = (long double)S.dy * n;
@@ -159,16 +159,16 @@ static double any_run(hs_prawitz *S, int *family, double *m, double *q, double *
     *m = log_between(0.3, 3);
     *q = log_between(0.01, 0.9);
     *k = floor(log_between(4, 3000));
-    S->add = uniform() < 0.5;
-    hs_cgf_estimate(*m, *q, S->add ? -1e-9 : 1, o);
-    S->b = 1;
-    S->family = family;
-    S->m = m;
-    S->q = q;
-    S->k = k;
+    S->run.add = uniform() < 0.5;
+    hs_cgf_estimate(*m, *q, S->run.add ? -1e-9 : 1, o);
+    S->run.b = 1;
+    S->run.family = family;
+    S->run.m = m;
+    S->run.q = q;
+    S->run.k = k;
     S->rule = (hs_rule){FINE, fine_x, fine_w};
     S->T0 = T0;
-    return *k * (S->add ? -o[1] : o[1]) + at * sqrt(*k * o[2]);
+    return *k * (S->run.add ? -o[1] : o[1]) + at * sqrt(*k * o[2]);
 }
 
 /* Errors as large as their claims, put into a fine line: K at t, or every node turned so that all errors add. */
@@ -219,13 +219,13 @@ static void eps_ends(void)
     int family, i;
     any_run(&S, &family, &m, &q, &k, 0, between(1, 10));
     if (hs_prawitz_eps(&S, log_delta, work, hs_prawitz_work(), &e)) return;
-    C.b = 1;
-    C.add = S.add;
+    C.run.b = 1;
+    C.run.add = S.run.add;
     C.n_threads = 1;
     C.n_max = 4096;
-    C.m = &m;
-    C.q = &q;
-    C.k = &k;
+    C.run.m = &m;
+    C.run.q = &q;
+    C.run.k = &k;
     C.rtol = 1e-10;
     C.T0 = 31;
     for (i = 0; i < 2; i++) {

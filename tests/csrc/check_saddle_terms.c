@@ -239,13 +239,13 @@ static void without_grid(void)
     hs_point p;
     if (!more) more = malloc(sizeof *more * (size_t)hs_contour_work(1, 1, 4096));
     if (!more || hs_saddle_delta_upper(&run, eps, HUGE_VAL, &lent, &upper)) return;
-    C.b = 1;
-    C.add = 1;
+    C.run.b = 1;
+    C.run.add = 1;
     C.n_threads = 1;
     C.n_max = 4096;
-    C.m = &m;
-    C.q = &q;
-    C.k = &k;
+    C.run.m = &m;
+    C.run.q = &q;
+    C.run.k = &k;
     C.rtol = 1e-9;
     C.T0 = 30;
     if (hs_contour_delta(&C, eps, more, hs_contour_work(1, 1, 4096), &p)) return;

@@ -106,15 +106,15 @@ static void contours(void)
         count[0] = k[i / 12 % 3];
         count[1] = 5;
         count[2] = 2;
-        C.b = b;
+        C.run.b = b;
         C.n_threads = 1;
         C.n_max = HS_OUTER_MAX;
         C.rtol = 1e-9;
         C.T0 = 31;
-        C.m = one;
-        C.q = rate;
-        C.k = count;
-        C.pair = pair;
+        C.run.m = one;
+        C.run.q = rate;
+        C.run.k = count;
+        C.run.pair = pair;
         st = hs_contour_eps(&C, target, work, n, &e);
         expect(st >= 0 && st <= hs_status_last(), "status", st, i, 0);
         if (st <= HS_LOOSE) {

@@ -37,13 +37,13 @@ static void check_line(double m, double q, double k, int add, double log_delta, 
     hs_sums S[HS_CHUNKS];
     double claim, y;
     int i;
-    C.b = 1;
-    C.add = add;
+    C.run.b = 1;
+    C.run.add = add;
     C.n_threads = 1;
     C.n_max = HS_OUTER_MAX;
-    C.m = &m;
-    C.q = &q;
-    C.k = &k;
+    C.run.m = &m;
+    C.run.q = &q;
+    C.run.k = &k;
     C.rtol = rtol;
     C.T0 = fmin(31, 12 - log(rtol));
     if (hs_contour_place(&C, 0, log_delta, 1, work) || hs_contour_plan(&C, work) || hs_contour_visit(&C, work, S))
