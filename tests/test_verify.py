@@ -85,6 +85,12 @@ WRONG = [  # (run, question, lower, upper, settings): intervals that miss the tr
     (P(G(1e6), 0.5) * 10**12, {"delta": 1e-5}, 1.99309137070, 1.99309137910, {"direction": "add"}),
     (P(G(1e6), 0.5) * 10**12, {"delta": 1e-5}, 1.99309142969, 1.99309143805, {"direction": "remove"}),
     (P(G(0.05), 1e-6), {"delta": 9.999999999999997e-07}, 0.0, 1.65e-17, {}),
+    # some digits refute these, though the curve cannot be told from their ends to all digits
+    (P(G(1.0), 0.1) * 50, {"eps": 0.5}, 0.0, 1e-300, {}),
+    (hs.bounded_range(0.5) * 3, {"eps": 0.5}, 0.1, 0.1, {}),
+    (P(hs.laplace(1.0), 0.2) * 3, {"eps": 0.2}, 0.0, 0.0, {}),
+    (P(hs.laplace(1.0), 0.2) * 3, {"delta": 1e-3}, 0.0, 0.2, {}),
+    (P(hs.laplace(1.0), 0.2) * 3, {"eps": 0.5}, 0.1, 0.1, {}),
 ]
 
 
@@ -181,6 +187,24 @@ def test_question_is_required_and_arrays_are_judged_entry_by_entry():
     assert hs.verify(G(1.0) * 4, bound).confirmed
     assert len(hs.verify(G(1.0) * 4, bound).evidence) == 6
     assert hs.verify(G(1.0) * 5, bound).refuted
+
+
+@pytest.mark.parametrize(
+    "bound, question, named",
+    [
+        ((0.0, 1.0), {"eps": math.inf}, "eps must be a finite number, got inf"),
+        ((0.0, 1.0), {"eps": [1.0, math.nan]}, "eps must be a finite number, got nan at entry 1"),
+        ((0.0, math.inf), {"delta": math.nan}, r"delta must be in \(0, 1\), got nan"),
+        ((0.0, 1.0), {"delta": 1.5}, r"delta must be in \(0, 1\), got 1.5"),
+        ((0.1, math.nan), {"eps": 1.0}, "bound must hold two numbers, got"),
+        (("a", 1.0), {"eps": 1.0}, "bound must be a real number in both places, got 'a'"),
+        ((0.1, 0.2, 0.3), {"eps": 1.0}, r"bound must be a Bound or \(lower, upper\), got"),
+        (5, {"eps": 1.0}, r"bound must be a Bound or \(lower, upper\), got 5"),
+    ],
+)
+def test_bad_questions_and_intervals_are_named(bound, question, named):
+    with pytest.raises(hs.DomainError, match=named):
+        hs.verify(G(1.0), bound, **question)
 
 
 def test_command(capsys, tmp_path):

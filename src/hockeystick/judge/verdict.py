@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from flint import arb, ctx
 
-from ..arguments import one_of
+from ..arguments import numbers, one_of
 from ..bound import Bound, DomainError
 from ..what.allocation import RandomAllocation
 from ..what.matrix import Failure
@@ -24,7 +24,7 @@ from .laplace import Laplace, composed
 from .result import Evidence, Verdict
 
 if TYPE_CHECKING:
-    pass
+    from typing import Any
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
 DIRECTIONS = ("both", "remove", "add")
@@ -96,6 +96,21 @@ class _Curve:
                 return (self.floor() + Line(laws, self.deadline).above(arb(eps)) + lost).upper().min(arb(1))
             except UndecidedError:
                 return arb(1)
+
+    def roughly(self, eps) -> arb:
+        """delta(eps) to some percent, or else between that of one of the steps and a bound by the transform."""
+        try:
+            return self.at(eps, -45.0, True)
+        except UndecidedError:
+            least = arb(0)
+            with precision(self.base):
+                try:
+                    for law, _ in self._laws():  # what else is released reveals no less
+                        if not isinstance(law, Allocation):
+                            least = least.max(law.delta(arb(eps)).lower())
+                except UndecidedError:
+                    pass
+            return between(least, self.above(eps).max(least))
 
     def floor(self) -> arb:
         """Pr[L = inf]."""
@@ -203,6 +218,9 @@ class _Failing:
     def above(self, eps) -> arb:
         return self._beside(self.curve.above(eps))
 
+    def roughly(self, eps) -> arb:
+        return self._beside(self.curve.roughly(eps))
+
     def floor(self) -> arb:
         return self._beside(self.curve.floor())
 
@@ -227,7 +245,7 @@ def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdic
     one_of("adjacency", adjacency, ADJACENCIES)
     one_of("direction", direction, DIRECTIONS)
     query, at = _question(bound, eps, delta, log)
-    low, high = (bound.lower, bound.upper) if isinstance(bound, Bound) else bound
+    low, high = _ends(bound)
     if np.shape(low) != np.shape(at) or np.shape(high) != np.shape(at):
         raise DomainError(f"bound and question must have one shape, got {np.shape(low)} and {np.shape(at)}")
     deadline = _Deadline(real("seconds", seconds, "> 0"))
@@ -240,7 +258,7 @@ def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdic
         try:
             found.append(_judge(curves, query, x, a, b))
         except UndecidedError as error:
-            found.append(Verdict("not decided", str(error)))
+            found.append(_roughly(curves, query, x, a, b) or Verdict("not decided", str(error)))
     for wanted in ("refuted", "not decided"):
         for one in found:
             if one.verdict == wanted:
@@ -254,12 +272,27 @@ def _question(bound, eps, delta, log: bool):
     if eps is not None and delta is not None:
         raise DomainError("give eps (for an interval of delta) or delta (for an interval of eps), not both")
     if eps is not None:
+        numbers("eps", eps, "a finite number", -math.inf, math.inf)
         return "log_delta" if log else "delta", eps
     if delta is not None:
+        numbers("delta", delta, "in (0, 1)", 0.0, 1.0)
         return "epsilon", delta
     if isinstance(bound, Bound) and bound.asked is not None:
         return bound.asked
     raise DomainError("say which question the interval answers: eps=... for one of delta, delta=... for one of eps")
+
+
+def _ends(bound: Any) -> tuple[Any, Any]:
+    """Both ends of the interval or intervals claimed: doubles, infinite ones as well."""
+    if isinstance(bound, Bound):
+        return bound.lower, bound.upper
+    if not (isinstance(bound, tuple | list | np.ndarray) and len(bound) == 2):
+        raise DomainError(f"bound must be a Bound or (lower, upper), got {bound!r}")
+    for end in bound:
+        for x in np.asarray(end, dtype=object).ravel():
+            if math.isnan(real("bound", x, "in both places")):
+                raise DomainError(f"bound must hold two numbers, got {bound!r}")
+    return bound[0], bound[1]
 
 
 def _judge(curves, query: str, at: float, low: float, high: float) -> Verdict:
@@ -268,21 +301,45 @@ def _judge(curves, query: str, at: float, low: float, high: float) -> Verdict:
     return _judge_root(curves, at, low, high) if query == "epsilon" else _judge_delta(curves, query, at, low, high)
 
 
+def _roughly(curves, query: str, at: float, low: float, high: float) -> Verdict | None:
+    """Where the curve cannot be told from the interval's ends to all their digits: whether some digits refute it."""
+    places = (high, low) if query == "epsilon" else (at,)
+    for eps in places:
+        if not abs(eps) < math.inf:
+            continue
+        found = {name: curve.roughly(rational(eps)) for name, curve in curves.items()}
+        evidence = tuple(_evidence(name, eps, value) for name, value in found.items())
+        with precision(4096):
+            worst = arb(0)
+            for value in found.values():
+                worst = worst.max(value)
+            if query == "epsilon":
+                if eps == high and worst > arb(at):
+                    return Verdict("refuted", f"delta({high!r}) > {at!r}: eps lies above {high!r}", evidence)
+                if eps == low > 0 and worst < arb(at):
+                    return Verdict("refuted", f"delta({low!r}) < {at!r}: eps lies below {low!r}", evidence)
+            elif worst < _end(low, query) or worst > _end(high, query):
+                return Verdict("refuted", f"delta({at!r}) lies outside the interval [{low!r}, {high!r}]", evidence)
+    return None
+
+
+def _end(x: float, query: str) -> arb:
+    """The delta that an end of an interval of `query` stands for."""
+    if query == "delta":
+        return arb(x)
+    return arb(0) if x == -math.inf else arb(x).exp()
+
+
 def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verdict:
     """Whether low <= max over directions of delta(at) <= high."""
-    log, eps = query == "log_delta", rational(at)
-
-    def end(x: float) -> arb:
-        if not log:
-            return arb(x)
-        return arb(0) if x == -math.inf else arb(x).exp()
-
+    eps = rational(at)
     with precision(256):
-        bottom, ceiling = end(low), end(high)
+        bottom, ceiling = _end(low, query), _end(high, query)
         width = floor_log(ceiling - bottom)
         top = floor_log(ceiling)
     with precision(4096):  # 1 - e^eps <= delta <= 1
-        easy_below, easy_above = end(low) <= (-arb(eps).expm1()).nonnegative_part(), end(high) >= 1
+        easy_below = _end(low, query) <= (-arb(eps).expm1()).nonnegative_part()
+        easy_above = _end(high, query) >= 1
     if easy_below and not easy_above:
         above = {name: curve.above(eps) for name, curve in curves.items()}
         if all(value <= ceiling for value in above.values()):
@@ -302,7 +359,7 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
             else:
                 found[name] = curve.at(eps, goal, rough)
         with precision(4096):
-            bottom, ceiling = end(low), end(high)
+            bottom, ceiling = _end(low, query), _end(high, query)
             worst = arb(0)
             for value in found.values():
                 worst = worst.max(value)
