@@ -50,9 +50,9 @@ WIDE = 0.1
 SLOW = 0.1
 """Seconds above which a query of the generator is left out; under noise it takes about twenty times as long."""
 
-CHARGED = ("hs.select(", "hs.shuffled(", "hs.top_k(")
-"""Steps whose pair is computed, around or above what is proved: noise moves its points, and with them the answer, by
-more than rounding does. Only the order of the ends is held to."""
+CHARGED = ("hs.select(", "hs.shuffled(", "hs.top_k(", "hs.matrix_mechanism(")
+"""Steps whose pair or whose rates are computed, around or above what is proved: noise moves its points, and with them
+the answer, by more than rounding does. Only the order of the ends is held to."""
 
 FUNCTIONS = ("exp", "expm1", "log", "log1p", "log2", "sin", "cos", "tanh", "sinh", "erf", "erfc", "lgamma", "logaddexp")
 ARRAYS = ("dot", "cumsum")
@@ -204,8 +204,14 @@ class MissError(Exception):
 
 
 def _budget(bound):
-    """(rounding term, the sum of the other terms)."""
+    """(rounding term, the sum of the other terms). Where there are none, as in closed forms, all width is rounding."""
+    import numpy as np
+
     terms = dict(bound.budget.terms)
+    if not any(np.any(term) for term in terms.values()):
+        with np.errstate(all="ignore"):
+            width = np.maximum(np.subtract(bound.upper, bound.estimate), np.subtract(bound.estimate, bound.lower))
+        terms = {"rounding": np.nan_to_num(width)}
     return sum(terms.pop(name) for name in ("rounding", "fft_rounding") if name in terms), sum(terms.values())
 
 

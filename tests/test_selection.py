@@ -178,6 +178,14 @@ def test_other_runs():
     assert 0.2 < hs.epsilon(leak, 1e-6).upper <= 0.6 * (1 + 1e-9) and hs.delta(leak, 50.0).upper >= 5e-7 * (1 - 1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+def test_next_to_no_loss():
+    """Losses that e^loss cannot tell from each other, in long double either."""
+    for eps in (1e-18, 1e-20, 1e-300):
+        bound = hs.delta(hs.select(hs.pure_dp(eps), mean=3.0, shape=1.0), 0.0)
+        assert 0 < bound.upper < 1e-9
+
+
 def test_written_and_read():
     for step in (
         hs.select(hs.gaussian(2.0) * 3 + hs.laplace(1.0), mean=10),

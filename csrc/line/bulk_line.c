@@ -114,7 +114,7 @@ static void lay_cells(bulk_line *A, double log_b, double err)
 {
     const hs_bulk *J = &A->J;
     double m = J->m, q = J->q, a = hs_bulk_exponent(J, A->c), v = m * J->x0 - 0.5 * m * m;
-    double U = q * expm1(fmin(v, 600));
+    double U = q * expm1(v);
     double width = J->x0 + J->left, n = fmin(CELLS, ceil(width / fmin(0.05, 0.1 / m))), h = width / n, last = 0;
     int i;
     A->cells = (int)n;
@@ -278,17 +278,17 @@ static void add_bulk_nodes(bulk_line *A, double k, double slope, double quad, in
 static double transform_nodes(bulk_line *A, const hs_bulk *J)
 {
     double a = hs_bulk_exponent(J, A->c), total = 0, own = 0, size = 0;
-    double mean = 0;
+    double mean = 0, base = A->jump ? J->l0 : 0;
     const double *c = J->columns;
     int64_t j, n = J->panels * J->per;
     hs_grid G;
     hs_grid_rows(&G, A->grid);
     G.first = 0;
     G.n = G.last = (int)(n + 7) / 8 * 8;
-    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(a * (c[2] - (A->jump ? J->l0 : 0)));
+    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(a * (c[2] - base));
     for (c = J->columns, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
         double x = c[5], L = c[2], dL = c[4] / (1 + c[1]) + 2 * HS_U * fabs(L), e;
-        e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + 4 * fabs(a * L)) + fabs(a) * dL;
+        e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + 4 * fabs(a) * (fabs(L) + base)) + fabs(a) * dL;
         G.r[j] /= total;
         G.l[j] = J->add ? -L : L;
         own += G.r[j] * (dL + fabs(L) * e);
@@ -388,7 +388,10 @@ static int prepare_bulk_line(bulk_line *A, double l)
     lay_cells(A, T.log_b, T.err);
     A->log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
     bulk_line_rows(A);
-    if (A->jump && (st = visit_bulk(A, &A->G, 1, jump_at(&A->G, A->c, &off) - off))) return st;
+    if (A->jump) {
+        double log_g = jump_at(&A->G, A->c, &off);
+        if ((st = visit_bulk(A, &A->G, 1, log_g - off))) return st;
+    }
     i = A->jump;
     A->jump = 0;
     st = visit_bulk(A, &A->J, A->copies, T.log_b - T.err);
@@ -408,9 +411,9 @@ static void part_at(const line_part *A, double eps, hs_value *v)
     v->log_scale = A->K[0] - A->c * eps;
     v->value = unit * sum;
     v->slope = unit * der;
-    v->rounding = unit * A->F.rounding + expm1(whole) * (fabs(v->value) + unit * A->F.inner);
     v->inner = unit * A->F.inner;
     v->truncation = exp(A->log_tail);
+    v->rounding = unit * A->F.rounding + expm1(whole) * (fabs(v->value) + v->inner + v->truncation);
     part = 8 * HS_U * (fabs(A->K[0]) + fabs(A->K[1]) + fabs(A->K[2]) + (2 * A->s_right + A->c) * (eps + A->P));
     d = A->s_right - A->c;
     e = part + (A->K[1] + A->err[1] - A->K[0]) - d * eps + hs_payoff(A->s_right) - d * A->P;
@@ -441,8 +444,8 @@ static void bulk_line_at(const void *prepared, double eps, hs_value *v)
             v->upper = HUGE_VAL;
             continue;
         }
-        off = w->rounding + w->inner + w->truncation +
-              8 * HS_U * (1 + fabs(w->log_scale) + fabs(v->log_scale)) * fabs(w->value);
+        off = w->rounding + w->inner + w->truncation;
+        off += 8 * HS_U * (1 + fabs(w->log_scale) + fabs(v->log_scale)) * (fabs(w->value) + off);
         v->value += unit * w->value;
         v->slope += unit * w->slope;
         v->rounding += unit * (off - w->inner - w->truncation);

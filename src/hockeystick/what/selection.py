@@ -254,7 +254,8 @@ def _upper(run: Run, law: Number, own: Tests, back: Tests, options: dict) -> tup
     knots, heights = np.r_[0, x[::-1]], np.r_[value[-1] + slope[-1] * x[-1], value[::-1]]
     at = np.exp(np.asarray(eps, dtype=np.longdouble) - move) * (1 - SLACK)
     i = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, knots.size - 2)
-    part = np.clip((at - knots[i]) / (knots[i + 1] - knots[i]) - SLACK, 0, 1)
+    gap = knots[i + 1] - knots[i]  # 0 where losses differ by less than e^loss can tell
+    part = np.clip(np.divide(at - knots[i], gap, out=np.zeros_like(at), where=gap > 0) - SLACK, 0, 1)
     delta = (heights[i] * (1 - part) + heights[i + 1] * part) * (1 + SLACK + error)
     if orders.size:
         log = np.min(top[:, None] - (orders[:, None] - 1) * eps, axis=0)
