@@ -1,6 +1,7 @@
 """Random allocation: transforms against closed forms, curves against quadrature and samples, routes against each
 other."""
 
+import dataclasses
 import io
 import math
 
@@ -10,6 +11,7 @@ import pytest
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import single
+from hockeystick.what import allocation
 from hockeystick.what.pair import step_loss
 
 ANCHORS = [
@@ -139,6 +141,24 @@ def test_tails_are_those_of_samples():
     assert (y[ok] >= x[ok] * np.exp(s[:-1][ok]) * (1 - 1e-6)).all() and (
         y[ok] <= x[ok] * np.exp(s[1:][ok]) * (1 + 1e-6)
     ).all()
+
+
+def test_aliases_of_a_line_where_they_are_large():
+    """Periods a whole number of times shorter: every so many of the same nodes. What changes are the aliases."""
+    ratios, s = [], np.array([-0.5, 0.0, 0.5])
+    for above in (False, True):
+        for line in allocation._Side(1.0, 100, above).near(-2.0, 2.0):
+            for fewer in (2, 3, 4, 6, 8, 12):
+                coarse = dataclasses.replace(
+                    line, period=line.period / fewer, y=line.y[::fewer], rows=line.rows[:, ::fewer]
+                )
+                for den in (False, True):
+                    (value, error), (moved, claimed) = line.tail(s, den), coarse.tail(s, den)
+                    off = np.abs(moved - value)
+                    assert np.all(off <= claimed + error)
+                    seen = (off > 1e3 * error) & (claimed < 1)
+                    ratios += list(claimed[seen] / off[seen])
+    assert len(ratios) > 60 and np.median(ratios) < 1.1
 
 
 def test_among_other_steps():

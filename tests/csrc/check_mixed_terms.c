@@ -664,6 +664,33 @@ static void left_out(run *R)
          1e-6 * sum);
 }
 
+/* The same of a visit that chose them itself: what it says its tail is. */
+static void not_visited(run *R)
+{
+    enum { MOST = 8192 };
+    hs_law_value bulk;
+    double sum = 0;
+    long n, i;
+    begin(R, between(1, 8));
+    off_lattice(R, log_between(1, 6), ceil(log_between(0.3, 10)));
+    row(R, HS_LAW_LAPLACE, floor(log_between(1, 8)), log_between(0.3, 3), 1, 0, 0, 0);
+    R->A.n_nodes = (long)log_between(64, 4096);
+    if (read_table(&R->A, R->laws, work, n_work)) return;
+    bulk = hs_mixed_total(&R->A, 0);
+    if (!lay(R, bulk.mean + between(0, 3) * sqrt(bulk.var)) || R->A.near_atoms) return;
+    for (n = 1; n < MOST; n += HS_LAW_BLOCK) {
+        double re[HS_LAW_BLOCK] = {0}, im[HS_LAW_BLOCK] = {0};
+        double round[HS_LAW_BLOCK] = {0}, node[HS_LAW_BLOCK] = {0};
+        for (i = 0; i < 2; i++) hs_law_nodes(&R->laws[i], R->A.dy, n, HS_LAW_BLOCK, re, im, round, node);
+        for (i = 0; i < HS_LAW_BLOCK; i++) {
+            double y = (double)(n + i) * R->A.dy;
+            if (n + i <= R->A.last && R->A.re[n + i] > 0) continue;
+            if (round[i] < 1e-3) sum += exp(re[i]) * R->A.dy / HS_PI / (y * y);
+        }
+    }
+    term("bands-visit", sum, R->A.tail, 1e-6 * sum);
+}
+
 /* The variance of a law's points under its tilted masses. */
 static double spread(const hs_law *w)
 {
@@ -732,6 +759,7 @@ int main(int argc, char **argv)
     for (i = 0; i < cases(200); i++) {
         spaced(R, scratch);
         left_out(R);
+        not_visited(R);
     }
     free(work);
     free(R);
@@ -745,6 +773,7 @@ int main(int argc, char **argv)
     median("far-spaced", 60, 3, 1.5);
     median("bands-tail", 60, 30, 8);
     median("bands-tail-near", 30, 15, 5);
+    median("bands-visit", 30, 30, 8);
     median("far-laplace", 40, 1.1, 1.01);
     median("far-sublaplace", 8, 2, 1.1);
     median("far-subnormal", 400, 1.2, 1.02);
