@@ -54,7 +54,7 @@ TESTS = {
     "root sum metric": "contour laplace lattice prawitz individual_epsilons",
     "mixed law laplace subnormal": "laplace lattice losses mechanisms",
     "saddle": "saddlepoint saddle_laws moments",
-    "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables",
+    "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables crowd",
     "pld tails grid convolve evolve dots": "terms_grid pld prv losses lemmas pld_bridge",
     "prv": "terms_grid prv",
     "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd",
@@ -63,10 +63,12 @@ TESTS = {
     "moments cumulant bounds single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
         "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
     ),
-    "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice",
+    "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice sampling_contour shifts",
     "query arguments worst bound outward answers": "outward answers contour budget truth mechanisms",
     "topk ranged range selection": "topk ranged selection",
-    "allocation": "allocation",
+    "allocation": "allocation allocation_density",
+    "mixture": "matrix shifts",
+    "kept": "kept",
     "crowd fit contour": "crowd arrays",
     "jumps walls": "jumps sparse extreme_laws",
     "shuffling attacks sampled": "shuffling attacks sampled selection",
@@ -88,10 +90,10 @@ NOISE = ("40", "21", "32")
 """Kinds of noise (tests/csrc/noise.h: style, rounding) under which the programs check_*_terms run as well."""
 
 TRIVIAL = ("0", "1", "HUGE_VAL", "math.inf", "-math.inf")
-ZEROS = ("np.zeros(", "(0.0,) * ")
+SAYS_NOTHING = ("np.zeros(", "(0.0,) * ", "bool(")
 """What a bound says that says nothing, or that no factor changes."""
 
-CURVES = ("FromCurve",)
+CURVES = ("FromCurve", "Polygon")
 """Answers whose second field, delta at the points of the first, is the bound."""
 
 
@@ -238,7 +240,7 @@ def python_sites(path: str):
                 if isinstance(value, ast.Call) and ast.unparse(value.func) in CURVES:
                     value = value.args[1]
                 plain = ast.unparse(value)
-                if not isinstance(value, said) and plain not in TRIVIAL and not plain.startswith(ZEROS):
+                if not isinstance(value, said) and plain not in TRIVIAL and not plain.startswith(SAYS_NOTHING):
                     yield Site(path, *span(value), "bound", of_bound(function.name))
             for target, value in parts(node):
                 name = ast.unparse(target).rpartition(".")[2]
@@ -320,7 +322,8 @@ SEEN = set()
 
 def hs_mutant(at, claim, value, kind):
     if isinstance(value, (tuple, list)):
-        return type(value)(hs_mutant(at, claim, x, kind) for x in value)
+        moved = [hs_mutant(at, claim, x, kind) for x in value]
+        return type(value)(*moved) if hasattr(value, "_fields") else type(value)(moved)
     if not isinstance(value, (float, np.floating, np.ndarray)):
         return value
     if LOG and np.any(np.isfinite(value) & (value != 0)):
