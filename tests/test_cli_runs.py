@@ -397,8 +397,8 @@ def test_the_help_explains_every_column_and_fits_a_terminal(capsys):
 @pytest.mark.parametrize(
     "old, new",
     [
-        ("run LOG --delta 1e-5 --json", "epsilon LOG --delta 1e-5 --format json"),
-        ("run LOG --eps 1", "delta LOG --eps 1"),
+        ("run LOG --delta 1e-5 --json", "run LOG --delta 1e-5 --format json"),
+        ("run LOG --eps 1", None),
         ("steps 1:0.1:10 --delta 1e-5", "along 1:0.1:10 --delta 1e-5"),
         ("curve LOG --eps 0 2 --points 5", "curve LOG --eps=0:2 --points 5"),
         ("tradeoff LOG --fpr 0.1 0.5", "tradeoff LOG --fpr=0.1:0.5"),
@@ -415,6 +415,14 @@ def test_old_spellings_keep_working_with_a_warning(old, new):
 def test_an_old_spelling_warns(capsys):
     status, out, err = call(capsys, "run", "--sigma", 1, "--steps", 1, "--delta", 1e-5, "--json")
     assert status == 0 and json.loads(out)["query"] == "epsilon" and "old spelling" in err
+
+
+def test_run_asks_what_is_not_given(capsys):
+    run = ("--sigma", 1, "--steps", 1)
+    for given, verb in (("--delta", "epsilon"), ("--eps", "delta")):
+        found = call(capsys, "run", *run, given, 0.5)
+        assert found == call(capsys, verb, *run, given, 0.5) and found[::2] == (0, "")
+    assert call(capsys, "run", *run)[0] == call(capsys, "run", *run, "--eps", 1, "--delta", 0.5)[0] == 2
 
 
 # Help and completion

@@ -175,6 +175,36 @@ def test_progress_of_files_alone(tmp_path, small):
         hs.read_log(io.BytesIO(stream.read()), progress=lambda *_: pytest.fail("the size is not known"))
 
 
+def test_millions_of_steps_become_moments(small, tmp_path, capsys):
+    """Of very many distinct steps that nobody asks for, in blocks of any size and beside steps that come again."""
+    from hockeystick.cli import main
+
+    sigma, q, steps = columns_of(300, 3)
+    lines = [f"{x!r},{rate!r},{n}\n" for x, rate, n in zip(sigma.tolist(), q.tolist(), steps.tolist(), strict=True)]
+    text = "sigma,q,steps\n" + "".join(lines + lines[:40])
+    run = logs.scan(io.BytesIO(text.encode()), "log", listed=False).run
+    listed = hs.read_log(io.BytesIO(text.encode()))
+    assert not run.listed and listed.listed and run.steps == listed.steps
+    assert run.crowd("add_remove") == listed.crowd("add_remove")
+    assert logs.scan(io.BytesIO(text.encode()), "log", adjacency="replace_one", listed=False).run.listed
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    few = ("--delta", "1e-6", "--quiet")
+    assert main(["epsilon", str(path), *few]) == main(["along", str(path), *few, "--at", "9"]) == 0
+    assert main(["ledger", str(tmp_path / "spent.db"), "step", "--new", str(path), *few, "--eps", "9"]) == 0
+    capsys.readouterr()
+
+
+def test_moments_of_too_many_rates_are_refused(small, monkeypatch):
+    monkeypatch.setattr(tally, "RATES_MAX", 2)
+    monkeypatch.setattr("hockeystick.crowd.RATES_MAX", 2)
+    lines = [f"{1 + i / 64},{0.01 if i < 200 else 0.02 + i / 1000}\n" for i in range(300)]
+    text = "sigma,q\n" + "".join(lines)
+    with pytest.raises(hs.DomainError, match="moments are kept, of at most 2 sampling rates"):
+        logs.scan(io.BytesIO(text.encode()), "log", listed=False)
+    assert hs.read_log(io.BytesIO(text.encode())).steps == 300
+
+
 MEASURED = """
 import resource, sys
 import hockeystick as hs

@@ -205,12 +205,13 @@ def scan(
     allow_unterminated: bool = False,
     allow_empty: bool = False,
     ordered: bool = False,
+    listed: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Log:
     """The same of a stream whose first lines `head` were read, with what else the log says; `ordered`: with the order
-    of steps."""
+    of steps; `listed`: whether a list of them is wanted, however many they are."""
     one_of("adjacency", adjacency, ADJACENCIES)
-    reader = _Reader(columns, adjacency, ordered)
+    reader = _Reader(columns, adjacency, ordered, listed or adjacency == "replace_one")
     first = list(head) or list(islice(raw_lines(stream), 1))
     try:
         if first and first[0].startswith(MAGIC):
@@ -235,11 +236,11 @@ def _told(stream: BinaryIO, progress: Callable[[int, int], object] | None) -> Ca
 class _Reader:
     """What was read of one log so far: how often every step ran, and what the log says besides."""
 
-    def __init__(self, renamed: Mapping[str, str] | None, adjacency: str, ordered: bool = False):
+    def __init__(self, renamed: Mapping[str, str] | None, adjacency: str, ordered: bool = False, listed: bool = True):
         self.columns = Columns(COLUMNS, "sigma", words=WORDS, likely=LIKELY, renamed=renamed)
         self.adjacency = adjacency
         self.lines = 0
-        self.tally = Tally()
+        self.tally = Tally(listed)
         self.rows = Rows() if ordered else None
         self.last: tuple[int, int] | None = None  # number and count of the last line
         self.reads = [True, True]  # whether numbers may stand for the first, the last step of a line

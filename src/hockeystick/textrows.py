@@ -119,10 +119,13 @@ class Columns:
             return None
 
     def _csv_table(self, text: str, columns: list[str | None]) -> dict[str, Any] | None:
-        rows = [line.split(self.separator) for line in text.split("\n")[:-1]]
-        if '"' in text or "#" in text or set(map(len, rows)) != {len(columns)}:
+        if '"' in text or "#" in text:
             return None
-        return {name: fields for name, fields in zip(columns, zip(*rows, strict=True), strict=True) if name}
+        ends, size = text.count("\n"), len(columns) + 1
+        words = text.replace("\n", f"{self.separator}\n{self.separator}").split(self.separator)[:-1]
+        if len(words) != ends * size or words[size - 1 :: size].count("\n") != ends:
+            return None  # the fields of some line are not so many
+        return {name: words[i::size] for i, name in enumerate(columns) if name}
 
     def _json_table(self, text: str) -> dict[str, Any] | None:
         rows = [_OBJECT.decode(line) for line in text.split("\n")[:-1]]
@@ -132,6 +135,9 @@ class Columns:
 
     def _values(self, name: str, given: Any) -> Any:
         """A column of fields or of JSON values; ValueError where one of them may be no such value."""
+        if self.columns and given.count(given[0]) == len(given) > 1:  # fields, which are all text
+            one = self._values(name, given[:1])
+            return one * len(given) if name in self.words else np.full(len(given), one[0])
         types = set(map(type, given))
         if name in self.words:
             if types != {str} or (not self.columns and "" in given):

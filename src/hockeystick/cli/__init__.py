@@ -42,6 +42,7 @@ class Verb(NamedTuple):
 VERBS = {
     "epsilon": Verb("the least eps at which a run is (eps, delta)-DP, for every --delta", ".answers"),
     "delta": Verb("the least delta at which a run is (eps, delta)-DP, for every --eps", ".answers"),
+    "run": Verb("epsilon or delta, whichever --delta or --eps asks for", ".answers"),
     "curve": Verb("the privacy curve, delta for a range of eps, as CSV and picture", ".answers"),
     "tradeoff": Verb("the least error rates of membership attacks on a run, as CSV and picture", ".answers"),
     "along": Verb("eps after the first steps of a run or a log, as CSV and picture", ".answers"),
@@ -146,6 +147,7 @@ EXAMPLES = {
         "epsilon --sigma 1.0 --q 0.01 --steps 1000 --delta 1e-5",
     ),
     "delta": ("delta 1.0:0.01:1000 --eps 1",),
+    "run": ("run train_log.csv --delta 1e-5",),
     "curve": ("curve A=a.csv B=b.csv --eps 0:4:200 --plot curves.png",),
     "tradeoff": ("tradeoff 1.0:0.01:1000 --fpr 0.01,0.1",),
     "along": ("along train_log.csv --delta 1e-5 --at 100,500,1000",),

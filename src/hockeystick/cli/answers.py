@@ -1,4 +1,4 @@
-"""The verbs that ask runs: epsilon, delta, curve, tradeoff, along, risk."""
+"""The verbs that ask runs: epsilon, delta, run, curve, tradeoff, along, risk."""
 
 from __future__ import annotations
 
@@ -29,13 +29,27 @@ def _titled(curve):
     return curve._replace(name=name)
 
 
-def arguments_epsilon(parser) -> None:
+def _add_delta(parser, **more) -> None:
     parser.add_argument(
         "--delta",
         type=values("delta"),
-        required=True,
         help="of (eps, delta)-DP, in (0, 1): one or several, a list A,B or a range LO:HI:N",
+        **more,
     )
+
+
+def _add_eps(parser, **more) -> None:
+    parser.add_argument(
+        "--eps",
+        "--epsilon",
+        type=values("eps"),
+        help="of (eps, delta)-DP: one or several, a list A,B or a range LO:HI:N",
+        **more,
+    )
+
+
+def arguments_epsilon(parser) -> None:
+    _add_delta(parser, required=True)
 
 
 def answer_epsilon(args) -> Answer:
@@ -43,17 +57,22 @@ def answer_epsilon(args) -> Answer:
 
 
 def arguments_delta(parser) -> None:
-    parser.add_argument(
-        "--eps",
-        "--epsilon",
-        type=values("eps"),
-        required=True,
-        help="of (eps, delta)-DP: one or several, a list A,B or a range LO:HI:N",
-    )
+    _add_eps(parser, required=True)
 
 
 def answer_delta(args) -> Answer:
     return _ask(args, "delta", "eps", query.delta, args.eps.at())
+
+
+def arguments_run(parser) -> None:
+    either = parser.add_mutually_exclusive_group(required=True)
+    _add_delta(either)
+    _add_eps(either)
+
+
+def answer_run(args) -> Answer:
+    args.verb = "epsilon" if args.eps is None else "delta"
+    return answer_epsilon(args) if args.eps is None else answer_delta(args)
 
 
 def _ask(args, what: str, name: str, ask, at) -> Answer:

@@ -77,15 +77,15 @@ class Source(NamedTuple):
         return self.log.order if self.log and self.log.order else order_of(self.run)
 
 
-def sources(args, ordered: bool = False) -> dict[str, Source]:
-    """Every RUN of the command line, by name."""
+def sources(args, ordered: bool = False, listed: bool = True) -> dict[str, Source]:
+    """Every RUN of the command line, by name; `ordered`, `listed`: see `logs.scan`."""
     given = [] if args.runs else [_flags(args)]
     if args.runs and (args.sigma is not None or args.q is not None or args.steps is not None):
         raise DomainError("give either RUN or --sigma, --q and --steps, not both")
     found: dict[str, Source] = {}
     for text in args.runs:
         label, rest = _label(text)
-        source = _source(rest, args, ordered)
+        source = _source(rest, args, ordered, listed)
         given.append(source._replace(name=label or source.name))
     for source in given:
         name, again = source.name, 2
@@ -95,9 +95,9 @@ def sources(args, ordered: bool = False) -> dict[str, Source]:
     return found
 
 
-def runs(args) -> dict[str, Run]:
-    """The same without what is known besides."""
-    return {name: source.run for name, source in sources(args).items()}
+def runs(args, listed: bool = False) -> dict[str, Run]:
+    """The same without what is known besides; queries by `auto` need no list of millions of distinct steps."""
+    return {name: source.run for name, source in sources(args, listed=listed or args.route != "auto").items()}
 
 
 def one(args, ordered: bool = False) -> Source:
@@ -186,9 +186,9 @@ def _label(text: str) -> tuple[str, str]:
     return (found[1].strip(), found[2]) if found and not os.path.exists(text) else ("", text)
 
 
-def _source(text: str, args, ordered: bool) -> Source:
+def _source(text: str, args, ordered: bool, listed: bool) -> Source:
     if text == "-":
-        return _file(sys.stdin.buffer, "<stdin>", args, ordered)
+        return _file(sys.stdin.buffer, "<stdin>", args, ordered, listed)
     triple = None if os.path.exists(text) else _triple(text)
     if triple:
         sigma, q, steps = (
@@ -202,7 +202,7 @@ def _source(text: str, args, ordered: bool) -> Source:
     if os.path.isfile(text) and (kind := state_kind(Path(text))) is not None:
         return _kept(text, kind, args.adjacency)
     with open(text, "rb") as stream:
-        return _file(stream, text, args, ordered)
+        return _file(stream, text, args, ordered, listed)
 
 
 def _triple(text: str) -> list[str] | None:
@@ -233,7 +233,7 @@ def _kept(path: str, kind: str, adjacency: str | None) -> Source:
     return Source(path, run, "ledger")
 
 
-def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
+def _file(stream: BinaryIO, name: str, args, ordered: bool, listed: bool) -> Source:
     """A log, or a state if the first line or the whole file is one JSON object with "format" or "kind"."""
     head = []
     for raw in raw_lines(stream):
@@ -261,6 +261,7 @@ def _file(stream: BinaryIO, name: str, args, ordered: bool) -> Source:
         allow_unterminated=args.allow_unterminated,
         allow_empty=args.allow_empty,
         ordered=ordered,
+        listed=listed,
     )
     return Source(name, log.run, "log", log)
 

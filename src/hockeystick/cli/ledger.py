@@ -47,12 +47,12 @@ def answer_ledger(args) -> Answer:
     runs: dict[str, Run] = {}
     if args.new:
         args.adjacency = args.adjacency or "add_remove"
-        runs = grammar.runs(args)  # first: a RUN that cannot be read leaves no file
+        runs = grammar.runs(args, listed=True)  # first: a RUN that cannot be read leaves no file
     with _opened(args) as accountant:
         args.adjacency = args.adjacency or accountant.adjacency
         if args.action == "show":
             return _shown(args, accountant)
-        runs = runs or grammar.runs(args)
+        runs = runs or grammar.runs(args, listed=True)
         if args.action == "left":
             return _left(args, accountant, runs)
         accountant.step(compose(*runs.values()))

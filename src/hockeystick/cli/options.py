@@ -199,10 +199,7 @@ def modern(argv: list[str]) -> tuple[list[str], list[str]]:
         warnings.append(f"{old} is an old spelling, which the next version will not take: write {new}")
 
     verb = out[0] if out else ""
-    if verb == "run":
-        out[0] = "delta" if any(word.split("=")[0] in ("--eps", "--epsilon") for word in out) else "epsilon"
-        say("`run LOG`", f"`{out[0]} LOG`")
-    elif verb == "steps":
+    if verb == "steps":
         out[0] = "along"
         say("`steps`", "`along`")
     for option, ranged in (("--eps", "curve"), ("--fpr", "tradeoff")):

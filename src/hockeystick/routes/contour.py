@@ -45,6 +45,10 @@ grid."""
 NARROW = 1e-10
 """The width from which the answer of a rule is taken, whatever line it went by."""
 
+ROUNDED = 1.5
+"""So many times NARROW of rounding alone are wider than NARROW by the sum, too, whose rounding is within a sixth of
+that of a rule (tests/crowds.py)."""
+
 CROWDED = 10_000
 """Distinct steps beyond which a wider answer of a rule is taken before all are summed: a sum of so many takes 0.15 s
 and more."""
@@ -155,10 +159,11 @@ def _by_rule(line, ruled: Ruled, add: int, at: float, rtol: float, n_threads: in
 
 
 def _rounded(answer, ask) -> bool:
-    """Whether rounding alone makes an answer wider than NARROW on the first line that is tried: all steps would lose as
-    much there."""
+    """Whether rounding alone makes an answer clearly wider than NARROW on the first line that is tried: all steps would
+    lose as much there."""
     terms = answer.relative()
-    return answer.width * terms[TERMS.index("rounding")] > NARROW * sum(terms) and ask(SHORT_LINE) == answer
+    alone = answer.width * terms[TERMS.index("rounding")] / sum(terms)
+    return alone > ROUNDED * NARROW and ask(SHORT_LINE) == answer
 
 
 def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1) -> tuple[str, int] | None:
