@@ -25,6 +25,9 @@
 #define HS_NEAR_NATS 1e-9 /* what a rule is off by on a disc of tilts, below which no smaller disc is tried */
 #define HS_FIT_NATS 3     /* what a rule may be off by at the tilts of the aliases */
 
+#define HS_KEPT_SOME 1024  /* steps that a line which is kept may take in at least, */
+#define HS_KEPT_RULED 4096 /* and one by a rule, which is soon made again */
+
 /* The saddle and the period. */
 #define HS_SADDLE_STEPS 90   /* evaluations of K in search of a saddle */
 #define HS_SADDLE_SECANTS 8  /* evaluations from which on secants replace Newton's steps between two signs */

@@ -171,7 +171,8 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
     if (n_work < hs_kept_work()) return HS_SCRATCH;
     for (C->ktot = 0, i = 0; i < C->run.b; i++) C->ktot += C->run.k[i];
     /* the more, the more rounding is paid for, which is little beside that of many steps */
-    C->more = (int)fmin(HS_KEPT_MORE, fmax(fmin(1024, 8 + 0.5 * C->ktot), C->run.n_fits ? 0 : C->run.b / 4));
+    C->more = (int)fmin(C->run.n_fits ? HS_KEPT_RULED : HS_KEPT_SOME, 8 + 0.5 * C->ktot);
+    if (!C->run.n_fits) C->more = (int)fmin(HS_KEPT_MORE, fmax(C->more, C->run.b / 4));
     for (i = 0; i < HS_DEPTHS && st != HS_OK && st != HS_NO_SADDLE; i++) {
         st = make_at(C, have_eps, value, hs_depths[i], work, n_work, kept);
         if (!st) st = hs_kept_ask(kept, 0, 0, NULL, value, work, n_work, &at, &below);

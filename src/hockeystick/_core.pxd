@@ -79,6 +79,7 @@ cdef extern from "hs.h" nogil:
     # kept.c
     enum:
         HS_KEPT_MORE
+        HS_FITS_MAX
     int64_t hs_kept_room()
     int64_t hs_kept_work()
     int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)

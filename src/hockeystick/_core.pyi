@@ -122,6 +122,7 @@ def chernoff_upper(
 def contour_work(b: int, n_threads: int = 1) -> int: ...
 
 KEPT_MORE: int
+FITS_MAX: int
 KEPT_ROOM: int
 KEPT_WORK: int
 

@@ -314,6 +314,7 @@ def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] wor
     return status, upper, C.t
 
 
+FITS_MAX = HS_FITS_MAX
 KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
 
 

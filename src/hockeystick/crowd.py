@@ -6,6 +6,9 @@ box gets a Gauss rule of at most eight shifts, and the rules of boxes within an 
 analytic in m around a box [theory: compression.strip], so that the sum over the steps and the one over the rule differ
 by little, and by how much is bounded from the moments of both [theory: compression.rule, compression.moments];
 csrc/line/fit.c turns that into an error of the line. How the rule was found enters no bound.
+
+Where log M changes so fast along the shifts, at the tilt of a line for sparse samples, that a box of 16 moments is too
+wide, the steps themselves, if they are known, give Gauss rules of as many points in narrower boxes.
 """
 
 from __future__ import annotations
@@ -45,6 +48,13 @@ LIKELY = 0.5
 RATES_MAX = 256
 """Most sampling rates that are kept apart: 84 kB each, and a dozen rows of what a rule is off by for every octave."""
 
+FINE_BOXES, FINE_POINTS, FINE_ELLIPSES = 16, 16, (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
+"""Boxes to the octave of a rule made from the steps, points of each, and its ellipses."""
+FINE_COST, FINE_MOST = 64, 1 << 18
+"""Such a box takes as long as so many steps of a sum; most steps."""
+BLOCK = 1 << 12
+"""Steps whose moments are taken in extended precision at a time."""
+
 _DEGREE = np.arange(DEGREES)
 MOMENT_ERROR = 2.0**-51 + 1.5 * _DEGREE * (_DEGREE - 1) * U
 """Error of a step's T_j in the sums of csrc/crowd.c, and, less its first term, of T_j computed here
@@ -56,12 +66,14 @@ class Ruled(NamedTuple):
 
     steps : its rows, the one of rate 1 first.   ruled : how many of the last rows are of rates below 1.
     fits : what it is off by, rows of hs_fit.   total : number of steps.
+    fine : whether it was made from the steps, and is off by next to nothing.
     """
 
     steps: GaussianSteps
     ruled: int
     fits: NDArray[np.float64]
     total: float
+    fine: bool = False
 
     @property
     def options(self):
@@ -72,16 +84,29 @@ class Ruled(NamedTuple):
 class Crowd:
     """The moments of steps, for every sampling rate."""
 
-    __slots__ = ("sums",)
+    __slots__ = ("_counts", "sums")
 
     def __init__(self) -> None:
         self.sums: dict[float, NDArray[np.uint64]] = {}
+        self._counts: dict[float, int] | None = None  # number of steps of every rate; None: to be read off the sums
 
     def add(self, m: NDArray[np.float64], q: float, k: NDArray[np.int64] | None, sign: int = 1) -> None:
         """Add steps of one rate, or with sign -1 take away what was added."""
         if q not in self.sums:
             self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
+        self._counts = None
         _core.crowd_add(m, k, sign, self.sums[q])
+
+    def add_step(self, m: float, q: float, n: int) -> bool:
+        """Add one step n times; False where that is of one rate too many."""
+        if q not in self.sums and len(self.sums) >= RATES_MAX:
+            return False
+        counts = self._counts
+        self.add(np.array([m]), q, np.array([n]))
+        if counts is not None:
+            counts[q] = counts.get(q, 0) + n
+            self._counts = counts
+        return True
 
     def add_many(self, m: NDArray[np.float64], q: NDArray[np.float64], k: NDArray[np.int64] | None) -> bool:
         """Add steps of several rates, q an array or one for all; False where they have too many."""
@@ -95,6 +120,7 @@ class Crowd:
 
     def join(self, other: Crowd, times: int = 1) -> None:
         """Add another crowd so many times, or take away, where that is negative, what was added."""
+        self._counts = None
         for q, sums in other.sums.items():
             double, left = sums.copy(), abs(times)
             kept = self.sums.setdefault(q, np.zeros_like(sums))
@@ -108,10 +134,16 @@ class Crowd:
         """The same moments, apart from these."""
         made = Crowd()
         made.sums = {q: sums.copy() for q, sums in self.sums.items()}
+        made._counts = None if self._counts is None else dict(self._counts)
         return made
 
     def counts(self) -> dict[float, int]:
-        """Number of steps of every rate."""
+        """Number of steps of every rate that has some."""
+        if self._counts is None:
+            self._counts = self._read_counts()
+        return {q: n for q, n in self._counts.items() if n}
+
+    def _read_counts(self) -> dict[float, int]:
         found = {}
         for q, sums in self.sums.items():
             low, high = sums[:, 0, 0], sums[:, 0, 1]
@@ -119,7 +151,7 @@ class Crowd:
                 found[q] = int(((high << np.uint64(14)) | (low >> np.uint64(50))).sum())
             else:
                 found[q] = sum(int(count) for count in low) + (sum(int(count) for count in high) << 64) >> 50
-        return {q: n for q, n in found.items() if n}
+        return found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Crowd):
@@ -167,9 +199,15 @@ class Crowd:
         return Ruled(steps, len(rows) - plain, np.array(fits, dtype=float).reshape(-1, 5), total)
 
 
-def rules(run: Run, adjacency: str, count: int, crowd_of: Callable[[], Crowd | None]) -> Iterator[Ruled]:
-    """The rules worth a line, the merged one first, of a run of `count` distinct steps whose moments are crowd_of();
-    none where the steps are hardly more."""
+def rules(
+    run: Run,
+    adjacency: str,
+    count: int,
+    crowd_of: Callable[[], Crowd | None],
+    steps_of: Callable[[], GaussianSteps] | None,
+) -> Iterator[Ruled]:
+    """The rules worth a line, the merged one first, of a run of `count` distinct steps whose moments are crowd_of() and
+    which are themselves, if they are known, steps_of(); none where the steps are hardly more."""
     if count < FEWEST:
         return
     key = (adjacency, "crowd")
@@ -181,6 +219,12 @@ def rules(run: Run, adjacency: str, count: int, crowd_of: Callable[[], Crowd | N
         if at not in run._cache:
             run._cache[at] = crowd.rule(merged)
         if run._cache[at].steps.shift.size < WORTH * count:
+            yield run._cache[at]
+    if steps_of and count <= FINE_MOST:
+        at = (adjacency, "rule", "fine")
+        if at not in run._cache:
+            run._cache[at] = fine_rule(steps_of())
+        if run._cache[at]:
             yield run._cache[at]
 
 
@@ -237,43 +281,93 @@ def _one_rule(m, w, ends: tuple[int, int]):
     count = math.ceil(PRECISION / (2 * math.log(REACH * _widest(middle, half))))
     if not count < m.size:
         return m, w, []
+    return _gauss_of(m, w, middle, half, count, _ellipses_of(ends, True))
+
+
+def _gauss_of(m, w, middle: float, half: float, count: int, ellipses):
+    """(points, weights, rows) of the Gauss rule of `count` points of the weights w at m in a box, with what it is off
+    by on each of the ellipses (rho, m', F)."""
     points, weights = stieltjes((m - middle) / half, w, count)
     shift = middle + half * points
     degrees = 2 * count + 8
     degree = np.arange(degrees)
     error = (3.5 * degree**2 + 2) * UNIT  # of T_j at what the quotients below, within 2 units, stand for
-    x, y = ((at.astype(np.longdouble) - middle) / half for at in (m, shift))
-    moments = w.astype(np.longdouble) @ chebyshev(x, degrees)
-    ours = weights.astype(np.longdouble) @ chebyshev(y, degrees)
-    count_of = moments[0] * (error + (m.size + 4) * UNIT) + ours[0] * (error + (y.size + 4) * UNIT)
-    off = ((np.abs(moments - ours) + count_of) * (1 + 1e-9)).astype(float)[None]
-    total = weights.sum(keepdims=True)
-    rows = [
-        (most, factor, _weight(off, w.sum(keepdims=True), total, rho)) for rho, most, factor in _ellipses_of(ends, True)
-    ]
-    return shift, weights, rows
+    theirs, ours = (_moments(at, of, middle, half, degrees) for at, of in ((m, w), (shift, weights)))
+    rounded = theirs[0] * (error + (m.size + 4) * UNIT) + ours[0] * (error + (shift.size + 4) * UNIT)
+    off = ((np.abs(theirs - ours) + rounded) * (1 + 1e-9)).astype(float)[None]
+    before, total = w.sum(keepdims=True), weights.sum(keepdims=True)
+    return shift, weights, [(most, factor, _weight(off, before, total, rho)) for rho, most, factor in ellipses]
+
+
+def _moments(m, w, middle: float, half: float, degrees: int) -> NDArray[np.longdouble]:
+    """The sums of w T_j over m in a box, in extended precision."""
+    sums = np.zeros(degrees, np.longdouble)
+    for first in range(0, m.size, BLOCK):
+        x = (m[first : first + BLOCK].astype(np.longdouble) - middle) / half
+        sums += w[first : first + BLOCK].astype(np.longdouble) @ chebyshev(x, degrees)
+    return sums
+
+
+def fine_rule(steps: GaussianSteps) -> Ruled | None:
+    """A rule made from the steps in boxes of a 16th of an octave; None where it has too many rows or takes longer than
+    a sum over the steps."""
+    plain = steps.q == 1
+    squares = float(np.sum(steps.k[plain] * steps.shift[plain] ** 2))
+    rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in Crowd.rule
+    fits = [(0.0, 1.0, 0.0, 0.0, (np.count_nonzero(plain) + 4) * 2 * U * squares)] * len(rows)
+    order = np.lexsort((steps.shift[~plain], steps.q[~plain]))
+    m, q, k = (column[~plain][order] for column in steps)
+    mantissa, exponent = np.frexp(m)
+    box = FINE_BOXES * (exponent - 1) + np.floor((2 * mantissa - 1) * FINE_BOXES).astype(int)
+    first = np.flatnonzero(np.concatenate(([True], (box[1:] != box[:-1]) | (q[1:] != q[:-1])))) if m.size else box
+    sizes = np.diff(first, append=m.size)
+    ruled = np.count_nonzero(sizes > FINE_POINTS)
+    expected = len(rows) + np.minimum(sizes, FINE_POINTS).sum() + FINE_COST * ruled
+    if len(FINE_ELLIPSES) * ruled + len(fits) > _core.FITS_MAX or not expected < WORTH * steps.q.size:
+        return None
+    for at, size in zip(first.tolist(), sizes.tolist(), strict=True):
+        here, rate = slice(at, at + size), float(q[at])
+        shift, weight = m[here], k[here]
+        if size > FINE_POINTS:
+            middle, half, ellipses = _fine_box(int(box[at]))
+            group = 2.0 * len(fits)
+            shift, weight, more = _gauss_of(shift, weight, middle, half, FINE_POINTS, ellipses)
+            fits += [(group, rate, *row) for row in more]
+        rows += [(one, rate, n) for one, n in zip(shift.tolist(), weight.tolist(), strict=True)]
+    found = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
+    fits = np.array(fits, dtype=float).reshape(-1, 5)
+    return Ruled(found, len(rows) - bool(plain.any()), fits, float(steps.k.sum()), True) if len(fits) else None
+
+
+@functools.lru_cache(1024)
+def _fine_box(box: int) -> tuple[float, float, list[tuple[float, float, float]]]:
+    """Middle and half width of a box, exactly, and (rho, m', F) of its ellipses."""
+    octave, part = divmod(box, FINE_BOXES)
+    half = math.ldexp(0.5 / FINE_BOXES, octave)
+    middle = math.ldexp(1, octave) + (2 * part + 1) * half
+    return middle, half, [(rho, *ellipse(np.array([middle]), np.array([half]), rho)) for rho in FINE_ELLIPSES]
 
 
 def stieltjes(x, w, count: int):
     """(points, weights) of the Gauss rule of `count` points of the weights w at x, or of fewer where these do, by
     Lanczos' recurrence with full reorthogonalisation."""
     total = w.sum()
-    basis = [np.sqrt(w / total)]
+    basis = np.empty((count, x.size))
+    basis[0] = np.sqrt(w / total)
     diagonal, below = [], []
     for n in range(count):
-        v = basis[-1]
+        v, every = basis[n], basis[: n + 1]
         diagonal.append(float(v @ (x * v)))
         if n == count - 1:
             break
         rest = x * v
         for _ in range(2):
-            every = np.array(basis)
             rest = rest - every.T @ (every @ rest)
         size = float(np.sqrt(rest @ rest))
         if not size > 1e-8:
             break
         below.append(size)
-        basis.append(rest / size)
+        basis[n + 1] = rest / size
     jacobi = np.diag(diagonal) + np.diag(below[: len(diagonal) - 1], -1)
     points, vectors = np.linalg.eigh(jacobi)
     return np.clip(points, x.min(), x.max()), vectors[0] ** 2 * total

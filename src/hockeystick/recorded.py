@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from .routes.kept import Lines
 
+_NOTHING = np.empty((0, 3))
+
 OCTAVE = 8
 """Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
 
@@ -47,7 +49,7 @@ def gather(crowd: Crowd, parts, lines: Lines | None = None) -> bool:
     none."""
     for step, n in parts:
         row = row_of(step)
-        if row is None or not crowd.add_many(np.array([row[0]]), np.array(row[1]), np.array([n])):
+        if row is None or not crowd.add_step(*row, n):
             return False
         if lines:
             lines.record(*row, n)
@@ -132,6 +134,8 @@ class RecordedRun(Gathered):
         run = self
         while run._more and run._shared:
             run = run._shared
+        if not self._more:
+            return run, _NOTHING
         rows = [(*(row_of(step) or ()), n) for more in self._more for step, n in more.parts]
         return run, np.array(rows, dtype=float).reshape(-1, 3)
 

@@ -102,11 +102,26 @@ class Lines:
         if tried is None:
             self._hold(key, None, None)
             return None
-        fresh = base.total > (1 + GROWTH) * tried and base.place == self.place
+        current = base.place == self.place
+        fresh = current and base.total > (1 + GROWTH) * tried
         if fresh:
             self._hold(key, _line_of(_base_of(question, base), key), base)
+        answer = self._answer(key, base, extra)
+        if answer is None and key in self._kept and not len(extra):  # the line has had its time
+            if current and not fresh:
+                self._hold(key, _line_of(_base_of(question, base), key), base)
+                answer = self._answer(key, base, extra)
+            else:
+                self._tried[key] = base.total if fresh else 0.0
+            if answer is None:
+                self._kept.pop(key, None)
+        return answer
+
+    def _answer(self, key: Any, base, extra):
+        """What a line says of the steps of `base` and some more; None where it does not serve."""
         line = self._kept.get(key)
-        if line is None or base.place < line.place or base.total + extra[:, 2].sum() > (1 + 2 * GROWTH) * line.total:
+        total = base.total + float(extra[:, 2].sum()) if len(extra) else base.total
+        if line is None or base.place < line.place or total > (1 + 2 * GROWTH) * line.total:
             return None
         have_eps, _, value, _ = key
         first, last = line.place - self._first, base.place - self._first
@@ -118,9 +133,6 @@ class Lines:
         line.width = min(line.width, found.width) if found.status == _core.OK else line.width
         if found.status == _core.OK and found.width <= max(WIDER * line.width, NARROW):
             return (found.root(line.route) if isinstance(found, Crossing) else found.point(line.route)), below
-        if not len(extra):
-            self._kept.pop(key)
-            self._tried[key] = base.total if fresh else 0.0
         return None
 
     def _hold(self, key: Any, line: _Line | None, base) -> None:
@@ -162,29 +174,29 @@ def _base_of(question: Question, base) -> Question:
 
 def _sums(question: Question):
     """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where they are
-    known."""
+    known; and whether these would hardly be narrower."""
     for ruled in question.rules:
-        yield ruled.steps, ruled.options, "compressed"
+        yield ruled.steps, ruled.options, "compressed", ruled.fine
     if question.run.listed:
-        yield question.steps, {}, "contour"
+        yield question.steps, {}, "contour", True
 
 
 def _line_of(question: Question, key: Any) -> _Line | None:
     """A line that answers."""
     have_eps, add, value, goal = key
-    for steps, options, route in _sums(question):
+    for steps, options, route, last in _sums(question):
         line = _Line(route)
         size = max(_core.contour_work(steps.shift.size), _core.KEPT_WORK)
         asked = *steps, add, have_eps, value, goal, contour.margin(goal), line.memory
         status = scratch.lend(size, _core.kept_make, *asked, **options)
-        if status == _core.OK or (status == _core.LOOSE and not options):  # all steps would hardly be narrower
+        if status == _core.OK or (status == _core.LOOSE and last):
             return line
     return None
 
 
 def _line_of_chernoff(question: Question, add: int, eps: float) -> _Line | None:
     """Chernoff's bound, where there is one."""
-    for steps, options, _ in _sums(question):
+    for steps, options, *_ in _sums(question):
         status, upper, tilt = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *steps, add, 1, eps, **options)
         if status == _core.OK and upper < math.inf:
             return _Line("moments", upper, tilt)

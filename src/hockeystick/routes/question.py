@@ -71,7 +71,11 @@ class Question:
         if self.few:
             return ()
         return rules(
-            run, adjacency, run.distinct, lambda: run.crowd(adjacency) if run.gathered else crowd_of(self.steps)
+            run,
+            adjacency,
+            run.distinct,
+            lambda: run.crowd(adjacency) if run.gathered else crowd_of(self.steps),
+            (lambda: self.steps) if run.listed else None,
         )
 
     def losses(self, add: int):
