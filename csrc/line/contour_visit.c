@@ -204,7 +204,8 @@ static void plain_nodes(const hs_contour *C, gridded *V, hs_sums *S)
     double slope = V->c1 + V->c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid, near;
     int64_t mid;
     V->quad = hs_grid_quadrature_upper(&V->G, V->I.a, C->y_grid) + V->rest;
-    mid = V->k * V->quad < exp(-C->nats) ? 0 : (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
+    mid = (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
+    if ((V->k + C->more) * V->quad < exp(-C->nats)) mid = 0; /* so many more steps may be like this one */
     hs_grid_nodes(&V->G, C->dy, C->N, S->zr, S->zi);
     if (mid) {
         near = hs_grid_quadrature_upper(&V->G, V->I.a, half) + V->rest;

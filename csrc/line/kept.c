@@ -160,8 +160,8 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
     return HS_OK;
 }
 
-/* The first line that answers to rtol, at one of the depths of contour.c. HS_LOOSE: it answers to HS_KEPT_LOOSE rtol,
- * and is asked for that from then on. */
+/* The first line that answers to rtol or, HS_LOOSE, to HS_KEPT_LOOSE rtol, at one of the depths of contour.c. While its
+ * run grows, HS_KEPT_LOOSE rtol will do. */
 int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
 {
     hs_crossing at;
@@ -173,12 +173,12 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
     /* the more, the more rounding is paid for, which is little beside that of many steps */
     C->more = (int)fmin(C->run.n_fits ? HS_KEPT_RULED : HS_KEPT_SOME, 8 + 0.5 * C->ktot);
     if (!C->run.n_fits) C->more = (int)fmin(HS_KEPT_MORE, fmax(C->more, C->run.b / 4));
-    for (i = 0; i < HS_DEPTHS && st != HS_OK && st != HS_NO_SADDLE; i++) {
+    for (i = 0; i < HS_DEPTHS && st != HS_NO_SADDLE; i++) {
         st = make_at(C, have_eps, value, hs_depths[i], work, n_work, kept);
         if (!st) st = hs_kept_ask(kept, 0, 0, NULL, value, work, n_work, &at, &below);
-        if (st == HS_LOOSE && at.delta.upper - at.delta.lower < 2 * loose * at.delta.estimate) {
+        if (st == HS_OK || (st == HS_LOOSE && at.delta.upper - at.delta.lower < 2 * loose * at.delta.estimate)) {
             ((kept_line *)kept)->C.rtol = loose;
-            return HS_LOOSE;
+            return st;
         }
     }
     return st;

@@ -18,7 +18,7 @@ from .question import Question
 
 GROWTH = 0.25
 """A line serves a run that has grown by this part of it: beyond, the saddle and the period have moved on."""
-WIDER, NARROW = 4, 2e-11
+WIDER, NARROW = 4, 1e-10
 """An answer that is so many times wider than the line's first, and wider than this, asks for another line."""
 DECIDES = 1e-4
 """The goal where a level is to be compared: an interval that holds it is narrowed by the routes."""
