@@ -167,13 +167,15 @@ def test_a_box_of_few_steps_that_lie_close_together():
         assert bound.route == "compressed" and bound.upper - bound.lower < 1e-11
 
 
-@pytest.mark.parametrize("merged", [True, False])
-def test_sums_over_the_steps(merged):  # [theory: compression.rule]
+@pytest.mark.parametrize("merged", [True, False, "fine"])
+def test_sums_over_the_steps(merged, monkeypatch):  # [theory: compression.rule]
     """sum k log M(n) at whole n, where M is a finite sum, over steps and rule at 40 digits: within the bound, which is
     what rounding of the moments asks for."""
     rng = np.random.default_rng(8)
     steps = steps_of(rng, 400, 1, 1.9, 0.02, 50)
-    ruled = ruled_of(steps, merged)
+    monkeypatch.setattr(crowd, "FINE_COST", 0)
+    ruled = crowd.fine_rule(steps) if merged == "fine" else ruled_of(steps, merged)
+    assert ruled is not None and ruled.steps.q.size < 300
 
     def log_m(n, m):
         q, m = mpmath.mpf(0.02), mpmath.mpf(m)
@@ -223,6 +225,46 @@ def test_rules_and_all_steps_meet(case, add):  # [theory: compression.real, comp
         point = line(_core.contour_delta, ruled, add, whole.estimate).point("compressed")
         assert point.lower <= other.upper and other.lower <= point.upper
         assert 0 < point.terms[-1] < point.width
+
+
+SPARSE = [(1000, 1.0, 1.03, 1e-3, 2, 1e-5), (700, 0.9, 0.95, 1e-4, 200, 1e-6)]
+
+
+@pytest.mark.parametrize("case", SPARSE, ids=str)
+@pytest.mark.parametrize("add", [0, 1])
+def test_a_fine_rule_and_all_steps_meet(case, add):  # [theory: compression.rule]
+    """Sparse samples, at whose saddle log M changes fast: the interval meets that of all steps, and is about as
+    wide."""
+    n, low, high, q, most, delta = case
+    steps = steps_of(np.random.default_rng(n), n, low, high, q, most)
+    fine = crowd.fine_rule(steps)
+    assert fine is not None and fine.fine and fine.steps.q.size < 0.1 * n
+    whole = contour.root(steps, add, math.log(delta))
+    found = line(_core.contour_eps, fine, add, math.log(delta)).root("compressed")
+    assert found.lower <= whole.upper and whole.lower <= found.upper
+    assert found.width <= 1.5 * whole.width and 0 < found.terms[-1] < 0.5 * sum(found.terms)
+
+
+def test_a_fine_rule_serves_where_boxes_of_moments_are_too_wide():
+    run = hs.compose_arrays(1 + np.arange(12_000) / 1e5, 1e-3)
+    found = hs.epsilon(run, 1e-5)
+    assert found.route == "compressed" and found.upper - found.lower < 1e-9
+    assert run._cache["add_remove", "rule", "fine"].steps.q.size < 100
+
+
+def test_a_fine_rule_is_made_where_it_pays():
+    """Not where a sum takes no longer, and not with more rows of ellipses than fit; plain steps are one row."""
+    rng = np.random.default_rng(5)
+    few, wide = steps_of(rng, 150, 1, 1.1, 0.01), steps_of(rng, 3000, 1, 100, 0.01)
+    assert crowd.fine_rule(few) is None and crowd.fine_rule(wide) is None
+    many = [steps_of(rng, 200, 1, 1.04, q) for q in np.linspace(0.01, 0.02, 600)]
+    assert crowd.fine_rule(GaussianSteps(*(np.concatenate(each) for each in zip(*many, strict=True)))) is None
+    plain = GaussianSteps(rng.uniform(0.01, 0.02, 50), np.ones(50), np.full(50, 2.0))
+    both = GaussianSteps(*(np.concatenate(each) for each in zip(steps_of(rng, 900, 1, 1.04, 0.01), plain, strict=True)))
+    ruled = crowd.fine_rule(both)
+    assert ruled is not None and ruled.ruled == ruled.steps.q.size - 1 < 100 and ruled.steps.q[0] == 1
+    assert ruled.steps.k[0] == pytest.approx(2 * np.sum(plain.shift**2), rel=1e-14)
+    assert ruled.total == 1000 and crowd.fine_rule(plain) is not None
 
 
 def test_rates_are_kept_apart():

@@ -66,7 +66,7 @@ class Ruled(NamedTuple):
 
     steps : its rows, the one of rate 1 first.   ruled : how many of the last rows are of rates below 1.
     fits : what it is off by, rows of hs_fit.   total : number of steps.
-    fine : whether it was made from the steps, and is off by next to nothing.
+    fine : whether it was made from the steps, in narrow boxes.
     """
 
     steps: GaussianSteps
@@ -310,7 +310,7 @@ def _moments(m, w, middle: float, half: float, degrees: int) -> NDArray[np.longd
 
 def fine_rule(steps: GaussianSteps) -> Ruled | None:
     """A rule made from the steps in boxes of a 16th of an octave; None where it has too many rows or takes longer than
-    a sum over the steps."""
+    a sum over the steps [theory: compression.rule]."""
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * steps.shift[plain] ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in Crowd.rule
