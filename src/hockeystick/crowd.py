@@ -221,11 +221,11 @@ def rules(
         if run._cache[at].steps.shift.size < WORTH * count:
             yield run._cache[at]
     if steps_of and count <= FINE_MOST:
-        at = (adjacency, "rule", "fine")
-        if at not in run._cache:
-            run._cache[at] = fine_rule(steps_of())
-        if run._cache[at]:
-            yield run._cache[at]
+        key = (adjacency, "fine rule")
+        if key not in run._cache:
+            run._cache[key] = fine_rule(steps_of())
+        if run._cache[key]:
+            yield run._cache[key]
 
 
 def crowd_of(steps: GaussianSteps) -> Crowd | None:
@@ -335,8 +335,8 @@ def fine_rule(steps: GaussianSteps) -> Ruled | None:
             fits += [(group, rate, *row) for row in more]
         rows += [(one, rate, n) for one, n in zip(shift.tolist(), weight.tolist(), strict=True)]
     found = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
-    fits = np.array(fits, dtype=float).reshape(-1, 5)
-    return Ruled(found, len(rows) - bool(plain.any()), fits, float(steps.k.sum()), True) if len(fits) else None
+    off = np.array(fits, dtype=float).reshape(-1, 5)
+    return Ruled(found, len(rows) - bool(plain.any()), off, float(steps.k.sum()), True) if fits else None
 
 
 @functools.lru_cache(1024)
