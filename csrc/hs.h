@@ -78,11 +78,17 @@ typedef struct {
     double w_err, q_err;
 } hs_pair;
 
-/* A run: b steps in one direction, each k runs of (m, q). The arrays are lent. Where a field is 0 or NULL, there is
- * nothing of its kind. A function takes the fields that it has a use for; which are left out, it says. */
+/* Kinds of law. The first two are kinds of step: Gaussian and Laplace noise, sampled or not. */
+enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
+enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOCATION = 8 };
+enum { HS_LAW_DENSITY = 9, HS_LAW_MIXTURE = 10 };
+
+/* A run: b steps in one direction, each k runs of (m, q). The arrays are lent; a field without a use is 0 or NULL.
+ * contour.c alone reads pairs; prawitz.c and edgeworth.c alone need and read kinds; contour.c, prawitz.c and
+ * saddlepoint.c know rules, the last two where n_fits > 0 as all steps with q < 1. */
 typedef struct {
     int b, add;
-    const int *family; /* of each step: HS_LAW_NORMAL, or HS_LAW_LAPLACE with m = sensitivity/scale; NULL: all normal */
+    const int *kind; /* of each step: HS_LAW_NORMAL, or HS_LAW_LAPLACE with m = sensitivity/scale; else NULL */
     const double *m, *q, *k;
     const hs_pair *pair; /* of each step: one with branches > 0, turned to the direction, replaces (m, q) */
     int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
@@ -144,7 +150,7 @@ int hs_crowd_read(const uint64_t *sums, double *moments);
  * nodes. */
 enum { HS_CHUNKS = 16, HS_OUTER_MAX = 65536 };
 typedef struct {
-    hs_run run; /* without families */
+    hs_run run;
     int n_threads;
     int more;      /* room for so many steps that kept.c adds */
     int64_t n_max; /* most outer nodes; no more than HS_OUTER_MAX, or a 16th of it for 32 steps and more */
@@ -205,9 +211,6 @@ int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, dou
  * vertical line.
  * hs_mixed_work is of b laws, of which n_subnormal and n_allocations are of these kinds, n_points points and n_nodes
  * nodes. */
-enum { HS_LAW_NORMAL = 0, HS_LAW_LAPLACE = 1, HS_LAW_POINTS = 2, HS_LAW_POINTS_LOGCONCAVE = 3, HS_LAW_SUBLAPLACE = 4 };
-enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOCATION = 8 };
-enum { HS_LAW_DENSITY = 9, HS_LAW_MIXTURE = 10 };
 typedef struct {
     int64_t b;
     double step, step_low, d_step;
@@ -429,9 +432,9 @@ int64_t hs_two_work(void);
 int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out);
 
 /* edgeworth.c: a law is five numbers, mean and cumulants 2 to 5: of one step under the laws A and B, and their sums
- * over a run for Y and X. family as in hs_run. Estimates of delta are e^log_scale value, where value may be negative;
+ * over a run for Y and X. kind as in hs_run. Estimates of delta are e^log_scale value, where value may be negative;
  * form 1 is the form of one sequence, 2 the published one; the order is 0 to 3. */
-int hs_edgeworth_moments(int family, double m, double q, const hs_rule *rule, double *A, double *B);
+int hs_edgeworth_moments(int kind, double m, double q, const hs_rule *rule, double *A, double *B);
 int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, double *Y, double *X);
 int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
                        double *value);
@@ -442,8 +445,8 @@ int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, doub
  * hs_prawitz_work() doubles suffice. */
 #define HS_EDGEWORTH_BOUNDED 6
 #define HS_EDGEWORTH_M_MAX 20.0 /* of a sampled Gaussian step */
-int hs_edgeworth_bounded(int family, double m, double q, int which, const hs_rule *rule, double *out);
-int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const hs_rule *rule, double y0, double y1,
+int hs_edgeworth_bounded(int kind, double m, double q, int which, const hs_rule *rule, double *out);
+int hs_edgeworth_modulus_upper(int kind, double m, double q, int which, const hs_rule *rule, double y0, double y1,
                                const hs_lent *lent, double *modulus);
 
 /* prawitz.c: certified delta(eps) and eps(delta) from Prawitz' inequality. The caller fills the first block: T0 as in
@@ -451,7 +454,7 @@ int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const 
  * hs_point are those of hs_contour, and `smooth` is one more, in the same unit. */
 enum { HS_PRAWITZ_POINTS = 48, HS_PRAWITZ_NODES = 4096 };
 typedef struct {
-    hs_run run;   /* without pairs; with rows of fits, its steps of q < 1 are rules */
+    hs_run run;
     hs_rule rule; /* for Laplace steps */
     double T0, T;
     hs_poll *poll;

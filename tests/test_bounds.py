@@ -155,7 +155,7 @@ def test_divergences_of_any_step():  # [theory: saddle.renyi]
 @pytest.mark.parametrize("m, k, y", ((0.3, 40, 2.0), (1.0, 3, 1.5), (0.05, 1, 30.0)))
 def test_modulus_of_normal_losses(m, k, y):  # [theory: edgeworth.modulus]
     """|E e^{iyL}| = e^{-m^2 y^2/2}, and its k-th power."""
-    steps = SimpleNamespace(shift=np.array([m]), q=np.ones(1), k=np.array([float(k)]), family=np.array([eeai.GAUSSIAN]))
+    steps = SimpleNamespace(shift=np.array([m]), q=np.ones(1), k=np.array([float(k)]), kind=np.array([eeai.NORMAL]))
     one, all_of_them = eeai._modulus_upper(steps, 0, 0, y), eeai._product_upper(steps, 0, y)
     for bound, log in ((one, -0.5 * (m * y) ** 2), (all_of_them, -0.5 * k * (m * y) ** 2)):
         assert math.exp(log) <= bound <= math.exp(log) * (1 + 1e-8) + 2e-300

@@ -11,14 +11,14 @@ from mpmath import mp, mpf
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import edgeworth, eeai
-from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
+from hockeystick.routes.loss_steps import LAPLACE, NORMAL, rule
 
 GRID = [(m, q) for m in (1e-3, 1.0, 3.0, 12.0) for q in (1e-9, 1e-3, 0.3)]
 
 
-def nodes(family, m, q):
+def nodes(kind, m, q):
     """(L, U, weight) of law A at 34 digits: trapezoid rule (e^-160) or the tanh-sinh rule and two atoms."""
-    if family == GAUSSIAN:
+    if kind == NORMAL:
         h = mpf(0.12) / max(1, m)
         top = max(m, min(6 * m, mp.log(1 / q) / m + 1.5 * m)) + 14
         points = [(m * g - m * m / 2, h * mp.npdf(g)) for g in (h * j for j in range(int(-14 / h), int(top / h)))]
@@ -32,10 +32,10 @@ def nodes(family, m, q):
 
 
 @functools.cache
-def exact(family, m, q):
+def exact(kind, m, q):
     """(mean, k2..k5) of law A and of law B."""
     with mp.workdps(34):
-        points = nodes(family, mpf(m), mpf(q))
+        points = nodes(kind, mpf(m), mpf(q))
         out = []
         for law in ([w for _, _, w in points], [w * (1 + U) for _, U, w in points]):
             mean = mp.fdot(law, [L for L, _, _ in points])
@@ -45,10 +45,10 @@ def exact(family, m, q):
 
 
 @pytest.mark.parametrize(("m", "q"), GRID)
-@pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
-def test_moments_of_a_step(family, m, q):  # [theory: edgeworth.moments-form]
+@pytest.mark.parametrize("kind", [NORMAL, LAPLACE])
+def test_moments_of_a_step(kind, m, q):  # [theory: edgeworth.moments-form]
     """Mean and variance to 2e-12 of themselves, k_r to 2e-12 of its own size plus sd^r."""
-    for ours, true in zip(_core.edgeworth_moments(family, m, q, *rule()), exact(family, m, q), strict=True):
+    for ours, true in zip(_core.edgeworth_moments(kind, m, q, *rule()), exact(kind, m, q), strict=True):
         for r, (a, b) in enumerate(zip(ours, true, strict=True), 1):
             scale = abs(b) + (true[1] ** (mpf(r) / 2) if r > 2 else 0)
             assert abs(mpf(float(a)) - b) <= 2e-12 * scale, (r, a, b)
@@ -57,7 +57,7 @@ def test_moments_of_a_step(family, m, q):  # [theory: edgeworth.moments-form]
 def test_two_values_of_the_law():
     """E e^X = 1 and E e^-Y = 1 tie both laws together: to second order, k2 - 2|mean| vanishes like k3."""
     for m, q in ((1e-3, 1e-9), (1e-2, 1e-6), (1e-2, 0.5)):
-        for A, B in [_core.edgeworth_moments(f, m, q, *rule()) for f in (GAUSSIAN, LAPLACE)]:
+        for A, B in [_core.edgeworth_moments(f, m, q, *rule()) for f in (NORMAL, LAPLACE)]:
             assert A[0] == pytest.approx(-A[1] / 2 - A[2] / 6 - A[3] / 24, rel=1e-9)
             assert B[0] == pytest.approx(B[1] / 2 - B[2] / 6 + B[3] / 24, rel=1e-9)
 
@@ -264,8 +264,8 @@ def test_heterogeneous_totals_add():
     two = hs.poisson_subsampled(hs.gaussian(1.3), 0.02)
     a, b, c = (edgeworth.steps_of(r).totals[1][0] for r in (one * 300, two * 200, hs.compose((one, 300), (two, 200))))
     assert c == pytest.approx(a + b, rel=1e-14)
-    mixed = edgeworth.loss_steps((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, GAUSSIAN))
-    apart = [edgeworth.loss_steps(row).totals[0][0] for row in ((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, GAUSSIAN))]
+    mixed = edgeworth.loss_steps((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, NORMAL))
+    apart = [edgeworth.loss_steps(row).totals[0][0] for row in ((1.0, 0.1, 50, LAPLACE), (0.5, 0.02, 300, NORMAL))]
     assert mixed.totals[0][0] == pytest.approx(apart[0] + apart[1], rel=1e-14)
 
 
@@ -306,8 +306,8 @@ def test_bad_order(order):
         ),
         (lambda: edgeworth.eeai_delta(hs.poisson_subsampled(hs.gaussian(0.01), 0.1) * 10, 1.0), "at most 20"),
         (lambda: edgeworth.loss_steps((41.0, 0.1, 5, LAPLACE)), "sensitivity/noise"),
-        (lambda: edgeworth.loss_steps((math.nan, 0.1, 5, GAUSSIAN)), "sensitivity/noise"),
-        (lambda: edgeworth.loss_steps((1.0, 1.1, 5, GAUSSIAN)), "sampling rate"),
+        (lambda: edgeworth.loss_steps((math.nan, 0.1, 5, NORMAL)), "sensitivity/noise"),
+        (lambda: edgeworth.loss_steps((1.0, 1.1, 5, NORMAL)), "sampling rate"),
         (lambda: edgeworth.loss_steps((1.0, 0.1, 5, 2)), "got 1.0"),
     ],
 )

@@ -9,25 +9,25 @@ import pytest
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import edgeworth, eeai, finite_sample
-from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
+from hockeystick.routes.loss_steps import LAPLACE, NORMAL, rule
 
 CUMULANTS = [
-    (GAUSSIAN, 1.25, 0.01, 0, -0.000167165305, 0.00031710468, 4.70766836e-5, 1.61981675e-5, 9.46643369e-6),
-    (GAUSSIAN, 1.25, 0.01, 1, 0.000176652537, 0.000374279772, 6.98117506e-5, 3.1728216e-5, 2.46540966e-5),
-    (GAUSSIAN, 1.0, 0.05, 0, -0.00178906624, 0.00330299451, 0.000737594708, 0.000307099518, 0.000190361191),
-    (GAUSSIAN, 1.0, 0.05, 1, 0.00194341062, 0.00423403789, 0.00117462816, 0.000613064743, 0.000473787168),
-    (GAUSSIAN, 1.25, 0.02, 0, -0.000615932514, 0.00113121707, 0.000264355629, 0.000127232624, 9.56899936e-5),
-    (GAUSSIAN, 1.25, 0.02, 1, 0.000673688084, 0.00148058426, 0.000463061535, 0.000304223019, 0.000308388826),
+    (NORMAL, 1.25, 0.01, 0, -0.000167165305, 0.00031710468, 4.70766836e-5, 1.61981675e-5, 9.46643369e-6),
+    (NORMAL, 1.25, 0.01, 1, 0.000176652537, 0.000374279772, 6.98117506e-5, 3.1728216e-5, 2.46540966e-5),
+    (NORMAL, 1.0, 0.05, 0, -0.00178906624, 0.00330299451, 0.000737594708, 0.000307099518, 0.000190361191),
+    (NORMAL, 1.0, 0.05, 1, 0.00194341062, 0.00423403789, 0.00117462816, 0.000613064743, 0.000473787168),
+    (NORMAL, 1.25, 0.02, 0, -0.000615932514, 0.00113121707, 0.000264355629, 0.000127232624, 9.56899936e-5),
+    (NORMAL, 1.25, 0.02, 1, 0.000673688084, 0.00148058426, 0.000463061535, 0.000304223019, 0.000308388826),
     (LAPLACE, 1.0, 0.1, 0, -0.0040330660856, 0.00782111424241, 0.000745996143299, -3.63214616942e-5, -3.64993794942e-5),
     (LAPLACE, 1.0, 0.1, 1, 0.00415343543605, 0.00854268875828, 0.000690741131526, -7.47344602649e-5, -3.97515360771e-5),
 ]
-"""family, m, q, law (0: without the record), then mean and cumulants 2 to 5."""
+"""kind, m, q, law (0: without the record), then mean and cumulants 2 to 5."""
 
 
 @pytest.mark.parametrize("row", CUMULANTS, ids=lambda r: f"{r[0]}-{r[1]}-{r[2]}-{r[3]}")
 def test_cumulants(row):
-    family, m, q, which, *want = row
-    assert _core.edgeworth_moments(family, m, q, *rule())[which].tolist() == pytest.approx(want, rel=5e-9)
+    kind, m, q, which, *want = row
+    assert _core.edgeworth_moments(kind, m, q, *rule())[which].tolist() == pytest.approx(want, rel=5e-9)
 
 
 ABSOLUTE = [
@@ -40,7 +40,7 @@ ABSOLUTE = [
 
 @pytest.mark.parametrize(("m", "q", "which", "first", "third"), ABSOLUTE)
 def test_absolute_moments(m, q, which, first, third):
-    values, errors = _core.edgeworth_bounded(GAUSSIAN, m, q, which, *rule())
+    values, errors = _core.edgeworth_bounded(NORMAL, m, q, which, *rule())
     assert values[4:].tolist() == pytest.approx([first, third], rel=5e-9) and (errors[4:] < 1e-11 * values[4:]).all()
 
 
@@ -52,7 +52,7 @@ STANDARDISED = [  # sigma 0.8, rate 0.01; REMOVE and ADD: K3, K4, l3, K3t, kappa
 
 @pytest.mark.parametrize(("add", "K3", "K4", "l3", "K3t", "kappa"), STANDARDISED)
 def test_standardised_moments(add, K3, K4, l3, K3t, kappa):
-    steps = edgeworth.loss_steps((1.25, 0.01, 1000, GAUSSIAN))
+    steps = edgeworth.loss_steps((1.25, 0.01, 1000, NORMAL))
     law = eeai.law_of(steps, add)
     assert law.moments[1:5] == pytest.approx((K3, K4, l3, K3t), rel=2e-6) and law.moments.loose < 1e-10
     y = 2 * math.pi * finite_sample.T1 / law.moments.K3t / law.sd_upper
@@ -71,7 +71,7 @@ REGULAR = {  # the constant for regular characteristic functions, 1e3 to 1e10 st
 def test_regular_constants(setting):
     sigma, q, add = setting
     for k, want in zip((1e3, 1e4, 1e5, 1e6, 1e8, 1e10), REGULAR[setting], strict=True):
-        steps = edgeworth.loss_steps((1 / sigma, q, k, GAUSSIAN))
+        steps = edgeworth.loss_steps((1 / sigma, q, k, NORMAL))
         assert eeai.constant_upper(steps, add, "regular") == pytest.approx(want, rel=0.05)
 
 
@@ -142,7 +142,7 @@ def test_tails_of_laplace_steps():
 
 
 def test_roots_below_zero_are_zero():
-    """A delta above delta(0), also for steps outside the Gaussian family."""
+    """A delta above delta(0), also for steps outside the Gaussian kind."""
     run = hs.poisson_subsampled(hs.laplace(2.0), 0.0075) * 305
     for direction in ("remove", "add", "both"):
         bound = hs.epsilon(run, 0.26, route="edgeworth", direction=direction)

@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import edgeworth, eeai, finite_sample
-from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
+from hockeystick.routes.loss_steps import LAPLACE, NORMAL, rule
 from test_edgeworth import closed_form, nodes
 
 BOUNDED = [(1e-3, 1e-9), (1.25, 0.01), (5.0, 1e-3)]
@@ -22,14 +22,14 @@ BOUNDED += [pytest.param(m, q, marks=pytest.mark.slow) for m, q in ((1.0, 0.05),
 
 
 @functools.cache
-def exact_about_the_mean(family, m, q, which):
+def exact_about_the_mean(kind, m, q, which):
     """E L, then E d^2, E d^3, E d^4 in 34 digits; E|d| and E|d|^3 to 1e-6, by a fine Riemann sum in doubles."""
     with mp.workdps(34):
-        points = nodes(family, mpf(m), mpf(q))
+        points = nodes(kind, mpf(m), mpf(q))
         law = [w * (1 + U) if which else w for _, U, w in points]
         mean = mp.fdot(law, [L for L, _, _ in points])
         central = [mp.fdot(law, [(L - mean) ** r for L, _, _ in points]) for r in (2, 3, 4)]
-    if family == GAUSSIAN:
+    if kind == NORMAL:
         x = np.linspace(-12, 12 + min(5 * m, m + 8), 1_000_001)
         v, w = m * x - m * m / 2, np.exp(-x * x / 2) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
     else:
@@ -43,12 +43,12 @@ def exact_about_the_mean(family, m, q, which):
 
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize(("m", "q"), BOUNDED)
-@pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
-def test_bounded_moments(family, m, q, which):  # [theory: edgeworth.moments]
+@pytest.mark.parametrize("kind", [NORMAL, LAPLACE])
+def test_bounded_moments(kind, m, q, which):  # [theory: edgeworth.moments]
     """Within their errors of the truth, and these small: 1e-9 where the loss has anything to show under this law."""
-    values, errors = _core.edgeworth_bounded(family, m, q, which, *rule())
-    true = exact_about_the_mean(family, m, q, which)
-    rare = which == 0 and m >= 12 and family == GAUSSIAN  # without the record nearly all of the loss is one value
+    values, errors = _core.edgeworth_bounded(kind, m, q, which, *rule())
+    true = exact_about_the_mean(kind, m, q, which)
+    rare = which == 0 and m >= 12 and kind == NORMAL  # without the record nearly all of the loss is one value
     for i, (a, err, b) in enumerate(zip(values.tolist(), errors.tolist(), true, strict=True)):
         reference = 3e-6 * abs(b) if i > 3 else 1e-30 * abs(b)
         assert abs(mpf(a) - b) <= mpf(err) + reference, i
@@ -79,7 +79,7 @@ first entry of the first row is the trivial bound."""
 
 @pytest.mark.parametrize("k", TABLE_A5)
 def test_table_of_constants(k):
-    steps = edgeworth.loss_steps((1.25, 0.01, k, GAUSSIAN))
+    steps = edgeworth.loss_steps((1.25, 0.01, k, NORMAL))
     for version, value in zip(finite_sample.VERSIONS, TABLE_A5[k], strict=True):
         assert eeai.constant_upper(steps, 0, version) == pytest.approx(value, rel=0.02)
     assert eeai.constant_upper(steps, 0) == min(eeai.constant_upper(steps, 0, v) for v in finite_sample.VERSIONS)
@@ -87,16 +87,16 @@ def test_table_of_constants(k):
 
 
 @pytest.mark.parametrize(
-    ("m", "q", "family"), [(1.25, 0.01, GAUSSIAN), (1.0, 0.05, GAUSSIAN), (1.0, 0.1, LAPLACE), (3.0, 1e-3, LAPLACE)]
+    ("m", "q", "kind"), [(1.25, 0.01, NORMAL), (1.0, 0.05, NORMAL), (1.0, 0.1, LAPLACE), (3.0, 1e-3, LAPLACE)]
 )
 @pytest.mark.parametrize("which", [0, 1])
-def test_modulus_from_both_sides(m, q, family, which):  # [theory: edgeworth.modulus]
+def test_modulus_from_both_sides(m, q, kind, which):  # [theory: edgeworth.modulus]
     """Above the modulus on a grid of its own, and not by more than the spacing of its points explains."""
-    A, B = _core.edgeworth_moments(family, m, q, *rule())
+    A, B = _core.edgeworth_moments(kind, m, q, *rule())
     sd = math.sqrt((A, B)[which][1])
     y0, y1 = 0.5 / sd, 12 / sd
-    upper = _core.edgeworth_modulus_upper(family, m, q, which, *rule(), y0, y1, np.empty(_core.prawitz_work()))
-    if family == GAUSSIAN:
+    upper = _core.edgeworth_modulus_upper(kind, m, q, which, *rule(), y0, y1, np.empty(_core.prawitz_work()))
+    if kind == NORMAL:
         x = np.linspace(-9, 9 + m, 4_001)
         v, w = m * x - m * m / 2, np.exp(-x * x / 2) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
     else:
@@ -262,7 +262,7 @@ def test_interval_is_chernoff_where_constants_say_nothing():
 def test_constant_is_above_the_error():  # [theory: edgeworth.finite-sample, edgeworth.inid-regular]
     """The error of the expansion of order 1, seen through delta at 40 points, is below D (one-sequence form: |error| <=
     D), for equal steps and for steps that differ."""
-    one, two = (1.25, 0.01, 1000, GAUSSIAN), (1.0, 0.01, 100_000, GAUSSIAN)
+    one, two = (1.25, 0.01, 1000, NORMAL), (1.0, 0.01, 100_000, NORMAL)
     for rows, add in itertools.product(((one,), (two,), ((0.5, 0.1, 50_000, LAPLACE), two)), (0, 1)):
         steps = edgeworth.loss_steps(*rows)
         Y, X = steps.totals[add]

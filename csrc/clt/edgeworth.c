@@ -1,7 +1,7 @@
 /* edgeworth.c - moments of one step's loss, and the Edgeworth accountant of orders 0 to 3.
  *
- * Symbols. A step is (family, m, q, k): k runs of a Poisson-subsampled Gaussian (family 0, m = sensitivity/sigma) or
- *   Laplace mechanism (family 1, m = sensitivity/scale). U = q (e^v - 1), L = log(1+U), with v = m g - m^2/2, g
+ * Symbols. A step is (kind, m, q, k): k runs of a Poisson-subsampled Gaussian (HS_LAW_NORMAL, m = sensitivity/sigma) or
+ *   Laplace mechanism (HS_LAW_LAPLACE, m = sensitivity/scale). U = q (e^v - 1), L = log(1+U), with v = m g - m^2/2, g
  *   standard normal, or v = |x| - |x - m|, x Laplace. Law A has density w (no record), law B has w (1+U). REMOVE: X = L
  *   under A, Y = L under B; ADD: X = -L under B, Y = -L under A. Sums over the run: M mean, V variance, K3, K4, K5
  *   cumulants; B = sqrt V, rho_r = K_r/B^r, z = (eps - M)/B. He_n Hermite polynomials, R(w) = sf(w)/phi(w) Mills'
@@ -156,17 +156,17 @@ static void laplace_moments(double m, double q, const hs_rule *rule, double *A, 
 
 int hs_laplace_step_panels(double m) { return m > 2 ? (int)ceil(0.5 * m) : 1; }
 
-int hs_edgeworth_moments(int family, double m, double q, const hs_rule *rule, double *A, double *B)
+int hs_edgeworth_moments(int kind, double m, double q, const hs_rule *rule, double *A, double *B)
 {
     if (!(m > 0 && q > 0 && q <= 1)) return HS_BAD_ARGUMENT;
-    if (family == 0 && q == 1) { /* Gaussian losses N(-+m^2/2, m^2) */
+    if (kind == HS_LAW_NORMAL && q == 1) { /* Gaussian losses N(-+m^2/2, m^2) */
         memset(A, 0, 5 * sizeof *A);
         memset(B, 0, 5 * sizeof *B);
         B[0] = 0.5 * m * m;
         A[0] = -B[0];
         A[1] = B[1] = m * m;
-    } else if (family == 0) normal_moments(m, q, A, B);
-    else if (family == 1 && m <= HS_LAPLACE_STEP_MAX && rule->n > 0) laplace_moments(m, q, rule, A, B);
+    } else if (kind == HS_LAW_NORMAL) normal_moments(m, q, A, B);
+    else if (kind == HS_LAW_LAPLACE && m <= HS_LAPLACE_STEP_MAX && rule->n > 0) laplace_moments(m, q, rule, A, B);
     else return HS_BAD_ARGUMENT;
     return HS_OK;
 }
@@ -179,7 +179,7 @@ int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, d
     memset(X, 0, 5 * sizeof *X);
     for (i = 0; i < run->b; i++) {
         if (hs_stopped(poll, 5e3)) return HS_INTERRUPTED;
-        if ((st = hs_edgeworth_moments(run->family[i], run->m[i], run->q[i], rule, A, B))) return st;
+        if ((st = hs_edgeworth_moments(run->kind[i], run->m[i], run->q[i], rule, A, B))) return st;
         for (r = 0; r < 5; r++) { /* the sign of odd cumulants turns with the loss */
             Y[r] += run->k[i] * (run->add ? (r % 2 ? A[r] : -A[r]) : B[r]);
             X[r] += run->k[i] * (run->add ? (r % 2 ? B[r] : -B[r]) : A[r]);

@@ -19,7 +19,7 @@
  *   hs_edgeworth_modulus_upper: the grid's quadrature and rounding errors (transform.c, laplace_step.c) are added at
  *   every point.
  *
- * What it does not do: more than one step; q = 1 of the Gaussian family in the moments (closed forms, given by the
+ * What it does not do: more than one step; q = 1 of the Gaussian mechanism in the moments (closed forms, given by the
  *   caller); a sampled Gaussian step with m > 20, where e^v leaves the range of a double.
  */
 #include "law/laplace_step.h"
@@ -32,7 +32,7 @@
 static const int POWER[COUNT] = {1, 2, 3, 4, 1, 3}; /* mean; X^2, X^3, X^4; |X|, |X|^3 */
 
 typedef struct {
-    int family, which, n;
+    int kind, which, n;
     double m, q, c0;
     double span, side, nats; /* nats: what lies outside the range is e^-nats (qm)^4 */
     const double *x, *w;
@@ -79,7 +79,7 @@ static void add_quadrature(bounded *S, double v, double reach, double s, double 
     /* [theory: edgeworth.moments, law.gauss-panels] */
     double unit = 64.0 / 15 * s0 * pow(RHO, -2.0 * S->n) / (1 - 1 / (RHO * RHO)) * (1 + 1e-9);
     int i;
-    W = S->family ? 0.5 * exp(-s) : 0.3989423 * exp(-0.5 * s * s + 0.5 * HS_PI * HS_PI * s0 * s0);
+    W = S->kind == HS_LAW_LAPLACE ? 0.5 * exp(-s) : 0.3989423 * exp(-0.5 * s * s + 0.5 * HS_PI * HS_PI * s0 * s0);
     l = fmax(fabs(log((1 - q) + q * exp(lo))), fabs(log(top))) + TURN * r;
     F = z < 0.5 ? z * z : (S->which ? top : 1) * l + z;
     S->err[MEAN] += unit * W * F;
@@ -90,7 +90,7 @@ static void add_quadrature(bounded *S, double v, double reach, double s, double 
 /* Panels on s from lo to hi; returns how many. */
 static int add_panels(bounded *S, double lo, double hi)
 {
-    double m = S->m, alpha = S->family ? 2 : m, zero = S->family ? -m : -0.5 * m * m;
+    double m = S->m, alpha = S->kind == HS_LAW_LAPLACE ? 2 : m, zero = S->kind == HS_LAW_LAPLACE ? -m : -0.5 * m * m;
     double most = fmin(1, 1 / alpha), s0;
     int panels = hi > lo ? (int)ceil((hi - lo) / most) : 0, i, j;
     for (i = 0; i < panels; i++) {
@@ -100,10 +100,12 @@ static int add_panels(bounded *S, double lo, double hi)
         s0 = 0.5 * (hi - lo) / panels;
         c = lo + (2 * i + 1) * s0;
         near = fabs(c) - AXIS * s0;
-        add_quadrature(S, alpha * c + zero, alpha * AXIS * s0, S->family ? c - AXIS * s0 : fmax(0, near), s0);
+        add_quadrature(S, alpha * c + zero, alpha * AXIS * s0,
+                       S->kind == HS_LAW_LAPLACE ? c - AXIS * s0 : fmax(0, near), s0);
         for (j = 0; j < S->n; j++) {
             s = c + S->x[j] * s0;
-            if (S->family) add_point(S, 2 * s - m, 16 * HS_U * m, s0 * S->w[j] * 0.5 * exp(-s), HS_U * (30 + 8 * m));
+            if (S->kind == HS_LAW_LAPLACE)
+                add_point(S, 2 * s - m, 16 * HS_U * m, s0 * S->w[j] * 0.5 * exp(-s), HS_U * (30 + 8 * m));
             else
                 add_point(S, m * s - 0.5 * m * m, HS_U * m * (6 * S->span + 3 * fabs(s) + 3 * m),
                           s0 * S->w[j] * 0.39894228040143267794 * exp(-0.5 * s * s),
@@ -140,7 +142,7 @@ static void integrate(bounded *S)
     double m = S->m, q = S->q, root = log1p(fmax(expm1(S->c0) / q, -1 + 1e-300));
     double lo, hi, at, R = 0;
     int i, panels;
-    if (S->family == 0) {
+    if (S->kind == HS_LAW_NORMAL) {
         R = sqrt(2 * (S->nats - 4 * log(q * fmin(m, 1))));
         lo = -R;
         hi = m + R;
@@ -158,27 +160,27 @@ static void integrate(bounded *S)
     panels += add_panels(S, at, hi);
     for (i = 0; i < COUNT; i++) S->err[i] += (S->n + panels + 8) * HS_U * (i == 2 ? S->sum[5] : fabs(S->sum[i]));
     S->side = 0;
-    if (S->family) {
+    if (S->kind == HS_LAW_LAPLACE) {
         add_point(S, -m, 0, 0.5, 0);
         add_point(S, m, 0, 0.5 * exp(-m), 2 * HS_U);
     }
-    add_zero(S, S->family ? 2 * at - m : m * at - 0.5 * m * m);
-    if (S->family == 0) add_outside(S, R, m * hi - 0.5 * m * m);
+    add_zero(S, S->kind == HS_LAW_LAPLACE ? 2 * at - m : m * at - 0.5 * m * m);
+    if (S->kind == HS_LAW_NORMAL) add_outside(S, R, m * hi - 0.5 * m * m);
 }
 
 /* Mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 of the loss about its mean under law A (which = 0) or B, then bounds of
  * their errors. */
-int hs_edgeworth_bounded(int family, double m, double q, int which, const hs_rule *rule, double *out)
+int hs_edgeworth_bounded(int kind, double m, double q, int which, const hs_rule *rule, double *out)
 {
     double a[5], b[5], eta, *v = out;
     double *e = out + COUNT, s2, s3, a1;
     bounded S;
     int i, st;
-    if ((family == 0 && (q == 1 || m > HS_EDGEWORTH_M_MAX)) || (which != 0 && which != 1) || rule->n < 2)
+    if ((kind == HS_LAW_NORMAL && (q == 1 || m > HS_EDGEWORTH_M_MAX)) || (which != 0 && which != 1) || rule->n < 2)
         return HS_BAD_ARGUMENT;
-    if ((st = hs_edgeworth_moments(family, m, q, rule, a, b))) return st;
+    if ((st = hs_edgeworth_moments(kind, m, q, rule, a, b))) return st;
     memset(&S, 0, sizeof S);
-    S.family = family;
+    S.kind = kind;
     S.which = which;
     S.m = m;
     S.q = q;
@@ -212,7 +214,7 @@ static int open_modulus(const hs_rule *rule, double *work, hs_opened *O, double 
     double m = O->m, q = O->q, a = O->a, o[3];
     hs_moments mo;
     int st, strip;
-    if (O->family == 0) {
+    if (O->kind == HS_LAW_NORMAL) {
         double h;
         hs_cgf_estimate(m, q, a, o);
         h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0.15 / fmax(m, 1), &strip);
@@ -224,8 +226,9 @@ static int open_modulus(const hs_rule *rule, double *work, hs_opened *O, double 
     hs_grid_weights(&O->G, a, mo.log_m, &O->c1, &O->c2);
     O->n_gl = rule->n;
     O->log_m = mo.log_m;
-    O->level = O->family == 0 ? hs_grid_quadrature_upper(&O->G, a, 0) + 2 * hs_grid_ends_upper(&O->G, a, mo.log_m)
-                              : hs_laplace_step_quadrature_upper(m, q, a, 0, mo.log_m, rule->n);
+    O->level = O->kind == HS_LAW_NORMAL
+                   ? hs_grid_quadrature_upper(&O->G, a, 0) + 2 * hs_grid_ends_upper(&O->G, a, mo.log_m)
+                   : hs_laplace_step_quadrature_upper(m, q, a, 0, mo.log_m, rule->n);
     *sd = sqrt(mo.var);
     return O->level < 1e-3 ? HS_OK : HS_TOO_WIDE;
 }
@@ -241,15 +244,15 @@ static double modulus_at(hs_opened *O, double y)
 
 /* sup |phi(y)| over y0 <= y <= y1 under law A (which = 0) or B. At most 4,000 points, of spacing 0.002/sd up to 1/sd,
  * 0.01/sd up to 3/sd, then 0.05/sd. */
-int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const hs_rule *rule, double y0, double y1,
+int hs_edgeworth_modulus_upper(int kind, double m, double q, int which, const hs_rule *rule, double y0, double y1,
                                const hs_lent *lent, double *modulus)
 {
-    hs_opened O = {.family = family, .m = m, .q = q, .a = which};
+    hs_opened O = {.kind = kind, .m = m, .q = q, .a = which};
     double best = 0, before = -1, y = y0, s = 0;
     double sd;
     int st, j;
     if (lent->n_work < HS_GRID_WORK) return HS_SCRATCH;
-    if (!(y0 > 0 && y1 >= y0) || (family == 0 && q == 1)) return HS_BAD_ARGUMENT;
+    if (!(y0 > 0 && y1 >= y0) || (kind == HS_LAW_NORMAL && q == 1)) return HS_BAD_ARGUMENT;
     if ((st = open_modulus(rule, lent->work, &O, &sd))) return st;
     for (j = 1;; j++) {
         double at = modulus_at(&O, y), far = hs_opened_far_upper(&O, y);

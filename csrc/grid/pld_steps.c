@@ -1,7 +1,7 @@
 /* pld_steps.c - what route pld asks of many distinct steps at once: tails, windows, lattice laws, and the planning
  * table.
  *
- * A step is a row (kind, m, q, back): the Gaussian (kind 0) or Laplace (kind 1) pair of shift m, Poisson-sampled at
+ * A step is a row (kind, m, q, back): the pair of HS_LAW_NORMAL or HS_LAW_LAPLACE of shift m, Poisson-sampled at
  *   rate q (1: not), with num and den swapped where back is not 0. Tails, cells and laws are those of tails.c and
  *   pld.c, with their claims.
  * Swapping [GLW21, Prop. C.9]: Y' = -X, X' = -Y, so Pr[Y' <= s] = Pr[X >= -s]; atoms on an edge fall on its other
@@ -35,7 +35,7 @@ int hs_step_tails(const double *step, int64_t n, const double *s, double *o, dou
 {
     double m = step[SHIFT], q = step[RATE], move = 0;
     double slope = 1, *at = o, *g = o + 4 * n;
-    int laplace = step[KIND] != 0, back = step[BACK] != 0, st;
+    int laplace = step[KIND] == HS_LAW_LAPLACE, back = step[BACK] != 0, st;
     int64_t i, first = 0;
     if (!(n >= 0 && m > 0 && q > 0 && q <= 1)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n; i++) at[i] = back ? -s[n - 1 - i] : s[i];
@@ -87,7 +87,7 @@ int hs_pld_windows(int64_t steps, const double *table, double p_low, double p_hi
     if (!(steps >= 0 && p_low > 0 && p_high > 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < steps; i++) {
         const double *step = table + COLUMNS * i;
-        double top = step[KIND] != 0 ? step[SHIFT] : HUGE_VAL, end[2];
+        double top = step[KIND] == HS_LAW_LAPLACE ? step[SHIFT] : HUGE_VAL, end[2];
         int side, pass, back = step[BACK] != 0;
         end[back] = sampled(-top, step[RATE]) * (back ? -1 : 1);
         end[!back] = sampled(top, step[RATE]) * (back ? -1 : 1);
@@ -153,7 +153,7 @@ int64_t hs_step_nodes(int64_t steps, const double *table, double p, int64_t gl)
 static int64_t nodes(const double *step, double p, const hs_rule *rule, int64_t room, double *loss, double *log_den)
 {
     double m = step[SHIFT], reach = sqrt(2 * fmax(1.0, -log(p))) + 0.5;
-    int laplace = step[KIND] != 0;
+    int laplace = step[KIND] == HS_LAW_LAPLACE;
     int64_t i, n = laplace ? rule->n + 2 : hs_step_nodes(1, step, p, 0);
     double dx = (2 * reach + m) / (double)(n - 1);
     if (n > room) return 0;

@@ -153,13 +153,14 @@ double hs_laplace_step_far_upper(double m, double q, double a, double y, double 
 
 double hs_opened_quadrature_upper(hs_opened *O, double y)
 {
-    double x = O->family == 0 ? hs_grid_quadrature_upper(&O->G, O->a, y)
-                              : hs_laplace_step_quadrature_upper(O->m, O->q, O->a, y, O->log_m, O->n_gl);
+    double x = O->kind == HS_LAW_NORMAL ? hs_grid_quadrature_upper(&O->G, O->a, y)
+                                        : hs_laplace_step_quadrature_upper(O->m, O->q, O->a, y, O->log_m, O->n_gl);
     return 1.01 * (x + O->level); /* 1.01: errors are relative to the grid's own M, known to 1e-3 where this is used */
 }
 
 double hs_opened_far_upper(hs_opened *O, double y)
 {
-    if (O->family) return fmin(1, hs_laplace_step_far_upper(O->m, O->q, O->a, y, O->log_m) * (1 + O->level));
+    if (O->kind == HS_LAW_LAPLACE)
+        return fmin(1, hs_laplace_step_far_upper(O->m, O->q, O->a, y, O->log_m) * (1 + O->level));
     return fmin(1, hs_grid_far_upper(&O->G, O->a, y) + 1.01 * O->level);
 }

@@ -6,11 +6,11 @@
 
 #define HS_LAPLACE_STEP_MAX 40.0 /* largest m of a Laplace step: 20 panels */
 
-/* One subsampled step, Gaussian (family 0) or Laplace, on its grid: what bounds phi at any frequency. c1, c2: see
+/* One subsampled step, Gaussian or Laplace, on its grid: what bounds phi at any frequency. c1, c2: see
  * hs_grid_weights; `level` is what the normaliser and the ends add. */
 typedef struct {
     hs_grid G;
-    int family, n_gl;
+    int kind, n_gl;
     double m, q, a, log_m;
     double c1, c2, level;
 } hs_opened;

@@ -23,7 +23,8 @@ static void smoothed_step_cgf(const hs_prawitz *S, int i, double t, double *o)
 {
     double a = S->run.add ? -t : 1 + t, m = S->run.m[i], q = S->run.q[i];
     hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
-    if (S->run.b == 1 && S->run.family[i] == 0 && q < 1) { /* all the tilts of one step share a grid, or a few */
+    if (S->run.b == 1 && S->run.kind[i] == HS_LAW_NORMAL &&
+        q < 1) { /* all the tilts of one step share a grid, or a few */
         if (!(kept->G.a_lo <= a && a <= kept->G.a_hi)) {
             double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(1.5 * a, 1) : 0;
             if (hs_coarse_build(&kept->G, m, q, lo, hi, HS_COARSE_ONE, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
@@ -33,7 +34,7 @@ static void smoothed_step_cgf(const hs_prawitz *S, int i, double t, double *o)
             return;
         }
     }
-    if (S->run.family[i] == 0) hs_cgf_estimate(m, q, a, o);
+    if (S->run.kind[i] == HS_LAW_NORMAL) hs_cgf_estimate(m, q, a, o);
     else hs_laplace_step_cgf_estimate(S->run.m[i], S->run.q[i], a, &S->rule, o);
 }
 
@@ -68,8 +69,8 @@ void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
 void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high)
 {
     double m = S->run.m[i], q = S->run.q[i], k = S->run.k[i], x;
-    *low = S->run.family[i] ? k * log((1 - q) + q * exp(-m)) : q < 1 ? k * log1p(-q) : -HUGE_VAL;
-    *high = S->run.family[i] ? k * log((1 - q) + q * exp(m)) : HUGE_VAL;
+    *low = S->run.kind[i] == HS_LAW_LAPLACE ? k * log((1 - q) + q * exp(-m)) : q < 1 ? k * log1p(-q) : -HUGE_VAL;
+    *high = S->run.kind[i] == HS_LAW_LAPLACE ? k * log((1 - q) + q * exp(m)) : HUGE_VAL;
     if (S->run.add) {
         x = *low;
         *low = -*high;
@@ -83,7 +84,7 @@ static double real_error_upper(hs_opened *O, double a, int first_order, double l
 {
     double scale = exp(-fmin(log_m, 0)), fa = fabs(a), m = O->m, q = O->q;
     *dropped = 0;
-    if (O->family == 0) {
+    if (O->kind == HS_LAW_NORMAL) {
         if (first_order) *dropped = hs_grid_dropped_upper(&O->G, a) * scale;
         return hs_grid_real_upper(m, a, O->G.h) + hs_grid_ends_upper(&O->G, a, log_m);
     }
@@ -103,7 +104,7 @@ static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double
     double h, width, nats = 5 + log(S->ktot);
     double lo = S->run.add ? fmin(a, fmin(tilt[0], tilt[1])) : a, hi = S->run.add ? fmax(a, fmax(tilt[0], tilt[1])) : a;
     int strip = 0, st;
-    if (O->family) return hs_laplace_step_grid(&O->G, m, q, &S->rule, work);
+    if (O->kind == HS_LAW_LAPLACE) return hs_laplace_step_grid(&O->G, m, q, &S->rule, work);
     h = S->fine ? 0.15 / fmax(m, 1) : 1; /* as hs_prawitz_plan saw the far bound */
     if (S->run.add) h = fmin(h, fmin(hs_grid_real_h(m, tilt[0], nats), hs_grid_real_h(m, tilt[1], nats)));
     h = hs_grid_choose_h(m, q, a, y_grid, R, h, &strip);
@@ -121,7 +122,7 @@ static double var_upper(const hs_opened *O, double mean)
 {
     const hs_grid *G = &O->G;
     double m = O->m, far = fmax(-G->lo, G->hi), squares = hs_squares_upper(O->a, G->m, far);
-    if (O->family) return hs_grid_var_upper(G, mean, squares, 24 * HS_U * m, 3.1, O->level);
+    if (O->kind == HS_LAW_LAPLACE) return hs_grid_var_upper(G, mean, squares, 24 * HS_U * m, 3.1, O->level);
     return hs_grid_var_upper(G, mean, squares, 20 * HS_U * m * (far + m),
                              3.4 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, O->a)), O->level);
 }
@@ -155,16 +156,16 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, hs_opened *O
     a[1] = S->s_left;
     a[2] = S->t;
     for (j = 0; j < 3; j++) a[j] = S->run.add ? -a[j] : 1 + a[j];
-    O->family = S->run.family[i];
+    O->kind = S->run.kind[i];
     O->m = m;
     O->q = S->run.q[i];
     O->n_gl = S->rule.n;
-    if (O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
+    if (O->kind == HS_LAW_LAPLACE && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     for (j = 0; j < 2; j++) {
-        if (!O->family && (st = build_alias(S, a[j], O, work))) return st;
+        if (O->kind == HS_LAW_NORMAL && (st = build_alias(S, a[j], O, work))) return st;
         add_alias_value(S, j, k, a[j], O);
     }
-    if (!O->family && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
+    if (O->kind == HS_LAW_NORMAL && (st = smoothed_build(S, i, a, y_grid, R, O, work))) return st;
     hs_grid_moments(&O->G, a[2], &mo);
     out = real_error_upper(O, a[2], mo.dropped, mo.log_m, &dropped);
     if (!(out + dropped < 1e-3)) return HS_TOO_WIDE;
@@ -331,7 +332,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
     for (i = 0; i < S->run.b; i++) {
         double quad[LEVELS];
         if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;
-        if (S->run.family[i] == 0 && S->run.q[i] == 1) {
+        if (S->run.kind[i] == HS_LAW_NORMAL && S->run.q[i] == 1) {
             smoothed_visit_gaussian(S, S->run.m[i], S->run.k[i]);
             continue;
         }
@@ -354,7 +355,7 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
     int st;
     smoothed_step_cgf(S, j, S->t, o);
     *log_m = o[0];
-    if (S->run.family[j]) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
+    if (S->run.kind[j] == HS_LAW_LAPLACE) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
     else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach(m, q, a), fmax(a * m, 0) + 7, work);
     if (st) return st;
     hs_grid_weights(G, a, o[0], &c1, &c2);
@@ -371,11 +372,11 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
         j = pick(S, i, stride);
         m = S->run.m[j];
         total += S->run.k[j];
-        if (S->run.family[j] == 0 && S->run.q[j] == 1) {
+        if (S->run.kind[j] == HS_LAW_NORMAL && S->run.q[j] == 1) {
             far += 0.5 * S->run.k[j] * m * m * y * y;
             continue;
         }
-        if (S->run.family[j] || (S->run.b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
+        if (S->run.kind[j] == HS_LAW_LAPLACE || (S->run.b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
         far -= S->run.k[j] * log(hs_grid_far_upper(G, a, y));
     }
     return far * S->ktot / total;
@@ -394,7 +395,7 @@ static int sample_decay(const hs_prawitz *S, double y0, double target, hs_grid *
     int stride = hs_prawitz_sparse(S), i, j;
     for (j = 0; j < SAMPLES; j++) log_f[j] = 0;
     for (i = 0; i < S->run.b; i += stride) {
-        int at = pick(S, i, stride), plain = S->run.family[at] == 0 && S->run.q[at] == 1;
+        int at = pick(S, i, stride), plain = S->run.kind[at] == HS_LAW_NORMAL && S->run.q[at] == 1;
         double m = S->run.m[at], k = S->run.k[at], y = y0;
         double zr, zi;
         total += k;

@@ -25,7 +25,7 @@ cdef extern from "hs.h" nogil:
         pass
     ctypedef struct hs_run:
         int b, add
-        const int *family
+        const int *kind
         const double *m
         const double *q
         const double *k
@@ -214,7 +214,7 @@ cdef extern from "hs.h" nogil:
                         hs_saddle *out)
     int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err)
     # edgeworth.c
-    int hs_edgeworth_moments(int family, double m, double q, const hs_rule *rule, double *A, double *B)
+    int hs_edgeworth_moments(int kind, double m, double q, const hs_rule *rule, double *A, double *B)
     int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, double *Y, double *X)
     int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
                            double *value)
@@ -229,8 +229,8 @@ cdef extern from "hs.h" nogil:
     int hs_prawitz_delta(hs_prawitz *S, double eps, double *work, int64_t n_work, hs_point *out)
     int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work, hs_crossing *out)
     # edgeworth_bound.c
-    int hs_edgeworth_bounded(int family, double m, double q, int which, const hs_rule *rule, double *out)
-    int hs_edgeworth_modulus_upper(int family, double m, double q, int which, const hs_rule *rule, double y0,
+    int hs_edgeworth_bounded(int kind, double m, double q, int which, const hs_rule *rule, double *out)
+    int hs_edgeworth_modulus_upper(int kind, double m, double q, int which, const hs_rule *rule, double y0,
                                    double y1, const hs_lent *lent, double *modulus)
     # mixed.c, laplace.c
     ctypedef struct hs_mixed:

@@ -307,14 +307,14 @@ def saddle_atoms(
 def saddle_atoms_cgf(
     first: NDArray[np.int64], loss: _Vector, num: _Vector, k: _Vector, errors: _Vector, t: float
 ) -> tuple[int, float, float]: ...
-def edgeworth_moments(family: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
+def edgeworth_moments(kind: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
 def edgeworth_totals(
-    family: _Families, m: _Vector, q: _Vector, k: _Vector, add: int, x: _Vector, w: _Vector
+    kind: _Families, m: _Vector, q: _Vector, k: _Vector, add: int, x: _Vector, w: _Vector
 ) -> tuple[_Vector, _Vector]: ...
 def edgeworth_delta(Y: _Vector, X: _Vector, form: int, order: int, eps: float) -> tuple[float, float]: ...
 def edgeworth_eps(Y: _Vector, X: _Vector, form: int, order: int, log_delta: float) -> float: ...
 def prawitz_delta(
-    family: _Families,
+    kind: _Families,
     m: _Vector,
     q: _Vector,
     k: _Vector,
@@ -328,7 +328,7 @@ def prawitz_delta(
     fits: _Table | None = ...,
 ) -> tuple[int, float, float, float, float, _SixTerms, float]: ...
 def prawitz_eps(
-    family: _Families,
+    kind: _Families,
     m: _Vector,
     q: _Vector,
     k: _Vector,
@@ -342,11 +342,9 @@ def prawitz_eps(
     fits: _Table | None = ...,
 ) -> tuple[int, float, float, float, float, _SixTerms, float]: ...
 def prawitz_work() -> int: ...
-def edgeworth_bounded(
-    family: int, m: float, q: float, which: int, x: _Vector, w: _Vector
-) -> tuple[_Vector, _Vector]: ...
+def edgeworth_bounded(kind: int, m: float, q: float, which: int, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
 def edgeworth_modulus_upper(
-    family: int, m: float, q: float, which: int, x: _Vector, w: _Vector, y0: float, y1: float, work: _Vector
+    kind: int, m: float, q: float, which: int, x: _Vector, w: _Vector, y0: float, y1: float, work: _Vector
 ) -> float: ...
 def mixed_delta(
     table: _Table, points: _Table, lattice: _Vector, eps: float, rtol: float, T0: float, n_nodes: int, work: _Vector

@@ -72,7 +72,7 @@ cdef inline int passed(hs_poll *poll) except -1:
     return -1 if poll.stop else 0
 
 
-cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[::1] family=None, int ruled=0,
+cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[::1] kind=None, int ruled=0,
                    const unsigned char[::1] pairs=None) except *:
     """The arrays of a run, which the caller keeps alive."""
     cdef hs_run run
@@ -80,9 +80,9 @@ cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[:
     memset(&run, 0, sizeof(run))
     run.b, run.add = lengths(b, b, b), add
     run.m, run.q, run.k = doubles(m, b), doubles(q, b), doubles(k, b)
-    if family is not None:
-        lengths(b, family.shape[0], b)
-        run.family = &family[0]
+    if kind is not None:
+        lengths(b, kind.shape[0], b)
+        run.kind = &kind[0]
     if pairs is not None:
         if pairs.shape[0] != b * <Py_ssize_t>sizeof(hs_pair):
             check(HS_BAD_ARGUMENT, "contour")

@@ -133,24 +133,24 @@ def saddle_atoms_cgf(const int64_t[::1] first, const double[::1] loss, const dou
 # edgeworth.c
 
 
-def edgeworth_moments(int family, double m, double q, const double[::1] x, const double[::1] w):
+def edgeworth_moments(int kind, double m, double q, const double[::1] x, const double[::1] w):
     """(A, B): mean and cumulants 2 to 5 of one step's loss under both laws."""
     A, B = np.empty(5), np.empty(5)
     cdef double[::1] a = A, b = B
     cdef hs_rule rule = rule_of(x, w)
     cdef int status
     with nogil:
-        status = hs_edgeworth_moments(family, m, q, &rule, &a[0], &b[0])
+        status = hs_edgeworth_moments(kind, m, q, &rule, &a[0], &b[0])
     check(status, "edgeworth")
     return A, B
 
 
-def edgeworth_totals(const int[::1] family, m, q, k, int add, const double[::1] x, const double[::1] w):
+def edgeworth_totals(const int[::1] kind, m, q, k, int add, const double[::1] x, const double[::1] w):
     """(Y, X): the run's mean and cumulants 2 to 5."""
     Y, X = np.empty(5), np.empty(5)
     cdef double[::1] y = Y, z = X
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add, None, family)
+    cdef hs_run run = run_of(m, q, k, add, None, kind)
     cdef hs_rule rule = rule_of(x, w)
     cdef int status
     with nogil:
@@ -183,7 +183,7 @@ def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order,
 # prawitz.c
 
 
-def prawitz_delta(const int[::1] family, m, q, k, int add, const double[::1] x, const double[::1] w, double eps,
+def prawitz_delta(const int[::1] kind, m, q, k, int add, const double[::1] x, const double[::1] w, double eps,
                   double T0, double T, double[::1] work, const double[:, ::1] fits=None):
     """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
@@ -192,7 +192,7 @@ def prawitz_delta(const int[::1] family, m, q, k, int add, const double[::1] x, 
     cdef int status
     memset(&S, 0, sizeof(S))
     memset(&p, 0, sizeof(p))
-    S.run = run_of(m, q, k, add, fits, family)
+    S.run = run_of(m, q, k, add, fits, kind)
     S.rule, S.T0, S.T, S.poll = rule_of(x, w), T0, T, &poll
     with nogil:
         status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
@@ -201,7 +201,7 @@ def prawitz_delta(const int[::1] family, m, q, k, int add, const double[::1] x, 
             (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding, p.interpolation), S.limit)
 
 
-def prawitz_eps(const int[::1] family, m, q, k, int add, const double[::1] x, const double[::1] w, double log_delta,
+def prawitz_eps(const int[::1] kind, m, q, k, int add, const double[::1] x, const double[::1] w, double log_delta,
                 double T0, double T, double[::1] work, const double[:, ::1] fits=None):
     """(status, lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
@@ -211,7 +211,7 @@ def prawitz_eps(const int[::1] family, m, q, k, int add, const double[::1] x, co
     cdef int status
     memset(&S, 0, sizeof(S))
     memset(&at, 0, sizeof(at))
-    S.run = run_of(m, q, k, add, fits, family)
+    S.run = run_of(m, q, k, add, fits, kind)
     S.rule, S.T0, S.T, S.poll = rule_of(x, w), T0, T, &poll
     with nogil:
         status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &at)
@@ -226,19 +226,19 @@ def prawitz_work():
 # edgeworth_bound.c
 
 
-def edgeworth_bounded(int family, double m, double q, int which, const double[::1] x, const double[::1] w):
+def edgeworth_bounded(int kind, double m, double q, int which, const double[::1] x, const double[::1] w):
     """(values, bounds of their errors): mean, E d^2, E d^3, E d^4, E|d|, E|d|^3 of one step's loss under one law."""
     out = np.empty((2, 6))
     cdef double[:, ::1] to = out
     cdef hs_rule rule = rule_of(x, w)
     cdef int status
     with nogil:
-        status = hs_edgeworth_bounded(family, m, q, which, &rule, &to[0, 0])
+        status = hs_edgeworth_bounded(kind, m, q, which, &rule, &to[0, 0])
     check(status, "edgeworth")
     return out[0], out[1]
 
 
-def edgeworth_modulus_upper(int family, double m, double q, int which, const double[::1] x, const double[::1] w,
+def edgeworth_modulus_upper(int kind, double m, double q, int which, const double[::1] x, const double[::1] w,
                             double y0, double y1, double[::1] work):
     """The largest modulus of the step's characteristic function on [y0, y1], from above."""
     cdef double modulus
@@ -246,6 +246,6 @@ def edgeworth_modulus_upper(int family, double m, double q, int which, const dou
     cdef hs_lent lent = lent_of(work, NULL)
     cdef int status
     with nogil:
-        status = hs_edgeworth_modulus_upper(family, m, q, which, &rule, y0, y1, &lent, &modulus)
+        status = hs_edgeworth_modulus_upper(kind, m, q, which, &rule, y0, y1, &lent, &modulus)
     check(status, "edgeworth")
     return modulus

@@ -35,15 +35,15 @@ static void add(exact_value *M, long double *sums, long double l, long double lo
     M->im += p * sinl(y * l);
 }
 
-static exact_value exact(int family, double m, double q, double a, double y)
+static exact_value exact(int kind, double m, double q, double a, double y)
 {
     exact_value M = {0, 0, 0, 0};
     long double s[3] = {0, 0, 0};
     double top = fmax(0,
-                      family ? fmax(a * log1p(q * expm1(m)) - m, a * log1p(q * expm1(-m))) : 0.5 * a * (a - 1) * m * m),
+                      kind ? fmax(a * log1p(q * expm1(m)) - m, a * log1p(q * expm1(-m))) : 0.5 * a * (a - 1) * m * m),
            g, h;
     int panels = 8 * (int)ceil(fmax(m, y * m / 8)), i, j;
-    if (family) {
+    if (kind) {
         double half = 0.5 * m / panels;
         add(&M, s, log1pl(q * expm1l(-m)), logl(0.5L), a, y, top);
         add(&M, s, log1pl(q * expm1l(m)), logl(0.5L) - m, a, y, top);
@@ -67,14 +67,14 @@ static exact_value exact(int family, double m, double q, double a, double y)
 }
 
 /* One step opened for far_only nats: K at three tilts, its variance, phi at any frequency and beyond it. */
-static void one_step(int family)
+static void one_step(int kind)
 {
     static const char *names[2][6] = {
         {"step-k", "step-k-aliases", "step-variance", "step-phi", "step-far", "step-nodes"},
         {"step-laplace-k", "step-laplace-k-aliases", "step-laplace-variance", "step-laplace-phi", "step-laplace-far",
          "step-laplace-nodes"}};
-    const char **name = names[family];
-    double m = family ? log_between(0.3, 20) : log_between(0.1, 3), q = log_between(0.01, 0.95), k = 1;
+    const char **name = names[kind];
+    double m = kind ? log_between(0.3, 20) : log_between(0.1, 3), q = log_between(0.01, 0.95), k = 1;
     double R = between(0, 40), far, y;
     double zr, zi, quad;
     hs_prawitz S = {0};
@@ -83,11 +83,11 @@ static void one_step(int family)
     int j, strip;
     S.run.b = 1;
     S.run.add = uniform() < 0.4;
-    S.run.family = &family;
+    S.run.kind = &kind;
     S.run.m = &m;
     S.run.q = &q;
     S.run.k = &k;
-    S.rule = (hs_rule){!family || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform()), rule_x, rule_w};
+    S.rule = (hs_rule){!kind || uniform() < 0.3 ? FINE : 2 + (int)(8 * uniform()), rule_x, rule_w};
     gauss_legendre(S.rule.n, rule_x, rule_w);
     S.ktot = exp(between(-5.5, -1)); /* so that the tilts of the aliases have fewer nats */
     S.t = log_between(0.1, fmax(1, 6 / m));
@@ -99,13 +99,13 @@ static void one_step(int family)
     if (open_step(&S, 0, y, R, &O, work)) return;
     for (j = 0; j < 3; j++) {
         double s = j == 0 ? S.s_right : j == 1 ? S.s_left : S.t;
-        M = exact(family, m, q, S.run.add ? -s : 1 + s, 0);
-        if (j == 2) term(name[0], (double)fabsl(M.log_m - S.K[2]), S.err + S.inner[2], family ? 1e-15 : 5e-17);
+        M = exact(kind, m, q, S.run.add ? -s : 1 + s, 0);
+        if (j == 2) term(name[0], (double)fabsl(M.log_m - S.K[2]), S.err + S.inner[2], kind ? 1e-15 : 5e-17);
         else
             term(name[1], fmax(0, (double)(M.log_m - S.K[j])), S.inner[j] + (8 + S.run.b) * HS_U * fabs(S.K[j]),
-                 family ? 1e-15 : 5e-17);
+                 kind ? 1e-15 : 5e-17);
     }
-    M = exact(family, m, q, S.run.add ? -S.t : 1 + S.t, y);
+    M = exact(kind, m, q, S.run.add ? -S.t : 1 + S.t, y);
     term(name[2], 0.1 * (double)M.var / S.var, 0.1, 1e-14);
     strip = O.G.strip;
     hs_grid_phase(&O.G, y, &zr, &zi);
@@ -151,18 +151,18 @@ static void plain(void)
 }
 
 /* A sampled step k times, about `at` deviations from the mean of its loss. */
-static double any_run(hs_prawitz *S, int *family, double *m, double *q, double *k, double at, double T0)
+static double any_run(hs_prawitz *S, int *kind, double *m, double *q, double *k, double at, double T0)
 {
     double o[3];
     memset(S, 0, sizeof *S);
-    *family = 0;
+    *kind = 0;
     *m = log_between(0.3, 3);
     *q = log_between(0.01, 0.9);
     *k = floor(log_between(4, 3000));
     S->run.add = uniform() < 0.5;
     hs_cgf_estimate(*m, *q, S->run.add ? -1e-9 : 1, o);
     S->run.b = 1;
-    S->run.family = family;
+    S->run.kind = kind;
     S->run.m = m;
     S->run.q = q;
     S->run.k = k;
@@ -178,9 +178,9 @@ static void injected(int what)
     double m, q, k, d = log_between(1e-7, 0.2);
     hs_prawitz S;
     hs_value fine, v;
-    int family;
+    int kind;
     long n;
-    S.eps = any_run(&S, &family, &m, &q, &k, between(-1, 4), 28);
+    S.eps = any_run(&S, &kind, &m, &q, &k, between(-1, 4), 28);
     if (smoothed_prepare(&S, 1, 0, work, hs_prawitz_work())) return;
     smoothed_at(&S, S.eps, &fine);
     if (hs_prawitz_visit(&S, work + 6 * N_MAX)) return;
@@ -216,8 +216,8 @@ static void eps_ends(void)
     hs_prawitz S;
     hs_contour C = {0};
     hs_point p;
-    int family, i;
-    any_run(&S, &family, &m, &q, &k, 0, between(1, 10));
+    int kind, i;
+    any_run(&S, &kind, &m, &q, &k, 0, between(1, 10));
     if (hs_prawitz_eps(&S, log_delta, work, hs_prawitz_work(), &e)) return;
     C.run.b = 1;
     C.run.add = S.run.add;

@@ -19,7 +19,7 @@ static long n_more;
 /* Prawitz' sum with aliases, smoothing, truncation as large as asked, against the contour. */
 static void whole(void)
 {
-    int family = 0, add = uniform() < 0.5;
+    int kind = 0, add = uniform() < 0.5;
     double m = log_between(0.3, 3), q = log_between(0.01, 0.9), k = floor(log_between(2, 3000)), eps;
     double sum, actual, o[3], part[4];
     static const char *names[3] = {"pw-aliasing", "pw-smoothing", "pw-truncation"};
@@ -41,7 +41,7 @@ static void whole(void)
     if (hs_contour_delta(&C, eps, more, n_more, &truth)) return;
     S.run.b = 1;
     S.run.add = add;
-    S.run.family = &family;
+    S.run.kind = &kind;
     S.run.m = &m;
     S.run.q = &q;
     S.run.k = &k;
@@ -111,15 +111,15 @@ static void edgeworth(int n)
 {
     static const char *names[6] = {"ew-mean",   "ew-second",         "ew-third",
                                    "ew-fourth", "ew-first-absolute", "ew-third-absolute"};
-    int family = uniform() < 0.5, which = uniform() < 0.5, i;
-    double m = log_between(0.2, family ? 30 : 8), q = log_between(1e-3, 0.9), coarse[2 * HS_EDGEWORTH_BOUNDED];
+    int kind = uniform() < 0.5, which = uniform() < 0.5, i;
+    double m = log_between(0.2, kind ? 30 : 8), q = log_between(1e-3, 0.9), coarse[2 * HS_EDGEWORTH_BOUNDED];
     double fine[2 * HS_EDGEWORTH_BOUNDED], size;
     double y0, bound, worst = 0;
     const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};
     gauss_legendre(n, node, weight);
-    if (hs_edgeworth_bounded(family, m, q, which, &(hs_rule){n, node, weight}, coarse)) return;
+    if (hs_edgeworth_bounded(kind, m, q, which, &(hs_rule){n, node, weight}, coarse)) return;
     gauss_legendre(40, node, weight);
-    if (hs_edgeworth_bounded(family, m, q, which, &(hs_rule){40, node, weight}, fine)) return;
+    if (hs_edgeworth_bounded(kind, m, q, which, &(hs_rule){40, node, weight}, fine)) return;
     for (i = 0; i < HS_EDGEWORTH_BOUNDED; i++) {
         size = pow(fine[1], i == 0 ? 0.5 : i == 4 ? 0.5 : i == 1 ? 1 : i == 3 ? 2 : 1.5);
         term(names[i], fabs(coarse[i] - fine[i]) / size, coarse[HS_EDGEWORTH_BOUNDED + i] / size,
@@ -128,11 +128,11 @@ static void edgeworth(int n)
     if (uniform() < 0.8) return; /* what follows takes longer */
     y0 = log_between(0.3, 20) / sqrt(fine[1]);
     gauss_legendre(RULE, node, weight);
-    if (hs_edgeworth_modulus_upper(family, m, q, which, &rule, y0, 2 * y0, &lent, &bound)) return;
+    if (hs_edgeworth_modulus_upper(kind, m, q, which, &rule, y0, 2 * y0, &lent, &bound)) return;
     for (i = 0; i <= 20; i++) {
         double y = y0 * (1 + i / 20.0), re = 0, im = 0;
         double g, h = 0.02 / fmax(1, m * fmax(1, y0));
-        if (family) {
+        if (kind) {
             long double out[3];
             laplace_sums(m, q, which, y, RULE, 0, 6, out);
             re = (double)(out[1] / out[0]);

@@ -29,10 +29,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from .._core import LAPLACE
 from ..bound import AccuracyError
 from ..outward import DOWN, UP
 from ..threads import blocks, in_order
-from ..what.loss import LAPLACE, Loss, gauss_legendre, log_finite, no_atoms, window
+from ..what.loss import Loss, gauss_legendre, log_finite, no_atoms, window
 from .cells import MAX_CELLS, ULP, Cgf, Grid, Steps
 from .convolve import log_mgfs
 from .evolve import Law, evolve

@@ -30,7 +30,7 @@ from .contour import NARROW, RTOL, SMALL_SHARE, margin
 from .eeai import eeai_delta, eeai_epsilon
 from .loss_steps import (
     FORMS,
-    GAUSSIAN,
+    NORMAL,
     LossSteps,
     directions_of,
     each,
@@ -261,7 +261,7 @@ def _ruled(question, ask, add: int, at: float):
     enough for eeai.py to have nothing to say."""
     for ruled in rules_of(question):
         m, q, k = ruled.steps
-        steps = LossSteps(m, q, k, np.full(k.size, GAUSSIAN, np.intc))
+        steps = LossSteps(m, q, k, np.full(k.size, NORMAL, np.intc))
         found = ask(steps, add, at, question.goal, 0.0, fits=ruled.fits)
         if found.lower == -math.inf or found.width > WIDE:
             continue
@@ -298,7 +298,7 @@ def _wide(steps: LossSteps, delta: float, width: float) -> bool:
 
 
 def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float, **options):
-    asked = steps.family, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin(rtol), limit
+    asked = steps.kind, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin(rtol), limit
     status, *found, _ = scratch.lend(_core.prawitz_work(), kernel, *asked, **options)
     return found if status <= _core.LOOSE else None
 

@@ -30,7 +30,7 @@ from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..outward import DOWN, UP, U
 from ..what.mechanism import real
 from . import finite_sample
-from .loss_steps import FORMS, GAUSSIAN, LossSteps, directions_of, estimators, rule, steps_of, support
+from .loss_steps import FORMS, NORMAL, LossSteps, directions_of, estimators, rule, steps_of, support
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +70,7 @@ def law_of(steps: LossSteps, add: int) -> Law:
             f"finite-sample constants need sensitivity/noise at most {M_MAX:g}: hs.delta has other routes"
         )
     columns = zip(*(column.tolist() for column in steps), strict=True)
-    rows = np.array([_moments(m, q, k, family, add) for m, q, k, family in columns])  # step, value or error, 6
+    rows = np.array([_moments(m, q, k, kind, add) for m, q, k, kind in columns])  # step, value or error, 6
     v, e, k = rows[:, 0], rows[:, 1], steps.k
     mixed = v[:, 4] * v[:, 1]  # E|d| Var d
     v = np.column_stack((v, mixed))
@@ -97,16 +97,16 @@ def law_of(steps: LossSteps, add: int) -> Law:
 
 def takes(steps: LossSteps) -> bool:
     """Whether every step has moments with a proved error."""
-    return not ((steps.family == GAUSSIAN) & (steps.q < 1) & (steps.shift > M_MAX)).any()
+    return not ((steps.kind == NORMAL) & (steps.q < 1) & (steps.shift > M_MAX)).any()
 
 
-def _moments(m: float, q: float, k: float, family: int, add: int):
+def _moments(m: float, q: float, k: float, kind: int, add: int):
     """(mean, E d^2, E d^3, E d^4, E|d|, E|d|^3) of one step's loss Y and bounds of their errors."""
-    if family == GAUSSIAN and q == 1:
+    if kind == NORMAL and q == 1:
         root = math.sqrt(2 / math.pi)
         values = np.array([0.5 * m * m, m * m, 0.0, 3 * m**4, m * root, 2 * m**3 * root])
         return values, 8 * U * values
-    values, errors = _core.edgeworth_bounded(family, m, q, 0 if add else 1, *rule())
+    values, errors = _core.edgeworth_bounded(kind, m, q, 0 if add else 1, *rule())
     if add:
         values[[0, 2]] *= -1
     return values, errors
@@ -144,10 +144,10 @@ def _constant_upper(law: Law, steps: LossSteps, add: int, version: str, e, publi
 
 def _modulus_upper(steps: LossSteps, i: int, add: int, y: float) -> float:
     """The largest modulus of one step's characteristic function at and beyond y."""
-    m, q, family = float(steps.shift[i]), float(steps.q[i]), int(steps.family[i])
-    if family == GAUSSIAN and q == 1:
+    m, q, kind = float(steps.shift[i]), float(steps.q[i]), int(steps.kind[i])
+    if kind == NORMAL and q == 1:
         return math.exp(-0.5 * (m * y) ** 2) * (1 + 1e-12)
-    asked = family, m, q, 0 if add else 1, *steps.rule, y, math.inf
+    asked = kind, m, q, 0 if add else 1, *steps.rule, y, math.inf
     return scratch.lend(_core.prawitz_work(), _core.edgeworth_modulus_upper, *asked)
 
 
@@ -211,7 +211,7 @@ class Side:
 
     def _prawitz(self, kernel, at: float):
         s = self.steps
-        asked = s.family, s.shift, s.q, s.k, self.add, *s.rule, at, 31.0, NO_SMOOTHING
+        asked = s.kind, s.shift, s.q, s.k, self.add, *s.rule, at, 31.0, NO_SMOOTHING
         status, *found = scratch.lend(_core.prawitz_work(), kernel, *asked)
         return found if status <= _core.LOOSE else None
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from .._core import LAPLACE, NORMAL
 from ..arguments import numbers
 from ..bound import DomainError
 from ..what.mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run
@@ -17,7 +18,6 @@ from ..what.pair import DIRECTIONS
 
 ORDERS = (0, 1, 2, 3)
 FORMS = {"one_sequence": 1, "two_sequence": 2}
-GAUSSIAN, LAPLACE = 0, 1
 M_GAUSSIAN, M_LAPLACE = 1 / SIGMA_RANGE[0], 40.0
 """Largest sensitivity/noise; csrc/law/laplace_step.h has the second."""
 
@@ -26,12 +26,12 @@ class _Columns(NamedTuple):
     shift: np.ndarray
     q: np.ndarray
     k: np.ndarray
-    family: np.ndarray
+    kind: np.ndarray
 
 
 class LossSteps(_Columns):
     """Steps as arrays of equal length: m = sensitivity/sigma or sensitivity/scale, sampling rate q (1: none), count k,
-    and the family (numpy.intc: GAUSSIAN or LAPLACE); with what every query asks of them."""
+    and the kind (numpy.intc: NORMAL or LAPLACE); with what every query asks of them."""
 
     @functools.cached_property
     def rule(self) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ class LossSteps(_Columns):
 
     @functools.cached_property
     def all_gaussian(self) -> bool:
-        return not self.family.any()
+        return not self.kind.any()
 
     @functools.cached_property
     def total(self) -> float:
@@ -50,16 +50,16 @@ class LossSteps(_Columns):
     def totals(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """For REMOVE and for ADD, whose loss is -X under den: (Y, X), mean and cumulants 2 to 5 of the composed loss
         under num and under den."""
-        Y, X = _core.edgeworth_totals(self.family, self.shift, self.q, self.k, 0, *self.rule)
+        Y, X = _core.edgeworth_totals(self.kind, self.shift, self.q, self.k, 0, *self.rule)
         return (Y, X), (_TURN * X, _TURN * Y)
 
 
 def loss_steps(*rows: tuple[float, float, float, int]) -> LossSteps:
-    """LossSteps from rows (m, q, k, family): m > 0, at most 40 for a Laplace step; 1e-12 <= q <= 1; k >= 1."""
+    """LossSteps from rows (m, q, k, kind): m > 0, at most 40 for a Laplace step; 1e-12 <= q <= 1; k >= 1."""
     table = np.array(rows, dtype=float).reshape(-1, 4).T
-    for shift, rate, times, family in rows:
-        most = M_LAPLACE if family == LAPLACE else M_GAUSSIAN
-        if not (0 < shift <= most and Q_MIN <= rate <= 1 and times >= 1 and family in (GAUSSIAN, LAPLACE)):
+    for shift, rate, times, kind in rows:
+        most = M_LAPLACE if kind == LAPLACE else M_GAUSSIAN
+        if not (0 < shift <= most and Q_MIN <= rate <= 1 and times >= 1 and kind in (NORMAL, LAPLACE)):
             raise DomainError(
                 f"a step needs sensitivity/noise in (0, {most:g}], sampling rate in [{Q_MIN:g}, 1] and a count >= 1; "
                 f"got {shift!r}, {rate!r}, {times!r}: hs.delta and hs.epsilon have other routes"
@@ -88,7 +88,7 @@ def _row(step, k: int, adjacency: str) -> tuple[float, float, float, int]:
     moves = 2 if adjacency == "replace_one" else 1
     if moves == 1 or q == 1:
         if isinstance(base, Gaussian):
-            return moves * base.sensitivity / base.sigma, q, k, GAUSSIAN
+            return moves * base.sensitivity / base.sigma, q, k, NORMAL
         if isinstance(base, Laplace):
             return moves * base.sensitivity / base.scale, q, k, LAPLACE
     raise DomainError(
@@ -129,8 +129,8 @@ _TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
 def support(steps: LossSteps, add: int) -> tuple[float, float]:
     """Essential infimum and supremum of the composed loss, off by at most 16u (1 + |value|) b."""
     low = high = 0.0
-    for m, q, k, family in zip(*(column.tolist() for column in steps), strict=True):
-        if family == LAPLACE:
+    for m, q, k, kind in zip(*(column.tolist() for column in steps), strict=True):
+        if kind == LAPLACE:
             low, high = low + k * math.log(1 - q + q * math.exp(-m)), high + k * math.log1p(q * math.expm1(m))
         else:
             low, high = low + k * math.log1p(-q) if q < 1 else -math.inf, math.inf

@@ -25,13 +25,14 @@ import math
 import numpy as np
 
 from .. import _core
+from .._core import NORMAL
 from ..answers import Point, Root
 from ..bound import AccuracyError
 from ..grid.cells import ULP, Grid, Steps, density_variation_upper, mean_loss, radius_upper
 from ..grid.cells import mesh as mesh_of
 from ..grid.dots import Laws, Plan, windows
 from ..outward import DOWN, UP
-from ..what.loss import GAUSSIAN, Loss, log_finite
+from ..what.loss import Loss, log_finite
 from . import pld
 from .walls import rest, seen, wall
 
@@ -91,7 +92,7 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
 
 def _variation_upper(loss: Loss) -> float:
     """Bound on the total variation of the density of a loss; infinite where there is an atom, or none is known."""
-    if loss.additive is None or loss.additive.kind != GAUSSIAN:
+    if loss.additive is None or loss.additive.kind != NORMAL:
         return math.inf
     _, m, q, back = loss.additive
     return density_variation_upper(m, q, bool(back))

@@ -20,11 +20,12 @@ import math
 
 import numpy as np
 
+from .._core import LAPLACE
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_upper
 from ..bound import AccuracyError
 from ..outward import DOWN, UP, U, log_slack
-from ..what.loss import LAPLACE, Atoms, Loss
+from ..what.loss import Atoms, Loss
 from . import contour, walls
 
 LOG_LEAST = math.log(1e-290)

@@ -10,12 +10,11 @@ import math
 import numpy as np
 
 from .. import _core
+from .._core import LAPLACE, NORMAL
 from ..bound import DomainError
 from ..outward import U
 from .loss import (
     COARSE_NODES,
-    GAUSSIAN,
-    LAPLACE,
     TINY,
     Additive,
     Atoms,
@@ -39,7 +38,7 @@ others."""
 def gaussian_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
     """N(m, 1) against N(0, 1): Y ~ N(m^2/2, m^2), X ~ N(-m^2/2, m^2) [GLW21, Prop. B.1] [theory: law.gaussian-tails];
     sampled, turned round."""
-    return additive_loss(Additive(GAUSSIAN, m, q, float(back)))
+    return additive_loss(Additive(NORMAL, m, q, float(back)))
 
 
 def laplace_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:

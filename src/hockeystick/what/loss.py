@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from .._core import LAPLACE
 from ..outward import DOWN, U
 
 COARSE_NODES = 512
@@ -84,14 +85,11 @@ def no_atoms() -> None:
     """The `atoms` of a loss without any: known without a call."""
 
 
-GAUSSIAN, LAPLACE = 0.0, 1.0
-
-
 class Additive(NamedTuple):
     """Additive noise, Poisson-sampled at rate q (1: not): its kind, sensitivity over scale, q, and 1 where num and den
     are swapped."""
 
-    kind: float
+    kind: int
     m: float
     q: float
     back: float
