@@ -91,7 +91,9 @@ def risks(run: hs.Run) -> None:
     fnr: float = hs.tradeoff(run, 0.1).lower
     rates: list[float] = [hs.reconstruction(run, 0.1).upper, hs.attribute_advantage(run, 0.1).upper]
     rates.append(hs.one_run_audit(run, canaries=10, guesses=5, correct=3))
-    rates.append(hs.monte_carlo([0.1, 0.2], 1.0, run=run).upper)
+    drawn: Array = hs.draw_balls_and_bins(np.eye(2), 1.0, 2, 5, rng=1, direction="add")
+    rest = hs.draw_min_separation([[1.0]], 1.0, 0.5, 1, 5, rng=np.random.default_rng(1))
+    rates.append(hs.monte_carlo(np.append(drawn, rest), 1.0, run=run).upper)
     rates.append(hs.reidentification(run, 100).upper)
     rates.append(hs.one_run_epsilon_lower(hs.gaussian, over=(0.1, 9.0), canaries=10, guesses=5, correct=3, delta=1e-5))
     assert len(rates) == 6

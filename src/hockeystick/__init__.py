@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         reidentification,
     )
     from .calibration import Calibration, calibrate, max_steps, noise_multiplier
+    from .drawn import draw_balls_and_bins, draw_min_separation
     from .explanation import Explanation, explain
     from .individual.epsilons import IndividualEpsilons, individual_epsilons
     from .individual.filters import GDPFilter
@@ -65,6 +66,7 @@ _LAZY = {
     for module, names in {
         "attacks": "attribute_advantage one_run_audit one_run_epsilon_lower reconstruction reidentification",
         "calibration": "Calibration calibrate max_steps noise_multiplier",
+        "drawn": "draw_balls_and_bins draw_min_separation",
         "explanation": "Explanation explain",
         "individual.epsilons": "IndividualEpsilons individual_epsilons",
         "individual.filters": "GDPFilter",
@@ -138,6 +140,8 @@ __all__ = [
     "delta_batch",
     "discrete_gaussian",
     "discrete_laplace",
+    "draw_balls_and_bins",
+    "draw_min_separation",
     "eeai_delta",
     "eeai_epsilon",
     "epsilon",

@@ -45,7 +45,8 @@ def monte_carlo(
     Parameters
     ----------
     losses : array_like
-        Independent samples of log(num/den) under num of that direction; inf where den is 0.
+        Independent samples of log(num/den) under num of that direction; inf where den is 0. Those of matrix mechanisms
+        come from `draw_balls_and_bins` and `draw_min_separation`.
     eps : float
         Finite, in nats.
     run : Run or Mechanism, optional

@@ -134,7 +134,10 @@ def matrix_mechanism(matrix: ArrayLike, sigma: float, q: float, *, failure: floa
     >>> print(f"{hs.epsilon(sampled, 1e-5):.3f} {hs.epsilon(whole, 1e-5):.3f}")
     [1.510, 1.511] [38.149, 38.150]
     """
-    rows, sigma = _matrix(matrix), real("sigma", sigma, "> 0")
+    rows, sigma = lower_triangular(matrix), real("sigma", sigma, "> 0")
+    wide = int((rows > 0).sum(axis=1).max())
+    if wide > BANDS_MAX:
+        raise DomainError(f"matrix must have at most {BANDS_MAX} entries that are not 0 in a row, got {wide}")
     q, lost = real("q", q, "in (0, 1]"), _failure(failure)
     if not 0 < sigma < math.inf:
         raise DomainError(f"sigma must be a finite number > 0, got {sigma!r}")
@@ -162,7 +165,8 @@ def _failure(value: object) -> Failure:
         raise DomainError(str(error).replace("delta", "failure", 1)) from None
 
 
-def _matrix(matrix: ArrayLike) -> np.ndarray:
+def lower_triangular(matrix: ArrayLike) -> np.ndarray:
+    """The rows of a matrix >= 0, or a DomainError."""
     rows = np.asarray(matrix)
     if rows.dtype.kind not in "fiu" or rows.ndim != 2 or not 1 <= rows.shape[0] == rows.shape[1] <= ROUNDS_MAX:
         raise DomainError(
@@ -177,9 +181,6 @@ def _matrix(matrix: ArrayLike) -> np.ndarray:
     if (of > at).any():
         i, j = int(at[of > at][0]), int(of[of > at][0])
         raise DomainError(f"matrix must be lower triangular, got {float(rows[i, j])!r} at row {i}, column {j}")
-    wide = int((rows > 0).sum(axis=1).max())
-    if wide > BANDS_MAX:
-        raise DomainError(f"matrix must have at most {BANDS_MAX} entries that are not 0 in a row, got {wide}")
     return rows
 
 
