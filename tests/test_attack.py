@@ -14,8 +14,9 @@ from hockeystick.routes.table import ROUTES
 from hockeystick.serial import KINDS
 from hockeystick.what.allocation import AllocationOfSeveral
 from hockeystick.what.matrix import Failure
+from hockeystick.what.replacement import WithReplacement
 
-OTHERS = {AllocationOfSeveral, Failure}
+OTHERS = {AllocationOfSeveral, Failure, WithReplacement}
 """Kinds with tests of their own: one is enclosed by other steps, one adds to a curve and has none of a pair's laws."""
 
 

@@ -47,6 +47,7 @@ BOTH = Partition.INDEPENDENT, Partition.EQUAL_SPLIT
             999,
             hs.cyclic_poisson(G, 0.2, iterations=50, bands=4, dataset_size=999, max_batch=70, per_record=True),
         ),
+        (Fixed(15, 50, True), 999, hs.with_replacement(G, dataset_size=999, batch=15) * 50),
         (Fixed(15, 50, False), 999, hs.without_replacement(G, dataset_size=999, max_batch=15) * 50),
     ],
 )
@@ -66,7 +67,6 @@ def test_what_runs(strategy, records, run):
         (Poisson(0.01, 50, 15, 1, BOTH[1]), None, "num_examples"),
         (Poisson(0.01, 50, None, 4, BOTH[1]), None, "num_examples"),
         (Poisson(1.01, 50, None, 1, BOTH[1]), None, "sampling rate"),
-        (Fixed(15, 50, True), 999, "replacement"),
         (make_dataclass("BMinSepSampling", ("min_sep",))(3), 999, "must be one of BallsInBinsSampling"),
         (None, None, "must be one of"),
     ],

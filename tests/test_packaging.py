@@ -147,7 +147,7 @@ BELOW = {
 }
 """What the files of a folder may import; everything but types counts, wherever the import stands."""
 
-UPWARD = {"what/mechanism.py": {"arrays"}, "what/selection.py": {"query", "routes"}}
+UPWARD = {"what/mechanism.py": {"arrays"}, "what/selection.py": {"query", "routes"}, "what/replacement.py": {"query"}}
 """Mechanisms that are defined through the curve of a run, and `Run.from_arrays`."""
 
 

@@ -34,13 +34,14 @@ def steps() -> hs.Run:
     sized: list[hs.Mechanism] = [
         hs.truncated_poisson_subsampled(hs.gaussian(1.0), 0.01, dataset_size=1000, max_batch=20),
         hs.without_replacement(hs.gaussian(1.0), dataset_size=(900, 1000), max_batch=10),
+        hs.with_replacement(hs.gaussian(9.0), dataset_size=1000, batch=10),
         hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=40, bands=2, dataset_size=199),
     ]
     run: hs.Run = hs.compose([step * 10, *others]) + step
     many: hs.Run = hs.compose_arrays([1.0, 2.0], 0.1, [3, 4])
     assert many == hs.Run.from_arrays([2.0, 1.0], 0.1, [4, 3])
     chosen: list[hs.Mechanism] = [hs.bounded_range(0.1), hs.exponential_mechanism(0.1), hs.permute_and_flip(0.1)]
-    assert hs.compose(run, (step, 3), [step]).steps == 25 and local and len(sized) == len(chosen) == 3
+    assert hs.compose(run, (step, 3), [step]).steps == 25 and local and len(sized) == 4 > len(chosen)
     told = [hs.top_k(0.1, 2), hs.select(hs.gaussian(2.0), mean=10), hs.shuffled(hs.pure_dp(1.0), 100), hs.failure(1e-9)]
     banded: hs.Run = hs.matrix_mechanism([[1.0, 0.0], [0.5, 1.0]], 4.0, 0.1, failure=1e-9)
     drawn: list[hs.Mechanism] = [

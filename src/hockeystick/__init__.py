@@ -27,6 +27,7 @@ from .what.groups import group
 from .what.matrix import failure, matrix_mechanism
 from .what.mechanism import Mechanism, Run, compose, gaussian, laplace, poisson_subsampled
 from .what.ranged import bounded_range, exponential_mechanism, permute_and_flip
+from .what.replacement import with_replacement
 from .what.selection import select
 from .what.shuffling import shuffled
 from .what.topk import top_k
@@ -198,5 +199,6 @@ __all__ = [
     "true_positive_rate",
     "truncated_poisson_subsampled",
     "verify",
+    "with_replacement",
     "without_replacement",
 ]

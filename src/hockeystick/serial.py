@@ -51,6 +51,7 @@ from .what.mechanism import (
     poisson_subsampled,
 )
 from .what.ranged import BoundedRange, bounded_range
+from .what.replacement import WithReplacement, with_replacement
 from .what.selection import Select, select
 from .what.shuffling import Shuffled, shuffled
 from .what.topk import TopK, top_k
@@ -84,6 +85,11 @@ KINDS = {
     "failure": Kind(Failure, ("delta",), failure),
     "top_k": Kind(TopK, ("eps0", "k"), top_k),
     "select": Kind(Select, ("steps", "counts", "mean", "shape", "trials"), lambda *params: _selected(*params)),
+    "with_replacement": Kind(
+        WithReplacement,
+        ("base", "dataset_size", "batch"),
+        lambda base, n, batch: with_replacement(base, dataset_size=n, batch=batch),
+    ),
     "shuffled": Kind(Shuffled, ("local", "n", "bound"), lambda local, n, bound: shuffled(local, n, bound=bound)),
     "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
     "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),

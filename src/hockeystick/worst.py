@@ -35,7 +35,8 @@ from .what.groups import group
 from .what.matrix import without_failures
 from .what.mechanism import Gaussian, Run, compose, poisson_subsampled
 from .what.pair import paired_steps
-from .what.topk import TopK, alone, enclosed
+from .what.replacement import WithReplacement
+from .what.topk import BETWEEN, alone, enclosed
 
 NEAR = (32.0, 128.0, 8.0, 2.0)
 """Orders of moments that may prove a curve negligible beside a failure, the likeliest first."""
@@ -77,6 +78,8 @@ def maximum(
             " groups; use 'zero_out' or 'replace_one', or per_record=True if the group of a record depends on that"
             " record alone"
         )
+    if adjacency != "replace_one" and any(isinstance(s, WithReplacement) for s, _ in run.parts):
+        raise DomainError(f"with_replacement is proved under adjacency 'replace_one', got {adjacency!r}")
     kinds = _kinds(run)
     entries = np.asarray(at, dtype=object).ravel().tolist()
 
@@ -107,10 +110,12 @@ def maximum(
         ends = enclosed(which)
         if ends is None:
             return query(which, x, adjacency=adjacency, rtol=rtol and 0.25 * rtol, **settings)
-        found = [[query(end, x, adjacency=adjacency, **_named(end, settings)) for end in side] for side in ends]
+        found = [[query(end, x, adjacency=adjacency, **_named(end, settings)) for end in side] for side in ends[:2]]
+        if ends.attained:
+            found[0].append(query(ends.attained, x, adjacency="add_remove", **settings))
         low, high = max(found[0], key=lambda b: b.lower), min(found[1], key=lambda b: b.upper)
         estimate = min(max(0.5 * (low.estimate + high.estimate), low.lower), high.upper)
-        kinds = {"top_k" if isinstance(s, TopK) else "random_allocation" for s, _ in which.parts if s.open}
+        kinds = {BETWEEN[type(s)] for s, _ in which.parts if type(s) in BETWEEN}
         note = f"between curves below and above {' and '.join(sorted(kinds))}"
         return Bound(low.lower, estimate, high.upper, high.route, True, high.budget, note)
 

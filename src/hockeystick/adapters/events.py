@@ -366,6 +366,24 @@ def _without_replacement(event, asked):
     return _chosen(event, asked, "source_dataset_size", "sample_size", charged, runs=lambda size: 1, sure=False)
 
 
+def _with_replacement(event, asked):
+    size = count("source_dataset_size", event.source_dataset_size, 0)
+    draws = count("sample_size", event.sample_size, 0)
+    sigma = _one_gaussian(event.event, asked)
+    if sigma is None:
+        raise RefusedError(event, f"{type(event).__name__} takes Gaussian steps, got {event.event!r}")
+    if not (size and draws) or sigma == math.inf:
+        return
+    if not sigma:
+        yield NonPrivate(sure=False), 1, math.inf
+    else:
+        yield (
+            _make(event, "with_replacement", hockeystick.gaussian(sigma), dataset_size=size, batch=draws),
+            1,
+            math.inf,
+        )
+
+
 def _chosen(event, asked, whole: str, part: str, charged, *, runs, sure: bool):
     """A Gaussian step inside that meets a record in `part` of `whole` cases, fields of the event: charged(step, whole,
     part). All cases are runs(whole) runs of what is inside. sure: whether each record is met."""
@@ -453,6 +471,7 @@ ROWS = {
     "PoissonSampledDpEvent": _poisson,
     "RandomAllocationDpEvent": _random_allocation,
     "SampledWithoutReplacementDpEvent": _without_replacement,
+    "SampledWithReplacementDpEvent": _with_replacement,
     "TruncatedSubsampledGaussianDpEvent": _truncated,
 }
 SUPPORTED = ("NoOpDpEvent", "ComposedDpEvent", "SelfComposedDpEvent", *ROWS)

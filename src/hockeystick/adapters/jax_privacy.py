@@ -9,10 +9,10 @@ A strategy is read by the name of its class and by its fields, so nothing is imp
     BallsInBinsSampling         balls_and_bins
     RandomAllocationSampling    random_allocation
     CyclicPoissonSampling       poisson_subsampled, truncated_poisson_subsampled, or cyclic_poisson for several groups
-    FixedBatchSampling          without_replacement
+    FixedBatchSampling          without_replacement, with_replacement
 
-The batches of one epoch of balls-in-bins and of random allocation of one participation have one law. Batches drawn with
-replacement, and samples a least distance apart (BMinSepSampling), have no proof here and are refused.
+The batches of one epoch of balls-in-bins and of random allocation of one participation have one law. Samples a least
+distance apart (BMinSepSampling) have no run here and are refused: their losses are drawn by draw_min_separation.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..bound import DomainError
 from ..what.allocation import balls_and_bins, random_allocation
 from ..what.batches import cyclic_poisson, truncated_poisson_subsampled, without_replacement
 from ..what.mechanism import Mechanism, Run, as_run, count, gaussian, poisson_subsampled
+from ..what.replacement import with_replacement
 
 __all__ = ["run_of"]
 
@@ -121,10 +122,11 @@ def _poisson(strategy, noise, num_examples) -> Run | Mechanism:
 
 
 def _fixed(strategy, noise, num_examples) -> Run:
-    if strategy.replace:
-        raise DomainError(f"batches drawn with replacement have no proof here, got {strategy!r}")
     records = _records(strategy, num_examples)
-    step = without_replacement(noise, dataset_size=records, max_batch=strategy.batch_size)
+    if strategy.replace:
+        step: Mechanism = with_replacement(noise, dataset_size=records, batch=strategy.batch_size)
+    else:
+        step = without_replacement(noise, dataset_size=records, max_batch=strategy.batch_size)
     return step * count("iterations", strategy.iterations, 1)
 
 

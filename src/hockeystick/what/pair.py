@@ -34,6 +34,7 @@ from .loss import Lattice, Loss, mixture, poisson, reversed_loss
 from .matrix import Failure
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 from .ranged import BoundedRange, range_loss
+from .replacement import WithReplacement
 from .selection import Select
 from .shuffling import Shuffled
 from .topk import TopK
@@ -355,11 +356,17 @@ def allocation_pair(step: RandomAllocation, adjacency: str, add: bool) -> Loss:
     return reversed_loss(loss) if add else loss
 
 
-def between_pair(step: TopK | AllocationOfSeveral, adjacency: str, add: bool) -> Loss:
+CHARGED: dict[type[Mechanism], str] = {
+    TopK: "bounded_range",
+    AllocationOfSeveral: "a random_allocation for each participation",
+    WithReplacement: "a group of records, each in a Poisson sample",
+}
+
+
+def between_pair(step: Mechanism, adjacency: str, add: bool) -> Loss:
     """None: it is known between two pairs (topk.py), which the queries of query.py ask one by one."""
-    charge = "bounded_range" if isinstance(step, TopK) else "a random_allocation for each participation"
     raise DomainError(
-        f"{step!r} is known between two curves: ask delta, log_delta or epsilon of it, or charge {charge}"
+        f"{step!r} is known between two curves: ask delta, log_delta or epsilon of it, or charge {CHARGED[type(step)]}"
     )
 
 
@@ -556,6 +563,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     Failure: failure_pair,
     Select: select_pair,
     Shuffled: shuffled_pair,
+    WithReplacement: between_pair,
     KAryRandomizedResponse: k_ary_pair,
     GaussianMixture: gaussian_mixture_pair,
     Group: group_pair,

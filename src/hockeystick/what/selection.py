@@ -113,8 +113,10 @@ def select(run: Ran, *, mean: float, shape: float = 1.0, trials: int | None = No
     """
     whole = as_run(run)
     for step, _ in whole.parts:
-        if step.open and enclosed(Run(((step, 1),))) is None:
-            raise DomainError(f"select takes steps of one known dataset_size and group, got {step!r}")
+        if step.open and (step.sized or enclosed(Run(((step, 1),))) is None):
+            raise DomainError(
+                f"select takes steps of one known dataset_size and group, and none with_replacement, got {step!r}"
+            )
     mean, law = real("mean", mean, "> 0"), real("shape", shape, "or inf")
     low, high = MEAN_RANGE
     if not low <= mean <= high:
@@ -248,7 +250,7 @@ def _upper(run: Run, law: Number, own: Tests, back: Tests, options: dict) -> tup
     eps = np.r_[0.0, own.loss + move]
     if orders.size:
         rough = np.linspace(0.0, min(float(np.min((top + 95) / (orders - 1))), EPS_MAX), 129)
-        eps = np.r_[eps, _spread(rough, np.min(top[:, None] - (orders[:, None] - 1) * rough, axis=0), POINTS[False])]
+        eps = np.r_[eps, spread(rough, np.min(top[:, None] - (orders[:, None] - 1) * rough, axis=0), POINTS[False])]
     eps = np.unique(eps)
     eps = eps[(eps >= 0) & (eps <= EPS_MAX)]
     knots, heights = np.r_[0, x[::-1]], np.r_[value[-1] + slope[-1] * x[-1], value[::-1]]
@@ -317,11 +319,11 @@ def _curve(run: Run, adjacency: Adjacency, direction: Direction, many: bool) -> 
     if not end > 0:
         return np.zeros(1), ask([0.0])
     rough = np.linspace(0.0, end, 65)
-    eps = _spread(rough, np.log(np.maximum(ask(rough), 1e-45)), POINTS[many])
+    eps = spread(rough, np.log(np.maximum(ask(rough), 1e-45)), POINTS[many])
     return eps, np.minimum.accumulate(ask(eps))
 
 
-def _spread(eps: np.ndarray, log_delta: np.ndarray, points: int) -> np.ndarray:
+def spread(eps: np.ndarray, log_delta: np.ndarray, points: int) -> np.ndarray:
     """About so many points where the eps given are, half of them evenly, half where log delta falls."""
     fall = np.abs(np.diff(log_delta))
     metric = np.r_[0.0, np.cumsum(fall + max(float(fall.sum()), 1.0) / fall.size)]

@@ -34,6 +34,7 @@ from .allocation import AllocationOfSeveral
 from .given import FromCurve
 from .mechanism import Mechanism, Run, compose, count
 from .ranged import BoundedRange, bounded_range
+from .replacement import WithReplacement
 
 K_MAX = 2048
 LOSS_MAX = 300.0
@@ -121,25 +122,34 @@ def top_k(eps0: float | Sequence[float], k: int | None = None) -> Mechanism:
     return TopK(least if len(set(ranges)) == 1 else ranges, k)
 
 
+BETWEEN: dict[type[Mechanism], str] = {
+    TopK: "top_k",
+    AllocationOfSeveral: "random_allocation",
+    WithReplacement: "with_replacement",
+}
+"""Steps that are known between two pairs, by name."""
+
 Parts = list[tuple[Mechanism, int]]
 
 
 class Ends(NamedTuple):
-    """Runs below and above one that holds steps known between two pairs, and another above it."""
+    """Runs below and above one that holds steps known between two pairs; and one whose curve of add_remove lies
+    below."""
 
     below: tuple[Run, ...]
     above: tuple[Run, ...]
+    attained: Run | None = None
 
 
 def enclosed(run: Run) -> Ends | None:
-    """What encloses a run that has `top_k` or several participations; None where it has none."""
-    return _enclosed(run) if any(isinstance(step, TopK | AllocationOfSeveral) for step, _ in run.parts) else None
+    """What encloses a run that has steps known between two pairs; None where it has none."""
+    return _enclosed(run) if any(type(step) in BETWEEN for step, _ in run.parts) else None
 
 
 @functools.lru_cache(8)
 def _enclosed(run: Run) -> Ends:
     """Kept, for these runs keep the laws of their steps [theory: range.interleaving, range.several,
-    allocation.blocks, allocation.seen]."""
+    allocation.blocks, allocation.seen, pair.with-replacement]."""
     below: list[Parts] = [[], []]
     above: list[Parts] = [[], []]
     for step, k in run.parts:
@@ -150,11 +160,16 @@ def _enclosed(run: Run) -> Ends:
             lows, highs = [[(low, k)], [(low, k)]], [[(high, k)], [(BoundedRange(e), k) for e in step.ranges]]
         elif isinstance(step, AllocationOfSeveral):
             lows, highs = [[(seen, k)] for seen in step.below()], [[(part, n * k) for part, n in step.above()]] * 2
+        elif isinstance(step, WithReplacement):
+            one, two = step.above()[0], step.above()[-1]
+            lows, highs = [[(step.below(), k)]] * 2, [[(one, k)], [(two, k)]]
         for i in (0, 1):
             below[i] += lows[i]
             above[i] += highs[i]
     low_runs, high_runs = (tuple(dict.fromkeys(compose(*parts) for parts in side)) for side in (below, above))
-    return Ends(low_runs, high_runs)
+    drawn = [(step, k) for step, k in run.parts if isinstance(step, WithReplacement)]
+    attained = compose(*((step.attained(), k) for step, k in drawn)) if len(drawn) == len(run.parts) else None
+    return Ends(low_runs, high_runs, attained)
 
 
 class Polygon(NamedTuple):
