@@ -80,7 +80,7 @@ def maximum(
         )
     if adjacency != "replace_one" and any(isinstance(s, WithReplacement) for s, _ in run.parts):
         raise DomainError(f"with_replacement is proved under adjacency 'replace_one', got {adjacency!r}")
-    kinds = _kinds(run)
+    kinds = run._cache.get("kinds") or run._cache.setdefault("kinds", _kinds(run))
     entries = np.asarray(at, dtype=object).ravel().tolist()
 
     def ask(which, x):

@@ -81,7 +81,13 @@ def failure(delta: float) -> Failure:
 
 
 def without_failures(run: Run) -> tuple[float, Run]:
-    """The probabilities of all failures together, rounded up, and the other steps."""
+    """The probabilities of all failures together, rounded up, and the other steps, which keep what is known of them."""
+    if "sure" not in run._cache:
+        run._cache["sure"] = _without_failures(run)
+    return run._cache["sure"]
+
+
+def _without_failures(run: Run) -> tuple[float, Run]:
     lost = [k * step.delta for step, k in run.parts if isinstance(step, Failure)]
     if not lost:
         return 0.0, run
