@@ -39,8 +39,8 @@ static exact_value exact(int kind, double m, double q, double a, double y)
 {
     exact_value M = {0, 0, 0, 0};
     long double s[3] = {0, 0, 0};
-    double top = fmax(0,
-                      kind ? fmax(a * log1p(q * expm1(m)) - m, a * log1p(q * expm1(-m))) : 0.5 * a * (a - 1) * m * m),
+    double top =
+               fmax(0, kind ? fmax(a * log1p(q * expm1(m)) - m, a * log1p(q * expm1(-m))) : 0.5 * a * (a - 1) * m * m),
            g, h;
     int panels = 8 * (int)ceil(fmax(m, y * m / 8)), i, j;
     if (kind) {
