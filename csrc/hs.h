@@ -202,15 +202,15 @@ int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, dou
  * rate, direction, and how many of the points that follow belong to it. The arrays x, l, lp, dl, dp hold all laws'
  * points one after the other: coordinate, loss, log mass, and bounds of the errors of loss and log mass.
  *   HS_LAW_POINTS_LOGCONCAVE: the points are cut out of a log-concave law.
- *   HS_LAW_ALLOCATION: q is the number of steps of an epoch.
+ *   HS_LAW_ALLOCATION: q is the number of steps of an epoch. `tables`: hs_allocation_work() doubles for each, zeros at
+ *     first, then what a call with the same rows of that kind left.
  *   HS_LAW_DENSITY: equidistant points of a density, see law.c; two entries more hold (wide, log mass beyond the low
  *     end, beyond the high end, mass that the window leaves out) and (low, high centre of the window, its width).
  *   HS_LAW_MIXTURE: q is the first node and panels the mesh of hs_mixture_points, whose last two entries are no points.
  * step > 0: every loss is (step + step_low)(x + constant) with integers x, and the constants sum to `shift` over all
  * copies; step + step_low is known to d_step (relative), all losses together to d_shift (absolute). step = 0: the
  * vertical line.
- * hs_mixed_work is of b laws, of which n_subnormal and n_allocations are of these kinds, n_points points and n_nodes
- * nodes. */
+ * hs_mixed_work is of b laws, of which n_subnormal are of that kind, n_points points and n_nodes nodes. */
 typedef struct {
     int64_t b;
     double step, step_low, d_step;
@@ -219,6 +219,8 @@ typedef struct {
     const double *lp, *dl, *dp;
     double rtol, T0;
     int64_t n_nodes; /* at most so many nodes */
+    double *tables;
+    int64_t n_tables;
     hs_poll *poll;
     /* filled by mixed.c */
     int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart */
@@ -232,7 +234,7 @@ typedef struct {
     double *re, *im, *round, *node;
     const void *laws;
 } hs_mixed;
-int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes);
+int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_nodes);
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out);
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 /* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */

@@ -4,12 +4,13 @@ other."""
 import dataclasses
 import io
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import _core
+from hockeystick import _core, scratch
 from hockeystick.routes import single
 from hockeystick.what import allocation
 from hockeystick.what.pair import step_loss
@@ -43,7 +44,7 @@ def test_moments_with_a_closed_form(m, t):
     v, none = m * m, np.zeros(0)
     third = (math.exp(3 * v) + 3 * (t - 1) * math.exp(v) + (t - 1) * (t - 2)) / t**2
     for c, exact in ((0.0, 0.0), (1.0, 0.0), (-1.0, math.log1p(second_moment(m, t))), (-2.0, math.log(third))):
-        value, error, _ = _core.allocation_line(m, t, c, none)
+        value, error, _ = _core.allocation_line(m, t, c, none, np.zeros(_core.allocation_work()))
         assert abs(value - exact) <= error + 4e-16 * (1 + abs(exact)) and error < 1e-9, (c, value, exact)
 
 
@@ -57,7 +58,7 @@ def test_transform_of_two_steps(m, c):
     """
     v = m * m
     y = np.array([0.0, 0.3, 1.0, 2.5, 4.0]) / m
-    log_f, error, rows = _core.allocation_line(m, 2, c, y)
+    log_f, error, rows = _core.allocation_line(m, 2, c, y, np.zeros(_core.allocation_work()))
     b = np.linspace(-24, 24, 4801)
     weight = np.exp(-(b**2)) * 0.01 / math.sqrt(math.pi)
     p = 1 - c - 1j * y  # E_Q (S/2)^p
@@ -121,6 +122,28 @@ def test_routes_meet():
                 found.append(hs.Bound(*ends, "exact", True, found[0].budget))
             assert max(b.lower for b in found) <= min(b.upper for b in found)
             assert found[1].upper < 1.01 * found[1].lower
+
+
+@pytest.mark.parametrize("sigma, t", [(1.0, 100), (0.5, 3), (3.0, 2000)])
+def test_distance(sigma, t):
+    """[theory: allocation.distance]"""
+    loss = step_loss(hs.random_allocation(hs.gaussian(sigma), t), "add_remove", add=False)
+    at = single.point(loss, 0.0)
+    assert math.exp(at.upper) <= loss.distance_upper <= max(2 * math.exp(at.lower), 1.0)
+
+
+def test_tables_serve_other_tilts_and_threads():
+    """Answers from tables that other questions left are those of a fresh run."""
+    run = hs.random_allocation(hs.gaussian(1.1), 60) * 4
+    deltas = (1e-3, 1e-5, 1e-6, 1e-9)
+    scratch._tables.clear()
+    kept = [hs.epsilon(run, d) for d in deltas]
+    with ThreadPoolExecutor(2) as pool:
+        kept += pool.map(lambda d: hs.epsilon(run, d), deltas)
+    for d, b in zip(2 * deltas, kept, strict=True):
+        scratch._tables.clear()
+        fresh = hs.epsilon(run, d)
+        assert max(b.lower, fresh.lower) <= min(b.upper, fresh.upper) and b.upper - b.lower < 1e-9
 
 
 def test_tails_are_those_of_samples():

@@ -25,7 +25,7 @@ def test_moments_are_those_of_the_transform(m, t):
     square = num * np.expm1(found.loss)  # E_P (S/t) - 1
     assert abs(square.sum() - math.expm1(m * m) / t) < (np.abs(square) * error).sum() + 1e-12 * np.abs(square).sum()
     for c in (0.5, 3.0, 2 * math.sqrt(t) / m * 0.1):
-        log_f, off, _ = _core.allocation_line(m, t, c, np.zeros(0))
+        log_f, off, _ = _core.allocation_line(m, t, c, np.zeros(0), np.zeros(_core.allocation_work()))
         mine = num * np.exp(-c * found.loss)
         assert abs(math.log(mine.sum()) - log_f) < off + (mine * error).sum() / mine.sum() + 1e-12
     assert float(np.median(error)) < 1e-9

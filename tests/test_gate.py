@@ -197,7 +197,7 @@ TAKE_NONE = {
     "poisson_place": (0.1, NO),
     "sampling_tails": (0.1, 0.0, 1.0, 0.0, NO),
     "convolve_norms": (NO, 1.0),
-    "allocation_line": (1.0, 10.0, 1.0, NO),
+    "allocation_line": (1.0, 10.0, 1.0, NO, np.zeros(_core.allocation_work())),
 }
 NEED_SOME = {
     "ranged_curve": [(np.zeros(0, np.int64), 0.1, 1, WORK), (np.array([3, 0]), 0.1, 1, WORK)],

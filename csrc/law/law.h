@@ -42,7 +42,7 @@ typedef struct {
     double lambda[2], mass[2], rho[2], level_f[2];
     double atoms, smooth;   /* HS_LAW_SUBLAPLACE: 1 and 1; without its atoms 0 and 2/(1 - e^-m), see range.c */
     double half, log_atoms; /* Laplace kinds: |rho(y)| <= half/y; log of the atoms' tilted mass */
-    double *allocation;     /* HS_LAW_ALLOCATION: hs_allocation_work doubles from the start; q is the number of steps */
+    double *allocation;     /* HS_LAW_ALLOCATION: tables, kept from one call to the next; q is the number of steps */
 } hs_law;
 
 typedef struct {

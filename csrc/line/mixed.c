@@ -442,11 +442,8 @@ static void mixed_at(const void *prepared, double eps, hs_value *v)
 /* Doubles that hold one law. */
 enum { LAW_WORK = (sizeof(hs_law) + sizeof(double) - 1) / sizeof(double) };
 
-int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes)
-{
-    return 2 * n_points + b * (HS_ENDS_WORK + LAW_WORK) + n_subnormal * HS_GRID_WORK +
-           n_allocations * hs_allocation_work() + 4 * (n_nodes + HS_LAW_BLOCK);
-}
+int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_nodes)
+{ return 2 * n_points + b * (HS_ENDS_WORK + LAW_WORK) + n_subnormal * HS_GRID_WORK + 4 * (n_nodes + HS_LAW_BLOCK); }
 
 /* The laws, at the end of the n_work doubles, which are fewer then; NULL where there are too few. */
 static hs_law *room_of_laws(const hs_mixed *A, double *work, int64_t *n_work)
@@ -523,20 +520,15 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
         if ((st = read_row(A, row, at, &laws[i]))) return st;
         at += (int64_t)row[5];
         grids += laws[i].kind == HS_LAW_SUBNORMAL;
-        allocations += laws[i].kind == HS_LAW_ALLOCATION;
+        if (laws[i].kind == HS_LAW_ALLOCATION) laws[i].allocation = A->tables + allocations++ * hs_allocation_work();
         ends += laws[i].kind == HS_LAW_SUBLAPLACE;
     }
-    if (n_work < hs_mixed_work(0, at, grids, allocations, A->n_nodes) + ends * HS_ENDS_WORK) return HS_SCRATCH;
+    if (A->n_tables < allocations * hs_allocation_work()) return HS_SCRATCH;
+    if (n_work < hs_mixed_work(0, at, grids, A->n_nodes) + ends * HS_ENDS_WORK) return HS_SCRATCH;
     A->re = work + 2 * at + ends * HS_ENDS_WORK + grids * HS_GRID_WORK;
     A->im = A->re + A->n_nodes + HS_LAW_BLOCK;
     A->round = A->im + A->n_nodes + HS_LAW_BLOCK;
     A->node = A->round + A->n_nodes + HS_LAW_BLOCK;
-    work = A->node + A->n_nodes + HS_LAW_BLOCK;
-    for (i = 0; i < A->b; i++)
-        if (laws[i].kind == HS_LAW_ALLOCATION) {
-            laws[i].allocation = work;
-            work += hs_allocation_work();
-        }
     A->laws = laws;
     return HS_OK;
 }

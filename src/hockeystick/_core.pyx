@@ -583,7 +583,7 @@ include "_core_constant.pxi"
 
 
 cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice,
-                   hs_poll *poll) except -1:
+                   double[::1] tables, hs_poll *poll) except -1:
     """Pointers and settings shared by the calls below: points holds the rows x, l, lp, dl, dp."""
     memset(A, 0, sizeof(hs_mixed))
     lengths(7, table.shape[1], 7)
@@ -597,16 +597,18 @@ cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1]
     A.poll, A.b, A.table = poll, table.shape[0], &table[0, 0]
     A.x, A.l, A.lp, A.dl, A.dp = &points[0, 0], &points[1, 0], &points[2, 0], &points[3, 0], &points[4, 0]
     A.step, A.step_low, A.d_step, A.shift, A.d_shift = lattice[0], lattice[1], lattice[2], lattice[3], lattice[4]
+    if tables is not None and tables.shape[0]:
+        A.tables, A.n_tables = &tables[0], tables.shape[0]
 
 
 def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
-                double rtol, double T0, int64_t n_nodes, double[::1] work):
+                double rtol, double T0, int64_t n_nodes, double[::1] work, double[::1] tables=None):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef hs_point p
     cdef int status
-    lend_laws(&A, table, points, lattice, &poll)
+    lend_laws(&A, table, points, lattice, tables, &poll)
     memset(&p, 0, sizeof(p))
     A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
     with nogil:
@@ -616,13 +618,13 @@ def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const d
 
 
 def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta,
-              double rtol, double T0, int64_t n_nodes, double[::1] work):
+              double rtol, double T0, int64_t n_nodes, double[::1] work, double[::1] tables=None):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef hs_crossing at
     cdef int status
-    lend_laws(&A, table, points, lattice, &poll)
+    lend_laws(&A, table, points, lattice, tables, &poll)
     memset(&at, 0, sizeof(at))
     A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
     with nogil:
@@ -632,13 +634,13 @@ def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const dou
 
 
 def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double t,
-              double[::1] work):
+              double[::1] work, double[::1] tables=None):
     """(status, K, bound of its error) at tilt t; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef double value = 0, err = 0
     cdef int status
-    lend_laws(&A, table, points, lattice, &poll)
+    lend_laws(&A, table, points, lattice, tables, &poll)
     A.n_nodes = 0
     with nogil:
         status = hs_mixed_cgf(&A, t, &work[0], work.shape[0], &value, &err)
@@ -646,18 +648,25 @@ def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const dou
     return status, value, err
 
 
-def mixed_work(int64_t n_laws, int64_t n_points, int64_t n_subnormal, int64_t n_allocations, int64_t n_nodes):
-    """Doubles of scratch for n_laws laws of n_points points in all, n_subnormal subsampled normal laws, n_allocations
-    epochs of random allocation, at most n_nodes nodes."""
-    return hs_mixed_work(n_laws, n_points, n_subnormal, n_allocations, n_nodes)
+def mixed_work(int64_t n_laws, int64_t n_points, int64_t n_subnormal, int64_t n_nodes):
+    """Doubles of scratch for n_laws laws of n_points points in all, n_subnormal subsampled normal laws, at most n_nodes
+    nodes."""
+    return hs_mixed_work(n_laws, n_points, n_subnormal, n_nodes)
 
 
-def allocation_line(double m, double t, double c, const double[::1] y):
+def allocation_work():
+    """Doubles of the tables of one epoch of random allocation in one direction, zeros at first."""
+    return hs_allocation_work()
+
+
+def allocation_line(double m, double t, double c, const double[::1] y, double[::1] tables):
     """(log F(-c), bound of its error, rows re, im, err of F(-c-iy)/F(-c) at every y), or None; see
     csrc/law/allocation.c."""
     cdef int64_t n = y.shape[0]
-    work, out = np.empty(hs_allocation_work()), np.empty(2 + 3 * n)
-    cdef double[::1] w = work, o = out
+    out = np.empty(2 + 3 * n)
+    cdef double[::1] w = tables, o = out
+    if w.shape[0] < hs_allocation_work():
+        check(HS_BAD_ARGUMENT, "tables")
     cdef int status
     with nogil:
         status = hs_allocation_line(m, t, c, n, &y[0] if n else NULL, &w[0], &o[0])

@@ -394,6 +394,8 @@ class _Settings(Question):
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
             far = self._try(what, add, EPS_FAR)
             return far._replace(lower=-math.inf, estimate=-math.inf)  # delta does not increase
+        if found is None and what == "root" and self.rtol is None and self.route == "auto":
+            found = bounds.root_below(self, add, at)
         if found is None or (self.rtol is not None and not found.width <= self.rtol):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, found and found.width))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Hashable
+
 import numpy as np
 
 KEPT = 1 << 20
@@ -33,3 +36,23 @@ def lend(size: int, function, *arguments, **options):
         return function(*arguments, work, **options)
     finally:
         give_back(work)
+
+
+TABLES = 8
+"""Sets of tables that are kept."""
+
+_tables: OrderedDict[Hashable, np.ndarray] = OrderedDict()
+
+
+def lend_tables(key: Hashable, size: int, function, *arguments):
+    """function(*arguments, tables): `size` doubles as the last call with that key left them, zeros at first. They are
+    out of reach while they are lent: a second thread makes its own."""
+    tables = _tables.pop(key, None)
+    if tables is None:
+        tables = np.zeros(size)
+    try:
+        return function(*arguments, tables)
+    finally:
+        _tables[key] = tables
+        while len(_tables) > TABLES:
+            _tables.popitem(last=False)

@@ -4,13 +4,18 @@ static double depth = 42;
 #define DEPTH depth
 #define hs_allocation_line coarse_line
 #define hs_allocation_work coarse_work
-#define hs_allocation_prepare coarse_prepare
+#define hs_allocation_table coarse_table
+#define hs_allocation_left_upper coarse_left_upper
+#define hs_allocation_right_upper coarse_right_upper
+#define hs_allocation_log_gamma coarse_log_gamma
+#define hs_allocation_turn coarse_turn
 #define hs_allocation_value coarse_value
 #define hs_allocation_cgf coarse_cgf
 #define hs_allocation_tilt coarse_tilt
 #define hs_allocation_far_upper coarse_far_upper
 #define hs_allocation_gap_lower coarse_gap_lower
 #define hs_allocation_nodes coarse_nodes
+#include "law/allocation_table.c"
 #include "law/allocation.c"
 #include "terms.h"
 
@@ -34,44 +39,33 @@ static void two_steps(double m, double c, double y, double *re, double *im)
     *im = up * (p * sin(b) + *im * cos(b));
 }
 
-/* Values on lines whose mesh is wider, or whose windows are shorter, by as much as keeps e^-depth. */
+/* A table on lines whose mesh is wider, or whose windows are shorter, by as much as keeps e^-depth, at any of its
+ * tilts. */
 static void values(int meshed)
 {
-    double m = log_between(0.2, 2.5), c = between(-3, 4), y_max = between(0, 6) / m, y, re, im, r0, i0, gr, gi, err;
+    double m = log_between(0.2, 2.5), c = between(-3, 4), y_max = between(0, 6) / m, y;
+    double re, im, r0, i0;
+    double gr, gi, err;
     hs_allocation A;
-    double *lines = work, *scratch = work + HS_ALLOCATION_ROOM;
-    int64_t at = 0, first, count;
     int i;
     memset(&A, 0, sizeof A);
-    A.m = m;
-    A.t = 2;
-    A.c = c;
-    A.a = sqrt(2) / m;
-    A.y_max = y_max;
-    A.g = lines;
-    A.scratch = scratch;
-    A.n = order(m, 2, c, fmax(3, 1.5 * A.a));
-    A.lam = A.n + c;
+    A.g = work;
+    A.weights = work + HS_ALLOCATION_ROOM;
+    A.scratch = A.weights + HS_ALLOCATION_WEIGHTS;
     depth = 42;
-    if (!(A.lam > 0.5) || place(&A, y_max)) return;
+    if (place(&A, m, 2, c, y_max, between(0.1, 1))) return;
+    coarse_log_gamma(A.lam_hi, 0, A.w0, &re, &im);
     if (meshed) A.h *= between(1.5, 4);
-    else if (find_ends(&A, A.log_gamma - between(3, 20))) return;
-    for (i = 0; i < A.lines; i++) {
-        window(&A, i, meshed ? 44 : between(3, 20), &first, &count);
-        lines[at + ANGLE] = atan(sinh(i * A.turn));
-        lines[at + FIRST] = (double)first;
-        lines[at + COUNT] = (double)count;
-        A.start[i] = at;
-        if (fill_line(&A, lines + at)) return;
-        at += HEAD + 2 * count;
-    }
-    if (real_value(&A)) return;
+    else if (find_ends(&A, re - between(3, 20))) return;
+    if (fill_lines(&A, meshed ? 44 : between(3, 20), HS_ALLOCATION_ROOM)) return;
+    c = between(A.lam_lo, A.lam_hi) - A.n;
+    if (coarse_turn(&A, c)) return;
     two_steps(m, c, 0, &r0, &i0);
     term(meshed ? "allocation-mesh" : "allocation-ends", fabs(A.log_f - log(r0)), A.d_f, 1e-13);
     for (i = 0; i < 4; i++) {
         y = between(0, y_max);
         two_steps(m, c, y, &re, &im);
-        hs_allocation_value(&A, y, &gr, &gi, &err);
+        coarse_value(&A, y, &gr, &gi, &err);
         term(meshed ? "allocation-mesh" : "allocation-ends", hypot(gr - re / r0, gi - im / r0), err, 1e-12);
     }
 }
@@ -79,17 +73,19 @@ static void values(int meshed)
 /* psi on a coarse rule against a fine one. */
 static void normal(void)
 {
-    double m = log_between(0.1, 2.5), t = floor(log_between(2, 1e4)), th = between(0, 1.5), x[BLOCK], w0 = 0;
+    double m = log_between(0.1, 2.5), t = floor(log_between(2, 1e4)), th = between(0, 1.5), h = log_between(0.02, 0.5);
+    double w0 = log(t) + between(-8, 3 - BLOCK * h);
     normal_rule R;
     psi_block fine, rough;
     int i, j, n = (int)between(0, 6);
-    for (i = 0; i < BLOCK; i++) x[i] = log(t) + between(-8, 3);
     depth = 42;
-    if (normal_place(m, t, th, 10, n, work, &R)) return;
-    psi_sums(&R, m, t, n, x, w0, &fine);
+    if (normal_place(m, t, th, 10, n, h, work, &R) || strips_place(&R, n, BLOCK)) return;
+    strip_at(&R, m, t, w0, 0, 0);
+    psi_sums(&R, m, t, n, w0, 0, 0, &fine);
     depth = between(1, 8) - 10 - log(t);
-    if (normal_place(m, t, th, 10, n, work, &R)) return;
-    psi_sums(&R, m, t, n, x, w0, &rough);
+    if (normal_place(m, t, th, 10, n, h, work, &R) || strips_place(&R, n, BLOCK)) return;
+    strip_at(&R, m, t, w0, 0, 0);
+    psi_sums(&R, m, t, n, w0, 0, 0, &rough);
     depth = 42;
     for (i = 0; i < BLOCK; i++)
         for (j = 0; j <= n + 2; j++)
@@ -99,34 +95,66 @@ static void normal(void)
                  rough.err[j][i] / (1 + exp(0.5 * j * (j - 1) * m * m)), fine.err[j][i]);
 }
 
+/* psi of strips of any length on grids of any ratio against sums made node by node. */
+static void strips(void)
+{
+    double m = log_between(0.1, 2.5), t = floor(log_between(2, 1e4)), th = between(0, 1.4), h = log_between(2e-3, 2);
+    double w0;
+    normal_rule R;
+    psi_block P;
+    int64_t at, from = 0, lanes = (int64_t)log_between(1, 300);
+    int j, n = (int)between(0, 4);
+    w0 = log(t) - between(0, 6);
+    depth = 42;
+    if (normal_place(m, t, th, 10, n, h, work, &R) || strips_place(&R, n, lanes)) return;
+    for (at = -lanes / 2; at < lanes / 2 + 1; at += BLOCK) {
+        from = strip_at(&R, m, t, w0, -lanes / 2, at);
+        psi_sums(&R, m, t, n, w0, at, from, &P);
+    }
+    at -= BLOCK;
+    for (j = 0; j <= n + 1; j++) {
+        double re = 0, im = 0, s = exp((double)at * h + w0 - log(t)), scale = exp(0.5 * j * (j - 1) * m * m);
+        int64_t k;
+        for (k = 0; k < R.count; k++) {
+            double g = (double)(k - R.middle) * R.mesh, X = exp(m * g - 0.5 * m * m), z = s * X;
+            double W = R.mesh * PEAK * exp(j * (m * g - 0.5 * m * m) - 0.5 * (g * g - R.tau * R.tau) - z * R.co);
+            re += W * cos(R.tau * (g - j * m) - z * R.si);
+            im += W * sin(R.tau * (g - j * m) - z * R.si);
+        }
+        term("allocation-strips", hypot(re - P.re[j][0], im - P.im[j][0]) / scale, P.err[j][0] / scale, 1e-17);
+    }
+}
+
 /* log |H(x + i th)| of a fresh rule, or -HUGE_VAL. */
 static double log_size(const hs_allocation *A, double x, double th)
 {
     normal_rule R;
     psi_block P;
-    double at[BLOCK], lr, li, rel;
-    int i;
-    for (i = 0; i < BLOCK; i++) at[i] = x;
-    if (normal_place(A->m, A->t, th, 2 * (DEPTH + A->lam) / A->t, A->n, A->scratch, &R)) return -HUGE_VAL;
-    psi_sums(&R, A->m, A->t, A->n, at, A->w0, &P);
-    return log_h(&P, 0, A->t, A->n, &lr, &li, &rel) == 1 && rel < 1e-3 ? lr + lgamma(A->n + 1.0) : -HUGE_VAL;
+    series S;
+    h_value H;
+    if (normal_place(A->m, A->t, th, depth_of(A), A->n, A->h, A->scratch, &R)) return -HUGE_VAL;
+    if (strips_place(&R, A->n, BLOCK)) return -HUGE_VAL;
+    strip_at(&R, A->m, A->t, A->w0 + x, 0, 0);
+    psi_sums(&R, A->m, A->t, A->n, A->w0 + x, 0, 0, &P);
+    phi_of(&P, A->n, &S);
+    power_series(&P, A->t, A->n, &S);
+    H = h_at(&P, &S, 0, A->t, A->n);
+    return H.known == 1 && H.rel < 1e-3 ? H.lr + lgamma(A->n + 1.0) : -HUGE_VAL;
 }
 
 /* Bounds of H on the real line and of sums beyond a node. */
 static void bounds(void)
 {
-    double m = log_between(0.2, 2), t = floor(log_between(2, 300)), c = between(-2, 3), x, th, cut, sum, up;
+    double m = log_between(0.2, 2), t = floor(log_between(2, 300)), c = between(-2, 3), x;
+    double th, cut, sum, up;
+    double im;
     hs_allocation A;
     int j, k;
     memset(&A, 0, sizeof A);
-    A.m = m;
-    A.t = t;
-    A.c = c;
-    A.a = sqrt(t) / m;
-    A.scratch = work + HS_ALLOCATION_ROOM;
-    A.n = order(m, t, c, 3);
-    A.lam = A.n + c;
-    if (!(A.lam > 0.5) || place(&A, 0)) return;
+    A.scratch = work;
+    if (place(&A, m, t, c, 0, between(0.1, 1))) return;
+    A.lam = fmin(A.lam_hi, between(A.lam_lo, 2 * A.lam_hi - A.lam_lo));
+    coarse_log_gamma(A.lam, 0, A.w0, &A.log_gamma, &im);
     for (j = 0; j < 6; j++) {
         x = between(-3, A.x_end);
         up = log_size(&A, x, 0);
@@ -142,7 +170,7 @@ static void bounds(void)
             sum += one;
             if (one < 1e-4 * sum) break;
         }
-        up = exp((k ? log_left_upper(&A, x, cut) : log_right_upper(&A, x, cut)) - A.log_gamma);
+        up = exp((k ? coarse_left_upper(&A, x, cut) : coarse_right_upper(&A, x, cut)) - A.log_gamma);
         x = k ? 1 : 1e17; /* right ends lie below e^-42 */
         if (sum > 0)
             term(k ? "allocation-left" : "allocation-right", x * sum / (1 + x * up), x * up / (1 + x * up), 1e-12);
@@ -179,14 +207,17 @@ int main(int argc, char **argv)
     int i;
     terms_begin(argc, argv);
     work = room(hs_allocation_work());
+    memset(work, 0, sizeof *work * (size_t)hs_allocation_work());
     for (i = 0; i < cases(120); i++) values(1);
     for (i = 0; i < cases(120); i++) values(0);
     for (i = 0; i < cases(40); i++) normal();
-    for (i = 0; i < cases(60); i++) bounds();
+    for (i = 0; i < cases(200); i++) strips();
+    for (i = 0; i < cases(160); i++) bounds();
     for (i = 0; i < cases(80); i++) law();
     median("allocation-mesh", 300, 10, 3);
     median("allocation-ends", 200, 10, 2);
     median("allocation-normal", 500, 30, 5);
+    median("allocation-strips", 200, 1e3, 200);
     median("allocation-h", 80, 3, 1.2);
     median("allocation-right", 30, 60, 4);
     median("allocation-left", 40, 2, 1.01);

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import ZERO, Point, Root
-from ..arguments import exp_lower, exp_upper
+from ..arguments import exp_lower, exp_upper, log_lower
 from ..bound import AccuracyError, DomainError
 from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..what.loss import ends, log_finite
@@ -149,6 +149,17 @@ def far_below(question, add: int, eps: float, log_enough: float) -> Point | None
     except (AccuracyError, DomainError):  # no order is found, or the run is empty
         return None
     return Point(-math.inf, upper, upper, (1.0,), "moments") if upper <= log_enough else None
+
+
+def root_below(question, add: int, delta: float) -> Root | None:
+    """An upper end of eps(delta) alone, by the moments accountant at its best order, where that is finite."""
+    from .moments import eps_upper_of
+
+    try:
+        upper = eps_upper_of(question.run, question.adjacency, add, log_lower(delta))
+    except (AccuracyError, DomainError):
+        return None
+    return Root(0.0, upper, upper, (1.0,), "moments") if upper < math.inf else None
 
 
 def _variation_upper(question, add: int) -> float:

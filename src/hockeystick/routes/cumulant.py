@@ -153,8 +153,8 @@ def _laplace(step: mixed.LaplaceStep | mixed.RangeStep, t: float) -> Cumulant:
 
 def _of_line(step, panels: int, t: float) -> Cumulant:
     table, points = mixed.tables([step], panels)
-    size = _core.mixed_work(1, points.shape[1], 0, int(isinstance(step, mixed.AllocationStep)), 0)
-    status, value, error = scratch.lend(size, _core.mixed_cgf, table, points, np.zeros(5), t)
+    size = _core.mixed_work(1, points.shape[1], 0, 0)
+    status, value, error = mixed.lend(size, _core.mixed_cgf, table, points, np.zeros(5), t)
     if status:
         raise _refusal(t, "K is out of range")
     return _between(value, error)

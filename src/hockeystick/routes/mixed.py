@@ -280,6 +280,18 @@ def _gauss():
 
 
 def _call(function, table, points, at: float, rtol: float, nodes: int):
-    grids, epochs = (int((table[:, 0] == kind).sum()) for kind in (_core.SUBNORMAL, _core.ALLOCATION))
-    size = _core.mixed_work(len(table), points.shape[1], grids, epochs, nodes)
-    return scratch.lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), nodes)
+    size = _core.mixed_work(len(table), points.shape[1], int((table[:, 0] == _core.SUBNORMAL).sum()), nodes)
+    return lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), nodes)
+
+
+def lend(size: int, function, table, *arguments):
+    """function(table, *arguments, scratch), and with the tables of epochs of random allocation where there are some."""
+    epochs = table[table[:, 0] == _core.ALLOCATION, 2:5]
+    if not epochs.size:
+        return scratch.lend(size, function, table, *arguments)
+    work = scratch.borrow(size)
+    try:
+        room = len(epochs) * _core.allocation_work()
+        return scratch.lend_tables(epochs.tobytes(), room, function, table, *arguments, work)
+    finally:
+        scratch.give_back(work)

@@ -239,6 +239,11 @@ def log_delta_upper_of(run, adjacency: str, add: int, eps: float) -> float:
     return _best(run, adjacency, add, 1, eps)
 
 
+def eps_upper_of(run, adjacency: str, add: int, log_delta: float) -> float:
+    """`moments_epsilon_upper` in one direction."""
+    return max(0.0, _best(run, adjacency, add, 0, log_delta))
+
+
 def _best(run, adjacency: str, add: int, have_eps: int, value: float) -> float:
     """An upper bound of log delta at eps = value, or of eps at log delta = value."""
     steps = gaussian_steps(run, adjacency)

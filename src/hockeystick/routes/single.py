@@ -139,6 +139,8 @@ def _distance_upper(loss: Loss) -> float | None:
     if loss.additive:
         kind, m, q, _ = loss.additive
         return q * (-math.expm1(-0.5 * m) if kind == LAPLACE else math.erf(m * 0.35355339059327379)) * UP
+    if loss.distance_upper is not None:
+        return loss.distance_upper
     try:
         at = point(loss, 0.0)
     except AccuracyError:  # tails that are not known here

@@ -19,6 +19,7 @@ import numpy as np
 from .. import _core
 from ..bound import AccuracyError, DomainError
 from ..outward import U
+from ..scratch import lend_tables
 from .given import FromPmf, from_pmf
 from .loss import Loss, Tails, nodes_of_tails
 from .mechanism import Gaussian, Mechanism, count
@@ -273,7 +274,17 @@ def allocation_loss(m: float, t: int) -> Loss:
             )
         return Tails(*out, rel + 4 * U, 0.0, absolute)
 
-    return Loss(tails, lambda p: nodes_of_tails(tails, -math.inf, math.inf, max(p, 1e-12)))
+    def exponent(z):
+        found = _line(m, t, -z, NO_NODES)
+        return math.nan if found is None else found[0]
+
+    near = min(1.0, 0.5 * math.sqrt(math.expm1(m * m) / t) * (1 + 16 * U))  # [theory: allocation.distance]
+    return Loss(
+        tails,
+        lambda p: nodes_of_tails(tails, -math.inf, math.inf, max(p, 1e-12)),
+        distance_upper=near,
+        exponent=exponent,
+    )
 
 
 class _Side:
@@ -310,7 +321,7 @@ class _Side:
         sign = -1.0 if self.above else 1.0
         if not self.means:
             for c in self.tilts:
-                here, there = (_core.allocation_line(self.m, self.t, sign * x, NO_NODES) for x in (c, 1.001 * c))
+                here, there = (_line(self.m, self.t, sign * x, NO_NODES) for x in (c, 1.001 * c))
                 if here is None or there is None:
                     self.means.append(math.nan)
                 else:
@@ -324,6 +335,11 @@ class _Side:
                 self.lines[i] = _Line.at(self.m, self.t, self.tilts[i], self.above, sign * self.means[i])
             if self.lines[i] is not None:
                 yield self.lines[i]
+
+
+def _line(m: float, t: int, c: float, y: np.ndarray):
+    """(log F(-c), bound of its error, rows of F(-c-iy)/F(-c)), or None: csrc/law/allocation.c."""
+    return lend_tables((m, t), _core.allocation_work(), _core.allocation_line, m, t, c, y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +359,7 @@ class _Line:
     def at(cls, m: float, t: int, c: float, above: bool, slope: float) -> _Line | None:
         """The line with its period, or None where it is out of reach. slope: of log F in c, about."""
         sign = -1.0 if above else 1.0
-        here = _core.allocation_line(m, t, sign * c, NO_NODES)
+        here = _line(m, t, sign * c, NO_NODES)
         if here is None:
             return None
         slope, log_f = -slope, here[0]
@@ -351,7 +367,7 @@ class _Line:
         best = (math.inf, 0.0, 0.0)
         for factor in (1.15, 1.3, 1.6, 2.0, 3.0, 5.0):
             r = factor * c + 0.1
-            found = _core.allocation_line(m, t, sign * r, NO_NODES)
+            found = _line(m, t, sign * r, NO_NODES)
             if found is not None:
                 at_r = found[0] + found[1]
                 best = min(best, ((DEPTH + at_r - r * slope - floor) / (r - c), r, at_r))
@@ -362,7 +378,7 @@ class _Line:
             return None
         dy = 2 * math.pi / period
         y = np.asarray(dy * np.arange(n + 1), dtype=np.float64)
-        found = _core.allocation_line(m, t, sign * c, y)
+        found = _line(m, t, sign * c, y)
         if found is None:
             return None
         cut = math.exp(-0.5 * (y[-1] * m) ** 2 / t) * (1 + t / (m * m * y[-1] * dy))  # sum over n' > n of |F|

@@ -107,6 +107,8 @@ class Loss(NamedTuple):
     atoms : () -> Atoms or None.   lattice : () -> Lattice or None.
     smooth : whether there is a part with a density.
     curve : eps -> (delta(eps), its relative error) of this step alone, where that has a closed form.
+    exponent : t -> K(t), an estimate, where that takes no nodes; NaN where it is out of reach.
+    distance_upper : bound of the total variation distance, where that is cheaper than tails.
     additive : the row of csrc/grid/pld_steps.c that says all of this, for additive noise; else None.
     """
 
@@ -125,10 +127,14 @@ class Loss(NamedTuple):
     exact_inf: Fraction | None = None
     cut: float = math.inf
     curve: Callable[[float], tuple[float, float]] | None = None
+    distance_upper: float | None = None
+    exponent: Callable[[float], float] | None = None
 
     def cgf(self, t, p: float = 1e-30) -> np.ndarray:
         """K(t) = log E[e^{tY}; Y finite] at every t, from the nodes; -inf of no mass. An estimate, for planning
         only."""
+        if self.exponent is not None:
+            return np.array([self.exponent(x) for x in np.atleast_1d(t).tolist()])
         values, log_den = self.nodes(p)
         if not values.size:
             return np.full(np.size(t), -math.inf)
@@ -218,6 +224,7 @@ def reversed_loss(base: Loss) -> Loss:
         mass_inf=base.mass_minus_inf,
         mass_minus_inf=base.mass_inf,
         exact_inf=None,
+        exponent=(lambda t: base.exponent(-1 - t)) if base.exponent is not None else None,
         atoms=atoms,
         lattice=lattice,
         curve=None,

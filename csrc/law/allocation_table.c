@@ -1,0 +1,703 @@
+/* allocation_table.c - H of allocation.c on rotated lines: what all tilts of a range share.
+ *
+ * Symbols as in allocation.c. The grid: x_i = i h, g_k = k H with h = a e, m H = b e for whole numbers a, b, so that
+ *   log |sX| at node x_i + i th of the w-sum and node g_k - i tau of the normal variable is w0 - log t - v/2 +
+ *   (ia + kb) e, and its phase th - m tau is that of all nodes of a line: exp(-sX) is made once for every ia + kb.
+ *
+ * Formulas.
+ *     psi_j(s_i) = sum_k W_jk exp(-z_{ia+kb}),  W_jk = H n(g) X^j;  H(w) by the recurrence of powers of series.
+ *   A node of a line keeps e^{lam w} H(w) h over a scale of its line, at the middle of a range of lam, and its error.
+ *
+ * Error claims. Every node's error is the sum of
+ *   normal    2 e^{(tau+d)^2/2}/(e^{2 pi d/H} - 1) + e^{(tau^2-b^2)/2} of mu_j: aliases at distance d, and nodes
+ *   beyond b deviations [theory: allocation.normal];
+ *   rounding  carried along term by term, first order in u with 2% to spare.
+ * A node whose H is lost in its error has the bound of H for its error [theory: allocation.ends].
+ *
+ * What it does not do: lines whose nodes do not fit the room.
+ */
+#include "law/allocation.h"
+
+#ifndef DEPTH
+#define DEPTH 42.0 /* nats: what quadratures are made for; tests make it smaller */
+#endif
+#define JUMP 40.0 /* nats that a moment may exceed the one needed by, to have lines that turn less */
+#define BEYOND(deep) sqrt(2 * (48 + (deep))) /* deviations at which sums in the normal variable end */
+#define PEAK 0.39894228040143267794          /* 1/sqrt(2 pi) */
+#define MORE 1.02                            /* bounds of first order in u */
+enum {
+    BLOCK = 16,
+    HS_NODES_NEAR = 24
+}; /* nodes of the w-sum, and of g, handled together: their E fits the first cache */
+
+/* log Gamma(nu) - nu w0 and a bound of its absolute error, Re nu > 0: Stirling's series where |nu| >= 16, whose rest
+ * after eight terms is below 1e-18 there [theory: allocation.gamma]. */
+double hs_allocation_log_gamma(double x, double y, double w0, double *re, double *im)
+{
+    static const double b[8] = {1.0 / 12,   -1.0 / 360,        1.0 / 1260, -1.0 / 1680,
+                                1.0 / 1188, -691.0 / 360360.0, 1.0 / 156,  -3617.0 / 122400};
+    double lr = 0, li = 0, size = 0, sr = 0;
+    double si = 0, d, ir, ii;
+    double qr, qi, l, a;
+    double t;
+    int k;
+    for (; x * x + y * y < 256; x += 1) {
+        l = log(hypot(x, y)) - w0;
+        a = atan2(y, x);
+        lr -= l;
+        li -= a;
+        size += fabs(l) + fabs(w0) + a + 1;
+    }
+    d = x * x + y * y;
+    ir = x / d;
+    ii = -y / d;
+    qr = ir * ir - ii * ii;
+    qi = 2 * ir * ii;
+    for (k = 7; k >= 0; k--) {
+        t = sr * qr - si * qi + b[k];
+        si = sr * qi + si * qr;
+        sr = t;
+    }
+    l = 0.5 * log(d) - w0;
+    a = atan2(y, x);
+    *re = lr + (x - 0.5) * l - y * a - 0.5 * w0 - x + HS_LOG_SQRT_2PI + (sr * ir - si * ii);
+    *im = li + (x - 0.5) * a + y * l - y + (sr * ii + si * ir);
+    return HS_U * (6 * size + (8 * (fabs(l) + a) + 4 * (fabs(w0) + 1)) * sqrt(d) + 8 * fabs(w0) + 40) + 1e-18;
+}
+
+/* psi_0 .. psi_{n+1} at BLOCK nodes, and in the last row psi_0 - 1; absolute errors. */
+typedef struct {
+    double re[HS_ALLOCATION_ORDER + 3][BLOCK], im[HS_ALLOCATION_ORDER + 3][BLOCK], err[HS_ALLOCATION_ORDER + 3][BLOCK];
+} psi_block;
+
+/* E = exp(-z) at consecutive nodes: its parts, the real part less 1, the modulus, the error of E and that of E - 1. */
+enum { E_RE, E_IM, E_LESS, E_SIZE, E_ERR, E_ERR_LESS, E_ROWS };
+
+/* The rule in the normal variable for a line at angle th. Node k has g = (k - middle) H. */
+typedef struct {
+    double tau, mesh, beyond, alias; /* alias: of the integral of |f| on the edge of the strip */
+    double co, si, edge;             /* cos, sin of th - m tau; least cos on the edges */
+    double most;                     /* nats below which E is no longer told from 0 */
+    double e;                        /* h = a e, m H = b e */
+    int64_t count, middle, a, b;
+    int64_t lanes, size; /* nodes x_i that a strip of E serves; doubles of one of its rows, */
+    int64_t row, skip;   /* a times row: an index ia + kb by its remainder; what a node of g is beyond the one before */
+    double *w, *E;       /* for every order rows re, im, modulus and error of the weights; then a strip */
+} normal_rule;
+
+/* The weight of order 0 at node g: H n(g + i tau), its parts, modulus and error. The error of X^j adds 7 j (|m g| + v)
+ * and that of its phase. */
+static void weigh_node(const normal_rule *R, double m, int n, int64_t k)
+{
+    double g = (double)(k - R->middle) * R->mesh, flat = 0.5 * (g - R->tau) * (g + R->tau), v = m * m;
+    double W = exp(-flat) * R->mesh * PEAK, X = exp(m * g - 0.5 * v), co = cos(m * R->tau), si = -sin(m * R->tau);
+    double ph = R->tau * g, wr = W * cos(ph), wi = W * sin(ph), *o = R->w + k;
+    double rough = 7 * (g * g + R->tau * R->tau) + 8 * fabs(ph) + 16 + (double)R->count;
+    double each = 7 * (fabs(m * g) + v) + 12 * m * R->tau + 12;
+    int j;
+    for (j = 0; j <= n + 1; j++, o += 4 * R->count) {
+        double r = wr * X;
+        o[0] = wr;
+        o[R->count] = wi;
+        o[2 * R->count] = W;
+        o[3 * R->count] = W * HS_U * (rough + j * each);
+        wr = r * co - wi * X * si;
+        wi = r * si + wi * X * co;
+        W *= X;
+    }
+}
+
+/* On Im g = -tau the phase of sX is th - m tau, and strips of half width d keep it within pi/2. Order j has the
+ * weight H n(g) X^j. deep: nats that psi falls below its value at 0; h: the mesh in w. */
+static int normal_place(double m, double t, double th, double deep, int n, double h, double *w, normal_rule *R)
+{
+    double up = (HS_PI / 2 - th) / m, tau = fmin(fmax(3 - up, 0), th / m), d, want = DEPTH + deep + log(t);
+    double b, ratio;
+    double beyond = BEYOND(deep), top = beyond + (n + 1) * m;
+    int64_t k;
+    d = fmin(0.85 * fmin(up + tau, (HS_PI / 2 + th) / m - tau), 9.6);
+    b = tau + d;
+    if (!(d > 1e-4 && cos(th - m * tau) > 1e-3)) return HS_NO_PATH;
+    R->tau = tau;
+    ratio = m * 2 * HS_PI * d / (want + 0.5 * b * b) / h; /* of the meshes, which a and b come close to from below */
+    if (!(ratio > 1e-4 && ratio < 1e9)) return HS_TOO_MANY_NODES;
+    R->a = ratio >= 3 ? 1 : (int64_t)ceil(3 / ratio);
+    R->b = (int64_t)floor(ratio * (double)R->a);
+    R->e = h / (double)R->a;
+    R->mesh = (double)R->b * R->e / m;
+    R->alias = 2 * exp(0.5 * b * b) / expm1(2 * HS_PI * d / R->mesh * (1 - 1e-12));
+    R->edge = cos(fabs(th - m * tau) + m * d) * (1 - 1e-12);
+    R->co = cos(th - m * tau);
+    R->si = sin(th - m * tau);
+    R->middle = (int64_t)ceil(beyond / R->mesh);
+    R->count = R->middle + (int64_t)ceil(top / R->mesh) + 1;
+    R->beyond = beyond;
+    R->most = fmax(600 - deep, 300); /* products with weights and with u stay normal numbers, which are fast */
+    R->w = w;
+    R->E = w + 4 * R->count * (n + 2);
+    if (!(4 * (double)R->count * (n + 2) < HS_ALLOCATION_SCRATCH && top * m < 600)) return HS_TOO_MANY_NODES;
+    for (k = 0; k < R->count; k++) weigh_node(R, m, n, k);
+    return HS_OK;
+}
+
+/* The nodes of order j end here: beyond the last deviation from jm. */
+static int64_t order_end(const normal_rule *R, double m, int j)
+{
+    int64_t end = R->middle + (int64_t)ceil((R->beyond + j * m) / R->mesh) + 1;
+    return end < R->count ? end : R->count;
+}
+
+/* Strips of E for `lanes` nodes, or the largest for which there is room. */
+static int strips_place(normal_rule *R, int n, int64_t lanes)
+{
+    int64_t room = (HS_ALLOCATION_SCRATCH - 4 * R->count * (n + 2)) / E_ROWS;
+    for (R->lanes = 32 * BLOCK; R->lanes > BLOCK && R->lanes / 2 >= lanes;) R->lanes /= 2;
+    for (; R->lanes >= BLOCK; R->lanes /= 2) {
+        R->skip = R->b / R->a;
+        if (R->a == 1 && R->b >= R->lanes) R->skip = R->lanes; /* nothing is shared: one after the other */
+        R->row = R->lanes + (R->a == 1 ? (R->count - 1) * R->skip : (R->count - 1) * R->b / R->a);
+        R->size = R->a * R->row;
+        if (R->size <= room) return HS_OK;
+    }
+    return HS_TOO_MANY_NODES;
+}
+
+/* E at log |z| = w + N e, for N = first, first + step, ..; off: relative error of z where N = 0, to which 4u |N e| is
+ * added. E below e^-most stands for less, within itself. */
+HS_CLONES static void exponentials(const normal_rule *R, double w, double off, int64_t first, int64_t step,
+                                   int64_t count, double *restrict o)
+{
+    const double co = R->co, si = R->si, e = R->e, most = R->most;
+    const int64_t size = R->size;
+    int64_t i;
+    for (i = 0; i < count; i++) {
+        double p = (double)(first + i * step) * e, z = hs_exp(w + p < 700 ? w + p : 700), at = z * co, b;
+        double s, E, m1, d;
+        double c, lost = at < most ? 0 : 2;
+        at = at < most ? at : most;
+        b = z * si;
+        b = b < 8e5 ? b : 8e5;
+        E = hs_exp_m1(-at, &m1);
+        hs_cis_m1(b, &c, &s);
+        d = E * (HS_U * (6 + 8 * (b < 3 ? b : 3) + 2 * b) +
+                 (z < 1e290 ? z : 1e290) * (off + 4 * HS_U * (p < 0 ? -p : p)) + lost);
+        o[E_RE * size + i] = E * (1 + c);
+        o[E_IM * size + i] = -s * E;
+        o[E_LESS * size + i] = m1 + (c + m1 * c);
+        o[E_SIZE * size + i] = E;
+        o[E_ERR * size + i] = d;
+        o[E_ERR_LESS * size + i] = d + HS_U * (8 * (m1 < 0 ? -m1 : m1) + 12 * (b < 3 ? b : 3));
+    }
+}
+
+/* The strip whose first node is x_first. w: log |z| at x = 0, g = 0. */
+static void fill_strip(const normal_rule *R, double w, double rough, int64_t first)
+{
+    double off = HS_U * (4 * rough + 24);
+    int64_t k, at = first * R->a - R->middle * R->b;
+    if (R->a == 1 && R->skip < R->b)
+        for (k = 0; k < R->count; k++) exponentials(R, w, off, at + k * R->b, 1, R->lanes, R->E + k * R->lanes);
+    else
+        for (k = 0; k < R->a; k++) exponentials(R, w, off, at + k, R->a, R->row, R->E + k * R->row);
+}
+
+/* A node of g in the strip: where its E begins, and the remainder of its index modulo a. */
+typedef struct {
+    int64_t k, at, phase;
+} place_of_node;
+
+static inline void next_node(const normal_rule *R, int64_t left, place_of_node *p)
+{
+    p->k++;
+    p->at += R->skip + left * R->row;
+    if ((p->phase += left) >= R->a) {
+        p->phase -= R->a;
+        p->at += 1 - R->a * R->row;
+    }
+}
+
+/* One order at BLOCK nodes: W E, and its error, of the nodes of g from p up to `end`; `less` for psi_0 - 1. E points at
+ * the block's first node. */
+HS_CLONES static void order_sums(const normal_rule *R, const double *W, const double *E, int less, place_of_node p,
+                                 int64_t end, double *restrict re, double *restrict im, double *restrict err)
+{
+    const int64_t n = R->count, size = R->size, left = R->b % R->a;
+    double a[BLOCK], b[BLOCK], d[BLOCK];
+    const double *er = E + (less ? E_LESS : E_RE) * size, *ee = E + (less ? E_ERR_LESS : E_ERR) * size;
+    const double *ei = E + E_IM * size, *es = E + E_SIZE * size;
+    int i;
+    for (i = 0; i < BLOCK; i++) {
+        a[i] = re[i];
+        b[i] = im[i];
+        d[i] = err[i];
+    }
+    for (; p.k < end; next_node(R, left, &p)) {
+        const double wr = W[p.k], wi = W[n + p.k], w = W[2 * n + p.k], e = W[3 * n + p.k];
+        const int64_t at = p.at;
+        for (i = 0; i < BLOCK; i++) {
+            double x = er[at + i], y = ei[at + i], s = less ? fabs(x) + fabs(y) : es[at + i];
+            a[i] += wr * x - wi * y;
+            b[i] += wr * y + wi * x;
+            d[i] += w * ee[at + i] + s * e;
+        }
+    }
+    for (i = 0; i < BLOCK; i++) {
+        re[i] = a[i];
+        im[i] = b[i];
+        err[i] = d[i];
+    }
+}
+
+/* What the rule misses of psi_j, j = 0..n+1, at |s| >= r: E X^j e^{-rX} <= (N/(e r))^N mu_{j-N} for every N >= 0, N
+ * near its least by Newton's method [theory: allocation.normal]. */
+static void normal_miss(const normal_rule *R, double m, int n, double r, double *miss)
+{
+    double N = 0.5, v = m * m, lr = log(r * R->edge), ends = exp(0.5 * (R->tau - R->beyond) * (R->tau + R->beyond));
+    double low, top, bound;
+    int j, it;
+    low = exp(-m * R->beyond - 0.5 * v);
+    for (j = 0; j <= n + 1; j++) {
+        for (it = 0; it < 3; it++) N *= exp(-(log(N) - lr - (j - N - 0.5) * v) / (1 + v * N));
+        top = exp(-r * R->co * exp(m * (R->beyond + j * m) - 0.5 * v) * (1 - 1e-9));
+        bound = fmin(0.5 * j * (j - 1) * v, N * (log(N) - 1 - lr) + 0.5 * (j - N) * (j - N - 1) * v);
+        miss[j] = (R->alias * exp(bound) + ends * (pow(low, j) + exp(0.5 * j * (j - 1) * v) * top)) * MORE + 1e-299;
+        N = fmax(N, 1e-3);
+    }
+    miss[n + 2] = 2 * (R->alias + 2 * ends) * MORE;
+}
+
+/* psi at BLOCK nodes from x_first on; `from`: the first node of the strip at hand. */
+static void psi_sums(const normal_rule *R, double m, double t, int n, double w0, int64_t first, int64_t from,
+                     psi_block *out)
+{
+    double h = (double)R->a * R->e, miss[HS_ALLOCATION_ORDER + 3], s = 0;
+    const double *E = R->E + (first - from);
+    place_of_node p = {0, 0, 0};
+    int i, j;
+    for (j = 0; j <= n + 2; j++)
+        for (i = 0; i < BLOCK; i++) out->re[j][i] = out->im[j][i] = out->err[j][i] = 0;
+    while (p.k < R->count) {
+        int64_t end = p.k + HS_NODES_NEAR < R->count ? p.k + HS_NODES_NEAR : R->count;
+        for (j = 0; j <= n + 2; j++) {
+            int k = j <= n + 1 ? j : 0;
+            int64_t last = order_end(R, m, k);
+            order_sums(R, R->w + 4 * k * R->count, E, j > n + 1, p, end < last ? end : last, out->re[j], out->im[j],
+                       out->err[j]);
+        }
+        while (p.k < end) next_node(R, R->b % R->a, &p);
+    }
+    for (i = 0; i < BLOCK; i++) {
+        double x = (double)(first + i) * h;
+        if (i == 0 || x > s + 0.7) { /* what is missed falls with |s| */
+            s = x;
+            normal_miss(R, m, n, exp(x + w0 - log(t)) * (1 - 1e-12), miss);
+        }
+        for (j = 0; j <= n + 2; j++) out->err[j][i] = out->err[j][i] * MORE + miss[j];
+    }
+}
+
+/* Makes the next strip where block `first` begins one; how far it is from the first node of all. */
+static int64_t strip_at(const normal_rule *R, double m, double t, double w0, int64_t start, int64_t first)
+{
+    int64_t from = start + (first - start) / R->lanes * R->lanes;
+    double lt = log(t), w = w0 - lt - 0.5 * m * m;
+    if (first == from) fill_strip(R, w, fabs(w0) + lt + m * m, first);
+    return from;
+}
+
+/* Terms of a series at the lanes of a block, and their errors. */
+typedef struct {
+    double re[HS_ALLOCATION_ORDER + 1][BLOCK], im[HS_ALLOCATION_ORDER + 1][BLOCK], err[HS_ALLOCATION_ORDER + 1][BLOCK];
+} terms_block;
+
+/* a = sum psi_j x^j/j! over psi_0, x in units of 1/t, and its power p = a^(t-1). */
+typedef struct {
+    terms_block a, p, square, product;
+    double fr[BLOCK], fi[BLOCK], mod[BLOCK], e0[BLOCK]; /* phi, its modulus and error */
+    double qr[BLOCK], qi[BLOCK], qe[BLOCK];             /* [x^n] p sum psi_{j+1} x^j/j! */
+} series;
+
+/* Term k of a; scale = t^-k/k!. */
+HS_CLONES static void quotient(const psi_block *P, int k, double scale, series *restrict S)
+{
+    int i;
+    for (i = 0; i < BLOCK; i++) {
+        double br = P->re[k][i], bi = P->im[k][i], fr = S->fr[i], fi = S->fi[i];
+        double mod = S->mod[i], e0 = S->e0[i], m2 = mod * mod, size = fabs(br) + fabs(bi);
+        S->a.re[k][i] = (br * fr + bi * fi) / m2 * scale;
+        S->a.im[k][i] = (bi * fr - br * fi) / m2 * scale;
+        S->a.err[k][i] =
+            1e-300 + MORE * scale * ((P->err[k][i] + size * e0 / mod) / (mod - e0) + (3 * k + 14) * HS_U * size / mod);
+    }
+}
+
+/* Term k of z: the sum of x_j y_{k-j}, or with T that of p by k p_k = sum_j ((T+1) j - k) a_j p_{k-j}. */
+HS_CLONES static void product_term(const terms_block *x, const terms_block *y, int k, double T, terms_block *z)
+{
+    double sr[BLOCK] = {0}, si[BLOCK] = {0}, se[BLOCK] = {0};
+    int i, j;
+    for (j = T > 0 ? 1 : 0; j <= k; j++) {
+        const double f = T > 0 ? (T * j - k + j) / k : 1, f1 = fabs(f);
+        for (i = 0; i < BLOCK; i++) {
+            double xr = x->re[j][i], xi = x->im[j][i], yr = y->re[k - j][i], yi = y->im[k - j][i];
+            double x1 = fabs(xr) + fabs(xi), y1 = fabs(yr) + fabs(yi), ye = y->err[k - j][i];
+            sr[i] += f * (xr * yr - xi * yi);
+            si[i] += f * (xr * yi + xi * yr);
+            se[i] += f1 * (x1 * ye + x->err[j][i] * (y1 + ye) + (8 + k) * HS_U * x1 * y1);
+        }
+    }
+    for (i = 0; i < BLOCK; i++) {
+        z->re[k][i] = sr[i];
+        z->im[k][i] = si[i];
+        z->err[k][i] = MORE * se[i];
+    }
+}
+
+static void multiply(const terms_block *x, terms_block *y, int n, terms_block *product)
+{
+    int k;
+    for (k = 0; k <= n; k++) product_term(x, y, k, 0, product);
+    memcpy(y, product, sizeof(*product));
+}
+
+/* Term n - k of p times term k of sum psi_{j+1} x^j/j!, added to q. */
+HS_CLONES static void last_product(const psi_block *P, int n, int k, double scale, series *restrict S)
+{
+    int i;
+    for (i = 0; i < BLOCK; i++) {
+        double br = P->re[k + 1][i] * scale, bi = P->im[k + 1][i] * scale, size = fabs(br) + fabs(bi);
+        double be = P->err[k + 1][i] * scale + (3 * k + 3) * HS_U * size;
+        double pr = S->p.re[n - k][i], pi = S->p.im[n - k][i], p1 = fabs(pr) + fabs(pi), pe = S->p.err[n - k][i];
+        S->qr[i] += pr * br - pi * bi;
+        S->qi[i] += pr * bi + pi * br;
+        S->qe[i] += size * pe + be * (p1 + pe) + (8 + n) * HS_U * size * p1;
+    }
+}
+
+/* The power t - 1 of a, times sum psi_{j+1} x^j/j! [theory: allocation.mellin]. By its recurrence, whose factors are
+ * positive up to order t; beyond, where they would cancel, by squares, whose terms do not. */
+static void power_series(const psi_block *P, double t, int n, series *S)
+{
+    double scale = 1;
+    int64_t T = (int64_t)t - 1;
+    int i, k;
+    for (i = 0; i < BLOCK; i++) {
+        S->p.re[0][i] = S->a.re[0][i] = 1;
+        S->p.im[0][i] = S->p.err[0][i] = S->a.im[0][i] = S->a.err[0][i] = 0;
+        S->qr[i] = S->qi[i] = S->qe[i] = 0;
+    }
+    for (k = 1; k <= n; k++) {
+        scale /= t * k;
+        quotient(P, k, scale, S);
+        if (n <= t) product_term(&S->a, &S->p, k, t - 1, &S->p);
+        else
+            for (i = 0; i < BLOCK; i++) S->p.re[k][i] = S->p.im[k][i] = S->p.err[k][i] = 0;
+    }
+    if (n > t) {
+        memcpy(&S->square, &S->a, sizeof(S->a));
+        for (; T; T >>= 1) {
+            if (T & 1) multiply(&S->square, &S->p, n, &S->product);
+            if (T > 1) multiply(&S->square, &S->square, n, &S->product);
+        }
+    }
+    for (scale = 1, k = 0; k <= n; k++) {
+        last_product(P, n, k, scale, S);
+        scale /= t * (k + 1);
+    }
+}
+
+/* log of H/n!, its argument and relative error at one node. */
+typedef struct {
+    double lr, li, rel;
+    int known; /* 1: the value stands above its error; 0: lr is a bound; -1: neither */
+} h_value;
+
+/* phi at the lanes: by psi_0 - 1 where it is above 1/2. A modulus of 0 becomes 1 with an error of 1. */
+static void phi_of(const psi_block *P, int n, series *S)
+{
+    int i;
+    for (i = 0; i < BLOCK; i++) {
+        double x = P->re[n + 2][i], y = P->im[n + 2][i];
+        S->fr[i] = 1 + x;
+        S->fi[i] = y;
+        S->mod[i] = hypot(1 + x, y);
+        S->e0[i] = P->err[n + 2][i] + HS_U * S->mod[i];
+        if (!(2 * x + x * x + y * y > -0.75)) {
+            S->fr[i] = P->re[0][i];
+            S->fi[i] = P->im[0][i];
+            S->mod[i] = hypot(S->fr[i], S->fi[i]);
+            S->e0[i] = P->err[0][i];
+        }
+        if (!(S->mod[i] > 0)) S->mod[i] = S->e0[i] = S->fr[i] = 1;
+    }
+}
+
+static h_value h_at(const psi_block *P, const series *S, int i, double t, int n)
+{
+    h_value o = {-HUGE_VAL, 0, 0, -1};
+    double x = P->re[n + 2][i], y = P->im[n + 2][i], X = 2 * x + x * x + y * y;
+    double mod = S->mod[i], e0 = S->e0[i];
+    double size, T = t - 1;
+    if (!(mod > 4 * e0)) {
+        if (n > 0) return o;
+        o.lr = T * log(mod + e0) + log(hypot(P->re[1][i], P->im[1][i]) + P->err[1][i]);
+        o.known = 0;
+        return o;
+    }
+    o.lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod);
+    o.li = atan2(S->fi[i], S->fr[i]);
+    o.rel = T * (e0 / (mod - e0) + 10 * HS_U * (fabs(o.lr) + fabs(o.li)));
+    o.lr *= T;
+    o.li *= T;
+    size = hypot(S->qr[i], S->qi[i]);
+    if (!(size < HUGE_VAL && S->qe[i] < HUGE_VAL)) return o;
+    if (!(size > 4 * S->qe[i] && o.rel < 0.02)) {
+        o.lr += log(size + S->qe[i]) + o.rel;
+        o.known = 0;
+        return o;
+    }
+    o.lr += log(size);
+    o.li += atan2(S->qi[i], S->qr[i]);
+    o.rel = MORE * (o.rel + S->qe[i] / (size - S->qe[i]) + 8 * HS_U);
+    o.known = 1;
+    return o;
+}
+
+/* log of a bound of n! [x^n] (sum psi_j (x/t)^j/j!)^{t-1} (sum psi_{j+1} (x/t)^j/j!) for real psi_j with upper
+ * bounds up: the terms of the recurrence that are negative, where n > t, are left out. */
+static double log_h_upper(const double *up, double t, int n)
+{
+    double a[HS_ALLOCATION_ORDER + 1], p[HS_ALLOCATION_ORDER + 1], scale = 1, sum = 0;
+    double T = t - 1;
+    int j, k;
+    p[0] = 1;
+    for (k = 1; k <= n; k++) {
+        scale /= t * k;
+        a[k] = up[k] / up[0] * scale + 1e-300;
+        for (p[k] = 0, j = 1; j <= k; j++) p[k] += fmax(0, (T * j - k + j) / k) * a[j] * p[k - j];
+    }
+    for (scale = 1, k = 0; k <= n; k++) {
+        sum += p[n - k] * (up[k + 1] * scale + 1e-300);
+        scale /= t * (k + 1);
+    }
+    return T * log(up[0]) + log(sum) + lgamma(n + 1.0) + 1e-9;
+}
+
+/* About the nats that psi falls below its value at 0 where e^{lam x} H does not matter any more: log psi is about
+ * -W(W + 2)/2v, where its slope in x is -W/v, and log H that times t; F(-c) is about e^{lam^2 v/2t}. */
+static double depth_of(const hs_allocation *A)
+{
+    double v = A->m * A->m, middle = A->lam_hi * v / A->t, W = middle + sqrt(2 * DEPTH * v / A->t + middle * middle);
+    return fmax(2 * (DEPTH + A->lam_hi) / A->t, 0.5 * W * (W + 2) / v);
+}
+
+/* Bounds of H on the real line: everywhere (A->log_top = log E_P (S/t)^n), and beyond x_end, where H falls by at least
+ * e^{-fall} a unit [theory: allocation.ends]. x_end is where e^{lam x} H is below e^goal, lam = lam_hi. */
+static int find_ends(hs_allocation *A, double goal)
+{
+    double up[HS_ALLOCATION_ORDER + 2], from = 0, step = fmin(0.75, 3 / sqrt(A->lam_hi)) / 8;
+    double v = A->m * A->m, lam = A->lam_hi, x;
+    psi_block P;
+    normal_rule R;
+    int i, j, it, st;
+    for (j = 0; j <= A->n + 1; j++) up[j] = exp(0.5 * j * (j - 1) * v);
+    A->log_top = log_h_upper(up, A->t, A->n);
+    for (it = 0; it < HS_ALLOCATION_BOUNDS / BLOCK; it++, from += BLOCK * step, step *= 1.5) {
+        if ((st = normal_place(A->m, A->t, 0, depth_of(A), A->n, step, A->scratch, &R))) return st;
+        if ((st = strips_place(&R, A->n, BLOCK))) return st;
+        strip_at(&R, A->m, A->t, A->w0 + from, 0, 0);
+        psi_sums(&R, A->m, A->t, A->n, A->w0 + from, 0, 0, &P);
+        for (i = 0; i < BLOCK; i++) {
+            for (j = 0; j <= A->n + 1; j++) up[j] = P.re[j][i] + P.err[j][i];
+            x = from + i * step;
+            A->at[BLOCK * it + i] = A->x_end = x;
+            A->bound[BLOCK * it + i] = A->log_end = log_h_upper(up, A->t, A->n);
+            A->fall = exp(x + A->w0) * (P.re[1][i] - P.err[1][i]) / up[0] * (1 - 1e-9);
+            A->bounds = BLOCK * it + i + 1;
+            if (A->fall > lam * (1 + 1e-3) && A->log_end + lam * x - log(A->fall / lam - 1) < goal) return HS_OK;
+        }
+    }
+    return HS_TOO_MANY_NODES;
+}
+
+/* log of a bound of H at real x, which falls in x. */
+static double bound_at(const hs_allocation *A, double x)
+{
+    double best = A->log_top;
+    int i;
+    if (x >= A->x_end) return A->log_end - A->fall * (x - A->x_end);
+    for (i = 0; i < A->bounds && A->at[i] <= x; i++) best = fmin(best, A->bound[i]);
+    return best;
+}
+
+/* log of h sum over nodes x' >= x of e^{lam x'} |H(x' + i th)|, for x + log cos th >= x_end. */
+double hs_allocation_right_upper(const hs_allocation *A, double x, double log_cos)
+{
+    return A->lam * x + A->log_end - A->fall * (x + log_cos - A->x_end) + log(A->h) -
+           log(-expm1((A->lam - A->fall) * A->h)) + 1e-9;
+}
+
+/* The same over nodes x' <= x, x + log cos th <= 0: log E e^{-rS} is convex in r, so that at r = e^{x + w0} it lies
+ * below its chord from 0 to r_0 = e^{w0}. */
+double hs_allocation_left_upper(const hs_allocation *A, double x, double log_cos)
+{
+    double fall = fmax(0, A->log_top - A->bound[0]) * exp(x + log_cos), flat, best;
+    flat = A->lam * x + A->log_top + log(A->h) - log(-expm1(-A->lam * A->h));
+    best = fall < A->lam ? flat - fall + log(-expm1(-A->lam * A->h)) - log(-expm1((fall - A->lam) * A->h)) : flat;
+    return fmin(flat, best) + 1e-9;
+}
+
+/* The nodes of line i: both ends below e^goal, for lam_lo on the left and lam_hi on the right. */
+static void window(hs_allocation *A, int i, double depth, int64_t *first, int64_t *count)
+{
+    double th = atan(sinh(i * A->turn)), log_cos = log(cos(th)), lo = -100, hi = 0;
+    double mid, re, im, goal;
+    double y;
+    int it;
+    A->lam = A->lam_lo;
+    hs_allocation_log_gamma(A->lam, 0, A->w0, &goal, &im);
+    for (it = 0; it < 2 && A->turn > 0; it++) {
+        y = A->lam * sinh(fmax(0, i + it - 0.5) * A->turn);
+        hs_allocation_log_gamma(A->lam, y, A->w0, &re, &im);
+        goal = it ? fmin(goal, re + y * th) : re + y * th;
+    }
+    goal -= depth;
+    for (it = 0; it < 40; it++) {
+        mid = 0.5 * (lo + hi);
+        if (hs_allocation_left_upper(A, mid - log_cos, log_cos) < goal) lo = mid;
+        else hi = mid;
+    }
+    *first = (int64_t)floor((lo - log_cos) / A->h);
+    *count = (int64_t)ceil((A->x_end - log_cos) / A->h) - *first + 1;
+    *count = (*count + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+/* Logs, arguments and relative errors of e^{from w} H h at the nodes of a line, over e^{from w0}; where H is lost in
+ * its error -HUGE_VAL, 0 and the log of its bound. Returns the largest log, of either. */
+static int line_logs(hs_allocation *A, double th, int64_t start, int64_t count, double *lr, double *li, double *rel,
+                     double *top)
+{
+    normal_rule R;
+    psi_block P;
+    series S;
+    double log_cos = log(cos(th)), fact = lgamma(A->n + 1.0);
+    int64_t j;
+    int i, st = normal_place(A->m, A->t, th, depth_of(A), A->n, A->h, A->scratch, &R);
+    if (st || (st = strips_place(&R, A->n, count))) return st;
+    *top = -HUGE_VAL;
+    for (j = 0; j < count; j += BLOCK) {
+        int64_t from = strip_at(&R, A->m, A->t, A->w0, start, start + j);
+        psi_sums(&R, A->m, A->t, A->n, A->w0, start + j, from, &P);
+        phi_of(&P, A->n, &S);
+        power_series(&P, A->t, A->n, &S);
+        for (i = 0; i < BLOCK; i++) {
+            double x = (double)(start + j + i) * A->h, up = A->from * x + log(A->h);
+            h_value H = h_at(&P, &S, i, A->t, A->n);
+            lr[j + i] = -HUGE_VAL;
+            li[j + i] = 0;
+            if (H.known < 1) {
+                double bound = bound_at(A, x + log_cos);
+                rel[j + i] = up + (H.known == 0 ? fmin(bound, H.lr + fact) : bound);
+            } else {
+                lr[j + i] = H.lr + up + fact;
+                li[j + i] = H.li + A->from * th;
+                rel[j + i] = H.rel + HS_U * (6 * (fabs(up) + fact + fabs(lr[j + i]) + fabs(li[j + i])) + 20);
+                *top = fmax(*top, lr[j + i]);
+            }
+        }
+    }
+    return *top > -HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+/* The nodes of one line, over e^top: parts and errors. */
+static int fill_line(hs_allocation *A, double *line)
+{
+    int64_t j, start = (int64_t)line[HS_LINE_FIRST], count = (int64_t)line[HS_LINE_COUNT];
+    double *re = line + HS_LINE_HEAD, *im = re + count, *err = im + count, top;
+    int st = line_logs(A, line[HS_LINE_ANGLE], start, count, re, im, err, &top);
+    if (st) return st;
+    for (j = 0; j < count; j++) {
+        double mod = exp(re[j] - top), ph = im[j];
+        if (re[j] == -HUGE_VAL) err[j] = exp(fmin(err[j] - top, 700)) * (1 + 1e-9);
+        else err[j] = mod * (err[j] + 12 * HS_U) * MORE;
+        re[j] = mod > 0 ? mod * cos(ph) : 0;
+        im[j] = mod > 0 ? mod * sin(ph) : 0;
+    }
+    line[HS_LINE_TOP] = top;
+    return HS_OK;
+}
+
+/* The order for lam = n + c >= want, less where rare jumps would make E_P (S/t)^n, about e^jump, much larger than
+ * F(-c): what is left out is bounded by multiples of that moment. lam >= 3 where the weights fit a double. */
+static int order(double m, double t, double c, double want)
+{
+    int n, least = (int)fmin(fmax(0, ceil(3 - c)), HS_ALLOCATION_ORDER);
+    int most = (int)fmin(fmax(0, ceil(want - c)), HS_ALLOCATION_ORDER);
+    double first = fmax(0, 0.5 * (least + 1) * least * m * m - (least - 1) * log(t)), jump;
+    for (n = most; n > 0; n--) {
+        jump = 0.5 * (n + 1) * n * m * m - (n - 1) * log(t);
+        if (jump < (n > least ? fmin(first + JUMP, 500) : 500) && (20 + (n + 1) * m) * m < 600) break;
+    }
+    return n;
+}
+
+/* Order and range of tilts, `part` of the widest, centre, mesh, angles, and bounds of H. */
+static int place(hs_allocation *A, double m, double t, double c, double y_max, double part)
+{
+    double reach, period, wide, re;
+    double im;
+    int st;
+    A->m = m;
+    A->t = t;
+    A->a = sqrt(t) / m;
+    A->y_max = y_max;
+    A->n = order(m, t, c, y_max > 0 ? fmax(3, 1.5 * fmin(A->a, 40)) : 6);
+    A->lam_lo = A->lam_hi = A->from = A->n + c;
+    A->lines = 0;
+    if (!(A->from > 0.5 && A->from < 1e7)) return HS_OUT_OF_RANGE;
+    wide = part * fmin(0.5 * A->from, y_max > 0 ? fmax(1, 0.15 * A->from) : fmax(3, 6 * sqrt(A->from)));
+    A->lam_lo = A->from - wide;
+    A->lam_hi = A->from + wide;
+    reach = A->a * sqrt(2 * DEPTH);
+    period = fmin(reach, 50 + 10 * sqrt(A->lam_hi));
+    if (y_max > 0) period = fmin(reach, y_max) + 1.1 * reach;
+    A->h = 2 * HS_PI / period;
+    A->w0 = log(A->from);
+    A->turn = y_max > 0 ? sqrt(24 / A->lam_hi) : 0;
+    hs_allocation_log_gamma(A->lam_hi, 0, A->w0, &re, &im);
+    if ((st = find_ends(A, re - DEPTH - 2))) return st;
+    A->lines = y_max > 0 ? 1 + (int)ceil(asinh(fmin(y_max, reach) / A->lam_lo) / A->turn) : 1;
+    return A->lines <= HS_ALLOCATION_LINES ? HS_OK : HS_TOO_MANY_NODES;
+}
+
+/* All lines; depth: nats of what the ends of their windows leave out. */
+static int fill_lines(hs_allocation *A, double depth, int64_t room)
+{
+    int64_t at = 0, first, count;
+    int i, st;
+    for (i = 0; i < A->lines; i++) {
+        window(A, i, depth, &first, &count);
+        if (at + HS_LINE_HEAD + 3 * count > room) return HS_TOO_MANY_NODES;
+        A->start[i] = at;
+        A->g[at + HS_LINE_ANGLE] = atan(sinh(i * A->turn));
+        A->g[at + HS_LINE_FIRST] = (double)first;
+        A->g[at + HS_LINE_COUNT] = (double)count;
+        if ((st = fill_line(A, A->g + at))) return st;
+        at += HS_LINE_HEAD + 3 * count;
+    }
+    return HS_OK;
+}
+
+/* H for c and tilts near it, for y <= y_max; y_max = 0: on the real line alone. Where that fails A has no lines. room:
+ * doubles at A->g, kept; HS_ALLOCATION_SCRATCH of them at A->scratch, overwritten. */
+int hs_allocation_table(hs_allocation *A, double m, double t, double c, double y_max, int64_t room)
+{
+    int st = place(A, m, t, c, y_max, 1);
+    if (!st) st = fill_lines(A, DEPTH + 2, room);
+    if (st && A->lam_hi > A->lam_lo) { /* fewer tilts reach less far */
+        st = place(A, m, t, c, y_max, 0.1);
+        if (!st) st = fill_lines(A, DEPTH + 2, room);
+    }
+    if (st) A->lines = 0;
+    return st;
+}
