@@ -128,7 +128,7 @@ static int normal_place(double m, double t, double th, double deep, int n, doubl
     R->alias = 2 * exp(0.5 * b * b) / expm1(2 * HS_PI * d / R->mesh * (1 - 1e-12));
     R->edge = cos(fabs(th - m * tau) + m * d) * (1 - 1e-12);
     R->co = cos(th - m * tau);
-    R->si = sin(th - m * tau);
+    R->si = fmax(sin(th - m * tau), 0); /* m tau <= th but for rounding */
     R->middle = (int64_t)ceil(beyond / R->mesh);
     R->count = R->middle + (int64_t)ceil(top / R->mesh) + 1;
     R->beyond = beyond;

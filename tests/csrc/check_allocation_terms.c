@@ -116,8 +116,9 @@ static void strips(void)
         double re = 0, im = 0, s = exp((double)at * h + w0 - log(t)), scale = exp(0.5 * j * (j - 1) * m * m);
         int64_t k;
         for (k = 0; k < R.count; k++) {
-            double g = (double)(k - R.middle) * R.mesh, X = exp(m * g - 0.5 * m * m), z = s * X;
-            double W = R.mesh * PEAK * exp(j * (m * g - 0.5 * m * m) - 0.5 * (g * g - R.tau * R.tau) - z * R.co);
+            double g = (double)(k - R.middle) * R.mesh, X = exp(m * g - 0.5 * m * m), z = s * X, W;
+            if (z * R.co > 600) break;
+            W = R.mesh * PEAK * exp(j * (m * g - 0.5 * m * m) - 0.5 * (g * g - R.tau * R.tau) - z * R.co);
             re += W * cos(R.tau * (g - j * m) - z * R.si);
             im += W * sin(R.tau * (g - j * m) - z * R.si);
         }

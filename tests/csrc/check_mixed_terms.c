@@ -731,7 +731,7 @@ int main(int argc, char **argv)
     double *scratch;
     int i;
     terms_begin(argc, argv);
-    n_work = hs_mixed_work(LAWS, ROOM, 2, 0, NODES);
+    n_work = hs_mixed_work(LAWS, ROOM, 2, NODES);
     work = room(n_work);
     scratch = room(4 * ROOM + 2 * HS_GRID_WORK + 2 * HS_ENDS_WORK);
     if (!R) return 2;

@@ -164,7 +164,8 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
 
     Answers are narrow where sigma is at least twice the sensitivity, or sqrt(t) sigma/sensitivity at most about 40 (ADD
     alone: 4,000). With less noise and more steps REMOVE needs more moments of S than are computed: the tails of one
-    epoch may still give a wide answer, else an `AccuracyError` is raised.
+    epoch may still give a wide answer, else the upper end of eps is that of the moments accountant alone, and `delta`
+    raises an `AccuracyError`.
 
     References
     ----------

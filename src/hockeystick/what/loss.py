@@ -224,11 +224,15 @@ def reversed_loss(base: Loss) -> Loss:
         mass_inf=base.mass_minus_inf,
         mass_minus_inf=base.mass_inf,
         exact_inf=None,
-        exponent=(lambda t: base.exponent(-1 - t)) if base.exponent is not None else None,
+        exponent=base.exponent and functools.partial(_turned_exponent, base.exponent),
         atoms=atoms,
         lattice=lattice,
         curve=None,
     )
+
+
+def _turned_exponent(exponent: Callable[[float], float], t: float) -> float:
+    return exponent(-1 - t)
 
 
 def _turned_atoms(found: Atoms) -> Atoms:
